@@ -1,0 +1,121 @@
+// What happens to the pool: the brain's only input. The server stores every
+// event with the records it caused, so history can be replayed.
+#ifndef SUBLET_SCHEDULING_EVENTS_H_
+#define SUBLET_SCHEDULING_EVENTS_H_
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "scheduling/types.h"
+
+namespace sublet::scheduling {
+
+// Jobs of one committed batch, accepted in one piece. Ids are given in order.
+struct Submitted {
+  struct Job {
+    Requirements needs;
+    int32_t priority = 0;  // inside the user's own jobs: higher runs earlier
+    uint32_t retries = 0;
+  };
+  BatchId batch = 0;  // from an earlier BatchOpened
+  std::string user;
+  std::string submit_host;
+  std::vector<Job> jobs;
+};
+// Reserves a batch id.
+struct BatchOpened {
+  std::string user;
+};
+// A workstation registered, for the first time (machine 0) or again. Everything
+// ordered from an earlier registration and not adopted by the first Renewed of
+// this one is lost.
+struct MachineJoined {
+  MachineId machine = 0;
+  std::string name;
+  std::string os;
+  std::string architecture;
+  uint32_t cores = 1;
+  uint32_t slots = 1;
+  uint64_t memory = 0;
+  uint64_t disk = 0;
+};
+// A workstation told its state (every change, and with each renewal).
+struct MachineReported {
+  MachineId machine = 0;
+  bool away = false;  // the owner is away: jobs may run
+  uint64_t memory_free = 0;
+  uint64_t disk_free = 0;
+};
+struct MachineWithdrew {
+  MachineId machine = 0;
+};
+// The client renewed the leases of what it holds. The answer names a verdict
+// for each. `first`: the first of this registration: what is not named is lost.
+struct Renewed {
+  struct Status {
+    AttemptKey key;
+    AttemptState state = AttemptState::kRunning;
+  };
+  MachineId machine = 0;
+  bool first = false;
+  std::vector<Status> attempts;
+};
+// The workstation's answer to an order to run. `unknown`: the call failed and
+// may or may not have been carried out; the lease decides.
+struct OrderAnswered {
+  enum class Answer : uint32_t { kAccepted, kRefused, kUnknown, kNotDelivered };
+  AttemptKey key;
+  Answer answer = Answer::kAccepted;
+  std::string reason;
+};
+struct AttemptStarted {
+  AttemptKey key;
+  MachineId machine = 0;  // who says so
+};
+struct CheckpointStored {
+  AttemptKey key;
+  MachineId machine = 0;
+  uint64_t generation = 0;
+  uint64_t bytes = 0;
+};
+struct AttemptEnded {
+  AttemptKey key;
+  MachineId machine = 0;
+  EndReason ended = EndReason::kNone;
+  std::string reason;
+  Micros cpu = 0;         // used
+  Micros cpu_saved = -1;  // of it, up to the newest checkpoint; -1: no checkpoint
+  Micros wall = 0;
+};
+// Jobs are named by id; the caller has checked who may.
+struct JobsRemoved {
+  std::vector<JobId> jobs;
+};
+struct JobsHeld {
+  std::vector<JobId> jobs;
+};
+struct JobsReleased {
+  std::vector<JobId> jobs;
+};
+// A user's shares from the configuration.
+struct SharesSet {
+  std::string user;
+  double shares = 1;
+};
+// The Alarm Sender's tick: usage decays (formula 3.1 and 3.2 of the source).
+struct Ticked {};
+// Time has passed: leases, silence and waits are looked at. Due at
+// Pool::next_deadline().
+struct TimePassed {};
+// The server process started on this state: every live lease is counted from now.
+struct ServerStarted {};
+
+using Event = std::variant<Submitted, BatchOpened, MachineJoined, MachineReported, MachineWithdrew,
+                           Renewed, OrderAnswered, AttemptStarted, CheckpointStored, AttemptEnded,
+                           JobsRemoved, JobsHeld, JobsReleased, SharesSet, Ticked, TimePassed,
+                           ServerStarted>;
+
+}  // namespace sublet::scheduling
+
+#endif  // SUBLET_SCHEDULING_EVENTS_H_

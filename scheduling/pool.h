@@ -1,0 +1,98 @@
+// The brain: the pool's state and every policy. Pure and deterministic: no I/O,
+// no threads, no clock; the same events at the same instants give the same
+// outcomes, live and in the simulator.
+//
+// Threads: none of its own; one caller at a time (the server's committer).
+#ifndef SUBLET_SCHEDULING_POOL_H_
+#define SUBLET_SCHEDULING_POOL_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scheduling/events.h"
+#include "scheduling/records.h"
+
+namespace sublet::scheduling {
+
+// The parameters of the policies; each is a setting of the server with the same
+// name. Spans in microseconds.
+struct Parameters {
+  std::string job_policy = "fair-share";     // which job next
+  std::string machine_policy = "fifo-idle";  // which machine
+  Micros tick = 60'000'000;                  // t1: period of the Alarm Sender
+  Micros half_life = 24 * 3600ll * 1'000'000;  // of usage; K1 = 2^(-t1 / half_life)
+  bool initial_priority_zero = false;  // a new job starts at 0 instead of usage*active/shares^2
+  bool turns_by_machine = false;       // best job of the head of REQUESTING instead of the best of all
+  bool charge_all = false;             // charge lost work too
+  bool drift = true;                   // waiting priorities decay with the half-life of usage
+  double default_shares = 1;
+  Micros lease = 30'000'000;            // D
+  Micros leaving_wait = 60'000'000;     // for an announced checkpoint, then the older one is used
+  Micros refusal_pause = 1'000'000;     // a machine that refused gets no order for this long,
+                                        // unless it reports itself again
+};
+
+// How a user stands, for reports and for `why`.
+struct Standing {
+  std::string user;
+  double shares = 1;
+  double usage = 0;
+  double charges = 0;
+  uint64_t active = 0;        // queued or running
+  double best_priority = 0;   // of the waiting jobs, at `now`; 0 if none wait
+};
+
+struct MachineView {
+  MachineRecord record;
+  bool away = false;
+  Micros heard = 0;
+  uint64_t memory_free = 0;
+  uint64_t disk_free = 0;
+  bool requesting = false;  // someone submitted from it and has jobs waiting
+  std::vector<AttemptKey> running;
+};
+
+class Pool {
+ public:
+  explicit Pool(const Parameters& parameters);
+  ~Pool();
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  // Takes over stored state; only before the first apply. A row that
+  // contradicts the rest is left out and named in the returned sentences.
+  std::vector<std::string> restore(Snapshot snapshot);
+
+  // The only change. `now` never runs backwards (a smaller one is raised to the
+  // last). Never fails: what makes no sense (an unknown job, an old attempt)
+  // changes nothing and is answered so.
+  Outcome apply(const Event& event, Micros now);
+
+  // When TimePassed must be applied next; none: nothing is due.
+  std::optional<Micros> next_deadline() const;
+
+  // Views: live jobs, machines and users only. Null: not live.
+  const JobRecord* job(JobId id) const;
+  const AttemptRecord* attempt(JobId id) const;  // the job's present one
+  std::optional<MachineView> machine(MachineId id) const;
+  std::vector<MachineView> machines() const;
+  std::optional<MachineId> machine_named(std::string_view name) const;
+  std::vector<Standing> standings(Micros now) const;
+  std::vector<std::string> requesting() const;  // hosts, head first
+  std::vector<MachineId> idle() const;          // head first
+  uint64_t waiting() const;
+  const PoolRecord& counters() const;
+  // One sentence: why this waiting job has no machine.
+  std::string why_waiting(JobId id, Micros now) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace sublet::scheduling
+
+#endif  // SUBLET_SCHEDULING_POOL_H_

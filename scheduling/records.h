@@ -1,0 +1,156 @@
+// What the brain says after an event: records (rows to store, each the whole
+// new state of its subject), decisions (to carry out after the commit) and an
+// answer for who asked.
+#ifndef SUBLET_SCHEDULING_RECORDS_H_
+#define SUBLET_SCHEDULING_RECORDS_H_
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "scheduling/types.h"
+
+namespace sublet::scheduling {
+
+struct JobRecord {
+  JobId id = 0;
+  BatchId batch = 0;
+  uint32_t index = 0;  // within the batch
+  std::string user;
+  std::string submit_host;
+  JobState state = JobState::kWaiting;
+  uint32_t attempts = 0;  // made so far; the newest is the only one that may count
+  Requirements needs;
+  int32_t priority = 0;  // the user's own
+  uint32_t retries_left = 0;
+  uint32_t evictions = 0;
+  // Fair-share priority (smaller is better): this value at this instant; it
+  // drifts towards 0 with the configured half-life.
+  double share_priority = 0;
+  Micros share_priority_at = 0;
+  uint64_t generation = 0;  // newest checkpoint that counts; 0 none
+  uint64_t checkpoint_bytes = 0;
+  Micros submitted = 0;
+  Micros changed = 0;  // of the state
+  Micros cpu_kept = 0;
+  Micros cpu_lost = 0;
+  std::string reason;  // one sentence: why it waits, or how it ended
+};
+
+struct AttemptRecord {
+  AttemptKey key;
+  MachineId machine = 0;
+  AttemptState state = AttemptState::kOrdered;
+  EndReason ended = EndReason::kNone;
+  std::string reason;  // of the decision; once ended, of the end
+  Micros decided = 0;
+  Micros started = 0;
+  Micros finished = 0;
+  uint64_t resumed_generation = 0;  // of the job when this attempt was decided
+  uint64_t generation = 0;          // newest stored by this attempt
+  Micros cpu = 0;
+  Micros cpu_lost = 0;
+  Micros leaving_since = 0;  // 0: not leaving
+};
+
+struct MachineRecord {
+  MachineId id = 0;
+  std::string name;
+  std::string os;
+  std::string architecture;
+  uint32_t cores = 1;
+  uint32_t slots = 1;
+  uint64_t memory = 0;
+  uint64_t disk = 0;
+  MachineState state = MachineState::kBusy;
+  Micros state_since = 0;
+};
+
+struct UserRecord {
+  std::string name;
+  double shares = 1;
+  double usage = 0;    // decayed CPU seconds
+  double charges = 0;  // CPU seconds since the last tick
+};
+
+// One use of a machine, once, when an attempt has ended. used = kept + lost.
+struct UseRecord {
+  AttemptKey key;
+  std::string user;
+  MachineId machine = 0;
+  BatchId batch = 0;
+  EndReason ended = EndReason::kNone;
+  Micros finished = 0;
+  Micros wall = 0;
+  Micros used = 0;
+  Micros kept = 0;
+  Micros lost = 0;
+  Micros charged = 0;
+};
+
+// A job's change of state, numbered in the order of the pool's history.
+struct ChangeRecord {
+  uint64_t number = 0;
+  Micros at = 0;
+  JobId job = 0;
+  BatchId batch = 0;
+  std::string user;
+  JobState state = JobState::kWaiting;
+  uint32_t attempt = 0;
+  EndReason ended = EndReason::kNone;
+};
+
+// The pool's own: ids are never reused, also when rows are pruned.
+struct PoolRecord {
+  JobId next_job = 1;
+  BatchId next_batch = 1;
+  MachineId next_machine = 1;
+  uint64_t next_change = 1;
+  Micros last_tick = 0;
+  Micros now = 0;  // the newest instant the brain has seen
+};
+
+using Record = std::variant<JobRecord, AttemptRecord, MachineRecord, UserRecord, UseRecord,
+                            ChangeRecord, PoolRecord>;
+
+// Everything needed to rebuild the brain; the final jobs and ended attempts of
+// others than live jobs may be left out.
+struct Snapshot {
+  PoolRecord pool;
+  std::vector<UserRecord> users;
+  std::vector<MachineRecord> machines;
+  std::vector<JobRecord> jobs;
+  std::vector<AttemptRecord> attempts;  // not ended
+};
+
+struct StartAttempt {
+  AttemptKey key;
+  MachineId machine = 0;
+  uint64_t generation = 0;  // checkpoint to resume from; 0 none
+};
+struct TellToLeave {
+  AttemptKey key;
+  MachineId machine = 0;
+  LeaveReason reason = LeaveReason::kRemoved;
+};
+using Decision = std::variant<StartAttempt, TellToLeave>;
+
+struct Answer {
+  JobId first_job = 0;     // Submitted
+  BatchId batch = 0;       // BatchOpened
+  MachineId machine = 0;   // MachineJoined
+  uint64_t changed = 0;    // JobsRemoved, JobsHeld, JobsReleased
+  uint64_t unchanged = 0;  // the same
+  std::vector<std::pair<AttemptKey, Verdict>> verdicts;  // Renewed, AttemptStarted, AttemptEnded
+  bool accepted = true;  // CheckpointStored: the attempt counts; MachineJoined: machine known
+};
+
+struct Outcome {
+  std::vector<Record> records;
+  std::vector<Decision> decisions;
+  Answer answer;
+};
+
+}  // namespace sublet::scheduling
+
+#endif  // SUBLET_SCHEDULING_RECORDS_H_

@@ -1,0 +1,92 @@
+// The brain's vocabulary: ids, states and reasons. The numbers equal those of
+// the public contract (idl/types.idl; a test of the server compares them), so
+// that nothing has to be translated at the edge.
+#ifndef SUBLET_SCHEDULING_TYPES_H_
+#define SUBLET_SCHEDULING_TYPES_H_
+
+#include <cstdint>
+#include <string>
+
+namespace sublet::scheduling {
+
+using JobId = uint64_t;
+using BatchId = uint64_t;
+using MachineId = uint64_t;
+using Micros = int64_t;  // instants: microseconds UTC; spans: microseconds
+
+enum class JobState : uint32_t {
+  kWaiting = 1,
+  kPlaced = 2,
+  kRunning = 3,
+  kHeld = 4,
+  kDone = 5,
+  kFailed = 6,
+  kRemoved = 7
+};
+
+enum class AttemptState : uint32_t {
+  kOrdered = 1,
+  kStaging = 2,
+  kRunning = 3,
+  kLeaving = 4,
+  kEnded = 5
+};
+
+enum class EndReason : uint32_t {
+  kNone = 0,
+  kDone = 1,
+  kExit = 2,
+  kSignal = 3,
+  kStart = 4,
+  kStaging = 5,
+  kOutput = 6,
+  kLimit = 7,
+  kOwner = 16,
+  kBlind = 17,
+  kLease = 18,
+  kPreempted = 19,
+  kDrained = 20,
+  kRefused = 21,
+  kLost = 22,
+  kRemoved = 23,
+  kHeld = 24,
+  kSuperseded = 25
+};
+
+// Final states never change again.
+inline bool is_final(JobState s) { return s >= JobState::kDone; }
+// A failure uses up a retry; an eviction or a refusal never does (rule 7).
+inline bool is_failure(EndReason r) { return r >= EndReason::kExit && r <= EndReason::kLimit; }
+// The machine took the job's place away, through no fault of the job.
+inline bool is_eviction(EndReason r) {
+  return r >= EndReason::kOwner && r <= EndReason::kDrained;
+}
+
+enum class MachineState : uint32_t { kIdle = 1, kBusy = 2, kSilent = 3, kGone = 4 };
+
+enum class LeaveReason : uint32_t { kPreempt = 4, kRemoved = 5, kSuperseded = 8, kHeld = 9 };
+
+enum class Verdict : uint32_t { kCounts = 1, kSuperseded = 2, kKnown = 3, kLater = 4 };
+
+struct AttemptKey {
+  JobId job = 0;
+  uint32_t attempt = 0;
+  bool operator==(const AttemptKey&) const = default;
+  auto operator<=>(const AttemptKey&) const = default;
+};
+
+// What a job needs of a machine; jobs with equal requirements form one group.
+// Empty strings and zeros: anything goes.
+struct Requirements {
+  std::string os;
+  std::string architecture;
+  uint32_t cores = 0;
+  uint64_t memory = 0;  // bytes
+  uint64_t disk = 0;    // bytes
+  bool operator==(const Requirements&) const = default;
+  auto operator<=>(const Requirements&) const = default;
+};
+
+}  // namespace sublet::scheduling
+
+#endif  // SUBLET_SCHEDULING_TYPES_H_
