@@ -1,0 +1,167 @@
+/* The three small files of an attempt's folder: order, record and exit.
+ *
+ * Each is text, one "key value" line per value, first line "<title> 1", last line
+ * "end". Values are numbers in decimal or bytes with everything outside 0x21..0x7e
+ * and '%' itself written as %XX; a list repeats its key. The same code writes and
+ * reads them in the client (C++) and in the shepherd (C library only), which is why
+ * it is plain C and allocates nothing. docs/shepherd.md lists every key.
+ *
+ * The parser trusts nothing: sizes, counts, ranges, duplicates, missing keys and
+ * NUL bytes are checked, and the text is never read past its end. Any thread. */
+#ifndef SUBLET_BASE_ATTEMPT_FORMAT_H_
+#define SUBLET_BASE_ATTEMPT_FORMAT_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Names inside an attempt's folder. */
+#define SUBLET_ORDER_FILE "order"
+#define SUBLET_RECORD_FILE "record"
+#define SUBLET_EXIT_FILE "exit"
+#define SUBLET_CONTROL_SOCKET "control"
+#define SUBLET_STATUS_FILE "status"
+#define SUBLET_STDOUT_FILE "stdout"
+#define SUBLET_STDERR_FILE "stderr"
+#define SUBLET_WORK_FOLDER "work"
+#define SUBLET_CHECKPOINT_FOLDER "checkpoint"
+
+enum {
+  SUBLET_ORDER_MAX_BYTES = 1 << 20,
+  SUBLET_RECORD_MAX_BYTES = 1 << 16, /* record and exit */
+  SUBLET_ORDER_MAX_ARGUMENTS = 4096,
+  SUBLET_ORDER_MAX_ENVIRONMENT = 4096,
+  SUBLET_PATH_MAX_BYTES = 4095
+};
+
+/* What the client asks for. Text members are never NULL after parsing. A limit of
+ * 0 is no limit. Two places more than the limit: SUBLET_CHECKPOINT_DIR and
+ * SUBLET_STATUS, which the shepherd adds, and the closing NULL. */
+struct sublet_order {
+  int64_t job;     /* ids fit 63 bits: they are handed out in sequence */
+  int64_t attempt; /* 32 bits */
+  const char* program;
+  char* arguments[SUBLET_ORDER_MAX_ARGUMENTS + 1]; /* argv[0] first */
+  size_t argument_count;
+  char* environment[SUBLET_ORDER_MAX_ENVIRONMENT + 3]; /* NAME=value */
+  size_t environment_count;
+  const char* work; /* working folder; relative: to the attempt's folder */
+  int64_t uid;      /* -1: the job runs as the shepherd does */
+  int64_t gid;
+  int64_t umask;
+  int64_t stdout_limit; /* bytes kept */
+  int64_t stderr_limit;
+  int64_t limit_cpu_s; /* of all processes together */
+  int64_t limit_wall_s;
+  int64_t limit_memory; /* bytes, of all processes together */
+  int64_t limit_file;   /* bytes of any one file */
+  int64_t limit_processes;
+  int64_t limit_open_files;
+  const char* monitor;        /* monitor.sock */
+  /* Folders for this attempt alone, which the shepherd makes and removes; their
+   * parents exist. "": none. With cgroup v2 alone all three are the same. */
+  const char* cgroup_unified;
+  const char* cgroup_cpu;
+  const char* cgroup_memory;
+  int64_t save_deadline_ms;
+  int64_t cpu_allowance_ms;
+  int64_t lease_ns; /* CLOCK_BOOTTIME */
+  int64_t patience_ms;
+  const char* boot_id; /* of the boot lease_ns belongs to */
+};
+
+/* Who runs the attempt: written before the program starts. */
+struct sublet_record {
+  int64_t job;
+  int64_t attempt;
+  const char* boot_id;
+  int64_t shepherd_pid;
+  int64_t shepherd_start; /* field 22 of /proc/PID/stat */
+  int64_t job_pid;
+  int64_t job_start;
+  int64_t session;            /* of the job */
+  int64_t uid;                /* the slot's own uid, -1: none */
+  const char* cgroup_unified; /* as in the order */
+  const char* cgroup_cpu;
+  const char* cgroup_memory;
+  int64_t started_ns; /* CLOCK_BOOTTIME */
+};
+
+enum sublet_outcome {
+  SUBLET_OUTCOME_EXITED = 1,    /* code: exit status */
+  SUBLET_OUTCOME_SIGNALLED = 2, /* code: signal number */
+  SUBLET_OUTCOME_FAILED = 3,    /* could not be started: step, code: errno */
+  SUBLET_OUTCOME_UNSTARTED = 4  /* told to leave, or blind, before it ran: reason */
+};
+
+enum sublet_limit {
+  SUBLET_LIMIT_NONE = 0,
+  SUBLET_LIMIT_CPU = 1,
+  SUBLET_LIMIT_WALL = 2,
+  SUBLET_LIMIT_MEMORY = 3,
+  SUBLET_LIMIT_FILE = 4
+};
+
+/* How the attempt ended. Durations and CPU time in the units their names say. */
+struct sublet_exit {
+  int64_t job;
+  int64_t attempt;
+  int64_t outcome; /* enum sublet_outcome */
+  int64_t code;
+  const char* step; /* of an outcome FAILED: "chdir", "exec", ...; else "" */
+  int64_t limit;    /* enum sublet_limit: the one that ended it */
+  int64_t reason;   /* enum sublet_leave_reason (protocol/frame.h) */
+  int64_t asked;    /* 1: it had been asked to leave before it ended */
+  int64_t left;     /* 1: the program says it saved and left */
+  int64_t killed;   /* 1: the shepherd killed it */
+  int64_t cpu_user_us;
+  int64_t cpu_system_us;
+  int64_t wall_us;
+  int64_t max_rss_bytes;
+  int64_t switches_voluntary;
+  int64_t switches_forced;
+  int64_t aware;
+  int64_t generation; /* of the newest checkpoint, 0: none */
+  int64_t checkpoint_bytes;
+  int64_t saved_ns; /* CLOCK_BOOTTIME of the newest save, 0: none */
+  int64_t save_errno;
+  int64_t progress_ppm; /* -1: not told */
+  int64_t resumed_generation;
+  int64_t resumed_progress_ppm;
+  int64_t quiesce_ns;   /* asked to leave -> all processes gone; -1: was not asked */
+  int64_t frozen_ms;    /* time spent frozen */
+  int64_t stdout_bytes; /* kept */
+  int64_t stderr_bytes;
+  int64_t stdout_dropped; /* bytes over the bound; > 0 means truncated */
+  int64_t stderr_dropped;
+  int64_t started_ns; /* CLOCK_BOOTTIME, 0: never */
+  int64_t ended_ns;   /* CLOCK_BOOTTIME */
+  const char* boot_id;
+};
+
+/* One of the three formats. */
+struct sublet_format;
+extern const struct sublet_format sublet_order_format;
+extern const struct sublet_format sublet_record_format;
+extern const struct sublet_format sublet_exit_format;
+
+/* Fills *out (a struct of the format) from text[0..size), decoding in place:
+ * text must be writable and have one byte of room after its end; text members of
+ * *out point into it. Members whose key is absent get the format's default.
+ * NULL on success, else what was wrong, with the line's number in *line. */
+const char* sublet_format_parse(const struct sublet_format* format, char* text, size_t size,
+                                void* out, unsigned* line);
+
+/* Writes the struct `in`, returns the bytes needed; nothing usable was written if
+ * that is more than `capacity`. NULL text is written as empty. */
+size_t sublet_format_print(const struct sublet_format* format, const void* in, char* out,
+                           size_t capacity);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* SUBLET_BASE_ATTEMPT_FORMAT_H_ */

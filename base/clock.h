@@ -1,0 +1,44 @@
+// The one way to ask what time it is, so that tests and the simulator can
+// answer instead. Every clock may be asked from any thread.
+#ifndef SUBLET_BASE_CLOCK_H_
+#define SUBLET_BASE_CLOCK_H_
+
+#include <atomic>
+#include <cstdint>
+
+namespace sublet {
+
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  // Microseconds since 1970 UTC; may jump when somebody sets the clock.
+  virtual int64_t utc_us() const = 0;
+  // Nanoseconds of CLOCK_BOOTTIME: never jumps back, counts through suspend.
+  virtual int64_t boot_ns() const = 0;
+};
+
+// The kernel's clocks; lives for the whole process.
+const Clock& system_clock();
+
+// Stands still until told to move.
+class ManualClock : public Clock {
+ public:
+  ManualClock(int64_t utc_us, int64_t boot_ns) : utc_us_(utc_us), boot_ns_(boot_ns) {}
+  int64_t utc_us() const override { return utc_us_; }
+  int64_t boot_ns() const override { return boot_ns_; }
+  // Time passes: both clocks move on by `ms`.
+  void advance_ms(int64_t ms) {
+    utc_us_ += ms * 1000;
+    boot_ns_ += ms * 1'000'000;
+  }
+  // Somebody sets the wall clock; the boot clock does not notice.
+  void set_utc_us(int64_t us) { utc_us_ = us; }
+
+ private:
+  std::atomic<int64_t> utc_us_;
+  std::atomic<int64_t> boot_ns_;
+};
+
+}  // namespace sublet
+
+#endif  // SUBLET_BASE_CLOCK_H_

@@ -1,0 +1,314 @@
+#include "base/files.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "base/random.h"
+#include "base/text.h"
+
+namespace sublet {
+namespace {
+
+constexpr std::string_view kTemporaryPrefix = ".sublet-tmp-";
+
+// How deep remove_tree goes before it moves what lies below up to the top, so
+// that no tree, however deep, uses up descriptors or stack.
+constexpr int kRemoveDepth = 32;
+
+struct CloseFolder {
+  void operator()(DIR* d) const { closedir(d); }
+};
+using Folder = std::unique_ptr<DIR, CloseFolder>;
+
+Folder open_entries(int folder, const std::string& path) {
+  // Opened anew ("."), since a duplicate would share the reading position.
+  UniqueFd fd(::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  Folder entries(fd.valid() ? fdopendir(fd.get()) : nullptr);
+  if (!entries) throw FileError(errno, "read", path);
+  fd.release();
+  return entries;
+}
+
+// The next name, or nullptr at the end.
+const char* next_entry(DIR* entries, const std::string& path) {
+  for (;;) {
+    errno = 0;
+    const dirent* e = readdir(entries);
+    if (e == nullptr && errno != 0) throw FileError(errno, "read", path);
+    if (e == nullptr) return nullptr;
+    if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0) return e->d_name;
+  }
+}
+
+}  // namespace
+
+std::string folder_of(const std::string& path) {
+  size_t slash = path.find_last_of('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+Files& system_files() {
+  static Files files;
+  return files;
+}
+
+int Files::before(FileStep, const std::string&) const { return 0; }
+void Files::after(FileStep, const std::string&, const std::string&) {}
+
+void Files::ask(FileStep step, const char* doing, const std::string& path) const {
+  if (int code = before(step, path)) throw FileError(code, doing, path);
+}
+
+UniqueFd Files::open(const std::string& path, int flags, mode_t mode) const {
+  ask(FileStep::open, "open", path);
+  UniqueFd fd(::open(path.c_str(), flags | O_CLOEXEC, mode));
+  if (!fd.valid()) throw FileError(errno, "open", path);
+  return fd;
+}
+
+std::string Files::read_file(const std::string& path, uint64_t max_bytes) const {
+  UniqueFd fd = open(path, O_RDONLY, 0);
+  ask(FileStep::read, "read", path);
+  std::string bytes;
+  char piece[1 << 16];
+  for (;;) {
+    ssize_t n = ::read(fd.get(), piece, sizeof piece);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw FileError(errno, "read", path);
+    if (n == 0) return bytes;
+    if (static_cast<uint64_t>(n) > max_bytes - bytes.size()) {
+      throw FileError(EFBIG, "read", path, "at most " + format_bytes(max_bytes) + " are allowed");
+    }
+    bytes.append(piece, static_cast<size_t>(n));
+  }
+}
+
+void Files::write_all(int fd, const std::string& path, std::string_view bytes) {
+  ask(FileStep::write, "write", path);
+  while (!bytes.empty()) {
+    ssize_t n = ::write(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw FileError(errno, "write", path);
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+  after(FileStep::write, path);
+}
+
+void Files::sync(int fd, const std::string& path) {
+  ask(FileStep::sync, "sync", path);
+  if (fsync(fd) != 0) throw FileError(errno, "sync", path);
+  after(FileStep::sync, path);
+}
+
+void Files::rename(const std::string& from, const std::string& to) {
+  ask(FileStep::rename, "rename to", to);
+  if (::rename(from.c_str(), to.c_str()) != 0) throw FileError(errno, "rename to", to);
+  after(FileStep::rename, to, from);
+}
+
+void Files::remove_quietly(const std::string& path) {
+  // Clearing up behind an error that is about to be thrown: that one counts.
+  if (before(FileStep::remove, path) == 0 && unlink(path.c_str()) == 0) {
+    after(FileStep::remove, path);
+  }
+}
+
+void Files::write_atomic(const std::string& path, std::string_view bytes, mode_t mode) {
+  const std::string folder = folder_of(path);
+  const std::string temporary =
+      folder + "/" + std::string(kTemporaryPrefix) + hex_encode(random_bytes(8));
+  UniqueFd fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL, mode);
+  try {
+    // The umask may have taken bits away.
+    if (fchmod(fd.get(), mode) != 0) throw FileError(errno, "set the mode of", temporary);
+    write_all(fd.get(), temporary, bytes);
+    sync(fd.get(), temporary);
+    rename(temporary, path);
+  } catch (const FileError& e) {
+    remove_quietly(temporary);
+    throw FileError(e.code(), e.doing(), path, e.advice());
+  }
+  sync_folder(folder);
+}
+
+void Files::append(const std::string& path, std::string_view bytes, mode_t mode) {
+  const bool is_new = !exists(path);
+  UniqueFd fd = open(path, O_WRONLY | O_CREAT | O_APPEND, mode);
+  struct stat st;
+  if (fstat(fd.get(), &st) != 0) throw FileError(errno, "look at", path);
+  try {
+    if (is_new && fchmod(fd.get(), mode) != 0) throw FileError(errno, "set the mode of", path);
+    write_all(fd.get(), path, bytes);
+    sync(fd.get(), path);
+    if (is_new) sync_folder(folder_of(path));
+  } catch (const FileError& e) {
+    if (before(FileStep::write, path) != 0 || ftruncate(fd.get(), st.st_size) != 0) {
+      throw FileError(e.code(), e.doing(), path, "and its end could not be cut off again");
+    }
+    throw;
+  }
+}
+
+void Files::move(const std::string& from, const std::string& to) {
+  rename(from, to);
+  sync_folder(folder_of(to));
+  if (folder_of(from) != folder_of(to)) sync_folder(folder_of(from));
+}
+
+bool Files::remove_file(const std::string& path) {
+  ask(FileStep::remove, "remove", path);
+  if (unlink(path.c_str()) != 0) {
+    if (errno == ENOENT) return false;
+    throw FileError(errno, "remove", path);
+  }
+  after(FileStep::remove, path);
+  return true;
+}
+
+void Files::make_folders(const std::string& path, mode_t mode) {
+  struct stat st;
+  if (stat(path.c_str(), &st) == 0) {
+    if (!S_ISDIR(st.st_mode)) throw FileError(ENOTDIR, "make the folder", path);
+    return;
+  }
+  const std::string above = folder_of(path);
+  if (above != path) make_folders(above, mode);
+  ask(FileStep::make_folder, "make the folder", path);
+  if (mkdir(path.c_str(), mode) != 0) {
+    if (errno == EEXIST) return make_folders(path, mode);  // somebody was faster
+    throw FileError(errno, "make the folder", path);
+  }
+  if (chmod(path.c_str(), mode) != 0) throw FileError(errno, "set the mode of", path);
+  after(FileStep::make_folder, path);
+  sync_folder(above);
+}
+
+// One remove_tree under way.
+struct Files::Removal {
+  int top;
+  uint64_t moved = 0;
+};
+
+void Files::remove_tree(const std::string& path) {
+  ask(FileStep::remove, "remove", path);
+  if (unlink(path.c_str()) == 0 || errno == ENOENT || errno == ENOTDIR) return;
+  if (errno != EISDIR) throw FileError(errno, "remove", path);
+  UniqueFd top(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!top.valid()) throw FileError(errno, "remove", path);
+  Removal removal{top.get()};
+  uint64_t moved;
+  do {
+    moved = removal.moved;
+    empty_folder(removal, top.get(), path, 0);
+  } while (removal.moved != moved);
+  if (rmdir(path.c_str()) != 0) throw FileError(errno, "remove", path);
+  after(FileStep::remove, path);
+}
+
+void Files::empty_folder(Removal& removal, int folder, const std::string& path, int depth) {
+  Folder entries = open_entries(folder, path);
+  while (const char* name = next_entry(entries.get(), path)) {
+    remove_entry(removal, folder, path, name, depth);
+  }
+}
+
+void Files::remove_entry(Removal& removal, int folder, const std::string& path, const char* name,
+                         int depth) {
+  const std::string inner = path + "/" + name;
+  ask(FileStep::remove, "remove", inner);
+  int done = unlinkat(folder, name, 0);
+  if (done != 0 && errno == EACCES && fchmod(folder, 0700) == 0) done = unlinkat(folder, name, 0);
+  if (done == 0 || errno == ENOENT) return;
+  if (errno != EISDIR) throw FileError(errno, "remove", inner);
+  if (depth == kRemoveDepth) {
+    const std::string top_name = std::string(kTemporaryPrefix) + std::to_string(++removal.moved);
+    if (renameat(folder, name, removal.top, top_name.c_str()) != 0) {
+      throw FileError(errno, "remove", inner);
+    }
+    return;
+  }
+  constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  UniqueFd child(openat(folder, name, kFlags));
+  if (!child.valid() && errno == EACCES && fchmodat(folder, name, 0700, 0) == 0) {
+    child.reset(openat(folder, name, kFlags));
+  }
+  if (!child.valid()) throw FileError(errno, "remove", inner);
+  empty_folder(removal, child.get(), inner, depth + 1);
+  if (unlinkat(folder, name, AT_REMOVEDIR) != 0) throw FileError(errno, "remove", inner);
+}
+
+std::vector<FolderEntry> Files::list(const std::string& path) const {
+  ask(FileStep::list, "read", path);
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid()) throw FileError(errno, "read", path);
+  Folder entries = open_entries(fd.get(), path);
+  std::vector<FolderEntry> result;
+  while (const char* name = next_entry(entries.get(), path)) {
+    struct stat st;
+    if (fstatat(fd.get(), name, &st, AT_SYMLINK_NOFOLLOW) != 0) continue;  // gone meanwhile
+    const bool is_folder = S_ISDIR(st.st_mode);
+    result.push_back({name, is_folder, is_folder ? 0 : static_cast<uint64_t>(st.st_size)});
+  }
+  std::sort(result.begin(), result.end(),
+            [](const FolderEntry& a, const FolderEntry& b) { return a.name < b.name; });
+  return result;
+}
+
+bool Files::exists(const std::string& path) const {
+  struct stat st;
+  return lstat(path.c_str(), &st) == 0;
+}
+
+uint64_t Files::free_bytes(const std::string& path) const {
+  struct statvfs st;
+  if (statvfs(path.c_str(), &st) != 0) throw FileError(errno, "look at the disk of", path);
+  return uint64_t{st.f_bavail} * st.f_frsize;
+}
+
+void Files::sync_folder(const std::string& path) {
+  UniqueFd fd = open(path, O_RDONLY | O_DIRECTORY, 0);
+  ask(FileStep::sync_folder, "sync", path);
+  if (fsync(fd.get()) != 0) throw FileError(errno, "sync", path);
+  after(FileStep::sync_folder, path);
+}
+
+void Files::remove_leftovers(const std::string& folder) {
+  for (const FolderEntry& entry : list(folder)) {
+    if (entry.name.starts_with(kTemporaryPrefix)) remove_tree(folder + "/" + entry.name);
+  }
+}
+
+FolderLock::FolderLock(const std::string& folder) {
+  const std::string path = folder + "/lock";
+  fd_.reset(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd_.valid()) throw FileError(errno, "open", path);
+  if (flock(fd_.get(), LOCK_EX | LOCK_NB) != 0) {
+    const int code = errno;
+    if (code != EWOULDBLOCK) throw FileError(code, "lock", path);
+    char pid[24] = "";
+    ssize_t n = pread(fd_.get(), pid, sizeof pid - 1, 0);
+    int holder = 0;
+    if (n > 0) std::from_chars(pid, pid + n, holder);
+    throw FileError(EBUSY, "use the folder", folder,
+                    (holder > 0 ? "process " + std::to_string(holder) : "another process") +
+                        " is using it: end that one first, or choose another folder");
+  }
+  const std::string pid = std::to_string(getpid()) + "\n";
+  if (ftruncate(fd_.get(), 0) != 0 ||
+      pwrite(fd_.get(), pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size())) {
+    throw FileError(errno, "write", path);
+  }
+}
+
+}  // namespace sublet

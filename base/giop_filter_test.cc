@@ -1,0 +1,1 @@
+#include "base/giop_filter.h"

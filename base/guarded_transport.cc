@@ -1,0 +1,563 @@
+#include "base/guarded_transport.h"
+
+// The order of these matters to omniORB.
+// clang-format off
+#include <omniORB4/CORBA.h>
+#include <omniORB4/giopEndpoint.h>
+#include <omniORB4/omniServer.h>
+#include <SocketCollection.h>
+#include <omniORB4/unixConnection.h>
+#include <omniORB4/unixAddress.h>
+#include <omniORB4/unixEndpoint.h>
+#include <omniORB4/omniIOR.h>
+// clang-format on
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "base/giop_filter.h"
+#include "base/os_error.h"
+#include "base/unique_fd.h"
+
+namespace sublet {
+namespace {
+
+constexpr size_t kLongestPath = sizeof(sockaddr_un{}.sun_path) - 1;
+// omniORB listens with room for 5; the kernel lowers this to its own limit.
+constexpr int kBacklog = 4096;
+constexpr int kLinesPerSecond = 10;
+
+// What all connections of the process share.
+class GuardState {
+ public:
+  explicit GuardState(const GuardSettings& settings) : settings_(settings) {}
+
+  const GuardSettings& settings() const { return settings_; }
+
+  // Decides on a newcomer and counts him in; reports a refusal.
+  bool enter(uint32_t uid);
+  void leave(uint32_t uid);
+  void report(const std::string& line);
+  void fail(const std::string& why);
+  std::string error() const;
+  GuardCounters counters() const;
+
+  std::atomic<uint64_t> accepted{0};
+  std::atomic<uint64_t> refused{0};
+  std::atomic<uint64_t> dialled{0};
+  std::atomic<uint64_t> violations{0};
+
+ private:
+  const GuardSettings settings_;
+  mutable std::mutex mutex_;
+  std::map<uint32_t, size_t> open_of_;
+  size_t open_ = 0;
+  std::string error_;
+  std::chrono::steady_clock::time_point second_{};
+  int lines_ = 0;
+  uint64_t not_shown_ = 0;
+};
+
+// Made once and never destroyed: connections may outlive every static.
+GuardState* g_guard = nullptr;
+
+bool GuardState::enter(uint32_t uid) {
+  std::string why;
+  if (settings_.admit && !settings_.admit(uid)) {
+    why = "not admitted";
+  } else {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const bool counted = uid != 0 && uid != ::geteuid();
+    size_t& own = open_of_[uid];
+    if (open_ >= settings_.max_connections) {
+      why = "too many connections";
+    } else if (counted && own >= settings_.max_connections_per_uid) {
+      why = "too many connections of this user";
+    } else {
+      ++own;
+      ++open_;
+      ++accepted;
+      return true;
+    }
+    if (own == 0) open_of_.erase(uid);
+  }
+  ++refused;
+  report("connection of uid " + std::to_string(uid) + " refused: " + why);
+  return false;
+}
+
+void GuardState::leave(uint32_t uid) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  --open_;
+  const auto own = open_of_.find(uid);
+  if (--own->second == 0) open_of_.erase(own);
+}
+
+void GuardState::report(const std::string& line) {
+  if (!settings_.log) return;
+  std::string text = line;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const auto now = std::chrono::steady_clock::now();
+    if (now - second_ >= std::chrono::seconds(1)) {
+      second_ = now;
+      lines_ = 0;
+    }
+    if (++lines_ > kLinesPerSecond) {
+      ++not_shown_;
+      return;
+    }
+    if (not_shown_ > 0) text += " (" + std::to_string(not_shown_) + " such lines not shown)";
+    not_shown_ = 0;
+  }
+  settings_.log(text);
+}
+
+void GuardState::fail(const std::string& why) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  error_ = why;
+}
+
+std::string GuardState::error() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return error_;
+}
+
+GuardCounters GuardState::counters() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return {accepted, refused, dialled, violations, open_};
+}
+
+// The user at the other end, as the kernel recorded it at connect or listen.
+std::optional<uint32_t> peer_uid(int socket) {
+  struct ucred who {};
+  socklen_t size = sizeof who;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) return std::nullopt;
+  return who.uid;
+}
+
+sockaddr_un to_address(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.data(), std::min(path.size(), kLongestPath));
+  return address;
+}
+
+// One connection's guard: what Guarded adds to the ORB's connection classes.
+class Guard {
+ public:
+  Guard(uint32_t uid, bool accepted)
+      : accepted_(accepted),
+        uid_(uid),
+        identity_(std::to_string(uid)),
+        filter_(g_guard->settings().max_message, accepted || g_guard->settings().may_be_called_back,
+                &requests_) {}
+  ~Guard() {
+    if (accepted_) g_guard->leave(uid_);
+  }
+  Guard(const Guard&) = delete;
+  Guard& operator=(const Guard&) = delete;
+
+  const char* identity() const { return identity_.c_str(); }
+
+  // As giopConnection::Recv; raw reads from the connection itself.
+  template <class Raw>
+  int receive(int socket, uint8_t* buffer, size_t size, const omni_time_t& deadline, Raw raw);
+  // As giopConnection::Send.
+  template <class Raw>
+  int send(uint8_t* data, size_t size, Raw raw);
+
+ private:
+  void refuse(const char* why);
+
+  const bool accepted_;
+  const uint32_t uid_;
+  const std::string identity_;
+  GiopRequests requests_;
+  GiopFilter filter_;
+  // How much longer the peer may keep us waiting for the message that has begun
+  // as number waited_for_.
+  std::chrono::nanoseconds patience_{0};
+  uint64_t waited_for_ = ~uint64_t{0};
+  // Bytes at the head of what is sent next that requests_ has seen already.
+  size_t noted_ = 0;
+};
+
+template <class Raw>
+int Guard::receive(int socket, uint8_t* buffer, size_t size, const omni_time_t& deadline, Raw raw) {
+  const int timeout_ms = g_guard->settings().message_timeout_ms;
+  while (filter_.violation() == GiopViolation::kNone && size > filter_.held()) {
+    const size_t held = filter_.held();
+    omni_time_t until = deadline;
+    // Only time spent waiting in here counts: the ORB may pause between the
+    // pieces of a message for reasons of its own.
+    const bool limited = !filter_.at_rest() && timeout_ms > 0;
+    const auto before =
+        limited ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
+    if (limited) {
+      if (waited_for_ != filter_.begun()) {
+        waited_for_ = filter_.begun();
+        patience_ = std::chrono::milliseconds(timeout_ms);
+      }
+      const int64_t left = std::max<int64_t>(1'000'000, patience_.count());
+      omni_time_t ours;
+      omni_thread::get_time(ours, omni_time_t(left / 1'000'000'000, left % 1'000'000'000));
+      if (!deadline || ours < deadline) until = ours;
+    }
+    const int got = raw(buffer + held, size - held, until);
+    if (limited) patience_ -= std::chrono::steady_clock::now() - before;
+    if (got <= 0) {
+      const bool stalled = got == 0 && !(until == deadline);
+      if (stalled) refuse("message not completed in time");
+      return stalled ? -1 : got;
+    }
+    const size_t passed = filter_.feed(buffer + held, static_cast<size_t>(got), buffer);
+    if (filter_.violation() != GiopViolation::kNone) {
+      refuse(to_text(filter_.violation()));
+      // Makes the socket readable, so that the ORB comes back at once, after
+      // what was good has been answered.
+      ::shutdown(socket, SHUT_RD);
+    }
+    if (passed > 0) return static_cast<int>(passed);
+  }
+  return -1;
+}
+
+template <class Raw>
+int Guard::send(uint8_t* data, size_t size, Raw raw) {
+  // Noted before it leaves: the reply may come back on another thread first.
+  // What the socket did not take is offered again and not noted twice.
+  if (size > noted_) {
+    requests_.sent(data + noted_, size - noted_);
+    noted_ = size;
+  }
+  const int sent = raw();
+  if (sent > 0) noted_ -= std::min(noted_, static_cast<size_t>(sent));
+  return sent;
+}
+
+void Guard::refuse(const char* why) {
+  ++g_guard->violations;
+  g_guard->report(std::string(accepted_ ? "connection of uid " : "connection to a server of uid ") +
+                  identity_ + " closed: " + why);
+}
+
+// The mixin over the ORB's own connection classes.
+template <class Base>
+class Guarded : public Base {
+ public:
+  template <class... Arguments>
+  Guarded(uint32_t uid, bool accepted, Arguments... arguments)
+      : Base(arguments...), guard_(uid, accepted) {}
+
+  int Recv(void* buffer, size_t size, const omni_time_t& deadline) override {
+    return guard_.receive(this->pd_socket, static_cast<uint8_t*>(buffer), size, deadline,
+                          [this](uint8_t* to, size_t room, const omni_time_t& until) {
+                            return Base::Recv(to, room, until);
+                          });
+  }
+  int Send(void* data, size_t size, const omni_time_t& deadline) override {
+    return guard_.send(static_cast<uint8_t*>(data), size,
+                       [&] { return Base::Send(data, size, deadline); });
+  }
+  const char* peeridentity() override { return guard_.identity(); }
+
+ private:
+  Guard guard_;
+};
+
+using AcceptedConnection = Guarded<omni::unixConnection>;
+using DialledConnection = Guarded<omni::unixActiveConnection>;
+
+class GuardedAddress : public omni::giopAddress {
+ public:
+  explicit GuardedAddress(const char* path)
+      : path_(path), address_(omni::unixConnection::unToString(path)) {}
+
+  const char* type() const override { return "giop:unix"; }
+  const char* address() const override { return address_; }
+  omni::giopAddress* duplicate() const override { return new GuardedAddress(path_.c_str()); }
+  using omni::giopAddress::duplicate;
+  omni::giopActiveConnection* Connect(const omni_time_t& deadline, CORBA::ULong flags,
+                                      CORBA::Boolean& timed_out) const override;
+
+ private:
+  const std::string path_;
+  const CORBA::String_var address_;
+};
+
+// How long connect may wait, for SO_SNDTIMEO; at least 1 ms, as 0 means for
+// ever.
+timeval time_left(const omni_time_t& deadline) {
+  if (!deadline) return {};
+  omni_time_t now;
+  omni_thread::get_time(now, omni_time_t());
+  if (deadline <= now) return {0, 1000};
+  const omni_time_t left = deadline - now;
+  return {static_cast<time_t>(left.s), static_cast<suseconds_t>(left.ns / 1000 + 1000)};
+}
+
+omni::giopActiveConnection* GuardedAddress::Connect(const omni_time_t& deadline, CORBA::ULong,
+                                                    CORBA::Boolean& timed_out) const {
+  if (path_.size() > kLongestPath) {
+    g_guard->report("cannot dial " + path_ + ": path too long");
+    return nullptr;
+  }
+  UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket.valid()) return nullptr;
+  timeval limit = time_left(deadline);
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+  const sockaddr_un address = to_address(path_);
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    timed_out = errno == EAGAIN || errno == EINPROGRESS;
+    return nullptr;
+  }
+  limit = {};
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+  const std::optional<uint32_t> uid = peer_uid(socket.get());
+  const std::optional<uint32_t>& expected = g_guard->settings().server_uid;
+  if (!uid || (expected && *uid != *expected && *uid != 0)) {
+    ++g_guard->violations;
+    g_guard->report("server at " + path_ + " not trusted: it runs as uid " +
+                    (uid ? std::to_string(*uid) : "unknown"));
+    return nullptr;
+  }
+  ++g_guard->dialled;
+  return new DialledConnection(*uid, false, socket.release(), path_.c_str());
+}
+
+class GuardedEndpoint : public omni::unixEndpoint {
+ public:
+  explicit GuardedEndpoint(const char* path)
+      : omni::unixEndpoint(path),
+        path_(path),
+        reserve_(::open("/dev/null", O_RDONLY | O_CLOEXEC)) {}
+
+  CORBA::Boolean Bind() override;
+  omni::giopConnection* AcceptAndMonitor(omni::giopConnection::notifyReadable_t callback,
+                                         void* cookie) override;
+  void Poke() override;
+
+ protected:
+  CORBA::Boolean notifyReadable(omni::SocketHolder* holder) override;
+
+ private:
+  bool clear_the_way() const;
+  bool accept_one();
+  void turn_one_away();
+
+  const std::string path_;
+  // Given up for a moment when descriptors run out, so that a newcomer can be
+  // accepted and closed instead of waking us for ever.
+  UniqueFd reserve_;
+  UniqueFd newcomer_;
+  uint32_t newcomer_uid_ = 0;
+  omni::giopConnection::notifyReadable_t callback_ = nullptr;
+  void* cookie_ = nullptr;
+  std::atomic<bool> poked_{false};
+};
+
+// Removes what a dead server left; false, with the reason noted, if something
+// else is in the way.
+bool GuardedEndpoint::clear_the_way() const {
+  if (path_.size() > kLongestPath) {
+    g_guard->fail("the socket path " + path_ + " has " + std::to_string(path_.size()) +
+                  " bytes, more than the " + std::to_string(kLongestPath) + " possible");
+    return false;
+  }
+  struct stat found {};
+  if (::lstat(path_.c_str(), &found) != 0) return true;
+  if (!S_ISSOCK(found.st_mode)) {
+    g_guard->fail(path_ + " exists and is not a socket");
+    return false;
+  }
+  const UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const sockaddr_un address = to_address(path_);
+  const bool refused =
+      ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
+      errno == ECONNREFUSED;
+  if (!refused) {
+    g_guard->fail("another process listens on " + path_);
+    return false;
+  }
+  if (::unlink(path_.c_str()) == 0) return true;
+  g_guard->fail("cannot remove the stale socket " + path_ + ": " + std::strerror(errno));
+  return false;
+}
+
+CORBA::Boolean GuardedEndpoint::Bind() {
+  if (!clear_the_way()) return false;
+  errno = 0;
+  if (!omni::unixEndpoint::Bind() || ::listen(pd_socket, kBacklog) != 0) {
+    g_guard->fail("cannot listen on " + path_ + ": " + std::strerror(errno));
+    return false;
+  }
+  return true;
+}
+
+void GuardedEndpoint::Poke() {
+  poked_ = true;
+  wakeUp();
+}
+
+omni::giopConnection* GuardedEndpoint::AcceptAndMonitor(
+    omni::giopConnection::notifyReadable_t callback, void* cookie) {
+  callback_ = callback;
+  cookie_ = cookie;
+  omni::SocketHolder::setSelectable(1, false);
+  while (!poked_ && Select()) {
+    if (newcomer_.valid()) {
+      return new AcceptedConnection(newcomer_uid_, true, newcomer_.release(),
+                                    static_cast<omni::SocketCollection*>(this), path_.c_str(),
+                                    CORBA::Boolean(false));
+    }
+  }
+  return nullptr;
+}
+
+CORBA::Boolean GuardedEndpoint::notifyReadable(omni::SocketHolder* holder) {
+  if (holder != static_cast<omni::SocketHolder*>(this)) {
+    callback_(cookie_, static_cast<omni::unixConnection*>(holder));
+    return true;
+  }
+  const bool usable = accept_one();
+  omni::SocketHolder::setSelectable(1, false);
+  return usable;
+}
+
+// False if the listening socket is of no more use.
+bool GuardedEndpoint::accept_one() {
+  UniqueFd socket(::accept4(pd_socket, nullptr, nullptr, SOCK_CLOEXEC));
+  if (!socket.valid()) {
+    if (errno == EMFILE || errno == ENFILE) turn_one_away();
+    return errno != EBADF;
+  }
+  const std::optional<uint32_t> uid = peer_uid(socket.get());
+  if (uid && g_guard->enter(*uid)) {
+    newcomer_uid_ = *uid;
+    newcomer_ = std::move(socket);
+  }
+  return true;
+}
+
+void GuardedEndpoint::turn_one_away() {
+  reserve_.reset();
+  {
+    const UniqueFd unwanted(::accept4(pd_socket, nullptr, nullptr, SOCK_CLOEXEC));
+    // Nothing to give up: at least do not spin.
+    if (!unwanted.valid()) omni_thread::sleep(0, 10'000'000);
+  }
+  reserve_.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  ++g_guard->refused;
+  g_guard->report("connection refused: out of file descriptors");
+  errno = EMFILE;
+}
+
+class GuardedTransport : public omni::giopTransportImpl {
+ public:
+  GuardedTransport() : omni::giopTransportImpl("giop:unix") {}
+
+  omni::giopEndpoint* toEndpoint(const char* path) override {
+    return isValid(path) ? new GuardedEndpoint(path) : nullptr;
+  }
+  omni::giopAddress* toAddress(const char* path) override {
+    return isValid(path) ? new GuardedAddress(path) : nullptr;
+  }
+  CORBA::Boolean isValid(const char* path) override { return path != nullptr && *path != '\0'; }
+  CORBA::Boolean addToIOR(const char* path, omni::IORPublish* points) override {
+    if (!isValid(path)) return false;
+    omniIOR::add_TAG_OMNIORB_UNIX_TRANS(path, points);
+    return true;
+  }
+  const omnivector<const char*>* getInterfaceAddress() override {
+    static const omnivector<const char*> none;
+    return &none;
+  }
+};
+
+// The end point of a process that does not listen. Without any the ORB opens a
+// TCP port as soon as an object is activated, -ORBendPointNoListen or not. This
+// one is only a name in references, by which bidirectional GIOP tells objects
+// of this process; nobody can connect to it, and port 9 discards.
+class UnopenedEndpoint : public omni::giopEndpoint {
+ public:
+  UnopenedEndpoint() {
+    addresses_.length(1);
+    addresses_[0] = "giop:tcp:127.0.0.1:9";
+  }
+  const char* type() const override { return "giop:unopened"; }
+  const char* address() const override { return addresses_[0]; }
+  const omni::orbServer::EndpointList* addresses() const override { return &addresses_; }
+  CORBA::Boolean publish(const omni::orbServer::PublishSpecs&, CORBA::Boolean, CORBA::Boolean,
+                         omni::orbServer::EndpointList& published) override {
+    addToIOR(addresses_[0]);
+    published.length(published.length() + 1);
+    published[published.length() - 1] = addresses_[0];
+    return true;
+  }
+  CORBA::Boolean Bind() override { return true; }
+  omni::giopConnection* AcceptAndMonitor(omni::giopConnection::notifyReadable_t, void*) override {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait(lock, [this] { return poked_; });
+    return nullptr;
+  }
+  void Poke() override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    poked_ = true;
+    changed_.notify_all();
+  }
+  void Shutdown() override { delete this; }
+
+ private:
+  omni::orbServer::EndpointList addresses_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool poked_ = false;
+};
+
+class UnopenedTransport : public omni::giopTransportImpl {
+ public:
+  UnopenedTransport() : omni::giopTransportImpl("giop:unopened") {}
+  omni::giopEndpoint* toEndpoint(const char*) override { return new UnopenedEndpoint(); }
+  omni::giopAddress* toAddress(const char*) override { return nullptr; }
+  CORBA::Boolean isValid(const char*) override { return true; }
+  CORBA::Boolean addToIOR(const char*, omni::IORPublish*) override { return false; }
+  const omnivector<const char*>* getInterfaceAddress() override {
+    static const omnivector<const char*> none;
+    return &none;
+  }
+};
+
+}  // namespace
+
+void install_guarded_transport(const GuardSettings& settings) {
+  g_guard = new GuardState(settings);
+  // The ORB finds transports by the beginning of their names, its own first:
+  // that one is renamed out of the way and ours takes its name. Every address
+  // in every reference then leads through the guard.
+  omni::giopTransportImpl* unguarded = omni::giopTransportImpl::str2Transport("giop:unix:/");
+  if (unguarded != nullptr) unguarded->type = "unguarded:unix";
+  // Never deleted: the ORB keeps them in its list.
+  new GuardedTransport();
+  new UnopenedTransport();
+}
+
+GuardCounters guard_counters() {
+  return g_guard == nullptr ? GuardCounters{} : g_guard->counters();
+}
+
+std::string guard_error() { return g_guard == nullptr ? std::string() : g_guard->error(); }
+
+}  // namespace sublet

@@ -1,0 +1,58 @@
+// The guarded transport: takes the place of omniORB's own Unix transport, so
+// that every connection over a Unix socket, accepted or dialled, is known by
+// the kernel's word for who is at the other end, is counted against limits,
+// and has each byte it brings judged by GiopFilter before the ORB sees it.
+// References and addresses stay "giop:unix:": unmodified clients reach it.
+//
+// Only base/orb.cc uses this. It subclasses internal classes of omniORB 4.2.5:
+// rebuild and run the tests with each version of the ORB.
+#ifndef SUBLET_BASE_GUARDED_TRANSPORT_H_
+#define SUBLET_BASE_GUARDED_TRANSPORT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace sublet {
+
+struct GuardSettings {
+  // Bytes of the largest message that a peer may send, fragments together.
+  size_t max_message = 2u << 20;
+  // How long in all a peer may keep us waiting for the rest of one message; 0:
+  // for ever.
+  int message_timeout_ms = 3000;
+  // Requests are admitted on connections that this process dialled.
+  bool may_be_called_back = false;
+  // Accepted connections at a time; see OrbSettings.
+  size_t max_connections = 16384;
+  size_t max_connections_per_uid = 1024;
+  std::function<bool(uint32_t uid)> admit;
+  // The user at the other end of every dialled connection, or root.
+  std::optional<uint32_t> server_uid;
+  std::function<void(std::string_view line)> log;
+};
+
+struct GuardCounters {
+  uint64_t accepted = 0;
+  uint64_t refused = 0;
+  uint64_t dialled = 0;
+  uint64_t violations = 0;
+  uint64_t open_now = 0;
+};
+
+// Replaces the ORB's Unix transport. Adds the end point "giop:unopened:" for
+// processes that do not listen. Once per process, before ORB_init; the
+// settings then hold until the process ends.
+void install_guarded_transport(const GuardSettings& settings);
+
+GuardCounters guard_counters();
+
+// Why the last end point could not be set up; empty if none failed.
+std::string guard_error();
+
+}  // namespace sublet
+
+#endif  // SUBLET_BASE_GUARDED_TRANSPORT_H_

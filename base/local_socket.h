@@ -1,0 +1,43 @@
+// Unix sockets with names in the file system. Every descriptor is
+// close-on-exec. Paths longer than the kernel's 107 bytes work as long as
+// their last part has at most 80. Any thread.
+#ifndef SUBLET_BASE_LOCAL_SOCKET_H_
+#define SUBLET_BASE_LOCAL_SOCKET_H_
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "base/os_error.h"
+#include "base/unique_fd.h"
+
+namespace sublet {
+
+enum class SocketKind {
+  seqpacket,  // whole messages
+  stream,
+};
+
+struct PeerCredentials {
+  pid_t pid = 0;
+  uid_t uid = 0;
+  gid_t gid = 0;
+};
+
+// Binds and listens. A socket left there by a dead process is replaced; one
+// that answers is an OsError (EADDRINUSE), as is a file that is no socket.
+// From the first moment that anybody can connect the socket has `mode`.
+UniqueFd listen_local(SocketKind kind, const std::string& path, mode_t mode, int backlog,
+                      bool non_blocking = false);
+// Throws OsError (ENOENT, ECONNREFUSED: nobody listens; EACCES; EAGAIN: the
+// backlog is full and non_blocking was asked for).
+UniqueFd connect_local(SocketKind kind, const std::string& path, bool non_blocking = false);
+// The next caller; invalid when none waits (non-blocking listener), or when
+// the one that did has gone. Throws OsError, EMFILE among others.
+UniqueFd accept_local(int listener, bool non_blocking = false);
+// By the kernel's word: who the peer was when it connected (or listened).
+PeerCredentials peer_credentials(int socket);
+
+}  // namespace sublet
+
+#endif  // SUBLET_BASE_LOCAL_SOCKET_H_

@@ -1,0 +1,241 @@
+#include "base/log.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <boost/log/attributes/attribute_set.hpp>
+#include <boost/log/attributes/constant.hpp>
+#include <boost/log/attributes/value_visitation.hpp>
+#include <boost/log/core.hpp>
+#include <boost/log/sinks/async_frontend.hpp>
+#include <boost/log/sinks/basic_sink_backend.hpp>
+#include <boost/log/sinks/bounded_fifo_queue.hpp>
+#include <boost/log/sinks/drop_on_overflow.hpp>
+#include <boost/log/utility/exception_handler.hpp>
+#include <boost/smart_ptr/make_shared_object.hpp>
+#include <boost/smart_ptr/shared_ptr.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <mutex>
+#include <shared_mutex>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/os_error.h"
+#include "base/text.h"
+#include "base/unique_fd.h"
+
+namespace sublet {
+namespace {
+
+namespace logging = boost::log;
+namespace sinks = boost::log::sinks;
+
+// The longest message; more is cut, so that a hostile one cannot fill the disk.
+constexpr size_t kLongestMessage = 8192;
+// While lines keep being dropped without a pause, it is said this often.
+constexpr int64_t kReportEveryNs = 1'000'000'000;
+
+struct Record {
+  int64_t utc_us;
+  Severity severity;
+  std::string message;
+};
+
+std::atomic<int> least_severity{static_cast<int>(Severity::info)};
+std::atomic<uint64_t> dropped{0};
+// Records that were in the queue when it last overflowed and are still there.
+std::atomic<int64_t> overflow_backlog{0};
+
+// Told by the queue, under its lock, of every record that finds it full and of
+// every one that leaves it.
+class CountDrops : public sinks::drop_on_overflow {
+ public:
+  template <typename Lock>
+  static bool on_overflow(const logging::record_view&, Lock&) {
+    ++dropped;
+    overflow_backlog = kLogQueueRecords;
+    return false;
+  }
+  static void on_queue_space_available() {
+    if (overflow_backlog > 0) --overflow_backlog;
+  }
+};
+
+std::string line_of(const Record& record, const std::string& component) {
+  std::string line = format_instant_ms(record.utc_us) + " " + severity_name(record.severity) + " " +
+                     component + ": ";
+  line += escape_for_terminal(std::string_view(record.message).substr(0, kLongestMessage));
+  if (record.message.size() > kLongestMessage) {
+    line += "… (" + format_bytes(record.message.size()) + ")";
+  }
+  return line + "\n";
+}
+
+bool write_whole(int fd, std::string_view text) {
+  while (!text.empty()) {
+    ssize_t n = write(fd, text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return false;
+    text.remove_prefix(static_cast<size_t>(n));
+  }
+  return true;
+}
+
+// The end of the line: a file that turns over, or stderr. Only the writing
+// thread is here (and log_stop, when that one is gone).
+class Backend
+    : public sinks::basic_sink_backend<
+          sinks::combine_requirements<sinks::synchronized_feeding, sinks::flushing>::type> {
+ public:
+  explicit Backend(LogSettings settings) : settings_(std::move(settings)), reported_(dropped) {
+    if (!settings_.file.empty()) open();
+  }
+
+  void consume(const logging::record_view& view) {
+    logging::visit<Record>("Record", view, [this](const Record& record) { write_line(record); });
+    if (dropped == reported_) return;
+    const int64_t now = system_clock().boot_ns();
+    if (losing_since_ns_ == 0) losing_since_ns_ = now;
+    if (overflow_backlog == 0 || now - losing_since_ns_ >= kReportEveryNs) report();
+  }
+
+  void flush() {
+    if (dropped != reported_) report();
+  }
+
+ private:
+  void open() {
+    fd_.reset(::open(settings_.file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0640));
+    if (!fd_.valid()) throw OsError(errno, "write the log", settings_.file);
+    struct stat st {};
+    fstat(fd_.get(), &st);
+    rotates_ = S_ISREG(st.st_mode);
+    size_ = static_cast<uint64_t>(st.st_size);
+  }
+
+  // FILE.4 becomes FILE.5, ... FILE becomes FILE.1, and a new FILE begins. A
+  // rename that fails is left alone: better a long log than none.
+  void rotate() {
+    const auto name = [this](uint32_t n) {
+      return n == 0 ? settings_.file : settings_.file + "." + std::to_string(n);
+    };
+    if (settings_.keep == 0) unlink(settings_.file.c_str());
+    for (uint32_t n = settings_.keep; n > 0; --n) {
+      std::rename(name(n - 1).c_str(), name(n).c_str());
+    }
+    try {
+      open();
+    } catch (const OsError&) {
+      // The next line tries again.
+    }
+  }
+
+  bool write_text(const std::string& line) {
+    if (settings_.file.empty()) return write_whole(STDERR_FILENO, line);
+    if (!fd_.valid() || (rotates_ && size_ > 0 && size_ + line.size() > settings_.rotate_bytes)) {
+      rotate();
+    }
+    if (!fd_.valid()) return false;
+    size_ += line.size();
+    const bool written = write_whole(fd_.get(), torn_ ? "\n" + line : line);
+    torn_ = !written;  // a full disk may have taken half of it
+    return written;
+  }
+
+  void write_line(const Record& record) {
+    if (!write_text(line_of(record, settings_.component))) ++dropped;
+  }
+
+  void report() {
+    const uint64_t now = dropped;
+    losing_since_ns_ = 0;
+    const Record record{system_clock().utc_us(), Severity::warning,
+                        std::to_string(now - reported_) + " lines of this log were lost"};
+    if (write_text(line_of(record, settings_.component))) reported_ = now;
+  }
+
+  const LogSettings settings_;
+  UniqueFd fd_;
+  bool rotates_ = false;
+  bool torn_ = false;
+  uint64_t size_ = 0;
+  uint64_t reported_;
+  int64_t losing_since_ns_ = 0;  // 0: all losses are reported
+};
+
+using Queue = sinks::bounded_fifo_queue<kLogQueueRecords, CountDrops>;
+using Sink = sinks::asynchronous_sink<Backend, Queue>;
+
+// Shared by those who log, exclusive for start and stop.
+std::shared_mutex mutex;
+boost::shared_ptr<Sink> sink;
+
+void write_now(const Record& record) {
+  if (!write_whole(STDERR_FILENO, line_of(record, program_invocation_short_name))) ++dropped;
+}
+
+}  // namespace
+
+const char* severity_name(Severity severity) {
+  static constexpr const char* kNames[] = {"debug", "info", "warning", "error"};
+  return kNames[static_cast<size_t>(severity)];
+}
+
+std::optional<Severity> severity_from(const std::string& name) {
+  for (Severity s : {Severity::debug, Severity::info, Severity::warning, Severity::error}) {
+    if (name == severity_name(s)) return s;
+  }
+  return std::nullopt;
+}
+
+void log_start(const LogSettings& settings) {
+  log_stop();
+  auto backend = boost::make_shared<Backend>(settings);
+  least_severity = static_cast<int>(settings.level);
+  // The new thread inherits a mask in which everything is blocked.
+  sigset_t all, old;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &old);
+  auto fresh = boost::make_shared<Sink>(backend);
+  pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  fresh->set_exception_handler(logging::nop());
+  std::unique_lock lock(mutex);
+  sink = fresh;
+  logging::core::get()->add_sink(fresh);
+}
+
+void log_stop() {
+  boost::shared_ptr<Sink> old;
+  {
+    std::unique_lock lock(mutex);
+    old.swap(sink);
+    if (old) logging::core::get()->remove_sink(old);
+  }
+  if (!old) return;
+  old->stop();
+  old->flush();
+}
+
+void log_level(Severity level) { least_severity = static_cast<int>(level); }
+uint64_t log_dropped() { return dropped; }
+bool log_enabled(Severity severity) { return static_cast<int>(severity) >= least_severity; }
+
+void log_write(Severity severity, const std::string& message) {
+  Record record{system_clock().utc_us(), severity, message};
+  std::shared_lock lock(mutex);
+  if (!sink) {
+    lock.unlock();
+    write_now(record);
+    return;
+  }
+  logging::attribute_set attributes;
+  attributes.insert("Record", logging::attributes::make_constant(std::move(record)));
+  logging::record open = logging::core::get()->open_record(attributes);
+  if (open) logging::core::get()->push_record(std::move(open));
+}
+
+}  // namespace sublet

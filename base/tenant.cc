@@ -1,0 +1,79 @@
+#include "base/tenant.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "base/attempt_folder.h"
+
+namespace sublet {
+
+std::unique_ptr<Tenant> Tenant::open(const std::string& folder, std::string* error) {
+  auto record = read_record(system_files(), folder, error);
+  if (!record) {
+    if (error->empty()) *error = folder + ": there is no record yet";
+    return nullptr;
+  }
+  if (record->boot_id != boot_id()) {
+    *error = folder + ": the record is of an earlier boot";
+    return nullptr;
+  }
+  std::unique_ptr<Tenant> tenant(new Tenant);
+  if (!tenant->processes_.open(record->cgroup_unified.c_str())) {
+    *error = "/proc cannot be read";
+    return nullptr;
+  }
+  std::unique_ptr<char, decltype(&free)> real(realpath(folder.c_str(), nullptr), &free);
+  tenant->status_path_ = std::string(real ? real.get() : folder.c_str()) + "/" SUBLET_STATUS_FILE;
+  tenant->shepherd_ = record->shepherd.pid;
+  tenant->shepherd_fd_ = open_process(record->shepherd);
+  if (tenant->shepherd_fd_.valid()) {
+    std::string stat = "/proc/" + std::to_string(record->shepherd.pid) + "/stat";
+    tenant->shepherd_stat_ = UniqueFd(::open(stat.c_str(), O_RDONLY | O_CLOEXEC));
+  }
+  AttemptIdentity identity;
+  // A number that may have been used again names nobody: with the shepherd gone,
+  // a session counts only while the program that opened it lives.
+  bool program_lives = is_same_process(record->program);
+  if (tenant->shepherd_fd_.valid() || program_lives)
+    identity.session = static_cast<pid_t>(record->session);
+  if (tenant->shepherd_fd_.valid()) identity.shepherd = record->shepherd.pid;
+  identity.uid = record->uid;
+  identity.status_path = tenant->status_path_.c_str();
+  tenant->processes_.set(identity);
+  return tenant;
+}
+
+bool Tenant::shepherd_gone() noexcept {
+  if (!shepherd_fd_.valid()) return true;
+  pollfd ended = {shepherd_fd_.get(), POLLIN, 0};
+  return poll(&ended, 1, 0) > 0;
+}
+
+bool Tenant::shepherd_stopped() noexcept {
+  char text[512];
+  ssize_t count = pread(shepherd_stat_.get(), text, sizeof text - 1, 0);
+  if (count <= 0) return false;
+  text[count] = 0;
+  const char* state = strrchr(text, ')');
+  return state && (state[2] == 'T' || state[2] == 't');
+}
+
+void Tenant::freeze() noexcept { processes_.freeze(); }
+
+void Tenant::thaw() noexcept { processes_.thaw(); }
+
+void Tenant::kill() noexcept {
+  processes_.kill();
+  if (shepherd_gone() || !(shepherd_stopped() || gone())) return;
+  syscall(SYS_pidfd_send_signal, shepherd_fd_.get(), SIGKILL, nullptr, 0);
+}
+
+bool Tenant::gone() noexcept { return processes_.gone(); }
+
+}  // namespace sublet

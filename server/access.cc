@@ -1,0 +1,75 @@
+#include "server/access.h"
+
+#include <pwd.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/orb.h"
+#include "server/refusal.h"
+
+namespace sublet::server {
+
+Access::Access(std::vector<std::string> administrators)
+    : administrators_(std::move(administrators)) {}
+
+Caller Access::caller() {
+  auto uid = caller_uid();
+  if (!uid)
+    throw Refusal(Refusal::Kind::kNotPermitted, "caller.unknown",
+                  "the kernel does not say who is calling", "Call over the server's Unix socket.",
+                  "caller");
+  return caller_with_uid(*uid);
+}
+
+Caller Access::caller_with_uid(uint32_t uid) {
+  Caller caller;
+  caller.uid = uid;
+  caller.user = name_of(uid);
+  caller.administrator =
+      uid == 0 || uid == geteuid() ||
+      std::find(administrators_.begin(), administrators_.end(), caller.user) !=
+          administrators_.end();
+  return caller;
+}
+
+std::string Access::name_of(uint32_t uid) {
+  {
+    std::lock_guard lock(mutex_);
+    auto it = names_.find(uid);
+    if (it != names_.end()) return it->second;
+  }
+  char buffer[16384];
+  passwd entry;
+  passwd* found = nullptr;
+  std::string name;
+  if (getpwuid_r(uid, &entry, buffer, sizeof buffer, &found) == 0 && found)
+    name = found->pw_name;
+  else
+    name = "uid" + std::to_string(uid);
+  std::lock_guard lock(mutex_);
+  if (names_.size() >= 10'000) names_.clear();
+  names_[uid] = name;
+  return name;
+}
+
+void Access::require_administrator(const Caller& caller, const std::string& what) const {
+  if (caller.administrator) return;
+  throw Refusal(Refusal::Kind::kNotPermitted, "admin.only",
+                what + " is for administrators, and " + caller.user + " is none",
+                "Ask an administrator of the pool.", caller.user);
+}
+
+bool Access::owns(const Caller& caller, const std::string& user) const {
+  return caller.administrator || caller.user == user;
+}
+
+void Access::require_owner(const Caller& caller, const std::string& user,
+                           const std::string& subject) const {
+  if (owns(caller, user)) return;
+  throw Refusal(Refusal::Kind::kNotPermitted, "job.not_yours",
+                subject + " belongs to " + user + ", and you are " + caller.user,
+                "Only the submitter or an administrator may do this.", subject);
+}
+
+}  // namespace sublet::server

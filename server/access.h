@@ -1,0 +1,48 @@
+// Who is calling and whether they may: asked here and nowhere else.
+//
+// Threads: any.
+#ifndef SUBLET_SERVER_ACCESS_H_
+#define SUBLET_SERVER_ACCESS_H_
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace sublet::server {
+
+struct Caller {
+  uint32_t uid = 0;
+  std::string user;  // the uid's name, or "uid1234" where it has none
+  bool administrator = false;
+};
+
+class Access {
+ public:
+  // administrators: user names besides root and the server's own user.
+  explicit Access(std::vector<std::string> administrators);
+
+  // The caller of the present upcall, by the kernel's word. Throws Refusal
+  // kNotPermitted outside one, or when the transport cannot name the peer.
+  Caller caller();
+  Caller caller_with_uid(uint32_t uid);
+
+  // Throw Refusal kNotPermitted.
+  void require_administrator(const Caller& caller, const std::string& what) const;
+  // Removing, holding, fetching, looking into: the submitter or an administrator.
+  void require_owner(const Caller& caller, const std::string& user,
+                     const std::string& subject) const;
+  bool owns(const Caller& caller, const std::string& user) const;
+
+ private:
+  std::string name_of(uint32_t uid);
+
+  const std::vector<std::string> administrators_;
+  std::mutex mutex_;
+  std::map<uint32_t, std::string> names_;  // bounded: emptied at 10,000
+};
+
+}  // namespace sublet::server
+
+#endif  // SUBLET_SERVER_ACCESS_H_

@@ -1,0 +1,440 @@
+#include "server/archive.h"
+
+#include <soci/soci.h>
+#include <soci/sqlite3/soci-sqlite3.h>
+
+#include <condition_variable>
+#include <mutex>
+
+#include "server/sql_row.h"
+#include "server/store.h"
+
+namespace sublet::server {
+namespace {
+
+constexpr size_t kConnections = 2;
+
+// The condition of a JobQuery. Numbers are written into the text, since they
+// cannot carry SQL; the user's name is bound as :user.
+std::string where(const JobQuery& query) {
+  std::string text = "1 = 1";
+  if (!query.ids.empty()) {
+    std::string any;
+    for (auto [first, count] : query.ids) {
+      if (count == 0) continue;
+      any += (any.empty() ? "" : " or ") + ("(jobs.id >= " + std::to_string(first)) +
+             " and jobs.id <= " + std::to_string(first + count - 1) + ")";
+    }
+    text += " and (" + (any.empty() ? "1 = 0" : any) + ")";
+  }
+  if (query.batch) text += " and jobs.batch = " + std::to_string(query.batch);
+  if (!query.states.empty()) {
+    std::string list;
+    for (uint32_t s : query.states) list += (list.empty() ? "" : ", ") + std::to_string(s);
+    text += " and jobs.state in (" + list + ")";
+  }
+  if (query.unfinished_only) text += " and jobs.state < 5";
+  text += " and (:user = '' or jobs.user_name = :user)";
+  return text;
+}
+
+constexpr const char* kNameOfJob =
+    "coalesce((select name from specs where first_job <= jobs.id order by first_job desc limit 1), "
+    "'')";
+constexpr const char* kMachineOfJob =
+    "coalesce((select machine from attempts where attempts.job = jobs.id and attempts.attempt = "
+    "jobs.attempts), 0)";
+
+JobRow job_row(const soci::row& r) {
+  JobRow row;
+  row.job = job_from(r);
+  row.name = r.get<std::string>(24);
+  row.machine = integer(r, 25);
+  return row;
+}
+
+EndRow end_from(const soci::row& r, size_t at) {
+  EndRow e;
+  e.exit_status = integer(r, at);
+  e.signal = integer(r, at + 1);
+  e.memory_peak = integer(r, at + 2);
+  e.checkpoint_bytes = integer(r, at + 3);
+  e.resumed_ppm = integer(r, at + 4);
+  e.progress_ppm = integer(r, at + 5);
+  e.quiesce_us = integer(r, at + 6);
+  e.stdout_cut = integer(r, at + 7) != 0;
+  e.stderr_cut = integer(r, at + 8) != 0;
+  return e;
+}
+
+std::string group_column(uint32_t by) {
+  switch (by) {
+    case 1:
+      return "uses.user_name";
+    case 2:
+      return "coalesce((select name from machines where machines.id = uses.machine), 'gone')";
+    case 3:
+      return "cast(uses.batch as text)";
+    case 4:
+      return "date(uses.finished / 1000000, 'unixepoch')";
+    default:
+      return "strftime('%Y-W%W', uses.finished / 1000000, 'unixepoch')";
+  }
+}
+const char* group_name(uint32_t by) {
+  constexpr const char* kNames[] = {"user", "machine", "batch", "day", "week"};
+  return kNames[by - 1];
+}
+
+}  // namespace
+
+class Archive::Connections {
+ public:
+  explicit Connections(const std::string& path) {
+    for (auto& s : sessions_) {
+      s.open(soci::sqlite3, "db=" + path + " timeout=10");
+      s << "PRAGMA query_only=1";
+      free_.push_back(&s);
+    }
+  }
+
+  // Runs f(session) on a connection that nobody else uses meanwhile.
+  template <typename F>
+  auto with(F f) {
+    soci::session* session = take();
+    try {
+      if constexpr (std::is_void_v<decltype(f(*session))>) {
+        f(*session);
+        give(session);
+      } else {
+        auto result = f(*session);
+        give(session);
+        return result;
+      }
+    } catch (const soci::soci_error& e) {
+      give(session);
+      throw StoreError(std::string("the database could not be read: ") + e.get_error_message());
+    } catch (...) {
+      give(session);
+      throw;
+    }
+  }
+
+ private:
+  soci::session* take() {
+    std::unique_lock lock(mutex_);
+    freed_.wait(lock, [this] { return !free_.empty(); });
+    soci::session* s = free_.back();
+    free_.pop_back();
+    return s;
+  }
+  void give(soci::session* s) {
+    {
+      std::lock_guard lock(mutex_);
+      free_.push_back(s);
+    }
+    freed_.notify_one();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable freed_;
+  soci::session sessions_[kConnections];
+  std::vector<soci::session*> free_;
+};
+
+Archive::Archive(const std::string& path) {
+  try {
+    connections_ = std::make_unique<Connections>(path);
+  } catch (const soci::soci_error& e) {
+    throw StoreError("cannot open the database " + path + ": " + e.get_error_message());
+  }
+}
+
+Archive::~Archive() = default;
+
+std::vector<JobRow> Archive::jobs(const JobQuery& query, JobId after, uint32_t limit) {
+  return connections_->with([&](soci::session& sql) {
+    std::vector<JobRow> result;
+    soci::rowset<soci::row> rows =
+        (sql.prepare << "select jobs.*, " << kNameOfJob << ", " << kMachineOfJob
+                     << " from jobs where jobs.id > " << after << " and " << where(query)
+                     << " order by jobs.id limit " << limit,
+         soci::use(query.user, "user"));
+    for (const auto& r : rows) result.push_back(job_row(r));
+    return result;
+  });
+}
+
+std::vector<std::pair<uint32_t, uint64_t>> Archive::count(const JobQuery& query) {
+  return connections_->with([&](soci::session& sql) {
+    std::vector<std::pair<uint32_t, uint64_t>> result;
+    soci::rowset<soci::row> rows =
+        (sql.prepare << "select jobs.state, cast(count(*) as text) from jobs where "
+                     << where(query) << " group by jobs.state",
+         soci::use(query.user, "user"));
+    for (const auto& r : rows)
+      result.emplace_back(integer(r, 0), std::stoull(r.get<std::string>(1)));
+    return result;
+  });
+}
+
+std::optional<JobRow> Archive::job(JobId id) {
+  JobQuery query;
+  query.ids = {{id, 1}};
+  auto rows = jobs(query, id - 1, 1);
+  if (rows.empty()) return std::nullopt;
+  return rows.front();
+}
+
+std::vector<AttemptRow> Archive::attempts(JobId id) {
+  return connections_->with([&](soci::session& sql) {
+    std::vector<AttemptRow> result;
+    soci::rowset<soci::row> rows =
+        (sql.prepare << "select a.*, coalesce(m.name, 'gone'), coalesce(e.exit_status, -1), "
+                        "coalesce(e.signal, 0), coalesce(e.memory_peak, 0), "
+                        "coalesce(e.checkpoint_bytes, 0), coalesce(e.resumed_ppm, -1), "
+                        "coalesce(e.progress_ppm, -1), coalesce(e.quiesce_us, -1), "
+                        "coalesce(e.stdout_cut, 0), coalesce(e.stderr_cut, 0) from attempts a "
+                        "left join machines m on m.id = a.machine left join ends e on e.job = "
+                        "a.job and e.attempt = a.attempt where a.job = "
+                     << id << " order by a.attempt");
+    for (const auto& r : rows) {
+      AttemptRow row;
+      row.attempt = attempt_from(r);
+      row.machine_name = r.get<std::string>(14);
+      row.end = end_from(r, 15);
+      row.end.key = row.attempt.key;
+      result.push_back(row);
+    }
+    return result;
+  });
+}
+
+namespace {
+constexpr const char* kFileWithoutBody =
+    "select id, kind, batch, job, attempt, generation, name, size, sha256, in_row, '', counts from "
+    "files ";
+
+std::optional<FileRow> one_file(soci::session& sql, const std::string& condition,
+                                const std::string& name = "") {
+  soci::rowset<soci::row> rows =
+      (sql.prepare << "select * from files where (:name = '' or name = :name) and " << condition,
+       soci::use(name, "name"));
+  for (const auto& r : rows) return file_from(r);
+  return std::nullopt;
+}
+}  // namespace
+
+std::vector<FileRow> Archive::outputs(JobId id) {
+  return connections_->with([&](soci::session& sql) {
+    std::vector<FileRow> result;
+    soci::rowset<soci::row> rows =
+        (sql.prepare << kFileWithoutBody << "where job = " << id
+                     << " and job > 0 and kind >= 3 and counts = 1 order by id");
+    for (const auto& r : rows) result.push_back(file_from(r));
+    return result;
+  });
+}
+
+std::optional<JobSpec> Archive::spec(JobId id) {
+  return connections_->with([&](soci::session& sql) -> std::optional<JobSpec> {
+    long long first = 0;
+    std::string body;
+    sql << "select first_job, body from specs where first_job <= " << id
+        << " order by first_job desc limit 1",
+        soci::into(first), soci::into(body);
+    if (!sql.got_data()) return std::nullopt;
+    auto ranges = decode_specs(body);
+    const uint64_t offset = id - static_cast<uint64_t>(first);
+    if (ranges.size() != 1 || offset >= ranges[0].count) return std::nullopt;
+    return spec_at(ranges[0], offset);
+  });
+}
+
+std::optional<BatchRow> Archive::batch(BatchId id) {
+  return connections_->with([&](soci::session& sql) -> std::optional<BatchRow> {
+    soci::rowset<soci::row> rows = (sql.prepare << "select * from batches where id = " << id);
+    for (const auto& r : rows) return batch_from(r);
+    return std::nullopt;
+  });
+}
+
+std::vector<PartRow> Archive::parts(BatchId id) {
+  return connections_->with([&](soci::session& sql) {
+    std::vector<PartRow> result;
+    soci::rowset<soci::row> rows = (sql.prepare << "select number, jobs, body from parts where "
+                                                   "batch = "
+                                                << id << " order by number");
+    for (const auto& r : rows) {
+      PartRow part;
+      part.batch = id;
+      part.number = integer(r, 0);
+      part.jobs = integer(r, 1);
+      part.body = r.get<std::string>(2);
+      result.push_back(std::move(part));
+    }
+    return result;
+  });
+}
+
+std::vector<BatchRow> Archive::open_batches_before(Micros touched) {
+  return connections_->with([&](soci::session& sql) {
+    std::vector<BatchRow> result;
+    soci::rowset<soci::row> rows =
+        (sql.prepare << "select * from batches where committed = 0 and touched < " << touched);
+    for (const auto& r : rows) result.push_back(batch_from(r));
+    return result;
+  });
+}
+
+std::optional<FileRow> Archive::file(uint64_t id) {
+  return connections_->with(
+      [&](soci::session& sql) { return one_file(sql, "id = " + std::to_string(id)); });
+}
+
+std::optional<FileRow> Archive::checkpoint(JobId job, uint64_t generation) {
+  return connections_->with([&](soci::session& sql) {
+    return one_file(sql, "job > 0 and job = " + std::to_string(job) +
+                             " and kind = 2 and generation = " + std::to_string(generation) +
+                             " order by id desc limit 1");
+  });
+}
+
+std::optional<FileRow> Archive::output(JobId job, FileKind kind, const std::string& name) {
+  return connections_->with([&](soci::session& sql) {
+    return one_file(sql,
+                    "job > 0 and job = " + std::to_string(job) + " and counts = 1 and kind = " +
+                        std::to_string(static_cast<uint32_t>(kind)),
+                    kind == FileKind::kOutput ? name : "");
+  });
+}
+
+namespace {
+std::vector<uint64_t> ids_of(soci::session& sql, const std::string& query) {
+  std::vector<uint64_t> result;
+  soci::rowset<soci::row> rows = (sql.prepare << query);
+  for (const auto& r : rows) result.push_back(integer(r, 0));
+  return result;
+}
+}  // namespace
+
+std::vector<uint64_t> Archive::file_ids() {
+  return connections_->with(
+      [&](soci::session& sql) { return ids_of(sql, "select id from files where in_row = 0"); });
+}
+
+std::vector<uint64_t> Archive::unneeded_files(uint32_t limit) {
+  return connections_->with([&](soci::session& sql) {
+    return ids_of(
+        sql,
+        "select f.id from files f where (f.kind = 1 and (not exists (select 1 from batches b where "
+        "b.id = f.batch) or (exists (select 1 from batches b where b.id = f.batch and b.committed = "
+        "1) and not exists (select 1 from jobs j where j.batch = f.batch and j.state < 5)))) or "
+        "(f.kind = 2 and (not exists (select 1 from jobs j where j.id = f.job and j.state < 5) or "
+        "(select count(*) from files n where n.job = f.job and n.job > 0 and n.kind = 2 and "
+        "n.generation > f.generation) >= 2)) or (f.kind >= 3 and f.counts = 0 and exists (select 1 "
+        "from attempts a where a.job = f.job and a.attempt = f.attempt and a.state = 5)) limit " +
+            std::to_string(limit));
+  });
+}
+
+namespace {
+uint64_t number_of(soci::session& sql, const std::string& query) {
+  long long value = 0;
+  soci::indicator indicator = soci::i_null;
+  sql << query, soci::into(value, indicator);
+  return indicator == soci::i_ok ? value : 0;
+}
+}  // namespace
+
+uint64_t Archive::last_file_id() {
+  return connections_->with(
+      [&](soci::session& sql) { return number_of(sql, "select max(id) from files"); });
+}
+
+std::optional<CredentialRow> Archive::credential(MachineId machine) {
+  return connections_->with([&](soci::session& sql) -> std::optional<CredentialRow> {
+    CredentialRow row;
+    long long uid = 0;
+    sql << "select secret, uid from credentials where machine = " << machine,
+        soci::into(row.secret_sha256), soci::into(uid);
+    if (!sql.got_data()) return std::nullopt;
+    row.machine = machine;
+    row.uid = static_cast<uint32_t>(uid);
+    return row;
+  });
+}
+
+std::vector<scheduling::ChangeRecord> Archive::changes(uint64_t after, const std::string& user,
+                                                       uint32_t limit) {
+  return connections_->with([&](soci::session& sql) {
+    std::vector<scheduling::ChangeRecord> result;
+    soci::rowset<soci::row> rows =
+        (sql.prepare << "select * from changes where number > " << after
+                     << " and (:user = '' or user_name = :user) order by number limit " << limit,
+         soci::use(user, "user"));
+    for (const auto& r : rows) {
+      scheduling::ChangeRecord c;
+      c.number = integer(r, 0);
+      c.at = integer(r, 1);
+      c.job = integer(r, 2);
+      c.batch = integer(r, 3);
+      c.user = r.get<std::string>(4);
+      c.state = static_cast<scheduling::JobState>(integer(r, 5));
+      c.attempt = integer(r, 6);
+      c.ended = static_cast<scheduling::EndReason>(integer(r, 7));
+      result.push_back(c);
+    }
+    return result;
+  });
+}
+
+uint64_t Archive::last_change() {
+  return connections_->with(
+      [&](soci::session& sql) { return number_of(sql, "select max(number) from changes"); });
+}
+
+uint64_t Archive::first_change() {
+  return connections_->with(
+      [&](soci::session& sql) { return number_of(sql, "select min(number) from changes"); });
+}
+
+std::vector<UsageRow> Archive::usage(const UsageQuery& query) {
+  return connections_->with([&](soci::session& sql) {
+    std::string columns, groups;
+    for (uint32_t by : query.by) {
+      columns += group_column(by) + ", ";
+      groups += (groups.empty() ? " group by " : ", ") + group_column(by);
+    }
+    // Sums as text: SOCI has no type for an expression of SQLite's.
+    soci::rowset<soci::row> rows =
+        (sql.prepare << "select " << columns
+                     << "cast(sum(ended = 1) as text), cast(count(*) as text), cast(sum(ended >= "
+                        "16 and ended <= 20) as text), cast(sum(used) as text), cast(sum(kept) as "
+                        "text), cast(sum(lost) as text), cast(sum(wall) as text), "
+                        "cast(sum(charged) as text) from uses where finished >= "
+                     << query.since << " and finished < " << query.until
+                     << " and (:user = '' or user_name = :user)" << groups
+                     << " having count(*) > 0",
+         soci::use(query.user, "user"));
+    std::vector<UsageRow> result;
+    for (const auto& r : rows) {
+      UsageRow row;
+      size_t at = 0;
+      for (uint32_t by : query.by) row.group.emplace_back(group_name(by), r.get<std::string>(at++));
+      auto next = [&] { return std::stoll(r.get<std::string>(at++)); };
+      row.jobs_done = next();
+      row.attempts = next();
+      row.evictions = next();
+      row.used = next();
+      row.kept = next();
+      row.lost = next();
+      row.wall = next();
+      row.charged = next();
+      result.push_back(row);
+    }
+    return result;
+  });
+}
+
+}  // namespace sublet::server

@@ -1,0 +1,143 @@
+// Everything one transaction writes. The pipeline gathers it while events are
+// applied, so that a subject changed many times is written once.
+//
+// Threads: the committer's only.
+#ifndef SUBLET_SERVER_CHANGES_H_
+#define SUBLET_SERVER_CHANGES_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "scheduling/records.h"
+
+namespace sublet::server {
+
+using scheduling::BatchId;
+using scheduling::JobId;
+using scheduling::MachineId;
+using scheduling::Micros;
+
+struct BatchRow {
+  BatchId id = 0;
+  uint32_t uid = 0;
+  std::string user;
+  std::string name;
+  std::string submit_host;
+  bool committed = false;
+  Micros touched = 0;  // open: the last call for it
+  JobId first_job = 0;
+  uint64_t count = 0;
+};
+
+// One append of an open batch: encoded SpecRanges.
+struct PartRow {
+  BatchId batch = 0;
+  uint32_t number = 0;
+  uint64_t jobs = 0;
+  std::string body;
+};
+
+// One description and the jobs it is for: first_job, + 1, ... + count - 1.
+struct SpecRow {
+  JobId first_job = 0;
+  uint64_t count = 1;
+  std::string name;
+  std::string body;  // encoded, exactly one SpecRange
+};
+
+enum class FileKind : uint32_t {
+  kInput = 1,
+  kCheckpoint = 2,
+  kOutput = 3,
+  kStdout = 4,
+  kStderr = 5
+};
+
+struct FileRow {
+  uint64_t id = 0;
+  FileKind kind = FileKind::kInput;
+  BatchId batch = 0;
+  JobId job = 0;
+  uint32_t attempt = 0;
+  uint64_t generation = 0;
+  std::string name;
+  uint64_t size = 0;
+  std::string sha256;  // hex
+  bool in_row = false; // contents in `body`, else in the spool folder
+  std::string body;
+  bool counts = false; // outputs: of the attempt whose end was accepted as done or failed
+};
+
+// A machine's proof of itself, beside the brain's MachineRecord.
+struct CredentialRow {
+  MachineId machine = 0;
+  std::string secret_sha256;  // hex
+  uint32_t uid = 0;           // who registered it
+};
+
+// What only the report of an attempt's end tells; idl/execution_server.idl.
+struct EndRow {
+  scheduling::AttemptKey key;
+  int64_t exit_status = -1;
+  int64_t signal = 0;
+  uint64_t memory_peak = 0;
+  uint64_t checkpoint_bytes = 0;
+  int64_t resumed_ppm = -1;
+  int64_t progress_ppm = -1;
+  int64_t quiesce_us = -1;
+  bool stdout_cut = false;
+  bool stderr_cut = false;
+};
+
+struct RequestRow {
+  std::string key;     // uid and request id, hex
+  std::string digest;  // of operation and arguments, hex
+  std::string answer;
+  Micros at = 0;
+};
+
+struct EventRow {
+  Micros at = 0;
+  uint32_t kind = 0;
+  std::string body;
+};
+
+struct Changes {
+  std::map<JobId, scheduling::JobRecord> jobs;
+  std::map<scheduling::AttemptKey, scheduling::AttemptRecord> attempts;
+  std::map<MachineId, scheduling::MachineRecord> machines;
+  std::map<std::string, scheduling::UserRecord> users;
+  std::vector<scheduling::UseRecord> uses;
+  std::vector<scheduling::ChangeRecord> changes;
+  bool has_pool = false;
+  scheduling::PoolRecord pool;
+  std::map<BatchId, BatchRow> batches;
+  std::vector<BatchId> dropped_batches;  // with their parts
+  std::vector<BatchId> dropped_parts;
+  std::vector<PartRow> parts;
+  std::vector<SpecRow> specs;
+  std::map<uint64_t, FileRow> files;
+  std::vector<uint64_t> dropped_files;
+  struct Counted {
+    uint64_t file = 0;
+    scheduling::AttemptKey key;
+  };
+  std::vector<Counted> counted_files;  // outputs of this attempt that now count
+  std::map<MachineId, CredentialRow> credentials;
+  std::vector<EndRow> ends;
+  std::map<std::string, RequestRow> requests;
+  std::vector<EventRow> events;
+
+  bool empty() const {
+    return events.empty() && batches.empty() && parts.empty() && files.empty() &&
+           dropped_batches.empty() && dropped_files.empty() && requests.empty();
+  }
+  // Takes what the brain says, the newest state of each subject.
+  void add(const scheduling::Record& record);
+};
+
+}  // namespace sublet::server
+
+#endif  // SUBLET_SERVER_CHANGES_H_

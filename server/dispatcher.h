@@ -1,0 +1,109 @@
+// The dispatcher: carries out the brain's decisions after their commit. All
+// calls that leave the server are made here, on its own threads, with a
+// time-out each and holding no lock (design rule 5). At most one call to a
+// workstation is under way at a time; what gathers meanwhile goes in the next.
+//
+// Threads: every public function from any thread; none blocks but stop().
+#ifndef SUBLET_SERVER_DISPATCHER_H_
+#define SUBLET_SERVER_DISPATCHER_H_
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "scheduling/events.h"
+#include "scheduling/records.h"
+#include "server/job_spec.h"
+
+namespace sublet::server {
+
+// An order to run, complete.
+struct RunRequest {
+  scheduling::AttemptKey key;
+  std::string user;
+  JobSpec spec;
+  uint64_t generation = 0;  // checkpoint to resume from; 0 none
+  uint64_t checkpoint_bytes = 0;
+};
+
+struct LeaveRequest {
+  scheduling::AttemptKey key;
+  scheduling::LeaveReason reason = scheduling::LeaveReason::kRemoved;
+};
+
+// A workstation that can be called; the edge to the ORB implements it.
+class Workstation {
+ public:
+  virtual ~Workstation() = default;
+  // One answer for each request, in order. Never throws.
+  virtual std::vector<scheduling::OrderAnswered> run(const std::vector<RunRequest>& requests) = 0;
+  // False: it could not be told (it will be told again when it renews).
+  virtual bool vacate(const std::vector<LeaveRequest>& requests) = 0;
+  // Whether somebody answers at the other end.
+  virtual bool alive() = 0;
+};
+
+class Dispatcher {
+ public:
+  struct Hooks {
+    // The order's contents; nothing when the job's description is lost.
+    std::function<std::optional<RunRequest>(const scheduling::StartAttempt&)> describe;
+    // What became of an order; must reach the brain.
+    std::function<void(std::vector<scheduling::OrderAnswered>)> answered;
+  };
+
+  Dispatcher(Hooks hooks, size_t threads);
+  ~Dispatcher();
+  void stop();
+
+  void attach(scheduling::MachineId machine, std::shared_ptr<Workstation> workstation);
+  void detach(scheduling::MachineId machine);
+
+  void decided(const std::vector<scheduling::Decision>& decisions);
+
+  // Asks in the background whether the workstation that holds this machine
+  // still answers, and tells so on a thread of the dispatcher.
+  void probe(scheduling::MachineId machine, std::function<void(bool alive)> told);
+
+ private:
+  struct Mailbox {
+    std::shared_ptr<Workstation> workstation;
+    std::deque<scheduling::StartAttempt> starts;
+    std::deque<LeaveRequest> leaves;
+    std::vector<std::function<void(bool)>> probes;
+    bool called = false;  // a thread is calling it
+    bool queued = false;  // it is in ready_
+    bool has_work() const { return !starts.empty() || !leaves.empty() || !probes.empty(); }
+  };
+  struct Load {
+    std::shared_ptr<Workstation> workstation;
+    std::vector<scheduling::StartAttempt> starts;
+    std::vector<LeaveRequest> leaves;
+    std::vector<std::function<void(bool)>> probes;
+  };
+
+  void make_ready(scheduling::MachineId machine, Mailbox& box);
+  Load take(Mailbox& box);
+  void work();
+  void deliver(Load load);
+  void deliver_starts(Load& load);
+
+  const Hooks hooks_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::map<scheduling::MachineId, Mailbox> boxes_;
+  std::deque<scheduling::MachineId> ready_;
+  bool stopping_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace sublet::server
+
+#endif  // SUBLET_SERVER_DISPATCHER_H_

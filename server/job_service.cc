@@ -1,0 +1,375 @@
+#include "server/job_service.h"
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+
+#include "server/refusal.h"
+#include "server/request_key.h"
+
+namespace sublet::server {
+namespace {
+
+constexpr uint64_t kJobsPerBatch = 1'000'000;
+constexpr size_t kJobsPerAppend = 1'000;
+constexpr size_t kControlled = 1'000'000;  // jobs one hold, release or remove may reach
+constexpr uint32_t kWaiters = 256;         // held changes_since calls
+constexpr int64_t kLongestHold = 10'000;   // ms
+constexpr uint32_t kChangesPerPage = 1'000;
+
+Refusal batch_unknown(BatchId id) {
+  const std::string subject = "batch " + std::to_string(id);
+  return Refusal(Refusal::Kind::kNotFound, "batch.unknown",
+                 "there is no unfinished " + subject + " (they expire after one hour)",
+                 "Open a new one.", subject);
+}
+
+Refusal job_unknown(JobId id) {
+  const std::string subject = "job " + std::to_string(id);
+  return Refusal(Refusal::Kind::kNotFound, "job.unknown", "there is no " + subject,
+                 "See `sublet ls --all`.", subject);
+}
+
+scheduling::Submitted::Job brain_job(const JobSpec& spec) {
+  scheduling::Submitted::Job job;
+  job.needs = spec.needs;
+  // What is kept resident is needed, too.
+  job.needs.memory = std::max(spec.needs.memory, spec.limits.memory);
+  job.priority = spec.priority;
+  job.retries = spec.retries;
+  return job;
+}
+
+void add_specs(const std::vector<SpecRange>& specs, JobId first, Changes& changes) {
+  for (const auto& range : specs) {
+    changes.specs.push_back(SpecRow{first, range.count, range.spec.name, encode({range})});
+    first += range.count;
+  }
+}
+
+void add_brain_jobs(const std::vector<SpecRange>& specs, scheduling::Submitted& event) {
+  for (const auto& range : specs)
+    event.jobs.insert(event.jobs.end(), range.count, brain_job(range.spec));
+}
+
+}  // namespace
+
+JobService::JobService(Pipeline& pipeline, Archive& archive, Sessions& sessions, Access& access,
+                       std::function<void()> may_submit)
+    : pipeline_(pipeline),
+      archive_(archive),
+      sessions_(sessions),
+      access_(access),
+      may_submit_(std::move(may_submit)),
+      last_change_(archive.last_change()) {}
+
+BatchId JobService::open_batch(const Caller& caller, const std::string& request,
+                               const BatchRequest& batch) {
+  may_submit_();
+  if (batch.name.size() > 4096 || batch.submit_host.size() > 256)
+    throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "the batch's name or host is too long",
+                  "Shorten it.", "batch");
+  const std::string key = request_key(caller.uid, request);
+  const std::string digest = arguments_digest("open_batch", batch.name + "\n" + batch.submit_host);
+  BatchId id = 0;
+  pipeline_.perform([&](Turn& turn) {
+    if (auto answer = turn.answered(key, digest)) {
+      id = std::stoull(*answer);
+      return;
+    }
+    id = turn.apply(scheduling::BatchOpened{caller.user}).answer.batch;
+    turn.changes().batches[id] = BatchRow{id,    caller.uid, caller.user, batch.name,
+                                          batch.submit_host, false,       turn.now(), 0, 0};
+    turn.remember(key, digest, std::to_string(id));
+  });
+  return id;
+}
+
+BatchRow JobService::open_batch_of(const Caller& caller, BatchId id) {
+  auto batch = archive_.batch(id);
+  if (!batch || batch->uid != caller.uid) throw batch_unknown(id);
+  return *batch;
+}
+
+void JobService::append(const Caller& caller, BatchId id, uint32_t number,
+                        const std::vector<SpecRange>& specs) {
+  may_submit_();
+  if (specs.size() > kJobsPerAppend)
+    throw Refusal(Refusal::Kind::kLimitExceeded, "batch.append",
+                  "more than 1,000 descriptions in one append", "Append in smaller pieces.",
+                  "batch " + std::to_string(id));
+  PartRow part{id, number, 0, ""};
+  size_t index = 0;
+  for (const auto& range : specs) {
+    check_spec(range.spec, "job " + std::to_string(index++) + " of append " +
+                               std::to_string(number));
+    if (range.count > kJobsPerBatch) part.jobs = kJobsPerBatch;  // refused below
+    part.jobs += range.count;
+  }
+  part.body = encode(specs);
+  BatchRow batch = open_batch_of(caller, id);
+  auto parts = archive_.parts(id);
+  uint64_t jobs = part.jobs;
+  for (const auto& p : parts) {
+    if (p.number == number) {
+      if (p.body == part.body) return;
+      throw Refusal(Refusal::Kind::kConflict, "batch.number",
+                    "append " + std::to_string(number) + " was made before, with other jobs",
+                    "Count appends from 0, one up each.", "batch " + std::to_string(id));
+    }
+    jobs += p.jobs;
+  }
+  if (batch.committed)
+    throw Refusal(Refusal::Kind::kConflict, "batch.committed",
+                  "batch " + std::to_string(id) + " is committed already", "Open a new batch.",
+                  "batch " + std::to_string(id));
+  if (jobs > kJobsPerBatch)
+    throw Refusal(Refusal::Kind::kLimitExceeded, "batch.jobs", "more than 1,000,000 jobs in a batch",
+                  "Split it.", "batch " + std::to_string(id));
+  pipeline_.perform([&](Turn& turn) {
+    turn.changes().parts.push_back(part);
+    batch.touched = turn.now();
+    if (!turn.changes().batches.count(id)) turn.changes().batches[id] = batch;
+  });
+}
+
+void JobService::check_inputs(const std::vector<SpecRange>& specs, BatchId batch) {
+  std::set<uint64_t> seen;
+  for (const auto& range : specs)
+    for (const auto& input : range.spec.inputs) {
+      if (!seen.insert(input.file).second) continue;
+      auto row = archive_.file(input.file);
+      if (!row || row->kind != FileKind::kInput || row->batch != batch)
+        throw Refusal(Refusal::Kind::kInvalid, "batch.input",
+                      "the input `" + input.name + "` was not sent with this batch",
+                      "Upload it to this batch first.", input.name);
+    }
+}
+
+std::pair<JobId, uint64_t> JobService::commit_batch(const Caller& caller,
+                                                    const std::string& request, BatchId id) {
+  may_submit_();
+  const std::string key = request_key(caller.uid, request);
+  const std::string digest = arguments_digest("commit_batch", std::to_string(id));
+  BatchRow batch = open_batch_of(caller, id);
+  std::vector<SpecRange> specs;
+  if (!batch.committed) {
+    for (const auto& part : archive_.parts(id)) {
+      auto more = decode_specs(part.body);
+      specs.insert(specs.end(), more.begin(), more.end());
+    }
+    check_inputs(specs, id);
+  }
+  std::pair<JobId, uint64_t> range;
+  pipeline_.perform([&](Turn& turn) {
+    if (auto answer = turn.answered(key, digest)) {
+      range.first = std::stoull(*answer);
+      range.second = std::stoull(answer->substr(answer->find(' ') + 1));
+      return;
+    }
+    auto pending = turn.changes().batches.find(id);
+    if (batch.committed || (pending != turn.changes().batches.end() && pending->second.committed))
+      throw Refusal(Refusal::Kind::kConflict, "batch.committed",
+                    "batch " + std::to_string(id) + " is committed already", "",
+                    "batch " + std::to_string(id));
+    if (specs.empty())
+      throw Refusal(Refusal::Kind::kInvalid, "batch.empty", "the batch has no jobs",
+                    "Append some first.", "batch " + std::to_string(id));
+    scheduling::Submitted event{id, batch.user, batch.submit_host, {}};
+    add_brain_jobs(specs, event);
+    range = {turn.apply(event).answer.first_job, event.jobs.size()};
+    add_specs(specs, range.first, turn.changes());
+    batch.committed = true;
+    batch.touched = turn.now();
+    batch.first_job = range.first;
+    batch.count = range.second;
+    turn.changes().batches[id] = batch;
+    turn.changes().dropped_parts.push_back(id);
+    turn.remember(key, digest,
+                  std::to_string(range.first) + " " + std::to_string(range.second));
+  });
+  return range;
+}
+
+void JobService::discard_batch(const Caller& caller, BatchId id) {
+  BatchRow batch = open_batch_of(caller, id);
+  if (batch.committed)
+    throw Refusal(Refusal::Kind::kConflict, "batch.committed",
+                  "batch " + std::to_string(id) + " is committed already",
+                  "Remove its jobs instead.", "batch " + std::to_string(id));
+  pipeline_.perform([&](Turn& turn) {
+    turn.changes().dropped_batches.push_back(id);
+    turn.changes().dropped_parts.push_back(id);
+  });
+}
+
+JobId JobService::submit(const Caller& caller, const std::string& request, const std::string& host,
+                         const JobSpec& spec) {
+  may_submit_();
+  check_spec(spec, "the job");
+  if (!spec.inputs.empty())
+    throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "a job with inputs needs a batch",
+                  "Open a batch, upload, append, commit.", "inputs");
+  if (host.size() > 256)
+    throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "the host's name is too long",
+                  "Shorten it.", "submit_host");
+  const std::vector<SpecRange> specs = {SpecRange{spec, false, 0, 1}};
+  const std::string key = request_key(caller.uid, request);
+  const std::string digest = arguments_digest("submit", host + "\n" + encode(specs));
+  JobId id = 0;
+  pipeline_.perform([&](Turn& turn) {
+    if (auto answer = turn.answered(key, digest)) {
+      id = std::stoull(*answer);
+      return;
+    }
+    const BatchId batch = turn.apply(scheduling::BatchOpened{caller.user}).answer.batch;
+    scheduling::Submitted event{batch, caller.user, host, {}};
+    add_brain_jobs(specs, event);
+    id = turn.apply(event).answer.first_job;
+    add_specs(specs, id, turn.changes());
+    turn.changes().batches[batch] =
+        BatchRow{batch, caller.uid, caller.user, spec.name, host, true, turn.now(), id, 1};
+    turn.remember(key, digest, std::to_string(id));
+  });
+  return id;
+}
+
+ControlResult JobService::control(const Caller& caller, const std::string& request, Action action,
+                                  const JobQuery& query) {
+  if (query.ids.empty() && !query.batch && query.user.empty() && query.states.empty())
+    throw Refusal(Refusal::Kind::kInvalid, "filter.empty", "no jobs are named",
+                  "Give ids, a batch, a user or a state.", "filter");
+  constexpr const char* kNames[] = {"remove", "hold", "release"};
+  const std::string key = request_key(caller.uid, request);
+  std::vector<JobId> ids;
+  uint64_t reached = 0;
+  for (JobId after = 0;;) {
+    auto rows = archive_.jobs(query, after, 1000);
+    for (const auto& row : rows) {
+      access_.require_owner(caller, row.job.user, "job " + std::to_string(row.job.id));
+      ++reached;
+      if (!scheduling::is_final(row.job.state)) ids.push_back(row.job.id);
+    }
+    if (rows.size() < 1000 || reached > kControlled) break;
+    after = rows.back().job.id;
+  }
+  if (reached == 0 && query.ids.size() == 1 && query.ids[0].second == 1)
+    throw job_unknown(query.ids[0].first);
+  std::string named;
+  for (auto [first, count] : query.ids)
+    named += std::to_string(first) + "+" + std::to_string(count) + ",";
+  const std::string digest = arguments_digest(
+      kNames[static_cast<int>(action)], named + " " + std::to_string(query.batch) + query.user);
+  ControlResult result;
+  pipeline_.perform([&](Turn& turn) {
+    if (auto answer = turn.answered(key, digest)) {
+      result.changed = std::stoull(*answer);
+      result.unchanged = std::stoull(answer->substr(answer->find(' ') + 1));
+      return;
+    }
+    scheduling::Answer answer;
+    if (action == Action::kRemove) answer = turn.apply(scheduling::JobsRemoved{ids}).answer;
+    if (action == Action::kHold) answer = turn.apply(scheduling::JobsHeld{ids}).answer;
+    if (action == Action::kRelease) answer = turn.apply(scheduling::JobsReleased{ids}).answer;
+    result.changed = answer.changed;
+    result.unchanged = reached - answer.changed;
+    turn.remember(key, digest,
+                  std::to_string(result.changed) + " " + std::to_string(result.unchanged));
+  });
+  return result;
+}
+
+JobPage JobService::list(const Caller& caller, const JobQuery& query, JobId after,
+                         uint32_t limit) {
+  if (limit < 1 || limit > 1000)
+    throw Refusal(Refusal::Kind::kInvalid, "limit.range", "a limit outside 1 to 1,000",
+                  "Give one inside.", "limit");
+  JobPage page;
+  page.rows = archive_.jobs(query, after, limit);
+  if (page.rows.size() == limit) page.next = page.rows.back().job.id;
+  for (auto& row : page.rows) {
+    if (access_.owns(caller, row.job.user)) continue;
+    row.name.clear();  // others see states and counts only
+    row.job.reason.clear();
+    row.machine = 0;
+    row.job.submit_host.clear();
+  }
+  return page;
+}
+
+std::vector<std::pair<uint32_t, uint64_t>> JobService::count(const Caller&,
+                                                             const JobQuery& query) {
+  return archive_.count(query);
+}
+
+JobDetails JobService::show(const Caller& caller, JobId id) {
+  JobDetails details;
+  auto row = archive_.job(id);
+  if (!row) throw job_unknown(id);
+  access_.require_owner(caller, row->job.user, "job " + std::to_string(id));
+  details.row = *row;
+  details.spec = archive_.spec(id).value_or(JobSpec{});
+  details.attempts = archive_.attempts(id);
+  details.outputs = archive_.outputs(id);
+  if (row->job.state == scheduling::JobState::kWaiting)
+    pipeline_.perform([&](Turn& turn) {
+      std::string why = turn.pool().why_waiting(id, turn.now());
+      if (!why.empty()) details.row.job.reason = why;
+    });
+  return details;
+}
+
+int32_t JobService::progress(const scheduling::JobRecord& job) const {
+  if (job.state != scheduling::JobState::kRunning && job.state != scheduling::JobState::kPlaced)
+    return job.state == scheduling::JobState::kDone ? 1'000'000 : -1;
+  auto status = sessions_.status({job.id, job.attempts});
+  return status ? status->progress_ppm : -1;
+}
+
+ChangeList JobService::read_changes(const std::string& user, uint64_t since) {
+  ChangeList list;
+  list.last = archive_.last_change();
+  list.items = archive_.changes(since, user, kChangesPerPage);
+  const uint64_t first = archive_.first_change();
+  list.gap = first > since + 1;
+  if (list.items.size() == kChangesPerPage) list.last = list.items.back().number;
+  return list;
+}
+
+ChangeList JobService::changes_since(const Caller& caller, uint64_t since, int64_t hold_ms) {
+  if (since == 0) return ChangeList{{}, archive_.last_change(), false};
+  const std::string user = caller.administrator ? "" : caller.user;
+  const auto until = std::chrono::steady_clock::now() +
+                     std::chrono::milliseconds(std::clamp<int64_t>(hold_ms, 0, kLongestHold));
+  while (true) {
+    ChangeList list = read_changes(user, since);
+    if (!list.items.empty() || list.gap) return list;
+    std::unique_lock lock(mutex_);
+    if (stopping_ || waiting_ >= kWaiters) return list;
+    const uint64_t seen = list.last;
+    ++waiting_;
+    const bool more =
+        grown_.wait_until(lock, until, [&] { return stopping_ || last_change_ > seen; });
+    --waiting_;
+    if (!more || stopping_) return list;
+    since = std::max(since, seen);
+  }
+}
+
+void JobService::grown(uint64_t last_change) {
+  {
+    std::lock_guard lock(mutex_);
+    last_change_ = std::max(last_change_, last_change);
+  }
+  grown_.notify_all();
+}
+
+void JobService::stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  grown_.notify_all();
+}
+
+}  // namespace sublet::server

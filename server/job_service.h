@@ -1,0 +1,103 @@
+// What the Job Scheduler does, without the ORB: submit, control and watch jobs.
+// Asks the brain through the pipeline and the past in the archive.
+//
+// Threads: any.
+#ifndef SUBLET_SERVER_JOB_SERVICE_H_
+#define SUBLET_SERVER_JOB_SERVICE_H_
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "server/access.h"
+#include "server/archive.h"
+#include "server/pipeline.h"
+#include "server/sessions.h"
+
+namespace sublet::server {
+
+struct BatchRequest {
+  std::string name;
+  std::string submit_host;
+};
+
+struct JobDetails {
+  JobRow row;
+  std::string machine_name;
+  JobSpec spec;
+  std::vector<AttemptRow> attempts;
+  std::vector<FileRow> outputs;
+};
+
+struct ControlResult {
+  uint64_t changed = 0;
+  uint64_t unchanged = 0;
+};
+
+struct JobPage {
+  std::vector<JobRow> rows;
+  JobId next = 0;  // list from here; 0: the end
+};
+
+struct ChangeList {
+  std::vector<scheduling::ChangeRecord> items;
+  uint64_t last = 0;
+  bool gap = false;
+};
+
+class JobService {
+ public:
+  // `may_submit` throws Refusal while there is no room for new jobs.
+  JobService(Pipeline& pipeline, Archive& archive, Sessions& sessions, Access& access,
+             std::function<void()> may_submit);
+
+  // request: the caller's 16 octets.
+  BatchId open_batch(const Caller& caller, const std::string& request, const BatchRequest& batch);
+  void append(const Caller& caller, BatchId batch, uint32_t number,
+              const std::vector<SpecRange>& specs);
+  std::pair<JobId, uint64_t> commit_batch(const Caller& caller, const std::string& request,
+                                          BatchId batch);
+  void discard_batch(const Caller& caller, BatchId batch);
+  JobId submit(const Caller& caller, const std::string& request, const std::string& host,
+               const JobSpec& spec);
+
+  enum class Action { kRemove, kHold, kRelease };
+  ControlResult control(const Caller& caller, const std::string& request, Action action,
+                        const JobQuery& query);
+
+  JobPage list(const Caller& caller, const JobQuery& query, JobId after, uint32_t limit);
+  std::vector<std::pair<uint32_t, uint64_t>> count(const Caller& caller, const JobQuery& query);
+  JobDetails show(const Caller& caller, JobId job);
+  // Waits up to hold_ms for the first change; returns at once when too many wait.
+  ChangeList changes_since(const Caller& caller, uint64_t since, int64_t hold_ms);
+
+  // The live progress of the job's present attempt, -1 unknown.
+  int32_t progress(const scheduling::JobRecord& job) const;
+
+  // History has grown: wakes those who wait. From the committer.
+  void grown(uint64_t last_change);
+  void stop();
+
+ private:
+  BatchRow open_batch_of(const Caller& caller, BatchId id);
+  void check_inputs(const std::vector<SpecRange>& specs, BatchId batch);
+  ChangeList read_changes(const std::string& user, uint64_t since);
+
+  Pipeline& pipeline_;
+  Archive& archive_;
+  Sessions& sessions_;
+  Access& access_;
+  const std::function<void()> may_submit_;
+
+  std::mutex mutex_;
+  std::condition_variable grown_;
+  uint64_t last_change_ = 0;
+  uint32_t waiting_ = 0;
+  bool stopping_ = false;
+};
+
+}  // namespace sublet::server
+
+#endif  // SUBLET_SERVER_JOB_SERVICE_H_

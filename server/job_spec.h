@@ -1,0 +1,74 @@
+// What a user wants done, as the server keeps it: the plain form of
+// JobDescription (idl/types.idl has the meaning and unit of every field).
+#ifndef SUBLET_SERVER_JOB_SPEC_H_
+#define SUBLET_SERVER_JOB_SPEC_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "scheduling/types.h"
+
+namespace sublet::server {
+
+struct JobSpec {
+  struct Input {
+    uint64_t file = 0;
+    std::string name;
+    bool executable = false;
+  };
+  struct Output {
+    std::string name;
+    bool required = true;
+  };
+  struct Limits {
+    int64_t cpu_ms = 0;
+    int64_t wall_ms = 0;
+    uint64_t memory = 0;
+    uint64_t output_text = 0;
+    uint64_t output_file = 0;
+    uint32_t processes = 0;
+  };
+  std::string name;
+  std::string program;
+  std::vector<std::string> arguments;
+  std::vector<std::string> environment;
+  std::vector<Input> inputs;
+  std::vector<Output> outputs;
+  scheduling::Requirements needs;
+  Limits limits;
+  int32_t priority = 0;
+  uint32_t retries = 0;
+  int64_t save_deadline_ms = 0;
+  std::vector<std::pair<std::string, std::string>> more;
+};
+
+// One description for `count` jobs; "{index}" stands for first_index, + 1, ...
+struct SpecRange {
+  JobSpec spec;
+  bool is_array = false;
+  uint64_t first_index = 0;
+  uint64_t count = 1;
+};
+
+// Checks what a user sent; throws Refusal (kInvalid, kLimitExceeded) naming the
+// field. `subject` is put in front, e.g. "job 3 of the append".
+void check_spec(const JobSpec& spec, const std::string& subject);
+
+std::string encode(const std::vector<SpecRange>& specs);
+// Throws DamagedRow.
+std::vector<SpecRange> decode_specs(std::string_view bytes);
+
+// The description of the job at `offset` (from 0) in the range, "{index}"
+// replaced in arguments and output names.
+JobSpec spec_at(const SpecRange& range, uint64_t offset);
+
+// Whether a file name stays inside the folder it is put in: relative, no "..",
+// no empty or "." component, no NUL, at most 4,096 octets.
+bool is_inside(std::string_view name);
+
+}  // namespace sublet::server
+
+#endif  // SUBLET_SERVER_JOB_SPEC_H_

@@ -1,0 +1,231 @@
+#include "server/machine_service.h"
+
+#include <algorithm>
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "server/crash_point.h"
+#include "server/refusal.h"
+
+namespace sublet::server {
+
+using scheduling::AttemptKey;
+using scheduling::MachineId;
+using scheduling::Verdict;
+
+namespace {
+
+constexpr uint32_t kMostSlots = 4096;
+
+scheduling::MachineReported reported(MachineId machine, const ReportedState& state) {
+  return {machine, state.away, state.memory_free, state.disk_free};
+}
+
+Refusal conflict(const char* code, const std::string& message, const std::string& advice,
+                 const std::string& subject) {
+  return Refusal(Refusal::Kind::kConflict, code, message, advice, subject);
+}
+
+}  // namespace
+
+MachineService::MachineService(Pipeline& pipeline, Archive& archive, Sessions& sessions,
+                               Access& access, Dispatcher& dispatcher)
+    : pipeline_(pipeline),
+      archive_(archive),
+      sessions_(sessions),
+      access_(access),
+      dispatcher_(dispatcher) {}
+
+void MachineService::check_facts(const MachineFacts& facts) const {
+  if (facts.name.empty() || facts.name.size() > 255)
+    throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "a machine's name has 1 to 255 octets",
+                  "Give it one with --name.", "machine");
+  if (facts.slots < 1 || facts.slots > kMostSlots)
+    throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "a machine has 1 to 4,096 slots",
+                  "Give another number with --slots.", facts.name);
+}
+
+void MachineService::check_secret(MachineId machine, const std::string& secret) {
+  auto row = archive_.credential(machine);
+  if (row && row->secret_sha256 == hex(sha256(secret))) return;
+  throw Refusal(Refusal::Kind::kNotPermitted, "machine.unknown",
+                "machine " + std::to_string(machine) +
+                    " is not known in this pool, or its secret is wrong",
+                "If this workstation belonged to another pool before, give its client an empty "
+                "state folder.",
+                "machine " + std::to_string(machine));
+}
+
+// A killed client comes back at once, a copied state folder must not: the
+// present holder is asked whether it is still there, on the dispatcher's
+// threads, since a servant makes no remote call inside an upcall.
+void MachineService::check_not_live(MachineId machine, const Caller& caller) {
+  auto session = sessions_.of_machine(machine);
+  if (!session || !session->attached) return;
+  const std::string key = session->key;
+  {
+    std::lock_guard lock(mutex_);
+    Probe& probe = probes_[key];
+    if (!probe.pending && !probe.alive) return;
+    if (!probe.pending) {
+      probe.pending = true;
+      dispatcher_.probe(machine, [this, key](bool alive) {
+        std::lock_guard probe_lock(mutex_);
+        probes_[key] = Probe{false, alive};
+        if (probes_.size() > 100'000) probes_.clear();
+      });
+    }
+  }
+  throw conflict("machine.live",
+                 "machine " + std::to_string(machine) + " (" + session->name +
+                     ") is held by another client: " + session->holder + " of " + caller.user,
+                 "If that client has just ended, try again in a moment; two clients cannot share "
+                 "a state folder.",
+                 session->name);
+}
+
+Joined MachineService::join(const Caller& caller, MachineId machine, const std::string& secret,
+                            const MachineFacts& facts) {
+  check_facts(facts);
+  Joined joined;
+  if (machine == 0) {
+    access_.require_administrator(caller, "adding a machine");
+    joined.secret = random_bytes(32);
+  } else {
+    check_secret(machine, secret);
+    check_not_live(machine, caller);
+  }
+  pipeline_.perform([&](Turn& turn) {
+    auto named = turn.pool().machine_named(facts.name);
+    if (named && *named != machine) {
+      auto view = turn.pool().machine(*named);
+      if (machine != 0 || !view || view->record.state != scheduling::MachineState::kGone)
+        throw conflict("machine.name",
+                       "another machine of this pool is called " + facts.name,
+                       "Give this one another name with --name.", facts.name);
+    }
+    auto answer = turn.apply(scheduling::MachineJoined{
+                                 machine, facts.name, facts.os, facts.architecture, facts.cores,
+                                 facts.slots, facts.memory, facts.disk})
+                      .answer;
+    if (!answer.accepted)
+      throw Refusal(Refusal::Kind::kNotFound, "machine.unknown",
+                    "machine " + std::to_string(machine) + " is not in the books",
+                    "Give its client an empty state folder.", facts.name);
+    if (machine == 0) {
+      machine = answer.machine;
+      turn.changes().credentials[machine] =
+          CredentialRow{machine, hex(sha256(joined.secret)), caller.uid};
+    }
+  });
+  dispatcher_.detach(machine);
+  joined.session = sessions_.open(machine, caller.uid, facts.name, facts.holder);
+  log(Severity::info) << "machine " << machine << " " << facts.name << " joined: " << facts.slots
+                      << " slots, " << facts.os << " " << facts.architecture << ", "
+                      << facts.holder << " of " << caller.user;
+  return joined;
+}
+
+void MachineService::attach(const std::string& session, const Caller& caller,
+                            std::shared_ptr<Workstation> workstation) {
+  const SessionInfo info = sessions_.find(session, caller);
+  sessions_.set_attached(session);
+  dispatcher_.attach(info.machine, std::move(workstation));
+}
+
+void MachineService::report(const std::string& session, const Caller& caller,
+                            const ReportedState& state) {
+  const SessionInfo info = sessions_.find(session, caller);
+  sessions_.set_report(info.machine, state);
+  // Before the adoption the brain does not yet know what runs there.
+  if (!info.renewed) return;
+  pipeline_.perform([&](Turn& turn) { turn.apply(reported(info.machine, state)); });
+}
+
+void MachineService::withdraw(const std::string& session, const Caller& caller) {
+  const SessionInfo info = sessions_.find(session, caller);
+  pipeline_.perform([&](Turn& turn) { turn.apply(scheduling::MachineWithdrew{info.machine}); });
+  dispatcher_.detach(info.machine);
+  sessions_.close(session);
+  log(Severity::info) << "machine " << info.machine << " " << info.name << " has left";
+}
+
+Verdict MachineService::started(const std::string& session, const Caller& caller, AttemptKey key) {
+  const SessionInfo info = sessions_.find(session, caller);
+  Verdict verdict = Verdict::kSuperseded;
+  pipeline_.perform([&](Turn& turn) {
+    auto answer = turn.apply(scheduling::AttemptStarted{key, info.machine}).answer;
+    if (!answer.verdicts.empty()) verdict = answer.verdicts.front().second;
+  });
+  return verdict;
+}
+
+Verdicts MachineService::renew(const std::string& session, const Caller& caller,
+                               const ReportedState& state,
+                               const std::vector<ReportedAttempt>& attempts) {
+  const SessionInfo info = sessions_.find(session, caller);
+  sessions_.set_report(info.machine, state);
+  scheduling::Renewed event;
+  event.machine = info.machine;
+  event.first = sessions_.take_first_renewal(session);
+  for (const auto& a : attempts) event.attempts.push_back({a.key, a.state});
+  Verdicts verdicts;
+  pipeline_.perform([&](Turn& turn) {
+    verdicts = turn.apply(event).answer.verdicts;
+    turn.apply(reported(info.machine, state));
+  });
+  for (const auto& a : attempts) {
+    const bool counts = std::find(verdicts.begin(), verdicts.end(),
+                                  std::pair(a.key, Verdict::kCounts)) != verdicts.end();
+    if (counts) sessions_.set_status(a.key, a.status);
+  }
+  return verdicts;
+}
+
+Verdicts MachineService::ended(const std::string& session, const Caller& caller,
+                               const std::vector<ReportedEnd>& ends) {
+  const SessionInfo info = sessions_.find(session, caller);
+  crash_point("report");
+  Verdicts verdicts;
+  pipeline_.perform([&](Turn& turn) {
+    for (const auto& end : ends) {
+      scheduling::AttemptEnded event = end.event;
+      event.machine = info.machine;
+      auto answer = turn.apply(event).answer;
+      const Verdict verdict =
+          answer.verdicts.empty() ? Verdict::kSuperseded : answer.verdicts.front().second;
+      // The brain answers that it counted; to the client that means: in the books.
+      verdicts.emplace_back(event.key, verdict == Verdict::kCounts ? Verdict::kKnown : verdict);
+      if (verdict != Verdict::kCounts) continue;
+      turn.changes().ends.push_back(end.row);
+      const bool keeps_outputs = event.ended == scheduling::EndReason::kDone ||
+                                 scheduling::is_failure(event.ended);
+      if (!keeps_outputs) continue;
+      for (uint64_t file : end.outputs) turn.changes().counted_files.push_back({file, event.key});
+    }
+  });
+  for (const auto& [key, verdict] : verdicts) sessions_.forget_status(key);
+  crash_point("reported");
+  return verdicts;
+}
+
+std::vector<scheduling::MachineView> MachineService::list(MachineId after, uint32_t limit) {
+  std::vector<scheduling::MachineView> views;
+  pipeline_.perform([&](Turn& turn) { views = turn.pool().machines(); });
+  std::sort(views.begin(), views.end(),
+            [](const auto& a, const auto& b) { return a.record.id < b.record.id; });
+  auto first = std::find_if(views.begin(), views.end(),
+                            [after](const auto& v) { return v.record.id > after; });
+  views.erase(views.begin(), first);
+  if (views.size() > limit) views.resize(limit);
+  return views;
+}
+
+std::vector<scheduling::Standing> MachineService::standings() {
+  std::vector<scheduling::Standing> result;
+  pipeline_.perform([&](Turn& turn) { result = turn.pool().standings(turn.now()); });
+  return result;
+}
+
+}  // namespace sublet::server

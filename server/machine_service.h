@@ -1,0 +1,101 @@
+// What the Machine Allocator and the Execution Server do, without the ORB:
+// workstations join, report themselves and their attempts, and leave.
+//
+// Threads: any.
+#ifndef SUBLET_SERVER_MACHINE_SERVICE_H_
+#define SUBLET_SERVER_MACHINE_SERVICE_H_
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/access.h"
+#include "server/archive.h"
+#include "server/dispatcher.h"
+#include "server/pipeline.h"
+#include "server/sessions.h"
+
+namespace sublet::server {
+
+struct MachineFacts {
+  std::string name;
+  std::string os;
+  std::string architecture;
+  uint32_t cores = 1;
+  uint32_t slots = 1;
+  uint64_t memory = 0;
+  uint64_t disk = 0;
+  std::string holder;  // "pid 1234", for the refusal of a second one
+};
+
+struct Joined {
+  SessionInfo session;
+  std::string secret;  // only at the first registration
+};
+
+struct ReportedAttempt {
+  scheduling::AttemptKey key;
+  scheduling::AttemptState state = scheduling::AttemptState::kRunning;
+  LiveStatus status;
+};
+
+struct ReportedEnd {
+  scheduling::AttemptEnded event;
+  EndRow row;
+  std::vector<uint64_t> outputs;
+};
+
+using Verdicts = std::vector<std::pair<scheduling::AttemptKey, scheduling::Verdict>>;
+
+class MachineService {
+ public:
+  MachineService(Pipeline& pipeline, Archive& archive, Sessions& sessions, Access& access,
+                 Dispatcher& dispatcher);
+
+  // machine 0 and no secret: a new one. Throws Refusal; "machine.live" while
+  // another client holds the machine, which is found out by asking it in the
+  // background: the caller tries again.
+  Joined join(const Caller& caller, scheduling::MachineId machine, const std::string& secret,
+              const MachineFacts& facts);
+  void attach(const std::string& session, const Caller& caller,
+              std::shared_ptr<Workstation> workstation);
+  void report(const std::string& session, const Caller& caller, const ReportedState& state);
+  void withdraw(const std::string& session, const Caller& caller);
+
+  scheduling::Verdict started(const std::string& session, const Caller& caller,
+                              scheduling::AttemptKey key);
+  Verdicts renew(const std::string& session, const Caller& caller, const ReportedState& state,
+                 const std::vector<ReportedAttempt>& attempts);
+  Verdicts ended(const std::string& session, const Caller& caller,
+                 const std::vector<ReportedEnd>& ends);
+
+  // In order of id, after `after`.
+  std::vector<scheduling::MachineView> list(scheduling::MachineId after, uint32_t limit);
+  std::vector<scheduling::Standing> standings();
+
+ private:
+  void check_facts(const MachineFacts& facts) const;
+  void check_not_live(scheduling::MachineId machine, const Caller& caller);
+  void check_secret(scheduling::MachineId machine, const std::string& secret);
+
+  Pipeline& pipeline_;
+  Archive& archive_;
+  Sessions& sessions_;
+  Access& access_;
+  Dispatcher& dispatcher_;
+
+  std::mutex mutex_;
+  // When the holder of a machine last answered a probe, or that it did not.
+  struct Probe {
+    bool pending = false;
+    bool alive = true;
+  };
+  std::map<std::string, Probe> probes_;  // by session key
+};
+
+}  // namespace sublet::server
+
+#endif  // SUBLET_SERVER_MACHINE_SERVICE_H_

@@ -1,0 +1,97 @@
+// sublet-server: the central server of a pool.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <iostream>
+
+#include "base/arguments.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "base/settings.h"
+#include "server/server.h"
+#include "server/server_settings.h"
+#include "server/supervisor.h"
+
+namespace {
+
+using namespace sublet;
+using namespace sublet::server;
+
+struct CommandLine {
+  std::string config;
+  std::vector<std::string> sets;
+  std::string state;
+  std::string socket;
+  bool print_defaults = false;
+  bool once = false;
+};
+
+// Not under a sanitizer: its shadow memory takes terabytes of address space.
+void limit_memory(uint64_t bytes) {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  rlimit limit{bytes, bytes};
+  setrlimit(RLIMIT_AS, &limit);
+#else
+  (void)bytes;
+#endif
+}
+
+int serve_and_log(const ServerSettings& settings, VitalSigns* signs) {
+  limit_memory(settings.memory_limit);
+  log_start(settings.log);
+  int status = 1;
+  try {
+    status = serve(settings, signs);
+  } catch (const std::exception& e) {
+    log(Severity::error) << e.what();
+  }
+  log_stop();
+  return status;
+}
+
+ServerSettings read(const CommandLine& line) {
+  Settings settings(server_setting_specs());
+  if (!line.config.empty()) settings.load_file(line.config);
+  if (!line.state.empty()) settings.override_with("server.state=" + line.state);
+  if (!line.socket.empty()) settings.override_with("server.socket=" + line.socket);
+  for (const auto& set : line.sets) settings.override_with(set);
+  return read_server_settings(settings);
+}
+
+int run(const CommandLine& line) {
+  if (line.print_defaults) {
+    Settings(server_setting_specs()).print_defaults(std::cout);
+    return 0;
+  }
+  const ServerSettings settings = read(line);
+  scheduling::Pool check(settings.policies);  // unknown policies are named here
+  system_files().make_folders(settings.state_folder);
+  system_files().make_folders(folder_of(settings.socket), 0755);
+  FolderLock lock(settings.state_folder);
+  if (line.once) {
+    VitalSigns signs;
+    return serve_and_log(settings, &signs);
+  }
+  return supervise({settings.socket, settings.watchdog_ms},
+                   [&settings](VitalSigns* signs) { return serve_and_log(settings, signs); });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CommandLine line;
+  Arguments arguments("sublet-server", "The central server of a Sublet pool.", SUBLET_VERSION);
+  arguments.option("--config", &line.config, "settings (see --print-defaults)", "FILE");
+  arguments.option("--set", &line.sets, "one setting, over the file's", "KEY=VALUE");
+  arguments.option("--state", &line.state, "folder of the database and the spool", "FOLDER");
+  arguments.option("--socket", &line.socket, "Unix socket to serve at", "PATH");
+  arguments.flag("--print-defaults", &line.print_defaults, "print all settings and end");
+  arguments.flag("--no-supervisor", &line.once, "end when the server ends, restart nothing");
+  if (auto status = arguments.parse(argc, argv)) return *status;
+  try {
+    return run(line);
+  } catch (const std::exception& e) {
+    std::cerr << "sublet-server: " << e.what() << "\n";
+    return 1;
+  }
+}

@@ -1,0 +1,36 @@
+// How the server says no: the closed set of the public contract's exceptions,
+// without the ORB's types. Thrown anywhere below the servants; guard_call.h
+// turns it into the CORBA exception of the same kind.
+#ifndef SUBLET_SERVER_REFUSAL_H_
+#define SUBLET_SERVER_REFUSAL_H_
+
+#include <stdexcept>
+#include <string>
+
+namespace sublet::server {
+
+class Refusal : public std::runtime_error {
+ public:
+  enum class Kind { kInvalid, kNotFound, kNotPermitted, kConflict, kLimitExceeded, kUnavailable };
+
+  // code: stable (docs/errors.md); message: what is wrong; advice: what to do;
+  // subject: the thing concerned.
+  Refusal(Kind kind, std::string code, std::string message, std::string advice = "",
+          std::string subject = "")
+      : std::runtime_error(message),
+        kind(kind),
+        code(std::move(code)),
+        message(std::move(message)),
+        advice(std::move(advice)),
+        subject(std::move(subject)) {}
+
+  Kind kind;
+  std::string code;
+  std::string message;
+  std::string advice;
+  std::string subject;
+};
+
+}  // namespace sublet::server
+
+#endif  // SUBLET_SERVER_REFUSAL_H_

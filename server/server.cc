@@ -1,0 +1,237 @@
+#include "server/server.h"
+
+#include <ace/Event_Handler.h>
+#include <ace/Reactor.h>
+#include <ace/Select_Reactor.h>
+#include <ace/Sig_Handler.h>
+#include <signal.h>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "base/orb.h"
+#include "server/access.h"
+#include "server/archive.h"
+#include "server/crash_point.h"
+#include "server/disk_guard.h"
+#include "server/dispatcher.h"
+#include "server/job_service.h"
+#include "server/machine_service.h"
+#include "server/pipeline.h"
+#include "server/refusal.h"
+#include "server/servants.h"
+#include "server/sessions.h"
+#include "server/spool.h"
+#include "server/spool_service.h"
+#include "server/sql_store.h"
+
+namespace sublet::server {
+namespace {
+
+constexpr int kHousekeepingSeconds = 10;
+
+// The parts, in the order of their construction; each uses only those above it.
+class Server : public ACE_Event_Handler {
+ public:
+  Server(const ServerSettings& settings, VitalSigns* signs);
+  ~Server() override;
+  int run();
+
+  int handle_signal(int signal, siginfo_t*, ucontext_t*) override;
+  int handle_timeout(const ACE_Time_Value&, const void* what) override;
+
+ private:
+  Pipeline::Listener listener();
+  Dispatcher::Hooks hooks();
+  std::optional<RunRequest> describe(const scheduling::StartAttempt& start);
+  void answered(std::vector<scheduling::OrderAnswered> answers);
+  OrbSettings orb_settings();
+  void activate();
+  void housekeeping();
+
+  const ServerSettings settings_;
+  VitalSigns* const signs_;
+  Access access_;
+  DiskGuard disk_;
+  SqlStore store_;
+  Archive archive_;
+  Sessions sessions_;
+  std::unique_ptr<Dispatcher> dispatcher_;
+  std::unique_ptr<JobService> jobs_;
+  std::unique_ptr<Pipeline> pipeline_;
+  Spool spool_;
+  MachineService machines_;
+  SpoolService files_;
+  std::unique_ptr<Orb> orb_;
+  ACE_Select_Reactor select_reactor_;
+  ACE_Reactor reactor_;
+};
+
+std::string database(const ServerSettings& settings) { return settings.state_folder + "/pool.db"; }
+
+Server::Server(const ServerSettings& settings, VitalSigns* signs)
+    : settings_(settings),
+      signs_(signs),
+      access_(settings.administrators),
+      disk_(settings.state_folder, settings.reserve),
+      store_(database(settings)),
+      archive_(database(settings)),
+      dispatcher_(std::make_unique<Dispatcher>(hooks(), settings.dispatcher_threads)),
+      pipeline_(std::make_unique<Pipeline>(
+          PipelineSettings{settings.policies, settings.shares, settings.queue_limit,
+                           settings.group_limit},
+          store_, system_clock(), listener())),
+      spool_({settings.state_folder + "/spool", settings.largest_file}, archive_, system_clock()),
+      machines_(*pipeline_, archive_, sessions_, access_, *dispatcher_),
+      files_(spool_, *pipeline_, archive_, sessions_, access_, [this] { disk_.check(); }),
+      reactor_(&select_reactor_) {
+  for (const auto& sentence : pipeline_->damage()) log(Severity::error) << sentence;
+  jobs_ = std::make_unique<JobService>(*pipeline_, archive_, sessions_, access_,
+                                       [this] { disk_.check(); });
+  pipeline_->start();
+  orb_ = std::make_unique<Orb>(orb_settings());
+  activate();
+}
+
+// Callers first, then those whom they wait for.
+Server::~Server() {
+  signs_->serving = false;
+  jobs_->stop();
+  pipeline_->stop();
+  dispatcher_->stop();
+  orb_.reset();
+}
+
+Pipeline::Listener Server::listener() {
+  Pipeline::Listener l;
+  l.decided = [this](const auto& decisions) { dispatcher_->decided(decisions); };
+  l.grown = [this](uint64_t last) {
+    if (jobs_) jobs_->grown(last);
+  };
+  l.failed = [this](const std::string& why) { disk_.give_up_reserve(why); };
+  return l;
+}
+
+Dispatcher::Hooks Server::hooks() {
+  Dispatcher::Hooks h;
+  h.describe = [this](const auto& start) { return describe(start); };
+  h.answered = [this](auto answers) { answered(std::move(answers)); };
+  return h;
+}
+
+std::optional<RunRequest> Server::describe(const scheduling::StartAttempt& start) {
+  try {
+    auto row = archive_.job(start.key.job);
+    auto spec = archive_.spec(start.key.job);
+    if (!row || !spec) return std::nullopt;
+    return RunRequest{start.key, row->job.user, std::move(*spec), start.generation,
+                      row->job.checkpoint_bytes};
+  } catch (const std::exception& e) {
+    log(Severity::error) << "job " << start.key.job << " cannot be described: " << e.what();
+    return std::nullopt;
+  }
+}
+
+void Server::answered(std::vector<scheduling::OrderAnswered> answers) {
+  try {
+    pipeline_->post([answers = std::move(answers)](Turn& turn) {
+      for (const auto& answer : answers) turn.apply(answer);
+    });
+  } catch (const Refusal& refusal) {
+    // Stopping or overfull: the lease decides, as after any lost answer.
+    log(Severity::warning) << "the answer to an order was lost: " << refusal.message;
+  }
+}
+
+OrbSettings Server::orb_settings() {
+  OrbSettings orb;
+  orb.listen_path = settings_.socket;
+  orb.accept_call_back = true;
+  orb.client_call_timeout_ms = settings_.call_timeout_ms;
+  orb.max_connections = settings_.max_connections;
+  orb.max_connections_per_uid = settings_.max_connections_per_uid;
+  orb.log = [](std::string_view line) { log(Severity::warning) << line; };
+  return orb;
+}
+
+void Server::activate() {
+  const Services services{access_,
+                          *pipeline_,
+                          archive_,
+                          sessions_,
+                          *jobs_,
+                          machines_,
+                          files_,
+                          *orb_,
+                          settings_.policies.lease / 1000,
+                          settings_.policies.tick / 1000,
+                          settings_.call_timeout_ms,
+                          settings_.pool_name,
+                          system_clock().utc_us()};
+  const std::pair<const char*, PortableServer::Servant> servants[] = {
+      {"JobScheduler", make_job_scheduler(services)},
+      {"ExecutionServer", make_execution_server(services)},
+      {"MachineAllocator", make_machine_allocator(services)},
+      {"AlarmSender", make_alarm_sender(services)},
+      {"Spool", make_spool(services)},
+      {"Accounting", make_accounting(services)},
+  };
+  for (const auto& [name, servant] : servants) {
+    PortableServer::ObjectId_var id = PortableServer::string_to_ObjectId(name);
+    orb_->ins_poa()->activate_object_with_id(id, servant);
+    servant->_remove_ref();  // the POA holds it now
+  }
+}
+
+void Server::housekeeping() {
+  try {
+    disk_.restore_reserve();
+    files_.collect_garbage();
+  } catch (const Refusal& refusal) {
+    log(Severity::warning) << "housekeeping was put off: " << refusal.message;
+  } catch (const std::exception& e) {
+    log(Severity::warning) << "housekeeping was put off: " << e.what();
+  }
+}
+
+int Server::handle_signal(int, siginfo_t*, ucontext_t*) {
+  reactor_.end_reactor_event_loop();
+  return 0;
+}
+
+int Server::handle_timeout(const ACE_Time_Value&, const void* what) {
+  if (what) {
+    housekeeping();
+  } else {
+    signs_->beats = pipeline_->beats();
+    signs_->performed = pipeline_->performed();
+  }
+  return 0;
+}
+
+int Server::run() {
+  ACE_Sig_Set stop;
+  stop.sig_add(SIGTERM);
+  stop.sig_add(SIGINT);
+  reactor_.register_handler(stop, this);
+  reactor_.schedule_timer(this, nullptr, ACE_Time_Value(1), ACE_Time_Value(1));
+  reactor_.schedule_timer(this, this, ACE_Time_Value(kHousekeepingSeconds),
+                          ACE_Time_Value(kHousekeepingSeconds));
+  signs_->beats = pipeline_->beats();
+  signs_->serving = true;
+  log(Severity::info) << "serving at " << settings_.socket;
+  reactor_.run_reactor_event_loop();
+  log(Severity::info) << "stopping";
+  return 0;
+}
+
+}  // namespace
+
+int serve(const ServerSettings& settings, VitalSigns* signs) {
+  set_crash_point(settings.crash_at);
+  system_files().make_folders(settings.state_folder);
+  Server server(settings, signs);
+  return server.run();
+}
+
+}  // namespace sublet::server

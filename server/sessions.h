@@ -1,0 +1,80 @@
+// The registrations of workstations in this server process. A session's key is
+// a secret of 16 random octets; it is good only on connections of the uid that
+// joined.
+//
+// Threads: any.
+#ifndef SUBLET_SERVER_SESSIONS_H_
+#define SUBLET_SERVER_SESSIONS_H_
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scheduling/types.h"
+#include "server/access.h"
+
+namespace sublet::server {
+
+// What a workstation last said of itself; idl/machine_allocator.idl.
+struct ReportedState {
+  bool away = false;
+  uint32_t reason = 0;
+  double owner_cpu = 0;
+  int64_t input_idle_ms = -1;
+  uint32_t slots_free = 0;
+  uint64_t memory_free = 0;
+  uint64_t disk_free = 0;
+};
+
+// What it last said of an attempt: shown while it runs, never stored.
+struct LiveStatus {
+  int64_t cpu_ms = 0;
+  uint64_t memory = 0;
+  int32_t progress_ppm = -1;
+  uint64_t generation = 0;
+};
+
+struct SessionInfo {
+  std::string key;
+  scheduling::MachineId machine = 0;
+  uint32_t uid = 0;
+  std::string name;
+  std::string holder;  // "pid 1234 of root", for the refusal of a second one
+  bool attached = false;
+  bool renewed = false;  // the first renewal, the adoption, is done
+};
+
+class Sessions {
+ public:
+  // Makes a session and ends the machine's earlier one, if any.
+  SessionInfo open(scheduling::MachineId machine, uint32_t uid, const std::string& name,
+                   const std::string& holder);
+  // Throws Refusal kNotFound "session.unknown": also for another uid's key, so
+  // that a guess learns nothing.
+  SessionInfo find(const std::string& key, const Caller& caller) const;
+  std::optional<SessionInfo> of_machine(scheduling::MachineId machine) const;
+  void set_attached(const std::string& key);
+  // True for the first caller only.
+  bool take_first_renewal(const std::string& key);
+  void close(const std::string& key);
+
+  void set_report(scheduling::MachineId machine, const ReportedState& state);
+  std::optional<ReportedState> report(scheduling::MachineId machine) const;
+  void set_status(scheduling::AttemptKey key, const LiveStatus& status);
+  std::optional<LiveStatus> status(scheduling::AttemptKey key) const;
+  void forget_status(scheduling::AttemptKey key);
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, SessionInfo> by_key_;
+  std::map<scheduling::MachineId, std::string> key_of_;
+  std::map<scheduling::MachineId, ReportedState> reports_;
+  std::map<scheduling::AttemptKey, LiveStatus> statuses_;
+};
+
+}  // namespace sublet::server
+
+#endif  // SUBLET_SERVER_SESSIONS_H_

@@ -1,0 +1,225 @@
+#include "server/spool.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/files.h"
+#include "server/refusal.h"
+
+namespace sublet::server {
+namespace {
+
+Refusal disk(const std::string& what, int code) {
+  return Refusal(Refusal::Kind::kUnavailable, "server.disk",
+                 "the server cannot " + what + ": " + std::string(strerror(code)),
+                 "Tell the administrator; try again when there is room.", "spool");
+}
+
+}  // namespace
+
+Spool::Spool(const SpoolSettings& settings, Archive& archive, const Clock& clock)
+    : settings_(settings), clock_(clock) {
+  Files& files = system_files();
+  files.make_folders(settings_.folder);
+  // Ids count from the clock, so that an id is never used twice even when the
+  // newest rows have been removed.
+  next_id_ = std::max<uint64_t>(archive.last_file_id() + 1, clock.utc_us());
+  std::vector<uint64_t> known = archive.file_ids();
+  std::set<std::string> names;
+  for (uint64_t id : known) names.insert(std::to_string(id));
+  for (const auto& entry : files.list(settings_.folder))
+    if (!names.count(entry.name)) files.remove_file(settings_.folder + "/" + entry.name);
+}
+
+std::string Spool::path(uint64_t id) const { return settings_.folder + "/" + std::to_string(id); }
+std::string Spool::upload_path(uint64_t id) const { return path(id) + ".part"; }
+
+Spool::Started Spool::open(const std::string& owner, const std::string& request,
+                           const FileRow& row, uint64_t size, const Digest& digest) {
+  if (size > settings_.largest_file)
+    throw Refusal(Refusal::Kind::kLimitExceeded, "spool.too_large",
+                  "`" + row.name + "` has " + std::to_string(size) + " bytes; the spool takes " +
+                      std::to_string(settings_.largest_file) + " a file",
+                  "Split it, or have the administrator raise spool.largest_file.", row.name);
+  std::lock_guard lock(mutex_);
+  auto again = by_request_.find(owner + request);
+  if (again != by_request_.end()) {
+    Upload& old = *uploads_.at(again->second);
+    std::lock_guard upload_lock(old.mutex);
+    if (old.row.size != size || old.digest != digest)
+      throw Refusal(Refusal::Kind::kConflict, "request.reused",
+                    "this request id was used before, for another file",
+                    "Make a new random request id for every new request.", row.name);
+    return Started{old.row.id, old.offset};
+  }
+  if (per_owner_[owner] >= settings_.uploads_per_owner)
+    throw Refusal(Refusal::Kind::kLimitExceeded, "spool.uploads",
+                  "too many uploads are unfinished at a time", "Finish some first.", row.name);
+  auto upload = std::make_shared<Upload>();
+  upload->owner = owner;
+  upload->request = request;
+  upload->row = row;
+  upload->row.id = next_id_++;
+  upload->row.size = size;
+  upload->row.sha256 = hex(digest);
+  upload->row.in_row = size <= kInRow;
+  upload->digest = digest;
+  upload->touched = clock_.utc_us();
+  if (!upload->row.in_row) {
+    upload->fd.reset(::open(upload_path(upload->row.id).c_str(),
+                            O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (!upload->fd.valid()) throw disk("make a file in its spool", errno);
+  }
+  uploads_[upload->row.id] = upload;
+  by_request_[owner + request] = upload->row.id;
+  ++per_owner_[owner];
+  return Started{upload->row.id, 0};
+}
+
+std::shared_ptr<Spool::Upload> Spool::find(uint64_t id, const std::string& owner) {
+  std::lock_guard lock(mutex_);
+  auto it = uploads_.find(id);
+  if (it == uploads_.end() || it->second->owner != owner)
+    throw Refusal(Refusal::Kind::kNotFound, "upload.unknown",
+                  "there is no unfinished upload " + std::to_string(id) + " of yours",
+                  "Start it again.", "upload " + std::to_string(id));
+  it->second->touched = clock_.utc_us();
+  return it->second;
+}
+
+void Spool::write_chunk(Upload& upload, std::string_view chunk) {
+  if (upload.row.in_row) {
+    upload.small.append(chunk);
+  } else {
+    size_t done = 0;
+    while (done < chunk.size()) {
+      ssize_t n = pwrite(upload.fd.get(), chunk.data() + done, chunk.size() - done,
+                         static_cast<off_t>(upload.offset + done));
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) throw disk("write to its spool", errno);
+      done += static_cast<size_t>(n);
+    }
+  }
+  upload.hash.update(chunk);
+  upload.offset += chunk.size();
+}
+
+uint64_t Spool::put(uint64_t id, const std::string& owner, uint64_t offset,
+                    std::string_view chunk) {
+  auto upload = find(id, owner);
+  std::lock_guard lock(upload->mutex);
+  const std::string subject = "upload " + std::to_string(id);
+  if (offset != upload->offset)
+    throw Refusal(Refusal::Kind::kConflict, "spool.offset",
+                  subject + " stands at " + std::to_string(upload->offset) + ", not at " +
+                      std::to_string(offset),
+                  "Go on from there.", subject);
+  if (chunk.size() > kChunk)
+    throw Refusal(Refusal::Kind::kLimitExceeded, "spool.chunk", "a chunk of more than 1 MiB",
+                  "Send smaller chunks.", subject);
+  if (chunk.size() > upload->row.size - upload->offset)
+    throw Refusal(Refusal::Kind::kInvalid, "spool.size",
+                  "more bytes than the " + std::to_string(upload->row.size) + " announced",
+                  "The file grew while it was sent; start again.", subject);
+  write_chunk(*upload, chunk);
+  return upload->offset;
+}
+
+FileRow Spool::finish(uint64_t id, const std::string& owner) {
+  auto upload = find(id, owner);
+  std::lock_guard lock(upload->mutex);
+  const std::string subject = "upload " + std::to_string(id);
+  if (upload->offset != upload->row.size)
+    throw Refusal(Refusal::Kind::kConflict, "spool.incomplete",
+                  subject + " has " + std::to_string(upload->offset) + " of " +
+                      std::to_string(upload->row.size) + " bytes",
+                  "Send the rest first.", subject);
+  if (upload->hash.finish() != upload->digest) {
+    forget(id);
+    unlink(upload_path(id).c_str());
+    throw Refusal(Refusal::Kind::kInvalid, "spool.digest",
+                  "what arrived is not what was announced (SHA-256 differs)",
+                  "The file changed while it was sent; start again.", subject);
+  }
+  if (upload->row.in_row) {
+    upload->row.body = upload->small;
+  } else {
+    if (fsync(upload->fd.get()) != 0) throw disk("write to its spool", errno);
+    if (rename(upload_path(id).c_str(), path(id).c_str()) != 0)
+      throw disk("rename in its spool", errno);
+    system_files().sync_folder(settings_.folder);
+  }
+  FileRow row = upload->row;
+  forget(id);
+  return row;
+}
+
+void Spool::forget(uint64_t id) {
+  std::lock_guard lock(mutex_);
+  auto it = uploads_.find(id);
+  if (it == uploads_.end()) return;
+  const std::string owner = it->second->owner;
+  by_request_.erase(owner + it->second->request);
+  if (--per_owner_[owner] == 0) per_owner_.erase(owner);
+  finished_[id] = owner;
+  if (finished_.size() > 10'000) finished_.erase(finished_.begin());
+  uploads_.erase(it);
+}
+
+bool Spool::finished_before(uint64_t id, const std::string& owner) {
+  std::lock_guard lock(mutex_);
+  auto it = finished_.find(id);
+  return it != finished_.end() && it->second == owner;
+}
+
+void Spool::settle(const FileRow& row, bool kept) {
+  if (kept) return;
+  if (!row.in_row) unlink(path(row.id).c_str());
+  std::lock_guard lock(mutex_);
+  finished_.erase(row.id);
+}
+
+std::string Spool::read(const FileRow& row, uint64_t offset, uint32_t count) {
+  if (offset >= row.size) return "";
+  const uint64_t wanted = std::min<uint64_t>({count, kChunk, row.size - offset});
+  if (row.in_row) return row.body.substr(offset, wanted);
+  std::string bytes(wanted, '\0');
+  UniqueFd fd(::open(path(row.id).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  size_t done = 0;
+  while (fd.valid() && done < wanted) {
+    ssize_t n = pread(fd.get(), bytes.data() + done, wanted - done,
+                      static_cast<off_t>(offset + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    done += static_cast<size_t>(n);
+  }
+  if (done < wanted)
+    throw Refusal(Refusal::Kind::kUnavailable, "spool.damaged",
+                  "the spool's file " + std::to_string(row.id) + " (`" + row.name +
+                      "`) is damaged or gone",
+                  "Tell the administrator; submit the job again.", row.name);
+  return bytes;
+}
+
+void Spool::remove(uint64_t id) { unlink(path(id).c_str()); }
+
+size_t Spool::drop_idle() {
+  const Micros before = clock_.utc_us() - settings_.upload_idle;
+  std::vector<uint64_t> idle;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [id, upload] : uploads_)
+      if (upload->touched < before) idle.push_back(id);
+  }
+  for (uint64_t id : idle) {
+    forget(id);
+    unlink(upload_path(id).c_str());
+  }
+  return idle.size();
+}
+
+}  // namespace sublet::server

@@ -1,0 +1,68 @@
+#include "base/text.h"
+#include "server/guard_call.h"
+#include "server/servants.h"
+#include "server/translate.h"
+
+namespace sublet::server {
+namespace {
+
+namespace v1 = Sublet::v1;
+
+class SpoolServant : public POA_Sublet::v1::Spool {
+ public:
+  explicit SpoolServant(const Services& s) : s_(s) {}
+
+  v1::Upload open_upload(const v1::RequestId& request, const v1::FilePlace& place,
+                         v1::ByteCount size, const v1::Digest& sha256) override {
+    return guard_call([&] {
+      auto started = s_.spool.open(s_.access.caller(), from_octets(request), from_idl(place), size,
+                                   from_octets(sha256));
+      v1::Upload upload;
+      upload.id = started.id;
+      upload.offset = started.offset;
+      return upload;
+    });
+  }
+
+  v1::ByteCount put(v1::UploadId upload, v1::ByteCount offset, const v1::Bytes& chunk) override {
+    return guard_call([&] {
+      const std::string_view bytes(reinterpret_cast<const char*>(chunk.get_buffer()),
+                                   chunk.length());
+      return s_.spool.put(s_.access.caller(), upload, offset, bytes);
+    });
+  }
+
+  v1::FileId close_upload(v1::UploadId upload) override {
+    return guard_call([&] { return s_.spool.close(s_.access.caller(), upload); });
+  }
+
+  v1::FileInfo* stat(const v1::FilePlace& place) override {
+    return guard_call([&] {
+      const FileRow row = s_.spool.stat(s_.access.caller(), from_idl(place));
+      v1::FileInfo_var info = new v1::FileInfo;
+      info->size = row.size;
+      to_octets(hex_decode(row.sha256).value_or(""), info->sha256);
+      info->generation = row.generation;
+      return info._retn();
+    });
+  }
+
+  v1::Bytes* get(const v1::FilePlace& place, v1::ByteCount offset, CORBA::ULong count) override {
+    return guard_call([&] {
+      v1::Bytes_var bytes = new v1::Bytes;
+      const std::string part = s_.spool.get(s_.access.caller(), from_idl(place), offset, count);
+      bytes->length(part.size());
+      memcpy(bytes->get_buffer(), part.data(), part.size());
+      return bytes._retn();
+    });
+  }
+
+ private:
+  const Services s_;
+};
+
+}  // namespace
+
+PortableServer::Servant make_spool(const Services& services) { return new SpoolServant(services); }
+
+}  // namespace sublet::server

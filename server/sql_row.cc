@@ -1,0 +1,120 @@
+#include "server/sql_row.h"
+
+namespace sublet::server {
+
+using scheduling::AttemptRecord;
+using scheduling::JobRecord;
+using scheduling::MachineRecord;
+
+long long integer(const soci::row& row, size_t i) {
+  switch (row.get_properties(i).get_data_type()) {
+    case soci::dt_integer:
+      return row.get<int>(i);
+    case soci::dt_unsigned_long_long:
+      return static_cast<long long>(row.get<unsigned long long>(i));
+    case soci::dt_double:
+      return static_cast<long long>(row.get<double>(i));
+    default:
+      return row.get<long long>(i);
+  }
+}
+double real(const soci::row& row, size_t i) {
+  return row.get_properties(i).get_data_type() == soci::dt_double
+             ? row.get<double>(i)
+             : static_cast<double>(integer(row, i));
+}
+
+JobRecord job_from(const soci::row& r) {
+  JobRecord j;
+  j.id = integer(r, 0);
+  j.batch = integer(r, 1);
+  j.index = integer(r, 2);
+  j.user = r.get<std::string>(3);
+  j.submit_host = r.get<std::string>(4);
+  j.state = static_cast<scheduling::JobState>(integer(r, 5));
+  j.attempts = integer(r, 6);
+  j.needs.os = r.get<std::string>(7);
+  j.needs.architecture = r.get<std::string>(8);
+  j.needs.cores = integer(r, 9);
+  j.needs.memory = integer(r, 10);
+  j.needs.disk = integer(r, 11);
+  j.priority = integer(r, 12);
+  j.retries_left = integer(r, 13);
+  j.evictions = integer(r, 14);
+  j.share_priority = real(r, 15);
+  j.share_priority_at = integer(r, 16);
+  j.generation = integer(r, 17);
+  j.checkpoint_bytes = integer(r, 18);
+  j.submitted = integer(r, 19);
+  j.changed = integer(r, 20);
+  j.cpu_kept = integer(r, 21);
+  j.cpu_lost = integer(r, 22);
+  j.reason = r.get<std::string>(23);
+  return j;
+}
+
+AttemptRecord attempt_from(const soci::row& r) {
+  AttemptRecord a;
+  a.key = {static_cast<JobId>(integer(r, 0)), static_cast<uint32_t>(integer(r, 1))};
+  a.machine = integer(r, 2);
+  a.state = static_cast<scheduling::AttemptState>(integer(r, 3));
+  a.ended = static_cast<scheduling::EndReason>(integer(r, 4));
+  a.reason = r.get<std::string>(5);
+  a.decided = integer(r, 6);
+  a.started = integer(r, 7);
+  a.finished = integer(r, 8);
+  a.resumed_generation = integer(r, 9);
+  a.generation = integer(r, 10);
+  a.cpu = integer(r, 11);
+  a.cpu_lost = integer(r, 12);
+  a.leaving_since = integer(r, 13);
+  return a;
+}
+
+MachineRecord machine_from(const soci::row& r) {
+  MachineRecord m;
+  m.id = integer(r, 0);
+  m.name = r.get<std::string>(1);
+  m.os = r.get<std::string>(2);
+  m.architecture = r.get<std::string>(3);
+  m.cores = integer(r, 4);
+  m.slots = integer(r, 5);
+  m.memory = integer(r, 6);
+  m.disk = integer(r, 7);
+  m.state = static_cast<scheduling::MachineState>(integer(r, 8));
+  m.state_since = integer(r, 9);
+  return m;
+}
+
+BatchRow batch_from(const soci::row& r) {
+  BatchRow b;
+  b.id = integer(r, 0);
+  b.uid = integer(r, 1);
+  b.user = r.get<std::string>(2);
+  b.name = r.get<std::string>(3);
+  b.submit_host = r.get<std::string>(4);
+  b.committed = integer(r, 5) != 0;
+  b.touched = integer(r, 6);
+  b.first_job = integer(r, 7);
+  b.count = integer(r, 8);
+  return b;
+}
+
+FileRow file_from(const soci::row& r) {
+  FileRow f;
+  f.id = integer(r, 0);
+  f.kind = static_cast<FileKind>(integer(r, 1));
+  f.batch = integer(r, 2);
+  f.job = integer(r, 3);
+  f.attempt = integer(r, 4);
+  f.generation = integer(r, 5);
+  f.name = r.get<std::string>(6);
+  f.size = integer(r, 7);
+  f.sha256 = r.get<std::string>(8);
+  f.in_row = integer(r, 9) != 0;
+  f.body = r.get<std::string>(10);
+  f.counts = integer(r, 11) != 0;
+  return f;
+}
+
+}  // namespace sublet::server

@@ -1,0 +1,25 @@
+// Reading a column whatever integer type SOCI gave it. Includes SOCI: for the
+// .cc files of the store only.
+#ifndef SUBLET_SERVER_SQL_ROW_H_
+#define SUBLET_SERVER_SQL_ROW_H_
+
+#include <soci/soci.h>
+
+#include "server/changes.h"
+
+namespace sublet::server {
+
+// Throw std::bad_cast when the column holds something else.
+long long integer(const soci::row& row, size_t i);
+double real(const soci::row& row, size_t i);
+
+// Rows of `select * from` the table of that name, from column 0 on.
+scheduling::JobRecord job_from(const soci::row& row);
+scheduling::AttemptRecord attempt_from(const soci::row& row);
+scheduling::MachineRecord machine_from(const soci::row& row);
+BatchRow batch_from(const soci::row& row);
+FileRow file_from(const soci::row& row);
+
+}  // namespace sublet::server
+
+#endif  // SUBLET_SERVER_SQL_ROW_H_

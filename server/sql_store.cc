@@ -1,0 +1,246 @@
+#include "server/sql_store.h"
+
+#include <soci/soci.h>
+#include <soci/sqlite3/soci-sqlite3.h>
+
+#include <functional>
+
+#include "server/schema.h"
+#include "server/sql_row.h"
+#include "server/sql_table.h"
+
+namespace sublet::server {
+namespace {
+
+using scheduling::UserRecord;
+
+// "insert into T (a, b) values (:a, :b) on conflict (a) do update set b = excluded.b"
+std::string upsert(const std::string& table, const std::vector<std::string>& columns,
+                   const std::string& key) {
+  std::string names, values, updates;
+  for (const auto& c : columns) {
+    names += (names.empty() ? "" : ", ") + c;
+    values += (values.empty() ? ":" : ", :") + c;
+    if ((", " + key + ",").find(", " + c + ",") == std::string::npos)
+      updates += (updates.empty() ? "" : ", ") + c + " = excluded." + c;
+  }
+  return "insert into " + table + " (" + names + ") values (" + values + ") on conflict (" + key +
+         ") do update set " + updates;
+}
+
+}  // namespace
+
+struct SqlStore::Session {
+  soci::session sql;
+  SqlTable pool{upsert("pool",
+                       {"id", "version", "next_job", "next_batch", "next_machine", "next_change",
+                        "last_tick", "now"},
+                       "id"),
+                "iiiiiiii"};
+  SqlTable users{upsert("users", {"name", "shares", "usage", "charges"}, "name"), "trrr"};
+  SqlTable machines{upsert("machines",
+                           {"id", "name", "os", "architecture", "cores", "slots", "memory", "disk",
+                            "state", "state_since"},
+                           "id"),
+                    "itttiiiiii"};
+  SqlTable credentials{upsert("credentials", {"machine", "secret", "uid"}, "machine"), "iti"};
+  SqlTable batches{upsert("batches",
+                          {"id", "uid", "user_name", "name", "submit_host", "committed", "touched",
+                           "first_job", "jobs"},
+                          "id"),
+                   "iitttiiii"};
+  SqlTable parts{upsert("parts", {"batch", "number", "jobs", "body"}, "batch, number"), "iiit"};
+  SqlTable specs{upsert("specs", {"first_job", "jobs", "name", "body"}, "first_job"), "iitt"};
+  SqlTable jobs{
+      upsert("jobs", {"id",           "batch",      "idx",        "user_name",
+                      "submit_host",  "state",      "attempts",   "os",
+                      "architecture", "cores",      "memory",     "disk",
+                      "priority",     "retries_left", "evictions", "share_priority",
+                      "share_priority_at", "generation", "checkpoint_bytes", "submitted",
+                      "changed",      "cpu_kept",   "cpu_lost",   "reason"},
+             "id"),
+      "iiittiittiiiiiiriiiiiiit"};
+  SqlTable attempts{upsert("attempts",
+                           {"job", "attempt", "machine", "state", "ended", "reason", "decided",
+                            "started", "finished", "resumed_generation", "generation", "cpu",
+                            "cpu_lost", "leaving_since"},
+                           "job, attempt"),
+                    "iiiiitiiiiiiii"};
+  SqlTable ends{upsert("ends",
+                       {"job", "attempt", "exit_status", "signal", "memory_peak",
+                        "checkpoint_bytes", "resumed_ppm", "progress_ppm", "quiesce_us",
+                        "stdout_cut", "stderr_cut"},
+                       "job, attempt"),
+                "iiiiiiiiiii"};
+  SqlTable uses{upsert("uses",
+                       {"job", "attempt", "user_name", "machine", "batch", "ended", "finished",
+                        "wall", "used", "kept", "lost", "charged"},
+                       "job, attempt"),
+                "iitiiiiiiiii"};
+  SqlTable changes{
+      upsert("changes",
+             {"number", "at", "job", "batch", "user_name", "state", "attempt", "ended"}, "number"),
+      "iiiitiii"};
+  SqlTable files{upsert("files",
+                        {"id", "kind", "batch", "job", "attempt", "generation", "name", "size",
+                         "sha256", "in_row", "body", "counts"},
+                        "id"),
+                 "iiiiiitititi"};
+  SqlTable requests{upsert("requests", {"id", "digest", "answer", "at"}, "id"), "ttti"};
+  SqlTable events{"insert into events (at, kind, body) values (:at, :kind, :body)", "iit"};
+  SqlTable drop_batch{"delete from batches where id = :id", "i"};
+  SqlTable drop_parts{"delete from parts where batch = :id", "i"};
+  SqlTable drop_file{"delete from files where id = :id", "i"};
+  SqlTable count_file{"update files set counts = 1 where id = :id and job = :job and attempt = :attempt and kind >= 3", "iii"};
+
+  std::vector<SqlTable*> in_order() {
+    return {&pool,    &users,   &machines, &credentials, &batches,    &parts,      &specs,
+            &jobs,    &attempts, &ends,    &uses,        &changes,    &files,      &requests,
+            &events,  &drop_batch, &drop_parts, &drop_file, &count_file};
+  }
+  void add(const Changes& changes);
+  void add_books(const Changes& changes);
+};
+
+void SqlStore::Session::add(const Changes& c) {
+  for (const auto& [id, j] : c.jobs)
+    jobs.add(j.id, j.batch, j.index, j.user, j.submit_host, j.state, j.attempts, j.needs.os,
+             j.needs.architecture, j.needs.cores, j.needs.memory, j.needs.disk, j.priority,
+             j.retries_left, j.evictions, j.share_priority, j.share_priority_at, j.generation,
+             j.checkpoint_bytes, j.submitted, j.changed, j.cpu_kept, j.cpu_lost, j.reason);
+  for (const auto& [key, a] : c.attempts)
+    attempts.add(a.key.job, a.key.attempt, a.machine, a.state, a.ended, a.reason, a.decided,
+                 a.started, a.finished, a.resumed_generation, a.generation, a.cpu, a.cpu_lost,
+                 a.leaving_since);
+  for (const auto& [id, m] : c.machines)
+    machines.add(m.id, m.name, m.os, m.architecture, m.cores, m.slots, m.memory, m.disk, m.state,
+                 m.state_since);
+  for (const auto& [name, u] : c.users) users.add(u.name, u.shares, u.usage, u.charges);
+  for (const auto& u : c.uses)
+    uses.add(u.key.job, u.key.attempt, u.user, u.machine, u.batch, u.ended, u.finished, u.wall,
+             u.used, u.kept, u.lost, u.charged);
+  for (const auto& r : c.changes)
+    changes.add(r.number, r.at, r.job, r.batch, r.user, r.state, r.attempt, r.ended);
+  if (c.has_pool)
+    pool.add(1, kSchemaVersion, c.pool.next_job, c.pool.next_batch, c.pool.next_machine,
+             c.pool.next_change, c.pool.last_tick, c.pool.now);
+}
+
+void SqlStore::Session::add_books(const Changes& c) {
+  for (const auto& [id, b] : c.batches)
+    batches.add(b.id, b.uid, b.user, b.name, b.submit_host, b.committed, b.touched, b.first_job,
+                b.count);
+  for (const auto& p : c.parts) parts.add(p.batch, p.number, p.jobs, p.body);
+  for (const auto& s : c.specs) specs.add(s.first_job, s.count, s.name, s.body);
+  for (const auto& [id, f] : c.files)
+    files.add(f.id, f.kind, f.batch, f.job, f.attempt, f.generation, f.name, f.size, f.sha256,
+              f.in_row, f.body, f.counts);
+  for (const auto& [id, m] : c.credentials) credentials.add(m.machine, m.secret_sha256, m.uid);
+  for (const auto& e : c.ends)
+    ends.add(e.key.job, e.key.attempt, e.exit_status, e.signal, e.memory_peak, e.checkpoint_bytes,
+             e.resumed_ppm, e.progress_ppm, e.quiesce_us, e.stdout_cut, e.stderr_cut);
+  for (const auto& [key, r] : c.requests) requests.add(r.key, r.digest, r.answer, r.at);
+  for (const auto& e : c.events) events.add(e.at, e.kind, e.body);
+  for (BatchId id : c.dropped_batches) drop_batch.add(id);
+  for (BatchId id : c.dropped_parts) drop_parts.add(id);
+  for (uint64_t id : c.dropped_files) drop_file.add(id);
+  for (const auto& f : c.counted_files) count_file.add(f.file, f.key.job, f.key.attempt);
+}
+
+SqlStore::SqlStore(const std::string& path) : session_(std::make_unique<Session>()) {
+  try {
+    soci::session& sql = session_->sql;
+    sql.open(soci::sqlite3, "db=" + path + " timeout=10");
+    sql << "PRAGMA journal_mode=WAL";
+    sql << "PRAGMA synchronous=FULL";
+    for (const char* statement : kSchema) sql << statement;
+    int version = kSchemaVersion;
+    sql << "select version from pool where id = 1", soci::into(version);
+    if (version > kSchemaVersion)
+      throw StoreError("the database " + path + " is of version " + std::to_string(version) +
+                       ", newer than this server: install the newer server");
+  } catch (const soci::soci_error& e) {
+    throw StoreError("cannot open the database " + path + ": " + e.get_error_message());
+  }
+}
+
+SqlStore::~SqlStore() = default;
+
+void SqlStore::commit(const Changes& changes) {
+  Session& s = *session_;
+  try {
+    s.add(changes);
+    s.add_books(changes);
+    soci::transaction transaction(s.sql);
+    for (SqlTable* table : s.in_order()) table->flush(s.sql);
+    transaction.commit();
+  } catch (const std::exception& e) {
+    for (SqlTable* table : s.in_order()) table->clear();
+    throw StoreError(std::string("the database could not be written: ") + e.what());
+  }
+}
+
+std::optional<RequestRow> SqlStore::find_request(const std::string& key) {
+  try {
+    RequestRow row;
+    row.key = key;
+    long long at = 0;
+    session_->sql << "select digest, answer, at from requests where id = :id",
+        soci::into(row.digest), soci::into(row.answer), soci::into(at), soci::use(key);
+    if (!session_->sql.got_data()) return std::nullopt;
+    row.at = at;
+    return row;
+  } catch (const soci::soci_error& e) {
+    throw StoreError(std::string("the database could not be read: ") + e.get_error_message());
+  }
+}
+
+namespace {
+
+// Reads rows one at a time, so that a damaged one costs itself only.
+template <typename Read>
+void each_row(soci::session& sql, const std::string& query, const std::string& what,
+              std::vector<std::string>* damage, Read read) {
+  soci::rowset<soci::row> rows = (sql.prepare << query);
+  for (auto it = rows.begin(); it != rows.end(); ++it) {
+    try {
+      read(*it);
+    } catch (const std::exception& e) {
+      damage->push_back("a row of " + what + " was left out: " + e.what());
+    }
+  }
+}
+
+}  // namespace
+
+scheduling::Snapshot SqlStore::load(std::vector<std::string>* damage) {
+  scheduling::Snapshot snapshot;
+  soci::session& sql = session_->sql;
+  try {
+    each_row(sql, "select next_job, next_batch, next_machine, next_change, last_tick, now from pool",
+             "table pool", damage, [&](const soci::row& r) {
+               snapshot.pool = {static_cast<JobId>(integer(r, 0)),
+                                static_cast<BatchId>(integer(r, 1)),
+                                static_cast<MachineId>(integer(r, 2)),
+                                static_cast<uint64_t>(integer(r, 3)),
+                                integer(r, 4),
+                                integer(r, 5)};
+             });
+    each_row(sql, "select name, shares, usage, charges from users", "table users", damage,
+             [&](const soci::row& r) {
+               snapshot.users.push_back(
+                   UserRecord{r.get<std::string>(0), real(r, 1), real(r, 2), real(r, 3)});
+             });
+    each_row(sql, "select * from machines order by id", "table machines", damage,
+             [&](const soci::row& r) { snapshot.machines.push_back(machine_from(r)); });
+    each_row(sql, "select * from jobs where state < 5 order by id", "table jobs", damage,
+             [&](const soci::row& r) { snapshot.jobs.push_back(job_from(r)); });
+    each_row(sql, "select * from attempts where state < 5 order by job, attempt", "table attempts",
+             damage, [&](const soci::row& r) { snapshot.attempts.push_back(attempt_from(r)); });
+  } catch (const soci::soci_error& e) {
+    throw StoreError(std::string("the database could not be read: ") + e.get_error_message());
+  }
+  return snapshot;
+}
+
+}  // namespace sublet::server

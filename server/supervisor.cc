@@ -1,0 +1,215 @@
+#include "server/supervisor.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <new>
+#include <optional>
+
+#include "base/clock.h"
+#include "base/local_socket.h"
+#include "base/log.h"
+#include "base/process.h"
+
+namespace sublet::server {
+namespace {
+
+constexpr int kInstantDeaths = 5;           // in a row, then it gives up
+constexpr int64_t kInstantMs = 10'000;      // a life shorter than this is an instant death
+constexpr int64_t kLookEveryMs = 200;
+constexpr int64_t kAskEveryMs = 3'000;
+constexpr int64_t kSpinMs = 60'000;         // a core burnt for this long with nobody asking
+
+volatile sig_atomic_t g_stop = 0;
+volatile sig_atomic_t g_child = 0;
+
+void on_stop(int signal) {
+  g_stop = 1;
+  if (g_child > 0) kill(g_child, signal);
+}
+
+int64_t now_ms() { return system_clock().boot_ns() / 1'000'000; }
+
+VitalSigns* shared_page() {
+  void* page = mmap(nullptr, sizeof(VitalSigns), PROT_READ | PROT_WRITE,
+                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) throw std::bad_alloc();
+  return new (page) VitalSigns;
+}
+
+// Asks the server for the object JobScheduler with a GIOP LocateRequest, the
+// smallest question an ORB answers, and waits for the reply's first bytes.
+class Question {
+ public:
+  explicit Question(const std::string& socket) : asked_ms_(now_ms()) {
+    static const unsigned char kLocate[] = {
+        'G', 'I', 'O', 'P', 1, 0, 1, 3, 20, 0, 0, 0,  // header, little-endian, 20 bytes follow
+        1,   0,   0,   0,   12, 0, 0, 0,              // request id, length of the key
+        'J', 'o', 'b', 'S', 'c', 'h', 'e', 'd', 'u', 'l', 'e', 'r'};
+    try {
+      fd_ = connect_local(SocketKind::stream, socket, true);
+    } catch (const std::exception&) {
+      return;
+    }
+    if (send(fd_.get(), kLocate, sizeof kLocate, MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof kLocate)
+      fd_.reset();
+  }
+
+  // Nothing: not yet known.
+  std::optional<bool> answered() {
+    if (!fd_.valid()) return false;
+    char byte;
+    const ssize_t n = recv(fd_.get(), &byte, 1, MSG_DONTWAIT);
+    if (n > 0) return true;
+    if (n == 0 || errno != EAGAIN) return false;
+    return std::nullopt;
+  }
+  int64_t age_ms() const { return now_ms() - asked_ms_; }
+
+ private:
+  UniqueFd fd_;
+  int64_t asked_ms_;
+};
+
+// One life of the child.
+class Watch {
+ public:
+  Watch(const SupervisorSettings& settings, pid_t pid, VitalSigns* signs)
+      : settings_(settings), pid_(pid), signs_(signs), born_ms_(now_ms()), lively_ms_(born_ms_) {}
+
+  // Nothing: all is well. Else why it must be killed.
+  std::optional<std::string> look() {
+    const int64_t now = now_ms();
+    if (!signs_->serving) {
+      // Loading a large database takes its time; ten watchdog periods of it.
+      if (now - born_ms_ > 10 * settings_.watchdog_ms) return "it does not finish starting";
+      lively_ms_ = now;
+      return std::nullopt;
+    }
+    if (signs_->beats != beats_) {
+      beats_ = signs_->beats;
+      beat_ms_ = now;
+    }
+    ask(now);
+    if (beat_ms_ && now - beat_ms_ > settings_.watchdog_ms) return "its committer hangs";
+    if (now - lively_ms_ > settings_.watchdog_ms) return "it does not answer";
+    if (spins(now)) return "it burns the CPU with nobody asking";
+    return std::nullopt;
+  }
+
+  int64_t life_ms() const { return now_ms() - born_ms_; }
+
+ private:
+  void ask(int64_t now) {
+    if (!question_ && now - asked_ms_ >= kAskEveryMs) {
+      question_.emplace(settings_.socket);
+      asked_ms_ = now;
+    }
+    if (!question_) return;
+    const auto answer = question_->answered();
+    if (answer == true) lively_ms_ = now;
+    if (answer || question_->age_ms() > kAskEveryMs) question_.reset();
+  }
+
+  bool spins(int64_t now) {
+    const auto usage = process_usage(pid_);
+    if (!usage) return false;
+    if (signs_->performed != performed_ || usage->cpu_us - cpu_us_ < (now - spin_ms_) * 900) {
+      performed_ = signs_->performed;
+      cpu_us_ = usage->cpu_us;
+      spin_ms_ = now;
+      return false;
+    }
+    return now - spin_ms_ > kSpinMs;
+  }
+
+  const SupervisorSettings& settings_;
+  const pid_t pid_;
+  VitalSigns* const signs_;
+  const int64_t born_ms_;
+  int64_t lively_ms_;
+  uint64_t beats_ = 0;
+  int64_t beat_ms_ = 0;
+  int64_t asked_ms_ = 0;
+  std::optional<Question> question_;
+  uint64_t performed_ = 0;
+  int64_t cpu_us_ = 0;
+  int64_t spin_ms_ = 0;
+};
+
+std::string death(int status) {
+  if (WIFSIGNALED(status))
+    return std::string("died of signal ") + std::to_string(WTERMSIG(status)) + " (" +
+           strsignal(WTERMSIG(status)) + ")";
+  return "ended with status " + std::to_string(WEXITSTATUS(status));
+}
+
+pid_t start(const std::function<int(VitalSigns*)>& child, VitalSigns* signs) {
+  const pid_t parent = getpid();
+  const pid_t pid = fork();
+  if (pid != 0) return pid;
+  signal(SIGTERM, SIG_DFL);
+  signal(SIGINT, SIG_DFL);
+  // Without its supervisor there would be nobody to restart it.
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent) _exit(1);
+  _exit(child(signs));
+}
+
+// Waits for the child's end, killing it where it must be.
+int await_end(pid_t pid, Watch& watch) {
+  int status = 0;
+  bool killed = false;
+  while (waitpid(pid, &status, WNOHANG) == 0) {
+    poll(nullptr, 0, kLookEveryMs);
+    if (killed || g_stop) continue;
+    if (auto why = watch.look()) {
+      log_write(Severity::error, "the server is killed: " + *why);
+      kill(pid, SIGKILL);
+      killed = true;
+    }
+  }
+  return status;
+}
+
+}  // namespace
+
+int supervise(const SupervisorSettings& settings, const std::function<int(VitalSigns*)>& child) {
+  struct sigaction action = {};
+  action.sa_handler = on_stop;
+  sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGINT, &action, nullptr);
+  VitalSigns* signs = shared_page();
+  for (int instant = 0;;) {
+    new (signs) VitalSigns;
+    const pid_t pid = start(child, signs);
+    if (pid < 0) throw std::bad_alloc();
+    g_child = pid;
+    if (g_stop) kill(pid, SIGTERM);
+    Watch watch(settings, pid, signs);
+    const int status = await_end(pid, watch);
+    g_child = 0;
+    const bool in_order = WIFEXITED(status);
+    if (in_order && (g_stop || !signs->serving || WEXITSTATUS(status) == 0))
+      return WEXITSTATUS(status);
+    if (g_stop) return 1;
+    instant = watch.life_ms() < kInstantMs ? instant + 1 : 0;
+    log_write(Severity::error, "the server " + death(status));
+    if (instant >= kInstantDeaths) {
+      log_write(Severity::error, "it died " + std::to_string(instant) +
+                                     " times within 10 s of its start: giving up; the lines above "
+                                     "say why");
+      return 1;
+    }
+    // At once the first time, then a little later each time.
+    poll(nullptr, 0, 100 * (instant > 0 ? instant - 1 : 0));
+  }
+}
+
+}  // namespace sublet::server

@@ -1,0 +1,26 @@
+// The small parent of the server: restarts it when it dies, when it no longer
+// answers and when it spins with nobody asking; gives up, saying why, after
+// repeated instant deaths. No ORB, no threads, no locks.
+#ifndef SUBLET_SERVER_SUPERVISOR_H_
+#define SUBLET_SERVER_SUPERVISOR_H_
+
+#include <functional>
+#include <string>
+
+#include "server/vital_signs.h"
+
+namespace sublet::server {
+
+struct SupervisorSettings {
+  std::string socket;        // of the server, to ask whether it answers
+  int64_t watchdog_ms = 0;   // a server without a sign of life for this long is killed
+};
+
+// Runs `child` in a child process again and again; returns the exit status for
+// the whole program: the child's own when it ends in good order (0 after
+// SIGTERM or SIGINT, which are passed on; 1 when it could not start).
+int supervise(const SupervisorSettings& settings, const std::function<int(VitalSigns*)>& child);
+
+}  // namespace sublet::server
+
+#endif  // SUBLET_SERVER_SUPERVISOR_H_
