@@ -75,12 +75,18 @@ class AttemptProcesses {
   bool signal_user(int signal) noexcept;
   void signal_all(int signal, int rounds) noexcept;
 
+  static constexpr int kKnown = 256;
+  static constexpr unsigned kKnownAge = 16;
+
   AttemptIdentity identity_;
   int proc_ = -1;
-  int kill_ = -1;    // cgroup.kill
-  int freeze_ = -1;  // cgroup.freeze
-  int events_ = -1;  // cgroup.events
-  int usage_ = -1;   // cpu.stat
+  int kill_ = -1;        // cgroup.kill
+  int freeze_ = -1;      // cgroup.freeze
+  int events_ = -1;      // cgroup.events
+  int usage_ = -1;       // cpu.stat
+  pid_t known_[kKnown];  // processes counted by cpu_ns, as of its last full look
+  int known_count_ = 0;
+  unsigned known_age_ = 0;
   char entries_[8192];
   char text_[4096 + 512];
 };

@@ -163,6 +163,7 @@ size_t GiopFilter::header_grew(uint8_t* out) {
   std::memcpy(out, held_.data(), header);
   held_size_ = 0;
   ++begun_;
+  if (held_[7] == kRequest) ++requests_begun_;
   return header;
 }
 

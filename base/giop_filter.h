@@ -93,6 +93,8 @@ class GiopFilter {
   size_t held() const { return held_size_; }
   // Messages and fragments begun so far.
   uint64_t begun() const { return begun_; }
+  // Requests begun so far, not counting their later fragments.
+  uint64_t requests_begun() const { return requests_begun_; }
   // False while a message has begun and not ended.
   bool at_rest() const { return held_size_ == 0 && body_left_ == 0 && !incomplete_; }
 
@@ -114,6 +116,7 @@ class GiopFilter {
   std::array<uint8_t, kMostHeld> held_{};
   size_t held_size_ = 0;
   uint64_t begun_ = 0;
+  uint64_t requests_begun_ = 0;
   uint64_t body_left_ = 0;
   // The message of which fragments are still to come.
   bool incomplete_ = false;

@@ -1,6 +1,7 @@
 // Hostile peers of the guarded transport, on both sides. Good behaviour is in
 // guarded_transport_test.cc.
 #include <cppunit/extensions/HelperMacros.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -24,6 +25,12 @@ using Steady = std::chrono::steady_clock;
 
 constexpr int kDeadlineMs = 20'000;
 constexpr uint32_t kStranger = 54'321;
+// The address sanitizer keeps what was freed.
+#ifdef __SANITIZE_ADDRESS__
+constexpr size_t kMostMegabytes = 700;
+#else
+constexpr size_t kMostMegabytes = 100;
+#endif
 
 bool eventually(const std::function<bool()>& condition) {
   const auto until = Steady::now() + std::chrono::milliseconds(kDeadlineMs);
@@ -77,8 +84,9 @@ bool serves(const std::string& socket) {
 
 bool unharmed(Server& server) {
   const size_t most = peak_megabytes(server.pid());
-  if (most > 100) std::cerr << "server took " << most << " MB\n";
-  return server.alive() && comes_to_rest(server.pid()) && most <= 100 && serves(server.socket());
+  if (most > kMostMegabytes) std::cerr << "server took " << most << " MB\n";
+  return server.alive() && comes_to_rest(server.pid()) && most <= kMostMegabytes &&
+         serves(server.socket());
 }
 
 // Sends the bytes on a new connection and waits until the server closes it.
@@ -107,6 +115,8 @@ class FakeServer {
   // Accepts one connection, waits for a request, says the words; true if the
   // client then closes.
   bool says(std::string_view words) {
+    pollfd dialled{fd_, POLLIN, 0};
+    if (::poll(&dialled, 1, kDeadlineMs) != 1) return false;
     const int fd = ::accept(fd_, nullptr, nullptr);
     char request[4096];
     const bool asked = ::recv(fd, request, sizeof request, 0) > 0;
@@ -129,6 +139,7 @@ class GuardedHostileTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(twelve_bytes_of_lying_size);
   CPPUNIT_TEST(empty_fragment_in_a_request);
   CPPUNIT_TEST(part_of_a_request_and_its_cancel);
+  CPPUNIT_TEST(object_key_that_breaks_an_assertion);
   CPPUNIT_TEST(message_never_completed);
   CPPUNIT_TEST(user_not_admitted);
   CPPUNIT_TEST(message_too_large);
@@ -172,6 +183,19 @@ class GuardedHostileTest : public CppUnit::TestFixture {
     part.replace(8, 4, cdr_number(64 - 12));
     CPPUNIT_ASSERT(closes_on(server.socket(), part + giop(2, cdr_number(7))));
     CPPUNIT_ASSERT(unharmed(server));
+  }
+
+  // Found by the mutated messages below: a key that begins like one of the
+  // ORB's own and is too short breaks an assertion inside the ORB, which then
+  // served the same request again and again.
+  void object_key_that_breaks_an_assertion() {
+    Server server;
+    std::string request = giop_request(7, "text", cdr_text("hello"));
+    request.replace(request.find("Echo"), 4, std::string("\0\0\0\x80", 4));
+    CPPUNIT_ASSERT(closes_on(server.socket(), request));
+    CPPUNIT_ASSERT(closes_on(server.socket(), request + request + giop_request(8, "text", "")));
+    CPPUNIT_ASSERT(unharmed(server));
+    CPPUNIT_ASSERT(server.log().find("could not digest a request") != std::string::npos);
   }
 
   void message_never_completed() {
@@ -315,7 +339,7 @@ class GuardedHostileTest : public CppUnit::TestFixture {
           }
         }
         if (Orb::counters().violations != answers.size()) return 3;
-        return peak_megabytes(::getpid()) <= 100 ? 0 : 4;
+        return peak_megabytes(::getpid()) <= kMostMegabytes ? 0 : 4;
       });
       for (const std::string& answer : answers) CPPUNIT_ASSERT(server.says(answer));
       CPPUNIT_ASSERT_EQUAL(0, client.wait(kDeadlineMs));

@@ -158,8 +158,9 @@ sockaddr_un to_address(const std::string& path) {
 // One connection's guard: what Guarded adds to the ORB's connection classes.
 class Guard {
  public:
-  Guard(uint32_t uid, bool accepted)
-      : accepted_(accepted),
+  Guard(int socket, uint32_t uid, bool accepted)
+      : socket_(socket),
+        accepted_(accepted),
         uid_(uid),
         identity_(std::to_string(uid)),
         filter_(g_guard->settings().max_message, accepted || g_guard->settings().may_be_called_back,
@@ -171,10 +172,12 @@ class Guard {
   Guard& operator=(const Guard&) = delete;
 
   const char* identity() const { return identity_.c_str(); }
+  // See guard_call_is_new().
+  bool call_is_new();
 
   // As giopConnection::Recv; raw reads from the connection itself.
   template <class Raw>
-  int receive(int socket, uint8_t* buffer, size_t size, const omni_time_t& deadline, Raw raw);
+  int receive(uint8_t* buffer, size_t size, const omni_time_t& deadline, Raw raw);
   // As giopConnection::Send.
   template <class Raw>
   int send(uint8_t* data, size_t size, Raw raw);
@@ -182,6 +185,7 @@ class Guard {
  private:
   void refuse(const char* why);
 
+  const int socket_;
   const bool accepted_;
   const uint32_t uid_;
   const std::string identity_;
@@ -191,12 +195,16 @@ class Guard {
   // as number waited_for_.
   std::chrono::nanoseconds patience_{0};
   uint64_t waited_for_ = ~uint64_t{0};
+  // Requests that came in, and upcalls that began: read by all threads that
+  // serve the connection.
+  std::atomic<uint64_t> came_{0};
+  std::atomic<uint64_t> served_{0};
   // Bytes at the head of what is sent next that requests_ has seen already.
   size_t noted_ = 0;
 };
 
 template <class Raw>
-int Guard::receive(int socket, uint8_t* buffer, size_t size, const omni_time_t& deadline, Raw raw) {
+int Guard::receive(uint8_t* buffer, size_t size, const omni_time_t& deadline, Raw raw) {
   const int timeout_ms = g_guard->settings().message_timeout_ms;
   while (filter_.violation() == GiopViolation::kNone && size > filter_.held()) {
     const size_t held = filter_.held();
@@ -220,18 +228,23 @@ int Guard::receive(int socket, uint8_t* buffer, size_t size, const omni_time_t& 
     if (limited) patience_ -= std::chrono::steady_clock::now() - before;
     if (got <= 0) {
       const bool stalled = got == 0 && !(until == deadline);
-      if (stalled) refuse("message not completed in time");
-      return stalled ? -1 : got;
+      if (!stalled) return got;
+      refuse("message not completed in time");
+      break;
     }
     const size_t passed = filter_.feed(buffer + held, static_cast<size_t>(got), buffer);
+    came_ = filter_.requests_begun();
     if (filter_.violation() != GiopViolation::kNone) {
       refuse(to_text(filter_.violation()));
       // Makes the socket readable, so that the ORB comes back at once, after
       // what was good has been answered.
-      ::shutdown(socket, SHUT_RD);
+      ::shutdown(socket_, SHUT_RD);
     }
     if (passed > 0) return static_cast<int>(passed);
   }
+  // The ORB may keep a bidirectional connection that failed for minutes; the
+  // peer shall see the end at once.
+  ::shutdown(socket_, SHUT_RDWR);
   return -1;
 }
 
@@ -248,6 +261,13 @@ int Guard::send(uint8_t* data, size_t size, Raw raw) {
   return sent;
 }
 
+bool Guard::call_is_new() {
+  if (++served_ <= came_) return true;
+  refuse("the ORB could not digest a request");
+  ::shutdown(socket_, SHUT_RDWR);
+  return false;
+}
+
 void Guard::refuse(const char* why) {
   ++g_guard->violations;
   g_guard->report(std::string(accepted_ ? "connection of uid " : "connection to a server of uid ") +
@@ -260,10 +280,10 @@ class Guarded : public Base {
  public:
   template <class... Arguments>
   Guarded(uint32_t uid, bool accepted, Arguments... arguments)
-      : Base(arguments...), guard_(uid, accepted) {}
+      : Base(arguments...), guard_(this->pd_socket, uid, accepted) {}
 
   int Recv(void* buffer, size_t size, const omni_time_t& deadline) override {
-    return guard_.receive(this->pd_socket, static_cast<uint8_t*>(buffer), size, deadline,
+    return guard_.receive(static_cast<uint8_t*>(buffer), size, deadline,
                           [this](uint8_t* to, size_t room, const omni_time_t& until) {
                             return Base::Recv(to, room, until);
                           });
@@ -273,6 +293,7 @@ class Guarded : public Base {
                        [&] { return Base::Send(data, size, deadline); });
   }
   const char* peeridentity() override { return guard_.identity(); }
+  void* peerdetails() override { return &guard_; }
 
  private:
   Guard guard_;
@@ -559,5 +580,12 @@ GuardCounters guard_counters() {
 }
 
 std::string guard_error() { return g_guard == nullptr ? std::string() : g_guard->error(); }
+
+void guard_report(const std::string& line) { g_guard->report(line); }
+
+bool guard_call_is_new(void* peerdetails) {
+  // Only connections of ours have details: no other transport is in use.
+  return peerdetails == nullptr || static_cast<Guard*>(peerdetails)->call_is_new();
+}
 
 }  // namespace sublet

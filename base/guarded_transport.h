@@ -53,6 +53,16 @@ GuardCounters guard_counters();
 // Why the last end point could not be set up; empty if none failed.
 std::string guard_error();
 
+// Passes a line to the log, at most ten a second with those of the guard.
+void guard_report(const std::string& line);
+
+// Tells, at the start of an upcall, whether the connection with these
+// peerdetails() really brought one more request. False: the ORB failed inside
+// (a broken assertion), left the request where it was and found it again, as it
+// would for ever. The connection is then closed; the caller throws a
+// CORBA::SystemException, which makes the ORB drop the request.
+bool guard_call_is_new(void* peerdetails);
+
 }  // namespace sublet
 
 #endif  // SUBLET_BASE_GUARDED_TRANSPORT_H_

@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
+#include <cstdlib>
 #include <fstream>
 #include <iostream>
 #include <set>
@@ -69,6 +71,29 @@ size_t internet_sockets_of(pid_t pid) {
   return count;
 }
 
+// Starts an ORB on this path in a process of its own, which must fail; empty if
+// the error names the reason, else what it said.
+std::string missing_from_error(const std::string& path, const std::string& reason) {
+  int pipe[2];
+  if (::pipe2(pipe, O_CLOEXEC) != 0) return "pipe";
+  Process process([&] {
+    OrbSettings settings;
+    settings.listen_path = path;
+    std::string said = "started";
+    try {
+      Orb orb(settings);
+    } catch (const OrbError& error) {
+      said = error.what();
+    }
+    return ::write(pipe[1], said.data(), said.size()) > 0 ? 0 : 1;
+  });
+  ::close(pipe[1]);
+  std::string said(1024, '\0');
+  said.resize(static_cast<size_t>(std::max<ssize_t>(0, ::read(pipe[0], said.data(), said.size()))));
+  ::close(pipe[0]);
+  return said.find(reason) == std::string::npos ? "said: " + said : std::string();
+}
+
 double median_text_call(EchoTest::Echo_ptr echo, int times) {
   std::vector<double> costs;
   for (int i = 0; i < times; ++i) {
@@ -88,6 +113,11 @@ class GuardedTransportTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(large_and_fragmented_calls);
   CPPUNIT_TEST(calls_back_over_the_same_connection);
   CPPUNIT_TEST(two_clients_are_told_apart);
+  CPPUNIT_TEST(environment_cannot_loosen_it);
+  CPPUNIT_TEST(start_that_fails_says_why);
+  CPPUNIT_TEST(stale_socket_is_replaced);
+  CPPUNIT_TEST(time_limits);
+  CPPUNIT_TEST(failures_are_described);
   CPPUNIT_TEST(latency_beside_the_plain_transport);
   CPPUNIT_TEST_SUITE_END();
 
@@ -172,6 +202,96 @@ class GuardedTransportTest : public CppUnit::TestFixture {
     }));
     for (const int fd : {hold[0], hold[1], ready[0], ready[1]}) ::close(fd);
     CPPUNIT_ASSERT_EQUAL(0, first.wait(20'000));
+  }
+
+  void environment_cannot_loosen_it() {
+    Server server([](OrbSettings&) {
+      ::setenv("ORBendPoint", "giop:tcp::", 1);
+      ::setenv("ORBserverTransportRule", "* none", 1);
+      ::setenv("ORBgiopMaxMsgSize", "8192", 1);
+      ::setenv("OMNIORB_CONFIG", "/nonexistent", 1);
+    });
+    CPPUNIT_ASSERT_EQUAL(size_t{0}, internet_sockets_of(server.pid()));
+    CPPUNIT_ASSERT(in_client(caller(), [&](Orb& orb) {
+      EchoTest::Bytes bytes;
+      bytes.length(100'000);
+      EchoTest::Echo_var echo = find_echo(orb, server.socket());
+      return EchoTest::Bytes_var(echo->blob(bytes))->length() == bytes.length();
+    }));
+  }
+
+  void start_that_fails_says_why() {
+    Folder folder;
+    Server other;
+    CPPUNIT_ASSERT_EQUAL(std::string(), missing_from_error(folder.path() + std::string(120, 'x'),
+                                                           "more than the 107 possible"));
+    CPPUNIT_ASSERT_EQUAL(std::string(),
+                         missing_from_error(other.socket(), "another process listens on"));
+    CPPUNIT_ASSERT_EQUAL(std::string(),
+                         missing_from_error(folder.path() + "/no/folder", "No such file"));
+    std::ofstream(folder.path() + "/file") << "precious";
+    CPPUNIT_ASSERT_EQUAL(std::string(),
+                         missing_from_error(folder.path() + "/file", "is not a socket"));
+    CPPUNIT_ASSERT(in_client(caller(), [&](Orb& orb) {
+      EchoTest::Echo_var echo = find_echo(orb, other.socket());
+      return echo->who() == ::getuid();
+    }));
+  }
+
+  void stale_socket_is_replaced() {
+    Folder folder;
+    OrbSettings settings;
+    settings.listen_path = folder.path() + "/socket";
+    for (int life = 0; life < 2; ++life) {
+      const auto process = start_server([&](int ready) { return serve_echo(settings, ready); });
+      CPPUNIT_ASSERT(in_client(caller(), [&](Orb& orb) {
+        EchoTest::Echo_var echo = find_echo(orb, settings.listen_path);
+        return echo->who() == ::getuid();
+      }));
+      ::kill(process->pid(), SIGKILL);
+      CPPUNIT_ASSERT_EQUAL(128 + SIGKILL, process->wait(20'000));
+      CPPUNIT_ASSERT_EQUAL(0, ::access(settings.listen_path.c_str(), F_OK));
+    }
+  }
+
+  void time_limits() {
+    Server server([](OrbSettings& settings) { settings.server_call_timeout_ms = 200; });
+    CPPUNIT_ASSERT(in_client(caller(), [&](Orb& orb) {
+      EchoTest::Echo_var echo = find_echo(orb, server.socket());
+      // The server's limit is for messages, not for the servant's work.
+      echo->linger(700);
+      set_call_timeout(echo, 100);
+      try {
+        echo->linger(2000);
+      } catch (const CORBA::SystemException& exception) {
+        const CallError error = describe(exception);
+        return error.kind == CallFailure::kTimeout && error.maybe_done;
+      }
+      return false;
+    }));
+  }
+
+  void failures_are_described() {
+    Server server;
+    CPPUNIT_ASSERT(in_client(caller(), [&](Orb& orb) {
+      const auto kind_of = [](const std::function<void()>& call) {
+        try {
+          call();
+        } catch (const CORBA::SystemException& exception) {
+          return describe(exception).kind;
+        }
+        return CallFailure::kInternal;
+      };
+      CORBA::Object_var gone = orb.resolve(server.socket(), "Nobody");
+      CORBA::Object_var nowhere = orb.resolve(server.socket() + ".not", "Echo");
+      EchoTest::Echo_var echo = find_echo(orb, server.socket());
+      return kind_of([&] { EchoTest::Echo_var(EchoTest::Echo::_unchecked_narrow(gone))->who(); }) ==
+                 CallFailure::kGone &&
+             kind_of([&] {
+               EchoTest::Echo_var(EchoTest::Echo::_unchecked_narrow(nowhere))->who();
+             }) == CallFailure::kUnreachable &&
+             kind_of([&] { CORBA::String_var(echo->text("\xff\xfe")); }) == CallFailure::kProtocol;
+    }));
   }
 
   void latency_beside_the_plain_transport() {

@@ -43,15 +43,18 @@ CORBA::Boolean note_caller(omni::omniInterceptors::serverReceiveRequest_T::info_
     t_caller.uid = static_cast<uint32_t>(std::strtoul(identity, nullptr, 10));
   }
   t_caller.address = call.peeraddress();
+  if (!guard_call_is_new(call.peerdetails())) {
+    throw CORBA::OBJECT_NOT_EXIST(0, CORBA::COMPLETED_NO);
+  }
   return true;
 }
 
-std::function<void(std::string_view)> g_log;
-
+// What the ORB itself has to say can be provoked by a peer: limited like the
+// guard's own lines.
 void log_line(const char* text) {
   std::string_view line(text);
   while (!line.empty() && line.back() == '\n') line.remove_suffix(1);
-  if (g_log && !line.empty()) g_log(line);
+  if (!line.empty()) guard_report(std::string(line));
 }
 
 // The environment may not add end points or loosen rules: the ORB reads a
@@ -160,9 +163,8 @@ Orb::Orb(const OrbSettings& settings) {
   check(settings);
   if (g_started.exchange(true)) throw OrbError("the ORB was already started in this process");
   clear_orb_environment();
-  g_log = settings.log;
-  omniORB::setLogFunction(log_line);
   install_guarded_transport(to_guard(settings));
+  omniORB::setLogFunction(log_line);
   try {
     orb_ = init_orb(settings);
     omniORB::getInterceptors()->serverReceiveRequest.add(note_caller);

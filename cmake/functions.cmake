@@ -2,6 +2,8 @@
 # sublet_program(NAME SOURCES... LINKS...)     a program, into build/bin
 # sublet_unit_test(NAME SOURCES... LINKS...)   CppUnit tests, one CTest test;
 #                                              RapidCheck may be used inside
+#                                              TSAN: also in ./check tsan
+# sublet_daemon_test(NAME SCRIPT [args])       whole daemons, a Python script
 # Sources are relative to the calling folder; LINKS are targets.
 function(sublet_library name)
   cmake_parse_arguments(A "" "" "SOURCES;LINKS;PRIVATE_LINKS" ${ARGN})
@@ -9,17 +11,35 @@ function(sublet_library name)
   target_link_libraries(${name} PUBLIC sublet_options ${A_LINKS} PRIVATE ${A_PRIVATE_LINKS})
 endfunction()
 
+add_custom_target(programs) # all of them, without tests
 function(sublet_program name)
   cmake_parse_arguments(A "" "" "SOURCES;LINKS" ${ARGN})
   add_executable(${name} ${A_SOURCES})
   target_link_libraries(${name} PRIVATE sublet_options ${A_LINKS})
+  add_dependencies(programs ${name})
 endfunction()
 
 function(sublet_unit_test name)
-  cmake_parse_arguments(A "" "" "SOURCES;LINKS" ${ARGN})
+  cmake_parse_arguments(A "TSAN" "" "SOURCES;LINKS" ${ARGN})
   add_executable(${name} ${A_SOURCES} ${CMAKE_SOURCE_DIR}/test/unit_main.cc)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/unit)
   target_link_libraries(${name} PRIVATE sublet_options PkgConfig::CPPUNIT sublet_rapidcheck ${A_LINKS})
   add_test(NAME unit.${name} COMMAND ${name})
   set_tests_properties(unit.${name} PROPERTIES TIMEOUT 300 LABELS unit)
+  if(A_TSAN)
+    set_tests_properties(unit.${name} PROPERTIES LABELS "unit;tsan"
+      ENVIRONMENT "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/cmake/tsan.supp")
+    if(NOT TARGET tsan_tests)
+      add_custom_target(tsan_tests)
+    endif()
+    add_dependencies(tsan_tests ${name})
+  endif()
+endfunction()
+
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+function(sublet_daemon_test name script)
+  add_test(NAME daemon.${name} COMMAND ${Python3_EXECUTABLE} -B ${script} ${ARGN}
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}/test)
+  set_tests_properties(daemon.${name} PROPERTIES TIMEOUT 600 LABELS daemon
+    ENVIRONMENT "SUBLET_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
 endfunction()

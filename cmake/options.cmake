@@ -4,6 +4,7 @@ set(SUBLET_SANITIZE "" CACHE STRING "address, thread or empty")
 
 add_library(sublet_options INTERFACE)
 target_compile_options(sublet_options INTERFACE -Wall -Wextra -Werror -fno-common
+  -Wno-maybe-uninitialized # false alarms on std::optional in g++ 12
   $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor -Woverloaded-virtual>)
 target_include_directories(sublet_options INTERFACE ${CMAKE_SOURCE_DIR})
 

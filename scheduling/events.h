@@ -111,10 +111,10 @@ struct TimePassed {};
 // The server process started on this state: every live lease is counted from now.
 struct ServerStarted {};
 
-using Event = std::variant<Submitted, BatchOpened, MachineJoined, MachineReported, MachineWithdrew,
-                           Renewed, OrderAnswered, AttemptStarted, CheckpointStored, AttemptEnded,
-                           JobsRemoved, JobsHeld, JobsReleased, SharesSet, Ticked, TimePassed,
-                           ServerStarted>;
+using Event =
+    std::variant<Submitted, BatchOpened, MachineJoined, MachineReported, MachineWithdrew, Renewed,
+                 OrderAnswered, AttemptStarted, CheckpointStored, AttemptEnded, JobsRemoved,
+                 JobsHeld, JobsReleased, SharesSet, Ticked, TimePassed, ServerStarted>;
 
 }  // namespace sublet::scheduling
 

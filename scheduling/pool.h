@@ -20,19 +20,19 @@ namespace sublet::scheduling {
 // The parameters of the policies; each is a setting of the server with the same
 // name. Spans in microseconds.
 struct Parameters {
-  std::string job_policy = "fair-share";     // which job next
-  std::string machine_policy = "fifo-idle";  // which machine
-  Micros tick = 60'000'000;                  // t1: period of the Alarm Sender
+  std::string job_policy = "fair-share";       // which job next
+  std::string machine_policy = "fifo-idle";    // which machine
+  Micros tick = 60'000'000;                    // t1: period of the Alarm Sender
   Micros half_life = 24 * 3600ll * 1'000'000;  // of usage; K1 = 2^(-t1 / half_life)
   bool initial_priority_zero = false;  // a new job starts at 0 instead of usage*active/shares^2
-  bool turns_by_machine = false;       // best job of the head of REQUESTING instead of the best of all
-  bool charge_all = false;             // charge lost work too
-  bool drift = true;                   // waiting priorities decay with the half-life of usage
+  bool turns_by_machine = false;  // best job of the head of REQUESTING instead of the best of all
+  bool charge_all = false;        // charge lost work too
+  bool drift = true;              // waiting priorities decay with the half-life of usage
   double default_shares = 1;
-  Micros lease = 30'000'000;            // D
-  Micros leaving_wait = 60'000'000;     // for an announced checkpoint, then the older one is used
-  Micros refusal_pause = 1'000'000;     // a machine that refused gets no order for this long,
-                                        // unless it reports itself again
+  Micros lease = 30'000'000;         // D
+  Micros leaving_wait = 60'000'000;  // for an announced checkpoint, then the older one is used
+  Micros refusal_pause = 1'000'000;  // a machine that refused gets no order for this long,
+                                     // unless it reports itself again
 };
 
 // How a user stands, for reports and for `why`.
@@ -41,8 +41,9 @@ struct Standing {
   double shares = 1;
   double usage = 0;
   double charges = 0;
-  uint64_t active = 0;        // queued or running
-  double best_priority = 0;   // of the waiting jobs, at `now`; 0 if none wait
+  uint64_t active = 0;       // queued or running
+  uint64_t queued = 0;       // waiting: the `active` of formula 3.4, as the source defines it
+  double best_priority = 0;  // at `now`, of the job first in the user's line; 0: none wait
 };
 
 struct MachineView {
@@ -62,12 +63,13 @@ class Pool {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  // Takes over stored state; only before the first apply. A row that
-  // contradicts the rest is left out and named in the returned sentences.
+  // Takes over stored state; only before the first apply, which must then be
+  // ServerStarted. A row that contradicts the rest is left out and named in the
+  // returned sentences.
   std::vector<std::string> restore(Snapshot snapshot);
 
-  // The only change. `now` never runs backwards (a smaller one is raised to the
-  // last). Never fails: what makes no sense (an unknown job, an old attempt)
+  // The only change. `now` is positive and never runs backwards (a smaller one is
+  // raised to the last). Never fails: what makes no sense (an unknown job, an old attempt)
   // changes nothing and is answered so.
   Outcome apply(const Event& event, Micros now);
 
@@ -88,8 +90,9 @@ class Pool {
   // One sentence: why this waiting job has no machine.
   std::string why_waiting(JobId id, Micros now) const;
 
+  struct State;  // the inside: scheduling/state.h, private to the brain
+
  private:
-  struct State;
   std::unique_ptr<State> state_;
 };
 

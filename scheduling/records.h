@@ -113,14 +113,17 @@ struct PoolRecord {
 using Record = std::variant<JobRecord, AttemptRecord, MachineRecord, UserRecord, UseRecord,
                             ChangeRecord, PoolRecord>;
 
-// Everything needed to rebuild the brain; the final jobs and ended attempts of
-// others than live jobs may be left out.
+// Everything needed to rebuild the brain. Final jobs may be left out, but for
+// those with a live attempt (removed, its machine not yet rid of it): without
+// its job such an attempt keeps its slot and is charged to nobody. Ended
+// attempts may be left out; with the newest of each live job a repeated report
+// of its end is answered kKnown, without it kSuperseded.
 struct Snapshot {
   PoolRecord pool;
   std::vector<UserRecord> users;
   std::vector<MachineRecord> machines;
   std::vector<JobRecord> jobs;
-  std::vector<AttemptRecord> attempts;  // not ended
+  std::vector<AttemptRecord> attempts;
 };
 
 struct StartAttempt {
@@ -136,11 +139,11 @@ struct TellToLeave {
 using Decision = std::variant<StartAttempt, TellToLeave>;
 
 struct Answer {
-  JobId first_job = 0;     // Submitted
-  BatchId batch = 0;       // BatchOpened
-  MachineId machine = 0;   // MachineJoined
-  uint64_t changed = 0;    // JobsRemoved, JobsHeld, JobsReleased
-  uint64_t unchanged = 0;  // the same
+  JobId first_job = 0;                                   // Submitted
+  BatchId batch = 0;                                     // BatchOpened
+  MachineId machine = 0;                                 // MachineJoined
+  uint64_t changed = 0;                                  // JobsRemoved, JobsHeld, JobsReleased
+  uint64_t unchanged = 0;                                // the same
   std::vector<std::pair<AttemptKey, Verdict>> verdicts;  // Renewed, AttemptStarted, AttemptEnded
   bool accepted = true;  // CheckpointStored: the attempt counts; MachineJoined: machine known
 };

@@ -58,9 +58,7 @@ inline bool is_final(JobState s) { return s >= JobState::kDone; }
 // A failure uses up a retry; an eviction or a refusal never does (rule 7).
 inline bool is_failure(EndReason r) { return r >= EndReason::kExit && r <= EndReason::kLimit; }
 // The machine took the job's place away, through no fault of the job.
-inline bool is_eviction(EndReason r) {
-  return r >= EndReason::kOwner && r <= EndReason::kDrained;
-}
+inline bool is_eviction(EndReason r) { return r >= EndReason::kOwner && r <= EndReason::kDrained; }
 
 enum class MachineState : uint32_t { kIdle = 1, kBusy = 2, kSilent = 3, kGone = 4 };
 

@@ -169,11 +169,11 @@ std::vector<std::pair<uint32_t, uint64_t>> Archive::count(const JobQuery& query)
   return connections_->with([&](soci::session& sql) {
     std::vector<std::pair<uint32_t, uint64_t>> result;
     soci::rowset<soci::row> rows =
-        (sql.prepare << "select jobs.state, cast(count(*) as text) from jobs where "
+        (sql.prepare << "select jobs.state, count(*) from jobs where "
                      << where(query) << " group by jobs.state",
          soci::use(query.user, "user"));
     for (const auto& r : rows)
-      result.emplace_back(integer(r, 0), std::stoull(r.get<std::string>(1)));
+      result.emplace_back(integer(r, 0), integer(r, 1));
     return result;
   });
 }
@@ -406,13 +406,10 @@ std::vector<UsageRow> Archive::usage(const UsageQuery& query) {
       columns += group_column(by) + ", ";
       groups += (groups.empty() ? " group by " : ", ") + group_column(by);
     }
-    // Sums as text: SOCI has no type for an expression of SQLite's.
     soci::rowset<soci::row> rows =
         (sql.prepare << "select " << columns
-                     << "cast(sum(ended = 1) as text), cast(count(*) as text), cast(sum(ended >= "
-                        "16 and ended <= 20) as text), cast(sum(used) as text), cast(sum(kept) as "
-                        "text), cast(sum(lost) as text), cast(sum(wall) as text), "
-                        "cast(sum(charged) as text) from uses where finished >= "
+                     << "sum(ended = 1), count(*), sum(ended >= 16 and ended <= 20), sum(used), "
+                        "sum(kept), sum(lost), sum(wall), sum(charged) from uses where finished >= "
                      << query.since << " and finished < " << query.until
                      << " and (:user = '' or user_name = :user)" << groups
                      << " having count(*) > 0",
@@ -422,7 +419,7 @@ std::vector<UsageRow> Archive::usage(const UsageQuery& query) {
       UsageRow row;
       size_t at = 0;
       for (uint32_t by : query.by) row.group.emplace_back(group_name(by), r.get<std::string>(at++));
-      auto next = [&] { return std::stoll(r.get<std::string>(at++)); };
+      auto next = [&] { return integer(r, at++); };
       row.jobs_done = next();
       row.attempts = next();
       row.evictions = next();

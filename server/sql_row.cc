@@ -1,5 +1,8 @@
 #include "server/sql_row.h"
 
+#include <cstdlib>
+#include <typeinfo>
+
 namespace sublet::server {
 
 using scheduling::AttemptRecord;
@@ -14,6 +17,13 @@ long long integer(const soci::row& row, size_t i) {
       return static_cast<long long>(row.get<unsigned long long>(i));
     case soci::dt_double:
       return static_cast<long long>(row.get<double>(i));
+    case soci::dt_string: {  // an expression's type: SQLite declares none for it
+      const std::string text = row.get<std::string>(i);
+      char* end = nullptr;
+      const long long value = strtoll(text.c_str(), &end, 10);
+      if (text.empty() || *end != '\0') throw std::bad_cast();
+      return value;
+    }
     default:
       return row.get<long long>(i);
   }

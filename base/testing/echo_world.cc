@@ -234,8 +234,6 @@ int serve_echo(const OrbSettings& settings, int ready) {
   return 0;
 }
 
-// Runs serve in a child, which writes one byte to the descriptor it is given
-// when it is ready.
 std::unique_ptr<Process> start_server(const std::function<int(int ready)>& serve) {
   int pipe[2];
   if (::pipe2(pipe, O_CLOEXEC) != 0) throw std::runtime_error("pipe");

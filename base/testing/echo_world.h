@@ -81,6 +81,10 @@ class PlainServer {
   std::unique_ptr<Process> process_;
 };
 
+// Runs serve in a child, which writes a byte to the descriptor it is given when
+// it is ready; returns then.
+std::unique_ptr<Process> start_server(const std::function<int(int ready)>& serve);
+
 // Serves echo.idl in this process until SIGTERM; tells ready through the
 // descriptor given.
 int serve_echo(const OrbSettings& settings, int ready);

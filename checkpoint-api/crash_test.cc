@@ -1,0 +1,182 @@
+// A save is cut short before every one of its steps, once by losing power (what was not
+// synced is gone) and once by an error of that step. There must always be a complete
+// generation, and the next save must work.
+#include <cppunit/extensions/HelperMacros.h>
+#include <fcntl.h>
+
+#include <cerrno>
+#include <optional>
+#include <vector>
+
+#include "checkpoint-api/internal.h"
+#include "checkpoint-api/testing.h"
+
+namespace {
+using namespace sublet::testing;
+
+constexpr int kCrashed = 42;
+
+// What the disk below does; in the child only.
+struct Trouble {
+  int steps_left = 0;  // before trouble; 0: none comes
+  int error = 0;       // 0: the power fails
+  bool has_links = true;
+  int unsynced = -1;  // a second descriptor of the file that would lose its contents
+} trouble;
+
+// False: this step fails with errno set.
+bool step() {
+  if (trouble.steps_left == 0 || --trouble.steps_left != 0) return true;
+  if (trouble.error != 0) {
+    errno = trouble.error;
+    return false;
+  }
+  if (trouble.unsynced >= 0 && ftruncate(trouble.unsynced, 0) != 0) _exit(1);
+  _exit(kCrashed);
+}
+
+int create_file(int folder, const char* name) {
+  if (!step()) return -1;
+  const int fd = sublet_system_disk.create(folder, name);
+  trouble.unsynced = dup(fd);
+  return fd;
+}
+ssize_t write_bytes(int fd, const void* bytes, size_t size, off_t offset) {
+  // Half of it first: a write is not atomic either.
+  if (!step()) return -1;
+  return sublet_system_disk.write(fd, bytes, size > 1 ? size / 2 : size, offset);
+}
+int sync_file(int fd) {
+  if (!step()) return -1;
+  trouble.unsynced = -1;
+  return sublet_system_disk.sync(fd);
+}
+int close_file(int fd) {
+  const bool works = step();
+  sublet_system_disk.close(fd);
+  return works ? 0 : -1;
+}
+int link_file(int folder, const char* from, const char* to) {
+  if (!step()) return -1;
+  if (trouble.has_links) return sublet_system_disk.link(folder, from, to);
+  errno = EPERM;
+  return -1;
+}
+int rename_file(int folder, const char* from, const char* to) {
+  return step() ? sublet_system_disk.rename(folder, from, to) : -1;
+}
+int remove_file(int folder, const char* name) {
+  return step() ? sublet_system_disk.remove(folder, name) : -1;
+}
+const sublet_disk kTroubledDisk = {create_file, write_bytes, sync_file,  close_file,
+                                   link_file,   rename_file, remove_file};
+
+struct Program {
+  std::uint64_t steps[100] = {};
+  sublet_checkpoint* c = sublet_checkpoint_open("crash", 1);
+  Program() { sublet_checkpoint_variable(c, "steps", steps, 100, SUBLET_UINT64); }
+  ~Program() { sublet_checkpoint_close(c); }
+  int start(const std::string& path) {
+    const sublet_checkpoint_options options{path.c_str(), SUBLET_CHECKPOINT_NEVER, 0};
+    return sublet_checkpoint_start(c, &options);
+  }
+  int save(std::uint64_t value) {
+    for (std::uint64_t& step : steps) step = value;
+    return sublet_checkpoint_save(c);
+  }
+};
+
+// The step that a fresh run resumes from; nothing when it starts anew.
+std::optional<std::uint64_t> resumed_step(const std::string& path) {
+  Program program;
+  if (program.start(path) != SUBLET_RESUMED) return std::nullopt;
+  for (const std::uint64_t step : program.steps) CPPUNIT_ASSERT_EQUAL(program.steps[0], step);
+  // The wreck of the last save must not disturb the next two.
+  CPPUNIT_ASSERT_EQUAL(0, sublet_checkpoint_save(program.c));
+  CPPUNIT_ASSERT_EQUAL(0, sublet_checkpoint_save(program.c));
+  return program.steps[0];
+}
+
+class CrashTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(CrashTest);
+  CPPUNIT_TEST(power_fails_before_every_step);
+  CPPUNIT_TEST(power_fails_before_every_step_without_links);
+  CPPUNIT_TEST(power_fails_in_the_first_save);
+  CPPUNIT_TEST(power_fails_after_a_fallback);
+  CPPUNIT_TEST(every_step_fails_with_an_error);
+  CPPUNIT_TEST_SUITE_END();
+
+ public:
+  void setUp() override {
+    unsetenv("SUBLET_CHECKPOINT_DIR");
+    unsetenv("SUBLET_STATUS");
+  }
+
+  void power_fails_before_every_step() { crash_everywhere(2, true, false); }
+  void power_fails_before_every_step_without_links() { crash_everywhere(2, false, false); }
+  void power_fails_in_the_first_save() { crash_everywhere(0, true, false); }
+  void power_fails_after_a_fallback() { crash_everywhere(2, true, true); }
+
+  void every_step_fails_with_an_error() {
+    QuietStderr quiet;
+    for (const int error : {ENOSPC, EIO}) {
+      int last_step = 0;
+      for (int at = 1; last_step == 0; ++at) {
+        TempFolder folder;
+        const std::string path = folder / "state";
+        prepare(path, 2);
+        const int end = run_child(path, at, error, true);
+        CPPUNIT_ASSERT(WIFEXITED(end));
+        if (WEXITSTATUS(end) == 0) last_step = at;  // the save had fewer steps
+        const auto step = resumed_step(path);
+        CPPUNIT_ASSERT(step.has_value());
+        CPPUNIT_ASSERT(*step == 2 || *step == 3);
+        if (last_step != 0) CPPUNIT_ASSERT_EQUAL(std::uint64_t{3}, *step);
+      }
+      CPPUNIT_ASSERT(last_step > 8);
+    }
+  }
+
+ private:
+  static void prepare(const std::string& path, std::uint64_t generations) {
+    Program program;
+    program.start(path);
+    for (std::uint64_t i = 1; i <= generations; ++i) CPPUNIT_ASSERT_EQUAL(0, program.save(i));
+  }
+
+  // Saves step 3 with trouble before its step number `at`. Exit status 0: saved.
+  static int run_child(const std::string& path, int at, int error, bool has_links) {
+    return end_of(start_child([&] {
+      Program program;
+      program.start(path);
+      program.c->disk = &kTroubledDisk;
+      trouble = {at, error, has_links, -1};
+      return program.save(3) == 0 && trouble.steps_left != 0 ? 0 : 1;
+    }));
+  }
+
+  void crash_everywhere(std::uint64_t generations, bool has_links, bool damage_newest) {
+    QuietStderr quiet;
+    bool complete = false;
+    int at = 0;
+    while (!complete) {
+      TempFolder folder;
+      const std::string path = folder / "state";
+      prepare(path, generations);
+      if (damage_newest) write_file(path, "rubbish");
+      const int end = run_child(path, ++at, 0, has_links);
+      CPPUNIT_ASSERT(WIFEXITED(end));
+      complete = WEXITSTATUS(end) == 0;
+      CPPUNIT_ASSERT(complete || WEXITSTATUS(end) == kCrashed);
+      const auto step = resumed_step(path);
+      if (complete) CPPUNIT_ASSERT(step == std::uint64_t{3});
+      const std::uint64_t before = damage_newest ? 1 : 2;
+      CPPUNIT_ASSERT(step == std::uint64_t{3} || step == before ||
+                     (generations == 0 && !step.has_value()));
+    }
+    CPPUNIT_ASSERT(at > 6);
+  }
+};
+CPPUNIT_TEST_SUITE_REGISTRATION(CrashTest);
+
+}  // namespace

@@ -1,0 +1,54 @@
+#define _GNU_SOURCE
+#include "checkpoint-api/disk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+static int create_file(int folder, const char* name) {
+  /* A leftover of a crash is replaced, not reused: it might be a link or a pipe. */
+  if (unlinkat(folder, name, 0) != 0 && errno != ENOENT) return -1;
+  return openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+}
+
+/* Beyond a file size limit the kernel sends SIGXFSZ, which would end the program; a
+ * save must only fail. The signal goes to this thread: hold it back and take it. */
+static ssize_t write_file(int fd, const void* bytes, size_t size, off_t offset) {
+  sigset_t limit, before;
+  sigemptyset(&limit);
+  sigaddset(&limit, SIGXFSZ);
+  pthread_sigmask(SIG_BLOCK, &limit, &before);
+  const ssize_t written = pwrite(fd, bytes, size, offset);
+  const int error = errno;
+  if (written < 0 && error == EFBIG) {
+    const struct timespec now = {0, 0};
+    while (sigtimedwait(&limit, NULL, &now) < 0 && errno == EINTR) {
+    }
+  }
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  errno = error;
+  return written;
+}
+
+static int link_file(int folder, const char* from, const char* to) {
+  return linkat(folder, from, folder, to, 0);
+}
+
+static int rename_file(int folder, const char* from, const char* to) {
+  return renameat(folder, from, folder, to);
+}
+
+static int remove_file(int folder, const char* name) { return unlinkat(folder, name, 0); }
+
+const struct sublet_disk sublet_system_disk = {
+    .create = create_file,
+    .write = write_file,
+    .sync = fsync,
+    .close = close,
+    .link = link_file,
+    .rename = rename_file,
+    .remove = remove_file,
+};

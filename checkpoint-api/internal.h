@@ -1,0 +1,123 @@
+/* What a handle holds, shared by this folder's files and their tests. */
+#ifndef SUBLET_CHECKPOINT_API_INTERNAL_H_
+#define SUBLET_CHECKPOINT_API_INTERNAL_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "checkpoint-api/disk.h"
+#include "checkpoint-api/file_format.h"
+#include "checkpoint-api/sublet_checkpoint.h"
+#include "checkpoint-api/sublet_status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { SUBLET_STREAM_BUFFER = 1 << 16, SUBLET_MAX_FILE_NAME = 240, SUBLET_MAX_MESSAGE = 512 };
+
+/* The payload on its way to or from the file. `at` and `end` are positions in `buffer`;
+ * a writer has at == 0. */
+struct sublet_checkpoint_stream {
+  const struct sublet_disk* disk;
+  unsigned char* buffer; /* SUBLET_STREAM_BUFFER bytes, the handle's */
+  size_t at;
+  size_t end;
+  int fd;
+  int writing;
+  int error;           /* first errno; everything after it fails with the same */
+  uint64_t offset;     /* in the file, of the next write or read */
+  uint64_t unread;     /* reader: payload bytes not yet in the buffer */
+  uint64_t in_section; /* writer: bytes written; reader: bytes left */
+  uint64_t crc;        /* of what has left (entered) the buffer */
+};
+
+struct sublet_section {
+  struct sublet_entry entry; /* a stream's count is that of the last save or restore */
+  void* elements;
+  sublet_checkpoint_callback* save; /* both NULL for a variable */
+  sublet_checkpoint_callback* restore;
+  void* user;
+  int found; /* while a head is compared */
+};
+
+struct sublet_checkpoint {
+  /* Read at every point. */
+  uint32_t points_until_clock;
+  int32_t progress_ppm;
+  struct sublet_status* status; /* the mapped page, or own_status */
+
+  uint32_t points_per_clock;
+  uint64_t clock_read_ns;
+  uint64_t next_save_ns; /* UINT64_MAX: never */
+  uint64_t period_ns;
+
+  char program[SUBLET_CHECKPOINT_MAX_PROGRAM + 1];
+  uint32_t layout;
+  struct sublet_section* sections;
+  uint32_t section_count;
+  uint32_t section_room;
+
+  int started;
+  int saves;   /* there is somewhere to save */
+  int in_pool; /* ... because of SUBLET_CHECKPOINT_DIR */
+  int leave_by_returning;
+  int leaving; /* saved for the last time */
+  int folder;  /* -1: not open, folder_errno says why */
+  int folder_errno;
+  int newest_is_whole; /* the file `newest` verified or was written by us */
+  uint64_t generation;
+  uint64_t next_generation;
+  char newest[SUBLET_MAX_FILE_NAME + 16];
+  char previous[SUBLET_MAX_FILE_NAME + 16];
+  char unfinished[SUBLET_MAX_FILE_NAME + 16];
+  char damaged[SUBLET_MAX_FILE_NAME + 16];
+
+  const struct sublet_disk* disk;
+  unsigned char* head;   /* header and entries; made by start */
+  unsigned char* buffer; /* SUBLET_STREAM_BUFFER bytes */
+  struct sublet_status own_status;
+  char message[SUBLET_MAX_MESSAGE];
+};
+
+/* sublet_checkpoint.c */
+void sublet_say(struct sublet_checkpoint* c, const char* format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* stream.c. The payload begins at `offset` in `fd`. */
+void sublet_stream_start(struct sublet_checkpoint_stream* s, struct sublet_checkpoint* c, int fd,
+                         int writing, uint64_t offset, uint64_t payload_bytes);
+int sublet_stream_flush(struct sublet_checkpoint_stream* s); /* 0 or errno */
+
+/* save.c: writes the next generation. 0 or errno; c->generation follows. */
+int sublet_save_file(struct sublet_checkpoint* c, uint64_t* bytes);
+
+/* load.c */
+enum sublet_load_result {
+  SUBLET_LOAD_NONE,
+  SUBLET_LOAD_DONE,
+  SUBLET_LOAD_DAMAGED,
+  SUBLET_LOAD_REFUSED
+};
+/* Restores from the file `name` in c->folder; `header` is filled in when DONE. Otherwise
+ * c->message says what is wrong with it. The variables change only when the whole
+ * file verified and fits the program. */
+enum sublet_load_result sublet_load_file(struct sublet_checkpoint* c, const char* name,
+                                         struct sublet_header* header);
+
+/* signals.c: one process, one handle that answers. */
+void sublet_signals_take(void);      /* SIGTERM and SIGUSR1 set flags from now on */
+void sublet_signals_give_back(void); /* SIGTERM as before; SIGUSR1 ignored if it would kill */
+extern int sublet_wanted;            /* either flag; the only thing a point reads */
+int sublet_take_save_request(void);  /* 1 once per request */
+int sublet_leave_requested(void);
+
+/* status_page.c */
+struct sublet_status* sublet_status_map(const char* path); /* NULL with errno */
+void sublet_status_unmap(struct sublet_status* page);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* SUBLET_CHECKPOINT_API_INTERNAL_H_ */

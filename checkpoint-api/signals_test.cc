@@ -1,0 +1,244 @@
+// Programs in processes of their own, with a pool's environment and a status page.
+#include <cppunit/extensions/HelperMacros.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include <cerrno>
+
+#include "checkpoint-api/sublet_checkpoint.hpp"
+#include "checkpoint-api/sublet_status.h"
+#include "checkpoint-api/testing.h"
+
+namespace {
+using namespace sublet::testing;
+
+// What a shepherd gives a job: the folder and the status page.
+class Pool {
+ public:
+  Pool() {
+    write_file(folder_ / "status", std::string(SUBLET_STATUS_BYTES, '\0'));
+    setenv("SUBLET_CHECKPOINT_DIR", folder_.path().c_str(), 1);
+    setenv("SUBLET_STATUS", (folder_ / "status").c_str(), 1);
+    const int fd = open((folder_ / "status").c_str(), O_RDWR);
+    page_ = static_cast<sublet_status*>(
+        mmap(nullptr, SUBLET_STATUS_BYTES, PROT_READ, MAP_SHARED, fd, 0));
+    close(fd);
+    CPPUNIT_ASSERT(page_ != MAP_FAILED);
+  }
+  ~Pool() {
+    munmap(page_, SUBLET_STATUS_BYTES);
+    unsetenv("SUBLET_CHECKPOINT_DIR");
+    unsetenv("SUBLET_STATUS");
+    unsetenv("SUBLET_CHECKPOINT_PERIOD");
+  }
+
+  const sublet_status& page() const { return *page_; }
+  std::uint64_t generation() const { return __atomic_load_n(&page_->generation, __ATOMIC_ACQUIRE); }
+  bool aware() const { return __atomic_load_n(&page_->aware, __ATOMIC_ACQUIRE) == 1; }
+  bool has_worked() const { return __atomic_load_n(&page_->progress_ppm, __ATOMIC_RELAXED) > 0; }
+  const TempFolder& folder() const { return folder_; }
+
+ private:
+  TempFolder folder_;
+  sublet_status* page_;
+};
+
+// Counts as fast as it can; saves when asked. Never ends by itself.
+int count_for_ever(sublet_checkpoint_options options = {}) {
+  std::uint64_t step = 0;
+  sublet::Checkpoint checkpoint("counter", 1);
+  checkpoint.variable("step", step);
+  checkpoint.start(options);
+  for (;;) {
+    ++step;
+    checkpoint.progress(step, std::uint64_t{1} << 30);
+    if (!checkpoint.point()) return 7;
+  }
+}
+
+std::uint64_t resumed_step() {
+  std::uint64_t step = 0;
+  sublet::Checkpoint checkpoint("counter", 1);
+  checkpoint.variable("step", step);
+  return checkpoint.start() ? step : 0;
+}
+
+bool exited_with(int end, int status) { return WIFEXITED(end) && WEXITSTATUS(end) == status; }
+
+class SignalsTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(SignalsTest);
+  CPPUNIT_TEST(sigterm_saves_and_leaves);
+  CPPUNIT_TEST(sigusr1_saves_and_goes_on);
+  CPPUNIT_TEST(the_program_may_leave_by_itself);
+  CPPUNIT_TEST(a_request_during_a_save_is_answered_by_that_save);
+  CPPUNIT_TEST(leaves_even_when_the_save_fails);
+  CPPUNIT_TEST(saves_periodically);
+  CPPUNIT_TEST(without_a_pool_sigterm_ends_it);
+  CPPUNIT_TEST(late_requests_do_no_harm);
+  CPPUNIT_TEST(a_bad_status_page_is_done_without);
+  CPPUNIT_TEST_SUITE_END();
+
+ public:
+  void setUp() override {
+    for (const char* name :
+         {"SUBLET_CHECKPOINT_DIR", "SUBLET_STATUS", "SUBLET_CHECKPOINT_PERIOD"}) {
+      unsetenv(name);
+    }
+  }
+
+  void sigterm_saves_and_leaves() {
+    Pool pool;
+    std::uint64_t before = 0;
+    for (std::uint64_t round = 1; round <= 5; ++round) {
+      const std::int32_t start_ppm = round == 1 ? 0 : pool.page().progress_ppm;
+      const pid_t pid = start_child([] { return count_for_ever(); });
+      CPPUNIT_ASSERT(wait_for([&] {
+        return pool.aware() && pool.page().left == 0 && pool.page().progress_ppm > start_ppm;
+      }));
+      kill(pid, SIGTERM);
+      CPPUNIT_ASSERT(exited_with(end_of(pid), SUBLET_EXIT_LEFT));
+      const sublet_status& page = pool.page();
+      CPPUNIT_ASSERT_EQUAL(std::uint32_t{SUBLET_STATUS_MAGIC}, page.magic);
+      CPPUNIT_ASSERT_EQUAL(std::uint32_t{SUBLET_STATUS_VERSION}, page.version);
+      CPPUNIT_ASSERT_EQUAL(1u, page.left);
+      CPPUNIT_ASSERT_EQUAL(round, page.generation);
+      CPPUNIT_ASSERT_EQUAL(round - 1, page.resumed_generation);
+      CPPUNIT_ASSERT_EQUAL(1u, page.wants_seen);
+      CPPUNIT_ASSERT_EQUAL(0u, page.save_failed_errno);
+      CPPUNIT_ASSERT_EQUAL(round == 1 ? -1 : start_ppm, page.resumed_progress_ppm);
+      CPPUNIT_ASSERT(page.saved_boot_ns > 0 && page.save_ns > 0);
+      CPPUNIT_ASSERT_EQUAL(std::uint64_t{128 + 64 + 8}, page.checkpoint_bytes);
+      unsetenv("SUBLET_STATUS");
+      const std::uint64_t step = resumed_step();
+      setenv("SUBLET_STATUS", (pool.folder() / "status").c_str(), 1);
+      CPPUNIT_ASSERT(step > before);
+      before = step;
+    }
+  }
+
+  void sigusr1_saves_and_goes_on() {
+    Pool pool;
+    const pid_t pid = start_child([] { return count_for_ever(); });
+    CPPUNIT_ASSERT(wait_for([&] { return pool.aware(); }));
+    for (std::uint64_t i = 1; i <= 3; ++i) {
+      kill(pid, SIGUSR1);
+      CPPUNIT_ASSERT(wait_for([&] { return pool.generation() == i; }));
+      CPPUNIT_ASSERT_EQUAL(static_cast<std::uint32_t>(i), pool.page().wants_seen);
+      const std::int32_t ppm = pool.page().progress_ppm;
+      CPPUNIT_ASSERT(wait_for([&] { return pool.page().progress_ppm > ppm; }));
+    }
+    CPPUNIT_ASSERT_EQUAL(0u, pool.page().left);
+    kill(pid, SIGTERM);
+    CPPUNIT_ASSERT(exited_with(end_of(pid), SUBLET_EXIT_LEFT));
+    CPPUNIT_ASSERT_EQUAL(std::uint64_t{4}, pool.generation());
+  }
+
+  void the_program_may_leave_by_itself() {
+    Pool pool;
+    const pid_t pid = start_child([] { return count_for_ever({nullptr, 0, 1}); });
+    CPPUNIT_ASSERT(wait_for([&] { return pool.has_worked(); }));
+    kill(pid, SIGTERM);
+    CPPUNIT_ASSERT(exited_with(end_of(pid), 7));
+    CPPUNIT_ASSERT_EQUAL(1u, pool.page().left);
+    CPPUNIT_ASSERT(resumed_step() > 0);
+  }
+
+  void a_request_during_a_save_is_answered_by_that_save() {
+    Pool pool;
+    const int end = end_of(start_child([] {
+      sublet::Checkpoint checkpoint("counter", 1);
+      checkpoint.callbacks(
+          "empty", [](sublet::CheckpointStream&) { raise(SIGTERM); },
+          [](sublet::CheckpointStream&) {});
+      checkpoint.start();
+      raise(SIGUSR1);
+      checkpoint.point();
+      return 1;
+    }));
+    CPPUNIT_ASSERT(exited_with(end, SUBLET_EXIT_LEFT));
+    CPPUNIT_ASSERT_EQUAL(std::uint64_t{1}, pool.generation());
+    CPPUNIT_ASSERT_EQUAL(2u, pool.page().wants_seen);
+  }
+
+  void leaves_even_when_the_save_fails() {
+    Pool pool;
+    const pid_t pid = start_child([] {
+      QuietStderr quiet;
+      const rlimit limit{100, 100};
+      setrlimit(RLIMIT_FSIZE, &limit);
+      return count_for_ever();
+    });
+    CPPUNIT_ASSERT(wait_for([&] { return pool.aware(); }));
+    kill(pid, SIGUSR1);
+    CPPUNIT_ASSERT(wait_for([&] { return pool.page().save_failed_errno == EFBIG; }));
+    const std::int32_t ppm = pool.page().progress_ppm;
+    CPPUNIT_ASSERT(wait_for([&] { return pool.page().progress_ppm > ppm; }));  // it goes on
+    kill(pid, SIGTERM);
+    CPPUNIT_ASSERT(exited_with(end_of(pid), SUBLET_EXIT_LEFT));
+    CPPUNIT_ASSERT_EQUAL(1u, pool.page().left);
+    CPPUNIT_ASSERT_EQUAL(static_cast<std::uint32_t>(EFBIG), pool.page().save_failed_errno);
+    CPPUNIT_ASSERT_EQUAL(std::uint64_t{0}, pool.generation());
+  }
+
+  void saves_periodically() {
+    Pool pool;
+    setenv("SUBLET_CHECKPOINT_PERIOD", "1", 1);
+    const pid_t pid = start_child([] { return count_for_ever({nullptr, 100000, 0}); });
+    CPPUNIT_ASSERT(wait_for([&] { return pool.generation() >= 2; }));
+    CPPUNIT_ASSERT_EQUAL(0u, pool.page().wants_seen);
+    kill(pid, SIGTERM);
+    CPPUNIT_ASSERT(exited_with(end_of(pid), SUBLET_EXIT_LEFT));
+  }
+
+  void without_a_pool_sigterm_ends_it() {
+    int ready[2];
+    CPPUNIT_ASSERT(pipe(ready) == 0);
+    const pid_t pid = start_child([&] {
+      sublet::Checkpoint checkpoint("counter", 1);
+      checkpoint.start();
+      if (write(ready[1], "x", 1) != 1) return 1;
+      for (;;) checkpoint.point();
+    });
+    char x;
+    CPPUNIT_ASSERT(read(ready[0], &x, 1) == 1);
+    kill(pid, SIGTERM);
+    const int end = end_of(pid);
+    CPPUNIT_ASSERT(WIFSIGNALED(end) && WTERMSIG(end) == SIGTERM);
+    close(ready[0]);
+    close(ready[1]);
+  }
+
+  void late_requests_do_no_harm() {
+    Pool pool;
+    const int end = end_of(start_child([&] {
+      sublet::Checkpoint checkpoint("counter", 1);
+      checkpoint.start();
+      checkpoint.finish();
+      if (pool.aware()) return 1;
+      raise(SIGUSR1);
+      checkpoint.point();
+      raise(SIGTERM);
+      return 0;
+    }));
+    CPPUNIT_ASSERT(WIFSIGNALED(end) && WTERMSIG(end) == SIGTERM);
+    CPPUNIT_ASSERT_EQUAL(std::int32_t{1000000}, pool.page().progress_ppm);
+  }
+
+  void a_bad_status_page_is_done_without() {
+    Pool pool;
+    write_file(pool.folder() / "short", "too short");
+    QuietStderr quiet;
+    for (const std::string& path :
+         {pool.folder() / "short", pool.folder() / "missing", pool.folder().path()}) {
+      setenv("SUBLET_STATUS", path.c_str(), 1);
+      sublet::Checkpoint checkpoint("counter", 1);
+      checkpoint.start();
+      checkpoint.save();
+      CPPUNIT_ASSERT(checkpoint.point());
+    }
+  }
+};
+CPPUNIT_TEST_SUITE_REGISTRATION(SignalsTest);
+
+}  // namespace

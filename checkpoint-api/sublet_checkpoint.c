@@ -1,0 +1,382 @@
+#define _GNU_SOURCE
+#include "checkpoint-api/sublet_checkpoint.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "checkpoint-api/internal.h"
+
+enum { kDefaultPeriodS = 600 };
+static const uint64_t kNever = UINT64_MAX;
+static int signals_in_use; /* one handle at a time */
+
+#define SET(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELAXED)
+
+static uint64_t boot_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void sublet_say(struct sublet_checkpoint* c, const char* format, ...) {
+  va_list values;
+  va_start(values, format);
+  vsnprintf(c->message, sizeof c->message, format, values);
+  va_end(values);
+  dprintf(STDERR_FILENO, "sublet checkpoint: %s\n", c->message);
+}
+
+struct sublet_checkpoint* sublet_checkpoint_open(const char* program, uint32_t layout) {
+  if (program[0] == 0 || strlen(program) > SUBLET_CHECKPOINT_MAX_PROGRAM) {
+    errno = EINVAL;
+    return NULL;
+  }
+  struct sublet_checkpoint* c = calloc(1, sizeof *c);
+  unsigned char* buffer = malloc(SUBLET_STREAM_BUFFER);
+  if (c == NULL || buffer == NULL) {
+    free(c);
+    free(buffer);
+    errno = ENOMEM;
+    return NULL;
+  }
+  c->buffer = buffer;
+  memcpy(c->program, program, strlen(program));
+  c->layout = layout;
+  c->disk = &sublet_system_disk;
+  c->folder = -1;
+  c->progress_ppm = -1;
+  c->next_generation = 1;
+  c->next_save_ns = kNever;
+  c->status = &c->own_status;
+  return c;
+}
+
+static int add_section(struct sublet_checkpoint* c, const char* name,
+                       const struct sublet_section* section) {
+  uint64_t bytes;
+  const size_t length = strlen(name);
+  if (c->started) return EBUSY;
+  if (length == 0 || length > SUBLET_CHECKPOINT_MAX_NAME) return EINVAL;
+  if (!sublet_entry_bytes(&section->entry, &bytes) || bytes > SIZE_MAX / 2) return EINVAL;
+  for (uint32_t i = 0; i < c->section_count; ++i) {
+    if (strcmp(c->sections[i].entry.name, name) == 0) return EINVAL;
+  }
+  if (c->section_count == SUBLET_CHECKPOINT_MAX_SECTIONS) return E2BIG;
+  if (c->section_count == c->section_room) {
+    const uint32_t room = c->section_room == 0 ? 16 : 2 * c->section_room;
+    struct sublet_section* larger = realloc(c->sections, room * sizeof *larger);
+    if (larger == NULL) return ENOMEM;
+    c->sections = larger;
+    c->section_room = room;
+  }
+  struct sublet_section* added = &c->sections[c->section_count++];
+  *added = *section;
+  memcpy(added->entry.name, name, length + 1);
+  return 0;
+}
+
+int sublet_checkpoint_variable(struct sublet_checkpoint* c, const char* name, void* elements,
+                               size_t count, enum sublet_checkpoint_type type) {
+  if ((uint32_t)type == SUBLET_STREAM || (elements == NULL && count != 0)) return EINVAL;
+  const struct sublet_section section = {.entry = {.count = count, .type = (uint32_t)type},
+                                         .elements = elements};
+  return add_section(c, name, &section);
+}
+
+int sublet_checkpoint_callbacks(struct sublet_checkpoint* c, const char* name,
+                                sublet_checkpoint_callback* save,
+                                sublet_checkpoint_callback* restore, void* user) {
+  if (save == NULL || restore == NULL) return EINVAL;
+  const struct sublet_section section = {
+      .entry = {.type = SUBLET_STREAM}, .save = save, .restore = restore, .user = user};
+  return add_section(c, name, &section);
+}
+
+/* Opens the folder and makes the four names from `path`, or from `folder` alone. */
+static void choose_files(struct sublet_checkpoint* c, const char* folder, const char* path) {
+  char* copy = NULL;
+  const char* base = "checkpoint";
+  if (folder == NULL) {
+    const char* slash = strrchr(path, '/');
+    base = slash == NULL ? path : slash + 1;
+    copy = slash == NULL ? strdup(".") : strndup(path, slash == path ? 1 : (size_t)(slash - path));
+    folder = copy;
+  }
+  if (folder == NULL) {
+    c->folder_errno = ENOMEM;
+  } else if (base[0] == 0 || strlen(base) > SUBLET_MAX_FILE_NAME) {
+    c->folder_errno = base[0] == 0 ? EISDIR : ENAMETOOLONG;
+  } else {
+    c->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    c->folder_errno = c->folder < 0 ? errno : 0;
+    snprintf(c->newest, sizeof c->newest, "%s", base);
+    snprintf(c->previous, sizeof c->previous, "%s.previous", base);
+    snprintf(c->unfinished, sizeof c->unfinished, "%s.unfinished", base);
+    snprintf(c->damaged, sizeof c->damaged, "%s.damaged", base);
+  }
+  if (c->folder < 0) {
+    sublet_say(c, "cannot open the checkpoint folder %s: %s; nothing will be saved",
+               folder == NULL ? "" : folder, strerror(c->folder_errno));
+  }
+  free(copy);
+}
+
+/* Seconds in `text`: digits only. */
+static int parse_seconds(const char* text, uint64_t* seconds) {
+  *seconds = 0;
+  if (text[0] == 0 || strlen(text) > 9) return 0;
+  for (; *text != 0; ++text) {
+    if (*text < '0' || *text > '9') return 0;
+    *seconds = *seconds * 10 + (uint64_t)(*text - '0');
+  }
+  return 1;
+}
+
+static void choose_period(struct sublet_checkpoint* c, uint32_t period_s) {
+  const char* text = getenv("SUBLET_CHECKPOINT_PERIOD");
+  uint64_t seconds = period_s == 0 ? kDefaultPeriodS : period_s;
+  if (period_s == SUBLET_CHECKPOINT_NEVER) seconds = 0;
+  uint64_t chosen;
+  if (text != NULL && parse_seconds(text, &chosen)) {
+    seconds = chosen;
+  } else if (text != NULL) {
+    sublet_say(c, "SUBLET_CHECKPOINT_PERIOD is not a number of seconds; ignored");
+  }
+  c->period_ns = seconds == 0 ? kNever : seconds * 1000000000u;
+}
+
+static void plan_next_save(struct sublet_checkpoint* c, uint64_t now_ns) {
+  c->next_save_ns = c->period_ns == kNever ? kNever : now_ns + c->period_ns;
+}
+
+static void open_status(struct sublet_checkpoint* c) {
+  const char* path = getenv("SUBLET_STATUS");
+  if (path == NULL) return;
+  struct sublet_status* page = sublet_status_map(path);
+  if (page == NULL) {
+    sublet_say(c, "cannot use the status page %s: %s; going on without", path, strerror(errno));
+    return;
+  }
+  c->status = page;
+}
+
+/* Everything a run before this one may have left in the page is overwritten. */
+static void fill_status(struct sublet_checkpoint* c, const struct sublet_header* resumed) {
+  struct sublet_status* s = c->status;
+  SET(s->left, 0);
+  SET(s->checkpoint_bytes,
+      resumed == NULL ? 0 : sublet_head_bytes(resumed->sections) + resumed->payload_bytes);
+  SET(s->saved_boot_ns, 0);
+  SET(s->save_ns, 0);
+  SET(s->progress_ppm, c->progress_ppm);
+  SET(s->save_failed_errno, 0);
+  SET(s->wants_seen, 0);
+  SET(s->resumed_generation, resumed == NULL ? 0 : resumed->generation);
+  SET(s->resumed_progress_ppm, resumed == NULL ? -1 : resumed->progress_ppm);
+  SET(s->generation, c->generation);
+  SET(s->magic, SUBLET_STATUS_MAGIC);
+  SET(s->version, SUBLET_STATUS_VERSION);
+  __atomic_store_n(&s->aware, 1, __ATOMIC_RELEASE);
+}
+
+/* Newest, else previous. SUBLET_NEW, SUBLET_RESUMED (header filled in) or SUBLET_REFUSED. */
+static int resume(struct sublet_checkpoint* c, struct sublet_header* header) {
+  char why[SUBLET_MAX_MESSAGE];
+  const char* name = c->newest;
+  enum sublet_load_result result = sublet_load_file(c, name, header);
+  const int newest_damaged = result == SUBLET_LOAD_DAMAGED;
+  c->newest_is_whole = result == SUBLET_LOAD_DONE;
+  if (newest_damaged) {
+    memcpy(why, c->message, sizeof why);
+    sublet_say(c, "%s is damaged (%.400s); set aside, trying %s", c->newest, why, c->previous);
+  }
+  if (newest_damaged || result == SUBLET_LOAD_NONE) {
+    name = c->previous;
+    result = sublet_load_file(c, name, header);
+  }
+  memcpy(why, c->message, sizeof why);
+  if (result == SUBLET_LOAD_REFUSED) {
+    sublet_say(c, "%s is refused: %.400s", name, why);
+    return SUBLET_REFUSED;
+  }
+  if (result == SUBLET_LOAD_DAMAGED) {
+    sublet_say(c, "%s is damaged (%.400s); starting from nothing", name, why);
+  } else if (result == SUBLET_LOAD_NONE && newest_damaged) {
+    sublet_say(c, "there is no %s; starting from nothing", name);
+  }
+  /* Renamed only now: a refused start leaves the folder as it found it. */
+  if (newest_damaged) c->disk->rename(c->folder, c->newest, c->damaged);
+  if (result != SUBLET_LOAD_DONE) return SUBLET_NEW;
+  c->progress_ppm = header->progress_ppm;
+  c->generation = header->generation;
+  /* The number of a lost generation is not given out again. */
+  c->next_generation = header->generation + (c->newest_is_whole ? 1 : 2);
+  if (!c->newest_is_whole) {
+    sublet_say(c, "resuming from %s, generation %llu", name, (unsigned long long)c->generation);
+  }
+  return SUBLET_RESUMED;
+}
+
+int sublet_checkpoint_start(struct sublet_checkpoint* c,
+                            const struct sublet_checkpoint_options* options) {
+  static const struct sublet_checkpoint_options defaults;
+  if (options == NULL) options = &defaults;
+  const char* pool = getenv("SUBLET_CHECKPOINT_DIR");
+  if (pool != NULL && pool[0] == 0) pool = NULL;
+  c->in_pool = pool != NULL;
+  c->saves = pool != NULL || options->path != NULL;
+  c->leave_by_returning = options->leave_by_returning;
+  if (c->started || c->folder >= 0 || (c->saves && signals_in_use)) {
+    sublet_say(c, "started already in this process");
+    return SUBLET_REFUSED;
+  }
+  if (c->head == NULL) c->head = calloc(1, sublet_head_bytes(c->section_count));
+  if (c->head == NULL) {
+    sublet_say(c, "out of memory");
+    return SUBLET_REFUSED;
+  }
+  int result = SUBLET_NEW;
+  struct sublet_header header;
+  if (c->saves) {
+    choose_files(c, pool, options->path);
+    choose_period(c, options->period_s);
+    if (c->folder >= 0) result = resume(c, &header);
+    if (result == SUBLET_REFUSED) return result;
+    signals_in_use = 1;
+    sublet_signals_take();
+    plan_next_save(c, boot_ns());
+    open_status(c);
+    fill_status(c, result == SUBLET_RESUMED ? &header : NULL);
+  }
+  c->started = 1;
+  c->points_per_clock = 1;
+  return result;
+}
+
+int sublet_checkpoint_save(struct sublet_checkpoint* c) {
+  if (!c->started || !c->saves) return ENOENT;
+  const uint64_t begin = boot_ns();
+  uint64_t bytes = 0;
+  const int error = sublet_save_file(c, &bytes);
+  const uint64_t end = boot_ns();
+  plan_next_save(c, end);
+  SET(c->status->save_failed_errno, (uint32_t)error);
+  if (error != 0) {
+    sublet_say(c, "cannot save: %s; generation %llu is kept", strerror(error),
+               (unsigned long long)c->generation);
+    return error;
+  }
+  SET(c->status->checkpoint_bytes, bytes);
+  SET(c->status->saved_boot_ns, end);
+  SET(c->status->save_ns, end - begin);
+  __atomic_store_n(&c->status->generation, c->generation, __ATOMIC_RELEASE);
+  return 0;
+}
+
+static void count_want(struct sublet_checkpoint* c) {
+  SET(c->status->wants_seen, c->status->wants_seen + 1);
+}
+
+/* Reads the clock about every millisecond of work, however far apart the points are. */
+static int save_is_due(struct sublet_checkpoint* c) {
+  const uint64_t now = boot_ns();
+  const uint64_t passed = now - c->clock_read_ns;
+  c->clock_read_ns = now;
+  if (passed < 1000000 && c->points_per_clock < 1u << 20) {
+    c->points_per_clock *= 2;
+  } else if (passed > 4000000) {
+    c->points_per_clock = passed > 100000000 ? 1 : (c->points_per_clock + 1) / 2;
+  }
+  c->points_until_clock = c->points_per_clock;
+  return now >= c->next_save_ns;
+}
+
+static int slow_point(struct sublet_checkpoint* c) {
+  if (!c->started || !c->saves) {
+    c->points_until_clock = UINT32_MAX;
+    return SUBLET_GO_ON;
+  }
+  if (c->leaving) return SUBLET_LEAVE;
+  int leave = sublet_leave_requested();
+  const int asked = sublet_take_save_request();
+  if (asked) count_want(c);
+  if (leave) count_want(c);
+  int saved = 0;
+  if (leave || asked || save_is_due(c)) {
+    sublet_checkpoint_save(c);
+    saved = 1;
+  }
+  /* Asked to leave during that save: the state is still the one that was saved. */
+  if (!leave && sublet_leave_requested()) {
+    leave = 1;
+    count_want(c);
+    if (!saved) sublet_checkpoint_save(c);
+  }
+  if (!leave) return SUBLET_GO_ON;
+  c->leaving = 1;
+  __atomic_store_n(&c->status->left, 1, __ATOMIC_RELEASE);
+  if (!c->leave_by_returning) exit(SUBLET_EXIT_LEFT);
+  return SUBLET_LEAVE;
+}
+
+int sublet_checkpoint_point(struct sublet_checkpoint* c) {
+  if (__atomic_load_n(&sublet_wanted, __ATOMIC_RELAXED) == 0 && c->points_until_clock != 0) {
+    --c->points_until_clock;
+    return SUBLET_GO_ON;
+  }
+  return slow_point(c);
+}
+
+void sublet_checkpoint_progress(struct sublet_checkpoint* c, uint64_t done, uint64_t total) {
+  int32_t ppm = -1;
+  if (total != 0 && done >= total) {
+    ppm = SUBLET_PPM_MAX;
+  } else if (total > UINT64_MAX / SUBLET_PPM_MAX) {
+    ppm = (int32_t)(done / (total / SUBLET_PPM_MAX + 1));
+  } else if (total != 0) {
+    ppm = (int32_t)(done * SUBLET_PPM_MAX / total);
+  }
+  c->progress_ppm = ppm;
+  SET(c->status->progress_ppm, ppm);
+}
+
+/* Signals have their usual meaning again, and the shepherd knows. */
+static void stop_answering(struct sublet_checkpoint* c) {
+  if (!c->started || !c->saves) return;
+  SET(c->status->aware, 0);
+  sublet_signals_give_back();
+  signals_in_use = 0;
+  c->started = 0;
+}
+
+void sublet_checkpoint_finish(struct sublet_checkpoint* c) {
+  if (!c->started) return;
+  const int own_files = c->saves && !c->in_pool && c->folder >= 0;
+  sublet_checkpoint_progress(c, 1, 1);
+  stop_answering(c);
+  c->started = 0;
+  if (!own_files) return;
+  c->disk->remove(c->folder, c->previous);
+  c->disk->remove(c->folder, c->newest);
+}
+
+void sublet_checkpoint_close(struct sublet_checkpoint* c) {
+  if (c == NULL) return;
+  stop_answering(c);
+  if (c->status != &c->own_status) sublet_status_unmap(c->status);
+  if (c->folder >= 0) close(c->folder);
+  free(c->sections);
+  free(c->head);
+  free(c->buffer);
+  free(c);
+}
+
+uint64_t sublet_checkpoint_generation(const struct sublet_checkpoint* c) { return c->generation; }
+
+const char* sublet_checkpoint_message(const struct sublet_checkpoint* c) { return c->message; }

@@ -1,0 +1,67 @@
+/* The status page: 4096 bytes of shared memory in which a running job tells its
+ * shepherd how its checkpoints stand, without a system call.
+ *
+ * The shepherd makes the file (SUBLET_STATUS_BYTES zero bytes) and names it in the
+ * environment variable SUBLET_STATUS; the job maps it shared and is the only writer
+ * of every field. The shepherd only reads, and trusts nothing in it: a job may
+ * write what it likes. Both run on one machine, so the byte order is the host's.
+ *
+ * Fields are read and written one by one with the GCC atomics (__atomic_load_n,
+ * __atomic_store_n). `generation` is stored last, with release order: who loads it
+ * with acquire order sees the size, instant and duration of that save or a later
+ * one. `aware` is stored with release order after everything `start` fills in.
+ *
+ * Plain C, no library needed: the shepherd includes this header alone. */
+#ifndef SUBLET_CHECKPOINT_API_SUBLET_STATUS_H_
+#define SUBLET_CHECKPOINT_API_SUBLET_STATUS_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define SUBLET_STATUS_MAGIC 0x54534253u /* "SBST" in a little-endian dump */
+#define SUBLET_STATUS_VERSION 1u
+#define SUBLET_STATUS_BYTES 4096
+
+/* Exit status of a job that left because it was asked to. */
+#define SUBLET_EXIT_LEFT 75
+
+struct sublet_status {
+  uint32_t magic;
+  uint32_t version;
+  uint32_t aware;             /* 1 once the program can answer SIGUSR1 and SIGTERM */
+  uint32_t left;              /* 1: it leaves because it was asked to, even if that save failed */
+  uint64_t generation;        /* newest complete checkpoint; 0: none */
+  uint64_t checkpoint_bytes;  /* its size */
+  uint64_t saved_boot_ns;     /* CLOCK_BOOTTIME at the end of the last complete save; 0: none */
+  uint64_t save_ns;           /* how long that save took */
+  int32_t progress_ppm;       /* 0 to 1,000,000; -1: unknown */
+  uint32_t save_failed_errno; /* why the last save failed; 0: it did not */
+  uint32_t wants_seen;  /* save requests (either signal) seen at a safe point, before the save */
+  uint32_t reserved_60; /* 0 */
+  uint64_t resumed_generation;  /* generation this run started from; 0: from nothing */
+  int32_t resumed_progress_ppm; /* progress stored in that generation; -1: none or unknown */
+  uint32_t reserved_76;         /* 0 */
+};
+
+#ifdef __cplusplus
+#define SUBLET_STATUS_ASSERT(what) static_assert(what, #what)
+#else
+#define SUBLET_STATUS_ASSERT(what) _Static_assert(what, #what)
+#endif
+SUBLET_STATUS_ASSERT(offsetof(struct sublet_status, magic) == 0);
+SUBLET_STATUS_ASSERT(offsetof(struct sublet_status, version) == 4);
+SUBLET_STATUS_ASSERT(offsetof(struct sublet_status, aware) == 8);
+SUBLET_STATUS_ASSERT(offsetof(struct sublet_status, left) == 12);
+SUBLET_STATUS_ASSERT(offsetof(struct sublet_status, generation) == 16);
+SUBLET_STATUS_ASSERT(offsetof(struct sublet_status, checkpoint_bytes) == 24);
+SUBLET_STATUS_ASSERT(offsetof(struct sublet_status, saved_boot_ns) == 32);
+SUBLET_STATUS_ASSERT(offsetof(struct sublet_status, save_ns) == 40);
+SUBLET_STATUS_ASSERT(offsetof(struct sublet_status, progress_ppm) == 48);
+SUBLET_STATUS_ASSERT(offsetof(struct sublet_status, save_failed_errno) == 52);
+SUBLET_STATUS_ASSERT(offsetof(struct sublet_status, wants_seen) == 56);
+SUBLET_STATUS_ASSERT(offsetof(struct sublet_status, resumed_generation) == 64);
+SUBLET_STATUS_ASSERT(offsetof(struct sublet_status, resumed_progress_ppm) == 72);
+SUBLET_STATUS_ASSERT(sizeof(struct sublet_status) == 80);
+#undef SUBLET_STATUS_ASSERT
+
+#endif /* SUBLET_CHECKPOINT_API_SUBLET_STATUS_H_ */

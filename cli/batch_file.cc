@@ -1,0 +1,369 @@
+#include "cli/batch_file.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <functional>
+#include <limits>
+
+#include "base/files.h"
+#include "base/text.h"
+#include "base/toml_document.h"
+#include "cli/names.h"
+
+namespace sublet::cli {
+
+namespace {
+
+constexpr size_t kTextMax = 128 * 1024;  // of one argument or variable, as execve takes them
+constexpr size_t kNameMax = 200;
+constexpr size_t kNamesPerJob = 4096;          // arguments, variables, inputs, outputs: each
+constexpr size_t kNamesPerBatch = 2'000'000;   // of all jobs together: what fits in memory
+constexpr int64_t kSaveDeadlineMax = 600'000;  // ms
+
+std::string located(const std::string& folder, const std::string& path) {
+  return path.starts_with('/') || folder.empty() || folder == "." ? path : folder + "/" + path;
+}
+
+// Reads values of one file, each with its type and range.
+class Reader {
+ public:
+  Reader(std::string file, std::string folder)
+      : file_(std::move(file)), folder_(std::move(folder)) {}
+
+  using Handler = std::function<void(const TomlMember&)>;
+  using Keys = std::vector<std::pair<const char*, Handler>>;
+
+  [[noreturn]] void fail(const TomlValue& at, const std::string& message) const {
+    throw DocumentError(file_, at.line, at.column, message);
+  }
+  // For what comes back from a function that returns "what is wrong, or nothing".
+  void check(const TomlValue& at, const std::string& wrong) const {
+    if (!wrong.empty()) fail(at, wrong);
+  }
+
+  void each_member(const TomlValue& table, const std::string& place, const Keys& known) const {
+    for (const TomlMember& m : table.members) {
+      auto key =
+          std::find_if(known.begin(), known.end(), [&](const auto& k) { return m.key == k.first; });
+      if (key == known.end()) unknown(m, place, known);
+      key->second(m);
+    }
+  }
+
+  const TomlValue& expect(const TomlMember& m, TomlKind kind) const {
+    return expect(m.value, kind, m.key);
+  }
+  const TomlValue& expect(const TomlValue& v, TomlKind kind, const std::string& what) const {
+    if (v.kind != kind)
+      fail(v, what + " must be " + toml_kind_name(kind) + ", this is " + toml_kind_name(v.kind));
+    return v;
+  }
+
+  const std::string& text(const TomlValue& v, const std::string& what,
+                          size_t max = kTextMax) const {
+    const std::string& s = expect(v, TomlKind::text, what).text;
+    if (s.find('\0') != std::string::npos) fail(v, what + " may not hold a NUL character");
+    if (s.size() > max) fail(v, what + " is longer than " + std::to_string(max) + " bytes");
+    return s;
+  }
+  const std::string& text(const TomlMember& m, size_t max = kTextMax) const {
+    return text(m.value, m.key, max);
+  }
+
+  int64_t integer(const TomlMember& m, int64_t min, int64_t max) const {
+    int64_t n = expect(m, TomlKind::integer).integer;
+    if (n < min || n > max)
+      fail(m.value,
+           m.key + " must be between " + std::to_string(min) + " and " + std::to_string(max));
+    return n;
+  }
+
+  int64_t duration_ms(const TomlMember& m) const {
+    std::optional<int64_t> ms;
+    if (m.value.kind == TomlKind::integer) ms = parse_duration_ms(std::to_string(m.value.integer));
+    if (m.value.kind == TomlKind::text) ms = parse_duration_ms(m.value.text);
+    if (!ms || *ms == 0)
+      fail(m.value, m.key + " must be a duration such as \"90 s\" or \"1 h 30 min\", above 0");
+    return *ms;
+  }
+
+  uint64_t bytes(const TomlMember& m) const {
+    std::optional<uint64_t> n;
+    if (m.value.kind == TomlKind::integer && m.value.integer > 0)
+      n = static_cast<uint64_t>(m.value.integer);
+    if (m.value.kind == TomlKind::text) n = parse_bytes(m.value.text);
+    if (!n || *n == 0 || *n > std::numeric_limits<int64_t>::max())
+      fail(m.value, m.key + " must be a size such as \"2 GiB\" or \"500 MB\", above 0");
+    return *n;
+  }
+
+  const std::string& folder() const { return folder_; }
+  std::string where(const TomlValue& v) const {
+    return file_ + ":" + std::to_string(v.line) + ":" + std::to_string(v.column);
+  }
+
+ private:
+  [[noreturn]] void unknown(const TomlMember& m, const std::string& place,
+                            const Keys& known) const {
+    std::vector<std::string> names;
+    for (const auto& k : known) names.emplace_back(k.first);
+    std::string near = nearest_word(m.key, names);
+    std::string message = "unknown key '" + escape_for_terminal(m.key) + "' in " + place;
+    if (near.empty()) {
+      message += "; known are ";
+      for (size_t i = 0; i < names.size(); ++i) message += (i == 0 ? "" : ", ") + names[i];
+    } else {
+      message += "; did you mean '" + near + "'?";
+    }
+    throw DocumentError(file_, m.line, m.column, message);
+  }
+
+  std::string file_;
+  std::string folder_;
+};
+
+void read_needs(const Reader& r, const TomlMember& m, Requirements* needs) {
+  r.each_member(
+      r.expect(m, TomlKind::table), "needs",
+      {{"os", [&](auto& v) { needs->os = r.text(v, kNameMax); }},
+       {"architecture", [&](auto& v) { needs->architecture = r.text(v, kNameMax); }},
+       {"cores", [&](auto& v) { needs->cores = static_cast<uint32_t>(r.integer(v, 1, 100'000)); }},
+       {"memory", [&](auto& v) { needs->memory = r.bytes(v); }},
+       {"disk", [&](auto& v) { needs->disk = r.bytes(v); }}});
+}
+
+void read_limits(const Reader& r, const TomlMember& m, Limits* bounds) {
+  r.each_member(r.expect(m, TomlKind::table), "limits",
+                {{"cpu", [&](auto& v) { bounds->cpu_ms = r.duration_ms(v); }},
+                 {"wall", [&](auto& v) { bounds->wall_ms = r.duration_ms(v); }},
+                 {"memory", [&](auto& v) { bounds->memory = r.bytes(v); }},
+                 {"output_text", [&](auto& v) { bounds->output_text = r.bytes(v); }},
+                 {"output_file", [&](auto& v) { bounds->output_file = r.bytes(v); }},
+                 {"processes", [&](auto& v) {
+                    bounds->processes = static_cast<uint32_t>(r.integer(v, 1, 100'000));
+                  }}});
+}
+
+void read_inputs(const Reader& r, const TomlMember& m, PlannedJob* job) {
+  for (const TomlValue& item : r.expect(m, TomlKind::array).items) {
+    PlannedInput input;
+    if (item.kind == TomlKind::text) {
+      input.path = r.text(item, "an input");
+    } else if (item.kind == TomlKind::table) {
+      r.each_member(item, "an input",
+                    {{"file", [&](auto& v) { input.path = r.text(v); }},
+                     {"name", [&](auto& v) { input.name = r.text(v); }},
+                     {"executable", [&](auto& v) {
+                        input.executable = r.expect(v, TomlKind::boolean).boolean;
+                      }}});
+    } else {
+      r.fail(item, std::string("an input must be a text or a table with file, name and "
+                               "executable, this is ") +
+                       toml_kind_name(item.kind));
+    }
+    if (input.path.empty()) r.fail(item, "an input needs a file");
+    input.path = located(r.folder(), input.path);
+    input.where = r.where(item);
+    r.check(item, add_input(job, std::move(input)));
+  }
+}
+
+void read_outputs(const Reader& r, const TomlMember& m, PlannedJob* job) {
+  for (const TomlValue& item : r.expect(m, TomlKind::array).items) {
+    std::string name;
+    bool required = true;
+    if (item.kind == TomlKind::text) {
+      name = r.text(item, "an output");
+    } else if (item.kind == TomlKind::table) {
+      r.each_member(
+          item, "an output",
+          {{"name", [&](auto& v) { name = r.text(v); }},
+           {"required", [&](auto& v) { required = r.expect(v, TomlKind::boolean).boolean; }}});
+    } else {
+      r.fail(item,
+             std::string("an output must be a text or a table with name and required, this is ") +
+                 toml_kind_name(item.kind));
+    }
+    r.check(item, add_output(job, name, required));
+  }
+}
+
+void read_environment(const Reader& r, const TomlMember& m, PlannedJob* job) {
+  for (const TomlMember& v : r.expect(m, TomlKind::table).members)
+    r.check(v.value, set_environment(job, v.key, r.text(v)));
+}
+
+void read_arguments(const Reader& r, const TomlMember& m, JobDescription* what) {
+  what->arguments.clear();
+  for (const TomlValue& item : r.expect(m, TomlKind::array).items) {
+    if (what->arguments.size() == kNamesPerJob) r.fail(item, "more than 4096 arguments");
+    what->arguments.push_back(r.text(item, "an argument"));
+  }
+}
+
+// The keys that [defaults] and [[job]] share.
+Reader::Keys job_keys(const Reader& r, PlannedJob* job) {
+  JobDescription* what = &job->what;
+  return {
+      {"program", [=, &r](auto& v) { what->program = r.text(v); }},
+      {"arguments", [=, &r](auto& v) { read_arguments(r, v, what); }},
+      {"environment", [=, &r](auto& v) { read_environment(r, v, job); }},
+      {"inputs", [=, &r](auto& v) { read_inputs(r, v, job); }},
+      {"outputs", [=, &r](auto& v) { read_outputs(r, v, job); }},
+      {"needs", [=, &r](auto& v) { read_needs(r, v, &what->needs); }},
+      {"limits", [=, &r](auto& v) { read_limits(r, v, &what->bounds); }},
+      {"retries",
+       [=, &r](auto& v) { what->retries = static_cast<uint32_t>(r.integer(v, 0, 1000)); }},
+      {"priority",
+       [=, &r](auto& v) {
+         what->priority = static_cast<int32_t>(r.integer(v, -1'000'000, 1'000'000));
+       }},
+      {"save_deadline",
+       [=, &r](auto& v) {
+         what->save_deadline_ms = r.duration_ms(v);
+         if (what->save_deadline_ms > kSaveDeadlineMax)
+           r.fail(v.value, "save_deadline may be 10 min at most");
+       }},
+  };
+}
+
+PlannedJob read_job(const Reader& r, const TomlValue& table, const PlannedJob& defaults) {
+  r.expect(table, TomlKind::table, "[[job]]");
+  PlannedJob job = defaults;
+  Reader::Keys keys = job_keys(r, &job);
+  keys.insert(keys.begin(), {"name", [&](auto& v) { job.what.name = r.text(v, kNameMax); }});
+  keys.push_back({"count", [&](auto& v) {
+                    job.count =
+                        static_cast<uint64_t>(r.integer(v, 1, static_cast<int64_t>(kJobsPerBatch)));
+                  }});
+  r.each_member(table, "[[job]]", keys);
+  const TomlValue* program = table.find("program");
+  if (job.what.program.empty())
+    r.fail(program != nullptr ? *program : table, "a job needs a program");
+  if (job.what.name.empty()) job.what.name = to_utf8(base_name(job.what.program));
+  const TomlValue& at = program != nullptr ? *program : table;
+  r.check(at, send_program_along(&job, r.folder(), r.where(at)));
+  return job;
+}
+
+}  // namespace
+
+uint64_t BatchPlan::job_count() const {
+  uint64_t sum = 0;
+  for (const PlannedJob& job : jobs) sum += std::max<uint64_t>(job.count, 1);
+  return sum;
+}
+
+BatchPlan parse_batch(std::string_view text, const std::string& file, const std::string& folder) {
+  const TomlValue root = parse_toml(text, file);
+  Reader r(file, folder);
+  BatchPlan plan;
+  PlannedJob defaults;
+  const TomlValue* jobs = nullptr;
+  r.each_member(root, "the batch file",
+                {{"batch",
+                  [&](auto& m) {
+                    r.each_member(r.expect(m, TomlKind::table), "[batch]",
+                                  {{"name", [&](auto& v) { plan.name = r.text(v, kNameMax); }}});
+                  }},
+                 {"defaults",
+                  [&](auto& m) {
+                    r.each_member(r.expect(m, TomlKind::table), "[defaults]",
+                                  job_keys(r, &defaults));
+                  }},
+                 {"job", [&](auto& m) { jobs = &r.expect(m, TomlKind::array); }}});
+  if (jobs == nullptr || jobs->items.empty())
+    throw DocumentError(file, 1, 1, "no [[job]] in the batch file");
+  uint64_t total = 0;
+  size_t names = 0;
+  for (const TomlValue& table : jobs->items) {
+    plan.jobs.push_back(read_job(r, table, defaults));
+    const PlannedJob& job = plan.jobs.back();
+    names += job.what.arguments.size() + job.what.environment.size() + job.inputs.size() +
+             job.what.outputs.size();
+    if (names > kNamesPerBatch)
+      r.fail(table, "more than 2,000,000 arguments, variables and files in the batch");
+    total += std::max<uint64_t>(plan.jobs.back().count, 1);
+    if (total > kJobsPerBatch)
+      r.fail(table, "more than " + std::to_string(kJobsPerBatch) + " jobs in the batch");
+  }
+  return plan;
+}
+
+BatchPlan read_batch_file(const std::string& path) {
+  std::string text;
+  try {
+    text = system_files().read_file(path, kBatchFileMax);
+  } catch (const FileError& e) {
+    if (e.code() == EFBIG)
+      throw PoolError(ErrorKind::limit_exceeded, "batch.file_size", path + " is larger than 16 MiB",
+                      "use count for jobs that differ in a number only", path);
+    throw PoolError(ErrorKind::invalid, "batch.file", e.what(), e.advice(), path);
+  }
+  std::string folder = folder_of(path);
+  BatchPlan plan = parse_batch(text, path, folder);
+  if (plan.name.empty()) {
+    plan.name = to_utf8(base_name(path));
+    if (plan.name.ends_with(".toml")) plan.name.resize(plan.name.size() - 5);
+  }
+  return plan;
+}
+
+std::string send_program_along(PlannedJob* job, const std::string& folder,
+                               const std::string& where) {
+  const std::string program = job->what.program;
+  if (program.find('/') == std::string::npos) return "";
+  std::string name;
+  if (check_relative_name(program, &name).empty()) {
+    for (PlannedInput& input : job->inputs) {
+      if (input.name != name) continue;
+      input.executable = true;
+      job->what.program = "./" + name;
+      return "";
+    }
+  }
+  std::string base = base_name(program);
+  if (base.empty()) return "the program's name ends in a slash";
+  std::string wrong = add_input(job, {located(folder, program), base, true, where});
+  if (wrong.empty()) job->what.program = "./" + base;
+  return wrong;
+}
+
+std::string add_input(PlannedJob* job, PlannedInput input) {
+  std::string name = input.name.empty() ? base_name(input.path) : input.name;
+  std::string wrong = check_relative_name(name, &input.name);
+  if (!wrong.empty()) return "input name '" + name + "': " + wrong;
+  if (job->inputs.size() == kNamesPerJob) return "more than 4096 inputs";
+  for (const PlannedInput& other : job->inputs)
+    if (other.name == input.name) return "two inputs are called '" + input.name + "'";
+  job->inputs.push_back(std::move(input));
+  return "";
+}
+
+std::string add_output(PlannedJob* job, const std::string& name, bool required) {
+  OutputFile output{"", required};
+  std::string wrong = check_output_name(name, &output.name);
+  if (!wrong.empty()) return "output name '" + name + "': " + wrong;
+  if (job->what.outputs.size() == kNamesPerJob) return "more than 4096 outputs";
+  for (const OutputFile& other : job->what.outputs)
+    if (other.name == output.name) return "two outputs are called '" + output.name + "'";
+  job->what.outputs.push_back(std::move(output));
+  return "";
+}
+
+std::string set_environment(PlannedJob* job, const std::string& name, const std::string& value) {
+  if (name.empty()) return "an environment variable needs a name";
+  if (name.find_first_of(std::string_view("=\0", 2)) != std::string::npos)
+    return "'" + name + "' is no name of an environment variable";
+  std::string prefix = name + "=";
+  for (std::string& entry : job->what.environment) {
+    if (!entry.starts_with(prefix)) continue;
+    entry = prefix + value;
+    return "";
+  }
+  if (job->what.environment.size() == kNamesPerJob) return "more than 4096 variables";
+  job->what.environment.push_back(prefix + value);
+  return "";
+}
+
+}  // namespace sublet::cli

@@ -1,0 +1,296 @@
+#include "cli/idl_translation.h"
+
+#include <cstring>
+
+#include "base/text.h"
+
+namespace sublet::cli {
+
+static_assert(kWaiting == v1::JOB_WAITING && kPlaced == v1::JOB_PLACED &&
+              kRunning == v1::JOB_RUNNING && kHeld == v1::JOB_HELD && kDone == v1::JOB_DONE &&
+              kFailed == v1::JOB_FAILED && kRemoved == v1::JOB_REMOVED);
+static_assert(kMachineIdle == v1::MACHINE_IDLE && kMachineBusy == v1::MACHINE_BUSY &&
+              kMachineSilent == v1::MACHINE_SILENT && kMachineGone == v1::MACHINE_GONE);
+static_assert(kFileInput == v1::FILE_INPUT && kFileOutput == v1::FILE_OUTPUT &&
+              kFileStdout == v1::FILE_STDOUT && kFileStderr == v1::FILE_STDERR);
+static_assert(kByUser == v1::BY_USER && kByMachine == v1::BY_MACHINE && kByBatch == v1::BY_BATCH &&
+              kByDay == v1::BY_DAY && kByWeek == v1::BY_WEEK);
+static_assert(kChunkLimit == v1::CHUNK_LIMIT);
+
+namespace {
+
+// A sequence's elements, each translated by `f`.
+template <typename Out, typename Sequence, typename F>
+std::vector<Out> each(const Sequence& sequence, F f) {
+  std::vector<Out> out;
+  out.reserve(sequence.length());
+  for (CORBA::ULong i = 0; i < sequence.length(); ++i) out.push_back(f(sequence[i]));
+  return out;
+}
+
+std::string text(const char* s) { return s == nullptr ? "" : s; }
+
+JobDescription from_description(const v1::JobDescription& job) {
+  JobDescription out;
+  out.name = text(job.name);
+  out.program = from_bytes(job.program);
+  out.arguments = each<std::string>(job.arguments, from_bytes);
+  out.environment = each<std::string>(job.environment, from_bytes);
+  out.inputs = each<InputFile>(job.inputs, [](const v1::InputFile& f) {
+    return InputFile{f.file, from_bytes(f.name), static_cast<bool>(f.executable)};
+  });
+  out.outputs = each<OutputFile>(job.outputs, [](const v1::OutputFile& f) {
+    return OutputFile{from_bytes(f.name), static_cast<bool>(f.required)};
+  });
+  out.needs = {text(job.needs.os), text(job.needs.architecture), job.needs.cores, job.needs.memory,
+               job.needs.disk};
+  out.bounds = {job.bounds.cpu,         job.bounds.wall,        job.bounds.memory,
+                job.bounds.output_text, job.bounds.output_file, job.bounds.processes};
+  out.priority = job.priority;
+  out.retries = job.retries;
+  out.save_deadline_ms = job.save_deadline;
+  return out;
+}
+
+AttemptInfo from_attempt(const v1::AttemptInfo& a) {
+  AttemptInfo out;
+  out.number = a.number;
+  out.machine = a.machine;
+  out.machine_name = text(a.machine_name);
+  out.state = a.state;
+  out.ended = a.ended;
+  out.reason = text(a.reason);
+  out.decided_us = a.decided;
+  out.started_us = a.started;
+  out.finished_us = a.finished;
+  out.exit_status = a.exit_status;
+  out.signal = a.signal;
+  out.cpu_ms = a.cpu;
+  out.cpu_lost_ms = a.cpu_lost;
+  out.memory_peak = a.memory_peak;
+  out.generation = a.generation;
+  out.checkpoint_bytes = a.checkpoint_bytes;
+  out.resumed_ppm = a.resumed_ppm;
+  out.progress_ppm = a.progress_ppm;
+  out.quiesce_us = a.quiesce_us;
+  return out;
+}
+
+OutputInfo from_output(const v1::OutputInfo& o) {
+  OutputInfo out;
+  out.name = from_bytes(o.name);
+  out.size = o.size;
+  for (CORBA::ULong i = 0; i < o.sha256.length() && i < out.sha256.size(); ++i)
+    out.sha256[i] = o.sha256[i];
+  out.cut = o.cut;
+  return out;
+}
+
+MachineInfo from_machine(const v1::MachineInfo& m) {
+  MachineInfo out;
+  out.number = m.number;
+  out.name = text(m.description.name);
+  out.os = text(m.description.os);
+  out.architecture = text(m.description.architecture);
+  out.version = text(m.description.version);
+  out.cores = m.description.cores;
+  out.slots = m.description.slots;
+  out.memory = m.description.memory;
+  out.disk = m.description.disk;
+  out.away = m.report.away;
+  out.owner_cpu = m.report.owner_cpu;
+  out.input_idle_ms = m.report.input_idle;
+  out.slots_free = m.report.slots_free;
+  out.memory_free = m.report.memory_free;
+  out.disk_free = m.report.disk_free;
+  out.state = m.state;
+  out.requesting = m.requesting;
+  out.state_since_us = m.state_since;
+  out.heard_us = m.heard;
+  out.running = each<std::pair<uint64_t, uint32_t>>(m.running, [](const v1::AttemptKey& k) {
+    return std::pair<uint64_t, uint32_t>(k.job, k.attempt);
+  });
+  return out;
+}
+
+}  // namespace
+
+std::string from_bytes(const v1::Bytes& bytes) {
+  if (bytes.length() == 0) return {};
+  return {reinterpret_cast<const char*>(bytes.get_buffer()), bytes.length()};
+}
+
+v1::Bytes to_bytes(const std::string& bytes) {
+  v1::Bytes out;
+  out.length(static_cast<CORBA::ULong>(bytes.size()));
+  if (!bytes.empty()) std::memcpy(out.get_buffer(), bytes.data(), bytes.size());
+  return out;
+}
+
+v1::RequestId to_request(const RequestId& request) {
+  v1::RequestId out;
+  out.length(static_cast<CORBA::ULong>(request.size()));
+  for (CORBA::ULong i = 0; i < request.size(); ++i) out[i] = request[i];
+  return out;
+}
+
+v1::Digest to_digest(const Digest& digest) {
+  v1::Digest out;
+  out.length(static_cast<CORBA::ULong>(digest.size()));
+  for (CORBA::ULong i = 0; i < digest.size(); ++i) out[i] = digest[i];
+  return out;
+}
+
+char* to_string(const std::string& text) { return CORBA::string_dup(to_utf8(text).c_str()); }
+
+v1::JobFilter to_filter(const JobFilter& filter) {
+  v1::JobFilter out;
+  out.ids.length(static_cast<CORBA::ULong>(filter.ids.size()));
+  for (CORBA::ULong i = 0; i < filter.ids.size(); ++i)
+    out.ids[i] = v1::JobRange{filter.ids[i].first, filter.ids[i].count};
+  out.batch = filter.batch;
+  out.user = to_string(filter.user);
+  out.states.length(static_cast<CORBA::ULong>(filter.states.size()));
+  for (CORBA::ULong i = 0; i < filter.states.size(); ++i) out.states[i] = filter.states[i];
+  out.unfinished_only = filter.unfinished_only;
+  return out;
+}
+
+v1::JobDescription to_description(const JobDescription& job) {
+  v1::JobDescription out;
+  out.name = to_string(job.name);
+  out.program = to_bytes(job.program);
+  out.arguments.length(static_cast<CORBA::ULong>(job.arguments.size()));
+  for (CORBA::ULong i = 0; i < job.arguments.size(); ++i)
+    out.arguments[i] = to_bytes(job.arguments[i]);
+  out.environment.length(static_cast<CORBA::ULong>(job.environment.size()));
+  for (CORBA::ULong i = 0; i < job.environment.size(); ++i)
+    out.environment[i] = to_bytes(job.environment[i]);
+  out.inputs.length(static_cast<CORBA::ULong>(job.inputs.size()));
+  for (CORBA::ULong i = 0; i < job.inputs.size(); ++i) {
+    out.inputs[i].file = job.inputs[i].file;
+    out.inputs[i].name = to_bytes(job.inputs[i].name);
+    out.inputs[i].executable = job.inputs[i].executable;
+  }
+  out.outputs.length(static_cast<CORBA::ULong>(job.outputs.size()));
+  for (CORBA::ULong i = 0; i < job.outputs.size(); ++i) {
+    out.outputs[i].name = to_bytes(job.outputs[i].name);
+    out.outputs[i].required = job.outputs[i].required;
+  }
+  out.needs.os = to_string(job.needs.os);
+  out.needs.architecture = to_string(job.needs.architecture);
+  out.needs.cores = job.needs.cores;
+  out.needs.memory = job.needs.memory;
+  out.needs.disk = job.needs.disk;
+  out.bounds.cpu = job.bounds.cpu_ms;
+  out.bounds.wall = job.bounds.wall_ms;
+  out.bounds.memory = job.bounds.memory;
+  out.bounds.output_text = job.bounds.output_text;
+  out.bounds.output_file = job.bounds.output_file;
+  out.bounds.processes = job.bounds.processes;
+  out.priority = job.priority;
+  out.retries = job.retries;
+  out.save_deadline = job.save_deadline_ms;
+  return out;
+}
+
+v1::FilePlace to_place(const FilePlace& place) {
+  v1::FilePlace out;
+  out.kind = place.kind;
+  out.batch = place.batch;
+  out.job = place.job;
+  out.attempt = 0;
+  out.file = 0;
+  out.name = to_bytes(place.name);
+  out.generation = 0;
+  return out;
+}
+
+v1::ReportQuery to_query(const ReportQuery& query) {
+  v1::ReportQuery out;
+  out.since = query.since_us;
+  out.until = query.until_us;
+  out.by.length(static_cast<CORBA::ULong>(query.by.size()));
+  for (CORBA::ULong i = 0; i < query.by.size(); ++i) out.by[i] = query.by[i];
+  out.user = to_string(query.user);
+  return out;
+}
+
+Details from_details(const v1::Details& details) {
+  return each<std::pair<std::string, std::string>>(details, [](const v1::Detail& d) {
+    return std::pair<std::string, std::string>(text(d.name), text(d.value));
+  });
+}
+
+JobSummary from_summary(const v1::JobSummary& job) {
+  JobSummary out;
+  out.id = job.id;
+  out.batch = job.batch;
+  out.index = job.index;
+  out.name = text(job.name);
+  out.user = text(job.user);
+  out.state = job.state;
+  out.attempts = job.attempts;
+  out.machine = text(job.machine);
+  out.reason = text(job.reason);
+  out.submitted_us = job.submitted;
+  out.changed_us = job.changed;
+  out.progress_ppm = job.progress_ppm;
+  out.cpu_kept_ms = job.cpu_kept;
+  out.cpu_lost_ms = job.cpu_lost;
+  out.evictions = job.evictions;
+  return out;
+}
+
+JobPage from_page(const v1::JobPage& page) {
+  return {each<JobSummary>(page.jobs, from_summary), from_bytes(page.next)};
+}
+
+JobDetail from_detail(const v1::JobDetail& job) {
+  return {from_summary(job.summary), from_description(job.description),
+          each<AttemptInfo>(job.attempts, from_attempt),
+          each<OutputInfo>(job.outputs, from_output)};
+}
+
+JobCounts from_counts(const v1::JobCounts& c) {
+  return {c.waiting, c.placed, c.running, c.held, c.done, c.failed, c.removed};
+}
+
+ChangePage from_changes(const v1::ChangePage& page) {
+  ChangePage out;
+  out.items = each<Change>(page.items, [](const v1::Change& c) {
+    return Change{c.number, c.at, c.job, c.batch, c.state, c.attempt, c.ended};
+  });
+  out.last = page.last;
+  out.gap = page.gap;
+  return out;
+}
+
+MachinePage from_machines(const v1::MachinePage& page) {
+  return {each<MachineInfo>(page.machines, from_machine), from_bytes(page.next)};
+}
+
+UsagePage from_usage(const v1::UsagePage& page) {
+  return {each<UsageLine>(page.lines,
+                          [](const v1::UsageLine& l) {
+                            return UsageLine{from_details(l.group),
+                                             l.jobs_done,
+                                             l.attempts,
+                                             l.evictions,
+                                             l.cpu_us,
+                                             l.kept_us,
+                                             l.lost_us,
+                                             l.wall_us,
+                                             l.charged_us};
+                          }),
+          from_bytes(page.next)};
+}
+
+std::vector<Standing> from_standings(const v1::Standings& standings) {
+  return each<Standing>(standings, [](const v1::Standing& s) {
+    return Standing{text(s.user), s.usage,         s.charges,       s.shares,
+                    s.active,     s.best_priority, text(s.sentence)};
+  });
+}
+
+}  // namespace sublet::cli

@@ -1,0 +1,23 @@
+// sublet: the one command for users, owners and administrators.
+#include <csignal>
+#include <cstdlib>
+#include <exception>
+
+#include "cli/commands.h"
+#include "cli/interrupts.h"
+#include "cli/output.h"
+
+int main(int argc, char** argv) {
+  // A reader that has gone shows as EPIPE, and is dealt with where it shows.
+  signal(SIGPIPE, SIG_IGN);
+  sublet::cli::watch_interrupts();
+  try {
+    return sublet::cli::run_command_line(argc, argv);
+  } catch (const sublet::cli::PoolError& e) {
+    sublet::cli::say(sublet::cli::error_line(e));
+    return sublet::cli::exit_status(e.kind);
+  } catch (const std::exception& e) {
+    sublet::cli::say(std::string("sublet: ") + e.what());
+    return sublet::cli::exit_status(sublet::cli::ErrorKind::unavailable);
+  }
+}

@@ -1,0 +1,167 @@
+#include "cli/names.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+
+#include "base/text.h"
+
+namespace sublet::cli {
+
+namespace {
+
+constexpr uint64_t kIdMax = std::numeric_limits<int64_t>::max();  // as the store keeps them
+constexpr size_t kPartMax = 255;
+constexpr size_t kNameMax = 4095;
+
+bool read_number(std::string_view text, uint64_t* value) {
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
+  return error == std::errc() && end == text.data() + text.size() && *value >= 1 &&
+         *value <= kIdMax;
+}
+
+IdRange parse_range(std::string_view text) {
+  size_t dash = text.find('-');
+  uint64_t first = 0;
+  uint64_t last = 0;
+  bool good = dash == std::string_view::npos
+                  ? read_number(text, &first) && (last = first, true)
+                  : read_number(text.substr(0, dash), &first) &&
+                        read_number(text.substr(dash + 1), &last) && first <= last;
+  if (!good)
+    throw PoolError(ErrorKind::usage, "usage.ids", "'" + std::string(text) + "' is no job id",
+                    "write ids as 17, 17-20 or 17,19", std::string(text));
+  return {first, last - first + 1};
+}
+
+std::vector<IdRange> merged(std::vector<IdRange> ids) {
+  std::sort(ids.begin(), ids.end(),
+            [](const IdRange& a, const IdRange& b) { return a.first < b.first; });
+  std::vector<IdRange> out;
+  for (const IdRange& r : ids) {
+    if (!out.empty() && r.first <= out.back().first + out.back().count)
+      out.back().count = std::max(out.back().count, r.first + r.count - out.back().first);
+    else
+      out.push_back(r);
+  }
+  return out;
+}
+
+std::string numbered(const char* const* names, size_t count, uint32_t value) {
+  return value >= 1 && value <= count ? names[value - 1] : std::to_string(value);
+}
+
+constexpr const char* kJobStates[] = {"waiting", "placed", "running", "held",
+                                      "done",    "failed", "removed"};
+constexpr const char* kMachineStates[] = {"idle", "busy", "silent", "gone"};
+constexpr const char* kAttemptStates[] = {"ordered", "staging", "running", "leaving", "ended"};
+
+}  // namespace
+
+std::vector<IdRange> parse_ids(const std::vector<std::string>& words) {
+  std::vector<IdRange> ids;
+  for (const std::string& word : words) {
+    for (size_t at = 0; at <= word.size();) {
+      size_t comma = std::min(word.find(',', at), word.size());
+      ids.push_back(parse_range(std::string_view(word).substr(at, comma - at)));
+      at = comma + 1;
+    }
+  }
+  return merged(std::move(ids));
+}
+
+std::string format_ids(const std::vector<IdRange>& ids) {
+  std::string out;
+  for (const IdRange& r : ids) {
+    if (!out.empty()) out += ',';
+    out += std::to_string(r.first);
+    if (r.count > 1) out += '-' + std::to_string(r.first + r.count - 1);
+  }
+  return out;
+}
+
+uint64_t count_ids(const std::vector<IdRange>& ids) {
+  uint64_t sum = 0;
+  for (const IdRange& r : ids)
+    sum = r.count > std::numeric_limits<uint64_t>::max() - sum
+              ? std::numeric_limits<uint64_t>::max()
+              : sum + r.count;
+  return sum;
+}
+
+bool contains_id(const std::vector<IdRange>& ids, uint64_t id) {
+  return std::any_of(ids.begin(), ids.end(),
+                     [id](const IdRange& r) { return id >= r.first && id - r.first < r.count; });
+}
+
+uint64_t parse_number(std::string_view text, const std::string& what) {
+  uint64_t value = 0;
+  if (!read_number(text, &value))
+    throw PoolError(ErrorKind::usage, "usage.number", "'" + std::string(text) + "' is no " + what,
+                    "write a whole number from 1", std::string(text));
+  return value;
+}
+
+std::string check_relative_name(std::string_view name, std::string* normal) {
+  while (name.starts_with("./")) name.remove_prefix(2);
+  if (name.empty()) return "a name is missing";
+  if (name.find('\0') != std::string_view::npos) return "a name may not hold a NUL byte";
+  if (name.front() == '/') return "an absolute name leaves the job's folder";
+  if (name.size() > kNameMax) return "the name is longer than 4095 bytes";
+  for (size_t at = 0; at <= name.size();) {
+    size_t slash = std::min(name.find('/', at), name.size());
+    std::string_view part = name.substr(at, slash - at);
+    if (part == "..") return "'..' leaves the job's folder";
+    if (part.empty() || part == ".") return "an empty part or '.' in the name";
+    if (part.size() > kPartMax) return "a part of the name is longer than 255 bytes";
+    at = slash + 1;
+  }
+  *normal = std::string(name);
+  return "";
+}
+
+std::string check_output_name(std::string_view name, std::string* normal) {
+  std::string wrong = check_relative_name(name, normal);
+  if (wrong.empty() && (*normal == "stdout" || *normal == "stderr"))
+    return "'" + *normal + "' is the name of the job's own stream, which is kept anyway";
+  return wrong;
+}
+
+std::string job_state_name(uint32_t state) { return numbered(kJobStates, 7, state); }
+std::string machine_state_name(uint32_t state) { return numbered(kMachineStates, 4, state); }
+std::string attempt_state_name(uint32_t state) { return numbered(kAttemptStates, 5, state); }
+
+std::string ended_name(uint32_t ended) {
+  static constexpr const char* kFailures[] = {
+      "",        "done",           "exit status",    "killed by a signal", "could not start",
+      "staging", "output missing", "over its limits"};
+  static constexpr const char* kEvictions[] = {
+      "owner came back", "load monitor failed", "out of touch", "pre-empted", "client stopped",
+      "refused",         "machine lost",        "removed",      "held",       "superseded"};
+  if (ended < 8) return kFailures[ended];
+  if (ended >= 16 && ended < 26) return kEvictions[ended - 16];
+  return std::to_string(ended);
+}
+
+// Refused, removed, held and superseded attempts were not put out of a machine.
+bool is_eviction(uint32_t ended) { return (ended >= 16 && ended <= 20) || ended == 22; }
+
+bool is_final(uint32_t state) { return state == kDone || state == kFailed || state == kRemoved; }
+
+uint32_t parse_job_state(const std::string& word) {
+  std::vector<std::string> all(std::begin(kJobStates), std::end(kJobStates));
+  auto found = std::find(all.begin(), all.end(), word);
+  if (found != all.end()) return static_cast<uint32_t>(found - all.begin()) + 1;
+  std::string near = nearest_word(word, all);
+  throw PoolError(ErrorKind::usage, "usage.state", "'" + word + "' is no state of a job",
+                  near.empty() ? "one of waiting, placed, running, held, done, failed, removed"
+                               : "did you mean " + near + "?",
+                  word);
+}
+
+std::string base_name(const std::string& path) {
+  size_t slash = path.rfind('/');
+  return slash == std::string::npos ? path : path.substr(slash + 1);
+}
+
+}  // namespace sublet::cli

@@ -1,0 +1,51 @@
+// Words that users write: ids of jobs, names of files inside a job's folder,
+// states. Pure functions; what is wrong comes as PoolError.
+#ifndef SUBLET_CLI_NAMES_H_
+#define SUBLET_CLI_NAMES_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/pool.h"
+
+namespace sublet::cli {
+
+// "17", "17-20", "17,19", "17,19-21", each word once or several times; sorted,
+// merged where they touch. PoolError (usage) for anything else, for 0, for a
+// range that runs backwards.
+std::vector<IdRange> parse_ids(const std::vector<std::string>& words);
+// "17-20,23"
+std::string format_ids(const std::vector<IdRange>& ids);
+// Saturating.
+uint64_t count_ids(const std::vector<IdRange>& ids);
+bool contains_id(const std::vector<IdRange>& ids, uint64_t id);
+// A number from 1; PoolError (usage) naming `what`.
+uint64_t parse_number(std::string_view text, const std::string& what);
+
+// A name of a file in a job's folder is relative and stays inside: no empty,
+// "." or ".." part, no NUL, each part at most 255 bytes, at most 4095 in all.
+// A leading "./" is taken off. Returns what is wrong, or "" and the name to use.
+std::string check_relative_name(std::string_view name, std::string* normal);
+// Outputs besides may not be called "stdout" or "stderr", which are the job's
+// streams.
+std::string check_output_name(std::string_view name, std::string* normal);
+
+// "waiting", ...; a state not known here as its number.
+std::string job_state_name(uint32_t state);
+std::string machine_state_name(uint32_t state);
+std::string attempt_state_name(uint32_t state);
+// How an attempt ended, in a few words: "owner came back".
+std::string ended_name(uint32_t ended);
+bool is_eviction(uint32_t ended);
+bool is_final(uint32_t state);
+// PoolError (usage) with the nearest word.
+uint32_t parse_job_state(const std::string& word);
+
+// The last part of a path.
+std::string base_name(const std::string& path);
+
+}  // namespace sublet::cli
+
+#endif  // SUBLET_CLI_NAMES_H_

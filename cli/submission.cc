@@ -1,0 +1,138 @@
+#include "cli/submission.h"
+
+#include <unistd.h>
+
+#include <atomic>
+
+#include "base/random.h"
+#include "cli/interrupts.h"
+#include "cli/output.h"
+
+namespace sublet::cli {
+
+namespace {
+
+constexpr size_t kMessageAim = 1u << 20;  // the ORB takes 2 MiB at most
+constexpr int kServerRestartMs = 30'000;  // in the middle of a submission
+
+std::string host_name() {
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+JobDescription complete(const PlannedJob& job, const InputFiles& files) {
+  JobDescription what = job.what;
+  for (const PlannedInput& input : job.inputs)
+    what.inputs.push_back({files.file_id(input.path), input.name, input.executable});
+  return what;
+}
+
+void append_all(PoolClient& pool, uint64_t batch, const BatchPlan& plan, const InputFiles& files) {
+  uint64_t number = 0;
+  for (const AppendCall& call : append_calls(plan)) {
+    if (call.array) {
+      const PlannedJob& job = plan.jobs[call.first];
+      pool.append_array(batch, number++, complete(job, files), 0, job.count);
+      continue;
+    }
+    std::vector<JobDescription> jobs;
+    for (size_t i = call.first; i < call.last; ++i) jobs.push_back(complete(plan.jobs[i], files));
+    pool.append(batch, number++, jobs);
+  }
+}
+
+[[noreturn]] void uncertain(const PoolError& e) {
+  throw PoolError(e.kind, "submit.uncertain",
+                  e.message + ", just when the jobs were being committed",
+                  "see with `sublet ls` whether they exist before you submit again", e.subject);
+}
+
+IdRange commit(PoolClient& pool, uint64_t batch) {
+  try {
+    return pool.commit_batch(random_id(), batch);
+  } catch (const PoolError& e) {
+    if (e.kind == ErrorKind::unavailable && e.code.starts_with("server.")) uncertain(e);
+    throw;
+  }
+}
+
+Submitted submit_single(PoolClient& pool, const JobDescription& job) {
+  try {
+    return {0, {pool.submit(random_id(), host_name(), job), 1}};
+  } catch (const PoolError& e) {
+    if (e.code == "server.timeout") uncertain(e);
+    throw;
+  }
+}
+
+void give_up(PoolClient& pool, uint64_t batch) {
+  try {
+    pool.discard_batch(batch);
+  } catch (const PoolError&) {
+    // It expires by itself within the hour; nothing of it runs.
+  }
+}
+
+}  // namespace
+
+size_t description_size(const PlannedJob& job) {
+  size_t sum = 256 + job.what.name.size() + job.what.program.size();
+  for (const std::string& s : job.what.arguments) sum += s.size() + 8;
+  for (const std::string& s : job.what.environment) sum += s.size() + 8;
+  for (const PlannedInput& i : job.inputs) sum += i.name.size() + 24;
+  for (const OutputFile& o : job.what.outputs) sum += o.name.size() + 16;
+  return sum;
+}
+
+std::vector<AppendCall> append_calls(const BatchPlan& plan) {
+  std::vector<AppendCall> calls;
+  size_t bytes = 0;
+  for (size_t i = 0; i < plan.jobs.size(); ++i) {
+    const PlannedJob& job = plan.jobs[i];
+    size_t size = description_size(job);
+    if (size > kMessageAim)
+      throw PoolError(ErrorKind::limit_exceeded, "job.too_large",
+                      "the description of job '" + job.what.name + "' is larger than 1 MiB",
+                      "put long arguments into an input file", job.what.name);
+    bool fresh = calls.empty() || calls.back().array || job.count > 0 ||
+                 calls.back().last - calls.back().first == kJobsPerAppend ||
+                 bytes + size > kMessageAim;
+    if (fresh) {
+      calls.push_back({i, i, job.count > 0});
+      bytes = 0;
+    }
+    calls.back().last = i + 1;
+    bytes += size;
+  }
+  return calls;
+}
+
+Submitted submit_plan(PoolClient& pool, const BatchPlan& plan, InputFiles& files) {
+  append_calls(plan);  // before anything is sent
+  if (plan.jobs.size() == 1 && plan.jobs[0].count == 0 && plan.jobs[0].inputs.empty())
+    return submit_single(pool, plan.jobs[0].what);
+  uint64_t batch = pool.open_batch(random_id(), plan.name, host_name());
+  pool.set_unreachable_ms(kServerRestartMs);
+  std::atomic<bool> committing{false};
+  WhenInterrupted interrupted([&] {
+    if (committing) {
+      say("sublet: interrupted while the jobs were being committed; see `sublet ls --batch " +
+          std::to_string(batch) + "`");
+      return;
+    }
+    say("sublet: interrupted; nothing was submitted");
+    give_up(pool, batch);
+  });
+  try {
+    files.upload(pool, batch);
+    append_all(pool, batch, plan, files);
+  } catch (const PoolError&) {
+    give_up(pool, batch);
+    throw;
+  }
+  committing = true;
+  return {batch, commit(pool, batch)};
+}
+
+}  // namespace sublet::cli

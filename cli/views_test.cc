@@ -1,0 +1,203 @@
+// What is printed: widths, escaping, summaries; and what is planned before
+// anything is sent or fetched.
+#include <cppunit/extensions/HelperMacros.h>
+
+#include <sstream>
+
+#include "base/text.h"
+#include "cli/fetching.h"
+#include "cli/job_views.h"
+#include "cli/output.h"
+#include "cli/submission.h"
+#include "cli/waiting.h"
+
+namespace sublet::cli {
+namespace {
+
+constexpr int64_t kNow = 1'700'000'000'000'000;
+
+JobSummary job(uint64_t id, uint32_t state) {
+  JobSummary j;
+  j.id = id;
+  j.name = "back-propagation";
+  j.user = "anna";
+  j.state = state;
+  j.machine = "curly";
+  j.changed_us = kNow - 65'000'000;
+  j.progress_ppm = 370'000;
+  j.cpu_kept_ms = 12'345;
+  j.evictions = 3;
+  j.reason = "waits for an idle machine with 2 GiB of memory";
+  return j;
+}
+
+std::vector<std::string> lines(const std::string& text) {
+  std::vector<std::string> out;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) out.push_back(line);
+  return out;
+}
+
+class ViewsTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(ViewsTest);
+  CPPUNIT_TEST(fits);
+  CPPUNIT_TEST(empty_columns_are_left_out);
+  CPPUNIT_TEST(hostile_names);
+  CPPUNIT_TEST(colour_only_when_asked);
+  CPPUNIT_TEST(story);
+  CPPUNIT_TEST(words);
+  CPPUNIT_TEST(errors);
+  CPPUNIT_TEST(progress);
+  CPPUNIT_TEST(fetch_targets);
+  CPPUNIT_TEST(append_sizes);
+  CPPUNIT_TEST_SUITE_END();
+
+  void fits() {
+    std::vector<JobSummary> jobs = {job(17, kRunning), job(123456, kWaiting)};
+    for (size_t width : {20u, 40u, 80u, 200u}) {
+      std::vector<std::string> table = lines(jobs_table(jobs, kNow, width, false));
+      CPPUNIT_ASSERT_EQUAL(size_t{3}, table.size());
+      for (const std::string& line : table) CPPUNIT_ASSERT(display_width(line) <= width);
+      CPPUNIT_ASSERT(table[2].find("123456") != std::string::npos);
+    }
+    std::string narrow = jobs_table(jobs, kNow, 20, false);
+    CPPUNIT_ASSERT(narrow.find("running") != std::string::npos);
+    CPPUNIT_ASSERT(narrow.find("REASON") == std::string::npos);
+    std::string wide = jobs_table(jobs, kNow, 0, false);
+    CPPUNIT_ASSERT(wide.find("with 2 GiB of memory") != std::string::npos);
+    CPPUNIT_ASSERT(wide.find("37 %") != std::string::npos);
+  }
+
+  void empty_columns_are_left_out() {
+    JobSummary j = job(1, kWaiting);
+    j.machine = "";
+    j.evictions = 0;
+    std::string table = jobs_table({j}, kNow, 0, false);
+    CPPUNIT_ASSERT(table.find("MACHINE") == std::string::npos);
+    CPPUNIT_ASSERT(table.find("EVICTED") == std::string::npos);
+  }
+
+  void hostile_names() {
+    JobSummary j = job(1, kRunning);
+    j.name = "a\x1b[2J\nb\xff";
+    j.reason = "\xe2\x80\xaegnp.exe";
+    std::string table = jobs_table({j}, kNow, 0, false);
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, lines(table).size());
+    for (char c : table) CPPUNIT_ASSERT(c == '\n' || static_cast<unsigned char>(c) >= 0x20);
+    CPPUNIT_ASSERT(table.find("\xe2\x80\xae") == std::string::npos);
+    JobDetail detail;
+    detail.summary = j;
+    detail.description.program = "x\x1b";
+    detail.outputs.push_back({"o\x07", 3, {}, false});
+    std::string text = job_story(detail, kNow, 80, false);
+    for (char c : text) CPPUNIT_ASSERT(c == '\n' || static_cast<unsigned char>(c) >= 0x20);
+  }
+
+  void colour_only_when_asked() {
+    CPPUNIT_ASSERT(jobs_table({job(1, kFailed)}, kNow, 80, false).find('\x1b') ==
+                   std::string::npos);
+    CPPUNIT_ASSERT(jobs_table({job(1, kFailed)}, kNow, 80, true).find("\x1b[31m") !=
+                   std::string::npos);
+  }
+
+  void story() {
+    JobDetail detail;
+    detail.summary = job(17, kDone);
+    detail.description.program = "./train";
+    detail.description.arguments = {"a b", "it's"};
+    AttemptInfo a;
+    a.number = 1;
+    a.machine_name = "moe";
+    a.state = 5;
+    a.ended = 16;
+    a.finished_us = kNow - 5'000'000;
+    a.quiesce_us = 12'300;
+    detail.attempts.push_back(a);
+    for (size_t width : {20u, 80u}) {
+      std::string text = job_story(detail, kNow, width, false);
+      for (const std::string& line : lines(text)) CPPUNIT_ASSERT(display_width(line) <= width);
+    }
+    std::string text = job_story(detail, kNow, 0, false);
+    CPPUNIT_ASSERT(text.find("./train 'a b' 'it'") != std::string::npos);
+    CPPUNIT_ASSERT(text.find("owner came back") != std::string::npos);
+    CPPUNIT_ASSERT(text.find("13 ms") != std::string::npos);
+  }
+
+  void words() {
+    CPPUNIT_ASSERT_EQUAL(std::string("5 s"), age(kNow - 5'900'000, kNow));
+    CPPUNIT_ASSERT_EQUAL(std::string("3 min"), age(kNow - 200'000'000, kNow));
+    CPPUNIT_ASSERT_EQUAL(std::string("0 s"), age(kNow + 5'000'000, kNow));
+    CPPUNIT_ASSERT_EQUAL(std::string("3 d"), age(kNow - int64_t{80} * 3'600'000'000, kNow));
+    CPPUNIT_ASSERT_EQUAL(std::string("-"), age(0, kNow));
+    CPPUNIT_ASSERT_EQUAL(std::string("37 %"), percent(379'999));
+    CPPUNIT_ASSERT_EQUAL(std::string(""), percent(-1));
+    CPPUNIT_ASSERT_EQUAL(std::string("8 jobs: 7 done, 1 failed"),
+                         counts_line({0, 0, 0, 0, 7, 1, 0}));
+  }
+
+  void errors() {
+    PoolError e(ErrorKind::not_found, "job.unknown", "there is no job 99.",
+                "See `sublet ls --all`.", "job 99");
+    CPPUNIT_ASSERT_EQUAL(std::string("sublet: there is no job 99; see `sublet ls --all`"),
+                         error_line(e));
+    CPPUNIT_ASSERT_EQUAL(4, exit_status(e.kind));
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("{\"error\":{\"code\":\"job.unknown\",\"message\":\"there is no job 99.\","
+                    "\"advice\":\"See `sublet ls --all`.\",\"subject\":\"job 99\"}}\n"),
+        error_json(e));
+    CPPUNIT_ASSERT(error_line({ErrorKind::invalid, "x", "a\x1b[2J"}).find('\x1b') ==
+                   std::string::npos);
+  }
+
+  void progress() {
+    CPPUNIT_ASSERT(!time_left(2, 8, 60'000));
+    CPPUNIT_ASSERT(!time_left(5, 8, 4'000));
+    CPPUNIT_ASSERT_EQUAL(int64_t{20'000}, *time_left(4, 8, 10'000));
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("3 of 9 done, 1 failed, 4 running, 1 waiting, 12 evictions, about 3 min left"),
+        progress_line({1, 0, 4, 0, 3, 1, 0}, 12, 180'400));
+  }
+
+  void fetch_targets() {
+    JobDetail a;
+    a.summary = job(17, kDone);
+    a.summary.name = "../evil/\n";
+    a.outputs = {{"result", 5, {}, false}, {"stdout", 5, {}, false}, {"stderr", 0, {}, false}};
+    std::vector<PlannedFile> files = plan_fetch({a}, false);
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, files.size());
+    CPPUNIT_ASSERT_EQUAL(std::string("result"), files[0].target);
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kFileOutput}, files[0].place.kind);
+    CPPUNIT_ASSERT_EQUAL(std::string("job..%2Fevil%2F%0A.17.out"), files[1].target);
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kFileStdout}, files[1].place.kind);
+    JobDetail b = a;
+    b.summary.id = 18;
+    CPPUNIT_ASSERT_THROW(plan_fetch({a, b}, false), PoolError);
+    CPPUNIT_ASSERT_EQUAL(std::string("18/result"), plan_fetch({a, b}, true)[2].target);
+    for (const char* name : {"../x", "/etc/passwd", "a/../../x"}) {
+      b.outputs = {{name, 5, {}, false}};
+      CPPUNIT_ASSERT_THROW(plan_fetch({b}, true), PoolError);
+    }
+  }
+
+  void append_sizes() {
+    BatchPlan plan;
+    plan.jobs.resize(2500);
+    CPPUNIT_ASSERT(
+        append_calls(plan) ==
+        (std::vector<AppendCall>{{0, 1000, false}, {1000, 2000, false}, {2000, 2500, false}}));
+    plan.jobs.resize(4);
+    plan.jobs[1].count = 7;
+    CPPUNIT_ASSERT(append_calls(plan) ==
+                   (std::vector<AppendCall>{{0, 1, false}, {1, 2, true}, {2, 4, false}}));
+    plan.jobs.assign(5, PlannedJob{});
+    for (PlannedJob& j : plan.jobs) j.what.arguments = {std::string(400'000, 'x')};
+    CPPUNIT_ASSERT_EQUAL(size_t{3}, append_calls(plan).size());
+    plan.jobs[0].what.arguments = {std::string(1'100'000, 'x')};
+    CPPUNIT_ASSERT_THROW(append_calls(plan), PoolError);
+  }
+};
+
+CPPUNIT_TEST_SUITE_REGISTRATION(ViewsTest);
+
+}  // namespace
+}  // namespace sublet::cli

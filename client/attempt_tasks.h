@@ -1,0 +1,82 @@
+// The slow work of attempts, on worker threads: carries out the actions of the
+// attempt machine that touch files, processes or the server, and tells what came
+// of them. One task at a time for one attempt; every task ends with an event,
+// posted to the reactor's thread through `events`.
+#ifndef SUBLET_CLIENT_ATTEMPT_TASKS_H_
+#define SUBLET_CLIENT_ATTEMPT_TASKS_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/files.h"
+#include "client/attempt_work.h"
+#include "client/order_desk.h"
+#include "client/reporter.h"
+#include "client/staging.h"
+#include "client/workers.h"
+#include "protocol/attempt.h"
+
+namespace sublet::client {
+
+using WorkPtr = std::shared_ptr<AttemptWork>;
+
+// Told on the workers' threads.
+struct TaskEvents {
+  std::function<void(const WorkPtr&)> staged;
+  std::function<void(const WorkPtr&, protocol::EndCode, const std::string&)> staging_failed;
+  std::function<void(const WorkPtr&, pid_t)> shepherd_started;
+  std::function<void(const WorkPtr&, const std::string&)> shepherd_failed;
+  std::function<void(const WorkPtr&, uint64_t handed_in)> checkpoint_over;
+  std::function<void(const WorkPtr&)> handed_in;
+  std::function<void(const WorkPtr&)> ended;
+  std::function<void(const WorkPtr&)> vanished;
+  std::function<void(const WorkPtr&)> still_alive;
+  std::function<void(const WorkPtr&)> removed;
+};
+
+class AttemptTasks {
+ public:
+  AttemptTasks(Workers& workers, Files& files, ServerCalls& server, OrderDesk& desk,
+               Reporter& reporter, const JobSettings& settings, std::string shepherd_program,
+               TaskEvents events);
+
+  // The slow ones among `actions`, in the order of their bits, in one task.
+  // `end` and `reason` are for kRecordEnd. Any thread.
+  void perform(const WorkPtr& work, uint32_t actions, protocol::EndCode end, std::string reason);
+  static bool has_slow(uint32_t actions);
+
+  // Is there an exit record, is the shepherd alive? Ends in ended, vanished or
+  // still_alive.
+  void check_end(const WorkPtr& work);
+
+  // At the start, on the main thread: what an attempt's folder says.
+  static protocol::FolderFacts look(const Files& files, const std::string& folder);
+
+ private:
+  void run(const WorkPtr& work, uint32_t actions, protocol::EndCode end,
+           const std::string& reason);
+  void kill_tenant(const WorkPtr& work);
+  void record_end(const WorkPtr& work, protocol::EndCode end, const std::string& reason);
+  void do_stage(const WorkPtr& work);
+  void do_start(const WorkPtr& work);
+  void do_checkpoint(const WorkPtr& work);
+  void do_hand_in(const WorkPtr& work);
+  void do_remove(const WorkPtr& work);
+  // Closes the folder to the job's account, then gives the slot to others.
+  void seal(const WorkPtr& work);
+  void again(const WorkPtr& work, const std::string& why, std::function<void()> task);
+
+  Workers& workers_;
+  Files& files_;
+  ServerCalls& server_;
+  OrderDesk& desk_;
+  Reporter& reporter_;
+  const JobSettings settings_;
+  const std::string shepherd_program_;
+  const TaskEvents events_;
+};
+
+}  // namespace sublet::client
+
+#endif  // SUBLET_CLIENT_ATTEMPT_TASKS_H_

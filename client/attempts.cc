@@ -1,0 +1,486 @@
+#include "client/attempts.h"
+
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "client/ending.h"
+
+namespace sublet::client {
+namespace {
+
+using namespace protocol;
+
+constexpr int64_t kMs = 1'000'000;
+constexpr int64_t kFirstConnectNs = 1 * kMs;
+constexpr int64_t kLastConnectNs = 50 * kMs;
+// A shepherd not started by this process is looked for on disk after so many
+// vain connects.
+constexpr int kConnectsBeforeLook = 5;
+// Most jobs that end at once never need a Tenant.
+constexpr int64_t kTenantAfterNs = 200 * kMs;
+
+int64_t now_ns() { return system_clock().boot_ns(); }
+
+}  // namespace
+
+Attempts::Attempts(Loop& loop, Workers& workers, const AttemptsSettings& settings,
+                   std::function<void()> changed)
+    : loop_(loop), workers_(workers), settings_(settings), changed_(std::move(changed)) {}
+
+Attempts::~Attempts() {
+  for (auto& [name, entry] : entries_) drop_tenant(*entry);
+}
+
+void Attempts::connect(AttemptTasks* tasks, Reporter* reporter) {
+  tasks_ = tasks;
+  reporter_ = reporter;
+}
+
+TaskEvents Attempts::events() {
+  TaskEvents e;
+  auto to_loop = [this](void (Attempts::*handler)(const WorkPtr&)) {
+    return [this, handler](const WorkPtr& work) {
+      loop_.post([this, handler, work] { (this->*handler)(work); });
+    };
+  };
+  e.staged = to_loop(&Attempts::on_staged);
+  e.staging_failed = [this](const WorkPtr& work, EndCode end, const std::string& reason) {
+    loop_.post([=, this] { on_staging_failed(work, end, reason); });
+  };
+  e.shepherd_started = [this](const WorkPtr& work, pid_t pid) {
+    loop_.post([=, this] { on_started(work, pid); });
+  };
+  e.shepherd_failed = [this](const WorkPtr& work, const std::string& reason) {
+    loop_.post([=, this] { on_start_failed(work, reason); });
+  };
+  e.checkpoint_over = [this](const WorkPtr& work, uint64_t generation) {
+    loop_.post([=, this] {
+      if (Entry* entry = find(work))
+        apply(*entry, entry->machine.checkpoint_over(generation, now_ns() / kMs));
+      if (generation != 0) changed_();
+    });
+  };
+  e.handed_in = [this](const WorkPtr& work) {
+    loop_.post([=, this] {
+      if (Entry* entry = find(work)) apply(*entry, entry->machine.handed_in());
+    });
+  };
+  e.ended = to_loop(&Attempts::on_ended);
+  e.vanished = to_loop(&Attempts::on_vanished);
+  e.still_alive = [this](const WorkPtr& work) {
+    loop_.post([=, this] {
+      Entry* entry = find(work);
+      if (entry == nullptr) return;
+      entry->checking = false;
+      entry->connects = 0;
+      if (entry->tenancy && !entry->tenancy->control.valid())
+        entry->connect_due_ns = now_ns() + kLastConnectNs;
+    });
+  };
+  e.removed = to_loop(&Attempts::on_removed);
+  return e;
+}
+
+Attempts::Entry* Attempts::find(const AttemptName& name) {
+  auto found = entries_.find(name);
+  return found == entries_.end() ? nullptr : found->second.get();
+}
+
+Attempts::Entry& Attempts::add(std::shared_ptr<const Assignment> assignment) {
+  AttemptName name = assignment->name;
+  auto work = std::make_shared<AttemptWork>(std::move(assignment),
+                                            attempt_folder(settings_.state_folder, name));
+  work->lease_ns = lease_end_ns_;
+  auto entry = std::make_unique<Entry>(std::move(work), settings_.checkpoint_interval_ms);
+  entry->told.name = name;
+  return *(entries_[name] = std::move(entry));
+}
+
+void Attempts::accept(std::shared_ptr<const Assignment> assignment) {
+  if (find(assignment->name) != nullptr) return;
+  Entry& entry = add(std::move(assignment));
+  const Assignment& what = *entry.work->assignment;
+  log(Severity::info) << entry.work->label() << " accepted: '" << what.job_name << "' of "
+                      << what.user << ", slot " << what.slot
+                      << (what.checkpoint_generation != 0
+                              ? ", from checkpoint " + std::to_string(what.checkpoint_generation)
+                              : "");
+  if (evicting_ != SUBLET_LEAVE_NONE) return leave(entry, evicting_);
+  apply(entry, entry.machine.begin());
+}
+
+void Attempts::adopt(std::shared_ptr<const Assignment> assignment, const FolderFacts& facts) {
+  Entry& entry = add(std::move(assignment));
+  uint32_t actions = entry.machine.restored(facts);
+  const char* found = entry.machine.state() == AttemptState::kRunning ? "still runs"
+                      : entry.machine.state() == AttemptState::kHandingIn
+                          ? "has ended meanwhile"
+                          : "had not started";
+  log(Severity::info) << entry.work->label() << " adopted: it " << found;
+  std::string reason = actions & kRecordEnd ? "Its shepherd vanished without an exit record." : "";
+  apply(entry, actions, reason);
+}
+
+// ---- actions ----------------------------------------------------------------
+
+void Attempts::send_frames(Entry& entry, uint32_t actions, int64_t now) {
+  if (entry.tenancy == nullptr) return;
+  if (actions & kSendKill)
+    guard_.urge(*entry.tenancy, SUBLET_FRAME_KILL, entry.machine.leave_reason(), now);
+  if (actions & kSendVacate)
+    guard_.urge(*entry.tenancy, SUBLET_FRAME_VACATE, entry.machine.leave_reason(), now);
+  if (actions & kSendLease)
+    guard_.send(*entry.tenancy, SUBLET_FRAME_LEASE, 0, entry.work->lease_ns);
+}
+
+void Attempts::apply(Entry& entry, uint32_t actions, const std::string& reason) {
+  int64_t now = now_ns();
+  AttemptWork& work = *entry.work;
+  if (actions & kConnect) make_tenant(entry);
+  send_frames(entry, actions, now);
+  if (!entry.machine.holds_slot()) {
+    work.over = true;
+    drop_tenant(entry);
+  }
+  if (actions & kStopWork) {
+    work.stop = true;
+    workers_.hurry();
+  }
+  if (actions & kTellStarted) reporter_->tell_started(entry.work, system_clock().utc_us());
+  bool report_only = (actions & kReport) && !(actions & kRecordEnd);
+  if (report_only) {
+    actions &= ~uint32_t{kReport};
+    reporter_->tell_ended(entry.work);
+  }
+  if (!AttemptTasks::has_slow(actions)) return;
+  work.stop = false;
+  tasks_->perform(entry.work, actions, entry.machine.end(), reason);
+}
+
+void Attempts::leave(Entry& entry, sublet_leave_reason reason) {
+  uint32_t actions = entry.machine.leave(reason);
+  entry.work->leave_reason = entry.machine.leave_reason();
+  apply(entry, actions, leave_sentence(reason));
+}
+
+void Attempts::make_tenant(Entry& entry) {
+  if (entry.tenancy != nullptr) return;
+  int64_t save = entry.work->assignment->save_deadline_ms;
+  entry.tenancy =
+      guard_.add(entry.work->assignment->name, save > 0 ? save : settings_.save_deadline_ms);
+  newest_tenant_ns_ = now_ns();
+  entry.connect_pause_ns = kFirstConnectNs;
+  entry.connect_due_ns = newest_tenant_ns_;
+  entry.tenant_due_ns = newest_tenant_ns_ + kTenantAfterNs;
+}
+
+void Attempts::drop_tenant(Entry& entry) {
+  if (entry.tenancy == nullptr) return;
+  disconnect(entry);
+  guard_.remove(entry.tenancy);
+  entry.tenancy = nullptr;
+  entry.connect_due_ns = entry.tenant_due_ns = kNever;
+}
+
+// ---- the owner --------------------------------------------------------------
+
+void Attempts::evict(sublet_leave_reason reason, int64_t now) {
+  guard_.evict(reason, now);
+  // The owner's wish is on its way; the rest is bookkeeping.
+  evicting_ = reason;
+  for (auto& [name, entry] : entries_) {
+    if (entry->tenancy && !entry->tenancy->tenant) entry->tenant_due_ns = now;
+    uint32_t actions = entry->machine.leave(reason);
+    if (actions != 0) entry->work->leave_reason = entry->machine.leave_reason();
+    apply(*entry, actions & ~uint32_t{kSendVacate}, leave_sentence(reason));
+  }
+}
+
+void Attempts::vacate(const AttemptName& name, sublet_leave_reason reason) {
+  Entry* entry = find(name);
+  if (entry == nullptr) return;
+  log(Severity::info) << entry->work->label() << " has to leave: " << leave_sentence(reason);
+  leave(*entry, reason);
+}
+
+void Attempts::vacate_all(sublet_leave_reason reason) {
+  for (auto& [name, entry] : entries_) leave(*entry, reason);
+}
+
+// ---- the server -------------------------------------------------------------
+
+void Attempts::renewed(int64_t sent_ns, int64_t lease_ms,
+                       const std::vector<AttemptVerdict>& verdicts) {
+  int64_t end = sent_ns + lease_ms * kMs;
+  lease_end_ns_ = std::max(lease_end_ns_, end);
+  for (const auto& verdict : verdicts) {
+    Entry* entry = find(verdict.name);
+    if (entry == nullptr) continue;
+    if (verdict.value == kVerdictCounts) {
+      if (end > entry->work->lease_ns) entry->work->lease_ns = end;
+      apply(*entry, entry->machine.lease_renewed());
+    } else {
+      answered(verdict.name, verdict.value, false);
+    }
+  }
+}
+
+void Attempts::answered(const AttemptName& name, uint32_t verdict, bool of_end) {
+  Entry* entry = find(name);
+  if (entry == nullptr) return;
+  bool over = verdict == kVerdictSuperseded || verdict == kVerdictKnown;
+  if (over) {
+    bool reported = entry->machine.state() == AttemptState::kReporting;
+    if (!reported || verdict == kVerdictSuperseded)
+      log(Severity::info) << entry->work->label() << " counts no more: the job went on elsewhere "
+                          << "or its end is known";
+    uint32_t actions = entry->machine.superseded();
+    entry->work->leave_reason = SUBLET_LEAVE_REPLACED;
+    return apply(*entry, actions);
+  }
+  if (of_end && verdict == kVerdictLater) {
+    entry->report_pause_ms = next_pause(entry->report_pause_ms);
+    entry->report_due_ns = now_ns() + entry->report_pause_ms * kMs;
+  }
+}
+
+std::vector<HeldAttempt> Attempts::held() {
+  std::vector<HeldAttempt> out;
+  for (auto& [name, entry] : entries_) {
+    if (entry->machine.state() == AttemptState::kForgotten) continue;
+    HeldAttempt one = entry->told;
+    switch (entry->machine.state()) {
+      case AttemptState::kAccepted:
+      case AttemptState::kStaging:
+      case AttemptState::kStarting: one.state = kAttemptStaging; break;
+      case AttemptState::kRunning: one.state = kAttemptRunning; break;
+      default: one.state = kAttemptLeaving; break;
+    }
+    out.push_back(one);
+    if (entry->tenancy) guard_.send(*entry->tenancy, SUBLET_FRAME_QUERY, 0, 0);
+  }
+  return out;
+}
+
+// ---- shepherds --------------------------------------------------------------
+
+void Attempts::try_connect(Entry& entry, int64_t now) {
+  try {
+    connected(entry, connect_control(entry.work->folder), now);
+  } catch (const OsError&) {
+    entry.connect_due_ns = now + entry.connect_pause_ns;
+    entry.connect_pause_ns = std::min(entry.connect_pause_ns * 2, kLastConnectNs);
+    if (++entry.connects >= kConnectsBeforeLook && entry.shepherd == 0) {
+      entry.connect_due_ns = kNever;
+      check_end(entry);
+    }
+  }
+}
+
+void Attempts::connected(Entry& entry, UniqueFd socket, int64_t now) {
+  entry.tenancy->control = std::move(socket);
+  entry.connect_due_ns = kNever;
+  AttemptName name = entry.work->assignment->name;
+  loop_.watch(entry.tenancy->control.get(), [this, name] { read_control(name); });
+  if (evicting_ != SUBLET_LEAVE_NONE || entry.machine.state() == AttemptState::kLeaving) {
+    sublet_leave_reason reason =
+        evicting_ != SUBLET_LEAVE_NONE ? evicting_ : entry.machine.leave_reason();
+    bool kill = reason == SUBLET_LEAVE_REMOVED || reason == SUBLET_LEAVE_REPLACED ||
+                entry.machine.is_superseded();
+    guard_.urge(*entry.tenancy, kill ? SUBLET_FRAME_KILL : SUBLET_FRAME_VACATE, reason, now);
+    if (evicting_ != SUBLET_LEAVE_NONE && entry.machine.state() == AttemptState::kRunning)
+      leave(entry, evicting_);
+    return;
+  }
+  // A shepherd that was adopted may hold an older lease than we do.
+  guard_.send(*entry.tenancy, SUBLET_FRAME_LEASE, 0, entry.work->lease_ns);
+  guard_.send(*entry.tenancy, SUBLET_FRAME_QUERY, 0, 0);
+}
+
+void Attempts::read_control(const AttemptName& name) {
+  for (;;) {
+    Entry* entry = find(name);
+    if (entry == nullptr || entry->tenancy == nullptr) return;
+    sublet_frame frame;
+    ssize_t n = recv(entry->tenancy->control.get(), &frame, sizeof frame, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    bool good = n == static_cast<ssize_t>(sizeof frame) && frame.magic == SUBLET_FRAME_MAGIC &&
+                frame.job == name.job && frame.attempt == name.attempt;
+    if (!good) {
+      disconnect(*entry);
+      return check_end(*entry);
+    }
+    hear(*entry, frame);
+  }
+}
+
+void Attempts::hear(Entry& entry, const sublet_frame& frame) {
+  if (frame.kind == SUBLET_FRAME_ACK) return guard_.acknowledged(*entry.tenancy, frame.sequence);
+  if (frame.kind == SUBLET_FRAME_ENDED) return check_end(entry);
+  if (frame.kind != SUBLET_FRAME_STATUS) return;
+  HeldAttempt& told = entry.told;
+  bool news = static_cast<uint64_t>(frame.arg[2]) > told.generation;
+  told.cpu_ms = std::max(told.cpu_ms, frame.arg[0] / 1000);
+  told.memory = static_cast<uint64_t>(std::max<int64_t>(0, frame.arg[1]));
+  told.generation = std::max(told.generation, static_cast<uint64_t>(frame.arg[2]));
+  told.progress_ppm = static_cast<int32_t>(frame.arg[3]);
+  if (frame.state == SUBLET_SHEPHERD_RUNNING && !entry.seen_running) {
+    entry.seen_running = true;
+    log(Severity::info) << entry.work->label() << " runs";
+  }
+  if (news) {
+    entry.work->told_generation = told.generation;
+    entry.work->told_cpu_us = frame.arg[0];
+    apply(entry, entry.machine.generation(told.generation, now_ns() / kMs));
+  }
+}
+
+void Attempts::disconnect(Entry& entry) {
+  if (entry.tenancy == nullptr || !entry.tenancy->control.valid()) return;
+  loop_.unwatch(entry.tenancy->control.get());
+  entry.tenancy->control.reset();
+}
+
+void Attempts::check_end(Entry& entry) {
+  if (entry.checking) return;
+  entry.checking = true;
+  tasks_->check_end(entry.work);
+}
+
+void Attempts::open_tenant(Entry& entry) {
+  entry.tenant_due_ns = kNever;
+  workers_.post([this, work = entry.work] {
+    std::string error;
+    auto tenant = std::shared_ptr<Tenant>(Tenant::open(work->folder, &error));
+    loop_.post([this, work, tenant] {
+      Entry* found = find(work);
+      if (found == nullptr || found->tenancy == nullptr) return;
+      if (tenant)
+        found->tenancy->tenant = tenant;
+      else
+        found->tenant_due_ns = now_ns() + kTenantAfterNs;
+    });
+  });
+}
+
+void Attempts::child_started(pid_t pid) {
+  children_.push_back(pid);
+  reap_children();  // its end may have been signalled before it was known
+}
+
+void Attempts::reap_children() {
+  std::vector<pid_t> gone;
+  std::erase_if(children_, [&](pid_t pid) {
+    int status = 0;
+    bool over = waitpid(pid, &status, WNOHANG) != 0;
+    if (over) gone.push_back(pid);
+    return over;
+  });
+  if (gone.empty()) return;
+  for (auto& [name, entry] : entries_) {
+    if (std::ranges::find(gone, entry->shepherd) == gone.end()) continue;
+    entry->shepherd = 0;
+    entry->connect_due_ns = kNever;
+    entry->checking = false;  // a look begun earlier may have come too early
+    check_end(*entry);
+  }
+}
+
+void Attempts::tick_entry(Entry& entry, int64_t now) {
+  if (now >= entry.connect_due_ns) try_connect(entry, now);
+  if (now >= entry.tenant_due_ns && entry.tenancy) open_tenant(entry);
+  if (now >= entry.report_due_ns) {
+    entry.report_due_ns = kNever;
+    apply(entry, entry.machine.report_later());
+  }
+  if (entry.machine.checkpoint_due_ms() <= now / kMs) apply(entry, entry.machine.tick(now / kMs));
+}
+
+void Attempts::tick(int64_t now) {
+  // First: it is the owner who waits for this.
+  bool enforced = guard_.tick(now);
+  for (auto& [name, entry] : entries_) tick_entry(*entry, now);
+  if (!enforced) return;
+  for (auto& [name, entry] : entries_)
+    if (entry->tenancy && (entry->tenancy->frozen || entry->tenancy->killed))
+      log(Severity::warning) << entry->work->label() << ": its shepherd did not obey in time; "
+                             << (entry->tenancy->killed ? "killed" : "frozen") << " from here";
+}
+
+int64_t Attempts::next_due() const {
+  int64_t due = guard_.next_due();
+  for (const auto& [name, entry] : entries_) {
+    due = std::min({due, entry->connect_due_ns, entry->tenant_due_ns, entry->report_due_ns});
+    int64_t checkpoint = entry->machine.checkpoint_due_ms();
+    if (checkpoint < kNever / kMs) due = std::min(due, checkpoint * kMs);
+  }
+  return due;
+}
+
+// ---- what the workers tell --------------------------------------------------
+
+void Attempts::on_staged(const WorkPtr& work) {
+  Entry* entry = find(work);
+  if (entry == nullptr) return;
+  apply(*entry, entry->machine.staged(), leave_sentence(entry->machine.leave_reason()));
+}
+
+void Attempts::on_staging_failed(const WorkPtr& work, EndCode end, const std::string& reason) {
+  Entry* entry = find(work);
+  if (entry == nullptr) return;
+  bool left = entry->machine.state() == AttemptState::kLeaving;
+  apply(*entry, entry->machine.staging_failed(end == kEndNone ? kEndStaging : end),
+        left ? leave_sentence(entry->machine.leave_reason()) : reason);
+}
+
+void Attempts::on_started(const WorkPtr& work, pid_t pid) {
+  Entry* entry = find(work);
+  if (entry == nullptr) return child_started(pid);
+  entry->shepherd = pid;
+  apply(*entry, entry->machine.shepherd_started());
+  child_started(pid);
+}
+
+void Attempts::on_start_failed(const WorkPtr& work, const std::string& reason) {
+  Entry* entry = find(work);
+  if (entry == nullptr) return;
+  bool left = entry->machine.state() == AttemptState::kLeaving;
+  apply(*entry, entry->machine.shepherd_failed(),
+        left ? leave_sentence(entry->machine.leave_reason()) : reason);
+}
+
+void Attempts::on_ended(const WorkPtr& work) {
+  Entry* entry = find(work);
+  if (entry == nullptr) return;
+  entry->checking = false;
+  apply(*entry, entry->machine.ended());
+}
+
+void Attempts::on_vanished(const WorkPtr& work) {
+  Entry* entry = find(work);
+  if (entry == nullptr) return;
+  entry->checking = false;
+  std::string reason = "Its shepherd vanished without an exit record.";
+  if (entry->machine.leave_reason() != SUBLET_LEAVE_NONE)
+    reason = leave_sentence(entry->machine.leave_reason()) + " " + reason;
+  apply(*entry, entry->machine.vanished(), reason);
+}
+
+void Attempts::on_removed(const WorkPtr& work) {
+  Entry* entry = find(work);
+  if (entry == nullptr) return;
+  drop_tenant(*entry);
+  const AttemptEnd& end = work->end;
+  log(Severity::info) << work->label() << " is over"
+                      << (end.end != 0 ? ": end " + std::to_string(end.end) : "")
+                      << (end.reason.empty() ? "" : ". " + end.reason);
+  entries_.erase(work->assignment->name);
+  changed_();
+}
+
+}  // namespace sublet::client

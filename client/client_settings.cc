@@ -1,0 +1,152 @@
+#include "client/client_settings.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <limits>
+
+#include "base/arguments.h"
+
+namespace sublet::client {
+namespace {
+
+constexpr double kDayMs = 24 * 3600 * 1000.0;
+constexpr double kAny = std::numeric_limits<double>::infinity();
+constexpr double kTiB = 1024.0 * 1024 * 1024 * 1024;
+
+struct CommandLine {
+  std::string server, name, state, config, script, control;
+  int64_t slots = 0;
+  std::vector<std::string> sets, monitor_sets;
+  bool print_settings = false;
+};
+
+std::string default_state() {
+  if (geteuid() == 0) return "/var/lib/sublet-client";
+  const char* state = getenv("XDG_STATE_HOME");
+  if (state != nullptr && *state == '/') return std::string(state) + "/sublet-client";
+  const char* home = getenv("HOME");
+  return std::string(home != nullptr ? home : ".") + "/.local/state/sublet-client";
+}
+
+std::optional<int> parse(int argc, char** argv, CommandLine* line) {
+  Arguments arguments("sublet-client", "Adds this workstation to a pool.", SUBLET_VERSION);
+  arguments.option("--server", &line->server, "the server's Unix socket", "REF");
+  arguments.option("--name", &line->name, "shown to people (default: the host's name)", "NAME");
+  arguments.option("--slots", &line->slots, "jobs at a time (default: one a core)", "N");
+  arguments.option("--state", &line->state, "where records and jobs' files are kept", "FOLDER");
+  arguments.option("--config", &line->config, "settings (client.toml)", "FILE");
+  arguments.option("--set", &line->sets, "one setting, over the file's", "KEY=VALUE");
+  arguments.option("--monitor-script", &line->script, "the load monitor's --script", "FILE");
+  arguments.option("--monitor-control", &line->control, "the load monitor's --control", "FILE");
+  arguments.option("--monitor-set", &line->monitor_sets, "the load monitor's --set", "KEY=VALUE");
+  arguments.flag("--print-settings", &line->print_settings, "print all settings, and end");
+  if (auto code = arguments.parse(argc, argv)) return code;
+  if (line->print_settings) {
+    declare_client_settings().print_defaults(std::cout);
+    return 0;
+  }
+  if (line->slots < 0 || line->slots > 1024) {
+    std::cerr << "sublet-client: --slots must be 1 to 1024\n";
+    return kExitUsage;
+  }
+  return std::nullopt;
+}
+
+void fill(const Settings& from, ClientSettings* out) {
+  out->server_uid = from.integer("server_uid");
+  out->slot_uids = from.integer("slot_uids");
+  out->workers = from.integer("workers");
+  out->outbox_limit = static_cast<uint64_t>(from.integer("outbox_limit"));
+  out->disk_reserve = from.size_bytes("disk_reserve");
+  out->checkpoint_interval_ms = from.duration_ms("checkpoint_interval");
+  out->save_deadline_ms = from.duration_ms("save_deadline");
+  out->cpu_allowance_ms = from.duration_ms("cpu_allowance");
+  out->patience_ms = from.duration_ms("patience");
+  out->drain_ms = from.duration_ms("drain_time");
+  out->output_text = from.size_bytes("output_text");
+  out->output_file = from.size_bytes("output_file");
+  out->monitor_program = from.text("monitor.program");
+  out->monitor_config = from.text("monitor.config");
+  out->shepherd_program = from.text("shepherd_program");
+  out->log.component = "client";
+  out->log.file = from.text("log.file");
+  out->log.level = *severity_from(from.text("log.level"));
+}
+
+}  // namespace
+
+Settings declare_client_settings() {
+  using T = SettingType;
+  return Settings({
+      {"server", T::text, "", -kAny, kAny, "the server's Unix socket; --server says otherwise"},
+      {"server_uid", T::integer, "-1", -1, 4294967293,
+       "whose socket is the server's; -1: the owner of the folder it lies in"},
+      {"name", T::text, "", -kAny, kAny, "shown to people; empty: the host's name"},
+      {"slots", T::integer, "0", 0, 1024, "jobs at a time; 0: one a core"},
+      {"slot_uids", T::integer, "61184", 1, 4294967293,
+       "first of the user ids that the slots' jobs run under (a client that is root)"},
+      {"workers", T::integer, "4", 1, 64, "threads that move files"},
+      {"outbox_limit", T::integer, "1000", 1, 1e6,
+       "ended attempts not yet acknowledged; beyond it no order is taken"},
+      {"disk_reserve", T::size, "64 MiB", 0, kTiB, "disk that is never given to jobs"},
+      {"checkpoint_interval", T::duration, "30 s", 0, kDayMs,
+       "between two checkpoints of a running job handed in"},
+      {"save_deadline", T::duration, "2 s", 0, kDayMs,
+       "time to save in when asked to leave, for jobs that give none"},
+      {"cpu_allowance", T::duration, "50 ms", 1, 60'000,
+       "CPU time that a job may use while it saves beside the owner"},
+      {"patience", T::duration, "1 h", 0, 30 * kDayMs,
+       "how long a job frozen for want of the server is kept"},
+      {"drain_time", T::duration, "20 s", 0, kDayMs,
+       "how long an orderly stop waits for jobs to leave and be reported"},
+      {"output_text", T::size, "1 MiB", 0, kTiB,
+       "of stdout and stderr each, kept for jobs that give no bound"},
+      {"output_file", T::size, "1 GiB", 0, kTiB, "of an output file, for jobs that give no bound"},
+      {"shepherd_program", T::text, "", -kAny, kAny, "sublet-shepherd; empty: beside this program"},
+      {"monitor.program", T::text, "", -kAny, kAny, "sublet-loadmon; empty: beside this program"},
+      {"monitor.config", T::text, "", -kAny, kAny, "the load monitor's settings file; empty: none"},
+      {"log.file", T::text, "", -kAny, kAny, "empty: stderr"},
+      {"log.level", T::text, "info", -kAny, kAny, "the least that is written",
+       {"debug", "info", "warning", "error"}},
+  });
+}
+
+std::optional<int> read_client_settings(int argc, char** argv, ClientSettings* out) {
+  CommandLine line;
+  if (auto code = parse(argc, argv, &line)) return code;
+  try {
+    Settings settings = declare_client_settings();
+    if (!line.config.empty()) settings.load_file(line.config);
+    for (const auto& assignment : line.sets) settings.override_with(assignment);
+    fill(settings, out);
+    out->server_socket = line.server.empty() ? settings.text("server") : line.server;
+    out->name = line.name.empty() ? settings.text("name") : line.name;
+    out->slots = line.slots > 0 ? line.slots : settings.integer("slots");
+  } catch (const std::exception& error) {
+    std::cerr << "sublet-client: " << error.what() << "\n";
+    return kExitUsage;
+  }
+  if (out->server_socket.starts_with("unix:")) out->server_socket.erase(0, 5);
+  if (out->server_socket.empty()) {
+    std::cerr << "sublet-client: --server REF is needed: the server's Unix socket\n";
+    return kExitUsage;
+  }
+  // Absolute, because shepherds and monitor do not share our folder.
+  out->server_socket = std::filesystem::absolute(out->server_socket).lexically_normal();
+  std::string state = line.state.empty() ? default_state() : line.state;
+  out->state_folder = std::filesystem::absolute(state).lexically_normal();
+  while (out->state_folder.size() > 1 && out->state_folder.ends_with("/"))
+    out->state_folder.pop_back();
+  auto absolute = [](const std::string& path) {
+    return path.empty() ? path : std::filesystem::absolute(path).string();
+  };
+  out->monitor_script = absolute(line.script);
+  out->monitor_control = absolute(line.control);
+  out->monitor_sets = line.monitor_sets;
+  return std::nullopt;
+}
+
+}  // namespace sublet::client

@@ -1,0 +1,250 @@
+#include "client/corba_server.h"
+
+#include <mutex>
+#include <optional>
+
+#include "base/log.h"
+#include "base/orb.h"
+#include "client/executing_client.h"
+#include "client/translate.h"
+
+namespace sublet::client {
+namespace {
+
+constexpr size_t kMaxMessage = 2u << 20;  // a chunk and room around it
+constexpr int kCallTimeoutMs = 5000;
+
+OrbSettings orb_settings(uint32_t server_uid) {
+  OrbSettings settings;
+  settings.call_back = true;
+  settings.max_message = kMaxMessage;
+  settings.client_call_timeout_ms = kCallTimeoutMs;
+  settings.server_uid = server_uid;
+  settings.log = [](std::string_view line) { log(Severity::warning) << line; };
+  return settings;
+}
+
+}  // namespace
+
+struct CorbaServer::Parts {
+  Parts(const std::string& socket, uint32_t server_uid, OrderDesk& desk)
+      : orb(orb_settings(server_uid)), servant(new ExecutingClientServant(desk, server_uid)) {
+    PortableServer::ObjectId_var id = PortableServer::string_to_ObjectId("ExecutingClient");
+    orb.bidir_poa()->activate_object_with_id(id, servant.in());
+    CORBA::Object_var object = orb.bidir_poa()->id_to_reference(id);
+    self = idl::ExecutingClient::_unchecked_narrow(object);
+    allocator = find<idl::MachineAllocator>(socket, "MachineAllocator");
+    execution = find<idl::ExecutionServer>(socket, "ExecutionServer");
+    spool = find<idl::Spool>(socket, "Spool");
+  }
+
+  // Asking the object for its type would be a call: the key says what it is.
+  template <typename Interface>
+  typename Interface::_ptr_type find(const std::string& socket, const char* key) {
+    CORBA::Object_var object = orb.resolve(socket, key);
+    return Interface::_unchecked_narrow(object);
+  }
+
+  // The present session's key. Throws ServerError when there is none.
+  std::string session() {
+    std::lock_guard lock(mutex);
+    if (!key) throw ServerError(ServerError::Kind::kAway, "", "not registered with the server");
+    return *key;
+  }
+
+  void set_session(std::optional<std::string> now) {
+    servant->set_session(now.value_or(""));
+    std::lock_guard lock(mutex);
+    key = std::move(now);
+  }
+
+  // A call that carries the session's key.
+  template <typename Call>
+  void with_session(Call call) {
+    std::string mine = session();
+    idl::SessionKey octets;
+    to_octets(mine.data(), mine.size(), octets);
+    try {
+      guard_call([&] { call(octets); });
+    } catch (const ServerError& error) {
+      if (error.kind() == ServerError::Kind::kSessionOver) forget(mine);
+      throw;
+    }
+  }
+
+  void forget(const std::string& mine) {
+    {
+      std::lock_guard lock(mutex);
+      if (key != mine) return;  // another call has joined anew meanwhile
+      key.reset();
+    }
+    servant->set_session("");
+    session_over();
+  }
+
+  idl::FilePlace to_place(const FilePlace& place, const idl::SessionKey& session) {
+    idl::FilePlace out;
+    out.kind = static_cast<CORBA::ULong>(place.kind);
+    out.batch = 0;
+    out.session = session;
+    out.job = place.name.job;
+    out.attempt = place.name.attempt;
+    out.file = place.file;
+    to_octets(place.file_name.data(), place.file_name.size(), out.name);
+    out.generation = place.generation;
+    return out;
+  }
+
+  std::function<void()> session_over;
+  Orb orb;
+  PortableServer::Servant_var<ExecutingClientServant> servant;
+  idl::ExecutingClient_var self;
+  idl::MachineAllocator_var allocator;
+  idl::ExecutionServer_var execution;
+  idl::Spool_var spool;
+  std::mutex mutex;
+  std::optional<std::string> key;
+  idl::Session_var session_reference;
+};
+
+CorbaServer::CorbaServer(const std::string& socket_path, uint32_t server_uid, OrderDesk& desk,
+                         std::function<void()> session_over)
+    : parts_(std::make_unique<Parts>(socket_path, server_uid, desk)) {
+  parts_->session_over = std::move(session_over);
+}
+
+CorbaServer::~CorbaServer() = default;
+
+void CorbaServer::close() { parts_->orb.shutdown(); }
+
+Joined CorbaServer::join(const MachineIdentity& identity, const MachineFacts& facts) {
+  Joined joined;
+  guard_call([&] {
+    idl::Bytes secret;
+    to_octets(identity.secret.data(), identity.secret.size(), secret);
+    idl::JoinAnswer_var answer =
+        parts_->allocator->join(identity.machine, secret, to_idl(facts));
+    joined.identity.machine = answer->machine;
+    joined.identity.secret =
+        answer->secret.length() > 0 ? to_string(answer->secret) : identity.secret;
+    joined.lease_ms = answer->lease;
+    joined.renew_every_ms = answer->renew_every;
+    if (CORBA::is_nil(answer->session_reference))
+      throw ServerError(ServerError::Kind::kAway, "", "the server gave no session");
+    {
+      std::lock_guard lock(parts_->mutex);
+      parts_->session_reference = idl::Session::_duplicate(answer->session_reference);
+    }
+    parts_->set_session(to_string(answer->key));
+  });
+  return joined;
+}
+
+void CorbaServer::attach() {
+  parts_->with_session([&](const idl::SessionKey&) {
+    idl::Session_var session;
+    {
+      std::lock_guard lock(parts_->mutex);
+      session = parts_->session_reference;
+    }
+    session->attach(parts_->self);
+  });
+}
+
+void CorbaServer::report_state(const MachineState& state) {
+  parts_->with_session(
+      [&](const idl::SessionKey& key) { parts_->allocator->report_state(key, to_idl(state)); });
+}
+
+Renewed CorbaServer::renew(const MachineState& state, const std::vector<HeldAttempt>& held) {
+  Renewed renewed;
+  parts_->with_session([&](const idl::SessionKey& key) {
+    idl::AttemptStatuses statuses;
+    statuses.length(static_cast<CORBA::ULong>(held.size()));
+    for (size_t i = 0; i < held.size(); ++i)
+      statuses[static_cast<CORBA::ULong>(i)] = to_idl(held[i]);
+    idl::RenewAnswer_var answer = parts_->execution->renew(key, to_idl(state), statuses);
+    renewed.lease_ms = answer->lease;
+    renewed.verdicts = from_idl(answer->of_attempts);
+  });
+  return renewed;
+}
+
+void CorbaServer::withdraw() {
+  parts_->with_session([&](const idl::SessionKey& key) { parts_->allocator->withdraw(key); });
+  parts_->set_session(std::nullopt);
+}
+
+uint32_t CorbaServer::started(const AttemptName& name, int64_t at_us) {
+  uint32_t verdict = 0;
+  parts_->with_session([&](const idl::SessionKey& key) {
+    verdict = static_cast<uint32_t>(parts_->execution->started(key, to_idl(name), at_us).value);
+  });
+  return verdict;
+}
+
+std::vector<AttemptVerdict> CorbaServer::ended(const std::vector<AttemptEnd>& ends) {
+  std::vector<AttemptVerdict> verdicts;
+  parts_->with_session([&](const idl::SessionKey& key) {
+    idl::EndReports reports;
+    reports.length(static_cast<CORBA::ULong>(ends.size()));
+    for (size_t i = 0; i < ends.size(); ++i)
+      reports[static_cast<CORBA::ULong>(i)] = to_idl(ends[i]);
+    idl::Verdicts_var answer = parts_->execution->ended(key, reports);
+    verdicts = from_idl(answer.in());
+  });
+  return verdicts;
+}
+
+Upload CorbaServer::open_upload(const RequestId& request, const FilePlace& place, uint64_t size,
+                                const Digest& digest) {
+  Upload upload;
+  parts_->with_session([&](const idl::SessionKey& key) {
+    idl::RequestId id;
+    to_octets(request.data(), request.size(), id);
+    idl::Digest sum;
+    to_octets(digest.data(), digest.size(), sum);
+    auto answer = parts_->spool->open_upload(id, parts_->to_place(place, key), size, sum);
+    upload = {answer.id, answer.offset};
+  });
+  return upload;
+}
+
+uint64_t CorbaServer::put(uint64_t upload, uint64_t offset, const char* bytes, size_t count) {
+  uint64_t now = 0;
+  guard_call([&] {
+    idl::Bytes chunk;
+    to_octets(bytes, count, chunk);
+    now = parts_->spool->put(upload, offset, chunk);
+  });
+  return now;
+}
+
+uint64_t CorbaServer::close_upload(uint64_t upload) {
+  uint64_t file = 0;
+  guard_call([&] { file = parts_->spool->close_upload(upload); });
+  return file;
+}
+
+RemoteFile CorbaServer::stat(const FilePlace& place) {
+  RemoteFile out;
+  parts_->with_session([&](const idl::SessionKey& key) {
+    idl::FileInfo_var info = parts_->spool->stat(parts_->to_place(place, key));
+    out.size = info->size;
+    if (info->sha256.length() != out.sha256.size())
+      throw ServerError(ServerError::Kind::kAway, "", "the server sent no digest");
+    for (CORBA::ULong i = 0; i < info->sha256.length(); ++i) out.sha256[i] = info->sha256[i];
+  });
+  return out;
+}
+
+std::string CorbaServer::get(const FilePlace& place, uint64_t offset, uint32_t count) {
+  std::string out;
+  parts_->with_session([&](const idl::SessionKey& key) {
+    idl::Bytes_var bytes = parts_->spool->get(parts_->to_place(place, key), offset, count);
+    out.assign(reinterpret_cast<const char*>(bytes->get_buffer()), bytes->length());
+  });
+  return out;
+}
+
+}  // namespace sublet::client

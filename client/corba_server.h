@@ -1,0 +1,49 @@
+// The server over the ORB: fixed keys on its Unix socket, a session, and this
+// client's own object for the server to call back. Any thread, each call up to
+// the call timeout. The ORB is stopped by close() or with the object.
+#ifndef SUBLET_CLIENT_CORBA_SERVER_H_
+#define SUBLET_CLIENT_CORBA_SERVER_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "client/order_desk.h"
+#include "client/server_calls.h"
+
+namespace sublet::client {
+
+class CorbaServer : public ServerCalls {
+ public:
+  // Makes no connection yet; throws std::runtime_error when the ORB cannot be
+  // started. `server_uid` owns the listening socket (root is accepted too) and
+  // is the only user whose calls are obeyed. `desk` answers them and outlives
+  // this object. session_over is called, from any thread, when a call shows
+  // that the session no longer exists.
+  CorbaServer(const std::string& socket_path, uint32_t server_uid, OrderDesk& desk,
+              std::function<void()> session_over);
+  ~CorbaServer() override;
+  void close();
+
+  Joined join(const MachineIdentity& identity, const MachineFacts& facts) override;
+  void attach() override;
+  void report_state(const MachineState& state) override;
+  Renewed renew(const MachineState& state, const std::vector<HeldAttempt>& held) override;
+  void withdraw() override;
+  uint32_t started(const AttemptName& name, int64_t at_us) override;
+  std::vector<AttemptVerdict> ended(const std::vector<AttemptEnd>& ends) override;
+  Upload open_upload(const RequestId& request, const FilePlace& place, uint64_t size,
+                     const Digest& digest) override;
+  uint64_t put(uint64_t upload, uint64_t offset, const char* bytes, size_t count) override;
+  uint64_t close_upload(uint64_t upload) override;
+  RemoteFile stat(const FilePlace& place) override;
+  std::string get(const FilePlace& place, uint64_t offset, uint32_t count) override;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace sublet::client
+
+#endif  // SUBLET_CLIENT_CORBA_SERVER_H_

@@ -1,0 +1,338 @@
+#include "client/daemon.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <future>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "client/adoption.h"
+#include "client/attempts.h"
+#include "client/corba_server.h"
+#include "client/machine.h"
+#include "client/monitor_link.h"
+#include "client/session_keeper.h"
+
+namespace sublet::client {
+namespace {
+
+constexpr int64_t kMs = 1'000'000;
+
+int64_t now_ns() { return system_clock().boot_ns(); }
+
+std::string beside_this_program(const char* name) {
+  return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / name).string();
+}
+
+// The folders above the state folder keep their modes; its own lets the slots'
+// accounts through to their work and no further.
+std::string make_state_folder(const std::string& path) {
+  system_files().make_folders(path + "/attempts", 0711);
+  for (const auto& folder : {path, path + "/attempts"})
+    if (chmod(folder.c_str(), 0711) != 0) throw OsError(errno, "set the mode of", folder);
+  return std::filesystem::canonical(path).string();
+}
+
+class Daemon {
+ public:
+  explicit Daemon(const ClientSettings& settings);
+  ~Daemon();
+  int run();
+
+ private:
+  DeskSettings desk_settings();
+  JobSettings job_settings();
+  MonitorSettings monitor_settings();
+  KeeperHooks keeper_hooks();
+  std::function<void(pid_t)> child_started();
+  void say_hello();
+  void adopt();
+
+  void on_presence(const sublet_frame& frame);
+  void on_blind();
+  void on_signal(int signal);
+  void on_tick();
+  void set_timer();
+  bool held(std::vector<HeldAttempt>* out);
+  MachineState machine_state();
+  void on_joined(const Joined& joined);
+
+  const ClientSettings settings_;
+  const std::string state_;
+  const FolderLock lock_;
+  MachineFacts facts_;
+  std::vector<int64_t> uids_;
+  AttemptCgroups cgroups_;
+  MachineIdentity identity_;
+  PublicPresence presence_;
+  bool presence_known_ = false;
+
+  Loop loop_;  // before every thread: it blocks the signals that they inherit
+  OrderDesk desk_;
+  Workers workers_;
+  SessionKeeper* keeper_raw_ = nullptr;
+  Attempts attempts_;
+  std::unique_ptr<CorbaServer> server_;
+  std::unique_ptr<Reporter> reporter_;
+  std::unique_ptr<AttemptTasks> tasks_;
+  std::unique_ptr<SessionKeeper> keeper_;
+  MonitorLink monitor_;
+
+  std::atomic<bool> stopping_{false};  // the loop ends or has ended
+  std::atomic<bool> draining_{false};
+  bool hasty_ = false;                 // a second signal
+  int64_t drain_until_ns_ = kNever;
+};
+
+Daemon::Daemon(const ClientSettings& settings)
+    : settings_(settings),
+      state_(make_state_folder(settings.state_folder)),
+      lock_(state_),
+      facts_(find_facts(settings.name, settings.slots, state_)),
+      uids_(slot_accounts(geteuid() == 0 ? settings.slot_uids : -1, facts_.slots)),
+      cgroups_(AttemptCgroups::detect("c" + hex(sha256(state_)).substr(0, 12))),
+      identity_(read_identity(system_files(), state_)),
+      desk_(desk_settings(), system_files(), presence_,
+            [this](std::shared_ptr<const Assignment> a) {
+              loop_.post([this, a = std::move(a)] { attempts_.accept(a); });
+            },
+            [this](std::vector<VacateOrder> orders) {
+              loop_.post([this, orders = std::move(orders)] {
+                for (const auto& order : orders) attempts_.vacate(order.name, order.reason);
+              });
+            }),
+      workers_(static_cast<size_t>(settings.workers)),
+      attempts_(loop_, workers_, {state_, settings.checkpoint_interval_ms, settings.save_deadline_ms},
+                [this] { keeper_raw_->something_changed(); }),
+      monitor_(loop_, workers_, monitor_settings(),
+               [this](const sublet_frame& frame) { on_presence(frame); }, [this] { on_blind(); },
+               child_started()) {
+  uint32_t server_uid = settings.server_uid >= 0 ? static_cast<uint32_t>(settings.server_uid)
+                                                 : expected_server_uid(settings.server_socket);
+  server_ = std::make_unique<CorbaServer>(settings.server_socket, server_uid, desk_,
+                                          [this] { keeper_raw_->session_over(); });
+  keeper_ = std::make_unique<SessionKeeper>(*server_, facts_, identity_, keeper_hooks());
+  keeper_raw_ = keeper_.get();
+  reporter_ = std::make_unique<Reporter>(
+      *server_, [this](const AttemptName& name, uint32_t verdict, bool of_end) {
+        loop_.post([=, this] { attempts_.answered(name, verdict, of_end); });
+      });
+  std::string shepherd = settings.shepherd_program.empty() ? beside_this_program("sublet-shepherd")
+                                                           : settings.shepherd_program;
+  tasks_ = std::make_unique<AttemptTasks>(workers_, system_files(), *server_, desk_, *reporter_,
+                                          job_settings(), shepherd, attempts_.events());
+  attempts_.connect(tasks_.get(), reporter_.get());
+}
+
+Daemon::~Daemon() {
+  stopping_ = true;
+  keeper_->stop(false);
+  reporter_->stop();
+  workers_.stop();
+  server_->close();
+}
+
+DeskSettings Daemon::desk_settings() {
+  return {state_, facts_, uids_, settings_.outbox_limit, settings_.disk_reserve};
+}
+
+JobSettings Daemon::job_settings() {
+  JobSettings job;
+  job.monitor_socket = state_ + "/monitor.sock";
+  job.cgroups = cgroups_;
+  job.save_deadline_ms = settings_.save_deadline_ms;
+  job.cpu_allowance_ms = settings_.cpu_allowance_ms;
+  job.patience_ms = settings_.patience_ms;
+  job.output_text = settings_.output_text;
+  job.output_file = settings_.output_file;
+  return job;
+}
+
+MonitorSettings Daemon::monitor_settings() {
+  MonitorSettings monitor;
+  monitor.socket = state_ + "/monitor.sock";
+  auto& argv = monitor.command;
+  argv = {settings_.monitor_program.empty() ? beside_this_program("sublet-loadmon")
+                                            : settings_.monitor_program,
+          "--socket", monitor.socket, "--attempts", state_ + "/attempts", "--exit-when-alone", "10"};
+  auto add = [&](const char* option, const std::string& value) {
+    if (!value.empty()) argv.insert(argv.end(), {option, value});
+  };
+  add("--config", settings_.monitor_config);
+  for (const auto& assignment : settings_.monitor_sets) add("--set", assignment);
+  add("--script", settings_.monitor_script);
+  add("--control", settings_.monitor_control);
+  return monitor;
+}
+
+std::function<void(pid_t)> Daemon::child_started() {
+  return [this](pid_t pid) {
+    loop_.post([this, pid] { attempts_.child_started(pid); });
+  };
+}
+
+KeeperHooks Daemon::keeper_hooks() {
+  KeeperHooks hooks;
+  hooks.held = [this](std::vector<HeldAttempt>* out) { return held(out); };
+  hooks.state = [this] { return machine_state(); };
+  hooks.renewed = [this](int64_t sent_ns, const Renewed& renewed) {
+    loop_.post([=, this] { attempts_.renewed(sent_ns, renewed.lease_ms, renewed.verdicts); });
+  };
+  hooks.joined = [this](const Joined& joined) { on_joined(joined); };
+  return hooks;
+}
+
+void Daemon::say_hello() {
+  log(Severity::info) << "'" << facts_.name << "': " << facts_.os << " " << facts_.architecture
+                      << ", " << facts_.cores << " cores, " << format_bytes(facts_.memory)
+                      << " of memory, " << facts_.slots << " slots, state in " << state_;
+  if (geteuid() != 0)
+    log(Severity::warning) << "not root: jobs run as this very account and could reach its files "
+                              "and processes; a root client gives each slot an account of its own";
+  for (const auto& missing : cgroups_.missing()) log(Severity::info) << missing;
+}
+
+void Daemon::adopt() {
+  std::vector<AttemptName> names;
+  for (auto& one : adopt_attempts(system_files(), state_)) {
+    names.push_back(one.assignment->name);
+    bool ended = one.facts.end_recorded || one.facts.exit_recorded;
+    desk_.adopt(*one.assignment, !ended);
+    attempts_.adopt(std::move(one.assignment), one.facts);
+  }
+  cgroups_.remove_left_over(names);
+}
+
+void Daemon::on_joined(const Joined& joined) {
+  if (joined.identity != identity_) {
+    identity_ = joined.identity;
+    try {
+      write_identity(system_files(), state_, identity_);
+    } catch (const std::exception& error) {
+      log(Severity::error) << "this machine's identity is not on disk: " << error.what();
+    }
+  }
+  workers_.hurry();
+  reporter_->hurry();
+}
+
+// The path of the owner's return: frames first, everything else afterwards.
+void Daemon::on_presence(const sublet_frame& frame) {
+  bool away = frame.state == SUBLET_PRESENCE_AWAY;
+  bool was_away = presence_.away.exchange(away);
+  if (!away && (was_away || !presence_known_)) {
+    bool blind = frame.reason == SUBLET_PRESENCE_BLIND;
+    attempts_.evict(blind ? SUBLET_LEAVE_BLIND : SUBLET_LEAVE_OWNER, now_ns());
+  }
+  bool changed = away != was_away || !presence_known_ ||
+                 frame.reason != presence_.reason.load();
+  presence_known_ = true;
+  presence_.reason = frame.reason;
+  presence_.owner_cpu_milli = frame.arg[0];
+  presence_.input_idle_ms = frame.arg[1];
+  if (away) attempts_.owner_away();
+  if (changed) keeper_->presence_changed();
+  if (away != was_away)
+    log(Severity::info) << (away ? "the owner is away: jobs may run" : "the owner is here");
+  set_timer();
+}
+
+void Daemon::on_blind() {
+  presence_.away = false;
+  attempts_.evict(SUBLET_LEAVE_BLIND, now_ns());
+  presence_known_ = true;
+  presence_.reason = SUBLET_PRESENCE_BLIND;
+  keeper_->presence_changed();
+  set_timer();
+}
+
+void Daemon::on_signal(int signal) {
+  if (signal == SIGCHLD) return attempts_.reap_children();
+  if (draining_) {
+    hasty_ = true;
+    log(Severity::warning) << "told to stop again: leaving at once, shepherds go on";
+    return loop_.stop();
+  }
+  draining_ = true;
+  desk_.drain();
+  drain_until_ns_ = now_ns() + settings_.drain_ms * kMs;
+  log(Severity::info) << "told to stop: jobs are asked to leave";
+  attempts_.vacate_all(SUBLET_LEAVE_DRAIN);
+  keeper_->presence_changed();
+  on_tick();
+}
+
+void Daemon::on_tick() {
+  int64_t now = now_ns();
+  attempts_.tick(now);
+  monitor_.tick(now);
+  monitor_.check_silence(attempts_.has_tenants(), attempts_.newest_tenant_ns(), now);
+  if (draining_ && (attempts_.empty() || now >= drain_until_ns_)) {
+    if (!attempts_.empty())
+      log(Severity::warning) << "not everything is reported; the rest waits for the next start";
+    loop_.stop();
+  }
+  set_timer();
+}
+
+void Daemon::set_timer() {
+  int64_t due = std::min({attempts_.next_due(), monitor_.next_due(attempts_.has_tenants()),
+                          drain_until_ns_});
+  loop_.wake_at(due);
+}
+
+bool Daemon::held(std::vector<HeldAttempt>* out) {
+  auto promise = std::make_shared<std::promise<std::vector<HeldAttempt>>>();
+  auto future = promise->get_future();
+  loop_.post([this, promise] { promise->set_value(attempts_.held()); });
+  while (future.wait_for(std::chrono::milliseconds(100)) != std::future_status::ready)
+    if (stopping_) return false;
+  *out = future.get();
+  return true;
+}
+
+MachineState Daemon::machine_state() {
+  MachineState state;
+  // A stopping client takes nothing: to the pool that is an owner at work.
+  state.away = presence_.away && !draining_;
+  state.reason = presence_.reason;
+  state.owner_cpu = static_cast<double>(presence_.owner_cpu_milli) / 1000;
+  state.input_idle_ms = presence_.input_idle_ms;
+  state.slots_free = desk_.slots_free();
+  state.memory_free = memory_free();
+  try {
+    state.disk_free = system_files().free_bytes(state_);
+  } catch (const FileError&) {  // not known: nothing free
+  }
+  return state;
+}
+
+int Daemon::run() {
+  say_hello();
+  loop_.on_tick([this] { on_tick(); });
+  loop_.on_signal([this](int signal) { on_signal(signal); });
+  loop_.on_round([this] { set_timer(); });
+  adopt();
+  monitor_.start(now_ns());
+  set_timer();
+  keeper_->start();
+  loop_.run();
+  stopping_ = true;
+  keeper_->stop(!hasty_ && attempts_.empty());
+  log(Severity::info) << "stopped";
+  return 0;
+}
+
+}  // namespace
+
+int run_client(const ClientSettings& settings) { return Daemon(settings).run(); }
+
+}  // namespace sublet::client

@@ -1,0 +1,119 @@
+#include "client/executing_client.h"
+
+#include "base/log.h"
+#include "base/orb.h"
+
+namespace sublet::client {
+namespace {
+
+constexpr CORBA::ULong kMostOrders = 100;
+
+bool equal_in_constant_time(const std::string& a, const std::string& b) {
+  if (a.size() != b.size()) return false;
+  unsigned char difference = 0;
+  for (size_t i = 0; i < a.size(); ++i)
+    difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
+  return difference == 0;
+}
+
+void check_count(CORBA::ULong count, CORBA::ULong most) {
+  if (count <= most) return;
+  throw idl::LimitExceeded("client.orders",
+                           ("At most " + std::to_string(most) + " orders a call.").c_str(),
+                           "Send them in several calls.", "");
+}
+
+// An exception of ours must not reach the ORB as an unknown one.
+[[noreturn]] void unavailable(const std::exception& error) {
+  throw idl::Unavailable("client.failed", error.what(), "Try again.", "");
+}
+
+}  // namespace
+
+void ExecutingClientServant::set_session(const std::string& key) {
+  std::lock_guard lock(mutex_);
+  session_ = key;
+}
+
+void ExecutingClientServant::check_caller() const {
+  auto uid = caller_uid();
+  if (uid && (*uid == server_uid_ || *uid == 0)) return;
+  log(Severity::warning) << "an order from uid " << (uid ? std::to_string(*uid) : "unknown")
+                         << " refused: not the server";
+  throw idl::NotPermitted("client.caller", "Only the server may order this.",
+                          "Ask the server instead.", "");
+}
+
+bool ExecutingClientServant::is_current(const idl::SessionKey& session) const {
+  std::string key = to_string(session);
+  std::lock_guard lock(mutex_);
+  return !session_.empty() && equal_in_constant_time(key, session_);
+}
+
+void ExecutingClientServant::check_session(const idl::SessionKey& session) const {
+  if (is_current(session)) return;
+  throw idl::NotPermitted("client.session", "This is not the session's key.",
+                          "The client has joined anew; use the new key.", "");
+}
+
+idl::RunAnswers* ExecutingClientServant::run(const idl::SessionKey& session,
+                                             const idl::RunOrders& orders) {
+  check_caller();
+  check_count(orders.length(), kMostOrders);
+  idl::RunAnswers_var out = new idl::RunAnswers;
+  out->length(orders.length());
+  if (!is_current(session)) {
+    for (CORBA::ULong i = 0; i < orders.length(); ++i)
+      out[i] = to_idl(RunAnswer{from_idl(orders[i].key), kRunStale,
+                                "the order is older than this registration"});
+    return out._retn();
+  }
+  try {
+    std::vector<RunOrder> plain;
+    for (CORBA::ULong i = 0; i < orders.length(); ++i) plain.push_back(from_idl(orders[i]));
+    auto answers = desk_.run(std::move(plain));
+    for (CORBA::ULong i = 0; i < orders.length(); ++i) out[i] = to_idl(answers[i]);
+  } catch (const std::exception& error) {
+    unavailable(error);
+  }
+  return out._retn();
+}
+
+idl::RunAnswer* ExecutingClientServant::may_run(const idl::SessionKey& session,
+                                                const idl::Requirements& needs) {
+  check_caller();
+  check_session(session);
+  return new idl::RunAnswer(to_idl(desk_.may_run(from_idl(needs))));
+}
+
+void ExecutingClientServant::vacate(const idl::SessionKey& session,
+                                    const idl::VacateOrders& orders) {
+  check_caller();
+  check_session(session);
+  check_count(orders.length(), 1000);
+  std::vector<VacateOrder> plain;
+  for (CORBA::ULong i = 0; i < orders.length(); ++i) {
+    auto reason = static_cast<uint32_t>(orders[i].reason);
+    // A reason that this client does not know still means: leave.
+    bool known = reason == SUBLET_LEAVE_PREEMPT || reason == SUBLET_LEAVE_REMOVED ||
+                 reason == SUBLET_LEAVE_REPLACED || reason == SUBLET_LEAVE_HELD;
+    plain.push_back({from_idl(orders[i].key), known ? static_cast<sublet_leave_reason>(reason)
+                                                    : SUBLET_LEAVE_PREEMPT});
+  }
+  desk_.vacate(std::move(plain));
+}
+
+idl::Details* ExecutingClientServant::state(const idl::SessionKey& session) {
+  check_caller();
+  check_session(session);
+  auto pairs = desk_.state();
+  idl::Details_var out = new idl::Details;
+  out->length(static_cast<CORBA::ULong>(pairs.size()));
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    out[static_cast<CORBA::ULong>(i)].name = pairs[i].first.c_str();
+    out[static_cast<CORBA::ULong>(i)].value = pairs[i].second.c_str();
+  }
+  return out._retn();
+}
+
+}  // namespace sublet::client

@@ -1,0 +1,30 @@
+// Moving out: hands checkpoint, outputs and streams of an attempt to the
+// server's spool and puts its end together. Everything may be done again, after
+// a restart of either side too: an upload's request id comes from the attempt's
+// nonce and the file's name, generation and digest. Worker threads; reads
+// AttemptWork::stop between chunks.
+#ifndef SUBLET_CLIENT_HAND_IN_H_
+#define SUBLET_CLIENT_HAND_IN_H_
+
+#include "base/files.h"
+#include "client/attempt_work.h"
+#include "client/staging.h"
+
+namespace sublet::client {
+
+// After the end: fills work.end. Nobody of the job's account can reach the
+// folder any more from the first step on. kAgain with the cause in *why.
+TaskResult hand_in(AttemptWork& work, ServerCalls& server, Files& files,
+                   const JobSettings& settings, std::string* why);
+
+// While it runs: hands in the newest checkpoint, whose generation then is in
+// work.handed_in_generation.
+TaskResult hand_in_checkpoint(AttemptWork& work, ServerCalls& server, std::string* why);
+
+// The generation that a checkpoint file says it is; `told` where the file is not
+// in the format of the checkpoint API.
+uint64_t checkpoint_generation(int fd, uint64_t size, uint64_t told);
+
+}  // namespace sublet::client
+
+#endif  // SUBLET_CLIENT_HAND_IN_H_

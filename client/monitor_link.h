@@ -1,0 +1,66 @@
+// The client's line to the Load Monitor: connects, starts the monitor when
+// nobody answers (again and again, with a back-off), reads its frames, and says
+// so at once when the line is lost or silent. The reactor's thread; starting the
+// monitor is a worker's task.
+#ifndef SUBLET_CLIENT_MONITOR_LINK_H_
+#define SUBLET_CLIENT_MONITOR_LINK_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "client/loop.h"
+#include "client/workers.h"
+#include "protocol/frame.h"
+
+namespace sublet::client {
+
+struct MonitorSettings {
+  std::string socket;
+  std::vector<std::string> command;  // argv of sublet-loadmon
+};
+
+class MonitorLink {
+ public:
+  // presence: a PRESENCE frame. lost: nobody to trust any more; also called
+  // when the first monitor does not come within five seconds.
+  MonitorLink(Loop& loop, Workers& workers, const MonitorSettings& settings,
+              std::function<void(const sublet_frame&)> presence, std::function<void()> lost,
+              std::function<void(pid_t)> child);
+  ~MonitorLink();
+
+  void start(int64_t now);
+  void tick(int64_t now);
+  int64_t next_due(bool tenants) const;
+  // With tenants the monitor sends at least every SUBLET_MONITOR_BEAT_NS.
+  // Calls lost() when it has been silent for too long. `since`: when the newest
+  // of them came.
+  void check_silence(bool tenants, int64_t since, int64_t now);
+
+ private:
+  void connect(int64_t now);
+  void read();
+  void lose(const char* why);
+  void spawn();
+
+  Loop& loop_;
+  Workers& workers_;
+  const MonitorSettings settings_;
+  const std::function<void(const sublet_frame&)> presence_;
+  const std::function<void()> lost_;
+  const std::function<void(pid_t)> child_;
+  UniqueFd socket_;
+  pid_t peer_ = 0;              // the monitor's
+  int64_t heard_ns_ = 0;
+  int64_t silent_from_ns_ = 0;  // when silence began to count
+  int64_t connect_due_ns_ = 0;
+  int64_t spawn_due_ns_ = 0;    // not earlier
+  int64_t pause_ms_ = 0;
+  int64_t give_up_ns_ = 0;      // the first monitor is awaited until then; 0: no more
+};
+
+}  // namespace sublet::client
+
+#endif  // SUBLET_CLIENT_MONITOR_LINK_H_

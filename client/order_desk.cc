@@ -1,0 +1,181 @@
+#include "client/order_desk.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "client/work_folder.h"
+
+namespace sublet::client {
+namespace {
+
+constexpr size_t kForgottenKept = 4096;
+
+std::string label(const AttemptName& name) {
+  return "attempt " + std::to_string(name.job) + "." + std::to_string(name.attempt);
+}
+
+}  // namespace
+
+OrderDesk::OrderDesk(const DeskSettings& settings, Files& files, const PublicPresence& presence,
+                     std::function<void(std::shared_ptr<const Assignment>)> accepted,
+                     std::function<void(std::vector<VacateOrder>)> vacate)
+    : settings_(settings), files_(files), presence_(presence), accepted_(std::move(accepted)),
+      vacate_(std::move(vacate)), slot_taken_(settings.facts.slots, false) {}
+
+std::vector<RunAnswer> OrderDesk::run(std::vector<RunOrder> orders) {
+  std::vector<RunAnswer> answers;
+  for (auto& order : orders) answers.push_back(take(std::move(order)));
+  return answers;
+}
+
+RunAnswer OrderDesk::may_run(const Needs& needs) {
+  RunOrder order;
+  order.needs = needs;
+  RunAnswer answer;
+  std::lock_guard lock(mutex_);
+  answer.reason = refusal(order, &answer.answer);
+  return answer;
+}
+
+std::vector<std::pair<std::string, std::string>> OrderDesk::state() {
+  std::vector<std::pair<std::string, std::string>> out;
+  out.emplace_back("presence", presence_.away ? "away" : "active");
+  out.emplace_back("draining", draining_ ? "yes" : "no");
+  out.emplace_back("slots", std::to_string(settings_.facts.slots));
+  out.emplace_back("slots_free", std::to_string(slots_free()));
+  std::lock_guard lock(mutex_);
+  std::string names;
+  for (const auto& [name, known] : known_)
+    names += (names.empty() ? "" : " ") + std::to_string(name.job) + "." +
+             std::to_string(name.attempt);
+  out.emplace_back("attempts", names);
+  return out;
+}
+
+std::string OrderDesk::lacking(const Needs& needs) const {
+  const MachineFacts& have = settings_.facts;
+  if (!needs.os.empty() && needs.os != have.os)
+    return "it needs " + needs.os + ", this machine is " + have.os;
+  if (!needs.architecture.empty() && needs.architecture != have.architecture)
+    return "it needs " + needs.architecture + ", this machine is " + have.architecture;
+  if (needs.cores > std::max(1u, have.cores))
+    return "it needs " + std::to_string(needs.cores) + " cores, there are " +
+           std::to_string(have.cores);
+  if (needs.memory > have.memory)
+    return "it needs " + format_bytes(needs.memory) + " of memory, there are " +
+           format_bytes(have.memory);
+  return "";
+}
+
+bool OrderDesk::is_old(const AttemptName& name) const {
+  auto newer = [&](const AttemptName& other) {
+    return other.job == name.job && other.attempt >= name.attempt;
+  };
+  return std::ranges::any_of(forgotten_, newer) ||
+         std::ranges::any_of(known_, [&](const auto& item) { return newer(item.first); });
+}
+
+std::string OrderDesk::refusal(const RunOrder& order, uint32_t* code) {
+  *code = kRunDraining;
+  if (draining_) return "this client is stopping";
+  *code = kRunOwner;
+  if (!presence_.away) return "the owner is here";
+  *code = kRunOld;
+  if (is_old(order.what.name)) return "this attempt, or a later one of its job, is known here";
+  *code = kRunLacks;
+  std::string lack = lacking(order.needs);
+  if (!lack.empty()) return lack;
+  *code = kRunFull;
+  if (std::ranges::find(slot_taken_, false) == slot_taken_.end()) return "no slot is free";
+  *code = kRunError;
+  auto waiting =
+      std::ranges::count_if(known_, [](const auto& item) { return item.second.slot < 0; });
+  if (static_cast<uint64_t>(waiting) >= settings_.outbox_limit)
+    return "the outbox is full: " + std::to_string(waiting) + " ended attempts are not yet reported";
+  *code = kRunAccepted;
+  return "";
+}
+
+RunAnswer OrderDesk::take(RunOrder order) {
+  Assignment& what = order.what;
+  RunAnswer answer{what.name, kRunAccepted, ""};
+  {
+    std::lock_guard lock(mutex_);
+    auto known = known_.find(what.name);
+    if (known != known_.end()) return answer;  // the same order again
+    answer.reason = refusal(order, &answer.answer);
+    if (answer.answer != kRunAccepted) return answer;
+    auto slot = std::ranges::find(slot_taken_, false);
+    *slot = true;
+    what.slot = slot - slot_taken_.begin();
+    known_[what.name] = {what.slot};
+  }
+  std::string folder = attempt_folder(settings_.state_folder, what.name);
+  try {
+    uint64_t free = files_.free_bytes(settings_.state_folder);
+    uint64_t wanted = order.needs.disk + what.checkpoint_bytes + settings_.disk_reserve;
+    if (free < wanted)
+      throw std::runtime_error("it needs " + format_bytes(wanted) + " of disk, " +
+                               format_bytes(free) + " are free");
+    for (const auto& input : what.inputs) split_name(input.name);
+    for (const auto& output : what.outputs) split_name(output.name);
+    what.uid = settings_.slot_uids.at(static_cast<size_t>(what.slot));
+    what.nonce = random_id();
+    what.accepted_us = system_clock().utc_us();
+    make_attempt_folder(files_, folder, what.uid, what.uid);
+    write_assignment(files_, folder, what);
+  } catch (const std::exception& error) {
+    undo(what.name);
+    answer.answer = dynamic_cast<const OsError*>(&error) ? kRunError : kRunLacks;
+    answer.reason = error.what();
+    log(Severity::warning) << label(what.name) << " refused: " << answer.reason;
+    return answer;
+  }
+  accepted_(std::make_shared<const Assignment>(std::move(what)));
+  return answer;
+}
+
+void OrderDesk::undo(const AttemptName& name) {
+  try {
+    files_.remove_tree(attempt_folder(settings_.state_folder, name));
+  } catch (const std::exception& error) {
+    log(Severity::warning) << error.what();
+  }
+  release_slot(name);
+  std::lock_guard lock(mutex_);
+  known_.erase(name);
+}
+
+void OrderDesk::adopt(const Assignment& assignment, bool holds_slot) {
+  std::lock_guard lock(mutex_);
+  auto slot = static_cast<size_t>(assignment.slot);
+  bool has = holds_slot && assignment.slot >= 0 && slot < slot_taken_.size();
+  if (has) slot_taken_[slot] = true;
+  known_[assignment.name] = {has ? assignment.slot : -1};
+}
+
+void OrderDesk::release_slot(const AttemptName& name) {
+  std::lock_guard lock(mutex_);
+  auto known = known_.find(name);
+  if (known == known_.end() || known->second.slot < 0) return;
+  slot_taken_[static_cast<size_t>(known->second.slot)] = false;
+  known->second.slot = -1;
+}
+
+void OrderDesk::forget(const AttemptName& name) {
+  release_slot(name);
+  std::lock_guard lock(mutex_);
+  known_.erase(name);
+  forgotten_.push_back(name);
+  if (forgotten_.size() > kForgottenKept) forgotten_.pop_front();
+}
+
+uint32_t OrderDesk::slots_free() {
+  std::lock_guard lock(mutex_);
+  return static_cast<uint32_t>(std::ranges::count(slot_taken_, false));
+}
+
+}  // namespace sublet::client

@@ -1,0 +1,128 @@
+// Where the server's orders arrive: decides whether this machine takes an
+// attempt, and keeps the promise on disk before it is given. Called from the
+// ORB's upcall threads; makes no remote call (rule 5) and waits only for the
+// disk and for its own mutex, which is held for its tables alone. Also the book
+// of slots: workers give a slot back when its attempt's folder has been sealed.
+#ifndef SUBLET_CLIENT_ORDER_DESK_H_
+#define SUBLET_CLIENT_ORDER_DESK_H_
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "client/assignment.h"
+#include "client/server_calls.h"
+#include "protocol/frame.h"
+
+namespace sublet::client {
+
+// RUN_... of the IDL, the same numbers.
+inline constexpr uint32_t kRunAccepted = 0;
+inline constexpr uint32_t kRunOwner = 1;
+inline constexpr uint32_t kRunFull = 2;
+inline constexpr uint32_t kRunLacks = 3;
+inline constexpr uint32_t kRunDraining = 4;
+inline constexpr uint32_t kRunOld = 5;
+inline constexpr uint32_t kRunError = 6;
+inline constexpr uint32_t kRunStale = 7;
+
+struct RunAnswer {
+  AttemptName name;
+  uint32_t answer = kRunAccepted;
+  std::string reason;
+};
+
+struct Needs {
+  std::string os;
+  std::string architecture;
+  uint32_t cores = 0;
+  uint64_t memory = 0;
+  uint64_t disk = 0;
+};
+
+struct RunOrder {
+  Assignment what;  // slot, uid, nonce and accepted_us are filled in by the desk
+  Needs needs;
+};
+
+struct VacateOrder {
+  AttemptName name;
+  sublet_leave_reason reason = SUBLET_LEAVE_NONE;
+};
+
+// What the reactor's thread publishes for everyone else. Each member stands
+// alone; nobody may conclude from one on another.
+struct PublicPresence {
+  std::atomic<bool> away{false};
+  std::atomic<uint32_t> reason{SUBLET_PRESENCE_BLIND};
+  std::atomic<int64_t> owner_cpu_milli{0};
+  std::atomic<int64_t> input_idle_ms{-1};
+};
+
+struct DeskSettings {
+  std::string state_folder;
+  MachineFacts facts;
+  std::vector<int64_t> slot_uids;  // one a slot; -1: the client's own account
+  uint64_t outbox_limit = 1000;    // ended attempts not yet acknowledged
+  uint64_t disk_reserve = 64 << 20;
+};
+
+class OrderDesk {
+ public:
+  // accepted: told of each promise kept on disk; vacate: of each order to
+  // leave. Both are called from upcall threads and must not block.
+  OrderDesk(const DeskSettings& settings, Files& files, const PublicPresence& presence,
+            std::function<void(std::shared_ptr<const Assignment>)> accepted,
+            std::function<void(std::vector<VacateOrder>)> vacate);
+
+  std::vector<RunAnswer> run(std::vector<RunOrder> orders);
+  RunAnswer may_run(const Needs& needs);
+  void vacate(std::vector<VacateOrder> orders) { vacate_(std::move(orders)); }
+  std::vector<std::pair<std::string, std::string>> state();
+
+  // No order is taken any more.
+  void drain() { draining_ = true; }
+
+  // An attempt found on disk at the start keeps its slot (slot -1: it has
+  // ended and waits in the outbox only).
+  void adopt(const Assignment& assignment, bool holds_slot);
+  // Its processes are gone and nobody else can reach its folder any more.
+  void release_slot(const AttemptName& name);
+  // Its folder is gone.
+  void forget(const AttemptName& name);
+  uint32_t slots_free();
+
+ private:
+  struct Known {
+    int64_t slot = -1;
+  };
+  // "" or why not, with the answer's code in *code. Called with the mutex held.
+  std::string refusal(const RunOrder& order, uint32_t* code);
+  std::string lacking(const Needs& needs) const;
+  bool is_old(const AttemptName& name) const;
+  RunAnswer take(RunOrder order);
+  void undo(const AttemptName& name);
+
+  const DeskSettings settings_;
+  Files& files_;
+  const PublicPresence& presence_;
+  const std::function<void(std::shared_ptr<const Assignment>)> accepted_;
+  const std::function<void(std::vector<VacateOrder>)> vacate_;
+  std::atomic<bool> draining_{false};
+
+  std::mutex mutex_;
+  std::map<AttemptName, Known> known_;
+  std::vector<bool> slot_taken_;
+  std::deque<AttemptName> forgotten_;  // the last ones, so that a late repeat starts nothing
+};
+
+}  // namespace sublet::client
+
+#endif  // SUBLET_CLIENT_ORDER_DESK_H_

@@ -1,0 +1,50 @@
+// The client's own small files in an attempt's folder: text, one "key value"
+// line each, values percent-encoded, a SHA-256 of everything above in the last
+// line. What was half written or damaged is noticed and never guessed at. Pure.
+#ifndef SUBLET_CLIENT_RECORD_H_
+#define SUBLET_CLIENT_RECORD_H_
+
+#include <cstdint>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sublet::client {
+
+class RecordWriter {
+ public:
+  explicit RecordWriter(const std::string& title) : text_(title + " 1\n") {}
+  // The same key again adds to its list.
+  RecordWriter& add(const char* key, std::string_view value);
+  RecordWriter& add(const char* key, int64_t value) { return add(key, std::to_string(value)); }
+  RecordWriter& add(const char* key, uint64_t value) { return add(key, std::to_string(value)); }
+  std::string finish() const;
+
+ private:
+  std::string text_;
+};
+
+// What is wrong with a record, in one sentence.
+class RecordError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Every function throws RecordError.
+class RecordReader {
+ public:
+  RecordReader(const std::string& title, std::string_view text);
+  std::string text(const char* key) const;  // exactly one
+  int64_t number(const char* key) const;
+  uint64_t count(const char* key) const;
+  const std::vector<std::string>& list(const char* key) const;  // none: empty
+
+ private:
+  std::map<std::string, std::vector<std::string>> values_;
+};
+
+}  // namespace sublet::client
+
+#endif  // SUBLET_CLIENT_RECORD_H_

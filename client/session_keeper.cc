@@ -1,0 +1,172 @@
+#include "client/session_keeper.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/os_error.h"
+#include "client/attempt_work.h"
+
+namespace sublet::client {
+namespace {
+
+constexpr int64_t kMs = 1'000'000;
+constexpr int64_t kSoonMs = 1000;  // between two renewals for a change's sake
+
+int64_t now_ns() { return system_clock().boot_ns(); }
+
+}  // namespace
+
+SessionKeeper::SessionKeeper(ServerCalls& server, const MachineFacts& facts,
+                             const MachineIdentity& identity, KeeperHooks hooks)
+    : server_(server), facts_(facts), identity_(identity), hooks_(std::move(hooks)),
+      event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!event_.valid()) throw OsError(errno, "make", "an event descriptor");
+}
+
+SessionKeeper::~SessionKeeper() { stop(false); }
+
+void SessionKeeper::start() { thread_ = std::thread([this] { run(); }); }
+
+void SessionKeeper::wake() {
+  uint64_t one = 1;
+  if (write(event_.get(), &one, sizeof one) < 0) {
+    // Full is as good as written.
+  }
+}
+
+void SessionKeeper::presence_changed() {
+  presence_ = true;
+  wake();
+}
+
+void SessionKeeper::something_changed() {
+  changed_ = true;
+  wake();
+}
+
+void SessionKeeper::session_over() {
+  over_ = true;
+  wake();
+}
+
+void SessionKeeper::stop(bool withdraw) {
+  withdraw_ = withdraw;
+  stopping_ = true;
+  wake();
+  if (thread_.joinable()) thread_.join();
+}
+
+void SessionKeeper::wait(int64_t ms) {
+  pollfd one = {event_.get(), POLLIN, 0};
+  poll(&one, 1, static_cast<int>(std::clamp<int64_t>(ms, 0, 60'000)));
+  uint64_t count = 0;
+  while (read(event_.get(), &count, sizeof count) > 0) {
+  }
+}
+
+void SessionKeeper::failed(const std::string& why) {
+  if (complaint_.empty()) log(Severity::warning) << "no server: " << why << "; trying on";
+  complaint_ = why;
+  pause_ms_ = next_pause(pause_ms_);
+}
+
+void SessionKeeper::back() {
+  if (!complaint_.empty()) log(Severity::info) << "the server is back";
+  complaint_.clear();
+  pause_ms_ = 0;
+}
+
+bool SessionKeeper::join() {
+  try {
+    over_ = false;
+    Joined joined = server_.join(identity_, facts_);
+    identity_ = joined.identity;
+    renew_every_ms_ = std::max<int64_t>(
+        100, joined.renew_every_ms > 0 ? joined.renew_every_ms : joined.lease_ms / 3);
+    hooks_.joined(joined);
+    server_.attach();
+    log(Severity::info) << "joined the pool as machine " << identity_.machine << " ('"
+                        << facts_.name << "')";
+    return renew();
+  } catch (const std::exception& error) {
+    over_ = true;
+    failed(error.what());
+    return false;
+  }
+}
+
+bool SessionKeeper::renew() {
+  std::vector<HeldAttempt> held;
+  if (!hooks_.held(&held)) return false;
+  changed_ = false;
+  presence_ = false;
+  int64_t sent = now_ns();
+  try {
+    Renewed renewed = server_.renew(hooks_.state(), held);
+    hooks_.renewed(sent, renewed);
+    last_renew_ns_ = sent;
+    next_renew_ns_ = sent + renew_every_ms_ * kMs;
+    back();
+    return true;
+  } catch (const ServerError& error) {
+    // A server that has forgotten us says so; one that is away may be another
+    // process when it comes back, so joining is right for both.
+    over_ = true;
+    failed(error.what());
+    return false;
+  }
+}
+
+bool SessionKeeper::report() {
+  presence_ = false;
+  try {
+    server_.report_state(hooks_.state());
+    return true;
+  } catch (const ServerError& error) {
+    over_ = true;
+    failed(error.what());
+    return false;
+  }
+}
+
+int64_t SessionKeeper::next_wait_ms(int64_t now) const {
+  if (over_) return pause_ms_;
+  if (presence_) return 0;
+  int64_t due = next_renew_ns_;
+  if (changed_) due = std::min(due, last_renew_ns_ + kSoonMs * kMs);
+  return std::max<int64_t>(0, (due - now + kMs - 1) / kMs);
+}
+
+void SessionKeeper::run() {
+  while (!stopping_) {
+    if (over_) {
+      if (!join() && !stopping_) {
+        // Changes of presence wake the thread; they must not shorten the pause.
+        int64_t until = now_ns() + pause_ms_ * kMs;
+        for (int64_t now = now_ns(); now < until && !stopping_; now = now_ns())
+          wait((until - now + kMs - 1) / kMs);
+      }
+      continue;
+    }
+    wait(next_wait_ms(now_ns()));
+    if (stopping_ || over_) continue;
+    if (presence_ && !report()) continue;
+    int64_t now = now_ns();
+    bool soon = changed_ && now >= last_renew_ns_ + kSoonMs * kMs;
+    if (now >= next_renew_ns_ || soon) renew();
+  }
+  if (!withdraw_ || over_) return;
+  try {
+    server_.withdraw();
+    log(Severity::info) << "withdrew from the pool";
+  } catch (const ServerError& error) {
+    log(Severity::warning) << "left without withdrawing: " << error.what();
+  }
+}
+
+}  // namespace sublet::client

@@ -1,0 +1,153 @@
+// What happens when monitor, client or shepherd die or hang: the job leaves.
+#include <cppunit/extensions/HelperMacros.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "client/shepherd/test_rig.h"
+
+using namespace sublet;
+using namespace sublet::shepherd;
+
+namespace {
+
+class ShepherdFailureTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(ShepherdFailureTest);
+  CPPUNIT_TEST(monitor_dies_and_the_job_leaves);
+  CPPUNIT_TEST(monitor_falls_silent_and_the_job_leaves);
+  CPPUNIT_TEST(killed_shepherd_takes_its_job_along);
+  CPPUNIT_TEST(tenant_cleans_up_after_a_killed_shepherd);
+  CPPUNIT_TEST(tenant_freezes_and_kills_past_a_stopped_shepherd);
+  CPPUNIT_TEST(tenant_needs_a_record_of_this_boot);
+  CPPUNIT_TEST(sigterm_to_the_shepherd_is_a_vacate);
+  CPPUNIT_TEST_SUITE_END();
+
+  void monitor_dies_and_the_job_leaves() {
+    Rig rig;
+    std::string folder = rig.start(rig.order({"aware", "1"}));
+    CPPUNIT_ASSERT(rig.job_is_ready(folder));
+    rig.monitor().die();
+    AttemptExit end = rig.finish(folder);
+    CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_LEAVE_BLIND}, end.facts.reason);
+    CPPUNIT_ASSERT_EQUAL(int64_t{1}, end.facts.left);
+  }
+
+  // The client does not exist in this test: it need not.
+  void monitor_falls_silent_and_the_job_leaves() {
+    Rig rig;
+    std::string folder = rig.start(rig.order({"aware", "1"}));
+    CPPUNIT_ASSERT(rig.job_is_ready(folder));
+    rig.monitor().fall_silent();
+    AttemptExit end = rig.finish(folder);
+    CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_LEAVE_BLIND}, end.facts.reason);
+    CPPUNIT_ASSERT_EQUAL(int64_t{1}, end.facts.left);
+  }
+
+  void killed_shepherd_takes_its_job_along() {
+    Rig rig;
+    std::string folder = rig.start(rig.order({"spin"}));
+    AttemptRecord record = rig.record(folder);
+    CPPUNIT_ASSERT(shepherd_alive(record));
+    CPPUNIT_ASSERT(kill_process(record.shepherd, SIGKILL));
+    CPPUNIT_ASSERT_EQUAL(1000 + SIGKILL, rig.wait(folder));
+    CPPUNIT_ASSERT(!shepherd_alive(record));
+    CPPUNIT_ASSERT(wait_until([&] { return rig.processes_of(folder) == 0; }));
+  }
+
+  static bool kill_all(Tenant& tenant) {
+    return wait_until([&] {
+      tenant.kill();
+      return tenant.gone();
+    });
+  }
+
+  void tenant_cleans_up_after_a_killed_shepherd() {
+    for (bool cgroup : {false, true}) {
+      for (bool own_user : {true, false}) {
+        Rig rig;
+        AttemptOrder order = rig.order({"daemons-and-wait", "5"});
+        if (cgroup) rig.use_cgroups(&order);
+        if (!own_user) order.uid = order.gid = -1;
+        std::string folder = rig.start(order), error;
+        CPPUNIT_ASSERT(rig.job_is_ready(folder));
+        auto before = Tenant::open(folder, &error);
+        CPPUNIT_ASSERT_MESSAGE(error, before != nullptr);
+        CPPUNIT_ASSERT(!before->gone());
+        kill_process(rig.record(folder).shepherd, SIGKILL);
+        rig.wait(folder);
+        auto after = Tenant::open(folder, &error);
+        CPPUNIT_ASSERT(before->shepherd_gone() && after->shepherd_gone());
+        CPPUNIT_ASSERT(!after->gone());
+        CPPUNIT_ASSERT(kill_all(own_user ? *before : *after));
+        CPPUNIT_ASSERT_EQUAL(0, rig.processes_of(folder));
+      }
+    }
+  }
+
+  static int64_t cpu_us_of(const ProcessId& id) {
+    auto usage = process_usage(id.pid);
+    return usage ? usage->cpu_us : -1;
+  }
+
+  void tenant_freezes_and_kills_past_a_stopped_shepherd() {
+    for (bool cgroup : {false, true}) {
+      Rig rig;
+      AttemptOrder order = rig.order({"spin"});
+      if (cgroup) rig.use_cgroups(&order);
+      std::string folder = rig.start(order), error;
+      AttemptRecord record = rig.record(folder);
+      CPPUNIT_ASSERT(wait_until([&] { return cpu_us_of(record.program) > 20'000; }));
+      auto tenant = Tenant::open(folder, &error);
+      CPPUNIT_ASSERT_MESSAGE(error, tenant != nullptr);
+      CPPUNIT_ASSERT(kill_process(record.shepherd, SIGSTOP));
+      tenant->freeze();
+      // Frozen: from some moment on it uses no CPU any more.
+      int64_t used = -1;
+      CPPUNIT_ASSERT(wait_until([&] {
+        int64_t now = cpu_us_of(record.program);
+        usleep(30'000);
+        used = cpu_us_of(record.program);
+        return used == now;
+      }));
+      tenant->thaw();
+      CPPUNIT_ASSERT(wait_until([&] { return cpu_us_of(record.program) > used; }));
+      CPPUNIT_ASSERT(kill_all(*tenant));
+      CPPUNIT_ASSERT(wait_until([&] {
+        tenant->kill();
+        return tenant->shepherd_gone();
+      }));
+      CPPUNIT_ASSERT_EQUAL(1000 + SIGKILL, rig.wait(folder));
+    }
+  }
+
+  void tenant_needs_a_record_of_this_boot() {
+    Rig rig;
+    AttemptOrder order = rig.order({"wait"});
+    std::string folder = rig.folder(order), error;
+    make_attempt_folder(system_files(), folder, -1, -1);
+    CPPUNIT_ASSERT(!Tenant::open(folder, &error));
+    CPPUNIT_ASSERT(error.find("no record") != std::string::npos);
+    AttemptRecord record;
+    record.job = record.attempt = 1;
+    record.session = record.shepherd.pid = record.program.pid = getpid();
+    record.boot_id = "an earlier one";
+    system_files().write_atomic(folder + "/record", print_record(record));
+    CPPUNIT_ASSERT(!Tenant::open(folder, &error));
+    CPPUNIT_ASSERT(error.find("earlier boot") != std::string::npos);
+    system_files().write_atomic(folder + "/record", "rubbish");
+    CPPUNIT_ASSERT(!Tenant::open(folder, &error));
+  }
+
+  void sigterm_to_the_shepherd_is_a_vacate() {
+    Rig rig;
+    std::string folder = rig.start(rig.order({"aware", "1"}));
+    CPPUNIT_ASSERT(rig.job_is_ready(folder));
+    kill_process(rig.record(folder).shepherd, SIGTERM);
+    AttemptExit end = rig.finish(folder);
+    CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_LEAVE_DRAIN}, end.facts.reason);
+    CPPUNIT_ASSERT_EQUAL(int64_t{1}, end.facts.left);
+  }
+};
+
+CPPUNIT_TEST_SUITE_REGISTRATION(ShepherdFailureTest);
+
+}  // namespace

@@ -1,0 +1,135 @@
+// The shepherd's last part: the exit record.
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client/shepherd/shepherd.h"
+
+namespace sublet::shepherd {
+namespace {
+
+int64_t micros(const struct timeval& time) { return time.tv_sec * 1000000ll + time.tv_usec; }
+
+// The job writes these as it likes; the record holds no negative sizes.
+int64_t clamp(uint64_t number) {
+  return number > INT64_MAX ? INT64_MAX : static_cast<int64_t>(number);
+}
+
+}  // namespace
+
+void Shepherd::fill_outcome(sublet_exit* end) const {
+  end->job = order_.job;
+  end->attempt = order_.attempt;
+  end->boot_id = boot_id_.text;
+  end->step = failure_.step;
+  end->reason = machine_.reason();
+  end->asked = machine_.leave_detected_ns() > 0;
+  end->killed = machine_.killed();
+  end->limit = limit_;
+  if (*failure_.step) {
+    end->outcome = SUBLET_OUTCOME_FAILED;
+    end->code = failure_.error;
+  } else if (!machine_.started()) {
+    end->outcome = SUBLET_OUTCOME_UNSTARTED;
+  } else if (WIFSIGNALED(main_status_)) {
+    end->outcome = SUBLET_OUTCOME_SIGNALLED;
+    end->code = WTERMSIG(main_status_);
+  } else {
+    end->outcome = SUBLET_OUTCOME_EXITED;
+    end->code = WEXITSTATUS(main_status_);
+  }
+}
+
+void Shepherd::fill_usage(sublet_exit* end) {
+  end->cpu_user_us = micros(usage_.ru_utime);
+  end->cpu_system_us = micros(usage_.ru_stime);
+  end->max_rss_bytes = usage_.ru_maxrss * 1024;
+  end->switches_voluntary = usage_.ru_nvcsw;
+  end->switches_forced = usage_.ru_nivcsw;
+  end->started_ns = machine_.started_ns();
+  end->ended_ns = ended_ns_;
+  end->wall_us = machine_.started() ? (ended_ns_ - machine_.started_ns()) / 1000 : 0;
+  end->frozen_ms = machine_.frozen_ns() / 1000000;
+  end->quiesce_ns = quiesce_ns_;
+  // The cgroup also counts children that nobody waited for.
+  if (*order_.cgroup_unified) {
+    int64_t more = processes_.cpu_ns() / 1000 - end->cpu_user_us - end->cpu_system_us;
+    if (more > 0) end->cpu_user_us += more;
+  }
+  end->stdout_bytes = output_.kept(0);
+  end->stderr_bytes = output_.kept(1);
+  end->stdout_dropped = output_.dropped(0);
+  end->stderr_dropped = output_.dropped(1);
+}
+
+void Shepherd::fill_checkpoint(sublet_exit* end) {
+  end->progress_ppm = end->resumed_progress_ppm = -1;
+  look_at_status();
+  if (!seen_.magic) return;
+  end->aware = seen_.aware != 0;
+  end->left = seen_.left != 0;
+  end->generation = clamp(seen_.generation);
+  end->checkpoint_bytes = clamp(seen_.checkpoint_bytes);
+  end->saved_ns = clamp(seen_.saved_boot_ns);
+  end->save_errno = seen_.save_failed_errno;
+  end->progress_ppm = seen_.progress_ppm;
+  end->resumed_generation = clamp(seen_.resumed_generation);
+  end->resumed_progress_ppm = seen_.resumed_progress_ppm;
+}
+
+bool Shepherd::write_exit(const sublet_exit& end) {
+  size_t size = sublet_format_print(&sublet_exit_format, &end, out_, sizeof out_);
+  return size <= sizeof out_ && write_durably(folder_, SUBLET_EXIT_FILE, out_, size);
+}
+
+int Shepherd::finish() {
+  output_.finish();
+  // Its end may have been noticed before its last words.
+  launch_.read_failure(&failure_);
+  sublet_exit end = {};
+  if (limit_ == SUBLET_LIMIT_NONE && machine_.reason() == SUBLET_LEAVE_LIMIT)
+    limit_ = SUBLET_LIMIT_WALL;
+  fill_outcome(&end);
+  fill_usage(&end);
+  fill_checkpoint(&end);
+  if (end.outcome == SUBLET_OUTCOME_SIGNALLED && end.limit == SUBLET_LIMIT_NONE) {
+    if (end.code == SIGXCPU) end.limit = SUBLET_LIMIT_CPU;
+    if (end.code == SIGXFSZ) end.limit = SUBLET_LIMIT_FILE;
+    if (end.code == SIGKILL && !end.killed && weight_.memory_ran_out())
+      end.limit = SUBLET_LIMIT_MEMORY;
+    if (end.limit != SUBLET_LIMIT_NONE && end.reason == SUBLET_LEAVE_NONE)
+      end.reason = SUBLET_LEAVE_LIMIT;
+  }
+  bool written = write_exit(end);
+  if (written) control_.send_all(new_frame(SUBLET_FRAME_ENDED));
+  weight_.remove();
+  return written ? kDone : kNoRecord;
+}
+
+int Shepherd::end_before_start(const char* step, int error) {
+  // A process that was made already waits for the word, and sees us go.
+  if (launch_.pid() > 0) {
+    ::kill(launch_.pid(), SIGKILL);
+    while (waitpid(launch_.pid(), nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  sublet_exit end = {};
+  failure_.error = error;
+  strncpy(failure_.step, step, sizeof failure_.step - 1);
+  fill_outcome(&end);
+  end.progress_ppm = end.resumed_progress_ppm = end.quiesce_ns = -1;
+  end.ended_ns = boot_now();
+  // Without the monitor's word no job starts; that is no fault of the job.
+  if (strcmp(step, "monitor") == 0) {
+    end.outcome = SUBLET_OUTCOME_UNSTARTED;
+    end.reason = SUBLET_LEAVE_BLIND;
+  }
+  bool written = write_exit(end);
+  if (written) control_.send_all(new_frame(SUBLET_FRAME_ENDED));
+  weight_.remove();
+  return written ? kDone : kNoRecord;
+}
+
+}  // namespace sublet::shepherd

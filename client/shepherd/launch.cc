@@ -1,0 +1,143 @@
+#include "client/shepherd/launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "client/shepherd/system.h"
+
+namespace sublet::shepherd {
+namespace {
+
+constexpr unsigned kCloseOnExec = 4;  // CLOSE_RANGE_CLOEXEC
+
+bool limit(__rlimit_resource_t what, int64_t value) {
+  if (value <= 0) return true;
+  auto bound = static_cast<rlim_t>(value);
+  struct rlimit both = {bound, bound};
+  struct rlimit old;
+  // Without root a hard limit can only go down: a lower one stands.
+  if (getrlimit(what, &old) == 0 && old.rlim_max < bound && geteuid() != 0)
+    both.rlim_cur = both.rlim_max = old.rlim_max;
+  return setrlimit(what, &both) == 0;
+}
+
+bool set_limits(const sublet_order& order) {
+  struct rlimit none = {0, 0};
+  bool good = setrlimit(RLIMIT_CORE, &none) == 0 && limit(RLIMIT_FSIZE, order.limit_file) &&
+              limit(RLIMIT_NPROC, order.limit_processes) &&
+              limit(RLIMIT_NOFILE, order.limit_open_files);
+  if (!*order.cgroup_memory) good = good && limit(RLIMIT_DATA, order.limit_memory);
+  if (order.limit_cpu_s > 0) {
+    // First SIGXCPU, which tells what happened, a little later SIGKILL.
+    auto seconds = static_cast<rlim_t>(order.limit_cpu_s);
+    struct rlimit cpu = {seconds, seconds + 2};
+    good = good && setrlimit(RLIMIT_CPU, &cpu) == 0;
+  }
+  return good;
+}
+
+bool become(const sublet_order& order) {
+  if (order.gid >= 0) {
+    auto gid = static_cast<gid_t>(order.gid);
+    if (setgroups(0, nullptr) != 0 || setresgid(gid, gid, gid) != 0) return false;
+  }
+  if (order.uid >= 0) {
+    auto uid = static_cast<uid_t>(order.uid);
+    if (setresuid(uid, uid, uid) != 0) return false;
+  }
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
+}
+
+bool set_streams(int output, int errors) {
+  int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  return null >= 0 && dup2(null, 0) == 0 && dup2(output, 1) == 1 && dup2(errors, 2) == 2 &&
+         syscall(SYS_close_range, 3u, ~0u, kCloseOnExec) == 0;
+}
+
+void reset_signals() {
+  struct sigaction standard = {};
+  standard.sa_handler = SIG_DFL;
+  for (int signal = 1; signal < NSIG; ++signal) sigaction(signal, &standard, nullptr);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+// Null when ready for the program, else the step that failed.
+const char* prepare(const sublet_order& order, const Weight& weight, int output, int errors,
+                    pid_t shepherd) {
+  if (setsid() < 0) return "setsid";
+  if (const char* failed = weight.join()) return failed;
+  // The kernel's choice when memory runs out: a tenant before anything of the owner's.
+  if (!write_kernel_file("/proc/self", "oom_score_adj", "1000")) return "oom_score_adj";
+  if (!set_streams(output, errors)) return "streams";
+  if (!set_limits(order)) return "limits";
+  umask(static_cast<mode_t>(order.umask));
+  if (!become(order)) return "account";
+  if (chdir(order.work) != 0) return "chdir";
+  // After the change of account, which clears it.
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 || getppid() != shepherd) return "parent";
+  return nullptr;
+}
+
+[[noreturn]] void be_the_child(const sublet_order& order, const Weight& weight, int output,
+                               int errors, int socket, pid_t shepherd) {
+  LaunchFailure failure = {};
+  const char* step = prepare(order, weight, output, errors, shepherd);
+  failure.error = errno;
+  if (!step) {
+    char go;
+    if (read(socket, &go, 1) != 1) _exit(127);  // the shepherd has gone
+    reset_signals();
+    execve(order.program, order.arguments, order.environment);
+    failure.error = errno;
+    step = "exec";
+  }
+  strncpy(failure.step, step, sizeof failure.step - 1);
+  if (send(socket, &failure, sizeof failure, MSG_NOSIGNAL) < 0) _exit(126);
+  _exit(127);
+}
+
+}  // namespace
+
+bool Launch::fork(const sublet_order& order, const Weight& weight, int output, int errors) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return false;
+  pid_t shepherd = getpid();
+  pid_ = ::fork();
+  if (pid_ == 0) {
+    close(ends[0]);
+    be_the_child(order, weight, output, errors, ends[1], shepherd);
+  }
+  int error = errno;
+  close(ends[1]);
+  socket_ = ends[0];
+  errno = error;
+  return pid_ > 0;
+}
+
+void Launch::go() {
+  // A child that failed already has said so; that is read where it is waited for.
+  if (send(socket_, "g", 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1) errno = 0;
+}
+
+bool Launch::read_failure(LaunchFailure* failure) {
+  if (socket_ < 0) return false;
+  ssize_t count = recv(socket_, failure, sizeof *failure, MSG_DONTWAIT);
+  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  close(socket_);
+  socket_ = -1;
+  failure->step[sizeof failure->step - 1] = 0;
+  return count == static_cast<ssize_t>(sizeof *failure);
+}
+
+}  // namespace sublet::shepherd

@@ -1,0 +1,39 @@
+// Turns a fresh process into the job: session, cgroups, limits, account,
+// environment; then waits for the word to go, and executes the program.
+#ifndef SUBLET_CLIENT_SHEPHERD_LAUNCH_H_
+#define SUBLET_CLIENT_SHEPHERD_LAUNCH_H_
+
+#include <sys/types.h>
+
+#include "base/attempt_format.h"
+#include "client/shepherd/weight.h"
+
+namespace sublet::shepherd {
+
+// What the child says when it cannot become the job.
+struct LaunchFailure {
+  int error;      // errno
+  char step[28];  // "chdir", "exec", ...
+};
+
+class Launch {
+ public:
+  // Makes the process; it prepares itself and waits. `output` and `errors`
+  // become its stdout and stderr. False with errno.
+  bool fork(const sublet_order& order, const Weight& weight, int output, int errors);
+  // Lets it execute the program.
+  void go();
+  pid_t pid() const { return pid_; }
+  // Readable when the program runs (then read_failure says no) or could not.
+  int poll_fd() const { return socket_; }
+  // True when the start failed and *failure was filled. Afterwards poll_fd() is -1.
+  bool read_failure(LaunchFailure* failure);
+
+ private:
+  pid_t pid_ = 0;
+  int socket_ = -1;
+};
+
+}  // namespace sublet::shepherd
+
+#endif  // SUBLET_CLIENT_SHEPHERD_LAUNCH_H_

@@ -1,0 +1,293 @@
+// Jobs that are asked to leave, to save, or whose lease runs out.
+#include <cppunit/extensions/HelperMacros.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "client/shepherd/test_rig.h"
+
+using namespace sublet;
+using namespace sublet::shepherd;
+
+namespace {
+
+constexpr int64_t kMs = 1'000'000;
+
+class ShepherdLeaveTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(ShepherdLeaveTest);
+  CPPUNIT_TEST(owner_returns_and_the_job_saves_and_leaves);
+  CPPUNIT_TEST(unaware_program_ends_by_sigterm);
+  CPPUNIT_TEST(a_shell_waits_for_the_program_that_saves);
+  CPPUNIT_TEST(deaf_program_is_killed_at_the_deadline);
+  CPPUNIT_TEST(burner_is_killed_when_its_allowance_is_spent);
+  CPPUNIT_TEST(vacate_by_the_client_keeps_the_full_deadline);
+  CPPUNIT_TEST(kill_saves_nothing);
+  CPPUNIT_TEST(save_and_go_on);
+  CPPUNIT_TEST(query_is_answered);
+  CPPUNIT_TEST(frames_for_another_attempt_are_ignored);
+  CPPUNIT_TEST(lease_freezes_and_renewal_thaws);
+  CPPUNIT_TEST(patience_ends_a_frozen_job);
+  CPPUNIT_TEST(owner_ends_a_frozen_job);
+  CPPUNIT_TEST(client_may_come_and_go);
+  CPPUNIT_TEST(daemons_go_with_the_evicted_job);
+  CPPUNIT_TEST(nobody_outruns_the_kill);
+  CPPUNIT_TEST_SUITE_END();
+
+  static void each_way(const std::function<void(Rig&, bool)>& body) {
+    for (bool cgroup : {false, true}) {
+      Rig rig;
+      if (cgroup && !rig.cgroups().can_kill()) continue;
+      body(rig, cgroup);
+    }
+  }
+  static std::string ready(Rig& rig, const AttemptOrder& order) {
+    std::string folder = rig.start(order);
+    CPPUNIT_ASSERT(rig.job_is_ready(folder));
+    return folder;
+  }
+  static void left(const AttemptExit& end, sublet_leave_reason reason) {
+    CPPUNIT_ASSERT_EQUAL(int64_t{reason}, end.facts.reason);
+    CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_OUTCOME_EXITED}, end.facts.outcome);
+    CPPUNIT_ASSERT_EQUAL(int64_t{75}, end.facts.code);
+    CPPUNIT_ASSERT_EQUAL(int64_t{1}, end.facts.left);
+    CPPUNIT_ASSERT_EQUAL(int64_t{1}, end.facts.asked);
+    CPPUNIT_ASSERT_EQUAL(int64_t{0}, end.facts.killed);
+  }
+  static void killed(const AttemptExit& end, sublet_leave_reason reason) {
+    CPPUNIT_ASSERT_EQUAL(int64_t{reason}, end.facts.reason);
+    CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_OUTCOME_SIGNALLED}, end.facts.outcome);
+    CPPUNIT_ASSERT_EQUAL(int64_t{SIGKILL}, end.facts.code);
+    CPPUNIT_ASSERT_EQUAL(int64_t{0}, end.facts.left);
+    CPPUNIT_ASSERT_EQUAL(int64_t{1}, end.facts.killed);
+  }
+
+  void owner_returns_and_the_job_saves_and_leaves() {
+    each_way([](Rig& rig, bool cgroup) {
+      AttemptOrder order = rig.order({"aware", "1"});
+      if (cgroup) rig.use_cgroups(&order);
+      std::string folder = ready(rig, order);
+      rig.monitor().say(SUBLET_PRESENCE_ACTIVE);
+      AttemptExit end = rig.finish(folder);
+      left(end, SUBLET_LEAVE_OWNER);
+      CPPUNIT_ASSERT(end.facts.quiesce_ns > 0);
+      CPPUNIT_ASSERT_EQUAL(int64_t{1}, end.facts.generation);
+      CPPUNIT_ASSERT_EQUAL(int64_t{1234}, end.facts.checkpoint_bytes);
+      CPPUNIT_ASSERT_EQUAL(int64_t{250000}, end.facts.progress_ppm);
+      CPPUNIT_ASSERT(wait_until([&] { return rig.monitor().acknowledged() > 0; }));
+    });
+  }
+
+  void unaware_program_ends_by_sigterm() {
+    Rig rig;
+    std::string folder = ready(rig, rig.order({"wait"}));
+    rig.monitor().say(SUBLET_PRESENCE_ACTIVE);
+    AttemptExit end = rig.finish(folder);
+    CPPUNIT_ASSERT_EQUAL(int64_t{SIGTERM}, end.facts.code);
+    CPPUNIT_ASSERT_EQUAL(int64_t{0}, end.facts.killed);
+    CPPUNIT_ASSERT_EQUAL(int64_t{0}, end.facts.aware);
+  }
+
+  void a_shell_waits_for_the_program_that_saves() {
+    Rig rig;
+    AttemptOrder order = rig.order({});
+    order.program = "/bin/sh";
+    order.arguments = {"sh", "-c", SUBLET_TEST_JOB " aware 1; exit $?"};
+    std::string folder = ready(rig, order);
+    rig.monitor().say(SUBLET_PRESENCE_ACTIVE);
+    left(rig.finish(folder), SUBLET_LEAVE_OWNER);
+  }
+
+  void deaf_program_is_killed_at_the_deadline() {
+    each_way([](Rig& rig, bool cgroup) {
+      AttemptOrder order = rig.order({"deaf"});
+      if (cgroup) rig.use_cgroups(&order);
+      order.save_deadline_ms = 300;
+      std::string folder = ready(rig, order);
+      rig.monitor().say(SUBLET_PRESENCE_ACTIVE);
+      AttemptExit end = rig.finish(folder);
+      killed(end, SUBLET_LEAVE_OWNER);
+      CPPUNIT_ASSERT(end.facts.quiesce_ns >= 300 * kMs);
+    });
+  }
+
+  void burner_is_killed_when_its_allowance_is_spent() {
+    each_way([](Rig& rig, bool cgroup) {
+      AttemptOrder order = rig.order({"burn-when-asked"});
+      if (cgroup) rig.use_cgroups(&order);
+      order.save_deadline_ms = 60'000;  // only the allowance can end it
+      std::string folder = ready(rig, order);
+      rig.monitor().say(SUBLET_PRESENCE_ACTIVE);
+      AttemptExit end = rig.finish(folder);
+      killed(end, SUBLET_LEAVE_OWNER);
+      int64_t used = end.facts.cpu_user_us + end.facts.cpu_system_us;
+      CPPUNIT_ASSERT_MESSAGE(std::to_string(used), used >= 50'000);
+    });
+  }
+
+  void vacate_by_the_client_keeps_the_full_deadline() {
+    Rig rig;
+    // Needs more CPU than an owner's eviction would allow.
+    AttemptOrder order = rig.order({"aware", "100"});
+    order.save_deadline_ms = 60'000;
+    std::string folder = ready(rig, order);
+    UniqueFd control = rig.ask(folder, rig.frame(order, SUBLET_FRAME_VACATE, SUBLET_LEAVE_PREEMPT));
+    auto ack = rig.receive(control.get(), SUBLET_FRAME_ACK);
+    CPPUNIT_ASSERT(ack && ack->sequence == 77 && ack->state == SUBLET_SHEPHERD_SAVING);
+    CPPUNIT_ASSERT(rig.receive(control.get(), SUBLET_FRAME_ENDED));
+    left(rig.finish(folder), SUBLET_LEAVE_PREEMPT);
+  }
+
+  void kill_saves_nothing() {
+    Rig rig;
+    AttemptOrder order = rig.order({"aware", "1"});
+    std::string folder = ready(rig, order);
+    rig.ask(folder, rig.frame(order, SUBLET_FRAME_KILL, SUBLET_LEAVE_REPLACED));
+    AttemptExit end = rig.finish(folder);
+    killed(end, SUBLET_LEAVE_REPLACED);
+    CPPUNIT_ASSERT_EQUAL(int64_t{0}, end.facts.generation);
+  }
+
+  void save_and_go_on() {
+    Rig rig;
+    AttemptOrder order = rig.order({"aware", "1"});
+    std::string folder = ready(rig, order);
+    // The page is looked at now and then; before that SAVE finds nobody aware.
+    auto status = [&] {
+      UniqueFd control = rig.ask(folder, rig.frame(order, SUBLET_FRAME_QUERY));
+      return rig.receive(control.get(), SUBLET_FRAME_STATUS);
+    };
+    CPPUNIT_ASSERT(status());
+    rig.ask(folder, rig.frame(order, SUBLET_FRAME_SAVE));
+    CPPUNIT_ASSERT(wait_until([&] { return status()->arg[2] == 1; }));
+    rig.monitor().say(SUBLET_PRESENCE_ACTIVE);
+    AttemptExit end = rig.finish(folder);
+    left(end, SUBLET_LEAVE_OWNER);
+    CPPUNIT_ASSERT_EQUAL(int64_t{2}, end.facts.generation);
+  }
+
+  void query_is_answered() {
+    Rig rig;
+    AttemptOrder order = rig.order({"aware", "1"});
+    std::string folder = ready(rig, order);
+    UniqueFd control = rig.ask(folder, rig.frame(order, SUBLET_FRAME_QUERY));
+    auto status = rig.receive(control.get(), SUBLET_FRAME_STATUS);
+    CPPUNIT_ASSERT(status && status->sequence == 77);
+    CPPUNIT_ASSERT_EQUAL(uint32_t{SUBLET_SHEPHERD_RUNNING}, status->state);
+    CPPUNIT_ASSERT(status->arg[1] > 0);
+    CPPUNIT_ASSERT_EQUAL(int64_t{250000}, status->arg[3]);
+  }
+
+  void frames_for_another_attempt_are_ignored() {
+    Rig rig;
+    AttemptOrder order = rig.order({"aware", "1"});
+    std::string folder = ready(rig, order);
+    sublet_frame other = rig.frame(order, SUBLET_FRAME_KILL, SUBLET_LEAVE_REMOVED);
+    other.attempt = 2;
+    UniqueFd control = rig.ask(folder, other);
+    sublet_frame strange = rig.frame(order, SUBLET_FRAME_KILL);
+    strange.magic = 1;
+    CPPUNIT_ASSERT(send(control.get(), &strange, sizeof strange, 0) > 0);
+    CPPUNIT_ASSERT(send(control.get(), &other, sizeof other - 1, 0) > 0);
+    sublet_frame query = rig.frame(order, SUBLET_FRAME_QUERY);
+    CPPUNIT_ASSERT(send(control.get(), &query, sizeof query, 0) > 0);
+    auto status = rig.receive(control.get(), SUBLET_FRAME_STATUS);
+    CPPUNIT_ASSERT(status && status->state == SUBLET_SHEPHERD_RUNNING);
+  }
+
+  static std::optional<sublet_frame> frozen(Rig& rig, int control) {
+    std::optional<sublet_frame> status;
+    do status = rig.receive(control, SUBLET_FRAME_STATUS);
+    while (status && status->state != SUBLET_SHEPHERD_FROZEN);
+    return status;
+  }
+
+  void lease_freezes_and_renewal_thaws() {
+    each_way([](Rig& rig, bool cgroup) {
+      AttemptOrder order = rig.order({"aware", "1"});
+      if (cgroup) rig.use_cgroups(&order);
+      order.save_deadline_ms = 100;
+      order.lease_ns = boot_now_ns() + 1500 * kMs;
+      std::string folder = ready(rig, order);
+      UniqueFd control = rig.ask(folder, rig.frame(order, SUBLET_FRAME_QUERY));
+      CPPUNIT_ASSERT(frozen(rig, control.get()));
+      CPPUNIT_ASSERT(boot_now_ns() >= order.lease_ns);
+      sublet_frame lease = rig.frame(order, SUBLET_FRAME_LEASE);
+      lease.instant = boot_now_ns() + 600'000 * kMs;
+      CPPUNIT_ASSERT(send(control.get(), &lease, sizeof lease, 0) > 0);
+      auto ack = rig.receive(control.get(), SUBLET_FRAME_ACK);
+      CPPUNIT_ASSERT(ack && ack->state == SUBLET_SHEPHERD_RUNNING);
+      rig.monitor().say(SUBLET_PRESENCE_ACTIVE);
+      left(rig.finish(folder), SUBLET_LEAVE_OWNER);
+    });
+  }
+
+  void patience_ends_a_frozen_job() {
+    Rig rig;
+    AttemptOrder order = rig.order({"spin"});
+    order.lease_ns = boot_now_ns() + 500 * kMs;
+    order.patience_ms = 300;
+    AttemptExit end = rig.run(order);
+    killed(end, SUBLET_LEAVE_LEASE);
+    CPPUNIT_ASSERT(end.facts.frozen_ms >= 299);
+  }
+
+  void owner_ends_a_frozen_job() {
+    each_way([](Rig& rig, bool cgroup) {
+      AttemptOrder order = rig.order({"aware", "1"});
+      if (cgroup) rig.use_cgroups(&order);
+      order.lease_ns = boot_now_ns() + 700 * kMs;
+      std::string folder = ready(rig, order);
+      UniqueFd control = rig.ask(folder, rig.frame(order, SUBLET_FRAME_QUERY));
+      CPPUNIT_ASSERT(frozen(rig, control.get()));
+      rig.monitor().say(SUBLET_PRESENCE_ACTIVE);
+      killed(rig.finish(folder), SUBLET_LEAVE_OWNER);
+    });
+  }
+
+  void client_may_come_and_go() {
+    Rig rig;
+    AttemptOrder order = rig.order({"aware", "1"});
+    std::string folder = ready(rig, order);
+    std::vector<UniqueFd> all;
+    for (int i = 0; i < 12; ++i) {
+      all.push_back(rig.ask(folder, rig.frame(order, SUBLET_FRAME_QUERY)));
+      CPPUNIT_ASSERT(rig.receive(all.back().get(), SUBLET_FRAME_STATUS));
+    }
+    all.clear();
+    UniqueFd last = rig.ask(folder, rig.frame(order, SUBLET_FRAME_VACATE, SUBLET_LEAVE_DRAIN));
+    CPPUNIT_ASSERT(rig.receive(last.get(), SUBLET_FRAME_ENDED));
+    left(rig.finish(folder), SUBLET_LEAVE_DRAIN);
+  }
+
+  void daemons_go_with_the_evicted_job() {
+    each_way([](Rig& rig, bool cgroup) {
+      AttemptOrder order = rig.order({"daemons-and-wait", "10"});
+      if (cgroup) rig.use_cgroups(&order);
+      std::string folder = ready(rig, order);
+      CPPUNIT_ASSERT_EQUAL(11, rig.processes_of(folder));
+      rig.monitor().say(SUBLET_PRESENCE_ACTIVE);
+      rig.finish(folder);
+      CPPUNIT_ASSERT_EQUAL(0, rig.processes_of(folder));
+    });
+  }
+
+  void nobody_outruns_the_kill() {
+    if (skip_unless_root("nobody_outruns_the_kill")) return;
+    for (const char* mode : {"run-away", "fork-bomb"}) {
+      each_way([mode](Rig& rig, bool cgroup) {
+        AttemptOrder order = rig.order({mode});
+        if (cgroup) rig.use_cgroups(&order);
+        order.limit_processes = 50;
+        order.save_deadline_ms = 100;
+        std::string folder = ready(rig, order);
+        rig.monitor().say(SUBLET_PRESENCE_ACTIVE);
+        rig.finish(folder);
+        CPPUNIT_ASSERT_EQUAL(0, rig.processes_of(folder));
+      });
+    }
+  }
+};
+
+CPPUNIT_TEST_SUITE_REGISTRATION(ShepherdLeaveTest);
+
+}  // namespace

@@ -1,0 +1,264 @@
+// The shepherd's middle part: frames, children and deadlines in, the machine's
+// actions out.
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/time.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <initializer_list>
+
+#include "client/shepherd/shepherd.h"
+
+namespace sublet::shepherd {
+namespace {
+
+// How often a refused change of weight is tried again, and new sessions of a
+// job without a cgroup are looked for.
+constexpr int64_t kPendingRefreshNs = 20'000'000;
+constexpr int64_t kRefreshNs = 250'000'000;
+
+void add(struct rusage* sum, const struct rusage& more) {
+  timeradd(&sum->ru_utime, &more.ru_utime, &sum->ru_utime);
+  timeradd(&sum->ru_stime, &more.ru_stime, &sum->ru_stime);
+  if (more.ru_maxrss > sum->ru_maxrss) sum->ru_maxrss = more.ru_maxrss;
+  sum->ru_nvcsw += more.ru_nvcsw;
+  sum->ru_nivcsw += more.ru_nivcsw;
+}
+
+}  // namespace
+
+sublet_frame Shepherd::new_frame(sublet_frame_kind kind) const {
+  sublet_frame frame = {};
+  frame.magic = SUBLET_FRAME_MAGIC;
+  frame.kind = static_cast<uint16_t>(kind);
+  frame.job = static_cast<uint64_t>(order_.job);
+  frame.attempt = static_cast<uint32_t>(order_.attempt);
+  frame.state = machine_.state();
+  frame.reason = machine_.reason();
+  return frame;
+}
+
+sublet_frame Shepherd::status_frame() {
+  sublet_frame frame = new_frame(SUBLET_FRAME_STATUS);
+  frame.instant = boot_now();
+  // Looking through /proc is for the client's questions, not for an eviction.
+  if (machine_.state() == SUBLET_SHEPHERD_RUNNING) {
+    frame.arg[0] = processes_.cpu_ns() / 1000;
+    frame.arg[1] = processes_.resident_bytes();
+  }
+  frame.arg[2] = static_cast<int64_t>(seen_.generation);
+  frame.arg[3] = seen_.magic ? seen_.progress_ppm : -1;
+  return frame;
+}
+
+void Shepherd::ask_to_leave() {
+  if (processes_.signal_who_handles(SIGTERM, launch_.pid())) return;
+  if (!main_gone_) ::kill(-launch_.pid(), SIGTERM);
+}
+
+void Shepherd::act(uint32_t actions, int64_t now) {
+  using namespace protocol;
+  if (actions & kActFreeze) processes_.freeze();
+  if (actions & kActThaw) processes_.thaw();
+  if (actions & kActLift) weight_.lift(processes_);
+  if (actions & kActTerminate) ask_to_leave();
+  if (machine_.counting_cpu() && (actions & kActLift)) cpu_before_save_ns_ = processes_.cpu_ns();
+  if ((actions & kActSave) && seen_.aware) processes_.signal_who_handles(SIGUSR1, launch_.pid());
+  if (actions & kActKill) {
+    processes_.kill();
+    // One that waits for the word to go has no cgroup or session of its own yet.
+    if (!main_gone_) ::kill(launch_.pid(), SIGKILL);
+  }
+  if (actions & kActStart) launch_.go();
+  if (actions & kActStatus) control_.send_all(status_frame());
+  if (actions & kActWriteExit) {
+    all_gone_ = true;
+    ended_ns_ = now;
+    if (machine_.leave_detected_ns() > 0) quiesce_ns_ = now - machine_.leave_detected_ns();
+  }
+}
+
+void Shepherd::answer(int socket, const sublet_frame& asked, uint32_t actions) {
+  if (actions & protocol::kActAck) {
+    sublet_frame frame = new_frame(SUBLET_FRAME_ACK);
+    frame.sequence = asked.sequence;
+    frame.instant = boot_now();
+    send_frame(socket, frame);
+  }
+  if (asked.kind == SUBLET_FRAME_QUERY) {
+    look_at_status();
+    sublet_frame frame = status_frame();
+    frame.sequence = asked.sequence;
+    send_frame(socket, frame);
+  }
+}
+
+void Shepherd::read_monitor() {
+  sublet_frame frame;
+  for (;;) {
+    Received received = receive_frame(monitor_, &frame);
+    if (received == Received::nothing) return;
+    int64_t now = boot_now();
+    if (received == Received::lost) {
+      close(monitor_);
+      monitor_ = -1;
+      act(machine_.monitor_lost(now), now);
+      return;
+    }
+    uint32_t actions = machine_.monitor_frame(frame, now);
+    act(actions, now);
+    answer(monitor_, frame, actions);
+  }
+}
+
+void Shepherd::read_control(int i) {
+  sublet_frame frame;
+  for (;;) {
+    int socket = control_.connection(i);
+    Received received = receive_frame(socket, &frame);
+    if (received == Received::nothing) return;
+    if (received == Received::lost) {
+      control_.drop(i);
+      return;
+    }
+    if (frame.job != static_cast<uint64_t>(order_.job) ||
+        frame.attempt != static_cast<uint32_t>(order_.attempt))
+      continue;
+    int64_t now = boot_now();
+    uint32_t actions = machine_.control_frame(frame, now);
+    // The one who asks gets STATUS with his own sequence.
+    act(frame.kind == SUBLET_FRAME_QUERY ? 0 : actions, now);
+    answer(socket, frame, actions);
+  }
+}
+
+void Shepherd::read_launch() {
+  if (!launch_.read_failure(&failure_)) return;
+  int64_t now = boot_now();
+  act(machine_.start_failed(now), now);
+}
+
+void Shepherd::read_signals() {
+  struct signalfd_siginfo info;
+  while (read(signals_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+    if (info.ssi_signo == SIGCHLD) continue;
+    // Whoever ends us (a service manager, an administrator) wants the job to leave.
+    sublet_frame leave = {};
+    leave.kind = SUBLET_FRAME_VACATE;
+    leave.reason = SUBLET_LEAVE_DRAIN;
+    int64_t now = boot_now();
+    act(machine_.control_frame(leave, now), now);
+  }
+}
+
+void Shepherd::reap() {
+  bool main_just_gone = false;
+  for (;;) {
+    int status;
+    struct rusage used;
+    pid_t pid = wait4(-1, &status, WNOHANG, &used);
+    if (pid > 0) {
+      add(&usage_, used);
+      if (pid != launch_.pid()) continue;
+      main_gone_ = main_just_gone = true;
+      main_status_ = status;
+      continue;
+    }
+    int64_t now = boot_now();
+    bool nobody_left = pid < 0 && errno == ECHILD;
+    uint32_t actions = main_just_gone ? machine_.main_exited(now) : 0;
+    // Most programs leave nobody behind, and there is nothing to kill.
+    act(nobody_left ? machine_.all_gone(now) : actions, now);
+    return;
+  }
+}
+
+void Shepherd::look_at_status() {
+  sublet_status page;
+  // Read, never mapped: a job that cuts its page short must not end us.
+  if (pread(status_, &page, sizeof page, 0) != static_cast<ssize_t>(sizeof page)) return;
+  if (page.magic != SUBLET_STATUS_MAGIC || page.version != SUBLET_STATUS_VERSION) return;
+  if (page.progress_ppm < 0 || page.progress_ppm > 1000000) page.progress_ppm = -1;
+  if (page.resumed_progress_ppm < 0 || page.resumed_progress_ppm > 1000000)
+    page.resumed_progress_ppm = -1;
+  bool saved = page.generation != seen_.generation;
+  seen_ = page;
+  if (saved) control_.send_all(status_frame());
+}
+
+void Shepherd::check_limits(int64_t now) {
+  if (machine_.state() != SUBLET_SHEPHERD_RUNNING) return;
+  if (order_.limit_cpu_s > 0 && processes_.cpu_ns() / 1000000000 >= order_.limit_cpu_s)
+    limit_ = SUBLET_LIMIT_CPU;
+  if (order_.limit_memory > 0 && !*order_.cgroup_memory &&
+      processes_.resident_bytes() > order_.limit_memory)
+    limit_ = SUBLET_LIMIT_MEMORY;
+  if (limit_ != SUBLET_LIMIT_NONE) act(machine_.over_limit(now), now);
+}
+
+// What has no event of its own.
+void Shepherd::look_after(int64_t now) {
+  if (machine_.counting_cpu())
+    act(machine_.cpu_used(processes_.cpu_ns() - cpu_before_save_ns_, now), now);
+  if (now < next_refresh_ns_) return;
+  weight_.refresh(processes_);
+  if (machine_.started()) check_limits(now);
+  if (machine_.state() == SUBLET_SHEPHERD_RUNNING) look_at_status();
+  next_refresh_ns_ = now + (weight_.pending() ? kPendingRefreshNs : kRefreshNs);
+}
+
+void Shepherd::set_timer() {
+  int64_t next = machine_.next_instant();
+  if (weight_.pending() && next_refresh_ns_ < next) next = next_refresh_ns_;
+  if (next == timer_set_ns_) return;
+  timer_set_ns_ = next;
+  struct itimerspec when = {};
+  if (next != INT64_MAX) {
+    if (next < 1) next = 1;  // 0 would disarm it
+    when.it_value.tv_sec = next / 1000000000;
+    when.it_value.tv_nsec = next % 1000000000;
+  }
+  timerfd_settime(timer_, TFD_TIMER_ABSTIME, &when, nullptr);
+}
+
+void Shepherd::wait_for_news(pollfd* fds, int count) {
+  set_timer();
+  while (poll(fds, static_cast<nfds_t>(count), -1) < 0 && errno == EINTR) {
+  }
+  uint64_t ticks;
+  if (fds[1].revents && read(timer_, &ticks, sizeof ticks) > 0) timer_set_ns_ = -1;
+}
+
+void Shepherd::loop() {
+  while (!all_gone_) {
+    pollfd fds[7 + Control::kConnections] = {};
+    int count = 0;
+    for (int fd : {monitor_, timer_, signals_, launch_.poll_fd(), control_.listener(),
+                   output_.poll_fd(0), output_.poll_fd(1)})
+      fds[count++] = {fd, POLLIN, 0};
+    for (int i = 0; i < Control::kConnections; ++i)
+      fds[count++] = {control_.connection(i), POLLIN, 0};
+    wait_for_news(fds, count);
+    // The owner's word comes before everything else.
+    if (fds[0].revents) read_monitor();
+    if (fds[2].revents) {
+      read_signals();
+      reap();
+    }
+    for (int i = 0; i < Control::kConnections; ++i)
+      if (fds[7 + i].revents) read_control(i);
+    if (fds[3].revents) read_launch();
+    if (fds[4].revents) control_.accept();
+    // A broken pipe end (POLLHUP) without a byte needs no thread.
+    if ((fds[5].revents | fds[6].revents) & POLLIN) output_.start();
+    int64_t now = boot_now();
+    act(machine_.tick(now), now);
+    look_after(now);
+  }
+}
+
+}  // namespace sublet::shepherd

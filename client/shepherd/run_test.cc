@@ -1,0 +1,266 @@
+// Jobs that run to their end: environment, endings, limits, output, refusals.
+#include <cppunit/extensions/HelperMacros.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "client/shepherd/test_rig.h"
+
+using namespace sublet;
+using namespace sublet::shepherd;
+
+namespace {
+
+class ShepherdRunTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(ShepherdRunTest);
+  CPPUNIT_TEST(environment_is_exactly_the_ordered_one);
+  CPPUNIT_TEST(job_starts_clean);
+  CPPUNIT_TEST(exit_codes_and_signals);
+  CPPUNIT_TEST(what_cannot_be_started_says_the_step);
+  CPPUNIT_TEST(output_is_bounded);
+  CPPUNIT_TEST(limits_are_told_apart);
+  CPPUNIT_TEST(memory_limit_of_a_cgroup);
+  CPPUNIT_TEST(no_start_without_the_monitors_word);
+  CPPUNIT_TEST(an_attempt_runs_once);
+  CPPUNIT_TEST(bad_orders_are_refused);
+  CPPUNIT_TEST(nothing_is_left_behind);
+  CPPUNIT_TEST(a_lying_status_page_does_no_harm);
+  CPPUNIT_TEST(job_cannot_reach_what_is_not_its_own);
+  CPPUNIT_TEST(cgroup_folders_go_with_the_attempt);
+  CPPUNIT_TEST_SUITE_END();
+
+  void environment_is_exactly_the_ordered_one() {
+    Rig rig;
+    AttemptOrder order = rig.order({});
+    order.program = "/usr/bin/env";
+    order.arguments = {"env"};
+    order.environment = {"PATH=/bin", "ODD=a b%\xff", "EMPTY="};
+    std::string folder = rig.start(order);
+    CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_OUTCOME_EXITED}, rig.finish(folder).facts.outcome);
+    CPPUNIT_ASSERT_EQUAL("PATH=/bin\nODD=a b%\xff\nEMPTY=\nSUBLET_CHECKPOINT_DIR=" + folder +
+                             "/checkpoint\nSUBLET_STATUS=" + folder + "/status\n",
+                         rig.read(folder + "/stdout"));
+  }
+
+  void job_starts_clean() {
+    Rig rig;
+    AttemptOrder order = rig.order({"inspect"});
+    order.umask = 027;
+    std::string folder = rig.start(order);
+    rig.finish(folder);
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("signals 0 files 0 session 1 group 1 umask 027 core 0 death 9 new_privs 1\n"),
+        rig.read(folder + "/stdout"));
+    order = rig.order({});
+    order.program = "/bin/sh";
+    order.arguments = {"sh", "-c", "pwd; readlink /proc/self/fd/0; cat /proc/self/oom_score_adj"};
+    folder = rig.start(order);
+    rig.finish(folder);
+    CPPUNIT_ASSERT_EQUAL(folder + "/work\n/dev/null\n1000\n", rig.read(folder + "/stdout"));
+  }
+
+  void exit_codes_and_signals() {
+    Rig rig;
+    AttemptExit end = rig.run(rig.order({"exit", "3"}));
+    CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_OUTCOME_EXITED}, end.facts.outcome);
+    CPPUNIT_ASSERT_EQUAL(int64_t{3}, end.facts.code);
+    CPPUNIT_ASSERT_EQUAL(int64_t{0}, end.facts.asked);
+    CPPUNIT_ASSERT_EQUAL(int64_t{-1}, end.facts.quiesce_ns);
+    CPPUNIT_ASSERT(end.facts.max_rss_bytes > 0 && end.facts.wall_us > 0);
+    end = rig.run(rig.order({"raise", std::to_string(SIGSEGV)}));
+    CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_OUTCOME_SIGNALLED}, end.facts.outcome);
+    CPPUNIT_ASSERT_EQUAL(int64_t{SIGSEGV}, end.facts.code);
+    CPPUNIT_ASSERT_EQUAL(int64_t{0}, end.facts.killed);
+  }
+
+  void what_cannot_be_started_says_the_step() {
+    Rig rig;
+    AttemptOrder order = rig.order({});
+    order.program = "/no/such/program";
+    AttemptExit end = rig.run(order);
+    CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_OUTCOME_FAILED}, end.facts.outcome);
+    CPPUNIT_ASSERT_EQUAL(int64_t{ENOENT}, end.facts.code);
+    CPPUNIT_ASSERT_EQUAL(std::string("exec"), end.step);
+    order = rig.order({});
+    order.work = "nowhere";
+    end = rig.run(order);
+    CPPUNIT_ASSERT_EQUAL(std::string("chdir"), end.step);
+    order = rig.order({});
+    order.boot_id = "another";
+    end = rig.run(order);
+    CPPUNIT_ASSERT_EQUAL(std::string("boot_id"), end.step);
+    order = rig.order({});
+    order.cgroup_unified = "/no/such/hierarchy/a";
+    end = rig.run(order);
+    CPPUNIT_ASSERT_EQUAL(std::string("cgroup"), end.step);
+  }
+
+  void output_is_bounded() {
+    Rig rig;
+    AttemptOrder order = rig.order({"write", "300000"});
+    order.stdout_limit = 100'001;
+    std::string folder = rig.start(order);
+    AttemptExit end = rig.finish(folder);
+    CPPUNIT_ASSERT_EQUAL(int64_t{0}, end.facts.code);
+    CPPUNIT_ASSERT_EQUAL(int64_t{100'001}, end.facts.stdout_bytes);
+    CPPUNIT_ASSERT_EQUAL(int64_t{199'999}, end.facts.stdout_dropped);
+    std::string kept = rig.read(folder + "/stdout");
+    CPPUNIT_ASSERT_EQUAL(size_t{100'001}, kept.size());
+    for (size_t i = 0; i < kept.size(); ++i) CPPUNIT_ASSERT_EQUAL("0123456789"[i % 10], kept[i]);
+    CPPUNIT_ASSERT(access((folder + "/stderr").c_str(), F_OK) != 0);
+    end = rig.run(rig.order({"write", "5"}));
+    CPPUNIT_ASSERT_EQUAL(int64_t{5}, end.facts.stdout_bytes);
+    CPPUNIT_ASSERT_EQUAL(int64_t{0}, end.facts.stdout_dropped);
+  }
+
+  static void ends_by(const AttemptExit& end, sublet_limit limit) {
+    CPPUNIT_ASSERT_EQUAL(int64_t{limit}, end.facts.limit);
+    CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_LEAVE_LIMIT}, end.facts.reason);
+  }
+
+  void limits_are_told_apart() {
+    Rig rig;
+    AttemptOrder order = rig.order({"spin"});
+    order.limit_cpu_s = 1;
+    ends_by(rig.run(order), SUBLET_LIMIT_CPU);
+    order = rig.order({"wait"});
+    order.limit_wall_s = 1;
+    ends_by(rig.run(order), SUBLET_LIMIT_WALL);
+    order = rig.order({"file", "100000"});
+    order.limit_file = 50'000;
+    ends_by(rig.run(order), SUBLET_LIMIT_FILE);
+    order = rig.order({"memory", "200000000"});
+    order.limit_memory = 50'000'000;
+    CPPUNIT_ASSERT_EQUAL(int64_t{96}, rig.run(order).facts.code);  // malloc said no
+  }
+
+  void memory_limit_of_a_cgroup() {
+    if (skip_unless_root("memory_limit_of_a_cgroup")) return;
+    Rig rig;
+    if (!rig.cgroups().can_limit_memory()) return;
+    AttemptOrder order = rig.order({"memory", "200000000"});
+    order.limit_memory = 50'000'000;
+    rig.use_cgroups(&order);
+    ends_by(rig.run(order), SUBLET_LIMIT_MEMORY);
+  }
+
+  void no_start_without_the_monitors_word() {
+    Rig rig;
+    auto unstarted = [&](AttemptOrder order, sublet_leave_reason reason) {
+      AttemptExit end = rig.run(order);
+      CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_OUTCOME_UNSTARTED}, end.facts.outcome);
+      CPPUNIT_ASSERT_EQUAL(int64_t{reason}, end.facts.reason);
+      CPPUNIT_ASSERT_EQUAL(int64_t{0}, end.facts.started_ns);
+    };
+    AttemptOrder order = rig.order({"exit", "0"});
+    order.monitor = rig.base() + "/nobody.sock";
+    unstarted(order, SUBLET_LEAVE_BLIND);
+    rig.monitor().say(SUBLET_PRESENCE_ACTIVE);
+    unstarted(rig.order({"exit", "0"}), SUBLET_LEAVE_OWNER);
+    rig.monitor().say(SUBLET_PRESENCE_UNKNOWN);
+    unstarted(rig.order({"exit", "0"}), SUBLET_LEAVE_OWNER);
+    rig.monitor().say(SUBLET_PRESENCE_AWAY);
+    order = rig.order({"exit", "0"});
+    order.lease_ns = boot_now_ns() - 1;
+    unstarted(order, SUBLET_LEAVE_LEASE);
+    rig.monitor().fall_silent();
+    unstarted(rig.order({"exit", "0"}), SUBLET_LEAVE_BLIND);
+  }
+
+  void an_attempt_runs_once() {
+    Rig rig;
+    AttemptOrder order = rig.order({"wait"});
+    std::string folder = rig.start(order);
+    CPPUNIT_ASSERT(rig.job_is_ready(folder));
+    SpawnedProcess twin = start_shepherd(SUBLET_SHEPHERD, folder);
+    int status = -1;
+    CPPUNIT_ASSERT(waitpid(twin.id.pid, &status, 0) == twin.id.pid);
+    CPPUNIT_ASSERT_EQUAL(73, WEXITSTATUS(status));
+    rig.ask(folder, rig.frame(order, SUBLET_FRAME_KILL, SUBLET_LEAVE_REMOVED));
+    rig.finish(folder);
+    rig.start(order);
+    CPPUNIT_ASSERT_EQUAL(73, rig.wait(folder));
+  }
+
+  void bad_orders_are_refused() {
+    Rig rig;
+    AttemptOrder order = rig.order({"exit", "0"});
+    std::string folder = rig.folder(order);
+    make_attempt_folder(system_files(), folder, -1, -1);
+    for (const char* text : {"", "rubbish", "sublet-order 1\nend\n"}) {
+      system_files().write_atomic(folder + "/order", text);
+      SpawnedProcess shepherd = start_shepherd(SUBLET_SHEPHERD, folder);
+      int status = -1;
+      CPPUNIT_ASSERT(waitpid(shepherd.id.pid, &status, 0) == shepherd.id.pid);
+      CPPUNIT_ASSERT_EQUAL(65, WEXITSTATUS(status));
+    }
+  }
+
+  void nothing_is_left_behind() {
+    Rig rig;
+    for (bool cgroup : {false, true}) {
+      AttemptOrder order = rig.order({"daemons", "20"});
+      if (cgroup) rig.use_cgroups(&order);
+      std::string folder = rig.start(order);
+      AttemptExit end = rig.finish(folder);
+      CPPUNIT_ASSERT_EQUAL(int64_t{0}, end.facts.code);
+      CPPUNIT_ASSERT_EQUAL(int64_t{0}, end.facts.killed);
+      CPPUNIT_ASSERT_EQUAL(0, rig.processes_of(folder));
+    }
+  }
+
+  void a_lying_status_page_does_no_harm() {
+    Rig rig;
+    for (const char* size : {"4096", "40", "0"}) {
+      AttemptExit end = rig.run(rig.order({"lie", size}));
+      CPPUNIT_ASSERT_EQUAL(int64_t{0}, end.facts.code);
+      CPPUNIT_ASSERT(end.facts.progress_ppm == -1 && end.facts.generation >= 0);
+    }
+  }
+
+  void job_cannot_reach_what_is_not_its_own() {
+    if (skip_unless_root("job_cannot_reach_what_is_not_its_own")) return;
+    Rig rig;
+    AttemptOrder victim = rig.order({"aware"});
+    std::string theirs = rig.start(victim);
+    CPPUNIT_ASSERT(rig.job_is_ready(theirs));
+    AttemptRecord record = rig.record(theirs);
+    for (const ProcessId& id : {record.shepherd, record.program}) {
+      AttemptOrder order = rig.order({"trespass", std::to_string(id.pid)});
+      std::string own = rig.folder(order);
+      for (const std::string& folder : {theirs, own})
+        for (const char* name : {"order", "record", "exit", "control"})
+          order.arguments.push_back(folder + "/" + name);
+      for (const char* name : {"status", "work/ready", "work/new", "checkpoint/new", "new"})
+        order.arguments.push_back(theirs + "/" + name);
+      AttemptExit end = rig.run(order);
+      CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_OUTCOME_EXITED}, end.facts.outcome);
+      CPPUNIT_ASSERT_EQUAL(int64_t{0}, end.facts.code);
+    }
+    CPPUNIT_ASSERT(is_same_process(record.program));
+    rig.ask(theirs, rig.frame(victim, SUBLET_FRAME_KILL, SUBLET_LEAVE_REMOVED));
+    rig.finish(theirs);
+  }
+
+  void cgroup_folders_go_with_the_attempt() {
+    Rig rig;
+    AttemptOrder order = rig.order({"exit", "0"});
+    rig.use_cgroups(&order);
+    if (order.cgroup_unified.empty()) return;
+    rig.run(order);
+    CPPUNIT_ASSERT(access(order.cgroup_unified.c_str(), F_OK) != 0);
+    CPPUNIT_ASSERT(order.cgroup_cpu.empty() || access(order.cgroup_cpu.c_str(), F_OK) != 0);
+    // What a killed shepherd left goes at the client's next start.
+    CPPUNIT_ASSERT(mkdir(order.cgroup_unified.c_str(), 0755) == 0);
+    CPPUNIT_ASSERT_EQUAL(0,
+                         rig.cgroups().remove_left_over({{static_cast<uint64_t>(order.job), 1}}));
+    CPPUNIT_ASSERT_EQUAL(1, rig.cgroups().remove_left_over({}));
+  }
+};
+
+CPPUNIT_TEST_SUITE_REGISTRATION(ShepherdRunTest);
+
+}  // namespace

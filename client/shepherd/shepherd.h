@@ -1,0 +1,108 @@
+// One attempt from its order to its exit record: the loop around the pure
+// machine of protocol/shepherd.h. After the program has started, nothing on the
+// way from a frame of the monitor to the end of the job allocates, logs, syncs
+// or waits for a disk.
+#ifndef SUBLET_CLIENT_SHEPHERD_SHEPHERD_H_
+#define SUBLET_CLIENT_SHEPHERD_SHEPHERD_H_
+
+#include <poll.h>
+#include <stdint.h>
+#include <sys/resource.h>
+
+#include "base/attempt_format.h"
+#include "base/attempt_processes.h"
+#include "checkpoint-api/sublet_status.h"
+#include "client/shepherd/launch.h"
+#include "client/shepherd/links.h"
+#include "client/shepherd/output.h"
+#include "client/shepherd/system.h"
+#include "client/shepherd/weight.h"
+#include "protocol/shepherd.h"
+
+namespace sublet::shepherd {
+
+class Shepherd {
+ public:
+  // Runs the attempt of this (current) folder; the program's exit status.
+  int run();
+
+  // Exit statuses.
+  static constexpr int kDone = 0;  // the exit record is written
+  static constexpr int kUsage = 64;
+  static constexpr int kBadOrder = 65;  // no order that could be read
+  static constexpr int kRefused = 73;   // this attempt was started before
+  static constexpr int kNoRecord = 74;  // the exit record could not be written
+
+ private:
+  // Start. Each is null or the step that failed, with errno.
+  const char* load_order();
+  const char* prepare();
+  const char* make_status_page();
+  const char* prepare_signals();
+  const char* start_process();
+  const char* write_record();
+  bool add_environment();
+
+  // The loop.
+  void loop();
+  void wait_for_news(pollfd* fds, int count);
+  void set_timer();
+  void read_monitor();
+  void read_control(int i);
+  void read_launch();
+  void read_signals();
+  void reap();
+  void look_after(int64_t now);
+  void check_limits(int64_t now);
+  void look_at_status();
+
+  void act(uint32_t actions, int64_t now);
+  void ask_to_leave();
+  void answer(int socket, const sublet_frame& asked, uint32_t actions);
+  sublet_frame new_frame(sublet_frame_kind kind) const;
+  sublet_frame status_frame();
+
+  // The end.
+  int finish();
+  int end_before_start(const char* step, int error);
+  void fill_outcome(sublet_exit* end) const;
+  void fill_usage(sublet_exit* end);
+  void fill_checkpoint(sublet_exit* end);
+  bool write_exit(const sublet_exit& end);
+
+  sublet_order order_;
+  protocol::ShepherdMachine machine_{protocol::ShepherdTerms{}, 0};
+  AttemptProcesses processes_;
+  Weight weight_;
+  Output output_;
+  Launch launch_;
+  LaunchFailure failure_ = {};
+  Control control_;
+  BootId boot_id_;
+  int folder_ = -1;
+  int status_ = -1;
+  int monitor_ = -1;
+  int signals_ = -1;
+  int timer_ = -1;
+  int64_t timer_set_ns_ = -1;
+
+  bool main_gone_ = false;
+  bool all_gone_ = false;
+  int main_status_ = 0;
+  int64_t cpu_before_save_ns_ = 0;
+  int64_t ended_ns_ = 0;
+  int64_t quiesce_ns_ = -1;
+  int64_t limit_ = SUBLET_LIMIT_NONE;
+  int64_t next_refresh_ns_ = 0;
+  struct rusage usage_ = {};
+  sublet_status seen_ = {};
+  char cwd_[SUBLET_PATH_MAX_BYTES + 1];
+  char checkpoint_variable_[SUBLET_PATH_MAX_BYTES + 64];
+  char status_variable_[SUBLET_PATH_MAX_BYTES + 64];
+  char text_[SUBLET_ORDER_MAX_BYTES + 1];
+  char out_[SUBLET_RECORD_MAX_BYTES];
+};
+
+}  // namespace sublet::shepherd
+
+#endif  // SUBLET_CLIENT_SHEPHERD_SHEPHERD_H_

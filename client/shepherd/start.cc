@@ -1,0 +1,160 @@
+// The shepherd's first part: from the order to a process that waits for the
+// word to go.
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "client/shepherd/shepherd.h"
+
+namespace sublet::shepherd {
+
+const char* Shepherd::load_order() {
+  folder_ = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder_ < 0 || !getcwd(cwd_, sizeof cwd_)) return "open the folder";
+  // Held while we live: a second shepherd for this folder gets no further.
+  int lock = openat(folder_, SUBLET_ORDER_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  if (lock < 0) return "open the order";
+  if (flock(lock, LOCK_EX | LOCK_NB) != 0) return "lock the order";
+  int64_t size = read_whole(folder_, SUBLET_ORDER_FILE, text_, SUBLET_ORDER_MAX_BYTES);
+  if (size < 0) return "read the order";
+  unsigned line = 0;
+  const char* wrong =
+      sublet_format_parse(&sublet_order_format, text_, static_cast<size_t>(size), &order_, &line);
+  errno = EINVAL;
+  return wrong;
+}
+
+bool Shepherd::add_environment() {
+  int a = snprintf(checkpoint_variable_, sizeof checkpoint_variable_, "SUBLET_CHECKPOINT_DIR=%s/%s",
+                   cwd_, SUBLET_CHECKPOINT_FOLDER);
+  int b = snprintf(status_variable_, sizeof status_variable_, "SUBLET_STATUS=%s/%s", cwd_,
+                   SUBLET_STATUS_FILE);
+  if (a >= static_cast<int>(sizeof checkpoint_variable_) ||
+      b >= static_cast<int>(sizeof status_variable_)) {
+    errno = ENAMETOOLONG;
+    return false;
+  }
+  order_.environment[order_.environment_count++] = checkpoint_variable_;
+  order_.environment[order_.environment_count++] = status_variable_;
+  order_.environment[order_.environment_count] = nullptr;
+  return true;
+}
+
+const char* Shepherd::make_status_page() {
+  status_ = openat(folder_, SUBLET_STATUS_FILE, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
+                   0600);
+  if (status_ < 0 || ftruncate(status_, SUBLET_STATUS_BYTES) != 0) return "status page";
+  if (order_.uid >= 0 &&
+      fchown(status_, static_cast<uid_t>(order_.uid), static_cast<gid_t>(order_.gid)) != 0)
+    return "status page";
+  return nullptr;
+}
+
+const char* Shepherd::prepare_signals() {
+  sigset_t handled;
+  sigemptyset(&handled);
+  sigaddset(&handled, SIGCHLD);
+  sigaddset(&handled, SIGTERM);
+  sigaddset(&handled, SIGINT);
+  sigaddset(&handled, SIGHUP);
+  if (sigprocmask(SIG_BLOCK, &handled, nullptr) != 0) return "signals";
+  signals_ = signalfd(-1, &handled, SFD_NONBLOCK | SFD_CLOEXEC);
+  timer_ = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+  return signals_ >= 0 && timer_ >= 0 ? nullptr : "signals";
+}
+
+const char* Shepherd::prepare() {
+  if (strcmp(order_.boot_id, boot_id_.text) != 0) {
+    errno = ESTALE;  // its lease is an instant of another boot
+    return "boot_id";
+  }
+  // Everything that loses its parent becomes our child, so that "no child left"
+  // is "no process left".
+  if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0) return "subreaper";
+  // Pages stay in memory once they were used: an eviction under memory pressure
+  // must not wait for the disk. Refused without the right to lock: no harm.
+  mlockall(MCL_CURRENT | MCL_ONFAULT);
+  if (!add_environment()) return "environment";
+  if (!control_.listen()) return "control";
+  if (const char* failed = make_status_page()) return failed;
+  if (const char* failed = prepare_signals()) return failed;
+  if (!output_.open(folder_, order_.stdout_limit, order_.stderr_limit)) return "output";
+  if (const char* failed = weight_.make(order_)) return failed;
+  if (!processes_.open(order_.cgroup_unified)) return "proc";
+  return nullptr;
+}
+
+const char* Shepherd::write_record() {
+  sublet_record record = {};
+  record.job = order_.job;
+  record.attempt = order_.attempt;
+  record.boot_id = boot_id_.text;
+  record.shepherd_pid = getpid();
+  record.shepherd_start = start_time_of(getpid());
+  record.job_pid = record.session = launch_.pid();
+  record.job_start = start_time_of(launch_.pid());
+  record.uid = order_.uid == geteuid() ? -1 : order_.uid;
+  record.cgroup_unified = order_.cgroup_unified;
+  record.cgroup_cpu = order_.cgroup_cpu;
+  record.cgroup_memory = order_.cgroup_memory;
+  record.started_ns = boot_now();
+  size_t size = sublet_format_print(&sublet_record_format, &record, out_, sizeof out_);
+  errno = EFBIG;
+  return size <= sizeof out_ && write_durably(folder_, SUBLET_RECORD_FILE, out_, size) ? nullptr
+                                                                                       : "record";
+}
+
+const char* Shepherd::start_process() {
+  monitor_ = connect_monitor(order_.monitor);
+  sublet_frame hello = new_frame(SUBLET_FRAME_HELLO);
+  hello.arg[0] = getpid();
+  if (!send_frame(monitor_, hello)) return "monitor";
+  if (!launch_.fork(order_, weight_, output_.job_end(0), output_.job_end(1))) return "fork";
+  output_.close_job_ends();
+  AttemptIdentity identity;
+  identity.session = launch_.pid();
+  identity.shepherd = getpid();
+  if (order_.uid != geteuid()) identity.uid = order_.uid;
+  processes_.set(identity);
+  return write_record();
+}
+
+int Shepherd::run() {
+  const char* failed = load_order();
+  if (failed) {
+    int error = errno;
+    fprintf(stderr, "sublet-shepherd: %s/%s: %s (%s)\n", cwd_, SUBLET_ORDER_FILE, failed,
+            strerror(error));
+    return error == EWOULDBLOCK ? kRefused : kBadOrder;
+  }
+  if (faccessat(folder_, SUBLET_RECORD_FILE, F_OK, 0) == 0 ||
+      faccessat(folder_, SUBLET_EXIT_FILE, F_OK, 0) == 0) {
+    fprintf(stderr, "sublet-shepherd: %s: this attempt was started before\n", cwd_);
+    return kRefused;
+  }
+  setsid();  // fails only when its starter has done so already
+  protocol::ShepherdTerms terms;
+  terms.save_deadline_ms = order_.save_deadline_ms;
+  terms.cpu_allowance_ms = order_.cpu_allowance_ms;
+  terms.lease_ns = order_.lease_ns;
+  terms.patience_ms = order_.patience_ms;
+  terms.limit_wall_s = order_.limit_wall_s;
+  machine_ = protocol::ShepherdMachine(terms, boot_now());
+  failed = prepare();
+  if (failed) return end_before_start(failed, errno);
+  failed = start_process();
+  if (failed) return end_before_start(failed, errno);
+  loop();
+  return finish();
+}
+
+}  // namespace sublet::shepherd

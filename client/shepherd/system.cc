@@ -1,0 +1,94 @@
+#include "client/shepherd/system.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+namespace sublet::shepherd {
+
+int64_t boot_now() {
+  struct timespec now;
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return now.tv_sec * 1000000000ll + now.tv_nsec;
+}
+
+BootId::BootId() {
+  int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+  ssize_t count = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+  if (fd >= 0) close(fd);
+  text[count > 0 ? count : 0] = 0;
+  text[strcspn(text, "\n")] = 0;
+}
+
+int64_t read_whole(int folder, const char* name, char* to, size_t size) {
+  int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) return -1;
+  struct stat about;
+  int64_t count = 0;
+  if (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode)) {
+    errno = EINVAL;
+    count = -1;
+  } else if (static_cast<uint64_t>(about.st_size) > size) {
+    errno = EFBIG;
+    count = -1;
+  }
+  while (count >= 0 && static_cast<size_t>(count) < size) {
+    ssize_t more = read(fd, to + count, size - static_cast<size_t>(count));
+    if (more <= 0) {
+      if (more < 0) count = -1;
+      break;
+    }
+    count += more;
+  }
+  int error = errno;
+  close(fd);
+  errno = error;
+  return count;
+}
+
+static bool write_and_sync(int fd, const char* bytes, size_t size) {
+  while (size > 0) {
+    ssize_t count = write(fd, bytes, size);
+    if (count < 0) return false;
+    bytes += count;
+    size -= static_cast<size_t>(count);
+  }
+  return fdatasync(fd) == 0;
+}
+
+bool write_durably(int folder, const char* name, const char* bytes, size_t size) {
+  char temporary[32];
+  snprintf(temporary, sizeof temporary, ".%s.new", name);
+  int fd = openat(folder, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (fd < 0) return false;
+  bool good = write_and_sync(fd, bytes, size);
+  int error = errno;
+  close(fd);
+  if (good && renameat(folder, temporary, folder, name) == 0) return fsync(folder) == 0;
+  if (good) error = errno;
+  unlinkat(folder, temporary, 0);
+  errno = error;
+  return false;
+}
+
+bool write_kernel_file(const char* folder, const char* name, const char* text) {
+  char path[4200];
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  int fd = open(path, O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  bool good = write(fd, text, strlen(text)) > 0;
+  int error = errno;
+  close(fd);
+  errno = error;
+  return good;
+}
+
+Decimal::Decimal(int64_t number) {
+  snprintf(text, sizeof text, "%lld", static_cast<long long>(number));
+}
+
+}  // namespace sublet::shepherd

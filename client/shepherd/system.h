@@ -1,0 +1,38 @@
+// Small things the shepherd asks of the kernel. No C++ library, no allocation.
+#ifndef SUBLET_CLIENT_SHEPHERD_SYSTEM_H_
+#define SUBLET_CLIENT_SHEPHERD_SYSTEM_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+namespace sublet::shepherd {
+
+// Nanoseconds of CLOCK_BOOTTIME.
+int64_t boot_now();
+
+// 36 characters and a zero; "" when the kernel does not say.
+struct BootId {
+  char text[64];
+  BootId();
+};
+
+// Reads at most `size` bytes of a file below `folder` that must be a regular
+// one. The bytes read, or -1 (errno; EFBIG when there are more).
+int64_t read_whole(int folder, const char* name, char* to, size_t size);
+
+// The file appears in `folder` with these bytes, whole or not at all, and is
+// still there after a loss of power. False with errno.
+bool write_durably(int folder, const char* name, const char* bytes, size_t size);
+
+// One write to a file of the kernel's. False with errno.
+bool write_kernel_file(const char* folder, const char* name, const char* text);
+
+// A decimal number as text.
+struct Decimal {
+  char text[24];
+  explicit Decimal(int64_t number);
+};
+
+}  // namespace sublet::shepherd
+
+#endif  // SUBLET_CLIENT_SHEPHERD_SYSTEM_H_

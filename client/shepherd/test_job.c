@@ -1,0 +1,198 @@
+/* The jobs of the shepherd's tests: test_job MODE [NUMBER]. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/select.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "checkpoint-api/sublet_status.h"
+
+static struct sublet_status* page;
+static volatile sig_atomic_t asked_to_leave, asked_to_save;
+
+static void note_leave(int signal) {
+  (void)signal;
+  asked_to_leave = 1;
+}
+static void note_save(int signal) {
+  (void)signal;
+  asked_to_save = 1;
+}
+
+static void burn_ms(long ms) {
+  struct timespec now;
+  do clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  while (now.tv_sec * 1000 + now.tv_nsec / 1000000 < ms);
+}
+
+static void map_page(void) {
+  int fd = open(getenv("SUBLET_STATUS"), O_RDWR);
+  page = mmap(NULL, SUBLET_STATUS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (page == MAP_FAILED) exit(99);
+  page->magic = SUBLET_STATUS_MAGIC;
+  page->version = SUBLET_STATUS_VERSION;
+  page->progress_ppm = 250000;
+}
+
+/* Saves when asked, with `ms` of CPU for a save, and tells where it stands by a
+ * file in its working folder. */
+static int aware(long ms) {
+  struct timespec nap = {10, 0};
+  sigset_t both, none;
+  sigemptyset(&none);
+  sigemptyset(&both);
+  sigaddset(&both, SIGTERM);
+  sigaddset(&both, SIGUSR1);
+  sigprocmask(SIG_BLOCK, &both, NULL);
+  signal(SIGTERM, note_leave);
+  signal(SIGUSR1, note_save);
+  map_page();
+  page->aware = 1;
+  close(open("ready", O_CREAT | O_WRONLY, 0600));
+  for (;;) {
+    while (!asked_to_leave && !asked_to_save) pselect(0, NULL, NULL, NULL, &nap, &none);
+    struct timespec used;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    burn_ms(used.tv_sec * 1000 + used.tv_nsec / 1000000 + ms);
+    page->checkpoint_bytes = 1234;
+    page->generation++;
+    asked_to_save = 0;
+    if (!asked_to_leave) continue;
+    page->left = 1;
+    return SUBLET_EXIT_LEFT;
+  }
+}
+
+static void spin(void) {
+  close(open("ready", O_CREAT | O_WRONLY, 0600));
+  for (volatile unsigned i = 0;; ++i) {
+  }
+}
+
+static void burn_when_asked(void) {
+  signal(SIGTERM, note_leave);
+  close(open("ready", O_CREAT | O_WRONLY, 0600));
+  while (!asked_to_leave) pause();
+  spin();
+}
+
+/* Leaves `count` daemons behind: double fork, session of their own. */
+static void make_daemons(long count) {
+  for (long i = 0; i < count; ++i) {
+    if (fork() != 0) {
+      wait(NULL);
+      continue;
+    }
+    setsid();
+    if (fork() != 0) _exit(0);
+    setsid();
+    for (;;) pause();
+  }
+  close(open("ready", O_CREAT | O_WRONLY, 0600));
+}
+
+/* A process that is always another one. */
+static void run_away(void) {
+  close(open("ready", O_CREAT | O_WRONLY, 0600));
+  for (;;) {
+    setsid();
+    if (fork() != 0) _exit(0);
+  }
+}
+
+static void fork_bomb(void) {
+  close(open("ready", O_CREAT | O_WRONLY, 0600));
+  for (;;)
+    if (fork() < 0) usleep(1000);
+}
+
+static void inspect(void) {
+  struct sigaction action;
+  sigset_t mask;
+  int odd = 0, death = 0;
+  struct rlimit core;
+  for (int i = 1; i < NSIG; ++i)
+    odd += sigaction(i, NULL, &action) == 0 && action.sa_handler != SIG_DFL;
+  sigprocmask(SIG_SETMASK, NULL, &mask);
+  for (int i = 1; i < NSIG; ++i) odd += sigismember(&mask, i) == 1;
+  prctl(PR_GET_PDEATHSIG, &death);
+  getrlimit(RLIMIT_CORE, &core);
+  int open_files = 0;
+  for (int i = 3; i < 1024; ++i) open_files += fcntl(i, F_GETFD) >= 0;
+  mode_t mask_bits = umask(0);
+  printf("signals %d files %d session %d group %d umask %03o core %ld death %d new_privs %d\n", odd,
+         open_files, getsid(0) == getpid(), getpgrp() == getpid(), mask_bits, (long)core.rlim_max,
+         death, prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0));
+}
+
+/* Tries what a job must not be able to do; argv: pid, then files. */
+static int trespass(int count, char** what) {
+  int got = 0;
+  if (kill(atoi(what[0]), SIGKILL) == 0) got |= 1;
+  for (int i = 1; i < count; ++i) {
+    if (open(what[i], O_RDONLY) >= 0) got |= 2;
+    if (open(what[i], O_WRONLY | O_CREAT, 0600) >= 0) got |= 4;
+    if (unlink(what[i]) == 0) got |= 8;
+  }
+  return got;
+}
+
+int main(int argc, char** argv) {
+  const char* mode = argc > 1 ? argv[1] : "";
+  long number = argc > 2 ? atol(argv[2]) : 0;
+  if (!strcmp(mode, "exit")) return (int)number;
+  if (!strcmp(mode, "aware")) return aware(number);
+  if (!strcmp(mode, "inspect")) inspect();
+  if (!strcmp(mode, "raise")) raise((int)number);
+  if (!strcmp(mode, "spin")) spin();
+  if (!strcmp(mode, "trespass")) return trespass(argc - 2, argv + 2);
+  if (!strcmp(mode, "burn-when-asked")) burn_when_asked();
+  if (!strcmp(mode, "run-away")) run_away();
+  if (!strcmp(mode, "fork-bomb")) fork_bomb();
+  if (!strcmp(mode, "write"))
+    for (long i = 0; i < number; ++i)
+      if (putchar("0123456789"[i % 10]) == EOF) return 98;
+  if (!strcmp(mode, "file")) {
+    char block[4096] = {0};
+    int fd = open("big", O_CREAT | O_WRONLY, 0600);
+    for (long i = 0; i < number; i += 4096)
+      if (write(fd, block, sizeof block) < 0) return 97;
+  }
+  if (!strcmp(mode, "memory")) {
+    char* memory = malloc((size_t)number);
+    if (!memory) return 96;
+    memset(memory, 1, (size_t)number);
+    pause();
+  }
+  if (!strcmp(mode, "deaf")) {
+    signal(SIGTERM, SIG_IGN);
+    close(open("ready", O_CREAT | O_WRONLY, 0600));
+    for (;;) pause();
+  }
+  if (!strcmp(mode, "wait")) {
+    close(open("ready", O_CREAT | O_WRONLY, 0600));
+    for (;;) pause();
+  }
+  if (!strcmp(mode, "daemons")) make_daemons(number);
+  if (!strcmp(mode, "daemons-and-wait")) {
+    make_daemons(number);
+    for (;;) pause();
+  }
+  if (!strcmp(mode, "lie")) {
+    map_page();
+    memset(page, 0xff, sizeof *page);
+    page->magic = SUBLET_STATUS_MAGIC;
+    page->version = SUBLET_STATUS_VERSION;
+    if (truncate(getenv("SUBLET_STATUS"), number) != 0) return 95;
+  }
+  return 0;
+}

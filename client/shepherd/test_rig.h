@@ -1,0 +1,101 @@
+// What the shepherd's tests share: a monitor that says what it is told to, an
+// attempt with a real sublet-shepherd, and waiting for a condition.
+#ifndef SUBLET_CLIENT_SHEPHERD_TEST_RIG_H_
+#define SUBLET_CLIENT_SHEPHERD_TEST_RIG_H_
+
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/attempt_folder.h"
+#include "base/cgroup.h"
+#include "base/tenant.h"
+#include "protocol/frame.h"
+
+namespace sublet::shepherd {
+
+int64_t boot_now_ns();
+// False when the deadline (100 s) came first.
+bool wait_until(const std::function<bool()>& condition);
+bool skip_unless_root(const char* what);
+
+class FakeMonitor {
+ public:
+  explicit FakeMonitor(const std::string& path);
+  ~FakeMonitor();
+  // What it says from now on, at once and with every beat.
+  void say(sublet_presence state);
+  // Keeps the connections but says nothing more.
+  void fall_silent() { silent_ = true; }
+  // Ends, with all its connections.
+  void die();
+  int acknowledged() const { return acknowledged_; }
+
+ private:
+  void run();
+  void send_to(int fd);
+
+  UniqueFd listener_;
+  std::mutex mutex_;
+  std::vector<UniqueFd> connections_;
+  std::atomic<int> state_{SUBLET_PRESENCE_AWAY};
+  std::atomic<bool> silent_{false}, over_{false};
+  std::atomic<int> acknowledged_{0};
+  std::thread thread_;
+};
+
+// A temporary folder with a monitor and any number of attempts in it; goes
+// with everything that still runs in it.
+class Rig {
+ public:
+  Rig();
+  ~Rig();
+
+  // An order for test_job with these arguments, under a user id of its own when
+  // root runs the test.
+  AttemptOrder order(const std::vector<std::string>& arguments);
+  // Writes the order and starts the shepherd; its folder.
+  std::string start(const AttemptOrder& order);
+  std::string folder(const AttemptOrder& order) const;
+  // Waits for the shepherd's end; its exit status.
+  int wait(const std::string& folder);
+  // The same, and the exit record.
+  AttemptExit finish(const std::string& folder);
+  // start and finish.
+  AttemptExit run(const AttemptOrder& order) { return finish(start(order)); }
+  bool job_is_ready(const std::string& folder) const;
+  AttemptRecord record(const std::string& folder) const;
+  std::string read(const std::string& path) const;
+  // How many processes have SUBLET_STATUS of that folder.
+  int processes_of(const std::string& folder) const;
+
+  sublet_frame frame(const AttemptOrder& order, sublet_frame_kind kind, uint32_t reason = 0) const;
+  // Sends it over a connection of its own.
+  UniqueFd ask(const std::string& folder, const sublet_frame& frame) const;
+  // The next frame of that kind, or nothing at the deadline.
+  std::optional<sublet_frame> receive(int socket, sublet_frame_kind kind) const;
+
+  FakeMonitor& monitor() { return *monitor_; }
+  const std::string& base() const { return base_; }
+  const AttemptCgroups& cgroups() const { return cgroups_; }
+  void use_cgroups(AttemptOrder* order) const;
+
+ private:
+  std::string base_;
+  std::unique_ptr<FakeMonitor> monitor_;
+  AttemptCgroups cgroups_;
+  int64_t next_job_ = 1;
+  struct Running {
+    std::string folder;
+    SpawnedProcess process;
+  };
+  std::vector<Running> running_;
+};
+
+}  // namespace sublet::shepherd
+
+#endif  // SUBLET_CLIENT_SHEPHERD_TEST_RIG_H_

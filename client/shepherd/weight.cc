@@ -1,0 +1,116 @@
+#include "client/shepherd/weight.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <initializer_list>
+
+#include "client/shepherd/system.h"
+
+namespace sublet::shepherd {
+namespace {
+
+int open_file(const char* folder, const char* name, int flags) {
+  char path[4200];
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  return open(path, flags | O_CLOEXEC);
+}
+
+bool limit_memory(const char* folder, int64_t bytes) {
+  Decimal text(bytes);
+  if (write_kernel_file(folder, "memory.max", text.text)) {
+    write_kernel_file(folder, "memory.swap.max", "0");
+    return true;
+  }
+  if (!write_kernel_file(folder, "memory.limit_in_bytes", text.text)) return false;
+  // Only where the kernel counts swap; without it the job may swap.
+  write_kernel_file(folder, "memory.memsw.limit_in_bytes", text.text);
+  return true;
+}
+
+}  // namespace
+
+const char* Weight::make(const sublet_order& order) {
+  // The weight last: a process that weighs nothing should not be in the middle of
+  // joining, where it would hold the kernel's lock for all cgroups.
+  const char* named[kFolders] = {order.cgroup_unified, order.cgroup_memory, order.cgroup_cpu};
+  for (int i = 0; i < kFolders; ++i) {
+    bool again = false;
+    for (int j = 0; j < i; ++j) again |= strcmp(named[i], named[j]) == 0;
+    if (!*named[i] || again) continue;
+    // One left by an attempt of this name that was never started is as good.
+    if (mkdir(named[i], 0755) != 0 && errno != EEXIST) return "cgroup";
+    folders_[i] = named[i];
+    procs_[i] = open_file(named[i], "cgroup.procs", O_WRONLY);
+    if (procs_[i] < 0) return "cgroup";
+  }
+  if (*order.cgroup_cpu) {
+    idle_ = open_file(order.cgroup_cpu, "cpu.idle", O_WRONLY);
+    if (idle_ < 0 || pwrite(idle_, "1", 1, 0) != 1) return "cgroup weight";
+  }
+  if (*order.cgroup_memory) {
+    memory_ = order.cgroup_memory;
+    if (order.limit_memory > 0 && !limit_memory(memory_, order.limit_memory))
+      return "cgroup memory";
+  }
+  return nullptr;
+}
+
+const char* Weight::join() const {
+  for (int procs : procs_)
+    if (procs >= 0 && write(procs, "0", 1) != 1) return "cgroup";
+  if (idle_ < 0) {
+    // Not fatal when refused for now: refresh() comes back to it.
+    int fd = open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC);
+    if (fd >= 0 && write(fd, "19", 2) != 2) errno = 0;
+    if (fd >= 0) close(fd);
+  }
+  return nullptr;
+}
+
+void Weight::lift(AttemptProcesses& processes) {
+  if (idle_ >= 0) {
+    if (pwrite(idle_, "0", 1, 0) != 1) errno = 0;  // it then saves in the idle class
+    return;
+  }
+  nice_ = 0;
+  refresh(processes);
+}
+
+void Weight::refresh(AttemptProcesses& processes) {
+  if (idle_ < 0) pending_ = !processes.set_autogroup_nice(nice_);
+}
+
+bool Weight::memory_ran_out() const {
+  if (!memory_) return false;
+  for (const char* name : {"memory.events", "memory.oom_control"}) {
+    int fd = open_file(memory_, name, O_RDONLY);
+    if (fd < 0) continue;
+    char text[512];
+    ssize_t count = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[count > 0 ? count : 0] = 0;
+    const char* killed = strstr(text, "oom_kill ");
+    if (killed) return atoll(killed + 9) > 0;
+  }
+  return false;
+}
+
+void Weight::remove() {
+  for (const char* folder : folders_) {
+    if (!folder) continue;
+    // A process that was just reaped may still be leaving.
+    for (int i = 0; i < 100 && rmdir(folder) != 0 && errno == EBUSY; ++i) {
+      struct timespec pause = {0, 1000000};
+      nanosleep(&pause, nullptr);
+    }
+  }
+}
+
+}  // namespace sublet::shepherd

@@ -1,0 +1,47 @@
+// What a tenant weighs against the owner, and the cgroup folders of one attempt.
+// A tenant weighs nothing (cpu.idle of its cgroup, or without one nice 19 of its
+// autogroup) except while it saves for the owner. After make() nothing here
+// allocates or waits.
+#ifndef SUBLET_CLIENT_SHEPHERD_WEIGHT_H_
+#define SUBLET_CLIENT_SHEPHERD_WEIGHT_H_
+
+#include "base/attempt_format.h"
+#include "base/attempt_processes.h"
+
+namespace sublet::shepherd {
+
+class Weight {
+ public:
+  // Makes the folders of the order, idle from the start. Null, or the step that
+  // failed (errno says why).
+  const char* make(const sublet_order& order);
+  // In the child, before it gives up its rights: joins the folders. Null or the
+  // step that failed.
+  const char* join() const;
+
+  // Normal weight. `processes` are those of the attempt.
+  void lift(AttemptProcesses& processes);
+  // Without a cgroup the weight sits on sessions, of which a job may open new
+  // ones, and the kernel may refuse a change for 100 ms: to be called again and
+  // again; does nothing with a cgroup.
+  void refresh(AttemptProcesses& processes);
+  // True while refresh() has not yet had its way.
+  bool pending() const { return pending_; }
+
+  // True when the kernel killed a process for want of memory in the folder.
+  bool memory_ran_out() const;
+  void remove();
+
+ private:
+  static constexpr int kFolders = 3;
+  const char* folders_[kFolders] = {};  // unified, memory, cpu; null: none, or named before
+  int procs_[kFolders] = {-1, -1, -1};
+  int idle_ = -1;
+  const char* memory_ = nullptr;
+  int nice_ = 19;
+  bool pending_ = false;
+};
+
+}  // namespace sublet::shepherd
+
+#endif  // SUBLET_CLIENT_SHEPHERD_WEIGHT_H_

@@ -1,0 +1,128 @@
+// A tenant weighs nothing against the owner, measured: both pinned to one core.
+#include <cppunit/extensions/HelperMacros.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <iostream>
+
+#include "client/shepherd/test_rig.h"
+
+using namespace sublet;
+using namespace sublet::shepherd;
+
+namespace {
+
+constexpr int64_t kMs = 1'000'000;
+
+// Everything started while this lives runs on one core.
+class OneCore {
+ public:
+  OneCore() {
+    sched_getaffinity(0, sizeof before_, &before_);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    for (int i = 0; i < CPU_SETSIZE; ++i) {
+      if (!CPU_ISSET(i, &before_)) continue;
+      CPU_SET(i, &one);
+      break;
+    }
+    CPPUNIT_ASSERT(sched_setaffinity(0, sizeof one, &one) == 0);
+  }
+  OneCore(const OneCore&) = delete;
+  OneCore& operator=(const OneCore&) = delete;
+  ~OneCore() { sched_setaffinity(0, sizeof before_, &before_); }
+
+ private:
+  cpu_set_t before_;
+};
+
+// The owner's busy program, in a session of its own as from a terminal.
+class Owner {
+ public:
+  Owner() {
+    pid_ = fork();
+    if (pid_ != 0) return;
+    setsid();
+    for (std::atomic<unsigned> turns{0};; ++turns) {
+    }
+  }
+  Owner(const Owner&) = delete;
+  Owner& operator=(const Owner&) = delete;
+  ~Owner() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  int64_t cpu_us() const { return process_usage(pid_)->cpu_us; }
+
+ private:
+  pid_t pid_;
+};
+
+class ShepherdWeightTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(ShepherdWeightTest);
+  CPPUNIT_TEST(owner_keeps_core_with_cgroup);
+  CPPUNIT_TEST(owner_keeps_core_without_cgroup);
+  CPPUNIT_TEST(save_beside_a_busy_owner_ends_in_time);
+  CPPUNIT_TEST_SUITE_END();
+
+  static void owner_keeps_core(bool cgroup, const char* name) {
+    Rig rig;
+    if (cgroup && !rig.cgroups().can_weigh()) {
+      std::cerr << "skipped, no cpu.idle here: " << name << "\n";
+      return;
+    }
+    OneCore core;
+    AttemptOrder order = rig.order({"spin"});
+    if (cgroup) rig.use_cgroups(&order);
+    std::string folder = rig.start(order);
+    AttemptRecord record = rig.record(folder);
+    auto tenant_us = [&] { return process_usage(record.program.pid)->cpu_us; };
+    CPPUNIT_ASSERT(rig.job_is_ready(folder));
+    Owner owner;
+    CPPUNIT_ASSERT(wait_until([&] { return owner.cpu_us() > 50'000; }));
+    // Shares of what the two get together: others may be busy here too.
+    int64_t owner_before = owner.cpu_us(), tenant_before = tenant_us();
+    CPPUNIT_ASSERT(wait_until(
+        [&] { return owner.cpu_us() - owner_before + tenant_us() - tenant_before >= 1'000'000; }));
+    double owners = static_cast<double>(owner.cpu_us() - owner_before);
+    double tenants = static_cast<double>(tenant_us() - tenant_before);
+    double share = owners / (owners + tenants);
+    std::cerr << name << ": " << 100 * share << " % of the core\n";
+    CPPUNIT_ASSERT_MESSAGE(std::to_string(share), share >= 0.95);
+    rig.ask(folder, rig.frame(order, SUBLET_FRAME_KILL, SUBLET_LEAVE_REMOVED));
+    rig.finish(folder);
+  }
+
+  void owner_keeps_core_with_cgroup() { owner_keeps_core(true, "owner_keeps_core_with_cgroup"); }
+  void owner_keeps_core_without_cgroup() {
+    owner_keeps_core(false, "owner_keeps_core_without_cgroup");
+  }
+
+  void save_beside_a_busy_owner_ends_in_time() {
+    for (bool cgroup : {false, true}) {
+      Rig rig;
+      OneCore core;
+      AttemptOrder order = rig.order({"aware", "20"});
+      if (cgroup) rig.use_cgroups(&order);
+      std::string folder = rig.start(order);
+      CPPUNIT_ASSERT(rig.job_is_ready(folder));
+      Owner owner;
+      CPPUNIT_ASSERT(wait_until([&] { return owner.cpu_us() > 50'000; }));
+      rig.monitor().say(SUBLET_PRESENCE_ACTIVE);
+      AttemptExit end = rig.finish(folder);
+      std::cerr << "save of 20 ms beside a busy owner, " << (cgroup ? "with" : "without")
+                << " cgroup: gone after " << end.facts.quiesce_ns / kMs << " ms, "
+                << (end.facts.cpu_user_us + end.facts.cpu_system_us) / 1000 << " ms of CPU\n";
+      CPPUNIT_ASSERT_EQUAL(int64_t{1}, end.facts.left);
+      CPPUNIT_ASSERT_EQUAL(int64_t{0}, end.facts.killed);
+      CPPUNIT_ASSERT_EQUAL(int64_t{1}, end.facts.generation);
+      CPPUNIT_ASSERT(end.facts.quiesce_ns <= order.save_deadline_ms * kMs);
+    }
+  }
+};
+
+CPPUNIT_TEST_SUITE_REGISTRATION(ShepherdWeightTest);
+
+}  // namespace

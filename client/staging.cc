@@ -1,0 +1,169 @@
+#include "client/staging.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "client/work_folder.h"
+
+namespace sublet::client {
+namespace {
+
+constexpr char kDefaultPath[] = "/usr/local/bin:/usr/bin:/bin";
+constexpr int kDigestTries = 3;
+
+struct Stopped {};
+
+void write_all(int fd, const std::string& bytes, const std::string& name) {
+  for (size_t done = 0; done < bytes.size();) {
+    ssize_t n = write(fd, bytes.data() + done, bytes.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw FileError(errno, "write", name);
+    done += static_cast<size_t>(n);
+  }
+}
+
+// One try; false when the bytes are not those that the server announced.
+bool fetch_once(AttemptWork& work, ServerCalls& server, const FilePlace& place,
+                const std::string& folder, bool executable) {
+  RemoteFile remote = server.stat(place);
+  UniqueFd file =
+      create_inside(folder, place.file_name, executable, work.assignment->uid);
+  Sha256 hash;
+  uint64_t offset = 0;
+  while (offset < remote.size) {
+    if (work.stop) throw Stopped();
+    std::string chunk = server.get(
+        place, offset, static_cast<uint32_t>(std::min<uint64_t>(kChunkBytes, remote.size - offset)));
+    if (chunk.empty()) return false;
+    write_all(file.get(), chunk, place.file_name);
+    hash.update(chunk);
+    offset += chunk.size();
+  }
+  return offset == remote.size && hash.finish() == remote.sha256;
+}
+
+void fetch(AttemptWork& work, ServerCalls& server, const FilePlace& place,
+           const std::string& folder, bool executable) {
+  for (int i = 0; i < kDigestTries; ++i)
+    if (fetch_once(work, server, place, folder, executable)) return;
+  throw ServerError(ServerError::Kind::kRefused, "client.digest",
+                    "'" + escape_for_terminal(place.file_name) +
+                        "' arrived damaged " + std::to_string(kDigestTries) + " times.");
+}
+
+void fetch_all(AttemptWork& work, ServerCalls& server) {
+  const Assignment& what = *work.assignment;
+  for (const auto& input : what.inputs) {
+    FilePlace place{FileKind::kInput, what.name, input.file, input.name, 0};
+    fetch(work, server, place, work.folder + "/" SUBLET_WORK_FOLDER, input.executable);
+  }
+  if (what.checkpoint_generation == 0) return;
+  FilePlace place{FileKind::kCheckpoint, what.name, 0, "checkpoint", what.checkpoint_generation};
+  fetch(work, server, place, work.folder + "/" SUBLET_CHECKPOINT_FOLDER, false);
+}
+
+// Value of NAME in "NAME=value", or nullptr.
+const char* value_of(const std::vector<std::string>& environment, const std::string& name) {
+  for (const auto& variable : environment)
+    if (variable.starts_with(name + "=")) return variable.c_str() + name.size() + 1;
+  return nullptr;
+}
+
+int64_t ceil_seconds(int64_t ms) { return ms <= 0 ? 0 : (ms + 999) / 1000; }
+
+}  // namespace
+
+StagingOutcome stage(AttemptWork& work, ServerCalls& server) {
+  StagingOutcome outcome;
+  try {
+    if (work.stop) throw Stopped();
+    fetch_all(work, server);
+  } catch (const Stopped&) {
+    outcome.result = TaskResult::kStopped;
+  } catch (const ServerError& error) {
+    if (error.passing()) {
+      outcome.result = TaskResult::kAgain;
+    } else {
+      outcome.failed = protocol::kEndStaging;
+    }
+    outcome.reason = error.what();
+  } catch (const std::exception& error) {  // this machine's disk, or a name that may not be
+    outcome.failed = protocol::kEndStaging;
+    outcome.reason = error.what();
+  }
+  return outcome;
+}
+
+std::vector<std::string> job_environment(const Assignment& assignment,
+                                         const std::string& work_folder) {
+  std::vector<std::string> out;
+  for (const auto& variable : assignment.environment) {
+    bool ours = variable.starts_with("SUBLET_JOB=") || variable.starts_with("SUBLET_ATTEMPT=") ||
+                variable.starts_with("SUBLET_STATUS=") ||
+                variable.starts_with("SUBLET_CHECKPOINT_DIR=");
+    if (!ours) out.push_back(variable);
+  }
+  auto add_unless_given = [&](const char* name, const std::string& value) {
+    if (value_of(out, name) == nullptr) out.push_back(std::string(name) + "=" + value);
+  };
+  add_unless_given("HOME", work_folder);
+  add_unless_given("TMPDIR", work_folder);
+  add_unless_given("PATH", kDefaultPath);
+  add_unless_given("LANG", "C.UTF-8");
+  out.push_back("SUBLET_JOB=" + std::to_string(assignment.name.job));
+  out.push_back("SUBLET_ATTEMPT=" + std::to_string(assignment.name.attempt));
+  return out;
+}
+
+std::string find_program(const std::string& program, const std::vector<std::string>& environment) {
+  if (program.find('/') != std::string::npos) return program;
+  const char* path = value_of(environment, "PATH");
+  std::string folders = path == nullptr ? kDefaultPath : path;
+  for (size_t from = 0; from <= folders.size();) {
+    size_t to = std::min(folders.find(':', from), folders.size());
+    std::string candidate = folders.substr(from, to - from) + "/" + program;
+    from = to + 1;
+    struct stat info;
+    // A folder of PATH that is not absolute would be one of the job's own.
+    if (candidate[0] == '/' && stat(candidate.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
+        access(candidate.c_str(), X_OK) == 0)
+      return candidate;
+  }
+  return "";
+}
+
+AttemptOrder make_order(const AttemptWork& work, const JobSettings& settings) {
+  const Assignment& what = *work.assignment;
+  AttemptOrder order;
+  order.job = static_cast<int64_t>(what.name.job);
+  order.attempt = what.name.attempt;
+  order.environment = job_environment(what, work.folder + "/" SUBLET_WORK_FOLDER);
+  order.program = find_program(what.program, order.environment);
+  order.arguments.push_back(what.program);
+  order.arguments.insert(order.arguments.end(), what.arguments.begin(), what.arguments.end());
+  order.uid = what.uid;
+  order.gid = what.uid;
+  uint64_t text = what.output_text != 0 ? what.output_text : settings.output_text;
+  order.stdout_limit = order.stderr_limit = static_cast<int64_t>(text);
+  order.limit_cpu_s = ceil_seconds(what.cpu_ms);
+  order.limit_wall_s = ceil_seconds(what.wall_ms);
+  order.limit_memory = static_cast<int64_t>(what.memory);
+  order.limit_processes = static_cast<int64_t>(what.processes);
+  order.monitor = settings.monitor_socket;
+  settings.cgroups.set_folders(what.name, &order);
+  order.save_deadline_ms =
+      what.save_deadline_ms > 0 ? what.save_deadline_ms : settings.save_deadline_ms;
+  order.cpu_allowance_ms = settings.cpu_allowance_ms;
+  order.patience_ms = settings.patience_ms;
+  order.lease_ns = work.lease_ns;
+  order.boot_id = boot_id();
+  return order;
+}
+
+}  // namespace sublet::client

@@ -1,0 +1,48 @@
+// Moving in: fetches the inputs and the checkpoint of an attempt into its
+// folder, and writes the shepherd's order. Runs on a worker thread; reads
+// AttemptWork::stop between chunks.
+#ifndef SUBLET_CLIENT_STAGING_H_
+#define SUBLET_CLIENT_STAGING_H_
+
+#include <string>
+
+#include "base/attempt_folder.h"
+#include "base/cgroup.h"
+#include "client/attempt_work.h"
+#include "protocol/attempt.h"
+
+namespace sublet::client {
+
+// What the client's settings say about jobs.
+struct JobSettings {
+  std::string monitor_socket;
+  AttemptCgroups cgroups;
+  int64_t save_deadline_ms = 2000;
+  int64_t cpu_allowance_ms = 50;
+  int64_t patience_ms = 3600 * 1000;
+  uint64_t output_text = 1 << 20;
+  uint64_t output_file = 1u << 30;
+};
+
+struct StagingOutcome {
+  TaskResult result = TaskResult::kDone;
+  protocol::EndCode failed = protocol::kEndNone;  // with kDone: it cannot be staged
+  std::string reason;
+};
+
+StagingOutcome stage(AttemptWork& work, ServerCalls& server);
+
+// The shepherd's order, with the lease as it stands.
+AttemptOrder make_order(const AttemptWork& work, const JobSettings& settings);
+
+// Exactly what the job's program finds in its environment, but for what the
+// shepherd adds.
+std::vector<std::string> job_environment(const Assignment& assignment,
+                                         const std::string& work_folder);
+// As the shell would: a name without a slash is looked for in PATH; "" when no
+// folder of it has such a program. Else the name itself.
+std::string find_program(const std::string& program, const std::vector<std::string>& environment);
+
+}  // namespace sublet::client
+
+#endif  // SUBLET_CLIENT_STAGING_H_

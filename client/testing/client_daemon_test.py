@@ -1,0 +1,472 @@
+"""sublet-client with real shepherds and a real load monitor (its owner scripted
+by a control file), against fake-server, which does only as it is told.
+
+usage: client_daemon_test.py BUILD_FOLDER [TEST...]"""
+import json
+import os
+import queue
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+BUILD = sys.argv.pop(1)
+HERE = os.path.dirname(os.path.abspath(__file__))
+LIMIT = 60  # seconds until a condition that does not come fails the test
+END = dict(DONE=1, EXIT=2, SIGNAL=3, START=4, STAGING=5, OUTPUT=6, OWNER=16, BLIND=17,
+           PREEMPTED=19, DRAINED=20, LOST=22, REMOVED=23)
+FILE_CHECKPOINT, FILE_OUTPUT, FILE_STDOUT = 2, 3, 4
+
+
+def until(condition, what):
+    end = time.monotonic() + LIMIT
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.01)
+    raise AssertionError("never came: " + what)
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+class Server:
+    """fake-server: commands in, answers and events out."""
+
+    def __init__(self, socket, lease_ms):
+        self.process = subprocess.Popen([f"{BUILD}/unit/fake-server", socket, str(lease_ms)],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.events, self.answers, self.changed = [], queue.Queue(), threading.Condition()
+        threading.Thread(target=self.read, daemon=True).start()
+        self.wait("serving")
+
+    def read(self):
+        for line in self.process.stdout:
+            said = json.loads(line)
+            if "event" not in said:
+                self.answers.put(said)
+                continue
+            with self.changed:
+                self.events.append(said)
+                self.changed.notify_all()
+
+    def ask(self, do, **what):
+        self.process.stdin.write(json.dumps(dict(do=do, **what)) + "\n")
+        self.process.stdin.flush()
+        return self.answers.get(timeout=LIMIT)
+
+    def wait(self, event, count=1, **match):
+        """The count-th event of this kind with these values."""
+        def found():
+            hits = [e for e in self.events if e["event"] == event and
+                    all(e.get(k) == v for k, v in match.items())]
+            return hits[count - 1] if len(hits) >= count else None
+        with self.changed:
+            if not self.changed.wait_for(found, LIMIT):
+                raise AssertionError(f"no {event} {match}; there were {self.events[-8:]}")
+            return found()
+
+    def all(self, event):
+        with self.changed:
+            return [e for e in self.events if e["event"] == event]
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+
+
+class ClientDaemon(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="sublet-client-")
+        os.chmod(self.folder, 0o755)
+        self.socket = self.folder + "/server.sock"
+        self.state = self.folder + "/state"
+        self.control = self.folder + "/owner"
+        self.owner("away")
+        self.clients, self.servers = [], []
+
+    def tearDown(self):
+        for client in self.clients:
+            if client.poll() is None:
+                client.kill()
+            client.wait()
+        for server in self.servers:
+            server.stop()
+        self.end_leftovers()
+        outcome = self._outcome.result if hasattr(self._outcome, "result") else None
+        failed = outcome and any(t is self for t, _ in outcome.failures + outcome.errors)
+        if failed or sys.exc_info()[0]:
+            print(open(self.folder + "/log").read(), file=sys.stderr)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def end_leftovers(self):
+        """Shepherds and monitors of this test alone: known by our folder."""
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                line = open(f"/proc/{pid}/cmdline", "rb").read()
+            except OSError:
+                continue
+            if self.folder.encode() in line and int(pid) != os.getpid():
+                try:
+                    os.kill(int(pid), signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+
+    def owner(self, what):
+        with open(self.control + ".new", "w") as file:
+            file.write(what + "\n")
+        os.rename(self.control + ".new", self.control)
+
+    def server(self, lease_ms=6000):
+        server = Server(self.socket, lease_ms)
+        self.servers.append(server)
+        return server
+
+    def client(self, *more, state=None, name="curly", slots=2):
+        log = open(self.folder + "/log", "a")
+        client = subprocess.Popen(
+            [f"{BUILD}/bin/sublet-client", "--server", "unix:" + self.socket, "--name", name,
+             "--slots", str(slots), "--state", state or self.state,
+             "--monitor-control", self.control, *more],
+            stderr=log, stdout=log, start_new_session=True)
+        self.clients.append(client)
+        return client
+
+    def ready(self, *more, **options):
+        """A server and a client that takes jobs."""
+        server = self.server(**options)
+        client = self.client(*more)
+        self.wait_idle(server)
+        return server, client
+
+    def wait_idle(self, server):
+        until(lambda: server.process.poll() is None and server.all("attached") and any(
+            e.get("away") for e in server.all("state") + server.all("renewed")), "an idle machine")
+
+    def run_job(self, server, job=1, attempt=1, program="/bin/true", **more):
+        said = server.ask("run", job=job, attempt=attempt, program=program, **more)
+        self.assertEqual(said, {"answer": 0, "reason": ""})
+
+    def run_saver(self, server, job=1, attempt=1, steps=0, **more):
+        ready = f"{self.folder}/ready-{job}.{attempt}"
+        # Anybody may write there: the job runs under its slot's account.
+        open(ready, "w").close()
+        os.chmod(ready, 0o666)
+        shutil.copy(HERE + "/saver_job.py", self.folder)
+        self.run_job(server, job, attempt, sys.executable_real,
+                     arguments=[self.folder + "/saver_job.py", str(steps), ready], **more)
+        until(lambda: open(ready).read() == "ready", "the job to be ready")
+
+    def attempts(self):
+        return os.listdir(self.state + "/attempts")
+
+    def log(self):
+        return open(self.folder + "/log").read()
+
+    def records(self, job=1, attempt=1):
+        """Key -> value of the shepherd's record."""
+        path = f"{self.state}/attempts/{job}.{attempt}/record"
+        until(lambda: os.path.exists(path), "the record")
+        return dict(line.split(" ", 1) for line in open(path).read().splitlines() if " " in line)
+
+    def test_join(self):
+        server, client = self.ready()
+        joined = server.wait("joined")
+        self.assertEqual((joined["name"], joined["slots"], joined["os"]), ("curly", 2, "linux"))
+        self.assertEqual(joined["architecture"], os.uname().machine)
+        mode = os.stat(self.state + "/machine").st_mode
+        self.assertEqual(stat.S_IMODE(mode), 0o600)
+        client.send_signal(signal.SIGTERM)
+        server.wait("withdrawn")
+        self.assertEqual(client.wait(LIMIT), 0)
+
+    def test_true_and_false(self):
+        server, _ = self.ready()
+        self.run_job(server, 1)
+        self.run_job(server, 2, program="false")
+        self.assertEqual(server.wait("ended", job=1)["ended"], END["DONE"])
+        end = server.wait("ended", job=2)
+        self.assertEqual((end["ended"], end["exit_status"]), (END["EXIT"], 1))
+        until(lambda: not self.attempts(), "empty outbox")
+        self.assertEqual(len(server.all("ended")), 2)
+
+    def test_missing_program(self):
+        server, _ = self.ready()
+        self.run_job(server, 1, program="no-such-program")
+        self.run_job(server, 2, program="./not-sent")
+        end = server.wait("ended", job=1)
+        self.assertEqual(end["ended"], END["START"])
+        self.assertIn("no-such-program", end["reason"])
+        end = server.wait("ended", job=2)
+        self.assertEqual(end["ended"], END["START"])
+        self.assertIn("No such file", end["reason"])
+
+    def test_environment(self):
+        server, _ = self.ready()
+        self.run_job(server, 1, program="env", environment=["MINE=1", "LANG=de_DE.UTF-8"])
+        out = {o["name"]: o["bytes"] for o in server.wait("ended", job=1)["outputs"]}["stdout"]
+        found = dict(line.split("=", 1) for line in out.splitlines())
+        folder = os.path.realpath(self.state) + "/attempts/1.1"
+        self.assertEqual(found, {
+            "MINE": "1", "LANG": "de_DE.UTF-8", "PATH": "/usr/local/bin:/usr/bin:/bin",
+            "HOME": folder + "/work", "TMPDIR": folder + "/work", "SUBLET_JOB": "1",
+            "SUBLET_ATTEMPT": "1", "SUBLET_STATUS": folder + "/status",
+            "SUBLET_CHECKPOINT_DIR": folder + "/checkpoint"})
+
+    def test_inputs_and_outputs(self):
+        server, _ = self.ready()
+        script, data = self.folder + "/script", self.folder + "/data"
+        open(script, "w").write("#!/bin/sh\nmkdir out\ncp in/data out/copy\nid -u\n")
+        open(data, "wb").write(os.urandom(3_000_000).hex().encode())
+        a = server.ask("put", path=script)["file"]
+        b = server.ask("put", path=data)["file"]
+        self.run_job(server, 1, program="./script",
+                     inputs=[dict(file=a, name="script", executable=True),
+                             dict(file=b, name="in/data")],
+                     outputs=[dict(name="out/copy"), dict(name="not-made", required=False)])
+        end = server.wait("ended", job=1)
+        self.assertEqual(end["ended"], END["DONE"], end["reason"])
+        out = {o["name"]: o["bytes"] for o in end["outputs"]}
+        self.assertEqual(out["out/copy"], open(data).read())
+        uid = 61184 if os.geteuid() == 0 else os.geteuid()
+        self.assertEqual(out["stdout"], f"{uid}\n")
+
+    def test_missing_output(self):
+        server, _ = self.ready()
+        self.run_job(server, 1, outputs=[dict(name="result")])
+        self.run_job(server, 2, program="ln", arguments=["-s", "/etc/passwd", "result"],
+                     outputs=[dict(name="result")])
+        for job in 1, 2:
+            end = server.wait("ended", job=job)
+            self.assertEqual(end["ended"], END["OUTPUT"])
+            self.assertEqual(end["outputs"], [])
+
+    def test_evicted_with_checkpoint(self):
+        server, _ = self.ready()
+        self.run_saver(server)
+        self.owner("active")
+        end = server.wait("ended", job=1)
+        self.assertEqual((end["ended"], end["generation"]), (END["OWNER"], 1), end)
+        self.assertGreater(end["quiesce_us"], 0)
+        self.assertGreaterEqual(end["cpu_saved_us"], 0)
+        self.assertEqual(server.wait("file", kind=FILE_CHECKPOINT)["generation"], 1)
+        server.wait("state", away=False)
+        until(lambda: not self.attempts(), "empty outbox")
+
+    def test_resumes_from_checkpoint(self):
+        server, _ = self.ready()
+        old = self.folder + "/checkpoint"
+        open(old, "w").write("4 95")
+        server.ask("put", path=old, job=1, generation=4)
+        self.run_saver(server, job=1, attempt=2, steps=100, generation=4)
+        end = server.wait("ended", job=1)
+        self.assertEqual((end["ended"], end["resumed_generation"]), (END["DONE"], 4))
+        self.assertIn("resumed at 95", end["outputs"][0]["bytes"])
+
+    def test_monitor_killed(self):
+        server, _ = self.ready()
+        self.run_saver(server)
+        monitor = self.monitor_pid()
+        os.kill(monitor, signal.SIGKILL)
+        end = server.wait("ended", job=1)
+        self.assertEqual((end["ended"], end["generation"]), (END["BLIND"], 1), end)
+        # Another one is started, and jobs may run again.
+        until(lambda: self.monitor_pid() not in (None, monitor), "a new monitor")
+        until(lambda: server.ask("run", job=2, attempt=1, program="true")["answer"] == 0,
+              "an accepted order")
+        server.wait("ended", job=2, ended=END["DONE"])
+
+    def monitor_pid(self):
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                line = open(f"/proc/{pid}/cmdline", "rb").read()
+            except OSError:
+                continue
+            if b"sublet-loadmon" in line and self.folder.encode() in line and alive(int(pid)):
+                return int(pid)
+        return None
+
+    def test_client_killed_is_adopted(self):
+        server, client = self.ready()
+        self.run_saver(server, job=1, steps=0)
+        self.run_job(server, 2, program="sleep", arguments=["0.5"])
+        server.wait("started", job=2)
+        program = int(self.records()["job_pid"])
+        client.kill()
+        client.wait()
+        until(lambda: os.path.exists(self.state + "/attempts/2.1/exit"), "job 2 to end alone")
+        self.assertTrue(alive(program))
+        self.client()
+        server.wait("attached", count=2)
+        self.assertEqual(server.wait("ended", job=2)["ended"], END["DONE"])
+        self.assertTrue(alive(program), "the adopted job still runs")
+        self.owner("active")
+        end = server.wait("ended", job=1)
+        self.assertEqual((end["ended"], end["generation"]), (END["OWNER"], 1), end)
+        self.assertEqual(len(server.all("ended")), 2)
+
+    def test_server_gone_during_eviction(self):
+        server, _ = self.ready()
+        self.run_saver(server)
+        program = int(self.records()["job_pid"])
+        server.stop()
+        self.owner("active")
+        until(lambda: not alive(program), "the job to leave without a server")
+        again = self.server()
+        end = again.wait("ended", job=1)
+        self.assertEqual((end["ended"], end["generation"]), (END["OWNER"], 1), end)
+        renewed = again.wait("renewed")
+        self.assertEqual([(a["job"], a["state"]) for a in renewed["attempts"]], [(1, 4)])
+        until(lambda: not self.attempts(), "empty outbox")
+
+    def test_one_client_per_folder(self):
+        self.ready()
+        second = self.client()
+        self.assertEqual(second.wait(LIMIT), 1)
+        self.assertIn("lock", self.log())
+
+    def test_second_client_with_live_id(self):
+        server, _ = self.ready()
+        other = self.folder + "/other"
+        os.makedirs(other)
+        shutil.copy(self.state + "/machine", other + "/machine")
+        second = self.client(state=other, name="moe")
+        until(lambda: "held by 'curly'" in self.log(), "a refusal that names the first")
+        self.assertIsNone(second.poll())
+        self.assertEqual(len(server.all("joined")), 1)
+
+    def test_no_listening_socket(self):
+        _, client = self.ready()
+        inodes = set()
+        for fd in os.listdir(f"/proc/{client.pid}/fd"):
+            try:
+                target = os.readlink(f"/proc/{client.pid}/fd/{fd}")
+            except OSError:
+                continue
+            if target.startswith("socket:["):
+                inodes.add(target[8:-1])
+        self.assertTrue(inodes)
+        for table in "tcp", "tcp6", "udp", "udp6":
+            for line in open(f"/proc/{client.pid}/net/{table}").read().splitlines()[1:]:
+                self.assertNotIn(line.split()[9], inodes, table)
+        for line in open(f"/proc/{client.pid}/net/unix").read().splitlines()[1:]:
+            words = line.split()
+            listening = int(words[3], 16) & 0x10000
+            self.assertFalse(listening and words[6] in inodes, line)
+
+    def test_forged_key(self):
+        server, _ = self.ready()
+        self.run_saver(server)
+        program = int(self.records()["job_pid"])
+        said = server.ask("run", job=9, attempt=1, program="true", key="forged")
+        self.assertEqual(said["answer"], 7)
+        said = server.ask("vacate", job=1, attempt=1, reason=5, key="forged")
+        self.assertEqual(said["error"], "NotPermitted")
+        said = server.ask("state", key="forged")
+        self.assertEqual(said["error"], "NotPermitted")
+        self.assertEqual(server.ask("state")["state"]["attempts"], "1.1")
+        self.assertTrue(alive(program))
+
+    def test_superseded_is_killed(self):
+        server, _ = self.ready(lease_ms=1500)
+        self.run_saver(server)
+        program = int(self.records()["job_pid"])
+        server.ask("verdict", job=1, attempt=1, value=2)
+        until(lambda: not self.attempts() and not alive(program), "the attempt to go")
+        self.assertEqual(server.all("ended"), [])
+        self.assertEqual(server.all("file"), [])
+
+    def test_hung_shepherd(self):
+        server, _ = self.ready()
+        self.run_job(server, 1, program="sleep", arguments=["1000"], save_ms=500)
+        record = self.records()
+        program = int(record["job_pid"])
+        until(lambda: "tenant" or True, "")
+        os.kill(int(record["shepherd_pid"]), signal.SIGSTOP)
+        self.owner("active")
+        until(lambda: not alive(program), "the job to be killed without its shepherd")
+        end = server.wait("ended", job=1)
+        self.assertEqual(end["ended"], END["OWNER"], end)
+
+    def test_damaged_record(self):
+        server, client = self.ready()
+        self.run_job(server, 1, program="sleep", arguments=["1000"])
+        self.run_saver(server, 2)
+        program = int(self.records()["job_pid"])
+        client.kill()
+        client.wait()
+        with open(self.state + "/attempts/1.1/assignment", "r+b") as file:
+            file.write(b"garbage")
+        self.client()
+        end = server.wait("ended", job=1)
+        self.assertEqual(end["ended"], END["LOST"])
+        until(lambda: not alive(program), "its processes to go")
+        self.assertEqual(len(os.listdir(self.state + "/damaged")), 1)
+        self.assertIn("set aside", self.log())
+        self.owner("active")
+        self.assertEqual(server.wait("ended", job=2)["ended"], END["OWNER"])
+
+    def test_orderly_stop(self):
+        server, client = self.ready()
+        self.run_saver(server)
+        client.send_signal(signal.SIGTERM)
+        end = server.wait("ended", job=1)
+        self.assertEqual((end["ended"], end["generation"]), (END["DRAINED"], 1), end)
+        server.wait("withdrawn")
+        self.assertEqual(client.wait(LIMIT), 0)
+        self.assertEqual(self.attempts(), [])
+
+    def test_second_signal(self):
+        server, client = self.ready()
+        # It takes no notice of being asked to leave, and has long to save.
+        self.run_job(server, 1, program="sh", save_ms=50_000,
+                     arguments=["-c", "trap '' TERM; while :; do sleep 1; done"])
+        server.wait("started", job=1)
+        until(lambda: "1.1 runs" in self.log(), "a running job")
+        client.send_signal(signal.SIGTERM)
+        until(lambda: "jobs are asked to leave" in self.log(), "the stop")
+        client.send_signal(signal.SIGTERM)
+        self.assertEqual(client.wait(LIMIT), 0)
+        self.assertTrue(alive(int(self.records()["shepherd_pid"])))
+
+    def test_removed_is_killed(self):
+        server, _ = self.ready()
+        self.run_saver(server)
+        self.assertEqual(server.ask("vacate", job=1, attempt=1, reason=5)["answer"], 0)
+        end = server.wait("ended", job=1)
+        self.assertEqual((end["ended"], end["generation"]), (END["REMOVED"], 0), end)
+
+    def test_refuses_while_owner_is_here(self):
+        server, _ = self.ready()
+        self.owner("active")
+        server.wait("state", away=False)
+        self.assertEqual(server.ask("run", job=1, attempt=1, program="true")["answer"], 1)
+        self.owner("away")
+        server.wait("state", away=True)
+        self.run_job(server, 1, attempt=2)
+        server.wait("ended", job=1)
+        # A newer attempt of the job has been here: the old one is refused.
+        self.assertEqual(server.ask("run", job=1, attempt=1, program="true")["answer"], 5)
+        self.assertEqual(server.ask("run", job=2, attempt=1, program="true",
+                                    memory=1 << 60)["answer"], 3)
+        self.assertEqual(server.ask("run", job=2, attempt=1, program="true",
+                                    disk=1 << 60)["answer"], 3)
+
+
+if __name__ == "__main__":
+    # What a slot's account can execute, too: not the interpreter of a login.
+    sys.executable_real = next(p for p in ("/usr/bin/python3", sys.executable)
+                               if os.path.exists(p))
+    unittest.main()

@@ -1,0 +1,529 @@
+// A server for the client's tests, over the real ORB: it registers machines,
+// answers renewals and reports as idl/ says, keeps uploads in memory, and does
+// nothing of its own accord. Commands come as JSON lines on stdin, answers and
+// events leave as JSON lines on stdout; it ends at the end of stdin.
+//
+//   {"do":"run", "job":1, "attempt":1, "program":"/bin/true", ...}
+//   {"do":"vacate", "job":1, "attempt":1, "reason":4}
+//   {"do":"put", "path":"/a/file"}            -> {"file":7}: an input to be named in run
+//   {"do":"verdict", "job":1, "attempt":1, "value":2}   what this attempt hears from now on
+//   {"do":"state"}                            what the client says of itself
+//
+// usage: fake-server SOCKET LEASE_MS
+#include <unistd.h>
+
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <mutex>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/hash.h"
+#include "base/orb.h"
+#include "base/random.h"
+#include "client/translate.h"
+
+namespace sublet::client {
+namespace {
+
+using nlohmann::json;
+
+std::string hex_of(const std::string& bytes) { return hex(sha256(bytes)).substr(0, 16); }
+
+struct Machine {
+  std::string secret;
+  std::string name;
+  std::string key;
+  int64_t heard_ns = 0;
+  idl::ExecutingClient_var client;
+};
+
+struct Stored {
+  uint64_t id = 0;
+  uint64_t size = 0;
+  std::string bytes;
+  Digest digest = {};
+  FilePlace place;
+  bool complete = false;
+};
+
+// All that the servants know. One mutex; nothing is called while it is held.
+class World {
+ public:
+  World(Orb& orb, int64_t lease_ms) : orb_(orb), lease_ms_(lease_ms) {}
+
+  void say(const json& line) {
+    std::lock_guard lock(out_);
+    std::cout << line.dump() << std::endl;
+  }
+
+  Orb& orb_;
+  const int64_t lease_ms_;
+  std::mutex mutex_;
+  std::map<uint64_t, Machine> machines_;
+  std::map<uint64_t, Stored> files_;
+  std::map<std::string, uint64_t> requests_;
+  std::map<AttemptName, uint32_t> verdicts_;
+  uint64_t next_file_ = static_cast<uint64_t>(system_clock().utc_us());
+
+  // With the mutex held. Throws NotFound as the server does.
+  Machine& machine_of(const idl::SessionKey& session) {
+    std::string key = to_string(session);
+    for (auto& [number, machine] : machines_) {
+      if (machine.key != key || key.empty()) continue;
+      machine.heard_ns = system_clock().boot_ns();
+      return machine;
+    }
+    throw idl::NotFound("session.unknown", "No such session.", "Join again.", "");
+  }
+
+  uint32_t verdict(const AttemptName& name) {
+    auto found = verdicts_.find(name);
+    return found == verdicts_.end() ? kVerdictCounts : found->second;
+  }
+
+ private:
+  std::mutex out_;
+};
+
+json name_json(const char* event, const AttemptName& name) {
+  return {{"event", event}, {"job", name.job}, {"attempt", name.attempt}};
+}
+
+class FakeSession : public POA_Sublet::v1::Session {
+ public:
+  FakeSession(World& world, uint64_t machine) : world_(world), machine_(machine) {}
+  void attach(idl::ExecutingClient_ptr client) override {
+    {
+      std::lock_guard lock(world_.mutex_);
+      world_.machines_[machine_].client = idl::ExecutingClient::_duplicate(client);
+    }
+    set_call_timeout(client, 10'000);
+    world_.say({{"event", "attached"}, {"machine", machine_}});
+  }
+  void ping() override {}
+
+ private:
+  World& world_;
+  const uint64_t machine_;
+};
+
+class FakeAllocator : public POA_Sublet::v1::MachineAllocator {
+ public:
+  explicit FakeAllocator(World& world) : world_(world) {}
+
+  idl::JoinAnswer* join(idl::MachineNumber machine, const idl::Bytes& secret,
+                        const idl::MachineDescription& description) override {
+    uint64_t number = 0;
+    idl::JoinAnswer_var answer = new idl::JoinAnswer;
+    {
+      std::lock_guard lock(world_.mutex_);
+      number = admit(machine, to_string(secret), description.name.in());
+      Machine& mine = world_.machines_[number];
+      mine.key = random_bytes(16);
+      mine.heard_ns = system_clock().boot_ns();
+      answer->machine = number;
+      if (machine == 0) to_octets(mine.secret.data(), mine.secret.size(), answer->secret);
+      to_octets(mine.key.data(), mine.key.size(), answer->key);
+    }
+    answer->session_reference = make_session(number);
+    answer->lease = world_.lease_ms_;
+    answer->renew_every = world_.lease_ms_ / 3;
+    answer->server_time = system_clock().utc_us();
+    world_.say({{"event", "joined"},
+                {"machine", number},
+                {"name", description.name.in()},
+                {"slots", description.slots},
+                {"cores", description.cores},
+                {"os", description.os.in()},
+                {"architecture", description.architecture.in()}});
+    return answer._retn();
+  }
+
+  void report_state(const idl::SessionKey& session, const idl::MachineReport& report) override {
+    {
+      std::lock_guard lock(world_.mutex_);
+      world_.machine_of(session);
+    }
+    world_.say({{"event", "state"}, {"away", bool(report.away)}, {"free", report.slots_free}});
+  }
+
+  void withdraw(const idl::SessionKey& session) override {
+    {
+      std::lock_guard lock(world_.mutex_);
+      world_.machine_of(session).key.clear();
+    }
+    world_.say({{"event", "withdrawn"}});
+  }
+
+  idl::MachinePage* list(const idl::Bytes&, CORBA::ULong) override { return new idl::MachinePage; }
+
+ private:
+  // With the mutex held.
+  uint64_t admit(uint64_t machine, const std::string& secret, const std::string& name) {
+    if (machine == 0) {
+      uint64_t number = 1 + world_.machines_.size();
+      world_.machines_[number].secret = random_bytes(32);
+      world_.machines_[number].name = name;
+      return number;
+    }
+    // A fake that was restarted believes whoever comes first.
+    Machine& known = world_.machines_[machine];
+    if (known.secret.empty()) known.secret = secret;
+    if (known.secret != secret)
+      throw idl::NotPermitted("machine.secret", "Wrong secret.", "Register anew.", "");
+    int64_t silent_ms = (system_clock().boot_ns() - known.heard_ns) / 1'000'000;
+    if (!known.key.empty() && silent_ms < world_.lease_ms_ / 2)
+      throw idl::Conflict("machine.live",
+                          ("Machine is held by '" + known.name + "' now.").c_str(),
+                          "Stop the other client first.", "");
+    known.name = name;
+    return machine;
+  }
+
+  idl::Session_ptr make_session(uint64_t number) {
+    static std::mutex mutex;
+    std::lock_guard lock(mutex);
+    std::string id = "session-" + std::to_string(++sessions_);
+    PortableServer::ObjectId_var oid = PortableServer::string_to_ObjectId(id.c_str());
+    PortableServer::Servant_var<FakeSession> servant = new FakeSession(world_, number);
+    world_.orb_.bidir_poa()->activate_object_with_id(oid, servant.in());
+    CORBA::Object_var object = world_.orb_.bidir_poa()->id_to_reference(oid);
+    return idl::Session::_narrow(object);
+  }
+
+  World& world_;
+  uint64_t sessions_ = 0;
+};
+
+class FakeExecutionServer : public POA_Sublet::v1::ExecutionServer {
+ public:
+  explicit FakeExecutionServer(World& world) : world_(world) {}
+
+  idl::Verdict started(const idl::SessionKey& session, const idl::AttemptKey& key,
+                       idl::Instant) override {
+    idl::Verdict verdict;
+    verdict.key = key;
+    {
+      std::lock_guard lock(world_.mutex_);
+      world_.machine_of(session);
+      verdict.value = world_.verdict(from_idl(key));
+    }
+    world_.say(name_json("started", from_idl(key)));
+    return verdict;
+  }
+
+  idl::RenewAnswer* renew(const idl::SessionKey& session, const idl::MachineReport& report,
+                          const idl::AttemptStatuses& running) override {
+    idl::RenewAnswer_var answer = new idl::RenewAnswer;
+    json line = {{"event", "renewed"}, {"away", bool(report.away)}, {"attempts", json::array()}};
+    {
+      std::lock_guard lock(world_.mutex_);
+      world_.machine_of(session);
+      answer->lease = world_.lease_ms_;
+      answer->server_time = system_clock().utc_us();
+      answer->of_attempts.length(running.length());
+      for (CORBA::ULong i = 0; i < running.length(); ++i) {
+        AttemptName name = from_idl(running[i].key);
+        answer->of_attempts[i].key = running[i].key;
+        answer->of_attempts[i].value = world_.verdict(name);
+        line["attempts"].push_back({{"job", name.job},
+                                    {"attempt", name.attempt},
+                                    {"state", running[i].state},
+                                    {"generation", running[i].generation},
+                                    {"progress_ppm", running[i].progress_ppm}});
+      }
+    }
+    world_.say(line);
+    return answer._retn();
+  }
+
+  idl::Verdicts* ended(const idl::SessionKey& session, const idl::EndReports& reports) override {
+    idl::Verdicts_var verdicts = new idl::Verdicts;
+    verdicts->length(reports.length());
+    for (CORBA::ULong i = 0; i < reports.length(); ++i) {
+      const idl::EndReport& end = reports[i];
+      json line = name_json("ended", from_idl(end.key));
+      verdicts[i].key = end.key;
+      {
+        std::lock_guard lock(world_.mutex_);
+        world_.machine_of(session);
+        uint32_t said = world_.verdict(from_idl(end.key));
+        verdicts[i].value = said == kVerdictCounts ? kVerdictKnown : said;
+        line["outputs"] = json::array();
+        for (CORBA::ULong o = 0; o < end.outputs.length(); ++o) {
+          const Stored& file = world_.files_[end.outputs[o]];
+          line["outputs"].push_back({{"kind", static_cast<int>(file.place.kind)},
+                                     {"name", file.place.file_name},
+                                     {"bytes", file.bytes}});
+        }
+      }
+      line.update({{"ended", end.ended},
+                   {"reason", end.reason.in()},
+                   {"exit_status", end.exit_status},
+                   {"signal", end.signal},
+                   {"cpu_us", end.cpu_us},
+                   {"cpu_saved_us", end.cpu_saved_us},
+                   {"generation", end.generation},
+                   {"checkpoint_bytes", end.checkpoint_bytes},
+                   {"resumed_generation", end.resumed_generation},
+                   {"quiesce_us", end.quiesce_us}});
+      world_.say(line);
+    }
+    return verdicts._retn();
+  }
+
+ private:
+  World& world_;
+};
+
+class FakeSpool : public POA_Sublet::v1::Spool {
+ public:
+  explicit FakeSpool(World& world) : world_(world) {}
+
+  idl::Upload open_upload(const idl::RequestId& request, const idl::FilePlace& place,
+                          idl::ByteCount size, const idl::Digest& digest) override {
+    std::lock_guard lock(world_.mutex_);
+    world_.machine_of(place.session);
+    uint64_t& id = world_.requests_[to_string(request)];
+    if (id == 0) {
+      id = ++world_.next_file_;
+      Stored& file = world_.files_[id];
+      file.id = id;
+      file.size = size;
+      std::string sum = to_string(digest);
+      std::copy(sum.begin(), sum.end(), file.digest.begin());
+      file.place = {static_cast<FileKind>(place.kind), {place.job, place.attempt}, 0,
+                    to_string(place.name), place.generation};
+    }
+    return {id, world_.files_[id].bytes.size()};
+  }
+
+  idl::ByteCount put(idl::UploadId upload, idl::ByteCount offset, const idl::Bytes& chunk) override {
+    std::lock_guard lock(world_.mutex_);
+    Stored& file = find(upload);
+    if (offset != file.bytes.size())
+      throw idl::Conflict("upload.offset", "Wrong offset.", "Ask for it.", "");
+    file.bytes += to_string(chunk);
+    return file.bytes.size();
+  }
+
+  idl::FileId close_upload(idl::UploadId upload) override {
+    json line;
+    {
+      std::lock_guard lock(world_.mutex_);
+      Stored& file = find(upload);
+      if (file.bytes.size() != file.size || sha256(file.bytes) != file.digest)
+        throw idl::Invalid("spool.digest", "Size or digest is wrong.", "Send it again.", "");
+      file.complete = true;
+      line = name_json("file", file.place.name);
+      line.update({{"kind", static_cast<int>(file.place.kind)},
+                   {"generation", file.place.generation},
+                   {"size", file.size},
+                   {"sum", hex_of(file.bytes)},
+                   {"file", file.id}});
+    }
+    world_.say(line);
+    return upload;
+  }
+
+  idl::FileInfo* stat(const idl::FilePlace& place) override {
+    std::lock_guard lock(world_.mutex_);
+    const Stored& file = find(place);
+    idl::FileInfo_var info = new idl::FileInfo;
+    info->size = file.bytes.size();
+    Digest digest = sha256(file.bytes);
+    to_octets(digest.data(), digest.size(), info->sha256);
+    info->generation = file.place.generation;
+    return info._retn();
+  }
+
+  idl::Bytes* get(const idl::FilePlace& place, idl::ByteCount offset, CORBA::ULong count) override {
+    std::lock_guard lock(world_.mutex_);
+    std::string part = find(place).bytes.substr(offset, count);
+    idl::Bytes_var bytes = new idl::Bytes;
+    to_octets(part.data(), part.size(), bytes.inout());
+    return bytes._retn();
+  }
+
+ private:
+  Stored& find(uint64_t id) {
+    auto found = world_.files_.find(id);
+    if (found != world_.files_.end()) return found->second;
+    throw idl::NotFound("upload.unknown", "No such upload.", "Open it again.", "");
+  }
+  const Stored& find(const idl::FilePlace& place) {
+    world_.machine_of(place.session);
+    if (place.kind == idl::FILE_INPUT) return find(place.file);
+    for (auto& [id, file] : world_.files_)
+      if (file.complete && file.place.kind == FileKind::kCheckpoint &&
+          file.place.name.job == place.job && file.place.generation == place.generation)
+        return file;
+    throw idl::NotFound("spool.checkpoint", "No such checkpoint.", "Start afresh.", "");
+  }
+
+  World& world_;
+};
+
+idl::RunOrder make_order(const json& c, int64_t lease_ms) {
+  idl::RunOrder order;
+  order.key = {c.at("job").get<uint64_t>(), c.at("attempt").get<uint32_t>()};
+  order.user = c.value("user", "anna").c_str();
+  order.checkpoint_generation = c.value("generation", 0ull);
+  order.checkpoint_bytes = 0;
+  order.lease = lease_ms;
+  idl::JobDescription& what = order.what;
+  what.name = c.value("name", "test").c_str();
+  auto octets = [](const std::string& text, auto& out) { to_octets(text.data(), text.size(), out); };
+  octets(c.at("program").get<std::string>(), what.program);
+  auto fill = [&](const char* key, idl::ByteStrings& out) {
+    json list = c.value(key, json::array());
+    out.length(static_cast<CORBA::ULong>(list.size()));
+    for (CORBA::ULong i = 0; i < out.length(); ++i) octets(list[i].get<std::string>(), out[i]);
+  };
+  fill("arguments", what.arguments);
+  fill("environment", what.environment);
+  json inputs = c.value("inputs", json::array());
+  what.inputs.length(static_cast<CORBA::ULong>(inputs.size()));
+  for (CORBA::ULong i = 0; i < what.inputs.length(); ++i) {
+    what.inputs[i].file = inputs[i].at("file").get<uint64_t>();
+    octets(inputs[i].at("name").get<std::string>(), what.inputs[i].name);
+    what.inputs[i].executable = inputs[i].value("executable", false);
+  }
+  json outputs = c.value("outputs", json::array());
+  what.outputs.length(static_cast<CORBA::ULong>(outputs.size()));
+  for (CORBA::ULong i = 0; i < what.outputs.length(); ++i) {
+    octets(outputs[i].at("name").get<std::string>(), what.outputs[i].name);
+    what.outputs[i].required = outputs[i].value("required", true);
+  }
+  what.needs.os = c.value("os", "").c_str();
+  what.needs.architecture = "";
+  what.needs.cores = 0;
+  what.needs.memory = c.value("memory", 0ull);
+  what.needs.disk = c.value("disk", 0ull);
+  what.bounds.cpu = 0;
+  what.bounds.wall = c.value("wall_ms", 0ll);
+  what.bounds.memory = 0;
+  what.bounds.output_text = 0;
+  what.bounds.output_file = c.value("output_file", 0ull);
+  what.bounds.processes = 0;
+  what.priority = 0;
+  what.retries = 0;
+  what.save_deadline = c.value("save_ms", 0ll);
+  return order;
+}
+
+// The client of the only machine, or that of "machine"; with its session's key.
+idl::ExecutingClient_ptr client_of(World& world, const json& c, idl::SessionKey& key) {
+  std::lock_guard lock(world.mutex_);
+  uint64_t number = c.value("machine", 1ull);
+  Machine& machine = world.machines_.at(number);
+  std::string bytes = c.contains("key") ? std::string(16, 'x') : machine.key;
+  to_octets(bytes.data(), bytes.size(), key);
+  return idl::ExecutingClient::_duplicate(machine.client);
+}
+
+json call_client(World& world, const json& c) {
+  idl::SessionKey key;
+  idl::ExecutingClient_var client = client_of(world, c, key);
+  std::string what = c.at("do");
+  if (what == "run") {
+    idl::RunOrders orders;
+    orders.length(1);
+    orders[0] = make_order(c, world.lease_ms_);
+    idl::RunAnswers_var answers = client->run(key, orders);
+    return {{"answer", answers[0u].answer}, {"reason", answers[0u].reason.in()}};
+  }
+  if (what == "vacate") {
+    idl::VacateOrders orders;
+    orders.length(1);
+    orders[0].key = {c.at("job").get<uint64_t>(), c.at("attempt").get<uint32_t>()};
+    orders[0].reason = c.at("reason").get<uint32_t>();
+    client->vacate(key, orders);
+    return {{"answer", 0}};
+  }
+  idl::Details_var details = client->state(key);
+  json state;
+  for (CORBA::ULong i = 0; i < details->length(); ++i)
+    state[details[i].name.in()] = details[i].value.in();
+  return {{"answer", 0}, {"state", state}};
+}
+
+json obey(World& world, const json& c) {
+  std::string what = c.at("do");
+  if (what == "put") {
+    std::string bytes = system_files().read_file(c.at("path"), 64 << 20);
+    std::lock_guard lock(world.mutex_);
+    uint64_t id = ++world.next_file_;
+    Stored& file = world.files_[id];
+    file.id = id;
+    file.size = bytes.size();
+    file.bytes = std::move(bytes);
+    file.complete = true;
+    if (c.contains("job")) {
+      file.place.kind = FileKind::kCheckpoint;
+      file.place.name = {c["job"].get<uint64_t>(), 0};
+      file.place.generation = c.at("generation").get<uint64_t>();
+    }
+    return {{"answer", 0}, {"file", id}};
+  }
+  if (what == "verdict") {
+    std::lock_guard lock(world.mutex_);
+    AttemptName name{c.at("job").get<uint64_t>(), c.at("attempt").get<uint32_t>()};
+    world.verdicts_[name] = c.at("value").get<uint32_t>();
+    return {{"answer", 0}};
+  }
+  return call_client(world, c);
+}
+
+json answer(World& world, const std::string& line) {
+  try {
+    return obey(world, json::parse(line));
+  } catch (const idl::NotPermitted& e) {
+    return {{"error", "NotPermitted"}, {"code", e.code.in()}, {"text", e.message.in()}};
+  } catch (const CORBA::Exception& e) {
+    return {{"error", e._name()}};
+  } catch (const std::exception& e) {
+    return {{"error", e.what()}};
+  }
+}
+
+template <typename Servant>
+void serve(Orb& orb, const char* key, Servant* servant) {
+  PortableServer::Servant_var<Servant> owned = servant;
+  PortableServer::ObjectId_var id = PortableServer::string_to_ObjectId(key);
+  orb.ins_poa()->activate_object_with_id(id, servant);
+}
+
+int run(const std::string& socket, int64_t lease_ms) {
+  OrbSettings settings;
+  settings.listen_path = socket;
+  settings.accept_call_back = true;
+  Orb orb(settings);
+  World world(orb, lease_ms);
+  serve(orb, "MachineAllocator", new FakeAllocator(world));
+  serve(orb, "ExecutionServer", new FakeExecutionServer(world));
+  serve(orb, "Spool", new FakeSpool(world));
+  world.say({{"event", "serving"}});
+  for (std::string line; std::getline(std::cin, line);) world.say(answer(world, line));
+  orb.shutdown();
+  return 0;
+}
+
+}  // namespace
+}  // namespace sublet::client
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    std::cerr << "usage: fake-server SOCKET LEASE_MS\n";
+    return 2;
+  }
+  try {
+    return sublet::client::run(argv[1], std::stoll(argv[2]));
+  } catch (const std::exception& error) {
+    std::cerr << "fake-server: " << error.what() << "\n";
+    return 1;
+  }
+}

@@ -1,0 +1,73 @@
+#include "client/workers.h"
+
+#include <chrono>
+#include <exception>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+namespace sublet::client {
+
+Workers::Workers(size_t threads) {
+  for (size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+}
+
+Workers::~Workers() { stop(); }
+
+void Workers::stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+    tasks_.clear();
+  }
+  changed_.notify_all();
+  for (auto& thread : threads_) thread.join();
+  threads_.clear();
+}
+
+void Workers::post(std::function<void()> task, int64_t delay_ms) {
+  int64_t due = delay_ms <= 0 ? 0 : system_clock().boot_ns() + delay_ms * 1'000'000;
+  {
+    std::lock_guard lock(mutex_);
+    if (stopping_) return;
+    tasks_.emplace(due, std::move(task));
+  }
+  changed_.notify_one();
+}
+
+void Workers::hurry() {
+  {
+    std::lock_guard lock(mutex_);
+    std::multimap<int64_t, std::function<void()>> now;
+    for (auto& [due, task] : tasks_) now.emplace(0, std::move(task));
+    tasks_.swap(now);
+  }
+  changed_.notify_all();
+}
+
+void Workers::work() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    if (tasks_.empty()) {
+      changed_.wait(lock);
+      continue;
+    }
+    int64_t wait_ns = tasks_.begin()->first - system_clock().boot_ns();
+    if (wait_ns > 0) {
+      changed_.wait_for(lock, std::chrono::nanoseconds(wait_ns));
+      continue;
+    }
+    auto task = std::move(tasks_.begin()->second);
+    tasks_.erase(tasks_.begin());
+    lock.unlock();
+    try {
+      task();
+    } catch (const std::exception& error) {
+      log(Severity::error) << "unexpected: " << error.what();
+    }
+    task = nullptr;
+    lock.lock();
+  }
+}
+
+}  // namespace sublet::client

@@ -1,0 +1,41 @@
+// A network with one hidden layer, sigmoids throughout, trained row by row on the squared
+// error. The order of every sum is fixed by the source, so the result is the same bits
+// everywhere. One thread.
+#ifndef SUBLET_EXAMPLES_BACK_PROPAGATION_NETWORK_H_
+#define SUBLET_EXAMPLES_BACK_PROPAGATION_NETWORK_H_
+
+#include <array>
+#include <cstddef>
+#include <vector>
+
+#include "examples/back-propagation/exact_math.h"
+#include "examples/back-propagation/letters.h"
+
+namespace sublet::letters {
+
+class Network {
+ public:
+  // Small random weights from `random`.
+  Network(std::size_t hidden, Random& random);
+
+  // One step of `rate` against the error of this row.
+  void train(const Letter& row, double rate);
+  bool classifies(const Letter& row);
+
+  // (16 + 1) rows of `hidden`, bias first, then (hidden + 1) rows of 26, bias first.
+  std::vector<double>& weights() { return weights_; }
+
+ private:
+  void forward(const Letter& row);
+
+  const std::size_t hidden_;
+  std::vector<double> weights_;
+  std::array<double, kInputs> inputs_;
+  std::vector<double> hidden_values_;
+  std::vector<double> hidden_errors_;
+  std::array<double, kClasses> outputs_;
+};
+
+}  // namespace sublet::letters
+
+#endif  // SUBLET_EXAMPLES_BACK_PROPAGATION_NETWORK_H_

@@ -1,0 +1,133 @@
+#include "loadmon/attempts.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+
+namespace sublet::loadmon {
+namespace {
+// After its save deadline a job has this long to be gone.
+constexpr int64_t kGrace = 1'000'000'000;
+// A killed job that is still there (a process just being born) is killed again.
+constexpr int64_t kAgain = 100'000'000;
+
+const char* words(Attempt::Kill why) {
+  switch (why) {
+    case Attempt::Kill::silent:
+      return "its shepherd did not answer";
+    case Attempt::Kill::late:
+      return "it was still there after its save deadline";
+    case Attempt::Kill::shepherd_lost:
+      return "its shepherd is gone";
+    case Attempt::Kill::unattended:
+      return "it has no shepherd";
+    case Attempt::Kill::none:
+      break;
+  }
+  return "";
+}
+}  // namespace
+
+Attempt* Attempts::find(uint64_t job, uint32_t attempt) const noexcept {
+  for (const auto& known : attempts_) {
+    if (known->job == job && known->attempt == attempt) return known.get();
+  }
+  return nullptr;
+}
+
+Attempt* Attempts::add(uint64_t job, uint32_t attempt, int64_t now) {
+  auto added = std::make_unique<Attempt>();
+  added->job = job;
+  added->attempt = attempt;
+  added->found_at = now;
+  attempts_.push_back(std::move(added));
+  return attempts_.back().get();
+}
+
+void Attempts::ask(Attempt* attempt, uint32_t sequence, int64_t now, int64_t due) noexcept {
+  if (attempt->stage != Attempt::Stage::resting) return;
+  attempt->stage = Attempt::Stage::asked;
+  attempt->sequence = sequence;
+  attempt->asked_at = now;
+  attempt->due = due;
+}
+
+void Attempts::ask_unattended(uint32_t sequence, int64_t now, int64_t due) noexcept {
+  for (const auto& attempt : attempts_) {
+    if (!attempt->attended) ask(attempt.get(), sequence, now, due);
+  }
+}
+
+void Attempts::acknowledged(Attempt* attempt, uint32_t sequence) noexcept {
+  if (attempt->stage != Attempt::Stage::asked) return;
+  if (static_cast<int32_t>(sequence - attempt->sequence) < 0) return;
+  attempt->stage = Attempt::Stage::leaving;
+  set_save_deadline(attempt, attempt->save_ms);
+}
+
+void Attempts::set_save_deadline(Attempt* attempt, int64_t ms) noexcept {
+  attempt->save_ms = ms;
+  if (attempt->stage == Attempt::Stage::leaving)
+    attempt->due = attempt->asked_at + ms * 1'000'000 + kGrace;
+}
+
+void Attempts::end(Attempt* attempt, Attempt::Kill why, int64_t now) noexcept {
+  attempt->stage = Attempt::Stage::killed;
+  attempt->due = now + kAgain;
+  if (attempt->kill == Attempt::Kill::none) attempt->kill = why;
+  if (!attempt->hold) return;
+  // First stop it from using the machine, then take it away.
+  attempt->hold->freeze();
+  attempt->hold->kill();
+}
+
+void Attempts::shepherd_lost(Attempt* attempt, int64_t now) noexcept {
+  attempt->attended = false;
+  if (attempt->hold && !attempt->hold->gone()) end(attempt, Attempt::Kill::shepherd_lost, now);
+}
+
+void Attempts::enforce(int64_t now) noexcept {
+  for (const auto& attempt : attempts_) {
+    if (attempt->stage == Attempt::Stage::resting || now < attempt->due) continue;
+    if (attempt->hold && attempt->hold->gone()) {
+      attempt->due = kNever;
+    } else if (attempt->stage == Attempt::Stage::killed) {
+      end(attempt.get(), attempt->kill, now);
+    } else if (attempt->stage == Attempt::Stage::leaving) {
+      end(attempt.get(), Attempt::Kill::late, now);
+    } else {
+      end(attempt.get(), attempt->attended ? Attempt::Kill::silent : Attempt::Kill::unattended,
+          now);
+    }
+  }
+}
+
+int64_t Attempts::due() const noexcept {
+  int64_t due = kNever;
+  for (const auto& attempt : attempts_) {
+    if (attempt->stage != Attempt::Stage::resting) due = std::min(due, attempt->due);
+  }
+  return due;
+}
+
+void Attempts::tidy(int64_t now) {
+  for (const auto& attempt : attempts_) {
+    if (attempt->kill == Attempt::Kill::none || attempt->reported) continue;
+    attempt->reported = true;
+    log(attempt->hold ? Severity::warning : Severity::error)
+        << "job " << attempt->job << " attempt " << attempt->attempt
+        << (attempt->hold ? " killed: " : " should be killed, but its folder cannot be read: ")
+        << words(attempt->kill);
+  }
+  std::erase_if(attempts_, [](const auto& attempt) {
+    return !attempt->attended && (attempt->ended || !attempt->hold || attempt->hold->gone());
+  });
+  for (const auto& attempt : attempts_) {
+    if (attempt->attended || attempt->noted || now - attempt->found_at < kGrace) continue;
+    attempt->noted = true;
+    log(Severity::warning) << "job " << attempt->job << " attempt " << attempt->attempt
+                           << " runs without a shepherd";
+  }
+}
+
+}  // namespace sublet::loadmon

@@ -1,0 +1,93 @@
+#include "loadmon/daemon_settings.h"
+
+#include <array>
+#include <string>
+
+namespace sublet::loadmon {
+namespace {
+const std::array<std::string, 3> kMinutes = {"1min", "5min", "15min"};
+
+SettingSpec threshold(const std::string& key, const std::string& doc) {
+  return {.key = key,
+          .type = SettingType::real,
+          .default_value = "-1",
+          .min = -1,
+          .max = 1e6,
+          .doc = doc};
+}
+
+void take(const Settings& settings, const std::string& key, double* value) {
+  if (settings.is_set(key)) *value = settings.real(key);
+}
+}  // namespace
+
+std::vector<SettingSpec> setting_specs() {
+  std::vector<SettingSpec> specs = {
+      {.key = "rule",
+       .default_value = "default",
+       .doc = "default: the owner's CPU use and input; classic: load averages",
+       .choices = {"default", "classic"}},
+      {
+          .key = "idle_time",
+          .type = SettingType::duration,
+          .default_value = "15 min",
+          .doc = "how long a machine must be quiet before jobs may come",
+      },
+      {.key = "input",
+       .type = SettingType::boolean,
+       .default_value = "true",
+       .doc = "input counts; unless set, as the rule says (default: yes, classic: no)"},
+      {.key = "script_waits",
+       .type = SettingType::boolean,
+       .default_value = "false",
+       .doc = "a scripted `away` must last idle_time too"},
+      {.key = "sample_period",
+       .type = SettingType::duration,
+       .default_value = "500 ms",
+       .min = 100,
+       .max = 5000,
+       .doc = "time between two looks at the machine"},
+      {.key = "save_deadline",
+       .type = SettingType::duration,
+       .default_value = "2 s",
+       .min = 0,
+       .max = 3600e3,
+       .doc = "of jobs whose order names none"},
+      {.key = "most_connections",
+       .type = SettingType::integer,
+       .default_value = "1024",
+       .min = 1,
+       .max = 16384,
+       .doc = "clients and shepherds connected at a time"},
+      {.key = "log.file", .default_value = "", .doc = "empty: standard error"},
+      {.key = "log.level",
+       .default_value = "info",
+       .doc = "lines below this severity are not written",
+       .choices = {"debug", "info", "warning", "error"}},
+      threshold("cpu.become_idle", "cores; unless set, as the rule says; -1: does not count"),
+      threshold("cpu.stay_idle", "cores; above it the owner is back"),
+  };
+  for (const std::string& minutes : kMinutes) {
+    specs.push_back(threshold("load.become_idle_" + minutes, "load average less the jobs' part"));
+    specs.push_back(threshold("load.stay_idle_" + minutes, "above it the owner is back"));
+  }
+  return specs;
+}
+
+protocol::PresenceRule presence_rule(const Settings& settings) {
+  protocol::PresenceRule rule = *protocol::PresenceRule::preset(settings.text("rule"));
+  rule.idle_time_ms = settings.duration_ms("idle_time");
+  rule.script_waits = settings.boolean("script_waits");
+  if (settings.is_set("input")) rule.input = settings.boolean("input");
+  take(settings, "cpu.become_idle", &rule.cpu_become);
+  take(settings, "cpu.stay_idle", &rule.cpu_stay);
+  for (size_t i = 0; i < kMinutes.size(); ++i) {
+    take(settings, "load.become_idle_" + kMinutes[i], &rule.load_become[i]);
+    take(settings, "load.stay_idle_" + kMinutes[i], &rule.load_stay[i]);
+  }
+  const std::string problem = rule.problem();
+  if (!problem.empty()) throw SettingError("the thresholds do not go together: " + problem);
+  return rule;
+}
+
+}  // namespace sublet::loadmon

@@ -1,0 +1,539 @@
+"""Tests of the whole Load Monitor: a real sublet-loadmon, spoken to as the client
+and the shepherds do. Usage: daemon_test.py PROGRAM TEST. Exit status 77: skipped.
+
+Waiting is always for a condition, with a deadline that is only there to end a
+failed test; nothing is judged by how long it took."""
+import os
+import select
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+FORMAT = "<IHHQIIIIq4q"
+FIELDS = "magic kind reserved job attempt sequence state reason instant a0 a1 a2 a3".split()
+MAGIC, HELLO, PRESENCE, ACK = 0x314C4253, 1, 2, 3
+ACTIVE, AWAY = 1, 2
+CPU = 1
+DEADLINE = 60
+PROGRAM = sys.argv[1]
+
+
+def until(condition, what):
+    end = time.monotonic() + DEADLINE
+    while time.monotonic() < end:
+        result = condition()
+        if result:
+            return result
+        time.sleep(0.005)
+    raise AssertionError("not in time: " + what)
+
+
+def start_time(pid):
+    with open(f"/proc/{pid}/stat") as f:
+        return int(f.read().rpartition(")")[2].split()[19])
+
+
+def cpu_seconds(pid):
+    with open(f"/proc/{pid}/stat") as f:
+        fields = f.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def busy_seconds():
+    with open("/proc/stat") as f:
+        return sum(int(n) for n in f.readline().split()[1:4]) / os.sysconf("SC_CLK_TCK")
+
+
+class Connection:
+    """One client (job 0) or shepherd."""
+
+    def __init__(self, path, job=0, attempt=0, hello=True):
+        self.job, self.attempt = job, attempt
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.socket.settimeout(DEADLINE)
+        self.socket.connect(path)
+        if hello:
+            self.send(HELLO, 1)
+
+    def send(self, kind, sequence):
+        self.socket.send(struct.pack(FORMAT, MAGIC, kind, 0, self.job, self.attempt, sequence, 0,
+                                     0, 0, os.getpid(), 0, 0, 0))
+
+    def next(self):
+        """The next frame, or None when the monitor has hung up."""
+        try:
+            data = self.socket.recv(256)
+        except ConnectionResetError:
+            return None
+        return dict(zip(FIELDS, struct.unpack(FORMAT, data))) if data else None
+
+    def until(self, state):
+        while True:
+            frame = self.next()
+            assert frame is not None, "the monitor hung up"
+            assert frame["magic"] == MAGIC and frame["kind"] == PRESENCE, frame
+            if frame["state"] == state:
+                return frame
+
+    def hung_up(self):
+        while self.next() is not None:
+            pass
+        return True
+
+
+class Room:
+    """A folder with a monitor in it and the jobs of a test; cleans up after itself."""
+
+    def __enter__(self):
+        self.folder = tempfile.mkdtemp(prefix="sublet-loadmon-")
+        self.socket = self.folder + "/monitor.sock"
+        self.control_file = self.folder + "/control"
+        self.attempts = self.folder + "/attempts"
+        self.log = self.folder + "/log"
+        os.mkdir(self.attempts)
+        self.processes = []
+        return self
+
+    def __exit__(self, kind, *_):
+        if kind is not None:
+            print(self.logged())
+        for process in self.processes:
+            process.kill()
+            process.wait()
+        shutil.rmtree(self.folder)
+
+    def control(self, word):
+        with open(self.control_file, "w") as f:
+            f.write(word)
+
+    def run(self, *command, **options):
+        process = subprocess.Popen(command, **options)
+        self.processes.append(process)
+        return process
+
+    def command(self, *options):
+        return [PROGRAM, "--socket", self.socket, "--attempts", self.attempts,
+                "--set", "log.file=" + self.log, *options]
+
+    def start(self, *options):
+        self.monitor = self.run(*self.command(*options))
+        until(lambda: self.listening() or self.monitor.poll() is not None, "a socket")
+        assert self.monitor.poll() is None, "the monitor ended"
+        return self.monitor
+
+    def listening(self):
+        try:
+            self.connect(hello=False).socket.close()
+            return True
+        except (FileNotFoundError, ConnectionRefusedError):
+            return False
+
+    def start_with_control(self, word, *options):
+        self.control(word)
+        return self.start("--control", self.control_file, *options)
+
+    def connect(self, *arguments, **options):
+        return Connection(self.socket, *arguments, **options)
+
+    def logged(self):
+        if not os.path.exists(self.log):
+            return ""
+        with open(self.log) as f:
+            return f.read()
+
+    def job(self, number, command=("sleep", "1000"), save_ms=2000):
+        """A running attempt `number`.1 as a shepherd leaves it on disk. Its shepherd is a
+        process that does nothing: the test speaks for it."""
+        folder = f"{self.attempts}/{number}.1"
+        os.mkdir(folder)
+        shepherd = self.run("sleep", "1000")
+        job = self.run(*command, start_new_session=True,
+                       env=dict(os.environ, SUBLET_STATUS=folder + "/status"))
+        with open("/proc/sys/kernel/random/boot_id") as f:
+            boot = f.read().strip()
+        with open(folder + "/order", "w") as f:
+            f.write(f"sublet-order 1\njob {number}\nattempt 1\nprogram sleep\nwork work\n"
+                    f"stdout_limit 0\nstderr_limit 0\nmonitor m\nsave_deadline_ms {save_ms}\n"
+                    f"cpu_allowance_ms 50\nlease_ns 0\npatience_ms 0\nboot_id {boot}\nend\n")
+        with open(folder + "/record.new", "w") as f:
+            f.write(f"sublet-record 1\njob {number}\nattempt 1\nboot_id {boot}\n"
+                    f"shepherd_pid {shepherd.pid}\nshepherd_start {start_time(shepherd.pid)}\n"
+                    f"job_pid {job.pid}\njob_start {start_time(job.pid)}\nsession {job.pid}\n"
+                    "uid -1\nstarted_ns 1\nend\n")
+        os.rename(folder + "/record.new", folder + "/record")
+        return job
+
+
+def killed(process):
+    until(lambda: process.poll() is not None, "the job's end")
+    assert process.returncode == -signal.SIGKILL, process.returncode
+
+
+def ready_in_order(connections):
+    """Connection after connection in the order in which their next frames came: the kernel
+    queues the sockets of one epoll in that order."""
+    by_fd = {connection.socket.fileno(): connection for connection in connections}
+    queue = select.epoll()
+    for fd in by_fd:
+        queue.register(fd, select.EPOLLIN | select.EPOLLET)
+
+    def events():
+        while by_fd:
+            for fd, _ in queue.poll(DEADLINE):
+                if fd in by_fd:
+                    yield by_fd.pop(fd)
+    return events()
+
+
+def scripted_return():
+    """The owner's return reaches everybody, the shepherds before the client."""
+    with Room() as room:
+        room.start_with_control("away")
+        client = room.connect()
+        assert client.until(AWAY)["a2"] == 0
+        shepherds = [room.connect(number, 1) for number in range(1, 51)]
+        everybody = [client, *shepherds]
+        judged = 0
+        while judged < 5:
+            for connection in everybody:
+                connection.until(AWAY)  # a heartbeat: the next one is 250 ms away
+            order = ready_in_order(everybody)
+            room.control("active")
+            frames = [(connection, connection.next()) for connection in order]
+            for connection in shepherds:
+                connection.send(ACK, 2**31 - 1)
+            # Otherwise a heartbeat has come in between: once more.
+            if all(frame["state"] == ACTIVE for _, frame in frames):
+                assert frames[-1][0] is client
+                assert frames[-1][1]["a2"] == -1
+                judged += 1
+            room.control("away")
+
+
+def silent_shepherd():
+    """One that does not acknowledge loses its job, one that does keeps it for now."""
+    with Room() as room:
+        room.start_with_control("away")
+        silent_job, other_job = room.job(1), room.job(2, save_ms=3600_000)
+        silent, other = room.connect(1, 1), room.connect(2, 1)
+        for shepherd in silent, other:
+            shepherd.until(AWAY)
+        room.control("active")
+        other.send(ACK, other.until(ACTIVE)["sequence"])
+        killed(silent_job)
+        until(lambda: "job 1 attempt 1 killed: its shepherd did not answer" in room.logged(), "log")
+        assert other_job.poll() is None
+        assert "job 2" not in room.logged()
+
+
+def late_job():
+    """Acknowledged, but still there after its deadline: also when the owner has left again."""
+    with Room() as room:
+        room.start_with_control("away")
+        job = room.job(1, save_ms=100)
+        shepherd = room.connect(1, 1)
+        shepherd.until(AWAY)
+        room.control("active")
+        shepherd.send(ACK, shepherd.until(ACTIVE)["sequence"])
+        room.control("away")
+        shepherd.until(AWAY)
+        killed(job)
+        until(lambda: "killed: it was still there after its save deadline" in room.logged(), "log")
+
+
+def stopped_shepherd_full_socket():
+    """A shepherd that reads nothing any more, with its socket full."""
+    with Room() as room:
+        room.start_with_control("away")
+        job = room.job(1)
+        shepherd = room.connect(1, 1)
+        client = room.connect()
+        until(lambda: "does not read its frames" in room.logged(), "a full socket")
+        assert job.poll() is None  # while the owner is away it harms nobody
+        room.control("active")
+        killed(job)
+        # The client's socket was full, too: it gets the news when it reads again.
+        client.until(ACTIVE)
+        shepherd.socket.close()
+
+
+def shepherd_lost():
+    """The shepherd dies while the owner is away: its job does not stay alone."""
+    with Room() as room:
+        room.start_with_control("away")
+        jobs = [room.job(1), room.job(2)]
+        shepherds = [room.connect(number, 1) for number in (1, 2)]
+        for shepherd in shepherds:
+            shepherd.until(AWAY)
+        shepherds[0].socket.close()
+        killed(jobs[0])
+        until(lambda: "job 1 attempt 1 killed: its shepherd is gone" in room.logged(), "log")
+        assert jobs[1].poll() is None
+        # In good order: the exit is on record. Whatever runs now is nobody's job.
+        open(f"{room.attempts}/2.1/exit", "w").close()
+        shepherds[1].socket.close()
+        client = room.connect()
+        client.until(AWAY)
+        room.control("active")
+        client.until(ACTIVE)
+        room.control("away")
+        client.until(AWAY)
+        assert "job 2" not in room.logged()
+
+
+def unattended_job():
+    """An attempt without a shepherd is reported, and killed when the owner comes."""
+    with Room() as room:
+        early = room.job(1)
+        room.start_with_control("away")
+        client = room.connect()
+        client.until(AWAY)
+        late = room.job(2)
+        for number in 1, 2:
+            until(lambda: f"job {number} attempt 1 runs without a shepherd" in room.logged(), "log")
+        assert early.poll() is None and late.poll() is None
+        room.control("active")
+        killed(early)
+        killed(late)
+        until(lambda: "job 2 attempt 1 killed: it has no shepherd" in room.logged(), "log")
+
+
+def owner_here_at_start():
+    """A shepherd that connects while the owner is here is asked at once."""
+    with Room() as room:
+        room.start_with_control("active")
+        job = room.job(1)
+        shepherd = room.connect(1, 1)
+        assert shepherd.next()["state"] == ACTIVE
+        killed(job)
+
+
+def monitor_ends():
+    """However the monitor ends, its listeners see it; the next one takes over."""
+    with Room() as room:
+        for number, status in (signal.SIGKILL, -signal.SIGKILL), (signal.SIGTERM, 0):
+            monitor = room.start_with_control("away")
+            until(lambda: "watches" in room.logged(), "its start")
+            listeners = [room.connect(), room.connect(1, 1)]
+            for listener in listeners:
+                listener.until(AWAY)
+            monitor.send_signal(number)
+            for listener in listeners:
+                assert listener.hung_up()
+            assert monitor.wait(DEADLINE) == status
+            os.unlink(room.log)
+
+
+def wrong_user():
+    """Only root and the monitor's own user are listened to, whatever the socket's mode."""
+    if os.geteuid() != 0:
+        print("needs root")
+        sys.exit(77)
+    with Room() as room:
+        room.start_with_control("away")
+        os.chmod(room.folder, 0o755)
+        os.chmod(room.socket, 0o666)
+        pid = os.fork()
+        if pid == 0:
+            os.setresuid(65534, 65534, 65534)
+            try:
+                stranger = room.connect()
+                os._exit(0 if stranger.next() is None else 1)
+            except (ConnectionError, BrokenPipeError):
+                os._exit(0)
+            except BaseException:
+                os._exit(2)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        until(lambda: "of uid 65534 refused" in room.logged(), "the log")
+        room.connect().until(AWAY)
+
+
+def hostile_listeners():
+    """What is no frame ends its connection, no other; there is a limit to connections."""
+    with Room() as room:
+        monitor = room.start_with_control("away", "--set", "most_connections=8")
+        client = room.connect()
+        client.until(AWAY)
+        good = struct.pack(FORMAT, MAGIC, HELLO, 0, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0)
+        for bad in b"x", good[:-1], good + b"x", b"\0" * 72, b"\xff" * 4096, good[:6] + b"\1" + good[7:]:
+            hostile = room.connect(hello=False)
+            hostile.socket.send(bad)
+            assert hostile.hung_up()
+        talker = room.connect(hello=False)
+        for kind in range(64):
+            if kind not in (HELLO,):
+                talker.send(kind, 7)
+        talker.send(HELLO, 1)
+        talker.until(AWAY)
+        twins = [room.connect(5, 1), room.connect(5, 1)]
+        twins[0].until(AWAY)
+        assert twins[1].hung_up()  # one speaks for an attempt
+        crowd = [room.connect(hello=False) for _ in range(20)]
+        until(lambda: "more than 8 connections" in room.logged(), "the log")
+        room.control("active")
+        client.until(ACTIVE)
+        for one in crowd:
+            one.socket.close()
+        until(lambda: accepted(room), "room for another")
+        assert monitor.poll() is None
+
+
+def accepted(room):
+    try:
+        return room.connect().next() is not None
+    except ConnectionError:
+        return False
+
+
+def second_monitor():
+    """One to a socket; the second says whose it is."""
+    with Room() as room:
+        monitor = room.start_with_control("away")
+        other = subprocess.run(room.command(), capture_output=True, text=True, timeout=DEADLINE)
+        assert other.returncode == 1, other
+        assert f"process {monitor.pid} is its load monitor already" in other.stderr, other
+        room.connect().until(AWAY)
+
+
+def exit_when_alone():
+    """Ends when nobody has been connected for so long, not before."""
+    with Room() as room:
+        monitor = room.start_with_control("away", "--exit-when-alone", "0.3")
+        client = room.connect()
+        client.until(AWAY)
+        for _ in range(5):
+            room.control("active")
+            client.until(ACTIVE)
+            room.control("away")
+            client.until(AWAY)
+        assert monitor.poll() is None
+        client.socket.close()
+        assert monitor.wait(DEADLINE) == 0
+
+
+def script():
+    """A script is played from the start; one that makes no sense is refused."""
+    with Room() as room:
+        path = room.folder + "/script"
+        with open(path, "w") as f:
+            f.write("# a short day\n0 active\n0.5 away\n1 0.1\n1.5 active\n")
+        room.start("--script", path)
+        client = room.connect()
+        away = client.until(AWAY)
+        back = client.until(ACTIVE)
+        assert 900_000_000 < back["instant"] - away["instant"] < 1_100_000_000, (away, back)
+        with open(path, "w") as f:
+            f.write("1 away\n0 active\n")
+        bad = subprocess.run(room.command("--script", path), capture_output=True, text=True,
+                             timeout=DEADLINE)
+        assert bad.returncode == 1 and f"{path}:2: times must not go back" in bad.stderr, bad
+
+
+def spinners(room, count):
+    return [room.run(sys.executable, "-c", "while True: pass") for _ in range(count)]
+
+
+def owner_spinner():
+    """Real processes of the owner, through the real rule: away when quiet, then active."""
+    cores = os.cpu_count()
+    limit = 0.7 * cores
+    with Room() as room:
+        room.start("--set", "idle_time=1 s", "--set", "input=false", "--set",
+                   f"cpu.become_idle={limit}", "--set", f"cpu.stay_idle={limit}")
+        client = room.connect()
+        end = time.monotonic() + 30
+        while client.next()["state"] != AWAY:
+            if time.monotonic() > end:
+                print("this machine is too busy to be idle")
+                sys.exit(77)
+        spinners(room, 2 * cores)
+        frame = client.until(ACTIVE)
+        assert frame["reason"] == CPU and frame["a0"] > 1000 * limit, frame
+
+
+def watched(connection, seconds):
+    """The mean of the owner's CPU use over the samples of so many seconds, in cores."""
+    seen = {}
+    first = None
+    while True:
+        frame = connection.next()
+        first = first or frame["instant"]
+        seen[frame["instant"]] = frame["a0"] / 1000
+        if frame["instant"] - first >= seconds * 1e9:
+            del seen[first]
+            return sum(seen.values()) / len(seen)
+
+
+def job_spinner():
+    """A job's CPU use is not the owner's; the same spinner outside of a job is. Compared
+    with what the kernel says at the same time, so other work does not matter."""
+    with Room() as room:
+        room.start("--set", "input=false")
+        # The owner counts as here all the time; the job has an hour to leave.
+        job = room.job(1, (sys.executable, "-c",
+                           "import subprocess, sys\n"
+                           "subprocess.run([sys.executable, '-c', 'while True: pass'])"),
+                       save_ms=3600_000)
+        child = int(until(lambda: open(f"/proc/{job.pid}/task/{job.pid}/children").read(), "it"))
+        for owner, spinner in (False, child), (True, None):
+            if owner:
+                spinner = spinners(room, 1)[0].pid
+            shepherd = room.connect(1, 1)
+            shepherd.send(ACK, shepherd.until(ACTIVE)["sequence"])
+            watched(shepherd, 1)  # the monitor has found the job by then
+            start, busy, used = time.monotonic(), busy_seconds(), cpu_seconds(spinner)
+            reported = watched(shepherd, 3)
+            passed = time.monotonic() - start
+            busy = (busy_seconds() - busy) / passed
+            used = (cpu_seconds(spinner) - used) / passed
+            print(f"machine {busy:.2f} cores, spinner {used:.2f}, reported as the owner's {reported:.2f}")
+            if owner:
+                assert reported >= used / 2
+                return
+            assert reported <= busy - used / 2
+            room.processes.remove(job)
+            os.kill(child, signal.SIGKILL)
+            job.wait()
+            open(f"{room.attempts}/1.1/exit", "w").close()
+            shepherd.socket.close()
+
+
+def at_rest():
+    """What the monitor costs while nothing happens, with a client connected."""
+    with Room() as room:
+        monitor = room.start()
+        client = room.connect()
+        client.next()
+        tasks = f"/proc/{monitor.pid}/task"
+
+        def spent():
+            wakeups = nanoseconds = 0
+            for task in os.listdir(tasks):
+                with open(f"{tasks}/{task}/status") as f:
+                    wakeups += sum(int(l.split()[1]) for l in f if l.startswith("voluntary"))
+                with open(f"{tasks}/{task}/schedstat") as f:
+                    nanoseconds += int(f.read().split()[0])
+            return wakeups, nanoseconds, time.monotonic()
+
+        before = spent()
+        time.sleep(5)  # not a condition: the span that is measured
+        after = spent()
+        seconds = after[2] - before[2]
+        wakeups = (after[0] - before[0]) / seconds
+        print(f"{wakeups:.1f} wake-ups/s, {(after[1] - before[1]) / seconds / 1e7:.3f} % of a core")
+        with open(f"/proc/{monitor.pid}/smaps_rollup") as f:
+            print("".join(line for line in f if line.startswith(("Private", "Pss:", "Rss"))))
+        assert wakeups <= 20
+
+
+TESTS = [scripted_return, silent_shepherd, late_job, stopped_shepherd_full_socket, shepherd_lost,
+         unattended_job, owner_here_at_start, monitor_ends, wrong_user, hostile_listeners,
+         second_monitor, exit_when_alone, script, owner_spinner, job_spinner, at_rest]
+
+if __name__ == "__main__":
+    {test.__name__: test for test in TESTS}[sys.argv[2]]()

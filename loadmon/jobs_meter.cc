@@ -1,0 +1,162 @@
+#include "loadmon/jobs_meter.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "base/unique_fd.h"
+
+namespace sublet::loadmon {
+namespace {
+// A tree larger than this is not walked to its end: what is left out counts as
+// the owner's, which errs on the owner's side.
+constexpr size_t kMostProcesses = 16384;
+
+// Empty when the file is not there (any more). A /proc file of one process fits
+// into one page, but for a very long list of children.
+std::string read_proc(const std::string& path) {
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::string text;
+  char part[4096];
+  ssize_t got;
+  while (fd.valid() && text.size() < (1 << 20) && (got = read(fd.get(), part, sizeof part)) > 0)
+    text.append(part, static_cast<size_t>(got));
+  return text;
+}
+
+bool running(char state) { return state == 'R' || state == 'D'; }
+}  // namespace
+
+bool parse_process_stat(const std::string& line, ProcessTimes* times) {
+  // The name, in brackets, may hold anything, brackets and spaces too.
+  const size_t name_end = line.rfind(')');
+  if (name_end == std::string::npos) return false;
+  long pid, parent;
+  unsigned long long user, system, start;
+  long long children_user, children_system;
+  char state;
+  if (sscanf(line.c_str(), "%ld", &pid) != 1) return false;
+  const int fields =
+      sscanf(line.c_str() + name_end + 1,
+             " %c %ld %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %lld %lld %*d "
+             "%*d %*d %*d %llu",
+             &state, &parent, &user, &system, &children_user, &children_system, &start);
+  if (fields != 7 || children_user < 0 || children_system < 0) return false;
+  times->pid = static_cast<pid_t>(pid);
+  times->parent = static_cast<pid_t>(parent);
+  times->state = state;
+  times->start = start;
+  times->own = user + system;
+  times->children = static_cast<uint64_t>(children_user + children_system);
+  return true;
+}
+
+const TreeCpu::Known* TreeCpu::surviving_parent(const ProcessTimes& gone,
+                                                const std::unordered_map<pid_t, Known>& now) const {
+  pid_t pid = gone.parent;
+  for (size_t steps = 0; steps <= known_.size(); ++steps) {
+    const auto alive = now.find(pid);
+    if (alive != now.end()) return &alive->second;
+    const auto before = known_.find(pid);
+    if (before == known_.end()) return nullptr;
+    pid = before->second.times.parent;
+  }
+  return nullptr;
+}
+
+double TreeCpu::update(const std::vector<ProcessTimes>& processes, double seconds, uint64_t then) {
+  std::unordered_map<pid_t, Known> now;
+  now.reserve(processes.size());
+  double used = 0;
+  // Newly reaped time of each survivor, from which the earlier time of those
+  // that are gone has to be taken: it has been counted already.
+  std::unordered_map<pid_t, double> reaped;
+  for (const ProcessTimes& process : processes) {
+    double own = static_cast<double>(process.own);
+    double children = static_cast<double>(process.children);
+    const auto before = known_.find(process.pid);
+    if (before != known_.end() && before->second.times.start == process.start) {
+      own -= static_cast<double>(before->second.times.own);
+      children -= static_cast<double>(before->second.times.children);
+    } else if (process.start < then) {
+      own = children = 0;
+    }
+    used += own + children;
+    reaped[process.pid] = children;
+    now[process.pid] = {process, seconds > 0 ? own / seconds : 0};
+  }
+  for (const auto& [pid, before] : known_) {
+    const auto alive = now.find(pid);
+    if (alive != now.end() && alive->second.times.start == before.times.start) continue;
+    const Known* parent = surviving_parent(before.times, now);
+    const double counted = static_cast<double>(before.times.own + before.times.children);
+    double& available = reaped[parent ? parent->times.pid : 0];
+    if (parent && available >= counted) {
+      available -= counted;
+      used -= counted;
+    } else {
+      used += before.rate * seconds;
+    }
+  }
+  known_.swap(now);
+  return std::max(0.0, used);
+}
+
+void JobsMeter::look_below(pid_t pid, std::vector<pid_t>* children) const {
+  const std::string tasks = "/proc/" + std::to_string(pid) + "/task";
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(tasks.c_str()), closedir);
+  if (!folder) return;
+  while (const dirent* entry = readdir(folder.get())) {
+    if (entry->d_name[0] == '.') continue;
+    const std::string list = read_proc(tasks + "/" + entry->d_name + "/children");
+    for (const char* at = list.c_str(); *at != 0;) {
+      char* end;
+      const long child = strtol(at, &end, 10);
+      if (end == at) break;
+      children->push_back(static_cast<pid_t>(child));
+      at = end + strspn(end, " \n");
+    }
+  }
+}
+
+JobsEffect JobsMeter::update(const std::vector<pid_t>& roots, int64_t now) {
+  // The kernel's list of children can miss some while others end, so those
+  // known from the last look are asked again.
+  std::vector<pid_t> open = roots;
+  for (const auto& [pid, start] : members_) open.push_back(pid);
+  std::unordered_map<pid_t, uint64_t> seen;
+  std::vector<ProcessTimes> found;
+  JobsEffect effect;
+  for (size_t i = 0; i < open.size() && found.size() < kMostProcesses; ++i) {
+    if (seen.count(open[i])) continue;
+    ProcessTimes times;
+    if (!parse_process_stat(read_proc("/proc/" + std::to_string(open[i]) + "/stat"), &times))
+      continue;
+    const auto before = members_.find(times.pid);
+    const bool another = before != members_.end() && before->second != times.start;
+    if (another && i >= roots.size()) continue;  // its pid has been given to a stranger
+    seen[times.pid] = times.start;
+    found.push_back(times);
+    if (times.pid == getpid()) continue;
+    if (running(times.state)) effect.runnable += 1;
+    look_below(times.pid, &open);
+  }
+  const double seconds = last_ > 0 ? static_cast<double>(now - last_) * 1e-9 : 0;
+  const double tick = 1.0 / static_cast<double>(sysconf(_SC_CLK_TCK));
+  const auto then =
+      static_cast<uint64_t>(static_cast<double>(last_ > 0 ? last_ : now) * 1e-9 / tick);
+  effect.cpu_seconds = cpu_.update(found, seconds, then) * tick;
+  // One process may have many running threads; its CPU use shows them.
+  if (seconds > 0) effect.runnable = std::max(effect.runnable, effect.cpu_seconds / seconds);
+  members_.swap(seen);
+  last_ = now;
+  return effect;
+}
+
+}  // namespace sublet::loadmon

@@ -1,0 +1,204 @@
+#include "loadmon/jobs_meter.h"
+
+#include <cppunit/extensions/HelperMacros.h>
+#include <rapidcheck.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <map>
+
+#include "base/clock.h"
+
+namespace sublet::loadmon {
+namespace {
+ProcessTimes process(pid_t pid, pid_t parent, uint64_t own, uint64_t children, uint64_t start = 0) {
+  return {
+      .pid = pid, .parent = parent, .state = 'S', .start = start, .own = own, .children = children};
+}
+
+// A tree of processes as the kernel keeps it, in which every tick is counted.
+struct Model {
+  std::map<pid_t, ProcessTimes> alive = {{1, process(1, 0, 0, 0)}};
+  double used = 0;
+
+  std::vector<ProcessTimes> look() const {
+    std::vector<ProcessTimes> all;
+    for (const auto& [pid, times] : alive) all.push_back(times);
+    return all;
+  }
+  void run(pid_t pid, uint64_t ticks) {
+    alive[pid].own += ticks;
+    used += static_cast<double>(ticks);
+  }
+  // It ends; its parent reaps it, the root inherits its children.
+  void end(pid_t pid) {
+    const ProcessTimes dead = alive[pid];
+    alive.erase(pid);
+    alive[dead.parent].children += dead.own + dead.children;
+    for (auto& [other, times] : alive) {
+      if (times.parent == pid) times.parent = 1;
+    }
+  }
+};
+
+pid_t start_spinner() {
+  const pid_t child = fork();
+  if (child == 0) {
+    for (;;) asm volatile("" ::: "memory");
+  }
+  return child;
+}
+}  // namespace
+
+class JobsMeterTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(JobsMeterTest);
+  CPPUNIT_TEST(reads_a_stat_line);
+  CPPUNIT_TEST(refuses_what_is_no_stat_line);
+  CPPUNIT_TEST(what_was_before_does_not_count);
+  CPPUNIT_TEST(new_processes_count_whole);
+  CPPUNIT_TEST(a_pid_used_again_is_another_process);
+  CPPUNIT_TEST(reaped_is_not_counted_twice);
+  CPPUNIT_TEST(lost_processes_are_estimated);
+  CPPUNIT_TEST(every_tick_is_counted_once);
+  CPPUNIT_TEST(finds_a_real_grandchild);
+  CPPUNIT_TEST_SUITE_END();
+
+ public:
+  void reads_a_stat_line() {
+    ProcessTimes times;
+    const std::string line =
+        "4321 (a b) (c) R 17 4321 4321 0 -1 4194304 100 200 0 0 11 7 5 3 20 0 1 0 987654 1000 50 1";
+    CPPUNIT_ASSERT(parse_process_stat(line, &times));
+    CPPUNIT_ASSERT_EQUAL(pid_t{4321}, times.pid);
+    CPPUNIT_ASSERT_EQUAL(pid_t{17}, times.parent);
+    CPPUNIT_ASSERT_EQUAL('R', times.state);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{18}, times.own);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{8}, times.children);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{987654}, times.start);
+  }
+
+  void refuses_what_is_no_stat_line() {
+    ProcessTimes times;
+    for (const char* line : {"", "1", "1 (x", ") R 1 2", "1 (x) R 17 4321", "x (y) R 1 1 1 1",
+                             "1 (x) R a b c d e f g h i j k l m n"}) {
+      CPPUNIT_ASSERT(!parse_process_stat(line, &times));
+    }
+  }
+
+  void what_was_before_does_not_count() {
+    TreeCpu cpu;
+    CPPUNIT_ASSERT_EQUAL(0.0, cpu.update({process(10, 1, 5000, 900, 3)}, 0, 100));
+    CPPUNIT_ASSERT_EQUAL(12.0, cpu.update({process(10, 1, 5010, 902, 3)}, 0.5, 150));
+    // A shepherd from before, seen late: its hours are not of this window.
+    CPPUNIT_ASSERT_EQUAL(
+        0.0, cpu.update({process(10, 1, 5010, 902, 3), process(11, 1, 77777, 0, 4)}, 0.5, 200));
+  }
+
+  void new_processes_count_whole() {
+    TreeCpu cpu;
+    cpu.update({process(10, 1, 0, 0, 3)}, 0, 100);
+    CPPUNIT_ASSERT_EQUAL(
+        40.0, cpu.update({process(10, 1, 0, 0, 3), process(11, 10, 30, 10, 120)}, 0.5, 100));
+  }
+
+  void a_pid_used_again_is_another_process() {
+    TreeCpu cpu;
+    cpu.update({process(10, 1, 0, 0, 3), process(11, 10, 30, 0, 50)}, 0, 100);
+    // 11 has ended, 10 has reaped it; a new 11 has run for 4 ticks.
+    CPPUNIT_ASSERT_EQUAL(
+        7.0, cpu.update({process(10, 1, 0, 33, 3), process(11, 10, 4, 0, 120)}, 0.5, 100));
+  }
+
+  void reaped_is_not_counted_twice() {
+    TreeCpu cpu;
+    const std::vector<ProcessTimes> before = {process(10, 1, 0, 0, 3), process(11, 10, 100, 0, 50),
+                                              process(12, 11, 200, 0, 60)};
+    cpu.update(before, 0, 100);
+    cpu.update(before, 0.5, 100);
+    // 12 ran 5 more and was reaped by 11, which ran 2 more and was reaped by 10.
+    CPPUNIT_ASSERT_EQUAL(7.0, cpu.update({process(10, 1, 0, 307, 3)}, 0.5, 150));
+  }
+
+  void lost_processes_are_estimated() {
+    TreeCpu cpu;
+    cpu.update({process(10, 1, 0, 0, 3), process(11, 1, 0, 0, 4)}, 0, 100);
+    CPPUNIT_ASSERT_EQUAL(50.0,
+                         cpu.update({process(10, 1, 0, 0, 3), process(11, 1, 50, 0, 4)}, 0.5, 100));
+    // 11 was nobody's child: where its time went cannot be seen.
+    CPPUNIT_ASSERT_EQUAL(50.0, cpu.update({process(10, 1, 0, 0, 3)}, 0.5, 150));
+    CPPUNIT_ASSERT_EQUAL(0.0, cpu.update({process(10, 1, 0, 0, 3)}, 0.5, 200));
+  }
+
+  void every_tick_is_counted_once() {
+    CPPUNIT_ASSERT(rc::check("every tick is counted once", [] {
+      Model model;
+      TreeCpu cpu;
+      uint64_t clock = 1;
+      pid_t next = 2;
+      cpu.update(model.look(), 0, clock);
+      double counted = 0;
+      uint64_t then = clock;
+      for (int i = 0; i < 150; ++i) {
+        auto any = std::next(model.alive.begin(),
+                             *rc::gen::inRange<int>(0, static_cast<int>(model.alive.size())));
+        const pid_t pid = any->first;
+        switch (*rc::gen::inRange(0, 4)) {
+          case 0:
+            ++clock;
+            model.alive[next] = process(next, pid, 0, 0, clock);
+            ++next;
+            break;
+          case 1:
+            model.run(pid, *rc::gen::inRange<uint64_t>(0, 50));
+            break;
+          case 2:
+            if (pid != 1) model.end(pid);
+            break;
+          default:
+            counted += cpu.update(model.look(), 0.5, then);
+            then = clock + 1;
+            RC_ASSERT(counted == model.used);
+        }
+      }
+    }));
+  }
+
+  void finds_a_real_grandchild() {
+    int started[2];
+    CPPUNIT_ASSERT_EQUAL(0, pipe(started));
+    const pid_t child = fork();
+    CPPUNIT_ASSERT(child >= 0);
+    if (child == 0) {
+      const pid_t grandchild = start_spinner();
+      if (write(started[1], &grandchild, sizeof grandchild) < 0) _exit(1);
+      waitpid(grandchild, nullptr, 0);
+      _exit(0);
+    }
+    pid_t grandchild = 0;
+    CPPUNIT_ASSERT_EQUAL(ssize_t{sizeof grandchild},
+                         read(started[0], &grandchild, sizeof grandchild));
+    JobsMeter meter;
+    meter.update({child}, system_clock().boot_ns());
+    const int64_t deadline = system_clock().boot_ns() + 20'000'000'000;
+    double used = 0;
+    bool runnable = false;
+    while (system_clock().boot_ns() < deadline && (used < 0.2 || !runnable)) {
+      usleep(20'000);
+      const JobsEffect effect = meter.update({child}, system_clock().boot_ns());
+      used += effect.cpu_seconds;
+      runnable = runnable || effect.runnable >= 1;
+    }
+    kill(grandchild, SIGKILL);
+    waitpid(child, nullptr, 0);
+    CPPUNIT_ASSERT(used >= 0.2);
+    CPPUNIT_ASSERT(runnable);
+    // Reaped out of sight: nothing is left, nothing goes wrong.
+    CPPUNIT_ASSERT(meter.update({child}, system_clock().boot_ns()).cpu_seconds >= 0);
+    close(started[0]);
+    close(started[1]);
+  }
+};
+CPPUNIT_TEST_SUITE_REGISTRATION(JobsMeterTest);
+
+}  // namespace sublet::loadmon

@@ -1,0 +1,195 @@
+#include "loadmon/listeners.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/log.h"
+
+namespace sublet::loadmon {
+namespace {
+constexpr int64_t kHelloWithin = 5'000'000'000;
+// Frames of one connection that are read before the others have their turn.
+constexpr int kFramesInARow = 16;
+// Room for about 20 frames, 5 s of heartbeats: whoever reads nothing for longer
+// does not answer.
+constexpr int kSendBuffer = 8192;
+}  // namespace
+
+int Listener::handle_input(ACE_HANDLE) {
+  for (int i = 0; i < kFramesInARow && owner_->read_one(this); ++i) {
+  }
+  return 0;
+}
+
+Listeners::Listeners(ACE_Reactor* reactor, Attempts* attempts, size_t most, Hooks hooks)
+    : reactor_(reactor), attempts_(attempts), most_(most), hooks_(std::move(hooks)) {}
+
+Listeners::~Listeners() {
+  for (const auto& listener : listeners_) {
+    if (listener->fd_.valid())
+      reactor_->remove_handler(listener.get(),
+                               ACE_Event_Handler::READ_MASK | ACE_Event_Handler::DONT_CALL);
+  }
+}
+
+void Listeners::add(UniqueFd fd, pid_t pid) {
+  if (count_ >= most_) {
+    if (!refused_) log(Severity::warning) << "more than " << most_ << " connections: refused";
+    refused_ = true;
+    return;
+  }
+  auto free = std::find_if(listeners_.begin(), listeners_.end(),
+                           [](const auto& listener) { return !listener->fd_.valid(); });
+  if (free == listeners_.end()) {
+    listeners_.push_back(std::make_unique<Listener>(this));
+    free = std::prev(listeners_.end());
+  }
+  Listener* listener = free->get();
+  setsockopt(fd.get(), SOL_SOCKET, SO_SNDBUF, &kSendBuffer, sizeof kSendBuffer);
+  listener->fd_ = std::move(fd);
+  if (reactor_->register_handler(listener, ACE_Event_Handler::READ_MASK) != 0) {
+    log(Severity::error) << "cannot watch the connection of process " << pid;
+    listener->fd_.reset();
+    return;
+  }
+  listener->role_ = Listener::Role::none;
+  listener->pid_ = pid;
+  listener->attempt_ = nullptr;
+  listener->hello_by_ = hooks_.now() + kHelloWithin;
+  listener->full_ = false;
+  ++count_;
+  hooks_.changed();
+}
+
+bool Listeners::send(Listener* listener, const sublet_frame& frame) noexcept {
+  const ssize_t sent =
+      ::send(listener->fd_.get(), &frame, sizeof frame, MSG_DONTWAIT | MSG_NOSIGNAL);
+  return sent == static_cast<ssize_t>(sizeof frame);
+}
+
+void Listeners::ask(Listener* listener, const sublet_frame& frame, int64_t now) noexcept {
+  // Whose socket takes no frame has not been reading for a long time.
+  const bool sent = send(listener, frame);
+  attempts_->ask(listener->attempt_, frame.sequence, now,
+                 sent ? now + SUBLET_SHEPHERD_ACK_NS : now);
+}
+
+// From here the owner is waiting: one send() per connection that cannot block,
+// on frames and attempts that were made ready when the connection came. No
+// allocation, no log, no lock. Whoever cannot be told is dealt with by
+// Attempts::enforce() afterwards, so that it delays nobody else.
+void Listeners::evict(const sublet_frame& frame, int64_t now) noexcept {
+  for (const auto& listener : listeners_) {
+    if (listener->role_ == Listener::Role::shepherd) ask(listener.get(), frame, now);
+  }
+  for (const auto& listener : listeners_) {
+    if (listener->role_ == Listener::Role::client) listener->full_ = !send(listener.get(), frame);
+  }
+  attempts_->ask_unattended(frame.sequence, now, now + SUBLET_SHEPHERD_ACK_NS);
+}
+
+void Listeners::tell(const sublet_frame& frame) noexcept {
+  for (const auto& listener : listeners_) {
+    if (listener->role_ == Listener::Role::none) continue;
+    const bool full = !send(listener.get(), frame) && (errno == EAGAIN || errno == EWOULDBLOCK);
+    if (full && !listener->full_)
+      log(Severity::warning) << "process " << listener->pid_ << " does not read its frames";
+    listener->full_ = full;
+  }
+}
+
+bool Listeners::read_one(Listener* listener) {
+  if (!listener->fd_.valid()) return false;
+  sublet_frame frame;
+  const ssize_t got =
+      recv(listener->fd_.get(), &frame, sizeof frame, MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
+  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return false;
+  const bool well_formed = got == static_cast<ssize_t>(sizeof frame) &&
+                           frame.magic == SUBLET_FRAME_MAGIC && frame.reserved == 0;
+  if (!well_formed) {
+    if (got > 0) log(Severity::warning) << "process " << listener->pid_ << " sent no frame of ours";
+    close(listener);
+    return false;
+  }
+  if (frame.kind == SUBLET_FRAME_HELLO && listener->role_ == Listener::Role::none) {
+    hello(listener, frame);
+  } else if (frame.kind == SUBLET_FRAME_ACK && listener->attempt_ != nullptr) {
+    attempts_->acknowledged(listener->attempt_, frame.sequence);
+  }
+  return listener->fd_.valid();
+}
+
+void Listeners::hello(Listener* listener, const sublet_frame& frame) {
+  if (frame.job == 0) {
+    listener->role_ = Listener::Role::client;
+  } else {
+    Attempt* attempt = hooks_.find_attempt(frame.job, frame.attempt);
+    if (attempt->attended) {
+      log(Severity::warning) << "process " << listener->pid_ << " speaks for job " << frame.job
+                             << " attempt " << frame.attempt << ", which another does: refused";
+      close(listener);
+      return;
+    }
+    attempt->attended = true;
+    listener->attempt_ = attempt;
+    listener->role_ = Listener::Role::shepherd;
+  }
+  listener->hello_by_ = 0;
+  const sublet_frame state = hooks_.current();
+  if (listener->attempt_ == nullptr || state.state == SUBLET_PRESENCE_AWAY) {
+    send(listener, state);
+  } else {
+    // It had no chance to answer for itself before.
+    if (listener->attempt_->stage == Attempt::Stage::asked)
+      listener->attempt_->stage = Attempt::Stage::resting;
+    ask(listener, state, hooks_.now());
+  }
+  hooks_.changed();
+}
+
+void Listeners::close(Listener* listener) {
+  reactor_->remove_handler(listener, ACE_Event_Handler::READ_MASK | ACE_Event_Handler::DONT_CALL);
+  listener->fd_.reset();
+  listener->role_ = Listener::Role::none;
+  listener->hello_by_ = 0;
+  listener->full_ = false;
+  --count_;
+  refused_ = false;
+  if (listener->attempt_ != nullptr) hooks_.shepherd_left(listener->attempt_);
+  listener->attempt_ = nullptr;
+  hooks_.changed();
+}
+
+void Listeners::close_mute(int64_t now) {
+  for (const auto& listener : listeners_) {
+    if (!listener->fd_.valid() || listener->hello_by_ == 0 || now < listener->hello_by_) continue;
+    log(Severity::warning) << "process " << listener->pid_ << " did not say who it is";
+    close(listener.get());
+  }
+}
+
+int64_t Listeners::due() const {
+  int64_t due = Attempts::kNever;
+  for (const auto& listener : listeners_) {
+    if (listener->fd_.valid() && listener->hello_by_ != 0) due = std::min(due, listener->hello_by_);
+  }
+  return due;
+}
+
+bool Listeners::needs_heartbeat() const {
+  return std::any_of(listeners_.begin(), listeners_.end(), [](const auto& listener) {
+    return listener->role_ == Listener::Role::shepherd || listener->full_;
+  });
+}
+
+std::vector<pid_t> Listeners::pids() const {
+  std::vector<pid_t> pids;
+  for (const auto& listener : listeners_) {
+    if (listener->role_ != Listener::Role::none) pids.push_back(listener->pid_);
+  }
+  return pids;
+}
+
+}  // namespace sublet::loadmon

@@ -1,0 +1,138 @@
+// sublet-loadmon: is the owner here? See docs/load-monitor.md.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+#include <iostream>
+
+#include "base/arguments.h"
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "base/settings.h"
+#include "loadmon/daemon_settings.h"
+#include "loadmon/machine_sources.h"
+#include "loadmon/monitor.h"
+#include "loadmon/scripted_sources.h"
+
+namespace sublet::loadmon {
+namespace {
+constexpr const char* kVersion = SUBLET_VERSION;
+constexpr uint64_t kLargestScript = 4 << 20;
+constexpr double kNoLimit = -1;
+
+struct CommandLine {
+  std::string socket, attempts, config, script, control;
+  std::vector<std::string> sets;
+  double alone_s = kNoLimit;
+};
+
+std::optional<int> read_command_line(int argc, char** argv, CommandLine* line) {
+  Arguments arguments("sublet-loadmon", "Watches this machine for its owner.", kVersion);
+  arguments.option("--socket", &line->socket, "listen here (monitor.sock)", "PATH");
+  arguments.option("--attempts", &line->attempts, "the client's attempts folder", "FOLDER");
+  arguments.option("--config", &line->config, "settings (loadmon.toml)", "FILE");
+  arguments.option("--set", &line->sets, "one setting, over the file's", "KEY=VALUE");
+  arguments.option("--exit-when-alone", &line->alone_s,
+                   "end when nobody has been connected for so long", "SECONDS");
+  arguments.option("--script", &line->script, "play an owner: lines of `seconds value`", "FILE");
+  arguments.option("--control", &line->control, "play an owner: follow what this file says",
+                   "FILE");
+  if (const std::optional<int> code = arguments.parse(argc, argv)) return code;
+  const auto usage = [](const std::string& what) {
+    std::cerr << "sublet-loadmon: " << what << "\n";
+    return kExitUsage;
+  };
+  if (line->socket.empty()) return usage("--socket PATH is needed");
+  if (!line->script.empty() && !line->control.empty())
+    return usage("--script and --control exclude each other");
+  while (line->attempts.size() > 1 && line->attempts.back() == '/') line->attempts.pop_back();
+  if (!line->attempts.empty() && line->attempts != "attempts" &&
+      !line->attempts.ends_with("/attempts"))
+    return usage("--attempts must name a folder called attempts");
+  return std::nullopt;
+}
+
+std::vector<std::unique_ptr<Source>> make_sources(const CommandLine& line,
+                                                  const protocol::PresenceRule& rule) {
+  std::vector<std::unique_ptr<Source>> sources;
+  if (!line.script.empty()) {
+    sources.push_back(std::make_unique<ScriptSource>(
+        parse_script(system_files().read_file(line.script, kLargestScript), line.script),
+        system_clock().boot_ns()));
+  } else if (!line.control.empty()) {
+    sources.push_back(std::make_unique<ControlSource>(line.control));
+  } else {
+    // Without a threshold of its own, too: the owner's CPU use is in every frame.
+    sources.push_back(std::make_unique<CpuSource>());
+    if (rule.uses_load()) sources.push_back(std::make_unique<LoadSource>());
+    if (rule.input) sources.push_back(std::make_unique<InputSource>());
+  }
+  return sources;
+}
+
+// Little of the machine is needed, but that at once, and last of all when
+// memory runs out. Each of these is refused without the privilege: then it
+// does without.
+void protect() {
+  rlimit files;
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+  }
+  if (geteuid() == 0) std::ofstream("/proc/self/oom_score_adj") << "-500";
+  if (setpriority(PRIO_PROCESS, 0, -5) != 0)
+    log(Severity::info) << "runs at normal priority: not permitted to raise it";
+}
+
+// Before any thread is started, so that every one of them inherits it.
+void block_end_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+}
+
+int run(const CommandLine& line) {
+  Settings settings(setting_specs());
+  if (!line.config.empty()) settings.load_file(line.config);
+  for (const std::string& set : line.sets) settings.override_with(set);
+  MonitorOptions options;
+  options.rule = presence_rule(settings);
+  options.socket = line.socket;
+  options.attempts = line.attempts;
+  options.sample_ms = settings.duration_ms("sample_period");
+  options.save_deadline_ms = settings.duration_ms("save_deadline");
+  options.alone_ms = line.alone_s < 0 ? -1 : static_cast<int64_t>(line.alone_s * 1000);
+  options.most_connections = static_cast<size_t>(settings.integer("most_connections"));
+  options.measures_jobs = line.script.empty() && line.control.empty();
+  std::vector<std::unique_ptr<Source>> sources = make_sources(line, options.rule);
+  block_end_signals();
+  Monitor monitor(options, std::move(sources));
+  log_start({.component = "loadmon",
+             .file = settings.text("log.file"),
+             .level = *severity_from(settings.text("log.level"))});
+  protect();
+  log(Severity::info) << "watches, rule " << settings.text("rule") << ", socket " << line.socket;
+  const int code = monitor.run();
+  return code;
+}
+}  // namespace
+}  // namespace sublet::loadmon
+
+int main(int argc, char** argv) {
+  using namespace sublet;
+  loadmon::CommandLine line;
+  if (const std::optional<int> code = loadmon::read_command_line(argc, argv, &line)) return *code;
+  int code = 1;
+  try {
+    code = loadmon::run(line);
+  } catch (const std::exception& error) {
+    std::cerr << "sublet-loadmon: " << error.what() << "\n";
+  }
+  log_stop();
+  return code;
+}

@@ -1,0 +1,317 @@
+#include "loadmon/monitor.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "base/clock.h"
+#include "base/local_socket.h"
+#include "base/log.h"
+#include "base/os_error.h"
+
+namespace sublet::loadmon {
+namespace {
+constexpr int64_t kMs = 1'000'000;
+// What is due this soon is done now, so that beats and samples share a wake-up.
+constexpr int64_t kTogether = 10 * kMs;
+// With nobody connected the owner is only watched so that the first one to
+// connect need not wait for the idle time from its start.
+constexpr int64_t kSampleAlone = 5000 * kMs;
+// To a client without jobs, which then knows the owner's load.
+constexpr int64_t kBeatToClient = 10'000 * kMs;
+constexpr int kBacklog = 128;
+// Descriptors beside the connections: each attempt may hold a few.
+constexpr size_t kOtherDescriptors = 1024;
+constexpr size_t kPerConnection = 8;
+
+int64_t boot_now() { return system_clock().boot_ns(); }
+
+// One monitor per socket: holds SOCKET.lock. Throws OsError (EADDRINUSE) that
+// names the process which has it.
+UniqueFd lock_socket(const std::string& socket) {
+  const std::string path = socket + ".lock";
+  UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd.valid()) throw OsError(errno, "open", path);
+  if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    char pid[16] = "";
+    const ssize_t got = pread(fd.get(), pid, sizeof pid - 1, 0);
+    const std::string who(pid, static_cast<size_t>(std::max<ssize_t>(got, 0)));
+    throw OsError(EADDRINUSE, "listen on", socket,
+                  "process " + who + " is its load monitor already");
+  }
+  const std::string pid = std::to_string(getpid());
+  if (ftruncate(fd.get(), 0) != 0 || pwrite(fd.get(), pid.data(), pid.size(), 0) < 0)
+    throw OsError(errno, "write", path);
+  return fd;
+}
+
+UniqueFd end_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  UniqueFd fd(signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC));
+  if (!fd.valid()) throw OsError(errno, "watch", "signals");
+  return fd;
+}
+
+// Not the reactor's own timers: they follow the wall clock, which people set,
+// and stand still in suspend.
+UniqueFd boot_timer() {
+  UniqueFd fd(timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC));
+  if (!fd.valid()) throw OsError(errno, "create", "a timer");
+  return fd;
+}
+
+const char* words(sublet_presence_reason reason) {
+  switch (reason) {
+    case SUBLET_PRESENCE_CPU:
+      return "CPU use";
+    case SUBLET_PRESENCE_LOAD:
+      return "load";
+    case SUBLET_PRESENCE_INPUT:
+      return "input";
+    case SUBLET_PRESENCE_SCRIPT:
+      return "script";
+    case SUBLET_PRESENCE_BLIND:
+      return "blind";
+    case SUBLET_PRESENCE_QUIET:
+      return "quiet";
+    default:
+      return "settling";
+  }
+}
+}  // namespace
+
+Monitor::Monitor(const MonitorOptions& options, std::vector<std::unique_ptr<Source>> sources)
+    : options_(options),
+      sources_(std::move(sources)),
+      lock_(lock_socket(options.socket)),
+      listener_(listen_local(SocketKind::seqpacket, options.socket, 0600, kBacklog, true)),
+      timer_(boot_timer()),
+      signals_(end_signals()),
+      reactor_(new ACE_Dev_Poll_Reactor(
+                   kOtherDescriptors + kPerConnection * options.most_connections, true),
+               true),
+      presence_(options.rule),
+      folder_(options.attempts, options.save_deadline_ms, &attempts_),
+      listeners_(&reactor_, &attempts_, options.most_connections,
+                 {.now = boot_now,
+                  .current = [this] { return frame(presence_.at(boot_now())); },
+                  .find_attempt =
+                      [this](uint64_t job, uint32_t attempt) {
+                        return folder_.find(job, attempt, boot_now());
+                      },
+                  .shepherd_left = [this](Attempt* attempt) { shepherd_left(attempt); },
+                  .changed =
+                      [this] {
+                        alone_since_ = boot_now();
+                        set_timer(next_step(alone_since_));
+                      }}),
+      alone_since_(boot_now()) {
+  watch(listener_.get(), [this] { accept_all(); });
+  watch(signals_.get(), [this] { stop_ = true; });
+  watch(timer_.get(), [this] {
+    uint64_t times;
+    if (read(timer_.get(), &times, sizeof times) > 0) timer_at_ = 0;
+    step();
+  });
+  for (const auto& source : sources_) {
+    if (source->handle() >= 0) {
+      watch(source->handle(), [this] {
+        take_sample(boot_now());
+        step();
+      });
+    }
+  }
+}
+
+Monitor::~Monitor() {
+  for (const auto& readable : readables_)
+    reactor_.remove_handler(readable.get(),
+                            ACE_Event_Handler::READ_MASK | ACE_Event_Handler::DONT_CALL);
+}
+
+void Monitor::watch(int fd, std::function<void()> ready) {
+  readables_.push_back(std::make_unique<Readable>(fd, std::move(ready)));
+  if (reactor_.register_handler(readables_.back().get(), ACE_Event_Handler::READ_MASK) != 0)
+    throw OsError(errno, "watch", "a descriptor");
+}
+
+int Monitor::run() {
+  take_sample(boot_now());
+  step();
+  while (!stop_) {
+    if (reactor_.handle_events() < 0 && errno != EINTR) {
+      log(Severity::error) << "the reactor failed: " << strerror(errno);
+      return 1;
+    }
+  }
+  log(Severity::info) << "ends; " << listeners_.count() << " connections closed";
+  return 0;
+}
+
+void Monitor::accept_all() {
+  try {
+    for (;;) {
+      UniqueFd fd = accept_local(listener_.get(), true);
+      if (!fd.valid()) return;
+      const PeerCredentials peer = peer_credentials(fd.get());
+      if (peer.uid != 0 && peer.uid != geteuid()) {
+        log(Severity::warning) << "process " << peer.pid << " of uid " << peer.uid << " refused";
+        continue;
+      }
+      listeners_.add(std::move(fd), peer.pid);
+    }
+  } catch (const OsError& error) {
+    log(Severity::warning) << error.what();
+  }
+}
+
+protocol::PresenceSample Monitor::ask_sources(int64_t now) {
+  JobsEffect jobs;
+  if (options_.measures_jobs) {
+    std::vector<pid_t> roots = folder_.processes();
+    for (const pid_t pid : listeners_.pids()) roots.push_back(pid);
+    roots.push_back(getpid());
+    jobs = meter_.update(roots, now);
+  }
+  protocol::PresenceSample sample;
+  sample.instant = now;
+  const Source* blind = nullptr;
+  for (const auto& source : sources_) {
+    if (!source->sample(now, jobs, &sample)) blind = source.get();
+  }
+  sample.blind = blind != nullptr;
+  if (sample.blind != !blind_source_.empty()) {
+    if (blind != nullptr) {
+      log(Severity::warning) << "cannot see through " << blind->name();
+    } else {
+      log(Severity::info) << "sees again through " << blind_source_;
+    }
+    blind_source_ = blind != nullptr ? blind->name() : "";
+  }
+  return sample;
+}
+
+void Monitor::take_sample(int64_t now) {
+  sample_ = ask_sources(now);
+  sampled_at_ = now;
+  const protocol::PresenceVerdict before = verdict_;
+  verdict_ = presence_.update(sample_);
+  if (verdict_.state != before.state) changed(before, now);
+}
+
+void Monitor::changed(const protocol::PresenceVerdict& before, int64_t now) {
+  const sublet_frame news = frame(verdict_);
+  told_at_ = now;
+  if (before.state == SUBLET_PRESENCE_AWAY) {
+    listeners_.evict(news, now);
+    // Everybody has been told; now there is time to prepare for those who do
+    // not answer.
+    folder_.prepare_all();
+    attempts_.enforce(boot_now());
+    log(Severity::info) << "the owner is here: " << words(verdict_.reason) << ", "
+                        << news.arg[0] / 1000.0 << " cores";
+  } else {
+    listeners_.tell(news);
+    log(Severity::info) << "the machine is idle: " << words(verdict_.reason);
+  }
+}
+
+sublet_frame Monitor::frame(const protocol::PresenceVerdict& verdict) {
+  sublet_frame frame = {};
+  frame.magic = SUBLET_FRAME_MAGIC;
+  frame.kind = SUBLET_FRAME_PRESENCE;
+  frame.sequence = ++sequence_;
+  frame.state = verdict.state;
+  frame.reason = verdict.reason;
+  frame.instant = sample_.instant;
+  frame.arg[0] = static_cast<int64_t>(std::max(0.0, sample_.cpu) * 1000);
+  frame.arg[1] = sample_.input_age_ms;
+  frame.arg[2] = verdict.ms_until_idle;
+  return frame;
+}
+
+void Monitor::shepherd_left(Attempt* attempt) {
+  attempt->attended = false;
+  attempt->ended = folder_.has_ended(*attempt);
+  if (attempt->ended) return;
+  folder_.prepare(attempt);
+  attempts_.shepherd_lost(attempt, boot_now());
+}
+
+void Monitor::find_attempts(int64_t now) {
+  folder_.scan(now);
+  // Found while the owner is here: perhaps saving already, since their
+  // shepherds have missed this monitor, so they have the time to end it.
+  if (verdict_.state != SUBLET_PRESENCE_AWAY) {
+    for (const auto& attempt : attempts_.all()) {
+      if (!attempt->attended)
+        attempts_.ask(attempt.get(), sequence_, now, now + (attempt->save_ms + 1000) * kMs);
+    }
+  }
+}
+
+int64_t Monitor::next_scripted() const {
+  int64_t next = Source::kNever;
+  for (const auto& source : sources_) next = std::min(next, source->next_change(sampled_at_));
+  return next;
+}
+
+void Monitor::step() {
+  const int64_t now = boot_now();
+  if (now + kTogether >= sampled_at_ + sample_period() || now >= next_scripted()) {
+    take_sample(now);
+    find_attempts(now);
+  }
+  attempts_.enforce(now);
+  attempts_.tidy(now);
+  listeners_.close_mute(now);
+  if (now + kTogether >= told_at_ + beat_period()) {
+    listeners_.tell(frame(presence_.at(now)));
+    told_at_ = now;
+  }
+  if (options_.alone_ms >= 0 && listeners_.count() == 0 &&
+      now - alone_since_ >= options_.alone_ms * kMs) {
+    log(Severity::info) << "nobody has been connected for long enough";
+    stop_ = true;
+  }
+  set_timer(next_step(now));
+}
+
+int64_t Monitor::sample_period() const {
+  return listeners_.count() > 0 ? options_.sample_ms * kMs
+                                : std::max(kSampleAlone, options_.sample_ms * kMs);
+}
+
+int64_t Monitor::beat_period() const {
+  return listeners_.needs_heartbeat() ? SUBLET_MONITOR_BEAT_NS : kBeatToClient;
+}
+
+int64_t Monitor::next_step(int64_t now) const {
+  int64_t next = std::min(sampled_at_ + sample_period(), told_at_ + beat_period());
+  next = std::min({next, attempts_.due(), listeners_.due()});
+  next = std::min(next, next_scripted());
+  if (options_.alone_ms >= 0 && listeners_.count() == 0)
+    next = std::min(next, alone_since_ + options_.alone_ms * kMs);
+  return std::max(next, now);
+}
+
+void Monitor::set_timer(int64_t at) {
+  if (at == timer_at_) return;
+  timer_at_ = at;
+  itimerspec when = {};
+  when.it_value = {.tv_sec = at / 1'000'000'000, .tv_nsec = at % 1'000'000'000};
+  timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr);
+}
+
+}  // namespace sublet::loadmon

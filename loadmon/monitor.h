@@ -1,0 +1,106 @@
+// The Load Monitor: takes samples, decides whether the owner is here, tells
+// everybody at once. One thread, one reactor, one timer; nothing here waits for
+// a disk, a network or a lock.
+#ifndef SUBLET_LOADMON_MONITOR_H_
+#define SUBLET_LOADMON_MONITOR_H_
+
+#include <ace/Dev_Poll_Reactor.h>
+#include <ace/Event_Handler.h>
+#include <ace/Reactor.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "loadmon/attempts.h"
+#include "loadmon/attempts_folder.h"
+#include "loadmon/jobs_meter.h"
+#include "loadmon/listeners.h"
+#include "loadmon/source.h"
+#include "protocol/presence.h"
+
+namespace sublet::loadmon {
+
+struct MonitorOptions {
+  std::string socket;    // monitor.sock
+  std::string attempts;  // the client's attempts/; empty: none
+  protocol::PresenceRule rule;
+  int64_t sample_ms = 500;
+  int64_t save_deadline_ms = 2000;  // of attempts that do not name one
+  int64_t alone_ms = -1;            // ends after this long without a connection; < 0: never
+  size_t most_connections = 1024;
+  bool measures_jobs = true;  // the sources want to know what the jobs use
+};
+
+// Calls a function when a descriptor is readable.
+class Readable : public ACE_Event_Handler {
+ public:
+  Readable(int fd, std::function<void()> ready) : fd_(fd), ready_(std::move(ready)) {}
+  ACE_HANDLE get_handle() const override { return fd_; }
+  int handle_input(ACE_HANDLE) override {
+    ready_();
+    return 0;
+  }
+
+ private:
+  int fd_;
+  std::function<void()> ready_;
+};
+
+class Monitor {
+ public:
+  // Listens on the socket. Throws OsError, also when another monitor does.
+  // SIGTERM and SIGINT must be blocked in every thread: run() takes them.
+  Monitor(const MonitorOptions& options, std::vector<std::unique_ptr<Source>> sources);
+  ~Monitor();
+
+  // Until a signal ends it or nobody has been connected for too long. Returns
+  // the exit status.
+  int run();
+
+ private:
+  void watch(int fd, std::function<void()> ready);
+  void accept_all();
+  void step();
+  void take_sample(int64_t now);
+  protocol::PresenceSample ask_sources(int64_t now);
+  void changed(const protocol::PresenceVerdict& before, int64_t now);
+  void shepherd_left(Attempt* attempt);
+  void find_attempts(int64_t now);
+  sublet_frame frame(const protocol::PresenceVerdict& verdict);
+  int64_t next_scripted() const;
+  int64_t next_step(int64_t now) const;
+  void set_timer(int64_t at);
+  int64_t sample_period() const;
+  int64_t beat_period() const;
+
+  MonitorOptions options_;
+  std::vector<std::unique_ptr<Source>> sources_;
+  UniqueFd lock_;
+  UniqueFd listener_;
+  UniqueFd timer_;
+  UniqueFd signals_;
+  ACE_Reactor reactor_;
+  std::vector<std::unique_ptr<Readable>> readables_;
+  protocol::OwnerPresence presence_;
+  protocol::PresenceVerdict verdict_;
+  protocol::PresenceSample sample_;
+  Attempts attempts_;
+  AttemptsFolder folder_;
+  JobsMeter meter_;
+  Listeners listeners_;
+  std::string blind_source_;  // the one that failed at the last sample
+  uint32_t sequence_ = 0;
+  int64_t sampled_at_ = 0;
+  int64_t told_at_ = 0;
+  int64_t alone_since_ = 0;  // when a connection was last made or lost
+  int64_t timer_at_ = 0;
+  bool stop_ = false;
+};
+
+}  // namespace sublet::loadmon
+
+#endif  // SUBLET_LOADMON_MONITOR_H_

@@ -1,0 +1,132 @@
+#include "loadmon/scripted_sources.h"
+
+#include <fcntl.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <sstream>
+
+#include "base/files.h"
+#include "base/os_error.h"
+
+namespace sublet::loadmon {
+namespace {
+constexpr size_t kMostLines = 100'000;
+constexpr double kMostSeconds = 1e9;
+constexpr double kMostCores = 1e6;
+
+// The whole word as a number from 0 to `most`.
+std::optional<double> parse_number(const std::string& word, double most) {
+  // strtod alone would take "inf", "0x1p3" and "1e3": a script needs none of them.
+  if (word.empty() || word.find_first_not_of("0123456789.") != std::string::npos)
+    return std::nullopt;
+  char* end;
+  const double number = strtod(word.c_str(), &end);
+  if (*end != 0 || !std::isfinite(number) || number > most) return std::nullopt;
+  return number;
+}
+
+std::string trimmed(const std::string& text) {
+  const size_t from = text.find_first_not_of(" \t\r\n");
+  if (from == std::string::npos) return "";
+  return text.substr(from, text.find_last_not_of(" \t\r\n") - from + 1);
+}
+}  // namespace
+
+void ScriptedValue::fill(protocol::PresenceSample* sample) const {
+  sample->scripted = owner;
+  if (cpu >= 0) sample->cpu = cpu;
+}
+
+std::optional<ScriptedValue> parse_scripted_value(const std::string& word) {
+  const std::string value = trimmed(word);
+  if (value == "away") return ScriptedValue{protocol::ScriptedOwner::kAway, -1};
+  if (value == "active") return ScriptedValue{protocol::ScriptedOwner::kActive, -1};
+  const std::optional<double> cpu = parse_number(value, kMostCores);
+  if (!cpu) return std::nullopt;
+  return ScriptedValue{protocol::ScriptedOwner::kNone, *cpu};
+}
+
+std::vector<ScriptLine> parse_script(const std::string& text, const std::string& file) {
+  std::vector<ScriptLine> lines;
+  std::istringstream in(text);
+  std::string line;
+  for (size_t number = 1; std::getline(in, line); ++number) {
+    const auto fail = [&](const std::string& what) {
+      throw ScriptError(file + ":" + std::to_string(number) + ": " + what);
+    };
+    line = trimmed(line.substr(0, line.find('#')));
+    if (line.empty()) continue;
+    if (lines.size() == kMostLines) fail("more than " + std::to_string(kMostLines) + " lines");
+    const size_t gap = line.find_first_of(" \t");
+    const std::optional<double> seconds = parse_number(line.substr(0, gap), kMostSeconds);
+    if (!seconds) fail("a line is `seconds value`, seconds from 0 to 1000000000");
+    const std::optional<ScriptedValue> value =
+        parse_scripted_value(gap == std::string::npos ? "" : line.substr(gap));
+    if (!value) fail("the value is neither away nor active nor a number of cores");
+    const auto at = static_cast<int64_t>(*seconds * 1e9);
+    if (!lines.empty() && at < lines.back().at_ns) fail("times must not go back");
+    lines.push_back({at, *value});
+  }
+  if (lines.empty()) throw ScriptError(file + ": holds no line `seconds value`");
+  return lines;
+}
+
+bool ScriptSource::sample(int64_t now, const JobsEffect& /*jobs*/,
+                          protocol::PresenceSample* sample) {
+  const auto next = std::upper_bound(
+      lines_.begin(), lines_.end(), now - start_,
+      [](int64_t elapsed, const ScriptLine& line) { return elapsed < line.at_ns; });
+  if (next == lines_.begin()) {
+    sample->scripted = protocol::ScriptedOwner::kActive;
+  } else {
+    std::prev(next)->value.fill(sample);
+  }
+  return true;
+}
+
+int64_t ScriptSource::next_change(int64_t now) const {
+  const auto next = std::upper_bound(
+      lines_.begin(), lines_.end(), now - start_,
+      [](int64_t elapsed, const ScriptLine& line) { return elapsed < line.at_ns; });
+  return next == lines_.end() ? kNever : start_ + next->at_ns;
+}
+
+ControlSource::ControlSource(const std::string& path)
+    : path_(path), watch_(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
+  // The folder, not the file: it may be replaced, or come later.
+  const std::string folder = folder_of(path);
+  if (!watch_.valid() ||
+      inotify_add_watch(watch_.get(), folder.c_str(),
+                        IN_MODIFY | IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE) < 0) {
+    throw OsError(errno, "watch", folder);
+  }
+}
+
+void ControlSource::read_control() {
+  changed_ = false;
+  // Non-blocking: a FIFO put there must not stop the monitor.
+  const UniqueFd fd(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  char text[64];
+  const ssize_t got = fd.valid() ? read(fd.get(), text, sizeof text) : -1;
+  if (got == 0 && value_) return;
+  value_ =
+      got > 0 ? parse_scripted_value(std::string(text, static_cast<size_t>(got))) : std::nullopt;
+}
+
+bool ControlSource::sample(int64_t /*now*/, const JobsEffect& /*jobs*/,
+                           protocol::PresenceSample* sample) {
+  alignas(inotify_event) char events[4096];
+  while (read(watch_.get(), events, sizeof events) > 0) changed_ = true;
+  if (changed_) read_control();
+  if (!value_) return false;
+  value_->fill(sample);
+  return true;
+}
+
+}  // namespace sublet::loadmon

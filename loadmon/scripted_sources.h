@@ -1,0 +1,78 @@
+// Sources that stand in for a person, in tests and demonstrations: a script
+// played from the start, or a control file that somebody changes.
+#ifndef SUBLET_LOADMON_SCRIPTED_SOURCES_H_
+#define SUBLET_LOADMON_SCRIPTED_SOURCES_H_
+
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "loadmon/source.h"
+
+namespace sublet::loadmon {
+
+// One word of a script: "away", "active", or the owner's CPU use in cores, which
+// then goes through the rule like a measured one.
+struct ScriptedValue {
+  protocol::ScriptedOwner owner = protocol::ScriptedOwner::kNone;
+  double cpu = -1;
+
+  void fill(protocol::PresenceSample* sample) const;
+};
+// Nothing when it is none of these. White space around it does not matter.
+std::optional<ScriptedValue> parse_scripted_value(const std::string& word);
+
+struct ScriptLine {
+  int64_t at_ns = 0;  // after the start
+  ScriptedValue value;
+};
+// "FILE:LINE: what is wrong".
+class ScriptError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+// Lines of `seconds value`; times may not go back, # starts a comment. At most
+// 100,000 lines. `file` is for messages. Throws ScriptError.
+std::vector<ScriptLine> parse_script(const std::string& text, const std::string& file);
+
+// Plays a script; before its first line the owner is there, after its last line
+// that one holds.
+class ScriptSource : public Source {
+ public:
+  ScriptSource(std::vector<ScriptLine> lines, int64_t start)
+      : lines_(std::move(lines)), start_(start) {}
+  std::string name() const override { return "script"; }
+  bool sample(int64_t now, const JobsEffect& jobs, protocol::PresenceSample* sample) override;
+  int64_t next_change(int64_t now) const override;
+
+ private:
+  std::vector<ScriptLine> lines_;
+  int64_t start_;
+};
+
+// Reads a value from a file whenever that file changes. A file that is missing
+// or holds anything else cannot be seen through; an empty one (somebody is just
+// writing) changes nothing.
+class ControlSource : public Source {
+ public:
+  // Throws OsError when the file's folder cannot be watched.
+  explicit ControlSource(const std::string& path);
+  std::string name() const override { return "control"; }
+  bool sample(int64_t now, const JobsEffect& jobs, protocol::PresenceSample* sample) override;
+  int handle() const override { return watch_.get(); }
+
+ private:
+  void read_control();
+
+  std::string path_;
+  UniqueFd watch_;
+  std::optional<ScriptedValue> value_;
+  bool changed_ = true;
+};
+
+}  // namespace sublet::loadmon
+
+#endif  // SUBLET_LOADMON_SCRIPTED_SOURCES_H_

@@ -1,0 +1,41 @@
+// Where the Load Monitor looks for the owner. Each source fills in the part of
+// a sample that it knows; the monitor asks them one after the other, on its
+// only thread, so a source must never wait for anything.
+#ifndef SUBLET_LOADMON_SOURCE_H_
+#define SUBLET_LOADMON_SOURCE_H_
+
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "protocol/presence.h"
+
+namespace sublet::loadmon {
+
+// What the jobs and Sublet's own daemons did since the last sample, to be
+// subtracted.
+struct JobsEffect {
+  double cpu_seconds = 0;
+  double runnable = 0;  // of the jobs' processes, now
+};
+
+class Source {
+ public:
+  static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+
+  virtual ~Source() = default;
+  // Short, for the log: "cpu", "input".
+  virtual std::string name() const = 0;
+  // `now`: CLOCK_BOOTTIME, ns. False: this source cannot see, which counts as
+  // the owner.
+  virtual bool sample(int64_t now, const JobsEffect& jobs, protocol::PresenceSample* sample) = 0;
+  // A descriptor that becomes readable when a sample should be taken at once;
+  // -1: none. sample() reads it empty.
+  virtual int handle() const { return -1; }
+  // The next instant after `now` at which a sample should be taken; kNever: none.
+  virtual int64_t next_change(int64_t /*now*/) const { return kNever; }
+};
+
+}  // namespace sublet::loadmon
+
+#endif  // SUBLET_LOADMON_SOURCE_H_

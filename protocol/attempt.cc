@@ -1,0 +1,263 @@
+#include "protocol/attempt.h"
+
+#include <csignal>
+#include <limits>
+
+namespace sublet::protocol {
+namespace {
+
+bool kills(sublet_leave_reason reason) {
+  return reason == SUBLET_LEAVE_REMOVED || reason == SUBLET_LEAVE_REPLACED;
+}
+
+// An aware program that was asked to leave: was its end the answer?
+EndCode classify_aware_leave(const ExitFacts& facts) {
+  if (facts.killed) return end_of_leave(facts.reason);
+  if (facts.outcome == ExitFacts::Outcome::kExited) {
+    if (facts.code == 0) return kEndDone;
+    return facts.left || facts.code == kExitLeft ? end_of_leave(facts.reason) : kEndExit;
+  }
+  bool ours = facts.code == SIGTERM || facts.code == SIGKILL || facts.code == SIGXCPU;
+  return ours ? end_of_leave(facts.reason) : kEndSignal;
+}
+
+}  // namespace
+
+const char* attempt_state_name(AttemptState state) {
+  switch (state) {
+    case AttemptState::kAccepted: return "accepted";
+    case AttemptState::kStaging: return "staging";
+    case AttemptState::kStarting: return "starting";
+    case AttemptState::kRunning: return "running";
+    case AttemptState::kLeaving: return "leaving";
+    case AttemptState::kHandingIn: return "handing in";
+    case AttemptState::kReporting: return "reporting";
+    case AttemptState::kForgotten: return "forgotten";
+  }
+  return "?";
+}
+
+EndCode end_of_leave(sublet_leave_reason reason) {
+  switch (reason) {
+    case SUBLET_LEAVE_OWNER: return kEndOwner;
+    case SUBLET_LEAVE_BLIND: return kEndBlind;
+    case SUBLET_LEAVE_LEASE: return kEndLease;
+    case SUBLET_LEAVE_PREEMPT: return kEndPreempted;
+    case SUBLET_LEAVE_REMOVED: return kEndRemoved;
+    case SUBLET_LEAVE_DRAIN: return kEndDrained;
+    case SUBLET_LEAVE_LIMIT: return kEndLimit;
+    case SUBLET_LEAVE_REPLACED: return kEndSuperseded;
+    case SUBLET_LEAVE_HELD: return kEndHeld;
+    case SUBLET_LEAVE_NONE: break;
+  }
+  return kEndLost;
+}
+
+EndCode classify(const ExitFacts& facts) {
+  if (facts.outcome == ExitFacts::Outcome::kFailed) return kEndStart;
+  if (facts.outcome == ExitFacts::Outcome::kUnstarted) return end_of_leave(facts.reason);
+  // Who was asked to leave first and passed a limit on the way out was evicted.
+  bool limit_first =
+      facts.reason == SUBLET_LEAVE_LIMIT || facts.reason == SUBLET_LEAVE_NONE || !facts.asked;
+  if (facts.over_limit && limit_first) return kEndLimit;
+  if (facts.asked) {
+    return facts.aware ? classify_aware_leave(facts) : end_of_leave(facts.reason);
+  }
+  if (facts.killed && facts.reason != SUBLET_LEAVE_NONE) return end_of_leave(facts.reason);
+  if (facts.outcome == ExitFacts::Outcome::kSignalled) return kEndSignal;
+  return facts.code == 0 ? kEndDone : kEndExit;
+}
+
+uint32_t AttemptMachine::begin() {
+  if (state_ != AttemptState::kAccepted) return 0;
+  state_ = AttemptState::kStaging;
+  work_ = Work::kStage;
+  return kStage;
+}
+
+uint32_t AttemptMachine::restored(const FolderFacts& facts) {
+  if (state_ != AttemptState::kAccepted) return 0;
+  if (facts.end_recorded || facts.exit_recorded) return begin_hand_in(0);
+  if (!facts.shepherd_known) return begin();
+  if (facts.shepherd_alive) {
+    state_ = AttemptState::kRunning;
+    return kConnect | kTellStarted;
+  }
+  state_ = AttemptState::kRunning;
+  return vanished();
+}
+
+uint32_t AttemptMachine::staged() {
+  if (work_ != Work::kStage) return 0;
+  work_ = Work::kNone;
+  if (state_ == AttemptState::kLeaving) return end_without_shepherd(end_of_leave(leave_reason_));
+  state_ = AttemptState::kStarting;
+  work_ = Work::kStart;
+  return kStart;
+}
+
+uint32_t AttemptMachine::staging_failed(EndCode end) {
+  if (work_ != Work::kStage) return 0;
+  work_ = Work::kNone;
+  return end_without_shepherd(state_ == AttemptState::kLeaving ? end_of_leave(leave_reason_) : end);
+}
+
+uint32_t AttemptMachine::shepherd_started() {
+  if (work_ != Work::kStart) return 0;
+  work_ = Work::kNone;
+  if (state_ == AttemptState::kLeaving) return kConnect | urge();
+  state_ = AttemptState::kRunning;
+  return kConnect | kTellStarted;
+}
+
+uint32_t AttemptMachine::shepherd_failed() {
+  if (work_ != Work::kStart) return 0;
+  work_ = Work::kNone;
+  return end_without_shepherd(state_ == AttemptState::kLeaving ? end_of_leave(leave_reason_)
+                                                               : kEndStart);
+}
+
+int64_t AttemptMachine::checkpoint_due_ms() const {
+  bool wanted = state_ == AttemptState::kRunning && work_ == Work::kNone &&
+                newest_generation_ > held_generation_;
+  if (!wanted) return std::numeric_limits<int64_t>::max();
+  return handed_in_before_ ? last_hand_in_ms_ + checkpoint_interval_ms_ : last_hand_in_ms_;
+}
+
+uint32_t AttemptMachine::generation(uint64_t newest, int64_t now_ms) {
+  if (newest > newest_generation_) newest_generation_ = newest;
+  if (!handed_in_before_) last_hand_in_ms_ = now_ms;
+  return tick(now_ms);
+}
+
+uint32_t AttemptMachine::tick(int64_t now_ms) {
+  if (checkpoint_due_ms() > now_ms) return 0;
+  work_ = Work::kCheckpoint;
+  handed_in_before_ = true;
+  last_hand_in_ms_ = now_ms;
+  return kCheckpoint;
+}
+
+uint32_t AttemptMachine::checkpoint_over(uint64_t handed_in, int64_t now_ms) {
+  if (work_ != Work::kCheckpoint) return 0;
+  work_ = Work::kNone;
+  last_hand_in_ms_ = now_ms;
+  if (handed_in > held_generation_) held_generation_ = handed_in;
+  // The attempt ended meanwhile.
+  if (state_ == AttemptState::kHandingIn) return superseded_ ? forget() : begin_hand_in(0);
+  return 0;
+}
+
+uint32_t AttemptMachine::leave(sublet_leave_reason reason) {
+  if (reason == SUBLET_LEAVE_REPLACED) return superseded();
+  bool kill_now = kills(reason) && !kill_;
+  switch (state_) {
+    case AttemptState::kAccepted:
+      leave_reason_ = reason;
+      return end_without_shepherd(end_of_leave(reason));
+    case AttemptState::kStaging:
+    case AttemptState::kStarting: {
+      leave_reason_ = reason;
+      kill_ = kills(reason);
+      bool stop = state_ == AttemptState::kStaging;
+      state_ = AttemptState::kLeaving;
+      return stop ? kStopWork : 0u;
+    }
+    case AttemptState::kRunning:
+      leave_reason_ = reason;
+      kill_ = kills(reason);
+      state_ = AttemptState::kLeaving;
+      return urge();
+    case AttemptState::kLeaving:
+      // The first reason stays, unless the new one leaves no time to save: the
+      // owner's return and a removal must reach the shepherd.
+      if (kill_ || !(kill_now || reason == SUBLET_LEAVE_OWNER || reason == SUBLET_LEAVE_BLIND))
+        return 0;
+      leave_reason_ = reason;
+      kill_ = kills(reason);
+      return work_ == Work::kStage || work_ == Work::kStart ? 0u : urge();
+    default: return 0;
+  }
+}
+
+uint32_t AttemptMachine::ended() {
+  if (state_ != AttemptState::kRunning && state_ != AttemptState::kLeaving) return 0;
+  if (superseded_) return forget();
+  return begin_hand_in(0);
+}
+
+uint32_t AttemptMachine::vanished() {
+  if (state_ != AttemptState::kRunning && state_ != AttemptState::kLeaving) return 0;
+  if (superseded_) return kKillTenant | forget();
+  // One that was told to leave and whose hung shepherd was killed has left.
+  end_ = end_of_leave(leave_reason_);
+  return begin_hand_in(kKillTenant | kRecordEnd);
+}
+
+uint32_t AttemptMachine::handed_in() {
+  if (work_ != Work::kHandIn) return 0;
+  work_ = Work::kNone;
+  if (superseded_) return forget();
+  state_ = AttemptState::kReporting;
+  return kReport;
+}
+
+uint32_t AttemptMachine::lease_renewed() {
+  bool alive = state_ == AttemptState::kRunning || state_ == AttemptState::kLeaving;
+  return alive && !superseded_ && work_ != Work::kStage && work_ != Work::kStart ? kSendLease : 0u;
+}
+
+uint32_t AttemptMachine::superseded() {
+  if (superseded_ && state_ != AttemptState::kReporting) return 0;
+  superseded_ = true;
+  kill_ = true;
+  leave_reason_ = SUBLET_LEAVE_REPLACED;
+  switch (state_) {
+    case AttemptState::kAccepted:
+    case AttemptState::kReporting: return forget();
+    case AttemptState::kStaging: state_ = AttemptState::kLeaving; return kStopWork;
+    case AttemptState::kStarting: state_ = AttemptState::kLeaving; return 0;
+    case AttemptState::kRunning: state_ = AttemptState::kLeaving; return urge();
+    case AttemptState::kLeaving:
+      if (work_ == Work::kStage) return kStopWork;
+      return work_ == Work::kStart ? 0u : urge();
+    case AttemptState::kHandingIn: return kStopWork;
+    case AttemptState::kForgotten: return 0;
+  }
+  return 0;
+}
+
+uint32_t AttemptMachine::report_later() {
+  return state_ == AttemptState::kReporting ? begin_hand_in(0) : 0u;
+}
+
+uint32_t AttemptMachine::begin_hand_in(uint32_t actions) {
+  state_ = AttemptState::kHandingIn;
+  if (work_ == Work::kCheckpoint) return actions | kStopWork;  // checkpoint_over comes back here
+  work_ = Work::kHandIn;
+  return actions | kHandIn;
+}
+
+uint32_t AttemptMachine::end_without_shepherd(EndCode end) {
+  if (superseded_) return forget();
+  end_ = end;
+  state_ = AttemptState::kReporting;
+  return kRecordEnd | kReport;
+}
+
+uint32_t AttemptMachine::forget() {
+  if (work_ == Work::kCheckpoint) {  // checkpoint_over comes back here
+    state_ = AttemptState::kHandingIn;
+    return kStopWork;
+  }
+  state_ = AttemptState::kForgotten;
+  return kRemove;
+}
+
+uint32_t AttemptMachine::urge() {
+  uint32_t stop = work_ == Work::kCheckpoint ? kStopWork : 0u;
+  // A new checkpoint is about to be made: the old one need not be handed in.
+  return stop | (kill_ ? kSendKill : kSendVacate);
+}
+
+}  // namespace sublet::protocol

@@ -1,0 +1,138 @@
+#include "protocol/presence.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace sublet::protocol {
+namespace {
+constexpr int64_t kMs = 1'000'000;
+constexpr std::array<double, 3> kLoadSeconds = {60, 300, 900};
+
+std::string pair_problem(const std::string& name, double become, double stay) {
+  if (std::isnan(become) || std::isnan(stay)) return name + ": not a number";
+  if ((become < 0) != (stay < 0)) return name + ": become and stay must both be set, or neither";
+  if (become > stay) return name + ": become must not be above stay";
+  return "";
+}
+
+// Known and above the threshold, if the measure counts.
+bool above(double value, double threshold) { return threshold >= 0 && value > threshold; }
+bool not_below(double value, double threshold) { return threshold >= 0 && value >= threshold; }
+// A threshold says that it counts, and the value is missing (or is no number).
+bool missing(double value, double threshold) { return threshold >= 0 && !(value >= 0); }
+}  // namespace
+
+bool PresenceRule::uses_load() const {
+  return std::any_of(load_stay.begin(), load_stay.end(), [](double t) { return t >= 0; });
+}
+
+std::optional<PresenceRule> PresenceRule::preset(const std::string& name) {
+  PresenceRule rule;
+  if (name == "default") {
+    rule.cpu_become = 0.10;
+    rule.cpu_stay = 0.25;
+    rule.input = true;
+  } else if (name == "classic") {
+    rule.load_become[0] = 1.0;
+    rule.load_stay[0] = 2.30;
+  } else {
+    return std::nullopt;
+  }
+  return rule;
+}
+
+std::string PresenceRule::problem() const {
+  std::string found = pair_problem("cpu", cpu_become, cpu_stay);
+  for (size_t i = 0; i < load_stay.size() && found.empty(); ++i) {
+    found = pair_problem("load " + std::to_string(static_cast<int>(kLoadSeconds[i] / 60)) + " min",
+                         load_become[i], load_stay[i]);
+  }
+  if (found.empty() && idle_time_ms < 0) found = "idle time must not be negative";
+  if (found.empty() && max_gap_ms <= 0) found = "the longest gap must be above 0";
+  return found;
+}
+
+sublet_presence_reason OwnerPresence::blindness(const PresenceSample& sample) const {
+  bool blind = sample.blind || (last_ && sample.instant <= *last_) ||
+               (last_ && sample.instant - *last_ > rule_.max_gap_ms * kMs);
+  if (sample.scripted == ScriptedOwner::kNone) {
+    blind = blind || missing(sample.cpu, rule_.cpu_stay);
+    for (size_t i = 0; i < sample.load.size(); ++i)
+      blind = blind || missing(sample.load[i], rule_.load_stay[i]);
+  }
+  return blind ? SUBLET_PRESENCE_BLIND : SUBLET_PRESENCE_NONE;
+}
+
+sublet_presence_reason OwnerPresence::disturbance(const PresenceSample& sample, bool idle) const {
+  if (sample.scripted == ScriptedOwner::kActive) return SUBLET_PRESENCE_SCRIPT;
+  if (sample.scripted == ScriptedOwner::kAway) return SUBLET_PRESENCE_NONE;
+  // An idle machine has seen no input for idle_time_ms, so anything younger is new.
+  if (idle && rule_.input && sample.input_age_ms >= 0 && sample.input_age_ms < rule_.idle_time_ms)
+    return SUBLET_PRESENCE_INPUT;
+  if (idle ? above(sample.cpu, rule_.cpu_stay) : not_below(sample.cpu, rule_.cpu_become))
+    return SUBLET_PRESENCE_CPU;
+  for (size_t i = 0; i < sample.load.size(); ++i) {
+    if (idle ? above(sample.load[i], rule_.load_stay[i])
+             : not_below(sample.load[i], rule_.load_become[i]))
+      return SUBLET_PRESENCE_LOAD;
+  }
+  return SUBLET_PRESENCE_NONE;
+}
+
+void OwnerPresence::enter(sublet_presence state, sublet_presence_reason reason,
+                          int64_t ms_until_idle) {
+  if (state != verdict_.state || verdict_.since == 0) verdict_.since = *last_;
+  verdict_.state = state;
+  verdict_.reason = reason;
+  verdict_.ms_until_idle = ms_until_idle;
+}
+
+const PresenceVerdict& OwnerPresence::update(const PresenceSample& sample) {
+  const sublet_presence_reason blind = blindness(sample);
+  last_ = sample.instant;
+  const bool idle = verdict_.state == SUBLET_PRESENCE_AWAY;
+  const sublet_presence_reason disturbed =
+      blind != SUBLET_PRESENCE_NONE ? blind : disturbance(sample, idle);
+  if (disturbed != SUBLET_PRESENCE_NONE) {
+    quiet_since_.reset();
+    enter(SUBLET_PRESENCE_ACTIVE, disturbed, -1);
+    return verdict_;
+  }
+  const bool scripted = sample.scripted == ScriptedOwner::kAway;
+  const sublet_presence_reason quiet = scripted ? SUBLET_PRESENCE_SCRIPT : SUBLET_PRESENCE_QUIET;
+  if (!quiet_since_) quiet_since_ = sample.instant;
+  if (idle || (scripted && !rule_.script_waits)) {
+    enter(SUBLET_PRESENCE_AWAY, quiet, 0);
+    return verdict_;
+  }
+  int64_t left = rule_.idle_time_ms - (sample.instant - *quiet_since_) / kMs;
+  if (rule_.input && !scripted && sample.input_age_ms >= 0)
+    left = std::max(left, rule_.idle_time_ms - sample.input_age_ms);
+  if (left > 0) {
+    enter(SUBLET_PRESENCE_ACTIVE, SUBLET_PRESENCE_SETTLING, left);
+  } else {
+    enter(SUBLET_PRESENCE_AWAY, quiet, 0);
+  }
+  return verdict_;
+}
+
+PresenceVerdict OwnerPresence::at(int64_t now) const {
+  if (last_ && now >= *last_ && now - *last_ <= rule_.max_gap_ms * kMs) return verdict_;
+  PresenceVerdict blind;
+  blind.since = verdict_.state == SUBLET_PRESENCE_ACTIVE ? verdict_.since : now;
+  return blind;
+}
+
+void LoadCorrection::add(double seconds, double runnable) {
+  if (!(seconds > 0) || !(runnable >= 0)) return;
+  for (size_t i = 0; i < jobs_.size(); ++i) {
+    const double keep = std::exp(-seconds / kLoadSeconds[i]);
+    jobs_[i] = jobs_[i] * keep + runnable * (1 - keep);
+  }
+}
+
+double LoadCorrection::owners(double load, size_t i) const {
+  return std::max(0.0, load - jobs_[i]);
+}
+
+}  // namespace sublet::protocol

@@ -1,0 +1,393 @@
+#include "protocol/presence.h"
+
+#include <cppunit/extensions/HelperMacros.h>
+#include <rapidcheck.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace sublet::protocol {
+namespace {
+constexpr int64_t kMs = 1'000'000;
+constexpr int64_t kSecond = 1000 * kMs;
+constexpr int64_t kMinute = 60 * kSecond;
+
+PresenceRule quick_rule() {
+  PresenceRule rule = *PresenceRule::preset("default");
+  rule.idle_time_ms = 60'000;
+  return rule;
+}
+
+PresenceSample cpu_at(int64_t instant, double cores) {
+  PresenceSample sample;
+  sample.instant = instant;
+  sample.cpu = cores;
+  return sample;
+}
+
+PresenceSample load_at(int64_t instant, double load) {
+  PresenceSample sample;
+  sample.instant = instant;
+  sample.load = {load, load, load};
+  return sample;
+}
+
+PresenceSample scripted_at(int64_t instant, ScriptedOwner owner) {
+  PresenceSample sample;
+  sample.instant = instant;
+  sample.scripted = owner;
+  return sample;
+}
+
+// Quiet samples, half a second apart, from `from` to `to`.
+PresenceVerdict stay_quiet(OwnerPresence* presence, int64_t from, int64_t to) {
+  PresenceVerdict last;
+  for (int64_t at = from; at <= to; at += kSecond / 2) last = presence->update(cpu_at(at, 0.02));
+  return last;
+}
+
+// A history of samples that may hold anything: jumps, unknown values, scripts.
+PresenceSample any_sample(int64_t before) {
+  PresenceSample sample;
+  const int64_t step = *rc::gen::weightedOneOf<int64_t>(
+      {{20, rc::gen::just(kSecond / 2)},
+       {2, rc::gen::inRange<int64_t>(1, 3 * kSecond)},
+       {1, rc::gen::inRange<int64_t>(-5 * kSecond, 200 * kSecond)}});
+  sample.instant = before + step;
+  sample.cpu = *rc::gen::weightedElement<double>(
+      {{30, 0.0}, {20, 0.05}, {2, 0.1}, {2, 0.2}, {2, 0.25}, {1, 0.26}, {1, 2.0}, {1, -1.0}});
+  sample.input_age_ms = *rc::gen::weightedElement<int64_t>(
+      {{20, -1}, {20, 100'000}, {1, 0}, {1, 2'000}, {1, 4'999}, {1, 5'000}});
+  sample.scripted = *rc::gen::weightedElement<ScriptedOwner>(
+      {{60, ScriptedOwner::kNone}, {1, ScriptedOwner::kActive}, {1, ScriptedOwner::kAway}});
+  sample.blind = *rc::gen::weightedElement<bool>({{60, false}, {1, true}});
+  return sample;
+}
+
+// The rule once more, as plainly as it can be said: is this sample, seen alone
+// (with the one before it), a reason to evict; is it quiet?
+bool unseen(const PresenceRule& rule, const PresenceSample* before, const PresenceSample& sample) {
+  if (sample.blind) return true;
+  if (before != nullptr && sample.instant <= before->instant) return true;
+  if (before != nullptr && sample.instant - before->instant > rule.max_gap_ms * kMs) return true;
+  return sample.scripted == ScriptedOwner::kNone && sample.cpu < 0;
+}
+bool violates(const PresenceRule& rule, const PresenceSample& sample) {
+  if (sample.scripted != ScriptedOwner::kNone) return sample.scripted == ScriptedOwner::kActive;
+  return sample.cpu > rule.cpu_stay ||
+         (sample.input_age_ms >= 0 && sample.input_age_ms < rule.idle_time_ms);
+}
+bool quiet(const PresenceRule& rule, const PresenceSample& sample) {
+  if (sample.scripted != ScriptedOwner::kNone) return sample.scripted == ScriptedOwner::kAway;
+  return sample.cpu < rule.cpu_become;
+}
+}  // namespace
+
+class PresenceTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(PresenceTest);
+  CPPUNIT_TEST(presets);
+  CPPUNIT_TEST(rules_that_make_no_sense);
+  CPPUNIT_TEST(active_until_quiet_for_long_enough);
+  CPPUNIT_TEST(cpu_has_two_thresholds);
+  CPPUNIT_TEST(classic_follows_the_load);
+  CPPUNIT_TEST(input_evicts_and_delays);
+  CPPUNIT_TEST(script_acts_at_once_unless_told_to_wait);
+  CPPUNIT_TEST(blindness_is_the_owner);
+  CPPUNIT_TEST(suspend_starts_afresh);
+  CPPUNIT_TEST(silence_is_the_owner);
+  CPPUNIT_TEST(not_a_number_is_blindness);
+  CPPUNIT_TEST(away_only_after_uninterrupted_quiet);
+  CPPUNIT_TEST(active_at_once_on_a_violation);
+  CPPUNIT_TEST(never_flaps);
+  CPPUNIT_TEST(correction_follows_the_kernel);
+  CPPUNIT_TEST(correction_decays_after_the_jobs);
+  CPPUNIT_TEST_SUITE_END();
+
+ public:
+  void presets() {
+    const PresenceRule usual = *PresenceRule::preset("default");
+    CPPUNIT_ASSERT_EQUAL(0.25, usual.cpu_stay);
+    CPPUNIT_ASSERT(usual.cpu_become < usual.cpu_stay);
+    CPPUNIT_ASSERT(usual.input);
+    CPPUNIT_ASSERT(!usual.uses_load());
+    CPPUNIT_ASSERT_EQUAL(int64_t{900'000}, usual.idle_time_ms);
+    const PresenceRule classic = *PresenceRule::preset("classic");
+    CPPUNIT_ASSERT_EQUAL(1.0, classic.load_become[0]);
+    CPPUNIT_ASSERT_EQUAL(2.30, classic.load_stay[0]);
+    CPPUNIT_ASSERT_EQUAL(int64_t{900'000}, classic.idle_time_ms);
+    CPPUNIT_ASSERT(!classic.uses_cpu());
+    CPPUNIT_ASSERT(classic.uses_load());
+    CPPUNIT_ASSERT(!PresenceRule::preset("Default"));
+    CPPUNIT_ASSERT(usual.problem().empty() && classic.problem().empty());
+  }
+
+  void rules_that_make_no_sense() {
+    PresenceRule rule = quick_rule();
+    rule.cpu_become = 0.5;
+    CPPUNIT_ASSERT(!rule.problem().empty());
+    rule = quick_rule();
+    rule.load_stay[1] = 1;
+    CPPUNIT_ASSERT(!rule.problem().empty());
+    rule = quick_rule();
+    rule.cpu_stay = std::numeric_limits<double>::quiet_NaN();
+    CPPUNIT_ASSERT(!rule.problem().empty());
+    rule = quick_rule();
+    rule.idle_time_ms = -1;
+    CPPUNIT_ASSERT(!rule.problem().empty());
+    rule = quick_rule();
+    rule.max_gap_ms = 0;
+    CPPUNIT_ASSERT(!rule.problem().empty());
+  }
+
+  void active_until_quiet_for_long_enough() {
+    OwnerPresence presence(quick_rule());
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_ACTIVE, presence.at(kSecond).state);
+    const PresenceVerdict settling = stay_quiet(&presence, kSecond, kSecond + 59 * kSecond);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_ACTIVE, settling.state);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_SETTLING, settling.reason);
+    CPPUNIT_ASSERT_EQUAL(int64_t{1000}, settling.ms_until_idle);
+    const PresenceVerdict away = presence.update(cpu_at(61 * kSecond, 0.02));
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_AWAY, away.state);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_QUIET, away.reason);
+    CPPUNIT_ASSERT_EQUAL(int64_t{0}, away.ms_until_idle);
+    CPPUNIT_ASSERT_EQUAL(61 * kSecond, away.since);
+  }
+
+  void cpu_has_two_thresholds() {
+    OwnerPresence presence(quick_rule());
+    stay_quiet(&presence, kSecond, 61 * kSecond);
+    // Between the two it stays idle, at the upper one too; above, it is over.
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_AWAY, presence.update(cpu_at(62 * kSecond, 0.2)).state);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_AWAY, presence.update(cpu_at(63 * kSecond, 0.25)).state);
+    const PresenceVerdict back = presence.update(cpu_at(64 * kSecond, 0.2501));
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_ACTIVE, back.state);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_CPU, back.reason);
+    CPPUNIT_ASSERT_EQUAL(int64_t{-1}, back.ms_until_idle);
+    // Between the two it does not become idle again, and the quiet time starts anew.
+    for (int64_t at = 65; at < 300; ++at) {
+      CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_ACTIVE,
+                           presence.update(cpu_at(at * kSecond, 0.2)).state);
+    }
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_ACTIVE,
+                         stay_quiet(&presence, 300 * kSecond, 359 * kSecond).state);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_AWAY, presence.update(cpu_at(360 * kSecond, 0.0)).state);
+  }
+
+  void classic_follows_the_load() {
+    OwnerPresence presence(*PresenceRule::preset("classic"));
+    int64_t at = kSecond;
+    for (; at < 15 * kMinute; at += 5 * kSecond) {
+      CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_ACTIVE, presence.update(load_at(at, 0.9)).state);
+    }
+    at += 5 * kSecond;
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_AWAY, presence.update(load_at(at, 0.9)).state);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_AWAY, presence.update(load_at(at + kSecond, 2.30)).state);
+    const PresenceVerdict back = presence.update(load_at(at + 2 * kSecond, 2.31));
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_ACTIVE, back.state);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_LOAD, back.reason);
+    // "Idle below 1.0": 1.0 is not.
+    CPPUNIT_ASSERT_EQUAL(int64_t{-1},
+                         presence.update(load_at(at + 3 * kSecond, 1.0)).ms_until_idle);
+    CPPUNIT_ASSERT(presence.update(load_at(at + 4 * kSecond, 0.99)).ms_until_idle > 0);
+  }
+
+  void input_evicts_and_delays() {
+    OwnerPresence presence(quick_rule());
+    PresenceSample sample = cpu_at(0, 0);
+    for (int64_t at = kSecond; at <= 61 * kSecond; at += kSecond) {
+      sample.instant = at;
+      sample.input_age_ms = (at - kSecond) / kMs / 2;  // the last input was after the start
+      CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_ACTIVE, presence.update(sample).state);
+    }
+    CPPUNIT_ASSERT_EQUAL(int64_t{30'000}, presence.at(61 * kSecond).ms_until_idle);
+    sample.instant = 62 * kSecond;
+    sample.input_age_ms = 60'000;
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_AWAY, presence.update(sample).state);
+    sample.instant = 63 * kSecond;
+    sample.input_age_ms = 300;
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_INPUT, presence.update(sample).reason);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_ACTIVE, presence.at(63 * kSecond).state);
+  }
+
+  void script_acts_at_once_unless_told_to_wait() {
+    PresenceRule rule = quick_rule();
+    OwnerPresence at_once(rule);
+    const PresenceVerdict away = at_once.update(scripted_at(kSecond, ScriptedOwner::kAway));
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_AWAY, away.state);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_SCRIPT, away.reason);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_ACTIVE,
+                         at_once.update(scripted_at(kSecond + 1, ScriptedOwner::kActive)).state);
+    rule.script_waits = true;
+    OwnerPresence waits(rule);
+    for (int64_t at = 1; at <= 60; ++at) {
+      CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_ACTIVE,
+                           waits.update(scripted_at(at * kSecond, ScriptedOwner::kAway)).state);
+    }
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_AWAY,
+                         waits.update(scripted_at(61 * kSecond, ScriptedOwner::kAway)).state);
+  }
+
+  void blindness_is_the_owner() {
+    OwnerPresence presence(quick_rule());
+    stay_quiet(&presence, kSecond, 61 * kSecond);
+    PresenceSample sample = cpu_at(62 * kSecond, 0);
+    sample.blind = true;
+    const PresenceVerdict blind = presence.update(sample);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_ACTIVE, blind.state);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_BLIND, blind.reason);
+    // A value that the rule needs and that is not known is blindness, too; one
+    // that it does not need is not.
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_BLIND, presence.update(cpu_at(63 * kSecond, -1)).reason);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_SETTLING, presence.update(cpu_at(64 * kSecond, 0)).reason);
+    // A script does not make a blind source see.
+    sample = scripted_at(65 * kSecond, ScriptedOwner::kAway);
+    sample.blind = true;
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_ACTIVE, presence.update(sample).state);
+  }
+
+  void suspend_starts_afresh() {
+    OwnerPresence presence(quick_rule());
+    stay_quiet(&presence, kSecond, 61 * kSecond);
+    const int64_t woken = 61 * kSecond + 8 * 3600 * kSecond;
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_BLIND, presence.update(cpu_at(woken, 0)).reason);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_ACTIVE,
+                         stay_quiet(&presence, woken + kSecond, woken + 60 * kSecond).state);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_AWAY,
+                         presence.update(cpu_at(woken + 61 * kSecond, 0)).state);
+    // Nor does a clock that goes back count as time gone by.
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_BLIND, presence.update(cpu_at(woken, 0)).reason);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_ACTIVE, presence.update(cpu_at(woken + kSecond, 0)).state);
+  }
+
+  void silence_is_the_owner() {
+    OwnerPresence presence(quick_rule());
+    stay_quiet(&presence, kSecond, 61 * kSecond);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_AWAY, presence.at(71 * kSecond).state);
+    const PresenceVerdict silent = presence.at(71 * kSecond + 1);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_ACTIVE, silent.state);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_BLIND, silent.reason);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_ACTIVE, presence.at(60 * kSecond).state);
+  }
+
+  void not_a_number_is_blindness() {
+    OwnerPresence presence(quick_rule());
+    stay_quiet(&presence, kSecond, 61 * kSecond);
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_BLIND, presence.update(cpu_at(62 * kSecond, nan)).reason);
+  }
+
+  // Whenever the state becomes AWAY without a script, every sample of the last
+  // idle_time was seen, quiet and less than max_gap from the one before.
+  void away_only_after_uninterrupted_quiet() {
+    CPPUNIT_ASSERT(rc::check("away only after uninterrupted quiet", [] {
+      PresenceRule rule = *PresenceRule::preset("default");
+      rule.idle_time_ms = 5'000;
+      rule.script_waits = *rc::gen::arbitrary<bool>();
+      OwnerPresence presence(rule);
+      std::vector<PresenceSample> history;
+      sublet_presence before = SUBLET_PRESENCE_ACTIVE;
+      for (int i = 0; i < 200; ++i) {
+        history.push_back(any_sample(history.empty() ? kSecond : history.back().instant));
+        const PresenceVerdict verdict = presence.update(history.back());
+        const bool returned = before == SUBLET_PRESENCE_AWAY;
+        before = verdict.state;
+        if (returned || verdict.state != SUBLET_PRESENCE_AWAY) continue;
+        const bool scripted = history.back().scripted == ScriptedOwner::kAway;
+        if (scripted && !rule.script_waits) continue;
+        const int64_t start = history.back().instant - rule.idle_time_ms * kMs;
+        for (size_t k = history.size(); k-- > 0;) {
+          RC_ASSERT(quiet(rule, history[k]));
+          if (history[k].instant <= start) break;
+          RC_ASSERT(k > 0);
+          RC_ASSERT(!unseen(rule, &history[k - 1], history[k]));
+        }
+        RC_ASSERT(scripted || history.back().input_age_ms < 0 ||
+                  history.back().input_age_ms >= rule.idle_time_ms);
+      }
+    }));
+  }
+
+  // The owner never waits: a sample that violates the rule, or one that cannot
+  // be seen, makes the very verdict on it ACTIVE, whatever was before.
+  void active_at_once_on_a_violation() {
+    CPPUNIT_ASSERT(rc::check("active at once", [] {
+      PresenceRule rule = *PresenceRule::preset("default");
+      rule.idle_time_ms = 5'000;
+      OwnerPresence presence(rule);
+      PresenceSample last;
+      for (int i = 0; i < 200; ++i) {
+        const PresenceSample sample = any_sample(i == 0 ? kSecond : last.instant);
+        const PresenceVerdict verdict = presence.update(sample);
+        if (unseen(rule, i == 0 ? nullptr : &last, sample) || violates(rule, sample)) {
+          RC_ASSERT(verdict.state == SUBLET_PRESENCE_ACTIVE);
+        }
+        RC_ASSERT((verdict.ms_until_idle == 0) == (verdict.state == SUBLET_PRESENCE_AWAY));
+        last = sample;
+      }
+    }));
+  }
+
+  // Measured values alone: between two returns to AWAY lies at least idle_time.
+  void never_flaps() {
+    CPPUNIT_ASSERT(rc::check("never flaps", [] {
+      PresenceRule rule = *PresenceRule::preset("default");
+      rule.idle_time_ms = 5'000;
+      OwnerPresence presence(rule);
+      int64_t at = kSecond;
+      int64_t returned = -1;
+      sublet_presence before = SUBLET_PRESENCE_ACTIVE;
+      for (int i = 0; i < 300; ++i) {
+        PresenceSample sample = any_sample(at);
+        sample.scripted = ScriptedOwner::kNone;
+        if (sample.instant <= at) sample.instant = at + 1;
+        at = sample.instant;
+        const PresenceVerdict verdict = presence.update(sample);
+        if (before == SUBLET_PRESENCE_AWAY && verdict.state == SUBLET_PRESENCE_ACTIVE)
+          returned = at;
+        if (before == SUBLET_PRESENCE_ACTIVE && verdict.state == SUBLET_PRESENCE_AWAY)
+          RC_ASSERT(returned < 0 || at - returned >= rule.idle_time_ms * kMs);
+        before = verdict.state;
+      }
+    }));
+  }
+
+  // Against the kernel's own arithmetic: once every 5 s, load = load·e + n·(1 − e).
+  void correction_follows_the_kernel() {
+    CPPUNIT_ASSERT(rc::check("the correction equals the load of jobs alone", [] {
+      LoadCorrection correction;
+      std::array<double, 3> kernel = {0, 0, 0};
+      const std::array<double, 3> seconds = {60, 300, 900};
+      for (int i = 0; i < 100; ++i) {
+        const int jobs = *rc::gen::inRange(0, 9);
+        for (int part = 0; part < 10; ++part) correction.add(0.5, jobs);
+        for (size_t k = 0; k < 3; ++k) {
+          const double keep = std::exp(-5 / seconds[k]);
+          kernel[k] = kernel[k] * keep + jobs * (1 - keep);
+          RC_ASSERT(std::abs(correction.jobs(k) - kernel[k]) < 1e-6);
+          RC_ASSERT(std::abs(correction.owners(kernel[k] + 0.7, k) - 0.7) < 1e-6);
+        }
+      }
+    }));
+  }
+
+  void correction_decays_after_the_jobs() {
+    LoadCorrection correction;
+    for (int i = 0; i < 1200; ++i) correction.add(0.5, 4);  // ten minutes
+    CPPUNIT_ASSERT_DOUBLES_EQUAL(4.0, correction.jobs(0), 0.01);
+    // A minute later the kernel still shows e^-1 of them: not the owner's.
+    for (int i = 0; i < 120; ++i) correction.add(0.5, 0);
+    CPPUNIT_ASSERT_DOUBLES_EQUAL(4.0 * std::exp(-1.0), correction.jobs(0), 0.01);
+    CPPUNIT_ASSERT_EQUAL(0.0, correction.owners(1.0, 0));
+    // Nonsense changes nothing.
+    const double before = correction.jobs(2);
+    correction.add(-1, 100);
+    correction.add(1, -100);
+    correction.add(std::numeric_limits<double>::quiet_NaN(), 1);
+    correction.add(1, std::numeric_limits<double>::quiet_NaN());
+    CPPUNIT_ASSERT_EQUAL(before, correction.jobs(2));
+  }
+};
+CPPUNIT_TEST_SUITE_REGISTRATION(PresenceTest);
+
+}  // namespace sublet::protocol

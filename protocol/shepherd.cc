@@ -1,0 +1,247 @@
+#include "protocol/shepherd.h"
+
+#include "protocol/lease.h"
+
+namespace sublet::protocol {
+namespace {
+
+constexpr int64_t kSecondNs = 1'000'000'000;
+// Bounds how far a job can overdraw its allowance on each core.
+constexpr int64_t kCpuCheckNs = 2'000'000;
+constexpr int64_t kFirstKillIntervalNs = 2'000'000;
+constexpr int64_t kLastKillIntervalNs = 100'000'000;
+
+int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+int64_t plus(int64_t instant, int64_t duration) {
+  int64_t sum;
+  return __builtin_add_overflow(instant, duration, &sum) ? INT64_MAX : sum;
+}
+
+// The monitor's word for when it saw the owner, unless it cannot be true.
+int64_t plausible(int64_t detected, int64_t now) {
+  return detected <= now && detected > now - 60 * kSecondNs ? detected : now;
+}
+
+}  // namespace
+
+ShepherdMachine::ShepherdMachine(const ShepherdTerms& terms, int64_t now)
+    : terms_(terms), heard_ns_(now) {}
+
+void ShepherdMachine::note_leave(sublet_leave_reason reason, int64_t detected) {
+  // The first cause is the one that is told, except that the owner outranks all
+  // others: his is the eviction that must not be charged.
+  bool owner = reason == SUBLET_LEAVE_OWNER || reason == SUBLET_LEAVE_BLIND;
+  bool told_owner = reason_ == SUBLET_LEAVE_OWNER || reason_ == SUBLET_LEAVE_BLIND;
+  if (reason_ == SUBLET_LEAVE_NONE || (owner && !told_owner && phase_ != Phase::killing)) {
+    reason_ = reason;
+    detected_ns_ = detected;
+  }
+}
+
+void ShepherdMachine::leave_frozen(int64_t now) {
+  if (phase_ == Phase::frozen) frozen_total_ns_ += now - frozen_since_ns_;
+}
+
+uint32_t ShepherdMachine::end_unstarted(sublet_leave_reason reason, int64_t detected) {
+  note_leave(reason, detected);
+  phase_ = Phase::killing;  // the process that waits to become the program
+  next_check_ns_ = detected;
+  kill_interval_ns_ = kFirstKillIntervalNs;
+  return kActKill;
+}
+
+uint32_t ShepherdMachine::kill(sublet_leave_reason reason, int64_t detected, int64_t now) {
+  if (phase_ == Phase::ended || phase_ == Phase::killing) return 0;
+  if (phase_ == Phase::starting) return end_unstarted(reason, detected);
+  note_leave(reason, detected);
+  leave_frozen(now);
+  phase_ = Phase::killing;
+  killed_ = true;
+  kill_interval_ns_ = kFirstKillIntervalNs;
+  next_check_ns_ = now + kill_interval_ns_;
+  // Frozen first: one write stops all of them, killing may take several rounds.
+  // Lifted, because dying is work too: in the idle class beside a busy owner a
+  // process keeps its memory for seconds.
+  return kActFreeze | kActLift | kActKill | kActStatus;
+}
+
+uint32_t ShepherdMachine::leave_for_owner(sublet_leave_reason reason, int64_t detected,
+                                          int64_t now) {
+  if (phase_ == Phase::starting || phase_ == Phase::frozen) return kill(reason, detected, now);
+  if (phase_ == Phase::killing || phase_ == Phase::ended || for_owner_) return 0;
+  uint32_t actions = kActLift | kActStatus;
+  // A job that is saving already was told: a second SIGTERM could interrupt the save.
+  if (phase_ == Phase::running) actions |= kActTerminate;
+  int64_t deadline = plus(now, terms_.save_deadline_ms * kNsPerMs);
+  deadline_ns_ = phase_ == Phase::saving ? least(deadline_ns_, deadline) : deadline;
+  note_leave(reason, detected);
+  phase_ = Phase::saving;
+  for_owner_ = true;
+  next_check_ns_ = now + kCpuCheckNs;
+  return actions;
+}
+
+uint32_t ShepherdMachine::monitor_frame(const sublet_frame& frame, int64_t now) {
+  heard_ns_ = now;
+  if (frame.kind != SUBLET_FRAME_PRESENCE) return 0;
+  if (frame.state == SUBLET_PRESENCE_AWAY) {
+    if (phase_ != Phase::starting || now >= terms_.lease_ns) return 0;
+    phase_ = Phase::running;
+    started_ns_ = now;
+    return kActStart | kActStatus;
+  }
+  sublet_leave_reason reason =
+      frame.reason == SUBLET_PRESENCE_BLIND ? SUBLET_LEAVE_BLIND : SUBLET_LEAVE_OWNER;
+  return leave_for_owner(reason, plausible(frame.instant, now), now) | kActAck;
+}
+
+uint32_t ShepherdMachine::monitor_lost(int64_t now) {
+  return leave_for_owner(SUBLET_LEAVE_BLIND, now, now);
+}
+
+uint32_t ShepherdMachine::vacate(const sublet_frame& frame, int64_t now) {
+  auto reason = static_cast<sublet_leave_reason>(frame.reason);
+  if (reason == SUBLET_LEAVE_OWNER || reason == SUBLET_LEAVE_BLIND)
+    return leave_for_owner(reason, plausible(frame.instant, now), now);
+  // Nothing that these could save would be taken.
+  if (reason == SUBLET_LEAVE_REMOVED || reason == SUBLET_LEAVE_REPLACED)
+    return kill(reason, now, now);
+  // A frozen job has lost its lease: it may not run, not even to save.
+  if (phase_ == Phase::starting || phase_ == Phase::frozen) return kill(reason, now, now);
+  if (phase_ != Phase::running) return 0;
+  note_leave(reason, now);
+  phase_ = Phase::saving;
+  int64_t deadline_ms = frame.arg[0] > 0 ? frame.arg[0] : terms_.save_deadline_ms;
+  deadline_ns_ = plus(now, least(deadline_ms, INT64_MAX / kNsPerMs) * kNsPerMs);
+  return kActTerminate | kActStatus;
+}
+
+uint32_t ShepherdMachine::lease(int64_t until, int64_t now) {
+  if (until <= terms_.lease_ns) return 0;
+  terms_.lease_ns = until;
+  save_asked_ = false;
+  if (phase_ != Phase::frozen || now >= until) return 0;
+  leave_frozen(now);
+  phase_ = Phase::running;
+  reason_ = SUBLET_LEAVE_NONE;
+  detected_ns_ = 0;
+  return kActThaw | kActStatus;
+}
+
+uint32_t ShepherdMachine::control_frame(const sublet_frame& frame, int64_t now) {
+  switch (frame.kind) {
+    case SUBLET_FRAME_LEASE:
+      return lease(frame.instant, now) | kActAck;
+    case SUBLET_FRAME_VACATE:
+      return vacate(frame, now) | kActAck;
+    case SUBLET_FRAME_KILL:
+      return kill(static_cast<sublet_leave_reason>(frame.reason), now, now) | kActAck;
+    case SUBLET_FRAME_SAVE:
+      return phase_ == Phase::running ? kActSave | kActAck : uint32_t{kActAck};
+    case SUBLET_FRAME_QUERY:
+      return kActStatus;
+    default:
+      return 0;
+  }
+}
+
+uint32_t ShepherdMachine::lease_over(int64_t now) {
+  if (phase_ == Phase::starting || phase_ == Phase::saving)
+    return kill(SUBLET_LEAVE_LEASE, now, now);
+  if (phase_ != Phase::running) return 0;
+  phase_ = Phase::frozen;
+  frozen_since_ns_ = now;
+  note_leave(SUBLET_LEAVE_LEASE, now);
+  return kActFreeze | kActStatus;
+}
+
+uint32_t ShepherdMachine::tick(int64_t now) {
+  if (phase_ == Phase::ended) return 0;
+  if (phase_ == Phase::killing) {
+    if (now < next_check_ns_) return 0;
+    kill_interval_ns_ = least(2 * kill_interval_ns_, kLastKillIntervalNs);
+    next_check_ns_ = now + kill_interval_ns_;
+    return kActKill;
+  }
+  if (phase_ == Phase::saving && now >= deadline_ns_) return kill(reason_, detected_ns_, now);
+  if (phase_ == Phase::saving && now >= next_check_ns_) next_check_ns_ = now + kCpuCheckNs;
+  if (now - heard_ns_ >= SUBLET_MONITOR_SILENCE_NS && !for_owner_) return monitor_lost(now);
+  if (now >= terms_.lease_ns && phase_ != Phase::frozen) return lease_over(now);
+  if (phase_ == Phase::frozen && now >= lease_give_up_at(terms_.patience_ms, terms_.lease_ns))
+    return kill(SUBLET_LEAVE_LEASE, now, now);
+  if (phase_ != Phase::running) return 0;
+  if (terms_.limit_wall_s > 0 && now - started_ns_ >= terms_.limit_wall_s * kSecondNs)
+    return kill(SUBLET_LEAVE_LIMIT, now, now);
+  if (!save_asked_ && now >= lease_save_at(terms_.save_deadline_ms, terms_.lease_ns)) {
+    save_asked_ = true;
+    return kActSave;
+  }
+  return 0;
+}
+
+uint32_t ShepherdMachine::cpu_used(int64_t used_ns, int64_t now) {
+  if (!counting_cpu() || used_ns < terms_.cpu_allowance_ms * kNsPerMs) return 0;
+  return kill(reason_, detected_ns_, now);
+}
+
+uint32_t ShepherdMachine::over_limit(int64_t now) { return kill(SUBLET_LEAVE_LIMIT, now, now); }
+
+uint32_t ShepherdMachine::start_failed(int64_t now) {
+  if (phase_ != Phase::killing) end_unstarted(SUBLET_LEAVE_NONE, now);
+  return kActKill;
+}
+
+uint32_t ShepherdMachine::main_exited(int64_t now) {
+  if (main_exited_ || phase_ == Phase::ended) return 0;
+  main_exited_ = true;
+  if (phase_ == Phase::killing) return kActKill;
+  leave_frozen(now);
+  phase_ = Phase::killing;
+  kill_interval_ns_ = kFirstKillIntervalNs;
+  next_check_ns_ = now + kill_interval_ns_;
+  return kActLift | kActKill;
+}
+
+uint32_t ShepherdMachine::all_gone(int64_t) {
+  if (phase_ == Phase::ended) return 0;
+  phase_ = Phase::ended;
+  return kActWriteExit;
+}
+
+int64_t ShepherdMachine::next_instant() const {
+  if (phase_ == Phase::ended) return INT64_MAX;
+  if (phase_ == Phase::killing) return next_check_ns_;
+  int64_t next = for_owner_ ? INT64_MAX : plus(heard_ns_, SUBLET_MONITOR_SILENCE_NS);
+  if (phase_ == Phase::frozen)
+    return least(next, lease_give_up_at(terms_.patience_ms, terms_.lease_ns));
+  next = least(next, terms_.lease_ns);
+  if (phase_ == Phase::saving) {
+    next = least(next, deadline_ns_);
+    return for_owner_ ? least(next, next_check_ns_) : next;
+  }
+  if (phase_ != Phase::running) return next;
+  if (terms_.limit_wall_s > 0)
+    next = least(next, plus(started_ns_, terms_.limit_wall_s * kSecondNs));
+  if (!save_asked_) next = least(next, lease_save_at(terms_.save_deadline_ms, terms_.lease_ns));
+  return next;
+}
+
+sublet_shepherd_state ShepherdMachine::state() const {
+  switch (phase_) {
+    case Phase::starting:
+      return SUBLET_SHEPHERD_STARTING;
+    case Phase::running:
+      return SUBLET_SHEPHERD_RUNNING;
+    case Phase::saving:
+      return SUBLET_SHEPHERD_SAVING;
+    case Phase::frozen:
+    case Phase::killing:
+      return SUBLET_SHEPHERD_FROZEN;
+    case Phase::ended:
+      break;
+  }
+  return SUBLET_SHEPHERD_ENDED;
+}
+
+}  // namespace sublet::protocol

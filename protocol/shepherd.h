@@ -1,0 +1,114 @@
+// What a shepherd decides: the frames, deadlines and endings of one attempt in,
+// actions out. Pure: it reads no clock and touches no process. It is compiled
+// into the static shepherd, so it allocates nothing and needs nothing of the
+// C++ library (-fno-exceptions -fno-rtti). One caller at a time.
+//
+// Instants are nanoseconds of CLOCK_BOOTTIME and must not run backwards. Every
+// input returns a set of ShepherdAction, to be carried out in the order of
+// their bits before the next input.
+//
+// The ways out (docs/shepherd.md):
+//   the owner is back, or the monitor is lost or silent (from any state): SIGTERM
+//     at normal weight, within a CPU allowance and the save deadline; whichever
+//     is spent first, the job is frozen and killed. A frozen job is killed.
+//   VACATE for another reason: SIGTERM, still demoted, the full deadline.
+//   REMOVED or REPLACED, KILL, a limit: killed.
+//   the lease: asked to save, frozen at its end, thawed by a longer one, killed
+//     when patience ends.
+//   the program exits: whatever it left behind is killed.
+#ifndef SUBLET_PROTOCOL_SHEPHERD_H_
+#define SUBLET_PROTOCOL_SHEPHERD_H_
+
+#include <stdint.h>
+
+#include "protocol/frame.h"
+
+namespace sublet::protocol {
+
+enum ShepherdAction : uint32_t {
+  kActFreeze = 1u << 0,  // no process of the attempt uses CPU from here on
+  kActThaw = 1u << 1,
+  kActLift = 1u << 2,       // normal weight, and start counting CPU (cpu_used)
+  kActTerminate = 1u << 3,  // SIGTERM: save and leave
+  kActSave = 1u << 4,       // SIGUSR1, if the program understands it
+  kActKill = 1u << 5,       // every process; repeated until all_gone
+  kActAck = 1u << 6,        // answer the frame that came in
+  kActStart = 1u << 7,      // let the program run
+  kActStatus = 1u << 8,     // tell the client the state
+  kActWriteExit = 1u << 9   // the last action: exit record, then ENDED
+};
+
+struct ShepherdTerms {
+  int64_t save_deadline_ms = 2000;
+  int64_t cpu_allowance_ms = 50;
+  int64_t lease_ns = 0;
+  int64_t patience_ms = 3600 * 1000;
+  int64_t limit_wall_s = 0;  // 0: none
+};
+
+class ShepherdMachine {
+ public:
+  ShepherdMachine(const ShepherdTerms& terms, int64_t now);
+
+  // A PRESENCE frame, or any frame, of the monitor.
+  uint32_t monitor_frame(const sublet_frame& frame, int64_t now);
+  uint32_t monitor_lost(int64_t now);
+  // A frame of the client, which has been found to be for this attempt.
+  uint32_t control_frame(const sublet_frame& frame, int64_t now);
+  // Due at next_instant(); harmless earlier.
+  uint32_t tick(int64_t now);
+  // CPU time of all processes since kActLift. Asked for while counting_cpu().
+  uint32_t cpu_used(int64_t used_ns, int64_t now);
+  // A limit of the job's own has been passed.
+  uint32_t over_limit(int64_t now);
+  // The program could not be executed (its process is gone or will be).
+  uint32_t start_failed(int64_t now);
+  uint32_t main_exited(int64_t now);
+  // No process of the attempt is left. Only after main_exited, or before kActStart.
+  uint32_t all_gone(int64_t now);
+
+  // When tick() is due, INT64_MAX for never.
+  int64_t next_instant() const;
+  bool counting_cpu() const { return phase_ == Phase::saving && for_owner_; }
+  // True from kActStart on.
+  bool started() const { return started_ns_ != 0; }
+  bool killed() const { return killed_; }
+  sublet_shepherd_state state() const;
+  sublet_leave_reason reason() const { return reason_; }
+  // When whatever made the attempt leave was seen; 0: it was not asked to.
+  int64_t leave_detected_ns() const { return detected_ns_; }
+  int64_t frozen_ns() const { return frozen_total_ns_; }
+  int64_t started_ns() const { return started_ns_; }
+
+ private:
+  enum class Phase { starting, running, saving, frozen, killing, ended };
+
+  uint32_t leave_for_owner(sublet_leave_reason reason, int64_t detected, int64_t now);
+  uint32_t vacate(const sublet_frame& frame, int64_t now);
+  uint32_t lease(int64_t until, int64_t now);
+  uint32_t lease_over(int64_t now);
+  uint32_t kill(sublet_leave_reason reason, int64_t detected, int64_t now);
+  uint32_t end_unstarted(sublet_leave_reason reason, int64_t detected);
+  void note_leave(sublet_leave_reason reason, int64_t detected);
+  void leave_frozen(int64_t now);
+
+  ShepherdTerms terms_;
+  Phase phase_ = Phase::starting;
+  sublet_leave_reason reason_ = SUBLET_LEAVE_NONE;
+  bool for_owner_ = false;
+  bool save_asked_ = false;
+  bool main_exited_ = false;
+  bool killed_ = false;
+  int64_t heard_ns_;  // the monitor, last
+  int64_t detected_ns_ = 0;
+  int64_t deadline_ns_ = 0;    // of the save
+  int64_t next_check_ns_ = 0;  // of CPU use while saving; of the next kill
+  int64_t kill_interval_ns_ = 0;
+  int64_t started_ns_ = 0;
+  int64_t frozen_since_ns_ = 0;
+  int64_t frozen_total_ns_ = 0;
+};
+
+}  // namespace sublet::protocol
+
+#endif  // SUBLET_PROTOCOL_SHEPHERD_H_

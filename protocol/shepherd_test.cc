@@ -1,0 +1,300 @@
+#include "protocol/shepherd.h"
+
+#include <cppunit/extensions/HelperMacros.h>
+#include <rapidcheck.h>
+
+#include "protocol/lease.h"
+
+using namespace sublet::protocol;
+
+namespace {
+
+constexpr int64_t kMs = kNsPerMs;
+constexpr int64_t kStart = 1'000'000 * kMs;
+
+ShepherdTerms some_terms() {
+  ShepherdTerms terms;
+  terms.lease_ns = kStart + 30'000 * kMs;
+  return terms;
+}
+
+sublet_frame presence(uint32_t state, int64_t instant = 0) {
+  sublet_frame frame = {};
+  frame.kind = SUBLET_FRAME_PRESENCE;
+  frame.state = state;
+  frame.instant = instant;
+  return frame;
+}
+
+sublet_frame control(uint16_t kind, uint32_t reason = 0, int64_t instant = 0, int64_t arg = 0) {
+  sublet_frame frame = {};
+  frame.kind = kind;
+  frame.reason = reason;
+  frame.instant = instant;
+  frame.arg[0] = arg;
+  return frame;
+}
+
+// A machine whose program runs since kStart, with the monitor heard at every step.
+struct Running {
+  explicit Running(const ShepherdTerms& terms = some_terms()) : machine(terms, kStart) {
+    CPPUNIT_ASSERT(machine.monitor_frame(presence(SUBLET_PRESENCE_AWAY), kStart) & kActStart);
+  }
+  uint32_t owner(int64_t now) {
+    return machine.monitor_frame(presence(SUBLET_PRESENCE_ACTIVE, now), now);
+  }
+  // Time passes with beats of the monitor; the actions of all ticks together.
+  uint32_t pass(int64_t from, int64_t to) {
+    uint32_t actions = 0;
+    for (int64_t now = from; now <= to; now += 100 * kMs) {
+      machine.monitor_frame(presence(SUBLET_PRESENCE_AWAY), now);
+      actions |= machine.tick(now);
+    }
+    return actions;
+  }
+  ShepherdMachine machine;
+};
+
+class ShepherdTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(ShepherdTest);
+  CPPUNIT_TEST(starts_only_when_the_owner_is_away);
+  CPPUNIT_TEST(silence_before_the_start_ends_blind);
+  CPPUNIT_TEST(owner_gets_save_lifted_and_bounded);
+  CPPUNIT_TEST(allowance_spent_freezes_and_kills);
+  CPPUNIT_TEST(lost_or_silent_monitor_is_the_owner);
+  CPPUNIT_TEST(other_leaves_keep_the_full_deadline);
+  CPPUNIT_TEST(owner_during_another_leave);
+  CPPUNIT_TEST(removed_and_replaced_are_killed);
+  CPPUNIT_TEST(lease_saves_freezes_thaws);
+  CPPUNIT_TEST(patience_ends);
+  CPPUNIT_TEST(owner_kills_a_frozen_job);
+  CPPUNIT_TEST(frozen_job_is_not_asked_to_save);
+  CPPUNIT_TEST(exit_kills_the_rest);
+  CPPUNIT_TEST(wall_limit_kills);
+  CPPUNIT_TEST(killing_goes_on_until_all_are_gone);
+  CPPUNIT_TEST(the_owner_always_wins);
+  CPPUNIT_TEST_SUITE_END();
+
+  void starts_only_when_the_owner_is_away() {
+    for (uint32_t state : {0u, 1u, 77u}) {
+      ShepherdMachine machine(some_terms(), kStart);
+      uint32_t actions = machine.monitor_frame(presence(state, kStart), kStart);
+      CPPUNIT_ASSERT(!(actions & kActStart));
+      CPPUNIT_ASSERT(actions & kActKill);
+      CPPUNIT_ASSERT(!machine.started());
+      CPPUNIT_ASSERT_EQUAL(SUBLET_LEAVE_OWNER, machine.reason());
+      CPPUNIT_ASSERT(!(machine.monitor_frame(presence(SUBLET_PRESENCE_AWAY), kStart) & kActStart));
+    }
+    ShepherdTerms late = some_terms();
+    late.lease_ns = kStart;
+    ShepherdMachine machine(late, kStart);
+    CPPUNIT_ASSERT_EQUAL(0u, machine.monitor_frame(presence(SUBLET_PRESENCE_AWAY), kStart));
+    CPPUNIT_ASSERT(machine.tick(kStart) & kActKill);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_LEAVE_LEASE, machine.reason());
+  }
+
+  void silence_before_the_start_ends_blind() {
+    ShepherdMachine machine(some_terms(), kStart);
+    int64_t due = machine.next_instant();
+    CPPUNIT_ASSERT(due == kStart + SUBLET_MONITOR_SILENCE_NS);
+    CPPUNIT_ASSERT_EQUAL(0u, machine.tick(due - 1));
+    CPPUNIT_ASSERT(machine.tick(due) & kActKill);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_LEAVE_BLIND, machine.reason());
+    CPPUNIT_ASSERT(!machine.started());
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kActWriteExit}, machine.all_gone(due + kMs));
+  }
+
+  void owner_gets_save_lifted_and_bounded() {
+    Running run;
+    int64_t seen = kStart + 500 * kMs;
+    uint32_t actions =
+        run.machine.monitor_frame(presence(SUBLET_PRESENCE_ACTIVE, seen - kMs), seen);
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kActLift | kActTerminate | kActAck | kActStatus}, actions);
+    CPPUNIT_ASSERT_EQUAL(seen - kMs, run.machine.leave_detected_ns());
+    CPPUNIT_ASSERT(run.machine.counting_cpu());
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kActAck}, run.owner(seen + kMs));
+    int64_t end = seen + 2000 * kMs;
+    CPPUNIT_ASSERT_EQUAL(0u, run.machine.tick(end - 1));
+    CPPUNIT_ASSERT(run.machine.next_instant() <= end);
+    CPPUNIT_ASSERT(run.machine.tick(end) & kActKill);
+    CPPUNIT_ASSERT(run.machine.killed());
+    CPPUNIT_ASSERT_EQUAL(SUBLET_LEAVE_OWNER, run.machine.reason());
+  }
+
+  void allowance_spent_freezes_and_kills() {
+    Running run;
+    run.owner(kStart + kMs);
+    CPPUNIT_ASSERT_EQUAL(0u, run.machine.cpu_used(50 * kMs - 1, kStart + 60 * kMs));
+    uint32_t actions = run.machine.cpu_used(50 * kMs, kStart + 61 * kMs);
+    CPPUNIT_ASSERT((actions & (kActFreeze | kActKill)) == (kActFreeze | kActKill));
+  }
+
+  void lost_or_silent_monitor_is_the_owner() {
+    Running lost;
+    CPPUNIT_ASSERT(lost.machine.monitor_lost(kStart + kMs) & kActTerminate);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_LEAVE_BLIND, lost.machine.reason());
+    Running silent;
+    int64_t due = silent.machine.next_instant();
+    CPPUNIT_ASSERT(due == kStart + SUBLET_MONITOR_SILENCE_NS);
+    CPPUNIT_ASSERT(silent.machine.tick(due) & kActTerminate);
+    CPPUNIT_ASSERT(silent.machine.counting_cpu());
+    CPPUNIT_ASSERT_EQUAL(SUBLET_LEAVE_BLIND, silent.machine.reason());
+  }
+
+  void other_leaves_keep_the_full_deadline() {
+    for (uint32_t reason : {SUBLET_LEAVE_PREEMPT, SUBLET_LEAVE_DRAIN, SUBLET_LEAVE_HELD}) {
+      Running run;
+      uint32_t actions =
+          run.machine.control_frame(control(SUBLET_FRAME_VACATE, reason, 0, 5000), kStart + kMs);
+      CPPUNIT_ASSERT_EQUAL(uint32_t{kActTerminate | kActAck | kActStatus}, actions);
+      CPPUNIT_ASSERT(!run.machine.counting_cpu());
+      CPPUNIT_ASSERT_EQUAL(0u, run.machine.cpu_used(1000 * kMs, kStart + 2 * kMs));
+      CPPUNIT_ASSERT(!(run.pass(kStart + 2 * kMs, kStart + 5000 * kMs) & kActKill));
+      CPPUNIT_ASSERT(run.machine.tick(kStart + 5001 * kMs) & kActKill);
+    }
+  }
+
+  void owner_during_another_leave() {
+    Running run;
+    run.machine.control_frame(control(SUBLET_FRAME_VACATE, SUBLET_LEAVE_DRAIN, 0, 60'000), kStart);
+    uint32_t actions = run.owner(kStart + 100 * kMs);
+    CPPUNIT_ASSERT(actions & kActLift);
+    CPPUNIT_ASSERT(!(actions & kActTerminate));
+    CPPUNIT_ASSERT_EQUAL(SUBLET_LEAVE_OWNER, run.machine.reason());
+    CPPUNIT_ASSERT(run.machine.tick(kStart + 2100 * kMs) & kActKill);
+  }
+
+  void removed_and_replaced_are_killed() {
+    for (uint32_t reason : {SUBLET_LEAVE_REMOVED, SUBLET_LEAVE_REPLACED}) {
+      Running run;
+      CPPUNIT_ASSERT(run.machine.control_frame(control(SUBLET_FRAME_VACATE, reason), kStart) &
+                     kActKill);
+    }
+    Running run;
+    CPPUNIT_ASSERT(
+        run.machine.control_frame(control(SUBLET_FRAME_KILL, SUBLET_LEAVE_REMOVED), kStart) &
+        kActKill);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_LEAVE_REMOVED, run.machine.reason());
+  }
+
+  void lease_saves_freezes_thaws() {
+    Running run;
+    CPPUNIT_ASSERT_EQUAL(0u, run.pass(kStart, kStart + 26'900 * kMs));
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kActSave},
+                         run.pass(kStart + 27'000 * kMs, kStart + 29'900 * kMs));
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kActFreeze | kActStatus},
+                         run.pass(kStart + 30'000 * kMs, kStart + 40'000 * kMs));
+    CPPUNIT_ASSERT_EQUAL(SUBLET_SHEPHERD_FROZEN, run.machine.state());
+    int64_t now = kStart + 40'000 * kMs;
+    // Neither an older lease nor one that is over already thaws.
+    for (int64_t until : {kStart, now})
+      CPPUNIT_ASSERT_EQUAL(uint32_t{kActAck},
+                           run.machine.control_frame(control(SUBLET_FRAME_LEASE, 0, until), now));
+    uint32_t actions =
+        run.machine.control_frame(control(SUBLET_FRAME_LEASE, 0, now + 30'000 * kMs), now);
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kActThaw | kActAck | kActStatus}, actions);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_LEAVE_NONE, run.machine.reason());
+    CPPUNIT_ASSERT_EQUAL(10'000 * kMs, run.machine.frozen_ns());
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kActSave}, run.pass(now, now + 29'900 * kMs));
+  }
+
+  void patience_ends() {
+    Running run;
+    int64_t end = kStart + 3'630'000 * kMs;
+    CPPUNIT_ASSERT(!(run.pass(kStart, end - 100 * kMs) & kActKill));
+    CPPUNIT_ASSERT(run.machine.tick(end) & kActKill);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_LEAVE_LEASE, run.machine.reason());
+  }
+
+  void owner_kills_a_frozen_job() {
+    Running run;
+    run.pass(kStart, kStart + 31'000 * kMs);
+    uint32_t actions = run.owner(kStart + 31'001 * kMs);
+    CPPUNIT_ASSERT(actions & kActKill);
+    CPPUNIT_ASSERT(!(actions & (kActThaw | kActTerminate)));
+    CPPUNIT_ASSERT_EQUAL(SUBLET_LEAVE_OWNER, run.machine.reason());
+  }
+
+  void frozen_job_is_not_asked_to_save() {
+    Running run;
+    run.pass(kStart, kStart + 31'000 * kMs);
+    uint32_t actions = run.machine.control_frame(control(SUBLET_FRAME_VACATE, SUBLET_LEAVE_DRAIN),
+                                                 kStart + 31'001 * kMs);
+    CPPUNIT_ASSERT(actions & kActKill);
+    CPPUNIT_ASSERT(!(actions & kActTerminate));
+  }
+
+  void exit_kills_the_rest() {
+    Running run;
+    CPPUNIT_ASSERT(run.machine.main_exited(kStart + kMs) & kActKill);
+    CPPUNIT_ASSERT(!run.machine.killed());
+    CPPUNIT_ASSERT_EQUAL(SUBLET_LEAVE_NONE, run.machine.reason());
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kActWriteExit}, run.machine.all_gone(kStart + 2 * kMs));
+    CPPUNIT_ASSERT_EQUAL(0u, run.machine.all_gone(kStart + 3 * kMs));
+    CPPUNIT_ASSERT_EQUAL(INT64_MAX, run.machine.next_instant());
+  }
+
+  void wall_limit_kills() {
+    ShepherdTerms terms = some_terms();
+    terms.limit_wall_s = 3;
+    Running run(terms);
+    CPPUNIT_ASSERT(!(run.pass(kStart, kStart + 2900 * kMs) & kActKill));
+    CPPUNIT_ASSERT(run.machine.next_instant() <= kStart + 3000 * kMs);
+    CPPUNIT_ASSERT(run.machine.tick(kStart + 3000 * kMs) & kActKill);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_LEAVE_LIMIT, run.machine.reason());
+  }
+
+  void killing_goes_on_until_all_are_gone() {
+    Running run;
+    run.machine.main_exited(kStart);
+    int64_t now = kStart;
+    for (int i = 0; i < 50; ++i) {
+      int64_t next = run.machine.next_instant();
+      CPPUNIT_ASSERT(next > now && next - now <= 100 * kMs);
+      CPPUNIT_ASSERT(run.machine.tick(next) & kActKill);
+      now = next;
+    }
+  }
+
+  // Whatever happened before: from the owner's return on the job never thaws,
+  // never starts, and is killed within the deadline unless it is gone.
+  void the_owner_always_wins() {
+    CPPUNIT_ASSERT(rc::check([] {
+      ShepherdTerms terms = some_terms();
+      terms.lease_ns = kStart + *rc::gen::inRange<int64_t>(0, 20'000) * kMs;
+      ShepherdMachine machine(terms, kStart);
+      int64_t now = kStart, back = 0;
+      bool killed = false;
+      uint32_t starts = 0;
+      auto steps = *rc::gen::container<std::vector<std::pair<int, int>>>(
+          rc::gen::pair(rc::gen::inRange(0, 9), rc::gen::inRange(0, 900)));
+      for (auto [what, wait] : steps) {
+        now += wait * kMs;
+        uint32_t actions = machine.tick(now);
+        bool owner = false;
+        if (what <= 2) actions |= machine.monitor_frame(presence(SUBLET_PRESENCE_AWAY), now);
+        if (what == 3)
+          owner = true, actions |= machine.monitor_frame(presence(SUBLET_PRESENCE_ACTIVE), now);
+        if (what == 4) owner = true, actions |= machine.monitor_lost(now);
+        if (what == 5)
+          actions |= machine.control_frame(control(SUBLET_FRAME_LEASE, 0, now + 9000 * kMs), now);
+        if (what == 6)
+          actions |= machine.control_frame(
+              control(SUBLET_FRAME_VACATE, static_cast<uint32_t>(wait % 10)), now);
+        if (what == 7) actions |= machine.control_frame(control(SUBLET_FRAME_SAVE), now);
+        if (what == 8) actions |= machine.cpu_used(wait * kMs / 10, now);
+        starts += (actions & kActStart) != 0;
+        killed |= (actions & kActKill) != 0;
+        if (back) RC_ASSERT(!(actions & (kActThaw | kActStart | kActSave)));
+        if (owner && !back) back = now;
+        if (back && now >= back + 2000 * kMs) RC_ASSERT(killed || (machine.tick(now) & kActKill));
+        RC_ASSERT(machine.next_instant() > now - 1 || machine.tick(now) != 0);
+      }
+      RC_ASSERT(starts <= 1u);
+    }));
+  }
+};
+
+CPPUNIT_TEST_SUITE_REGISTRATION(ShepherdTest);
+
+}  // namespace

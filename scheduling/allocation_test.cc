@@ -1,0 +1,232 @@
+// Two queues, head to head: cases worked by hand. And why a job waits.
+#include <cppunit/extensions/HelperMacros.h>
+
+#include "scheduling/pool_testing.h"
+
+namespace sublet::scheduling {
+namespace {
+using testing::kSecond;
+using testing::TestPool;
+using Ids = std::vector<MachineId>;
+using Names = std::vector<std::string>;
+
+class AllocationTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(AllocationTest);
+  CPPUNIT_TEST(idle_is_first_in_first_out);
+  CPPUNIT_TEST(several_slots_keep_their_place);
+  CPPUNIT_TEST(unfit_machines_keep_their_place);
+  CPPUNIT_TEST(best_job_of_all);
+  CPPUNIT_TEST(own_priority_orders_own_jobs_only);
+  CPPUNIT_TEST(turns_by_machine);
+  CPPUNIT_TEST(requirements);
+  CPPUNIT_TEST(slot_has_its_part_of_the_cores);
+  CPPUNIT_TEST(refusal_pauses);
+  CPPUNIT_TEST(reasons_are_kept);
+  CPPUNIT_TEST(why_it_waits);
+  CPPUNIT_TEST_SUITE_END();
+
+  static void done(TestPool& t, JobId job) { t.end(job, EndReason::kDone, 0); }
+
+ public:
+  void idle_is_first_in_first_out() {
+    TestPool t;
+    const MachineId a = t.join("a"), b = t.join("b"), c = t.join("c");
+    const JobId job = t.submit("ann", 2);
+    CPPUNIT_ASSERT_EQUAL(a, t.machine_of(job));
+    CPPUNIT_ASSERT_EQUAL(b, t.machine_of(job + 1));
+    done(t, job);  // a goes to the tail, behind c
+    CPPUNIT_ASSERT(t.pool.idle() == (Ids{c, a}));
+    t.report(c, true);  // a report moves nobody
+    CPPUNIT_ASSERT(t.pool.idle() == (Ids{c, a}));
+    t.report(c, false);
+    t.report(c, true);
+    CPPUNIT_ASSERT(t.pool.idle() == (Ids{a, c}));
+  }
+
+  void several_slots_keep_their_place() {
+    TestPool t;
+    const MachineId a = t.join("a", 2), b = t.join("b");
+    const JobId job = t.submit("ann");
+    CPPUNIT_ASSERT_EQUAL(a, t.machine_of(job));
+    CPPUNIT_ASSERT(t.pool.idle() == (Ids{a, b}));
+    CPPUNIT_ASSERT(t.books.machines[a].state == MachineState::kIdle);
+    const JobId next = t.submit("ann");
+    CPPUNIT_ASSERT_EQUAL(a, t.machine_of(next));
+    CPPUNIT_ASSERT(t.pool.idle() == (Ids{b}));
+    CPPUNIT_ASSERT(t.books.machines[a].state == MachineState::kBusy);
+    done(t, job);
+    CPPUNIT_ASSERT(t.pool.idle() == (Ids{b, a}));
+  }
+
+  void unfit_machines_keep_their_place() {
+    TestPool t;
+    const MachineId small = t.join("small");
+    const MachineId big = t.join({0, "big", "linux", "x86_64", 1, 1, 64ull << 30, 1ull << 40});
+    Submitted::Job wanted;
+    wanted.needs.memory = 32ull << 30;
+    const JobId job = t.submit("ann", 1, wanted);
+    CPPUNIT_ASSERT_EQUAL(big, t.machine_of(job));
+    CPPUNIT_ASSERT(t.pool.idle() == (Ids{small}));
+    CPPUNIT_ASSERT_EQUAL(small, t.machine_of(t.submit("ann")));
+  }
+
+  // ann used the pool, bob did not: bob's job goes first though ann's came first.
+  void best_job_of_all() {
+    TestPool t;
+    const MachineId m = t.join("m");
+    const JobId first = t.submit("ann", 1, {}, "desk-a");
+    t.end(first, EndReason::kDone, 100 * kSecond);
+    t.apply(Ticked());
+    t.report(m, false);
+    const JobId a = t.submit("ann", 1, {}, "desk-a");
+    const JobId b = t.submit("bob", 2, {}, "desk-b");
+    CPPUNIT_ASSERT(t.pool.requesting() == (Names{"desk-a", "desk-b"}));
+    t.report(m, true);
+    CPPUNIT_ASSERT_EQUAL(m, t.machine_of(b));
+    // Once served, desk-b is at the tail; a tie would go to the other.
+    CPPUNIT_ASSERT(t.pool.requesting() == (Names{"desk-a", "desk-b"}));
+    done(t, b);
+    CPPUNIT_ASSERT_EQUAL(m, t.machine_of(b + 1));
+    done(t, b + 1);
+    CPPUNIT_ASSERT_EQUAL(m, t.machine_of(a));
+    CPPUNIT_ASSERT(t.pool.requesting().empty());
+  }
+
+  void own_priority_orders_own_jobs_only() {
+    TestPool t;
+    const MachineId m = t.join("m", 1, false);
+    const JobId a = t.submit("ann", 1, {{}, 0, 0}, "desk-a");
+    const JobId urgent = t.submit("ann", 1, {{}, 5, 0}, "desk-a");
+    const JobId b = t.submit("bob", 1, {{}, 99, 0}, "desk-b");
+    t.report(m, true);
+    // Nobody has any usage: a tie, broken by REQUESTING; then ann's own order.
+    CPPUNIT_ASSERT_EQUAL(m, t.machine_of(urgent));
+    done(t, urgent);
+    CPPUNIT_ASSERT_EQUAL(m, t.machine_of(b));  // desk-a was served and is behind
+    done(t, b);
+    CPPUNIT_ASSERT_EQUAL(m, t.machine_of(a));
+  }
+
+  // The same pool as best_job_of_all, but the head machine's turn comes first.
+  void turns_by_machine() {
+    Parameters p;
+    p.turns_by_machine = true;
+    TestPool t(p);
+    const MachineId m = t.join("m");
+    const JobId first = t.submit("ann", 1, {}, "desk-a");
+    t.end(first, EndReason::kDone, 100 * kSecond);
+    t.apply(Ticked());
+    t.report(m, false);
+    const JobId a = t.submit("ann", 2, {}, "desk-a");
+    const JobId b = t.submit("bob", 1, {}, "desk-b");
+    Submitted::Job unfit;
+    unfit.needs.os = "plan9";
+    t.submit("cid", 1, unfit, "desk-c");
+    t.report(m, true);
+    CPPUNIT_ASSERT_EQUAL(m, t.machine_of(a));
+    CPPUNIT_ASSERT(t.pool.requesting() == (Names{"desk-b", "desk-c", "desk-a"}));
+    done(t, a);
+    CPPUNIT_ASSERT_EQUAL(m, t.machine_of(b));
+    CPPUNIT_ASSERT(t.pool.requesting() == (Names{"desk-c", "desk-a"}));
+    done(t, b);  // nothing of desk-c fits: passed over, it keeps its place
+    CPPUNIT_ASSERT_EQUAL(m, t.machine_of(a + 1));
+    CPPUNIT_ASSERT(t.pool.requesting() == (Names{"desk-c"}));
+  }
+
+  void requirements() {
+    const auto fits = [](const Requirements& needs, uint64_t memory_free = 0) {
+      TestPool t;
+      const MachineId m = t.join("m", 1, false);  // linux x86_64, 8 GiB, 100 GiB
+      t.report(m, true, memory_free);
+      return t.machine_of(t.submit("ann", 1, {needs, 0, 0})) == m;
+    };
+    CPPUNIT_ASSERT(fits({}));
+    CPPUNIT_ASSERT(fits({"linux", "x86_64", 1, 8ull << 30, 100ull << 30}));
+    CPPUNIT_ASSERT(!fits({"macos", "", 0, 0, 0}));
+    CPPUNIT_ASSERT(!fits({"", "aarch64", 0, 0, 0}));
+    CPPUNIT_ASSERT(!fits({"", "", 2, 0, 0}));
+    CPPUNIT_ASSERT(!fits({"", "", 0, (8ull << 30) + 1, 0}));
+    CPPUNIT_ASSERT(!fits({"", "", 0, 0, (100ull << 30) + 1}));
+    CPPUNIT_ASSERT(!fits({"", "", 0, 2ull << 30, 0}, 1ull << 30));  // as reported
+    CPPUNIT_ASSERT(fits({"", "", 0, 1ull << 30, 0}, 1ull << 30));
+  }
+
+  void slot_has_its_part_of_the_cores() {
+    TestPool t;
+    t.join({0, "m", "linux", "x86_64", 8, 2, 8ull << 30, 1ull << 40});
+    CPPUNIT_ASSERT(t.machine_of(t.submit("ann", 1, {{"", "", 5, 0, 0}, 0, 0})) == 0);
+    CPPUNIT_ASSERT(t.machine_of(t.submit("ann", 1, {{"", "", 4, 0, 0}, 0, 0})) != 0);
+    CPPUNIT_ASSERT(t.machine_of(t.submit("ann", 1, {{"", "", 0, 5ull << 30, 0}, 0, 0})) == 0);
+    CPPUNIT_ASSERT(t.machine_of(t.submit("ann", 1, {{"", "", 0, 4ull << 30, 0}, 0, 0})) != 0);
+  }
+
+  void refusal_pauses() {
+    for (const bool reports : {false, true}) {
+      TestPool t;
+      const MachineId m = t.join("m");
+      const JobId job = t.submit("ann");
+      t.apply(OrderAnswered{t.key(job), OrderAnswered::Answer::kNotDelivered, ""});
+      CPPUNIT_ASSERT_EQUAL(MachineId{0}, t.machine_of(job));
+      CPPUNIT_ASSERT(t.pool.idle().empty());
+      CPPUNIT_ASSERT_EQUAL(std::string("1 machine fits, pausing after a refusal"),
+                           t.pool.why_waiting(job, t.now));
+      if (reports) {
+        t.report(m, true);
+      } else {
+        CPPUNIT_ASSERT_EQUAL(t.now + kSecond, *t.pool.next_deadline());
+        t.pass(kSecond - 1);
+        t.apply(TimePassed());
+        CPPUNIT_ASSERT_EQUAL(MachineId{0}, t.machine_of(job));
+        t.pass(1);
+        t.apply(TimePassed());
+      }
+      CPPUNIT_ASSERT_EQUAL(m, t.machine_of(job));
+      CPPUNIT_ASSERT_EQUAL(2u, t.key(job).attempt);
+    }
+  }
+
+  void reasons_are_kept() {
+    TestPool t;
+    t.join("curly");
+    t.pass(12 * kSecond);
+    const JobId job = t.submit("ann");
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("first in the queue: ann, priority 0 (usage 0 CPU s, 1 active, "
+                    "1 share); machine curly idle for 12 s"),
+        t.pool.attempt(job)->reason);
+    t.apply(AttemptEnded{t.key(job), t.machine_of(job), EndReason::kExit, "status 3"});
+    CPPUNIT_ASSERT_EQUAL(std::string("attempt 1 failed: exit status other than 0 (status 3)"),
+                         t.record(job).reason);
+  }
+
+  void why_it_waits() {
+    TestPool t;
+    Submitted::Job big;
+    big.needs.memory = 64ull << 30;
+    const JobId job = t.submit("ann", 1, big);
+    const auto why = [&](JobId id) { return t.pool.why_waiting(id, t.now); };
+    CPPUNIT_ASSERT_EQUAL(std::string("no machine is in the pool"), why(job));
+    const MachineId a = t.join("a");
+    CPPUNIT_ASSERT_EQUAL(std::string("no machine has 64 GiB of memory (largest: 8 GiB)"), why(job));
+    t.report(a, false);
+    t.join("b", 1, false);
+    const JobId small = t.submit("bob", 3);
+    CPPUNIT_ASSERT_EQUAL(std::string("2 machines fit, all with their owners"), why(small));
+    CPPUNIT_ASSERT_EQUAL(std::string("2 machines fit, all with their owners; 2 jobs with better "
+                                     "priority wait for the same machines"),
+                         why(small + 2));
+    t.report(a, true);
+    CPPUNIT_ASSERT_EQUAL(std::string("it does not wait: attempt 1 on a has it"), why(small));
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("2 machines fit: 1 with their owners, 1 at work; 1 job with better "
+                    "priority waits for the same machines"),
+        why(small + 2));
+    t.apply(JobsHeld{{small + 2}});
+    CPPUNIT_ASSERT_EQUAL(std::string("held until it is released"), why(small + 2));
+    CPPUNIT_ASSERT_EQUAL(std::string("job 99 is not live"), why(99));
+  }
+};
+
+CPPUNIT_TEST_SUITE_REGISTRATION(AllocationTest);
+}  // namespace
+}  // namespace sublet::scheduling

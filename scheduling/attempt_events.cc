@@ -1,0 +1,213 @@
+// What becomes of an attempt: answered, renewed, started, checkpointed, ended.
+// Only the job's present attempt counts, and only from its own machine (rule 3).
+#include <algorithm>
+
+#include "scheduling/sentences.h"
+#include "scheduling/state.h"
+
+namespace sublet::scheduling {
+namespace {
+// How an attempt that is not present is answered: the newest one of its job
+// whose end came from that machine is in the books; anything else is an old one.
+bool newest_of(const Job* job, const AttemptKey& key, MachineId machine) {
+  return job != nullptr && job->record.attempts == key.attempt && job->last_machine == machine &&
+         job->last_end != EndReason::kNone;
+}
+}  // namespace
+
+Attempt* Pool::State::live_attempt(JobId id) {
+  const auto it = attempts.find(id);
+  return it == attempts.end() ? nullptr : &it->second;
+}
+
+Attempt* Pool::State::present(const AttemptKey& key, MachineId machine) {
+  Attempt* attempt = live_attempt(key.job);
+  const bool same =
+      attempt != nullptr && attempt->record.key == key && attempt->machine->record.id == machine;
+  return same ? attempt : nullptr;
+}
+
+Micros Pool::State::lease_end(const Attempt& attempt) const {
+  // The proof is in protocol/lease.h; rounded up.
+  return attempt.receipt + parameters.lease + (parameters.lease + 99) / 100 + 2'000'000;
+}
+
+// Moves forward only; a job whose attempt runs is running.
+void Pool::State::advance(Attempt& attempt, AttemptState state) {
+  AttemptRecord& record = attempt.record;
+  if (state <= record.state) return;
+  record.state = state;
+  if (state == AttemptState::kLeaving) record.leaving_since = now;
+  if (state == AttemptState::kRunning) {
+    record.started = now;
+    if (attempt.job != nullptr && attempt.job->record.state == JobState::kPlaced) {
+      set_state(*attempt.job, JobState::kRunning);
+    }
+  }
+  touch(attempt);
+}
+
+void Pool::State::on(const OrderAnswered& event) {
+  Attempt* attempt = live_attempt(event.key.job);
+  if (attempt == nullptr || attempt->record.key != event.key) return;
+  using Answer = OrderAnswered::Answer;
+  if (event.answer == Answer::kAccepted) advance(*attempt, AttemptState::kStaging);
+  if (event.answer != Answer::kRefused && event.answer != Answer::kNotDelivered) return;
+  // What has run was not refused. (A job removed or held before its machine
+  // answered is leaving, and can still be refused.)
+  if (attempt->record.started != 0) return;
+  Machine& machine = *attempt->machine;
+  machine.paused_until = now + parameters.refusal_pause;
+  schedule(machine);
+  const std::string& why = event.reason;
+  end_attempt(*attempt, {EndReason::kRefused, event.answer == Answer::kRefused ? why
+                                              : why.empty()                    ? "not delivered"
+                                                                               : why});
+}
+
+bool Pool::State::waited_long_enough(const Attempt& attempt) const {
+  return attempt.record.leaving_since != 0 &&
+         now >= attempt.record.leaving_since + parameters.leaving_wait;
+}
+
+Verdict Pool::State::renew(const Renewed::Status& status, MachineId machine) {
+  Attempt* attempt = present(status.key, machine);
+  if (attempt == nullptr) {
+    const Job* job = live_job(status.key.job);
+    // Processes of an attempt that was given up must die; of one whose end the
+    // machine reported itself nothing is left.
+    const bool reported =
+        newest_of(job, status.key, machine) && job->last_end != EndReason::kRefused &&
+        job->last_end != EndReason::kLost && job->last_end != EndReason::kSuperseded;
+    return reported ? Verdict::kKnown : Verdict::kSuperseded;
+  }
+  // Its checkpoint was waited for long enough: the lease is not renewed any
+  // more, so that it runs out and the job can go on elsewhere.
+  if (waited_long_enough(*attempt)) return Verdict::kSuperseded;
+  attempt->receipt = now;
+  set_due(due, *attempt, lease_end(*attempt));
+  const bool told = attempt->record.state == AttemptState::kLeaving;
+  // `ended` in a renewal: the report of the end is still on its way.
+  if (told && status.state < AttemptState::kLeaving) {
+    // It was told to leave and has not heard it: say it again.
+    tell_to_leave(*attempt, attempt->job == nullptr ? LeaveReason::kRemoved : LeaveReason::kHeld);
+  }
+  advance(*attempt, std::min(status.state, AttemptState::kLeaving));
+  return Verdict::kCounts;
+}
+
+void Pool::State::on(const AttemptStarted& event) {
+  Attempt* attempt = present(event.key, event.machine);
+  outcome.answer.accepted = attempt != nullptr;
+  const Verdict verdict = attempt != nullptr ? Verdict::kCounts : Verdict::kSuperseded;
+  outcome.answer.verdicts.emplace_back(event.key, verdict);
+  if (attempt == nullptr) return;
+  if (attempt->record.started == 0) {
+    attempt->record.started = now;  // also of one that is leaving by now
+    touch(*attempt);
+  }
+  advance(*attempt, AttemptState::kRunning);
+}
+
+void Pool::State::on(const CheckpointStored& event) {
+  Attempt* attempt = present(event.key, event.machine);
+  // Nothing will resume from the checkpoint of a removed job.
+  outcome.answer.accepted = attempt != nullptr && attempt->job != nullptr;
+  if (!outcome.answer.accepted) return;
+  if (event.generation > attempt->record.generation) {
+    attempt->record.generation = event.generation;
+    touch(*attempt);
+  }
+  JobRecord& job = attempt->job->record;
+  if (event.generation <= job.generation) return;
+  job.generation = event.generation;
+  job.checkpoint_bytes = event.bytes;
+  touch(*attempt->job);
+}
+
+void Pool::State::on(const AttemptEnded& event) {
+  Attempt* attempt = present(event.key, event.machine);
+  if (attempt == nullptr || event.ended == EndReason::kNone) {
+    const Job* job = live_job(event.key.job);
+    const bool again = attempt == nullptr && newest_of(job, event.key, event.machine) &&
+                       job->last_end == event.ended;
+    outcome.answer.accepted = false;
+    outcome.answer.verdicts.emplace_back(event.key, again ? Verdict::kKnown : Verdict::kSuperseded);
+    return;
+  }
+  outcome.answer.verdicts.emplace_back(event.key, Verdict::kCounts);
+  end_attempt(*attempt, {event.ended, event.reason, event.cpu, event.cpu_saved, event.wall});
+}
+
+// The one place where attempts end: its records, the charge, the slot, and what
+// becomes of the job.
+void Pool::State::end_attempt(Attempt& attempt, const End& end) {
+  const Cost cost = cost_of(end.ended, end.cpu, end.cpu_saved, parameters.charge_all);
+  AttemptRecord& record = attempt.record;
+  record.state = AttemptState::kEnded;
+  record.ended = end.ended;
+  record.reason = end_sentence(end.ended, end.reason);
+  record.finished = now;
+  record.cpu = cost.used;
+  record.cpu_lost = cost.lost;
+  const MachineId machine_id = attempt.machine->record.id;
+  outcome.records.emplace_back(UseRecord{record.key, attempt.user ? attempt.user->record.name : "",
+                                         machine_id, attempt.batch, end.ended, now,
+                                         std::max<Micros>(end.wall, 0), cost.used, cost.kept,
+                                         cost.lost, cost.charged});
+  if (attempt.user != nullptr && cost.charged > 0) {
+    attempt.user->record.charges += static_cast<double>(cost.charged) / 1e6;  // (3.3)
+    touch(*attempt.user);
+  }
+  Machine& machine = *attempt.machine;
+  std::erase(machine.running, record.key.job);
+  idle.update(machine, true, now);
+  touch(machine);
+  set_due(due, attempt, 0);
+  auto ended = attempts.extract(record.key.job);
+  if (ended.mapped().job != nullptr) return_job(*ended.mapped().job, ended.mapped(), end, cost);
+  outcome.records.emplace_back(std::move(ended.mapped().record));
+}
+
+void Pool::State::return_job(Job& job, const Attempt& attempt, const End& end, const Cost& cost) {
+  JobRecord& record = job.record;
+  job.last_end = end.ended;
+  job.last_machine = attempt.machine->record.id;
+  record.cpu_kept += cost.kept;
+  record.cpu_lost += cost.lost;
+  touch(job);
+  if (record.state == JobState::kHeld || record.state == JobState::kWaiting) {
+    // Held meanwhile (and perhaps released): that wins; how the attempt ended
+    // stays with the attempt.
+    if (end.ended != EndReason::kRefused) raise_priority(job);
+    if (record.state == JobState::kWaiting) enqueue(job);
+    return;
+  }
+  record.reason = "attempt " + std::to_string(record.attempts) + " " + attempt.record.reason;
+  if (end.ended == EndReason::kDone) return set_state(job, JobState::kDone, end.ended);
+  if (is_failure(end.ended)) {
+    if (record.retries_left == 0) return set_state(job, JobState::kFailed, end.ended);
+    --record.retries_left;
+  }
+  if (is_eviction(end.ended)) ++record.evictions;
+  set_state(job, JobState::kWaiting, end.ended);
+  if (end.ended != EndReason::kRefused) raise_priority(job);
+  enqueue(job);
+}
+
+// Not renewed in time. When the wait for an announced checkpoint is what ran
+// out, say so.
+void Pool::State::lease_over(Attempt& attempt) {
+  if (!waited_long_enough(attempt)) {
+    return end_attempt(attempt, {EndReason::kLost, "machine " + attempt.machine->record.name +
+                                                       " did not renew its lease"});
+  }
+  const std::string generation =
+      attempt.job == nullptr ? "" : std::to_string(attempt.job->record.generation);
+  end_attempt(attempt, {EndReason::kSuperseded,
+                        attempt.job == nullptr
+                            ? "its end was never reported"
+                            : "checkpoint did not arrive: going on from generation " + generation});
+}
+
+}  // namespace sublet::scheduling

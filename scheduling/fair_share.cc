@@ -1,0 +1,48 @@
+#include "scheduling/fair_share.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace sublet::scheduling {
+
+double decay_per_tick(Micros tick, Micros half_life) {
+  return std::exp2(-static_cast<double>(tick) / static_cast<double>(half_life));
+}
+
+double usage_after_tick(double usage, double charges, double k1) {
+  const double next = usage * k1 + charges;
+  return next < kLeastUsage ? 0 : next;
+}
+
+double priority_step(double usage, uint64_t active, double shares) {
+  return usage * static_cast<double>(active) / (shares * shares);
+}
+
+Cost cost_of(EndReason ended, Micros cpu, Micros saved, bool charge_all) {
+  Cost cost;
+  cost.used = std::max<Micros>(cpu, 0);
+  cost.kept = ended == EndReason::kDone ? cost.used : std::clamp<Micros>(saved, 0, cost.used);
+  cost.lost = cost.used - cost.kept;
+  // A failure is the job's own fault, a removal or hold the user's own choice:
+  // all of it is charged. What a machine took away is not (rule 7).
+  const bool own_doing =
+      is_failure(ended) || ended == EndReason::kRemoved || ended == EndReason::kHeld;
+  cost.charged = own_doing || charge_all ? cost.used : cost.kept;
+  return cost;
+}
+
+double Drift::value_at(double value, Micros since, Micros now) const {
+  if (!on_ || value == 0) return value;
+  return value * std::exp2(-static_cast<double>(now - since) / half_life_);
+}
+
+double Drift::order(double value, Micros since) const {
+  if (!on_) return value;
+  // value * 2^(-(t - since) / h) has the logarithm log2(value) + since/h - t/h,
+  // and t/h is the same for all.
+  if (value <= 0) return -std::numeric_limits<double>::infinity();
+  return std::log2(value) + static_cast<double>(since) / half_life_;
+}
+
+}  // namespace sublet::scheduling

@@ -1,0 +1,51 @@
+// Fair share, both levels, as pure functions: the source's formulas 3.1 to 3.4
+// with the settled readings (docs/fair-share.md). CPU in seconds.
+#ifndef SUBLET_SCHEDULING_FAIR_SHARE_H_
+#define SUBLET_SCHEDULING_FAIR_SHARE_H_
+
+#include "scheduling/types.h"
+
+namespace sublet::scheduling {
+
+// K1: what one tick leaves of a usage. Both spans positive.
+double decay_per_tick(Micros tick, Micros half_life);
+
+// (3.1) usage * K1 + charges; the caller sets the charges to 0 (3.2). Below
+// kLeastUsage it is 0, so that a user who has stopped costs nothing any more.
+inline constexpr double kLeastUsage = 1e-9;
+double usage_after_tick(double usage, double charges, double k1);
+
+// What (3.4) adds to the priority of a job that returns unfinished: usage *
+// active / shares^2. `active`: the user's jobs in the queue, this one included.
+double priority_step(double usage, uint64_t active, double shares);
+
+// How much of a finished attempt's CPU time was kept, lost and charged (the
+// cost of 3.3). used = kept + lost.
+struct Cost {
+  Micros used = 0;
+  Micros kept = 0;
+  Micros lost = 0;
+  Micros charged = 0;
+};
+// `saved`: of `cpu`, what the newest checkpoint holds; -1: no checkpoint.
+Cost cost_of(EndReason ended, Micros cpu, Micros saved, bool charge_all);
+
+// Waiting priorities drift towards 0 with a half-life. A priority is kept as
+// its value at an instant; since all drift at the same rate, their order never
+// changes while they wait and nothing is re-sorted.
+class Drift {
+ public:
+  Drift(bool on, Micros half_life) : on_(on), half_life_(static_cast<double>(half_life)) {}
+  // The priority at `now` of one that was `value` at `since`.
+  double value_at(double value, Micros since, Micros now) const;
+  // Priorities compare as these do: smaller is better.
+  double order(double value, Micros since) const;
+
+ private:
+  bool on_;
+  double half_life_;
+};
+
+}  // namespace sublet::scheduling
+
+#endif  // SUBLET_SCHEDULING_FAIR_SHARE_H_

@@ -1,0 +1,96 @@
+#include "scheduling/machine_queue.h"
+
+#include <algorithm>
+
+#include "scheduling/job_queue.h"
+
+namespace sublet::scheduling {
+
+void set_due(DueHeap& heap, Timed& timed, Micros due) {
+  if (due == 0) {
+    if (timed.due_position != kNowhere) heap.erase(timed.due_position);
+    return;
+  }
+  const bool queued = timed.due_position != kNowhere;
+  if (queued && timed.due == due) return;
+  timed.due = due;
+  if (queued) {
+    heap.changed(timed.due_position);
+  } else {
+    heap.push(&timed);
+  }
+}
+
+bool suits(const MachineClass& kind, const Requirements& needs) {
+  return (needs.os.empty() || needs.os == kind.os) &&
+         (needs.architecture.empty() || needs.architecture == kind.architecture) &&
+         needs.cores <= kind.slot_cores;
+}
+
+uint64_t memory_offered(const Machine& machine) {
+  if (machine.memory_free > 0) return machine.memory_free;
+  return machine.record.memory / std::max<uint32_t>(machine.record.slots, 1);
+}
+
+bool has_room(const Machine& machine, const Requirements& needs) {
+  return needs.memory <= memory_offered(machine) && needs.disk <= machine.disk_free;
+}
+
+MachineState state_of(const Machine& machine) {
+  if (machine.record.state == MachineState::kGone) return MachineState::kGone;
+  if (machine.silent) return MachineState::kSilent;
+  const bool free_slot = machine.running.size() < machine.record.slots;
+  return machine.away && free_slot ? MachineState::kIdle : MachineState::kBusy;
+}
+
+MachineClass* MachineQueue::class_of(const MachineRecord& record,
+                                     const std::vector<Group*>& all_groups) {
+  const uint32_t slot_cores = std::max<uint32_t>(record.cores / std::max(record.slots, 1u), 1);
+  for (const auto& kind : classes_) {
+    if (kind->os == record.os && kind->architecture == record.architecture &&
+        kind->slot_cores == slot_cores) {
+      return kind.get();
+    }
+  }
+  auto kind = std::make_unique<MachineClass>();
+  kind->os = record.os;
+  kind->architecture = record.architecture;
+  kind->slot_cores = slot_cores;
+  for (Group* group : all_groups) {
+    if (suits(*kind, group->needs)) kind->groups.push_back(group);
+  }
+  classes_.push_back(std::move(kind));
+  return classes_.back().get();
+}
+
+void MachineQueue::learn(Group* group) {
+  for (const auto& kind : classes_) {
+    if (suits(*kind, group->needs)) kind->groups.push_back(group);
+  }
+}
+
+void MachineQueue::forget(Group* group) {
+  for (const auto& kind : classes_) std::erase(kind->groups, group);
+}
+
+void MachineQueue::update(Machine& machine, bool to_tail, Micros now) {
+  // A paused machine is idle, but gets no order: it is not in the queue.
+  const bool idle = state_of(machine) == MachineState::kIdle && machine.paused_until == 0;
+  if (machine.place != 0 && (!idle || to_tail)) remove(machine);
+  if (!idle) return;
+  if (machine.place == 0) {
+    machine.place = ++last_place_;
+    machine.idle_since = now;
+    machine.kind->idle.emplace_hint(machine.kind->idle.end(), machine.place, &machine);
+  }
+  changed_.emplace(machine.place, &machine);
+}
+
+void MachineQueue::remove(Machine& machine) {
+  if (machine.place == 0) return;
+  machine.kind->idle.erase(machine.place);
+  changed_.erase(machine.place);
+  machine.place = 0;
+}
+
+}  // namespace sublet::scheduling

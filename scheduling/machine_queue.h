@@ -1,0 +1,101 @@
+// The machines and the queue IDLE. Machines of one class (same system, same
+// size of slot) fit the same groups but for memory and disk, which change; so
+// each class keeps its compatible groups and its part of the queue.
+//
+// Private to the brain; owned by Pool::State; one caller at a time.
+#ifndef SUBLET_SCHEDULING_MACHINE_QUEUE_H_
+#define SUBLET_SCHEDULING_MACHINE_QUEUE_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "scheduling/indexed_heap.h"
+#include "scheduling/records.h"
+
+namespace sublet::scheduling {
+
+struct Group;
+struct Machine;
+
+// Something with a deadline: an attempt (its lease) or a machine (silence, end
+// of a pause).
+struct Timed {
+  enum class Kind : uint32_t { kAttempt, kMachine };
+  Micros due = 0;
+  size_t due_position = kNowhere;
+  Kind due_kind = Kind::kAttempt;
+  uint64_t due_id = 0;  // breaks ties, so that the order is the same every time
+};
+struct DueOrder {
+  static bool before(const Timed* a, const Timed* b) {
+    return std::tie(a->due, a->due_kind, a->due_id) < std::tie(b->due, b->due_kind, b->due_id);
+  }
+  static void moved(Timed* timed, size_t position) { timed->due_position = position; }
+};
+using DueHeap = IndexedHeap<Timed*, DueOrder>;
+// Sets, moves or (with `due` 0) takes away a deadline.
+void set_due(DueHeap& heap, Timed& timed, Micros due);
+
+struct MachineClass {
+  std::string os;
+  std::string architecture;
+  uint32_t slot_cores = 1;
+  std::vector<Group*> groups;         // whose system and cores this class has
+  std::map<uint64_t, Machine*> idle;  // by place in IDLE
+};
+
+struct Machine : Timed {
+  MachineRecord record;
+  MachineClass* kind = nullptr;
+  bool away = false;  // the owner is, by the last report
+  bool silent = false;
+  uint64_t memory_free = 0;  // 0: not known
+  uint64_t disk_free = 0;
+  Micros heard = 0;
+  Micros paused_until = 0;     // after a refusal; 0: not paused
+  uint32_t registration = 0;   // counts the joins
+  std::vector<JobId> running;  // ascending
+  uint64_t place = 0;          // in IDLE: smaller is nearer to the head; 0: not in it
+  Micros idle_since = 0;
+  bool touched = false;
+  bool rewritten = false;  // its record changed otherwise than by its state
+};
+
+// What the class settles: operating system, architecture, cores of a slot.
+bool suits(const MachineClass& kind, const Requirements& needs);
+// What changes: memory free as reported (not reported: a slot's part of the
+// whole), disk free as reported.
+bool has_room(const Machine& machine, const Requirements& needs);
+uint64_t memory_offered(const Machine& machine);
+// The state that the machine's facts amount to.
+MachineState state_of(const Machine& machine);
+
+class MachineQueue {
+ public:
+  // The class of a machine's system and slots; a new one is told the groups.
+  MachineClass* class_of(const MachineRecord& record, const std::vector<Group*>& all_groups);
+  void learn(Group* group);
+  void forget(Group* group);
+  const std::vector<std::unique_ptr<MachineClass>>& classes() const { return classes_; }
+
+  // Puts the machine in IDLE or takes it out as its state says. One that enters
+  // goes to the tail; one that is in it keeps its place unless `to_tail`. It is
+  // looked at (again) by the next allocation.
+  void update(Machine& machine, bool to_tail, Micros now);
+  void remove(Machine& machine);
+
+  // Machines in IDLE that have changed since they were last offered to all jobs.
+  std::map<uint64_t, Machine*>& changed() { return changed_; }
+
+ private:
+  std::vector<std::unique_ptr<MachineClass>> classes_;
+  std::map<uint64_t, Machine*> changed_;
+  uint64_t last_place_ = 0;
+};
+
+}  // namespace sublet::scheduling
+
+#endif  // SUBLET_SCHEDULING_MACHINE_QUEUE_H_

@@ -1,0 +1,116 @@
+#include "scheduling/pool.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "scheduling/state.h"
+
+namespace sublet::scheduling {
+namespace {
+void check(const Parameters& p) {
+  if (p.job_policy != "fair-share") {
+    throw std::invalid_argument("job_policy '" + p.job_policy +
+                                "' is not known; known: fair-share");
+  }
+  if (p.machine_policy != "fifo-idle") {
+    throw std::invalid_argument("machine_policy '" + p.machine_policy +
+                                "' is not known; known: fifo-idle");
+  }
+  if (p.tick <= 0 || p.half_life <= 0 || p.lease <= 0) {
+    throw std::invalid_argument("tick, half_life and lease must be positive");
+  }
+  if (p.leaving_wait < 0 || p.refusal_pause < 0) {
+    throw std::invalid_argument("leaving_wait and refusal_pause must not be negative");
+  }
+  if (!(p.default_shares > 0)) throw std::invalid_argument("default_shares must be positive");
+}
+}  // namespace
+
+Pool::State::State(const Parameters& p)
+    : parameters(p),
+      k1(decay_per_tick(p.tick, p.half_life)),
+      drift(p.drift, p.half_life),
+      queue(p.turns_by_machine) {}
+
+Pool::Pool(const Parameters& parameters) {
+  check(parameters);
+  state_ = std::make_unique<State>(parameters);
+}
+Pool::~Pool() = default;
+
+Outcome Pool::apply(const Event& event, Micros now) {
+  State& s = *state_;
+  s.now = std::max({now, s.pool.now, Micros{1}});  // 0 is the instant that has not come yet
+  s.pool.now = s.now;
+  s.outcome = Outcome();
+  s.outcome.records.reserve(8);
+  std::visit([&s](const auto& e) { s.on(e); }, event);
+  s.allocate();
+  s.emit();
+  return std::move(s.outcome);
+}
+
+std::optional<Micros> Pool::next_deadline() const {
+  if (state_->due.empty()) return std::nullopt;
+  return state_->due.top()->due;
+}
+
+void Pool::State::touch(Job& job) {
+  if (!job.touched) touched_jobs.push_back(&job);
+  job.touched = true;
+}
+void Pool::State::touch(Attempt& attempt) {
+  if (!attempt.touched) touched_attempts.push_back(attempt.record.key.job);
+  attempt.touched = true;
+}
+void Pool::State::touch(Machine& machine) {
+  if (!machine.touched) touched_machines.push_back(&machine);
+  machine.touched = true;
+}
+void Pool::State::touch(User& user) {
+  if (!user.touched) touched_users.push_back(&user);
+  user.touched = true;
+}
+
+// One record for each subject that this apply has changed, in its last state;
+// the pool's own last. Ends, uses and changes of state are there already: each
+// of them happens once.
+void Pool::State::emit() {
+  std::vector<Record>& records = outcome.records;
+  for (Machine* machine : touched_machines) {
+    const MachineState state = state_of(*machine);
+    if (state != machine->record.state) {
+      machine->record.state = state;
+      machine->record.state_since = now;
+      machine->rewritten = true;
+    }
+    if (machine->rewritten) records.emplace_back(machine->record);
+    machine->touched = machine->rewritten = false;
+  }
+  for (User* user : touched_users) {
+    user->touched = false;
+    records.emplace_back(user->record);
+  }
+  for (Job* job : touched_jobs) records.emplace_back(job->record);
+  for (const JobId id : touched_attempts) {
+    // An attempt that has ended since left its last record then; what is found
+    // untouched is a newer one, or was emitted for its first mention.
+    Attempt* attempt = live_attempt(id);
+    if (attempt == nullptr || !attempt->touched) continue;
+    attempt->touched = false;
+    records.emplace_back(attempt->record);
+  }
+  erase_final_jobs();
+  touched_machines.clear();
+  touched_users.clear();
+  touched_jobs.clear();
+  touched_attempts.clear();
+  if (pool.next_job != stored_pool.next_job || pool.next_batch != stored_pool.next_batch ||
+      pool.next_machine != stored_pool.next_machine ||
+      pool.next_change != stored_pool.next_change || pool.last_tick != stored_pool.last_tick) {
+    records.emplace_back(pool);
+    stored_pool = pool;
+  }
+}
+
+}  // namespace sublet::scheduling

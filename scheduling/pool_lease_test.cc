@@ -1,0 +1,162 @@
+// Leases, silence and restarts, to the microsecond.
+#include <cppunit/extensions/HelperMacros.h>
+
+#include "scheduling/pool_testing.h"
+
+namespace sublet::scheduling {
+namespace {
+using testing::kSecond;
+using testing::TestPool;
+
+// 1.01 * 30 s + 2 s
+constexpr Micros kLeaseOver = 32'300'000;
+
+class PoolLeaseTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(PoolLeaseTest);
+  CPPUNIT_TEST(lease_counts_from_the_decision);
+  CPPUNIT_TEST(lease_counts_from_the_last_renewal);
+  CPPUNIT_TEST(lease_counts_from_a_restart);
+  CPPUNIT_TEST(unknown_answer_leaves_it_to_the_lease);
+  CPPUNIT_TEST(announced_checkpoint_is_waited_for);
+  CPPUNIT_TEST(silent_machines_get_nothing);
+  CPPUNIT_TEST(first_renewal_loses_what_it_does_not_name);
+  CPPUNIT_TEST(withdrawn_machine_keeps_its_leases);
+  CPPUNIT_TEST_SUITE_END();
+
+  // Lost at `end`, not a microsecond before.
+  static void expect_lost_at(TestPool& t, JobId job, Micros end) {
+    const AttemptKey key = t.key(job);
+    t.now = end - 1;
+    t.apply(TimePassed());
+    CPPUNIT_ASSERT(t.key(job) == key);
+    CPPUNIT_ASSERT_EQUAL(end, *t.pool.next_deadline());
+    CPPUNIT_ASSERT(t.to_next_deadline());
+    CPPUNIT_ASSERT(t.books.attempts[key].ended == EndReason::kLost);
+    CPPUNIT_ASSERT(t.state(job) == JobState::kWaiting);
+    CPPUNIT_ASSERT_EQUAL(0u, t.record(job).evictions);
+  }
+
+ public:
+  void lease_counts_from_the_decision() {
+    TestPool t;
+    t.join("m");
+    const JobId job = t.submit("ann");
+    expect_lost_at(t, job, t.now + kLeaseOver);
+  }
+
+  void lease_counts_from_the_last_renewal() {
+    TestPool t;
+    t.join("m");
+    const JobId job = t.submit("ann");
+    t.start(job);
+    for (int i = 0; i < 10; ++i) {
+      t.pass(29 * kSecond);
+      CPPUNIT_ASSERT(t.renew(job).answer.verdicts.at(0).second == Verdict::kCounts);
+    }
+    t.pass(kLeaseOver - 1);
+    t.apply(TimePassed());
+    t.renew(job);  // at the last moment
+    expect_lost_at(t, job, t.now + kLeaseOver);
+    t.apply(Renewed{1, false, {{{job, 1}, AttemptState::kRunning}}});
+    CPPUNIT_ASSERT(t.last.answer.verdicts.at(0).second == Verdict::kSuperseded);
+  }
+
+  void lease_counts_from_a_restart() {
+    TestPool t;
+    const MachineId m = t.join("m");
+    const JobId job = t.submit("ann");
+    t.pass(32 * kSecond);
+    t.apply(ServerStarted());
+    CPPUNIT_ASSERT(t.pool.machine(m)->record.state == MachineState::kBusy);
+    expect_lost_at(t, job, t.now + kLeaseOver);
+  }
+
+  void unknown_answer_leaves_it_to_the_lease() {
+    TestPool t;
+    t.join("m");
+    const JobId job = t.submit("ann");
+    const Micros decided = t.now;
+    t.pass(kSecond);
+    t.apply(OrderAnswered{t.key(job), OrderAnswered::Answer::kUnknown, "timed out"});
+    CPPUNIT_ASSERT(t.last.records.empty());
+    expect_lost_at(t, job, decided + kLeaseOver);
+  }
+
+  // Announced at 0, renewed every 10 s: from 60 s on no renewal counts, so the
+  // lease of the one at 50 s is the last.
+  void announced_checkpoint_is_waited_for() {
+    TestPool t;
+    const MachineId m = t.join("m");
+    t.join("other", 1, false);
+    const JobId job = t.submit("ann");
+    t.start(job);
+    t.report(m, false);
+    const Micros announced = t.now;
+    for (int s = 0; s <= 80; s += 10) {
+      t.now = announced + s * kSecond;
+      t.apply(TimePassed());
+      t.apply(Renewed{m, false, {{{job, 1}, AttemptState::kLeaving}}});
+      const Verdict expected = s < 60 ? Verdict::kCounts : Verdict::kSuperseded;
+      CPPUNIT_ASSERT(t.last.answer.verdicts.at(0).second == expected);
+    }
+    t.now = announced + 50 * kSecond + kLeaseOver - 1;
+    t.apply(TimePassed());
+    CPPUNIT_ASSERT(t.state(job) == JobState::kRunning);
+    t.pass(1);
+    t.apply(TimePassed());
+    CPPUNIT_ASSERT(t.state(job) == JobState::kWaiting);
+    const AttemptRecord& attempt = t.books.attempts[{job, 1}];
+    CPPUNIT_ASSERT(attempt.ended == EndReason::kSuperseded);
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("given up (checkpoint did not arrive: going on from generation 0)"),
+        attempt.reason);
+  }
+
+  void silent_machines_get_nothing() {
+    TestPool t;
+    const MachineId m = t.join("m");
+    CPPUNIT_ASSERT_EQUAL(t.now + 30 * kSecond, *t.pool.next_deadline());
+    t.to_next_deadline();
+    CPPUNIT_ASSERT(t.books.machines[m].state == MachineState::kSilent);
+    CPPUNIT_ASSERT(t.pool.idle().empty());
+    CPPUNIT_ASSERT(!t.pool.next_deadline());
+    const JobId job = t.submit("ann");
+    CPPUNIT_ASSERT_EQUAL(std::string("1 machine fits, not heard of"),
+                         t.pool.why_waiting(job, t.now));
+    t.apply(Renewed{m, false, {}});  // heard again: idle, by its last report
+    CPPUNIT_ASSERT_EQUAL(m, t.machine_of(job));
+  }
+
+  void first_renewal_loses_what_it_does_not_name() {
+    TestPool t;
+    const MachineId m = t.join("m", 3);
+    const JobId job = t.submit("ann", 2);
+    t.apply(MachineJoined{m, "m", "linux", "x86_64", 3, 3, 8ull << 30, 1ull << 40});
+    CPPUNIT_ASSERT(t.pool.idle().empty());
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, t.pool.machine(m)->running.size());
+    t.report(m, true);
+    const JobId after = t.submit("ann");  // ordered from this registration
+    t.report(m, false);
+    t.apply(Renewed{m, true, {{{job, 1}, AttemptState::kRunning}}});
+    CPPUNIT_ASSERT(t.state(job) == JobState::kRunning);  // adopted
+    CPPUNIT_ASSERT(t.state(job + 1) == JobState::kWaiting);
+    CPPUNIT_ASSERT(t.books.attempts[(AttemptKey{job + 1, 1})].ended == EndReason::kLost);
+    CPPUNIT_ASSERT(t.state(after) == JobState::kPlaced);
+  }
+
+  void withdrawn_machine_keeps_its_leases() {
+    TestPool t;
+    const MachineId m = t.join("m");
+    const JobId job = t.submit("ann");
+    t.apply(MachineWithdrew{m});
+    CPPUNIT_ASSERT(t.books.machines[m].state == MachineState::kGone);
+    expect_lost_at(t, job, t.now + kLeaseOver);
+    CPPUNIT_ASSERT_EQUAL(std::string("no machine is in the pool"), t.pool.why_waiting(job, t.now));
+    CPPUNIT_ASSERT_EQUAL(m, t.apply(MachineJoined{m, "m", "linux", "x86_64"}).answer.machine);
+    CPPUNIT_ASSERT(t.books.machines[m].state == MachineState::kBusy);
+  }
+};
+
+CPPUNIT_TEST_SUITE_REGISTRATION(PoolLeaseTest);
+}  // namespace
+}  // namespace sublet::scheduling

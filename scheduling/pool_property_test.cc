@@ -1,0 +1,308 @@
+// Random histories: what must hold after every event, that the same history
+// gives the same outcomes, and that a restored brain goes on like the live one.
+#include <cppunit/extensions/HelperMacros.h>
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "scheduling/pool_testing.h"
+
+namespace sublet::scheduling {
+namespace {
+using testing::kSecond;
+using testing::TestPool;
+using testing::text_of;
+
+// Turns numbers into events that make sense now, or nearly: a few come from
+// machines and attempts of the past.
+class Player {
+ public:
+  explicit Player(const Parameters& p) : t(p) {}
+
+  Event next(uint32_t choice) {
+    bits_ = choice * 2654435761u;
+    t.pass(static_cast<Micros>(pick(4)) * pick(4) * kSecond + pick(3));
+    switch (pick(20)) {
+      case 0:
+      case 1:
+      case 2:
+        return submission();
+      case 3:
+        return joining();
+      case 4:
+      case 5:
+      case 6:
+        return MachineReported{a_machine(), pick(4) != 0, pick(4) << 30, 100ull << 30};
+      case 7:
+        return pick(4) == 0 ? Event(MachineWithdrew{a_machine()}) : Event(TimePassed());
+      case 8:
+      case 9:
+        return renewal();
+      case 10:
+        return OrderAnswered{a_key(), static_cast<OrderAnswered::Answer>(pick(4)), "why"};
+      case 11:
+        return OrderAnswered{a_key(), OrderAnswered::Answer::kAccepted, ""};
+      case 12:
+      case 13: {
+        const AttemptKey key = a_key();
+        return AttemptStarted{key, machine_for(key)};
+      }
+      case 14: {
+        const AttemptKey key = a_key();
+        return CheckpointStored{key, machine_for(key), pick(5), pick(1000)};
+      }
+      case 15:
+      case 16:
+      case 17:
+        return ending();
+      case 18:
+        return pick(2) ? Event(JobsHeld{{a_job()}}) : Event(JobsReleased{{a_job()}});
+      default:
+        return rare();
+    }
+  }
+
+  TestPool t;
+
+ private:
+  uint32_t pick(uint32_t n) {
+    bits_ = bits_ * 1664525u + 1013904223u;
+    return (bits_ >> 8) % n;
+  }
+  std::string a_user() { return std::string(1, static_cast<char>('a' + pick(3))); }
+  MachineId a_machine() { return 1 + pick(6); }
+  JobId a_job() { return t.books.jobs.empty() ? 1 : 1 + pick(t.books.jobs.rbegin()->first); }
+  // Mostly of a live attempt.
+  AttemptKey a_key() {
+    std::vector<AttemptKey> live;
+    for (const auto& [key, a] : t.books.attempts) {
+      if (a.state != AttemptState::kEnded) live.push_back(key);
+    }
+    if (live.empty() || pick(6) == 0) return {a_job(), 1 + pick(3)};
+    return live[pick(static_cast<uint32_t>(live.size()))];
+  }
+  MachineId machine_for(const AttemptKey& key) {
+    const auto it = t.books.attempts.find(key);
+    return it == t.books.attempts.end() || pick(8) == 0 ? a_machine() : it->second.machine;
+  }
+  Event submission() {
+    Submitted s{1, a_user(), "desk" + std::to_string(pick(3)), {}};
+    for (uint32_t n = 1 + pick(4); n > 0; --n) {
+      Submitted::Job job;
+      if (pick(3) == 0) job.needs.memory = uint64_t{1 + pick(3)} << 30;
+      if (pick(6) == 0) job.needs.os = pick(2) ? "linux" : "plan9";
+      job.priority = static_cast<int32_t>(pick(3));
+      job.retries = pick(3);
+      s.jobs.push_back(job);
+    }
+    return s;
+  }
+  Event joining() {
+    const MachineId known = t.books.machines.size() < 5 ? 0 : a_machine();
+    // A machine's slots stay, whenever it joins.
+    const uint32_t slots = known != 0 ? 1 + known % 3 : 1 + (t.books.machines.size() + 1) % 3;
+    return MachineJoined{known,
+                         "m" + std::to_string(known),
+                         pick(4) ? "linux" : "plan9",
+                         "x86_64",
+                         slots,
+                         slots,
+                         8ull << 30,
+                         100ull << 30};
+  }
+  Event renewal() {
+    Renewed r{a_machine(), pick(5) == 0, {}};
+    for (const auto& [key, a] : t.books.attempts) {
+      const bool live = a.state != AttemptState::kEnded;
+      if (a.machine != r.machine || pick(live ? 8 : 2) == 0) continue;
+      r.attempts.push_back({key, static_cast<AttemptState>(1 + pick(5))});
+    }
+    return r;
+  }
+  Event ending() {
+    static constexpr EndReason kAll[] = {
+        EndReason::kDone,  EndReason::kExit,      EndReason::kSignal,  EndReason::kOwner,
+        EndReason::kOwner, EndReason::kDrained,   EndReason::kRefused, EndReason::kLost,
+        EndReason::kHeld,  EndReason::kSuperseded};
+    const AttemptKey key = a_key();
+    const Micros cpu = pick(100) * kSecond;
+    return AttemptEnded{
+        key, machine_for(key), kAll[pick(std::size(kAll))], "", cpu, pick(3) ? cpu / 2 : -1, cpu};
+  }
+  Event rare() {
+    switch (pick(6)) {
+      case 0:
+        return SharesSet{a_user(), 1.0 + pick(3)};
+      case 1:
+        return ServerStarted();
+      case 2:
+        return JobsRemoved{{a_job(), a_job()}};
+      case 3:
+        return BatchOpened{a_user()};
+      default:
+        return Ticked();
+    }
+  }
+
+  uint32_t bits_ = 0;
+};
+
+bool fits(const MachineView& m, const Requirements& n) {
+  const uint64_t memory = m.memory_free ? m.memory_free : m.record.memory / m.record.slots;
+  return (n.os.empty() || n.os == m.record.os) &&
+         (n.architecture.empty() || n.architecture == m.record.architecture) &&
+         n.cores <= m.record.cores / m.record.slots && n.memory <= memory && n.disk <= m.disk_free;
+}
+
+// What must hold after every event, told from views and books only.
+void check_invariants(const TestPool& t) {
+  std::map<JobId, int> live;
+  std::map<MachineId, size_t> on_machine;
+  for (const auto& [key, a] : t.books.attempts) {
+    if (a.state == AttemptState::kEnded) {
+      RC_ASSERT(t.books.uses.contains(key));
+      continue;
+    }
+    RC_ASSERT(!t.books.uses.contains(key));
+    RC_ASSERT(++live[key.job] == 1);  // one attempt counts
+    RC_ASSERT(t.books.jobs.at(key.job).attempts == key.attempt);
+    RC_ASSERT(text_of(*t.pool.attempt(key.job)) == text_of(a));
+    ++on_machine[a.machine];
+  }
+  std::vector<const JobRecord*> placeable;
+  uint64_t waiting = 0;
+  for (const auto& [id, job] : t.books.jobs) {
+    const JobRecord* view = t.pool.job(id);
+    RC_ASSERT((view == nullptr) == is_final(job.state));
+    if (view != nullptr) RC_ASSERT(text_of(*view) == text_of(job));
+    const bool at_work = job.state == JobState::kPlaced || job.state == JobState::kRunning;
+    if (at_work) RC_ASSERT(live.contains(id));
+    waiting += job.state == JobState::kWaiting;
+    if (job.state == JobState::kWaiting && !live.contains(id)) placeable.push_back(&job);
+  }
+  RC_ASSERT(t.pool.waiting() == waiting);
+  const std::vector<MachineId> idle = t.pool.idle();
+  for (const MachineView& m : t.pool.machines()) {
+    RC_ASSERT(m.running.size() == on_machine[m.record.id]);
+    RC_ASSERT(m.running.size() <= m.record.slots);
+    RC_ASSERT(text_of(m.record) == text_of(t.books.machines.at(m.record.id)));
+    const bool queued = std::count(idle.begin(), idle.end(), m.record.id) == 1;
+    if (queued) {
+      RC_ASSERT(m.record.state == MachineState::kIdle && m.away);
+      RC_ASSERT(m.running.size() < m.record.slots);
+      for (const JobRecord* job : placeable) RC_ASSERT(!fits(m, job->needs));
+    }
+  }
+}
+
+// An event of an attempt that is not the present one on that machine.
+bool is_stale(const TestPool& t, const Event& event) {
+  const auto stale = [&](const AttemptKey& key, MachineId machine) {
+    const auto it = t.books.attempts.find(key);
+    return it == t.books.attempts.end() || it->second.machine != machine ||
+           it->second.state == AttemptState::kEnded;
+  };
+  if (const auto* e = std::get_if<AttemptStarted>(&event)) return stale(e->key, e->machine);
+  if (const auto* e = std::get_if<CheckpointStored>(&event)) return stale(e->key, e->machine);
+  if (const auto* e = std::get_if<AttemptEnded>(&event)) return stale(e->key, e->machine);
+  return false;
+}
+
+Parameters some_parameters(uint32_t bits) {
+  Parameters p;
+  p.half_life = 300 * kSecond;
+  p.turns_by_machine = bits & 1;
+  p.charge_all = bits & 2;
+  p.drift = !(bits & 4);
+  p.initial_priority_zero = bits & 8;
+  return p;
+}
+
+std::vector<uint32_t> some_history() {
+  return *rc::gen::scale(6.0, rc::gen::arbitrary<std::vector<uint32_t>>());
+}
+
+class PoolPropertyTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(PoolPropertyTest);
+  CPPUNIT_TEST(invariants_hold);
+  CPPUNIT_TEST(same_history_same_outcomes);
+  CPPUNIT_TEST(restored_goes_on_like_the_live_one);
+  CPPUNIT_TEST(damaged_rows_are_set_aside);
+  CPPUNIT_TEST_SUITE_END();
+
+ public:
+  void invariants_hold() {
+    CPPUNIT_ASSERT(rc::check("invariants hold after every event", [](uint32_t bits) {
+      Player player(some_parameters(bits));
+      for (const uint32_t choice : some_history()) {
+        const Event event = player.next(choice);
+        const bool stale = is_stale(player.t, event);
+        const Outcome& outcome = player.t.apply(event);
+        if (stale) RC_ASSERT(outcome.records.empty() && outcome.decisions.empty());
+        check_invariants(player.t);
+      }
+    }));
+  }
+
+  void same_history_same_outcomes() {
+    CPPUNIT_ASSERT(rc::check("the same history gives the same outcomes", [](uint32_t bits) {
+      Player player(some_parameters(bits));
+      Pool other(some_parameters(bits));
+      for (const uint32_t choice : some_history()) {
+        const Event event = player.next(choice);
+        const Outcome& outcome = player.t.apply(event);
+        RC_ASSERT(text_of(outcome) == text_of(other.apply(event, player.t.now)));
+        RC_ASSERT(other.next_deadline() == player.t.pool.next_deadline());
+      }
+    }));
+  }
+
+  void restored_goes_on_like_the_live_one() {
+    CPPUNIT_ASSERT(rc::check("a restored brain goes on like the live one", [](uint32_t bits) {
+      Player player(some_parameters(bits));
+      const std::vector<uint32_t> history = some_history();
+      const size_t until = history.empty() ? 0 : bits % history.size();
+      for (size_t i = 0; i < until; ++i) player.t.apply(player.next(history[i]));
+      Pool restored(some_parameters(bits));
+      const auto complaints = restored.restore(player.t.books.snapshot());
+      RC_ASSERT(complaints.empty());
+      RC_ASSERT(text_of(player.t.apply(ServerStarted())) ==
+                text_of(restored.apply(ServerStarted(), player.t.now)));
+      for (size_t i = until; i < history.size(); ++i) {
+        const Event event = player.next(history[i]);
+        const Outcome& outcome = player.t.apply(event);
+        RC_ASSERT(text_of(outcome) == text_of(restored.apply(event, player.t.now)));
+        RC_ASSERT(restored.next_deadline() == player.t.pool.next_deadline());
+        RC_ASSERT(restored.requesting() == player.t.pool.requesting());
+        RC_ASSERT(restored.idle() == player.t.pool.idle());
+      }
+    }));
+  }
+
+  void damaged_rows_are_set_aside() {
+    TestPool t;
+    t.join("m", 4);
+    const JobId job = t.submit("ann", 3);
+    Snapshot s = t.books.snapshot();
+    s.pool.next_job = 2;                      // behind
+    s.users[0].usage = -1;                    // no usage is negative
+    s.jobs[0].share_priority = std::nan("");  // no priority
+    s.attempts[0].key.attempt = 7;            // not the newest
+    s.attempts[1].machine = 99;               // no such machine
+    s.jobs.push_back(s.jobs[2]);              // twice
+    s.machines.push_back({0, "x", "", "", 1, 1, 0, 0, MachineState::kBusy, 0});
+    Pool restored{Parameters()};
+    const auto complaints = restored.restore(s);
+    CPPUNIT_ASSERT_EQUAL(size_t{9}, complaints.size());
+    CPPUNIT_ASSERT(restored.job(job)->state == JobState::kWaiting);
+    CPPUNIT_ASSERT(restored.job(job + 1)->state == JobState::kWaiting);
+    CPPUNIT_ASSERT(restored.job(job + 2)->state == JobState::kPlaced);
+    CPPUNIT_ASSERT_EQUAL(job + 3, restored.counters().next_job);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{2}, restored.waiting());
+  }
+};
+
+CPPUNIT_TEST_SUITE_REGISTRATION(PoolPropertyTest);
+}  // namespace
+}  // namespace sublet::scheduling

@@ -1,0 +1,226 @@
+#include "scheduling/pool_testing.h"
+
+#include <sstream>
+#include <stdexcept>
+#include <tuple>
+
+namespace sublet::scheduling::testing {
+namespace {
+
+template <typename T>
+auto plain(const T& value) {
+  if constexpr (std::is_enum_v<T>) {
+    return static_cast<uint32_t>(value);
+  } else {
+    return value;
+  }
+}
+std::string plain(const AttemptKey& key) {
+  return std::to_string(key.job) + "." + std::to_string(key.attempt);
+}
+std::string plain(const Requirements& n) {
+  std::ostringstream out;
+  out << n.os << '/' << n.architecture << '/' << n.cores << '/' << n.memory << '/' << n.disk;
+  return out.str();
+}
+
+template <typename... Fields>
+std::string line(const char* name, const Fields&... fields) {
+  std::ostringstream out;
+  out.precision(17);
+  out << name;
+  ((out << ' ' << plain(fields)), ...);
+  return out.str();
+}
+
+struct ToText {
+  std::string operator()(const JobRecord& r) const {
+    return line("job", r.id, r.batch, r.index, r.user, r.submit_host, r.state, r.attempts, r.needs,
+                r.priority, r.retries_left, r.evictions, r.share_priority, r.share_priority_at,
+                r.generation, r.checkpoint_bytes, r.submitted, r.changed, r.cpu_kept, r.cpu_lost,
+                r.reason);
+  }
+  std::string operator()(const AttemptRecord& r) const {
+    return line("attempt", r.key, r.machine, r.state, r.ended, r.reason, r.decided, r.started,
+                r.finished, r.resumed_generation, r.generation, r.cpu, r.cpu_lost, r.leaving_since);
+  }
+  std::string operator()(const MachineRecord& r) const {
+    return line("machine", r.id, r.name, r.os, r.architecture, r.cores, r.slots, r.memory, r.disk,
+                r.state, r.state_since);
+  }
+  std::string operator()(const UserRecord& r) const {
+    return line("user", r.name, r.shares, r.usage, r.charges);
+  }
+  std::string operator()(const UseRecord& r) const {
+    return line("use", r.key, r.user, r.machine, r.batch, r.ended, r.finished, r.wall, r.used,
+                r.kept, r.lost, r.charged);
+  }
+  std::string operator()(const ChangeRecord& r) const {
+    return line("change", r.number, r.at, r.job, r.batch, r.user, r.state, r.attempt, r.ended);
+  }
+  std::string operator()(const PoolRecord& r) const {
+    return line("pool", r.next_job, r.next_batch, r.next_machine, r.next_change, r.last_tick,
+                r.now);
+  }
+  std::string operator()(const StartAttempt& d) const {
+    return line("start", d.key, d.machine, d.generation);
+  }
+  std::string operator()(const TellToLeave& d) const {
+    return line("leave", d.key, d.machine, d.reason);
+  }
+};
+
+void demand(bool holds, const std::string& what) {
+  if (!holds) throw std::logic_error(what);
+}
+
+// Writes one record; `subjects` are those seen in this outcome.
+struct Writer {
+  Books& books;
+  std::set<std::string>& subjects;
+
+  void once(const std::string& subject) const {
+    demand(subjects.insert(subject).second, "twice in one outcome: " + subject);
+  }
+  void operator()(const JobRecord& r) const {
+    once("job " + std::to_string(r.id));
+    const auto it = books.jobs.find(r.id);
+    if (it != books.jobs.end()) {
+      demand(!is_final(it->second.state), "a final job changed");
+      demand(r.attempts >= it->second.attempts, "attempts went back");
+      demand(r.generation >= it->second.generation, "generation went back");
+    } else {
+      demand(books.jobs.empty() || r.id > books.jobs.rbegin()->first, "job id went back");
+    }
+    books.jobs[r.id] = r;
+  }
+  void operator()(const AttemptRecord& r) const {
+    once("attempt " + plain(r.key));
+    const auto it = books.attempts.find(r.key);
+    if (it != books.attempts.end()) {
+      demand(it->second.state <= r.state, "an attempt's state went back");
+      demand(it->second.state != AttemptState::kEnded, "an ended attempt changed");
+    }
+    books.attempts[r.key] = r;
+  }
+  void operator()(const MachineRecord& r) const {
+    once("machine " + std::to_string(r.id));
+    books.machines[r.id] = r;
+  }
+  void operator()(const UserRecord& r) const {
+    once("user " + r.name);
+    books.users[r.name] = r;
+  }
+  void operator()(const UseRecord& r) const {
+    demand(r.used == r.kept + r.lost && r.kept >= 0 && r.lost >= 0, "used is not kept + lost");
+    demand(books.uses.emplace(r.key, r).second, "an attempt's use was recorded twice");
+  }
+  void operator()(const ChangeRecord& r) const {
+    demand(r.number == books.changes.size() + 1, "a gap in the changes");
+    books.changes.push_back(r);
+  }
+  void operator()(const PoolRecord& r) const {
+    once("pool");
+    books.pool = r;
+  }
+};
+
+}  // namespace
+
+std::string text_of(const Record& record) { return std::visit(ToText(), record); }
+
+std::string text_of(const Outcome& outcome) {
+  std::string text;
+  for (const Record& record : outcome.records) text += text_of(record) + "\n";
+  for (const Decision& decision : outcome.decisions) text += std::visit(ToText(), decision) + "\n";
+  const Answer& a = outcome.answer;
+  text += line("answer", a.first_job, a.batch, a.machine, a.changed, a.unchanged, a.accepted);
+  for (const auto& [key, verdict] : a.verdicts) text += line(" verdict", key, verdict);
+  return text + "\n";
+}
+
+void Books::write(const Outcome& outcome) {
+  std::set<std::string> subjects;
+  for (const Record& record : outcome.records) std::visit(Writer{*this, subjects}, record);
+  if (!subjects.contains("pool")) return;
+  demand(std::holds_alternative<PoolRecord>(outcome.records.back()), "the pool's is not last");
+}
+
+Snapshot Books::snapshot() const {
+  Snapshot snapshot;
+  snapshot.pool = pool;
+  for (const auto& [name, user] : users) snapshot.users.push_back(user);
+  for (const auto& [id, machine] : machines) snapshot.machines.push_back(machine);
+  std::set<JobId> wanted;
+  for (const auto& [id, job] : jobs) {
+    if (!is_final(job.state)) wanted.insert(id);
+  }
+  for (const auto& [key, attempt] : attempts) {
+    const bool newest = wanted.contains(key.job) && jobs.at(key.job).attempts == key.attempt;
+    if (attempt.state == AttemptState::kEnded && !newest) continue;
+    wanted.insert(key.job);
+    snapshot.attempts.push_back(attempt);
+  }
+  for (const JobId id : wanted) snapshot.jobs.push_back(jobs.at(id));
+  return snapshot;
+}
+
+const Outcome& TestPool::apply(const Event& event) {
+  last = pool.apply(event, now);
+  books.write(last);
+  return last;
+}
+
+bool TestPool::to_next_deadline() {
+  const auto deadline = pool.next_deadline();
+  if (!deadline) return false;
+  now = std::max(now, *deadline);
+  apply(TimePassed());
+  return true;
+}
+
+MachineId TestPool::join(const std::string& name, uint32_t slots, bool away) {
+  return join({0, name, "linux", "x86_64", slots, slots, 8ull << 30, 100ull << 30}, away);
+}
+
+MachineId TestPool::join(const MachineJoined& event, bool away) {
+  const MachineId id = apply(event).answer.machine;
+  if (away) report(id, true);
+  return id;
+}
+
+void TestPool::report(MachineId machine, bool away, uint64_t memory_free) {
+  apply(MachineReported{machine, away, memory_free, 100ull << 30});
+}
+
+JobId TestPool::submit(const std::string& user, size_t count, Submitted::Job job,
+                       const std::string& host) {
+  return apply(Submitted{1, user, host, std::vector<Submitted::Job>(count, job)}).answer.first_job;
+}
+
+void TestPool::start(JobId job) {
+  const AttemptKey k = key(job);
+  const MachineId m = machine_of(job);
+  apply(OrderAnswered{k, OrderAnswered::Answer::kAccepted, ""});
+  apply(AttemptStarted{k, m});
+}
+
+const Outcome& TestPool::end(JobId job, EndReason ended, Micros cpu, Micros saved) {
+  return apply(AttemptEnded{key(job), machine_of(job), ended, "", cpu, saved, cpu});
+}
+
+const Outcome& TestPool::renew(JobId job, AttemptState state) {
+  return apply(Renewed{machine_of(job), false, {{key(job), state}}});
+}
+
+AttemptKey TestPool::key(JobId job) const {
+  const AttemptRecord* attempt = pool.attempt(job);
+  return attempt == nullptr ? AttemptKey{} : attempt->key;
+}
+
+MachineId TestPool::machine_of(JobId job) const {
+  const AttemptRecord* attempt = pool.attempt(job);
+  return attempt == nullptr ? 0 : attempt->machine;
+}
+
+}  // namespace sublet::scheduling::testing

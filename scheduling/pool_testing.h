@@ -1,0 +1,76 @@
+// For the brain's tests: a pool with a clock that the test turns, and the books
+// a store would keep, checked as they are written.
+#ifndef SUBLET_SCHEDULING_POOL_TESTING_H_
+#define SUBLET_SCHEDULING_POOL_TESTING_H_
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scheduling/pool.h"
+
+namespace sublet::scheduling::testing {
+
+inline constexpr Micros kSecond = 1'000'000;
+inline constexpr Micros kStart = 1'700'000'000 * kSecond;
+
+// Everything in it, field by field: equal texts are equal values.
+std::string text_of(const Record& record);
+std::string text_of(const Outcome& outcome);
+
+// What a store holds after the records. Throws std::logic_error when the
+// records break a promise: twice the same subject in one outcome, an end
+// recorded twice, a gap in the changes, used other than kept + lost, ...
+class Books {
+ public:
+  void write(const Outcome& outcome);
+  Snapshot snapshot() const;
+
+  std::map<JobId, JobRecord> jobs;
+  std::map<AttemptKey, AttemptRecord> attempts;
+  std::map<MachineId, MachineRecord> machines;
+  std::map<std::string, UserRecord> users;
+  std::map<AttemptKey, UseRecord> uses;
+  std::vector<ChangeRecord> changes;
+  PoolRecord pool;
+};
+
+class TestPool {
+ public:
+  explicit TestPool(const Parameters& parameters = Parameters()) : pool(parameters) {}
+
+  // Applies at `now`, writes the books and returns (and keeps) the outcome.
+  const Outcome& apply(const Event& event);
+  void pass(Micros span) { now += span; }
+  // Goes to the next deadline and applies TimePassed; false: there is none.
+  bool to_next_deadline();
+
+  // A machine that reports its owner away; away = false: only joined.
+  MachineId join(const std::string& name, uint32_t slots = 1, bool away = true);
+  MachineId join(const MachineJoined& event, bool away = true);
+  void report(MachineId machine, bool away, uint64_t memory_free = 0);
+  JobId submit(const std::string& user, size_t count = 1, Submitted::Job job = {},
+               const std::string& host = "desk");
+  // Accepted and started.
+  void start(JobId job);
+  // How the job's live attempt ends.
+  const Outcome& end(JobId job, EndReason ended, Micros cpu = 0, Micros saved = -1);
+  const Outcome& renew(JobId job, AttemptState state = AttemptState::kRunning);
+
+  AttemptKey key(JobId job) const;        // of the live attempt
+  MachineId machine_of(JobId job) const;  // of the live attempt; 0: none
+  // Also of final jobs.
+  const JobRecord& record(JobId job) const { return books.jobs.at(job); }
+  JobState state(JobId job) const { return record(job).state; }
+
+  Pool pool;
+  Books books;
+  Micros now = kStart;
+  Outcome last;
+};
+
+}  // namespace sublet::scheduling::testing
+
+#endif  // SUBLET_SCHEDULING_POOL_TESTING_H_

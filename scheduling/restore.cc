@@ -1,0 +1,170 @@
+// Rebuilds the brain from what its records left in the store. A row that
+// contradicts the others is set aside and named; the rest goes on (rule 9).
+#include <algorithm>
+#include <cmath>
+
+#include "scheduling/state.h"
+
+namespace sublet::scheduling {
+namespace {
+
+using Complaints = std::vector<std::string>;
+
+std::string name_of(const AttemptKey& key) {
+  return "attempt " + std::to_string(key.job) + "." + std::to_string(key.attempt);
+}
+std::string name_of(JobId id) { return "job " + std::to_string(id); }
+
+class Restorer {
+ public:
+  Restorer(Pool::State& state, Snapshot snapshot) : s_(state), rows_(std::move(snapshot)) {}
+
+  Complaints run() {
+    s_.pool = rows_.pool;
+    s_.now = s_.pool.now = std::max<Micros>(s_.pool.now, 1);
+    for (const UserRecord& row : rows_.users) add_user(row);
+    for (const MachineRecord& row : rows_.machines) add_machine(row);
+    std::sort(rows_.jobs.begin(), rows_.jobs.end(),
+              [](const JobRecord& a, const JobRecord& b) { return a.id < b.id; });
+    s_.jobs.reserve(rows_.jobs.size());
+    for (const JobRecord& row : rows_.jobs) add_job(row);
+    for (const AttemptRecord& row : rows_.attempts) add_attempt(row);
+    settle_jobs();
+    s_.order_requesting();
+    s_.stored_pool = rows_.pool;  // what had to be raised is stored with the next event
+    s_.touched_users.clear();
+    for (auto& [name, user] : s_.users) user.touched = false;
+    return std::move(complaints_);
+  }
+
+ private:
+  void complain(std::string sentence) { complaints_.push_back(std::move(sentence)); }
+
+  void add_user(const UserRecord& row) {
+    const double default_shares = s_.parameters.default_shares;
+    UserRecord& record = s_.user(row.name).record;
+    record = row;
+    if (!(row.shares > 0) || !std::isfinite(row.shares)) {
+      complain("user " + row.name + " had no valid shares: default used");
+      record.shares = default_shares;
+    }
+    for (double* value : {&record.usage, &record.charges}) {
+      if (*value >= 0 && std::isfinite(*value)) continue;
+      complain("user " + row.name + " had no valid usage: 0 used");
+      *value = 0;
+    }
+  }
+
+  void add_machine(const MachineRecord& row) {
+    if (row.id == 0 || s_.machines.contains(row.id)) {
+      return complain("machine " + std::to_string(row.id) + " is left out: no valid id");
+    }
+    raise(s_.pool.next_machine, row.id, "machine " + std::to_string(row.id));
+    Machine& m = s_.machines[row.id];
+    m.due_kind = Timed::Kind::kMachine;
+    m.due_id = row.id;
+    m.record = row;
+    m.kind = s_.idle.class_of(row, {});
+    m.disk_free = row.disk;
+    m.heard = s_.now;
+    m.silent = row.state == MachineState::kSilent;
+    const auto [name, made] = s_.machine_names.try_emplace(row.name, row.id);
+    if (!made && row.state != MachineState::kGone) name->second = row.id;
+    s_.schedule(m);
+  }
+
+  void raise(uint64_t& next, uint64_t used, const std::string& what) {
+    if (used < next) return;
+    complain("the counter of ids was behind " + what + ": raised");
+    next = used + 1;
+  }
+
+  void add_job(JobRecord row) {
+    const bool known_state = row.state >= JobState::kWaiting && row.state <= JobState::kRemoved;
+    if (row.id == 0 || !known_state || s_.jobs.contains(row.id)) {
+      return complain(name_of(row.id) + " is left out: no valid id or state");
+    }
+    raise(s_.pool.next_job, row.id, name_of(row.id));
+    if (row.batch >= s_.pool.next_batch) raise(s_.pool.next_batch, row.batch, name_of(row.id));
+    if (!(row.share_priority >= 0) || !std::isfinite(row.share_priority)) {
+      complain(name_of(row.id) + " had no valid priority: 0 used");
+      row.share_priority = 0;
+    }
+    if (is_final(row.state)) {
+      final_jobs_[row.id] = std::move(row);  // of use to its live attempt only
+    } else {
+      s_.adopt(std::move(row));
+    }
+  }
+
+  void add_attempt(const AttemptRecord& row) {
+    Job* job = s_.live_job(row.key.job);
+    if (job != nullptr && job->record.attempts != row.key.attempt) {
+      if (row.state != AttemptState::kEnded) {
+        complain(name_of(row.key) + " is left out: it is not the newest of its job");
+      }
+      return;
+    }
+    if (row.state == AttemptState::kEnded) {
+      if (job == nullptr) return;
+      job->last_end = row.ended;
+      job->last_machine = row.machine;
+      return;
+    }
+    Machine* m = s_.machine(row.machine);
+    if (m == nullptr) return complain(name_of(row.key) + " is left out: its machine is not known");
+    if (s_.attempts.contains(row.key.job)) {
+      return complain(name_of(row.key) + " is left out: its job has another live one");
+    }
+    Attempt& attempt = s_.attempts[row.key.job];
+    attempt.record = row;
+    attempt.due_id = row.key.job;
+    attempt.machine = m;
+    attempt.job = job;
+    attempt.receipt = s_.now;
+    m->running.insert(std::lower_bound(m->running.begin(), m->running.end(), row.key.job),
+                      row.key.job);
+    set_due(s_.due, attempt, s_.lease_end(attempt));
+    if (job != nullptr) return belong(attempt, job->record);
+    const auto found = final_jobs_.find(row.key.job);
+    if (found != final_jobs_.end()) return belong(attempt, found->second);
+    complain(name_of(row.key) + " goes on, but its job is not stored: it is charged to nobody");
+  }
+
+  void belong(Attempt& attempt, const JobRecord& job) {
+    attempt.user = &s_.user(job.user);
+    attempt.batch = job.batch;
+  }
+
+  // A job whose books say that it runs must have an attempt; one without waits
+  // again, which is stored with its next change.
+  void settle_jobs() {
+    for (const JobRecord& row : rows_.jobs) {
+      Job* job = s_.live_job(row.id);
+      if (job == nullptr) continue;
+      JobRecord& record = job->record;
+      const bool at_work = record.state == JobState::kPlaced || record.state == JobState::kRunning;
+      if (at_work && s_.live_attempt(row.id) == nullptr) {
+        complain(name_of(row.id) + " had no attempt though its state said so: it waits again");
+        record.state = JobState::kWaiting;
+        ++s_.waiting;
+        ++job->user->waiting;
+        s_.queue.began_to_wait(*job->host);
+      }
+      if (record.state == JobState::kWaiting) s_.enqueue(*job);
+    }
+  }
+
+  Pool::State& s_;
+  Snapshot rows_;
+  std::unordered_map<JobId, JobRecord> final_jobs_;
+  Complaints complaints_;
+};
+
+}  // namespace
+
+std::vector<std::string> Pool::restore(Snapshot snapshot) {
+  return Restorer(*state_, std::move(snapshot)).run();
+}
+
+}  // namespace sublet::scheduling

@@ -1,0 +1,74 @@
+#include "scheduling/sentences.h"
+
+#include <cstdio>
+
+namespace sublet::scheduling {
+namespace {
+std::string words_for(EndReason ended) {
+  switch (ended) {
+    case EndReason::kNone:
+      return "not ended";
+    case EndReason::kDone:
+      return "done";
+    case EndReason::kExit:
+      return "failed: exit status other than 0";
+    case EndReason::kSignal:
+      return "failed: killed by a signal";
+    case EndReason::kStart:
+      return "failed: the program could not be started";
+    case EndReason::kStaging:
+      return "failed: an input could not be fetched";
+    case EndReason::kOutput:
+      return "failed: a required output is missing or too large";
+    case EndReason::kLimit:
+      return "failed: over a limit of its own";
+    case EndReason::kOwner:
+      return "evicted: the owner came back";
+    case EndReason::kBlind:
+      return "evicted: the load monitor failed";
+    case EndReason::kLease:
+      return "evicted: out of touch with the server";
+    case EndReason::kPreempted:
+      return "evicted: another user's turn";
+    case EndReason::kDrained:
+      return "evicted: the client was stopped";
+    case EndReason::kRefused:
+      return "the machine refused it";
+    case EndReason::kLost:
+      return "lost";
+    case EndReason::kRemoved:
+      return "removed";
+    case EndReason::kHeld:
+      return "held";
+    case EndReason::kSuperseded:
+      return "given up";
+  }
+  return "ended for reason " + std::to_string(static_cast<uint32_t>(ended));
+}
+}  // namespace
+
+std::string end_sentence(EndReason ended, const std::string& detail) {
+  std::string text = words_for(ended);
+  if (!detail.empty()) text.append(" (").append(detail).append(")");
+  return text;
+}
+
+std::string counted(uint64_t count, const std::string& noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+std::string bytes_text(uint64_t bytes) {
+  static constexpr const char* kUnits[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  double value = static_cast<double>(bytes);
+  size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < std::size(kUnits); ++unit) value /= 1024;
+  return number_text(value) + " " + kUnits[unit];
+}
+
+std::string number_text(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.*g", value >= 1000 ? 6 : 3, value);
+  return text;
+}
+
+}  // namespace sublet::scheduling

@@ -1,0 +1,140 @@
+// The inside of Pool: its books and one handler for each event. Private to the
+// brain. The handlers live by subject: job_events.cc, attempt_events.cc,
+// machine_events.cc, time_events.cc, allocation.cc; restore.cc rebuilds.
+#ifndef SUBLET_SCHEDULING_STATE_H_
+#define SUBLET_SCHEDULING_STATE_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "scheduling/fair_share.h"
+#include "scheduling/job_queue.h"
+#include "scheduling/machine_queue.h"
+#include "scheduling/pool.h"
+
+namespace sublet::scheduling {
+
+// A live attempt. A job has at most one; that of a removed job lives on, since
+// it takes up its slot until it has ended.
+struct Attempt : Timed {
+  AttemptRecord record;
+  Machine* machine = nullptr;
+  Job* job = nullptr;    // null: the job was removed
+  User* user = nullptr;  // null: not known (a damaged store)
+  BatchId batch = 0;
+  Micros receipt = 0;         // of the last renewal that counted; at first the decision
+  uint32_t registration = 0;  // of the machine when this was decided
+  bool touched = false;
+};
+
+struct Pool::State {
+  explicit State(const Parameters& parameters);
+
+  // ---- events (see events.h) ----
+  void on(const Submitted& event);
+  void on(const BatchOpened& event);
+  void on(const JobsRemoved& event);
+  void on(const JobsHeld& event);
+  void on(const JobsReleased& event);
+  void on(const MachineJoined& event);
+  void on(const MachineReported& event);
+  void on(const MachineWithdrew& event);
+  void on(const Renewed& event);
+  void on(const OrderAnswered& event);
+  void on(const AttemptStarted& event);
+  void on(const CheckpointStored& event);
+  void on(const AttemptEnded& event);
+  void on(const SharesSet& event);
+  void on(const Ticked& event);
+  void on(const TimePassed& event);
+  void on(const ServerStarted& event);
+
+  // ---- jobs ----
+  Job* live_job(JobId id);
+  const Job* live_job(JobId id) const;
+  User& user(const std::string& name);
+  Group* group(const Requirements& needs);
+  // Makes a job's books from its record; it is not queued yet.
+  Job& adopt(JobRecord record);
+  void set_state(Job& job, JobState state, EndReason ended = EndReason::kNone);
+  // (3.4): raises the priority, drifted until now, by usage * active / shares^2.
+  void raise_priority(Job& job);
+  // Puts a waiting job in line unless its old attempt is still live.
+  void enqueue(Job& job);
+  void tell_to_leave(Attempt& attempt, LeaveReason reason);
+  void erase_final_jobs();
+
+  // ---- attempts ----
+  struct End {
+    EndReason ended = EndReason::kNone;
+    std::string reason;
+    Micros cpu = 0;
+    Micros cpu_saved = -1;
+    Micros wall = 0;
+  };
+  Attempt* live_attempt(JobId id);
+  // The live attempt of this key on this machine; null: it is not.
+  Attempt* present(const AttemptKey& key, MachineId machine);
+  void advance(Attempt& attempt, AttemptState state);
+  void end_attempt(Attempt& attempt, const End& end);
+  void return_job(Job& job, const Attempt& attempt, const End& end, const Cost& cost);
+  void lease_over(Attempt& attempt);
+  bool waited_long_enough(const Attempt& attempt) const;
+  Verdict renew(const Renewed::Status& status, MachineId machine);
+  // Where a lease is over: receipt + 1.01 D + 2 s.
+  Micros lease_end(const Attempt& attempt) const;
+
+  // ---- machines ----
+  Machine* machine(MachineId id);
+  const Machine* machine(MachineId id) const;
+  void heard(Machine& machine);
+  void schedule(Machine& machine);
+  void lose_unnamed(Machine& machine, const std::vector<Renewed::Status>& named);
+  std::vector<Group*> all_groups() const;
+
+  // ---- allocation ----
+  void allocate();
+  Machine* next_to_serve(uint64_t after, std::vector<MachineClass*>& kinds);
+  void place(Job& job, Machine& machine);
+  std::string why_first(const Job& job, const Machine& machine) const;
+
+  // ---- what one apply has changed ----
+  void touch(Job& job);
+  void touch(Attempt& attempt);
+  void touch(Machine& machine);
+  void touch(User& user);
+  void emit();
+
+  // REQUESTING in the order of the hosts' oldest waiting jobs.
+  void order_requesting();
+
+  Parameters parameters;
+  double k1;
+  Drift drift;
+  Micros now = 0;
+  PoolRecord pool;
+  PoolRecord stored_pool;  // as last emitted
+  uint64_t waiting = 0;
+
+  std::map<std::string, User> users;
+  JobQueue queue;
+  MachineQueue idle;
+  DueHeap due;
+  std::unordered_map<JobId, Job> jobs;
+  std::unordered_map<JobId, Attempt> attempts;
+  std::map<MachineId, Machine> machines;
+  std::unordered_map<std::string, MachineId> machine_names;  // the newest of that name
+
+  Outcome outcome;  // of the present apply
+  std::vector<Job*> touched_jobs;
+  std::vector<JobId> touched_attempts;
+  std::vector<Machine*> touched_machines;
+  std::vector<User*> touched_users;
+};
+
+}  // namespace sublet::scheduling
+
+#endif  // SUBLET_SCHEDULING_STATE_H_

@@ -1,0 +1,87 @@
+// Ticks, deadlines, restarts of the server, and shares.
+#include <algorithm>
+#include <cmath>
+
+#include "scheduling/state.h"
+
+namespace sublet::scheduling {
+
+void Pool::State::on(const SharesSet& event) {
+  if (!(event.shares > 0) || !std::isfinite(event.shares)) {
+    outcome.answer.accepted = false;
+    return;
+  }
+  User& u = user(event.user);
+  if (u.record.shares == event.shares) return;
+  u.record.shares = event.shares;
+  touch(u);
+}
+
+void Pool::State::on(const Ticked&) {
+  pool.last_tick = now;
+  for (auto& [name, u] : users) {
+    if (u.record.usage == 0 && u.record.charges == 0) continue;
+    u.record.usage = usage_after_tick(u.record.usage, u.record.charges, k1);
+    u.record.charges = 0;
+    touch(u);
+  }
+}
+
+void Pool::State::on(const TimePassed&) {
+  while (!due.empty() && due.top()->due <= now) {
+    Timed* timed = due.top();
+    if (timed->due_kind == Timed::Kind::kAttempt) {
+      lease_over(*static_cast<Attempt*>(timed));
+      continue;
+    }
+    Machine& m = *static_cast<Machine*>(timed);
+    if (m.paused_until != 0 && m.paused_until <= now) m.paused_until = 0;
+    if (!m.silent && m.heard + parameters.lease <= now) m.silent = true;
+    idle.update(m, false, now);
+    schedule(m);
+    touch(m);
+  }
+}
+
+// A new server process has heard of no machine yet: each is busy until it
+// reports, and gets its whole lease from now. REQUESTING is put in the order
+// that can be told from the stored jobs alone, so that a restored brain goes on
+// exactly as one that was never stopped.
+void Pool::State::on(const ServerStarted&) {
+  for (auto& [id, m] : machines) {
+    if (m.record.state == MachineState::kGone) continue;
+    idle.remove(m);
+    m.away = false;
+    m.silent = false;
+    m.memory_free = 0;
+    m.disk_free = m.record.disk;
+    m.paused_until = 0;
+    m.heard = now;
+    schedule(m);
+    touch(m);
+  }
+  for (auto& [id, attempt] : attempts) {
+    attempt.receipt = now;
+    // A machine that registers with this server has an earlier registration.
+    attempt.registration = attempt.machine->registration;
+    set_due(due, attempt, lease_end(attempt));
+  }
+  order_requesting();
+}
+
+void Pool::State::order_requesting() {
+  std::unordered_map<Host*, JobId> oldest;
+  for (const auto& [id, job] : jobs) {
+    if (job.record.state != JobState::kWaiting) continue;
+    JobId& first = oldest.try_emplace(job.host, id).first->second;
+    first = std::min(first, id);
+  }
+  std::vector<std::pair<JobId, Host*>> order;
+  for (const auto& [host, id] : oldest) order.emplace_back(id, host);
+  std::sort(order.begin(), order.end());
+  std::vector<Host*> hosts;
+  for (const auto& [id, host] : order) hosts.push_back(host);
+  queue.requeue_hosts(hosts);
+}
+
+}  // namespace sublet::scheduling

@@ -1,0 +1,99 @@
+// What can be seen of the pool from outside.
+#include <algorithm>
+
+#include "scheduling/state.h"
+
+namespace sublet::scheduling {
+const JobRecord* Pool::job(JobId id) const {
+  const Job* job = state_->live_job(id);
+  return job == nullptr ? nullptr : &job->record;
+}
+
+const AttemptRecord* Pool::attempt(JobId id) const {
+  const Attempt* attempt = state_->live_attempt(id);
+  return attempt == nullptr ? nullptr : &attempt->record;
+}
+
+namespace {
+MachineView view_of(const Machine& m, const JobQueue& queue, const Pool::State& state) {
+  MachineView view;
+  view.record = m.record;
+  view.away = m.away;
+  view.heard = m.heard;
+  view.memory_free = m.memory_free;
+  view.disk_free = m.disk_free;
+  const Host* host = queue.known_host(m.record.name);
+  view.requesting = host != nullptr && host->waiting > 0;
+  for (const JobId id : m.running) view.running.push_back(state.attempts.at(id).record.key);
+  return view;
+}
+}  // namespace
+
+std::optional<MachineView> Pool::machine(MachineId id) const {
+  const Machine* m = state_->machine(id);
+  if (m == nullptr) return std::nullopt;
+  return view_of(*m, state_->queue, *state_);
+}
+
+std::vector<MachineView> Pool::machines() const {
+  std::vector<MachineView> views;
+  for (const auto& [id, m] : state_->machines) {
+    views.push_back(view_of(m, state_->queue, *state_));
+  }
+  return views;
+}
+
+std::optional<MachineId> Pool::machine_named(std::string_view name) const {
+  const auto it = state_->machine_names.find(std::string(name));
+  if (it == state_->machine_names.end()) return std::nullopt;
+  return it->second;
+}
+
+std::vector<Standing> Pool::standings(Micros now) const {
+  // The job of each user that is first in that user's line.
+  std::map<const User*, const QueueEntry*> first;
+  for (const auto& [needs, group] : state_->queue.groups()) {
+    for (const Bucket* bucket : group->open) {
+      const QueueEntry& top = bucket->heap.top();
+      const QueueEntry*& best = first[bucket->user];
+      if (best == nullptr || QueueOrder::before(top, *best)) best = &top;
+    }
+  }
+  std::vector<Standing> standings;
+  for (const auto& [name, user] : state_->users) {
+    Standing standing{
+        name, user.record.shares, user.record.usage, user.record.charges, user.active, user.waiting,
+        0};
+    const auto it = first.find(&user);
+    if (it != first.end()) {
+      const JobRecord& job = it->second->job->record;
+      standing.best_priority =
+          state_->drift.value_at(job.share_priority, job.share_priority_at, now);
+    }
+    standings.push_back(standing);
+  }
+  return standings;
+}
+
+std::vector<std::string> Pool::requesting() const {
+  std::vector<std::string> names;
+  for (const auto& [turn, host] : state_->queue.requesting()) names.push_back(host->name);
+  return names;
+}
+
+std::vector<MachineId> Pool::idle() const {
+  std::vector<std::pair<uint64_t, MachineId>> line;
+  for (const auto& kind : state_->idle.classes()) {
+    for (const auto& [place, m] : kind->idle) line.emplace_back(place, m->record.id);
+  }
+  std::sort(line.begin(), line.end());
+  std::vector<MachineId> ids;
+  for (const auto& [place, id] : line) ids.push_back(id);
+  return ids;
+}
+
+uint64_t Pool::waiting() const { return state_->waiting; }
+
+const PoolRecord& Pool::counters() const { return state_->pool; }
+
+}  // namespace sublet::scheduling

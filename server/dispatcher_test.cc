@@ -1,0 +1,131 @@
+#include "server/dispatcher.h"
+
+#include <cppunit/extensions/HelperMacros.h>
+
+#include <atomic>
+#include <chrono>
+
+namespace sublet::server {
+namespace {
+
+using namespace scheduling;
+
+// Waits for a condition with a deadline.
+template <typename Condition>
+bool eventually(Condition condition) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+// A workstation that can be made to stand still inside a call.
+class SlowWorkstation : public Workstation {
+ public:
+  std::vector<OrderAnswered> run(const std::vector<RunRequest>& requests) override {
+    const int now = ++inside;
+    most_inside = std::max(most_inside.load(), now);
+    ++calls;
+    eventually([this] { return !hold; });
+    std::vector<OrderAnswered> answers;
+    for (const auto& r : requests)
+      answers.push_back({r.key, OrderAnswered::Answer::kAccepted, ""});
+    --inside;
+    return answers;
+  }
+  bool vacate(const std::vector<LeaveRequest>& requests) override {
+    left += static_cast<int>(requests.size());
+    return true;
+  }
+  bool alive() override { return true; }
+
+  std::atomic<bool> hold{false};
+  std::atomic<int> inside{0}, most_inside{0}, calls{0}, left{0};
+};
+
+class DispatcherTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(DispatcherTest);
+  CPPUNIT_TEST(orders_gather_while_a_call_is_under_way);
+  CPPUNIT_TEST(one_that_hangs_holds_up_nobody_else);
+  CPPUNIT_TEST(an_order_to_nobody_is_not_delivered);
+  CPPUNIT_TEST(probes_tell_the_truth);
+  CPPUNIT_TEST_SUITE_END();
+
+  std::mutex mutex_;
+  std::vector<OrderAnswered> answers_;
+
+  Dispatcher::Hooks hooks() {
+    return {[](const StartAttempt& start) -> std::optional<RunRequest> {
+              if (start.key.job == 666) return std::nullopt;
+              return RunRequest{start.key, "ann", {}, start.generation, 0};
+            },
+            [this](std::vector<OrderAnswered> more) {
+              std::lock_guard lock(mutex_);
+              answers_.insert(answers_.end(), more.begin(), more.end());
+            }};
+  }
+  size_t answered() {
+    std::lock_guard lock(mutex_);
+    return answers_.size();
+  }
+
+  void orders_gather_while_a_call_is_under_way() {
+    auto station = std::make_shared<SlowWorkstation>();
+    Dispatcher dispatcher(hooks(), 4);
+    dispatcher.attach(1, station);
+    station->hold = true;
+    dispatcher.decided({StartAttempt{{1, 1}, 1, 0}});
+    CPPUNIT_ASSERT(eventually([&] { return station->inside == 1; }));
+    for (JobId job = 2; job <= 250; ++job) dispatcher.decided({StartAttempt{{job, 1}, 1, 0}});
+    dispatcher.decided({TellToLeave{{1, 1}, 1, LeaveReason::kRemoved}});
+    station->hold = false;
+    CPPUNIT_ASSERT(eventually([&] { return answered() == 250; }));
+    CPPUNIT_ASSERT_EQUAL(1, station->most_inside.load());
+    CPPUNIT_ASSERT_EQUAL(1 + 3, station->calls.load());  // 249 in hundreds
+    CPPUNIT_ASSERT(eventually([&] { return station->left == 1; }));
+  }
+
+  void one_that_hangs_holds_up_nobody_else() {
+    auto slow = std::make_shared<SlowWorkstation>();
+    auto quick = std::make_shared<SlowWorkstation>();
+    Dispatcher dispatcher(hooks(), 2);
+    dispatcher.attach(1, slow);
+    dispatcher.attach(2, quick);
+    slow->hold = true;
+    dispatcher.decided({StartAttempt{{1, 1}, 1, 0}, StartAttempt{{2, 1}, 2, 0}});
+    CPPUNIT_ASSERT(eventually([&] { return answered() == 1; }));
+    slow->hold = false;
+    CPPUNIT_ASSERT(eventually([&] { return answered() == 2; }));
+  }
+
+  void an_order_to_nobody_is_not_delivered() {
+    Dispatcher dispatcher(hooks(), 1);
+    dispatcher.decided({StartAttempt{{1, 1}, 1, 0}});
+    CPPUNIT_ASSERT(eventually([&] { return answered() == 1; }));
+    CPPUNIT_ASSERT(answers_[0].answer == OrderAnswered::Answer::kNotDelivered);
+    dispatcher.attach(1, std::make_shared<SlowWorkstation>());
+    dispatcher.decided({StartAttempt{{666, 1}, 1, 0}});
+    CPPUNIT_ASSERT(eventually([&] { return answered() == 2; }));
+    CPPUNIT_ASSERT(answers_[1].answer == OrderAnswered::Answer::kNotDelivered);
+  }
+
+  void probes_tell_the_truth() {
+    Dispatcher dispatcher(hooks(), 1);
+    std::atomic<int> dead{0}, alive{0};
+    auto told = [&](bool yes) { ++(yes ? alive : dead); };
+    dispatcher.probe(1, told);
+    CPPUNIT_ASSERT(eventually([&] { return dead == 1; }));
+    dispatcher.attach(1, std::make_shared<SlowWorkstation>());
+    dispatcher.probe(1, told);
+    CPPUNIT_ASSERT(eventually([&] { return alive == 1; }));
+    dispatcher.detach(1);
+    dispatcher.probe(1, told);
+    CPPUNIT_ASSERT(eventually([&] { return dead == 2; }));
+  }
+};
+CPPUNIT_TEST_SUITE_REGISTRATION(DispatcherTest);
+
+}  // namespace
+}  // namespace sublet::server

@@ -1,0 +1,109 @@
+#include "server/job_spec.h"
+
+#include <cppunit/extensions/HelperMacros.h>
+#include <rapidcheck.h>
+
+#include "server/codec.h"
+#include "server/refusal.h"
+
+namespace sublet::server {
+namespace {
+
+JobSpec plain() {
+  JobSpec spec;
+  spec.name = "letters";
+  spec.program = "./back-propagation";
+  spec.arguments = {"--epochs", "{index}"};
+  spec.environment = {"A=b"};
+  spec.inputs = {{12, "letters.data", false}};
+  spec.outputs = {{"weights-{index}.bin", true}, {"notes", false}};
+  spec.needs = {"linux", "x86_64", 1, 2, 3};
+  spec.limits = {1, 2, 3, 4, 5, 6};
+  spec.priority = -1;
+  spec.retries = 3;
+  spec.save_deadline_ms = 500;
+  spec.more = {{"colour", "blue"}};
+  return spec;
+}
+
+class JobSpecTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(JobSpecTest);
+  CPPUNIT_TEST(survives_the_store);
+  CPPUNIT_TEST(index_is_filled_in);
+  CPPUNIT_TEST(names_that_escape_are_refused);
+  CPPUNIT_TEST(each_bad_field_is_named);
+  CPPUNIT_TEST(damage_is_never_fatal);
+  CPPUNIT_TEST_SUITE_END();
+
+  void survives_the_store() {
+    const std::vector<SpecRange> ranges = {{plain(), true, 7, 3}, {plain(), false, 0, 1}};
+    const std::string bytes = encode(ranges);
+    const auto got = decode_specs(bytes);
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, got.size());
+    CPPUNIT_ASSERT_EQUAL(uint64_t{3}, got[0].count);
+    CPPUNIT_ASSERT_EQUAL(std::string("letters.data"), got[1].spec.inputs.at(0).name);
+    CPPUNIT_ASSERT_EQUAL(bytes, encode(got));
+  }
+
+  void index_is_filled_in() {
+    const JobSpec third = spec_at({plain(), true, 7, 3}, 2);
+    CPPUNIT_ASSERT_EQUAL(std::string("9"), third.arguments[1]);
+    CPPUNIT_ASSERT_EQUAL(std::string("weights-9.bin"), third.outputs[0].name);
+    const JobSpec single = spec_at({plain(), false, 7, 1}, 0);
+    CPPUNIT_ASSERT_EQUAL(std::string("{index}"), single.arguments[1]);
+  }
+
+  void names_that_escape_are_refused() {
+    for (const char* name : {"a", "a/b", "..a", "a..", "...", "a/.b"})
+      CPPUNIT_ASSERT_MESSAGE(name, is_inside(name));
+    for (const char* name : {"", "/a", "..", "a/..", "../a", "a/../b", ".", "a//b", "a/", "./a"})
+      CPPUNIT_ASSERT_MESSAGE(name, !is_inside(name));
+    CPPUNIT_ASSERT(!is_inside(std::string("a\0b", 3)));
+  }
+
+  static std::string refusal(const JobSpec& spec) {
+    try {
+      check_spec(spec, "job 0");
+    } catch (const Refusal& r) {
+      return r.message;
+    }
+    return "";
+  }
+
+  void each_bad_field_is_named() {
+    CPPUNIT_ASSERT_EQUAL(std::string(), refusal(plain()));
+    auto expect = [](const std::string& part, auto change) {
+      JobSpec spec = plain();
+      change(spec);
+      const std::string message = refusal(spec);
+      CPPUNIT_ASSERT_MESSAGE(part + " in: " + message, message.find(part) != std::string::npos);
+    };
+    expect("no program", [](JobSpec& s) { s.program.clear(); });
+    expect("environment variable", [](JobSpec& s) { s.environment = {"oops"}; });
+    expect("`../x`", [](JobSpec& s) { s.outputs[0].name = "../x"; });
+    expect("two outputs", [](JobSpec& s) { s.outputs[1].name = s.outputs[0].name; });
+    expect("not sent", [](JobSpec& s) { s.inputs[0].file = 0; });
+    expect("NUL", [](JobSpec& s) { s.arguments[0] = std::string("a\0", 2); });
+    expect("negative", [](JobSpec& s) { s.limits.cpu_ms = -1; });
+    expect("retries", [](JobSpec& s) { s.retries = 100000; });
+    expect("1 MiB", [](JobSpec& s) { s.arguments[0].assign(2 << 20, 'x'); });
+    expect("4,096", [](JobSpec& s) { s.arguments.assign(5000, "x"); });
+  }
+
+  void damage_is_never_fatal() {
+    const std::string good = encode({{plain(), false, 0, 1}});
+    CPPUNIT_ASSERT(rc::check([&](size_t at, char value, size_t cut) {
+      std::string bad = good;
+      bad[at % bad.size()] = value;
+      bad.resize(cut % (bad.size() + 1));
+      try {
+        decode_specs(bad);
+      } catch (const DamagedRow&) {
+      }
+    }));
+  }
+};
+CPPUNIT_TEST_SUITE_REGISTRATION(JobSpecTest);
+
+}  // namespace
+}  // namespace sublet::server

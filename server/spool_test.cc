@@ -1,0 +1,156 @@
+#include "server/spool.h"
+
+#include <cppunit/extensions/HelperMacros.h>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/temporary_folder.h"
+#include "server/refusal.h"
+#include "server/sql_store.h"
+
+namespace sublet::server {
+namespace {
+
+class SpoolTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(SpoolTest);
+  CPPUNIT_TEST(small_and_large_files_come_back);
+  CPPUNIT_TEST(a_cut_upload_goes_on);
+  CPPUNIT_TEST(others_cannot_touch_an_upload);
+  CPPUNIT_TEST(what_differs_is_refused);
+  CPPUNIT_TEST(idle_uploads_are_dropped);
+  CPPUNIT_TEST(a_restart_removes_what_is_unfinished);
+  CPPUNIT_TEST(a_damaged_file_is_named);
+  CPPUNIT_TEST_SUITE_END();
+
+  TemporaryFolder folder_;
+  ManualClock clock_{1'700'000'000'000'000, 0};
+  std::unique_ptr<SqlStore> store_;
+  std::unique_ptr<Archive> archive_;
+
+ public:
+  void setUp() override {
+    store_ = std::make_unique<SqlStore>(folder_.path() + "/pool.db");
+    archive_ = std::make_unique<Archive>(folder_.path() + "/pool.db");
+  }
+
+ private:
+  Spool spool() { return Spool({folder_.path() + "/spool"}, *archive_, clock_); }
+
+  static FileRow input() {
+    FileRow row;
+    row.name = "data";
+    row.batch = 1;
+    return row;
+  }
+
+  static FileRow send(Spool& spool, const std::string& bytes, const std::string& request = "r") {
+    auto started = spool.open("ann", request, input(), bytes.size(), sha256(bytes));
+    for (size_t at = 0; at < bytes.size(); at += Spool::kChunk)
+      spool.put(started.id, "ann", at, std::string_view(bytes).substr(at, Spool::kChunk));
+    return spool.finish(started.id, "ann");
+  }
+
+  static std::string code(const std::function<void()>& action) {
+    try {
+      action();
+    } catch (const Refusal& r) {
+      return r.code;
+    }
+    return "";
+  }
+
+  void small_and_large_files_come_back() {
+    Spool s = spool();
+    for (size_t size : {size_t{0}, size_t{5}, size_t{Spool::kInRow}, size_t{Spool::kInRow} + 1,
+                        size_t{3 * Spool::kChunk + 17}}) {
+      std::string bytes(size, 'x');
+      if (size) bytes[size / 2] = '\0';
+      const FileRow row = send(s, bytes, std::to_string(size));
+      CPPUNIT_ASSERT_EQUAL(size <= Spool::kInRow, row.in_row);
+      std::string got;
+      while (got.size() < size) got += s.read(row, got.size(), Spool::kChunk);
+      CPPUNIT_ASSERT(got == bytes);
+      CPPUNIT_ASSERT(s.read(row, size, 10).empty());
+    }
+  }
+
+  void a_cut_upload_goes_on() {
+    Spool s = spool();
+    const std::string bytes(100'000, 'y');
+    auto first = s.open("ann", "req", input(), bytes.size(), sha256(bytes));
+    s.put(first.id, "ann", 0, bytes.substr(0, 60'000));
+    auto again = s.open("ann", "req", input(), bytes.size(), sha256(bytes));
+    CPPUNIT_ASSERT_EQUAL(first.id, again.id);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{60'000}, again.offset);
+    CPPUNIT_ASSERT_EQUAL(std::string("spool.offset"),
+                         code([&] { s.put(first.id, "ann", 0, "zzz"); }));
+    CPPUNIT_ASSERT_EQUAL(std::string("spool.incomplete"), code([&] { s.finish(first.id, "ann"); }));
+    s.put(first.id, "ann", 60'000, bytes.substr(60'000));
+    CPPUNIT_ASSERT_EQUAL(uint64_t{100'000}, s.finish(first.id, "ann").size);
+    CPPUNIT_ASSERT(s.finished_before(first.id, "ann"));
+    CPPUNIT_ASSERT(!s.finished_before(first.id, "bob"));
+  }
+
+  void others_cannot_touch_an_upload() {
+    Spool s = spool();
+    auto started = s.open("ann", "req", input(), 3, sha256("abc"));
+    CPPUNIT_ASSERT_EQUAL(std::string("upload.unknown"),
+                         code([&] { s.put(started.id, "bob", 0, "abc"); }));
+    CPPUNIT_ASSERT_EQUAL(std::string("upload.unknown"),
+                         code([&] { s.finish(started.id, "bob"); }));
+    // The same request id of somebody else is another upload.
+    CPPUNIT_ASSERT(s.open("bob", "req", input(), 3, sha256("abc")).id != started.id);
+  }
+
+  void what_differs_is_refused() {
+    Spool s = spool();
+    auto started = s.open("ann", "1", input(), 3, sha256("abc"));
+    CPPUNIT_ASSERT_EQUAL(std::string("spool.size"),
+                         code([&] { s.put(started.id, "ann", 0, "abcd"); }));
+    s.put(started.id, "ann", 0, "abd");
+    CPPUNIT_ASSERT_EQUAL(std::string("spool.digest"), code([&] { s.finish(started.id, "ann"); }));
+    s.open("ann", "2", input(), 3, sha256("abc"));
+    CPPUNIT_ASSERT_EQUAL(std::string("request.reused"),
+                         code([&] { s.open("ann", "2", input(), 4, sha256("abc")); }));
+    CPPUNIT_ASSERT_EQUAL(std::string("spool.too_large"),
+                         code([&] { s.open("ann", "3", input(), 1ull << 50, sha256("")); }));
+  }
+
+  void idle_uploads_are_dropped() {
+    Spool s = spool();
+    s.open("ann", "1", input(), 100'000, sha256("abc"));
+    CPPUNIT_ASSERT_EQUAL(size_t{0}, s.drop_idle());
+    clock_.advance_ms(3601 * 1000);
+    s.open("ann", "2", input(), 100'000, sha256("abc"));
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, s.drop_idle());
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, system_files().list(folder_.path() + "/spool").size());
+  }
+
+  void a_restart_removes_what_is_unfinished() {
+    FileRow kept;
+    {
+      Spool s = spool();
+      kept = send(s, std::string(100'000, 'k'), "kept");
+      send(s, std::string(100'000, 'u'), "row never committed");
+      s.open("ann", "cut", input(), 100'000, sha256("abc"));
+    }
+    Changes changes;
+    changes.files[kept.id] = kept;
+    store_->commit(changes);
+    Spool s = spool();
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, system_files().list(folder_.path() + "/spool").size());
+    CPPUNIT_ASSERT_EQUAL(std::string(10, 'k'), s.read(kept, 5, 10));
+    CPPUNIT_ASSERT(send(s, "new", "new").id > kept.id);
+  }
+
+  void a_damaged_file_is_named() {
+    Spool s = spool();
+    const FileRow row = send(s, std::string(100'000, 'k'));
+    s.remove(row.id);
+    CPPUNIT_ASSERT_EQUAL(std::string("spool.damaged"), code([&] { s.read(row, 0, 10); }));
+  }
+};
+CPPUNIT_TEST_SUITE_REGISTRATION(SpoolTest);
+
+}  // namespace
+}  // namespace sublet::server

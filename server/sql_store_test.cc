@@ -1,0 +1,233 @@
+#include "server/sql_store.h"
+
+#include <cppunit/extensions/HelperMacros.h>
+#include <sqlite3.h>
+
+#include "base/temporary_folder.h"
+#include "server/archive.h"
+
+namespace sublet::server {
+namespace {
+
+using namespace scheduling;
+
+JobRecord job(JobId id) {
+  JobRecord j;
+  j.id = id;
+  j.batch = 4;
+  j.index = 2;
+  j.user = "ann";
+  j.submit_host = "desk";
+  j.state = JobState::kRunning;
+  j.attempts = 3;
+  j.needs = {"linux", "x86_64", 2, 3ull << 40, 5};
+  j.priority = -7;
+  j.retries_left = 1;
+  j.evictions = 2;
+  j.share_priority = 0.125;
+  j.share_priority_at = 1'700'000'000'000'000;
+  j.generation = 9;
+  j.checkpoint_bytes = 19'200;
+  j.submitted = 1'700'000'000'000'001;
+  j.changed = 1'700'000'000'000'002;
+  j.cpu_kept = 10;
+  j.cpu_lost = 11;
+  j.reason = std::string("a\nb\0c", 5);
+  return j;
+}
+
+class SqlStoreTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(SqlStoreTest);
+  CPPUNIT_TEST(what_is_committed_is_loaded);
+  CPPUNIT_TEST(a_row_is_written_over);
+  CPPUNIT_TEST(a_failed_commit_writes_nothing);
+  CPPUNIT_TEST(a_damaged_row_costs_itself_only);
+  CPPUNIT_TEST(a_newer_database_is_refused);
+  CPPUNIT_TEST(archive_answers_from_committed_rows);
+  CPPUNIT_TEST(unneeded_files_are_found);
+  CPPUNIT_TEST_SUITE_END();
+
+  TemporaryFolder folder_;
+  std::string path() const { return folder_.path() + "/pool.db"; }
+
+  // Runs SQL behind the store's back.
+  void sql(const std::string& statement) {
+    sqlite3* db = nullptr;
+    CPPUNIT_ASSERT_EQUAL(SQLITE_OK, sqlite3_open(path().c_str(), &db));
+    char* error = nullptr;
+    const int rc = sqlite3_exec(db, statement.c_str(), nullptr, nullptr, &error);
+    CPPUNIT_ASSERT_EQUAL_MESSAGE(error ? error : "", SQLITE_OK, rc);
+    sqlite3_close(db);
+  }
+
+  static Changes some() {
+    Changes c;
+    c.jobs[17] = job(17);
+    c.attempts[{17, 3}] = AttemptRecord{{17, 3}, 5,    AttemptState::kRunning, EndReason::kNone,
+                                        "first", 1,    2,                      0,
+                                        8,       9,    0,                      0,
+                                        0};
+    c.machines[5] = MachineRecord{5, "curly", "linux", "x86_64", 2, 1, 1ull << 40, 7,
+                                  MachineState::kIdle, 3};
+    c.users["ann"] = UserRecord{"ann", 2.5, 1e-3, 17.25};
+    c.has_pool = true;
+    c.pool = PoolRecord{18, 5, 6, 100, 42, 43};
+    return c;
+  }
+
+  void what_is_committed_is_loaded() {
+    { SqlStore(path()).commit(some()); }
+    std::vector<std::string> damage;
+    const Snapshot s = SqlStore(path()).load(&damage);
+    CPPUNIT_ASSERT(damage.empty());
+    CPPUNIT_ASSERT_EQUAL(JobId{18}, s.pool.next_job);
+    CPPUNIT_ASSERT_EQUAL(Micros{43}, s.pool.now);
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, s.jobs.size());
+    const JobRecord j = s.jobs[0], want = job(17);
+    CPPUNIT_ASSERT(j.needs == want.needs);
+    CPPUNIT_ASSERT_EQUAL(want.reason, j.reason);
+    CPPUNIT_ASSERT_EQUAL(want.share_priority, j.share_priority);
+    CPPUNIT_ASSERT_EQUAL(want.share_priority_at, j.share_priority_at);
+    CPPUNIT_ASSERT_EQUAL(want.generation, j.generation);
+    CPPUNIT_ASSERT_EQUAL(want.cpu_lost, j.cpu_lost);
+    CPPUNIT_ASSERT_EQUAL(want.priority, j.priority);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{8}, s.attempts.at(0).resumed_generation);
+    CPPUNIT_ASSERT_EQUAL(17.25, s.users.at(0).charges);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1} << 40, s.machines.at(0).memory);
+  }
+
+  void a_row_is_written_over() {
+    SqlStore store(path());
+    store.commit(some());
+    Changes c;
+    c.jobs[17] = job(17);
+    c.jobs[17].state = JobState::kDone;
+    c.requests["k"] = RequestRow{"k", "d", "a", 1};
+    store.commit(c);
+    std::vector<std::string> damage;
+    CPPUNIT_ASSERT(store.load(&damage).jobs.empty());  // final jobs stay in the archive
+    CPPUNIT_ASSERT_EQUAL(std::string("a"), store.find_request("k")->answer);
+    CPPUNIT_ASSERT(!store.find_request("other"));
+  }
+
+  void a_failed_commit_writes_nothing() {
+    SqlStore store(path());
+    store.commit(some());
+    sql("create trigger full before insert on events begin select raise(abort, 'no room'); end");
+    Changes c;
+    c.jobs[18] = job(18);
+    c.events.push_back({1, 2, "x"});
+    CPPUNIT_ASSERT_THROW(store.commit(c), StoreError);
+    sql("drop trigger full");
+    std::vector<std::string> damage;
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, store.load(&damage).jobs.size());
+    store.commit(c);  // and nothing of the failed one is left over
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, store.load(&damage).jobs.size());
+  }
+
+  void a_damaged_row_costs_itself_only() {
+    {
+      SqlStore store(path());
+      Changes c = some();
+      c.jobs[18] = job(18);
+      store.commit(c);
+    }
+    sql("update jobs set state = 'rubbish' where id = 17");
+    sql("update jobs set user_name = 12 where id = 18");
+    SqlStore store(path());
+    std::vector<std::string> damage;
+    const Snapshot s = store.load(&damage);
+    for (const auto& j : s.jobs) CPPUNIT_ASSERT(j.id != 17);
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, s.machines.size());
+  }
+
+  void a_newer_database_is_refused() {
+    { SqlStore(path()).commit(some()); }
+    sql("update pool set version = 99");
+    CPPUNIT_ASSERT_THROW(SqlStore{path()}, StoreError);
+  }
+
+  void archive_answers_from_committed_rows() {
+    SqlStore store(path());
+    Changes c = some();
+    JobSpec spec;
+    spec.name = "named";
+    spec.arguments = {"{index}"};
+    c.specs.push_back(SpecRow{10, 10, "named", encode({{spec, true, 100, 10}})});
+    c.changes.push_back(ChangeRecord{99, 1, 17, 4, "ann", JobState::kRunning, 3, EndReason::kNone});
+    c.uses.push_back(
+        UseRecord{{17, 2}, "ann", 5, 4, EndReason::kOwner, 1'000'000, 9, 8, 5, 3, 5});
+    c.batches[4] = BatchRow{4, 1000, "ann", "b", "desk", false, 77, 0, 0};
+    c.parts.push_back(PartRow{4, 0, 1, std::string("x\0y", 3)});
+    store.commit(c);
+
+    Archive archive(path());
+    JobQuery query;
+    query.user = "ann";
+    auto rows = archive.jobs(query, 0, 10);
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, rows.size());
+    CPPUNIT_ASSERT_EQUAL(std::string("named"), rows[0].name);
+    CPPUNIT_ASSERT_EQUAL(MachineId{5}, rows[0].machine);
+    CPPUNIT_ASSERT(archive.jobs(query, 17, 10).empty());
+    query.user = "bob' or 1=1 --";
+    CPPUNIT_ASSERT(archive.jobs(query, 0, 10).empty());
+    CPPUNIT_ASSERT_EQUAL(std::string("107"), archive.spec(17)->arguments[0]);
+    CPPUNIT_ASSERT(!archive.spec(20));
+    CPPUNIT_ASSERT_EQUAL(std::string("curly"), archive.attempts(17).at(0).machine_name);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{99}, archive.last_change());
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, archive.changes(98, "ann", 10).size());
+    CPPUNIT_ASSERT_EQUAL(size_t{0}, archive.changes(99, "", 10).size());
+    CPPUNIT_ASSERT_EQUAL(std::string("x\0y", 3), archive.parts(4).at(0).body);
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, archive.open_batches_before(78).size());
+    UsageQuery usage;
+    usage.until = 2'000'000;
+    usage.by = {1, 2, 4};
+    auto lines = archive.usage(usage);
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, lines.size());
+    CPPUNIT_ASSERT_EQUAL(std::string("curly"), lines[0].group.at(1).second);
+    CPPUNIT_ASSERT_EQUAL(int64_t{8}, lines[0].used);
+    CPPUNIT_ASSERT_EQUAL(lines[0].used, lines[0].kept + lines[0].lost);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1}, lines[0].evictions);
+    auto counts = archive.count(JobQuery{});
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, counts.size());
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1}, counts[0].second);
+  }
+
+  void unneeded_files_are_found() {
+    SqlStore store(path());
+    Changes c = some();
+    c.batches[4] = BatchRow{4, 1000, "ann", "b", "desk", true, 77, 17, 1};
+    auto file = [&c](uint64_t id, FileKind kind, uint64_t generation) {
+      FileRow f;
+      f.id = id;
+      f.kind = kind;
+      f.batch = kind == FileKind::kInput ? 4 : 0;
+      f.job = kind == FileKind::kInput ? 0 : 17;
+      f.attempt = 3;
+      f.generation = generation;
+      c.files[id] = f;
+    };
+    file(1, FileKind::kInput, 0);
+    file(2, FileKind::kCheckpoint, 1);
+    file(3, FileKind::kCheckpoint, 2);
+    file(4, FileKind::kCheckpoint, 3);
+    file(5, FileKind::kOutput, 0);
+    store.commit(c);
+    Archive archive(path());
+    // Only the generation before the one before the newest goes while it runs.
+    CPPUNIT_ASSERT(archive.unneeded_files(10) == std::vector<uint64_t>{2});
+    Changes done;
+    done.jobs[17] = job(17);
+    done.jobs[17].state = JobState::kDone;
+    done.attempts[{17, 3}] = c.attempts[{17, 3}];
+    done.attempts[{17, 3}].state = AttemptState::kEnded;
+    done.counted_files.push_back({5, {17, 3}});
+    store.commit(done);
+    CPPUNIT_ASSERT((archive.unneeded_files(10) == std::vector<uint64_t>{1, 2, 3, 4}));
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, archive.outputs(17).size());
+  }
+};
+CPPUNIT_TEST_SUITE_REGISTRATION(SqlStoreTest);
+
+}  // namespace
+}  // namespace sublet::server

@@ -1,0 +1,240 @@
+"""The demonstration behind ./demo: see its head. Exit status 0 only when every
+result is identical, at least 20 jobs were evicted in mid-work and none lost."""
+
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+import harness
+
+EPOCHS = [7, 8, 10, 12, 18, 20, 22, 24]
+FAST_EPOCHS = [5, 5, 6, 6, 7, 8, 8, 9]
+WANTED_EVICTIONS = 20
+MACHINES = ["larry", "curly", "moe", "shemp"]
+PROGRAM = os.path.join(harness.BIN, "back-propagation")
+DATA = os.path.join(harness.ROOT, "examples", "back-propagation", "letter-recognition.data")
+
+BATCH_HEAD = """[defaults]
+program = "%s"
+inputs = ["letter-recognition.data"]
+"""
+BATCH_JOB = """
+[[job]]
+name = "epochs-%(e)d-%(i)d"
+arguments = ["--data", "letter-recognition.data", "--epochs", "%(e)d", "--weights", "weights.bin", "--seed", "%(s)d"]
+outputs = ["weights.bin"]
+"""
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def seed_of(index):
+    return 1 + index
+
+
+def undisturbed(epochs, folder):
+    """Runs every job once without a pool, two at a time; returns their outputs."""
+    results = []
+    running = []
+    for index, count in enumerate(epochs):
+        weights = os.path.join(folder, "alone-%d.bin" % index)
+        process = subprocess.Popen([PROGRAM, "--data", DATA, "--epochs", str(count), "--weights",
+                                    weights, "--seed", str(seed_of(index))],
+                                   stdout=subprocess.PIPE, text=True)
+        running.append((process, weights))
+        if len(running) == 2 or index == len(epochs) - 1:
+            for process, weights in running:
+                out, _ = process.communicate()
+                if process.returncode != 0:
+                    raise SystemExit("demo: an undisturbed run failed")
+                with open(weights, "rb") as f:
+                    results.append((out, f.read()))
+            running = []
+    return results
+
+
+class Owners:
+    """Scripted owners: each comes back to a machine whose job has worked for a
+    while, and leaves again a moment after it has gone."""
+
+    def __init__(self, pool, seed):
+        self.pool = pool
+        self.random = random.Random(seed)
+        self.patience = {}
+        self.working_since = {}
+        self.here_until = {}
+
+    def attempt_pid(self, client):
+        for attempt in client.attempts():
+            record = client.record(attempt)
+            if record and not os.path.exists(
+                    os.path.join(client.state, "attempts", attempt, "exit")):
+                return attempt
+        return None
+
+    def step(self):
+        now = time.monotonic()
+        for name, client in self.pool.clients.items():
+            if name in self.here_until:
+                if now >= self.here_until[name] and not self.attempt_pid(client):
+                    client.owner("away")
+                    del self.here_until[name]
+                continue
+            attempt = self.attempt_pid(client)
+            since = self.working_since.get(name)
+            if not attempt:
+                self.working_since.pop(name, None)
+            elif not since or since[0] != attempt:
+                self.working_since[name] = (attempt, now, self.random.uniform(1.0, 2.2))
+            elif now - since[1] > since[2]:
+                client.owner("active")
+                self.working_since.pop(name)
+                self.here_until[name] = now + 0.4
+
+    def leave(self):
+        for client in self.pool.clients.values():
+            client.owner("away")
+
+
+def run_pool(pool, epochs):
+    folder = os.path.join(pool.folder, "desk")
+    os.makedirs(folder)
+    shutil.copy(DATA, folder)
+    batch = os.path.join(folder, "letters.toml")
+    with open(batch, "w") as f:
+        f.write(BATCH_HEAD % PROGRAM)
+        for index, count in enumerate(epochs):
+            f.write(BATCH_JOB % {"e": count, "i": index, "s": seed_of(index)})
+    pool.start_server()
+    for name in MACHINES:
+        pool.client(name).start()
+    pool.wait_machines(len(MACHINES))
+    jobs = pool.submit(batch)
+    say("%d jobs submitted to %d machines; their owners come and go" % (len(jobs), len(MACHINES)))
+    disturb(pool, jobs)
+    pool.run("fetch", "%d-%d" % (jobs[0], jobs[-1]), "--into", folder, deadline=60)
+    return [pool.job(job) for job in jobs], folder
+
+
+def disturb(pool, jobs):
+    """Plays owners, kills the server and a client once, until all is done."""
+    owners = Owners(pool, seed=7)
+    started = time.monotonic()
+    server_killed = client_killed = False
+    told = 0
+    while True:
+        owners.step()
+        time.sleep(0.05)
+        now = time.monotonic()
+        if now - told < 1:
+            continue
+        told = now
+        states = summary(pool)
+        if states is None:
+            continue
+        done = sum(s["state"] in ("done", "failed", "removed") for s in states)
+        evictions = sum(s["evictions"] for s in states)
+        say("  %4.0f s: %d of %d done, %d evictions" % (now - started, done, len(jobs), evictions))
+        if done == len(jobs):
+            break
+        if not server_killed and evictions >= 5:
+            say("  the server is killed (SIGKILL)")
+            pool.kill_server()
+            server_killed = True
+        if not client_killed and evictions >= 9:
+            client = next(c for c in pool.clients.values() if owners.attempt_pid(c))
+            say("  the client of %s is killed (SIGKILL) and started again" % client.name)
+            client.kill()
+            client.start()
+            client_killed = True
+        if now - started > 900:
+            raise SystemExit("demo: not done after 15 minutes\n" + pool.all_logs())
+    owners.leave()
+    if not server_killed or not client_killed:
+        raise SystemExit("demo: the jobs were done before server and client could be killed")
+
+
+def summary(pool):
+    try:
+        return pool.sublet("ls", "--all")["jobs"]
+    except harness.Failed:
+        return None  # the server is on its way back
+
+
+def results_of(job, folder):
+    """stdout and weights that the user's own process has fetched."""
+    out = weights = None
+    for path, _, names in os.walk(folder):
+        for name in names:
+            if re.search(r"\b%d\b" % job["id"], os.path.join(path, name)[len(folder):]):
+                full = os.path.join(path, name)
+                if name.endswith(".out"):
+                    with open(full) as f:
+                        out = f.read()
+                elif name.endswith(".bin"):
+                    with open(full, "rb") as f:
+                        weights = f.read()
+    return out, weights
+
+
+def correctness(out):
+    return "/".join(re.findall(r"correctness (\d\.\d{3})", out or "")) or "-"
+
+
+def mid_work(attempts):
+    """Evictions after which the next attempt started from a checkpoint between
+    0 and 100 %."""
+    evicted = [i for i, a in enumerate(attempts[:-1]) if a["ended"] == "owner came back"]
+    return sum(0 < attempts[i + 1]["resumed_ppm"] < 1000000 for i in evicted)
+
+
+def report(epochs, alone, details, folder):
+    say("")
+    say("%-8s %-12s %-12s %-9s %13s %11s  %s" %
+        ("epochs", "alone", "in the pool", "identical", "interruptions", "checkpoint", "quiesce ms"))
+    identical = evictions = lost = 0
+    for index, job in enumerate(details):
+        out, weights = results_of(job, folder)
+        same = out == alone[index][0] and weights == alone[index][1]
+        attempts = job["attempt_list"]
+        count = mid_work(attempts)
+        identical += same
+        evictions += count
+        lost += job["state"] != "done"
+        quiesce = [a["quiesce_us"] / 1000 for a in attempts if a["quiesce_us"] >= 0]
+        size = max([a["checkpoint_bytes"] for a in attempts] or [0])
+        say("%-8d %-12s %-12s %-9s %13d %9d B  %s" %
+            (epochs[index], correctness(alone[index][0]), correctness(out),
+             "yes" if same else "NO", count, size, " ".join("%.0f" % q for q in quiesce)))
+    say("")
+    return identical, evictions, lost
+
+
+def main():
+    fast = "--fast" in sys.argv[1:]
+    epochs = FAST_EPOCHS if fast else EPOCHS
+    with harness.Pool(server_sets=["scheduling.lease=6 s"]) as pool:
+        started = time.monotonic()
+        say("Training %d networks undisturbed, to compare with ..." % len(epochs))
+        alone = undisturbed(epochs, pool.folder)
+        say("  %.1f s" % (time.monotonic() - started))
+        details, folder = run_pool(pool, epochs)
+        identical, evictions, lost = report(epochs, alone, details, folder)
+    say("took %.0f s" % (time.monotonic() - started))
+    ok = identical == len(epochs) and evictions >= WANTED_EVICTIONS and lost == 0
+    if not ok:
+        say("demo: FAILED (wanted all identical, at least %d evictions in mid-work, none lost)" %
+            WANTED_EVICTIONS)
+    say("demo: %d of %d results identical, %d evictions, %d lost" %
+        (identical, len(epochs), evictions, lost))
+    return 0 if ok else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

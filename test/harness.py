@@ -1,0 +1,319 @@
+"""A private pool of real daemons for tests and the demo.
+
+Everything lives in one short temporary folder (a Unix socket's path has 107
+bytes at most); processes are ended by their pid; every wait is for a condition
+and has a deadline. The programs are taken from $SUBLET_BIN (build/bin).
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BIN = os.path.abspath(os.environ.get("SUBLET_BIN", os.path.join(ROOT, "build", "bin")))
+# Sanitizers make everything slower; deadlines are for hangs, not for speed.
+PATIENCE = float(os.environ.get("SUBLET_TEST_PATIENCE", "60"))
+
+
+class Timeout(Exception):
+    pass
+
+
+def wait_for(condition, what, deadline=None):
+    """Returns condition()'s first true value; raises Timeout naming `what`."""
+    end = time.monotonic() + (deadline or PATIENCE)
+    pause = 0.005
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise Timeout("waited in vain for " + what)
+        time.sleep(pause)
+        pause = min(pause * 1.5, 0.1)
+
+
+def alive(pid):
+    """Whether the process exists and is no zombie."""
+    try:
+        with open("/proc/%d/stat" % pid) as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def cpu_ticks(pid):
+    try:
+        with open("/proc/%d/stat" % pid) as stat:
+            fields = stat.read().rsplit(")", 1)[1].split()
+        return int(fields[11]) + int(fields[12])
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+
+
+def children(pid):
+    result = []
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            with open("/proc/%s/stat" % entry) as stat:
+                if int(stat.read().rsplit(")", 1)[1].split()[1]) == pid:
+                    result.append(int(entry))
+        except (FileNotFoundError, ProcessLookupError):
+            pass
+    return result
+
+
+def processes_naming(text):
+    """Pids of processes whose command line contains `text`."""
+    result = []
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit() or int(entry) == os.getpid():
+            continue
+        try:
+            with open("/proc/%s/cmdline" % entry, "rb") as cmdline:
+                if text.encode() in cmdline.read() and alive(int(entry)):
+                    result.append(int(entry))
+        except (FileNotFoundError, ProcessLookupError):
+            pass
+    return result
+
+
+def kill(pid, sig=signal.SIGKILL):
+    try:
+        os.kill(pid, sig)
+    except ProcessLookupError:
+        pass
+
+
+class Failed(Exception):
+    """A command of ours ended with an error."""
+
+    def __init__(self, args, status, out, err):
+        super().__init__("%s: status %d: %s%s" % (" ".join(map(str, args)), status, out, err))
+        self.status = status
+        self.out = out
+        self.err = err
+
+
+class Client:
+    def __init__(self, pool, name, slots=1, monitor_sets=(), extra=()):
+        self.pool = pool
+        self.name = name
+        self.slots = slots
+        self.state = os.path.join(pool.folder, "c-" + name)
+        os.makedirs(self.state, exist_ok=True)
+        self.control = os.path.join(pool.folder, "owner-" + name)
+        self.extra = list(extra)
+        for setting in monitor_sets:
+            self.extra += ["--monitor-set", setting]
+        self.process = None
+
+    def owner(self, presence):
+        """presence: 'active' or 'away'."""
+        temporary = self.control + ".new"
+        with open(temporary, "w") as f:
+            f.write(presence + "\n")
+        os.rename(temporary, self.control)
+
+    def start(self):
+        if not os.path.exists(self.control):
+            self.owner("away")
+        args = [os.path.join(BIN, "sublet-client"), "--server", self.pool.socket, "--name",
+                self.name, "--slots", str(self.slots), "--state", self.state,
+                "--monitor-control", self.control] + self.extra
+        log = open(os.path.join(self.pool.folder, "client-%s.log" % self.name), "a")
+        self.process = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                        env=self.pool.environment())
+        log.close()
+        return self
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self, deadline=30):
+        self.process.terminate()
+        return self.process.wait(deadline)
+
+    def attempts(self):
+        folder = os.path.join(self.state, "attempts")
+        try:
+            return sorted(e for e in os.listdir(folder) if e[0].isdigit())
+        except FileNotFoundError:
+            return []
+
+    def record(self, attempt):
+        """The shepherd's record as a dictionary, or None while there is none."""
+        try:
+            with open(os.path.join(self.state, "attempts", attempt, "record")) as f:
+                return dict(line.rstrip("\n").split(" ", 1) for line in f if " " in line)
+        except FileNotFoundError:
+            return None
+
+    def monitor_pids(self):
+        return processes_naming(os.path.join(self.state, "monitor.sock"))
+
+
+class Pool:
+    """A server and clients; use it as a context."""
+
+    def __init__(self, server_sets=()):
+        self.folder = tempfile.mkdtemp(prefix="sl-", dir="/tmp")
+        os.chmod(self.folder, 0o755)
+        self.state = os.path.join(self.folder, "server")
+        self.socket = os.path.join(self.folder, "run", "server.sock")
+        self.server_sets = list(server_sets)
+        self.supervisor = None
+        self.clients = {}
+
+    def environment(self):
+        env = dict(os.environ)
+        env["SUBLET_SERVER"] = self.socket
+        env["HOME"] = self.folder
+        return env
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        if kind is not None and os.environ.get("SUBLET_TEST_KEEP"):
+            print("kept: " + self.folder)
+        self.close()
+        return False
+
+    # -- the server ---------------------------------------------------------
+
+    def start_server(self, sets=(), wait=True):
+        args = [os.path.join(BIN, "sublet-server"), "--state", self.state, "--socket", self.socket]
+        for setting in list(self.server_sets) + list(sets):
+            args += ["--set", setting]
+        log = open(os.path.join(self.folder, "server.log"), "a")
+        self.supervisor = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        log.close()
+        if wait:
+            self.wait_serving()
+        return self
+
+    def wait_serving(self, deadline=None):
+        wait_for(self.about, "the server to serve\n" + self.log("server"), deadline)
+
+    def about(self):
+        """The server's own words, or None while it does not serve."""
+        try:
+            return self.sublet("about")
+        except Failed:
+            return None
+
+    def server_pid(self):
+        return int(self.about()["server_pid"])
+
+    def kill_server(self):
+        """The serving process only; the supervisor restarts it."""
+        for pid in children(self.supervisor.pid):
+            kill(pid)
+
+    def kill_supervisor(self):
+        pids = children(self.supervisor.pid)
+        self.supervisor.kill()
+        self.supervisor.wait()
+        for pid in pids:
+            kill(pid)
+            wait_for(lambda: not alive(pid), "the server to die")
+
+    def stop_server(self, deadline=30):
+        self.supervisor.terminate()
+        return self.supervisor.wait(deadline)
+
+    # -- workstations -------------------------------------------------------
+
+    def client(self, name, **options):
+        client = Client(self, name, **options)
+        self.clients[name] = client
+        return client
+
+    def wait_machines(self, count, state="idle"):
+        wait_for(lambda: sum(m["state"] == state for m in self.machines()) >= count,
+                 "%d machines to be %s\n%s" % (count, state, self.all_logs()))
+
+    def machines(self):
+        return self.sublet("machines")["machines"]
+
+    # -- the command --------------------------------------------------------
+
+    def run(self, *args, cwd=None, stdin=None, deadline=None):
+        """Runs `sublet ARGS`; returns (status, stdout, stderr)."""
+        done = subprocess.run([os.path.join(BIN, "sublet")] + [str(a) for a in args],
+                              cwd=cwd or self.folder, env=self.environment(), text=True,
+                              stdin=stdin or subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, timeout=deadline or 4 * PATIENCE)
+        return done.returncode, done.stdout, done.stderr
+
+    def sublet(self, *args, cwd=None, deadline=None, check=True):
+        """Runs `sublet ARGS --json` and returns what it printed."""
+        words = list(args)
+        at = words.index("--") if "--" in words else len(words)
+        words.insert(at, "--json")
+        status, out, err = self.run(*words, cwd=cwd, deadline=deadline)
+        if check and status != 0:
+            raise Failed(["sublet"] + words, status, out, err)
+        return json.loads(out) if out.strip() else {}
+
+    def submit(self, *args, cwd=None):
+        """Submits; returns the ids of the jobs."""
+        jobs = self.sublet("submit", *args, cwd=cwd)["jobs"]
+        return list(range(jobs["first"], jobs["first"] + jobs["count"]))
+
+    def job(self, job):
+        return self.sublet("show", job)
+
+    def state(self, job):
+        return self.job(job)["state"]
+
+    def wait_state(self, job, states, deadline=None):
+        if isinstance(states, str):
+            states = [states]
+        try:
+            wait_for(lambda: self.state(job) in states,
+                     "job %d to be %s" % (job, " or ".join(states)), deadline)
+        except Timeout as timeout:
+            raise Timeout("%s\n%s\n%s" % (timeout, json.dumps(self.job(job), indent=1),
+                                          self.all_logs()))
+        return self.job(job)
+
+    # -- the end ------------------------------------------------------------
+
+    def log(self, name):
+        try:
+            with open(os.path.join(self.folder, name + ".log"), errors="replace") as f:
+                return "--- %s\n%s" % (name, "".join(f.readlines()[-60:]))
+        except FileNotFoundError:
+            return ""
+
+    def all_logs(self):
+        return "\n".join([self.log("server")] + [self.log("client-" + n) for n in self.clients])
+
+    def processes(self):
+        """Whatever still runs on behalf of this pool."""
+        return [p for p in processes_naming(self.folder + "/") if p != os.getpid()]
+
+    def close(self):
+        for client in self.clients.values():
+            if client.process and client.process.poll() is None:
+                client.process.kill()
+                client.process.wait()
+        if self.supervisor and self.supervisor.poll() is None:
+            self.kill_supervisor()
+        end = time.monotonic() + 20
+        while self.processes() and time.monotonic() < end:
+            for pid in self.processes():
+                kill(pid, signal.SIGCONT)
+                kill(pid)
+            time.sleep(0.02)
+        if not os.environ.get("SUBLET_TEST_KEEP"):
+            shutil.rmtree(self.folder, ignore_errors=True)
