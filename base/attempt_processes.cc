@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -137,6 +138,11 @@ bool AttemptProcesses::read_stat(const char* name, Found* found) noexcept {
 }
 
 bool AttemptProcesses::has_uid(const char* name) noexcept {
+  // The folder's owner is the process's user, or root when the process hides
+  // itself (PR_SET_DUMPABLE); then its status tells.
+  struct stat about;
+  if (fstatat(proc_, name, &about, 0) != 0) return false;
+  if (about.st_uid != 0) return about.st_uid == identity_.uid;
   if (read_file(name, "status", text_, 2048) <= 0) return false;
   return number_after(text_, "Uid:") == identity_.uid;
 }
@@ -167,6 +173,7 @@ bool AttemptProcesses::has_status_variable(const char* name) noexcept {
 bool AttemptProcesses::belongs(const char* name, const Found& found) noexcept {
   if (identity_.session > 0 && found.session == identity_.session) return true;
   if (identity_.shepherd > 0 && found.parent == identity_.shepherd) return true;
+  if (found.parent == 2 || found.pid == 2) return false;  // the kernel's own
   if (identity_.uid >= 0 && has_uid(name)) return true;
   return identity_.status_path && has_status_variable(name);
 }

@@ -87,7 +87,7 @@ class AttemptProcesses {
   pid_t known_[kKnown];  // processes counted by cpu_ns, as of its last full look
   int known_count_ = 0;
   unsigned known_age_ = 0;
-  char entries_[8192];
+  alignas(8) char entries_[8192];
   char text_[4096 + 512];
 };
 

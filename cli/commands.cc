@@ -21,6 +21,22 @@ constexpr const char* kDefaultServer = "/run/sublet/server.sock";
 constexpr uint64_t kConfigMax = 1u << 20;
 constexpr int64_t kCallTimeoutMax = 3'600'000;
 
+// The text of `server` in a configuration; "" when it has none.
+std::string server_in(const TomlValue& root, const std::string& path) {
+  std::string server;
+  for (const TomlMember& m : root.members) {
+    if (m.key != "server")
+      throw DocumentError(path, m.line, m.column,
+                          "unknown key '" + escape_for_terminal(m.key) + "'; known is server");
+    if (m.value.kind != TomlKind::text)
+      throw DocumentError(
+          path, m.value.line, m.value.column,
+          std::string("server must be a text, this is ") + toml_kind_name(m.value.kind));
+    server = m.value.text;
+  }
+  return server;
+}
+
 // `server` in the user's configuration; "" when there is none.
 std::string configured_server() {
   const char* home = getenv("HOME");
@@ -33,19 +49,11 @@ std::string configured_server() {
     if (e.code() == ENOENT || e.code() == ENOTDIR) return "";
     throw PoolError(ErrorKind::invalid, "config.file", e.what(), e.advice(), path);
   }
-  std::string server;
-  const TomlValue root = parse_toml(text, path);
-  for (const TomlMember& m : root.members) {
-    if (m.key != "server")
-      throw DocumentError(path, m.line, m.column,
-                          "unknown key '" + escape_for_terminal(m.key) + "'; known is server");
-    if (m.value.kind != TomlKind::text)
-      throw DocumentError(
-          path, m.value.line, m.value.column,
-          std::string("server must be a text, this is ") + toml_kind_name(m.value.kind));
-    server = m.value.text;
+  try {
+    return server_in(parse_toml(text, path), path);
+  } catch (const DocumentError& e) {
+    throw PoolError(ErrorKind::invalid, "config.file", e.what(), "", path);
   }
-  return server;
 }
 
 bool wants_json(int argc, const char* const* argv) {
@@ -200,9 +208,10 @@ int run_command_line(int argc, const char* const* argv) {
   print(out.str());
   if (ended && *ended != 0 && wants_json(argc, argv)) {
     std::string text = err.str();
+    while (text.ends_with('\n')) text.pop_back();
     size_t line = std::min(text.find('\n'), text.size());
     print(error_json({ErrorKind::usage, "usage", text.substr(0, line),
-                      line + 1 < text.size() ? text.substr(line + 1) : ""}));
+                      text.substr(std::min(line + 1, text.size()))}));
     return *ended;
   }
   if (ended) {

@@ -49,7 +49,7 @@ class Context {
 };
 
 // --server, else $SUBLET_SERVER, else `server` in ~/.config/sublet/config.toml,
-// else /run/sublet/server.sock. PoolError, DocumentError.
+// else /run/sublet/server.sock. PoolError.
 std::string server_address(const std::string& option);
 
 struct Command {

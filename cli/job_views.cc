@@ -123,7 +123,7 @@ void write_summary_fields(JsonWriter& json, const JobSummary& job) {
 std::string jobs_table(const std::vector<JobSummary>& jobs, int64_t now, size_t width,
                        bool colour) {
   std::vector<Column> columns = {
-      {"ID", true, 20, 10},      {"NAME", false, 6, 7},  {"USER", false, 4, 5},
+      {"ID", true, 20, 10},     {"NAME", false, 6, 7},  {"USER", false, 4, 5},
       {"STATE", false, 7, 9},   {"DONE", true, 4, 6},   {"FOR", true, 3, 4},
       {"MACHINE", false, 5, 5}, {"CPU", true, 3, 3},    {"LOST", true, 3, 1},
       {"EVICTED", true, 3, 2},  {"REASON", false, 8, 0}};

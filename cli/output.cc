@@ -27,6 +27,11 @@ size_t columns_from_environment() {
   return *end == '\0' && n >= 1 && n <= 10'000 ? n : 0;
 }
 
+size_t columns_of(int fd) {
+  winsize size{};
+  return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
 // 0, or the errno of what went wrong.
 int write_all(int fd, std::string_view text) {
   while (!text.empty()) {
@@ -132,12 +137,8 @@ Terminal detect_terminal() {
   t.out_is_terminal = isatty(STDOUT_FILENO);
   t.err_is_terminal = isatty(STDERR_FILENO);
   t.columns = columns_from_environment();
-  winsize size{};
-  if (t.columns == 0 && (t.out_is_terminal || t.err_is_terminal)) {
-    int fd = t.out_is_terminal ? STDOUT_FILENO : STDERR_FILENO;
-    t.columns = ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-    if (!t.out_is_terminal) t.columns = 0;
-  }
+  t.err_columns = t.columns != 0 ? t.columns : columns_of(STDERR_FILENO);
+  if (t.columns == 0 && t.out_is_terminal) t.columns = columns_of(STDOUT_FILENO);
   const char* no_colour = getenv("NO_COLOR");
   const char* term = getenv("TERM");
   t.colour = t.out_is_terminal && (no_colour == nullptr || *no_colour == '\0') && term != nullptr &&

@@ -20,7 +20,8 @@ inline constexpr int kExitClosedPipe = 141;
 struct Terminal {
   bool out_is_terminal = false;
   bool err_is_terminal = false;
-  size_t columns = 0;  // 0: no limit (not a terminal and COLUMNS not set)
+  size_t columns = 0;  // of stdout; 0: no limit (not a terminal and COLUMNS not set)
+  size_t err_columns = 80;
   bool colour = false;
 };
 // $COLUMNS, else the terminal's own size; colour only on a terminal, without

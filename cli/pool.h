@@ -70,6 +70,8 @@ class PoolError : public std::runtime_error {
   std::string message;  // what is wrong
   std::string advice;   // what to do; may be empty
   std::string subject;  // the thing concerned; may be empty
+  // The answer was lost: the server may have carried the call out.
+  bool maybe_done = false;
 };
 
 struct IdRange {

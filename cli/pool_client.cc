@@ -79,6 +79,11 @@ PoolError from_call_error(const std::string& path, const CallError& error) {
   }
 }
 
+PoolError marked(PoolError error, bool maybe_done) {
+  error.maybe_done = maybe_done;
+  return error;
+}
+
 // Inside a catch block: the contract's exceptions as ours; the ORB's pass.
 [[noreturn]] void rethrow_translated() {
   try {
@@ -141,8 +146,8 @@ struct PoolClient::Remote {
     } catch (const CORBA::SystemException& e) {
       CallError error = describe(e);
       if (error.kind == CallFailure::kUnreachable)
-        throw unreachable(path, socket_errno(path), error.text);
-      throw from_call_error(path, error);
+        throw marked(unreachable(path, socket_errno(path), error.text), error.maybe_done);
+      throw marked(from_call_error(path, error), error.maybe_done);
     }
   }
 
@@ -150,10 +155,12 @@ struct PoolClient::Remote {
   template <typename F>
   auto call(F f) -> decltype(f()) {
     const auto end = Clock::now() + std::chrono::milliseconds(patience.unreachable_ms);
+    bool maybe_done = false;
     for (int timeouts = 0;;) {
       try {
         return once(f);
-      } catch (const PoolError& e) {
+      } catch (PoolError& e) {
+        e.maybe_done = maybe_done = maybe_done || e.maybe_done;
         bool again = false;
         if (e.code == "server.timeout") again = ++timeouts < patience.tries_after_timeout;
         // A missing socket is not about to come back, except for one who waits.

@@ -52,7 +52,7 @@ IdRange commit(PoolClient& pool, uint64_t batch) {
   try {
     return pool.commit_batch(random_id(), batch);
   } catch (const PoolError& e) {
-    if (e.kind == ErrorKind::unavailable && e.code.starts_with("server.")) uncertain(e);
+    if (e.maybe_done) uncertain(e);
     throw;
   }
 }
@@ -61,7 +61,7 @@ Submitted submit_single(PoolClient& pool, const JobDescription& job) {
   try {
     return {0, {pool.submit(random_id(), host_name(), job), 1}};
   } catch (const PoolError& e) {
-    if (e.code == "server.timeout") uncertain(e);
+    if (e.maybe_done) uncertain(e);
     throw;
   }
 }

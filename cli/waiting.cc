@@ -89,8 +89,7 @@ class Waiter {
                                  : time_left(ended - std::min(ended, ended_at_start_),
                                              c.unfinished(), ms_since(started_)));
     if (context_.terminal.err_is_terminal) {
-      size_t columns = context_.terminal.columns;
-      show_progress(line, columns == 0 ? 80 : columns);
+      show_progress(line, context_.terminal.err_columns);
     } else if (!context_.json && line != last_line_ && Clock::now() >= next_line_) {
       say(line);
       last_line_ = line;

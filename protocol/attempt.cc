@@ -180,14 +180,19 @@ uint32_t AttemptMachine::leave(sublet_leave_reason reason) {
   }
 }
 
+bool AttemptMachine::has_shepherd() const {
+  if (work_ == Work::kStage || work_ == Work::kStart) return false;
+  return state_ == AttemptState::kRunning || state_ == AttemptState::kLeaving;
+}
+
 uint32_t AttemptMachine::ended() {
-  if (state_ != AttemptState::kRunning && state_ != AttemptState::kLeaving) return 0;
+  if (!has_shepherd()) return 0;
   if (superseded_) return forget();
   return begin_hand_in(0);
 }
 
 uint32_t AttemptMachine::vanished() {
-  if (state_ != AttemptState::kRunning && state_ != AttemptState::kLeaving) return 0;
+  if (!has_shepherd()) return 0;
   if (superseded_) return kKillTenant | forget();
   // One that was told to leave and whose hung shepherd was killed has left.
   end_ = end_of_leave(leave_reason_);
@@ -203,8 +208,7 @@ uint32_t AttemptMachine::handed_in() {
 }
 
 uint32_t AttemptMachine::lease_renewed() {
-  bool alive = state_ == AttemptState::kRunning || state_ == AttemptState::kLeaving;
-  return alive && !superseded_ && work_ != Work::kStage && work_ != Work::kStart ? kSendLease : 0u;
+  return has_shepherd() && !superseded_ ? kSendLease : 0u;
 }
 
 uint32_t AttemptMachine::superseded() {

@@ -143,6 +143,7 @@ class AttemptMachine {
  private:
   enum class Work { kNone, kStage, kStart, kCheckpoint, kHandIn };
 
+  bool has_shepherd() const;
   uint32_t begin_hand_in(uint32_t actions);
   uint32_t end_without_shepherd(EndCode end);
   uint32_t forget();

@@ -57,8 +57,10 @@ void Pool::State::on(const OrderAnswered& event) {
   // answered is leaving, and can still be refused.)
   if (attempt->record.started != 0) return;
   Machine& machine = *attempt->machine;
-  machine.paused_until = now + parameters.refusal_pause;
-  schedule(machine);
+  if (machine.record.state != MachineState::kGone) {
+    machine.paused_until = now + parameters.refusal_pause;
+    schedule(machine);
+  }
   const std::string& why = event.reason;
   end_attempt(*attempt, {EndReason::kRefused, event.answer == Answer::kRefused ? why
                                               : why.empty()                    ? "not delivered"

@@ -21,6 +21,7 @@ class PoolLeaseTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(silent_machines_get_nothing);
   CPPUNIT_TEST(first_renewal_loses_what_it_does_not_name);
   CPPUNIT_TEST(withdrawn_machine_keeps_its_leases);
+  CPPUNIT_TEST(gone_machine_has_no_deadline);
   CPPUNIT_TEST_SUITE_END();
 
   // Lost at `end`, not a microsecond before.
@@ -80,6 +81,17 @@ class PoolLeaseTest : public CppUnit::TestFixture {
     t.apply(OrderAnswered{t.key(job), OrderAnswered::Answer::kUnknown, "timed out"});
     CPPUNIT_ASSERT(t.last.records.empty());
     expect_lost_at(t, job, decided + kLeaseOver);
+  }
+
+  // Found by a random history: a machine that has gone must not be paused.
+  void gone_machine_has_no_deadline() {
+    TestPool t;
+    const MachineId m = t.join("m");
+    const JobId job = t.submit("ann");
+    t.apply(MachineWithdrew{m});
+    t.apply(OrderAnswered{t.key(job), OrderAnswered::Answer::kNotDelivered, ""});
+    CPPUNIT_ASSERT(t.state(job) == JobState::kWaiting);
+    CPPUNIT_ASSERT(!t.pool.next_deadline());
   }
 
   // Announced at 0, renewed every 10 s: from 60 s on no renewal counts, so the

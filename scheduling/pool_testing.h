@@ -39,7 +39,10 @@ class Books {
 
 class TestPool {
  public:
-  explicit TestPool(const Parameters& parameters = Parameters()) : pool(parameters) {}
+  // With batch 1 open, which all jobs belong to.
+  explicit TestPool(const Parameters& parameters = Parameters()) : pool(parameters) {
+    apply(BatchOpened());
+  }
 
   // Applies at `now`, writes the books and returns (and keeps) the outcome.
   const Outcome& apply(const Event& event);

@@ -30,6 +30,9 @@ class Restorer {
     for (const JobRecord& row : rows_.jobs) add_job(row);
     for (const AttemptRecord& row : rows_.attempts) add_attempt(row);
     settle_jobs();
+    raise(s_.pool.next_job, last_job_, "jobs");
+    raise(s_.pool.next_batch, last_batch_, "batches");
+    raise(s_.pool.next_machine, last_machine_, "machines");
     s_.order_requesting();
     s_.stored_pool = rows_.pool;  // what had to be raised is stored with the next event
     s_.touched_users.clear();
@@ -59,7 +62,7 @@ class Restorer {
     if (row.id == 0 || s_.machines.contains(row.id)) {
       return complain("machine " + std::to_string(row.id) + " is left out: no valid id");
     }
-    raise(s_.pool.next_machine, row.id, "machine " + std::to_string(row.id));
+    last_machine_ = std::max(last_machine_, row.id);
     Machine& m = s_.machines[row.id];
     m.due_kind = Timed::Kind::kMachine;
     m.due_id = row.id;
@@ -73,10 +76,11 @@ class Restorer {
     s_.schedule(m);
   }
 
-  void raise(uint64_t& next, uint64_t used, const std::string& what) {
-    if (used < next) return;
-    complain("the counter of ids was behind " + what + ": raised");
-    next = used + 1;
+  // Ids are never given twice.
+  void raise(uint64_t& next, uint64_t last, const std::string& what) {
+    if (last < next) return;
+    complain("the counter of " + what + " was behind " + std::to_string(last) + ": raised");
+    next = last + 1;
   }
 
   void add_job(JobRecord row) {
@@ -84,8 +88,8 @@ class Restorer {
     if (row.id == 0 || !known_state || s_.jobs.contains(row.id)) {
       return complain(name_of(row.id) + " is left out: no valid id or state");
     }
-    raise(s_.pool.next_job, row.id, name_of(row.id));
-    if (row.batch >= s_.pool.next_batch) raise(s_.pool.next_batch, row.batch, name_of(row.id));
+    last_job_ = std::max(last_job_, row.id);
+    last_batch_ = std::max(last_batch_, row.batch);
     if (!(row.share_priority >= 0) || !std::isfinite(row.share_priority)) {
       complain(name_of(row.id) + " had no valid priority: 0 used");
       row.share_priority = 0;
@@ -158,6 +162,9 @@ class Restorer {
   Pool::State& s_;
   Snapshot rows_;
   std::unordered_map<JobId, JobRecord> final_jobs_;
+  JobId last_job_ = 0;
+  BatchId last_batch_ = 0;
+  MachineId last_machine_ = 0;
   Complaints complaints_;
 };
 

@@ -23,6 +23,10 @@ class SessionServant : public POA_Sublet::v1::Session {
       if (CORBA::is_nil(client))
         throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "no client was given",
                       "Hand over the client's own reference.", "client");
+      if (!leads_back_to_caller(client))
+        throw Refusal(Refusal::Kind::kNotPermitted, "client.elsewhere",
+                      "the reference does not lead back over this connection",
+                      "Hand over the client's own reference over its own connection.", "client");
       s_.machines.attach(key_, s_.access.caller(),
                          make_corba_workstation(client, key_, s_.lease_ms, s_.call_timeout_ms));
     });

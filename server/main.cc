@@ -2,6 +2,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <iostream>
 
 #include "base/arguments.h"
@@ -24,6 +25,7 @@ struct CommandLine {
   std::string socket;
   bool print_defaults = false;
   bool once = false;
+  int64_t supervised = -1;  // descriptor of the vital signs; -1: not the child
 };
 
 // Not under a sanitizer: its shadow memory takes terabytes of address space.
@@ -41,6 +43,7 @@ int serve_and_log(const ServerSettings& settings, VitalSigns* signs) {
   log_start(settings.log);
   int status = 1;
   try {
+    FolderLock lock(settings.state_folder);
     status = serve(settings, signs);
   } catch (const std::exception& e) {
     log(Severity::error) << e.what();
@@ -58,7 +61,8 @@ ServerSettings read(const CommandLine& line) {
   return read_server_settings(settings);
 }
 
-int run(const CommandLine& line) {
+// self: the command line by which this program is started again.
+int run(const CommandLine& line, const std::vector<std::string>& self) {
   if (line.print_defaults) {
     Settings(server_setting_specs()).print_defaults(std::cout);
     return 0;
@@ -67,13 +71,12 @@ int run(const CommandLine& line) {
   scheduling::Pool check(settings.policies);  // unknown policies are named here
   system_files().make_folders(settings.state_folder);
   system_files().make_folders(folder_of(settings.socket), 0755);
-  FolderLock lock(settings.state_folder);
-  if (line.once) {
-    VitalSigns signs;
-    return serve_and_log(settings, &signs);
-  }
-  return supervise({settings.socket, settings.watchdog_ms},
-                   [&settings](VitalSigns* signs) { return serve_and_log(settings, signs); });
+  if (!line.once && line.supervised < 0)
+    return supervise({settings.socket, settings.watchdog_ms}, self);
+  if (line.supervised >= 0)
+    return serve_and_log(settings, supervised(static_cast<int>(line.supervised)));
+  VitalSigns signs;
+  return serve_and_log(settings, &signs);
 }
 
 }  // namespace
@@ -87,9 +90,12 @@ int main(int argc, char** argv) {
   arguments.option("--socket", &line.socket, "Unix socket to serve at", "PATH");
   arguments.flag("--print-defaults", &line.print_defaults, "print all settings and end");
   arguments.flag("--no-supervisor", &line.once, "end when the server ends, restart nothing");
+  arguments.option("--supervised", &line.supervised, "used by the supervisor for its child", "FD");
   if (auto status = arguments.parse(argc, argv)) return *status;
+  std::vector<std::string> self(argv, argv + argc);
+  self[0] = std::filesystem::read_symlink("/proc/self/exe").string();
   try {
-    return run(line);
+    return run(line, self);
   } catch (const std::exception& e) {
     std::cerr << "sublet-server: " << e.what() << "\n";
     return 1;

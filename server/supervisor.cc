@@ -9,12 +9,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <new>
 #include <optional>
+#include <stdexcept>
 
 #include "base/clock.h"
 #include "base/local_socket.h"
 #include "base/log.h"
+#include "base/os_error.h"
 #include "base/process.h"
 
 namespace sublet::server {
@@ -36,11 +39,10 @@ void on_stop(int signal) {
 
 int64_t now_ms() { return system_clock().boot_ns() / 1'000'000; }
 
-VitalSigns* shared_page() {
-  void* page = mmap(nullptr, sizeof(VitalSigns), PROT_READ | PROT_WRITE,
-                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (page == MAP_FAILED) throw std::bad_alloc();
-  return new (page) VitalSigns;
+VitalSigns* map_page(int fd) {
+  void* page = mmap(nullptr, sizeof(VitalSigns), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (page == MAP_FAILED) throw OsError(errno, "share memory with", "the supervisor");
+  return static_cast<VitalSigns*>(page);
 }
 
 // Asks the server for the object JobScheduler with a GIOP LocateRequest, the
@@ -150,16 +152,19 @@ std::string death(int status) {
   return "ended with status " + std::to_string(WEXITSTATUS(status));
 }
 
-pid_t start(const std::function<int(VitalSigns*)>& child, VitalSigns* signs) {
-  const pid_t parent = getpid();
-  const pid_t pid = fork();
-  if (pid != 0) return pid;
-  signal(SIGTERM, SIG_DFL);
-  signal(SIGINT, SIG_DFL);
-  // Without its supervisor there would be nobody to restart it.
-  prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (getppid() != parent) _exit(1);
-  _exit(child(signs));
+std::vector<std::string> environment() {
+  std::vector<std::string> all;
+  for (char** e = environ; *e; ++e) all.emplace_back(*e);
+  return all;
+}
+
+SpawnedProcess start(std::vector<std::string> command, int page) {
+  constexpr int kPageInChild = 3;
+  command.push_back("--supervised");
+  command.push_back(std::to_string(kPageInChild));
+  SpawnOptions options;
+  options.fds = {{page, kPageInChild}};
+  return spawn(command, environment(), options);
 }
 
 // Waits for the child's end, killing it where it must be.
@@ -180,16 +185,27 @@ int await_end(pid_t pid, Watch& watch) {
 
 }  // namespace
 
-int supervise(const SupervisorSettings& settings, const std::function<int(VitalSigns*)>& child) {
+VitalSigns* supervised(int fd) {
+  VitalSigns* signs = map_page(fd);
+  // Without its supervisor there would be nobody to restart it.
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() == 1) throw std::runtime_error("the supervisor is gone");
+  return signs;
+}
+
+int supervise(const SupervisorSettings& settings, const std::vector<std::string>& command) {
   struct sigaction action = {};
   action.sa_handler = on_stop;
   sigaction(SIGTERM, &action, nullptr);
   sigaction(SIGINT, &action, nullptr);
-  VitalSigns* signs = shared_page();
+  UniqueFd page(memfd_create("sublet-vital-signs", MFD_CLOEXEC));
+  if (!page.valid() || ftruncate(page.get(), sizeof(VitalSigns)) != 0)
+    throw OsError(errno, "share memory with", "the server");
+  VitalSigns* signs = map_page(page.get());
   for (int instant = 0;;) {
     new (signs) VitalSigns;
-    const pid_t pid = start(child, signs);
-    if (pid < 0) throw std::bad_alloc();
+    const SpawnedProcess child = start(command, page.get());
+    const pid_t pid = child.id.pid;
     g_child = pid;
     if (g_stop) kill(pid, SIGTERM);
     Watch watch(settings, pid, signs);

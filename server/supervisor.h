@@ -4,8 +4,8 @@
 #ifndef SUBLET_SERVER_SUPERVISOR_H_
 #define SUBLET_SERVER_SUPERVISOR_H_
 
-#include <functional>
 #include <string>
+#include <vector>
 
 #include "server/vital_signs.h"
 
@@ -16,10 +16,16 @@ struct SupervisorSettings {
   int64_t watchdog_ms = 0;   // a server without a sign of life for this long is killed
 };
 
-// Runs `child` in a child process again and again; returns the exit status for
-// the whole program: the child's own when it ends in good order (0 after
-// SIGTERM or SIGINT, which are passed on; 1 when it could not start).
-int supervise(const SupervisorSettings& settings, const std::function<int(VitalSigns*)>& child);
+// Runs `command` with "--supervised FD" added again and again; returns the exit
+// status for the whole program: the child's own when it ends in good order (0
+// after SIGTERM or SIGINT, which are passed on; 1 when it could not start).
+// The child is executed afresh, never forked only: forks of a process in which
+// the ORB is loaded share its wake-up pipes.
+int supervise(const SupervisorSettings& settings, const std::vector<std::string>& command);
+
+// In the child: the page behind the descriptor that --supervised names; and its
+// promise to end when the supervisor does.
+VitalSigns* supervised(int fd);
 
 }  // namespace sublet::server
 

@@ -272,14 +272,14 @@ class Pool:
     def job(self, job):
         return self.sublet("show", job)
 
-    def state(self, job):
+    def job_state(self, job):
         return self.job(job)["state"]
 
     def wait_state(self, job, states, deadline=None):
         if isinstance(states, str):
             states = [states]
         try:
-            wait_for(lambda: self.state(job) in states,
+            wait_for(lambda: self.job_state(job) in states,
                      "job %d to be %s" % (job, " or ".join(states)), deadline)
         except Timeout as timeout:
             raise Timeout("%s\n%s\n%s" % (timeout, json.dumps(self.job(job), indent=1),

@@ -19,7 +19,8 @@ namespace {
 // How often a refused change of weight is tried again, and new sessions of a
 // job without a cgroup are looked for.
 constexpr int64_t kPendingRefreshNs = 20'000'000;
-constexpr int64_t kRefreshNs = 250'000'000;
+constexpr int64_t kFirstRefreshNs = 250'000'000;
+constexpr int64_t kRefreshNs = 1'000'000'000;
 
 void add(struct rusage* sum, const struct rusage& more) {
   timeradd(&sum->ru_utime, &more.ru_utime, &sum->ru_utime);
@@ -45,11 +46,8 @@ sublet_frame Shepherd::new_frame(sublet_frame_kind kind) const {
 sublet_frame Shepherd::status_frame() {
   sublet_frame frame = new_frame(SUBLET_FRAME_STATUS);
   frame.instant = boot_now();
-  // Looking through /proc is for the client's questions, not for an eviction.
-  if (machine_.state() == SUBLET_SHEPHERD_RUNNING) {
-    frame.arg[0] = processes_.cpu_ns() / 1000;
-    frame.arg[1] = processes_.resident_bytes();
-  }
+  frame.arg[0] = cpu_us_;
+  frame.arg[1] = resident_bytes_;
   frame.arg[2] = static_cast<int64_t>(seen_.generation);
   frame.arg[3] = seen_.magic ? seen_.progress_ppm : -1;
   return frame;
@@ -73,7 +71,10 @@ void Shepherd::act(uint32_t actions, int64_t now) {
     // One that waits for the word to go has no cgroup or session of its own yet.
     if (!main_gone_) ::kill(launch_.pid(), SIGKILL);
   }
-  if (actions & kActStart) launch_.go();
+  if (actions & kActStart) {
+    launch_.go();
+    next_refresh_ns_ = now + kFirstRefreshNs;
+  }
   if (actions & kActStatus) control_.send_all(status_frame());
   if (actions & kActWriteExit) {
     all_gone_ = true;
@@ -91,6 +92,11 @@ void Shepherd::answer(int socket, const sublet_frame& asked, uint32_t actions) {
   }
   if (asked.kind == SUBLET_FRAME_QUERY) {
     look_at_status();
+    // Looking through /proc is for the client's questions, not for an eviction.
+    if (machine_.state() == SUBLET_SHEPHERD_RUNNING) {
+      cpu_us_ = processes_.cpu_ns() / 1000;
+      resident_bytes_ = processes_.resident_bytes();
+    }
     sublet_frame frame = status_frame();
     frame.sequence = asked.sequence;
     send_frame(socket, frame);
@@ -204,15 +210,16 @@ void Shepherd::check_limits(int64_t now) {
 void Shepherd::look_after(int64_t now) {
   if (machine_.counting_cpu())
     act(machine_.cpu_used(processes_.cpu_ns() - cpu_before_save_ns_, now), now);
-  if (now < next_refresh_ns_) return;
+  if (!machine_.started() || now < next_refresh_ns_) return;
   weight_.refresh(processes_);
-  if (machine_.started()) check_limits(now);
+  check_limits(now);
   if (machine_.state() == SUBLET_SHEPHERD_RUNNING) look_at_status();
   next_refresh_ns_ = now + (weight_.pending() ? kPendingRefreshNs : kRefreshNs);
 }
 
 void Shepherd::set_timer() {
   int64_t next = machine_.next_instant();
+  // Otherwise the monitor's beats wake us often enough.
   if (weight_.pending() && next_refresh_ns_ < next) next = next_refresh_ns_;
   if (next == timer_set_ns_) return;
   timer_set_ns_ = next;

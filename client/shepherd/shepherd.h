@@ -94,6 +94,8 @@ class Shepherd {
   int64_t quiesce_ns_ = -1;
   int64_t limit_ = SUBLET_LIMIT_NONE;
   int64_t next_refresh_ns_ = 0;
+  int64_t cpu_us_ = 0;  // as of the client's last question
+  int64_t resident_bytes_ = 0;
   struct rusage usage_ = {};
   sublet_status seen_ = {};
   char cwd_[SUBLET_PATH_MAX_BYTES + 1];

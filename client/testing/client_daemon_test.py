@@ -33,10 +33,19 @@ def until(condition, what):
     raise AssertionError("never came: " + what)
 
 
+def read(path, mode="r"):
+    with open(path, mode) as file:
+        return file.read()
+
+
+def write(path, what):
+    with open(path, "w") as file:
+        file.write(what)
+
+
 def alive(pid):
     try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+        return read(f"/proc/{pid}/stat").rsplit(")", 1)[1].split()[0] != "Z"
     except OSError:
         return False
 
@@ -48,7 +57,8 @@ class Server:
         self.process = subprocess.Popen([f"{BUILD}/unit/fake-server", socket, str(lease_ms)],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.events, self.answers, self.changed = [], queue.Queue(), threading.Condition()
-        threading.Thread(target=self.read, daemon=True).start()
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
         self.wait("serving")
 
     def read(self):
@@ -85,6 +95,8 @@ class Server:
         self.process.kill()
         self.process.wait()
         self.process.stdin.close()
+        self.reader.join()
+        self.process.stdout.close()
 
 
 class ClientDaemon(unittest.TestCase):
@@ -95,6 +107,7 @@ class ClientDaemon(unittest.TestCase):
         self.state = self.folder + "/state"
         self.control = self.folder + "/owner"
         self.owner("away")
+        self.out = open(self.folder + "/log", "a")
         self.clients, self.servers = [], []
 
     def tearDown(self):
@@ -105,17 +118,18 @@ class ClientDaemon(unittest.TestCase):
         for server in self.servers:
             server.stop()
         self.end_leftovers()
+        self.out.close()
         outcome = self._outcome.result if hasattr(self._outcome, "result") else None
         failed = outcome and any(t is self for t, _ in outcome.failures + outcome.errors)
         if failed or sys.exc_info()[0]:
-            print(open(self.folder + "/log").read(), file=sys.stderr)
+            print(self.log(), file=sys.stderr)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def end_leftovers(self):
         """Shepherds and monitors of this test alone: known by our folder."""
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
-                line = open(f"/proc/{pid}/cmdline", "rb").read()
+                line = read(f"/proc/{pid}/cmdline", "rb")
             except OSError:
                 continue
             if self.folder.encode() in line and int(pid) != os.getpid():
@@ -125,8 +139,7 @@ class ClientDaemon(unittest.TestCase):
                     pass
 
     def owner(self, what):
-        with open(self.control + ".new", "w") as file:
-            file.write(what + "\n")
+        write(self.control + ".new", what + "\n")
         os.rename(self.control + ".new", self.control)
 
     def server(self, lease_ms=6000):
@@ -135,12 +148,11 @@ class ClientDaemon(unittest.TestCase):
         return server
 
     def client(self, *more, state=None, name="curly", slots=2):
-        log = open(self.folder + "/log", "a")
         client = subprocess.Popen(
             [f"{BUILD}/bin/sublet-client", "--server", "unix:" + self.socket, "--name", name,
              "--slots", str(slots), "--state", state or self.state,
              "--monitor-control", self.control, *more],
-            stderr=log, stdout=log, start_new_session=True)
+            stderr=self.out, stdout=self.out, start_new_session=True)
         self.clients.append(client)
         return client
 
@@ -162,24 +174,24 @@ class ClientDaemon(unittest.TestCase):
     def run_saver(self, server, job=1, attempt=1, steps=0, **more):
         ready = f"{self.folder}/ready-{job}.{attempt}"
         # Anybody may write there: the job runs under its slot's account.
-        open(ready, "w").close()
+        write(ready, "")
         os.chmod(ready, 0o666)
         shutil.copy(HERE + "/saver_job.py", self.folder)
         self.run_job(server, job, attempt, sys.executable_real,
                      arguments=[self.folder + "/saver_job.py", str(steps), ready], **more)
-        until(lambda: open(ready).read() == "ready", "the job to be ready")
+        until(lambda: read(ready) == "ready", "the job to be ready")
 
     def attempts(self):
         return os.listdir(self.state + "/attempts")
 
     def log(self):
-        return open(self.folder + "/log").read()
+        return read(self.folder + "/log")
 
     def records(self, job=1, attempt=1):
         """Key -> value of the shepherd's record."""
         path = f"{self.state}/attempts/{job}.{attempt}/record"
         until(lambda: os.path.exists(path), "the record")
-        return dict(line.split(" ", 1) for line in open(path).read().splitlines() if " " in line)
+        return dict(line.split(" ", 1) for line in read(path).splitlines() if " " in line)
 
     def test_join(self):
         server, client = self.ready()
@@ -228,8 +240,8 @@ class ClientDaemon(unittest.TestCase):
     def test_inputs_and_outputs(self):
         server, _ = self.ready()
         script, data = self.folder + "/script", self.folder + "/data"
-        open(script, "w").write("#!/bin/sh\nmkdir out\ncp in/data out/copy\nid -u\n")
-        open(data, "wb").write(os.urandom(3_000_000).hex().encode())
+        write(script, "#!/bin/sh\nmkdir out\ncp in/data out/copy\nid -u\n")
+        write(data, os.urandom(3_000_000).hex())
         a = server.ask("put", path=script)["file"]
         b = server.ask("put", path=data)["file"]
         self.run_job(server, 1, program="./script",
@@ -239,7 +251,7 @@ class ClientDaemon(unittest.TestCase):
         end = server.wait("ended", job=1)
         self.assertEqual(end["ended"], END["DONE"], end["reason"])
         out = {o["name"]: o["bytes"] for o in end["outputs"]}
-        self.assertEqual(out["out/copy"], open(data).read())
+        self.assertEqual(out["out/copy"], read(data))
         uid = 61184 if os.geteuid() == 0 else os.geteuid()
         self.assertEqual(out["stdout"], f"{uid}\n")
 
@@ -268,7 +280,7 @@ class ClientDaemon(unittest.TestCase):
     def test_resumes_from_checkpoint(self):
         server, _ = self.ready()
         old = self.folder + "/checkpoint"
-        open(old, "w").write("4 95")
+        write(old, "4 95")
         server.ask("put", path=old, job=1, generation=4)
         self.run_saver(server, job=1, attempt=2, steps=100, generation=4)
         end = server.wait("ended", job=1)
@@ -291,7 +303,7 @@ class ClientDaemon(unittest.TestCase):
     def monitor_pid(self):
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
-                line = open(f"/proc/{pid}/cmdline", "rb").read()
+                line = read(f"/proc/{pid}/cmdline", "rb")
             except OSError:
                 continue
             if b"sublet-loadmon" in line and self.folder.encode() in line and alive(int(pid)):
@@ -359,9 +371,9 @@ class ClientDaemon(unittest.TestCase):
                 inodes.add(target[8:-1])
         self.assertTrue(inodes)
         for table in "tcp", "tcp6", "udp", "udp6":
-            for line in open(f"/proc/{client.pid}/net/{table}").read().splitlines()[1:]:
+            for line in read(f"/proc/{client.pid}/net/{table}").splitlines()[1:]:
                 self.assertNotIn(line.split()[9], inodes, table)
-        for line in open(f"/proc/{client.pid}/net/unix").read().splitlines()[1:]:
+        for line in read(f"/proc/{client.pid}/net/unix").splitlines()[1:]:
             words = line.split()
             listening = int(words[3], 16) & 0x10000
             self.assertFalse(listening and words[6] in inodes, line)
@@ -393,7 +405,6 @@ class ClientDaemon(unittest.TestCase):
         self.run_job(server, 1, program="sleep", arguments=["1000"], save_ms=500)
         record = self.records()
         program = int(record["job_pid"])
-        until(lambda: "tenant" or True, "")
         os.kill(int(record["shepherd_pid"]), signal.SIGSTOP)
         self.owner("active")
         until(lambda: not alive(program), "the job to be killed without its shepherd")

@@ -1,0 +1,399 @@
+"""The whole command, from outside: `python3 cli/command_test.py alone` needs no
+server; `... pool` runs a private server and one workstation. Exit status 0 when
+every check holds."""
+
+import json
+import os
+import pty
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(ROOT, "test"))
+import harness  # noqa: E402
+
+SUBLET = os.path.join(harness.BIN, "sublet")
+COMMANDS = ["submit", "ls", "show", "wait", "fetch", "hold", "release", "rm", "machines", "report",
+            "about"]
+
+
+class Alone(unittest.TestCase):
+    """What needs no server."""
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="sl-cli-", dir="/tmp")
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.environment = {"PATH": os.environ["PATH"], "HOME": self.folder, "TERM": "xterm",
+                            "SUBLET_SERVER": os.path.join(self.folder, "none.sock")}
+
+    def run_it(self, *args, **extra):
+        done = subprocess.run([SUBLET] + list(args), cwd=self.folder, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, errors="replace", timeout=60,
+                              env={**self.environment, **extra})
+        return done.returncode, done.stdout, done.stderr
+
+    def write(self, name, text, mode="w"):
+        path = os.path.join(self.folder, name)
+        with open(path, mode) as f:
+            f.write(text)
+        return path
+
+    def test_help_everywhere(self):
+        for words in [[]] + [[c] for c in COMMANDS]:
+            status, out, err = self.run_it(*words, "--help")
+            self.assertEqual((status, err), (0, ""))
+            self.assertIn("Usage: sublet", out)
+        self.assertRegex(self.run_it("--version")[1], r"^sublet \d+\.\d+\.\d+\n$")
+
+    def test_usage_errors(self):
+        for words in (["bogus"], [], ["ls", "--lmit", "3"], ["show"], ["show", "x"], ["wait"],
+                      ["rm", "3", "--batch", "4"], ["ls", "--state", "runing"], ["rm", "5-3"],
+                      ["submit"], ["submit", "x.toml", "--", "true"], ["submit", "prog"],
+                      ["submit", "--into", "x", "--", "true"], ["ls", "--limit", "0"],
+                      ["submit", "--memory", "lots", "--", "true"], ["wait", "3", "--timeout", "x"],
+                      ["submit", "--env", "SUBLET_NOT_SET_HERE", "--", "true"],
+                      ["submit", "--output", "../x", "--", "true"],
+                      ["submit", "--name", "n", "x.toml"], ["report", "--by", "moon"]):
+            status, out, err = self.run_it(*words)
+            self.assertEqual((status, out), (2, ""), words)
+            self.assertTrue(err.startswith("sublet"), err)
+            status, out, _ = self.run_it("--json", *words)
+            self.assertEqual(status, 2, words)
+            self.assertTrue(json.loads(out)["error"]["message"], words)
+
+    def test_server_down(self):
+        stale = os.path.join(self.folder, "stale.sock")
+        with socket.socket(socket.AF_UNIX) as s:
+            s.bind(stale)
+        for path in (self.environment["SUBLET_SERVER"], stale):
+            for words in (["ls"], ["machines"], ["wait", "3"], ["submit", "--", "true"]):
+                begin = time.monotonic()
+                status, out, err = self.run_it("--server", path, *words)
+                took = time.monotonic() - begin
+                self.assertEqual((status, out), (8, ""), words)
+                self.assertEqual(len(err.splitlines()), 1, err)
+                self.assertIn(path, err)
+                self.assertIn("start sublet-server", err)
+                self.assertLess(took, 2 * harness.PATIENCE / 60, words)
+        error = json.loads(self.run_it("ls", "--json")[1])["error"]
+        self.assertEqual(error["code"], "server.down")
+
+    def test_where_the_server_is(self):
+        del self.environment["SUBLET_SERVER"]
+        os.makedirs(os.path.join(self.folder, ".config/sublet"))
+        config = self.write(".config/sublet/config.toml", 'server = "/configured/x.sock"\n')
+        self.assertIn("/configured/x.sock", self.run_it("ls")[2])
+        self.assertIn("/env.sock", self.run_it("ls", SUBLET_SERVER="/env.sock")[2])
+        self.assertIn("/opt.sock", self.run_it("ls", "--server", "/opt.sock")[2])
+        self.write(".config/sublet/config.toml", "servr = 1\n")
+        status, _, err = self.run_it("ls")
+        self.assertEqual(status, 3)
+        self.assertIn(config + ":1:1", err)
+
+    def test_hostile_batch_files(self):
+        for text, place in (('[[job]]\nprogramm = "x"\n', ":2:1:"),
+                            ("[[job]]\nprogram = 5\n", ":2:11:"),
+                            ('[[job]]\nprogram = "x"\noutputs = ["../../etc/passwd"]\n', ":3:12:"),
+                            ('[[job]]\nprogram = "x"\noutputs = ["a", "a"]\n', ":3:17:"),
+                            ("[[job", ":1:"), ("\0\0\0", ":1:"),
+                            ("a = " + "[" * 100000, ":1:"),
+                            ('[[job]]\nprogram = "x"\ncount = 1000001\n', ":3:9:")):
+            self.write("b.toml", text)
+            status, out, err = self.run_it("submit", "b.toml")
+            self.assertEqual((status, out), (3, ""), text[:50])
+            self.assertIn("b.toml" + place, err)
+            self.assertEqual(len(err.splitlines()), 1)
+        self.write("b.toml", "#" * (16 * 1024 * 1024 + 1))
+        self.assertEqual(self.run_it("submit", "b.toml")[0], 7)
+        self.assertEqual(self.run_it("submit", "none.toml")[0], 3)
+        self.write("b.toml", '[[job]]\nprogram = "x"\ninputs = ["a", "none"]\n')
+        self.write("a", "")
+        status, _, err = self.run_it("submit", "b.toml")
+        self.assertEqual(status, 3)
+        self.assertIn("b.toml:3:16: the input file none does not exist", err)
+
+    def test_dry_run_needs_no_server(self):
+        self.write("prog", "#!/bin/sh\n")
+        self.write("b.toml", '[defaults]\nprogram = "./prog"\n[[job]]\n[[job]]\ncount = 9\n')
+        status, out, _ = self.run_it("submit", "--dry-run", "b.toml")
+        self.assertEqual(status, 0)
+        self.assertIn("would submit 10 jobs and send 1 file", out)
+        plan = json.loads(self.run_it("submit", "--dry-run", "--json", "b.toml")[1])
+        self.assertEqual((plan["job_count"], plan["files"]), (10, 1))
+        self.assertEqual(plan["jobs"][0]["description"]["program"], "./prog")
+        plan = json.loads(self.run_it("submit", "--dry-run", "--json", "--env", "A=1", "--env",
+                                      "HOME", "--", "sh", "--json", "--", "x")[1])
+        job = plan["jobs"][0]["description"]
+        self.assertEqual(job["arguments"], ["--json", "--", "x"])
+        self.assertEqual(job["environment"], ["A=1", "HOME=" + self.folder])
+
+    def test_closed_pipe_and_full_disk(self):
+        reader, writer = os.pipe()
+        os.close(reader)
+        done = subprocess.run([SUBLET, "--help"], stdout=writer, stderr=subprocess.PIPE, timeout=60)
+        os.close(writer)
+        self.assertEqual((done.returncode, done.stderr), (141, b""))
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([SUBLET, "--help"], stdout=full, stderr=subprocess.PIPE,
+                                  timeout=60, text=True)
+        self.assertEqual(done.returncode, 7)
+        self.assertIn("cannot write the output", done.stderr)
+
+
+class WithPool(unittest.TestCase):
+    """Against a private server and one workstation with two slots."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.pool = harness.Pool().start_server()
+        cls.addClassCleanup(cls.pool.close)
+        cls.pool.client("moe", slots=2).start()
+        cls.pool.wait_machines(1)
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(dir=self.pool.folder)
+
+    def write(self, name, text, mode=0o755):
+        path = os.path.join(self.folder, name)
+        with open(path, "w") as f:
+            f.write(text)
+        os.chmod(path, mode)
+        return path
+
+    def run_it(self, *args):
+        return self.pool.run(*args, cwd=self.folder)
+
+    def listing(self, where="."):
+        found = []
+        for folder, _, names in os.walk(os.path.join(self.folder, where)):
+            found += [os.path.relpath(os.path.join(folder, n), self.folder) for n in names]
+        return sorted(found)
+
+    def read(self, name):
+        with open(os.path.join(self.folder, name)) as f:
+            return f.read()
+
+    def state(self, job):
+        return self.pool.job(job)["state"]
+
+    def wait_running(self, job):
+        harness.wait_for(lambda: self.state(job) == "running", "job %d to run" % job)
+
+    def test_one_job_is_printed(self):
+        self.write("prog", "#!/bin/sh\necho out $1 $A\necho err >&2\ncat data > made\n")
+        self.write("x", "contents")
+        status, out, err = self.run_it("submit", "--wait", "--into", "to", "--input", "x=data",
+                                       "--output", "made", "--output", "maybe?", "--env", "A=b",
+                                       "--", "./prog", "it's")
+        self.assertEqual((status, out), (0, "out it's b\n"), err)
+        self.assertIn("err\n", err)
+        self.assertEqual(self.listing("to"), ["to/made"])
+        self.assertEqual(self.read("to/made"), "contents")
+
+    def test_failed_job(self):
+        status, out, err = self.run_it("submit", "--wait", "--", "sh", "-c", "echo hi; exit 3")
+        self.assertEqual((status, out), (1, "hi\n"))
+        self.assertIn("failed", err)
+        job = self.pool.submit("--", "no-such-program-anywhere")[0]
+        status, out, err = self.run_it("wait", job)
+        self.assertEqual(status, 1)
+        self.assertIn("job %d failed" % job, err)
+        self.assertIn("1 failed", out)
+
+    def test_batch_with_array(self):
+        self.write("prog", "#!/bin/sh\necho $1 > r-$1\necho said $1\n")
+        self.write("b.toml", '[[job]]\nname = "arr"\nprogram = "./prog"\n'
+                             'arguments = ["{index}"]\noutputs = ["r-{index}"]\ncount = 3\n')
+        status, out, err = self.run_it("submit", "--wait", "--into", "r", "b.toml")
+        self.assertEqual(status, 0, err)
+        self.assertIn("3 jobs: 3 done", out)
+        self.assertIn("fetched 6 files of 3 jobs", out)
+        self.assertEqual([self.read("r/r-%d" % i) for i in range(3)], ["0\n", "1\n", "2\n"])
+        self.assertEqual(len([n for n in self.listing("r") if n.endswith(".out")]), 3)
+
+    def test_same_names_are_not_mixed(self):
+        self.write("b.toml", '[defaults]\nprogram = "sh"\narguments = ["-c", "echo x > same"]\n'
+                             'outputs = ["same"]\n[[job]]\n[[job]]\n')
+        jobs = self.pool.submit("b.toml", cwd=self.folder)
+        batch = self.pool.job(jobs[0])["batch"]
+        self.assertEqual(self.run_it("wait", "--batch", batch)[0], 0)
+        status, _, err = self.run_it("fetch", "--batch", batch)
+        self.assertEqual(status, 6)
+        self.assertIn("--by-job", err)
+        self.assertEqual(self.listing(), ["b.toml"])
+        self.assertEqual(self.run_it("fetch", "--by-job", "%d-%d" % (jobs[0], jobs[1]))[0], 0)
+        self.assertEqual(self.listing(), sorted(["b.toml"] + ["%d/same" % j for j in jobs]))
+
+    def test_big_files_both_ways(self):
+        with open(os.path.join(self.folder, "big"), "wb") as f:
+            f.write(os.urandom(5_000_001))
+        status, _, err = self.run_it("submit", "--wait", "--input", "big", "--output", "back",
+                                     "--", "cp", "big", "back")
+        self.assertEqual(status, 0, err)
+        with open(self.folder + "/big", "rb") as a, open(self.folder + "/back", "rb") as b:
+            self.assertEqual(a.read(), b.read())
+
+    def test_hold_release_remove(self):
+        jobs = self.pool.submit("--", "sleep", "600") + self.pool.submit("--", "sleep", "600")
+        ids = "%d,%d" % tuple(jobs)
+        self.assertEqual(self.pool.sublet("hold", ids), {"changed": 2, "unchanged": 0})
+        self.assertEqual(self.state(jobs[0]), "held")
+        self.assertEqual(self.run_it("fetch", jobs[0])[0], 6)
+        self.assertEqual(self.run_it("release", jobs[0])[:2], (0, "released 1 job\n"))
+        status, out, _ = self.run_it("rm", ids)
+        self.assertEqual((status, out), (0, "removed 2 jobs\n"))
+        self.assertEqual(self.run_it("wait", ids)[0], 1)
+        self.assertEqual(self.pool.sublet("rm", ids), {"changed": 0, "unchanged": 2})
+
+    def test_unknown_jobs(self):
+        for words in (["show", "999999"], ["rm", "999999"], ["wait", "999999"], ["fetch", "999999"],
+                      ["hold", "999998-999999"], ["wait", "--batch", "999999"]):
+            status, out, err = self.run_it(*words)
+            self.assertEqual((status, out), (4, ""), (words, err))
+            self.assertIn("there is no", err)
+            error = json.loads(self.run_it(*words, "--json")[1])["error"]
+            self.assertTrue(error["code"].endswith(".unknown"))
+        job = self.pool.submit("--", "true")[0]
+        status, _, err = self.run_it("wait", "%d,999999" % job)
+        self.assertEqual(status, 4)
+        self.assertIn("there is no job 999999", err)
+
+    def test_lists_fit_and_are_safe(self):
+        job = self.pool.submit("--name", "evil\x1b[2J\nname", "--", "sleep", "600")[0]
+        self.addCleanup(self.run_it, "rm", job)
+        status, out, _ = self.run_it("ls", "--all")
+        self.assertEqual(status, 0)
+        self.assertNotIn("\x1b", out)
+        self.assertIn("\\x1b[2J", out)
+        leader, follower = pty.openpty()
+        done = subprocess.Popen([SUBLET, "ls", "--all"], stdout=follower, stdin=subprocess.DEVNULL,
+                                env={**self.pool.environment(), "COLUMNS": "40", "TERM": "xterm",
+                                     "NO_COLOR": "1"})
+        os.close(follower)
+        shown = b""
+        try:
+            while chunk := os.read(leader, 65536):
+                shown += chunk
+        except OSError:
+            pass  # the other end has gone
+        os.close(leader)
+        self.assertEqual(done.wait(60), 0)
+        self.assertNotIn(b"\x1b", shown)
+        self.assertLessEqual(max(len(l) for l in shown.decode().split("\r\n")), 40)
+
+    def test_every_list_has_json(self):
+        job = self.pool.submit("--", "true")[0]
+        self.assertEqual(self.run_it("wait", job)[0], 0)
+        self.assertIn(job, [j["id"] for j in self.pool.sublet("ls", "--all")["jobs"]])
+        detail = self.pool.job(job)
+        self.assertEqual((detail["state"], detail["attempt_list"][-1]["ended"]), ("done", "done"))
+        self.assertEqual(self.pool.machines()[0]["name"], "moe")
+        self.assertIn("usage", self.pool.sublet("report"))
+        self.assertIn("server_pid", self.pool.sublet("about"))
+        for words in (["show", job], ["machines"], ["report"], ["about"], ["ls", "--state", "done"]):
+            self.assertEqual(self.run_it(*words)[0], 0, words)
+
+    def test_interrupted_wait_leaves_the_jobs(self):
+        job = self.pool.submit("--", "sleep", "600")[0]
+        self.addCleanup(self.run_it, "rm", job)
+        self.wait_running(job)
+        waiting = subprocess.Popen([SUBLET, "wait", str(job)], stderr=subprocess.PIPE, text=True,
+                                   env=self.pool.environment())
+        self.assertIn("0 of 1 done", waiting.stderr.readline())
+        waiting.send_signal(signal.SIGINT)
+        _, err = waiting.communicate(timeout=60)
+        self.assertEqual(waiting.returncode, 130)
+        self.assertIn("`sublet wait %d`" % job, err)
+        self.assertEqual(self.state(job), "running")
+        status, _, err = self.run_it("wait", job, "--timeout", "0.2")
+        self.assertEqual(status, 124, err)
+
+    def test_wait_survives_a_server_restart(self):
+        flag = os.path.join(self.pool.folder, "go-on")
+        job = self.pool.submit("--", "sh", "-c", "while [ ! -e %s ]; do sleep 0.1; done" % flag)[0]
+        self.wait_running(job)
+        waiting = subprocess.Popen([SUBLET, "wait", str(job)], stderr=subprocess.PIPE, text=True,
+                                   stdout=subprocess.PIPE, env=self.pool.environment())
+        self.assertIn("0 of 1 done", waiting.stderr.readline())
+        self.pool.kill_server()
+        self.pool.wait_serving()
+        open(flag, "w").close()
+        os.chmod(flag, 0o644)
+        out, err = waiting.communicate(timeout=4 * harness.PATIENCE)
+        self.assertEqual((waiting.returncode, out), (0, "1 job: 1 done\n"), err)
+
+    def test_interrupted_submission(self):
+        # A file that cannot be sent in no time; the signal comes in its midst.
+        with open(os.path.join(self.folder, "big"), "wb") as f:
+            f.truncate(3 << 30)
+        before = self.pool.sublet("ls", "--all")["jobs"]
+        sending = subprocess.Popen([SUBLET, "submit", "--input", "big", "--", "true"],
+                                   cwd=self.folder, stderr=subprocess.PIPE, text=True,
+                                   env=self.pool.environment())
+        harness.wait_for(lambda: sending.poll() is not None or harness.cpu_ticks(sending.pid) > 20,
+                         "the command to be busy")
+        self.assertIsNone(sending.poll())
+        sending.send_signal(signal.SIGINT)
+        sending.communicate(timeout=60)
+        self.assertEqual(sending.returncode, 130)
+        self.assertEqual(self.pool.sublet("ls", "--all")["jobs"], before)
+
+    def test_interrupted_fetch_leaves_nothing(self):
+        job = self.pool.submit("--output", "big", "--", "sh", "-c",
+                               "head -c 60000000 /dev/zero > big")[0]
+        self.assertEqual(self.run_it("wait", job)[0], 0)
+        fetching = subprocess.Popen([SUBLET, "fetch", str(job)], cwd=self.folder,
+                                    stdout=subprocess.DEVNULL, env=self.pool.environment())
+        harness.wait_for(lambda: self.listing() or fetching.poll() is not None, "a file to appear")
+        fetching.send_signal(signal.SIGINT)
+        # Nothing of it, or (had it been quicker than the signal) all of it.
+        left = self.listing() if fetching.wait(60) == 130 else []
+        self.assertIn(left, ([], ["big"]))
+        self.assertEqual(self.run_it("fetch", job)[0], 0)
+        self.assertEqual(os.path.getsize(self.folder + "/big"), 60_000_000)
+
+    @unittest.skipUnless(os.geteuid() == 0, "becomes another user")
+    def test_others_jobs_are_not_yours(self):
+        job = self.pool.submit("--", "sleep", "600")[0]
+        self.addCleanup(self.run_it, "rm", job)
+        # Where the checkout is closed to others, a copy is not.
+        program = shutil.copy(SUBLET, os.path.join(self.folder, "sublet"))
+        os.chmod(self.folder, 0o755)
+        for words in (["rm"], ["hold"], ["show"], ["fetch"]):
+            done = subprocess.run([program, words[0], str(job)], user=65534, group=65534, cwd="/",
+                                  extra_groups=[], env=self.pool.environment(), text=True,
+                                  stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+            if words == ["fetch"]:  # it has not ended, and says so to anybody
+                self.assertEqual(done.returncode, 6, done.stderr)
+                continue
+            self.assertEqual(done.returncode, 5, done.stderr)
+            self.assertIn("belongs to", done.stderr)
+
+    def test_hostile_targets(self):
+        job = self.pool.submit("--output", "d/x", "--", "sh", "-c", "mkdir d; echo x > d/x")[0]
+        self.assertEqual(self.run_it("wait", job)[0], 0)
+        os.mkdir(self.folder + "/outside")
+        os.symlink("outside", self.folder + "/d")
+        status, _, err = self.run_it("fetch", job)
+        self.assertEqual(status, 3)
+        self.assertIn("symbolic link", err)
+        self.assertEqual(self.listing("outside"), [])
+        self.assertEqual(self.run_it("fetch", job, "--into", "new/folder")[0], 0)
+        self.assertEqual(self.read("new/folder/d/x"), "x\n")
+
+
+if __name__ == "__main__":
+    suites = {"alone": Alone, "pool": WithPool}
+    if len(sys.argv) < 2 or sys.argv[1] not in suites:
+        sys.exit("usage: command_test.py alone|pool [TEST]")
+    loader = unittest.TestLoader()
+    wanted = suites[sys.argv[1]]
+    tests = (loader.loadTestsFromNames(sys.argv[2:], wanted) if len(sys.argv) > 2
+             else loader.loadTestsFromTestCase(wanted))
+    sys.exit(0 if unittest.TextTestRunner(verbosity=2).run(tests).wasSuccessful() else 1)

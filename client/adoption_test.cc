@@ -1,0 +1,69 @@
+#include "client/adoption.h"
+
+#include <cppunit/extensions/HelperMacros.h>
+
+#include <fstream>
+
+#include "base/temporary_folder.h"
+
+namespace sublet::client {
+namespace {
+
+class AdoptionTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(AdoptionTest);
+  CPPUNIT_TEST(finds_every_stage);
+  CPPUNIT_TEST(a_damaged_record_costs_itself_only);
+  CPPUNIT_TEST(what_was_never_promised_goes);
+  CPPUNIT_TEST_SUITE_END();
+
+  TemporaryFolder state_;
+
+  std::string make(uint64_t job) {
+    Assignment what;
+    what.name = {job, 1};
+    what.program = "true";
+    std::string folder = attempt_folder(state_.path(), what.name);
+    make_attempt_folder(system_files(), folder, -1, -1);
+    write_assignment(system_files(), folder, what);
+    return folder;
+  }
+  std::vector<Adopted> adopt() { return adopt_attempts(system_files(), state_.path()); }
+
+  void finds_every_stage() {
+    make(1);
+    std::ofstream(make(2) + "/exit") << "x";
+    write_end(system_files(), make(3), {5, "why", 1});
+    std::ofstream(make(4) + "/record") << "x";
+    auto all = adopt();
+    CPPUNIT_ASSERT_EQUAL(size_t{4}, all.size());
+    CPPUNIT_ASSERT(!all[0].facts.exit_recorded && !all[0].facts.shepherd_known);
+    CPPUNIT_ASSERT(all[1].facts.exit_recorded);
+    CPPUNIT_ASSERT(all[2].facts.end_recorded);
+    CPPUNIT_ASSERT(all[3].facts.shepherd_known && !all[3].facts.shepherd_alive);
+  }
+
+  void a_damaged_record_costs_itself_only() {
+    make(1);
+    std::ofstream(make(2) + "/assignment", std::ios::app) << "x";
+    system_files().make_folders(state_ / "attempts/strange");
+    auto all = adopt();
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, all.size());
+    CPPUNIT_ASSERT_EQUAL(std::string("true"), all[0].assignment->program);
+    CPPUNIT_ASSERT(all[1].facts.end_recorded);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{2}, all[1].assignment->name.job);
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, system_files().list(state_ / "damaged").size());
+    // The same again: nothing is damaged any more.
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, adopt().size());
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, system_files().list(state_ / "damaged").size());
+  }
+
+  void what_was_never_promised_goes() {
+    make_attempt_folder(system_files(), attempt_folder(state_.path(), {1, 1}), -1, -1);
+    CPPUNIT_ASSERT(adopt().empty());
+    CPPUNIT_ASSERT(list_attempts(system_files(), state_.path()).empty());
+  }
+};
+CPPUNIT_TEST_SUITE_REGISTRATION(AdoptionTest);
+
+}  // namespace
+}  // namespace sublet::client

@@ -1,0 +1,140 @@
+#include "client/order_desk.h"
+
+#include <cppunit/extensions/HelperMacros.h>
+
+#include <cerrno>
+
+#include "base/faulty_files.h"
+#include "base/temporary_folder.h"
+
+namespace sublet::client {
+namespace {
+
+// A disk on which nothing new can be written.
+class FullDisk : public Files {
+ public:
+  bool full = false;
+
+ protected:
+  int before(FileStep step, const std::string&) const override {
+    return full && (step == FileStep::write || step == FileStep::make_folder) ? ENOSPC : 0;
+  }
+};
+
+class OrderDeskTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(OrderDeskTest);
+  CPPUNIT_TEST(an_accepted_order_is_on_disk);
+  CPPUNIT_TEST(refusals);
+  CPPUNIT_TEST(a_repeat_is_accepted_once);
+  CPPUNIT_TEST(old_attempts_are_refused);
+  CPPUNIT_TEST(slots_and_outbox_are_bounded);
+  CPPUNIT_TEST(a_full_disk_loses_nothing);
+  CPPUNIT_TEST_SUITE_END();
+
+  TemporaryFolder state_;
+  FullDisk files_;
+  PublicPresence presence_;
+  std::vector<std::shared_ptr<const Assignment>> accepted_;
+  std::unique_ptr<OrderDesk> desk_;
+
+ public:
+  void setUp() override {
+    presence_.away = true;
+    DeskSettings settings;
+    settings.state_folder = state_.path();
+    settings.facts.slots = 2;
+    settings.facts.cores = 2;
+    settings.facts.os = "linux";
+    settings.facts.architecture = "x86_64";
+    settings.facts.memory = 1000;
+    settings.slot_uids = {-1, -1};
+    settings.outbox_limit = 2;
+    settings.disk_reserve = 0;
+    desk_ = std::make_unique<OrderDesk>(
+        settings, files_, presence_, [this](auto a) { accepted_.push_back(a); },
+        [](std::vector<VacateOrder>) {});
+  }
+
+ private:
+  static RunOrder order(uint64_t job, uint32_t attempt = 1) {
+    RunOrder one;
+    one.what.name = {job, attempt};
+    one.what.program = "true";
+    return one;
+  }
+  uint32_t run(const RunOrder& one) { return desk_->run({one})[0].answer; }
+
+  void an_accepted_order_is_on_disk() {
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(1)));
+    Assignment kept = read_assignment(files_, attempt_folder(state_.path(), {1, 1}));
+    CPPUNIT_ASSERT(kept == *accepted_.at(0));
+    CPPUNIT_ASSERT(kept.accepted_us > 0);
+    CPPUNIT_ASSERT_EQUAL(1u, desk_->slots_free());
+  }
+
+  void refusals() {
+    RunOrder one = order(1);
+    one.needs.os = "plan9";
+    CPPUNIT_ASSERT_EQUAL(kRunLacks, run(one));
+    one = order(1);
+    one.needs.memory = 1001;
+    CPPUNIT_ASSERT_EQUAL(kRunLacks, run(one));
+    one.needs.memory = 1000;
+    one.needs.disk = UINT64_MAX / 2;
+    CPPUNIT_ASSERT_EQUAL(kRunLacks, run(one));
+    one = order(1);
+    one.what.outputs = {{"../escape", true}};
+    CPPUNIT_ASSERT_EQUAL(kRunLacks, run(one));
+    presence_.away = false;
+    CPPUNIT_ASSERT_EQUAL(kRunOwner, run(order(1)));
+    presence_.away = true;
+    desk_->drain();
+    CPPUNIT_ASSERT_EQUAL(kRunDraining, run(order(1)));
+    CPPUNIT_ASSERT(accepted_.empty());
+    CPPUNIT_ASSERT_EQUAL(2u, desk_->slots_free());
+    CPPUNIT_ASSERT(list_attempts(files_, state_.path()).empty());
+  }
+
+  void a_repeat_is_accepted_once() {
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(1)));
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(1)));
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, accepted_.size());
+  }
+
+  void old_attempts_are_refused() {
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(1, 3)));
+    CPPUNIT_ASSERT_EQUAL(kRunOld, run(order(1, 2)));
+    desk_->forget({1, 3});
+    CPPUNIT_ASSERT_EQUAL(kRunOld, run(order(1, 3)));
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(1, 4)));
+  }
+
+  void slots_and_outbox_are_bounded() {
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(1)));
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(2)));
+    CPPUNIT_ASSERT_EQUAL(kRunFull, run(order(3)));
+    desk_->release_slot({1, 1});
+    desk_->release_slot({1, 1});
+    CPPUNIT_ASSERT_EQUAL(1u, desk_->slots_free());
+    desk_->release_slot({2, 1});  // two in the outbox now
+    CPPUNIT_ASSERT_EQUAL(kRunError, run(order(3)));
+    desk_->forget({1, 1});
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(3)));
+  }
+
+  void a_full_disk_loses_nothing() {
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(1)));
+    files_.full = true;
+    RunAnswer answer = desk_->run({order(2)})[0];
+    CPPUNIT_ASSERT_EQUAL(kRunError, answer.answer);
+    CPPUNIT_ASSERT(answer.reason.find("No space") != std::string::npos);
+    CPPUNIT_ASSERT_EQUAL(1u, desk_->slots_free());
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, list_attempts(files_, state_.path()).size());
+    files_.full = false;
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(2)));
+  }
+};
+CPPUNIT_TEST_SUITE_REGISTRATION(OrderDeskTest);
+
+}  // namespace
+}  // namespace sublet::client

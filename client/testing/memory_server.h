@@ -1,0 +1,117 @@
+// A spool in memory for unit tests; can be away, forget uploads and refuse.
+#ifndef SUBLET_CLIENT_TESTING_MEMORY_SERVER_H_
+#define SUBLET_CLIENT_TESTING_MEMORY_SERVER_H_
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "client/server_calls.h"
+
+namespace sublet::client {
+
+class MemoryServer : public ServerCalls {
+ public:
+  struct Stored {
+    FilePlace place;
+    std::string bytes;
+    uint64_t size = 0;
+    bool complete = false;
+  };
+
+  Joined join(const MachineIdentity&, const MachineFacts&) override { return {}; }
+  void attach() override {}
+  void report_state(const MachineState&) override {}
+  Renewed renew(const MachineState&, const std::vector<HeldAttempt>&) override { return {}; }
+  void withdraw() override {}
+  uint32_t started(const AttemptName&, int64_t) override { return kVerdictCounts; }
+  std::vector<AttemptVerdict> ended(const std::vector<AttemptEnd>&) override { return {}; }
+
+  Upload open_upload(const RequestId& request, const FilePlace& place, uint64_t size,
+                     const Digest&) override {
+    step();
+    if (place.kind == refused_kind) refuse();
+    uint64_t& id = requests[request];
+    if (id == 0) {
+      id = ++last_id;
+      files[id] = {place, "", size, false};
+    }
+    auto found = files.find(id);  // the id is remembered longer than the upload
+    return {id, found == files.end() ? 0 : found->second.bytes.size()};
+  }
+  uint64_t put(uint64_t upload, uint64_t offset, const char* bytes, size_t count) override {
+    step();
+    Stored& file = find(upload);
+    if (offset != file.bytes.size())
+      throw ServerError(ServerError::Kind::kConflict, "upload.offset", "Wrong offset.");
+    file.bytes.append(bytes, count);
+    return file.bytes.size();
+  }
+  uint64_t close_upload(uint64_t upload) override {
+    step();
+    Stored& file = find(upload);
+    if (file.bytes.size() != file.size)
+      throw ServerError(ServerError::Kind::kRefused, "spool.digest", "Too short.");
+    file.complete = true;
+    return upload;
+  }
+  RemoteFile stat(const FilePlace& place) override {
+    step();
+    const std::string& bytes = content(place);
+    return {bytes.size(), sha256(bytes)};
+  }
+  std::string get(const FilePlace& place, uint64_t offset, uint32_t count) override {
+    step();
+    std::string part = content(place).substr(offset, count);
+    if (damage > 0 && !part.empty()) {
+      --damage;
+      part[0] ^= 1;
+    }
+    return part;
+  }
+
+  // What of this kind is complete, in the order of its coming.
+  std::vector<Stored> complete(FileKind kind) const {
+    std::vector<Stored> out;
+    for (const auto& [id, file] : files)
+      if (file.complete && file.place.kind == kind) out.push_back(file);
+    return out;
+  }
+
+  std::map<uint64_t, std::string> inputs;
+  std::string checkpoint;
+  std::map<RequestId, uint64_t> requests;
+  std::map<uint64_t, Stored> files;
+  uint64_t last_id = 100;
+  int calls = 0;
+  int away_at = -1;     // this call fails, as does every later one while it is set
+  int damage = 0;       // so many parts arrive wrong
+  FileKind refused_kind = FileKind::kInput;
+
+ private:
+  void step() {
+    if (away_at >= 0 && calls++ >= away_at)
+      throw ServerError(ServerError::Kind::kAway, "", "Nobody answers.");
+  }
+  [[noreturn]] void refuse() {
+    throw ServerError(ServerError::Kind::kRefused, "spool.large", "Too large.");
+  }
+  Stored& find(uint64_t id) {
+    auto found = files.find(id);
+    if (found == files.end())
+      throw ServerError(ServerError::Kind::kNotFound, "upload.unknown", "No such upload.");
+    return found->second;
+  }
+  const std::string& content(const FilePlace& place) {
+    if (place.kind == FileKind::kCheckpoint) return checkpoint;
+    auto found = inputs.find(place.file);
+    if (found == inputs.end())
+      throw ServerError(ServerError::Kind::kNotFound, "spool.unknown", "No such file.");
+    return found->second;
+  }
+};
+
+}  // namespace sublet::client
+
+#endif  // SUBLET_CLIENT_TESTING_MEMORY_SERVER_H_

@@ -1,0 +1,353 @@
+#include "protocol/attempt.h"
+
+#include <cppunit/extensions/HelperMacros.h>
+#include <rapidcheck.h>
+
+#include <csignal>
+#include <functional>
+#include <limits>
+#include <map>
+#include <sstream>
+
+namespace sublet::protocol {
+namespace {
+
+using State = AttemptState;
+using Machine = AttemptMachine;
+
+enum class Event {
+  kBegin, kStaged, kStagingFailed, kShepherdStarted, kShepherdFailed, kNewCheckpoint,
+  kCheckpointOver, kLeaveOwner, kLeavePreempt, kLeaveRemoved, kEnded, kVanished, kHandedIn,
+  kRenewed, kSuperseded, kReportLater, kCount
+};
+
+uint32_t feed(Machine& m, Event event) {
+  switch (event) {
+    case Event::kBegin: return m.begin();
+    case Event::kStaged: return m.staged();
+    case Event::kStagingFailed: return m.staging_failed(kEndStaging);
+    case Event::kShepherdStarted: return m.shepherd_started();
+    case Event::kShepherdFailed: return m.shepherd_failed();
+    case Event::kNewCheckpoint: return m.generation(m.held_generation() + 1, 0);
+    case Event::kCheckpointOver: return m.checkpoint_over(m.held_generation() + 1, 0);
+    case Event::kLeaveOwner: return m.leave(SUBLET_LEAVE_OWNER);
+    case Event::kLeavePreempt: return m.leave(SUBLET_LEAVE_PREEMPT);
+    case Event::kLeaveRemoved: return m.leave(SUBLET_LEAVE_REMOVED);
+    case Event::kEnded: return m.ended();
+    case Event::kVanished: return m.vanished();
+    case Event::kHandedIn: return m.handed_in();
+    case Event::kRenewed: return m.lease_renewed();
+    case Event::kSuperseded: return m.superseded();
+    case Event::kReportLater: return m.report_later();
+    case Event::kCount: break;
+  }
+  return 0;
+}
+
+// The stations of the table, each with the way to it.
+using Way = std::vector<Event>;
+const std::map<std::string, Way> kStations = {
+    {"accepted", {}},
+    {"staging", {Event::kBegin}},
+    {"starting", {Event::kBegin, Event::kStaged}},
+    {"running", {Event::kBegin, Event::kStaged, Event::kShepherdStarted}},
+    {"saving on", {Event::kBegin, Event::kStaged, Event::kShepherdStarted, Event::kNewCheckpoint}},
+    {"leaving, staging", {Event::kBegin, Event::kLeavePreempt}},
+    {"leaving, starting", {Event::kBegin, Event::kStaged, Event::kLeavePreempt}},
+    {"leaving", {Event::kBegin, Event::kStaged, Event::kShepherdStarted, Event::kLeavePreempt}},
+    {"killed", {Event::kBegin, Event::kStaged, Event::kShepherdStarted, Event::kSuperseded}},
+    {"handing in", {Event::kBegin, Event::kStaged, Event::kShepherdStarted, Event::kEnded}},
+    {"reporting",
+     {Event::kBegin, Event::kStaged, Event::kShepherdStarted, Event::kEnded, Event::kHandedIn}},
+    {"forgotten",
+     {Event::kBegin, Event::kStaged, Event::kShepherdStarted, Event::kEnded, Event::kHandedIn,
+      Event::kSuperseded}},
+};
+
+struct Cell {
+  State next;
+  uint32_t actions;
+};
+
+// station -> event -> what must follow. An event without a cell changes nothing.
+const std::map<std::string, std::map<Event, Cell>> kTable = {
+    {"accepted",
+     {{Event::kBegin, {State::kStaging, kStage}},
+      {Event::kLeaveOwner, {State::kReporting, kRecordEnd | kReport}},
+      {Event::kLeavePreempt, {State::kReporting, kRecordEnd | kReport}},
+      {Event::kLeaveRemoved, {State::kReporting, kRecordEnd | kReport}},
+      {Event::kSuperseded, {State::kForgotten, kRemove}}}},
+    {"staging",
+     {{Event::kStaged, {State::kStarting, kStart}},
+      {Event::kStagingFailed, {State::kReporting, kRecordEnd | kReport}},
+      {Event::kLeaveOwner, {State::kLeaving, kStopWork}},
+      {Event::kLeavePreempt, {State::kLeaving, kStopWork}},
+      {Event::kLeaveRemoved, {State::kLeaving, kStopWork}},
+      {Event::kSuperseded, {State::kLeaving, kStopWork}}}},
+    {"starting",
+     {{Event::kShepherdStarted, {State::kRunning, kConnect | kTellStarted}},
+      {Event::kShepherdFailed, {State::kReporting, kRecordEnd | kReport}},
+      {Event::kLeaveOwner, {State::kLeaving, 0}},
+      {Event::kLeavePreempt, {State::kLeaving, 0}},
+      {Event::kLeaveRemoved, {State::kLeaving, 0}},
+      {Event::kSuperseded, {State::kLeaving, 0}}}},
+    {"running",
+     {{Event::kNewCheckpoint, {State::kRunning, kCheckpoint}},
+      {Event::kLeaveOwner, {State::kLeaving, kSendVacate}},
+      {Event::kLeavePreempt, {State::kLeaving, kSendVacate}},
+      {Event::kLeaveRemoved, {State::kLeaving, kSendKill}},
+      {Event::kEnded, {State::kHandingIn, kHandIn}},
+      {Event::kVanished, {State::kHandingIn, kKillTenant | kRecordEnd | kHandIn}},
+      {Event::kRenewed, {State::kRunning, kSendLease}},
+      {Event::kSuperseded, {State::kLeaving, kSendKill}}}},
+    {"saving on",
+     {{Event::kCheckpointOver, {State::kRunning, 0}},
+      {Event::kLeaveOwner, {State::kLeaving, kStopWork | kSendVacate}},
+      {Event::kLeavePreempt, {State::kLeaving, kStopWork | kSendVacate}},
+      {Event::kLeaveRemoved, {State::kLeaving, kStopWork | kSendKill}},
+      {Event::kEnded, {State::kHandingIn, kStopWork}},
+      {Event::kVanished, {State::kHandingIn, kKillTenant | kRecordEnd | kStopWork}},
+      {Event::kRenewed, {State::kRunning, kSendLease}},
+      {Event::kSuperseded, {State::kLeaving, kStopWork | kSendKill}}}},
+    {"leaving, staging",
+     {{Event::kStaged, {State::kReporting, kRecordEnd | kReport}},
+      {Event::kStagingFailed, {State::kReporting, kRecordEnd | kReport}},
+      {Event::kLeaveOwner, {State::kLeaving, 0}},
+      {Event::kLeaveRemoved, {State::kLeaving, 0}},
+      {Event::kSuperseded, {State::kLeaving, kStopWork}}}},
+    {"leaving, starting",
+     {{Event::kShepherdStarted, {State::kLeaving, kConnect | kSendVacate}},
+      {Event::kShepherdFailed, {State::kReporting, kRecordEnd | kReport}},
+      {Event::kLeaveOwner, {State::kLeaving, 0}},
+      {Event::kLeaveRemoved, {State::kLeaving, 0}},
+      {Event::kSuperseded, {State::kLeaving, 0}}}},
+    {"leaving",
+     {{Event::kLeaveOwner, {State::kLeaving, kSendVacate}},
+      {Event::kLeaveRemoved, {State::kLeaving, kSendKill}},
+      {Event::kEnded, {State::kHandingIn, kHandIn}},
+      {Event::kVanished, {State::kHandingIn, kKillTenant | kRecordEnd | kHandIn}},
+      {Event::kRenewed, {State::kLeaving, kSendLease}},
+      {Event::kSuperseded, {State::kLeaving, kSendKill}}}},
+    {"killed",
+     {{Event::kEnded, {State::kForgotten, kRemove}},
+      {Event::kVanished, {State::kForgotten, kKillTenant | kRemove}}}},
+    {"handing in",
+     {{Event::kHandedIn, {State::kReporting, kReport}},
+      {Event::kSuperseded, {State::kHandingIn, kStopWork}}}},
+    {"reporting",
+     {{Event::kReportLater, {State::kHandingIn, kHandIn}},
+      {Event::kSuperseded, {State::kForgotten, kRemove}}}},
+    {"forgotten", {}},
+};
+
+Machine at(const std::string& station) {
+  Machine m(30'000, 0);
+  for (Event event : kStations.at(station)) feed(m, event);
+  return m;
+}
+
+class AttemptTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(AttemptTest);
+  CPPUNIT_TEST(every_cell_of_the_table);
+  CPPUNIT_TEST(after_a_restart);
+  CPPUNIT_TEST(reasons_decide_the_end);
+  CPPUNIT_TEST(one_checkpoint_an_interval);
+  CPPUNIT_TEST(work_under_way_is_waited_for);
+  CPPUNIT_TEST(any_history_ends_once);
+  CPPUNIT_TEST(classification);
+  CPPUNIT_TEST_SUITE_END();
+
+  void every_cell_of_the_table() {
+    for (const auto& [station, cells] : kTable) {
+      for (int e = 0; e < static_cast<int>(Event::kCount); ++e) {
+        Machine m = at(station);
+        auto event = static_cast<Event>(e);
+        auto cell = cells.find(event);
+        Cell expected = cell == cells.end() ? Cell{m.state(), 0} : cell->second;
+        uint32_t actions = feed(m, event);
+        std::string where = station + ", event " + std::to_string(e);
+        CPPUNIT_ASSERT_EQUAL_MESSAGE(where, std::string(attempt_state_name(expected.next)),
+                                     std::string(attempt_state_name(m.state())));
+        CPPUNIT_ASSERT_EQUAL_MESSAGE(where, expected.actions, actions);
+      }
+    }
+    CPPUNIT_ASSERT_EQUAL(kStations.size(), kTable.size());
+  }
+
+  void restart(FolderFacts facts, State state, uint32_t actions, EndCode end = kEndNone) {
+    Machine m(30'000, 0);
+    CPPUNIT_ASSERT_EQUAL(actions, m.restored(facts));
+    CPPUNIT_ASSERT(state == m.state());
+    CPPUNIT_ASSERT_EQUAL(end, m.end());
+    CPPUNIT_ASSERT_EQUAL(0u, m.restored(facts));  // once
+  }
+
+  void after_a_restart() {
+    restart({}, State::kStaging, kStage);
+    restart({.end_recorded = true}, State::kHandingIn, kHandIn);
+    restart({.exit_recorded = true, .shepherd_known = true}, State::kHandingIn, kHandIn);
+    // The exit record counts even while the shepherd is still on its way out.
+    restart({.exit_recorded = true, .shepherd_known = true, .shepherd_alive = true},
+            State::kHandingIn, kHandIn);
+    restart({.shepherd_known = true, .shepherd_alive = true}, State::kRunning,
+            kConnect | kTellStarted);
+    restart({.shepherd_known = true}, State::kHandingIn, kKillTenant | kRecordEnd | kHandIn,
+            kEndLost);
+  }
+
+  void reasons_decide_the_end() {
+    Machine m = at("leaving, staging");
+    m.staging_failed(kEndNone);
+    CPPUNIT_ASSERT_EQUAL(kEndPreempted, m.end());
+    m = at("staging");
+    m.staging_failed(kEndStaging);
+    CPPUNIT_ASSERT_EQUAL(kEndStaging, m.end());
+    m = at("running");
+    m.vanished();
+    CPPUNIT_ASSERT_EQUAL(kEndLost, m.end());
+    m = at("running");
+    m.leave(SUBLET_LEAVE_OWNER);
+    m.vanished();
+    CPPUNIT_ASSERT_EQUAL(kEndOwner, m.end());
+    m = at("leaving");  // the owner's return overtakes a pre-emption
+    m.leave(SUBLET_LEAVE_BLIND);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_LEAVE_BLIND, m.leave_reason());
+    m = at("starting");
+    m.superseded();
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kConnect | kSendKill}, m.shepherd_started());
+  }
+
+  void one_checkpoint_an_interval() {
+    constexpr int64_t never = std::numeric_limits<int64_t>::max();
+    Machine m(30'000, 5);
+    for (Event event : kStations.at("running")) feed(m, event);
+    CPPUNIT_ASSERT_EQUAL(0u, m.generation(5, 1000));  // the server has it
+    CPPUNIT_ASSERT_EQUAL(never, m.checkpoint_due_ms());
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kCheckpoint}, m.generation(6, 2000));
+    CPPUNIT_ASSERT_EQUAL(0u, m.generation(7, 3000));  // one at a time
+    m.checkpoint_over(6, 4000);
+    CPPUNIT_ASSERT_EQUAL(int64_t{34'000}, m.checkpoint_due_ms());
+    CPPUNIT_ASSERT_EQUAL(0u, m.tick(33'999));
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kCheckpoint}, m.tick(34'000));
+    m.checkpoint_over(0, 35'000);  // not handed in: again after the interval
+    CPPUNIT_ASSERT_EQUAL(int64_t{65'000}, m.checkpoint_due_ms());
+    CPPUNIT_ASSERT_EQUAL(uint64_t{6}, m.held_generation());
+  }
+
+  void work_under_way_is_waited_for() {
+    Machine m = at("saving on");
+    m.ended();
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kHandIn}, m.checkpoint_over(0, 0));
+    m = at("saving on");
+    m.superseded();
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kStopWork}, m.ended());
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kRemove}, m.checkpoint_over(0, 0));
+    m = at("handing in");
+    m.superseded();
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kRemove}, m.handed_in());
+    m = at("leaving, staging");
+    m.superseded();
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kRemove}, m.staged());
+  }
+
+  void any_history_ends_once() {
+    CPPUNIT_ASSERT(rc::check("work never overlaps, nothing follows kRemove", [] {
+      auto events = *rc::gen::container<std::vector<int>>(
+          rc::gen::inRange(0, static_cast<int>(Event::kCount)));
+      Machine m(0, 0);
+      uint32_t under_way = 0;  // the work that a worker is at
+      bool removed = false;
+      for (int e : events) {
+        auto event = static_cast<Event>(e);
+        // A worker only tells the end of what it was given.
+        bool ends_stage = event == Event::kStaged || event == Event::kStagingFailed;
+        bool ends_start = event == Event::kShepherdStarted || event == Event::kShepherdFailed;
+        if (ends_stage && under_way != kStage) continue;
+        if (ends_start && under_way != kStart) continue;
+        if (event == Event::kCheckpointOver && under_way != kCheckpoint) continue;
+        if (event == Event::kHandedIn && under_way != kHandIn) continue;
+        if (ends_stage || ends_start || event == Event::kCheckpointOver ||
+            event == Event::kHandedIn)
+          under_way = 0;
+        uint32_t actions = feed(m, event);
+        RC_ASSERT(!removed || actions == 0);
+        uint32_t work = actions & (kStage | kStart | kCheckpoint | kHandIn);
+        if (work != 0) {
+          RC_ASSERT(under_way == 0);
+          under_way = work;
+        }
+        if (actions & kRemove) {
+          RC_ASSERT(under_way == 0);
+          RC_ASSERT(m.state() == State::kForgotten);
+          removed = true;
+        }
+      }
+    }));
+  }
+
+  static EndCode ends(std::function<void(ExitFacts&)> change) {
+    ExitFacts facts;
+    change(facts);
+    return classify(facts);
+  }
+
+  void classification() {
+    using Outcome = ExitFacts::Outcome;
+    CPPUNIT_ASSERT_EQUAL(kEndDone, ends([](ExitFacts&) {}));
+    CPPUNIT_ASSERT_EQUAL(kEndExit, ends([](ExitFacts& f) { f.code = 75; }));  // nobody asked it
+    CPPUNIT_ASSERT_EQUAL(kEndSignal, ends([](ExitFacts& f) {
+                           f.outcome = Outcome::kSignalled;
+                           f.code = SIGSEGV;
+                         }));
+    CPPUNIT_ASSERT_EQUAL(kEndStart, ends([](ExitFacts& f) { f.outcome = Outcome::kFailed; }));
+    CPPUNIT_ASSERT_EQUAL(kEndBlind, ends([](ExitFacts& f) {
+                           f.outcome = Outcome::kUnstarted;
+                           f.reason = SUBLET_LEAVE_BLIND;
+                         }));
+    CPPUNIT_ASSERT_EQUAL(kEndLimit, ends([](ExitFacts& f) {
+                           f.over_limit = f.killed = true;
+                           f.reason = SUBLET_LEAVE_LIMIT;
+                           f.outcome = Outcome::kSignalled;
+                           f.code = SIGKILL;
+                         }));
+    // Asked to leave first, over a limit on the way out: evicted.
+    CPPUNIT_ASSERT_EQUAL(kEndOwner, ends([](ExitFacts& f) {
+                           f.over_limit = f.asked = f.killed = true;
+                           f.reason = SUBLET_LEAVE_OWNER;
+                         }));
+    CPPUNIT_ASSERT_EQUAL(kEndRemoved, ends([](ExitFacts& f) {
+                           f.killed = true;
+                           f.reason = SUBLET_LEAVE_REMOVED;
+                           f.outcome = Outcome::kSignalled;
+                           f.code = SIGKILL;
+                         }));
+    after_being_asked();
+  }
+
+  void after_being_asked() {
+    using Outcome = ExitFacts::Outcome;
+    auto asked = [](bool aware, Outcome outcome, int64_t code, bool left, bool killed = false) {
+      return ends([=](ExitFacts& f) {
+        f.asked = true;
+        f.reason = SUBLET_LEAVE_PREEMPT;
+        f.aware = aware;
+        f.outcome = outcome;
+        f.code = code;
+        f.left = left;
+        f.killed = killed;
+      });
+    };
+    CPPUNIT_ASSERT_EQUAL(kEndPreempted, asked(true, Outcome::kExited, 75, true));
+    CPPUNIT_ASSERT_EQUAL(kEndDone, asked(true, Outcome::kExited, 0, false));
+    CPPUNIT_ASSERT_EQUAL(kEndPreempted, asked(false, Outcome::kExited, 0, false));
+    CPPUNIT_ASSERT_EQUAL(kEndPreempted, asked(false, Outcome::kExited, 3, false));
+    CPPUNIT_ASSERT_EQUAL(kEndPreempted, asked(false, Outcome::kSignalled, SIGTERM, false));
+    CPPUNIT_ASSERT_EQUAL(kEndExit, asked(true, Outcome::kExited, 3, false));
+    CPPUNIT_ASSERT_EQUAL(kEndSignal, asked(true, Outcome::kSignalled, SIGSEGV, false));
+    CPPUNIT_ASSERT_EQUAL(kEndPreempted, asked(true, Outcome::kSignalled, SIGKILL, false, true));
+  }
+};
+CPPUNIT_TEST_SUITE_REGISTRATION(AttemptTest);
+
+}  // namespace
+}  // namespace sublet::protocol
