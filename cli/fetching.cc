@@ -151,6 +151,10 @@ void report_fetch(const FetchResult& result, const FetchOptions& options) {
     say("sublet: " + counted(result.unfinished.size(), "job") +
         " had not ended: " + (result.unfinished.size() == 1 ? "job " : "the first is job ") +
         std::to_string(result.unfinished.front()));
+  if (result.files.empty()) {
+    print("there is nothing to fetch\n");
+    return;
+  }
   print("fetched " + counted(result.files.size(), "file") + " of " + counted(result.jobs, "job") +
         " (" + format_bytes(result.bytes) + ") into " + escape_for_terminal(options.into) + "\n");
 }

@@ -15,6 +15,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr auto kPause = std::chrono::milliseconds(100);
 constexpr int64_t kHoldMax = 10'000;
+constexpr int kCommitFactor = 6;
 
 template <typename E>
 PoolError translated(ErrorKind kind, const E& e) {
@@ -122,11 +123,14 @@ struct PoolClient::Remote {
       : path(socket_path), patience(p), orb(client_settings(p)) {
     scheduler = resolve<v1::JobScheduler>("JobScheduler");
     watcher = resolve<v1::JobScheduler>("JobScheduler");
+    committer = resolve<v1::JobScheduler>("JobScheduler");
     leaver = resolve<v1::JobScheduler>("JobScheduler");
     allocator = resolve<v1::MachineAllocator>("MachineAllocator");
     accounting = resolve<v1::Accounting>("Accounting");
     spool = resolve<v1::Spool>("Spool");
     set_call_timeout(watcher, patience.call_timeout_ms + static_cast<int>(kHoldMax));
+    // A million jobs take their time, and a repeat would only add to the work.
+    set_call_timeout(committer, patience.call_timeout_ms * kCommitFactor);
     set_call_timeout(leaver, 1000);
   }
 
@@ -179,7 +183,8 @@ struct PoolClient::Remote {
   Orb orb;
   v1::JobScheduler_var scheduler;
   v1::JobScheduler_var watcher;  // for calls that the server holds
-  v1::JobScheduler_var leaver;   // for the way out
+  v1::JobScheduler_var committer;
+  v1::JobScheduler_var leaver;  // for the way out
   v1::MachineAllocator_var allocator;
   v1::Accounting_var accounting;
   v1::Spool_var spool;
@@ -221,7 +226,7 @@ void PoolClient::append_array(uint64_t batch, uint64_t number, const JobDescript
 
 IdRange PoolClient::commit_batch(const RequestId& request, uint64_t batch) {
   v1::JobRange r =
-      remote_->call([&] { return remote_->scheduler->commit_batch(to_request(request), batch); });
+      remote_->call([&] { return remote_->committer->commit_batch(to_request(request), batch); });
   return {r.first, r.count};
 }
 

@@ -19,7 +19,7 @@
 namespace sublet::cli {
 
 struct Patience {
-  int call_timeout_ms = 10'000;  // of one try
+  int call_timeout_ms = 10'000;  // of one try; six times as long to commit a batch
   int tries_after_timeout = 3;   // tries in all of a call that times out
   int unreachable_ms = 1'500;    // nobody listens: how long to try again
 };

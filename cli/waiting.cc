@@ -148,7 +148,8 @@ std::string progress_line(const JobCounts& c, uint64_t evictions, std::optional<
   add(c.waiting + c.placed, "waiting");
   add(c.held, "held");
   if (evictions > 0) out += ", " + counted(evictions, "eviction");
-  if (left_ms) out += ", about " + format_duration_ms(*left_ms / 1000 * 1000) + " left";
+  if (left_ms && *left_ms >= 1000)
+    out += ", about " + format_duration_ms(*left_ms / 1000 * 1000) + " left";
   return out;
 }
 

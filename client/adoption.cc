@@ -25,8 +25,8 @@ void end_processes(const std::string& folder) {
 void set_aside(Files& files, const std::string& state_folder, const std::string& name,
                const std::string& why) {
   std::string from = state_folder + "/attempts/" + name;
-  std::string to = state_folder + "/damaged/" + name + "." +
-                   std::to_string(system_clock().utc_us());
+  std::string to =
+      state_folder + "/damaged/" + name + "." + std::to_string(system_clock().utc_us());
   files.make_folders(state_folder + "/damaged", 0700);
   files.move(from, to);
   log(Severity::error) << "damaged record of " << name << " set aside as " << to << ": " << why;
@@ -42,8 +42,9 @@ Adopted replace_damaged(Files& files, const std::string& state_folder, const Att
   stand_in.slot = -1;
   stand_in.nonce = random_id();
   make_attempt_folder(files, folder, -1, -1);
-  write_end(files, folder, {protocol::kEndLost, "Its records on the machine were damaged.",
-                            system_clock().utc_us()});
+  write_end(
+      files, folder,
+      {protocol::kEndLost, "Its records on the machine were damaged.", system_clock().utc_us()});
   write_assignment(files, folder, stand_in);
   Adopted adopted;
   adopted.assignment = std::make_shared<const Assignment>(std::move(stand_in));

@@ -33,8 +33,7 @@ void add_lists(RecordWriter& out, const Assignment& a) {
   for (const auto& argument : a.arguments) out.add("argument", argument);
   for (const auto& variable : a.environment) out.add("environment", variable);
   for (const auto& input : a.inputs)
-    out.add("input",
-            std::to_string(input.file) + (input.executable ? " x " : " - ") + input.name);
+    out.add("input", std::to_string(input.file) + (input.executable ? " x " : " - ") + input.name);
   for (const auto& output : a.outputs)
     out.add("output", (output.required ? "r " : "- ") + output.name);
 }

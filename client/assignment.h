@@ -50,7 +50,7 @@ struct Assignment {
   uint64_t checkpoint_generation = 0;  // to resume from
   uint64_t checkpoint_bytes = 0;
   int64_t slot = 0;
-  int64_t uid = -1;  // of the slot; -1: the client's own
+  int64_t uid = -1;                    // of the slot; -1: the client's own
   std::array<uint8_t, 16> nonce = {};  // request ids of this attempt's uploads come from it
   int64_t accepted_us = 0;             // UTC
 

@@ -19,8 +19,8 @@ namespace {
 
 using namespace protocol;
 
-constexpr uint32_t kSlow = kKillTenant | kRecordEnd | kStage | kStart | kCheckpoint | kHandIn |
-                           kReport | kRemove;
+constexpr uint32_t kSlow =
+    kKillTenant | kRecordEnd | kStage | kStart | kCheckpoint | kHandIn | kReport | kRemove;
 constexpr int kKillRounds = 200;
 
 // A shepherd holds the lock of its order file for as long as it lives.
@@ -40,8 +40,13 @@ void pause_ms(long ms) {
 AttemptTasks::AttemptTasks(Workers& workers, Files& files, ServerCalls& server, OrderDesk& desk,
                            Reporter& reporter, const JobSettings& settings,
                            std::string shepherd_program, TaskEvents events)
-    : workers_(workers), files_(files), server_(server), desk_(desk), reporter_(reporter),
-      settings_(settings), shepherd_program_(std::move(shepherd_program)),
+    : workers_(workers),
+      files_(files),
+      server_(server),
+      desk_(desk),
+      reporter_(reporter),
+      settings_(settings),
+      shepherd_program_(std::move(shepherd_program)),
       events_(std::move(events)) {}
 
 bool AttemptTasks::has_slow(uint32_t actions) { return (actions & kSlow) != 0; }
@@ -55,12 +60,10 @@ FolderFacts AttemptTasks::look(const Files& files, const std::string& folder) {
   return facts;
 }
 
-void AttemptTasks::perform(const WorkPtr& work, uint32_t actions, EndCode end,
-                           std::string reason) {
+void AttemptTasks::perform(const WorkPtr& work, uint32_t actions, EndCode end, std::string reason) {
   work->retry_ms = 0;
-  workers_.post([this, work, actions, end, reason = std::move(reason)] {
-    run(work, actions, end, reason);
-  });
+  workers_.post(
+      [this, work, actions, end, reason = std::move(reason)] { run(work, actions, end, reason); });
 }
 
 void AttemptTasks::run(const WorkPtr& work, uint32_t actions, EndCode end,

@@ -54,8 +54,7 @@ class AttemptTasks {
   static protocol::FolderFacts look(const Files& files, const std::string& folder);
 
  private:
-  void run(const WorkPtr& work, uint32_t actions, protocol::EndCode end,
-           const std::string& reason);
+  void run(const WorkPtr& work, uint32_t actions, protocol::EndCode end, const std::string& reason);
   void kill_tenant(const WorkPtr& work);
   void record_end(const WorkPtr& work, protocol::EndCode end, const std::string& reason);
   void do_stage(const WorkPtr& work);

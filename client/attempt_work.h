@@ -20,7 +20,8 @@ inline std::string attempt_label(const AttemptName& name) {
 
 struct AttemptWork {
   AttemptWork(std::shared_ptr<const Assignment> order, std::string where)
-      : assignment(std::move(order)), folder(std::move(where)),
+      : assignment(std::move(order)),
+        folder(std::move(where)),
         held_generation(assignment->checkpoint_generation) {}
 
   const std::shared_ptr<const Assignment> assignment;
@@ -28,20 +29,20 @@ struct AttemptWork {
   std::string label() const { return attempt_label(assignment->name); }
 
   // Written by the reactor's thread, read by all.
-  std::atomic<bool> stop{false};        // the task under way ends as soon as it can
-  std::atomic<bool> over{false};        // ended: no use in telling that it started
-  std::atomic<int64_t> lease_ns{0};     // CLOCK_BOOTTIME
+  std::atomic<bool> stop{false};          // the task under way ends as soon as it can
+  std::atomic<bool> over{false};          // ended: no use in telling that it started
+  std::atomic<int64_t> lease_ns{0};       // CLOCK_BOOTTIME
   std::atomic<uint32_t> leave_reason{0};  // enum sublet_leave_reason: what it was told
   std::atomic<uint64_t> told_generation{0};
   // CPU time when the shepherd told of that generation.
   std::atomic<int64_t> told_cpu_us{0};
 
   // ---- of the task that runs ----
-  uint64_t held_generation;         // newest that the server has of this attempt's line
+  uint64_t held_generation;           // newest that the server has of this attempt's line
   uint64_t handed_in_generation = 0;  // newest handed in by this attempt
   uint64_t handed_in_bytes = 0;
-  AttemptEnd end;                   // complete once the hand-in is
-  int64_t retry_ms = 0;             // the present back-off
+  AttemptEnd end;        // complete once the hand-in is
+  int64_t retry_ms = 0;  // the present back-off
 };
 
 // What a task came to.

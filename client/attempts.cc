@@ -117,10 +117,9 @@ void Attempts::accept(std::shared_ptr<const Assignment> assignment) {
 void Attempts::adopt(std::shared_ptr<const Assignment> assignment, const FolderFacts& facts) {
   Entry& entry = add(std::move(assignment));
   uint32_t actions = entry.machine.restored(facts);
-  const char* found = entry.machine.state() == AttemptState::kRunning ? "still runs"
-                      : entry.machine.state() == AttemptState::kHandingIn
-                          ? "has ended meanwhile"
-                          : "had not started";
+  const char* found = entry.machine.state() == AttemptState::kRunning     ? "still runs"
+                      : entry.machine.state() == AttemptState::kHandingIn ? "has ended meanwhile"
+                                                                          : "had not started";
   log(Severity::info) << entry.work->label() << " adopted: it " << found;
   std::string reason = actions & kRecordEnd ? "Its shepherd vanished without an exit record." : "";
   apply(entry, actions, reason);
@@ -257,9 +256,15 @@ std::vector<HeldAttempt> Attempts::held() {
     switch (entry->machine.state()) {
       case AttemptState::kAccepted:
       case AttemptState::kStaging:
-      case AttemptState::kStarting: one.state = kAttemptStaging; break;
-      case AttemptState::kRunning: one.state = kAttemptRunning; break;
-      default: one.state = kAttemptLeaving; break;
+      case AttemptState::kStarting:
+        one.state = kAttemptStaging;
+        break;
+      case AttemptState::kRunning:
+        one.state = kAttemptRunning;
+        break;
+      default:
+        one.state = kAttemptLeaving;
+        break;
     }
     out.push_back(one);
     if (entry->tenancy) guard_.send(*entry->tenancy, SUBLET_FRAME_QUERY, 0, 0);

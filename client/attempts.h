@@ -67,16 +67,16 @@ class Attempts {
     WorkPtr work;
     protocol::AttemptMachine machine;
     Tenancy* tenancy = nullptr;
-    pid_t shepherd = 0;              // our child; 0: adopted, or not started
+    pid_t shepherd = 0;  // our child; 0: adopted, or not started
     int64_t connect_due_ns = kNever;
     int64_t connect_pause_ns = 0;
     int connects = 0;
     int64_t tenant_due_ns = kNever;  // then its record is read
     int64_t report_due_ns = kNever;
     int64_t report_pause_ms = 0;
-    bool checking = false;           // check_end is under way
+    bool checking = false;  // check_end is under way
     bool seen_running = false;
-    HeldAttempt told;                // what the shepherd said last
+    HeldAttempt told;  // what the shepherd said last
   };
 
   Entry* find(const AttemptName& name);

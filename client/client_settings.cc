@@ -109,7 +109,12 @@ Settings declare_client_settings() {
       {"monitor.program", T::text, "", -kAny, kAny, "sublet-loadmon; empty: beside this program"},
       {"monitor.config", T::text, "", -kAny, kAny, "the load monitor's settings file; empty: none"},
       {"log.file", T::text, "", -kAny, kAny, "empty: stderr"},
-      {"log.level", T::text, "info", -kAny, kAny, "the least that is written",
+      {"log.level",
+       T::text,
+       "info",
+       -kAny,
+       kAny,
+       "the least that is written",
        {"debug", "info", "warning", "error"}},
   });
 }

@@ -119,11 +119,11 @@ void CorbaServer::close() { parts_->orb.shutdown(); }
 
 Joined CorbaServer::join(const MachineIdentity& identity, const MachineFacts& facts) {
   Joined joined;
+  parts_->set_session(std::nullopt);  // an earlier one is over
   guard_call([&] {
     idl::Bytes secret;
     to_octets(identity.secret.data(), identity.secret.size(), secret);
-    idl::JoinAnswer_var answer =
-        parts_->allocator->join(identity.machine, secret, to_idl(facts));
+    idl::JoinAnswer_var answer = parts_->allocator->join(identity.machine, secret, to_idl(facts));
     joined.identity.machine = answer->machine;
     joined.identity.secret =
         answer->secret.length() > 0 ? to_string(answer->secret) : identity.secret;

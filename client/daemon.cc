@@ -38,7 +38,11 @@ std::string make_state_folder(const std::string& path) {
   system_files().make_folders(path + "/attempts", 0711);
   for (const auto& folder : {path, path + "/attempts"})
     if (chmod(folder.c_str(), 0711) != 0) throw OsError(errno, "set the mode of", folder);
-  return std::filesystem::canonical(path).string();
+  std::string real = std::filesystem::canonical(path).string();
+  // Shepherds reach the monitor by this name, which the kernel limits.
+  if (real.size() + sizeof "/monitor.sock" > 108)
+    throw std::runtime_error("the state folder's path is too long (at most 94 octets): " + real);
+  return real;
 }
 
 class Daemon {
@@ -88,7 +92,7 @@ class Daemon {
 
   std::atomic<bool> stopping_{false};  // the loop ends or has ended
   std::atomic<bool> draining_{false};
-  bool hasty_ = false;                 // a second signal
+  bool hasty_ = false;  // a second signal
   int64_t drain_until_ns_ = kNever;
 };
 
@@ -100,21 +104,24 @@ Daemon::Daemon(const ClientSettings& settings)
       uids_(slot_accounts(geteuid() == 0 ? settings.slot_uids : -1, facts_.slots)),
       cgroups_(AttemptCgroups::detect("c" + hex(sha256(state_)).substr(0, 12))),
       identity_(read_identity(system_files(), state_)),
-      desk_(desk_settings(), system_files(), presence_,
-            [this](std::shared_ptr<const Assignment> a) {
-              loop_.post([this, a = std::move(a)] { attempts_.accept(a); });
-            },
-            [this](std::vector<VacateOrder> orders) {
-              loop_.post([this, orders = std::move(orders)] {
-                for (const auto& order : orders) attempts_.vacate(order.name, order.reason);
-              });
-            }),
+      desk_(
+          desk_settings(), system_files(), presence_,
+          [this](std::shared_ptr<const Assignment> a) {
+            loop_.post([this, a = std::move(a)] { attempts_.accept(a); });
+          },
+          [this](std::vector<VacateOrder> orders) {
+            loop_.post([this, orders = std::move(orders)] {
+              for (const auto& order : orders) attempts_.vacate(order.name, order.reason);
+            });
+          }),
       workers_(static_cast<size_t>(settings.workers)),
-      attempts_(loop_, workers_, {state_, settings.checkpoint_interval_ms, settings.save_deadline_ms},
+      attempts_(loop_, workers_,
+                {state_, settings.checkpoint_interval_ms, settings.save_deadline_ms},
                 [this] { keeper_raw_->something_changed(); }),
-      monitor_(loop_, workers_, monitor_settings(),
-               [this](const sublet_frame& frame) { on_presence(frame); }, [this] { on_blind(); },
-               child_started()) {
+      monitor_(
+          loop_, workers_, monitor_settings(),
+          [this](const sublet_frame& frame) { on_presence(frame); }, [this] { on_blind(); },
+          child_started()) {
   uint32_t server_uid = settings.server_uid >= 0 ? static_cast<uint32_t>(settings.server_uid)
                                                  : expected_server_uid(settings.server_socket);
   server_ = std::make_unique<CorbaServer>(settings.server_socket, server_uid, desk_,
@@ -162,7 +169,12 @@ MonitorSettings Daemon::monitor_settings() {
   auto& argv = monitor.command;
   argv = {settings_.monitor_program.empty() ? beside_this_program("sublet-loadmon")
                                             : settings_.monitor_program,
-          "--socket", monitor.socket, "--attempts", state_ + "/attempts", "--exit-when-alone", "10"};
+          "--socket",
+          monitor.socket,
+          "--attempts",
+          state_ + "/attempts",
+          "--exit-when-alone",
+          "10"};
   auto add = [&](const char* option, const std::string& value) {
     if (!value.empty()) argv.insert(argv.end(), {option, value});
   };
@@ -174,9 +186,7 @@ MonitorSettings Daemon::monitor_settings() {
 }
 
 std::function<void(pid_t)> Daemon::child_started() {
-  return [this](pid_t pid) {
-    loop_.post([this, pid] { attempts_.child_started(pid); });
-  };
+  return [this](pid_t pid) { loop_.post([this, pid] { attempts_.child_started(pid); }); };
 }
 
 KeeperHooks Daemon::keeper_hooks() {
@@ -232,8 +242,7 @@ void Daemon::on_presence(const sublet_frame& frame) {
     bool blind = frame.reason == SUBLET_PRESENCE_BLIND;
     attempts_.evict(blind ? SUBLET_LEAVE_BLIND : SUBLET_LEAVE_OWNER, now_ns());
   }
-  bool changed = away != was_away || !presence_known_ ||
-                 frame.reason != presence_.reason.load();
+  bool changed = away != was_away || !presence_known_ || frame.reason != presence_.reason.load();
   presence_known_ = true;
   presence_.reason = frame.reason;
   presence_.owner_cpu_milli = frame.arg[0];
@@ -284,8 +293,8 @@ void Daemon::on_tick() {
 }
 
 void Daemon::set_timer() {
-  int64_t due = std::min({attempts_.next_due(), monitor_.next_due(attempts_.has_tenants()),
-                          drain_until_ns_});
+  int64_t due =
+      std::min({attempts_.next_due(), monitor_.next_due(attempts_.has_tenants()), drain_until_ns_});
   loop_.wake_at(due);
 }
 

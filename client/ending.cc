@@ -10,36 +10,47 @@ namespace {
 
 std::string limit_sentence(int64_t limit) {
   switch (limit) {
-    case SUBLET_LIMIT_CPU: return "It passed its limit of CPU time.";
-    case SUBLET_LIMIT_WALL: return "It passed its limit of running time.";
-    case SUBLET_LIMIT_MEMORY: return "It passed its limit of memory.";
-    case SUBLET_LIMIT_FILE: return "It passed its limit on the size of a file.";
-    default: return "It passed a limit of its own.";
+    case SUBLET_LIMIT_CPU:
+      return "It passed its limit of CPU time.";
+    case SUBLET_LIMIT_WALL:
+      return "It passed its limit of running time.";
+    case SUBLET_LIMIT_MEMORY:
+      return "It passed its limit of memory.";
+    case SUBLET_LIMIT_FILE:
+      return "It passed its limit on the size of a file.";
+    default:
+      return "It passed a limit of its own.";
   }
 }
 
 std::string start_sentence(const Assignment& what, const AttemptExit& exit) {
-  return "The program '" + escape_for_terminal(what.program) + "' could not be started: " +
-         exit.step + ": " + std::strerror(static_cast<int>(exit.facts.code)) + ".";
+  return "The program '" + escape_for_terminal(what.program) +
+         "' could not be started: " + exit.step + ": " +
+         std::strerror(static_cast<int>(exit.facts.code)) + ".";
 }
 
 std::string sentence(const Assignment& what, const AttemptExit& exit, uint32_t end) {
   const sublet_exit& facts = exit.facts;
   switch (end) {
-    case protocol::kEndDone: return "";
-    case protocol::kEndStart: return start_sentence(what, exit);
+    case protocol::kEndDone:
+      return "";
+    case protocol::kEndStart:
+      return start_sentence(what, exit);
     case protocol::kEndExit:
       return "The program ended with exit status " + std::to_string(facts.code) + ".";
     case protocol::kEndSignal:
       return "The program was killed by signal " + std::to_string(facts.code) + " (" +
              strsignal(static_cast<int>(facts.code)) + ").";
-    case protocol::kEndLimit: return limit_sentence(facts.limit);
-    default: break;
+    case protocol::kEndLimit:
+      return limit_sentence(facts.limit);
+    default:
+      break;
   }
   std::string text = leave_sentence(static_cast<sublet_leave_reason>(facts.reason));
   if (facts.save_errno != 0)
-    text += " Its last save failed: " +
-            std::string(std::strerror(static_cast<int>(facts.save_errno))) + ".";
+    text +=
+        " Its last save failed: " + std::string(std::strerror(static_cast<int>(facts.save_errno))) +
+        ".";
   return text;
 }
 
@@ -53,16 +64,26 @@ int64_t to_utc(int64_t boot_ns, const Clock& clock, bool same_boot) {
 
 std::string leave_sentence(sublet_leave_reason reason) {
   switch (reason) {
-    case SUBLET_LEAVE_OWNER: return "The owner came back.";
-    case SUBLET_LEAVE_BLIND: return "The load monitor failed, so the owner was assumed back.";
-    case SUBLET_LEAVE_LEASE: return "The machine was out of touch with the server.";
-    case SUBLET_LEAVE_PREEMPT: return "It was another user's turn.";
-    case SUBLET_LEAVE_REMOVED: return "The job was removed.";
-    case SUBLET_LEAVE_DRAIN: return "The client was stopped.";
-    case SUBLET_LEAVE_LIMIT: return "It passed a limit of its own.";
-    case SUBLET_LEAVE_REPLACED: return "The job went on elsewhere.";
-    case SUBLET_LEAVE_HELD: return "The job was held.";
-    case SUBLET_LEAVE_NONE: break;
+    case SUBLET_LEAVE_OWNER:
+      return "The owner came back.";
+    case SUBLET_LEAVE_BLIND:
+      return "The load monitor failed, so the owner was assumed back.";
+    case SUBLET_LEAVE_LEASE:
+      return "The machine was out of touch with the server.";
+    case SUBLET_LEAVE_PREEMPT:
+      return "It was another user's turn.";
+    case SUBLET_LEAVE_REMOVED:
+      return "The job was removed.";
+    case SUBLET_LEAVE_DRAIN:
+      return "The client was stopped.";
+    case SUBLET_LEAVE_LIMIT:
+      return "It passed a limit of its own.";
+    case SUBLET_LEAVE_REPLACED:
+      return "The job went on elsewhere.";
+    case SUBLET_LEAVE_HELD:
+      return "The job was held.";
+    case SUBLET_LEAVE_NONE:
+      break;
   }
   return "Its processes vanished.";
 }
@@ -71,10 +92,18 @@ protocol::ExitFacts exit_facts(const AttemptExit& exit) {
   using Outcome = protocol::ExitFacts::Outcome;
   protocol::ExitFacts facts;
   switch (exit.facts.outcome) {
-    case SUBLET_OUTCOME_SIGNALLED: facts.outcome = Outcome::kSignalled; break;
-    case SUBLET_OUTCOME_FAILED: facts.outcome = Outcome::kFailed; break;
-    case SUBLET_OUTCOME_UNSTARTED: facts.outcome = Outcome::kUnstarted; break;
-    default: facts.outcome = Outcome::kExited; break;
+    case SUBLET_OUTCOME_SIGNALLED:
+      facts.outcome = Outcome::kSignalled;
+      break;
+    case SUBLET_OUTCOME_FAILED:
+      facts.outcome = Outcome::kFailed;
+      break;
+    case SUBLET_OUTCOME_UNSTARTED:
+      facts.outcome = Outcome::kUnstarted;
+      break;
+    default:
+      facts.outcome = Outcome::kExited;
+      break;
   }
   facts.code = exit.facts.code;
   facts.over_limit = exit.facts.limit != SUBLET_LIMIT_NONE;

@@ -52,6 +52,12 @@ bool ExecutingClientServant::is_current(const idl::SessionKey& session) const {
 
 void ExecutingClientServant::check_session(const idl::SessionKey& session) const {
   if (is_current(session)) return;
+  {
+    // Nobody is registered here: to a server that asks whether the old session
+    // is still held, that must not look like a living holder.
+    std::lock_guard lock(mutex_);
+    if (session_.empty()) throw CORBA::OBJECT_NOT_EXIST(0, CORBA::COMPLETED_NO);
+  }
   throw idl::NotPermitted("client.session", "This is not the session's key.",
                           "The client has joined anew; use the new key.", "");
 }
@@ -97,8 +103,8 @@ void ExecutingClientServant::vacate(const idl::SessionKey& session,
     // A reason that this client does not know still means: leave.
     bool known = reason == SUBLET_LEAVE_PREEMPT || reason == SUBLET_LEAVE_REMOVED ||
                  reason == SUBLET_LEAVE_REPLACED || reason == SUBLET_LEAVE_HELD;
-    plain.push_back({from_idl(orders[i].key), known ? static_cast<sublet_leave_reason>(reason)
-                                                    : SUBLET_LEAVE_PREEMPT});
+    plain.push_back({from_idl(orders[i].key),
+                     known ? static_cast<sublet_leave_reason>(reason) : SUBLET_LEAVE_PREEMPT});
   }
   desk_.vacate(std::move(plain));
 }

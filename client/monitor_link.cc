@@ -26,8 +26,12 @@ constexpr int64_t kFirstMonitorNs = 5'000 * kMs;
 MonitorLink::MonitorLink(Loop& loop, Workers& workers, const MonitorSettings& settings,
                          std::function<void(const sublet_frame&)> presence,
                          std::function<void()> lost, std::function<void(pid_t)> child)
-    : loop_(loop), workers_(workers), settings_(settings), presence_(std::move(presence)),
-      lost_(std::move(lost)), child_(std::move(child)) {}
+    : loop_(loop),
+      workers_(workers),
+      settings_(settings),
+      presence_(std::move(presence)),
+      lost_(std::move(lost)),
+      child_(std::move(child)) {}
 
 MonitorLink::~MonitorLink() {
   if (socket_.valid()) loop_.unwatch(socket_.get());
@@ -73,8 +77,7 @@ void MonitorLink::spawn() {
     try {
       SpawnOptions options;
       options.new_session = true;
-      std::vector<std::string> environment = {"PATH=/usr/local/bin:/usr/bin:/bin",
-                                              "LANG=C.UTF-8"};
+      std::vector<std::string> environment = {"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8"};
       SpawnedProcess monitor = sublet::spawn(settings_.command, environment, options);
       log(Severity::info) << "load monitor started, pid " << monitor.id.pid;
       child_(monitor.id.pid);

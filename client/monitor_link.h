@@ -52,13 +52,13 @@ class MonitorLink {
   const std::function<void()> lost_;
   const std::function<void(pid_t)> child_;
   UniqueFd socket_;
-  pid_t peer_ = 0;              // the monitor's
+  pid_t peer_ = 0;  // the monitor's
   int64_t heard_ns_ = 0;
   int64_t silent_from_ns_ = 0;  // when silence began to count
   int64_t connect_due_ns_ = 0;
-  int64_t spawn_due_ns_ = 0;    // not earlier
+  int64_t spawn_due_ns_ = 0;  // not earlier
   int64_t pause_ms_ = 0;
-  int64_t give_up_ns_ = 0;      // the first monitor is awaited until then; 0: no more
+  int64_t give_up_ns_ = 0;  // the first monitor is awaited until then; 0: no more
 };
 
 }  // namespace sublet::client

@@ -22,8 +22,12 @@ std::string label(const AttemptName& name) {
 OrderDesk::OrderDesk(const DeskSettings& settings, Files& files, const PublicPresence& presence,
                      std::function<void(std::shared_ptr<const Assignment>)> accepted,
                      std::function<void(std::vector<VacateOrder>)> vacate)
-    : settings_(settings), files_(files), presence_(presence), accepted_(std::move(accepted)),
-      vacate_(std::move(vacate)), slot_taken_(settings.facts.slots, false) {}
+    : settings_(settings),
+      files_(files),
+      presence_(presence),
+      accepted_(std::move(accepted)),
+      vacate_(std::move(vacate)),
+      slot_taken_(settings.facts.slots, false) {}
 
 std::vector<RunAnswer> OrderDesk::run(std::vector<RunOrder> orders) {
   std::vector<RunAnswer> answers;
@@ -49,8 +53,8 @@ std::vector<std::pair<std::string, std::string>> OrderDesk::state() {
   std::lock_guard lock(mutex_);
   std::string names;
   for (const auto& [name, known] : known_)
-    names += (names.empty() ? "" : " ") + std::to_string(name.job) + "." +
-             std::to_string(name.attempt);
+    names +=
+        (names.empty() ? "" : " ") + std::to_string(name.job) + "." + std::to_string(name.attempt);
   out.emplace_back("attempts", names);
   return out;
 }
@@ -94,7 +98,8 @@ std::string OrderDesk::refusal(const RunOrder& order, uint32_t* code) {
   auto waiting =
       std::ranges::count_if(known_, [](const auto& item) { return item.second.slot < 0; });
   if (static_cast<uint64_t>(waiting) >= settings_.outbox_limit)
-    return "the outbox is full: " + std::to_string(waiting) + " ended attempts are not yet reported";
+    return "the outbox is full: " + std::to_string(waiting) +
+           " ended attempts are not yet reported";
   *code = kRunAccepted;
   return "";
 }

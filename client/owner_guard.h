@@ -27,15 +27,15 @@ inline constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 struct Tenancy {
   AttemptName name;
   int64_t save_deadline_ms = 0;
-  UniqueFd control;                 // the shepherd's socket; invalid: not connected
-  std::shared_ptr<Tenant> tenant;   // null until its record has been read
-  uint32_t sequence = 0;            // of the last frame sent
-  bool evicting = false;            // told that the owner is back
-  uint32_t asked = 0;               // the frame whose ACK is awaited
-  int64_t ack_due_ns = kNever;      // then it is frozen
-  int64_t kill_due_ns = kNever;     // then it is killed, and again until it is gone
-  bool frozen = false;              // by this client
-  bool killed = false;              // by this client
+  UniqueFd control;                // the shepherd's socket; invalid: not connected
+  std::shared_ptr<Tenant> tenant;  // null until its record has been read
+  uint32_t sequence = 0;           // of the last frame sent
+  bool evicting = false;           // told that the owner is back
+  uint32_t asked = 0;              // the frame whose ACK is awaited
+  int64_t ack_due_ns = kNever;     // then it is frozen
+  int64_t kill_due_ns = kNever;    // then it is killed, and again until it is gone
+  bool frozen = false;             // by this client
+  bool killed = false;             // by this client
 };
 
 class OwnerGuard {

@@ -23,14 +23,19 @@ int64_t now_ns() { return system_clock().boot_ns(); }
 
 SessionKeeper::SessionKeeper(ServerCalls& server, const MachineFacts& facts,
                              const MachineIdentity& identity, KeeperHooks hooks)
-    : server_(server), facts_(facts), identity_(identity), hooks_(std::move(hooks)),
+    : server_(server),
+      facts_(facts),
+      identity_(identity),
+      hooks_(std::move(hooks)),
       event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!event_.valid()) throw OsError(errno, "make", "an event descriptor");
 }
 
 SessionKeeper::~SessionKeeper() { stop(false); }
 
-void SessionKeeper::start() { thread_ = std::thread([this] { run(); }); }
+void SessionKeeper::start() {
+  thread_ = std::thread([this] { run(); });
+}
 
 void SessionKeeper::wake() {
   uint64_t one = 1;
@@ -81,6 +86,26 @@ void SessionKeeper::back() {
   pause_ms_ = 0;
 }
 
+bool SessionKeeper::connect() { return over_ ? join() : attach_again(); }
+
+// The session is there, but its connection may not be: over a new one the
+// server can call us back only once it has been given our reference again.
+bool SessionKeeper::attach_again() {
+  try {
+    server_.attach();
+  } catch (const ServerError& error) {
+    lose(error);
+    return false;
+  }
+  return renew();
+}
+
+void SessionKeeper::lose(const ServerError& error) {
+  away_ = true;
+  if (!error.passing() || error.kind() == ServerError::Kind::kSessionOver) over_ = true;
+  failed(error.what());
+}
+
 bool SessionKeeper::join() {
   try {
     over_ = false;
@@ -94,7 +119,7 @@ bool SessionKeeper::join() {
                         << facts_.name << "')";
     return renew();
   } catch (const std::exception& error) {
-    over_ = true;
+    away_ = over_ = true;
     failed(error.what());
     return false;
   }
@@ -111,13 +136,11 @@ bool SessionKeeper::renew() {
     hooks_.renewed(sent, renewed);
     last_renew_ns_ = sent;
     next_renew_ns_ = sent + renew_every_ms_ * kMs;
+    away_ = false;
     back();
     return true;
   } catch (const ServerError& error) {
-    // A server that has forgotten us says so; one that is away may be another
-    // process when it comes back, so joining is right for both.
-    over_ = true;
-    failed(error.what());
+    lose(error);
     return false;
   }
 }
@@ -128,14 +151,12 @@ bool SessionKeeper::report() {
     server_.report_state(hooks_.state());
     return true;
   } catch (const ServerError& error) {
-    over_ = true;
-    failed(error.what());
+    lose(error);
     return false;
   }
 }
 
 int64_t SessionKeeper::next_wait_ms(int64_t now) const {
-  if (over_) return pause_ms_;
   if (presence_) return 0;
   int64_t due = next_renew_ns_;
   if (changed_) due = std::min(due, last_renew_ns_ + kSoonMs * kMs);
@@ -144,8 +165,8 @@ int64_t SessionKeeper::next_wait_ms(int64_t now) const {
 
 void SessionKeeper::run() {
   while (!stopping_) {
-    if (over_) {
-      if (!join() && !stopping_) {
+    if (over_ || away_) {
+      if (!connect() && !stopping_) {
         // Changes of presence wake the thread; they must not shorten the pause.
         int64_t until = now_ns() + pause_ms_ * kMs;
         for (int64_t now = now_ns(); now < until && !stopping_; now = now_ns())

@@ -49,7 +49,11 @@ class SessionKeeper {
   void run();
   void wait(int64_t ms);
   void wake();
+  // Registered and able to be called back, by whatever it takes.
+  bool connect();
   bool join();
+  bool attach_again();
+  void lose(const ServerError& error);
   // False: the session is gone or the server away.
   bool renew();
   bool report();
@@ -69,6 +73,7 @@ class SessionKeeper {
   std::atomic<bool> over_{true};  // no session
 
   // The thread's own.
+  bool away_ = false;      // the session may stand, its connection does not
   std::string complaint_;  // what was said in the log; empty: all is well
   int64_t pause_ms_ = 0;
   int64_t renew_every_ms_ = 10'000;

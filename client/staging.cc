@@ -32,14 +32,14 @@ void write_all(int fd, const std::string& bytes, const std::string& name) {
 bool fetch_once(AttemptWork& work, ServerCalls& server, const FilePlace& place,
                 const std::string& folder, bool executable) {
   RemoteFile remote = server.stat(place);
-  UniqueFd file =
-      create_inside(folder, place.file_name, executable, work.assignment->uid);
+  UniqueFd file = create_inside(folder, place.file_name, executable, work.assignment->uid);
   Sha256 hash;
   uint64_t offset = 0;
   while (offset < remote.size) {
     if (work.stop) throw Stopped();
-    std::string chunk = server.get(
-        place, offset, static_cast<uint32_t>(std::min<uint64_t>(kChunkBytes, remote.size - offset)));
+    std::string chunk =
+        server.get(place, offset,
+                   static_cast<uint32_t>(std::min<uint64_t>(kChunkBytes, remote.size - offset)));
     if (chunk.empty()) return false;
     write_all(file.get(), chunk, place.file_name);
     hash.update(chunk);
@@ -53,8 +53,8 @@ void fetch(AttemptWork& work, ServerCalls& server, const FilePlace& place,
   for (int i = 0; i < kDigestTries; ++i)
     if (fetch_once(work, server, place, folder, executable)) return;
   throw ServerError(ServerError::Kind::kRefused, "client.digest",
-                    "'" + escape_for_terminal(place.file_name) +
-                        "' arrived damaged " + std::to_string(kDigestTries) + " times.");
+                    "'" + escape_for_terminal(place.file_name) + "' arrived damaged " +
+                        std::to_string(kDigestTries) + " times.");
 }
 
 void fetch_all(AttemptWork& work, ServerCalls& server) {

@@ -96,8 +96,8 @@ class StagingTest : public CppUnit::TestFixture {
     what_.name = {7, 1};
     what_.environment = {"HOME=/elsewhere", "SUBLET_JOB=99", "X=1"};
     std::vector<std::string> expected = {
-        "HOME=/elsewhere", "X=1", "TMPDIR=/w", "PATH=/usr/local/bin:/usr/bin:/bin",
-        "LANG=C.UTF-8", "SUBLET_JOB=7", "SUBLET_ATTEMPT=1"};
+        "HOME=/elsewhere", "X=1",          "TMPDIR=/w",       "PATH=/usr/local/bin:/usr/bin:/bin",
+        "LANG=C.UTF-8",    "SUBLET_JOB=7", "SUBLET_ATTEMPT=1"};
     CPPUNIT_ASSERT(expected == job_environment(what_, "/w"));
   }
 

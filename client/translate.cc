@@ -49,8 +49,8 @@ template <typename Exception>
 
 [[noreturn]] void rethrow(const CORBA::SystemException& e) {
   CallError error = describe(e);
-  auto kind = error.kind == CallFailure::kGone ? ServerError::Kind::kSessionOver
-                                               : ServerError::Kind::kAway;
+  auto kind =
+      error.kind == CallFailure::kGone ? ServerError::Kind::kSessionOver : ServerError::Kind::kAway;
   throw ServerError(kind, "", error.text);
 }
 

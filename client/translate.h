@@ -8,8 +8,8 @@
 
 #include "client/order_desk.h"
 #include "client/server_calls.h"
-#include "execution_server.hh"
 #include "executing_client.hh"
+#include "execution_server.hh"
 #include "machine_allocator.hh"
 #include "spool.hh"
 

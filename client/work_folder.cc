@@ -71,8 +71,7 @@ UniqueFd create_inside(const std::string& folder, const std::string& name, bool 
   UniqueFd at(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!at.valid()) fail_errno(errno, folder);
   for (size_t i = 0; i + 1 < parts.size(); ++i) at = enter(at, parts[i], uid, name);
-  if (unlinkat(at.get(), parts.back().c_str(), 0) != 0 && errno != ENOENT)
-    fail_errno(errno, name);
+  if (unlinkat(at.get(), parts.back().c_str(), 0) != 0 && errno != ENOENT) fail_errno(errno, name);
   UniqueFd file(openat(at.get(), parts.back().c_str(),
                        O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                        executable ? 0700 : 0600));

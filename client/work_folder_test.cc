@@ -31,8 +31,8 @@ class WorkFolderTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE_END();
 
   void refuses_names_that_lead_out() {
-    for (const char* name : {"", "/etc/passwd", "..", "../x", "a/../../x", "a/..", ".", "./", "a/",
-                             "a/.", "/"})
+    for (const char* name :
+         {"", "/etc/passwd", "..", "../x", "a/../../x", "a/..", ".", "./", "a/", "a/.", "/"})
       CPPUNIT_ASSERT_EQUAL_MESSAGE(name, EINVAL, code_of([&] { split_name(name); }));
     CPPUNIT_ASSERT_EQUAL(EINVAL, code_of([&] { split_name(std::string("a\0b", 3)); }));
     CPPUNIT_ASSERT_EQUAL(EINVAL, code_of([&] { split_name(std::string(5000, 'a')); }));

@@ -25,30 +25,48 @@ EndCode classify_aware_leave(const ExitFacts& facts) {
 
 const char* attempt_state_name(AttemptState state) {
   switch (state) {
-    case AttemptState::kAccepted: return "accepted";
-    case AttemptState::kStaging: return "staging";
-    case AttemptState::kStarting: return "starting";
-    case AttemptState::kRunning: return "running";
-    case AttemptState::kLeaving: return "leaving";
-    case AttemptState::kHandingIn: return "handing in";
-    case AttemptState::kReporting: return "reporting";
-    case AttemptState::kForgotten: return "forgotten";
+    case AttemptState::kAccepted:
+      return "accepted";
+    case AttemptState::kStaging:
+      return "staging";
+    case AttemptState::kStarting:
+      return "starting";
+    case AttemptState::kRunning:
+      return "running";
+    case AttemptState::kLeaving:
+      return "leaving";
+    case AttemptState::kHandingIn:
+      return "handing in";
+    case AttemptState::kReporting:
+      return "reporting";
+    case AttemptState::kForgotten:
+      return "forgotten";
   }
   return "?";
 }
 
 EndCode end_of_leave(sublet_leave_reason reason) {
   switch (reason) {
-    case SUBLET_LEAVE_OWNER: return kEndOwner;
-    case SUBLET_LEAVE_BLIND: return kEndBlind;
-    case SUBLET_LEAVE_LEASE: return kEndLease;
-    case SUBLET_LEAVE_PREEMPT: return kEndPreempted;
-    case SUBLET_LEAVE_REMOVED: return kEndRemoved;
-    case SUBLET_LEAVE_DRAIN: return kEndDrained;
-    case SUBLET_LEAVE_LIMIT: return kEndLimit;
-    case SUBLET_LEAVE_REPLACED: return kEndSuperseded;
-    case SUBLET_LEAVE_HELD: return kEndHeld;
-    case SUBLET_LEAVE_NONE: break;
+    case SUBLET_LEAVE_OWNER:
+      return kEndOwner;
+    case SUBLET_LEAVE_BLIND:
+      return kEndBlind;
+    case SUBLET_LEAVE_LEASE:
+      return kEndLease;
+    case SUBLET_LEAVE_PREEMPT:
+      return kEndPreempted;
+    case SUBLET_LEAVE_REMOVED:
+      return kEndRemoved;
+    case SUBLET_LEAVE_DRAIN:
+      return kEndDrained;
+    case SUBLET_LEAVE_LIMIT:
+      return kEndLimit;
+    case SUBLET_LEAVE_REPLACED:
+      return kEndSuperseded;
+    case SUBLET_LEAVE_HELD:
+      return kEndHeld;
+    case SUBLET_LEAVE_NONE:
+      break;
   }
   return kEndLost;
 }
@@ -176,7 +194,8 @@ uint32_t AttemptMachine::leave(sublet_leave_reason reason) {
       leave_reason_ = reason;
       kill_ = kills(reason);
       return work_ == Work::kStage || work_ == Work::kStart ? 0u : urge();
-    default: return 0;
+    default:
+      return 0;
   }
 }
 
@@ -218,15 +237,24 @@ uint32_t AttemptMachine::superseded() {
   leave_reason_ = SUBLET_LEAVE_REPLACED;
   switch (state_) {
     case AttemptState::kAccepted:
-    case AttemptState::kReporting: return forget();
-    case AttemptState::kStaging: state_ = AttemptState::kLeaving; return kStopWork;
-    case AttemptState::kStarting: state_ = AttemptState::kLeaving; return 0;
-    case AttemptState::kRunning: state_ = AttemptState::kLeaving; return urge();
+    case AttemptState::kReporting:
+      return forget();
+    case AttemptState::kStaging:
+      state_ = AttemptState::kLeaving;
+      return kStopWork;
+    case AttemptState::kStarting:
+      state_ = AttemptState::kLeaving;
+      return 0;
+    case AttemptState::kRunning:
+      state_ = AttemptState::kLeaving;
+      return urge();
     case AttemptState::kLeaving:
       if (work_ == Work::kStage) return kStopWork;
       return work_ == Work::kStart ? 0u : urge();
-    case AttemptState::kHandingIn: return kStopWork;
-    case AttemptState::kForgotten: return 0;
+    case AttemptState::kHandingIn:
+      return kStopWork;
+    case AttemptState::kForgotten:
+      return 0;
   }
   return 0;
 }

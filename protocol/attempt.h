@@ -23,9 +23,9 @@
 namespace sublet::protocol {
 
 enum class AttemptState {
-  kAccepted,   // in the client's records, nothing done
-  kStaging,    // program, inputs, checkpoint on their way
-  kStarting,   // the shepherd is being started
+  kAccepted,  // in the client's records, nothing done
+  kStaging,   // program, inputs, checkpoint on their way
+  kStarting,  // the shepherd is being started
   kRunning,
   kLeaving,    // told to leave, or superseded, and not yet ended
   kHandingIn,  // ended; checkpoint and outputs on their way to the server
@@ -36,20 +36,20 @@ const char* attempt_state_name(AttemptState state);
 
 // What to do, in the order of the bits.
 enum AttemptAction : uint32_t {
-  kStopWork = 1u << 0,       // the work under way ends as soon as it can
-  kSendKill = 1u << 1,       // KILL frame with leave_reason()
-  kSendVacate = 1u << 2,     // VACATE frame with leave_reason()
-  kSendLease = 1u << 3,      // LEASE frame with the lease as it stands
-  kConnect = 1u << 4,        // to the shepherd's control socket
-  kKillTenant = 1u << 5,     // end whatever the lost shepherd left behind
-  kRecordEnd = 1u << 6,      // write end() to disk: no exit record will say it
-  kStage = 1u << 7,          // work: ends in staged or staging_failed
-  kStart = 1u << 8,          // work: ends in shepherd_started or shepherd_failed
-  kCheckpoint = 1u << 9,     // work: ends in checkpoint_over
-  kHandIn = 1u << 10,        // work: ends in handed_in
-  kTellStarted = 1u << 11,   // to the server
-  kReport = 1u << 12,        // the end, to the server
-  kRemove = 1u << 13         // the folder; nothing follows
+  kStopWork = 1u << 0,      // the work under way ends as soon as it can
+  kSendKill = 1u << 1,      // KILL frame with leave_reason()
+  kSendVacate = 1u << 2,    // VACATE frame with leave_reason()
+  kSendLease = 1u << 3,     // LEASE frame with the lease as it stands
+  kConnect = 1u << 4,       // to the shepherd's control socket
+  kKillTenant = 1u << 5,    // end whatever the lost shepherd left behind
+  kRecordEnd = 1u << 6,     // write end() to disk: no exit record will say it
+  kStage = 1u << 7,         // work: ends in staged or staging_failed
+  kStart = 1u << 8,         // work: ends in shepherd_started or shepherd_failed
+  kCheckpoint = 1u << 9,    // work: ends in checkpoint_over
+  kHandIn = 1u << 10,       // work: ends in handed_in
+  kTellStarted = 1u << 11,  // to the server
+  kReport = 1u << 12,       // the end, to the server
+  kRemove = 1u << 13        // the folder; nothing follows
 };
 
 // Why an attempt ended: END_... of idl/types.idl, the same numbers.
@@ -81,13 +81,13 @@ EndCode end_of_leave(sublet_leave_reason reason);
 struct ExitFacts {
   enum class Outcome { kExited, kSignalled, kFailed, kUnstarted };
   Outcome outcome = Outcome::kExited;
-  int64_t code = 0;         // exit status, signal or errno
+  int64_t code = 0;  // exit status, signal or errno
   bool over_limit = false;
   sublet_leave_reason reason = SUBLET_LEAVE_NONE;
-  bool asked = false;       // to leave, before it ended
-  bool left = false;        // the program says that it saved and left
-  bool killed = false;      // by the shepherd
-  bool aware = false;       // the program understands being asked
+  bool asked = false;   // to leave, before it ended
+  bool left = false;    // the program says that it saved and left
+  bool killed = false;  // by the shepherd
+  bool aware = false;   // the program understands being asked
 };
 // The exit status of a program that saved and left (EX_TEMPFAIL).
 inline constexpr int64_t kExitLeft = 75;
@@ -111,23 +111,23 @@ class AttemptMachine {
 
   // Each returns a set of AttemptAction. An event that cannot happen in the
   // present state changes nothing.
-  uint32_t begin();                       // accepted: start staging
+  uint32_t begin();                             // accepted: start staging
   uint32_t restored(const FolderFacts& facts);  // instead of begin, once
   uint32_t staged();
-  uint32_t staging_failed(EndCode end);   // kEndStaging, kEndStart
+  uint32_t staging_failed(EndCode end);  // kEndStaging, kEndStart
   uint32_t shepherd_started();
   uint32_t shepherd_failed();
   // The shepherd says which checkpoint is the newest.
   uint32_t generation(uint64_t newest, int64_t now_ms);
   uint32_t checkpoint_over(uint64_t handed_in, int64_t now_ms);  // 0: it was not
-  uint32_t tick(int64_t now_ms);          // due at checkpoint_due_ms()
+  uint32_t tick(int64_t now_ms);                                 // due at checkpoint_due_ms()
   uint32_t leave(sublet_leave_reason reason);
-  uint32_t ended();                       // the exit record is on disk
-  uint32_t vanished();                    // the shepherd is gone without one
+  uint32_t ended();     // the exit record is on disk
+  uint32_t vanished();  // the shepherd is gone without one
   uint32_t handed_in();
   uint32_t lease_renewed();
-  uint32_t superseded();                  // also: the server knows the end already
-  uint32_t report_later();                // the server misses something: hand in again
+  uint32_t superseded();    // also: the server knows the end already
+  uint32_t report_later();  // the server misses something: hand in again
 
   AttemptState state() const { return state_; }
   sublet_leave_reason leave_reason() const { return leave_reason_; }

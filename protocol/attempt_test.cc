@@ -16,30 +16,61 @@ using State = AttemptState;
 using Machine = AttemptMachine;
 
 enum class Event {
-  kBegin, kStaged, kStagingFailed, kShepherdStarted, kShepherdFailed, kNewCheckpoint,
-  kCheckpointOver, kLeaveOwner, kLeavePreempt, kLeaveRemoved, kEnded, kVanished, kHandedIn,
-  kRenewed, kSuperseded, kReportLater, kCount
+  kBegin,
+  kStaged,
+  kStagingFailed,
+  kShepherdStarted,
+  kShepherdFailed,
+  kNewCheckpoint,
+  kCheckpointOver,
+  kLeaveOwner,
+  kLeavePreempt,
+  kLeaveRemoved,
+  kEnded,
+  kVanished,
+  kHandedIn,
+  kRenewed,
+  kSuperseded,
+  kReportLater,
+  kCount
 };
 
 uint32_t feed(Machine& m, Event event) {
   switch (event) {
-    case Event::kBegin: return m.begin();
-    case Event::kStaged: return m.staged();
-    case Event::kStagingFailed: return m.staging_failed(kEndStaging);
-    case Event::kShepherdStarted: return m.shepherd_started();
-    case Event::kShepherdFailed: return m.shepherd_failed();
-    case Event::kNewCheckpoint: return m.generation(m.held_generation() + 1, 0);
-    case Event::kCheckpointOver: return m.checkpoint_over(m.held_generation() + 1, 0);
-    case Event::kLeaveOwner: return m.leave(SUBLET_LEAVE_OWNER);
-    case Event::kLeavePreempt: return m.leave(SUBLET_LEAVE_PREEMPT);
-    case Event::kLeaveRemoved: return m.leave(SUBLET_LEAVE_REMOVED);
-    case Event::kEnded: return m.ended();
-    case Event::kVanished: return m.vanished();
-    case Event::kHandedIn: return m.handed_in();
-    case Event::kRenewed: return m.lease_renewed();
-    case Event::kSuperseded: return m.superseded();
-    case Event::kReportLater: return m.report_later();
-    case Event::kCount: break;
+    case Event::kBegin:
+      return m.begin();
+    case Event::kStaged:
+      return m.staged();
+    case Event::kStagingFailed:
+      return m.staging_failed(kEndStaging);
+    case Event::kShepherdStarted:
+      return m.shepherd_started();
+    case Event::kShepherdFailed:
+      return m.shepherd_failed();
+    case Event::kNewCheckpoint:
+      return m.generation(m.held_generation() + 1, 0);
+    case Event::kCheckpointOver:
+      return m.checkpoint_over(m.held_generation() + 1, 0);
+    case Event::kLeaveOwner:
+      return m.leave(SUBLET_LEAVE_OWNER);
+    case Event::kLeavePreempt:
+      return m.leave(SUBLET_LEAVE_PREEMPT);
+    case Event::kLeaveRemoved:
+      return m.leave(SUBLET_LEAVE_REMOVED);
+    case Event::kEnded:
+      return m.ended();
+    case Event::kVanished:
+      return m.vanished();
+    case Event::kHandedIn:
+      return m.handed_in();
+    case Event::kRenewed:
+      return m.lease_renewed();
+    case Event::kSuperseded:
+      return m.superseded();
+    case Event::kReportLater:
+      return m.report_later();
+    case Event::kCount:
+      break;
   }
   return 0;
 }

@@ -233,9 +233,9 @@ scheduling::Snapshot SqlStore::load(std::vector<std::string>* damage) {
              });
     each_row(sql, "select * from machines order by id", "table machines", damage,
              [&](const soci::row& r) { snapshot.machines.push_back(machine_from(r)); });
-    each_row(sql, "select * from jobs where state < 5 order by id", "table jobs", damage,
+    each_row(sql, "select * from jobs where state < 5 or id in (select job from attempts where state < 5) order by id", "table jobs", damage,
              [&](const soci::row& r) { snapshot.jobs.push_back(job_from(r)); });
-    each_row(sql, "select * from attempts where state < 5 order by job, attempt", "table attempts",
+    each_row(sql, "select a.* from jobs j join attempts a on a.job = j.id and a.attempt = j.attempts where j.state < 5 union select * from attempts where state < 5 order by 1, 2", "table attempts",
              damage, [&](const soci::row& r) { snapshot.attempts.push_back(attempt_from(r)); });
   } catch (const soci::soci_error& e) {
     throw StoreError(std::string("the database could not be read: ") + e.get_error_message());

@@ -102,6 +102,8 @@ class Failed(Exception):
 
 
 class Client:
+    next_uid = 200000 + os.getpid() * 100
+
     def __init__(self, pool, name, slots=1, monitor_sets=(), extra=()):
         self.pool = pool
         self.name = name
@@ -112,6 +114,10 @@ class Client:
         self.extra = list(extra)
         for setting in monitor_sets:
             self.extra += ["--monitor-set", setting]
+        # Root's clients give each slot a user id of its own; those of this test
+        # run must not be another's.
+        self.extra += ["--set", "slot_uids=%d" % Client.next_uid]
+        Client.next_uid += slots
         self.process = None
 
     def owner(self, presence):

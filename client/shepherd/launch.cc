@@ -63,25 +63,24 @@ bool set_streams(int output, int errors) {
          syscall(SYS_close_range, 3u, ~0u, kCloseOnExec) == 0;
 }
 
-void reset_signals() {
+void reset_handlers() {
   struct sigaction standard = {};
   standard.sa_handler = SIG_DFL;
   for (int signal = 1; signal < NSIG; ++signal) sigaction(signal, &standard, nullptr);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
 // Null when ready for the program, else the step that failed.
 const char* prepare(const sublet_order& order, const Weight& weight, int output, int errors,
                     pid_t shepherd) {
   if (setsid() < 0) return "setsid";
-  if (const char* failed = weight.join()) return failed;
+  reset_handlers();
   // The kernel's choice when memory runs out: a tenant before anything of the owner's.
   if (!write_kernel_file("/proc/self", "oom_score_adj", "1000")) return "oom_score_adj";
   if (!set_streams(output, errors)) return "streams";
   if (!set_limits(order)) return "limits";
   umask(static_cast<mode_t>(order.umask));
+  // As late as can be: from here on this process weighs nothing.
+  if (const char* failed = weight.join()) return failed;
   if (!become(order)) return "account";
   if (chdir(order.work) != 0) return "chdir";
   // After the change of account, which clears it.
@@ -97,7 +96,9 @@ const char* prepare(const sublet_order& order, const Weight& weight, int output,
   if (!step) {
     char go;
     if (read(socket, &go, 1) != 1) _exit(127);  // the shepherd has gone
-    reset_signals();
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
     execve(order.program, order.arguments, order.environment);
     failure.error = errno;
     step = "exec";

@@ -19,7 +19,6 @@ namespace {
 // How often a refused change of weight is tried again, and new sessions of a
 // job without a cgroup are looked for.
 constexpr int64_t kPendingRefreshNs = 20'000'000;
-constexpr int64_t kFirstRefreshNs = 250'000'000;
 constexpr int64_t kRefreshNs = 1'000'000'000;
 
 void add(struct rusage* sum, const struct rusage& more) {
@@ -65,7 +64,10 @@ void Shepherd::act(uint32_t actions, int64_t now) {
   if (actions & kActLift) weight_.lift(processes_);
   if (actions & kActTerminate) ask_to_leave();
   if (machine_.counting_cpu() && (actions & kActLift)) cpu_before_save_ns_ = processes_.cpu_ns();
-  if ((actions & kActSave) && seen_.aware) processes_.signal_who_handles(SIGUSR1, launch_.pid());
+  if (actions & kActSave) {
+    look_at_status();
+    if (seen_.aware) processes_.signal_who_handles(SIGUSR1, launch_.pid());
+  }
   if (actions & kActKill) {
     processes_.kill();
     // One that waits for the word to go has no cgroup or session of its own yet.
@@ -73,7 +75,7 @@ void Shepherd::act(uint32_t actions, int64_t now) {
   }
   if (actions & kActStart) {
     launch_.go();
-    next_refresh_ns_ = now + kFirstRefreshNs;
+    next_refresh_ns_ = now + kRefreshNs;
   }
   if (actions & kActStatus) control_.send_all(status_frame());
   if (actions & kActWriteExit) {
@@ -260,7 +262,9 @@ void Shepherd::loop() {
       if (fds[7 + i].revents) read_control(i);
     if (fds[3].revents) read_launch();
     if (fds[4].revents) control_.accept();
-    // A broken pipe end (POLLHUP) without a byte needs no thread.
+    for (int i = 0; i < 2; ++i) {
+      if (fds[5 + i].revents && !(fds[5 + i].revents & POLLIN)) output_.ended(i);
+    }
     if ((fds[5].revents | fds[6].revents) & POLLIN) output_.start();
     int64_t now = boot_now();
     act(machine_.tick(now), now);

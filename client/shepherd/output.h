@@ -20,8 +20,14 @@ class Output {
   int job_end(int stream) const { return streams_[stream].job_end; }
   // The shepherd's copies of the job's ends must go, or the end never comes.
   void close_job_ends();
-  // To be polled for input until start() was called: -1 from then on.
-  int poll_fd(int stream) const { return started_ ? -1 : streams_[stream].pipe; }
+  // To be polled for input until start() or ended(): -1 from then on.
+  int poll_fd(int stream) const {
+    return started_ || streams_[stream].ended ? -1 : streams_[stream].pipe;
+  }
+  // Nobody writes into it any more, and nothing is in it. A pipe like that wakes
+  // its poller again and again, and a spinning shepherd would keep the dying job,
+  // which weighs nothing, from dying.
+  void ended(int stream) { streams_[stream].ended = true; }
   // Output has come: makes the thread.
   void start();
   // After the last process is gone: takes what is left in the pipes, and makes
@@ -36,6 +42,7 @@ class Output {
     const char* name = nullptr;
     int pipe = -1;
     int job_end = -1;
+    bool ended = false;
     int file = -1;
     int64_t limit = 0;
     int64_t kept = 0;

@@ -176,8 +176,7 @@ class FakeAllocator : public POA_Sublet::v1::MachineAllocator {
       throw idl::NotPermitted("machine.secret", "Wrong secret.", "Register anew.", "");
     int64_t silent_ms = (system_clock().boot_ns() - known.heard_ns) / 1'000'000;
     if (!known.key.empty() && silent_ms < world_.lease_ms_ / 2)
-      throw idl::Conflict("machine.live",
-                          ("Machine is held by '" + known.name + "' now.").c_str(),
+      throw idl::Conflict("machine.live", ("Machine is held by '" + known.name + "' now.").c_str(),
                           "Stop the other client first.", "");
     known.name = name;
     return machine;
@@ -295,13 +294,17 @@ class FakeSpool : public POA_Sublet::v1::Spool {
       file.size = size;
       std::string sum = to_string(digest);
       std::copy(sum.begin(), sum.end(), file.digest.begin());
-      file.place = {static_cast<FileKind>(place.kind), {place.job, place.attempt}, 0,
-                    to_string(place.name), place.generation};
+      file.place = {static_cast<FileKind>(place.kind),
+                    {place.job, place.attempt},
+                    0,
+                    to_string(place.name),
+                    place.generation};
     }
     return {id, world_.files_[id].bytes.size()};
   }
 
-  idl::ByteCount put(idl::UploadId upload, idl::ByteCount offset, const idl::Bytes& chunk) override {
+  idl::ByteCount put(idl::UploadId upload, idl::ByteCount offset,
+                     const idl::Bytes& chunk) override {
     std::lock_guard lock(world_.mutex_);
     Stored& file = find(upload);
     if (offset != file.bytes.size())
@@ -376,7 +379,9 @@ idl::RunOrder make_order(const json& c, int64_t lease_ms) {
   order.lease = lease_ms;
   idl::JobDescription& what = order.what;
   what.name = c.value("name", "test").c_str();
-  auto octets = [](const std::string& text, auto& out) { to_octets(text.data(), text.size(), out); };
+  auto octets = [](const std::string& text, auto& out) {
+    to_octets(text.data(), text.size(), out);
+  };
   octets(c.at("program").get<std::string>(), what.program);
   auto fill = [&](const char* key, idl::ByteStrings& out) {
     json list = c.value(key, json::array());

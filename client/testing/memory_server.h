@@ -85,8 +85,8 @@ class MemoryServer : public ServerCalls {
   std::map<uint64_t, Stored> files;
   uint64_t last_id = 100;
   int calls = 0;
-  int away_at = -1;     // this call fails, as does every later one while it is set
-  int damage = 0;       // so many parts arrive wrong
+  int away_at = -1;  // this call fails, as does every later one while it is set
+  int damage = 0;    // so many parts arrive wrong
   FileKind refused_kind = FileKind::kInput;
 
  private:
