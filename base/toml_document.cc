@@ -1,5 +1,12 @@
 #include "base/toml_document.h"
 
+#include <stdexcept>
+
+// toml++ asserts what hostile text can break ("[<" at the start of a line), and
+// with NDEBUG assumes it: either way the process would be lost.
+[[noreturn]] static void toml_broken(const char* what) { throw std::logic_error(what); }
+#undef NDEBUG
+#define TOML_ASSERT(expr) (static_cast<bool>(expr) ? static_cast<void>(0) : toml_broken(#expr))
 #define TOML_EXCEPTIONS 1
 #define TOML_ENABLE_FORMATTERS 0
 #include <toml++/toml.h>
@@ -105,6 +112,8 @@ TomlValue parse_toml(std::string_view text, const std::string& file) {
   } catch (const toml::parse_error& e) {
     const toml::source_position where = e.source().begin;
     throw DocumentError(file, where.line, where.column, std::string(e.description()));
+  } catch (const std::logic_error&) {
+    throw DocumentError(file, 1, 1, "this is no TOML");
   }
 }
 

@@ -124,7 +124,8 @@ def run_pool(pool, epochs, pause):
     jobs = pool.submit(batch)
     say("%d jobs submitted to %d machines; their owners come and go" % (len(jobs), len(MACHINES)))
     disturb(pool, jobs, pause)
-    pool.run("fetch", "%d-%d" % (jobs[0], jobs[-1]), "--into", folder, deadline=60)
+    pool.run("fetch", "%d-%d" % (jobs[0], jobs[-1]), "--into", folder, "--by-job",
+             deadline=60)
     return [pool.job(job) for job in jobs], folder
 
 
@@ -176,17 +177,15 @@ def summary(pool):
 
 def results_of(job, folder):
     """stdout and weights that the user's own process has fetched."""
+    own = os.path.join(folder, str(job["id"]))
     out = weights = None
-    for path, _, names in os.walk(folder):
-        for name in names:
-            if re.search(r"\b%d\b" % job["id"], os.path.join(path, name)[len(folder):]):
-                full = os.path.join(path, name)
-                if name.endswith(".out"):
-                    with open(full) as f:
-                        out = f.read()
-                elif name.endswith(".bin"):
-                    with open(full, "rb") as f:
-                        weights = f.read()
+    for name in os.listdir(own) if os.path.isdir(own) else []:
+        with open(os.path.join(own, name), "rb") as f:
+            contents = f.read()
+        if name.endswith(".out"):
+            out = contents.decode()
+        elif name == "weights.bin":
+            weights = contents
     return out, weights
 
 
