@@ -1,10 +1,8 @@
 #include "client/attempts.h"
 
-#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include <algorithm>
-#include <cerrno>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -18,9 +16,6 @@ using namespace protocol;
 constexpr int64_t kMs = 1'000'000;
 constexpr int64_t kFirstConnectNs = 1 * kMs;
 constexpr int64_t kLastConnectNs = 50 * kMs;
-// A shepherd not started by this process is looked for on disk after so many
-// vain connects.
-constexpr int kConnectsBeforeLook = 5;
 // Most jobs that end at once never need a Tenant.
 constexpr int64_t kTenantAfterNs = 200 * kMs;
 
@@ -29,8 +24,12 @@ int64_t now_ns() { return system_clock().boot_ns(); }
 }  // namespace
 
 Attempts::Attempts(Loop& loop, Workers& workers, const AttemptsSettings& settings,
-                   std::function<void()> changed)
-    : loop_(loop), workers_(workers), settings_(settings), changed_(std::move(changed)) {}
+                   std::function<void()> changed, std::function<void()> blind)
+    : loop_(loop),
+      workers_(workers),
+      settings_(settings),
+      changed_(std::move(changed)),
+      blind_(std::move(blind)) {}
 
 Attempts::~Attempts() {
   for (auto& [name, entry] : entries_) drop_tenant(*entry);
@@ -67,6 +66,7 @@ TaskEvents Attempts::events() {
   };
   e.handed_in = [this](const WorkPtr& work) {
     loop_.post([=, this] {
+      if (work->end.end == kEndBlind && evicting_ == SUBLET_LEAVE_NONE) blind_();
       if (Entry* entry = find(work)) apply(*entry, entry->machine.handed_in());
     });
   };
@@ -272,106 +272,7 @@ std::vector<HeldAttempt> Attempts::held() {
   return out;
 }
 
-// ---- shepherds --------------------------------------------------------------
-
-void Attempts::try_connect(Entry& entry, int64_t now) {
-  try {
-    connected(entry, connect_control(entry.work->folder), now);
-  } catch (const OsError&) {
-    entry.connect_due_ns = now + entry.connect_pause_ns;
-    entry.connect_pause_ns = std::min(entry.connect_pause_ns * 2, kLastConnectNs);
-    if (++entry.connects >= kConnectsBeforeLook && entry.shepherd == 0) {
-      entry.connect_due_ns = kNever;
-      check_end(entry);
-    }
-  }
-}
-
-void Attempts::connected(Entry& entry, UniqueFd socket, int64_t now) {
-  entry.tenancy->control = std::move(socket);
-  entry.connect_due_ns = kNever;
-  AttemptName name = entry.work->assignment->name;
-  loop_.watch(entry.tenancy->control.get(), [this, name] { read_control(name); });
-  if (evicting_ != SUBLET_LEAVE_NONE || entry.machine.state() == AttemptState::kLeaving) {
-    sublet_leave_reason reason =
-        evicting_ != SUBLET_LEAVE_NONE ? evicting_ : entry.machine.leave_reason();
-    bool kill = reason == SUBLET_LEAVE_REMOVED || reason == SUBLET_LEAVE_REPLACED ||
-                entry.machine.is_superseded();
-    guard_.urge(*entry.tenancy, kill ? SUBLET_FRAME_KILL : SUBLET_FRAME_VACATE, reason, now);
-    if (evicting_ != SUBLET_LEAVE_NONE && entry.machine.state() == AttemptState::kRunning)
-      leave(entry, evicting_);
-    return;
-  }
-  // A shepherd that was adopted may hold an older lease than we do.
-  guard_.send(*entry.tenancy, SUBLET_FRAME_LEASE, 0, entry.work->lease_ns);
-  guard_.send(*entry.tenancy, SUBLET_FRAME_QUERY, 0, 0);
-}
-
-void Attempts::read_control(const AttemptName& name) {
-  for (;;) {
-    Entry* entry = find(name);
-    if (entry == nullptr || entry->tenancy == nullptr) return;
-    sublet_frame frame;
-    ssize_t n = recv(entry->tenancy->control.get(), &frame, sizeof frame, MSG_DONTWAIT);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    bool good = n == static_cast<ssize_t>(sizeof frame) && frame.magic == SUBLET_FRAME_MAGIC &&
-                frame.job == name.job && frame.attempt == name.attempt;
-    if (!good) {
-      disconnect(*entry);
-      return check_end(*entry);
-    }
-    hear(*entry, frame);
-  }
-}
-
-void Attempts::hear(Entry& entry, const sublet_frame& frame) {
-  if (frame.kind == SUBLET_FRAME_ACK) return guard_.acknowledged(*entry.tenancy, frame.sequence);
-  if (frame.kind == SUBLET_FRAME_ENDED) return check_end(entry);
-  if (frame.kind != SUBLET_FRAME_STATUS) return;
-  HeldAttempt& told = entry.told;
-  bool news = static_cast<uint64_t>(frame.arg[2]) > told.generation;
-  told.cpu_ms = std::max(told.cpu_ms, frame.arg[0] / 1000);
-  told.memory = static_cast<uint64_t>(std::max<int64_t>(0, frame.arg[1]));
-  told.generation = std::max(told.generation, static_cast<uint64_t>(frame.arg[2]));
-  told.progress_ppm = static_cast<int32_t>(frame.arg[3]);
-  if (frame.state == SUBLET_SHEPHERD_RUNNING && !entry.seen_running) {
-    entry.seen_running = true;
-    log(Severity::info) << entry.work->label() << " runs";
-  }
-  if (news) {
-    entry.work->told_generation = told.generation;
-    entry.work->told_cpu_us = frame.arg[0];
-    apply(entry, entry.machine.generation(told.generation, now_ns() / kMs));
-  }
-}
-
-void Attempts::disconnect(Entry& entry) {
-  if (entry.tenancy == nullptr || !entry.tenancy->control.valid()) return;
-  loop_.unwatch(entry.tenancy->control.get());
-  entry.tenancy->control.reset();
-}
-
-void Attempts::check_end(Entry& entry) {
-  if (entry.checking) return;
-  entry.checking = true;
-  tasks_->check_end(entry.work);
-}
-
-void Attempts::open_tenant(Entry& entry) {
-  entry.tenant_due_ns = kNever;
-  workers_.post([this, work = entry.work] {
-    std::string error;
-    auto tenant = std::shared_ptr<Tenant>(Tenant::open(work->folder, &error));
-    loop_.post([this, work, tenant] {
-      Entry* found = find(work);
-      if (found == nullptr || found->tenancy == nullptr) return;
-      if (tenant)
-        found->tenancy->tenant = tenant;
-      else
-        found->tenant_due_ns = now_ns() + kTenantAfterNs;
-    });
-  });
-}
+// ---- children and time -------------------------------------------------------
 
 void Attempts::child_started(pid_t pid) {
   children_.push_back(pid);

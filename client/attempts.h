@@ -28,8 +28,9 @@ struct AttemptsSettings {
 class Attempts {
  public:
   // changed: something worth telling the server soon (a slot, a checkpoint).
+  // blind: a shepherd found the load monitor failing, while it seemed well here.
   Attempts(Loop& loop, Workers& workers, const AttemptsSettings& settings,
-           std::function<void()> changed);
+           std::function<void()> changed, std::function<void()> blind);
   ~Attempts();
   // What the tasks tell, handed over to the reactor's thread.
   TaskEvents events();
@@ -110,6 +111,7 @@ class Attempts {
   Workers& workers_;
   const AttemptsSettings settings_;
   const std::function<void()> changed_;
+  const std::function<void()> blind_;
   AttemptTasks* tasks_ = nullptr;
   Reporter* reporter_ = nullptr;
   OwnerGuard guard_;

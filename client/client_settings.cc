@@ -87,7 +87,7 @@ Settings declare_client_settings() {
       {"name", T::text, "", -kAny, kAny, "shown to people; empty: the host's name"},
       {"slots", T::integer, "0", 0, 1024, "jobs at a time; 0: one a core"},
       {"slot_uids", T::integer, "61184", 1, 4294967293,
-       "first of the user ids that the slots' jobs run under (a client that is root)"},
+       "where the search for free user ids for the slots begins (a client that is root)"},
       {"workers", T::integer, "4", 1, 64, "threads that move files"},
       {"outbox_limit", T::integer, "1000", 1, 1e6,
        "ended attempts not yet acknowledged; beyond it no order is taken"},

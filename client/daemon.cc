@@ -20,6 +20,7 @@
 #include "client/machine.h"
 #include "client/monitor_link.h"
 #include "client/session_keeper.h"
+#include "client/slot_accounts.h"
 
 namespace sublet::client {
 namespace {
@@ -45,6 +46,14 @@ std::string make_state_folder(const std::string& path) {
   return real;
 }
 
+constexpr char kReservedUids[] = "/run/sublet-slots";
+
+SlotAccounts reserve_accounts(const ClientSettings& settings, uint32_t slots,
+                              const std::string& state) {
+  if (geteuid() != 0) return SlotAccounts::own(slots);
+  return SlotAccounts::reserve(kReservedUids, settings.slot_uids, slots, state);
+}
+
 class Daemon {
  public:
   explicit Daemon(const ClientSettings& settings);
@@ -64,6 +73,7 @@ class Daemon {
   void on_blind();
   void on_signal(int signal);
   void on_tick();
+  void after_round();
   void set_timer();
   bool held(std::vector<HeldAttempt>* out);
   MachineState machine_state();
@@ -73,7 +83,7 @@ class Daemon {
   const std::string state_;
   const FolderLock lock_;
   MachineFacts facts_;
-  std::vector<int64_t> uids_;
+  const SlotAccounts accounts_;
   AttemptCgroups cgroups_;
   MachineIdentity identity_;
   PublicPresence presence_;
@@ -101,7 +111,7 @@ Daemon::Daemon(const ClientSettings& settings)
       state_(make_state_folder(settings.state_folder)),
       lock_(state_),
       facts_(find_facts(settings.name, settings.slots, state_)),
-      uids_(slot_accounts(geteuid() == 0 ? settings.slot_uids : -1, facts_.slots)),
+      accounts_(reserve_accounts(settings, facts_.slots, state_)),
       cgroups_(AttemptCgroups::detect("c" + hex(sha256(state_)).substr(0, 12))),
       identity_(read_identity(system_files(), state_)),
       desk_(
@@ -115,9 +125,9 @@ Daemon::Daemon(const ClientSettings& settings)
             });
           }),
       workers_(static_cast<size_t>(settings.workers)),
-      attempts_(loop_, workers_,
-                {state_, settings.checkpoint_interval_ms, settings.save_deadline_ms},
-                [this] { keeper_raw_->something_changed(); }),
+      attempts_(
+          loop_, workers_, {state_, settings.checkpoint_interval_ms, settings.save_deadline_ms},
+          [this] { keeper_raw_->something_changed(); }, [this] { monitor_.accuse(now_ns()); }),
       monitor_(
           loop_, workers_, monitor_settings(),
           [this](const sublet_frame& frame) { on_presence(frame); }, [this] { on_blind(); },
@@ -126,7 +136,8 @@ Daemon::Daemon(const ClientSettings& settings)
                                                  : expected_server_uid(settings.server_socket);
   server_ = std::make_unique<CorbaServer>(settings.server_socket, server_uid, desk_,
                                           [this] { keeper_raw_->session_over(); });
-  keeper_ = std::make_unique<SessionKeeper>(*server_, facts_, identity_, keeper_hooks());
+  keeper_ = std::make_unique<SessionKeeper>(*server_, facts_, identity_, settings.server_socket,
+                                            keeper_hooks());
   keeper_raw_ = keeper_.get();
   reporter_ = std::make_unique<Reporter>(
       *server_, [this](const AttemptName& name, uint32_t verdict, bool of_end) {
@@ -148,7 +159,7 @@ Daemon::~Daemon() {
 }
 
 DeskSettings Daemon::desk_settings() {
-  return {state_, facts_, uids_, settings_.outbox_limit, settings_.disk_reserve};
+  return {state_, facts_, accounts_.uids(), settings_.outbox_limit, settings_.disk_reserve};
 }
 
 JobSettings Daemon::job_settings() {
@@ -284,11 +295,15 @@ void Daemon::on_tick() {
   attempts_.tick(now);
   monitor_.tick(now);
   monitor_.check_silence(attempts_.has_tenants(), attempts_.newest_tenant_ns(), now);
-  if (draining_ && (attempts_.empty() || now >= drain_until_ns_)) {
-    if (!attempts_.empty())
-      log(Severity::warning) << "not everything is reported; the rest waits for the next start";
+  if (now >= drain_until_ns_) {
+    log(Severity::warning) << "not everything is reported; the rest waits for the next start";
     loop_.stop();
   }
+  set_timer();
+}
+
+void Daemon::after_round() {
+  if (draining_ && attempts_.empty()) loop_.stop();
   set_timer();
 }
 
@@ -328,7 +343,7 @@ int Daemon::run() {
   say_hello();
   loop_.on_tick([this] { on_tick(); });
   loop_.on_signal([this](int signal) { on_signal(signal); });
-  loop_.on_round([this] { set_timer(); });
+  loop_.on_round([this] { after_round(); });
   adopt();
   monitor_.start(now_ns());
   set_timer();

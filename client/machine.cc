@@ -1,6 +1,5 @@
 #include "client/machine.h"
 
-#include <pwd.h>
 #include <sched.h>
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
@@ -79,26 +78,6 @@ void write_identity(Files& files, const std::string& state_folder,
   RecordWriter out(kTitle);
   out.add("machine", identity.machine).add("secret", identity.secret);
   files.write_atomic(identity_path(state_folder), out.finish(), 0600);
-}
-
-std::vector<int64_t> slot_accounts(int64_t first, uint32_t slots) {
-  std::vector<int64_t> uids;
-  for (uint32_t i = 0; i < slots; ++i) {
-    if (first < 0) {
-      uids.push_back(-1);
-      continue;
-    }
-    int64_t uid = first + i;
-    std::string range = std::to_string(first) + " to " + std::to_string(first + slots - 1);
-    if (uid == 0 || uid >= 0xfffffffe)
-      throw std::runtime_error("the slots' user ids " + range + " are not in 1 to 4294967293");
-    if (const passwd* entry = getpwuid(static_cast<uid_t>(uid)))
-      throw std::runtime_error("the slots' user ids " + range + " hold " + std::to_string(uid) +
-                               ", which is " + entry->pw_name +
-                               "'s: set slot_uids to a free range");
-    uids.push_back(uid);
-  }
-  return uids;
 }
 
 uint32_t expected_server_uid(const std::string& socket_path) {

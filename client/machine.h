@@ -23,11 +23,6 @@ uint64_t memory_free();  // bytes an ordinary program could still get
 MachineIdentity read_identity(const Files& files, const std::string& state_folder);
 void write_identity(Files& files, const std::string& state_folder, const MachineIdentity& identity);
 
-// The accounts of the slots: first, first + 1, ... Throws std::runtime_error when
-// one of them has a password entry or is root's. first < 0: -1 for each, the
-// client's own account.
-std::vector<int64_t> slot_accounts(int64_t first, uint32_t slots);
-
 // Who may be the server behind this socket: the owner of its folder, since only
 // that account can put a socket there. Throws std::runtime_error when others may
 // write to the folder; our own account when there is no folder yet.

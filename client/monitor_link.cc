@@ -99,6 +99,7 @@ void MonitorLink::read() {
     if (frame.kind != SUBLET_FRAME_PRESENCE) continue;
     heard_ns_ = system_clock().boot_ns();
     give_up_ns_ = 0;
+    accusations_ = 0;
     pause_ms_ = 0;
     presence_(frame);
   }
@@ -106,6 +107,7 @@ void MonitorLink::read() {
 
 void MonitorLink::lose(const char* why) {
   lost_();  // the owner first, then the rest
+  accusations_ = 0;
   loop_.unwatch(socket_.get());
   socket_.reset();
   connect_due_ns_ = system_clock().boot_ns() + kConnectPauseNs;
@@ -115,8 +117,17 @@ void MonitorLink::lose(const char* why) {
 void MonitorLink::check_silence(bool tenants, int64_t since, int64_t now) {
   if (!socket_.valid() || !tenants) return;
   if (now - std::max({heard_ns_, silent_from_ns_, since}) <= SUBLET_MONITOR_SILENCE_NS) return;
+  replace("is silent", now);
+}
+
+void MonitorLink::accuse(int64_t now) {
+  constexpr int kEnough = 3;
+  if (socket_.valid() && ++accusations_ >= kEnough) replace("is silent towards shepherds", now);
+}
+
+void MonitorLink::replace(const char* why, int64_t now) {
   pid_t hung = peer_;
-  lose("is silent");
+  lose(why);
   // It holds the socket's name: no other can take its place while it lives.
   if (hung > 1) ::kill(hung, SIGKILL);
   spawn_due_ns_ = now;

@@ -33,6 +33,9 @@ class MonitorLink {
 
   void start(int64_t now);
   void tick(int64_t now);
+  // A shepherd heard nothing of the monitor and ended its job. After three such
+  // words with nothing heard here either, the monitor is replaced.
+  void accuse(int64_t now);
   int64_t next_due(bool tenants) const;
   // With tenants the monitor sends at least every SUBLET_MONITOR_BEAT_NS.
   // Calls lost() when it has been silent for too long. `since`: when the newest
@@ -44,6 +47,7 @@ class MonitorLink {
   void read();
   void lose(const char* why);
   void spawn();
+  void replace(const char* why, int64_t now);
 
   Loop& loop_;
   Workers& workers_;
@@ -58,6 +62,7 @@ class MonitorLink {
   int64_t connect_due_ns_ = 0;
   int64_t spawn_due_ns_ = 0;  // not earlier
   int64_t pause_ms_ = 0;
+  int accusations_ = 0;
   int64_t give_up_ns_ = 0;  // the first monitor is awaited until then; 0: no more
 };
 

@@ -2,11 +2,13 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/inotify.h>
 #include <unistd.h>
 
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/files.h"
 #include "base/log.h"
 #include "base/os_error.h"
 #include "client/attempt_work.h"
@@ -22,12 +24,15 @@ int64_t now_ns() { return system_clock().boot_ns(); }
 }  // namespace
 
 SessionKeeper::SessionKeeper(ServerCalls& server, const MachineFacts& facts,
-                             const MachineIdentity& identity, KeeperHooks hooks)
+                             const MachineIdentity& identity, const std::string& server_socket,
+                             KeeperHooks hooks)
     : server_(server),
       facts_(facts),
       identity_(identity),
       hooks_(std::move(hooks)),
-      event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+      socket_(server_socket),
+      event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      watch_(inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {
   if (!event_.valid()) throw OsError(errno, "make", "an event descriptor");
 }
 
@@ -66,12 +71,35 @@ void SessionKeeper::stop(bool withdraw) {
   if (thread_.joinable()) thread_.join();
 }
 
-void SessionKeeper::wait(int64_t ms) {
-  pollfd one = {event_.get(), POLLIN, 0};
-  poll(&one, 1, static_cast<int>(std::clamp<int64_t>(ms, 0, 60'000)));
+void SessionKeeper::watch_socket() {
+  // Again and again: the folder may not be there yet. The same watch is not
+  // added twice.
+  if (watch_.valid())
+    inotify_add_watch(watch_.get(), folder_of(socket_).c_str(), IN_CREATE | IN_MOVED_TO);
+}
+
+bool SessionKeeper::socket_is_new() {
+  alignas(inotify_event) char buffer[4096];
+  std::string name = socket_.substr(socket_.rfind('/') + 1);
+  bool found = false;
+  for (ssize_t n; watch_.valid() && (n = read(watch_.get(), buffer, sizeof buffer)) > 0;) {
+    for (char* at = buffer; at < buffer + n;) {
+      auto* event = reinterpret_cast<inotify_event*>(at);
+      if (event->len > 0 && name == event->name) found = true;
+      at += sizeof(inotify_event) + event->len;
+    }
+  }
+  return found;
+}
+
+bool SessionKeeper::wait(int64_t ms) {
+  watch_socket();
+  pollfd both[2] = {{event_.get(), POLLIN, 0}, {watch_.get(), POLLIN, 0}};
+  poll(both, 2, static_cast<int>(std::clamp<int64_t>(ms, 0, 60'000)));
   uint64_t count = 0;
   while (read(event_.get(), &count, sizeof count) > 0) {
   }
+  return socket_is_new();
 }
 
 void SessionKeeper::failed(const std::string& why) {
@@ -169,12 +197,16 @@ void SessionKeeper::run() {
       if (!connect() && !stopping_) {
         // Changes of presence wake the thread; they must not shorten the pause.
         int64_t until = now_ns() + pause_ms_ * kMs;
-        for (int64_t now = now_ns(); now < until && !stopping_; now = now_ns())
-          wait((until - now + kMs - 1) / kMs);
+        bool anew = false;
+        for (int64_t now = now_ns(); now < until && !anew && !stopping_; now = now_ns())
+          anew = wait((until - now + kMs - 1) / kMs);
+        // It was bound a moment before it listens.
+        if (anew) pause_ms_ = 0;
       }
       continue;
     }
-    wait(next_wait_ms(now_ns()));
+    // Another server: it knows nothing of this session, or all about it.
+    if (wait(next_wait_ms(now_ns()))) next_renew_ns_ = 0;
     if (stopping_ || over_) continue;
     if (presence_ && !report()) continue;
     int64_t now = now_ns();

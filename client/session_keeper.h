@@ -1,8 +1,8 @@
 // Keeps this machine registered: joins, renews the lease every D/3, reports each
 // change of presence at once, and joins again whenever the session is gone, for
-// ever, with a back-off. A thread of its own, so that neither files on their way
-// nor the owner's path wait for it. Other threads only set flags and write to an
-// event descriptor.
+// ever, with a back-off, and at once when the server's socket is made anew. A thread of its own, so
+// that neither files on their way nor the owner's path wait for it. Other threads only set flags
+// and write to an event descriptor.
 #ifndef SUBLET_CLIENT_SESSION_KEEPER_H_
 #define SUBLET_CLIENT_SESSION_KEEPER_H_
 
@@ -32,7 +32,7 @@ class SessionKeeper {
  public:
   // identity: as on disk; joined() is to keep the new one.
   SessionKeeper(ServerCalls& server, const MachineFacts& facts, const MachineIdentity& identity,
-                KeeperHooks hooks);
+                const std::string& server_socket, KeeperHooks hooks);
   ~SessionKeeper();
   void start();
 
@@ -47,7 +47,10 @@ class SessionKeeper {
 
  private:
   void run();
-  void wait(int64_t ms);
+  // True when the server's socket has been made anew meanwhile.
+  bool wait(int64_t ms);
+  void watch_socket();
+  bool socket_is_new();
   void wake();
   // Registered and able to be called back, by whatever it takes.
   bool connect();
@@ -65,7 +68,9 @@ class SessionKeeper {
   const MachineFacts facts_;
   MachineIdentity identity_;
   const KeeperHooks hooks_;
+  const std::string socket_;
   UniqueFd event_;
+  UniqueFd watch_;  // of the socket's folder: a restarted server is noticed at once
   std::atomic<bool> stopping_{false};
   std::atomic<bool> withdraw_{false};
   std::atomic<bool> presence_{false};

@@ -228,7 +228,7 @@ int Server::run() {
 }  // namespace
 
 int serve(const ServerSettings& settings, VitalSigns* signs) {
-  set_crash_point(settings.crash_at);
+  if (signs->life == 1) set_crash_point(settings.crash_at);
   system_files().make_folders(settings.state_folder);
   Server server(settings, signs);
   return server.run();

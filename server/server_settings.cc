@@ -87,7 +87,7 @@ std::vector<SettingSpec> server_setting_specs() {
   add("log.file", T::text, "", 0, 0, "empty: standard error");
   add("log.level", T::text, "info", 0, 0, "debug, info, warning or error");
   specs.back().choices = {"debug", "info", "warning", "error"};
-  add("debug.crash_at", T::text, "", 0, 0, "for tests: die at this step, PLACE:N");
+  add("debug.crash_at", T::text, "", 0, 0, "for tests: the first life of the server ends at this step, PLACE:N");
   return specs;
 }
 

@@ -202,8 +202,10 @@ int supervise(const SupervisorSettings& settings, const std::vector<std::string>
   if (!page.valid() || ftruncate(page.get(), sizeof(VitalSigns)) != 0)
     throw OsError(errno, "share memory with", "the server");
   VitalSigns* signs = map_page(page.get());
+  uint32_t life = 0;
   for (int instant = 0;;) {
     new (signs) VitalSigns;
+    signs->life = ++life;
     const SpawnedProcess child = start(command, page.get());
     const pid_t pid = child.id.pid;
     g_child = pid;
