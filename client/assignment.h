@@ -53,6 +53,8 @@ struct Assignment {
   int64_t uid = -1;                    // of the slot; -1: the client's own
   std::array<uint8_t, 16> nonce = {};  // request ids of this attempt's uploads come from it
   int64_t accepted_us = 0;             // UTC
+  // CLOCK_BOOTTIME; not kept on disk: a restarted client has no lease to give.
+  int64_t first_lease_ns = 0;
 
   bool operator==(const Assignment&) const = default;
 };

@@ -95,7 +95,7 @@ Attempts::Entry& Attempts::add(std::shared_ptr<const Assignment> assignment) {
   AttemptName name = assignment->name;
   auto work = std::make_shared<AttemptWork>(std::move(assignment),
                                             attempt_folder(settings_.state_folder, name));
-  work->lease_ns = lease_end_ns_;
+  work->lease_ns = work->assignment->first_lease_ns;
   auto entry = std::make_unique<Entry>(std::move(work), settings_.checkpoint_interval_ms);
   entry->told.name = name;
   return *(entries_[name] = std::move(entry));
@@ -216,7 +216,6 @@ void Attempts::vacate_all(sublet_leave_reason reason) {
 void Attempts::renewed(int64_t sent_ns, int64_t lease_ms,
                        const std::vector<AttemptVerdict>& verdicts) {
   int64_t end = sent_ns + lease_ms * kMs;
-  lease_end_ns_ = std::max(lease_end_ns_, end);
   for (const auto& verdict : verdicts) {
     Entry* entry = find(verdict.name);
     if (entry == nullptr) continue;

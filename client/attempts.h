@@ -118,7 +118,6 @@ class Attempts {
   std::map<AttemptName, std::unique_ptr<Entry>> entries_;
   std::vector<pid_t> children_;
   sublet_leave_reason evicting_ = SUBLET_LEAVE_NONE;  // while the owner is here
-  int64_t lease_end_ns_ = 0;
   int64_t newest_tenant_ns_ = 0;
 };
 

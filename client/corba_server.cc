@@ -125,8 +125,8 @@ Joined CorbaServer::join(const MachineIdentity& identity, const MachineFacts& fa
     to_octets(identity.secret.data(), identity.secret.size(), secret);
     idl::JoinAnswer_var answer = parts_->allocator->join(identity.machine, secret, to_idl(facts));
     joined.identity.machine = answer->machine;
-    joined.identity.secret =
-        answer->secret.length() > 0 ? to_string(answer->secret) : identity.secret;
+    joined.identity.secret = identity.secret;
+    joined.server_time_us = answer->server_time;
     joined.lease_ms = answer->lease;
     joined.renew_every_ms = answer->renew_every;
     if (CORBA::is_nil(answer->session_reference))
@@ -165,6 +165,7 @@ Renewed CorbaServer::renew(const MachineState& state, const std::vector<HeldAtte
       statuses[static_cast<CORBA::ULong>(i)] = to_idl(held[i]);
     idl::RenewAnswer_var answer = parts_->execution->renew(key, to_idl(state), statuses);
     renewed.lease_ms = answer->lease;
+    renewed.server_time_us = answer->server_time;
     renewed.verdicts = from_idl(answer->of_attempts);
   });
   return renewed;

@@ -113,7 +113,7 @@ Daemon::Daemon(const ClientSettings& settings)
       facts_(find_facts(settings.name, settings.slots, state_)),
       accounts_(reserve_accounts(settings, facts_.slots, state_)),
       cgroups_(AttemptCgroups::detect("c" + hex(sha256(state_)).substr(0, 12))),
-      identity_(read_identity(system_files(), state_)),
+      identity_(ensure_identity(system_files(), state_)),
       desk_(
           desk_settings(), system_files(), presence_,
           [this](std::shared_ptr<const Assignment> a) {
@@ -205,6 +205,7 @@ KeeperHooks Daemon::keeper_hooks() {
   hooks.held = [this](std::vector<HeldAttempt>* out) { return held(out); };
   hooks.state = [this] { return machine_state(); };
   hooks.renewed = [this](int64_t sent_ns, const Renewed& renewed) {
+    desk_.set_server_clock(renewed.server_time_us, sent_ns);
     loop_.post([=, this] { attempts_.renewed(sent_ns, renewed.lease_ms, renewed.verdicts); });
   };
   hooks.joined = [this](const Joined& joined) { on_joined(joined); };
@@ -233,6 +234,7 @@ void Daemon::adopt() {
 }
 
 void Daemon::on_joined(const Joined& joined) {
+  desk_.set_server_clock(joined.server_time_us, joined.asked_ns);
   if (joined.identity != identity_) {
     identity_ = joined.identity;
     try {

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "base/random.h"
 #include "client/record.h"
 
 namespace sublet::client {
@@ -78,6 +79,14 @@ void write_identity(Files& files, const std::string& state_folder,
   RecordWriter out(kTitle);
   out.add("machine", identity.machine).add("secret", identity.secret);
   files.write_atomic(identity_path(state_folder), out.finish(), 0600);
+}
+
+MachineIdentity ensure_identity(Files& files, const std::string& state_folder) {
+  MachineIdentity identity = read_identity(files, state_folder);
+  if (!identity.secret.empty()) return identity;
+  identity.secret = random_bytes(32);
+  write_identity(files, state_folder, identity);
+  return identity;
 }
 
 uint32_t expected_server_uid(const std::string& socket_path) {

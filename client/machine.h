@@ -21,6 +21,9 @@ uint64_t memory_free();  // bytes an ordinary program could still get
 // RecordError when it is damaged (the administrator decides then: a new id must
 // not be taken silently).
 MachineIdentity read_identity(const Files& files, const std::string& state_folder);
+// The same; a machine that has none yet gets a secret of its own, on disk before
+// it first shows it, so that a join whose answer is lost can be repeated.
+MachineIdentity ensure_identity(Files& files, const std::string& state_folder);
 void write_identity(Files& files, const std::string& state_folder, const MachineIdentity& identity);
 
 // Who may be the server behind this socket: the owner of its folder, since only

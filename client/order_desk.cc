@@ -7,6 +7,7 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "client/work_folder.h"
+#include "protocol/lease.h"
 
 namespace sublet::client {
 namespace {
@@ -89,6 +90,9 @@ std::string OrderDesk::refusal(const RunOrder& order, uint32_t* code) {
   if (!presence_.away) return "the owner is here";
   *code = kRunOld;
   if (is_old(order.what.name)) return "this attempt, or a later one of its job, is known here";
+  *code = kRunStale;
+  const int64_t now = system_clock().boot_ns();
+  if (first_lease_ns(order, now) <= now) return "this order was too long under way";
   *code = kRunLacks;
   std::string lack = lacking(order.needs);
   if (!lack.empty()) return lack;
@@ -116,6 +120,7 @@ RunAnswer OrderDesk::take(RunOrder order) {
     auto slot = std::ranges::find(slot_taken_, false);
     *slot = true;
     what.slot = slot - slot_taken_.begin();
+    what.first_lease_ns = first_lease_ns(order, system_clock().boot_ns());
     known_[what.name] = {what.slot};
   }
   std::string folder = attempt_folder(settings_.state_folder, what.name);
@@ -141,6 +146,20 @@ RunAnswer OrderDesk::take(RunOrder order) {
   }
   accepted_(std::make_shared<const Assignment>(std::move(what)));
   return answer;
+}
+
+int64_t OrderDesk::first_lease_ns(const RunOrder& order, int64_t now_ns) const {
+  if (asked_ns_ == 0) return 0;
+  const int64_t age =
+      protocol::order_age_at_most_ns(server_time_us_, asked_ns_, order.decided_us, now_ns);
+  return now_ns + order.lease_ms * 1'000'000 - std::max<int64_t>(age, 0);
+}
+
+void OrderDesk::set_server_clock(int64_t server_time_us, int64_t asked_ns) {
+  std::lock_guard lock(mutex_);
+  if (asked_ns <= asked_ns_) return;
+  server_time_us_ = server_time_us;
+  asked_ns_ = asked_ns;
 }
 
 void OrderDesk::undo(const AttemptName& name) {

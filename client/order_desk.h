@@ -48,8 +48,10 @@ struct Needs {
 };
 
 struct RunOrder {
-  Assignment what;  // slot, uid, nonce and accepted_us are filled in by the desk
+  Assignment what;  // slot, uid, nonce, accepted_us, first_lease_ns: filled in by the desk
   Needs needs;
+  int64_t lease_ms = 0;    // D
+  int64_t decided_us = 0;  // by the server's clock
 };
 
 struct VacateOrder {
@@ -87,6 +89,10 @@ class OrderDesk {
   void vacate(std::vector<VacateOrder> orders) { vacate_(std::move(orders)); }
   std::vector<std::pair<std::string, std::string>> state();
 
+  // The server's time, as it stood in an answer to a call made at asked_ns
+  // (CLOCK_BOOTTIME): by it the age of orders is known. Any thread.
+  void set_server_clock(int64_t server_time_us, int64_t asked_ns);
+
   // No order is taken any more.
   void drain() { draining_ = true; }
 
@@ -108,6 +114,8 @@ class OrderDesk {
   std::string lacking(const Needs& needs) const;
   bool is_old(const AttemptName& name) const;
   RunAnswer take(RunOrder order);
+  // The end of the order's first lease; not after `now_ns`: it is too old.
+  int64_t first_lease_ns(const RunOrder& order, int64_t now_ns) const;
   void undo(const AttemptName& name);
 
   const DeskSettings settings_;
@@ -120,6 +128,8 @@ class OrderDesk {
   std::mutex mutex_;
   std::map<AttemptName, Known> known_;
   std::vector<bool> slot_taken_;
+  int64_t server_time_us_ = 0;
+  int64_t asked_ns_ = 0;
   std::deque<AttemptName> forgotten_;  // the last ones, so that a late repeat starts nothing
 };
 

@@ -92,10 +92,13 @@ struct Joined {
   MachineIdentity identity;
   int64_t lease_ms = 0;
   int64_t renew_every_ms = 0;
+  int64_t server_time_us = 0;
+  int64_t asked_ns = 0;  // CLOCK_BOOTTIME when the call was made
 };
 
 struct Renewed {
   int64_t lease_ms = 0;
+  int64_t server_time_us = 0;
   std::vector<AttemptVerdict> verdicts;
 };
 

@@ -137,7 +137,9 @@ void SessionKeeper::lose(const ServerError& error) {
 bool SessionKeeper::join() {
   try {
     over_ = false;
+    const int64_t asked = now_ns();
     Joined joined = server_.join(identity_, facts_);
+    joined.asked_ns = asked;
     identity_ = joined.identity;
     renew_every_ms_ = std::max<int64_t>(
         100, joined.renew_every_ms > 0 ? joined.renew_every_ms : joined.lease_ms / 3);

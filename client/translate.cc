@@ -1,5 +1,7 @@
 #include "client/translate.h"
 
+#include <unistd.h>
+
 #include "base/orb.h"
 #include "base/text.h"
 #include "protocol/attempt.h"
@@ -86,6 +88,9 @@ idl::MachineDescription to_idl(const MachineFacts& facts) {
   out.memory = facts.memory;
   out.disk = facts.disk;
   out.version = facts.version.c_str();
+  out.more.length(1);
+  out.more[0].name = CORBA::string_dup("pid");
+  out.more[0].value = std::to_string(getpid()).c_str();
   return out;
 }
 
@@ -173,6 +178,8 @@ RunOrder from_idl(const idl::RunOrder& order) {
   what.checkpoint_generation = order.checkpoint_generation;
   what.checkpoint_bytes = order.checkpoint_bytes;
   out.needs = from_idl(job.needs);
+  out.lease_ms = order.lease;
+  out.decided_us = order.decided;
   return out;
 }
 

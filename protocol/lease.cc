@@ -32,6 +32,12 @@ int64_t reassign_delay_ns(const LeaseTerms& terms) {
   return later(0, terms.lease_ms + (terms.lease_ms + 99) / 100 + kReassignMarginMs);
 }
 
+int64_t order_age_at_most_ns(int64_t server_time_us, int64_t asked_ns, int64_t decided_us,
+                             int64_t now_ns) {
+  const int64_t since_asked = now_ns > asked_ns ? now_ns - asked_ns : 0;
+  return (server_time_us - decided_us) * 1000 + since_asked + since_asked / 100 + 1;
+}
+
 uint64_t LeaseKeeper::sent(int64_t now_ns) {
   ++last_;
   sent_ns_[last_ % kRemembered] = now_ns;

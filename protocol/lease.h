@@ -26,12 +26,15 @@
 //   acknowledges no renewal for an attempt that it has given away.
 //   (Two clocks each within 0.5 % of the truth differ by up to 1.00503 %; the
 //   missing 0.00503 % of D are 1.5 ms of 30 s, taken from the 2 s.)
-// An attempt's first lease is the one its machine holds when it accepts the
-// attempt; a machine whose lease has run out accepts none. A `run` that was long
-// under way must not start an attempt that was given away meanwhile: therefore
-// every acknowledgement to a machine names the newest attempt taken from it, and
-// the machine accepts none up to that one. (Acknowledgements sent before the
-// giving away are worthless after R, those sent after it carry the name.)
+// An attempt's first lease is counted from the server's decision d, which takes
+// the place of s and c alike: the order carries d by the server's clock, and each
+// acknowledgement the server's time S. With the newest one, asked for at the
+// client's instant a, an order is at the client's instant n at most
+//       S - d + 1.01·(n - a)
+// old (by the server's clock; S was read after a). A client refuses an order that
+// may be as old as D, and else gives it a lease of what is missing to D. So a
+// `run` that was long under way, or found a suspended machine, starts nothing
+// that may have been given away.
 #ifndef SUBLET_PROTOCOL_LEASE_H_
 #define SUBLET_PROTOCOL_LEASE_H_
 
@@ -61,6 +64,11 @@ int64_t lease_end(const LeaseTerms& terms, int64_t sent_ns);
 // (and goes on until then), and when a frozen one is given up.
 int64_t lease_save_at(int64_t save_deadline_ms, int64_t end_ns);
 int64_t lease_give_up_at(int64_t patience_ms, int64_t end_ns);
+
+// Client: how old an order may be at most (see above). Server's times in
+// microseconds, the client's and the result in nanoseconds.
+int64_t order_age_at_most_ns(int64_t server_time_us, int64_t asked_ns, int64_t decided_us,
+                             int64_t now_ns);
 
 // Server: how long after the last receipt (or its own restart) an attempt's
 // job may go to another machine, 1.01·D + 2 s, rounded up.

@@ -130,6 +130,7 @@ struct StartAttempt {
   AttemptKey key;
   MachineId machine = 0;
   uint64_t generation = 0;  // checkpoint to resume from; 0 none
+  Micros decided = 0;
 };
 struct TellToLeave {
   AttemptKey key;

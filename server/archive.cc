@@ -365,6 +365,15 @@ std::optional<CredentialRow> Archive::credential(MachineId machine) {
   });
 }
 
+MachineId Archive::machine_with(const std::string& secret_sha256) {
+  return connections_->with([&](soci::session& sql) -> MachineId {
+    long long machine = 0;
+    sql << "select machine from credentials where secret = :secret", soci::into(machine),
+        soci::use(secret_sha256);
+    return sql.got_data() ? machine : 0;
+  });
+}
+
 std::vector<scheduling::ChangeRecord> Archive::changes(uint64_t after, const std::string& user,
                                                        uint32_t limit) {
   return connections_->with([&](soci::session& sql) {

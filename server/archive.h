@@ -90,6 +90,8 @@ class Archive {
   uint64_t last_file_id();
 
   std::optional<CredentialRow> credential(MachineId machine);
+  // The machine whose secret has this SHA-256 (hex), 0 if none.
+  MachineId machine_with(const std::string& secret_sha256);
 
   std::vector<scheduling::ChangeRecord> changes(uint64_t after, const std::string& user,
                                                 uint32_t limit);

@@ -84,6 +84,7 @@ class CorbaWorkstation : public Workstation {
     order.checkpoint_generation = request.generation;
     order.checkpoint_bytes = request.checkpoint_bytes;
     order.lease = lease_ms_;
+    order.decided = request.decided;
   }
 
   void call_run(const std::vector<RunRequest>& requests, size_t first, size_t last,

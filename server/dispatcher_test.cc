@@ -59,7 +59,7 @@ class DispatcherTest : public CppUnit::TestFixture {
   Dispatcher::Hooks hooks() {
     return {[](const StartAttempt& start) -> std::optional<RunRequest> {
               if (start.key.job == 666) return std::nullopt;
-              return RunRequest{start.key, "ann", {}, start.generation, 0};
+              return RunRequest{start.key, "ann", {}, start.generation, 0, start.decided};
             },
             [this](std::vector<OrderAnswered> more) {
               std::lock_guard lock(mutex_);
@@ -76,9 +76,9 @@ class DispatcherTest : public CppUnit::TestFixture {
     Dispatcher dispatcher(hooks(), 4);
     dispatcher.attach(1, station);
     station->hold = true;
-    dispatcher.decided({StartAttempt{{1, 1}, 1, 0}});
+    dispatcher.decided({StartAttempt{{1, 1}, 1, 0, 0}});
     CPPUNIT_ASSERT(eventually([&] { return station->inside == 1; }));
-    for (JobId job = 2; job <= 250; ++job) dispatcher.decided({StartAttempt{{job, 1}, 1, 0}});
+    for (JobId job = 2; job <= 250; ++job) dispatcher.decided({StartAttempt{{job, 1}, 1, 0, 0}});
     dispatcher.decided({TellToLeave{{1, 1}, 1, LeaveReason::kRemoved}});
     station->hold = false;
     CPPUNIT_ASSERT(eventually([&] { return answered() == 250; }));
@@ -94,7 +94,7 @@ class DispatcherTest : public CppUnit::TestFixture {
     dispatcher.attach(1, slow);
     dispatcher.attach(2, quick);
     slow->hold = true;
-    dispatcher.decided({StartAttempt{{1, 1}, 1, 0}, StartAttempt{{2, 1}, 2, 0}});
+    dispatcher.decided({StartAttempt{{1, 1}, 1, 0, 0}, StartAttempt{{2, 1}, 2, 0, 0}});
     CPPUNIT_ASSERT(eventually([&] { return answered() == 1; }));
     slow->hold = false;
     CPPUNIT_ASSERT(eventually([&] { return answered() == 2; }));
@@ -102,11 +102,11 @@ class DispatcherTest : public CppUnit::TestFixture {
 
   void an_order_to_nobody_is_not_delivered() {
     Dispatcher dispatcher(hooks(), 1);
-    dispatcher.decided({StartAttempt{{1, 1}, 1, 0}});
+    dispatcher.decided({StartAttempt{{1, 1}, 1, 0, 0}});
     CPPUNIT_ASSERT(eventually([&] { return answered() == 1; }));
     CPPUNIT_ASSERT(answers_[0].answer == OrderAnswered::Answer::kNotDelivered);
     dispatcher.attach(1, std::make_shared<SlowWorkstation>());
-    dispatcher.decided({StartAttempt{{666, 1}, 1, 0}});
+    dispatcher.decided({StartAttempt{{666, 1}, 1, 0, 0}});
     CPPUNIT_ASSERT(eventually([&] { return answered() == 2; }));
     CPPUNIT_ASSERT(answers_[1].answer == OrderAnswered::Answer::kNotDelivered);
   }

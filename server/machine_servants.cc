@@ -1,6 +1,5 @@
 // The servants that workstations call: Machine Allocator with its sessions, and
 // Execution Server.
-#include "base/clock.h"
 #include "base/orb.h"
 #include "server/corba_workstation.h"
 #include "server/guard_call.h"
@@ -52,12 +51,11 @@ class MachineAllocatorServant : public POA_Sublet::v1::MachineAllocator {
                                        from_idl(description));
       v1::JoinAnswer_var out = new v1::JoinAnswer;
       out->machine = joined.session.machine;
-      to_octets(joined.secret, out->secret);
       to_octets(joined.session.key, out->key);
       out->session_reference = make_session(joined.session.key);
       out->lease = s_.lease_ms;
       out->renew_every = s_.lease_ms / 3;
-      out->server_time = system_clock().utc_us();
+      out->server_time = joined.now;
       return out._retn();
     });
   }
@@ -129,12 +127,12 @@ class ExecutionServerServant : public POA_Sublet::v1::ExecutionServer {
     return guard_call([&] {
       std::vector<ReportedAttempt> attempts;
       for (CORBA::ULong i = 0; i < running.length(); ++i) attempts.push_back(from_idl(running[i]));
-      auto verdicts = s_.machines.renew(from_octets(session), s_.access.caller(),
-                                        from_idl(report), attempts);
+      auto renewal = s_.machines.renew(from_octets(session), s_.access.caller(),
+                                       from_idl(report), attempts);
       v1::RenewAnswer_var out = new v1::RenewAnswer;
       out->lease = s_.lease_ms;
-      out->server_time = system_clock().utc_us();
-      to_idl(verdicts, out->of_attempts);
+      out->server_time = renewal.now;
+      to_idl(renewal.verdicts, out->of_attempts);
       return out._retn();
     });
   }

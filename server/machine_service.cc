@@ -89,10 +89,15 @@ Joined MachineService::join(const Caller& caller, MachineId machine, const std::
                             const MachineFacts& facts) {
   check_facts(facts);
   Joined joined;
+  if (secret.size() != 32)
+    throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "a machine's secret has 32 octets",
+                  "Make one at random.", "secret");
+  const std::string digest = hex(sha256(secret));
   if (machine == 0) {
     access_.require_administrator(caller, "adding a machine");
-    joined.secret = random_bytes(32);
-  } else {
+    machine = archive_.machine_with(digest);  // its first join's answer was lost
+  }
+  if (machine != 0) {
     check_secret(machine, secret);
     check_not_live(machine, caller);
   }
@@ -113,10 +118,11 @@ Joined MachineService::join(const Caller& caller, MachineId machine, const std::
       throw Refusal(Refusal::Kind::kNotFound, "machine.unknown",
                     "machine " + std::to_string(machine) + " is not in the books",
                     "Give its client an empty state folder.", facts.name);
+    joined.now = turn.now();
     if (machine == 0) {
       machine = answer.machine;
       turn.changes().credentials[machine] =
-          CredentialRow{machine, hex(sha256(joined.secret)), caller.uid};
+          CredentialRow{machine, digest, caller.uid};
     }
   });
   dispatcher_.detach(machine);
@@ -161,26 +167,28 @@ Verdict MachineService::started(const std::string& session, const Caller& caller
   return verdict;
 }
 
-Verdicts MachineService::renew(const std::string& session, const Caller& caller,
-                               const ReportedState& state,
-                               const std::vector<ReportedAttempt>& attempts) {
+Renewal MachineService::renew(const std::string& session, const Caller& caller,
+                              const ReportedState& state,
+                              const std::vector<ReportedAttempt>& attempts) {
   const SessionInfo info = sessions_.find(session, caller);
   sessions_.set_report(info.machine, state);
   scheduling::Renewed event;
   event.machine = info.machine;
   event.first = sessions_.take_first_renewal(session);
   for (const auto& a : attempts) event.attempts.push_back({a.key, a.state});
-  Verdicts verdicts;
+  Renewal renewal;
   pipeline_.perform([&](Turn& turn) {
-    verdicts = turn.apply(event).answer.verdicts;
+    renewal.verdicts = turn.apply(event).answer.verdicts;
+    renewal.now = turn.now();
     turn.apply(reported(info.machine, state));
   });
+  const Verdicts& verdicts = renewal.verdicts;
   for (const auto& a : attempts) {
     const bool counts = std::find(verdicts.begin(), verdicts.end(),
                                   std::pair(a.key, Verdict::kCounts)) != verdicts.end();
     if (counts) sessions_.set_status(a.key, a.status);
   }
-  return verdicts;
+  return renewal;
 }
 
 Verdicts MachineService::ended(const std::string& session, const Caller& caller,

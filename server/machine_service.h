@@ -33,7 +33,7 @@ struct MachineFacts {
 
 struct Joined {
   SessionInfo session;
-  std::string secret;  // only at the first registration
+  Micros now = 0;  // the brain's time of it
 };
 
 struct ReportedAttempt {
@@ -50,12 +50,17 @@ struct ReportedEnd {
 
 using Verdicts = std::vector<std::pair<scheduling::AttemptKey, scheduling::Verdict>>;
 
+struct Renewal {
+  Verdicts verdicts;
+  Micros now = 0;  // the brain's time of it
+};
+
 class MachineService {
  public:
   MachineService(Pipeline& pipeline, Archive& archive, Sessions& sessions, Access& access,
                  Dispatcher& dispatcher);
 
-  // machine 0 and no secret: a new one. Throws Refusal; "machine.live" while
+  // machine 0: a new one, or the one that has this secret already. Throws Refusal; "machine.live" while
   // another client holds the machine, which is found out by asking it in the
   // background: the caller tries again.
   Joined join(const Caller& caller, scheduling::MachineId machine, const std::string& secret,
@@ -67,8 +72,8 @@ class MachineService {
 
   scheduling::Verdict started(const std::string& session, const Caller& caller,
                               scheduling::AttemptKey key);
-  Verdicts renew(const std::string& session, const Caller& caller, const ReportedState& state,
-                 const std::vector<ReportedAttempt>& attempts);
+  Renewal renew(const std::string& session, const Caller& caller, const ReportedState& state,
+                const std::vector<ReportedAttempt>& attempts);
   Verdicts ended(const std::string& session, const Caller& caller,
                  const std::vector<ReportedEnd>& ends);
 

@@ -125,7 +125,7 @@ std::optional<RunRequest> Server::describe(const scheduling::StartAttempt& start
     auto spec = archive_.spec(start.key.job);
     if (!row || !spec) return std::nullopt;
     return RunRequest{start.key, row->job.user, std::move(*spec), start.generation,
-                      row->job.checkpoint_bytes};
+                      row->job.checkpoint_bytes, start.decided};
   } catch (const std::exception& e) {
     log(Severity::error) << "job " << start.key.job << " cannot be described: " << e.what();
     return std::nullopt;

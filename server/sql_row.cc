@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <typeinfo>
 
+#include "server/codec.h"
+
 namespace sublet::server {
 
 using scheduling::AttemptRecord;
@@ -34,6 +36,15 @@ double real(const soci::row& row, size_t i) {
              : static_cast<double>(integer(row, i));
 }
 
+namespace {
+// A state that no version of ours writes: the row is damaged.
+long long state_in(const soci::row& row, size_t i, long long last) {
+  const long long value = integer(row, i);
+  if (value < 1 || value > last) throw DamagedRow("state " + std::to_string(value));
+  return value;
+}
+}  // namespace
+
 JobRecord job_from(const soci::row& r) {
   JobRecord j;
   j.id = integer(r, 0);
@@ -41,7 +52,7 @@ JobRecord job_from(const soci::row& r) {
   j.index = integer(r, 2);
   j.user = r.get<std::string>(3);
   j.submit_host = r.get<std::string>(4);
-  j.state = static_cast<scheduling::JobState>(integer(r, 5));
+  j.state = static_cast<scheduling::JobState>(state_in(r, 5, 7));
   j.attempts = integer(r, 6);
   j.needs.os = r.get<std::string>(7);
   j.needs.architecture = r.get<std::string>(8);
@@ -67,7 +78,7 @@ AttemptRecord attempt_from(const soci::row& r) {
   AttemptRecord a;
   a.key = {static_cast<JobId>(integer(r, 0)), static_cast<uint32_t>(integer(r, 1))};
   a.machine = integer(r, 2);
-  a.state = static_cast<scheduling::AttemptState>(integer(r, 3));
+  a.state = static_cast<scheduling::AttemptState>(state_in(r, 3, 5));
   a.ended = static_cast<scheduling::EndReason>(integer(r, 4));
   a.reason = r.get<std::string>(5);
   a.decided = integer(r, 6);
@@ -91,7 +102,7 @@ MachineRecord machine_from(const soci::row& r) {
   m.slots = integer(r, 5);
   m.memory = integer(r, 6);
   m.disk = integer(r, 7);
-  m.state = static_cast<scheduling::MachineState>(integer(r, 8));
+  m.state = static_cast<scheduling::MachineState>(state_in(r, 8, 4));
   m.state_since = integer(r, 9);
   return m;
 }

@@ -102,9 +102,13 @@ class SqlStoreTest : public CppUnit::TestFixture {
     Changes c;
     c.jobs[17] = job(17);
     c.jobs[17].state = JobState::kDone;
-    c.requests["k"] = RequestRow{"k", "d", "a", 1};
     store.commit(c);
     std::vector<std::string> damage;
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, store.load(&damage).jobs.size());  // its attempt lives
+    c.attempts[{17, 3}].key = {17, 3};
+    c.attempts[{17, 3}].state = AttemptState::kEnded;
+    c.requests["k"] = RequestRow{"k", "d", "a", 1};
+    store.commit(c);
     CPPUNIT_ASSERT(store.load(&damage).jobs.empty());  // final jobs stay in the archive
     CPPUNIT_ASSERT_EQUAL(std::string("a"), store.find_request("k")->answer);
     CPPUNIT_ASSERT(!store.find_request("other"));
@@ -138,6 +142,7 @@ class SqlStoreTest : public CppUnit::TestFixture {
     std::vector<std::string> damage;
     const Snapshot s = store.load(&damage);
     for (const auto& j : s.jobs) CPPUNIT_ASSERT(j.id != 17);
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, damage.size());
     CPPUNIT_ASSERT_EQUAL(size_t{1}, s.machines.size());
   }
 

@@ -125,7 +125,6 @@ class FakeAllocator : public POA_Sublet::v1::MachineAllocator {
       mine.key = random_bytes(16);
       mine.heard_ns = system_clock().boot_ns();
       answer->machine = number;
-      if (machine == 0) to_octets(mine.secret.data(), mine.secret.size(), answer->secret);
       to_octets(mine.key.data(), mine.key.size(), answer->key);
     }
     answer->session_reference = make_session(number);
@@ -165,7 +164,7 @@ class FakeAllocator : public POA_Sublet::v1::MachineAllocator {
   uint64_t admit(uint64_t machine, const std::string& secret, const std::string& name) {
     if (machine == 0) {
       uint64_t number = 1 + world_.machines_.size();
-      world_.machines_[number].secret = random_bytes(32);
+      world_.machines_[number].secret = secret;
       world_.machines_[number].name = name;
       return number;
     }
@@ -377,6 +376,7 @@ idl::RunOrder make_order(const json& c, int64_t lease_ms) {
   order.checkpoint_generation = c.value("generation", 0ull);
   order.checkpoint_bytes = 0;
   order.lease = lease_ms;
+  order.decided = system_clock().utc_us();
   idl::JobDescription& what = order.what;
   what.name = c.value("name", "test").c_str();
   auto octets = [](const std::string& text, auto& out) {
