@@ -1,6 +1,9 @@
 #include "base/attempt_folder.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -253,6 +256,11 @@ SpawnedProcess start_shepherd(const std::string& program, const std::string& fol
   options.folder = "/";
   options.new_session = true;
   return spawn({program, folder}, {}, options);
+}
+
+bool attempt_locked(const std::string& folder) {
+  UniqueFd fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return fd.valid() && flock(fd.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
 bool shepherd_alive(const AttemptRecord& record) {

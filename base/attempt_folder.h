@@ -113,6 +113,9 @@ std::optional<AttemptExit> read_exit(const Files& files, const std::string& fold
 // so that it outlives the caller; the caller reaps it, or init after the
 // caller's death. Throws OsError.
 SpawnedProcess start_shepherd(const std::string& program, const std::string& folder);
+// True while a shepherd lives that was started for the folder, also before it has
+// written its record: it holds the folder's lock.
+bool attempt_locked(const std::string& folder);
 // True while that shepherd of this boot lives.
 bool shepherd_alive(const AttemptRecord& record);
 // The shepherd's control socket, non-blocking. Throws OsError as connect_local.

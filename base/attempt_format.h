@@ -18,6 +18,13 @@
 extern "C" {
 #endif
 
+/* Why an attempt could not be started (step of its exit record): these three are
+ * the job's own doing, by its program, working folder or limits; every other
+ * step is a failure of the machine. The names do not change. */
+#define SUBLET_STEP_EXEC "exec"
+#define SUBLET_STEP_CHDIR "chdir"
+#define SUBLET_STEP_LIMITS "limits"
+
 /* Names inside an attempt's folder. */
 #define SUBLET_ORDER_FILE "order"
 #define SUBLET_RECORD_FILE "record"
@@ -111,7 +118,7 @@ struct sublet_exit {
   int64_t attempt;
   int64_t outcome; /* enum sublet_outcome */
   int64_t code;
-  const char* step; /* of an outcome FAILED: "chdir", "exec", ...; else "" */
+  const char* step; /* of an outcome FAILED: SUBLET_STEP_EXEC, ...; else "" */
   int64_t limit;    /* enum sublet_limit: the one that ended it */
   int64_t reason;   /* enum sublet_leave_reason (protocol/frame.h) */
   int64_t asked;    /* 1: it had been asked to leave before it ended */

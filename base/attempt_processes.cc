@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -35,6 +36,12 @@ struct Path {
     *to = 0;
   }
 };
+
+// User ids no account has, one for each process number.
+constexpr long kHelperUids = 0xe0000000;
+// How long a helper may take: 20 ms, far more than it needs.
+constexpr int kHelperLooks = 200;
+constexpr long kHelperLookNs = 100'000;
 
 struct Digits {
   char text[24];
@@ -82,6 +89,10 @@ int64_t process_cpu_ns(pid_t pid) {
   auto clock = static_cast<clockid_t>((~static_cast<unsigned>(pid)) << 3 | 2u);
   if (clock_gettime(clock, &used) != 0) return 0;
   return used.tv_sec * 1000000000ll + used.tv_nsec;
+}
+
+int64_t nanoseconds(const struct timeval& time) {
+  return time.tv_sec * 1000000000ll + time.tv_usec * 1000ll;
 }
 
 // The fields of a stat line after the command, which may hold anything.
@@ -134,6 +145,7 @@ bool AttemptProcesses::read_stat(const char* name, Found* found) noexcept {
   found->session = static_cast<pid_t>(stat.field(6));
   found->dead = stat.state == 'Z' || stat.state == 'X';
   found->resident_pages = stat.field(24);
+  found->waited_ticks = stat.field(16) + stat.field(17);
   return stat.state != 0;
 }
 
@@ -216,22 +228,36 @@ void AttemptProcesses::signal_found(int signal) noexcept {
       &signal);
 }
 
-// A process that becomes the slot's user may signal everything of that user and
-// nothing else; the kernel does it in one step, so that no fork escapes.
+// Takes the helpers' ends that came late. They send no SIGCHLD, so that nobody
+// else's wait sees them, and this one sees nobody else.
+bool helper_ended() { return syscall(SYS_wait4, -1, nullptr, WNOHANG | __WCLONE, nullptr) > 0; }
+
+// Who has the slot's effective user id may signal everything of that user and
+// nothing else; the kernel does it in one step, so that no fork escapes. A target
+// is matched by its real and saved ids: the helper's are nobody's, so that
+// neither the job nor another helper can stop it.
 bool AttemptProcesses::signal_user(int signal) noexcept {
   if (identity_.uid <= 0 || geteuid() != 0) return false;
+  while (helper_ended()) {
+  }
   // A bare clone: no handlers of the C library, and no SIGCHLD that somebody
   // else's wait could take.
   long helper = syscall(SYS_clone, 0, nullptr, nullptr, nullptr, nullptr);
   if (helper == 0) {
+    auto own = static_cast<uid_t>(kHelperUids + syscall(SYS_getpid));
     auto uid = static_cast<uid_t>(identity_.uid);
-    if (syscall(SYS_setresuid, uid, uid, uid) == 0) syscall(SYS_kill, -1, signal);
+    if (syscall(SYS_setresuid, own, uid, own) == 0) syscall(SYS_kill, -1, signal);
     syscall(SYS_exit_group, 0);
   }
   if (helper < 0) return false;
-  while (syscall(SYS_wait4, helper, nullptr, __WCLONE, nullptr) < 0 && errno == EINTR) {
+  // On the only thread that evicts: never without a bound.
+  for (int i = 0; i < kHelperLooks; ++i) {
+    if (helper_ended()) return true;
+    struct timespec pause = {0, kHelperLookNs};
+    nanosleep(&pause, nullptr);
   }
-  return true;
+  syscall(SYS_kill, helper, SIGKILL);
+  return false;
 }
 
 void AttemptProcesses::signal_all(int signal, int rounds) noexcept {
@@ -263,27 +289,69 @@ bool AttemptProcesses::gone() noexcept {
   return visit([](AttemptProcesses&, const Found&, void*) { return false; }, nullptr);
 }
 
-int64_t AttemptProcesses::cpu_ns() noexcept {
+void AttemptProcesses::look_for_new() noexcept {
+  for (int i = 0; i < known_count_; ++i) known_[i].seen = false;
+  waited_ns_ = 0;
+  visit(
+      [](AttemptProcesses& self, const Found& found, void*) {
+        self.waited_ns_ += found.waited_ticks * (1000000000 / sysconf(_SC_CLK_TCK));
+        int i = 0;
+        while (i < self.known_count_ && self.known_[i].pid != found.pid) ++i;
+        if (i == kKnown) return true;
+        if (i == self.known_count_) self.known_[self.known_count_++] = {found.pid, 0, true};
+        self.known_[i].seen = true;
+        return true;
+      },
+      nullptr);
+  int kept = 0;
+  for (int i = 0; i < known_count_; ++i)
+    if (known_[i].seen) known_[kept++] = known_[i];
+  known_count_ = kept;
+}
+
+void AttemptProcesses::update_cpu() noexcept {
   if (usage_ >= 0) {
     ssize_t count = pread(usage_, text_, sizeof text_ - 1, 0);
     text_[count > 0 ? count : 0] = 0;
     int64_t used = number_after(text_, "usage_usec ");
-    if (used >= 0) return used * 1000;
+    if (used >= 0) {
+      cpu_.kept = cpu_.grown = used * 1000;
+      return;
+    }
   }
   // Looking through /proc takes longer than the pause between two questions of a
   // shepherd whose job saves: mostly it asks those it knows.
-  if (known_age_++ % kKnownAge == 0) {
-    known_count_ = 0;
-    visit(
-        [](AttemptProcesses& self, const Found& found, void*) {
-          if (self.known_count_ < kKnown) self.known_[self.known_count_++] = found.pid;
-          return true;
-        },
-        nullptr);
+  if (known_age_++ % kKnownAge == 0) look_for_new();
+  int64_t sum = waited_ns_;
+  for (int i = 0; i < known_count_; ++i) {
+    int64_t now = process_cpu_ns(known_[i].pid);
+    sum += now;
+    if (now <= known_[i].cpu_ns) continue;  // at rest, or dead
+    cpu_.grown += now - known_[i].cpu_ns;
+    known_[i].cpu_ns = now;
   }
-  int64_t sum = 0;
-  for (int i = 0; i < known_count_; ++i) sum += process_cpu_ns(known_[i]);
-  return sum;
+  struct rusage reaped;
+  if (identity_.shepherd == getpid() && getrusage(RUSAGE_CHILDREN, &reaped) == 0)
+    sum += nanoseconds(reaped.ru_utime) + nanoseconds(reaped.ru_stime);
+  // A process that is dead and not yet waited for is missing for a moment.
+  if (sum > cpu_.kept) cpu_.kept = sum;
+}
+
+int64_t AttemptProcesses::cpu_ns() noexcept {
+  update_cpu();
+  return cpu_.more_than({});
+}
+
+void AttemptProcesses::start_counting() noexcept {
+  // Those that are not known yet would be counted with all they ever used.
+  known_age_ = 0;
+  update_cpu();
+  cpu_before_ = cpu_;
+}
+
+int64_t AttemptProcesses::counted_ns() noexcept {
+  update_cpu();
+  return cpu_.more_than(cpu_before_);
 }
 
 int64_t AttemptProcesses::resident_bytes() noexcept {

@@ -42,9 +42,12 @@ class AttemptProcesses {
   void kill() noexcept;
   // Zombies count as gone: they hold no memory and use no CPU.
   bool gone() noexcept;
-  // CPU time of the living processes and, with a cgroup, of the dead ones. Only
-  // differences mean something.
+  // CPU time of all processes, the dead ones too: exact with a cgroup, else what
+  // can be seen of it. Does not fall.
   int64_t cpu_ns() noexcept;
+  // Of this, what was used since start_counting().
+  void start_counting() noexcept;
+  int64_t counted_ns() noexcept;
   int64_t resident_bytes() noexcept;
   // Sends to those that handle `signal`: to `first` alone if it does, else to
   // those of the session that do. False when nobody does.
@@ -60,9 +63,29 @@ class AttemptProcesses {
     pid_t session;
     bool dead;
     int64_t resident_pages;
+    int64_t waited_ticks;
+  };
+  struct Known {
+    pid_t pid;
+    int64_t cpu_ns;  // of its own
+    bool seen;       // at the present look
+  };
+  // Two ways to count, each of which misses something and neither of which counts
+  // anything twice: `kept` adds up those that live and what was waited for; it
+  // misses those that nobody waited for. `grown` adds up what each was seen to
+  // grow by; it misses what happened after the last look at one.
+  struct CpuTimes {
+    int64_t kept;
+    int64_t grown;
+    int64_t more_than(const CpuTimes& before) const {
+      int64_t a = kept - before.kept, b = grown - before.grown;
+      return a > b ? a : b;
+    }
   };
   typedef bool (*Visitor)(AttemptProcesses& self, const Found& found, void* context);
 
+  void look_for_new() noexcept;
+  void update_cpu() noexcept;
   bool visit(Visitor visitor, void* context) noexcept;
   bool visit_one(const char* name, Visitor visitor, void* context) noexcept;
   bool read_stat(const char* name, Found* found) noexcept;
@@ -80,13 +103,17 @@ class AttemptProcesses {
 
   AttemptIdentity identity_;
   int proc_ = -1;
-  int kill_ = -1;        // cgroup.kill
-  int freeze_ = -1;      // cgroup.freeze
-  int events_ = -1;      // cgroup.events
-  int usage_ = -1;       // cpu.stat
-  pid_t known_[kKnown];  // processes counted by cpu_ns, as of its last full look
+  int kill_ = -1;    // cgroup.kill
+  int freeze_ = -1;  // cgroup.freeze
+  int events_ = -1;  // cgroup.events
+  int usage_ = -1;   // cpu.stat
+  // What cpu_ns() knows without a cgroup, as of its last full look.
+  Known known_[kKnown];
   int known_count_ = 0;
   unsigned known_age_ = 0;
+  int64_t waited_ns_ = 0;  // of children that the known ones have waited for
+  CpuTimes cpu_ = {};
+  CpuTimes cpu_before_ = {};  // at start_counting()
   alignas(8) char entries_[8192];
   char text_[4096 + 512];
 };

@@ -34,6 +34,9 @@
 namespace sublet {
 namespace {
 
+constexpr size_t kPlacesKept = 32;
+
+
 constexpr size_t kLongestPath = sizeof(sockaddr_un{}.sun_path) - 1;
 // omniORB listens with room for 5; the kernel lowers this to its own limit.
 constexpr int kBacklog = 4096;
@@ -81,7 +84,11 @@ bool GuardState::enter(uint32_t uid) {
     std::lock_guard<std::mutex> lock(mutex_);
     const bool counted = uid != 0 && uid != ::geteuid();
     size_t& own = open_of_[uid];
-    if (open_ >= settings_.max_connections) {
+    // The last places are root's and our own user's: the watchdog's question and
+    // the administrator get through whatever others do.
+    const size_t places = settings_.max_connections;
+    const size_t kept = counted ? std::min<size_t>(places / 4, kPlacesKept) : 0;
+    if (open_ >= places - kept) {
       why = "too many connections";
     } else if (counted && own >= settings_.max_connections_per_uid) {
       why = "too many connections of this user";

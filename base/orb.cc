@@ -86,7 +86,7 @@ Options to_options(const OrbSettings& s) {
       // as with the pool.
       {"-ORBthreadPerConnectionPolicy", "1"},
       {"-ORBthreadPerConnectionUpperLimit", std::to_string(s.max_connections + 1000)},
-      {"-ORBmaxServerThreadPerConnection", "32"},
+      {"-ORBmaxServerThreadPerConnection", "1"},
       {"-ORBmaxServerThreadPoolSize", "100"},
       {"-ORBofferBiDirectionalGIOP", flag[s.call_back]},
       {"-ORBacceptBiDirectionalGIOP", flag[s.accept_call_back]},
@@ -105,7 +105,17 @@ Options to_options(const OrbSettings& s) {
   return options;
 }
 
+// Of each connection's thread: 8 MiB, the default, would let a few hundred idle
+// connections use up a server's address space. Sanitizers need more.
+constexpr unsigned long kStackBytes =
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    2ul << 20;
+#else
+    256ul << 10;
+#endif
+
 CORBA::ORB_ptr init_orb(const OrbSettings& settings) {
+  omni_thread::stacksize(kStackBytes);
   std::vector<std::string> words = {"sublet"};
   for (const auto& [name, value] : to_options(settings)) {
     words.push_back(name);

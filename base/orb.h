@@ -41,7 +41,7 @@ struct OrbSettings {
   int server_call_timeout_ms = 3000;
   // Connections accepted at a time, in all and of one user; those beyond are
   // closed at once. Root and the user of this process are subject to the
-  // total only.
+  // total only, of which the last places are kept for them.
   size_t max_connections = 16384;
   size_t max_connections_per_uid = 1024;
   // Decides, before a byte is read, whether this user may connect. Empty:

@@ -13,6 +13,7 @@ extern "C" {
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
+#include <cstring>
 
 #include "base/files.h"
 
@@ -110,7 +111,9 @@ SpawnedProcess spawn(const std::vector<std::string>& argv,
   }
   sigset_t none, all;
   sigemptyset(&none);
-  sigfillset(&all);
+  // Bit by bit: sigfillset leaves out the two that the C library keeps for
+  // itself, and posix_spawn then hands them on as ignored.
+  memset(&all, 0xff, sizeof all);
   short flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
   if (options.new_session) flags |= POSIX_SPAWN_SETSID;
   check(posix_spawnattr_setsigmask(&plan.attributes, &none), program);

@@ -23,8 +23,9 @@ class Tenant {
   // the kernel's next ticks).
   void freeze() noexcept;
   void thaw() noexcept;
-  // One round; repeat until gone(). A shepherd that is stopped or does not answer
-  // is killed too, after the processes: it could let them go on.
+  // One round; repeat until gone(). A shepherd that is stopped, or in whose hands
+  // processes outlive many rounds, is killed too: it could let them go on. One that
+  // runs while nobody is left writes the exit record, and is left alone.
   void kill() noexcept;
   // No process of the attempt is left; the shepherd does not count.
   bool gone() noexcept;
@@ -33,10 +34,16 @@ class Tenant {
  private:
   Tenant() = default;
   bool shepherd_stopped() noexcept;
+  // Numbers of the dead may be given to strangers.
+  void forget_the_dead() noexcept;
+
+  static constexpr int kPatientRounds = 10;
 
   std::string status_path_;
+  AttemptIdentity identity_;
   AttemptProcesses processes_;
-  pid_t shepherd_ = 0;
+  int64_t program_start_ = -1;
+  int rounds_ = 0;
   UniqueFd shepherd_fd_;    // pidfd; invalid: gone when opened
   UniqueFd shepherd_stat_;  // its /proc/PID/stat, of that process alone
 };

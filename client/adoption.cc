@@ -68,7 +68,14 @@ Adopted adopt_one(Files& files, const std::string& state_folder, const AttemptNa
 
 }  // namespace
 
+std::string trash_folder(const std::string& state_folder) { return state_folder + "/trash"; }
+
 std::vector<Adopted> adopt_attempts(Files& files, const std::string& state_folder) {
+  try {
+    files.remove_tree(trash_folder(state_folder));
+  } catch (const std::exception& error) {
+    log(Severity::error) << "what was thrown away cannot be removed: " << error.what();
+  }
   std::vector<Adopted> all;
   std::vector<std::string> strange;
   for (const AttemptName& name : list_attempts(files, state_folder, &strange)) {

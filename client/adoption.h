@@ -13,6 +13,10 @@
 
 namespace sublet::client {
 
+// Where an attempt's folder goes first when it is removed, in one step, so that
+// no half of one is ever taken for an attempt. Emptied at the start.
+std::string trash_folder(const std::string& state_folder);
+
 struct Adopted {
   std::shared_ptr<const Assignment> assignment;
   protocol::FolderFacts facts;

@@ -14,6 +14,7 @@ class AdoptionTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(finds_every_stage);
   CPPUNIT_TEST(a_damaged_record_costs_itself_only);
   CPPUNIT_TEST(what_was_never_promised_goes);
+  CPPUNIT_TEST(the_trash_is_emptied);
   CPPUNIT_TEST_SUITE_END();
 
   TemporaryFolder state_;
@@ -61,6 +62,13 @@ class AdoptionTest : public CppUnit::TestFixture {
     make_attempt_folder(system_files(), attempt_folder(state_.path(), {1, 1}), -1, -1);
     CPPUNIT_ASSERT(adopt().empty());
     CPPUNIT_ASSERT(list_attempts(system_files(), state_.path()).empty());
+  }
+
+  void the_trash_is_emptied() {
+    system_files().make_folders(trash_folder(state_.path()) + "/1.1.99/work");
+    make(2);
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, adopt().size());
+    CPPUNIT_ASSERT(!system_files().exists(trash_folder(state_.path())));
   }
 };
 CPPUNIT_TEST_SUITE_REGISTRATION(AdoptionTest);

@@ -59,6 +59,13 @@ struct Assignment {
   bool operator==(const Assignment&) const = default;
 };
 
+// Time to save in when asked to leave: what the job asks for, `standard_ms`
+// where it asks for none, and never more than `most_ms`, which is the owner's.
+inline int64_t save_deadline_of(const Assignment& what, int64_t standard_ms, int64_t most_ms) {
+  int64_t wanted = what.save_deadline_ms > 0 ? what.save_deadline_ms : standard_ms;
+  return wanted < most_ms ? wanted : most_ms;
+}
+
 struct EndRecord {
   uint32_t end = 0;  // protocol::EndCode
   std::string reason;

@@ -4,13 +4,17 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
+#include <cstring>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/tenant.h"
 #include "base/text.h"
+#include "client/adoption.h"
 #include "client/ending.h"
 #include "client/hand_in.h"
 
@@ -21,6 +25,8 @@ using namespace protocol;
 
 constexpr uint32_t kSlow =
     kKillTenant | kRecordEnd | kStage | kStart | kCheckpoint | kHandIn | kReport | kRemove;
+// What the owner may be waiting for.
+constexpr uint32_t kLocal = kKillTenant | kRecordEnd;
 constexpr int kKillRounds = 200;
 
 // A shepherd holds the lock of its order file for as long as it lives.
@@ -37,10 +43,11 @@ void pause_ms(long ms) {
 
 }  // namespace
 
-AttemptTasks::AttemptTasks(Workers& workers, Files& files, ServerCalls& server, OrderDesk& desk,
-                           Reporter& reporter, const JobSettings& settings,
+AttemptTasks::AttemptTasks(Workers& workers, Workers& local, Files& files, ServerCalls& server,
+                           OrderDesk& desk, Reporter& reporter, const JobSettings& settings,
                            std::string shepherd_program, TaskEvents events)
     : workers_(workers),
+      local_(local),
       files_(files),
       server_(server),
       desk_(desk),
@@ -61,28 +68,62 @@ FolderFacts AttemptTasks::look(const Files& files, const std::string& folder) {
 }
 
 void AttemptTasks::perform(const WorkPtr& work, uint32_t actions, EndCode end, std::string reason) {
-  work->retry_ms = 0;
-  workers_.post(
-      [this, work, actions, end, reason = std::move(reason)] { run(work, actions, end, reason); });
+  actions &= kSlow;
+  uint32_t step = actions & (~actions + 1);  // the lowest bit
+  uint32_t rest = actions & ~step;
+  post(step & kLocal ? local_ : workers_, work,
+       [this, work, step, rest, end, reason = std::move(reason)] {
+         // Nobody else has a task of this attempt yet.
+         work->retry_ms = 0;
+         run(work, step, end, reason);
+         if (rest != 0) perform(work, rest, end, reason);
+       });
 }
 
-void AttemptTasks::run(const WorkPtr& work, uint32_t actions, EndCode end,
-                       const std::string& reason) {
-  if (actions & kKillTenant) kill_tenant(work);
-  if (actions & kRecordEnd) record_end(work, end, reason);
-  if (actions & kStage) do_stage(work);
-  if (actions & kStart) do_start(work);
-  if (actions & kCheckpoint) do_checkpoint(work);
-  if (actions & kHandIn) do_hand_in(work);
-  if (actions & kReport) reporter_.tell_ended(work);
-  if (actions & kRemove) do_remove(work);
+void AttemptTasks::post(Workers& pool, const WorkPtr& work, std::function<void()> task,
+                        int64_t delay_ms, int64_t pause_ms) {
+  auto guarded = [this, &pool, work, task = std::move(task), pause_ms] {
+    try {
+      task();
+    } catch (const std::exception& error) {
+      int64_t pause = next_pause(pause_ms);
+      log(Severity::error) << work->label() << ": unexpected, to be tried again in " << pause
+                           << " ms: " << error.what();
+      post(pool, work, task, pause, pause);
+    }
+  };
+  pool.post(std::move(guarded), delay_ms);
+}
+
+void AttemptTasks::run(const WorkPtr& work, uint32_t step, EndCode end, const std::string& reason) {
+  switch (step) {
+    case kKillTenant:
+      kill_tenant(work);
+      return events_.tenant_killed(work);
+    case kRecordEnd:
+      return record_end(work, end, reason);
+    case kStage:
+      return do_stage(work);
+    case kStart:
+      return do_start(work);
+    case kCheckpoint:
+      return do_checkpoint(work);
+    case kHandIn:
+      return do_hand_in(work);
+    case kReport:
+      return reporter_.tell_ended(work);
+    case kRemove:
+      return do_remove(work);
+    default:
+      return;
+  }
 }
 
 void AttemptTasks::again(const WorkPtr& work, const std::string& why, std::function<void()> task) {
   if (work->retry_ms == 0)
     log(Severity::warning) << work->label() << ": waiting for the server: " << why;
   work->retry_ms = next_pause(work->retry_ms);
-  workers_.post(std::move(task), work->retry_ms);
+  post(workers_, work, std::move(task), work->retry_ms);
 }
 
 void AttemptTasks::kill_tenant(const WorkPtr& work) {
@@ -122,6 +163,7 @@ void AttemptTasks::do_stage(const WorkPtr& work) {
   StagingOutcome outcome = stage(*work, server_);
   if (outcome.result == TaskResult::kAgain)
     return again(work, outcome.reason, [this, work] { do_stage(work); });
+  if (outcome.failed == kEndLost) desk_.machine_failed(outcome.reason);
   bool stopped = outcome.result == TaskResult::kStopped;
   if (stopped || outcome.failed != kEndNone)
     return events_.staging_failed(work, outcome.failed, outcome.reason);
@@ -129,24 +171,42 @@ void AttemptTasks::do_stage(const WorkPtr& work) {
 }
 
 void AttemptTasks::do_start(const WorkPtr& work) {
+  AttemptOrder order = make_order(*work, settings_);
+  if (order.program.empty())
+    return events_.shepherd_failed(work, kEndStart,
+                                   "The program '" +
+                                       escape_for_terminal(work->assignment->program) +
+                                       "' is in no folder of PATH on this machine.");
+  pid_t pid = 0;
   try {
-    AttemptOrder order = make_order(*work, settings_);
-    if (order.program.empty())
-      return events_.shepherd_failed(work, "The program '" +
-                                               escape_for_terminal(work->assignment->program) +
-                                               "' is in no folder of PATH on this machine.");
     write_order(files_, work->folder, order);
-    SpawnedProcess shepherd = start_shepherd(shepherd_program_, work->folder);
-    events_.shepherd_started(work, shepherd.id.pid);
-  } catch (const std::exception& error) {
-    events_.shepherd_failed(work, std::string("It could not be started: ") + error.what());
+    pid = start_shepherd(shepherd_program_, work->folder).id.pid;
+  } catch (const OsError& error) {
+    std::string reason = std::string("It could not be started: ") + error.what();
+    // An order that is too long, or that no shepherd would take, is the job's own fault.
+    bool own = error.code() == EFBIG || error.code() == EINVAL;
+    if (!own) desk_.machine_failed(reason);
+    return events_.shepherd_failed(work, own ? kEndStart : kEndLost, reason);
   }
+  events_.shepherd_started(work, pid);
+}
+
+void AttemptTasks::note_health(const WorkPtr& work) {
+  if (work->health_noted) return;
+  work->health_noted = true;
+  std::string error;
+  auto exit = read_exit(files_, work->folder, &error);
+  if (!exit) return;
+  if (machine_failed(*exit))
+    desk_.machine_failed("a job could not be started: " + exit->step);
+  else if (exit->facts.outcome != SUBLET_OUTCOME_UNSTARTED)
+    desk_.machine_worked();
 }
 
 void AttemptTasks::do_checkpoint(const WorkPtr& work) {
   std::string why;
   uint64_t before = work->handed_in_generation;
-  TaskResult result = hand_in_checkpoint(*work, server_, &why);
+  TaskResult result = hand_in_checkpoint(*work, server_, settings_, &why);
   // Not worth waiting for: the next one will be newer.
   if (result == TaskResult::kAgain)
     log(Severity::info) << work->label() << ": checkpoint not handed in now: " << why;
@@ -155,6 +215,7 @@ void AttemptTasks::do_checkpoint(const WorkPtr& work) {
 }
 
 void AttemptTasks::do_hand_in(const WorkPtr& work) {
+  note_health(work);  // before the slot is free for the next order
   seal(work);
   std::string why;
   TaskResult result = hand_in(*work, server_, files_, settings_, &why);
@@ -162,9 +223,28 @@ void AttemptTasks::do_hand_in(const WorkPtr& work) {
   events_.handed_in(work);
 }
 
+void AttemptTasks::remove_cgroups(const AttemptName& name) {
+  // A shepherd that was killed has left them; else they are gone.
+  AttemptOrder order;
+  order.limit_memory = 1;
+  settings_.cgroups.set_folders(name, &order);
+  for (const auto& folder : {order.cgroup_unified, order.cgroup_cpu, order.cgroup_memory})
+    if (!folder.empty() && rmdir(folder.c_str()) != 0 && errno != ENOENT)
+      log(Severity::warning) << folder << " cannot be removed: " << std::strerror(errno);
+}
+
 void AttemptTasks::do_remove(const WorkPtr& work) {
+  remove_cgroups(work->assignment->name);
   try {
-    files_.remove_tree(work->folder);
+    // In one step, so that a client killed in the middle finds no half of an
+    // attempt. Not synced: after a loss of power the whole one may be back.
+    std::string trash = trash_folder(folder_of(folder_of(work->folder)));
+    files_.make_folders(trash, 0700);
+    std::string thrown_away = trash + work->folder.substr(work->folder.rfind('/')) + "." +
+                              std::to_string(system_clock().utc_us());
+    if (rename(work->folder.c_str(), thrown_away.c_str()) != 0 && errno != ENOENT)
+      throw FileError(errno, "throw away", work->folder);
+    files_.remove_tree(thrown_away);
   } catch (const std::exception& error) {
     log(Severity::error) << work->label() << ": its folder cannot be removed: " << error.what();
   }
@@ -173,7 +253,7 @@ void AttemptTasks::do_remove(const WorkPtr& work) {
 }
 
 void AttemptTasks::check_end(const WorkPtr& work) {
-  workers_.post([this, work] {
+  post(local_, work, [this, work] {
     FolderFacts facts = look(files_, work->folder);
     if (facts.exit_recorded) return events_.ended(work);
     if (facts.shepherd_alive) return events_.still_alive(work);

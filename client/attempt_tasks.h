@@ -1,7 +1,10 @@
 // The slow work of attempts, on worker threads: carries out the actions of the
 // attempt machine that touch files, processes or the server, and tells what came
 // of them. One task at a time for one attempt; every task ends with an event,
-// posted to the reactor's thread through `events`.
+// posted to the reactor's thread through `events`. What an owner may be waiting
+// for (killing, looking for an end) has threads of its own, `local`, which never
+// wait for the server. A task that fails in a way nobody thought of is repeated
+// after a pause: an attempt without its event would never end.
 #ifndef SUBLET_CLIENT_ATTEMPT_TASKS_H_
 #define SUBLET_CLIENT_ATTEMPT_TASKS_H_
 
@@ -26,7 +29,8 @@ struct TaskEvents {
   std::function<void(const WorkPtr&)> staged;
   std::function<void(const WorkPtr&, protocol::EndCode, const std::string&)> staging_failed;
   std::function<void(const WorkPtr&, pid_t)> shepherd_started;
-  std::function<void(const WorkPtr&, const std::string&)> shepherd_failed;
+  std::function<void(const WorkPtr&, protocol::EndCode, const std::string&)> shepherd_failed;
+  std::function<void(const WorkPtr&)> tenant_killed;  // or there was none, or it cannot be
   std::function<void(const WorkPtr&, uint64_t handed_in)> checkpoint_over;
   std::function<void(const WorkPtr&)> handed_in;
   std::function<void(const WorkPtr&)> ended;
@@ -37,11 +41,11 @@ struct TaskEvents {
 
 class AttemptTasks {
  public:
-  AttemptTasks(Workers& workers, Files& files, ServerCalls& server, OrderDesk& desk,
+  AttemptTasks(Workers& workers, Workers& local, Files& files, ServerCalls& server, OrderDesk& desk,
                Reporter& reporter, const JobSettings& settings, std::string shepherd_program,
                TaskEvents events);
 
-  // The slow ones among `actions`, in the order of their bits, in one task.
+  // The slow ones among `actions`, one after the other in the order of their bits.
   // `end` and `reason` are for kRecordEnd. Any thread.
   void perform(const WorkPtr& work, uint32_t actions, protocol::EndCode end, std::string reason);
   static bool has_slow(uint32_t actions);
@@ -54,7 +58,9 @@ class AttemptTasks {
   static protocol::FolderFacts look(const Files& files, const std::string& folder);
 
  private:
-  void run(const WorkPtr& work, uint32_t actions, protocol::EndCode end, const std::string& reason);
+  void post(Workers& pool, const WorkPtr& work, std::function<void()> task, int64_t delay_ms = 0,
+            int64_t pause_ms = 0);
+  void run(const WorkPtr& work, uint32_t step, protocol::EndCode end, const std::string& reason);
   void kill_tenant(const WorkPtr& work);
   void record_end(const WorkPtr& work, protocol::EndCode end, const std::string& reason);
   void do_stage(const WorkPtr& work);
@@ -62,11 +68,15 @@ class AttemptTasks {
   void do_checkpoint(const WorkPtr& work);
   void do_hand_in(const WorkPtr& work);
   void do_remove(const WorkPtr& work);
+  // Tells the desk, once, whether this machine can run programs.
+  void note_health(const WorkPtr& work);
+  void remove_cgroups(const AttemptName& name);
   // Closes the folder to the job's account, then gives the slot to others.
   void seal(const WorkPtr& work);
   void again(const WorkPtr& work, const std::string& why, std::function<void()> task);
 
   Workers& workers_;
+  Workers& local_;
   Files& files_;
   ServerCalls& server_;
   OrderDesk& desk_;

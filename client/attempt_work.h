@@ -41,8 +41,9 @@ struct AttemptWork {
   uint64_t held_generation;           // newest that the server has of this attempt's line
   uint64_t handed_in_generation = 0;  // newest handed in by this attempt
   uint64_t handed_in_bytes = 0;
-  AttemptEnd end;        // complete once the hand-in is
-  int64_t retry_ms = 0;  // the present back-off
+  AttemptEnd end;             // complete once the hand-in is
+  bool health_noted = false;  // what its end says of this machine has been told
+  int64_t retry_ms = 0;       // the present back-off
 };
 
 // What a task came to.

@@ -23,10 +23,11 @@ int64_t now_ns() { return system_clock().boot_ns(); }
 
 }  // namespace
 
-Attempts::Attempts(Loop& loop, Workers& workers, const AttemptsSettings& settings,
+Attempts::Attempts(Loop& loop, Workers& workers, Workers& local, const AttemptsSettings& settings,
                    std::function<void()> changed, std::function<void()> blind)
     : loop_(loop),
       workers_(workers),
+      local_(local),
       settings_(settings),
       changed_(std::move(changed)),
       blind_(std::move(blind)) {}
@@ -54,9 +55,10 @@ TaskEvents Attempts::events() {
   e.shepherd_started = [this](const WorkPtr& work, pid_t pid) {
     loop_.post([=, this] { on_started(work, pid); });
   };
-  e.shepherd_failed = [this](const WorkPtr& work, const std::string& reason) {
-    loop_.post([=, this] { on_start_failed(work, reason); });
+  e.shepherd_failed = [this](const WorkPtr& work, EndCode end, const std::string& reason) {
+    loop_.post([=, this] { on_start_failed(work, end, reason); });
   };
+  e.tenant_killed = to_loop(&Attempts::on_tenant_killed);
   e.checkpoint_over = [this](const WorkPtr& work, uint64_t generation) {
     loop_.post([=, this] {
       if (Entry* entry = find(work))
@@ -142,10 +144,8 @@ void Attempts::apply(Entry& entry, uint32_t actions, const std::string& reason) 
   AttemptWork& work = *entry.work;
   if (actions & kConnect) make_tenant(entry);
   send_frames(entry, actions, now);
-  if (!entry.machine.holds_slot()) {
-    work.over = true;
-    drop_tenant(entry);
-  }
+  if (actions & kKillTenant) entry.killing = true;
+  drop_tenant_if_over(entry);
   if (actions & kStopWork) {
     work.stop = true;
     workers_.hurry();
@@ -169,13 +169,22 @@ void Attempts::leave(Entry& entry, sublet_leave_reason reason) {
 
 void Attempts::make_tenant(Entry& entry) {
   if (entry.tenancy != nullptr) return;
-  int64_t save = entry.work->assignment->save_deadline_ms;
-  entry.tenancy =
-      guard_.add(entry.work->assignment->name, save > 0 ? save : settings_.save_deadline_ms);
+  const Assignment& what = *entry.work->assignment;
+  entry.tenancy = guard_.add(what.name, save_deadline_of(what, settings_.save_deadline_ms,
+                                                         settings_.save_deadline_most_ms));
   newest_tenant_ns_ = now_ns();
   entry.connect_pause_ns = kFirstConnectNs;
   entry.connect_due_ns = newest_tenant_ns_;
   entry.tenant_due_ns = newest_tenant_ns_ + kTenantAfterNs;
+}
+
+void Attempts::drop_tenant_if_over(Entry& entry) {
+  if (entry.machine.holds_slot()) return;
+  entry.work->over = true;
+  if (!entry.killing) return drop_tenant(entry);
+  // Its shepherd is gone; the guard still keeps an eye on what it left.
+  disconnect(entry);
+  entry.connect_due_ns = kNever;
 }
 
 void Attempts::drop_tenant(Entry& entry) {
@@ -351,12 +360,19 @@ void Attempts::on_started(const WorkPtr& work, pid_t pid) {
   child_started(pid);
 }
 
-void Attempts::on_start_failed(const WorkPtr& work, const std::string& reason) {
+void Attempts::on_start_failed(const WorkPtr& work, EndCode end, const std::string& reason) {
   Entry* entry = find(work);
   if (entry == nullptr) return;
   bool left = entry->machine.state() == AttemptState::kLeaving;
-  apply(*entry, entry->machine.shepherd_failed(),
+  apply(*entry, entry->machine.shepherd_failed(end),
         left ? leave_sentence(entry->machine.leave_reason()) : reason);
+}
+
+void Attempts::on_tenant_killed(const WorkPtr& work) {
+  Entry* entry = find(work);
+  if (entry == nullptr) return;
+  entry->killing = false;
+  drop_tenant_if_over(*entry);
 }
 
 void Attempts::on_ended(const WorkPtr& work) {

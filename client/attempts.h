@@ -23,13 +23,15 @@ struct AttemptsSettings {
   std::string state_folder;
   int64_t checkpoint_interval_ms = 30'000;
   int64_t save_deadline_ms = 2'000;  // of jobs that give none
+  int64_t save_deadline_most_ms = 10'000;
 };
 
 class Attempts {
  public:
   // changed: something worth telling the server soon (a slot, a checkpoint).
   // blind: a shepherd found the load monitor failing, while it seemed well here.
-  Attempts(Loop& loop, Workers& workers, const AttemptsSettings& settings,
+  // `local`: threads that never wait for the server.
+  Attempts(Loop& loop, Workers& workers, Workers& local, const AttemptsSettings& settings,
            std::function<void()> changed, std::function<void()> blind);
   ~Attempts();
   // What the tasks tell, handed over to the reactor's thread.
@@ -76,6 +78,7 @@ class Attempts {
     int64_t report_due_ns = kNever;
     int64_t report_pause_ms = 0;
     bool checking = false;  // check_end is under way
+    bool killing = false;   // what a lost shepherd left is being killed
     bool seen_running = false;
     HeldAttempt told;  // what the shepherd said last
   };
@@ -88,6 +91,8 @@ class Attempts {
   void send_frames(Entry& entry, uint32_t actions, int64_t now);
   void leave(Entry& entry, sublet_leave_reason reason);
   void make_tenant(Entry& entry);
+  // Unless its processes may still be there.
+  void drop_tenant_if_over(Entry& entry);
   void drop_tenant(Entry& entry);
 
   void try_connect(Entry& entry, int64_t now);
@@ -97,18 +102,21 @@ class Attempts {
   void disconnect(Entry& entry);
   void check_end(Entry& entry);
   void open_tenant(Entry& entry);
+  void tenant_opened(const WorkPtr& work, const std::shared_ptr<Tenant>& tenant);
   void tick_entry(Entry& entry, int64_t now);
 
   void on_staged(const WorkPtr& work);
   void on_staging_failed(const WorkPtr& work, protocol::EndCode end, const std::string& reason);
   void on_started(const WorkPtr& work, pid_t pid);
-  void on_start_failed(const WorkPtr& work, const std::string& reason);
+  void on_start_failed(const WorkPtr& work, protocol::EndCode end, const std::string& reason);
+  void on_tenant_killed(const WorkPtr& work);
   void on_ended(const WorkPtr& work);
   void on_vanished(const WorkPtr& work);
   void on_removed(const WorkPtr& work);
 
   Loop& loop_;
   Workers& workers_;
+  Workers& local_;
   const AttemptsSettings settings_;
   const std::function<void()> changed_;
   const std::function<void()> blind_;

@@ -19,6 +19,7 @@ constexpr int64_t kLastConnectNs = 50 * kMs;
 // vain connects.
 constexpr int kConnectsBeforeLook = 5;
 constexpr int64_t kTenantAgainNs = 200 * kMs;
+constexpr int64_t kTenantSoonNs = 20 * kMs;  // the owner waits for it
 
 int64_t now_ns() { return system_clock().boot_ns(); }
 
@@ -109,18 +110,22 @@ void Attempts::check_end(Entry& entry) {
 
 void Attempts::open_tenant(Entry& entry) {
   entry.tenant_due_ns = kNever;
-  workers_.post([this, work = entry.work] {
+  local_.post([this, work = entry.work] {
     std::string error;
     auto tenant = std::shared_ptr<Tenant>(Tenant::open(work->folder, &error));
-    loop_.post([this, work, tenant] {
-      Entry* found = find(work);
-      if (found == nullptr || found->tenancy == nullptr) return;
-      if (tenant)
-        found->tenancy->tenant = tenant;
-      else
-        found->tenant_due_ns = now_ns() + kTenantAgainNs;
-    });
+    loop_.post([this, work, tenant] { tenant_opened(work, tenant); });
   });
+}
+
+void Attempts::tenant_opened(const WorkPtr& work, const std::shared_ptr<Tenant>& tenant) {
+  Entry* entry = find(work);
+  if (entry == nullptr || entry->tenancy == nullptr || entry->tenancy->tenant) return;
+  if (tenant) {
+    entry->tenancy->tenant = tenant;
+    tick(now_ns());  // it may have been due for a while
+  } else {
+    entry->tenant_due_ns = now_ns() + (entry->tenancy->evicting ? kTenantSoonNs : kTenantAgainNs);
+  }
 }
 
 }  // namespace sublet::client

@@ -63,11 +63,15 @@ void fill(const Settings& from, ClientSettings* out) {
   out->disk_reserve = from.size_bytes("disk_reserve");
   out->checkpoint_interval_ms = from.duration_ms("checkpoint_interval");
   out->save_deadline_ms = from.duration_ms("save_deadline");
+  out->save_deadline_most_ms = from.duration_ms("save_deadline_most");
   out->cpu_allowance_ms = from.duration_ms("cpu_allowance");
   out->patience_ms = from.duration_ms("patience");
   out->drain_ms = from.duration_ms("drain_time");
   out->output_text = from.size_bytes("output_text");
   out->output_file = from.size_bytes("output_file");
+  out->output_text_most = from.size_bytes("output_text_most");
+  out->output_file_most = from.size_bytes("output_file_most");
+  out->checkpoint_largest = from.size_bytes("checkpoint_largest");
   out->monitor_program = from.text("monitor.program");
   out->monitor_config = from.text("monitor.config");
   out->shepherd_program = from.text("shepherd_program");
@@ -96,6 +100,8 @@ Settings declare_client_settings() {
        "between two checkpoints of a running job handed in"},
       {"save_deadline", T::duration, "2 s", 0, kDayMs,
        "time to save in when asked to leave, for jobs that give none"},
+      {"save_deadline_most", T::duration, "10 s", 0, kDayMs,
+       "and at most, whatever a job asks for"},
       {"cpu_allowance", T::duration, "50 ms", 1, 60'000,
        "CPU time that a job may use while it saves beside the owner"},
       {"patience", T::duration, "1 h", 0, 30 * kDayMs,
@@ -105,6 +111,11 @@ Settings declare_client_settings() {
       {"output_text", T::size, "1 MiB", 0, kTiB,
        "of stdout and stderr each, kept for jobs that give no bound"},
       {"output_file", T::size, "1 GiB", 0, kTiB, "of an output file, for jobs that give no bound"},
+      {"output_text_most", T::size, "64 MiB", 0, kTiB,
+       "the most kept of stdout and stderr each, whatever a job asks for"},
+      {"output_file_most", T::size, "4 GiB", 0, kTiB,
+       "the most that an attempt's output files may have together, whatever a job asks for"},
+      {"checkpoint_largest", T::size, "1 GiB", 0, kTiB, "a larger checkpoint is not handed in"},
       {"shepherd_program", T::text, "", -kAny, kAny, "sublet-shepherd; empty: beside this program"},
       {"monitor.program", T::text, "", -kAny, kAny, "sublet-loadmon; empty: beside this program"},
       {"monitor.config", T::text, "", -kAny, kAny, "the load monitor's settings file; empty: none"},

@@ -31,11 +31,15 @@ struct ClientSettings {
   uint64_t disk_reserve = 0;
   int64_t checkpoint_interval_ms = 0;
   int64_t save_deadline_ms = 0;
+  int64_t save_deadline_most_ms = 0;
   int64_t cpu_allowance_ms = 0;
   int64_t patience_ms = 0;
   int64_t drain_ms = 0;
   uint64_t output_text = 0;
   uint64_t output_file = 0;
+  uint64_t output_text_most = 0;
+  uint64_t output_file_most = 0;
+  uint64_t checkpoint_largest = 0;
   LogSettings log;
 };
 

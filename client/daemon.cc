@@ -26,6 +26,7 @@ namespace sublet::client {
 namespace {
 
 constexpr int64_t kMs = 1'000'000;
+constexpr size_t kLocalThreads = 2;
 
 int64_t now_ns() { return system_clock().boot_ns(); }
 
@@ -92,6 +93,7 @@ class Daemon {
   Loop loop_;  // before every thread: it blocks the signals that they inherit
   OrderDesk desk_;
   Workers workers_;
+  Workers local_;  // what must not wait behind files on their way to the server
   SessionKeeper* keeper_raw_ = nullptr;
   Attempts attempts_;
   std::unique_ptr<CorbaServer> server_;
@@ -125,11 +127,14 @@ Daemon::Daemon(const ClientSettings& settings)
             });
           }),
       workers_(static_cast<size_t>(settings.workers)),
+      local_(kLocalThreads),
       attempts_(
-          loop_, workers_, {state_, settings.checkpoint_interval_ms, settings.save_deadline_ms},
+          loop_, workers_, local_,
+          {state_, settings.checkpoint_interval_ms, settings.save_deadline_ms,
+           settings.save_deadline_most_ms},
           [this] { keeper_raw_->something_changed(); }, [this] { monitor_.accuse(now_ns()); }),
       monitor_(
-          loop_, workers_, monitor_settings(),
+          loop_, local_, monitor_settings(),
           [this](const sublet_frame& frame) { on_presence(frame); }, [this] { on_blind(); },
           child_started()) {
   uint32_t server_uid = settings.server_uid >= 0 ? static_cast<uint32_t>(settings.server_uid)
@@ -145,8 +150,8 @@ Daemon::Daemon(const ClientSettings& settings)
       });
   std::string shepherd = settings.shepherd_program.empty() ? beside_this_program("sublet-shepherd")
                                                            : settings.shepherd_program;
-  tasks_ = std::make_unique<AttemptTasks>(workers_, system_files(), *server_, desk_, *reporter_,
-                                          job_settings(), shepherd, attempts_.events());
+  tasks_ = std::make_unique<AttemptTasks>(workers_, local_, system_files(), *server_, desk_,
+                                          *reporter_, job_settings(), shepherd, attempts_.events());
   attempts_.connect(tasks_.get(), reporter_.get());
 }
 
@@ -155,6 +160,7 @@ Daemon::~Daemon() {
   keeper_->stop(false);
   reporter_->stop();
   workers_.stop();
+  local_.stop();
   server_->close();
 }
 
@@ -167,10 +173,14 @@ JobSettings Daemon::job_settings() {
   job.monitor_socket = state_ + "/monitor.sock";
   job.cgroups = cgroups_;
   job.save_deadline_ms = settings_.save_deadline_ms;
+  job.save_deadline_most_ms = settings_.save_deadline_most_ms;
   job.cpu_allowance_ms = settings_.cpu_allowance_ms;
   job.patience_ms = settings_.patience_ms;
   job.output_text = settings_.output_text;
   job.output_file = settings_.output_file;
+  job.output_text_most = settings_.output_text_most;
+  job.output_file_most = settings_.output_file_most;
+  job.checkpoint_largest = settings_.checkpoint_largest;
   return job;
 }
 

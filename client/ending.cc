@@ -29,6 +29,11 @@ std::string start_sentence(const Assignment& what, const AttemptExit& exit) {
          std::strerror(static_cast<int>(exit.facts.code)) + ".";
 }
 
+std::string machine_sentence(const AttemptExit& exit) {
+  return "The machine could not start it: " + exit.step + ": " +
+         std::strerror(static_cast<int>(exit.facts.code)) + ".";
+}
+
 std::string sentence(const Assignment& what, const AttemptExit& exit, uint32_t end) {
   const sublet_exit& facts = exit.facts;
   switch (end) {
@@ -88,6 +93,11 @@ std::string leave_sentence(sublet_leave_reason reason) {
   return "Its processes vanished.";
 }
 
+bool machine_failed(const AttemptExit& exit) {
+  bool own = exit.step == "exec" || exit.step == "chdir" || exit.step == "limits";
+  return exit.facts.outcome == SUBLET_OUTCOME_FAILED && !own;
+}
+
 protocol::ExitFacts exit_facts(const AttemptExit& exit) {
   using Outcome = protocol::ExitFacts::Outcome;
   protocol::ExitFacts facts;
@@ -106,6 +116,7 @@ protocol::ExitFacts exit_facts(const AttemptExit& exit) {
       break;
   }
   facts.code = exit.facts.code;
+  facts.own_step = !machine_failed(exit);
   facts.over_limit = exit.facts.limit != SUBLET_LIMIT_NONE;
   facts.reason = static_cast<sublet_leave_reason>(exit.facts.reason);
   facts.asked = exit.facts.asked != 0;
@@ -135,6 +146,7 @@ AttemptEnd end_from_exit(const Assignment& what, const AttemptExit& exit, const 
   end.name = what.name;
   end.end = protocol::classify(exit_facts(exit));
   end.reason = sentence(what, exit, end.end);
+  if (machine_failed(exit)) end.reason = machine_sentence(exit);
   if (facts.outcome == SUBLET_OUTCOME_EXITED) end.exit_status = static_cast<int32_t>(facts.code);
   if (facts.outcome == SUBLET_OUTCOME_SIGNALLED) end.signal = static_cast<int32_t>(facts.code);
   bool same_boot = exit.boot_id == boot;

@@ -14,6 +14,8 @@
 
 namespace sublet::client {
 
+// The program could not be started, and not because of anything of the job's.
+bool machine_failed(const AttemptExit& exit);
 protocol::ExitFacts exit_facts(const AttemptExit& exit);
 // Everything but generation, checkpoint_bytes and outputs, which are the
 // hand-in's. END_DONE still depends on the required outputs.

@@ -101,12 +101,15 @@ std::optional<OpenedFile> open_if_there(const std::string& folder, const std::st
 }
 
 // True when a newer checkpoint than the server's was handed in or need not be.
-void send_checkpoint(AttemptWork& work, ServerCalls& server) {
+void send_checkpoint(AttemptWork& work, ServerCalls& server, uint64_t largest) {
   const Assignment& what = *work.assignment;
   auto file = open_if_there(work.folder + "/" SUBLET_CHECKPOINT_FOLDER, "checkpoint", what.uid);
   if (!file) return;
   uint64_t generation = checkpoint_generation(file->fd.get(), file->size, work.told_generation);
   if (generation <= work.held_generation) return;
+  if (file->size > largest)
+    throw std::runtime_error("it has " + format_bytes(file->size) + ", this machine's bound is " +
+                             format_bytes(largest));
   FilePlace place{FileKind::kCheckpoint, what.name, 0, "checkpoint", generation};
   upload(work, server, place, file->fd.get(), file->size);
   work.held_generation = work.handed_in_generation = generation;
@@ -116,9 +119,9 @@ void send_checkpoint(AttemptWork& work, ServerCalls& server) {
 }
 
 // As send_checkpoint; what cannot be handed in is named in the log and left out.
-void try_checkpoint(AttemptWork& work, ServerCalls& server) {
+void try_checkpoint(AttemptWork& work, ServerCalls& server, const JobSettings& settings) {
   try {
-    send_checkpoint(work, server);
+    send_checkpoint(work, server, settings.checkpoint_largest);
   } catch (const ServerError& error) {
     if (error.passing()) throw;
     log(Severity::warning) << work.label() << ": checkpoint not handed in: " << error.what();
@@ -130,7 +133,9 @@ void try_checkpoint(AttemptWork& work, ServerCalls& server) {
 struct Outputs {
   AttemptWork& work;
   ServerCalls& server;
-  uint64_t bound;
+  uint64_t bound;       // of one file
+  uint64_t left;        // for all files that are still to come
+  uint64_t text_bound;  // of a stream
 
   void fail(const std::string& reason) {
     if (work.end.end != protocol::kEndDone) return;
@@ -151,6 +156,11 @@ struct Outputs {
            ".");
       return;
     }
+    if (file->size > left) {
+      fail("The outputs together are larger than this machine hands in.");
+      return;
+    }
+    left -= file->size;
     FilePlace place{FileKind::kOutput, what.name, 0, output.name, 0};
     work.end.outputs.push_back(upload(work, server, place, file->fd.get(), file->size));
   }
@@ -173,12 +183,18 @@ struct Outputs {
     UniqueFd fd(open((work.folder + "/" + name).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
     struct stat info;
     if (!fd.valid() || fstat(fd.get(), &info) != 0 || info.st_size == 0) return;
+    if (!S_ISREG(info.st_mode)) return;
     FilePlace place{kind, work.assignment->name, 0, name, 0};
+    // The shepherd keeps the bound, but the job may share its account.
+    auto size = static_cast<uint64_t>(info.st_size);
+    if (size > text_bound)
+      (kind == FileKind::kStdout ? work.end.stdout_cut : work.end.stderr_cut) = true;
     try {
-      work.end.outputs.push_back(
-          upload(work, server, place, fd.get(), static_cast<uint64_t>(info.st_size)));
+      work.end.outputs.push_back(upload(work, server, place, fd.get(), std::min(size, text_bound)));
     } catch (const ServerError& error) {
       if (error.passing()) throw;
+      log(Severity::warning) << work.label() << ": " << name << " not handed in: " << error.what();
+    } catch (const FileError& error) {
       log(Severity::warning) << work.label() << ": " << name << " not handed in: " << error.what();
     }
   }
@@ -220,9 +236,10 @@ void hand_in_all(AttemptWork& work, ServerCalls& server, const JobSettings& sett
   bool failed_or_done = !protocol::is_eviction(work.end.end);
   bool resumes_elsewhere = !failed_or_done && work.end.end != protocol::kEndRemoved &&
                            work.end.end != protocol::kEndSuperseded;
-  if (resumes_elsewhere) try_checkpoint(work, server);
+  if (resumes_elsewhere) try_checkpoint(work, server, settings);
   if (failed_or_done) {
-    Outputs outputs{work, server, what.output_file != 0 ? what.output_file : settings.output_file};
+    Outputs outputs{work, server, settings.file_bound(what), settings.output_file_most,
+                    settings.text_bound(what)};
     for (const auto& output : what.outputs) outputs.send_output(output);
     outputs.send_stream(FileKind::kStdout, SUBLET_STDOUT_FILE);
     outputs.send_stream(FileKind::kStderr, SUBLET_STDERR_FILE);
@@ -257,9 +274,10 @@ TaskResult hand_in(AttemptWork& work, ServerCalls& server, Files& files,
   }
 }
 
-TaskResult hand_in_checkpoint(AttemptWork& work, ServerCalls& server, std::string* why) {
+TaskResult hand_in_checkpoint(AttemptWork& work, ServerCalls& server, const JobSettings& settings,
+                              std::string* why) {
   try {
-    try_checkpoint(work, server);
+    try_checkpoint(work, server, settings);
     return TaskResult::kDone;
   } catch (const Stopped&) {
     return TaskResult::kStopped;

@@ -18,8 +18,10 @@ TaskResult hand_in(AttemptWork& work, ServerCalls& server, Files& files,
                    const JobSettings& settings, std::string* why);
 
 // While it runs: hands in the newest checkpoint, whose generation then is in
-// work.handed_in_generation.
-TaskResult hand_in_checkpoint(AttemptWork& work, ServerCalls& server, std::string* why);
+// work.handed_in_generation. One larger than settings.checkpoint_largest is left
+// out and not even read: a job can make a file of any size that costs it nothing.
+TaskResult hand_in_checkpoint(AttemptWork& work, ServerCalls& server, const JobSettings& settings,
+                              std::string* why);
 
 // The generation that a checkpoint file says it is; `told` where the file is not
 // in the format of the checkpoint API.

@@ -18,6 +18,9 @@ class HandInTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(links_are_not_handed_in);
   CPPUNIT_TEST(an_evicted_job_leaves_its_checkpoint_only);
   CPPUNIT_TEST(an_old_checkpoint_stays);
+  CPPUNIT_TEST(a_checkpoint_of_terabytes_is_not_even_read);
+  CPPUNIT_TEST(what_a_job_asks_for_is_bounded_by_the_machine);
+  CPPUNIT_TEST(a_start_that_the_machine_failed_is_a_loss);
   CPPUNIT_TEST(cut_off_at_any_call_it_goes_on);
   CPPUNIT_TEST(a_forgotten_upload_starts_afresh);
   CPPUNIT_TEST(killed_from_here_is_an_eviction);
@@ -122,6 +125,62 @@ class HandInTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(go(*w) == TaskResult::kDone);
     CPPUNIT_ASSERT_EQUAL(uint64_t{0}, w->end.generation);
     CPPUNIT_ASSERT(server_.files.empty());
+  }
+
+  // Reading it would take hours: that this test ends is the proof.
+  void a_checkpoint_of_terabytes_is_not_even_read() {
+    auto w = work(evicted(4));
+    write(*w, "checkpoint/checkpoint", "");
+    CPPUNIT_ASSERT_EQUAL(0, truncate((w->folder + "/checkpoint/checkpoint").c_str(), 4ll << 40));
+    w->told_generation = 5;
+    CPPUNIT_ASSERT(hand_in_checkpoint(*w, server_, settings_, &why_) == TaskResult::kDone);
+    CPPUNIT_ASSERT(go(*w) == TaskResult::kDone);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{0}, w->end.generation);
+    CPPUNIT_ASSERT(server_.files.empty());
+    settings_.checkpoint_largest = 5;
+    write(*w, "checkpoint/checkpoint", "state");
+    CPPUNIT_ASSERT(go(*w) == TaskResult::kDone);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{5}, w->end.generation);
+  }
+
+  void what_a_job_asks_for_is_bounded_by_the_machine() {
+    what_.outputs = {{"a", true}, {"b", true}};
+    what_.output_file = what_.output_text = UINT64_MAX;
+    auto w = work(exited(0));
+    write(*w, "work/a", "1234");
+    write(*w, "work/b", "1234");
+    write(*w, "stdout", "hello");
+    settings_.output_file_most = 8;
+    settings_.output_text_most = 4;
+    CPPUNIT_ASSERT(go(*w) == TaskResult::kDone);
+    CPPUNIT_ASSERT_EQUAL(uint32_t{protocol::kEndDone}, w->end.end);
+    CPPUNIT_ASSERT_EQUAL(std::string("hell"), server_.complete(FileKind::kStdout)[0].bytes);
+    CPPUNIT_ASSERT(w->end.stdout_cut);
+    CPPUNIT_ASSERT_EQUAL(int64_t{4}, make_order(*w, settings_).stdout_limit);
+    settings_.output_file_most = 7;  // each may be, both may not
+    CPPUNIT_ASSERT(go(*w) == TaskResult::kDone);
+    CPPUNIT_ASSERT_EQUAL(uint32_t{protocol::kEndOutput}, w->end.end);
+    settings_.output_file_most = 3;
+    CPPUNIT_ASSERT(go(*w) == TaskResult::kDone);
+    CPPUNIT_ASSERT_EQUAL(uint32_t{protocol::kEndOutput}, w->end.end);
+  }
+
+  void a_start_that_the_machine_failed_is_a_loss() {
+    AttemptExit failed = exited(ENOSPC);
+    failed.facts.outcome = SUBLET_OUTCOME_FAILED;
+    failed.step = "output";
+    auto w = work(failed);
+    CPPUNIT_ASSERT(go(*w) == TaskResult::kDone);
+    CPPUNIT_ASSERT_EQUAL(uint32_t{protocol::kEndLost}, w->end.end);
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("The machine could not start it: output: No space left on device."),
+        w->end.reason);
+    for (const char* step : {"exec", "chdir", "limits"}) {
+      failed.step = step;
+      w = work(failed);
+      CPPUNIT_ASSERT(go(*w) == TaskResult::kDone);
+      CPPUNIT_ASSERT_EQUAL(uint32_t{protocol::kEndStart}, w->end.end);
+    }
   }
 
   void cut_off_at_any_call_it_goes_on() {

@@ -1,6 +1,7 @@
 #include "client/monitor_link.h"
 
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,11 +24,11 @@ constexpr int64_t kFirstMonitorNs = 5'000 * kMs;
 
 }  // namespace
 
-MonitorLink::MonitorLink(Loop& loop, Workers& workers, const MonitorSettings& settings,
+MonitorLink::MonitorLink(Loop& loop, Workers& local, const MonitorSettings& settings,
                          std::function<void(const sublet_frame&)> presence,
                          std::function<void()> lost, std::function<void(pid_t)> child)
     : loop_(loop),
-      workers_(workers),
+      local_(local),
       settings_(settings),
       presence_(std::move(presence)),
       lost_(std::move(lost)),
@@ -59,7 +60,9 @@ void MonitorLink::connect(int64_t now) {
     hello.arg[0] = getpid();
     if (::send(socket.get(), &hello, sizeof hello, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) return;
     socket_ = std::move(socket);
-    peer_ = peer.pid;
+    // While it holds the other end its number is its own.
+    auto started = process_start_time(peer.pid);
+    peer_ = started ? open_process({peer.pid, *started}) : UniqueFd();
     heard_ns_ = silent_from_ns_ = now;
     connect_due_ns_ = kNever;
     loop_.watch(socket_.get(), [this] { read(); });
@@ -73,7 +76,7 @@ void MonitorLink::connect(int64_t now) {
 }
 
 void MonitorLink::spawn() {
-  workers_.post([this] {
+  local_.post([this] {
     try {
       SpawnOptions options;
       options.new_session = true;
@@ -115,9 +118,13 @@ void MonitorLink::lose(const char* why) {
 }
 
 void MonitorLink::check_silence(bool tenants, int64_t since, int64_t now) {
-  if (!socket_.valid() || !tenants) return;
-  if (now - std::max({heard_ns_, silent_from_ns_, since}) <= SUBLET_MONITOR_SILENCE_NS) return;
-  replace("is silent", now);
+  if (!socket_.valid() || !tenants || !silent(since, now)) return;
+  read();
+  if (socket_.valid() && silent(since, now)) replace("is silent", now);
+}
+
+bool MonitorLink::silent(int64_t since, int64_t now) const {
+  return now - std::max({heard_ns_, silent_from_ns_, since}) > SUBLET_MONITOR_SILENCE_NS;
 }
 
 void MonitorLink::accuse(int64_t now) {
@@ -126,10 +133,10 @@ void MonitorLink::accuse(int64_t now) {
 }
 
 void MonitorLink::replace(const char* why, int64_t now) {
-  pid_t hung = peer_;
+  UniqueFd hung = std::move(peer_);
   lose(why);
   // It holds the socket's name: no other can take its place while it lives.
-  if (hung > 1) ::kill(hung, SIGKILL);
+  if (hung.valid()) syscall(SYS_pidfd_send_signal, hung.get(), SIGKILL, nullptr, 0);
   spawn_due_ns_ = now;
 }
 

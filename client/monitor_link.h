@@ -1,7 +1,7 @@
 // The client's line to the Load Monitor: connects, starts the monitor when
 // nobody answers (again and again, with a back-off), reads its frames, and says
 // so at once when the line is lost or silent. The reactor's thread; starting the
-// monitor is a worker's task.
+// monitor is a task of a worker that never waits for the server.
 #ifndef SUBLET_CLIENT_MONITOR_LINK_H_
 #define SUBLET_CLIENT_MONITOR_LINK_H_
 
@@ -26,7 +26,7 @@ class MonitorLink {
  public:
   // presence: a PRESENCE frame. lost: nobody to trust any more; also called
   // when the first monitor does not come within five seconds.
-  MonitorLink(Loop& loop, Workers& workers, const MonitorSettings& settings,
+  MonitorLink(Loop& loop, Workers& local, const MonitorSettings& settings,
               std::function<void(const sublet_frame&)> presence, std::function<void()> lost,
               std::function<void(pid_t)> child);
   ~MonitorLink();
@@ -38,25 +38,27 @@ class MonitorLink {
   void accuse(int64_t now);
   int64_t next_due(bool tenants) const;
   // With tenants the monitor sends at least every SUBLET_MONITOR_BEAT_NS.
-  // Calls lost() when it has been silent for too long. `since`: when the newest
+  // Calls lost() when it has been silent for too long, also on reading what this
+  // process, stopped for a while, may have left unread. `since`: when the newest
   // of them came.
   void check_silence(bool tenants, int64_t since, int64_t now);
 
  private:
   void connect(int64_t now);
+  bool silent(int64_t since, int64_t now) const;
   void read();
   void lose(const char* why);
   void spawn();
   void replace(const char* why, int64_t now);
 
   Loop& loop_;
-  Workers& workers_;
+  Workers& local_;
   const MonitorSettings settings_;
   const std::function<void(const sublet_frame&)> presence_;
   const std::function<void()> lost_;
   const std::function<void(pid_t)> child_;
   UniqueFd socket_;
-  pid_t peer_ = 0;  // the monitor's
+  UniqueFd peer_;  // the monitor's pidfd
   int64_t heard_ns_ = 0;
   int64_t silent_from_ns_ = 0;  // when silence began to count
   int64_t connect_due_ns_ = 0;

@@ -13,6 +13,11 @@ namespace sublet::client {
 namespace {
 
 constexpr size_t kForgottenKept = 4096;
+constexpr int64_t kFirstTroubleMs = 1'000;
+constexpr int64_t kLongestTroubleMs = 60'000;
+constexpr int64_t kMs = 1'000'000;
+
+int64_t now_ns() { return system_clock().boot_ns(); }
 
 std::string label(const AttemptName& name) {
   return "attempt " + std::to_string(name.job) + "." + std::to_string(name.attempt);
@@ -37,11 +42,9 @@ std::vector<RunAnswer> OrderDesk::run(std::vector<RunOrder> orders) {
 }
 
 RunAnswer OrderDesk::may_run(const Needs& needs) {
-  RunOrder order;
-  order.needs = needs;
   RunAnswer answer;
   std::lock_guard lock(mutex_);
-  answer.reason = refusal(order, &answer.answer);
+  answer.reason = refusal(needs, {}, &answer.answer);
   return answer;
 }
 
@@ -83,19 +86,20 @@ bool OrderDesk::is_old(const AttemptName& name) const {
          std::ranges::any_of(known_, [&](const auto& item) { return newer(item.first); });
 }
 
-std::string OrderDesk::refusal(const RunOrder& order, uint32_t* code) {
+std::string OrderDesk::refusal(const Needs& needs, const AttemptName& name, uint32_t* code) const {
   *code = kRunDraining;
   if (draining_) return "this client is stopping";
   *code = kRunOwner;
   if (!presence_.away) return "the owner is here";
   *code = kRunOld;
-  if (is_old(order.what.name)) return "this attempt, or a later one of its job, is known here";
-  *code = kRunStale;
-  const int64_t now = system_clock().boot_ns();
-  if (first_lease_ns(order, now) <= now) return "this order was too long under way";
+  if (is_old(name)) return "this attempt, or a later one of its job, is known here";
   *code = kRunLacks;
-  std::string lack = lacking(order.needs);
+  std::string lack = lacking(needs);
   if (!lack.empty()) return lack;
+  return refusal_for_want_of_room(code);
+}
+
+std::string OrderDesk::refusal_for_want_of_room(uint32_t* code) const {
   *code = kRunFull;
   if (std::ranges::find(slot_taken_, false) == slot_taken_.end()) return "no slot is free";
   *code = kRunError;
@@ -104,6 +108,7 @@ std::string OrderDesk::refusal(const RunOrder& order, uint32_t* code) {
   if (static_cast<uint64_t>(waiting) >= settings_.outbox_limit)
     return "the outbox is full: " + std::to_string(waiting) +
            " ended attempts are not yet reported";
+  if (now_ns() < trouble_until_ns_) return "this machine is in trouble: " + trouble_;
   *code = kRunAccepted;
   return "";
 }
@@ -115,12 +120,15 @@ RunAnswer OrderDesk::take(RunOrder order) {
     std::lock_guard lock(mutex_);
     auto known = known_.find(what.name);
     if (known != known_.end()) return answer;  // the same order again
-    answer.reason = refusal(order, &answer.answer);
+    answer.reason = refusal(order.needs, what.name, &answer.answer);
     if (answer.answer != kRunAccepted) return answer;
+    const int64_t now = now_ns();
+    what.first_lease_ns = first_lease_ns(order, now);
+    if (what.first_lease_ns <= now)
+      return {what.name, kRunStale, "this order was too long under way"};
     auto slot = std::ranges::find(slot_taken_, false);
     *slot = true;
     what.slot = slot - slot_taken_.begin();
-    what.first_lease_ns = first_lease_ns(order, system_clock().boot_ns());
     known_[what.name] = {what.slot};
   }
   std::string folder = attempt_folder(settings_.state_folder, what.name);
@@ -152,7 +160,7 @@ int64_t OrderDesk::first_lease_ns(const RunOrder& order, int64_t now_ns) const {
   if (asked_ns_ == 0) return 0;
   const int64_t age =
       protocol::order_age_at_most_ns(server_time_us_, asked_ns_, order.decided_us, now_ns);
-  return now_ns + order.lease_ms * 1'000'000 - std::max<int64_t>(age, 0);
+  return now_ns + order.lease_ms * kMs - std::max<int64_t>(age, 0);
 }
 
 void OrderDesk::set_server_clock(int64_t server_time_us, int64_t asked_ns) {
@@ -160,6 +168,19 @@ void OrderDesk::set_server_clock(int64_t server_time_us, int64_t asked_ns) {
   if (asked_ns <= asked_ns_) return;
   server_time_us_ = server_time_us;
   asked_ns_ = asked_ns;
+}
+
+void OrderDesk::machine_failed(const std::string& why) {
+  std::lock_guard lock(mutex_);
+  trouble_ = why;
+  trouble_pause_ms_ = std::clamp(trouble_pause_ms_ * 2, kFirstTroubleMs, kLongestTroubleMs);
+  trouble_until_ns_ = now_ns() + trouble_pause_ms_ * kMs;
+}
+
+void OrderDesk::machine_worked() {
+  std::lock_guard lock(mutex_);
+  trouble_pause_ms_ = 0;
+  trouble_until_ns_ = 0;
 }
 
 void OrderDesk::undo(const AttemptName& name) {

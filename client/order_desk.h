@@ -96,6 +96,13 @@ class OrderDesk {
   // No order is taken any more.
   void drain() { draining_ = true; }
 
+  // The machine itself failed an attempt (its disk, its shepherd): no order is
+  // taken for a second, after each failure in a row for twice as long, up to a
+  // minute, so that a broken machine does not wear out the queue. A program that
+  // could be started ends the row. Any thread.
+  void machine_failed(const std::string& why);
+  void machine_worked();
+
   // An attempt found on disk at the start keeps its slot (slot -1: it has
   // ended and waits in the outbox only).
   void adopt(const Assignment& assignment, bool holds_slot);
@@ -110,7 +117,8 @@ class OrderDesk {
     int64_t slot = -1;
   };
   // "" or why not, with the answer's code in *code. Called with the mutex held.
-  std::string refusal(const RunOrder& order, uint32_t* code);
+  std::string refusal(const Needs& needs, const AttemptName& name, uint32_t* code) const;
+  std::string refusal_for_want_of_room(uint32_t* code) const;
   std::string lacking(const Needs& needs) const;
   bool is_old(const AttemptName& name) const;
   RunAnswer take(RunOrder order);
@@ -130,6 +138,9 @@ class OrderDesk {
   std::vector<bool> slot_taken_;
   int64_t server_time_us_ = 0;
   int64_t asked_ns_ = 0;
+  std::string trouble_;  // the machine's own, the last
+  int64_t trouble_pause_ms_ = 0;
+  int64_t trouble_until_ns_ = 0;       // CLOCK_BOOTTIME
   std::deque<AttemptName> forgotten_;  // the last ones, so that a late repeat starts nothing
 };
 

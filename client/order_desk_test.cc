@@ -4,6 +4,7 @@
 
 #include <cerrno>
 
+#include "base/clock.h"
 #include "base/faulty_files.h"
 #include "base/temporary_folder.h"
 
@@ -29,6 +30,9 @@ class OrderDeskTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(old_attempts_are_refused);
   CPPUNIT_TEST(slots_and_outbox_are_bounded);
   CPPUNIT_TEST(a_full_disk_loses_nothing);
+  CPPUNIT_TEST(asked_beforehand_it_knows_of_no_age);
+  CPPUNIT_TEST(an_old_order_is_stale);
+  CPPUNIT_TEST(a_broken_machine_takes_no_orders_for_a_while);
   CPPUNIT_TEST_SUITE_END();
 
   TemporaryFolder state_;
@@ -39,6 +43,12 @@ class OrderDeskTest : public CppUnit::TestFixture {
 
  public:
   void setUp() override {
+    make_desk();
+    desk_->set_server_clock(kServerUs, system_clock().boot_ns());
+  }
+
+ private:
+  void make_desk() {
     presence_.away = true;
     DeskSettings settings;
     settings.state_folder = state_.path();
@@ -55,11 +65,14 @@ class OrderDeskTest : public CppUnit::TestFixture {
         [](std::vector<VacateOrder>) {});
   }
 
- private:
+  static constexpr int64_t kServerUs = 1'700'000'000'000'000;  // the server's time in setUp
+
   static RunOrder order(uint64_t job, uint32_t attempt = 1) {
     RunOrder one;
     one.what.name = {job, attempt};
     one.what.program = "true";
+    one.lease_ms = 3'600'000;
+    one.decided_us = kServerUs;
     return one;
   }
   uint32_t run(const RunOrder& one) { return desk_->run({one})[0].answer; }
@@ -67,7 +80,10 @@ class OrderDeskTest : public CppUnit::TestFixture {
   void an_accepted_order_is_on_disk() {
     CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(1)));
     Assignment kept = read_assignment(files_, attempt_folder(state_.path(), {1, 1}));
-    CPPUNIT_ASSERT(kept == *accepted_.at(0));
+    Assignment expected = *accepted_.at(0);
+    CPPUNIT_ASSERT(expected.first_lease_ns > 0);
+    expected.first_lease_ns = 0;  // a restarted client has no lease to give
+    CPPUNIT_ASSERT(kept == expected);
     CPPUNIT_ASSERT(kept.accepted_us > 0);
     CPPUNIT_ASSERT_EQUAL(1u, desk_->slots_free());
   }
@@ -132,6 +148,42 @@ class OrderDeskTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(size_t{1}, list_attempts(files_, state_.path()).size());
     files_.full = false;
     CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(2)));
+  }
+
+  void asked_beforehand_it_knows_of_no_age() {
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, desk_->may_run({}).answer);
+    Needs much;
+    much.memory = 1001;
+    CPPUNIT_ASSERT_EQUAL(kRunLacks, desk_->may_run(much).answer);
+    presence_.away = false;
+    CPPUNIT_ASSERT_EQUAL(kRunOwner, desk_->may_run({}).answer);
+  }
+
+  void an_old_order_is_stale() {
+    RunOrder old = order(1);
+    old.decided_us -= old.lease_ms * 1000;
+    CPPUNIT_ASSERT_EQUAL(kRunStale, run(old));
+    CPPUNIT_ASSERT_EQUAL(2u, desk_->slots_free());
+    // Decided half a lease ago: what is missing to a whole one is left.
+    RunOrder half = order(2);
+    half.decided_us -= half.lease_ms * 500;
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(half));
+    int64_t left_ms = (accepted_.at(0)->first_lease_ns - system_clock().boot_ns()) / 1'000'000;
+    CPPUNIT_ASSERT(left_ms <= half.lease_ms / 2);
+    // Before the server has told its time nothing is known about any order.
+    make_desk();
+    CPPUNIT_ASSERT_EQUAL(kRunStale, run(order(3)));
+  }
+
+  void a_broken_machine_takes_no_orders_for_a_while() {
+    // After so many failures in a row the pause is longer than this test.
+    for (int i = 0; i < 6; ++i) desk_->machine_failed("its disk is broken");
+    RunAnswer answer = desk_->run({order(1)})[0];
+    CPPUNIT_ASSERT_EQUAL(kRunError, answer.answer);
+    CPPUNIT_ASSERT(answer.reason.find("its disk is broken") != std::string::npos);
+    CPPUNIT_ASSERT_EQUAL(kRunError, desk_->may_run({}).answer);
+    desk_->machine_worked();
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(1)));
   }
 };
 CPPUNIT_TEST_SUITE_REGISTRATION(OrderDeskTest);

@@ -43,9 +43,11 @@ void OwnerGuard::urge(Tenancy& tenancy, sublet_frame_kind kind, sublet_leave_rea
                       int64_t now) {
   // Set first: also a shepherd that cannot be told has its job frozen and killed.
   send(tenancy, kind, reason, now);
-  tenancy.asked = tenancy.sequence;
   int64_t save_ns = kind == SUBLET_FRAME_KILL ? 0 : tenancy.save_deadline_ms * kMs;
-  tenancy.ack_due_ns = now + SUBLET_SHEPHERD_ACK_NS;
+  if (kind == SUBLET_FRAME_KILL || reason == SUBLET_LEAVE_OWNER || reason == SUBLET_LEAVE_BLIND) {
+    tenancy.asked = tenancy.sequence;
+    tenancy.ack_due_ns = std::min<int64_t>(tenancy.ack_due_ns, now + SUBLET_SHEPHERD_ACK_NS);
+  }
   tenancy.kill_due_ns = std::min(
       tenancy.kill_due_ns, now + std::max<int64_t>(save_ns, SUBLET_SHEPHERD_ACK_NS) + kKillSlackNs);
 }
@@ -59,24 +61,33 @@ void OwnerGuard::evict(sublet_leave_reason reason, int64_t now) {
 }
 
 void OwnerGuard::acknowledged(Tenancy& tenancy, uint32_t sequence) {
-  if (tenancy.asked != 0 && sequence >= tenancy.asked) tenancy.ack_due_ns = kNever;
+  if (tenancy.asked == 0 || sequence < tenancy.asked) return;
+  tenancy.ack_due_ns = kNever;
+  if (!tenancy.frozen || tenancy.killed || !tenancy.tenant) return;
+  tenancy.tenant->thaw();
+  tenancy.frozen = false;
 }
 
 bool OwnerGuard::enforce(Tenancy& tenancy, int64_t now) {
+  if (!tenancy.tenant) return false;
   bool first = false;
   if (now >= tenancy.ack_due_ns) {
     tenancy.ack_due_ns = kNever;
-    if (tenancy.tenant) tenancy.tenant->freeze();
+    tenancy.tenant->freeze();
     first = !tenancy.frozen;
     tenancy.frozen = true;
   }
-  if (now >= tenancy.kill_due_ns) {
-    tenancy.kill_due_ns = now + kKillAgainNs;
-    if (tenancy.tenant) tenancy.tenant->kill();
-    if (tenancy.tenant && tenancy.tenant->gone()) tenancy.kill_due_ns = kNever;
-    first = first || !tenancy.killed;
-    tenancy.killed = true;
+  if (now < tenancy.kill_due_ns) return first;
+  if (tenancy.tenant->gone()) {
+    // It has ended, and its shepherd may be writing down how, which takes the
+    // disk's time: to kill it now would throw away a finished job.
+    tenancy.kill_due_ns = kNever;
+    return first;
   }
+  tenancy.kill_due_ns = now + kKillAgainNs;
+  tenancy.tenant->kill();
+  first = first || !tenancy.killed;
+  tenancy.killed = true;
   return first;
 }
 
@@ -89,7 +100,7 @@ bool OwnerGuard::tick(int64_t now) {
 int64_t OwnerGuard::next_due() const {
   int64_t due = kNever;
   for (const auto& tenancy : tenancies_)
-    due = std::min({due, tenancy->ack_due_ns, tenancy->kill_due_ns});
+    if (tenancy->tenant) due = std::min({due, tenancy->ack_due_ns, tenancy->kill_due_ns});
   return due;
 }
 

@@ -32,10 +32,11 @@ struct Tenancy {
   uint32_t sequence = 0;           // of the last frame sent
   bool evicting = false;           // told that the owner is back
   uint32_t asked = 0;              // the frame whose ACK is awaited
-  int64_t ack_due_ns = kNever;     // then it is frozen
-  int64_t kill_due_ns = kNever;    // then it is killed, and again until it is gone
-  bool frozen = false;             // by this client
-  bool killed = false;             // by this client
+  // With no tenant yet these stay due: they are acted on as soon as it is there.
+  int64_t ack_due_ns = kNever;   // then it is frozen
+  int64_t kill_due_ns = kNever;  // then it is killed, and again until it is gone
+  bool frozen = false;           // by this client
+  bool killed = false;           // by this client
 };
 
 class OwnerGuard {
@@ -47,11 +48,13 @@ class OwnerGuard {
   // The owner is back (or must be assumed to be): everybody leaves. `reason` is
   // SUBLET_LEAVE_OWNER or _BLIND. Those already told are not told again.
   void evict(sublet_leave_reason reason, int64_t now);
-  // One attempt leaves: VACATE or KILL.
+  // One attempt leaves: VACATE or KILL. Only for the owner's sake, or to kill, is a
+  // shepherd that does not acknowledge in time taken for hung and its job frozen;
+  // otherwise it has until the end of its time to save.
   void urge(Tenancy& tenancy, sublet_frame_kind kind, sublet_leave_reason reason, int64_t now);
   // False when nobody is connected or the socket is full.
   bool send(Tenancy& tenancy, sublet_frame_kind kind, uint32_t reason, int64_t instant);
-  // An ACK came.
+  // An ACK came: the shepherd is in charge again, so its job is thawed.
   void acknowledged(Tenancy& tenancy, uint32_t sequence);
   // Freezes and kills what is due. True when an attempt was frozen or killed
   // for the first time: worth a line in the log, later.
@@ -60,7 +63,7 @@ class OwnerGuard {
   bool empty() const { return tenancies_.empty(); }
 
  private:
-  bool enforce(Tenancy& tenancy, int64_t now);
+  static bool enforce(Tenancy& tenancy, int64_t now);
 
   std::vector<std::unique_ptr<Tenancy>> tenancies_;
 };

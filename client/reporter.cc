@@ -2,14 +2,21 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <set>
 
+#include "base/clock.h"
 #include "base/log.h"
 
 namespace sublet::client {
 namespace {
+
 constexpr size_t kMostEnds = 100;  // in one call, as the contract says
-}
+constexpr int64_t kMs = 1'000'000;
+constexpr int64_t kFirstRefusedMs = 1'000;
+constexpr int64_t kLastRefusedMs = 60'000;
+
+}  // namespace
 
 Reporter::Reporter(ServerCalls& server,
                    std::function<void(const AttemptName&, uint32_t, bool)> answered)
@@ -37,7 +44,7 @@ void Reporter::tell_started(std::shared_ptr<AttemptWork> work, int64_t at_us) {
 void Reporter::tell_ended(std::shared_ptr<AttemptWork> work) {
   {
     std::lock_guard lock(mutex_);
-    ends_.push_back(std::move(work));
+    ends_.push_back({std::move(work)});
   }
   changed_.notify_one();
 }
@@ -50,30 +57,63 @@ void Reporter::hurry() {
   changed_.notify_one();
 }
 
+int64_t Reporter::next_due() const {
+  if (!starts_.empty()) return 0;
+  int64_t due = std::numeric_limits<int64_t>::max();
+  for (const auto& end : ends_) due = std::min(due, end.due_ns);
+  return due;
+}
+
+Reporter::Ends Reporter::take_ends(int64_t now) {
+  Ends out;
+  std::deque<End> rest;
+  for (auto& end : ends_) {
+    // One that was refused goes alone: it would spoil the whole call.
+    bool fits = out.empty() || (out.size() < kMostEnds && out[0].refused_pause_ms == 0 &&
+                                end.refused_pause_ms == 0);
+    if (end.due_ns <= now && fits)
+      out.push_back(end);
+    else
+      rest.push_back(end);
+  }
+  ends_.swap(rest);
+  return out;
+}
+
+// Until there is something to tell, and the pause is over. False: stop.
+bool Reporter::wait(std::unique_lock<std::mutex>& lock, int64_t pause_ms) {
+  int64_t free_ns = system_clock().boot_ns() + pause_ms * kMs;
+  for (;;) {
+    if (stopping_) return false;
+    if (hurry_) {
+      hurry_ = false;
+      free_ns = 0;
+      for (auto& end : ends_) end.due_ns = 0;
+    }
+    int64_t due = std::max(next_due(), free_ns);
+    int64_t now = system_clock().boot_ns();
+    if (due <= now) return true;
+    if (due == std::numeric_limits<int64_t>::max())
+      changed_.wait(lock);
+    else
+      changed_.wait_for(lock, std::chrono::nanoseconds(due - now));
+  }
+}
+
 void Reporter::run() {
   int64_t pause_ms = 0;
   std::unique_lock lock(mutex_);
-  while (!stopping_) {
-    if (starts_.empty() && ends_.empty()) {
-      changed_.wait(lock);
-      continue;
-    }
-    if (pause_ms > 0) {
-      changed_.wait_for(lock, std::chrono::milliseconds(pause_ms),
-                        [this] { return stopping_ || hurry_; });
-      if (stopping_) return;
-    }
-    hurry_ = false;
+  while (wait(lock, pause_ms)) {
     std::deque<Start> starts;
     starts.swap(starts_);
-    size_t count = std::min(kMostEnds, ends_.size());
-    std::vector<std::shared_ptr<AttemptWork>> ends(ends_.begin(), ends_.begin() + count);
-    ends_.erase(ends_.begin(), ends_.begin() + count);
+    Ends ends = take_ends(system_clock().boot_ns());
     lock.unlock();
     bool ok = send_starts(starts) && send_ends(ends);
     lock.lock();
     starts_.insert(starts_.begin(), starts.begin(), starts.end());
-    ends_.insert(ends_.begin(), ends.begin(), ends.end());
+    // Refused ones queue up again behind the others.
+    auto at = ok ? ends_.end() : ends_.begin();
+    ends_.insert(at, ends.begin(), ends.end());
     pause_ms = ok ? 0 : next_pause(pause_ms);
   }
 }
@@ -94,38 +134,50 @@ bool Reporter::send_starts(std::deque<Start>& starts) {
   return true;
 }
 
-bool Reporter::send_ends(std::vector<std::shared_ptr<AttemptWork>>& ends) {
+void Reporter::postpone(End& end) {
+  end.refused_pause_ms = std::clamp(end.refused_pause_ms * 2, kFirstRefusedMs, kLastRefusedMs);
+  end.due_ns = system_clock().boot_ns() + end.refused_pause_ms * kMs;
+}
+
+bool Reporter::send_ends(Ends& ends) {
   if (ends.empty()) return true;
   try {
-    return send_batch(ends);
+    send_batch(ends);
+    return true;
   } catch (const ServerError& error) {
     if (error.passing()) return false;
     if (ends.size() == 1) {
-      log(Severity::error) << ends[0]->label()
-                           << ": the server refused the report of its end: " << error.what();
-      return false;
+      End& end = ends[0];
+      postpone(end);
+      log(Severity::error) << end.work->label() << ": the server refused the report of its end, "
+                           << "again in " << end.refused_pause_ms << " ms: " << error.what();
+      return true;
     }
   }
   // One bad report must not hold up the others.
-  std::vector<std::shared_ptr<AttemptWork>> left;
-  for (auto& work : ends) {
-    std::vector<std::shared_ptr<AttemptWork>> one{work};
-    if (!send_ends(one)) left.push_back(work);
+  Ends left;
+  bool here = true;
+  for (auto& end : ends) {
+    Ends one{end};
+    here = here && send_ends(one);
+    left.insert(left.end(), one.begin(), one.end());
   }
   ends = std::move(left);
-  return ends.empty();
+  return here;
 }
 
-bool Reporter::send_batch(std::vector<std::shared_ptr<AttemptWork>>& ends) {
+void Reporter::send_batch(Ends& ends) {
   std::vector<AttemptEnd> reports;
-  for (const auto& work : ends) reports.push_back(work->end);
+  for (const auto& end : ends) reports.push_back(end.work->end);
   std::set<AttemptName> answered;
   for (const auto& verdict : server_.ended(reports)) {
     answered.insert(verdict.name);
     answered_(verdict.name, verdict.value, true);
   }
-  std::erase_if(ends, [&](const auto& work) { return answered.contains(work->assignment->name); });
-  return ends.empty();
+  std::erase_if(ends,
+                [&](const auto& end) { return answered.contains(end.work->assignment->name); });
+  // An answer that leaves some out refuses those.
+  for (auto& end : ends) postpone(end);
 }
 
 }  // namespace sublet::client

@@ -1,7 +1,8 @@
 // Tells the server of starts and ends, in batches, until it answers. A thread of
 // its own: a report never waits behind a file on its way, nor a renewal behind a
 // report. What it still has to say is on disk in the attempts' folders, so
-// nothing is lost with it.
+// nothing is lost with it. A report that the server refuses is told again alone and
+// after a pause of its own, so that it holds up no other.
 #ifndef SUBLET_CLIENT_REPORTER_H_
 #define SUBLET_CLIENT_REPORTER_H_
 
@@ -37,11 +38,22 @@ class Reporter {
     std::shared_ptr<AttemptWork> work;
     int64_t at_us;
   };
+  struct End {
+    std::shared_ptr<AttemptWork> work;
+    int64_t refused_pause_ms = 0;  // 0: never refused
+    int64_t due_ns = 0;            // CLOCK_BOOTTIME
+  };
+  using Ends = std::vector<End>;
   void run();
-  // False: the server is away, once more later.
+  bool wait(std::unique_lock<std::mutex>& lock, int64_t pause_ms);
+  // What may be told now; with the mutex held.
+  Ends take_ends(int64_t now);
+  int64_t next_due() const;
+  // False: the server is away, once more later. What is left has not been told.
   bool send_starts(std::deque<Start>& starts);
-  bool send_ends(std::vector<std::shared_ptr<AttemptWork>>& ends);
-  bool send_batch(std::vector<std::shared_ptr<AttemptWork>>& ends);  // throws ServerError
+  bool send_ends(Ends& ends);
+  static void postpone(End& end);
+  void send_batch(Ends& ends);  // throws ServerError
 
   ServerCalls& server_;
   const std::function<void(const AttemptName&, uint32_t, bool)> answered_;
@@ -50,7 +62,7 @@ class Reporter {
   bool stopping_ = false;
   bool hurry_ = false;
   std::deque<Start> starts_;
-  std::vector<std::shared_ptr<AttemptWork>> ends_;
+  std::deque<End> ends_;
   std::thread thread_;
 };
 

@@ -75,6 +75,12 @@ const char* value_of(const std::vector<std::string>& environment, const std::str
   return nullptr;
 }
 
+// Names that cannot be, and inputs in each other's way; the rest is the machine's.
+bool is_own_fault(int error) {
+  return error == EINVAL || error == ELOOP || error == ENOTDIR || error == EISDIR ||
+         error == EEXIST || error == ENAMETOOLONG;
+}
+
 int64_t ceil_seconds(int64_t ms) { return ms <= 0 ? 0 : (ms + 999) / 1000; }
 
 }  // namespace
@@ -93,9 +99,13 @@ StagingOutcome stage(AttemptWork& work, ServerCalls& server) {
       outcome.failed = protocol::kEndStaging;
     }
     outcome.reason = error.what();
-  } catch (const std::exception& error) {  // this machine's disk, or a name that may not be
-    outcome.failed = protocol::kEndStaging;
+  } catch (const WorkFolderError& error) {
+    bool own = is_own_fault(error.code());
+    outcome.failed = own ? protocol::kEndStaging : protocol::kEndLost;
     outcome.reason = error.what();
+  } catch (const OsError& error) {
+    outcome.failed = protocol::kEndLost;
+    outcome.reason = std::string("The machine's disk failed: ") + error.what();
   }
   return outcome;
 }
@@ -138,6 +148,14 @@ std::string find_program(const std::string& program, const std::vector<std::stri
   return "";
 }
 
+uint64_t JobSettings::text_bound(const Assignment& what) const {
+  return std::min(what.output_text != 0 ? what.output_text : output_text, output_text_most);
+}
+
+uint64_t JobSettings::file_bound(const Assignment& what) const {
+  return std::min(what.output_file != 0 ? what.output_file : output_file, output_file_most);
+}
+
 AttemptOrder make_order(const AttemptWork& work, const JobSettings& settings) {
   const Assignment& what = *work.assignment;
   AttemptOrder order;
@@ -149,8 +167,7 @@ AttemptOrder make_order(const AttemptWork& work, const JobSettings& settings) {
   order.arguments.insert(order.arguments.end(), what.arguments.begin(), what.arguments.end());
   order.uid = what.uid;
   order.gid = what.uid;
-  uint64_t text = what.output_text != 0 ? what.output_text : settings.output_text;
-  order.stdout_limit = order.stderr_limit = static_cast<int64_t>(text);
+  order.stdout_limit = order.stderr_limit = static_cast<int64_t>(settings.text_bound(what));
   order.limit_cpu_s = ceil_seconds(what.cpu_ms);
   order.limit_wall_s = ceil_seconds(what.wall_ms);
   order.limit_memory = static_cast<int64_t>(what.memory);
@@ -158,7 +175,7 @@ AttemptOrder make_order(const AttemptWork& work, const JobSettings& settings) {
   order.monitor = settings.monitor_socket;
   settings.cgroups.set_folders(what.name, &order);
   order.save_deadline_ms =
-      what.save_deadline_ms > 0 ? what.save_deadline_ms : settings.save_deadline_ms;
+      save_deadline_of(what, settings.save_deadline_ms, settings.save_deadline_most_ms);
   order.cpu_allowance_ms = settings.cpu_allowance_ms;
   order.patience_ms = settings.patience_ms;
   order.lease_ns = work.lease_ns;

@@ -18,10 +18,18 @@ struct JobSettings {
   std::string monitor_socket;
   AttemptCgroups cgroups;
   int64_t save_deadline_ms = 2000;
+  int64_t save_deadline_most_ms = 10'000;
   int64_t cpu_allowance_ms = 50;
   int64_t patience_ms = 3600 * 1000;
   uint64_t output_text = 1 << 20;
   uint64_t output_file = 1u << 30;
+  // Whatever a job asks for; of all output files together.
+  uint64_t output_text_most = 64u << 20;
+  uint64_t output_file_most = uint64_t{4} << 30;
+  uint64_t checkpoint_largest = 1u << 30;
+
+  uint64_t text_bound(const Assignment& what) const;
+  uint64_t file_bound(const Assignment& what) const;
 };
 
 struct StagingOutcome {

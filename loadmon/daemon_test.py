@@ -97,6 +97,7 @@ class Room:
         self.log = self.folder + "/log"
         os.mkdir(self.attempts)
         self.processes = []
+        self.strangers = []
         return self
 
     def __exit__(self, kind, *_):
@@ -105,6 +106,8 @@ class Room:
         for process in self.processes:
             process.kill()
             process.wait()
+        for pid in self.strangers:
+            os.kill(pid, signal.SIGKILL)
         shutil.rmtree(self.folder)
 
     def control(self, word):
@@ -469,9 +472,35 @@ def watched(connection, seconds):
             return sum(seen.values()) / len(seen)
 
 
+def stranger(room):
+    """A spinner that is no descendant of ours: to the monitor, who speaks for a job is part
+    of it, with all it has started."""
+    script = '"$0" -c "while True: pass" > /dev/null & echo $!'
+    pid = int(subprocess.check_output(["sh", "-c", script, sys.executable]))
+    room.strangers.append(pid)
+    return pid
+
+
+def agrees(connection, spinner, owner):
+    """Whether, over some samples, the owner's CPU use as reported is what the kernel says of
+    the machine, with or without the spinner. The two look at slightly different spans, so a
+    machine whose other work comes and goes, or a spinner that hardly gets to run, says
+    nothing: then False, as when they differ."""
+    start, busy, used = time.monotonic(), busy_seconds(), cpu_seconds(spinner)
+    reported = watched(connection, 2)
+    passed = time.monotonic() - start
+    busy = (busy_seconds() - busy) / passed
+    used = (cpu_seconds(spinner) - used) / passed
+    expected = busy if owner else busy - used
+    print(f"machine {busy:.2f} cores, spinner {used:.2f}, owner's {expected:.2f}, "
+          f"reported {reported:.2f}")
+    return used > 0.2 and abs(reported - expected) < used / 4
+
+
 def job_spinner():
     """A job's CPU use is not the owner's; the same spinner outside of a job is. Compared
-    with what the kernel says at the same time, so other work does not matter."""
+    with what the kernel says at the same time, so other work does not matter. A monitor
+    that took one for the other would be wrong by the whole spinner in every span."""
     with Room() as room:
         room.start("--set", "input=false")
         # The owner counts as here all the time; the job has an hour to leave.
@@ -482,20 +511,12 @@ def job_spinner():
         child = int(until(lambda: open(f"/proc/{job.pid}/task/{job.pid}/children").read(), "it"))
         for owner, spinner in (False, child), (True, None):
             if owner:
-                spinner = spinners(room, 1)[0].pid
+                spinner = stranger(room)
             shepherd = room.connect(1, 1)
             shepherd.send(ACK, shepherd.until(ACTIVE)["sequence"])
-            watched(shepherd, 1)  # the monitor has found the job by then
-            start, busy, used = time.monotonic(), busy_seconds(), cpu_seconds(spinner)
-            reported = watched(shepherd, 3)
-            passed = time.monotonic() - start
-            busy = (busy_seconds() - busy) / passed
-            used = (cpu_seconds(spinner) - used) / passed
-            print(f"machine {busy:.2f} cores, spinner {used:.2f}, reported as the owner's {reported:.2f}")
+            until(lambda: agrees(shepherd, spinner, owner), "a span in which both are right")
             if owner:
-                assert reported >= used / 2
                 return
-            assert reported <= busy - used / 2
             room.processes.remove(job)
             os.kill(child, signal.SIGKILL)
             job.wait()

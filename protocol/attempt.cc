@@ -72,7 +72,8 @@ EndCode end_of_leave(sublet_leave_reason reason) {
 }
 
 EndCode classify(const ExitFacts& facts) {
-  if (facts.outcome == ExitFacts::Outcome::kFailed) return kEndStart;
+  // A loss of the machine costs the job nothing: it goes elsewhere.
+  if (facts.outcome == ExitFacts::Outcome::kFailed) return facts.own_step ? kEndStart : kEndLost;
   if (facts.outcome == ExitFacts::Outcome::kUnstarted) return end_of_leave(facts.reason);
   // Who was asked to leave first and passed a limit on the way out was evicted.
   bool limit_first =
@@ -128,11 +129,10 @@ uint32_t AttemptMachine::shepherd_started() {
   return kConnect | kTellStarted;
 }
 
-uint32_t AttemptMachine::shepherd_failed() {
+uint32_t AttemptMachine::shepherd_failed(EndCode end) {
   if (work_ != Work::kStart) return 0;
   work_ = Work::kNone;
-  return end_without_shepherd(state_ == AttemptState::kLeaving ? end_of_leave(leave_reason_)
-                                                               : kEndStart);
+  return end_without_shepherd(state_ == AttemptState::kLeaving ? end_of_leave(leave_reason_) : end);
 }
 
 int64_t AttemptMachine::checkpoint_due_ms() const {

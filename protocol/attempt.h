@@ -81,7 +81,8 @@ EndCode end_of_leave(sublet_leave_reason reason);
 struct ExitFacts {
   enum class Outcome { kExited, kSignalled, kFailed, kUnstarted };
   Outcome outcome = Outcome::kExited;
-  int64_t code = 0;  // exit status, signal or errno
+  int64_t code = 0;      // exit status, signal or errno
+  bool own_step = true;  // kFailed: what failed was the job's own, not the machine's
   bool over_limit = false;
   sublet_leave_reason reason = SUBLET_LEAVE_NONE;
   bool asked = false;   // to leave, before it ended
@@ -114,9 +115,9 @@ class AttemptMachine {
   uint32_t begin();                             // accepted: start staging
   uint32_t restored(const FolderFacts& facts);  // instead of begin, once
   uint32_t staged();
-  uint32_t staging_failed(EndCode end);  // kEndStaging, kEndStart
+  uint32_t staging_failed(EndCode end);  // kEndStaging, kEndLost
   uint32_t shepherd_started();
-  uint32_t shepherd_failed();
+  uint32_t shepherd_failed(EndCode end);  // kEndStart, kEndLost
   // The shepherd says which checkpoint is the newest.
   uint32_t generation(uint64_t newest, int64_t now_ms);
   uint32_t checkpoint_over(uint64_t handed_in, int64_t now_ms);  // 0: it was not

@@ -46,7 +46,7 @@ uint32_t feed(Machine& m, Event event) {
     case Event::kShepherdStarted:
       return m.shepherd_started();
     case Event::kShepherdFailed:
-      return m.shepherd_failed();
+      return m.shepherd_failed(kEndStart);
     case Event::kNewCheckpoint:
       return m.generation(m.held_generation() + 1, 0);
     case Event::kCheckpointOver:
@@ -331,6 +331,10 @@ class AttemptTest : public CppUnit::TestFixture {
                            f.code = SIGSEGV;
                          }));
     CPPUNIT_ASSERT_EQUAL(kEndStart, ends([](ExitFacts& f) { f.outcome = Outcome::kFailed; }));
+    CPPUNIT_ASSERT_EQUAL(kEndLost, ends([](ExitFacts& f) {
+                           f.outcome = Outcome::kFailed;
+                           f.own_step = false;
+                         }));
     CPPUNIT_ASSERT_EQUAL(kEndBlind, ends([](ExitFacts& f) {
                            f.outcome = Outcome::kUnstarted;
                            f.reason = SUBLET_LEAVE_BLIND;

@@ -1,7 +1,7 @@
 // Who gets which machine. IDLE is served from its head: each machine takes the
 // best waiting job that fits it (JobQueue::best_for), and keeps its place when
 // none does. Only what may have changed is looked at: the machines that have
-// changed, and, for groups that got their first waiting job, all idle machines
+// changed, and, for groups that got a job which may fit one, all idle machines
 // that suit them, once. So no decision scans the queue, and after each apply no
 // idle machine stands beside a waiting job that fits it.
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace sublet::scheduling {
 
 void Pool::State::allocate() {
   if (idle.changed().empty() && queue.fresh().empty()) return;
-  std::vector<MachineClass*> kinds;
+  const std::vector<MachineClass*> kinds = kinds_for_fresh();
   uint64_t served = 0;
   while (waiting > 0) {
     Machine* m = next_to_serve(served, kinds);
@@ -30,16 +30,20 @@ void Pool::State::allocate() {
   queue.fresh().clear();
 }
 
-// The next machine towards the tail of IDLE that may fit a job: a changed one,
-// or one of a class that a fresh group with waiting jobs runs on. `kinds` is
-// scratch space.
-Machine* Pool::State::next_to_serve(uint64_t after, std::vector<MachineClass*>& kinds) {
-  kinds.clear();
+// The classes with idle machines that a fresh group with waiting jobs runs on.
+std::vector<MachineClass*> Pool::State::kinds_for_fresh() {
+  std::vector<MachineClass*> kinds;
   for (const auto& kind : idle.classes()) {
     if (kind->idle.empty()) continue;
     const auto wants = [&](const Group* g) { return !g->open.empty() && suits(*kind, g->needs); };
     if (std::any_of(queue.fresh().begin(), queue.fresh().end(), wants)) kinds.push_back(kind.get());
   }
+  return kinds;
+}
+
+// The next machine towards the tail of IDLE that may fit a job: a changed one,
+// or one of these classes.
+Machine* Pool::State::next_to_serve(uint64_t after, const std::vector<MachineClass*>& kinds) {
   Machine* next = nullptr;
   const auto consider = [&](const std::map<uint64_t, Machine*>& line) {
     const auto it = line.upper_bound(after);
@@ -62,6 +66,7 @@ void Pool::State::place(Job& job, Machine& m) {
   attempt.machine = &m;
   attempt.job = &job;
   attempt.user = job.user;
+  ++job.user->attempts;
   attempt.batch = job.record.batch;
   attempt.receipt = now;  // its first lease starts with the decision
   attempt.registration = m.registration;

@@ -1,6 +1,7 @@
 // What becomes of an attempt: answered, renewed, started, checkpointed, ended.
 // Only the job's present attempt counts, and only from its own machine (rule 3).
 #include <algorithm>
+#include <limits>
 
 #include "scheduling/sentences.h"
 #include "scheduling/state.h"
@@ -51,13 +52,20 @@ void Pool::State::on(const OrderAnswered& event) {
   Attempt* attempt = live_attempt(event.key.job);
   if (attempt == nullptr || attempt->record.key != event.key) return;
   using Answer = OrderAnswered::Answer;
-  if (event.answer == Answer::kAccepted) advance(*attempt, AttemptState::kStaging);
+  if (event.answer == Answer::kAccepted) {
+    advance(*attempt, AttemptState::kStaging);
+    if (attempt->job != nullptr) note_acceptance(*attempt->job);
+  }
   if (event.answer != Answer::kRefused && event.answer != Answer::kNotDelivered) return;
   // What has run was not refused. (A job removed or held before its machine
   // answered is leaving, and can still be refused.)
   if (attempt->record.started != 0) return;
   Machine& machine = *attempt->machine;
-  if (machine.record.state != MachineState::kGone) {
+  // With a job that is refused again and again the job is what is wrong: it backs
+  // off (return_job), and the machine is free for others at once.
+  const bool backs_off =
+      attempt->job != nullptr && attempt->job->record.refusals + 1 >= kRefusalsAtOnce;
+  if (!backs_off && machine.record.state != MachineState::kGone) {
     machine.paused_until = now + parameters.refusal_pause;
     schedule(machine);
   }
@@ -65,6 +73,26 @@ void Pool::State::on(const OrderAnswered& event) {
   end_attempt(*attempt, {EndReason::kRefused, event.answer == Answer::kRefused ? why
                                               : why.empty()                    ? "not delivered"
                                                                                : why});
+}
+
+Micros backoff_after(uint32_t refusals) {
+  if (refusals < kRefusalsAtOnce) return 0;
+  return std::min(1u << std::min(refusals - kRefusalsAtOnce, 6u), 60u) * Micros{1'000'000};
+}
+
+Micros Pool::State::note_refusal(Job& job) {
+  uint32_t& refusals = job.record.refusals;
+  if (refusals < std::numeric_limits<uint32_t>::max()) ++refusals;
+  const Micros wait = backoff_after(refusals);
+  if (wait > 0) job.record.not_before = now + wait;
+  return wait;
+}
+
+void Pool::State::note_acceptance(Job& job) {
+  if (job.record.refusals == 0) return;
+  job.record.refusals = 0;
+  job.record.not_before = 0;
+  touch(job);
 }
 
 bool Pool::State::waited_long_enough(const Attempt& attempt) const {
@@ -109,6 +137,7 @@ void Pool::State::on(const AttemptStarted& event) {
     touch(*attempt);
   }
   advance(*attempt, AttemptState::kRunning);
+  if (attempt->job != nullptr) note_acceptance(*attempt->job);  // the answer may be lost
 }
 
 void Pool::State::on(const CheckpointStored& event) {
@@ -161,6 +190,9 @@ void Pool::State::end_attempt(Attempt& attempt, const End& end) {
     attempt.user->record.charges += static_cast<double>(cost.charged) / 1e6;  // (3.3)
     touch(*attempt.user);
   }
+  if (attempt.user != nullptr && --attempt.user->attempts == 0) {
+    spare_users.push_back(attempt.user);
+  }
   Machine& machine = *attempt.machine;
   std::erase(machine.running, record.key.job);
   idle.update(machine, true, now);
@@ -178,6 +210,7 @@ void Pool::State::return_job(Job& job, const Attempt& attempt, const End& end, c
   record.cpu_kept += cost.kept;
   record.cpu_lost += cost.lost;
   touch(job);
+  const Micros wait = end.ended == EndReason::kRefused ? note_refusal(job) : 0;
   if (record.state == JobState::kHeld || record.state == JobState::kWaiting) {
     // Held meanwhile (and perhaps released): that wins; how the attempt ended
     // stays with the attempt.
@@ -186,6 +219,7 @@ void Pool::State::return_job(Job& job, const Attempt& attempt, const End& end, c
     return;
   }
   record.reason = "attempt " + std::to_string(record.attempts) + " " + attempt.record.reason;
+  if (wait > 0) record.reason = refusals_sentence(record.refusals, end.reason) + again_in(wait);
   if (end.ended == EndReason::kDone) return set_state(job, JobState::kDone, end.ended);
   if (is_failure(end.ended)) {
     if (record.retries_left == 0) return set_state(job, JobState::kFailed, end.ended);

@@ -1,4 +1,6 @@
 // Jobs come, are held, released and removed; a job's state and place in line.
+#include <algorithm>
+
 #include "scheduling/state.h"
 
 namespace sublet::scheduling {
@@ -14,7 +16,7 @@ User& Pool::State::user(const std::string& name) {
   const auto [it, made] = users.try_emplace(name);
   User& user = it->second;
   if (made) {
-    user.index = static_cast<uint32_t>(users.size());
+    user.index = ++last_user_index;
     user.record.name = name;
     user.record.shares = parameters.default_shares;
     touch(user);
@@ -37,6 +39,10 @@ Job& Pool::State::adopt(JobRecord record) {
   job.host = queue.host(job.record.submit_host);
   job.group = group(job.record.needs);
   ++job.group->jobs;
+  ++job.host->jobs;
+  ++job.user->jobs;
+  job.due_kind = Timed::Kind::kJob;
+  job.due_id = id;
   const JobState state = job.record.state;
   if (state != JobState::kHeld) ++job.user->active;
   if (state == JobState::kWaiting) {
@@ -82,6 +88,7 @@ void Pool::State::set_state(Job& job, JobState state, EndReason ended) {
   const JobState before = job.record.state;
   if (before == JobState::kWaiting) {
     queue.take(job);
+    set_due(resting, job, 0);
     --waiting;
     --job.user->waiting;
     queue.ceased_to_wait(*job.host);
@@ -116,7 +123,16 @@ void Pool::State::enqueue(Job& job) {
   // One attempt counts: a released job waits for the end of the one that was
   // told to leave.
   if (live_attempt(job.record.id) != nullptr) return;
+  if (job.record.not_before > now) return set_due(resting, job, job.record.not_before);
   queue.add(job, drift.order(job.record.share_priority, job.record.share_priority_at));
+}
+
+void Pool::State::end_backoffs() {
+  while (!resting.empty() && resting.top()->due <= now) {
+    Job& job = *static_cast<Job*>(resting.top());
+    set_due(resting, job, 0);
+    enqueue(job);
+  }
 }
 
 // The slot stays taken until the attempt has ended or its lease is over.
@@ -175,11 +191,27 @@ void Pool::State::erase_final_jobs() {
     job->touched = false;
     if (!is_final(job->record.state)) continue;
     Group* group = job->group;
+    Host* host = job->host;
+    if (--job->user->jobs == 0) spare_users.push_back(job->user);
     jobs.erase(job->record.id);
+    if (--host->jobs == 0) queue.forget(host);
     if (--group->jobs > 0) continue;
     idle.forget(group);
     queue.forget(group);
   }
+}
+
+void Pool::State::forget_spare_users() {
+  std::sort(spare_users.begin(), spare_users.end());
+  spare_users.erase(std::unique(spare_users.begin(), spare_users.end()), spare_users.end());
+  for (const User* user : spare_users) {
+    const UserRecord& record = user->record;
+    const bool worth_knowing =
+        record.usage != 0 || record.charges != 0 || record.shares != parameters.default_shares;
+    if (worth_knowing || user->jobs > 0 || user->attempts > 0) continue;
+    users.erase(users.find(record.name));
+  }
+  spare_users.clear();
 }
 
 }  // namespace sublet::scheduling

@@ -1,24 +1,44 @@
 #include "scheduling/job_queue.h"
 
 #include <algorithm>
-
-#include "scheduling/machine_queue.h"
+#include <bit>
+#include <limits>
+#include <tuple>
 
 namespace sublet::scheduling {
 
-bool QueueOrder::before(const QueueEntry& a, const QueueEntry& b) {
-  if (a.priority != b.priority) return a.priority > b.priority;
-  if (a.order != b.order) return a.order < b.order;
-  return a.id < b.id;
+namespace {
+uint64_t step_up(uint64_t size) {
+  if (size == 0) return 0;
+  if (size > uint64_t{1} << 63) return std::numeric_limits<uint64_t>::max();
+  return std::max(kLeastStep, std::bit_ceil(size));
+}
+uint64_t least_of_step(uint64_t step) { return step <= kLeastStep ? 0 : step / 2; }
+
+// Whether the machine may have room for some job of the group.
+bool may_have_room(const Machine& machine, const Group& group) {
+  return group.least_memory <= memory_offered(machine) && group.least_disk <= machine.disk_free;
 }
 
-void QueueOrder::moved(QueueEntry& entry, size_t position) { entry.job->position = position; }
+// The first job of the bucket that the machine has room for.
+Job* head_for(const Bucket& bucket, const Machine& machine, bool room_for_all) {
+  if (room_for_all) return bucket.line.first();
+  return bucket.line.first_within(memory_offered(machine), machine.disk_free);
+}
+}  // namespace
+
+Requirements group_needs(const Requirements& needs) {
+  Requirements rounded = needs;
+  rounded.memory = step_up(needs.memory);
+  rounded.disk = step_up(needs.disk);
+  return rounded;
+}
 
 Host* JobQueue::host(const std::string& name) {
   const auto [it, made] = hosts_.try_emplace(name);
   if (made) {
     it->second.name = name;
-    it->second.index = static_cast<uint32_t>(hosts_.size());
+    it->second.index = ++last_host_;
   }
   return &it->second;
 }
@@ -28,12 +48,18 @@ const Host* JobQueue::known_host(const std::string& name) const {
   return it == hosts_.end() ? nullptr : &it->second;
 }
 
+void JobQueue::forget(Host* host) { hosts_.erase(hosts_.find(host->name)); }
+
 Group* JobQueue::group(const Requirements& needs, bool* made) {
-  auto it = groups_.find(needs);
+  Requirements rounded = group_needs(needs);
+  auto it = groups_.find(rounded);
   *made = it == groups_.end();
   if (*made) {
-    it = groups_.emplace(needs, std::make_unique<Group>()).first;
-    it->second->needs = needs;
+    auto group = std::make_unique<Group>();
+    group->needs = rounded;
+    group->least_memory = least_of_step(rounded.memory);
+    group->least_disk = least_of_step(rounded.disk);
+    it = groups_.emplace(std::move(rounded), std::move(group)).first;
   }
   return it->second.get();
 }
@@ -43,36 +69,45 @@ void JobQueue::forget(Group* group) { groups_.erase(groups_.find(group->needs));
 void JobQueue::add(Job& job, double order) {
   Group& group = *job.group;
   const uint32_t host = turns_by_machine_ ? job.host->index : 0;
-  auto& bucket = group.buckets[uint64_t{job.user->index} << 32 | host];
+  const uint64_t key = uint64_t{job.user->index} << 32 | host;
+  auto& bucket = group.buckets[key];
   if (!bucket) {
     bucket = std::make_unique<Bucket>();
     bucket->user = job.user;
     bucket->group = &group;
+    bucket->key = key;
     bucket->host = host;
-  }
-  if (group.open.empty()) {
-    if (!group.fresh) fresh_.push_back(&group);
-    group.fresh = true;
-  }
-  if (bucket->heap.empty()) {
     bucket->place = group.open.size();
     group.open.push_back(bucket.get());
   }
+  const Requirements& needs = job.record.needs;
+  if (group.witness == nullptr || needs.memory < group.witness->record.needs.memory ||
+      needs.disk < group.witness->record.needs.disk) {
+    group.witness = &job;
+    if (!group.fresh) fresh_.push_back(&group);
+    group.fresh = true;
+  }
   job.bucket = bucket.get();
-  bucket->heap.push({order, job.record.id, &job, job.record.priority});
+  job.place.order = order;
+  bucket->line.add(job);
 }
 
 void JobQueue::take(Job& job) {
   Bucket* bucket = job.bucket;
   if (bucket == nullptr) return;
-  bucket->heap.erase(job.position);
+  Group& group = *bucket->group;
+  bucket->line.take(job);
   job.bucket = nullptr;
-  if (!bucket->heap.empty()) return;
-  std::vector<Bucket*>& open = bucket->group->open;
-  open[bucket->place] = open.back();
-  open[bucket->place]->place = bucket->place;
-  open.pop_back();
-  bucket->place = kNowhere;
+  if (bucket->line.empty()) {
+    std::vector<Bucket*>& open = group.open;
+    open[bucket->place] = open.back();
+    open[bucket->place]->place = bucket->place;
+    open.pop_back();
+    group.buckets.erase(group.buckets.find(bucket->key));
+  }
+  if (group.witness == &job) {
+    group.witness = group.open.empty() ? nullptr : group.open.front()->line.first();
+  }
 }
 
 void JobQueue::began_to_wait(Host& host) {
@@ -105,51 +140,54 @@ void JobQueue::requeue_hosts(const std::vector<Host*>& order) {
 const Host* JobQueue::turn_of(const Machine& machine) const {
   const Host* first = nullptr;
   for (const Group* group : machine.kind->groups) {
-    if (group->open.empty() || !has_room(machine, group->needs)) continue;
+    if (group->open.empty() || !may_have_room(machine, *group)) continue;
+    const bool for_all = has_room(machine, group->needs);
     for (const Bucket* bucket : group->open) {
-      const Host* host = bucket->heap.top().job->host;
-      if (first == nullptr || host->turn < first->turn) first = host;
+      const Host* host = bucket->line.first()->host;
+      if (first != nullptr && host->turn >= first->turn) continue;
+      if (head_for(*bucket, machine, for_all) != nullptr) first = host;
     }
   }
   return first;
+}
+
+// Notes for each user the best job that fits the machine.
+void JobQueue::find_best_of_users(const Machine& machine) {
+  const Host* turn = turns_by_machine_ ? turn_of(machine) : nullptr;
+  ++search_;
+  seen_.clear();
+  for (const Group* group : machine.kind->groups) {
+    if (group->open.empty() || !may_have_room(machine, *group)) continue;
+    const bool for_all = has_room(machine, group->needs);
+    for (const Bucket* bucket : group->open) {
+      if (turn != nullptr && bucket->host != turn->index) continue;
+      Job* head = head_for(*bucket, machine, for_all);
+      if (head == nullptr) continue;
+      User& user = *bucket->user;
+      if (user.search != search_) {
+        user.search = search_;
+        user.best = head;
+        seen_.push_back(&user);
+      } else if (comes_before(*head, *user.best)) {
+        user.best = head;
+      }
+    }
+  }
 }
 
 Job* JobQueue::best_for(const Machine& machine) {
   // Two steps, because a user's own priority orders that user's jobs only: the
   // best job of each user, then among those the smallest share priority. Equal
   // ones: the host nearer to the head of REQUESTING, then the id.
-  const Host* turn = turns_by_machine_ ? turn_of(machine) : nullptr;
-  ++search_;
-  seen_.clear();
-  for (const Group* group : machine.kind->groups) {
-    if (group->open.empty() || !has_room(machine, group->needs)) continue;
-    for (const Bucket* bucket : group->open) {
-      if (turn != nullptr && bucket->host != turn->index) continue;
-      const QueueEntry& top = bucket->heap.top();
-      User& user = *bucket->user;
-      if (user.search != search_) {
-        user.search = search_;
-        user.best = &top;
-        seen_.push_back(&user);
-      } else if (QueueOrder::before(top, *user.best)) {
-        user.best = &top;
-      }
-    }
-  }
-  const QueueEntry* best = nullptr;
+  find_best_of_users(machine);
+  const auto rank = [](const Job& job) {
+    return std::tuple(job.place.order, job.host->turn, job.record.id);
+  };
+  Job* best = nullptr;
   for (const User* user : seen_) {
-    const QueueEntry* entry = user->best;
-    if (best != nullptr) {
-      const uint64_t turn_a = entry->job->host->turn, turn_b = best->job->host->turn;
-      if (entry->order != best->order ? entry->order > best->order
-          : turn_a != turn_b          ? turn_a > turn_b
-                                      : entry->id > best->id) {
-        continue;
-      }
-    }
-    best = entry;
+    if (best == nullptr || rank(*user->best) < rank(*best)) best = user->best;
   }
-  return best == nullptr ? nullptr : best->job;
+  return best;
 }
 
 }  // namespace sublet::scheduling

@@ -1,6 +1,6 @@
-// The waiting jobs: grouped by what they require, one heap per user and group,
-// and the queue REQUESTING of the hosts that they were submitted from. Finding
-// the best job for a machine looks at heap tops only, never at the queue.
+// The waiting jobs: grouped by what they require, one line per user and
+// group, and the queue REQUESTING of the hosts that they were submitted from.
+// Finding the best job for a machine looks at the heads of the lines.
 //
 // Private to the brain; owned by Pool::State; one caller at a time.
 #ifndef SUBLET_SCHEDULING_JOB_QUEUE_H_
@@ -12,76 +12,80 @@
 #include <unordered_map>
 #include <vector>
 
-#include "scheduling/indexed_heap.h"
+#include "scheduling/job_line.h"
+#include "scheduling/machine_queue.h"
 #include "scheduling/records.h"
 
 namespace sublet::scheduling {
 
 struct Job;
 struct Bucket;
-struct Machine;
-struct MachineClass;
 
 struct User {
   UserRecord record;
-  uint32_t index = 0;    // never reused
-  uint64_t waiting = 0;  // jobs in state waiting: the `active` of formula 3.4
-  uint64_t active = 0;   // waiting, placed or running
+  uint32_t index = 0;     // never reused
+  uint64_t waiting = 0;   // jobs in state waiting: the `active` of formula 3.4
+  uint64_t active = 0;    // waiting, placed or running
+  uint64_t jobs = 0;      // live ones
+  uint64_t attempts = 0;  // live ones, also of removed jobs
   bool touched = false;
   // The user's best job in the search numbered `search`.
   uint64_t search = 0;
-  const struct QueueEntry* best = nullptr;
+  Job* best = nullptr;
 };
 
 // A host that jobs are submitted from.
 struct Host {
   std::string name;
-  uint32_t index = 0;
+  uint32_t index = 0;  // never reused
+  uint64_t jobs = 0;   // live ones submitted from it
   uint64_t waiting = 0;
   uint64_t turn = 0;  // place in REQUESTING: smaller is nearer to the head; 0: not in it
 };
 
-struct QueueEntry {
-  double order = 0;  // Drift::order
-  JobId id = 0;
-  Job* job = nullptr;
-  int32_t priority = 0;  // the user's own
-};
-// Among one user's jobs: the user's own priority (higher first), then the share
-// priority (smaller first), then the id.
-struct QueueOrder {
-  static bool before(const QueueEntry& a, const QueueEntry& b);
-  static void moved(QueueEntry& entry, size_t position);
-};
+// The group that a job with these needs belongs to: memory and disk go up to the
+// next power of two, at least kLeastStep; so any number of different needs makes
+// few groups. The needs themselves are looked at where a machine has room for some
+// jobs of a group only.
+inline constexpr uint64_t kLeastStep = uint64_t{64} << 20;
+Requirements group_needs(const Requirements& needs);
 
-// Jobs with equal requirements.
+// Jobs with the same group_needs.
 struct Group {
-  Requirements needs;
+  Requirements needs;         // rounded up: who has room for this has for each job
+  uint64_t least_memory = 0;  // no job of it needs less
+  uint64_t least_disk = 0;
   uint64_t jobs = 0;          // live ones
   std::vector<Bucket*> open;  // buckets with jobs
   std::unordered_map<uint64_t, std::unique_ptr<Bucket>> buckets;
-  // Its first job began to wait, and IDLE has not been searched for it since.
-  // Once that is done no idle machine fits, until a machine changes.
+  std::unordered_map<MachineClass*, size_t> places;  // in the groups of each class it suits
+  // A job was added that may fit an idle machine, and IDLE has not been searched
+  // since. Once that is done no idle machine fits, until a machine changes.
   bool fresh = false;
+  // One of the jobs in line: what needs at least as much fits no idle machine
+  // either, unless the group is fresh.
+  const Job* witness = nullptr;
 };
 
 // One user's waiting jobs of one group (and of one host, where turns go by
-// machine).
+// machine); gone when it is empty.
 struct Bucket {
   User* user = nullptr;
   Group* group = nullptr;
+  uint64_t key = 0;  // in group->buckets
   uint32_t host = 0;
   size_t place = kNowhere;  // in group->open
-  IndexedHeap<QueueEntry, QueueOrder> heap;
+  JobLine line;
 };
 
-struct Job {
+// Its deadline, while it backs off after refusals: JobRecord::not_before.
+struct Job : Timed {
   JobRecord record;
   User* user = nullptr;
   Host* host = nullptr;
   Group* group = nullptr;
   Bucket* bucket = nullptr;  // where it is queued; null: not to be placed now
-  size_t position = kNowhere;
+  LinePlace place;
   MachineId last_machine = 0;             // of the newest attempt, once ended,
   EndReason last_end = EndReason::kNone;  // and how it ended
   bool touched = false;
@@ -92,8 +96,10 @@ class JobQueue {
   explicit JobQueue(bool turns_by_machine) : turns_by_machine_(turns_by_machine) {}
 
   Host* host(const std::string& name);
-  // The group of these requirements, made when it is new; then the classes must
-  // learn of it (`made`).
+  // Forgets a host without live jobs.
+  void forget(Host* host);
+  // The group of jobs with these needs, made when it is new; then the classes
+  // must learn of it (`made`).
   Group* group(const Requirements& needs, bool* made);
   // Forgets a group without live jobs.
   void forget(Group* group);
@@ -122,11 +128,13 @@ class JobQueue {
  private:
   // Of the hosts with a job that fits the machine, the nearest to the head.
   const Host* turn_of(const Machine& machine) const;
+  void find_best_of_users(const Machine& machine);
 
   bool turns_by_machine_;
   std::map<Requirements, std::unique_ptr<Group>> groups_;
   std::unordered_map<std::string, Host> hosts_;
   std::map<uint64_t, Host*> requesting_;
+  uint32_t last_host_ = 0;
   uint64_t last_turn_ = 0;
   uint64_t search_ = 0;
   std::vector<User*> seen_;  // in the present search; kept to save allocations

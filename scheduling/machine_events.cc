@@ -14,12 +14,6 @@ const Machine* Pool::State::machine(MachineId id) const {
   return it == machines.end() ? nullptr : &it->second;
 }
 
-std::vector<Group*> Pool::State::all_groups() const {
-  std::vector<Group*> groups;
-  for (const auto& [needs, group] : queue.groups()) groups.push_back(group.get());
-  return groups;
-}
-
 // The machine's next deadline: its silence or the end of its pause.
 void Pool::State::schedule(Machine& machine) {
   Micros next = 0;
@@ -56,7 +50,7 @@ void Pool::State::on(const MachineJoined& event) {
   m.due_id = id;
   m.record = {id,          event.name,   event.os,   event.architecture,  event.cores,
               event.slots, event.memory, event.disk, MachineState::kBusy, now};
-  m.kind = idle.class_of(m.record, all_groups());
+  m.kind = idle.class_of(m.record, queue);
   m.away = false;  // busy until it reports
   m.silent = false;
   m.memory_free = 0;

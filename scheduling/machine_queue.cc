@@ -43,8 +43,7 @@ MachineState state_of(const Machine& machine) {
   return machine.away && free_slot ? MachineState::kIdle : MachineState::kBusy;
 }
 
-MachineClass* MachineQueue::class_of(const MachineRecord& record,
-                                     const std::vector<Group*>& all_groups) {
+MachineClass* MachineQueue::class_of(const MachineRecord& record, const JobQueue& queue) {
   const uint32_t slot_cores = std::max<uint32_t>(record.cores / std::max(record.slots, 1u), 1);
   for (const auto& kind : classes_) {
     if (kind->os == record.os && kind->architecture == record.architecture &&
@@ -56,21 +55,29 @@ MachineClass* MachineQueue::class_of(const MachineRecord& record,
   kind->os = record.os;
   kind->architecture = record.architecture;
   kind->slot_cores = slot_cores;
-  for (Group* group : all_groups) {
-    if (suits(*kind, group->needs)) kind->groups.push_back(group);
-  }
+  for (const auto& [needs, group] : queue.groups()) learn(*kind, group.get());
   classes_.push_back(std::move(kind));
   return classes_.back().get();
 }
 
 void MachineQueue::learn(Group* group) {
-  for (const auto& kind : classes_) {
-    if (suits(*kind, group->needs)) kind->groups.push_back(group);
-  }
+  for (const auto& kind : classes_) learn(*kind, group);
+}
+
+void MachineQueue::learn(MachineClass& kind, Group* group) {
+  if (!suits(kind, group->needs)) return;
+  group->places.emplace(&kind, kind.groups.size());
+  kind.groups.push_back(group);
 }
 
 void MachineQueue::forget(Group* group) {
-  for (const auto& kind : classes_) std::erase(kind->groups, group);
+  for (const auto& [kind, place] : group->places) {
+    Group* last = kind->groups.back();
+    kind->groups[place] = last;
+    if (last != group) last->places[kind] = place;
+    kind->groups.pop_back();
+  }
+  group->places.clear();
 }
 
 void MachineQueue::update(Machine& machine, bool to_tail, Micros now) {

@@ -19,11 +19,12 @@ namespace sublet::scheduling {
 
 struct Group;
 struct Machine;
+class JobQueue;
 
-// Something with a deadline: an attempt (its lease) or a machine (silence, end
-// of a pause).
+// Something with a deadline: an attempt (its lease), a machine (silence, end of
+// a pause) or a job (end of its back-off; these have a heap of their own).
 struct Timed {
-  enum class Kind : uint32_t { kAttempt, kMachine };
+  enum class Kind : uint32_t { kAttempt, kMachine, kJob };
   Micros due = 0;
   size_t due_position = kNowhere;
   Kind due_kind = Kind::kAttempt;
@@ -76,7 +77,7 @@ MachineState state_of(const Machine& machine);
 class MachineQueue {
  public:
   // The class of a machine's system and slots; a new one is told the groups.
-  MachineClass* class_of(const MachineRecord& record, const std::vector<Group*>& all_groups);
+  MachineClass* class_of(const MachineRecord& record, const JobQueue& queue);
   void learn(Group* group);
   void forget(Group* group);
   const std::vector<std::unique_ptr<MachineClass>>& classes() const { return classes_; }
@@ -91,6 +92,8 @@ class MachineQueue {
   std::map<uint64_t, Machine*>& changed() { return changed_; }
 
  private:
+  static void learn(MachineClass& kind, Group* group);
+
   std::vector<std::unique_ptr<MachineClass>> classes_;
   std::map<uint64_t, Machine*> changed_;
   uint64_t last_place_ = 0;

@@ -44,6 +44,7 @@ Outcome Pool::apply(const Event& event, Micros now) {
   s.pool.now = s.now;
   s.outcome = Outcome();
   s.outcome.records.reserve(8);
+  s.end_backoffs();
   std::visit([&s](const auto& e) { s.on(e); }, event);
   s.allocate();
   s.emit();
@@ -51,8 +52,12 @@ Outcome Pool::apply(const Event& event, Micros now) {
 }
 
 std::optional<Micros> Pool::next_deadline() const {
-  if (state_->due.empty()) return std::nullopt;
-  return state_->due.top()->due;
+  std::optional<Micros> next;
+  for (const DueHeap* heap : {&state_->due, &state_->resting}) {
+    if (heap->empty()) continue;
+    next = std::min(next.value_or(heap->top()->due), heap->top()->due);
+  }
+  return next;
 }
 
 void Pool::State::touch(Job& job) {
@@ -101,6 +106,8 @@ void Pool::State::emit() {
     records.emplace_back(attempt->record);
   }
   erase_final_jobs();
+  spare_users.insert(spare_users.end(), touched_users.begin(), touched_users.end());
+  forget_spare_users();
   touched_machines.clear();
   touched_users.clear();
   touched_jobs.clear();

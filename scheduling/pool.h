@@ -86,6 +86,7 @@ class Pool {
   std::vector<std::string> requesting() const;  // hosts, head first
   std::vector<MachineId> idle() const;          // head first
   uint64_t waiting() const;
+  size_t groups() const;  // of live jobs, by their (rounded) requirements
   const PoolRecord& counters() const;
   // One sentence: why this waiting job has no machine.
   std::string why_waiting(JobId id, Micros now) const;

@@ -18,7 +18,8 @@ using testing::text_of;
 // machines and attempts of the past.
 class Player {
  public:
-  explicit Player(const Parameters& p) : t(p) {}
+  // `refusing`: most orders are refused.
+  explicit Player(const Parameters& p, bool refusing = false) : t(p), refusing_(refusing) {}
 
   Event next(uint32_t choice) {
     bits_ = choice * 2654435761u;
@@ -33,7 +34,8 @@ class Player {
       case 4:
       case 5:
       case 6:
-        return MachineReported{a_machine(), pick(4) != 0, pick(4) << 30, 100ull << 30};
+        return MachineReported{a_machine(), pick(4) != 0, uint64_t{pick(13)} << 28,
+                               uint64_t{1 + pick(8)} << 28};
       case 7:
         return pick(4) == 0 ? Event(MachineWithdrew{a_machine()}) : Event(TimePassed());
       case 8:
@@ -42,10 +44,13 @@ class Player {
       case 10:
         return OrderAnswered{a_key(), static_cast<OrderAnswered::Answer>(pick(4)), "why"};
       case 11:
-        return OrderAnswered{a_key(), OrderAnswered::Answer::kAccepted, ""};
+        return OrderAnswered{
+            a_key(), refusing_ ? OrderAnswered::Answer::kRefused : OrderAnswered::Answer::kAccepted,
+            ""};
       case 12:
       case 13: {
         const AttemptKey key = a_key();
+        if (refusing_) return OrderAnswered{key, OrderAnswered::Answer::kNotDelivered, ""};
         return AttemptStarted{key, machine_for(key)};
       }
       case 14: {
@@ -90,7 +95,8 @@ class Player {
     Submitted s{1, a_user(), "desk" + std::to_string(pick(3)), {}};
     for (uint32_t n = 1 + pick(4); n > 0; --n) {
       Submitted::Job job;
-      if (pick(3) == 0) job.needs.memory = uint64_t{1 + pick(3)} << 30;
+      if (pick(3) == 0) job.needs.memory = uint64_t{1 + pick(12)} << 28;
+      if (pick(4) == 0) job.needs.disk = uint64_t{1 + pick(8)} << 28;
       if (pick(6) == 0) job.needs.os = pick(2) ? "linux" : "plan9";
       job.priority = static_cast<int32_t>(pick(3));
       job.retries = pick(3);
@@ -145,6 +151,7 @@ class Player {
     }
   }
 
+  bool refusing_;
   uint32_t bits_ = 0;
 };
 
@@ -179,7 +186,8 @@ void check_invariants(const TestPool& t) {
     const bool at_work = job.state == JobState::kPlaced || job.state == JobState::kRunning;
     if (at_work) RC_ASSERT(live.contains(id));
     waiting += job.state == JobState::kWaiting;
-    if (job.state == JobState::kWaiting && !live.contains(id)) placeable.push_back(&job);
+    if (job.state == JobState::kWaiting && !live.contains(id) && job.not_before <= t.now)
+      placeable.push_back(&job);
   }
   RC_ASSERT(t.pool.waiting() == waiting);
   const std::vector<MachineId> idle = t.pool.idle();
@@ -234,7 +242,7 @@ class PoolPropertyTest : public CppUnit::TestFixture {
  public:
   void invariants_hold() {
     CPPUNIT_ASSERT(rc::check("invariants hold after every event", [](uint32_t bits) {
-      Player player(some_parameters(bits));
+      Player player(some_parameters(bits), bits & 16);
       for (const uint32_t choice : some_history()) {
         const Event event = player.next(choice);
         const bool stale = is_stale(player.t, event);
@@ -247,7 +255,7 @@ class PoolPropertyTest : public CppUnit::TestFixture {
 
   void same_history_same_outcomes() {
     CPPUNIT_ASSERT(rc::check("the same history gives the same outcomes", [](uint32_t bits) {
-      Player player(some_parameters(bits));
+      Player player(some_parameters(bits), bits & 16);
       Pool other(some_parameters(bits));
       other.apply(BatchOpened(), player.t.now);
       for (const uint32_t choice : some_history()) {
@@ -261,7 +269,7 @@ class PoolPropertyTest : public CppUnit::TestFixture {
 
   void restored_goes_on_like_the_live_one() {
     CPPUNIT_ASSERT(rc::check("a restored brain goes on like the live one", [](uint32_t bits) {
-      Player player(some_parameters(bits));
+      Player player(some_parameters(bits), bits & 16);
       const std::vector<uint32_t> history = some_history();
       const size_t until = history.empty() ? 0 : bits % history.size();
       for (size_t i = 0; i < until; ++i) player.t.apply(player.next(history[i]));

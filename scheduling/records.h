@@ -34,7 +34,9 @@ struct JobRecord {
   Micros changed = 0;  // of the state
   Micros cpu_kept = 0;
   Micros cpu_lost = 0;
-  std::string reason;  // one sentence: why it waits, or how it ended
+  std::string reason;     // one sentence: why it waits, or how it ended
+  uint32_t refusals = 0;  // orders refused or not delivered in a row
+  Micros not_before = 0;  // not placed before this instant
 };
 
 struct AttemptRecord {
@@ -124,6 +126,11 @@ struct Snapshot {
   std::vector<MachineRecord> machines;
   std::vector<JobRecord> jobs;
   std::vector<AttemptRecord> attempts;
+  // The newest ids that any row holds; counters never fall below them.
+  JobId last_job = 0;
+  BatchId last_batch = 0;
+  MachineId last_machine = 0;
+  uint64_t last_change = 0;
 };
 
 struct StartAttempt {

@@ -30,13 +30,22 @@ class Restorer {
     for (const JobRecord& row : rows_.jobs) add_job(row);
     for (const AttemptRecord& row : rows_.attempts) add_attempt(row);
     settle_jobs();
+    // Rows that were left out of the snapshot have ids too.
+    last_job_ = std::max(last_job_, rows_.last_job);
+    last_batch_ = std::max(last_batch_, rows_.last_batch);
+    last_machine_ = std::max(last_machine_, rows_.last_machine);
     raise(s_.pool.next_job, last_job_, "jobs");
     raise(s_.pool.next_batch, last_batch_, "batches");
     raise(s_.pool.next_machine, last_machine_, "machines");
+    raise(s_.pool.next_change, rows_.last_change, "changes");
     s_.order_requesting();
     s_.stored_pool = rows_.pool;  // what had to be raised is stored with the next event
     s_.touched_users.clear();
-    for (auto& [name, user] : s_.users) user.touched = false;
+    for (auto& [name, user] : s_.users) {
+      user.touched = false;
+      s_.spare_users.push_back(&user);
+    }
+    s_.forget_spare_users();
     return std::move(complaints_);
   }
 
@@ -67,7 +76,7 @@ class Restorer {
     m.due_kind = Timed::Kind::kMachine;
     m.due_id = row.id;
     m.record = row;
-    m.kind = s_.idle.class_of(row, {});
+    m.kind = s_.idle.class_of(row, s_.queue);
     m.disk_free = row.disk;
     m.heard = s_.now;
     m.silent = row.state == MachineState::kSilent;
@@ -137,6 +146,7 @@ class Restorer {
 
   void belong(Attempt& attempt, const JobRecord& job) {
     attempt.user = &s_.user(job.user);
+    ++attempt.user->attempts;
     attempt.batch = job.batch;
   }
 

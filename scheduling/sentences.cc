@@ -53,6 +53,23 @@ std::string end_sentence(EndReason ended, const std::string& detail) {
   return text;
 }
 
+namespace {
+constexpr const char* kAgain = "; tried again in ";
+}
+
+std::string refusals_sentence(uint32_t times, const std::string& last) {
+  return "refused " + counted(times, "time") + " in a row" +
+         (last.empty() ? "" : ", last: " + last);
+}
+
+std::string again_in(Micros wait) {
+  return kAgain + std::to_string((wait + 999'999) / 1'000'000) + " s";
+}
+
+std::string without_again(const std::string& sentence) {
+  return sentence.substr(0, sentence.rfind(kAgain));
+}
+
 std::string counted(uint64_t count, const std::string& noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }

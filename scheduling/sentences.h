@@ -11,6 +11,12 @@ namespace sublet::scheduling {
 
 // "evicted: the owner came back"; with `detail`, that follows in parentheses.
 std::string end_sentence(EndReason ended, const std::string& detail);
+// "refused 7 times in a row, last: no room"; then comes again_in.
+std::string refusals_sentence(uint32_t times, const std::string& last);
+// "; tried again in 16 s", rounded up.
+std::string again_in(Micros wait);
+// A sentence without its again_in.
+std::string without_again(const std::string& sentence);
 // "1 machine", "3 machines".
 std::string counted(uint64_t count, const std::string& noun);
 // "512 MiB", "1.5 GiB".

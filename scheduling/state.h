@@ -30,6 +30,11 @@ struct Attempt : Timed {
   bool touched = false;
 };
 
+// A job refused so many times in a row backs off, for longer each time.
+inline constexpr uint32_t kRefusalsAtOnce = 3;
+// 1 s at the third refusal, doubling to 60 s.
+Micros backoff_after(uint32_t refusals);
+
 struct Pool::State {
   explicit State(const Parameters& parameters);
 
@@ -62,10 +67,18 @@ struct Pool::State {
   void set_state(Job& job, JobState state, EndReason ended = EndReason::kNone);
   // (3.4): raises the priority, drifted until now, by usage * active / shares^2.
   void raise_priority(Job& job);
-  // Puts a waiting job in line unless its old attempt is still live.
+  // Puts a waiting job in line unless its old attempt is still live or it backs off.
   void enqueue(Job& job);
+  // Puts in line the jobs whose back-off is over.
+  void end_backoffs();
+  // Counts a refusal in a row; from kRefusalsAtOnce on the job backs off. Returns
+  // for how long; 0: not.
+  Micros note_refusal(Job& job);
+  void note_acceptance(Job& job);
   void tell_to_leave(Attempt& attempt, LeaveReason reason);
   void erase_final_jobs();
+  // Those of whom nothing is left to know but the name; their rows stay stored.
+  void forget_spare_users();
 
   // ---- attempts ----
   struct End {
@@ -93,11 +106,11 @@ struct Pool::State {
   void heard(Machine& machine);
   void schedule(Machine& machine);
   void lose_unnamed(Machine& machine, const std::vector<Renewed::Status>& named);
-  std::vector<Group*> all_groups() const;
 
   // ---- allocation ----
   void allocate();
-  Machine* next_to_serve(uint64_t after, std::vector<MachineClass*>& kinds);
+  std::vector<MachineClass*> kinds_for_fresh();
+  Machine* next_to_serve(uint64_t after, const std::vector<MachineClass*>& kinds);
   void place(Job& job, Machine& machine);
   std::string why_first(const Job& job, const Machine& machine) const;
 
@@ -120,9 +133,11 @@ struct Pool::State {
   uint64_t waiting = 0;
 
   std::map<std::string, User> users;
+  uint32_t last_user_index = 0;
   JobQueue queue;
   MachineQueue idle;
-  DueHeap due;
+  DueHeap due;      // attempts and machines: looked at by TimePassed
+  DueHeap resting;  // jobs that back off: looked at by every apply
   std::unordered_map<JobId, Job> jobs;
   std::unordered_map<JobId, Attempt> attempts;
   std::map<MachineId, Machine> machines;
@@ -133,6 +148,7 @@ struct Pool::State {
   std::vector<JobId> touched_attempts;
   std::vector<Machine*> touched_machines;
   std::vector<User*> touched_users;
+  std::vector<User*> spare_users;  // perhaps
 };
 
 }  // namespace sublet::scheduling

@@ -51,12 +51,12 @@ std::optional<MachineId> Pool::machine_named(std::string_view name) const {
 
 std::vector<Standing> Pool::standings(Micros now) const {
   // The job of each user that is first in that user's line.
-  std::map<const User*, const QueueEntry*> first;
+  std::map<const User*, const Job*> first;
   for (const auto& [needs, group] : state_->queue.groups()) {
     for (const Bucket* bucket : group->open) {
-      const QueueEntry& top = bucket->heap.top();
-      const QueueEntry*& best = first[bucket->user];
-      if (best == nullptr || QueueOrder::before(top, *best)) best = &top;
+      const Job* head = bucket->line.first();
+      const Job*& best = first[bucket->user];
+      if (best == nullptr || comes_before(*head, *best)) best = head;
     }
   }
   std::vector<Standing> standings;
@@ -66,7 +66,7 @@ std::vector<Standing> Pool::standings(Micros now) const {
         0};
     const auto it = first.find(&user);
     if (it != first.end()) {
-      const JobRecord& job = it->second->job->record;
+      const JobRecord& job = it->second->record;
       standing.best_priority =
           state_->drift.value_at(job.share_priority, job.share_priority_at, now);
     }
@@ -93,6 +93,8 @@ std::vector<MachineId> Pool::idle() const {
 }
 
 uint64_t Pool::waiting() const { return state_->waiting; }
+
+size_t Pool::groups() const { return state_->queue.groups().size(); }
 
 const PoolRecord& Pool::counters() const { return state_->pool; }
 

@@ -1,6 +1,7 @@
 // Why a job waits, in one true sentence.
 #include <algorithm>
 #include <functional>
+#include <tuple>
 
 #include "scheduling/sentences.h"
 #include "scheduling/state.h"
@@ -92,37 +93,65 @@ std::string none_idle(const Machines& fit) {
   return text;
 }
 
-bool ahead(const Job& a, const Job& b, const Drift& drift) {
-  const auto entry = [&](const Job& j) {
-    return QueueEntry{drift.order(j.record.share_priority, j.record.share_priority_at), j.record.id,
-                      nullptr, j.record.priority};
-  };
-  const QueueEntry x = entry(a), y = entry(b);
-  if (a.user == b.user) return QueueOrder::before(x, y);
-  return std::tie(x.order, a.host->turn, x.id) < std::tie(y.order, b.host->turn, y.id);
+// The most that the machines of one class that fit a job offer.
+struct Offer {
+  const MachineClass* kind = nullptr;
+  uint64_t memory = 0;
+  uint64_t disk = 0;
+};
+std::vector<Offer> offers_of(const Machines& machines) {
+  std::vector<Offer> offers;
+  for (const Machine* m : machines) {
+    auto it = std::find_if(offers.begin(), offers.end(),
+                           [&](const Offer& o) { return o.kind == m->kind; });
+    if (it == offers.end()) it = offers.insert(it, {m->kind, 0, 0});
+    it->memory = std::max(it->memory, memory_offered(*m));
+    it->disk = std::max(it->disk, m->disk_free);
+  }
+  return offers;
 }
 
-// Waiting jobs that come before this one on a machine that fits both. Looks at
-// the whole queue: for people who ask, not for decisions.
-uint64_t count_ahead(const Pool::State& s, const Job& job, const Machines& fit) {
+// Waiting jobs that come before this one and fit such a machine too. Looks at no
+// more than kLookedAt of them: `all` is false when there were more.
+struct Ahead {
   uint64_t count = 0;
-  for (const auto& [needs, group] : s.queue.groups()) {
-    const bool shares_machine = std::any_of(fit.begin(), fit.end(), [&](const Machine* m) {
-      return suits(*m->kind, group->needs) && has_room(*m, group->needs);
-    });
-    if (!shares_machine) continue;
-    for (const Bucket* bucket : group->open) {
-      for (const QueueEntry& entry : bucket->heap.entries()) {
-        count += entry.job != &job && ahead(*entry.job, job, s.drift);
+  bool all = true;
+};
+Ahead count_ahead(const Job& job, const Machines& fit) {
+  constexpr uint64_t kLookedAt = 1000;
+  uint64_t looked_at = 0;
+  Ahead ahead;
+  const auto rank = [](const Job& j) {
+    return std::tuple(j.place.order, j.host->turn, j.record.id);
+  };
+  const std::vector<Offer> offers = offers_of(fit);
+  for (size_t i = 0; i < offers.size(); ++i) {
+    const auto look = [&](const Job& other) {
+      const bool own = other.user == job.user;
+      if (own && !comes_before(other, job)) return false;  // nor does what follows it
+      if (looked_at++ == kLookedAt) return ahead.all = false;
+      const Requirements& needs = other.record.needs;
+      const auto fits = [&](const Offer& o) {
+        return suits(*o.kind, needs) && needs.memory <= o.memory && needs.disk <= o.disk;
+      };
+      // Counted for the first class that it fits.
+      if (std::find_if(offers.begin(), offers.end(), fits) != offers.begin() + i) return true;
+      ahead.count += own || rank(other) < rank(job);
+      return true;
+    };
+    for (const Group* group : offers[i].kind->groups) {
+      for (const Bucket* bucket : group->open) {
+        if (!ahead.all) return ahead;
+        bucket->line.walk(look);
       }
     }
   }
-  return count;
+  return ahead;
 }
 
 }  // namespace
 
-std::string Pool::why_waiting(JobId id, Micros) const {
+std::string Pool::why_waiting(JobId id, Micros now) const {
   const State& s = *state_;
   const Job* job = s.live_job(id);
   if (job == nullptr) return "job " + std::to_string(id) + " is not live";
@@ -137,6 +166,12 @@ std::string Pool::why_waiting(JobId id, Micros) const {
   }
   if (job->record.state != JobState::kWaiting) return "it does not wait: " + where + " has it";
   if (attempt != nullptr) return "its " + where + " has not ended yet";
+  if (job->record.not_before > now) {
+    const std::string& told = job->record.reason;
+    const std::string refused = refusals_sentence(job->record.refusals, "");
+    return (told.starts_with(refused) ? without_again(told) : refused) +
+           again_in(job->record.not_before - now);
+  }
   Machines all;
   for (const auto& [machine_id, m] : s.machines) {
     if (m.record.state != MachineState::kGone) all.push_back(&m);
@@ -146,10 +181,11 @@ std::string Pool::why_waiting(JobId id, Micros) const {
   const Machines fit = fitting(all, job->record.needs, missing);
   if (fit.empty()) return missing;
   std::string text = none_idle(fit);
-  const uint64_t before = count_ahead(s, *job, fit);
-  if (before > 0) {
-    text += "; " + counted(before, "job") + " with better priority " +
-            (before == 1 ? "waits" : "wait") + " for the same machines";
+  const Ahead ahead = count_ahead(*job, fit);
+  if (ahead.count > 0) {
+    text += std::string("; ") + (ahead.all ? "" : "at least ") + counted(ahead.count, "job") +
+            " with better priority " + (ahead.count == 1 && ahead.all ? "waits" : "wait") +
+            " for the same machines";
   }
   return text;
 }

@@ -26,6 +26,8 @@ Caller Access::caller_with_uid(uint32_t uid) {
   Caller caller;
   caller.uid = uid;
   caller.user = name_of(uid);
+  caller.named = !caller.user.empty();
+  if (!caller.named) caller.user = "uid" + std::to_string(uid);
   caller.administrator =
       uid == 0 || uid == geteuid() ||
       std::find(administrators_.begin(), administrators_.end(), caller.user) !=
@@ -45,8 +47,6 @@ std::string Access::name_of(uint32_t uid) {
   std::string name;
   if (getpwuid_r(uid, &entry, buffer, sizeof buffer, &found) == 0 && found)
     name = found->pw_name;
-  else
-    name = "uid" + std::to_string(uid);
   std::lock_guard lock(mutex_);
   if (names_.size() >= 10'000) names_.clear();
   names_[uid] = name;

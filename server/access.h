@@ -16,6 +16,7 @@ struct Caller {
   uint32_t uid = 0;
   std::string user;  // the uid's name, or "uid1234" where it has none
   bool administrator = false;
+  bool named = true;  // the uid has a password entry
 };
 
 class Access {
@@ -36,6 +37,7 @@ class Access {
   bool owns(const Caller& caller, const std::string& user) const;
 
  private:
+  // Empty where it has no password entry.
   std::string name_of(uint32_t uid);
 
   const std::vector<std::string> administrators_;

@@ -129,10 +129,15 @@ struct Changes {
   std::vector<EndRow> ends;
   std::map<std::string, RequestRow> requests;
   std::vector<EventRow> events;
+  // Rows older than these instants go, a bounded number at a time; 0: none.
+  Micros forget_requests = 0;
+  Micros forget_events = 0;
+  Micros forget_changes = 0;
 
   bool empty() const {
     return events.empty() && batches.empty() && parts.empty() && files.empty() &&
-           dropped_batches.empty() && dropped_files.empty() && requests.empty();
+           dropped_batches.empty() && dropped_files.empty() && requests.empty() &&
+           forget_requests == 0 && forget_events == 0 && forget_changes == 0;
   }
   // Takes what the brain says, the newest state of each subject.
   void add(const scheduling::Record& record);

@@ -16,10 +16,10 @@ DiskGuard::DiskGuard(const std::string& folder, uint64_t reserve_bytes)
 }
 
 void DiskGuard::give_up_reserve(const std::string& why) {
+  unlink(path_.c_str());
+  if (!held_.exchange(false)) return;  // said before
   log(Severity::error) << why << "; new submissions are refused until there is room in "
                        << folder_;
-  unlink(path_.c_str());
-  held_ = false;
 }
 
 void DiskGuard::restore_reserve() {

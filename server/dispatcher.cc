@@ -75,7 +75,12 @@ Dispatcher::Load Dispatcher::take(Mailbox& box) {
   Load load;
   load.workstation = box.workstation;
   const size_t starts = std::min(box.starts.size(), kOrdersPerCall);
-  load.starts.assign(box.starts.begin(), box.starts.begin() + starts);
+  for (size_t i = 0; i < starts; ++i) {
+    const auto same = [&](const LeaveRequest& leave) { return leave.key == box.starts[i].key; };
+    // Told to leave before it was told to start: it never starts.
+    const bool void_order = std::any_of(box.leaves.begin(), box.leaves.end(), same);
+    (void_order ? load.void_starts : load.starts).push_back(box.starts[i]);
+  }
   box.starts.erase(box.starts.begin(), box.starts.begin() + starts);
   load.leaves.assign(box.leaves.begin(), box.leaves.end());
   box.leaves.clear();
@@ -105,7 +110,7 @@ void Dispatcher::work() {
 
 void Dispatcher::deliver(Load load) {
   if (!load.leaves.empty() && load.workstation) load.workstation->vacate(load.leaves);
-  if (!load.starts.empty()) deliver_starts(load);
+  if (!load.starts.empty() || !load.void_starts.empty()) deliver_starts(load);
   if (load.probes.empty()) return;
   const bool alive = load.workstation && load.workstation->alive();
   for (auto& told : load.probes) told(alive);
@@ -114,6 +119,8 @@ void Dispatcher::deliver(Load load) {
 void Dispatcher::deliver_starts(Load& load) {
   std::vector<OrderAnswered> answers;
   std::vector<RunRequest> requests;
+  for (const auto& start : load.void_starts)
+    answers.push_back({start.key, OrderAnswered::Answer::kNotDelivered, "removed or held"});
   for (const auto& start : load.starts) {
     auto request = load.workstation ? hooks_.describe(start) : std::nullopt;
     if (request)

@@ -86,6 +86,7 @@ class Dispatcher {
   struct Load {
     std::shared_ptr<Workstation> workstation;
     std::vector<scheduling::StartAttempt> starts;
+    std::vector<scheduling::StartAttempt> void_starts;
     std::vector<LeaveRequest> leaves;
     std::vector<std::function<void(bool)>> probes;
   };

@@ -30,6 +30,12 @@ Refusal job_unknown(JobId id) {
                  "See `sublet ls --all`.", subject);
 }
 
+Refusal batch_committed(BatchId id) {
+  const std::string subject = "batch " + std::to_string(id);
+  return Refusal(Refusal::Kind::kConflict, "batch.committed", subject + " is committed already",
+                 "Open a new batch; `sublet rm --batch` removes its jobs.", subject);
+}
+
 scheduling::Submitted::Job brain_job(const JobSpec& spec) {
   scheduling::Submitted::Job job;
   job.needs = spec.needs;
@@ -65,6 +71,7 @@ JobService::JobService(Pipeline& pipeline, Archive& archive, Sessions& sessions,
 
 BatchId JobService::open_batch(const Caller& caller, const std::string& request,
                                const BatchRequest& batch) {
+  require_name(caller);
   may_submit_();
   if (batch.name.size() > 4096 || batch.submit_host.size() > 256)
     throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "the batch's name or host is too long",
@@ -85,60 +92,84 @@ BatchId JobService::open_batch(const Caller& caller, const std::string& request,
   return id;
 }
 
-BatchRow JobService::open_batch_of(const Caller& caller, BatchId id) {
-  auto batch = archive_.batch(id);
+// Slots run under user ids without a name; the next tenant of a slot is another
+// user's job, and must not own what the one before it submitted.
+void JobService::require_name(const Caller& caller) const {
+  if (caller.named) return;
+  throw Refusal(Refusal::Kind::kNotPermitted, "caller.nameless",
+                "user id " + std::to_string(caller.uid) + " has no name here",
+                "Submit from an account with a password entry.", caller.user);
+}
+
+BatchRow JobService::batch_in(Turn& turn, const Caller& caller, BatchId id) {
+  const Changes& changes = turn.changes();
+  const auto& dropped = changes.dropped_batches;
+  if (std::find(dropped.begin(), dropped.end(), id) != dropped.end()) throw batch_unknown(id);
+  auto pending = changes.batches.find(id);
+  std::optional<BatchRow> batch;
+  if (pending != changes.batches.end())
+    batch = pending->second;
+  else
+    batch = archive_.batch(id);
   if (!batch || batch->uid != caller.uid) throw batch_unknown(id);
   return *batch;
+}
+
+std::vector<PartRow> JobService::parts_in(Turn& turn, BatchId id) {
+  std::vector<PartRow> parts = archive_.parts(id);
+  for (const auto& part : turn.changes().parts)
+    if (part.batch == id) parts.push_back(part);
+  return parts;
 }
 
 void JobService::append(const Caller& caller, BatchId id, uint32_t number,
                         const std::vector<SpecRange>& specs) {
   may_submit_();
+  const std::string subject = "batch " + std::to_string(id);
   if (specs.size() > kJobsPerAppend)
     throw Refusal(Refusal::Kind::kLimitExceeded, "batch.append",
                   "more than 1,000 descriptions in one append", "Append in smaller pieces.",
-                  "batch " + std::to_string(id));
+                  subject);
   PartRow part{id, number, 0, ""};
-  size_t index = 0;
-  for (const auto& range : specs) {
-    check_spec(range.spec, "job " + std::to_string(index++) + " of append " +
-                               std::to_string(number));
-    if (range.count > kJobsPerBatch) part.jobs = kJobsPerBatch;  // refused below
-    part.jobs += range.count;
+  for (size_t index = 0; index < specs.size(); ++index) {
+    check_spec(specs[index].spec,
+               "job " + std::to_string(index) + " of append " + std::to_string(number));
+    part.jobs += std::min(specs[index].count, kJobsPerBatch + 1);
   }
   part.body = encode(specs);
-  BatchRow batch = open_batch_of(caller, id);
-  auto parts = archive_.parts(id);
-  uint64_t jobs = part.jobs;
-  for (const auto& p : parts) {
-    if (p.number == number) {
-      if (p.body == part.body) return;
-      throw Refusal(Refusal::Kind::kConflict, "batch.number",
-                    "append " + std::to_string(number) + " was made before, with other jobs",
-                    "Count appends from 0, one up each.", "batch " + std::to_string(id));
-    }
-    jobs += p.jobs;
-  }
-  if (batch.committed)
-    throw Refusal(Refusal::Kind::kConflict, "batch.committed",
-                  "batch " + std::to_string(id) + " is committed already", "Open a new batch.",
-                  "batch " + std::to_string(id));
-  if (jobs > kJobsPerBatch)
-    throw Refusal(Refusal::Kind::kLimitExceeded, "batch.jobs", "more than 1,000,000 jobs in a batch",
-                  "Split it.", "batch " + std::to_string(id));
   pipeline_.perform([&](Turn& turn) {
+    BatchRow batch = batch_in(turn, caller, id);
+    uint64_t jobs = part.jobs;
+    for (const auto& p : parts_in(turn, id)) {
+      if (p.number == number) {
+        if (p.body == part.body) return;
+        throw Refusal(Refusal::Kind::kConflict, "batch.number",
+                      "append " + std::to_string(number) + " was made before, with other jobs",
+                      "Count appends from 0, one up each.", subject);
+      }
+      jobs += p.jobs;
+    }
+    if (batch.committed) throw batch_committed(id);
+    if (jobs > kJobsPerBatch)
+      throw Refusal(Refusal::Kind::kLimitExceeded, "batch.jobs",
+                    "more than 1,000,000 jobs in a batch", "Split it.", subject);
     turn.changes().parts.push_back(part);
     batch.touched = turn.now();
-    if (!turn.changes().batches.count(id)) turn.changes().batches[id] = batch;
+    turn.changes().batches[id] = batch;
   });
 }
 
-void JobService::check_inputs(const std::vector<SpecRange>& specs, BatchId batch) {
+void JobService::check_inputs(Turn& turn, const std::vector<SpecRange>& specs, BatchId batch) {
   std::set<uint64_t> seen;
   for (const auto& range : specs)
     for (const auto& input : range.spec.inputs) {
       if (!seen.insert(input.file).second) continue;
-      auto row = archive_.file(input.file);
+      auto pending = turn.changes().files.find(input.file);
+      std::optional<FileRow> row;
+      if (pending != turn.changes().files.end())
+        row = pending->second;
+      else
+        row = archive_.file(input.file);
       if (!row || row->kind != FileKind::kInput || row->batch != batch)
         throw Refusal(Refusal::Kind::kInvalid, "batch.input",
                       "the input `" + input.name + "` was not sent with this batch",
@@ -146,20 +177,35 @@ void JobService::check_inputs(const std::vector<SpecRange>& specs, BatchId batch
     }
 }
 
+void JobService::commit_in(Turn& turn, BatchRow batch, std::pair<JobId, uint64_t>* range) {
+  std::vector<SpecRange> specs;
+  for (const auto& part : parts_in(turn, batch.id)) {
+    auto more = decode_specs(part.body);
+    specs.insert(specs.end(), more.begin(), more.end());
+  }
+  if (specs.empty())
+    throw Refusal(Refusal::Kind::kInvalid, "batch.empty", "the batch has no jobs",
+                  "Append some first.", "batch " + std::to_string(batch.id));
+  check_inputs(turn, specs, batch.id);
+  scheduling::Submitted event{batch.id, batch.user, batch.submit_host, {}};
+  add_brain_jobs(specs, event);
+  *range = {turn.apply(event).answer.first_job, event.jobs.size()};
+  add_specs(specs, range->first, turn.changes());
+  batch.committed = true;
+  batch.touched = turn.now();
+  batch.first_job = range->first;
+  batch.count = range->second;
+  auto& parts = turn.changes().parts;
+  std::erase_if(parts, [&](const PartRow& part) { return part.batch == batch.id; });
+  turn.changes().batches[batch.id] = batch;
+  turn.changes().dropped_parts.push_back(batch.id);
+}
+
 std::pair<JobId, uint64_t> JobService::commit_batch(const Caller& caller,
                                                     const std::string& request, BatchId id) {
   may_submit_();
   const std::string key = request_key(caller.uid, request);
   const std::string digest = arguments_digest("commit_batch", std::to_string(id));
-  BatchRow batch = open_batch_of(caller, id);
-  std::vector<SpecRange> specs;
-  if (!batch.committed) {
-    for (const auto& part : archive_.parts(id)) {
-      auto more = decode_specs(part.body);
-      specs.insert(specs.end(), more.begin(), more.end());
-    }
-    check_inputs(specs, id);
-  }
   std::pair<JobId, uint64_t> range;
   pipeline_.perform([&](Turn& turn) {
     if (auto answer = turn.answered(key, digest)) {
@@ -167,24 +213,9 @@ std::pair<JobId, uint64_t> JobService::commit_batch(const Caller& caller,
       range.second = std::stoull(answer->substr(answer->find(' ') + 1));
       return;
     }
-    auto pending = turn.changes().batches.find(id);
-    if (batch.committed || (pending != turn.changes().batches.end() && pending->second.committed))
-      throw Refusal(Refusal::Kind::kConflict, "batch.committed",
-                    "batch " + std::to_string(id) + " is committed already", "",
-                    "batch " + std::to_string(id));
-    if (specs.empty())
-      throw Refusal(Refusal::Kind::kInvalid, "batch.empty", "the batch has no jobs",
-                    "Append some first.", "batch " + std::to_string(id));
-    scheduling::Submitted event{id, batch.user, batch.submit_host, {}};
-    add_brain_jobs(specs, event);
-    range = {turn.apply(event).answer.first_job, event.jobs.size()};
-    add_specs(specs, range.first, turn.changes());
-    batch.committed = true;
-    batch.touched = turn.now();
-    batch.first_job = range.first;
-    batch.count = range.second;
-    turn.changes().batches[id] = batch;
-    turn.changes().dropped_parts.push_back(id);
+    const BatchRow batch = batch_in(turn, caller, id);
+    if (batch.committed) throw batch_committed(id);
+    commit_in(turn, batch, &range);
     turn.remember(key, digest,
                   std::to_string(range.first) + " " + std::to_string(range.second));
   });
@@ -192,12 +223,9 @@ std::pair<JobId, uint64_t> JobService::commit_batch(const Caller& caller,
 }
 
 void JobService::discard_batch(const Caller& caller, BatchId id) {
-  BatchRow batch = open_batch_of(caller, id);
-  if (batch.committed)
-    throw Refusal(Refusal::Kind::kConflict, "batch.committed",
-                  "batch " + std::to_string(id) + " is committed already",
-                  "Remove its jobs instead.", "batch " + std::to_string(id));
   pipeline_.perform([&](Turn& turn) {
+    if (batch_in(turn, caller, id).committed) throw batch_committed(id);
+    turn.changes().batches.erase(id);
     turn.changes().dropped_batches.push_back(id);
     turn.changes().dropped_parts.push_back(id);
   });
@@ -205,6 +233,7 @@ void JobService::discard_batch(const Caller& caller, BatchId id) {
 
 JobId JobService::submit(const Caller& caller, const std::string& request, const std::string& host,
                          const JobSpec& spec) {
+  require_name(caller);
   may_submit_();
   check_spec(spec, "the job");
   if (!spec.inputs.empty())
@@ -236,6 +265,7 @@ JobId JobService::submit(const Caller& caller, const std::string& request, const
 
 ControlResult JobService::control(const Caller& caller, const std::string& request, Action action,
                                   const JobQuery& query) {
+  require_name(caller);
   if (query.ids.empty() && !query.batch && query.user.empty() && query.states.empty())
     throw Refusal(Refusal::Kind::kInvalid, "filter.empty", "no jobs are named",
                   "Give ids, a batch, a user or a state.", "filter");
@@ -258,8 +288,10 @@ ControlResult JobService::control(const Caller& caller, const std::string& reque
   std::string named;
   for (auto [first, count] : query.ids)
     named += std::to_string(first) + "+" + std::to_string(count) + ",";
+  for (uint32_t state : query.states) named += " " + std::to_string(state);
+  named += query.unfinished_only ? " unfinished " : " all ";
   const std::string digest = arguments_digest(
-      kNames[static_cast<int>(action)], named + " " + std::to_string(query.batch) + query.user);
+      kNames[static_cast<int>(action)], named + std::to_string(query.batch) + " " + query.user);
   ControlResult result;
   pipeline_.perform([&](Turn& turn) {
     if (auto answer = turn.answered(key, digest)) {
@@ -330,6 +362,7 @@ ChangeList JobService::read_changes(const std::string& user, uint64_t since) {
   ChangeList list;
   list.last = archive_.last_change();
   list.items = archive_.changes(since, user, kChangesPerPage);
+  if (!list.items.empty()) list.last = std::max(list.last, list.items.back().number);
   const uint64_t first = archive_.first_change();
   list.gap = first > since + 1;
   if (list.items.size() == kChangesPerPage) list.last = list.items.back().number;

@@ -81,8 +81,13 @@ class JobService {
   void stop();
 
  private:
-  BatchRow open_batch_of(const Caller& caller, BatchId id);
-  void check_inputs(const std::vector<SpecRange>& specs, BatchId batch);
+  // As they stand in this turn: what it has changed, else what is committed.
+  // (The committer is the only writer, so the archive is exact there.)
+  BatchRow batch_in(Turn& turn, const Caller& caller, BatchId id);
+  std::vector<PartRow> parts_in(Turn& turn, BatchId id);
+  void check_inputs(Turn& turn, const std::vector<SpecRange>& specs, BatchId batch);
+  void commit_in(Turn& turn, BatchRow batch, std::pair<JobId, uint64_t>* range);
+  void require_name(const Caller& caller) const;
   ChangeList read_changes(const std::string& user, uint64_t since);
 
   Pipeline& pipeline_;

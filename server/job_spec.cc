@@ -1,5 +1,6 @@
 #include "server/job_spec.h"
 
+#include <algorithm>
 #include <set>
 
 #include "server/codec.h"
@@ -150,6 +151,8 @@ void check_names(const JobSpec& spec, const std::string& subject) {
 bool is_inside(std::string_view name) {
   if (name.empty() || name.size() > 4096 || name.front() == '/') return false;
   if (name.find('\0') != std::string_view::npos) return false;
+  // As many folders deep as a workstation makes.
+  if (std::count(name.begin(), name.end(), '/') > 63) return false;
   while (true) {
     size_t slash = name.find('/');
     std::string_view part = name.substr(0, slash);
@@ -179,6 +182,18 @@ void check_spec(const JobSpec& spec, const std::string& subject) {
     throw Refusal(Refusal::Kind::kLimitExceeded, "field.too_large",
                   subject + ": arguments, environment and names exceed 1 MiB",
                   "Put long contents into an input file.", subject);
+  if (spec.needs.os.size() > 64 || spec.needs.architecture.size() > 64)
+    invalid(subject, "a platform's name of more than 64 octets", "Write it as `uname` does.");
+  size_t more = 0, indices = 0;
+  for (const auto& [name, value] : spec.more) more += name.size() + value.size();
+  if (spec.more.size() > 64 || more > 16 * 1024)
+    throw Refusal(Refusal::Kind::kLimitExceeded, "field.too_large",
+                  subject + ": more than 64 details or 16 KiB of them", "Leave some out.", subject);
+  for (const auto& argument : spec.arguments)
+    for (size_t at = 0; (at = argument.find("{index}", at)) != std::string::npos; ++at) ++indices;
+  if (indices > 1000)
+    throw Refusal(Refusal::Kind::kLimitExceeded, "field.too_many",
+                  subject + ": {index} stands in more than 1,000 places", "Use it less.", subject);
   if (spec.limits.cpu_ms < 0 || spec.limits.wall_ms < 0)
     invalid(subject, "a negative limit", "Give a positive one, or 0 for the default.");
   if (spec.retries > kMaxRetries)

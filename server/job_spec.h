@@ -66,7 +66,7 @@ std::vector<SpecRange> decode_specs(std::string_view bytes);
 JobSpec spec_at(const SpecRange& range, uint64_t offset);
 
 // Whether a file name stays inside the folder it is put in: relative, no "..",
-// no empty or "." component, no NUL, at most 4,096 octets.
+// no empty or "." component, no NUL, at most 4,096 octets and 64 components.
 bool is_inside(std::string_view name);
 
 }  // namespace sublet::server

@@ -52,7 +52,7 @@ class MachineAllocatorServant : public POA_Sublet::v1::MachineAllocator {
       v1::JoinAnswer_var out = new v1::JoinAnswer;
       out->machine = joined.session.machine;
       to_octets(joined.session.key, out->key);
-      out->session_reference = make_session(joined.session.key);
+      out->session_reference = make_session(joined.session.machine, joined.session.key);
       out->lease = s_.lease_ms;
       out->renew_every = s_.lease_ms / 3;
       out->server_time = joined.now;
@@ -91,12 +91,34 @@ class MachineAllocatorServant : public POA_Sublet::v1::MachineAllocator {
   }
 
  private:
+  // A machine has one session; the object of the one before goes.
+  void forget_session_of(MachineId machine) {
+    PortableServer::ObjectId id;
+    {
+      std::lock_guard lock(mutex_);
+      auto old = objects_.find(machine);
+      if (old == objects_.end()) return;
+      to_octets(old->second, id);
+      objects_.erase(old);
+    }
+    try {
+      s_.orb.bidir_poa()->deactivate_object(id);
+    } catch (const CORBA::Exception&) {
+      // Deactivated by another join of the same machine.
+    }
+  }
+
   // The object's name is the session's key in the POA's books only; knowing the
   // reference is not enough to use it, since the caller's uid must match too.
-  v1::Session_ptr make_session(const std::string& key) {
+  v1::Session_ptr make_session(MachineId machine, const std::string& key) {
     PortableServer::POA_ptr poa = s_.orb.bidir_poa();
     PortableServer::ObjectId id;
     to_octets(key, id);
+    forget_session_of(machine);
+    {
+      std::lock_guard lock(mutex_);
+      objects_[machine] = key;
+    }
     PortableServer::Servant_var<SessionServant> servant(new SessionServant(s_, key));
     poa->activate_object_with_id(id, servant);
     CORBA::Object_var reference = poa->id_to_reference(id);
@@ -104,6 +126,8 @@ class MachineAllocatorServant : public POA_Sublet::v1::MachineAllocator {
   }
 
   const Services s_;
+  std::mutex mutex_;
+  std::map<MachineId, std::string> objects_;  // machine -> its session's key
 };
 
 class ExecutionServerServant : public POA_Sublet::v1::ExecutionServer {

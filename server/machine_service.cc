@@ -1,6 +1,7 @@
 #include "server/machine_service.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/hash.h"
 #include "base/log.h"
@@ -60,7 +61,7 @@ void MachineService::check_secret(MachineId machine, const std::string& secret) 
 // A killed client comes back at once, a copied state folder must not: the
 // present holder is asked whether it is still there, on the dispatcher's
 // threads, since a servant makes no remote call inside an upcall.
-void MachineService::check_not_live(MachineId machine, const Caller& caller) {
+void MachineService::check_not_live(MachineId machine) {
   auto session = sessions_.of_machine(machine);
   if (!session || !session->attached) return;
   const std::string key = session->key;
@@ -79,7 +80,8 @@ void MachineService::check_not_live(MachineId machine, const Caller& caller) {
   }
   throw conflict("machine.live",
                  "machine " + std::to_string(machine) + " (" + session->name +
-                     ") is held by another client: " + session->holder + " of " + caller.user,
+                     ") is held by another client: " + session->holder + " of " +
+                     access_.caller_with_uid(session->uid).user,
                  "If that client has just ended, try again in a moment; two clients cannot share "
                  "a state folder.",
                  session->name);
@@ -99,7 +101,7 @@ Joined MachineService::join(const Caller& caller, MachineId machine, const std::
   }
   if (machine != 0) {
     check_secret(machine, secret);
-    check_not_live(machine, caller);
+    check_not_live(machine);
   }
   pipeline_.perform([&](Turn& turn) {
     auto named = turn.pool().machine_named(facts.name);
@@ -191,13 +193,39 @@ Renewal MachineService::renew(const std::string& session, const Caller& caller,
   return renewal;
 }
 
+bool MachineService::outputs_are_here(const ReportedEnd& end) {
+  std::set<std::string> names;
+  for (uint64_t id : end.outputs) {
+    auto row = archive_.file(id);
+    if (!row || row->job != end.event.key.job || row->attempt != end.event.key.attempt)
+      return false;
+    if (row->kind == FileKind::kOutput) names.insert(row->name);
+  }
+  if (end.event.ended != scheduling::EndReason::kDone) return true;
+  auto spec = archive_.spec(end.event.key.job);
+  return !spec || std::all_of(spec->outputs.begin(), spec->outputs.end(), [&](const auto& output) {
+    return !output.required || names.count(output.name);
+  });
+}
+
 Verdicts MachineService::ended(const std::string& session, const Caller& caller,
                                const std::vector<ReportedEnd>& ends) {
   const SessionInfo info = sessions_.find(session, caller);
   crash_point("report");
+  std::vector<bool> complete;
+  for (const auto& end : ends) complete.push_back(outputs_are_here(end));
   Verdicts verdicts;
   pipeline_.perform([&](Turn& turn) {
-    for (const auto& end : ends) {
+    verdicts.clear();
+    for (size_t i = 0; i < ends.size(); ++i) {
+      const ReportedEnd& end = ends[i];
+      const auto* attempt = turn.pool().attempt(end.event.key.job);
+      const bool live = attempt && attempt->key == end.event.key &&
+                        attempt->state != scheduling::AttemptState::kEnded;
+      if (live && !complete[i]) {
+        verdicts.emplace_back(end.event.key, Verdict::kLater);
+        continue;
+      }
       scheduling::AttemptEnded event = end.event;
       event.machine = info.machine;
       auto answer = turn.apply(event).answer;

@@ -83,7 +83,9 @@ class MachineService {
 
  private:
   void check_facts(const MachineFacts& facts) const;
-  void check_not_live(scheduling::MachineId machine, const Caller& caller);
+  void check_not_live(scheduling::MachineId machine);
+  // Whether the outputs that an end names are here, and all that it must have.
+  bool outputs_are_here(const ReportedEnd& end);
   void check_secret(scheduling::MachineId machine, const std::string& secret);
 
   Pipeline& pipeline_;

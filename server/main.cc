@@ -1,4 +1,5 @@
 // sublet-server: the central server of a pool.
+#include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -33,6 +34,8 @@ void limit_memory(uint64_t bytes) {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   rlimit limit{bytes, bytes};
   setrlimit(RLIMIT_AS, &limit);
+  // Each of malloc's arenas takes 64 MiB of address space.
+  mallopt(M_ARENA_MAX, 8);
 #else
   (void)bytes;
 #endif

@@ -16,6 +16,7 @@ using scheduling::Outcome;
 namespace {
 // The committer wakes at least this often, so that the watchdog sees it alive.
 constexpr Micros kLongestSleep = 1'000'000;
+constexpr int64_t kReloadPauseNs = 1'000'000'000;
 
 Refusal unavailable(const char* code, const std::string& message, const std::string& advice) {
   return Refusal(Refusal::Kind::kUnavailable, code, message, advice, "server");
@@ -69,7 +70,7 @@ void Pipeline::load() {
   scheduling::Snapshot snapshot = store_.load(&damage_);
   // The brain's time: the last recorded, plus monotonic deltas; a wall clock
   // that was set back cannot turn it back.
-  now_ = std::max(snapshot.pool.now, clock_.utc_us());
+  now_ = std::max({now_, snapshot.pool.now, clock_.utc_us()});
   boot_ns_ = clock_.boot_ns();
   std::vector<scheduling::UserRecord> users = snapshot.users;
   for (auto& sentence : pool_->restore(std::move(snapshot))) damage_.push_back(sentence);
@@ -142,16 +143,17 @@ void Pipeline::perform(std::function<void(Turn&)> work) {
   auto run = [ticket, work = std::move(work)](Turn& turn) {
     try {
       work(turn);
-    } catch (...) {
+    } catch (const Refusal&) {
       ticket->thrown = std::current_exception();
     }
   };
   enqueue(Work{run, [ticket](bool ok) { ticket->committed.set_value(ok); }});
   const bool committed = ticket->committed.get_future().get();
-  if (ticket->thrown) std::rethrow_exception(ticket->thrown);
+  // A refusal, too, may rest on what this group did and the disk never saw.
   if (!committed)
     throw unavailable("server.disk", "the server could not write its database",
                       "Nothing was changed; try again when the administrator has made room.");
+  if (ticket->thrown) std::rethrow_exception(ticket->thrown);
   crash_point("reply");
 }
 
@@ -166,32 +168,46 @@ bool Pipeline::run_once() {
       queue_.pop_front();
     }
   }
-  ++beats_;
-  if (broken_) {
-    try {
-      load();
-    } catch (const std::exception& e) {
-      if (listener_.failed) listener_.failed(e.what());
-      for (auto& work : group)
-        if (work.done) work.done(false);
-      return !group.empty();
-    }
+  if (listener_.beat) listener_.beat();
+  if (broken_ && !reload()) {
+    for (auto& work : group)
+      if (work.done) work.done(false);
+    return !group.empty();
   }
   run_group(group);
   return !group.empty();
+}
+
+bool Pipeline::reload() {
+  const int64_t now = clock_.boot_ns();
+  if (reloaded_ns_ && now - reloaded_ns_ < kReloadPauseNs) return false;
+  reloaded_ns_ = now;
+  try {
+    load();
+    reloaded_ns_ = 0;
+    return true;
+  } catch (const std::exception& e) {
+    if (listener_.failed) listener_.failed(e.what());
+    return false;
+  }
 }
 
 void Pipeline::run_group(std::vector<Work>& group) {
   Turn turn(this);
   tick_now();
   for (auto& work : group) {
+    if (listener_.beat) listener_.beat();
     try {
       work.run(turn);
-    } catch (const StoreError&) {
+    } catch (const Refusal&) {
+      // Posted work that was refused: nobody waits, nothing was applied.
+    } catch (const std::exception& e) {
       broken_ = true;
+      if (listener_.failed) listener_.failed(e.what());
+      break;
     }
   }
-  apply_due(turn);
+  if (!broken_) apply_due(turn);
   commit_group(group);
   performed_ += group.size();
 }
@@ -238,7 +254,9 @@ Micros Pipeline::next_due() const {
 void Pipeline::loop() {
   while (true) {
     {
-      const Micros wait = std::clamp<Micros>(next_due() - tick_now(), 0, kLongestSleep);
+      const Micros wait =
+          broken_ ? kLongestSleep
+                  : std::clamp<Micros>(next_due() - tick_now(), 0, kLongestSleep);
       std::unique_lock lock(mutex_);
       wake_.wait_for(lock, std::chrono::microseconds(wait),
                      [this] { return stopping_ || !queue_.empty(); });

@@ -70,6 +70,8 @@ class Pipeline {
     std::function<void(uint64_t last_change)> grown;
     // The commit failed: running jobs must be able to end, so make room.
     std::function<void(const std::string& why)> failed;
+    // The committer turns: at least once a second, and between pieces of work.
+    std::function<void()> beat;
   };
 
   // Loads the brain from the store. Store and clock outlive the pipeline.
@@ -84,9 +86,10 @@ class Pipeline {
   // What waits is refused (kUnavailable, "server.stopping").
   void stop();
 
-  // Runs `work` in a turn and returns when it is on disk. Throws what the work
-  // threw (a Refusal must come before its first apply), or Refusal kUnavailable
-  // when the queue is full, the commit failed or the server stops.
+  // Runs `work` in a turn and returns when it is on disk. Throws the Refusal that
+  // the work threw (before its first apply), or Refusal kUnavailable when the
+  // queue is full, the commit failed or the server stops. Anything else that the
+  // work throws breaks the brain: the group is refused, the brain rebuilt.
   void perform(std::function<void(Turn&)> work);
   // The same, without waiting; `done` (may be empty) is told on the committer
   // whether it was committed.
@@ -98,8 +101,6 @@ class Pipeline {
   // When run_once has something to do at the latest, if nothing is posted.
   Micros next_due() const;
 
-  // For the watchdog: grows whenever the committer turns, work or not.
-  uint64_t beats() const { return beats_; }
   uint64_t performed() const { return performed_; }
 
  private:
@@ -110,6 +111,7 @@ class Pipeline {
   };
 
   void load();
+  bool reload();
   void enqueue(Work work);
   void run_group(std::vector<Work>& group);
   void apply_due(Turn& turn);
@@ -129,9 +131,11 @@ class Pipeline {
   std::vector<scheduling::Decision> decisions_;
   Micros now_ = 0;        // of the brain: never runs backwards
   int64_t boot_ns_ = 0;   // when now_ was taken
-  bool broken_ = false;   // a commit failed; reload before the next group
+  // A commit or a piece of work failed: the brain may hold what is not on disk.
+  // Reload before the next group, once a second at most.
+  std::atomic<bool> broken_{false};
+  int64_t reloaded_ns_ = 0;
 
-  std::atomic<uint64_t> beats_{0};
   std::atomic<uint64_t> performed_{0};
 
   std::mutex mutex_;

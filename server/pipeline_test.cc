@@ -46,6 +46,9 @@ class PipelineTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(nothing_is_told_before_the_commit);
   CPPUNIT_TEST(a_failed_commit_changes_nothing_and_heals);
   CPPUNIT_TEST(a_refusal_reaches_its_caller_only);
+  CPPUNIT_TEST(a_refusal_from_what_was_rolled_back_is_not_told);
+  CPPUNIT_TEST(a_piece_that_fails_half_way_leaves_nothing);
+  CPPUNIT_TEST(a_full_disk_does_not_make_it_spin);
   CPPUNIT_TEST(many_pieces_share_a_transaction);
   CPPUNIT_TEST(the_tick_comes_by_time);
   CPPUNIT_TEST(time_never_runs_backwards);
@@ -128,6 +131,7 @@ class PipelineTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(first == false);
     CPPUNIT_ASSERT(decisions_.empty());
     CPPUNIT_ASSERT_EQUAL(size_t{1}, failures_.size());
+    clock_.advance_ms(1000);
     std::optional<bool> second;
     JobId again = 0;
     post_submit([&](bool ok) { second = ok; }, &again);
@@ -149,6 +153,51 @@ class PipelineTest : public CppUnit::TestFixture {
                            Refusal);
     other.join();
     pipeline_->stop();
+  }
+
+  void a_refusal_from_what_was_rolled_back_is_not_told() {
+    pipeline_->start();
+    store_->fail = 1;
+    std::string code;
+    try {
+      pipeline_->perform([](Turn& t) {
+        t.remember("k", "d", "a");
+        throw Refusal(Refusal::Kind::kConflict, "because.of.the.group", "no");
+      });
+    } catch (const Refusal& r) {
+      code = r.code;
+    }
+    pipeline_->stop();
+    CPPUNIT_ASSERT_EQUAL(std::string("server.disk"), code);
+  }
+
+  void a_piece_that_fails_half_way_leaves_nothing() {
+    std::optional<bool> bad, other;
+    pipeline_->post(
+        [](Turn& t) {
+          t.apply(Submitted{1, "eve", "desk", {any_job(), any_job()}});
+          throw std::bad_alloc();
+        },
+        [&](bool ok) { bad = ok; });
+    pipeline_->run_once();
+    CPPUNIT_ASSERT(bad == false);
+    clock_.advance_ms(1000);
+    uint64_t waiting = 99;
+    pipeline_->post([&](Turn& t) { waiting = t.pool().waiting(); }, [&](bool ok) { other = ok; });
+    pipeline_->run_once();
+    CPPUNIT_ASSERT(other == true);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{0}, waiting);
+    std::vector<std::string> damage;
+    CPPUNIT_ASSERT(store_->load(&damage).jobs.empty());
+  }
+
+  void a_full_disk_does_not_make_it_spin() {
+    store_->fail = 1000;
+    post_submit();
+    pipeline_->run_once();
+    for (int i = 0; i < 100; ++i) pipeline_->run_once();
+    CPPUNIT_ASSERT(store_->fail >= 998);  // one commit, one reload
+    CPPUNIT_ASSERT(failures_.size() <= 2);
   }
 
   void many_pieces_share_a_transaction() {
@@ -187,7 +236,13 @@ class PipelineTest : public CppUnit::TestFixture {
     pipeline_->post(now(&second));
     pipeline_->run_once();
     CPPUNIT_ASSERT_EQUAL(first + 5000, second);
-    post_submit();
+    // An event without a record of its own is the last thing stored.
+    const MachineId machine = add_machine();
+    clock_.advance_ms(50'000);
+    pipeline_->post([&](Turn& t) {
+      second = t.now();
+      t.apply(MachineReported{machine, true, 1 << 30, 1 << 30});
+    });
     pipeline_->run_once();
     open();  // a restart with the clock set back
     pipeline_->post(now(&third));

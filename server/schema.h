@@ -33,9 +33,10 @@ inline constexpr const char* kSchema[] = {
     "null, evictions integer not null, share_priority real not null, share_priority_at bigint not "
     "null, generation bigint not null, checkpoint_bytes bigint not null, submitted bigint not null, "
     "changed bigint not null, cpu_kept bigint not null, cpu_lost bigint not null, reason text not "
-    "null)",
+    "null, refusals integer not null, not_before bigint not null)",
     "create index if not exists jobs_live on jobs (id) where state < 5",
     "create index if not exists jobs_batch on jobs (batch)",
+    "create index if not exists jobs_live_batch on jobs (batch) where state < 5",
     "create table if not exists attempts (job bigint not null, attempt integer not null, machine "
     "bigint not null, state integer not null, ended integer not null, reason text not null, decided "
     "bigint not null, started bigint not null, finished bigint not null, resumed_generation bigint "
@@ -55,6 +56,7 @@ inline constexpr const char* kSchema[] = {
     "create table if not exists changes (number bigint primary key, at bigint not null, job bigint "
     "not null, batch bigint not null, user_name text not null, state integer not null, attempt "
     "integer not null, ended integer not null)",
+    "create index if not exists changes_at on changes (at)",
     "create table if not exists files (id bigint primary key, kind integer not null, batch bigint "
     "not null, job bigint not null, attempt integer not null, generation bigint not null, name text "
     "not null, size bigint not null, sha256 text not null, in_row integer not null, body text not "
@@ -66,6 +68,7 @@ inline constexpr const char* kSchema[] = {
     "create index if not exists requests_at on requests (at)",
     "create table if not exists events (number integer primary key, at bigint not null, kind "
     "integer not null, body text not null)",
+    "create index if not exists events_at on events (at)",
 };
 
 }  // namespace sublet::server

@@ -15,6 +15,7 @@
 #include "server/crash_point.h"
 #include "server/disk_guard.h"
 #include "server/dispatcher.h"
+#include "server/housekeeper.h"
 #include "server/job_service.h"
 #include "server/machine_service.h"
 #include "server/pipeline.h"
@@ -28,8 +29,6 @@
 namespace sublet::server {
 namespace {
 
-constexpr int kHousekeepingSeconds = 10;
-
 // The parts, in the order of their construction; each uses only those above it.
 class Server : public ACE_Event_Handler {
  public:
@@ -38,7 +37,6 @@ class Server : public ACE_Event_Handler {
   int run();
 
   int handle_signal(int signal, siginfo_t*, ucontext_t*) override;
-  int handle_timeout(const ACE_Time_Value&, const void* what) override;
 
  private:
   Pipeline::Listener listener();
@@ -47,7 +45,6 @@ class Server : public ACE_Event_Handler {
   void answered(std::vector<scheduling::OrderAnswered> answers);
   OrbSettings orb_settings();
   void activate();
-  void housekeeping();
 
   const ServerSettings settings_;
   VitalSigns* const signs_;
@@ -62,6 +59,7 @@ class Server : public ACE_Event_Handler {
   Spool spool_;
   MachineService machines_;
   SpoolService files_;
+  Housekeeper housekeeper_;
   std::unique_ptr<Orb> orb_;
   ACE_Select_Reactor select_reactor_;
   ACE_Reactor reactor_;
@@ -84,6 +82,8 @@ Server::Server(const ServerSettings& settings, VitalSigns* signs)
       spool_({settings.state_folder + "/spool", settings.largest_file}, archive_, system_clock()),
       machines_(*pipeline_, archive_, sessions_, access_, *dispatcher_),
       files_(spool_, *pipeline_, archive_, sessions_, access_, [this] { disk_.check(); }),
+      housekeeper_({.keep_events = settings.keep_events, .keep_changes = settings.keep_changes},
+                   *pipeline_, archive_, files_, disk_, sessions_),
       reactor_(&select_reactor_) {
   for (const auto& sentence : pipeline_->damage()) log(Severity::error) << sentence;
   jobs_ = std::make_unique<JobService>(*pipeline_, archive_, sessions_, access_,
@@ -96,6 +96,7 @@ Server::Server(const ServerSettings& settings, VitalSigns* signs)
 // Callers first, then those whom they wait for.
 Server::~Server() {
   signs_->serving = false;
+  housekeeper_.stop();
   jobs_->stop();
   pipeline_->stop();
   dispatcher_->stop();
@@ -107,6 +108,11 @@ Pipeline::Listener Server::listener() {
   l.decided = [this](const auto& decisions) { dispatcher_->decided(decisions); };
   l.grown = [this](uint64_t last) {
     if (jobs_) jobs_->grown(last);
+  };
+  // The committer itself shows that it lives: a thread beside it would lie.
+  l.beat = [this] {
+    signs_->beats.fetch_add(1, std::memory_order_relaxed);
+    if (pipeline_) signs_->performed = pipeline_->performed();
   };
   l.failed = [this](const std::string& why) { disk_.give_up_reserve(why); };
   return l;
@@ -183,29 +189,8 @@ void Server::activate() {
   }
 }
 
-void Server::housekeeping() {
-  try {
-    disk_.restore_reserve();
-    files_.collect_garbage();
-  } catch (const Refusal& refusal) {
-    log(Severity::warning) << "housekeeping was put off: " << refusal.message;
-  } catch (const std::exception& e) {
-    log(Severity::warning) << "housekeeping was put off: " << e.what();
-  }
-}
-
 int Server::handle_signal(int, siginfo_t*, ucontext_t*) {
   reactor_.end_reactor_event_loop();
-  return 0;
-}
-
-int Server::handle_timeout(const ACE_Time_Value&, const void* what) {
-  if (what) {
-    housekeeping();
-  } else {
-    signs_->beats = pipeline_->beats();
-    signs_->performed = pipeline_->performed();
-  }
   return 0;
 }
 
@@ -214,10 +199,7 @@ int Server::run() {
   stop.sig_add(SIGTERM);
   stop.sig_add(SIGINT);
   reactor_.register_handler(stop, this);
-  reactor_.schedule_timer(this, nullptr, ACE_Time_Value(1), ACE_Time_Value(1));
-  reactor_.schedule_timer(this, this, ACE_Time_Value(kHousekeepingSeconds),
-                          ACE_Time_Value(kHousekeepingSeconds));
-  signs_->beats = pipeline_->beats();
+  housekeeper_.start();
   signs_->serving = true;
   log(Severity::info) << "serving at " << settings_.socket;
   reactor_.run_reactor_event_loop();

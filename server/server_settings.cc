@@ -57,10 +57,15 @@ std::vector<SettingSpec> server_setting_specs() {
   add("server.call_timeout", T::duration, "5 s", 100, 600'000, "of each call to a workstation");
   add("server.watchdog", T::duration, "15 s", 1000, 3'600'000,
       "a server that does not answer for this long is restarted");
-  add("server.max_connections", T::integer, "16384", 8, 1'000'000, "in all");
-  add("server.max_connections_per_user", T::integer, "1024", 4, 1'000'000,
+  add("server.max_connections", T::integer, "12000", 128, 1'000'000,
+      "in all; each costs a thread of 256 kB address space");
+  add("server.max_connections_per_user", T::integer, "64", 4, 1'000'000,
       "of one user other than root and the server's own");
   add("spool.largest_file", T::size, "4 GiB", 1024, 1e15, "of each file sent or brought back");
+  add("history.keep_events", T::duration, "24 h", 0, 1e13,
+      "every event with its consequences, for replay; 0: for ever");
+  add("history.keep_changes", T::duration, "720 h", 0, 1e13,
+      "jobs' changes of state, for those who wait; 0: for ever");
   add("scheduling.jobs", T::text, "fair-share", 0, 0, "policy: which job next");
   add("scheduling.machines", T::text, "fifo-idle", 0, 0, "policy: which machine");
   add("scheduling.tick", T::duration, "60 s", 100, 86'400'000,
@@ -130,6 +135,8 @@ ServerSettings read_server_settings(const Settings& s) {
   out.max_connections_per_uid = s.integer("server.max_connections_per_user");
   out.policies = read_policies(s);
   out.shares = s.reals("shares");
+  out.keep_events = s.duration_ms("history.keep_events") * 1000;
+  out.keep_changes = s.duration_ms("history.keep_changes") * 1000;
   out.crash_at = s.text("debug.crash_at");
   out.log.component = "server";
   out.log.file = s.text("log.file");

@@ -29,6 +29,8 @@ struct ServerSettings {
   size_t max_connections_per_uid = 0;
   int call_timeout_ms = 0;
   int64_t watchdog_ms = 0;
+  int64_t keep_events = 0;   // microseconds; 0: for ever
+  int64_t keep_changes = 0;  // the same
   std::string crash_at;
   LogSettings log;
 };

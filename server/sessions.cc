@@ -96,4 +96,9 @@ void Sessions::forget_status(scheduling::AttemptKey key) {
   statuses_.erase(key);
 }
 
+void Sessions::keep_statuses(const std::function<bool(scheduling::AttemptKey)>& wanted) {
+  std::lock_guard lock(mutex_);
+  std::erase_if(statuses_, [&](const auto& entry) { return !wanted(entry.first); });
+}
+
 }  // namespace sublet::server

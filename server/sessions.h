@@ -6,6 +6,7 @@
 #ifndef SUBLET_SERVER_SESSIONS_H_
 #define SUBLET_SERVER_SESSIONS_H_
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -66,6 +67,8 @@ class Sessions {
   void set_status(scheduling::AttemptKey key, const LiveStatus& status);
   std::optional<LiveStatus> status(scheduling::AttemptKey key) const;
   void forget_status(scheduling::AttemptKey key);
+  // Forgets the statuses of attempts for which this is false.
+  void keep_statuses(const std::function<bool(scheduling::AttemptKey)>& wanted);
 
  private:
   mutable std::mutex mutex_;

@@ -45,16 +45,17 @@ Spool::Started Spool::open(const std::string& owner, const std::string& request,
                   "`" + row.name + "` has " + std::to_string(size) + " bytes; the spool takes " +
                       std::to_string(settings_.largest_file) + " a file",
                   "Split it, or have the administrator raise spool.largest_file.", row.name);
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   auto again = by_request_.find(owner + request);
   if (again != by_request_.end()) {
-    Upload& old = *uploads_.at(again->second);
-    std::lock_guard upload_lock(old.mutex);
-    if (old.row.size != size || old.digest != digest)
+    std::shared_ptr<Upload> old = uploads_.at(again->second);
+    lock.unlock();
+    std::lock_guard upload_lock(old->mutex);
+    if (old->row.size != size || old->digest != digest)
       throw Refusal(Refusal::Kind::kConflict, "request.reused",
                     "this request id was used before, for another file",
                     "Make a new random request id for every new request.", row.name);
-    return Started{old.row.id, old.offset};
+    return Started{old->row.id, old->offset};
   }
   if (per_owner_[owner] >= settings_.uploads_per_owner)
     throw Refusal(Refusal::Kind::kLimitExceeded, "spool.uploads",
@@ -138,36 +139,43 @@ FileRow Spool::finish(uint64_t id, const std::string& owner) {
                   subject + " has " + std::to_string(upload->offset) + " of " +
                       std::to_string(upload->row.size) + " bytes",
                   "Send the rest first.", subject);
-  if (upload->hash.finish() != upload->digest) {
-    forget(id);
+  if (!upload->finished) verify(*upload);
+  return upload->row;
+}
+
+// With the upload's mutex held.
+void Spool::verify(Upload& upload) {
+  const uint64_t id = upload.row.id;
+  if (upload.hash.finish() != upload.digest) {
+    forget(id, false);
     unlink(upload_path(id).c_str());
     throw Refusal(Refusal::Kind::kInvalid, "spool.digest",
                   "what arrived is not what was announced (SHA-256 differs)",
-                  "The file changed while it was sent; start again.", subject);
+                  "The file changed while it was sent; start again.",
+                  "upload " + std::to_string(id));
   }
-  if (upload->row.in_row) {
-    upload->row.body = upload->small;
+  if (upload.row.in_row) {
+    upload.row.body = upload.small;
   } else {
-    if (fsync(upload->fd.get()) != 0) throw disk("write to its spool", errno);
+    if (fsync(upload.fd.get()) != 0) throw disk("write to its spool", errno);
     if (rename(upload_path(id).c_str(), path(id).c_str()) != 0)
       throw disk("rename in its spool", errno);
     system_files().sync_folder(settings_.folder);
   }
-  FileRow row = upload->row;
-  forget(id);
-  return row;
+  upload.finished = true;
 }
 
-void Spool::forget(uint64_t id) {
+bool Spool::forget(uint64_t id, bool finished) {
   std::lock_guard lock(mutex_);
   auto it = uploads_.find(id);
-  if (it == uploads_.end()) return;
+  if (it == uploads_.end()) return false;
   const std::string owner = it->second->owner;
   by_request_.erase(owner + it->second->request);
   if (--per_owner_[owner] == 0) per_owner_.erase(owner);
-  finished_[id] = owner;
+  if (finished) finished_[id] = owner;
   if (finished_.size() > 10'000) finished_.erase(finished_.begin());
   uploads_.erase(it);
+  return true;
 }
 
 bool Spool::finished_before(uint64_t id, const std::string& owner) {
@@ -177,10 +185,7 @@ bool Spool::finished_before(uint64_t id, const std::string& owner) {
 }
 
 void Spool::settle(const FileRow& row, bool kept) {
-  if (kept) return;
-  if (!row.in_row) unlink(path(row.id).c_str());
-  std::lock_guard lock(mutex_);
-  finished_.erase(row.id);
+  if (forget(row.id, kept) && !kept && !row.in_row) unlink(path(row.id).c_str());
 }
 
 std::string Spool::read(const FileRow& row, uint64_t offset, uint32_t count) {
@@ -216,8 +221,9 @@ size_t Spool::drop_idle() {
       if (upload->touched < before) idle.push_back(id);
   }
   for (uint64_t id : idle) {
-    forget(id);
+    forget(id, false);
     unlink(upload_path(id).c_str());
+    unlink(path(id).c_str());  // verified, never committed
   }
   return idle.size();
 }

@@ -51,10 +51,11 @@ class Spool {
   // Returns the new offset.
   uint64_t put(uint64_t id, const std::string& owner, uint64_t offset, std::string_view chunk);
   // The complete, verified file, on disk if it is large; its row is not yet
-  // committed. Throws Refusal: incomplete, or other contents than announced
-  // (the upload is then gone).
+  // committed. A repeat gets the same. Throws Refusal: incomplete, or other
+  // contents than announced (the upload is then gone).
   FileRow finish(uint64_t id, const std::string& owner);
-  // After the commit of the row (kept) or its refusal (removed).
+  // After the commit of the row (kept) or its refusal (removed); a repeat does
+  // nothing.
   void settle(const FileRow& row, bool kept);
   // The row of an upload that this owner finished a short while ago: the reply
   // to closing it was lost.
@@ -78,6 +79,7 @@ class Spool {
     std::string small;  // contents while they fit a row
     UniqueFd fd;        // else
     uint64_t offset = 0;
+    bool finished = false;  // verified; waits for the commit of its row
     std::atomic<Micros> touched{0};
   };
 
@@ -85,10 +87,14 @@ class Spool {
   std::string path(uint64_t id) const;
   std::string upload_path(uint64_t id) const;
   void write_chunk(Upload& upload, std::string_view chunk);
-  void forget(uint64_t id);
+  void verify(Upload& upload);
+  // False: it was forgotten before.
+  bool forget(uint64_t id, bool finished);
 
   const SpoolSettings settings_;
   const Clock& clock_;
+  // Guards the tables. Never held while an upload's own mutex is taken, which
+  // is held during disk work.
   std::mutex mutex_;
   uint64_t next_id_;
   std::map<uint64_t, std::shared_ptr<Upload>> uploads_;

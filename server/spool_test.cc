@@ -2,6 +2,9 @@
 
 #include <cppunit/extensions/HelperMacros.h>
 
+#include <atomic>
+#include <thread>
+
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/temporary_folder.h"
@@ -20,6 +23,7 @@ class SpoolTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(idle_uploads_are_dropped);
   CPPUNIT_TEST(a_restart_removes_what_is_unfinished);
   CPPUNIT_TEST(a_damaged_file_is_named);
+  CPPUNIT_TEST(open_and_finish_from_many_threads);
   CPPUNIT_TEST_SUITE_END();
 
   TemporaryFolder folder_;
@@ -47,7 +51,9 @@ class SpoolTest : public CppUnit::TestFixture {
     auto started = spool.open("ann", request, input(), bytes.size(), sha256(bytes));
     for (size_t at = 0; at < bytes.size(); at += Spool::kChunk)
       spool.put(started.id, "ann", at, std::string_view(bytes).substr(at, Spool::kChunk));
-    return spool.finish(started.id, "ann");
+    const FileRow row = spool.finish(started.id, "ann");
+    spool.settle(row, true);
+    return row;
   }
 
   static std::string code(const std::function<void()>& action) {
@@ -86,7 +92,12 @@ class SpoolTest : public CppUnit::TestFixture {
                          code([&] { s.put(first.id, "ann", 0, "zzz"); }));
     CPPUNIT_ASSERT_EQUAL(std::string("spool.incomplete"), code([&] { s.finish(first.id, "ann"); }));
     s.put(first.id, "ann", 60'000, bytes.substr(60'000));
-    CPPUNIT_ASSERT_EQUAL(uint64_t{100'000}, s.finish(first.id, "ann").size);
+    const FileRow row = s.finish(first.id, "ann");
+    CPPUNIT_ASSERT_EQUAL(uint64_t{100'000}, row.size);
+    // The reply was lost: closing again gives the same, before and after the commit.
+    CPPUNIT_ASSERT_EQUAL(row.sha256, s.finish(first.id, "ann").sha256);
+    s.settle(row, true);
+    s.settle(row, true);
     CPPUNIT_ASSERT(s.finished_before(first.id, "ann"));
     CPPUNIT_ASSERT(!s.finished_before(first.id, "bob"));
   }
@@ -141,6 +152,26 @@ class SpoolTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(size_t{1}, system_files().list(folder_.path() + "/spool").size());
     CPPUNIT_ASSERT_EQUAL(std::string(10, 'k'), s.read(kept, 5, 10));
     CPPUNIT_ASSERT(send(s, "new", "new").id > kept.id);
+  }
+
+  // A caller that timed out opens and closes again while the first call goes on.
+  void open_and_finish_from_many_threads() {
+    Spool s = spool();
+    const std::string bytes(50'000, 't');
+    auto first = s.open("ann", "req", input(), bytes.size(), sha256(bytes));
+    s.put(first.id, "ann", 0, bytes);
+    std::vector<std::thread> threads;
+    std::atomic<int> good{0};
+    for (int t = 0; t < 4; ++t)
+      threads.emplace_back([&] {
+        for (int i = 0; i < 50; ++i) {
+          good += s.open("ann", "req", input(), bytes.size(), sha256(bytes)).id == first.id;
+          good += s.finish(first.id, "ann").id == first.id;
+          s.drop_idle();
+        }
+      });
+    for (auto& t : threads) t.join();
+    CPPUNIT_ASSERT_EQUAL(4 * 50 * 2, good.load());
   }
 
   void a_damaged_file_is_named() {

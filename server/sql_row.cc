@@ -71,6 +71,8 @@ JobRecord job_from(const soci::row& r) {
   j.cpu_kept = integer(r, 21);
   j.cpu_lost = integer(r, 22);
   j.reason = r.get<std::string>(23);
+  j.refusals = integer(r, 24);
+  j.not_before = integer(r, 25);
   return j;
 }
 

@@ -3,6 +3,7 @@
 #include <soci/soci.h>
 #include <soci/sqlite3/soci-sqlite3.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "server/schema.h"
@@ -26,6 +27,13 @@ std::string upsert(const std::string& table, const std::vector<std::string>& col
   }
   return "insert into " + table + " (" + names + ") values (" + values + ") on conflict (" + key +
          ") do update set " + updates;
+}
+
+// Old rows, so many at a time that no transaction takes long.
+void forget(soci::session& sql, const char* table, const char* key, Micros before) {
+  if (before == 0) return;
+  sql << "delete from " << table << " where " << key << " in (select " << key << " from " << table
+      << " where at < " << before << " limit 20000)";
 }
 
 }  // namespace
@@ -57,9 +65,9 @@ struct SqlStore::Session {
                       "architecture", "cores",      "memory",     "disk",
                       "priority",     "retries_left", "evictions", "share_priority",
                       "share_priority_at", "generation", "checkpoint_bytes", "submitted",
-                      "changed",      "cpu_kept",   "cpu_lost",   "reason"},
+                      "changed",      "cpu_kept",   "cpu_lost",   "reason",     "refusals", "not_before"},
              "id"),
-      "iiittiittiiiiiiriiiiiiit"};
+      "iiittiittiiiiiiriiiiiiitii"};
   SqlTable attempts{upsert("attempts",
                            {"job", "attempt", "machine", "state", "ended", "reason", "decided",
                             "started", "finished", "resumed_generation", "generation", "cpu",
@@ -107,7 +115,8 @@ void SqlStore::Session::add(const Changes& c) {
     jobs.add(j.id, j.batch, j.index, j.user, j.submit_host, j.state, j.attempts, j.needs.os,
              j.needs.architecture, j.needs.cores, j.needs.memory, j.needs.disk, j.priority,
              j.retries_left, j.evictions, j.share_priority, j.share_priority_at, j.generation,
-             j.checkpoint_bytes, j.submitted, j.changed, j.cpu_kept, j.cpu_lost, j.reason);
+             j.checkpoint_bytes, j.submitted, j.changed, j.cpu_kept, j.cpu_lost, j.reason, j.refusals,
+             j.not_before);
   for (const auto& [key, a] : c.attempts)
     attempts.add(a.key.job, a.key.attempt, a.machine, a.state, a.ended, a.reason, a.decided,
                  a.started, a.finished, a.resumed_generation, a.generation, a.cpu, a.cpu_lost,
@@ -173,6 +182,9 @@ void SqlStore::commit(const Changes& changes) {
     s.add_books(changes);
     soci::transaction transaction(s.sql);
     for (SqlTable* table : s.in_order()) table->flush(s.sql);
+    forget(s.sql, "requests", "id", changes.forget_requests);
+    forget(s.sql, "events", "number", changes.forget_events);
+    forget(s.sql, "changes", "number", changes.forget_changes);
     transaction.commit();
   } catch (const std::exception& e) {
     for (SqlTable* table : s.in_order()) table->clear();
@@ -226,6 +238,18 @@ scheduling::Snapshot SqlStore::load(std::vector<std::string>* damage) {
                                 integer(r, 4),
                                 integer(r, 5)};
              });
+    auto newest = [&sql](const char* query) -> uint64_t {
+      long long value = 0;
+      soci::indicator some = soci::i_null;
+      sql << query, soci::into(value, some);
+      return some == soci::i_ok ? static_cast<uint64_t>(value) : 0;
+    };
+    snapshot.last_job = newest("select max(id) from jobs");
+    snapshot.last_batch = newest("select max(id) from batches");
+    snapshot.last_machine = newest("select max(id) from machines");
+    snapshot.last_change = newest("select max(number) from changes");
+    snapshot.pool.now =
+        std::max<scheduling::Micros>(snapshot.pool.now, newest("select max(at) from events"));
     each_row(sql, "select name, shares, usage, charges from users", "table users", damage,
              [&](const soci::row& r) {
                snapshot.users.push_back(

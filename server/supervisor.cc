@@ -27,6 +27,7 @@ constexpr int kInstantDeaths = 5;           // in a row, then it gives up
 constexpr int64_t kInstantMs = 10'000;      // a life shorter than this is an instant death
 constexpr int64_t kLookEveryMs = 200;
 constexpr int64_t kAskEveryMs = 3'000;
+constexpr int64_t kRetryMs = 5'000;         // after a start that failed in good order
 constexpr int64_t kSpinMs = 60'000;         // a core burnt for this long with nobody asking
 
 volatile sig_atomic_t g_stop = 0;
@@ -167,6 +168,12 @@ SpawnedProcess start(std::vector<std::string> command, int page) {
   return spawn(command, environment(), options);
 }
 
+// Shorter when it is told to stop.
+void pause(int64_t ms) {
+  const int64_t until = now_ms() + ms;
+  while (!g_stop && now_ms() < until) poll(nullptr, 0, 100);
+}
+
 // Waits for the child's end, killing it where it must be.
 int await_end(pid_t pid, Watch& watch) {
   int status = 0;
@@ -214,11 +221,19 @@ int supervise(const SupervisorSettings& settings, const std::vector<std::string>
     const int status = await_end(pid, watch);
     g_child = 0;
     const bool in_order = WIFEXITED(status);
-    if (in_order && (g_stop || !signs->serving || WEXITSTATUS(status) == 0))
+    // What keeps the first life from starting is for the administrator; a later
+    // one may find the disk full for a while, and is tried again.
+    const bool never_served = !signs->serving && life == 1;
+    if (in_order && (g_stop || never_served || WEXITSTATUS(status) == 0))
       return WEXITSTATUS(status);
     if (g_stop) return 1;
-    instant = watch.life_ms() < kInstantMs ? instant + 1 : 0;
     log_write(Severity::error, "the server " + death(status));
+    if (in_order) {
+      instant = 0;
+      pause(kRetryMs);
+      continue;
+    }
+    instant = watch.life_ms() < kInstantMs ? instant + 1 : 0;
     if (instant >= kInstantDeaths) {
       log_write(Severity::error, "it died " + std::to_string(instant) +
                                      " times within 10 s of its start: giving up; the lines above "
@@ -226,7 +241,7 @@ int supervise(const SupervisorSettings& settings, const std::vector<std::string>
       return 1;
     }
     // At once the first time, then a little later each time.
-    poll(nullptr, 0, 100 * (instant > 0 ? instant - 1 : 0));
+    pause(100 * (instant > 0 ? instant - 1 : 0));
   }
 }
 

@@ -99,8 +99,8 @@ void to_idl(const JobSpec& spec, v1::JobDescription& d) {
 }
 
 JobQuery from_idl(const v1::JobFilter& filter) {
-  if (filter.ids.length() > 10'000)
-    throw Refusal(Refusal::Kind::kLimitExceeded, "filter.ids", "more than 10,000 ranges of ids",
+  if (filter.ids.length() > 500)
+    throw Refusal(Refusal::Kind::kLimitExceeded, "filter.ids", "more than 500 ranges of ids",
                   "Name them in several calls.", "filter");
   JobQuery query;
   for (CORBA::ULong i = 0; i < filter.ids.length(); ++i)

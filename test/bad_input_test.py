@@ -78,11 +78,11 @@ class BadInput(unittest.TestCase):
             cases = [
                 (("show", 99), 4, "there is no job 99"),
                 (("rm", 99), 4, "job 99"),
-                (("submit", "--input", "missing.dat", "--", "true"), 2, "missing.dat"),
-                (("submit", "--", "./missing-program"), 2, "missing-program"),
+                (("submit", "--input", "missing.dat", "--", "true"), 3, "missing.dat"),
+                (("submit", "--", "./missing-program"), 3, "missing-program"),
                 (("submit", "--output", "../escape", "--", "true"), 2, ".."),
                 (("submit",), 2, "submit"),
-                (("submit", "missing.toml"), 2, "missing.toml"),
+                (("submit", "missing.toml"), 3, "missing.toml"),
             ]
             for args, want, part in cases:
                 status, out, err = pool.run(*args)

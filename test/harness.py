@@ -16,7 +16,7 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BIN = os.path.abspath(os.environ.get("SUBLET_BIN", os.path.join(ROOT, "build", "bin")))
 # Sanitizers make everything slower; deadlines are for hangs, not for speed.
-PATIENCE = float(os.environ.get("SUBLET_TEST_PATIENCE", "60"))
+PATIENCE = float(os.environ.get("SUBLET_TEST_PATIENCE", "120"))
 
 
 class Timeout(Exception):

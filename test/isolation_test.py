@@ -19,7 +19,7 @@ class Isolation(unittest.TestCase):
         target = os.path.join(pool.folder, "out-%d" % job)
         pool.run("fetch", job, "--into", target)
         texts = []
-        for name in sorted(os.listdir(target)):
+        for name in sorted(os.listdir(target)) if os.path.isdir(target) else []:
             with open(os.path.join(target, name)) as f:
                 texts.append(f.read())
         return details, "".join(texts)
@@ -64,7 +64,8 @@ class Isolation(unittest.TestCase):
                      os.path.join(theirs, "work", "mine"), os.path.join(theirs, "checkpoint"),
                      os.path.join(theirs, "order"), os.path.join(curly.state, "machine")]
             script = "; ".join(
-                "(cat %s || ls %s) > /dev/null 2>&1 && echo READ %s" % (p, p, p) for p in paths)
+                "if [ -d %s ]; then ls %s; else cat %s; fi > /dev/null 2>&1 && echo READ %s" %
+                (p, p, p, p) for p in paths)
             details, text = self.shell(pool, script + "; exit 0")
             self.assertEqual(details["state"], "done", details)
             self.assertEqual(text, "", "nothing of these may be read")
@@ -125,7 +126,10 @@ class Isolation(unittest.TestCase):
         """Another user may list states, but not remove, look into or fetch."""
         with harness.Pool() as pool:
             pool.start_server()
-            job = pool.submit("--name", "mine", "--", "true")[0]
+            pool.client("curly").start()
+            pool.wait_machines(1)
+            job = pool.submit("--name", "mine", "--", "echo", "mine")[0]
+            pool.wait_state(job, "done")
 
             def as_nobody(*args):
                 done = subprocess.run(
@@ -142,7 +146,7 @@ class Isolation(unittest.TestCase):
             status, text = as_nobody("ls", "--all", "--user", "*")
             self.assertEqual(status, 0, text)
             self.assertNotIn("mine", text, "others' names are not shown")
-            self.assertEqual(pool.job_state(job), "waiting")
+            self.assertEqual(pool.job_state(job), "done")
 
     def test_environment(self):
         """The job's environment, printed by a job and compared."""

@@ -1,6 +1,8 @@
 // What happens when monitor, client or shepherd die or hang: the job leaves.
 #include <cppunit/extensions/HelperMacros.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "client/shepherd/test_rig.h"
@@ -17,6 +19,7 @@ class ShepherdFailureTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(killed_shepherd_takes_its_job_along);
   CPPUNIT_TEST(tenant_cleans_up_after_a_killed_shepherd);
   CPPUNIT_TEST(tenant_freezes_and_kills_past_a_stopped_shepherd);
+  CPPUNIT_TEST(tenant_leaves_a_shepherd_its_exit_record);
   CPPUNIT_TEST(tenant_needs_a_record_of_this_boot);
   CPPUNIT_TEST(sigterm_to_the_shepherd_is_a_vacate);
   CPPUNIT_TEST_SUITE_END();
@@ -117,6 +120,25 @@ class ShepherdFailureTest : public CppUnit::TestFixture {
       }));
       CPPUNIT_ASSERT_EQUAL(1000 + SIGKILL, rig.wait(folder));
     }
+  }
+
+  // The job is gone, and its shepherd is held up writing: here by a FIFO where its
+  // output should be.
+  void tenant_leaves_a_shepherd_its_exit_record() {
+    Rig rig;
+    AttemptOrder order = rig.order({"write", "10"});
+    std::string folder = rig.folder(order), error;
+    system_files().make_folders(folder, 0711);
+    CPPUNIT_ASSERT(mkfifo((folder + "/stdout").c_str(), 0600) == 0);
+    rig.start(order);
+    AttemptRecord record = rig.record(folder);
+    auto tenant = Tenant::open(folder, &error);
+    CPPUNIT_ASSERT_MESSAGE(error, tenant != nullptr);
+    CPPUNIT_ASSERT(wait_until([&] { return tenant->gone(); }));
+    for (int i = 0; i < 30; ++i) tenant->kill();
+    UniqueFd reader(open((folder + "/stdout").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    CPPUNIT_ASSERT(reader.valid());
+    CPPUNIT_ASSERT_EQUAL(int64_t{10}, rig.finish(folder).facts.stdout_bytes);
   }
 
   void tenant_needs_a_record_of_this_boot() {

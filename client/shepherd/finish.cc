@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "client/shepherd/shared_places.h"
 #include "client/shepherd/shepherd.h"
 
 namespace sublet::shepherd {
@@ -102,6 +103,8 @@ int Shepherd::finish() {
     if (end.limit != SUBLET_LIMIT_NONE && end.reason == SUBLET_LEAVE_NONE)
       end.reason = SUBLET_LEAVE_LIMIT;
   }
+  // Before the record: with it the client may give the user id to another job.
+  if (geteuid() == 0 && order_.uid > 0) sweep_temporary_folders(order_.uid);
   bool written = write_exit(end);
   if (written) control_.send_all(new_frame(SUBLET_FRAME_ENDED));
   weight_.remove();

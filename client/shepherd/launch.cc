@@ -12,12 +12,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "client/shepherd/shared_places.h"
 #include "client/shepherd/system.h"
 
 namespace sublet::shepherd {
 namespace {
 
 constexpr unsigned kCloseOnExec = 4;  // CLOSE_RANGE_CLOEXEC
+// Where the order sets no bound: a job that runs wild must not use up what the
+// owner's programs need too.
+constexpr int64_t kDefaultProcesses = 512;
+constexpr int64_t kDefaultOpenFiles = 4096;
 
 bool limit(__rlimit_resource_t what, int64_t value) {
   if (value <= 0) return true;
@@ -30,11 +35,19 @@ bool limit(__rlimit_resource_t what, int64_t value) {
   return setrlimit(what, &both) == 0;
 }
 
+// The kernel counts all processes of a user id: only one that is the slot's own
+// can be bounded without being asked to.
+int64_t processes_of(const sublet_order& order) {
+  bool own = order.uid >= 0 && order.uid != geteuid();
+  return order.limit_processes > 0 || !own ? order.limit_processes : kDefaultProcesses;
+}
+
 bool set_limits(const sublet_order& order) {
   struct rlimit none = {0, 0};
-  bool good = setrlimit(RLIMIT_CORE, &none) == 0 && limit(RLIMIT_FSIZE, order.limit_file) &&
-              limit(RLIMIT_NPROC, order.limit_processes) &&
-              limit(RLIMIT_NOFILE, order.limit_open_files);
+  bool good =
+      setrlimit(RLIMIT_CORE, &none) == 0 && limit(RLIMIT_FSIZE, order.limit_file) &&
+      limit(RLIMIT_NPROC, processes_of(order)) &&
+      limit(RLIMIT_NOFILE, order.limit_open_files > 0 ? order.limit_open_files : kDefaultOpenFiles);
   if (!*order.cgroup_memory) good = good && limit(RLIMIT_DATA, order.limit_memory);
   if (order.limit_cpu_s > 0) {
     // First SIGXCPU, which tells what happened, a little later SIGKILL.
@@ -63,26 +76,31 @@ bool set_streams(int output, int errors) {
          syscall(SYS_close_range, 3u, ~0u, kCloseOnExec) == 0;
 }
 
+// By the kernel's own call: the C library refuses to touch the two signals that
+// it keeps for itself, and those may have been inherited as ignored.
 void reset_handlers() {
-  struct sigaction standard = {};
-  standard.sa_handler = SIG_DFL;
-  for (int signal = 1; signal < NSIG; ++signal) sigaction(signal, &standard, nullptr);
+  constexpr int kSignals = 64;
+  constexpr size_t kSetBytes = kSignals / 8;
+  static const char kStandard[64] = {};  // SIG_DFL, no flags, an empty set
+  for (int signal = 1; signal <= kSignals; ++signal)
+    syscall(SYS_rt_sigaction, signal, kStandard, nullptr, kSetBytes);
 }
 
 // Null when ready for the program, else the step that failed.
 const char* prepare(const sublet_order& order, const Weight& weight, int output, int errors,
                     pid_t shepherd) {
-  if (setsid() < 0) return "setsid";
+  if (setsid() < 0) return "session";
   reset_handlers();
   // The kernel's choice when memory runs out: a tenant before anything of the owner's.
   if (!write_kernel_file("/proc/self", "oom_score_adj", "1000")) return "oom_score_adj";
   if (!set_streams(output, errors)) return "streams";
-  if (!set_limits(order)) return "limits";
+  if (!set_limits(order)) return SUBLET_STEP_LIMITS;
   umask(static_cast<mode_t>(order.umask));
+  if (const char* failed = keep_shared_memory_apart(order)) return failed;
   // As late as can be: from here on this process weighs nothing.
   if (const char* failed = weight.join()) return failed;
   if (!become(order)) return "account";
-  if (chdir(order.work) != 0) return "chdir";
+  if (chdir(order.work) != 0) return SUBLET_STEP_CHDIR;
   // After the change of account, which clears it.
   if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 || getppid() != shepherd) return "parent";
   return nullptr;
@@ -101,7 +119,7 @@ const char* prepare(const sublet_order& order, const Weight& weight, int output,
     sigprocmask(SIG_SETMASK, &none, nullptr);
     execve(order.program, order.arguments, order.environment);
     failure.error = errno;
-    step = "exec";
+    step = SUBLET_STEP_EXEC;
   }
   strncpy(failure.step, step, sizeof failure.step - 1);
   if (send(socket, &failure, sizeof failure, MSG_NOSIGNAL) < 0) _exit(126);

@@ -20,6 +20,8 @@ class ShepherdLeaveTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_shell_waits_for_the_program_that_saves);
   CPPUNIT_TEST(deaf_program_is_killed_at_the_deadline);
   CPPUNIT_TEST(burner_is_killed_when_its_allowance_is_spent);
+  CPPUNIT_TEST(short_lived_children_spend_the_allowance_too);
+  CPPUNIT_TEST(a_job_that_stops_everybody_stops_nobody);
   CPPUNIT_TEST(vacate_by_the_client_keeps_the_full_deadline);
   CPPUNIT_TEST(kill_saves_nothing);
   CPPUNIT_TEST(save_and_go_on);
@@ -122,6 +124,44 @@ class ShepherdLeaveTest : public CppUnit::TestFixture {
       int64_t used = end.facts.cpu_user_us + end.facts.cpu_system_us;
       CPPUNIT_ASSERT_MESSAGE(std::to_string(used), used >= 50'000);
     });
+  }
+
+  void short_lived_children_spend_the_allowance_too() {
+    each_way([](Rig& rig, bool cgroup) {
+      AttemptOrder order = rig.order({"burn-in-children"});
+      if (cgroup) rig.use_cgroups(&order);
+      order.save_deadline_ms = 60'000;  // only the allowance can end it
+      std::string folder = ready(rig, order);
+      rig.monitor().say(SUBLET_PRESENCE_ACTIVE);
+      AttemptExit end = rig.finish(folder);
+      killed(end, SUBLET_LEAVE_OWNER);
+      CPPUNIT_ASSERT(end.facts.quiesce_ns < 50'000 * kMs);
+    });
+  }
+
+  // It may neither stop nor kill the process that ends it, which has its user id.
+  void a_job_that_stops_everybody_stops_nobody() {
+    if (skip_unless_root("a_job_that_stops_everybody_stops_nobody")) return;
+    for (bool by_tenant : {false, true}) {
+      Rig rig;
+      AttemptOrder order = rig.order({"stop-everybody"});
+      order.save_deadline_ms = 100;
+      std::string folder = ready(rig, order), error;
+      AttemptRecord record = rig.record(folder);
+      if (by_tenant) {
+        auto tenant = Tenant::open(folder, &error);
+        CPPUNIT_ASSERT_MESSAGE(error, tenant != nullptr);
+        for (int i = 0; i < 100 && !tenant->gone(); ++i) tenant->freeze();
+        CPPUNIT_ASSERT(wait_until([&] {
+          tenant->kill();
+          return tenant->gone();
+        }));
+      } else {
+        rig.monitor().say(SUBLET_PRESENCE_ACTIVE);
+      }
+      CPPUNIT_ASSERT_EQUAL(int64_t{SIGKILL}, rig.finish(folder).facts.code);
+      CPPUNIT_ASSERT(!is_same_process(record.program));
+    }
   }
 
   void vacate_by_the_client_keeps_the_full_deadline() {

@@ -20,6 +20,9 @@ namespace {
 // job without a cgroup are looked for.
 constexpr int64_t kPendingRefreshNs = 20'000'000;
 constexpr int64_t kRefreshNs = 1'000'000'000;
+// Children whose ends are taken before the monitor is listened to again: a job
+// may make them faster than they can be taken.
+constexpr int kReapedInARow = 64;
 
 void add(struct rusage* sum, const struct rusage& more) {
   timeradd(&sum->ru_utime, &more.ru_utime, &sum->ru_utime);
@@ -63,7 +66,7 @@ void Shepherd::act(uint32_t actions, int64_t now) {
   if (actions & kActThaw) processes_.thaw();
   if (actions & kActLift) weight_.lift(processes_);
   if (actions & kActTerminate) ask_to_leave();
-  if (machine_.counting_cpu() && (actions & kActLift)) cpu_before_save_ns_ = processes_.cpu_ns();
+  if (machine_.counting_cpu() && (actions & kActLift)) processes_.start_counting();
   if (actions & kActSave) {
     look_at_status();
     if (seen_.aware) processes_.signal_who_handles(SIGUSR1, launch_.pid());
@@ -164,25 +167,26 @@ void Shepherd::read_signals() {
 }
 
 void Shepherd::reap() {
-  bool main_just_gone = false;
-  for (;;) {
+  bool main_just_gone = false, nobody_left = false;
+  more_to_reap_ = true;
+  for (int i = 0; i < kReapedInARow; ++i) {
     int status;
     struct rusage used;
     pid_t pid = wait4(-1, &status, WNOHANG, &used);
-    if (pid > 0) {
-      add(&usage_, used);
-      if (pid != launch_.pid()) continue;
-      main_gone_ = main_just_gone = true;
-      main_status_ = status;
-      continue;
+    if (pid <= 0) {
+      more_to_reap_ = false;
+      nobody_left = pid < 0 && errno == ECHILD;
+      break;
     }
-    int64_t now = boot_now();
-    bool nobody_left = pid < 0 && errno == ECHILD;
-    uint32_t actions = main_just_gone ? machine_.main_exited(now) : 0;
-    // Most programs leave nobody behind, and there is nothing to kill.
-    act(nobody_left ? machine_.all_gone(now) : actions, now);
-    return;
+    add(&usage_, used);
+    if (pid != launch_.pid()) continue;
+    main_gone_ = main_just_gone = true;
+    main_status_ = status;
   }
+  int64_t now = boot_now();
+  uint32_t actions = main_just_gone ? machine_.main_exited(now) : 0;
+  // Most programs leave nobody behind, and there is nothing to kill.
+  act(nobody_left ? machine_.all_gone(now) : actions, now);
 }
 
 void Shepherd::look_at_status() {
@@ -210,8 +214,7 @@ void Shepherd::check_limits(int64_t now) {
 
 // What has no event of its own.
 void Shepherd::look_after(int64_t now) {
-  if (machine_.counting_cpu())
-    act(machine_.cpu_used(processes_.cpu_ns() - cpu_before_save_ns_, now), now);
+  if (machine_.counting_cpu()) act(machine_.cpu_used(processes_.counted_ns(), now), now);
   if (!machine_.started() || now < next_refresh_ns_) return;
   weight_.refresh(processes_);
   check_limits(now);
@@ -236,7 +239,7 @@ void Shepherd::set_timer() {
 
 void Shepherd::wait_for_news(pollfd* fds, int count) {
   set_timer();
-  while (poll(fds, static_cast<nfds_t>(count), -1) < 0 && errno == EINTR) {
+  while (poll(fds, static_cast<nfds_t>(count), more_to_reap_ ? 0 : -1) < 0 && errno == EINTR) {
   }
   uint64_t ticks;
   if (fds[1].revents && read(timer_, &ticks, sizeof ticks) > 0) timer_set_ns_ = -1;
@@ -254,10 +257,8 @@ void Shepherd::loop() {
     wait_for_news(fds, count);
     // The owner's word comes before everything else.
     if (fds[0].revents) read_monitor();
-    if (fds[2].revents) {
-      read_signals();
-      reap();
-    }
+    if (fds[2].revents) read_signals();
+    if (fds[2].revents || more_to_reap_) reap();
     for (int i = 0; i < Control::kConnections; ++i)
       if (fds[7 + i].revents) read_control(i);
     if (fds[3].revents) read_launch();

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/attempt_format.h"
@@ -20,8 +22,11 @@ bool Output::open(int folder, int64_t first_limit, int64_t second_limit) {
     if (pipe2(ends, O_CLOEXEC) != 0) return false;
     stream.pipe = ends[0];
     stream.job_end = ends[1];
+    // Of our end alone: the job's stays as programs expect it.
+    if (fcntl(stream.pipe, F_SETFL, O_NONBLOCK) != 0) return false;
   }
-  return true;
+  stop_ = eventfd(0, EFD_CLOEXEC);
+  return stop_ >= 0;
 }
 
 void Output::close_job_ends() {
@@ -64,7 +69,7 @@ bool Output::keep(Stream& stream, const char* bytes, int64_t size) {
 // False at the end of the stream.
 bool Output::move_some(Stream& stream) {
   ssize_t count = read(stream.pipe, buffer_, sizeof buffer_);
-  if (count < 0) return errno == EINTR;
+  if (count < 0) return errno == EINTR || errno == EAGAIN;
   if (count == 0) return false;
   int64_t room = stream.limit - stream.kept;
   int64_t wanted = count < room ? count : room;
@@ -76,19 +81,38 @@ bool Output::move_some(Stream& stream) {
 }
 
 void Output::move_all() {
-  pollfd waiting[2] = {{streams_[0].pipe, POLLIN, 0}, {streams_[1].pipe, POLLIN, 0}};
+  pollfd waiting[3] = {
+      {streams_[0].pipe, POLLIN, 0}, {streams_[1].pipe, POLLIN, 0}, {stop_, POLLIN, 0}};
   while (waiting[0].fd >= 0 || waiting[1].fd >= 0) {
-    if (poll(waiting, 2, -1) < 0 && errno != EINTR) return;
+    if (poll(waiting, 3, -1) < 0) {
+      if (errno == EINTR) continue;
+      return;
+    }
+    if (waiting[2].revents) return;
     for (int i = 0; i < 2; ++i)
       if (waiting[i].fd >= 0 && waiting[i].revents && !move_some(streams_[i])) waiting[i].fd = -1;
   }
 }
 
+// As many bytes as are there now, however many a stranger still adds.
+void Output::move_rest() {
+  for (Stream& stream : streams_) {
+    int there = 0;
+    if (ioctl(stream.pipe, FIONREAD, &there) != 0) continue;
+    for (int64_t left = there; left > 0;) {
+      int64_t before = stream.kept + stream.dropped;
+      move_some(stream);
+      int64_t moved = stream.kept + stream.dropped - before;
+      left = moved > 0 ? left - moved : 0;
+    }
+  }
+}
+
 void Output::finish() {
-  if (started_)
+  uint64_t one = 1;
+  if (started_ && write(stop_, &one, sizeof one) == static_cast<ssize_t>(sizeof one))
     pthread_join(thread_, nullptr);
-  else
-    move_all();
+  move_rest();
   for (Stream& stream : streams_)
     if (stream.file >= 0) fdatasync(stream.file);
 }

@@ -30,8 +30,9 @@ class Output {
   void ended(int stream) { streams_[stream].ended = true; }
   // Output has come: makes the thread.
   void start();
-  // After the last process is gone: takes what is left in the pipes, and makes
-  // the files durable.
+  // After the last process is gone: takes what is in the pipes now, and makes the
+  // files durable. Never waits for their end: a stranger, to whom the job gave its
+  // stdout, may hold it open for ever.
   void finish();
 
   int64_t kept(int stream) const { return streams_[stream].kept; }
@@ -52,10 +53,12 @@ class Output {
   static void* run(void* self);
   void move_all();
   bool move_some(Stream& stream);
+  void move_rest();
   bool keep(Stream& stream, const char* bytes, int64_t size);
 
   Stream streams_[2];
   int folder_ = -1;
+  int stop_ = -1;  // eventfd: nobody of the job is left
   bool started_ = false;
   pthread_t thread_ = {};
   char buffer_[16384];

@@ -1,6 +1,8 @@
 // Jobs that run to their end: environment, endings, limits, output, refusals.
 #include <cppunit/extensions/HelperMacros.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/shm.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,6 +23,10 @@ class ShepherdRunTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(exit_codes_and_signals);
   CPPUNIT_TEST(what_cannot_be_started_says_the_step);
   CPPUNIT_TEST(output_is_bounded);
+  CPPUNIT_TEST(a_stranger_who_holds_stdout_holds_up_nobody);
+  CPPUNIT_TEST(memory_goes_with_the_job);
+  CPPUNIT_TEST(room_is_kept_for_the_exit_record);
+  CPPUNIT_TEST(limits_have_defaults);
   CPPUNIT_TEST(limits_are_told_apart);
   CPPUNIT_TEST(memory_limit_of_a_cgroup);
   CPPUNIT_TEST(no_start_without_the_monitors_word);
@@ -116,6 +122,55 @@ class ShepherdRunTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(int64_t{0}, end.facts.stdout_dropped);
   }
 
+  void a_stranger_who_holds_stdout_holds_up_nobody() {
+    for (const char* mode : {"wait", "aware"}) {
+      Rig rig;
+      std::string folder = rig.start(rig.order({mode, "1"}));
+      CPPUNIT_ASSERT(rig.job_is_ready(folder));
+      std::string theirs = "/proc/" + std::to_string(rig.record(folder).program.pid) + "/fd/1";
+      UniqueFd held(open(theirs.c_str(), O_WRONLY | O_CLOEXEC));
+      CPPUNIT_ASSERT(held.valid());
+      bool written = *mode == 'w' || write(held.get(), "words", 5) == 5;
+      CPPUNIT_ASSERT(written);
+      rig.monitor().say(SUBLET_PRESENCE_ACTIVE);
+      CPPUNIT_ASSERT_EQUAL(int64_t{*mode == 'w' ? 0 : 5}, rig.finish(folder).facts.stdout_bytes);
+    }
+  }
+
+  void memory_goes_with_the_job() {
+    if (skip_unless_root("memory_goes_with_the_job")) return;
+    Rig rig;
+    CPPUNIT_ASSERT_EQUAL(int64_t{0}, rig.run(rig.order({"leave-memory"})).facts.code);
+    CPPUNIT_ASSERT(access("/dev/shm/sublet-test-left", F_OK) != 0);
+    CPPUNIT_ASSERT(access("/tmp/sublet-test-left", F_OK) != 0);
+    CPPUNIT_ASSERT(shmget(0x5b1e7, 0, 0) < 0);
+  }
+
+  void room_is_kept_for_the_exit_record() {
+    Rig rig;
+    std::string folder = rig.start(rig.order({"wait"}));
+    CPPUNIT_ASSERT(rig.job_is_ready(folder));
+    struct stat about;
+    CPPUNIT_ASSERT(stat((folder + "/.exit.new").c_str(), &about) == 0);
+    CPPUNIT_ASSERT(about.st_blocks * 512 >= 4096);
+    rig.monitor().say(SUBLET_PRESENCE_ACTIVE);
+    rig.finish(folder);
+    CPPUNIT_ASSERT(access((folder + "/.exit.new").c_str(), F_OK) != 0);
+  }
+
+  void limits_have_defaults() {
+    Rig rig;
+    AttemptOrder order = rig.order({});
+    order.program = "/bin/cat";
+    order.arguments = {"cat", "/proc/self/limits"};
+    std::string folder = rig.start(order);
+    rig.finish(folder);
+    std::string text = rig.read(folder + "/stdout");
+    auto limit = [&](const char* name) { return atoi(text.c_str() + text.find(name) + 17); };
+    CPPUNIT_ASSERT_EQUAL(4096, limit("Max open files"));
+    if (geteuid() == 0) CPPUNIT_ASSERT_EQUAL(512, limit("Max processes"));
+  }
+
   static void ends_by(const AttemptExit& end, sublet_limit limit) {
     CPPUNIT_ASSERT_EQUAL(int64_t{limit}, end.facts.limit);
     CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_LEAVE_LIMIT}, end.facts.reason);
@@ -179,8 +234,16 @@ class ShepherdRunTest : public CppUnit::TestFixture {
     int status = -1;
     CPPUNIT_ASSERT(waitpid(twin.id.pid, &status, 0) == twin.id.pid);
     CPPUNIT_ASSERT_EQUAL(73, WEXITSTATUS(status));
+    CPPUNIT_ASSERT(attempt_locked(folder));
+    // Also not when the order has been written again, and the record has gone.
+    CPPUNIT_ASSERT(rename((folder + "/record").c_str(), (folder + "/record.old").c_str()) == 0);
+    write_order(system_files(), folder, order);
+    twin = start_shepherd(SUBLET_SHEPHERD, folder);
+    CPPUNIT_ASSERT(waitpid(twin.id.pid, &status, 0) == twin.id.pid);
+    CPPUNIT_ASSERT_EQUAL(73, WEXITSTATUS(status));
     rig.ask(folder, rig.frame(order, SUBLET_FRAME_KILL, SUBLET_LEAVE_REMOVED));
     rig.finish(folder);
+    CPPUNIT_ASSERT(!attempt_locked(folder));
     rig.start(order);
     CPPUNIT_ASSERT_EQUAL(73, rig.wait(folder));
   }

@@ -88,8 +88,8 @@ class Shepherd {
 
   bool main_gone_ = false;
   bool all_gone_ = false;
+  bool more_to_reap_ = false;
   int main_status_ = 0;
-  int64_t cpu_before_save_ns_ = 0;
   int64_t ended_ns_ = 0;
   int64_t quiesce_ns_ = -1;
   int64_t limit_ = SUBLET_LIMIT_NONE;

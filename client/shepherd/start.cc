@@ -11,19 +11,42 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "client/shepherd/shepherd.h"
 
 namespace sublet::shepherd {
+namespace {
+
+constexpr int kLockTries = 20;
+constexpr long kLockPauseNs = 2'000'000;
+// More than an exit record has.
+constexpr size_t kExitBytes = 4096;
+
+// Held while we live. Whoever only asks (attempt_locked in base/attempt_folder.h)
+// holds it for a moment.
+bool lock(int fd) {
+  for (int i = 0; i < kLockTries; ++i) {
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
+    struct timespec pause = {0, kLockPauseNs};
+    nanosleep(&pause, nullptr);
+  }
+  errno = EWOULDBLOCK;
+  return false;
+}
+
+}  // namespace
 
 const char* Shepherd::load_order() {
   folder_ = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder_ < 0 || !getcwd(cwd_, sizeof cwd_)) return "open the folder";
-  // Held while we live: a second shepherd for this folder gets no further.
-  int lock = openat(folder_, SUBLET_ORDER_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-  if (lock < 0) return "open the order";
-  if (flock(lock, LOCK_EX | LOCK_NB) != 0) return "lock the order";
+  // A second shepherd for this folder gets no further: the folder is locked, not
+  // only the order, which may be written, and so replaced, again.
+  if (!lock(folder_)) return "lock the folder";
+  int order = openat(folder_, SUBLET_ORDER_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  if (order < 0) return "open the order";
+  if (!lock(order)) return "lock the order";
   int64_t size = read_whole(folder_, SUBLET_ORDER_FILE, text_, SUBLET_ORDER_MAX_BYTES);
   if (size < 0) return "read the order";
   unsigned line = 0;
@@ -89,6 +112,7 @@ const char* Shepherd::prepare() {
   if (const char* failed = prepare_signals()) return failed;
   if (!output_.open(folder_, order_.stdout_limit, order_.stderr_limit)) return "output";
   if (const char* failed = weight_.make(order_)) return failed;
+  reserve_room(folder_, SUBLET_EXIT_FILE, kExitBytes);
   if (!processes_.open(order_.cgroup_unified)) return "proc";
   return nullptr;
 }

@@ -60,12 +60,25 @@ static bool write_and_sync(int fd, const char* bytes, size_t size) {
   return fdatasync(fd) == 0;
 }
 
+// Not cut to nothing: the room that was taken before is written into.
+static int open_temporary(int folder, const char* name, char (&temporary)[32]) {
+  snprintf(temporary, sizeof temporary, ".%s.new", name);
+  return openat(folder, temporary, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+}
+
+void reserve_room(int folder, const char* name, size_t size) {
+  char temporary[32];
+  int fd = open_temporary(folder, name, temporary);
+  if (fd < 0) return;
+  if (fallocate(fd, 0, 0, static_cast<off_t>(size)) != 0) errno = 0;
+  close(fd);
+}
+
 bool write_durably(int folder, const char* name, const char* bytes, size_t size) {
   char temporary[32];
-  snprintf(temporary, sizeof temporary, ".%s.new", name);
-  int fd = openat(folder, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+  int fd = open_temporary(folder, name, temporary);
   if (fd < 0) return false;
-  bool good = write_and_sync(fd, bytes, size);
+  bool good = ftruncate(fd, static_cast<off_t>(size)) == 0 && write_and_sync(fd, bytes, size);
   int error = errno;
   close(fd);
   if (good && renameat(folder, temporary, folder, name) == 0) return fsync(folder) == 0;

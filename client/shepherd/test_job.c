@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/select.h>
+#include <sys/shm.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -115,10 +116,48 @@ static void fork_bomb(void) {
     if (fork() < 0) usleep(1000);
 }
 
+/* 1 when a signal is ignored, also one of those that the C library hides. */
+static int any_ignored(void) {
+  char line[256];
+  unsigned long long ignored = 1;
+  FILE* status = fopen("/proc/self/status", "r");
+  while (fgets(line, sizeof line, status)) sscanf(line, "SigIgn: %llx", &ignored);
+  fclose(status);
+  return ignored != 0;
+}
+
+/* Stops whatever it may, without end. */
+static void stop_everybody(void) {
+  signal(SIGTERM, SIG_IGN);
+  close(open("ready", O_CREAT | O_WRONLY, 0600));
+  for (;;) kill(-1, SIGSTOP);
+}
+
+/* Leaves memory behind in every way that outlives a process. */
+static int leave_memory(void) {
+  int memory = shm_open("/sublet-test-left", O_CREAT | O_RDWR, 0600);
+  int file = open("/tmp/sublet-test-left", O_CREAT | O_WRONLY, 0600);
+  return memory < 0 || file < 0 || shmget(0x5b1e7, 4096, IPC_CREAT | 0600) < 0;
+}
+
+/* When asked to leave: one short-lived process after another. */
+static void burn_in_children(void) {
+  signal(SIGTERM, note_leave);
+  close(open("ready", O_CREAT | O_WRONLY, 0600));
+  while (!asked_to_leave) pause();
+  for (;;) {
+    if (fork() == 0) {
+      burn_ms(2);
+      _exit(0);
+    }
+    wait(NULL);
+  }
+}
+
 static void inspect(void) {
   struct sigaction action;
   sigset_t mask;
-  int odd = 0, death = 0;
+  int odd = any_ignored(), death = 0;
   struct rlimit core;
   for (int i = 1; i < NSIG; ++i)
     odd += sigaction(i, NULL, &action) == 0 && action.sa_handler != SIG_DFL;
@@ -156,6 +195,9 @@ int main(int argc, char** argv) {
   if (!strcmp(mode, "spin")) spin();
   if (!strcmp(mode, "trespass")) return trespass(argc - 2, argv + 2);
   if (!strcmp(mode, "burn-when-asked")) burn_when_asked();
+  if (!strcmp(mode, "burn-in-children")) burn_in_children();
+  if (!strcmp(mode, "stop-everybody")) stop_everybody();
+  if (!strcmp(mode, "leave-memory")) return leave_memory();
   if (!strcmp(mode, "run-away")) run_away();
   if (!strcmp(mode, "fork-bomb")) fork_bomb();
   if (!strcmp(mode, "write"))

@@ -491,6 +491,60 @@ class ClientDaemon(unittest.TestCase):
         end = server.wait("ended", job=1)
         self.assertEqual((end["ended"], end["generation"]), (END["REMOVED"], 0), end)
 
+    def test_late_order_is_stale(self):
+        server, client = self.ready(lease_ms=1500)
+        client.send_signal(signal.SIGSTOP)
+        said = queue.Queue()
+        asking = threading.Thread(target=lambda: said.put(
+            server.ask("run", job=1, attempt=1, program="sleep", arguments=["1000"])))
+        asking.start()
+        # What is tested is that time goes by: more than a lease.
+        time.sleep(2)
+        client.send_signal(signal.SIGCONT)
+        asking.join()
+        answer = said.get()
+        self.assertEqual(answer.get("answer"), 7, answer)
+        self.assertIn("too long under way", answer["reason"])
+        self.assertEqual(self.attempts(), [])
+        # The next order is a new one.
+        until(lambda: server.ask("run", job=1, attempt=2, program="true").get("answer") == 0,
+              "an accepted order")
+        server.wait("ended", job=1, attempt=2, ended=END["DONE"])
+
+    def test_stopped_client_forgives_the_monitor(self):
+        server, client = self.ready()
+        self.run_saver(server)
+        program, monitor = int(self.records()["job_pid"]), self.monitor_pid()
+        client.send_signal(signal.SIGSTOP)
+        time.sleep(1.6)  # longer than a monitor may be silent; it is not
+        renewals = len(server.all("renewed"))
+        client.send_signal(signal.SIGCONT)
+        server.wait("renewed", count=renewals + 2)
+        self.assertTrue(alive(program), "the job still runs")
+        self.assertEqual(self.monitor_pid(), monitor)
+        self.assertNotIn("is silent", self.log())
+
+    def test_missing_shepherd(self):
+        server, _ = self.ready("--set", "shepherd_program=/no/such/shepherd")
+        self.run_job(server, 1)
+        end = server.wait("ended", job=1)
+        self.assertEqual(end["ended"], END["LOST"], end)
+        self.assertIn("/no/such/shepherd", end["reason"])
+        # After each failure in a row no order is taken for longer.
+        pauses, job = [], 2
+        since = time.monotonic()
+        while len(pauses) < 2:
+            said = server.ask("run", job=job, attempt=1, program="true")
+            if said["answer"] == 0:
+                pauses.append(time.monotonic() - since)
+                server.wait("ended", job=job)
+                since = time.monotonic()
+                job += 1
+            else:
+                self.assertEqual(said["answer"], 6, said)
+                self.assertIn("trouble", said["reason"])
+        self.assertGreater(pauses[1], 1.5)
+
     def test_refuses_while_owner_is_here(self):
         server, _ = self.ready()
         self.owner("active")

@@ -1,0 +1,146 @@
+#include "client/attempt_tasks.h"
+
+#include <cppunit/extensions/HelperMacros.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <future>
+#include <mutex>
+
+#include "base/clock.h"
+#include "base/temporary_folder.h"
+#include "client/testing/memory_server.h"
+
+namespace sublet::client {
+namespace {
+
+// Fails in ways that nobody thought of.
+class StrangeFiles : public Files {
+ public:
+  bool exists(const std::string& path) const override {
+    if (surprises-- > 0) throw std::logic_error("a surprise");
+    return Files::exists(path);
+  }
+  mutable std::atomic<int> surprises{0};
+};
+
+class AttemptTasksTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(AttemptTasksTest);
+  CPPUNIT_TEST(without_its_shepherd_a_machine_is_in_trouble);
+  CPPUNIT_TEST(a_surprise_costs_no_attempt_its_end);
+  CPPUNIT_TEST(local_work_waits_for_no_upload);
+  CPPUNIT_TEST(removed_at_one_stroke);
+  CPPUNIT_TEST_SUITE_END();
+
+  TemporaryFolder state_;
+  StrangeFiles files_;
+  MemoryServer server_;
+  PublicPresence presence_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string happened_;
+  protocol::EndCode end_ = protocol::kEndNone;
+  std::unique_ptr<Workers> workers_, local_;
+  std::unique_ptr<OrderDesk> desk_;
+  std::unique_ptr<Reporter> reporter_;
+  std::unique_ptr<AttemptTasks> tasks_;
+
+ public:
+  void setUp() override {
+    presence_.away = true;
+    DeskSettings desk;
+    desk.state_folder = state_.path();
+    desk.slot_uids = {-1};
+    desk_ = std::make_unique<OrderDesk>(
+        desk, files_, presence_, [](auto) {}, [](auto) {});
+    workers_ = std::make_unique<Workers>(1);
+    local_ = std::make_unique<Workers>(1);
+    reporter_ = std::make_unique<Reporter>(server_, [](const AttemptName&, uint32_t, bool) {});
+    auto say = [this](const char* what) { return [this, what](const WorkPtr&) { tell(what); }; };
+    TaskEvents events;
+    events.ended = say("ended");
+    events.vanished = say("vanished");
+    events.still_alive = say("alive");
+    events.removed = say("removed");
+    events.tenant_killed = say("killed");
+    events.shepherd_failed = [this](const WorkPtr&, protocol::EndCode end, const std::string&) {
+      end_ = end;
+      tell("failed");
+    };
+    tasks_ = std::make_unique<AttemptTasks>(*workers_, *local_, files_, server_, *desk_, *reporter_,
+                                            JobSettings(), state_ / "no-such-shepherd", events);
+  }
+  void tearDown() override {
+    workers_->stop();
+    local_->stop();
+    reporter_->stop();
+  }
+
+ private:
+  void tell(const std::string& what) {
+    std::lock_guard lock(mutex_);
+    happened_ += what + ";";
+    changed_.notify_all();
+  }
+  bool comes(const std::string& what) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(30), [&] { return happened_ == what; });
+  }
+  WorkPtr work(const std::string& program = "true") {
+    auto what = std::make_shared<Assignment>();
+    what->name = {7, 1};
+    what->program = program;
+    std::string folder = attempt_folder(state_.path(), what->name);
+    make_attempt_folder(files_, folder, -1, -1);
+    return std::make_shared<AttemptWork>(what, folder);
+  }
+
+  void without_its_shepherd_a_machine_is_in_trouble() {
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, desk_->may_run({}).answer);
+    tasks_->perform(work("no-such-program"), protocol::kStart, protocol::kEndNone, "");
+    CPPUNIT_ASSERT(comes("failed;"));
+    CPPUNIT_ASSERT_EQUAL(protocol::kEndStart, end_);
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, desk_->may_run({}).answer);
+    happened_.clear();
+    // One failure after the other: the pause grows longer than this test.
+    for (int i = 0; i < 6; ++i) desk_->machine_failed("an earlier one");
+    tasks_->perform(work(), protocol::kStart, protocol::kEndNone, "");
+    CPPUNIT_ASSERT(comes("failed;"));
+    CPPUNIT_ASSERT_EQUAL(protocol::kEndLost, end_);
+    RunAnswer answer = desk_->may_run({});
+    CPPUNIT_ASSERT_EQUAL(kRunError, answer.answer);
+    CPPUNIT_ASSERT(answer.reason.find("no-such-shepherd") != std::string::npos);
+  }
+
+  void a_surprise_costs_no_attempt_its_end() {
+    files_.surprises = 2;
+    tasks_->check_end(work());
+    CPPUNIT_ASSERT(comes("vanished;"));
+  }
+
+  void local_work_waits_for_no_upload() {
+    std::promise<void> server_answers;
+    workers_->post([&] { server_answers.get_future().wait(); });
+    auto w = work();
+    tasks_->check_end(w);
+    CPPUNIT_ASSERT(comes("vanished;"));
+    tasks_->perform(w, protocol::kKillTenant | protocol::kRemove, protocol::kEndNone, "");
+    CPPUNIT_ASSERT(comes("vanished;killed;"));
+    server_answers.set_value();
+    CPPUNIT_ASSERT(comes("vanished;killed;removed;"));
+  }
+
+  void removed_at_one_stroke() {
+    auto w = work();
+    system_files().write_atomic(w->folder + "/order", "x");
+    tasks_->perform(w, protocol::kRemove, protocol::kEndNone, "");
+    CPPUNIT_ASSERT(comes("removed;"));
+    CPPUNIT_ASSERT(!files_.exists(w->folder));
+    CPPUNIT_ASSERT(files_.list(state_ / "trash").empty());
+  }
+};
+CPPUNIT_TEST_SUITE_REGISTRATION(AttemptTasksTest);
+
+}  // namespace
+}  // namespace sublet::client

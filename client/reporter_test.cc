@@ -1,0 +1,87 @@
+#include "client/reporter.h"
+
+#include <cppunit/extensions/HelperMacros.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <set>
+
+#include "client/testing/memory_server.h"
+
+namespace sublet::client {
+namespace {
+
+// Refuses every call that reports the job `bad`, until it is told not to.
+class PickyServer : public MemoryServer {
+ public:
+  std::vector<AttemptVerdict> ended(const std::vector<AttemptEnd>& ends) override {
+    std::lock_guard lock(mutex);
+    ++reports;
+    std::vector<AttemptVerdict> out;
+    for (const auto& end : ends) {
+      if (end.name.job == bad)
+        throw ServerError(ServerError::Kind::kRefused, "attempt.bad", "It is bad.");
+      out.push_back({end.name, kVerdictKnown});
+    }
+    return out;
+  }
+
+  std::mutex mutex;
+  uint64_t bad = 0;
+  int reports = 0;
+};
+
+class ReporterTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(ReporterTest);
+  CPPUNIT_TEST(one_bad_report_holds_up_no_other);
+  CPPUNIT_TEST_SUITE_END();
+
+  PickyServer server_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::set<uint64_t> told_;
+
+  static std::shared_ptr<AttemptWork> work(uint64_t job) {
+    auto what = std::make_shared<Assignment>();
+    what->name = {job, 1};
+    auto one = std::make_shared<AttemptWork>(what, "");
+    one->end.name = what->name;
+    return one;
+  }
+  bool wait_for(size_t count) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(30), [&] { return told_.size() >= count; });
+  }
+  int reports() {
+    std::lock_guard lock(server_.mutex);
+    return server_.reports;
+  }
+
+  void one_bad_report_holds_up_no_other() {
+    server_.bad = 50;
+    Reporter reporter(server_, [this](const AttemptName& name, uint32_t, bool) {
+      std::lock_guard lock(mutex_);
+      told_.insert(name.job);
+      changed_.notify_all();
+    });
+    for (uint64_t job = 1; job <= 300; ++job) reporter.tell_ended(work(job));
+    CPPUNIT_ASSERT(wait_for(299));
+    CPPUNIT_ASSERT(!told_.contains(50));
+    // At most one batch is taken apart: the bad one goes alone from then on.
+    int before = reports();
+    for (uint64_t job = 301; job <= 310; ++job) reporter.tell_ended(work(job));
+    CPPUNIT_ASSERT(wait_for(309));
+    CPPUNIT_ASSERT(reports() - before <= 16);
+    {
+      std::lock_guard lock(server_.mutex);
+      server_.bad = 0;
+    }
+    reporter.hurry();
+    CPPUNIT_ASSERT(wait_for(310));
+  }
+};
+CPPUNIT_TEST_SUITE_REGISTRATION(ReporterTest);
+
+}  // namespace
+}  // namespace sublet::client

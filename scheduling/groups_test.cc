@@ -1,0 +1,248 @@
+// Many different requirements: few groups, nobody starved, nothing quadratic;
+// and what the brain forgets of hosts and users.
+#include <cppunit/extensions/HelperMacros.h>
+#include <malloc.h>
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <deque>
+
+#include "scheduling/job_queue.h"
+#include "scheduling/pool_testing.h"
+
+namespace sublet::scheduling {
+namespace {
+using testing::kSecond;
+using testing::TestPool;
+
+class GroupsTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(GroupsTest);
+  CPPUNIT_TEST(hundred_thousand_distinct_needs);
+  CPPUNIT_TEST(distinct_systems_are_forgotten_too);
+  CPPUNIT_TEST(exact_needs_decide);
+  CPPUNIT_TEST(a_smaller_job_of_the_group_is_seen);
+  CPPUNIT_TEST(line_finds_what_a_search_finds);
+  CPPUNIT_TEST(why_does_not_walk_the_queue);
+  CPPUNIT_TEST(counters_stay_above_all_rows);
+  CPPUNIT_TEST(hosts_and_users_are_forgotten);
+  CPPUNIT_TEST_SUITE_END();
+
+  class Clock {
+   public:
+    double seconds() const {
+      return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+    }
+
+   private:
+    std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  };
+
+  static Submitted many(uint64_t jobs, uint64_t smallest, uint64_t step) {
+    Submitted s{1, "ann", "desk", {}};
+    s.jobs.resize(jobs);
+    for (uint64_t i = 0; i < jobs; ++i) s.jobs[i].needs.memory = smallest + i * step;
+    return s;
+  }
+  static void remove(Pool& pool, JobId first, uint64_t jobs) {
+    for (uint64_t done = 0; done < jobs; done += 1000) {
+      JobsRemoved removed;
+      for (uint64_t i = 0; i < 1000; ++i) removed.jobs.push_back(first + done + i);
+      CPPUNIT_ASSERT_EQUAL(uint64_t{1000}, pool.apply(removed, testing::kStart).answer.changed);
+    }
+  }
+  static Submitted::Job needing(uint64_t memory, uint64_t disk = 0) {
+    return {{"", "", 0, memory, disk}, 0, 0};
+  }
+  static constexpr uint64_t kMiB = 1 << 20;
+
+ public:
+  // Spread over four machines' worth of sizes, then all beside one another around
+  // what the machine offers.
+  void hundred_thousand_distinct_needs() {
+    constexpr uint64_t kJobs = 100'000;
+    for (const bool close : {false, true}) {
+      Pool pool{Parameters()};
+      const Clock clock;
+      const MachineId m =
+          pool.apply(MachineJoined{0, "m", "linux", "x86_64", 1, 1, 8ull << 30, 0}, testing::kStart)
+              .answer.machine;
+      const uint64_t middle = 6ull << 30;
+      const Event event = close ? many(kJobs, middle - kJobs / 2, 1) : many(kJobs, 1, 327'680);
+      const JobId first = pool.apply(event, testing::kStart).answer.first_job;
+      const size_t groups = pool.groups();
+      for (int i = 0; i < 1000; ++i) {
+        const Outcome placed = pool.apply(MachineReported{m, true, middle, 0}, testing::kStart);
+        const auto& order = std::get<StartAttempt>(placed.decisions.at(0));
+        pool.apply(MachineReported{m, false, middle, 0}, testing::kStart);
+        pool.apply(AttemptEnded{order.key, m, EndReason::kDrained, ""}, testing::kStart);
+      }
+      const double placed = clock.seconds();
+      remove(pool, first, kJobs);
+      std::printf(" %zu groups, submitted and 1000 placed in %.3f s, removed in %.3f s ", groups,
+                  placed, clock.seconds() - placed);
+      CPPUNIT_ASSERT(groups <= 20);
+      CPPUNIT_ASSERT_EQUAL(size_t{0}, pool.groups());
+    }
+  }
+
+  // Nothing rounds these: the groups are as many as the jobs, but fit no machine.
+  void distinct_systems_are_forgotten_too() {
+    constexpr uint64_t kJobs = 50'000;
+    Pool pool{Parameters()};
+    for (uint32_t cores = 1; cores <= 8; ++cores) {
+      pool.apply(MachineJoined{0, "m", "linux", "x86_64", cores, 1, 8ull << 30, 0},
+                 testing::kStart);
+    }
+    const Clock clock;
+    Submitted s{1, "ann", "desk", {}};
+    s.jobs.resize(kJobs);
+    for (uint64_t i = 0; i < kJobs; ++i) s.jobs[i].needs.os = "os" + std::to_string(i);
+    const JobId first = pool.apply(s, testing::kStart).answer.first_job;
+    CPPUNIT_ASSERT_EQUAL(size_t{kJobs}, pool.groups());
+    remove(pool, first, kJobs);
+    std::printf(" %.3f s ", clock.seconds());
+    CPPUNIT_ASSERT_EQUAL(size_t{0}, pool.groups());
+  }
+
+  // The machine has 7,700 MiB: jobs that need up to 8,192 MiB are one group.
+  void exact_needs_decide() {
+    TestPool t;
+    const MachineId m = t.join("m", 1, false);
+    const JobId large = t.submit("ann", 100, needing(7800 * kMiB));
+    const JobId full = t.submit("ann", 1, needing(7000 * kMiB, (100ull << 30) + 1));
+    const JobId exact = t.submit("ann", 1, needing(7700 * kMiB, 100ull << 30));
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, t.pool.groups());
+    t.report(m, true, 7700 * kMiB);
+    CPPUNIT_ASSERT_EQUAL(m, t.machine_of(exact));
+    CPPUNIT_ASSERT_EQUAL(MachineId{0}, t.machine_of(full));
+    t.end(exact, EndReason::kDone);
+    CPPUNIT_ASSERT_EQUAL(MachineId{0}, t.machine_of(large));
+    t.report(m, true, 7800 * kMiB);
+    CPPUNIT_ASSERT_EQUAL(m, t.machine_of(large));
+  }
+
+  // An idle machine, jobs of the group waiting that it does not fit: one that it
+  // fits is placed as it comes.
+  void a_smaller_job_of_the_group_is_seen() {
+    TestPool t;
+    const MachineId m = t.join("m", 2, false);
+    t.report(m, true, 7700 * kMiB);
+    t.submit("ann", 1, needing(7800 * kMiB));
+    t.submit("ann", 1, needing(7000 * kMiB, 101ull << 30));
+    CPPUNIT_ASSERT_EQUAL(m, t.machine_of(t.submit("ann", 1, needing(7650 * kMiB))));
+    t.submit("ann", 1, needing(7750 * kMiB));
+    CPPUNIT_ASSERT_EQUAL(m, t.machine_of(t.submit("bob", 1, needing(7700 * kMiB))));
+  }
+
+  void line_finds_what_a_search_finds() {
+    CPPUNIT_ASSERT(rc::check("a line finds what a search finds", [] {
+      std::deque<Job> jobs;
+      std::vector<Job*> inside;
+      JobLine line;
+      for (const uint32_t bits : *rc::gen::arbitrary<std::vector<uint32_t>>()) {
+        if (bits % 3 == 0 && !inside.empty()) {
+          const size_t i = bits / 3 % inside.size();
+          line.take(*inside[i]);
+          inside.erase(inside.begin() + static_cast<std::ptrdiff_t>(i));
+        } else {
+          Job& job = jobs.emplace_back();
+          job.record.id = jobs.size();
+          job.record.priority = static_cast<int32_t>(bits >> 2 & 1);
+          job.place.order = bits >> 3 & 7;
+          job.record.needs.memory = bits >> 6 & 7;
+          job.record.needs.disk = bits >> 9 & 7;
+          line.add(job);
+          inside.push_back(&job);
+        }
+        std::sort(inside.begin(), inside.end(),
+                  [](const Job* a, const Job* b) { return comes_before(*a, *b); });
+        std::vector<const Job*> walked;
+        line.walk([&](const Job& job) {
+          walked.push_back(&job);
+          return true;
+        });
+        RC_ASSERT(std::equal(walked.begin(), walked.end(), inside.begin(), inside.end()));
+        RC_ASSERT(line.first() == (inside.empty() ? nullptr : inside.front()));
+        const uint64_t memory = bits >> 12 & 7, disk = bits >> 15 & 7;
+        const auto found = std::find_if(inside.begin(), inside.end(), [&](const Job* job) {
+          return job->record.needs.memory <= memory && job->record.needs.disk <= disk;
+        });
+        RC_ASSERT(line.first_within(memory, disk) == (found == inside.end() ? nullptr : *found));
+      }
+    }));
+  }
+
+  void why_does_not_walk_the_queue() {
+    TestPool t;
+    t.join("a", 1, false);
+    const JobId first = t.submit("ann", 100'000);
+    // The user's own line is looked at as far as the job.
+    CPPUNIT_ASSERT_EQUAL(std::string("1 machine fits, with their owners; 999 jobs with better "
+                                     "priority wait for the same machines"),
+                         t.pool.why_waiting(first + 999, t.now));
+    const Clock clock;
+    CPPUNIT_ASSERT_EQUAL(std::string("1 machine fits, with their owners; at least 1000 jobs with "
+                                     "better priority wait for the same machines"),
+                         t.pool.why_waiting(first + 99'999, t.now));
+    std::printf(" %.0f us with 100 k queued ", clock.seconds() * 1e6);
+  }
+
+  // Rows that a snapshot leaves out have numbers too.
+  void counters_stay_above_all_rows() {
+    TestPool t;
+    t.submit("ann");
+    Snapshot s = t.books.snapshot();
+    s.last_job = 70;
+    s.last_batch = 71;
+    s.last_machine = 72;
+    s.last_change = 73;
+    Pool restored{Parameters()};
+    CPPUNIT_ASSERT_EQUAL(size_t{4}, restored.restore(s).size());
+    CPPUNIT_ASSERT_EQUAL(JobId{71}, restored.counters().next_job);
+    CPPUNIT_ASSERT_EQUAL(BatchId{72}, restored.counters().next_batch);
+    CPPUNIT_ASSERT_EQUAL(MachineId{73}, restored.counters().next_machine);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{74}, restored.counters().next_change);
+    // What was raised is stored with the next event, whatever it is.
+    const Outcome outcome = restored.apply(ServerStarted(), t.now);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{74}, std::get<PoolRecord>(outcome.records.back()).next_change);
+  }
+
+  void hosts_and_users_are_forgotten() {
+    TestPool t;
+    t.join("m");
+    t.apply(SharesSet{"cid", 2});
+    const JobId job = t.submit("ann", 1, {}, "desk-a");
+    t.end(job, EndReason::kDone, 5 * kSecond);
+    const auto users = [&t] { return t.pool.standings(t.now).size(); };
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, users());  // ann has charges, cid shares of his own
+    const JobId held = t.submit("bob");
+    t.apply(JobsHeld{{held}});
+    CPPUNIT_ASSERT_EQUAL(size_t{3}, users());
+    t.apply(JobsRemoved{{held}});
+    CPPUNIT_ASSERT_EQUAL(size_t{3}, users());  // its attempt has not ended
+    t.end(held, EndReason::kRemoved);
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, users());
+    Pool restored{Parameters()};
+    restored.restore(t.books.snapshot());
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, restored.standings(t.now).size());
+    t.apply(SharesSet{"cid", 1});
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, users());
+    const size_t before = mallinfo2().uordblks;
+    for (int i = 0; i < 10'000; ++i) {
+      const std::string name = "a long enough name " + std::to_string(i);
+      const JobId passing = t.pool.apply(Submitted{1, name, name, {{}}}, t.now).answer.first_job;
+      t.pool.apply(JobsRemoved{{passing}}, t.now);
+      const AttemptKey key{passing, 1};
+      t.pool.apply(AttemptEnded{key, 1, EndReason::kRemoved, ""}, t.now);
+    }
+    std::printf(" %.1f bytes kept for each of 10 k hosts and users ",
+                (static_cast<double>(mallinfo2().uordblks) - static_cast<double>(before)) / 1e4);
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, users());
+  }
+};
+
+CPPUNIT_TEST_SUITE_REGISTRATION(GroupsTest);
+}  // namespace
+}  // namespace sublet::scheduling

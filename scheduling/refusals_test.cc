@@ -1,0 +1,205 @@
+// A job that machines refuse again and again backs off, so that it costs others
+// nothing; a restored brain keeps to it.
+#include <cppunit/extensions/HelperMacros.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "scheduling/pool_testing.h"
+
+namespace sublet::scheduling {
+namespace {
+using testing::kSecond;
+using testing::TestPool;
+using testing::text_of;
+using Answer = OrderAnswered::Answer;
+
+// One machine; ann's job, which it refuses, goes before bob's, who used the pool.
+struct Refused {
+  TestPool t;
+  MachineId machine = 0;
+  JobId bad = 0;
+  JobId good = 0;
+
+  Refused() {
+    machine = t.join("curly");
+    t.end(t.submit("bob"), EndReason::kDone, 100 * kSecond);
+    t.apply(Ticked());
+    t.report(machine, false);
+    bad = t.submit("ann", 1, {}, "desk-a");
+    good = t.submit("bob", 1, {}, "desk-b");
+    t.report(machine, true);
+  }
+  void refuse() { t.apply(OrderAnswered{t.key(bad), Answer::kRefused, "no such file"}); }
+  // Refuses it so often in a row, on a machine with nothing else to do.
+  void refuse_times(uint32_t times) {
+    t.apply(JobsHeld{{good}});
+    while (times-- > 0) {
+      while (t.machine_of(bad) == 0) next();
+      refuse();
+    }
+  }
+  // To the next deadline; the machine is heard of meanwhile.
+  void next() {
+    t.now = std::max(t.now, *t.pool.next_deadline());
+    t.apply(Renewed{machine, false, {}});
+    t.apply(TimePassed());
+  }
+  std::string why() const { return t.pool.why_waiting(bad, t.now); }
+};
+
+class RefusalsTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(RefusalsTest);
+  CPPUNIT_TEST(others_are_placed_at_once);
+  CPPUNIT_TEST(an_hour_beside_a_refused_job);
+  CPPUNIT_TEST(waits_double_up_to_a_minute);
+  CPPUNIT_TEST(sentences_tell_it);
+  CPPUNIT_TEST(an_accepted_order_starts_anew);
+  CPPUNIT_TEST(holding_does_not_shorten_it);
+  CPPUNIT_TEST(removed_while_backing_off);
+  CPPUNIT_TEST(restored_while_backing_off);
+  CPPUNIT_TEST_SUITE_END();
+
+ public:
+  void others_are_placed_at_once() {
+    Refused r;
+    CPPUNIT_ASSERT_EQUAL(r.machine, r.t.machine_of(r.bad));
+    for (int i = 0; i < 2; ++i) {
+      r.refuse();  // perhaps the machine's fault: it pauses
+      CPPUNIT_ASSERT(r.t.pool.idle().empty());
+      r.next();
+      CPPUNIT_ASSERT_EQUAL(r.machine, r.t.machine_of(r.bad));
+    }
+    r.refuse();
+    CPPUNIT_ASSERT_EQUAL(r.machine, r.t.machine_of(r.good));
+    CPPUNIT_ASSERT_EQUAL(1u, r.t.key(r.good).attempt);
+    CPPUNIT_ASSERT_EQUAL(MachineId{0}, r.t.machine_of(r.bad));
+  }
+
+  void an_hour_beside_a_refused_job() {
+    Refused r;
+    const Micros end = r.t.now + 3600 * kSecond;
+    uint32_t refused = 0, done = 0;
+    while (r.t.now < end) {
+      if (r.t.machine_of(r.bad) != 0) {
+        r.refuse();
+        ++refused;
+      }
+      if (r.t.machine_of(r.good) != 0) {
+        r.t.start(r.good);
+        r.t.pass(kSecond);
+        r.t.end(r.good, EndReason::kDone, 0);
+        r.good = r.t.submit("bob");
+        ++done;
+      }
+      if (r.t.machine_of(r.bad) == 0 && r.t.machine_of(r.good) == 0) r.next();
+    }
+    std::printf(" %u orders refused, %u jobs of another user done ", refused, done);
+    CPPUNIT_ASSERT(refused <= 70);
+    CPPUNIT_ASSERT(done >= 3500);
+  }
+
+  void waits_double_up_to_a_minute() {
+    Refused r;
+    r.refuse_times(2);
+    CPPUNIT_ASSERT_EQUAL(Micros{0}, r.t.record(r.bad).not_before);
+    uint32_t times = 2;
+    for (const Micros wait : {1, 2, 4, 8, 16, 32, 60, 60, 60}) {
+      r.refuse_times(1);
+      CPPUNIT_ASSERT_EQUAL(++times, r.t.record(r.bad).refusals);
+      CPPUNIT_ASSERT_EQUAL(r.t.now + wait * kSecond, r.t.record(r.bad).not_before);
+      r.t.apply(Renewed{r.machine, false, {}});
+      r.t.report(r.machine, true);  // a report ends a machine's pause, not this
+      CPPUNIT_ASSERT_EQUAL(MachineId{0}, r.t.machine_of(r.bad));
+    }
+    CPPUNIT_ASSERT_EQUAL(0.0, r.t.record(r.bad).share_priority);
+    CPPUNIT_ASSERT_EQUAL(0u, r.t.record(r.bad).evictions);
+  }
+
+  void sentences_tell_it() {
+    Refused r;
+    r.refuse_times(7);
+    CPPUNIT_ASSERT_EQUAL(std::string("refused 7 times in a row, last: no such file; tried again "
+                                     "in 16 s"),
+                         r.t.record(r.bad).reason);
+    CPPUNIT_ASSERT_EQUAL(r.t.record(r.bad).reason, r.why());
+    r.t.pass(6 * kSecond + 1);
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("refused 7 times in a row, last: no such file; tried again in 10 s"), r.why());
+    r.t.apply(JobsHeld{{r.bad}});
+    CPPUNIT_ASSERT_EQUAL(std::string("held until it is released"), r.why());
+    r.t.apply(JobsReleased{{r.bad}});
+    CPPUNIT_ASSERT_EQUAL(std::string("refused 7 times in a row; tried again in 10 s"), r.why());
+  }
+
+  void an_accepted_order_starts_anew() {
+    for (const bool answer_lost : {false, true}) {
+      Refused r;
+      r.refuse_times(4);
+      while (r.t.machine_of(r.bad) == 0) r.next();
+      CPPUNIT_ASSERT_EQUAL(4u, r.t.record(r.bad).refusals);
+      if (answer_lost) {
+        r.t.apply(OrderAnswered{r.t.key(r.bad), Answer::kUnknown, ""});
+        r.t.apply(AttemptStarted{r.t.key(r.bad), r.machine});
+      } else {
+        r.t.apply(OrderAnswered{r.t.key(r.bad), Answer::kAccepted, ""});
+      }
+      CPPUNIT_ASSERT_EQUAL(0u, r.t.record(r.bad).refusals);
+      CPPUNIT_ASSERT_EQUAL(Micros{0}, r.t.record(r.bad).not_before);
+    }
+  }
+
+  void holding_does_not_shorten_it() {
+    Refused r;
+    r.refuse_times(5);
+    const Micros until = r.t.record(r.bad).not_before;
+    r.t.apply(JobsHeld{{r.bad}});
+    r.t.apply(JobsReleased{{r.bad}});
+    CPPUNIT_ASSERT_EQUAL(MachineId{0}, r.t.machine_of(r.bad));
+    r.t.now = until;
+    r.t.apply(TimePassed());
+    CPPUNIT_ASSERT_EQUAL(r.machine, r.t.machine_of(r.bad));
+  }
+
+  void removed_while_backing_off() {
+    Refused r;
+    r.refuse_times(5);
+    CPPUNIT_ASSERT_EQUAL(r.t.record(r.bad).not_before, *r.t.pool.next_deadline());
+    const Micros until = r.t.record(r.bad).not_before;
+    r.t.apply(JobsRemoved{{r.bad, r.good}});
+    CPPUNIT_ASSERT(*r.t.pool.next_deadline() > until);
+    r.t.now = until;
+    CPPUNIT_ASSERT(r.t.apply(TimePassed()).records.empty());
+    CPPUNIT_ASSERT_EQUAL(uint64_t{0}, r.t.pool.waiting());
+  }
+
+  void restored_while_backing_off() {
+    for (const Micros later : {Micros{0}, 15 * kSecond, 16 * kSecond, 40 * kSecond}) {
+      Refused r;
+      r.refuse_times(7);
+      Pool restored{Parameters()};
+      CPPUNIT_ASSERT(restored.restore(r.t.books.snapshot()).empty());
+      CPPUNIT_ASSERT_EQUAL(7u, restored.job(r.bad)->refusals);
+      r.t.pass(later);
+      const auto both = [&](const Event& event) {
+        const std::string live = text_of(r.t.apply(event));
+        CPPUNIT_ASSERT_EQUAL(live, text_of(restored.apply(event, r.t.now)));
+        CPPUNIT_ASSERT(restored.next_deadline() == r.t.pool.next_deadline());
+        CPPUNIT_ASSERT_EQUAL(r.why(), restored.why_waiting(r.bad, r.t.now));
+      };
+      both(ServerStarted());
+      both(MachineReported{r.machine, true, 0, 100ull << 30});
+      CPPUNIT_ASSERT_EQUAL(later >= 16 * kSecond, restored.attempt(r.bad) != nullptr);
+      while (r.t.machine_of(r.bad) == 0) {
+        r.t.now = std::max(r.t.now, *r.t.pool.next_deadline());
+        both(TimePassed());
+      }
+      both(OrderAnswered{r.t.key(r.bad), Answer::kRefused, "again"});
+      CPPUNIT_ASSERT_EQUAL(8u, restored.job(r.bad)->refusals);
+    }
+  }
+};
+
+CPPUNIT_TEST_SUITE_REGISTRATION(RefusalsTest);
+}  // namespace
+}  // namespace sublet::scheduling

@@ -1,0 +1,76 @@
+#include "server/housekeeper.h"
+
+#include <chrono>
+
+#include "base/log.h"
+#include "server/refusal.h"
+
+namespace sublet::server {
+namespace {
+constexpr std::chrono::seconds kPause(5);
+}
+
+Housekeeper::Housekeeper(const HousekeeperSettings& settings, Pipeline& pipeline, Archive& archive,
+                         SpoolService& files, DiskGuard& disk, Sessions& sessions)
+    : settings_(settings),
+      pipeline_(pipeline),
+      archive_(archive),
+      files_(files),
+      disk_(disk),
+      sessions_(sessions) {}
+
+Housekeeper::~Housekeeper() { stop(); }
+
+void Housekeeper::start() {
+  thread_ = std::thread([this] { loop(); });
+}
+
+void Housekeeper::stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Housekeeper::loop() {
+  std::unique_lock lock(mutex_);
+  while (!wake_.wait_for(lock, kPause, [this] { return stopping_; })) {
+    lock.unlock();
+    tidy();
+    lock.lock();
+  }
+}
+
+void Housekeeper::tidy() {
+  try {
+    disk_.restore_reserve();
+    forget_old();
+    files_.collect_garbage();
+  } catch (const std::exception& e) {
+    // The disk is full, or the server stops: next time.
+    log(Severity::debug) << "housekeeping was put off: " << e.what();
+  }
+}
+
+void Housekeeper::forget_old() {
+  pipeline_.perform([&](Turn& turn) {
+    const Micros now = turn.now();
+    Changes& changes = turn.changes();
+    for (const auto& batch : archive_.open_batches_before(now - settings_.batch_idle)) {
+      if (changes.batches.count(batch.id)) continue;  // touched in this very group
+      changes.dropped_batches.push_back(batch.id);
+      changes.dropped_parts.push_back(batch.id);
+    }
+    changes.forget_requests = now - settings_.keep_requests;
+    if (settings_.keep_events) changes.forget_events = now - settings_.keep_events;
+    if (settings_.keep_changes) changes.forget_changes = now - settings_.keep_changes;
+    sessions_.keep_statuses([&](scheduling::AttemptKey key) {
+      const auto* attempt = turn.pool().attempt(key.job);
+      return attempt && attempt->key == key;
+    });
+  });
+}
+
+}  // namespace sublet::server

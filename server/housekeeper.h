@@ -1,0 +1,56 @@
+// What must be done from time to time and may take long: expired batches, old
+// requests and events, files that nothing needs, the disk's reserve. On a
+// thread of its own, so that nothing waits for it.
+#ifndef SUBLET_SERVER_HOUSEKEEPER_H_
+#define SUBLET_SERVER_HOUSEKEEPER_H_
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "server/archive.h"
+#include "server/disk_guard.h"
+#include "server/pipeline.h"
+#include "server/sessions.h"
+#include "server/spool_service.h"
+
+namespace sublet::server {
+
+struct HousekeeperSettings {
+  Micros batch_idle = 3600ll * 1'000'000;        // an open batch without a call expires
+  Micros keep_requests = 24 * 3600ll * 1'000'000;  // idl/types.idl: repeats
+  Micros keep_events = 0;
+  Micros keep_changes = 0;
+};
+
+class Housekeeper {
+ public:
+  Housekeeper(const HousekeeperSettings& settings, Pipeline& pipeline, Archive& archive,
+              SpoolService& files, DiskGuard& disk, Sessions& sessions);
+  ~Housekeeper();
+  void start();
+  void stop();
+
+  // One round.
+  void tidy();
+
+ private:
+  void loop();
+  void forget_old();
+
+  const HousekeeperSettings settings_;
+  Pipeline& pipeline_;
+  Archive& archive_;
+  SpoolService& files_;
+  DiskGuard& disk_;
+  Sessions& sessions_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace sublet::server
+
+#endif  // SUBLET_SERVER_HOUSEKEEPER_H_
