@@ -11,6 +11,7 @@ constexpr int64_t kMs = 1'000'000;
 // Beyond the save's own deadline, which the shepherd enforces.
 constexpr int64_t kKillSlackNs = 200 * kMs;
 constexpr int64_t kKillAgainNs = 20 * kMs;
+constexpr int64_t kLookAgainNs = 500 * kMs;
 
 }  // namespace
 
@@ -80,8 +81,10 @@ bool OwnerGuard::enforce(Tenancy& tenancy, int64_t now) {
   if (now < tenancy.kill_due_ns) return first;
   if (tenancy.tenant->gone()) {
     // It has ended, and its shepherd may be writing down how, which takes the
-    // disk's time: to kill it now would throw away a finished job.
-    tenancy.kill_due_ns = kNever;
+    // disk's time: to kill that now would throw away a finished job. kill() spares
+    // it, unless it is stopped and would write nothing for ever.
+    tenancy.kill_due_ns = tenancy.tenant->shepherd_gone() ? kNever : now + kLookAgainNs;
+    tenancy.tenant->kill();
     return first;
   }
   tenancy.kill_due_ns = now + kKillAgainNs;

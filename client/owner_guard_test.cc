@@ -45,6 +45,7 @@ class OwnerGuardTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(what_is_due_waits_for_its_tenant);
   CPPUNIT_TEST(a_late_answer_thaws);
   CPPUNIT_TEST(an_ended_job_keeps_its_shepherd);
+  CPPUNIT_TEST(a_stopped_shepherd_without_a_job_goes);
   CPPUNIT_TEST_SUITE_END();
 
   TemporaryFolder folder_;
@@ -130,10 +131,23 @@ class OwnerGuardTest : public CppUnit::TestFixture {
     guard_.evict(SUBLET_LEAVE_OWNER, 0);
     guard_.acknowledged(*tenancy_, tenancy_->asked);
     program.end();
-    CPPUNIT_ASSERT(!guard_.tick(10'000 * kMs));
+    for (int64_t at = 10'000; at < 20'000; at += 500) CPPUNIT_ASSERT(!guard_.tick(at * kMs));
     CPPUNIT_ASSERT(!tenancy_->killed);
     CPPUNIT_ASSERT_EQUAL('S', shepherd.state());
+    shepherd.end();
+    guard_.tick(20'000 * kMs);
     CPPUNIT_ASSERT_EQUAL(kNever, guard_.next_due());
+  }
+
+  void a_stopped_shepherd_without_a_job_goes() {
+    Sleeper program, shepherd;
+    tenancy_->tenant = tenant(program, shepherd);
+    program.end();
+    kill(shepherd.process.id.pid, SIGSTOP);
+    CPPUNIT_ASSERT(comes([&] { return shepherd.state() == 'T'; }));
+    guard_.evict(SUBLET_LEAVE_OWNER, 0);
+    guard_.tick(10'000 * kMs);
+    CPPUNIT_ASSERT(comes([&] { return shepherd.state() == 'Z'; }));
   }
 };
 CPPUNIT_TEST_SUITE_REGISTRATION(OwnerGuardTest);

@@ -393,6 +393,56 @@ def accepted(room):
         return False
 
 
+def many_visitors():
+    """Hundreds that come and go at once, with and without a word: the monitor keeps the
+    descriptors that it had, and no others."""
+    with Room() as room:
+        monitor = room.start_with_control("away")
+        folder = f"/proc/{monitor.pid}/fd"
+
+        def descriptors():
+            names = {}
+            for number in os.listdir(folder):
+                try:
+                    names[number] = os.readlink(f"{folder}/{number}")
+                except FileNotFoundError:
+                    pass
+            return names
+
+        room.connect().next()
+        until(lambda: len(descriptors()) > 3, "its descriptors")
+        before = until(lambda: descriptors() == (now := descriptors()) and now, "rest")
+        for round_ in range(20):
+            here = []
+            for i in range(30):
+                os.mkdir(f"{room.attempts}/{round_ * 30 + i + 1}.1")
+                here.append(room.connect(round_ * 30 + i + 1, 1))
+                here.append(room.connect(hello=False))
+                here.append(room.connect())
+                here[-2].socket.send(b"no frame of ours")
+            for i, visitor in enumerate(here):
+                if i % 3 == 0:
+                    visitor.next()
+                    os.rmdir(f"{room.attempts}/{visitor.job}.1")
+                visitor.socket.close()
+        until(lambda: descriptors() == before, "the same descriptors as before")
+        room.connect(9999, 1).until(AWAY)
+
+
+def late_reader():
+    """A word that came in time counts, though the monitor could not run to read it."""
+    with Room() as room:
+        monitor = room.start_with_control("away")
+        client = room.connect(hello=False)
+        monitor.send_signal(signal.SIGSTOP)
+        # Not conditions: the spans that are tested. Its timer is due before the word comes.
+        time.sleep(1)
+        client.send(HELLO, 1)
+        time.sleep(5)
+        monitor.send_signal(signal.SIGCONT)
+        client.until(AWAY)
+
+
 def second_monitor():
     """One to a socket; the second says whose it is."""
     with Room() as room:
@@ -554,7 +604,7 @@ def at_rest():
 
 TESTS = [scripted_return, silent_shepherd, late_job, stopped_shepherd_full_socket, shepherd_lost,
          unattended_job, owner_here_at_start, monitor_ends, wrong_user, hostile_listeners,
-         second_monitor, exit_when_alone, script, owner_spinner, job_spinner, at_rest]
+         many_visitors, late_reader, second_monitor, exit_when_alone, script, owner_spinner, job_spinner, at_rest]
 
 if __name__ == "__main__":
     {test.__name__: test for test in TESTS}[sys.argv[2]]()

@@ -164,7 +164,13 @@ void Listeners::close(Listener* listener) {
 
 void Listeners::close_mute(int64_t now) {
   for (const auto& listener : listeners_) {
-    if (!listener->fd_.valid() || listener->hello_by_ == 0 || now < listener->hello_by_) continue;
+    auto mute = [&] {
+      return listener->fd_.valid() && listener->hello_by_ != 0 && now >= listener->hello_by_;
+    };
+    // If this process could not run, the word may be waiting here, unread.
+    while (mute() && read_one(listener.get())) {
+    }
+    if (!mute()) continue;
     log(Severity::warning) << "process " << listener->pid_ << " did not say who it is";
     close(listener.get());
   }

@@ -155,6 +155,7 @@ int Monitor::run() {
       return 1;
     }
   }
+  if (failed_) return 1;
   log(Severity::info) << "ends; " << listeners_.count() << " connections closed";
   return 0;
 }
@@ -311,7 +312,11 @@ void Monitor::set_timer(int64_t at) {
   timer_at_ = at;
   itimerspec when = {};
   when.it_value = {.tv_sec = at / 1'000'000'000, .tv_nsec = at % 1'000'000'000};
-  timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr);
+  if (timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr) == 0) return;
+  // Without its timer it would look on for ever, and all believed it: it ends,
+  // the jobs leave, and the client starts another.
+  log(Severity::error) << "the timer failed: " << strerror(errno);
+  stop_ = failed_ = true;
 }
 
 }  // namespace sublet::loadmon

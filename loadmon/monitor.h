@@ -99,6 +99,7 @@ class Monitor {
   int64_t alone_since_ = 0;  // when a connection was last made or lost
   int64_t timer_at_ = 0;
   bool stop_ = false;
+  bool failed_ = false;
 };
 
 }  // namespace sublet::loadmon

@@ -1,0 +1,159 @@
+// Batches under concurrency: what is acknowledged once is there once.
+#include "server/job_service.h"
+
+#include <cppunit/extensions/HelperMacros.h>
+
+#include <atomic>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "base/temporary_folder.h"
+#include "server/refusal.h"
+#include "server/sql_store.h"
+
+namespace sublet::server {
+namespace {
+
+class JobServiceTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(JobServiceTest);
+  CPPUNIT_TEST(a_batch_is_committed_once);
+  CPPUNIT_TEST(what_is_appended_is_committed_or_refused);
+  CPPUNIT_TEST(repeats_give_the_first_answer);
+  CPPUNIT_TEST(a_discarded_batch_is_gone);
+  CPPUNIT_TEST(others_cannot_touch_a_batch);
+  CPPUNIT_TEST(the_nameless_submit_nothing);
+  CPPUNIT_TEST_SUITE_END();
+
+  TemporaryFolder folder_;
+  std::unique_ptr<SqlStore> store_;
+  std::unique_ptr<Archive> archive_;
+  std::unique_ptr<Pipeline> pipeline_;
+  Sessions sessions_;
+  Access access_{{}};
+  std::unique_ptr<JobService> jobs_;
+  const Caller ann_{1000, "ann", false, true};
+
+ public:
+  void setUp() override {
+    const std::string path = folder_.path() + "/pool.db";
+    store_ = std::make_unique<SqlStore>(path);
+    archive_ = std::make_unique<Archive>(path);
+    PipelineSettings settings;
+    settings.group_limit = 1;  // every piece of work in a transaction of its own
+    pipeline_ = std::make_unique<Pipeline>(settings, *store_, system_clock(), Pipeline::Listener{});
+    pipeline_->start();
+    jobs_ = std::make_unique<JobService>(*pipeline_, *archive_, sessions_, access_, [] {});
+  }
+  void tearDown() override {
+    jobs_->stop();
+    pipeline_->stop();
+  }
+
+ private:
+  static SpecRange job() {
+    SpecRange range;
+    range.spec.program = "true";
+    return range;
+  }
+  BatchId open() { return jobs_->open_batch(ann_, random_bytes(16), {"b", "desk"}); }
+  uint64_t jobs_of(BatchId batch) {
+    JobQuery query;
+    query.batch = batch;
+    uint64_t sum = 0;
+    for (auto [state, count] : archive_->count(query)) sum += count;
+    return sum;
+  }
+  static std::string code(const std::function<void()>& action) {
+    try {
+      action();
+    } catch (const Refusal& r) {
+      return r.code;
+    }
+    return "";
+  }
+
+  void a_batch_is_committed_once() {
+    for (int round = 0; round < 20; ++round) {
+      const BatchId batch = open();
+      jobs_->append(ann_, batch, 0, {job()});
+      std::atomic<int> committed{0}, discarded{0};
+      std::vector<std::thread> threads;
+      for (int t = 0; t < 3; ++t)
+        threads.emplace_back([&, t] {
+          if (t < 2)
+            committed +=
+                code([&] { jobs_->commit_batch(ann_, random_bytes(16), batch); }).empty();
+          else
+            discarded += code([&] { jobs_->discard_batch(ann_, batch); }).empty();
+        });
+      for (auto& t : threads) t.join();
+      CPPUNIT_ASSERT_EQUAL(1, committed + discarded);
+      CPPUNIT_ASSERT_EQUAL(uint64_t(committed.load()), jobs_of(batch));
+    }
+  }
+
+  void what_is_appended_is_committed_or_refused() {
+    for (int round = 0; round < 20; ++round) {
+      const BatchId batch = open();
+      jobs_->append(ann_, batch, 0, {job()});
+      std::atomic<uint64_t> taken{1};
+      std::thread appender([&] {
+        for (uint32_t n = 1; n < 20; ++n)
+          taken += code([&] { jobs_->append(ann_, batch, n, {job()}); }).empty();
+      });
+      const auto range = jobs_->commit_batch(ann_, random_bytes(16), batch);
+      appender.join();
+      CPPUNIT_ASSERT_EQUAL(taken.load(), range.second);
+      CPPUNIT_ASSERT_EQUAL(taken.load(), jobs_of(batch));
+      CPPUNIT_ASSERT(archive_->batch(batch)->committed);
+    }
+  }
+
+  void repeats_give_the_first_answer() {
+    const std::string request = random_bytes(16);
+    const BatchId batch = jobs_->open_batch(ann_, request, {"b", "desk"});
+    CPPUNIT_ASSERT_EQUAL(batch, jobs_->open_batch(ann_, request, {"b", "desk"}));
+    CPPUNIT_ASSERT_EQUAL(std::string("request.reused"),
+                         code([&] { jobs_->open_batch(ann_, request, {"other", "desk"}); }));
+    jobs_->append(ann_, batch, 0, {job(), job()});
+    jobs_->append(ann_, batch, 0, {job(), job()});
+    CPPUNIT_ASSERT_EQUAL(std::string("batch.number"),
+                         code([&] { jobs_->append(ann_, batch, 0, {job()}); }));
+    const std::string commit = random_bytes(16);
+    const auto range = jobs_->commit_batch(ann_, commit, batch);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{2}, range.second);
+    CPPUNIT_ASSERT(range == jobs_->commit_batch(ann_, commit, batch));
+    CPPUNIT_ASSERT_EQUAL(std::string("batch.committed"),
+                         code([&] { jobs_->commit_batch(ann_, random_bytes(16), batch); }));
+  }
+
+  void a_discarded_batch_is_gone() {
+    const BatchId batch = open();
+    jobs_->append(ann_, batch, 0, {job()});
+    jobs_->discard_batch(ann_, batch);
+    CPPUNIT_ASSERT_EQUAL(std::string("batch.unknown"),
+                         code([&] { jobs_->commit_batch(ann_, random_bytes(16), batch); }));
+    CPPUNIT_ASSERT(archive_->parts(batch).empty());
+  }
+
+  void others_cannot_touch_a_batch() {
+    const BatchId batch = open();
+    const Caller bob{1001, "bob", false, true};
+    CPPUNIT_ASSERT_EQUAL(std::string("batch.unknown"),
+                         code([&] { jobs_->append(bob, batch, 0, {job()}); }));
+    CPPUNIT_ASSERT_EQUAL(std::string("batch.unknown"),
+                         code([&] { jobs_->discard_batch(bob, batch); }));
+  }
+
+  void the_nameless_submit_nothing() {
+    const Caller slot{61184, "uid61184", false, false};
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("caller.nameless"),
+        code([&] { jobs_->submit(slot, random_bytes(16), "desk", job().spec); }));
+  }
+};
+CPPUNIT_TEST_SUITE_REGISTRATION(JobServiceTest);
+
+}  // namespace
+}  // namespace sublet::server
