@@ -44,8 +44,9 @@ class FakeSpool : public SpoolCalls {
     if (offset != h.bytes.size()) throw PoolError(ErrorKind::conflict, "spool.offset", "elsewhere");
     h.bytes += chunk;
     sent += chunk.size();
+    const uint64_t offset_now = h.bytes.size();
     if (after_put) after_put(id);
-    return h.bytes.size();
+    return offset_now;
   }
   uint64_t close_upload(uint64_t id) override {
     if (held.count(id) == 0) throw PoolError(ErrorKind::not_found, "upload.unknown", "forgotten");

@@ -181,6 +181,13 @@ class ClientDaemon(unittest.TestCase):
                      arguments=[self.folder + "/saver_job.py", str(steps), ready], **more)
         until(lambda: read(ready) == "ready", "the job to be ready")
 
+    def stop(self, client):
+        """SIGSTOP, and every thread has obeyed."""
+        client.send_signal(signal.SIGSTOP)
+        tasks = f"/proc/{client.pid}/task"
+        until(lambda: all(read(f"{tasks}/{task}/stat").rsplit(")", 1)[1].split()[0] == "T"
+                          for task in os.listdir(tasks)), "the client to stop")
+
     def attempts(self):
         return os.listdir(self.state + "/attempts")
 
@@ -493,7 +500,7 @@ class ClientDaemon(unittest.TestCase):
 
     def test_late_order_is_stale(self):
         server, client = self.ready(lease_ms=1500)
-        client.send_signal(signal.SIGSTOP)
+        self.stop(client)
         said = queue.Queue()
         asking = threading.Thread(target=lambda: said.put(
             server.ask("run", job=1, attempt=1, program="sleep", arguments=["1000"])))
@@ -515,7 +522,7 @@ class ClientDaemon(unittest.TestCase):
         server, client = self.ready()
         self.run_saver(server)
         program, monitor = int(self.records()["job_pid"]), self.monitor_pid()
-        client.send_signal(signal.SIGSTOP)
+        self.stop(client)
         time.sleep(1.6)  # longer than a monitor may be silent; it is not
         renewals = len(server.all("renewed"))
         client.send_signal(signal.SIGCONT)
