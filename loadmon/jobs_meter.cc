@@ -57,26 +57,26 @@ bool parse_process_stat(const std::string& line, ProcessTimes* times) {
   return true;
 }
 
-const TreeCpu::Known* TreeCpu::surviving_parent(const ProcessTimes& gone,
-                                                const std::unordered_map<pid_t, Known>& now) const {
+bool TreeCpu::has_surviving_parent(const ProcessTimes& gone,
+                                   const std::unordered_map<pid_t, Known>& now) const {
   pid_t pid = gone.parent;
   for (size_t steps = 0; steps <= known_.size(); ++steps) {
-    const auto alive = now.find(pid);
-    if (alive != now.end()) return &alive->second;
+    if (now.contains(pid)) return true;
     const auto before = known_.find(pid);
-    if (before == known_.end()) return nullptr;
+    if (before == known_.end()) return false;
     pid = before->second.times.parent;
   }
-  return nullptr;
+  return false;
 }
 
 double TreeCpu::update(const std::vector<ProcessTimes>& processes, double seconds, uint64_t then) {
   std::unordered_map<pid_t, Known> now;
   now.reserve(processes.size());
   double used = 0;
-  // Newly reaped time of each survivor, from which the earlier time of those
-  // that are gone has to be taken: it has been counted already.
-  std::unordered_map<pid_t, double> reaped;
+  // Newly reaped time, from which the earlier time of those that are gone has to
+  // be taken: it has been counted already. One sum for all survivors: an orphan
+  // is reaped by another than its last known parent.
+  double reaped = 0;
   for (const ProcessTimes& process : processes) {
     double own = static_cast<double>(process.own);
     double children = static_cast<double>(process.children);
@@ -88,17 +88,15 @@ double TreeCpu::update(const std::vector<ProcessTimes>& processes, double second
       own = children = 0;
     }
     used += own + children;
-    reaped[process.pid] = children;
+    reaped += children;
     now[process.pid] = {process, seconds > 0 ? own / seconds : 0};
   }
   for (const auto& [pid, before] : known_) {
     const auto alive = now.find(pid);
     if (alive != now.end() && alive->second.times.start == before.times.start) continue;
-    const Known* parent = surviving_parent(before.times, now);
     const double counted = static_cast<double>(before.times.own + before.times.children);
-    double& available = reaped[parent ? parent->times.pid : 0];
-    if (parent && available >= counted) {
-      available -= counted;
+    if (has_surviving_parent(before.times, now) && reaped >= counted) {
+      reaped -= counted;
       used -= counted;
     } else {
       used += before.rate * seconds;

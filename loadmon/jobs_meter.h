@@ -43,8 +43,9 @@ class TreeCpu {
     ProcessTimes times;
     double rate = 0;  // ticks a second, over the last window
   };
-  const Known* surviving_parent(const ProcessTimes& gone,
-                                const std::unordered_map<pid_t, Known>& now) const;
+  // Whether it, or who was above it, lives on in the tree.
+  bool has_surviving_parent(const ProcessTimes& gone,
+                            const std::unordered_map<pid_t, Known>& now) const;
 
   std::unordered_map<pid_t, Known> known_;
 };
