@@ -29,13 +29,6 @@ constexpr uint32_t kSlow =
 constexpr uint32_t kLocal = kKillTenant | kRecordEnd;
 constexpr int kKillRounds = 200;
 
-// A shepherd holds the lock of its order file for as long as it lives.
-bool order_locked(const std::string& folder) {
-  UniqueFd fd(open((folder + "/" SUBLET_ORDER_FILE).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-  if (!fd.valid()) return false;
-  return flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-}
-
 void pause_ms(long ms) {
   timespec pause = {0, ms * 1'000'000};
   nanosleep(&pause, nullptr);
@@ -62,7 +55,7 @@ FolderFacts AttemptTasks::look(const Files& files, const std::string& folder) {
   FolderFacts facts;
   facts.end_recorded = files.exists(folder + "/" + kEndFile);
   facts.exit_recorded = files.exists(folder + "/" SUBLET_EXIT_FILE);
-  facts.shepherd_alive = order_locked(folder);
+  facts.shepherd_alive = attempt_locked(folder);
   facts.shepherd_known = facts.shepherd_alive || files.exists(folder + "/" SUBLET_RECORD_FILE);
   return facts;
 }

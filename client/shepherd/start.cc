@@ -44,9 +44,6 @@ const char* Shepherd::load_order() {
   // A second shepherd for this folder gets no further: the folder is locked, not
   // only the order, which may be written, and so replaced, again.
   if (!lock(folder_)) return "lock the folder";
-  int order = openat(folder_, SUBLET_ORDER_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-  if (order < 0) return "open the order";
-  if (!lock(order)) return "lock the order";
   int64_t size = read_whole(folder_, SUBLET_ORDER_FILE, text_, SUBLET_ORDER_MAX_BYTES);
   if (size < 0) return "read the order";
   unsigned line = 0;
