@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -91,24 +92,34 @@ class EchoServant : public POA_EchoTest::Echo {
         PortableServer::ObjectId_var(PortableServer::string_to_ObjectId("session")));
     return EchoTest::Session::_narrow(object);
   }
-  CORBA::Double call_back(CORBA::ULong times) override {
+  void begin_call_back(CORBA::ULong times) override {
+    if (calling_.joinable()) calling_.join();
+    cost_ = 0;
     EchoTest::Sink_var sink = callback_->get();
-    double answer = -1;
-    std::thread([&] {
+    calling_ = std::thread([this, sink, times] {
       omni_thread::ensure_self self;
       try {
-        answer = median_call(sink, times);
+        const double cost = median_call(sink, times);
+        called_as_ = sink->caller();
+        cost_ = cost;
       } catch (const CORBA::SystemException& exception) {
         std::cerr << "call back: " << describe(exception).text << "\n";
+        cost_ = -1;
       }
-    }).join();
-    return answer;
+    });
   }
-  CORBA::ULong called_as() override { return EchoTest::Sink_var(callback_->get())->caller(); }
+  CORBA::Double called_back() override { return cost_; }
+  CORBA::ULong called_as() override { return called_as_; }
+  ~EchoServant() override {
+    if (calling_.joinable()) calling_.join();
+  }
 
  private:
   const Orb* orb_;
   Callback* callback_;
+  std::thread calling_;
+  std::atomic<double> cost_{0};
+  std::atomic<uint32_t> called_as_{0};
 };
 
 class SinkServant : public POA_EchoTest::Sink {
