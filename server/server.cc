@@ -6,6 +6,8 @@
 #include <ace/Sig_Handler.h>
 #include <signal.h>
 
+#include <atomic>
+
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/log.h"
@@ -60,6 +62,7 @@ class Server : public ACE_Event_Handler {
   MachineService machines_;
   SpoolService files_;
   Housekeeper housekeeper_;
+  std::atomic<bool> open_{false};
   std::unique_ptr<Orb> orb_;
   ACE_Select_Reactor select_reactor_;
   ACE_Reactor reactor_;
@@ -156,6 +159,9 @@ OrbSettings Server::orb_settings() {
   orb.client_call_timeout_ms = settings_.call_timeout_ms;
   orb.max_connections = settings_.max_connections;
   orb.max_connections_per_uid = settings_.max_connections_per_uid;
+  // The ORB listens before its servants are there: who came in between would be
+  // told that they do not exist, instead of trying again.
+  orb.admit = [this](uint32_t) { return open_.load(); };
   orb.log = [](std::string_view line) { log(Severity::warning) << line; };
   return orb;
 }
@@ -187,6 +193,7 @@ void Server::activate() {
     orb_->ins_poa()->activate_object_with_id(id, servant);
     servant->_remove_ref();  // the POA holds it now
   }
+  open_ = true;
 }
 
 int Server::handle_signal(int, siginfo_t*, ucontext_t*) {
