@@ -232,6 +232,7 @@ RemoteFile CorbaServer::stat(const FilePlace& place) {
   parts_->with_session([&](const idl::SessionKey& key) {
     idl::FileInfo_var info = parts_->spool->stat(parts_->to_place(place, key));
     out.size = info->size;
+    out.generation = info->generation;
     if (info->sha256.length() != out.sha256.size())
       throw ServerError(ServerError::Kind::kAway, "", "the server sent no digest");
     for (CORBA::ULong i = 0; i < info->sha256.length(); ++i) out.sha256[i] = info->sha256[i];

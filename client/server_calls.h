@@ -138,6 +138,7 @@ struct FilePlace {
 struct RemoteFile {
   uint64_t size = 0;
   Digest sha256 = {};
+  uint64_t generation = 0;  // of a checkpoint, 0: there is none
 };
 struct Upload {
   uint64_t id = 0;

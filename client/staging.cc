@@ -30,8 +30,7 @@ void write_all(int fd, const std::string& bytes, const std::string& name) {
 
 // One try; false when the bytes are not those that the server announced.
 bool fetch_once(AttemptWork& work, ServerCalls& server, const FilePlace& place,
-                const std::string& folder, bool executable) {
-  RemoteFile remote = server.stat(place);
+                const RemoteFile& remote, const std::string& folder, bool executable) {
   UniqueFd file = create_inside(folder, place.file_name, executable, work.assignment->uid);
   Sha256 hash;
   uint64_t offset = 0;
@@ -48,24 +47,41 @@ bool fetch_once(AttemptWork& work, ServerCalls& server, const FilePlace& place,
   return offset == remote.size && hash.finish() == remote.sha256;
 }
 
-void fetch(AttemptWork& work, ServerCalls& server, const FilePlace& place,
-           const std::string& folder, bool executable) {
-  for (int i = 0; i < kDigestTries; ++i)
-    if (fetch_once(work, server, place, folder, executable)) return;
+[[noreturn]] void arrived_damaged(const FilePlace& place) {
   throw ServerError(ServerError::Kind::kRefused, "client.digest",
                     "'" + escape_for_terminal(place.file_name) + "' arrived damaged " +
                         std::to_string(kDigestTries) + " times.");
 }
 
-void fetch_all(AttemptWork& work, ServerCalls& server) {
-  const Assignment& what = *work.assignment;
-  for (const auto& input : what.inputs) {
-    FilePlace place{FileKind::kInput, what.name, input.file, input.name, 0};
-    fetch(work, server, place, work.folder + "/" SUBLET_WORK_FOLDER, input.executable);
+void fetch_input(AttemptWork& work, ServerCalls& server, const InputFile& input) {
+  const FilePlace place{FileKind::kInput, work.assignment->name, input.file, input.name, 0};
+  for (int i = 0; i < kDigestTries; ++i)
+    if (fetch_once(work, server, place, server.stat(place), work.folder + "/" SUBLET_WORK_FOLDER,
+                   input.executable))
+      return;
+  arrived_damaged(place);
+}
+
+// The newest one that the server still has intact; that may be older than the
+// order said, or none.
+void fetch_checkpoint(AttemptWork& work, ServerCalls& server) {
+  const std::string folder = work.folder + "/" SUBLET_CHECKPOINT_FOLDER;
+  FilePlace place{FileKind::kCheckpoint, work.assignment->name, 0, "checkpoint", 0};
+  for (int i = 0; i < kDigestTries; ++i) {
+    const RemoteFile remote = server.stat(place);
+    work.held_generation = place.generation = remote.generation;
+    if (remote.generation == 0) {
+      system_files().remove_file(folder + "/" + place.file_name);  // of an earlier try
+      return;
+    }
+    if (fetch_once(work, server, place, remote, folder, false)) return;
   }
-  if (what.checkpoint_generation == 0) return;
-  FilePlace place{FileKind::kCheckpoint, what.name, 0, "checkpoint", what.checkpoint_generation};
-  fetch(work, server, place, work.folder + "/" SUBLET_CHECKPOINT_FOLDER, false);
+  arrived_damaged(place);
+}
+
+void fetch_all(AttemptWork& work, ServerCalls& server) {
+  for (const auto& input : work.assignment->inputs) fetch_input(work, server, input);
+  if (work.assignment->checkpoint_generation != 0) fetch_checkpoint(work, server);
 }
 
 // Value of NAME in "NAME=value", or nullptr.

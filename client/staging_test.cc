@@ -13,6 +13,7 @@ class StagingTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(StagingTest);
   CPPUNIT_TEST(fetches_inputs_and_checkpoint);
   CPPUNIT_TEST(fetches_in_chunks_and_checks);
+  CPPUNIT_TEST(an_older_checkpoint_or_none);
   CPPUNIT_TEST(a_server_that_is_away_is_waited_for);
   CPPUNIT_TEST(what_is_not_there_fails);
   CPPUNIT_TEST(stops_when_told);
@@ -60,6 +61,20 @@ class StagingTest : public CppUnit::TestFixture {
     server_.damage = 1000;
     StagingOutcome outcome = stage(*w, server_);
     CPPUNIT_ASSERT_EQUAL(protocol::kEndStaging, outcome.failed);
+  }
+
+  void an_older_checkpoint_or_none() {
+    server_.checkpoint = "before";
+    server_.generation = 2;
+    what_.checkpoint_generation = 3;
+    auto w = work();
+    CPPUNIT_ASSERT_EQUAL(std::string(""), stage(*w, server_).reason);
+    CPPUNIT_ASSERT_EQUAL(std::string("before"), read(*w, "checkpoint/checkpoint"));
+    CPPUNIT_ASSERT_EQUAL(uint64_t{2}, w->held_generation);
+    server_.generation = 0;
+    CPPUNIT_ASSERT_EQUAL(std::string(""), stage(*w, server_).reason);
+    CPPUNIT_ASSERT(!system_files().exists(w->folder + "/checkpoint/checkpoint"));
+    CPPUNIT_ASSERT_EQUAL(uint64_t{0}, w->held_generation);
   }
 
   void a_server_that_is_away_is_waited_for() {

@@ -156,6 +156,30 @@ void Pool::State::on(const CheckpointStored& event) {
   touch(*attempt->job);
 }
 
+void Pool::State::on(const CheckpointDamaged& event) {
+  Attempt* attempt = present(event.key, event.machine);
+  outcome.answer.accepted = attempt != nullptr && attempt->job != nullptr &&
+                            attempt->job->record.generation == event.generation &&
+                            event.usable < event.generation;
+  if (!outcome.answer.accepted) return;
+  JobRecord& job = attempt->job->record;
+  job.generation = event.usable;
+  job.checkpoint_bytes = event.bytes;
+  attempt->record.resumed_generation = event.usable;
+  job.reason = "checkpoint generation " + std::to_string(event.generation) +
+               " was damaged in the spool: going on from ";
+  if (event.usable > 0) {
+    job.reason += "generation " + std::to_string(event.usable);
+  } else {
+    // Of an older generation nobody knows how much CPU it holds.
+    job.reason += "the beginning";
+    job.cpu_lost += job.cpu_kept;
+    job.cpu_kept = 0;
+  }
+  touch(*attempt);
+  touch(*attempt->job);
+}
+
 void Pool::State::on(const AttemptEnded& event) {
   Attempt* attempt = present(event.key, event.machine);
   if (attempt == nullptr || event.ended == EndReason::kNone) {

@@ -110,11 +110,22 @@ struct Ticked {};
 struct TimePassed {};
 // The server process started on this state: every live lease is counted from now.
 struct ServerStarted {};
+// A live attempt asked for its job's checkpoint and it is no longer what was
+// stored: the job goes on from an older generation (rule 9).
+struct CheckpointDamaged {
+  AttemptKey key;
+  MachineId machine = 0;
+  uint64_t generation = 0;  // the damaged one
+  uint64_t usable = 0;      // the newest intact one, 0: none is left
+  uint64_t bytes = 0;       // of it
+};
 
+// Stored by their place in this list: it only grows at its end.
 using Event =
     std::variant<Submitted, BatchOpened, MachineJoined, MachineReported, MachineWithdrew, Renewed,
                  OrderAnswered, AttemptStarted, CheckpointStored, AttemptEnded, JobsRemoved,
-                 JobsHeld, JobsReleased, SharesSet, Ticked, TimePassed, ServerStarted>;
+                 JobsHeld, JobsReleased, SharesSet, Ticked, TimePassed, ServerStarted,
+                 CheckpointDamaged>;
 
 }  // namespace sublet::scheduling
 

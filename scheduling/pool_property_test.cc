@@ -55,6 +55,7 @@ class Player {
       }
       case 14: {
         const AttemptKey key = a_key();
+        if (pick(4) == 0) return CheckpointDamaged{key, machine_for(key), pick(5), pick(5), 10};
         return CheckpointStored{key, machine_for(key), pick(5), pick(1000)};
       }
       case 15:
@@ -213,6 +214,7 @@ bool is_stale(const TestPool& t, const Event& event) {
   };
   if (const auto* e = std::get_if<AttemptStarted>(&event)) return stale(e->key, e->machine);
   if (const auto* e = std::get_if<CheckpointStored>(&event)) return stale(e->key, e->machine);
+  if (const auto* e = std::get_if<CheckpointDamaged>(&event)) return stale(e->key, e->machine);
   if (const auto* e = std::get_if<AttemptEnded>(&event)) return stale(e->key, e->machine);
   return false;
 }

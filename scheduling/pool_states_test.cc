@@ -55,6 +55,7 @@ class PoolStatesTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(ended_attempts_are_refused);
   CPPUNIT_TEST(other_machines_are_refused);
   CPPUNIT_TEST(checkpoints_only_rise);
+  CPPUNIT_TEST(damaged_checkpoint_falls_back);
   CPPUNIT_TEST(held_job_waits_for_its_old_attempt);
   CPPUNIT_TEST(removed_job_keeps_the_slot);
   CPPUNIT_TEST(lost_order_to_leave_is_repeated);
@@ -226,6 +227,33 @@ class PoolStatesTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(uint64_t{2}, t.pool.attempt(one.job)->resumed_generation);
   }
 
+  void damaged_checkpoint_falls_back() {
+    OneJob one;
+    TestPool& t = one.t;
+    one.bring_to(JobState::kRunning);
+    t.apply(CheckpointStored{t.key(one.job), one.machine, 1, 100});
+    t.apply(CheckpointStored{t.key(one.job), one.machine, 2, 200});
+    t.end(one.job, EndReason::kOwner, 5 * kSecond, 4 * kSecond);
+    t.report(one.machine, true);
+    const AttemptKey key = t.key(one.job);
+    t.apply(CheckpointDamaged{key, one.machine, 1, 0, 0});  // not the newest one
+    CPPUNIT_ASSERT(!t.last.answer.accepted && t.last.records.empty());
+    t.apply(CheckpointDamaged{key, one.machine, 2, 1, 100});
+    CPPUNIT_ASSERT(t.last.answer.accepted);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1}, t.record(one.job).generation);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{100}, t.record(one.job).checkpoint_bytes);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1}, t.pool.attempt(one.job)->resumed_generation);
+    CPPUNIT_ASSERT_EQUAL(std::string("checkpoint generation 2 was damaged in the spool: going on "
+                                     "from generation 1"),
+                         t.record(one.job).reason);
+    t.apply(CheckpointDamaged{key, one.machine, 1, 0, 0});
+    CPPUNIT_ASSERT_EQUAL(uint64_t{0}, t.record(one.job).generation);
+    CPPUNIT_ASSERT_EQUAL(Micros{0}, t.record(one.job).cpu_kept);
+    CPPUNIT_ASSERT_EQUAL(5 * kSecond, t.record(one.job).cpu_lost);
+    t.apply(CheckpointStored{key, one.machine, 1, 70});
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1}, t.record(one.job).generation);
+  }
+
   void held_job_waits_for_its_old_attempt() {
     OneJob one;
     TestPool& t = one.t;
@@ -287,6 +315,7 @@ class PoolStatesTest : public CppUnit::TestFixture {
                                        OrderAnswered{{1, 1}, Answer::kRefused, ""},
                                        AttemptStarted{{1, 1}, 7},
                                        CheckpointStored{{1, 1}, 7, 1, 1},
+                                       CheckpointDamaged{{1, 1}, 7, 1, 0, 0},
                                        AttemptEnded{{1, 1}, 7, EndReason::kDone, ""},
                                        JobsRemoved{{1}},
                                        JobsHeld{{1}},

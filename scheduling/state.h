@@ -51,6 +51,7 @@ struct Pool::State {
   void on(const OrderAnswered& event);
   void on(const AttemptStarted& event);
   void on(const CheckpointStored& event);
+  void on(const CheckpointDamaged& event);
   void on(const AttemptEnded& event);
   void on(const SharesSet& event);
   void on(const Ticked& event);

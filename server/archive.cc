@@ -301,11 +301,15 @@ std::optional<FileRow> Archive::file(uint64_t id) {
       [&](soci::session& sql) { return one_file(sql, "id = " + std::to_string(id)); });
 }
 
-std::optional<FileRow> Archive::checkpoint(JobId job, uint64_t generation) {
+std::vector<FileRow> Archive::checkpoints(JobId job, uint64_t newest) {
   return connections_->with([&](soci::session& sql) {
-    return one_file(sql, "job > 0 and job = " + std::to_string(job) +
-                             " and kind = 2 and generation = " + std::to_string(generation) +
-                             " order by id desc limit 1");
+    std::vector<FileRow> result;
+    soci::rowset<soci::row> rows =
+        (sql.prepare << "select * from files where job > 0 and job = " << job
+                     << " and kind = 2 and generation <= " << newest
+                     << " order by generation desc, id desc limit 10");
+    for (const auto& r : rows) result.push_back(file_from(r));
+    return result;
   });
 }
 

@@ -80,7 +80,8 @@ class Archive {
   std::vector<BatchRow> open_batches_before(Micros touched);
 
   std::optional<FileRow> file(uint64_t id);  // with body
-  std::optional<FileRow> checkpoint(JobId job, uint64_t generation);
+  // Newest first, up to and including that generation; with bodies.
+  std::vector<FileRow> checkpoints(JobId job, uint64_t newest);
   std::optional<FileRow> output(JobId job, FileKind kind, const std::string& name);
   std::vector<uint64_t> file_ids();
   // Files that nothing needs any more: inputs of batches whose jobs are all

@@ -174,6 +174,15 @@ void fields(A&, TimePassed&) {}
 template <typename A>
 void fields(A&, ServerStarted&) {}
 
+template <typename A>
+void fields(A& a, CheckpointDamaged& e) {
+  fields(a, e.key);
+  a.field(e.machine);
+  a.field(e.generation);
+  a.field(e.usable);
+  a.field(e.bytes);
+}
+
 template <size_t I = 0>
 Event decode_as(uint32_t kind, In& in) {
   if constexpr (I == std::variant_size_v<Event>) {

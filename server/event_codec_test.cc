@@ -55,7 +55,8 @@ class EventCodecTest : public CppUnit::TestFixture {
           SharesSet{text, 0.25},
           Ticked{},
           TimePassed{},
-          ServerStarted{}};
+          ServerStarted{},
+          CheckpointDamaged{key, a, a, a, a}};
       static_assert(std::size(events) == std::variant_size_v<Event>);
       for (const auto& event : events) RC_ASSERT(again(event) == encode(event));
     }));

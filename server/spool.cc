@@ -19,6 +19,27 @@ Refusal disk(const std::string& what, int code) {
                  "Tell the administrator; try again when there is room.", "spool");
 }
 
+Refusal damaged(const FileRow& row) {
+  return Refusal(Refusal::Kind::kNotFound, "spool.damaged",
+                 "the spool's file " + std::to_string(row.id) + " (`" + row.name +
+                     "`) is damaged or gone",
+                 "Tell the administrator; submit the job again.", row.name);
+}
+
+// Shorter at the file's end and where the disk gives no more.
+std::string read_part(int fd, uint64_t offset, size_t wanted) {
+  std::string bytes(wanted, '\0');
+  size_t done = 0;
+  while (done < wanted) {
+    ssize_t n = pread(fd, bytes.data() + done, wanted - done, static_cast<off_t>(offset + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    done += static_cast<size_t>(n);
+  }
+  bytes.resize(done);
+  return bytes;
+}
+
 }  // namespace
 
 Spool::Spool(const SpoolSettings& settings, Archive& archive, const Clock& clock)
@@ -188,26 +209,43 @@ void Spool::settle(const FileRow& row, bool kept) {
   if (forget(row.id, kept) && !kept && !row.in_row) unlink(path(row.id).c_str());
 }
 
+UniqueFd Spool::open_kept(uint64_t id) const {
+  UniqueFd fd(::open(path(id).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  // Out of descriptors or memory: the file may be well.
+  if (!fd.valid() && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == EINTR))
+    throw disk("open a file of its spool", errno);
+  return fd;
+}
+
 std::string Spool::read(const FileRow& row, uint64_t offset, uint32_t count) {
   if (offset >= row.size) return "";
   const uint64_t wanted = std::min<uint64_t>({count, kChunk, row.size - offset});
-  if (row.in_row) return row.body.substr(offset, wanted);
-  std::string bytes(wanted, '\0');
-  UniqueFd fd(::open(path(row.id).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  size_t done = 0;
-  while (fd.valid() && done < wanted) {
-    ssize_t n = pread(fd.get(), bytes.data() + done, wanted - done,
-                      static_cast<off_t>(offset + done));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) break;
-    done += static_cast<size_t>(n);
+  std::string bytes;
+  if (row.in_row) {
+    if (offset < row.body.size()) bytes = row.body.substr(offset, wanted);
+  } else if (UniqueFd fd = open_kept(row.id); fd.valid()) {
+    bytes = read_part(fd.get(), offset, wanted);
   }
-  if (done < wanted)
-    throw Refusal(Refusal::Kind::kUnavailable, "spool.damaged",
-                  "the spool's file " + std::to_string(row.id) + " (`" + row.name +
-                      "`) is damaged or gone",
-                  "Tell the administrator; submit the job again.", row.name);
+  if (bytes.size() < wanted) throw damaged(row);
   return bytes;
+}
+
+bool Spool::intact(const FileRow& row) {
+  Sha256 hash;
+  if (row.in_row) {
+    hash.update(row.body);
+    return row.body.size() == row.size && hex(hash.finish()) == row.sha256;
+  }
+  UniqueFd fd = open_kept(row.id);
+  if (!fd.valid()) return false;
+  for (uint64_t offset = 0; offset < row.size;) {
+    const std::string part =
+        read_part(fd.get(), offset, std::min<uint64_t>(kChunk, row.size - offset));
+    if (part.empty()) return false;
+    hash.update(part);
+    offset += part.size();
+  }
+  return hex(hash.finish()) == row.sha256;
 }
 
 void Spool::remove(uint64_t id) { unlink(path(id).c_str()); }

@@ -61,6 +61,9 @@ class Spool {
   // to closing it was lost.
   bool finished_before(uint64_t id, const std::string& owner);
 
+  // Are its contents those that were committed? Reads all of it. Throws Refusal
+  // (Unavailable) when that cannot be found out now.
+  bool intact(const FileRow& row);
   // Part of a committed file. Throws Refusal when it is damaged or gone.
   std::string read(const FileRow& row, uint64_t offset, uint32_t count);
   void remove(uint64_t id);
@@ -85,6 +88,8 @@ class Spool {
 
   std::shared_ptr<Upload> find(uint64_t id, const std::string& owner);
   std::string path(uint64_t id) const;
+  // Not valid: it is gone or cannot be read. Throws Refusal (Unavailable).
+  UniqueFd open_kept(uint64_t id) const;
   std::string upload_path(uint64_t id) const;
   void write_chunk(Upload& upload, std::string_view chunk);
   void verify(Upload& upload);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/hash.h"
+#include "base/log.h"
 #include "server/job_spec.h"
 #include "server/refusal.h"
 #include "server/request_key.h"
@@ -39,8 +41,8 @@ SpoolService::SpoolService(Spool& spool, Pipeline& pipeline, Archive& archive, S
       access_(access),
       may_submit_(std::move(may_submit)) {}
 
-void SpoolService::check_attempt(const std::string& session, const Caller& caller,
-                                 scheduling::AttemptKey key) {
+MachineId SpoolService::check_attempt(const std::string& session, const Caller& caller,
+                                      scheduling::AttemptKey key) {
   const SessionInfo info = sessions_.find(session, caller);
   bool live = false;
   pipeline_.perform([&](Turn& turn) {
@@ -49,6 +51,7 @@ void SpoolService::check_attempt(const std::string& session, const Caller& calle
            attempt->state != scheduling::AttemptState::kEnded;
   });
   if (!live) throw superseded(key);
+  return info.machine;
 }
 
 FileRow SpoolService::place_to_put(const Caller& caller, const FilePlace& place) {
@@ -137,12 +140,8 @@ FileRow SpoolService::find(const Caller& caller, const FilePlace& place) {
     if (named) row = archive_.file(place.file);
   } else if (place.kind == FileKind::kCheckpoint) {
     check_attempt(place.session, caller, place.key);
-    uint64_t generation = place.generation;
-    if (generation == 0) {
-      auto job = archive_.job(place.key.job);
-      generation = job ? job->job.generation : 0;
-    }
-    row = archive_.checkpoint(place.key.job, generation);
+    std::vector<FileRow> rows = archive_.checkpoints(place.key.job, place.generation);
+    if (!rows.empty() && rows[0].generation == place.generation) row = std::move(rows[0]);
   } else {
     auto job = archive_.job(place.key.job);
     if (!job)
@@ -156,7 +155,44 @@ FileRow SpoolService::find(const Caller& caller, const FilePlace& place) {
   return *row;
 }
 
+FileRow SpoolService::intact_checkpoint(const Caller& caller, const FilePlace& place) {
+  const MachineId machine = check_attempt(place.session, caller, place.key);
+  const auto job = archive_.job(place.key.job);
+  const uint64_t newest = job ? job->job.generation : 0;
+  FileRow usable;
+  usable.name = "checkpoint";
+  usable.sha256 = hex(Sha256().finish());
+  if (newest == 0) return usable;
+  std::vector<FileRow> damaged;
+  for (FileRow& row : archive_.checkpoints(place.key.job, newest)) {
+    if (spool_.intact(row)) {
+      usable = std::move(row);
+      break;
+    }
+    damaged.push_back(std::move(row));
+  }
+  if (usable.generation < newest) set_aside(place, machine, newest, usable, damaged);
+  return usable;
+}
+
+void SpoolService::set_aside(const FilePlace& place, MachineId machine, uint64_t generation,
+                             const FileRow& usable, const std::vector<FileRow>& damaged) {
+  const std::string job = "job " + std::to_string(place.key.job);
+  pipeline_.perform([&](Turn& turn) {
+    auto answer = turn.apply(scheduling::CheckpointDamaged{place.key, machine, generation,
+                                                           usable.generation, usable.size})
+                      .answer;
+    if (!answer.accepted) throw superseded(place.key);
+    for (const FileRow& row : damaged) turn.changes().dropped_files.push_back(row.id);
+  });
+  log(Severity::error) << job << ": checkpoint generation " << generation
+                       << " is damaged in the spool; going on from generation "
+                       << usable.generation;
+  for (const FileRow& row : damaged) spool_.remove(row.id);
+}
+
 FileRow SpoolService::stat(const Caller& caller, const FilePlace& place) {
+  if (place.kind == FileKind::kCheckpoint) return intact_checkpoint(caller, place);
   return find(caller, place);
 }
 

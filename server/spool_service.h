@@ -37,6 +37,8 @@ class SpoolService {
                       uint64_t size, const std::string& digest);
   uint64_t put(const Caller& caller, uint64_t upload, uint64_t offset, std::string_view chunk);
   uint64_t close(const Caller& caller, uint64_t upload);
+  // idl/spool.idl, stat: of a checkpoint, the newest intact one; generation 0 when
+  // none is left.
   FileRow stat(const Caller& caller, const FilePlace& place);
   std::string get(const Caller& caller, const FilePlace& place, uint64_t offset, uint32_t count);
 
@@ -46,8 +48,14 @@ class SpoolService {
  private:
   FileRow place_to_put(const Caller& caller, const FilePlace& place);
   FileRow find(const Caller& caller, const FilePlace& place);
+  FileRow intact_checkpoint(const Caller& caller, const FilePlace& place);
+  void set_aside(const FilePlace& place, MachineId machine, uint64_t generation,
+                 const FileRow& usable, const std::vector<FileRow>& damaged);
   void commit(const FileRow& row);
-  void check_attempt(const std::string& session, const Caller& caller, scheduling::AttemptKey key);
+  // Throws unless it is the live attempt of that session's machine, which is
+  // returned.
+  MachineId check_attempt(const std::string& session, const Caller& caller,
+                          scheduling::AttemptKey key);
 
   Spool& spool_;
   Pipeline& pipeline_;

@@ -23,6 +23,7 @@ class SpoolTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(idle_uploads_are_dropped);
   CPPUNIT_TEST(a_restart_removes_what_is_unfinished);
   CPPUNIT_TEST(a_damaged_file_is_named);
+  CPPUNIT_TEST(altered_contents_are_noticed);
   CPPUNIT_TEST(open_and_finish_from_many_threads);
   CPPUNIT_TEST_SUITE_END();
 
@@ -179,6 +180,29 @@ class SpoolTest : public CppUnit::TestFixture {
     const FileRow row = send(s, std::string(100'000, 'k'));
     s.remove(row.id);
     CPPUNIT_ASSERT_EQUAL(std::string("spool.damaged"), code([&] { s.read(row, 0, 10); }));
+    CPPUNIT_ASSERT(!s.intact(row));
+  }
+
+  void altered_contents_are_noticed() {
+    Spool s = spool();
+    for (size_t size : {size_t{0}, size_t{100}, size_t{Spool::kInRow + 1}, size_t{2 * Spool::kChunk + 7}}) {
+      FileRow row = send(s, std::string(size, 'k'), std::to_string(size));
+      CPPUNIT_ASSERT(s.intact(row));
+      if (size == 0) continue;
+      const std::string path = folder_.path() + "/spool/" + std::to_string(row.id);
+      if (row.in_row) {
+        row.body.back() ^= 1;
+      } else {
+        system_files().write_atomic(path, std::string(size - 1, 'k') + "j");
+      }
+      CPPUNIT_ASSERT(!s.intact(row));
+      if (row.in_row) {
+        row.body.clear();
+      } else {
+        system_files().write_atomic(path, std::string(size - 1, 'k'));
+      }
+      CPPUNIT_ASSERT(!s.intact(row));
+    }
   }
 };
 CPPUNIT_TEST_SUITE_REGISTRATION(SpoolTest);

@@ -59,7 +59,7 @@ class MemoryServer : public ServerCalls {
   RemoteFile stat(const FilePlace& place) override {
     step();
     const std::string& bytes = content(place);
-    return {bytes.size(), sha256(bytes)};
+    return {bytes.size(), sha256(bytes), place.kind == FileKind::kCheckpoint ? generation : 0};
   }
   std::string get(const FilePlace& place, uint64_t offset, uint32_t count) override {
     step();
@@ -81,6 +81,7 @@ class MemoryServer : public ServerCalls {
 
   std::map<uint64_t, std::string> inputs;
   std::string checkpoint;
+  uint64_t generation = 3;  // of it; 0: there is none
   std::map<RequestId, uint64_t> requests;
   std::map<uint64_t, Stored> files;
   uint64_t last_id = 100;
