@@ -30,8 +30,17 @@ constexpr size_t kLocalThreads = 2;
 
 int64_t now_ns() { return system_clock().boot_ns(); }
 
-std::string beside_this_program(const char* name) {
-  return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / name).string();
+// A program of ours that is started later: better to miss it now than with the
+// first job. `chosen`: by this setting; empty: the one beside this program.
+std::string companion(const char* name, const char* setting, const std::string& chosen) {
+  std::string path = chosen;
+  if (path.empty())
+    path = (std::filesystem::read_symlink("/proc/self/exe").parent_path() / name).string();
+  if (access(path.c_str(), X_OK) != 0)
+    throw std::runtime_error(path + " cannot be executed: " + std::strerror(errno) + ". Install " +
+                             name + " beside sublet-client, or say where it is with --set " +
+                             setting + "=PATH.");
+  return path;
 }
 
 // The folders above the state folder keep their modes; its own lets the slots'
@@ -148,8 +157,7 @@ Daemon::Daemon(const ClientSettings& settings)
       *server_, [this](const AttemptName& name, uint32_t verdict, bool of_end) {
         loop_.post([=, this] { attempts_.answered(name, verdict, of_end); });
       });
-  std::string shepherd = settings.shepherd_program.empty() ? beside_this_program("sublet-shepherd")
-                                                           : settings.shepherd_program;
+  std::string shepherd = companion("sublet-shepherd", "shepherd_program", settings.shepherd_program);
   tasks_ = std::make_unique<AttemptTasks>(workers_, local_, system_files(), *server_, desk_,
                                           *reporter_, job_settings(), shepherd, attempts_.events());
   attempts_.connect(tasks_.get(), reporter_.get());
@@ -188,8 +196,7 @@ MonitorSettings Daemon::monitor_settings() {
   MonitorSettings monitor;
   monitor.socket = state_ + "/monitor.sock";
   auto& argv = monitor.command;
-  argv = {settings_.monitor_program.empty() ? beside_this_program("sublet-loadmon")
-                                            : settings_.monitor_program,
+  argv = {companion("sublet-loadmon", "monitor.program", settings_.monitor_program),
           "--socket",
           monitor.socket,
           "--attempts",
