@@ -58,6 +58,17 @@ void add_brain_jobs(const std::vector<SpecRange>& specs, scheduling::Submitted& 
     event.jobs.insert(event.jobs.end(), range.count, brain_job(range.spec));
 }
 
+// That it is there, whose, and in which state since when.
+JobRow what_others_see(const JobRow& row) {
+  JobRow shown;
+  shown.job.id = row.job.id;
+  shown.job.user = row.job.user;
+  shown.job.state = row.job.state;
+  shown.job.submitted = row.job.submitted;
+  shown.job.changed = row.job.changed;
+  return shown;
+}
+
 }  // namespace
 
 JobService::JobService(Pipeline& pipeline, Archive& archive, Sessions& sessions, Access& access,
@@ -320,11 +331,7 @@ JobPage JobService::list(const Caller& caller, const JobQuery& query, JobId afte
   page.rows = archive_.jobs(query, after, limit);
   if (page.rows.size() == limit) page.next = page.rows.back().job.id;
   for (auto& row : page.rows) {
-    if (access_.owns(caller, row.job.user)) continue;
-    row.name.clear();  // others see states and counts only
-    row.job.reason.clear();
-    row.machine = 0;
-    row.job.submit_host.clear();
+    if (!access_.owns(caller, row.job.user)) row = what_others_see(row);
   }
   return page;
 }

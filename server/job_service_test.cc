@@ -22,6 +22,7 @@ class JobServiceTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(repeats_give_the_first_answer);
   CPPUNIT_TEST(a_discarded_batch_is_gone);
   CPPUNIT_TEST(others_cannot_touch_a_batch);
+  CPPUNIT_TEST(others_see_states_only);
   CPPUNIT_TEST(the_nameless_submit_nothing);
   CPPUNIT_TEST_SUITE_END();
 
@@ -144,6 +145,22 @@ class JobServiceTest : public CppUnit::TestFixture {
                          code([&] { jobs_->append(bob, batch, 0, {job()}); }));
     CPPUNIT_ASSERT_EQUAL(std::string("batch.unknown"),
                          code([&] { jobs_->discard_batch(bob, batch); }));
+  }
+
+  void others_see_states_only() {
+    const BatchId batch = open();
+    SpecRange secret = job();
+    secret.spec.name = "secret";
+    jobs_->append(ann_, batch, 0, {secret, secret});
+    jobs_->commit_batch(ann_, random_bytes(16), batch);
+    const Caller bob{1001, "bob", false, true};
+    const JobRow row = jobs_->list(bob, {}, 0, 10).rows.at(1);
+    CPPUNIT_ASSERT_EQUAL(std::string("ann"), row.job.user);
+    CPPUNIT_ASSERT(row.job.state == scheduling::JobState::kWaiting && row.job.submitted > 0);
+    CPPUNIT_ASSERT_EQUAL(std::string(""), row.name + row.job.reason + row.job.submit_host);
+    CPPUNIT_ASSERT_EQUAL(BatchId{0}, row.job.batch + row.job.index);
+    CPPUNIT_ASSERT_EQUAL(std::string("secret"), jobs_->list(ann_, {}, 0, 10).rows.at(1).name);
+    CPPUNIT_ASSERT(code([&] { jobs_->show(bob, row.job.id); }) != "");
   }
 
   void the_nameless_submit_nothing() {
