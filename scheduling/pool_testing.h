@@ -25,7 +25,8 @@ std::string text_of(const Outcome& outcome);
 // recorded twice, a gap in the changes, used other than kept + lost, ...
 class Books {
  public:
-  void write(const Outcome& outcome);
+  // `damaged`: a checkpoint was, so a generation may go back.
+  void write(const Outcome& outcome, bool damaged = false);
   Snapshot snapshot() const;
 
   std::map<JobId, JobRecord> jobs;

@@ -1,0 +1,33 @@
+// Keys of one length, 1 to 8 bytes, as numbers in the order of their hexadecimal digits:
+// the key's first byte is the most significant. A range has its ends in it.
+#ifndef SUBLET_EXAMPLES_CODE_BREAKING_KEY_RANGE_H_
+#define SUBLET_EXAMPLES_CODE_BREAKING_KEY_RANGE_H_
+
+#include <cstdint>
+
+#include "examples/code-breaking/hex.h"
+
+namespace sublet::code_breaking {
+
+constexpr unsigned kMaxKeyBytes = 8;
+
+std::uint64_t key_number(const Bytes& key);
+Bytes key_bytes(std::uint64_t number, unsigned length);
+
+struct KeyRange {
+  std::uint64_t first;
+  std::uint64_t last;  // not before first
+  unsigned length;     // bytes of a key
+
+  // 0 stands for 2^64, every key of 8 bytes.
+  std::uint64_t count() const { return last - first + 1; }
+
+  // Part `index` of `of`: together the parts hold every key once, in order, and their
+  // sizes differ by one at most. Throws std::invalid_argument: no such part, or more
+  // parts than keys.
+  KeyRange part(std::uint64_t index, std::uint64_t of) const;
+};
+
+}  // namespace sublet::code_breaking
+
+#endif  // SUBLET_EXAMPLES_CODE_BREAKING_KEY_RANGE_H_
