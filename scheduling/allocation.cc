@@ -55,6 +55,7 @@ Machine* Pool::State::next_to_serve(uint64_t after, const std::vector<MachineCla
 }
 
 void Pool::State::place(Job& job, Machine& m) {
+  if (job.record.count > 1) split(job, 1);
   Attempt& attempt = attempts[job.record.id];
   AttemptRecord& record = attempt.record;
   record.key = {job.record.id, ++job.record.attempts};

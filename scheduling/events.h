@@ -13,10 +13,12 @@ namespace sublet::scheduling {
 
 // Jobs of one committed batch, accepted in one piece. Ids are given in order.
 struct Submitted {
+  // `count` jobs that differ by their index only: an array.
   struct Job {
     Requirements needs;
     int32_t priority = 0;  // inside the user's own jobs: higher runs earlier
     uint32_t retries = 0;
+    uint64_t count = 1;
   };
   BatchId batch = 0;  // from an earlier BatchOpened
   std::string user;
@@ -90,13 +92,13 @@ struct AttemptEnded {
 };
 // Jobs are named by id; the caller has checked who may.
 struct JobsRemoved {
-  std::vector<JobId> jobs;
+  std::vector<JobRange> jobs;
 };
 struct JobsHeld {
-  std::vector<JobId> jobs;
+  std::vector<JobRange> jobs;
 };
 struct JobsReleased {
-  std::vector<JobId> jobs;
+  std::vector<JobRange> jobs;
 };
 // A user's shares from the configuration.
 struct SharesSet {

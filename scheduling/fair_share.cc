@@ -16,7 +16,8 @@ double usage_after_tick(double usage, double charges, double k1) {
 }
 
 double priority_step(double usage, uint64_t active, double shares) {
-  return usage * static_cast<double>(active) / (shares * shares);
+  // A multiple of what one active job adds, exactly: JobRecord::share_priority_step.
+  return static_cast<double>(active) * (usage / (shares * shares));
 }
 
 Cost cost_of(EndReason ended, Micros cpu, Micros saved, bool charge_all) {

@@ -12,6 +12,59 @@ Job* Pool::State::live_job(JobId id) {
 }
 const Job* Pool::State::live_job(JobId id) const { return const_cast<State*>(this)->live_job(id); }
 
+Job* Pool::State::job_with(JobId id) {
+  if (Job* job = live_job(id)) return job;
+  auto it = arrays.upper_bound(id);
+  if (it == arrays.begin()) return nullptr;
+  Job* job = (--it)->second;
+  const bool inside = id - job->record.id < job->record.count;
+  return inside && !is_final(job->record.state) ? job : nullptr;
+}
+const Job* Pool::State::job_with(JobId id) const { return const_cast<State*>(this)->job_with(id); }
+
+Job& Pool::State::split(Job& job, uint64_t head) {
+  JobRecord& record = job.record;
+  JobRecord rest = one_of(record, head);
+  rest.count = record.count - head;
+  rest.share_priority_step = rest.count > 1 ? record.share_priority_step : 0;
+  record.count = head;
+  if (head == 1) {
+    record.share_priority_step = 0;
+    arrays.erase(record.id);
+  }
+  touch(job);
+  // Counted in before it is counted out: the host keeps its turn in REQUESTING.
+  const uint64_t moved = rest.count;
+  Job& other = adopt(std::move(rest));
+  touch(other);
+  if (record.state != JobState::kHeld) job.user->active -= moved;
+  if (record.state == JobState::kWaiting) {
+    waiting -= moved;
+    job.user->waiting -= moved;
+    queue.ceased_to_wait(*job.host, moved);
+    enqueue(other);
+  }
+  return other;
+}
+
+std::vector<Job*> Pool::State::carve(const JobRange& range) {
+  std::vector<Job*> carved;
+  if (range.first >= pool.next_job) return carved;
+  const JobId end = range.first + std::min(range.count, pool.next_job - range.first);
+  for (JobId id = range.first; id < end;) {
+    Job* job = job_with(id);
+    if (job == nullptr) {
+      ++id;
+      continue;
+    }
+    if (job->record.id < id) job = &split(*job, id - job->record.id);
+    if (job->record.count > end - id) split(*job, end - id);
+    carved.push_back(job);
+    id += job->record.count;
+  }
+  return carved;
+}
+
 User& Pool::State::user(const std::string& name) {
   const auto [it, made] = users.try_emplace(name);
   User& user = it->second;
@@ -44,11 +97,13 @@ Job& Pool::State::adopt(JobRecord record) {
   job.due_kind = Timed::Kind::kJob;
   job.due_id = id;
   const JobState state = job.record.state;
-  if (state != JobState::kHeld) ++job.user->active;
+  const uint64_t count = job.record.count;
+  if (count > 1) arrays[id] = &job;
+  if (state != JobState::kHeld) job.user->active += count;
   if (state == JobState::kWaiting) {
-    ++waiting;
-    ++job.user->waiting;
-    queue.began_to_wait(*job.host);
+    waiting += count;
+    job.user->waiting += count;
+    queue.began_to_wait(*job.host, count);
   }
   return job;
 }
@@ -61,10 +116,14 @@ void Pool::State::on(const Submitted& event) {
   outcome.records.reserve(2 * event.jobs.size() + 8);
   uint32_t index = 0;
   for (const Submitted::Job& wanted : event.jobs) {
+    if (wanted.count == 0) continue;
     JobRecord record;
-    record.id = pool.next_job++;
+    record.id = pool.next_job;
+    record.count = wanted.count;
     record.batch = event.batch;
-    record.index = index++;
+    record.index = index;
+    pool.next_job += wanted.count;
+    index += static_cast<uint32_t>(wanted.count);
     record.user = event.user;
     record.submit_host = event.submit_host;
     record.needs = wanted.needs;
@@ -86,24 +145,25 @@ void Pool::State::on(const Submitted& event) {
 void Pool::State::set_state(Job& job, JobState state, EndReason ended) {
   const auto is_active = [](JobState s) { return !is_final(s) && s != JobState::kHeld; };
   const JobState before = job.record.state;
+  const uint64_t count = job.record.count;
   if (before == JobState::kWaiting) {
     queue.take(job);
     set_due(resting, job, 0);
-    --waiting;
-    --job.user->waiting;
-    queue.ceased_to_wait(*job.host);
+    waiting -= count;
+    job.user->waiting -= count;
+    queue.ceased_to_wait(*job.host, count);
   }
-  if (is_active(before)) --job.user->active;
-  if (is_active(state)) ++job.user->active;
+  if (is_active(before)) job.user->active -= count;
+  if (is_active(state)) job.user->active += count;
   if (state == JobState::kWaiting) {
-    ++waiting;
-    ++job.user->waiting;
-    queue.began_to_wait(*job.host);
+    waiting += count;
+    job.user->waiting += count;
+    queue.began_to_wait(*job.host, count);
   }
   job.record.state = state;
   job.record.changed = now;
   touch(job);
-  outcome.records.emplace_back(ChangeRecord{pool.next_change++, now, job.record.id,
+  outcome.records.emplace_back(ChangeRecord{pool.next_change++, now, job.record.id, count,
                                             job.record.batch, job.record.user, state,
                                             job.record.attempts, ended});
 }
@@ -111,8 +171,12 @@ void Pool::State::set_state(Job& job, JobState state, EndReason ended) {
 void Pool::State::raise_priority(Job& job) {
   JobRecord& record = job.record;
   const User& user = *job.user;
-  // `active` counts the job itself, also one that is held and so not in the queue.
-  const uint64_t active = user.waiting + (record.state == JobState::kWaiting ? 0 : 1);
+  // `active` counts the job itself, also one that is held and so not in the queue;
+  // of an array's jobs each counts those before it.
+  const uint64_t others = record.state == JobState::kWaiting ? record.count : 0;
+  const uint64_t active = user.waiting - others + 1;
+  if (record.count > 1)
+    record.share_priority_step = priority_step(user.record.usage, 1, user.record.shares);
   record.share_priority = drift.value_at(record.share_priority, record.share_priority_at, now) +
                           priority_step(user.record.usage, active, user.record.shares);
   record.share_priority_at = now;
@@ -141,49 +205,50 @@ void Pool::State::tell_to_leave(Attempt& attempt, LeaveReason reason) {
   outcome.decisions.push_back(TellToLeave{attempt.record.key, attempt.machine->record.id, reason});
 }
 
+// Calls `change` with each live job of the event, told apart; it returns whether
+// it changed anything.
+void Pool::State::control(const std::vector<JobRange>& ranges,
+                          const std::function<bool(Job&)>& change) {
+  for (const JobRange& range : ranges) {
+    uint64_t changed = 0;
+    for (Job* job : carve(range))
+      if (change(*job)) changed += job->record.count;
+    outcome.answer.changed += changed;
+    outcome.answer.unchanged += range.count - changed;
+  }
+}
+
 void Pool::State::on(const JobsRemoved& event) {
-  for (const JobId id : event.jobs) {
-    Job* job = live_job(id);
-    if (job == nullptr) {
-      ++outcome.answer.unchanged;
-      continue;
-    }
-    job->record.reason = "removed";
-    set_state(*job, JobState::kRemoved, EndReason::kRemoved);
-    if (Attempt* attempt = live_attempt(id)) {
+  control(event.jobs, [this](Job& job) {
+    job.record.reason = "removed";
+    set_state(job, JobState::kRemoved, EndReason::kRemoved);
+    if (Attempt* attempt = live_attempt(job.record.id)) {
       tell_to_leave(*attempt, LeaveReason::kRemoved);
       attempt->job = nullptr;
     }
-    ++outcome.answer.changed;
-  }
+    return true;
+  });
 }
 
 void Pool::State::on(const JobsHeld& event) {
-  for (const JobId id : event.jobs) {
-    Job* job = live_job(id);
-    if (job == nullptr || job->record.state == JobState::kHeld) {
-      ++outcome.answer.unchanged;
-      continue;
-    }
-    job->record.reason = "held until it is released";
-    set_state(*job, JobState::kHeld, EndReason::kHeld);
-    if (Attempt* attempt = live_attempt(id)) tell_to_leave(*attempt, LeaveReason::kHeld);
-    ++outcome.answer.changed;
-  }
+  control(event.jobs, [this](Job& job) {
+    if (job.record.state == JobState::kHeld) return false;
+    job.record.reason = "held until it is released";
+    set_state(job, JobState::kHeld, EndReason::kHeld);
+    if (Attempt* attempt = live_attempt(job.record.id))
+      tell_to_leave(*attempt, LeaveReason::kHeld);
+    return true;
+  });
 }
 
 void Pool::State::on(const JobsReleased& event) {
-  for (const JobId id : event.jobs) {
-    Job* job = live_job(id);
-    if (job == nullptr || job->record.state != JobState::kHeld) {
-      ++outcome.answer.unchanged;
-      continue;
-    }
-    job->record.reason = "released";
-    set_state(*job, JobState::kWaiting);
-    enqueue(*job);  // with the priority it had, drifted as while waiting
-    ++outcome.answer.changed;
-  }
+  control(event.jobs, [this](Job& job) {
+    if (job.record.state != JobState::kHeld) return false;
+    job.record.reason = "released";
+    set_state(job, JobState::kWaiting);
+    enqueue(job);  // with the priority it had, drifted as while waiting
+    return true;
+  });
 }
 
 void Pool::State::erase_final_jobs() {
@@ -193,6 +258,7 @@ void Pool::State::erase_final_jobs() {
     Group* group = job->group;
     Host* host = job->host;
     if (--job->user->jobs == 0) spare_users.push_back(job->user);
+    arrays.erase(job->record.id);
     jobs.erase(job->record.id);
     if (--host->jobs == 0) queue.forget(host);
     if (--group->jobs > 0) continue;

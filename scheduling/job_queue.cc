@@ -110,14 +110,16 @@ void JobQueue::take(Job& job) {
   }
 }
 
-void JobQueue::began_to_wait(Host& host) {
-  if (host.waiting++ > 0) return;
+void JobQueue::began_to_wait(Host& host, uint64_t count) {
+  host.waiting += count;
+  if (host.waiting > count) return;
   host.turn = ++last_turn_;
   requesting_.emplace(host.turn, &host);
 }
 
-void JobQueue::ceased_to_wait(Host& host) {
-  if (--host.waiting > 0) return;
+void JobQueue::ceased_to_wait(Host& host, uint64_t count) {
+  host.waiting -= count;
+  if (host.waiting > 0) return;
   requesting_.erase(host.turn);
   host.turn = 0;
 }

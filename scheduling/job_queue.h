@@ -26,7 +26,7 @@ struct User {
   uint32_t index = 0;     // never reused
   uint64_t waiting = 0;   // jobs in state waiting: the `active` of formula 3.4
   uint64_t active = 0;    // waiting, placed or running
-  uint64_t jobs = 0;      // live ones
+  uint64_t jobs = 0;      // live ones, an array counts once
   uint64_t attempts = 0;  // live ones, also of removed jobs
   bool touched = false;
   // The user's best job in the search numbered `search`.
@@ -38,7 +38,7 @@ struct User {
 struct Host {
   std::string name;
   uint32_t index = 0;  // never reused
-  uint64_t jobs = 0;   // live ones submitted from it
+  uint64_t jobs = 0;   // live ones submitted from it, an array counts once
   uint64_t waiting = 0;
   uint64_t turn = 0;  // place in REQUESTING: smaller is nearer to the head; 0: not in it
 };
@@ -55,7 +55,7 @@ struct Group {
   Requirements needs;         // rounded up: who has room for this has for each job
   uint64_t least_memory = 0;  // no job of it needs less
   uint64_t least_disk = 0;
-  uint64_t jobs = 0;          // live ones
+  uint64_t jobs = 0;          // live ones, an array counts once
   std::vector<Bucket*> open;  // buckets with jobs
   std::unordered_map<uint64_t, std::unique_ptr<Bucket>> buckets;
   std::unordered_map<MachineClass*, size_t> places;  // in the groups of each class it suits
@@ -109,9 +109,9 @@ class JobQueue {
   void add(Job& job, double order);
   void take(Job& job);
 
-  // A job of this host began or ceased to wait.
-  void began_to_wait(Host& host);
-  void ceased_to_wait(Host& host);
+  // So many jobs of this host began or ceased to wait.
+  void began_to_wait(Host& host, uint64_t count);
+  void ceased_to_wait(Host& host, uint64_t count);
   // The host was served: it goes to the tail while it has jobs.
   void served(Host& host);
   const std::map<uint64_t, Host*>& requesting() const { return requesting_; }

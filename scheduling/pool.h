@@ -76,8 +76,8 @@ class Pool {
   // When TimePassed must be applied next; none: nothing is due.
   std::optional<Micros> next_deadline() const;
 
-  // Views: live jobs, machines and users only. Null: not live.
-  const JobRecord* job(JobId id) const;
+  // Views: live jobs, machines and users only. Null, none: not live.
+  std::optional<JobRecord> job(JobId id) const;
   const AttemptRecord* attempt(JobId id) const;  // the job's present one
   std::optional<MachineView> machine(MachineId id) const;
   std::vector<MachineView> machines() const;

@@ -63,7 +63,8 @@ class Player {
       case 17:
         return ending();
       case 18:
-        return pick(2) ? Event(JobsHeld{{a_job()}}) : Event(JobsReleased{{a_job()}});
+        return pick(2) ? Event(JobsHeld{{{a_job(), 1 + pick(3)}}})
+                       : Event(JobsReleased{{{a_job(), 1 + pick(5)}}});
       default:
         return rare();
     }
@@ -101,6 +102,7 @@ class Player {
       if (pick(6) == 0) job.needs.os = pick(2) ? "linux" : "plan9";
       job.priority = static_cast<int32_t>(pick(3));
       job.retries = pick(3);
+      if (pick(4) == 0) job.count = 1 + pick(7);
       s.jobs.push_back(job);
     }
     return s;
@@ -144,7 +146,7 @@ class Player {
       case 1:
         return ServerStarted();
       case 2:
-        return JobsRemoved{{a_job(), a_job()}};
+        return JobsRemoved{{a_job(), {a_job(), 1 + pick(4)}}};
       case 3:
         return BatchOpened{a_user()};
       default:
@@ -181,9 +183,9 @@ void check_invariants(const TestPool& t) {
   std::vector<const JobRecord*> placeable;
   uint64_t waiting = 0;
   for (const auto& [id, job] : t.books.jobs) {
-    const JobRecord* view = t.pool.job(id);
-    RC_ASSERT((view == nullptr) == is_final(job.state));
-    if (view != nullptr) RC_ASSERT(text_of(*view) == text_of(job));
+    const auto view = t.pool.job(id);
+    RC_ASSERT(!view == is_final(job.state));
+    if (view) RC_ASSERT(text_of(*view) == text_of(job));
     const bool at_work = job.state == JobState::kPlaced || job.state == JobState::kRunning;
     if (at_work) RC_ASSERT(live.contains(id));
     waiting += job.state == JobState::kWaiting;
@@ -203,6 +205,28 @@ void check_invariants(const TestPool& t) {
       for (const JobRecord* job : placeable) RC_ASSERT(!fits(m, job->needs));
     }
   }
+}
+
+// The rows stand for each job once.
+void check_rows(const testing::Books& books) {
+  JobId next = 1;
+  for (const auto& [id, row] : books.rows) {
+    RC_ASSERT(id == next);
+    next += row.count;
+  }
+}
+
+// The same with each job of an array on its own.
+Event told_apart(const Event& event) {
+  const auto* submitted = std::get_if<Submitted>(&event);
+  if (submitted == nullptr) return event;
+  Submitted apart = *submitted;
+  apart.jobs.clear();
+  for (Submitted::Job job : submitted->jobs) {
+    const uint64_t count = std::exchange(job.count, 1);
+    apart.jobs.insert(apart.jobs.end(), count, job);
+  }
+  return apart;
 }
 
 // An event of an attempt that is not the present one on that machine.
@@ -236,6 +260,7 @@ std::vector<uint32_t> some_history() {
 class PoolPropertyTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(PoolPropertyTest);
   CPPUNIT_TEST(invariants_hold);
+  CPPUNIT_TEST(arrays_run_like_single_jobs);
   CPPUNIT_TEST(same_history_same_outcomes);
   CPPUNIT_TEST(restored_goes_on_like_the_live_one);
   CPPUNIT_TEST(damaged_rows_are_set_aside);
@@ -251,7 +276,31 @@ class PoolPropertyTest : public CppUnit::TestFixture {
         const Outcome& outcome = player.t.apply(event);
         if (stale) RC_ASSERT(outcome.records.empty() && outcome.decisions.empty());
         check_invariants(player.t);
+        check_rows(player.t.books);
       }
+    }));
+  }
+
+  void arrays_run_like_single_jobs() {
+    CPPUNIT_ASSERT(rc::check("an array runs like as many single jobs", [](uint32_t bits) {
+      Player player(some_parameters(bits), bits & 16);
+      TestPool single(some_parameters(bits));
+      for (const uint32_t choice : some_history()) {
+        const Event event = player.next(choice);
+        const Outcome& outcome = player.t.apply(event);
+        single.now = player.t.now;
+        const Outcome& other = single.apply(told_apart(event));
+        RC_ASSERT(text_of(Outcome{{}, outcome.decisions, outcome.answer}) ==
+                  text_of(Outcome{{}, other.decisions, other.answer}));
+        RC_ASSERT(single.pool.requesting() == player.t.pool.requesting());
+        RC_ASSERT(single.pool.idle() == player.t.pool.idle());
+        RC_ASSERT(single.pool.next_deadline() == player.t.pool.next_deadline());
+      }
+      RC_ASSERT(player.t.books.jobs.size() == single.books.jobs.size());
+      for (const auto& [id, job] : single.books.jobs)
+        RC_ASSERT(text_of(job) == text_of(player.t.books.jobs.at(id)));
+      for (const auto& [name, user] : single.books.users)
+        RC_ASSERT(text_of(user) == text_of(player.t.books.users.at(name)));
     }));
   }
 

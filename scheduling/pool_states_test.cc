@@ -98,7 +98,7 @@ class PoolStatesTest : public CppUnit::TestFixture {
             std::to_string(static_cast<int>(before)) + " x " + std::to_string(event);
         CPPUNIT_ASSERT_MESSAGE(cell, t.state(one.job) == (expected == kSame ? before : expected));
         CPPUNIT_ASSERT_MESSAGE(cell,
-                               (t.pool.job(one.job) == nullptr) == is_final(t.state(one.job)));
+                               !t.pool.job(one.job) == is_final(t.state(one.job)));
         if (event >= kHold) {
           CPPUNIT_ASSERT_EQUAL_MESSAGE(cell, uint64_t{expected != kSame}, t.last.answer.changed);
           CPPUNIT_ASSERT_EQUAL_MESSAGE(cell, uint64_t{expected == kSame}, t.last.answer.unchanged);
@@ -281,7 +281,7 @@ class PoolStatesTest : public CppUnit::TestFixture {
     t.apply(JobsRemoved{{one.job, one.job}});
     CPPUNIT_ASSERT_EQUAL(uint64_t{1}, t.last.answer.changed);
     CPPUNIT_ASSERT_EQUAL(uint64_t{1}, t.last.answer.unchanged);
-    CPPUNIT_ASSERT(t.pool.job(one.job) == nullptr);
+    CPPUNIT_ASSERT(!t.pool.job(one.job).has_value());
     t.report(one.machine, true);
     CPPUNIT_ASSERT_EQUAL(MachineId{0}, t.machine_of(next));
     t.apply(CheckpointStored{key, one.machine, 1, 10});

@@ -35,8 +35,9 @@ std::string line(const char* name, const Fields&... fields) {
 
 struct ToText {
   std::string operator()(const JobRecord& r) const {
-    return line("job", r.id, r.batch, r.index, r.user, r.submit_host, r.state, r.attempts, r.needs,
+    return line("job", r.id, r.count, r.batch, r.index, r.user, r.submit_host, r.state, r.attempts, r.needs,
                 r.priority, r.retries_left, r.evictions, r.share_priority, r.share_priority_at,
+                r.share_priority_step,
                 r.generation, r.checkpoint_bytes, r.submitted, r.changed, r.cpu_kept, r.cpu_lost,
                 r.reason, r.refusals, r.not_before);
   }
@@ -56,7 +57,7 @@ struct ToText {
                 r.kept, r.lost, r.charged);
   }
   std::string operator()(const ChangeRecord& r) const {
-    return line("change", r.number, r.at, r.job, r.batch, r.user, r.state, r.attempt, r.ended);
+    return line("change", r.number, r.at, r.job, r.count, r.batch, r.user, r.state, r.attempt, r.ended);
   }
   std::string operator()(const PoolRecord& r) const {
     return line("pool", r.next_job, r.next_batch, r.next_machine, r.next_change, r.last_tick,
@@ -85,6 +86,11 @@ struct Writer {
   }
   void operator()(const JobRecord& r) const {
     once("job " + std::to_string(r.id));
+    demand(r.count > 0, "a record of no job");
+    books.rows[r.id] = r;
+    for (uint64_t k = 0; k < r.count; ++k) write(one_of(r, k));
+  }
+  void write(const JobRecord& r) const {
     const auto it = books.jobs.find(r.id);
     if (it != books.jobs.end()) {
       demand(!is_final(it->second.state), "a final job changed");
@@ -153,16 +159,16 @@ Snapshot Books::snapshot() const {
   for (const auto& [name, user] : users) snapshot.users.push_back(user);
   for (const auto& [id, machine] : machines) snapshot.machines.push_back(machine);
   std::set<JobId> wanted;
-  for (const auto& [id, job] : jobs) {
+  for (const auto& [id, job] : rows) {
     if (!is_final(job.state)) wanted.insert(id);
   }
   for (const auto& [key, attempt] : attempts) {
-    const bool newest = wanted.contains(key.job) && jobs.at(key.job).attempts == key.attempt;
+    const bool newest = wanted.contains(key.job) && rows.at(key.job).attempts == key.attempt;
     if (attempt.state == AttemptState::kEnded && !newest) continue;
     wanted.insert(key.job);
     snapshot.attempts.push_back(attempt);
   }
-  for (const JobId id : wanted) snapshot.jobs.push_back(jobs.at(id));
+  for (const JobId id : wanted) snapshot.jobs.push_back(rows.at(id));
   return snapshot;
 }
 

@@ -29,7 +29,8 @@ class Books {
   void write(const Outcome& outcome, bool damaged = false);
   Snapshot snapshot() const;
 
-  std::map<JobId, JobRecord> jobs;
+  std::map<JobId, JobRecord> rows;  // as written: an array may be one
+  std::map<JobId, JobRecord> jobs;  // each for itself
   std::map<AttemptKey, AttemptRecord> attempts;
   std::map<MachineId, MachineRecord> machines;
   std::map<std::string, UserRecord> users;

@@ -12,8 +12,11 @@
 
 namespace sublet::scheduling {
 
+// One job, or the indices of an array from `index` on of which nothing is to be
+// told apart yet: `count` jobs with ids in order, each of the next share priority.
 struct JobRecord {
-  JobId id = 0;
+  JobId id = 0;  // of the first
+  uint64_t count = 1;
   BatchId batch = 0;
   uint32_t index = 0;  // within the batch
   std::string user;
@@ -28,6 +31,7 @@ struct JobRecord {
   // drifts towards 0 with the configured half-life.
   double share_priority = 0;
   Micros share_priority_at = 0;
+  double share_priority_step = 0;  // from one of `count` to the next
   uint64_t generation = 0;  // newest checkpoint that counts; 0 none
   uint64_t checkpoint_bytes = 0;
   Micros submitted = 0;
@@ -90,11 +94,13 @@ struct UseRecord {
   Micros charged = 0;
 };
 
-// A job's change of state, numbered in the order of the pool's history.
+// A job's change of state, numbered in the order of the pool's history; or that
+// of `count` jobs from this one on.
 struct ChangeRecord {
   uint64_t number = 0;
   Micros at = 0;
   JobId job = 0;
+  uint64_t count = 1;
   BatchId batch = 0;
   std::string user;
   JobState state = JobState::kWaiting;
@@ -111,6 +117,9 @@ struct PoolRecord {
   Micros last_tick = 0;
   Micros now = 0;  // the newest instant the brain has seen
 };
+
+// The k-th of the jobs that a record stands for, 0 <= k < count.
+JobRecord one_of(const JobRecord& record, uint64_t k);
 
 using Record = std::variant<JobRecord, AttemptRecord, MachineRecord, UserRecord, UseRecord,
                             ChangeRecord, PoolRecord>;

@@ -2,6 +2,7 @@
 // contradicts the others is set aside and named; the rest goes on (rule 9).
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "scheduling/state.h"
 
@@ -97,11 +98,21 @@ class Restorer {
     if (row.id == 0 || !known_state || s_.jobs.contains(row.id)) {
       return complain(name_of(row.id) + " is left out: no valid id or state");
     }
-    last_job_ = std::max(last_job_, row.id);
+    if (row.count == 0 || row.count - 1 > std::numeric_limits<JobId>::max() - row.id) {
+      return complain(name_of(row.id) + " is left out: no valid count");
+    }
+    if (row.id <= last_job_ && s_.job_with(row.id) != nullptr) {
+      return complain(name_of(row.id) + " is left out: an array has it already");
+    }
+    last_job_ = std::max(last_job_, row.id + row.count - 1);
     last_batch_ = std::max(last_batch_, row.batch);
     if (!(row.share_priority >= 0) || !std::isfinite(row.share_priority)) {
       complain(name_of(row.id) + " had no valid priority: 0 used");
       row.share_priority = 0;
+    }
+    if (!(row.share_priority_step >= 0) || !std::isfinite(row.share_priority_step)) {
+      complain(name_of(row.id) + " had no valid step of priorities: 0 used");
+      row.share_priority_step = 0;
     }
     if (is_final(row.state)) {
       final_jobs_[row.id] = std::move(row);  // of use to its live attempt only
@@ -161,9 +172,9 @@ class Restorer {
       if (at_work && s_.live_attempt(row.id) == nullptr) {
         complain(name_of(row.id) + " had no attempt though its state said so: it waits again");
         record.state = JobState::kWaiting;
-        ++s_.waiting;
-        ++job->user->waiting;
-        s_.queue.began_to_wait(*job->host);
+        s_.waiting += record.count;
+        job->user->waiting += record.count;
+        s_.queue.began_to_wait(*job->host, record.count);
       }
       if (record.state == JobState::kWaiting) s_.enqueue(*job);
     }

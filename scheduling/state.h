@@ -4,6 +4,7 @@
 #ifndef SUBLET_SCHEDULING_STATE_H_
 #define SUBLET_SCHEDULING_STATE_H_
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -59,8 +60,17 @@ struct Pool::State {
   void on(const ServerStarted& event);
 
   // ---- jobs ----
+  // The job of this record id. Of an array that was not told apart yet that is
+  // its first index; job_with finds any.
   Job* live_job(JobId id);
   const Job* live_job(JobId id) const;
+  Job* job_with(JobId id);
+  const Job* job_with(JobId id) const;
+  // Tells the first `head` jobs of this record apart from the others, which are
+  // returned.
+  Job& split(Job& job, uint64_t head);
+  // The live jobs among these, told apart from their neighbours.
+  std::vector<Job*> carve(const JobRange& range);
   User& user(const std::string& name);
   Group* group(const Requirements& needs);
   // Makes a job's books from its record; it is not queued yet.
@@ -77,6 +87,7 @@ struct Pool::State {
   Micros note_refusal(Job& job);
   void note_acceptance(Job& job);
   void tell_to_leave(Attempt& attempt, LeaveReason reason);
+  void control(const std::vector<JobRange>& ranges, const std::function<bool(Job&)>& change);
   void erase_final_jobs();
   // Those of whom nothing is left to know but the name; their rows stay stored.
   void forget_spare_users();
@@ -140,6 +151,7 @@ struct Pool::State {
   DueHeap due;      // attempts and machines: looked at by TimePassed
   DueHeap resting;  // jobs that back off: looked at by every apply
   std::unordered_map<JobId, Job> jobs;
+  std::map<JobId, Job*> arrays;  // those of `jobs` that stand for several
   std::unordered_map<JobId, Attempt> attempts;
   std::map<MachineId, Machine> machines;
   std::unordered_map<std::string, MachineId> machine_names;  // the newest of that name

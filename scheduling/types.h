@@ -73,6 +73,14 @@ struct AttemptKey {
   auto operator<=>(const AttemptKey&) const = default;
 };
 
+// Jobs first .. first + count - 1.
+struct JobRange {
+  JobRange(JobId one = 0, uint64_t many = 1) : first(one), count(many) {}
+  JobId first;
+  uint64_t count;
+  bool operator==(const JobRange&) const = default;
+};
+
 // What a job needs of a machine; jobs with equal requirements form one group.
 // Empty strings and zeros: anything goes.
 struct Requirements {

@@ -1,12 +1,26 @@
 // What can be seen of the pool from outside.
 #include <algorithm>
+#include <cmath>
 
 #include "scheduling/state.h"
 
 namespace sublet::scheduling {
-const JobRecord* Pool::job(JobId id) const {
-  const Job* job = state_->live_job(id);
-  return job == nullptr ? nullptr : &job->record;
+JobRecord one_of(const JobRecord& record, uint64_t k) {
+  JobRecord one = record;
+  one.id += k;
+  one.index += static_cast<uint32_t>(k);
+  // As if each had been submitted on its own: a multiple of the step, exactly.
+  if (const double step = record.share_priority_step; step > 0)
+    one.share_priority = (std::round(record.share_priority / step) + static_cast<double>(k)) * step;
+  one.share_priority_step = 0;
+  one.count = 1;
+  return one;
+}
+
+std::optional<JobRecord> Pool::job(JobId id) const {
+  const Job* job = state_->job_with(id);
+  if (job == nullptr) return std::nullopt;
+  return one_of(job->record, id - job->record.id);
 }
 
 const AttemptRecord* Pool::attempt(JobId id) const {

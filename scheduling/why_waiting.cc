@@ -136,7 +136,7 @@ Ahead count_ahead(const Job& job, const Machines& fit) {
       };
       // Counted for the first class that it fits.
       if (std::find_if(offers.begin(), offers.end(), fits) != offers.begin() + i) return true;
-      ahead.count += own || rank(other) < rank(job);
+      if (own || rank(other) < rank(job)) ahead.count += other.record.count;
       return true;
     };
     for (const Group* group : offers[i].kind->groups) {
@@ -153,7 +153,7 @@ Ahead count_ahead(const Job& job, const Machines& fit) {
 
 std::string Pool::why_waiting(JobId id, Micros now) const {
   const State& s = *state_;
-  const Job* job = s.live_job(id);
+  const Job* job = s.job_with(id);
   if (job == nullptr) return "job " + std::to_string(id) + " is not live";
   const Attempt* attempt = state_->live_attempt(id);
   const std::string where = attempt == nullptr
@@ -181,7 +181,8 @@ std::string Pool::why_waiting(JobId id, Micros now) const {
   const Machines fit = fitting(all, job->record.needs, missing);
   if (fit.empty()) return missing;
   std::string text = none_idle(fit);
-  const Ahead ahead = count_ahead(*job, fit);
+  Ahead ahead = count_ahead(*job, fit);
+  ahead.count += id - job->record.id;  // of the same array
   if (ahead.count > 0) {
     text += std::string("; ") + (ahead.all ? "" : "at least ") + counted(ahead.count, "job") +
             " with better priority " + (ahead.count == 1 && ahead.all ? "waits" : "wait") +
