@@ -80,6 +80,7 @@ struct Writer {
   Books& books;
   std::set<std::string>& subjects;
   bool damaged;
+  JobId last_job;  // of the outcomes before
 
   void once(const std::string& subject) const {
     demand(subjects.insert(subject).second, "twice in one outcome: " + subject);
@@ -97,7 +98,7 @@ struct Writer {
       demand(r.attempts >= it->second.attempts, "attempts went back");
       demand(damaged || r.generation >= it->second.generation, "generation went back");
     } else {
-      demand(books.jobs.empty() || r.id > books.jobs.rbegin()->first, "job id went back");
+      demand(r.id > last_job, "job id went back");
     }
     books.jobs[r.id] = r;
   }
@@ -148,7 +149,8 @@ std::string text_of(const Outcome& outcome) {
 
 void Books::write(const Outcome& outcome, bool damaged) {
   std::set<std::string> subjects;
-  for (const Record& record : outcome.records) std::visit(Writer{*this, subjects, damaged}, record);
+  const Writer writer{*this, subjects, damaged, jobs.empty() ? 0 : jobs.rbegin()->first};
+  for (const Record& record : outcome.records) std::visit(writer, record);
   if (!subjects.contains("pool")) return;
   demand(std::holds_alternative<PoolRecord>(outcome.records.back()), "the pool's is not last");
 }
