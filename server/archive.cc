@@ -3,7 +3,10 @@
 #include <soci/soci.h>
 #include <soci/sqlite3/soci-sqlite3.h>
 
+#include <algorithm>
 #include <condition_variable>
+#include <limits>
+#include <map>
 #include <mutex>
 
 #include "base/log.h"
@@ -13,21 +16,42 @@
 namespace sublet::server {
 namespace {
 
+using scheduling::JobRange;
+
 constexpr size_t kConnections = 2;
 
-// The condition of a JobQuery. Numbers are written into the text, since they
-// cannot carry SQL; the user's name is bound as :user.
+// In order, without overlaps, and no longer than ids in the database can be.
+std::vector<JobRange> tidy(std::vector<JobRange> ranges) {
+  constexpr JobId kLast = std::numeric_limits<int64_t>::max();
+  std::sort(ranges.begin(), ranges.end(),
+            [](const JobRange& a, const JobRange& b) { return a.first < b.first; });
+  std::vector<JobRange> tidied;
+  for (JobRange range : ranges) {
+    if (range.count == 0 || range.first >= kLast) continue;
+    range.count = std::min(range.count, kLast - range.first);
+    if (!tidied.empty() && range.first <= tidied.back().first + tidied.back().count) {
+      JobRange& last = tidied.back();
+      last.count = std::max(last.first + last.count, range.first + range.count) - last.first;
+    } else {
+      tidied.push_back(range);
+    }
+  }
+  return tidied;
+}
+
+// Rows that stand for a job of this range: those that begin in it, and the one
+// before if it is an array that reaches into it.
+std::string overlaps(const JobRange& range) {
+  const std::string first = std::to_string(range.first);
+  return "(jobs.id >= coalesce((select max(id) from jobs where id <= " + first + "), 0)" +
+         " and jobs.id <= " + std::to_string(range.first + range.count - 1) +
+         " and jobs.id + jobs.count > " + first + ")";
+}
+
+// The condition of a JobQuery but for its ids. Numbers are written into the
+// text, since they cannot carry SQL; the user's name is bound as :user.
 std::string where(const JobQuery& query) {
   std::string text = "1 = 1";
-  if (!query.ids.empty()) {
-    std::string any;
-    for (auto [first, count] : query.ids) {
-      if (count == 0) continue;
-      any += (any.empty() ? "" : " or ") + ("(jobs.id >= " + std::to_string(first)) +
-             " and jobs.id <= " + std::to_string(first + count - 1) + ")";
-    }
-    text += " and (" + (any.empty() ? "1 = 0" : any) + ")";
-  }
   if (query.batch) text += " and jobs.batch = " + std::to_string(query.batch);
   if (!query.states.empty()) {
     std::string list;
@@ -49,9 +73,19 @@ constexpr const char* kMachineOfJob =
 JobRow job_row(const soci::row& r) {
   JobRow row;
   row.job = job_from(r);
-  row.name = r.get<std::string>(26);
-  row.machine = integer(r, 27);
+  row.name = r.get<std::string>(28);
+  row.machine = integer(r, 29);
   return row;
+}
+
+// What a record stands for inside the range, which it overlaps.
+scheduling::JobRecord part_of(const scheduling::JobRecord& record, const JobRange& range) {
+  if (record.count == 1) return record;
+  const JobId first = std::max(record.id, range.first);
+  scheduling::JobRecord part = scheduling::one_of(record, first - record.id);
+  part.count = std::min(record.id + record.count, range.first + range.count) - first;
+  part.share_priority_step = record.share_priority_step;
+  return part;
 }
 
 EndRow end_from(const soci::row& r, size_t at) {
@@ -153,37 +187,71 @@ Archive::Archive(const std::string& path) {
 
 Archive::~Archive() = default;
 
-std::vector<JobRow> Archive::jobs(const JobQuery& query, JobId after, uint32_t limit) {
-  return connections_->with([&](soci::session& sql) {
-    std::vector<JobRow> result;
+std::vector<JobRow> Archive::runs(const JobQuery& query, JobId after, uint32_t limit) {
+  constexpr JobId kEnd = std::numeric_limits<int64_t>::max();
+  std::vector<JobRange> ranges = query.ids;
+  if (ranges.empty()) ranges = {{0, kEnd}};
+  std::vector<JobRow> result;
+  for (JobRange range : tidy(ranges)) {
+    const JobId end = range.first + range.count;
+    if (end <= after + 1) continue;
+    if (range.first <= after) range = {after + 1, end - after - 1};
+    add_runs(query, range, limit, result);
+    if (result.size() >= limit) break;
+  }
+  return result;
+}
+
+// Appends what lies in this range until there are `limit`.
+void Archive::add_runs(const JobQuery& query, const JobRange& range, uint32_t limit,
+                       std::vector<JobRow>& result) {
+  connections_->with([&](soci::session& sql) {
     soci::rowset<soci::row> rows =
         (sql.prepare << "select jobs.*, " << kNameOfJob << ", " << kMachineOfJob
-                     << " from jobs where jobs.id > " << after << " and " << where(query)
-                     << " order by jobs.id limit " << limit,
+                     << " from jobs where " << overlaps(range) << " and " << where(query)
+                     << " order by jobs.id limit " << limit - result.size(),
          soci::use(query.user, "user"));
     for (const auto& r : rows) {
       try {
-        result.push_back(job_row(r));
+        JobRow row = job_row(r);
+        row.job = part_of(row.job, range);
+        result.push_back(std::move(row));
       } catch (const std::exception& e) {
         // A damaged row costs itself only (design rule 9).
         log(Severity::error) << "a row of table jobs was left out: " << e.what();
       }
     }
-    return result;
   });
 }
 
+std::vector<JobRow> Archive::jobs(const JobQuery& query, JobId after, uint32_t limit) {
+  std::vector<JobRow> result;
+  for (const JobRow& run : runs(query, after, limit)) {
+    for (uint64_t k = 0; k < run.job.count && result.size() < limit; ++k) {
+      result.push_back(run);
+      result.back().job = scheduling::one_of(run.job, k);
+    }
+  }
+  return result;
+}
+
 std::vector<std::pair<uint32_t, uint64_t>> Archive::count(const JobQuery& query) {
-  return connections_->with([&](soci::session& sql) {
-    std::vector<std::pair<uint32_t, uint64_t>> result;
-    soci::rowset<soci::row> rows =
-        (sql.prepare << "select jobs.state, count(*) from jobs where "
-                     << where(query) << " group by jobs.state",
-         soci::use(query.user, "user"));
-    for (const auto& r : rows)
-      result.emplace_back(integer(r, 0), integer(r, 1));
-    return result;
-  });
+  std::map<uint32_t, uint64_t> counts;
+  std::vector<JobRange> ranges = query.ids;
+  if (ranges.empty()) ranges = {{0, std::numeric_limits<int64_t>::max()}};
+  for (const JobRange& range : tidy(ranges)) {
+    const std::string inside = "min(jobs.id + jobs.count, " +
+                               std::to_string(range.first + range.count) + ") - max(jobs.id, " +
+                               std::to_string(range.first) + ")";
+    connections_->with([&](soci::session& sql) {
+      soci::rowset<soci::row> rows =
+          (sql.prepare << "select jobs.state, sum(" << inside << ") from jobs where "
+                       << overlaps(range) << " and " << where(query) << " group by jobs.state",
+           soci::use(query.user, "user"));
+      for (const auto& r : rows) counts[integer(r, 0)] += integer(r, 1);
+    });
+  }
+  return {counts.begin(), counts.end()};
 }
 
 std::optional<JobRow> Archive::job(JobId id) {
@@ -219,6 +287,7 @@ std::vector<AttemptRow> Archive::attempts(JobId id) {
 }
 
 namespace {
+
 constexpr const char* kFileWithoutBody =
     "select id, kind, batch, job, attempt, generation, name, size, sha256, in_row, '', counts from "
     "files ";
@@ -325,6 +394,7 @@ std::optional<FileRow> Archive::output(JobId job, FileKind kind, const std::stri
 }
 
 namespace {
+
 std::vector<uint64_t> ids_of(soci::session& sql, const std::string& query) {
   std::vector<uint64_t> result;
   soci::rowset<soci::row> rows = (sql.prepare << query);
@@ -355,6 +425,7 @@ std::vector<uint64_t> Archive::unneeded_files(uint32_t limit) {
 }
 
 namespace {
+
 uint64_t number_of(soci::session& sql, const std::string& query) {
   long long value = 0;
   soci::indicator indicator = soci::i_null;
@@ -408,6 +479,7 @@ std::vector<scheduling::ChangeRecord> Archive::changes(uint64_t after, const std
       c.state = static_cast<scheduling::JobState>(integer(r, 5));
       c.attempt = integer(r, 6);
       c.ended = static_cast<scheduling::EndReason>(integer(r, 7));
+      c.count = integer(r, 8);
       result.push_back(c);
     }
     return result;

@@ -20,7 +20,7 @@ namespace sublet::server {
 
 // Which jobs; idl/job_scheduler.idl, JobFilter.
 struct JobQuery {
-  std::vector<std::pair<JobId, uint64_t>> ids;  // first, count
+  std::vector<scheduling::JobRange> ids;
   BatchId batch = 0;
   std::string user;
   std::vector<uint32_t> states;
@@ -64,7 +64,10 @@ class Archive {
   explicit Archive(const std::string& path);
   ~Archive();
 
-  // In order of id, from `after` + 1 on, at most `limit`.
+  // In order of id, from `after` + 1 on, at most `limit` rows: one for each job, or
+  // for as many as are kept as one (scheduling::JobRecord::count).
+  std::vector<JobRow> runs(const JobQuery& query, JobId after, uint32_t limit);
+  // The same, a row for each job.
   std::vector<JobRow> jobs(const JobQuery& query, JobId after, uint32_t limit);
   // For each state, how many.
   std::vector<std::pair<uint32_t, uint64_t>> count(const JobQuery& query);
@@ -102,6 +105,9 @@ class Archive {
   std::vector<UsageRow> usage(const UsageQuery& query);
 
  private:
+  void add_runs(const JobQuery& query, const scheduling::JobRange& range, uint32_t limit,
+                std::vector<JobRow>& result);
+
   class Connections;
   std::unique_ptr<Connections> connections_;
 };

@@ -79,6 +79,7 @@ void fields(A& a, Submitted& e) {
     fields(a, job.needs);
     a.field(job.priority);
     a.field(job.retries);
+    a.field(job.count);
   }
 }
 template <typename A>
@@ -146,9 +147,12 @@ void fields(A& a, AttemptEnded& e) {
   a.field(e.wall);
 }
 template <typename A>
-void ids(A& a, std::vector<JobId>& v) {
+void ids(A& a, std::vector<JobRange>& v) {
   a.size(v);
-  for (auto& id : v) a.field(id);
+  for (auto& range : v) {
+    a.field(range.first);
+    a.field(range.count);
+  }
 }
 template <typename A>
 void fields(A& a, JobsRemoved& e) {

@@ -36,10 +36,11 @@ class EventCodecTest : public CppUnit::TestFixture {
 
   void every_kind_survives() {
     CPPUNIT_ASSERT(rc::check([](uint64_t a, uint32_t b, int64_t c, const std::string& text,
-                                bool flag, std::vector<uint64_t> ids) {
+                                bool flag) {
+      const std::vector<JobRange> ids = {JobRange(a, b), JobRange(b, a), a};
       const AttemptKey key{a, b};
       const Event events[] = {
-          Submitted{a, text, text, {{{text, text, b, a, a}, int32_t(b), b}}},
+          Submitted{a, text, text, {{{text, text, b, a, a}, int32_t(b), b, a}}},
           BatchOpened{text},
           MachineJoined{a, text, text, text, b, b, a, a},
           MachineReported{a, flag, a, a},

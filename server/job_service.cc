@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint64_t kJobsPerBatch = 1'000'000;
 constexpr size_t kJobsPerAppend = 1'000;
-constexpr size_t kControlled = 1'000'000;  // jobs one hold, release or remove may reach
+constexpr size_t kControlled = 1'000'000;  // records one hold, release or remove may reach
 constexpr uint32_t kWaiters = 256;         // held changes_since calls
 constexpr int64_t kLongestHold = 10'000;   // ms
 constexpr uint32_t kChangesPerPage = 1'000;
@@ -54,8 +54,10 @@ void add_specs(const std::vector<SpecRange>& specs, JobId first, Changes& change
 }
 
 void add_brain_jobs(const std::vector<SpecRange>& specs, scheduling::Submitted& event) {
-  for (const auto& range : specs)
-    event.jobs.insert(event.jobs.end(), range.count, brain_job(range.spec));
+  for (const auto& range : specs) {
+    event.jobs.push_back(brain_job(range.spec));
+    event.jobs.back().count = range.count;
+  }
 }
 
 // That it is there, whose, and in which state since when.
@@ -274,6 +276,24 @@ JobId JobService::submit(const Caller& caller, const std::string& request, const
   return id;
 }
 
+// The unfinished jobs that the query names, all of which must be the caller's.
+std::vector<scheduling::JobRange> JobService::reach(const Caller& caller, const JobQuery& query,
+                                                    uint64_t* reached) {
+  std::vector<scheduling::JobRange> ids;
+  for (JobId after = 0; ids.size() <= kControlled;) {
+    const auto rows = archive_.runs(query, after, 1000);
+    for (const auto& row : rows) {
+      const scheduling::JobRecord& job = row.job;
+      access_.require_owner(caller, job.user, "job " + std::to_string(job.id));
+      *reached += job.count;
+      if (!scheduling::is_final(job.state)) ids.emplace_back(job.id, job.count);
+    }
+    if (rows.size() < 1000) break;
+    after = rows.back().job.id + rows.back().job.count - 1;
+  }
+  return ids;
+}
+
 ControlResult JobService::control(const Caller& caller, const std::string& request, Action action,
                                   const JobQuery& query) {
   require_name(caller);
@@ -282,23 +302,13 @@ ControlResult JobService::control(const Caller& caller, const std::string& reque
                   "Give ids, a batch, a user or a state.", "filter");
   constexpr const char* kNames[] = {"remove", "hold", "release"};
   const std::string key = request_key(caller.uid, request);
-  std::vector<JobId> ids;
   uint64_t reached = 0;
-  for (JobId after = 0;;) {
-    auto rows = archive_.jobs(query, after, 1000);
-    for (const auto& row : rows) {
-      access_.require_owner(caller, row.job.user, "job " + std::to_string(row.job.id));
-      ++reached;
-      if (!scheduling::is_final(row.job.state)) ids.push_back(row.job.id);
-    }
-    if (rows.size() < 1000 || reached > kControlled) break;
-    after = rows.back().job.id;
-  }
-  if (reached == 0 && query.ids.size() == 1 && query.ids[0].second == 1)
+  const std::vector<scheduling::JobRange> ids = reach(caller, query, &reached);
+  if (reached == 0 && query.ids.size() == 1 && query.ids[0].count == 1)
     throw job_unknown(query.ids[0].first);
   std::string named;
-  for (auto [first, count] : query.ids)
-    named += std::to_string(first) + "+" + std::to_string(count) + ",";
+  for (const auto& range : query.ids)
+    named += std::to_string(range.first) + "+" + std::to_string(range.count) + ",";
   for (uint32_t state : query.states) named += " " + std::to_string(state);
   named += query.unfinished_only ? " unfinished " : " all ";
   const std::string digest = arguments_digest(

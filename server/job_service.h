@@ -88,6 +88,8 @@ class JobService {
   void check_inputs(Turn& turn, const std::vector<SpecRange>& specs, BatchId batch);
   void commit_in(Turn& turn, BatchRow batch, std::pair<JobId, uint64_t>* range);
   void require_name(const Caller& caller) const;
+  std::vector<scheduling::JobRange> reach(const Caller& caller, const JobQuery& query,
+                                          uint64_t* reached);
   ChangeList read_changes(const std::string& user, uint64_t since);
 
   Pipeline& pipeline_;

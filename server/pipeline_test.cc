@@ -303,8 +303,8 @@ class PipelineTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(stored.pool.next_change, replayed.counters().next_change);
     CPPUNIT_ASSERT(!stored.jobs.empty());
     for (const auto& j : stored.jobs) {
-      const JobRecord* again = replayed.job(j.id);
-      CPPUNIT_ASSERT(again);
+      const auto again = replayed.job(j.id);
+      CPPUNIT_ASSERT(again.has_value());
       CPPUNIT_ASSERT(again->state == j.state);
       CPPUNIT_ASSERT_EQUAL(j.share_priority, again->share_priority);
       CPPUNIT_ASSERT_EQUAL(j.reason, again->reason);

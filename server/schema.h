@@ -4,9 +4,11 @@
 #ifndef SUBLET_SERVER_SCHEMA_H_
 #define SUBLET_SERVER_SCHEMA_H_
 
+#include <vector>
+
 namespace sublet::server {
 
-inline constexpr int kSchemaVersion = 1;
+inline constexpr int kSchemaVersion = 2;
 
 inline constexpr const char* kSchema[] = {
     "create table if not exists pool (id integer primary key, version integer not null, next_job "
@@ -33,7 +35,8 @@ inline constexpr const char* kSchema[] = {
     "null, evictions integer not null, share_priority real not null, share_priority_at bigint not "
     "null, generation bigint not null, checkpoint_bytes bigint not null, submitted bigint not null, "
     "changed bigint not null, cpu_kept bigint not null, cpu_lost bigint not null, reason text not "
-    "null, refusals integer not null, not_before bigint not null)",
+    "null, refusals integer not null, not_before bigint not null, count bigint not null, "
+    "share_priority_step real not null)",
     "create index if not exists jobs_live on jobs (id) where state < 5",
     "create index if not exists jobs_batch on jobs (batch)",
     "create index if not exists jobs_live_batch on jobs (batch) where state < 5",
@@ -55,7 +58,7 @@ inline constexpr const char* kSchema[] = {
     "create index if not exists uses_finished on uses (finished)",
     "create table if not exists changes (number bigint primary key, at bigint not null, job bigint "
     "not null, batch bigint not null, user_name text not null, state integer not null, attempt "
-    "integer not null, ended integer not null)",
+    "integer not null, ended integer not null, count bigint not null)",
     "create index if not exists changes_at on changes (at)",
     "create table if not exists files (id bigint primary key, kind integer not null, batch bigint "
     "not null, job bigint not null, attempt integer not null, generation bigint not null, name text "
@@ -69,6 +72,14 @@ inline constexpr const char* kSchema[] = {
     "create table if not exists events (number integer primary key, at bigint not null, kind "
     "integer not null, body text not null)",
     "create index if not exists events_at on events (at)",
+};
+
+// kUpgrades[v - 1] makes version v + 1 of version v.
+inline const std::vector<const char*> kUpgrades[kSchemaVersion - 1] = {
+    {"alter table jobs add column count bigint not null default 1",
+     "alter table jobs add column share_priority_step real not null default 0",
+     "alter table changes add column count bigint not null default 1",
+     "delete from events"},  // they were written otherwise
 };
 
 }  // namespace sublet::server

@@ -73,6 +73,8 @@ JobRecord job_from(const soci::row& r) {
   j.reason = r.get<std::string>(23);
   j.refusals = integer(r, 24);
   j.not_before = integer(r, 25);
+  j.count = integer(r, 26);
+  j.share_priority_step = real(r, 27);
   return j;
 }
 

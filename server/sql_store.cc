@@ -65,9 +65,10 @@ struct SqlStore::Session {
                       "architecture", "cores",      "memory",     "disk",
                       "priority",     "retries_left", "evictions", "share_priority",
                       "share_priority_at", "generation", "checkpoint_bytes", "submitted",
-                      "changed",      "cpu_kept",   "cpu_lost",   "reason",     "refusals", "not_before"},
+                      "changed",      "cpu_kept",   "cpu_lost",   "reason",     "refusals", "not_before",
+                      "count", "share_priority_step"},
              "id"),
-      "iiittiittiiiiiiriiiiiiitii"};
+      "iiittiittiiiiiiriiiiiiitiiir"};
   SqlTable attempts{upsert("attempts",
                            {"job", "attempt", "machine", "state", "ended", "reason", "decided",
                             "started", "finished", "resumed_generation", "generation", "cpu",
@@ -87,8 +88,9 @@ struct SqlStore::Session {
                 "iitiiiiiiiii"};
   SqlTable changes{
       upsert("changes",
-             {"number", "at", "job", "batch", "user_name", "state", "attempt", "ended"}, "number"),
-      "iiiitiii"};
+             {"number", "at", "job", "batch", "user_name", "state", "attempt", "ended", "count"},
+             "number"),
+      "iiiitiiii"};
   SqlTable files{upsert("files",
                         {"id", "kind", "batch", "job", "attempt", "generation", "name", "size",
                          "sha256", "in_row", "body", "counts"},
@@ -116,7 +118,7 @@ void SqlStore::Session::add(const Changes& c) {
              j.needs.architecture, j.needs.cores, j.needs.memory, j.needs.disk, j.priority,
              j.retries_left, j.evictions, j.share_priority, j.share_priority_at, j.generation,
              j.checkpoint_bytes, j.submitted, j.changed, j.cpu_kept, j.cpu_lost, j.reason, j.refusals,
-             j.not_before);
+             j.not_before, j.count, j.share_priority_step);
   for (const auto& [key, a] : c.attempts)
     attempts.add(a.key.job, a.key.attempt, a.machine, a.state, a.ended, a.reason, a.decided,
                  a.started, a.finished, a.resumed_generation, a.generation, a.cpu, a.cpu_lost,
@@ -129,7 +131,8 @@ void SqlStore::Session::add(const Changes& c) {
     uses.add(u.key.job, u.key.attempt, u.user, u.machine, u.batch, u.ended, u.finished, u.wall,
              u.used, u.kept, u.lost, u.charged);
   for (const auto& r : c.changes)
-    changes.add(r.number, r.at, r.job, r.batch, r.user, r.state, r.attempt, r.ended);
+    changes.add(r.number, r.at, r.job, r.batch, r.user, r.state, r.attempt, r.ended,
+                r.count);
   if (c.has_pool)
     pool.add(1, kSchemaVersion, c.pool.next_job, c.pool.next_batch, c.pool.next_machine,
              c.pool.next_change, c.pool.last_tick, c.pool.now);
@@ -168,6 +171,12 @@ SqlStore::SqlStore(const std::string& path) : session_(std::make_unique<Session>
     if (version > kSchemaVersion)
       throw StoreError("the database " + path + " is of version " + std::to_string(version) +
                        ", newer than this server: install the newer server");
+    for (; version < kSchemaVersion; ++version) {
+      soci::transaction transaction(sql);
+      for (const char* statement : kUpgrades[version - 1]) sql << statement;
+      sql << "update pool set version = " << version + 1;
+      transaction.commit();
+    }
   } catch (const soci::soci_error& e) {
     throw StoreError("cannot open the database " + path + ": " + e.get_error_message());
   }
@@ -244,7 +253,7 @@ scheduling::Snapshot SqlStore::load(std::vector<std::string>* damage) {
       sql << query, soci::into(value, some);
       return some == soci::i_ok ? static_cast<uint64_t>(value) : 0;
     };
-    snapshot.last_job = newest("select max(id) from jobs");
+    snapshot.last_job = newest("select max(id + count - 1) from jobs");
     snapshot.last_batch = newest("select max(id) from batches");
     snapshot.last_machine = newest("select max(id) from machines");
     snapshot.last_change = newest("select max(number) from changes");

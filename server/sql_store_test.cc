@@ -43,6 +43,8 @@ class SqlStoreTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_failed_commit_writes_nothing);
   CPPUNIT_TEST(a_damaged_row_costs_itself_only);
   CPPUNIT_TEST(a_newer_database_is_refused);
+  CPPUNIT_TEST(an_older_database_is_brought_up_to_date);
+  CPPUNIT_TEST(arrays_are_counted_and_listed);
   CPPUNIT_TEST(archive_answers_from_committed_rows);
   CPPUNIT_TEST(unneeded_files_are_found);
   CPPUNIT_TEST_SUITE_END();
@@ -152,6 +154,65 @@ class SqlStoreTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_THROW(SqlStore{path()}, StoreError);
   }
 
+  void an_older_database_is_brought_up_to_date() {
+    { SqlStore(path()).commit(some()); }
+    sql("alter table jobs drop column count");
+    sql("alter table jobs drop column share_priority_step");
+    sql("alter table changes drop column count");
+    sql("update pool set version = 1");
+    for (int time = 0; time < 2; ++time) {
+      std::vector<std::string> damage;
+      const Snapshot snapshot = SqlStore(path()).load(&damage);
+      CPPUNIT_ASSERT(damage.empty());
+      CPPUNIT_ASSERT_EQUAL(uint64_t{1}, snapshot.jobs.at(0).count);
+      CPPUNIT_ASSERT_EQUAL(job(17).share_priority, snapshot.jobs[0].share_priority);
+    }
+  }
+
+  void arrays_are_counted_and_listed() {
+    SqlStore store(path());
+    Changes c;
+    JobRecord array = job(100);
+    array.count = 50;
+    array.index = 0;
+    array.share_priority_step = 0.125;
+    array.state = JobState::kWaiting;
+    c.jobs[100] = array;
+    for (JobId id : {90, 150}) {
+      c.jobs[id] = job(id);
+      c.jobs[id].state = JobState::kDone;
+    }
+    store.commit(c);
+    Archive archive(path());
+    JobQuery all;
+    const auto first = archive.jobs(all, 0, 10);
+    CPPUNIT_ASSERT_EQUAL(size_t{10}, first.size());
+    CPPUNIT_ASSERT_EQUAL(JobId{108}, first.back().job.id);
+    CPPUNIT_ASSERT_EQUAL(8u, first.back().job.index);
+    CPPUNIT_ASSERT_EQUAL(0.125 * 9, first.back().job.share_priority);
+    const auto rest = archive.jobs(all, 108, 1000);
+    CPPUNIT_ASSERT_EQUAL(size_t{42}, rest.size());
+    CPPUNIT_ASSERT_EQUAL(JobId{109}, rest.front().job.id);
+    CPPUNIT_ASSERT_EQUAL(JobId{150}, rest.back().job.id);
+    CPPUNIT_ASSERT_EQUAL(JobId{149}, archive.job(149)->job.id);
+    CPPUNIT_ASSERT(!archive.job(99) && !archive.job(151) && !archive.job(0));
+    using Counts = std::vector<std::pair<uint32_t, uint64_t>>;
+    CPPUNIT_ASSERT((archive.count(all) == Counts{{1, 50}, {5, 2}}));
+    JobQuery some_of;
+    some_of.ids = {{140, 100}, {95, 10}, {98, 3}};
+    CPPUNIT_ASSERT((archive.count(some_of) == Counts{{1, 15}, {5, 1}}));
+    const auto runs = archive.runs(some_of, 0, 10);
+    CPPUNIT_ASSERT_EQUAL(size_t{3}, runs.size());
+    CPPUNIT_ASSERT_EQUAL(JobId{100}, runs[0].job.id);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{5}, runs[0].job.count);
+    CPPUNIT_ASSERT_EQUAL(JobId{140}, runs[1].job.id);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{10}, runs[1].job.count);
+    some_of.ids = {{0, ~uint64_t{0}}};
+    CPPUNIT_ASSERT((archive.count(some_of) == Counts{{1, 50}, {5, 2}}));
+    std::vector<std::string> damage;
+    CPPUNIT_ASSERT_EQUAL(JobId{150}, store.load(&damage).last_job);
+  }
+
   void archive_answers_from_committed_rows() {
     SqlStore store(path());
     Changes c = some();
@@ -159,7 +220,7 @@ class SqlStoreTest : public CppUnit::TestFixture {
     spec.name = "named";
     spec.arguments = {"{index}"};
     c.specs.push_back(SpecRow{10, 10, "named", encode({{spec, true, 100, 10}})});
-    c.changes.push_back(ChangeRecord{99, 1, 17, 4, "ann", JobState::kRunning, 3, EndReason::kNone});
+    c.changes.push_back(ChangeRecord{99, 1, 17, 6, 4, "ann", JobState::kRunning, 3, EndReason::kNone});
     c.uses.push_back(
         UseRecord{{17, 2}, "ann", 5, 4, EndReason::kOwner, 1'000'000, 9, 8, 5, 3, 5});
     c.batches[4] = BatchRow{4, 1000, "ann", "b", "desk", false, 77, 0, 0};

@@ -164,6 +164,10 @@ void to_idl(const scheduling::ChangeRecord& r, v1::Change& out) {
   out.state = static_cast<CORBA::ULong>(r.state);
   out.attempt = r.attempt;
   out.ended = static_cast<CORBA::ULong>(r.ended);
+  if (r.count == 1) return;
+  out.more.length(1);
+  out.more[0].name = "count";
+  out.more[0].value = std::to_string(r.count).c_str();
 }
 
 MachineFacts from_idl(const v1::MachineDescription& d) {
