@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <set>
 
 #include "server/refusal.h"
@@ -202,7 +203,9 @@ void JobService::commit_in(Turn& turn, BatchRow batch, std::pair<JobId, uint64_t
   check_inputs(turn, specs, batch.id);
   scheduling::Submitted event{batch.id, batch.user, batch.submit_host, {}};
   add_brain_jobs(specs, event);
-  *range = {turn.apply(event).answer.first_job, event.jobs.size()};
+  const auto count = [](uint64_t sum, const auto& job) { return sum + job.count; };
+  *range = {turn.apply(event).answer.first_job,
+            std::accumulate(event.jobs.begin(), event.jobs.end(), uint64_t{0}, count)};
   add_specs(specs, range->first, turn.changes());
   batch.committed = true;
   batch.touched = turn.now();

@@ -22,6 +22,7 @@ class JobServiceTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(repeats_give_the_first_answer);
   CPPUNIT_TEST(a_discarded_batch_is_gone);
   CPPUNIT_TEST(others_cannot_touch_a_batch);
+  CPPUNIT_TEST(an_array_is_one_record);
   CPPUNIT_TEST(others_see_states_only);
   CPPUNIT_TEST(the_nameless_submit_nothing);
   CPPUNIT_TEST_SUITE_END();
@@ -145,6 +146,30 @@ class JobServiceTest : public CppUnit::TestFixture {
                          code([&] { jobs_->append(bob, batch, 0, {job()}); }));
     CPPUNIT_ASSERT_EQUAL(std::string("batch.unknown"),
                          code([&] { jobs_->discard_batch(bob, batch); }));
+  }
+
+  void an_array_is_one_record() {
+    const BatchId batch = open();
+    SpecRange array = job();
+    array.count = 1'000'000;
+    jobs_->append(ann_, batch, 0, {array});
+    const auto range = jobs_->commit_batch(ann_, random_bytes(16), batch);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1'000'000}, range.second);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1'000'000}, jobs_of(batch));
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, archive_->runs({}, 0, 10).size());
+    JobQuery some;
+    some.ids = {{range.first + 10, 5}, {range.first + 100, 899'900}};
+    const auto act = [&](JobService::Action action) {
+      return jobs_->control(ann_, random_bytes(16), action, some);
+    };
+    CPPUNIT_ASSERT_EQUAL(uint64_t{899'905}, act(JobService::Action::kHold).changed);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{899'905}, act(JobService::Action::kHold).unchanged);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{899'905}, act(JobService::Action::kRelease).changed);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{899'905}, act(JobService::Action::kRemove).changed);
+    CPPUNIT_ASSERT_EQUAL(size_t{5}, archive_->runs({}, 0, 10).size());
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1'000'000}, jobs_of(batch));
+    CPPUNIT_ASSERT(archive_->job(range.first + 500)->job.state == scheduling::JobState::kRemoved);
+    CPPUNIT_ASSERT_EQUAL(500u, archive_->job(range.first + 500)->job.index);
   }
 
   void others_see_states_only() {
