@@ -25,7 +25,6 @@ using namespace protocol;
 
 constexpr uint32_t kSlow =
     kKillTenant | kRecordEnd | kStage | kStart | kCheckpoint | kHandIn | kReport | kRemove;
-// What the owner may be waiting for.
 constexpr uint32_t kLocal = kKillTenant | kRecordEnd;
 constexpr int kKillRounds = 200;
 
@@ -36,11 +35,10 @@ void pause_ms(long ms) {
 
 }  // namespace
 
-AttemptTasks::AttemptTasks(Workers& workers, Workers& local, Files& files, ServerCalls& server,
+AttemptTasks::AttemptTasks(const TaskThreads& threads, Files& files, ServerCalls& server,
                            OrderDesk& desk, Reporter& reporter, const JobSettings& settings,
                            std::string shepherd_program, TaskEvents events)
-    : workers_(workers),
-      local_(local),
+    : threads_(threads),
       files_(files),
       server_(server),
       desk_(desk),
@@ -64,13 +62,15 @@ void AttemptTasks::perform(const WorkPtr& work, uint32_t actions, EndCode end, s
   actions &= kSlow;
   uint32_t step = actions & (~actions + 1);  // the lowest bit
   uint32_t rest = actions & ~step;
-  post(step & kLocal ? local_ : workers_, work,
-       [this, work, step, rest, end, reason = std::move(reason)] {
-         // Nobody else has a task of this attempt yet.
-         work->retry_ms = 0;
-         run(work, step, end, reason);
-         if (rest != 0) perform(work, rest, end, reason);
-       });
+  Workers& pool = step & kLocal        ? threads_.local
+                  : step & kCheckpoint ? threads_.uploads
+                                       : threads_.workers;
+  post(pool, work, [this, work, step, rest, end, reason = std::move(reason)] {
+    // Nobody else has a task of this attempt yet.
+    work->retry_ms = 0;
+    run(work, step, end, reason);
+    if (rest != 0) perform(work, rest, end, reason);
+  });
 }
 
 void AttemptTasks::post(Workers& pool, const WorkPtr& work, std::function<void()> task,
@@ -102,7 +102,7 @@ void AttemptTasks::run(const WorkPtr& work, uint32_t step, EndCode end, const st
     case kCheckpoint:
       return do_checkpoint(work);
     case kHandIn:
-      return do_hand_in(work);
+      return close_and_hand_in(work);
     case kReport:
       return reporter_.tell_ended(work);
     case kRemove:
@@ -112,11 +112,12 @@ void AttemptTasks::run(const WorkPtr& work, uint32_t step, EndCode end, const st
   }
 }
 
-void AttemptTasks::again(const WorkPtr& work, const std::string& why, std::function<void()> task) {
+void AttemptTasks::again(Workers& pool, const WorkPtr& work, const std::string& why,
+                         std::function<void()> task) {
   if (work->retry_ms == 0)
     log(Severity::warning) << work->label() << ": waiting for the server: " << why;
   work->retry_ms = next_pause(work->retry_ms);
-  post(workers_, work, std::move(task), work->retry_ms);
+  post(pool, work, std::move(task), work->retry_ms);
 }
 
 void AttemptTasks::kill_tenant(const WorkPtr& work) {
@@ -142,6 +143,7 @@ void AttemptTasks::record_end(const WorkPtr& work, EndCode end, const std::strin
   }
   log(is_eviction(end) ? Severity::info : Severity::warning) << work->label() << ": " << reason;
   seal(work);
+  make_room(work);
 }
 
 void AttemptTasks::seal(const WorkPtr& work) {
@@ -155,7 +157,7 @@ void AttemptTasks::seal(const WorkPtr& work) {
 void AttemptTasks::do_stage(const WorkPtr& work) {
   StagingOutcome outcome = stage(*work, server_);
   if (outcome.result == TaskResult::kAgain)
-    return again(work, outcome.reason, [this, work] { do_stage(work); });
+    return again(threads_.workers, work, outcome.reason, [this, work] { do_stage(work); });
   if (outcome.failed == kEndLost) desk_.machine_failed(outcome.reason);
   bool stopped = outcome.result == TaskResult::kStopped;
   if (stopped || outcome.failed != kEndNone)
@@ -165,11 +167,6 @@ void AttemptTasks::do_stage(const WorkPtr& work) {
 
 void AttemptTasks::do_start(const WorkPtr& work) {
   AttemptOrder order = make_order(*work, settings_);
-  if (order.program.empty())
-    return events_.shepherd_failed(work, kEndStart,
-                                   "The program '" +
-                                       escape_for_terminal(work->assignment->program) +
-                                       "' is in no folder of PATH on this machine.");
   pid_t pid = 0;
   try {
     write_order(files_, work->folder, order);
@@ -199,7 +196,7 @@ void AttemptTasks::note_health(const WorkPtr& work) {
 void AttemptTasks::do_checkpoint(const WorkPtr& work) {
   std::string why;
   uint64_t before = work->handed_in_generation;
-  TaskResult result = hand_in_checkpoint(*work, server_, settings_, &why);
+  TaskResult result = hand_in_checkpoint(*work, server_, settings_, threads_.pace, &why);
   // Not worth waiting for: the next one will be newer.
   if (result == TaskResult::kAgain)
     log(Severity::info) << work->label() << ": checkpoint not handed in now: " << why;
@@ -207,13 +204,30 @@ void AttemptTasks::do_checkpoint(const WorkPtr& work) {
   events_.checkpoint_over(work, now > before ? now : 0);
 }
 
-void AttemptTasks::do_hand_in(const WorkPtr& work) {
+void AttemptTasks::close_and_hand_in(const WorkPtr& work) {
   note_health(work);  // before the slot is free for the next order
   seal(work);
+  post(threads_.uploads, work, [this, work] { do_hand_in(work); });
+}
+
+void AttemptTasks::do_hand_in(const WorkPtr& work) {
   std::string why;
-  TaskResult result = hand_in(*work, server_, files_, settings_, &why);
-  if (result == TaskResult::kAgain) return again(work, why, [this, work] { do_hand_in(work); });
+  TaskResult result = hand_in(*work, server_, files_, settings_, threads_.pace, &why);
+  make_room(work);
+  if (result == TaskResult::kAgain)
+    return again(threads_.uploads, work, why, [this, work] { do_hand_in(work); });
   events_.handed_in(work);
+}
+
+// What an evicted job leaves behind is its checkpoint: where the disk ran low the
+// rest goes at once, and not only when the server has heard of the end.
+void AttemptTasks::make_room(const WorkPtr& work) {
+  if (work->low_disk().used == 0 || !is_eviction(work->end.end)) return;
+  try {
+    files_.remove_tree(work->folder + "/" SUBLET_WORK_FOLDER);
+  } catch (const std::exception& error) {
+    log(Severity::error) << work->label() << ": " << error.what();
+  }
 }
 
 void AttemptTasks::remove_cgroups(const AttemptName& name) {
@@ -246,7 +260,7 @@ void AttemptTasks::do_remove(const WorkPtr& work) {
 }
 
 void AttemptTasks::check_end(const WorkPtr& work) {
-  post(local_, work, [this, work] {
+  post(threads_.local, work, [this, work] {
     FolderFacts facts = look(files_, work->folder);
     if (facts.exit_recorded) return events_.ended(work);
     if (facts.shepherd_alive) return events_.still_alive(work);

@@ -1,10 +1,9 @@
 // The slow work of attempts, on worker threads: carries out the actions of the
 // attempt machine that touch files, processes or the server, and tells what came
 // of them. One task at a time for one attempt; every task ends with an event,
-// posted to the reactor's thread through `events`. What an owner may be waiting
-// for (killing, looking for an end) has threads of its own, `local`, which never
-// wait for the server. A task that fails in a way nobody thought of is repeated
-// after a pause: an attempt without its event would never end.
+// posted to the reactor's thread through `events`. A task that fails in a way
+// nobody thought of is repeated after a pause: an attempt without its event would
+// never end.
 #ifndef SUBLET_CLIENT_ATTEMPT_TASKS_H_
 #define SUBLET_CLIENT_ATTEMPT_TASKS_H_
 
@@ -15,6 +14,7 @@
 #include "base/files.h"
 #include "client/attempt_work.h"
 #include "client/order_desk.h"
+#include "client/pace.h"
 #include "client/reporter.h"
 #include "client/staging.h"
 #include "client/workers.h"
@@ -39,9 +39,27 @@ struct TaskEvents {
   std::function<void(const WorkPtr&)> removed;
 };
 
+struct TaskThreads {
+  // What an owner may be waiting for: killing, looking for an end. They never wait
+  // for the server.
+  Workers& local;
+  // What is done for a job that runs or is about to. They start the shepherds,
+  // which have their weight: the normal one.
+  Workers& workers;
+  // Handing in, which goes on while the owner is here: light, and at `pace`.
+  Workers& uploads;
+  Pace& pace;
+
+  // The server is back, or a task was told to stop.
+  void hurry() const {
+    workers.hurry();
+    uploads.hurry();
+  }
+};
+
 class AttemptTasks {
  public:
-  AttemptTasks(Workers& workers, Workers& local, Files& files, ServerCalls& server, OrderDesk& desk,
+  AttemptTasks(const TaskThreads& threads, Files& files, ServerCalls& server, OrderDesk& desk,
                Reporter& reporter, const JobSettings& settings, std::string shepherd_program,
                TaskEvents events);
 
@@ -49,6 +67,8 @@ class AttemptTasks {
   // `end` and `reason` are for kRecordEnd. Any thread.
   void perform(const WorkPtr& work, uint32_t actions, protocol::EndCode end, std::string reason);
   static bool has_slow(uint32_t actions);
+
+  void hurry() { threads_.hurry(); }
 
   // Is there an exit record, is the shepherd alive? Ends in ended, vanished or
   // still_alive.
@@ -66,6 +86,8 @@ class AttemptTasks {
   void do_stage(const WorkPtr& work);
   void do_start(const WorkPtr& work);
   void do_checkpoint(const WorkPtr& work);
+  // The slot is free for the next order before anything is uploaded.
+  void close_and_hand_in(const WorkPtr& work);
   void do_hand_in(const WorkPtr& work);
   void do_remove(const WorkPtr& work);
   // Tells the desk, once, whether this machine can run programs.
@@ -73,10 +95,11 @@ class AttemptTasks {
   void remove_cgroups(const AttemptName& name);
   // Closes the folder to the job's account, then gives the slot to others.
   void seal(const WorkPtr& work);
-  void again(const WorkPtr& work, const std::string& why, std::function<void()> task);
+  void make_room(const WorkPtr& work);
+  void again(Workers& pool, const WorkPtr& work, const std::string& why,
+             std::function<void()> task);
 
-  Workers& workers_;
-  Workers& local_;
+  const TaskThreads threads_;
   Files& files_;
   ServerCalls& server_;
   OrderDesk& desk_;

@@ -5,8 +5,11 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <csignal>
+#include <functional>
 #include <future>
 #include <mutex>
+#include <thread>
 
 #include "base/clock.h"
 #include "base/temporary_folder.h"
@@ -31,6 +34,8 @@ class AttemptTasksTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_surprise_costs_no_attempt_its_end);
   CPPUNIT_TEST(local_work_waits_for_no_upload);
   CPPUNIT_TEST(removed_at_one_stroke);
+  CPPUNIT_TEST(who_leaves_for_the_disk_makes_room_without_the_server);
+  CPPUNIT_TEST(uploads_hold_up_no_slot);
   CPPUNIT_TEST_SUITE_END();
 
   TemporaryFolder state_;
@@ -41,7 +46,8 @@ class AttemptTasksTest : public CppUnit::TestFixture {
   std::condition_variable changed_;
   std::string happened_;
   protocol::EndCode end_ = protocol::kEndNone;
-  std::unique_ptr<Workers> workers_, local_;
+  std::unique_ptr<Workers> workers_, uploads_, local_;
+  Pace pace_{1, presence_.away};
   std::unique_ptr<OrderDesk> desk_;
   std::unique_ptr<Reporter> reporter_;
   std::unique_ptr<AttemptTasks> tasks_;
@@ -52,9 +58,11 @@ class AttemptTasksTest : public CppUnit::TestFixture {
     DeskSettings desk;
     desk.state_folder = state_.path();
     desk.slot_uids = {-1};
+    desk.facts.slots = 1;
     desk_ = std::make_unique<OrderDesk>(
         desk, files_, presence_, [](auto) {}, [](auto) {});
     workers_ = std::make_unique<Workers>(1);
+    uploads_ = std::make_unique<Workers>(1, 19);
     local_ = std::make_unique<Workers>(1);
     reporter_ = std::make_unique<Reporter>(server_, [](const AttemptName&, uint32_t, bool) {});
     auto say = [this](const char* what) { return [this, what](const WorkPtr&) { tell(what); }; };
@@ -68,11 +76,13 @@ class AttemptTasksTest : public CppUnit::TestFixture {
       end_ = end;
       tell("failed");
     };
-    tasks_ = std::make_unique<AttemptTasks>(*workers_, *local_, files_, server_, *desk_, *reporter_,
-                                            JobSettings(), state_ / "no-such-shepherd", events);
+    tasks_ = std::make_unique<AttemptTasks>(TaskThreads{*local_, *workers_, *uploads_, pace_},
+                                            files_, server_, *desk_, *reporter_, JobSettings(),
+                                            state_ / "no-such-shepherd", events);
   }
   void tearDown() override {
     workers_->stop();
+    uploads_->stop();
     local_->stop();
     reporter_->stop();
   }
@@ -83,14 +93,20 @@ class AttemptTasksTest : public CppUnit::TestFixture {
     happened_ += what + ";";
     changed_.notify_all();
   }
+  static bool until(const std::function<bool()>& condition) {
+    auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (!condition() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+    return condition();
+  }
   bool comes(const std::string& what) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::seconds(30), [&] { return happened_ == what; });
   }
-  WorkPtr work(const std::string& program = "true") {
+  WorkPtr work(size_t arguments = 0) {
     auto what = std::make_shared<Assignment>();
     what->name = {7, 1};
-    what->program = program;
+    what->program = "true";
+    what->arguments.assign(arguments, "x");
     std::string folder = attempt_folder(state_.path(), what->name);
     make_attempt_folder(files_, folder, -1, -1);
     return std::make_shared<AttemptWork>(what, folder);
@@ -98,7 +114,8 @@ class AttemptTasksTest : public CppUnit::TestFixture {
 
   void without_its_shepherd_a_machine_is_in_trouble() {
     CPPUNIT_ASSERT_EQUAL(kRunAccepted, desk_->may_run({}).answer);
-    tasks_->perform(work("no-such-program"), protocol::kStart, protocol::kEndNone, "");
+    // More arguments than an order may have: the job's own fault.
+    tasks_->perform(work(5000), protocol::kStart, protocol::kEndNone, "");
     CPPUNIT_ASSERT(comes("failed;"));
     CPPUNIT_ASSERT_EQUAL(protocol::kEndStart, end_);
     CPPUNIT_ASSERT_EQUAL(kRunAccepted, desk_->may_run({}).answer);
@@ -138,6 +155,42 @@ class AttemptTasksTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(comes("removed;"));
     CPPUNIT_ASSERT(!files_.exists(w->folder));
     CPPUNIT_ASSERT(files_.list(state_ / "trash").empty());
+  }
+
+  void who_leaves_for_the_disk_makes_room_without_the_server() {
+    server_.away_at = 0;
+    auto w = work();
+    AttemptExit exit;
+    exit.facts.job = 7;
+    exit.facts.attempt = 1;
+    exit.facts.outcome = SUBLET_OUTCOME_SIGNALLED;
+    exit.facts.code = SIGTERM;
+    exit.facts.asked = 1;
+    exit.facts.reason = SUBLET_LEAVE_DRAIN;
+    exit.boot_id = boot_id();
+    files_.write_atomic(w->folder + "/exit", print_exit(exit));
+    files_.write_atomic(w->folder + "/checkpoint/checkpoint", "saved");
+    files_.write_atomic(w->folder + "/work/large", "x");
+    w->told_generation = 1;
+    w->disk_free = 1;
+    w->disk_used = 2;
+    tasks_->perform(w, protocol::kHandIn, protocol::kEndNone, "");
+    CPPUNIT_ASSERT(until([&] { return !files_.exists(w->folder + "/work"); }));
+    CPPUNIT_ASSERT(files_.exists(w->folder + "/checkpoint/checkpoint"));
+  }
+
+  // Neither a start, nor the slot of a job that has ended.
+  void uploads_hold_up_no_slot() {
+    std::promise<void> server_answers;
+    uploads_->post([&] { server_answers.get_future().wait(); });
+    auto w = work();
+    desk_->adopt(*w->assignment, true);
+    uint32_t taken = desk_->slots_free();
+    tasks_->perform(w, protocol::kStart, protocol::kEndNone, "");
+    CPPUNIT_ASSERT(comes("failed;"));
+    tasks_->perform(w, protocol::kHandIn, protocol::kEndNone, "");
+    CPPUNIT_ASSERT(until([&] { return desk_->slots_free() == taken + 1; }));
+    server_answers.set_value();
   }
 };
 CPPUNIT_TEST_SUITE_REGISTRATION(AttemptTasksTest);

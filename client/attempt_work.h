@@ -18,6 +18,12 @@ inline std::string attempt_label(const AttemptName& name) {
   return "attempt " + std::to_string(name.job) + "." + std::to_string(name.attempt);
 }
 
+// Why an attempt had to leave when the disk ran low; used 0: it did not.
+struct LowDisk {
+  uint64_t used = 0;  // bytes of the attempt's folder
+  uint64_t free = 0;  // bytes left on the disk
+};
+
 struct AttemptWork {
   AttemptWork(std::shared_ptr<const Assignment> order, std::string where)
       : assignment(std::move(order)),
@@ -33,6 +39,10 @@ struct AttemptWork {
   std::atomic<bool> over{false};          // ended: no use in telling that it started
   std::atomic<int64_t> lease_ns{0};       // CLOCK_BOOTTIME
   std::atomic<uint32_t> leave_reason{0};  // enum sublet_leave_reason: what it was told
+  // Both before leave_reason.
+  std::atomic<uint64_t> disk_used{0};
+  std::atomic<uint64_t> disk_free{0};
+  LowDisk low_disk() const { return {disk_used, disk_free}; }
   std::atomic<uint64_t> told_generation{0};
   // CPU time when the shepherd told of that generation.
   std::atomic<int64_t> told_cpu_us{0};

@@ -23,10 +23,9 @@ int64_t now_ns() { return system_clock().boot_ns(); }
 
 }  // namespace
 
-Attempts::Attempts(Loop& loop, Workers& workers, Workers& local, const AttemptsSettings& settings,
+Attempts::Attempts(Loop& loop, Workers& local, const AttemptsSettings& settings,
                    std::function<void()> changed, std::function<void()> blind)
     : loop_(loop),
-      workers_(workers),
       local_(local),
       settings_(settings),
       changed_(std::move(changed)),
@@ -148,7 +147,7 @@ void Attempts::apply(Entry& entry, uint32_t actions, const std::string& reason) 
   drop_tenant_if_over(entry);
   if (actions & kStopWork) {
     work.stop = true;
-    workers_.hurry();
+    tasks_->hurry();
   }
   if (actions & kTellStarted) reporter_->tell_started(entry.work, system_clock().utc_us());
   bool report_only = (actions & kReport) && !(actions & kRecordEnd);
@@ -161,10 +160,14 @@ void Attempts::apply(Entry& entry, uint32_t actions, const std::string& reason) 
   tasks_->perform(entry.work, actions, entry.machine.end(), reason);
 }
 
+std::string Attempts::why_left(const Entry& entry) {
+  return leave_sentence(entry.machine.leave_reason(), entry.work->low_disk());
+}
+
 void Attempts::leave(Entry& entry, sublet_leave_reason reason) {
   uint32_t actions = entry.machine.leave(reason);
   entry.work->leave_reason = entry.machine.leave_reason();
-  apply(entry, actions, leave_sentence(reason));
+  apply(entry, actions, why_left(entry));
 }
 
 void Attempts::make_tenant(Entry& entry) {
@@ -218,6 +221,27 @@ void Attempts::vacate(const AttemptName& name, sublet_leave_reason reason) {
 
 void Attempts::vacate_all(sublet_leave_reason reason) {
   for (auto& [name, entry] : entries_) leave(*entry, reason);
+}
+
+void Attempts::leave_for_disk(const AttemptName& name, const LowDisk& disk) {
+  Entry* entry = find(name);
+  if (entry == nullptr || !entry->machine.holds_slot()) return;
+  AttemptWork& work = *entry->work;
+  if (work.disk_used != 0) {
+    if (entry->tenancy)
+      guard_.urge(*entry->tenancy, SUBLET_FRAME_KILL, SUBLET_LEAVE_DRAIN, now_ns());
+    return;
+  }
+  if (entry->machine.state() == AttemptState::kLeaving) return;
+  work.disk_free = disk.free;
+  work.disk_used = disk.used;
+  log(Severity::warning) << work.label()
+                         << " has to leave: " << leave_sentence(SUBLET_LEAVE_DRAIN, disk);
+  leave(*entry, SUBLET_LEAVE_DRAIN);
+}
+
+void Attempts::stop_work() {
+  for (auto& [name, entry] : entries_) entry->work->stop = true;
 }
 
 // ---- the server -------------------------------------------------------------
@@ -341,7 +365,7 @@ int64_t Attempts::next_due() const {
 void Attempts::on_staged(const WorkPtr& work) {
   Entry* entry = find(work);
   if (entry == nullptr) return;
-  apply(*entry, entry->machine.staged(), leave_sentence(entry->machine.leave_reason()));
+  apply(*entry, entry->machine.staged(), why_left(*entry));
 }
 
 void Attempts::on_staging_failed(const WorkPtr& work, EndCode end, const std::string& reason) {
@@ -349,7 +373,7 @@ void Attempts::on_staging_failed(const WorkPtr& work, EndCode end, const std::st
   if (entry == nullptr) return;
   bool left = entry->machine.state() == AttemptState::kLeaving;
   apply(*entry, entry->machine.staging_failed(end == kEndNone ? kEndStaging : end),
-        left ? leave_sentence(entry->machine.leave_reason()) : reason);
+        left ? why_left(*entry) : reason);
 }
 
 void Attempts::on_started(const WorkPtr& work, pid_t pid) {
@@ -364,8 +388,7 @@ void Attempts::on_start_failed(const WorkPtr& work, EndCode end, const std::stri
   Entry* entry = find(work);
   if (entry == nullptr) return;
   bool left = entry->machine.state() == AttemptState::kLeaving;
-  apply(*entry, entry->machine.shepherd_failed(end),
-        left ? leave_sentence(entry->machine.leave_reason()) : reason);
+  apply(*entry, entry->machine.shepherd_failed(end), left ? why_left(*entry) : reason);
 }
 
 void Attempts::on_tenant_killed(const WorkPtr& work) {
@@ -387,8 +410,7 @@ void Attempts::on_vanished(const WorkPtr& work) {
   if (entry == nullptr) return;
   entry->checking = false;
   std::string reason = "Its shepherd vanished without an exit record.";
-  if (entry->machine.leave_reason() != SUBLET_LEAVE_NONE)
-    reason = leave_sentence(entry->machine.leave_reason()) + " " + reason;
+  if (entry->machine.leave_reason() != SUBLET_LEAVE_NONE) reason = why_left(*entry) + " " + reason;
   apply(*entry, entry->machine.vanished(), reason);
 }
 

@@ -31,7 +31,7 @@ class Attempts {
   // changed: something worth telling the server soon (a slot, a checkpoint).
   // blind: a shepherd found the load monitor failing, while it seemed well here.
   // `local`: threads that never wait for the server.
-  Attempts(Loop& loop, Workers& workers, Workers& local, const AttemptsSettings& settings,
+  Attempts(Loop& loop, Workers& local, const AttemptsSettings& settings,
            std::function<void()> changed, std::function<void()> blind);
   ~Attempts();
   // What the tasks tell, handed over to the reactor's thread.
@@ -47,6 +47,11 @@ class Attempts {
   void owner_away() { evicting_ = SUBLET_LEAVE_NONE; }
   void vacate(const AttemptName& name, sublet_leave_reason reason);
   void vacate_all(sublet_leave_reason reason);
+  // The disk runs low, and this attempt uses the most: it leaves; told again, it is
+  // killed.
+  void leave_for_disk(const AttemptName& name, const LowDisk& disk);
+  // The slow work of all ends as soon as it can: this process does.
+  void stop_work();
 
   void renewed(int64_t sent_ns, int64_t lease_ms, const std::vector<AttemptVerdict>& verdicts);
   void answered(const AttemptName& name, uint32_t verdict, bool of_end);
@@ -90,6 +95,7 @@ class Attempts {
   void apply(Entry& entry, uint32_t actions, const std::string& reason = "");
   void send_frames(Entry& entry, uint32_t actions, int64_t now);
   void leave(Entry& entry, sublet_leave_reason reason);
+  static std::string why_left(const Entry& entry);
   void make_tenant(Entry& entry);
   // Unless its processes may still be there.
   void drop_tenant_if_over(Entry& entry);
@@ -115,7 +121,6 @@ class Attempts {
   void on_removed(const WorkPtr& work);
 
   Loop& loop_;
-  Workers& workers_;
   Workers& local_;
   const AttemptsSettings settings_;
   const std::function<void()> changed_;

@@ -61,6 +61,8 @@ void fill(const Settings& from, ClientSettings* out) {
   out->workers = from.integer("workers");
   out->outbox_limit = static_cast<uint64_t>(from.integer("outbox_limit"));
   out->disk_reserve = from.size_bytes("disk_reserve");
+  out->disk_look_ms = from.duration_ms("disk_look");
+  out->upload_cpu = from.real("upload_cpu");
   out->checkpoint_interval_ms = from.duration_ms("checkpoint_interval");
   out->save_deadline_ms = from.duration_ms("save_deadline");
   out->save_deadline_most_ms = from.duration_ms("save_deadline_most");
@@ -92,10 +94,16 @@ Settings declare_client_settings() {
       {"slots", T::integer, "0", 0, 1024, "jobs at a time; 0: one a core"},
       {"slot_uids", T::integer, "61184", 1, 4294967293,
        "where the search for free user ids for the slots begins (a client that is root)"},
-      {"workers", T::integer, "4", 1, 64, "threads that move files"},
+      {"workers", T::integer, "4", 1, 64,
+       "threads that fetch files and start jobs, and as many that hand in"},
       {"outbox_limit", T::integer, "1000", 1, 1e6,
        "ended attempts not yet acknowledged; beyond it no order is taken"},
-      {"disk_reserve", T::size, "64 MiB", 0, kTiB, "disk that is never given to jobs"},
+      {"disk_reserve", T::size, "256 MiB", 0, kTiB,
+       "disk that is never given to jobs; when less is left, the one that uses the most leaves"},
+      {"disk_look", T::duration, "2 s", 100, 3'600'000,
+       "at most between two looks at the free disk while jobs are here"},
+      {"upload_cpu", T::real, "0.1", 0.001, 64,
+       "of one core, for handing in what jobs leave behind while the owner is here"},
       {"checkpoint_interval", T::duration, "30 s", 0, kDayMs,
        "between two checkpoints of a running job handed in"},
       {"save_deadline", T::duration, "2 s", 0, kDayMs,

@@ -29,6 +29,8 @@ struct ClientSettings {
   int64_t workers = 4;
   uint64_t outbox_limit = 1000;
   uint64_t disk_reserve = 0;
+  int64_t disk_look_ms = 0;
+  double upload_cpu = 0;
   int64_t checkpoint_interval_ms = 0;
   int64_t save_deadline_ms = 0;
   int64_t save_deadline_most_ms = 0;

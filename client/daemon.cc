@@ -17,6 +17,7 @@
 #include "client/adoption.h"
 #include "client/attempts.h"
 #include "client/corba_server.h"
+#include "client/disk_watch.h"
 #include "client/machine.h"
 #include "client/monitor_link.h"
 #include "client/session_keeper.h"
@@ -27,6 +28,8 @@ namespace {
 
 constexpr int64_t kMs = 1'000'000;
 constexpr size_t kLocalThreads = 2;
+constexpr int kUploadNice = 19;
+constexpr int64_t kMakeRoomMs = 2000;  // after the time to save
 
 int64_t now_ns() { return system_clock().boot_ns(); }
 
@@ -43,9 +46,20 @@ std::string companion(const char* name, const char* setting, const std::string& 
   return path;
 }
 
+// Jobs reach their status page and their checkpoints by path: in a folder that is
+// closed to them every save would fail, and nobody would notice.
+void check_reachable(const std::string& state) {
+  std::string closed = geteuid() == 0 ? SlotAccounts::in_the_way(state) : "";
+  if (closed.empty()) return;
+  throw std::runtime_error(
+      "the accounts of the jobs cannot pass " + closed + " to reach the state folder " + state +
+      ": choose another --state, or open that one with 'chmod o+x " + closed + "'");
+}
+
 // The folders above the state folder keep their modes; its own lets the slots'
 // accounts through to their work and no further.
 std::string make_state_folder(const std::string& path) {
+  check_reachable(path);
   system_files().make_folders(path + "/attempts", 0711);
   for (const auto& folder : {path, path + "/attempts"})
     if (chmod(folder.c_str(), 0711) != 0) throw OsError(errno, "set the mode of", folder);
@@ -72,6 +86,7 @@ class Daemon {
 
  private:
   DeskSettings desk_settings();
+  DiskSettings disk_settings();
   JobSettings job_settings();
   MonitorSettings monitor_settings();
   KeeperHooks keeper_hooks();
@@ -102,7 +117,9 @@ class Daemon {
   Loop loop_;  // before every thread: it blocks the signals that they inherit
   OrderDesk desk_;
   Workers workers_;
+  Workers uploads_;
   Workers local_;  // what must not wait behind files on their way to the server
+  Pace pace_;
   SessionKeeper* keeper_raw_ = nullptr;
   Attempts attempts_;
   std::unique_ptr<CorbaServer> server_;
@@ -110,6 +127,7 @@ class Daemon {
   std::unique_ptr<AttemptTasks> tasks_;
   std::unique_ptr<SessionKeeper> keeper_;
   MonitorLink monitor_;
+  DiskWatch disk_;
 
   std::atomic<bool> stopping_{false};  // the loop ends or has ended
   std::atomic<bool> draining_{false};
@@ -129,6 +147,7 @@ Daemon::Daemon(const ClientSettings& settings)
           desk_settings(), system_files(), presence_,
           [this](std::shared_ptr<const Assignment> a) {
             loop_.post([this, a = std::move(a)] { attempts_.accept(a); });
+            disk_.attempt_came();
           },
           [this](std::vector<VacateOrder> orders) {
             loop_.post([this, orders = std::move(orders)] {
@@ -136,16 +155,24 @@ Daemon::Daemon(const ClientSettings& settings)
             });
           }),
       workers_(static_cast<size_t>(settings.workers)),
+      uploads_(static_cast<size_t>(settings.workers), kUploadNice),
       local_(kLocalThreads),
+      pace_(settings.upload_cpu, presence_.away),
       attempts_(
-          loop_, workers_, local_,
+          loop_, local_,
           {state_, settings.checkpoint_interval_ms, settings.save_deadline_ms,
            settings.save_deadline_most_ms},
           [this] { keeper_raw_->something_changed(); }, [this] { monitor_.accuse(now_ns()); }),
       monitor_(
           loop_, local_, monitor_settings(),
           [this](const sublet_frame& frame) { on_presence(frame); }, [this] { on_blind(); },
-          child_started()) {
+          child_started()),
+      disk_(
+          disk_settings(), system_files(), desk_,
+          [this](const AttemptName& name, const LowDisk& disk) {
+            loop_.post([=, this] { attempts_.leave_for_disk(name, disk); });
+          },
+          [this] { keeper_raw_->presence_changed(); }) {
   uint32_t server_uid = settings.server_uid >= 0 ? static_cast<uint32_t>(settings.server_uid)
                                                  : expected_server_uid(settings.server_socket);
   server_ = std::make_unique<CorbaServer>(settings.server_socket, server_uid, desk_,
@@ -157,9 +184,11 @@ Daemon::Daemon(const ClientSettings& settings)
       *server_, [this](const AttemptName& name, uint32_t verdict, bool of_end) {
         loop_.post([=, this] { attempts_.answered(name, verdict, of_end); });
       });
-  std::string shepherd = companion("sublet-shepherd", "shepherd_program", settings.shepherd_program);
-  tasks_ = std::make_unique<AttemptTasks>(workers_, local_, system_files(), *server_, desk_,
-                                          *reporter_, job_settings(), shepherd, attempts_.events());
+  std::string shepherd =
+      companion("sublet-shepherd", "shepherd_program", settings.shepherd_program);
+  tasks_ = std::make_unique<AttemptTasks>(TaskThreads{local_, workers_, uploads_, pace_},
+                                          system_files(), *server_, desk_, *reporter_,
+                                          job_settings(), shepherd, attempts_.events());
   attempts_.connect(tasks_.get(), reporter_.get());
 }
 
@@ -167,13 +196,21 @@ Daemon::~Daemon() {
   stopping_ = true;
   keeper_->stop(false);
   reporter_->stop();
+  attempts_.stop_work();
+  disk_.stop();
   workers_.stop();
+  uploads_.stop();
   local_.stop();
   server_->close();
 }
 
 DeskSettings Daemon::desk_settings() {
   return {state_, facts_, accounts_.uids(), settings_.outbox_limit, settings_.disk_reserve};
+}
+
+DiskSettings Daemon::disk_settings() {
+  return {state_, settings_.disk_reserve, settings_.disk_look_ms,
+          settings_.save_deadline_most_ms + kMakeRoomMs};
 }
 
 JobSettings Daemon::job_settings() {
@@ -260,7 +297,7 @@ void Daemon::on_joined(const Joined& joined) {
       log(Severity::error) << "this machine's identity is not on disk: " << error.what();
     }
   }
-  workers_.hurry();
+  tasks_->hurry();
   reporter_->hurry();
 }
 
@@ -344,8 +381,9 @@ bool Daemon::held(std::vector<HeldAttempt>* out) {
 
 MachineState Daemon::machine_state() {
   MachineState state;
-  // A stopping client takes nothing: to the pool that is an owner at work.
-  state.away = presence_.away && !draining_;
+  // Who takes nothing, because it stops or its disk is nearly full, is to the pool
+  // an owner at work: it is sent no orders to refuse.
+  state.away = presence_.away && !draining_ && !desk_.disk_low();
   state.reason = presence_.reason;
   state.owner_cpu = static_cast<double>(presence_.owner_cpu_milli) / 1000;
   state.input_idle_ms = presence_.input_idle_ms;
@@ -365,6 +403,7 @@ int Daemon::run() {
   loop_.on_round([this] { after_round(); });
   adopt();
   monitor_.start(now_ns());
+  disk_.start();
   set_timer();
   keeper_->start();
   loop_.run();

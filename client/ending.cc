@@ -1,6 +1,7 @@
 #include "client/ending.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include "base/text.h"
@@ -24,8 +25,11 @@ std::string limit_sentence(int64_t limit) {
 }
 
 std::string start_sentence(const Assignment& what, const AttemptExit& exit) {
-  return "The program '" + escape_for_terminal(what.program) +
-         "' could not be started: " + exit.step + ": " +
+  std::string program = "The program '" + escape_for_terminal(what.program) + "' ";
+  bool looked_for = exit.step == SUBLET_STEP_EXEC && what.program.find('/') == std::string::npos;
+  if (looked_for && exit.facts.code == ENOENT)
+    return program + "is in no folder of PATH on this machine.";
+  return program + "could not be started: " + exit.step + ": " +
          std::strerror(static_cast<int>(exit.facts.code)) + ".";
 }
 
@@ -34,7 +38,13 @@ std::string machine_sentence(const AttemptExit& exit) {
          std::strerror(static_cast<int>(exit.facts.code)) + ".";
 }
 
-std::string sentence(const Assignment& what, const AttemptExit& exit, uint32_t end) {
+std::string low_disk_sentence(const LowDisk& disk) {
+  return "The disk of the machine was nearly full, " + format_bytes(disk.free) +
+         " were left; of the jobs there this one used the most, " + format_bytes(disk.used) + ".";
+}
+
+std::string sentence(const Assignment& what, const AttemptExit& exit, uint32_t end,
+                     const LowDisk& disk) {
   const sublet_exit& facts = exit.facts;
   switch (end) {
     case protocol::kEndDone:
@@ -51,7 +61,7 @@ std::string sentence(const Assignment& what, const AttemptExit& exit, uint32_t e
     default:
       break;
   }
-  std::string text = leave_sentence(static_cast<sublet_leave_reason>(facts.reason));
+  std::string text = leave_sentence(static_cast<sublet_leave_reason>(facts.reason), disk);
   if (facts.save_errno != 0)
     text +=
         " Its last save failed: " + std::string(std::strerror(static_cast<int>(facts.save_errno))) +
@@ -67,7 +77,8 @@ int64_t to_utc(int64_t boot_ns, const Clock& clock, bool same_boot) {
 
 }  // namespace
 
-std::string leave_sentence(sublet_leave_reason reason) {
+std::string leave_sentence(sublet_leave_reason reason, const LowDisk& disk) {
+  if (reason == SUBLET_LEAVE_DRAIN && disk.used > 0) return low_disk_sentence(disk);
   switch (reason) {
     case SUBLET_LEAVE_OWNER:
       return "The owner came back.";
@@ -139,13 +150,13 @@ int64_t cpu_at_checkpoint(const AttemptExit& exit, uint64_t told, int64_t told_c
   return static_cast<int64_t>(static_cast<double>(cpu) * std::clamp(part / whole, 0.0, 1.0));
 }
 
-AttemptEnd end_from_exit(const Assignment& what, const AttemptExit& exit, const Clock& clock,
-                         const std::string& boot) {
+AttemptEnd end_from_exit(const Assignment& what, const AttemptExit& exit, const LowDisk& disk,
+                         const Clock& clock, const std::string& boot) {
   const sublet_exit& facts = exit.facts;
   AttemptEnd end;
   end.name = what.name;
   end.end = protocol::classify(exit_facts(exit));
-  end.reason = sentence(what, exit, end.end);
+  end.reason = sentence(what, exit, end.end, disk);
   if (machine_failed(exit)) end.reason = machine_sentence(exit);
   if (facts.outcome == SUBLET_OUTCOME_EXITED) end.exit_status = static_cast<int32_t>(facts.code);
   if (facts.outcome == SUBLET_OUTCOME_SIGNALLED) end.signal = static_cast<int32_t>(facts.code);

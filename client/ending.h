@@ -9,6 +9,7 @@
 #include "base/attempt_folder.h"
 #include "base/clock.h"
 #include "client/assignment.h"
+#include "client/attempt_work.h"
 #include "client/server_calls.h"
 #include "protocol/attempt.h"
 
@@ -19,11 +20,12 @@ bool machine_failed(const AttemptExit& exit);
 protocol::ExitFacts exit_facts(const AttemptExit& exit);
 // Everything but generation, checkpoint_bytes and outputs, which are the
 // hand-in's. END_DONE still depends on the required outputs.
-AttemptEnd end_from_exit(const Assignment& what, const AttemptExit& exit, const Clock& clock,
-                         const std::string& boot);
+AttemptEnd end_from_exit(const Assignment& what, const AttemptExit& exit, const LowDisk& disk,
+                         const Clock& clock, const std::string& boot);
 AttemptEnd end_from_record(const Assignment& what, const EndRecord& record);
-// One sentence: why an attempt that left had to.
-std::string leave_sentence(sublet_leave_reason reason);
+// One sentence: why an attempt that left had to. A machine that withdraws from one
+// attempt because its disk ran low says so.
+std::string leave_sentence(sublet_leave_reason reason, const LowDisk& disk = {});
 // CPU time that the newest checkpoint holds; -1: there is none. `told_cpu_us`
 // is what the shepherd said when it told of generation `told`.
 int64_t cpu_at_checkpoint(const AttemptExit& exit, uint64_t told, int64_t told_cpu_us);

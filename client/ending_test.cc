@@ -28,12 +28,12 @@ class EndingTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(cpu_in_the_checkpoint);
   CPPUNIT_TEST_SUITE_END();
 
-  AttemptEnd end_of(const AttemptExit& exit) {
+  AttemptEnd end_of(const AttemptExit& exit, const LowDisk& disk = {}) {
     Assignment what;
     what.name = {7, 2};
     what.program = "train";
     ManualClock clock(1'000'000'000'000, 5'000'000'000);
-    return end_from_exit(what, exit, clock, "this");
+    return end_from_exit(what, exit, disk, clock, "this");
   }
 
   void says_it_in_the_servers_words() {
@@ -58,7 +58,11 @@ class EndingTest : public CppUnit::TestFixture {
     AttemptExit failed = exited(SUBLET_OUTCOME_FAILED, ENOENT);
     failed.step = "exec";
     CPPUNIT_ASSERT_EQUAL(
-        std::string("The program 'train' could not be started: exec: No such file or directory."),
+        std::string("The program 'train' is in no folder of PATH on this machine."),
+        end_of(failed).reason);
+    failed.facts.code = EACCES;
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("The program 'train' could not be started: exec: Permission denied."),
         end_of(failed).reason);
     AttemptExit evicted = exited(SUBLET_OUTCOME_SIGNALLED, 9);
     evicted.facts.asked = evicted.facts.killed = 1;
@@ -67,6 +71,16 @@ class EndingTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(
         std::string("The owner came back. Its last save failed: No space left on device."),
         end_of(evicted).reason);
+    const LowDisk disk = {3'000'000'000, 12'000'000};
+    // The owner came back while it left.
+    CPPUNIT_ASSERT_EQUAL(end_of(evicted).reason, end_of(evicted, disk).reason);
+    evicted.facts.save_errno = 0;
+    evicted.facts.reason = SUBLET_LEAVE_DRAIN;
+    CPPUNIT_ASSERT_EQUAL(std::string("The client was stopped."), end_of(evicted).reason);
+    CPPUNIT_ASSERT_EQUAL(uint32_t{protocol::kEndDrained}, end_of(evicted, disk).end);
+    CPPUNIT_ASSERT_EQUAL(std::string("The disk of the machine was nearly full, 12.0 MB were left; "
+                                     "of the jobs there this one used the most, 3.0 GB."),
+                         end_of(evicted, disk).reason);
   }
 
   void cpu_in_the_checkpoint() {

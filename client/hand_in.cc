@@ -35,18 +35,6 @@ std::string read_at(int fd, uint64_t offset, size_t count) {
   return out;
 }
 
-Digest digest_of(AttemptWork& work, int fd, uint64_t size) {
-  Sha256 hash;
-  for (uint64_t offset = 0; offset < size;) {
-    if (work.stop) throw Stopped();
-    std::string chunk = read_at(fd, offset, std::min<uint64_t>(kChunkBytes, size - offset));
-    if (chunk.empty()) break;
-    hash.update(chunk);
-    offset += chunk.size();
-  }
-  return hash.finish();
-}
-
 // The same file of the same attempt has the same id for ever; `round` counts
 // uploads that the server has forgotten half-way.
 RequestId request_id(const Assignment& what, const FilePlace& place, const Digest& digest,
@@ -63,32 +51,51 @@ RequestId request_id(const Assignment& what, const FilePlace& place, const Diges
   return id;
 }
 
-uint64_t send(AttemptWork& work, ServerCalls& server, int fd, uint64_t size, const Upload& upload) {
-  for (uint64_t offset = upload.offset; offset < size;) {
-    if (work.stop) throw Stopped();
-    std::string chunk = read_at(fd, offset, std::min<uint64_t>(kChunkBytes, size - offset));
-    if (chunk.empty()) throw FileError(EIO, "read", "a file that has become shorter");
-    offset = server.put(upload.id, offset, chunk.data(), chunk.size());
-  }
-  return server.close_upload(upload.id);
-}
+struct Uploader {
+  AttemptWork& work;
+  ServerCalls& server;
+  Pace& pace;
 
-// Returns the file's id. Throws ServerError, FileError, Stopped.
-uint64_t upload(AttemptWork& work, ServerCalls& server, const FilePlace& place, int fd,
-                uint64_t size) {
-  Digest digest = digest_of(work, fd, size);
-  constexpr int kRounds = 3;
-  for (int round = 0;; ++round) {
-    Upload begun =
-        server.open_upload(request_id(*work.assignment, place, digest, round), place, size, digest);
-    try {
-      return send(work, server, fd, size, begun);
-    } catch (const ServerError& error) {
-      bool forgotten = error.kind() == ServerError::Kind::kNotFound && round + 1 < kRounds;
-      if (!forgotten) throw;
+  Digest digest_of(int fd, uint64_t size) {
+    Sha256 hash;
+    for (uint64_t offset = 0; offset < size;) {
+      PacedWork turn(pace, work.stop);
+      if (work.stop) throw Stopped();
+      std::string chunk = read_at(fd, offset, std::min<uint64_t>(kChunkBytes, size - offset));
+      if (chunk.empty()) break;
+      hash.update(chunk);
+      offset += chunk.size();
+    }
+    return hash.finish();
+  }
+
+  uint64_t send(int fd, uint64_t size, const Upload& upload) {
+    for (uint64_t offset = upload.offset; offset < size;) {
+      PacedWork turn(pace, work.stop);
+      if (work.stop) throw Stopped();
+      std::string chunk = read_at(fd, offset, std::min<uint64_t>(kChunkBytes, size - offset));
+      if (chunk.empty()) throw FileError(EIO, "read", "a file that has become shorter");
+      offset = server.put(upload.id, offset, chunk.data(), chunk.size());
+    }
+    return server.close_upload(upload.id);
+  }
+
+  // Returns the file's id. Throws ServerError, FileError, Stopped.
+  uint64_t upload(const FilePlace& place, int fd, uint64_t size) {
+    Digest digest = digest_of(fd, size);
+    constexpr int kRounds = 3;
+    for (int round = 0;; ++round) {
+      Upload begun = server.open_upload(request_id(*work.assignment, place, digest, round), place,
+                                        size, digest);
+      try {
+        return send(fd, size, begun);
+      } catch (const ServerError& error) {
+        bool forgotten = error.kind() == ServerError::Kind::kNotFound && round + 1 < kRounds;
+        if (!forgotten) throw;
+      }
     }
   }
-}
+};
 
 std::optional<OpenedFile> open_if_there(const std::string& folder, const std::string& name,
                                         int64_t uid) {
@@ -101,7 +108,8 @@ std::optional<OpenedFile> open_if_there(const std::string& folder, const std::st
 }
 
 // True when a newer checkpoint than the server's was handed in or need not be.
-void send_checkpoint(AttemptWork& work, ServerCalls& server, uint64_t largest) {
+void send_checkpoint(Uploader& to, uint64_t largest) {
+  AttemptWork& work = to.work;
   const Assignment& what = *work.assignment;
   auto file = open_if_there(work.folder + "/" SUBLET_CHECKPOINT_FOLDER, "checkpoint", what.uid);
   if (!file) return;
@@ -111,7 +119,7 @@ void send_checkpoint(AttemptWork& work, ServerCalls& server, uint64_t largest) {
     throw std::runtime_error("it has " + format_bytes(file->size) + ", this machine's bound is " +
                              format_bytes(largest));
   FilePlace place{FileKind::kCheckpoint, what.name, 0, "checkpoint", generation};
-  upload(work, server, place, file->fd.get(), file->size);
+  to.upload(place, file->fd.get(), file->size);
   work.held_generation = work.handed_in_generation = generation;
   work.handed_in_bytes = file->size;
   log(Severity::info) << work.label() << ": checkpoint " << generation << " handed in, "
@@ -119,9 +127,10 @@ void send_checkpoint(AttemptWork& work, ServerCalls& server, uint64_t largest) {
 }
 
 // As send_checkpoint; what cannot be handed in is named in the log and left out.
-void try_checkpoint(AttemptWork& work, ServerCalls& server, const JobSettings& settings) {
+void try_checkpoint(Uploader& to, const JobSettings& settings) {
+  AttemptWork& work = to.work;
   try {
-    send_checkpoint(work, server, settings.checkpoint_largest);
+    send_checkpoint(to, settings.checkpoint_largest);
   } catch (const ServerError& error) {
     if (error.passing()) throw;
     log(Severity::warning) << work.label() << ": checkpoint not handed in: " << error.what();
@@ -131,8 +140,8 @@ void try_checkpoint(AttemptWork& work, ServerCalls& server, const JobSettings& s
 }
 
 struct Outputs {
+  Uploader& to;
   AttemptWork& work;
-  ServerCalls& server;
   uint64_t bound;       // of one file
   uint64_t left;        // for all files that are still to come
   uint64_t text_bound;  // of a stream
@@ -162,7 +171,7 @@ struct Outputs {
     }
     left -= file->size;
     FilePlace place{FileKind::kOutput, what.name, 0, output.name, 0};
-    work.end.outputs.push_back(upload(work, server, place, file->fd.get(), file->size));
+    work.end.outputs.push_back(to.upload(place, file->fd.get(), file->size));
   }
 
   void send_output(const OutputFile& output) {
@@ -190,7 +199,7 @@ struct Outputs {
     if (size > text_bound)
       (kind == FileKind::kStdout ? work.end.stdout_cut : work.end.stderr_cut) = true;
     try {
-      work.end.outputs.push_back(upload(work, server, place, fd.get(), std::min(size, text_bound)));
+      work.end.outputs.push_back(to.upload(place, fd.get(), std::min(size, text_bound)));
     } catch (const ServerError& error) {
       if (error.passing()) throw;
       log(Severity::warning) << work.label() << ": " << name << " not handed in: " << error.what();
@@ -213,7 +222,7 @@ void begin_end(AttemptWork& work, Files& files, uint64_t* saved_generation) {
       exit->facts.asked = exit->facts.killed = 1;
       exit->facts.reason = told;
     }
-    work.end = end_from_exit(what, *exit, system_clock(), boot_id());
+    work.end = end_from_exit(what, *exit, work.low_disk(), system_clock(), boot_id());
     work.end.cpu_saved_us = cpu_at_checkpoint(*exit, work.told_generation, work.told_cpu_us);
     *saved_generation = static_cast<uint64_t>(exit->facts.generation);
     if (work.told_generation < *saved_generation) work.told_generation = *saved_generation;
@@ -231,14 +240,15 @@ void begin_end(AttemptWork& work, Files& files, uint64_t* saved_generation) {
       what, {protocol::kEndLost, "Its exit record cannot be read: " + error, what.accepted_us});
 }
 
-void hand_in_all(AttemptWork& work, ServerCalls& server, const JobSettings& settings) {
+void hand_in_all(Uploader& to, const JobSettings& settings) {
+  AttemptWork& work = to.work;
   const Assignment& what = *work.assignment;
   bool failed_or_done = !protocol::is_eviction(work.end.end);
   bool resumes_elsewhere = !failed_or_done && work.end.end != protocol::kEndRemoved &&
                            work.end.end != protocol::kEndSuperseded;
-  if (resumes_elsewhere) try_checkpoint(work, server, settings);
+  if (resumes_elsewhere) try_checkpoint(to, settings);
   if (failed_or_done) {
-    Outputs outputs{work, server, settings.file_bound(what), settings.output_file_most,
+    Outputs outputs{to, work, settings.file_bound(what), settings.output_file_most,
                     settings.text_bound(what)};
     for (const auto& output : what.outputs) outputs.send_output(output);
     outputs.send_stream(FileKind::kStdout, SUBLET_STDOUT_FILE);
@@ -260,11 +270,12 @@ uint64_t checkpoint_generation(int fd, uint64_t size, uint64_t told) {
 }
 
 TaskResult hand_in(AttemptWork& work, ServerCalls& server, Files& files,
-                   const JobSettings& settings, std::string* why) {
+                   const JobSettings& settings, Pace& pace, std::string* why) {
   try {
     uint64_t saved = 0;
     begin_end(work, files, &saved);
-    hand_in_all(work, server, settings);
+    Uploader to{work, server, pace};
+    hand_in_all(to, settings);
     return TaskResult::kDone;
   } catch (const Stopped&) {
     return TaskResult::kStopped;
@@ -275,9 +286,10 @@ TaskResult hand_in(AttemptWork& work, ServerCalls& server, Files& files,
 }
 
 TaskResult hand_in_checkpoint(AttemptWork& work, ServerCalls& server, const JobSettings& settings,
-                              std::string* why) {
+                              Pace& pace, std::string* why) {
   try {
-    try_checkpoint(work, server, settings);
+    Uploader to{work, server, pace};
+    try_checkpoint(to, settings);
     return TaskResult::kDone;
   } catch (const Stopped&) {
     return TaskResult::kStopped;

@@ -32,6 +32,8 @@ class HandInTest : public CppUnit::TestFixture {
   Assignment what_;
   JobSettings settings_;
   std::string why_;
+  std::atomic<bool> away_{true};
+  Pace pace_{1, away_};
 
   std::shared_ptr<AttemptWork> work(const AttemptExit& exit) {
     what_.name = {7, 1};
@@ -61,7 +63,7 @@ class HandInTest : public CppUnit::TestFixture {
     std::ofstream(work.folder + "/" + name) << bytes;
   }
   TaskResult go(AttemptWork& work) {
-    return hand_in(work, server_, system_files(), settings_, &why_);
+    return hand_in(work, server_, system_files(), settings_, pace_, &why_);
   }
 
   void a_finished_job_leaves_outputs_and_streams() {
@@ -133,7 +135,7 @@ class HandInTest : public CppUnit::TestFixture {
     write(*w, "checkpoint/checkpoint", "");
     CPPUNIT_ASSERT_EQUAL(0, truncate((w->folder + "/checkpoint/checkpoint").c_str(), 4ll << 40));
     w->told_generation = 5;
-    CPPUNIT_ASSERT(hand_in_checkpoint(*w, server_, settings_, &why_) == TaskResult::kDone);
+    CPPUNIT_ASSERT(hand_in_checkpoint(*w, server_, settings_, pace_, &why_) == TaskResult::kDone);
     CPPUNIT_ASSERT(go(*w) == TaskResult::kDone);
     CPPUNIT_ASSERT_EQUAL(uint64_t{0}, w->end.generation);
     CPPUNIT_ASSERT(server_.files.empty());

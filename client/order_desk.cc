@@ -96,6 +96,7 @@ std::string OrderDesk::refusal(const Needs& needs, const AttemptName& name, uint
   *code = kRunLacks;
   std::string lack = lacking(needs);
   if (!lack.empty()) return lack;
+  if (disk_low_) return "the disk is nearly full";
   return refusal_for_want_of_room(code);
 }
 
@@ -134,7 +135,7 @@ RunAnswer OrderDesk::take(RunOrder order) {
   std::string folder = attempt_folder(settings_.state_folder, what.name);
   try {
     uint64_t free = files_.free_bytes(settings_.state_folder);
-    uint64_t wanted = order.needs.disk + what.checkpoint_bytes + settings_.disk_reserve;
+    uint64_t wanted = disk_wanted(order);
     if (free < wanted)
       throw std::runtime_error("it needs " + format_bytes(wanted) + " of disk, " +
                                format_bytes(free) + " are free");
@@ -168,6 +169,19 @@ void OrderDesk::set_server_clock(int64_t server_time_us, int64_t asked_ns) {
   if (asked_ns <= asked_ns_) return;
   server_time_us_ = server_time_us;
   asked_ns_ = asked_ns;
+}
+
+void OrderDesk::note_disk_use(uint64_t job, uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  disk_used_[job] = std::max(disk_used_[job], bytes);
+  if (disk_used_.size() > kForgottenKept) disk_used_.erase(disk_used_.begin());
+}
+
+uint64_t OrderDesk::disk_wanted(const RunOrder& order) {
+  std::lock_guard lock(mutex_);
+  auto used = disk_used_.find(order.what.name.job);
+  uint64_t known = used == disk_used_.end() ? 0 : 2 * used->second;
+  return std::max(order.needs.disk, known) + order.what.checkpoint_bytes + settings_.disk_reserve;
 }
 
 void OrderDesk::machine_failed(const std::string& why) {

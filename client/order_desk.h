@@ -103,6 +103,13 @@ class OrderDesk {
   void machine_failed(const std::string& why);
   void machine_worked();
 
+  // The disk is nearly full: no order is taken until it is not. Any thread.
+  void set_disk_low(bool low) { disk_low_ = low; }
+  bool disk_low() const { return disk_low_; }
+  // An attempt of this job had to leave for it, whose folder had so many bytes:
+  // where less than twice as much is free the job is not taken again.
+  void note_disk_use(uint64_t job, uint64_t bytes);
+
   // An attempt found on disk at the start keeps its slot (slot -1: it has
   // ended and waits in the outbox only).
   void adopt(const Assignment& assignment, bool holds_slot);
@@ -121,6 +128,7 @@ class OrderDesk {
   std::string refusal_for_want_of_room(uint32_t* code) const;
   std::string lacking(const Needs& needs) const;
   bool is_old(const AttemptName& name) const;
+  uint64_t disk_wanted(const RunOrder& order);
   RunAnswer take(RunOrder order);
   // The end of the order's first lease; not after `now_ns`: it is too old.
   int64_t first_lease_ns(const RunOrder& order, int64_t now_ns) const;
@@ -132,6 +140,7 @@ class OrderDesk {
   const std::function<void(std::shared_ptr<const Assignment>)> accepted_;
   const std::function<void(std::vector<VacateOrder>)> vacate_;
   std::atomic<bool> draining_{false};
+  std::atomic<bool> disk_low_{false};
 
   std::mutex mutex_;
   std::map<AttemptName, Known> known_;
@@ -140,8 +149,9 @@ class OrderDesk {
   int64_t asked_ns_ = 0;
   std::string trouble_;  // the machine's own, the last
   int64_t trouble_pause_ms_ = 0;
-  int64_t trouble_until_ns_ = 0;       // CLOCK_BOOTTIME
-  std::deque<AttemptName> forgotten_;  // the last ones, so that a late repeat starts nothing
+  int64_t trouble_until_ns_ = 0;            // CLOCK_BOOTTIME
+  std::map<uint64_t, uint64_t> disk_used_;  // by job
+  std::deque<AttemptName> forgotten_;       // the last ones, so that a late repeat starts nothing
 };
 
 }  // namespace sublet::client

@@ -30,6 +30,7 @@ class OrderDeskTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(old_attempts_are_refused);
   CPPUNIT_TEST(slots_and_outbox_are_bounded);
   CPPUNIT_TEST(a_full_disk_loses_nothing);
+  CPPUNIT_TEST(a_job_that_filled_the_disk_needs_twice_as_much);
   CPPUNIT_TEST(asked_beforehand_it_knows_of_no_age);
   CPPUNIT_TEST(an_old_order_is_stale);
   CPPUNIT_TEST(a_broken_machine_takes_no_orders_for_a_while);
@@ -148,6 +149,16 @@ class OrderDeskTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(size_t{1}, list_attempts(files_, state_.path()).size());
     files_.full = false;
     CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(2)));
+  }
+
+  void a_job_that_filled_the_disk_needs_twice_as_much() {
+    desk_->note_disk_use(1, files_.free_bytes(state_.path()));
+    RunAnswer answer = desk_->run({order(1, 2)})[0];
+    CPPUNIT_ASSERT_EQUAL(kRunLacks, answer.answer);
+    CPPUNIT_ASSERT(answer.reason.find("of disk") != std::string::npos);
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(2)));
+    desk_->note_disk_use(3, 1000);
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(3, 2)));
   }
 
   void asked_beforehand_it_knows_of_no_age() {

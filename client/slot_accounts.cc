@@ -3,10 +3,12 @@
 #include <fcntl.h>
 #include <pwd.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <stdexcept>
 
 #include "base/attempt_folder.h"
@@ -43,6 +45,16 @@ bool still_used(const std::string& state_folder) {
 }
 
 }  // namespace
+
+std::string SlotAccounts::in_the_way(const std::string& folder) {
+  std::filesystem::path at;
+  for (const auto& part : std::filesystem::weakly_canonical(folder).parent_path()) {
+    at /= part;
+    struct stat info;
+    if (stat(at.c_str(), &info) == 0 && (info.st_mode & S_IXOTH) == 0) return at.string();
+  }
+  return "";
+}
 
 SlotAccounts SlotAccounts::own(uint32_t slots) {
   SlotAccounts accounts;

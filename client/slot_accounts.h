@@ -26,6 +26,10 @@ class SlotAccounts {
   static SlotAccounts reserve(const std::string& folder, int64_t first, uint32_t slots,
                               const std::string& state_folder);
 
+  // The folder above `folder`, links followed, that such an account cannot pass;
+  // "": none. What is not there yet counts as passable.
+  static std::string in_the_way(const std::string& folder);
+
   // One a slot; -1: the client's own account.
   const std::vector<int64_t>& uids() const { return uids_; }
 

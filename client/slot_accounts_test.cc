@@ -1,6 +1,8 @@
 #include "client/slot_accounts.h"
 
 #include <cppunit/extensions/HelperMacros.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <stdexcept>
 
@@ -18,6 +20,7 @@ class SlotAccountsTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_restarted_client_gets_its_own_back);
   CPPUNIT_TEST(an_account_stays_while_attempts_are_left);
   CPPUNIT_TEST(refuses_accounts_of_people);
+  CPPUNIT_TEST(names_the_folder_in_the_way);
   CPPUNIT_TEST_SUITE_END();
 
   static constexpr int64_t kFirst = 61984;
@@ -57,6 +60,22 @@ class SlotAccountsTest : public CppUnit::TestFixture {
                          std::runtime_error);
     CPPUNIT_ASSERT_THROW(SlotAccounts::reserve(reserved_.path(), 1, 1, one_.path()),
                          std::runtime_error);
+  }
+
+  void names_the_folder_in_the_way() {
+    // A temporary folder has mode 0700.
+    CPPUNIT_ASSERT_EQUAL(one_.path(), SlotAccounts::in_the_way(one_ / "a/state"));
+    chmod(one_.path().c_str(), 0711);
+    CPPUNIT_ASSERT_EQUAL(std::string(), SlotAccounts::in_the_way(one_ / "a/state"));
+    system_files().make_folders(one_ / "a/state", 0711);
+    chmod((one_ / "a").c_str(), 0750);
+    CPPUNIT_ASSERT_EQUAL(one_ / "a", SlotAccounts::in_the_way(one_ / "a/state"));
+    // By the way that the link leads.
+    chmod(two_.path().c_str(), 0711);
+    CPPUNIT_ASSERT_EQUAL(0, symlink((one_ / "a").c_str(), (two_ / "link").c_str()));
+    CPPUNIT_ASSERT_EQUAL(one_ / "a", SlotAccounts::in_the_way(two_ / "link/state"));
+    chmod((one_ / "a").c_str(), 0711);
+    CPPUNIT_ASSERT_EQUAL(std::string(), SlotAccounts::in_the_way(two_ / "link/state"));
   }
 };
 CPPUNIT_TEST_SUITE_REGISTRATION(SlotAccountsTest);

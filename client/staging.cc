@@ -1,6 +1,5 @@
 #include "client/staging.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -147,23 +146,6 @@ std::vector<std::string> job_environment(const Assignment& assignment,
   return out;
 }
 
-std::string find_program(const std::string& program, const std::vector<std::string>& environment) {
-  if (program.find('/') != std::string::npos) return program;
-  const char* path = value_of(environment, "PATH");
-  std::string folders = path == nullptr ? kDefaultPath : path;
-  for (size_t from = 0; from <= folders.size();) {
-    size_t to = std::min(folders.find(':', from), folders.size());
-    std::string candidate = folders.substr(from, to - from) + "/" + program;
-    from = to + 1;
-    struct stat info;
-    // A folder of PATH that is not absolute would be one of the job's own.
-    if (candidate[0] == '/' && stat(candidate.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
-        access(candidate.c_str(), X_OK) == 0)
-      return candidate;
-  }
-  return "";
-}
-
 uint64_t JobSettings::text_bound(const Assignment& what) const {
   return std::min(what.output_text != 0 ? what.output_text : output_text, output_text_most);
 }
@@ -178,7 +160,7 @@ AttemptOrder make_order(const AttemptWork& work, const JobSettings& settings) {
   order.job = static_cast<int64_t>(what.name.job);
   order.attempt = what.name.attempt;
   order.environment = job_environment(what, work.folder + "/" SUBLET_WORK_FOLDER);
-  order.program = find_program(what.program, order.environment);
+  order.program = what.program;  // looked for by the shepherd, in the job's account
   order.arguments.push_back(what.program);
   order.arguments.insert(order.arguments.end(), what.arguments.begin(), what.arguments.end());
   order.uid = what.uid;

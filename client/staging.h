@@ -47,9 +47,6 @@ AttemptOrder make_order(const AttemptWork& work, const JobSettings& settings);
 // shepherd adds.
 std::vector<std::string> job_environment(const Assignment& assignment,
                                          const std::string& work_folder);
-// As the shell would: a name without a slash is looked for in PATH; "" when no
-// folder of it has such a program. Else the name itself.
-std::string find_program(const std::string& program, const std::vector<std::string>& environment);
 
 }  // namespace sublet::client
 

@@ -18,7 +18,6 @@ class StagingTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(what_is_not_there_fails);
   CPPUNIT_TEST(stops_when_told);
   CPPUNIT_TEST(the_environment);
-  CPPUNIT_TEST(finds_programs_as_the_shell_does);
   CPPUNIT_TEST_SUITE_END();
 
   TemporaryFolder state_;
@@ -114,17 +113,6 @@ class StagingTest : public CppUnit::TestFixture {
         "HOME=/elsewhere", "X=1",          "TMPDIR=/w",       "PATH=/usr/local/bin:/usr/bin:/bin",
         "LANG=C.UTF-8",    "SUBLET_JOB=7", "SUBLET_ATTEMPT=1"};
     CPPUNIT_ASSERT(expected == job_environment(what_, "/w"));
-  }
-
-  void finds_programs_as_the_shell_does() {
-    TemporaryFolder bin;
-    std::string program = bin / "tool";
-    system_files().write_atomic(program, "#!/bin/sh\n", 0755);
-    system_files().write_atomic(bin / "data", "x", 0644);
-    std::vector<std::string> environment = {"PATH=/none:relative:" + bin.path()};
-    CPPUNIT_ASSERT_EQUAL(program, find_program("tool", environment));
-    CPPUNIT_ASSERT_EQUAL(std::string(""), find_program("absent", environment));
-    CPPUNIT_ASSERT_EQUAL(std::string("./tool"), find_program("./tool", environment));
   }
 };
 CPPUNIT_TEST_SUITE_REGISTRATION(StagingTest);

@@ -1,5 +1,8 @@
 #include "client/workers.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <exception>
 
@@ -8,8 +11,8 @@
 
 namespace sublet::client {
 
-Workers::Workers(size_t threads) {
-  for (size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+Workers::Workers(size_t threads, int nice) {
+  for (size_t i = 0; i < threads; ++i) threads_.emplace_back([this, nice] { work(nice); });
 }
 
 Workers::~Workers() { stop(); }
@@ -45,7 +48,9 @@ void Workers::hurry() {
   changed_.notify_all();
 }
 
-void Workers::work() {
+void Workers::work(int nice) {
+  // To go down is always permitted.
+  if (nice > 0) setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), nice);
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     if (tasks_.empty()) {

@@ -16,7 +16,8 @@ namespace sublet::client {
 
 class Workers {
  public:
-  explicit Workers(size_t threads);
+  // nice: of these threads; what they start has it too.
+  explicit Workers(size_t threads, int nice = 0);
   // Finishes the tasks under way; those that wait are dropped (what they would
   // have done is on disk, and done at the next start).
   ~Workers();
@@ -28,7 +29,7 @@ class Workers {
   void hurry();
 
  private:
-  void work();
+  void work(int nice);
 
   std::mutex mutex_;
   std::condition_variable changed_;

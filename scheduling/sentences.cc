@@ -31,7 +31,7 @@ std::string words_for(EndReason ended) {
     case EndReason::kPreempted:
       return "evicted: another user's turn";
     case EndReason::kDrained:
-      return "evicted: the client was stopped";
+      return "evicted: the machine withdrew";
     case EndReason::kRefused:
       return "the machine refused it";
     case EndReason::kLost:

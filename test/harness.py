@@ -15,6 +15,7 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BIN = os.path.abspath(os.environ.get("SUBLET_BIN", os.path.join(ROOT, "build", "bin")))
+UNIT = os.path.join(os.path.dirname(BIN), "unit")  # the tests' own programs
 # Sanitizers make everything slower; deadlines are for hangs, not for speed.
 PATIENCE = float(os.environ.get("SUBLET_TEST_PATIENCE", "120"))
 
@@ -69,18 +70,20 @@ def children(pid):
     return result
 
 
-def processes_naming(text):
-    """Pids of processes whose command line contains `text`."""
+def processes_naming(text, where=("cmdline",)):
+    """Pids of processes whose command line (or environment) contains `text`."""
     result = []
     for entry in os.listdir("/proc"):
         if not entry.isdigit() or int(entry) == os.getpid():
             continue
-        try:
-            with open("/proc/%s/cmdline" % entry, "rb") as cmdline:
-                if text.encode() in cmdline.read() and alive(int(entry)):
-                    result.append(int(entry))
-        except (FileNotFoundError, ProcessLookupError):
-            pass
+        for part in where:
+            try:
+                with open("/proc/%s/%s" % (entry, part), "rb") as page:
+                    if text.encode() in page.read() and alive(int(entry)):
+                        result.append(int(entry))
+                        break
+            except (FileNotFoundError, ProcessLookupError, PermissionError):
+                pass
     return result
 
 
@@ -104,7 +107,7 @@ class Failed(Exception):
 class Client:
     next_uid = 200000 + os.getpid() * 100
 
-    def __init__(self, pool, name, slots=1, monitor_sets=(), extra=()):
+    def __init__(self, pool, name, slots=1, monitor_sets=(), extra=(), prefix=()):
         self.pool = pool
         self.name = name
         self.slots = slots
@@ -112,6 +115,7 @@ class Client:
         os.makedirs(self.state, exist_ok=True)
         self.control = os.path.join(pool.folder, "owner-" + name)
         self.extra = list(extra)
+        self.prefix = list(prefix)  # a command that becomes the client by exec
         for setting in monitor_sets:
             self.extra += ["--monitor-set", setting]
         # Root's clients give each slot a user id of its own; those of this test
@@ -130,9 +134,9 @@ class Client:
     def start(self):
         if not os.path.exists(self.control):
             self.owner("away")
-        args = [os.path.join(BIN, "sublet-client"), "--server", self.pool.socket, "--name",
-                self.name, "--slots", str(self.slots), "--state", self.state,
-                "--monitor-control", self.control] + self.extra
+        args = self.prefix + [os.path.join(BIN, "sublet-client"), "--server", self.pool.socket,
+                              "--name", self.name, "--slots", str(self.slots), "--state",
+                              self.state, "--monitor-control", self.control] + self.extra
         log = open(os.path.join(self.pool.folder, "client-%s.log" % self.name), "a")
         self.process = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                         env=self.pool.environment())
@@ -164,6 +168,36 @@ class Client:
 
     def monitor_pids(self):
         return processes_naming(os.path.join(self.state, "monitor.sock"))
+
+
+class Saver:
+    """The job saver.c: counts until told to finish, and writes down what it does."""
+
+    def __init__(self, pool):
+        self.pool = pool
+        self.folder = os.path.join(pool.folder, "saver")
+        os.makedirs(self.folder)
+        self.ledger = os.path.join(self.folder, "ledger")
+        open(self.ledger, "w").close()
+        os.chmod(self.ledger, 0o666)
+
+    def submit(self, save_ms, step, *options):
+        return self.pool.submit("--name", "saver", "--output", "out", *options, "--",
+                                os.path.join(UNIT, "saver"), self.folder, str(save_ms), step)[0]
+
+    def said(self, what):
+        """(attempt, count) of every time that it said `what`: start, save or done."""
+        with open(self.ledger) as f:
+            lines = [line.split() for line in f if line.endswith("\n")]
+        return [(int(attempt), int(count)) for word, attempt, count in lines if word == what]
+
+    def wait_said(self, what, times=1):
+        wait_for(lambda: len(self.said(what)) >= times, "the job's %s number %d\n%s" %
+                 (what, times, self.pool.all_logs()))
+        return self.said(what)
+
+    def finish(self):
+        open(os.path.join(self.folder, "finish"), "w").close()
 
 
 class Pool:
@@ -305,8 +339,8 @@ class Pool:
         return "\n".join([self.log("server")] + [self.log("client-" + n) for n in self.clients])
 
     def processes(self):
-        """Whatever still runs on behalf of this pool."""
-        return [p for p in processes_naming(self.folder + "/") if p != os.getpid()]
+        """Whatever still runs on behalf of this pool, a job's grandchildren too."""
+        return processes_naming(self.folder + "/", ("cmdline", "environ"))
 
     def close(self):
         for client in self.clients.values():

@@ -3,7 +3,6 @@ close, the server lives, is at rest and small. And when it is made to crash all
 the same, it is back at once, nothing acknowledged is lost and running jobs do
 not notice."""
 
-import os
 import random
 import signal
 import socket
@@ -11,33 +10,24 @@ import struct
 import time
 import unittest
 
+import giop
 import harness
 
 KEY = b"JobScheduler"
 MEMORY = 400 << 20  # bytes resident, far below the server's own limit
 
 
-def giop(kind, body, size=None, flags=1, version=(1, 2)):
-    return (b"GIOP" + bytes(version) + bytes([flags, kind]) +
-            struct.pack("<I", len(body) if size is None else size) + body)
-
-
 def request(operation, body=b"", identifier=1, flags=1):
-    """A GIOP 1.2 Request to the Job Scheduler."""
-    name = operation + b"\0"
-    head = struct.pack("<IB3xH2xI", identifier, 3, 0, len(KEY)) + KEY
-    head += struct.pack("<I", len(name)) + name
-    head += b"\0" * (-len(head) % 4) + struct.pack("<I", 0)
-    head += b"\0" * (-(len(head) + 12) % 8)
-    return giop(0, head + body, flags=flags)
+    """To the Job Scheduler."""
+    return giop.request(KEY, operation, body, identifier, flags)
 
 
 def fragment(identifier, body, flags=1):
-    return giop(7, struct.pack("<I", identifier) + body, flags=flags)
+    return giop.message(7, struct.pack("<I", identifier) + body, flags=flags)
 
 
 def cancel(identifier):
-    return giop(2, struct.pack("<I", identifier))
+    return giop.message(2, struct.pack("<I", identifier))
 
 
 class Hostile(unittest.TestCase):
@@ -74,8 +64,9 @@ class Hostile(unittest.TestCase):
             pool.start_server()
             pid = pool.server_pid()
             killers = [
-                giop(0, b"", size=0xfffffff4),
-                request(b"about", flags=3) + fragment(1, b"", flags=3) + giop(7, b"", size=0),
+                giop.message(0, b"", size=0xfffffff4),
+                request(b"about", flags=3) + fragment(1, b"", flags=3) +
+                giop.message(7, b"", size=0),
                 request(b"list", flags=3) + cancel(1),
                 request(b"list", flags=3)[:40],
             ]
@@ -89,8 +80,9 @@ class Hostile(unittest.TestCase):
             pool.start_server()
             pid = pool.server_pid()
             seeds = [request(b"about"), request(b"list", b"\0" * 60), request(b"submit", b"\1" * 80),
-                     giop(3, struct.pack("<IH2xI", 1, 0, len(KEY)) + KEY), cancel(7),
-                     request(b"list", flags=3) + fragment(1, b"x" * 40), giop(5, b""), giop(6, b"")]
+                     giop.message(3, struct.pack("<IH2xI", 1, 0, len(KEY)) + KEY), cancel(7),
+                     request(b"list", flags=3) + fragment(1, b"x" * 40),
+                     giop.message(5, b""), giop.message(6, b"")]
             rng = random.Random(20)
             sent = 0
             while sent < 100000:

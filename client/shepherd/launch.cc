@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -106,6 +108,41 @@ const char* prepare(const sublet_order& order, const Weight& weight, int output,
   return nullptr;
 }
 
+// The value of PATH among the order's variables; "" when there is none.
+const char* search_path(const sublet_order& order) {
+  static const char kPath[] = "PATH=";
+  for (char* const* variable = order.environment; *variable; ++variable)
+    if (strncmp(*variable, kPath, sizeof kPath - 1) == 0) return *variable + sizeof kPath - 1;
+  return "";
+}
+
+// As the shell does it: a name without a slash is looked for in the folders of
+// PATH. Here, because the job's account sees only what it may see: asked for by
+// root, any name would tell whether such a file exists. A folder that is not named
+// from the root would be one of the job's own. Returns when it cannot be executed.
+void execute(const sublet_order& order) {
+  if (strchr(order.program, '/')) {
+    execve(order.program, order.arguments, order.environment);
+    return;
+  }
+  int error = ENOENT;
+  const char* next = nullptr;
+  for (const char* folder = search_path(order); folder; folder = next) {
+    size_t length = strcspn(folder, ":");
+    next = folder[length] ? folder + length + 1 : nullptr;
+    char candidate[PATH_MAX];
+    if (*folder != '/' || length + strlen(order.program) + 2 > sizeof candidate) continue;
+    snprintf(candidate, sizeof candidate, "%.*s/%s", static_cast<int>(length), folder,
+             order.program);
+    execve(candidate, order.arguments, order.environment);
+    // What is there and may not be executed is passed over, and told if nothing else is found.
+    if (errno == EACCES) error = EACCES;
+    bool go_on = errno == EACCES || errno == ENOENT || errno == ENOTDIR;
+    if (!go_on) return;
+  }
+  errno = error;
+}
+
 [[noreturn]] void be_the_child(const sublet_order& order, const Weight& weight, int output,
                                int errors, int socket, pid_t shepherd) {
   LaunchFailure failure = {};
@@ -117,7 +154,7 @@ const char* prepare(const sublet_order& order, const Weight& weight, int output,
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
-    execve(order.program, order.arguments, order.environment);
+    execute(order);
     failure.error = errno;
     step = SUBLET_STEP_EXEC;
   }

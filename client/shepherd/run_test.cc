@@ -22,6 +22,8 @@ class ShepherdRunTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(job_starts_clean);
   CPPUNIT_TEST(exit_codes_and_signals);
   CPPUNIT_TEST(what_cannot_be_started_says_the_step);
+  CPPUNIT_TEST(a_program_is_looked_for_in_the_path);
+  CPPUNIT_TEST(nobody_learns_of_programs_that_he_may_not_see);
   CPPUNIT_TEST(output_is_bounded);
   CPPUNIT_TEST(a_stranger_who_holds_stdout_holds_up_nobody);
   CPPUNIT_TEST(memory_goes_with_the_job);
@@ -80,6 +82,48 @@ class ShepherdRunTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_OUTCOME_SIGNALLED}, end.facts.outcome);
     CPPUNIT_ASSERT_EQUAL(int64_t{SIGSEGV}, end.facts.code);
     CPPUNIT_ASSERT_EQUAL(int64_t{0}, end.facts.killed);
+  }
+
+  void a_program_is_looked_for_in_the_path() {
+    Rig rig;
+    AttemptOrder order = rig.order({});
+    order.program = "sh";
+    order.arguments = {"sh", "-c", "exit 5"};
+    order.environment = {"PATH=relative:/none:/etc/passwd:" + std::string(5000, 'x') + ":/bin"};
+    AttemptExit end = rig.run(order);
+    CPPUNIT_ASSERT_EQUAL(std::string(), end.step);
+    CPPUNIT_ASSERT_EQUAL(int64_t{5}, end.facts.code);
+    for (const char* path : {"PATH=/none:", "PATH=", "OTHER=/bin"}) {
+      order = rig.order({});
+      order.program = "sh";
+      order.environment = {path};
+      end = rig.run(order);
+      CPPUNIT_ASSERT_EQUAL(std::string("exec"), end.step);
+      CPPUNIT_ASSERT_EQUAL(int64_t{ENOENT}, end.facts.code);
+    }
+    order = rig.order({});
+    order.program = "passwd";
+    order.environment = {"PATH=/none:/etc"};  // there, but no program
+    CPPUNIT_ASSERT_EQUAL(int64_t{EACCES}, rig.run(order).facts.code);
+  }
+
+  // Whether it is there or not, the answer is the same.
+  void nobody_learns_of_programs_that_he_may_not_see() {
+    if (skip_unless_root("a folder that is closed to the job")) return;
+    Rig rig;
+    std::string closed = rig.base() + "/closed";
+    system_files().make_folders(closed, 0700);
+    system_files().write_atomic(closed + "/there", "#!/bin/sh\n", 0755);
+    int64_t codes[2];
+    for (int i = 0; i < 2; ++i) {
+      AttemptOrder order = rig.order({});
+      order.program = i == 0 ? "there" : "absent";
+      order.environment = {"PATH=" + closed};
+      AttemptExit end = rig.run(order);
+      CPPUNIT_ASSERT_EQUAL(std::string("exec"), end.step);
+      codes[i] = end.facts.code;
+    }
+    CPPUNIT_ASSERT_EQUAL(codes[0], codes[1]);
   }
 
   void what_cannot_be_started_says_the_step() {

@@ -532,11 +532,18 @@ class ClientDaemon(unittest.TestCase):
         self.assertNotIn("is silent", self.log())
 
     def test_missing_shepherd(self):
-        server, _ = self.ready("--set", "shepherd_program=/no/such/shepherd")
+        # One that was never there: not even a start.
+        missing = self.folder + "/no-shepherd"
+        self.assertEqual(self.client("--set", "shepherd_program=" + missing).wait(LIMIT), 1)
+        self.assertIn(missing, self.log())
+        # One that goes away later.
+        shutil.copy(f"{BUILD}/bin/sublet-shepherd", missing)
+        server, _ = self.ready("--set", "shepherd_program=" + missing)
+        os.unlink(missing)
         self.run_job(server, 1)
         end = server.wait("ended", job=1)
         self.assertEqual(end["ended"], END["LOST"], end)
-        self.assertIn("/no/such/shepherd", end["reason"])
+        self.assertIn(missing, end["reason"])
         # After each failure in a row no order is taken for longer.
         pauses, job = [], 2
         since = time.monotonic()
@@ -551,6 +558,23 @@ class ClientDaemon(unittest.TestCase):
                 self.assertEqual(said["answer"], 6, said)
                 self.assertIn("trouble", said["reason"])
         self.assertGreater(pauses[1], 1.5)
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root: without it jobs have the client's account")
+    def test_closed_folder_above_its_state(self):
+        closed = self.folder + "/closed"
+        os.mkdir(closed, 0o700)
+        self.assertEqual(self.client(state=closed + "/a/state").wait(LIMIT), 1)
+        said = self.log()
+        self.assertIn("chmod o+x " + os.path.realpath(closed) + "'", said)
+        self.assertEqual(said.count("\n"), 1, said)
+        self.assertEqual(os.listdir(closed), [])
+        os.chmod(closed, 0o711)
+        server = self.server()
+        self.client(state=closed + "/a/state")
+        self.wait_idle(server)
+        self.run_job(server, 1, program="sh",
+                     arguments=["-c", "test -r $SUBLET_STATUS && cd $SUBLET_CHECKPOINT_DIR && >a"])
+        self.assertEqual(server.wait("ended", job=1)["ended"], END["DONE"])
 
     def test_refuses_while_owner_is_here(self):
         server, _ = self.ready()
