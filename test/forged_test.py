@@ -157,10 +157,9 @@ class Scene:
         return [c for c in self.relay.calls(1) if c.operation == operation]
 
     def steal(self):
-        attach, = [c for c in self.relay.calls(0) if c.operation == "attach"]
         run = self.orders[0]
         identity = self.read(os.path.join(self.curly.state, "machine"))
-        return {"session": run.body[4:20], "client": run.key, "holder": attach.key,
+        return {"session": run.body[4:20], "client": run.key, "holder": self.attach().key,
                 "secret": urllib.parse.unquote_to_bytes(identity["secret"]),
                 "machine": identity["machine"], "job": self.job,
                 "attempt": int(self.attempt.split(".")[1]), "generation": 1}
@@ -172,8 +171,10 @@ class Scene:
 
     def reference(self):
         """That of the Executing Client, as it gave it to the server."""
-        attach, = [c for c in self.relay.calls(0) if c.operation == "attach"]
-        return "IOR:01000000" + attach.body.hex()
+        return "IOR:01000000" + self.attach().body.hex()
+
+    def attach(self):
+        return [c for c in self.relay.calls(0) if c.operation == "attach"][-1]
 
     def start_time(self):
         with open("/proc/%d/stat" % self.pid) as stat:
@@ -333,8 +334,8 @@ class Forged(unittest.TestCase):
                         "attach-nil": "refused Invalid field.invalid"})
                     # "I am reached over that connection": every one that there may
                     # be, curly's among them; only its own is true.
-                    place = "giop:unix:%s %%08d" % s.pool.socket
-                    own.append([n for n in range(1, 100)
+                    place = "giop:unix:%s %%08x" % s.pool.socket
+                    own.append([n for n in range(1, 1000)
                                 if forger.ask("attach-noted " + place % n) == "obeyed"])
                     # The ORB ties these to the caller's connection: the server then
                     # finds this machine at the other end, or nobody.

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <initializer_list>
 
 #include "client/shepherd/shepherd.h"
@@ -64,7 +65,11 @@ void Shepherd::act(uint32_t actions, int64_t now) {
   using namespace protocol;
   if (actions & kActFreeze) processes_.freeze();
   if (actions & kActThaw) processes_.thaw();
-  if (actions & kActLift) weight_.lift(processes_);
+  if (actions & kActLift) {
+    weight_.lift(processes_);
+    // The kernel takes an autogroup's weight ten times a second only: soon again.
+    if (weight_.pending()) next_refresh_ns_ = std::min(next_refresh_ns_, now + kPendingRefreshNs);
+  }
   if (actions & kActTerminate) ask_to_leave();
   if (machine_.counting_cpu() && (actions & kActLift)) processes_.start_counting();
   if (actions & kActSave) {
