@@ -68,11 +68,11 @@ def whole_log(pool, name):
 class Forger:
     """forger.cc, as some user, with this loot."""
 
-    def __init__(self, server, loot, uid=None):
+    def __init__(self, pool, server, loot, uid=None):
         words = ["%s=%s" % (name, value.hex() if isinstance(value, bytes) else value)
                  for name, value in loot.items()]
         other = {} if uid is None else {"user": uid, "group": uid, "extra_groups": []}
-        self.process = subprocess.Popen([os.path.join(harness.UNIT, "forger"), server] + words,
+        self.process = subprocess.Popen([pool.public(os.path.join(harness.UNIT, "forger")), server] + words,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                         cwd="/", **other)
 
@@ -100,7 +100,7 @@ class FakeServer:
         self.out = os.path.join(pool.folder, "fake.out")
         with open(self.out, "w") as out:
             self.process = subprocess.Popen(
-                [os.path.join(harness.UNIT, "fake-server"), pool.socket, "6000"], cwd="/",
+                [pool.public(os.path.join(harness.UNIT, "fake-server")), pool.socket, "6000"], cwd="/",
                 stdin=subprocess.PIPE, stdout=out, user=uid, group=uid, extra_groups=[])
         harness.wait_for(self.said, "the false server")
         os.chmod(folder, 0o755)
@@ -146,8 +146,8 @@ class Scene:
         if USER is None or os.geteuid() != 0:
             return self.saver.submit(0, "nap")
         done = subprocess.run(
-            [os.path.join(harness.BIN, "sublet"), "submit", "--json", "--name", "victim", "--",
-             os.path.join(harness.UNIT, "saver"), self.saver.folder, "0", "nap"],
+            [self.pool.public(os.path.join(harness.BIN, "sublet")), "submit", "--json", "--name",
+             "victim", "--", self.pool.public(os.path.join(harness.UNIT, "saver")), self.saver.folder, "0", "nap"],
             cwd="/", env=self.pool.environment(), user=USER.pw_uid, group=USER.pw_gid,
             extra_groups=[], text=True, stdout=subprocess.PIPE, check=True)
         return json.loads(done.stdout)["jobs"]["first"]
@@ -255,7 +255,7 @@ class Forged(unittest.TestCase):
     def test_real_calls(self):
         with scene() as s:
             for who, uid in s.strangers().items():
-                with self.subTest(who), Forger(s.pool.socket, s.loot, uid) as forger:
+                with self.subTest(who), Forger(s.pool, s.pool.socket, s.loot, uid) as forger:
                     self.ask_all(forger, self.ORDERS)
                     self.ask_all(forger, {"join-as mallory": self.NO_ADMINISTRATOR,
                                           "tick": self.NO_ADMINISTRATOR,
@@ -275,7 +275,7 @@ class Forged(unittest.TestCase):
         """The very user under whom everything runs, who knows all but the key."""
         with scene() as s:
             loot = dict(s.loot, session=os.urandom(16), holder=s.loot["holder"][:-16] + bytes(16))
-            with Forger(s.pool.socket, loot) as forger:
+            with Forger(s.pool, s.pool.socket, loot) as forger:
                 self.ask_all(forger, {k: v for k, v in self.ORDERS.items()
                                       if not k.startswith("holder") and k not in
                                       ("ping", "attach-own")})
@@ -326,7 +326,7 @@ class Forged(unittest.TestCase):
             key = urllib.parse.quote(s.loot["client"])
             own = []
             for name in ("mallory", "morgan"):
-                with Forger(s.pool.socket, s.loot) as forger:
+                with Forger(s.pool, s.pool.socket, s.loot) as forger:
                     self.assertEqual(forger.ask("join-as " + name), "obeyed")
                     self.ask_all(forger, {
                         "attach-noted giop:unix:" + trap: self.ELSEWHERE,

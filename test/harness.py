@@ -284,6 +284,18 @@ class Pool:
     def machines(self):
         return self.sublet("machines")["machines"]
 
+    def public(self, program):
+        """A copy of one of our programs that every user may execute: the checkout
+        may lie where others cannot pass."""
+        folder = os.path.join(self.folder, "programs")
+        os.makedirs(folder, exist_ok=True)
+        os.chmod(folder, 0o755)
+        copy = os.path.join(folder, os.path.basename(program))
+        if not os.path.exists(copy):
+            shutil.copy(program, copy)
+            os.chmod(copy, 0o755)
+        return copy
+
     # -- the command --------------------------------------------------------
 
     def run(self, *args, cwd=None, stdin=None, deadline=None):

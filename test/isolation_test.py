@@ -88,7 +88,7 @@ class Isolation(unittest.TestCase):
             def as_nobody(*args):
                 done = subprocess.run(
                     ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
-                     os.path.join(harness.BIN, "sublet")] + list(map(str, args)), text=True,
+                     pool.public(os.path.join(harness.BIN, "sublet"))] + list(map(str, args)), text=True,
                     cwd="/", env=pool.environment(), stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE)
                 return done.returncode, done.stdout + done.stderr

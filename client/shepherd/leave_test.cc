@@ -93,7 +93,7 @@ class ShepherdLeaveTest : public CppUnit::TestFixture {
     Rig rig;
     AttemptOrder order = rig.order({});
     order.program = "/bin/sh";
-    order.arguments = {"sh", "-c", SUBLET_TEST_JOB " aware 1; exit $?"};
+    order.arguments = {"sh", "-c", rig.test_job() + " aware 1; exit $?"};
     std::string folder = ready(rig, order);
     rig.monitor().say(SUBLET_PRESENCE_ACTIVE);
     left(rig.finish(folder), SUBLET_LEAVE_OWNER);

@@ -11,6 +11,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <iostream>
 
 #include "base/clock.h"
@@ -121,11 +122,20 @@ Rig::~Rig() {
   system_files().remove_tree(base_);
 }
 
+std::string Rig::test_job() const {
+  std::string copy = base_ + "/test_job";
+  if (!system_files().exists(copy)) {
+    std::filesystem::copy_file(SUBLET_TEST_JOB, copy);
+    CPPUNIT_ASSERT(chmod(copy.c_str(), 0755) == 0);
+  }
+  return copy;
+}
+
 AttemptOrder Rig::order(const std::vector<std::string>& arguments) {
   AttemptOrder order;
   order.job = next_job_++;
   order.attempt = 1;
-  order.program = SUBLET_TEST_JOB;
+  order.program = test_job();
   order.arguments = {"test_job"};
   order.arguments.insert(order.arguments.end(), arguments.begin(), arguments.end());
   order.monitor = base_ + "/monitor.sock";

@@ -58,6 +58,9 @@ class Rig {
   // An order for test_job with these arguments, under a user id of its own when
   // root runs the test.
   AttemptOrder order(const std::vector<std::string>& arguments);
+  // A copy of test_job that every account may execute: the checkout may lie where
+  // others cannot pass.
+  std::string test_job() const;
   // Writes the order and starts the shepherd; its folder.
   std::string start(const AttemptOrder& order);
   std::string folder(const AttemptOrder& order) const;
