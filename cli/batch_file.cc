@@ -7,14 +7,14 @@
 
 #include "base/files.h"
 #include "base/text.h"
-#include "base/toml_document.h"
 #include "cli/names.h"
+#include "cli/sweep.h"
+#include "cli/toml_reader.h"
 
 namespace sublet::cli {
 
 namespace {
 
-constexpr size_t kTextMax = 128 * 1024;  // of one argument or variable, as execve takes them
 constexpr size_t kNameMax = 200;
 constexpr size_t kNamesPerJob = 4096;          // arguments, variables, inputs, outputs: each
 constexpr size_t kNamesPerBatch = 2'000'000;   // of all jobs together: what fits in memory
@@ -24,105 +24,7 @@ std::string located(const std::string& folder, const std::string& path) {
   return path.starts_with('/') || folder.empty() || folder == "." ? path : folder + "/" + path;
 }
 
-// Reads values of one file, each with its type and range.
-class Reader {
- public:
-  Reader(std::string file, std::string folder)
-      : file_(std::move(file)), folder_(std::move(folder)) {}
-
-  using Handler = std::function<void(const TomlMember&)>;
-  using Keys = std::vector<std::pair<const char*, Handler>>;
-
-  [[noreturn]] void fail(const TomlValue& at, const std::string& message) const {
-    throw DocumentError(file_, at.line, at.column, message);
-  }
-  // For what comes back from a function that returns "what is wrong, or nothing".
-  void check(const TomlValue& at, const std::string& wrong) const {
-    if (!wrong.empty()) fail(at, wrong);
-  }
-
-  void each_member(const TomlValue& table, const std::string& place, const Keys& known) const {
-    for (const TomlMember& m : table.members) {
-      auto key =
-          std::find_if(known.begin(), known.end(), [&](const auto& k) { return m.key == k.first; });
-      if (key == known.end()) unknown(m, place, known);
-      key->second(m);
-    }
-  }
-
-  const TomlValue& expect(const TomlMember& m, TomlKind kind) const {
-    return expect(m.value, kind, m.key);
-  }
-  const TomlValue& expect(const TomlValue& v, TomlKind kind, const std::string& what) const {
-    if (v.kind != kind)
-      fail(v, what + " must be " + toml_kind_name(kind) + ", this is " + toml_kind_name(v.kind));
-    return v;
-  }
-
-  const std::string& text(const TomlValue& v, const std::string& what,
-                          size_t max = kTextMax) const {
-    const std::string& s = expect(v, TomlKind::text, what).text;
-    if (s.find('\0') != std::string::npos) fail(v, what + " may not hold a NUL character");
-    if (s.size() > max) fail(v, what + " is longer than " + std::to_string(max) + " bytes");
-    return s;
-  }
-  const std::string& text(const TomlMember& m, size_t max = kTextMax) const {
-    return text(m.value, m.key, max);
-  }
-
-  int64_t integer(const TomlMember& m, int64_t min, int64_t max) const {
-    int64_t n = expect(m, TomlKind::integer).integer;
-    if (n < min || n > max)
-      fail(m.value,
-           m.key + " must be between " + std::to_string(min) + " and " + std::to_string(max));
-    return n;
-  }
-
-  int64_t duration_ms(const TomlMember& m) const {
-    std::optional<int64_t> ms;
-    if (m.value.kind == TomlKind::integer) ms = parse_duration_ms(std::to_string(m.value.integer));
-    if (m.value.kind == TomlKind::text) ms = parse_duration_ms(m.value.text);
-    if (!ms || *ms == 0)
-      fail(m.value, m.key + " must be a duration such as \"90 s\" or \"1 h 30 min\", above 0");
-    return *ms;
-  }
-
-  uint64_t bytes(const TomlMember& m) const {
-    std::optional<uint64_t> n;
-    if (m.value.kind == TomlKind::integer && m.value.integer > 0)
-      n = static_cast<uint64_t>(m.value.integer);
-    if (m.value.kind == TomlKind::text) n = parse_bytes(m.value.text);
-    if (!n || *n == 0 || *n > std::numeric_limits<int64_t>::max())
-      fail(m.value, m.key + " must be a size such as \"2 GiB\" or \"500 MB\", above 0");
-    return *n;
-  }
-
-  const std::string& folder() const { return folder_; }
-  std::string where(const TomlValue& v) const {
-    return file_ + ":" + std::to_string(v.line) + ":" + std::to_string(v.column);
-  }
-
- private:
-  [[noreturn]] void unknown(const TomlMember& m, const std::string& place,
-                            const Keys& known) const {
-    std::vector<std::string> names;
-    for (const auto& k : known) names.emplace_back(k.first);
-    std::string near = nearest_word(m.key, names);
-    std::string message = "unknown key '" + escape_for_terminal(m.key) + "' in " + place;
-    if (near.empty()) {
-      message += "; known are ";
-      for (size_t i = 0; i < names.size(); ++i) message += (i == 0 ? "" : ", ") + names[i];
-    } else {
-      message += "; did you mean '" + near + "'?";
-    }
-    throw DocumentError(file_, m.line, m.column, message);
-  }
-
-  std::string file_;
-  std::string folder_;
-};
-
-void read_needs(const Reader& r, const TomlMember& m, Requirements* needs) {
+void read_needs(const TomlReader& r, const TomlMember& m, Requirements* needs) {
   r.each_member(
       r.expect(m, TomlKind::table), "needs",
       {{"os", [&](auto& v) { needs->os = r.text(v, kNameMax); }},
@@ -132,7 +34,7 @@ void read_needs(const Reader& r, const TomlMember& m, Requirements* needs) {
        {"disk", [&](auto& v) { needs->disk = r.bytes(v); }}});
 }
 
-void read_limits(const Reader& r, const TomlMember& m, Limits* bounds) {
+void read_limits(const TomlReader& r, const TomlMember& m, Limits* bounds) {
   r.each_member(r.expect(m, TomlKind::table), "limits",
                 {{"cpu", [&](auto& v) { bounds->cpu_ms = r.duration_ms(v); }},
                  {"wall", [&](auto& v) { bounds->wall_ms = r.duration_ms(v); }},
@@ -144,7 +46,7 @@ void read_limits(const Reader& r, const TomlMember& m, Limits* bounds) {
                   }}});
 }
 
-void read_inputs(const Reader& r, const TomlMember& m, PlannedJob* job) {
+void read_inputs(const TomlReader& r, const TomlMember& m, PlannedJob* job) {
   for (const TomlValue& item : r.expect(m, TomlKind::array).items) {
     PlannedInput input;
     if (item.kind == TomlKind::text) {
@@ -168,7 +70,7 @@ void read_inputs(const Reader& r, const TomlMember& m, PlannedJob* job) {
   }
 }
 
-void read_outputs(const Reader& r, const TomlMember& m, PlannedJob* job) {
+void read_outputs(const TomlReader& r, const TomlMember& m, PlannedJob* job) {
   for (const TomlValue& item : r.expect(m, TomlKind::array).items) {
     std::string name;
     bool required = true;
@@ -188,12 +90,12 @@ void read_outputs(const Reader& r, const TomlMember& m, PlannedJob* job) {
   }
 }
 
-void read_environment(const Reader& r, const TomlMember& m, PlannedJob* job) {
+void read_environment(const TomlReader& r, const TomlMember& m, PlannedJob* job) {
   for (const TomlMember& v : r.expect(m, TomlKind::table).members)
     r.check(v.value, set_environment(job, v.key, r.text(v)));
 }
 
-void read_arguments(const Reader& r, const TomlMember& m, JobDescription* what) {
+void read_arguments(const TomlReader& r, const TomlMember& m, JobDescription* what) {
   what->arguments.clear();
   for (const TomlValue& item : r.expect(m, TomlKind::array).items) {
     if (what->arguments.size() == kNamesPerJob) r.fail(item, "more than 4096 arguments");
@@ -202,7 +104,7 @@ void read_arguments(const Reader& r, const TomlMember& m, JobDescription* what) 
 }
 
 // The keys that [defaults] and [[job]] share.
-Reader::Keys job_keys(const Reader& r, PlannedJob* job) {
+TomlReader::Keys job_keys(const TomlReader& r, PlannedJob* job) {
   JobDescription* what = &job->what;
   return {
       {"program", [=, &r](auto& v) { what->program = r.text(v); }},
@@ -227,22 +129,30 @@ Reader::Keys job_keys(const Reader& r, PlannedJob* job) {
   };
 }
 
-PlannedJob read_job(const Reader& r, const TomlValue& table, const PlannedJob& defaults) {
+PlannedJob read_job(const TomlReader& r, const TomlValue& table, const PlannedJob& defaults) {
   r.expect(table, TomlKind::table, "[[job]]");
   PlannedJob job = defaults;
-  Reader::Keys keys = job_keys(r, &job);
+  TomlReader::Keys keys = job_keys(r, &job);
   keys.insert(keys.begin(), {"name", [&](auto& v) { job.what.name = r.text(v, kNameMax); }});
   keys.push_back({"count", [&](auto& v) {
                     job.count =
                         static_cast<uint64_t>(r.integer(v, 1, static_cast<int64_t>(kJobsPerBatch)));
                   }});
+  keys.push_back({"parameters", [&](auto& v) { add_parameters(r, v, &job.axes); }});
+  keys.push_back({"table", [&](auto& v) { add_table(r, v, &job.axes); }});
   r.each_member(table, "[[job]]", keys);
+  if (!job.axes.empty()) {
+    if (const TomlValue* count = table.find("count"))
+      r.fail(*count, "count and parameters do not go together: their combinations make the count");
+    job.count = combinations(r, table, job.axes);
+  }
   const TomlValue* program = table.find("program");
   if (job.what.program.empty())
     r.fail(program != nullptr ? *program : table, "a job needs a program");
   if (job.what.name.empty()) job.what.name = to_utf8(base_name(job.what.program));
   const TomlValue& at = program != nullptr ? *program : table;
   r.check(at, send_program_along(&job, r.folder(), r.where(at)));
+  r.check(table, check_placeholders(job));
   return job;
 }
 
@@ -256,7 +166,7 @@ uint64_t BatchPlan::job_count() const {
 
 BatchPlan parse_batch(std::string_view text, const std::string& file, const std::string& folder) {
   const TomlValue root = parse_toml(text, file);
-  Reader r(file, folder);
+  TomlReader r(file, folder);
   BatchPlan plan;
   PlannedJob defaults;
   const TomlValue* jobs = nullptr;
@@ -277,13 +187,14 @@ BatchPlan parse_batch(std::string_view text, const std::string& file, const std:
   uint64_t total = 0;
   size_t names = 0;
   for (const TomlValue& table : jobs->items) {
-    plan.jobs.push_back(read_job(r, table, defaults));
-    const PlannedJob& job = plan.jobs.back();
-    names += job.what.arguments.size() + job.what.environment.size() + job.inputs.size() +
-             job.what.outputs.size();
+    const PlannedJob job = read_job(r, table, defaults);
+    names += (job.what.arguments.size() + job.what.environment.size() + job.inputs.size() +
+              job.what.outputs.size()) *
+             jobs_told_apart(job);
     if (names > kNamesPerBatch)
       r.fail(table, "more than 2,000,000 arguments, variables and files in the batch");
-    total += std::max<uint64_t>(plan.jobs.back().count, 1);
+    for (PlannedJob& one : told_apart(job)) plan.jobs.push_back(std::move(one));
+    total += std::max<uint64_t>(job.count, 1);
     if (total > kJobsPerBatch)
       r.fail(table, "more than " + std::to_string(kJobsPerBatch) + " jobs in the batch");
   }

@@ -26,6 +26,7 @@ struct PlannedJob {
   JobDescription what;  // its inputs are filled in when they are uploaded
   std::vector<PlannedInput> inputs = {};
   uint64_t count = 0;  // 0: one job; else an array with the indices 0 to count - 1
+  std::vector<Axis> axes = {};  // of an array: its parameters, all combinations of which make `count`
 };
 
 struct BatchPlan {

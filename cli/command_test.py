@@ -217,6 +217,58 @@ class WithPool(unittest.TestCase):
         self.assertEqual([self.read("r/r-%d" % i) for i in range(3)], ["0\n", "1\n", "2\n"])
         self.assertEqual(len([n for n in self.listing("r") if n.endswith(".out")]), 3)
 
+    def test_sweep(self):
+        """Lists, a range and a table: each combination once, results here."""
+        self.write("prog", "#!/bin/sh\necho $X-$1-$2 > r-$1-$2\n")
+        self.write("points.csv", 'x,y\n1,"a b"\n2,c\n')
+        self.write("b.toml", '[[job]]\nprogram = "./prog"\narguments = ["{index}", "{n}"]\n'
+                             'environment = { X = "{x}{y}" }\noutputs = ["r-{index}-{n}"]\n'
+                             'table = "points.csv"\n'
+                             'parameters = { n = { from = 10, to = 30, step = 10 } }\n')
+        status, out, err = self.run_it("submit", "--wait", "--into", "r", "b.toml")
+        self.assertEqual(status, 0, err + out)
+        self.assertIn("6 jobs: 6 done", out)
+        self.assertEqual(sorted(self.read(name) for name in self.listing("r")),
+                         ["1a b-0-10\n", "1a b-1-20\n", "1a b-2-30\n",
+                          "2c-3-10\n", "2c-4-20\n", "2c-5-30\n"])
+
+    def test_inputs_of_a_sweep(self):
+        for name in "ab":
+            self.write("in-" + name, name * 3)
+        self.write("b.toml", '[[job]]\nprogram = "cat"\narguments = ["data"]\n'
+                             'inputs = [{ file = "in-{n}", name = "data" }]\n'
+                             'parameters = { n = ["a", "b"] }\n')
+        status, out, err = self.run_it("submit", "--wait", "--into", "r", "b.toml")
+        self.assertEqual(status, 0, err + out)
+        self.assertEqual(sorted(self.read(name) for name in self.listing("r")), ["aaa", "bbb"])
+
+    def test_each_line_a_job(self):
+        lines = os.path.join(self.folder, "lines")
+        with open(lines, "w") as f:
+            f.write("one\n\ntwo words\n3\n")
+        with open(lines) as stdin:
+            status, out, err = self.pool.run(
+                "submit", "--wait", "--into", "r", "--output", "out-{index}", "--each", "--",
+                "sh", "-c", 'echo "$0" > out-$1', "{}", "{index}", cwd=self.folder, stdin=stdin)
+        self.assertEqual(status, 0, err)
+        self.assertEqual([self.read("r/out-%d" % i) for i in range(3)],
+                         ["one\n", "two words\n", "3\n"])
+        status, _, err = self.run_it("submit", "--each", "--", "echo")
+        self.assertEqual(status, 3)
+        self.assertIn("standard input has no lines", err)
+
+    def test_a_million_jobs_are_one_record(self):
+        self.write("b.toml", '[[job]]\nprogram = "true"\ncount = 1000000\npriority = -9\n')
+        jobs = self.pool.sublet("submit", "b.toml", cwd=self.folder)
+        first = jobs["jobs"]["first"]
+        self.assertEqual(jobs["jobs"]["count"], 1000000)
+        held = self.pool.sublet("hold", "--batch", jobs["batch"])
+        self.assertGreater(held["changed"], 990000)
+        last = self.pool.job(first + 999999)
+        self.assertEqual((last["state"], last["index"]), ("held", 999999))
+        self.pool.sublet("rm", "--batch", jobs["batch"])
+        self.assertEqual(self.state(first + 500000), "removed")
+
     def test_same_names_are_not_mixed(self):
         self.write("b.toml", '[defaults]\nprogram = "sh"\narguments = ["-c", "echo x > same"]\n'
                              'outputs = ["same"]\n[[job]]\n[[job]]\n')

@@ -156,6 +156,20 @@ v1::JobFilter to_filter(const JobFilter& filter) {
   return out;
 }
 
+v1::Axis to_axis(const Axis& axis) {
+  const auto strings = [](const std::vector<std::string>& from, v1::ByteStrings& to) {
+    to.length(static_cast<CORBA::ULong>(from.size()));
+    for (CORBA::ULong i = 0; i < from.size(); ++i) to[i] = to_bytes(from[i]);
+  };
+  v1::Axis out;
+  strings(axis.names, out.names);
+  strings(axis.values, out.values);
+  out.count = axis.range_count;
+  out.first = axis.first;
+  out.step = axis.step;
+  return out;
+}
+
 v1::JobDescription to_description(const JobDescription& job) {
   v1::JobDescription out;
   out.name = to_string(job.name);

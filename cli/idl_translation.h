@@ -23,6 +23,7 @@ v1::Digest to_digest(const Digest& digest);
 char* to_string(const std::string& text);
 v1::JobFilter to_filter(const JobFilter& filter);
 v1::JobDescription to_description(const JobDescription& job);
+v1::Axis to_axis(const Axis& axis);
 v1::FilePlace to_place(const FilePlace& place);
 v1::ReportQuery to_query(const ReportQuery& query);
 

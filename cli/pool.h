@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/axis.h"
 #include "base/hash.h"
 
 namespace sublet::cli {

@@ -224,6 +224,15 @@ void PoolClient::append_array(uint64_t batch, uint64_t number, const JobDescript
   remote_->call([&] { remote_->scheduler->append_array(batch, number, one, first, count); });
 }
 
+void PoolClient::append_sweep(uint64_t batch, uint64_t number, const JobDescription& job,
+                              const std::vector<Axis>& axes, uint64_t first_index) {
+  v1::JobDescription one = to_description(job);
+  v1::Axes all;
+  all.length(static_cast<CORBA::ULong>(axes.size()));
+  for (CORBA::ULong i = 0; i < axes.size(); ++i) all[i] = to_axis(axes[i]);
+  remote_->call([&] { remote_->scheduler->append_sweep(batch, number, one, all, first_index); });
+}
+
 IdRange PoolClient::commit_batch(const RequestId& request, uint64_t batch) {
   v1::JobRange r =
       remote_->call([&] { return remote_->committer->commit_batch(to_request(request), batch); });

@@ -41,6 +41,8 @@ class PoolClient : public SpoolCalls {
   void append(uint64_t batch, uint64_t number, const std::vector<JobDescription>& jobs);
   void append_array(uint64_t batch, uint64_t number, const JobDescription& job, uint64_t first,
                     uint64_t count);
+  void append_sweep(uint64_t batch, uint64_t number, const JobDescription& job,
+                    const std::vector<Axis>& axes, uint64_t first_index);
   IdRange commit_batch(const RequestId& request, uint64_t batch);
   // One try of at most a second: for the way out.
   void discard_batch(uint64_t batch);

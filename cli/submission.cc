@@ -13,6 +13,7 @@ namespace sublet::cli {
 namespace {
 
 constexpr size_t kMessageAim = 1u << 20;  // the ORB takes 2 MiB at most
+constexpr size_t kSweepAim = kMessageAim / 2;  // of values, beside the description
 constexpr int kServerRestartMs = 30'000;  // in the middle of a submission
 
 std::string host_name() {
@@ -33,7 +34,10 @@ void append_all(PoolClient& pool, uint64_t batch, const BatchPlan& plan, const I
   for (const AppendCall& call : append_calls(plan)) {
     if (call.array) {
       const PlannedJob& job = plan.jobs[call.first];
-      pool.append_array(batch, number++, complete(job, files), 0, job.count);
+      const JobDescription what = complete(job, files);
+      if (job.axes.empty()) pool.append_array(batch, number++, what, 0, job.count);
+      for (const SweepPiece& piece : sweep_pieces(job.axes))
+        pool.append_sweep(batch, number++, what, piece.axes, piece.first_index);
       continue;
     }
     std::vector<JobDescription> jobs;
@@ -83,6 +87,39 @@ size_t description_size(const PlannedJob& job) {
   for (const PlannedInput& i : job.inputs) sum += i.name.size() + 24;
   for (const OutputFile& o : job.what.outputs) sum += o.name.size() + 16;
   return sum;
+}
+
+std::vector<SweepPiece> sweep_pieces(const std::vector<Axis>& axes) {
+  if (axes.empty()) return {};
+  size_t others = 0;
+  uint64_t combinations = 1;  // of all axes but the first
+  for (size_t i = 1; i < axes.size(); ++i) {
+    for (const std::string& value : axes[i].values) others += value.size() + 8;
+    combinations *= axes[i].count();
+  }
+  if (others > kSweepAim)
+    throw PoolError(ErrorKind::limit_exceeded, "job.too_large",
+                    "the parameters but for the first have more than 512 KiB of values",
+                    "put the longest first, or long values into an input file", "parameters");
+  std::vector<SweepPiece> pieces;
+  size_t bytes = kSweepAim;  // the first row begins a piece
+  const Axis& axis = axes[0];
+  const size_t columns = axis.names.size();
+  for (uint64_t row = 0; axis.range_count == 0 && row < axis.count(); ++row) {
+    const auto begin = axis.values.begin() + static_cast<ptrdiff_t>(row * columns);
+    size_t size = 0;
+    for (size_t i = 0; i < columns; ++i) size += begin[static_cast<ptrdiff_t>(i)].size() + 8;
+    if (bytes + size > kSweepAim) {
+      pieces.push_back({axes, row * combinations});
+      pieces.back().axes[0].values.clear();
+      bytes = others;
+    }
+    auto& values = pieces.back().axes[0].values;
+    values.insert(values.end(), begin, begin + static_cast<ptrdiff_t>(columns));
+    bytes += size;
+  }
+  if (pieces.empty()) pieces.push_back({axes, 0});
+  return pieces;
 }
 
 std::vector<AppendCall> append_calls(const BatchPlan& plan) {

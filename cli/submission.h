@@ -26,6 +26,13 @@ struct AppendCall {
   bool array = false;
   bool operator==(const AppendCall&) const = default;
 };
+// A sweep whose values are too many for one message: its first axis, which
+// changes slowest, in pieces. Without axes: none.
+struct SweepPiece {
+  std::vector<Axis> axes;
+  uint64_t first_index = 0;
+};
+std::vector<SweepPiece> sweep_pieces(const std::vector<Axis>& axes);
 std::vector<AppendCall> append_calls(const BatchPlan& plan);
 // About as many octets as the description takes in a message.
 size_t description_size(const PlannedJob& job);

@@ -1,4 +1,6 @@
 // submit: from the command line's words, or a batch file, to jobs.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
@@ -10,6 +12,7 @@
 #include "cli/job_views.h"
 #include "cli/names.h"
 #include "cli/submission.h"
+#include "cli/sweep.h"
 #include "cli/waiting.h"
 
 namespace sublet::cli {
@@ -26,6 +29,7 @@ struct SubmitOptions {
   int64_t priority = 0;
   bool wait = false;
   bool dry_run = false;
+  bool each = false;
   std::string into;
   bool by_job = false;
 };
@@ -108,6 +112,7 @@ BatchPlan plan_of_words(const SubmitOptions& o) {
   job.what.retries = static_cast<uint32_t>(number_option("--retries", o.retries, 0, 1000));
   job.what.priority =
       static_cast<int32_t>(number_option("--priority", o.priority, -1'000'000, 1'000'000));
+  if (o.each) run_for_each(&job, read_lines(STDIN_FILENO));
   BatchPlan plan;
   plan.name = job.what.name;
   plan.jobs.push_back(std::move(job));
@@ -118,7 +123,7 @@ BatchPlan plan_of_words(const SubmitOptions& o) {
 bool has_job_options(const SubmitOptions& o) {
   return !(o.name.empty() && o.memory.empty() && o.disk.empty() && o.cpu_limit.empty() &&
            o.wall_limit.empty() && o.inputs.empty() && o.outputs.empty() && o.environment.empty() &&
-           o.cores == 0 && o.retries == 0 && o.priority == 0);
+           o.cores == 0 && o.retries == 0 && o.priority == 0 && !o.each);
 }
 
 BatchPlan plan_of(const SubmitOptions& o) {
@@ -277,6 +282,8 @@ Command submit_command(Arguments& top) {
   a.flag("--wait", &o->wait, "wait until all have ended, then fetch their outputs");
   a.option("--into", &o->into, "with --wait: folder for the outputs (the current one)", "FOLDER");
   a.flag("--by-job", &o->by_job, "with --wait: put each job's outputs into FOLDER/ID");
+  a.flag("--each", &o->each,
+         "a job for each line of standard input, which stands for {} in ARGS (or behind them)");
   a.flag("--dry-run", &o->dry_run, "check everything and say what would be sent; send nothing");
   return {&a, [o](Context& context) { return run_submit(*o, context); }};
 }

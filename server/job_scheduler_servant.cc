@@ -40,6 +40,18 @@ class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
     });
   }
 
+  void append_sweep(v1::BatchId batch, CORBA::ULong number, const v1::JobDescription& job,
+                    const v1::Axes& axes, CORBA::ULongLong first_index) override {
+    guard_call([&] {
+      if (axes.length() == 0 || first_index > UINT64_MAX / 2)
+        throw Refusal(Refusal::Kind::kInvalid, "field.invalid",
+                      "a sweep without parameters, or with too large an index",
+                      "Give at least one axis.", "axes");
+      s_.jobs.append(s_.access.caller(), batch, number,
+                     {SpecRange{from_idl(job), true, first_index, 1, from_idl(axes)}});
+    });
+  }
+
   v1::JobRange commit_batch(const v1::RequestId& request, v1::BatchId batch) override {
     return guard_call([&] {
       auto [first, count] = s_.jobs.commit_batch(s_.access.caller(), from_octets(request), batch);

@@ -137,7 +137,7 @@ std::vector<PartRow> JobService::parts_in(Turn& turn, BatchId id) {
 }
 
 void JobService::append(const Caller& caller, BatchId id, uint32_t number,
-                        const std::vector<SpecRange>& specs) {
+                        std::vector<SpecRange> specs) {
   may_submit_();
   const std::string subject = "batch " + std::to_string(id);
   if (specs.size() > kJobsPerAppend)
@@ -146,8 +146,10 @@ void JobService::append(const Caller& caller, BatchId id, uint32_t number,
                   subject);
   PartRow part{id, number, 0, ""};
   for (size_t index = 0; index < specs.size(); ++index) {
-    check_spec(specs[index].spec,
-               "job " + std::to_string(index) + " of append " + std::to_string(number));
+    const std::string job =
+        "job " + std::to_string(index) + " of append " + std::to_string(number);
+    check_spec(specs[index].spec, job);
+    check_axes(specs[index], job);
     part.jobs += std::min(specs[index].count, kJobsPerBatch + 1);
   }
   part.body = encode(specs);

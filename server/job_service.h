@@ -55,8 +55,8 @@ class JobService {
 
   // request: the caller's 16 octets.
   BatchId open_batch(const Caller& caller, const std::string& request, const BatchRequest& batch);
-  void append(const Caller& caller, BatchId batch, uint32_t number,
-              const std::vector<SpecRange>& specs);
+  // Sets the counts of sweeps.
+  void append(const Caller& caller, BatchId batch, uint32_t number, std::vector<SpecRange> specs);
   std::pair<JobId, uint64_t> commit_batch(const Caller& caller, const std::string& request,
                                           BatchId batch);
   void discard_batch(const Caller& caller, BatchId batch);

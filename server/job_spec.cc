@@ -12,6 +12,8 @@ namespace {
 constexpr size_t kMaxStrings = 4096;         // arguments, environment, files: each
 constexpr size_t kMaxBytes = 1024 * 1024;    // of all strings of one description
 constexpr uint32_t kMaxRetries = 1000;
+constexpr uint64_t kMaxCombinations = 1'000'000;
+constexpr uint64_t kMaxPlaces = 1000;  // where values are put in
 constexpr int64_t kMaxSaveDeadline = 600'000;  // ms
 
 void put_strings(Encoder& out, const std::vector<std::string>& strings) {
@@ -51,6 +53,31 @@ void get_files(Decoder& in, JobSpec& spec) {
     f.name = in.text();
     f.required = in.flag();
   }
+}
+
+void put_axes(Encoder& out, const std::vector<Axis>& axes) {
+  out.number(uint64_t{axes.size()});
+  for (const auto& axis : axes) {
+    put_strings(out, axis.names);
+    put_strings(out, axis.values);
+    out.number(axis.range_count);
+    out.number(axis.first);
+    out.number(axis.step);
+  }
+}
+
+// Throws for axes that no check let through: the combinations are counted on.
+std::vector<Axis> get_axes(Decoder& in) {
+  std::vector<Axis> axes(in.count(40));
+  for (auto& axis : axes) {
+    axis.names = get_strings(in);
+    axis.values = get_strings(in);
+    axis.range_count = in.number();
+    axis.first = in.signed_number();
+    axis.step = in.signed_number();
+    if (axis.count() == 0) throw DamagedRow("an axis without values");
+  }
+  return axes;
 }
 
 void put_spec(Encoder& out, const JobSpec& spec) {
@@ -184,22 +211,117 @@ void check_spec(const JobSpec& spec, const std::string& subject) {
                   "Put long contents into an input file.", subject);
   if (spec.needs.os.size() > 64 || spec.needs.architecture.size() > 64)
     invalid(subject, "a platform's name of more than 64 octets", "Write it as `uname` does.");
-  size_t more = 0, indices = 0;
+  size_t more = 0;
   for (const auto& [name, value] : spec.more) more += name.size() + value.size();
   if (spec.more.size() > 64 || more > 16 * 1024)
     throw Refusal(Refusal::Kind::kLimitExceeded, "field.too_large",
                   subject + ": more than 64 details or 16 KiB of them", "Leave some out.", subject);
-  for (const auto& argument : spec.arguments)
-    for (size_t at = 0; (at = argument.find("{index}", at)) != std::string::npos; ++at) ++indices;
-  if (indices > 1000)
-    throw Refusal(Refusal::Kind::kLimitExceeded, "field.too_many",
-                  subject + ": {index} stands in more than 1,000 places", "Use it less.", subject);
   if (spec.limits.cpu_ms < 0 || spec.limits.wall_ms < 0)
     invalid(subject, "a negative limit", "Give a positive one, or 0 for the default.");
   if (spec.retries > kMaxRetries)
     invalid(subject, "more than 1,000 retries", "Evictions need none: they never count.");
   if (spec.save_deadline_ms < 0 || spec.save_deadline_ms > kMaxSaveDeadline)
     invalid(subject, "a save deadline outside 0 to 10 min", "Save less, or more often.");
+}
+
+namespace {
+
+void check_axis(const Axis& axis, const std::string& subject, std::set<std::string>& names) {
+  for (const auto& name : axis.names) {
+    if (!is_parameter_name(name))
+      invalid(subject, "`" + name + "` is no name of a parameter",
+              "Use letters, digits and _; `index` is taken.");
+    if (!names.insert(name).second)
+      invalid(subject, "two parameters are called `" + name + "`", "Give each its own name.");
+  }
+  const std::string what = axis.names.empty() ? "an axis" : "the parameter `" + axis.names[0] + "`";
+  const bool is_range = axis.range_count > 0;
+  if (axis.count() == 0 || (is_range && (axis.names.size() != 1 || !axis.values.empty())) ||
+      axis.values.size() % axis.names.size() != 0)
+    invalid(subject, what + " has no values, or not as many in each row",
+            "Give values or a range, and in each row one for each name.");
+  for (const auto& value : axis.values)
+    if (value.find('\0') != std::string::npos)
+      invalid(subject, what + " has a value with a NUL octet", "Remove it.");
+  int64_t last = 0;
+  if (is_range && (axis.range_count > kMaxCombinations ||
+                   __builtin_mul_overflow(axis.step, int64_t(axis.range_count - 1), &last) ||
+                   __builtin_add_overflow(axis.first, last, &last)))
+    invalid(subject, what + " has too many values or too large ones", "Give a smaller range.");
+}
+
+// The longest value of each name; for a range that of its ends.
+Values longest_values(const SpecRange& range) {
+  Values longest = {{"index", std::string(20, '9')}};
+  for (const auto& axis : range.axes)
+    for (size_t i = 0; i < axis.names.size(); ++i) {
+      std::string best;
+      const uint64_t rows = axis.range_count > 0 ? 2 : axis.count();
+      for (uint64_t row = 0; row < rows; ++row) {
+        std::string value = axis.value(axis.range_count > 0 && row ? axis.range_count - 1 : row, i);
+        if (value.size() >= best.size()) best = std::move(value);
+      }
+      longest.emplace_back(axis.names[i], std::move(best));
+    }
+  return longest;
+}
+
+void check_filled_size(const SpecRange& range, const std::string& subject) {
+  const Values longest = longest_values(range);
+  Places places;
+  const auto add = [&](const std::string& text) {
+    const Places more = places_of(text, longest);
+    places.count += more.count;
+    places.bytes += more.bytes;
+  };
+  for (const auto& argument : range.spec.arguments) add(argument);
+  for (const auto& variable : range.spec.environment) add(variable);
+  for (const auto& output : range.spec.outputs) add(output.name);
+  if (places.count > kMaxPlaces || places.bytes > kMaxBytes)
+    throw Refusal(Refusal::Kind::kLimitExceeded, "field.too_many",
+                  subject + ": parameters stand in more than 1,000 places, or make texts of more "
+                            "than 1 MiB",
+                  "Use them less, or put long values into an input file.", subject);
+}
+
+// Each value by itself in every output's name that has it.
+void check_filled_outputs(const SpecRange& range, const std::string& subject) {
+  for (const auto& axis : range.axes)
+    for (size_t i = 0; i < axis.names.size() && axis.range_count == 0; ++i)
+      for (const auto& output : range.spec.outputs) {
+        if (output.name.find("{" + axis.names[i] + "}") == std::string::npos) continue;
+        for (uint64_t row = 0; row < axis.count(); ++row) {
+          const std::string name = fill(output.name, {{axis.names[i], axis.value(row, i)}});
+          if (!is_inside(name))
+            invalid(subject, "the output name `" + name + "` leaves the job's folder",
+                    "Give values that make relative names without `..`.");
+        }
+      }
+}
+
+}  // namespace
+
+void check_axes(SpecRange& range, const std::string& subject) {
+  std::set<std::string> names;
+  size_t bytes = 0;
+  if (!range.axes.empty()) range.count = 1;
+  if (range.axes.size() > 64)
+    throw Refusal(Refusal::Kind::kLimitExceeded, "field.too_many",
+                  subject + ": more than 64 parameters", "Use a table.", subject);
+  for (const auto& axis : range.axes) {
+    check_axis(axis, subject, names);
+    for (const auto& value : axis.values) bytes += value.size() + 8;
+    if (__builtin_mul_overflow(range.count, axis.count(), &range.count) ||
+        range.count > kMaxCombinations)
+      throw Refusal(Refusal::Kind::kLimitExceeded, "batch.jobs",
+                    subject + ": more than 1,000,000 combinations", "Split it.", subject);
+  }
+  if (bytes > 2 * kMaxBytes)
+    throw Refusal(Refusal::Kind::kLimitExceeded, "field.too_large",
+                  subject + ": more than 2 MiB of values", "Split it.", subject);
+  if (!range.is_array) return;
+  check_filled_size(range, subject);
+  check_filled_outputs(range, subject);
 }
 
 std::string encode(const std::vector<SpecRange>& specs) {
@@ -211,6 +333,9 @@ std::string encode(const std::vector<SpecRange>& specs) {
     out.number(range.count);
     put_spec(out, range.spec);
   }
+  // Behind the rest, where rows without them end.
+  if (std::any_of(specs.begin(), specs.end(), [](const auto& s) { return !s.axes.empty(); }))
+    for (const auto& range : specs) put_axes(out, range.axes);
   return out.take();
 }
 
@@ -223,19 +348,19 @@ std::vector<SpecRange> decode_specs(std::string_view bytes) {
     range.count = in.number();
     range.spec = get_spec(in);
   }
+  if (!in.at_end())
+    for (auto& range : specs) range.axes = get_axes(in);
   return specs;
 }
 
 JobSpec spec_at(const SpecRange& range, uint64_t offset) {
   JobSpec spec = range.spec;
   if (!range.is_array) return spec;
-  const std::string index = std::to_string(range.first_index + offset);
-  auto fill = [&index](std::string& text) {
-    for (size_t at = 0; (at = text.find("{index}", at)) != std::string::npos; at += index.size())
-      text.replace(at, 7, index);
-  };
-  for (auto& argument : spec.arguments) fill(argument);
-  for (auto& output : spec.outputs) fill(output.name);
+  Values values = values_at(range.axes, offset);
+  values.emplace_back("index", std::to_string(range.first_index + offset));
+  for (auto& argument : spec.arguments) argument = fill(argument, values);
+  for (auto& variable : spec.environment) variable = fill(variable, values);
+  for (auto& output : spec.outputs) output.name = fill(output.name, values);
   return spec;
 }
 

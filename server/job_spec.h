@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/axis.h"
 #include "scheduling/types.h"
 
 namespace sublet::server {
@@ -45,12 +46,14 @@ struct JobSpec {
   std::vector<std::pair<std::string, std::string>> more;
 };
 
-// One description for `count` jobs; "{index}" stands for first_index, + 1, ...
+// One description for `count` jobs; "{index}" stands for first_index, + 1, ...,
+// "{NAME}" for the values of the axes in all their combinations.
 struct SpecRange {
   JobSpec spec;
   bool is_array = false;
   uint64_t first_index = 0;
   uint64_t count = 1;
+  std::vector<Axis> axes = {};
 };
 
 // Checks what a user sent; throws Refusal (kInvalid, kLimitExceeded) naming the
@@ -61,8 +64,12 @@ std::string encode(const std::vector<SpecRange>& specs);
 // Throws DamagedRow.
 std::vector<SpecRange> decode_specs(std::string_view bytes);
 
-// The description of the job at `offset` (from 0) in the range, "{index}"
-// replaced in arguments and output names.
+// Checks the axes, and that no value leads an output out of the job's folder;
+// sets `count`. Throws as check_spec does.
+void check_axes(SpecRange& range, const std::string& subject);
+
+// The description of the job at `offset` (from 0) in the range, "{index}" and
+// "{NAME}" replaced in arguments, environment and output names.
 JobSpec spec_at(const SpecRange& range, uint64_t offset);
 
 // Whether a file name stays inside the folder it is put in: relative, no "..",

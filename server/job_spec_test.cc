@@ -30,6 +30,8 @@ class JobSpecTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(JobSpecTest);
   CPPUNIT_TEST(survives_the_store);
   CPPUNIT_TEST(index_is_filled_in);
+  CPPUNIT_TEST(combinations_are_filled_in);
+  CPPUNIT_TEST(bad_axes_are_named);
   CPPUNIT_TEST(names_that_escape_are_refused);
   CPPUNIT_TEST(each_bad_field_is_named);
   CPPUNIT_TEST(damage_is_never_fatal);
@@ -51,6 +53,54 @@ class JobSpecTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("weights-9.bin"), third.outputs[0].name);
     const JobSpec single = spec_at({plain(), false, 7, 1}, 0);
     CPPUNIT_ASSERT_EQUAL(std::string("{index}"), single.arguments[1]);
+  }
+
+  static std::string refusal(SpecRange range) {
+    try {
+      check_axes(range, "job 0");
+    } catch (const Refusal& r) {
+      return r.what();
+    }
+    return "";
+  }
+  static SpecRange sweep(std::vector<Axis> axes) {
+    SpecRange range{plain(), true, 0, 1, std::move(axes)};
+    range.spec.arguments = {"{rate}/{seed}", "{index}", "{other}"};
+    range.spec.environment = {"RATE={rate}"};
+    range.spec.outputs = {{"w-{rate}-{seed}", true}};
+    return range;
+  }
+
+  void combinations_are_filled_in() {
+    SpecRange range = sweep({{{"rate"}, {"0.1", "0.2"}, 0, 0, 1}, {{"seed"}, {}, 3, 5, -5}});
+    check_axes(range, "job 0");
+    CPPUNIT_ASSERT_EQUAL(uint64_t{6}, range.count);
+    const JobSpec fourth = spec_at(decode_specs(encode({range})).at(0), 3);
+    CPPUNIT_ASSERT_EQUAL(std::string("0.2/5"), fourth.arguments[0]);
+    CPPUNIT_ASSERT_EQUAL(std::string("3"), fourth.arguments[1]);
+    CPPUNIT_ASSERT_EQUAL(std::string("{other}"), fourth.arguments[2]);
+    CPPUNIT_ASSERT_EQUAL(std::string("RATE=0.2"), fourth.environment[0]);
+    CPPUNIT_ASSERT_EQUAL(std::string("w-0.2--5"), spec_at(range, 5).outputs[0].name);
+  }
+
+  void bad_axes_are_named() {
+    const auto expect = [](std::vector<Axis> axes, const char* what) {
+      const std::string told = refusal(sweep(std::move(axes)));
+      CPPUNIT_ASSERT_MESSAGE(told + " lacks " + what, told.find(what) != std::string::npos);
+    };
+    expect({{{"a b"}, {"1"}, 0, 0, 1}}, "`a b` is no name");
+    expect({{{"index"}, {"1"}, 0, 0, 1}}, "`index` is no name");
+    expect({{{"a"}, {"1"}, 0, 0, 1}, {{"a"}, {"1"}, 0, 0, 1}}, "two parameters are called `a`");
+    expect({{{"a"}, {}, 0, 0, 1}}, "has no values");
+    expect({{{}, {"1"}, 0, 0, 1}}, "has no values");
+    expect({{{"a", "b"}, {"1", "2", "3"}, 0, 0, 1}}, "not as many in each row");
+    expect({{{"a", "b"}, {}, 2, 0, 1}}, "not as many in each row");
+    expect({{{"a"}, {std::string(1, '\0')}, 0, 0, 1}}, "NUL");
+    expect({{{"a"}, {}, 3, INT64_MAX - 1, 1}}, "too large");
+    expect({{{"a"}, {}, 2'000'000, 0, 1}}, "too many");
+    expect({{{"a"}, {}, 2000, 0, 1}, {{"b"}, {}, 2000, 0, 1}}, "1,000,000 combinations");
+    expect({{{"rate"}, {"1", "x/../.."}, 0, 0, 1}}, "leaves the job's folder");
+    expect({{{"rate"}, {std::string(400'000, 'x')}, 0, 0, 1}}, "more than 1 MiB");
   }
 
   void names_that_escape_are_refused() {

@@ -65,6 +65,14 @@ JobSpec from_idl(const v1::JobDescription& d) {
   return spec;
 }
 
+std::vector<Axis> from_idl(const v1::Axes& axes) {
+  std::vector<Axis> out(axes.length());
+  for (CORBA::ULong i = 0; i < axes.length(); ++i)
+    out[i] = {strings(axes[i].names), strings(axes[i].values), axes[i].count, axes[i].first,
+              axes[i].step};
+  return out;
+}
+
 void to_idl(const JobSpec& spec, v1::JobDescription& d) {
   d.name = text(spec.name);
   to_octets(spec.program, d.program);

@@ -26,6 +26,7 @@ void to_octets(const std::string& bytes, Octets& octets) {
 }
 
 JobSpec from_idl(const Sublet::v1::JobDescription& d);
+std::vector<Axis> from_idl(const Sublet::v1::Axes& axes);
 void to_idl(const JobSpec& spec, Sublet::v1::JobDescription& d);
 JobQuery from_idl(const Sublet::v1::JobFilter& filter);
 void to_idl(const JobRow& row, const std::string& machine, int32_t progress,
