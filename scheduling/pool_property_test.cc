@@ -295,6 +295,10 @@ class PoolPropertyTest : public CppUnit::TestFixture {
         RC_ASSERT(single.pool.requesting() == player.t.pool.requesting());
         RC_ASSERT(single.pool.idle() == player.t.pool.idle());
         RC_ASSERT(single.pool.next_deadline() == player.t.pool.next_deadline());
+        // One job a step: all of them would take ten times as long as the rest.
+        const JobId id = single.books.jobs.empty() ? 1 : 1 + choice % single.books.jobs.size();
+        RC_ASSERT(single.pool.why_waiting(id, single.now) ==
+                  player.t.pool.why_waiting(id, single.now));
       }
       RC_ASSERT(player.t.books.jobs.size() == single.books.jobs.size());
       for (const auto& [id, job] : single.books.jobs)

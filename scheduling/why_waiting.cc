@@ -111,24 +111,62 @@ std::vector<Offer> offers_of(const Machines& machines) {
   return offers;
 }
 
+// A waiting job among those that its record stands for, at its place in line.
+struct Place {
+  JobRecord record;
+  double order = 0;
+};
+Place place_of(const Job& job, uint64_t k, const Drift& drift) {
+  JobRecord one = one_of(job.record, k);
+  const double order =
+      k == 0 ? job.place.order : drift.order(one.share_priority, one.share_priority_at);
+  return {std::move(one), order};
+}
+
+// How many of the first `count` there are for which `holds`; they come first.
+uint64_t first_ones(uint64_t count, const std::function<bool(uint64_t)>& holds) {
+  uint64_t low = 0, high = count;
+  while (low < high) {
+    const uint64_t middle = low + (high - low) / 2;
+    if (holds(middle)) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
 // Waiting jobs that come before this one and fit such a machine too. Looks at no
-// more than kLookedAt of them: `all` is false when there were more.
+// more than kLookedAt records of them: `all` is false when there were more.
 struct Ahead {
   uint64_t count = 0;
   bool all = true;
 };
-Ahead count_ahead(const Job& job, const Machines& fit) {
+Ahead count_ahead(const Job& job, JobId id, const Drift& drift, const Machines& fit) {
   constexpr uint64_t kLookedAt = 1000;
   uint64_t looked_at = 0;
   Ahead ahead;
-  const auto rank = [](const Job& j) {
-    return std::tuple(j.place.order, j.host->turn, j.record.id);
+  const Place target = place_of(job, id - job.record.id, drift);
+  // As comes_before among one user's jobs, as JobQueue::best_for between users'.
+  const auto own_rank = [](const Place& p) {
+    return std::tuple(-int64_t{p.record.priority}, p.order, p.record.id);
+  };
+  const auto rank = [](const Job& j, const Place& p) {
+    return std::tuple(p.order, j.host->turn, p.record.id);
+  };
+  const auto jobs_ahead = [&](const Job& other) {
+    return first_ones(other.record.count, [&](uint64_t k) {
+      const Place place = place_of(other, k, drift);
+      return other.user == job.user ? own_rank(place) < own_rank(target)
+                                    : rank(other, place) < rank(job, target);
+    });
   };
   const std::vector<Offer> offers = offers_of(fit);
   for (size_t i = 0; i < offers.size(); ++i) {
     const auto look = [&](const Job& other) {
-      const bool own = other.user == job.user;
-      if (own && !comes_before(other, job)) return false;  // nor does what follows it
+      const uint64_t before = jobs_ahead(other);
+      if (other.user == job.user && before == 0) return false;  // nor does what follows it
       if (looked_at++ == kLookedAt) return ahead.all = false;
       const Requirements& needs = other.record.needs;
       const auto fits = [&](const Offer& o) {
@@ -136,7 +174,7 @@ Ahead count_ahead(const Job& job, const Machines& fit) {
       };
       // Counted for the first class that it fits.
       if (std::find_if(offers.begin(), offers.end(), fits) != offers.begin() + i) return true;
-      if (own || rank(other) < rank(job)) ahead.count += other.record.count;
+      ahead.count += before;
       return true;
     };
     for (const Group* group : offers[i].kind->groups) {
@@ -181,8 +219,7 @@ std::string Pool::why_waiting(JobId id, Micros now) const {
   const Machines fit = fitting(all, job->record.needs, missing);
   if (fit.empty()) return missing;
   std::string text = none_idle(fit);
-  Ahead ahead = count_ahead(*job, fit);
-  ahead.count += id - job->record.id;  // of the same array
+  const Ahead ahead = count_ahead(*job, id, s.drift, fit);
   if (ahead.count > 0) {
     text += std::string("; ") + (ahead.all ? "" : "at least ") + counted(ahead.count, "job") +
             " with better priority " + (ahead.count == 1 && ahead.all ? "waits" : "wait") +

@@ -9,11 +9,11 @@
 namespace sublet::server {
 namespace {
 
-constexpr size_t kMaxStrings = 4096;         // arguments, environment, files: each
-constexpr size_t kMaxBytes = 1024 * 1024;    // of all strings of one description
+constexpr size_t kMaxStrings = 4096;       // arguments, environment, files: each
+constexpr size_t kMaxBytes = 1024 * 1024;  // of all strings of one description
 constexpr uint32_t kMaxRetries = 1000;
 constexpr uint64_t kMaxCombinations = 1'000'000;
-constexpr uint64_t kMaxPlaces = 1000;  // where values are put in
+constexpr uint64_t kMaxPlaces = 1000;          // where values are put in
 constexpr int64_t kMaxSaveDeadline = 600'000;  // ms
 
 void put_strings(Encoder& out, const std::vector<std::string>& strings) {
@@ -159,7 +159,8 @@ void check_names(const JobSpec& spec, const std::string& subject) {
     if (!is_inside(f.name))
       invalid(subject, "the input name `" + f.name + "` leaves the job's folder",
               "Give a relative name without `..`.");
-    if (f.file == 0) invalid(subject, "the input `" + f.name + "` was not sent", "Upload it first.");
+    if (f.file == 0)
+      invalid(subject, "the input `" + f.name + "` was not sent", "Upload it first.");
     if (!names.insert(f.name).second)
       invalid(subject, "two inputs are called `" + f.name + "`", "Give each its own name.");
   }
@@ -250,24 +251,27 @@ void check_axis(const Axis& axis, const std::string& subject, std::set<std::stri
     invalid(subject, what + " has too many values or too large ones", "Give a smaller range.");
 }
 
-// The longest value of each name; for a range that of its ends.
-Values longest_values(const SpecRange& range) {
-  Values longest = {{"index", std::string(20, '9')}};
+size_t length(const std::string& value) { return value.size(); }
+size_t depth(const std::string& value) { return std::count(value.begin(), value.end(), '/'); }
+
+// The value of each name that measures most; for a range that of its ends.
+Values greatest_values(const SpecRange& range, size_t (*measure)(const std::string&)) {
+  Values greatest = {{"index", std::string(20, '9')}};
   for (const auto& axis : range.axes)
     for (size_t i = 0; i < axis.names.size(); ++i) {
-      std::string best;
+      std::string best = axis.value(0, i);
       const uint64_t rows = axis.range_count > 0 ? 2 : axis.count();
-      for (uint64_t row = 0; row < rows; ++row) {
-        std::string value = axis.value(axis.range_count > 0 && row ? axis.range_count - 1 : row, i);
-        if (value.size() >= best.size()) best = std::move(value);
+      for (uint64_t row = 1; row < rows; ++row) {
+        std::string value = axis.value(axis.range_count > 0 ? axis.range_count - 1 : row, i);
+        if (measure(value) > measure(best)) best = std::move(value);
       }
-      longest.emplace_back(axis.names[i], std::move(best));
+      greatest.emplace_back(axis.names[i], std::move(best));
     }
-  return longest;
+  return greatest;
 }
 
 void check_filled_size(const SpecRange& range, const std::string& subject) {
-  const Values longest = longest_values(range);
+  const Values longest = greatest_values(range, length);
   Places places;
   const auto add = [&](const std::string& text) {
     const Places more = places_of(text, longest);
@@ -279,24 +283,33 @@ void check_filled_size(const SpecRange& range, const std::string& subject) {
   for (const auto& output : range.spec.outputs) add(output.name);
   if (places.count > kMaxPlaces || places.bytes > kMaxBytes)
     throw Refusal(Refusal::Kind::kLimitExceeded, "field.too_many",
-                  subject + ": parameters stand in more than 1,000 places, or make texts of more "
-                            "than 1 MiB",
+                  subject +
+                      ": parameters stand in more than 1,000 places, or make texts of more "
+                      "than 1 MiB",
                   "Use them less, or put long values into an input file.", subject);
 }
 
-// Each value by itself in every output's name that has it.
+// Each value must be a relative name by itself: then no values can make one
+// together that leaves the folder, and what is left is how long and deep it gets.
 void check_filled_outputs(const SpecRange& range, const std::string& subject) {
-  for (const auto& axis : range.axes)
-    for (size_t i = 0; i < axis.names.size() && axis.range_count == 0; ++i)
-      for (const auto& output : range.spec.outputs) {
+  for (const auto& output : range.spec.outputs) {
+    const auto refuse = [&](const std::string& value) {
+      invalid(subject,
+              "the output name `" + output.name + "` with `" + value.substr(0, 100) +
+                  "` could leave the job's folder",
+              "Give values that are relative names themselves, without `.` or `..` as a part.");
+    };
+    for (const auto& axis : range.axes)
+      for (size_t i = 0; i < axis.names.size() && axis.range_count == 0; ++i) {
         if (output.name.find("{" + axis.names[i] + "}") == std::string::npos) continue;
-        for (uint64_t row = 0; row < axis.count(); ++row) {
-          const std::string name = fill(output.name, {{axis.names[i], axis.value(row, i)}});
-          if (!is_inside(name))
-            invalid(subject, "the output name `" + name + "` leaves the job's folder",
-                    "Give values that make relative names without `..`.");
-        }
+        for (uint64_t row = 0; row < axis.count(); ++row)
+          if (const std::string value = axis.value(row, i); !is_inside(value)) refuse(value);
       }
+    for (const auto measure : {length, depth})
+      if (!is_inside(fill(output.name, greatest_values(range, measure))))
+        invalid(subject, "the output name `" + output.name + "` gets too long or too deep",
+                "Give shorter values: 4,096 octets and 63 `/` are the most.");
+  }
 }
 
 }  // namespace

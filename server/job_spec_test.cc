@@ -99,7 +99,16 @@ class JobSpecTest : public CppUnit::TestFixture {
     expect({{{"a"}, {}, 3, INT64_MAX - 1, 1}}, "too large");
     expect({{{"a"}, {}, 2'000'000, 0, 1}}, "too many");
     expect({{{"a"}, {}, 2000, 0, 1}, {{"b"}, {}, 2000, 0, 1}}, "1,000,000 combinations");
-    expect({{{"rate"}, {"1", "x/../.."}, 0, 0, 1}}, "leaves the job's folder");
+    expect({{{"rate"}, {"1", "x/../.."}, 0, 0, 1}}, "could leave the job's folder");
+    expect({{{"rate"}, {"1", "x/."}, 0, 0, 1}, {{"seed"}, {"1", "./x"}, 0, 0, 1}},
+           "with `x/.` could leave the job's folder");
+    expect({{{"rate"}, {"1", "/x"}, 0, 0, 1}}, "could leave the job's folder");
+    std::string deep = "x";
+    for (int i = 0; i < 40; ++i) deep += "/x";
+    expect({{{"rate"}, {"1", deep}, 0, 0, 1}, {{"seed"}, {"1", deep}, 0, 0, 1}}, "too deep");
+    const std::string long_name(3000, 'x');
+    expect({{{"rate"}, {"1", long_name}, 0, 0, 1}, {{"seed"}, {"1", long_name}, 0, 0, 1}},
+           "too long");
     expect({{{"rate"}, {std::string(400'000, 'x')}, 0, 0, 1}}, "more than 1 MiB");
   }
 

@@ -104,11 +104,10 @@ void SpoolService::commit(const FileRow& row) {
           attempt->state == scheduling::AttemptState::kEnded)
         throw superseded({row.job, row.attempt});
       if (row.kind == FileKind::kCheckpoint) {
-        auto answer = turn.apply(scheduling::CheckpointStored{{row.job, row.attempt},
-                                                              attempt->machine,
-                                                              row.generation,
-                                                              row.size})
-                          .answer;
+        auto answer =
+            turn.apply(scheduling::CheckpointStored{
+                           {row.job, row.attempt}, attempt->machine, row.generation, row.size})
+                .answer;
         if (!answer.accepted) throw superseded({row.job, row.attempt});
       }
     }
@@ -171,12 +170,12 @@ FileRow SpoolService::intact_checkpoint(const Caller& caller, const FilePlace& p
     }
     damaged.push_back(std::move(row));
   }
-  if (usable.generation < newest) set_aside(place, machine, newest, usable, damaged);
+  if (usable.generation < newest) drop_damaged(place, machine, newest, usable, damaged);
   return usable;
 }
 
-void SpoolService::set_aside(const FilePlace& place, MachineId machine, uint64_t generation,
-                             const FileRow& usable, const std::vector<FileRow>& damaged) {
+void SpoolService::drop_damaged(const FilePlace& place, MachineId machine, uint64_t generation,
+                                const FileRow& usable, const std::vector<FileRow>& damaged) {
   const std::string job = "job " + std::to_string(place.key.job);
   pipeline_.perform([&](Turn& turn) {
     auto answer = turn.apply(scheduling::CheckpointDamaged{place.key, machine, generation,

@@ -49,8 +49,8 @@ class SpoolService {
   FileRow place_to_put(const Caller& caller, const FilePlace& place);
   FileRow find(const Caller& caller, const FilePlace& place);
   FileRow intact_checkpoint(const Caller& caller, const FilePlace& place);
-  void set_aside(const FilePlace& place, MachineId machine, uint64_t generation,
-                 const FileRow& usable, const std::vector<FileRow>& damaged);
+  void drop_damaged(const FilePlace& place, MachineId machine, uint64_t generation,
+                    const FileRow& usable, const std::vector<FileRow>& damaged);
   void commit(const FileRow& row);
   // Throws unless it is the live attempt of that session's machine, which is
   // returned.
@@ -63,7 +63,6 @@ class SpoolService {
   Sessions& sessions_;
   Access& access_;
   const std::function<void()> may_submit_;
-
 };
 
 }  // namespace sublet::server
