@@ -109,6 +109,13 @@ void ExecutingClientServant::vacate(const idl::SessionKey& session,
   desk_.vacate(std::move(plain));
 }
 
+idl::Bytes* ExecutingClientServant::read_log(const idl::SessionKey& session, const idl::AttemptKey&,
+                                             CORBA::ULong, idl::ByteCount, CORBA::ULong) {
+  check_caller();
+  check_session(session);
+  throw CORBA::NO_IMPLEMENT();
+}
+
 idl::Details* ExecutingClientServant::state(const idl::SessionKey& session) {
   check_caller();
   check_session(session);

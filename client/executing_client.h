@@ -22,6 +22,8 @@ class ExecutingClientServant : public POA_Sublet::v1::ExecutingClient {
   idl::RunAnswers* run(const idl::SessionKey& session, const idl::RunOrders& orders) override;
   idl::RunAnswer* may_run(const idl::SessionKey& session, const idl::Requirements& needs) override;
   void vacate(const idl::SessionKey& session, const idl::VacateOrders& orders) override;
+  idl::Bytes* read_log(const idl::SessionKey& session, const idl::AttemptKey& key,
+                       CORBA::ULong stream, idl::ByteCount offset, CORBA::ULong limit) override;
   idl::Details* state(const idl::SessionKey& session) override;
 
  private:

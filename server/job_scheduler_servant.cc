@@ -131,6 +131,11 @@ class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
     });
   }
 
+  v1::LogPart* read_log(v1::JobId, v1::AttemptNumber, CORBA::ULong, v1::ByteCount,
+                        v1::Duration) override {
+    throw CORBA::NO_IMPLEMENT();
+  }
+
   v1::ChangePage* changes_since(v1::HistoryNumber since, v1::Duration hold) override {
     return guard_call([&] {
       ChangeList list = s_.jobs.changes_since(s_.access.caller(), since, hold);

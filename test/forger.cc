@@ -109,6 +109,10 @@ class Mine : public POA_Sublet::v1::ExecutingClient {
   }
 
   v1::RunAnswers* run(const v1::SessionKey&, const v1::RunOrders&) override { no(); }
+  v1::Bytes* read_log(const v1::SessionKey&, const v1::AttemptKey&, CORBA::ULong, v1::ByteCount,
+                      CORBA::ULong) override {
+    no();
+  }
   v1::RunAnswer* may_run(const v1::SessionKey&, const v1::Requirements&) override { no(); }
   void vacate(const v1::SessionKey&, const v1::VacateOrders&) override { no(); }
   v1::Details* state(const v1::SessionKey&) override {
