@@ -137,7 +137,7 @@ class Hostile(unittest.TestCase):
                 for child in harness.children(pool.supervisor.pid):
                     harness.kill(child)
                 time.sleep(0.05)
-            self.assertEqual(pool.supervisor.poll(), 1)
+            self.assertEqual(pool.supervisor.poll(), 1, pool.log("server"))
             self.assertIn("giving up", pool.log("server"))
 
     def test_a_second_server_is_refused(self):
