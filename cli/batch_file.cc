@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <functional>
 #include <limits>
+#include <set>
 
 #include "base/files.h"
 #include "base/text.h"
@@ -156,6 +157,40 @@ PlannedJob read_job(const TomlReader& r, const TomlValue& table, const PlannedJo
   return job;
 }
 
+// `stop_when = { done = 1 }`
+StopWhen read_stop_when(const TomlReader& r, const TomlMember& m) {
+  StopWhen when;
+  const auto number = [&](auto& v) {
+    return static_cast<uint64_t>(r.integer(v, 1, static_cast<int64_t>(kJobsPerBatch)));
+  };
+  r.each_member(
+      r.expect(m, TomlKind::table), "stop_when",
+      {{"done", [&](auto& v) { when.done = number(v); }},
+       {"failed", [&](auto& v) { when.failed = number(v); }},
+       {"output", [&](auto& v) { r.check(v.value, check_output_name(r.text(v), &when.output)); }}});
+  if (!when.is_set()) r.fail(m.value, "stop_when needs done, failed or output");
+  return when;
+}
+
+// That the batch can fulfil it. `table`: where it stands.
+void check_stop_when(const TomlReader& r, const TomlValue& table, const BatchPlan& plan) {
+  for (const char* key : {"done", "failed"}) {
+    const TomlValue* number = table.find(key);
+    if (number != nullptr && static_cast<uint64_t>(number->integer) > plan.job_count())
+      r.fail(*number, "the batch has only " + std::to_string(plan.job_count()) + " jobs");
+  }
+  const TomlValue* output = table.find("output");
+  if (output == nullptr) return;
+  std::set<std::string> described;
+  for (const PlannedJob& job : plan.jobs)
+    for (const OutputFile& o : job.what.outputs) described.insert(o.name);
+  if (described.contains(plan.stop_when.output)) return;
+  const std::string near =
+      nearest_word(plan.stop_when.output, {described.begin(), described.end()});
+  r.fail(*output, "no job describes an output '" + escape_for_terminal(plan.stop_when.output) +
+                      "'" + (near.empty() ? "" : "; did you mean '" + near + "'?"));
+}
+
 }  // namespace
 
 uint64_t BatchPlan::job_count() const {
@@ -170,11 +205,16 @@ BatchPlan parse_batch(std::string_view text, const std::string& file, const std:
   BatchPlan plan;
   PlannedJob defaults;
   const TomlValue* jobs = nullptr;
+  const TomlValue* stop = nullptr;
   r.each_member(root, "the batch file",
                 {{"batch",
                   [&](auto& m) {
                     r.each_member(r.expect(m, TomlKind::table), "[batch]",
-                                  {{"name", [&](auto& v) { plan.name = r.text(v, kNameMax); }}});
+                                  {{"name", [&](auto& v) { plan.name = r.text(v, kNameMax); }},
+                                   {"stop_when", [&](auto& v) {
+                                      plan.stop_when = read_stop_when(r, v);
+                                      stop = &v.value;
+                                    }}});
                   }},
                  {"defaults",
                   [&](auto& m) {
@@ -198,6 +238,7 @@ BatchPlan parse_batch(std::string_view text, const std::string& file, const std:
     if (total > kJobsPerBatch)
       r.fail(table, "more than " + std::to_string(kJobsPerBatch) + " jobs in the batch");
   }
+  if (stop != nullptr) check_stop_when(r, *stop, plan);
   return plan;
 }
 

@@ -31,7 +31,8 @@ struct PlannedJob {
 
 struct BatchPlan {
   std::string name;
-  std::vector<PlannedJob> jobs;
+  StopWhen stop_when = {};
+  std::vector<PlannedJob> jobs = {};
   uint64_t job_count() const;
 };
 

@@ -41,6 +41,7 @@ class BatchFileTest : public CppUnit::TestFixture {
   void everything() {
     BatchPlan plan = parse(R"([batch]
 name = "letters"
+stop_when = { done = 3, failed = 10, output = "./w-{index}.bin" }
 [[job]]
 name = "train"
 program = "python3"
@@ -57,13 +58,15 @@ count = 10
 )");
     CPPUNIT_ASSERT_EQUAL(std::string("letters"), plan.name);
     CPPUNIT_ASSERT_EQUAL(uint64_t{10}, plan.job_count());
+    CPPUNIT_ASSERT_EQUAL(uint64_t{310}, plan.stop_when.done * 100 + plan.stop_when.failed);
+    CPPUNIT_ASSERT_EQUAL(std::string("w-{index}.bin"), plan.stop_when.output);
     const PlannedJob& job = plan.jobs.at(0);
     CPPUNIT_ASSERT_EQUAL(std::string("python3"), job.what.program);
     CPPUNIT_ASSERT_EQUAL(std::string("{index}"), job.what.arguments.at(1));
     CPPUNIT_ASSERT_EQUAL(std::string("SEED=5"), job.what.environment.at(0));
     CPPUNIT_ASSERT_EQUAL(std::string("dir/train.py"), job.inputs.at(0).path);
     CPPUNIT_ASSERT_EQUAL(std::string("train.py"), job.inputs.at(0).name);
-    CPPUNIT_ASSERT_EQUAL(std::string("b.toml:8:11"), job.inputs.at(0).where);
+    CPPUNIT_ASSERT_EQUAL(std::string("b.toml:9:11"), job.inputs.at(0).where);
     CPPUNIT_ASSERT_EQUAL(std::string("/data/x"), job.inputs.at(1).path);
     CPPUNIT_ASSERT_EQUAL(std::string("data/x"), job.inputs.at(1).name);
     CPPUNIT_ASSERT(job.inputs.at(1).executable && !job.inputs.at(0).executable);
@@ -156,6 +159,17 @@ inputs = [{ file = "elsewhere", name = "bin/run" }]
     expect_error("[[job]]\nprogram = \"./p\"\ninputs = [\"x/p\", \"q\"]\n[batch]\nnam = \"x\"",
                  "5:1", "'name'");
     expect_error("job = 5", "1:7", "job must be a list");
+    const std::string job = "[[job]]\nprogram = \"a\"\noutputs = [\"key.txt\"]\n[batch]\n";
+    expect_error(job + "stop_when = 1", "5:13", "stop_when must be a table");
+    expect_error(job + "stop_when = {}", "5:13", "needs done, failed or output");
+    expect_error(job + "stop_when = { outptu = \"x\" }", "5:15", "did you mean 'output'?");
+    expect_error(job + "stop_when = { done = 0 }", "5:22", "between 1 and");
+    expect_error(job + "stop_when = { done = \"1\" }", "5:22", "must be a whole");
+    expect_error(job + "stop_when = { done = 2 }", "5:22", "has only 1 job");
+    expect_error(job + "stop_when = { failed = 2 }", "5:24", "has only 1 job");
+    expect_error(job + "stop_when = { output = \"../k\" }", "5:24", "leaves the job's folder");
+    expect_error(job + "stop_when = { output = \"key.tx\" }", "5:24",
+                 "no job describes an output 'key.tx'; did you mean 'key.txt'?");
     expect_error("job = [5]", "1:8", "[[job]] must be a table");
     expect_error("[defaults]\ncount = 5", "2:1", "unknown key 'count' in [defaults]");
     expect_error("", "1:1", "no [[job]]");

@@ -19,8 +19,8 @@ sys.path.insert(0, os.path.join(ROOT, "test"))
 import harness  # noqa: E402
 
 SUBLET = os.path.join(harness.BIN, "sublet")
-COMMANDS = ["submit", "ls", "show", "wait", "fetch", "hold", "release", "rm", "machines", "report",
-            "about"]
+COMMANDS = ["submit", "ls", "show", "why", "wait", "fetch", "hold", "release", "rm", "machines",
+            "report", "about"]
 
 
 class Alone(unittest.TestCase):
@@ -265,11 +265,64 @@ class WithPool(unittest.TestCase):
             jobs = pool.sublet("submit", "b.toml", cwd=self.folder)
             first, count = jobs["jobs"]["first"], jobs["jobs"]["count"]
             self.assertEqual(count, 1000000)
+            ids = "%d-%d" % (first, first + count - 1)
+            lines = pool.run("ls")[1].splitlines()
+            self.assertEqual(len(lines), 2, lines)
+            self.assertEqual(lines[1].split()[:3], [ids, "1000000", "true"])
+            self.assertEqual(len(pool.run("ls", "--each-job", "--limit", 7)[1].splitlines()), 8)
+            self.assertEqual(len(pool.sublet("ls", "--limit", 7)["jobs"]), 7)
+            self.assertIn("1000000 jobs: 1000000 waiting", pool.run("show", ids)[1])
+            shown = pool.sublet("show", "--batch", jobs["batch"])
+            self.assertEqual([run["count"] for run in shown["jobs"]], [count])
+            self.assertEqual(shown["counts"]["waiting"], count)
+            self.assertRegex(pool.run("why", ids)[1], "^jobs %s true: waiting for [0-9]+ s; "
+                             "job %d: no machine is in the pool\n$" % (ids, first))
             self.assertEqual(pool.sublet("hold", "--batch", jobs["batch"])["changed"], count)
             last = pool.job(first + count - 1)
             self.assertEqual((last["state"], last["index"]), ("held", count - 1))
             self.assertEqual(pool.sublet("rm", "--batch", jobs["batch"])["changed"], count)
             self.assertEqual(pool.job(first + 500000)["state"], "removed")
+
+    def test_named_by_state(self):
+        """In a pool of its own, too: --mine reaches every job of the user."""
+        with harness.Pool() as pool:
+            pool.start_server()
+            for words in (["rm"], ["hold"], ["rm", "--state", "waiting"], ["rm", "--mine", "17"],
+                          ["release", "--mine", "--batch", "1"], ["rm", "--mine", "--state", "x"]):
+                status, out, err = pool.run(*words)
+                self.assertEqual((status, out), (2, ""), (words, err))
+            self.assertIn("--mine", pool.run("rm")[2])
+            self.write("b.toml", '[[job]]\nprogram = "true"\ncount = 100\n')
+            jobs = pool.submit("b.toml", cwd=self.folder)
+            first = jobs[0]
+            self.assertEqual(pool.sublet("hold", "%d-%d" % (first + 10, first + 19))["changed"], 10)
+            self.assertIn("held by ", pool.job(first + 10)["reason"])
+            self.assertEqual(pool.run("rm", first, "--state", "held")[:2], (0, "removed 0 jobs\n"))
+            self.assertEqual(pool.sublet("release", "%d-%d" % (first, first + 11), "--state",
+                                         "held")["changed"], 2)
+            self.assertEqual(pool.sublet("rm", "--mine", "--state", "held")["changed"], 8)
+            self.assertEqual(pool.sublet("rm", "--mine"), {"changed": 92, "unchanged": 0})
+            self.assertRegex(pool.run("why", first)[1],
+                             "^job %d true: removed [0-9]+ s ago: removed by " % first)
+
+    def test_stopped_is_no_failure(self):
+        self.write("b.toml", '[batch]\nstop_when = { done = 1 }\n[[job]]\nprogram = "true"\n'
+                             '[[job]]\nprogram = "sleep"\narguments = ["600"]\n')
+        status, out, err = self.run_it("submit", "--wait", "b.toml")
+        self.assertEqual((status, out.splitlines()[0]), (0, "2 jobs: 1 done, 1 removed"), err)
+        self.assertRegex(err, "1 job removed; job [0-9]+: the batch has stopped: job [0-9]+ is done")
+        batch = self.pool.sublet("ls", "--all")["jobs"][-1]["batch"]
+        waited = self.pool.sublet("wait", "--batch", batch)
+        self.assertEqual((waited["stopped"], waited["counts"]["removed"]), (1, 1))
+        # One that somebody removes is as before.
+        job = self.pool.submit("--", "sleep", "600")[0]
+        self.run_it("rm", job)
+        self.assertEqual(self.run_it("wait", job)[0], 1)
+        # A failure stays one.
+        self.write("b.toml", '[batch]\nstop_when = { failed = 1 }\n[[job]]\nprogram = "false"\n'
+                             '[[job]]\nprogram = "sleep"\narguments = ["600"]\n')
+        status, out, err = self.run_it("submit", "--wait", "b.toml")
+        self.assertEqual((status, out.splitlines()[0]), (1, "2 jobs: 1 failed, 1 removed"), err)
 
     def test_same_names_are_not_mixed(self):
         self.write("b.toml", '[defaults]\nprogram = "sh"\narguments = ["-c", "echo x > same"]\n'

@@ -1,5 +1,8 @@
 #include "cli/commands.h"
 
+#include <pwd.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
@@ -131,6 +134,11 @@ std::string server_address(const std::string& option) {
   return configured.empty() ? kDefaultServer : configured;
 }
 
+std::string own_name() {
+  const passwd* entry = getpwuid(geteuid());
+  return entry != nullptr ? entry->pw_name : "uid" + std::to_string(geteuid());
+}
+
 void Selection::declare(Arguments& arguments) {
   arguments.positional("JOB", &jobs, "ids of jobs: 17, 17-20 or 17,19", false);
   arguments.option("--batch", &batch, "all jobs of this batch", "B");
@@ -197,10 +205,10 @@ int run_command_line(int argc, const char* const* argv) {
                 SUBLET_VERSION);
   Context context;
   context.declare(top);
-  std::vector<Command> commands = {submit_command(top),  list_command(top),   show_command(top),
-                                   wait_command(top),    fetch_command(top),  hold_command(top),
-                                   release_command(top), remove_command(top), machines_command(top),
-                                   report_command(top),  about_command(top)};
+  std::vector<Command> commands = {submit_command(top),   list_command(top),    show_command(top),
+                                   why_command(top),      wait_command(top),    fetch_command(top),
+                                   hold_command(top),     release_command(top), remove_command(top),
+                                   machines_command(top), report_command(top),  about_command(top)};
   std::ostringstream out;
   std::ostringstream err;
   std::optional<int> ended =

@@ -57,7 +57,10 @@ struct Command {
   std::function<int(Context&)> run;  // the exit status; or throws
 };
 
-// JOB… or --batch B, as rm, hold, release, wait and fetch take them.
+// As the server calls this user.
+std::string own_name();
+
+// JOB… or --batch B, as most commands take them.
 struct Selection {
   void declare(Arguments& arguments);
   // PoolError (usage) when neither or both are given.
@@ -76,6 +79,7 @@ std::optional<PoolError> missing_jobs(PoolClient& pool, const JobFilter& filter)
 Command submit_command(Arguments& top);
 Command list_command(Arguments& top);
 Command show_command(Arguments& top);
+Command why_command(Arguments& top);
 Command remove_command(Arguments& top);
 Command hold_command(Arguments& top);
 Command release_command(Arguments& top);

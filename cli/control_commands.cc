@@ -2,6 +2,7 @@
 #include "base/json.h"
 #include "base/random.h"
 #include "cli/commands.h"
+#include "cli/names.h"
 #include "cli/pool_client.h"
 
 namespace sublet::cli {
@@ -10,19 +11,53 @@ namespace {
 
 using Operation = Control (PoolClient::*)(const RequestId&, const JobFilter&);
 
+// Whom a verb is for: named jobs, a batch, or all of the user's own that have not ended;
+// never everything only because nothing was named.
+struct Named {
+  void declare(Arguments& arguments) {
+    selection.declare(arguments);
+    arguments.flag("--mine", &mine, "all your jobs that have not ended");
+    arguments.option("--state", &states, "of those named only the ones in this state (repeatable)",
+                     "S");
+  }
+
+  JobFilter filter() const {
+    JobFilter filter;
+    if (!mine) {
+      if (selection.jobs.empty() && selection.batch.empty())
+        throw PoolError(ErrorKind::usage, "usage.jobs", "which jobs?",
+                        "give ids such as 17-20, --batch 7, or --mine for all your own");
+      filter = selection.filter();
+    } else if (!selection.jobs.empty() || !selection.batch.empty()) {
+      throw PoolError(ErrorKind::usage, "usage.jobs", "either ids of jobs, --batch or --mine",
+                      "give one of them; --state narrows it");
+    } else {
+      filter.user = own_name();
+      filter.unfinished_only = true;
+    }
+    for (const std::string& word : states) filter.states.push_back(parse_job_state(word));
+    return filter;
+  }
+
+  Selection selection;
+  bool mine = false;
+  std::vector<std::string> states;
+};
+
 struct Verb {
   const char* done;       // "removed"
   const char* unchanged;  // why a job may stay as it is
   Operation operation;
 };
 
-int run_control(const Verb& verb, const Selection& selection, Context& context) {
-  JobFilter filter = selection.filter();
+int run_control(const Verb& verb, const Named& named, Context& context) {
+  JobFilter filter = named.filter();
   PoolClient& pool = context.pool();
   Control control = (pool.*verb.operation)(random_id(), filter);
   uint64_t seen = control.changed + control.unchanged;
   std::optional<PoolError> missing;
-  if (seen == 0 || !filter.ids.empty()) missing = missing_jobs(pool, filter);
+  filter.states.clear();
+  if (!named.mine && (seen == 0 || !filter.ids.empty())) missing = missing_jobs(pool, filter);
   if (missing && seen == 0) throw *missing;
   if (context.json) {
     JsonWriter json;
@@ -41,11 +76,10 @@ int run_control(const Verb& verb, const Selection& selection, Context& context) 
 }
 
 Command control_command(Arguments& top, const char* name, const char* help, const Verb& verb) {
-  auto selection = std::make_shared<Selection>();
+  auto named = std::make_shared<Named>();
   Arguments& a = top.command(name, help);
-  selection->declare(a);
-  return {&a,
-          [selection, verb](Context& context) { return run_control(verb, *selection, context); }};
+  named->declare(a);
+  return {&a, [named, verb](Context& context) { return run_control(verb, *named, context); }};
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "cli/idl_translation.h"
 
+#include <charconv>
 #include <cstring>
 
 #include "base/text.h"
@@ -143,6 +144,23 @@ v1::Digest to_digest(const Digest& digest) {
 
 char* to_string(const std::string& text) { return CORBA::string_dup(to_utf8(text).c_str()); }
 
+namespace {
+void add_detail(v1::Details& details, const char* name, const std::string& value) {
+  const CORBA::ULong at = details.length();
+  details.length(at + 1);
+  details[at].name = name;
+  details[at].value = to_string(value);
+}
+}  // namespace
+
+v1::Details to_details(const StopWhen& when) {
+  v1::Details out;
+  if (when.done > 0) add_detail(out, "stop_when.done", std::to_string(when.done));
+  if (when.failed > 0) add_detail(out, "stop_when.failed", std::to_string(when.failed));
+  if (!when.output.empty()) add_detail(out, "stop_when.output", when.output);
+  return out;
+}
+
 v1::JobFilter to_filter(const JobFilter& filter) {
   v1::JobFilter out;
   out.ids.length(static_cast<CORBA::ULong>(filter.ids.size()));
@@ -153,6 +171,9 @@ v1::JobFilter to_filter(const JobFilter& filter) {
   out.states.length(static_cast<CORBA::ULong>(filter.states.size()));
   for (CORBA::ULong i = 0; i < filter.states.size(); ++i) out.states[i] = filter.states[i];
   out.unfinished_only = filter.unfinished_only;
+  if (filter.runs) add_detail(out.more, "runs", "yes");
+  if (filter.stopped != JobFilter::Stopped::any)
+    add_detail(out.more, "stopped", filter.stopped == JobFilter::Stopped::only ? "yes" : "no");
   return out;
 }
 
@@ -239,6 +260,8 @@ Details from_details(const v1::Details& details) {
 JobSummary from_summary(const v1::JobSummary& job) {
   JobSummary out;
   out.id = job.id;
+  for (const auto& [name, value] : from_details(job.more))
+    if (name == "count") std::from_chars(value.data(), value.data() + value.size(), out.count);
   out.batch = job.batch;
   out.index = job.index;
   out.name = text(job.name);

@@ -21,6 +21,7 @@ v1::RequestId to_request(const RequestId& request);
 v1::Digest to_digest(const Digest& digest);
 // Invalid bytes become U+FFFD: the ORB refuses text that is not UTF-8.
 char* to_string(const std::string& text);
+v1::Details to_details(const StopWhen& when);
 v1::JobFilter to_filter(const JobFilter& filter);
 v1::JobDescription to_description(const JobDescription& job);
 v1::Axis to_axis(const Axis& axis);

@@ -46,17 +46,20 @@ std::string how_ended(const AttemptInfo& a) {
 std::string attempts_table(const std::vector<AttemptInfo>& attempts, int64_t now, size_t width,
                            bool colour) {
   std::vector<Column> columns = {
-      {"TRY", true, 3, 9},        {"MACHINE", false, 4, 7}, {"STATE", false, 5, 8},
-      {"ENDED BY", false, 6, 8},  {"AGO", true, 3, 4},      {"CPU", true, 3, 5},
-      {"LOST", true, 3, 3},       {"FROM", true, 3, 2},     {"TO", true, 3, 3},
-      {"CHECKPOINT", true, 5, 1}, {"LEFT IN", true, 4, 1},  {"REASON", false, 8, 0}};
+      {"TRY", true, 3, 9},       {"MACHINE", false, 4, 7}, {"STATE", false, 5, 8},
+      {"ENDED BY", false, 6, 8}, {"AGO", true, 3, 4},      {"RAN", true, 3, 2},
+      {"CPU", true, 3, 5},       {"KEPT", true, 3, 2},     {"LOST", true, 3, 3},
+      {"FROM", true, 3, 2},      {"TO", true, 3, 3},       {"CHECKPOINT", true, 5, 1},
+      {"LEFT IN", true, 4, 1},   {"REASON", false, 8, 0}};
   std::vector<Row> rows;
   for (const AttemptInfo& a : attempts) {
     bool over = a.ended != 0;
     rows.push_back(
         {{std::to_string(a.number), a.machine_name, attempt_state_name(a.state), how_ended(a),
-          age(over ? a.finished_us : a.decided_us, now), some_ms(a.cpu_ms), some_ms(a.cpu_lost_ms),
-          percent(a.resumed_ppm), percent(a.progress_ppm), some_bytes(a.checkpoint_bytes),
+          age(over ? a.finished_us : a.decided_us, now),
+          a.started_us == 0 ? "" : age(a.started_us, over ? a.finished_us : now), some_ms(a.cpu_ms),
+          some_ms(a.cpu_ms - a.cpu_lost_ms), some_ms(a.cpu_lost_ms), percent(a.resumed_ppm),
+          percent(a.progress_ppm), some_bytes(a.checkpoint_bytes),
           a.quiesce_us < 0 ? "" : format_duration_ms((a.quiesce_us + 999) / 1000), a.reason},
          over ? (a.ended == 1 ? Colour::none : Colour::dim) : Colour::green});
   }
@@ -93,7 +96,8 @@ void write_attempt(JsonWriter& json, const AttemptInfo& a) {
   json.field("decided_us", a.decided_us).field("started_us", a.started_us);
   json.field("finished_us", a.finished_us);
   json.field("exit_status", a.exit_status).field("signal", a.signal);
-  json.field("cpu_ms", a.cpu_ms).field("cpu_lost_ms", a.cpu_lost_ms);
+  json.field("cpu_ms", a.cpu_ms).field("cpu_kept_ms", a.cpu_ms - a.cpu_lost_ms);
+  json.field("cpu_lost_ms", a.cpu_lost_ms);
   json.field("memory_peak", a.memory_peak).field("generation", a.generation);
   json.field("checkpoint_bytes", a.checkpoint_bytes);
   json.field("resumed_ppm", a.resumed_ppm).field("progress_ppm", a.progress_ppm);
@@ -123,16 +127,17 @@ void write_summary_fields(JsonWriter& json, const JobSummary& job) {
 std::string jobs_table(const std::vector<JobSummary>& jobs, int64_t now, size_t width,
                        bool colour) {
   std::vector<Column> columns = {
-      {"ID", true, 20, 10},     {"NAME", false, 6, 7},  {"USER", false, 4, 5},
-      {"STATE", false, 7, 9},   {"DONE", true, 4, 6},   {"FOR", true, 3, 4},
-      {"MACHINE", false, 5, 5}, {"CPU", true, 3, 3},    {"LOST", true, 3, 1},
-      {"EVICTED", true, 3, 2},  {"REASON", false, 8, 0}};
+      {"ID", true, 20, 10},  {"JOBS", true, 4, 8},     {"NAME", false, 6, 7},
+      {"USER", false, 4, 5}, {"STATE", false, 7, 9},   {"DONE", true, 4, 6},
+      {"FOR", true, 3, 4},   {"MACHINE", false, 5, 5}, {"CPU", true, 3, 3},
+      {"LOST", true, 3, 1},  {"EVICTED", true, 3, 2},  {"REASON", false, 8, 0}};
   std::vector<Row> rows;
   for (const JobSummary& j : jobs)
-    rows.push_back({{std::to_string(j.id), j.name, j.user, job_state_name(j.state),
-                     percent(j.progress_ppm), age(j.changed_us, now), j.machine,
-                     some_ms(j.cpu_kept_ms), some_ms(j.cpu_lost_ms), some(j.evictions), j.reason},
-                    state_colour(j.state)});
+    rows.push_back(
+        {{format_ids({{j.id, j.count}}), j.count > 1 ? std::to_string(j.count) : "", j.name, j.user,
+          job_state_name(j.state), percent(j.progress_ppm), age(j.changed_us, now), j.machine,
+          some_ms(j.cpu_kept_ms), some_ms(j.cpu_lost_ms), some(j.evictions), j.reason},
+         state_colour(j.state)});
   return list_table(columns, rows, width, colour);
 }
 
@@ -164,6 +169,21 @@ std::string job_story(const JobDetail& job, int64_t now, size_t width, bool colo
   return out;
 }
 
+std::string why_line(const JobSummary& run, int64_t now) {
+  std::string line = (run.count > 1 ? "jobs " : "job ") + format_ids({{run.id, run.count}});
+  if (!run.name.empty()) line += " " + run.name;
+  line += ": " + job_state_name(run.state);
+  if (is_final(run.state)) {
+    line += " " + age(run.changed_us, now) + " ago";
+    if (!run.machine.empty()) line += " on " + run.machine;
+  } else {
+    line += " for " + age(run.changed_us, now);
+  }
+  if (run.reason.empty()) return escape_for_terminal(line);
+  if (run.count > 1 && !is_final(run.state)) line += "; job " + std::to_string(run.id);
+  return escape_for_terminal(line + ": " + run.reason);
+}
+
 std::string counts_line(const JobCounts& c) {
   std::string out = counted(c.total(), "job") + ":";
   bool first = true;
@@ -185,6 +205,12 @@ void write_json(JsonWriter& json, const JobSummary& job) {
   json.begin_object();
   write_summary_fields(json, job);
   json.end_object();
+}
+
+void write_run(JsonWriter& json, const JobSummary& run) {
+  json.begin_object();
+  write_summary_fields(json, run);
+  json.field("count", run.count).end_object();
 }
 
 void write_json(JsonWriter& json, const JobDetail& job) {

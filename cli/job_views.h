@@ -15,10 +15,15 @@ namespace sublet::cli {
 std::string jobs_table(const std::vector<JobSummary>& jobs, int64_t now_us, size_t width,
                        bool colour);
 std::string job_story(const JobDetail& job, int64_t now_us, size_t width, bool colour);
+// "job 7 letters: waiting for 3 min: no machine has 64 GiB of memory"; of a run its
+// first job's reason.
+std::string why_line(const JobSummary& run, int64_t now_us);
 // "8 jobs: 7 done, 1 failed"
 std::string counts_line(const JobCounts& counts);
 
 void write_json(JsonWriter& json, const JobSummary& job);
+// The same of a run of jobs, with its count.
+void write_run(JsonWriter& json, const JobSummary& run);
 void write_json(JsonWriter& json, const JobDetail& job);
 void write_json(JsonWriter& json, const JobCounts& counts);
 // The description as it is submitted: of `show --json` and of --dry-run.

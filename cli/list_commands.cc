@@ -1,7 +1,4 @@
-// ls and show.
-#include <pwd.h>
-#include <unistd.h>
-
+// ls, show and why.
 #include <algorithm>
 
 #include "cli/commands.h"
@@ -21,13 +18,8 @@ struct ListOptions {
   std::string batch;
   std::vector<std::string> states;
   int64_t limit = 1000;
+  bool each_job = false;
 };
-
-// As the server calls this user.
-std::string own_name() {
-  const passwd* entry = getpwuid(geteuid());
-  return entry != nullptr ? entry->pw_name : "uid" + std::to_string(geteuid());
-}
 
 JobFilter list_filter(const ListOptions& o) {
   if (o.limit < 1 || o.limit > kListMax)
@@ -42,6 +34,7 @@ JobFilter list_filter(const ListOptions& o) {
 
 int run_list(const ListOptions& o, Context& context) {
   JobFilter filter = list_filter(o);
+  filter.runs = !o.each_job && !context.json;
   std::vector<JobSummary> jobs;
   std::string cursor;
   uint64_t limit = static_cast<uint64_t>(o.limit);
@@ -71,8 +64,24 @@ int run_list(const ListOptions& o, Context& context) {
   return 0;
 }
 
-int run_show(const std::string& word, Context& context) {
-  JobDetail job = context.pool().show(parse_number(word, "job id"));
+// The first of these jobs, neighbours that nothing tells apart as one.
+struct Runs {
+  std::vector<JobSummary> jobs;
+  bool more = false;
+};
+
+Runs first_runs(JobFilter filter, Context& context) {
+  constexpr uint32_t kShown = 100;
+  filter.runs = true;
+  Runs runs;
+  runs.jobs = context.pool().list(filter, "", kShown + 1).jobs;
+  runs.more = runs.jobs.size() > kShown;
+  if (runs.more) runs.jobs.resize(kShown);
+  return runs;
+}
+
+int show_one(uint64_t id, Context& context) {
+  JobDetail job = context.pool().show(id);
   if (context.json) {
     JsonWriter json;
     write_json(json, job);
@@ -80,6 +89,56 @@ int run_show(const std::string& word, Context& context) {
   } else {
     print(job_story(job, now_us(), context.terminal.columns, context.terminal.colour));
   }
+  return 0;
+}
+
+// How they stand together, and the first of them.
+int show_several(const JobFilter& filter, Context& context) {
+  if (std::optional<PoolError> missing = missing_jobs(context.pool(), filter)) throw *missing;
+  const JobCounts counts = context.pool().count(filter);
+  const Runs runs = first_runs(filter, context);
+  if (context.json) {
+    JsonWriter json;
+    json.begin_object().key("counts");
+    write_json(json, counts);
+    json.key("jobs").begin_array();
+    for (const JobSummary& run : runs.jobs) write_run(json, run);
+    json.end_array().field("more", runs.more).end_object();
+    print(json.str() + "\n");
+    return 0;
+  }
+  print(counts_line(counts) + "\n\n" +
+        jobs_table(runs.jobs, now_us(), context.terminal.columns, context.terminal.colour));
+  if (runs.more) say("there are more");
+  return 0;
+}
+
+int run_show(const Selection& selection, Context& context) {
+  const JobFilter filter = selection.filter();
+  const bool one = filter.batch == 0 && count_ids(filter.ids) == 1;
+  return one ? show_one(filter.ids[0].first, context) : show_several(filter, context);
+}
+
+// With the sentence that the brain has about each now.
+int run_why(const Selection& selection, Context& context) {
+  const JobFilter filter = selection.filter();
+  if (std::optional<PoolError> missing = missing_jobs(context.pool(), filter)) throw *missing;
+  Runs runs = first_runs(filter, context);
+  for (JobSummary& run : runs.jobs) {
+    const JobSummary now = context.pool().show(run.id).summary;
+    // It may have been told apart from the others since.
+    if (now.state == run.state) run.reason = now.reason;
+  }
+  if (context.json) {
+    JsonWriter json;
+    json.begin_object().key("jobs").begin_array();
+    for (const JobSummary& run : runs.jobs) write_run(json, run);
+    json.end_array().field("more", runs.more).end_object();
+    print(json.str() + "\n");
+    return 0;
+  }
+  for (const JobSummary& run : runs.jobs) print(why_line(run, now_us()) + "\n");
+  if (runs.more) say("there are more; name fewer jobs");
   return 0;
 }
 
@@ -95,14 +154,26 @@ Command list_command(Arguments& top) {
            "waiting, placed, running, held, done, failed or removed; may be repeated", "S");
   a.option("--batch", &o->batch, "the jobs of this batch, ended or not", "B");
   a.option("--limit", &o->limit, "at most this many (1000)", "N");
+  a.flag("--each-job", &o->each_job,
+         "a line for each job, also where one tells as much of several of an array");
   return {&a, [o](Context& context) { return run_list(*o, context); }};
 }
 
 Command show_command(Arguments& top) {
-  auto job = std::make_shared<std::string>();
-  Arguments& a = top.command("show", "Tell one job's whole story: what it is, attempts, outputs");
-  a.positional("JOB", job.get(), "id of the job", true);
-  return {&a, [job](Context& context) { return run_show(*job, context); }};
+  auto selection = std::make_shared<Selection>();
+  Arguments& a = top.command("show",
+                             "Tell one job's whole story: what it is, attempts, outputs; or of "
+                             "several how they stand");
+  selection->declare(a);
+  return {&a, [selection](Context& context) { return run_show(*selection, context); }};
+}
+
+Command why_command(Arguments& top) {
+  auto selection = std::make_shared<Selection>();
+  Arguments& a = top.command(
+      "why", "Tell in a sentence why a job waits, where it runs, who holds it, how it ended");
+  selection->declare(a);
+  return {&a, [selection](Context& context) { return run_why(*selection, context); }};
 }
 
 }  // namespace sublet::cli

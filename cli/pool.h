@@ -87,6 +87,18 @@ struct JobFilter {
   std::string user;
   std::vector<uint64_t> states;
   bool unfinished_only = false;
+  bool runs = false;  // in lists: one item for neighbours that nothing tells apart
+  // The removed jobs of batches that have stopped.
+  enum class Stopped { any, only, without };
+  Stopped stopped = Stopped::any;
+};
+
+// When the rest of a batch is removed: at the first that holds. 0, "": not asked for.
+struct StopWhen {
+  uint64_t done = 0;
+  uint64_t failed = 0;
+  std::string output;
+  bool is_set() const { return done > 0 || failed > 0 || !output.empty(); }
 };
 
 struct Requirements {
@@ -133,6 +145,7 @@ struct JobDescription {
 
 struct JobSummary {
   uint64_t id = 0;
+  uint64_t count = 1;  // of a run: it stands for so many jobs, from `id` on
   uint64_t batch = 0;
   uint32_t index = 0;
   std::string name;

@@ -147,9 +147,10 @@ std::vector<AppendCall> append_calls(const BatchPlan& plan) {
 
 Submitted submit_plan(PoolClient& pool, const BatchPlan& plan, InputFiles& files) {
   append_calls(plan);  // before anything is sent
-  if (plan.jobs.size() == 1 && plan.jobs[0].count == 0 && plan.jobs[0].inputs.empty())
+  if (plan.jobs.size() == 1 && plan.jobs[0].count == 0 && plan.jobs[0].inputs.empty() &&
+      !plan.stop_when.is_set())
     return submit_single(pool, plan.jobs[0].what);
-  uint64_t batch = pool.open_batch(random_id(), plan.name, host_name());
+  uint64_t batch = pool.open_batch(random_id(), plan.name, host_name(), plan.stop_when);
   pool.set_unreachable_ms(kServerRestartMs);
   std::atomic<bool> committing{false};
   WhenInterrupted interrupted([&] {

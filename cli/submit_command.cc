@@ -141,12 +141,38 @@ BatchPlan plan_of(const SubmitOptions& o) {
   return read_batch_file(o.file);
 }
 
+void write_json(JsonWriter& json, const StopWhen& when) {
+  json.begin_object();
+  if (when.done > 0) json.field("done", when.done);
+  if (when.failed > 0) json.field("failed", when.failed);
+  if (!when.output.empty()) json.field("output", when.output);
+  json.end_object();
+}
+
+// "3 jobs have failed or one left key.txt"
+std::string stop_words(const StopWhen& when) {
+  std::string out;
+  const auto add = [&](const std::string& condition) {
+    out += (out.empty() ? "" : " or ") + condition;
+  };
+  const auto have = [](uint64_t n) { return counted(n, "job") + (n == 1 ? " has" : " have"); };
+  if (when.done > 0) add(have(when.done) + " ended well");
+  if (when.failed > 0) add(have(when.failed) + " failed");
+  if (!when.output.empty()) add("a job has left " + escape_for_terminal(when.output));
+  return out;
+}
+
 void print_plan(const BatchPlan& plan, const InputFiles& files, Context& context) {
   if (context.json) {
     JsonWriter json;
     json.begin_object().field("dry_run", true).field("name", plan.name);
     json.field("job_count", plan.job_count()).field("files", files.distinct());
-    json.field("bytes", files.bytes()).key("jobs").begin_array();
+    json.field("bytes", files.bytes());
+    if (plan.stop_when.is_set()) {
+      json.key("stop_when");
+      write_json(json, plan.stop_when);
+    }
+    json.key("jobs").begin_array();
     for (const PlannedJob& job : plan.jobs) {
       JobDescription what = job.what;
       for (const PlannedInput& i : job.inputs) what.inputs.push_back({0, i.name, i.executable});
@@ -171,6 +197,8 @@ void print_plan(const BatchPlan& plan, const InputFiles& files, Context& context
                    rows, context.terminal.columns, context.terminal.colour));
   print("would submit " + counted(plan.job_count(), "job") + " and send " +
         counted(files.distinct(), "file") + " (" + format_bytes(files.bytes()) + ")\n");
+  if (plan.stop_when.is_set())
+    print("the rest would be removed when " + stop_words(plan.stop_when) + "\n");
 }
 
 void print_submitted(const Submitted& s, bool waiting) {
@@ -204,13 +232,14 @@ int wait_and_fetch(const SubmitOptions& o, const Submitted& submitted, Context& 
     JsonWriter json;
     json.begin_object();
     write_json(json, submitted);
-    json.field("evictions_seen", result.evictions).key("counts");
+    json.field("evictions_seen", result.evictions).field("stopped", result.stopped);
+    json.key("counts");
     write_json(json, result.counts);
     json.key("fetched");
     write_json(json, fetched, options);
     json.end_object();
     print(json.str() + "\n");
-    return result.counts.failed + result.counts.removed > 0 ? kExitJobsFailed : 0;
+    return result.exit_status();
   }
   if (submitted.jobs.count == 1) {
     if (result.counts.removed == 0) fetch_and_print(context, submitted.jobs.first, options);

@@ -74,6 +74,11 @@ class ViewsTest : public CppUnit::TestFixture {
     j.evictions = 0;
     std::string table = jobs_table({j}, kNow, 0, false);
     CPPUNIT_ASSERT(table.find("MACHINE") == std::string::npos);
+    CPPUNIT_ASSERT(table.find("JOBS") == std::string::npos);
+    j.count = 7;
+    std::string array = jobs_table({j}, kNow, 0, false);
+    CPPUNIT_ASSERT(array.find("JOBS") != std::string::npos);
+    CPPUNIT_ASSERT(array.find("1-7 ") != std::string::npos);
     CPPUNIT_ASSERT(table.find("EVICTED") == std::string::npos);
   }
 
@@ -110,7 +115,10 @@ class ViewsTest : public CppUnit::TestFixture {
     a.machine_name = "moe";
     a.state = 5;
     a.ended = 16;
+    a.started_us = kNow - 105'000'000;
     a.finished_us = kNow - 5'000'000;
+    a.cpu_ms = 2'000;
+    a.cpu_lost_ms = 500;
     a.quiesce_us = 12'300;
     detail.attempts.push_back(a);
     for (size_t width : {20u, 80u}) {
@@ -121,6 +129,8 @@ class ViewsTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(text.find("./train 'a b' 'it'") != std::string::npos);
     CPPUNIT_ASSERT(text.find("owner came back") != std::string::npos);
     CPPUNIT_ASSERT(text.find("13 ms") != std::string::npos);
+    for (const char* part : {"RAN", "1 min", "KEPT", "1.5 s", "LOST", "500 ms"})
+      CPPUNIT_ASSERT_MESSAGE(text, text.find(part) != std::string::npos);
   }
 
   void words() {
@@ -131,6 +141,20 @@ class ViewsTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("-"), age(0, kNow));
     CPPUNIT_ASSERT_EQUAL(std::string("37 %"), percent(379'999));
     CPPUNIT_ASSERT_EQUAL(std::string(""), percent(-1));
+    JobSummary j = job(17, kWaiting);
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("job 17 back-propagation: waiting for 1 min: waits for an idle "
+                    "machine with 2 GiB of memory"),
+        why_line(j, kNow));
+    j.count = 1'000'000;
+    CPPUNIT_ASSERT(
+        why_line(j, kNow).starts_with("jobs 17-1000016 back-propagation: waiting for "
+                                      "1 min; job 17: waits"));
+    j = job(17, kDone);
+    j.reason = "attempt 1 done";
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("job 17 back-propagation: done 1 min ago on curly: attempt 1 done"),
+        why_line(j, kNow));
     CPPUNIT_ASSERT_EQUAL(std::string("8 jobs: 7 done, 1 failed"),
                          counts_line({0, 0, 0, 0, 7, 1, 0}));
   }

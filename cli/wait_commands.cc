@@ -27,7 +27,8 @@ int run_wait(const Selection& selection, bool fetch, const FetchOptions& options
   if (context.json) {
     JsonWriter json;
     json.begin_object().field("timed_out", result.timed_out);
-    json.field("evictions_seen", result.evictions).key("counts");
+    json.field("evictions_seen", result.evictions).field("stopped", result.stopped);
+    json.key("counts");
     write_json(json, result.counts);
     if (do_fetch) {
       json.key("fetched");

@@ -50,6 +50,11 @@ class Waiter {
     }
     tell();
     end_progress();
+    if (result_.counts.removed > 0) {
+      JobFilter stopped = filter_;
+      stopped.stopped = JobFilter::Stopped::only;
+      result_.stopped = pool.count(stopped).removed;
+    }
     return result_;
   }
 
@@ -112,6 +117,7 @@ class Waiter {
 void name_failed(Context& context, JobFilter filter) {
   constexpr uint32_t kNamed = 10;
   filter.states = {kFailed, kRemoved};
+  filter.stopped = JobFilter::Stopped::without;
   JobPage page = context.pool().list(filter, "", kNamed);
   for (const JobSummary& job : page.jobs)
     say("job " + std::to_string(job.id) + " " + job_state_name(job.state) +
@@ -120,7 +126,21 @@ void name_failed(Context& context, JobFilter filter) {
   if (!page.next.empty()) say("and more; see `sublet ls --state failed --state removed`");
 }
 
+// One of the jobs that a stopped batch removed says why.
+void name_stopped(Context& context, JobFilter filter, uint64_t count) {
+  filter.stopped = JobFilter::Stopped::only;
+  filter.runs = true;
+  JobPage page = context.pool().list(filter, "", 1);
+  if (page.jobs.empty()) return;
+  say(counted(count, "job") + " removed; job " + std::to_string(page.jobs[0].id) + ": " +
+      escape_for_terminal(page.jobs[0].reason));
+}
+
 }  // namespace
+
+int WaitResult::exit_status() const {
+  return counts.failed + counts.removed > stopped ? kExitJobsFailed : 0;
+}
 
 WaitResult wait_for_jobs(Context& context, const JobFilter& filter,
                          std::optional<int64_t> timeout_ms) {
@@ -154,8 +174,9 @@ std::string progress_line(const JobCounts& c, uint64_t evictions, std::optional<
 }
 
 int report_wait(Context& context, const JobFilter& filter, const WaitResult& result) {
-  bool bad = result.counts.failed + result.counts.removed > 0;
-  if (bad && !context.json) name_failed(context, filter);
+  const int status = result.exit_status();
+  if (status != 0 && !context.json) name_failed(context, filter);
+  if (result.stopped > 0 && !context.json) name_stopped(context, filter, result.stopped);
   if (!context.json) print(counts_line(result.counts) + "\n");
   if (result.timed_out) {
     if (!context.json)
@@ -163,7 +184,7 @@ int report_wait(Context& context, const JobFilter& filter, const WaitResult& res
           "`");
     return kExitTimeout;
   }
-  return bad ? kExitJobsFailed : 0;
+  return status;
 }
 
 }  // namespace sublet::cli

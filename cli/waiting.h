@@ -15,7 +15,10 @@ namespace sublet::cli {
 struct WaitResult {
   JobCounts counts;
   uint64_t evictions = 0;  // seen while waiting
+  uint64_t stopped = 0;    // of those removed: by a batch that has stopped as it was to
   bool timed_out = false;
+  // 0, or kExitJobsFailed: some failed or were removed otherwise.
+  int exit_status() const;
 };
 
 // Until all jobs of the filter have ended, or timeout_ms is over. On a terminal

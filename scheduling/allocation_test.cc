@@ -169,7 +169,7 @@ class AllocationTest : public CppUnit::TestFixture {
       CPPUNIT_ASSERT_EQUAL(MachineId{0}, t.machine_of(job));
       CPPUNIT_ASSERT(t.pool.idle().empty());
       CPPUNIT_ASSERT_EQUAL(std::string("1 machine fits, pausing after a refusal"),
-                           t.pool.why_waiting(job, t.now));
+                           t.pool.why(job, t.now));
       if (reports) {
         t.report(m, true);
       } else {
@@ -204,7 +204,7 @@ class AllocationTest : public CppUnit::TestFixture {
     Submitted::Job big;
     big.needs.memory = 64ull << 30;
     const JobId job = t.submit("ann", 1, big);
-    const auto why = [&](JobId id) { return t.pool.why_waiting(id, t.now); };
+    const auto why = [&](JobId id) { return t.pool.why(id, t.now); };
     CPPUNIT_ASSERT_EQUAL(std::string("no machine is in the pool"), why(job));
     const MachineId a = t.join("a");
     CPPUNIT_ASSERT_EQUAL(std::string("no machine has 64 GiB of memory (largest: 8 GiB)"), why(job));
@@ -216,13 +216,24 @@ class AllocationTest : public CppUnit::TestFixture {
                                      "priority wait for the same machines"),
                          why(small + 2));
     t.report(a, true);
-    CPPUNIT_ASSERT_EQUAL(std::string("it does not wait: attempt 1 on a has it"), why(small));
+    const auto starts = [&](const std::string& sentence) {
+      CPPUNIT_ASSERT_EQUAL(sentence, why(small).substr(0, sentence.size()));
+    };
+    const AttemptKey key{small, 1};
+    starts("attempt 1 was ordered, without an answer yet, on a for 0 s: first in the queue: bob, ");
+    t.apply(OrderAnswered{key, OrderAnswered::Answer::kAccepted, ""});
+    starts("attempt 1 is being prepared on a for 0 s: first in the queue: bob, ");
+    t.apply(AttemptStarted{key, a});
+    t.pass(200 * kSecond);
+    starts("attempt 1 runs on a for 3 min: first in the queue: bob, ");
+    t.apply(Renewed{a, false, {{key, AttemptState::kLeaving}}});
+    starts("attempt 1 is leaving a for 0 s: first in the queue: bob, ");
     CPPUNIT_ASSERT_EQUAL(
         std::string("2 machines fit: 1 with their owners, 1 at work; 1 job with better "
                     "priority waits for the same machines"),
         why(small + 2));
-    t.apply(JobsHeld{{small + 2}});
-    CPPUNIT_ASSERT_EQUAL(std::string("held until it is released"), why(small + 2));
+    t.apply(JobsHeld{{small + 2}, {}, "bob"});
+    CPPUNIT_ASSERT_EQUAL(std::string("held by bob until it is released"), why(small + 2));
     CPPUNIT_ASSERT_EQUAL(std::string("job 99 is not live"), why(99));
   }
 };

@@ -191,7 +191,8 @@ void Pool::State::on(const AttemptEnded& event) {
     return;
   }
   outcome.answer.verdicts.emplace_back(event.key, Verdict::kCounts);
-  end_attempt(*attempt, {event.ended, event.reason, event.cpu, event.cpu_saved, event.wall});
+  end_attempt(*attempt,
+              {event.ended, event.reason, event.cpu, event.cpu_saved, event.wall, event.left});
 }
 
 // The one place where attempts end: its records, the charge, the slot, and what
@@ -244,11 +245,12 @@ void Pool::State::return_job(Job& job, const Attempt& attempt, const End& end, c
   }
   record.reason = "attempt " + std::to_string(record.attempts) + " " + attempt.record.reason;
   if (wait > 0) record.reason = refusals_sentence(record.refusals, end.reason) + again_in(wait);
-  if (end.ended == EndReason::kDone) return set_state(job, JobState::kDone, end.ended);
-  if (is_failure(end.ended)) {
-    if (record.retries_left == 0) return set_state(job, JobState::kFailed, end.ended);
-    --record.retries_left;
+  const bool failed = is_failure(end.ended);
+  if (end.ended == EndReason::kDone || (failed && record.retries_left == 0)) {
+    set_state(job, failed ? JobState::kFailed : JobState::kDone, end.ended);
+    return count_end(job, end.left);
   }
+  if (failed) --record.retries_left;
   if (is_eviction(end.ended)) ++record.evictions;
   set_state(job, JobState::kWaiting, end.ended);
   if (end.ended != EndReason::kRefused) raise_priority(job);

@@ -24,6 +24,7 @@ struct Submitted {
   std::string user;
   std::string submit_host;
   std::vector<Job> jobs;
+  StopWhen stop_when = {};
 };
 // Reserves a batch id.
 struct BatchOpened {
@@ -89,16 +90,23 @@ struct AttemptEnded {
   Micros cpu = 0;         // used
   Micros cpu_saved = -1;  // of it, up to the newest checkpoint; -1: no checkpoint
   Micros wall = 0;
+  std::string left = {};  // done: the file that it left of StopWhen::output; "": none
 };
-// Jobs are named by id; the caller has checked who may.
+// Jobs are named by id; the caller has checked who may. `only_in`: of them those in
+// one of these states; empty: in any. `by`: the user who asked for it.
 struct JobsRemoved {
   std::vector<JobRange> jobs;
+  std::vector<JobState> only_in = {};
+  std::string by = {};
 };
 struct JobsHeld {
   std::vector<JobRange> jobs;
+  std::vector<JobState> only_in = {};
+  std::string by = {};
 };
 struct JobsReleased {
   std::vector<JobRange> jobs;
+  std::vector<JobState> only_in = {};
 };
 // A user's shares from the configuration.
 struct SharesSet {

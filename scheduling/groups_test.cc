@@ -181,11 +181,11 @@ class GroupsTest : public CppUnit::TestFixture {
     // The user's own line is looked at as far as the job.
     CPPUNIT_ASSERT_EQUAL(std::string("1 machine fits, with their owners; 999 jobs with better "
                                      "priority wait for the same machines"),
-                         t.pool.why_waiting(first + 999, t.now));
+                         t.pool.why(first + 999, t.now));
     const Clock clock;
     CPPUNIT_ASSERT_EQUAL(std::string("1 machine fits, with their owners; at least 1000 jobs with "
                                      "better priority wait for the same machines"),
-                         t.pool.why_waiting(first + 99'999, t.now));
+                         t.pool.why(first + 99'999, t.now));
     std::printf(" %.0f us with 100 k queued ", clock.seconds() * 1e6);
   }
 

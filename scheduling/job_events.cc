@@ -94,6 +94,10 @@ Job& Pool::State::adopt(JobRecord record) {
   ++job.group->jobs;
   ++job.host->jobs;
   ++job.user->jobs;
+  if (const auto it = batches.find(job.record.batch); it != batches.end()) {
+    job.batch = &it->second;
+    job.batch->jobs.insert(id);
+  }
   job.due_kind = Timed::Kind::kJob;
   job.due_id = id;
   const JobState state = job.record.state;
@@ -114,6 +118,11 @@ void Pool::State::on(const Submitted& event) {
   outcome.answer.first_job = pool.next_job;
   jobs.reserve(jobs.size() + event.jobs.size());
   outcome.records.reserve(2 * event.jobs.size() + 8);
+  if (event.stop_when.is_set()) {
+    Batch& batch = batches[event.batch];
+    batch.record = {event.batch, event.stop_when, 0, 0, 0};
+    touch(batch);
+  }
   uint32_t index = 0;
   for (const Submitted::Job& wanted : event.jobs) {
     if (wanted.count == 0) continue;
@@ -207,33 +216,42 @@ void Pool::State::tell_to_leave(Attempt& attempt, LeaveReason reason) {
 
 // Calls `change` with each live job of the event, told apart; it returns whether
 // it changed anything.
-void Pool::State::control(const std::vector<JobRange>& ranges,
+void Pool::State::control(const std::vector<JobRange>& ranges, const std::vector<JobState>& only_in,
                           const std::function<bool(Job&)>& change) {
+  const auto asked_for = [&](JobState state) {
+    return only_in.empty() || std::find(only_in.begin(), only_in.end(), state) != only_in.end();
+  };
   for (const JobRange& range : ranges) {
     uint64_t changed = 0;
     for (Job* job : carve(range))
-      if (change(*job)) changed += job->record.count;
+      if (asked_for(job->record.state) && change(*job)) changed += job->record.count;
     outcome.answer.changed += changed;
     outcome.answer.unchanged += range.count - changed;
   }
 }
 
+void Pool::State::remove(Job& job, const std::string& reason) {
+  job.record.reason = reason;
+  set_state(job, JobState::kRemoved, EndReason::kRemoved);
+  if (Attempt* attempt = live_attempt(job.record.id)) {
+    tell_to_leave(*attempt, LeaveReason::kRemoved);
+    attempt->job = nullptr;
+  }
+}
+
 void Pool::State::on(const JobsRemoved& event) {
-  control(event.jobs, [this](Job& job) {
-    job.record.reason = "removed";
-    set_state(job, JobState::kRemoved, EndReason::kRemoved);
-    if (Attempt* attempt = live_attempt(job.record.id)) {
-      tell_to_leave(*attempt, LeaveReason::kRemoved);
-      attempt->job = nullptr;
-    }
+  const std::string reason = event.by.empty() ? "removed" : "removed by " + event.by;
+  control(event.jobs, event.only_in, [&](Job& job) {
+    remove(job, reason);
     return true;
   });
 }
 
 void Pool::State::on(const JobsHeld& event) {
-  control(event.jobs, [this](Job& job) {
+  const std::string by = event.by.empty() ? "" : "by " + event.by + " ";
+  control(event.jobs, event.only_in, [&](Job& job) {
     if (job.record.state == JobState::kHeld) return false;
-    job.record.reason = "held until it is released";
+    job.record.reason = "held " + by + "until it is released";
     set_state(job, JobState::kHeld, EndReason::kHeld);
     if (Attempt* attempt = live_attempt(job.record.id))
       tell_to_leave(*attempt, LeaveReason::kHeld);
@@ -242,7 +260,7 @@ void Pool::State::on(const JobsHeld& event) {
 }
 
 void Pool::State::on(const JobsReleased& event) {
-  control(event.jobs, [this](Job& job) {
+  control(event.jobs, event.only_in, [this](Job& job) {
     if (job.record.state != JobState::kHeld) return false;
     job.record.reason = "released";
     set_state(job, JobState::kWaiting);
@@ -258,6 +276,7 @@ void Pool::State::erase_final_jobs() {
     Group* group = job->group;
     Host* host = job->host;
     if (--job->user->jobs == 0) spare_users.push_back(job->user);
+    forget_batch(*job);
     arrays.erase(job->record.id);
     jobs.erase(job->record.id);
     if (--host->jobs == 0) queue.forget(host);

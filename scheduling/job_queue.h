@@ -20,6 +20,7 @@ namespace sublet::scheduling {
 
 struct Job;
 struct Bucket;
+struct Batch;
 
 struct User {
   UserRecord record;
@@ -85,6 +86,7 @@ struct Job : Timed {
   Host* host = nullptr;
   Group* group = nullptr;
   Bucket* bucket = nullptr;  // where it is queued; null: not to be placed now
+  Batch* batch = nullptr;    // null: one that has no condition to stop
   LinePlace place;
   MachineId last_machine = 0;             // of the newest attempt, once ended,
   EndReason last_end = EndReason::kNone;  // and how it ended

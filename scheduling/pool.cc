@@ -72,6 +72,10 @@ void Pool::State::touch(Machine& machine) {
   if (!machine.touched) touched_machines.push_back(&machine);
   machine.touched = true;
 }
+void Pool::State::touch(Batch& batch) {
+  if (!batch.touched) touched_batches.push_back(&batch);
+  batch.touched = true;
+}
 void Pool::State::touch(User& user) {
   if (!user.touched) touched_users.push_back(&user);
   user.touched = true;
@@ -97,6 +101,10 @@ void Pool::State::emit() {
     records.emplace_back(user->record);
   }
   for (Job* job : touched_jobs) records.emplace_back(job->record);
+  for (Batch* batch : touched_batches) {
+    batch->touched = false;
+    records.emplace_back(batch->record);
+  }
   for (const JobId id : touched_attempts) {
     // An attempt that has ended since left its last record then; what is found
     // untouched is a newer one, or was emitted for its first mention.
@@ -110,6 +118,7 @@ void Pool::State::emit() {
   forget_spare_users();
   touched_machines.clear();
   touched_users.clear();
+  touched_batches.clear();
   touched_jobs.clear();
   touched_attempts.clear();
   if (pool.next_job != stored_pool.next_job || pool.next_batch != stored_pool.next_batch ||

@@ -88,8 +88,9 @@ class Pool {
   uint64_t waiting() const;
   size_t groups() const;  // of live jobs, by their (rounded) requirements
   const PoolRecord& counters() const;
-  // One sentence: why this waiting job has no machine.
-  std::string why_waiting(JobId id, Micros now) const;
+  // One sentence about a live job: why it has no machine, who holds it, or since when
+  // it has the machine that it has, and why it was first.
+  std::string why(JobId id, Micros now) const;
 
   struct State;  // the inside: scheduling/state.h, private to the brain
 

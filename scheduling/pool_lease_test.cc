@@ -133,8 +133,7 @@ class PoolLeaseTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(t.pool.idle().empty());
     CPPUNIT_ASSERT(!t.pool.next_deadline());
     const JobId job = t.submit("ann");
-    CPPUNIT_ASSERT_EQUAL(std::string("1 machine fits, not heard of"),
-                         t.pool.why_waiting(job, t.now));
+    CPPUNIT_ASSERT_EQUAL(std::string("1 machine fits, not heard of"), t.pool.why(job, t.now));
     t.apply(Renewed{m, false, {}});  // heard again: idle, by its last report
     CPPUNIT_ASSERT_EQUAL(m, t.machine_of(job));
   }
@@ -163,7 +162,7 @@ class PoolLeaseTest : public CppUnit::TestFixture {
     t.apply(MachineWithdrew{m});
     CPPUNIT_ASSERT(t.books.machines[m].state == MachineState::kGone);
     expect_lost_at(t, job, t.now + kLeaseOver);
-    CPPUNIT_ASSERT_EQUAL(std::string("no machine is in the pool"), t.pool.why_waiting(job, t.now));
+    CPPUNIT_ASSERT_EQUAL(std::string("no machine is in the pool"), t.pool.why(job, t.now));
     CPPUNIT_ASSERT_EQUAL(m, t.apply(MachineJoined{m, "m", "linux", "x86_64"}).answer.machine);
     CPPUNIT_ASSERT(t.books.machines[m].state == MachineState::kBusy);
   }

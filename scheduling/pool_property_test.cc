@@ -63,8 +63,8 @@ class Player {
       case 17:
         return ending();
       case 18:
-        return pick(2) ? Event(JobsHeld{{{a_job(), 1 + pick(3)}}})
-                       : Event(JobsReleased{{{a_job(), 1 + pick(5)}}});
+        return pick(2) ? Event(JobsHeld{{{a_job(), 1 + pick(3)}}, some_states(), a_user()})
+                       : Event(JobsReleased{{{a_job(), 1 + pick(5)}}, some_states()});
       default:
         return rare();
     }
@@ -79,6 +79,10 @@ class Player {
   }
   std::string a_user() { return std::string(1, static_cast<char>('a' + pick(3))); }
   MachineId a_machine() { return 1 + pick(6); }
+  std::vector<JobState> some_states() {
+    if (pick(3) != 0) return {};
+    return {static_cast<JobState>(1 + pick(4)), static_cast<JobState>(1 + pick(4))};
+  }
   JobId a_job() { return t.books.jobs.empty() ? 1 : 1 + pick(t.books.jobs.rbegin()->first); }
   // Mostly of a live attempt.
   AttemptKey a_key() {
@@ -94,7 +98,12 @@ class Player {
     return it == t.books.attempts.end() || pick(8) == 0 ? a_machine() : it->second.machine;
   }
   Event submission() {
-    Submitted s{1, a_user(), "desk" + std::to_string(pick(3)), {}};
+    // A batch with a condition has its jobs from one submission.
+    const BatchId newest = t.pool.counters().next_batch - 1;
+    const bool stops = newest > 1 && conditional_.insert(newest).second;
+    if (!stops && pick(3) == 0) return BatchOpened{a_user()};
+    Submitted s{stops ? newest : 1, a_user(), "desk" + std::to_string(pick(3)), {}};
+    if (stops) s.stop_when = condition();
     for (uint32_t n = 1 + pick(4); n > 0; --n) {
       Submitted::Job job;
       if (pick(3) == 0) job.needs.memory = uint64_t{1 + pick(12)} << 28;
@@ -106,6 +115,11 @@ class Player {
       s.jobs.push_back(job);
     }
     return s;
+  }
+  StopWhen condition() {
+    StopWhen when{pick(3), pick(3), pick(3) == 0 ? "key" : ""};
+    if (!when.is_set()) when.done = 1 + pick(4);
+    return when;
   }
   Event joining() {
     const MachineId known = t.books.machines.size() < 5 ? 0 : a_machine();
@@ -136,8 +150,10 @@ class Player {
         EndReason::kHeld,  EndReason::kSuperseded};
     const AttemptKey key = a_key();
     const Micros cpu = pick(100) * kSecond;
-    return AttemptEnded{
+    AttemptEnded end{
         key, machine_for(key), kAll[pick(std::size(kAll))], "", cpu, pick(3) ? cpu / 2 : -1, cpu};
+    if (end.ended == EndReason::kDone && pick(3) == 0) end.left = "key";
+    return end;
   }
   Event rare() {
     switch (pick(6)) {
@@ -146,7 +162,7 @@ class Player {
       case 1:
         return ServerStarted();
       case 2:
-        return JobsRemoved{{a_job(), {a_job(), 1 + pick(4)}}};
+        return JobsRemoved{{a_job(), {a_job(), 1 + pick(4)}}, some_states(), a_user()};
       case 3:
         return BatchOpened{a_user()};
       default:
@@ -156,6 +172,7 @@ class Player {
 
   bool refusing_;
   uint32_t bits_ = 0;
+  std::set<BatchId> conditional_;  // batches that have been submitted
 };
 
 bool fits(const MachineView& m, const Requirements& n) {
@@ -204,6 +221,32 @@ void check_invariants(const TestPool& t) {
       RC_ASSERT(m.running.size() < m.record.slots);
       for (const JobRecord* job : placeable) RC_ASSERT(!fits(m, job->needs));
     }
+  }
+}
+
+// What counts towards a batch's condition is what its jobs' books say; of a batch that
+// has stopped nothing is left to run, and what had ended by itself has kept its state.
+void check_batches(const TestPool& t) {
+  for (const auto& [id, batch] : t.books.batches) {
+    std::map<JobState, uint64_t> counts;
+    uint64_t stopped = 0;
+    for (const auto& [job_id, job] : t.books.jobs) {
+      if (job.batch != id) continue;
+      ++counts[job.state];
+      stopped += job.state == JobState::kRemoved && job.reason.starts_with("the batch has stopped");
+      RC_ASSERT(batch.stopped_by == 0 || is_final(job.state));
+    }
+    RC_ASSERT(batch.done == counts[JobState::kDone]);
+    RC_ASSERT(batch.failed == counts[JobState::kFailed]);
+    if (batch.stopped_by != 0) {
+      RC_ASSERT(is_final(t.state(batch.stopped_by)) &&
+                t.state(batch.stopped_by) != JobState::kRemoved);
+      continue;
+    }
+    RC_ASSERT(stopped == 0);
+    const StopWhen& when = batch.stop_when;
+    RC_ASSERT(when.done == 0 || batch.done < when.done);
+    RC_ASSERT(when.failed == 0 || batch.failed < when.failed);
   }
 }
 
@@ -277,6 +320,7 @@ class PoolPropertyTest : public CppUnit::TestFixture {
         if (stale) RC_ASSERT(outcome.records.empty() && outcome.decisions.empty());
         check_invariants(player.t);
         check_rows(player.t.books);
+        check_batches(player.t);
       }
     }));
   }
@@ -297,14 +341,15 @@ class PoolPropertyTest : public CppUnit::TestFixture {
         RC_ASSERT(single.pool.next_deadline() == player.t.pool.next_deadline());
         // One job a step: all of them would take ten times as long as the rest.
         const JobId id = single.books.jobs.empty() ? 1 : 1 + choice % single.books.jobs.size();
-        RC_ASSERT(single.pool.why_waiting(id, single.now) ==
-                  player.t.pool.why_waiting(id, single.now));
+        RC_ASSERT(single.pool.why(id, single.now) == player.t.pool.why(id, single.now));
       }
       RC_ASSERT(player.t.books.jobs.size() == single.books.jobs.size());
       for (const auto& [id, job] : single.books.jobs)
         RC_ASSERT(text_of(job) == text_of(player.t.books.jobs.at(id)));
       for (const auto& [name, user] : single.books.users)
         RC_ASSERT(text_of(user) == text_of(player.t.books.users.at(name)));
+      for (const auto& [id, batch] : single.books.batches)
+        RC_ASSERT(text_of(batch) == text_of(player.t.books.batches.at(id)));
     }));
   }
 

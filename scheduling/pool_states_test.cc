@@ -266,7 +266,7 @@ class PoolStatesTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(t.state(one.job) == JobState::kWaiting);
     CPPUNIT_ASSERT(t.last.decisions.empty());  // larry is idle, but one attempt counts
     CPPUNIT_ASSERT_EQUAL(std::string("its attempt 1 on curly has not ended yet"),
-                         t.pool.why_waiting(one.job, t.now));
+                         t.pool.why(one.job, t.now));
     t.end(one.job, EndReason::kHeld, 5 * kSecond, 5 * kSecond);
     CPPUNIT_ASSERT_EQUAL(other, t.machine_of(one.job));
     CPPUNIT_ASSERT_EQUAL(uint64_t{1}, t.pool.attempt(one.job)->resumed_generation);

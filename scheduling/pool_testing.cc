@@ -59,6 +59,10 @@ struct ToText {
   std::string operator()(const ChangeRecord& r) const {
     return line("change", r.number, r.at, r.job, r.count, r.batch, r.user, r.state, r.attempt, r.ended);
   }
+  std::string operator()(const BatchRecord& r) const {
+    return line("batch", r.id, r.stop_when.done, r.stop_when.failed, r.stop_when.output, r.done,
+                r.failed, r.stopped_by);
+  }
   std::string operator()(const PoolRecord& r) const {
     return line("pool", r.next_job, r.next_batch, r.next_machine, r.next_change, r.last_tick,
                 r.now);
@@ -127,6 +131,12 @@ struct Writer {
     demand(r.number == books.changes.size() + 1, "a gap in the changes");
     books.changes.push_back(r);
   }
+  void operator()(const BatchRecord& r) const {
+    once("batch " + std::to_string(r.id));
+    demand(r.stop_when.is_set(), "a batch without a condition");
+    demand(books.batches[r.id].stopped_by == 0, "a stopped batch changed");
+    books.batches[r.id] = r;
+  }
   void operator()(const PoolRecord& r) const {
     once("pool");
     books.pool = r;
@@ -170,7 +180,14 @@ Snapshot Books::snapshot() const {
     wanted.insert(key.job);
     snapshot.attempts.push_back(attempt);
   }
-  for (const JobId id : wanted) snapshot.jobs.push_back(rows.at(id));
+  std::set<BatchId> at_work;
+  for (const JobId id : wanted) {
+    snapshot.jobs.push_back(rows.at(id));
+    if (!is_final(rows.at(id).state)) at_work.insert(rows.at(id).batch);
+  }
+  for (const BatchId id : at_work) {
+    if (batches.contains(id)) snapshot.batches.push_back(batches.at(id));
+  }
   return snapshot;
 }
 

@@ -36,6 +36,7 @@ class Books {
   std::map<std::string, UserRecord> users;
   std::map<AttemptKey, UseRecord> uses;
   std::vector<ChangeRecord> changes;
+  std::map<BatchId, BatchRecord> batches;
   PoolRecord pool;
 };
 

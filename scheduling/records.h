@@ -108,6 +108,15 @@ struct ChangeRecord {
   EndReason ended = EndReason::kNone;
 };
 
+// A batch that has a condition to stop, and what counts towards it.
+struct BatchRecord {
+  BatchId id = 0;
+  StopWhen stop_when;
+  uint64_t done = 0;  // of its jobs
+  uint64_t failed = 0;
+  JobId stopped_by = 0;  // the job whose end stopped it; 0: it has not stopped
+};
+
 // The pool's own: ids are never reused, also when rows are pruned.
 struct PoolRecord {
   JobId next_job = 1;
@@ -122,11 +131,12 @@ struct PoolRecord {
 JobRecord one_of(const JobRecord& record, uint64_t k);
 
 using Record = std::variant<JobRecord, AttemptRecord, MachineRecord, UserRecord, UseRecord,
-                            ChangeRecord, PoolRecord>;
+                            ChangeRecord, PoolRecord, BatchRecord>;
 
 // Everything needed to rebuild the brain. Final jobs may be left out, but for
 // those with a live attempt (removed, its machine not yet rid of it): without
-// its job such an attempt keeps its slot and is charged to nobody. Ended
+// its job such an attempt keeps its slot and is charged to nobody. Batches without
+// live jobs may be left out. Ended
 // attempts may be left out; with the newest of each live job a repeated report
 // of its end is answered kKnown, without it kSuperseded.
 struct Snapshot {
@@ -135,6 +145,7 @@ struct Snapshot {
   std::vector<MachineRecord> machines;
   std::vector<JobRecord> jobs;
   std::vector<AttemptRecord> attempts;
+  std::vector<BatchRecord> batches;
   // The newest ids that any row holds; counters never fall below them.
   JobId last_job = 0;
   BatchId last_batch = 0;

@@ -45,7 +45,7 @@ struct Refused {
     t.apply(Renewed{machine, false, {}});
     t.apply(TimePassed());
   }
-  std::string why() const { return t.pool.why_waiting(bad, t.now); }
+  std::string why() const { return t.pool.why(bad, t.now); }
 };
 
 class RefusalsTest : public CppUnit::TestFixture {
@@ -185,7 +185,7 @@ class RefusalsTest : public CppUnit::TestFixture {
         const std::string live = text_of(r.t.apply(event));
         CPPUNIT_ASSERT_EQUAL(live, text_of(restored.apply(event, r.t.now)));
         CPPUNIT_ASSERT(restored.next_deadline() == r.t.pool.next_deadline());
-        CPPUNIT_ASSERT_EQUAL(r.why(), restored.why_waiting(r.bad, r.t.now));
+        CPPUNIT_ASSERT_EQUAL(r.why(), restored.why(r.bad, r.t.now));
       };
       both(ServerStarted());
       both(MachineReported{r.machine, true, 0, 100ull << 30});

@@ -15,6 +15,7 @@ std::string name_of(const AttemptKey& key) {
   return "attempt " + std::to_string(key.job) + "." + std::to_string(key.attempt);
 }
 std::string name_of(JobId id) { return "job " + std::to_string(id); }
+std::string name_of(const BatchRecord& row) { return "batch " + std::to_string(row.id); }
 
 class Restorer {
  public:
@@ -25,12 +26,14 @@ class Restorer {
     s_.now = s_.pool.now = std::max<Micros>(s_.pool.now, 1);
     for (const UserRecord& row : rows_.users) add_user(row);
     for (const MachineRecord& row : rows_.machines) add_machine(row);
+    for (const BatchRecord& row : rows_.batches) add_batch(row);
     std::sort(rows_.jobs.begin(), rows_.jobs.end(),
               [](const JobRecord& a, const JobRecord& b) { return a.id < b.id; });
     s_.jobs.reserve(rows_.jobs.size());
     for (const JobRecord& row : rows_.jobs) add_job(row);
     for (const AttemptRecord& row : rows_.attempts) add_attempt(row);
     settle_jobs();
+    std::erase_if(s_.batches, [](const auto& batch) { return batch.second.jobs.empty(); });
     // Rows that were left out of the snapshot have ids too.
     last_job_ = std::max(last_job_, rows_.last_job);
     last_batch_ = std::max(last_batch_, rows_.last_batch);
@@ -84,6 +87,17 @@ class Restorer {
     const auto [name, made] = s_.machine_names.try_emplace(row.name, row.id);
     if (!made && row.state != MachineState::kGone) name->second = row.id;
     s_.schedule(m);
+  }
+
+  // Its jobs go on, without the condition.
+  void add_batch(const BatchRecord& row) {
+    if (row.id == 0 || !row.stop_when.is_set() || s_.batches.contains(row.id)) {
+      return complain(name_of(row) + " is left out: no valid id or condition");
+    }
+    if (row.stopped_by != 0) {
+      return complain(name_of(row) + " is left out: it has stopped, yet has live jobs");
+    }
+    s_.batches[row.id].record = row;
   }
 
   // Ids are never given twice.

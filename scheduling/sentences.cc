@@ -1,5 +1,6 @@
 #include "scheduling/sentences.h"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace sublet::scheduling {
@@ -64,6 +65,14 @@ std::string refusals_sentence(uint32_t times, const std::string& last) {
 
 std::string again_in(Micros wait) {
   return kAgain + std::to_string((wait + 999'999) / 1'000'000) + " s";
+}
+
+std::string span_text(Micros span) {
+  const Micros seconds = std::max<Micros>(span, 0) / 1'000'000;
+  if (seconds < 60) return std::to_string(seconds) + " s";
+  if (seconds < 3600) return std::to_string(seconds / 60) + " min";
+  if (seconds < 86'400) return std::to_string(seconds / 3600) + " h";
+  return std::to_string(seconds / 86'400) + " d";
 }
 
 std::string without_again(const std::string& sentence) {

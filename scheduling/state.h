@@ -1,12 +1,14 @@
 // The inside of Pool: its books and one handler for each event. Private to the
 // brain. The handlers live by subject: job_events.cc, attempt_events.cc,
-// machine_events.cc, time_events.cc, allocation.cc; restore.cc rebuilds.
+// machine_events.cc, time_events.cc, allocation.cc; stopping.cc ends batches,
+// restore.cc rebuilds.
 #ifndef SUBLET_SCHEDULING_STATE_H_
 #define SUBLET_SCHEDULING_STATE_H_
 
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -28,6 +30,13 @@ struct Attempt : Timed {
   BatchId batch = 0;
   Micros receipt = 0;         // of the last renewal that counted; at first the decision
   uint32_t registration = 0;  // of the machine when this was decided
+  bool touched = false;
+};
+
+// A batch that has a condition to stop, while it has live jobs.
+struct Batch {
+  BatchRecord record;
+  std::set<JobId> jobs;  // the live ones' records
   bool touched = false;
 };
 
@@ -87,10 +96,18 @@ struct Pool::State {
   Micros note_refusal(Job& job);
   void note_acceptance(Job& job);
   void tell_to_leave(Attempt& attempt, LeaveReason reason);
-  void control(const std::vector<JobRange>& ranges, const std::function<bool(Job&)>& change);
+  void remove(Job& job, const std::string& reason);
+  void control(const std::vector<JobRange>& ranges, const std::vector<JobState>& only_in,
+               const std::function<bool(Job&)>& change);
   void erase_final_jobs();
   // Those of whom nothing is left to know but the name; their rows stay stored.
   void forget_spare_users();
+
+  // ---- batches ----
+  // A job of the batch is done or has failed, and left this of what is awaited:
+  // removes the rest when the condition holds.
+  void count_end(const Job& job, const std::string& left);
+  void forget_batch(Job& job);
 
   // ---- attempts ----
   struct End {
@@ -99,6 +116,7 @@ struct Pool::State {
     Micros cpu = 0;
     Micros cpu_saved = -1;
     Micros wall = 0;
+    std::string left = {};
   };
   Attempt* live_attempt(JobId id);
   // The live attempt of this key on this machine; null: it is not.
@@ -131,6 +149,7 @@ struct Pool::State {
   void touch(Attempt& attempt);
   void touch(Machine& machine);
   void touch(User& user);
+  void touch(Batch& batch);
   void emit();
 
   // REQUESTING in the order of the hosts' oldest waiting jobs.
@@ -152,6 +171,7 @@ struct Pool::State {
   DueHeap resting;  // jobs that back off: looked at by every apply
   std::unordered_map<JobId, Job> jobs;
   std::map<JobId, Job*> arrays;  // those of `jobs` that stand for several
+  std::unordered_map<BatchId, Batch> batches;
   std::unordered_map<JobId, Attempt> attempts;
   std::map<MachineId, Machine> machines;
   std::unordered_map<std::string, MachineId> machine_names;  // the newest of that name
@@ -161,6 +181,7 @@ struct Pool::State {
   std::vector<JobId> touched_attempts;
   std::vector<Machine*> touched_machines;
   std::vector<User*> touched_users;
+  std::vector<Batch*> touched_batches;
   std::vector<User*> spare_users;  // perhaps
 };
 

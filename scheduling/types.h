@@ -81,6 +81,15 @@ struct JobRange {
   bool operator==(const JobRange&) const = default;
 };
 
+// When the rest of a batch is removed: at the first that holds. 0, "": not asked for.
+struct StopWhen {
+  uint64_t done = 0;    // so many of its jobs are done
+  uint64_t failed = 0;  // so many have failed
+  std::string output;   // a job is done and left this output behind, as its description names it
+  bool is_set() const { return done > 0 || failed > 0 || !output.empty(); }
+  bool operator==(const StopWhen&) const = default;
+};
+
 // What a job needs of a machine; jobs with equal requirements form one group.
 // Empty strings and zeros: anything goes.
 struct Requirements {

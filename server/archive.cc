@@ -59,6 +59,10 @@ std::string where(const JobQuery& query) {
     text += " and jobs.state in (" + list + ")";
   }
   if (query.unfinished_only) text += " and jobs.state < 5";
+  if (query.stopped != JobQuery::Stopped::kAny)
+    text += std::string(" and ") + (query.stopped == JobQuery::Stopped::kOnly ? "" : "not ") +
+            "(jobs.state = 7 and exists (select 1 from stops where stops.batch = jobs.batch and "
+            "stops.stopped_by > 0))";
   text += " and (:user = '' or jobs.user_name = :user)";
   return text;
 }
@@ -314,8 +318,8 @@ std::vector<FileRow> Archive::outputs(JobId id) {
   });
 }
 
-std::optional<JobSpec> Archive::spec(JobId id) {
-  return connections_->with([&](soci::session& sql) -> std::optional<JobSpec> {
+std::optional<SpecPlace> Archive::spec_place(JobId id) {
+  return connections_->with([&](soci::session& sql) -> std::optional<SpecPlace> {
     long long first = 0;
     std::string body;
     sql << "select first_job, body from specs where first_job <= " << id
@@ -325,7 +329,24 @@ std::optional<JobSpec> Archive::spec(JobId id) {
     auto ranges = decode_specs(body);
     const uint64_t offset = id - static_cast<uint64_t>(first);
     if (ranges.size() != 1 || offset >= ranges[0].count) return std::nullopt;
-    return spec_at(ranges[0], offset);
+    return SpecPlace{std::move(ranges[0]), offset};
+  });
+}
+
+std::optional<JobSpec> Archive::spec(JobId id) {
+  const auto place = spec_place(id);
+  if (!place) return std::nullopt;
+  return spec_at(place->range, place->offset);
+}
+
+std::string Archive::awaited_output(JobId id) {
+  return connections_->with([&](soci::session& sql) {
+    std::string output;
+    sql << "select stop_output from stops where stopped_by = 0 and batch = (select batch from "
+           "jobs where id = "
+        << id << ")",
+        soci::into(output);
+    return sql.got_data() ? output : std::string();
   });
 }
 

@@ -25,6 +25,10 @@ struct JobQuery {
   std::string user;
   std::vector<uint32_t> states;
   bool unfinished_only = false;
+  bool runs = false;  // in lists: a row for each record, not for each job
+  // The removed jobs of batches that have stopped.
+  enum class Stopped { kAny, kOnly, kWithout };
+  Stopped stopped = Stopped::kAny;
 };
 
 struct JobRow {
@@ -37,6 +41,12 @@ struct AttemptRow {
   scheduling::AttemptRecord attempt;
   std::string machine_name;
   EndRow end;
+};
+
+// A description as it was submitted, and which of its jobs is meant, from 0.
+struct SpecPlace {
+  SpecRange range;
+  uint64_t offset = 0;
 };
 
 struct UsageQuery {
@@ -75,8 +85,11 @@ class Archive {
   std::vector<AttemptRow> attempts(JobId id);
   std::vector<FileRow> outputs(JobId id);  // without bodies
 
+  std::optional<SpecPlace> spec_place(JobId id);
   // The description of a job, "{index}" replaced.
   std::optional<JobSpec> spec(JobId id);
+  // The output that would stop the batch of this job, which has been placed; "": none.
+  std::string awaited_output(JobId id);
 
   std::optional<BatchRow> batch(BatchId id);
   std::vector<PartRow> parts(BatchId id);

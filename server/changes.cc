@@ -16,6 +16,7 @@ void Changes::add(const scheduling::Record& record) {
         if constexpr (std::is_same_v<T, UserRecord>) users[r.name] = r;
         if constexpr (std::is_same_v<T, UseRecord>) uses.push_back(r);
         if constexpr (std::is_same_v<T, ChangeRecord>) changes.push_back(r);
+        if constexpr (std::is_same_v<T, BatchRecord>) stops[r.id] = r;
         if constexpr (std::is_same_v<T, PoolRecord>) {
           has_pool = true;
           pool = r;

@@ -29,6 +29,7 @@ struct BatchRow {
   Micros touched = 0;  // open: the last call for it
   JobId first_job = 0;
   uint64_t count = 0;
+  scheduling::StopWhen stop_when = {};  // as asked for
 };
 
 // One append of an open batch: encoded SpecRanges.
@@ -111,6 +112,7 @@ struct Changes {
   std::map<std::string, scheduling::UserRecord> users;
   std::vector<scheduling::UseRecord> uses;
   std::vector<scheduling::ChangeRecord> changes;
+  std::map<BatchId, scheduling::BatchRecord> stops;
   bool has_pool = false;
   scheduling::PoolRecord pool;
   std::map<BatchId, BatchRow> batches;

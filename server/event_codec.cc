@@ -10,7 +10,8 @@ namespace {
 using namespace scheduling;
 
 // One description of each event's fields serves both directions: `Out` writes
-// what it is given, `In` fills it.
+// what it is given, `In` fills it. What an event has gained since its first version
+// is its tail: behind the rest, where older rows end, and written only when needed.
 class Out {
  public:
   void field(const uint64_t& v) { out.number(v); }
@@ -29,6 +30,10 @@ class Out {
   size_t size(std::vector<T>& v) {
     out.number(uint64_t{v.size()});
     return v.size();
+  }
+  template <typename F>
+  void tail(bool has_one, F fields_of_tail) {
+    if (has_one) fields_of_tail();
   }
   Encoder out;
 };
@@ -52,6 +57,10 @@ class In {
   size_t size(std::vector<T>& v) {
     v.resize(in.count(8));
     return v.size();
+  }
+  template <typename F>
+  void tail(bool, F fields_of_tail) {
+    if (!in.at_end()) fields_of_tail();
   }
   Decoder in;
 };
@@ -81,6 +90,11 @@ void fields(A& a, Submitted& e) {
     a.field(job.retries);
     a.field(job.count);
   }
+  a.tail(e.stop_when.is_set(), [&] {
+    a.field(e.stop_when.done);
+    a.field(e.stop_when.failed);
+    a.field(e.stop_when.output);
+  });
 }
 template <typename A>
 void fields(A& a, BatchOpened& e) {
@@ -145,6 +159,7 @@ void fields(A& a, AttemptEnded& e) {
   a.field(e.cpu);
   a.field(e.cpu_saved);
   a.field(e.wall);
+  a.tail(!e.left.empty(), [&] { a.field(e.left); });
 }
 template <typename A>
 void ids(A& a, std::vector<JobRange>& v) {
@@ -155,16 +170,30 @@ void ids(A& a, std::vector<JobRange>& v) {
   }
 }
 template <typename A>
+void states(A& a, std::vector<JobState>& v) {
+  a.size(v);
+  for (auto& state : v) a.field(state);
+}
+template <typename A>
 void fields(A& a, JobsRemoved& e) {
   ids(a, e.jobs);
+  a.tail(!e.only_in.empty() || !e.by.empty(), [&] {
+    states(a, e.only_in);
+    a.field(e.by);
+  });
 }
 template <typename A>
 void fields(A& a, JobsHeld& e) {
   ids(a, e.jobs);
+  a.tail(!e.only_in.empty() || !e.by.empty(), [&] {
+    states(a, e.only_in);
+    a.field(e.by);
+  });
 }
 template <typename A>
 void fields(A& a, JobsReleased& e) {
   ids(a, e.jobs);
+  a.tail(!e.only_in.empty(), [&] { states(a, e.only_in); });
 }
 template <typename A>
 void fields(A& a, SharesSet& e) {

@@ -24,6 +24,7 @@ class EventCodecTest : public CppUnit::TestFixture {
   void every_field_survives() {
     Submitted event{7, "ann", "desk", {}};
     event.jobs.push_back({{"linux", "x86_64", 2, 3, 4}, -5, 6});
+    event.stop_when = {1, 2, "key.txt"};
     const Event decoded = decode_event(Event(event).index(), encode(event));
     const auto& got = std::get<Submitted>(decoded);
     CPPUNIT_ASSERT_EQUAL(BatchId{7}, got.batch);
@@ -32,15 +33,17 @@ class EventCodecTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(got.jobs.at(0).needs == event.jobs[0].needs);
     CPPUNIT_ASSERT_EQUAL(-5, got.jobs[0].priority);
     CPPUNIT_ASSERT_EQUAL(6u, got.jobs[0].retries);
+    CPPUNIT_ASSERT(got.stop_when == event.stop_when);
   }
 
   void every_kind_survives() {
     CPPUNIT_ASSERT(rc::check([](uint64_t a, uint32_t b, int64_t c, const std::string& text,
                                 bool flag) {
       const std::vector<JobRange> ids = {JobRange(a, b), JobRange(b, a), a};
+      const std::vector<JobState> states(b % 3, JobState::kHeld);
       const AttemptKey key{a, b};
       const Event events[] = {
-          Submitted{a, text, text, {{{text, text, b, a, a}, int32_t(b), b, a}}},
+          Submitted{a, text, text, {{{text, text, b, a, a}, int32_t(b), b, a}}, {a, b, text}},
           BatchOpened{text},
           MachineJoined{a, text, text, text, b, b, a, a},
           MachineReported{a, flag, a, a},
@@ -49,10 +52,10 @@ class EventCodecTest : public CppUnit::TestFixture {
           OrderAnswered{key, OrderAnswered::Answer::kUnknown, text},
           AttemptStarted{key, a},
           CheckpointStored{key, a, a, a},
-          AttemptEnded{key, a, EndReason::kOwner, text, c, c, c},
-          JobsRemoved{ids},
-          JobsHeld{ids},
-          JobsReleased{ids},
+          AttemptEnded{key, a, EndReason::kOwner, text, c, c, c, text},
+          JobsRemoved{ids, states, text},
+          JobsHeld{ids, states, text},
+          JobsReleased{ids, states},
           SharesSet{text, 0.25},
           Ticked{},
           TimePassed{},

@@ -16,8 +16,7 @@ class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
   v1::BatchId open_batch(const v1::RequestId& request,
                          const v1::BatchDescription& batch) override {
     return guard_call([&] {
-      return s_.jobs.open_batch(s_.access.caller(), from_octets(request),
-                                {batch.name.in(), batch.submit_host.in()});
+      return s_.jobs.open_batch(s_.access.caller(), from_octets(request), from_idl(batch));
     });
   }
 

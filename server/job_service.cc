@@ -7,6 +7,7 @@
 
 #include "server/refusal.h"
 #include "server/request_key.h"
+#include "server/stop_when.h"
 
 namespace sublet::server {
 namespace {
@@ -65,6 +66,7 @@ void add_brain_jobs(const std::vector<SpecRange>& specs, scheduling::Submitted& 
 JobRow what_others_see(const JobRow& row) {
   JobRow shown;
   shown.job.id = row.job.id;
+  shown.job.count = row.job.count;
   shown.job.user = row.job.user;
   shown.job.state = row.job.state;
   shown.job.submitted = row.job.submitted;
@@ -91,7 +93,11 @@ BatchId JobService::open_batch(const Caller& caller, const std::string& request,
     throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "the batch's name or host is too long",
                   "Shorten it.", "batch");
   const std::string key = request_key(caller.uid, request);
-  const std::string digest = arguments_digest("open_batch", batch.name + "\n" + batch.submit_host);
+  std::string arguments = batch.name + "\n" + batch.submit_host;
+  if (const scheduling::StopWhen& when = batch.stop_when; when.is_set())
+    arguments +=
+        "\n" + std::to_string(when.done) + " " + std::to_string(when.failed) + " " + when.output;
+  const std::string digest = arguments_digest("open_batch", arguments);
   BatchId id = 0;
   pipeline_.perform([&](Turn& turn) {
     if (auto answer = turn.answered(key, digest)) {
@@ -99,8 +105,9 @@ BatchId JobService::open_batch(const Caller& caller, const std::string& request,
       return;
     }
     id = turn.apply(scheduling::BatchOpened{caller.user}).answer.batch;
-    turn.changes().batches[id] = BatchRow{id,    caller.uid, caller.user, batch.name,
-                                          batch.submit_host, false,       turn.now(), 0, 0};
+    turn.changes().batches[id] =
+        BatchRow{id,    caller.uid, caller.user, batch.name, batch.submit_host,
+                 false, turn.now(), 0,           0,          batch.stop_when};
     turn.remember(key, digest, std::to_string(id));
   });
   return id;
@@ -203,7 +210,8 @@ void JobService::commit_in(Turn& turn, BatchRow batch, std::pair<JobId, uint64_t
     throw Refusal(Refusal::Kind::kInvalid, "batch.empty", "the batch has no jobs",
                   "Append some first.", "batch " + std::to_string(batch.id));
   check_inputs(turn, specs, batch.id);
-  scheduling::Submitted event{batch.id, batch.user, batch.submit_host, {}};
+  check_stop_when(batch.stop_when, specs);
+  scheduling::Submitted event{batch.id, batch.user, batch.submit_host, {}, batch.stop_when};
   add_brain_jobs(specs, event);
   const auto count = [](uint64_t sum, const auto& job) { return sum + job.count; };
   *range = {turn.apply(event).answer.first_job,
@@ -309,13 +317,16 @@ ControlResult JobService::control(const Caller& caller, const std::string& reque
   const std::string key = request_key(caller.uid, request);
   uint64_t reached = 0;
   const std::vector<scheduling::JobRange> ids = reach(caller, query, &reached);
-  if (reached == 0 && query.ids.size() == 1 && query.ids[0].count == 1)
+  if (reached == 0 && query.ids.size() == 1 && query.ids[0].count == 1 &&
+      !archive_.job(query.ids[0].first))
     throw job_unknown(query.ids[0].first);
   std::string named;
   for (const auto& range : query.ids)
     named += std::to_string(range.first) + "+" + std::to_string(range.count) + ",";
   for (uint32_t state : query.states) named += " " + std::to_string(state);
   named += query.unfinished_only ? " unfinished " : " all ";
+  if (query.stopped != JobQuery::Stopped::kAny)
+    named += query.stopped == JobQuery::Stopped::kOnly ? "stopped " : "not stopped ";
   const std::string digest = arguments_digest(
       kNames[static_cast<int>(action)], named + std::to_string(query.batch) + " " + query.user);
   ControlResult result;
@@ -326,9 +337,16 @@ ControlResult JobService::control(const Caller& caller, const std::string& reque
       return;
     }
     scheduling::Answer answer;
-    if (action == Action::kRemove) answer = turn.apply(scheduling::JobsRemoved{ids}).answer;
-    if (action == Action::kHold) answer = turn.apply(scheduling::JobsHeld{ids}).answer;
-    if (action == Action::kRelease) answer = turn.apply(scheduling::JobsReleased{ids}).answer;
+    // What was read may have changed state since: only those that are still in one asked for.
+    std::vector<scheduling::JobState> only_in;
+    for (const uint32_t state : query.states)
+      only_in.push_back(static_cast<scheduling::JobState>(state));
+    if (action == Action::kRemove)
+      answer = turn.apply(scheduling::JobsRemoved{ids, only_in, caller.user}).answer;
+    if (action == Action::kHold)
+      answer = turn.apply(scheduling::JobsHeld{ids, only_in, caller.user}).answer;
+    if (action == Action::kRelease)
+      answer = turn.apply(scheduling::JobsReleased{ids, only_in}).answer;
     result.changed = answer.changed;
     result.unchanged = reached - answer.changed;
     turn.remember(key, digest,
@@ -343,8 +361,9 @@ JobPage JobService::list(const Caller& caller, const JobQuery& query, JobId afte
     throw Refusal(Refusal::Kind::kInvalid, "limit.range", "a limit outside 1 to 1,000",
                   "Give one inside.", "limit");
   JobPage page;
-  page.rows = archive_.jobs(query, after, limit);
-  if (page.rows.size() == limit) page.next = page.rows.back().job.id;
+  page.rows = query.runs ? archive_.runs(query, after, limit) : archive_.jobs(query, after, limit);
+  if (page.rows.size() == limit)
+    page.next = page.rows.back().job.id + page.rows.back().job.count - 1;
   for (auto& row : page.rows) {
     if (!access_.owns(caller, row.job.user)) row = what_others_see(row);
   }
@@ -365,10 +384,9 @@ JobDetails JobService::show(const Caller& caller, JobId id) {
   details.spec = archive_.spec(id).value_or(JobSpec{});
   details.attempts = archive_.attempts(id);
   details.outputs = archive_.outputs(id);
-  if (row->job.state == scheduling::JobState::kWaiting)
+  if (!scheduling::is_final(row->job.state))
     pipeline_.perform([&](Turn& turn) {
-      std::string why = turn.pool().why_waiting(id, turn.now());
-      if (!why.empty()) details.row.job.reason = why;
+      if (turn.pool().job(id)) details.row.job.reason = turn.pool().why(id, turn.now());
     });
   return details;
 }

@@ -21,6 +21,7 @@ namespace sublet::server {
 struct BatchRequest {
   std::string name;
   std::string submit_host;
+  scheduling::StopWhen stop_when = {};
 };
 
 struct JobDetails {

@@ -23,6 +23,9 @@ class JobServiceTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_discarded_batch_is_gone);
   CPPUNIT_TEST(others_cannot_touch_a_batch);
   CPPUNIT_TEST(an_array_is_one_record);
+  CPPUNIT_TEST(runs_are_listed_as_one);
+  CPPUNIT_TEST(states_narrow_what_is_controlled);
+  CPPUNIT_TEST(conditions_are_checked_and_kept);
   CPPUNIT_TEST(others_see_states_only);
   CPPUNIT_TEST(the_nameless_submit_nothing);
   CPPUNIT_TEST_SUITE_END();
@@ -170,6 +173,78 @@ class JobServiceTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(uint64_t{1'000'000}, jobs_of(batch));
     CPPUNIT_ASSERT(archive_->job(range.first + 500)->job.state == scheduling::JobState::kRemoved);
     CPPUNIT_ASSERT_EQUAL(500u, archive_->job(range.first + 500)->job.index);
+  }
+
+  void runs_are_listed_as_one() {
+    const BatchId batch = open();
+    SpecRange array = job();
+    array.count = 100;
+    jobs_->append(ann_, batch, 0, {array});
+    const JobId first = jobs_->commit_batch(ann_, random_bytes(16), batch).first;
+    jobs_->control(ann_, random_bytes(16), JobService::Action::kHold, {{{first + 40, 10}}});
+    JobQuery query;
+    query.runs = true;
+    JobPage page = jobs_->list(ann_, query, 0, 2);
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, page.rows.size());
+    CPPUNIT_ASSERT_EQUAL(uint64_t{40}, page.rows[0].job.count);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{10}, page.rows[1].job.count);
+    CPPUNIT_ASSERT_EQUAL(std::string("held by ann until it is released"), page.rows[1].job.reason);
+    page = jobs_->list(Caller{1001, "bob", false, true}, query, page.next, 2);
+    CPPUNIT_ASSERT_EQUAL(first + 50, page.rows.at(0).job.id);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{50}, page.rows[0].job.count);
+    CPPUNIT_ASSERT_EQUAL(JobId{0}, page.next);
+  }
+
+  void states_narrow_what_is_controlled() {
+    const BatchId batch = open();
+    jobs_->append(ann_, batch, 0, {job(), job(), job()});
+    const JobId first = jobs_->commit_batch(ann_, random_bytes(16), batch).first;
+    const auto act = [&](JobService::Action action, const JobQuery& query) {
+      return jobs_->control(ann_, random_bytes(16), action, query).changed;
+    };
+    act(JobService::Action::kHold, {{first}});
+    JobQuery held;
+    held.user = "ann";
+    held.states = {static_cast<uint32_t>(scheduling::JobState::kHeld)};
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1}, act(JobService::Action::kRemove, held));
+    CPPUNIT_ASSERT_EQUAL(std::string("removed by ann"), archive_->job(first)->job.reason);
+    // A job that is there, in another state, is not unknown.
+    held.ids = {scheduling::JobRange(first + 1)};
+    CPPUNIT_ASSERT_EQUAL(uint64_t{0}, act(JobService::Action::kRemove, held));
+    CPPUNIT_ASSERT(archive_->job(first + 1)->job.state == scheduling::JobState::kWaiting);
+  }
+
+  void conditions_are_checked_and_kept() {
+    const std::string request = random_bytes(16);
+    const BatchId batch = jobs_->open_batch(ann_, request, {"b", "desk", {0, 0, "key"}});
+    CPPUNIT_ASSERT_EQUAL(std::string("request.reused"), code([&] {
+                           jobs_->open_batch(ann_, request, {"b", "desk", {0, 1, "key"}});
+                         }));
+    jobs_->append(ann_, batch, 0, {job()});
+    CPPUNIT_ASSERT_EQUAL(std::string("field.invalid"),
+                         code([&] { jobs_->commit_batch(ann_, random_bytes(16), batch); }));
+    SpecRange finder = job();
+    finder.spec.outputs = {{"key", false}};
+    jobs_->append(ann_, batch, 1, {finder});
+    const JobId first = jobs_->commit_batch(ann_, random_bytes(16), batch).first;
+    CPPUNIT_ASSERT_EQUAL(std::string("key"), archive_->awaited_output(first));
+    JobQuery query;
+    query.batch = batch;
+    query.stopped = JobQuery::Stopped::kOnly;
+    const auto stopped = [&] {
+      const auto counts = archive_->count(query);
+      return counts.empty() ? 0 : counts[0].second;
+    };
+    pipeline_->perform([&](Turn& t) { t.apply(scheduling::JobsRemoved{{first}}); });
+    CPPUNIT_ASSERT_EQUAL(uint64_t{0}, stopped());
+    pipeline_->perform([&](Turn& t) {
+      Changes& changes = t.changes();
+      changes.stops[batch] = {batch, {0, 0, "key"}, 1, 0, first + 1};
+    });
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1}, stopped());
+    query.stopped = JobQuery::Stopped::kWithout;
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1}, stopped());
+    CPPUNIT_ASSERT_EQUAL(std::string(), archive_->awaited_output(first + 1));
   }
 
   void others_see_states_only() {

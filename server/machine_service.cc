@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "server/crash_point.h"
 #include "server/refusal.h"
+#include "server/stop_when.h"
 
 namespace sublet::server {
 
@@ -208,12 +209,30 @@ bool MachineService::outputs_are_here(const ReportedEnd& end) {
   });
 }
 
+std::string MachineService::left_output(const ReportedEnd& end) {
+  const JobId job = end.event.key.job;
+  if (end.event.ended != scheduling::EndReason::kDone || end.outputs.empty()) return "";
+  const std::string awaited = archive_.awaited_output(job);
+  if (awaited.empty()) return "";
+  std::set<std::string> kept;
+  for (const uint64_t id : end.outputs) {
+    const auto row = archive_.file(id);
+    if (row && row->kind == FileKind::kOutput) kept.insert(row->name);
+  }
+  const auto place = archive_.spec_place(job);
+  return place ? left_of(awaited, place->range, place->offset, kept) : "";
+}
+
 Verdicts MachineService::ended(const std::string& session, const Caller& caller,
                                const std::vector<ReportedEnd>& ends) {
   const SessionInfo info = sessions_.find(session, caller);
   crash_point("report");
   std::vector<bool> complete;
-  for (const auto& end : ends) complete.push_back(outputs_are_here(end));
+  std::vector<std::string> left;
+  for (const auto& end : ends) {
+    complete.push_back(outputs_are_here(end));
+    left.push_back(left_output(end));
+  }
   Verdicts verdicts;
   pipeline_.perform([&](Turn& turn) {
     verdicts.clear();
@@ -228,6 +247,7 @@ Verdicts MachineService::ended(const std::string& session, const Caller& caller,
       }
       scheduling::AttemptEnded event = end.event;
       event.machine = info.machine;
+      event.left = left[i];
       auto answer = turn.apply(event).answer;
       const Verdict verdict =
           answer.verdicts.empty() ? Verdict::kSuperseded : answer.verdicts.front().second;

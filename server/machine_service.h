@@ -86,6 +86,8 @@ class MachineService {
   void check_not_live(scheduling::MachineId machine);
   // Whether the outputs that an end names are here, and all that it must have.
   bool outputs_are_here(const ReportedEnd& end);
+  // What it left of the output that its batch waits for; "": nothing.
+  std::string left_output(const ReportedEnd& end);
   void check_secret(scheduling::MachineId machine, const std::string& secret);
 
   Pipeline& pipeline_;

@@ -53,6 +53,7 @@ class PipelineTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(the_tick_comes_by_time);
   CPPUNIT_TEST(time_never_runs_backwards);
   CPPUNIT_TEST(repeats_are_recognised);
+  CPPUNIT_TEST(a_stop_is_one_commit);
   CPPUNIT_TEST(history_replays_to_the_same_state);
   CPPUNIT_TEST(a_restart_goes_on_where_it_was);
   CPPUNIT_TEST(threads_wait_for_their_own_commit);
@@ -274,6 +275,40 @@ class PipelineTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("refused"), once("other"));
     open();
     CPPUNIT_ASSERT_EQUAL(std::string("first answer"), once("d"));
+  }
+
+  // However a server dies between a job's end and the removal of the rest: both are on
+  // disk, or neither.
+  void a_stop_is_one_commit() {
+    const MachineId machine = add_machine();
+    Submitted::Job array;
+    array.count = 100;
+    JobId first = 0;
+    pipeline_->post([&](Turn& t) {
+      const BatchId batch = t.apply(BatchOpened{"ann"}).answer.batch;
+      first = t.apply(Submitted{batch, "ann", "desk", {array}, {0, 0, "key"}}).answer.first_job;
+    });
+    pipeline_->run_once();
+    const auto end = [&] {
+      pipeline_->post([&](Turn& t) {
+        t.apply(AttemptEnded{{first, 1}, machine, EndReason::kDone, "", 0, -1, 0, "key"});
+      });
+      pipeline_->run_once();
+    };
+    const auto live_on_disk = [&] {
+      std::vector<std::string> damage;
+      uint64_t jobs = 0;
+      for (const auto& job : store_->load(&damage).jobs)
+        if (!is_final(job.state)) jobs += job.count;
+      return jobs;
+    };
+    store_->fail = 1;
+    end();
+    CPPUNIT_ASSERT_EQUAL(uint64_t{100}, live_on_disk());
+    open();  // the process died
+    end();
+    CPPUNIT_ASSERT_EQUAL(1, store_->commits);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{0}, live_on_disk());
   }
 
   // Design rule 2: events and the records they caused are stored, so that

@@ -122,6 +122,19 @@ BatchRow batch_from(const soci::row& r) {
   b.touched = integer(r, 6);
   b.first_job = integer(r, 7);
   b.count = integer(r, 8);
+  b.stop_when = {static_cast<uint64_t>(integer(r, 9)), static_cast<uint64_t>(integer(r, 10)),
+                 r.get<std::string>(11)};
+  return b;
+}
+
+scheduling::BatchRecord stop_from(const soci::row& r) {
+  scheduling::BatchRecord b;
+  b.id = integer(r, 0);
+  b.stop_when = {static_cast<uint64_t>(integer(r, 1)), static_cast<uint64_t>(integer(r, 2)),
+                 r.get<std::string>(3)};
+  b.done = integer(r, 4);
+  b.failed = integer(r, 5);
+  b.stopped_by = integer(r, 6);
   return b;
 }
 

@@ -18,6 +18,7 @@ scheduling::JobRecord job_from(const soci::row& row);
 scheduling::AttemptRecord attempt_from(const soci::row& row);
 scheduling::MachineRecord machine_from(const soci::row& row);
 BatchRow batch_from(const soci::row& row);
+scheduling::BatchRecord stop_from(const soci::row& row);
 FileRow file_from(const soci::row& row);
 
 }  // namespace sublet::server

@@ -54,9 +54,14 @@ struct SqlStore::Session {
   SqlTable credentials{upsert("credentials", {"machine", "secret", "uid"}, "machine"), "iti"};
   SqlTable batches{upsert("batches",
                           {"id", "uid", "user_name", "name", "submit_host", "committed", "touched",
-                           "first_job", "jobs"},
+                           "first_job", "jobs", "stop_done", "stop_failed", "stop_output"},
                           "id"),
-                   "iitttiiii"};
+                   "iitttiiiiiit"};
+  SqlTable stops{
+      upsert("stops",
+             {"batch", "stop_done", "stop_failed", "stop_output", "done", "failed", "stopped_by"},
+             "batch"),
+      "iiitiii"};
   SqlTable parts{upsert("parts", {"batch", "number", "jobs", "body"}, "batch, number"), "iiit"};
   SqlTable specs{upsert("specs", {"first_job", "jobs", "name", "body"}, "first_job"), "iitt"};
   SqlTable jobs{
@@ -104,9 +109,9 @@ struct SqlStore::Session {
   SqlTable count_file{"update files set counts = 1 where id = :id and job = :job and attempt = :attempt and kind >= 3", "iii"};
 
   std::vector<SqlTable*> in_order() {
-    return {&pool,    &users,   &machines, &credentials, &batches,    &parts,      &specs,
-            &jobs,    &attempts, &ends,    &uses,        &changes,    &files,      &requests,
-            &events,  &drop_batch, &drop_parts, &drop_file, &count_file};
+    return {&pool,     &users,  &machines,   &credentials, &batches,   &stops,     &parts,
+            &specs,    &jobs,   &attempts,   &ends,        &uses,      &changes,   &files,
+            &requests, &events, &drop_batch, &drop_parts,  &drop_file, &count_file};
   }
   void add(const Changes& changes);
   void add_books(const Changes& changes);
@@ -133,6 +138,9 @@ void SqlStore::Session::add(const Changes& c) {
   for (const auto& r : c.changes)
     changes.add(r.number, r.at, r.job, r.batch, r.user, r.state, r.attempt, r.ended,
                 r.count);
+  for (const auto& [id, b] : c.stops)
+    stops.add(b.id, b.stop_when.done, b.stop_when.failed, b.stop_when.output, b.done, b.failed,
+              b.stopped_by);
   if (c.has_pool)
     pool.add(1, kSchemaVersion, c.pool.next_job, c.pool.next_batch, c.pool.next_machine,
              c.pool.next_change, c.pool.last_tick, c.pool.now);
@@ -141,7 +149,7 @@ void SqlStore::Session::add(const Changes& c) {
 void SqlStore::Session::add_books(const Changes& c) {
   for (const auto& [id, b] : c.batches)
     batches.add(b.id, b.uid, b.user, b.name, b.submit_host, b.committed, b.touched, b.first_job,
-                b.count);
+                b.count, b.stop_when.done, b.stop_when.failed, b.stop_when.output);
   for (const auto& p : c.parts) parts.add(p.batch, p.number, p.jobs, p.body);
   for (const auto& s : c.specs) specs.add(s.first_job, s.count, s.name, s.body);
   for (const auto& [id, f] : c.files)
@@ -270,6 +278,9 @@ scheduling::Snapshot SqlStore::load(std::vector<std::string>* damage) {
              [&](const soci::row& r) { snapshot.jobs.push_back(job_from(r)); });
     each_row(sql, "select a.* from jobs j join attempts a on a.job = j.id and a.attempt = j.attempts where j.state < 5 union select * from attempts where state < 5 order by 1, 2", "table attempts",
              damage, [&](const soci::row& r) { snapshot.attempts.push_back(attempt_from(r)); });
+    each_row(sql, "select * from stops where batch in (select batch from jobs where state < 5)",
+             "table stops", damage,
+             [&](const soci::row& r) { snapshot.batches.push_back(stop_from(r)); });
   } catch (const soci::soci_error& e) {
     throw StoreError(std::string("the database could not be read: ") + e.get_error_message());
   }

@@ -74,6 +74,7 @@ class SqlStoreTest : public CppUnit::TestFixture {
     c.users["ann"] = UserRecord{"ann", 2.5, 1e-3, 17.25};
     c.has_pool = true;
     c.pool = PoolRecord{18, 5, 6, 100, 42, 43};
+    c.stops[4] = BatchRecord{4, {5, 6, "key.txt"}, 3, 2, 0};
     return c;
   }
 
@@ -96,6 +97,9 @@ class SqlStoreTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(uint64_t{8}, s.attempts.at(0).resumed_generation);
     CPPUNIT_ASSERT_EQUAL(17.25, s.users.at(0).charges);
     CPPUNIT_ASSERT_EQUAL(uint64_t{1} << 40, s.machines.at(0).memory);
+    const BatchRecord batch = s.batches.at(0);
+    CPPUNIT_ASSERT((batch.stop_when == StopWhen{5, 6, "key.txt"}));
+    CPPUNIT_ASSERT_EQUAL(uint64_t{302}, batch.done * 100 + batch.failed);
   }
 
   void a_row_is_written_over() {
@@ -159,6 +163,9 @@ class SqlStoreTest : public CppUnit::TestFixture {
     sql("alter table jobs drop column count");
     sql("alter table jobs drop column share_priority_step");
     sql("alter table changes drop column count");
+    for (const char* column : {"stop_done", "stop_failed", "stop_output"})
+      sql(std::string("alter table batches drop column ") + column);
+    sql("drop table stops");
     sql("update pool set version = 1");
     for (int time = 0; time < 2; ++time) {
       std::vector<std::string> damage;
@@ -223,7 +230,7 @@ class SqlStoreTest : public CppUnit::TestFixture {
     c.changes.push_back(ChangeRecord{99, 1, 17, 6, 4, "ann", JobState::kRunning, 3, EndReason::kNone});
     c.uses.push_back(
         UseRecord{{17, 2}, "ann", 5, 4, EndReason::kOwner, 1'000'000, 9, 8, 5, 3, 5});
-    c.batches[4] = BatchRow{4, 1000, "ann", "b", "desk", false, 77, 0, 0};
+    c.batches[4] = BatchRow{4, 1000, "ann", "b", "desk", false, 77, 0, 0, {1, 2, "out"}};
     c.parts.push_back(PartRow{4, 0, 1, std::string("x\0y", 3)});
     store.commit(c);
 
@@ -245,6 +252,7 @@ class SqlStoreTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(size_t{0}, archive.changes(99, "", 10).size());
     CPPUNIT_ASSERT_EQUAL(std::string("x\0y", 3), archive.parts(4).at(0).body);
     CPPUNIT_ASSERT_EQUAL(size_t{1}, archive.open_batches_before(78).size());
+    CPPUNIT_ASSERT((archive.batch(4)->stop_when == StopWhen{1, 2, "out"}));
     UsageQuery usage;
     usage.until = 2'000'000;
     usage.by = {1, 2, 4};

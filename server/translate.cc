@@ -3,6 +3,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "server/refusal.h"
+#include "server/stop_when.h"
 
 namespace sublet::server {
 
@@ -41,6 +42,13 @@ void add_detail(v1::Details& details, const std::string& name, const std::string
 }
 
 }  // namespace
+
+BatchRequest from_idl(const v1::BatchDescription& d) {
+  std::vector<std::pair<std::string, std::string>> details;
+  for (CORBA::ULong i = 0; i < d.more.length(); ++i)
+    details.emplace_back(d.more[i].name.in(), d.more[i].value.in());
+  return {d.name.in(), d.submit_host.in(), read_stop_when(details)};
+}
 
 JobSpec from_idl(const v1::JobDescription& d) {
   JobSpec spec;
@@ -106,6 +114,15 @@ void to_idl(const JobSpec& spec, v1::JobDescription& d) {
   for (const auto& [name, value] : spec.more) add_detail(d.more, name, value);
 }
 
+namespace {
+bool is_yes(const std::string& name, const std::string& value) {
+  if (value != "yes" && value != "no")
+    throw Refusal(Refusal::Kind::kInvalid, "field.invalid",
+                  "`" + name + "` of a filter is neither yes nor no", "Write one of them.", name);
+  return value == "yes";
+}
+}  // namespace
+
 JobQuery from_idl(const v1::JobFilter& filter) {
   if (filter.ids.length() > 500)
     throw Refusal(Refusal::Kind::kLimitExceeded, "filter.ids", "more than 500 ranges of ids",
@@ -118,6 +135,14 @@ JobQuery from_idl(const v1::JobFilter& filter) {
   for (CORBA::ULong i = 0; i < filter.states.length() && i < 100; ++i)
     query.states.push_back(static_cast<uint32_t>(filter.states[i]));
   query.unfinished_only = filter.unfinished_only;
+  for (CORBA::ULong i = 0; i < filter.more.length(); ++i) {
+    const std::string name = filter.more[i].name.in();
+    if (name != "runs" && name != "stopped") continue;
+    const bool yes = is_yes(name, filter.more[i].value.in());
+    if (name == "runs") query.runs = yes;
+    if (name == "stopped")
+      query.stopped = yes ? JobQuery::Stopped::kOnly : JobQuery::Stopped::kWithout;
+  }
   return query;
 }
 
@@ -139,6 +164,7 @@ void to_idl(const JobRow& row, const std::string& machine, int32_t progress,
   out.cpu_kept = job.cpu_kept / 1000;
   out.cpu_lost = job.cpu_lost / 1000;
   out.evictions = job.evictions;
+  if (job.count > 1) add_detail(out.more, "count", std::to_string(job.count));
 }
 
 void to_idl(const AttemptRow& row, v1::AttemptInfo& out) {

@@ -25,6 +25,7 @@ void to_octets(const std::string& bytes, Octets& octets) {
   for (size_t i = 0; i < bytes.size(); ++i) octets[i] = static_cast<CORBA::Octet>(bytes[i]);
 }
 
+BatchRequest from_idl(const Sublet::v1::BatchDescription& d);
 JobSpec from_idl(const Sublet::v1::JobDescription& d);
 std::vector<Axis> from_idl(const Sublet::v1::Axes& axes);
 void to_idl(const JobSpec& spec, Sublet::v1::JobDescription& d);

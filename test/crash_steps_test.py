@@ -1,7 +1,7 @@
 """The server is killed between every two steps of a job's way: nothing is lost
-and nothing is done twice. Three ways: a job that runs to its end; one that is
+and nothing is done twice. Four ways: a job that runs to its end; one that is
 evicted, hands in its checkpoint and goes on from there; one that is removed while
-it runs."""
+it runs; one whose end stops its batch."""
 
 import os
 import unittest
@@ -19,6 +19,8 @@ EVICTED = {"commit": range(10, 17), "committed": range(10, 17), "reply": range(1
 # The same: the removal, the end.
 REMOVED = {"commit": range(10, 13), "committed": range(10, 13), "reply": range(12, 18),
            "report": [1], "reported": [1]}
+# Around the end that stops the batch.
+STOPPED = {"commit": range(8, 13), "committed": range(8, 13), "report": [1], "reported": [1]}
 
 
 class CrashSteps(unittest.TestCase):
@@ -105,6 +107,28 @@ class CrashSteps(unittest.TestCase):
         self.assertEqual(sum(line["jobs_done"] for line in uses), 1)
         self.check_crashed(pool)
 
+    def stop_with_crash(self, place, count):
+        """An array whose first job's end removes the rest, which never runs."""
+        pool, curly = self.start(place, count)
+        marks = os.path.join(pool.folder, "marks")
+        os.makedirs(marks)
+        os.chmod(marks, 0o777)
+        batch_file = os.path.join(pool.folder, "stop.toml")
+        with open(batch_file, "w") as f:
+            f.write('[batch]\nstop_when = { output = "key.txt" }\n[[job]]\nprogram = "sh"\n'
+                    'arguments = ["-c", "mktemp %s/XXXXXX; echo 42 > key.txt"]\n'
+                    'outputs = ["key.txt"]\ncount = 1000\n' % marks)
+        submitted = pool.sublet("submit", batch_file)
+        first, batch = submitted["jobs"]["first"], submitted["batch"]
+        status, out, err = pool.run("wait", "--batch", batch)
+        self.assertEqual((status, out), (0, "1000 jobs: 1 done, 999 removed\n"), err)
+        self.assertEqual(len(os.listdir(marks)), 1, "the program ran once")
+        self.assertEqual(pool.job(first)["state"], "done")
+        last = pool.job(first + 999)
+        self.assertEqual(last["reason"], "the batch has stopped: job %d left key.txt" % first)
+        self.assertEqual(last["attempts"], 0)
+        self.check_crashed(pool)
+
     def check_crashed(self, pool):
         with open(os.path.join(pool.folder, "server.log")) as log:
             self.assertEqual(log.read().count("died of signal 9"), 1, "the crash was reached")
@@ -128,7 +152,8 @@ def add(what, run, place, count):
 
 for _what, _places, _run in (("", PLACES, CrashSteps.run_with_crash),
                              ("evicted_", EVICTED, CrashSteps.evict_with_crash),
-                             ("removed_", REMOVED, CrashSteps.remove_with_crash)):
+                             ("removed_", REMOVED, CrashSteps.remove_with_crash),
+                             ("stopped_", STOPPED, CrashSteps.stop_with_crash)):
     for _place, _counts in _places.items():
         for _count in _counts:
             add(_what, _run, _place, _count)

@@ -1,5 +1,6 @@
 """The demonstration behind ./demo: see its head. Exit status 0 only when every
-result is identical, at least 20 jobs were evicted in mid-work and none lost."""
+result is identical, at least 20 jobs were evicted in mid-work and none lost, and
+the array beside them has found its key."""
 
 import os
 import random
@@ -27,6 +28,25 @@ BATCH_JOB = """
 name = "epochs-%(e)d-%(i)d"
 arguments = ["--data", "letter-recognition.data", "--epochs", "%(e)d", "--weights", "weights.bin", "--seed", "%(s)d"]
 outputs = ["weights.bin"]
+"""
+
+# A search for the key of RSA's practice contest with 40 bits: part 8 of 16 has it.
+CODE_BREAKING = os.path.join(harness.BIN, "code-breaking")
+KEY = 0x27d86dd243
+KEYS_PER_PART = 1 << 26
+PARTS = 16
+CODE_BATCH = """[batch]
+stop_when = { output = "key.txt" }
+
+[[job]]
+program = "%(program)s"
+arguments = [
+  "--plaintext", "54686520756e6b6e6f776e206d6573736167652069733a20",
+  "--ciphertext", "b40a5388b13882ad930da8b61e51a3b1ffaee1d814a5fa15400b663d58138a33",
+  "--iv", "f675171a59b7ead0", "--first-key", "%(first)010x", "--last-key", "%(last)010x",
+  "--part", "{part}", "--of", "%(parts)d", "--found", "key.txt"]
+parameters = { part = { from = 0, to = %(to)d } }
+outputs = [{ name = "key.txt", required = false }]
 """
 
 
@@ -117,19 +137,27 @@ def run_pool(pool, epochs, pause):
         f.write(BATCH_HEAD % PROGRAM)
         for index, count in enumerate(epochs):
             f.write(BATCH_JOB % {"e": count, "i": index, "s": seed_of(index)})
+    code = os.path.join(folder, "code-breaking.toml")
+    first = KEY - 8 * KEYS_PER_PART - KEYS_PER_PART // 3
+    with open(code, "w") as f:
+        f.write(CODE_BATCH % {"program": CODE_BREAKING, "first": first, "parts": PARTS,
+                              "last": first + PARTS * KEYS_PER_PART - 1, "to": PARTS - 1})
     pool.start_server()
     for name in MACHINES:
         pool.client(name).start()
     pool.wait_machines(len(MACHINES))
     jobs = pool.submit(batch)
-    say("%d jobs submitted to %d machines; their owners come and go" % (len(jobs), len(MACHINES)))
-    disturb(pool, jobs, pause)
+    search = pool.sublet("submit", code)
+    say("%d jobs and a search for a key in %d parts submitted to %d machines; their owners come "
+        "and go" % (len(jobs), PARTS, len(MACHINES)))
+    disturb(pool, len(jobs) + PARTS, pause)
     pool.run("fetch", "%d-%d" % (jobs[0], jobs[-1]), "--into", folder, "--by-job",
              deadline=60)
-    return [pool.job(job) for job in jobs], folder
+    pool.run("fetch", "--batch", search["batch"], "--into", folder, deadline=60)
+    return [pool.job(job) for job in jobs], search["batch"], folder
 
 
-def disturb(pool, jobs, pause):
+def disturb(pool, total, pause):
     """Plays owners, kills the server and a client once, until all is done."""
     owners = Owners(pool, 7, pause)
     started = time.monotonic()
@@ -158,8 +186,8 @@ def disturb(pool, jobs, pause):
             continue
         done = sum(s["state"] in ("done", "failed", "removed") for s in states)
         evictions = sum(s["evictions"] for s in states)
-        say("  %4.0f s: %d of %d done, %d evictions" % (now - started, done, len(jobs), evictions))
-        if done == len(jobs):
+        say("  %4.0f s: %d of %d done, %d evictions" % (now - started, done, total, evictions))
+        if done == total:
             break
         if now - started > 900:
             raise SystemExit("demo: not done after 15 minutes\n" + pool.all_logs())
@@ -222,6 +250,21 @@ def report(epochs, alone, details, folder):
     return identical, evictions, lost
 
 
+def report_search(pool, batch, folder):
+    """Whether the key has arrived in the submitting folder, and is right."""
+    try:
+        with open(os.path.join(folder, "key.txt")) as f:
+            key = f.read().strip()
+    except FileNotFoundError:
+        key = None
+    parts = pool.sublet("ls", "--batch", batch)["jobs"]
+    removed = [p for p in parts if p["state"] == "removed"]
+    say("search: key %s in the submitting folder; %d parts tried, %d removed%s, %d evictions" %
+        (key, sum(p["state"] == "done" for p in parts), len(removed),
+         " (%s)" % removed[0]["reason"] if removed else "", sum(p["evictions"] for p in parts)))
+    return key == "%010x" % KEY
+
+
 def main():
     fast = "--fast" in sys.argv[1:]
     epochs = FAST_EPOCHS if fast else EPOCHS
@@ -233,13 +276,15 @@ def main():
         say("  %.1f s" % seconds)
         # Owners leave a job about one epoch's time; it has half a core there.
         pause = max(0.1, 5 * seconds / sum(epochs))
-        details, folder = run_pool(pool, epochs, pause)
+        details, search, folder = run_pool(pool, epochs, pause)
         identical, evictions, lost = report(epochs, alone, details, folder)
+        found = report_search(pool, search, folder)
+        say("\n" + pool.run("report")[1])
     say("took %.0f s" % (time.monotonic() - started))
-    ok = identical == len(epochs) and evictions >= WANTED_EVICTIONS and lost == 0
+    ok = identical == len(epochs) and evictions >= WANTED_EVICTIONS and lost == 0 and found
     if not ok:
-        say("demo: FAILED (wanted all identical, at least %d evictions in mid-work, none lost)" %
-            WANTED_EVICTIONS)
+        say("demo: FAILED (wanted all identical, at least %d evictions in mid-work, none lost, "
+            "the key found)" % WANTED_EVICTIONS)
     say("demo: %d of %d results identical, %d evictions, %d lost" %
         (identical, len(epochs), evictions, lost))
     return 0 if ok else 1

@@ -1,4 +1,4 @@
-// Why a job waits, in one true sentence.
+// Why a job waits, or where it is since when, in one true sentence.
 #include <algorithm>
 #include <functional>
 #include <tuple>
@@ -187,9 +187,29 @@ Ahead count_ahead(const Job& job, JobId id, const Drift& drift, const Machines& 
   return ahead;
 }
 
+// "attempt 2 runs on curly for 3 min: first in the queue: ann, ..."
+std::string at_work(const Attempt& attempt, Micros now) {
+  const AttemptRecord& record = attempt.record;
+  const std::string number = "attempt " + std::to_string(record.key.attempt);
+  const std::string& machine = attempt.machine->record.name;
+  const auto text = [&](const char* does, Micros since) {
+    return number + does + machine + " for " + span_text(now - since) + ": " + record.reason;
+  };
+  switch (record.state) {
+    case AttemptState::kOrdered:
+      return text(" was ordered, without an answer yet, on ", record.decided);
+    case AttemptState::kStaging:
+      return text(" is being prepared on ", record.decided);
+    case AttemptState::kRunning:
+      return text(" runs on ", record.started);
+    default:
+      return text(" is leaving ", record.leaving_since);
+  }
+}
+
 }  // namespace
 
-std::string Pool::why_waiting(JobId id, Micros now) const {
+std::string Pool::why(JobId id, Micros now) const {
   const State& s = *state_;
   const Job* job = s.job_with(id);
   if (job == nullptr) return "job " + std::to_string(id) + " is not live";
@@ -199,10 +219,9 @@ std::string Pool::why_waiting(JobId id, Micros now) const {
                                 : "attempt " + std::to_string(attempt->record.key.attempt) +
                                       " on " + attempt->machine->record.name;
   if (job->record.state == JobState::kHeld) {
-    return attempt == nullptr ? "held until it is released"
-                              : "held until it is released; " + where + " has not ended yet";
+    return job->record.reason + (attempt == nullptr ? "" : "; " + where + " has not ended yet");
   }
-  if (job->record.state != JobState::kWaiting) return "it does not wait: " + where + " has it";
+  if (job->record.state != JobState::kWaiting) return at_work(*attempt, now);
   if (attempt != nullptr) return "its " + where + " has not ended yet";
   if (job->record.not_before > now) {
     const std::string& told = job->record.reason;

@@ -1,0 +1,46 @@
+// A batch with a condition to stop: what counts towards it, and the removal of the
+// rest once it holds. Both are part of the event that ended the job, so no crash can
+// come between them.
+#include "scheduling/sentences.h"
+#include "scheduling/state.h"
+
+namespace sublet::scheduling {
+namespace {
+
+// What has come true, or "" when nothing has; `left`: what this job left of the
+// output that is awaited.
+std::string what_holds(const BatchRecord& batch, const JobRecord& job, const std::string& left) {
+  const std::string name = "job " + std::to_string(job.id);
+  const auto reached = [&](uint64_t wanted, uint64_t count, const char* one, const char* several) {
+    if (wanted == 0 || count < wanted) return std::string();
+    if (wanted == 1) return name + one;
+    return counted(count, "job") + several + ", the last is " + name;
+  };
+  if (!batch.stop_when.output.empty() && !left.empty()) return name + " left " + left;
+  if (job.state == JobState::kFailed)
+    return reached(batch.stop_when.failed, batch.failed, " failed", " failed");
+  return reached(batch.stop_when.done, batch.done, " is done", " are done");
+}
+
+}  // namespace
+
+void Pool::State::count_end(const Job& job, const std::string& left) {
+  if (job.batch == nullptr) return;
+  Batch& batch = *job.batch;
+  ++(job.record.state == JobState::kDone ? batch.record.done : batch.record.failed);
+  touch(batch);
+  const std::string what = what_holds(batch.record, job.record, left);
+  if (what.empty()) return;
+  batch.record.stopped_by = job.record.id;
+  for (const JobId id : batch.jobs)
+    if (Job* other = live_job(id)) remove(*other, "the batch has stopped: " + what);
+}
+
+// The job is about to be erased; a batch without live jobs can do nothing more.
+void Pool::State::forget_batch(Job& job) {
+  if (job.batch == nullptr) return;
+  job.batch->jobs.erase(job.record.id);
+  if (job.batch->jobs.empty()) batches.erase(job.record.batch);
+}
+
+}  // namespace sublet::scheduling
