@@ -15,6 +15,7 @@
 #include "scheduling/records.h"
 #include "server/changes.h"
 #include "server/job_spec.h"
+#include "server/usage.h"
 
 namespace sublet::server {
 
@@ -37,24 +38,6 @@ struct AttemptRow {
   scheduling::AttemptRecord attempt;
   std::string machine_name;
   EndRow end;
-};
-
-struct UsageQuery {
-  Micros since = 0;
-  Micros until = 0;
-  std::vector<uint32_t> by;
-  std::string user;
-};
-struct UsageRow {
-  std::vector<std::pair<std::string, std::string>> group;
-  uint64_t jobs_done = 0;
-  uint64_t attempts = 0;
-  uint64_t evictions = 0;
-  int64_t used = 0;
-  int64_t kept = 0;
-  int64_t lost = 0;
-  int64_t wall = 0;
-  int64_t charged = 0;
 };
 
 class Archive {
