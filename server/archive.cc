@@ -99,7 +99,8 @@ EndRow end_from(const soci::row& r, size_t at) {
 
 Archive::Archive(const std::string& path) {
   try {
-    connections_ = std::make_unique<Connections>(path);
+    connections_ = std::make_unique<Connections>(path, 2);
+    reports_ = std::make_unique<Connections>(path, 1);
   } catch (const soci::soci_error& e) {
     throw StoreError("cannot open the database " + path + ": " + e.get_error_message());
   }
@@ -197,8 +198,8 @@ std::vector<AttemptRow> Archive::attempts(JobId id) {
     for (const auto& r : rows) {
       AttemptRow row;
       row.attempt = attempt_from(r);
-      row.machine_name = r.get<std::string>(14);
-      row.end = end_from(r, 15);
+      row.machine_name = r.get<std::string>(15);
+      row.end = end_from(r, 16);
       row.end.key = row.attempt.key;
       result.push_back(row);
     }

@@ -2,7 +2,8 @@
 // files' rows. A separate, read-only connection to the database (WAL: readers
 // and the committer do not wait for each other).
 //
-// Threads: any; calls take turns at a small number of connections.
+// Threads: any; calls take turns at a small number of connections. Reports have
+// one of their own, since they may take long.
 #ifndef SUBLET_SERVER_ARCHIVE_H_
 #define SUBLET_SERVER_ARCHIVE_H_
 
@@ -85,7 +86,17 @@ class Archive {
   uint64_t last_change();
   uint64_t first_change();
 
+  // In order of the groups. Throws Refusal kLimitExceeded "report.too_long" when
+  // it takes more than kLongestReport.
   std::vector<UsageRow> usage(const UsageQuery& query);
+  // The newest uses that ended after `since`, newest first.
+  std::vector<scheduling::UseRecord> recent_uses(Micros since, uint32_t limit);
+  // The oldest ones that ended before, in order of finished, job, attempt.
+  std::vector<OldUse> oldest_uses(Micros before, uint32_t limit);
+  // CPU that the server spent in the minutes before, oldest first.
+  std::vector<SpentRow> spent_before(Micros before);
+  // When the oldest of these rows is from; 0: there are none.
+  Micros oldest_history();
 
  private:
   void add_runs(const JobQuery& query, const scheduling::JobRange& range, uint32_t limit,
@@ -93,6 +104,7 @@ class Archive {
 
   class Connections;
   std::unique_ptr<Connections> connections_;
+  std::unique_ptr<Connections> reports_;
 };
 
 }  // namespace sublet::server

@@ -19,7 +19,7 @@ namespace sublet::server {
 
 class Archive::Connections {
  public:
-  explicit Connections(const std::string& path) {
+  Connections(const std::string& path, size_t count) : sessions_(count) {
     for (auto& s : sessions_) {
       s.open(soci::sqlite3, "db=" + path + " timeout=10");
       s << "PRAGMA query_only=1";
@@ -67,8 +67,7 @@ class Archive::Connections {
 
   std::mutex mutex_;
   std::condition_variable freed_;
-  static constexpr size_t kCount = 2;
-  soci::session sessions_[kCount];
+  std::vector<soci::session> sessions_;
   std::vector<soci::session*> free_;
 };
 

@@ -365,11 +365,16 @@ JobDetails JobService::show(const Caller& caller, JobId id) {
   details.spec = archive_.spec(id).value_or(JobSpec{});
   details.attempts = archive_.attempts(id);
   details.outputs = archive_.outputs(id);
-  if (row->job.state == scheduling::JobState::kWaiting)
-    pipeline_.perform([&](Turn& turn) {
-      std::string why = turn.pool().why_waiting(id, turn.now());
-      if (!why.empty()) details.row.job.reason = why;
-    });
+  if (row->job.state != scheduling::JobState::kWaiting) return details;
+  std::optional<scheduling::Outlook> outlook;
+  Micros now = 0;
+  pipeline_.perform([&](Turn& turn) {
+    std::string why = turn.pool().why_waiting(id, turn.now());
+    if (!why.empty()) details.row.job.reason = why;
+    outlook = turn.pool().outlook(id);
+    now = turn.now();
+  });
+  if (outlook) details.forecast = start_forecast(archive_, *outlook, now);
   return details;
 }
 

@@ -8,7 +8,7 @@
 
 namespace sublet::server {
 
-inline constexpr int kSchemaVersion = 2;
+inline constexpr int kSchemaVersion = 3;
 
 inline constexpr const char* kSchema[] = {
     "create table if not exists pool (id integer primary key, version integer not null, next_job "
@@ -44,7 +44,7 @@ inline constexpr const char* kSchema[] = {
     "bigint not null, state integer not null, ended integer not null, reason text not null, decided "
     "bigint not null, started bigint not null, finished bigint not null, resumed_generation bigint "
     "not null, generation bigint not null, cpu bigint not null, cpu_lost bigint not null, "
-    "leaving_since bigint not null, primary key (job, attempt))",
+    "leaving_since bigint not null, ready bigint not null, primary key (job, attempt))",
     "create index if not exists attempts_live on attempts (job) where state < 5",
     "create table if not exists ends (job bigint not null, attempt integer not null, exit_status "
     "integer not null, signal integer not null, memory_peak bigint not null, checkpoint_bytes "
@@ -54,8 +54,11 @@ inline constexpr const char* kSchema[] = {
     "create table if not exists uses (job bigint not null, attempt integer not null, user_name text "
     "not null, machine bigint not null, batch bigint not null, ended integer not null, finished "
     "bigint not null, wall bigint not null, used bigint not null, kept bigint not null, lost bigint "
-    "not null, charged bigint not null, primary key (job, attempt))",
+    "not null, charged bigint not null, started bigint not null, waited bigint not null, primary "
+    "key (job, attempt))",
     "create index if not exists uses_finished on uses (finished)",
+    // CPU time that the server itself has spent, by the minute.
+    "create table if not exists spent (at bigint primary key, cpu bigint not null)",
     "create table if not exists changes (number bigint primary key, at bigint not null, job bigint "
     "not null, batch bigint not null, user_name text not null, state integer not null, attempt "
     "integer not null, ended integer not null, count bigint not null)",
@@ -80,6 +83,10 @@ inline const std::vector<const char*> kUpgrades[kSchemaVersion - 1] = {
      "alter table jobs add column share_priority_step real not null default 0",
      "alter table changes add column count bigint not null default 1",
      "delete from events"},  // they were written otherwise
+    // An instant or a wait of 0 is one that was not recorded.
+    {"alter table attempts add column ready bigint not null default 0",
+     "alter table uses add column started bigint not null default 0",
+     "alter table uses add column waited bigint not null default 0"},
 };
 
 }  // namespace sublet::server

@@ -159,6 +159,10 @@ class SqlStoreTest : public CppUnit::TestFixture {
     sql("alter table jobs drop column count");
     sql("alter table jobs drop column share_priority_step");
     sql("alter table changes drop column count");
+    sql("alter table attempts drop column ready");
+    sql("alter table uses drop column started");
+    sql("alter table uses drop column waited");
+    sql("drop table spent");
     sql("update pool set version = 1");
     for (int time = 0; time < 2; ++time) {
       std::vector<std::string> damage;
@@ -247,7 +251,7 @@ class SqlStoreTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(size_t{1}, archive.open_batches_before(78).size());
     UsageQuery usage;
     usage.until = 2'000'000;
-    usage.by = {1, 2, 4};
+    usage.by = {GroupBy::kUser, GroupBy::kMachine, GroupBy::kDay};
     auto lines = archive.usage(usage);
     CPPUNIT_ASSERT_EQUAL(size_t{1}, lines.size());
     CPPUNIT_ASSERT_EQUAL(std::string("curly"), lines[0].group.at(1).second);

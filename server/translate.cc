@@ -42,6 +42,13 @@ void add_detail(v1::Details& details, const std::string& name, const std::string
 
 }  // namespace
 
+void add_detail(Sublet::v1::Details& details, const char* name, const std::string& value) {
+  const CORBA::ULong at = details.length();
+  details.length(at + 1);
+  details[at].name = CORBA::string_dup(name);
+  details[at].value = CORBA::string_dup(to_utf8(value).c_str());
+}
+
 JobSpec from_idl(const v1::JobDescription& d) {
   JobSpec spec;
   spec.name = d.name.in();

@@ -25,6 +25,9 @@ void to_octets(const std::string& bytes, Octets& octets) {
   for (size_t i = 0; i < bytes.size(); ++i) octets[i] = static_cast<CORBA::Octet>(bytes[i]);
 }
 
+// One more pair at the end.
+void add_detail(Sublet::v1::Details& details, const char* name, const std::string& value);
+
 JobSpec from_idl(const Sublet::v1::JobDescription& d);
 std::vector<Axis> from_idl(const Sublet::v1::Axes& axes);
 void to_idl(const JobSpec& spec, Sublet::v1::JobDescription& d);
