@@ -59,7 +59,9 @@ class Alone(unittest.TestCase):
                       ["submit", "--memory", "lots", "--", "true"], ["wait", "3", "--timeout", "x"],
                       ["submit", "--env", "SUBLET_NOT_SET_HERE", "--", "true"],
                       ["submit", "--output", "../x", "--", "true"],
-                      ["submit", "--name", "n", "x.toml"], ["report", "--by", "moon"]):
+                      ["submit", "--name", "n", "x.toml"], ["report", "--by", "moon"],
+                      ["report", "planets"], ["report", "--since", "yesterday"],
+                      ["report", "--since", "2026-11-20", "--until", "2026-11-19"]):
             status, out, err = self.run_it(*words)
             self.assertEqual((status, out), (2, ""), words)
             self.assertTrue(err.startswith("sublet"), err)

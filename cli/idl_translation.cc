@@ -15,7 +15,7 @@ static_assert(kMachineIdle == v1::MACHINE_IDLE && kMachineBusy == v1::MACHINE_BU
 static_assert(kFileInput == v1::FILE_INPUT && kFileOutput == v1::FILE_OUTPUT &&
               kFileStdout == v1::FILE_STDOUT && kFileStderr == v1::FILE_STDERR);
 static_assert(kByUser == v1::BY_USER && kByMachine == v1::BY_MACHINE && kByBatch == v1::BY_BATCH &&
-              kByDay == v1::BY_DAY && kByWeek == v1::BY_WEEK);
+              kByDay == v1::BY_DAY && kByWeek == v1::BY_WEEK && kByJob == v1::BY_JOB);
 static_assert(kChunkLimit == v1::CHUNK_LIMIT);
 
 namespace {
@@ -30,6 +30,19 @@ std::vector<Out> each(const Sequence& sequence, F f) {
 }
 
 std::string text(const char* s) { return s == nullptr ? "" : s; }
+
+// The value of this name among name-value pairs; "": it is not there.
+std::string word_in(const v1::Details& details, const char* name) {
+  for (CORBA::ULong i = 0; i < details.length(); ++i)
+    if (text(details[i].name) == name) return text(details[i].value);
+  return "";
+}
+int64_t number_in(const v1::Details& details, const char* name, int64_t otherwise) {
+  const std::string word = word_in(details, name);
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  return error == std::errc() && end == word.data() + word.size() ? value : otherwise;
+}
 
 JobDescription from_description(const v1::JobDescription& job) {
   JobDescription out;
@@ -286,7 +299,8 @@ JobPage from_page(const v1::JobPage& page) {
 JobDetail from_detail(const v1::JobDetail& job) {
   return {from_summary(job.summary), from_description(job.description),
           each<AttemptInfo>(job.attempts, from_attempt),
-          each<OutputInfo>(job.outputs, from_output)};
+          each<OutputInfo>(job.outputs, from_output), word_in(job.more, "forecast"),
+          number_in(job.more, "starts_at", 0)};
 }
 
 JobCounts from_counts(const v1::JobCounts& c) {
@@ -318,15 +332,25 @@ UsagePage from_usage(const v1::UsagePage& page) {
                                              l.kept_us,
                                              l.lost_us,
                                              l.wall_us,
-                                             l.charged_us};
+                                             l.charged_us,
+                                             number_in(l.more, "waited_us", 0),
+                                             number_in(l.more, "local_us", -1)};
                           }),
           from_bytes(page.next)};
 }
 
 std::vector<Standing> from_standings(const v1::Standings& standings) {
   return each<Standing>(standings, [](const v1::Standing& s) {
-    return Standing{text(s.user), s.usage,         s.charges,       s.shares,
-                    s.active,     s.best_priority, text(s.sentence)};
+    return Standing{text(s.user),
+                    s.usage,
+                    s.charges,
+                    s.shares,
+                    s.active,
+                    s.best_priority,
+                    text(s.sentence),
+                    static_cast<uint64_t>(number_in(s.more, "waiting", 0)),
+                    static_cast<uint64_t>(number_in(s.more, "place", 0)),
+                    number_in(s.more, "cpu_day_us", -1)};
   });
 }
 

@@ -151,6 +151,7 @@ std::string job_story(const JobDetail& job, int64_t now, size_t width, bool colo
       {{"job", std::to_string(s.id) + (s.name.empty() ? "" : " " + s.name)},
        {"state", state},
        {"reason", s.reason},
+       {"starts", job.forecast},
        {"user", s.user},
        {"batch",
         s.batch == 0 ? "" : std::to_string(s.batch) + ", index " + std::to_string(s.index)},
@@ -225,7 +226,9 @@ void write_json(JsonWriter& json, const JobDetail& job) {
     json.begin_object().field("name", o.name).field("size", o.size);
     json.field("sha256", hex(o.sha256)).field("cut", o.cut).end_object();
   }
-  json.end_array().end_object();
+  json.end_array();
+  json.field("forecast", job.forecast).field("starts_at_us", job.starts_at_us);
+  json.end_object();
 }
 
 void write_json(JsonWriter& json, const JobCounts& c) {

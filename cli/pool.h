@@ -34,7 +34,7 @@ enum MachineState : uint32_t {
   kMachineGone = 4
 };
 enum FileKind : uint32_t { kFileInput = 1, kFileOutput = 3, kFileStdout = 4, kFileStderr = 5 };
-enum GroupBy : uint32_t { kByUser = 1, kByMachine = 2, kByBatch = 3, kByDay = 4, kByWeek = 5 };
+enum GroupBy : uint32_t { kByUser = 1, kByMachine = 2, kByBatch = 3, kByDay = 4, kByWeek = 5, kByJob = 6 };
 
 inline constexpr uint32_t kChunkLimit = 1048576;  // octets in one put or get
 inline constexpr uint64_t kJobsPerAppend = 1000;
@@ -201,6 +201,8 @@ struct JobDetail {
   JobDescription description;
   std::vector<AttemptInfo> attempts;
   std::vector<OutputInfo> outputs;
+  std::string forecast;      // of a waiting job
+  int64_t starts_at_us = 0;  // 0: no basis
 };
 
 struct JobCounts {
@@ -266,6 +268,8 @@ struct UsageLine {
   int64_t lost_us = 0;
   int64_t wall_us = 0;
   int64_t charged_us = 0;
+  int64_t waited_us = 0;
+  int64_t local_us = -1;  // -1: the line does not stand for the whole pool
 };
 
 struct UsagePage {
@@ -288,6 +292,9 @@ struct Standing {
   uint64_t active = 0;
   double best_priority = 0;
   std::string sentence;
+  uint64_t waiting = 0;
+  uint64_t place = 0;
+  int64_t cpu_day_us = -1;  // -1: not the caller's to see
 };
 
 // Which file of the spool, as far as users have to do with it.

@@ -1,6 +1,5 @@
-// machines, report and about.
+// machines and about.
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 
 #include "base/json.h"
@@ -92,110 +91,6 @@ int run_machines(Context& context) {
   return 0;
 }
 
-struct ReportOptions {
-  std::vector<std::string> by;
-  std::string since;
-  std::string user;
-};
-
-ReportQuery report_query(const ReportOptions& o) {
-  static const std::vector<std::string> kGroups = {"user", "machine", "batch", "day", "week"};
-  ReportQuery query;
-  query.user = o.user;
-  for (const std::string& word : o.by) {
-    auto found = std::find(kGroups.begin(), kGroups.end(), word);
-    if (found == kGroups.end())
-      throw PoolError(ErrorKind::usage, "usage.by", "--by: '" + word + "' is unknown",
-                      "one of user, machine, batch, day, week", word);
-    query.by.push_back(static_cast<uint64_t>(found - kGroups.begin()) + kByUser);
-  }
-  if (query.by.empty()) query.by = {kByUser};
-  if (!o.since.empty()) {
-    std::optional<int64_t> ms = parse_duration_ms(o.since);
-    if (!ms)
-      throw PoolError(ErrorKind::usage, "usage.since", "--since: '" + o.since + "' is no duration",
-                      "write how far back: \"7 d\" or 12h", o.since);
-    query.since_us = std::max<int64_t>(1, now_us() - *ms * 1000);
-  }
-  return query;
-}
-
-std::string usage_table(const std::vector<UsageLine>& lines, const Terminal& terminal) {
-  std::vector<Row> rows;
-  for (const UsageLine& l : lines) {
-    std::string group;
-    for (const auto& [name, value] : l.group) group += (group.empty() ? "" : ", ") + value;
-    rows.push_back({{group, std::to_string(l.jobs_done), std::to_string(l.attempts),
-                     std::to_string(l.evictions), format_duration_ms(l.cpu_us / 1000),
-                     format_duration_ms(l.kept_us / 1000), format_duration_ms(l.lost_us / 1000),
-                     format_duration_ms(l.charged_us / 1000)}});
-  }
-  return list_table({{"WHO", false, 6, 10},
-                     {"DONE", true, 3, 8},
-                     {"TRIES", true, 3, 2},
-                     {"EVICTED", true, 3, 3},
-                     {"CPU", true, 4, 7},
-                     {"KEPT", true, 4, 5},
-                     {"LOST", true, 4, 6},
-                     {"CHARGED", true, 4, 4}},
-                    rows, terminal.columns, terminal.colour);
-}
-
-std::string standings_table(const std::vector<Standing>& standings, const Terminal& terminal) {
-  std::vector<Row> rows;
-  for (const Standing& s : standings)
-    rows.push_back({{s.user, decimal(s.usage, 1), decimal(s.shares, 1), std::to_string(s.active),
-                     s.active == 0 ? "" : decimal(s.best_priority, 1), s.sentence}});
-  return list_table({{"USER", false, 6, 10},
-                     {"USAGE", true, 4, 8},
-                     {"SHARES", true, 3, 3},
-                     {"ACTIVE", true, 3, 6},
-                     {"PRIORITY", true, 4, 5},
-                     {"", false, 8, 1}},
-                    rows, terminal.columns, terminal.colour);
-}
-
-void write_json(JsonWriter& json, const std::vector<UsageLine>& lines,
-                const std::vector<Standing>& standings) {
-  json.begin_object().key("usage").begin_array();
-  for (const UsageLine& l : lines) {
-    json.begin_object().key("group").begin_object();
-    for (const auto& [name, value] : l.group) json.field(name, value);
-    json.end_object().field("jobs_done", l.jobs_done).field("attempts", l.attempts);
-    json.field("evictions", l.evictions).field("cpu_us", l.cpu_us).field("kept_us", l.kept_us);
-    json.field("lost_us", l.lost_us).field("wall_us", l.wall_us);
-    json.field("charged_us", l.charged_us).end_object();
-  }
-  json.end_array().key("standings").begin_array();
-  for (const Standing& s : standings) {
-    json.begin_object().field("user", s.user).field("usage", s.usage).field("charges", s.charges);
-    json.field("shares", s.shares).field("active", s.active);
-    json.field("best_priority", s.best_priority).field("sentence", s.sentence).end_object();
-  }
-  json.end_array().end_object();
-}
-
-int run_report(const ReportOptions& o, Context& context) {
-  ReportQuery query = report_query(o);
-  std::vector<UsageLine> lines;
-  std::string cursor;
-  do {
-    UsagePage page = context.pool().usage(query, cursor, kPageLimit);
-    lines.insert(lines.end(), page.lines.begin(), page.lines.end());
-    cursor = page.next;
-  } while (!cursor.empty());
-  std::vector<Standing> standings = context.pool().current_standings();
-  if (context.json) {
-    JsonWriter json;
-    write_json(json, lines, standings);
-    print(json.str() + "\n");
-    return 0;
-  }
-  print(lines.empty() ? "nothing has been used yet\n" : usage_table(lines, context.terminal));
-  if (!standings.empty()) print("\n" + standings_table(standings, context.terminal));
-  return 0;
-}
-
 int run_about(Context& context) {
   Details details = context.pool().about();
   if (context.json) {
@@ -218,15 +113,6 @@ int run_about(Context& context) {
 Command machines_command(Arguments& top) {
   Arguments& a = top.command("machines", "List the pool's workstations");
   return {&a, run_machines};
-}
-
-Command report_command(Arguments& top) {
-  auto o = std::make_shared<ReportOptions>();
-  Arguments& a = top.command("report", "Tell who used what, and how users stand now");
-  a.option("--by", &o->by, "user, machine, batch, day or week; may be repeated (user)", "GROUP");
-  a.option("--since", &o->since, "only this far back, such as \"7 d\"", "TIME");
-  a.option("--user", &o->user, "only this user", "U");
-  return {&a, [o](Context& context) { return run_report(*o, context); }};
 }
 
 Command about_command(Arguments& top) {

@@ -63,6 +63,7 @@ void Pool::State::place(Job& job, Machine& m) {
   record.reason = why_first(job, m);
   record.decided = now;
   record.resumed_generation = job.record.generation;
+  record.ready = job.record.changed;
   attempt.due_id = record.key.job;
   attempt.machine = &m;
   attempt.job = &job;

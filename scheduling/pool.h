@@ -43,7 +43,22 @@ struct Standing {
   double charges = 0;
   uint64_t active = 0;       // queued or running
   uint64_t queued = 0;       // waiting: the `active` of formula 3.4, as the source defines it
-  double best_priority = 0;  // at `now`, of the job first in the user's line; 0: none wait
+  double best_priority = 0;  // at `now`, of the user's job that is served first; 0: none in line
+  // Among the users with a job in line, by the order in which a machine that fits
+  // all of them would serve them: 1 is next; 0: no job in line.
+  uint64_t place = 0;
+  // Whose best jobs are directly before and behind the user's own; of a user with
+  // none in line those that a job submitted now would stand between. "": nobody.
+  std::string behind;
+  std::string ahead_of;
+};
+
+// What a forecast of a waiting job's start rests on.
+struct Outlook {
+  std::vector<MachineId> machines;  // that fit it, ascending
+  uint64_t ahead = 0;               // waiting jobs that come before it on one of them
+  bool ahead_is_all = true;         // else at least so many
+  Micros at_work_since = 0;         // the first start of what runs on them; 0: nothing does
 };
 
 struct MachineView {
@@ -91,6 +106,8 @@ class Pool {
   // One sentence about a live job: why it has no machine, who holds it, or since when
   // it has the machine that it has, and why it was first.
   std::string why(JobId id, Micros now) const;
+  // None: it does not wait, or no machine fits it.
+  std::optional<Outlook> outlook(JobId id) const;
 
   struct State;  // the inside: scheduling/state.h, private to the brain
 

@@ -43,7 +43,8 @@ struct ToText {
   }
   std::string operator()(const AttemptRecord& r) const {
     return line("attempt", r.key, r.machine, r.state, r.ended, r.reason, r.decided, r.started,
-                r.finished, r.resumed_generation, r.generation, r.cpu, r.cpu_lost, r.leaving_since);
+                r.finished, r.resumed_generation, r.generation, r.cpu, r.cpu_lost, r.leaving_since,
+                r.ready);
   }
   std::string operator()(const MachineRecord& r) const {
     return line("machine", r.id, r.name, r.os, r.architecture, r.cores, r.slots, r.memory, r.disk,
@@ -54,7 +55,7 @@ struct ToText {
   }
   std::string operator()(const UseRecord& r) const {
     return line("use", r.key, r.user, r.machine, r.batch, r.ended, r.finished, r.wall, r.used,
-                r.kept, r.lost, r.charged);
+                r.kept, r.lost, r.charged, r.started, r.waited);
   }
   std::string operator()(const ChangeRecord& r) const {
     return line("change", r.number, r.at, r.job, r.count, r.batch, r.user, r.state, r.attempt, r.ended);
@@ -125,6 +126,7 @@ struct Writer {
   }
   void operator()(const UseRecord& r) const {
     demand(r.used == r.kept + r.lost && r.kept >= 0 && r.lost >= 0, "used is not kept + lost");
+    demand(r.waited >= 0 && r.started <= r.finished, "an attempt waited for less than nothing");
     demand(books.uses.emplace(r.key, r).second, "an attempt's use was recorded twice");
   }
   void operator()(const ChangeRecord& r) const {

@@ -57,6 +57,7 @@ struct AttemptRecord {
   Micros cpu = 0;
   Micros cpu_lost = 0;
   Micros leaving_since = 0;  // 0: not leaving
+  Micros ready = 0;  // since when its job could have run: submitted, returned or released
 };
 
 struct MachineRecord {
@@ -92,6 +93,10 @@ struct UseRecord {
   Micros kept = 0;
   Micros lost = 0;
   Micros charged = 0;
+  Micros started = 0;  // 0: it never ran
+  // From when its job could have run to the start; of one that never ran, to its
+  // end. So a job's waiting is the sum over its attempts.
+  Micros waited = 0;
 };
 
 // A job's change of state, numbered in the order of the pool's history; or that

@@ -91,6 +91,15 @@ std::string bytes_text(uint64_t bytes) {
   return number_text(value) + " " + kUnits[unit];
 }
 
+std::string span_text(Micros span) {
+  const auto rounded = [span](Micros unit) { return (span + unit / 2) / unit; };
+  constexpr Micros kSecond = 1'000'000;
+  if (rounded(kSecond) < 100) return std::to_string(rounded(kSecond)) + " s";
+  if (rounded(60 * kSecond) < 100) return std::to_string(rounded(60 * kSecond)) + " min";
+  if (rounded(3600 * kSecond) < 48) return std::to_string(rounded(3600 * kSecond)) + " h";
+  return std::to_string(rounded(86'400 * kSecond)) + " d";
+}
+
 std::string number_text(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.*g", value >= 1000 ? 6 : 3, value);

@@ -23,6 +23,8 @@ std::string without_again(const std::string& sentence);
 std::string counted(uint64_t count, const std::string& noun);
 // "512 MiB", "1.5 GiB".
 std::string bytes_text(uint64_t bytes);
+// "40 s", "12 min", "3 h", "2 d": rounded.
+std::string span_text(Micros span);
 // Three significant digits: "3.1", "0.0012".
 std::string number_text(double value);
 

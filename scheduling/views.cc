@@ -63,32 +63,6 @@ std::optional<MachineId> Pool::machine_named(std::string_view name) const {
   return it->second;
 }
 
-std::vector<Standing> Pool::standings(Micros now) const {
-  // The job of each user that is first in that user's line.
-  std::map<const User*, const Job*> first;
-  for (const auto& [needs, group] : state_->queue.groups()) {
-    for (const Bucket* bucket : group->open) {
-      const Job* head = bucket->line.first();
-      const Job*& best = first[bucket->user];
-      if (best == nullptr || comes_before(*head, *best)) best = head;
-    }
-  }
-  std::vector<Standing> standings;
-  for (const auto& [name, user] : state_->users) {
-    Standing standing{
-        name, user.record.shares, user.record.usage, user.record.charges, user.active, user.waiting,
-        0};
-    const auto it = first.find(&user);
-    if (it != first.end()) {
-      const JobRecord& job = it->second->record;
-      standing.best_priority =
-          state_->drift.value_at(job.share_priority, job.share_priority_at, now);
-    }
-    standings.push_back(standing);
-  }
-  return standings;
-}
-
 std::vector<std::string> Pool::requesting() const {
   std::vector<std::string> names;
   for (const auto& [turn, host] : state_->queue.requesting()) names.push_back(host->name);

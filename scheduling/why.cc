@@ -19,6 +19,14 @@ Machines only(const Machines& machines, const std::function<bool(const Machine&)
   return kept;
 }
 
+Machines in_the_pool(const Pool::State& state) {
+  Machines all;
+  for (const auto& [id, m] : state.machines) {
+    if (m.record.state != MachineState::kGone) all.push_back(&m);
+  }
+  return all;
+}
+
 // Narrows the machines by one requirement after the other; when none is left,
 // `missing` names the requirement that did it.
 Machines fitting(const Machines& all, const Requirements& needs, std::string& missing) {
@@ -229,10 +237,7 @@ std::string Pool::why(JobId id, Micros now) const {
     return (told.starts_with(refused) ? without_again(told) : refused) +
            again_in(job->record.not_before - now);
   }
-  Machines all;
-  for (const auto& [machine_id, m] : s.machines) {
-    if (m.record.state != MachineState::kGone) all.push_back(&m);
-  }
+  const Machines all = in_the_pool(s);
   if (all.empty()) return "no machine is in the pool";
   std::string missing;
   const Machines fit = fitting(all, job->record.needs, missing);
@@ -245,6 +250,26 @@ std::string Pool::why(JobId id, Micros now) const {
             " for the same machines";
   }
   return text;
+}
+
+std::optional<Outlook> Pool::outlook(JobId id) const {
+  const State& s = *state_;
+  const Job* job = s.job_with(id);
+  if (job == nullptr || job->record.state != JobState::kWaiting) return std::nullopt;
+  std::string missing;
+  const Machines fit = fitting(in_the_pool(s), job->record.needs, missing);
+  if (fit.empty()) return std::nullopt;
+  const Ahead ahead = count_ahead(*job, id, s.drift, fit);
+  Outlook outlook{{}, ahead.count, ahead.all, 0};
+  for (const Machine* m : fit) {
+    outlook.machines.push_back(m->record.id);
+    for (const JobId running : m->running) {
+      const Micros started = s.attempts.at(running).record.started;
+      Micros& first = outlook.at_work_since;
+      if (started != 0 && (first == 0 || started < first)) first = started;
+    }
+  }
+  return outlook;
 }
 
 }  // namespace sublet::scheduling

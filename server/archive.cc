@@ -1,24 +1,17 @@
 #include "server/archive.h"
 
-#include <soci/soci.h>
-#include <soci/sqlite3/soci-sqlite3.h>
-
 #include <algorithm>
-#include <condition_variable>
 #include <limits>
 #include <map>
-#include <mutex>
 
 #include "base/log.h"
+#include "server/archive_connections.h"
 #include "server/sql_row.h"
-#include "server/store.h"
 
 namespace sublet::server {
 namespace {
 
 using scheduling::JobRange;
-
-constexpr size_t kConnections = 2;
 
 // In order, without overlaps, and no longer than ids in the database can be.
 std::vector<JobRange> tidy(std::vector<JobRange> ranges) {
@@ -106,84 +99,12 @@ EndRow end_from(const soci::row& r, size_t at) {
   return e;
 }
 
-std::string group_column(uint32_t by) {
-  switch (by) {
-    case 1:
-      return "uses.user_name";
-    case 2:
-      return "coalesce((select name from machines where machines.id = uses.machine), 'gone')";
-    case 3:
-      return "cast(uses.batch as text)";
-    case 4:
-      return "date(uses.finished / 1000000, 'unixepoch')";
-    default:
-      return "strftime('%Y-W%W', uses.finished / 1000000, 'unixepoch')";
-  }
-}
-const char* group_name(uint32_t by) {
-  constexpr const char* kNames[] = {"user", "machine", "batch", "day", "week"};
-  return kNames[by - 1];
-}
-
 }  // namespace
-
-class Archive::Connections {
- public:
-  explicit Connections(const std::string& path) {
-    for (auto& s : sessions_) {
-      s.open(soci::sqlite3, "db=" + path + " timeout=10");
-      s << "PRAGMA query_only=1";
-      free_.push_back(&s);
-    }
-  }
-
-  // Runs f(session) on a connection that nobody else uses meanwhile.
-  template <typename F>
-  auto with(F f) {
-    soci::session* session = take();
-    try {
-      if constexpr (std::is_void_v<decltype(f(*session))>) {
-        f(*session);
-        give(session);
-      } else {
-        auto result = f(*session);
-        give(session);
-        return result;
-      }
-    } catch (const soci::soci_error& e) {
-      give(session);
-      throw StoreError(std::string("the database could not be read: ") + e.get_error_message());
-    } catch (...) {
-      give(session);
-      throw;
-    }
-  }
-
- private:
-  soci::session* take() {
-    std::unique_lock lock(mutex_);
-    freed_.wait(lock, [this] { return !free_.empty(); });
-    soci::session* s = free_.back();
-    free_.pop_back();
-    return s;
-  }
-  void give(soci::session* s) {
-    {
-      std::lock_guard lock(mutex_);
-      free_.push_back(s);
-    }
-    freed_.notify_one();
-  }
-
-  std::mutex mutex_;
-  std::condition_variable freed_;
-  soci::session sessions_[kConnections];
-  std::vector<soci::session*> free_;
-};
 
 Archive::Archive(const std::string& path) {
   try {
-    connections_ = std::make_unique<Connections>(path);
+    connections_ = std::make_unique<Connections>(path, 2);
+    reports_ = std::make_unique<Connections>(path, 1);
   } catch (const soci::soci_error& e) {
     throw StoreError("cannot open the database " + path + ": " + e.get_error_message());
   }
@@ -281,8 +202,8 @@ std::vector<AttemptRow> Archive::attempts(JobId id) {
     for (const auto& r : rows) {
       AttemptRow row;
       row.attempt = attempt_from(r);
-      row.machine_name = r.get<std::string>(14);
-      row.end = end_from(r, 15);
+      row.machine_name = r.get<std::string>(15);
+      row.end = end_from(r, 16);
       row.end.key = row.attempt.key;
       result.push_back(row);
     }
@@ -515,41 +436,6 @@ uint64_t Archive::last_change() {
 uint64_t Archive::first_change() {
   return connections_->with(
       [&](soci::session& sql) { return number_of(sql, "select min(number) from changes"); });
-}
-
-std::vector<UsageRow> Archive::usage(const UsageQuery& query) {
-  return connections_->with([&](soci::session& sql) {
-    std::string columns, groups;
-    for (uint32_t by : query.by) {
-      columns += group_column(by) + ", ";
-      groups += (groups.empty() ? " group by " : ", ") + group_column(by);
-    }
-    soci::rowset<soci::row> rows =
-        (sql.prepare << "select " << columns
-                     << "sum(ended = 1), count(*), sum(ended >= 16 and ended <= 20), sum(used), "
-                        "sum(kept), sum(lost), sum(wall), sum(charged) from uses where finished >= "
-                     << query.since << " and finished < " << query.until
-                     << " and (:user = '' or user_name = :user)" << groups
-                     << " having count(*) > 0",
-         soci::use(query.user, "user"));
-    std::vector<UsageRow> result;
-    for (const auto& r : rows) {
-      UsageRow row;
-      size_t at = 0;
-      for (uint32_t by : query.by) row.group.emplace_back(group_name(by), r.get<std::string>(at++));
-      auto next = [&] { return integer(r, at++); };
-      row.jobs_done = next();
-      row.attempts = next();
-      row.evictions = next();
-      row.used = next();
-      row.kept = next();
-      row.lost = next();
-      row.wall = next();
-      row.charged = next();
-      result.push_back(row);
-    }
-    return result;
-  });
 }
 
 }  // namespace sublet::server

@@ -2,7 +2,8 @@
 // files' rows. A separate, read-only connection to the database (WAL: readers
 // and the committer do not wait for each other).
 //
-// Threads: any; calls take turns at a small number of connections.
+// Threads: any; calls take turns at a small number of connections. Reports have
+// one of their own, since they may take long.
 #ifndef SUBLET_SERVER_ARCHIVE_H_
 #define SUBLET_SERVER_ARCHIVE_H_
 
@@ -15,6 +16,7 @@
 #include "scheduling/records.h"
 #include "server/changes.h"
 #include "server/job_spec.h"
+#include "server/usage.h"
 
 namespace sublet::server {
 
@@ -47,24 +49,6 @@ struct AttemptRow {
 struct SpecPlace {
   SpecRange range;
   uint64_t offset = 0;
-};
-
-struct UsageQuery {
-  Micros since = 0;
-  Micros until = 0;
-  std::vector<uint32_t> by;
-  std::string user;
-};
-struct UsageRow {
-  std::vector<std::pair<std::string, std::string>> group;
-  uint64_t jobs_done = 0;
-  uint64_t attempts = 0;
-  uint64_t evictions = 0;
-  int64_t used = 0;
-  int64_t kept = 0;
-  int64_t lost = 0;
-  int64_t wall = 0;
-  int64_t charged = 0;
 };
 
 class Archive {
@@ -115,7 +99,17 @@ class Archive {
   uint64_t last_change();
   uint64_t first_change();
 
+  // In order of the groups. Throws Refusal kLimitExceeded "report.too_long" when
+  // it takes more than kLongestReport.
   std::vector<UsageRow> usage(const UsageQuery& query);
+  // The newest uses that ended after `since`, newest first.
+  std::vector<scheduling::UseRecord> recent_uses(Micros since, uint32_t limit);
+  // The oldest ones that ended before, in order of finished, job, attempt.
+  std::vector<OldUse> oldest_uses(Micros before, uint32_t limit);
+  // CPU that the server spent in the minutes before, oldest first.
+  std::vector<SpentRow> spent_before(Micros before);
+  // When the oldest of these rows is from; 0: there are none.
+  Micros oldest_history();
 
  private:
   void add_runs(const JobQuery& query, const scheduling::JobRange& range, uint32_t limit,
@@ -123,6 +117,7 @@ class Archive {
 
   class Connections;
   std::unique_ptr<Connections> connections_;
+  std::unique_ptr<Connections> reports_;
 };
 
 }  // namespace sublet::server

@@ -105,6 +105,12 @@ struct EventRow {
   std::string body;
 };
 
+// CPU time that the server spent in the minute that began at `at`; adds up.
+struct SpentRow {
+  Micros at = 0;
+  Micros cpu = 0;
+};
+
 struct Changes {
   std::map<JobId, scheduling::JobRecord> jobs;
   std::map<scheduling::AttemptKey, scheduling::AttemptRecord> attempts;
@@ -129,17 +135,28 @@ struct Changes {
   std::vector<Counted> counted_files;  // outputs of this attempt that now count
   std::map<MachineId, CredentialRow> credentials;
   std::vector<EndRow> ends;
+  std::vector<SpentRow> spent;
   std::map<std::string, RequestRow> requests;
   std::vector<EventRow> events;
   // Rows older than these instants go, a bounded number at a time; 0: none.
   Micros forget_requests = 0;
   Micros forget_events = 0;
   Micros forget_changes = 0;
+  // Rows that history files hold (server/usage_history.h): uses in order of
+  // finished, job, attempt up to and including `last`, which finished at
+  // `uses_until`; spent CPU of the minutes before an instant. 0: none.
+  struct ForgottenHistory {
+    Micros uses_until = 0;
+    scheduling::AttemptKey last;
+    Micros spent_before = 0;
+  };
+  ForgottenHistory forget_history;
 
   bool empty() const {
     return events.empty() && batches.empty() && parts.empty() && files.empty() &&
            dropped_batches.empty() && dropped_files.empty() && requests.empty() &&
-           forget_requests == 0 && forget_events == 0 && forget_changes == 0;
+           forget_requests == 0 && forget_events == 0 && forget_changes == 0 && spent.empty() &&
+           forget_history.uses_until == 0 && forget_history.spent_before == 0;
   }
   // Takes what the brain says, the newest state of each subject.
   void add(const scheduling::Record& record);

@@ -12,7 +12,8 @@ namespace sublet::server {
 // (from 1). Empty: never. Once, before any thread starts. Places: commit
 // (before a transaction), committed, reply, dispatch (before an order goes out),
 // dispatched (answered, not recorded), report (an end arrived, not recorded),
-// reported (recorded, not answered).
+// reported (recorded, not answered), history (old uses are in their file, not yet
+// deleted).
 void set_crash_point(const std::string& where);
 void crash_point(const char* place);
 

@@ -1,14 +1,18 @@
 #include "server/housekeeper.h"
 
+#include <unistd.h>
+
 #include <chrono>
 
 #include "base/log.h"
+#include "base/process.h"
 #include "server/refusal.h"
 
 namespace sublet::server {
 namespace {
 constexpr std::chrono::seconds kPause(5);
-}
+constexpr Micros kMinute = 60'000'000;
+}  // namespace
 
 Housekeeper::Housekeeper(const HousekeeperSettings& settings, Pipeline& pipeline, Archive& archive,
                          SpoolService& files, DiskGuard& disk, Sessions& sessions)
@@ -17,7 +21,8 @@ Housekeeper::Housekeeper(const HousekeeperSettings& settings, Pipeline& pipeline
       archive_(archive),
       files_(files),
       disk_(disk),
-      sessions_(sessions) {}
+      sessions_(sessions),
+      history_(settings.history_folder, settings.keep_uses, system_files(), archive, pipeline) {}
 
 Housekeeper::~Housekeeper() { stop(); }
 
@@ -48,6 +53,7 @@ void Housekeeper::tidy() {
     disk_.restore_reserve();
     forget_old();
     files_.collect_garbage();
+    history_.write_old();
   } catch (const std::exception& e) {
     // The disk is full, or the server stops: next time.
     log(Severity::debug) << "housekeeping was put off: " << e.what();
@@ -55,9 +61,12 @@ void Housekeeper::tidy() {
 }
 
 void Housekeeper::forget_old() {
+  const auto usage = process_usage(getpid());
+  const Micros cpu = usage ? usage->cpu_us : recorded_cpu_;
   pipeline_.perform([&](Turn& turn) {
     const Micros now = turn.now();
     Changes& changes = turn.changes();
+    changes.spent.push_back({now - now % kMinute, cpu - recorded_cpu_});
     for (const auto& batch : archive_.open_batches_before(now - settings_.batch_idle)) {
       if (changes.batches.count(batch.id)) continue;  // touched in this very group
       changes.dropped_batches.push_back(batch.id);
@@ -71,6 +80,7 @@ void Housekeeper::forget_old() {
       return attempt && attempt->key == key;
     });
   });
+  recorded_cpu_ = cpu;
 }
 
 }  // namespace sublet::server

@@ -1,6 +1,7 @@
 // What must be done from time to time and may take long: expired batches, old
-// requests and events, files that nothing needs, the disk's reserve. On a
-// thread of its own, so that nothing waits for it.
+// requests and events, files that nothing needs, old uses, the disk's reserve, the
+// CPU time that the server itself spends. On a thread of its own, so that nothing
+// waits for it.
 #ifndef SUBLET_SERVER_HOUSEKEEPER_H_
 #define SUBLET_SERVER_HOUSEKEEPER_H_
 
@@ -14,6 +15,7 @@
 #include "server/pipeline.h"
 #include "server/sessions.h"
 #include "server/spool_service.h"
+#include "server/usage_history.h"
 
 namespace sublet::server {
 
@@ -22,6 +24,8 @@ struct HousekeeperSettings {
   Micros keep_requests = 24 * 3600ll * 1'000'000;  // idl/types.idl: repeats
   Micros keep_events = 0;
   Micros keep_changes = 0;
+  Micros keep_uses = 0;
+  std::string history_folder;
 };
 
 class Housekeeper {
@@ -45,6 +49,8 @@ class Housekeeper {
   SpoolService& files_;
   DiskGuard& disk_;
   Sessions& sessions_;
+  UsageHistory history_;
+  Micros recorded_cpu_ = 0;  // of this process
   std::mutex mutex_;
   std::condition_variable wake_;
   bool stopping_ = false;

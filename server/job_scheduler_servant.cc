@@ -126,6 +126,7 @@ class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
       for (size_t i = 0; i < details.attempts.size(); ++i)
         to_idl(details.attempts[i], out->attempts[i]);
       add_outputs(details, out->outputs);
+      add_forecast(details.forecast, out->more);
       return out._retn();
     });
   }
@@ -192,6 +193,12 @@ class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
         if (auto view = turn.pool().machine(id)) name = view->record.name;
     });
     return names;
+  }
+
+  static void add_forecast(const scheduling::Forecast& forecast, v1::Details& more) {
+    if (forecast.sentence.empty()) return;
+    add_detail(more, "forecast", forecast.sentence);
+    if (forecast.starts_at) add_detail(more, "starts_at", std::to_string(*forecast.starts_at));
   }
 
   void add_outputs(const JobDetails& details, v1::OutputInfos& out) {

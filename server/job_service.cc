@@ -384,10 +384,15 @@ JobDetails JobService::show(const Caller& caller, JobId id) {
   details.spec = archive_.spec(id).value_or(JobSpec{});
   details.attempts = archive_.attempts(id);
   details.outputs = archive_.outputs(id);
-  if (!scheduling::is_final(row->job.state))
-    pipeline_.perform([&](Turn& turn) {
-      if (turn.pool().job(id)) details.row.job.reason = turn.pool().why(id, turn.now());
-    });
+  if (scheduling::is_final(row->job.state)) return details;
+  std::optional<scheduling::Outlook> outlook;
+  Micros now = 0;
+  pipeline_.perform([&](Turn& turn) {
+    if (turn.pool().job(id)) details.row.job.reason = turn.pool().why(id, turn.now());
+    outlook = turn.pool().outlook(id);
+    now = turn.now();
+  });
+  if (outlook) details.forecast = start_forecast(archive_, *outlook, now);
   return details;
 }
 

@@ -15,6 +15,7 @@
 #include "server/archive.h"
 #include "server/pipeline.h"
 #include "server/sessions.h"
+#include "server/start_forecast.h"
 
 namespace sublet::server {
 
@@ -30,6 +31,7 @@ struct JobDetails {
   JobSpec spec;
   std::vector<AttemptRow> attempts;
   std::vector<FileRow> outputs;
+  scheduling::Forecast forecast;  // of a waiting job; else empty
 };
 
 struct ControlResult {

@@ -278,10 +278,4 @@ std::vector<scheduling::MachineView> MachineService::list(MachineId after, uint3
   return views;
 }
 
-std::vector<scheduling::Standing> MachineService::standings() {
-  std::vector<scheduling::Standing> result;
-  pipeline_.perform([&](Turn& turn) { result = turn.pool().standings(turn.now()); });
-  return result;
-}
-
 }  // namespace sublet::server

@@ -79,7 +79,6 @@ class MachineService {
 
   // In order of id, after `after`.
   std::vector<scheduling::MachineView> list(scheduling::MachineId after, uint32_t limit);
-  std::vector<scheduling::Standing> standings();
 
  private:
   void check_facts(const MachineFacts& facts) const;

@@ -1,12 +1,14 @@
 // The servants of time and account: Alarm Sender and Accounting.
+#include <algorithm>
+
 #include "accounting.hh"
 #include "alarm_sender.hh"
-#include "base/clock.h"
 #include "base/text.h"
 #include "server/guard_call.h"
 #include "server/request_key.h"
 #include "server/servants.h"
 #include "server/translate.h"
+#include "server/usage_service.h"
 
 namespace sublet::server {
 namespace {
@@ -53,67 +55,52 @@ class AlarmSenderServant : public POA_Sublet::v1::AlarmSender {
 
 class AccountingServant : public POA_Sublet::v1::Accounting {
  public:
-  explicit AccountingServant(const Services& s) : s_(s) {}
+  explicit AccountingServant(const Services& s)
+      : access_(s.access), usage_(s.pipeline, s.archive, s.access) {}
 
   v1::UsagePage* usage(const v1::ReportQuery& query, const v1::Bytes& cursor,
                        CORBA::ULong limit) override {
     return guard_call([&] {
-      const Caller caller = s_.access.caller();
-      if (limit < 1 || limit > 1000)
-        throw Refusal(Refusal::Kind::kInvalid, "limit.range", "a limit outside 1 to 1,000",
-                      "Give one inside.", "limit");
-      auto rows = s_.archive.usage(translate(query, caller));
-      const std::string at = from_octets(cursor);
-      const size_t first = at.empty() || at.size() > 9 ? 0 : std::stoul("0" + at);
+      const UsageLines lines =
+          usage_.report(access_.caller(), from_idl(query), from_octets(cursor), limit);
       v1::UsagePage_var out = new v1::UsagePage;
-      const size_t last = std::min<size_t>(rows.size(), first + limit);
-      out->lines.length(last > first ? last - first : 0);
-      for (size_t i = first; i < last; ++i) fill(rows[i], out->lines[i - first]);
-      if (last < rows.size()) to_octets(std::to_string(last), out->next);
+      out->lines.length(lines.rows.size());
+      for (size_t i = 0; i < lines.rows.size(); ++i) to_idl(lines.rows[i], out->lines[i]);
+      to_octets(lines.next, out->next);
       return out._retn();
     });
   }
 
   v1::Standings* current_standings() override {
     return guard_call([&] {
-      auto standings = s_.machines.standings();
+      const auto standings = usage_.standings(access_.caller());
       v1::Standings_var out = new v1::Standings;
       out->length(standings.size());
-      for (size_t i = 0; i < standings.size(); ++i) {
-        const auto& s = standings[i];
-        out[i].user = CORBA::string_dup(to_utf8(s.user).c_str());
-        out[i].usage = s.usage;
-        out[i].charges = s.charges;
-        out[i].shares = s.shares;
-        out[i].active = s.active;
-        out[i].best_priority = s.best_priority;
-        out[i].sentence = CORBA::string_dup(sentence(s).c_str());
-      }
+      for (size_t i = 0; i < standings.size(); ++i) to_idl(standings[i], out[i]);
       return out._retn();
     });
   }
 
  private:
-  UsageQuery translate(const v1::ReportQuery& query, const Caller& caller) {
+  static UsageQuery from_idl(const v1::ReportQuery& query) {
+    constexpr CORBA::ULong kGroups = 6;
+    if (query.by.length() > kGroups)
+      throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "more groupings than there are",
+                    "Give each BY_... once at most.", "by");
     UsageQuery out;
     out.since = query.since;
-    out.until = query.until ? query.until : system_clock().utc_us() + 1;
+    out.until = query.until;
     for (CORBA::ULong i = 0; i < query.by.length(); ++i) {
-      if (query.by[i] < v1::BY_USER || query.by[i] > v1::BY_WEEK || out.by.size() >= 5)
-        throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "an unknown grouping",
-                      "Give one of BY_....", "by");
-      out.by.push_back(static_cast<uint32_t>(query.by[i]));
+      // What does not fit is no grouping either.
+      const CORBA::ULongLong by = std::min<CORBA::ULongLong>(query.by[i], UINT32_MAX);
+      out.by.push_back(static_cast<GroupBy>(by));
     }
-    out.user = caller.administrator ? std::string(query.user.in()) : caller.user;
+    out.user = query.user.in();
     return out;
   }
 
-  static void fill(const UsageRow& row, v1::UsageLine& line) {
-    line.group.length(row.group.size());
-    for (size_t i = 0; i < row.group.size(); ++i) {
-      line.group[i].name = CORBA::string_dup(row.group[i].first.c_str());
-      line.group[i].value = CORBA::string_dup(to_utf8(row.group[i].second).c_str());
-    }
+  static void to_idl(const UsageRow& row, v1::UsageLine& line) {
+    for (const auto& [name, value] : row.group) add_detail(line.group, name, value);
     line.jobs_done = row.jobs_done;
     line.attempts = row.attempts;
     line.evictions = row.evictions;
@@ -122,17 +109,25 @@ class AccountingServant : public POA_Sublet::v1::Accounting {
     line.lost_us = row.lost;
     line.wall_us = row.wall;
     line.charged_us = row.charged;
+    add_detail(line.more, "waited_us", std::to_string(row.waited));
+    if (row.server_cpu) add_detail(line.more, "local_us", std::to_string(*row.server_cpu));
   }
 
-  static std::string sentence(const scheduling::Standing& s) {
-    char text[200];
-    snprintf(text, sizeof text,
-             "%.1f CPU s of decayed usage at %.3g shares, %llu jobs waiting or running",
-             s.usage + s.charges, s.shares, static_cast<unsigned long long>(s.active));
-    return text;
+  static void to_idl(const UserStanding& s, v1::Standing& out) {
+    out.user = CORBA::string_dup(to_utf8(s.standing.user).c_str());
+    out.usage = s.standing.usage;
+    out.charges = s.standing.charges;
+    out.shares = s.standing.shares;
+    out.active = s.standing.active;
+    out.best_priority = s.standing.best_priority;
+    out.sentence = CORBA::string_dup(to_utf8(s.sentence).c_str());
+    add_detail(out.more, "waiting", std::to_string(s.standing.queued));
+    add_detail(out.more, "place", std::to_string(s.standing.place));
+    if (s.cpu_day) add_detail(out.more, "cpu_day_us", std::to_string(*s.cpu_day));
   }
 
-  const Services s_;
+  Access& access_;
+  UsageService usage_;
 };
 
 }  // namespace

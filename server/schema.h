@@ -22,10 +22,9 @@ inline constexpr const char* kSchema[] = {
     "create table if not exists credentials (machine bigint primary key, secret text not null, uid "
     "bigint not null)",
     "create table if not exists batches (id bigint primary key, uid bigint not null, user_name "
-    "text "
-    "not null, name text not null, submit_host text not null, committed integer not null, touched "
-    "bigint not null, first_job bigint not null, jobs bigint not null, stop_done bigint not null, "
-    "stop_failed bigint not null, stop_output text not null)",
+    "text not null, name text not null, submit_host text not null, committed integer not null, "
+    "touched bigint not null, first_job bigint not null, jobs bigint not null, stop_done bigint "
+    "not null, stop_failed bigint not null, stop_output text not null)",
     "create table if not exists stops (batch bigint primary key, stop_done bigint not null, "
     "stop_failed bigint not null, stop_output text not null, done bigint not null, failed bigint "
     "not null, stopped_by bigint not null)",
@@ -36,23 +35,21 @@ inline constexpr const char* kSchema[] = {
     "create table if not exists jobs (id bigint primary key, batch bigint not null, idx bigint not "
     "null, user_name text not null, submit_host text not null, state integer not null, attempts "
     "integer not null, os text not null, architecture text not null, cores integer not null, "
-    "memory "
-    "bigint not null, disk bigint not null, priority integer not null, retries_left integer not "
-    "null, evictions integer not null, share_priority real not null, share_priority_at bigint not "
-    "null, generation bigint not null, checkpoint_bytes bigint not null, submitted bigint not "
-    "null, "
-    "changed bigint not null, cpu_kept bigint not null, cpu_lost bigint not null, reason text not "
-    "null, refusals integer not null, not_before bigint not null, count bigint not null, "
+    "memory bigint not null, disk bigint not null, priority integer not null, retries_left integer "
+    "not null, evictions integer not null, share_priority real not null, share_priority_at bigint "
+    "not null, generation bigint not null, checkpoint_bytes bigint not null, submitted bigint not "
+    "null, changed bigint not null, cpu_kept bigint not null, cpu_lost bigint not null, reason "
+    "text not null, refusals integer not null, not_before bigint not null, count bigint not null, "
     "share_priority_step real not null)",
     "create index if not exists jobs_live on jobs (id) where state < 5",
     "create index if not exists jobs_batch on jobs (batch)",
     "create index if not exists jobs_live_batch on jobs (batch) where state < 5",
     "create table if not exists attempts (job bigint not null, attempt integer not null, machine "
     "bigint not null, state integer not null, ended integer not null, reason text not null, "
-    "decided "
-    "bigint not null, started bigint not null, finished bigint not null, resumed_generation bigint "
-    "not null, generation bigint not null, cpu bigint not null, cpu_lost bigint not null, "
-    "leaving_since bigint not null, primary key (job, attempt))",
+    "decided bigint not null, started bigint not null, finished bigint not null, "
+    "resumed_generation bigint not null, generation bigint not null, cpu bigint not null, cpu_lost "
+    "bigint not null, leaving_since bigint not null, ready bigint not null, primary key (job, "
+    "attempt))",
     "create index if not exists attempts_live on attempts (job) where state < 5",
     "create table if not exists ends (job bigint not null, attempt integer not null, exit_status "
     "integer not null, signal integer not null, memory_peak bigint not null, checkpoint_bytes "
@@ -60,26 +57,25 @@ inline constexpr const char* kSchema[] = {
     "bigint not null, stdout_cut integer not null, stderr_cut integer not null, primary key (job, "
     "attempt))",
     "create table if not exists uses (job bigint not null, attempt integer not null, user_name "
-    "text "
-    "not null, machine bigint not null, batch bigint not null, ended integer not null, finished "
-    "bigint not null, wall bigint not null, used bigint not null, kept bigint not null, lost "
-    "bigint "
-    "not null, charged bigint not null, primary key (job, attempt))",
+    "text not null, machine bigint not null, batch bigint not null, ended integer not null, "
+    "finished bigint not null, wall bigint not null, used bigint not null, kept bigint not null, "
+    "lost bigint not null, charged bigint not null, started bigint not null, waited bigint not "
+    "null, primary key (job, attempt))",
     "create index if not exists uses_finished on uses (finished)",
+    // CPU time that the server itself has spent, by the minute.
+    "create table if not exists spent (at bigint primary key, cpu bigint not null)",
     "create table if not exists changes (number bigint primary key, at bigint not null, job bigint "
     "not null, batch bigint not null, user_name text not null, state integer not null, attempt "
     "integer not null, ended integer not null, count bigint not null)",
     "create index if not exists changes_at on changes (at)",
     "create table if not exists files (id bigint primary key, kind integer not null, batch bigint "
     "not null, job bigint not null, attempt integer not null, generation bigint not null, name "
-    "text "
-    "not null, size bigint not null, sha256 text not null, in_row integer not null, body text not "
-    "null, counts integer not null)",
+    "text not null, size bigint not null, sha256 text not null, in_row integer not null, body text "
+    "not null, counts integer not null)",
     "create index if not exists files_job on files (job, kind) where job > 0",
     "create index if not exists files_batch on files (batch) where batch > 0",
     "create table if not exists requests (id text primary key, digest text not null, answer text "
-    "not "
-    "null, at bigint not null)",
+    "not null, at bigint not null)",
     "create index if not exists requests_at on requests (at)",
     "create table if not exists events (number integer primary key, at bigint not null, kind "
     "integer not null, body text not null)",
@@ -94,7 +90,12 @@ inline const std::vector<const char*> kUpgrades[kSchemaVersion - 1] = {
      "delete from events"},  // they were written otherwise
     {"alter table batches add column stop_done bigint not null default 0",
      "alter table batches add column stop_failed bigint not null default 0",
-     "alter table batches add column stop_output text not null default ''"},
+     "alter table batches add column stop_output text not null default ''",
+     // An instant or a wait of 0 is one that was not recorded.
+     "alter table attempts add column ready bigint not null default 0",
+     "alter table uses add column started bigint not null default 0",
+     "alter table uses add column waited bigint not null default 0",
+     "delete from events"}  // some were written otherwise,
 };
 
 }  // namespace sublet::server

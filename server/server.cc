@@ -85,7 +85,10 @@ Server::Server(const ServerSettings& settings, VitalSigns* signs)
       spool_({settings.state_folder + "/spool", settings.largest_file}, archive_, system_clock()),
       machines_(*pipeline_, archive_, sessions_, access_, *dispatcher_),
       files_(spool_, *pipeline_, archive_, sessions_, access_, [this] { disk_.check(); }),
-      housekeeper_({.keep_events = settings.keep_events, .keep_changes = settings.keep_changes},
+      housekeeper_({.keep_events = settings.keep_events,
+                    .keep_changes = settings.keep_changes,
+                    .keep_uses = settings.keep_uses,
+                    .history_folder = settings.state_folder + "/history"},
                    *pipeline_, archive_, files_, disk_, sessions_),
       reactor_(&select_reactor_) {
   for (const auto& sentence : pipeline_->damage()) log(Severity::error) << sentence;

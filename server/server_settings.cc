@@ -66,6 +66,8 @@ std::vector<SettingSpec> server_setting_specs() {
       "every event with its consequences, for replay; 0: for ever");
   add("history.keep_changes", T::duration, "720 h", 0, 1e13,
       "jobs' changes of state, for those who wait; 0: for ever");
+  add("history.keep_uses", T::duration, "365 d", 0, 1e13,
+      "who used which machine, for reports; older days go into files in STATE/history; 0: for ever");
   add("scheduling.jobs", T::text, "fair-share", 0, 0, "policy: which job next");
   add("scheduling.machines", T::text, "fifo-idle", 0, 0, "policy: which machine");
   add("scheduling.tick", T::duration, "60 s", 100, 86'400'000,
@@ -137,6 +139,7 @@ ServerSettings read_server_settings(const Settings& s) {
   out.shares = s.reals("shares");
   out.keep_events = s.duration_ms("history.keep_events") * 1000;
   out.keep_changes = s.duration_ms("history.keep_changes") * 1000;
+  out.keep_uses = s.duration_ms("history.keep_uses") * 1000;
   out.crash_at = s.text("debug.crash_at");
   out.log.component = "server";
   out.log.file = s.text("log.file");

@@ -93,7 +93,26 @@ AttemptRecord attempt_from(const soci::row& r) {
   a.cpu = integer(r, 11);
   a.cpu_lost = integer(r, 12);
   a.leaving_since = integer(r, 13);
+  a.ready = integer(r, 14);
   return a;
+}
+
+scheduling::UseRecord use_from(const soci::row& r) {
+  scheduling::UseRecord u;
+  u.key = {static_cast<JobId>(integer(r, 0)), static_cast<uint32_t>(integer(r, 1))};
+  u.user = r.get<std::string>(2);
+  u.machine = integer(r, 3);
+  u.batch = integer(r, 4);
+  u.ended = static_cast<scheduling::EndReason>(integer(r, 5));
+  u.finished = integer(r, 6);
+  u.wall = integer(r, 7);
+  u.used = integer(r, 8);
+  u.kept = integer(r, 9);
+  u.lost = integer(r, 10);
+  u.charged = integer(r, 11);
+  u.started = integer(r, 12);
+  u.waited = integer(r, 13);
+  return u;
 }
 
 MachineRecord machine_from(const soci::row& r) {

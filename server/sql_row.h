@@ -16,6 +16,7 @@ double real(const soci::row& row, size_t i);
 // Rows of `select * from` the table of that name, from column 0 on.
 scheduling::JobRecord job_from(const soci::row& row);
 scheduling::AttemptRecord attempt_from(const soci::row& row);
+scheduling::UseRecord use_from(const soci::row& row);
 scheduling::MachineRecord machine_from(const soci::row& row);
 BatchRow batch_from(const soci::row& row);
 scheduling::BatchRecord stop_from(const soci::row& row);

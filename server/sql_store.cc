@@ -36,6 +36,13 @@ void forget(soci::session& sql, const char* table, const char* key, Micros befor
       << " where at < " << before << " limit 20000)";
 }
 
+void forget_history(soci::session& sql, const Changes::ForgottenHistory& h) {
+  if (h.uses_until > 0)
+    sql << "delete from uses where (finished, job, attempt) <= (" << h.uses_until << ", "
+        << h.last.job << ", " << h.last.attempt << ")";
+  if (h.spent_before > 0) sql << "delete from spent where at < " << h.spent_before;
+}
+
 }  // namespace
 
 struct SqlStore::Session {
@@ -77,9 +84,9 @@ struct SqlStore::Session {
   SqlTable attempts{upsert("attempts",
                            {"job", "attempt", "machine", "state", "ended", "reason", "decided",
                             "started", "finished", "resumed_generation", "generation", "cpu",
-                            "cpu_lost", "leaving_since"},
+                            "cpu_lost", "leaving_since", "ready"},
                            "job, attempt"),
-                    "iiiiitiiiiiiii"};
+                    "iiiiitiiiiiiiii"};
   SqlTable ends{upsert("ends",
                        {"job", "attempt", "exit_status", "signal", "memory_peak",
                         "checkpoint_bytes", "resumed_ppm", "progress_ppm", "quiesce_us",
@@ -88,9 +95,13 @@ struct SqlStore::Session {
                 "iiiiiiiiiii"};
   SqlTable uses{upsert("uses",
                        {"job", "attempt", "user_name", "machine", "batch", "ended", "finished",
-                        "wall", "used", "kept", "lost", "charged"},
+                        "wall", "used", "kept", "lost", "charged", "started", "waited"},
                        "job, attempt"),
-                "iitiiiiiiiii"};
+                "iitiiiiiiiiiii"};
+  SqlTable spent{
+      "insert into spent (at, cpu) values (:at, :cpu) on conflict (at) do update set cpu = cpu + "
+      "excluded.cpu",
+      "ii"};
   SqlTable changes{
       upsert("changes",
              {"number", "at", "job", "batch", "user_name", "state", "attempt", "ended", "count"},
@@ -109,9 +120,9 @@ struct SqlStore::Session {
   SqlTable count_file{"update files set counts = 1 where id = :id and job = :job and attempt = :attempt and kind >= 3", "iii"};
 
   std::vector<SqlTable*> in_order() {
-    return {&pool,     &users,  &machines,   &credentials, &batches,   &stops,     &parts,
-            &specs,    &jobs,   &attempts,   &ends,        &uses,      &changes,   &files,
-            &requests, &events, &drop_batch, &drop_parts,  &drop_file, &count_file};
+    return {&pool,  &users, &machines, &credentials, &batches, &stops,      &parts,      &specs,     &jobs,
+            &attempts, &ends,  &uses,     &spent,       &changes, &files, &requests, &events,
+            &drop_batch, &drop_parts, &drop_file, &count_file};
   }
   void add(const Changes& changes);
   void add_books(const Changes& changes);
@@ -127,14 +138,14 @@ void SqlStore::Session::add(const Changes& c) {
   for (const auto& [key, a] : c.attempts)
     attempts.add(a.key.job, a.key.attempt, a.machine, a.state, a.ended, a.reason, a.decided,
                  a.started, a.finished, a.resumed_generation, a.generation, a.cpu, a.cpu_lost,
-                 a.leaving_since);
+                 a.leaving_since, a.ready);
   for (const auto& [id, m] : c.machines)
     machines.add(m.id, m.name, m.os, m.architecture, m.cores, m.slots, m.memory, m.disk, m.state,
                  m.state_since);
   for (const auto& [name, u] : c.users) users.add(u.name, u.shares, u.usage, u.charges);
   for (const auto& u : c.uses)
     uses.add(u.key.job, u.key.attempt, u.user, u.machine, u.batch, u.ended, u.finished, u.wall,
-             u.used, u.kept, u.lost, u.charged);
+             u.used, u.kept, u.lost, u.charged, u.started, u.waited);
   for (const auto& r : c.changes)
     changes.add(r.number, r.at, r.job, r.batch, r.user, r.state, r.attempt, r.ended,
                 r.count);
@@ -159,6 +170,7 @@ void SqlStore::Session::add_books(const Changes& c) {
   for (const auto& e : c.ends)
     ends.add(e.key.job, e.key.attempt, e.exit_status, e.signal, e.memory_peak, e.checkpoint_bytes,
              e.resumed_ppm, e.progress_ppm, e.quiesce_us, e.stdout_cut, e.stderr_cut);
+  for (const auto& s : c.spent) spent.add(s.at, s.cpu);
   for (const auto& [key, r] : c.requests) requests.add(r.key, r.digest, r.answer, r.at);
   for (const auto& e : c.events) events.add(e.at, e.kind, e.body);
   for (BatchId id : c.dropped_batches) drop_batch.add(id);
@@ -202,6 +214,7 @@ void SqlStore::commit(const Changes& changes) {
     forget(s.sql, "requests", "id", changes.forget_requests);
     forget(s.sql, "events", "number", changes.forget_events);
     forget(s.sql, "changes", "number", changes.forget_changes);
+    forget_history(s.sql, changes.forget_history);
     transaction.commit();
   } catch (const std::exception& e) {
     for (SqlTable* table : s.in_order()) table->clear();

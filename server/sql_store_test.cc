@@ -166,6 +166,10 @@ class SqlStoreTest : public CppUnit::TestFixture {
     for (const char* column : {"stop_done", "stop_failed", "stop_output"})
       sql(std::string("alter table batches drop column ") + column);
     sql("drop table stops");
+    sql("alter table attempts drop column ready");
+    sql("alter table uses drop column started");
+    sql("alter table uses drop column waited");
+    sql("drop table spent");
     sql("update pool set version = 1");
     for (int time = 0; time < 2; ++time) {
       std::vector<std::string> damage;
@@ -255,7 +259,7 @@ class SqlStoreTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT((archive.batch(4)->stop_when == StopWhen{1, 2, "out"}));
     UsageQuery usage;
     usage.until = 2'000'000;
-    usage.by = {1, 2, 4};
+    usage.by = {GroupBy::kUser, GroupBy::kMachine, GroupBy::kDay};
     auto lines = archive.usage(usage);
     CPPUNIT_ASSERT_EQUAL(size_t{1}, lines.size());
     CPPUNIT_ASSERT_EQUAL(std::string("curly"), lines[0].group.at(1).second);

@@ -34,14 +34,14 @@ v1::AttemptKey idl_key(const AttemptKey& k) {
   return out;
 }
 
+}  // namespace
+
 void add_detail(v1::Details& details, const std::string& name, const std::string& value) {
   const CORBA::ULong at = details.length();
   details.length(at + 1);
   details[at].name = text(name);
   details[at].value = text(value);
 }
-
-}  // namespace
 
 BatchRequest from_idl(const v1::BatchDescription& d) {
   std::vector<std::pair<std::string, std::string>> details;
@@ -146,8 +146,7 @@ JobQuery from_idl(const v1::JobFilter& filter) {
   return query;
 }
 
-void to_idl(const JobRow& row, const std::string& machine, int32_t progress,
-            v1::JobSummary& out) {
+void to_idl(const JobRow& row, const std::string& machine, int32_t progress, v1::JobSummary& out) {
   const auto& job = row.job;
   out.id = job.id;
   out.batch = job.batch;
@@ -214,7 +213,8 @@ MachineFacts from_idl(const v1::MachineDescription& d) {
   facts.memory = d.memory;
   facts.disk = d.disk;
   for (CORBA::ULong i = 0; i < d.more.length(); ++i)
-    if (std::string(d.more[i].name.in()) == "pid") facts.holder = "pid " + std::string(d.more[i].value.in()).substr(0, 20);
+    if (std::string(d.more[i].name.in()) == "pid")
+      facts.holder = "pid " + std::string(d.more[i].value.in()).substr(0, 20);
   return facts;
 }
 

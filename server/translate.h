@@ -26,6 +26,9 @@ void to_octets(const std::string& bytes, Octets& octets) {
 }
 
 BatchRequest from_idl(const Sublet::v1::BatchDescription& d);
+// One more pair at the end.
+void add_detail(Sublet::v1::Details& details, const std::string& name, const std::string& value);
+
 JobSpec from_idl(const Sublet::v1::JobDescription& d);
 std::vector<Axis> from_idl(const Sublet::v1::Axes& axes);
 void to_idl(const JobSpec& spec, Sublet::v1::JobDescription& d);

@@ -1,0 +1,127 @@
+// A forecast says what it rests on, and nothing where there is nothing to rest on.
+#include "scheduling/forecast.h"
+
+#include <cppunit/extensions/HelperMacros.h>
+
+#include "scheduling/pool_testing.h"
+
+namespace sublet::scheduling {
+namespace {
+using testing::kSecond;
+using testing::kStart;
+using testing::TestPool;
+
+class ForecastTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(ForecastTest);
+  CPPUNIT_TEST(the_rate_at_which_places_come_free);
+  CPPUNIT_TEST(no_basis_yet);
+  CPPUNIT_TEST(long_waits);
+  CPPUNIT_TEST(what_frees_a_place);
+  CPPUNIT_TEST(the_outlook_of_a_job);
+  CPPUNIT_TEST(saturated_pool_keeps_its_word);
+  CPPUNIT_TEST_SUITE_END();
+
+  // `count` jobs of a minute each, one after the other, until `now`.
+  static std::vector<Freed> a_minute_each(uint64_t count, MachineId machine, Micros now) {
+    std::vector<Freed> freed;
+    for (uint64_t i = count; i > 0; --i) {
+      const Micros finished = now - static_cast<Micros>(i - 1) * 60 * kSecond;
+      freed.push_back({machine, finished - 60 * kSecond, finished});
+    }
+    return freed;
+  }
+
+  void the_rate_at_which_places_come_free() {
+    auto recent = a_minute_each(10, 5, kStart);
+    recent.push_back({6, kStart - 3000 * kSecond, kStart});  // does not fit
+    const Outlook two_ahead{{4, 5}, 2, true, kStart - 30 * kSecond};
+    Forecast f = forecast(two_ahead, recent, kStart - 3600 * kSecond, kStart);
+    CPPUNIT_ASSERT(f.starts_at.has_value());
+    CPPUNIT_ASSERT_EQUAL(kStart + 180 * kSecond, *f.starts_at);
+    CPPUNIT_ASSERT_EQUAL(std::string("in about 3 min: 2 jobs are ahead, and 10 places came free in "
+                                     "the last 10 min on the machines that fit"),
+                         f.sentence);
+    // What runs since before the window began says nothing about the time before it.
+    f = forecast({{5}, 0, true, 1}, recent, kStart - 1200 * kSecond, kStart);
+    CPPUNIT_ASSERT_EQUAL(kStart + 120 * kSecond, *f.starts_at);
+  }
+
+  void no_basis_yet() {
+    const Outlook outlook{{5}, 2, true, kStart - 7 * kSecond};
+    const Forecast f =
+        forecast(outlook, a_minute_each(2, 5, kStart), kStart - 3600 * kSecond, kStart);
+    CPPUNIT_ASSERT(!f.starts_at.has_value());
+    CPPUNIT_ASSERT_EQUAL(std::string("no basis yet: 2 places came free in the last 60 min on the "
+                                     "machines that fit"),
+                         f.sentence);
+    CPPUNIT_ASSERT(!forecast(outlook, {}, kStart - 3600 * kSecond, kStart).starts_at);
+  }
+
+  void long_waits() {
+    const auto recent = a_minute_each(10, 5, kStart);
+    Forecast f = forecast({{5}, 1000, false, 0}, recent, kStart - 3600 * kSecond, kStart);
+    CPPUNIT_ASSERT(f.sentence.starts_with("not before 17 h from now: at least 1000 jobs are"));
+    f = forecast({{5}, ~uint64_t{0} - 1, true, 0}, recent, kStart - 3600 * kSecond, kStart);
+    CPPUNIT_ASSERT(!f.starts_at.has_value());
+    CPPUNIT_ASSERT(f.sentence.starts_with("not within a year: "));
+  }
+
+  void what_frees_a_place() {
+    for (const EndReason r : {EndReason::kDone, EndReason::kExit, EndReason::kLimit,
+                              EndReason::kRemoved, EndReason::kHeld})
+      CPPUNIT_ASSERT(frees_a_place(r));
+    for (const EndReason r : {EndReason::kNone, EndReason::kOwner, EndReason::kPreempted,
+                              EndReason::kRefused, EndReason::kLost, EndReason::kSuperseded})
+      CPPUNIT_ASSERT(!frees_a_place(r));
+  }
+
+  void the_outlook_of_a_job() {
+    TestPool t;
+    const MachineId m = t.join("m");
+    t.join({0, "other", "plan9", "x86_64", 1, 1, 8ull << 30, 100ull << 30});
+    Submitted::Job choosy;
+    choosy.needs.os = "linux";
+    const JobId first = t.submit("ann", 4, choosy);
+    t.pass(5 * kSecond);
+    t.start(first);
+    CPPUNIT_ASSERT(!t.pool.outlook(first));  // it runs
+    const auto outlook = t.pool.outlook(first + 3);
+    CPPUNIT_ASSERT(outlook.has_value());
+    CPPUNIT_ASSERT(outlook->machines == std::vector<MachineId>{m});
+    CPPUNIT_ASSERT_EQUAL(uint64_t{2}, outlook->ahead);
+    CPPUNIT_ASSERT_EQUAL(t.now, outlook->at_work_since);
+    choosy.needs.cores = 64;
+    CPPUNIT_ASSERT(!t.pool.outlook(t.submit("ann", 1, choosy)));  // nothing fits
+    CPPUNIT_ASSERT(!t.pool.outlook(999));
+  }
+
+  // Two machines, jobs of 50 s each: the forecast after a while is what happens.
+  void saturated_pool_keeps_its_word() {
+    TestPool t;
+    t.join("m", 2);
+    const JobId first = t.submit("ann", 40);
+    const JobId last = first + 39;
+    std::vector<Freed> recent;
+    Micros foretold = 0;
+    while (t.state(last) == JobState::kWaiting) {
+      t.start(t.pool.machines().front().running[0].job);
+      t.start(t.pool.machines().front().running[1].job);
+      t.pass(50 * kSecond);
+      const auto running = t.pool.machines().front().running;
+      for (const AttemptKey& key : running) {
+        t.end(key.job, EndReason::kDone, kSecond);
+        const UseRecord& use = t.books.uses.at(key);
+        recent.push_back({use.machine, use.started, use.finished});
+      }
+      if (recent.size() != 10) continue;
+      foretold = *forecast(*t.pool.outlook(last), recent, kStart, t.now).starts_at;
+    }
+    const Micros placed = t.books.attempts.at({last, 1}).decided;
+    CPPUNIT_ASSERT_DOUBLES_EQUAL(static_cast<double>(placed - kStart),
+                                 static_cast<double>(foretold - kStart), 60e6);
+  }
+};
+CPPUNIT_TEST_SUITE_REGISTRATION(ForecastTest);
+
+}  // namespace
+}  // namespace sublet::scheduling

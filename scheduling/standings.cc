@@ -1,0 +1,112 @@
+#include "scheduling/standings.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <tuple>
+
+#include "scheduling/sentences.h"
+#include "scheduling/state.h"
+
+namespace sublet::scheduling {
+namespace {
+
+// The job of each user that is served first: of the host nearest to the head of
+// REQUESTING, where turns go by machine.
+std::map<const User*, const Job*> first_jobs(const JobQueue& queue, bool turns_by_machine) {
+  const auto before = [turns_by_machine](const Job& a, const Job& b) {
+    if (turns_by_machine && a.host->turn != b.host->turn) return a.host->turn < b.host->turn;
+    return comes_before(a, b);
+  };
+  std::map<const User*, const Job*> first;
+  for (const auto& [needs, group] : queue.groups()) {
+    for (const Bucket* bucket : group->open) {
+      const Job* head = bucket->line.first();
+      const Job*& best = first[bucket->user];
+      if (best == nullptr || before(*head, *best)) best = head;
+    }
+  }
+  return first;
+}
+
+// As JobQueue::best_for ranks users' best jobs for a machine that fits them all.
+using Rank = std::tuple<uint64_t, double, uint64_t, JobId>;
+Rank rank_of(const Job& job, bool turns_by_machine) {
+  return {turns_by_machine ? job.host->turn : 0, job.place.order, job.host->turn, job.record.id};
+}
+
+// Where a job of this user would stand that was submitted now, from a host that
+// no job waits from: behind all of the same priority.
+Rank rank_of_new(const User& user, const Pool::State& state, Micros now) {
+  const double priority =
+      state.parameters.initial_priority_zero
+          ? 0
+          : priority_step(user.record.usage, user.waiting + 1, user.record.shares);
+  const uint64_t last = std::numeric_limits<uint64_t>::max();
+  return {state.parameters.turns_by_machine ? last : 0, state.drift.order(priority, now), last,
+          last};
+}
+
+std::string cpu_text(Micros cpu) {
+  const double seconds = static_cast<double>(cpu) / 1e6;
+  const auto words = [](double value, const char* unit) {
+    const std::string number = number_text(value);
+    return number + " CPU " + unit + (number == "1" ? "" : "s");
+  };
+  if (seconds < 60) return words(seconds, "second");
+  if (seconds < 3600) return words(seconds / 60, "minute");
+  return words(seconds / 3600, "hour");
+}
+
+}  // namespace
+
+std::vector<Standing> Pool::standings(Micros now) const {
+  const State& s = *state_;
+  const auto first = first_jobs(s.queue, s.parameters.turns_by_machine);
+  std::vector<std::pair<Rank, const User*>> line;
+  for (const auto& [user, job] : first)
+    line.emplace_back(rank_of(*job, s.parameters.turns_by_machine), user);
+  std::sort(line.begin(), line.end());
+  std::vector<Standing> standings;
+  for (const auto& [name, user] : s.users) {
+    Standing standing{name,
+                      user.record.shares,
+                      user.record.usage,
+                      user.record.charges,
+                      user.active,
+                      user.waiting,
+                      0,
+                      0,
+                      "",
+                      ""};
+    const auto own = first.find(&user);
+    Rank rank = rank_of_new(user, s, now);
+    if (own != first.end()) {
+      const JobRecord& job = own->second->record;
+      standing.best_priority = s.drift.value_at(job.share_priority, job.share_priority_at, now);
+      rank = rank_of(*own->second, s.parameters.turns_by_machine);
+    }
+    auto next = std::lower_bound(line.begin(), line.end(),
+                                 std::pair(rank, static_cast<const User*>(nullptr)));
+    if (next != line.begin()) standing.behind = std::prev(next)->second->record.name;
+    if (own != first.end()) standing.place = 1 + static_cast<uint64_t>(next++ - line.begin());
+    if (next != line.end()) standing.ahead_of = next->second->record.name;
+    standings.push_back(standing);
+  }
+  return standings;
+}
+
+std::string standing_sentence(const Standing& s, double all_shares, std::optional<Micros> cpu_day) {
+  std::string text = cpu_day ? cpu_text(*cpu_day) + " in the last day at " : "";
+  text += "a share of " + number_text(s.shares) + " of " + number_text(all_shares) + ": ";
+  if (s.behind.empty() && s.ahead_of.empty())
+    return text + (s.place == 0 ? "nobody waits" : "next in line, nobody else waits");
+  if (s.place == 0) text += "a new job would stand ";
+  if (s.place == 1) text += "next in line, ";
+  if (!s.behind.empty()) text += "behind " + s.behind;
+  if (!s.behind.empty() && !s.ahead_of.empty()) text += ", ";
+  if (!s.ahead_of.empty()) text += "ahead of " + s.ahead_of;
+  return text;
+}
+
+}  // namespace sublet::scheduling

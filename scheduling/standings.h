@@ -1,0 +1,21 @@
+// How users stand to each other, in words. Pure.
+#ifndef SUBLET_SCHEDULING_STANDINGS_H_
+#define SUBLET_SCHEDULING_STANDINGS_H_
+
+#include <optional>
+#include <string>
+
+#include "scheduling/pool.h"
+
+namespace sublet::scheduling {
+
+// "12 CPU hours in the last day at a share of 1 of 4: behind ann, ahead of bob".
+// `all_shares`: of all users in the standings, this one's included. `cpu_day`:
+// what the user's attempts that ended in the last day have used; nothing: it is
+// left out.
+std::string standing_sentence(const Standing& standing, double all_shares,
+                              std::optional<Micros> cpu_day);
+
+}  // namespace sublet::scheduling
+
+#endif  // SUBLET_SCHEDULING_STANDINGS_H_

@@ -1,0 +1,63 @@
+// Questions about table uses, and their answers: who used which machine, and
+// what became of the work. Values.
+#ifndef SUBLET_SERVER_USAGE_H_
+#define SUBLET_SERVER_USAGE_H_
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scheduling/records.h"
+
+namespace sublet::server {
+
+using scheduling::Micros;
+
+// idl/accounting.idl, BY_...
+enum class GroupBy : uint32_t {
+  kUser = 1,
+  kMachine = 2,
+  kBatch = 3,
+  kDay = 4,   // UTC: "2026-11-20"
+  kWeek = 5,  // ISO 8601, UTC: "2026-W47"
+  kJob = 6
+};
+
+// Which uses: those that finished in since <= t < until. A use counts in whole
+// when it ends.
+struct UsageQuery {
+  Micros since = 0;
+  Micros until = 0;
+  std::vector<GroupBy> by;
+  std::string user;          // "": of all
+  bool with_server = false;  // also CPU that the server spent; `by` holds days and weeks only
+  // Only groups after this one: a value for each of `by`. Empty: from the first.
+  std::vector<std::string> after;
+  uint32_t limit = 0;  // lines; 0: all
+};
+struct UsageRow {
+  std::vector<std::pair<std::string, std::string>> group;
+  uint64_t jobs_done = 0;
+  uint64_t attempts = 0;
+  uint64_t evictions = 0;
+  int64_t used = 0;
+  int64_t kept = 0;
+  int64_t lost = 0;
+  int64_t wall = 0;
+  int64_t charged = 0;
+  int64_t waited = 0;
+  std::optional<int64_t> server_cpu;  // with_server
+};
+
+// How long a report may take.
+inline constexpr Micros kLongestReport = 8'000'000;
+
+struct OldUse {
+  scheduling::UseRecord use;
+  std::string machine_name;
+};
+
+}  // namespace sublet::server
+
+#endif  // SUBLET_SERVER_USAGE_H_
