@@ -30,6 +30,8 @@ std::vector<Out> each(const Sequence& sequence, F f) {
 
 std::string text(const char* s) { return s == nullptr ? "" : s; }
 
+constexpr std::string_view kProgramAt = "program@";  // idl/types.idl, JobDescription
+
 JobDescription from_description(const v1::JobDescription& job) {
   JobDescription out;
   out.name = text(job.name);
@@ -49,6 +51,9 @@ JobDescription from_description(const v1::JobDescription& job) {
   out.priority = job.priority;
   out.retries = job.retries;
   out.save_deadline_ms = job.save_deadline;
+  for (CORBA::ULong i = 0; i < job.more.length(); ++i)
+    if (const std::string name = text(job.more[i].name); name.starts_with(kProgramAt))
+      out.programs.emplace_back(name.substr(kProgramAt.size()), text(job.more[i].value));
   return out;
 }
 
@@ -205,6 +210,11 @@ v1::JobDescription to_description(const JobDescription& job) {
   out.priority = job.priority;
   out.retries = job.retries;
   out.save_deadline = job.save_deadline_ms;
+  out.more.length(static_cast<CORBA::ULong>(job.programs.size()));
+  for (CORBA::ULong i = 0; i < job.programs.size(); ++i) {
+    out.more[i].name = to_string(std::string(kProgramAt) + job.programs[i].first);
+    out.more[i].value = to_string(job.programs[i].second);
+  }
   return out;
 }
 

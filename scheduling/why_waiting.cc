@@ -19,6 +19,13 @@ Machines only(const Machines& machines, const std::function<bool(const Machine&)
   return kept;
 }
 
+// "linux/aarch64 or linux/x86_64"
+std::string alternatives(std::string platforms) {
+  for (size_t at = 0; (at = platforms.find(' ', at)) != std::string::npos; at += 4)
+    platforms.replace(at, 1, " or ");
+  return platforms;
+}
+
 // Narrows the machines by one requirement after the other; when none is left,
 // `missing` names the requirement that did it.
 Machines fitting(const Machines& all, const Requirements& needs, std::string& missing) {
@@ -37,6 +44,11 @@ Machines fitting(const Machines& all, const Requirements& needs, std::string& mi
        [&](const Machine& m) { return m.record.os == needs.os; }, nullptr},
       {!needs.architecture.empty(), "is " + needs.architecture, nullptr,
        [&](const Machine& m) { return m.record.architecture == needs.architecture; }, nullptr},
+      {!needs.platforms.empty(), "is " + alternatives(needs.platforms), nullptr,
+       [&](const Machine& m) {
+         return allows_platform(needs.platforms, m.record.os, m.record.architecture);
+       },
+       nullptr},
       {needs.cores > 0, "has " + counted(needs.cores, "core") + " for one job", cores,
        [&](const Machine& m) { return needs.cores <= m.kind->slot_cores; }, plain},
       {needs.memory > 0, "has " + bytes_text(needs.memory) + " of memory", memory_offered,

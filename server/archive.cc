@@ -73,8 +73,8 @@ constexpr const char* kMachineOfJob =
 JobRow job_row(const soci::row& r) {
   JobRow row;
   row.job = job_from(r);
-  row.name = r.get<std::string>(28);
-  row.machine = integer(r, 29);
+  row.name = r.get<std::string>(29);
+  row.machine = integer(r, 30);
   return row;
 }
 
@@ -315,18 +315,30 @@ std::vector<FileRow> Archive::outputs(JobId id) {
 }
 
 std::optional<JobSpec> Archive::spec(JobId id) {
-  return connections_->with([&](soci::session& sql) -> std::optional<JobSpec> {
-    long long first = 0;
-    std::string body;
+  uint64_t first = 0;
+  auto range = specs_.find(id, &first);
+  if (!range) range = read_spec(id, &first);
+  if (!range || id - first >= range->count) return std::nullopt;
+  return spec_at(*range, id - first);
+}
+
+// Null when there is none for that job or a row before it.
+std::shared_ptr<const SpecRange> Archive::read_spec(JobId id, uint64_t* first_job) {
+  long long first = 0;
+  std::string body;
+  const bool found = connections_->with([&](soci::session& sql) {
     sql << "select first_job, body from specs where first_job <= " << id
         << " order by first_job desc limit 1",
         soci::into(first), soci::into(body);
-    if (!sql.got_data()) return std::nullopt;
-    auto ranges = decode_specs(body);
-    const uint64_t offset = id - static_cast<uint64_t>(first);
-    if (ranges.size() != 1 || offset >= ranges[0].count) return std::nullopt;
-    return spec_at(ranges[0], offset);
+    return sql.got_data();
   });
+  if (!found) return nullptr;
+  auto ranges = decode_specs(body);
+  if (ranges.size() != 1) return nullptr;
+  *first_job = static_cast<uint64_t>(first);
+  auto range = std::make_shared<const SpecRange>(std::move(ranges[0]));
+  if (range->is_array) specs_.keep(*first_job, range);
+  return range;
 }
 
 std::optional<BatchRow> Archive::batch(BatchId id) {

@@ -15,6 +15,7 @@
 #include "scheduling/records.h"
 #include "server/changes.h"
 #include "server/job_spec.h"
+#include "server/spec_cache.h"
 
 namespace sublet::server {
 
@@ -108,8 +109,11 @@ class Archive {
   void add_runs(const JobQuery& query, const scheduling::JobRange& range, uint32_t limit,
                 std::vector<JobRow>& result);
 
+  std::shared_ptr<const SpecRange> read_spec(JobId id, uint64_t* first_job);
+
   class Connections;
   std::unique_ptr<Connections> connections_;
+  SpecCache specs_;
 };
 
 }  // namespace sublet::server

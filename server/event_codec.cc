@@ -30,6 +30,7 @@ class Out {
     out.number(uint64_t{v.size()});
     return v.size();
   }
+  bool at_end() const { return false; }
   Encoder out;
 };
 
@@ -53,6 +54,7 @@ class In {
     v.resize(in.count(8));
     return v.size();
   }
+  bool at_end() const { return in.at_end(); }
   Decoder in;
 };
 
@@ -81,6 +83,9 @@ void fields(A& a, Submitted& e) {
     a.field(job.retries);
     a.field(job.count);
   }
+  // Events written before there were platforms end here.
+  if (a.at_end()) return;
+  for (auto& job : e.jobs) a.field(job.needs.platforms);
 }
 template <typename A>
 void fields(A& a, BatchOpened& e) {

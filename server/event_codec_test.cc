@@ -13,6 +13,7 @@ using namespace scheduling;
 class EventCodecTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(EventCodecTest);
   CPPUNIT_TEST(every_field_survives);
+  CPPUNIT_TEST(older_events_are_read);
   CPPUNIT_TEST(every_kind_survives);
   CPPUNIT_TEST(damage_is_noticed_and_never_fatal);
   CPPUNIT_TEST_SUITE_END();
@@ -23,7 +24,7 @@ class EventCodecTest : public CppUnit::TestFixture {
 
   void every_field_survives() {
     Submitted event{7, "ann", "desk", {}};
-    event.jobs.push_back({{"linux", "x86_64", 2, 3, 4}, -5, 6});
+    event.jobs.push_back({{"linux", "x86_64", 2, 3, 4, "linux/x86_64"}, -5, 6});
     const Event decoded = decode_event(Event(event).index(), encode(event));
     const auto& got = std::get<Submitted>(decoded);
     CPPUNIT_ASSERT_EQUAL(BatchId{7}, got.batch);
@@ -32,6 +33,15 @@ class EventCodecTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(got.jobs.at(0).needs == event.jobs[0].needs);
     CPPUNIT_ASSERT_EQUAL(-5, got.jobs[0].priority);
     CPPUNIT_ASSERT_EQUAL(6u, got.jobs[0].retries);
+  }
+
+  void older_events_are_read() {
+    Submitted event{7, "ann", "desk", {}};
+    event.jobs.resize(2);
+    std::string old = encode(event);
+    old.resize(old.size() - 2 * 8);  // no platforms
+    const Event decoded = decode_event(Event(event).index(), old);
+    CPPUNIT_ASSERT_EQUAL(encode(event), encode(decoded));
   }
 
   void every_kind_survives() {

@@ -23,6 +23,7 @@ class JobServiceTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_discarded_batch_is_gone);
   CPPUNIT_TEST(others_cannot_touch_a_batch);
   CPPUNIT_TEST(an_array_is_one_record);
+  CPPUNIT_TEST(arrays_of_none_and_too_many_are_refused);
   CPPUNIT_TEST(others_see_states_only);
   CPPUNIT_TEST(the_nameless_submit_nothing);
   CPPUNIT_TEST_SUITE_END();
@@ -170,6 +171,23 @@ class JobServiceTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(uint64_t{1'000'000}, jobs_of(batch));
     CPPUNIT_ASSERT(archive_->job(range.first + 500)->job.state == scheduling::JobState::kRemoved);
     CPPUNIT_ASSERT_EQUAL(500u, archive_->job(range.first + 500)->job.index);
+  }
+
+  void arrays_of_none_and_too_many_are_refused() {
+    const BatchId batch = open();
+    const auto refusal = [&](uint64_t first, uint64_t count) {
+      SpecRange array = job();
+      array.is_array = true;
+      array.first_index = first;
+      array.count = count;
+      return code([&] { jobs_->append(ann_, batch, 0, {array}); });
+    };
+    CPPUNIT_ASSERT_EQUAL(std::string("field.invalid"), refusal(0, 0));
+    CPPUNIT_ASSERT_EQUAL(std::string("field.invalid"), refusal(UINT64_MAX, 2));
+    for (const uint64_t count : {uint64_t{1'000'001}, uint64_t{1'000'000'000'000}, UINT64_MAX})
+      CPPUNIT_ASSERT_EQUAL(std::string("batch.jobs"), refusal(0, count));
+    CPPUNIT_ASSERT_EQUAL(std::string("batch.empty"),
+                         code([&] { jobs_->commit_batch(ann_, random_bytes(16), batch); }));
   }
 
   void others_see_states_only() {

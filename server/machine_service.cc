@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/output_name.h"
 #include "base/random.h"
 #include "server/crash_point.h"
 #include "server/refusal.h"
@@ -204,7 +205,9 @@ bool MachineService::outputs_are_here(const ReportedEnd& end) {
   if (end.event.ended != scheduling::EndReason::kDone) return true;
   auto spec = archive_.spec(end.event.key.job);
   return !spec || std::all_of(spec->outputs.begin(), spec->outputs.end(), [&](const auto& output) {
-    return !output.required || names.count(output.name);
+    return !output.required || names.count(output.name) ||
+           std::any_of(names.begin(), names.end(),
+                       [&](const auto& name) { return covers(output.name, name); });
   });
 }
 

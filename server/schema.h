@@ -8,7 +8,7 @@
 
 namespace sublet::server {
 
-inline constexpr int kSchemaVersion = 2;
+inline constexpr int kSchemaVersion = 3;
 
 inline constexpr const char* kSchema[] = {
     "create table if not exists pool (id integer primary key, version integer not null, next_job "
@@ -36,7 +36,7 @@ inline constexpr const char* kSchema[] = {
     "null, generation bigint not null, checkpoint_bytes bigint not null, submitted bigint not null, "
     "changed bigint not null, cpu_kept bigint not null, cpu_lost bigint not null, reason text not "
     "null, refusals integer not null, not_before bigint not null, count bigint not null, "
-    "share_priority_step real not null)",
+    "share_priority_step real not null, platforms text not null default '')",
     "create index if not exists jobs_live on jobs (id) where state < 5",
     "create index if not exists jobs_batch on jobs (batch)",
     "create index if not exists jobs_live_batch on jobs (batch) where state < 5",
@@ -80,6 +80,7 @@ inline const std::vector<const char*> kUpgrades[kSchemaVersion - 1] = {
      "alter table jobs add column share_priority_step real not null default 0",
      "alter table changes add column count bigint not null default 1",
      "delete from events"},  // they were written otherwise
+    {"alter table jobs add column platforms text not null default ''"},
 };
 
 }  // namespace sublet::server
