@@ -19,6 +19,8 @@ namespace {
 constexpr size_t kNameMax = 200;
 constexpr size_t kNamesPerJob = 4096;          // arguments, variables, inputs, outputs: each
 constexpr size_t kNamesPerBatch = 2'000'000;   // of all jobs together: what fits in memory
+constexpr size_t kBytesPerBatch = 512u << 20;  // of these, all jobs together
+constexpr size_t kPlatforms = 16;              // of a job's programs
 constexpr int64_t kSaveDeadlineMax = 600'000;  // ms
 
 std::string located(const std::string& folder, const std::string& path) {
@@ -104,11 +106,51 @@ void read_arguments(const TomlReader& r, const TomlMember& m, JobDescription* wh
   }
 }
 
+// "linux/x86_64"; what is wrong, or "".
+std::string wrong_platform(const std::string& platform) {
+  static constexpr char kOs[] = "abcdefghijklmnopqrstuvwxyz0123456789_.-";
+  static constexpr char kArchitecture[] =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+  const size_t slash = std::min(platform.find('/'), platform.size());
+  const std::string os = platform.substr(0, slash);
+  const std::string architecture = platform.substr(std::min(slash + 1, platform.size()));
+  const bool good = !os.empty() && !architecture.empty() && platform.size() <= kNameMax / 2 &&
+                    os.find_first_not_of(kOs) == std::string::npos &&
+                    architecture.find_first_not_of(kArchitecture) == std::string::npos;
+  return good ? ""
+              : "'" + escape_for_terminal(platform.substr(0, kNameMax)) +
+                    "' is no platform such as \"linux/x86_64\": what `uname -s`, in lower case, "
+                    "and `uname -m` print";
+}
+
+// A text, or a table of one for each platform.
+void read_program(const TomlReader& r, const TomlMember& m, JobDescription* what) {
+  what->program.clear();
+  what->programs.clear();
+  if (m.value.kind != TomlKind::table) {
+    what->program = r.text(m);
+    return;
+  }
+  for (const TomlMember& v : m.value.members) {
+    r.check(v.value, wrong_platform(v.key));
+    if (r.text(v).empty()) r.fail(v.value, "the program's name is empty");
+    if (what->programs.size() == kPlatforms) r.fail(v.value, "more than 16 platforms");
+    what->programs.emplace_back(v.key, r.text(v));
+  }
+}
+
+uint64_t read_count(const TomlReader& r, const TomlMember& m) {
+  return static_cast<uint64_t>(r.integer(m, 1, static_cast<int64_t>(kJobsPerBatch)));
+}
+
 // The keys that [defaults] and [[job]] share.
 TomlReader::Keys job_keys(const TomlReader& r, PlannedJob* job) {
   JobDescription* what = &job->what;
   return {
-      {"program", [=, &r](auto& v) { what->program = r.text(v); }},
+      {"program", [=, &r](auto& v) { read_program(r, v, what); }},
+      {"count", [=, &r](auto& v) { job->count = read_count(r, v); }},
+      {"parameters", [=, &r](auto& v) { add_parameters(r, v, &job->axes); }},
+      {"table", [=, &r](auto& v) { add_table(r, v, &job->axes); }},
       {"arguments", [=, &r](auto& v) { read_arguments(r, v, what); }},
       {"environment", [=, &r](auto& v) { read_environment(r, v, job); }},
       {"inputs", [=, &r](auto& v) { read_inputs(r, v, job); }},
@@ -130,28 +172,33 @@ TomlReader::Keys job_keys(const TomlReader& r, PlannedJob* job) {
   };
 }
 
+// What makes a job an array belongs together: one key of its own replaces all
+// that [defaults] say of it.
+bool has_array_of_its_own(const TomlValue& table) {
+  const auto has = [&](const char* key) { return table.find(key) != nullptr; };
+  return has("count") || has("parameters") || has("table");
+}
+
 PlannedJob read_job(const TomlReader& r, const TomlValue& table, const PlannedJob& defaults) {
   r.expect(table, TomlKind::table, "[[job]]");
   PlannedJob job = defaults;
   TomlReader::Keys keys = job_keys(r, &job);
   keys.insert(keys.begin(), {"name", [&](auto& v) { job.what.name = r.text(v, kNameMax); }});
-  keys.push_back({"count", [&](auto& v) {
-                    job.count =
-                        static_cast<uint64_t>(r.integer(v, 1, static_cast<int64_t>(kJobsPerBatch)));
-                  }});
-  keys.push_back({"parameters", [&](auto& v) { add_parameters(r, v, &job.axes); }});
-  keys.push_back({"table", [&](auto& v) { add_table(r, v, &job.axes); }});
   r.each_member(table, "[[job]]", keys);
   if (!job.axes.empty()) {
-    if (const TomlValue* count = table.find("count"))
-      r.fail(*count, "count and parameters do not go together: their combinations make the count");
+    const TomlValue* count = table.find("count");
+    if (job.count != 0)
+      r.fail(count != nullptr ? *count : table,
+             "count and parameters do not go together: their combinations make the count");
     job.count = combinations(r, table, job.axes);
   }
   const TomlValue* program = table.find("program");
-  if (job.what.program.empty())
-    r.fail(program != nullptr ? *program : table, "a job needs a program");
-  if (job.what.name.empty()) job.what.name = to_utf8(base_name(job.what.program));
   const TomlValue& at = program != nullptr ? *program : table;
+  const auto& programs = job.what.programs;
+  if (job.what.program.empty() && programs.empty()) r.fail(at, "a job needs a program");
+  if (job.what.name.empty())
+    job.what.name =
+        to_utf8(base_name(programs.empty() ? job.what.program : programs.front().second));
   r.check(at, send_program_along(&job, r.folder(), r.where(at)));
   r.check(table, check_placeholders(job));
   return job;
@@ -191,6 +238,28 @@ void check_stop_when(const TomlReader& r, const TomlValue& table, const BatchPla
                       "'" + (near.empty() ? "" : "; did you mean '" + near + "'?"));
 }
 
+// How much the plan grows by the job: an array is one, unless it is told apart.
+struct Weight {
+  size_t names = 0;  // arguments, variables, inputs, outputs
+  size_t bytes = 0;  // of these and of the parameters' values
+};
+Weight weight_of(const PlannedJob& job) {
+  Weight one;
+  const auto add = [&](const std::string& text) {
+    ++one.names;
+    one.bytes += text.size();
+  };
+  for (const std::string& argument : job.what.arguments) add(argument);
+  for (const std::string& variable : job.what.environment) add(variable);
+  for (const OutputFile& output : job.what.outputs) add(output.name);
+  for (const PlannedInput& input : job.inputs) add(input.path);
+  const size_t jobs = jobs_told_apart(job);
+  size_t values = 0;
+  for (const Axis& axis : job.axes)
+    for (const std::string& value : axis.values) values += sizeof value + value.size();
+  return {one.names * jobs, one.bytes * jobs + values};
+}
+
 }  // namespace
 
 uint64_t BatchPlan::job_count() const {
@@ -225,14 +294,19 @@ BatchPlan parse_batch(std::string_view text, const std::string& file, const std:
   if (jobs == nullptr || jobs->items.empty())
     throw DocumentError(file, 1, 1, "no [[job]] in the batch file");
   uint64_t total = 0;
-  size_t names = 0;
+  PlannedJob no_array = defaults;
+  no_array.count = 0;
+  no_array.axes.clear();
+  Weight weight;
   for (const TomlValue& table : jobs->items) {
-    const PlannedJob job = read_job(r, table, defaults);
-    names += (job.what.arguments.size() + job.what.environment.size() + job.inputs.size() +
-              job.what.outputs.size()) *
-             jobs_told_apart(job);
-    if (names > kNamesPerBatch)
-      r.fail(table, "more than 2,000,000 arguments, variables and files in the batch");
+    const PlannedJob job = read_job(r, table, has_array_of_its_own(table) ? no_array : defaults);
+    const Weight more = weight_of(job);
+    weight.names += more.names;
+    weight.bytes += more.bytes;
+    if (weight.names > kNamesPerBatch || weight.bytes > kBytesPerBatch)
+      r.fail(table,
+             "more than 2,000,000 arguments, variables and files in the batch, or 512 MiB "
+             "of them");
     for (PlannedJob& one : told_apart(job)) plan.jobs.push_back(std::move(one));
     total += std::max<uint64_t>(job.count, 1);
     if (total > kJobsPerBatch)
@@ -261,24 +335,43 @@ BatchPlan read_batch_file(const std::string& path) {
   return plan;
 }
 
-std::string send_program_along(PlannedJob* job, const std::string& folder,
-                               const std::string& where) {
-  const std::string program = job->what.program;
-  if (program.find('/') == std::string::npos) return "";
+namespace {
+
+// One program; `suffix` makes the name that it is sent by.
+std::string send_along(PlannedJob* job, std::string* program, const std::string& suffix,
+                       const std::string& folder, const std::string& where) {
+  if (program->find('/') == std::string::npos) return "";
   std::string name;
-  if (check_relative_name(program, &name).empty()) {
+  if (check_relative_name(*program, &name).empty()) {
     for (PlannedInput& input : job->inputs) {
       if (input.name != name) continue;
       input.executable = true;
-      job->what.program = "./" + name;
+      *program = "./" + name;
       return "";
     }
   }
-  std::string base = base_name(program);
+  const std::string base = base_name(*program);
   if (base.empty()) return "the program's name ends in a slash";
-  std::string wrong = add_input(job, {located(folder, program), base, true, where});
-  if (wrong.empty()) job->what.program = "./" + base;
+  std::string wrong = add_input(job, {located(folder, *program), base + suffix, true, where});
+  if (wrong.empty()) *program = "./" + base + suffix;
   return wrong;
+}
+
+}  // namespace
+
+std::string send_program_along(PlannedJob* job, const std::string& folder,
+                               const std::string& where) {
+  auto& programs = job->what.programs;
+  if (programs.empty()) return send_along(job, &job->what.program, "", folder, where);
+  for (auto& [platform, program] : programs) {
+    std::string suffix = "." + platform;
+    std::replace(suffix.begin(), suffix.end(), '/', '-');
+    std::string wrong = send_along(job, &program, suffix, folder, where);
+    if (!wrong.empty()) return wrong;
+  }
+  // Shown where one name must do.
+  job->what.program = programs.front().second;
+  return "";
 }
 
 std::string add_input(PlannedJob* job, PlannedInput input) {

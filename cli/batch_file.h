@@ -42,8 +42,8 @@ BatchPlan parse_batch(std::string_view text, const std::string& file, const std:
 BatchPlan read_batch_file(const std::string& path);
 
 // A program with a slash in its name is a file that is sent along: made an
-// executable input of its base name, unless it is one of the inputs already.
-// Returns what is wrong, or "".
+// executable input of its base name, unless it is one of the inputs already. Those
+// of platforms are called BASE.OS-ARCHITECTURE. Returns what is wrong, or "".
 std::string send_program_along(PlannedJob* job, const std::string& folder,
                                const std::string& where);
 // Adds it; returns what is wrong (a bad name, one that is there already), or "".

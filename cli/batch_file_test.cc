@@ -13,6 +13,9 @@ class BatchFileTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(everything);
   CPPUNIT_TEST(defaults);
   CPPUNIT_TEST(program_is_sent_along);
+  CPPUNIT_TEST(programs_of_platforms);
+  CPPUNIT_TEST(default_arrays);
+  CPPUNIT_TEST(folders_and_patterns);
   CPPUNIT_TEST(errors_say_where);
   CPPUNIT_TEST(unsafe_names);
   CPPUNIT_TEST(too_much);
@@ -131,6 +134,68 @@ inputs = [{ file = "elsewhere", name = "bin/run" }]
     CPPUNIT_ASSERT(plan.jobs[2].inputs.at(0).executable);
   }
 
+  void programs_of_platforms() {
+    BatchPlan plan = parse(R"([defaults]
+program = { "linux/x86_64" = "./x86/prog", "linux/aarch64" = "/arm/prog" }
+[[job]]
+[[job]]
+program = { "linux/x86_64" = "prog" }
+[[job]]
+program = "prog"
+[[job]]
+inputs = [{ file = "elsewhere", name = "x86/prog" }]
+)");
+    const PlannedJob& both = plan.jobs[0];
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, both.what.programs.size());
+    CPPUNIT_ASSERT_EQUAL(std::string("linux/x86_64"), both.what.programs[0].first);
+    CPPUNIT_ASSERT_EQUAL(std::string("./prog.linux-x86_64"), both.what.programs[0].second);
+    CPPUNIT_ASSERT_EQUAL(std::string("./prog.linux-aarch64"), both.what.programs[1].second);
+    CPPUNIT_ASSERT_EQUAL(std::string("./prog.linux-x86_64"), both.what.program);
+    CPPUNIT_ASSERT_EQUAL(std::string("prog"), both.what.name);
+    CPPUNIT_ASSERT_EQUAL(std::string("dir/./x86/prog"), both.inputs.at(0).path);
+    CPPUNIT_ASSERT_EQUAL(std::string("prog.linux-x86_64"), both.inputs.at(0).name);
+    CPPUNIT_ASSERT_EQUAL(std::string("/arm/prog"), both.inputs.at(1).path);
+    CPPUNIT_ASSERT(both.inputs[0].executable && both.inputs[1].executable);
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, plan.jobs[1].what.programs.size());
+    CPPUNIT_ASSERT(plan.jobs[1].inputs.empty());
+    CPPUNIT_ASSERT(plan.jobs[2].what.programs.empty());
+    CPPUNIT_ASSERT_EQUAL(std::string("./x86/prog"), plan.jobs[3].what.programs[0].second);
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, plan.jobs[3].inputs.size());
+    const std::string job = "[[job]]\nprogram = ";
+    expect_error(job + "{ \"linux\" = \"a\" }", "2:", "'linux' is no platform such as");
+    expect_error(job + "{ \"Linux/x86_64\" = \"a\" }", "2:", "is no platform");
+    expect_error(job + "{ \"linux/x86/64\" = \"a\" }", "2:", "is no platform");
+    expect_error(job + "{ \"linux/x86_64\" = \"\" }", "2:", "name is empty");
+    expect_error(job + "{ \"linux/x86_64\" = 5 }", "2:", "must be a text");
+    expect_error(job + "{}", "2:", "needs a program");
+  }
+
+  void default_arrays() {
+    const std::string sweep =
+        "[defaults]\nprogram = \"a\"\narguments = [\"{n}\"]\nparameters = { n = [1, 2] }\n";
+    BatchPlan plan = parse(sweep +
+                           "[[job]]\n[[job]]\ncount = 5\n[[job]]\n"
+                           "parameters = { n = { from = 1, to = 9 } }\n");
+    CPPUNIT_ASSERT_EQUAL(uint64_t{2}, plan.jobs[0].count);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{5}, plan.jobs[1].count);
+    CPPUNIT_ASSERT(plan.jobs[1].axes.empty());
+    CPPUNIT_ASSERT_EQUAL(uint64_t{9}, plan.jobs[2].count);
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, plan.jobs[2].axes.size());
+    CPPUNIT_ASSERT_EQUAL(uint64_t{7},
+                         parse("[defaults]\ncount = 7\n[[job]]\nprogram = \"a\"").jobs[0].count);
+    expect_error(sweep + "count = 3\n[[job]]\n", "6:1", "do not go together");
+    expect_error(sweep + "[[job]]\narguments = []\n", "5:1", "'n' is used nowhere");
+  }
+
+  void folders_and_patterns() {
+    BatchPlan plan = parse("[[job]]\nprogram = \"a\"\noutputs = [\"./results/\", \"*.png\"]");
+    CPPUNIT_ASSERT_EQUAL(std::string("results/"), plan.jobs[0].what.outputs.at(0).name);
+    CPPUNIT_ASSERT_EQUAL(std::string("*.png"), plan.jobs[0].what.outputs.at(1).name);
+    expect_error("[[job]]\nprogram = \"a\"\noutputs = [\"r-[a\"]", "3:12", "a [ has no ]");
+    expect_error("[[job]]\nprogram = \"a\"\noutputs = [\"../*\"]", "3:12",
+                 "leaves the job's folder");
+  }
+
   void errors_say_where() {
     expect_error("x = 1", "1:1", "unknown key 'x' in the batch file");
     expect_error("[[job]]\nprogramm = \"a\"", "2:1", "did you mean 'program'?");
@@ -171,7 +236,7 @@ inputs = [{ file = "elsewhere", name = "bin/run" }]
     expect_error(job + "stop_when = { output = \"key.tx\" }", "5:24",
                  "no job describes an output 'key.tx'; did you mean 'key.txt'?");
     expect_error("job = [5]", "1:8", "[[job]] must be a table");
-    expect_error("[defaults]\ncount = 5", "2:1", "unknown key 'count' in [defaults]");
+    expect_error("[defaults]\nname = \"x\"", "2:1", "unknown key 'name' in [defaults]");
     expect_error("", "1:1", "no [[job]]");
     expect_error("job = []", "1:1", "no [[job]]");
     expect_error("[[job]\n", "1:", "");
@@ -194,6 +259,12 @@ inputs = [{ file = "elsewhere", name = "bin/run" }]
     std::string outputs;
     for (int i = 0; i < 4097; ++i) outputs += "\"o" + std::to_string(i) + "\",";
     expect_error("[[job]]\nprogram = \"a\"\noutputs = [" + outputs + "]", "3:", "more than 4096");
+    // Few bytes of a file that would be many of memory.
+    std::string jobs;
+    for (int i = 0; i < 5000; ++i) jobs += "[[job]]\n";
+    expect_error(
+        "[defaults]\nprogram = \"a\"\narguments = [\"" + std::string(120'000, 'x') + "\"]\n" + jobs,
+        "44", "512 MiB");
   }
 
   void any_bytes_are_survived() {

@@ -5,6 +5,7 @@ every check holds."""
 import json
 import os
 import pty
+import resource
 import shutil
 import signal
 import socket
@@ -134,6 +135,58 @@ class Alone(unittest.TestCase):
         job = plan["jobs"][0]["description"]
         self.assertEqual(job["arguments"], ["--json", "--", "x"])
         self.assertEqual(job["environment"], ["A=1", "HOME=" + self.folder])
+
+    def test_dry_run_of_a_sweep(self):
+        self.write("b.toml", '[defaults]\nprogram = "x"\narguments = ["{rate}", "{seed}"]\n'
+                             '[defaults.parameters]\nrate = [0.1, 0.5]\n'
+                             'seed = { from = 1, to = 100 }\n[[job]]\nname = "s"\n')
+        status, out, _ = self.run_it("submit", "--dry-run", "b.toml")
+        self.assertEqual(status, 0)
+        self.assertIn("s: 200 jobs, from rate=0.1 seed=1 to rate=0.5 seed=100\n", out)
+        plan = json.loads(self.run_it("submit", "--dry-run", "--json", "b.toml")[1])
+        self.assertEqual(plan["jobs"][0]["sweep"]["last"], {"rate": "0.5", "seed": "100"})
+
+    def test_question_marks_of_outputs(self):
+        words = {"a?": ("a", False), "a??": ("a?", False), "a\\?": ("a\\?", True),
+                 "a\\\\?": ("a\\\\", False), "*.png": ("*.png", True), "r/?": ("r/", False)}
+        for word, expected in words.items():
+            plan = json.loads(self.run_it("submit", "--dry-run", "--json", "--output", word, "--",
+                                          "x")[1])
+            output = plan["jobs"][0]["description"]["outputs"][0]
+            self.assertEqual((output["name"], output["required"]), expected, word)
+
+    def limited(self, *args, stdin):
+        """With a gigabyte of address space; returns status and stderr."""
+        done = subprocess.run([SUBLET] + list(args), cwd=self.folder, stdin=stdin, text=True,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                              timeout=2 * harness.PATIENCE, env=self.environment,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS,
+                                                                    (1 << 30, 1 << 30)))
+        return done.returncode, done.stderr
+
+    def test_a_million_lines(self):
+        """Bounded memory, and a sentence where there are too many."""
+        for lines, expected in ((1_000_000, (0, "")), (1_000_001, (7, "1,000,000 lines"))):
+            self.write("lines", "".join("%d\n" % i for i in range(lines)))
+            with open(os.path.join(self.folder, "lines")) as stdin:
+                status, err = self.limited("submit", "--dry-run", "--each", "--", "true",
+                                           stdin=stdin)
+            self.assertEqual(status, expected[0], err)
+            self.assertIn(expected[1], err)
+        self.write("b.toml", '[[job]]\nprogram = "x"\narguments = [\n' + '"a",\n' * 1_000_000 + "]\n")
+        status, err = self.limited("submit", "--dry-run", "b.toml", stdin=subprocess.DEVNULL)
+        self.assertEqual(status, 3, err)
+        self.assertIn("b.toml:4100:1: more than 4096 arguments", err)
+        self.write("b.toml", '[[job]]\nprogram = "x"\n' * 500_000)
+        status, err = self.limited("submit", "--dry-run", "b.toml", stdin=subprocess.DEVNULL)
+        self.assertEqual(err.count("\n"), 1 if status else 0, err)
+
+    def test_arrays_of_none_and_too_many(self):
+        for count in ("0", "-1", "1000001", "1000000000000", "1e12"):
+            self.write("b.toml", '[[job]]\nprogram = "x"\ncount = %s\n' % count)
+            status, _, err = self.run_it("submit", "--dry-run", "b.toml")
+            self.assertEqual(status, 3)
+            self.assertIn("b.toml:3:9: count must be", err)
 
     def test_closed_pipe_and_full_disk(self):
         reader, writer = os.pipe()
@@ -395,6 +448,36 @@ class WithPool(unittest.TestCase):
         self.assertEqual(done.wait(60), 0)
         self.assertNotIn(b"\x1b", shown)
         self.assertLessEqual(max(len(l) for l in shown.decode().split("\r\n")), 40)
+
+    def test_names_of_any_bytes(self):
+        """Inputs, arguments, a job's name: they arrive as they are, and are shown safely."""
+        strange = ["new\nline", os.fsdecode(b"no \xff utf-8"), "\x1b[2J"]
+        inputs = []
+        for name in strange:
+            self.write(name, "<%s>" % len(name))
+            inputs += ["--input", name]
+        status, out, err = self.run_it("submit", "--wait", "--into", "to", "--name", strange[1],
+                                       *inputs, "--output", "got", "--output", strange[0] + "2?",
+                                       "--env", "X=" + strange[1], "--", "sh", "-c",
+                                       'for a in "$@"; do printf %s "$a"; cat "$a"; done > got; '
+                                       'printf %s "$X" >> got', "sh", *strange)
+        self.assertEqual(status, 0, err)
+        with open(os.path.join(self.folder, "to/got"), "rb") as f:
+            got = f.read()
+        self.assertEqual(os.fsdecode(got),
+                         "".join("%s<%d>" % (n, len(n)) for n in strange) + strange[1])
+        job = max(j["id"] for j in self.pool.sublet("ls", "--all")["jobs"])
+        for words in (["ls", "--all"], ["show", job]):
+            status, out, err = self.run_it(*words)
+            self.assertEqual((status, err), (0, ""))
+            self.assertNotIn("\x1b", out)
+        self.assertIn("\\x1b[2J", out)
+        self.assertIn("new\\nline", out)
+        # Wrong ones are named on one line.
+        for word in ("../\n\x1b[2J", "[\n"):
+            status, out, err = self.run_it("submit", "--output", word, "--", "true")
+            self.assertEqual((status, err.count("\n")), (2, 1), err)
+            self.assertNotIn("\x1b", err)
 
     def test_every_list_has_json(self):
         job = self.pool.submit("--", "true")[0]

@@ -88,6 +88,24 @@ void FetchOptions::declare(Arguments& arguments) {
   arguments.flag("--by-job", &by_job, "put each job's outputs into FOLDER/ID");
 }
 
+namespace {
+
+[[noreturn]] void twice(const std::string& target, const std::string& what) {
+  throw PoolError(ErrorKind::conflict, "output.twice", what,
+                  "--by-job puts each job's outputs into a folder of its own", target);
+}
+
+// One job's file may be called as another's folder.
+void check_folders(const std::set<std::string>& targets) {
+  for (const std::string& target : targets)
+    for (size_t at = target.find('/'); at != std::string::npos; at = target.find('/', at + 1))
+      if (targets.contains(target.substr(0, at)))
+        twice(target, "one of the outputs is called '" + target.substr(0, at) +
+                          "', which is the folder of another, '" + target + "'");
+}
+
+}  // namespace
+
 std::vector<PlannedFile> plan_fetch(const std::vector<JobDetail>& jobs, bool by_job) {
   std::vector<PlannedFile> files;
   std::set<std::string> targets;
@@ -97,12 +115,11 @@ std::vector<PlannedFile> plan_fetch(const std::vector<JobDetail>& jobs, bool by_
       if (file.place.kind != kFileOutput && output.size == 0) continue;
       TargetFolder::check(file.target);
       if (!targets.insert(file.target).second)
-        throw PoolError(ErrorKind::conflict, "output.twice",
-                        "two of the outputs are called '" + file.target + "'",
-                        "--by-job puts each job's outputs into a folder of its own", file.target);
+        twice(file.target, "two of the outputs are called '" + file.target + "'");
       files.push_back(std::move(file));
     }
   }
+  check_folders(targets);
   return files;
 }
 

@@ -44,6 +44,8 @@ int64_t number_in(const v1::Details& details, const char* name, int64_t otherwis
   return error == std::errc() && end == word.data() + word.size() ? value : otherwise;
 }
 
+constexpr std::string_view kProgramAt = "program@";  // idl/types.idl, JobDescription
+
 JobDescription from_description(const v1::JobDescription& job) {
   JobDescription out;
   out.name = text(job.name);
@@ -63,6 +65,9 @@ JobDescription from_description(const v1::JobDescription& job) {
   out.priority = job.priority;
   out.retries = job.retries;
   out.save_deadline_ms = job.save_deadline;
+  for (CORBA::ULong i = 0; i < job.more.length(); ++i)
+    if (const std::string name = text(job.more[i].name); name.starts_with(kProgramAt))
+      out.programs.emplace_back(name.substr(kProgramAt.size()), text(job.more[i].value));
   return out;
 }
 
@@ -239,6 +244,11 @@ v1::JobDescription to_description(const JobDescription& job) {
   out.priority = job.priority;
   out.retries = job.retries;
   out.save_deadline = job.save_deadline_ms;
+  out.more.length(static_cast<CORBA::ULong>(job.programs.size()));
+  for (CORBA::ULong i = 0; i < job.programs.size(); ++i) {
+    out.more[i].name = to_string(std::string(kProgramAt) + job.programs[i].first);
+    out.more[i].value = to_string(job.programs[i].second);
+  }
   return out;
 }
 

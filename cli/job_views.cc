@@ -156,6 +156,7 @@ std::string job_story(const JobDetail& job, int64_t now, size_t width, bool colo
        {"batch",
         s.batch == 0 ? "" : std::to_string(s.batch) + ", index " + std::to_string(s.index)},
        {"command", command_line(job.description)},
+       {"programs", programs_line(job.description)},
        {"inputs", inputs},
        {"submitted", age(s.submitted_us, now) + " ago (" + format_instant(s.submitted_us) + ")"},
        {"progress", percent(s.progress_ppm)},
@@ -242,6 +243,11 @@ void write_json(JsonWriter& json, const JobCounts& c) {
 void write_json(JsonWriter& json, const JobDescription& job) {
   json.begin_object();
   json.field("name", job.name).field("program", job.program);
+  if (!job.programs.empty()) {
+    json.key("programs").begin_object();
+    for (const auto& [platform, program] : job.programs) json.field(platform, program);
+    json.end_object();
+  }
   write_strings(json, "arguments", job.arguments);
   write_strings(json, "environment", job.environment);
   json.key("inputs").begin_array();
@@ -262,6 +268,13 @@ void write_json(JsonWriter& json, const JobDescription& job) {
   json.field("priority", job.priority).field("retries", job.retries);
   json.field("save_deadline_ms", job.save_deadline_ms);
   json.end_object();
+}
+
+std::string programs_line(const JobDescription& job) {
+  std::string out;
+  for (const auto& [platform, program] : job.programs)
+    out += (out.empty() ? "" : ", ") + shell_word(program) + " on " + platform;
+  return out;
 }
 
 std::string command_line(const JobDescription& job) {

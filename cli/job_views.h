@@ -29,6 +29,8 @@ void write_json(JsonWriter& json, const JobCounts& counts);
 // The description as it is submitted: of `show --json` and of --dry-run.
 void write_json(JsonWriter& json, const JobDescription& job);
 
+// "./prog.linux-x86_64 on linux/x86_64, ..."; "" without programs of platforms.
+std::string programs_line(const JobDescription& job);
 // As one could type it in a shell.
 std::string command_line(const JobDescription& job);
 

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <stdexcept>
 
+#include "base/output_name.h"
 #include "base/text.h"
 
 namespace sublet::cli {
@@ -121,10 +123,18 @@ std::string check_relative_name(std::string_view name, std::string* normal) {
 }
 
 std::string check_output_name(std::string_view name, std::string* normal) {
-  std::string wrong = check_relative_name(name, normal);
-  if (wrong.empty() && (*normal == "stdout" || *normal == "stderr"))
-    return "'" + *normal + "' is the name of the job's own stream, which is kept anyway";
-  return wrong;
+  while (name.starts_with("./")) name.remove_prefix(2);
+  try {
+    const OutputName output(name);
+    std::string file;
+    if (output.is_file())
+      if (std::string wrong = check_relative_name(output.file(), &file); !wrong.empty())
+        return wrong;
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  *normal = std::string(name);
+  return "";
 }
 
 std::string job_state_name(uint32_t state) { return numbered(kJobStates, 7, state); }

@@ -73,6 +73,12 @@ class NamesTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(!check_output_name("stdout", &normal).empty());
     CPPUNIT_ASSERT(!check_output_name("./stderr", &normal).empty());
     CPPUNIT_ASSERT(check_output_name("a/stdout", &normal).empty());
+    CPPUNIT_ASSERT(check_output_name("./results/", &normal).empty());
+    CPPUNIT_ASSERT_EQUAL(std::string("results/"), normal);
+    CPPUNIT_ASSERT(check_output_name("run-*/[a-z]?.png", &normal).empty());
+    CPPUNIT_ASSERT(!check_output_name("../*", &normal).empty());
+    CPPUNIT_ASSERT(!check_output_name("a[", &normal).empty());
+    CPPUNIT_ASSERT(!check_output_name(std::string(256, 'x'), &normal).empty());
   }
 
   void accepted_names_stay_inside() {

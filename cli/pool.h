@@ -141,6 +141,8 @@ struct JobDescription {
   int32_t priority = 0;
   uint32_t retries = 0;
   int64_t save_deadline_ms = 0;
+  // "OS/ARCHITECTURE" and the program there, in place of `program`.
+  std::vector<std::pair<std::string, std::string>> programs = {};
 };
 
 struct JobSummary {

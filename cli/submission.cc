@@ -86,6 +86,8 @@ size_t description_size(const PlannedJob& job) {
   for (const std::string& s : job.what.environment) sum += s.size() + 8;
   for (const PlannedInput& i : job.inputs) sum += i.name.size() + 24;
   for (const OutputFile& o : job.what.outputs) sum += o.name.size() + 16;
+  for (const auto& [platform, program] : job.what.programs)
+    sum += platform.size() + program.size() + 32;
   return sum;
 }
 

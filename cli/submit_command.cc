@@ -11,6 +11,7 @@
 #include "cli/fetching.h"
 #include "cli/job_views.h"
 #include "cli/names.h"
+#include "cli/plan_view.h"
 #include "cli/submission.h"
 #include "cli/sweep.h"
 #include "cli/waiting.h"
@@ -79,6 +80,15 @@ void add_environment(const std::string& word, PlannedJob* job) {
   check("--env", set_environment(job, name, value));
 }
 
+// One that no backslash makes a character of the name.
+bool ends_in_question_mark(const std::string& word) {
+  if (!word.ends_with('?')) return false;
+  size_t backslashes = 0;
+  while (backslashes + 1 < word.size() && word[word.size() - 2 - backslashes] == '\\')
+    ++backslashes;
+  return backslashes % 2 == 0;
+}
+
 void add_files(const SubmitOptions& o, PlannedJob* job) {
   for (const std::string& word : o.inputs) {
     size_t equals = word.rfind('=');
@@ -90,7 +100,7 @@ void add_files(const SubmitOptions& o, PlannedJob* job) {
     check("--input", add_input(job, std::move(input)));
   }
   for (const std::string& word : o.outputs) {
-    bool optional = word.ends_with('?');
+    const bool optional = ends_in_question_mark(word);
     check("--output", add_output(job, word.substr(0, word.size() - (optional ? 1 : 0)), !optional));
   }
 }
@@ -139,66 +149,6 @@ BatchPlan plan_of(const SubmitOptions& o) {
   if (has_job_options(o))
     usage("options of a job do not go with a batch file", "write them into " + o.file);
   return read_batch_file(o.file);
-}
-
-void write_json(JsonWriter& json, const StopWhen& when) {
-  json.begin_object();
-  if (when.done > 0) json.field("done", when.done);
-  if (when.failed > 0) json.field("failed", when.failed);
-  if (!when.output.empty()) json.field("output", when.output);
-  json.end_object();
-}
-
-// "3 jobs have failed or one left key.txt"
-std::string stop_words(const StopWhen& when) {
-  std::string out;
-  const auto add = [&](const std::string& condition) {
-    out += (out.empty() ? "" : " or ") + condition;
-  };
-  const auto have = [](uint64_t n) { return counted(n, "job") + (n == 1 ? " has" : " have"); };
-  if (when.done > 0) add(have(when.done) + " ended well");
-  if (when.failed > 0) add(have(when.failed) + " failed");
-  if (!when.output.empty()) add("a job has left " + escape_for_terminal(when.output));
-  return out;
-}
-
-void print_plan(const BatchPlan& plan, const InputFiles& files, Context& context) {
-  if (context.json) {
-    JsonWriter json;
-    json.begin_object().field("dry_run", true).field("name", plan.name);
-    json.field("job_count", plan.job_count()).field("files", files.distinct());
-    json.field("bytes", files.bytes());
-    if (plan.stop_when.is_set()) {
-      json.key("stop_when");
-      write_json(json, plan.stop_when);
-    }
-    json.key("jobs").begin_array();
-    for (const PlannedJob& job : plan.jobs) {
-      JobDescription what = job.what;
-      for (const PlannedInput& i : job.inputs) what.inputs.push_back({0, i.name, i.executable});
-      json.begin_object().field("count", std::max<uint64_t>(job.count, 1)).key("description");
-      write_json(json, what);
-      json.end_object();
-    }
-    json.end_array().end_object();
-    print(json.str() + "\n");
-    return;
-  }
-  std::vector<Row> rows;
-  for (const PlannedJob& job : plan.jobs)
-    rows.push_back(
-        {{job.what.name, job.count == 0 ? "" : std::to_string(job.count), command_line(job.what),
-          std::to_string(job.inputs.size()), std::to_string(job.what.outputs.size())}});
-  print(list_table({{"NAME", false, 4, 4},
-                    {"COUNT", true, 5, 3},
-                    {"COMMAND", false, 8, 5},
-                    {"INPUTS", true, 3, 1},
-                    {"OUTPUTS", true, 3, 1}},
-                   rows, context.terminal.columns, context.terminal.colour));
-  print("would submit " + counted(plan.job_count(), "job") + " and send " +
-        counted(files.distinct(), "file") + " (" + format_bytes(files.bytes()) + ")\n");
-  if (plan.stop_when.is_set())
-    print("the rest would be removed when " + stop_words(plan.stop_when) + "\n");
 }
 
 void print_submitted(const Submitted& s, bool waiting) {
@@ -260,7 +210,7 @@ int run_submit(const SubmitOptions& o, Context& context) {
   files.read(plan);
   if (o.dry_run) {
     append_calls(plan);
-    print_plan(plan, files, context);
+    print(context.json ? plan_json(plan, files) : plan_text(plan, files, context.terminal));
     return 0;
   }
   Submitted submitted = submit_plan(context.pool(), plan, files);
@@ -285,7 +235,9 @@ void declare_job_options(Arguments& a, SubmitOptions* o) {
   a.option("--input", &o->inputs, "send this file; the job finds it as NAME (repeatable)",
            "FILE[=NAME]");
   a.option("--output", &o->outputs,
-           "keep this file of the job's folder; with ? it may be missing (repeatable)", "NAME[?]");
+           "keep this file of the job's folder, this folder (NAME/) or what matches this pattern; "
+           "with ? at the end it may be missing (repeatable)",
+           "NAME[?]");
   a.option("--env", &o->environment, "set a variable, or copy the one set here (repeatable)",
            "NAME[=VALUE]");
   a.option("--memory", &o->memory, "memory it needs at most, such as \"2 GiB\"", "SIZE");

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/files.h"
+#include "base/output_name.h"
 #include "base/text.h"
 #include "cli/names.h"
 
@@ -262,11 +263,13 @@ std::vector<PlannedJob> told_apart(const PlannedJob& job) {
     one.axes.clear();
     for (std::string& argument : one.what.arguments) argument = fill(argument, values);
     for (std::string& variable : one.what.environment) variable = fill(variable, values);
-    for (OutputFile& output : one.what.outputs) output.name = fill(output.name, values);
     for (PlannedInput& input : one.inputs) {
       input.path = fill(input.path, values);
       input.name = fill(input.name, values);
     }
+    // As the server does it: for themselves, no pattern.
+    for (auto& [name, value] : values) value = quote_output(value);
+    for (OutputFile& output : one.what.outputs) output.name = fill(output.name, values);
     jobs.push_back(std::move(one));
   }
   return jobs;

@@ -131,6 +131,12 @@ class SweepTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("b"), second.what.arguments.at(0));
     CPPUNIT_ASSERT_EQUAL(std::string("1"), second.what.arguments.at(1));
     CPPUNIT_ASSERT_EQUAL(std::string("out-b"), second.what.outputs.at(0).name);
+    // In an output's name a value stands for itself.
+    const BatchPlan stars = parse(
+        "inputs = [\"{n}\"]\noutputs = [\"{n}.out\"]\n"
+        "parameters = { n = [\"a*[1]\", \"b\"] }\n");
+    CPPUNIT_ASSERT_EQUAL(std::string("a\\*\\[1].out"), stars.jobs[0].what.outputs.at(0).name);
+    CPPUNIT_ASSERT_EQUAL(std::string("a*[1]"), stars.jobs[0].inputs.at(0).name);
   }
 
   static std::vector<std::string> lines_of(const std::string& text) {

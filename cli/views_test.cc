@@ -8,6 +8,7 @@
 #include "cli/fetching.h"
 #include "cli/job_views.h"
 #include "cli/output.h"
+#include "cli/plan_view.h"
 #include "cli/submission.h"
 #include "cli/waiting.h"
 
@@ -50,6 +51,7 @@ class ViewsTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(progress);
   CPPUNIT_TEST(fetch_targets);
   CPPUNIT_TEST(append_sizes);
+  CPPUNIT_TEST(plans);
   CPPUNIT_TEST_SUITE_END();
 
   void fits() {
@@ -201,6 +203,11 @@ class ViewsTest : public CppUnit::TestFixture {
       b.outputs = {{name, 5, {}, false}};
       CPPUNIT_ASSERT_THROW(plan_fetch({b}, true), PoolError);
     }
+    // One job's file is called as another's folder.
+    a.outputs = {{"r", 5, {}, false}};
+    b.outputs = {{"r/x", 5, {}, false}, {"r-x", 5, {}, false}};
+    CPPUNIT_ASSERT_THROW(plan_fetch({a, b}, false), PoolError);
+    CPPUNIT_ASSERT_EQUAL(size_t{3}, plan_fetch({a, b}, true).size());
   }
 
   void append_sizes() {
@@ -218,6 +225,29 @@ class ViewsTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(size_t{3}, append_calls(plan).size());
     plan.jobs[0].what.arguments = {std::string(1'100'000, 'x')};
     CPPUNIT_ASSERT_THROW(append_calls(plan), PoolError);
+  }
+
+  void plans() {
+    BatchPlan plan;
+    plan.jobs.resize(1);
+    PlannedJob& job = plan.jobs[0];
+    job.what.name = "train";
+    job.what.program = "./a.linux-x86_64";
+    job.what.programs = {{"linux/x86_64", "./a.linux-x86_64"}, {"linux/aarch64", "./a.arm"}};
+    job.axes = {{{"rate", "x"}, {"0.1", "evil\x1b", "0.5", std::string(50, 'y')}, 0, 0, 1},
+                {{"seed"}, {}, 100, 1, 1}};
+    job.count = 200;
+    const std::string text = plan_text(plan, InputFiles(), Terminal());
+    const auto has = [&](const std::string& part) {
+      CPPUNIT_ASSERT_MESSAGE(part + " in " + text, text.find(part) != std::string::npos);
+    };
+    has("train: 200 jobs, from rate=0.1 x=evil\\x1b seed=1 to rate=0.5 x=yyy");
+    has("… seed=100\n");
+    has("train: ./a.linux-x86_64 on linux/x86_64, ./a.arm on linux/aarch64\n");
+    has("would submit 200 jobs and send 0 files");
+    CPPUNIT_ASSERT(plan_json(plan, InputFiles())
+                       .find(R"("sweep":{"first":{"rate":"0.1","x":"evil\u001b","seed":"1"},)") !=
+                   std::string::npos);
   }
 };
 

@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <csignal>
 #include <optional>
+#include <set>
+#include <stdexcept>
 #include <vector>
 
 #include "base/log.h"
@@ -145,6 +147,8 @@ struct Outputs {
   uint64_t bound;       // of one file
   uint64_t left;        // for all files that are still to come
   uint64_t text_bound;  // of a stream
+  FindBounds searchable = {};
+  std::set<std::string> sent = {};
 
   void fail(const std::string& reason) {
     if (work.end.end != protocol::kEndDone) return;
@@ -152,31 +156,62 @@ struct Outputs {
     work.end.reason = reason;
   }
 
-  void send_one(const OutputFile& output) {
-    const Assignment& what = *work.assignment;
-    std::string shown = "The output '" + escape_for_terminal(output.name) + "' ";
-    auto file = open_if_there(work.folder + "/" SUBLET_WORK_FOLDER, output.name, what.uid);
-    if (!file) {
-      if (output.required) fail(shown + "was not produced.");
+  void send_file(const std::string& name, OpenedFile file) {
+    if (!sent.insert(name).second) return;  // as a part of an earlier output
+    if (file.size > bound) {
+      fail("The output '" + escape_for_terminal(name) + "' has " + format_bytes(file.size) +
+           ", its bound is " + format_bytes(bound) + ".");
       return;
     }
-    if (file->size > bound) {
-      fail(shown + "has " + format_bytes(file->size) + ", its bound is " + format_bytes(bound) +
-           ".");
-      return;
-    }
-    if (file->size > left) {
+    if (file.size > left) {
       fail("The outputs together are larger than this machine hands in.");
       return;
     }
-    left -= file->size;
-    FilePlace place{FileKind::kOutput, what.name, 0, output.name, 0};
-    work.end.outputs.push_back(to.upload(place, file->fd.get(), file->size));
+    left -= file.size;
+    FilePlace place{FileKind::kOutput, work.assignment->name, 0, name, 0};
+    work.end.outputs.push_back(to.upload(place, file.fd.get(), file.size));
+  }
+
+  void send_one(const OutputFile& output) {
+    const Assignment& what = *work.assignment;
+    const std::string folder = work.folder + "/" SUBLET_WORK_FOLDER;
+    const OutputName name(output.name);
+    std::string missing = "The output '" + escape_for_terminal(output.name) + "' was not produced.";
+    if (name.is_file()) {
+      auto file = open_if_there(folder, name.file(), what.uid);
+      if (file) return send_file(name.file(), std::move(*file));
+    } else {
+      const FoundFiles found = find(folder, name);
+      for (const auto& one : found.names) send_file(one, open_inside(folder, one, what.uid));
+      if (!found.names.empty()) return;
+      if (found.others > 0)
+        missing += " '" + escape_for_terminal(found.other) + "' is no file of the job's own.";
+    }
+    if (output.required) fail(missing);
+  }
+
+  FoundFiles find(const std::string& folder, const OutputName& name) {
+    // A folder may have a million entries; the owner may be here.
+    std::optional<PacedWork> turn(std::in_place, to.pace, work.stop);
+    const auto again = [&] {
+      turn.reset();
+      turn.emplace(to.pace, work.stop);
+      if (work.stop) throw Stopped();
+    };
+    FoundFiles found = find_inside(folder, name, work.assignment->uid, searchable, again);
+    if (found.others > 0)
+      log(Severity::info) << work.label() << ": " << found.others
+                          << " entries of an output are no files of the job's own and were left "
+                             "out: '"
+                          << escape_for_terminal(found.other) << "' ...";
+    return found;
   }
 
   void send_output(const OutputFile& output) {
     try {
       send_one(output);
+    } catch (const std::invalid_argument& error) {
+      fail("The output '" + escape_for_terminal(output.name) + "': " + error.what() + ".");
     } catch (const WorkFolderError& error) {
       fail("An output cannot be taken: " + std::string(error.what()) + ".");
     } catch (const ServerError& error) {

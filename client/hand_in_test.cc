@@ -16,6 +16,8 @@ class HandInTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_finished_job_leaves_outputs_and_streams);
   CPPUNIT_TEST(required_outputs_and_bounds);
   CPPUNIT_TEST(links_are_not_handed_in);
+  CPPUNIT_TEST(folders_and_patterns_are_handed_in);
+  CPPUNIT_TEST(a_hostile_folder_is_survived);
   CPPUNIT_TEST(an_evicted_job_leaves_its_checkpoint_only);
   CPPUNIT_TEST(an_old_checkpoint_stays);
   CPPUNIT_TEST(a_checkpoint_of_terabytes_is_not_even_read);
@@ -105,6 +107,54 @@ class HandInTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(go(*w) == TaskResult::kDone);
     CPPUNIT_ASSERT_EQUAL(uint32_t{protocol::kEndOutput}, w->end.end);
     CPPUNIT_ASSERT(server_.files.empty());
+  }
+
+  std::vector<std::string> handed_in() const {
+    std::vector<std::string> names;
+    for (const auto& file : server_.complete(FileKind::kOutput))
+      names.push_back(file.place.file_name);
+    return names;
+  }
+
+  void folders_and_patterns_are_handed_in() {
+    what_.outputs = {{"r/", true}, {"r/*.png", true}, {"*.log", false}, {"a\\*", true}};
+    auto w = work(exited(0));
+    CPPUNIT_ASSERT_EQUAL(0, mkdir((w->folder + "/work/r").c_str(), 0700));
+    for (const char* name : {"r/new\nline", "r/x.png", "r/\xff", "a*", "ab"})
+      write(*w, "work/" + std::string(name), name);
+    CPPUNIT_ASSERT(go(*w) == TaskResult::kDone);
+    CPPUNIT_ASSERT_EQUAL(std::string(), w->end.reason);
+    CPPUNIT_ASSERT_EQUAL(uint32_t{protocol::kEndDone}, w->end.end);
+    const std::vector<std::string> all = {"r/new\nline", "r/x.png", "r/\xff", "a*"};
+    CPPUNIT_ASSERT(all == handed_in());
+    what_.outputs = {{"*.none", true}};
+    w = work(exited(0));
+    CPPUNIT_ASSERT(go(*w) == TaskResult::kDone);
+    CPPUNIT_ASSERT_EQUAL(std::string("The output '*.none' was not produced."), w->end.reason);
+    CPPUNIT_ASSERT_EQUAL(uint32_t{protocol::kEndOutput}, w->end.end);
+  }
+
+  void a_hostile_folder_is_survived() {
+    what_.outputs = {{"r/", true}};
+    auto w = work(exited(0));
+    CPPUNIT_ASSERT_EQUAL(0, symlink("/etc", (w->folder + "/work/r").c_str()));
+    CPPUNIT_ASSERT(go(*w) == TaskResult::kDone);
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("The output 'r/' was not produced. 'r' is no file of the job's own."),
+        w->end.reason);
+    CPPUNIT_ASSERT_EQUAL(0, unlink((w->folder + "/work/r").c_str()));
+    CPPUNIT_ASSERT_EQUAL(0, mkdir((w->folder + "/work/r").c_str(), 0700));
+    CPPUNIT_ASSERT_EQUAL(0, symlink("/etc/passwd", (w->folder + "/work/r/p").c_str()));
+    write(*w, "work/r/good", "good");
+    CPPUNIT_ASSERT(go(*w) == TaskResult::kDone);
+    CPPUNIT_ASSERT_EQUAL(uint32_t{protocol::kEndDone}, w->end.end);
+    CPPUNIT_ASSERT(handed_in() == std::vector<std::string>{"r/good"});
+    // A file of a gigabyte that took no disk is not read.
+    write(*w, "work/r/sparse", "");
+    CPPUNIT_ASSERT_EQUAL(0, truncate((w->folder + "/work/r/sparse").c_str(), 4ll << 40));
+    CPPUNIT_ASSERT(go(*w) == TaskResult::kDone);
+    CPPUNIT_ASSERT_EQUAL(uint32_t{protocol::kEndOutput}, w->end.end);
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, w->end.outputs.size());
   }
 
   void an_evicted_job_leaves_its_checkpoint_only() {

@@ -78,6 +78,20 @@ std::string OrderDesk::lacking(const Needs& needs) const {
   return "";
 }
 
+std::string OrderDesk::choose_program(RunOrder& order) const {
+  if (order.programs.empty()) return "";
+  const std::string here = settings_.facts.os + "/" + settings_.facts.architecture;
+  std::string others;
+  for (const auto& [platform, program] : order.programs) {
+    if (platform == here) {
+      order.what.program = program;
+      return "";
+    }
+    others += (others.empty() ? "" : " or ") + platform;
+  }
+  return "it has a program for " + others + ", this machine is " + here;
+}
+
 bool OrderDesk::is_old(const AttemptName& name) const {
   auto newer = [&](const AttemptName& other) {
     return other.job == name.job && other.attempt >= name.attempt;
@@ -123,6 +137,8 @@ RunAnswer OrderDesk::take(RunOrder order) {
     if (known != known_.end()) return answer;  // the same order again
     answer.reason = refusal(order.needs, what.name, &answer.answer);
     if (answer.answer != kRunAccepted) return answer;
+    answer.reason = choose_program(order);
+    if (!answer.reason.empty()) return {what.name, kRunLacks, answer.reason};
     const int64_t now = now_ns();
     what.first_lease_ns = first_lease_ns(order, now);
     if (what.first_lease_ns <= now)
@@ -140,7 +156,7 @@ RunAnswer OrderDesk::take(RunOrder order) {
       throw std::runtime_error("it needs " + format_bytes(wanted) + " of disk, " +
                                format_bytes(free) + " are free");
     for (const auto& input : what.inputs) split_name(input.name);
-    for (const auto& output : what.outputs) split_name(output.name);
+    for (const auto& output : what.outputs) OutputName name(output.name);
     what.uid = settings_.slot_uids.at(static_cast<size_t>(what.slot));
     what.nonce = random_id();
     what.accepted_us = system_clock().utc_us();

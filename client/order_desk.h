@@ -50,6 +50,9 @@ struct Needs {
 struct RunOrder {
   Assignment what;  // slot, uid, nonce, accepted_us, first_lease_ns: filled in by the desk
   Needs needs;
+  // In place of what.program: "OS/ARCHITECTURE" and the program there. With any it
+  // runs on these platforms only.
+  std::vector<std::pair<std::string, std::string>> programs = {};
   int64_t lease_ms = 0;    // D
   int64_t decided_us = 0;  // by the server's clock
 };
@@ -127,6 +130,8 @@ class OrderDesk {
   std::string refusal(const Needs& needs, const AttemptName& name, uint32_t* code) const;
   std::string refusal_for_want_of_room(uint32_t* code) const;
   std::string lacking(const Needs& needs) const;
+  // Puts this platform's program in; "" or why there is none.
+  std::string choose_program(RunOrder& order) const;
   bool is_old(const AttemptName& name) const;
   uint64_t disk_wanted(const RunOrder& order);
   RunAnswer take(RunOrder order);

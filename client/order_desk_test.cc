@@ -26,6 +26,8 @@ class OrderDeskTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(OrderDeskTest);
   CPPUNIT_TEST(an_accepted_order_is_on_disk);
   CPPUNIT_TEST(refusals);
+  CPPUNIT_TEST(outputs_may_be_folders_and_patterns);
+  CPPUNIT_TEST(the_program_of_this_platform);
   CPPUNIT_TEST(a_repeat_is_accepted_once);
   CPPUNIT_TEST(old_attempts_are_refused);
   CPPUNIT_TEST(slots_and_outbox_are_bounded);
@@ -110,6 +112,30 @@ class OrderDeskTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(accepted_.empty());
     CPPUNIT_ASSERT_EQUAL(2u, desk_->slots_free());
     CPPUNIT_ASSERT(list_attempts(files_, state_.path()).empty());
+  }
+
+  void outputs_may_be_folders_and_patterns() {
+    RunOrder one = order(1);
+    one.what.outputs = {{"results/", true}, {"*.png", false}, {"a\\*", true}};
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(one));
+    one = order(2);
+    one.what.outputs = {{"[a", true}};
+    CPPUNIT_ASSERT_EQUAL(kRunLacks, run(one));
+  }
+
+  void the_program_of_this_platform() {
+    RunOrder one = order(1);
+    one.programs = {{"linux/aarch64", "./arm"}, {"linux/x86_64", "./x86"}};
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(one));
+    CPPUNIT_ASSERT_EQUAL(std::string("./x86"), accepted_.at(0)->program);
+    one = order(2);
+    one.programs = {{"linux/aarch64", "./arm"}, {"plan9/x86_64", "./nine"}};
+    const RunAnswer answer = desk_->run({one})[0];
+    CPPUNIT_ASSERT_EQUAL(kRunLacks, answer.answer);
+    CPPUNIT_ASSERT_EQUAL(std::string("it has a program for linux/aarch64 or plan9/x86_64, this "
+                                     "machine is linux/x86_64"),
+                         answer.reason);
+    CPPUNIT_ASSERT_EQUAL(1u, desk_->slots_free());
   }
 
   void a_repeat_is_accepted_once() {

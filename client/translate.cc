@@ -177,6 +177,10 @@ RunOrder from_idl(const idl::RunOrder& order) {
   what.save_deadline_ms = job.save_deadline;
   what.checkpoint_generation = order.checkpoint_generation;
   what.checkpoint_bytes = order.checkpoint_bytes;
+  constexpr std::string_view kProgramAt = "program@";
+  for (CORBA::ULong i = 0; i < job.more.length(); ++i)
+    if (const std::string_view name = job.more[i].name.in(); name.starts_with(kProgramAt))
+      out.programs.emplace_back(name.substr(kProgramAt.size()), job.more[i].value.in());
   out.needs = from_idl(job.needs);
   out.lease_ms = order.lease;
   out.decided_us = order.decided;

@@ -1,10 +1,14 @@
 #include "client/work_folder.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 
 #include "base/text.h"
 
@@ -31,6 +35,11 @@ UniqueFd open_folder(int parent, const std::string& part) {
 void give_to(int fd, int64_t uid, const std::string& name) {
   if (uid < 0) return;
   if (fchown(fd, static_cast<uid_t>(uid), static_cast<gid_t>(uid)) != 0) fail_errno(errno, name);
+}
+
+// A hard link to a file that is not the job's own must not leave the machine.
+bool is_own(const struct stat& info, int64_t uid) {
+  return info.st_uid == (uid >= 0 ? static_cast<uid_t>(uid) : geteuid());
 }
 
 // Opens or makes the folder `part`.
@@ -96,10 +105,98 @@ OpenedFile open_inside(const std::string& folder, const std::string& name, int64
   struct stat info;
   if (fstat(file.get(), &info) != 0) fail_errno(errno, name);
   if (!S_ISREG(info.st_mode)) fail(EINVAL, name, "is no regular file");
-  // A hard link to a file that is not the job's own must not leave the machine.
-  uid_t own = uid >= 0 ? static_cast<uid_t>(uid) : geteuid();
-  if (info.st_uid != own) fail(EINVAL, name, "belongs to another account");
+  if (!is_own(info, uid)) fail(EINVAL, name, "belongs to another account");
   return {std::move(file), static_cast<uint64_t>(info.st_size)};
+}
+
+namespace {
+
+struct CloseFolder {
+  void operator()(DIR* folder) const { closedir(folder); }
+};
+
+// One walk through a folder, in the order in which its entries come.
+class Finder {
+ public:
+  Finder(const OutputName& output, int64_t uid, FindBounds& left, const std::function<void()>& tick)
+      : output_(output), uid_(uid), left_(left), tick_(tick) {}
+
+  // All of `folder`, whose name is `prefix` ("" or "a/b/"), `depth` parts long.
+  void walk(UniqueFd folder, const std::string& prefix, size_t depth) {
+    if (depth < output_.depth() && output_.is_literal(depth)) {
+      look_at(folder.get(), prefix, output_.literal(depth), depth);
+      return;
+    }
+    std::unique_ptr<DIR, CloseFolder> entries(fdopendir(folder.get()));
+    if (!entries) fail_errno(errno, prefix);
+    folder.release();
+    while (const dirent* entry = readdir(entries.get())) {
+      const std::string name = entry->d_name;
+      if (name != "." && name != "..") look_at(dirfd(entries.get()), prefix, name, depth);
+    }
+  }
+  FoundFiles take() {
+    std::sort(found_.names.begin(), found_.names.end());
+    return std::move(found_);
+  }
+
+ private:
+  void look_at(int folder, const std::string& prefix, const std::string& name, size_t depth) {
+    if (++looked_at_ % 256 == 0) tick_();
+    if (left_.looked_at == 0)
+      fail(E2BIG, prefix.substr(0, 100), "has too many entries to look through");
+    --left_.looked_at;
+    if (depth < output_.depth() && !output_.fits(depth, name)) return;
+    struct stat info;
+    if (fstatat(folder, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
+      if (errno == ENOENT) return;
+      fail_errno(errno, prefix + name);
+    }
+    const std::string path = prefix + name;
+    if (S_ISDIR(info.st_mode)) return enter(folder, path, name, depth);
+    const bool covered = output_.covers(path);
+    if (covered && S_ISREG(info.st_mode) && is_own(info, uid_)) return add(path);
+    // A link in a folder's place is worth a word, too.
+    if (!covered && !S_ISLNK(info.st_mode)) return;
+    if (found_.others++ == 0) found_.other = path;
+  }
+
+  void enter(int parent, const std::string& path, const std::string& name, size_t depth) {
+    const bool wanted = depth + 1 < output_.depth() || output_.is_folder();
+    if (!wanted) return;
+    if (depth + 1 == OutputName::kDeepest)
+      fail(ENAMETOOLONG, path.substr(0, 100), "is too deep a folder");
+    UniqueFd folder(openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!folder.valid()) fail_errno(errno, path);
+    walk(std::move(folder), path + "/", depth + 1);
+  }
+
+  void add(const std::string& path) {
+    if (path.size() > kLongestName) fail(ENAMETOOLONG, path.substr(0, 40), "is too long a name");
+    if (left_.files == 0 || left_.name_bytes < path.size())
+      fail(E2BIG, path.substr(0, 100), "is one output file too many, or their names are too long");
+    --left_.files;
+    left_.name_bytes -= path.size();
+    found_.names.push_back(path);
+  }
+
+  const OutputName& output_;
+  const int64_t uid_;
+  FindBounds& left_;
+  const std::function<void()>& tick_;
+  uint64_t looked_at_ = 0;
+  FoundFiles found_;
+};
+
+}  // namespace
+
+FoundFiles find_inside(const std::string& folder, const OutputName& output, int64_t uid,
+                       FindBounds& left, const std::function<void()>& tick) {
+  UniqueFd root(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!root.valid()) fail_errno(errno, folder);
+  Finder finder(output, uid, left, tick);
+  finder.walk(std::move(root), "", 0);
+  return finder.take();
 }
 
 }  // namespace sublet::client

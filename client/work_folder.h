@@ -6,10 +6,12 @@
 #define SUBLET_CLIENT_WORK_FOLDER_H_
 
 #include <cstdint>
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "base/output_name.h"
 #include "base/unique_fd.h"
 
 namespace sublet::client {
@@ -40,6 +42,25 @@ struct OpenedFile {
 // An existing regular file for reading. ENOENT: there is none; ELOOP, ENOTDIR:
 // a symbolic link is in the way; EINVAL: no regular file, or another account's.
 OpenedFile open_inside(const std::string& folder, const std::string& name, int64_t uid);
+
+// What may still be found and looked at; find_inside takes from it. With the
+// defaults the names of an attempt fit in one message.
+struct FindBounds {
+  uint64_t files = 4096;
+  uint64_t name_bytes = 256 * 1024;
+  uint64_t looked_at = 1'000'000;  // entries of folders
+};
+struct FoundFiles {
+  std::vector<std::string> names;  // relative to the folder, in the order of their bytes
+  // Symbolic links, pipes, devices, sockets and other accounts' files: left out.
+  uint64_t others = 0;
+  std::string other;  // one of them
+};
+// The regular files of the job's own account that belong to the output, a folder
+// or a pattern; of none there is no error. `tick` is called every 256 entries and
+// may throw. E2BIG: a bound is reached; ENAMETOOLONG: a name is too long or deep.
+FoundFiles find_inside(const std::string& folder, const OutputName& output, int64_t uid,
+                       FindBounds& left, const std::function<void()>& tick);
 
 }  // namespace sublet::client
 

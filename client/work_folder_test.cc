@@ -4,6 +4,7 @@
 #include <rapidcheck.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
 
@@ -28,6 +29,10 @@ class WorkFolderTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(follows_no_symbolic_link);
   CPPUNIT_TEST(takes_regular_files_of_the_job_only);
   CPPUNIT_TEST(an_accepted_name_stays_inside);
+  CPPUNIT_TEST(finds_folders_and_patterns);
+  CPPUNIT_TEST(finds_the_job_s_own_files_only);
+  CPPUNIT_TEST(finds_within_bounds);
+  CPPUNIT_TEST(finds_what_the_output_covers);
   CPPUNIT_TEST_SUITE_END();
 
   void refuses_names_that_lead_out() {
@@ -96,6 +101,98 @@ class WorkFolderTest : public CppUnit::TestFixture {
         return;
       }
       RC_ASSERT(depth > 0);
+    }));
+  }
+
+  using Names = std::vector<std::string>;
+  static FoundFiles find(const TemporaryFolder& folder, const std::string& output,
+                         FindBounds bounds = {}, int64_t uid = -1) {
+    return find_inside(folder.path(), OutputName(output), uid, bounds, [] {});
+  }
+  static void make(const TemporaryFolder& folder, const std::string& name) {
+    create_inside(folder.path(), name, false, -1);
+  }
+
+  void finds_folders_and_patterns() {
+    TemporaryFolder folder;
+    for (const char* name : {"r/b", "r/a", "r/.hidden/x", "r/deep/er/y", "x.png", ".x.png",
+                             "run-1/out", "run-2/out", "run-2/log", "stdout"})
+      make(folder, name);
+    CPPUNIT_ASSERT_EQUAL(0, mkdir((folder / "d.png").c_str(), 0700));
+    CPPUNIT_ASSERT((find(folder, "r/").names == Names{"r/.hidden/x", "r/a", "r/b", "r/deep/er/y"}));
+    CPPUNIT_ASSERT((find(folder, "*.png").names == Names{"x.png"}));
+    CPPUNIT_ASSERT((find(folder, "run-*/out").names == Names{"run-1/out", "run-2/out"}));
+    CPPUNIT_ASSERT((find(folder, "run-?/").names == Names{"run-1/out", "run-2/log", "run-2/out"}));
+    CPPUNIT_ASSERT(find(folder, "no/").names.empty() && find(folder, "x.png/").names.empty());
+    CPPUNIT_ASSERT(find(folder, "std*").names.empty());
+  }
+
+  // A job may leave anything: nothing but its own regular files comes out.
+  void finds_the_job_s_own_files_only() {
+    TemporaryFolder folder, outside;
+    make(outside, "secret");
+    make(folder, "r/mine");
+    CPPUNIT_ASSERT_EQUAL(0, symlink((outside / "secret").c_str(), (folder / "r/link").c_str()));
+    CPPUNIT_ASSERT_EQUAL(0, symlink(outside.path().c_str(), (folder / "r/folder").c_str()));
+    CPPUNIT_ASSERT_EQUAL(0, symlink(".", (folder / "r/round").c_str()));
+    CPPUNIT_ASSERT_EQUAL(0, mkfifo((folder / "r/pipe").c_str(), 0600));
+    const FoundFiles found = find(folder, "r/");
+    CPPUNIT_ASSERT(found.names == Names{"r/mine"});
+    CPPUNIT_ASSERT_EQUAL(uint64_t{4}, found.others);
+    CPPUNIT_ASSERT(find(folder, "r/*/secret").names.empty());
+    // The folder itself is a link.
+    CPPUNIT_ASSERT_EQUAL(0, symlink("r", (folder / "s").c_str()));
+    CPPUNIT_ASSERT(find(folder, "s/").names.empty());
+    CPPUNIT_ASSERT_EQUAL(std::string("s"), find(folder, "s/").other);
+    CPPUNIT_ASSERT(find(folder, "s/mine*").names.empty());
+    // As if other accounts' files had been linked into the folder.
+    CPPUNIT_ASSERT(find(folder, "r/", {}, 61999).names.empty());
+    CPPUNIT_ASSERT_EQUAL(uint64_t{5}, find(folder, "r/", {}, 61999).others);
+  }
+
+  void finds_within_bounds() {
+    TemporaryFolder folder;
+    for (int i = 0; i < 600; ++i) make(folder, "r/" + std::to_string(1000 + i));
+    const auto code = [&](const char* output, FindBounds bounds) {
+      return code_of([&] { find(folder, output, bounds); });
+    };
+    CPPUNIT_ASSERT_EQUAL(0, code("r/", {600, 600 * 6, 601}));
+    CPPUNIT_ASSERT_EQUAL(E2BIG, code("r/", {599, 600 * 6, 601}));
+    CPPUNIT_ASSERT_EQUAL(E2BIG, code("r/", {600, 600 * 6 - 1, 601}));
+    CPPUNIT_ASSERT_EQUAL(E2BIG, code("r/", {600, 600 * 6, 600}));
+    CPPUNIT_ASSERT_EQUAL(E2BIG, code("r/10??", {600, 600 * 6, 600}));
+    // Several outputs share them.
+    FindBounds left = {601, 10'000, 10'000};
+    int ticks = 0;
+    const OutputName all("r/*");
+    find_inside(folder.path(), all, -1, left, [&] { ++ticks; });
+    CPPUNIT_ASSERT_EQUAL(2, ticks);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1}, left.files);
+    CPPUNIT_ASSERT_EQUAL(E2BIG, code_of([&] { find_inside(folder.path(), all, -1, left, [] {}); }));
+    std::string deep;
+    for (int i = 0; i < 63; ++i) deep += "d/";
+    make(folder, deep + "x");
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, find(folder, "d/").names.size());
+    CPPUNIT_ASSERT_EQUAL(0, mkdir((folder / (deep + "d")).c_str(), 0700));
+    CPPUNIT_ASSERT_EQUAL(ENAMETOOLONG, code("d/", {}));
+  }
+
+  void finds_what_the_output_covers() {
+    TemporaryFolder folder;
+    const Names all = {"a", "b", "a.b", ".a", "x/a", "x/.b", "x/y/a", "y/a", "new\nline", "\xff"};
+    for (const auto& name : all) make(folder, name);
+    CPPUNIT_ASSERT(rc::check("what is covered is found", [&] {
+      const auto text = *rc::gen::container<std::string>(
+          rc::gen::element('a', 'b', 'x', 'y', '*', '*', '?', '[', ']', '.', '/', '!'));
+      Names expected;
+      for (const auto& name : all)
+        if (covers(text, name)) expected.push_back(name);
+      std::sort(expected.begin(), expected.end());
+      try {
+        RC_ASSERT(find(folder, text).names == expected);
+      } catch (const std::invalid_argument&) {
+        RC_ASSERT(expected.empty());
+      }
     }));
   }
 };

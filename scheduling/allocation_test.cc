@@ -19,6 +19,7 @@ class AllocationTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(own_priority_orders_own_jobs_only);
   CPPUNIT_TEST(turns_by_machine);
   CPPUNIT_TEST(requirements);
+  CPPUNIT_TEST(programs_of_platforms);
   CPPUNIT_TEST(slot_has_its_part_of_the_cores);
   CPPUNIT_TEST(refusal_pauses);
   CPPUNIT_TEST(reasons_are_kept);
@@ -149,6 +150,27 @@ class AllocationTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(!fits({"", "", 0, 0, (100ull << 30) + 1}));
     CPPUNIT_ASSERT(!fits({"", "", 0, 2ull << 30, 0}, 1ull << 30));  // as reported
     CPPUNIT_ASSERT(fits({"", "", 0, 1ull << 30, 0}, 1ull << 30));
+  }
+
+  void programs_of_platforms() {
+    TestPool t;
+    const MachineId pc = t.join("pc");
+    Submitted::Job wanted;
+    wanted.needs.platforms = "linux/aarch64 linux/riscv64";
+    const JobId job = t.submit("ann", 1, wanted);
+    CPPUNIT_ASSERT_EQUAL(MachineId{0}, t.machine_of(job));
+    CPPUNIT_ASSERT_EQUAL(std::string("no machine is linux/aarch64 or linux/riscv64"),
+                         t.pool.why_waiting(job, t.now));
+    CPPUNIT_ASSERT(!allows_platform(wanted.needs.platforms, "linux", "aarch6"));
+    CPPUNIT_ASSERT(!allows_platform(wanted.needs.platforms, "inux", "aarch64"));
+    CPPUNIT_ASSERT(!allows_platform(wanted.needs.platforms, "linux", "aarch64 linux/riscv64"));
+    CPPUNIT_ASSERT(allows_platform(wanted.needs.platforms, "linux", "riscv64"));
+    const MachineId arm = t.join({0, "arm", "linux", "aarch64", 1, 1, 64ull << 30, 1ull << 40});
+    CPPUNIT_ASSERT_EQUAL(arm, t.machine_of(job));
+    wanted.needs.platforms = "linux/aarch64 linux/x86_64";
+    CPPUNIT_ASSERT_EQUAL(pc, t.machine_of(t.submit("ann", 1, wanted)));
+    done(t, job);
+    CPPUNIT_ASSERT_EQUAL(arm, t.machine_of(t.submit("ann", 1, wanted)));
   }
 
   void slot_has_its_part_of_the_cores() {

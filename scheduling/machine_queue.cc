@@ -21,10 +21,25 @@ void set_due(DueHeap& heap, Timed& timed, Micros due) {
   }
 }
 
+bool allows_platform(std::string_view platforms, std::string_view os,
+                     std::string_view architecture) {
+  if (platforms.empty()) return true;
+  while (!platforms.empty()) {
+    const size_t end = std::min(platforms.find(' '), platforms.size());
+    const std::string_view one = platforms.substr(0, end);
+    const bool same = one.size() == os.size() + 1 + architecture.size() && one.starts_with(os) &&
+                      one.ends_with(architecture) && one[os.size()] == '/';
+    if (same) return true;
+    platforms.remove_prefix(std::min(end + 1, platforms.size()));
+  }
+  return false;
+}
+
 bool suits(const MachineClass& kind, const Requirements& needs) {
   return (needs.os.empty() || needs.os == kind.os) &&
          (needs.architecture.empty() || needs.architecture == kind.architecture) &&
-         needs.cores <= kind.slot_cores;
+         needs.cores <= kind.slot_cores &&
+         allows_platform(needs.platforms, kind.os, kind.architecture);
 }
 
 uint64_t memory_offered(const Machine& machine) {

@@ -109,6 +109,8 @@ class Player {
       if (pick(3) == 0) job.needs.memory = uint64_t{1 + pick(12)} << 28;
       if (pick(4) == 0) job.needs.disk = uint64_t{1 + pick(8)} << 28;
       if (pick(6) == 0) job.needs.os = pick(2) ? "linux" : "plan9";
+      if (pick(8) == 0)
+        job.needs.platforms = pick(2) ? "linux/aarch64 linux/x86_64" : "linux/aarch64";
       job.priority = static_cast<int32_t>(pick(3));
       job.retries = pick(3);
       if (pick(4) == 0) job.count = 1 + pick(7);
@@ -179,6 +181,9 @@ bool fits(const MachineView& m, const Requirements& n) {
   const uint64_t memory = m.memory_free ? m.memory_free : m.record.memory / m.record.slots;
   return (n.os.empty() || n.os == m.record.os) &&
          (n.architecture.empty() || n.architecture == m.record.architecture) &&
+         (n.platforms.empty() ||
+          (" " + n.platforms + " ").find(" " + m.record.os + "/" + m.record.architecture + " ") !=
+              std::string::npos) &&
          n.cores <= m.record.cores / m.record.slots && n.memory <= memory && n.disk <= m.disk_free;
 }
 

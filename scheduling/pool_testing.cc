@@ -20,7 +20,8 @@ std::string plain(const AttemptKey& key) {
 }
 std::string plain(const Requirements& n) {
   std::ostringstream out;
-  out << n.os << '/' << n.architecture << '/' << n.cores << '/' << n.memory << '/' << n.disk;
+  out << n.os << '/' << n.architecture << '/' << n.cores << '/' << n.memory << '/' << n.disk << '/'
+      << n.platforms;
   return out.str();
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace sublet::scheduling {
 
@@ -98,9 +99,16 @@ struct Requirements {
   uint32_t cores = 0;
   uint64_t memory = 0;  // bytes
   uint64_t disk = 0;    // bytes
+  // "OS/ARCHITECTURE" of each platform that it has a program for, in order, a
+  // space between them.
+  std::string platforms = {};
   bool operator==(const Requirements&) const = default;
   auto operator<=>(const Requirements&) const = default;
 };
+
+// Whether Requirements::platforms allow such a machine.
+bool allows_platform(std::string_view platforms, std::string_view os,
+                     std::string_view architecture);
 
 }  // namespace sublet::scheduling
 

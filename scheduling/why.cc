@@ -27,6 +27,13 @@ Machines in_the_pool(const Pool::State& state) {
   return all;
 }
 
+// "linux/aarch64 or linux/x86_64"
+std::string alternatives(std::string platforms) {
+  for (size_t at = 0; (at = platforms.find(' ', at)) != std::string::npos; at += 4)
+    platforms.replace(at, 1, " or ");
+  return platforms;
+}
+
 // Narrows the machines by one requirement after the other; when none is left,
 // `missing` names the requirement that did it.
 Machines fitting(const Machines& all, const Requirements& needs, std::string& missing) {
@@ -45,6 +52,11 @@ Machines fitting(const Machines& all, const Requirements& needs, std::string& mi
        [&](const Machine& m) { return m.record.os == needs.os; }, nullptr},
       {!needs.architecture.empty(), "is " + needs.architecture, nullptr,
        [&](const Machine& m) { return m.record.architecture == needs.architecture; }, nullptr},
+      {!needs.platforms.empty(), "is " + alternatives(needs.platforms), nullptr,
+       [&](const Machine& m) {
+         return allows_platform(needs.platforms, m.record.os, m.record.architecture);
+       },
+       nullptr},
       {needs.cores > 0, "has " + counted(needs.cores, "core") + " for one job", cores,
        [&](const Machine& m) { return needs.cores <= m.kind->slot_cores; }, plain},
       {needs.memory > 0, "has " + bytes_text(needs.memory) + " of memory", memory_offered,

@@ -70,8 +70,8 @@ constexpr const char* kMachineOfJob =
 JobRow job_row(const soci::row& r) {
   JobRow row;
   row.job = job_from(r);
-  row.name = r.get<std::string>(28);
-  row.machine = integer(r, 29);
+  row.name = r.get<std::string>(29);
+  row.machine = integer(r, 30);
   return row;
 }
 
@@ -239,25 +239,18 @@ std::vector<FileRow> Archive::outputs(JobId id) {
   });
 }
 
-std::optional<SpecPlace> Archive::spec_place(JobId id) {
-  return connections_->with([&](soci::session& sql) -> std::optional<SpecPlace> {
-    long long first = 0;
-    std::string body;
-    sql << "select first_job, body from specs where first_job <= " << id
-        << " order by first_job desc limit 1",
-        soci::into(first), soci::into(body);
-    if (!sql.got_data()) return std::nullopt;
-    auto ranges = decode_specs(body);
-    const uint64_t offset = id - static_cast<uint64_t>(first);
-    if (ranges.size() != 1 || offset >= ranges[0].count) return std::nullopt;
-    return SpecPlace{std::move(ranges[0]), offset};
-  });
+std::optional<JobSpec> Archive::spec(JobId id) {
+  uint64_t first = 0;
+  const auto range = spec_range(id, &first);
+  if (!range) return std::nullopt;
+  return spec_at(*range, id - first);
 }
 
-std::optional<JobSpec> Archive::spec(JobId id) {
-  const auto place = spec_place(id);
-  if (!place) return std::nullopt;
-  return spec_at(place->range, place->offset);
+std::optional<SpecPlace> Archive::spec_place(JobId id) {
+  uint64_t first = 0;
+  const auto range = spec_range(id, &first);
+  if (!range) return std::nullopt;
+  return SpecPlace{range, id - first};
 }
 
 std::string Archive::awaited_output(JobId id) {
@@ -269,6 +262,33 @@ std::string Archive::awaited_output(JobId id) {
         soci::into(output);
     return sql.got_data() ? output : std::string();
   });
+}
+
+// Null when that job has none.
+std::shared_ptr<const SpecRange> Archive::spec_range(JobId id, uint64_t* first_job) {
+  auto range = specs_.find(id, first_job);
+  if (!range) range = read_spec(id, first_job);
+  if (!range || id - *first_job >= range->count) return nullptr;
+  return range;
+}
+
+// Null when there is none for that job or a row before it.
+std::shared_ptr<const SpecRange> Archive::read_spec(JobId id, uint64_t* first_job) {
+  long long first = 0;
+  std::string body;
+  const bool found = connections_->with([&](soci::session& sql) {
+    sql << "select first_job, body from specs where first_job <= " << id
+        << " order by first_job desc limit 1",
+        soci::into(first), soci::into(body);
+    return sql.got_data();
+  });
+  if (!found) return nullptr;
+  auto ranges = decode_specs(body);
+  if (ranges.size() != 1) return nullptr;
+  *first_job = static_cast<uint64_t>(first);
+  auto range = std::make_shared<const SpecRange>(std::move(ranges[0]));
+  if (range->is_array) specs_.keep(*first_job, range);
+  return range;
 }
 
 std::optional<BatchRow> Archive::batch(BatchId id) {

@@ -16,6 +16,7 @@
 #include "scheduling/records.h"
 #include "server/changes.h"
 #include "server/job_spec.h"
+#include "server/spec_cache.h"
 #include "server/usage.h"
 
 namespace sublet::server {
@@ -47,7 +48,7 @@ struct AttemptRow {
 
 // A description as it was submitted, and which of its jobs is meant, from 0.
 struct SpecPlace {
-  SpecRange range;
+  std::shared_ptr<const SpecRange> range;
   uint64_t offset = 0;
 };
 
@@ -115,9 +116,13 @@ class Archive {
   void add_runs(const JobQuery& query, const scheduling::JobRange& range, uint32_t limit,
                 std::vector<JobRow>& result);
 
+  std::shared_ptr<const SpecRange> spec_range(JobId id, uint64_t* first_job);
+  std::shared_ptr<const SpecRange> read_spec(JobId id, uint64_t* first_job);
+
   class Connections;
   std::unique_ptr<Connections> connections_;
   std::unique_ptr<Connections> reports_;
+  SpecCache specs_;
 };
 
 }  // namespace sublet::server

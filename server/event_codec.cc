@@ -1,5 +1,6 @@
 #include "server/event_codec.h"
 
+#include <algorithm>
 #include <type_traits>
 
 #include "server/codec.h"
@@ -90,10 +91,13 @@ void fields(A& a, Submitted& e) {
     a.field(job.retries);
     a.field(job.count);
   }
-  a.tail(e.stop_when.is_set(), [&] {
+  const bool has_platforms =
+      std::any_of(e.jobs.begin(), e.jobs.end(), [](auto& job) { return !job.needs.platforms.empty(); });
+  a.tail(e.stop_when.is_set() || has_platforms, [&] {
     a.field(e.stop_when.done);
     a.field(e.stop_when.failed);
     a.field(e.stop_when.output);
+    for (auto& job : e.jobs) a.field(job.needs.platforms);
   });
 }
 template <typename A>

@@ -23,7 +23,7 @@ class EventCodecTest : public CppUnit::TestFixture {
 
   void every_field_survives() {
     Submitted event{7, "ann", "desk", {}};
-    event.jobs.push_back({{"linux", "x86_64", 2, 3, 4}, -5, 6});
+    event.jobs.push_back({{"linux", "x86_64", 2, 3, 4, "linux/x86_64"}, -5, 6});
     event.stop_when = {1, 2, "key.txt"};
     const Event decoded = decode_event(Event(event).index(), encode(event));
     const auto& got = std::get<Submitted>(decoded);

@@ -41,6 +41,7 @@ Refusal batch_committed(BatchId id) {
 scheduling::Submitted::Job brain_job(const JobSpec& spec) {
   scheduling::Submitted::Job job;
   job.needs = spec.needs;
+  job.needs.platforms = platforms_of(spec);
   // What is kept resident is needed, too.
   job.needs.memory = std::max(spec.needs.memory, spec.limits.memory);
   job.priority = spec.priority;

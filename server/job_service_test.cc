@@ -26,6 +26,7 @@ class JobServiceTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(runs_are_listed_as_one);
   CPPUNIT_TEST(states_narrow_what_is_controlled);
   CPPUNIT_TEST(conditions_are_checked_and_kept);
+  CPPUNIT_TEST(arrays_of_none_and_too_many_are_refused);
   CPPUNIT_TEST(others_see_states_only);
   CPPUNIT_TEST(the_nameless_submit_nothing);
   CPPUNIT_TEST_SUITE_END();
@@ -245,6 +246,23 @@ class JobServiceTest : public CppUnit::TestFixture {
     query.stopped = JobQuery::Stopped::kWithout;
     CPPUNIT_ASSERT_EQUAL(uint64_t{1}, stopped());
     CPPUNIT_ASSERT_EQUAL(std::string(), archive_->awaited_output(first + 1));
+  }
+
+  void arrays_of_none_and_too_many_are_refused() {
+    const BatchId batch = open();
+    const auto refusal = [&](uint64_t first, uint64_t count) {
+      SpecRange array = job();
+      array.is_array = true;
+      array.first_index = first;
+      array.count = count;
+      return code([&] { jobs_->append(ann_, batch, 0, {array}); });
+    };
+    CPPUNIT_ASSERT_EQUAL(std::string("field.invalid"), refusal(0, 0));
+    CPPUNIT_ASSERT_EQUAL(std::string("field.invalid"), refusal(UINT64_MAX, 2));
+    for (const uint64_t count : {uint64_t{1'000'001}, uint64_t{1'000'000'000'000}, UINT64_MAX})
+      CPPUNIT_ASSERT_EQUAL(std::string("batch.jobs"), refusal(0, count));
+    CPPUNIT_ASSERT_EQUAL(std::string("batch.empty"),
+                         code([&] { jobs_->commit_batch(ann_, random_bytes(16), batch); }));
   }
 
   void others_see_states_only() {

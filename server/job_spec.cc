@@ -1,8 +1,11 @@
 #include "server/job_spec.h"
 
 #include <algorithm>
+#include <cctype>
 #include <set>
+#include <stdexcept>
 
+#include "base/output_name.h"
 #include "server/codec.h"
 #include "server/refusal.h"
 
@@ -11,6 +14,8 @@ namespace {
 
 constexpr size_t kMaxStrings = 4096;       // arguments, environment, files: each
 constexpr size_t kMaxBytes = 1024 * 1024;  // of all strings of one description
+constexpr size_t kMaxSearched = 64;        // outputs that are folders or patterns
+constexpr std::string_view kProgramAt = "program@";  // idl/types.idl, JobDescription
 constexpr uint32_t kMaxRetries = 1000;
 constexpr uint64_t kMaxCombinations = 1'000'000;
 constexpr uint64_t kMaxPlaces = 1000;          // where values are put in
@@ -153,7 +158,7 @@ void check_strings(const std::vector<std::string>& strings, const char* what,
   }
 }
 
-void check_names(const JobSpec& spec, const std::string& subject) {
+void check_inputs(const JobSpec& spec, const std::string& subject) {
   std::set<std::string> names;
   for (const auto& f : spec.inputs) {
     if (!is_inside(f.name))
@@ -164,17 +169,75 @@ void check_names(const JobSpec& spec, const std::string& subject) {
     if (!names.insert(f.name).second)
       invalid(subject, "two inputs are called `" + f.name + "`", "Give each its own name.");
   }
-  names.clear();
+}
+
+// What is wrong with an output's name, or "".
+std::string wrong_with(const std::string& output) {
+  try {
+    OutputName name(output);
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "";
+}
+
+void check_outputs(const JobSpec& spec, const std::string& subject) {
+  std::set<std::string> names;
+  size_t searched = 0;
   for (const auto& f : spec.outputs) {
-    if (!is_inside(f.name))
-      invalid(subject, "the output name `" + f.name + "` leaves the job's folder",
+    if (const std::string wrong = wrong_with(f.name); !wrong.empty())
+      invalid(subject, "the output name `" + f.name + "`: " + wrong,
               "Give a relative name without `..`.");
     if (!names.insert(f.name).second)
       invalid(subject, "two outputs are called `" + f.name + "`", "Give each its own name.");
+    searched += !OutputName(f.name).is_file();
+  }
+  if (searched > kMaxSearched)
+    throw Refusal(Refusal::Kind::kLimitExceeded, "field.too_many",
+                  subject + ": more than 64 outputs are folders or patterns",
+                  "Let the job put them into one folder.", subject);
+}
+
+// "linux/x86_64": two words of letters, digits and "_.-", 64 octets at most each.
+bool is_platform(std::string_view text) {
+  const auto is_word = [](std::string_view word) {
+    return !word.empty() && word.size() <= 64 &&
+           std::all_of(word.begin(), word.end(), [](unsigned char c) {
+             return c < 0x80 && (isalnum(c) != 0 || c == '_' || c == '.' || c == '-');
+           });
+  };
+  const size_t slash = text.find('/');
+  return slash != std::string_view::npos && is_word(text.substr(0, slash)) &&
+         is_word(text.substr(slash + 1));
+}
+
+void check_programs(const JobSpec& spec, const std::string& subject) {
+  std::set<std::string> names;
+  for (const auto& [name, value] : spec.more) {
+    if (!name.starts_with(kProgramAt)) continue;
+    if (!is_platform(std::string_view(name).substr(kProgramAt.size())) || value.empty())
+      invalid(subject, "`" + name + "` = `" + value + "` is no program of a platform",
+              "Write program@OS/ARCHITECTURE, as `uname` does, and the program's name.");
+    if (!names.insert(name).second)
+      invalid(subject, "`" + name + "` is given twice", "Give one program for each platform.");
   }
 }
 
 }  // namespace
+
+std::string platforms_of(const JobSpec& spec) {
+  std::set<std::string> platforms;
+  for (const auto& [name, value] : spec.more)
+    if (name.starts_with(kProgramAt)) platforms.insert(name.substr(kProgramAt.size()));
+  std::string text;
+  for (const auto& platform : platforms) text += (text.empty() ? "" : " ") + platform;
+  return text;
+}
+
+bool describes(const JobSpec& spec, std::string_view file) {
+  return std::any_of(spec.outputs.begin(), spec.outputs.end(),
+                     [&](const auto& output) { return covers(output.name, file); });
+}
 
 bool is_inside(std::string_view name) {
   if (name.empty() || name.size() > 4096 || name.front() == '/') return false;
@@ -203,7 +266,8 @@ void check_spec(const JobSpec& spec, const std::string& subject) {
   if (spec.inputs.size() > kMaxStrings || spec.outputs.size() > kMaxStrings)
     throw Refusal(Refusal::Kind::kLimitExceeded, "field.too_many",
                   subject + ": more than 4,096 files", "Pack them into an archive.", subject);
-  check_names(spec, subject);
+  check_inputs(spec, subject);
+  check_outputs(spec, subject);
   for (const auto& f : spec.inputs) bytes += f.name.size();
   for (const auto& f : spec.outputs) bytes += f.name.size();
   if (bytes > kMaxBytes)
@@ -217,6 +281,7 @@ void check_spec(const JobSpec& spec, const std::string& subject) {
   if (spec.more.size() > 64 || more > 16 * 1024)
     throw Refusal(Refusal::Kind::kLimitExceeded, "field.too_large",
                   subject + ": more than 64 details or 16 KiB of them", "Leave some out.", subject);
+  check_programs(spec, subject);
   if (spec.limits.cpu_ms < 0 || spec.limits.wall_ms < 0)
     invalid(subject, "a negative limit", "Give a positive one, or 0 for the default.");
   if (spec.retries > kMaxRetries)
@@ -289,27 +354,37 @@ void check_filled_size(const SpecRange& range, const std::string& subject) {
                   "Use them less, or put long values into an input file.", subject);
 }
 
+// As they stand in an output's name: for themselves, whatever they hold.
+Values quoted(Values values) {
+  for (auto& [name, value] : values) value = quote_output(value);
+  return values;
+}
+size_t quoted_length(const std::string& value) { return quote_output(value).size(); }
+
 // Each value must be a relative name by itself: then no values can make one
 // together that leaves the folder, and what is left is how long and deep it gets.
-void check_filled_outputs(const SpecRange& range, const std::string& subject) {
-  for (const auto& output : range.spec.outputs) {
-    const auto refuse = [&](const std::string& value) {
-      invalid(subject,
-              "the output name `" + output.name + "` with `" + value.substr(0, 100) +
-                  "` could leave the job's folder",
-              "Give values that are relative names themselves, without `.` or `..` as a part.");
-    };
-    for (const auto& axis : range.axes)
-      for (size_t i = 0; i < axis.names.size() && axis.range_count == 0; ++i) {
-        if (output.name.find("{" + axis.names[i] + "}") == std::string::npos) continue;
-        for (uint64_t row = 0; row < axis.count(); ++row)
-          if (const std::string value = axis.value(row, i); !is_inside(value)) refuse(value);
-      }
-    for (const auto measure : {length, depth})
-      if (!is_inside(fill(output.name, greatest_values(range, measure))))
-        invalid(subject, "the output name `" + output.name + "` gets too long or too deep",
-                "Give shorter values: 4,096 octets and 63 `/` are the most.");
-  }
+void check_filled_output(const SpecRange& range, const std::string& output,
+                         const std::string& subject) {
+  const std::string what = "the output name `" + output + "`";
+  Values names = values_at(range.axes, 0);
+  names.emplace_back("index", "");
+  for (const auto& [name, value] : names)
+    if (!wrong_with(fill(output, {{name, "x/x"}})).empty())
+      invalid(subject, what + " has a parameter in [...]", "Write the characters themselves.");
+  for (const auto& axis : range.axes)
+    for (size_t i = 0; i < axis.names.size() && axis.range_count == 0; ++i) {
+      if (output.find("{" + axis.names[i] + "}") == std::string::npos) continue;
+      for (uint64_t row = 0; row < axis.count(); ++row)
+        if (const std::string value = axis.value(row, i); !is_inside(value))
+          invalid(subject,
+                  what + " with `" + value.substr(0, 100) + "` could leave the job's folder",
+                  "Give values that are relative names themselves, without `.` or `..` as a "
+                  "part.");
+    }
+  for (const auto measure : {quoted_length, depth})
+    if (!wrong_with(fill(output, quoted(greatest_values(range, measure)))).empty())
+      invalid(subject, what + " gets too long or too deep",
+              "Give shorter values: 4,096 octets and 63 `/` are the most.");
 }
 
 }  // namespace
@@ -333,8 +408,11 @@ void check_axes(SpecRange& range, const std::string& subject) {
     throw Refusal(Refusal::Kind::kLimitExceeded, "field.too_large",
                   subject + ": more than 2 MiB of values", "Split it.", subject);
   if (!range.is_array) return;
+  if (range.count == 0 || range.first_index + range.count < range.first_index)
+    invalid(subject, "an array of no jobs, or with too large an index",
+            "Give a count of at least 1.");
   check_filled_size(range, subject);
-  check_filled_outputs(range, subject);
+  for (const auto& output : range.spec.outputs) check_filled_output(range, output.name, subject);
 }
 
 std::string encode(const std::vector<SpecRange>& specs) {
@@ -373,7 +451,8 @@ JobSpec spec_at(const SpecRange& range, uint64_t offset) {
   values.emplace_back("index", std::to_string(range.first_index + offset));
   for (auto& argument : spec.arguments) argument = fill(argument, values);
   for (auto& variable : spec.environment) variable = fill(variable, values);
-  for (auto& output : spec.outputs) output.name = fill(output.name, values);
+  const Values literal = quoted(std::move(values));
+  for (auto& output : spec.outputs) output.name = fill(output.name, literal);
   return spec;
 }
 

@@ -64,13 +64,20 @@ std::string encode(const std::vector<SpecRange>& specs);
 // Throws DamagedRow.
 std::vector<SpecRange> decode_specs(std::string_view bytes);
 
-// Checks the axes, and that no value leads an output out of the job's folder;
-// sets `count`. Throws as check_spec does.
+// Checks an array: its count, its axes, and that no value leads an output out of the
+// job's folder; with axes sets `count`. Throws as check_spec does.
 void check_axes(SpecRange& range, const std::string& subject);
 
 // The description of the job at `offset` (from 0) in the range, "{index}" and
-// "{NAME}" replaced in arguments, environment and output names.
+// "{NAME}" replaced in arguments, environment and output names; in these no
+// character of a value makes a pattern.
 JobSpec spec_at(const SpecRange& range, uint64_t offset);
+
+// The platforms of its "program@OS/ARCHITECTURE" as Requirements::platforms has them.
+std::string platforms_of(const JobSpec& spec);
+
+// Whether a file of this name belongs to one of the job's outputs.
+bool describes(const JobSpec& spec, std::string_view file);
 
 // Whether a file name stays inside the folder it is put in: relative, no "..",
 // no empty or "." component, no NUL, at most 4,096 octets and 64 components.

@@ -32,6 +32,8 @@ class JobSpecTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(index_is_filled_in);
   CPPUNIT_TEST(combinations_are_filled_in);
   CPPUNIT_TEST(bad_axes_are_named);
+  CPPUNIT_TEST(values_make_no_patterns);
+  CPPUNIT_TEST(programs_of_platforms);
   CPPUNIT_TEST(names_that_escape_are_refused);
   CPPUNIT_TEST(each_bad_field_is_named);
   CPPUNIT_TEST(damage_is_never_fatal);
@@ -112,6 +114,48 @@ class JobSpecTest : public CppUnit::TestFixture {
     expect({{{"rate"}, {std::string(400'000, 'x')}, 0, 0, 1}}, "more than 1 MiB");
   }
 
+  // Names of files that hold a star or a bracket are swept over like others.
+  void values_make_no_patterns() {
+    SpecRange range = sweep({{{"rate"}, {"a*", "[1]", "back\\slash", "d/e?"}, 0, 0, 1}});
+    range.spec.outputs = {{"{rate}.out", true}, {"r-{rate}/", true}, {"{rate}*.png", false}};
+    CPPUNIT_ASSERT_EQUAL(std::string(), refusal(range));
+    check_axes(range, "job 0");
+    const char* names[] = {"a*", "[1]", "back\\slash", "d/e?"};
+    for (uint64_t k = 0; k < 4; ++k) {
+      const std::string name = names[k];
+      const JobSpec spec = spec_at(range, k);
+      CPPUNIT_ASSERT(describes(spec, name + ".out"));
+      CPPUNIT_ASSERT(describes(spec, "r-" + name + "/x"));
+      CPPUNIT_ASSERT(describes(spec, name + "-7.png"));
+      for (const char* other : {"ab.out", "1.out", "d/ef.out", "r-ab/x"})
+        CPPUNIT_ASSERT(!describes(spec, other));
+    }
+    for (const char* bad : {"[{rate}]", "[{index}]x", "x[a{rate}b]*", "\\{rate}"}) {
+      range.spec.outputs = {{bad, true}};
+      CPPUNIT_ASSERT_MESSAGE(bad, refusal(range) != "" || refusal(range.spec) != "");
+    }
+    // So many are quoted that the name gets too long.
+    range = sweep({{{"rate"}, {std::string(3000, '*')}, 0, 0, 1}});
+    range.spec.outputs = {{"{rate}", true}};
+    CPPUNIT_ASSERT(refusal(range).find("too long") != std::string::npos);
+  }
+
+  void programs_of_platforms() {
+    JobSpec spec = plain();
+    CPPUNIT_ASSERT_EQUAL(std::string(), platforms_of(spec));
+    spec.more = {{"program@linux/x86_64", "./a"}, {"x", "y"}, {"program@linux/aarch64", "./b"}};
+    CPPUNIT_ASSERT_EQUAL(std::string(), refusal(spec));
+    CPPUNIT_ASSERT_EQUAL(std::string("linux/aarch64 linux/x86_64"), platforms_of(spec));
+    for (const char* name : {"program@", "program@linux", "program@linux/", "program@/x86_64",
+                             "program@linux/x86 64", "program@a/b/c", "program@linux/x86_64"}) {
+      JobSpec bad = spec;
+      bad.more.emplace_back(name, "./c");
+      CPPUNIT_ASSERT_MESSAGE(name, refusal(bad).find(name) != std::string::npos);
+    }
+    spec.more = {{"program@linux/x86_64", ""}};
+    CPPUNIT_ASSERT(refusal(spec) != "");
+  }
+
   void names_that_escape_are_refused() {
     for (const char* name : {"a", "a/b", "..a", "a..", "...", "a/.b"})
       CPPUNIT_ASSERT_MESSAGE(name, is_inside(name));
@@ -140,6 +184,12 @@ class JobSpecTest : public CppUnit::TestFixture {
     expect("no program", [](JobSpec& s) { s.program.clear(); });
     expect("environment variable", [](JobSpec& s) { s.environment = {"oops"}; });
     expect("`../x`", [](JobSpec& s) { s.outputs[0].name = "../x"; });
+    expect("a [ has no ]", [](JobSpec& s) { s.outputs[0].name = "[a"; });
+    expect("stream", [](JobSpec& s) { s.outputs[0].name = "stdout"; });
+    expect("folders or patterns", [](JobSpec& s) {
+      s.outputs.clear();
+      for (int i = 0; i < 65; ++i) s.outputs.push_back({"d" + std::to_string(i) + "/", true});
+    });
     expect("two outputs", [](JobSpec& s) { s.outputs[1].name = s.outputs[0].name; });
     expect("not sent", [](JobSpec& s) { s.inputs[0].file = 0; });
     expect("NUL", [](JobSpec& s) { s.arguments[0] = std::string("a\0", 2); });

@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/output_name.h"
 #include "base/random.h"
 #include "server/crash_point.h"
 #include "server/refusal.h"
@@ -205,7 +206,9 @@ bool MachineService::outputs_are_here(const ReportedEnd& end) {
   if (end.event.ended != scheduling::EndReason::kDone) return true;
   auto spec = archive_.spec(end.event.key.job);
   return !spec || std::all_of(spec->outputs.begin(), spec->outputs.end(), [&](const auto& output) {
-    return !output.required || names.count(output.name);
+    return !output.required || names.count(output.name) ||
+           std::any_of(names.begin(), names.end(),
+                       [&](const auto& name) { return covers(output.name, name); });
   });
 }
 
@@ -220,7 +223,7 @@ std::string MachineService::left_output(const ReportedEnd& end) {
     if (row && row->kind == FileKind::kOutput) kept.insert(row->name);
   }
   const auto place = archive_.spec_place(job);
-  return place ? left_of(awaited, place->range, place->offset, kept) : "";
+  return place ? left_of(awaited, *place->range, place->offset, kept) : "";
 }
 
 Verdicts MachineService::ended(const std::string& session, const Caller& caller,

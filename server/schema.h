@@ -40,7 +40,7 @@ inline constexpr const char* kSchema[] = {
     "not null, generation bigint not null, checkpoint_bytes bigint not null, submitted bigint not "
     "null, changed bigint not null, cpu_kept bigint not null, cpu_lost bigint not null, reason "
     "text not null, refusals integer not null, not_before bigint not null, count bigint not null, "
-    "share_priority_step real not null)",
+    "share_priority_step real not null, platforms text not null)",
     "create index if not exists jobs_live on jobs (id) where state < 5",
     "create index if not exists jobs_batch on jobs (batch)",
     "create index if not exists jobs_live_batch on jobs (batch) where state < 5",
@@ -95,7 +95,7 @@ inline const std::vector<const char*> kUpgrades[kSchemaVersion - 1] = {
      "alter table attempts add column ready bigint not null default 0",
      "alter table uses add column started bigint not null default 0",
      "alter table uses add column waited bigint not null default 0",
-     "delete from events"}  // some were written otherwise,
+     "alter table jobs add column platforms text not null default ''"},
 };
 
 }  // namespace sublet::server

@@ -69,14 +69,24 @@ FileRow SpoolService::place_to_put(const Caller& caller, const FilePlace& place)
     return row;
   }
   check_attempt(place.session, caller, place.key);
-  if (place.kind == FileKind::kOutput && !is_inside(place.name))
-    throw Refusal(Refusal::Kind::kInvalid, "field.invalid",
-                  "the output name `" + place.name + "` leaves the job's folder",
-                  "Give a relative name without `..`.", place.name);
+  if (place.kind == FileKind::kOutput) check_output(place);
   row.job = place.key.job;
   row.attempt = place.key.attempt;
   row.generation = place.generation;
   return row;
+}
+
+// A workstation may have been taken over: it puts nothing but what was asked for.
+void SpoolService::check_output(const FilePlace& place) {
+  if (!is_inside(place.name))
+    throw Refusal(Refusal::Kind::kInvalid, "field.invalid",
+                  "the output name `" + place.name + "` leaves the job's folder",
+                  "Give a relative name without `..`.", place.name);
+  const auto spec = archive_.spec(place.key.job);
+  if (spec && describes(*spec, place.name)) return;
+  throw Refusal(Refusal::Kind::kInvalid, "spool.undescribed",
+                "`" + place.name + "` belongs to no output of job " + std::to_string(place.key.job),
+                "Name it among the job's outputs.", place.name);
 }
 
 Spool::Started SpoolService::open(const Caller& caller, const std::string& request,

@@ -47,6 +47,7 @@ class SpoolService {
 
  private:
   FileRow place_to_put(const Caller& caller, const FilePlace& place);
+  void check_output(const FilePlace& place);
   FileRow find(const Caller& caller, const FilePlace& place);
   FileRow intact_checkpoint(const Caller& caller, const FilePlace& place);
   void drop_damaged(const FilePlace& place, MachineId machine, uint64_t generation,

@@ -25,6 +25,7 @@ class SpoolServiceTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(only_the_job_s_own_inputs);
   CPPUNIT_TEST(outputs_are_their_user_s);
   CPPUNIT_TEST(names_stay_inside);
+  CPPUNIT_TEST(only_described_outputs);
   CPPUNIT_TEST_SUITE_END();
 
   static constexpr uint32_t kDaemon = 0;
@@ -100,10 +101,12 @@ class SpoolServiceTest : public CppUnit::TestFixture {
   }
 
   // A job of ann's with these inputs, its first attempt running on curly.
-  AttemptKey running(const std::vector<std::string>& inputs = {}) {
+  AttemptKey running(const std::vector<std::string>& inputs = {},
+                     const std::vector<JobSpec::Output>& outputs = {}) {
     const BatchId batch = jobs_->open_batch(ann_, random_bytes(16), {"b", "desk"});
     SpecRange range;
     range.spec.program = "true";
+    range.spec.outputs = outputs;
     for (const std::string& name : inputs) {
       FilePlace where;
       where.batch = batch;
@@ -211,7 +214,7 @@ class SpoolServiceTest : public CppUnit::TestFixture {
   }
 
   void outputs_are_their_user_s() {
-    const AttemptKey key = running();
+    const AttemptKey key = running({}, {{"result", true}});
     FilePlace where = place(FileKind::kOutput, key);
     where.name = "result";
     const uint64_t file = put(daemon_, where, "42");
@@ -233,6 +236,20 @@ class SpoolServiceTest : public CppUnit::TestFixture {
       where.name = name;
       CPPUNIT_ASSERT_EQUAL(std::string("field.invalid"),
                            code([&] { open(daemon_, where, "x"); }));
+    }
+  }
+
+  void only_described_outputs() {
+    FilePlace where =
+        place(FileKind::kOutput, running({}, {{"a", true}, {"r/", true}, {"*.png", false}}));
+    for (const char* name : {"a", "r/x", "r/.deep/y", "x.png"}) {
+      where.name = name;
+      put(daemon_, where, "x");
+    }
+    for (const char* name : {"b", "r", "d/x.png", ".png", "stdout", "a/x"}) {
+      where.name = name;
+      CPPUNIT_ASSERT_EQUAL_MESSAGE(name, std::string("spool.undescribed"),
+                                   code([&] { open(daemon_, where, "x"); }));
     }
   }
 };

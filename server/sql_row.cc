@@ -75,6 +75,7 @@ JobRecord job_from(const soci::row& r) {
   j.not_before = integer(r, 25);
   j.count = integer(r, 26);
   j.share_priority_step = real(r, 27);
+  j.needs.platforms = r.get<std::string>(28);
   return j;
 }
 

@@ -78,9 +78,9 @@ struct SqlStore::Session {
                       "priority",     "retries_left", "evictions", "share_priority",
                       "share_priority_at", "generation", "checkpoint_bytes", "submitted",
                       "changed",      "cpu_kept",   "cpu_lost",   "reason",     "refusals", "not_before",
-                      "count", "share_priority_step"},
+                      "count", "share_priority_step", "platforms"},
              "id"),
-      "iiittiittiiiiiiriiiiiiitiiir"};
+      "iiittiittiiiiiiriiiiiiitiiirt"};
   SqlTable attempts{upsert("attempts",
                            {"job", "attempt", "machine", "state", "ended", "reason", "decided",
                             "started", "finished", "resumed_generation", "generation", "cpu",
@@ -134,7 +134,7 @@ void SqlStore::Session::add(const Changes& c) {
              j.needs.architecture, j.needs.cores, j.needs.memory, j.needs.disk, j.priority,
              j.retries_left, j.evictions, j.share_priority, j.share_priority_at, j.generation,
              j.checkpoint_bytes, j.submitted, j.changed, j.cpu_kept, j.cpu_lost, j.reason, j.refusals,
-             j.not_before, j.count, j.share_priority_step);
+             j.not_before, j.count, j.share_priority_step, j.needs.platforms);
   for (const auto& [key, a] : c.attempts)
     attempts.add(a.key.job, a.key.attempt, a.machine, a.state, a.ended, a.reason, a.decided,
                  a.started, a.finished, a.resumed_generation, a.generation, a.cpu, a.cpu_lost,

@@ -20,7 +20,7 @@ JobRecord job(JobId id) {
   j.submit_host = "desk";
   j.state = JobState::kRunning;
   j.attempts = 3;
-  j.needs = {"linux", "x86_64", 2, 3ull << 40, 5};
+  j.needs = {"linux", "x86_64", 2, 3ull << 40, 5, "linux/aarch64 linux/x86_64"};
   j.priority = -7;
   j.retries_left = 1;
   j.evictions = 2;
@@ -162,6 +162,7 @@ class SqlStoreTest : public CppUnit::TestFixture {
     { SqlStore(path()).commit(some()); }
     sql("alter table jobs drop column count");
     sql("alter table jobs drop column share_priority_step");
+    sql("alter table jobs drop column platforms");
     sql("alter table changes drop column count");
     for (const char* column : {"stop_done", "stop_failed", "stop_output"})
       sql(std::string("alter table batches drop column ") + column);
@@ -177,6 +178,7 @@ class SqlStoreTest : public CppUnit::TestFixture {
       CPPUNIT_ASSERT(damage.empty());
       CPPUNIT_ASSERT_EQUAL(uint64_t{1}, snapshot.jobs.at(0).count);
       CPPUNIT_ASSERT_EQUAL(job(17).share_priority, snapshot.jobs[0].share_priority);
+      CPPUNIT_ASSERT_EQUAL(std::string(), snapshot.jobs[0].needs.platforms);
     }
   }
 

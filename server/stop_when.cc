@@ -77,8 +77,9 @@ std::string left_of(const std::string& awaited, const SpecRange& range, uint64_t
                     const std::set<std::string>& kept) {
   const JobSpec spec = spec_at(range, offset);
   for (size_t i = 0; i < range.spec.outputs.size(); ++i)
-    if (range.spec.outputs[i].name == awaited && kept.contains(spec.outputs[i].name))
-      return spec.outputs[i].name;
+    if (range.spec.outputs[i].name == awaited)
+      for (const auto& file : kept)
+        if (covers(spec.outputs[i].name, file)) return file;
   return "";
 }
 
