@@ -200,7 +200,7 @@ int run_command_line(int argc, const char* const* argv) {
   std::vector<Command> commands = {submit_command(top),  list_command(top),   show_command(top),
                                    wait_command(top),    fetch_command(top),  hold_command(top),
                                    release_command(top), remove_command(top), machines_command(top),
-                                   report_command(top),  about_command(top)};
+                                   report_command(top),  about_command(top),  logs_command(top)};
   std::ostringstream out;
   std::ostringstream err;
   std::optional<int> ended =

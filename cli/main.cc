@@ -3,11 +3,13 @@
 #include <cstdlib>
 #include <exception>
 
+#include "base/standard_streams.h"
 #include "cli/commands.h"
 #include "cli/interrupts.h"
 #include "cli/output.h"
 
 int main(int argc, char** argv) {
+  sublet::keep_standard_streams();
   // A reader that has gone shows as EPIPE, and is dealt with where it shows.
   signal(SIGPIPE, SIG_IGN);
   sublet::cli::watch_interrupts();
