@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <iostream>
 #include <sstream>
 
 #include "base/files.h"
 #include "base/os_error.h"
 #include "base/text.h"
 #include "base/toml_document.h"
+#include "cli/job_text.h"
 #include "cli/names.h"
 #include "cli/pool_client.h"
 
@@ -215,7 +215,7 @@ int run_command_line(int argc, const char* const* argv) {
     return *ended;
   }
   if (ended) {
-    std::cerr << err.str() << std::flush;
+    print_error(JobText(true).feed(err.str()));  // it repeats words of the command line
     return *ended;
   }
   for (const Command& command : commands)

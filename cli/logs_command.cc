@@ -58,7 +58,10 @@ class PlainOutput : public LogOutput {
  private:
   JobText& of(uint32_t kind) { return kind == kFileStdout ? out_ : err_; }
   void put(uint32_t kind, const std::string& text) {
-    kind == kFileStderr&& options_.both ? print_error(text) : print(text);
+    if (kind == kFileStderr && options_.both)
+      print_error(text);
+    else
+      print(text);
   }
 
   const LogsOptions& options_;

@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "base/standard_streams.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/interrupts.h"
 #include "cli/output.h"
@@ -19,7 +20,7 @@ int main(int argc, char** argv) {
     sublet::cli::say(sublet::cli::error_line(e));
     return sublet::cli::exit_status(e.kind);
   } catch (const std::exception& e) {
-    sublet::cli::say(std::string("sublet: ") + e.what());
+    sublet::cli::say("sublet: " + sublet::escape_for_terminal(e.what()));
     return sublet::cli::exit_status(sublet::cli::ErrorKind::unavailable);
   }
 }
