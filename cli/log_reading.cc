@@ -69,13 +69,15 @@ void LogReader::follow_attempt() {
 
 bool LogReader::go_to_next_attempt(const JobDetail& job) {
   const std::string name = "attempt " + std::to_string(attempt_);
-  const bool over = is_final(job.summary.state);
+  // Others may have come and gone since.
+  const bool last = is_final(job.summary.state) &&
+                    (job.attempts.empty() || job.attempts.back().number <= attempt_);
   const bool gone = std::ranges::any_of(streams_, [](const Stream& s) { return s.gone; });
   for (const AttemptInfo& a : job.attempts)
-    if (a.number == attempt_ && (gone || !over))
+    if (a.number == attempt_ && (gone || !last))
       output_.note(name + " ended: " + ended_name(a.ended) +
                    (gone ? "; the last of what it wrote is not kept" : ""));
-  if (over) return false;
+  if (last) return false;
   ++attempt_;
   for (Stream& stream : streams_) stream = {stream.kind};
   return true;

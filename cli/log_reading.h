@@ -57,7 +57,7 @@ class LogReader {
 
   void read_what_is_there(Stream& stream);
   void follow_attempt();
-  // False: the job has ended.
+  // False: the job has ended with this one.
   bool go_to_next_attempt(const JobDetail& job);
   // Reads on. False: there was no text.
   bool step(Stream& stream, int64_t hold_ms);

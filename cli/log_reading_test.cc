@@ -53,6 +53,7 @@ class LogReadingTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(what_is_there);
   CPPUNIT_TEST(last_lines_then_all);
   CPPUNIT_TEST(followed_over_an_eviction);
+  CPPUNIT_TEST(over_before_the_last_is_read);
   CPPUNIT_TEST(waited_for_and_removed);
   CPPUNIT_TEST(both_streams);
   CPPUNIT_TEST(one_attempt_only);
@@ -153,6 +154,22 @@ class LogReadingTest : public CppUnit::TestFixture {
             "! attempt 1 ended: owner came back; the last of what it wrote is not kept",
             "attempt 2 on ", "attempt 2 on moe", "o0:two", "o3:!", "o end"},
            {"0o0", "1o3", "1o3 held", "2o0 held", "2o0 held", "2o3 held"});
+  }
+
+  void over_before_the_last_is_read() {
+    say(part(1, ""));
+    gone();
+    job(kFailed, {16, 2, 2});
+    gone();
+    job(kFailed, {16, 2, 2});
+    say(part(3, "last words", true));
+    job(kFailed, {16, 2, 2});
+    CPPUNIT_ASSERT(read(following()));
+    expect({"attempt 1 on curly", "o end",
+            "! attempt 1 ended: owner came back; the last of what it wrote is not kept", "o end",
+            "! attempt 2 ended: exit status; the last of what it wrote is not kept",
+            "attempt 3 on curly", "o0:last words", "o end"},
+           {"0o0", "1o0 held", "2o0 held", "3o0 held"});
   }
 
   void waited_for_and_removed() {

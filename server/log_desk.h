@@ -47,7 +47,11 @@ class LogDesk {
     Place(LogDesk* desk, std::string user) : desk_(desk), user_(std::move(user)) {}
     Place(Place&& other) noexcept
         : desk_(std::exchange(other.desk_, nullptr)), user_(std::move(other.user_)) {}
-    Place& operator=(Place&&) = delete;
+    Place& operator=(Place&& other) noexcept {
+      std::swap(desk_, other.desk_);
+      user_.swap(other.user_);
+      return *this;
+    }
     ~Place() {
       if (desk_) desk_->leave(user_);
     }
