@@ -80,6 +80,7 @@ Command submit_command(Arguments& top);
 Command list_command(Arguments& top);
 Command show_command(Arguments& top);
 Command why_command(Arguments& top);
+Command logs_command(Arguments& top);
 Command remove_command(Arguments& top);
 Command hold_command(Arguments& top);
 Command release_command(Arguments& top);

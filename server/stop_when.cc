@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/output_name.h"
 #include "server/refusal.h"
 
 namespace sublet::server {
