@@ -160,7 +160,7 @@ class AllocationTest : public CppUnit::TestFixture {
     const JobId job = t.submit("ann", 1, wanted);
     CPPUNIT_ASSERT_EQUAL(MachineId{0}, t.machine_of(job));
     CPPUNIT_ASSERT_EQUAL(std::string("no machine is linux/aarch64 or linux/riscv64"),
-                         t.pool.why_waiting(job, t.now));
+                         t.pool.why(job, t.now));
     CPPUNIT_ASSERT(!allows_platform(wanted.needs.platforms, "linux", "aarch6"));
     CPPUNIT_ASSERT(!allows_platform(wanted.needs.platforms, "inux", "aarch64"));
     CPPUNIT_ASSERT(!allows_platform(wanted.needs.platforms, "linux", "aarch64 linux/riscv64"));

@@ -67,14 +67,6 @@ std::string again_in(Micros wait) {
   return kAgain + std::to_string((wait + 999'999) / 1'000'000) + " s";
 }
 
-std::string span_text(Micros span) {
-  const Micros seconds = std::max<Micros>(span, 0) / 1'000'000;
-  if (seconds < 60) return std::to_string(seconds) + " s";
-  if (seconds < 3600) return std::to_string(seconds / 60) + " min";
-  if (seconds < 86'400) return std::to_string(seconds / 3600) + " h";
-  return std::to_string(seconds / 86'400) + " d";
-}
-
 std::string without_again(const std::string& sentence) {
   return sentence.substr(0, sentence.rfind(kAgain));
 }

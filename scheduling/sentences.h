@@ -15,8 +15,6 @@ std::string end_sentence(EndReason ended, const std::string& detail);
 std::string refusals_sentence(uint32_t times, const std::string& last);
 // "; tried again in 16 s", rounded up.
 std::string again_in(Micros wait);
-// "5 s", "3 min", "2 h", "4 d": rounded down.
-std::string span_text(Micros span);
 // A sentence without its again_in.
 std::string without_again(const std::string& sentence);
 // "1 machine", "3 machines".

@@ -182,7 +182,7 @@ class JobServiceTest : public CppUnit::TestFixture {
     array.count = 100;
     jobs_->append(ann_, batch, 0, {array});
     const JobId first = jobs_->commit_batch(ann_, random_bytes(16), batch).first;
-    jobs_->control(ann_, random_bytes(16), JobService::Action::kHold, {{{first + 40, 10}}});
+    jobs_->control(ann_, random_bytes(16), JobService::Action::kHold, {{{first + 40, 10}}, 0, "", {}});
     JobQuery query;
     query.runs = true;
     JobPage page = jobs_->list(ann_, query, 0, 2);
@@ -203,7 +203,7 @@ class JobServiceTest : public CppUnit::TestFixture {
     const auto act = [&](JobService::Action action, const JobQuery& query) {
       return jobs_->control(ann_, random_bytes(16), action, query).changed;
     };
-    act(JobService::Action::kHold, {{first}});
+    act(JobService::Action::kHold, {{first}, 0, "", {}});
     JobQuery held;
     held.user = "ann";
     held.states = {static_cast<uint32_t>(scheduling::JobState::kHeld)};
