@@ -62,6 +62,11 @@ class JobServiceTest : public CppUnit::TestFixture {
     return range;
   }
   BatchId open() { return jobs_->open_batch(ann_, random_bytes(16), {"b", "desk"}); }
+  static JobQuery these(JobId first, uint64_t count = 1) {
+    JobQuery query;
+    query.ids = {{first, count}};
+    return query;
+  }
   uint64_t jobs_of(BatchId batch) {
     JobQuery query;
     query.batch = batch;
@@ -181,7 +186,7 @@ class JobServiceTest : public CppUnit::TestFixture {
     array.count = 100;
     jobs_->append(ann_, batch, 0, {array});
     const JobId first = jobs_->commit_batch(ann_, random_bytes(16), batch).first;
-    jobs_->control(ann_, random_bytes(16), JobService::Action::kHold, {{{first + 40, 10}}});
+    jobs_->control(ann_, random_bytes(16), JobService::Action::kHold, these(first + 40, 10));
     JobQuery query;
     query.runs = true;
     JobPage page = jobs_->list(ann_, query, 0, 2);
@@ -202,7 +207,7 @@ class JobServiceTest : public CppUnit::TestFixture {
     const auto act = [&](JobService::Action action, const JobQuery& query) {
       return jobs_->control(ann_, random_bytes(16), action, query).changed;
     };
-    act(JobService::Action::kHold, {{first}});
+    act(JobService::Action::kHold, these(first));
     JobQuery held;
     held.user = "ann";
     held.states = {static_cast<uint32_t>(scheduling::JobState::kHeld)};
