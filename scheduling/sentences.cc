@@ -69,9 +69,9 @@ std::string again_in(Micros wait) {
 
 std::string span_text(Micros span) {
   const Micros seconds = std::max<Micros>(span, 0) / 1'000'000;
-  if (seconds < 60) return std::to_string(seconds) + " s";
-  if (seconds < 3600) return std::to_string(seconds / 60) + " min";
-  if (seconds < 86'400) return std::to_string(seconds / 3600) + " h";
+  if (seconds < 120) return std::to_string(seconds) + " s";
+  if (seconds < 120 * 60) return std::to_string(seconds / 60) + " min";
+  if (seconds < 48 * 3600) return std::to_string(seconds / 3600) + " h";
   return std::to_string(seconds / 86'400) + " d";
 }
 

@@ -243,8 +243,8 @@ class JobServiceTest : public CppUnit::TestFixture {
     pipeline_->perform([&](Turn& t) { t.apply(scheduling::JobsRemoved{{first}}); });
     CPPUNIT_ASSERT_EQUAL(uint64_t{0}, stopped());
     pipeline_->perform([&](Turn& t) {
-      Changes& changes = t.changes();
-      changes.stops[batch] = {batch, {0, 0, "key"}, 1, 0, first + 1};
+      t.apply(scheduling::TimePassed{});
+      t.changes().stops[batch] = {batch, {0, 0, "key"}, 1, 0, first + 1};
     });
     CPPUNIT_ASSERT_EQUAL(uint64_t{1}, stopped());
     query.stopped = JobQuery::Stopped::kWithout;
