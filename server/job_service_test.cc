@@ -63,6 +63,11 @@ class JobServiceTest : public CppUnit::TestFixture {
     return range;
   }
   BatchId open() { return jobs_->open_batch(ann_, random_bytes(16), {"b", "desk"}); }
+  static JobQuery these(JobId first, uint64_t count = 1) {
+    JobQuery query;
+    query.ids = {{first, count}};
+    return query;
+  }
   uint64_t jobs_of(BatchId batch) {
     JobQuery query;
     query.batch = batch;
@@ -182,7 +187,7 @@ class JobServiceTest : public CppUnit::TestFixture {
     array.count = 100;
     jobs_->append(ann_, batch, 0, {array});
     const JobId first = jobs_->commit_batch(ann_, random_bytes(16), batch).first;
-    jobs_->control(ann_, random_bytes(16), JobService::Action::kHold, {{{first + 40, 10}}, 0, "", {}});
+    jobs_->control(ann_, random_bytes(16), JobService::Action::kHold, these(first + 40, 10));
     JobQuery query;
     query.runs = true;
     JobPage page = jobs_->list(ann_, query, 0, 2);
@@ -203,7 +208,7 @@ class JobServiceTest : public CppUnit::TestFixture {
     const auto act = [&](JobService::Action action, const JobQuery& query) {
       return jobs_->control(ann_, random_bytes(16), action, query).changed;
     };
-    act(JobService::Action::kHold, {{first}, 0, "", {}});
+    act(JobService::Action::kHold, these(first));
     JobQuery held;
     held.user = "ann";
     held.states = {static_cast<uint32_t>(scheduling::JobState::kHeld)};
@@ -238,9 +243,10 @@ class JobServiceTest : public CppUnit::TestFixture {
     };
     pipeline_->perform([&](Turn& t) { t.apply(scheduling::JobsRemoved{{first}}); });
     CPPUNIT_ASSERT_EQUAL(uint64_t{0}, stopped());
+    CPPUNIT_ASSERT(archive_->job(first)->job.state == scheduling::JobState::kRemoved);
     pipeline_->perform([&](Turn& t) {
-      Changes& changes = t.changes();
-      changes.stops[batch] = {batch, {0, 0, "key"}, 1, 0, first + 1};
+      t.apply(scheduling::TimePassed{});
+      t.changes().stops[batch] = {batch, {0, 0, "key"}, 1, 0, first + 1};
     });
     CPPUNIT_ASSERT_EQUAL(uint64_t{1}, stopped());
     query.stopped = JobQuery::Stopped::kWithout;
