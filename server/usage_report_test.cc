@@ -67,14 +67,15 @@ std::vector<UsageRow> in_pages(Archive& archive, UsageQuery query, uint32_t size
   }
 }
 
-// From the attempts' own rows.
-UsageRow sum_over_attempts(UsedPool& pool) {
+// From the attempts' own rows, with the instants at which they ended.
+UsageRow sum_over_attempts(UsedPool& pool, std::vector<Micros>* ends) {
   UsageRow sum;
   const JobId last = pool.last_job();
   for (JobId job = 1; job <= last; ++job) {
     for (const AttemptRow& row : pool.archive.attempts(job)) {
       const scheduling::AttemptRecord& a = row.attempt;
       if (a.state != scheduling::AttemptState::kEnded) continue;
+      ends->push_back(a.finished);
       ++sum.attempts;
       sum.jobs_done += a.ended == scheduling::EndReason::kDone;
       sum.evictions += is_eviction(a.ended);
@@ -104,7 +105,9 @@ class UsageReportTest : public CppUnit::TestFixture {
       pool.live(*rc::gen::scale(2.0, rc::gen::arbitrary<std::vector<uint32_t>>()));
       UsageQuery query;
       query.until = kStart + 10'000 * kDay;
-      const UsageRow attempts = sum_over_attempts(pool);
+      std::vector<Micros> ends = {kStart};
+      const UsageRow attempts = sum_over_attempts(pool, &ends);
+      const Micros middle = ends[bits % ends.size()];
       add(seen, attempts);
       for (const auto& by : kGroupings) {
         query.by = by;
@@ -119,7 +122,7 @@ class UsageReportTest : public CppUnit::TestFixture {
         RC_ASSERT(pages.size() == rows.size());
         for (size_t i = 0; i < rows.size(); ++i) RC_ASSERT(text_of(pages[i]) == text_of(rows[i]));
         UsageQuery early = query, late = query;
-        early.until = late.since = kStart + bits % (3 * kDay);
+        early.until = late.since = middle;
         UsageRow both = sum_of(pool.archive.usage(early));
         add(both, sum_of(pool.archive.usage(late)));
         RC_ASSERT(text_of(both) == text_of(whole));
