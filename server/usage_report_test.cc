@@ -3,6 +3,7 @@
 #include <cppunit/extensions/HelperMacros.h>
 #include <rapidcheck.h>
 
+#include "server/refusal.h"
 #include "server/usage_testing.h"
 
 namespace sublet::server {
@@ -95,6 +96,7 @@ class UsageReportTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(waiting_is_from_ready_to_start);
   CPPUNIT_TEST(what_the_server_spent_belongs_to_its_day);
   CPPUNIT_TEST(names_are_only_text);
+  CPPUNIT_TEST(a_report_that_takes_too_long_is_ended);
   CPPUNIT_TEST_SUITE_END();
 
  public:
@@ -238,6 +240,28 @@ class UsageReportTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(int64_t{111}, rows[0].server_cpu.value());
     CPPUNIT_ASSERT_EQUAL(uint64_t{0}, rows[1].attempts);
     CPPUNIT_ASSERT_EQUAL(int64_t{70}, rows[1].server_cpu.value());
+  }
+
+  void a_report_that_takes_too_long_is_ended() {
+    UsedPool pool;
+    pool.pipeline.perform([](Turn& t) {
+      for (JobId job = 1; job <= 5000; ++job)
+        t.changes().uses.push_back(
+            {{job, 1}, "ann", 1, 1, scheduling::EndReason::kDone, kStart, 1, 1, 1, 0, 1});
+      t.remember("key", "digest", "answer");
+    });
+    UsageQuery query;
+    query.until = kStart + kDay;
+    query.by = {GroupBy::kUser};
+    query.may_take = 0;
+    try {
+      pool.archive.usage(query);
+      CPPUNIT_FAIL("it took no time");
+    } catch (const Refusal& refusal) {
+      CPPUNIT_ASSERT_EQUAL(std::string("report.too_long"), refusal.code);
+    }
+    query.may_take = kLongestReport;  // and the next is answered
+    CPPUNIT_ASSERT_EQUAL(uint64_t{5000}, pool.archive.usage(query).at(0).attempts);
   }
 
   void names_are_only_text() {
