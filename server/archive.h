@@ -101,7 +101,7 @@ class Archive {
   uint64_t first_change();
 
   // In order of the groups. Throws Refusal kLimitExceeded "report.too_long" when
-  // it takes more than kLongestReport.
+  // it takes longer than it may.
   std::vector<UsageRow> usage(const UsageQuery& query);
   // The newest uses that ended after `since`, newest first.
   std::vector<scheduling::UseRecord> recent_uses(Micros since, uint32_t limit);

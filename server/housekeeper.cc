@@ -66,7 +66,7 @@ void Housekeeper::forget_old() {
   pipeline_.perform([&](Turn& turn) {
     const Micros now = turn.now();
     Changes& changes = turn.changes();
-    changes.spent.push_back({now - now % kMinute, cpu - recorded_cpu_});
+    if (cpu > recorded_cpu_) changes.spent.push_back({now - now % kMinute, cpu - recorded_cpu_});
     for (const auto& batch : archive_.open_batches_before(now - settings_.batch_idle)) {
       if (changes.batches.count(batch.id)) continue;  // touched in this very group
       changes.dropped_batches.push_back(batch.id);

@@ -124,9 +124,9 @@ UsageRow row_from(const soci::row& r, const UsageQuery& query) {
 // Interrupts a statement that takes too long.
 class TimeLimit {
  public:
-  explicit TimeLimit(soci::session& sql)
+  TimeLimit(soci::session& sql, Micros span)
       : db_(static_cast<soci::sqlite3_session_backend*>(sql.get_backend())->conn_),
-        end_(Clock::now() + std::chrono::microseconds(kLongestReport)) {
+        end_(Clock::now() + std::chrono::microseconds(span)) {
     sqlite_api::sqlite3_progress_handler(db_, 10'000, &TimeLimit::over, this);
   }
   ~TimeLimit() { sqlite_api::sqlite3_progress_handler(db_, 0, nullptr, nullptr); }
@@ -155,7 +155,7 @@ void each_use(soci::rowset<soci::row>& rows, Read read) {
 
 std::vector<UsageRow> Archive::usage(const UsageQuery& query) {
   return reports_->with([&](soci::session& sql) {
-    const TimeLimit limit(sql);
+    const TimeLimit limit(sql, query.may_take);
     std::vector<UsageRow> result;
     try {
       soci::rowset<soci::row> rows = (sql.prepare << statement(query));

@@ -24,6 +24,9 @@ enum class GroupBy : uint32_t {
   kJob = 6
 };
 
+// How long a report may take.
+inline constexpr Micros kLongestReport = 8'000'000;
+
 // Which uses: those that finished in since <= t < until. A use counts in whole
 // when it ends.
 struct UsageQuery {
@@ -35,6 +38,7 @@ struct UsageQuery {
   // Only groups after this one: a value for each of `by`. Empty: from the first.
   std::vector<std::string> after;
   uint32_t limit = 0;  // lines; 0: all
+  Micros may_take = kLongestReport;
 };
 struct UsageRow {
   std::vector<std::pair<std::string, std::string>> group;
@@ -49,9 +53,6 @@ struct UsageRow {
   int64_t waited = 0;
   std::optional<int64_t> server_cpu;  // with_server
 };
-
-// How long a report may take.
-inline constexpr Micros kLongestReport = 8'000'000;
 
 struct OldUse {
   scheduling::UseRecord use;

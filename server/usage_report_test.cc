@@ -3,6 +3,7 @@
 #include <cppunit/extensions/HelperMacros.h>
 #include <rapidcheck.h>
 
+#include "server/refusal.h"
 #include "server/usage_testing.h"
 
 namespace sublet::server {
@@ -67,14 +68,15 @@ std::vector<UsageRow> in_pages(Archive& archive, UsageQuery query, uint32_t size
   }
 }
 
-// From the attempts' own rows.
-UsageRow sum_over_attempts(UsedPool& pool) {
+// From the attempts' own rows, with the instants at which they ended.
+UsageRow sum_over_attempts(UsedPool& pool, std::vector<Micros>* ends) {
   UsageRow sum;
   const JobId last = pool.last_job();
   for (JobId job = 1; job <= last; ++job) {
     for (const AttemptRow& row : pool.archive.attempts(job)) {
       const scheduling::AttemptRecord& a = row.attempt;
       if (a.state != scheduling::AttemptState::kEnded) continue;
+      ends->push_back(a.finished);
       ++sum.attempts;
       sum.jobs_done += a.ended == scheduling::EndReason::kDone;
       sum.evictions += is_eviction(a.ended);
@@ -94,6 +96,7 @@ class UsageReportTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(waiting_is_from_ready_to_start);
   CPPUNIT_TEST(what_the_server_spent_belongs_to_its_day);
   CPPUNIT_TEST(names_are_only_text);
+  CPPUNIT_TEST(a_report_that_takes_too_long_is_ended);
   CPPUNIT_TEST_SUITE_END();
 
  public:
@@ -104,7 +107,9 @@ class UsageReportTest : public CppUnit::TestFixture {
       pool.live(*rc::gen::scale(2.0, rc::gen::arbitrary<std::vector<uint32_t>>()));
       UsageQuery query;
       query.until = kStart + 10'000 * kDay;
-      const UsageRow attempts = sum_over_attempts(pool);
+      std::vector<Micros> ends = {kStart};
+      const UsageRow attempts = sum_over_attempts(pool, &ends);
+      const Micros middle = ends[bits % ends.size()];
       add(seen, attempts);
       for (const auto& by : kGroupings) {
         query.by = by;
@@ -119,7 +124,7 @@ class UsageReportTest : public CppUnit::TestFixture {
         RC_ASSERT(pages.size() == rows.size());
         for (size_t i = 0; i < rows.size(); ++i) RC_ASSERT(text_of(pages[i]) == text_of(rows[i]));
         UsageQuery early = query, late = query;
-        early.until = late.since = kStart + bits % (3 * kDay);
+        early.until = late.since = middle;
         UsageRow both = sum_of(pool.archive.usage(early));
         add(both, sum_of(pool.archive.usage(late)));
         RC_ASSERT(text_of(both) == text_of(whole));
@@ -235,6 +240,28 @@ class UsageReportTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(int64_t{111}, rows[0].server_cpu.value());
     CPPUNIT_ASSERT_EQUAL(uint64_t{0}, rows[1].attempts);
     CPPUNIT_ASSERT_EQUAL(int64_t{70}, rows[1].server_cpu.value());
+  }
+
+  void a_report_that_takes_too_long_is_ended() {
+    UsedPool pool;
+    pool.pipeline.perform([](Turn& t) {
+      for (JobId job = 1; job <= 5000; ++job)
+        t.changes().uses.push_back(
+            {{job, 1}, "ann", 1, 1, scheduling::EndReason::kDone, kStart, 1, 1, 1, 0, 1});
+      t.remember("key", "digest", "answer");
+    });
+    UsageQuery query;
+    query.until = kStart + kDay;
+    query.by = {GroupBy::kUser};
+    query.may_take = 0;
+    try {
+      pool.archive.usage(query);
+      CPPUNIT_FAIL("it took no time");
+    } catch (const Refusal& refusal) {
+      CPPUNIT_ASSERT_EQUAL(std::string("report.too_long"), refusal.code);
+    }
+    query.may_take = kLongestReport;  // and the next is answered
+    CPPUNIT_ASSERT_EQUAL(uint64_t{5000}, pool.archive.usage(query).at(0).attempts);
   }
 
   void names_are_only_text() {

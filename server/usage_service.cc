@@ -1,7 +1,6 @@
 #include "server/usage_service.h"
 
 #include <algorithm>
-#include <map>
 
 #include "base/text.h"
 #include "server/refusal.h"
@@ -94,24 +93,38 @@ UsageLines UsageService::report(const Caller& caller, UsageQuery query, const st
   return lines;
 }
 
-std::vector<UserStanding> UsageService::standings(const Caller& caller) {
-  std::vector<scheduling::Standing> all;
+// Nothing where adding it up takes too long: how users stand does not hang on it.
+std::optional<std::map<std::string, Micros>> UsageService::cpu_of_the_day(const Caller& caller,
+                                                                          Micros now) {
   UsageQuery day;
-  pipeline_.perform([&](Turn& turn) {
-    all = turn.pool().standings(turn.now());
-    day.until = turn.now() + 1;
-  });
+  day.until = now + 1;
   day.since = day.until - kDay;
   day.by = {GroupBy::kUser};
   if (!caller.administrator) day.user = caller.user;
   std::map<std::string, Micros> cpu;
-  for (const UsageRow& row : archive_.usage(day)) cpu[row.group[0].second] = row.used;
+  try {
+    for (const UsageRow& row : archive_.usage(day)) cpu[row.group[0].second] = row.used;
+  } catch (const Refusal& refusal) {
+    if (refusal.kind != Refusal::Kind::kLimitExceeded) throw;
+    return std::nullopt;
+  }
+  return cpu;
+}
+
+std::vector<UserStanding> UsageService::standings(const Caller& caller) {
+  std::vector<scheduling::Standing> all;
+  Micros now = 0;
+  pipeline_.perform([&](Turn& turn) {
+    now = turn.now();
+    all = turn.pool().standings(now);
+  });
+  auto cpu = cpu_of_the_day(caller, now);
   double shares = 0;
   for (const auto& s : all) shares += s.shares;
   std::vector<UserStanding> standings;
   for (const auto& s : all) {
     std::optional<Micros> cpu_day;
-    if (access_.owns(caller, s.user)) cpu_day = cpu[s.user];
+    if (cpu && access_.owns(caller, s.user)) cpu_day = (*cpu)[s.user];
     standings.push_back({s, cpu_day, standing_sentence(s, shares, cpu_day)});
   }
   return standings;

@@ -6,6 +6,7 @@
 #ifndef SUBLET_SERVER_USAGE_SERVICE_H_
 #define SUBLET_SERVER_USAGE_SERVICE_H_
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -42,6 +43,7 @@ class UsageService {
 
  private:
   Micros now();
+  std::optional<std::map<std::string, Micros>> cpu_of_the_day(const Caller& caller, Micros now);
 
   Pipeline& pipeline_;
   Archive& archive_;
