@@ -1,6 +1,7 @@
 #include "client/hand_in.h"
 
 #include <cppunit/extensions/HelperMacros.h>
+#include <sys/stat.h>
 
 #include <csignal>
 #include <fstream>
