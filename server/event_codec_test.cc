@@ -68,8 +68,10 @@ class EventCodecTest : public CppUnit::TestFixture {
 
   void damage_is_noticed_and_never_fatal() {
     const std::string good = encode(Submitted{7, "ann", "desk", {{}, {}}});
+    const size_t older = good.size() - 2 * 8;  // see older_events_are_read
     for (size_t cut = 0; cut < good.size(); ++cut)
-      CPPUNIT_ASSERT_THROW(decode_event(0, good.substr(0, cut)), DamagedRow);
+      if (cut != older)
+        CPPUNIT_ASSERT_THROW(decode_event(0, good.substr(0, cut)), DamagedRow);
     CPPUNIT_ASSERT_THROW(decode_event(999, good), DamagedRow);
     CPPUNIT_ASSERT(rc::check([](uint8_t kind, const std::string& bytes) {
       try {
