@@ -76,6 +76,7 @@ std::optional<PoolError> missing_jobs(PoolClient& pool, const JobFilter& filter)
 Command submit_command(Arguments& top);
 Command list_command(Arguments& top);
 Command show_command(Arguments& top);
+Command logs_command(Arguments& top);
 Command remove_command(Arguments& top);
 Command hold_command(Arguments& top);
 Command release_command(Arguments& top);

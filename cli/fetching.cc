@@ -1,12 +1,10 @@
 #include "cli/fetching.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <set>
 
 #include "base/text.h"
+#include "cli/job_text.h"
 #include "cli/names.h"
 #include "cli/pool_client.h"
 #include "cli/target_folder.h"
@@ -73,12 +71,15 @@ void receive_all(PoolClient& pool, const FetchOptions& options, FetchResult* res
   }
 }
 
-void to_stderr(std::string_view bytes) {
-  while (!bytes.empty()) {
-    ssize_t n = ::write(STDERR_FILENO, bytes.data(), bytes.size());
-    if (n < 0 && errno != EINTR) return;
-    if (n > 0) bytes.remove_prefix(static_cast<size_t>(n));
-  }
+// A job's stream to one of ours.
+void print_stream(Context& context, const PlannedFile& file) {
+  const bool to_out = file.place.kind == kFileStdout;
+  const Terminal& terminal = context.terminal;
+  JobText text(to_out ? terminal.out_is_terminal : terminal.err_is_terminal);
+  auto sink = to_out ? print : print_error;
+  download(context.pool(), file.place, file.info.size, file.info.sha256,
+           [&](std::string_view bytes) { sink(text.feed(bytes)); });
+  sink(text.finish());
 }
 
 }  // namespace
@@ -136,8 +137,7 @@ FetchResult fetch_and_print(Context& context, uint64_t job, const FetchOptions& 
   result.files.erase(streams, result.files.end());
   receive_all(pool, options, &result);
   for (const PlannedFile& file : printed) {
-    auto sink = file.place.kind == kFileStdout ? print : to_stderr;
-    download(pool, file.place, file.info.size, file.info.sha256, sink);
+    print_stream(context, file);
     if (file.info.cut) say("sublet: " + file.info.name + " was cut at the job's limit");
   }
   return result;

@@ -270,6 +270,20 @@ JobCounts from_counts(const v1::JobCounts& c) {
   return {c.waiting, c.placed, c.running, c.held, c.done, c.failed, c.removed};
 }
 
+LogPart from_log(const v1::LogPart& part) {
+  LogPart out;
+  out.attempt = part.attempt;
+  out.offset = part.offset;
+  out.text = from_bytes(part.text);
+  out.ended = part.ended;
+  for (const auto& [name, value] : from_details(part.more)) {
+    if (name == "machine") out.machine = value;
+    if (name == "cut") out.cut = true;
+    if (name == "busy") out.busy = true;
+  }
+  return out;
+}
+
 ChangePage from_changes(const v1::ChangePage& page) {
   ChangePage out;
   out.items = each<Change>(page.items, [](const v1::Change& c) {

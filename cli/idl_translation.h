@@ -32,6 +32,7 @@ JobSummary from_summary(const v1::JobSummary& job);
 JobPage from_page(const v1::JobPage& page);
 JobDetail from_detail(const v1::JobDetail& job);
 JobCounts from_counts(const v1::JobCounts& counts);
+LogPart from_log(const v1::LogPart& part);
 ChangePage from_changes(const v1::ChangePage& page);
 MachinePage from_machines(const v1::MachinePage& page);
 UsagePage from_usage(const v1::UsagePage& page);

@@ -157,10 +157,12 @@ void print(std::string_view text) {
         "output.write", std::string("cannot write the output: ") + strerror(error));
 }
 
-void say(const std::string& line) {
+void print_error(std::string_view text) {
   end_progress();
-  write_all(STDERR_FILENO, line + "\n");
+  write_all(STDERR_FILENO, text);
 }
+
+void say(const std::string& line) { print_error(line + "\n"); }
 
 void show_progress(const std::string& line, size_t columns) {
   // The last column stays free: many terminals wrap when it is written.

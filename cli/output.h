@@ -31,6 +31,8 @@ Terminal detect_terminal();
 // All of it to stdout. A closed pipe ends the process (kExitClosedPipe); any
 // other failure is a PoolError.
 void print(std::string_view text);
+// All of it to stderr; failures are ignored.
+void print_error(std::string_view text);
 // One line to stderr; failures are ignored.
 void say(const std::string& line);
 // Replaces the progress line on a terminal's stderr.

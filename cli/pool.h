@@ -290,6 +290,27 @@ struct Upload {
   uint64_t offset = 0;
 };
 
+// A piece of what an attempt writes.
+struct LogPart {
+  uint32_t attempt = 0;
+  uint64_t offset = 0;  // of the text's first byte
+  std::string text;     // empty: nothing more yet, or the end
+  bool ended = false;   // nothing will follow the text
+  std::string machine;  // empty before the attempt is made
+  bool cut = false;     // told at the end: the stream grew over its bound
+  bool busy = false;    // nobody was asked: too many wait
+};
+
+// The calls that reading a job's streams needs; PoolClient is the real one.
+class LogCalls {
+ public:
+  virtual ~LogCalls() = default;
+  // kind: kFileStdout or kFileStderr; attempt 0: see idl; hold_ms: 0 to 10,000.
+  virtual LogPart read_log(uint64_t job, uint32_t attempt, uint32_t kind, uint64_t offset,
+                           int64_t hold_ms) = 0;
+  virtual JobDetail show(uint64_t job) = 0;
+};
+
 // The calls that transfers need; PoolClient is the real one.
 class SpoolCalls {
  public:

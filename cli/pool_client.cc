@@ -284,6 +284,13 @@ JobDetail PoolClient::show(uint64_t job) {
   return from_detail(detail);
 }
 
+LogPart PoolClient::read_log(uint64_t job, uint32_t attempt, uint32_t kind, uint64_t offset,
+                             int64_t hold_ms) {
+  v1::LogPart_var part = remote_->call(
+      [&] { return remote_->watcher->read_log(job, attempt, kind, offset, hold_ms); });
+  return from_log(part);
+}
+
 ChangePage PoolClient::changes_since(uint64_t since, int64_t hold_ms) {
   v1::ChangePage_var page =
       remote_->call([&] { return remote_->watcher->changes_since(since, hold_ms); });

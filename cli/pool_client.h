@@ -24,7 +24,7 @@ struct Patience {
   int unreachable_ms = 1'500;    // nobody listens: how long to try again
 };
 
-class PoolClient : public SpoolCalls {
+class PoolClient : public SpoolCalls, public LogCalls {
  public:
   // Makes no connection yet. One object per process (one ORB per process).
   // Throws PoolError when the path cannot be an address.
@@ -54,7 +54,9 @@ class PoolClient : public SpoolCalls {
   Control release(const RequestId& request, const JobFilter& which);
   JobPage list(const JobFilter& which, const std::string& cursor, uint32_t limit);
   JobCounts count(const JobFilter& which);
-  JobDetail show(uint64_t job);
+  JobDetail show(uint64_t job) override;
+  LogPart read_log(uint64_t job, uint32_t attempt, uint32_t kind, uint64_t offset,
+                   int64_t hold_ms) override;
   // hold_ms: 0 to 10,000.
   ChangePage changes_since(uint64_t since, int64_t hold_ms);
   Details about();

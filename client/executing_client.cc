@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/orb.h"
+#include "client/attempt_text.h"
 
 namespace sublet::client {
 namespace {
@@ -109,11 +110,28 @@ void ExecutingClientServant::vacate(const idl::SessionKey& session,
   desk_.vacate(std::move(plain));
 }
 
-idl::Bytes* ExecutingClientServant::read_log(const idl::SessionKey& session, const idl::AttemptKey&,
-                                             CORBA::ULong, idl::ByteCount, CORBA::ULong) {
+idl::Bytes* ExecutingClientServant::read_log(const idl::SessionKey& session,
+                                             const idl::AttemptKey& key, CORBA::ULong stream,
+                                             idl::ByteCount offset, CORBA::ULong limit) {
   check_caller();
   check_session(session);
-  throw CORBA::NO_IMPLEMENT();
+  if ((stream != idl::FILE_STDOUT && stream != idl::FILE_STDERR) || limit < 1 ||
+      limit > idl::CHUNK_LIMIT)
+    throw idl::Invalid("field.invalid", "Not a stream, or a limit outside 1 to 1 MiB.",
+                       "Ask for FILE_STDOUT or FILE_STDERR, in pieces.", "");
+  std::optional<std::string> text;
+  try {
+    text = read_attempt_text(desk_.state_folder(), from_idl(key), static_cast<FileKind>(stream),
+                             offset, limit);
+  } catch (const std::exception& error) {
+    unavailable(error);
+  }
+  if (!text)
+    throw idl::NotFound("attempt.unknown", "This machine does not have that attempt.",
+                        "Ask where it is now.", "");
+  idl::Bytes_var out = new idl::Bytes;
+  to_octets(text->data(), text->size(), out.inout());
+  return out._retn();
 }
 
 idl::Details* ExecutingClientServant::state(const idl::SessionKey& session) {

@@ -88,6 +88,7 @@ class OrderDesk {
   RunAnswer may_run(const Needs& needs);
   void vacate(std::vector<VacateOrder> orders) { vacate_(std::move(orders)); }
   std::vector<std::pair<std::string, std::string>> state();
+  const std::string& state_folder() const { return settings_.state_folder; }
 
   // The server's time, as it stood in an answer to a call made at asked_ns
   // (CLOCK_BOOTTIME): by it the age of orders is known. Any thread.

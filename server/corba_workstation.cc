@@ -62,6 +62,27 @@ class CorbaWorkstation : public Workstation {
     }
   }
 
+  TextAnswer read_log(const TextRequest& request) override {
+    omni_thread::ensure_self self;
+    v1::AttemptKey key;
+    key.job = request.key.job;
+    key.attempt = request.key.attempt;
+    try {
+      v1::Bytes_var text = client_->read_log(
+          session_, key, static_cast<CORBA::ULong>(request.stream), request.offset, kTextOctets);
+      if (text->length() > kTextOctets) return {TextAnswer::Kind::kFailed, "it sent too much"};
+      return {TextAnswer::Kind::kText, from_octets(text.in())};
+    } catch (const v1::NotFound&) {
+      return {TextAnswer::Kind::kNoAttempt, ""};
+    } catch (const v1::Unavailable& e) {
+      return {TextAnswer::Kind::kFailed, e.message.in()};
+    } catch (const CORBA::UserException& e) {
+      return {TextAnswer::Kind::kFailed, std::string("it refused: ") + e._name()};
+    } catch (const CORBA::SystemException& e) {
+      return {TextAnswer::Kind::kFailed, describe(e).text};
+    }
+  }
+
   bool alive() override {
     omni_thread::ensure_self self;
     try {

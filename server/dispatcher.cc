@@ -71,6 +71,14 @@ void Dispatcher::probe(MachineId machine, std::function<void(bool)> told) {
   make_ready(machine, box);
 }
 
+void Dispatcher::read_log(MachineId machine, const TextRequest& request,
+                          std::function<void(TextAnswer)> told) {
+  std::lock_guard lock(mutex_);
+  Mailbox& box = boxes_[machine];
+  box.texts.push_back({request, std::move(told)});
+  make_ready(machine, box);
+}
+
 Dispatcher::Load Dispatcher::take(Mailbox& box) {
   Load load;
   load.workstation = box.workstation;
@@ -85,6 +93,11 @@ Dispatcher::Load Dispatcher::take(Mailbox& box) {
   load.leaves.assign(box.leaves.begin(), box.leaves.end());
   box.leaves.clear();
   load.probes.swap(box.probes);
+  // One at a time: an order waits for one text at most.
+  if (!box.texts.empty()) {
+    load.text = std::move(box.texts.front());
+    box.texts.pop_front();
+  }
   return load;
 }
 
@@ -111,9 +124,13 @@ void Dispatcher::work() {
 void Dispatcher::deliver(Load load) {
   if (!load.leaves.empty() && load.workstation) load.workstation->vacate(load.leaves);
   if (!load.starts.empty() || !load.void_starts.empty()) deliver_starts(load);
-  if (load.probes.empty()) return;
-  const bool alive = load.workstation && load.workstation->alive();
-  for (auto& told : load.probes) told(alive);
+  if (!load.probes.empty()) {
+    const bool alive = load.workstation && load.workstation->alive();
+    for (auto& told : load.probes) told(alive);
+  }
+  if (!load.text) return;
+  load.text->told(load.workstation ? load.workstation->read_log(load.text->request)
+                                   : TextAnswer{TextAnswer::Kind::kFailed, "it is not connected"});
 }
 
 void Dispatcher::deliver_starts(Load& load) {

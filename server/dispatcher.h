@@ -20,6 +20,7 @@
 
 #include "scheduling/events.h"
 #include "scheduling/records.h"
+#include "server/changes.h"
 #include "server/job_spec.h"
 
 namespace sublet::server {
@@ -39,6 +40,23 @@ struct LeaveRequest {
   scheduling::LeaveReason reason = scheduling::LeaveReason::kRemoved;
 };
 
+// What an attempt has written to a stream, from `offset` on.
+struct TextRequest {
+  scheduling::AttemptKey key;
+  FileKind stream = FileKind::kStdout;  // or kStderr
+  uint64_t offset = 0;
+};
+struct TextAnswer {
+  enum class Kind {
+    kText,       // text: at most kTextOctets; empty where there is no more yet
+    kNoAttempt,  // the workstation does not have that attempt
+    kFailed,     // text: why
+  };
+  Kind kind = Kind::kText;
+  std::string text;
+};
+inline constexpr uint32_t kTextOctets = 256 * 1024;
+
 // A workstation that can be called; the edge to the ORB implements it.
 class Workstation {
  public:
@@ -47,6 +65,7 @@ class Workstation {
   virtual std::vector<scheduling::OrderAnswered> run(const std::vector<RunRequest>& requests) = 0;
   // False: it could not be told (it will be told again when it renews).
   virtual bool vacate(const std::vector<LeaveRequest>& requests) = 0;
+  virtual TextAnswer read_log(const TextRequest& request) = 0;
   // Whether somebody answers at the other end.
   virtual bool alive() = 0;
 };
@@ -73,15 +92,28 @@ class Dispatcher {
   // still answers, and tells so on a thread of the dispatcher.
   void probe(scheduling::MachineId machine, std::function<void(bool alive)> told);
 
+  // Asks the workstation in the background, after all orders that wait for it,
+  // and tells the answer on a thread of the dispatcher. Whoever asks bounds how
+  // many such questions there are.
+  void read_log(scheduling::MachineId machine, const TextRequest& request,
+                std::function<void(TextAnswer)> told);
+
  private:
+  struct TextQuestion {
+    TextRequest request;
+    std::function<void(TextAnswer)> told;
+  };
   struct Mailbox {
     std::shared_ptr<Workstation> workstation;
     std::deque<scheduling::StartAttempt> starts;
     std::deque<LeaveRequest> leaves;
     std::vector<std::function<void(bool)>> probes;
+    std::deque<TextQuestion> texts;
     bool called = false;  // a thread is calling it
     bool queued = false;  // it is in ready_
-    bool has_work() const { return !starts.empty() || !leaves.empty() || !probes.empty(); }
+    bool has_work() const {
+      return !starts.empty() || !leaves.empty() || !probes.empty() || !texts.empty();
+    }
   };
   struct Load {
     std::shared_ptr<Workstation> workstation;
@@ -89,6 +121,7 @@ class Dispatcher {
     std::vector<scheduling::StartAttempt> void_starts;
     std::vector<LeaveRequest> leaves;
     std::vector<std::function<void(bool)>> probes;
+    std::optional<TextQuestion> text;
   };
 
   void make_ready(scheduling::MachineId machine, Mailbox& box);

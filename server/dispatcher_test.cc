@@ -30,8 +30,7 @@ class SlowWorkstation : public Workstation {
     ++calls;
     eventually([this] { return !hold; });
     std::vector<OrderAnswered> answers;
-    for (const auto& r : requests)
-      answers.push_back({r.key, OrderAnswered::Answer::kAccepted, ""});
+    for (const auto& r : requests) answers.push_back({r.key, OrderAnswered::Answer::kAccepted, ""});
     --inside;
     return answers;
   }
@@ -40,8 +39,13 @@ class SlowWorkstation : public Workstation {
     return true;
   }
   bool alive() override { return true; }
+  TextAnswer read_log(const TextRequest& request) override {
+    ++calls;
+    eventually([this] { return !hold_texts; });
+    return {TextAnswer::Kind::kText, "from " + std::to_string(request.offset)};
+  }
 
-  std::atomic<bool> hold{false};
+  std::atomic<bool> hold{false}, hold_texts{false};
   std::atomic<int> inside{0}, most_inside{0}, calls{0}, left{0};
 };
 
@@ -51,6 +55,8 @@ class DispatcherTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(one_that_hangs_holds_up_nobody_else);
   CPPUNIT_TEST(an_order_to_nobody_is_not_delivered);
   CPPUNIT_TEST(probes_tell_the_truth);
+  CPPUNIT_TEST(orders_come_before_texts);
+  CPPUNIT_TEST(nobody_there_has_no_text);
   CPPUNIT_TEST_SUITE_END();
 
   std::mutex mutex_;
@@ -123,6 +129,40 @@ class DispatcherTest : public CppUnit::TestFixture {
     dispatcher.detach(1);
     dispatcher.probe(1, told);
     CPPUNIT_ASSERT(eventually([&] { return dead == 2; }));
+  }
+
+  void orders_come_before_texts() {
+    auto station = std::make_shared<SlowWorkstation>();
+    Dispatcher dispatcher(hooks(), 2);
+    dispatcher.attach(1, station);
+    station->hold_texts = true;
+    std::mutex mutex;
+    std::vector<std::string> told;
+    const auto tell = [&](const TextAnswer& answer) {
+      std::lock_guard lock(mutex);
+      told.push_back(answer.text + " after " + std::to_string(answered()));
+    };
+    for (uint64_t offset : {1, 2, 3})
+      dispatcher.read_log(1, {{1, 1}, FileKind::kStdout, offset}, tell);
+    CPPUNIT_ASSERT(eventually([&] { return station->calls == 1; }));
+    dispatcher.decided({StartAttempt{{2, 1}, 1, 0, 0}});
+    station->hold_texts = false;
+    CPPUNIT_ASSERT(eventually([&] {
+      std::lock_guard lock(mutex);
+      return told.size() == 3;
+    }));
+    CPPUNIT_ASSERT_EQUAL(std::string("from 1 after 0"), told[0]);
+    CPPUNIT_ASSERT_EQUAL(std::string("from 2 after 1"), told[1]);
+    CPPUNIT_ASSERT_EQUAL(std::string("from 3 after 1"), told[2]);
+  }
+
+  void nobody_there_has_no_text() {
+    Dispatcher dispatcher(hooks(), 1);
+    std::atomic<bool> failed{false};
+    dispatcher.read_log(1, {{1, 1}, FileKind::kStdout, 0}, [&](const TextAnswer& answer) {
+      failed = answer.kind == TextAnswer::Kind::kFailed;
+    });
+    CPPUNIT_ASSERT(eventually([&] { return failed.load(); }));
   }
 };
 CPPUNIT_TEST_SUITE_REGISTRATION(DispatcherTest);

@@ -9,6 +9,13 @@ namespace {
 
 namespace v1 = Sublet::v1;
 
+void add_detail(v1::Details& details, const char* name, const std::string& value) {
+  const CORBA::ULong at = details.length();
+  details.length(at + 1);
+  details[at].name = CORBA::string_dup(name);
+  details[at].value = CORBA::string_dup(to_utf8(value).c_str());
+}
+
 class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
  public:
   explicit JobSchedulerServant(const Services& s) : s_(s) {}
@@ -131,9 +138,21 @@ class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
     });
   }
 
-  v1::LogPart* read_log(v1::JobId, v1::AttemptNumber, CORBA::ULong, v1::ByteCount,
-                        v1::Duration) override {
-    throw CORBA::NO_IMPLEMENT();
+  v1::LogPart* read_log(v1::JobId job, v1::AttemptNumber attempt, CORBA::ULong stream,
+                        v1::ByteCount offset, v1::Duration hold) override {
+    return guard_call([&] {
+      const LogPiece piece = s_.logs.read(
+          s_.access.caller(), {job, attempt, static_cast<FileKind>(stream), offset, hold});
+      v1::LogPart_var out = new v1::LogPart;
+      out->attempt = piece.attempt;
+      out->offset = offset;
+      to_octets(piece.text, out->text);
+      out->ended = piece.ended;
+      if (!piece.machine.empty()) add_detail(out->more, "machine", piece.machine);
+      if (piece.cut) add_detail(out->more, "cut", "yes");
+      if (piece.busy) add_detail(out->more, "busy", "yes");
+      return out._retn();
+    });
   }
 
   v1::ChangePage* changes_since(v1::HistoryNumber since, v1::Duration hold) override {

@@ -14,6 +14,7 @@
 #include "server/access.h"
 #include "server/archive.h"
 #include "server/job_service.h"
+#include "server/log_service.h"
 #include "server/machine_service.h"
 #include "server/pipeline.h"
 #include "server/spool_service.h"
@@ -32,6 +33,7 @@ struct Services {
   JobService& jobs;
   MachineService& machines;
   SpoolService& spool;
+  LogService& logs;
   Orb& orb;
   int64_t lease_ms = 0;
   int64_t tick_ms = 0;

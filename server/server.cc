@@ -19,6 +19,8 @@
 #include "server/dispatcher.h"
 #include "server/housekeeper.h"
 #include "server/job_service.h"
+#include "server/log_desk.h"
+#include "server/log_service.h"
 #include "server/machine_service.h"
 #include "server/pipeline.h"
 #include "server/refusal.h"
@@ -61,6 +63,8 @@ class Server : public ACE_Event_Handler {
   Spool spool_;
   MachineService machines_;
   SpoolService files_;
+  LogDesk log_desk_;
+  LogService logs_;
   Housekeeper housekeeper_;
   std::atomic<bool> open_{false};
   std::unique_ptr<Orb> orb_;
@@ -69,6 +73,13 @@ class Server : public ACE_Event_Handler {
 };
 
 std::string database(const ServerSettings& settings) { return settings.state_folder + "/pool.db"; }
+
+// A text may wait for one order to a workstation that does not answer.
+LogDeskSettings log_desk_settings(const ServerSettings& settings) {
+  LogDeskSettings desk;
+  desk.answer_within = std::chrono::milliseconds(2 * settings.call_timeout_ms + 1000);
+  return desk;
+}
 
 Server::Server(const ServerSettings& settings, VitalSigns* signs)
     : settings_(settings),
@@ -85,6 +96,11 @@ Server::Server(const ServerSettings& settings, VitalSigns* signs)
       spool_({settings.state_folder + "/spool", settings.largest_file}, archive_, system_clock()),
       machines_(*pipeline_, archive_, sessions_, access_, *dispatcher_),
       files_(spool_, *pipeline_, archive_, sessions_, access_, [this] { disk_.check(); }),
+      log_desk_(log_desk_settings(settings),
+                [this](auto machine, const auto& request, auto told) {
+                  dispatcher_->read_log(machine, request, std::move(told));
+                }),
+      logs_(archive_, spool_, access_, log_desk_),
       housekeeper_({.keep_events = settings.keep_events, .keep_changes = settings.keep_changes},
                    *pipeline_, archive_, files_, disk_, sessions_),
       reactor_(&select_reactor_) {
@@ -101,6 +117,7 @@ Server::~Server() {
   signs_->serving = false;
   housekeeper_.stop();
   jobs_->stop();
+  log_desk_.stop();
   pipeline_->stop();
   dispatcher_->stop();
   orb_.reset();
@@ -174,6 +191,7 @@ void Server::activate() {
                           *jobs_,
                           machines_,
                           files_,
+                          logs_,
                           *orb_,
                           settings_.policies.lease / 1000,
                           settings_.policies.tick / 1000,
