@@ -1,5 +1,6 @@
 #include "client/corba_server.h"
 
+#include <atomic>
 #include <mutex>
 #include <optional>
 
@@ -105,6 +106,7 @@ struct CorbaServer::Parts {
   std::mutex mutex;
   std::optional<std::string> key;
   idl::Session_var session_reference;
+  std::atomic<uint64_t> dialled_at_attach{0};  // connections opened by then
 };
 
 CorbaServer::CorbaServer(const std::string& socket_path, uint32_t server_uid, OrderDesk& desk,
@@ -149,6 +151,18 @@ void CorbaServer::attach() {
     }
     session->attach(parts_->self);
   });
+  parts_->dialled_at_attach = Orb::counters().dialled;
+}
+
+// The server closes the connection over which it calls us when we do not answer
+// in time. Nobody is told: the next call of ours opens another, over which the
+// server cannot call us before it has our reference again.
+void CorbaServer::attach_to_new_connection() {
+  if (Orb::counters().dialled == parts_->dialled_at_attach) return;
+  try {
+    attach();
+  } catch (const ServerError&) {  // with the next renewal
+  }
 }
 
 void CorbaServer::report_state(const MachineState& state) {
@@ -168,6 +182,7 @@ Renewed CorbaServer::renew(const MachineState& state, const std::vector<HeldAtte
     renewed.server_time_us = answer->server_time;
     renewed.verdicts = from_idl(answer->of_attempts);
   });
+  attach_to_new_connection();
   return renewed;
 }
 

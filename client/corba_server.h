@@ -40,6 +40,8 @@ class CorbaServer : public ServerCalls {
   std::string get(const FilePlace& place, uint64_t offset, uint32_t count) override;
 
  private:
+  void attach_to_new_connection();
+
   struct Parts;
   std::unique_ptr<Parts> parts_;
 };
