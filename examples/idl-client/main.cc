@@ -1,0 +1,149 @@
+// A client written from idl/ alone: submits a batch, waits, fetches, reports. See README.md.
+#include <bit>
+#include <cmath>
+#include <fstream>
+#include <iostream>
+#include <random>
+#include <valarray>
+
+#include "accounting.hh"
+#include "job_scheduler.hh"
+#include "spool.hh"
+
+namespace v1 = Sublet::v1;
+
+// FIPS 180-4; its constants are the first bits of roots of the first primes.
+std::string sha256(std::string m) {
+  std::valarray<uint32_t> k(64), h(8);
+  for (uint32_t n = 2, d = 2, i = 0; i < 64; ++n, d = 2) {
+    while (n % d != 0) ++d;
+    if (d == n && i < 8) h[i] = uint64_t(std::sqrt(n) * 0x1p32);
+    if (d == n) k[i++] = uint64_t(std::cbrt(n) * 0x1p32);
+  }
+  const uint64_t bits = m.size() * 8;
+  for (m += '\x80'; m.size() % 64 != 56;) m += '\0';
+  for (int shift = 56; shift >= 0; shift -= 8) m += char(bits >> shift);
+  const auto mix = [](uint32_t x, int a, int b) { return std::rotr(x, a) ^ std::rotr(x, b); };
+  for (size_t at = 0; at < m.size(); at += 64) {
+    std::valarray<uint32_t> w(64), v = h;
+    for (int i = 0; i < 64; ++i) w[i / 4] = w[i / 4] << 8 | uint8_t(m[at + i]);
+    for (int i = 16; i < 64; ++i)
+      w[i] = w[i - 16] + w[i - 7] + (mix(w[i - 15], 7, 18) ^ w[i - 15] >> 3) +
+             (mix(w[i - 2], 17, 19) ^ w[i - 2] >> 10);
+    for (int i = 0; i < 64; ++i) {
+      v[7] += k[i] + w[i] + (mix(v[4], 6, 11) ^ std::rotr(v[4], 25));
+      v[3] += v[7] += (v[4] & v[5]) ^ (~v[4] & v[6]);
+      v[7] += (mix(v[0], 2, 13) ^ std::rotr(v[0], 22)) + ((v[0] & (v[1] | v[2])) | (v[1] & v[2]));
+      v = v.cshift(-1);
+    }
+    h += v;
+  }
+  for (m.clear(); m.size() < 32;) m += char(h[m.size() / 4] >> (24 - m.size() % 4 * 8));
+  return m;
+}
+
+template <typename Octets = v1::Bytes>  // or RequestId, Digest
+Octets to(const std::string& bytes) {
+  Octets out;
+  out.length(bytes.size());
+  std::copy(bytes.begin(), bytes.end(), out.get_buffer());
+  return out;
+}
+std::string from(const auto& octets) {
+  return {reinterpret_cast<const char*>(octets.get_buffer()), octets.length()};
+}
+void append(auto& sequence, const auto& element) {
+  sequence.length(sequence.length() + 1);
+  sequence[sequence.length() - 1] = element;
+}
+v1::RequestId new_request() {
+  std::string bytes;
+  for (std::random_device random; bytes.size() < 16;) bytes += char(random());
+  return to<v1::RequestId>(bytes);
+}
+
+// Makes a call once more whose answer was lost; the server knows it by its request id.
+auto again(auto call) -> decltype(call()) try {
+  return call();
+} catch (const CORBA::SystemException&) {
+  omni_thread::sleep(2);
+  return call();
+}
+
+// In chunks; after a lost connection from where the server stands.
+v1::FileId upload(v1::Spool_ptr spool, v1::BatchId batch, const std::string& data) {
+  const v1::FilePlace place{.kind = v1::FILE_INPUT, .batch = batch};
+  const v1::RequestId id = new_request();
+  return again([&] {
+    v1::Upload at = spool->open_upload(id, place, data.size(), to<v1::Digest>(sha256(data)));
+    while (at.offset < data.size())
+      at.offset = spool->put(at.id, at.offset, to(data.substr(at.offset, v1::CHUNK_LIMIT)));
+    return spool->close_upload(at.id);
+  });
+}
+
+void fetch(v1::Spool_ptr spool, v1::JobId job, const v1::OutputInfo& output) {
+  const v1::FilePlace place{.kind = output.kind, .job = job, .name = output.name};
+  std::string all;
+  const auto next = [&] { return v1::Bytes_var(spool->get(place, all.size(), v1::CHUNK_LIMIT)); };
+  while (all.size() < output.size) all += from(again(next).in());
+  if (sha256(all) != from(output.sha256)) throw std::runtime_error("an output came damaged");
+  std::ofstream("job-" + std::to_string(job) + "." + from(output.name), std::ios::binary) << all;
+}
+
+void run(CORBA::ORB_ptr orb, const std::string& at, const std::string& contents) {
+  const auto find = [&](const char* key) {
+    return CORBA::Object_var(orb->string_to_object((at + key).c_str()));
+  };
+  v1::JobScheduler_var scheduler = v1::JobScheduler::_unchecked_narrow(find("JobScheduler"));
+  v1::Spool_var spool = v1::Spool::_unchecked_narrow(find("Spool"));
+  v1::Accounting_var accounting = v1::Accounting::_unchecked_narrow(find("Accounting"));
+  const v1::RequestId opening = new_request(), committing = new_request();
+  const v1::BatchId batch = again([&] { return scheduler->open_batch(opening, {}); });
+  v1::JobDescriptions jobs;
+  for (const char* how : {"--unique", "--reverse"}) {
+    v1::JobDescription job{.program = to("sort")};
+    for (const char* word : {how, "--output=sorted", "data"}) append(job.arguments, to(word));
+    append(job.inputs, v1::InputFile{upload(spool, batch, contents), to("data"), false});
+    append(job.outputs, v1::OutputFile{to("sorted"), true});
+    append(jobs, job);
+  }
+  again([&] { scheduler->append(batch, 0, jobs); });
+  const v1::JobRange ours = again([&] { return scheduler->commit_batch(committing, batch); });
+  for (v1::HistoryNumber since = 0;;) {
+    const v1::JobCounts n = again([&] { return scheduler->count({.batch = batch}); });
+    if (n.done + n.failed + n.removed == ours.count) break;
+    since = again([&] { return v1::ChangePage_var(scheduler->changes_since(since, 5000)); })->last;
+  }
+  for (v1::JobId id = ours.first; id < ours.first + ours.count; ++id) {
+    v1::JobDetail_var job = again([&] { return v1::JobDetail_var(scheduler->show(id)); });
+    std::cout << "job " << id << ", state " << job->summary.state << "\n";
+    for (CORBA::ULong i = 0; i < job->outputs.length(); ++i) fetch(spool, id, job->outputs[i]);
+  }
+  v1::ReportQuery query{};
+  append(query.by, v1::BY_USER);
+  v1::UsagePage_var used = accounting->usage(query, v1::Bytes(), 1000);
+  for (CORBA::ULong i = 0; i < used->lines.length(); ++i)
+    std::cout << used->lines[i].group[0].value << ": " << used->lines[i].jobs_done << " jobs, "
+              << used->lines[i].cpu_us << " us\n";
+}
+
+template <typename... Kinds>  // the contract's exceptions: all have these members
+bool tell(const CORBA::Exception& e) {
+  const auto one = [](auto* k) { return k && std::cerr << k->message << " " << k->advice << "\n"; };
+  return (one(dynamic_cast<const Kinds*>(&e)) || ...);
+}
+
+int main(int argc, char** argv) try {
+  const char* options[][2] = {{"nativeCharCodeSet", "UTF-8"}, {nullptr, nullptr}};
+  CORBA::ORB_var orb = CORBA::ORB_init(argc, argv, "omniORB4", options);
+  omniORB::setClientCallTimeout(15'000);
+  std::ifstream input(argc == 3 ? argv[2] : "", std::ios::binary);
+  if (!input) return std::cerr << "usage: idl-client SERVER_SOCKET INPUT_FILE\n", 2;
+  const std::string contents{std::istreambuf_iterator<char>(input), {}};
+  run(orb, std::string("corbaloc:omniunix:") + argv[1] + ":/", contents);
+} catch (const CORBA::Exception& e) {
+  std::cerr << e._name() << "\n";
+  return 1 + tell<v1::Invalid, v1::NotFound, v1::NotPermitted, v1::Conflict, v1::LimitExceeded,
+                  v1::Unavailable>(e);
+}
