@@ -3,11 +3,14 @@
 #include <cstdlib>
 #include <exception>
 
+#include "base/standard_streams.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/interrupts.h"
 #include "cli/output.h"
 
 int main(int argc, char** argv) {
+  sublet::keep_standard_streams();
   // A reader that has gone shows as EPIPE, and is dealt with where it shows.
   signal(SIGPIPE, SIG_IGN);
   sublet::cli::watch_interrupts();
@@ -17,7 +20,7 @@ int main(int argc, char** argv) {
     sublet::cli::say(sublet::cli::error_line(e));
     return sublet::cli::exit_status(e.kind);
   } catch (const std::exception& e) {
-    sublet::cli::say(std::string("sublet: ") + e.what());
+    sublet::cli::say("sublet: " + sublet::escape_for_terminal(e.what()));
     return sublet::cli::exit_status(sublet::cli::ErrorKind::unavailable);
   }
 }

@@ -3,10 +3,12 @@
 #include <iostream>
 
 #include "base/log.h"
+#include "base/standard_streams.h"
 #include "client/client_settings.h"
 #include "client/daemon.h"
 
 int main(int argc, char** argv) {
+  sublet::keep_standard_streams();
   sublet::client::ClientSettings settings;
   if (auto code = sublet::client::read_client_settings(argc, argv, &settings)) return *code;
   signal(SIGPIPE, SIG_IGN);

@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/settings.h"
+#include "base/standard_streams.h"
 #include "loadmon/daemon_settings.h"
 #include "loadmon/machine_sources.h"
 #include "loadmon/monitor.h"
@@ -124,6 +125,7 @@ int run(const CommandLine& line) {
 }  // namespace sublet::loadmon
 
 int main(int argc, char** argv) {
+  sublet::keep_standard_streams();
   using namespace sublet;
   loadmon::CommandLine line;
   if (const std::optional<int> code = loadmon::read_command_line(argc, argv, &line)) return *code;

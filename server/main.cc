@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/settings.h"
+#include "base/standard_streams.h"
 #include "server/server.h"
 #include "server/server_settings.h"
 #include "server/supervisor.h"
@@ -85,6 +86,7 @@ int run(const CommandLine& line, const std::vector<std::string>& self) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  sublet::keep_standard_streams();
   CommandLine line;
   Arguments arguments("sublet-server", "The central server of a Sublet pool.", SUBLET_VERSION);
   arguments.option("--config", &line.config, "settings (see --print-defaults)", "FILE");
