@@ -19,8 +19,8 @@ sys.path.insert(0, os.path.join(ROOT, "test"))
 import harness  # noqa: E402
 
 SUBLET = os.path.join(harness.BIN, "sublet")
-COMMANDS = ["submit", "ls", "show", "wait", "fetch", "hold", "release", "rm", "machines", "report",
-            "about"]
+COMMANDS = ["submit", "ls", "show", "logs", "wait", "fetch", "hold", "release", "rm", "machines",
+            "report", "about"]
 
 
 class Alone(unittest.TestCase):
@@ -59,13 +59,25 @@ class Alone(unittest.TestCase):
                       ["submit", "--memory", "lots", "--", "true"], ["wait", "3", "--timeout", "x"],
                       ["submit", "--env", "SUBLET_NOT_SET_HERE", "--", "true"],
                       ["submit", "--output", "../x", "--", "true"],
-                      ["submit", "--name", "n", "x.toml"], ["report", "--by", "moon"]):
+                      ["submit", "--name", "n", "x.toml"], ["report", "--by", "moon"],
+                      ["logs", "3", "--stderr", "--both"], ["logs", "3", "--tail", "-1"],
+                      ["logs", "3", "--attempt", "-1"], ["logs", "x"]):
             status, out, err = self.run_it(*words)
             self.assertEqual((status, out), (2, ""), words)
             self.assertTrue(err.startswith("sublet"), err)
             status, out, _ = self.run_it("--json", *words)
             self.assertEqual(status, 2, words)
             self.assertTrue(json.loads(out)["error"]["message"], words)
+
+    def test_usage_errors_are_safe_to_show(self):
+        for words in (["ls", "\x1b[2J\n\udcff"], ["--\x1b[2J"], ["show", "\x1b[2J"],
+                      ["ls", "--limit", "\x1b[2J"], ["\x1b[2J"], ["logs", "3", "--tail", "\x1b"],
+                      ["submit", "\x1b[2J.toml"], ["ls", "--server", "/\x1b[2J/x"]):
+            status, out, err = self.run_it(*words)
+            self.assertIn(status, (2, 3, 8), words)
+            self.assertEqual(out, "", words)
+            self.assertNotIn("\x1b", err)
+            self.assertIn("\\x1b", err)
 
     def test_server_down(self):
         stale = os.path.join(self.folder, "stale.sock")
@@ -340,6 +352,24 @@ class WithPool(unittest.TestCase):
         self.assertEqual(done.wait(60), 0)
         self.assertNotIn(b"\x1b", shown)
         self.assertLessEqual(max(len(l) for l in shown.decode().split("\r\n")), 40)
+
+    def test_hostile_words_are_shown_safely(self):
+        """Names, arguments, outputs and reasons that hold anything but NUL."""
+        hostile = "x\x1b[2J\n\r\udcff\u202ey"
+        job = self.pool.submit("--name", hostile, "--env", "A=" + hostile, "--output",
+                               hostile + "?", "--", "no" + hostile, hostile)[0]
+        jobs = [job] + self.pool.submit("--name", hostile, "--output", hostile, "--", "sh", "-c",
+                                        'echo "$1" >&2; echo hi > "$1"', "sh", hostile)
+        for number in jobs:
+            self.run_it("wait", number)
+        self.assertEqual([self.state(number) for number in jobs], ["failed", "done"])
+        for words in [["ls", "--all"], ["wait", job], ["show", job], ["show", jobs[1]],
+                      ["fetch", jobs[1], "--into", "to"]]:
+            for number, text in enumerate(self.run_it(*words)[1:]):
+                self.assertTrue(all(c == "\n" or c.isprintable() for c in text), (words, text))
+        self.assertEqual(self.read("to/" + hostile), "hi\n")
+        self.assertEqual(self.pool.job(jobs[1])["outputs"][0]["name"],
+                         hostile.replace("\udcff", "\ufffd"))
 
     def test_every_list_has_json(self):
         job = self.pool.submit("--", "true")[0]
