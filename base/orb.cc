@@ -78,7 +78,8 @@ Options to_options(const OrbSettings& s) {
       {"-ORBconfigFile", "/dev/null"},
       {"-ORBtraceLevel", "0"},
       {"-ORBnativeCharCodeSet", "UTF-8"},
-      // A corbaloc says nothing of code sets: else it would be Latin 1.
+      // A fixed address (corbaloc) does not say what the server understands: without
+      // this it would be Latin-1.
       {"-ORBdefaultCharCodeSet", "UTF-8"},
       {"-ORBgiopMaxMsgSize", std::to_string(s.max_message)},
       {"-ORBclientCallTimeOutPeriod", std::to_string(s.client_call_timeout_ms)},

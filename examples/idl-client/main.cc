@@ -135,7 +135,7 @@ bool tell(const CORBA::Exception& e) {
 }
 
 int main(int argc, char** argv) try {
-  const char* options[][2] = {{"nativeCharCodeSet", "UTF-8"}, {nullptr, nullptr}};
+  const char* options[][2] = {{"nativeCharCodeSet", "UTF-8"}, {"defaultCharCodeSet", "UTF-8"}, {}};
   CORBA::ORB_var orb = CORBA::ORB_init(argc, argv, "omniORB4", options);
   omniORB::setClientCallTimeout(15'000);
   std::ifstream input(argc == 3 ? argv[2] : "", std::ios::binary);
