@@ -96,6 +96,7 @@ struct JobsRemoved {
 };
 struct JobsHeld {
   std::vector<JobRange> jobs;
+  std::string reason = {};  // for people; empty: their user wanted it
 };
 struct JobsReleased {
   std::vector<JobRange> jobs;

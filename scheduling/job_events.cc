@@ -231,9 +231,9 @@ void Pool::State::on(const JobsRemoved& event) {
 }
 
 void Pool::State::on(const JobsHeld& event) {
-  control(event.jobs, [this](Job& job) {
+  control(event.jobs, [&](Job& job) {
     if (job.record.state == JobState::kHeld) return false;
-    job.record.reason = "held until it is released";
+    job.record.reason = event.reason.empty() ? "held until it is released" : event.reason;
     set_state(job, JobState::kHeld, EndReason::kHeld);
     if (Attempt* attempt = live_attempt(job.record.id))
       tell_to_leave(*attempt, LeaveReason::kHeld);

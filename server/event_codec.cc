@@ -30,6 +30,8 @@ class Out {
     out.number(uint64_t{v.size()});
     return v.size();
   }
+  // Whether a field follows that older servers did not write.
+  static constexpr bool more() { return true; }
   Encoder out;
 };
 
@@ -53,6 +55,7 @@ class In {
     v.resize(in.count(8));
     return v.size();
   }
+  bool more() const { return !in.at_end(); }
   Decoder in;
 };
 
@@ -161,6 +164,7 @@ void fields(A& a, JobsRemoved& e) {
 template <typename A>
 void fields(A& a, JobsHeld& e) {
   ids(a, e.jobs);
+  if (a.more()) a.field(e.reason);
 }
 template <typename A>
 void fields(A& a, JobsReleased& e) {

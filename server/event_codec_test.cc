@@ -51,7 +51,7 @@ class EventCodecTest : public CppUnit::TestFixture {
           CheckpointStored{key, a, a, a},
           AttemptEnded{key, a, EndReason::kOwner, text, c, c, c},
           JobsRemoved{ids},
-          JobsHeld{ids},
+          JobsHeld{ids, text},
           JobsReleased{ids},
           SharesSet{text, 0.25},
           Ticked{},

@@ -127,6 +127,8 @@ class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
       for (size_t i = 0; i < details.attempts.size(); ++i)
         to_idl(details.attempts[i], out->attempts[i]);
       add_outputs(details, out->outputs);
+      if (details.outputs_removed)
+        add_detail(out->more, "outputs_removed_at", std::to_string(details.outputs_removed));
       return out._retn();
     });
   }

@@ -365,6 +365,7 @@ JobDetails JobService::show(const Caller& caller, JobId id) {
   details.spec = archive_.spec(id).value_or(JobSpec{});
   details.attempts = archive_.attempts(id);
   details.outputs = archive_.outputs(id);
+  details.outputs_removed = archive_.outputs_removed_at(id);
   if (row->job.state == scheduling::JobState::kWaiting)
     pipeline_.perform([&](Turn& turn) {
       std::string why = turn.pool().why_waiting(id, turn.now());

@@ -29,6 +29,7 @@ struct JobDetails {
   JobSpec spec;
   std::vector<AttemptRow> attempts;
   std::vector<FileRow> outputs;
+  Micros outputs_removed = 0;  // when they were kept no longer; 0: they were not
 };
 
 struct ControlResult {

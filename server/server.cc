@@ -84,7 +84,8 @@ Server::Server(const ServerSettings& settings, VitalSigns* signs)
           store_, system_clock(), listener())),
       spool_({settings.state_folder + "/spool", settings.largest_file}, archive_, system_clock()),
       machines_(*pipeline_, archive_, sessions_, access_, *dispatcher_),
-      files_(spool_, *pipeline_, archive_, sessions_, access_, [this] { disk_.check(); }),
+      files_(spool_, *pipeline_, archive_, sessions_, access_, [this] { disk_.check(); },
+             {settings.quota, settings.quotas, settings.keep_outputs}),
       housekeeper_({.keep_events = settings.keep_events, .keep_changes = settings.keep_changes},
                    *pipeline_, archive_, files_, disk_, sessions_),
       reactor_(&select_reactor_) {

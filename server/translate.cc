@@ -33,14 +33,14 @@ v1::AttemptKey idl_key(const AttemptKey& k) {
   return out;
 }
 
+}  // namespace
+
 void add_detail(v1::Details& details, const std::string& name, const std::string& value) {
   const CORBA::ULong at = details.length();
   details.length(at + 1);
   details[at].name = text(name);
   details[at].value = text(value);
 }
-
-}  // namespace
 
 JobSpec from_idl(const v1::JobDescription& d) {
   JobSpec spec;
@@ -291,6 +291,8 @@ FilePlace from_idl(const v1::FilePlace& place) {
   out.file = place.file;
   out.name = from_octets(place.name);
   out.generation = place.generation;
+  for (CORBA::ULong i = 0; i < place.more.length(); ++i)
+    if (std::string_view(place.more[i].name.in()) == "suspect") out.suspect = true;
   return out;
 }
 

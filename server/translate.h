@@ -3,6 +3,7 @@
 #ifndef SUBLET_SERVER_TRANSLATE_H_
 #define SUBLET_SERVER_TRANSLATE_H_
 
+#include <cstring>
 #include <string>
 
 #include "execution_server.hh"
@@ -22,8 +23,10 @@ std::string from_octets(const Octets& octets) {
 template <typename Octets>
 void to_octets(const std::string& bytes, Octets& octets) {
   octets.length(bytes.size());
-  for (size_t i = 0; i < bytes.size(); ++i) octets[i] = static_cast<CORBA::Octet>(bytes[i]);
+  if (!bytes.empty()) std::memcpy(octets.get_buffer(), bytes.data(), bytes.size());
 }
+
+void add_detail(Sublet::v1::Details& details, const std::string& name, const std::string& value);
 
 JobSpec from_idl(const Sublet::v1::JobDescription& d);
 std::vector<Axis> from_idl(const Sublet::v1::Axes& axes);
