@@ -28,6 +28,18 @@ std::vector<Out> each(const Sequence& sequence, F f) {
   return out;
 }
 
+// Details of a JobDescription that the server only keeps.
+constexpr const char* kSubmitFolder = "submit_folder";  // percent-encoded
+constexpr const char* kSubmitHost = "submit_host";
+
+void add_detail(v1::Details& details, const char* name, const std::string& value) {
+  if (value.empty()) return;
+  const CORBA::ULong at = details.length();
+  details.length(at + 1);
+  details[at].name = CORBA::string_dup(name);
+  details[at].value = to_string(value);
+}
+
 std::string text(const char* s) { return s == nullptr ? "" : s; }
 
 JobDescription from_description(const v1::JobDescription& job) {
@@ -49,6 +61,12 @@ JobDescription from_description(const v1::JobDescription& job) {
   out.priority = job.priority;
   out.retries = job.retries;
   out.save_deadline_ms = job.save_deadline;
+  for (CORBA::ULong i = 0; i < job.more.length(); ++i) {
+    const std::string name = text(job.more[i].name);
+    const std::string value = text(job.more[i].value);
+    if (name == kSubmitFolder) out.submit_folder = percent_decode(value).value_or("");
+    if (name == kSubmitHost) out.submit_host = value;
+  }
   return out;
 }
 
@@ -205,6 +223,8 @@ v1::JobDescription to_description(const JobDescription& job) {
   out.priority = job.priority;
   out.retries = job.retries;
   out.save_deadline = job.save_deadline_ms;
+  add_detail(out.more, kSubmitFolder, percent_encode(job.submit_folder));
+  add_detail(out.more, kSubmitHost, job.submit_host);
   return out;
 }
 
@@ -261,9 +281,13 @@ JobPage from_page(const v1::JobPage& page) {
 }
 
 JobDetail from_detail(const v1::JobDetail& job) {
-  return {from_summary(job.summary), from_description(job.description),
-          each<AttemptInfo>(job.attempts, from_attempt),
-          each<OutputInfo>(job.outputs, from_output)};
+  JobDetail out{from_summary(job.summary), from_description(job.description),
+                each<AttemptInfo>(job.attempts, from_attempt),
+                each<OutputInfo>(job.outputs, from_output)};
+  for (const auto& [name, value] : from_details(job.more))
+    if (name == "outputs_removed_at")
+      out.outputs_removed_us = std::strtoll(value.c_str(), nullptr, 10);
+  return out;
 }
 
 JobCounts from_counts(const v1::JobCounts& c) {

@@ -157,7 +157,10 @@ std::string job_story(const JobDetail& job, int64_t now, size_t width, bool colo
                    " lost"},
        {"evictions", some(s.evictions)},
        {"priority", job.description.priority == 0 ? "" : std::to_string(job.description.priority)},
-       {"memory", some_bytes(job.description.needs.memory)}},
+       {"memory", some_bytes(job.description.needs.memory)},
+       {"outputs", job.outputs_removed_us == 0
+                       ? ""
+                       : "removed from the server " + age(job.outputs_removed_us, now) + " ago"}},
       width);
   if (!job.attempts.empty()) out += "\n" + attempts_table(job.attempts, now, width, colour);
   if (!job.outputs.empty()) out += "\n" + outputs_table(job.outputs, width, colour);
@@ -199,7 +202,7 @@ void write_json(JsonWriter& json, const JobDetail& job) {
     json.begin_object().field("name", o.name).field("size", o.size);
     json.field("sha256", hex(o.sha256)).field("cut", o.cut).end_object();
   }
-  json.end_array().end_object();
+  json.end_array().field("outputs_removed_us", job.outputs_removed_us).end_object();
 }
 
 void write_json(JsonWriter& json, const JobCounts& c) {

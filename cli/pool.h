@@ -129,6 +129,9 @@ struct JobDescription {
   int32_t priority = 0;
   uint32_t retries = 0;
   int64_t save_deadline_ms = 0;
+  // Where it was submitted: for `sublet return`. Empty: not told.
+  std::string submit_folder;
+  std::string submit_host;
 };
 
 struct JobSummary {
@@ -188,6 +191,7 @@ struct JobDetail {
   JobDescription description;
   std::vector<AttemptInfo> attempts;
   std::vector<OutputInfo> outputs;
+  int64_t outputs_removed_us = 0;  // when they were kept no longer; 0: they were not
 };
 
 struct JobCounts {
