@@ -113,6 +113,8 @@ std::optional<int64_t> Context::timeout_ms() const {
   return ms;
 }
 
+std::string Context::server() const { return server_address(server_); }
+
 PoolClient& Context::pool() {
   if (!client_) {
     Patience patience;
@@ -121,7 +123,7 @@ PoolClient& Context::pool() {
       patience.call_timeout_ms = static_cast<int>(std::min(*ms, kCallTimeoutMax));
       patience.tries_after_timeout = 1;
     }
-    client_ = std::make_unique<PoolClient>(server_address(server_), patience);
+    client_ = std::make_unique<PoolClient>(server(), patience);
   }
   return *client_;
 }
@@ -209,7 +211,7 @@ int run_command_line(int argc, const char* const* argv) {
                                    why_command(top),    logs_command(top),     wait_command(top),
                                    fetch_command(top),  hold_command(top),     release_command(top),
                                    remove_command(top), machines_command(top), report_command(top),
-                                   about_command(top)};
+                                   return_command(top), about_command(top)};
   std::ostringstream out;
   std::ostringstream err;
   std::optional<int> ended =

@@ -33,6 +33,8 @@ class Context {
   void declare(Arguments& top);
   // Connects at the first call that is made, not here. PoolError.
   PoolClient& pool();
+  // The address that pool() connects to. PoolError.
+  std::string server() const;
   // --timeout in ms, if given. PoolError (usage).
   std::optional<int64_t> timeout_ms() const;
   // What --timeout means to `wait` is not how long a call may take.
@@ -86,6 +88,7 @@ Command hold_command(Arguments& top);
 Command release_command(Arguments& top);
 Command wait_command(Arguments& top);
 Command fetch_command(Arguments& top);
+Command return_command(Arguments& top);
 Command machines_command(Arguments& top);
 Command report_command(Arguments& top);
 Command about_command(Arguments& top);

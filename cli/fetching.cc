@@ -87,6 +87,7 @@ void print_stream(Context& context, const PlannedFile& file) {
 void FetchOptions::declare(Arguments& arguments) {
   arguments.option("--into", &into, "folder for the outputs (default: the current one)", "FOLDER");
   arguments.flag("--by-job", &by_job, "put each job's outputs into FOLDER/ID");
+  arguments.flag("--discard", &discard, "then remove them from the server");
 }
 
 namespace {
@@ -134,10 +135,15 @@ FetchResult fetch_jobs(Context& context, const JobFilter& filter, const FetchOpt
       jobs.push_back(pool.show(job.id));
     else if (!is_final(job.state))
       result.unfinished.push_back(job.id);
+    if (!jobs.empty() && jobs.back().summary.id == job.id && jobs.back().outputs_removed_us != 0)
+      result.removed.push_back(job.id);
   }
   result.jobs = jobs.size();
   result.files = plan_fetch(jobs, options.by_job);
   receive_all(pool, options, &result);
+  if (options.discard)
+    for (const JobDetail& job : jobs)
+      if (!job.outputs.empty()) pool.discard_outputs(job.summary.id);
   return result;
 }
 
@@ -168,6 +174,10 @@ void report_fetch(const FetchResult& result, const FetchOptions& options) {
     say("sublet: " + counted(result.unfinished.size(), "job") +
         " had not ended: " + (result.unfinished.size() == 1 ? "job " : "the first is job ") +
         std::to_string(result.unfinished.front()));
+  if (!result.removed.empty())
+    say("sublet: the server keeps the outputs of " + counted(result.removed.size(), "job") +
+        " no longer: " + (result.removed.size() == 1 ? "job " : "the first is job ") +
+        std::to_string(result.removed.front()) + "; `sublet show` says since when");
   if (result.files.empty()) {
     print("there is nothing to fetch\n");
     return;
@@ -185,6 +195,8 @@ void write_json(JsonWriter& json, const FetchResult& result, const FetchOptions&
   }
   json.end_array().key("unfinished").begin_array();
   for (uint64_t id : result.unfinished) json.value(id);
+  json.end_array().key("removed").begin_array();
+  for (uint64_t id : result.removed) json.value(id);
   json.end_array().end_object();
 }
 

@@ -17,6 +17,7 @@ struct FetchOptions {
   void declare(Arguments& arguments);
   std::string into = ".";
   bool by_job = false;
+  bool discard = false;  // then remove them from the server
 };
 
 struct PlannedFile {
@@ -29,6 +30,7 @@ struct PlannedFile {
 struct FetchResult {
   std::vector<PlannedFile> files;    // all of them are in place
   std::vector<uint64_t> unfinished;  // jobs passed over because they have not ended
+  std::vector<uint64_t> removed;     // whose outputs the server kept no longer
   uint64_t jobs = 0;
   uint64_t bytes = 0;
 };

@@ -29,6 +29,18 @@ std::vector<Out> each(const Sequence& sequence, F f) {
   return out;
 }
 
+// Details of a JobDescription that the server only keeps.
+constexpr const char* kSubmitFolder = "submit_folder";  // percent-encoded
+constexpr const char* kSubmitHost = "submit_host";
+
+void add_detail(v1::Details& details, const char* name, const std::string& value) {
+  if (value.empty()) return;
+  const CORBA::ULong at = details.length();
+  details.length(at + 1);
+  details[at].name = CORBA::string_dup(name);
+  details[at].value = to_string(value);
+}
+
 std::string text(const char* s) { return s == nullptr ? "" : s; }
 
 // The value of this name among name-value pairs; "": it is not there.
@@ -65,9 +77,14 @@ JobDescription from_description(const v1::JobDescription& job) {
   out.priority = job.priority;
   out.retries = job.retries;
   out.save_deadline_ms = job.save_deadline;
-  for (CORBA::ULong i = 0; i < job.more.length(); ++i)
-    if (const std::string name = text(job.more[i].name); name.starts_with(kProgramAt))
-      out.programs.emplace_back(name.substr(kProgramAt.size()), text(job.more[i].value));
+  for (CORBA::ULong i = 0; i < job.more.length(); ++i) {
+    const std::string name = text(job.more[i].name);
+    const std::string value = text(job.more[i].value);
+    if (name == kSubmitFolder) out.submit_folder = percent_decode(value).value_or("");
+    if (name == kSubmitHost) out.submit_host = value;
+    if (name.starts_with(kProgramAt))
+      out.programs.emplace_back(name.substr(kProgramAt.size()), value);
+  }
   return out;
 }
 
@@ -249,6 +266,8 @@ v1::JobDescription to_description(const JobDescription& job) {
     out.more[i].name = to_string(std::string(kProgramAt) + job.programs[i].first);
     out.more[i].value = to_string(job.programs[i].second);
   }
+  add_detail(out.more, kSubmitFolder, percent_encode(job.submit_folder));
+  add_detail(out.more, kSubmitHost, job.submit_host);
   return out;
 }
 
@@ -307,10 +326,13 @@ JobPage from_page(const v1::JobPage& page) {
 }
 
 JobDetail from_detail(const v1::JobDetail& job) {
-  return {from_summary(job.summary), from_description(job.description),
+  return {from_summary(job.summary),
+          from_description(job.description),
           each<AttemptInfo>(job.attempts, from_attempt),
-          each<OutputInfo>(job.outputs, from_output), word_in(job.more, "forecast"),
-          number_in(job.more, "starts_at", 0)};
+          each<OutputInfo>(job.outputs, from_output),
+          word_in(job.more, "forecast"),
+          number_in(job.more, "starts_at", 0),
+          number_in(job.more, "outputs_removed_at", 0)};
 }
 
 JobCounts from_counts(const v1::JobCounts& c) {

@@ -164,7 +164,10 @@ std::string job_story(const JobDetail& job, int64_t now, size_t width, bool colo
                    " lost"},
        {"evictions", some(s.evictions)},
        {"priority", job.description.priority == 0 ? "" : std::to_string(job.description.priority)},
-       {"memory", some_bytes(job.description.needs.memory)}},
+       {"memory", some_bytes(job.description.needs.memory)},
+       {"outputs", job.outputs_removed_us == 0
+                       ? ""
+                       : "removed from the server " + age(job.outputs_removed_us, now) + " ago"}},
       width);
   if (!job.attempts.empty()) out += "\n" + attempts_table(job.attempts, now, width, colour);
   if (!job.outputs.empty()) out += "\n" + outputs_table(job.outputs, width, colour);
@@ -229,6 +232,7 @@ void write_json(JsonWriter& json, const JobDetail& job) {
   }
   json.end_array();
   json.field("forecast", job.forecast).field("starts_at_us", job.starts_at_us);
+  json.field("outputs_removed_us", job.outputs_removed_us);
   json.end_object();
 }
 

@@ -143,6 +143,9 @@ struct JobDescription {
   int64_t save_deadline_ms = 0;
   // "OS/ARCHITECTURE" and the program there, in place of `program`.
   std::vector<std::pair<std::string, std::string>> programs = {};
+  // Where it was submitted: for `sublet return`. Empty: not told.
+  std::string submit_folder = {};
+  std::string submit_host = {};
 };
 
 struct JobSummary {
@@ -205,6 +208,7 @@ struct JobDetail {
   std::vector<OutputInfo> outputs;
   std::string forecast;      // of a waiting job
   int64_t starts_at_us = 0;  // 0: no basis
+  int64_t outputs_removed_us = 0;  // when they were kept no longer; 0: they were not
 };
 
 struct JobCounts {

@@ -1,5 +1,6 @@
 #include "cli/pool_client.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <thread>
@@ -13,7 +14,8 @@ namespace sublet::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr auto kPause = std::chrono::milliseconds(100);
+constexpr auto kFirstPause = std::chrono::milliseconds(5);
+constexpr auto kPause = std::chrono::milliseconds(100);  // at most, between two tries
 constexpr int64_t kHoldMax = 10'000;
 constexpr int kCommitFactor = 6;
 
@@ -159,8 +161,9 @@ struct PoolClient::Remote {
   template <typename F>
   auto call(F f) -> decltype(f()) {
     const auto end = Clock::now() + std::chrono::milliseconds(patience.unreachable_ms);
+    auto pause = kFirstPause;
     bool maybe_done = false;
-    for (int timeouts = 0;;) {
+    for (int timeouts = 0;; pause = std::min(2 * pause, kPause)) {
       try {
         return once(f);
       } catch (PoolError& e) {
@@ -170,10 +173,10 @@ struct PoolClient::Remote {
         // A missing socket is not about to come back, except for one who waits.
         if (e.code == "server.down" || e.code == "server.unreachable" || passes(e))
           again =
-              Clock::now() + kPause < end &&
+              Clock::now() + pause < end &&
               (patience.unreachable_ms > Patience{}.unreachable_ms || socket_errno(path) != ENOENT);
         if (!again) throw;
-        std::this_thread::sleep_for(kPause);
+        std::this_thread::sleep_for(pause);
       }
     }
   }
@@ -338,7 +341,12 @@ uint64_t PoolClient::close_upload(uint64_t upload) {
   return remote_->call([&] { return remote_->spool->close_upload(upload); });
 }
 
+void PoolClient::discard_outputs(uint64_t job) {
+  remote_->call([&] { remote_->spool->discard_outputs(job); });
+}
+
 std::string PoolClient::get(const FilePlace& place, uint64_t offset, uint32_t count) {
+  omni_thread::ensure_self self;  // may be asked for on a thread of the transfer's own
   v1::Bytes_var bytes =
       remote_->call([&] { return remote_->spool->get(to_place(place), offset, count); });
   return from_bytes(bytes);

@@ -18,6 +18,9 @@ struct Submitted {
 // commit can that not be known, and the PoolError says so.
 Submitted submit_plan(PoolClient& pool, const BatchPlan& plan, InputFiles& files);
 
+// This machine's name, as jobs are submitted with.
+std::string host_name();
+
 // How the jobs are put into calls: neighbours of one append at most 1,000 jobs
 // and about half a message; an array alone. Indices of the plan: [first, last).
 struct AppendCall {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <limits>
 
 #include "base/text.h"
@@ -204,6 +205,17 @@ int wait_and_fetch(const SubmitOptions& o, const Submitted& submitted, Context& 
   return status;
 }
 
+// `sublet return` takes the outputs there.
+void note_folder(BatchPlan* plan) {
+  std::error_code error;
+  const std::string folder = std::filesystem::current_path(error).string();
+  if (error) return;
+  for (PlannedJob& job : plan->jobs) {
+    job.what.submit_folder = folder;
+    job.what.submit_host = host_name();
+  }
+}
+
 int run_submit(const SubmitOptions& o, Context& context) {
   BatchPlan plan = plan_of(o);
   InputFiles files;
@@ -213,6 +225,7 @@ int run_submit(const SubmitOptions& o, Context& context) {
     print(context.json ? plan_json(plan, files) : plan_text(plan, files, context.terminal));
     return 0;
   }
+  note_folder(&plan);
   Submitted submitted = submit_plan(context.pool(), plan, files);
   if (o.wait) {
     if (!context.json) print_submitted(submitted, true);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <future>
 #include <thread>
 
 #include "base/os_error.h"
@@ -18,8 +19,8 @@ namespace sublet::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr uint32_t kChunk = 512 * 1024;
-static_assert(kChunk <= kChunkLimit);
+constexpr uint32_t kChunk = kChunkLimit;
+constexpr int kFirstPauseMs = 5;
 
 std::string prefixed(const std::string& where, const std::string& message) {
   return where.empty() ? message : where + ": " + message;
@@ -105,23 +106,36 @@ class Patience {
   void progress() {
     end_ = Clock::now() + std::chrono::milliseconds(p_.without_progress_ms);
     conflicts_ = 0;
+    pause_ms_ = std::min(kFirstPauseMs, p_.pause_ms);
   }
   // Waits a little, or passes the failure on. Inside a catch block.
   void failed(const PoolError& e) {
     if (!resumable(e) || Clock::now() >= end_) throw;
     // The server answers, and still it does not go on: that will not mend itself.
     if (e.kind != ErrorKind::unavailable && ++conflicts_ > 5) throw;
-    std::this_thread::sleep_for(std::chrono::milliseconds(p_.pause_ms));
+    std::this_thread::sleep_for(std::chrono::milliseconds(pause_ms_));
+    pause_ms_ = std::min(2 * pause_ms_, p_.pause_ms);
   }
 
  private:
   TransferPatience p_;
   Clock::time_point end_;
   int conflicts_ = 0;
+  int pause_ms_ = 0;
 };
 
-// One try: sends from where the server stands. The whole file is read again,
-// so that its digest shows whether it is still the one that was hashed.
+// The server hashes what comes: what differs from the digest was changed after it
+// was read first.
+uint64_t close_sent(SpoolCalls& spool, uint64_t upload, const std::string& path) {
+  try {
+    return spool.close_upload(upload);
+  } catch (const PoolError& e) {
+    if (e.code == "spool.digest") throw changed(path);
+    throw;
+  }
+}
+
+// One try: sends from where the server stands.
 uint64_t send_once(SpoolCalls& spool, const RequestId& request, const FilePlace& place,
                    const LocalFile& file, Patience* patience) {
   FileStamp stamp;
@@ -131,23 +145,20 @@ uint64_t send_once(SpoolCalls& spool, const RequestId& request, const FilePlace&
   if (upload.offset > file.stamp.size)
     throw PoolError(ErrorKind::conflict, "spool.state", "the server holds more than was sent",
                     "submit again", file.path);
-  Sha256 hash;
-  uint64_t at = 0;  // end of what has been read
   uint64_t offset = upload.offset;
+  if (lseek(fd.get(), static_cast<off_t>(offset), SEEK_SET) < 0)
+    throw unreadable("", file.path, errno);
   for (std::string chunk; !(chunk = read_chunk(fd.get(), file.path)).empty();) {
-    hash.update(chunk);
-    uint64_t begin = at;
-    at += chunk.size();
-    if (at > file.stamp.size) throw changed(file.path);
-    if (at <= offset) continue;
-    offset = spool.put(upload.id, offset, offset > begin ? chunk.substr(offset - begin) : chunk);
+    const uint64_t end = offset + chunk.size();
+    if (end > file.stamp.size) throw changed(file.path);
+    offset = spool.put(upload.id, offset, chunk);
     patience->progress();
-    if (offset != at)
+    if (offset != end)
       throw PoolError(ErrorKind::conflict, "spool.offset", "the server stands elsewhere",
                       "submit again", file.path);
   }
-  if (hash.finish() != file.sha256 || !same_now(fd.get(), file.stamp)) throw changed(file.path);
-  return spool.close_upload(upload.id);
+  if (offset != file.stamp.size || !same_now(fd.get(), file.stamp)) throw changed(file.path);
+  return close_sent(spool, upload.id, file.path);
 }
 
 uint64_t send(SpoolCalls& spool, uint64_t batch, const LocalFile& file,
@@ -211,24 +222,33 @@ void download(SpoolCalls& spool, const FilePlace& place, uint64_t size, const Di
               const std::function<void(std::string_view)>& sink, const TransferPatience& limits) {
   Sha256 hash;
   Patience patience(limits);
+  const auto wanted = [&](uint64_t offset) {
+    return static_cast<uint32_t>(std::min<uint64_t>(kChunk, size - offset));
+  };
+  // The next chunk comes while this one is hashed and written.
+  const auto ask = [&](uint64_t offset, std::launch when) {
+    return std::async(when, [&, offset] { return spool.get(place, offset, wanted(offset)); });
+  };
+  std::future<std::string> coming = ask(0, std::launch::deferred);
   for (uint64_t offset = 0; offset < size;) {
     std::string chunk;
-    uint32_t want = static_cast<uint32_t>(std::min<uint64_t>(kChunk, size - offset));
     try {
-      chunk = spool.get(place, offset, want);
+      chunk = coming.get();
     } catch (const PoolError& e) {
       patience.failed(e);
+      coming = ask(offset, std::launch::deferred);
       continue;
     }
-    if (chunk.empty() || chunk.size() > want)
+    if (chunk.empty() || chunk.size() > wanted(offset))
       throw PoolError(ErrorKind::unavailable, "spool.short",
                       "the server sent " + std::string(chunk.empty() ? "less" : "more") +
                           " than '" + place.name + "' of job " + std::to_string(place.job) + " has",
                       "fetch it again", place.name);
     patience.progress();
+    offset += chunk.size();
+    if (offset < size) coming = ask(offset, std::launch::async);
     hash.update(chunk);
     sink(chunk);
-    offset += chunk.size();
   }
   if (hash.finish() != sha256)
     throw PoolError(ErrorKind::unavailable, "spool.digest",

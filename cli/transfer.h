@@ -1,6 +1,7 @@
 // Files on their way between this machine and the server's spool. Both
 // directions go on where they stood when the connection was lost or the server
-// was restarted, for a bounded time, and are verified by SHA-256. One thread.
+// was restarted, for a bounded time, and are verified by SHA-256. One thread;
+// download() asks for the next chunk on another.
 #ifndef SUBLET_CLI_TRANSFER_H_
 #define SUBLET_CLI_TRANSFER_H_
 
@@ -20,7 +21,7 @@ namespace sublet::cli {
 
 struct TransferPatience {
   int without_progress_ms = 60'000;  // then the failure is passed on
-  int pause_ms = 200;
+  int pause_ms = 200;                // at most between two tries; the first come sooner
 };
 
 // A file of the user's at one moment. When any of it differs later, the file

@@ -256,7 +256,7 @@ class TransferTest : public CppUnit::TestFixture {
         spool, {}, spool.stored.size(), sha256(spool.stored),
         [&](std::string_view bytes) { got += bytes; }, kPatience);
     CPPUNIT_ASSERT(got == spool.stored);
-    CPPUNIT_ASSERT_EQUAL(6, calls);
+    CPPUNIT_ASSERT_EQUAL(4, calls);
   }
 
   void damaged_download() {

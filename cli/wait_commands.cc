@@ -10,7 +10,8 @@ namespace sublet::cli {
 namespace {
 
 int exit_of(const FetchResult& fetched) {
-  return fetched.unfinished.empty() ? 0 : exit_status(ErrorKind::conflict);
+  if (!fetched.unfinished.empty()) return exit_status(ErrorKind::conflict);
+  return fetched.removed.empty() ? 0 : exit_status(ErrorKind::not_found);
 }
 
 int run_wait(const Selection& selection, bool fetch, const FetchOptions& options,

@@ -36,13 +36,15 @@ void pause_ms(long ms) {
 }  // namespace
 
 AttemptTasks::AttemptTasks(const TaskThreads& threads, Files& files, ServerCalls& server,
-                           OrderDesk& desk, Reporter& reporter, const JobSettings& settings,
-                           std::string shepherd_program, TaskEvents events)
+                           OrderDesk& desk, Reporter& reporter, InputCache& cache,
+                           const JobSettings& settings, std::string shepherd_program,
+                           TaskEvents events)
     : threads_(threads),
       files_(files),
       server_(server),
       desk_(desk),
       reporter_(reporter),
+      cache_(cache),
       settings_(settings),
       shepherd_program_(std::move(shepherd_program)),
       events_(std::move(events)) {}
@@ -155,7 +157,7 @@ void AttemptTasks::seal(const WorkPtr& work) {
 }
 
 void AttemptTasks::do_stage(const WorkPtr& work) {
-  StagingOutcome outcome = stage(*work, server_);
+  StagingOutcome outcome = stage(*work, server_, cache_);
   if (outcome.result == TaskResult::kAgain)
     return again(threads_.workers, work, outcome.reason, [this, work] { do_stage(work); });
   if (outcome.failed == kEndLost) desk_.machine_failed(outcome.reason);

@@ -60,8 +60,8 @@ struct TaskThreads {
 class AttemptTasks {
  public:
   AttemptTasks(const TaskThreads& threads, Files& files, ServerCalls& server, OrderDesk& desk,
-               Reporter& reporter, const JobSettings& settings, std::string shepherd_program,
-               TaskEvents events);
+               Reporter& reporter, InputCache& cache, const JobSettings& settings,
+               std::string shepherd_program, TaskEvents events);
 
   // The slow ones among `actions`, one after the other in the order of their bits.
   // `end` and `reason` are for kRecordEnd. Any thread.
@@ -104,6 +104,7 @@ class AttemptTasks {
   ServerCalls& server_;
   OrderDesk& desk_;
   Reporter& reporter_;
+  InputCache& cache_;
   const JobSettings settings_;
   const std::string shepherd_program_;
   const TaskEvents events_;

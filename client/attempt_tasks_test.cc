@@ -50,6 +50,7 @@ class AttemptTasksTest : public CppUnit::TestFixture {
   Pace pace_{1, presence_.away};
   std::unique_ptr<OrderDesk> desk_;
   std::unique_ptr<Reporter> reporter_;
+  std::unique_ptr<InputCache> cache_;
   std::unique_ptr<AttemptTasks> tasks_;
 
  public:
@@ -76,9 +77,10 @@ class AttemptTasksTest : public CppUnit::TestFixture {
       end_ = end;
       tell("failed");
     };
+    cache_ = std::make_unique<InputCache>(files_, CacheSettings{state_ / "cache", 0, 0});
     tasks_ = std::make_unique<AttemptTasks>(TaskThreads{*local_, *workers_, *uploads_, pace_},
-                                            files_, server_, *desk_, *reporter_, JobSettings(),
-                                            state_ / "no-such-shepherd", events);
+                                            files_, server_, *desk_, *reporter_, *cache_,
+                                            JobSettings(), state_ / "no-such-shepherd", events);
   }
   void tearDown() override {
     workers_->stop();

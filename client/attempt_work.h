@@ -18,6 +18,9 @@ inline std::string attempt_label(const AttemptName& name) {
   return "attempt " + std::to_string(name.job) + "." + std::to_string(name.attempt);
 }
 
+// A file on its way in (staging.cc).
+struct Incoming;
+
 // Why an attempt had to leave when the disk ran low; used 0: it did not.
 struct LowDisk {
   uint64_t used = 0;  // bytes of the attempt's folder
@@ -54,6 +57,8 @@ struct AttemptWork {
   AttemptEnd end;             // complete once the hand-in is
   bool health_noted = false;  // what its end says of this machine has been told
   int64_t retry_ms = 0;       // the present back-off
+  size_t inputs_here = 0;     // fetched; the next one may be on its way
+  std::shared_ptr<Incoming> incoming;
 };
 
 // What a task came to.

@@ -61,6 +61,7 @@ void fill(const Settings& from, ClientSettings* out) {
   out->workers = from.integer("workers");
   out->outbox_limit = static_cast<uint64_t>(from.integer("outbox_limit"));
   out->disk_reserve = from.size_bytes("disk_reserve");
+  out->input_cache = from.size_bytes("input_cache");
   out->disk_look_ms = from.duration_ms("disk_look");
   out->upload_cpu = from.real("upload_cpu");
   out->checkpoint_interval_ms = from.duration_ms("checkpoint_interval");
@@ -100,6 +101,8 @@ Settings declare_client_settings() {
        "ended attempts not yet acknowledged; beyond it no order is taken"},
       {"disk_reserve", T::size, "256 MiB", 0, kTiB,
        "disk that is never given to jobs; when less is left, the one that uses the most leaves"},
+      {"input_cache", T::size, "2 GiB", 0, kTiB,
+       "inputs kept for later jobs, so that each content is fetched once; 0: none"},
       {"disk_look", T::duration, "2 s", 100, 3'600'000,
        "at most between two looks at the free disk while jobs are here"},
       {"upload_cpu", T::real, "0.1", 0.001, 64,

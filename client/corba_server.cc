@@ -93,6 +93,11 @@ struct CorbaServer::Parts {
     out.file = place.file;
     to_octets(place.file_name.data(), place.file_name.size(), out.name);
     out.generation = place.generation;
+    if (place.suspect) {
+      out.more.length(1);
+      out.more[0].name = CORBA::string_dup("suspect");
+      out.more[0].value = CORBA::string_dup("1");
+    }
     return out;
   }
 

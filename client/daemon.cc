@@ -18,6 +18,7 @@
 #include "client/attempts.h"
 #include "client/corba_server.h"
 #include "client/disk_watch.h"
+#include "client/input_cache.h"
 #include "client/machine.h"
 #include "client/monitor_link.h"
 #include "client/session_keeper.h"
@@ -114,6 +115,7 @@ class Daemon {
   PublicPresence presence_;
   bool presence_known_ = false;
 
+  InputCache cache_;
   Loop loop_;  // before every thread: it blocks the signals that they inherit
   OrderDesk desk_;
   Workers workers_;
@@ -143,6 +145,7 @@ Daemon::Daemon(const ClientSettings& settings)
       accounts_(reserve_accounts(settings, facts_.slots, state_)),
       cgroups_(AttemptCgroups::detect("c" + hex(sha256(state_)).substr(0, 12))),
       identity_(ensure_identity(system_files(), state_)),
+      cache_(system_files(), {state_ + "/cache", settings.input_cache, settings.disk_reserve}),
       desk_(
           desk_settings(), system_files(), presence_,
           [this](std::shared_ptr<const Assignment> a) {
@@ -172,7 +175,9 @@ Daemon::Daemon(const ClientSettings& settings)
           [this](const AttemptName& name, const LowDisk& disk) {
             loop_.post([=, this] { attempts_.leave_for_disk(name, disk); });
           },
-          [this] { keeper_raw_->presence_changed(); }) {
+          [this] { keeper_raw_->presence_changed(); },
+          [this](uint64_t bytes) { cache_.make_room(bytes); }) {
+  desk_.give_way([this](uint64_t bytes) { cache_.make_room(bytes); });
   uint32_t server_uid = settings.server_uid >= 0 ? static_cast<uint32_t>(settings.server_uid)
                                                  : expected_server_uid(settings.server_socket);
   server_ = std::make_unique<CorbaServer>(settings.server_socket, server_uid, desk_,
@@ -187,7 +192,7 @@ Daemon::Daemon(const ClientSettings& settings)
   std::string shepherd =
       companion("sublet-shepherd", "shepherd_program", settings.shepherd_program);
   tasks_ = std::make_unique<AttemptTasks>(TaskThreads{local_, workers_, uploads_, pace_},
-                                          system_files(), *server_, desk_, *reporter_,
+                                          system_files(), *server_, desk_, *reporter_, cache_,
                                           job_settings(), shepherd, attempts_.events());
   attempts_.connect(tasks_.get(), reporter_.get());
 }
@@ -390,7 +395,8 @@ MachineState Daemon::machine_state() {
   state.slots_free = desk_.slots_free();
   state.memory_free = memory_free();
   try {
-    state.disk_free = system_files().free_bytes(state_);
+    // What is only kept makes room for an order.
+    state.disk_free = system_files().free_bytes(state_) + cache_.bytes();
   } catch (const FileError&) {  // not known: nothing free
   }
   return state;

@@ -16,12 +16,13 @@ constexpr int64_t kMs = 1'000'000;
 
 DiskWatch::DiskWatch(const DiskSettings& settings, const Files& files, OrderDesk& desk,
                      std::function<void(const AttemptName&, const LowDisk&)> name,
-                     std::function<void()> changed)
+                     std::function<void()> changed, std::function<void(uint64_t)> make_room)
     : settings_(settings),
       files_(files),
       desk_(desk),
       name_(std::move(name)),
       changed_(std::move(changed)),
+      make_room_(std::move(make_room)),
       thread_(std::make_unique<Workers>(1)) {}
 
 void DiskWatch::stop() { thread_->stop(); }
@@ -52,6 +53,10 @@ int64_t DiskWatch::look(int64_t now_ns) {
   std::vector<AttemptName> here = list_attempts(files_, settings_.state_folder);
   std::erase_if(named_, [&](const auto& name) { return !std::ranges::binary_search(here, name); });
   uint64_t free = files_.free_bytes(settings_.state_folder);
+  if (free < settings_.reserve) {
+    make_room_(settings_.reserve + settings_.reserve / 4 - free);
+    free = files_.free_bytes(settings_.state_folder);
+  }
   set_low(free);
   if (free >= settings_.reserve)
     leaving_.reset();

@@ -4,6 +4,7 @@
 // minute. Below the reserve the desk takes no orders, and the attempt that uses the most is named:
 // it has to leave. While it leaves nobody else is named, until it has made room or
 // its time is over; when nearly nothing is left it is named again, to be killed.
+// Before all that make_room removes what is only kept.
 //
 // A thread of its own: it waits for the disk, which may be slow. attempt_came() is
 // for any thread, start() and stop() for the main one, look() for its own and for
@@ -37,10 +38,11 @@ struct DiskSettings {
 class DiskWatch {
  public:
   // name: told which attempt has to leave; changed: that the desk takes orders no
-  // more, or again. Both on this thread.
+  // more, or again; make_room: removes so many bytes that no job needs, as far as
+  // there are any. All on this thread.
   DiskWatch(const DiskSettings& settings, const Files& files, OrderDesk& desk,
             std::function<void(const AttemptName&, const LowDisk&)> name,
-            std::function<void()> changed);
+            std::function<void()> changed, std::function<void(uint64_t)> make_room);
   ~DiskWatch() { stop(); }
   void start();
   void stop();
@@ -66,6 +68,7 @@ class DiskWatch {
   OrderDesk& desk_;
   const std::function<void(const AttemptName&, const LowDisk&)> name_;
   const std::function<void()> changed_;
+  const std::function<void(uint64_t)> make_room_;
   std::atomic<bool> idle_{false};  // the next look is far away
   bool low_ = false;
   uint64_t last_free_ = 0;

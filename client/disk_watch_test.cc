@@ -28,6 +28,7 @@ class DiskWatchTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(without_attempts_it_rests);
   CPPUNIT_TEST(an_attempt_ends_its_rest);
   CPPUNIT_TEST(looks_sooner_when_space_shrinks_fast);
+  CPPUNIT_TEST(what_is_only_kept_goes_first);
   CPPUNIT_TEST(the_largest_has_to_leave);
   CPPUNIT_TEST(one_after_the_other);
   CPPUNIT_TEST(who_leaves_and_goes_on_writing_is_killed);
@@ -45,6 +46,7 @@ class DiskWatchTest : public CppUnit::TestFixture {
   int64_t now_ = 1000 * kSecond;
   int changes_ = 0;
   std::atomic<int> count_{0};
+  uint64_t kept_ = 0;  // bytes that no job needs
 
  public:
   void setUp() override {
@@ -67,12 +69,17 @@ class DiskWatchTest : public CppUnit::TestFixture {
           named_.emplace_back(name, disk);
           ++count_;
         },
-        [this] { ++changes_; });
+        [this] { ++changes_; }, [this](uint64_t bytes) { make_room(bytes); });
   }
   void attempt(uint64_t job, size_t bytes) {
     std::string folder = attempt_folder(state_.path(), {job, 1});
     make_attempt_folder(disk_, folder, -1, -1);
     disk_.write_atomic(folder + "/work/data", std::string(bytes, 'x'));
+  }
+  void make_room(uint64_t bytes) {
+    uint64_t removed = std::min(bytes, kept_);
+    kept_ -= removed;
+    disk_.free += removed;
   }
   int64_t look(int64_t after_ns) { return watch_->look(now_ += after_ns); }
   uint64_t last_job() { return named_.empty() ? 0 : named_.back().first.job; }
@@ -110,6 +117,21 @@ class DiskWatchTest : public CppUnit::TestFixture {
     attempt(1, 10);
     CPPUNIT_ASSERT_EQUAL(int64_t{2000}, look(kSecond));
     CPPUNIT_ASSERT(named_.empty());
+  }
+
+  void what_is_only_kept_goes_first() {
+    attempt(1, 10);
+    kept_ = 200 * kMiB;
+    disk_.free = 90 * kMiB;
+    look(kSecond);
+    CPPUNIT_ASSERT(named_.empty() && !desk_->disk_low());
+    CPPUNIT_ASSERT_EQUAL(uint64_t{125 * kMiB}, disk_.free.load());
+    kept_ = 5 * kMiB;
+    disk_.free = 90 * kMiB;
+    look(kSecond);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{0}, kept_);
+    CPPUNIT_ASSERT(desk_->disk_low());
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1}, last_job());
   }
 
   void an_attempt_ends_its_rest() {

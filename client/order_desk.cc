@@ -152,6 +152,10 @@ RunAnswer OrderDesk::take(RunOrder order) {
   try {
     uint64_t free = files_.free_bytes(settings_.state_folder);
     uint64_t wanted = disk_wanted(order);
+    if (free < wanted && make_room_) {
+      make_room_(wanted - free);
+      free = files_.free_bytes(settings_.state_folder);
+    }
     if (free < wanted)
       throw std::runtime_error("it needs " + format_bytes(wanted) + " of disk, " +
                                format_bytes(free) + " are free");

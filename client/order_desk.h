@@ -107,6 +107,12 @@ class OrderDesk {
   void machine_failed(const std::string& why);
   void machine_worked();
 
+  // What may be removed so that an order finds room on the disk: called with how
+  // many bytes are missing. Before the first order.
+  void give_way(std::function<void(uint64_t bytes)> make_room) {
+    make_room_ = std::move(make_room);
+  }
+
   // The disk is nearly full: no order is taken until it is not. Any thread.
   void set_disk_low(bool low) { disk_low_ = low; }
   bool disk_low() const { return disk_low_; }
@@ -145,6 +151,7 @@ class OrderDesk {
   const PublicPresence& presence_;
   const std::function<void(std::shared_ptr<const Assignment>)> accepted_;
   const std::function<void(std::vector<VacateOrder>)> vacate_;
+  std::function<void(uint64_t)> make_room_;
   std::atomic<bool> draining_{false};
   std::atomic<bool> disk_low_{false};
 

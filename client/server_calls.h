@@ -134,6 +134,7 @@ struct FilePlace {
   uint64_t file = 0;
   std::string file_name;
   uint64_t generation = 0;
+  bool suspect = false;  // stat: what came did not fit its digest; the server looks itself
 };
 struct RemoteFile {
   uint64_t size = 0;

@@ -18,6 +18,24 @@ constexpr int kDigestTries = 3;
 
 struct Stopped {};
 
+}  // namespace
+
+struct Incoming {
+  std::string name;
+  RemoteFile remote;
+  UniqueFd file;  // in the attempt's folder
+  std::unique_ptr<InputCache::Addition> kept;
+  Sha256 hash;
+  uint64_t offset = 0;
+
+  bool is(const FilePlace& place, const RemoteFile& now) const {
+    return name == place.file_name && remote.size == now.size && remote.sha256 == now.sha256 &&
+           remote.generation == now.generation;
+  }
+};
+
+namespace {
+
 void write_all(int fd, const std::string& bytes, const std::string& name) {
   for (size_t done = 0; done < bytes.size();) {
     ssize_t n = write(fd, bytes.data() + done, bytes.size() - done);
@@ -27,23 +45,25 @@ void write_all(int fd, const std::string& bytes, const std::string& name) {
   }
 }
 
-// One try; false when the bytes are not those that the server announced.
-bool fetch_once(AttemptWork& work, ServerCalls& server, const FilePlace& place,
-                const RemoteFile& remote, const std::string& folder, bool executable) {
-  UniqueFd file = create_inside(folder, place.file_name, executable, work.assignment->uid);
-  Sha256 hash;
-  uint64_t offset = 0;
-  while (offset < remote.size) {
+// From where it stands. False: the bytes are not those that the server announced.
+bool receive(AttemptWork& work, ServerCalls& server, const FilePlace& place) {
+  const std::shared_ptr<Incoming> in = work.incoming;
+  const uint64_t size = in->remote.size;
+  while (in->offset < size) {
     if (work.stop) throw Stopped();
     std::string chunk =
-        server.get(place, offset,
-                   static_cast<uint32_t>(std::min<uint64_t>(kChunkBytes, remote.size - offset)));
-    if (chunk.empty()) return false;
-    write_all(file.get(), chunk, place.file_name);
-    hash.update(chunk);
-    offset += chunk.size();
+        server.get(place, in->offset,
+                   static_cast<uint32_t>(std::min<uint64_t>(kChunkBytes, size - in->offset)));
+    if (chunk.empty() || chunk.size() > size - in->offset) break;
+    write_all(in->file.get(), chunk, place.file_name);
+    if (in->kept) in->kept->write(chunk);
+    in->hash.update(chunk);
+    in->offset += chunk.size();
   }
-  return offset == remote.size && hash.finish() == remote.sha256;
+  work.incoming.reset();
+  const bool good = in->offset == size && in->hash.finish() == in->remote.sha256;
+  if (good && in->kept) in->kept->keep();
+  return good;
 }
 
 [[noreturn]] void arrived_damaged(const FilePlace& place) {
@@ -52,13 +72,46 @@ bool fetch_once(AttemptWork& work, ServerCalls& server, const FilePlace& place,
                         std::to_string(kDigestTries) + " times.");
 }
 
-void fetch_input(AttemptWork& work, ServerCalls& server, const InputFile& input) {
-  const FilePlace place{FileKind::kInput, work.assignment->name, input.file, input.name, 0};
-  for (int i = 0; i < kDigestTries; ++i)
-    if (fetch_once(work, server, place, server.stat(place), work.folder + "/" SUBLET_WORK_FOLDER,
-                   input.executable))
-      return;
+// Copied from the cache, else fetched.
+bool bring_input(AttemptWork& work, ServerCalls& server, InputCache& cache, const FilePlace& place,
+                 const RemoteFile& remote, bool executable) {
+  const InputCache::Turn turn(cache, remote.sha256, work.stop);
+  if (work.stop) throw Stopped();
+  if (work.incoming && work.incoming->is(place, remote)) return receive(work, server, place);
+  UniqueFd file = create_inside(work.folder + "/" SUBLET_WORK_FOLDER, place.file_name, executable,
+                                work.assignment->uid);
+  if (cache.take(remote.sha256, remote.size, file.get(), work.stop)) return true;
+  work.incoming = std::make_shared<Incoming>(Incoming{
+      place.file_name, remote, std::move(file), cache.add(remote.sha256, remote.size), {}});
+  return receive(work, server, place);
+}
+
+void fetch_input(AttemptWork& work, ServerCalls& server, InputCache& cache,
+                 const InputFile& input) {
+  FilePlace place{FileKind::kInput, work.assignment->name, input.file, input.name, 0};
+  for (int i = 0; i < kDigestTries; ++i) {
+    if (bring_input(work, server, cache, place, server.stat(place), input.executable)) return;
+    place.suspect = true;
+  }
   arrived_damaged(place);
+}
+
+bool fetch_generation(AttemptWork& work, ServerCalls& server, const FilePlace& place,
+                      const RemoteFile& remote, const std::string& folder) {
+  if (!work.incoming || !work.incoming->is(place, remote))
+    work.incoming = std::make_shared<Incoming>(
+        Incoming{place.file_name,
+                 remote,
+                 create_inside(folder, place.file_name, false, work.assignment->uid),
+                 nullptr,
+                 {}});
+  try {
+    return receive(work, server, place);
+  } catch (const ServerError& error) {
+    if (error.code() != "spool.damaged") throw;
+    work.incoming.reset();
+    return false;  // an older one may be well
+  }
 }
 
 // The newest one that the server still has intact; that may be older than the
@@ -73,13 +126,16 @@ void fetch_checkpoint(AttemptWork& work, ServerCalls& server) {
       system_files().remove_file(folder + "/" + place.file_name);  // of an earlier try
       return;
     }
-    if (fetch_once(work, server, place, remote, folder, false)) return;
+    if (fetch_generation(work, server, place, remote, folder)) return;
+    place.suspect = true;
   }
   arrived_damaged(place);
 }
 
-void fetch_all(AttemptWork& work, ServerCalls& server) {
-  for (const auto& input : work.assignment->inputs) fetch_input(work, server, input);
+void fetch_all(AttemptWork& work, ServerCalls& server, InputCache& cache) {
+  const auto& inputs = work.assignment->inputs;
+  for (; work.inputs_here < inputs.size(); ++work.inputs_here)
+    fetch_input(work, server, cache, inputs[work.inputs_here]);
   if (work.assignment->checkpoint_generation != 0) fetch_checkpoint(work, server);
 }
 
@@ -100,11 +156,11 @@ int64_t ceil_seconds(int64_t ms) { return ms <= 0 ? 0 : (ms + 999) / 1000; }
 
 }  // namespace
 
-StagingOutcome stage(AttemptWork& work, ServerCalls& server) {
+StagingOutcome stage(AttemptWork& work, ServerCalls& server, InputCache& cache) {
   StagingOutcome outcome;
   try {
     if (work.stop) throw Stopped();
-    fetch_all(work, server);
+    fetch_all(work, server, cache);
   } catch (const Stopped&) {
     outcome.result = TaskResult::kStopped;
   } catch (const ServerError& error) {

@@ -1,6 +1,9 @@
 // Moving in: fetches the inputs and the checkpoint of an attempt into its
-// folder, and writes the shepherd's order. Runs on a worker thread; reads
-// AttemptWork::stop between chunks.
+// folder, and writes the shepherd's order. What was fetched before for another
+// job is copied from the machine's own cache, but only after the server has said
+// that this attempt may have it, and what it is. After a server that was away it
+// goes on where it stood. Runs on a worker thread; reads AttemptWork::stop
+// between chunks.
 #ifndef SUBLET_CLIENT_STAGING_H_
 #define SUBLET_CLIENT_STAGING_H_
 
@@ -9,6 +12,7 @@
 #include "base/attempt_folder.h"
 #include "base/cgroup.h"
 #include "client/attempt_work.h"
+#include "client/input_cache.h"
 #include "protocol/attempt.h"
 
 namespace sublet::client {
@@ -38,7 +42,7 @@ struct StagingOutcome {
   std::string reason;
 };
 
-StagingOutcome stage(AttemptWork& work, ServerCalls& server);
+StagingOutcome stage(AttemptWork& work, ServerCalls& server, InputCache& cache);
 
 // The shepherd's order, with the lease as it stands.
 AttemptOrder make_order(const AttemptWork& work, const JobSettings& settings);

@@ -3,6 +3,7 @@
 #ifndef SUBLET_CLIENT_TRANSLATE_H_
 #define SUBLET_CLIENT_TRANSLATE_H_
 
+#include <cstring>
 #include <functional>
 #include <string>
 
@@ -27,8 +28,7 @@ std::string to_string(const Octets& octets) {
 template <typename Octets>
 void to_octets(const void* bytes, size_t count, Octets& out) {
   out.length(static_cast<CORBA::ULong>(count));
-  const auto* from = static_cast<const unsigned char*>(bytes);
-  for (size_t i = 0; i < count; ++i) out[static_cast<CORBA::ULong>(i)] = from[i];
+  if (count > 0) std::memcpy(out.get_buffer(), bytes, count);
 }
 
 inline idl::AttemptKey to_idl(const AttemptName& name) { return {name.job, name.attempt}; }

@@ -103,6 +103,7 @@ struct JobsHeld {
   std::vector<JobRange> jobs;
   std::vector<JobState> only_in = {};
   std::string by = {};
+  std::string reason = {};  // for people; empty: their user wanted it
 };
 struct JobsReleased {
   std::vector<JobRange> jobs;

@@ -52,6 +52,11 @@ struct SpecPlace {
   uint64_t offset = 0;
 };
 
+struct SpoolUse {
+  uint64_t files = 0;  // inputs and outputs, bytes
+  uint64_t checkpoints = 0;
+};
+
 class Archive {
  public:
   // path: of the database, which exists already. Throws StoreError, as every
@@ -84,11 +89,21 @@ class Archive {
   // Newest first, up to and including that generation; with bodies.
   std::vector<FileRow> checkpoints(JobId job, uint64_t newest);
   std::optional<FileRow> output(JobId job, FileKind kind, const std::string& name);
-  std::vector<uint64_t> file_ids();
+  std::vector<uint64_t> content_ids();
+  bool content_exists(uint64_t id);
+  // The newest content of this SHA-256 (hex) that is not known to be damaged.
+  std::optional<ContentRow> content(const std::string& sha256);
+  // Bytes of this user's files in the spool.
+  SpoolUse spool_use(const std::string& user);
   // Files that nothing needs any more: inputs of batches whose jobs are all
   // final, checkpoints of final jobs or older than the generation before the
   // newest, outputs of attempts that ended without counting.
-  std::vector<uint64_t> unneeded_files(uint32_t limit);
+  std::vector<FileRow> unneeded_files(uint32_t limit);  // without bodies
+  // Outputs of jobs that ended before `ended`; without bodies.
+  std::vector<FileRow> outputs_before(Micros ended, uint32_t limit);
+  // When the job's outputs were kept no longer; 0: they are still there, or there
+  // were none.
+  Micros outputs_removed_at(JobId job);
   uint64_t last_file_id();
 
   std::optional<CredentialRow> credential(MachineId machine);

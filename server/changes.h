@@ -69,6 +69,21 @@ struct FileRow {
   bool in_row = false; // contents in `body`, else in the spool folder
   std::string body;
   bool counts = false; // outputs: of the attempt whose end was accepted as done or failed
+  std::string user;    // in whose quota it counts
+  uint64_t content = 0;  // the ContentRow with its contents, unless they are in the row
+  // Of that content, when the archive read it.
+  std::string identity;
+  bool damaged = false;
+};
+
+// One stored content. Files of equal SHA-256 refer to the same one; it goes with
+// the last of them, in the same transaction.
+struct ContentRow {
+  uint64_t id = 0;  // its name in the spool folder
+  std::string sha256;  // hex
+  uint64_t size = 0;
+  std::string identity;  // of the file when its bytes were known to be right; "": not known
+  bool damaged = false;  // found to be other than its SHA-256: no new file refers to it
 };
 
 // A machine's proof of itself, beside the brain's MachineRecord.
@@ -128,6 +143,10 @@ struct Changes {
   std::vector<SpecRow> specs;
   std::map<uint64_t, FileRow> files;
   std::vector<uint64_t> dropped_files;
+  std::map<uint64_t, ContentRow> contents;
+  // Contents that lost a file: gone when it was the last.
+  std::vector<uint64_t> loosened_contents;
+  std::map<JobId, Micros> removed_outputs;  // jobs whose outputs are kept no longer
   struct Counted {
     uint64_t file = 0;
     scheduling::AttemptKey key;
@@ -154,7 +173,7 @@ struct Changes {
 
   bool empty() const {
     return events.empty() && batches.empty() && parts.empty() && files.empty() &&
-           dropped_batches.empty() && dropped_files.empty() && requests.empty() &&
+           dropped_batches.empty() && dropped_files.empty() && contents.empty() && requests.empty() &&
            forget_requests == 0 && forget_events == 0 && forget_changes == 0 && spent.empty() &&
            forget_history.uses_until == 0 && forget_history.spent_before == 0;
   }

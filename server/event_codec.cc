@@ -189,9 +189,10 @@ void fields(A& a, JobsRemoved& e) {
 template <typename A>
 void fields(A& a, JobsHeld& e) {
   ids(a, e.jobs);
-  a.tail(!e.only_in.empty() || !e.by.empty(), [&] {
+  a.tail(!e.only_in.empty() || !e.by.empty() || !e.reason.empty(), [&] {
     states(a, e.only_in);
     a.field(e.by);
+    a.field(e.reason);
   });
 }
 template <typename A>

@@ -54,7 +54,7 @@ class EventCodecTest : public CppUnit::TestFixture {
           CheckpointStored{key, a, a, a},
           AttemptEnded{key, a, EndReason::kOwner, text, c, c, c, text},
           JobsRemoved{ids, states, text},
-          JobsHeld{ids, states, text},
+          JobsHeld{ids, states, text, text},
           JobsReleased{ids, states},
           SharesSet{text, 0.25},
           Ticked{},

@@ -131,6 +131,8 @@ class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
         to_idl(details.attempts[i], out->attempts[i]);
       add_outputs(details, out->outputs);
       add_forecast(details.forecast, out->more);
+      if (details.outputs_removed)
+        add_detail(out->more, "outputs_removed_at", std::to_string(details.outputs_removed));
       return out._retn();
     });
   }

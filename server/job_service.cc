@@ -385,6 +385,7 @@ JobDetails JobService::show(const Caller& caller, JobId id) {
   details.spec = archive_.spec(id).value_or(JobSpec{});
   details.attempts = archive_.attempts(id);
   details.outputs = archive_.outputs(id);
+  details.outputs_removed = archive_.outputs_removed_at(id);
   if (scheduling::is_final(row->job.state)) return details;
   std::optional<scheduling::Outlook> outlook;
   Micros now = 0;

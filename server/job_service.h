@@ -32,6 +32,7 @@ struct JobDetails {
   std::vector<AttemptRow> attempts;
   std::vector<FileRow> outputs;
   scheduling::Forecast forecast;  // of a waiting job; else empty
+  Micros outputs_removed = 0;  // when they were kept no longer; 0: they were not
 };
 
 struct ControlResult {

@@ -71,7 +71,16 @@ inline constexpr const char* kSchema[] = {
     "create table if not exists files (id bigint primary key, kind integer not null, batch bigint "
     "not null, job bigint not null, attempt integer not null, generation bigint not null, name "
     "text not null, size bigint not null, sha256 text not null, in_row integer not null, body text "
-    "not null, counts integer not null)",
+    "not null, counts integer not null, user_name text not null default '', content bigint not "
+    "null default 0)",
+    // What lies in the spool folder, under its id; rows of table files refer to it.
+    "create table if not exists contents (id bigint primary key, sha256 text not null, size bigint "
+    "not null, identity text not null, damaged integer not null)",
+    "create index if not exists contents_sha256 on contents (sha256)",
+    // Bytes of each user's files; kind 1: checkpoints, 0: all others.
+    "create table if not exists spool_use (user_name text not null, kind integer not null, bytes "
+    "bigint not null, primary key (user_name, kind))",
+    "create table if not exists outputs_removed (job bigint primary key, at bigint not null)",
     "create index if not exists files_job on files (job, kind) where job > 0",
     "create index if not exists files_batch on files (batch) where batch > 0",
     "create table if not exists requests (id text primary key, digest text not null, answer text "
@@ -80,6 +89,11 @@ inline constexpr const char* kSchema[] = {
     "create table if not exists events (number integer primary key, at bigint not null, kind "
     "integer not null, body text not null)",
     "create index if not exists events_at on events (at)",
+};
+
+// Indexes on columns that an upgrade adds: made after the upgrades.
+inline constexpr const char* kLaterIndexes[] = {
+    "create index if not exists files_content on files (content) where content > 0",
 };
 
 // kUpgrades[v - 1] makes version v + 1 of version v.
@@ -95,7 +109,14 @@ inline const std::vector<const char*> kUpgrades[kSchemaVersion - 1] = {
      "alter table attempts add column ready bigint not null default 0",
      "alter table uses add column started bigint not null default 0",
      "alter table uses add column waited bigint not null default 0",
-     "alter table jobs add column platforms text not null default ''"},
+     "alter table jobs add column platforms text not null default ''",
+     "alter table files add column user_name text not null default ''",
+     "alter table files add column content bigint not null default 0",
+     "update files set content = id where in_row = 0",
+     "update files set user_name = coalesce((select user_name from batches where batches.id = "
+     "files.batch), (select user_name from jobs where jobs.id = files.job), '')",
+     "insert into contents select id, sha256, size, '', 0 from files where in_row = 0",
+     "insert into spool_use select user_name, kind = 2, sum(size) from files group by 1, 2"},
 };
 
 }  // namespace sublet::server

@@ -95,7 +95,8 @@ Server::Server(const ServerSettings& settings, VitalSigns* signs)
           store_, system_clock(), listener())),
       spool_({settings.state_folder + "/spool", settings.largest_file}, archive_, system_clock()),
       machines_(*pipeline_, archive_, sessions_, access_, *dispatcher_),
-      files_(spool_, *pipeline_, archive_, sessions_, access_, [this] { disk_.check(); }),
+      files_(spool_, *pipeline_, archive_, sessions_, access_, [this] { disk_.check(); },
+             {settings.quota, settings.quotas, settings.keep_outputs}),
       log_desk_(log_desk_settings(settings),
                 [this](auto machine, const auto& request, auto told) {
                   dispatcher_->read_log(machine, request, std::move(told));

@@ -61,7 +61,11 @@ std::vector<SettingSpec> server_setting_specs() {
       "in all; each costs a thread of 256 kB address space");
   add("server.max_connections_per_user", T::integer, "64", 4, 1'000'000,
       "of one user other than root and the server's own");
-  add("spool.largest_file", T::size, "4 GiB", 1024, 1e15, "of each file sent or brought back");
+  add("spool.largest_file", T::size, "50 GiB", 1024, 1e15, "of each file sent or brought back");
+  add("spool.quota", T::size, "50 GiB", 0, 1e15,
+      "of each user: inputs and outputs together, and as much again for checkpoints");
+  add("spool.keep_outputs", T::duration, "720 h", 0, 1e13,
+      "outputs, after their job's end; 0: for ever");
   add("history.keep_events", T::duration, "24 h", 0, 1e13,
       "every event with its consequences, for replay; 0: for ever");
   add("history.keep_changes", T::duration, "720 h", 0, 1e13,
@@ -91,6 +95,7 @@ std::vector<SettingSpec> server_setting_specs() {
   add("scheduling.refusal_pause", T::duration, "1 s", 0, 3'600'000,
       "a machine that refused an order gets none for this long");
   add("shares", T::reals, "", 1e-6, 1e6, "shares of each user: ann = 3");
+  add("quotas", T::reals, "", 0, 1e15, "of single users in place of spool.quota, in bytes: ann = 2e11");
   add("log.file", T::text, "", 0, 0, "empty: standard error");
   add("log.level", T::text, "info", 0, 0, "debug, info, warning or error");
   specs.back().choices = {"debug", "info", "warning", "error"};
@@ -128,6 +133,9 @@ ServerSettings read_server_settings(const Settings& s) {
   out.memory_limit = s.size_bytes("server.memory_limit");
   out.reserve = s.size_bytes("server.reserve");
   out.largest_file = s.size_bytes("spool.largest_file");
+  out.quota = s.size_bytes("spool.quota");
+  out.quotas = s.reals("quotas");
+  out.keep_outputs = s.duration_ms("spool.keep_outputs") * 1000;
   out.queue_limit = s.integer("server.queue_limit");
   out.group_limit = s.integer("server.group_limit");
   out.dispatcher_threads = s.integer("server.dispatcher_threads");

@@ -22,6 +22,9 @@ struct ServerSettings {
   uint64_t memory_limit = 0;
   uint64_t reserve = 0;
   uint64_t largest_file = 0;
+  uint64_t quota = 0;
+  std::map<std::string, double> quotas;
+  int64_t keep_outputs = 0;  // microseconds; 0: for ever
   size_t queue_limit = 0;
   size_t group_limit = 0;
   size_t dispatcher_threads = 0;

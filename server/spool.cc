@@ -8,22 +8,17 @@
 #include <set>
 
 #include "base/files.h"
-#include "server/refusal.h"
 
 namespace sublet::server {
 namespace {
+
+constexpr uint64_t kFlushed = 8 << 20;  // bytes written before the disk is told to begin
+constexpr uint64_t kBehind = 32 << 20;  // that the hasher may be behind an upload
 
 Refusal disk(const std::string& what, int code) {
   return Refusal(Refusal::Kind::kUnavailable, "server.disk",
                  "the server cannot " + what + ": " + std::string(strerror(code)),
                  "Tell the administrator; try again when there is room.", "spool");
-}
-
-Refusal damaged(const FileRow& row) {
-  return Refusal(Refusal::Kind::kNotFound, "spool.damaged",
-                 "the spool's file " + std::to_string(row.id) + " (`" + row.name +
-                     "`) is damaged or gone",
-                 "Tell the administrator; submit the job again.", row.name);
 }
 
 // Shorter at the file's end and where the disk gives no more.
@@ -40,20 +35,41 @@ std::string read_part(int fd, uint64_t offset, size_t wanted) {
   return bytes;
 }
 
+// Checkpoints are counted apart, as in the books.
+std::pair<std::string, bool> account(const FileRow& row) {
+  return {row.user, row.kind == FileKind::kCheckpoint};
+}
+
 }  // namespace
 
 Spool::Spool(const SpoolSettings& settings, Archive& archive, const Clock& clock)
-    : settings_(settings), clock_(clock) {
+    : settings_(settings), clock_(clock), checker_(clock) {
   Files& files = system_files();
   files.make_folders(settings_.folder);
   // Ids count from the clock, so that an id is never used twice even when the
   // newest rows have been removed.
   next_id_ = std::max<uint64_t>(archive.last_file_id() + 1, clock.utc_us());
-  std::vector<uint64_t> known = archive.file_ids();
+  std::vector<uint64_t> known = archive.content_ids();
   std::set<std::string> names;
   for (uint64_t id : known) names.insert(std::to_string(id));
   for (const auto& entry : files.list(settings_.folder))
     if (!names.count(entry.name)) files.remove_file(settings_.folder + "/" + entry.name);
+  hasher_ = std::thread([this] { hash_loop(); });
+}
+
+Spool::~Spool() {
+  {
+    std::lock_guard lock(hash_mutex_);
+    stopping_ = true;
+  }
+  hash_wake_.notify_all();
+  hasher_.join();
+}
+
+Refusal Spool::damaged(const FileRow& row) {
+  return Refusal(Refusal::Kind::kNotFound, kDamaged,
+                 "`" + row.name + "` is damaged in the server's spool, or gone from it",
+                 "Tell the administrator; submit the job again.", row.name);
 }
 
 std::string Spool::path(uint64_t id) const { return settings_.folder + "/" + std::to_string(id); }
@@ -76,7 +92,7 @@ Spool::Started Spool::open(const std::string& owner, const std::string& request,
       throw Refusal(Refusal::Kind::kConflict, "request.reused",
                     "this request id was used before, for another file",
                     "Make a new random request id for every new request.", row.name);
-    return Started{old->row.id, old->offset};
+    return Started{old->row.id, old->offset, false};
   }
   if (per_owner_[owner] >= settings_.uploads_per_owner)
     throw Refusal(Refusal::Kind::kLimitExceeded, "spool.uploads",
@@ -89,17 +105,19 @@ Spool::Started Spool::open(const std::string& owner, const std::string& request,
   upload->row.size = size;
   upload->row.sha256 = hex(digest);
   upload->row.in_row = size <= kInRow;
+  upload->row.content = upload->row.in_row ? 0 : upload->row.id;
   upload->digest = digest;
   upload->touched = clock_.utc_us();
   if (!upload->row.in_row) {
     upload->fd.reset(::open(upload_path(upload->row.id).c_str(),
-                            O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+                            O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (!upload->fd.valid()) throw disk("make a file in its spool", errno);
   }
   uploads_[upload->row.id] = upload;
   by_request_[owner + request] = upload->row.id;
   ++per_owner_[owner];
-  return Started{upload->row.id, 0};
+  announced_[account(upload->row)] += size;
+  return Started{upload->row.id, 0, true};
 }
 
 std::shared_ptr<Spool::Upload> Spool::find(uint64_t id, const std::string& owner) {
@@ -126,8 +144,54 @@ void Spool::write_chunk(Upload& upload, std::string_view chunk) {
       done += static_cast<size_t>(n);
     }
   }
-  upload.hash.update(chunk);
   upload.offset += chunk.size();
+  upload.written = upload.offset;
+  if (upload.row.in_row || upload.offset - upload.flushed < kFlushed) return;
+  // So that the disk works meanwhile, and little is left to sync at the end.
+  sync_file_range(upload.fd.get(), static_cast<off_t>(upload.flushed),
+                  static_cast<off_t>(upload.offset - upload.flushed), SYNC_FILE_RANGE_WRITE);
+  upload.flushed = upload.offset;
+}
+
+// On a thread of its own, from what is in the file: sender and hasher work at the
+// same time. Who sends faster than that hashes himself.
+void Spool::hash_later(const std::shared_ptr<Upload>& upload) {
+  if (upload->written > upload->hashed + kBehind) hash_up_to(*upload, upload->written);
+  if (upload->queued.exchange(true)) return;
+  {
+    std::lock_guard lock(hash_mutex_);
+    to_hash_.push_back(upload);
+  }
+  hash_wake_.notify_one();
+}
+
+void Spool::hash_up_to(Upload& upload, uint64_t end) {
+  std::lock_guard lock(upload.hash_mutex);
+  while (upload.hashed < end) {
+    const std::string part = read_part(upload.fd.get(), upload.hashed,
+                                       std::min<uint64_t>(kChunk, end - upload.hashed));
+    if (part.empty()) throw disk("read in its spool", EIO);
+    upload.hash.update(part);
+    upload.hashed += part.size();
+  }
+}
+
+void Spool::hash_loop() {
+  std::unique_lock lock(hash_mutex_);
+  while (true) {
+    hash_wake_.wait(lock, [this] { return stopping_ || !to_hash_.empty(); });
+    if (stopping_) return;
+    const std::shared_ptr<Upload> upload = std::move(to_hash_.front());
+    to_hash_.pop_front();
+    lock.unlock();
+    upload->queued = false;  // first, so that what comes from now on is not missed
+    try {
+      hash_up_to(*upload, upload->written);
+    } catch (const Refusal&) {
+      // Whoever finishes it meets the same, and is told.
+    }
+    lock.lock();
+  }
 }
 
 uint64_t Spool::put(uint64_t id, const std::string& owner, uint64_t offset,
@@ -148,6 +212,7 @@ uint64_t Spool::put(uint64_t id, const std::string& owner, uint64_t offset,
                   "more bytes than the " + std::to_string(upload->row.size) + " announced",
                   "The file grew while it was sent; start again.", subject);
   write_chunk(*upload, chunk);
+  if (!upload->row.in_row) hash_later(upload);
   return upload->offset;
 }
 
@@ -164,10 +229,18 @@ FileRow Spool::finish(uint64_t id, const std::string& owner) {
   return upload->row;
 }
 
+bool Spool::is_right(Upload& upload) {
+  if (upload.row.in_row) return sha256(upload.small) == upload.digest;
+  hash_up_to(upload, upload.row.size);
+  std::lock_guard lock(upload.hash_mutex);
+  return upload.hash.finish() == upload.digest;
+}
+
 // With the upload's mutex held.
 void Spool::verify(Upload& upload) {
   const uint64_t id = upload.row.id;
-  if (upload.hash.finish() != upload.digest) {
+  if (!upload.right) upload.right = is_right(upload);
+  if (!upload.right) {
     forget(id, false);
     unlink(upload_path(id).c_str());
     throw Refusal(Refusal::Kind::kInvalid, "spool.digest",
@@ -182,6 +255,7 @@ void Spool::verify(Upload& upload) {
     if (rename(upload_path(id).c_str(), path(id).c_str()) != 0)
       throw disk("rename in its spool", errno);
     system_files().sync_folder(settings_.folder);
+    upload.row.identity = file_identity(upload.fd.get());
   }
   upload.finished = true;
 }
@@ -193,6 +267,9 @@ bool Spool::forget(uint64_t id, bool finished) {
   const std::string owner = it->second->owner;
   by_request_.erase(owner + it->second->request);
   if (--per_owner_[owner] == 0) per_owner_.erase(owner);
+  const auto bytes = announced_.find(account(it->second->row));
+  if (bytes != announced_.end() && (bytes->second -= it->second->row.size) == 0)
+    announced_.erase(bytes);
   if (finished) finished_[id] = owner;
   if (finished_.size() > 10'000) finished_.erase(finished_.begin());
   uploads_.erase(it);
@@ -206,15 +283,28 @@ bool Spool::finished_before(uint64_t id, const std::string& owner) {
 }
 
 void Spool::settle(const FileRow& row, bool kept) {
-  if (forget(row.id, kept) && !kept && !row.in_row) unlink(path(row.id).c_str());
+  if (!forget(row.id, kept) || row.in_row) return;
+  if (!kept) {
+    unlink(path(row.id).c_str());
+  } else if (row.content != row.id) {
+    // Later: the answer must not take longer for contents that were known.
+    std::lock_guard lock(mutex_);
+    superfluous_.push_back(row.id);
+  }
 }
 
-UniqueFd Spool::open_kept(uint64_t id) const {
-  UniqueFd fd(::open(path(id).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  // Out of descriptors or memory: the file may be well.
-  if (!fd.valid() && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == EINTR))
-    throw disk("open a file of its spool", errno);
-  return fd;
+void Spool::abandon(uint64_t id) {
+  if (forget(id, false)) unlink(upload_path(id).c_str());
+}
+
+uint64_t Spool::announced(const std::string& user, bool checkpoints) {
+  std::lock_guard lock(mutex_);
+  const auto bytes = announced_.find({user, checkpoints});
+  return bytes == announced_.end() ? 0 : bytes->second;
+}
+
+StoredContent Spool::stored(const FileRow& row) const {
+  return {row.content, path(row.content), row.size, row.sha256, row.identity};
 }
 
 std::string Spool::read(const FileRow& row, uint64_t offset, uint32_t count) {
@@ -223,41 +313,42 @@ std::string Spool::read(const FileRow& row, uint64_t offset, uint32_t count) {
   std::string bytes;
   if (row.in_row) {
     if (offset < row.body.size()) bytes = row.body.substr(offset, wanted);
-  } else if (UniqueFd fd = open_kept(row.id); fd.valid()) {
-    bytes = read_part(fd.get(), offset, wanted);
+  } else if (const UniqueFd fd = ContentChecker::open(path(row.content)); fd.valid()) {
+    const bool good = !row.damaged && (checker_.trusted(stored(row), file_identity(fd.get())) ||
+                                       intact(row));
+    if (good) bytes = read_part(fd.get(), offset, wanted);
   }
   if (bytes.size() < wanted) throw damaged(row);
   return bytes;
 }
 
-bool Spool::intact(const FileRow& row) {
-  Sha256 hash;
-  if (row.in_row) {
-    hash.update(row.body);
-    return row.body.size() == row.size && hex(hash.finish()) == row.sha256;
-  }
-  UniqueFd fd = open_kept(row.id);
-  if (!fd.valid()) return false;
-  for (uint64_t offset = 0; offset < row.size;) {
-    const std::string part =
-        read_part(fd.get(), offset, std::min<uint64_t>(kChunk, row.size - offset));
-    if (part.empty()) return false;
-    hash.update(part);
-    offset += part.size();
-  }
-  return hex(hash.finish()) == row.sha256;
+bool Spool::intact(const FileRow& row, bool suspect) {
+  if (row.in_row) return row.body.size() == row.size && hex(sha256(row.body)) == row.sha256;
+  return !row.damaged && checker_.intact(stored(row), suspect);
 }
 
-void Spool::remove(uint64_t id) { unlink(path(id).c_str()); }
+bool Spool::seems_intact(const ContentRow& content) {
+  const UniqueFd fd = ContentChecker::open(path(content.id));
+  return fd.valid() && checker_.trusted({content.id, "", content.size, "", content.identity},
+                                        file_identity(fd.get()));
+}
+
+void Spool::remove(uint64_t content) {
+  checker_.forget(content);
+  unlink(path(content).c_str());
+}
 
 size_t Spool::drop_idle() {
   const Micros before = clock_.utc_us() - settings_.upload_idle;
   std::vector<uint64_t> idle;
+  std::vector<uint64_t> superfluous;
   {
     std::lock_guard lock(mutex_);
+    superfluous.swap(superfluous_);
     for (const auto& [id, upload] : uploads_)
       if (upload->touched < before) idle.push_back(id);
   }
+  for (uint64_t id : superfluous) unlink(path(id).c_str());
   for (uint64_t id : idle) {
     forget(id, false);
     unlink(upload_path(id).c_str());

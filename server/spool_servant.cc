@@ -57,6 +57,10 @@ class SpoolServant : public POA_Sublet::v1::Spool {
     });
   }
 
+  void discard_outputs(v1::JobId job) override {
+    guard_call([&] { s_.spool.discard_outputs(s_.access.caller(), job); });
+  }
+
  private:
   const Services s_;
 };

@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "server/job_spec.h"
 #include "server/refusal.h"
 #include "server/request_key.h"
@@ -23,6 +24,16 @@ Refusal unknown_file(const std::string& name) {
                  "See `sublet show` for the job's files.", name);
 }
 
+Refusal outputs_removed(JobId job, Micros at) {
+  const std::string subject = "job " + std::to_string(job);
+  return Refusal(Refusal::Kind::kNotFound, "spool.removed",
+                 "the outputs of " + subject + " were removed on " + format_instant(at),
+                 "Outputs are kept for a set time after a job's end; submit it again.", subject);
+}
+
+// Outputs of each job, and of its streams.
+bool is_output(FileKind kind) { return kind >= FileKind::kOutput; }
+
 Refusal superseded(scheduling::AttemptKey key) {
   const std::string subject =
       "attempt " + std::to_string(key.attempt) + " of job " + std::to_string(key.job);
@@ -33,13 +44,19 @@ Refusal superseded(scheduling::AttemptKey key) {
 }  // namespace
 
 SpoolService::SpoolService(Spool& spool, Pipeline& pipeline, Archive& archive, Sessions& sessions,
-                           Access& access, std::function<void()> may_submit)
+                           Access& access, std::function<void()> may_submit, SpoolLimits limits)
     : spool_(spool),
       pipeline_(pipeline),
       archive_(archive),
       sessions_(sessions),
       access_(access),
-      may_submit_(std::move(may_submit)) {}
+      may_submit_(std::move(may_submit)),
+      limits_(std::move(limits)) {}
+
+uint64_t SpoolLimits::quota_of(const std::string& user) const {
+  const auto own = quotas.find(user);
+  return own == quotas.end() ? quota : static_cast<uint64_t>(own->second);
+}
 
 MachineId SpoolService::check_attempt(const std::string& session, const Caller& caller,
                                       scheduling::AttemptKey key) {
@@ -66,6 +83,7 @@ FileRow SpoolService::place_to_put(const Caller& caller, const FilePlace& place)
                     "there is no unfinished batch " + std::to_string(place.batch) + " of yours",
                     "Open a new one.", "batch " + std::to_string(place.batch));
     row.batch = place.batch;
+    row.user = batch->user;
     return row;
   }
   check_attempt(place.session, caller, place.key);
@@ -73,6 +91,7 @@ FileRow SpoolService::place_to_put(const Caller& caller, const FilePlace& place)
   row.job = place.key.job;
   row.attempt = place.key.attempt;
   row.generation = place.generation;
+  if (const auto job = archive_.job(row.job)) row.user = job->job.user;
   return row;
 }
 
@@ -89,6 +108,37 @@ void SpoolService::check_output(const FilePlace& place) {
                 "Name it among the job's outputs.", place.name);
 }
 
+// With the upload itself announced already, so that many at a time do not pass
+// together.
+void SpoolService::check_quota(const FileRow& row, uint64_t size) {
+  const bool checkpoint = row.kind == FileKind::kCheckpoint;
+  const SpoolUse use = archive_.spool_use(row.user);
+  const uint64_t held =
+      (checkpoint ? use.checkpoints : use.files) + spool_.announced(row.user, checkpoint) - size;
+  const uint64_t quota = limits_.quota_of(row.user);
+  const uint64_t allowed = is_output(row.kind) ? quota + quota / 4 : quota;
+  if (held + size <= allowed) return;
+  throw Refusal(Refusal::Kind::kLimitExceeded, "spool.quota",
+                "`" + row.name + "` has " + format_bytes(size) + ", and " +
+                    (checkpoint ? "checkpoints" : "files") + " of " + row.user +
+                    " in the spool have " + format_bytes(held) + " of the " +
+                    format_bytes(allowed) + " allowed",
+                checkpoint ? "Remove jobs that are not needed (`sublet rm`), or have the "
+                             "administrator raise spool.quota."
+                           : "Take outputs home with `sublet fetch --discard`, remove jobs that "
+                             "are not needed (`sublet rm`), or have the administrator raise "
+                             "spool.quota.",
+                row.user);
+}
+
+void SpoolService::hold(JobId job, const std::string& why) {
+  uint64_t held = 0;
+  pipeline_.perform([&](Turn& turn) {
+    held = turn.apply(scheduling::JobsHeld{{job}, {}, {}, why}).answer.changed;
+  });
+  if (held > 0) log(Severity::error) << "job " << job << " is held: " << why;
+}
+
 Spool::Started SpoolService::open(const Caller& caller, const std::string& request,
                                   const FilePlace& place, uint64_t size,
                                   const std::string& digest) {
@@ -98,7 +148,21 @@ Spool::Started SpoolService::open(const Caller& caller, const std::string& reque
     throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "a SHA-256 has 32 octets",
                   "Send the digest of the contents.", "sha256");
   std::memcpy(wanted.data(), digest.data(), wanted.size());
-  return spool_.open(owner_of(caller), request, place_to_put(caller, place), size, wanted);
+  const FileRow row = place_to_put(caller, place);
+  const Spool::Started started = spool_.open(owner_of(caller), request, row, size, wanted);
+  if (!started.fresh) return started;
+  try {
+    check_quota(row, size);
+  } catch (const Refusal& refusal) {
+    spool_.abandon(started.id);
+    // Not failed: nothing is wrong with the job, and it may go on from its
+    // checkpoint when there is room.
+    if (is_output(row.kind))
+      hold(row.job, "its output has no room: " + refusal.message +
+                        "; make room, then release it: it goes on from its last checkpoint");
+    throw;
+  }
+  return started;
 }
 
 uint64_t SpoolService::put(const Caller& caller, uint64_t upload, uint64_t offset,
@@ -106,7 +170,22 @@ uint64_t SpoolService::put(const Caller& caller, uint64_t upload, uint64_t offse
   return spool_.put(upload, owner_of(caller), offset, chunk);
 }
 
-void SpoolService::commit(const FileRow& row) {
+// The content that is there already, or this one as a new one.
+void SpoolService::share(Turn& turn, FileRow& row) {
+  row.content = row.id;
+  auto& pending = turn.changes().contents;
+  for (const auto& [id, content] : pending)
+    if (content.sha256 == row.sha256 && !content.damaged) row.content = id;
+  if (row.content != row.id) return;
+  const auto known = archive_.content(row.sha256);
+  if (known && !pending.count(known->id) && spool_.seems_intact(*known)) {
+    row.content = known->id;
+    return;
+  }
+  pending[row.id] = ContentRow{row.id, row.sha256, row.size, row.identity, false};
+}
+
+void SpoolService::commit(FileRow& row) {
   pipeline_.perform([&](Turn& turn) {
     if (of_attempt(row.kind)) {
       const auto* attempt = turn.pool().attempt(row.job);
@@ -121,13 +200,14 @@ void SpoolService::commit(const FileRow& row) {
         if (!answer.accepted) throw superseded({row.job, row.attempt});
       }
     }
+    if (!row.in_row) share(turn, row);
     turn.changes().files[row.id] = row;
   });
 }
 
 uint64_t SpoolService::close(const Caller& caller, uint64_t upload) {
   if (spool_.finished_before(upload, owner_of(caller)) && archive_.file(upload)) return upload;
-  const FileRow row = spool_.finish(upload, owner_of(caller));
+  FileRow row = spool_.finish(upload, owner_of(caller));
   try {
     commit(row);
   } catch (...) {
@@ -160,8 +240,11 @@ FileRow SpoolService::find(const Caller& caller, const FilePlace& place) {
     access_.require_owner(caller, job->job.user, "job " + std::to_string(place.key.job));
     row = archive_.output(place.key.job, place.kind, place.name);
   }
-  if (!row) throw unknown_file(place.name);
-  return *row;
+  if (row) return *row;
+  if (is_output(place.kind))
+    if (const Micros at = archive_.outputs_removed_at(place.key.job))
+      throw outputs_removed(place.key.job, at);
+  throw unknown_file(place.name);
 }
 
 FileRow SpoolService::intact_checkpoint(const Caller& caller, const FilePlace& place) {
@@ -174,7 +257,7 @@ FileRow SpoolService::intact_checkpoint(const Caller& caller, const FilePlace& p
   if (newest == 0) return usable;
   std::vector<FileRow> damaged;
   for (FileRow& row : archive_.checkpoints(place.key.job, newest)) {
-    if (spool_.intact(row)) {
+    if (spool_.intact(row, place.suspect)) {
       usable = std::move(row);
       break;
     }
@@ -192,33 +275,100 @@ void SpoolService::drop_damaged(const FilePlace& place, MachineId machine, uint6
                                                            usable.generation, usable.size})
                       .answer;
     if (!answer.accepted) throw superseded(place.key);
-    for (const FileRow& row : damaged) turn.changes().dropped_files.push_back(row.id);
+    for (const FileRow& row : damaged) mark_damaged(turn, archive_, row);
+    drop(turn, damaged);
   });
   log(Severity::error) << job << ": checkpoint generation " << generation
                        << " is damaged in the spool; going on from generation "
                        << usable.generation;
-  for (const FileRow& row : damaged) spool_.remove(row.id);
+  remove_contents(damaged);
+}
+
+void SpoolService::mark_damaged(Turn& turn, Archive& archive, const FileRow& row) {
+  // In its row: only this one row has it. Gone meanwhile: nothing to mark.
+  if (row.in_row || row.damaged || !archive.content_exists(row.content)) return;
+  turn.changes().contents[row.content] =
+      ContentRow{row.content, row.sha256, row.size, row.identity, true};
+}
+
+void SpoolService::note_damage(const FilePlace& place, const FileRow& row) {
+  const std::string what = "`" + row.name + "` is damaged in the server's spool";
+  if (!row.damaged) {
+    log(Severity::error) << (row.job ? "job " + std::to_string(row.job)
+                                     : "batch " + std::to_string(row.batch))
+                         << ": " << what << " (content " << row.content << ")";
+    pipeline_.perform([&](Turn& turn) { mark_damaged(turn, archive_, row); });
+  }
+  if (place.kind == FileKind::kInput)
+    hold(place.key.job, "its input " + what + ": submit it again, and remove this one");
 }
 
 FileRow SpoolService::stat(const Caller& caller, const FilePlace& place) {
   if (place.kind == FileKind::kCheckpoint) return intact_checkpoint(caller, place);
-  return find(caller, place);
+  FileRow row = find(caller, place);
+  if (spool_.intact(row, place.suspect)) return row;
+  note_damage(place, row);
+  throw Spool::damaged(row);
 }
 
 std::string SpoolService::get(const Caller& caller, const FilePlace& place, uint64_t offset,
                               uint32_t count) {
-  return spool_.read(find(caller, place), offset, count);
+  const FileRow row = find(caller, place);
+  try {
+    return spool_.read(row, offset, count);
+  } catch (const Refusal& refusal) {
+    // Of a checkpoint stat makes sure, and finds the one before.
+    if (refusal.code == Spool::kDamaged && place.kind != FileKind::kCheckpoint)
+      note_damage(place, row);
+    throw;
+  }
+}
+
+void SpoolService::drop(Turn& turn, const std::vector<FileRow>& rows) {
+  for (const FileRow& row : rows) {
+    turn.changes().dropped_files.push_back(row.id);
+    if (!row.in_row) turn.changes().loosened_contents.push_back(row.content);
+  }
+}
+
+// A content never comes back under its number.
+void SpoolService::remove_contents(const std::vector<FileRow>& rows) {
+  for (const FileRow& row : rows)
+    if (!row.in_row && !archive_.content_exists(row.content)) spool_.remove(row.content);
+}
+
+void SpoolService::drop_outputs(const std::vector<FileRow>& rows) {
+  if (rows.empty()) return;
+  pipeline_.perform([&](Turn& turn) {
+    drop(turn, rows);
+    for (const FileRow& row : rows) turn.changes().removed_outputs[row.job] = turn.now();
+  });
+  remove_contents(rows);
+}
+
+void SpoolService::discard_outputs(const Caller& caller, JobId id) {
+  const std::string subject = "job " + std::to_string(id);
+  const auto job = archive_.job(id);
+  if (!job)
+    throw Refusal(Refusal::Kind::kNotFound, "job.unknown", "there is no " + subject,
+                  "See `sublet ls --all`.", subject);
+  access_.require_owner(caller, job->job.user, subject);
+  if (!scheduling::is_final(job->job.state))
+    throw Refusal(Refusal::Kind::kConflict, "job.unfinished", subject + " has not ended",
+                  "Wait for its end.", subject);
+  drop_outputs(archive_.outputs(id));
 }
 
 void SpoolService::collect_garbage() {
   spool_.drop_idle();
-  const std::vector<uint64_t> ids = archive_.unneeded_files(kGarbageAtOnce);
-  if (ids.empty()) return;
-  pipeline_.perform([&](Turn& turn) {
-    auto& dropped = turn.changes().dropped_files;
-    dropped.insert(dropped.end(), ids.begin(), ids.end());
-  });
-  for (uint64_t id : ids) spool_.remove(id);
+  if (const auto rows = archive_.unneeded_files(kGarbageAtOnce); !rows.empty()) {
+    pipeline_.perform([&](Turn& turn) { drop(turn, rows); });
+    remove_contents(rows);
+  }
+  if (limits_.keep_outputs == 0) return;
+  Micros now = 0;
+  pipeline_.perform([&](Turn& turn) { now = turn.now(); });
+  drop_outputs(archive_.outputs_before(now - limits_.keep_outputs, kGarbageAtOnce));
 }
 
 }  // namespace sublet::server

@@ -3,6 +3,9 @@
 
 #include <cppunit/extensions/HelperMacros.h>
 
+#include <future>
+#include <thread>
+
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/random.h"
@@ -26,6 +29,15 @@ class SpoolServiceTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(outputs_are_their_user_s);
   CPPUNIT_TEST(names_stay_inside);
   CPPUNIT_TEST(only_described_outputs);
+  CPPUNIT_TEST(equal_contents_are_stored_once);
+  CPPUNIT_TEST(equal_contents_of_one_transaction_are_stored_once);
+  CPPUNIT_TEST(a_damaged_content_is_not_shared);
+  CPPUNIT_TEST(a_damaged_input_holds_its_job);
+  CPPUNIT_TEST(inputs_have_a_quota);
+  CPPUNIT_TEST(checkpoints_have_their_own_quota);
+  CPPUNIT_TEST(outputs_without_room_hold_their_job);
+  CPPUNIT_TEST(outputs_are_kept_for_a_set_time);
+  CPPUNIT_TEST(outputs_can_be_discarded);
   CPPUNIT_TEST_SUITE_END();
 
   static constexpr uint32_t kDaemon = 0;
@@ -56,8 +68,7 @@ class SpoolServiceTest : public CppUnit::TestFixture {
     settings.folder = folder_.path() + "/spool";
     spool_ = std::make_unique<Spool>(settings, *archive_, system_clock());
     jobs_ = std::make_unique<JobService>(*pipeline_, *archive_, sessions_, access_, [] {});
-    service_ = std::make_unique<SpoolService>(*spool_, *pipeline_, *archive_, sessions_, access_,
-                                              [] {});
+    make_service({});
     apply(MachineJoined{0, "curly", "linux", "x86_64", 1, 1, 1ull << 30, 1ull << 30});
     machine_ = 1;
     session_ = sessions_.open(machine_, kDaemon, "curly", "pid 1").key;
@@ -68,6 +79,10 @@ class SpoolServiceTest : public CppUnit::TestFixture {
   }
 
  private:
+  void make_service(const SpoolLimits& limits) {
+    service_ = std::make_unique<SpoolService>(*spool_, *pipeline_, *archive_, sessions_, access_,
+                                              [] {}, limits);
+  }
   void apply(const Event& event) {
     pipeline_->perform([&](Turn& turn) { turn.apply(event); });
   }
@@ -100,9 +115,39 @@ class SpoolServiceTest : public CppUnit::TestFixture {
     return service_->close(caller, open(caller, where, bytes));
   }
 
+  // An input of a new batch of the caller's.
+  FilePlace input_place(const Caller& caller, const std::string& name = "data") {
+    FilePlace where;
+    where.batch = jobs_->open_batch(caller, random_bytes(16), {"b", "desk"});
+    where.name = name;
+    return where;
+  }
+  size_t stored() const { return system_files().list(folder_.path() + "/spool").size(); }
+  uint64_t use(const Caller& caller) const { return archive_->spool_use(caller.user).files; }
+  std::string refusal(const std::function<void()>& action) const {
+    try {
+      action();
+    } catch (const Refusal& r) {
+      return r.code + ": " + r.message;
+    }
+    return "";
+  }
+  // An output that counts, of a job that is done.
+  FilePlace done_with_output(const std::string& bytes) {
+    const AttemptKey key = running();
+    FilePlace where = place(FileKind::kOutput, key);
+    where.name = "result";
+    const uint64_t file = put(daemon_, where, bytes);
+    pipeline_->perform([&](Turn& turn) {
+      turn.apply(AttemptEnded{key, machine_, EndReason::kDone, "", 1, -1, 1});
+      turn.changes().counted_files.push_back({file, key});
+    });
+    return where;
+  }
+
   // A job of ann's with these inputs, its first attempt running on curly.
-  AttemptKey running(const std::vector<std::string>& inputs = {},
-                     const std::vector<JobSpec::Output>& outputs = {}) {
+  AttemptKey running(const std::vector<std::string>& inputs = {}, size_t size = 0,
+                     const std::vector<JobSpec::Output>& outputs = {{"*", false}}) {
     const BatchId batch = jobs_->open_batch(ann_, random_bytes(16), {"b", "desk"});
     SpecRange range;
     range.spec.program = "true";
@@ -111,7 +156,8 @@ class SpoolServiceTest : public CppUnit::TestFixture {
       FilePlace where;
       where.batch = batch;
       where.name = name;
-      range.spec.inputs.push_back({put(ann_, where, "contents of " + name), name, false});
+      const std::string bytes = "contents of " + name + std::string(size, 'x');
+      range.spec.inputs.push_back({put(ann_, where, bytes), name, false});
     }
     jobs_->append(ann_, batch, 0, {range});
     const JobId job = jobs_->commit_batch(ann_, random_bytes(16), batch).first;
@@ -214,7 +260,7 @@ class SpoolServiceTest : public CppUnit::TestFixture {
   }
 
   void outputs_are_their_user_s() {
-    const AttemptKey key = running({}, {{"result", true}});
+    const AttemptKey key = running({}, 0, {{"result", true}});
     FilePlace where = place(FileKind::kOutput, key);
     where.name = "result";
     const uint64_t file = put(daemon_, where, "42");
@@ -241,7 +287,7 @@ class SpoolServiceTest : public CppUnit::TestFixture {
 
   void only_described_outputs() {
     FilePlace where =
-        place(FileKind::kOutput, running({}, {{"a", true}, {"r/", true}, {"*.png", false}}));
+        place(FileKind::kOutput, running({}, 0, {{"a", true}, {"r/", true}, {"*.png", false}}));
     for (const char* name : {"a", "r/x", "r/.deep/y", "x.png"}) {
       where.name = name;
       put(daemon_, where, "x");
@@ -251,6 +297,172 @@ class SpoolServiceTest : public CppUnit::TestFixture {
       CPPUNIT_ASSERT_EQUAL_MESSAGE(name, std::string("spool.undescribed"),
                                    code([&] { open(daemon_, where, "x"); }));
     }
+  }
+
+  void equal_contents_are_stored_once() {
+    const std::string bytes(Spool::kInRow + 1, 'x');
+    const FilePlace of_ann = input_place(ann_), of_bob = input_place(bob_);
+    const uint64_t first = put(ann_, of_ann, bytes), second = put(bob_, of_bob, bytes);
+    CPPUNIT_ASSERT(first != second);
+    CPPUNIT_ASSERT_EQUAL(first, archive_->file(second)->content);
+    service_->collect_garbage();
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, stored());
+    // Each counts it whole: nobody learns that the other has it too.
+    CPPUNIT_ASSERT_EQUAL(uint64_t{bytes.size()}, use(ann_));
+    CPPUNIT_ASSERT_EQUAL(uint64_t{bytes.size()}, use(bob_));
+    jobs_->discard_batch(ann_, of_ann.batch);
+    service_->collect_garbage();
+    CPPUNIT_ASSERT_EQUAL(uint64_t{0}, use(ann_));
+    CPPUNIT_ASSERT(!archive_->file(first));
+    CPPUNIT_ASSERT_EQUAL(bytes, spool_->read(*archive_->file(second), 0, Spool::kChunk));
+    jobs_->discard_batch(bob_, of_bob.batch);
+    service_->collect_garbage();
+    CPPUNIT_ASSERT_EQUAL(size_t{0}, stored());
+    CPPUNIT_ASSERT(archive_->content_ids().empty());
+    // It comes back as a new one.
+    const uint64_t third = put(bob_, input_place(bob_), bytes);
+    CPPUNIT_ASSERT_EQUAL(third, archive_->file(third)->content);
+  }
+
+  // Both closed, and one given up, while the committer is busy.
+  void equal_contents_of_one_transaction_are_stored_once() {
+    const std::string bytes(Spool::kInRow + 1, 'x');
+    const FilePlace old = input_place(ann_);
+    const uint64_t before = put(ann_, old, bytes);
+    const uint64_t one = open(ann_, input_place(ann_), bytes);
+    const uint64_t two = open(bob_, input_place(bob_), bytes);
+    std::promise<void> go;
+    auto gone = go.get_future().share();
+    pipeline_->post([gone](Turn&) { gone.wait(); });
+    std::vector<std::thread> threads;
+    threads.emplace_back([&] { jobs_->discard_batch(ann_, old.batch); });
+    threads.emplace_back([&] { service_->close(ann_, one); });
+    threads.emplace_back([&] { service_->close(bob_, two); });
+    threads.emplace_back([&] { service_->collect_garbage(); });
+    go.set_value();
+    for (auto& thread : threads) thread.join();
+    service_->collect_garbage();
+    CPPUNIT_ASSERT(!archive_->file(before));
+    CPPUNIT_ASSERT_EQUAL(archive_->file(one)->content, archive_->file(two)->content);
+    CPPUNIT_ASSERT_EQUAL(bytes, spool_->read(*archive_->file(two), 0, Spool::kChunk));
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, stored());
+  }
+
+  void a_damaged_content_is_not_shared() {
+    const std::string bytes(Spool::kInRow + 1, 'x');
+    const AttemptKey key = running();
+    FilePlace where = place(FileKind::kOutput, key);
+    where.name = "a";
+    const uint64_t file = put(daemon_, where, bytes);
+    spoil(file);
+    // Seen by its times only: nobody has read it yet.
+    const uint64_t second = put(ann_, input_place(ann_), bytes);
+    CPPUNIT_ASSERT_EQUAL(second, archive_->file(second)->content);
+    const uint64_t third = put(bob_, input_place(bob_), bytes);
+    CPPUNIT_ASSERT_EQUAL(second, archive_->file(third)->content);
+  }
+
+  void a_damaged_input_holds_its_job() {
+    const AttemptKey key = running({"small", "data"}, Spool::kInRow);
+    const auto inputs = archive_->spec(key.job)->inputs;
+    FilePlace where = place(FileKind::kInput, key);
+    where.file = inputs.at(1).file;
+    service_->stat(daemon_, where);
+    spoil(where.file);
+    CPPUNIT_ASSERT_EQUAL(std::string("spool.damaged"),
+                         code([&] { service_->stat(daemon_, where); }));
+    CPPUNIT_ASSERT(job(key).state == JobState::kHeld);
+    CPPUNIT_ASSERT(job(key).reason.find("is damaged in the server's spool: submit it again") !=
+                   std::string::npos);
+    CPPUNIT_ASSERT(archive_->file(where.file)->damaged);
+    CPPUNIT_ASSERT_EQUAL(std::string("spool.damaged"),
+                         code([&] { service_->get(daemon_, where, 0, 10); }));
+    apply(AttemptEnded{key, machine_, EndReason::kStaging, "", 0, -1, 1});
+    CPPUNIT_ASSERT(job(key).state == JobState::kHeld);
+    CPPUNIT_ASSERT_EQUAL(uint32_t{0}, job(key).retries_left);
+  }
+
+  void inputs_have_a_quota() {
+    make_service({100'000, {{"bob", 200'000}}, 0});
+    const std::string bytes(60'000, 'x');
+    put(ann_, input_place(ann_), bytes);
+    const std::string said = refusal([&] { put(ann_, input_place(ann_, "more"), bytes); });
+    CPPUNIT_ASSERT_EQUAL(std::string("spool.quota: `more` has 60.0 kB, and files of ann in the "
+                                     "spool have 60.0 kB of the 100.0 kB allowed"),
+                         said);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{60'000}, use(ann_));
+    // Two that would fit alone do not pass together.
+    const FilePlace where = input_place(ann_);
+    open(ann_, where, std::string(30'000, 'a'));
+    CPPUNIT_ASSERT_EQUAL(std::string("spool.quota"),
+                         code([&] { open(ann_, where, std::string(30'000, 'b')); }));
+    for (int i = 0; i < 3; ++i) put(bob_, input_place(bob_), bytes);
+    CPPUNIT_ASSERT_EQUAL(std::string("spool.quota"),
+                         code([&] { put(bob_, input_place(bob_), bytes); }));
+  }
+
+  void checkpoints_have_their_own_quota() {
+    make_service({100'000, {}, 0});
+    const AttemptKey key = running();
+    put(ann_, input_place(ann_), std::string(100'000, 'x'));
+    put(daemon_, place(FileKind::kCheckpoint, key, 1), std::string(90'000, 'y'));
+    CPPUNIT_ASSERT_EQUAL(std::string("spool.quota"), code([&] {
+                           put(daemon_, place(FileKind::kCheckpoint, key, 2),
+                               std::string(20'000, 'z'));
+                         }));
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1}, job(key).generation);
+    CPPUNIT_ASSERT(job(key).state == JobState::kRunning);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{90'000}, archive_->spool_use("ann").checkpoints);
+  }
+
+  void outputs_without_room_hold_their_job() {
+    make_service({100'000, {}, 0});
+    const AttemptKey key = running();
+    put(ann_, input_place(ann_), std::string(100'000, 'x'));
+    FilePlace where = place(FileKind::kOutput, key);
+    where.name = "fits";
+    put(daemon_, where, std::string(25'000, 'y'));
+    where.name = "large";
+    CPPUNIT_ASSERT_EQUAL(std::string("spool.quota"),
+                         code([&] { put(daemon_, where, std::string(1'000, 'z')); }));
+    CPPUNIT_ASSERT(job(key).state == JobState::kHeld);
+    CPPUNIT_ASSERT(job(key).reason.starts_with("its output has no room: `large` has 1.0 kB"));
+    apply(AttemptEnded{key, machine_, EndReason::kOutput, "", 1, -1, 1});
+    CPPUNIT_ASSERT(job(key).state == JobState::kHeld);
+  }
+
+  void outputs_are_kept_for_a_set_time() {
+    const FilePlace where = done_with_output(std::string(Spool::kInRow + 1, 'x'));
+    service_->collect_garbage();
+    CPPUNIT_ASSERT_EQUAL(std::string("xx"), service_->get(ann_, where, 0, 2));
+    make_service({1 << 20, {}, 3600ll * 1'000'000});
+    service_->collect_garbage();
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, archive_->outputs(where.key.job).size());
+    make_service({1 << 20, {}, 1});
+    service_->collect_garbage();
+    CPPUNIT_ASSERT(archive_->outputs(where.key.job).empty());
+    CPPUNIT_ASSERT_EQUAL(size_t{0}, stored());
+    CPPUNIT_ASSERT_EQUAL(uint64_t{0}, use(ann_));
+    CPPUNIT_ASSERT_EQUAL(std::string("spool.removed"),
+                         code([&] { service_->get(ann_, where, 0, 2); }));
+    CPPUNIT_ASSERT(jobs_->show(ann_, where.key.job).outputs_removed > 0);
+  }
+
+  void outputs_can_be_discarded() {
+    const AttemptKey live = running();
+    CPPUNIT_ASSERT_EQUAL(std::string("job.unfinished"),
+                         code([&] { service_->discard_outputs(ann_, live.job); }));
+    apply(AttemptEnded{live, machine_, EndReason::kDone, "", 1, -1, 1});
+    const FilePlace where = done_with_output("42");
+    CPPUNIT_ASSERT_EQUAL(std::string("job.not_yours"),
+                         code([&] { service_->discard_outputs(bob_, where.key.job); }));
+    service_->discard_outputs(ann_, where.key.job);
+    service_->discard_outputs(ann_, where.key.job);
+    CPPUNIT_ASSERT_EQUAL(std::string("spool.removed"),
+                         code([&] { service_->get(ann_, where, 0, 2); }));
+    // Of a job that had none nothing was removed.
+    service_->discard_outputs(ann_, live.job);
+    CPPUNIT_ASSERT_EQUAL(Micros{0}, jobs_->show(ann_, live.job).outputs_removed);
   }
 };
 CPPUNIT_TEST_SUITE_REGISTRATION(SpoolServiceTest);

@@ -1,6 +1,7 @@
 #include "server/spool.h"
 
 #include <cppunit/extensions/HelperMacros.h>
+#include <fcntl.h>
 
 #include <atomic>
 #include <thread>
@@ -24,6 +25,11 @@ class SpoolTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_restart_removes_what_is_unfinished);
   CPPUNIT_TEST(a_damaged_file_is_named);
   CPPUNIT_TEST(altered_contents_are_noticed);
+  CPPUNIT_TEST(a_copy_is_as_good);
+  CPPUNIT_TEST(what_rots_is_found_when_it_is_suspect);
+  CPPUNIT_TEST(a_suspect_that_was_right_is_believed_for_a_while);
+  CPPUNIT_TEST(superfluous_files_go_later);
+  CPPUNIT_TEST(unfinished_uploads_are_announced);
   CPPUNIT_TEST(open_and_finish_from_many_threads);
   CPPUNIT_TEST_SUITE_END();
 
@@ -148,6 +154,7 @@ class SpoolTest : public CppUnit::TestFixture {
     }
     Changes changes;
     changes.files[kept.id] = kept;
+    changes.contents[kept.content] = {kept.content, kept.sha256, kept.size, kept.identity, false};
     store_->commit(changes);
     Spool s = spool();
     CPPUNIT_ASSERT_EQUAL(size_t{1}, system_files().list(folder_.path() + "/spool").size());
@@ -183,26 +190,111 @@ class SpoolTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(!s.intact(row));
   }
 
+  // A large one is read in the background.
+  static bool intact(Spool& s, const FileRow& row, bool suspect = false) {
+    while (true) {
+      try {
+        return s.intact(row, suspect);
+      } catch (const Refusal& refusal) {
+        if (refusal.code != "spool.checking") throw;
+        suspect = false;
+      }
+      std::this_thread::yield();
+    }
+  }
+
   void altered_contents_are_noticed() {
     Spool s = spool();
     for (size_t size : {size_t{0}, size_t{100}, size_t{Spool::kInRow + 1}, size_t{2 * Spool::kChunk + 7}}) {
       FileRow row = send(s, std::string(size, 'k'), std::to_string(size));
-      CPPUNIT_ASSERT(s.intact(row));
+      CPPUNIT_ASSERT(s.intact(row));  // at once: it is the file that was hashed
       if (size == 0) continue;
       const std::string path = folder_.path() + "/spool/" + std::to_string(row.id);
       if (row.in_row) {
         row.body.back() ^= 1;
       } else {
         system_files().write_atomic(path, std::string(size - 1, 'k') + "j");
+        CPPUNIT_ASSERT_EQUAL(size > Spool::kChunk ? std::string("spool.checking")
+                                                  : std::string("spool.damaged"),
+                             code([&] { s.read(row, 0, 10); }));
       }
-      CPPUNIT_ASSERT(!s.intact(row));
+      CPPUNIT_ASSERT(!intact(s, row));
       if (row.in_row) {
         row.body.clear();
       } else {
         system_files().write_atomic(path, std::string(size - 1, 'k'));
       }
-      CPPUNIT_ASSERT(!s.intact(row));
+      CPPUNIT_ASSERT(!intact(s, row));
     }
+  }
+
+  // As after a restore from a copy: another file with the right bytes.
+  void a_copy_is_as_good() {
+    Spool s = spool();
+    for (size_t size : {size_t{100'000}, size_t{3'000'000}}) {
+      const FileRow row = send(s, std::string(size, 'k'), std::to_string(size));
+      system_files().write_atomic(folder_.path() + "/spool/" + std::to_string(row.id),
+                                  std::string(size, 'k'));
+      CPPUNIT_ASSERT(intact(s, row));
+      CPPUNIT_ASSERT(s.intact(row));  // known now
+      CPPUNIT_ASSERT_EQUAL(std::string("kkk"), s.read(row, size - 3, 10));
+    }
+  }
+
+  // What a disk loses by itself leaves no trace in the file's times.
+  void what_rots_is_found_when_it_is_suspect() {
+    Spool s = spool();
+    for (size_t size : {size_t{100'000}, size_t{3'000'000}}) {
+      FileRow row = send(s, std::string(size, 'k'), std::to_string(size));
+      const std::string path = folder_.path() + "/spool/" + std::to_string(row.id);
+      system_files().write_atomic(path, std::string(size - 1, 'k') + "j");
+      row.identity = file_identity(UniqueFd(::open(path.c_str(), O_RDONLY)).get());
+      CPPUNIT_ASSERT(s.intact(row));
+      CPPUNIT_ASSERT(!intact(s, row, true));
+      CPPUNIT_ASSERT_EQUAL(std::string("spool.damaged"), code([&] { s.read(row, 0, 10); }));
+    }
+  }
+
+  void a_suspect_that_was_right_is_believed_for_a_while() {
+    Spool s = spool();
+    const FileRow row = send(s, std::string(3'000'000, 'k'));
+    CPPUNIT_ASSERT(intact(s, row, true));
+    CPPUNIT_ASSERT(s.intact(row, true));
+    clock_.advance_ms(61'000);
+    CPPUNIT_ASSERT_EQUAL(std::string("spool.checking"), code([&] { s.intact(row, true); }));
+    CPPUNIT_ASSERT(intact(s, row));
+  }
+
+  void superfluous_files_go_later() {
+    Spool s = spool();
+    const std::string bytes(100'000, 'k');
+    const FileRow first = send(s, bytes, "1");
+    auto started = s.open("ann", "2", input(), bytes.size(), sha256(bytes));
+    s.put(started.id, "ann", 0, bytes);
+    FileRow second = s.finish(started.id, "ann");
+    second.content = first.id;
+    s.settle(second, true);
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, system_files().list(folder_.path() + "/spool").size());
+    s.drop_idle();
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, system_files().list(folder_.path() + "/spool").size());
+    CPPUNIT_ASSERT_EQUAL(std::string("kk"), s.read(second, 99'998, 10));
+  }
+
+  void unfinished_uploads_are_announced() {
+    Spool s = spool();
+    FileRow row = input();
+    row.user = "ann";
+    auto first = s.open("ann", "1", row, 100'000, sha256("abc"));
+    s.open("ann", "2", row, 0, sha256(""));
+    CPPUNIT_ASSERT_EQUAL(uint64_t{100'000}, s.announced("ann", false));
+    row.kind = FileKind::kCheckpoint;
+    s.open("ann", "3", row, 7, sha256("abc"));
+    CPPUNIT_ASSERT_EQUAL(uint64_t{7}, s.announced("ann", true));
+    s.abandon(first.id);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{0}, s.announced("ann", false));
+    CPPUNIT_ASSERT_EQUAL(std::string("upload.unknown"),
+                         code([&] { s.put(first.id, "ann", 0, "x"); }));
+    CPPUNIT_ASSERT(system_files().list(folder_.path() + "/spool").empty());
   }
 };
 CPPUNIT_TEST_SUITE_REGISTRATION(SpoolTest);

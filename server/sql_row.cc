@@ -172,6 +172,10 @@ FileRow file_from(const soci::row& r) {
   f.in_row = integer(r, 9) != 0;
   f.body = r.get<std::string>(10);
   f.counts = integer(r, 11) != 0;
+  f.user = r.get<std::string>(12);
+  f.content = integer(r, 13);
+  f.identity = r.get<std::string>(14);
+  f.damaged = integer(r, 15) != 0;
   return f;
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 
 #include "server/schema.h"
 #include "server/sql_row.h"
@@ -109,20 +110,38 @@ struct SqlStore::Session {
       "iiiitiiii"};
   SqlTable files{upsert("files",
                         {"id", "kind", "batch", "job", "attempt", "generation", "name", "size",
-                         "sha256", "in_row", "body", "counts"},
+                         "sha256", "in_row", "body", "counts", "user_name", "content"},
                         "id"),
-                 "iiiiiitititi"};
+                 "iiiiiititititi"};
+  SqlTable contents{upsert("contents", {"id", "sha256", "size", "identity", "damaged"}, "id"),
+                    "ititi"};
+  // A file that is written again counts once.
+  SqlTable count_in{
+      "insert into spool_use (user_name, kind, bytes) select :user, :kind, :bytes where not exists "
+      "(select 1 from files where id = :id) on conflict (user_name, kind) do update set bytes = "
+      "spool_use.bytes + excluded.bytes",
+      "tiii"};
+  SqlTable count_out{
+      "update spool_use set bytes = spool_use.bytes - f.size from files f where f.id = :id and "
+      "f.user_name = spool_use.user_name and (f.kind = 2) = (spool_use.kind = 1)",
+      "i"};
+  SqlTable removed_outputs{upsert("outputs_removed", {"job", "at"}, "job"), "ii"};
   SqlTable requests{upsert("requests", {"id", "digest", "answer", "at"}, "id"), "ttti"};
   SqlTable events{"insert into events (at, kind, body) values (:at, :kind, :body)", "iit"};
   SqlTable drop_batch{"delete from batches where id = :id", "i"};
   SqlTable drop_parts{"delete from parts where batch = :id", "i"};
   SqlTable drop_file{"delete from files where id = :id", "i"};
+  SqlTable drop_content{
+      "delete from contents where id = :id and not exists (select 1 from files where files.content "
+      "= contents.id)",
+      "i"};
   SqlTable count_file{"update files set counts = 1 where id = :id and job = :job and attempt = :attempt and kind >= 3", "iii"};
 
   std::vector<SqlTable*> in_order() {
-    return {&pool,  &users, &machines, &credentials, &batches, &stops,      &parts,      &specs,     &jobs,
-            &attempts, &ends,  &uses,     &spent,       &changes, &files, &requests, &events,
-            &drop_batch, &drop_parts, &drop_file, &count_file};
+    return {&pool,     &users,   &machines, &credentials, &batches,    &stops,     &parts,
+            &specs,    &jobs,    &attempts, &ends,        &uses,       &spent,     &changes,
+            &count_in, &files,   &contents, &removed_outputs, &requests, &events, &drop_batch,
+            &drop_parts, &count_out, &drop_file, &drop_content, &count_file};
   }
   void add(const Changes& changes);
   void add_books(const Changes& changes);
@@ -163,9 +182,14 @@ void SqlStore::Session::add_books(const Changes& c) {
                 b.count, b.stop_when.done, b.stop_when.failed, b.stop_when.output);
   for (const auto& p : c.parts) parts.add(p.batch, p.number, p.jobs, p.body);
   for (const auto& s : c.specs) specs.add(s.first_job, s.count, s.name, s.body);
-  for (const auto& [id, f] : c.files)
+  for (const auto& [id, f] : c.files) {
+    count_in.add(f.user, f.kind == FileKind::kCheckpoint, f.size, f.id);
     files.add(f.id, f.kind, f.batch, f.job, f.attempt, f.generation, f.name, f.size, f.sha256,
-              f.in_row, f.body, f.counts);
+              f.in_row, f.body, f.counts, f.user, f.content);
+  }
+  for (const auto& [id, k] : c.contents)
+    contents.add(k.id, k.sha256, k.size, k.identity, k.damaged);
+  for (const auto& [job, at] : c.removed_outputs) removed_outputs.add(job, at);
   for (const auto& [id, m] : c.credentials) credentials.add(m.machine, m.secret_sha256, m.uid);
   for (const auto& e : c.ends)
     ends.add(e.key.job, e.key.attempt, e.exit_status, e.signal, e.memory_peak, e.checkpoint_bytes,
@@ -175,7 +199,11 @@ void SqlStore::Session::add_books(const Changes& c) {
   for (const auto& e : c.events) events.add(e.at, e.kind, e.body);
   for (BatchId id : c.dropped_batches) drop_batch.add(id);
   for (BatchId id : c.dropped_parts) drop_parts.add(id);
-  for (uint64_t id : c.dropped_files) drop_file.add(id);
+  for (uint64_t id : std::set(c.dropped_files.begin(), c.dropped_files.end())) {
+    count_out.add(id);
+    drop_file.add(id);
+  }
+  for (uint64_t id : c.loosened_contents) drop_content.add(id);
   for (const auto& f : c.counted_files) count_file.add(f.file, f.key.job, f.key.attempt);
 }
 
@@ -197,6 +225,7 @@ SqlStore::SqlStore(const std::string& path) : session_(std::make_unique<Session>
       sql << "update pool set version = " << version + 1;
       transaction.commit();
     }
+    for (const char* statement : kLaterIndexes) sql << statement;
   } catch (const soci::soci_error& e) {
     throw StoreError("cannot open the database " + path + ": " + e.get_error_message());
   }

@@ -159,7 +159,21 @@ class SqlStoreTest : public CppUnit::TestFixture {
   }
 
   void an_older_database_is_brought_up_to_date() {
-    { SqlStore(path()).commit(some()); }
+    Changes old = some();
+    for (uint64_t id : {501, 502}) {
+      FileRow file;
+      file.id = file.content = id;
+      file.kind = id == 501 ? FileKind::kCheckpoint : FileKind::kOutput;
+      file.job = 17;
+      file.size = id;
+      file.sha256 = "same";
+      old.files[id] = file;
+    }
+    { SqlStore(path()).commit(old); }
+    sql("drop index files_content");
+    sql("alter table files drop column user_name");
+    sql("alter table files drop column content");
+    sql("delete from spool_use");
     sql("alter table jobs drop column count");
     sql("alter table jobs drop column share_priority_step");
     sql("alter table jobs drop column platforms");
@@ -179,6 +193,11 @@ class SqlStoreTest : public CppUnit::TestFixture {
       CPPUNIT_ASSERT_EQUAL(uint64_t{1}, snapshot.jobs.at(0).count);
       CPPUNIT_ASSERT_EQUAL(job(17).share_priority, snapshot.jobs[0].share_priority);
       CPPUNIT_ASSERT_EQUAL(std::string(), snapshot.jobs[0].needs.platforms);
+      Archive archive(path());
+      CPPUNIT_ASSERT_EQUAL(uint64_t{502}, archive.file(502)->content);
+      CPPUNIT_ASSERT((archive.content_ids() == std::vector<uint64_t>{501, 502}));
+      CPPUNIT_ASSERT_EQUAL(uint64_t{502}, archive.spool_use(job(17).user).files);
+      CPPUNIT_ASSERT_EQUAL(uint64_t{501}, archive.spool_use(job(17).user).checkpoints);
     }
   }
 
@@ -273,6 +292,12 @@ class SqlStoreTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(uint64_t{1}, counts[0].second);
   }
 
+  static std::vector<uint64_t> unneeded(Archive& archive) {
+    std::vector<uint64_t> ids;
+    for (const FileRow& row : archive.unneeded_files(10)) ids.push_back(row.id);
+    return ids;
+  }
+
   void unneeded_files_are_found() {
     SqlStore store(path());
     Changes c = some();
@@ -295,7 +320,7 @@ class SqlStoreTest : public CppUnit::TestFixture {
     store.commit(c);
     Archive archive(path());
     // Only the generation before the one before the newest goes while it runs.
-    CPPUNIT_ASSERT(archive.unneeded_files(10) == std::vector<uint64_t>{2});
+    CPPUNIT_ASSERT(unneeded(archive) == std::vector<uint64_t>{2});
     Changes done;
     done.jobs[17] = job(17);
     done.jobs[17].state = JobState::kDone;
@@ -303,7 +328,7 @@ class SqlStoreTest : public CppUnit::TestFixture {
     done.attempts[{17, 3}].state = AttemptState::kEnded;
     done.counted_files.push_back({5, {17, 3}});
     store.commit(done);
-    CPPUNIT_ASSERT((archive.unneeded_files(10) == std::vector<uint64_t>{1, 2, 3, 4}));
+    CPPUNIT_ASSERT((unneeded(archive) == std::vector<uint64_t>{1, 2, 3, 4}));
     CPPUNIT_ASSERT_EQUAL(size_t{1}, archive.outputs(17).size());
   }
 };

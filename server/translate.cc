@@ -317,6 +317,8 @@ FilePlace from_idl(const v1::FilePlace& place) {
   out.file = place.file;
   out.name = from_octets(place.name);
   out.generation = place.generation;
+  for (CORBA::ULong i = 0; i < place.more.length(); ++i)
+    if (std::string_view(place.more[i].name.in()) == "suspect") out.suspect = true;
   return out;
 }
 

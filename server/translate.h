@@ -3,6 +3,7 @@
 #ifndef SUBLET_SERVER_TRANSLATE_H_
 #define SUBLET_SERVER_TRANSLATE_H_
 
+#include <cstring>
 #include <string>
 
 #include "execution_server.hh"
@@ -22,7 +23,7 @@ std::string from_octets(const Octets& octets) {
 template <typename Octets>
 void to_octets(const std::string& bytes, Octets& octets) {
   octets.length(bytes.size());
-  for (size_t i = 0; i < bytes.size(); ++i) octets[i] = static_cast<CORBA::Octet>(bytes[i]);
+  if (!bytes.empty()) std::memcpy(octets.get_buffer(), bytes.data(), bytes.size());
 }
 
 BatchRequest from_idl(const Sublet::v1::BatchDescription& d);

@@ -350,6 +350,8 @@ class FakeSpool : public POA_Sublet::v1::Spool {
     return bytes._retn();
   }
 
+  void discard_outputs(idl::JobId) override { throw CORBA::NO_IMPLEMENT(); }
+
  private:
   Stored& find(uint64_t id) {
     auto found = world_.files_.find(id);

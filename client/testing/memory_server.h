@@ -59,11 +59,14 @@ class MemoryServer : public ServerCalls {
   RemoteFile stat(const FilePlace& place) override {
     step();
     const std::string& bytes = content(place);
+    suspected += place.suspect;
     return {bytes.size(), sha256(bytes), place.kind == FileKind::kCheckpoint ? generation : 0};
   }
   std::string get(const FilePlace& place, uint64_t offset, uint32_t count) override {
     step();
+    if (before_get) before_get(place);
     std::string part = content(place).substr(offset, count);
+    got += part.size();
     if (damage > 0 && !part.empty()) {
       --damage;
       part[0] ^= 1;
@@ -86,8 +89,11 @@ class MemoryServer : public ServerCalls {
   std::map<uint64_t, Stored> files;
   uint64_t last_id = 100;
   int calls = 0;
-  int away_at = -1;  // this call fails, as does every later one while it is set
-  int damage = 0;    // so many parts arrive wrong
+  int away_at = -1;   // this call fails, as does every later one while it is set
+  int damage = 0;     // so many parts arrive wrong
+  int suspected = 0;  // questions about files that did not fit
+  uint64_t got = 0;   // bytes
+  std::function<void(const FilePlace&)> before_get;
   FileKind refused_kind = FileKind::kInput;
 
  private:

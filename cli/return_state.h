@@ -1,0 +1,35 @@
+// How far `sublet return` has come, in a small file of the user's, so that after
+// a restart it goes on and fetches nothing twice. One thread.
+#ifndef SUBLET_CLI_RETURN_STATE_H_
+#define SUBLET_CLI_RETURN_STATE_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "base/files.h"
+
+namespace sublet::cli {
+
+struct ReturnState {
+  uint64_t since = 0;  // changes up to this one are dealt with; 0: nothing yet
+  int64_t at_us = 0;   // the instant of the last one
+  // Jobs whose outputs are being fetched, or could not be put in place and are
+  // tried again; and whether each one's go into a folder of its own.
+  std::map<uint64_t, bool> pending;
+  bool operator==(const ReturnState&) const = default;
+};
+
+// $XDG_STATE_HOME/sublet/return-..., or under ~/.local/state: a folder for each
+// server. PoolError when there is no home.
+std::string return_folder(const std::string& server);
+
+// A folder without one: the beginning. A damaged one is set aside and named in
+// *damage. Throws FileError.
+ReturnState read_return_state(Files& files, const std::string& folder, std::string* damage);
+// On disk when it returns. Throws FileError.
+void write_return_state(Files& files, const std::string& folder, const ReturnState& state);
+
+}  // namespace sublet::cli
+
+#endif  // SUBLET_CLI_RETURN_STATE_H_
