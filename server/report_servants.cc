@@ -58,7 +58,7 @@ class AccountingServant : public POA_Sublet::v1::Accounting {
   v1::UsagePage* usage(const v1::ReportQuery& query, const v1::Bytes& cursor,
                        CORBA::ULong limit) override {
     return guard_call([&] {
-      const Caller caller = s_.access.caller();
+      const Caller caller = s_.access.submitter();
       if (limit < 1 || limit > 1000)
         throw Refusal(Refusal::Kind::kInvalid, "limit.range", "a limit outside 1 to 1,000",
                       "Give one inside.", "limit");

@@ -52,6 +52,17 @@ struct SqlStore::Session {
                            "id"),
                     "itttiiiiii"};
   SqlTable credentials{upsert("credentials", {"machine", "secret", "uid"}, "machine"), "iti"};
+  SqlTable members{upsert("members",
+                          {"number", "role", "name", "serial", "previous_serial", "certificate",
+                           "expires", "joined", "invited_by", "revoked"},
+                          "number"),
+                   "iittttiiti"};
+  SqlTable invitations{upsert("invitations",
+                              {"id", "secret", "role", "name", "invited_by", "expires", "used_by",
+                               "revoked"},
+                              "id"),
+                       "ttittiti"};
+  SqlTable drop_invitation{"delete from invitations where id = :id", "t"};
   SqlTable batches{upsert("batches",
                           {"id", "uid", "user_name", "name", "submit_host", "committed", "touched",
                            "first_job", "jobs"},
@@ -104,7 +115,7 @@ struct SqlStore::Session {
   SqlTable count_file{"update files set counts = 1 where id = :id and job = :job and attempt = :attempt and kind >= 3", "iii"};
 
   std::vector<SqlTable*> in_order() {
-    return {&pool,    &users,   &machines, &credentials, &batches,    &parts,      &specs,
+    return {&pool,    &users,   &machines, &credentials, &members, &invitations, &drop_invitation, &batches,    &parts,      &specs,
             &jobs,    &attempts, &ends,    &uses,        &changes,    &files,      &requests,
             &events,  &drop_batch, &drop_parts, &drop_file, &count_file};
   }
@@ -148,6 +159,13 @@ void SqlStore::Session::add_books(const Changes& c) {
     files.add(f.id, f.kind, f.batch, f.job, f.attempt, f.generation, f.name, f.size, f.sha256,
               f.in_row, f.body, f.counts);
   for (const auto& [id, m] : c.credentials) credentials.add(m.machine, m.secret_sha256, m.uid);
+  for (const auto& [number, m] : c.members)
+    members.add(m.number, m.role, m.name, m.serial, m.previous_serial, m.certificate, m.expires,
+                m.joined, m.invited_by, m.revoked);
+  for (const auto& [id, i] : c.invitations)
+    invitations.add(i.id, i.secret_sha256, i.role, i.name, i.invited_by, i.expires, i.used_by,
+                    i.revoked);
+  for (const auto& id : c.dropped_invitations) drop_invitation.add(id);
   for (const auto& e : c.ends)
     ends.add(e.key.job, e.key.attempt, e.exit_status, e.signal, e.memory_peak, e.checkpoint_bytes,
              e.resumed_ppm, e.progress_ppm, e.quiesce_us, e.stdout_cut, e.stderr_cut);
