@@ -69,6 +69,13 @@ class MembershipCase(unittest.TestCase):
 
 
 class SetUp(MembershipCase):
+    def contents(self, folder):
+        result = {}
+        for name in os.listdir(folder):
+            with open(os.path.join(folder, name)) as f:
+                result[name] = f.read()
+        return result
+
     def test_init_makes_an_authority_once(self):
         pool = self.pool()
         status, first = pool.init()
@@ -78,11 +85,11 @@ class SetUp(MembershipCase):
         self.assertEqual(files, ["authority.key", "authority.pem", "server.key", "server.pem"])
         for name in files:
             self.assertEqual(os.stat(os.path.join(folder, name)).st_mode & 0o777, 0o600)
-        before = {n: open(os.path.join(folder, n)).read() for n in files}
+        before = self.contents(folder)
         status, again = pool.init()
         self.assertEqual(status, 0, again)
         self.assertEqual(first.splitlines()[-1], again.splitlines()[-1])  # the fingerprint
-        self.assertEqual(before, {n: open(os.path.join(folder, n)).read() for n in files})
+        self.assertEqual(before, self.contents(folder))
         status, words = pool.init("pool.name=other")
         self.assertEqual(status, 1, words)
         self.assertIn("not of 'other'", words)
@@ -459,7 +466,7 @@ class Loopback(MembershipCase):
         self.assertEqual(tcp_listeners(server), 1)
         with self.assertRaises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.2", port))
-        asked = giop.request(b"JobScheduler", "about")
+        asked = giop.request(b"JobScheduler", b"about")
         with socket.create_connection(("127.0.0.1", port)) as caller:
             caller.settimeout(harness.PATIENCE)
             caller.sendall(asked)

@@ -100,7 +100,7 @@ class Network:
 
 @unittest.skipIf(missing(), missing())
 class Namespaces(unittest.TestCase):
-    EPOCHS = 25
+    EPOCHS = 40
     JOBS = 3
 
     def folders(self, pool):
@@ -140,13 +140,6 @@ class Namespaces(unittest.TestCase):
             self.assertEqual(status, 0, err)
             jobs.append(json.loads(out)["jobs"]["first"])
         return jobs
-
-    def job_on(self, pool, name):
-        """The id of a job that runs on this machine, or None."""
-        for job in pool.sublet("ls")["jobs"]:
-            if job["state"] == "running" and pool.job(job["id"])["machine"] == name:
-                return job["id"]
-        return None
 
     def evict(self, pool, name):
         """The owner comes back to a machine in mid-work, and goes when the job has."""
@@ -189,6 +182,7 @@ class Namespaces(unittest.TestCase):
             self.check_connections(network)
             self.evict(pool, "curly")
             self.evict(pool, "moe")
+            jobs += self.submit(ann)
             self.cut_and_heal(network, pool, "curly")
             self.cut_and_heal(network, pool, "moe")
             for job in jobs:
