@@ -121,6 +121,8 @@ Arguments& Arguments::command(const std::string& name, const std::string& help) 
   return *node_->commands.back();
 }
 
+void Arguments::commands_are_optional() { node_->app->require_subcommand(0, 1); }
+
 bool Arguments::chosen() const { return node_->app->parsed(); }
 
 std::string Arguments::help() const {

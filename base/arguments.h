@@ -45,6 +45,9 @@ class Arguments {
   // A sub-command; it belongs to this object. Commands may have commands.
   Arguments& command(const std::string& name, const std::string& help);
 
+  // The program does something of its own when no command is given.
+  void commands_are_optional();
+
   // After parse(): was this command chosen?
   bool chosen() const;
   // The help text of this command.

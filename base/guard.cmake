@@ -1,8 +1,8 @@
 # The ORB's start-up and the guard around it. Both reach into internal classes
 # of omniORB and need their headers.
 sublet_library(sublet_orb
-  SOURCES giop_filter.cc guarded_transport.cc orb.cc
-  LINKS sublet_base PkgConfig::OMNIORB
+  SOURCES giop_filter.cc guarded_transport.cc orb.cc orb_network.cc
+  LINKS sublet_base sublet_tls PkgConfig::OMNIORB
   PRIVATE_LINKS Threads::Threads)
 set_property(SOURCE guarded_transport.cc orb.cc APPEND PROPERTY COMPILE_OPTIONS
   -isystem${OMNIORB_INTERNAL_DIR})
@@ -28,4 +28,7 @@ sublet_unit_test(guarded_transport_test
   SOURCES guarded_transport_test.cc testing/echo_world.cc LINKS sublet_orb sublet_echo_idl)
 sublet_unit_test(guarded_hostile_test
   SOURCES guarded_hostile_test.cc testing/echo_world.cc testing/giop_mutator.cc
+  LINKS sublet_orb sublet_echo_idl)
+sublet_unit_test(guarded_tls_test
+  SOURCES guarded_tls_test.cc testing/echo_world.cc testing/giop_mutator.cc
   LINKS sublet_orb sublet_echo_idl)

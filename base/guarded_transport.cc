@@ -24,6 +24,8 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
+#include <deque>
+#include <limits>
 #include <map>
 #include <mutex>
 
@@ -50,8 +52,8 @@ class GuardState {
   const GuardSettings& settings() const { return settings_; }
 
   // Decides on a newcomer and counts him in; reports a refusal.
-  bool enter(uint32_t uid);
-  void leave(uint32_t uid);
+  bool enter(const Peer& peer);
+  void leave(uint64_t id);
   void report(const std::string& line);
   void fail(const std::string& why);
   std::string error() const;
@@ -65,7 +67,7 @@ class GuardState {
  private:
   const GuardSettings settings_;
   mutable std::mutex mutex_;
-  std::map<uint32_t, size_t> open_of_;
+  std::map<uint64_t, size_t> open_of_;
   size_t open_ = 0;
   std::string error_;
   std::chrono::steady_clock::time_point second_{};
@@ -76,14 +78,15 @@ class GuardState {
 // Made once and never destroyed: connections may outlive every static.
 GuardState* g_guard = nullptr;
 
-bool GuardState::enter(uint32_t uid) {
+bool GuardState::enter(const Peer& peer) {
   std::string why;
-  if (settings_.admit && !settings_.admit(uid)) {
+  const auto uid = peer.uid();
+  if (uid && settings_.admit && !settings_.admit(*uid)) {
     why = "not admitted";
   } else {
     std::lock_guard<std::mutex> lock(mutex_);
-    const bool counted = uid != 0 && uid != ::geteuid();
-    size_t& own = open_of_[uid];
+    const bool counted = !uid || (*uid != 0 && *uid != ::geteuid());
+    size_t& own = open_of_[peer.id];
     // The last places are root's and our own user's: the watchdog's question and
     // the administrator get through whatever others do.
     const size_t places = settings_.max_connections;
@@ -98,17 +101,17 @@ bool GuardState::enter(uint32_t uid) {
       ++accepted;
       return true;
     }
-    if (own == 0) open_of_.erase(uid);
+    if (own == 0) open_of_.erase(peer.id);
   }
   ++refused;
-  report("connection of uid " + std::to_string(uid) + " refused: " + why);
+  report("connection of " + peer.text() + " refused: " + why);
   return false;
 }
 
-void GuardState::leave(uint32_t uid) {
+void GuardState::leave(uint64_t id) {
   std::lock_guard<std::mutex> lock(mutex_);
   --open_;
-  const auto own = open_of_.find(uid);
+  const auto own = open_of_.find(id);
   if (--own->second == 0) open_of_.erase(own);
 }
 
@@ -165,20 +168,21 @@ sockaddr_un to_address(const std::string& path) {
 // One connection's guard: what Guarded adds to the ORB's connection classes.
 class Guard {
  public:
-  Guard(int socket, uint32_t uid, bool accepted)
+  Guard(int socket, const Peer& peer, bool accepted)
       : socket_(socket),
         accepted_(accepted),
-        uid_(uid),
-        identity_(std::to_string(uid)),
+        peer_(peer),
+        identity_(peer.text()),
         filter_(g_guard->settings().max_message, accepted || g_guard->settings().may_be_called_back,
                 &requests_) {}
   ~Guard() {
-    if (accepted_) g_guard->leave(uid_);
+    if (accepted_) g_guard->leave(peer_.id);
   }
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
 
   const char* identity() const { return identity_.c_str(); }
+  const Peer& peer() const { return peer_; }
   // See guard_call_is_new().
   bool call_is_new();
 
@@ -194,7 +198,7 @@ class Guard {
 
   const int socket_;
   const bool accepted_;
-  const uint32_t uid_;
+  const Peer peer_;
   const std::string identity_;
   GiopRequests requests_;
   GiopFilter filter_;
@@ -277,8 +281,8 @@ bool Guard::call_is_new() {
 
 void Guard::refuse(const char* why) {
   ++g_guard->violations;
-  g_guard->report(std::string(accepted_ ? "connection of uid " : "connection to a server of uid ") +
-                  identity_ + " closed: " + why);
+  g_guard->report((accepted_ ? "connection of " : "connection to a server of ") + identity_ +
+                  " closed: " + why);
 }
 
 // The mixin over the ORB's own connection classes.
@@ -286,8 +290,8 @@ template <class Base>
 class Guarded : public Base {
  public:
   template <class... Arguments>
-  Guarded(uint32_t uid, bool accepted, Arguments... arguments)
-      : Base(arguments...), guard_(this->pd_socket, uid, accepted) {}
+  Guarded(const Peer& peer, bool accepted, Arguments... arguments)
+      : Base(arguments...), guard_(this->pd_socket, peer, accepted) {}
 
   int Recv(void* buffer, size_t size, const omni_time_t& deadline) override {
     return guard_.receive(static_cast<uint8_t*>(buffer), size, deadline,
@@ -337,8 +341,26 @@ timeval time_left(const omni_time_t& deadline) {
   return {static_cast<time_t>(left.s), static_cast<suseconds_t>(left.ns / 1000 + 1000)};
 }
 
+// The same for GuardSettings::dial.
+int ms_left(const omni_time_t& deadline) {
+  if (!deadline) return std::numeric_limits<int>::max();
+  const timeval left = time_left(deadline);
+  return static_cast<int>(left.tv_sec * 1000 + left.tv_usec / 1000);
+}
+
+omni::giopActiveConnection* dial_elsewhere(const std::string& path, const omni_time_t& deadline,
+                                           CORBA::Boolean& timed_out) {
+  UniqueFd socket = g_guard->settings().dial(ms_left(deadline));
+  timed_out = !socket.valid() && !!deadline && ms_left(deadline) <= 1;
+  if (!socket.valid()) return nullptr;
+  ++g_guard->dialled;
+  const Peer server{Peer::kFirstMember, MemberName{"", Role::kServer, path}};
+  return new DialledConnection(server, false, socket.release(), path.c_str());
+}
+
 omni::giopActiveConnection* GuardedAddress::Connect(const omni_time_t& deadline, CORBA::ULong,
                                                     CORBA::Boolean& timed_out) const {
+  if (g_guard->settings().dial) return dial_elsewhere(path_, deadline, timed_out);
   if (path_.size() > kLongestPath) {
     g_guard->report("cannot dial " + path_ + ": path too long");
     return nullptr;
@@ -363,8 +385,13 @@ omni::giopActiveConnection* GuardedAddress::Connect(const omni_time_t& deadline,
     return nullptr;
   }
   ++g_guard->dialled;
-  return new DialledConnection(*uid, false, socket.release(), path_.c_str());
+  return new DialledConnection(Peer::local(*uid), false, socket.release(), path_.c_str());
 }
+
+// The one end point that listens, while it does.
+class GuardedEndpoint;
+std::mutex g_endpoint_mutex;
+GuardedEndpoint* g_endpoint = nullptr;
 
 class GuardedEndpoint : public omni::unixEndpoint {
  public:
@@ -372,8 +399,11 @@ class GuardedEndpoint : public omni::unixEndpoint {
       : omni::unixEndpoint(path),
         path_(path),
         reserve_(::open("/dev/null", O_RDONLY | O_CLOEXEC)) {}
+  ~GuardedEndpoint() override;
 
   CORBA::Boolean Bind() override;
+  // Any thread: the next connection to be accepted is this one.
+  void hand_in(UniqueFd socket, const Peer& peer);
   omni::giopConnection* AcceptAndMonitor(omni::giopConnection::notifyReadable_t callback,
                                          void* cookie) override;
   void Poke() override;
@@ -385,13 +415,20 @@ class GuardedEndpoint : public omni::unixEndpoint {
   bool clear_the_way() const;
   bool accept_one();
   void turn_one_away();
+  bool take_handed_in();
+
+  struct Newcomer {
+    UniqueFd socket;
+    Peer peer;
+  };
 
   const std::string path_;
   // Given up for a moment when descriptors run out, so that a newcomer can be
   // accepted and closed instead of waking us for ever.
   UniqueFd reserve_;
-  UniqueFd newcomer_;
-  uint32_t newcomer_uid_ = 0;
+  Newcomer newcomer_;
+  std::mutex mutex_;
+  std::deque<Newcomer> handed_in_;
   omni::giopConnection::notifyReadable_t callback_ = nullptr;
   void* cookie_ = nullptr;
   std::atomic<bool> poked_{false};
@@ -432,6 +469,32 @@ CORBA::Boolean GuardedEndpoint::Bind() {
     g_guard->fail("cannot listen on " + path_ + ": " + std::strerror(errno));
     return false;
   }
+  std::lock_guard<std::mutex> lock(g_endpoint_mutex);
+  g_endpoint = this;
+  return true;
+}
+
+GuardedEndpoint::~GuardedEndpoint() {
+  {
+    std::lock_guard<std::mutex> lock(g_endpoint_mutex);
+    if (g_endpoint == this) g_endpoint = nullptr;
+  }
+  for (const Newcomer& one : handed_in_) g_guard->leave(one.peer.id);
+}
+
+void GuardedEndpoint::hand_in(UniqueFd socket, const Peer& peer) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    handed_in_.push_back({std::move(socket), peer});
+  }
+  wakeUp();
+}
+
+bool GuardedEndpoint::take_handed_in() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (handed_in_.empty()) return false;
+  newcomer_ = std::move(handed_in_.front());
+  handed_in_.pop_front();
   return true;
 }
 
@@ -445,12 +508,13 @@ omni::giopConnection* GuardedEndpoint::AcceptAndMonitor(
   callback_ = callback;
   cookie_ = cookie;
   omni::SocketHolder::setSelectable(1, false);
-  while (!poked_ && Select()) {
-    if (newcomer_.valid()) {
-      return new AcceptedConnection(newcomer_uid_, true, newcomer_.release(),
+  while (!poked_) {
+    if (newcomer_.socket.valid() || take_handed_in()) {
+      return new AcceptedConnection(newcomer_.peer, true, newcomer_.socket.release(),
                                     static_cast<omni::SocketCollection*>(this), path_.c_str(),
                                     CORBA::Boolean(false));
     }
+    if (!Select()) return nullptr;
   }
   return nullptr;
 }
@@ -473,10 +537,8 @@ bool GuardedEndpoint::accept_one() {
     return errno != EBADF;
   }
   const std::optional<uint32_t> uid = peer_uid(socket.get());
-  if (uid && g_guard->enter(*uid)) {
-    newcomer_uid_ = *uid;
-    newcomer_ = std::move(socket);
-  }
+  if (uid && g_guard->enter(Peer::local(*uid)))
+    newcomer_ = {std::move(socket), Peer::local(*uid)};
   return true;
 }
 
@@ -589,6 +651,17 @@ GuardCounters guard_counters() {
 std::string guard_error() { return g_guard == nullptr ? std::string() : g_guard->error(); }
 
 void guard_report(const std::string& line) { g_guard->report(line); }
+
+bool guard_hand_in(UniqueFd socket, const Peer& peer) {
+  std::lock_guard<std::mutex> lock(g_endpoint_mutex);
+  if (g_endpoint == nullptr || !g_guard->enter(peer)) return false;
+  g_endpoint->hand_in(std::move(socket), peer);
+  return true;
+}
+
+const Peer* guard_peer(void* peerdetails) {
+  return peerdetails == nullptr ? nullptr : &static_cast<Guard*>(peerdetails)->peer();
+}
 
 bool guard_call_is_new(void* peerdetails) {
   // Only connections of ours have details: no other transport is in use.

@@ -4,6 +4,9 @@
 // and has each byte it brings judged by GiopFilter before the ORB sees it.
 // References and addresses stay "giop:unix:": unmodified clients reach it.
 //
+// A connection over TLS comes as a Unix socket too: base/tls_relay.h stands at
+// its other end, and the guard is told who is behind it.
+//
 // Only base/orb.cc uses this. It subclasses internal classes of omniORB 4.2.5:
 // rebuild and run the tests with each version of the ORB.
 #ifndef SUBLET_BASE_GUARDED_TRANSPORT_H_
@@ -15,6 +18,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "base/peer.h"
+#include "base/unique_fd.h"
 
 namespace sublet {
 
@@ -32,6 +38,10 @@ struct GuardSettings {
   std::function<bool(uint32_t uid)> admit;
   // The user at the other end of every dialled connection, or root.
   std::optional<uint32_t> server_uid;
+  // In place of connecting to a server's Unix socket: a connection to the
+  // pool's server, checked already. Not valid: none within that time, and said
+  // why.
+  std::function<UniqueFd(int timeout_ms)> dial;
   std::function<void(std::string_view line)> log;
 };
 
@@ -49,6 +59,14 @@ struct GuardCounters {
 void install_guarded_transport(const GuardSettings& settings);
 
 GuardCounters guard_counters();
+
+// Gives the ORB a connection that was accepted and checked elsewhere. False:
+// refused for want of places, or nobody listens (any more).
+bool guard_hand_in(UniqueFd socket, const Peer& peer);
+
+// Who is at the other end of the connection with these peerdetails(); null for
+// none of ours.
+const Peer* guard_peer(void* peerdetails);
 
 // Why the last end point could not be set up; empty if none failed.
 std::string guard_error();

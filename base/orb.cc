@@ -20,6 +20,8 @@
 #include <vector>
 
 #include "base/guarded_transport.h"
+#include "base/orb_network.h"
+#include "base/text.h"
 
 extern char** environ;
 
@@ -28,20 +30,20 @@ namespace {
 
 std::atomic<bool> g_started{false};
 
+// In place of a socket's path where the server is reached over TLS.
+constexpr char kOverTls[] = "tls";
+
 // The call that this thread is serving. Set before each upcall; the ORB's
 // threads do nothing between upcalls that could see an old value.
 struct Caller {
-  std::optional<uint32_t> uid;
+  std::optional<Peer> peer;
   std::string address;
 };
 thread_local Caller t_caller;
 
 CORBA::Boolean note_caller(omni::omniInterceptors::serverReceiveRequest_T::info_T& call) {
-  const char* identity = call.peeridentity();
-  t_caller.uid.reset();
-  if (identity != nullptr && *identity != '\0') {
-    t_caller.uid = static_cast<uint32_t>(std::strtoul(identity, nullptr, 10));
-  }
+  const Peer* peer = guard_peer(call.peerdetails());
+  t_caller.peer = peer == nullptr ? std::nullopt : std::optional(*peer);
   t_caller.address = call.peeraddress();
   if (!guard_call_is_new(call.peerdetails())) {
     throw CORBA::OBJECT_NOT_EXIST(0, CORBA::COMPLETED_NO);
@@ -141,7 +143,7 @@ void check(const OrbSettings& settings) {
   }
 }
 
-GuardSettings to_guard(const OrbSettings& settings) {
+GuardSettings to_guard(const OrbSettings& settings, OrbNetwork* network) {
   GuardSettings guard;
   guard.max_message = settings.max_message;
   guard.message_timeout_ms = settings.server_call_timeout_ms;
@@ -151,6 +153,8 @@ GuardSettings to_guard(const OrbSettings& settings) {
   guard.admit = settings.admit;
   guard.server_uid = settings.server_uid;
   guard.log = settings.log;
+  if (settings.membership)
+    guard.dial = [network](int timeout_ms) { return network->dial(timeout_ms); };
   return guard;
 }
 
@@ -172,11 +176,14 @@ typename Interface::_ptr_type initial(CORBA::ORB_ptr orb, const char* name) {
 
 }  // namespace
 
-Orb::Orb(const OrbSettings& settings) {
+Orb::Orb(const OrbSettings& settings)
+    : network_(settings.network || settings.membership || settings.loopback_port ? std::make_unique<OrbNetwork>(settings)
+                                                       : nullptr),
+      over_tls_(settings.membership.has_value()) {
   check(settings);
   if (g_started.exchange(true)) throw OrbError("the ORB was already started in this process");
   clear_orb_environment();
-  install_guarded_transport(to_guard(settings));
+  install_guarded_transport(to_guard(settings, network_.get()));
   omniORB::setLogFunction(log_line);
   try {
     orb_ = init_orb(settings);
@@ -200,6 +207,7 @@ Orb::~Orb() { shutdown(); }
 
 void Orb::shutdown() {
   if (CORBA::is_nil(orb_)) return;
+  if (network_) network_->close_doors();
   bidir_poa_ = PortableServer::POA::_nil();
   ins_poa_ = PortableServer::POA::_nil();
   root_poa_ = PortableServer::POA::_nil();
@@ -208,7 +216,8 @@ void Orb::shutdown() {
   orb_ = CORBA::ORB::_nil();
 }
 
-CORBA::Object_ptr Orb::resolve(const std::string& socket_path, const std::string& key) const {
+CORBA::Object_ptr Orb::resolve(const std::string& path, const std::string& key) const {
+  const std::string socket_path = over_tls_ ? kOverTls : path;
   if (socket_path.empty() || key.empty() || socket_path.find_first_of(":,") != std::string::npos ||
       key.find_first_of("%,#") != std::string::npos) {
     throw OrbError("not an address: socket " + socket_path + ", object " + key);
@@ -221,12 +230,56 @@ CORBA::Object_ptr Orb::resolve(const std::string& socket_path, const std::string
   }
 }
 
+CORBA::Object_ptr Orb::at_server(CORBA::Object_ptr object) const {
+  if (CORBA::is_nil(object)) return CORBA::Object::_nil();
+  if (!over_tls_) return CORBA::Object::_duplicate(object);
+  omniObjRef* reference = object->_PR_getobj();
+  omniIOR_var ior = reference == nullptr ? nullptr : reference->_getIOR();
+  if (reference == nullptr || ior->iopProfiles().length() == 0 ||
+      ior->iopProfiles()[0].tag != IOP::TAG_INTERNET_IOP)
+    throw OrbError("not a reference of the server");
+  _CORBA_Unbounded_Sequence_Octet key;
+  IIOP::unmarshalObjectKey(ior->iopProfiles()[0], key);
+  const std::string_view octets(reinterpret_cast<const char*>(key.get_buffer()), key.length());
+  const std::string address =
+      "corbaloc:omniunix:" + std::string(kOverTls) + ":/" + percent_encode(octets);
+  try {
+    return orb_->string_to_object(address.c_str());
+  } catch (const CORBA::SystemException&) {
+    throw OrbError("not a reference of the server");
+  }
+}
+
+std::optional<DialFailure> Orb::dial_failure() const {
+  return network_ ? network_->failure() : std::nullopt;
+}
+
+void Orb::use(const TlsCredentials& credentials) {
+  if (network_) network_->use(credentials);
+}
+
+void Orb::open_door() {
+  if (network_) network_->open_doors();
+}
+
+uint16_t Orb::port() const { return network_ ? network_->port() : 0; }
+
+uint16_t Orb::loopback_port() const { return network_ ? network_->loopback_port() : 0; }
+
+void Orb::cut(uint64_t id) {
+  if (network_) network_->cut(id);
+}
+
 OrbCounters Orb::counters() {
   const GuardCounters guard = guard_counters();
   return {guard.accepted, guard.refused, guard.dialled, guard.violations, guard.open_now};
 }
 
-std::optional<uint32_t> caller_uid() { return t_caller.uid; }
+std::optional<Peer> calling_peer() { return t_caller.peer; }
+
+std::optional<uint32_t> caller_uid() {
+  return t_caller.peer ? t_caller.peer->uid() : std::nullopt;
+}
 
 bool leads_back_to_caller(CORBA::Object_ptr object) {
   if (CORBA::is_nil(object) || t_caller.address.empty()) return false;

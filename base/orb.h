@@ -14,12 +14,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 
+#include "base/peer.h"
+#include "base/tls_dial.h"
+#include "base/tls_door.h"
+
 namespace sublet {
+
+class OrbNetwork;
 
 struct OrbSettings {
   // Unix socket to listen on; empty: client only. At most 107 bytes. A stale
@@ -51,6 +58,20 @@ struct OrbSettings {
   // Client: the user who must own the listening socket of every server that
   // is dialled (root is accepted too). Unset: not checked.
   std::optional<uint32_t> server_uid;
+  // Server: members of the pool that are elsewhere come by TLS through this
+  // door, besides the Unix socket. admit and join as in DoorHooks.
+  struct Network {
+    DoorSettings door;
+    std::function<Admission(const MemberName&, const std::string& serial)> admit;
+    std::function<JoinAnswer(const JoinRequest&)> join;
+  };
+  std::optional<Network> network;
+  // Server: programs of this host may also come by plain TCP to this port of
+  // 127.0.0.1 (base/loopback_door.h); 0: any.
+  std::optional<uint16_t> loopback_port;
+  // Client: there is one server, reached over TLS as this member; paths given to
+  // resolve() and addresses in references are then of no account.
+  std::optional<Membership> membership;
   // One line for each connection that was refused or closed for what it sent,
   // at most ten a second, the rest counted. Called from the ORB's threads;
   // must not block nor call the ORB.
@@ -61,6 +82,13 @@ struct OrbSettings {
 class OrbError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
+};
+
+// Why the server could not be reached over TLS: for people, and a stable code.
+struct DialFailure {
+  std::string code;
+  std::string message;
+  std::string advice;
 };
 
 // What the guard has done since the start.
@@ -103,17 +131,40 @@ class Orb {
   // that cannot be written as an address.
   CORBA::Object_ptr resolve(const std::string& socket_path, const std::string& key) const;
 
+  // The same object, reached at the server that this process belongs to: what a
+  // reference says of its place may lead nowhere from another host. Nil for nil.
+  // The caller releases it. Throws OrbError: not a reference of our server.
+  CORBA::Object_ptr at_server(CORBA::Object_ptr object) const;
+
+  // Of the last connection tried over TLS; nothing if it succeeded.
+  std::optional<DialFailure> dial_failure() const;
+  // Makes later connections with these. Throws TlsError: unusable.
+  void use(const TlsCredentials& credentials);
+  // Members elsewhere, and callers over the loopback, are let in from now on.
+  // Throws OrbError: the port is not to be had.
+  void open_door();
+  // The TCP port of the door for members elsewhere, and the loopback's; 0: there
+  // is none.
+  uint16_t port() const;
+  uint16_t loopback_port() const;
+  // Closes all connections of a member elsewhere (Peer::id).
+  void cut(uint64_t id);
+
   static OrbCounters counters();
 
  private:
+  // Before the ORB's: they end after it.
+  std::unique_ptr<OrbNetwork> network_;
+  const bool over_tls_;
   CORBA::ORB_var orb_;
   PortableServer::POA_var root_poa_;
   PortableServer::POA_var ins_poa_;
   PortableServer::POA_var bidir_poa_;
 };
 
-// The user who makes the call that this thread is serving, by the kernel's
-// word. Empty outside an upcall, and where the peer is no local process.
+// Who makes the call that this thread is serving. Nothing outside an upcall.
+std::optional<Peer> calling_peer();
+// The user who does, by the kernel's word. Empty outside an upcall, and where the peer is no local process.
 std::optional<uint32_t> caller_uid();
 
 // True if calls through this reference can only go back over the connection

@@ -96,8 +96,9 @@ Context::~Context() = default;
 
 void Context::declare(Arguments& top) {
   top.option("--server", &server_,
-             "Unix socket of the server (default: $SUBLET_SERVER, then server in "
-             "~/.config/sublet/config.toml, then /run/sublet/server.sock)",
+             "Unix socket of the server, or tls://HOST:PORT of one joined (default: "
+             "$SUBLET_SERVER, then server in ~/.config/sublet/config.toml, then "
+             "/run/sublet/server.sock)",
              "PATH");
   top.flag("--json", &json, "print data as JSON; errors too");
   top.option("--timeout", &timeout_,
@@ -211,7 +212,10 @@ int run_command_line(int argc, const char* const* argv) {
                                    why_command(top),    logs_command(top),     wait_command(top),
                                    fetch_command(top),  hold_command(top),     release_command(top),
                                    remove_command(top), machines_command(top), report_command(top),
-                                   return_command(top), about_command(top)};
+                                   return_command(top), about_command(top),    join_command(top)};
+  Arguments& admin = top.command("admin", "Say who belongs to the pool from elsewhere");
+  for (Command (*command)(Arguments&) : {invite_command, revoke_command, members_command})
+    commands.push_back(command(admin));
   std::ostringstream out;
   std::ostringstream err;
   std::optional<int> ended =
@@ -231,7 +235,7 @@ int run_command_line(int argc, const char* const* argv) {
   }
   for (const Command& command : commands)
     if (command.arguments->chosen()) return run_safely(command, context);
-  print(top.help());
+  print(admin.chosen() ? admin.help() : top.help());
   return kExitUsage;
 }
 

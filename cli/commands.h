@@ -92,6 +92,11 @@ Command return_command(Arguments& top);
 Command machines_command(Arguments& top);
 Command report_command(Arguments& top);
 Command about_command(Arguments& top);
+Command join_command(Arguments& top);
+// Under `admin`.
+Command invite_command(Arguments& admin);
+Command revoke_command(Arguments& admin);
+Command members_command(Arguments& admin);
 
 // The whole program: `arguments` without its name. Prints errors too.
 int run_command_line(int argc, const char* const* argv);

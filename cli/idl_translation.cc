@@ -367,6 +367,17 @@ MachinePage from_machines(const v1::MachinePage& page) {
   return {each<MachineInfo>(page.machines, from_machine), from_bytes(page.next)};
 }
 
+MemberPage from_members(const v1::MemberPage& page) {
+  MemberPage out;
+  for (CORBA::ULong i = 0; i < page.members.length(); ++i) {
+    const v1::MemberInfo& m = page.members[i];
+    out.members.push_back({m.name.in(), static_cast<uint32_t>(m.role), m.joined, m.expires,
+                           m.revoked, m.invited_by.in()});
+  }
+  out.next = from_bytes(page.next);
+  return out;
+}
+
 UsagePage from_usage(const v1::UsagePage& page) {
   return {each<UsageLine>(page.lines,
                           [](const v1::UsageLine& l) {

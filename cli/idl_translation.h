@@ -9,6 +9,7 @@
 #include "cli/pool.h"
 #include "job_scheduler.hh"
 #include "machine_allocator.hh"
+#include "membership.hh"
 #include "spool.hh"
 
 namespace sublet::cli {
@@ -36,6 +37,7 @@ JobCounts from_counts(const v1::JobCounts& counts);
 LogPart from_log(const v1::LogPart& part);
 ChangePage from_changes(const v1::ChangePage& page);
 MachinePage from_machines(const v1::MachinePage& page);
+MemberPage from_members(const v1::MemberPage& page);
 UsagePage from_usage(const v1::UsagePage& page);
 std::vector<Standing> from_standings(const v1::Standings& standings);
 

@@ -264,6 +264,25 @@ struct MachinePage {
   std::string next;
 };
 
+struct Invitation {
+  std::string token;
+  int64_t expires_us = 0;
+};
+
+struct MemberInfo {
+  std::string name;
+  uint32_t role = 0;
+  int64_t joined_us = 0;
+  int64_t expires_us = 0;
+  int64_t revoked_us = 0;
+  std::string invited_by;
+};
+
+struct MemberPage {
+  std::vector<MemberInfo> members;
+  std::string next;
+};
+
 struct UsageLine {
   Details group;
   uint64_t jobs_done = 0;

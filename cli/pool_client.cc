@@ -5,9 +5,12 @@
 #include <chrono>
 #include <thread>
 
+#include "base/files.h"
 #include "base/local_socket.h"
+#include "base/membership_file.h"
 #include "base/orb.h"
 #include "cli/idl_translation.h"
+#include "cli/members.h"
 
 namespace sublet::cli {
 
@@ -106,10 +109,38 @@ PoolError marked(PoolError error, bool maybe_done) {
   }
 }
 
-OrbSettings client_settings(const Patience& patience) {
+// The membership for a server at tls://HOST:PORT; nothing for a Unix socket.
+std::optional<Membership> membership_at(const std::string& server) {
+  if (!server.starts_with(kTlsScheme)) return std::nullopt;
+  const auto at = host_port_from(server.substr(std::string(kTlsScheme).size()));
+  if (!at)
+    throw PoolError(ErrorKind::usage, "server.address", "'" + server + "' is no address",
+                    "write it as tls://HOST:PORT", server);
+  std::optional<Membership> membership;
+  try {
+    membership = read_membership(system_files(), membership_path(server));
+  } catch (const TlsError& e) {
+    throw PoolError(ErrorKind::invalid, "membership.file", e.what(), "", server);
+  }
+  if (!membership)
+    throw PoolError(ErrorKind::not_permitted, "membership.none",
+                    "you are no member of the pool at " + server,
+                    "ask its administrator for a token, then run `sublet join TOKEN`", server);
+  return membership;
+}
+
+OrbSettings client_settings(const std::string& server, const Patience& patience) {
   OrbSettings settings;
   settings.client_call_timeout_ms = patience.call_timeout_ms;
+  settings.membership = membership_at(server);
   return settings;
+}
+
+// Why a server elsewhere would not have us, or we would not have it.
+PoolError from_dial_failure(const std::string& server, const DialFailure& failure) {
+  const bool unreached = failure.code.starts_with("server.");
+  return {unreached ? ErrorKind::unavailable : ErrorKind::not_permitted, failure.code,
+          failure.message, failure.advice, server};
 }
 
 // A passing state of the server, in which the same call may be made again.
@@ -122,12 +153,13 @@ bool passes(const PoolError& e) {
 
 struct PoolClient::Remote {
   Remote(const std::string& socket_path, const Patience& p)
-      : path(socket_path), patience(p), orb(client_settings(p)) {
+      : path(socket_path), patience(p), orb(client_settings(socket_path, p)) {
     scheduler = resolve<v1::JobScheduler>("JobScheduler");
     watcher = resolve<v1::JobScheduler>("JobScheduler");
     committer = resolve<v1::JobScheduler>("JobScheduler");
     leaver = resolve<v1::JobScheduler>("JobScheduler");
     allocator = resolve<v1::MachineAllocator>("MachineAllocator");
+    membership = resolve<v1::Membership>("Membership");
     accounting = resolve<v1::Accounting>("Accounting");
     spool = resolve<v1::Spool>("Spool");
     set_call_timeout(watcher, patience.call_timeout_ms + static_cast<int>(kHoldMax));
@@ -151,6 +183,9 @@ struct PoolClient::Remote {
       rethrow_translated();
     } catch (const CORBA::SystemException& e) {
       CallError error = describe(e);
+      const auto failure = orb.dial_failure();
+      if (error.kind == CallFailure::kUnreachable && failure)
+        throw marked(from_dial_failure(path, *failure), error.maybe_done);
       if (error.kind == CallFailure::kUnreachable)
         throw marked(unreachable(path, socket_errno(path), error.text), error.maybe_done);
       throw marked(from_call_error(path, error), error.maybe_done);
@@ -172,9 +207,9 @@ struct PoolClient::Remote {
         if (e.code == "server.timeout") again = ++timeouts < patience.tries_after_timeout;
         // A missing socket is not about to come back, except for one who waits.
         if (e.code == "server.down" || e.code == "server.unreachable" || passes(e))
-          again =
-              Clock::now() + pause < end &&
-              (patience.unreachable_ms > Patience{}.unreachable_ms || socket_errno(path) != ENOENT);
+          again = Clock::now() + pause < end &&
+                  (patience.unreachable_ms > Patience{}.unreachable_ms ||
+                   path.starts_with(kTlsScheme) || socket_errno(path) != ENOENT);
         if (!again) throw;
         std::this_thread::sleep_for(pause);
       }
@@ -189,16 +224,17 @@ struct PoolClient::Remote {
   v1::JobScheduler_var committer;
   v1::JobScheduler_var leaver;  // for the way out
   v1::MachineAllocator_var allocator;
+  v1::Membership_var membership;
   v1::Accounting_var accounting;
   v1::Spool_var spool;
 };
 
-PoolClient::PoolClient(const std::string& socket_path, const Patience& patience) {
+PoolClient::PoolClient(const std::string& server, const Patience& patience) {
   try {
-    remote_ = std::make_unique<Remote>(socket_path, patience);
+    remote_ = std::make_unique<Remote>(server, patience);
   } catch (const OrbError& e) {
     throw PoolError(ErrorKind::usage, "server.address", e.what(),
-                    "name the server's Unix socket with --server", socket_path);
+                    "name the server's Unix socket with --server", server);
   }
 }
 
@@ -310,6 +346,27 @@ MachinePage PoolClient::machines(const std::string& cursor, uint32_t limit) {
   v1::MachinePage_var page =
       remote_->call([&] { return remote_->allocator->list(to_bytes(cursor), limit); });
   return from_machines(page);
+}
+
+Invitation PoolClient::invite(const RequestId& request, const std::string& name, Role role,
+                              int64_t valid_ms) {
+  CORBA::String_var text = to_string(name);
+  v1::InvitationAnswer_var answer = remote_->call([&] {
+    return remote_->membership->invite(to_request(request), text, static_cast<CORBA::ULong>(role),
+                                       valid_ms);
+  });
+  return {answer->token.in(), answer->expires};
+}
+
+void PoolClient::revoke(const RequestId& request, const std::string& name) {
+  CORBA::String_var text = to_string(name);
+  remote_->call([&] { remote_->membership->revoke(to_request(request), text); });
+}
+
+MemberPage PoolClient::members(const std::string& cursor, uint32_t limit) {
+  v1::MemberPage_var page =
+      remote_->call([&] { return remote_->membership->list(to_bytes(cursor), limit); });
+  return from_members(page);
 }
 
 UsagePage PoolClient::usage(const ReportQuery& query, const std::string& cursor, uint32_t limit) {

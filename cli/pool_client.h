@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/membership.h"
 #include "cli/pool.h"
 
 namespace sublet::cli {
@@ -27,8 +28,9 @@ struct Patience {
 class PoolClient : public SpoolCalls, public LogCalls {
  public:
   // Makes no connection yet. One object per process (one ORB per process).
-  // Throws PoolError when the path cannot be an address.
-  PoolClient(const std::string& socket_path, const Patience& patience);
+  // server: the path of a Unix socket, or tls://HOST:PORT. Throws PoolError when
+  // that is no address, or no pool that was joined.
+  PoolClient(const std::string& server, const Patience& patience);
   ~PoolClient() override;
   PoolClient(const PoolClient&) = delete;
   PoolClient& operator=(const PoolClient&) = delete;
@@ -62,6 +64,10 @@ class PoolClient : public SpoolCalls, public LogCalls {
   Details about();
 
   MachinePage machines(const std::string& cursor, uint32_t limit);
+  Invitation invite(const RequestId& request, const std::string& name, Role role, int64_t valid_ms);
+  void revoke(const RequestId& request, const std::string& name);
+  MemberPage members(const std::string& cursor, uint32_t limit);
+
   UsagePage usage(const ReportQuery& query, const std::string& cursor, uint32_t limit);
   std::vector<Standing> current_standings();
 

@@ -8,6 +8,9 @@
 #include <limits>
 
 #include "base/arguments.h"
+#include "base/files.h"
+#include "base/membership_file.h"
+#include "client/joining.h"
 
 namespace sublet::client {
 namespace {
@@ -17,7 +20,7 @@ constexpr double kAny = std::numeric_limits<double>::infinity();
 constexpr double kTiB = 1024.0 * 1024 * 1024 * 1024;
 
 struct CommandLine {
-  std::string server, name, state, config, script, control;
+  std::string server, name, state, config, script, control, token;
   int64_t slots = 0;
   std::vector<std::string> sets, monitor_sets;
   bool print_settings = false;
@@ -33,7 +36,8 @@ std::string default_state() {
 
 std::optional<int> parse(int argc, char** argv, CommandLine* line) {
   Arguments arguments("sublet-client", "Adds this workstation to a pool.", SUBLET_VERSION);
-  arguments.option("--server", &line->server, "the server's Unix socket", "REF");
+  arguments.option("--server", &line->server,
+                   "the server's Unix socket (default: the pool joined with `join`)", "REF");
   arguments.option("--name", &line->name, "shown to people (default: the host's name)", "NAME");
   arguments.option("--slots", &line->slots, "jobs at a time (default: one a core)", "N");
   arguments.option("--state", &line->state, "where records and jobs' files are kept", "FOLDER");
@@ -43,6 +47,9 @@ std::optional<int> parse(int argc, char** argv, CommandLine* line) {
   arguments.option("--monitor-control", &line->control, "the load monitor's --control", "FILE");
   arguments.option("--monitor-set", &line->monitor_sets, "the load monitor's --set", "KEY=VALUE");
   arguments.flag("--print-settings", &line->print_settings, "print all settings, and end");
+  arguments.command("join", "make this machine a member of a pool elsewhere, and end")
+      .positional("TOKEN", &line->token, "from `sublet admin invite`", true);
+  arguments.commands_are_optional();
   if (auto code = arguments.parse(argc, argv)) return code;
   if (line->print_settings) {
     declare_client_settings().print_defaults(std::cout);
@@ -83,12 +90,33 @@ void fill(const Settings& from, ClientSettings* out) {
   out->log.level = *severity_from(from.text("log.level"));
 }
 
+// The Unix socket named, else the pool that this machine has joined.
+std::optional<int> find_server(ClientSettings* out) {
+  std::string& socket = out->server_socket;
+  if (socket.starts_with("unix:")) socket.erase(0, 5);
+  // Absolute, because shepherds and monitor do not share our folder.
+  if (!socket.empty()) socket = std::filesystem::absolute(socket).lexically_normal();
+  if (!socket.empty() || !out->join_token.empty()) return std::nullopt;
+  try {
+    out->membership = read_membership(system_files(), membership_path(out->state_folder));
+    if (out->membership && out->name.empty())
+      out->name = read_certificate(out->membership->credentials.certificate).member.value().name;
+  } catch (const std::exception& error) {
+    std::cerr << "sublet-client: " << error.what() << "\n";
+    return 1;
+  }
+  if (out->membership) return std::nullopt;
+  std::cerr << "sublet-client: --server REF is needed, the server's Unix socket; or `sublet-client "
+               "join TOKEN` first, for a server elsewhere\n";
+  return kExitUsage;
+}
+
 }  // namespace
 
 Settings declare_client_settings() {
   using T = SettingType;
   return Settings({
-      {"server", T::text, "", -kAny, kAny, "the server's Unix socket; --server says otherwise"},
+      {"server", T::text, "", -kAny, kAny, "the server's Unix socket; empty: the pool joined; --server says otherwise"},
       {"server_uid", T::integer, "-1", -1, 4294967293,
        "whose socket is the server's; -1: the owner of the folder it lies in"},
       {"name", T::text, "", -kAny, kAny, "shown to people; empty: the host's name"},
@@ -156,17 +184,12 @@ std::optional<int> read_client_settings(int argc, char** argv, ClientSettings* o
     std::cerr << "sublet-client: " << error.what() << "\n";
     return kExitUsage;
   }
-  if (out->server_socket.starts_with("unix:")) out->server_socket.erase(0, 5);
-  if (out->server_socket.empty()) {
-    std::cerr << "sublet-client: --server REF is needed: the server's Unix socket\n";
-    return kExitUsage;
-  }
-  // Absolute, because shepherds and monitor do not share our folder.
-  out->server_socket = std::filesystem::absolute(out->server_socket).lexically_normal();
   std::string state = line.state.empty() ? default_state() : line.state;
   out->state_folder = std::filesystem::absolute(state).lexically_normal();
   while (out->state_folder.size() > 1 && out->state_folder.ends_with("/"))
     out->state_folder.pop_back();
+  out->join_token = line.token;
+  if (auto code = find_server(out)) return code;
   auto absolute = [](const std::string& path) {
     return path.empty() ? path : std::filesystem::absolute(path).string();
   };

@@ -4,23 +4,29 @@
 #include <mutex>
 #include <optional>
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "base/membership_file.h"
 #include "base/orb.h"
+#include "base/random.h"
 #include "client/executing_client.h"
 #include "client/translate.h"
+#include "membership.hh"
 
 namespace sublet::client {
 namespace {
 
 constexpr size_t kMaxMessage = 2u << 20;  // a chunk and room around it
 constexpr int kCallTimeoutMs = 5000;
+constexpr int64_t kRenewPauseNs = 60ll * 1'000'000'000;  // between two tries
 
-OrbSettings orb_settings(uint32_t server_uid) {
+OrbSettings orb_settings(const ServerPlace& place) {
   OrbSettings settings;
   settings.call_back = true;
   settings.max_message = kMaxMessage;
   settings.client_call_timeout_ms = kCallTimeoutMs;
-  settings.server_uid = server_uid;
+  settings.server_uid = place.uid;
+  settings.membership = place.membership;
   settings.log = [](std::string_view line) { log(Severity::warning) << line; };
   return settings;
 }
@@ -28,8 +34,11 @@ OrbSettings orb_settings(uint32_t server_uid) {
 }  // namespace
 
 struct CorbaServer::Parts {
-  Parts(const std::string& socket, uint32_t server_uid, OrderDesk& desk)
-      : orb(orb_settings(server_uid)), servant(new ExecutingClientServant(desk, server_uid)) {
+  Parts(const ServerPlace& where, OrderDesk& desk)
+      : place(where),
+        orb(orb_settings(where)),
+        servant(new ExecutingClientServant(desk, where.uid)) {
+    const std::string& socket = where.socket;
     PortableServer::ObjectId_var id = PortableServer::string_to_ObjectId("ExecutingClient");
     orb.bidir_poa()->activate_object_with_id(id, servant.in());
     CORBA::Object_var object = orb.bidir_poa()->id_to_reference(id);
@@ -37,6 +46,7 @@ struct CorbaServer::Parts {
     allocator = find<idl::MachineAllocator>(socket, "MachineAllocator");
     execution = find<idl::ExecutionServer>(socket, "ExecutionServer");
     spool = find<idl::Spool>(socket, "Spool");
+    membership = find<idl::Membership>(socket, "Membership");
   }
 
   // Asking the object for its type would be a call: the key says what it is.
@@ -66,7 +76,7 @@ struct CorbaServer::Parts {
     idl::SessionKey octets;
     to_octets(mine.data(), mine.size(), octets);
     try {
-      guard_call([&] { call(octets); });
+      guard([&] { call(octets); });
     } catch (const ServerError& error) {
       if (error.kind() == ServerError::Kind::kSessionOver) forget(mine);
       throw;
@@ -101,6 +111,20 @@ struct CorbaServer::Parts {
     return out;
   }
 
+  // A call; where the server could not be reached over TLS, the error says why.
+  void guard(const std::function<void()>& call) {
+    try {
+      guard_call(call);
+    } catch (const ServerError& error) {
+      const auto failure = orb.dial_failure();
+      if (error.kind() != ServerError::Kind::kAway || !error.code().empty() || !failure) throw;
+      throw ServerError(error.kind(), failure->code, failure->message + "; " + failure->advice);
+    }
+  }
+
+  void renew_certificate();
+
+  ServerPlace place;
   std::function<void()> session_over;
   Orb orb;
   PortableServer::Servant_var<ExecutingClientServant> servant;
@@ -108,15 +132,42 @@ struct CorbaServer::Parts {
   idl::MachineAllocator_var allocator;
   idl::ExecutionServer_var execution;
   idl::Spool_var spool;
+  idl::Membership_var membership;
+  int64_t next_try_ns = 0;  // to renew the certificate; the session's thread
   std::mutex mutex;
   std::optional<std::string> key;
   idl::Session_var session_reference;
   std::atomic<uint64_t> dialled_at_attach{0};  // connections opened by then
 };
 
-CorbaServer::CorbaServer(const std::string& socket_path, uint32_t server_uid, OrderDesk& desk,
+// Later connections are made with the new certificate; those open stay.
+void CorbaServer::Parts::renew_certificate() {
+  const int64_t now = system_clock().boot_ns();
+  if (!place.membership || now < next_try_ns) return;
+  try {
+    if (!due_for_renewal(*place.membership, system_clock().utc_us())) return;
+    next_try_ns = now + kRenewPauseNs;
+    Membership renewed = *place.membership;
+    idl::RequestId id;
+    const auto request = random_id();
+    to_octets(request.data(), request.size(), id);
+    guard([&] {
+      CORBA::String_var certificate =
+          membership->renew(id, make_request(renewed.credentials.key).c_str());
+      renewed.credentials.certificate = certificate.in();
+    });
+    orb.use(renewed.credentials);  // throws unless it fits
+    place.renewed(renewed);
+    place.membership = renewed;
+    log(Severity::info) << "this machine's certificate is renewed";
+  } catch (const std::exception& error) {
+    log(Severity::warning) << "this machine's certificate is not renewed: " << error.what();
+  }
+}
+
+CorbaServer::CorbaServer(const ServerPlace& place, OrderDesk& desk,
                          std::function<void()> session_over)
-    : parts_(std::make_unique<Parts>(socket_path, server_uid, desk)) {
+    : parts_(std::make_unique<Parts>(place, desk)) {
   parts_->session_over = std::move(session_over);
 }
 
@@ -127,7 +178,7 @@ void CorbaServer::close() { parts_->orb.shutdown(); }
 Joined CorbaServer::join(const MachineIdentity& identity, const MachineFacts& facts) {
   Joined joined;
   parts_->set_session(std::nullopt);  // an earlier one is over
-  guard_call([&] {
+  parts_->guard([&] {
     idl::Bytes secret;
     to_octets(identity.secret.data(), identity.secret.size(), secret);
     idl::JoinAnswer_var answer = parts_->allocator->join(identity.machine, secret, to_idl(facts));
@@ -140,7 +191,8 @@ Joined CorbaServer::join(const MachineIdentity& identity, const MachineFacts& fa
       throw ServerError(ServerError::Kind::kAway, "", "the server gave no session");
     {
       std::lock_guard lock(parts_->mutex);
-      parts_->session_reference = idl::Session::_duplicate(answer->session_reference);
+      CORBA::Object_var session = parts_->orb.at_server(answer->session_reference);
+      parts_->session_reference = idl::Session::_unchecked_narrow(session);
     }
     parts_->set_session(to_string(answer->key));
   });
@@ -188,6 +240,7 @@ Renewed CorbaServer::renew(const MachineState& state, const std::vector<HeldAtte
     renewed.verdicts = from_idl(answer->of_attempts);
   });
   attach_to_new_connection();
+  parts_->renew_certificate();
   return renewed;
 }
 
@@ -233,7 +286,7 @@ Upload CorbaServer::open_upload(const RequestId& request, const FilePlace& place
 
 uint64_t CorbaServer::put(uint64_t upload, uint64_t offset, const char* bytes, size_t count) {
   uint64_t now = 0;
-  guard_call([&] {
+  parts_->guard([&] {
     idl::Bytes chunk;
     to_octets(bytes, count, chunk);
     now = parts_->spool->put(upload, offset, chunk);
@@ -243,7 +296,7 @@ uint64_t CorbaServer::put(uint64_t upload, uint64_t offset, const char* bytes, s
 
 uint64_t CorbaServer::close_upload(uint64_t upload) {
   uint64_t file = 0;
-  guard_call([&] { file = parts_->spool->close_upload(upload); });
+  parts_->guard([&] { file = parts_->spool->close_upload(upload); });
   return file;
 }
 

@@ -6,22 +6,33 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "base/tls_dial.h"
 #include "client/order_desk.h"
 #include "client/server_calls.h"
 
 namespace sublet::client {
 
+// Where the server is, and who.
+struct ServerPlace {
+  std::string socket;
+  // Owns the listening socket (root is accepted too).
+  uint32_t uid = 0;
+  // In place of both: a server elsewhere. The certificate is renewed when two
+  // thirds of its time are over, and handed to `renewed`, from any thread.
+  std::optional<Membership> membership;
+  std::function<void(const Membership&)> renewed;
+};
+
 class CorbaServer : public ServerCalls {
  public:
   // Makes no connection yet; throws std::runtime_error when the ORB cannot be
-  // started. `server_uid` owns the listening socket (root is accepted too) and
-  // is the only user whose calls are obeyed. `desk` answers them and outlives
+  // started. Only the server's calls are obeyed. `desk` answers them and outlives
   // this object. session_over is called, from any thread, when a call shows
   // that the session no longer exists.
-  CorbaServer(const std::string& socket_path, uint32_t server_uid, OrderDesk& desk,
-              std::function<void()> session_over);
+  CorbaServer(const ServerPlace& place, OrderDesk& desk, std::function<void()> session_over);
   ~CorbaServer() override;
   void close();
 

@@ -13,12 +13,14 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/membership_file.h"
 #include "base/text.h"
 #include "client/adoption.h"
 #include "client/attempts.h"
 #include "client/corba_server.h"
 #include "client/disk_watch.h"
 #include "client/input_cache.h"
+#include "client/joining.h"
 #include "client/machine.h"
 #include "client/monitor_link.h"
 #include "client/session_keeper.h"
@@ -86,6 +88,7 @@ class Daemon {
   int run();
 
  private:
+  ServerPlace server_place();
   DeskSettings desk_settings();
   DiskSettings disk_settings();
   JobSettings job_settings();
@@ -178,9 +181,7 @@ Daemon::Daemon(const ClientSettings& settings)
           [this] { keeper_raw_->presence_changed(); },
           [this](uint64_t bytes) { cache_.make_room(bytes); }) {
   desk_.give_way([this](uint64_t bytes) { cache_.make_room(bytes); });
-  uint32_t server_uid = settings.server_uid >= 0 ? static_cast<uint32_t>(settings.server_uid)
-                                                 : expected_server_uid(settings.server_socket);
-  server_ = std::make_unique<CorbaServer>(settings.server_socket, server_uid, desk_,
+  server_ = std::make_unique<CorbaServer>(server_place(), desk_,
                                           [this] { keeper_raw_->session_over(); });
   keeper_ = std::make_unique<SessionKeeper>(*server_, facts_, identity_, settings.server_socket,
                                             keeper_hooks());
@@ -207,6 +208,19 @@ Daemon::~Daemon() {
   uploads_.stop();
   local_.stop();
   server_->close();
+}
+
+ServerPlace Daemon::server_place() {
+  ServerPlace place;
+  place.membership = settings_.membership;
+  place.renewed = [this](const Membership& membership) {
+    write_membership(system_files(), membership_path(state_), membership);
+  };
+  if (place.membership) return place;
+  place.socket = settings_.server_socket;
+  place.uid = settings_.server_uid >= 0 ? static_cast<uint32_t>(settings_.server_uid)
+                                        : expected_server_uid(place.socket);
+  return place;
 }
 
 DeskSettings Daemon::desk_settings() {

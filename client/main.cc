@@ -6,12 +6,15 @@
 #include "base/standard_streams.h"
 #include "client/client_settings.h"
 #include "client/daemon.h"
+#include "client/joining.h"
 
 int main(int argc, char** argv) {
   sublet::keep_standard_streams();
   sublet::client::ClientSettings settings;
   if (auto code = sublet::client::read_client_settings(argc, argv, &settings)) return *code;
   signal(SIGPIPE, SIG_IGN);
+  if (!settings.join_token.empty())
+    return sublet::client::join_pool_with(settings.join_token, settings.state_folder);
   try {
     sublet::log_start(settings.log);
     int code = sublet::client::run_client(settings);

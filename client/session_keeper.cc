@@ -74,7 +74,7 @@ void SessionKeeper::stop(bool withdraw) {
 void SessionKeeper::watch_socket() {
   // Again and again: the folder may not be there yet. The same watch is not
   // added twice.
-  if (watch_.valid())
+  if (watch_.valid() && !socket_.empty())
     inotify_add_watch(watch_.get(), folder_of(socket_).c_str(), IN_CREATE | IN_MOVED_TO);
 }
 

@@ -14,12 +14,42 @@ Access::Access(std::vector<std::string> administrators)
     : administrators_(std::move(administrators)) {}
 
 Caller Access::caller() {
-  auto uid = caller_uid();
-  if (!uid)
+  const auto peer = calling_peer();
+  if (!peer)
     throw Refusal(Refusal::Kind::kNotPermitted, "caller.unknown",
                   "the kernel does not say who is calling", "Call over the server's Unix socket.",
                   "caller");
-  return caller_with_uid(*uid);
+  return peer->member ? caller_with_certificate(*peer)
+                      : caller_with_uid(static_cast<uint32_t>(peer->id));
+}
+
+Caller Access::caller_with_certificate(const Peer& peer) {
+  Caller caller;
+  caller.uid = peer.id;
+  caller.role = peer.member->role;
+  caller.user = peer.member->name;
+  if (caller.role == Role::kMachine) {
+    caller.machine = peer.member->name;
+    caller.user = peer.text();  // has a space: no user's name
+  }
+  caller.administrator = caller.role == Role::kAdministrator;
+  return caller;
+}
+
+Caller Access::submitter() {
+  Caller who = caller();
+  if (who.role != Role::kMachine) return who;
+  throw Refusal(Refusal::Kind::kNotPermitted, code_of(Exclusion::kWrongRole),
+                "this is the certificate of the " + who.user + ", and machines submit no jobs",
+                "Join as a user: sublet admin invite NAME --user.", who.user);
+}
+
+Caller Access::workstation() {
+  Caller who = caller();
+  if (!who.role || who.role == Role::kMachine) return who;
+  throw Refusal(Refusal::Kind::kNotPermitted, code_of(Exclusion::kWrongRole),
+                "this is the certificate of the user " + who.user + ", which adds no machine",
+                "Join as a machine: sublet admin invite NAME.", who.user);
 }
 
 Caller Access::caller_with_uid(uint32_t uid) {

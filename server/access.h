@@ -7,16 +7,24 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "base/peer.h"
 
 namespace sublet::server {
 
 struct Caller {
-  uint32_t uid = 0;
-  std::string user;  // the uid's name, or "uid1234" where it has none
+  // A local caller's; a member's elsewhere is Peer::id, above all of those.
+  uint64_t uid = 0;
+  // The uid's name, or "uid1234" where it has none; the name in a user's
+  // certificate; for a machine's, words that are no user's name.
+  std::string user;
   bool administrator = false;
   bool named = true;  // the uid has a password entry
+  std::optional<Role> role = std::nullopt;  // of a member elsewhere
+  std::string machine = {};                 // the name in a machine's certificate
 };
 
 class Access {
@@ -24,10 +32,17 @@ class Access {
   // administrators: user names besides root and the server's own user.
   explicit Access(std::vector<std::string> administrators);
 
-  // The caller of the present upcall, by the kernel's word. Throws Refusal
-  // kNotPermitted outside one, or when the transport cannot name the peer.
+  // The caller of the present upcall, by the kernel's word or its certificate.
+  // Throws Refusal kNotPermitted outside one, or when the transport cannot name
+  // the peer.
   Caller caller();
+  // The same, and refuses a machine's certificate: those submit and control no
+  // jobs.
+  Caller submitter();
+  // The same, and refuses all certificates but machines'.
+  Caller workstation();
   Caller caller_with_uid(uint32_t uid);
+  static Caller caller_with_certificate(const Peer& peer);
 
   // Throw Refusal kNotPermitted.
   void require_administrator(const Caller& caller, const std::string& what) const;

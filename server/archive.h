@@ -107,6 +107,11 @@ class Archive {
   uint64_t last_file_id();
 
   std::optional<CredentialRow> credential(MachineId machine);
+  // The machine that this member registered (CredentialRow::uid), 0 if none.
+  MachineId machine_of(uint64_t uid);
+  // All of them, in order of number; those without damage.
+  std::vector<MemberRow> members();
+  std::vector<InvitationRow> invitations();
   // The machine whose secret has this SHA-256 (hex), 0 if none.
   MachineId machine_with(const std::string& secret_sha256);
 

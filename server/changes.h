@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/membership.h"
 #include "scheduling/records.h"
 
 namespace sublet::server {
@@ -21,7 +22,7 @@ using scheduling::Micros;
 
 struct BatchRow {
   BatchId id = 0;
-  uint32_t uid = 0;
+  uint64_t uid = 0;  // Caller::uid
   std::string user;
   std::string name;
   std::string submit_host;
@@ -90,7 +91,33 @@ struct ContentRow {
 struct CredentialRow {
   MachineId machine = 0;
   std::string secret_sha256;  // hex
-  uint32_t uid = 0;           // who registered it
+  uint64_t uid = 0;           // who registered it: Caller::uid
+};
+
+// Somebody elsewhere who has, or had, a certificate of ours.
+struct MemberRow {
+  uint64_t number = 0;
+  Role role = Role::kMachine;
+  std::string name;
+  std::string serial;           // of the certificate
+  std::string previous_serial;  // of the one before it was renewed
+  std::string certificate;      // PEM
+  Micros expires = 0;
+  Micros joined = 0;
+  std::string invited_by;
+  Micros revoked = 0;  // 0: a member
+};
+
+// A join token, without its secret.
+struct InvitationRow {
+  std::string id;             // hex
+  std::string secret_sha256;  // hex
+  Role role = Role::kMachine;
+  std::string name;
+  std::string invited_by;
+  Micros expires = 0;
+  std::string used_by;  // SHA-256 of the public key, hex; empty: not used
+  Micros revoked = 0;
 };
 
 // What only the report of an attempt's end tells; idl/execution_server.idl.
@@ -153,6 +180,9 @@ struct Changes {
   };
   std::vector<Counted> counted_files;  // outputs of this attempt that now count
   std::map<MachineId, CredentialRow> credentials;
+  std::map<uint64_t, MemberRow> members;
+  std::map<std::string, InvitationRow> invitations;
+  std::vector<std::string> dropped_invitations;
   std::vector<EndRow> ends;
   std::vector<SpentRow> spent;
   std::map<std::string, RequestRow> requests;
@@ -173,6 +203,7 @@ struct Changes {
 
   bool empty() const {
     return events.empty() && batches.empty() && parts.empty() && files.empty() &&
+           members.empty() && invitations.empty() && dropped_invitations.empty() &&
            dropped_batches.empty() && dropped_files.empty() && contents.empty() && requests.empty() &&
            forget_requests == 0 && forget_events == 0 && forget_changes == 0 && spent.empty() &&
            forget_history.uses_until == 0 && forget_history.spent_before == 0;

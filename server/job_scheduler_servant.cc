@@ -23,7 +23,7 @@ class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
   v1::BatchId open_batch(const v1::RequestId& request,
                          const v1::BatchDescription& batch) override {
     return guard_call([&] {
-      return s_.jobs.open_batch(s_.access.caller(), from_octets(request), from_idl(batch));
+      return s_.jobs.open_batch(s_.access.submitter(), from_octets(request), from_idl(batch));
     });
   }
 
@@ -31,14 +31,14 @@ class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
     guard_call([&] {
       std::vector<SpecRange> specs(jobs.length());
       for (CORBA::ULong i = 0; i < jobs.length(); ++i) specs[i].spec = from_idl(jobs[i]);
-      s_.jobs.append(s_.access.caller(), batch, number, specs);
+      s_.jobs.append(s_.access.submitter(), batch, number, specs);
     });
   }
 
   void append_array(v1::BatchId batch, CORBA::ULong number, const v1::JobDescription& job,
                     CORBA::ULongLong first, CORBA::ULongLong count) override {
     guard_call([&] {
-      s_.jobs.append(s_.access.caller(), batch, number,
+      s_.jobs.append(s_.access.submitter(), batch, number,
                      {SpecRange{from_idl(job), true, first, count}});
     });
   }
@@ -50,14 +50,14 @@ class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
         throw Refusal(Refusal::Kind::kInvalid, "field.invalid",
                       "a sweep without parameters, or with too large an index",
                       "Give at least one axis.", "axes");
-      s_.jobs.append(s_.access.caller(), batch, number,
+      s_.jobs.append(s_.access.submitter(), batch, number,
                      {SpecRange{from_idl(job), true, first_index, 1, from_idl(axes)}});
     });
   }
 
   v1::JobRange commit_batch(const v1::RequestId& request, v1::BatchId batch) override {
     return guard_call([&] {
-      auto [first, count] = s_.jobs.commit_batch(s_.access.caller(), from_octets(request), batch);
+      auto [first, count] = s_.jobs.commit_batch(s_.access.submitter(), from_octets(request), batch);
       v1::JobRange range;
       range.first = first;
       range.count = count;
@@ -66,13 +66,13 @@ class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
   }
 
   void discard_batch(v1::BatchId batch) override {
-    guard_call([&] { s_.jobs.discard_batch(s_.access.caller(), batch); });
+    guard_call([&] { s_.jobs.discard_batch(s_.access.submitter(), batch); });
   }
 
   v1::JobId submit(const v1::RequestId& request, const char* host,
                    const v1::JobDescription& job) override {
     return guard_call([&] {
-      return s_.jobs.submit(s_.access.caller(), from_octets(request), host, from_idl(job));
+      return s_.jobs.submit(s_.access.submitter(), from_octets(request), host, from_idl(job));
     });
   }
 
@@ -93,7 +93,7 @@ class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
       if (at.size() > 19 || at.find_first_not_of("0123456789") != std::string::npos)
         throw Refusal(Refusal::Kind::kInvalid, "cursor.bad", "this cursor is not one of ours",
                       "Start with an empty one.", "cursor");
-      JobPage page = s_.jobs.list(s_.access.caller(), from_idl(which),
+      JobPage page = s_.jobs.list(s_.access.submitter(), from_idl(which),
                                   at.empty() ? 0 : std::stoull(at), limit);
       auto names = machine_names(page.rows);
       v1::JobPage_var out = new v1::JobPage;
@@ -112,7 +112,7 @@ class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
       CORBA::ULongLong* fields[] = {&counts.waiting, &counts.placed, &counts.running,
                                     &counts.held,    &counts.done,   &counts.failed,
                                     &counts.removed};
-      for (auto [state, number] : s_.jobs.count(s_.access.caller(), from_idl(which)))
+      for (auto [state, number] : s_.jobs.count(s_.access.submitter(), from_idl(which)))
         if (state >= 1 && state <= 7) *fields[state - 1] = number;
       return counts;
     });
@@ -120,7 +120,7 @@ class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
 
   v1::JobDetail* show(v1::JobId job) override {
     return guard_call([&] {
-      JobDetails details = s_.jobs.show(s_.access.caller(), job);
+      JobDetails details = s_.jobs.show(s_.access.submitter(), job);
       auto names = machine_names({details.row});
       v1::JobDetail_var out = new v1::JobDetail;
       to_idl(details.row, names[details.row.machine], s_.jobs.progress(details.row.job),
@@ -141,7 +141,7 @@ class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
                         v1::ByteCount offset, v1::Duration hold) override {
     return guard_call([&] {
       const LogPiece piece = s_.logs.read(
-          s_.access.caller(), {job, attempt, static_cast<FileKind>(stream), offset, hold});
+          s_.access.submitter(), {job, attempt, static_cast<FileKind>(stream), offset, hold});
       v1::LogPart_var out = new v1::LogPart;
       out->attempt = piece.attempt;
       out->offset = offset;
@@ -156,7 +156,7 @@ class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
 
   v1::ChangePage* changes_since(v1::HistoryNumber since, v1::Duration hold) override {
     return guard_call([&] {
-      ChangeList list = s_.jobs.changes_since(s_.access.caller(), since, hold);
+      ChangeList list = s_.jobs.changes_since(s_.access.submitter(), since, hold);
       v1::ChangePage_var out = new v1::ChangePage;
       out->items.length(list.items.size());
       for (size_t i = 0; i < list.items.size(); ++i) to_idl(list.items[i], out->items[i]);
@@ -195,7 +195,7 @@ class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
                       JobService::Action action) {
     return guard_call([&] {
       auto result =
-          s_.jobs.control(s_.access.caller(), from_octets(request), action, from_idl(which));
+          s_.jobs.control(s_.access.submitter(), from_octets(request), action, from_idl(which));
       v1::Control out;
       out.changed = result.changed;
       out.unchanged = result.unchanged;

@@ -47,7 +47,7 @@ class MachineAllocatorServant : public POA_Sublet::v1::MachineAllocator {
   v1::JoinAnswer* join(v1::MachineNumber machine, const v1::Bytes& secret,
                        const v1::MachineDescription& description) override {
     return guard_call([&] {
-      Joined joined = s_.machines.join(s_.access.caller(), machine, from_octets(secret),
+      Joined joined = s_.machines.join(s_.access.workstation(), machine, from_octets(secret),
                                        from_idl(description));
       v1::JoinAnswer_var out = new v1::JoinAnswer;
       out->machine = joined.session.machine;

@@ -49,9 +49,22 @@ void MachineService::check_facts(const MachineFacts& facts) const {
                   "Give another number with --slots.", facts.name);
 }
 
-void MachineService::check_secret(MachineId machine, const std::string& secret) {
+// A machine's certificate is for the machine of its name.
+void MachineService::check_member(const Caller& caller, const MachineFacts& facts) const {
+  if (!caller.role || caller.machine == facts.name) return;
+  throw Refusal(Refusal::Kind::kNotPermitted, code_of(Exclusion::kWrongName),
+                "the certificate is for a machine called " + caller.machine + ", not " + facts.name,
+                "Start the client without --name, or join under that name.", facts.name);
+}
+
+void MachineService::check_secret(const Caller& caller, MachineId machine,
+                                  const std::string& secret) {
   auto row = archive_.credential(machine);
-  if (row && row->secret_sha256 == hex(sha256(secret))) return;
+  // A member's machine is its own: neither another member nor a local client
+  // takes it over, nor does a member take a local one.
+  const bool bound = caller.role || (row && row->uid >= Peer::kFirstMember);
+  const bool good = row && row->secret_sha256 == hex(sha256(secret));
+  if (good && (!bound || row->uid == caller.uid)) return;
   throw Refusal(Refusal::Kind::kNotPermitted, "machine.unknown",
                 "machine " + std::to_string(machine) +
                     " is not known in this pool, or its secret is wrong",
@@ -82,8 +95,7 @@ void MachineService::check_not_live(MachineId machine) {
   }
   throw conflict("machine.live",
                  "machine " + std::to_string(machine) + " (" + session->name +
-                     ") is held by another client: " + session->holder + " of " +
-                     access_.caller_with_uid(session->uid).user,
+                     ") is held by another client: " + session->holder,
                  "If that client has just ended, try again in a moment; two clients cannot share "
                  "a state folder.",
                  session->name);
@@ -92,17 +104,21 @@ void MachineService::check_not_live(MachineId machine) {
 Joined MachineService::join(const Caller& caller, MachineId machine, const std::string& secret,
                             const MachineFacts& facts) {
   check_facts(facts);
+  check_member(caller, facts);
   Joined joined;
   if (secret.size() != 32)
     throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "a machine's secret has 32 octets",
                   "Make one at random.", "secret");
   const std::string digest = hex(sha256(secret));
   if (machine == 0) {
-    access_.require_administrator(caller, "adding a machine");
+    if (!caller.role) access_.require_administrator(caller, "adding a machine");
     machine = archive_.machine_with(digest);  // its first join's answer was lost
   }
+  // A member that comes without its old state folder is still the same machine.
+  const bool new_secret = machine == 0 && caller.role;
+  if (new_secret) machine = archive_.machine_of(caller.uid);
   if (machine != 0) {
-    check_secret(machine, secret);
+    if (!new_secret) check_secret(caller, machine, secret);
     check_not_live(machine);
   }
   pipeline_.perform([&](Turn& turn) {
@@ -123,17 +139,17 @@ Joined MachineService::join(const Caller& caller, MachineId machine, const std::
                     "machine " + std::to_string(machine) + " is not in the books",
                     "Give its client an empty state folder.", facts.name);
     joined.now = turn.now();
-    if (machine == 0) {
-      machine = answer.machine;
-      turn.changes().credentials[machine] =
-          CredentialRow{machine, digest, caller.uid};
-    }
+    const bool new_machine = machine == 0;
+    if (new_machine) machine = answer.machine;
+    if (new_machine || new_secret)
+      turn.changes().credentials[machine] = CredentialRow{machine, digest, caller.uid};
   });
   dispatcher_.detach(machine);
-  joined.session = sessions_.open(machine, caller.uid, facts.name, facts.holder);
+  const std::string holder = facts.holder + " of " + caller.user;
+  joined.session = sessions_.open(machine, caller.uid, facts.name, holder);
   log(Severity::info) << "machine " << machine << " " << facts.name << " joined: " << facts.slots
                       << " slots, " << facts.os << " " << facts.architecture << ", "
-                      << facts.holder << " of " << caller.user;
+                      << holder;
   return joined;
 }
 
@@ -153,11 +169,18 @@ void MachineService::report(const std::string& session, const Caller& caller,
   pipeline_.perform([&](Turn& turn) { turn.apply(reported(info.machine, state)); });
 }
 
+void MachineService::expel(uint64_t uid) {
+  if (auto info = sessions_.of_caller(uid)) end(*info);
+}
+
 void MachineService::withdraw(const std::string& session, const Caller& caller) {
-  const SessionInfo info = sessions_.find(session, caller);
+  end(sessions_.find(session, caller));
+}
+
+void MachineService::end(const SessionInfo& info) {
   pipeline_.perform([&](Turn& turn) { turn.apply(scheduling::MachineWithdrew{info.machine}); });
   dispatcher_.detach(info.machine);
-  sessions_.close(session);
+  sessions_.close(info.key);
   log(Severity::info) << "machine " << info.machine << " " << info.name << " has left";
 }
 

@@ -69,6 +69,8 @@ class MachineService {
               std::shared_ptr<Workstation> workstation);
   void report(const std::string& session, const Caller& caller, const ReportedState& state);
   void withdraw(const std::string& session, const Caller& caller);
+  // The same for whoever has a session as this caller, if anybody (Caller::uid).
+  void expel(uint64_t uid);
 
   scheduling::Verdict started(const std::string& session, const Caller& caller,
                               scheduling::AttemptKey key);
@@ -82,12 +84,15 @@ class MachineService {
 
  private:
   void check_facts(const MachineFacts& facts) const;
+  void check_member(const Caller& caller, const MachineFacts& facts) const;
   void check_not_live(scheduling::MachineId machine);
   // Whether the outputs that an end names are here, and all that it must have.
   bool outputs_are_here(const ReportedEnd& end);
   // What it left of the output that its batch waits for; "": nothing.
   std::string left_output(const ReportedEnd& end);
-  void check_secret(scheduling::MachineId machine, const std::string& secret);
+  void check_secret(const Caller& caller, scheduling::MachineId machine,
+                    const std::string& secret);
+  void end(const SessionInfo& info);
 
   Pipeline& pipeline_;
   Archive& archive_;

@@ -8,9 +8,11 @@
 
 #include "base/arguments.h"
 #include "base/files.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/settings.h"
 #include "base/standard_streams.h"
+#include "server/authority.h"
 #include "server/server.h"
 #include "server/server_settings.h"
 #include "server/supervisor.h"
@@ -26,6 +28,7 @@ struct CommandLine {
   std::string state;
   std::string socket;
   bool print_defaults = false;
+  bool init = false;
   bool once = false;
   int64_t supervised = -1;  // descriptor of the vital signs; -1: not the child
 };
@@ -40,6 +43,17 @@ void limit_memory(uint64_t bytes) {
 #else
   (void)bytes;
 #endif
+}
+
+int make_authority(const ServerSettings& settings) {
+  system_files().make_folders(settings.state_folder);
+  const bool made = make_authority_files(settings.state_folder, settings.pool_name,
+                                         settings.authority_valid_us);
+  const auto authority = read_authority(settings.state_folder);
+  std::cout << (made ? "made the authority of the pool '" : "there already is the authority of '")
+            << authority->pool << "' in " << settings.state_folder << "/authority\n"
+            << "fingerprint " << hex(authority->fingerprint) << "\n";
+  return 0;
 }
 
 int serve_and_log(const ServerSettings& settings, VitalSigns* signs) {
@@ -72,6 +86,7 @@ int run(const CommandLine& line, const std::vector<std::string>& self) {
     return 0;
   }
   const ServerSettings settings = read(line);
+  if (line.init) return make_authority(settings);
   scheduling::Pool check(settings.policies);  // unknown policies are named here
   system_files().make_folders(settings.state_folder);
   system_files().make_folders(folder_of(settings.socket), 0755);
@@ -96,7 +111,11 @@ int main(int argc, char** argv) {
   arguments.flag("--print-defaults", &line.print_defaults, "print all settings and end");
   arguments.flag("--no-supervisor", &line.once, "end when the server ends, restart nothing");
   arguments.option("--supervised", &line.supervised, "used by the supervisor for its child", "FD");
+  Arguments& init = arguments.command(
+      "init", "make the authority by which members elsewhere are known, once for a pool");
+  arguments.commands_are_optional();
   if (auto status = arguments.parse(argc, argv)) return *status;
+  line.init = init.chosen();
   std::vector<std::string> self(argv, argv + argc);
   self[0] = std::filesystem::read_symlink("/proc/self/exe").string();
   try {

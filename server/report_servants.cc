@@ -62,7 +62,7 @@ class AccountingServant : public POA_Sublet::v1::Accounting {
                        CORBA::ULong limit) override {
     return guard_call([&] {
       const UsageLines lines =
-          usage_.report(access_.caller(), from_idl(query), from_octets(cursor), limit);
+          usage_.report(access_.submitter(), from_idl(query), from_octets(cursor), limit);
       v1::UsagePage_var out = new v1::UsagePage;
       out->lines.length(lines.rows.size());
       for (size_t i = 0; i < lines.rows.size(); ++i) to_idl(lines.rows[i], out->lines[i]);
@@ -73,7 +73,7 @@ class AccountingServant : public POA_Sublet::v1::Accounting {
 
   v1::Standings* current_standings() override {
     return guard_call([&] {
-      const auto standings = usage_.standings(access_.caller());
+      const auto standings = usage_.standings(access_.submitter());
       v1::Standings_var out = new v1::Standings;
       out->length(standings.size());
       for (size_t i = 0; i < standings.size(); ++i) to_idl(standings[i], out[i]);

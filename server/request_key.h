@@ -13,7 +13,7 @@
 namespace sublet::server {
 
 // Throws Refusal kInvalid unless the id has 16 octets.
-inline std::string request_key(uint32_t uid, std::string_view request) {
+inline std::string request_key(uint64_t uid, std::string_view request) {
   if (request.size() != 16)
     throw Refusal(Refusal::Kind::kInvalid, "request.bad", "a request id has 16 octets",
                   "Make one with 16 random octets.", "request");

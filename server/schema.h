@@ -83,6 +83,13 @@ inline constexpr const char* kSchema[] = {
     "create table if not exists outputs_removed (job bigint primary key, at bigint not null)",
     "create index if not exists files_job on files (job, kind) where job > 0",
     "create index if not exists files_batch on files (batch) where batch > 0",
+    "create table if not exists members (number bigint primary key, role integer not null, name "
+    "text not null, serial text not null, previous_serial text not null, certificate text not "
+    "null, expires bigint not null, joined bigint not null, invited_by text not null, revoked "
+    "bigint not null)",
+    "create table if not exists invitations (id text primary key, secret text not null, role "
+    "integer not null, name text not null, invited_by text not null, expires bigint not null, "
+    "used_by text not null, revoked bigint not null)",
     "create table if not exists requests (id text primary key, digest text not null, answer text "
     "not null, at bigint not null)",
     "create index if not exists requests_at on requests (at)",

@@ -1,5 +1,5 @@
 // The servants behind the fixed keys: JobScheduler, ExecutionServer,
-// MachineAllocator, AlarmSender, Spool, Accounting. Thin: translate, ask the
+// MachineAllocator, AlarmSender, Spool, Accounting, Membership. Thin: translate, ask the
 // service, answer. A servant makes no remote call (design rule 5).
 //
 // Each make_... returns a new servant; the POA owns it. The services outlive
@@ -16,6 +16,7 @@
 #include "server/job_service.h"
 #include "server/log_service.h"
 #include "server/machine_service.h"
+#include "server/members.h"
 #include "server/pipeline.h"
 #include "server/spool_service.h"
 
@@ -34,6 +35,7 @@ struct Services {
   MachineService& machines;
   SpoolService& spool;
   LogService& logs;
+  Members& members;
   Orb& orb;
   int64_t lease_ms = 0;
   int64_t tick_ms = 0;
@@ -48,6 +50,7 @@ PortableServer::Servant make_machine_allocator(const Services& services);
 PortableServer::Servant make_alarm_sender(const Services& services);
 PortableServer::Servant make_spool(const Services& services);
 PortableServer::Servant make_accounting(const Services& services);
+PortableServer::Servant make_membership(const Services& services);
 
 }  // namespace sublet::server
 

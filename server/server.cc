@@ -5,6 +5,7 @@
 #include <ace/Select_Reactor.h>
 #include <ace/Sig_Handler.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <atomic>
 
@@ -14,6 +15,7 @@
 #include "base/orb.h"
 #include "server/access.h"
 #include "server/archive.h"
+#include "server/authority.h"
 #include "server/crash_point.h"
 #include "server/disk_guard.h"
 #include "server/dispatcher.h"
@@ -22,6 +24,7 @@
 #include "server/log_desk.h"
 #include "server/log_service.h"
 #include "server/machine_service.h"
+#include "server/members.h"
 #include "server/pipeline.h"
 #include "server/refusal.h"
 #include "server/servants.h"
@@ -48,9 +51,11 @@ class Server : public ACE_Event_Handler {
   std::optional<RunRequest> describe(const scheduling::StartAttempt& start);
   void answered(std::vector<scheduling::OrderAnswered> answers);
   OrbSettings orb_settings();
+  OrbSettings::Network network();
   void activate();
 
   const ServerSettings settings_;
+  const std::optional<Authority> authority_;
   VitalSigns* const signs_;
   Access access_;
   DiskGuard disk_;
@@ -65,12 +70,28 @@ class Server : public ACE_Event_Handler {
   SpoolService files_;
   LogDesk log_desk_;
   LogService logs_;
+  Members members_;
   Housekeeper housekeeper_;
   std::atomic<bool> open_{false};
   std::unique_ptr<Orb> orb_;
   ACE_Select_Reactor select_reactor_;
   ACE_Reactor reactor_;
 };
+
+// The address in tokens: where it is known to others, else where it listens, else
+// the host's name.
+MemberSettings member_settings(const ServerSettings& settings) {
+  MemberSettings members;
+  members.certificate_us = settings.certificate_valid_us;
+  if (!settings.listen) return members;
+  members.address = settings.address ? settings.address : settings.listen;
+  if (members.address->host == "0.0.0.0" || members.address->host == "::") {
+    char name[256] = "localhost";
+    gethostname(name, sizeof name - 1);
+    members.address->host = name;
+  }
+  return members;
+}
 
 std::string database(const ServerSettings& settings) { return settings.state_folder + "/pool.db"; }
 
@@ -83,6 +104,7 @@ LogDeskSettings log_desk_settings(const ServerSettings& settings) {
 
 Server::Server(const ServerSettings& settings, VitalSigns* signs)
     : settings_(settings),
+      authority_(read_authority(settings.state_folder)),
       signs_(signs),
       access_(settings.administrators),
       disk_(settings.state_folder, settings.reserve),
@@ -102,6 +124,7 @@ Server::Server(const ServerSettings& settings, VitalSigns* signs)
                   dispatcher_->read_log(machine, request, std::move(told));
                 }),
       logs_(archive_, spool_, access_, log_desk_),
+      members_(member_settings(settings), authority_, *pipeline_, archive_, system_clock()),
       housekeeper_({.keep_events = settings.keep_events,
                     .keep_changes = settings.keep_changes,
                     .keep_uses = settings.keep_uses,
@@ -184,7 +207,30 @@ OrbSettings Server::orb_settings() {
   // told that they do not exist, instead of trying again.
   orb.admit = [this](uint32_t) { return open_.load(); };
   orb.log = [](std::string_view line) { log(Severity::warning) << line; };
+  if (settings_.listen) orb.network = network();
+  orb.loopback_port = settings_.loopback_port;
   return orb;
+}
+
+OrbSettings::Network Server::network() {
+  if (!authority_)
+    throw std::runtime_error("server.listen is set, but this pool has no authority: run "
+                             "'sublet-server init' first");
+  if (authority_->pool != settings_.pool_name)
+    throw std::runtime_error("the authority in " + settings_.state_folder + "/authority is of the "
+                             "pool '" + authority_->pool + "', and pool.name is '" +
+                             settings_.pool_name + "'");
+  OrbSettings::Network network;
+  network.door.at = *settings_.listen;
+  network.door.credentials = authority_->server;
+  network.door.patience_ms = settings_.handshake_ms;
+  network.door.strangers = settings_.max_strangers;
+  network.door.strangers_of_host = settings_.max_strangers_of_host;
+  network.admit = [this](const MemberName& who, const std::string& serial) {
+    return members_.admit(who, serial);
+  };
+  network.join = [this](const JoinRequest& request) { return members_.join(request); };
+  return network;
 }
 
 void Server::activate() {
@@ -196,6 +242,7 @@ void Server::activate() {
                           machines_,
                           files_,
                           logs_,
+                          members_,
                           *orb_,
                           settings_.policies.lease / 1000,
                           settings_.policies.tick / 1000,
@@ -209,6 +256,7 @@ void Server::activate() {
       {"AlarmSender", make_alarm_sender(services)},
       {"Spool", make_spool(services)},
       {"Accounting", make_accounting(services)},
+      {"Membership", make_membership(services)},
   };
   for (const auto& [name, servant] : servants) {
     PortableServer::ObjectId_var id = PortableServer::string_to_ObjectId(name);
@@ -216,6 +264,7 @@ void Server::activate() {
     servant->_remove_ref();  // the POA holds it now
   }
   open_ = true;
+  orb_->open_door();
 }
 
 int Server::handle_signal(int, siginfo_t*, ucontext_t*) {
@@ -231,6 +280,8 @@ int Server::run() {
   housekeeper_.start();
   signs_->serving = true;
   log(Severity::info) << "serving at " << settings_.socket;
+  if (settings_.listen)
+    log(Severity::info) << "members elsewhere come by TLS to " << to_text(*settings_.listen);
   reactor_.run_reactor_event_loop();
   log(Severity::info) << "stopping";
   return 0;

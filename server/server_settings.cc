@@ -45,6 +45,18 @@ std::vector<SettingSpec> server_setting_specs() {
   add("server.state", T::text, default_state(), 0, 0, "folder of the database and the spool");
   add("server.socket", T::text, default_socket(), 0, 0,
       "Unix socket; the folder around it decides who may connect");
+  add("server.listen", T::text, "", 0, 0,
+      "HOST:PORT for members elsewhere, by TLS; 0.0.0.0 is everywhere; empty: no network");
+  add("server.address", T::text, "", 0, 0,
+      "HOST:PORT that join tokens name; empty: as server.listen, or the host's name");
+  add("server.loopback", T::boolean, "false", 0, 0,
+      "plain TCP on 127.0.0.1 for programs of this host that speak IIOP, known by their uid");
+  add("server.loopback_port", T::integer, "9741", 1, 65535, "for these");
+  add("server.handshake", T::duration, "5 s", 100, 600'000,
+      "within which who comes over the network must have shown a certificate");
+  add("server.max_strangers", T::integer, "256", 4, 100'000,
+      "connections that have not; when there are more, the oldest is cut");
+  add("server.max_strangers_per_host", T::integer, "32", 1, 100'000, "of these, from one address");
   add("server.memory_limit", T::size, "4 GiB", 64 << 20, 1e15,
       "address space; the server is restarted when it wants more");
   add("server.reserve", T::size, "16 MiB", 1 << 20, 1e12,
@@ -61,6 +73,10 @@ std::vector<SettingSpec> server_setting_specs() {
       "in all; each costs a thread of 256 kB address space");
   add("server.max_connections_per_user", T::integer, "64", 4, 1'000'000,
       "of one user other than root and the server's own");
+  add("membership.authority_valid", T::duration, "87600 h", 3'600'000, 1e12,
+      "how long the authority that 'sublet-server init' makes is good");
+  add("membership.certificate_valid", T::duration, "8760 h", 1000, 1e12,
+      "and a member's certificate; the clients of machines renew theirs by themselves");
   add("spool.largest_file", T::size, "50 GiB", 1024, 1e15, "of each file sent or brought back");
   add("spool.quota", T::size, "50 GiB", 0, 1e15,
       "of each user: inputs and outputs together, and as much again for checkpoints");
@@ -122,6 +138,15 @@ scheduling::Parameters read_policies(const Settings& s) {
   return p;
 }
 
+std::optional<HostPort> read_address(const Settings& s, const std::string& key) {
+  const std::string text = s.text(key);
+  if (text.empty()) return std::nullopt;
+  const auto address = host_port_from(text);
+  if (!address)
+    throw SettingError(key + ": '" + text + "' is no HOST:PORT such as 0.0.0.0:9740 or [::]:9740");
+  return address;
+}
+
 }  // namespace
 
 ServerSettings read_server_settings(const Settings& s) {
@@ -130,6 +155,15 @@ ServerSettings read_server_settings(const Settings& s) {
   out.administrators = s.texts("pool.administrators");
   out.state_folder = s.text("server.state");
   out.socket = s.text("server.socket");
+  out.listen = read_address(s, "server.listen");
+  out.address = read_address(s, "server.address");
+  if (s.boolean("server.loopback"))
+    out.loopback_port = static_cast<uint16_t>(s.integer("server.loopback_port"));
+  out.handshake_ms = static_cast<int>(s.duration_ms("server.handshake"));
+  out.max_strangers = static_cast<size_t>(s.integer("server.max_strangers"));
+  out.max_strangers_of_host = static_cast<size_t>(s.integer("server.max_strangers_per_host"));
+  out.authority_valid_us = s.duration_ms("membership.authority_valid") * 1000;
+  out.certificate_valid_us = s.duration_ms("membership.certificate_valid") * 1000;
   out.memory_limit = s.size_bytes("server.memory_limit");
   out.reserve = s.size_bytes("server.reserve");
   out.largest_file = s.size_bytes("spool.largest_file");

@@ -3,10 +3,12 @@
 #define SUBLET_SERVER_SERVER_SETTINGS_H_
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/log.h"
+#include "base/membership.h"
 #include "base/settings.h"
 #include "scheduling/pool.h"
 
@@ -16,6 +18,14 @@ struct ServerSettings {
   std::string pool_name;
   std::string state_folder;
   std::string socket;
+  std::optional<HostPort> listen;   // nothing: no network
+  std::optional<HostPort> address;  // for tokens; nothing: found out
+  std::optional<uint16_t> loopback_port;  // nothing: no such port
+  int handshake_ms = 0;
+  size_t max_strangers = 0;
+  size_t max_strangers_of_host = 0;
+  int64_t authority_valid_us = 0;
+  int64_t certificate_valid_us = 0;
   std::vector<std::string> administrators;
   scheduling::Parameters policies;
   std::map<std::string, double> shares;

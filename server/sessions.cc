@@ -12,7 +12,7 @@ namespace {
 }
 }  // namespace
 
-SessionInfo Sessions::open(scheduling::MachineId machine, uint32_t uid, const std::string& name,
+SessionInfo Sessions::open(scheduling::MachineId machine, uint64_t uid, const std::string& name,
                            const std::string& holder) {
   SessionInfo info;
   info.key = random_bytes(16);
@@ -33,6 +33,13 @@ SessionInfo Sessions::find(const std::string& key, const Caller& caller) const {
   auto it = by_key_.find(key);
   if (it == by_key_.end() || it->second.uid != caller.uid) unknown();
   return it->second;
+}
+
+std::optional<SessionInfo> Sessions::of_caller(uint64_t uid) const {
+  std::lock_guard lock(mutex_);
+  for (const auto& [key, info] : by_key_)
+    if (info.uid == uid) return info;
+  return std::nullopt;
 }
 
 std::optional<SessionInfo> Sessions::of_machine(scheduling::MachineId machine) const {

@@ -1,6 +1,6 @@
 // The registrations of workstations in this server process. A session's key is
-// a secret of 16 random octets; it is good only on connections of the uid that
-// joined.
+// a secret of 16 random octets; it is good only on connections of the caller
+// that joined: the uid, or the member elsewhere.
 //
 // Threads: any.
 #ifndef SUBLET_SERVER_SESSIONS_H_
@@ -41,7 +41,7 @@ struct LiveStatus {
 struct SessionInfo {
   std::string key;
   scheduling::MachineId machine = 0;
-  uint32_t uid = 0;
+  uint64_t uid = 0;  // Caller::uid
   std::string name;
   std::string holder;  // "pid 1234 of root", for the refusal of a second one
   bool attached = false;
@@ -51,11 +51,13 @@ struct SessionInfo {
 class Sessions {
  public:
   // Makes a session and ends the machine's earlier one, if any.
-  SessionInfo open(scheduling::MachineId machine, uint32_t uid, const std::string& name,
+  SessionInfo open(scheduling::MachineId machine, uint64_t uid, const std::string& name,
                    const std::string& holder);
   // Throws Refusal kNotFound "session.unknown": also for another uid's key, so
   // that a guess learns nothing.
   SessionInfo find(const std::string& key, const Caller& caller) const;
+  // The one that this caller opened, if any.
+  std::optional<SessionInfo> of_caller(uint64_t uid) const;
   std::optional<SessionInfo> of_machine(scheduling::MachineId machine) const;
   void set_attached(const std::string& key);
   // True for the first caller only.

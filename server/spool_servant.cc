@@ -58,7 +58,7 @@ class SpoolServant : public POA_Sublet::v1::Spool {
   }
 
   void discard_outputs(v1::JobId job) override {
-    guard_call([&] { s_.spool.discard_outputs(s_.access.caller(), job); });
+    guard_call([&] { s_.spool.discard_outputs(s_.access.submitter(), job); });
   }
 
  private:

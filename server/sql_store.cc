@@ -60,6 +60,17 @@ struct SqlStore::Session {
                            "id"),
                     "itttiiiiii"};
   SqlTable credentials{upsert("credentials", {"machine", "secret", "uid"}, "machine"), "iti"};
+  SqlTable members{upsert("members",
+                          {"number", "role", "name", "serial", "previous_serial", "certificate",
+                           "expires", "joined", "invited_by", "revoked"},
+                          "number"),
+                   "iittttiiti"};
+  SqlTable invitations{upsert("invitations",
+                              {"id", "secret", "role", "name", "invited_by", "expires", "used_by",
+                               "revoked"},
+                              "id"),
+                       "ttittiti"};
+  SqlTable drop_invitation{"delete from invitations where id = :id", "t"};
   SqlTable batches{upsert("batches",
                           {"id", "uid", "user_name", "name", "submit_host", "committed", "touched",
                            "first_job", "jobs", "stop_done", "stop_failed", "stop_output"},
@@ -138,7 +149,7 @@ struct SqlStore::Session {
   SqlTable count_file{"update files set counts = 1 where id = :id and job = :job and attempt = :attempt and kind >= 3", "iii"};
 
   std::vector<SqlTable*> in_order() {
-    return {&pool,     &users,   &machines, &credentials, &batches,    &stops,     &parts,
+    return {&pool,     &users,   &machines, &credentials, &members, &invitations, &drop_invitation, &batches,    &stops,     &parts,
             &specs,    &jobs,    &attempts, &ends,        &uses,       &spent,     &changes,
             &count_in, &files,   &contents, &removed_outputs, &requests, &events, &drop_batch,
             &drop_parts, &count_out, &drop_file, &drop_content, &count_file};
@@ -191,6 +202,13 @@ void SqlStore::Session::add_books(const Changes& c) {
     contents.add(k.id, k.sha256, k.size, k.identity, k.damaged);
   for (const auto& [job, at] : c.removed_outputs) removed_outputs.add(job, at);
   for (const auto& [id, m] : c.credentials) credentials.add(m.machine, m.secret_sha256, m.uid);
+  for (const auto& [number, m] : c.members)
+    members.add(m.number, m.role, m.name, m.serial, m.previous_serial, m.certificate, m.expires,
+                m.joined, m.invited_by, m.revoked);
+  for (const auto& [id, i] : c.invitations)
+    invitations.add(i.id, i.secret_sha256, i.role, i.name, i.invited_by, i.expires, i.used_by,
+                    i.revoked);
+  for (const auto& id : c.dropped_invitations) drop_invitation.add(id);
   for (const auto& e : c.ends)
     ends.add(e.key.job, e.key.attempt, e.exit_status, e.signal, e.memory_peak, e.checkpoint_bytes,
              e.resumed_ppm, e.progress_ppm, e.quiesce_us, e.stdout_cut, e.stderr_cut);

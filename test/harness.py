@@ -131,10 +131,13 @@ class Client:
             f.write(presence + "\n")
         os.rename(temporary, self.control)
 
+    def server_arguments(self):
+        return ["--server", self.pool.socket]
+
     def start(self):
         if not os.path.exists(self.control):
             self.owner("away")
-        args = self.prefix + [os.path.join(BIN, "sublet-client"), "--server", self.pool.socket,
+        args = self.prefix + [os.path.join(BIN, "sublet-client")] + self.server_arguments() + [
                               "--name", self.name, "--slots", str(self.slots), "--state",
                               self.state, "--monitor-control", self.control] + self.extra
         log = open(os.path.join(self.pool.folder, "client-%s.log" % self.name), "a")
@@ -209,6 +212,7 @@ class Pool:
         self.state = os.path.join(self.folder, "server")
         self.socket = os.path.join(self.folder, "run", "server.sock")
         self.server_sets = list(server_sets)
+        self.server_prefix = []  # a command that becomes the server by exec
         self.supervisor = None
         self.clients = {}
 
@@ -230,7 +234,8 @@ class Pool:
     # -- the server ---------------------------------------------------------
 
     def start_server(self, sets=(), wait=True):
-        args = [os.path.join(BIN, "sublet-server"), "--state", self.state, "--socket", self.socket]
+        args = self.server_prefix + [os.path.join(BIN, "sublet-server"), "--state", self.state,
+                                     "--socket", self.socket]
         for setting in list(self.server_sets) + list(sets):
             args += ["--set", setting]
         log = open(os.path.join(self.folder, "server.log"), "a")

@@ -83,6 +83,10 @@ class EchoServant : public POA_EchoTest::Echo {
     std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
   }
   CORBA::ULong who() override { return caller_uid().value_or(~0u); }
+  char* caller_name() override {
+    const auto peer = calling_peer();
+    return CORBA::string_dup(peer ? peer->text().c_str() : "nobody");
+  }
   EchoTest::Counts count() override {
     const OrbCounters now = Orb::counters();
     return {now.accepted, now.refused, now.dialled, now.violations, now.open_now};
@@ -238,6 +242,8 @@ int serve_echo(const OrbSettings& settings, int ready) {
       PortableServer::ObjectId_var(PortableServer::string_to_ObjectId("Echo")), &echo);
   orb.bidir_poa()->activate_object_with_id(
       PortableServer::ObjectId_var(PortableServer::string_to_ObjectId("session")), &session);
+  orb.open_door();
+  if (orb.port() != 0) std::ofstream(settings.listen_path + ".port") << orb.port();
   if (::write(ready, "+", 1) != 1) return 98;
   wait_for_sigterm();
   callback.set(EchoTest::Sink::_nil());
@@ -301,6 +307,12 @@ int Server::stop() {
   return process_->wait(20'000);
 }
 
+uint16_t Server::port() const {
+  uint16_t port = 0;
+  std::ifstream(socket_ + ".port") >> port;
+  return port;
+}
+
 std::string Server::log() const {
   std::ostringstream text;
   text << std::ifstream(folder_.path() + "/log").rdbuf();
@@ -334,7 +346,9 @@ bool attach_sink(const Orb& orb, EchoTest::Echo_ptr echo) {
   PortableServer::ObjectId_var id = PortableServer::string_to_ObjectId("sink");
   orb.bidir_poa()->activate_object_with_id(id, &sink);
   CORBA::Object_var object = orb.bidir_poa()->id_to_reference(id);
-  EchoTest::Session_var session = echo->open();
+  EchoTest::Session_var there = echo->open();
+  CORBA::Object_var here = orb.at_server(there);
+  EchoTest::Session_var session = EchoTest::Session::_unchecked_narrow(here);
   return session->attach(EchoTest::Sink_var(EchoTest::Sink::_narrow(object)));
 }
 

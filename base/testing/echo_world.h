@@ -58,6 +58,8 @@ class Server {
   bool alive() { return process_->alive(); }
   // Asks the server to shut its ORB down; its exit code.
   int stop();
+  // Of its door for members elsewhere; 0: it has none.
+  uint16_t port() const;
   // The lines that the guard logged so far.
   std::string log() const;
 

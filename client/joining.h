@@ -1,0 +1,18 @@
+// `sublet-client join TOKEN`: makes this machine a member of a pool elsewhere.
+// Main thread.
+#ifndef SUBLET_CLIENT_JOINING_H_
+#define SUBLET_CLIENT_JOINING_H_
+
+#include <string>
+
+namespace sublet::client {
+
+// Where the membership lies in a client's state folder.
+std::string membership_path(const std::string& state_folder);
+
+// The exit code; prints what was done, or what is wrong and what to do.
+int join_pool_with(const std::string& token, const std::string& state_folder);
+
+}  // namespace sublet::client
+
+#endif  // SUBLET_CLIENT_JOINING_H_
