@@ -179,15 +179,6 @@ v1::Digest to_digest(const Digest& digest) {
 
 char* to_string(const std::string& text) { return CORBA::string_dup(to_utf8(text).c_str()); }
 
-namespace {
-void add_detail(v1::Details& details, const char* name, const std::string& value) {
-  const CORBA::ULong at = details.length();
-  details.length(at + 1);
-  details[at].name = name;
-  details[at].value = to_string(value);
-}
-}  // namespace
-
 v1::Details to_details(const StopWhen& when) {
   v1::Details out;
   if (when.done > 0) add_detail(out, "stop_when.done", std::to_string(when.done));

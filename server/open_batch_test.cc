@@ -27,7 +27,7 @@ class OpenBatchTest : public CppUnit::TestFixture {
   Access access_{{}};
   DiskGuard disk_{folder_.path(), 4096};
   JobService jobs_{pipeline_, archive_, sessions_, access_, [] {}};
-  SpoolService files_{spool_, pipeline_, archive_, sessions_, access_, [] {}};
+  SpoolService files_{spool_, pipeline_, archive_, sessions_, access_, [] {}, SpoolLimits{}};
   const Caller ann_{1000, "ann", false, true};
 
   SpoolSettings spool_settings() const {
