@@ -127,6 +127,7 @@ class GuardedTransportTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(start_that_fails_says_why);
   CPPUNIT_TEST(stale_socket_is_replaced);
   CPPUNIT_TEST(time_limits);
+  CPPUNIT_TEST(text_is_utf8_at_a_fixed_address);
   CPPUNIT_TEST(failures_are_described);
   CPPUNIT_TEST(latency_beside_the_plain_transport);
   CPPUNIT_TEST_SUITE_END();
@@ -281,6 +282,18 @@ class GuardedTransportTest : public CppUnit::TestFixture {
     }));
   }
 
+  // The ORB's own choice there is Latin-1. It does not check what is UTF-8 to both.
+  void text_is_utf8_at_a_fixed_address() {
+    Server server;
+    CPPUNIT_ASSERT(in_client(caller(), [&](Orb& orb) {
+      EchoTest::Echo_var echo = find_echo(orb, server.socket());
+      for (const std::string text :
+           {"f\xc3\xbcr", "\xe2\x82\xac \xe6\xbc\xa2 \xf0\x9f\x98\x80", "\xef\xbf\xbd", "\xff\xfe"})
+        if (CORBA::String_var(echo->text(text.c_str())).in() != text) return false;
+      return true;
+    }));
+  }
+
   void failures_are_described() {
     Server server;
     CPPUNIT_ASSERT(in_client(caller(), [&](Orb& orb) {
@@ -300,7 +313,8 @@ class GuardedTransportTest : public CppUnit::TestFixture {
              kind_of([&] {
                EchoTest::Echo_var(EchoTest::Echo::_unchecked_narrow(nowhere))->who();
              }) == CallFailure::kUnreachable &&
-             kind_of([&] { CORBA::String_var(echo->text("\xff\xfe")); }) == CallFailure::kProtocol;
+             kind_of([&] { CORBA::String_var(echo->text(std::string(3u << 20, 'x').c_str())); }) ==
+                 CallFailure::kProtocol;
     }));
   }
 
