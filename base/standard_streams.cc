@@ -9,8 +9,8 @@ namespace {
 
 // Before any library's constructors: the sanitizers' own state is not there
 // either, so neither they nor the C library's wrappers take part.
-__attribute__((no_sanitize("address", "thread", "undefined"))) void open_closed_streams(
-    int, char**, char**) {
+__attribute__((no_sanitize("address", "thread", "undefined"))) void open_closed_streams(int, char**,
+                                                                                        char**) {
   long opened = 0;
   while (opened >= 0 && opened <= STDERR_FILENO)
     opened = syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR);
