@@ -151,8 +151,7 @@ class GuardedTlsTest : public CppUnit::TestFixture {
   }
 
   void server_that_restarts_is_found_again() {
-    auto first =
-        std::make_unique<Server>([this](OrbSettings& s) { with_door(s, pool_.server()); });
+    auto first = std::make_unique<Server>([this](OrbSettings& s) { with_door(s, pool_.server()); });
     const OrbSettings settings = member(*first, curly(), false);
     int told[2];
     CPPUNIT_ASSERT_EQUAL(0, ::pipe2(told, O_CLOEXEC));

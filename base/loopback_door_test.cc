@@ -115,11 +115,10 @@ class LoopbackDoorTest : public CppUnit::TestFixture {
     address.sin_family = AF_INET;
     address.sin_port = htons(door.port());
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    CPPUNIT_ASSERT_EQUAL(0, ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address),
-                                      sizeof address));
+    CPPUNIT_ASSERT_EQUAL(
+        0, ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address));
     std::unique_lock lock(mutex);
-    CPPUNIT_ASSERT(
-        changed.wait_for(lock, std::chrono::seconds(20), [&] { return !came.empty(); }));
+    CPPUNIT_ASSERT(changed.wait_for(lock, std::chrono::seconds(20), [&] { return !came.empty(); }));
     CPPUNIT_ASSERT_EQUAL(::getuid(), came.front());
     CPPUNIT_ASSERT_THROW(LoopbackDoor(door.port(), hooks), std::exception);
   }

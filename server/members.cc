@@ -237,7 +237,9 @@ std::optional<uint64_t> Members::revoke(const Caller& caller, const std::string&
     }
     turn.remember(key, digest, "done");
   });
-  if (repeated) return found == nullptr ? std::nullopt : std::optional(found->number);
+  // Invited again since: nothing is to be cut.
+  if (repeated && (found == nullptr || found->revoked == 0)) return std::nullopt;
+  if (repeated) return found->number;
   std::lock_guard lock(mutex_);
   if (member) keep(*member);
   for (const auto& row : open) invitations_[row.id] = row;

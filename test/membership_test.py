@@ -336,7 +336,8 @@ class Refusals(MembershipCase):
         curly.kill()
         self.assertEqual(curly.join(pool.invite("curly"))[0], 0)
         curly.start()
-        pool.wait_machines(2, "idle" if pool.sublet("rm", job) is None else "idle")
+        pool.sublet("rm", job)
+        pool.wait_machines(2)
         self.assertEqual(len(pool.machines()), 2)
 
     def test_a_lost_state_folder(self):
