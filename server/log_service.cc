@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "server/refusal.h"
+#include "server/spool_service.h"
 
 namespace sublet::server {
 namespace {
@@ -91,6 +92,8 @@ LogService::Source LogService::find(const Caller& caller, const LogQuery& query)
 LogPiece LogService::read_spool(const LogQuery& query, const Source& source) {
   LogPiece piece{source.attempt, source.machine_name, "", true, source.cut, false};
   const auto row = archive_.output(query.job, query.stream, "");
+  if (const Micros at = row ? 0 : archive_.outputs_removed_at(query.job); at > 0)
+    throw outputs_removed(query.job, at);
   if (!row || row->attempt != source.attempt || query.offset >= row->size) return piece;
   piece.text = spool_.read(*row, query.offset, kTextOctets);
   piece.ended = query.offset + piece.text.size() >= row->size;

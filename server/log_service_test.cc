@@ -218,6 +218,12 @@ class LogServiceTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(piece.text.empty() && piece.ended);
     piece = logs_->read(ann_, {key.job, 1, FileKind::kStderr});  // nothing was written there
     CPPUNIT_ASSERT(piece.text.empty() && piece.ended && !piece.cut);
+    pipeline_->perform([&](Turn& turn) {
+      turn.apply(scheduling::TimePassed{});
+      turn.changes().removed_outputs[key.job] = turn.now();
+    });
+    CPPUNIT_ASSERT_EQUAL(std::string("spool.removed"),
+                         refused({key.job, 1, FileKind::kStderr}));
     CPPUNIT_ASSERT_EQUAL(0, asked_.load());
   }
 

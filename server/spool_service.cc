@@ -24,13 +24,6 @@ Refusal unknown_file(const std::string& name) {
                  "See `sublet show` for the job's files.", name);
 }
 
-Refusal outputs_removed(JobId job, Micros at) {
-  const std::string subject = "job " + std::to_string(job);
-  return Refusal(Refusal::Kind::kNotFound, "spool.removed",
-                 "the outputs of " + subject + " were removed on " + format_instant(at),
-                 "Outputs are kept for a set time after a job's end; submit it again.", subject);
-}
-
 // Outputs of each job, and of its streams.
 bool is_output(FileKind kind) { return kind >= FileKind::kOutput; }
 
@@ -42,6 +35,13 @@ Refusal superseded(scheduling::AttemptKey key) {
 }
 
 }  // namespace
+
+Refusal outputs_removed(JobId job, Micros at) {
+  const std::string subject = "job " + std::to_string(job);
+  return Refusal(Refusal::Kind::kNotFound, "spool.removed",
+                 "the outputs of " + subject + " were removed on " + format_instant(at),
+                 "Outputs are kept for a set time after a job's end; submit it again.", subject);
+}
 
 SpoolService::SpoolService(Spool& spool, Pipeline& pipeline, Archive& archive, Sessions& sessions,
                            Access& access, std::function<void()> may_submit, SpoolLimits limits)

@@ -17,6 +17,7 @@
 #include "server/access.h"
 #include "server/archive.h"
 #include "server/pipeline.h"
+#include "server/refusal.h"
 #include "server/sessions.h"
 #include "server/spool.h"
 
@@ -41,6 +42,9 @@ struct SpoolLimits {
 
   uint64_t quota_of(const std::string& user) const;
 };
+
+// Says that outputs, streams included, were kept no longer.
+Refusal outputs_removed(JobId job, Micros at);
 
 class SpoolService {
  public:
