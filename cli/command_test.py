@@ -494,9 +494,10 @@ class WithPool(unittest.TestCase):
     def test_hostile_words_are_shown_safely(self):
         """Names, arguments, outputs and reasons that hold anything but NUL."""
         hostile = "x\x1b[2J\n\r\udcff\u202ey"
+        output = hostile.replace("[", "\\[")
         job = self.pool.submit("--name", hostile, "--env", "A=" + hostile, "--output",
-                               hostile + "?", "--", "no" + hostile, hostile)[0]
-        jobs = [job] + self.pool.submit("--name", hostile, "--output", hostile, "--", "sh", "-c",
+                               output + "?", "--", "no" + hostile, hostile)[0]
+        jobs = [job] + self.pool.submit("--name", hostile, "--output", output, "--", "sh", "-c",
                                         'echo "$1" >&2; echo hi > "$1"', "sh", hostile)
         for number in jobs:
             self.run_it("wait", number)

@@ -17,6 +17,7 @@ namespace sublet::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+constexpr auto kSocketGap = std::chrono::milliseconds(300);
 constexpr auto kFirstPause = std::chrono::milliseconds(5);
 constexpr auto kPause = std::chrono::milliseconds(100);  // at most, between two tries
 constexpr int64_t kHoldMax = 10'000;
@@ -195,7 +196,8 @@ struct PoolClient::Remote {
   // Repeats while that makes sense (see the header).
   template <typename F>
   auto call(F f) -> decltype(f()) {
-    const auto end = Clock::now() + std::chrono::milliseconds(patience.unreachable_ms);
+    const auto start = Clock::now();
+    const auto end = start + std::chrono::milliseconds(patience.unreachable_ms);
     auto pause = kFirstPause;
     bool maybe_done = false;
     for (int timeouts = 0;; pause = std::min(2 * pause, kPause)) {
@@ -205,15 +207,19 @@ struct PoolClient::Remote {
         e.maybe_done = maybe_done = maybe_done || e.maybe_done;
         bool again = false;
         if (e.code == "server.timeout") again = ++timeouts < patience.tries_after_timeout;
-        // A missing socket is not about to come back, except for one who waits.
         if (e.code == "server.down" || e.code == "server.unreachable" || passes(e))
-          again = Clock::now() + pause < end &&
-                  (patience.unreachable_ms > Patience{}.unreachable_ms ||
-                   path.starts_with(kTlsScheme) || socket_errno(path) != ENOENT);
+          again = Clock::now() + pause < (socket_is_missing() ? start + kSocketGap : end);
         if (!again) throw;
         std::this_thread::sleep_for(pause);
       }
     }
+  }
+
+  // It is not about to come back, except for one who waits, and for a moment while a
+  // server that was started again puts its own in place.
+  bool socket_is_missing() const {
+    return patience.unreachable_ms <= Patience{}.unreachable_ms && !path.starts_with(kTlsScheme) &&
+           socket_errno(path) == ENOENT;
   }
 
   std::string path;

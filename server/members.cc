@@ -56,9 +56,7 @@ const Authority& Members::authority() const {
   if (authority_ && settings_.address) return *authority_;
   throw Refusal(Refusal::Kind::kConflict, "membership.closed",
                 "this server listens to no network, so nobody can join it from elsewhere",
-                authority_ ? "Set server.listen and start it again."
-                           : "Run 'sublet-server init', set server.listen and start it again.",
-                "server");
+                "Run 'sublet-server init', set server.listen and start it again.", "server");
 }
 
 Admission Members::admit(const MemberName& who, const std::string& serial) {

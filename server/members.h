@@ -34,8 +34,8 @@ struct Invited {
 
 class Members {
  public:
-  // Reads the books. The others outlive it. authority: nothing before
-  // `sublet-server init`.
+  // Reads the books. The others outlive it. authority: nothing where the server
+  // listens to no network.
   Members(const MemberSettings& settings, std::optional<Authority> authority, Pipeline& pipeline,
           Archive& archive, const Clock& clock);
 

@@ -104,7 +104,7 @@ LogDeskSettings log_desk_settings(const ServerSettings& settings) {
 
 Server::Server(const ServerSettings& settings, VitalSigns* signs)
     : settings_(settings),
-      authority_(read_authority(settings.state_folder)),
+      authority_(settings.listen ? read_authority(settings.state_folder) : std::nullopt),
       signs_(signs),
       access_(settings.administrators),
       disk_(settings.state_folder, settings.reserve),
