@@ -31,7 +31,7 @@ function(sublet_unit_test name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/unit)
   target_link_libraries(${name} PRIVATE sublet_options PkgConfig::CPPUNIT sublet_rapidcheck ${A_LINKS})
   add_test(NAME unit.${name} COMMAND ${name})
-  set_tests_properties(unit.${name} PROPERTIES TIMEOUT 300 LABELS unit)
+  set_tests_properties(unit.${name} PROPERTIES TIMEOUT 600 LABELS unit)
   if(A_TSAN)
     set_tests_properties(unit.${name} PROPERTIES LABELS "unit;tsan"
       ENVIRONMENT "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/cmake/tsan.supp")
