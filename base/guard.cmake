@@ -6,12 +6,6 @@ sublet_library(sublet_orb
   PRIVATE_LINKS Threads::Threads)
 set_property(SOURCE guarded_transport.cc orb.cc APPEND PROPERTY COMPILE_OPTIONS
   -isystem${OMNIORB_INTERNAL_DIR})
-# The check of vptr needs a descriptor now and then, to look whether memory can be
-# read, and takes having none (guarded_hostile_test runs out of them) for a finding.
-if(SUBLET_SANITIZE STREQUAL "address")
-  set_property(SOURCE guarded_transport.cc orb.cc testing/echo_world.cc APPEND PROPERTY
-    COMPILE_OPTIONS -fno-sanitize=vptr)
-endif()
 
 set(echo_stub ${CMAKE_CURRENT_BINARY_DIR}/echoSK.cc)
 add_custom_command(

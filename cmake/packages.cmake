@@ -22,10 +22,6 @@ find_library(SOCI_CORE soci_core REQUIRED)
 find_library(SOCI_SQLITE3 soci_sqlite3 REQUIRED)
 add_library(sublet_soci INTERFACE)
 target_include_directories(sublet_soci SYSTEM INTERFACE ${SOCI_DIR})
-# SOCI hides the type information that -fsanitize=vptr asks for.
-if(SUBLET_SANITIZE STREQUAL "address")
-  target_compile_options(sublet_soci INTERFACE -fno-sanitize=vptr)
-endif()
 target_link_libraries(sublet_soci INTERFACE ${SOCI_CORE} ${SOCI_SQLITE3} PkgConfig::SQLITE)
 
 find_path(RAPIDCHECK_DIR rapidcheck.h REQUIRED)
