@@ -271,6 +271,7 @@ v1::FilePlace to_place(const FilePlace& place) {
   out.file = 0;
   out.name = to_bytes(place.name);
   out.generation = 0;
+  if (place.suspect) add_detail(out.more, "suspect", "1");
   return out;
 }
 

@@ -34,7 +34,14 @@ enum MachineState : uint32_t {
   kMachineGone = 4
 };
 enum FileKind : uint32_t { kFileInput = 1, kFileOutput = 3, kFileStdout = 4, kFileStderr = 5 };
-enum GroupBy : uint32_t { kByUser = 1, kByMachine = 2, kByBatch = 3, kByDay = 4, kByWeek = 5, kByJob = 6 };
+enum GroupBy : uint32_t {
+  kByUser = 1,
+  kByMachine = 2,
+  kByBatch = 3,
+  kByDay = 4,
+  kByWeek = 5,
+  kByJob = 6
+};
 
 inline constexpr uint32_t kChunkLimit = 1048576;  // octets in one put or get
 inline constexpr uint64_t kJobsPerAppend = 1000;
@@ -206,8 +213,8 @@ struct JobDetail {
   JobDescription description;
   std::vector<AttemptInfo> attempts;
   std::vector<OutputInfo> outputs;
-  std::string forecast;      // of a waiting job
-  int64_t starts_at_us = 0;  // 0: no basis
+  std::string forecast;            // of a waiting job
+  int64_t starts_at_us = 0;        // 0: no basis
   int64_t outputs_removed_us = 0;  // when they were kept no longer; 0: they were not
 };
 
@@ -328,6 +335,7 @@ struct FilePlace {
   uint64_t batch = 0;  // put
   uint64_t job = 0;    // get
   std::string name;
+  bool suspect = false;  // what came from there did not fit its SHA-256
 };
 
 struct Upload {
@@ -366,6 +374,9 @@ class SpoolCalls {
   virtual uint64_t put(uint64_t upload, uint64_t offset, const std::string& chunk) = 0;
   virtual uint64_t close_upload(uint64_t upload) = 0;
   virtual std::string get(const FilePlace& place, uint64_t offset, uint32_t count) = 0;
+  // The place is suspect: the server reads its own contents through.
+  // PoolError "spool.damaged": they are; "spool.checking": ask again.
+  virtual void doubt(const FilePlace& place) = 0;
 };
 
 }  // namespace sublet::cli

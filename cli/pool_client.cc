@@ -408,6 +408,12 @@ void PoolClient::discard_outputs(uint64_t job) {
   remote_->call([&] { remote_->spool->discard_outputs(job); });
 }
 
+void PoolClient::doubt(const FilePlace& place) {
+  FilePlace suspect = place;
+  suspect.suspect = true;
+  remote_->call([&] { v1::FileInfo_var info = remote_->spool->stat(to_place(suspect)); });
+}
+
 std::string PoolClient::get(const FilePlace& place, uint64_t offset, uint32_t count) {
   omni_thread::ensure_self self;  // may be asked for on a thread of the transfer's own
   v1::Bytes_var bytes =

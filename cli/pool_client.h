@@ -77,6 +77,7 @@ class PoolClient : public SpoolCalls, public LogCalls {
   uint64_t put(uint64_t upload, uint64_t offset, const std::string& chunk) override;
   uint64_t close_upload(uint64_t upload) override;
   std::string get(const FilePlace& place, uint64_t offset, uint32_t count) override;
+  void doubt(const FilePlace& place) override;
   void discard_outputs(uint64_t job);
 
  private:

@@ -161,6 +161,17 @@ uint64_t send_once(SpoolCalls& spool, const RequestId& request, const FilePlace&
   return close_sent(spool, upload.id, file.path);
 }
 
+// Until the server knows whether its own contents are damaged; throws when they are.
+void doubt(SpoolCalls& spool, const FilePlace& place, Patience& patience) {
+  for (patience.progress();;) {
+    try {
+      return spool.doubt(place);
+    } catch (const PoolError& e) {
+      patience.failed(e);
+    }
+  }
+}
+
 uint64_t send(SpoolCalls& spool, uint64_t batch, const LocalFile& file,
               const TransferPatience& limits) {
   FilePlace place;
@@ -250,11 +261,12 @@ void download(SpoolCalls& spool, const FilePlace& place, uint64_t size, const Di
     hash.update(chunk);
     sink(chunk);
   }
-  if (hash.finish() != sha256)
-    throw PoolError(ErrorKind::unavailable, "spool.digest",
-                    "'" + place.name + "' of job " + std::to_string(place.job) +
-                        " came damaged: its SHA-256 differs",
-                    "fetch it again", place.name);
+  if (hash.finish() == sha256) return;
+  doubt(spool, place, patience);
+  throw PoolError(ErrorKind::unavailable, "spool.digest",
+                  "'" + place.name + "' of job " + std::to_string(place.job) +
+                      " came damaged: its SHA-256 differs",
+                  "fetch it again", place.name);
 }
 
 }  // namespace sublet::cli

@@ -62,8 +62,9 @@ class InputFiles {
   std::map<std::pair<Digest, uint64_t>, uint64_t> contents_;  // digest and size -> file id
 };
 
-// A whole file of the spool, in order. PoolError "spool.digest" when what came
-// is not what was promised (the sink has seen it by then).
+// A whole file of the spool, in order. PoolError "spool.damaged" when the server
+// no longer has what was stored, "spool.digest" when what came is not that (the
+// sink has seen it by then).
 void download(SpoolCalls& spool, const FilePlace& place, uint64_t size, const Digest& sha256,
               const std::function<void(std::string_view)>& sink,
               const TransferPatience& patience = {});

@@ -58,12 +58,19 @@ class FakeSpool : public SpoolCalls {
     if (before_get) before_get();
     return stored.substr(offset, count);
   }
+  void doubt(const FilePlace&) override {
+    ++doubts;
+    if (doubts == 1) throw PoolError(ErrorKind::unavailable, "spool.checking", "reading");
+    if (damaged) throw PoolError(ErrorKind::not_found, "spool.damaged", "rotten");
+  }
 
   std::map<RequestId, uint64_t> ids;
   std::map<uint64_t, Held> held;
   uint64_t last = 0;
   int opened = 0;
   uint64_t sent = 0;
+  int doubts = 0;
+  bool damaged = false;
   std::string stored;
   std::function<void(uint64_t)> before_put, after_put;
   std::function<void()> before_get;
@@ -264,6 +271,11 @@ class TransferTest : public CppUnit::TestFixture {
     spool.stored = "abc";
     auto ignore = [](std::string_view) {};
     CPPUNIT_ASSERT_EQUAL(std::string("spool.digest"), code_of([&] {
+                           download(spool, {}, 3, sha256("abd"), ignore, kPatience);
+                         }));
+    CPPUNIT_ASSERT_EQUAL(2, spool.doubts);
+    spool.damaged = true;
+    CPPUNIT_ASSERT_EQUAL(std::string("spool.damaged"), code_of([&] {
                            download(spool, {}, 3, sha256("abd"), ignore, kPatience);
                          }));
     CPPUNIT_ASSERT_EQUAL(std::string("spool.short"), code_of([&] {

@@ -213,6 +213,14 @@ std::vector<AttemptRow> Archive::attempts(JobId id) {
 
 namespace {
 
+// The first column of the first row; 0: there is none.
+uint64_t number_of(soci::session& sql, const std::string& query) {
+  long long value = 0;
+  soci::indicator indicator = soci::i_null;
+  sql << query, soci::into(value, indicator);
+  return indicator == soci::i_ok ? value : 0;
+}
+
 // With `body` (a column or a text), the columns that file_from() reads.
 std::string select_files(const char* body) {
   return std::string(
@@ -371,32 +379,30 @@ std::vector<uint64_t> Archive::content_ids() {
   });
 }
 
-std::vector<FileRow> Archive::unneeded_files(uint32_t limit) {
+std::vector<FileRow> Archive::unneeded_files(uint64_t& after, uint32_t examined) {
   return connections_->with([&](soci::session& sql) {
+    const std::string from = std::to_string(after);
+    // With `examined` or more left, the last of them.
+    after = number_of(sql, "select id from files where id > " + from +
+                               " order by id limit 1 offset " + std::to_string(examined - 1));
+    const std::string to = after ? " and f.id <= " + std::to_string(after) : "";
     return files_of(
         sql,
-        kFileWithoutBody +
-        "where (f.kind = 1 and (not exists (select 1 from batches b where "
-        "b.id = f.batch) or (exists (select 1 from batches b where b.id = f.batch and b.committed = "
-        "1) and not exists (select 1 from jobs j where j.batch = f.batch and j.state < 5)))) or "
-        "(f.kind = 2 and (not exists (select 1 from jobs j where j.id = f.job and j.state < 5) or "
-        "(select count(*) from files n where n.job = f.job and n.job > 0 and n.kind = 2 and "
-        "n.generation > f.generation) >= 2)) or (f.kind >= 3 and exists (select 1 from attempts a "
-        "where a.job = f.job and a.attempt = f.attempt and a.state = 5) and (f.counts = 0 or "
-        "f.attempt < (select attempts from jobs j where j.id = f.job))) limit " +
-            std::to_string(limit));
+        kFileWithoutBody + "where f.id > " + from + to +
+            " and ((f.kind = 1 and (not exists (select 1 from batches b where "
+            "b.id = f.batch) or (exists (select 1 from batches b where b.id = f.batch and "
+            "b.committed = "
+            "1) and not exists (select 1 from jobs j where j.batch = f.batch and j.state < 5)))) "
+            "or "
+            "(f.kind = 2 and (not exists (select 1 from jobs j where j.id = f.job and j.state < 5) "
+            "or "
+            "(select count(*) from files n where n.job = f.job and n.job > 0 and n.kind = 2 and "
+            "n.generation > f.generation) >= 2)) or (f.kind >= 3 and exists (select 1 from "
+            "attempts a "
+            "where a.job = f.job and a.attempt = f.attempt and a.state = 5) and (f.counts = 0 or "
+            "f.attempt < (select attempts from jobs j where j.id = f.job))))");
   });
 }
-
-namespace {
-
-uint64_t number_of(soci::session& sql, const std::string& query) {
-  long long value = 0;
-  soci::indicator indicator = soci::i_null;
-  sql << query, soci::into(value, indicator);
-  return indicator == soci::i_ok ? value : 0;
-}
-}  // namespace
 
 bool Archive::content_exists(uint64_t id) {
   return connections_->with([&](soci::session& sql) {
@@ -502,22 +508,28 @@ MachineId Archive::machine_of(uint64_t uid) {
 std::vector<MemberRow> Archive::members() {
   return connections_->with([&](soci::session& sql) {
     return rows_of<MemberRow>(sql, "members", "number", [](const soci::row& r) -> MemberRow {
-      return {static_cast<uint64_t>(integer(r, 0)), role_at(r, 1),
-              r.get<std::string>(2),                r.get<std::string>(3),
-              r.get<std::string>(4),                r.get<std::string>(5),
-              integer(r, 6),                        integer(r, 7),
-              r.get<std::string>(8),                integer(r, 9)};
+      return {static_cast<uint64_t>(integer(r, 0)),
+              role_at(r, 1),
+              r.get<std::string>(2),
+              r.get<std::string>(3),
+              r.get<std::string>(4),
+              r.get<std::string>(5),
+              integer(r, 6),
+              integer(r, 7),
+              r.get<std::string>(8),
+              integer(r, 9)};
     });
   });
 }
 
 std::vector<InvitationRow> Archive::invitations() {
   return connections_->with([&](soci::session& sql) {
-    return rows_of<InvitationRow>(sql, "invitations", "id", [](const soci::row& r) -> InvitationRow {
-      return {r.get<std::string>(0), r.get<std::string>(1), role_at(r, 2),
-              r.get<std::string>(3), r.get<std::string>(4), integer(r, 5),
-              r.get<std::string>(6), integer(r, 7)};
-    });
+    return rows_of<InvitationRow>(
+        sql, "invitations", "id", [](const soci::row& r) -> InvitationRow {
+          return {r.get<std::string>(0), r.get<std::string>(1), role_at(r, 2),
+                  r.get<std::string>(3), r.get<std::string>(4), integer(r, 5),
+                  r.get<std::string>(6), integer(r, 7)};
+        });
   });
 }
 

@@ -97,8 +97,10 @@ class Archive {
   SpoolUse spool_use(const std::string& user);
   // Files that nothing needs any more: inputs of batches whose jobs are all
   // final, checkpoints of final jobs or older than the generation before the
-  // newest, outputs of attempts that ended without counting.
-  std::vector<FileRow> unneeded_files(uint32_t limit);  // without bodies
+  // newest, outputs of attempts that ended without counting. Without bodies;
+  // of `examined` files after the id `after`, which becomes the last one's, or 0
+  // when there are no more.
+  std::vector<FileRow> unneeded_files(uint64_t& after, uint32_t examined);
   // Outputs of jobs that ended before `ended`; without bodies.
   std::vector<FileRow> outputs_before(Micros ended, uint32_t limit);
   // When the job's outputs were kept no longer; 0: they are still there, or there

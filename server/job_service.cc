@@ -14,9 +14,8 @@ namespace {
 
 constexpr uint64_t kJobsPerBatch = 1'000'000;
 constexpr size_t kJobsPerAppend = 1'000;
-constexpr size_t kControlled = 1'000'000;  // records one hold, release or remove may reach
-constexpr uint32_t kWaiters = 256;         // held changes_since calls
-constexpr int64_t kLongestHold = 10'000;   // ms
+constexpr uint32_t kWaiters = 256;        // held changes_since calls
+constexpr int64_t kLongestHold = 10'000;  // ms
 constexpr uint32_t kChangesPerPage = 1'000;
 
 Refusal batch_unknown(BatchId id) {
@@ -78,12 +77,13 @@ JobRow what_others_see(const JobRow& row) {
 }  // namespace
 
 JobService::JobService(Pipeline& pipeline, Archive& archive, Sessions& sessions, Access& access,
-                       std::function<void()> may_submit)
+                       std::function<void()> may_submit, size_t most_controlled)
     : pipeline_(pipeline),
       archive_(archive),
       sessions_(sessions),
       access_(access),
       may_submit_(std::move(may_submit)),
+      most_controlled_(most_controlled),
       last_change_(archive.last_change()) {}
 
 BatchId JobService::open_batch(const Caller& caller, const std::string& request,
@@ -154,8 +154,7 @@ void JobService::append(const Caller& caller, BatchId id, uint32_t number,
                   subject);
   PartRow part{id, number, 0, ""};
   for (size_t index = 0; index < specs.size(); ++index) {
-    const std::string job =
-        "job " + std::to_string(index) + " of append " + std::to_string(number);
+    const std::string job = "job " + std::to_string(index) + " of append " + std::to_string(number);
     check_spec(specs[index].spec, job);
     check_axes(specs[index], job);
     part.jobs += std::min(specs[index].count, kJobsPerBatch + 1);
@@ -243,8 +242,7 @@ std::pair<JobId, uint64_t> JobService::commit_batch(const Caller& caller,
     const BatchRow batch = batch_in(turn, caller, id);
     if (batch.committed) throw batch_committed(id);
     commit_in(turn, batch, &range);
-    turn.remember(key, digest,
-                  std::to_string(range.first) + " " + std::to_string(range.second));
+    turn.remember(key, digest, std::to_string(range.first) + " " + std::to_string(range.second));
   });
   return range;
 }
@@ -294,7 +292,7 @@ JobId JobService::submit(const Caller& caller, const std::string& request, const
 std::vector<scheduling::JobRange> JobService::reach(const Caller& caller, const JobQuery& query,
                                                     uint64_t* reached) {
   std::vector<scheduling::JobRange> ids;
-  for (JobId after = 0; ids.size() <= kControlled;) {
+  for (JobId after = 0;;) {
     const auto rows = archive_.runs(query, after, 1000);
     for (const auto& row : rows) {
       const scheduling::JobRecord& job = row.job;
@@ -302,6 +300,11 @@ std::vector<scheduling::JobRange> JobService::reach(const Caller& caller, const 
       *reached += job.count;
       if (!scheduling::is_final(job.state)) ids.emplace_back(job.id, job.count);
     }
+    if (ids.size() > most_controlled_)
+      throw Refusal(Refusal::Kind::kLimitExceeded, "control.too_many",
+                    "more than " + std::to_string(most_controlled_) +
+                        " separate jobs are meant; nothing was changed",
+                    "Name fewer at a time: by batch, by ids or by state.", "filter");
     if (rows.size() < 1000) break;
     after = rows.back().job.id + rows.back().job.count - 1;
   }
@@ -356,8 +359,7 @@ ControlResult JobService::control(const Caller& caller, const std::string& reque
   return result;
 }
 
-JobPage JobService::list(const Caller& caller, const JobQuery& query, JobId after,
-                         uint32_t limit) {
+JobPage JobService::list(const Caller& caller, const JobQuery& query, JobId after, uint32_t limit) {
   if (limit < 1 || limit > 1000)
     throw Refusal(Refusal::Kind::kInvalid, "limit.range", "a limit outside 1 to 1,000",
                   "Give one inside.", "limit");
@@ -371,8 +373,7 @@ JobPage JobService::list(const Caller& caller, const JobQuery& query, JobId afte
   return page;
 }
 
-std::vector<std::pair<uint32_t, uint64_t>> JobService::count(const Caller&,
-                                                             const JobQuery& query) {
+std::vector<std::pair<uint32_t, uint64_t>> JobService::count(const Caller&, const JobQuery& query) {
   return archive_.count(query);
 }
 

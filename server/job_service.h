@@ -32,7 +32,7 @@ struct JobDetails {
   std::vector<AttemptRow> attempts;
   std::vector<FileRow> outputs;
   scheduling::Forecast forecast;  // of a waiting job; else empty
-  Micros outputs_removed = 0;  // when they were kept no longer; 0: they were not
+  Micros outputs_removed = 0;     // when they were kept no longer; 0: they were not
 };
 
 struct ControlResult {
@@ -53,9 +53,10 @@ struct ChangeList {
 
 class JobService {
  public:
-  // `may_submit` throws Refusal while there is no room for new jobs.
+  // `may_submit` throws Refusal while there is no room for new jobs; `most_controlled`:
+  // records that one hold, release or remove may reach (an array that waits is one).
   JobService(Pipeline& pipeline, Archive& archive, Sessions& sessions, Access& access,
-             std::function<void()> may_submit);
+             std::function<void()> may_submit, size_t most_controlled = 1'000'000);
 
   // request: the caller's 16 octets.
   BatchId open_batch(const Caller& caller, const std::string& request, const BatchRequest& batch);
@@ -101,6 +102,7 @@ class JobService {
   Sessions& sessions_;
   Access& access_;
   const std::function<void()> may_submit_;
+  const size_t most_controlled_;
 
   std::mutex mutex_;
   std::condition_variable grown_;

@@ -23,6 +23,7 @@ class JobServiceTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_discarded_batch_is_gone);
   CPPUNIT_TEST(others_cannot_touch_a_batch);
   CPPUNIT_TEST(an_array_is_one_record);
+  CPPUNIT_TEST(too_many_are_refused);
   CPPUNIT_TEST(runs_are_listed_as_one);
   CPPUNIT_TEST(states_narrow_what_is_controlled);
   CPPUNIT_TEST(conditions_are_checked_and_kept);
@@ -93,8 +94,7 @@ class JobServiceTest : public CppUnit::TestFixture {
       for (int t = 0; t < 3; ++t)
         threads.emplace_back([&, t] {
           if (t < 2)
-            committed +=
-                code([&] { jobs_->commit_batch(ann_, random_bytes(16), batch); }).empty();
+            committed += code([&] { jobs_->commit_batch(ann_, random_bytes(16), batch); }).empty();
           else
             discarded += code([&] { jobs_->discard_batch(ann_, batch); }).empty();
         });
@@ -125,8 +125,9 @@ class JobServiceTest : public CppUnit::TestFixture {
     const std::string request = random_bytes(16);
     const BatchId batch = jobs_->open_batch(ann_, request, {"b", "desk"});
     CPPUNIT_ASSERT_EQUAL(batch, jobs_->open_batch(ann_, request, {"b", "desk"}));
-    CPPUNIT_ASSERT_EQUAL(std::string("request.reused"),
-                         code([&] { jobs_->open_batch(ann_, request, {"other", "desk"}); }));
+    CPPUNIT_ASSERT_EQUAL(std::string("request.reused"), code([&] {
+                           jobs_->open_batch(ann_, request, {"other", "desk"});
+                         }));
     jobs_->append(ann_, batch, 0, {job(), job()});
     jobs_->append(ann_, batch, 0, {job(), job()});
     CPPUNIT_ASSERT_EQUAL(std::string("batch.number"),
@@ -179,6 +180,22 @@ class JobServiceTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(uint64_t{1'000'000}, jobs_of(batch));
     CPPUNIT_ASSERT(archive_->job(range.first + 500)->job.state == scheduling::JobState::kRemoved);
     CPPUNIT_ASSERT_EQUAL(500u, archive_->job(range.first + 500)->job.index);
+  }
+
+  void too_many_are_refused() {
+    JobService narrow(
+        *pipeline_, *archive_, sessions_, access_, [] {}, 2);
+    const BatchId batch = open();
+    SpecRange array = job();
+    array.count = 100;
+    jobs_->append(ann_, batch, 0, {array, job(), job()});
+    const JobId first = jobs_->commit_batch(ann_, random_bytes(16), batch).first;
+    const auto hold = [&](const JobQuery& query) {
+      return narrow.control(ann_, random_bytes(16), JobService::Action::kHold, query).changed;
+    };
+    CPPUNIT_ASSERT_EQUAL(std::string("control.too_many"), code([&] { hold(these(first, 102)); }));
+    CPPUNIT_ASSERT(archive_->job(first)->job.state == scheduling::JobState::kWaiting);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{101}, hold(these(first, 101)));
   }
 
   void runs_are_listed_as_one() {
@@ -289,9 +306,8 @@ class JobServiceTest : public CppUnit::TestFixture {
 
   void the_nameless_submit_nothing() {
     const Caller slot{61184, "uid61184", false, false};
-    CPPUNIT_ASSERT_EQUAL(
-        std::string("caller.nameless"),
-        code([&] { jobs_->submit(slot, random_bytes(16), "desk", job().spec); }));
+    CPPUNIT_ASSERT_EQUAL(std::string("caller.nameless"),
+                         code([&] { jobs_->submit(slot, random_bytes(16), "desk", job().spec); }));
   }
 };
 CPPUNIT_TEST_SUITE_REGISTRATION(JobServiceTest);

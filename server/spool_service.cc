@@ -14,6 +14,7 @@ namespace sublet::server {
 namespace {
 
 constexpr uint32_t kGarbageAtOnce = 1000;
+constexpr uint32_t kExaminedAtOnce = 10'000;  // files; some 50 ms
 
 std::string owner_of(const Caller& caller) { return "uid " + std::to_string(caller.uid) + " "; }
 
@@ -361,7 +362,10 @@ void SpoolService::discard_outputs(const Caller& caller, JobId id) {
 
 void SpoolService::collect_garbage() {
   spool_.drop_idle();
-  if (const auto rows = archive_.unneeded_files(kGarbageAtOnce); !rows.empty()) {
+  uint64_t after = examined_;
+  const auto rows = archive_.unneeded_files(after, kExaminedAtOnce);
+  examined_ = after;
+  if (!rows.empty()) {
     pipeline_.perform([&](Turn& turn) { drop(turn, rows); });
     remove_contents(rows);
   }

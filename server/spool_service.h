@@ -9,6 +9,7 @@
 #ifndef SUBLET_SERVER_SPOOL_SERVICE_H_
 #define SUBLET_SERVER_SPOOL_SERVICE_H_
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <string>
@@ -98,6 +99,7 @@ class SpoolService {
   Access& access_;
   const std::function<void()> may_submit_;
   const SpoolLimits limits_;
+  std::atomic<uint64_t> examined_{0};  // collect_garbage() goes on after this file
 };
 
 }  // namespace sublet::server

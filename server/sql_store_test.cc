@@ -294,7 +294,10 @@ class SqlStoreTest : public CppUnit::TestFixture {
 
   static std::vector<uint64_t> unneeded(Archive& archive) {
     std::vector<uint64_t> ids;
-    for (const FileRow& row : archive.unneeded_files(10)) ids.push_back(row.id);
+    uint64_t after = 0;
+    do {
+      for (const FileRow& row : archive.unneeded_files(after, 2)) ids.push_back(row.id);
+    } while (after != 0);
     return ids;
   }
 
