@@ -3,6 +3,7 @@
 #ifndef SUBLET_SCHEDULING_FAIR_SHARE_H_
 #define SUBLET_SCHEDULING_FAIR_SHARE_H_
 
+#include "scheduling/events.h"
 #include "scheduling/types.h"
 
 namespace sublet::scheduling {
@@ -29,6 +30,10 @@ struct Cost {
 };
 // `saved`: of `cpu`, what the newest checkpoint holds; -1: no checkpoint.
 Cost cost_of(EndReason ended, Micros cpu, Micros saved, bool charge_all);
+
+// What a workstation reports is believed as far as it can be: an attempt has cost
+// no more than `cores` had since it was decided. `now`: of the report.
+void limit_cost(AttemptEnded& end, Micros decided, uint32_t cores, Micros now);
 
 // Waiting priorities drift towards 0 with a half-life. A priority is kept as
 // its value at an instant; since all drift at the same rate, their order never

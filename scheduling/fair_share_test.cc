@@ -4,6 +4,7 @@
 #include <cppunit/extensions/HelperMacros.h>
 
 #include <cmath>
+#include <limits>
 
 #include "scheduling/pool_testing.h"
 
@@ -18,6 +19,7 @@ class FairShareTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(tick_adds_charges_to_decayed_usage);
   CPPUNIT_TEST(step_is_usage_times_active_by_shares_squared);
   CPPUNIT_TEST(costs_by_way_of_ending);
+  CPPUNIT_TEST(no_attempt_costs_more_than_there_was);
   CPPUNIT_TEST(drift_keeps_the_order);
   CPPUNIT_TEST(pool_follows_the_formulas);
   CPPUNIT_TEST(first_priority_may_be_zero);
@@ -66,6 +68,24 @@ class FairShareTest : public CppUnit::TestFixture {
     expect(EndReason::kSuperseded, false, 60, 60, 60);
     expect(EndReason::kLost, false, 200, 100, 100);  // never more saved than used
     CPPUNIT_ASSERT_EQUAL(Micros{0}, cost_of(EndReason::kLost, -5, -1, false).used);
+  }
+
+  void no_attempt_costs_more_than_there_was() {
+    AttemptEnded end;
+    end.cpu = end.cpu_saved = end.wall = std::numeric_limits<Micros>::max();
+    limit_cost(end, 10 * kSecond, 4, 15 * kSecond);
+    CPPUNIT_ASSERT_EQUAL(20 * kSecond, end.cpu);
+    CPPUNIT_ASSERT_EQUAL(20 * kSecond, end.cpu_saved);
+    CPPUNIT_ASSERT_EQUAL(5 * kSecond, end.wall);
+    end.cpu = 7;
+    end.cpu_saved = -1;
+    end.wall = -5;
+    limit_cost(end, 10 * kSecond, 4, 15 * kSecond);
+    CPPUNIT_ASSERT_EQUAL(Micros{7}, end.cpu);
+    CPPUNIT_ASSERT_EQUAL(Micros{-1}, end.cpu_saved);
+    CPPUNIT_ASSERT_EQUAL(Micros{0}, end.wall);
+    limit_cost(end, 15 * kSecond, 4, 10 * kSecond);
+    CPPUNIT_ASSERT_EQUAL(Micros{0}, end.cpu);
   }
 
   void drift_keeps_the_order() {

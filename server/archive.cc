@@ -112,52 +112,82 @@ Archive::Archive(const std::string& path) {
 
 Archive::~Archive() = default;
 
-std::vector<JobRow> Archive::runs(const JobQuery& query, JobId after, uint32_t limit) {
+void Archive::serve_apart() { connections_->serve_apart(); }
+
+JobPage Archive::runs(const JobQuery& query, JobId after, uint32_t limit) {
   constexpr JobId kEnd = std::numeric_limits<int64_t>::max();
   std::vector<JobRange> ranges = query.ids;
   if (ranges.empty()) ranges = {{0, kEnd}};
-  std::vector<JobRow> result;
+  JobPage page;
   for (JobRange range : tidy(ranges)) {
     const JobId end = range.first + range.count;
     if (end <= after + 1) continue;
     if (range.first <= after) range = {after + 1, end - after - 1};
-    add_runs(query, range, limit, result);
-    if (result.size() >= limit) break;
+    add_runs(query, range, limit, page);
+    if (page.next != 0) break;
   }
-  return result;
+  return page;
 }
 
-// Appends what lies in this range until there are `limit`.
+namespace {
+
+// The last job that the row stands for, inside the range; of a damaged one at
+// least the range's first.
+JobId last_of(const soci::row& r, const JobRange& range) {
+  JobId last = range.first;
+  try {
+    last = std::max<JobId>(last, integer(r, 0));
+    last = std::max<JobId>(last, integer(r, 0) + integer(r, 26) - 1);
+  } catch (const std::exception&) {
+  }
+  return std::min(last, range.first + range.count - 1);
+}
+
+}  // namespace
+
+// Appends what lies in this range until `limit` rows were read; then the page has
+// a next one.
 void Archive::add_runs(const JobQuery& query, const JobRange& range, uint32_t limit,
-                       std::vector<JobRow>& result) {
+                       JobPage& page) {
   connections_->with([&](soci::session& sql) {
+    const size_t room = limit - page.rows.size();
+    size_t read = 0;
+    JobId last = 0;
     soci::rowset<soci::row> rows =
         (sql.prepare << "select jobs.*, " << kNameOfJob << ", " << kMachineOfJob
                      << " from jobs where " << overlaps(range) << " and " << where(query)
-                     << " order by jobs.id limit " << limit - result.size(),
+                     << " order by jobs.id limit " << room,
          soci::use(query.user, "user"));
     for (const auto& r : rows) {
+      ++read;
+      last = last_of(r, range);
       try {
         JobRow row = job_row(r);
         row.job = part_of(row.job, range);
-        result.push_back(std::move(row));
+        page.rows.push_back(std::move(row));
       } catch (const std::exception& e) {
-        // A damaged row costs itself only (design rule 9).
         log(Severity::error) << "a row of table jobs was left out: " << e.what();
       }
     }
+    if (read == room) page.next = last;
   });
 }
 
-std::vector<JobRow> Archive::jobs(const JobQuery& query, JobId after, uint32_t limit) {
-  std::vector<JobRow> result;
-  for (const JobRow& run : runs(query, after, limit)) {
-    for (uint64_t k = 0; k < run.job.count && result.size() < limit; ++k) {
-      result.push_back(run);
-      result.back().job = scheduling::one_of(run.job, k);
+JobPage Archive::jobs(const JobQuery& query, JobId after, uint32_t limit) {
+  const JobPage all = runs(query, after, limit);
+  JobPage page;
+  for (const JobRow& run : all.rows) {
+    for (uint64_t k = 0; k < run.job.count; ++k) {
+      if (page.rows.size() == limit) {
+        page.next = page.rows.back().job.id;
+        return page;
+      }
+      page.rows.push_back(run);
+      page.rows.back().job = scheduling::one_of(run.job, k);
     }
   }
-  return result;
+  page.next = all.next;
+  return page;
 }
 
 std::vector<std::pair<uint32_t, uint64_t>> Archive::count(const JobQuery& query) {
@@ -182,9 +212,9 @@ std::vector<std::pair<uint32_t, uint64_t>> Archive::count(const JobQuery& query)
 std::optional<JobRow> Archive::job(JobId id) {
   JobQuery query;
   query.ids = {{id, 1}};
-  auto rows = jobs(query, id - 1, 1);
+  auto rows = jobs(query, id - 1, 1).rows;
   if (rows.empty()) return std::nullopt;
-  return rows.front();
+  return std::move(rows.front());
 }
 
 std::vector<AttemptRow> Archive::attempts(JobId id) {

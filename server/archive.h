@@ -3,7 +3,7 @@
 // and the committer do not wait for each other).
 //
 // Threads: any; calls take turns at a small number of connections. Reports have
-// one of their own, since they may take long.
+// one of their own, since they may take long, and so has the committer.
 #ifndef SUBLET_SERVER_ARCHIVE_H_
 #define SUBLET_SERVER_ARCHIVE_H_
 
@@ -40,6 +40,11 @@ struct JobRow {
   MachineId machine = 0;  // of the newest attempt, 0 none
 };
 
+struct JobPage {
+  std::vector<JobRow> rows;
+  JobId next = 0;  // list from after this one; 0: the end
+};
+
 struct AttemptRow {
   scheduling::AttemptRecord attempt;
   std::string machine_name;
@@ -64,11 +69,16 @@ class Archive {
   explicit Archive(const std::string& path);
   ~Archive();
 
+  // From now on the calling thread, the committer, has a connection of its own:
+  // nobody's long question keeps it waiting.
+  void serve_apart();
+
   // In order of id, from `after` + 1 on, at most `limit` rows: one for each job, or
   // for as many as are kept as one (scheduling::JobRecord::count).
-  std::vector<JobRow> runs(const JobQuery& query, JobId after, uint32_t limit);
+  // A damaged row costs itself only, and takes a place on the page.
+  JobPage runs(const JobQuery& query, JobId after, uint32_t limit);
   // The same, a row for each job.
-  std::vector<JobRow> jobs(const JobQuery& query, JobId after, uint32_t limit);
+  JobPage jobs(const JobQuery& query, JobId after, uint32_t limit);
   // For each state, how many.
   std::vector<std::pair<uint32_t, uint64_t>> count(const JobQuery& query);
   std::optional<JobRow> job(JobId id);
@@ -136,7 +146,7 @@ class Archive {
 
  private:
   void add_runs(const JobQuery& query, const scheduling::JobRange& range, uint32_t limit,
-                std::vector<JobRow>& result);
+                JobPage& page);
 
   std::shared_ptr<const SpecRange> spec_range(JobId id, uint64_t* first_job);
   std::shared_ptr<const SpecRange> read_spec(JobId id, uint64_t* first_job);

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <set>
 
+#include "server/codec.h"
 #include "server/refusal.h"
 #include "server/request_key.h"
 #include "server/stop_when.h"
@@ -200,12 +201,25 @@ void JobService::check_inputs(Turn& turn, const std::vector<SpecRange>& specs, B
     }
 }
 
-void JobService::commit_in(Turn& turn, BatchRow batch, std::pair<JobId, uint64_t>* range) {
-  std::vector<SpecRange> specs;
-  for (const auto& part : parts_in(turn, batch.id)) {
+namespace {
+
+void add_specs(const PartRow& part, std::vector<SpecRange>& specs) {
+  try {
     auto more = decode_specs(part.body);
     specs.insert(specs.end(), more.begin(), more.end());
+  } catch (const DamagedRow& e) {
+    throw Refusal(Refusal::Kind::kInvalid, "batch.damaged",
+                  "what was appended to batch " + std::to_string(part.batch) + " as number " +
+                      std::to_string(part.number) + " is damaged in the database: " + e.what(),
+                  "Submit the batch again.", "batch " + std::to_string(part.batch));
   }
+}
+
+}  // namespace
+
+void JobService::commit_in(Turn& turn, BatchRow batch, std::pair<JobId, uint64_t>* range) {
+  std::vector<SpecRange> specs;
+  for (const auto& part : parts_in(turn, batch.id)) add_specs(part, specs);
   if (specs.empty())
     throw Refusal(Refusal::Kind::kInvalid, "batch.empty", "the batch has no jobs",
                   "Append some first.", "batch " + std::to_string(batch.id));
@@ -292,9 +306,10 @@ JobId JobService::submit(const Caller& caller, const std::string& request, const
 std::vector<scheduling::JobRange> JobService::reach(const Caller& caller, const JobQuery& query,
                                                     uint64_t* reached) {
   std::vector<scheduling::JobRange> ids;
-  for (JobId after = 0;;) {
-    const auto rows = archive_.runs(query, after, 1000);
-    for (const auto& row : rows) {
+  JobId after = 0;
+  do {
+    const JobPage page = archive_.runs(query, after, 1000);
+    for (const auto& row : page.rows) {
       const scheduling::JobRecord& job = row.job;
       access_.require_owner(caller, job.user, "job " + std::to_string(job.id));
       *reached += job.count;
@@ -305,9 +320,8 @@ std::vector<scheduling::JobRange> JobService::reach(const Caller& caller, const 
                     "more than " + std::to_string(most_controlled_) +
                         " separate jobs are meant; nothing was changed",
                     "Name fewer at a time: by batch, by ids or by state.", "filter");
-    if (rows.size() < 1000) break;
-    after = rows.back().job.id + rows.back().job.count - 1;
-  }
+    after = page.next;
+  } while (after != 0);
   return ids;
 }
 
@@ -363,10 +377,8 @@ JobPage JobService::list(const Caller& caller, const JobQuery& query, JobId afte
   if (limit < 1 || limit > 1000)
     throw Refusal(Refusal::Kind::kInvalid, "limit.range", "a limit outside 1 to 1,000",
                   "Give one inside.", "limit");
-  JobPage page;
-  page.rows = query.runs ? archive_.runs(query, after, limit) : archive_.jobs(query, after, limit);
-  if (page.rows.size() == limit)
-    page.next = page.rows.back().job.id + page.rows.back().job.count - 1;
+  JobPage page =
+      query.runs ? archive_.runs(query, after, limit) : archive_.jobs(query, after, limit);
   for (auto& row : page.rows) {
     if (!access_.owns(caller, row.job.user)) row = what_others_see(row);
   }

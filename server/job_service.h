@@ -40,11 +40,6 @@ struct ControlResult {
   uint64_t unchanged = 0;
 };
 
-struct JobPage {
-  std::vector<JobRow> rows;
-  JobId next = 0;  // list from here; 0: the end
-};
-
 struct ChangeList {
   std::vector<scheduling::ChangeRecord> items;
   uint64_t last = 0;

@@ -166,7 +166,7 @@ class JobServiceTest : public CppUnit::TestFixture {
     const auto range = jobs_->commit_batch(ann_, random_bytes(16), batch);
     CPPUNIT_ASSERT_EQUAL(uint64_t{1'000'000}, range.second);
     CPPUNIT_ASSERT_EQUAL(uint64_t{1'000'000}, jobs_of(batch));
-    CPPUNIT_ASSERT_EQUAL(size_t{1}, archive_->runs({}, 0, 10).size());
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, archive_->runs({}, 0, 10).rows.size());
     JobQuery some;
     some.ids = {{range.first + 10, 5}, {range.first + 100, 899'900}};
     const auto act = [&](JobService::Action action) {
@@ -176,7 +176,7 @@ class JobServiceTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(uint64_t{899'905}, act(JobService::Action::kHold).unchanged);
     CPPUNIT_ASSERT_EQUAL(uint64_t{899'905}, act(JobService::Action::kRelease).changed);
     CPPUNIT_ASSERT_EQUAL(uint64_t{899'905}, act(JobService::Action::kRemove).changed);
-    CPPUNIT_ASSERT_EQUAL(size_t{5}, archive_->runs({}, 0, 10).size());
+    CPPUNIT_ASSERT_EQUAL(size_t{5}, archive_->runs({}, 0, 10).rows.size());
     CPPUNIT_ASSERT_EQUAL(uint64_t{1'000'000}, jobs_of(batch));
     CPPUNIT_ASSERT(archive_->job(range.first + 500)->job.state == scheduling::JobState::kRemoved);
     CPPUNIT_ASSERT_EQUAL(500u, archive_->job(range.first + 500)->job.index);

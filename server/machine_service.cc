@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/output_name.h"
 #include "base/random.h"
+#include "scheduling/fair_share.h"
 #include "server/crash_point.h"
 #include "server/refusal.h"
 #include "server/stop_when.h"
@@ -20,6 +21,7 @@ using scheduling::Verdict;
 namespace {
 
 constexpr uint32_t kMostSlots = 4096;
+constexpr uint32_t kMostCores = 4096;
 
 scheduling::MachineReported reported(MachineId machine, const ReportedState& state) {
   return {machine, state.away, state.memory_free, state.disk_free};
@@ -47,6 +49,9 @@ void MachineService::check_facts(const MachineFacts& facts) const {
   if (facts.slots < 1 || facts.slots > kMostSlots)
     throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "a machine has 1 to 4,096 slots",
                   "Give another number with --slots.", facts.name);
+  if (facts.cores < 1 || facts.cores > kMostCores)
+    throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "a machine has 1 to 4,096 cores",
+                  "Say how many it has.", facts.name);
 }
 
 // A machine's certificate is for the machine of its name.
@@ -65,12 +70,12 @@ void MachineService::check_secret(const Caller& caller, MachineId machine,
   const bool bound = caller.role || (row && row->uid >= Peer::kFirstMember);
   const bool good = row && row->secret_sha256 == hex(sha256(secret));
   if (good && (!bound || row->uid == caller.uid)) return;
-  throw Refusal(Refusal::Kind::kNotPermitted, "machine.unknown",
-                "machine " + std::to_string(machine) +
-                    " is not known in this pool, or its secret is wrong",
-                "If this workstation belonged to another pool before, give its client an empty "
-                "state folder.",
-                "machine " + std::to_string(machine));
+  throw Refusal(
+      Refusal::Kind::kNotPermitted, "machine.unknown",
+      "machine " + std::to_string(machine) + " is not known in this pool, or its secret is wrong",
+      "If this workstation belonged to another pool before, give its client an empty "
+      "state folder.",
+      "machine " + std::to_string(machine));
 }
 
 // A killed client comes back at once, a copied state folder must not: the
@@ -126,14 +131,13 @@ Joined MachineService::join(const Caller& caller, MachineId machine, const std::
     if (named && *named != machine) {
       auto view = turn.pool().machine(*named);
       if (machine != 0 || !view || view->record.state != scheduling::MachineState::kGone)
-        throw conflict("machine.name",
-                       "another machine of this pool is called " + facts.name,
+        throw conflict("machine.name", "another machine of this pool is called " + facts.name,
                        "Give this one another name with --name.", facts.name);
     }
-    auto answer = turn.apply(scheduling::MachineJoined{
-                                 machine, facts.name, facts.os, facts.architecture, facts.cores,
-                                 facts.slots, facts.memory, facts.disk})
-                      .answer;
+    auto answer =
+        turn.apply(scheduling::MachineJoined{machine, facts.name, facts.os, facts.architecture,
+                                             facts.cores, facts.slots, facts.memory, facts.disk})
+            .answer;
     if (!answer.accepted)
       throw Refusal(Refusal::Kind::kNotFound, "machine.unknown",
                     "machine " + std::to_string(machine) + " is not in the books",
@@ -148,8 +152,7 @@ Joined MachineService::join(const Caller& caller, MachineId machine, const std::
   const std::string holder = facts.holder + " of " + caller.user;
   joined.session = sessions_.open(machine, caller.uid, facts.name, holder);
   log(Severity::info) << "machine " << machine << " " << facts.name << " joined: " << facts.slots
-                      << " slots, " << facts.os << " " << facts.architecture << ", "
-                      << holder;
+                      << " slots, " << facts.os << " " << facts.architecture << ", " << holder;
   return joined;
 }
 
@@ -262,6 +265,8 @@ Verdicts MachineService::ended(const std::string& session, const Caller& caller,
   Verdicts verdicts;
   pipeline_.perform([&](Turn& turn) {
     verdicts.clear();
+    const auto machine = turn.pool().machine(info.machine);
+    const uint32_t cores = machine ? machine->record.cores : 1;
     for (size_t i = 0; i < ends.size(); ++i) {
       const ReportedEnd& end = ends[i];
       const auto* attempt = turn.pool().attempt(end.event.key.job);
@@ -274,6 +279,7 @@ Verdicts MachineService::ended(const std::string& session, const Caller& caller,
       scheduling::AttemptEnded event = end.event;
       event.machine = info.machine;
       event.left = left[i];
+      if (live) scheduling::limit_cost(event, attempt->decided, cores, turn.now());
       auto answer = turn.apply(event).answer;
       const Verdict verdict =
           answer.verdicts.empty() ? Verdict::kSuperseded : answer.verdicts.front().second;
@@ -281,8 +287,8 @@ Verdicts MachineService::ended(const std::string& session, const Caller& caller,
       verdicts.emplace_back(event.key, verdict == Verdict::kCounts ? Verdict::kKnown : verdict);
       if (verdict != Verdict::kCounts) continue;
       turn.changes().ends.push_back(end.row);
-      const bool keeps_outputs = event.ended == scheduling::EndReason::kDone ||
-                                 scheduling::is_failure(event.ended);
+      const bool keeps_outputs =
+          event.ended == scheduling::EndReason::kDone || scheduling::is_failure(event.ended);
       if (!keeps_outputs) continue;
       for (uint64_t file : end.outputs) turn.changes().counted_files.push_back({file, event.key});
     }

@@ -103,6 +103,11 @@ inline constexpr const char* kLaterIndexes[] = {
     "create index if not exists files_content on files (content) where content > 0",
 };
 
+// `content > 0` lets it use the index files_content.
+inline constexpr const char* kDropContent =
+    "delete from contents where id = :id and not exists (select 1 from files where files.content > "
+    "0 and files.content = contents.id)";
+
 // kUpgrades[v - 1] makes version v + 1 of version v.
 inline const std::vector<const char*> kUpgrades[kSchemaVersion - 1] = {
     {"alter table jobs add column count bigint not null default 1",

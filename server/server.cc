@@ -111,10 +111,10 @@ Server::Server(const ServerSettings& settings, VitalSigns* signs)
       store_(database(settings)),
       archive_(database(settings)),
       dispatcher_(std::make_unique<Dispatcher>(hooks(), settings.dispatcher_threads)),
-      pipeline_(std::make_unique<Pipeline>(
-          PipelineSettings{settings.policies, settings.shares, settings.queue_limit,
-                           settings.group_limit},
-          store_, system_clock(), listener())),
+      pipeline_(
+          std::make_unique<Pipeline>(PipelineSettings{settings.policies, settings.shares,
+                                                      settings.queue_limit, settings.group_limit},
+                                     store_, system_clock(), listener())),
       spool_({settings.state_folder + "/spool", settings.largest_file}, archive_, system_clock()),
       machines_(*pipeline_, archive_, sessions_, access_, *dispatcher_),
       files_(spool_, *pipeline_, archive_, sessions_, access_, [this] { disk_.check(); },
@@ -135,6 +135,7 @@ Server::Server(const ServerSettings& settings, VitalSigns* signs)
   jobs_ = std::make_unique<JobService>(*pipeline_, archive_, sessions_, access_,
                                        [this] { disk_.check(); });
   pipeline_->start();
+  pipeline_->perform([this](Turn&) { archive_.serve_apart(); });
   orb_ = std::make_unique<Orb>(orb_settings());
   activate();
 }
@@ -177,8 +178,9 @@ std::optional<RunRequest> Server::describe(const scheduling::StartAttempt& start
     auto row = archive_.job(start.key.job);
     auto spec = archive_.spec(start.key.job);
     if (!row || !spec) return std::nullopt;
-    return RunRequest{start.key, row->job.user, std::move(*spec), start.generation,
-                      row->job.checkpoint_bytes, start.decided};
+    return RunRequest{
+        start.key,    row->job.user, std::move(*spec), start.generation, row->job.checkpoint_bytes,
+        start.decided};
   } catch (const std::exception& e) {
     log(Severity::error) << "job " << start.key.job << " cannot be described: " << e.what();
     return std::nullopt;
@@ -214,12 +216,15 @@ OrbSettings Server::orb_settings() {
 
 OrbSettings::Network Server::network() {
   if (!authority_)
-    throw std::runtime_error("server.listen is set, but this pool has no authority: run "
-                             "'sublet-server init' first");
+    throw std::runtime_error(
+        "server.listen is set, but this pool has no authority: run "
+        "'sublet-server init' first");
   if (authority_->pool != settings_.pool_name)
-    throw std::runtime_error("the authority in " + settings_.state_folder + "/authority is of the "
-                             "pool '" + authority_->pool + "', and pool.name is '" +
-                             settings_.pool_name + "'");
+    throw std::runtime_error("the authority in " + settings_.state_folder +
+                             "/authority is of the "
+                             "pool '" +
+                             authority_->pool + "', and pool.name is '" + settings_.pool_name +
+                             "'");
   OrbSettings::Network network;
   network.door.at = *settings_.listen;
   network.door.credentials = authority_->server;

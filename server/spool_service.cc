@@ -171,23 +171,26 @@ uint64_t SpoolService::put(const Caller& caller, uint64_t upload, uint64_t offse
   return spool_.put(upload, owner_of(caller), offset, chunk);
 }
 
-// The content that is there already, or this one as a new one.
-void SpoolService::share(Turn& turn, FileRow& row) {
+// Sets the content that is there already, or returns this one as a new one.
+std::optional<ContentRow> SpoolService::new_content(Turn& turn, FileRow& row) {
+  if (row.in_row) return std::nullopt;
   row.content = row.id;
-  auto& pending = turn.changes().contents;
+  const auto& pending = turn.changes().contents;
   for (const auto& [id, content] : pending)
     if (content.sha256 == row.sha256 && !content.damaged) row.content = id;
-  if (row.content != row.id) return;
+  if (row.content != row.id) return std::nullopt;
   const auto known = archive_.content(row.sha256);
   if (known && !pending.count(known->id) && spool_.seems_intact(*known)) {
     row.content = known->id;
-    return;
+    return std::nullopt;
   }
-  pending[row.id] = ContentRow{row.id, row.sha256, row.size, row.identity, false};
+  return ContentRow{row.id, row.sha256, row.size, row.identity, false};
 }
 
 void SpoolService::commit(FileRow& row) {
   pipeline_.perform([&](Turn& turn) {
+    // Both may refuse, so before anything is applied.
+    const std::optional<ContentRow> fresh = new_content(turn, row);
     if (of_attempt(row.kind)) {
       const auto* attempt = turn.pool().attempt(row.job);
       if (!attempt || attempt->key.attempt != row.attempt ||
@@ -201,7 +204,7 @@ void SpoolService::commit(FileRow& row) {
         if (!answer.accepted) throw superseded({row.job, row.attempt});
       }
     }
-    if (!row.in_row) share(turn, row);
+    if (fresh) turn.changes().contents[row.id] = *fresh;
     turn.changes().files[row.id] = row;
   });
 }

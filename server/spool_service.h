@@ -86,7 +86,7 @@ class SpoolService {
   void drop_outputs(const std::vector<FileRow>& rows);
   // Sets the content that the row refers to.
   void commit(FileRow& row);
-  void share(Turn& turn, FileRow& row);
+  std::optional<ContentRow> new_content(Turn& turn, FileRow& row);
   // Throws unless it is the live attempt of that session's machine, which is
   // returned.
   MachineId check_attempt(const std::string& session, const Caller& caller,

@@ -142,10 +142,7 @@ struct SqlStore::Session {
   SqlTable drop_batch{"delete from batches where id = :id", "i"};
   SqlTable drop_parts{"delete from parts where batch = :id", "i"};
   SqlTable drop_file{"delete from files where id = :id", "i"};
-  SqlTable drop_content{
-      "delete from contents where id = :id and not exists (select 1 from files where files.content "
-      "= contents.id)",
-      "i"};
+  SqlTable drop_content{kDropContent, "i"};
   SqlTable count_file{"update files set counts = 1 where id = :id and job = :job and attempt = :attempt and kind >= 3", "iii"};
 
   std::vector<SqlTable*> in_order() {
@@ -221,7 +218,8 @@ void SqlStore::Session::add_books(const Changes& c) {
     count_out.add(id);
     drop_file.add(id);
   }
-  for (uint64_t id : c.loosened_contents) drop_content.add(id);
+  for (uint64_t id : std::set(c.loosened_contents.begin(), c.loosened_contents.end()))
+    drop_content.add(id);
   for (const auto& f : c.counted_files) count_file.add(f.file, f.key.job, f.key.attempt);
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/temporary_folder.h"
 #include "server/archive.h"
+#include "server/schema.h"
 
 namespace sublet::server {
 namespace {
@@ -45,12 +46,29 @@ class SqlStoreTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_newer_database_is_refused);
   CPPUNIT_TEST(an_older_database_is_brought_up_to_date);
   CPPUNIT_TEST(arrays_are_counted_and_listed);
+  CPPUNIT_TEST(a_damaged_row_does_not_end_a_list);
   CPPUNIT_TEST(archive_answers_from_committed_rows);
   CPPUNIT_TEST(unneeded_files_are_found);
+  CPPUNIT_TEST(a_content_is_dropped_without_reading_all_files);
   CPPUNIT_TEST_SUITE_END();
 
   TemporaryFolder folder_;
   std::string path() const { return folder_.path() + "/pool.db"; }
+
+  // All rows' text in this column.
+  std::string texts(const std::string& query, int column) {
+    sqlite3* db = nullptr;
+    CPPUNIT_ASSERT_EQUAL(SQLITE_OK, sqlite3_open(path().c_str(), &db));
+    sqlite3_stmt* statement = nullptr;
+    CPPUNIT_ASSERT_EQUAL(SQLITE_OK, sqlite3_prepare_v2(db, query.c_str(), -1, &statement, nullptr));
+    std::string all;
+    while (sqlite3_step(statement) == SQLITE_ROW)
+      all +=
+          reinterpret_cast<const char*>(sqlite3_column_text(statement, column)) + std::string("\n");
+    sqlite3_finalize(statement);
+    sqlite3_close(db);
+    return all;
+  }
 
   // Runs SQL behind the store's back.
   void sql(const std::string& statement) {
@@ -65,12 +83,10 @@ class SqlStoreTest : public CppUnit::TestFixture {
   static Changes some() {
     Changes c;
     c.jobs[17] = job(17);
-    c.attempts[{17, 3}] = AttemptRecord{{17, 3}, 5,    AttemptState::kRunning, EndReason::kNone,
-                                        "first", 1,    2,                      0,
-                                        8,       9,    0,                      0,
-                                        0};
-    c.machines[5] = MachineRecord{5, "curly", "linux", "x86_64", 2, 1, 1ull << 40, 7,
-                                  MachineState::kIdle, 3};
+    c.attempts[{17, 3}] = AttemptRecord{
+        {17, 3}, 5, AttemptState::kRunning, EndReason::kNone, "first", 1, 2, 0, 8, 9, 0, 0, 0};
+    c.machines[5] =
+        MachineRecord{5, "curly", "linux", "x86_64", 2, 1, 1ull << 40, 7, MachineState::kIdle, 3};
     c.users["ann"] = UserRecord{"ann", 2.5, 1e-3, 17.25};
     c.has_pool = true;
     c.pool = PoolRecord{18, 5, 6, 100, 42, 43};
@@ -217,12 +233,12 @@ class SqlStoreTest : public CppUnit::TestFixture {
     store.commit(c);
     Archive archive(path());
     JobQuery all;
-    const auto first = archive.jobs(all, 0, 10);
+    const auto first = archive.jobs(all, 0, 10).rows;
     CPPUNIT_ASSERT_EQUAL(size_t{10}, first.size());
     CPPUNIT_ASSERT_EQUAL(JobId{108}, first.back().job.id);
     CPPUNIT_ASSERT_EQUAL(8u, first.back().job.index);
     CPPUNIT_ASSERT_EQUAL(0.125 * 9, first.back().job.share_priority);
-    const auto rest = archive.jobs(all, 108, 1000);
+    const auto rest = archive.jobs(all, 108, 1000).rows;
     CPPUNIT_ASSERT_EQUAL(size_t{42}, rest.size());
     CPPUNIT_ASSERT_EQUAL(JobId{109}, rest.front().job.id);
     CPPUNIT_ASSERT_EQUAL(JobId{150}, rest.back().job.id);
@@ -233,7 +249,7 @@ class SqlStoreTest : public CppUnit::TestFixture {
     JobQuery some_of;
     some_of.ids = {{140, 100}, {95, 10}, {98, 3}};
     CPPUNIT_ASSERT((archive.count(some_of) == Counts{{1, 15}, {5, 1}}));
-    const auto runs = archive.runs(some_of, 0, 10);
+    const auto runs = archive.runs(some_of, 0, 10).rows;
     CPPUNIT_ASSERT_EQUAL(size_t{3}, runs.size());
     CPPUNIT_ASSERT_EQUAL(JobId{100}, runs[0].job.id);
     CPPUNIT_ASSERT_EQUAL(uint64_t{5}, runs[0].job.count);
@@ -252,9 +268,9 @@ class SqlStoreTest : public CppUnit::TestFixture {
     spec.name = "named";
     spec.arguments = {"{index}"};
     c.specs.push_back(SpecRow{10, 10, "named", encode({{spec, true, 100, 10}})});
-    c.changes.push_back(ChangeRecord{99, 1, 17, 6, 4, "ann", JobState::kRunning, 3, EndReason::kNone});
-    c.uses.push_back(
-        UseRecord{{17, 2}, "ann", 5, 4, EndReason::kOwner, 1'000'000, 9, 8, 5, 3, 5});
+    c.changes.push_back(
+        ChangeRecord{99, 1, 17, 6, 4, "ann", JobState::kRunning, 3, EndReason::kNone});
+    c.uses.push_back(UseRecord{{17, 2}, "ann", 5, 4, EndReason::kOwner, 1'000'000, 9, 8, 5, 3, 5});
     c.batches[4] = BatchRow{4, 1000, "ann", "b", "desk", false, 77, 0, 0, {1, 2, "out"}};
     c.parts.push_back(PartRow{4, 0, 1, std::string("x\0y", 3)});
     store.commit(c);
@@ -262,13 +278,13 @@ class SqlStoreTest : public CppUnit::TestFixture {
     Archive archive(path());
     JobQuery query;
     query.user = "ann";
-    auto rows = archive.jobs(query, 0, 10);
+    auto rows = archive.jobs(query, 0, 10).rows;
     CPPUNIT_ASSERT_EQUAL(size_t{1}, rows.size());
     CPPUNIT_ASSERT_EQUAL(std::string("named"), rows[0].name);
     CPPUNIT_ASSERT_EQUAL(MachineId{5}, rows[0].machine);
-    CPPUNIT_ASSERT(archive.jobs(query, 17, 10).empty());
+    CPPUNIT_ASSERT(archive.jobs(query, 17, 10).rows.empty());
     query.user = "bob' or 1=1 --";
-    CPPUNIT_ASSERT(archive.jobs(query, 0, 10).empty());
+    CPPUNIT_ASSERT(archive.jobs(query, 0, 10).rows.empty());
     CPPUNIT_ASSERT_EQUAL(std::string("107"), archive.spec(17)->arguments[0]);
     CPPUNIT_ASSERT(!archive.spec(20));
     CPPUNIT_ASSERT_EQUAL(std::string("curly"), archive.attempts(17).at(0).machine_name);
@@ -290,6 +306,36 @@ class SqlStoreTest : public CppUnit::TestFixture {
     auto counts = archive.count(JobQuery{});
     CPPUNIT_ASSERT_EQUAL(size_t{1}, counts.size());
     CPPUNIT_ASSERT_EQUAL(uint64_t{1}, counts[0].second);
+  }
+
+  void a_damaged_row_does_not_end_a_list() {
+    SqlStore store(path());
+    Changes c;
+    for (JobId id = 1; id <= 7; ++id) c.jobs[id] = job(id);
+    c.jobs[10] = job(10);
+    c.jobs[10].count = 30;
+    c.jobs[10].state = JobState::kWaiting;
+    c.jobs[50] = job(50);
+    store.commit(c);
+    sql("update jobs set state = 99 where id in (3, 4, 10)");
+    Archive archive(path());
+    const auto ids = [&](bool runs, uint32_t limit) {
+      std::vector<JobId> found;
+      JobId after = 0;
+      do {
+        const JobPage page =
+            runs ? archive.runs(JobQuery{}, after, limit) : archive.jobs(JobQuery{}, after, limit);
+        for (const JobRow& row : page.rows) found.push_back(row.job.id);
+        CPPUNIT_ASSERT(page.next == 0 || page.next > after);
+        after = page.next;
+      } while (after != 0);
+      return found;
+    };
+    const std::vector<JobId> readable{1, 2, 5, 6, 7, 50};
+    for (uint32_t limit : {1u, 2u, 3u, 9u, 100u}) {
+      CPPUNIT_ASSERT(ids(true, limit) == readable);
+      CPPUNIT_ASSERT(ids(false, limit) == readable);
+    }
   }
 
   static std::vector<uint64_t> unneeded(Archive& archive) {
@@ -333,6 +379,13 @@ class SqlStoreTest : public CppUnit::TestFixture {
     store.commit(done);
     CPPUNIT_ASSERT((unneeded(archive) == std::vector<uint64_t>{1, 2, 3, 4}));
     CPPUNIT_ASSERT_EQUAL(size_t{1}, archive.outputs(17).size());
+  }
+
+  // Else a transaction with a thousand of them would take minutes.
+  void a_content_is_dropped_without_reading_all_files() {
+    SqlStore store(path());
+    const std::string plan = texts("explain query plan " + std::string(kDropContent), 3);
+    CPPUNIT_ASSERT_MESSAGE(plan, plan.find("files_content") != std::string::npos);
   }
 };
 CPPUNIT_TEST_SUITE_REGISTRATION(SqlStoreTest);

@@ -253,7 +253,7 @@ ReportedEnd from_idl(const v1::EndReport& r) {
   end.event.reason = std::string(r.reason.in()).substr(0, 2000);
   end.event.cpu = std::max<int64_t>(0, r.cpu_us);
   end.event.cpu_saved = std::min<int64_t>(r.cpu_saved_us, end.event.cpu);
-  end.event.wall = std::max<int64_t>(0, r.wall) * 1000;
+  end.event.wall = std::clamp<int64_t>(r.wall, 0, INT64_MAX / 1000) * 1000;
   end.row.key = end.event.key;
   end.row.exit_status = r.exit_status;
   end.row.signal = r.signal;

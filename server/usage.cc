@@ -154,21 +154,23 @@ void each_use(soci::rowset<soci::row>& rows, Read read) {
 }  // namespace
 
 std::vector<UsageRow> Archive::usage(const UsageQuery& query) {
-  return reports_->with([&](soci::session& sql) {
-    const TimeLimit limit(sql, query.may_take);
-    std::vector<UsageRow> result;
-    try {
-      soci::rowset<soci::row> rows = (sql.prepare << statement(query));
-      for (const auto& r : rows)
-        if (integer(r, 1) > 0) result.push_back(row_from(r, query));
-    } catch (const soci::soci_error&) {
-      if (!limit.is_over()) throw;
-      throw Refusal(Refusal::Kind::kLimitExceeded, "report.too_long",
-                    "this report takes longer than the server allows",
-                    "Ask for a shorter time: --since, --until.", "report");
-    }
-    return result;
-  });
+  return reports_->with(
+      [&](soci::session& sql) {
+        const TimeLimit limit(sql, query.may_take);
+        std::vector<UsageRow> result;
+        try {
+          soci::rowset<soci::row> rows = (sql.prepare << statement(query));
+          for (const auto& r : rows)
+            if (integer(r, 1) > 0) result.push_back(row_from(r, query));
+        } catch (const soci::soci_error&) {
+          if (!limit.is_over()) throw;
+          throw Refusal(Refusal::Kind::kLimitExceeded, "report.too_long",
+                        "this report takes longer than the server allows",
+                        "Ask for a shorter time: --since, --until.", "report");
+        }
+        return result;
+      },
+      std::chrono::microseconds(query.may_take));
 }
 
 std::vector<scheduling::UseRecord> Archive::recent_uses(Micros since, uint32_t limit) {

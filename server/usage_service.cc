@@ -105,7 +105,9 @@ std::optional<std::map<std::string, Micros>> UsageService::cpu_of_the_day(const 
   try {
     for (const UsageRow& row : archive_.usage(day)) cpu[row.group[0].second] = row.used;
   } catch (const Refusal& refusal) {
-    if (refusal.kind != Refusal::Kind::kLimitExceeded) throw;
+    const bool no_time = refusal.kind == Refusal::Kind::kLimitExceeded ||
+                         refusal.kind == Refusal::Kind::kUnavailable;
+    if (!no_time) throw;
     return std::nullopt;
   }
   return cpu;
