@@ -87,7 +87,7 @@ std::optional<T> read_one(const Files& files, const std::string& path, uint64_t 
 }
 
 void make_slot_folder(Files& files, const std::string& path, int64_t uid, int64_t gid) {
-  files.make_folders(path, 0700);
+  files.make_folders(path, 0700, Files::Outlives::kProcess);
   if (uid < 0) return;
   if (lchown(path.c_str(), static_cast<uid_t>(uid), static_cast<gid_t>(gid)) != 0)
     throw FileError(errno, "give to the slot's user", path);
@@ -231,7 +231,7 @@ void write_order(Files& files, const std::string& folder, const AttemptOrder& or
     throw FileError(EFBIG, "write", path, "Give the job shorter arguments or variables.");
   std::string error = "a value holds a NUL byte";
   if (holds_nul(order) || !parse_order(text, &error)) throw FileError(EINVAL, "write", path, error);
-  files.write_atomic(path, text, 0600);
+  files.write_atomic(path, text, 0600, Files::Outlives::kProcess);
 }
 
 std::optional<AttemptOrder> read_order(const Files& files, const std::string& folder,

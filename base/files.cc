@@ -124,7 +124,8 @@ void Files::remove_quietly(const std::string& path) {
   }
 }
 
-void Files::write_atomic(const std::string& path, std::string_view bytes, mode_t mode) {
+void Files::write_atomic(const std::string& path, std::string_view bytes, mode_t mode,
+                         Outlives outlives) {
   const std::string folder = folder_of(path);
   const std::string temporary =
       folder + "/" + std::string(kTemporaryPrefix) + hex_encode(random_bytes(8));
@@ -133,13 +134,13 @@ void Files::write_atomic(const std::string& path, std::string_view bytes, mode_t
     // The umask may have taken bits away.
     if (fchmod(fd.get(), mode) != 0) throw FileError(errno, "set the mode of", temporary);
     write_all(fd.get(), temporary, bytes);
-    sync(fd.get(), temporary);
+    if (outlives == Outlives::kPower) sync(fd.get(), temporary);
     rename(temporary, path);
   } catch (const FileError& e) {
     remove_quietly(temporary);
     throw FileError(e.code(), e.doing(), path, e.advice());
   }
-  sync_folder(folder);
+  if (outlives == Outlives::kPower) sync_folder(folder);
 }
 
 void Files::append(const std::string& path, std::string_view bytes, mode_t mode) {
@@ -176,22 +177,22 @@ bool Files::remove_file(const std::string& path) {
   return true;
 }
 
-void Files::make_folders(const std::string& path, mode_t mode) {
+void Files::make_folders(const std::string& path, mode_t mode, Outlives outlives) {
   struct stat st;
   if (stat(path.c_str(), &st) == 0) {
     if (!S_ISDIR(st.st_mode)) throw FileError(ENOTDIR, "make the folder", path);
     return;
   }
   const std::string above = folder_of(path);
-  if (above != path) make_folders(above, mode);
+  if (above != path) make_folders(above, mode, outlives);
   ask(FileStep::make_folder, "make the folder", path);
   if (mkdir(path.c_str(), mode) != 0) {
-    if (errno == EEXIST) return make_folders(path, mode);  // somebody was faster
+    if (errno == EEXIST) return make_folders(path, mode, outlives);  // somebody was faster
     throw FileError(errno, "make the folder", path);
   }
   if (chmod(path.c_str(), mode) != 0) throw FileError(errno, "set the mode of", path);
   after(FileStep::make_folder, path);
-  sync_folder(above);
+  if (outlives == Outlives::kPower) sync_folder(above);
 }
 
 // One remove_tree under way.

@@ -34,15 +34,20 @@ struct FolderEntry {
 // Every function throws FileError when it fails.
 class Files {
  public:
+  // What a change is still there after, once the call has returned. A loss of power
+  // also ends every process: what only tells of processes need not outlive it.
+  enum class Outlives { kProcess, kPower };
+
   virtual ~Files() = default;
 
   // The whole file. Longer than max_bytes: FileError with EFBIG.
   virtual std::string read_file(const std::string& path, uint64_t max_bytes) const;
-  // The file appears whole or not at all, and survives a loss of power once
-  // this returns. On failure the old file is untouched and no other is left;
+  // The file appears whole or not at all (after a loss of power it may also be
+  // empty, if it need not outlive that). On failure the old file is untouched and no other is left;
   // only when the last step fails, the sync of the folder, the new one is in
   // place without that promise.
-  virtual void write_atomic(const std::string& path, std::string_view bytes, mode_t mode = 0600);
+  virtual void write_atomic(const std::string& path, std::string_view bytes, mode_t mode = 0600,
+                            Outlives outlives = Outlives::kPower);
   // Adds to the end (creating the file with `mode`) and syncs. A failed append
   // is cut off again.
   virtual void append(const std::string& path, std::string_view bytes, mode_t mode = 0600);
@@ -51,7 +56,8 @@ class Files {
   // Removes one file; false when there was none.
   virtual bool remove_file(const std::string& path);
   // The folder and those above it that are missing; each new one gets `mode`.
-  virtual void make_folders(const std::string& path, mode_t mode = 0700);
+  virtual void make_folders(const std::string& path, mode_t mode = 0700,
+                            Outlives outlives = Outlives::kPower);
   // Removes a file or a whole folder, following no symbolic link. Nothing
   // there: nothing done.
   virtual void remove_tree(const std::string& path);

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "base/temporary_folder.h"
+#include "base/tenant.h"
 
 namespace sublet::client {
 namespace {
@@ -13,6 +14,7 @@ class AdoptionTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(AdoptionTest);
   CPPUNIT_TEST(finds_every_stage);
   CPPUNIT_TEST(a_damaged_record_costs_itself_only);
+  CPPUNIT_TEST(what_a_loss_of_power_left_is_an_end);
   CPPUNIT_TEST(what_was_never_promised_goes);
   CPPUNIT_TEST(the_trash_is_emptied);
   CPPUNIT_TEST_SUITE_END();
@@ -56,6 +58,20 @@ class AdoptionTest : public CppUnit::TestFixture {
     // The same again: nothing is damaged any more.
     CPPUNIT_ASSERT_EQUAL(size_t{2}, adopt().size());
     CPPUNIT_ASSERT_EQUAL(size_t{2}, system_files().list(state_ / "damaged").size());
+  }
+
+  // Order and record are not synced: they may be there and empty.
+  void what_a_loss_of_power_left_is_an_end() {
+    make(1);
+    const std::string folder = attempt_folder(state_.path(), {1, 1});
+    for (const char* file : {SUBLET_ORDER_FILE, SUBLET_RECORD_FILE})
+      system_files().write_atomic(folder + "/" + file, "");
+    const auto all = adopt();
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, all.size());
+    CPPUNIT_ASSERT(all[0].facts.shepherd_known && !all[0].facts.shepherd_alive);
+    CPPUNIT_ASSERT(!all[0].facts.exit_recorded && !all[0].facts.end_recorded);
+    std::string error;
+    CPPUNIT_ASSERT(!Tenant::open(folder, &error));
   }
 
   void what_was_never_promised_goes() {

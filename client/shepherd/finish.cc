@@ -82,7 +82,7 @@ void Shepherd::fill_checkpoint(sublet_exit* end) {
 
 bool Shepherd::write_exit(const sublet_exit& end) {
   size_t size = sublet_format_print(&sublet_exit_format, &end, out_, sizeof out_);
-  return size <= sizeof out_ && write_durably(folder_, SUBLET_EXIT_FILE, out_, size);
+  return size <= sizeof out_ && write_atomically(folder_, SUBLET_EXIT_FILE, out_, size, true);
 }
 
 int Shepherd::finish() {

@@ -130,8 +130,11 @@ const char* Shepherd::write_record() {
   record.started_ns = boot_now();
   size_t size = sublet_format_print(&sublet_record_format, &record, out_, sizeof out_);
   errno = EFBIG;
-  return size <= sizeof out_ && write_durably(folder_, SUBLET_RECORD_FILE, out_, size) ? nullptr
-                                                                                       : "record";
+  // A loss of power ends all of whom it tells.
+  const bool durably = false;
+  return size <= sizeof out_ && write_atomically(folder_, SUBLET_RECORD_FILE, out_, size, durably)
+             ? nullptr
+             : "record";
 }
 
 const char* Shepherd::start_process() {

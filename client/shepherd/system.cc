@@ -50,14 +50,14 @@ int64_t read_whole(int folder, const char* name, char* to, size_t size) {
   return count;
 }
 
-static bool write_and_sync(int fd, const char* bytes, size_t size) {
+static bool write_all(int fd, const char* bytes, size_t size) {
   while (size > 0) {
     ssize_t count = write(fd, bytes, size);
     if (count < 0) return false;
     bytes += count;
     size -= static_cast<size_t>(count);
   }
-  return fdatasync(fd) == 0;
+  return true;
 }
 
 // Not cut to nothing: the room that was taken before is written into.
@@ -74,14 +74,15 @@ void reserve_room(int folder, const char* name, size_t size) {
   close(fd);
 }
 
-bool write_durably(int folder, const char* name, const char* bytes, size_t size) {
+bool write_atomically(int folder, const char* name, const char* bytes, size_t size, bool durably) {
   char temporary[32];
   int fd = open_temporary(folder, name, temporary);
   if (fd < 0) return false;
-  bool good = ftruncate(fd, static_cast<off_t>(size)) == 0 && write_and_sync(fd, bytes, size);
+  bool good = ftruncate(fd, static_cast<off_t>(size)) == 0 && write_all(fd, bytes, size) &&
+              (!durably || fdatasync(fd) == 0);
   int error = errno;
   close(fd);
-  if (good && renameat(folder, temporary, folder, name) == 0) return fsync(folder) == 0;
+  if (good && renameat(folder, temporary, folder, name) == 0) return !durably || fsync(folder) == 0;
   if (good) error = errno;
   unlinkat(folder, temporary, 0);
   errno = error;

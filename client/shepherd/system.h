@@ -20,13 +20,13 @@ struct BootId {
 // one. The bytes read, or -1 (errno; EFBIG when there are more).
 int64_t read_whole(int folder, const char* name, char* to, size_t size);
 
-// Takes room on the disk for a file of that name that write_durably() will write
+// Takes room on the disk for a file of that name that write_atomically() will write
 // later, when there may be none left. Without success nothing is lost.
 void reserve_room(int folder, const char* name, size_t size);
 
-// The file appears in `folder` with these bytes, whole or not at all, and is
-// still there after a loss of power. False with errno.
-bool write_durably(int folder, const char* name, const char* bytes, size_t size);
+// The file appears in `folder` with these bytes, whole or not at all; `durably`: it
+// is still there after a loss of power. False with errno.
+bool write_atomically(int folder, const char* name, const char* bytes, size_t size, bool durably);
 
 // One write to a file of the kernel's. False with errno.
 bool write_kernel_file(const char* folder, const char* name, const char* text);
