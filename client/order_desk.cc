@@ -78,6 +78,19 @@ std::string OrderDesk::lacking(const Needs& needs) const {
   return "";
 }
 
+namespace {
+
+// Those of other platforms are of no use here.
+void leave_out_other_programs(RunOrder& order) {
+  std::erase_if(order.what.inputs, [&](const auto& input) {
+    const std::string program = "./" + input.name;
+    return program != order.what.program &&
+           std::ranges::any_of(order.programs, [&](const auto& p) { return p.second == program; });
+  });
+}
+
+}  // namespace
+
 std::string OrderDesk::choose_program(RunOrder& order) const {
   if (order.programs.empty()) return "";
   const std::string here = settings_.facts.os + "/" + settings_.facts.architecture;
@@ -85,6 +98,7 @@ std::string OrderDesk::choose_program(RunOrder& order) const {
   for (const auto& [platform, program] : order.programs) {
     if (platform == here) {
       order.what.program = program;
+      leave_out_other_programs(order);
       return "";
     }
     others += (others.empty() ? "" : " or ") + platform;

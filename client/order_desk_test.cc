@@ -126,8 +126,14 @@ class OrderDeskTest : public CppUnit::TestFixture {
   void the_program_of_this_platform() {
     RunOrder one = order(1);
     one.programs = {{"linux/aarch64", "./arm"}, {"linux/x86_64", "./x86"}};
+    for (const char* name : {"arm", "data", "x86"}) {
+      one.what.inputs.emplace_back();
+      one.what.inputs.back().name = name;
+    }
     CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(one));
     CPPUNIT_ASSERT_EQUAL(std::string("./x86"), accepted_.at(0)->program);
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, accepted_[0]->inputs.size());
+    CPPUNIT_ASSERT_EQUAL(std::string("data"), accepted_[0]->inputs[0].name);
     one = order(2);
     one.programs = {{"linux/aarch64", "./arm"}, {"plan9/x86_64", "./nine"}};
     const RunAnswer answer = desk_->run({one})[0];
