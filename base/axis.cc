@@ -65,6 +65,16 @@ std::string fill(std::string_view text, const Values& values) {
   return filled;
 }
 
+std::set<std::string> names_in(std::string_view text, const Values& values) {
+  std::set<std::string> names;
+  size_t done = 0, at = 0;
+  while (const auto* place = next_place(text, values, done, &at)) {
+    names.insert(place->first);
+    done = at + place->first.size() + 2;
+  }
+  return names;
+}
+
 Places places_of(std::string_view text, const Values& values) {
   Places places;
   size_t done = 0, at = 0;

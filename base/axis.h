@@ -3,6 +3,7 @@
 #define SUBLET_BASE_AXIS_H_
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -34,6 +35,8 @@ Values values_at(const std::vector<Axis>& axes, uint64_t number);
 // Every "{NAME}" of a name in `values` replaced, in one pass: values are not
 // looked through. Other braces stay.
 std::string fill(std::string_view text, const Values& values);
+// Which of the names stand in it, each once.
+std::set<std::string> names_in(std::string_view text, const Values& values);
 // How many "{NAME}" there are, and the octets that they take.
 struct Places {
   uint64_t count = 0;

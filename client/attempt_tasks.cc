@@ -162,8 +162,11 @@ void AttemptTasks::do_stage(const WorkPtr& work) {
     return again(threads_.workers, work, outcome.reason, [this, work] { do_stage(work); });
   if (outcome.failed == kEndLost) desk_.machine_failed(outcome.reason);
   bool stopped = outcome.result == TaskResult::kStopped;
-  if (stopped || outcome.failed != kEndNone)
+  if (stopped || outcome.failed != kEndNone) {
+    // What has come of a file goes now: its end may wait long for the server.
+    work->incoming.reset();
     return events_.staging_failed(work, outcome.failed, outcome.reason);
+  }
   events_.staged(work);
 }
 

@@ -36,6 +36,7 @@ class AttemptTasksTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(removed_at_one_stroke);
   CPPUNIT_TEST(who_leaves_for_the_disk_makes_room_without_the_server);
   CPPUNIT_TEST(uploads_hold_up_no_slot);
+  CPPUNIT_TEST(who_is_stopped_while_staging_leaves_no_file_behind);
   CPPUNIT_TEST_SUITE_END();
 
   TemporaryFolder state_;
@@ -73,11 +74,14 @@ class AttemptTasksTest : public CppUnit::TestFixture {
     events.still_alive = say("alive");
     events.removed = say("removed");
     events.tenant_killed = say("killed");
+    events.staging_failed = [say](const WorkPtr& w, protocol::EndCode, const std::string&) {
+      say("not staged")(w);
+    };
     events.shepherd_failed = [this](const WorkPtr&, protocol::EndCode end, const std::string&) {
       end_ = end;
       tell("failed");
     };
-    cache_ = std::make_unique<InputCache>(files_, CacheSettings{state_ / "cache", 0, 0});
+    cache_ = std::make_unique<InputCache>(files_, CacheSettings{state_ / "cache", 8 << 20, 0});
     tasks_ = std::make_unique<AttemptTasks>(TaskThreads{*local_, *workers_, *uploads_, pace_},
                                             files_, server_, *desk_, *reporter_, *cache_,
                                             JobSettings(), state_ / "no-such-shepherd", events);
@@ -104,11 +108,12 @@ class AttemptTasksTest : public CppUnit::TestFixture {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::seconds(30), [&] { return happened_ == what; });
   }
-  WorkPtr work(size_t arguments = 0) {
+  WorkPtr work(size_t arguments = 0, std::vector<InputFile> inputs = {}) {
     auto what = std::make_shared<Assignment>();
     what->name = {7, 1};
     what->program = "true";
     what->arguments.assign(arguments, "x");
+    what->inputs = std::move(inputs);
     std::string folder = attempt_folder(state_.path(), what->name);
     make_attempt_folder(files_, folder, -1, -1);
     return std::make_shared<AttemptWork>(what, folder);
@@ -193,6 +198,22 @@ class AttemptTasksTest : public CppUnit::TestFixture {
     tasks_->perform(w, protocol::kHandIn, protocol::kEndNone, "");
     CPPUNIT_ASSERT(until([&] { return desk_->slots_free() == taken + 1; }));
     server_answers.set_value();
+  }
+
+  // Also while the server does not hear of its end.
+  void who_is_stopped_while_staging_leaves_no_file_behind() {
+    server_.inputs = {{1, std::string(2 * kChunkBytes, 'x')}};
+    auto w = work(0, {{1, "data", false}});
+    size_t parts = 0;
+    server_.before_get = [&](const FilePlace&) {
+      parts = files_.list(state_ / "cache").size();
+      w->stop = true;
+    };
+    tasks_->perform(w, protocol::kStage, protocol::kEndNone, "");
+    CPPUNIT_ASSERT(comes("not staged;"));
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, parts);
+    CPPUNIT_ASSERT(files_.list(state_ / "cache").empty());
+    CPPUNIT_ASSERT(!w->incoming);
   }
 };
 CPPUNIT_TEST_SUITE_REGISTRATION(AttemptTasksTest);

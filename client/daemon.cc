@@ -180,7 +180,8 @@ Daemon::Daemon(const ClientSettings& settings)
           },
           [this] { keeper_raw_->presence_changed(); },
           [this](uint64_t bytes) { cache_.make_room(bytes); }) {
-  desk_.give_way([this](uint64_t bytes) { cache_.make_room(bytes); });
+  desk_.give_way([this] { return cache_.bytes(); },
+                 [this](uint64_t bytes) { cache_.make_room(bytes); });
   server_ = std::make_unique<CorbaServer>(server_place(), desk_,
                                           [this] { keeper_raw_->session_over(); });
   keeper_ = std::make_unique<SessionKeeper>(*server_, facts_, identity_, settings.server_socket,

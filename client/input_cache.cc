@@ -24,6 +24,11 @@ bool is_name(const std::string& name) {
          name.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
+bool is_file(const UniqueFd& fd) {
+  struct stat info {};
+  return fd.valid() && fstat(fd.get(), &info) == 0 && S_ISREG(info.st_mode);
+}
+
 // False, with errno, on failure.
 bool write_all(int fd, const char* bytes, size_t count) {
   while (count > 0) {
@@ -61,59 +66,96 @@ Copied copy(int from, int to, uint64_t size, const Digest& digest, const std::at
 
 InputCache::InputCache(Files& files, const CacheSettings& settings)
     : files_(files), settings_(settings) {
-  files_.make_folders(settings_.folder, 0700);
-  load();
+  try {
+    files_.make_folders(settings_.folder, 0700);
+    bound_ = settings_.bytes;
+    load();
+  } catch (const FileError& error) {
+    bound_ = 0;
+    log(Severity::error) << "inputs are not kept for later jobs: " << error.what();
+  }
 }
 
 InputCache::~InputCache() = default;
 
 void InputCache::load() {
-  std::vector<std::pair<int64_t, std::string>> by_time;
+  std::vector<std::pair<int64_t, Kept>> by_time;
+  Names unwanted;
   for (const FolderEntry& entry : files_.list(settings_.folder)) {
     struct stat info {};
     const bool good =
         is_name(entry.name) && lstat(path(entry.name).c_str(), &info) == 0 && S_ISREG(info.st_mode);
-    if (!good) {
-      files_.remove_tree(path(entry.name));  // half of a file, or none of ours
-      continue;
-    }
-    kept_[entry.name].size = static_cast<uint64_t>(info.st_size);
-    bytes_ += static_cast<uint64_t>(info.st_size);
-    by_time.emplace_back(info.st_mtim.tv_sec * 1'000'000'000 + info.st_mtim.tv_nsec, entry.name);
+    if (good)
+      by_time.emplace_back(info.st_mtim.tv_sec * 1'000'000'000 + info.st_mtim.tv_nsec,
+                           Kept{entry.name, static_cast<uint64_t>(info.st_size)});
+    else
+      unwanted.push_back(entry.name);  // half of a file, or none of ours
   }
-  std::sort(by_time.begin(), by_time.end());
-  for (const auto& [time, name] : by_time) kept_[name].used = ++uses_;
-  while (bytes_ > settings_.bytes || kept_.size() > kMostFiles) remove_oldest();
+  std::ranges::stable_sort(by_time, {}, [](const auto& item) { return item.first; });
+  for (const auto& [time, kept] : by_time) {
+    bytes_ += kept.size;
+    put_in(kept.name, kept.size);
+  }
+  for (auto& name : take_out_oldest(bound_, kMostFiles)) unwanted.push_back(std::move(name));
+  remove(unwanted);
 }
 
-void InputCache::remove_oldest() {
-  const auto oldest =
-      std::min_element(kept_.begin(), kept_.end(),
-                       [](const auto& a, const auto& b) { return a.second.used < b.second.used; });
-  unlink(path(oldest->first).c_str());
-  bytes_ -= oldest->second.size;
-  kept_.erase(oldest);
+void InputCache::put_in(const std::string& name, uint64_t size) {
+  kept_[name] = by_use_.insert(by_use_.end(), {name, size});
+}
+
+std::string InputCache::take_out(ByUse::iterator kept) {
+  std::string name = std::move(kept->name);
+  bytes_ -= kept->size;
+  kept_.erase(name);
+  by_use_.erase(kept);
+  moving_.insert(name);
+  return name;
+}
+
+InputCache::Names InputCache::take_out_oldest(uint64_t bytes_left, size_t files_left) {
+  Names names;
+  while (!by_use_.empty() && (bytes_ > bytes_left || kept_.size() > files_left))
+    names.push_back(take_out(by_use_.begin()));
+  return names;
+}
+
+void InputCache::remove(const Names& names) {
+  for (const auto& name : names) {
+    try {
+      files_.remove_tree(path(name));
+    } catch (const FileError& error) {
+      log(Severity::error) << error.what();
+    }
+  }
+  std::lock_guard lock(mutex_);
+  for (const auto& name : names) moving_.erase(name);
 }
 
 void InputCache::forget(const std::string& name) {
-  std::lock_guard lock(mutex_);
-  const auto it = kept_.find(name);
-  if (it == kept_.end()) return;
-  unlink(path(name).c_str());
-  bytes_ -= it->second.size;
-  kept_.erase(it);
+  {
+    std::lock_guard lock(mutex_);
+    const auto it = kept_.find(name);
+    if (it == kept_.end()) return;
+    take_out(it->second);
+  }
+  remove({name});
 }
 
 void InputCache::make_room(uint64_t bytes) {
-  std::lock_guard lock(mutex_);
-  const uint64_t wanted = bytes_ - std::min(bytes, bytes_);
-  if (bytes_ > wanted) log(Severity::info) << "inputs kept from earlier jobs make room on the disk";
-  while (bytes_ > wanted) remove_oldest();
+  Names oldest;
+  {
+    std::lock_guard lock(mutex_);
+    const uint64_t here = bytes_;
+    oldest = take_out_oldest(here - std::min(bytes, here), kMostFiles);
+  }
+  if (!oldest.empty()) log(Severity::info) << "inputs kept from earlier jobs make room on the disk";
+  remove(oldest);
 }
 
-uint64_t InputCache::bytes() const {
+size_t InputCache::waiting() const {
   std::lock_guard lock(mutex_);
-  return bytes_;
+  return waiting_;
 }
 
 InputCache::Turn::Turn(InputCache& cache, const Digest& digest, const std::atomic<bool>& stop)
@@ -122,7 +164,9 @@ InputCache::Turn::Turn(InputCache& cache, const Digest& digest, const std::atomi
   while (!stop) {
     mine_ = cache_.fetched_now_.insert(name_).second;
     if (mine_) return;
+    ++cache_.waiting_;
     cache_.turns_.wait_for(lock, kLookForStop);
+    --cache_.waiting_;
   }
 }
 
@@ -141,10 +185,11 @@ bool InputCache::take(const Digest& digest, uint64_t size, int to, const std::at
     std::lock_guard lock(mutex_);
     const auto it = kept_.find(name);
     if (it == kept_.end()) return false;
-    it->second.used = ++uses_;
+    by_use_.splice(by_use_.end(), by_use_, it->second);
   }
-  const UniqueFd from(open(path(name).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-  const Copied copied = from.valid() ? copy(from.get(), to, size, digest, stop) : Copied::kOther;
+  // Whatever lies there by now: a pipe must not make anybody wait.
+  const UniqueFd from(open(path(name).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  const Copied copied = is_file(from) ? copy(from.get(), to, size, digest, stop) : Copied::kOther;
   if (copied == Copied::kRight) {
     futimens(from.get(), nullptr);  // at worst it goes earlier
     return true;
@@ -160,12 +205,12 @@ bool InputCache::take(const Digest& digest, uint64_t size, int to, const std::at
 }
 
 std::unique_ptr<InputCache::Addition> InputCache::add(const Digest& digest, uint64_t size) {
-  if (size == 0 || size > settings_.bytes) return nullptr;
+  if (size == 0 || size > bound_) return nullptr;
   const std::string name = hex(digest);
   std::string part;
   {
     std::lock_guard lock(mutex_);
-    if (kept_.count(name)) return nullptr;
+    if (has(name)) return nullptr;
     part = path(name) + "." + std::to_string(++parts_) + ".part";
   }
   try {
@@ -207,15 +252,23 @@ void InputCache::Addition::write(std::string_view bytes) {
 
 void InputCache::Addition::keep() {
   if (!file_.valid()) return;
+  Names oldest;
+  {
+    std::lock_guard lock(cache_.mutex_);
+    if (cache_.has(name_)) return;
+    oldest = cache_.take_out_oldest(cache_.bound_ - size_, kMostFiles - 1);
+    cache_.moving_.insert(name_);
+    cache_.bytes_ += size_;
+  }
+  cache_.remove(oldest);
+  const bool here = rename(path_.c_str(), cache_.path(name_).c_str()) == 0;
+  if (here) file_.reset();
   std::lock_guard lock(cache_.mutex_);
-  if (cache_.kept_.count(name_)) return;
-  while (!cache_.kept_.empty() &&
-         (cache_.bytes_ + size_ > cache_.settings_.bytes || cache_.kept_.size() >= kMostFiles))
-    cache_.remove_oldest();
-  if (rename(path_.c_str(), cache_.path(name_).c_str()) != 0) return;
-  file_.reset();
-  cache_.bytes_ += size_;
-  cache_.kept_[name_] = {size_, ++cache_.uses_};
+  cache_.moving_.erase(name_);
+  if (here)
+    cache_.put_in(name_, size_);
+  else
+    cache_.bytes_ -= size_;
 }
 
 }  // namespace sublet::client

@@ -3,23 +3,26 @@
 // a copy, never a link. What is copied is hashed on its way: a kept file that was
 // altered is named in the log, thrown away and fetched again. Bounded: the least
 // recently used go first. Survives restarts: a file's time is that of its last
-// use. Nothing that goes wrong with it fails a job.
+// use. Nothing that goes wrong with it fails a job or keeps the client from
+// starting: without a folder nothing is kept.
 //
 // It knows contents, not who may have them: the caller asks the server first.
 //
-// Threads: any.
+// Threads: any. No lock is held over the disk; bytes() waits for nobody.
 #ifndef SUBLET_CLIENT_INPUT_CACHE_H_
 #define SUBLET_CLIENT_INPUT_CACHE_H_
 
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/files.h"
 #include "base/hash.h"
@@ -37,7 +40,7 @@ class InputCache {
  public:
   static constexpr size_t kMostFiles = 10'000;
 
-  // Finds what an earlier client kept. Throws FileError.
+  // Finds what an earlier client kept.
   InputCache(Files& files, const CacheSettings& settings);
   ~InputCache();
 
@@ -89,27 +92,41 @@ class InputCache {
 
   // Removes at least so many bytes, as far as there are any.
   void make_room(uint64_t bytes);
-  uint64_t bytes() const;
+  uint64_t bytes() const { return bytes_; }
+  // How many wait for their turn.
+  size_t waiting() const;
 
  private:
   struct Kept {
+    std::string name;  // the hex of its SHA-256
     uint64_t size = 0;
-    uint64_t used = 0;  // grows with each use
   };
+  using ByUse = std::list<Kept>;
+  using Names = std::vector<std::string>;
 
   std::string path(const std::string& name) const { return settings_.folder + "/" + name; }
   void load();
-  void remove_oldest();  // with mutex_ held; there is one
   void forget(const std::string& name);
+  // With mutex_ held. What is put in counts in bytes_ already; what is taken out counts
+  // no more, and the caller removes it.
+  void put_in(const std::string& name, uint64_t size);
+  std::string take_out(ByUse::iterator kept);
+  Names take_out_oldest(uint64_t bytes_left, size_t files_left);
+  bool has(const std::string& name) const { return kept_.count(name) || moving_.count(name); }
+  // Without it. What cannot be removed is named in the log.
+  void remove(const Names& names);
 
   Files& files_;
   const CacheSettings settings_;
+  uint64_t bound_ = 0;  // bytes; 0 without a folder
   mutable std::mutex mutex_;
   std::condition_variable turns_;
-  std::map<std::string, Kept> kept_;  // by the hex of their SHA-256
+  size_t waiting_ = 0;
+  ByUse by_use_;  // the least recently used first
+  std::map<std::string, ByUse::iterator> kept_;
+  std::set<std::string> moving_;  // their files come or go, without mutex_
   std::set<std::string> fetched_now_;
-  uint64_t bytes_ = 0;
-  uint64_t uses_ = 0;
+  std::atomic<uint64_t> bytes_{0};  // written with mutex_ held
   uint64_t parts_ = 0;
 };
 

@@ -5,6 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <chrono>
+#include <functional>
 #include <optional>
 #include <thread>
 
@@ -13,12 +16,28 @@
 namespace sublet::client {
 namespace {
 
-// A disk whose free space is what the test says.
+// A disk whose free space, and whose trouble, is what the test says.
 class SmallDisk : public Files {
  public:
   uint64_t free = 1 << 30;
+  std::function<int(FileStep, const std::string&)> on_step;
   uint64_t free_bytes(const std::string&) const override { return free; }
+
+ protected:
+  int before(FileStep step, const std::string& path) const override {
+    return on_step ? on_step(step, path) : 0;
+  }
 };
+
+template <typename Condition>
+bool eventually(Condition condition) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
 
 class InputCacheTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(InputCacheTest);
@@ -28,6 +47,9 @@ class InputCacheTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(the_least_recently_used_goes_first);
   CPPUNIT_TEST(a_restart_finds_them_in_their_order);
   CPPUNIT_TEST(a_restart_removes_what_is_not_its_own);
+  CPPUNIT_TEST(an_entry_that_cannot_be_removed_is_passed_over);
+  CPPUNIT_TEST(without_a_folder_nothing_is_kept);
+  CPPUNIT_TEST(a_slow_disk_holds_up_nobody_else);
   CPPUNIT_TEST(nothing_is_kept_without_room);
   CPPUNIT_TEST(a_full_disk_costs_the_keeping_only);
   CPPUNIT_TEST(one_at_a_time);
@@ -105,6 +127,16 @@ class InputCacheTest : public CppUnit::TestFixture {
     disk_.remove_file(path("abc"));
     CPPUNIT_ASSERT_EQUAL(0, symlink((folder_ / "elsewhere").c_str(), path("abc").c_str()));
     CPPUNIT_ASSERT(!take("abc"));
+    // What is no file at all; a pipe would make its reader wait for ever.
+    keep("abc");
+    disk_.remove_file(path("abc"));
+    CPPUNIT_ASSERT_EQUAL(0, mkfifo(path("abc").c_str(), 0600));
+    CPPUNIT_ASSERT(!take("abc"));
+    keep("abc");
+    disk_.remove_file(path("abc"));
+    disk_.make_folders(path("abc") + "/folder");
+    CPPUNIT_ASSERT(!take("abc"));
+    CPPUNIT_ASSERT_EQUAL(size_t{0}, files());
   }
 
   void the_least_recently_used_goes_first() {
@@ -153,6 +185,68 @@ class InputCacheTest : public CppUnit::TestFixture {
     start();
     CPPUNIT_ASSERT_EQUAL(size_t{1}, files());
     CPPUNIT_ASSERT(take("abc"));
+  }
+
+  void an_entry_that_cannot_be_removed_is_passed_over() {
+    keep("abc");
+    disk_.make_folders(path("def"));
+    disk_.write_atomic(path("half") + ".1.part", "ha");
+    disk_.on_step = [&](FileStep step, const std::string& where) {
+      return step == FileStep::remove && where == path("def") ? EPERM : 0;
+    };
+    start();
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, files());  // and nothing of the half
+    CPPUNIT_ASSERT(take("abc"));
+    // In the way of its content, which is just not kept.
+    keep("def");
+    CPPUNIT_ASSERT(!take("def"));
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, files());
+    CPPUNIT_ASSERT_EQUAL(uint64_t{3}, cache_->bytes());
+    keep("xyz");
+    CPPUNIT_ASSERT(take("xyz"));
+  }
+
+  void without_a_folder_nothing_is_kept() {
+    const auto check = [&] {
+      CPPUNIT_ASSERT(!cache_->add(sha256("abc"), 3));
+      CPPUNIT_ASSERT(!take("abc"));
+      cache_->make_room(1);
+      CPPUNIT_ASSERT_EQUAL(uint64_t{0}, cache_->bytes());
+    };
+    keep("abc");
+    disk_.on_step = [](FileStep step, const std::string&) {
+      return step == FileStep::list ? EIO : 0;
+    };
+    start();
+    disk_.on_step = nullptr;
+    check();
+    disk_.remove_tree(path());
+    disk_.write_atomic(path(), "no folder");
+    start();
+    check();
+  }
+
+  void a_slow_disk_holds_up_nobody_else() {
+    keep("old");
+    keep("new");
+    std::atomic<int> removals{0};
+    std::atomic<bool> taken{false}, in_time{false};
+    std::thread other;
+    disk_.on_step = [&](FileStep step, const std::string& where) {
+      if (step != FileStep::remove || removals++ > 0) return 0;
+      CPPUNIT_ASSERT_EQUAL(path("old"), where);
+      other = std::thread(
+          [&] { taken = cache_->bytes() == 3 && take("new") && !cache_->add(sha256("old"), 3); });
+      in_time = eventually([&] { return taken.load(); });
+      return 0;
+    };
+    cache_->make_room(1);
+    other.join();
+    CPPUNIT_ASSERT(in_time);
+    CPPUNIT_ASSERT_EQUAL(1, removals.load());
+    disk_.on_step = nullptr;
+    keep("old");
+    CPPUNIT_ASSERT(take("old") && take("new"));
   }
 
   void nothing_is_kept_without_room() {
@@ -207,6 +301,7 @@ class InputCacheTest : public CppUnit::TestFixture {
     InputCache::Turn turn(*cache_, sha256("abc"), stop);
     InputCache::Turn other(*cache_, sha256("abd"), stop);
     std::thread waiting([&] { InputCache::Turn never(*cache_, sha256("abc"), stop); });
+    CPPUNIT_ASSERT(eventually([&] { return cache_->waiting() == 1; }));
     stop = true;
     waiting.join();
   }

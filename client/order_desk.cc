@@ -164,15 +164,7 @@ RunAnswer OrderDesk::take(RunOrder order) {
   }
   std::string folder = attempt_folder(settings_.state_folder, what.name);
   try {
-    uint64_t free = files_.free_bytes(settings_.state_folder);
-    uint64_t wanted = disk_wanted(order);
-    if (free < wanted && make_room_) {
-      make_room_(wanted - free);
-      free = files_.free_bytes(settings_.state_folder);
-    }
-    if (free < wanted)
-      throw std::runtime_error("it needs " + format_bytes(wanted) + " of disk, " +
-                               format_bytes(free) + " are free");
+    find_room(disk_wanted(order));
     for (const auto& input : what.inputs) split_name(input.name);
     for (const auto& output : what.outputs) OutputName name(output.name);
     what.uid = settings_.slot_uids.at(static_cast<size_t>(what.slot));
@@ -216,6 +208,17 @@ uint64_t OrderDesk::disk_wanted(const RunOrder& order) {
   auto used = disk_used_.find(order.what.name.job);
   uint64_t known = used == disk_used_.end() ? 0 : 2 * used->second;
   return std::max(order.needs.disk, known) + order.what.checkpoint_bytes + settings_.disk_reserve;
+}
+
+void OrderDesk::find_room(uint64_t wanted) {
+  uint64_t free = files_.free_bytes(settings_.state_folder);
+  if (free < wanted && wanted - free <= removable_()) {
+    make_room_(wanted - free);
+    free = files_.free_bytes(settings_.state_folder);
+  }
+  if (free < wanted)
+    throw std::runtime_error("it needs " + format_bytes(wanted) + " of disk, " +
+                             format_bytes(free) + " are free");
 }
 
 void OrderDesk::machine_failed(const std::string& why) {

@@ -107,9 +107,12 @@ class OrderDesk {
   void machine_failed(const std::string& why);
   void machine_worked();
 
-  // What may be removed so that an order finds room on the disk: called with how
-  // many bytes are missing. Before the first order.
-  void give_way(std::function<void(uint64_t bytes)> make_room) {
+  // What may be removed so that an order finds room on the disk: how many bytes of
+  // it there are, and what is called with how many are missing, if that is enough.
+  // Before the first order.
+  void give_way(std::function<uint64_t()> removable,
+                std::function<void(uint64_t bytes)> make_room) {
+    removable_ = std::move(removable);
     make_room_ = std::move(make_room);
   }
 
@@ -141,6 +144,7 @@ class OrderDesk {
   std::string choose_program(RunOrder& order) const;
   bool is_old(const AttemptName& name) const;
   uint64_t disk_wanted(const RunOrder& order);
+  void find_room(uint64_t wanted);  // throws std::exception: there is none
   RunAnswer take(RunOrder order);
   // The end of the order's first lease; not after `now_ns`: it is too old.
   int64_t first_lease_ns(const RunOrder& order, int64_t now_ns) const;
@@ -151,6 +155,7 @@ class OrderDesk {
   const PublicPresence& presence_;
   const std::function<void(std::shared_ptr<const Assignment>)> accepted_;
   const std::function<void(std::vector<VacateOrder>)> vacate_;
+  std::function<uint64_t()> removable_ = [] { return 0; };
   std::function<void(uint64_t)> make_room_;
   std::atomic<bool> draining_{false};
   std::atomic<bool> disk_low_{false};

@@ -3,6 +3,7 @@
 #include <cppunit/extensions/HelperMacros.h>
 
 #include <cerrno>
+#include <optional>
 
 #include "base/clock.h"
 #include "base/faulty_files.h"
@@ -11,10 +12,14 @@
 namespace sublet::client {
 namespace {
 
-// A disk on which nothing new can be written.
+// A disk on which nothing new can be written, or with so much room.
 class FullDisk : public Files {
  public:
   bool full = false;
+  std::optional<uint64_t> free;
+  uint64_t free_bytes(const std::string& path) const override {
+    return free ? *free : Files::free_bytes(path);
+  }
 
  protected:
   int before(FileStep step, const std::string&) const override {
@@ -33,6 +38,7 @@ class OrderDeskTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(slots_and_outbox_are_bounded);
   CPPUNIT_TEST(a_full_disk_loses_nothing);
   CPPUNIT_TEST(a_job_that_filled_the_disk_needs_twice_as_much);
+  CPPUNIT_TEST(only_an_order_that_fits_then_makes_others_give_way);
   CPPUNIT_TEST(asked_beforehand_it_knows_of_no_age);
   CPPUNIT_TEST(an_old_order_is_stale);
   CPPUNIT_TEST(a_broken_machine_takes_no_orders_for_a_while);
@@ -191,6 +197,30 @@ class OrderDeskTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(2)));
     desk_->note_disk_use(3, 1000);
     CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(3, 2)));
+  }
+
+  void only_an_order_that_fits_then_makes_others_give_way() {
+    uint64_t kept = 1000;
+    std::vector<uint64_t> asked;
+    desk_->give_way([&] { return kept; },
+                    [&](uint64_t bytes) {
+                      asked.push_back(bytes);
+                      kept -= bytes;
+                      *files_.free += bytes;
+                    });
+    files_.free = 500;
+    RunOrder one = order(1);
+    one.needs.disk = 1501;
+    CPPUNIT_ASSERT_EQUAL(kRunLacks, run(one));
+    CPPUNIT_ASSERT(asked.empty());
+    one.needs.disk = 500;
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(one));
+    CPPUNIT_ASSERT(asked.empty());
+    RunOrder two = order(2);
+    two.needs.disk = 1500;
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(two));
+    CPPUNIT_ASSERT(asked == std::vector<uint64_t>{1000});
+    CPPUNIT_ASSERT_EQUAL(uint64_t{0}, kept);
   }
 
   void asked_beforehand_it_knows_of_no_age() {

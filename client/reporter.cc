@@ -11,10 +11,20 @@
 namespace sublet::client {
 namespace {
 
-constexpr size_t kMostEnds = 100;  // in one call, as the contract says
+// In one call; an end alone always goes. Ends as the contract says; what belongs to
+// their outputs so that the server answers in time, and octets so that they fit into
+// a message of the ORB's (2 MiB), whatever gathered while the server was away.
+constexpr size_t kMostEnds = 100;
+constexpr size_t kMostOutputs = 10'000;
+constexpr size_t kMostBytes = 512 << 10;
 constexpr int64_t kMs = 1'000'000;
 constexpr int64_t kFirstRefusedMs = 1'000;
 constexpr int64_t kLastRefusedMs = 60'000;
+
+// About, as a message has them.
+size_t bytes_of(const AttemptEnd& end) {
+  return sizeof end + end.reason.size() + end.outputs.size() * sizeof end.outputs[0];
+}
 
 }  // namespace
 
@@ -67,14 +77,21 @@ int64_t Reporter::next_due() const {
 Reporter::Ends Reporter::take_ends(int64_t now) {
   Ends out;
   std::deque<End> rest;
+  size_t outputs = 0, bytes = 0;
   for (auto& end : ends_) {
+    const AttemptEnd& what = end.work->end;
     // One that was refused goes alone: it would spoil the whole call.
-    bool fits = out.empty() || (out.size() < kMostEnds && out[0].refused_pause_ms == 0 &&
-                                end.refused_pause_ms == 0);
-    if (end.due_ns <= now && fits)
-      out.push_back(end);
-    else
+    bool fits =
+        out.empty() ||
+        (out.size() < kMostEnds && out[0].refused_pause_ms == 0 && end.refused_pause_ms == 0 &&
+         outputs + what.outputs.size() <= kMostOutputs && bytes + bytes_of(what) <= kMostBytes);
+    if (end.due_ns > now || !fits) {
       rest.push_back(end);
+      continue;
+    }
+    outputs += what.outputs.size();
+    bytes += bytes_of(what);
+    out.push_back(end);
   }
   ends_.swap(rest);
   return out;

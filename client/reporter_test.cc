@@ -18,6 +18,12 @@ class PickyServer : public MemoryServer {
   std::vector<AttemptVerdict> ended(const std::vector<AttemptEnd>& ends) override {
     std::lock_guard lock(mutex);
     ++reports;
+    size_t outputs = 0, octets = 0;
+    for (const auto& end : ends) {
+      outputs += end.outputs.size();
+      octets += end.reason.size() + 8 * end.outputs.size();
+    }
+    calls.push_back({ends.size(), outputs, octets});
     std::vector<AttemptVerdict> out;
     for (const auto& end : ends) {
       if (end.name.job == bad)
@@ -30,11 +36,16 @@ class PickyServer : public MemoryServer {
   std::mutex mutex;
   uint64_t bad = 0;
   int reports = 0;
+  struct Call {
+    size_t ends, outputs, octets;
+  };
+  std::vector<Call> calls;
 };
 
 class ReporterTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(ReporterTest);
   CPPUNIT_TEST(one_bad_report_holds_up_no_other);
+  CPPUNIT_TEST(a_call_is_bounded_by_what_its_ends_hold);
   CPPUNIT_TEST_SUITE_END();
 
   PickyServer server_;
@@ -79,6 +90,37 @@ class ReporterTest : public CppUnit::TestFixture {
     }
     reporter.hurry();
     CPPUNIT_ASSERT(wait_for(310));
+  }
+
+  void a_call_is_bounded_by_what_its_ends_hold() {
+    Reporter reporter(server_, [this](const AttemptName& name, uint32_t, bool) {
+      std::lock_guard lock(mutex_);
+      told_.insert(name.job);
+      changed_.notify_all();
+    });
+    {
+      std::lock_guard lock(server_.mutex);  // no call is over before all of them wait
+      for (uint64_t job = 1; job <= 40; ++job) {
+        auto one = work(job);
+        one->end.outputs.assign(job == 20 ? 50'000 : 4'000, 1);
+        reporter.tell_ended(one);
+      }
+      for (uint64_t job = 41; job <= 60; ++job) {
+        auto one = work(job);
+        one->end.reason.assign(100'000, 'x');
+        reporter.tell_ended(one);
+      }
+    }
+    CPPUNIT_ASSERT(wait_for(60));
+    size_t most = 0;
+    for (const auto& call : server_.calls) {
+      most = std::max(most, call.ends);
+      if (call.ends == 1) continue;
+      CPPUNIT_ASSERT(call.outputs <= 10'000);
+      CPPUNIT_ASSERT(call.octets <= 512 << 10);
+    }
+    CPPUNIT_ASSERT(most > 1);
+    CPPUNIT_ASSERT(server_.calls.size() < 60);
   }
 };
 CPPUNIT_TEST_SUITE_REGISTRATION(ReporterTest);

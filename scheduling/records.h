@@ -80,7 +80,8 @@ struct UserRecord {
   double charges = 0;  // CPU seconds since the last tick
 };
 
-// One use of a machine, once, when an attempt has ended. used = kept + lost.
+// One use of a machine, once, when an attempt has ended, as it was known then: a
+// checkpoint that is found damaged later changes the job only. used = kept + lost.
 struct UseRecord {
   AttemptKey key;
   std::string user;

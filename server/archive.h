@@ -8,6 +8,7 @@
 #define SUBLET_SERVER_ARCHIVE_H_
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -57,6 +58,12 @@ struct SpecPlace {
   uint64_t offset = 0;
 };
 
+// A file that an attempt has sent.
+struct SentFile {
+  FileKind kind = FileKind::kOutput;
+  std::string name;
+};
+
 struct SpoolUse {
   uint64_t files = 0;  // inputs and outputs, bytes
   uint64_t checkpoints = 0;
@@ -84,6 +91,8 @@ class Archive {
   std::optional<JobRow> job(JobId id);
   std::vector<AttemptRow> attempts(JobId id);
   std::vector<FileRow> outputs(JobId id);  // without bodies
+  // By their ids.
+  std::map<uint64_t, SentFile> sent_files(scheduling::AttemptKey key);
 
   std::optional<SpecPlace> spec_place(JobId id);
   // The description of a job, "{index}" replaced.

@@ -13,7 +13,8 @@ namespace {
 constexpr size_t kOrdersPerCall = 100;  // idl/executing_client.idl, run
 }
 
-Dispatcher::Dispatcher(Hooks hooks, size_t threads) : hooks_(std::move(hooks)) {
+Dispatcher::Dispatcher(Hooks hooks, size_t threads)
+    : hooks_(std::move(hooks)), most_texts_(std::max<size_t>(threads / 2, 1)) {
   for (size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
 }
 
@@ -43,10 +44,17 @@ void Dispatcher::detach(MachineId machine) {
 }
 
 void Dispatcher::make_ready(MachineId machine, Mailbox& box) {
-  if (box.called || box.queued || !box.has_work()) return;
-  box.queued = true;
-  ready_.push_back(machine);
-  wake_.notify_one();
+  if (box.called) return;
+  if (box.has_orders() && !box.queued) {
+    box.queued = true;
+    ready_.push_back(machine);
+    wake_.notify_one();
+  }
+  if (!box.texts.empty() && !box.text_queued) {
+    box.text_queued = true;
+    ready_texts_.push_back(machine);
+    wake_.notify_one();
+  }
 }
 
 void Dispatcher::decided(const std::vector<scheduling::Decision>& decisions) {
@@ -79,7 +87,7 @@ void Dispatcher::read_log(MachineId machine, const TextRequest& request,
   make_ready(machine, box);
 }
 
-Dispatcher::Load Dispatcher::take(Mailbox& box) {
+Dispatcher::Load Dispatcher::take_orders(Mailbox& box) {
   Load load;
   load.workstation = box.workstation;
   const size_t starts = std::min(box.starts.size(), kOrdersPerCall);
@@ -93,31 +101,42 @@ Dispatcher::Load Dispatcher::take(Mailbox& box) {
   load.leaves.assign(box.leaves.begin(), box.leaves.end());
   box.leaves.clear();
   load.probes.swap(box.probes);
-  // One at a time: an order waits for one text at most.
-  if (!box.texts.empty()) {
-    load.text = std::move(box.texts.front());
-    box.texts.pop_front();
-  }
+  return load;
+}
+
+// One at a time: an order waits for one text at most.
+Dispatcher::Load Dispatcher::take_text(Mailbox& box) {
+  Load load;
+  load.workstation = box.workstation;
+  load.text = std::move(box.texts.front());
+  box.texts.pop_front();
   return load;
 }
 
 void Dispatcher::work() {
   std::unique_lock lock(mutex_);
   while (true) {
-    wake_.wait(lock, [this] { return stopping_ || !ready_.empty(); });
+    wake_.wait(lock, [this] { return stopping_ || !ready_.empty() || may_ask(); });
     if (stopping_) return;
-    const MachineId machine = ready_.front();
-    ready_.pop_front();
+    const bool orders = !ready_.empty();
+    auto& line = orders ? ready_ : ready_texts_;
+    const MachineId machine = line.front();
+    line.pop_front();
     Mailbox& box = boxes_[machine];
-    box.queued = false;
+    (orders ? box.queued : box.text_queued) = false;
+    if (box.called) continue;  // to be asked after what it is being told
     box.called = true;
-    Load load = take(box);
+    Load load = orders ? take_orders(box) : take_text(box);
+    if (!orders) ++texts_under_way_;
     lock.unlock();
     deliver(std::move(load));
     lock.lock();
+    if (!orders) --texts_under_way_;
     Mailbox& after = boxes_[machine];
     after.called = false;
     make_ready(machine, after);
+    // This thread may go on with orders: another one asks.
+    if (may_ask()) wake_.notify_one();
   }
 }
 

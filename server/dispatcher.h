@@ -2,6 +2,8 @@
 // calls that leave the server are made here, on its own threads, with a
 // time-out each and holding no lock (design rule 5). At most one call to a
 // workstation is under way at a time; what gathers meanwhile goes in the next.
+// Orders go before questions about text, which at most half of the threads ask (of
+// one, that one): workstations that do not answer them hold up no other's orders.
 //
 // Threads: every public function from any thread; none blocks but stop().
 #ifndef SUBLET_SERVER_DISPATCHER_H_
@@ -92,9 +94,9 @@ class Dispatcher {
   // still answers, and tells so on a thread of the dispatcher.
   void probe(scheduling::MachineId machine, std::function<void(bool alive)> told);
 
-  // Asks the workstation in the background, after all orders that wait for it,
-  // and tells the answer on a thread of the dispatcher. Whoever asks bounds how
-  // many such questions there are.
+  // Asks the workstation in the background, after all orders that wait for a
+  // thread, and tells the answer on a thread of the dispatcher. Whoever asks
+  // bounds how many such questions there are.
   void read_log(scheduling::MachineId machine, const TextRequest& request,
                 std::function<void(TextAnswer)> told);
 
@@ -109,12 +111,12 @@ class Dispatcher {
     std::deque<LeaveRequest> leaves;
     std::vector<std::function<void(bool)>> probes;
     std::deque<TextQuestion> texts;
-    bool called = false;  // a thread is calling it
-    bool queued = false;  // it is in ready_
-    bool has_work() const {
-      return !starts.empty() || !leaves.empty() || !probes.empty() || !texts.empty();
-    }
+    bool called = false;       // a thread is calling it
+    bool queued = false;       // it is in ready_
+    bool text_queued = false;  // it is in ready_texts_
+    bool has_orders() const { return !starts.empty() || !leaves.empty() || !probes.empty(); }
   };
+  // Orders and probes, or one text.
   struct Load {
     std::shared_ptr<Workstation> workstation;
     std::vector<scheduling::StartAttempt> starts;
@@ -125,16 +127,21 @@ class Dispatcher {
   };
 
   void make_ready(scheduling::MachineId machine, Mailbox& box);
-  Load take(Mailbox& box);
+  bool may_ask() const { return !ready_texts_.empty() && texts_under_way_ < most_texts_; }
+  static Load take_orders(Mailbox& box);
+  static Load take_text(Mailbox& box);
   void work();
   void deliver(Load load);
   void deliver_starts(Load& load);
 
   const Hooks hooks_;
+  const size_t most_texts_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::map<scheduling::MachineId, Mailbox> boxes_;
-  std::deque<scheduling::MachineId> ready_;
+  std::deque<scheduling::MachineId> ready_;        // with orders or probes
+  std::deque<scheduling::MachineId> ready_texts_;  // with questions
+  size_t texts_under_way_ = 0;
   bool stopping_ = false;
   std::vector<std::thread> threads_;
 };

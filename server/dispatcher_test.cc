@@ -56,6 +56,7 @@ class DispatcherTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(an_order_to_nobody_is_not_delivered);
   CPPUNIT_TEST(probes_tell_the_truth);
   CPPUNIT_TEST(orders_come_before_texts);
+  CPPUNIT_TEST(texts_that_hang_hold_up_no_orders);
   CPPUNIT_TEST(nobody_there_has_no_text);
   CPPUNIT_TEST_SUITE_END();
 
@@ -154,6 +155,30 @@ class DispatcherTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("from 1 after 0"), told[0]);
     CPPUNIT_ASSERT_EQUAL(std::string("from 2 after 1"), told[1]);
     CPPUNIT_ASSERT_EQUAL(std::string("from 3 after 1"), told[2]);
+  }
+
+  void texts_that_hang_hold_up_no_orders() {
+    constexpr MachineId kHung = 20;
+    auto hung = std::make_shared<SlowWorkstation>();
+    hung->hold_texts = true;
+    std::atomic<MachineId> told{0};
+    Dispatcher dispatcher(hooks(), 4);
+    // Each on a machine of its own, and all at once.
+    for (MachineId machine = 1; machine <= kHung; ++machine) {
+      dispatcher.attach(machine, hung);
+      dispatcher.read_log(machine, {{machine, 1}, FileKind::kStdout, 0},
+                          [&](const TextAnswer&) { ++told; });
+    }
+    CPPUNIT_ASSERT(eventually([&] { return hung->calls == 2; }));
+    auto quick = std::make_shared<SlowWorkstation>();
+    dispatcher.attach(kHung + 1, quick);
+    dispatcher.decided({StartAttempt{{100, 1}, kHung + 1, 0, 0}});
+    CPPUNIT_ASSERT(eventually([&] { return answered() == 1; }));
+    dispatcher.decided({TellToLeave{{100, 1}, kHung + 1, LeaveReason::kRemoved}});
+    CPPUNIT_ASSERT(eventually([&] { return quick->left == 1; }));
+    CPPUNIT_ASSERT_EQUAL(2, hung->calls.load());
+    hung->hold_texts = false;
+    CPPUNIT_ASSERT(eventually([&] { return told == kHung; }));
   }
 
   void nobody_there_has_no_text() {

@@ -8,17 +8,15 @@
 #include "base/output_name.h"
 #include "server/codec.h"
 #include "server/refusal.h"
+#include "server/spec_check.h"
 
 namespace sublet::server {
 namespace {
 
-constexpr size_t kMaxStrings = 4096;       // arguments, environment, files: each
-constexpr size_t kMaxBytes = 1024 * 1024;  // of all strings of one description
-constexpr size_t kMaxSearched = 64;        // outputs that are folders or patterns
+constexpr size_t kMaxStrings = 4096;                 // arguments, environment, files: each
+constexpr size_t kMaxSearched = 64;                  // outputs that are folders or patterns
 constexpr std::string_view kProgramAt = "program@";  // idl/types.idl, JobDescription
 constexpr uint32_t kMaxRetries = 1000;
-constexpr uint64_t kMaxCombinations = 1'000'000;
-constexpr uint64_t kMaxPlaces = 1000;          // where values are put in
 constexpr int64_t kMaxSaveDeadline = 600'000;  // ms
 
 void put_strings(Encoder& out, const std::vector<std::string>& strings) {
@@ -141,11 +139,6 @@ JobSpec get_spec(Decoder& in) {
   return spec;
 }
 
-[[noreturn]] void invalid(const std::string& subject, const std::string& what,
-                          const std::string& advice) {
-  throw Refusal(Refusal::Kind::kInvalid, "field.invalid", subject + ": " + what, advice, subject);
-}
-
 void check_strings(const std::vector<std::string>& strings, const char* what,
                    const std::string& subject, size_t* bytes) {
   if (strings.size() > kMaxStrings)
@@ -171,21 +164,11 @@ void check_inputs(const JobSpec& spec, const std::string& subject) {
   }
 }
 
-// What is wrong with an output's name, or "".
-std::string wrong_with(const std::string& output) {
-  try {
-    OutputName name(output);
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "";
-}
-
 void check_outputs(const JobSpec& spec, const std::string& subject) {
   std::set<std::string> names;
   size_t searched = 0;
   for (const auto& f : spec.outputs) {
-    if (const std::string wrong = wrong_with(f.name); !wrong.empty())
+    if (const std::string wrong = wrong_with_output(f.name); !wrong.empty())
       invalid(subject, "the output name `" + f.name + "`: " + wrong,
               "Give a relative name without `..`.");
     if (!names.insert(f.name).second)
@@ -224,6 +207,19 @@ void check_programs(const JobSpec& spec, const std::string& subject) {
 }
 
 }  // namespace
+
+void invalid(const std::string& subject, const std::string& what, const std::string& advice) {
+  throw Refusal(Refusal::Kind::kInvalid, "field.invalid", subject + ": " + what, advice, subject);
+}
+
+std::string wrong_with_output(const std::string& name) {
+  try {
+    OutputName good(name);
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "";
+}
 
 std::string platforms_of(const JobSpec& spec) {
   std::set<std::string> platforms;
@@ -270,7 +266,7 @@ void check_spec(const JobSpec& spec, const std::string& subject) {
   check_outputs(spec, subject);
   for (const auto& f : spec.inputs) bytes += f.name.size();
   for (const auto& f : spec.outputs) bytes += f.name.size();
-  if (bytes > kMaxBytes)
+  if (bytes > kMaxSpecBytes)
     throw Refusal(Refusal::Kind::kLimitExceeded, "field.too_large",
                   subject + ": arguments, environment and names exceed 1 MiB",
                   "Put long contents into an input file.", subject);
@@ -288,131 +284,6 @@ void check_spec(const JobSpec& spec, const std::string& subject) {
     invalid(subject, "more than 1,000 retries", "Evictions need none: they never count.");
   if (spec.save_deadline_ms < 0 || spec.save_deadline_ms > kMaxSaveDeadline)
     invalid(subject, "a save deadline outside 0 to 10 min", "Save less, or more often.");
-}
-
-namespace {
-
-void check_axis(const Axis& axis, const std::string& subject, std::set<std::string>& names) {
-  for (const auto& name : axis.names) {
-    if (!is_parameter_name(name))
-      invalid(subject, "`" + name + "` is no name of a parameter",
-              "Use letters, digits and _; `index` is taken.");
-    if (!names.insert(name).second)
-      invalid(subject, "two parameters are called `" + name + "`", "Give each its own name.");
-  }
-  const std::string what = axis.names.empty() ? "an axis" : "the parameter `" + axis.names[0] + "`";
-  const bool is_range = axis.range_count > 0;
-  if (axis.count() == 0 || (is_range && (axis.names.size() != 1 || !axis.values.empty())) ||
-      axis.values.size() % axis.names.size() != 0)
-    invalid(subject, what + " has no values, or not as many in each row",
-            "Give values or a range, and in each row one for each name.");
-  for (const auto& value : axis.values)
-    if (value.find('\0') != std::string::npos)
-      invalid(subject, what + " has a value with a NUL octet", "Remove it.");
-  int64_t last = 0;
-  if (is_range && (axis.range_count > kMaxCombinations ||
-                   __builtin_mul_overflow(axis.step, int64_t(axis.range_count - 1), &last) ||
-                   __builtin_add_overflow(axis.first, last, &last)))
-    invalid(subject, what + " has too many values or too large ones", "Give a smaller range.");
-}
-
-size_t length(const std::string& value) { return value.size(); }
-size_t depth(const std::string& value) { return std::count(value.begin(), value.end(), '/'); }
-
-// The value of each name that measures most; for a range that of its ends.
-Values greatest_values(const SpecRange& range, size_t (*measure)(const std::string&)) {
-  Values greatest = {{"index", std::string(20, '9')}};
-  for (const auto& axis : range.axes)
-    for (size_t i = 0; i < axis.names.size(); ++i) {
-      std::string best = axis.value(0, i);
-      const uint64_t rows = axis.range_count > 0 ? 2 : axis.count();
-      for (uint64_t row = 1; row < rows; ++row) {
-        std::string value = axis.value(axis.range_count > 0 ? axis.range_count - 1 : row, i);
-        if (measure(value) > measure(best)) best = std::move(value);
-      }
-      greatest.emplace_back(axis.names[i], std::move(best));
-    }
-  return greatest;
-}
-
-void check_filled_size(const SpecRange& range, const std::string& subject) {
-  const Values longest = greatest_values(range, length);
-  Places places;
-  const auto add = [&](const std::string& text) {
-    const Places more = places_of(text, longest);
-    places.count += more.count;
-    places.bytes += more.bytes;
-  };
-  for (const auto& argument : range.spec.arguments) add(argument);
-  for (const auto& variable : range.spec.environment) add(variable);
-  for (const auto& output : range.spec.outputs) add(output.name);
-  if (places.count > kMaxPlaces || places.bytes > kMaxBytes)
-    throw Refusal(Refusal::Kind::kLimitExceeded, "field.too_many",
-                  subject +
-                      ": parameters stand in more than 1,000 places, or make texts of more "
-                      "than 1 MiB",
-                  "Use them less, or put long values into an input file.", subject);
-}
-
-// As they stand in an output's name: for themselves, whatever they hold.
-Values quoted(Values values) {
-  for (auto& [name, value] : values) value = quote_output(value);
-  return values;
-}
-size_t quoted_length(const std::string& value) { return quote_output(value).size(); }
-
-// Each value must be a relative name by itself: then no values can make one
-// together that leaves the folder, and what is left is how long and deep it gets.
-void check_filled_output(const SpecRange& range, const std::string& output,
-                         const std::string& subject) {
-  const std::string what = "the output name `" + output + "`";
-  Values names = values_at(range.axes, 0);
-  names.emplace_back("index", "");
-  for (const auto& [name, value] : names)
-    if (!wrong_with(fill(output, {{name, "x/x"}})).empty())
-      invalid(subject, what + " has a parameter in [...]", "Write the characters themselves.");
-  for (const auto& axis : range.axes)
-    for (size_t i = 0; i < axis.names.size() && axis.range_count == 0; ++i) {
-      if (output.find("{" + axis.names[i] + "}") == std::string::npos) continue;
-      for (uint64_t row = 0; row < axis.count(); ++row)
-        if (const std::string value = axis.value(row, i); !is_inside(value))
-          invalid(subject,
-                  what + " with `" + value.substr(0, 100) + "` could leave the job's folder",
-                  "Give values that are relative names themselves, without `.` or `..` as a "
-                  "part.");
-    }
-  for (const auto measure : {quoted_length, depth})
-    if (!wrong_with(fill(output, quoted(greatest_values(range, measure)))).empty())
-      invalid(subject, what + " gets too long or too deep",
-              "Give shorter values: 4,096 octets and 63 `/` are the most.");
-}
-
-}  // namespace
-
-void check_axes(SpecRange& range, const std::string& subject) {
-  std::set<std::string> names;
-  size_t bytes = 0;
-  if (!range.axes.empty()) range.count = 1;
-  if (range.axes.size() > 64)
-    throw Refusal(Refusal::Kind::kLimitExceeded, "field.too_many",
-                  subject + ": more than 64 parameters", "Use a table.", subject);
-  for (const auto& axis : range.axes) {
-    check_axis(axis, subject, names);
-    for (const auto& value : axis.values) bytes += value.size() + 8;
-    if (__builtin_mul_overflow(range.count, axis.count(), &range.count) ||
-        range.count > kMaxCombinations)
-      throw Refusal(Refusal::Kind::kLimitExceeded, "batch.jobs",
-                    subject + ": more than 1,000,000 combinations", "Split it.", subject);
-  }
-  if (bytes > 2 * kMaxBytes)
-    throw Refusal(Refusal::Kind::kLimitExceeded, "field.too_large",
-                  subject + ": more than 2 MiB of values", "Split it.", subject);
-  if (!range.is_array) return;
-  if (range.count == 0 || range.first_index + range.count < range.first_index)
-    invalid(subject, "an array of no jobs, or with too large an index",
-            "Give a count of at least 1.");
-  check_filled_size(range, subject);
-  for (const auto& output : range.spec.outputs) check_filled_output(range, output.name, subject);
 }
 
 std::string encode(const std::vector<SpecRange>& specs) {
@@ -451,8 +322,8 @@ JobSpec spec_at(const SpecRange& range, uint64_t offset) {
   values.emplace_back("index", std::to_string(range.first_index + offset));
   for (auto& argument : spec.arguments) argument = fill(argument, values);
   for (auto& variable : spec.environment) variable = fill(variable, values);
-  const Values literal = quoted(std::move(values));
-  for (auto& output : spec.outputs) output.name = fill(output.name, literal);
+  for (auto& [name, value] : values) value = quote_output(value);
+  for (auto& output : spec.outputs) output.name = fill(output.name, values);
   return spec;
 }
 

@@ -3,6 +3,7 @@
 #include <cppunit/extensions/HelperMacros.h>
 #include <rapidcheck.h>
 
+#include "server/array_check.h"
 #include "server/codec.h"
 #include "server/refusal.h"
 
@@ -32,6 +33,7 @@ class JobSpecTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(index_is_filled_in);
   CPPUNIT_TEST(combinations_are_filled_in);
   CPPUNIT_TEST(bad_axes_are_named);
+  CPPUNIT_TEST(each_value_is_looked_at_a_few_times);
   CPPUNIT_TEST(values_make_no_patterns);
   CPPUNIT_TEST(programs_of_platforms);
   CPPUNIT_TEST(names_that_escape_are_refused);
@@ -112,6 +114,27 @@ class JobSpecTest : public CppUnit::TestFixture {
     expect({{{"rate"}, {"1", long_name}, 0, 0, 1}, {{"seed"}, {"1", long_name}, 0, 0, 1}},
            "too long");
     expect({{{"rate"}, {std::string(400'000, 'x')}, 0, 0, 1}}, "more than 1 MiB");
+  }
+
+  // However many outputs they stand in.
+  void each_value_is_looked_at_a_few_times() {
+    SpecRange range = sweep({{{"rate"}, {}, 0, 0, 1}, {{"a", "b"}, {"1", "2"}, 0, 0, 1}});
+    for (int i = 0; i < 1000; ++i) range.axes[0].values.push_back("v" + std::to_string(i));
+    range.spec.environment.clear();
+    range.spec.arguments.clear();
+    range.spec.outputs.clear();
+    for (int i = 0; i < 500; ++i)
+      range.spec.outputs.push_back({"{rate}/{a}-" + std::to_string(i), false});
+    ArrayCheck check(range, "job 0");
+    check.run();
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1000}, range.count);
+    // Three measures, and whether each is a name by itself.
+    CPPUNIT_ASSERT(check.values_read() >= 1002);
+    CPPUNIT_ASSERT(check.values_read() <= 4 * 1002);
+    std::vector<std::string> columns;
+    for (int i = 0; i < 1001; ++i) columns.push_back("c" + std::to_string(i));
+    CPPUNIT_ASSERT(refusal(sweep({{columns, columns, 0, 0, 1}})).find("1,000 columns") !=
+                   std::string::npos);
   }
 
   // Names of files that hold a star or a bracket are swept over like others.

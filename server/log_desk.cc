@@ -62,7 +62,9 @@ TextAnswer LogDesk::wait(const Key& key, Question& question, TimePoint until,
       put(key, question, lock);
       continue;
     }
+    ++waiting_;
     news_.wait_until(lock, question.open() ? latest : std::min(until, question.next));
+    --waiting_;
   }
   return {Kind::kFailed, stopping_ ? "the server is stopping" : "it does not answer in time"};
 }
@@ -105,6 +107,11 @@ void LogDesk::stop() {
 bool LogDesk::stopping() const {
   std::lock_guard lock(mutex_);
   return stopping_;
+}
+
+size_t LogDesk::waiting() const {
+  std::lock_guard lock(mutex_);
+  return waiting_;
 }
 
 }  // namespace sublet::server

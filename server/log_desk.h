@@ -74,6 +74,9 @@ class LogDesk {
   void stop();
   bool stopping() const;
 
+  // Callers of ask() that wait now.
+  size_t waiting() const;
+
  private:
   struct Key {
     scheduling::MachineId machine;
@@ -103,6 +106,7 @@ class LogDesk {
   mutable std::mutex mutex_;
   std::condition_variable news_;
   size_t held_ = 0;
+  size_t waiting_ = 0;
   std::map<std::string, size_t> held_of_;
   std::map<Key, Question> questions_;  // those with askers or under way
   bool stopping_ = false;

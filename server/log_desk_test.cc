@@ -121,8 +121,8 @@ class LogDeskTest : public CppUnit::TestFixture {
     Asker first(desk, 5, Clock::now() + kLong);
     CPPUNIT_ASSERT(eventually([&] { return puts() == 1; }));
     Asker second(desk, 5, Clock::now() + kLong), third(desk, 5, Clock::now() + kLong);
-    // They cannot be seen to wait; a question of their own would be seen.
-    std::this_thread::sleep_for(20ms);
+    // A question of their own would have been put before they wait.
+    CPPUNIT_ASSERT(eventually([&] { return desk.waiting() == 3; }));
     CPPUNIT_ASSERT_EQUAL(size_t{1}, puts());
     answer(0, {Kind::kText, ""});
     CPPUNIT_ASSERT(eventually([&] { return puts() == 2; }));
@@ -138,7 +138,7 @@ class LogDeskTest : public CppUnit::TestFixture {
     Asker first(desk, 5, Clock::now());
     CPPUNIT_ASSERT(eventually([&] { return puts() == 1; }));
     Asker second(desk, 5, Clock::now());
-    std::this_thread::sleep_for(20ms);  // until it waits; earlier it only asks the sooner
+    CPPUNIT_ASSERT(eventually([&] { return desk.waiting() == 2; }));
     answer(0, {Kind::kText, ""});
     CPPUNIT_ASSERT(eventually([&] { return first.done.load(); }));
     CPPUNIT_ASSERT(eventually([&] { return puts() == 2; }));

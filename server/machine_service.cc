@@ -221,35 +221,35 @@ Renewal MachineService::renew(const std::string& session, const Caller& caller,
   return renewal;
 }
 
-bool MachineService::outputs_are_here(const ReportedEnd& end) {
-  std::set<std::string> names;
+std::optional<MachineService::Names> MachineService::outputs_here(const ReportedEnd& end) {
+  Names names;
+  if (end.outputs.empty()) return names;
+  const auto sent = archive_.sent_files(end.event.key);
   for (uint64_t id : end.outputs) {
-    auto row = archive_.file(id);
-    if (!row || row->job != end.event.key.job || row->attempt != end.event.key.attempt)
-      return false;
-    if (row->kind == FileKind::kOutput) names.insert(row->name);
+    const auto file = sent.find(id);
+    if (file == sent.end()) return std::nullopt;
+    if (file->second.kind == FileKind::kOutput) names.insert(file->second.name);
   }
+  return names;
+}
+
+bool MachineService::has_required(const ReportedEnd& end, const Names& outputs) {
   if (end.event.ended != scheduling::EndReason::kDone) return true;
   auto spec = archive_.spec(end.event.key.job);
   return !spec || std::all_of(spec->outputs.begin(), spec->outputs.end(), [&](const auto& output) {
-    return !output.required || names.count(output.name) ||
-           std::any_of(names.begin(), names.end(),
+    return !output.required || outputs.count(output.name) ||
+           std::any_of(outputs.begin(), outputs.end(),
                        [&](const auto& name) { return covers(output.name, name); });
   });
 }
 
-std::string MachineService::left_output(const ReportedEnd& end) {
+std::string MachineService::left_output(const ReportedEnd& end, const Names& outputs) {
   const JobId job = end.event.key.job;
-  if (end.event.ended != scheduling::EndReason::kDone || end.outputs.empty()) return "";
+  if (end.event.ended != scheduling::EndReason::kDone || outputs.empty()) return "";
   const std::string awaited = archive_.awaited_output(job);
   if (awaited.empty()) return "";
-  std::set<std::string> kept;
-  for (const uint64_t id : end.outputs) {
-    const auto row = archive_.file(id);
-    if (row && row->kind == FileKind::kOutput) kept.insert(row->name);
-  }
   const auto place = archive_.spec_place(job);
-  return place ? left_of(awaited, *place->range, place->offset, kept) : "";
+  return place ? left_of(awaited, *place->range, place->offset, outputs) : "";
 }
 
 Verdicts MachineService::ended(const std::string& session, const Caller& caller,
@@ -259,8 +259,9 @@ Verdicts MachineService::ended(const std::string& session, const Caller& caller,
   std::vector<bool> complete;
   std::vector<std::string> left;
   for (const auto& end : ends) {
-    complete.push_back(outputs_are_here(end));
-    left.push_back(left_output(end));
+    const auto outputs = outputs_here(end);
+    complete.push_back(outputs && has_required(end, *outputs));
+    left.push_back(complete.back() ? left_output(end, *outputs) : "");
   }
   Verdicts verdicts;
   pipeline_.perform([&](Turn& turn) {

@@ -8,6 +8,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -86,10 +88,14 @@ class MachineService {
   void check_facts(const MachineFacts& facts) const;
   void check_member(const Caller& caller, const MachineFacts& facts) const;
   void check_not_live(scheduling::MachineId machine);
-  // Whether the outputs that an end names are here, and all that it must have.
-  bool outputs_are_here(const ReportedEnd& end);
+  using Names = std::set<std::string>;
+  // The names of the outputs among the files that an end names; nothing: one of these
+  // is not here.
+  std::optional<Names> outputs_here(const ReportedEnd& end);
+  // Whether these are all that it must have.
+  bool has_required(const ReportedEnd& end, const Names& outputs);
   // What it left of the output that its batch waits for; "": nothing.
-  std::string left_output(const ReportedEnd& end);
+  std::string left_output(const ReportedEnd& end, const Names& outputs);
   void check_secret(const Caller& caller, scheduling::MachineId machine,
                     const std::string& secret);
   void end(const SessionInfo& info);

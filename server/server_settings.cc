@@ -65,7 +65,7 @@ std::vector<SettingSpec> server_setting_specs() {
       "pieces of work that may wait for the committer");
   add("server.group_limit", T::integer, "1024", 1, 100'000, "pieces of work in one transaction");
   add("server.dispatcher_threads", T::integer, "8", 1, 256,
-      "calls to workstations under way at a time");
+      "calls to workstations under way at a time; at most half of them ask for what jobs write");
   add("server.call_timeout", T::duration, "5 s", 100, 600'000, "of each call to a workstation");
   add("server.watchdog", T::duration, "15 s", 1000, 3'600'000,
       "a server that does not answer for this long is restarted");

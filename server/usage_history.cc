@@ -1,5 +1,7 @@
 #include "server/usage_history.h"
 
+#include <limits>
+
 #include "base/json.h"
 #include "base/text.h"
 #include "server/crash_point.h"
@@ -61,17 +63,21 @@ bool UsageHistory::write_one(Micros before) {
     first = uses.front().use.key;
     forgotten.last = uses.back().use.key;
     forgotten.uses_until = uses.back().use.finished;
+  } else {  // what may be left of the day cannot be read, and is named in the log
+    forgotten.last = {std::numeric_limits<int64_t>::max(), std::numeric_limits<uint32_t>::max()};
+    forgotten.uses_until = day + kDay - 1;
   }
   if (uses.size() < kUsesPerFile) {  // the day's last file
     for (const SpentRow& spent : archive_.spent_before(day + kDay)) text += line_of(spent);
     forgotten.spent_before = day + kDay;
   }
-  if (text.empty()) return false;  // rows that cannot be read: named in the log
-  files_.make_folders(folder_);
-  files_.write_atomic(folder_ + "/uses-" + format_instant(day).substr(0, 10) + "-" +
-                          std::to_string(first.job) + "." + std::to_string(first.attempt) +
-                          ".jsonl",
-                      text);
+  if (!text.empty()) {
+    files_.make_folders(folder_);
+    files_.write_atomic(folder_ + "/uses-" + format_instant(day).substr(0, 10) + "-" +
+                            std::to_string(first.job) + "." + std::to_string(first.attempt) +
+                            ".jsonl",
+                        text);
+  }
   crash_point("history");
   pipeline_.perform([&](Turn& turn) { turn.changes().forget_history = forgotten; });
   return true;

@@ -5,7 +5,8 @@
 //
 // A file is on disk before its rows are deleted, in one transaction. A server that
 // dies in between writes the same file again, under the same name: nothing is
-// lost, nothing stands in two files.
+// lost, nothing stands in two files. A row that cannot be read is named in the log
+// and goes with its day.
 //
 // Threads: one at a time.
 #ifndef SUBLET_SERVER_USAGE_HISTORY_H_

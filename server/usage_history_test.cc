@@ -3,6 +3,7 @@
 #include "server/usage_history.h"
 
 #include <cppunit/extensions/HelperMacros.h>
+#include <sqlite3.h>
 
 #include <algorithm>
 #include <sstream>
@@ -23,6 +24,7 @@ class UsageHistoryTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(whole_days_go);
   CPPUNIT_TEST(a_death_between_file_and_rows);
   CPPUNIT_TEST(a_disk_that_fails_anywhere);
+  CPPUNIT_TEST(a_damaged_use_costs_itself_only);
   CPPUNIT_TEST(a_day_of_the_server_alone);
   CPPUNIT_TEST(for_ever);
   CPPUNIT_TEST_SUITE_END();
@@ -134,6 +136,35 @@ class UsageHistoryTest : public CppUnit::TestFixture {
       check_all_there(pool);
       if (over) return;
     }
+  }
+
+  // Runs SQL behind the server's back.
+  static void sql(const UsedPool& pool, const std::string& statements) {
+    sqlite3* db = nullptr;
+    CPPUNIT_ASSERT_EQUAL(SQLITE_OK, sqlite3_open((pool.folder.path() + "/pool.db").c_str(), &db));
+    sqlite3_busy_timeout(db, 10'000);
+    const int done = sqlite3_exec(db, statements.c_str(), nullptr, nullptr, nullptr);
+    const std::string error = sqlite3_errmsg(db);
+    sqlite3_close(db);
+    CPPUNIT_ASSERT_EQUAL_MESSAGE(error, SQLITE_OK, done);
+  }
+
+  // Of the uses of two days, bob's are the last, and at the end nothing else is left.
+  void a_damaged_use_costs_itself_only() {
+    UsedPool pool;
+    use_days(pool);
+    sql(pool,
+        "pragma writable_schema = on; update sqlite_master set sql = replace(sql, 'user_name text "
+        "not null', 'user_name text') where name = 'uses'");
+    sql(pool, "update uses set user_name = null where user_name = 'bob'");
+    history(pool).write_old();
+    CPPUNIT_ASSERT_EQUAL(size_t{4}, lines(pool).size());  // ann's and the server's
+    CPPUNIT_ASSERT(pool.archive.oldest_history() >= pool.clock.utc_us() - 2 * kDay - 60 * kSecond);
+    pool.clock.advance_ms(10 * kDay / 1000);
+    history(pool).write_old();
+    history(pool).write_old();
+    CPPUNIT_ASSERT_EQUAL(size_t{10}, lines(pool).size());
+    CPPUNIT_ASSERT_EQUAL(Micros{0}, pool.archive.oldest_history());
   }
 
   void a_day_of_the_server_alone() {
