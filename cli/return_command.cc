@@ -1,9 +1,7 @@
 // return: brings the outputs of one's jobs home as they end. It runs as the user
 // and writes as the user; nothing depends on it: whatever it has not fetched
 // waits in the spool.
-#include <pwd.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -31,11 +29,6 @@ constexpr auto kLongestPause = std::chrono::seconds(10);
 constexpr auto kTryAgain = std::chrono::seconds(30);
 constexpr size_t kMostPending = 1'000;
 
-std::string own_name() {
-  const passwd* entry = getpwuid(geteuid());
-  return entry != nullptr ? entry->pw_name : "uid" + std::to_string(geteuid());
-}
-
 bool has_outputs(uint32_t state) { return state == kDone || state == kFailed; }
 
 // It will be otherwise when the server is back or has looked.
@@ -52,7 +45,7 @@ bool is_local(const PoolError& e) {
 class Returner {
  public:
   Returner(Context& context, FetchOptions options, const std::string& folder)
-      : context_(context), options_(std::move(options)), folder_(folder), user_(own_name()) {
+      : context_(context), options_(std::move(options)), folder_(folder), user_(context.user()) {
     std::string damage;
     state_ = read_return_state(system_files(), folder_, &damage);
     if (!damage.empty()) say("sublet: " + damage);
