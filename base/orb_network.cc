@@ -94,7 +94,7 @@ void OrbNetwork::arrived(TlsSession session, const Admission& admission, const T
   // now; whoever is revoked later is found by cut().
   const Admission again = settings_.network->admit(*peer.member, peer.serial);
   if (again.excluded != Exclusion::kNone) return relay_.cut(id);
-  if (plain.valid()) guard_hand_in(std::move(plain), Peer{id, peer.member});
+  if (plain.valid()) guard_hand_in(std::move(plain), Peer{id, peer.member, admission.joined});
 }
 
 }  // namespace sublet

@@ -15,6 +15,7 @@ struct Peer {
   // that the server gave to a member elsewhere. Never reused.
   uint64_t id = 0;
   std::optional<MemberName> member;  // elsewhere, by its certificate
+  int64_t joined = 0;                // Admission::joined
 
   static constexpr uint64_t kFirstMember = uint64_t{1} << 32;
 

@@ -1,18 +1,13 @@
 #include "base/tls_dial.h"
 
-#include <fcntl.h>
 #include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
-#include <sys/socket.h>
 
-#include <cerrno>
 #include <chrono>
 #include <cstring>
 
+#include "base/tls_connect.h"
 #include "base/tls_joining.h"
-#include "base/tls_socket.h"
 
 namespace sublet {
 namespace {
@@ -41,7 +36,6 @@ class Exchange {
 
  private:
   bool wait(int socket, short events) const;
-  int try_one(const addrinfo& address, UniqueFd* socket) const;
 
   const HostPort& server_;
   const Steady::time_point until_;
@@ -59,34 +53,7 @@ void Exchange::excluded(Exclusion why, bool by_server) const {
   throw DialError(code_of(why), who + message_of(why), advice_of(why));
 }
 
-// False when the time is over.
-bool Exchange::wait(int socket, short events) const {
-  for (;;) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(until_ - Steady::now()).count();
-    if (left <= 0) return false;
-    pollfd one{socket, events, 0};
-    const int ready = ::poll(&one, 1, static_cast<int>(std::min<int64_t>(left, 60'000)));
-    if (ready > 0) return true;
-    if (ready < 0 && errno != EINTR) return false;
-  }
-}
-
-int Exchange::try_one(const addrinfo& address, UniqueFd* out) const {
-  UniqueFd socket(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket.valid()) return errno;
-  set_options(socket.get());
-  if (::connect(socket.get(), address.ai_addr, address.ai_addrlen) != 0) {
-    if (errno != EINPROGRESS) return errno;
-    if (!wait(socket.get(), POLLOUT)) return ETIMEDOUT;
-    int error = 0;
-    socklen_t size = sizeof error;
-    ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
-    if (error != 0) return error;
-  }
-  *out = std::move(socket);
-  return 0;
-}
+bool Exchange::wait(int socket, short events) const { return wait_for(socket, events, until_); }
 
 UniqueFd Exchange::connect() {
   addrinfo wanted{};
@@ -98,10 +65,8 @@ UniqueFd Exchange::connect() {
   if (unknown != 0) fail(gai_strerror(unknown));
   const Addresses all(found);
   UniqueFd socket;
-  int error = ETIMEDOUT;
-  for (const addrinfo* one = found; one != nullptr && !socket.valid(); one = one->ai_next)
-    error = try_one(*one, &socket);
-  if (!socket.valid()) fail(std::strerror(error));
+  const int error = connect_to_any(found, until_, &socket);
+  if (error != 0) fail(std::strerror(error));
   return socket;
 }
 
@@ -147,6 +112,17 @@ bool Exchange::receive(TlsSession& session, std::string* bytes, size_t room) {
   }
 }
 
+// Whether what came is what the token promised: of its authority, good now, of the
+// server's pool, in its role.
+Exclusion check_given(const std::string& certificate, const TlsPeer& server, Role role) {
+  const Exclusion why = check_member(certificate, server.authority);
+  if (why != Exclusion::kNone) return why;
+  const auto member = read_certificate(certificate).member;
+  if (!member) return Exclusion::kMalformed;
+  if (member->pool != server.member.value().pool) return Exclusion::kWrongPool;
+  return member->role == role ? Exclusion::kNone : Exclusion::kWrongRole;
+}
+
 }  // namespace
 
 TlsSession dial_server(const HostPort& server, std::shared_ptr<const TlsContext> context,
@@ -182,9 +158,10 @@ Membership join_pool(const JoinToken& token, const std::string& key, int timeout
   }
   const JoinAnswer answer = answer_from_bytes(bytes);
   if (answer.excluded != Exclusion::kNone) exchange.excluded(answer.excluded, true);
+  const Exclusion why = check_given(answer.certificate, session.peer(), token.role);
+  if (why != Exclusion::kNone) exchange.excluded(why, false);
   Membership made{token.server, {session.peer().authority, answer.certificate, key}};
-  // What came must be ours: of this authority, with this key, in time.
-  TlsContext::of_member(made.credentials);
+  TlsContext::of_member(made.credentials);  // throws unless it is for this key
   return made;
 }
 

@@ -35,6 +35,7 @@ struct DoorSettings {
 struct Admission {
   Exclusion excluded = Exclusion::kNone;
   uint64_t member = 0;  // the number under which it is known
+  int64_t joined = 0;   // when it did; who joins again is another under the same number
 };
 
 struct DoorHooks {

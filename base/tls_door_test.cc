@@ -9,11 +9,14 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <filesystem>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#include "base/membership_file.h"
 #include "base/random.h"
+#include "base/temporary_folder.h"
 #include "base/testing/tls_pool.h"
 #include "base/tls_dial.h"
 #include "base/tls_relay.h"
@@ -30,8 +33,8 @@ constexpr int kPatient = 20'000;
 class House {
  public:
   explicit House(const TlsCredentials& server, int patience_ms = kPatient, size_t strangers = 64,
-                 size_t of_host = 64)
-      : door_(settings(server, patience_ms, strangers, of_host), hooks()) {}
+                 size_t of_host = 64, int last_words_ms = kPatient)
+      : relay_(last_words_ms), door_(settings(server, patience_ms, strangers, of_host), hooks()) {}
 
   HostPort at() const { return {"127.0.0.1", door_.port()}; }
   TlsRelay& relay() { return relay_; }
@@ -137,6 +140,12 @@ void send_all(int socket, const std::string& bytes) {
   }
 }
 
+// That this process has open.
+size_t descriptors() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return static_cast<size_t>(std::distance(begin(all), end(all)));
+}
+
 std::string receive_all(int socket, size_t size) {
   std::string bytes(size, '\0');
   size_t at = 0;
@@ -159,6 +168,7 @@ class TlsDoorTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(without_certificate_nobody_comes_in);
   CPPUNIT_TEST(newcomer_gets_a_certificate);
   CPPUNIT_TEST(newcomer_is_told_why_not);
+  CPPUNIT_TEST(newcomer_keeps_nothing_that_is_not_good);
   CPPUNIT_TEST(newcomer_trusts_only_the_authority_of_the_token);
   CPPUNIT_TEST(silent_strangers_are_cut);
   CPPUNIT_TEST(strangers_take_no_place_from_members);
@@ -166,6 +176,7 @@ class TlsDoorTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(garbage_ends_the_connection);
   CPPUNIT_TEST(cut_ends_connections_at_once);
   CPPUNIT_TEST(end_on_one_side_ends_the_other);
+  CPPUNIT_TEST(last_words_have_their_time);
   CPPUNIT_TEST(port_that_is_taken_is_named);
   CPPUNIT_TEST_SUITE_END();
 
@@ -291,6 +302,50 @@ class TlsDoorTest : public CppUnit::TestFixture {
     }
   }
 
+  // What was there before stays, and the same join may be made again.
+  void newcomer_keeps_nothing_that_is_not_good() {
+    const TlsPool pool, other("lab");
+    House house(pool.server());
+    const JoinToken token{Role::kMachine, house.at(),
+                          read_certificate(pool.authority().certificate).fingerprint,
+                          random_bytes(kTokenId), random_bytes(kTokenSecret)};
+    const TemporaryFolder folder;
+    const std::string path = folder.path() + "/membership";
+    write_membership(system_files(), path,
+                     {house.at(), pool.credentials(Role::kMachine, "before")});
+    const std::string before = system_files().read_file(path, 100'000);
+    constexpr int64_t kHour = TlsPool::kHour;
+    const auto given = [&](const TlsPool& by, const MemberName& who, int64_t from, int64_t until) {
+      house.join = [&, who, from, until](const JoinRequest& request) {
+        const int64_t now = system_clock().utc_us();
+        return JoinAnswer{Exclusion::kNone, issue_certificate(by.authority(), request.request, who,
+                                                              {now + from, now + until})};
+      };
+      try {
+        join_and_keep(system_files(), path, token, kPatient);
+        return std::string();
+      } catch (const DialError& e) {
+        CPPUNIT_ASSERT_EQUAL(before, system_files().read_file(path, 100'000));
+        return e.code();
+      }
+    };
+    const MemberName curly{"lab", Role::kMachine, "curly"};
+    CPPUNIT_ASSERT_EQUAL(std::string("certificate.authority"), given(other, curly, -kHour, kHour));
+    CPPUNIT_ASSERT_EQUAL(std::string("certificate.expired"),
+                         given(pool, curly, -2 * kHour, -kHour));
+    CPPUNIT_ASSERT_EQUAL(std::string("certificate.not_yet_valid"),
+                         given(pool, curly, kHour, 2 * kHour));
+    CPPUNIT_ASSERT_EQUAL(std::string("certificate.pool"),
+                         given(pool, {"barn", Role::kMachine, "curly"}, -kHour, kHour));
+    CPPUNIT_ASSERT_EQUAL(std::string("certificate.role"),
+                         given(pool, {"lab", Role::kUser, "curly"}, -kHour, kHour));
+    CPPUNIT_ASSERT_EQUAL(std::string(), given(pool, curly, -kHour, kHour));
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("curly"),
+        read_certificate(read_membership(system_files(), path)->credentials.certificate)
+            .member->name);
+  }
+
   void newcomer_trusts_only_the_authority_of_the_token() {
     const TlsPool pool, other("lab");
     House house(other.server());
@@ -389,6 +444,37 @@ class TlsDoorTest : public CppUnit::TestFixture {
     theirs = house.next();
     mine.reset();
     CPPUNIT_ASSERT(closes(theirs));
+  }
+
+  // A peer that takes nothing keeps no place after the plain end has closed.
+  void last_words_have_their_time() {
+    const TlsPool pool;
+    House house(pool.server(), kPatient, 64, 64, 100);
+    const TlsSession silent = dial_server(
+        house.at(), TlsContext::of_member(pool.credentials(Role::kUser, "ann")), kPatient);
+    UniqueFd theirs = house.next();
+    // One that answers shows that the relay has come round.
+    TlsRelay relay;
+    const UniqueFd lively = relay.take(
+        dial_server(house.at(), TlsContext::of_member(pool.credentials(Role::kUser, "bob")),
+                    kPatient),
+        0);
+    const UniqueFd to_lively = house.next();
+    const std::string much(1'000'000, 'x');
+    // Until all buffers on the way are full.
+    for (int rounds = 0; rounds < 50; ++rounds) {
+      if (::send(theirs.get(), much.data(), much.size(), MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
+        rounds = 0;
+      send_all(to_lively.get(), "x");
+      CPPUNIT_ASSERT_EQUAL(size_t{1}, receive_all(lively.get(), 1).size());
+    }
+    const size_t with_it = descriptors();
+    theirs.reset();
+    // Beside ours the relay's two: well before TCP gives up.
+    const auto end = Steady::now() + std::chrono::seconds(10);
+    while (descriptors() > with_it - 3 && Steady::now() < end)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    CPPUNIT_ASSERT_EQUAL(with_it - 3, descriptors());
   }
 
   void port_that_is_taken_is_named() {

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "base/toml_document.h"
 #include "cli/job_text.h"
+#include "cli/members.h"
 #include "cli/names.h"
 #include "cli/pool_client.h"
 
@@ -116,6 +117,13 @@ std::optional<int64_t> Context::timeout_ms() const {
 
 std::string Context::server() const { return server_address(server_); }
 
+std::string Context::user() const {
+  if (const std::optional<Membership> ours = membership_at(server()))
+    return read_certificate(ours->credentials.certificate).member.value().name;
+  const passwd* entry = getpwuid(geteuid());
+  return entry != nullptr ? entry->pw_name : "uid" + std::to_string(geteuid());
+}
+
 PoolClient& Context::pool() {
   if (!client_) {
     Patience patience;
@@ -135,11 +143,6 @@ std::string server_address(const std::string& option) {
   if (environment != nullptr && *environment != '\0') return environment;
   std::string configured = configured_server();
   return configured.empty() ? kDefaultServer : configured;
-}
-
-std::string own_name() {
-  const passwd* entry = getpwuid(geteuid());
-  return entry != nullptr ? entry->pw_name : "uid" + std::to_string(geteuid());
 }
 
 void Selection::declare(Arguments& arguments) {

@@ -35,6 +35,9 @@ class Context {
   PoolClient& pool();
   // The address that pool() connects to. PoolError.
   std::string server() const;
+  // As that server calls this user: the name in the membership's certificate, on
+  // this host the login name. PoolError.
+  std::string user() const;
   // --timeout in ms, if given. PoolError (usage).
   std::optional<int64_t> timeout_ms() const;
   // What --timeout means to `wait` is not how long a call may take.
@@ -58,9 +61,6 @@ struct Command {
   Arguments* arguments = nullptr;
   std::function<int(Context&)> run;  // the exit status; or throws
 };
-
-// As the server calls this user.
-std::string own_name();
 
 // JOB… or --batch B, as most commands take them.
 struct Selection {

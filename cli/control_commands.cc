@@ -21,7 +21,7 @@ struct Named {
                      "S");
   }
 
-  JobFilter filter() const {
+  JobFilter filter(const Context& context) const {
     JobFilter filter;
     if (!mine) {
       if (selection.jobs.empty() && selection.batch.empty())
@@ -32,7 +32,7 @@ struct Named {
       throw PoolError(ErrorKind::usage, "usage.jobs", "either ids of jobs, --batch or --mine",
                       "give one of them; --state narrows it");
     } else {
-      filter.user = own_name();
+      filter.user = context.user();
       filter.unfinished_only = true;
     }
     for (const std::string& word : states) filter.states.push_back(parse_job_state(word));
@@ -51,7 +51,7 @@ struct Verb {
 };
 
 int run_control(const Verb& verb, const Named& named, Context& context) {
-  JobFilter filter = named.filter();
+  JobFilter filter = named.filter(context);
   PoolClient& pool = context.pool();
   Control control = (pool.*verb.operation)(random_id(), filter);
   uint64_t seen = control.changed + control.unchanged;

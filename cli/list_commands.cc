@@ -21,11 +21,11 @@ struct ListOptions {
   bool each_job = false;
 };
 
-JobFilter list_filter(const ListOptions& o) {
+JobFilter list_filter(const ListOptions& o, const Context& context) {
   if (o.limit < 1 || o.limit > kListMax)
     throw PoolError(ErrorKind::usage, "usage.limit", "--limit must be between 1 and 1000000");
   JobFilter filter;
-  filter.user = o.user.empty() ? own_name() : o.user == "*" ? "" : o.user;
+  filter.user = o.user.empty() ? context.user() : o.user == "*" ? "" : o.user;
   if (!o.batch.empty()) filter.batch = parse_number(o.batch, "id of a batch");
   for (const std::string& word : o.states) filter.states.push_back(parse_job_state(word));
   filter.unfinished_only = !o.all && o.states.empty() && o.batch.empty();
@@ -33,7 +33,7 @@ JobFilter list_filter(const ListOptions& o) {
 }
 
 int run_list(const ListOptions& o, Context& context) {
-  JobFilter filter = list_filter(o);
+  JobFilter filter = list_filter(o, context);
   filter.runs = !o.each_job && !context.json;
   std::vector<JobSummary> jobs;
   std::string cursor;

@@ -158,6 +158,25 @@ std::string membership_path(const std::string& server) {
   return home_folder() + "/pools/" + percent_encode(at);
 }
 
+std::optional<Membership> membership_at(const std::string& server) {
+  if (!server.starts_with(kTlsScheme)) return std::nullopt;
+  const auto at = host_port_from(server.substr(std::string(kTlsScheme).size()));
+  if (!at)
+    throw PoolError(ErrorKind::usage, "server.address", "'" + server + "' is no address",
+                    "write it as tls://HOST:PORT", server);
+  std::optional<Membership> membership;
+  try {
+    membership = read_membership(system_files(), membership_path(server));
+  } catch (const TlsError& e) {
+    throw PoolError(ErrorKind::invalid, "membership.file", e.what(), "", server);
+  }
+  if (!membership)
+    throw PoolError(ErrorKind::not_permitted, "membership.none",
+                    "you are no member of the pool at " + server,
+                    "ask its administrator for a token, then run `sublet join TOKEN`", server);
+  return membership;
+}
+
 Command invite_command(Arguments& admin) {
   auto o = std::make_shared<InviteOptions>();
   Arguments& a = admin.command("invite", "Print a token by which one newcomer may join, once");

@@ -2,7 +2,10 @@
 #ifndef SUBLET_CLI_MEMBERS_H_
 #define SUBLET_CLI_MEMBERS_H_
 
+#include <optional>
 #include <string>
+
+#include "base/tls_dial.h"
 
 namespace sublet::cli {
 
@@ -11,6 +14,10 @@ inline constexpr char kTlsScheme[] = "tls://";
 
 // Where the membership at such a server lies: one file for each.
 std::string membership_path(const std::string& server);
+
+// The membership for a server at tls://HOST:PORT; nothing for a Unix socket. Throws
+// PoolError: no address, no member there, or the file is damaged.
+std::optional<Membership> membership_at(const std::string& server);
 
 }  // namespace sublet::cli
 

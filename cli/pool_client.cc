@@ -7,7 +7,6 @@
 
 #include "base/files.h"
 #include "base/local_socket.h"
-#include "base/membership_file.h"
 #include "base/orb.h"
 #include "cli/idl_translation.h"
 #include "cli/members.h"
@@ -108,26 +107,6 @@ PoolError marked(PoolError error, bool maybe_done) {
   } catch (const v1::Unavailable& e) {
     throw translated(ErrorKind::unavailable, e);
   }
-}
-
-// The membership for a server at tls://HOST:PORT; nothing for a Unix socket.
-std::optional<Membership> membership_at(const std::string& server) {
-  if (!server.starts_with(kTlsScheme)) return std::nullopt;
-  const auto at = host_port_from(server.substr(std::string(kTlsScheme).size()));
-  if (!at)
-    throw PoolError(ErrorKind::usage, "server.address", "'" + server + "' is no address",
-                    "write it as tls://HOST:PORT", server);
-  std::optional<Membership> membership;
-  try {
-    membership = read_membership(system_files(), membership_path(server));
-  } catch (const TlsError& e) {
-    throw PoolError(ErrorKind::invalid, "membership.file", e.what(), "", server);
-  }
-  if (!membership)
-    throw PoolError(ErrorKind::not_permitted, "membership.none",
-                    "you are no member of the pool at " + server,
-                    "ask its administrator for a token, then run `sublet join TOKEN`", server);
-  return membership;
 }
 
 OrbSettings client_settings(const std::string& server, const Patience& patience) {

@@ -1,9 +1,7 @@
 // return: brings the outputs of one's jobs home as they end. It runs as the user
 // and writes as the user; nothing depends on it: whatever it has not fetched
 // waits in the spool.
-#include <pwd.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -28,13 +26,9 @@ using Clock = std::chrono::steady_clock;
 constexpr int64_t kHoldMs = 10'000;
 constexpr auto kFirstPause = std::chrono::milliseconds(100);
 constexpr auto kLongestPause = std::chrono::seconds(10);
+constexpr auto kShortestRound = std::chrono::milliseconds(200);
 constexpr auto kTryAgain = std::chrono::seconds(30);
 constexpr size_t kMostPending = 1'000;
-
-std::string own_name() {
-  const passwd* entry = getpwuid(geteuid());
-  return entry != nullptr ? entry->pw_name : "uid" + std::to_string(geteuid());
-}
 
 bool has_outputs(uint32_t state) { return state == kDone || state == kFailed; }
 
@@ -52,7 +46,7 @@ bool is_local(const PoolError& e) {
 class Returner {
  public:
   Returner(Context& context, FetchOptions options, const std::string& folder)
-      : context_(context), options_(std::move(options)), folder_(folder), user_(own_name()) {
+      : context_(context), options_(std::move(options)), folder_(folder), user_(context.user()) {
     std::string damage;
     state_ = read_return_state(system_files(), folder_, &damage);
     if (!damage.empty()) say("sublet: " + damage);
@@ -62,12 +56,20 @@ class Returner {
     begin();
     try_pending();  // what was being fetched when the last one ended, too
     while (true) {
-      ChangePage page = patiently([&] { return pool().changes_since(state_.since, kHoldMs); });
-      if (page.gap) catch_up();
+      const auto asked = Clock::now();
+      const ChangePage page =
+          patiently([&] { return pool().changes_since(state_.since, kHoldMs); });
+      // A history that was empty at the start has no place to ask from.
+      const bool unseen = page.gap || (state_.since == 0 && page.last > 0);
+      if (unseen) catch_up();
       for (const Change& change : page.items) deal_with(change);
       state_.since = std::max(state_.since, page.last);
-      if (!page.items.empty()) save();
+      if (unseen || !page.items.empty()) save();
       if (Clock::now() >= next_try_) try_pending();
+      if (!page.items.empty()) continue;
+      if (!unseen) caught_up_.clear();  // their changes have come, or never will
+      // An empty history and a server with too many observers answer at once: no spinning.
+      std::this_thread::sleep_until(asked + kShortestRound);
     }
   }
 
@@ -76,7 +78,7 @@ class Returner {
   void save() { write_return_state(system_files(), folder_, state_); }
 
   void begin() {
-    if (state_.since == 0) {
+    if (state_.at_us == 0) {
       state_.since = patiently([&] { return pool().changes_since(0, 0).last; });
       state_.at_us = std::chrono::duration_cast<std::chrono::microseconds>(
                          std::chrono::system_clock::now().time_since_epoch())
@@ -105,10 +107,11 @@ class Returner {
   void deal_with(const Change& change) {
     state_.since = change.number;
     state_.at_us = change.at_us;
-    if (has_outputs(change.state)) take(change.job);
+    if (has_outputs(change.state) && caught_up_.erase(change.job) == 0) take(change.job);
   }
 
-  // The server has forgotten changes that were not seen: whatever ended since.
+  // The server has no changes that were not seen, or has forgotten them: whatever
+  // ended since. The changes of these that it has come once more.
   void catch_up() {
     JobFilter filter;
     filter.user = user_;
@@ -117,7 +120,10 @@ class Returner {
     do {
       const JobPage page = patiently([&] { return pool().list(filter, cursor, kPageLimit); });
       for (const JobSummary& job : page.jobs)
-        if (job.changed_us > state_.at_us) take(job.id);
+        if (job.changed_us > state_.at_us) {
+          take(job.id);
+          caught_up_.insert(job.id);
+        }
       cursor = page.next;
     } while (!cursor.empty());
   }
@@ -217,6 +223,7 @@ class Returner {
   const std::string folder_;    // of the state
   const std::string user_;
   ReturnState state_;
+  std::set<uint64_t> caught_up_;   // dealt with, their changes to be passed over
   std::set<uint64_t> complained_;  // jobs whose failure was told
   Clock::time_point next_try_{};
 };

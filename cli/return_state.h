@@ -12,8 +12,8 @@
 namespace sublet::cli {
 
 struct ReturnState {
-  uint64_t since = 0;  // changes up to this one are dealt with; 0: nothing yet
-  int64_t at_us = 0;   // the instant of the last one
+  uint64_t since = 0;  // changes up to this one are dealt with; 0: there were none
+  int64_t at_us = 0;   // the instant of the last one; 0: not begun
   // Jobs whose outputs are being fetched, or could not be put in place and are
   // tried again; and whether each one's go into a folder of its own.
   std::map<uint64_t, bool> pending;

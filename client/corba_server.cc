@@ -6,10 +6,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/membership_file.h"
 #include "base/orb.h"
-#include "base/random.h"
 #include "client/executing_client.h"
+#include "client/renewal.h"
 #include "client/translate.h"
 #include "membership.hh"
 
@@ -18,7 +17,6 @@ namespace {
 
 constexpr size_t kMaxMessage = 2u << 20;  // a chunk and room around it
 constexpr int kCallTimeoutMs = 5000;
-constexpr int64_t kRenewPauseNs = 60ll * 1'000'000'000;  // between two tries
 
 OrbSettings orb_settings(const ServerPlace& place) {
   OrbSettings settings;
@@ -35,9 +33,7 @@ OrbSettings orb_settings(const ServerPlace& place) {
 
 struct CorbaServer::Parts {
   Parts(const ServerPlace& where, OrderDesk& desk)
-      : place(where),
-        orb(orb_settings(where)),
-        servant(new ExecutingClientServant(desk, where.uid)) {
+      : orb(orb_settings(where)), servant(new ExecutingClientServant(desk, where.uid)) {
     const std::string& socket = where.socket;
     PortableServer::ObjectId_var id = PortableServer::string_to_ObjectId("ExecutingClient");
     orb.bidir_poa()->activate_object_with_id(id, servant.in());
@@ -47,6 +43,7 @@ struct CorbaServer::Parts {
     execution = find<idl::ExecutionServer>(socket, "ExecutionServer");
     spool = find<idl::Spool>(socket, "Spool");
     membership = find<idl::Membership>(socket, "Membership");
+    renewal = renewal_of(where);
   }
 
   // Asking the object for its type would be a call: the key says what it is.
@@ -122,9 +119,9 @@ struct CorbaServer::Parts {
     }
   }
 
+  std::optional<Renewal> renewal_of(const ServerPlace& where);
   void renew_certificate();
 
-  ServerPlace place;
   std::function<void()> session_over;
   Orb orb;
   PortableServer::Servant_var<ExecutingClientServant> servant;
@@ -133,7 +130,7 @@ struct CorbaServer::Parts {
   idl::ExecutionServer_var execution;
   idl::Spool_var spool;
   idl::Membership_var membership;
-  int64_t next_try_ns = 0;  // to renew the certificate; the session's thread
+  std::optional<Renewal> renewal;  // of the certificate; the session's thread
   std::mutex mutex;
   std::optional<std::string> key;
   idl::Session_var session_reference;
@@ -141,25 +138,29 @@ struct CorbaServer::Parts {
 };
 
 // Later connections are made with the new certificate; those open stay.
-void CorbaServer::Parts::renew_certificate() {
-  const int64_t now = system_clock().boot_ns();
-  if (!place.membership || now < next_try_ns) return;
-  try {
-    if (!due_for_renewal(*place.membership, system_clock().utc_us())) return;
-    next_try_ns = now + kRenewPauseNs;
-    Membership renewed = *place.membership;
-    idl::RequestId id;
-    const auto request = random_id();
-    to_octets(request.data(), request.size(), id);
+std::optional<Renewal> CorbaServer::Parts::renewal_of(const ServerPlace& where) {
+  if (!where.membership) return std::nullopt;
+  Renewal::Hooks hooks;
+  hooks.ask = [this](const RequestId& id, const std::string& request) {
+    idl::RequestId octets;
+    to_octets(id.data(), id.size(), octets);
+    std::string certificate;
     guard([&] {
-      CORBA::String_var certificate =
-          membership->renew(id, make_request(renewed.credentials.key).c_str());
-      renewed.credentials.certificate = certificate.in();
+      CORBA::String_var answer = membership->renew(octets, request.c_str());
+      certificate = answer.in();
     });
-    orb.use(renewed.credentials);  // throws unless it fits
-    place.renewed(renewed);
-    place.membership = renewed;
-    log(Severity::info) << "this machine's certificate is renewed";
+    return certificate;
+  };
+  hooks.use = [this](const TlsCredentials& credentials) { orb.use(credentials); };
+  hooks.keep = where.renewed;
+  return Renewal(*where.membership, std::move(hooks));
+}
+
+void CorbaServer::Parts::renew_certificate() {
+  if (!renewal) return;
+  try {
+    if (renewal->step(system_clock().boot_ns(), system_clock().utc_us()))
+      log(Severity::info) << "this machine's certificate is renewed";
   } catch (const std::exception& error) {
     log(Severity::warning) << "this machine's certificate is not renewed: " << error.what();
   }

@@ -26,6 +26,7 @@ Caller Access::caller() {
 Caller Access::caller_with_certificate(const Peer& peer) {
   Caller caller;
   caller.uid = peer.id;
+  caller.joined = peer.joined;
   caller.role = peer.member->role;
   caller.user = peer.member->name;
   if (caller.role == Role::kMachine) {

@@ -25,6 +25,7 @@ struct Caller {
   bool named = true;  // the uid has a password entry
   std::optional<Role> role = std::nullopt;  // of a member elsewhere
   std::string machine = {};                 // the name in a machine's certificate
+  int64_t joined = 0;                       // of a member elsewhere: the join that let it in
 };
 
 class Access {

@@ -99,9 +99,9 @@ struct MemberRow {
   uint64_t number = 0;
   Role role = Role::kMachine;
   std::string name;
-  std::string serial;           // of the certificate
-  std::string previous_serial;  // of the one before it was renewed
-  std::string certificate;      // PEM
+  std::string serial;            // of the certificate
+  std::string previous_serials;  // of those before it was renewed, newest first, by spaces
+  std::string certificate;       // PEM
   Micros expires = 0;
   Micros joined = 0;
   std::string invited_by;

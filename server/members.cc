@@ -19,6 +19,9 @@ constexpr size_t kMostInvitations = 10'000;
 constexpr Micros kKeepInvitations = 30ll * 24 * 3'600'000'000;
 // Clocks of members may be behind by so much.
 constexpr int64_t kSlack = 3'600'000'000;
+// Certificates of a member, besides its newest, that are good until they expire: a
+// machine that loses the answers to renewals comes with one of these.
+constexpr size_t kEarlierCertificates = 8;
 
 Refusal invalid(const char* code, const std::string& message, const std::string& advice,
                 const std::string& subject) {
@@ -30,6 +33,21 @@ void check_name(const std::string& name) {
   throw invalid("member.name", "not a name for a member",
                 "Take 1 to 64 letters, digits, '.', '-' and '_', the first a letter or digit.",
                 "name");
+}
+
+bool is_known(const MemberRow& row, const std::string& serial) {
+  return serial == row.serial ||
+         (" " + row.previous_serials + " ").find(" " + serial + " ") != std::string::npos;
+}
+
+// Its certificate is about to be replaced.
+void keep_serial(MemberRow* row) {
+  std::string& serials = row->previous_serials;
+  serials = row->serial + (serials.empty() ? "" : " ") + serials;
+  size_t end = 0;
+  for (size_t n = 0; n < kEarlierCertificates && end != std::string::npos; ++n)
+    end = serials.find(' ', end + 1);
+  serials.resize(std::min(end, serials.size()));
 }
 
 }  // namespace
@@ -52,6 +70,20 @@ const MemberRow* Members::named(const std::string& name) const {
   return found == newest_.end() ? nullptr : &members_.at(found->second);
 }
 
+std::vector<MemberRow> Members::all_named(const std::string& name) const {
+  std::vector<MemberRow> rows;
+  for (const auto& [number, row] : members_)
+    if (row.name == name) rows.push_back(row);
+  return rows;
+}
+
+// A name has one role at a time.
+const MemberRow* Members::of_other_role(const std::string& name, Role role) const {
+  for (const auto& [number, row] : members_)
+    if (row.name == name && row.revoked == 0 && row.role != role) return &row;
+  return nullptr;
+}
+
 const Authority& Members::authority() const {
   if (authority_ && settings_.address) return *authority_;
   throw Refusal(Refusal::Kind::kConflict, "membership.closed",
@@ -65,9 +97,8 @@ Admission Members::admit(const MemberName& who, const std::string& serial) {
   if (row == nullptr) return {Exclusion::kUnknownMember, 0};
   if (row->role != who.role) return {Exclusion::kWrongRole, 0};
   if (row->revoked != 0) return {Exclusion::kRevoked, 0};
-  if (serial != row->serial && serial != row->previous_serial)
-    return {Exclusion::kUnknownMember, 0};
-  return {Exclusion::kNone, row->number};
+  if (!is_known(*row, serial)) return {Exclusion::kUnknownMember, 0};
+  return {Exclusion::kNone, row->number, row->joined};
 }
 
 Exclusion Members::check_token(const InvitationRow& row, const JoinRequest& request,
@@ -107,34 +138,44 @@ void Members::certify(const std::string& request, MemberRow* row) const {
   row->serial = read_certificate(row->certificate).serial;
 }
 
+JoinAnswer Members::take_in(const JoinRequest& request, std::optional<uint64_t>* replaced) {
+  std::lock_guard changing(changing_);
+  const std::string key = hex(key_of_request(request.request));
+  const auto found = invitations_.find(hex_encode(request.id));
+  if (found == invitations_.end()) return {Exclusion::kTokenUnknown, ""};
+  InvitationRow invitation = found->second;
+  const Exclusion why = check_token(invitation, request, key);
+  if (why != Exclusion::kNone) return {why, ""};
+  if (!invitation.used_by.empty()) {
+    const MemberRow* row = named(invitation.name);
+    if (row == nullptr || row->revoked != 0) return {Exclusion::kTokenUsed, ""};
+    return {Exclusion::kNone, row->certificate};
+  }
+  // Another has joined under this name since the invitation.
+  if (of_other_role(invitation.name, invitation.role)) return {Exclusion::kWrongRole, ""};
+  MemberRow row = member_for(invitation);
+  if (members_.count(row.number)) *replaced = row.number;
+  certify(request.request, &row);
+  invitation.used_by = key;
+  pipeline_.perform([&](Turn& turn) {
+    turn.changes().members[row.number] = row;
+    turn.changes().invitations[invitation.id] = invitation;
+  });
+  std::lock_guard lock(mutex_);
+  keep(row);
+  invitations_[invitation.id] = invitation;
+  log(Severity::info) << to_text(row.role) << " " << row.name << " has joined, invited by "
+                      << row.invited_by;
+  return {Exclusion::kNone, row.certificate};
+}
+
 JoinAnswer Members::join(const JoinRequest& request) {
   if (!authority_) return {Exclusion::kUnavailable, ""};
-  std::lock_guard changing(changing_);
   try {
-    const std::string key = hex(key_of_request(request.request));
-    const auto found = invitations_.find(hex_encode(request.id));
-    if (found == invitations_.end()) return {Exclusion::kTokenUnknown, ""};
-    InvitationRow invitation = found->second;
-    const Exclusion why = check_token(invitation, request, key);
-    if (why != Exclusion::kNone) return {why, ""};
-    if (!invitation.used_by.empty()) {
-      const MemberRow* row = named(invitation.name);
-      if (row == nullptr || row->revoked != 0) return {Exclusion::kTokenUsed, ""};
-      return {Exclusion::kNone, row->certificate};
-    }
-    MemberRow row = member_for(invitation);
-    certify(request.request, &row);
-    invitation.used_by = key;
-    pipeline_.perform([&](Turn& turn) {
-      turn.changes().members[row.number] = row;
-      turn.changes().invitations[invitation.id] = invitation;
-    });
-    std::lock_guard lock(mutex_);
-    keep(row);
-    invitations_[invitation.id] = invitation;
-    log(Severity::info) << to_text(row.role) << " " << row.name << " has joined, invited by "
-                        << row.invited_by;
-    return {Exclusion::kNone, row.certificate};
+    std::optional<uint64_t> replaced;
+    const JoinAnswer answer = take_in(request, &replaced);
+    if (replaced) cut_off_(*replaced);
+    return answer;
   } catch (const TlsError&) {
     return {Exclusion::kMalformed, ""};
   } catch (const Refusal& refusal) {
@@ -174,8 +215,7 @@ Invited Members::invite(const Caller& caller, const std::string& request, const 
     throw invalid("member.valid", "a token is good for 1 s to 30 d", "Give a time between.", name);
   authority();
   std::lock_guard changing(changing_);
-  const MemberRow* member = named(name);
-  if (member != nullptr && member->revoked == 0 && member->role != role)
+  if (const MemberRow* member = of_other_role(name, role))
     throw Refusal(Refusal::Kind::kConflict, "member.role",
                   name + " is a member of this pool as " + to_text(member->role),
                   "Take another name, or revoke that membership first.", name);
@@ -206,28 +246,38 @@ Invited Members::invite(const Caller& caller, const std::string& request, const 
   return {to_text(token), row.expires};
 }
 
-std::optional<uint64_t> Members::revoke(const Caller& caller, const std::string& request,
-                                        const std::string& name) {
+void Members::revoke(const Caller& caller, const std::string& request, const std::string& name) {
   const std::string key = request_key(caller.uid, request);
   const std::string digest = arguments_digest("revoke", name);
-  std::lock_guard changing(changing_);
+  std::vector<MemberRow> ended;
+  {
+    std::lock_guard changing(changing_);
+    end_all(key, digest, name);
+    for (const auto& row : all_named(name))
+      if (row.revoked != 0) ended.push_back(row);  // invited again since: not
+  }
+  log(Severity::info) << caller.user << " has revoked " << name;
+  for (const auto& row : ended) cut_off_(row.number);
+}
+
+// Unless this request did it before.
+void Members::end_all(const std::string& key, const std::string& digest, const std::string& name) {
   std::vector<InvitationRow> open;
   for (const auto& [id, row] : invitations_)
     if (row.name == name && row.revoked == 0 && row.used_by.empty()) open.push_back(row);
-  const MemberRow* found = named(name);
-  std::optional<MemberRow> member;
-  if (found != nullptr && found->revoked == 0) member = *found;
+  std::vector<MemberRow> members = all_named(name);
+  std::erase_if(members, [](const MemberRow& row) { return row.revoked != 0; });
   bool repeated = false;
   pipeline_.perform([&](Turn& turn) {
     repeated = turn.answered(key, digest).has_value();
     if (repeated) return;
-    if (!member && open.empty())
+    if (members.empty() && open.empty())
       throw Refusal(Refusal::Kind::kNotFound, "member.unknown",
                     "no member and no open invitation is called " + name,
                     "See 'sublet admin members'.", name);
-    if (member) {
-      member->revoked = turn.now();
-      turn.changes().members[member->number] = *member;
+    for (auto& row : members) {
+      row.revoked = turn.now();
+      turn.changes().members[row.number] = row;
     }
     for (auto& row : open) {
       row.revoked = turn.now();
@@ -235,14 +285,10 @@ std::optional<uint64_t> Members::revoke(const Caller& caller, const std::string&
     }
     turn.remember(key, digest, "done");
   });
-  // Invited again since: nothing is to be cut.
-  if (repeated && (found == nullptr || found->revoked == 0)) return std::nullopt;
-  if (repeated) return found->number;
+  if (repeated) return;
   std::lock_guard lock(mutex_);
-  if (member) keep(*member);
+  for (const auto& row : members) keep(row);
   for (const auto& row : open) invitations_[row.id] = row;
-  log(Severity::info) << caller.user << " has revoked " << name;
-  return member ? std::optional(member->number) : std::nullopt;
 }
 
 std::string Members::renew(const Caller& caller, const std::string& request,
@@ -258,7 +304,12 @@ std::string Members::renew(const Caller& caller, const std::string& request,
     throw Refusal(Refusal::Kind::kNotPermitted, code_of(Exclusion::kRevoked),
                   message_of(Exclusion::kRevoked), advice_of(Exclusion::kRevoked), caller.user);
   MemberRow row = found->second;
-  row.previous_serial = row.serial;
+  // It is being cut off: whoever has joined since has the membership.
+  if (row.joined != caller.joined)
+    throw Refusal(Refusal::Kind::kNotPermitted, code_of(Exclusion::kUnknownMember),
+                  message_of(Exclusion::kUnknownMember), advice_of(Exclusion::kUnknownMember),
+                  caller.user);
+  keep_serial(&row);
   try {
     certify(certificate_request, &row);
   } catch (const TlsError& e) {

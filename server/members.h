@@ -41,16 +41,20 @@ class Members {
 
   // Whether one whose certificate is good is in the books, and under which number.
   Admission admit(const MemberName& who, const std::string& serial);
-  // Exchanges a token for a certificate, the token used up in the same commit.
+  // How all that a member has open is ended: its connections, a machine's session.
+  // Before the first join or revoke, which call it on their caller's thread, after
+  // their commit, with the number under which the member was let in.
+  void cut_off_by(std::function<void(uint64_t member)> cut_off) { cut_off_ = std::move(cut_off); }
+
+  // Exchanges a token for a certificate, the token used up in the same commit. Who
+  // had joined under this name before is cut off.
   JoinAnswer join(const JoinRequest& request);
 
   // These throw Refusal.
   Invited invite(const Caller& caller, const std::string& request, const std::string& name,
                  Role role, int64_t valid_ms);
-  // What is to be cut: the number under which the member was let in; nothing if
-  // only an invitation was open in that name.
-  std::optional<uint64_t> revoke(const Caller& caller, const std::string& request,
-                                 const std::string& name);
+  // Who is, or was, a member of this name is cut off.
+  void revoke(const Caller& caller, const std::string& request, const std::string& name);
   std::string renew(const Caller& caller, const std::string& request,
                     const std::string& certificate_request);
   // In order of number, after `after`.
@@ -58,9 +62,13 @@ class Members {
 
  private:
   const MemberRow* named(const std::string& name) const;
+  std::vector<MemberRow> all_named(const std::string& name) const;
+  const MemberRow* of_other_role(const std::string& name, Role role) const;
+  JoinAnswer take_in(const JoinRequest& request, std::optional<uint64_t>* replaced);
   Exclusion check_token(const InvitationRow& row, const JoinRequest& request,
                         const std::string& key) const;
   MemberRow member_for(const InvitationRow& row) const;
+  void end_all(const std::string& key, const std::string& digest, const std::string& name);
   void certify(const std::string& request, MemberRow* row) const;
   JoinToken token_for(Role role, const std::string& request_key) const;
   std::vector<std::string> old_invitations(Micros now) const;
@@ -71,6 +79,7 @@ class Members {
   const std::optional<Authority> authority_;
   Pipeline& pipeline_;
   const Clock& clock_;
+  std::function<void(uint64_t member)> cut_off_;
 
   // One change at a time, held through its commit; admit() does without. Who
   // holds it may read the books, and takes mutex_ too to change them.

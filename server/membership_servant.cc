@@ -1,5 +1,4 @@
 // The servant of Membership: invitations, members, renewals.
-#include "base/orb.h"
 #include "membership.hh"
 #include "server/guard_call.h"
 #include "server/members.h"
@@ -38,11 +37,7 @@ class MembershipServant : public POA_Sublet::v1::Membership {
   void revoke(const v1::RequestId& request, const char* name) override {
     guard_call([&] {
       const Caller caller = administrator("revoking a membership");
-      const auto member = s_.members.revoke(caller, from_octets(request), name);
-      if (!member) return;
-      const uint64_t uid = Peer::kFirstMember + *member;
-      s_.orb.cut(uid);
-      s_.machines.expel(uid);
+      s_.members.revoke(caller, from_octets(request), name);
     });
   }
 

@@ -239,6 +239,10 @@ OrbSettings::Network Server::network() {
 }
 
 void Server::activate() {
+  members_.cut_off_by([this, &orb = *orb_](uint64_t member) {
+    orb.cut(Peer::kFirstMember + member);
+    machines_.expel(Peer::kFirstMember + member);
+  });
   const Services services{access_,
                           *pipeline_,
                           archive_,

@@ -200,7 +200,7 @@ void SqlStore::Session::add_books(const Changes& c) {
   for (const auto& [job, at] : c.removed_outputs) removed_outputs.add(job, at);
   for (const auto& [id, m] : c.credentials) credentials.add(m.machine, m.secret_sha256, m.uid);
   for (const auto& [number, m] : c.members)
-    members.add(m.number, m.role, m.name, m.serial, m.previous_serial, m.certificate, m.expires,
+    members.add(m.number, m.role, m.name, m.serial, m.previous_serials, m.certificate, m.expires,
                 m.joined, m.invited_by, m.revoked);
   for (const auto& [id, i] : c.invitations)
     invitations.add(i.id, i.secret_sha256, i.role, i.name, i.invited_by, i.expires, i.used_by,

@@ -1,12 +1,14 @@
 """Members elsewhere, over TLS on the loopback: set-up, invitations, roles, every
 way of not being let in with its words, renewal, revocation. Hostile ones too."""
 
+import json
 import os
 import shutil
 import signal
 import socket
 import ssl
 import struct
+import subprocess
 import time
 import unittest
 
@@ -58,6 +60,15 @@ class MembershipCase(unittest.TestCase):
         got, out, err = outcome
         self.assertEqual(got, status, out + err)
         self.assertIn(words, err)
+
+    def done(self, outcome):
+        """What it printed."""
+        self.assertEqual(outcome[0], 0, outcome)
+        return outcome[1]
+
+    def jobs_of(self, person):
+        """The ids of the jobs that `sublet ls` calls one's own."""
+        return [job["id"] for job in json.loads(self.done(person.run("--json", "ls")))["jobs"]]
 
     def server_says(self, pool, words):
         harness.wait_for(lambda: words in pool.log("server"),
@@ -154,6 +165,37 @@ class Joining(MembershipCase):
         for name in ("curly", "ann", "joe"):
             self.assertIn(name, out)
 
+    def test_ones_own_jobs_are_those_of_the_certificates_name(self):
+        """Whatever the login name here is."""
+        pool = self.ready()
+        login = pool.submit("--", "true")[0]
+        ann = tls_pool.Person(pool, "ann")
+        self.assertEqual(ann.run("join", pool.invite("ann", "--user"))[0], 0)
+        self.assertEqual(self.jobs_of(ann), [])
+        one, two = [json.loads(self.done(ann.run("--json", "submit", "--", "true")))["jobs"]["first"]
+                    for _ in range(2)]
+        self.assertEqual(self.jobs_of(ann), [one, two])
+        self.assertEqual([job["id"] for job in pool.sublet("ls")["jobs"]], [login])
+        self.done(ann.run("hold", "--mine"))
+        self.assertEqual([pool.job_state(job) for job in (login, one, two)],
+                         ["waiting", "held", "held"])
+        self.done(ann.run("rm", one))
+        # Their outputs come home, and nobody else's.
+        log = open(os.path.join(pool.folder, "return.log"), "w")
+        returning = subprocess.Popen(
+            [os.path.join(harness.BIN, "sublet"), "return", "--into", "home"], cwd=ann.home,
+            env=ann.environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        log.close()
+        self.addCleanup(returning.wait)
+        self.addCleanup(returning.kill)
+        harness.wait_for(lambda: "Ctrl-C" in pool.log("return"), "sublet return\n" +
+                         pool.log("return"))
+        self.done(ann.run("release", "--mine"))
+        pool.client("curly").start()
+        harness.wait_for(lambda: "job %d " % two in pool.log("return"), "ann's job to come home\n" +
+                         pool.log("return") + pool.all_logs())
+        self.assertNotIn("job %d " % login, pool.log("return"))
+
     def test_a_token_is_good_once(self):
         pool = self.ready()
         token = pool.invite("curly")
@@ -197,9 +239,9 @@ class Joining(MembershipCase):
         status, words = curly.join(token[:-4] + "0000")
         self.assertEqual(status, 1)
         self.assertIn("does not know this token", words)
-        short = pool.invite("curly", "--valid", "1 s")
-        time.sleep(1.1)
-        status, words = curly.join(short)
+        short = pool.sublet("admin", "invite", "curly", "--valid", "1 s")
+        harness.wait_for(lambda: time.time() * 1e6 > short["expires_us"], "the token's time to end")
+        status, words = curly.join(short["token"])
         self.assertIn("the token has expired", words)
         pool.sublet("admin", "revoke", "curly")
         status, words = curly.join(token)
@@ -279,18 +321,50 @@ class Refusals(MembershipCase):
         pool.server_sets.remove("membership.certificate_valid=2 s")
         pool.start_server()
         self.assertEqual(ann.run("join", pool.invite("ann", "--user"))[0], 0)
-        self.assertEqual(ann.run("ls")[0], 0)
+        self.done(ann.run("submit", "--", "true"))
+        self.assertEqual(self.jobs_of(ann), [1])
 
     def test_a_certificate_that_was_replaced(self):
         pool = self.ready()
         ann = tls_pool.Person(pool, "ann")
         self.assertEqual(ann.run("join", pool.invite("ann", "--user"))[0], 0)
+        self.done(ann.run("submit", "--", "true"))
         old = ann.membership() + ".old"
         shutil.copy(ann.membership(), old)
         self.assertEqual(ann.run("join", pool.invite("ann", "--user"))[0], 0)
-        self.assertEqual(ann.run("ls")[0], 0)
+        self.assertEqual(self.jobs_of(ann), [1])
         os.rename(old, ann.membership().removesuffix(".old"))
         self.refused(ann.run("ls"), 5, "not in the server's books")
+
+    def test_joining_again_ends_what_is_connected(self):
+        pool = self.ready()
+        curly = pool.joined("curly").start()
+        pool.wait_machines(1)
+        # Its successor, from another folder; the old one still has its connection.
+        heir = tls_pool.TlsClient(pool, "curly")
+        heir.state += "-new"
+        os.makedirs(heir.state)
+        status, words = heir.join(pool.invite("curly"))
+        self.assertEqual(status, 0, words)
+        self.assertEqual([m["state"] for m in pool.machines()], ["gone"])
+        self.client_says(curly, "not in the server's books")
+
+    def test_a_key_that_is_not_the_certificates(self):
+        pool = self.ready()
+        ann, bob = [tls_pool.Person(pool, name) for name in ("ann", "bob")]
+        texts = []
+        for one in (ann, bob):
+            self.done(one.run("join", pool.invite(one.name, "--user")))
+            with open(one.membership()) as f:
+                texts.append(f.read())
+        cut = "-----BEGIN CERT"
+        with open(ann.membership(), "w") as f:
+            f.write(texts[1].partition(cut)[0] + cut + texts[0].partition(cut)[2])
+        status, out, _ = ann.run("--json", "ls")
+        self.assertEqual((status, json.loads(out)["error"]["code"]), (3, "membership.file"))
+        self.refused(ann.run("ls"), 3, "is damaged: join again with a new token")
+        self.done(ann.run("join", pool.invite("ann", "--user")))
+        self.done(ann.run("ls"))
 
     def test_another_pools_certificate(self):
         pool, other = self.ready(), self.ready()

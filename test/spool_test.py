@@ -1,11 +1,14 @@
 """What the spool and the workstations' caches keep: each content once, within its
 bounds, for its time; and what is altered on a disk is noticed."""
 
+import contextlib
 import hashlib
 import os
+import re
 import signal
 import sqlite3
 import subprocess
+import time
 import unittest
 
 import harness
@@ -43,9 +46,11 @@ class SpoolCase(unittest.TestCase):
     def spooled(self):
         return sorted(os.listdir(os.path.join(self.pool.state, "spool")))
 
+    def path_of_books(self):
+        return os.path.join(self.pool.state, "pool.db")
+
     def books(self, query):
-        path = os.path.join(self.pool.state, "pool.db")
-        with sqlite3.connect("file:%s?mode=ro" % path, uri=True) as books:
+        with sqlite3.connect("file:%s?mode=ro" % self.path_of_books(), uri=True) as books:
             return books.execute(query).fetchall()
 
     def log(self, name):
@@ -332,6 +337,53 @@ class Return(SpoolCase):
         self.assertFalse(os.path.exists(os.path.join(pool.folder, "one", "result")))
         self.assertEqual(self.log("return").count("job %d " % first), 1)
         self.assertEqual(self.read("two", "result"), b"2\n")
+
+    def test_after_a_gap_in_the_history_each_comes_once(self):
+        pool = self.start()
+        self.with_client()
+        process = self.returning()
+        self.wait_said("Ctrl-C")
+        self.submit("one", "echo 1 > result")
+        self.assertEqual(self.wait_file("one", "result"), b"1\n")
+        process.kill()
+        process.wait()
+        forgotten = self.submit("two", "echo 2 > result")
+        self.done(forgotten)
+        known = self.books("select max(number) from changes")[0][0]
+        kept = self.submit("three", "echo 3 > result")
+        self.done(kept)
+        pool.stop_server()
+        with contextlib.closing(sqlite3.connect(self.path_of_books())) as books, books:
+            books.execute("delete from changes where number <= ?", (known,))
+        pool.start_server()
+        self.returning()
+        self.assertEqual(self.wait_file("two", "result"), b"2\n")
+        self.assertEqual(self.wait_file("three", "result"), b"3\n")
+        # Whatever comes after it shows that its change has been dealt with, too.
+        last = self.submit("four", "echo 4 > result")
+        self.assertEqual(self.wait_file("four", "result"), b"4\n")
+        self.wait_said("job %d " % last)
+        for job in (forgotten, kept):
+            self.assertEqual(self.log("return").count("job %d " % job), 1, self.log("return"))
+        self.assertFalse(os.path.exists(os.path.join(pool.folder, "three", str(kept))))
+
+    def test_an_empty_history_is_not_asked_all_the_time(self):
+        pool = self.start()
+        process = self.returning()
+        self.wait_said("Ctrl-C")
+
+        def waits():
+            with open("/proc/%d/status" % process.pid) as f:
+                return int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", f.read(), re.M)[1])
+        begun, before = time.monotonic(), waits()
+        # Each question is a wait for its answer; it may ask five times a second.
+        harness.wait_for(lambda: time.monotonic() > begun + 2, "some time to pass")
+        self.assertLess(waits() - before, 50 * (time.monotonic() - begun), self.log("return"))
+        # The first change of all is seen.
+        self.with_client()
+        job = self.submit("one", "echo 1 > result")
+        self.assertEqual(self.wait_file("one", "result"), b"1\n")
+        self.wait_said("job %d " % job)
 
     def test_into_one_folder_and_then_discarded(self):
         pool = self.start()

@@ -70,12 +70,17 @@ class Person:
         self.home = os.path.join(pool.folder, "home-" + name)
         os.makedirs(self.home, exist_ok=True)
 
+    def environment(self):
+        env = dict(os.environ, HOME=self.home)
+        for name in ("SUBLET_SERVER", "XDG_STATE_HOME"):
+            env.pop(name, None)
+        return env
+
     def run(self, *args, cwd=None):
         """Returns (status, stdout, stderr)."""
-        env = dict(os.environ, HOME=self.home)
-        env.pop("SUBLET_SERVER", None)
         done = subprocess.run(self.prefix + [os.path.join(harness.BIN, "sublet")] +
-                              [str(a) for a in args], cwd=cwd or self.home, env=env, text=True,
+                              [str(a) for a in args], cwd=cwd or self.home, text=True,
+                              env=self.environment(),
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, timeout=4 * harness.PATIENCE)
         return done.returncode, done.stdout, done.stderr
