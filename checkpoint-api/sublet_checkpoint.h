@@ -31,7 +31,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "checkpoint-api/sublet_status.h" /* SUBLET_EXIT_LEFT */
+#include "sublet_status.h" /* SUBLET_EXIT_LEFT */
 
 #ifdef __cplusplus
 extern "C" {

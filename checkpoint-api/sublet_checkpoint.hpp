@@ -27,7 +27,7 @@
 #include <utility>
 #include <vector>
 
-#include "checkpoint-api/sublet_checkpoint.h"
+#include "sublet_checkpoint.h"
 
 namespace sublet {
 

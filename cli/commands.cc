@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "base/default_places.h"
 #include "base/files.h"
 #include "base/os_error.h"
 #include "base/text.h"
@@ -21,7 +22,6 @@ namespace sublet::cli {
 
 namespace {
 
-constexpr const char* kDefaultServer = "/run/sublet/server.sock";
 constexpr uint64_t kConfigMax = 1u << 20;
 constexpr int64_t kCallTimeoutMax = 3'600'000;
 
@@ -142,7 +142,7 @@ std::string server_address(const std::string& option) {
   const char* environment = getenv("SUBLET_SERVER");
   if (environment != nullptr && *environment != '\0') return environment;
   std::string configured = configured_server();
-  return configured.empty() ? kDefaultServer : configured;
+  return configured.empty() ? kMachinesServer : configured;
 }
 
 void Selection::declare(Arguments& arguments) {

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/arguments.h"
+#include "base/default_places.h"
 #include "base/files.h"
 #include "base/membership_file.h"
 #include "client/joining.h"
@@ -36,8 +37,11 @@ std::string default_state() {
 
 std::optional<int> parse(int argc, char** argv, CommandLine* line) {
   Arguments arguments("sublet-client", "Adds this workstation to a pool.", SUBLET_VERSION);
-  arguments.option("--server", &line->server,
-                   "the server's Unix socket (default: the pool joined with `join`)", "REF");
+  arguments.option(
+      "--server", &line->server,
+      "the server's Unix socket (default: the pool joined with `join`, else this machine's own "
+      "server)",
+      "REF");
   arguments.option("--name", &line->name, "shown to people (default: the host's name)", "NAME");
   arguments.option("--slots", &line->slots, "jobs at a time (default: one a core)", "N");
   arguments.option("--state", &line->state, "where records and jobs' files are kept", "FOLDER");
@@ -90,7 +94,8 @@ void fill(const Settings& from, ClientSettings* out) {
   out->log.level = *severity_from(from.text("log.level"));
 }
 
-// The Unix socket named, else the pool that this machine has joined.
+// The Unix socket named, else the pool that this machine has joined, else the server of
+// this machine, which may be started later.
 std::optional<int> find_server(ClientSettings* out) {
   std::string& socket = out->server_socket;
   if (socket.starts_with("unix:")) socket.erase(0, 5);
@@ -106,17 +111,23 @@ std::optional<int> find_server(ClientSettings* out) {
     return 1;
   }
   if (out->membership) return std::nullopt;
-  std::cerr << "sublet-client: --server REF is needed, the server's Unix socket; or `sublet-client "
-               "join TOKEN` first, for a server elsewhere\n";
-  return kExitUsage;
+  socket = kMachinesServer;
+  if (!system_files().exists(socket))
+    std::cerr << "sublet-client: this machine has joined no pool and has no server of its own at "
+              << socket
+              << " yet. If it belongs to a server elsewhere, stop this client and run "
+                 "`sublet-client join TOKEN`; --server names another socket.\n";
+  return std::nullopt;
 }
 
 }  // namespace
 
-Settings declare_client_settings() {
+std::vector<SettingSpec> client_setting_specs() {
   using T = SettingType;
-  return Settings({
-      {"server", T::text, "", -kAny, kAny, "the server's Unix socket; empty: the pool joined; --server says otherwise"},
+  return {
+      {"server", T::text, "", -kAny, kAny,
+       "the server's Unix socket; empty: the pool joined, else this machine's own; --server says "
+       "otherwise"},
       {"server_uid", T::integer, "-1", -1, 4294967293,
        "whose socket is the server's; -1: the owner of the folder it lies in"},
       {"name", T::text, "", -kAny, kAny, "shown to people; empty: the host's name"},
@@ -166,8 +177,10 @@ Settings declare_client_settings() {
        kAny,
        "the least that is written",
        {"debug", "info", "warning", "error"}},
-  });
+  };
 }
+
+Settings declare_client_settings() { return Settings(client_setting_specs()); }
 
 std::optional<int> read_client_settings(int argc, char** argv, ClientSettings* out) {
   CommandLine line;

@@ -52,6 +52,7 @@ struct ClientSettings {
 // Nothing: go on with *out. Else the exit code. Prints what is wrong.
 std::optional<int> read_client_settings(int argc, char** argv, ClientSettings* out);
 
+std::vector<SettingSpec> client_setting_specs();
 Settings declare_client_settings();
 
 }  // namespace sublet::client

@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/membership_file.h"
+#include "base/service_notify.h"
 #include "base/text.h"
 #include "client/adoption.h"
 #include "client/attempts.h"
@@ -109,6 +110,7 @@ class Daemon {
   void on_joined(const Joined& joined);
 
   const ClientSettings settings_;
+  ServiceNotify manager_ = ServiceNotify::from_environment();  // before every thread
   const std::string state_;
   const FolderLock lock_;
   MachineFacts facts_;
@@ -371,6 +373,7 @@ void Daemon::on_tick() {
   attempts_.tick(now);
   monitor_.tick(now);
   monitor_.check_silence(attempts_.has_tenants(), attempts_.newest_tenant_ns(), now);
+  manager_.alive(now);
   if (now >= drain_until_ns_) {
     log(Severity::warning) << "not everything is reported; the rest waits for the next start";
     loop_.stop();
@@ -384,8 +387,8 @@ void Daemon::after_round() {
 }
 
 void Daemon::set_timer() {
-  int64_t due =
-      std::min({attempts_.next_due(), monitor_.next_due(attempts_.has_tenants()), drain_until_ns_});
+  int64_t due = std::min({attempts_.next_due(), monitor_.next_due(attempts_.has_tenants()),
+                          drain_until_ns_, manager_.next_due()});
   loop_.wake_at(due);
 }
 
@@ -427,6 +430,9 @@ int Daemon::run() {
   disk_.start();
   set_timer();
   keeper_->start();
+  // Ready when the loop goes round: the server may be away for long, and the owner is
+  // watched for all the same.
+  loop_.post([this] { manager_.ready(now_ns()); });
   loop_.run();
   stopping_ = true;
   keeper_->stop(!hasty_ && attempts_.empty());

@@ -90,8 +90,10 @@ int run(const CommandLine& line, const std::vector<std::string>& self) {
   scheduling::Pool check(settings.policies);  // unknown policies are named here
   system_files().make_folders(settings.state_folder);
   system_files().make_folders(folder_of(settings.socket), 0755);
-  if (!line.once && line.supervised < 0)
-    return supervise({settings.socket, settings.watchdog_ms}, self);
+  if (!line.once && line.supervised < 0) {
+    ServiceNotify manager = ServiceNotify::from_environment();
+    return supervise({settings.socket, settings.watchdog_ms}, self, manager);
+  }
   if (line.supervised >= 0)
     return serve_and_log(settings, supervised(static_cast<int>(line.supervised)));
   VitalSigns signs;

@@ -4,6 +4,8 @@
 
 #include <cstdlib>
 
+#include "base/default_places.h"
+
 namespace sublet::server {
 namespace {
 
@@ -16,7 +18,7 @@ std::string default_state() {
 }
 
 std::string default_socket() {
-  if (geteuid() == 0) return "/run/sublet/server.sock";
+  if (geteuid() == 0) return kMachinesServer;
   if (const char* run = getenv("XDG_RUNTIME_DIR")) return std::string(run) + "/sublet/server.sock";
   return default_state() + "/server.sock";
 }

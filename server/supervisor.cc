@@ -38,7 +38,8 @@ void on_stop(int signal) {
   if (g_child > 0) kill(g_child, signal);
 }
 
-int64_t now_ms() { return system_clock().boot_ns() / 1'000'000; }
+int64_t now_ns() { return system_clock().boot_ns(); }
+int64_t now_ms() { return now_ns() / 1'000'000; }
 
 VitalSigns* map_page(int fd) {
   void* page = mmap(nullptr, sizeof(VitalSigns), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -169,17 +170,22 @@ SpawnedProcess start(std::vector<std::string> command, int page) {
 }
 
 // Shorter when it is told to stop.
-void pause(int64_t ms) {
+void pause(int64_t ms, ServiceNotify& manager) {
   const int64_t until = now_ms() + ms;
-  while (!g_stop && now_ms() < until) poll(nullptr, 0, 100);
+  while (!g_stop && now_ms() < until) {
+    poll(nullptr, 0, 100);
+    manager.alive(now_ns());
+  }
 }
 
 // Waits for the child's end, killing it where it must be.
-int await_end(pid_t pid, Watch& watch) {
+int await_end(pid_t pid, const VitalSigns& signs, Watch& watch, ServiceNotify& manager) {
   int status = 0;
   bool killed = false;
   while (waitpid(pid, &status, WNOHANG) == 0) {
     poll(nullptr, 0, kLookEveryMs);
+    if (signs.serving) manager.ready(now_ns());
+    manager.alive(now_ns());
     if (killed || g_stop) continue;
     if (auto why = watch.look()) {
       log_write(Severity::error, "the server is killed: " + *why);
@@ -200,7 +206,8 @@ VitalSigns* supervised(int fd) {
   return signs;
 }
 
-int supervise(const SupervisorSettings& settings, const std::vector<std::string>& command) {
+int supervise(const SupervisorSettings& settings, const std::vector<std::string>& command,
+              ServiceNotify& manager) {
   struct sigaction action = {};
   action.sa_handler = on_stop;
   sigaction(SIGTERM, &action, nullptr);
@@ -218,7 +225,7 @@ int supervise(const SupervisorSettings& settings, const std::vector<std::string>
     g_child = pid;
     if (g_stop) kill(pid, SIGTERM);
     Watch watch(settings, pid, signs);
-    const int status = await_end(pid, watch);
+    const int status = await_end(pid, *signs, watch, manager);
     g_child = 0;
     const bool in_order = WIFEXITED(status);
     // What keeps the first life from starting is for the administrator; a later
@@ -230,7 +237,7 @@ int supervise(const SupervisorSettings& settings, const std::vector<std::string>
     log_write(Severity::error, "the server " + death(status));
     if (in_order) {
       instant = 0;
-      pause(kRetryMs);
+      pause(kRetryMs, manager);
       continue;
     }
     instant = watch.life_ms() < kInstantMs ? instant + 1 : 0;
@@ -241,7 +248,7 @@ int supervise(const SupervisorSettings& settings, const std::vector<std::string>
       return 1;
     }
     // At once the first time, then a little later each time.
-    pause(100 * (instant > 0 ? instant - 1 : 0));
+    pause(100 * (instant > 0 ? instant - 1 : 0), manager);
   }
 }
 

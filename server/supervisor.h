@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/service_notify.h"
 #include "server/vital_signs.h"
 
 namespace sublet::server {
@@ -21,7 +22,12 @@ struct SupervisorSettings {
 // after SIGTERM or SIGINT, which are passed on; 1 when it could not start).
 // The child is executed afresh, never forked only: forks of a process in which
 // the ORB is loaded share its wake-up pipes.
-int supervise(const SupervisorSettings& settings, const std::vector<std::string>& command);
+//
+// It is also the one who speaks to the system's manager: ready when the child
+// serves for the first time, alive while its own loop goes round. The child's
+// health is its own matter: the manager restarts who does not look after it.
+int supervise(const SupervisorSettings& settings, const std::vector<std::string>& command,
+              ServiceNotify& manager);
 
 // In the child: the page behind the descriptor that --supervised names; and its
 // promise to end when the supervisor does.

@@ -20,9 +20,13 @@ extern "C" int __lsan_is_turned_off() { return 1; }
 #endif
 
 int main(int argc, char** argv) {
+  if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+    puts("sublet-shepherd " SUBLET_VERSION);
+    return 0;
+  }
   if (argc != 2 || argv[1][0] == '-') {
     fprintf(stderr,
-            "usage: sublet-shepherd ATTEMPT_FOLDER\n"
+            "usage: sublet-shepherd ATTEMPT_FOLDER | --version\n"
             "Runs the attempt that the folder's `order` describes. Started by sublet-client.\n");
     return sublet::shepherd::Shepherd::kUsage;
   }

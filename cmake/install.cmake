@@ -1,0 +1,61 @@
+# `cmake --install` and the Debian packages: what goes where. A component is a package:
+# server, client, command (sublet), checkpoint (libsublet-checkpoint-dev).
+include(GNUInstallDirs)
+
+function(sublet_install_program component folder)
+  foreach(target ${ARGN})
+    if(TARGET ${target}) # SUBLET_ROOMS may leave some out
+      install(TARGETS ${target} RUNTIME DESTINATION ${folder} COMPONENT ${component})
+    endif()
+  endforeach()
+endfunction()
+
+# The client looks for monitor and shepherd in its own folder.
+sublet_install_program(server ${CMAKE_INSTALL_SBINDIR} sublet-server)
+sublet_install_program(client ${CMAKE_INSTALL_SBINDIR} sublet-client sublet-loadmon sublet-shepherd)
+sublet_install_program(command ${CMAKE_INSTALL_BINDIR} sublet)
+
+if(TARGET sublet_checkpoint)
+  install(TARGETS sublet_checkpoint ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT checkpoint)
+  install(FILES checkpoint-api/sublet_checkpoint.h checkpoint-api/sublet_checkpoint.hpp
+                checkpoint-api/sublet_status.h
+          DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/sublet COMPONENT checkpoint)
+endif()
+
+function(sublet_install_docs component package)
+  list(TRANSFORM ARGN PREPEND ${CMAKE_SOURCE_DIR}/docs/)
+  install(FILES ${ARGN} DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${package} COMPONENT ${component})
+endfunction()
+sublet_install_docs(server sublet-server administrator.md membership.md fair-share.md transport.md)
+sublet_install_docs(client sublet-client client.md load-monitor.md shepherd.md)
+sublet_install_docs(command sublet command.md batch-files.md errors.md)
+sublet_install_docs(checkpoint libsublet-checkpoint-dev checkpoint-api.md checkpoint-format.md)
+# The public contract, for clients of one's own.
+install(DIRECTORY idl/ DESTINATION ${CMAKE_INSTALL_DATADIR}/sublet/idl COMPONENT command
+        FILES_MATCHING PATTERN "*.idl")
+
+# Pages and completion that docs/ makes of the programs; SUBLET_ROOMS may leave them out.
+function(sublet_install_pages component section)
+  list(TRANSFORM ARGN REPLACE "(.+)" "${CMAKE_BINARY_DIR}/man/\\1.${section}")
+  install(FILES ${ARGN} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section}
+          COMPONENT ${component} OPTIONAL)
+endfunction()
+sublet_install_pages(server 8 sublet-server)
+sublet_install_pages(client 8 sublet-client sublet-loadmon sublet-shepherd)
+sublet_install_pages(command 1 sublet)
+sublet_install_pages(command 5 sublet-batch)
+sublet_install_pages(checkpoint 7 sublet-checkpoint)
+install(FILES ${CMAKE_BINARY_DIR}/completions/sublet
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT command OPTIONAL)
+
+# What names places: settings, units, the library's description.
+foreach(component server client checkpoint)
+  install(CODE "set(SUBLET_SOURCE \"${CMAKE_SOURCE_DIR}\")
+set(SUBLET_BINARY \"${CMAKE_BINARY_DIR}\")
+set(SUBLET_VERSION \"${PROJECT_VERSION}\")
+set(SUBLET_LIBDIR \"${CMAKE_INSTALL_LIBDIR}\")
+set(SUBLET_COMPONENT ${component})
+include(\"${CMAKE_SOURCE_DIR}/cmake/install_places.cmake\")" COMPONENT ${component})
+endforeach()
+
+include(cmake/debian.cmake)

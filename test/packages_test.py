@@ -1,0 +1,284 @@
+"""What is installed: `cmake --install` below a prefix, and the Debian packages, made,
+looked into and unpacked. usage: packages_test.py BUILD_FOLDER [Class.test]"""
+
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BUILD = ""
+FOLDER = ""
+PACKAGES = {"sublet-server", "sublet-client", "sublet", "libsublet-checkpoint-dev"}
+
+
+def output(*args, **options):
+    return subprocess.run(args, check=True, text=True, stdout=subprocess.PIPE, **options).stdout
+
+
+def skip_without(*programs):
+    for program in programs:
+        if not shutil.which(program):
+            raise unittest.SkipTest(program + " is not installed")
+
+
+def setUpModule():
+    global FOLDER
+    FOLDER = tempfile.mkdtemp(prefix="sublet-packages-")
+
+
+def tearDownModule():
+    shutil.rmtree(FOLDER)
+
+
+class Packages(unittest.TestCase):
+    """The packages, made once."""
+
+    @classmethod
+    def setUpClass(cls):
+        skip_without("cpack", "dpkg-deb", "dpkg-shlibdeps")
+        made = os.path.join(FOLDER, "made")
+        done = subprocess.run(["cpack", "-G", "DEB", "-B", made], cwd=BUILD, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        if done.returncode != 0:
+            raise AssertionError(done.stdout)
+        cls.files = {os.path.basename(f).split("_")[0]: f for f in glob.glob(made + "/*.deb")}
+
+    def fields(self, package):
+        text = output("dpkg-deb", "-f", self.files[package])
+        return dict(re.findall(r"^(\S+): (.*(?:\n .*)*)", text, re.MULTILINE))
+
+    def contents(self, package):
+        """Path -> (mode, owner)."""
+        lines = output("dpkg-deb", "-c", self.files[package]).splitlines()
+        return {f[5][1:]: (f[0], f[1]) for f in (line.split(None, 5) for line in lines)}
+
+    def unpacked(self, package):
+        folder = os.path.join(FOLDER, "unpacked", package)
+        if not os.path.exists(folder):
+            os.makedirs(os.path.dirname(folder), exist_ok=True)
+            subprocess.run(["dpkg-deb", "-R", self.files[package], folder], check=True)
+        return folder
+
+    def test_which_there_are(self):
+        self.assertEqual(set(self.files), PACKAGES)
+        version = output(BUILD + "/bin/sublet", "--version").split()[1]
+        architecture = output("dpkg", "--print-architecture").strip()
+        for package in PACKAGES:
+            fields = self.fields(package)
+            self.assertEqual((fields["Package"], fields["Version"], fields["Architecture"]),
+                             (package, version, architecture))
+            summary, rest = fields["Description"].split("\n", 1)
+            self.assertLess(len(summary), 80)
+            self.assertIn("\n .\n", "\n" + rest)
+
+    def test_where_things_are(self):
+        for package, programs in (("sublet-server", ["/usr/sbin/sublet-server"]),
+                                  # Monitor and shepherd are found beside the client.
+                                  ("sublet-client", ["/usr/sbin/sublet-client",
+                                                     "/usr/sbin/sublet-loadmon",
+                                                     "/usr/sbin/sublet-shepherd"]),
+                                  ("sublet", ["/usr/bin/sublet"])):
+            contents = self.contents(package)
+            executable = [f for f, (mode, _) in contents.items() if mode[0] == "-" and "x" in mode]
+            self.assertEqual(sorted(executable), programs)
+        self.assertLessEqual({"/etc/sublet/server.toml",
+                              "/usr/lib/systemd/system/sublet-server.service",
+                              "/usr/lib/tmpfiles.d/sublet-server.conf",
+                              "/usr/share/doc/sublet-server/administrator.md"},
+                             set(self.contents("sublet-server")))
+        self.assertLessEqual({"/etc/sublet/client.toml", "/etc/sublet/loadmon.toml",
+                              "/usr/lib/systemd/system/sublet-client.service"},
+                             set(self.contents("sublet-client")))
+        self.assertIn("/usr/share/sublet/idl/job_scheduler.idl", self.contents("sublet"))
+        self.assertLessEqual({"/usr/include/sublet/sublet_checkpoint.h",
+                              "/usr/include/sublet/sublet_checkpoint.hpp",
+                              "/usr/include/sublet/sublet_status.h"},
+                             set(self.contents("libsublet-checkpoint-dev")))
+
+    def test_nothing_in_two_packages(self):
+        seen = {}
+        for package in PACKAGES:
+            for path, (mode, owner) in self.contents(package).items():
+                self.assertEqual(owner, "root/root", path)
+                # Nobody but root changes what is installed; nothing runs as somebody else.
+                self.assertNotIn("w", mode[5:], path)
+                self.assertNotRegex(mode, "[sStT]", path)
+                if mode[0] != "d":
+                    self.assertNotIn(path, seen, (package, seen.get(path)))
+                    seen[path] = package
+        for folder in ("/var", "/run"):
+            self.assertEqual([p for p in seen if p.startswith(folder)], [])
+
+    def test_dependencies(self):
+        for package in ("sublet-server", "sublet-client", "sublet"):
+            depends = self.fields(package)["Depends"]
+            for library in ("libc6", "libomniorb4-2", "libssl3"):
+                self.assertIn(library, depends, package)
+            self.assertNotIn("-dev", depends)
+        for package in ("sublet-server", "sublet-client"):
+            self.assertIn("libboost-log", self.fields(package)["Depends"])
+        self.assertIn("libsoci-sqlite3", self.fields("sublet-server")["Depends"])
+        self.assertIn("adduser", self.fields("sublet-server")["Depends"])
+        self.assertNotIn("sqlite", self.fields("sublet-client")["Depends"])
+        self.assertEqual(self.fields("libsublet-checkpoint-dev")["Depends"], "libc6-dev")
+
+    def test_settings_are_the_administrators(self):
+        for package in PACKAGES:
+            path = self.unpacked(package) + "/DEBIAN/conffiles"
+            listed = []
+            if os.path.exists(path):
+                with open(path) as f:
+                    listed = f.read().split()
+            here = [p for p, (mode, _) in self.contents(package).items()
+                    if p.startswith("/etc/") and mode[0] != "d"]
+            self.assertEqual(sorted(listed), sorted(here), package)
+
+    def script(self, package, name):
+        path = "%s/DEBIAN/%s" % (self.unpacked(package), name)
+        self.assertEqual(os.stat(path).st_mode & 0o777, 0o755, path)
+        subprocess.run(["sh", "-n", path], check=True)
+        return path
+
+    def test_only_purge_removes_data(self):
+        """The scripts as dpkg runs them, with every command of theirs replaced by one
+        that writes down what it was asked for."""
+        said = os.path.join(FOLDER, "said")
+        commands = os.path.join(FOLDER, "commands")
+        os.makedirs(commands)
+        for name in ("rm", "adduser", "deluser", "install", "systemctl", "deb-systemd-helper",
+                     "deb-systemd-invoke"):
+            with open(os.path.join(commands, name), "w") as f:
+                f.write('#!/bin/sh\necho "%s $*" >>%s\n' % (name, said))
+            os.chmod(f.name, 0o755)
+        states = {"sublet-server": "/var/lib/sublet-server", "sublet-client": "/var/lib/sublet-client"}
+        for package, state in states.items():
+            for script, words in (("prerm", ["upgrade", "2"]), ("postrm", ["upgrade", "2"]),
+                                  ("prerm", ["remove"]), ("postrm", ["remove"]),
+                                  ("postrm", ["abort-install"]), ("postrm", ["purge"])):
+                open(said, "w").close()
+                subprocess.run([self.script(package, script)] + words, check=True,
+                               env={"PATH": commands + ":/usr/bin:/bin"})
+                with open(said) as f:
+                    lines = f.read().splitlines()
+                removed = [line for line in lines if line.split()[0] in ("rm", "deluser")]
+                if words == ["purge"]:
+                    self.assertEqual(len(removed), 1)
+                    self.assertTrue(removed[0].startswith("rm -rf %s " % state), removed)
+                else:
+                    self.assertEqual(removed, [], (package, script, words))
+        self.script("sublet-client", "postinst")
+        open(said, "w").close()
+        subprocess.run([self.script("sublet-server", "postinst"), "configure", ""], check=True,
+                       env={"PATH": commands + ":/usr/bin:/bin"})
+        with open(said) as f:
+            self.assertRegex(f.read(), "adduser --system .* sublet\n")
+
+    def test_programs_of_the_packages_run(self):
+        for package, program in (("sublet-server", "sbin/sublet-server"),
+                                 ("sublet-client", "sbin/sublet-client"),
+                                 ("sublet-client", "sbin/sublet-loadmon"),
+                                 ("sublet-client", "sbin/sublet-shepherd"),
+                                 ("sublet", "bin/sublet")):
+            path = os.path.join(self.unpacked(package), "usr", program)
+            self.assertEqual(output(path, "--version"),
+                             "%s %s\n" % (os.path.basename(program), self.fields(package)["Version"]))
+            with open(path, "rb") as f:
+                self.assertNotIn(b".debug_info", f.read(), path)
+
+    def test_a_program_is_built_with_the_library(self):
+        skip_without("cc", "pkg-config")
+        tree = self.unpacked("libsublet-checkpoint-dev")
+        description = glob.glob(tree + "/usr/lib/**/sublet-checkpoint.pc", recursive=True)[0]
+        flags = output("pkg-config", "--cflags", "--libs", "sublet-checkpoint",
+                       env={"PATH": os.environ["PATH"], "PKG_CONFIG_SYSROOT_DIR": tree,
+                            "PKG_CONFIG_ALLOW_SYSTEM_LIBS": "1",
+                            "PKG_CONFIG_PATH": os.path.dirname(description)}).split()
+        program = os.path.join(FOLDER, "counts")
+        with open(program + ".c", "w") as f:
+            f.write('#include <sublet_checkpoint.h>\n'
+                    'int main(void) {\n'
+                    '  uint64_t n = 0;\n'
+                    '  struct sublet_checkpoint* c = sublet_checkpoint_open("counts", 1);\n'
+                    '  sublet_checkpoint_variable(c, "n", &n, 1, SUBLET_UINT64);\n'
+                    '  if (sublet_checkpoint_start(c, 0) < 0) return 1;\n'
+                    '  while (++n < 1000) sublet_checkpoint_point(c);\n'
+                    '  sublet_checkpoint_finish(c);\n'
+                    '  sublet_checkpoint_close(c);\n'
+                    '  return 0;\n'
+                    '}\n')
+        subprocess.run(["cc", "-Wall", "-Werror", program + ".c", "-o", program] + flags, check=True)
+        subprocess.run([program], check=True, env={})
+
+
+class Installed(unittest.TestCase):
+    """`cmake --install` below a prefix of one's own, once."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.prefix = os.path.join(FOLDER, "prefix")
+        cls.install()
+
+    @classmethod
+    def install(cls):
+        return output("cmake", "--install", BUILD, "--prefix", cls.prefix)
+
+    def read(self, path):
+        with open(os.path.join(self.prefix, path)) as f:
+            return f.read()
+
+    def test_places_follow_the_prefix(self):
+        for unit in ("server", "client"):
+            text = self.read("lib/systemd/system/sublet-%s.service" % unit)
+            command = re.search("^ExecStart=(.*)$", text, re.MULTILINE)[1].split()
+            self.assertEqual(command, ["%s/sbin/sublet-%s" % (self.prefix, unit), "--config",
+                                       "%s/etc/sublet/%s.toml" % (self.prefix, unit)])
+            self.assertTrue(os.access(command[0], os.X_OK))
+            self.assertTrue(os.path.exists(command[2]))
+        self.assertIn('config = "%s/etc/sublet/loadmon.toml"' % self.prefix,
+                      self.read("etc/sublet/client.toml"))
+
+    def test_settings_are_kept(self):
+        path = os.path.join(self.prefix, "etc/sublet/server.toml")
+        with open(path, "a") as f:
+            f.write("# mine\n")
+        self.assertIn("Kept: " + path, self.install())
+        self.assertIn("# mine\n", self.read("etc/sublet/server.toml"))
+
+    def test_units_are_sound(self):
+        skip_without("systemd-analyze")
+        for unit in ("server", "client"):
+            path = "%s/lib/systemd/system/sublet-%s.service" % (self.prefix, unit)
+            done = subprocess.run(["systemd-analyze", "verify", "--man=no", path], text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            # It also complains of other units of this machine.
+            ours = [line for line in done.stdout.splitlines() if "sublet" in line]
+            self.assertEqual((done.returncode, ours), (0, []), done.stdout)
+        # systemd's own measure of what a service could do if it were taken over: 10 is
+        # everything. The client's jobs need too much for a small number.
+        subprocess.run(["systemd-analyze", "security", "--offline=yes", "--threshold=20",
+                        self.prefix + "/lib/systemd/system/sublet-server.service"],
+                       check=True, stdout=subprocess.DEVNULL)
+
+    def test_units_say_what_the_daemons_rely_on(self):
+        server = self.read("lib/systemd/system/sublet-server.service")
+        client = self.read("lib/systemd/system/sublet-client.service")
+        for text in (server, client):
+            self.assertRegex(text, "(?m)^Type=notify$")
+            self.assertRegex(text, "(?m)^NotifyAccess=main$")
+            self.assertRegex(text, "(?m)^WatchdogSec=")
+        self.assertRegex(server, "(?m)^User=sublet$")
+        # Callers are known by their user ids, which a user namespace would hide.
+        self.assertNotRegex(server, "(?m)^(PrivateUsers|DynamicUser)=")
+        # Jobs live through a restart, and in no private /tmp that goes with it.
+        self.assertRegex(client, "(?m)^KillMode=process$")
+        self.assertRegex(client, "(?m)^RestartKillSignal=SIGHUP$")
+        self.assertNotRegex(client, "(?m)^(PrivateTmp|RuntimeDirectory|DynamicUser)=")
+
+
+if __name__ == "__main__":
+    BUILD = os.path.abspath(sys.argv.pop(1))
+    unittest.main()
