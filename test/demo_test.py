@@ -156,10 +156,10 @@ class Plot(unittest.TestCase):
         lines = self.draw(86)  # a column for each minute
         rows = {load: next(l for l in lines if l.startswith(load))[6:].ljust(80)
                 for load in ("4.00", "2.30", "1.00", "   0")}
-        self.assertEqual(rows["   0"][:12], "*" * 12)  # from 0 to 0.4 in 16 minutes
+        self.assertEqual(rows["   0"][:10], "*" * 10)  # from 0 to 0.25 in 10 minutes
         self.assertEqual(rows["2.30"][26], "o")  # 2.28
-        self.assertEqual(rows["2.30"][45:47], "..")  # 1.1 of the owner and 1 of the job
-        self.assertEqual(rows["1.00"][35:40], "*" * 5)
+        self.assertEqual(rows["2.30"][52:54], "..")  # 1.3 of the owner and 1 of the job
+        self.assertEqual(rows["1.00"][40:50], "*" * 10)
         self.assertEqual(rows["2.30"][2], "-")
         self.assertNotIn("*", rows["4.00"])
         here = next(l for l in lines if l.startswith("here"))
@@ -171,7 +171,7 @@ class Plot(unittest.TestCase):
         for width in (20, 33, 46, 80, 132):
             lines = self.draw(width)
             self.assertLessEqual(max(map(len, lines)), width, "\n".join(lines))
-            self.assertEqual(len({line for line in lines if "*" in line}), 5, "\n".join(lines))
+            self.assertEqual(len({line for line in lines if "*" in line}), 8, "\n".join(lines))
 
     def test_colour_only_where_it_is_wanted(self):
         self.assertIn("\x1b[36m*", "".join(self.draw(80, terminal=True)))
