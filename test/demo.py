@@ -142,6 +142,9 @@ def main(fast):
         screen.say("demo: interrupted; %d processes left, %s" %
                    (left, "left: " + " ".join(folders) if folders else "its folder is removed"))
         return 128 + interrupted.number
+    except (harness.Failed, harness.Timeout) as error:
+        screen.lines(["demo: FAILED"] + str(error).splitlines())
+        return 1
     screen.say()
     for sentence in wrong:
         screen.say("demo: FAILED: " + sentence)

@@ -267,7 +267,8 @@ class Screen(unittest.TestCase):
 class Interrupted(unittest.TestCase):
     """The real demonstration, ended in the midst of it."""
 
-    def interrupt(self, number):
+    def interrupt(self, number, at, processes):
+        """Sends the signal once a line with `at` has appeared and so many processes run."""
         demo = subprocess.Popen([sys.executable, "-B", os.path.join(harness.ROOT, "test",
                                                                     "demo.py"), "--fast"],
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -277,25 +278,32 @@ class Interrupted(unittest.TestCase):
         said = []
         for line in demo.stdout:
             said.append(line)
-            if "evictions" in line:
+            if at in line:
                 break
-        socket, = {match for pid in harness.children(demo.pid)
-                   for match in re.findall(r"(/tmp/sl-\w+)/", command_line(pid))}
-        self.assertGreater(len(harness.processes_naming(socket + "/", ("cmdline", "environ"))), 4)
+
+        def folders():
+            return {found for pid in harness.children(demo.pid)
+                    for found in re.findall(r"/tmp/sl-\w+/", command_line(pid))}
+
+        def running(folder):
+            return harness.processes_naming(folder, ("cmdline", "environ"))
+        folder, = harness.wait_for(folders, "its pool\n" + "".join(said))
+        harness.wait_for(lambda: len(running(folder)) >= processes, "its processes")
         # A terminal tells everybody in the foreground, and an impatient user twice.
         os.killpg(demo.pid, number)
         os.kill(demo.pid, number)
         rest = demo.stdout.read()
         self.assertEqual(demo.wait(), 128 + number, "".join(said) + rest)
         self.assertIn("demo: interrupted; 0 processes left, its folder is removed", rest)
-        self.assertFalse(os.path.exists(socket))
-        self.assertEqual(harness.processes_naming(socket + "/", ("cmdline", "environ")), [])
+        self.assertFalse(os.path.exists(folder))
+        self.assertEqual(running(folder), [])
 
     def test_by_the_user(self):
-        self.interrupt(signal.SIGINT)
+        # The supervisor and its server, four clients and a job with its shepherd.
+        self.interrupt(signal.SIGINT, "submitted", 8)
 
     def test_by_the_system(self):
-        self.interrupt(signal.SIGTERM)
+        self.interrupt(signal.SIGTERM, "training undisturbed", 2)
 
 
 def command_line(pid):
