@@ -108,7 +108,7 @@ def endless(index):
 
 def load_over_time(screen, pools, fast):
     """T4.4. Returns what went wrong, as sentences."""
-    seconds_a_minute = 0.3 if fast else 0.6
+    seconds_a_minute = 0.3 if fast else 1.0
     with private_pool(pools) as pool:
         traces, stays = demo_load.play(pool, screen, endless, seconds_a_minute)
     tables.tell(screen, tables.t4_4({name: t.events for name, t in traces.items()}, stays,
