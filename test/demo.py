@@ -55,8 +55,8 @@ def search_attempts(pool, batch):
 
 def tell_search(screen, parts, key):
     removed = [p for p in parts if p["state"] == "removed"]
-    screen.say("Search: key %s in the submitting folder; %d parts tried, %d removed%s, %d "
-               "evictions." % (key, sum(p["state"] == "done" for p in parts), len(removed),
+    screen.say("Search: key %s in the submitting folder; parts tried: %d, removed: %d%s; "
+               "evictions: %d." % (key, sum(p["state"] == "done" for p in parts), len(removed),
                                " (%s)" % removed[0]["reason"] if removed else "",
                                sum(p["evictions"] for p in parts)))
 

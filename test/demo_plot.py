@@ -107,7 +107,7 @@ def source_trace(rows):
 # -- SVG ----------------------------------------------------------------------
 
 WIDTH, HEIGHT = 880, 300  # of one machine's panel
-LEFT, RIGHT, TOP, BOTTOM = 50, 20, 30, 70
+LEFT, RIGHT, TOP, BOTTOM = 60, 40, 30, 70
 
 
 def x_of(minute):
@@ -130,7 +130,7 @@ def polyline(points, style):
 
 def strip(events, y, colour, name):
     """A bar while a job is there, and the events' letters."""
-    parts = [text(LEFT - 6, y + 9, name, text_anchor="end")]
+    parts = [text(LEFT - 12, y + 9, name, text_anchor="end")]
     for since, until in busy_spans(events, source.T4_4_MINUTES):
         parts.append('<rect x="%.1f" y="%.1f" width="%.1f" height="12" fill="%s" '
                      'fill-opacity="0.3"/>' % (x_of(since), y, x_of(until) - x_of(since), colour))
@@ -153,8 +153,8 @@ def panel(name, theirs, ours, top):
         parts.append('<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="#888" '
                      'stroke-dasharray="4 4"/>' %
                      (x_of(0), y_of(load), x_of(source.T4_4_MINUTES), y_of(load)))
-        parts.append(text(x_of(source.T4_4_MINUTES) - 4, y_of(load) - 4, "%.2f" % load,
-                          text_anchor="end", fill="#888"))
+        parts.append(text(x_of(source.T4_4_MINUTES) + 6, y_of(load) + 4, "%.2f" % load,
+                          fill="#888"))
     parts.append(polyline([(m, owner + job) for m, owner, job in ours.samples],
                           'stroke="#0a6ebd" stroke-opacity="0.35"'))
     parts.append(polyline([(m, load) for m, load, _ in theirs],

@@ -140,6 +140,9 @@ class Tables(unittest.TestCase):
         table = tables.Table("", ("name", "first\nsize"), [("x", "7"), ("long", "1234")], [])
         self.assertEqual(tables.layout(table, 80),
                          ["      first", "name   size", "x         7", "long   1234"])
+        long = tables.Table("", ("name", "all"), [("curly", "11 22 33 44 55 66")], [])
+        self.assertEqual(tables.layout(long, 19), ["name   all", "curly  11 22 33 44", "       55 66"])
+        self.assertEqual(tables.layout(long, 18), ["name curly", "  all: 11 22 33 44", "    55 66"])
         self.assertEqual(tables.layout(table, 10),
                          ["name x", "  first", "    size:", "    7", "name long", "  first",
                           "    size:", "    1234"])
