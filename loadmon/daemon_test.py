@@ -18,7 +18,7 @@ FORMAT = "<IHHQIIIIq4q"
 FIELDS = "magic kind reserved job attempt sequence state reason instant a0 a1 a2 a3".split()
 MAGIC, HELLO, PRESENCE, ACK = 0x314C4253, 1, 2, 3
 ACTIVE, AWAY = 1, 2
-CPU = 1
+CPU, LOAD, BLIND = 1, 2, 6
 DEADLINE = 60
 PROGRAM = sys.argv[1]
 
@@ -216,6 +216,21 @@ def scripted_return():
                 assert frames[-1][1]["a2"] == -1
                 judged += 1
             room.control("away")
+
+
+def scripted_load():
+    """The rule `classic` on a load average that is played: 1.0 to come, above 2.30 to leave."""
+    with Room() as room:
+        room.start_with_control("load 1.5", "--set", "rule=classic", "--set", "idle_time=0 s")
+        for load, state in (1.5, ACTIVE), (0.99, AWAY), (2.3, AWAY), (2.31, ACTIVE), (1, ACTIVE):
+            room.control(f"load {load}")
+            # Whoever connects is told how things stand.
+            until(lambda: room.connect().next()["a3"] == round(load * 1000), f"load {load}")
+            frame = room.connect().next()
+            assert frame["state"] == state, (load, frame)
+            assert state == AWAY or frame["reason"] == LOAD, frame
+        room.control("0.1")  # says nothing of the load that this rule is about
+        until(lambda: room.connect().next()["reason"] == BLIND, "a blind monitor")
 
 
 def silent_shepherd():
@@ -607,8 +622,8 @@ def at_rest():
         assert wakeups <= 20
 
 
-TESTS = [scripted_return, silent_shepherd, late_job, stopped_shepherd_full_socket, shepherd_lost,
-         unattended_job, owner_here_at_start, monitor_ends, wrong_user, hostile_listeners,
+TESTS = [scripted_return, scripted_load, silent_shepherd, late_job,
+         stopped_shepherd_full_socket, shepherd_lost, unattended_job, owner_here_at_start, monitor_ends, wrong_user, hostile_listeners,
          many_visitors, late_reader, second_monitor, exit_when_alone, script, owner_spinner, job_spinner, at_rest]
 
 if __name__ == "__main__":

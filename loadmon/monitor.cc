@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <csignal>
 #include <cstring>
 
@@ -239,6 +240,7 @@ sublet_frame Monitor::frame(const protocol::PresenceVerdict& verdict) {
   frame.arg[0] = static_cast<int64_t>(std::max(0.0, sample_.cpu) * 1000);
   frame.arg[1] = sample_.input_age_ms;
   frame.arg[2] = verdict.ms_until_idle;
+  frame.arg[3] = sample_.load[0] < 0 ? -1 : std::llround(sample_.load[0] * 1000);
   return frame;
 }
 

@@ -41,15 +41,20 @@ std::string trimmed(const std::string& text) {
 void ScriptedValue::fill(protocol::PresenceSample* sample) const {
   sample->scripted = owner;
   if (cpu >= 0) sample->cpu = cpu;
+  if (load >= 0) sample->load[0] = load;
 }
 
 std::optional<ScriptedValue> parse_scripted_value(const std::string& word) {
   const std::string value = trimmed(word);
-  if (value == "away") return ScriptedValue{protocol::ScriptedOwner::kAway, -1};
-  if (value == "active") return ScriptedValue{protocol::ScriptedOwner::kActive, -1};
-  const std::optional<double> cpu = parse_number(value, kMostCores);
-  if (!cpu) return std::nullopt;
-  return ScriptedValue{protocol::ScriptedOwner::kNone, *cpu};
+  if (value == "away") return ScriptedValue{protocol::ScriptedOwner::kAway};
+  if (value == "active") return ScriptedValue{protocol::ScriptedOwner::kActive};
+  const bool is_load = value.starts_with("load ");
+  const std::optional<double> number =
+      parse_number(is_load ? trimmed(value.substr(5)) : value, kMostCores);
+  if (!number) return std::nullopt;
+  ScriptedValue scripted;
+  (is_load ? scripted.load : scripted.cpu) = *number;
+  return scripted;
 }
 
 std::vector<ScriptLine> parse_script(const std::string& text, const std::string& file) {
@@ -68,7 +73,8 @@ std::vector<ScriptLine> parse_script(const std::string& text, const std::string&
     if (!seconds) fail("a line is `seconds value`, seconds from 0 to 1000000000");
     const std::optional<ScriptedValue> value =
         parse_scripted_value(gap == std::string::npos ? "" : line.substr(gap));
-    if (!value) fail("the value is neither away nor active nor a number of cores");
+    if (!value)
+      fail("the value is neither away nor active nor a number of cores, nor load and its average");
     const auto at = static_cast<int64_t>(*seconds * 1e9);
     if (!lines.empty() && at < lines.back().at_ns) fail("times must not go back");
     lines.push_back({at, *value});

@@ -14,11 +14,13 @@
 
 namespace sublet::loadmon {
 
-// One word of a script: "away", "active", or the owner's CPU use in cores, which
-// then goes through the rule like a measured one.
+// What a script says: "away", "active", the owner's CPU use in cores, or "load"
+// and the owner's load average over one minute. Numbers go through the rule like
+// measured ones.
 struct ScriptedValue {
   protocol::ScriptedOwner owner = protocol::ScriptedOwner::kNone;
   double cpu = -1;
+  double load = -1;
 
   void fill(protocol::PresenceSample* sample) const;
 };

@@ -59,8 +59,12 @@ class SourcesTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(parse_scripted_value(" away\n")->owner == ScriptedOwner::kAway);
     CPPUNIT_ASSERT(parse_scripted_value("active")->owner == ScriptedOwner::kActive);
     CPPUNIT_ASSERT_EQUAL(0.75, parse_scripted_value("0.75\n")->cpu);
-    for (const char* word : {"", " ", "Away", "away active", "-1", "+1", "nan", "inf", "0x10",
-                             "1e3", "1.2.3", ".", "99999999999", "1 2"}) {
+    CPPUNIT_ASSERT_EQUAL(2.31, parse_scripted_value("load  2.31\n")->load);
+    CPPUNIT_ASSERT_EQUAL(-1.0, parse_scripted_value("load 2.31")->cpu);
+    for (const char* word :
+         {"",     " ",     "Away",  "away active", "-1",          "+1",          "nan",
+          "inf",  "0x10",  "1e3",   "1.2.3",       ".",           "99999999999", "1 2",
+          "load", "load ", "load2", "load -1",     "load load 1", "1 load"}) {
       CPPUNIT_ASSERT_MESSAGE(word, !parse_scripted_value(word));
     }
   }
@@ -136,6 +140,9 @@ class SourcesTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(sample.scripted == ScriptedOwner::kActive);
     CPPUNIT_ASSERT(after("0.4"));
     CPPUNIT_ASSERT_EQUAL(0.4, sample.cpu);
+    CPPUNIT_ASSERT(after("load 1.5"));
+    CPPUNIT_ASSERT_EQUAL(1.5, sample.load[0]);
+    CPPUNIT_ASSERT_EQUAL(-1.0, sample.cpu);
     CPPUNIT_ASSERT(!after("perhaps"));
     CPPUNIT_ASSERT(!after(std::string(1 << 20, 'a')));
     CPPUNIT_ASSERT(after("away"));

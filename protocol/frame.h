@@ -39,7 +39,8 @@ enum sublet_frame_kind {
    * instant: when the monitor saw the change (or took the sample);
    * arg[0]: the owner's CPU load in 1/1000 core; arg[1]: ms since the last input or
    * -1 if not known; arg[2]: ms until the machine may become idle (0 when it is,
-   * -1 when the owner is active). Repeated as the heartbeat. */
+   * -1 when the owner is active); arg[3]: the owner's load average over one minute
+   * in 1/1000, or -1 if the rule does not look at it. Repeated as the heartbeat. */
   SUBLET_FRAME_PRESENCE = 2,
   /* shepherd -> monitor or client: I have seen frame `sequence` and acted on it.
    * state: enum sublet_shepherd_state. */

@@ -169,6 +169,14 @@ class Client:
         except FileNotFoundError:
             return None
 
+    def running(self):
+        """The attempt whose program runs here, like 7.2, or None."""
+        for attempt in self.attempts():
+            folder = os.path.join(self.state, "attempts", attempt)
+            if os.path.exists(folder + "/record") and not os.path.exists(folder + "/exit"):
+                return attempt
+        return None
+
     def monitor_pids(self):
         return processes_naming(os.path.join(self.state, "monitor.sock"))
 
