@@ -39,7 +39,7 @@ class Packages(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        skip_without("cpack", "dpkg-deb", "dpkg-shlibdeps")
+        skip_without("cpack", "dpkg-deb", "dpkg-shlibdeps", "file")
         made = os.path.join(FOLDER, "made")
         done = subprocess.run(["cpack", "-G", "DEB", "-B", made], cwd=BUILD, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)

@@ -146,6 +146,23 @@ class Service(unittest.TestCase):
                 self.assertEqual(len(manager.said("WATCHDOG=1")), count)
             manager.wait("WATCHDOG=1", pid, count + 2)
 
+    @unittest.skipUnless(os.geteuid() == 0, "needs root: a /run of its own")
+    def test_client_without_a_pool_finds_its_machines_own(self):
+        with harness.Pool() as pool:
+            run = os.path.join(pool.folder, "run")
+            pool.socket = os.path.join(run, "sublet", "server.sock")
+            os.makedirs(run)
+            curly = pool.client("curly", prefix=["unshare", "--mount", "sh", "-c",
+                                                 'mount --bind %s /run && exec "$@"' % run, "sh"])
+            curly.server_arguments = lambda: []
+            curly.start()
+            wait_for(lambda: "no server of its own at /run/sublet/server.sock" in
+                     pool.log("client-curly"), "the client's word")
+            pool.start_server()
+            pool.wait_machines(1)
+            job = pool.submit("--", "true")[0]
+            self.assertEqual(pool.wait_state(job, ["done", "failed"])["state"], "done")
+
     def test_restart_keeps_jobs(self):
         """SIGHUP is what the unit sends for a restart (RestartKillSignal)."""
         with harness.Pool() as pool:
