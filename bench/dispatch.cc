@@ -5,7 +5,8 @@
 //   usage: bench-dispatch FOLDER MACHINES SLOTS JOBS REPORTERS
 //
 // The workstations accept every order at once, then report its start and its end, each
-// workstation one call at a time as the client does; REPORTERS threads make these calls.
+// workstation one call at a time as the client does; REPORTERS threads make these calls, one
+// more renews the leases.
 // Prints {"submit_seconds", "seconds", "cpu_seconds"}: until the last end is on disk.
 #include <sys/resource.h>
 
@@ -40,6 +41,7 @@ constexpr size_t kDispatcherThreads = 8;  // the server's default
 constexpr uint64_t kJobsPerAppend = 1000;
 constexpr Micros kCpu = 1000;  // that each job reports
 constexpr uint64_t kBytes = 1ull << 34;
+constexpr std::chrono::seconds kRenewEvery{10};  // D/3
 
 double seconds_since(Stopwatch::time_point began) {
   return std::chrono::duration<double>(Stopwatch::now() - began).count();
@@ -144,6 +146,13 @@ class Floor {
     std::lock_guard lock(mutex_);
     over_ = true;
     wake_.notify_all();
+    closed_.notify_all();
+  }
+
+  // Waits; whether it is over.
+  bool closed_within(std::chrono::microseconds time) {
+    std::unique_lock lock(mutex_);
+    return closed_.wait_for(lock, time, [this] { return over_; });
   }
 
  private:
@@ -156,6 +165,7 @@ class Floor {
 
   std::mutex mutex_;
   std::condition_variable wake_;
+  std::condition_variable closed_;
   std::vector<std::vector<AttemptKey>> orders_;
   std::vector<bool> busy_;  // in ready_, or its reports are under way
   std::deque<size_t> ready_;
@@ -220,11 +230,12 @@ class Bench {
   // The owners leave, and all jobs run.
   void run(uint64_t jobs, size_t reporters) {
     left_ = static_cast<int64_t>(jobs);
-    in_parallel(reporters, [&](size_t thread) {
-      ReportedState idle;
-      idle.away = true;
-      idle.slots_free = slots_;
-      idle.memory_free = idle.disk_free = kBytes;
+    ReportedState idle;
+    idle.away = true;
+    idle.slots_free = slots_;
+    idle.memory_free = idle.disk_free = kBytes;
+    in_parallel(reporters + 1, [&](size_t thread) {
+      if (thread == reporters) return renew_leases(idle);
       for (size_t i = thread; i < sessions_.size(); i += reporters)
         books_.machines.report(sessions_[i].key, user_, idle);
       while (auto work = floor_.take()) report(work->first, work->second);
@@ -248,6 +259,13 @@ class Bench {
       });
     for (auto& thread : threads) thread.join();
     if (failed) throw std::runtime_error("a call was refused");
+  }
+
+  // One after the other, each every D/3.
+  void renew_leases(const ReportedState& idle) {
+    const auto pause = std::chrono::microseconds(kRenewEvery) / sessions_.size();
+    for (size_t i = 0; !floor_.closed_within(pause); i = (i + 1) % sessions_.size())
+      books_.machines.renew(sessions_[i].key, user_, idle, {});
   }
 
   void report(size_t machine, const std::vector<AttemptKey>& keys) {

@@ -13,6 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import harness  # noqa: E402
 
 NS = 1e9
+LONGEST_SECONDS = 180  # of one run of a measuring program
 
 
 class Unmeasurable(Exception):
@@ -66,8 +67,12 @@ def program(name):
 
 def run_program(name, *words):
     """Runs it to its end; what it printed."""
-    done = subprocess.run([program(name)] + [str(w) for w in words], stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        done = subprocess.run([program(name)] + [str(w) for w in words], text=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, timeout=LONGEST_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise Unmeasurable("%s takes longer than %d s" % (name, LONGEST_SECONDS))
     if done.returncode != 0:
         raise Unmeasurable(done.stderr.strip() or "%s ended with %d" % (name, done.returncode))
     return json.loads(done.stdout)
