@@ -69,3 +69,6 @@ if __name__ == "__main__":
         sys.exit(main())
     except KeyboardInterrupt:
         sys.exit(130)
+    except BrokenPipeError:  # whoever read the figures has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.exit(141)
