@@ -107,7 +107,7 @@ class Failed(Exception):
 class Client:
     next_uid = 200000 + os.getpid() * 100
 
-    def __init__(self, pool, name, slots=1, monitor_sets=(), extra=(), prefix=()):
+    def __init__(self, pool, name, slots=1, monitor_sets=(), extra=(), prefix=(), scripted=True):
         self.pool = pool
         self.name = name
         self.slots = slots
@@ -116,6 +116,7 @@ class Client:
         self.control = os.path.join(pool.folder, "owner-" + name)
         self.extra = list(extra)
         self.prefix = list(prefix)  # a command that becomes the client by exec
+        self.scripted = scripted  # else the monitor looks at the real machine
         for setting in monitor_sets:
             self.extra += ["--monitor-set", setting]
         # Root's clients give each slot a user id of its own; those of this test
@@ -139,7 +140,9 @@ class Client:
             self.owner("away")
         args = self.prefix + [os.path.join(BIN, "sublet-client")] + self.server_arguments() + [
                               "--name", self.name, "--slots", str(self.slots), "--state",
-                              self.state, "--monitor-control", self.control] + self.extra
+                              self.state] + self.extra
+        if self.scripted:
+            args += ["--monitor-control", self.control]
         log = open(os.path.join(self.pool.folder, "client-%s.log" % self.name), "a")
         self.process = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                         env=self.pool.environment())

@@ -1,0 +1,44 @@
+"""The letters network's checkpoint: its size, and how long a save takes, synced.
+
+The size is that of the file which the example leaves when it is told to leave; the save, of
+as many numbers, through the checkpoint API. The limit is writing as many bytes into a new
+file, syncing it, renaming it and syncing the folder."""
+
+import os
+import signal
+import subprocess
+import tempfile
+import time
+
+import harness
+import measure
+
+HIDDEN = 55
+DOUBLES = (16 + 1) * HIDDEN + (HIDDEN + 1) * 26
+LETTERS = os.path.join(harness.ROOT, "examples", "back-propagation", "letter-recognition.data")
+
+
+def run(report, quick):
+    with tempfile.TemporaryDirectory(prefix="sublet-bench-") as folder:
+        size = letters_size(os.path.join(folder, "letters"))
+        report.add("letters_size", size, "bytes", 8 * DOUBLES)
+        count = 20 if quick else 1000
+        bare = measure.limits("save", os.path.join(folder, "bare"), size, count)
+        took = measure.run_program("save", os.path.join(folder, "saved"), DOUBLES, count)
+        for percent in ("p50", "p99"):
+            report.add("save_" + percent, 1000 * took[percent], "ms", 1000 * bare[percent])
+
+
+def letters_size(path):
+    """Of the file left by a run that was told to leave once it had begun."""
+    def left():
+        training = subprocess.Popen(
+            [os.path.join(harness.BIN, "back-propagation"), "--data", LETTERS, "--epochs", "1000",
+             "--hidden", str(HIDDEN), "--checkpoint", path],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(0.5)
+        training.send_signal(signal.SIGTERM)
+        training.wait()
+        return os.path.exists(path)
+    harness.wait_for(left, "the letters to leave a checkpoint")
+    return os.path.getsize(path)

@@ -1,0 +1,28 @@
+"""Scheduling and bookkeeping alone: the server's pipeline and store, simulated machines.
+
+In one process, without the ORB (bench/dispatch.cc): every order, start and end goes through
+the server's own services and is durable. The limit is SQLite's rows a second at 1,000 a
+transaction, by the two that a job needs at least: placed, ended."""
+
+import os
+import tempfile
+
+import measure
+
+
+def run(report, quick):
+    with tempfile.TemporaryDirectory(prefix="sublet-bench-") as folder:
+        bare = measure.limits("commit", os.path.join(folder, "bare.db"), 1000, 2 if quick else 200)
+        limit = measure.rate(bare) / 2
+        for machines, jobs in ((5, 50),) if quick else ((100, 20_000), (1000, 50_000)):
+            one_pool(report, os.path.join(folder, "%d-%d" % (machines, jobs)), machines, jobs,
+                     limit)
+
+
+def one_pool(report, folder, machines, jobs, limit):
+    os.mkdir(folder)
+    took = measure.run_program("dispatch", folder, machines, 1, jobs, min(machines, 256))
+    name = "_%d_machines_%d_jobs" % (machines, jobs)
+    report.add("jobs_per_second" + name, jobs / took["seconds"], "jobs/s", limit)
+    report.add("cpu" + name, 1e6 * took["cpu_seconds"] / jobs, "us/job")
+    report.add("submitted" + name, jobs / took["submit_seconds"], "jobs/s", 2 * limit)

@@ -1,0 +1,224 @@
+"""What all benchmarks share: how a figure is told, percentiles, what processes use, and
+the measuring programs."""
+
+import json
+import os
+import select
+import socket
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "test"))
+import harness  # noqa: E402
+
+NS = 1e9
+LONGEST_SECONDS = 180  # of one run of a measuring program
+
+
+class Unmeasurable(Exception):
+    """What is asked for cannot be measured here; the text says why."""
+
+
+class Report:
+    """Tells each figure as soon as it is known."""
+
+    def __init__(self, bench, as_json):
+        self.bench = bench
+        self.as_json = as_json
+        if not as_json:
+            print(bench)
+
+    def add(self, metric, value, unit, limit=None):
+        """limit: the physical limit, or the best that anything does, in the same unit."""
+        line = {"bench": self.bench, "metric": metric, "value": value, "unit": unit}
+        if limit is not None:
+            line["limit"] = limit
+        if self.as_json:
+            print(json.dumps(line))
+        else:
+            beside = "" if limit is None else "  limit %s, ratio %.2f" % (short(limit),
+                                                                          value / limit)
+            print("  %-38s %12s %s%s" % (metric, short(value), unit, beside))
+        sys.stdout.flush()
+
+    def add_delays(self, metric, seconds, limits=(None, None)):
+        """Median and 99th percentile, in milliseconds; limits in seconds."""
+        for percent, limit in zip((50, 99), limits):
+            self.add("%s_p%d" % (metric, percent), 1000 * percentile(seconds, percent), "ms",
+                     None if limit is None else 1000 * limit)
+
+
+def short(value):
+    return "%.0f" % value if value >= 1000 else "%.4g" % value
+
+
+def percentile(values, percent):
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]
+
+
+# -- the measuring programs ------------------------------------------------------
+
+
+def program(name):
+    return os.path.join(harness.UNIT, "bench-" + name)
+
+
+def run_program(name, *words):
+    """Runs it to its end; what it printed."""
+    try:
+        done = subprocess.run([program(name)] + [str(w) for w in words], text=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, timeout=LONGEST_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise Unmeasurable("%s takes longer than %d s" % (name, LONGEST_SECONDS))
+    if done.returncode != 0:
+        raise Unmeasurable(done.stderr.strip() or "%s ended with %d" % (name, done.returncode))
+    return json.loads(done.stdout)
+
+
+def limits(*words):
+    return run_program("limits", *words)
+
+
+def rate(result):
+    return result["count"] / result["seconds"]
+
+
+class Caller:
+    """A user's program that stays connected: bench-caller. A context."""
+
+    def __init__(self, pool):
+        self.process = subprocess.Popen([program("caller"), pool.socket], text=True, bufsize=1,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+    def ask(self, *words):
+        self.begin(*words)
+        return self.answer()
+
+    def begin(self, *words):
+        self.process.stdin.write(" ".join(str(w) for w in words) + "\n")
+
+    def answer(self):
+        line = self.process.stdout.readline()
+        if not line:
+            raise Unmeasurable("the server did not answer as it should")
+        return json.loads(line)
+
+    def await_done(self, count):
+        """Until so many jobs are done, and none has failed."""
+        def enough():
+            counts = self.ask("count")
+            if counts["failed"]:
+                raise Unmeasurable("%d jobs failed" % counts["failed"])
+            return counts["done"] >= count
+        harness.wait_for(enough, "%d jobs to be done" % count)
+
+
+class Told:
+    """What jobs tell of themselves: bench-tell. Instants are seconds of CLOCK_MONOTONIC,
+    taken in the job itself."""
+
+    def __init__(self, pool):
+        self.program = pool.public(program("tell"))
+        self.path = os.path.join(pool.folder, "told")
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(self.path)
+        self.socket.settimeout(harness.PATIENCE)
+        os.chmod(self.path, 0o666)
+
+    def hear(self, word):
+        """(instant, pid) of the next of these words."""
+        while True:
+            try:
+                said, _, _, pid, at = self.socket.recv(256).decode().split()
+            except socket.timeout:
+                raise Unmeasurable("no job said '%s'" % word)
+            if said == word:
+                return int(at) / NS, int(pid)
+
+    def close(self):
+        self.socket.close()
+
+
+# -- what processes use ----------------------------------------------------------
+
+
+def tasks(pid):
+    folder = "/proc/%d/task" % pid
+    return [os.path.join(folder, task) for task in os.listdir(folder)]
+
+
+def cpu_seconds(pids):
+    """CPU time of all threads that live now, exact."""
+    total = 0
+    for pid in pids:
+        for task in tasks(pid):
+            try:
+                with open(task + "/schedstat") as f:
+                    total += int(f.read().split()[0])
+            except FileNotFoundError:
+                pass
+    return total / NS
+
+
+def wakeups(pids):
+    """How often their threads have gone to sleep, and so were woken."""
+    total = 0
+    for pid in pids:
+        for task in tasks(pid):
+            with open(task + "/status") as f:
+                total += sum(int(line.split()[1]) for line in f
+                             if line.startswith("voluntary_ctxt_switches"))
+    return total
+
+
+def private_bytes(pids):
+    total = 0
+    for pid in pids:
+        with open("/proc/%d/smaps_rollup" % pid) as f:
+            total += sum(1024 * int(line.split()[1]) for line in f
+                         if line.startswith(("Private_Clean", "Private_Dirty")))
+    return total
+
+
+def machine_cpu_seconds():
+    """CPU time used by everything on this machine."""
+    with open("/proc/stat") as f:
+        fields = [int(n) for n in f.readline().split()[1:]]
+    user, nice, system, _, _, irq, softirq, steal = fields[:8]
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+
+
+class Daemons:
+    """The processes of a pool with one workstation, by what they are."""
+
+    def __init__(self, pool, client):
+        self.server = [pool.supervisor.pid] + harness.children(pool.supervisor.pid)
+        self.client = [client.process.pid]
+        self.monitor = client.monitor_pids()
+
+
+def until_gone(pid):
+    """The instant at which the process was gone."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return time.monotonic()
+    try:
+        ready, _, _ = select.select([descriptor], [], [], harness.PATIENCE)
+        if not ready:
+            raise Unmeasurable("process %d stays" % pid)
+        return time.monotonic()
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,94 @@
+"""How soon the owner has the machine back: told, stopped, gone; and what notices a load.
+
+event: the owner's return by the monitor's control file, as it acts on an input event at
+once. told: the job takes the signal to leave (until then and while it saves it weighs
+nothing, or runs within its CPU allowance). gone: a job with nothing to save has exited.
+stopped: a job that takes no notice and uses all CPU it gets has run for the last time. The
+limit is a bare signal's way to its handler.
+load: a program of the owner's begins to use a core; the limit is one sampling period."""
+
+import os
+import struct
+import subprocess
+import time
+
+import harness
+import measure
+
+SAMPLE_SECONDS = 0.5  # sample_period
+
+
+def run(report, quick):
+    bare = measure.limits("signal", 20 if quick else 300)
+    signal = (bare["p50"], bare["p99"])
+    leaves(report, 2 if quick else 60, signal)
+    stays(report, 1 if quick else 15, signal)
+    if not quick:  # needs a machine that is otherwise quiet
+        load(report, 15)
+
+
+def leaves(report, rounds, signal):
+    to_told, to_gone = [], []
+    with harness.Pool() as pool:
+        curly, told = start(pool)
+        for _ in range(rounds):
+            _, pid = told.hear("start")
+            event = time.monotonic()
+            curly.owner("active")
+            gone = measure.until_gone(pid)
+            at, _ = told.hear("told")
+            to_told.append(at - event)
+            to_gone.append(gone - event)
+            curly.owner("away")
+        told.close()
+    report.add_delays("event_to_told", to_told, signal)
+    report.add_delays("event_to_gone", to_gone, signal)
+
+
+def stays(report, rounds, signal):
+    to_stopped = []
+    with harness.Pool() as pool:
+        clock = os.path.join(pool.folder, "last-ran")
+        with open(clock, "wb") as f:
+            f.write(bytes(8))
+        os.chmod(clock, 0o666)
+        curly, told = start(pool, "stay", clock)
+        for _ in range(rounds):
+            _, pid = told.hear("start")
+            event = time.monotonic()
+            curly.owner("active")
+            measure.until_gone(pid)
+            with open(clock, "rb") as f:
+                to_stopped.append(struct.unpack("=q", f.read(8))[0] / measure.NS - event)
+            curly.owner("away")
+        told.close()
+    report.add_delays("event_to_stopped", to_stopped, signal)
+
+
+def start(pool, *how, **options):
+    pool.start_server()
+    curly = pool.client("curly", **options).start()
+    pool.wait_machines(1)
+    told = measure.Told(pool)
+    with measure.Caller(pool) as caller:
+        caller.ask("submit", told.program, told.path, *(how or ["leave"]))
+    return curly, told
+
+
+def load(report, rounds):
+    delays = []
+    with harness.Pool() as pool:
+        _, told = start(pool, scripted=False, monitor_sets=["idle_time=1s", "input=false"])
+        for _ in range(rounds):
+            told.hear("start")
+            time.sleep(SAMPLE_SECONDS)
+            began = time.monotonic()
+            owners = subprocess.Popen(["sh", "-c", "while :; do :; done"])
+            try:
+                at, _ = told.hear("told")
+            finally:
+                owners.kill()
+                owners.wait()
+            delays.append(at - began)
+        told.close()
+    report.add_delays("load_to_told", delays, (SAMPLE_SECONDS, SAMPLE_SECONDS))

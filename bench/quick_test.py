@@ -1,0 +1,80 @@
+"""Each benchmark at its smallest: it runs, and tells each of its figures once, in the shape
+that is documented. How large they are is nobody's business here."""
+
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+import measure
+
+BENCH = os.path.dirname(os.path.abspath(__file__))
+CPU = ["cpu_server", "cpu_client", "cpu_monitor", "cpu_all", "cpu_shepherds_and_jobs"]
+METRICS = {
+    "throughput": ["jobs_per_second_200_queued", "limit_afterwards"] +
+                  [cpu + "_200_queued" for cpu in CPU],
+    "latency": ["submit_to_running_p50", "submit_to_running_p99", "submit_to_answer_p50",
+                "submit_to_answer_p99", "evicted_to_running_p50", "evicted_to_running_p99",
+                "owner_to_running_elsewhere_p50", "owner_to_running_elsewhere_p99"],
+    "submit": ["bare_commits", "bare_rows_1000_a_commit", "singles_1_callers",
+               "single_1_callers_p50", "single_1_callers_p99", "singles_8_callers",
+               "single_8_callers_p50", "single_8_callers_p99", "batch_100_a_call",
+               "batch_1000_a_call", "array_of_1000"],
+    "dispatch": ["jobs_per_second_5_machines_50_jobs", "cpu_5_machines_50_jobs",
+                 "submitted_5_machines_50_jobs"],
+    "machines": [name + "_10_machines" for name in (
+        "joins", "memory_each", "cpu", "renewal_p50", "renewal_p99", "ping_p50", "ping_p99")],
+    "restart": ["restart_100_queued", "restart_100_queued_worst", "server_memory_100_queued"],
+    "idle": [who + what for who in ("monitor", "client", "workstation", "server")
+             for what in ("_cpu", "_wakeups", "_private_memory")],
+    "owner": ["event_to_told_p50", "event_to_told_p99", "event_to_gone_p50", "event_to_gone_p99",
+              "event_to_stopped_p50", "event_to_stopped_p99"],
+    "checkpoint": ["letters_size", "save_p50", "save_p99"],
+    "transfer": ["bare", "verified", "submit", "fetch"],
+}
+# Told only where the rival is installed.
+OPTIONAL = {"rival_xargs", "rival_parallel", "rival_tsp"}
+# Of a moment, in ticks of the kernel's clock or against noise: may come to nothing.
+MAY_BE_ZERO = {"cpu_all_200_queued", "cpu_shepherds_and_jobs_200_queued", "cpu_monitor_200_queued"}
+
+
+def bench(*words):
+    done = subprocess.run([sys.executable, "-B", os.path.join(BENCH, "main.py")] + list(words),
+                          env={**os.environ, "SUBLET_BIN": measure.harness.BIN},
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+class Quick(unittest.TestCase):
+    def check(self, name):
+        status, out, err = bench(name, "--quick", "--json")
+        self.assertEqual(status, 0, err)
+        lines = [json.loads(line) for line in out.splitlines()]
+        told = [line["metric"] for line in lines if line["metric"] not in OPTIONAL]
+        self.assertEqual(sorted(told), sorted(METRICS[name]))
+        for line in lines:
+            self.assertEqual(line["bench"], name)
+            self.assertLessEqual(set(line), {"bench", "metric", "value", "unit", "limit"})
+            self.assertTrue(line["unit"], line)
+            self.assertGreater(line.get("limit", 1), 0, line)
+            if line["metric"] not in MAY_BE_ZERO:
+                self.assertGreater(line["value"], 0, line)
+
+    def test_the_list_has_every_name(self):
+        status, out, err = bench("--list")
+        self.assertEqual((status, err), (0, ""))
+        self.assertEqual([line.split()[0] for line in out.splitlines()], list(METRICS))
+
+    def test_wrong_names_are_refused_before_anything_runs(self):
+        status, out, err = bench("idle", "throughptu", "--json")
+        self.assertEqual((status, out), (2, ""))
+        self.assertIn("did you mean 'throughput'?", err)
+
+
+for _name in METRICS:
+    setattr(Quick, "test_" + _name, lambda self, name=_name: self.check(name))
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,121 @@
+"""`true` jobs through the whole system, durable, two slots; beside those that keep nothing.
+
+The limit is vfork, exec and wait of /bin/true, two at a time. The queue holds 1,000, 10,000
+or 100,000 jobs when the workstation's owner leaves; counted are the jobs that left the
+queue in the next ten seconds, without the first one. Then the CPU time that each of these
+jobs cost, by who spent it."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+
+import harness
+import measure
+
+SLOTS = 2
+
+
+def run(report, quick):
+    spawns = 200 if quick else 6000
+    limit = measure.rate(measure.limits("spawn", spawns, SLOTS))
+    for name, rival in RIVALS.items():
+        if shutil.which(name):
+            report.add("rival_" + name, rival(spawns // 6), "jobs/s", limit)
+    for depth in (200,) if quick else (1_000, 10_000, 100_000):
+        through(report, depth, 0 if quick else 1, limit)
+    after = measure.rate(measure.limits("spawn", spawns, SLOTS))
+    report.add("limit_afterwards", after, "jobs/s", limit)
+
+
+# -- the system ------------------------------------------------------------------
+
+
+def through(report, depth, warm_seconds, limit):
+    with harness.Pool() as pool:
+        pool.start_server()
+        client = pool.client("curly", slots=SLOTS)
+        client.owner("active")
+        client.start()
+        pool.wait_machines(1, "busy")
+        with measure.Caller(pool) as caller:
+            caller.ask("batch", depth, 1000)
+            daemons = measure.Daemons(pool, client)
+            client.owner("away")
+            time.sleep(warm_seconds)
+            window = Window(caller, daemons, depth)
+            seconds, jobs, cpu = window.watch(10)
+            caller.await_done(jobs)
+    report.add("jobs_per_second_%d_queued" % depth, jobs / seconds, "jobs/s", limit)
+    for who, used in cpu.items():
+        report.add("cpu_%s_%d_queued" % (who, depth), 1000 * used / jobs, "ms/job",
+                   1000 * SLOTS / limit if who == "all" else None)
+
+
+class Window:
+    """Jobs that leave the queue, and the CPU time of all that runs meanwhile."""
+
+    def __init__(self, caller, daemons, depth):
+        self.caller = caller
+        self.daemons = daemons
+        self.first = harness.wait_for(lambda: self.sample(depth), "a job to start")
+        self.cpu_first = self.cpu()
+
+    def sample(self, fewer_than):
+        now = self.caller.ask("waiting")
+        return now if now["waiting"] < fewer_than else None
+
+    def cpu(self):
+        used = {who: measure.cpu_seconds(getattr(self.daemons, who))
+                for who in ("server", "client", "monitor")}
+        used["all"] = measure.machine_cpu_seconds()
+        return used
+
+    def watch(self, seconds):
+        """(seconds, jobs, CPU seconds by who): until the queue is empty, or so long."""
+        last = self.first
+        while last["waiting"] > 0 and last["at"] - self.first["at"] < seconds:
+            time.sleep(0.02)
+            last = self.caller.ask("waiting")
+        cpu_last = self.cpu()
+        jobs = self.first["waiting"] - last["waiting"]
+        if jobs == 0:
+            raise measure.Unmeasurable("no job left the queue")
+        cpu = {who: cpu_last[who] - self.cpu_first[who] for who in cpu_last}
+        cpu["shepherds_and_jobs"] = cpu["all"] - sum(
+            cpu[who] for who in ("server", "client", "monitor"))
+        return last["at"] - self.first["at"], jobs, cpu
+
+
+# -- rivals ----------------------------------------------------------------------
+
+
+def timed(command, jobs, **environment):
+    began = time.monotonic()
+    subprocess.run(["sh", "-c", command % {"jobs": jobs, "slots": SLOTS}], check=True,
+                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL, env={**os.environ, **environment})
+    return jobs / (time.monotonic() - began)
+
+
+def xargs(jobs):
+    return timed("seq %(jobs)d | xargs -n1 -P%(slots)d true", jobs)
+
+
+def parallel(jobs):
+    return timed("seq %(jobs)d | parallel -j%(slots)d true", jobs)
+
+
+def task_spooler(jobs):
+    """Its last job has been waited for, and so have the others but one."""
+    with tempfile.TemporaryDirectory() as folder:
+        own = {"TS_SOCKET": os.path.join(folder, "s"), "TMPDIR": folder}
+        try:
+            timed("tsp -S %(slots)d", 1, **own)
+            return timed("for i in $(seq %(jobs)d); do tsp -n true; done; tsp -w", jobs, **own)
+        finally:
+            timed("tsp -K", 1, **own)
+
+
+RIVALS = {"xargs": xargs, "parallel": parallel, "tsp": task_spooler}
