@@ -295,8 +295,8 @@ class Docs(unittest.TestCase):
         done = subprocess.run([sys.executable, os.path.join(harness.ROOT, "docs",
                                                             "idl_reference.py")],
                               check=True, capture_output=True, text=True)
-        self.assertEqual(read("docs/idl.md"), done.stdout,
-                         "made anew by: python3 docs/idl_reference.py > docs/idl.md")
+        self.assertTrue(read("docs/idl.md") == done.stdout,
+                        "stale; made anew by: python3 docs/idl_reference.py > docs/idl.md")
 
 
 if __name__ == "__main__":
