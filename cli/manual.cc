@@ -44,8 +44,8 @@ Manual command_manual() {
          {"`sublet rm --mine --state waiting`", "Takes back all that has not begun."}}},
        {"SEE ALSO",
         {{"",
-          "`sublet-batch`(5), `sublet-checkpoint`(7), `sublet-server`(8), `sublet-client`(8), "
-          "`sublet-loadmon`(8)"}}}}};
+          "`sublet-batch`(5), `sublet-checkpoint`(7), `sublet_checkpoint`(3), `sublet-server`(8), "
+          "`sublet-client`(8), `sublet-loadmon`(8)"}}}}};
 }
 
 }  // namespace sublet::cli
