@@ -58,7 +58,6 @@ Manual manual() {
 
 std::optional<int> parse(int argc, char** argv, CommandLine* line) {
   Arguments arguments("sublet-client", "Adds this workstation to a pool.", SUBLET_VERSION);
-  arguments.manual(manual());
   arguments.option("--server", &line->server,
                    "the server's Unix socket (default: the pool joined with `join`)", "REF");
   arguments.option("--name", &line->name, "shown to people (default: the host's name)", "NAME");
@@ -73,6 +72,7 @@ std::optional<int> parse(int argc, char** argv, CommandLine* line) {
   arguments.command("join", "make this machine a member of a pool elsewhere, and end")
       .positional("TOKEN", &line->token, "from `sublet admin invite`", true);
   arguments.commands_are_optional();
+  arguments.manual(manual());
   if (auto code = arguments.parse(argc, argv)) return code;
   if (line->print_settings) {
     declare_client_settings().print_defaults(std::cout);
