@@ -52,6 +52,7 @@ class ArgumentsTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(help_and_version);
   CPPUNIT_TEST(usage_errors);
   CPPUNIT_TEST(plain_daemons);
+  CPPUNIT_TEST(table_of_all);
   CPPUNIT_TEST_SUITE_END();
 
  public:
@@ -131,6 +132,28 @@ class ArgumentsTest : public CppUnit::TestFixture {
     const char* argv[] = {"sublet-server", "/x"};
     CPPUNIT_ASSERT(!arguments.parse(2, argv));
     CPPUNIT_ASSERT_EQUAL(std::string("/x"), folder);
+  }
+
+  void table_of_all() {
+    Command c;
+    c.submit->words("--load", {"0.5", "1"});
+    c.submit->words("file", {"x.toml"});
+    const ArgumentTable table = c.top.table();
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, table.commands.size());
+    CPPUNIT_ASSERT_EQUAL(std::string("--server"), table.options[3].names[0]);
+    CPPUNIT_ASSERT(table.options[2].value_name.empty());
+    const ArgumentTable& submit = table.commands[0];
+    CPPUNIT_ASSERT((submit.options[0].names == std::vector<std::string>{"-n", "--count"}));
+    CPPUNIT_ASSERT_EQUAL(std::string("N"), submit.options[0].value_name);
+    CPPUNIT_ASSERT(!submit.options[0].repeatable && submit.options[2].repeatable);
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, submit.options[1].words.size());
+    CPPUNIT_ASSERT_EQUAL(std::string("x.toml"), submit.positionals[0].words.at(0));
+    CPPUNIT_ASSERT_EQUAL(std::string("PROGRAM ARGS"), submit.passthrough);
+    const ArgumentTable& list = table.commands[1].commands[0];
+    CPPUNIT_ASSERT_EQUAL(std::string("sublet machines list"), list.path);
+    CPPUNIT_ASSERT(list.positionals[0].required && list.positionals[0].repeatable);
+    // What is not given keeps its value, and help tells none that its words do not.
+    CPPUNIT_ASSERT(c.submit->help().find("=3") == std::string::npos);
   }
 
  private:

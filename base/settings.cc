@@ -349,6 +349,17 @@ bool Settings::is_set(const std::string& key) const {
   return known->second.set;
 }
 
+std::vector<Settings::Description> Settings::descriptions() const {
+  std::vector<Description> all;
+  for (const std::string& key : order_) {
+    const SettingSpec& spec = entries_.at(key).spec;
+    const bool free = spec.type == SettingType::reals;
+    all.push_back(
+        {free ? key + ".NAME" : key, spec.doc, expectation(spec), free ? "" : toml_default(spec)});
+  }
+  return all;
+}
+
 void Settings::print_defaults(std::ostream& out) const {
   std::vector<std::string> tables = {""};  // keys without a table must come first
   for (const std::string& key : order_) {

@@ -68,6 +68,13 @@ class Settings {
   // False while the default stands.
   bool is_set(const std::string& key) const;
 
+  // All that may be set, in the order of declaration.
+  struct Description {
+    std::string key, doc;
+    std::string takes;          // "a whole number from 1 up to 64"
+    std::string default_value;  // as in TOML; "" where the keys are free
+  };
+  std::vector<Description> descriptions() const;
   // The defaults as a commented TOML file that load_file accepts.
   void print_defaults(std::ostream& out) const;
 

@@ -21,7 +21,7 @@ import harness  # noqa: E402
 
 SUBLET = os.path.join(harness.BIN, "sublet")
 COMMANDS = ["submit", "ls", "show", "why", "logs", "wait", "fetch", "hold", "release", "rm", "machines",
-            "report", "about"]
+            "report", "about", "completion"]
 
 
 class Alone(unittest.TestCase):
@@ -52,6 +52,10 @@ class Alone(unittest.TestCase):
             self.assertIn("Usage: sublet", out)
         self.assertRegex(self.run_it("--version")[1], r"^sublet \d+\.\d+\.\d+\n$")
 
+    def test_help_tells_no_default_but_in_words(self):
+        for words in [[]] + [[c] for c in COMMANDS]:
+            self.assertNotRegex(self.run_it(*words, "--help")[1], r"(?m)^  -\S+ \S+=[-\d]")
+
     def test_usage_errors(self):
         for words in (["bogus"], [], ["ls", "--lmit", "3"], ["show"], ["show", "x"], ["wait"],
                       ["rm", "3", "--batch", "4"], ["ls", "--state", "runing"], ["rm", "5-3"],
@@ -64,7 +68,7 @@ class Alone(unittest.TestCase):
                       ["report", "planets"], ["report", "--since", "yesterday"],
                       ["report", "--since", "2026-11-20", "--until", "2026-11-19"],
                       ["logs", "3", "--stderr", "--both"], ["logs", "3", "--tail", "-1"],
-                      ["logs", "3", "--attempt", "-1"], ["logs", "x"]):
+                      ["logs", "3", "--attempt", "-1"], ["logs", "x"], ["completion", "tcsh"]):
             status, out, err = self.run_it(*words)
             self.assertEqual((status, out), (2, ""), words)
             self.assertTrue(err.startswith("sublet"), err)

@@ -219,6 +219,8 @@ int run_command_line(int argc, const char* const* argv) {
   Arguments& admin = top.command("admin", "Say who belongs to the pool from elsewhere");
   for (Command (*command)(Arguments&) : {invite_command, revoke_command, members_command})
     commands.push_back(command(admin));
+  commands.push_back(completion_command(top));
+  top.manual(command_manual());
   std::ostringstream out;
   std::ostringstream err;
   std::optional<int> ended =

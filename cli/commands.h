@@ -93,10 +93,14 @@ Command machines_command(Arguments& top);
 Command report_command(Arguments& top);
 Command about_command(Arguments& top);
 Command join_command(Arguments& top);
+Command completion_command(Arguments& top);
 // Under `admin`.
 Command invite_command(Arguments& admin);
 Command revoke_command(Arguments& admin);
 Command members_command(Arguments& admin);
+
+// What the manual page says besides the command line (manual.cc).
+Manual command_manual();
 
 // The whole program: `arguments` without its name. Prints errors too.
 int run_command_line(int argc, const char* const* argv);

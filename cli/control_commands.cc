@@ -19,6 +19,7 @@ struct Named {
     arguments.flag("--mine", &mine, "all your jobs that have not ended");
     arguments.option("--state", &states, "of those named only the ones in this state (repeatable)",
                      "S");
+    arguments.words("--state", job_state_names());
   }
 
   JobFilter filter(const Context& context) const {

@@ -152,6 +152,7 @@ Command list_command(Arguments& top) {
   a.option("--user", &o->user, "another user's jobs; '*' for everyone's", "U");
   a.option("--state", &o->states,
            "waiting, placed, running, held, done, failed or removed; may be repeated", "S");
+  a.words("--state", job_state_names());
   a.option("--batch", &o->batch, "the jobs of this batch, ended or not", "B");
   a.option("--limit", &o->limit, "at most this many (1000)", "N");
   a.flag("--each-job", &o->each_job,

@@ -158,8 +158,12 @@ bool is_eviction(uint32_t ended) { return (ended >= 16 && ended <= 20) || ended 
 
 bool is_final(uint32_t state) { return state == kDone || state == kFailed || state == kRemoved; }
 
+std::vector<std::string> job_state_names() {
+  return {std::begin(kJobStates), std::end(kJobStates)};
+}
+
 uint32_t parse_job_state(const std::string& word) {
-  std::vector<std::string> all(std::begin(kJobStates), std::end(kJobStates));
+  const std::vector<std::string> all = job_state_names();
   auto found = std::find(all.begin(), all.end(), word);
   if (found != all.end()) return static_cast<uint32_t>(found - all.begin()) + 1;
   std::string near = nearest_word(word, all);

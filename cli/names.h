@@ -40,6 +40,7 @@ std::string attempt_state_name(uint32_t state);
 std::string ended_name(uint32_t ended);
 bool is_eviction(uint32_t ended);
 bool is_final(uint32_t state);
+std::vector<std::string> job_state_names();
 // PoolError (usage) with the nearest word.
 uint32_t parse_job_state(const std::string& word);
 

@@ -10,6 +10,7 @@
 namespace sublet::cli {
 namespace {
 
+const std::vector<std::string> kReports = {"users", "machines", "jobs", "pool"};
 // In the order of GroupBy.
 const std::vector<std::string> kGroups = {"user", "machine", "batch", "day", "week", "job"};
 
@@ -33,7 +34,6 @@ PoolError unknown_word(const std::string& code, const std::string& what, const s
 
 // What the lines are grouped by, outermost first.
 std::vector<std::string> groups(const ReportOptions& o) {
-  static const std::vector<std::string> kReports = {"users", "machines", "jobs", "pool"};
   static const std::vector<std::string> kOwn = {"user", "machine", "job"};
   std::vector<std::string> by;
   if (!o.what.empty()) {
@@ -117,8 +117,10 @@ Command report_command(Arguments& top) {
   auto o = std::make_shared<ReportOptions>();
   Arguments& a = top.command("report", "Tell who used what, what it gained, and how users stand");
   a.positional("WHAT", &o->what, "users (if left out), machines, jobs or pool", false);
+  a.words("WHAT", kReports);
   a.option("--by", &o->by, "a line for each user, machine, batch, job, day or week; repeatable",
            "GROUP");
+  a.words("--by", kGroups);
   a.option("--since", &o->since, "from then on: \"7 d\" ago, 2026-11-20, \"2026-11-20 14:00\" UTC",
            "TIME");
   a.option("--until", &o->until, "until just before then, the same", "TIME");

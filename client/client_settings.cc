@@ -35,6 +35,28 @@ std::string default_state() {
   return std::string(home != nullptr ? home : ".") + "/.local/state/sublet-client";
 }
 
+Manual manual() {
+  return {8,
+          {settings_section("In the file of `--config` (TOML), each as `KEY = VALUE` or under its "
+                            "table; `--set` says otherwise.",
+                            declare_client_settings()),
+           {"FILES",
+            {{"`/var/lib/sublet-client`", "The state folder of root's client."},
+             {"`~/.local/state/sublet-client`",
+              "That of others, or `sublet-client` under `$XDG_STATE_HOME`."}}},
+           {"SIGNALS",
+            {{"SIGTERM, SIGINT",
+              "Takes no more orders, asks the jobs to leave, reports their ends, withdraws, and "
+              "ends; within `drain_time`."},
+             {"a second one, SIGKILL", "Ends at once. Jobs go on; the next start takes them over."}}},
+           {"EXIT STATUS",
+            {{"`0`", "Stopped in good order."},
+             {"`1`", "It could not start."},
+             {"`2`", "The command line or a setting is wrong."}}},
+           {"SEE ALSO",
+            {{"", "`sublet`(1), `sublet-loadmon`(8), `sublet-server`(8), `sublet-shepherd`(8)"}}}}};
+}
+
 std::optional<int> parse(int argc, char** argv, CommandLine* line) {
   Arguments arguments("sublet-client", "Adds this workstation to a pool.", SUBLET_VERSION);
   arguments.option(
@@ -54,6 +76,7 @@ std::optional<int> parse(int argc, char** argv, CommandLine* line) {
   arguments.command("join", "make this machine a member of a pool elsewhere, and end")
       .positional("TOKEN", &line->token, "from `sublet admin invite`", true);
   arguments.commands_are_optional();
+  arguments.manual(manual());
   if (auto code = arguments.parse(argc, argv)) return code;
   if (line->print_settings) {
     declare_client_settings().print_defaults(std::cout);

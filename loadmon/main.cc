@@ -29,8 +29,22 @@ struct CommandLine {
   double alone_s = kNoLimit;
 };
 
+Manual manual() {
+  return {8,
+          {settings_section("In the file of `--config` (TOML), each as `KEY = VALUE`; `--set` says "
+                            "otherwise.",
+                            Settings(setting_specs())),
+           {"SIGNALS", {{"SIGTERM, SIGINT", "Ends it; its listeners then evict."}}},
+           {"EXIT STATUS",
+            {{"`0`", "Ended by a signal, or alone for as long as `--exit-when-alone` says."},
+             {"`1`", "It could not watch, or another watches at this socket."},
+             {"`2`", "The command line is wrong."}}},
+           {"SEE ALSO", {{"", "`sublet-client`(8)"}}}}};
+}
+
 std::optional<int> read_command_line(int argc, char** argv, CommandLine* line) {
   Arguments arguments("sublet-loadmon", "Watches this machine for its owner.", kVersion);
+  arguments.manual(manual());
   arguments.option("--socket", &line->socket, "listen here (monitor.sock)", "PATH");
   arguments.option("--attempts", &line->attempts, "the client's attempts folder", "FOLDER");
   arguments.option("--config", &line->config, "settings (loadmon.toml)", "FILE");

@@ -47,8 +47,8 @@ void limit_memory(uint64_t bytes) {
 
 int make_authority(const ServerSettings& settings) {
   system_files().make_folders(settings.state_folder);
-  const bool made = make_authority_files(settings.state_folder, settings.pool_name,
-                                         settings.authority_valid_us);
+  const bool made =
+      make_authority_files(settings.state_folder, settings.pool_name, settings.authority_valid_us);
   const auto authority = read_authority(settings.state_folder);
   std::cout << (made ? "made the authority of the pool '" : "there already is the authority of '")
             << authority->pool << "' in " << settings.state_folder << "/authority\n"
@@ -79,6 +79,26 @@ ServerSettings read(const CommandLine& line) {
   return read_server_settings(settings);
 }
 
+Manual manual() {
+  return {8,
+          {settings_section("In the file of `--config` (TOML), each under its table; `--set` says "
+                            "otherwise. `--print-defaults` prints such a file.",
+                            Settings(server_setting_specs())),
+           {"FILES",
+            {{"`/var/lib/sublet-server`",
+              "The state folder of root's server: database, spool, "
+              "authority."},
+             {"`/run/sublet/server.sock`", "The socket of root's server."},
+             {"`~/.local/state/sublet-server`",
+              "The state folder of others, or `sublet-server` under `$XDG_STATE_HOME`."}}},
+           {"SIGNALS", {{"SIGTERM, SIGINT", "Ends in good order. Jobs go on meanwhile."}}},
+           {"EXIT STATUS",
+            {{"`0`", "Ended by a signal."},
+             {"`1`", "It could not start; a setting may be wrong."},
+             {"`2`", "The command line is wrong."}}},
+           {"SEE ALSO", {{"", "`sublet`(1), `sublet-client`(8)"}}}}};
+}
+
 // self: the command line by which this program is started again.
 int run(const CommandLine& line, const std::vector<std::string>& self) {
   if (line.print_defaults) {
@@ -106,6 +126,7 @@ int main(int argc, char** argv) {
   sublet::keep_standard_streams();
   CommandLine line;
   Arguments arguments("sublet-server", "The central server of a Sublet pool.", SUBLET_VERSION);
+  arguments.manual(manual());
   arguments.option("--config", &line.config, "settings (see --print-defaults)", "FILE");
   arguments.option("--set", &line.sets, "one setting, over the file's", "KEY=VALUE");
   arguments.option("--state", &line.state, "folder of the database and the spool", "FOLDER");

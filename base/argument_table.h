@@ -1,0 +1,42 @@
+// What a command line may consist of, as plain data: the manual page and the
+// completion of shells are made from it, so that they say what --help says.
+#ifndef SUBLET_BASE_ARGUMENT_TABLE_H_
+#define SUBLET_BASE_ARGUMENT_TABLE_H_
+
+#include <string>
+#include <vector>
+
+namespace sublet {
+
+struct ArgumentOption {
+  std::vector<std::string> names;  // "-n", "--count"; long ones last
+  std::string value_name;          // "": a flag
+  std::string help;
+  bool repeatable = false;
+  std::vector<std::string> words;  // what the value may be; empty: anything
+};
+
+struct ArgumentPositional {
+  std::string name;
+  std::string help;
+  bool required = false;
+  bool repeatable = false;
+  std::vector<std::string> words;
+};
+
+// A program, or one of its commands.
+struct ArgumentTable {
+  std::string name;  // "ls"
+  std::string path;  // "sublet ls"
+  std::string help;
+  std::vector<ArgumentOption> options;  // its own; those of `path` above hold besides
+  std::vector<ArgumentPositional> positionals;
+  std::string passthrough;  // what may follow "--"; "": nothing
+  std::string passthrough_help;
+  bool commands_are_optional = false;
+  std::vector<ArgumentTable> commands;
+};
+
+}  // namespace sublet
+
+#endif  // SUBLET_BASE_ARGUMENT_TABLE_H_
