@@ -77,6 +77,8 @@ struct Selection {
 // Those of the ids that the server does not have, as an error; nothing when all
 // exist (or the filter names no ids).
 std::optional<PoolError> missing_jobs(PoolClient& pool, const JobFilter& filter);
+// In order of number, page by page.
+std::vector<MachineInfo> all_machines(PoolClient& pool);
 
 Command submit_command(Arguments& top);
 Command list_command(Arguments& top);
