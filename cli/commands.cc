@@ -22,6 +22,7 @@ namespace {
 
 constexpr const char* kDefaultServer = "/run/sublet/server.sock";
 constexpr uint64_t kConfigMax = 1u << 20;
+constexpr const char* kWithoutFile = "with --server or $SUBLET_SERVER the file is not needed";
 constexpr int64_t kCallTimeoutMax = 3'600'000;
 
 // The text of `server` in a configuration; "" when it has none.
@@ -50,12 +51,13 @@ std::string configured_server() {
     text = system_files().read_file(path, kConfigMax);
   } catch (const FileError& e) {
     if (e.code() == ENOENT || e.code() == ENOTDIR) return "";
-    throw PoolError(ErrorKind::invalid, "config.file", e.what(), e.advice(), path);
+    throw PoolError(ErrorKind::invalid, "config.file", e.what(), kWithoutFile, path);
   }
   try {
     return server_in(parse_toml(text, path), path);
   } catch (const DocumentError& e) {
-    throw PoolError(ErrorKind::invalid, "config.file", e.what(), "", path);
+    throw PoolError(ErrorKind::invalid, "config.file", e.what(),
+                    std::string("correct it there; ") + kWithoutFile, path);
   }
 }
 

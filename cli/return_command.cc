@@ -1,11 +1,10 @@
 // return: brings the outputs of one's jobs home as they end. It runs as the user
 // and writes as the user; nothing depends on it: whatever it has not fetched
 // waits in the spool.
-#include <pwd.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <optional>
@@ -31,11 +30,6 @@ constexpr auto kLongestPause = std::chrono::seconds(10);
 constexpr auto kTryAgain = std::chrono::seconds(30);
 constexpr size_t kMostPending = 1'000;
 
-std::string own_name() {
-  const passwd* entry = getpwuid(geteuid());
-  return entry != nullptr ? entry->pw_name : "uid" + std::to_string(geteuid());
-}
-
 bool has_outputs(uint32_t state) { return state == kDone || state == kFailed; }
 
 // It will be otherwise when the server is back or has looked.
@@ -47,6 +41,24 @@ bool passing(const PoolError& e) {
 // What is wrong is on this machine, and may be mended.
 bool is_local(const PoolError& e) {
   return e.code.starts_with("output.") && e.code != "output.name" && e.code != "output.twice";
+}
+
+PoolError not_kept(const FileError& e) {
+  return {ErrorKind::unavailable, "return.state",
+          std::string("it cannot be noted what has been fetched: ") + e.what(),
+          "set $XDG_STATE_HOME to a folder that you may write to; `sublet fetch` notes nothing",
+          e.path()};
+}
+
+// Makes the folder, and sees that there is one `return` at a time.
+FolderLock locked(const std::string& folder) {
+  try {
+    system_files().make_folders(folder, 0700);
+    return FolderLock(folder);
+  } catch (const FileError& e) {
+    if (e.code() == EBUSY) throw;
+    throw not_kept(e);
+  }
 }
 
 class Returner {
@@ -73,7 +85,13 @@ class Returner {
 
  private:
   PoolClient& pool() { return context_.pool(); }
-  void save() { write_return_state(system_files(), folder_, state_); }
+  void save() {
+    try {
+      write_return_state(system_files(), folder_, state_);
+    } catch (const FileError& e) {
+      throw not_kept(e);
+    }
+  }
 
   void begin() {
     if (state_.since == 0) {
@@ -224,8 +242,7 @@ class Returner {
 int run_return(FetchOptions options, Context& context) {
   if (!options.into.empty()) options.into = std::filesystem::absolute(options.into).string();
   const std::string folder = return_folder(context.server());
-  system_files().make_folders(folder, 0700);
-  const FolderLock lock(folder);  // one at a time: nothing is fetched twice
+  const FolderLock lock = locked(folder);  // one at a time: nothing is fetched twice
   WhenInterrupted tell([] { say("sublet: ended; `sublet return` goes on from here"); });
   Returner(context, std::move(options), folder).run();
 }

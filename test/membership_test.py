@@ -15,12 +15,6 @@ import harness
 import tls_pool
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 def tcp_listeners(pid):
     """How many TCP sockets of this process listen."""
     own = set()
@@ -41,7 +35,7 @@ def tcp_listeners(pid):
 
 class MembershipCase(unittest.TestCase):
     def pool(self, *sets):
-        pool = tls_pool.TlsPool("127.0.0.1:%d" % free_port(), sets)
+        pool = tls_pool.TlsPool("127.0.0.1:%d" % tls_pool.free_port(), sets)
         self.addCleanup(pool.close)
         return pool
 
@@ -459,7 +453,7 @@ class Hostile(MembershipCase):
 
 class Loopback(MembershipCase):
     def test_plain_iiop_by_uid(self):
-        port = free_port()
+        port = tls_pool.free_port()
         pool = self.pool()
         pool.server_sets = ["server.loopback=true", "server.loopback_port=%d" % port]
         pool.start_server()
