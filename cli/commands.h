@@ -92,6 +92,7 @@ Command wait_command(Arguments& top);
 Command fetch_command(Arguments& top);
 Command return_command(Arguments& top);
 Command machines_command(Arguments& top);
+Command top_command(Arguments& top);
 Command report_command(Arguments& top);
 Command about_command(Arguments& top);
 Command join_command(Arguments& top);
