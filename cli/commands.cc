@@ -23,6 +23,7 @@ namespace sublet::cli {
 namespace {
 
 constexpr uint64_t kConfigMax = 1u << 20;
+constexpr const char* kWithoutFile = "with --server or $SUBLET_SERVER the file is not needed";
 constexpr int64_t kCallTimeoutMax = 3'600'000;
 
 // The text of `server` in a configuration; "" when it has none.
@@ -51,12 +52,13 @@ std::string configured_server() {
     text = system_files().read_file(path, kConfigMax);
   } catch (const FileError& e) {
     if (e.code() == ENOENT || e.code() == ENOTDIR) return "";
-    throw PoolError(ErrorKind::invalid, "config.file", e.what(), e.advice(), path);
+    throw PoolError(ErrorKind::invalid, "config.file", e.what(), kWithoutFile, path);
   }
   try {
     return server_in(parse_toml(text, path), path);
   } catch (const DocumentError& e) {
-    throw PoolError(ErrorKind::invalid, "config.file", e.what(), "", path);
+    throw PoolError(ErrorKind::invalid, "config.file", e.what(),
+                    std::string("correct it there; ") + kWithoutFile, path);
   }
 }
 
@@ -211,11 +213,11 @@ int run_command_line(int argc, const char* const* argv) {
                 SUBLET_VERSION);
   Context context;
   context.declare(top);
-  std::vector<Command> commands = {submit_command(top), list_command(top),     show_command(top),
-                                   why_command(top),    logs_command(top),     wait_command(top),
-                                   fetch_command(top),  hold_command(top),     release_command(top),
-                                   remove_command(top), machines_command(top), report_command(top),
-                                   return_command(top), about_command(top),    join_command(top)};
+  std::vector<Command> commands = {
+      submit_command(top),  list_command(top),   show_command(top),     why_command(top),
+      logs_command(top),    wait_command(top),   fetch_command(top),    hold_command(top),
+      release_command(top), remove_command(top), machines_command(top), top_command(top),
+      report_command(top),  return_command(top), about_command(top),    join_command(top)};
   Arguments& admin = top.command("admin", "Say who belongs to the pool from elsewhere");
   for (Command (*command)(Arguments&) : {invite_command, revoke_command, members_command})
     commands.push_back(command(admin));

@@ -77,6 +77,8 @@ struct Selection {
 // Those of the ids that the server does not have, as an error; nothing when all
 // exist (or the filter names no ids).
 std::optional<PoolError> missing_jobs(PoolClient& pool, const JobFilter& filter);
+// In order of number, page by page.
+std::vector<MachineInfo> all_machines(PoolClient& pool);
 
 Command submit_command(Arguments& top);
 Command list_command(Arguments& top);
@@ -90,6 +92,7 @@ Command wait_command(Arguments& top);
 Command fetch_command(Arguments& top);
 Command return_command(Arguments& top);
 Command machines_command(Arguments& top);
+Command top_command(Arguments& top);
 Command report_command(Arguments& top);
 Command about_command(Arguments& top);
 Command join_command(Arguments& top);

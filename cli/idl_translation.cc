@@ -1,5 +1,6 @@
 #include "cli/idl_translation.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 
@@ -348,7 +349,9 @@ LogPart from_log(const v1::LogPart& part) {
 ChangePage from_changes(const v1::ChangePage& page) {
   ChangePage out;
   out.items = each<Change>(page.items, [](const v1::Change& c) {
-    return Change{c.number, c.at, c.job, c.batch, c.state, c.attempt, c.ended};
+    const int64_t count = number_in(c.more, "count", 1);
+    return Change{c.number, c.at,      c.job,   c.batch,
+                  c.state,  c.attempt, c.ended, static_cast<uint64_t>(std::max<int64_t>(count, 1))};
   });
   out.last = page.last;
   out.gap = page.gap;

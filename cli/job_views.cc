@@ -1,26 +1,13 @@
 #include "cli/job_views.h"
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "cli/names.h"
 
 namespace sublet::cli {
 
 namespace {
-
-Colour state_colour(uint32_t state) {
-  switch (state) {
-    case kRunning:
-      return Colour::green;
-    case kHeld:
-      return Colour::yellow;
-    case kFailed:
-      return Colour::red;
-    case kRemoved:
-      return Colour::dim;
-    default:
-      return Colour::none;
-  }
-}
 
 // "" for nothing, so that an empty column is left out.
 std::string some(uint64_t n) { return n == 0 ? "" : std::to_string(n); }
@@ -76,6 +63,12 @@ std::string outputs_table(const std::vector<OutputInfo>& outputs, size_t width, 
       rows, width, colour);
 }
 
+bool alike(const JobSummary& a, const JobSummary& b) {
+  return a.batch != 0 && a.batch == b.batch && a.name == b.name && a.user == b.user &&
+         a.state == b.state && a.state != kPlaced && a.state != kRunning &&
+         (a.state == kWaiting || a.reason == b.reason);
+}
+
 // "name: value" lines, values made safe; empty ones left out.
 std::string facts(const std::vector<std::pair<std::string, std::string>>& all, size_t width) {
   std::string out;
@@ -123,6 +116,41 @@ void write_summary_fields(JsonWriter& json, const JobSummary& job) {
 }
 
 }  // namespace
+
+Colour state_colour(uint32_t state) {
+  switch (state) {
+    case kRunning:
+      return Colour::green;
+    case kHeld:
+      return Colour::yellow;
+    case kFailed:
+      return Colour::red;
+    case kRemoved:
+      return Colour::dim;
+    default:
+      return Colour::none;
+  }
+}
+
+std::vector<JobSummary> joined(const std::vector<JobSummary>& jobs) {
+  std::vector<JobSummary> out;
+  for (const JobSummary& job : jobs) {
+    if (out.empty() || out.back().id + out.back().count != job.id || !alike(out.back(), job)) {
+      out.push_back(job);
+      continue;
+    }
+    JobSummary& all = out.back();
+    all.count += job.count;
+    all.progress_ppm = std::min(all.progress_ppm, job.progress_ppm);
+    all.changed_us = std::max(all.changed_us, job.changed_us);
+    all.cpu_kept_ms += job.cpu_kept_ms;
+    all.cpu_lost_ms += job.cpu_lost_ms;
+    all.evictions += job.evictions;
+    if (all.machine != job.machine) all.machine.clear();
+    if (all.reason != job.reason) all.reason.clear();
+  }
+  return out;
+}
 
 std::string jobs_table(const std::vector<JobSummary>& jobs, int64_t now, size_t width,
                        bool colour) {

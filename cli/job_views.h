@@ -1,5 +1,5 @@
 // Jobs as people and programs see them: tables, a job's whole story, JSON
-// (shapes in docs/command.md). Pure functions.
+// (shapes in docs/json.md). Pure functions.
 #ifndef SUBLET_CLI_JOB_VIEWS_H_
 #define SUBLET_CLI_JOB_VIEWS_H_
 
@@ -12,12 +12,19 @@
 
 namespace sublet::cli {
 
+// Neighbours of a batch that stand alike and run nowhere as one: same name, user and
+// state, and the same reason (those that wait: whatever it is). It has the sums of
+// what they used, the least of their progress, the last of their changes, and a
+// machine and a reason only where all have the same.
+std::vector<JobSummary> joined(const std::vector<JobSummary>& jobs);
+
 std::string jobs_table(const std::vector<JobSummary>& jobs, int64_t now_us, size_t width,
                        bool colour);
 std::string job_story(const JobDetail& job, int64_t now_us, size_t width, bool colour);
 // "job 7 letters: waiting for 3 min: no machine has 64 GiB of memory"; of a run its
 // first job's reason.
 std::string why_line(const JobSummary& run, int64_t now_us);
+Colour state_colour(uint32_t job_state);
 // "8 jobs: 7 done, 1 failed"
 std::string counts_line(const JobCounts& counts);
 

@@ -32,6 +32,11 @@ JobFilter list_filter(const ListOptions& o, const Context& context) {
   return filter;
 }
 
+// Whether there is anything at the cursor: a full page may have been the last one.
+bool follows(const JobFilter& filter, const std::string& cursor, Context& context) {
+  return !cursor.empty() && !context.pool().list(filter, cursor, 1).jobs.empty();
+}
+
 int run_list(const ListOptions& o, Context& context) {
   JobFilter filter = list_filter(o, context);
   filter.runs = !o.each_job && !context.json;
@@ -44,8 +49,7 @@ int run_list(const ListOptions& o, Context& context) {
     jobs.insert(jobs.end(), page.jobs.begin(), page.jobs.end());
     cursor = page.next;
   } while (!cursor.empty() && jobs.size() < limit);
-  // A full page may have been the last one.
-  bool more = !cursor.empty() && !context.pool().list(filter, cursor, 1).jobs.empty();
+  const bool more = follows(filter, cursor, context);
   if (context.json) {
     JsonWriter json;
     json.begin_object().key("jobs").begin_array();
@@ -59,10 +63,13 @@ int run_list(const ListOptions& o, Context& context) {
                                : "no such jobs");
     return 0;
   }
+  if (!o.each_job) jobs = joined(jobs);
   print(jobs_table(jobs, now_us(), context.terminal.columns, context.terminal.colour));
   if (more) say("there are more; --limit N shows up to N");
   return 0;
 }
+
+constexpr uint32_t kShown = 100;
 
 // The first of these jobs, neighbours that nothing tells apart as one.
 struct Runs {
@@ -70,13 +77,18 @@ struct Runs {
   bool more = false;
 };
 
-Runs first_runs(JobFilter filter, Context& context) {
-  constexpr uint32_t kShown = 100;
+Runs first_runs(JobFilter filter, uint32_t limit, Context& context) {
   filter.runs = true;
-  Runs runs;
-  runs.jobs = context.pool().list(filter, "", kShown + 1).jobs;
-  runs.more = runs.jobs.size() > kShown;
-  if (runs.more) runs.jobs.resize(kShown);
+  JobPage page = context.pool().list(filter, "", limit);
+  return {std::move(page.jobs), follows(filter, page.next, context)};
+}
+
+// Of a whole page, as it is for the eye.
+Runs first_joined(const JobFilter& filter, Context& context) {
+  Runs runs = first_runs(filter, kPageLimit, context);
+  runs.jobs = joined(runs.jobs);
+  runs.more = runs.more || runs.jobs.size() > kShown;
+  if (runs.jobs.size() > kShown) runs.jobs.resize(kShown);
   return runs;
 }
 
@@ -96,7 +108,8 @@ int show_one(uint64_t id, Context& context) {
 int show_several(const JobFilter& filter, Context& context) {
   if (std::optional<PoolError> missing = missing_jobs(context.pool(), filter)) throw *missing;
   const JobCounts counts = context.pool().count(filter);
-  const Runs runs = first_runs(filter, context);
+  const Runs runs =
+      context.json ? first_runs(filter, kShown, context) : first_joined(filter, context);
   if (context.json) {
     JsonWriter json;
     json.begin_object().key("counts");
@@ -123,7 +136,7 @@ int run_show(const Selection& selection, Context& context) {
 int run_why(const Selection& selection, Context& context) {
   const JobFilter filter = selection.filter();
   if (std::optional<PoolError> missing = missing_jobs(context.pool(), filter)) throw *missing;
-  Runs runs = first_runs(filter, context);
+  Runs runs = first_runs(filter, kShown, context);
   for (JobSummary& run : runs.jobs) {
     const JobSummary now = context.pool().show(run.id).summary;
     // It may have been told apart from the others since.

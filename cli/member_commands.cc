@@ -58,7 +58,13 @@ int run_invite(const InviteOptions& o, Context& context) {
 
 int run_revoke(const std::string& name, Context& context) {
   context.pool().revoke(random_id(), name);
-  if (!context.json) print(name + " is no member any more\n");
+  if (!context.json) {
+    print(escape_for_terminal(name) + " is no member any more\n");
+    return 0;
+  }
+  JsonWriter json;
+  json.begin_object().field("revoked", name).end_object();
+  print(json.str() + "\n");
   return 0;
 }
 
@@ -87,9 +93,9 @@ int run_members(Context& context) {
   } while (!cursor.empty());
   if (context.json) {
     JsonWriter json;
-    json.begin_array();
+    json.begin_object().key("members").begin_array();
     for (const auto& member : members) write_member(json, member);
-    json.end_array();
+    json.end_array().end_object();
     print(json.str() + "\n");
     return 0;
   }
@@ -113,12 +119,30 @@ int run_members(Context& context) {
 }
 
 // The server of the first pool joined becomes the one that is asked when nothing
-// else is said.
+// else is said. Without it nothing is lost: the membership is on disk.
 bool set_default_server(const std::string& folder, const std::string& server) {
   const std::string path = folder + "/config.toml";
-  if (system_files().exists(path)) return false;
-  system_files().write_atomic(path, "server = \"" + server + "\"\n", 0600);
-  return true;
+  try {
+    if (system_files().exists(path)) return false;
+    system_files().write_atomic(path, "server = \"" + server + "\"\n", 0600);
+    return true;
+  } catch (const FileError& e) {
+    say("sublet: this server is not kept as the one to ask: " + escape_for_terminal(e.what()));
+    return false;
+  }
+}
+
+void tell_joined(const MemberName& member, const std::string& server, bool is_default,
+                 const Context& context) {
+  if (context.json) {
+    JsonWriter json;
+    json.begin_object().field("name", member.name).field("pool", member.pool);
+    json.field("server", server).field("is_default", is_default).end_object();
+    print(json.str() + "\n");
+    return;
+  }
+  print("you are " + member.name + " in the pool '" + member.pool + "' at " + server + "\n" +
+        (is_default ? "" : "use it with --server " + server + "\n"));
 }
 
 int run_join(const std::string& text, Context& context) {
@@ -138,10 +162,15 @@ int run_join(const std::string& text, Context& context) {
     const Membership made = join_and_keep(system_files(), path, *token, kJoinTimeoutMs);
     const auto member = read_certificate(made.credentials.certificate).member;
     const bool preset = set_default_server(folder, server);
-    if (!context.json)
-      print("you are " + member.value().name + " in the pool '" + member->pool + "' at " + server +
-            "\n" + (preset ? "" : "use it with --server " + server + "\n"));
+    tell_joined(member.value(), server, preset, context);
     return 0;
+  } catch (const FileError& e) {
+    throw PoolError(ErrorKind::unavailable, "membership.file",
+                    std::string("the membership cannot be kept: ") + e.what(),
+                    "make " + folder +
+                        " writable, or set $HOME to a folder that is, and use the "
+                        "same token again there",
+                    e.path());
   } catch (const DialError& e) {
     const bool unreached = e.code().starts_with("server.");
     throw PoolError(unreached ? ErrorKind::unavailable : ErrorKind::not_permitted, e.code(),

@@ -32,6 +32,16 @@ size_t columns_of(int fd) {
   return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
+size_t rows_of(int fd) {
+  winsize size{};
+  return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
+}
+
+bool is_set(const char* variable) {
+  const char* value = getenv(variable);
+  return value != nullptr && *value != '\0';
+}
+
 // 0, or the errno of what went wrong.
 int write_all(int fd, std::string_view text) {
   while (!text.empty()) {
@@ -139,10 +149,11 @@ Terminal detect_terminal() {
   t.columns = columns_from_environment();
   t.err_columns = t.columns != 0 ? t.columns : columns_of(STDERR_FILENO);
   if (t.columns == 0 && t.out_is_terminal) t.columns = columns_of(STDOUT_FILENO);
-  const char* no_colour = getenv("NO_COLOR");
-  const char* term = getenv("TERM");
-  t.colour = t.out_is_terminal && (no_colour == nullptr || *no_colour == '\0') && term != nullptr &&
-             *term != '\0' && strcmp(term, "dumb") != 0;
+  if (t.out_is_terminal) t.rows = rows_of(STDOUT_FILENO);
+  const bool moves_the_cursor = is_set("TERM") && strcmp(getenv("TERM"), "dumb") != 0;
+  t.out_is_screen = t.out_is_terminal && moves_the_cursor;
+  t.err_is_screen = t.err_is_terminal && moves_the_cursor;
+  t.colour = t.out_is_screen && !is_set("NO_COLOR");
   return t;
 }
 

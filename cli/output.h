@@ -21,11 +21,16 @@ struct Terminal {
   bool out_is_terminal = false;
   bool err_is_terminal = false;
   size_t columns = 0;  // of stdout; 0: no limit (not a terminal and COLUMNS not set)
+  size_t rows = 0;     // of stdout; 0: no terminal
   size_t err_columns = 80;
   bool colour = false;
+  // What stands there can be written over: it is a terminal, and $TERM is set and
+  // not "dumb".
+  bool out_is_screen = false;
+  bool err_is_screen = false;
 };
-// $COLUMNS, else the terminal's own size; colour only on a terminal, without
-// $NO_COLOR and when $TERM is not "dumb".
+// $COLUMNS, else the terminal's own size; colour only on a screen, without
+// $NO_COLOR.
 Terminal detect_terminal();
 
 // All of it to stdout. A closed pipe ends the process (kExitClosedPipe); any

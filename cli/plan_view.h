@@ -13,7 +13,7 @@ namespace sublet::cli {
 // A line for each job or array, one for the ends of each sweep, one for each
 // program of a platform, and the sum.
 std::string plan_text(const BatchPlan& plan, const InputFiles& files, const Terminal& terminal);
-// Its shape is in docs/command.md.
+// Its shape is in docs/json.md.
 std::string plan_json(const BatchPlan& plan, const InputFiles& files);
 
 }  // namespace sublet::cli

@@ -233,6 +233,7 @@ struct Change {
   uint32_t state = 0;
   uint32_t attempt = 0;
   uint32_t ended = 0;
+  uint64_t count = 1;  // of so many jobs, from `job` on
 };
 
 struct ChangePage {

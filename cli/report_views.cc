@@ -155,8 +155,16 @@ std::string standings_table(const std::vector<Standing>& standings, size_t width
                      {"SHARES", true, 3, 3},
                      {"ACTIVE", true, 3, 6},
                      {"PRIORITY", true, 4, 5},
-                     {"STANDING", false, 12, 9}},
+                     {"STANDING", false, 12, 4}},
                     rows, width, colour);
+}
+
+void write_json(JsonWriter& json, const Standing& s) {
+  json.begin_object().field("user", s.user).field("usage", s.usage).field("charges", s.charges);
+  json.field("shares", s.shares).field("active", s.active).field("waiting", s.waiting);
+  json.field("place", s.place).field("best_priority", s.best_priority);
+  if (s.cpu_day_us >= 0) json.field("cpu_day_us", s.cpu_day_us);
+  json.field("sentence", s.sentence).end_object();
 }
 
 void write_json(JsonWriter& json, const Report& report) {
@@ -175,13 +183,7 @@ void write_json(JsonWriter& json, const Report& report) {
   json.end_array();
   if (report.of_users) {
     json.key("standings").begin_array();
-    for (const Standing& s : report.standings) {
-      json.begin_object().field("user", s.user).field("usage", s.usage).field("charges", s.charges);
-      json.field("shares", s.shares).field("active", s.active).field("waiting", s.waiting);
-      json.field("place", s.place).field("best_priority", s.best_priority);
-      if (s.cpu_day_us >= 0) json.field("cpu_day_us", s.cpu_day_us);
-      json.field("sentence", s.sentence).end_object();
-    }
+    for (const Standing& s : report.standings) write_json(json, s);
     json.end_array();
   }
   json.end_object();

@@ -25,6 +25,7 @@ double leverage(const UsageLine& line);
 std::string usage_table(const std::vector<UsageLine>& lines, size_t width, bool colour);
 std::string standings_table(const std::vector<Standing>& standings, size_t width, bool colour);
 void write_json(JsonWriter& json, const Report& report);
+void write_json(JsonWriter& json, const Standing& standing);
 // One heading and a line for each of usage; RFC 4180, but for line ends of \n.
 // `by`: the names of the groups. Where they are the users, their standing stands
 // beside; one without a line of usage has empty cells there.

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <optional>
@@ -43,6 +44,24 @@ bool is_local(const PoolError& e) {
   return e.code.starts_with("output.") && e.code != "output.name" && e.code != "output.twice";
 }
 
+PoolError not_kept(const FileError& e) {
+  return {ErrorKind::unavailable, "return.state",
+          std::string("it cannot be noted what has been fetched: ") + e.what(),
+          "set $XDG_STATE_HOME to a folder that you may write to; `sublet fetch` notes nothing",
+          e.path()};
+}
+
+// Makes the folder, and sees that there is one `return` at a time.
+FolderLock locked(const std::string& folder) {
+  try {
+    system_files().make_folders(folder, 0700);
+    return FolderLock(folder);
+  } catch (const FileError& e) {
+    if (e.code() == EBUSY) throw;
+    throw not_kept(e);
+  }
+}
+
 class Returner {
  public:
   Returner(Context& context, FetchOptions options, const std::string& folder)
@@ -75,7 +94,13 @@ class Returner {
 
  private:
   PoolClient& pool() { return context_.pool(); }
-  void save() { write_return_state(system_files(), folder_, state_); }
+  void save() {
+    try {
+      write_return_state(system_files(), folder_, state_);
+    } catch (const FileError& e) {
+      throw not_kept(e);
+    }
+  }
 
   void begin() {
     if (state_.at_us == 0) {
@@ -231,8 +256,7 @@ class Returner {
 int run_return(FetchOptions options, Context& context) {
   if (!options.into.empty()) options.into = std::filesystem::absolute(options.into).string();
   const std::string folder = return_folder(context.server());
-  system_files().make_folders(folder, 0700);
-  const FolderLock lock(folder);  // one at a time: nothing is fetched twice
+  const FolderLock lock = locked(folder);  // one at a time: nothing is fetched twice
   WhenInterrupted tell([] { say("sublet: ended; `sublet return` goes on from here"); });
   Returner(context, std::move(options), folder).run();
 }

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "cli/fetching.h"
 #include "cli/job_views.h"
+#include "cli/names.h"
 #include "cli/output.h"
 #include "cli/plan_view.h"
 #include "cli/submission.h"
@@ -43,6 +44,8 @@ class ViewsTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(ViewsTest);
   CPPUNIT_TEST(fits);
   CPPUNIT_TEST(empty_columns_are_left_out);
+  CPPUNIT_TEST(neighbours_are_joined);
+  CPPUNIT_TEST(wide_characters);
   CPPUNIT_TEST(hostile_names);
   CPPUNIT_TEST(colour_only_when_asked);
   CPPUNIT_TEST(story);
@@ -82,6 +85,51 @@ class ViewsTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(array.find("JOBS") != std::string::npos);
     CPPUNIT_ASSERT(array.find("1-7 ") != std::string::npos);
     CPPUNIT_ASSERT(table.find("EVICTED") == std::string::npos);
+  }
+
+  void neighbours_are_joined() {
+    const auto of_batch = [](uint64_t id, uint32_t state) {
+      JobSummary j = job(id, state);
+      j.batch = 5;
+      return j;
+    };
+    std::vector<JobSummary> jobs = {
+        of_batch(17, kDone),    of_batch(18, kDone),    of_batch(19, kRunning),
+        of_batch(20, kRunning), of_batch(21, kWaiting), of_batch(22, kWaiting),
+        of_batch(30, kWaiting), of_batch(31, kFailed),  of_batch(32, kFailed)};
+    jobs[1].machine = "moe";
+    jobs[1].progress_ppm = 1'000'000;
+    jobs[1].changed_us = kNow - 5'000'000;
+    jobs[5].count = 8;  // 22-29
+    jobs[5].reason = "evicted";
+    jobs[8].reason = "exit status 2";
+    const auto rows = joined(jobs);
+    std::string ids;
+    for (const JobSummary& j : rows) ids += format_ids({{j.id, j.count}}) + " ";
+    CPPUNIT_ASSERT_EQUAL(std::string("17-18 19 20 21-30 31 32 "), ids);
+    CPPUNIT_ASSERT_EQUAL(std::string(""), rows[0].machine);
+    CPPUNIT_ASSERT_EQUAL(jobs[0].reason, rows[0].reason);
+    CPPUNIT_ASSERT_EQUAL(int64_t{2 * 12'345}, rows[0].cpu_kept_ms);
+    CPPUNIT_ASSERT_EQUAL(uint32_t{6}, rows[0].evictions);
+    CPPUNIT_ASSERT_EQUAL(int32_t{370'000}, rows[0].progress_ppm);
+    CPPUNIT_ASSERT_EQUAL(kNow - 5'000'000, rows[0].changed_us);
+    CPPUNIT_ASSERT_EQUAL(std::string("curly"), rows[3].machine);
+    CPPUNIT_ASSERT_EQUAL(std::string(""), rows[3].reason);
+    // Jobs of no batch, of two batches, of others (whose names are not told): apart.
+    jobs = {job(1, kDone), job(2, kDone), of_batch(3, kDone), of_batch(4, kDone)};
+    jobs[3].batch = 6;
+    CPPUNIT_ASSERT_EQUAL(size_t{4}, joined(jobs).size());
+  }
+
+  void wide_characters() {
+    JobSummary j = job(17, kRunning);
+    j.name = "\xe8\xa8\x93\xe7\xb7\xb4\xe3\x83\x87\xe3\x83\xbc\xe3\x82\xbf";  // twelve columns
+    for (size_t width = 20; width < 60; ++width)
+      for (const std::string& line : lines(jobs_table({j}, kNow, width, false))) {
+        CPPUNIT_ASSERT(display_width(line) <= width);
+        CPPUNIT_ASSERT(is_utf8(line));
+      }
+    CPPUNIT_ASSERT(jobs_table({j}, kNow, 40, false).find("…") != std::string::npos);
   }
 
   void hostile_names() {

@@ -93,7 +93,7 @@ class Waiter {
                       c.held > 0 ? std::nullopt
                                  : time_left(ended - std::min(ended, ended_at_start_),
                                              c.unfinished(), ms_since(started_)));
-    if (context_.terminal.err_is_terminal) {
+    if (context_.terminal.err_is_screen) {
       show_progress(line, context_.terminal.err_columns);
     } else if (!context_.json && line != last_line_ && Clock::now() >= next_line_) {
       say(line);

@@ -17,12 +17,6 @@ import harness
 import tls_pool
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 def tcp_listeners(pid):
     """How many TCP sockets of this process listen."""
     own = set()
@@ -43,7 +37,7 @@ def tcp_listeners(pid):
 
 class MembershipCase(unittest.TestCase):
     def pool(self, *sets):
-        pool = tls_pool.TlsPool("127.0.0.1:%d" % free_port(), sets)
+        pool = tls_pool.TlsPool("127.0.0.1:%d" % tls_pool.free_port(), sets)
         self.addCleanup(pool.close)
         return pool
 
@@ -533,7 +527,7 @@ class Hostile(MembershipCase):
 
 class Loopback(MembershipCase):
     def test_plain_iiop_by_uid(self):
-        port = free_port()
+        port = tls_pool.free_port()
         pool = self.pool()
         pool.server_sets = ["server.loopback=true", "server.loopback_port=%d" % port]
         pool.start_server()

@@ -1,9 +1,16 @@
 """A pool whose members come over TLS: init, invitations, joining."""
 
 import os
+import socket
 import subprocess
 
 import harness
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
 
 
 class TlsClient(harness.Client):
@@ -54,7 +61,7 @@ class TlsPool(harness.Pool):
         return client
 
     def standing(self, name):
-        for member in self.sublet("admin", "members"):
+        for member in self.sublet("admin", "members")["members"]:
             if member["name"] == name:
                 return member
         return None
