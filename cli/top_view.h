@@ -20,7 +20,7 @@ struct PoolPicture {
   std::vector<MachineInfo> machines;
   std::vector<Standing> standings;
   uint64_t evictions = 0;      // of the attempts that ended in the last hour
-  bool own_evictions = false;  // of the caller's jobs only
+  bool own_evictions = true;   // of the caller's jobs only
   std::vector<Change> events;  // the caller's, or for administrators everybody's; oldest first
 };
 

@@ -31,6 +31,7 @@ PoolPicture picture(size_t machines, size_t users, size_t events) {
   p.jobs.running = 3;
   p.jobs.waiting = 100;
   p.evictions = 7;
+  p.own_evictions = false;
   for (size_t i = 0; i < machines; ++i)
     p.machines.push_back(machine("machine" + std::to_string(i), kMachineIdle, 2, 2));
   for (size_t i = 0; i < users; ++i) {

@@ -1,6 +1,7 @@
 """The command on terminals, and without: 20 columns, colours, a dumb one, closed
 pipes; `top`, and the terminal after it."""
 
+import json
 import os
 import signal
 import subprocess
@@ -291,6 +292,28 @@ class Top(unittest.TestCase):
         self.assertIn("machines  1: 1 idle", out)
         status, out, err = self.pool.run("top", "--server", "/nowhere/x.sock")
         self.assertEqual((status, out, err.count("\n")), (8, "", 1))
+
+    @unittest.skipUnless(os.geteuid() == 0, "becomes another user")
+    def test_another_user(self):
+        """Sees machines and who waits, but nobody's events and evictions but their own."""
+        program = self.pool.public(SUBLET)
+
+        def nobody(*words):
+            done = subprocess.run([program, "top"] + list(words), user=65534, group=65534, cwd="/",
+                                  extra_groups=[], env=self.pool.environment(), text=True,
+                                  stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            return done.stdout
+
+        job = self.pool.submit("--", "sleep", "1000")[0]
+        self.addCleanup(self.pool.sublet, "rm", job)
+        self.pool.wait_state(job, "running")
+        seen = json.loads(nobody("--json"))
+        self.assertEqual((seen["events"], seen["evictions_own"]), ([], True))
+        self.assertEqual(seen["machines"][0]["running"], [])
+        self.assertEqual(seen["jobs"]["running"], 1)
+        self.assertEqual([s["active"] for s in seen["standings"]], [1])
+        self.assertIn("evictions 0 of your jobs in the last hour\n", nobody())
 
     def test_failing_at_once_says_so(self):
         with self.top("--server", "/nowhere/x.sock") as terminal:
