@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/membership_file.h"
 #include "base/random.h"
 #include "base/testing/tls_pool.h"
 #include "base/tls_dial.h"
@@ -30,8 +31,8 @@ constexpr int kPatient = 20'000;
 class House {
  public:
   explicit House(const TlsCredentials& server, int patience_ms = kPatient, size_t strangers = 64,
-                 size_t of_host = 64)
-      : door_(settings(server, patience_ms, strangers, of_host), hooks()) {}
+                 size_t of_host = 64, int last_words_ms = kPatient)
+      : relay_(last_words_ms), door_(settings(server, patience_ms, strangers, of_host), hooks()) {}
 
   HostPort at() const { return {"127.0.0.1", door_.port()}; }
   TlsRelay& relay() { return relay_; }
@@ -137,6 +138,12 @@ void send_all(int socket, const std::string& bytes) {
   }
 }
 
+// That this process has open.
+size_t descriptors() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return static_cast<size_t>(std::distance(begin(all), end(all)));
+}
+
 std::string receive_all(int socket, size_t size) {
   std::string bytes(size, '\0');
   size_t at = 0;
@@ -166,6 +173,7 @@ class TlsDoorTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(garbage_ends_the_connection);
   CPPUNIT_TEST(cut_ends_connections_at_once);
   CPPUNIT_TEST(end_on_one_side_ends_the_other);
+  CPPUNIT_TEST(last_words_have_their_time);
   CPPUNIT_TEST(port_that_is_taken_is_named);
   CPPUNIT_TEST_SUITE_END();
 
@@ -389,6 +397,37 @@ class TlsDoorTest : public CppUnit::TestFixture {
     theirs = house.next();
     mine.reset();
     CPPUNIT_ASSERT(closes(theirs));
+  }
+
+  // A peer that takes nothing keeps no place after the plain end has closed.
+  void last_words_have_their_time() {
+    const TlsPool pool;
+    House house(pool.server(), kPatient, 64, 64, 100);
+    const TlsSession silent = dial_server(
+        house.at(), TlsContext::of_member(pool.credentials(Role::kUser, "ann")), kPatient);
+    UniqueFd theirs = house.next();
+    // One that answers shows that the relay has come round.
+    TlsRelay relay;
+    const UniqueFd lively = relay.take(
+        dial_server(house.at(), TlsContext::of_member(pool.credentials(Role::kUser, "bob")),
+                    kPatient),
+        0);
+    const UniqueFd to_lively = house.next();
+    const std::string much(1'000'000, 'x');
+    // Until all buffers on the way are full.
+    for (int rounds = 0; rounds < 50; ++rounds) {
+      if (::send(theirs.get(), much.data(), much.size(), MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
+        rounds = 0;
+      send_all(to_lively.get(), "x");
+      CPPUNIT_ASSERT_EQUAL(size_t{1}, receive_all(lively.get(), 1).size());
+    }
+    const size_t with_it = descriptors();
+    theirs.reset();
+    // Beside ours the relay's two: well before TCP gives up.
+    const auto end = Steady::now() + std::chrono::seconds(10);
+    while (descriptors() > with_it - 3 && Steady::now() < end)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    CPPUNIT_ASSERT_EQUAL(with_it - 3, descriptors());
   }
 
   void port_that_is_taken_is_named() {

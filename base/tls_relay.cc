@@ -4,6 +4,8 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <chrono>
+#include <deque>
 #include <map>
 #include <string>
 #include <vector>
@@ -14,6 +16,7 @@ namespace sublet {
 namespace {
 
 using Step = TlsSession::Step;
+using Steady = std::chrono::steady_clock;
 
 constexpr size_t kPiece = 16384;  // a TLS record
 // Pieces that one connection may move before the others have their turn.
@@ -130,12 +133,16 @@ struct TlsRelay::State {
   EpollThread loop;
   std::map<uint64_t, Link> links;
   std::vector<uint64_t> unfinished;  // had more to do after their turn
+  // Those whose plain end has closed, in order of when they end at the latest.
+  std::deque<std::pair<Steady::time_point, uint64_t>> closing;
+  std::chrono::milliseconds last_words{0};
   uint64_t next = 1;
 
   void add(TlsSession session, UniqueFd plain, uint64_t member);
   void ready(uint64_t number, uint32_t events);
   void serve(uint64_t number);
   int round();
+  int end_late_ones();
   void end(Link& link);
 };
 
@@ -178,7 +185,22 @@ int TlsRelay::State::round() {
   std::vector<uint64_t> now;
   now.swap(unfinished);
   for (const uint64_t number : now) serve(number);
-  return unfinished.empty() ? -1 : 0;
+  const int wait_ms = end_late_ones();
+  return unfinished.empty() ? wait_ms : 0;
+}
+
+// Ends those whose peers take too long; returns when to look again, -1: at none.
+int TlsRelay::State::end_late_ones() {
+  while (!closing.empty()) {
+    const auto [until, number] = closing.front();
+    const auto found = links.find(number);
+    const auto left = until - Steady::now();
+    if (found != links.end() && left > Steady::duration::zero())
+      return static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(left).count());
+    if (found != links.end()) end(found->second);
+    closing.pop_front();
+  }
+  return -1;
 }
 
 // A hang-up cannot be turned off: one that nobody waits for would wake us for
@@ -194,12 +216,14 @@ void TlsRelay::State::ready(uint64_t number, uint32_t events) {
     // The ORB has closed and the peer is slow to take the last of it.
     loop.remove(link.plain.get());
     link.plain_watched = false;
+    closing.emplace_back(Steady::now() + last_words, link.number);
   }
   serve(number / 2);
 }
 
-TlsRelay::TlsRelay() : state_(std::make_unique<State>()) {
+TlsRelay::TlsRelay(int last_words_ms) : state_(std::make_unique<State>()) {
   State* s = state_.get();
+  s->last_words = std::chrono::milliseconds(last_words_ms);
   s->loop.start({[s](uint64_t number, uint32_t events) { s->ready(number, events); },
                  [s] { return s->round(); }});
 }

@@ -17,8 +17,9 @@ namespace sublet {
 
 class TlsRelay {
  public:
-  // Throws OsError: no descriptors.
-  TlsRelay();
+  // last_words_ms: once the plain end has closed, how long its peer may take for
+  // what is still under way. Throws OsError: no descriptors.
+  explicit TlsRelay(int last_words_ms = 10'000);
   // Ends what it carries.
   ~TlsRelay();
   TlsRelay(const TlsRelay&) = delete;
