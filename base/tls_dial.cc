@@ -1,18 +1,13 @@
 #include "base/tls_dial.h"
 
-#include <fcntl.h>
 #include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
-#include <sys/socket.h>
 
-#include <cerrno>
 #include <chrono>
 #include <cstring>
 
+#include "base/tls_connect.h"
 #include "base/tls_joining.h"
-#include "base/tls_socket.h"
 
 namespace sublet {
 namespace {
@@ -41,7 +36,6 @@ class Exchange {
 
  private:
   bool wait(int socket, short events) const;
-  int try_one(const addrinfo& address, UniqueFd* socket) const;
 
   const HostPort& server_;
   const Steady::time_point until_;
@@ -59,34 +53,7 @@ void Exchange::excluded(Exclusion why, bool by_server) const {
   throw DialError(code_of(why), who + message_of(why), advice_of(why));
 }
 
-// False when the time is over.
-bool Exchange::wait(int socket, short events) const {
-  for (;;) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(until_ - Steady::now()).count();
-    if (left <= 0) return false;
-    pollfd one{socket, events, 0};
-    const int ready = ::poll(&one, 1, static_cast<int>(std::min<int64_t>(left, 60'000)));
-    if (ready > 0) return true;
-    if (ready < 0 && errno != EINTR) return false;
-  }
-}
-
-int Exchange::try_one(const addrinfo& address, UniqueFd* out) const {
-  UniqueFd socket(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket.valid()) return errno;
-  set_options(socket.get());
-  if (::connect(socket.get(), address.ai_addr, address.ai_addrlen) != 0) {
-    if (errno != EINPROGRESS) return errno;
-    if (!wait(socket.get(), POLLOUT)) return ETIMEDOUT;
-    int error = 0;
-    socklen_t size = sizeof error;
-    ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
-    if (error != 0) return error;
-  }
-  *out = std::move(socket);
-  return 0;
-}
+bool Exchange::wait(int socket, short events) const { return wait_for(socket, events, until_); }
 
 UniqueFd Exchange::connect() {
   addrinfo wanted{};
@@ -98,10 +65,8 @@ UniqueFd Exchange::connect() {
   if (unknown != 0) fail(gai_strerror(unknown));
   const Addresses all(found);
   UniqueFd socket;
-  int error = ETIMEDOUT;
-  for (const addrinfo* one = found; one != nullptr && !socket.valid(); one = one->ai_next)
-    error = try_one(*one, &socket);
-  if (!socket.valid()) fail(std::strerror(error));
+  const int error = connect_to_any(found, until_, &socket);
+  if (error != 0) fail(std::strerror(error));
   return socket;
 }
 
