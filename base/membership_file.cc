@@ -9,12 +9,15 @@ constexpr uint64_t kMostBytes = 32768;
 constexpr std::string_view kFirst = "sublet-membership 1 ";
 constexpr std::string_view kEnd = "-----END ";
 
+TlsError damaged(const std::string& path) {
+  return TlsError(path + " is damaged: join again with a new token");
+}
+
 // The PEM text at the head of *rest, which is taken off it.
 std::string next_pem(std::string_view* rest, const std::string& path) {
   const size_t end = rest->find(kEnd);
   const size_t line = end == std::string_view::npos ? end : rest->find('\n', end);
-  if (line == std::string_view::npos)
-    throw TlsError(path + " is damaged: join again with a new token");
+  if (line == std::string_view::npos) throw damaged(path);
   const std::string pem(rest->substr(0, line + 1));
   rest->remove_prefix(line + 1);
   return pem;
@@ -42,13 +45,18 @@ std::optional<Membership> read_membership(const Files& files, const std::string&
   const auto server = rest.starts_with(kFirst) && line != std::string_view::npos
                           ? host_port_from(rest.substr(kFirst.size(), line - kFirst.size()))
                           : std::nullopt;
-  if (!server) throw TlsError(path + " is damaged: join again with a new token");
+  if (!server) throw damaged(path);
   rest.remove_prefix(line + 1);
   Membership membership;
   membership.server = *server;
   membership.credentials.key = next_pem(&rest, path);
   membership.credentials.certificate = next_pem(&rest, path);
   membership.credentials.authority = next_pem(&rest, path);
+  try {
+    TlsContext::of_member(membership.credentials);
+  } catch (const TlsError&) {  // a key that is not the certificate's, for one
+    throw damaged(path);
+  }
   return membership;
 }
 

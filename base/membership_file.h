@@ -13,7 +13,8 @@
 
 namespace sublet {
 
-// Nothing when there is none. Throws FileError; TlsError: damaged.
+// Nothing when there is none. Throws FileError; TlsError: damaged, or what is in it does not fit
+// together.
 std::optional<Membership> read_membership(const Files& files, const std::string& path);
 // Appears whole or not at all, mode 0600. Throws FileError.
 void write_membership(Files& files, const std::string& path, const Membership& membership);

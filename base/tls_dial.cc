@@ -112,6 +112,17 @@ bool Exchange::receive(TlsSession& session, std::string* bytes, size_t room) {
   }
 }
 
+// Whether what came is what the token promised: of its authority, good now, of the
+// server's pool, in its role.
+Exclusion check_given(const std::string& certificate, const TlsPeer& server, Role role) {
+  const Exclusion why = check_member(certificate, server.authority);
+  if (why != Exclusion::kNone) return why;
+  const auto member = read_certificate(certificate).member;
+  if (!member) return Exclusion::kMalformed;
+  if (member->pool != server.member.value().pool) return Exclusion::kWrongPool;
+  return member->role == role ? Exclusion::kNone : Exclusion::kWrongRole;
+}
+
 }  // namespace
 
 TlsSession dial_server(const HostPort& server, std::shared_ptr<const TlsContext> context,
@@ -147,9 +158,10 @@ Membership join_pool(const JoinToken& token, const std::string& key, int timeout
   }
   const JoinAnswer answer = answer_from_bytes(bytes);
   if (answer.excluded != Exclusion::kNone) exchange.excluded(answer.excluded, true);
+  const Exclusion why = check_given(answer.certificate, session.peer(), token.role);
+  if (why != Exclusion::kNone) exchange.excluded(why, false);
   Membership made{token.server, {session.peer().authority, answer.certificate, key}};
-  // What came must be ours: of this authority, with this key, in time.
-  TlsContext::of_member(made.credentials);
+  TlsContext::of_member(made.credentials);  // throws unless it is for this key
   return made;
 }
 

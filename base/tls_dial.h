@@ -39,7 +39,8 @@ struct Membership {
 
 // Exchanges the token for a certificate of this key. The same token with the
 // same key again gets the same membership, so that a lost answer costs nothing.
-// Throws DialError; TlsError.
+// Throws DialError, also when what came is not good or not what the token promised;
+// TlsError.
 Membership join_pool(const JoinToken& token, const std::string& key, int timeout_ms);
 
 }  // namespace sublet

@@ -9,12 +9,14 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <filesystem>
 #include <mutex>
 #include <thread>
 #include <vector>
 
 #include "base/membership_file.h"
 #include "base/random.h"
+#include "base/temporary_folder.h"
 #include "base/testing/tls_pool.h"
 #include "base/tls_dial.h"
 #include "base/tls_relay.h"
@@ -166,6 +168,7 @@ class TlsDoorTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(without_certificate_nobody_comes_in);
   CPPUNIT_TEST(newcomer_gets_a_certificate);
   CPPUNIT_TEST(newcomer_is_told_why_not);
+  CPPUNIT_TEST(newcomer_keeps_nothing_that_is_not_good);
   CPPUNIT_TEST(newcomer_trusts_only_the_authority_of_the_token);
   CPPUNIT_TEST(silent_strangers_are_cut);
   CPPUNIT_TEST(strangers_take_no_place_from_members);
@@ -297,6 +300,50 @@ class TlsDoorTest : public CppUnit::TestFixture {
         CPPUNIT_ASSERT_EQUAL(std::string(code_of(why)), e.code());
       }
     }
+  }
+
+  // What was there before stays, and the same join may be made again.
+  void newcomer_keeps_nothing_that_is_not_good() {
+    const TlsPool pool, other("lab");
+    House house(pool.server());
+    const JoinToken token{Role::kMachine, house.at(),
+                          read_certificate(pool.authority().certificate).fingerprint,
+                          random_bytes(kTokenId), random_bytes(kTokenSecret)};
+    const TemporaryFolder folder;
+    const std::string path = folder.path() + "/membership";
+    write_membership(system_files(), path,
+                     {house.at(), pool.credentials(Role::kMachine, "before")});
+    const std::string before = system_files().read_file(path, 100'000);
+    constexpr int64_t kHour = TlsPool::kHour;
+    const auto given = [&](const TlsPool& by, const MemberName& who, int64_t from, int64_t until) {
+      house.join = [&, who, from, until](const JoinRequest& request) {
+        const int64_t now = system_clock().utc_us();
+        return JoinAnswer{Exclusion::kNone, issue_certificate(by.authority(), request.request, who,
+                                                              {now + from, now + until})};
+      };
+      try {
+        join_and_keep(system_files(), path, token, kPatient);
+        return std::string();
+      } catch (const DialError& e) {
+        CPPUNIT_ASSERT_EQUAL(before, system_files().read_file(path, 100'000));
+        return e.code();
+      }
+    };
+    const MemberName curly{"lab", Role::kMachine, "curly"};
+    CPPUNIT_ASSERT_EQUAL(std::string("certificate.authority"), given(other, curly, -kHour, kHour));
+    CPPUNIT_ASSERT_EQUAL(std::string("certificate.expired"),
+                         given(pool, curly, -2 * kHour, -kHour));
+    CPPUNIT_ASSERT_EQUAL(std::string("certificate.not_yet_valid"),
+                         given(pool, curly, kHour, 2 * kHour));
+    CPPUNIT_ASSERT_EQUAL(std::string("certificate.pool"),
+                         given(pool, {"barn", Role::kMachine, "curly"}, -kHour, kHour));
+    CPPUNIT_ASSERT_EQUAL(std::string("certificate.role"),
+                         given(pool, {"lab", Role::kUser, "curly"}, -kHour, kHour));
+    CPPUNIT_ASSERT_EQUAL(std::string(), given(pool, curly, -kHour, kHour));
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("curly"),
+        read_certificate(read_membership(system_files(), path)->credentials.certificate)
+            .member->name);
   }
 
   void newcomer_trusts_only_the_authority_of_the_token() {

@@ -281,6 +281,10 @@ TlsPurpose TlsSession::purpose() const {
 
 const TlsPeer& TlsSession::peer() const { return state_->peer; }
 
+Exclusion check_member(const std::string& certificate, const std::string& authority) {
+  return check_chain(certificate_from(certificate).get(), certificate_from(authority).get(), false);
+}
+
 PipeSignalBlocked::PipeSignalBlocked() {
   sigset_t pipe, before;
   sigemptyset(&pipe);

@@ -87,6 +87,10 @@ class TlsSession {
   std::unique_ptr<State> state_;
 };
 
+// Whether this certificate is of the authority, good now, and for a member; PEM.
+// Throws TlsError: one of them is no certificate.
+Exclusion check_member(const std::string& certificate, const std::string& authority);
+
 // Writes to a socket whose reader has gone must not end the process: blocks
 // SIGPIPE in this thread while it lives.
 class PipeSignalBlocked {

@@ -336,6 +336,36 @@ class Refusals(MembershipCase):
         os.rename(old, ann.membership().removesuffix(".old"))
         self.refused(ann.run("ls"), 5, "not in the server's books")
 
+    def test_joining_again_ends_what_is_connected(self):
+        pool = self.ready()
+        curly = pool.joined("curly").start()
+        pool.wait_machines(1)
+        # Its successor, from another folder; the old one still has its connection.
+        heir = tls_pool.TlsClient(pool, "curly")
+        heir.state += "-new"
+        os.makedirs(heir.state)
+        status, words = heir.join(pool.invite("curly"))
+        self.assertEqual(status, 0, words)
+        self.assertEqual([m["state"] for m in pool.machines()], ["gone"])
+        self.client_says(curly, "not in the server's books")
+
+    def test_a_key_that_is_not_the_certificates(self):
+        pool = self.ready()
+        ann, bob = [tls_pool.Person(pool, name) for name in ("ann", "bob")]
+        texts = []
+        for one in (ann, bob):
+            self.done(one.run("join", pool.invite(one.name, "--user")))
+            with open(one.membership()) as f:
+                texts.append(f.read())
+        cut = "-----BEGIN CERT"
+        with open(ann.membership(), "w") as f:
+            f.write(texts[1].partition(cut)[0] + cut + texts[0].partition(cut)[2])
+        status, out, _ = ann.run("--json", "ls")
+        self.assertEqual((status, json.loads(out)["error"]["code"]), (3, "membership.file"))
+        self.refused(ann.run("ls"), 3, "is damaged: join again with a new token")
+        self.done(ann.run("join", pool.invite("ann", "--user")))
+        self.done(ann.run("ls"))
+
     def test_another_pools_certificate(self):
         pool, other = self.ready(), self.ready()
         ann = tls_pool.Person(pool, "ann")
