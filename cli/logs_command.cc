@@ -86,7 +86,8 @@ class JsonOutput : public LogOutput {
   }
   void text(uint32_t kind, uint64_t offset, const std::string& text) override {
     Stream& stream = streams_[kind];
-    if (stream.text.empty()) stream.offset = offset;
+    if (!stream.begun) stream.offset = offset;  // later what was held back comes first
+    stream.begun = true;
     stream.text += request_.follow ? stream.characters.feed(text) : text;
     if (request_.follow) print_piece(kind, stream);
   }
@@ -122,6 +123,7 @@ class JsonOutput : public LogOutput {
 
  private:
   struct Stream {
+    bool begun = false;
     uint64_t offset = 0;  // of the first byte of `text`
     std::string text;     // not yet printed
     WholeCharacters characters;

@@ -87,6 +87,25 @@ class Logs(unittest.TestCase):
             self.assertEqual((status, out), (4, ""), err)
             self.assertIn("what attempt 1 of job %d wrote is not kept; only the last" % job, err)
 
+    def test_offsets_when_characters_come_in_pieces(self):
+        with harness.Pool() as pool:
+            pool.start_server()
+            pool.client("curly").start()
+            script = ("printf 'a\\303'; while [ ! -e %s/go ]; do sleep 0.05; done; "
+                      "printf '\\244b\\n'")
+            job = pool.submit("--", "sh", "-c", script % pool.folder)[0]
+            follower = Follower(pool, job, "--follow", "--json")
+            follower.wait_for('"text":"a"')
+            self.let(pool, "go")
+            self.assertEqual(follower.wait(), 0, follower.read(1))
+            pieces = [json.loads(line) for line in follower.read().splitlines()]
+            told = b""
+            for piece in pieces:
+                if "text" in piece:
+                    self.assertEqual(piece["offset"], len(told), pieces)
+                    told += piece["text"].encode()
+            self.assertEqual(told, "a\u00e4b\n".encode())
+
     def test_read_while_it_runs_and_afterwards(self):
         with harness.Pool() as pool:
             pool.start_server()
