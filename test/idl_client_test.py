@@ -72,6 +72,19 @@ class IdlClient(unittest.TestCase):
             self.assertEqual(status, 2, err)
             self.assertRegex(err, r"\ALimitExceeded\n.+ Split it, .+\.\n\Z")
 
+    def test_outputs_that_cannot_be_written_are_told(self):
+        for obstacle in (os.mkdir, lambda path: os.symlink("/dev/full", path)):
+            with harness.Pool() as pool:
+                pool.start_server()
+                pool.client("curly", slots=2).start()
+                pool.wait_machines(1)
+                data = os.path.join(pool.folder, "numbers")
+                with open(data, "w") as f:
+                    f.write("1\n")
+                obstacle(os.path.join(pool.folder, "job-2.sorted"))
+                status, out, err = self.run_it(pool, pool.socket, data)
+                self.assertEqual((status, err), (1, "an output could not be written\n"), out)
+
     def test_it_is_what_it_claims_to_be(self):
         with open(SOURCE) as f:
             lines = f.readlines()

@@ -66,8 +66,7 @@ v1::RequestId new_request() {
 auto again(auto call) -> decltype(call()) try {
   return call();
 } catch (const CORBA::SystemException&) {
-  omni_thread::sleep(2);
-  return call();
+  return omni_thread::sleep(2), call();
 }
 
 // In chunks; after a lost connection from where the server stands.
@@ -81,14 +80,14 @@ v1::FileId upload(v1::Spool_ptr spool, v1::BatchId batch, const std::string& dat
     return spool->close_upload(at.id);
   });
 }
-
 void fetch(v1::Spool_ptr spool, v1::JobId job, const v1::OutputInfo& output) {
   const v1::FilePlace place{.kind = output.kind, .job = job, .name = output.name};
   std::string all;
   const auto next = [&] { return v1::Bytes_var(spool->get(place, all.size(), v1::CHUNK_LIMIT)); };
   while (all.size() < output.size) all += from(again(next).in());
   if (sha256(all) != from(output.sha256)) throw std::runtime_error("an output came damaged");
-  std::ofstream("job-" + std::to_string(job) + "." + from(output.name), std::ios::binary) << all;
+  std::ofstream file("job-" + std::to_string(job) + "." + from(output.name), std::ios::binary);
+  if (!(file << all).flush()) throw std::runtime_error("an output could not be written");
 }
 
 void run(CORBA::ORB_ptr orb, const std::string& at, const std::string& contents) {
@@ -123,9 +122,8 @@ void run(CORBA::ORB_ptr orb, const std::string& at, const std::string& contents)
   v1::ReportQuery query{};
   append(query.by, v1::BY_USER);
   v1::UsagePage_var used = accounting->usage(query, v1::Bytes(), 1000);
-  for (CORBA::ULong i = 0; i < used->lines.length(); ++i)
-    std::cout << used->lines[i].group[0].value << ": " << used->lines[i].jobs_done << " jobs, "
-              << used->lines[i].cpu_us << " us\n";
+  for (auto *u = used->lines.get_buffer(), *end = u + used->lines.length(); u != end; ++u)
+    std::cout << u->group[0].value << ": " << u->jobs_done << " jobs, " << u->cpu_us << " us\n";
 }
 
 template <typename... Kinds>  // the contract's exceptions: all have these members
@@ -146,4 +144,6 @@ int main(int argc, char** argv) try {
   std::cerr << e._name() << "\n";
   return 1 + tell<v1::Invalid, v1::NotFound, v1::NotPermitted, v1::Conflict, v1::LimitExceeded,
                   v1::Unavailable>(e);
+} catch (const std::exception& e) {
+  return std::cerr << e.what() << "\n", 1;
 }
