@@ -69,13 +69,13 @@ def tell_usage(screen, pool):
                 line["kept_us"] / 1e6, line["lost_us"] / 1e6, line.get("local_us", 0) / 1e6))
 
 
-def correctness(screen, pools, fast):
+def correctness(screen, pools):
     """T4.1 to T4.3. Returns what went wrong, as sentences."""
     with private_pool(pools, server_sets=["scheduling.lease=6 s"]) as pool:
         started = time.monotonic()
         alone = letters.undisturbed(pool.folder, screen)
         seconds_an_epoch = 2 * (time.monotonic() - started) / sum(letters.EPOCHS)
-        details, batch, folder = letters.run(pool, screen, seconds_an_epoch, 5 if fast else 11)
+        details, batch, folder = letters.run(pool, screen, seconds_an_epoch)
         trainings = letters.trainings(alone, details, folder)
         parts, search = search_attempts(pool, batch)
         tables.tell(screen, tables.t4_1(trainings))
@@ -134,7 +134,7 @@ def main(fast):
     started = time.monotonic()
     pools = []
     try:
-        summary, wrong = correctness(screen, pools, fast)
+        summary, wrong = correctness(screen, pools)
         wrong += load_over_time(screen, pools, fast)
     except Interrupted as interrupted:
         left = sum(len(pool.processes()) for pool in pools)

@@ -131,10 +131,10 @@ def write_batches(folder):
     return batch, code
 
 
-def run(pool, screen, seconds_an_epoch, most_interruptions):
+def run(pool, screen, seconds_an_epoch):
     """All of it; returns the training jobs as `sublet show --json` tells them, the
     number of the search's batch, and the folder with the results. Each job is
-    interrupted as often as the source's was, at most `most_interruptions` times."""
+    interrupted as often as the source's was, if it lasts so long."""
     folder = os.path.join(pool.folder, "desk")
     os.makedirs(folder)
     batch, code = write_batches(folder)
@@ -149,9 +149,9 @@ def run(pool, screen, seconds_an_epoch, most_interruptions):
                "their owners come and go" % (len(jobs), PARTS, len(MACHINES)))
     plan = {part: (1, 0.3) for part in parts}
     for job, epochs in zip(jobs, EPOCHS):
-        times = min(most_interruptions, source.T4_3[epochs].interruptions)
-        # A job has half a core here.
-        plan[job] = (times, max(0.25, 2 * epochs * seconds_an_epoch / (times + 1)))
+        times = source.T4_3[epochs].interruptions
+        # A job has half a core here, and most of one when others have ended.
+        plan[job] = (times, max(0.25, 1.5 * epochs * seconds_an_epoch / (times + 1)))
     disturb(pool, screen, Owners(pool, plan, seed=7), len(jobs) + PARTS)
     pool.run("fetch", "%d-%d" % (jobs[0], jobs[-1]), "--into", folder, "--by-job", deadline=60)
     pool.run("fetch", "--batch", searched["batch"], "--into", folder, deadline=60)
