@@ -348,6 +348,24 @@ std::optional<BatchRow> Archive::batch(BatchId id) {
   });
 }
 
+std::optional<PartRow> Archive::part(BatchId id, uint32_t number) {
+  return connections_->with([&](soci::session& sql) -> std::optional<PartRow> {
+    PartRow part{id, number, 0, ""};
+    long long jobs = 0;
+    sql << "select jobs, body from parts where batch = " << id << " and number = " << number,
+        soci::into(jobs), soci::into(part.body);
+    if (!sql.got_data()) return std::nullopt;
+    part.jobs = static_cast<uint64_t>(jobs);
+    return part;
+  });
+}
+
+uint64_t Archive::jobs_of_parts(BatchId id) {
+  return connections_->with([&](soci::session& sql) {
+    return number_of(sql, "select sum(jobs) from parts where batch = " + std::to_string(id));
+  });
+}
+
 std::vector<PartRow> Archive::parts(BatchId id) {
   return connections_->with([&](soci::session& sql) {
     std::vector<PartRow> result;

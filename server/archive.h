@@ -102,6 +102,8 @@ class Archive {
 
   std::optional<BatchRow> batch(BatchId id);
   std::vector<PartRow> parts(BatchId id);
+  std::optional<PartRow> part(BatchId id, uint32_t number);
+  uint64_t jobs_of_parts(BatchId id);
   std::vector<BatchRow> open_batches_before(Micros touched);
 
   std::optional<FileRow> file(uint64_t id);  // with body

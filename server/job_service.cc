@@ -163,16 +163,18 @@ void JobService::append(const Caller& caller, BatchId id, uint32_t number,
   part.body = encode(specs);
   pipeline_.perform([&](Turn& turn) {
     BatchRow batch = batch_in(turn, caller, id);
-    uint64_t jobs = part.jobs;
-    for (const auto& p : parts_in(turn, id)) {
-      if (p.number == number) {
-        if (p.body == part.body) return;
-        throw Refusal(Refusal::Kind::kConflict, "batch.number",
-                      "append " + std::to_string(number) + " was made before, with other jobs",
-                      "Count appends from 0, one up each.", subject);
-      }
+    uint64_t jobs = part.jobs + archive_.jobs_of_parts(id);
+    std::optional<PartRow> before = archive_.part(id, number);
+    for (const auto& p : turn.changes().parts) {
+      if (p.batch != id) continue;
+      if (p.number == number) before = p;
       jobs += p.jobs;
     }
+    if (before && before->body == part.body) return;
+    if (before)
+      throw Refusal(Refusal::Kind::kConflict, "batch.number",
+                    "append " + std::to_string(number) + " was made before, with other jobs",
+                    "Count appends from 0, one up each.", subject);
     if (batch.committed) throw batch_committed(id);
     if (jobs > kJobsPerBatch)
       throw Refusal(Refusal::Kind::kLimitExceeded, "batch.jobs",

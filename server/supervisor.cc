@@ -23,12 +23,12 @@
 namespace sublet::server {
 namespace {
 
-constexpr int kInstantDeaths = 5;           // in a row, then it gives up
-constexpr int64_t kInstantMs = 10'000;      // a life shorter than this is an instant death
+constexpr int kInstantDeaths = 5;       // in a row, then it gives up
+constexpr int64_t kInstantMs = 10'000;  // a life shorter than this is an instant death
 constexpr int64_t kLookEveryMs = 200;
 constexpr int64_t kAskEveryMs = 3'000;
-constexpr int64_t kRetryMs = 5'000;         // after a start that failed in good order
-constexpr int64_t kSpinMs = 60'000;         // a core burnt for this long with nobody asking
+constexpr int64_t kRetryMs = 5'000;  // after a start that failed in good order
+constexpr int64_t kSpinMs = 60'000;  // a core burnt for this long with nobody asking
 
 volatile sig_atomic_t g_stop = 0;
 volatile sig_atomic_t g_child = 0;
@@ -53,9 +53,11 @@ class Question {
  public:
   explicit Question(const std::string& socket) : asked_ms_(now_ms()) {
     static const unsigned char kLocate[] = {
-        'G', 'I', 'O', 'P', 1, 0, 1, 3, 20, 0, 0, 0,  // header, little-endian, 20 bytes follow
-        1,   0,   0,   0,   12, 0, 0, 0,              // request id, length of the key
-        'J', 'o', 'b', 'S', 'c', 'h', 'e', 'd', 'u', 'l', 'e', 'r'};
+        'G', 'I', 'O', 'P', 1,   0,   1,   3,
+        20,  0,   0,   0,                      // header, little-endian, 20 bytes follow
+        1,   0,   0,   0,   12,  0,   0,   0,  // request id, length of the key
+        'J', 'o', 'b', 'S', 'c', 'h', 'e', 'd',
+        'u', 'l', 'e', 'r'};
     try {
       fd_ = connect_local(SocketKind::stream, socket, true);
     } catch (const std::exception&) {
@@ -179,17 +181,19 @@ void pause(int64_t ms, ServiceNotify& manager) {
 }
 
 // Waits for the child's end, killing it where it must be.
-int await_end(pid_t pid, const VitalSigns& signs, Watch& watch, ServiceNotify& manager) {
+int await_end(const SpawnedProcess& child, const VitalSigns& signs, Watch& watch,
+              ServiceNotify& manager) {
   int status = 0;
   bool killed = false;
-  while (waitpid(pid, &status, WNOHANG) == 0) {
-    poll(nullptr, 0, kLookEveryMs);
+  while (waitpid(child.id.pid, &status, WNOHANG) == 0) {
+    pollfd end{child.pidfd.get(), POLLIN, 0};
+    poll(&end, 1, kLookEveryMs);
     if (signs.serving) manager.ready(now_ns());
     manager.alive(now_ns());
     if (killed || g_stop) continue;
     if (auto why = watch.look()) {
       log_write(Severity::error, "the server is killed: " + *why);
-      kill(pid, SIGKILL);
+      kill(child.id.pid, SIGKILL);
       killed = true;
     }
   }
@@ -225,7 +229,7 @@ int supervise(const SupervisorSettings& settings, const std::vector<std::string>
     g_child = pid;
     if (g_stop) kill(pid, SIGTERM);
     Watch watch(settings, pid, signs);
-    const int status = await_end(pid, *signs, watch, manager);
+    const int status = await_end(child, *signs, watch, manager);
     g_child = 0;
     const bool in_order = WIFEXITED(status);
     // What keeps the first life from starting is for the administrator; a later

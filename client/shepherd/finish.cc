@@ -104,7 +104,7 @@ int Shepherd::finish() {
       end.reason = SUBLET_LEAVE_LIMIT;
   }
   // Before the record: with it the client may give the user id to another job.
-  if (geteuid() == 0 && order_.uid > 0) sweep_temporary_folders(order_.uid);
+  if (geteuid() == 0 && order_.uid > 0) temporary_folders_.sweep(order_.uid);
   bool written = write_exit(end);
   if (written) control_.send_all(new_frame(SUBLET_FRAME_ENDED));
   weight_.remove();

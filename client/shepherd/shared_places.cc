@@ -21,11 +21,20 @@ bool attempt_is_in_shared_memory() {
   return !getcwd(here, sizeof here) || strncmp(here, "/dev/shm/", 9) == 0;
 }
 
-void sweep(const char* path, uid_t uid) {
+constexpr const char* kFolders[] = {"/tmp", "/var/tmp"};
+constexpr time_t kJustNow = 2;  // seconds
+
+bool unchanged(int folder, const timespec& since) {
+  struct stat about;
+  return since.tv_sec != 0 && fstat(folder, &about) == 0 && about.st_mtim.tv_sec == since.tv_sec &&
+         about.st_mtim.tv_nsec == since.tv_nsec;
+}
+
+void sweep_one(const char* path, uid_t uid, const timespec& noted) {
   DIR* entries = opendir(path);
   if (!entries) return;
   int folder = dirfd(entries);
-  for (int i = 0; i < kMostNames; ++i) {
+  for (int i = unchanged(folder, noted) ? kMostNames : 0; i < kMostNames; ++i) {
     dirent* entry = readdir(entries);
     if (!entry) break;
     struct stat about;
@@ -52,9 +61,18 @@ const char* keep_shared_memory_apart(const sublet_order& order) {
   return good || errno == ENOENT ? nullptr : "mounts";
 }
 
-void sweep_temporary_folders(int64_t uid) {
-  sweep("/tmp", static_cast<uid_t>(uid));
-  sweep("/var/tmp", static_cast<uid_t>(uid));
+void TemporaryFolders::note() {
+  timespec now = {};
+  clock_gettime(CLOCK_REALTIME, &now);
+  for (int i = 0; i < 2; ++i) {
+    struct stat about;
+    bool settled = stat(kFolders[i], &about) == 0 && about.st_mtim.tv_sec < now.tv_sec - kJustNow;
+    changed_[i] = settled ? about.st_mtim : timespec{};
+  }
+}
+
+void TemporaryFolders::sweep(int64_t uid) const {
+  for (int i = 0; i < 2; ++i) sweep_one(kFolders[i], static_cast<uid_t>(uid), changed_[i]);
 }
 
 }  // namespace sublet::shepherd

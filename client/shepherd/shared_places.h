@@ -6,6 +6,7 @@
 #define SUBLET_CLIENT_SHEPHERD_SHARED_PLACES_H_
 
 #include <stdint.h>
+#include <time.h>
 
 #include "base/attempt_format.h"
 
@@ -15,9 +16,20 @@ namespace sublet::shepherd {
 // that refuses namespaces leaves things as they are. Null, or the step that failed.
 const char* keep_shared_memory_apart(const sublet_order& order);
 
-// Removes what belongs to `uid`, files and empty folders, directly in /tmp and
-// /var/tmp; looks at no more than 4096 names in each.
-void sweep_temporary_folders(int64_t uid);
+class TemporaryFolders {
+ public:
+  // Before the job starts.
+  void note();
+  // After its end. Removes what belongs to `uid`, files and empty folders, directly
+  // in /tmp and /var/tmp; looks at no more than 4096 names in each, and at none
+  // where no name has come or gone since note().
+  void sweep(int64_t uid) const;
+
+ private:
+  // When names last came or went; 0: just now, so that the next change may bear the
+  // same instant.
+  timespec changed_[2] = {};
+};
 
 }  // namespace sublet::shepherd
 

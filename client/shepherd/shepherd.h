@@ -15,6 +15,7 @@
 #include "client/shepherd/launch.h"
 #include "client/shepherd/links.h"
 #include "client/shepherd/output.h"
+#include "client/shepherd/shared_places.h"
 #include "client/shepherd/system.h"
 #include "client/shepherd/weight.h"
 #include "protocol/shepherd.h"
@@ -76,6 +77,7 @@ class Shepherd {
   Weight weight_;
   Output output_;
   Launch launch_;
+  TemporaryFolders temporary_folders_;
   LaunchFailure failure_ = {};
   Control control_;
   BootId boot_id_;

@@ -142,6 +142,7 @@ const char* Shepherd::start_process() {
   sublet_frame hello = new_frame(SUBLET_FRAME_HELLO);
   hello.arg[0] = getpid();
   if (!send_frame(monitor_, hello)) return "monitor";
+  temporary_folders_.note();
   if (!launch_.fork(order_, weight_, output_.job_end(0), output_.job_end(1))) return "fork";
   output_.close_job_ends();
   AttemptIdentity identity;
