@@ -482,9 +482,9 @@ class ClientDaemon(unittest.TestCase):
         server, client = self.ready()
         # It takes no notice of being asked to leave, and has long to save.
         self.run_job(server, 1, program="sh", save_ms=50_000,
-                     arguments=["-c", "trap '' TERM; while :; do sleep 1; done"])
+                     arguments=["-c", "trap '' TERM; echo > deaf; while :; do sleep 1; done"])
         server.wait("started", job=1)
-        until(lambda: "1.1 runs" in self.log(), "a running job")
+        until(lambda: os.path.exists(self.state + "/attempts/1.1/work/deaf"), "a deaf job")
         client.send_signal(signal.SIGTERM)
         until(lambda: "jobs are asked to leave" in self.log(), "the stop")
         client.send_signal(signal.SIGTERM)
