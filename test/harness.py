@@ -5,6 +5,8 @@ bytes at most); processes are ended by their pid; every wait is for a condition
 and has a deadline. The programs are taken from $SUBLET_BIN (build/bin).
 """
 
+import glob
+import hashlib
 import json
 import os
 import shutil
@@ -134,6 +136,17 @@ class Client:
 
     def server_arguments(self):
         return ["--server", self.pool.socket]
+
+    def remove_cgroups(self):
+        """Those of attempts that were killed with everything else: the client would
+        do so at its next start."""
+        tag = hashlib.sha256(os.path.realpath(self.state).encode()).hexdigest()[:12]
+        for hierarchy in ("", "*/"):
+            for folder in glob.glob("/sys/fs/cgroup/%ssublet-c%s-*" % (hierarchy, tag)):
+                try:
+                    os.rmdir(folder)
+                except OSError:
+                    pass  # its last process is just ending
 
     def start(self):
         if not os.path.exists(self.control):
@@ -383,5 +396,7 @@ class Pool:
                 kill(pid, signal.SIGCONT)
                 kill(pid)
             time.sleep(0.02)
+        for client in self.clients.values():
+            client.remove_cgroups()
         if not os.environ.get("SUBLET_TEST_KEEP"):
             shutil.rmtree(self.folder, ignore_errors=True)
