@@ -100,7 +100,7 @@ class Network:
 
 @unittest.skipIf(missing(), missing())
 class Namespaces(unittest.TestCase):
-    EPOCHS = 40
+    EPOCHS = 100
     JOBS = 3
 
     def folders(self, pool):
