@@ -1,11 +1,14 @@
 // The guarded transport over TLS through the real ORB, well-behaved and hostile.
 #include <arpa/inet.h>
 #include <cppunit/extensions/HelperMacros.h>
+#include <dlfcn.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <iostream>
 #include <thread>
@@ -14,6 +17,21 @@
 #include "base/testing/giop_mutator.h"
 #include "base/testing/tls_pool.h"
 #include "base/tls_dial.h"
+
+// How often this process has asked for an address by name.
+static std::atomic<int> names_asked{0};
+
+// Takes the place of the C library's, to count.
+extern "C" int getaddrinfo(const char* node, const char* service, const addrinfo* hints,
+                           addrinfo** found) {
+  in6_addr address{};
+  if (node != nullptr && ::inet_pton(AF_INET, node, &address) != 1 &&
+      ::inet_pton(AF_INET6, node, &address) != 1)
+    ++names_asked;
+  static const auto real =
+      reinterpret_cast<decltype(&getaddrinfo)>(dlsym(RTLD_NEXT, "getaddrinfo"));
+  return real(node, service, hints, found);
+}
 
 namespace sublet {
 namespace {
@@ -109,7 +127,8 @@ class GuardedTlsTest : public CppUnit::TestFixture {
     }));
   }
 
-  // One connection for both directions, and no listening port on this side.
+  // One connection for both directions, no listening port on this side, and no
+  // question to a name server, which may be slow or cut off.
   void calls_back_over_the_same_connection() {
     Server server([this](OrbSettings& s) { with_door(s, pool_.server()); });
     const OrbSettings settings = member(server, curly(), true);
@@ -125,6 +144,7 @@ class GuardedTlsTest : public CppUnit::TestFixture {
       std::cout << " [call back " << cost << " us]" << std::flush;
       const EchoTest::Counts counts = echo->count();
       const bool one = counts.accepted == 1 && counts.dialled == 0 && counts.violations == 0;
+      if (names_asked != 0) return 3;
       return cost > 0 && one ? 0 : 2;
     });
     CPPUNIT_ASSERT_EQUAL(0, client.wait(60'000));

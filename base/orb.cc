@@ -101,6 +101,9 @@ Options to_options(const OrbSettings& s) {
                                   : s.call_back ? "* unix,bidir"
                                                 : "* unix"},
       {"-ORBserverTransportRule", s.accept_call_back ? "* unix,bidir" : "* unix"},
+      // The rules above name no hosts: without this the first call looks up this
+      // host's own name, and waits seconds where no name server answers.
+      {"-ORBresolveNamesForTransportRules", "0"},
   };
   if (!s.listen_path.empty()) {
     options.emplace_back("-ORBendPoint", "giop:unix:" + s.listen_path);
