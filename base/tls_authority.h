@@ -46,7 +46,7 @@ std::string make_key();
 CertificateAndKey make_authority(const std::string& pool, const Validity& validity);
 // What a newcomer sends: its public key, signed by itself.
 std::string make_request(const std::string& key);
-// SHA-256 of a request's public key. Throws TlsError: no request, not signed by
+// The digest of a request's public key. Throws TlsError: no request, not signed by
 // its own key, or the key is not EC P-256.
 Digest key_of_request(const std::string& request);
 // Throws TlsError as key_of_request does, or when the authority is unusable.

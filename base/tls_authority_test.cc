@@ -68,7 +68,7 @@ class TlsAuthorityTest : public CppUnit::TestFixture {
   void tokens_come_back_and_no_cut_one_is_taken() {
     JoinToken token{Role::kUser,
                     {"10.0.0.1", 9740},
-                    sha256("authority"),
+                    digest_of("authority"),
                     random_bytes(kTokenId),
                     random_bytes(kTokenSecret)};
     const std::string text = to_text(token);

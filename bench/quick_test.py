@@ -31,7 +31,7 @@ METRICS = {
     "owner": ["event_to_told_p50", "event_to_told_p99", "event_to_gone_p50", "event_to_gone_p99",
               "event_to_stopped_p50", "event_to_stopped_p99"],
     "checkpoint": ["letters_size", "save_p50", "save_p99"],
-    "transfer": ["bare", "verified", "submit", "fetch"],
+    "transfer": ["copy", "submit", "fetch"],
 }
 # Told only where the rival is installed.
 OPTIONAL = {"rival_xargs", "rival_parallel", "rival_tsp"}

@@ -57,7 +57,7 @@ std::vector<JobSummary> all_jobs(PoolClient& pool, const JobFilter& filter) {
 
 void receive(PoolClient& pool, const TargetFolder& folder, const PlannedFile& file) {
   auto pending = folder.begin(file.target);
-  download(pool, file.place, file.info.size, file.info.sha256,
+  download(pool, file.place, file.info.size, file.info.digest,
            [&](std::string_view bytes) { pending->write(bytes); });
   pending->commit();
 }
@@ -77,7 +77,7 @@ void print_stream(Context& context, const PlannedFile& file) {
   const Terminal& terminal = context.terminal;
   JobText text(to_out ? terminal.out_is_terminal : terminal.err_is_terminal);
   auto sink = to_out ? print : print_error;
-  download(context.pool(), file.place, file.info.size, file.info.sha256,
+  download(context.pool(), file.place, file.info.size, file.info.digest,
            [&](std::string_view bytes) { sink(text.feed(bytes)); });
   sink(text.finish());
 }
@@ -191,7 +191,7 @@ void write_json(JsonWriter& json, const FetchResult& result, const FetchOptions&
   for (const PlannedFile& file : result.files) {
     json.begin_object().field("job", file.job).field("name", file.info.name);
     json.field("path", file.target).field("size", file.info.size);
-    json.field("sha256", hex(file.info.sha256)).field("cut", file.info.cut).end_object();
+    json.field("digest", hex(file.info.digest)).field("cut", file.info.cut).end_object();
   }
   json.end_array().key("unfinished").begin_array();
   for (uint64_t id : result.unfinished) json.value(id);

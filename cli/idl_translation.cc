@@ -117,8 +117,8 @@ OutputInfo from_output(const v1::OutputInfo& o) {
   OutputInfo out;
   out.name = from_bytes(o.name);
   out.size = o.size;
-  for (CORBA::ULong i = 0; i < o.sha256.length() && i < out.sha256.size(); ++i)
-    out.sha256[i] = o.sha256[i];
+  for (CORBA::ULong i = 0; i < o.content_digest.length() && i < out.digest.size(); ++i)
+    out.digest[i] = o.content_digest[i];
   out.cut = o.cut;
   return out;
 }

@@ -56,10 +56,10 @@ std::string attempts_table(const std::vector<AttemptInfo>& attempts, int64_t now
 std::string outputs_table(const std::vector<OutputInfo>& outputs, size_t width, bool colour) {
   std::vector<Row> rows;
   for (const OutputInfo& o : outputs)
-    rows.push_back({{o.name, format_bytes(o.size), o.cut ? "cut" : "", hex(o.sha256)},
+    rows.push_back({{o.name, format_bytes(o.size), o.cut ? "cut" : "", hex(o.digest)},
                     o.cut ? Colour::yellow : Colour::none});
   return list_table(
-      {{"OUTPUT", false, 6, 3}, {"SIZE", true, 5, 2}, {"", false, 3, 2}, {"SHA-256", false, 8, 0}},
+      {{"OUTPUT", false, 6, 3}, {"SIZE", true, 5, 2}, {"", false, 3, 2}, {"DIGEST", false, 8, 0}},
       rows, width, colour);
 }
 
@@ -256,7 +256,7 @@ void write_json(JsonWriter& json, const JobDetail& job) {
   json.end_array().key("outputs").begin_array();
   for (const OutputInfo& o : job.outputs) {
     json.begin_object().field("name", o.name).field("size", o.size);
-    json.field("sha256", hex(o.sha256)).field("cut", o.cut).end_object();
+    json.field("digest", hex(o.digest)).field("cut", o.cut).end_object();
   }
   json.end_array();
   json.field("forecast", job.forecast).field("starts_at_us", job.starts_at_us);

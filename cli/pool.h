@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <stdexcept>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -204,7 +205,7 @@ struct AttemptInfo {
 struct OutputInfo {
   std::string name;
   uint64_t size = 0;
-  Digest sha256{};
+  Digest digest{};
   bool cut = false;
 };
 
@@ -336,7 +337,7 @@ struct FilePlace {
   uint64_t batch = 0;  // put
   uint64_t job = 0;    // get
   std::string name;
-  bool suspect = false;  // what came from there did not fit its SHA-256
+  bool suspect = false;  // what came from there did not fit its digest
 };
 
 struct Upload {
@@ -370,7 +371,7 @@ class SpoolCalls {
  public:
   virtual ~SpoolCalls() = default;
   virtual Upload open_upload(const RequestId& request, const FilePlace& place, uint64_t size,
-                             const Digest& sha256) = 0;
+                             const std::optional<Digest>& digest) = 0;
   // Returns the new offset.
   virtual uint64_t put(uint64_t upload, uint64_t offset, const std::string& chunk) = 0;
   virtual uint64_t close_upload(uint64_t upload) = 0;

@@ -366,16 +366,19 @@ std::vector<Standing> PoolClient::current_standings() {
 }
 
 Upload PoolClient::open_upload(const RequestId& request, const FilePlace& place, uint64_t size,
-                               const Digest& sha256) {
+                               const std::optional<Digest>& digest) {
   v1::Upload u = remote_->call([&] {
     return remote_->spool->open_upload(to_request(request), to_place(place), size,
-                                       to_digest(sha256));
+                                       digest ? to_digest(*digest) : v1::Digest());
   });
   return {u.id, u.offset};
 }
 
 uint64_t PoolClient::put(uint64_t upload, uint64_t offset, const std::string& chunk) {
-  v1::Bytes bytes = to_bytes(chunk);
+  // Lent, not copied; the ORB only reads it.
+  const auto size = static_cast<CORBA::ULong>(chunk.size());
+  const v1::Bytes bytes(size, size,
+                        reinterpret_cast<CORBA::Octet*>(const_cast<char*>(chunk.data())), false);
   return remote_->once([&] { return remote_->spool->put(upload, offset, bytes); });
 }
 
@@ -394,7 +397,7 @@ void PoolClient::doubt(const FilePlace& place) {
 }
 
 std::string PoolClient::get(const FilePlace& place, uint64_t offset, uint32_t count) {
-  omni_thread::ensure_self self;  // may be asked for on a thread of the transfer's own
+  omni_thread::ensure_self self;  // asked for on threads of the transfer's own
   v1::Bytes_var bytes =
       remote_->call([&] { return remote_->spool->get(to_place(place), offset, count); });
   return from_bytes(bytes);

@@ -72,7 +72,7 @@ class PoolClient : public SpoolCalls, public LogCalls {
   std::vector<Standing> current_standings();
 
   Upload open_upload(const RequestId& request, const FilePlace& place, uint64_t size,
-                     const Digest& sha256) override;
+                     const std::optional<Digest>& digest) override;
   // Not repeated: after a failure ask open_upload where the upload stands.
   uint64_t put(uint64_t upload, uint64_t offset, const std::string& chunk) override;
   uint64_t close_upload(uint64_t upload) override;

@@ -49,7 +49,7 @@ std::string return_folder(const std::string& server) {
   else
     throw PoolError(ErrorKind::invalid, "return.home", "neither $HOME nor $XDG_STATE_HOME is set",
                     "set one: what has been fetched is noted under it");
-  return base + "/sublet/return-" + hex(sha256(server)).substr(0, 16);
+  return base + "/sublet/return-" + hex(digest_of(server)).substr(0, 16);
 }
 
 ReturnState read_return_state(Files& files, const std::string& folder, std::string* damage) {

@@ -102,7 +102,9 @@ void TargetFolder::Pending::write(std::string_view bytes) {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) fail(errno, "write", shown_);
     bytes.remove_prefix(static_cast<size_t>(n));
+    size_ += static_cast<uint64_t>(n);
   }
+  writeback_.written(file_.get(), size_);
 }
 
 void TargetFolder::Pending::commit() {

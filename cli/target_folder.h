@@ -5,10 +5,12 @@
 #ifndef SUBLET_CLI_TARGET_FOLDER_H_
 #define SUBLET_CLI_TARGET_FOLDER_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 
+#include "base/early_writeback.h"
 #include "base/unique_fd.h"
 #include "cli/interrupts.h"
 
@@ -39,6 +41,8 @@ class TargetFolder {
     std::string temporary_;  // in folder_
     std::string shown_;      // for messages
     UniqueFd file_;
+    uint64_t size_ = 0;
+    EarlyWriteback writeback_;
     std::unique_ptr<WhenInterrupted> guard_;
     bool committed_ = false;
   };

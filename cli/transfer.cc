@@ -7,12 +7,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <future>
+#include <memory>
 #include <thread>
 
 #include "base/os_error.h"
 #include "base/random.h"
 #include "base/unique_fd.h"
+#include "cli/ahead.h"
 
 namespace sublet::cli {
 
@@ -82,15 +83,13 @@ std::string read_chunk(int fd, const std::string& path) {
   return chunk;
 }
 
-LocalFile read_local(const std::string& path, const std::string& where) {
-  LocalFile file;
-  file.path = path;
-  UniqueFd fd = open_input(path, where, &file.stamp);
-  Sha256 hash;
+Digest digest_of_file(const std::string& path, const FileStamp& expected) {
+  FileStamp stamp;
+  UniqueFd fd = open_input(path, "", &stamp);
+  Hasher hash;
   for (std::string chunk; !(chunk = read_chunk(fd.get(), path)).empty();) hash.update(chunk);
-  file.sha256 = hash.finish();
-  if (!same_now(fd.get(), file.stamp)) throw changed(path);
-  return file;
+  if (stamp != expected || !same_now(fd.get(), stamp)) throw changed(path);
+  return hash.finish();
 }
 
 // Failures after which the transfer may go on where it stood.
@@ -135,20 +134,19 @@ uint64_t close_sent(SpoolCalls& spool, uint64_t upload, const std::string& path)
   }
 }
 
-// One try: sends from where the server stands.
-uint64_t send_once(SpoolCalls& spool, const RequestId& request, const FilePlace& place,
-                   const LocalFile& file, Patience* patience) {
-  FileStamp stamp;
-  UniqueFd fd = open_input(file.path, "", &stamp);
-  if (stamp != file.stamp) throw changed(file.path);
-  Upload upload = spool.open_upload(request, place, file.stamp.size, file.sha256);
-  if (upload.offset > file.stamp.size)
-    throw PoolError(ErrorKind::conflict, "spool.state", "the server holds more than was sent",
-                    "submit again", file.path);
+struct Sent {
+  const std::string& path;
+  const FileStamp& stamp;
+  const std::optional<Digest>& digest;  // if it is known already
+};
+
+// From where the server stands to the end, which must be where it was.
+void send_rest(SpoolCalls& spool, const Upload& upload, int fd, const Sent& file,
+               Patience* patience) {
   uint64_t offset = upload.offset;
-  if (lseek(fd.get(), static_cast<off_t>(offset), SEEK_SET) < 0)
-    throw unreadable("", file.path, errno);
-  for (std::string chunk; !(chunk = read_chunk(fd.get(), file.path)).empty();) {
+  if (lseek(fd, static_cast<off_t>(offset), SEEK_SET) < 0) throw unreadable("", file.path, errno);
+  Ahead chunks([&] { return read_chunk(fd, file.path); });
+  for (std::string chunk; !(chunk = chunks.next()).empty();) {
     const uint64_t end = offset + chunk.size();
     if (end > file.stamp.size) throw changed(file.path);
     offset = spool.put(upload.id, offset, chunk);
@@ -157,7 +155,21 @@ uint64_t send_once(SpoolCalls& spool, const RequestId& request, const FilePlace&
       throw PoolError(ErrorKind::conflict, "spool.offset", "the server stands elsewhere",
                       "submit again", file.path);
   }
-  if (offset != file.stamp.size || !same_now(fd.get(), file.stamp)) throw changed(file.path);
+  if (offset != file.stamp.size) throw changed(file.path);
+}
+
+// One try.
+uint64_t send_once(SpoolCalls& spool, const RequestId& request, const FilePlace& place,
+                   const Sent& file, Patience* patience) {
+  FileStamp stamp;
+  UniqueFd fd = open_input(file.path, "", &stamp);
+  if (stamp != file.stamp) throw changed(file.path);
+  Upload upload = spool.open_upload(request, place, file.stamp.size, file.digest);
+  if (upload.offset > file.stamp.size)
+    throw PoolError(ErrorKind::conflict, "spool.state", "the server holds more than was sent",
+                    "submit again", file.path);
+  send_rest(spool, upload, fd.get(), file, patience);
+  if (!same_now(fd.get(), file.stamp)) throw changed(file.path);
   return close_sent(spool, upload.id, file.path);
 }
 
@@ -172,8 +184,7 @@ void doubt(SpoolCalls& spool, const FilePlace& place, Patience& patience) {
   }
 }
 
-uint64_t send(SpoolCalls& spool, uint64_t batch, const LocalFile& file,
-              const TransferPatience& limits) {
+uint64_t send(SpoolCalls& spool, uint64_t batch, const Sent& file, const TransferPatience& limits) {
   FilePlace place;
   place.batch = batch;
   place.name = file.path.substr(file.path.rfind('/') + 1);
@@ -197,18 +208,39 @@ void InputFiles::read(const BatchPlan& plan) {
   for (const PlannedJob& job : plan.jobs) {
     for (const PlannedInput& input : job.inputs) {
       if (files_.count(input.path) != 0) continue;
-      LocalFile file = read_local(input.path, input.where);
-      contents_.emplace(std::pair(file.sha256, file.stamp.size), 0);
-      files_.emplace(input.path, std::move(file));
+      LocalFile file;
+      open_input(input.path, input.where, &file.stamp);
+      file.content = content_of(input.path, file.stamp);
+      files_.emplace(input.path, file);
     }
   }
 }
 
+size_t InputFiles::content_of(const std::string& path, const FileStamp& stamp) {
+  const size_t fresh = contents_.size();
+  const auto [same, new_inode] = by_inode_.emplace(std::pair(stamp.device, stamp.inode), fresh);
+  if (!new_inode) return same->second;
+  contents_.push_back({path, stamp, {}, 0});
+  const auto [first, alone] = first_of_size_.emplace(stamp.size, fresh);
+  if (alone) return fresh;
+  by_digest_.emplace(std::pair(stamp.size, digest_of_content(first->second)), first->second);
+  const auto [equal, is_new] =
+      by_digest_.emplace(std::pair(stamp.size, digest_of_content(fresh)), fresh);
+  if (is_new) return fresh;
+  contents_.pop_back();
+  return by_inode_[{stamp.device, stamp.inode}] = equal->second;
+}
+
+const Digest& InputFiles::digest_of_content(size_t content) {
+  Content& one = contents_[content];
+  if (!one.digest) one.digest = digest_of_file(one.path, one.stamp);
+  return *one.digest;
+}
+
 void InputFiles::upload(SpoolCalls& spool, uint64_t batch, const TransferPatience& patience) {
-  for (const auto& [path, file] : files_) {
-    uint64_t& id = contents_.at({file.sha256, file.stamp.size});
-    if (id == 0) id = send(spool, batch, file, patience);
-  }
+  for (Content& one : contents_)
+    if (one.file_id == 0)
+      one.file_id = send(spool, batch, {one.path, one.stamp, one.digest}, patience);
   // A content that was sent from another path stands for this file too: it
   // must still be what it was.
   for (const auto& [path, file] : files_) {
@@ -219,53 +251,67 @@ void InputFiles::upload(SpoolCalls& spool, uint64_t batch, const TransferPatienc
 }
 
 uint64_t InputFiles::file_id(const std::string& path) const {
-  const LocalFile& file = files_.at(path);
-  return contents_.at({file.sha256, file.stamp.size});
+  return contents_[files_.at(path).content].file_id;
 }
 
 uint64_t InputFiles::bytes() const {
   uint64_t sum = 0;
-  for (const auto& [content, id] : contents_) sum += content.second;
+  for (const Content& one : contents_) sum += one.stamp.size;
   return sum;
 }
 
-void download(SpoolCalls& spool, const FilePlace& place, uint64_t size, const Digest& sha256,
+void download(SpoolCalls& spool, const FilePlace& place, uint64_t size, const Digest& digest,
               const std::function<void(std::string_view)>& sink, const TransferPatience& limits) {
-  Sha256 hash;
+  Hasher hash;
   Patience patience(limits);
   const auto wanted = [&](uint64_t offset) {
     return static_cast<uint32_t>(std::min<uint64_t>(kChunk, size - offset));
   };
-  // The next chunk comes while this one is hashed and written.
-  const auto ask = [&](uint64_t offset, std::launch when) {
-    return std::async(when, [&, offset] { return spool.get(place, offset, wanted(offset)); });
+  const auto every_other_from = [&](uint64_t begin) {
+    return std::make_shared<Ahead>([&, at = begin]() mutable {
+      if (at >= size) return std::string();
+      std::string chunk = spool.get(place, at, wanted(at));
+      at += 2 * kChunk;
+      return chunk;
+    });
   };
-  std::future<std::string> coming = ask(0, std::launch::deferred);
+  // Two chunks are asked for at a time, while another is hashed and a fourth
+  // written. All that is hashed is also written: a failure comes behind it.
+  const auto chunks_from = [&](uint64_t begin) {
+    return std::make_unique<Ahead>(
+        [&, turn = every_other_from(begin), other = every_other_from(begin + kChunk)]() mutable {
+          std::string chunk = turn->next();
+          turn.swap(other);
+          hash.update(chunk);
+          return chunk;
+        });
+  };
+  std::unique_ptr<Ahead> coming;
   for (uint64_t offset = 0; offset < size;) {
     std::string chunk;
     try {
-      chunk = coming.get();
+      if (!coming) coming = chunks_from(offset);
+      chunk = coming->next();
     } catch (const PoolError& e) {
+      coming.reset();
       patience.failed(e);
-      coming = ask(offset, std::launch::deferred);
       continue;
     }
-    if (chunk.empty() || chunk.size() > wanted(offset))
+    if (chunk.size() != wanted(offset))
       throw PoolError(ErrorKind::unavailable, "spool.short",
-                      "the server sent " + std::string(chunk.empty() ? "less" : "more") +
-                          " than '" + place.name + "' of job " + std::to_string(place.job) + " has",
+                      "the server sent " +
+                          std::string(chunk.size() < wanted(offset) ? "less" : "more") + " than '" +
+                          place.name + "' of job " + std::to_string(place.job) + " has",
                       "fetch it again", place.name);
     patience.progress();
     offset += chunk.size();
-    if (offset < size) coming = ask(offset, std::launch::async);
-    hash.update(chunk);
     sink(chunk);
   }
-  if (hash.finish() == sha256) return;
+  if (hash.finish() == digest) return;
   doubt(spool, place, patience);
   throw PoolError(ErrorKind::unavailable, "spool.digest",
                   "'" + place.name + "' of job " + std::to_string(place.job) +
-                      " came damaged: its SHA-256 differs",
+                      " came damaged: its digest differs",
                   "fetch it again", place.name);
 }
 

@@ -1,7 +1,8 @@
 // Files on their way between this machine and the server's spool. Both
 // directions go on where they stood when the connection was lost or the server
-// was restarted, for a bounded time, and are verified by SHA-256. One thread;
-// download() asks for the next chunk on another.
+// was restarted, for a bounded time. The server takes the digest of what it gets,
+// and what comes back is compared with that. One thread; the next chunk is read
+// on another, the next two are asked for on two others, at the same time.
 #ifndef SUBLET_CLI_TRANSFER_H_
 #define SUBLET_CLI_TRANSFER_H_
 
@@ -10,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,20 +36,15 @@ struct FileStamp {
   int64_t changed_ns = 0;
   auto operator<=>(const FileStamp&) const = default;
 };
-struct LocalFile {
-  std::string path;
-  FileStamp stamp;
-  Digest sha256{};
-};
 
-// All input files of a batch, each read once (however many jobs name it).
+// All input files of a batch, each opened once (however many jobs name it).
 class InputFiles {
  public:
-  // Reads and hashes those of the plan that are not yet known. PoolError
-  // "input.missing" (with FILE:LINE:COLUMN where a batch file asked for it),
-  // "input.changed".
+  // Notes those of the plan. Only files of equal size are read here, to find out
+  // whether they are equal: the others are read once, while they are sent.
+  // PoolError "input.missing" (with FILE:LINE:COLUMN where a batch file asked for
+  // it), "input.changed".
   void read(const BatchPlan& plan);
-  const LocalFile& at(const std::string& path) const { return files_.at(path); }
   // Sends each distinct content once. PoolError "input.changed" when a file is
   // no longer what read() saw.
   void upload(SpoolCalls& spool, uint64_t batch, const TransferPatience& patience = {});
@@ -58,14 +55,32 @@ class InputFiles {
   uint64_t bytes() const;
 
  private:
-  std::map<std::string, LocalFile> files_;                    // by path
-  std::map<std::pair<Digest, uint64_t>, uint64_t> contents_;  // digest and size -> file id
+  struct LocalFile {
+    FileStamp stamp;
+    size_t content = 0;  // in contents_
+  };
+  struct Content {
+    std::string path;  // of a file that has it
+    FileStamp stamp;   // of that file
+    std::optional<Digest> digest;
+    uint64_t file_id = 0;  // 0: not yet sent
+  };
+
+  size_t content_of(const std::string& path, const FileStamp& stamp);
+  const Digest& digest_of_content(size_t content);
+
+  std::map<std::string, LocalFile> files_;  // by path
+  std::vector<Content> contents_;
+  // The same content in contents_: of a file under two names, of equal bytes.
+  std::map<std::pair<uint64_t, uint64_t>, size_t> by_inode_;  // device, inode
+  std::map<uint64_t, size_t> first_of_size_;
+  std::map<std::pair<uint64_t, Digest>, size_t> by_digest_;  // where a size has several files
 };
 
 // A whole file of the spool, in order. PoolError "spool.damaged" when the server
 // no longer has what was stored, "spool.digest" when what came is not that (the
 // sink has seen it by then).
-void download(SpoolCalls& spool, const FilePlace& place, uint64_t size, const Digest& sha256,
+void download(SpoolCalls& spool, const FilePlace& place, uint64_t size, const Digest& digest,
               const std::function<void(std::string_view)>& sink,
               const TransferPatience& patience = {});
 

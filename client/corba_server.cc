@@ -307,9 +307,9 @@ RemoteFile CorbaServer::stat(const FilePlace& place) {
     idl::FileInfo_var info = parts_->spool->stat(parts_->to_place(place, key));
     out.size = info->size;
     out.generation = info->generation;
-    if (info->sha256.length() != out.sha256.size())
+    if (info->content_digest.length() != out.digest.size())
       throw ServerError(ServerError::Kind::kAway, "", "the server sent no digest");
-    for (CORBA::ULong i = 0; i < info->sha256.length(); ++i) out.sha256[i] = info->sha256[i];
+    for (CORBA::ULong i = 0; i < info->content_digest.length(); ++i) out.digest[i] = info->content_digest[i];
   });
   return out;
 }

@@ -148,7 +148,7 @@ Daemon::Daemon(const ClientSettings& settings)
       lock_(state_),
       facts_(find_facts(settings.name, settings.slots, state_)),
       accounts_(reserve_accounts(settings, facts_.slots, state_)),
-      cgroups_(AttemptCgroups::detect("c" + hex(sha256(state_)).substr(0, 12))),
+      cgroups_(AttemptCgroups::detect("c" + hex(digest_of(state_)).substr(0, 12))),
       identity_(ensure_identity(system_files(), state_)),
       cache_(system_files(), {state_ + "/cache", settings.input_cache, settings.disk_reserve}),
       desk_(

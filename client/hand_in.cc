@@ -41,7 +41,7 @@ std::string read_at(int fd, uint64_t offset, size_t count) {
 // uploads that the server has forgotten half-way.
 RequestId request_id(const Assignment& what, const FilePlace& place, const Digest& digest,
                      int round) {
-  Sha256 hash;
+  Hasher hash;
   hash.update(what.nonce.data(), what.nonce.size());
   hash.update(std::to_string(static_cast<int>(place.kind)) + "/" +
               std::to_string(place.generation) + "/" + std::to_string(round) + "/" +
@@ -59,7 +59,7 @@ struct Uploader {
   Pace& pace;
 
   Digest digest_of(int fd, uint64_t size) {
-    Sha256 hash;
+    Hasher hash;
     for (uint64_t offset = 0; offset < size;) {
       PacedWork turn(pace, work.stop);
       if (work.stop) throw Stopped();

@@ -45,7 +45,7 @@ enum class Copied { kRight, kOther, kStopped };
 
 Copied copy(int from, int to, uint64_t size, const Digest& digest, const std::atomic<bool>& stop) {
   std::vector<char> part(std::clamp<uint64_t>(size, 1, kPart));
-  Sha256 hash;
+  Hasher hash;
   uint64_t done = 0;
   while (true) {
     if (stop) return Copied::kStopped;

@@ -98,7 +98,7 @@ class InputCache {
 
  private:
   struct Kept {
-    std::string name;  // the hex of its SHA-256
+    std::string name;  // the hex of its digest
     uint64_t size = 0;
   };
   using ByUse = std::list<Kept>;

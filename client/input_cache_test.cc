@@ -68,11 +68,11 @@ class InputCacheTest : public CppUnit::TestFixture {
  private:
   void start(uint64_t bound = kBound) { cache_.emplace(disk_, CacheSettings{path(), bound, 0}); }
   std::string path() const { return folder_ / "cache"; }
-  std::string path(const std::string& bytes) const { return path() + "/" + hex(sha256(bytes)); }
+  std::string path(const std::string& bytes) const { return path() + "/" + hex(digest_of(bytes)); }
   size_t files() const { return disk_.list(path()).size(); }
 
   void keep(const std::string& bytes) {
-    auto addition = cache_->add(sha256(bytes), bytes.size());
+    auto addition = cache_->add(digest_of(bytes), bytes.size());
     CPPUNIT_ASSERT(addition);
     addition->write(bytes.substr(0, bytes.size() / 2));
     addition->write(bytes.substr(bytes.size() / 2));
@@ -82,7 +82,7 @@ class InputCacheTest : public CppUnit::TestFixture {
   std::optional<std::string> take(const std::string& bytes) {
     const std::string copy = folder_ / "copy";
     UniqueFd file(open(copy.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-    const bool taken = cache_->take(sha256(bytes), bytes.size(), file.get(), go_on_);
+    const bool taken = cache_->take(digest_of(bytes), bytes.size(), file.get(), go_on_);
     const std::string got = disk_.read_file(copy, 1 << 20);
     if (taken) return got;
     CPPUNIT_ASSERT_EQUAL(std::string(), got);  // ready to be fetched
@@ -102,11 +102,11 @@ class InputCacheTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(nlink_t{1}, kept.st_nlink);
     CPPUNIT_ASSERT(!take("abd"));
     CPPUNIT_ASSERT_EQUAL(uint64_t{3}, cache_->bytes());
-    CPPUNIT_ASSERT(!cache_->add(sha256("abc"), 3));  // is here
+    CPPUNIT_ASSERT(!cache_->add(digest_of("abc"), 3));  // is here
   }
 
   void only_what_was_kept_stays() {
-    cache_->add(sha256("abc"), 3)->write("abc");
+    cache_->add(digest_of("abc"), 3)->write("abc");
     CPPUNIT_ASSERT_EQUAL(size_t{0}, files());
     CPPUNIT_ASSERT(!take("abc"));
   }
@@ -208,7 +208,7 @@ class InputCacheTest : public CppUnit::TestFixture {
 
   void without_a_folder_nothing_is_kept() {
     const auto check = [&] {
-      CPPUNIT_ASSERT(!cache_->add(sha256("abc"), 3));
+      CPPUNIT_ASSERT(!cache_->add(digest_of("abc"), 3));
       CPPUNIT_ASSERT(!take("abc"));
       cache_->make_room(1);
       CPPUNIT_ASSERT_EQUAL(uint64_t{0}, cache_->bytes());
@@ -236,7 +236,7 @@ class InputCacheTest : public CppUnit::TestFixture {
       if (step != FileStep::remove || removals++ > 0) return 0;
       CPPUNIT_ASSERT_EQUAL(path("old"), where);
       other = std::thread(
-          [&] { taken = cache_->bytes() == 3 && take("new") && !cache_->add(sha256("old"), 3); });
+          [&] { taken = cache_->bytes() == 3 && take("new") && !cache_->add(digest_of("old"), 3); });
       in_time = eventually([&] { return taken.load(); });
       return 0;
     };
@@ -250,20 +250,20 @@ class InputCacheTest : public CppUnit::TestFixture {
   }
 
   void nothing_is_kept_without_room() {
-    CPPUNIT_ASSERT(!cache_->add(sha256("x"), kBound + 1));
-    CPPUNIT_ASSERT(!cache_->add(sha256(""), 0));
+    CPPUNIT_ASSERT(!cache_->add(digest_of("x"), kBound + 1));
+    CPPUNIT_ASSERT(!cache_->add(digest_of(""), 0));
     disk_.free = 1999;
-    CPPUNIT_ASSERT(!cache_->add(sha256("x"), 1000));
+    CPPUNIT_ASSERT(!cache_->add(digest_of("x"), 1000));
     disk_.free = 2000;
-    CPPUNIT_ASSERT(cache_->add(sha256("x"), 1000));
+    CPPUNIT_ASSERT(cache_->add(digest_of("x"), 1000));
     cache_.emplace(disk_, CacheSettings{path(), kBound, 1002});
-    CPPUNIT_ASSERT(!cache_->add(sha256("x"), 500));
-    CPPUNIT_ASSERT(cache_->add(sha256("x"), 499));
+    CPPUNIT_ASSERT(!cache_->add(digest_of("x"), 500));
+    CPPUNIT_ASSERT(cache_->add(digest_of("x"), 499));
   }
 
   void a_full_disk_costs_the_keeping_only() {
     // A descriptor that takes nothing, as a full disk does.
-    auto addition = cache_->add(sha256("abc"), 3);
+    auto addition = cache_->add(digest_of("abc"), 3);
     const std::string before = disk_.list(path()).at(0).name;
     UniqueFd dev_full(open("/dev/full", O_WRONLY | O_CLOEXEC));
     for (int fd = 3; fd < 64; ++fd) {
@@ -287,7 +287,7 @@ class InputCacheTest : public CppUnit::TestFixture {
     for (int t = 0; t < 4; ++t)
       threads.emplace_back([&] {
         for (int i = 0; i < 20; ++i) {
-          InputCache::Turn turn(*cache_, sha256("abc"), stop);
+          InputCache::Turn turn(*cache_, digest_of("abc"), stop);
           most = std::max(most.load(), ++inside);
           std::this_thread::yield();
           --inside;
@@ -298,9 +298,9 @@ class InputCacheTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(1, most.load());
     CPPUNIT_ASSERT_EQUAL(80, turns.load());
     // Another content waits for nobody, and who is told to stop waits no more.
-    InputCache::Turn turn(*cache_, sha256("abc"), stop);
-    InputCache::Turn other(*cache_, sha256("abd"), stop);
-    std::thread waiting([&] { InputCache::Turn never(*cache_, sha256("abc"), stop); });
+    InputCache::Turn turn(*cache_, digest_of("abc"), stop);
+    InputCache::Turn other(*cache_, digest_of("abd"), stop);
+    std::thread waiting([&] { InputCache::Turn never(*cache_, digest_of("abc"), stop); });
     CPPUNIT_ASSERT(eventually([&] { return cache_->waiting() == 1; }));
     stop = true;
     waiting.join();

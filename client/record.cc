@@ -30,7 +30,7 @@ RecordWriter& RecordWriter::add(const char* key, std::string_view value) {
 }
 
 std::string RecordWriter::finish() const {
-  return text_ + std::string(kSum) + hex(sha256(text_)) + "\n";
+  return text_ + std::string(kSum) + hex(digest_of(text_)) + "\n";
 }
 
 RecordReader::RecordReader(const std::string& title, std::string_view text) {
@@ -38,7 +38,7 @@ RecordReader::RecordReader(const std::string& title, std::string_view text) {
   if (sum == std::string_view::npos || sum == 0 || text[sum - 1] != '\n')
     throw RecordError("it is not complete");
   std::string_view body = text.substr(0, sum);
-  if (text.substr(sum) != std::string(kSum) + hex(sha256(body)) + "\n")
+  if (text.substr(sum) != std::string(kSum) + hex(digest_of(body)) + "\n")
     throw RecordError("its checksum is wrong");
   std::string first = title + " 1\n";
   if (!body.starts_with(first)) throw RecordError("it is no '" + title + " 1'");

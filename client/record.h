@@ -1,5 +1,5 @@
 // The client's own small files in an attempt's folder: text, one "key value"
-// line each, values percent-encoded, a SHA-256 of everything above in the last
+// line each, values percent-encoded, a digest of everything above in the last
 // line. What was half written or damaged is noticed and never guessed at. Pure.
 #ifndef SUBLET_CLIENT_RECORD_H_
 #define SUBLET_CLIENT_RECORD_H_

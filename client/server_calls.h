@@ -138,7 +138,7 @@ struct FilePlace {
 };
 struct RemoteFile {
   uint64_t size = 0;
-  Digest sha256 = {};
+  Digest digest = {};
   uint64_t generation = 0;  // of a checkpoint, 0: there is none
 };
 struct Upload {

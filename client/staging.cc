@@ -25,11 +25,11 @@ struct Incoming {
   RemoteFile remote;
   UniqueFd file;  // in the attempt's folder
   std::unique_ptr<InputCache::Addition> kept;
-  Sha256 hash;
+  Hasher hash;
   uint64_t offset = 0;
 
   bool is(const FilePlace& place, const RemoteFile& now) const {
-    return name == place.file_name && remote.size == now.size && remote.sha256 == now.sha256 &&
+    return name == place.file_name && remote.size == now.size && remote.digest == now.digest &&
            remote.generation == now.generation;
   }
 };
@@ -61,7 +61,7 @@ bool receive(AttemptWork& work, ServerCalls& server, const FilePlace& place) {
     in->offset += chunk.size();
   }
   work.incoming.reset();
-  const bool good = in->offset == size && in->hash.finish() == in->remote.sha256;
+  const bool good = in->offset == size && in->hash.finish() == in->remote.digest;
   if (good && in->kept) in->kept->keep();
   return good;
 }
@@ -75,14 +75,14 @@ bool receive(AttemptWork& work, ServerCalls& server, const FilePlace& place) {
 // Copied from the cache, else fetched.
 bool bring_input(AttemptWork& work, ServerCalls& server, InputCache& cache, const FilePlace& place,
                  const RemoteFile& remote, bool executable) {
-  const InputCache::Turn turn(cache, remote.sha256, work.stop);
+  const InputCache::Turn turn(cache, remote.digest, work.stop);
   if (work.stop) throw Stopped();
   if (work.incoming && work.incoming->is(place, remote)) return receive(work, server, place);
   UniqueFd file = create_inside(work.folder + "/" SUBLET_WORK_FOLDER, place.file_name, executable,
                                 work.assignment->uid);
-  if (cache.take(remote.sha256, remote.size, file.get(), work.stop)) return true;
+  if (cache.take(remote.digest, remote.size, file.get(), work.stop)) return true;
   work.incoming = std::make_shared<Incoming>(Incoming{
-      place.file_name, remote, std::move(file), cache.add(remote.sha256, remote.size), {}});
+      place.file_name, remote, std::move(file), cache.add(remote.digest, remote.size), {}});
   return receive(work, server, place);
 }
 

@@ -103,7 +103,7 @@ class StagingTest : public CppUnit::TestFixture {
     server_.inputs = {{1, "right"}};
     what_.inputs = {{1, "a", false}};
     CPPUNIT_ASSERT_EQUAL(std::string(""), stage(*work(), server_, cache_).reason);
-    system_files().write_atomic(state_ / ("cache/" + hex(sha256("right"))), "wrong");
+    system_files().write_atomic(state_ / ("cache/" + hex(digest_of("right"))), "wrong");
     for (int time = 0; time < 2; ++time) {
       auto w = work();
       CPPUNIT_ASSERT_EQUAL(std::string(""), stage(*w, server_, cache_).reason);

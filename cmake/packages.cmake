@@ -10,6 +10,7 @@ find_package(CLI11 REQUIRED)
 pkg_check_modules(OMNIORB REQUIRED IMPORTED_TARGET omniORB4 omniConnectionMgmt4)
 pkg_check_modules(ACE REQUIRED IMPORTED_TARGET ACE)
 pkg_check_modules(CPPUNIT REQUIRED IMPORTED_TARGET cppunit)
+pkg_check_modules(SODIUM REQUIRED IMPORTED_TARGET libsodium)
 pkg_check_modules(SQLITE REQUIRED IMPORTED_TARGET sqlite3)
 find_program(OMNIIDL omniidl REQUIRED)
 

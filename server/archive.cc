@@ -255,7 +255,7 @@ uint64_t number_of(soci::session& sql, const std::string& query) {
 std::string select_files(const char* body) {
   return std::string(
              "select f.id, f.kind, f.batch, f.job, f.attempt, f.generation, f.name, f.size, "
-             "f.sha256, f.in_row, ") +
+             "f.digest, f.in_row, ") +
          body +
          ", f.counts, f.user_name, f.content, coalesce(c.identity, ''), coalesce(c.damaged, 0) "
          "from files f left join contents c on c.id = f.content ";
@@ -458,17 +458,17 @@ bool Archive::content_exists(uint64_t id) {
   });
 }
 
-std::optional<ContentRow> Archive::content(const std::string& sha256) {
+std::optional<ContentRow> Archive::content(const std::string& digest) {
   return connections_->with([&](soci::session& sql) -> std::optional<ContentRow> {
     ContentRow row;
     long long id = 0, size = 0;
-    sql << "select id, size, identity from contents where sha256 = :sha256 and damaged = 0 order "
+    sql << "select id, size, identity from contents where digest = :digest and damaged = 0 order "
            "by id desc limit 1",
-        soci::into(id), soci::into(size), soci::into(row.identity), soci::use(sha256);
+        soci::into(id), soci::into(size), soci::into(row.identity), soci::use(digest);
     if (!sql.got_data()) return std::nullopt;
     row.id = static_cast<uint64_t>(id);
     row.size = static_cast<uint64_t>(size);
-    row.sha256 = sha256;
+    row.digest = digest;
     return row;
   });
 }
@@ -512,7 +512,7 @@ std::optional<CredentialRow> Archive::credential(MachineId machine) {
     CredentialRow row;
     long long uid = 0;
     sql << "select secret, uid from credentials where machine = " << machine,
-        soci::into(row.secret_sha256), soci::into(uid);
+        soci::into(row.secret_digest), soci::into(uid);
     if (!sql.got_data()) return std::nullopt;
     row.machine = machine;
     row.uid = static_cast<uint64_t>(uid);
@@ -581,11 +581,11 @@ std::vector<InvitationRow> Archive::invitations() {
   });
 }
 
-MachineId Archive::machine_with(const std::string& secret_sha256) {
+MachineId Archive::machine_with(const std::string& secret_digest) {
   return connections_->with([&](soci::session& sql) -> MachineId {
     long long machine = 0;
     sql << "select machine from credentials where secret = :secret", soci::into(machine),
-        soci::use(secret_sha256);
+        soci::use(secret_digest);
     return sql.got_data() ? machine : 0;
   });
 }

@@ -112,8 +112,8 @@ class Archive {
   std::optional<FileRow> output(JobId job, FileKind kind, const std::string& name);
   std::vector<uint64_t> content_ids();
   bool content_exists(uint64_t id);
-  // The newest content of this SHA-256 (hex) that is not known to be damaged.
-  std::optional<ContentRow> content(const std::string& sha256);
+  // The newest content of this digest (hex) that is not known to be damaged.
+  std::optional<ContentRow> content(const std::string& digest);
   // Bytes of this user's files in the spool.
   SpoolUse spool_use(const std::string& user);
   // Files that nothing needs any more: inputs of batches whose jobs are all
@@ -135,8 +135,8 @@ class Archive {
   // All of them, in order of number; those without damage.
   std::vector<MemberRow> members();
   std::vector<InvitationRow> invitations();
-  // The machine whose secret has this SHA-256 (hex), 0 if none.
-  MachineId machine_with(const std::string& secret_sha256);
+  // The machine whose secret has this digest (hex), 0 if none.
+  MachineId machine_with(const std::string& secret_digest);
 
   std::vector<scheduling::ChangeRecord> changes(uint64_t after, const std::string& user,
                                                 uint32_t limit);

@@ -66,7 +66,7 @@ struct FileRow {
   uint64_t generation = 0;
   std::string name;
   uint64_t size = 0;
-  std::string sha256;  // hex
+  std::string digest;  // hex
   bool in_row = false; // contents in `body`, else in the spool folder
   std::string body;
   bool counts = false; // outputs: of the attempt whose end was accepted as done or failed
@@ -77,20 +77,20 @@ struct FileRow {
   bool damaged = false;
 };
 
-// One stored content. Files of equal SHA-256 refer to the same one; it goes with
+// One stored content. Files of equal digest refer to the same one; it goes with
 // the last of them, in the same transaction.
 struct ContentRow {
   uint64_t id = 0;  // its name in the spool folder
-  std::string sha256;  // hex
+  std::string digest;  // hex
   uint64_t size = 0;
   std::string identity;  // of the file when its bytes were known to be right; "": not known
-  bool damaged = false;  // found to be other than its SHA-256: no new file refers to it
+  bool damaged = false;  // found to be other than its digest: no new file refers to it
 };
 
 // A machine's proof of itself, beside the brain's MachineRecord.
 struct CredentialRow {
   MachineId machine = 0;
-  std::string secret_sha256;  // hex
+  std::string secret_digest;  // hex
   uint64_t uid = 0;           // who registered it: Caller::uid
 };
 
@@ -111,12 +111,12 @@ struct MemberRow {
 // A join token, without its secret.
 struct InvitationRow {
   std::string id;             // hex
-  std::string secret_sha256;  // hex
+  std::string secret_digest;  // hex
   Role role = Role::kMachine;
   std::string name;
   std::string invited_by;
   Micros expires = 0;
-  std::string used_by;  // SHA-256 of the public key, hex; empty: not used
+  std::string used_by;  // digest of the public key, hex; empty: not used
   Micros revoked = 0;
 };
 

@@ -21,12 +21,12 @@ Refusal unavailable(const char* code, const std::string& message, const char* ad
 }
 
 Refusal checking() {
-  return unavailable("spool.checking", "a file of the spool is being compared with its SHA-256",
+  return unavailable("spool.checking", "a file of the spool is being compared with its digest",
                      "Try again in a moment.");
 }
 
 bool matches(int fd, const StoredContent& what) {
-  Sha256 hash;
+  Hasher hash;
   std::vector<char> part(std::min<uint64_t>(kPart, what.size));
   uint64_t offset = 0;
   while (offset < what.size) {
@@ -37,7 +37,7 @@ bool matches(int fd, const StoredContent& what) {
     hash.update(part.data(), static_cast<size_t>(n));
     offset += static_cast<uint64_t>(n);
   }
-  return hex(hash.finish()) == what.sha256;
+  return hex(hash.finish()) == what.digest;
 }
 
 }  // namespace

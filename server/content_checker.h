@@ -1,7 +1,7 @@
 // Whether what lies in the spool is still what was stored. A file that is the
 // one whose bytes were right before (inode, size and times are the same) is not
 // read again. Any other, and one that a receiver calls suspect because what came
-// did not fit its SHA-256, is read and compared: a small one at once, a large one
+// did not fit its digest, is read and compared: a small one at once, a large one
 // on a thread of its own, while whoever asks is told to come back.
 //
 // Threads: any.
@@ -29,7 +29,7 @@ struct StoredContent {
   uint64_t id = 0;
   std::string path;
   uint64_t size = 0;
-  std::string sha256;    // hex
+  std::string digest;    // hex
   std::string identity;  // when its bytes were known to be right; "": never
 };
 

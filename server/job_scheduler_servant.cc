@@ -234,7 +234,7 @@ class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
       out[i].kind = static_cast<CORBA::ULong>(file.kind);
       to_octets(name, out[i].name);
       out[i].size = file.size;
-      to_octets(hex_decode(file.sha256).value_or(""), out[i].sha256);
+      to_octets(hex_decode(file.digest).value_or(""), out[i].content_digest);
       out[i].cut = cut;
     }
   }

@@ -95,7 +95,8 @@ LogPiece LogService::read_spool(const LogQuery& query, const Source& source) {
   if (const Micros at = row ? 0 : archive_.outputs_removed_at(query.job); at > 0)
     throw outputs_removed(query.job, at);
   if (!row || row->attempt != source.attempt || query.offset >= row->size) return piece;
-  piece.text = spool_.read(*row, query.offset, kTextOctets);
+  piece.text.resize(std::min<uint64_t>(kTextOctets, row->size - query.offset));
+  piece.text.resize(spool_.read(*row, query.offset, piece.text));
   piece.ended = query.offset + piece.text.size() >= row->size;
   return piece;
 }

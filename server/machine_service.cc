@@ -68,7 +68,7 @@ void MachineService::check_secret(const Caller& caller, MachineId machine,
   // A member's machine is its own: neither another member nor a local client
   // takes it over, nor does a member take a local one.
   const bool bound = caller.role || (row && row->uid >= Peer::kFirstMember);
-  const bool good = row && row->secret_sha256 == hex(sha256(secret));
+  const bool good = row && row->secret_digest == hex(digest_of(secret));
   if (good && (!bound || row->uid == caller.uid)) return;
   throw Refusal(
       Refusal::Kind::kNotPermitted, "machine.unknown",
@@ -114,7 +114,7 @@ Joined MachineService::join(const Caller& caller, MachineId machine, const std::
   if (secret.size() != 32)
     throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "a machine's secret has 32 octets",
                   "Make one at random.", "secret");
-  const std::string digest = hex(sha256(secret));
+  const std::string digest = hex(digest_of(secret));
   if (machine == 0) {
     if (!caller.role) access_.require_administrator(caller, "adding a machine");
     machine = archive_.machine_with(digest);  // its first join's answer was lost

@@ -103,7 +103,7 @@ Admission Members::admit(const MemberName& who, const std::string& serial) {
 
 Exclusion Members::check_token(const InvitationRow& row, const JoinRequest& request,
                                const std::string& key) const {
-  if (!equal_in_constant_time(row.secret_sha256, hex(sha256(request.secret))))
+  if (!equal_in_constant_time(row.secret_digest, hex(digest_of(request.secret))))
     return Exclusion::kTokenUnknown;
   if (row.revoked != 0) return Exclusion::kTokenRevoked;
   // The same key again: the answer was lost on its way.
@@ -188,7 +188,7 @@ JoinAnswer Members::join(const JoinRequest& request) {
 // request gives the same token, of which only a hash is kept.
 JoinToken Members::token_for(Role role, const std::string& key) const {
   const auto derive = [&](const char* what, size_t size) {
-    const Digest digest = sha256(std::string(what) + '\0' + authority_->own.key + '\0' + key);
+    const Digest digest = digest_of(std::string(what) + '\0' + authority_->own.key + '\0' + key);
     return std::string(reinterpret_cast<const char*>(digest.data()), size);
   };
   return {role, *settings_.address, authority_->fingerprint, derive("token id", kTokenId),
@@ -220,7 +220,7 @@ Invited Members::invite(const Caller& caller, const std::string& request, const 
                   name + " is a member of this pool as " + to_text(member->role),
                   "Take another name, or revoke that membership first.", name);
   const JoinToken token = token_for(role, key);
-  InvitationRow row{hex_encode(token.id), hex(sha256(token.secret)),         role, name,
+  InvitationRow row{hex_encode(token.id), hex(digest_of(token.secret)),         role, name,
                     caller.user,          clock_.utc_us() + valid_ms * 1000, "",   0};
   const auto old = old_invitations(clock_.utc_us());
   if (invitations_.size() - old.size() >= kMostInvitations)

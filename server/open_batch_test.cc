@@ -55,7 +55,7 @@ class OpenBatchTest : public CppUnit::TestFixture {
     place.batch = batch;
     place.name = "data";
     const std::string bytes = "contents";
-    const Digest digest = sha256(bytes);
+    const Digest digest = digest_of(bytes);
     const uint64_t id =
         files_
             .open(ann_, random_bytes(16), place, bytes.size(),

@@ -21,7 +21,7 @@ inline std::string request_key(uint64_t uid, std::string_view request) {
 }
 
 inline std::string arguments_digest(std::string_view operation, std::string_view arguments) {
-  Sha256 hash;
+  Hasher hash;
   hash.update(operation);
   hash.update(std::string_view("\0", 1));
   hash.update(arguments);

@@ -1,14 +1,13 @@
 // The database's tables. One statement each; all are `if not exists`. The
-// version is kept in table pool, so that a later server can bring an older
-// database up to date.
+// version is kept in table pool, which comes first: a database of another version
+// is refused before anything is done to it.
 #ifndef SUBLET_SERVER_SCHEMA_H_
 #define SUBLET_SERVER_SCHEMA_H_
 
-#include <vector>
-
 namespace sublet::server {
 
-inline constexpr int kSchemaVersion = 3;
+// Versions before 4 were never released.
+inline constexpr int kSchemaVersion = 4;
 
 inline constexpr const char* kSchema[] = {
     "create table if not exists pool (id integer primary key, version integer not null, next_job "
@@ -70,18 +69,19 @@ inline constexpr const char* kSchema[] = {
     "create index if not exists changes_at on changes (at)",
     "create table if not exists files (id bigint primary key, kind integer not null, batch bigint "
     "not null, job bigint not null, attempt integer not null, generation bigint not null, name "
-    "text not null, size bigint not null, sha256 text not null, in_row integer not null, body text "
+    "text not null, size bigint not null, digest text not null, in_row integer not null, body text "
     "not null, counts integer not null, user_name text not null default '', content bigint not "
     "null default 0)",
     // What lies in the spool folder, under its id; rows of table files refer to it.
-    "create table if not exists contents (id bigint primary key, sha256 text not null, size bigint "
+    "create table if not exists contents (id bigint primary key, digest text not null, size bigint "
     "not null, identity text not null, damaged integer not null)",
-    "create index if not exists contents_sha256 on contents (sha256)",
+    "create index if not exists contents_digest on contents (digest)",
     // Bytes of each user's files; kind 1: checkpoints, 0: all others.
     "create table if not exists spool_use (user_name text not null, kind integer not null, bytes "
     "bigint not null, primary key (user_name, kind))",
     "create table if not exists outputs_removed (job bigint primary key, at bigint not null)",
     "create index if not exists files_job on files (job, kind) where job > 0",
+    "create index if not exists files_content on files (content) where content > 0",
     "create index if not exists files_batch on files (batch) where batch > 0",
     "create table if not exists members (number bigint primary key, role integer not null, name "
     "text not null, serial text not null, previous_serial text not null, certificate text not "
@@ -98,38 +98,10 @@ inline constexpr const char* kSchema[] = {
     "create index if not exists events_at on events (at)",
 };
 
-// Indexes on columns that an upgrade adds: made after the upgrades.
-inline constexpr const char* kLaterIndexes[] = {
-    "create index if not exists files_content on files (content) where content > 0",
-};
-
 // `content > 0` lets it use the index files_content.
 inline constexpr const char* kDropContent =
     "delete from contents where id = :id and not exists (select 1 from files where files.content > "
     "0 and files.content = contents.id)";
-
-// kUpgrades[v - 1] makes version v + 1 of version v.
-inline const std::vector<const char*> kUpgrades[kSchemaVersion - 1] = {
-    {"alter table jobs add column count bigint not null default 1",
-     "alter table jobs add column share_priority_step real not null default 0",
-     "alter table changes add column count bigint not null default 1",
-     "delete from events"},  // they were written otherwise
-    {"alter table batches add column stop_done bigint not null default 0",
-     "alter table batches add column stop_failed bigint not null default 0",
-     "alter table batches add column stop_output text not null default ''",
-     // An instant or a wait of 0 is one that was not recorded.
-     "alter table attempts add column ready bigint not null default 0",
-     "alter table uses add column started bigint not null default 0",
-     "alter table uses add column waited bigint not null default 0",
-     "alter table jobs add column platforms text not null default ''",
-     "alter table files add column user_name text not null default ''",
-     "alter table files add column content bigint not null default 0",
-     "update files set content = id where in_row = 0",
-     "update files set user_name = coalesce((select user_name from batches where batches.id = "
-     "files.batch), (select user_name from jobs where jobs.id = files.job), '')",
-     "insert into contents select id, sha256, size, '', 0 from files where in_row = 0",
-     "insert into spool_use select user_name, kind = 2, sum(size) from files group by 1, 2"},
-};
 
 }  // namespace sublet::server
 

@@ -12,7 +12,6 @@
 namespace sublet::server {
 namespace {
 
-constexpr uint64_t kFlushed = 8 << 20;  // bytes written before the disk is told to begin
 constexpr uint64_t kBehind = 32 << 20;  // that the hasher may be behind an upload
 
 Refusal disk(const std::string& what, int code) {
@@ -21,18 +20,17 @@ Refusal disk(const std::string& what, int code) {
                  "Tell the administrator; try again when there is room.", "spool");
 }
 
-// Shorter at the file's end and where the disk gives no more.
-std::string read_part(int fd, uint64_t offset, size_t wanted) {
-  std::string bytes(wanted, '\0');
+// Returns how many: fewer at the file's end and where the disk gives no more.
+size_t read_part(int fd, uint64_t offset, std::span<char> into) {
   size_t done = 0;
-  while (done < wanted) {
-    ssize_t n = pread(fd, bytes.data() + done, wanted - done, static_cast<off_t>(offset + done));
+  while (done < into.size()) {
+    ssize_t n =
+        pread(fd, into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) break;
     done += static_cast<size_t>(n);
   }
-  bytes.resize(done);
-  return bytes;
+  return done;
 }
 
 // Checkpoints are counted apart, as in the books.
@@ -76,7 +74,7 @@ std::string Spool::path(uint64_t id) const { return settings_.folder + "/" + std
 std::string Spool::upload_path(uint64_t id) const { return path(id) + ".part"; }
 
 Spool::Started Spool::open(const std::string& owner, const std::string& request,
-                           const FileRow& row, uint64_t size, const Digest& digest) {
+                           const FileRow& row, uint64_t size, const std::optional<Digest>& digest) {
   if (size > settings_.largest_file)
     throw Refusal(Refusal::Kind::kLimitExceeded, "spool.too_large",
                   "`" + row.name + "` has " + std::to_string(size) + " bytes; the spool takes " +
@@ -88,7 +86,7 @@ Spool::Started Spool::open(const std::string& owner, const std::string& request,
     std::shared_ptr<Upload> old = uploads_.at(again->second);
     lock.unlock();
     std::lock_guard upload_lock(old->mutex);
-    if (old->row.size != size || old->digest != digest)
+    if (old->row.size != size || old->announced != digest)
       throw Refusal(Refusal::Kind::kConflict, "request.reused",
                     "this request id was used before, for another file",
                     "Make a new random request id for every new request.", row.name);
@@ -103,10 +101,9 @@ Spool::Started Spool::open(const std::string& owner, const std::string& request,
   upload->row = row;
   upload->row.id = next_id_++;
   upload->row.size = size;
-  upload->row.sha256 = hex(digest);
   upload->row.in_row = size <= kInRow;
   upload->row.content = upload->row.in_row ? 0 : upload->row.id;
-  upload->digest = digest;
+  upload->announced = digest;
   upload->touched = clock_.utc_us();
   if (!upload->row.in_row) {
     upload->fd.reset(::open(upload_path(upload->row.id).c_str(),
@@ -146,11 +143,7 @@ void Spool::write_chunk(Upload& upload, std::string_view chunk) {
   }
   upload.offset += chunk.size();
   upload.written = upload.offset;
-  if (upload.row.in_row || upload.offset - upload.flushed < kFlushed) return;
-  // So that the disk works meanwhile, and little is left to sync at the end.
-  sync_file_range(upload.fd.get(), static_cast<off_t>(upload.flushed),
-                  static_cast<off_t>(upload.offset - upload.flushed), SYNC_FILE_RANGE_WRITE);
-  upload.flushed = upload.offset;
+  if (!upload.row.in_row) upload.writeback.written(upload.fd.get(), upload.offset);
 }
 
 // On a thread of its own, from what is in the file: sender and hasher work at the
@@ -167,12 +160,14 @@ void Spool::hash_later(const std::shared_ptr<Upload>& upload) {
 
 void Spool::hash_up_to(Upload& upload, uint64_t end) {
   std::lock_guard lock(upload.hash_mutex);
+  if (upload.hashed >= end) return;
+  const auto part = std::make_unique_for_overwrite<char[]>(kChunk);
   while (upload.hashed < end) {
-    const std::string part = read_part(upload.fd.get(), upload.hashed,
-                                       std::min<uint64_t>(kChunk, end - upload.hashed));
-    if (part.empty()) throw disk("read in its spool", EIO);
-    upload.hash.update(part);
-    upload.hashed += part.size();
+    const size_t wanted = std::min<uint64_t>(kChunk, end - upload.hashed);
+    const size_t got = read_part(upload.fd.get(), upload.hashed, {part.get(), wanted});
+    if (got == 0) throw disk("read in its spool", EIO);
+    upload.hash.update(part.get(), got);
+    upload.hashed += got;
   }
 }
 
@@ -229,22 +224,23 @@ FileRow Spool::finish(uint64_t id, const std::string& owner) {
   return upload->row;
 }
 
-bool Spool::is_right(Upload& upload) {
-  if (upload.row.in_row) return sha256(upload.small) == upload.digest;
+Digest Spool::digest_of_all(Upload& upload) {
+  if (upload.row.in_row) return digest_of(upload.small);
   hash_up_to(upload, upload.row.size);
   std::lock_guard lock(upload.hash_mutex);
-  return upload.hash.finish() == upload.digest;
+  return upload.hash.finish();
 }
 
 // With the upload's mutex held.
 void Spool::verify(Upload& upload) {
   const uint64_t id = upload.row.id;
-  if (!upload.right) upload.right = is_right(upload);
-  if (!upload.right) {
+  // Once: a repeat comes here when the disk failed below.
+  if (upload.row.digest.empty()) upload.row.digest = hex(digest_of_all(upload));
+  if (upload.announced && upload.row.digest != hex(*upload.announced)) {
     forget(id, false);
     unlink(upload_path(id).c_str());
     throw Refusal(Refusal::Kind::kInvalid, "spool.digest",
-                  "what arrived is not what was announced (SHA-256 differs)",
+                  "what arrived is not what was announced (the digest differs)",
                   "The file changed while it was sent; start again.",
                   "upload " + std::to_string(id));
   }
@@ -304,26 +300,26 @@ uint64_t Spool::announced(const std::string& user, bool checkpoints) {
 }
 
 StoredContent Spool::stored(const FileRow& row) const {
-  return {row.content, path(row.content), row.size, row.sha256, row.identity};
+  return {row.content, path(row.content), row.size, row.digest, row.identity};
 }
 
-std::string Spool::read(const FileRow& row, uint64_t offset, uint32_t count) {
-  if (offset >= row.size) return "";
-  const uint64_t wanted = std::min<uint64_t>({count, kChunk, row.size - offset});
-  std::string bytes;
+size_t Spool::read(const FileRow& row, uint64_t offset, std::span<char> into) {
+  if (offset >= row.size) return 0;
+  into = into.first(std::min<uint64_t>({into.size(), kChunk, row.size - offset}));
+  size_t got = 0;
   if (row.in_row) {
-    if (offset < row.body.size()) bytes = row.body.substr(offset, wanted);
+    if (offset < row.body.size()) got = row.body.copy(into.data(), into.size(), offset);
   } else if (const UniqueFd fd = ContentChecker::open(path(row.content)); fd.valid()) {
     const bool good = !row.damaged && (checker_.trusted(stored(row), file_identity(fd.get())) ||
                                        intact(row));
-    if (good) bytes = read_part(fd.get(), offset, wanted);
+    if (good) got = read_part(fd.get(), offset, into);
   }
-  if (bytes.size() < wanted) throw damaged(row);
-  return bytes;
+  if (got < into.size()) throw damaged(row);
+  return got;
 }
 
 bool Spool::intact(const FileRow& row, bool suspect) {
-  if (row.in_row) return row.body.size() == row.size && hex(sha256(row.body)) == row.sha256;
+  if (row.in_row) return row.body.size() == row.size && hex(digest_of(row.body)) == row.digest;
   return !row.damaged && checker_.intact(stored(row), suspect);
 }
 

@@ -2,7 +2,7 @@
 // workstation. An upload grows at its end, is hashed while more comes, and counts
 // only once it is complete, verified and its row committed. Contents up to
 // 32 kB live in the row, larger ones in a file of the spool folder, once for all
-// rows of equal SHA-256. That an upload's contents were there already shows
+// rows of equal digest. That an upload's contents were there already shows
 // neither in the answers nor in their time: it comes whole, is stored like any
 // other, and its own file is removed later.
 //
@@ -19,12 +19,15 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/early_writeback.h"
 #include "base/hash.h"
 #include "base/unique_fd.h"
 #include "server/archive.h"
@@ -58,9 +61,10 @@ class Spool {
   ~Spool();
 
   // `owner`: who may go on with it; `request`: the caller's request id;
-  // `row`: place and name. The same owner and request get the same upload.
+  // `row`: place and name; `digest`: what it must turn out to have, if that is
+  // known. The same owner and request get the same upload.
   Started open(const std::string& owner, const std::string& request, const FileRow& row,
-               uint64_t size, const Digest& digest);
+               uint64_t size, const std::optional<Digest>& digest);
   // Returns the new offset.
   uint64_t put(uint64_t id, const std::string& owner, uint64_t offset, std::string_view chunk);
   // The complete, verified file, on disk if it is large; its row is not yet
@@ -84,8 +88,9 @@ class Spool {
   bool intact(const FileRow& row, bool suspect = false);
   // Is it, as far as can be told without reading it?
   bool seems_intact(const ContentRow& content);
-  // Part of a committed file. Throws Refusal when it is damaged or gone.
-  std::string read(const FileRow& row, uint64_t offset, uint32_t count);
+  // Part of a committed file, of kChunk at most. Returns how many bytes: 0 behind
+  // its end. Throws Refusal when it is damaged or gone.
+  size_t read(const FileRow& row, uint64_t offset, std::span<char> into);
   static Refusal damaged(const FileRow& row);
   // A content that no row refers to any more.
   void remove(uint64_t content);
@@ -99,19 +104,18 @@ class Spool {
     std::mutex mutex;
     std::string owner;
     std::string request;
-    FileRow row;
-    Digest digest{};
+    FileRow row;  // its digest: once it is complete
+    std::optional<Digest> announced;
     std::string small;  // contents while they fit a row
     UniqueFd fd;        // else
     // Of a file: how much is in it, and how much of that is hashed.
     std::mutex hash_mutex;
-    Sha256 hash;
+    Hasher hash;
     std::atomic<uint64_t> written{0};
     std::atomic<uint64_t> hashed{0};
     std::atomic<bool> queued{false};  // for the hasher
     uint64_t offset = 0;
-    uint64_t flushed = 0;   // on their way to the disk
-    bool right = false;     // complete, with the announced digest
+    EarlyWriteback writeback;
     bool finished = false;  // on disk; waits for the commit of its row
     std::atomic<Micros> touched{0};
   };
@@ -126,7 +130,7 @@ class Spool {
   static void hash_up_to(Upload& upload, uint64_t end);
   void hash_loop();
   void verify(Upload& upload);
-  bool is_right(Upload& upload);
+  Digest digest_of_all(Upload& upload);
   // False: it was forgotten before.
   bool forget(uint64_t id, bool finished);
 

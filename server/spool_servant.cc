@@ -13,10 +13,10 @@ class SpoolServant : public POA_Sublet::v1::Spool {
   explicit SpoolServant(const Services& s) : s_(s) {}
 
   v1::Upload open_upload(const v1::RequestId& request, const v1::FilePlace& place,
-                         v1::ByteCount size, const v1::Digest& sha256) override {
+                         v1::ByteCount size, const v1::Digest& digest) override {
     return guard_call([&] {
       auto started = s_.spool.open(s_.access.caller(), from_octets(request), from_idl(place), size,
-                                   from_octets(sha256));
+                                   from_octets(digest));
       v1::Upload upload;
       upload.id = started.id;
       upload.offset = started.offset;
@@ -41,7 +41,7 @@ class SpoolServant : public POA_Sublet::v1::Spool {
       const FileRow row = s_.spool.stat(s_.access.caller(), from_idl(place));
       v1::FileInfo_var info = new v1::FileInfo;
       info->size = row.size;
-      to_octets(hex_decode(row.sha256).value_or(""), info->sha256);
+      to_octets(hex_decode(row.digest).value_or(""), info->content_digest);
       info->generation = row.generation;
       return info._retn();
     });
@@ -49,10 +49,13 @@ class SpoolServant : public POA_Sublet::v1::Spool {
 
   v1::Bytes* get(const v1::FilePlace& place, v1::ByteCount offset, CORBA::ULong count) override {
     return guard_call([&] {
-      v1::Bytes_var bytes = new v1::Bytes;
-      const std::string part = s_.spool.get(s_.access.caller(), from_idl(place), offset, count);
-      bytes->length(part.size());
-      memcpy(bytes->get_buffer(), part.data(), part.size());
+      // Not `length()`, which would clear what is about to be written.
+      const CORBA::ULong room = std::min(count, v1::CHUNK_LIMIT);
+      CORBA::Octet* buffer = v1::Bytes::allocbuf(room);
+      v1::Bytes_var bytes = new v1::Bytes(room, 0, buffer, true);
+      const size_t got = s_.spool.get(s_.access.caller(), from_idl(place), offset,
+                                      {reinterpret_cast<char*>(buffer), room});
+      bytes->length(got);
       return bytes._retn();
     });
   }

@@ -144,11 +144,14 @@ Spool::Started SpoolService::open(const Caller& caller, const std::string& reque
                                   const FilePlace& place, uint64_t size,
                                   const std::string& digest) {
   request_key(caller.uid, request);
-  Digest wanted;
-  if (digest.size() != wanted.size())
-    throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "a SHA-256 has 32 octets",
-                  "Send the digest of the contents.", "sha256");
-  std::memcpy(wanted.data(), digest.data(), wanted.size());
+  std::optional<Digest> wanted;
+  if (!digest.empty()) {
+    wanted.emplace();
+    if (digest.size() != wanted->size())
+      throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "a digest has 32 octets",
+                    "Send the digest of the contents, or none.", "digest");
+    std::memcpy(wanted->data(), digest.data(), wanted->size());
+  }
   const FileRow row = place_to_put(caller, place);
   const Spool::Started started = spool_.open(owner_of(caller), request, row, size, wanted);
   if (!started.fresh) return started;
@@ -177,14 +180,14 @@ std::optional<ContentRow> SpoolService::new_content(Turn& turn, FileRow& row) {
   row.content = row.id;
   const auto& pending = turn.changes().contents;
   for (const auto& [id, content] : pending)
-    if (content.sha256 == row.sha256 && !content.damaged) row.content = id;
+    if (content.digest == row.digest && !content.damaged) row.content = id;
   if (row.content != row.id) return std::nullopt;
-  const auto known = archive_.content(row.sha256);
+  const auto known = archive_.content(row.digest);
   if (known && !pending.count(known->id) && spool_.seems_intact(*known)) {
     row.content = known->id;
     return std::nullopt;
   }
-  return ContentRow{row.id, row.sha256, row.size, row.identity, false};
+  return ContentRow{row.id, row.digest, row.size, row.identity, false};
 }
 
 void SpoolService::commit(FileRow& row) {
@@ -257,7 +260,7 @@ FileRow SpoolService::intact_checkpoint(const Caller& caller, const FilePlace& p
   const uint64_t newest = job ? job->job.generation : 0;
   FileRow usable;
   usable.name = "checkpoint";
-  usable.sha256 = hex(Sha256().finish());
+  usable.digest = hex(Hasher().finish());
   if (newest == 0) return usable;
   std::vector<FileRow> damaged;
   for (FileRow& row : archive_.checkpoints(place.key.job, newest)) {
@@ -292,7 +295,7 @@ void SpoolService::mark_damaged(Turn& turn, Archive& archive, const FileRow& row
   // In its row: only this one row has it. Gone meanwhile: nothing to mark.
   if (row.in_row || row.damaged || !archive.content_exists(row.content)) return;
   turn.changes().contents[row.content] =
-      ContentRow{row.content, row.sha256, row.size, row.identity, true};
+      ContentRow{row.content, row.digest, row.size, row.identity, true};
 }
 
 void SpoolService::note_damage(const FilePlace& place, const FileRow& row) {
@@ -315,11 +318,11 @@ FileRow SpoolService::stat(const Caller& caller, const FilePlace& place) {
   throw Spool::damaged(row);
 }
 
-std::string SpoolService::get(const Caller& caller, const FilePlace& place, uint64_t offset,
-                              uint32_t count) {
+size_t SpoolService::get(const Caller& caller, const FilePlace& place, uint64_t offset,
+                         std::span<char> into) {
   const FileRow row = find(caller, place);
   try {
-    return spool_.read(row, offset, count);
+    return spool_.read(row, offset, into);
   } catch (const Refusal& refusal) {
     // Of a checkpoint stat makes sure, and finds the one before.
     if (refusal.code == Spool::kDamaged && place.kind != FileKind::kCheckpoint)

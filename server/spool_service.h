@@ -12,6 +12,7 @@
 #include <atomic>
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,7 @@ struct FilePlace {
   uint64_t file = 0;
   std::string name;
   uint64_t generation = 0;
-  bool suspect = false;  // stat: what came did not fit its SHA-256
+  bool suspect = false;  // stat: what came did not fit its digest
 };
 
 struct SpoolLimits {
@@ -59,7 +60,8 @@ class SpoolService {
   // idl/spool.idl, stat: of a checkpoint, the newest intact one; generation 0 when
   // none is left.
   FileRow stat(const Caller& caller, const FilePlace& place);
-  std::string get(const Caller& caller, const FilePlace& place, uint64_t offset, uint32_t count);
+  // Returns how many bytes: 0 behind the end.
+  size_t get(const Caller& caller, const FilePlace& place, uint64_t offset, std::span<char> into);
   // idl/spool.idl, discard_outputs.
   void discard_outputs(const Caller& caller, JobId job);
 

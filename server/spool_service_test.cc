@@ -104,7 +104,7 @@ class SpoolServiceTest : public CppUnit::TestFixture {
     return place;
   }
   uint64_t open(const Caller& caller, const FilePlace& where, const std::string& bytes) {
-    const Digest digest = sha256(bytes);
+    const Digest digest = digest_of(bytes);
     const std::string octets(reinterpret_cast<const char*>(digest.data()), digest.size());
     const uint64_t id =
         service_->open(caller, random_bytes(16), where, bytes.size(), octets).id;
@@ -113,6 +113,17 @@ class SpoolServiceTest : public CppUnit::TestFixture {
   }
   uint64_t put(const Caller& caller, const FilePlace& where, const std::string& bytes) {
     return service_->close(caller, open(caller, where, bytes));
+  }
+
+  std::string get(const Caller& caller, const FilePlace& where, uint64_t offset, size_t count) {
+    std::string bytes(count, '\0');
+    bytes.resize(service_->get(caller, where, offset, bytes));
+    return bytes;
+  }
+  std::string content_of(uint64_t file) {
+    std::string bytes(Spool::kChunk, '\0');
+    bytes.resize(spool_->read(*archive_->file(file), 0, bytes));
+    return bytes;
   }
 
   // An input of a new batch of the caller's.
@@ -195,7 +206,7 @@ class SpoolServiceTest : public CppUnit::TestFixture {
     const FileRow usable = service_->stat(daemon_, wanted);
     CPPUNIT_ASSERT_EQUAL(uint64_t{1}, usable.generation);
     CPPUNIT_ASSERT_EQUAL(std::string("small, in its row"),
-                         service_->get(daemon_, place(FileKind::kCheckpoint, key, 1), 0, 100));
+                         get(daemon_, place(FileKind::kCheckpoint, key, 1), 0, 100));
     CPPUNIT_ASSERT_EQUAL(uint64_t{1}, job(key).generation);
     CPPUNIT_ASSERT_EQUAL(std::string("checkpoint generation 2 was damaged in the spool: going on "
                                      "from generation 1"),
@@ -252,11 +263,11 @@ class SpoolServiceTest : public CppUnit::TestFixture {
     const AttemptKey mine = running({"data"});
     FilePlace where = place(FileKind::kInput, mine);
     where.file = archive_->spec(mine.job)->inputs.at(0).file;
-    CPPUNIT_ASSERT_EQUAL(std::string("contents of data"), service_->get(daemon_, where, 0, 100));
+    CPPUNIT_ASSERT_EQUAL(std::string("contents of data"), get(daemon_, where, 0, 100));
     apply(AttemptEnded{mine, machine_, EndReason::kDone, "", 1, -1, 1});
     where.key = running({"other"});  // asks for the first one's file
     CPPUNIT_ASSERT_EQUAL(std::string("spool.unknown"),
-                         code([&] { service_->get(daemon_, where, 0, 100); }));
+                         code([&] { get(daemon_, where, 0, 100); }));
   }
 
   void outputs_are_their_user_s() {
@@ -268,12 +279,12 @@ class SpoolServiceTest : public CppUnit::TestFixture {
       turn.apply(AttemptEnded{key, machine_, EndReason::kDone, "", 1, -1, 1});
       turn.changes().counted_files.push_back({file, key});
     });
-    CPPUNIT_ASSERT_EQUAL(std::string("42"), service_->get(ann_, where, 0, 100));
-    CPPUNIT_ASSERT_EQUAL(std::string("42"), service_->get(daemon_, where, 0, 100));
-    CPPUNIT_ASSERT(code([&] { service_->get(bob_, where, 0, 100); }) != "");
+    CPPUNIT_ASSERT_EQUAL(std::string("42"), get(ann_, where, 0, 100));
+    CPPUNIT_ASSERT_EQUAL(std::string("42"), get(daemon_, where, 0, 100));
+    CPPUNIT_ASSERT(code([&] { get(bob_, where, 0, 100); }) != "");
     where.name = "other";
     CPPUNIT_ASSERT_EQUAL(std::string("spool.unknown"),
-                         code([&] { service_->get(ann_, where, 0, 100); }));
+                         code([&] { get(ann_, where, 0, 100); }));
   }
 
   void names_stay_inside() {
@@ -314,7 +325,7 @@ class SpoolServiceTest : public CppUnit::TestFixture {
     service_->collect_garbage();
     CPPUNIT_ASSERT_EQUAL(uint64_t{0}, use(ann_));
     CPPUNIT_ASSERT(!archive_->file(first));
-    CPPUNIT_ASSERT_EQUAL(bytes, spool_->read(*archive_->file(second), 0, Spool::kChunk));
+    CPPUNIT_ASSERT_EQUAL(bytes, content_of(second));
     jobs_->discard_batch(bob_, of_bob.batch);
     service_->collect_garbage();
     CPPUNIT_ASSERT_EQUAL(size_t{0}, stored());
@@ -344,7 +355,7 @@ class SpoolServiceTest : public CppUnit::TestFixture {
     service_->collect_garbage();
     CPPUNIT_ASSERT(!archive_->file(before));
     CPPUNIT_ASSERT_EQUAL(archive_->file(one)->content, archive_->file(two)->content);
-    CPPUNIT_ASSERT_EQUAL(bytes, spool_->read(*archive_->file(two), 0, Spool::kChunk));
+    CPPUNIT_ASSERT_EQUAL(bytes, content_of(two));
     CPPUNIT_ASSERT_EQUAL(size_t{1}, stored());
   }
 
@@ -376,7 +387,7 @@ class SpoolServiceTest : public CppUnit::TestFixture {
                    std::string::npos);
     CPPUNIT_ASSERT(archive_->file(where.file)->damaged);
     CPPUNIT_ASSERT_EQUAL(std::string("spool.damaged"),
-                         code([&] { service_->get(daemon_, where, 0, 10); }));
+                         code([&] { get(daemon_, where, 0, 10); }));
     apply(AttemptEnded{key, machine_, EndReason::kStaging, "", 0, -1, 1});
     CPPUNIT_ASSERT(job(key).state == JobState::kHeld);
     CPPUNIT_ASSERT_EQUAL(uint32_t{0}, job(key).retries_left);
@@ -434,7 +445,7 @@ class SpoolServiceTest : public CppUnit::TestFixture {
   void outputs_are_kept_for_a_set_time() {
     const FilePlace where = done_with_output(std::string(Spool::kInRow + 1, 'x'));
     service_->collect_garbage();
-    CPPUNIT_ASSERT_EQUAL(std::string("xx"), service_->get(ann_, where, 0, 2));
+    CPPUNIT_ASSERT_EQUAL(std::string("xx"), get(ann_, where, 0, 2));
     make_service({1 << 20, {}, 3600ll * 1'000'000});
     service_->collect_garbage();
     CPPUNIT_ASSERT_EQUAL(size_t{1}, archive_->outputs(where.key.job).size());
@@ -444,7 +455,7 @@ class SpoolServiceTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(size_t{0}, stored());
     CPPUNIT_ASSERT_EQUAL(uint64_t{0}, use(ann_));
     CPPUNIT_ASSERT_EQUAL(std::string("spool.removed"),
-                         code([&] { service_->get(ann_, where, 0, 2); }));
+                         code([&] { get(ann_, where, 0, 2); }));
     CPPUNIT_ASSERT(jobs_->show(ann_, where.key.job).outputs_removed > 0);
   }
 
@@ -459,7 +470,7 @@ class SpoolServiceTest : public CppUnit::TestFixture {
     service_->discard_outputs(ann_, where.key.job);
     service_->discard_outputs(ann_, where.key.job);
     CPPUNIT_ASSERT_EQUAL(std::string("spool.removed"),
-                         code([&] { service_->get(ann_, where, 0, 2); }));
+                         code([&] { get(ann_, where, 0, 2); }));
     // Of a job that had none nothing was removed.
     service_->discard_outputs(ann_, live.job);
     CPPUNIT_ASSERT_EQUAL(Micros{0}, jobs_->show(ann_, live.job).outputs_removed);

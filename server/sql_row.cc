@@ -168,7 +168,7 @@ FileRow file_from(const soci::row& r) {
   f.generation = integer(r, 5);
   f.name = r.get<std::string>(6);
   f.size = integer(r, 7);
-  f.sha256 = r.get<std::string>(8);
+  f.digest = r.get<std::string>(8);
   f.in_row = integer(r, 9) != 0;
   f.body = r.get<std::string>(10);
   f.counts = integer(r, 11) != 0;

@@ -121,10 +121,10 @@ struct SqlStore::Session {
       "iiiitiiii"};
   SqlTable files{upsert("files",
                         {"id", "kind", "batch", "job", "attempt", "generation", "name", "size",
-                         "sha256", "in_row", "body", "counts", "user_name", "content"},
+                         "digest", "in_row", "body", "counts", "user_name", "content"},
                         "id"),
                  "iiiiiititititi"};
-  SqlTable contents{upsert("contents", {"id", "sha256", "size", "identity", "damaged"}, "id"),
+  SqlTable contents{upsert("contents", {"id", "digest", "size", "identity", "damaged"}, "id"),
                     "ititi"};
   // A file that is written again counts once.
   SqlTable count_in{
@@ -192,18 +192,18 @@ void SqlStore::Session::add_books(const Changes& c) {
   for (const auto& s : c.specs) specs.add(s.first_job, s.count, s.name, s.body);
   for (const auto& [id, f] : c.files) {
     count_in.add(f.user, f.kind == FileKind::kCheckpoint, f.size, f.id);
-    files.add(f.id, f.kind, f.batch, f.job, f.attempt, f.generation, f.name, f.size, f.sha256,
+    files.add(f.id, f.kind, f.batch, f.job, f.attempt, f.generation, f.name, f.size, f.digest,
               f.in_row, f.body, f.counts, f.user, f.content);
   }
   for (const auto& [id, k] : c.contents)
-    contents.add(k.id, k.sha256, k.size, k.identity, k.damaged);
+    contents.add(k.id, k.digest, k.size, k.identity, k.damaged);
   for (const auto& [job, at] : c.removed_outputs) removed_outputs.add(job, at);
-  for (const auto& [id, m] : c.credentials) credentials.add(m.machine, m.secret_sha256, m.uid);
+  for (const auto& [id, m] : c.credentials) credentials.add(m.machine, m.secret_digest, m.uid);
   for (const auto& [number, m] : c.members)
     members.add(m.number, m.role, m.name, m.serial, m.previous_serials, m.certificate, m.expires,
                 m.joined, m.invited_by, m.revoked);
   for (const auto& [id, i] : c.invitations)
-    invitations.add(i.id, i.secret_sha256, i.role, i.name, i.invited_by, i.expires, i.used_by,
+    invitations.add(i.id, i.secret_digest, i.role, i.name, i.invited_by, i.expires, i.used_by,
                     i.revoked);
   for (const auto& id : c.dropped_invitations) drop_invitation.add(id);
   for (const auto& e : c.ends)
@@ -229,19 +229,14 @@ SqlStore::SqlStore(const std::string& path) : session_(std::make_unique<Session>
     sql.open(soci::sqlite3, "db=" + path + " timeout=10");
     sql << "PRAGMA journal_mode=WAL";
     sql << "PRAGMA synchronous=FULL";
-    for (const char* statement : kSchema) sql << statement;
+    sql << kSchema[0];
     int version = kSchemaVersion;
     sql << "select version from pool where id = 1", soci::into(version);
-    if (version > kSchemaVersion)
+    if (version != kSchemaVersion)
       throw StoreError("the database " + path + " is of version " + std::to_string(version) +
-                       ", newer than this server: install the newer server");
-    for (; version < kSchemaVersion; ++version) {
-      soci::transaction transaction(sql);
-      for (const char* statement : kUpgrades[version - 1]) sql << statement;
-      sql << "update pool set version = " << version + 1;
-      transaction.commit();
-    }
-    for (const char* statement : kLaterIndexes) sql << statement;
+                       ", this server is for version " + std::to_string(kSchemaVersion) +
+                       ": install the server that made it, or move it away");
+    for (const char* statement : kSchema) sql << statement;
   } catch (const soci::soci_error& e) {
     throw StoreError("cannot open the database " + path + ": " + e.get_error_message());
   }

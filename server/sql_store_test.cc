@@ -43,8 +43,7 @@ class SqlStoreTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_row_is_written_over);
   CPPUNIT_TEST(a_failed_commit_writes_nothing);
   CPPUNIT_TEST(a_damaged_row_costs_itself_only);
-  CPPUNIT_TEST(a_newer_database_is_refused);
-  CPPUNIT_TEST(an_older_database_is_brought_up_to_date);
+  CPPUNIT_TEST(a_database_of_another_version_is_refused);
   CPPUNIT_TEST(arrays_are_counted_and_listed);
   CPPUNIT_TEST(a_damaged_row_does_not_end_a_list);
   CPPUNIT_TEST(archive_answers_from_committed_rows);
@@ -71,13 +70,15 @@ class SqlStoreTest : public CppUnit::TestFixture {
   }
 
   // Runs SQL behind the store's back.
-  void sql(const std::string& statement) {
+  void sql(const std::string& statement, int expected = SQLITE_OK) {
     sqlite3* db = nullptr;
     CPPUNIT_ASSERT_EQUAL(SQLITE_OK, sqlite3_open(path().c_str(), &db));
     char* error = nullptr;
     const int rc = sqlite3_exec(db, statement.c_str(), nullptr, nullptr, &error);
-    CPPUNIT_ASSERT_EQUAL_MESSAGE(error ? error : "", SQLITE_OK, rc);
+    const std::string words = error ? error : "";
+    sqlite3_free(error);
     sqlite3_close(db);
+    CPPUNIT_ASSERT_EQUAL_MESSAGE(words, expected, rc);
   }
 
   static Changes some() {
@@ -168,53 +169,18 @@ class SqlStoreTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(size_t{1}, s.machines.size());
   }
 
-  void a_newer_database_is_refused() {
+  void a_database_of_another_version_is_refused() {
     { SqlStore(path()).commit(some()); }
-    sql("update pool set version = 99");
-    CPPUNIT_ASSERT_THROW(SqlStore{path()}, StoreError);
-  }
-
-  void an_older_database_is_brought_up_to_date() {
-    Changes old = some();
-    for (uint64_t id : {501, 502}) {
-      FileRow file;
-      file.id = file.content = id;
-      file.kind = id == 501 ? FileKind::kCheckpoint : FileKind::kOutput;
-      file.job = 17;
-      file.size = id;
-      file.sha256 = "same";
-      old.files[id] = file;
+    for (const char* version : {"99", "3"}) {
+      sql(std::string("update pool set version = ") + version);
+      // What a server of this version would make again.
+      sql("drop table if exists spent");
+      CPPUNIT_ASSERT_THROW(SqlStore{path()}, StoreError);
+      sql("select * from spent", SQLITE_ERROR);  // nothing was done to it
     }
-    { SqlStore(path()).commit(old); }
-    sql("drop index files_content");
-    sql("alter table files drop column user_name");
-    sql("alter table files drop column content");
-    sql("delete from spool_use");
-    sql("alter table jobs drop column count");
-    sql("alter table jobs drop column share_priority_step");
-    sql("alter table jobs drop column platforms");
-    sql("alter table changes drop column count");
-    for (const char* column : {"stop_done", "stop_failed", "stop_output"})
-      sql(std::string("alter table batches drop column ") + column);
-    sql("drop table stops");
-    sql("alter table attempts drop column ready");
-    sql("alter table uses drop column started");
-    sql("alter table uses drop column waited");
-    sql("drop table spent");
-    sql("update pool set version = 1");
-    for (int time = 0; time < 2; ++time) {
-      std::vector<std::string> damage;
-      const Snapshot snapshot = SqlStore(path()).load(&damage);
-      CPPUNIT_ASSERT(damage.empty());
-      CPPUNIT_ASSERT_EQUAL(uint64_t{1}, snapshot.jobs.at(0).count);
-      CPPUNIT_ASSERT_EQUAL(job(17).share_priority, snapshot.jobs[0].share_priority);
-      CPPUNIT_ASSERT_EQUAL(std::string(), snapshot.jobs[0].needs.platforms);
-      Archive archive(path());
-      CPPUNIT_ASSERT_EQUAL(uint64_t{502}, archive.file(502)->content);
-      CPPUNIT_ASSERT((archive.content_ids() == std::vector<uint64_t>{501, 502}));
-      CPPUNIT_ASSERT_EQUAL(uint64_t{502}, archive.spool_use(job(17).user).files);
-      CPPUNIT_ASSERT_EQUAL(uint64_t{501}, archive.spool_use(job(17).user).checkpoints);
-    }
+    sql("update pool set version = " + std::to_string(kSchemaVersion));
+    std::vector<std::string> damage;
+    CPPUNIT_ASSERT_EQUAL(some().jobs.size(), SqlStore(path()).load(&damage).jobs.size());
   }
 
   void arrays_are_counted_and_listed() {

@@ -17,6 +17,10 @@ KIB = 1 << 10
 MIB = 1 << 20
 
 
+def digest_of(bytes_):
+    return hashlib.blake2b(bytes_, digest_size=32).hexdigest()
+
+
 class SpoolCase(unittest.TestCase):
     def start(self, **options):
         self.pool = harness.Pool(**options)
@@ -32,7 +36,7 @@ class SpoolCase(unittest.TestCase):
     def write(self, name, bytes_):
         with open(os.path.join(self.pool.folder, name), "wb") as f:
             f.write(bytes_)
-        return hashlib.sha256(bytes_).hexdigest()
+        return digest_of(bytes_)
 
     def read(self, *names):
         with open(os.path.join(self.pool.folder, *names), "rb") as f:
@@ -66,11 +70,11 @@ class Cache(SpoolCase):
         digest = self.write("data", os.urandom(3 * MIB))
 
         def run():
-            return self.done(pool.submit("--input", "data", "--", "sha256sum", "data")[0])
+            return self.done(pool.submit("--input", "data", "--", "b2sum", "-l", "256", "data")[0])
 
         def out_of(details):
             pool.sublet("fetch", str(details["id"]), "--into", "out")
-            return self.read("out", "sha256sum.%d.out" % details["id"]).decode().split()[0]
+            return self.read("out", "b2sum.%d.out" % details["id"]).decode().split()[0]
 
         self.assertEqual(out_of(run()), digest)
         self.assertEqual(os.listdir(kept), [digest])
@@ -80,7 +84,7 @@ class Cache(SpoolCase):
 
         def contents():
             with open(os.path.join(kept, digest), "rb") as f:
-                return hashlib.sha256(f.read()).hexdigest()
+                return digest_of(f.read())
 
         before = modified()
         self.assertEqual(out_of(run()), digest)

@@ -30,7 +30,7 @@ namespace {
 
 using nlohmann::json;
 
-std::string hex_of(const std::string& bytes) { return hex(sha256(bytes)).substr(0, 16); }
+std::string hex_of(const std::string& bytes) { return hex(digest_of(bytes)).substr(0, 16); }
 
 struct Machine {
   std::string secret;
@@ -317,7 +317,7 @@ class FakeSpool : public POA_Sublet::v1::Spool {
     {
       std::lock_guard lock(world_.mutex_);
       Stored& file = find(upload);
-      if (file.bytes.size() != file.size || sha256(file.bytes) != file.digest)
+      if (file.bytes.size() != file.size || digest_of(file.bytes) != file.digest)
         throw idl::Invalid("spool.digest", "Size or digest is wrong.", "Send it again.", "");
       file.complete = true;
       line = name_json("file", file.place.name);
@@ -336,8 +336,8 @@ class FakeSpool : public POA_Sublet::v1::Spool {
     const Stored& file = find(place);
     idl::FileInfo_var info = new idl::FileInfo;
     info->size = file.bytes.size();
-    Digest digest = sha256(file.bytes);
-    to_octets(digest.data(), digest.size(), info->sha256);
+    Digest digest = digest_of(file.bytes);
+    to_octets(digest.data(), digest.size(), info->content_digest);
     info->generation = file.place.generation;
     return info._retn();
   }
