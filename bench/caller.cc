@@ -8,7 +8,8 @@
 //   submit PROGRAM [WORD...]      {"job", "asked", "answered"}
 //   singles COUNT CALLERS         a job a call, so many callers at a time:
 //                                 {"seconds", "p50", "p99"}, of a call
-//   batch COUNT PER_CALL          one batch, so many jobs a call: {"seconds"}
+//   batch COUNT PER_CALL [KINDS]  one batch, so many jobs a call: {"seconds"}; of 2
+//                                 kinds, each unlike its neighbours (not kept together)
 //   array COUNT                   one batch of one array: {"seconds"}
 //   waiting                       jobs that wait, by the brain: {"at", "waiting"}
 //   count                         {"waiting", "placed", "running", "done", "failed"}; reads
@@ -153,6 +154,8 @@ class BenchCaller {
   void batch(std::istream& words) {
     const uint64_t jobs = number(words);
     const uint64_t per_call = number(words);
+    uint64_t kinds = 1;
+    words >> kinds;
     v1::JobDescriptions part;
     const double began = now();
     const v1::BatchId id = open();
@@ -161,7 +164,10 @@ class BenchCaller {
       const uint64_t size = std::min(per_call, jobs - sent);
       if (part.length() != size) {
         part.length(static_cast<CORBA::ULong>(size));
-        for (CORBA::ULong i = 0; i < part.length(); ++i) part[i] = job("true");
+        for (CORBA::ULong i = 0; i < part.length(); ++i) {
+          part[i] = job("true");
+          part[i].retries = i % kinds;
+        }
       }
       scheduler_->append(id, call, part);
       sent += size;

@@ -20,7 +20,7 @@ METRICS = {
     "submit": ["bare_commits", "bare_rows_1000_a_commit", "singles_1_callers",
                "single_1_callers_p50", "single_1_callers_p99", "singles_8_callers",
                "single_8_callers_p50", "single_8_callers_p99", "batch_100_a_call",
-               "batch_1000_a_call", "array_of_1000"],
+               "batch_1000_a_call", "two_kinds_1000_a_call", "array_of_1000"],
     "dispatch": ["jobs_per_second_5_machines_50_jobs", "cpu_5_machines_50_jobs",
                  "submitted_5_machines_50_jobs"],
     "machines": [name + "_10_machines" for name in (

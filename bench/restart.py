@@ -1,6 +1,6 @@
 """From SIGKILL of the server until it answers again, with 1 k to 1 M jobs queued.
 
-The limit is reading every queued job's row from the same database, with SQLite alone."""
+The jobs are of two kinds in turn: alike ones would be one row. The limit is reading every queued job's row from the same database, with SQLite alone."""
 
 import os
 import time
@@ -22,7 +22,7 @@ def one_depth(report, depth, kills):
         pool.start_server()
         with measure.Caller(pool) as caller:
             for sent in range(0, depth, BATCH):
-                caller.ask("batch", min(BATCH, depth - sent), 1000)
+                caller.ask("batch", min(BATCH, depth - sent), 1000, 2)
         took = [killed(pool) for _ in range(kills)]
         with measure.Caller(pool) as caller:
             if caller.ask("waiting")["waiting"] != depth:

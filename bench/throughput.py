@@ -40,7 +40,7 @@ def through(report, depth, warm_seconds, limit):
         client.start()
         pool.wait_machines(1, "busy")
         with measure.Caller(pool) as caller:
-            caller.ask("batch", depth, 1000)
+            caller.ask("batch", depth, 1000, 2)
             daemons = measure.Daemons(pool, client)
             client.owner("away")
             time.sleep(warm_seconds)

@@ -13,12 +13,14 @@ namespace sublet::scheduling {
 
 // Jobs of one committed batch, accepted in one piece. Ids are given in order.
 struct Submitted {
-  // `count` jobs that differ by their index only: an array.
+  // `count` jobs that differ by their index only: an array, or neighbours whose
+  // descriptions make no difference here.
   struct Job {
     Requirements needs;
     int32_t priority = 0;  // inside the user's own jobs: higher runs earlier
     uint32_t retries = 0;
     uint64_t count = 1;
+    bool operator==(const Job&) const = default;
   };
   BatchId batch = 0;  // from an earlier BatchOpened
   std::string user;

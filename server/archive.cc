@@ -60,9 +60,11 @@ std::string where(const JobQuery& query) {
   return text;
 }
 
-constexpr const char* kNameOfJob =
-    "coalesce((select name from specs where first_job <= jobs.id order by first_job desc limit 1), "
-    "'')";
+// Of the description that covers a job; `id`: a column or a number.
+std::string name_of(const std::string& id) {
+  return "coalesce((select name from specs where first_job <= " + id +
+         " order by first_job desc limit 1), '')";
+}
 constexpr const char* kMachineOfJob =
     "coalesce((select machine from attempts where attempts.job = jobs.id and attempts.attempt = "
     "jobs.attempts), 0)";
@@ -154,7 +156,7 @@ void Archive::add_runs(const JobQuery& query, const JobRange& range, uint32_t li
     size_t read = 0;
     JobId last = 0;
     soci::rowset<soci::row> rows =
-        (sql.prepare << "select jobs.*, " << kNameOfJob << ", " << kMachineOfJob
+        (sql.prepare << "select jobs.*, " << name_of("jobs.id") << ", " << kMachineOfJob
                      << " from jobs where " << overlaps(range) << " and " << where(query)
                      << " order by jobs.id limit " << room,
          soci::use(query.user, "user"));
@@ -163,7 +165,10 @@ void Archive::add_runs(const JobQuery& query, const JobRange& range, uint32_t li
       last = last_of(r, range);
       try {
         JobRow row = job_row(r);
+        const JobId begin = row.job.id;
         row.job = part_of(row.job, range);
+        if (row.job.id != begin)
+          sql << "select " << name_of(std::to_string(row.job.id)), soci::into(row.name);
         page.rows.push_back(std::move(row));
       } catch (const std::exception& e) {
         log(Severity::error) << "a row of table jobs was left out: " << e.what();
@@ -173,8 +178,47 @@ void Archive::add_runs(const JobQuery& query, const JobRange& range, uint32_t li
   });
 }
 
-JobPage Archive::jobs(const JobQuery& query, JobId after, uint32_t limit) {
+// Appends the run in the pieces that have a description of their own, up to
+// `limit` rows in all. False: there is more of it.
+bool Archive::add_described(const JobRow& run, uint32_t limit, JobPage& page) {
+  const JobId end = run.job.id + run.job.count;
+  JobRow rest = run;
+  const auto add_until = [&](JobId next) {
+    page.rows.push_back(rest);
+    page.rows.back().job = part_of(rest.job, {rest.job.id, next - rest.job.id});
+    if (next < end) rest.job = part_of(rest.job, {next, end - next});
+  };
+  if (run.job.count > 1) {
+    connections_->with([&](soci::session& sql) {
+      soci::rowset<soci::row> rows =
+          (sql.prepare << "select first_job, name from specs where first_job > " << run.job.id
+                       << " and first_job < " << end << " order by first_job limit "
+                       << limit - page.rows.size());
+      for (const auto& r : rows) {
+        add_until(integer(r, 0));
+        rest.name = r.get<std::string>(1);
+      }
+    });
+  }
+  if (page.rows.size() == limit) return false;
+  add_until(end);
+  return true;
+}
+
+JobPage Archive::described_runs(const JobQuery& query, JobId after, uint32_t limit) {
   const JobPage all = runs(query, after, limit);
+  JobPage page;
+  page.next = all.next;
+  for (const JobRow& run : all.rows) {
+    if (page.rows.size() < limit && add_described(run, limit, page)) continue;
+    page.next = page.rows.back().job.id + page.rows.back().job.count - 1;
+    break;
+  }
+  return page;
+}
+
+JobPage Archive::jobs(const JobQuery& query, JobId after, uint32_t limit) {
+  const JobPage all = described_runs(query, after, limit);
   JobPage page;
   for (const JobRow& run : all.rows) {
     for (uint64_t k = 0; k < run.job.count; ++k) {

@@ -84,6 +84,9 @@ class Archive {
   // for as many as are kept as one (scheduling::JobRecord::count).
   // A damaged row costs itself only, and takes a place on the page.
   JobPage runs(const JobQuery& query, JobId after, uint32_t limit);
+  // The same, but what has descriptions of its own (as the jobs of a list of
+  // commands) is a row of its own.
+  JobPage described_runs(const JobQuery& query, JobId after, uint32_t limit);
   // The same, a row for each job.
   JobPage jobs(const JobQuery& query, JobId after, uint32_t limit);
   // For each state, how many.
@@ -158,6 +161,7 @@ class Archive {
  private:
   void add_runs(const JobQuery& query, const scheduling::JobRange& range, uint32_t limit,
                 JobPage& page);
+  bool add_described(const JobRow& run, uint32_t limit, JobPage& page);
 
   std::shared_ptr<const SpecRange> spec_range(JobId id, uint64_t* first_job);
   std::shared_ptr<const SpecRange> read_spec(JobId id, uint64_t* first_job);

@@ -56,10 +56,21 @@ void add_specs(const std::vector<SpecRange>& specs, JobId first, Changes& change
   }
 }
 
+// Neighbours that the brain cannot tell apart are one entry, whatever they run: a
+// list of commands is kept as an array is.
 void add_brain_jobs(const std::vector<SpecRange>& specs, scheduling::Submitted& event) {
   for (const auto& range : specs) {
-    event.jobs.push_back(brain_job(range.spec));
-    event.jobs.back().count = range.count;
+    scheduling::Submitted::Job job = brain_job(range.spec);
+    if (!event.jobs.empty()) {
+      scheduling::Submitted::Job& last = event.jobs.back();
+      job.count = last.count;
+      if (job == last) {
+        last.count += range.count;
+        continue;
+      }
+    }
+    job.count = range.count;
+    event.jobs.push_back(std::move(job));
   }
 }
 
@@ -380,7 +391,7 @@ JobPage JobService::list(const Caller& caller, const JobQuery& query, JobId afte
     throw Refusal(Refusal::Kind::kInvalid, "limit.range", "a limit outside 1 to 1,000",
                   "Give one inside.", "limit");
   JobPage page =
-      query.runs ? archive_.runs(query, after, limit) : archive_.jobs(query, after, limit);
+      query.runs ? archive_.described_runs(query, after, limit) : archive_.jobs(query, after, limit);
   for (auto& row : page.rows) {
     if (!access_.owns(caller, row.job.user)) row = what_others_see(row);
   }

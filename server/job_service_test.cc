@@ -23,6 +23,7 @@ class JobServiceTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_discarded_batch_is_gone);
   CPPUNIT_TEST(others_cannot_touch_a_batch);
   CPPUNIT_TEST(an_array_is_one_record);
+  CPPUNIT_TEST(neighbours_with_equal_needs_are_kept_together);
   CPPUNIT_TEST(too_many_are_refused);
   CPPUNIT_TEST(runs_are_listed_as_one);
   CPPUNIT_TEST(states_narrow_what_is_controlled);
@@ -182,13 +183,60 @@ class JobServiceTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(500u, archive_->job(range.first + 500)->job.index);
   }
 
+  // What differs only in what it runs is one record, and is listed job by job.
+  void neighbours_with_equal_needs_are_kept_together() {
+    const BatchId batch = open();
+    std::vector<SpecRange> specs(6, job());
+    for (size_t i = 0; i < specs.size(); ++i)
+      specs[i].spec.name = specs[i].spec.program = std::string(1, static_cast<char>('a' + i));
+    specs[2].count = 10;
+    specs[5].spec.retries = 1;
+    jobs_->append(ann_, batch, 0, {specs[0], specs[1], specs[2]});
+    jobs_->append(ann_, batch, 1, {specs[3], specs[4], specs[5]});
+    const JobId first = jobs_->commit_batch(ann_, random_bytes(16), batch).first;
+    JobQuery query;
+    query.batch = batch;
+    const auto records = archive_->runs(query, 0, 10).rows;
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, records.size());
+    CPPUNIT_ASSERT_EQUAL(uint64_t{14}, records[0].job.count);
+    for (const uint32_t limit : {1u, 2u, 3u, 4u, 10u}) {
+      std::string runs, jobs;
+      query.runs = true;
+      for (JobId after = 0;;) {
+        const JobPage page = jobs_->list(ann_, query, after, limit);
+        CPPUNIT_ASSERT(page.rows.size() <= limit);
+        for (const auto& row : page.rows) runs += row.name + std::to_string(row.job.count);
+        if ((after = page.next) == 0) break;
+      }
+      query.runs = false;
+      for (JobId after = 0;;) {
+        const JobPage page = jobs_->list(ann_, query, after, limit);
+        for (const auto& row : page.rows) {
+          CPPUNIT_ASSERT_EQUAL(row.job.id - first, JobId{row.job.index});
+          CPPUNIT_ASSERT_EQUAL(row.name, archive_->spec(row.job.id)->program);
+          jobs += row.name;
+        }
+        if ((after = page.next) == 0) break;
+      }
+      CPPUNIT_ASSERT_EQUAL(std::string("a1b1c10d1e1f1"), runs);
+      CPPUNIT_ASSERT_EQUAL(std::string("abccccccccccdef"), jobs);
+    }
+    CPPUNIT_ASSERT_EQUAL(std::string("d"), jobs_->show(ann_, first + 12).row.name);
+    jobs_->control(ann_, random_bytes(16), JobService::Action::kRemove, these(first + 11, 2));
+    CPPUNIT_ASSERT_EQUAL(std::string("e"), archive_->job(first + 13)->name);
+    CPPUNIT_ASSERT(archive_->job(first + 12)->job.state == scheduling::JobState::kRemoved);
+    CPPUNIT_ASSERT(archive_->job(first + 13)->job.state == scheduling::JobState::kWaiting);
+  }
+
   void too_many_are_refused() {
     JobService narrow(
         *pipeline_, *archive_, sessions_, access_, [] {}, 2);
     const BatchId batch = open();
     SpecRange array = job();
+    SpecRange other = job();
     array.count = 100;
-    jobs_->append(ann_, batch, 0, {array, job(), job()});
+    other.spec.retries = 1;
+    jobs_->append(ann_, batch, 0, {array, other, job()});
     const JobId first = jobs_->commit_batch(ann_, random_bytes(16), batch).first;
     const auto hold = [&](const JobQuery& query) {
       return narrow.control(ann_, random_bytes(16), JobService::Action::kHold, query).changed;
