@@ -6,16 +6,14 @@
 #include <atomic>
 #include <thread>
 
-#include "base/clock.h"
-#include "base/random.h"
-#include "base/temporary_folder.h"
-#include "server/refusal.h"
-#include "server/sql_store.h"
+#include "server/services_testing.h"
 
 namespace sublet::server {
 namespace {
 
-class JobServiceTest : public CppUnit::TestFixture {
+using testing::code;
+
+class JobServiceTest : public testing::ServicesFixture {
   CPPUNIT_TEST_SUITE(JobServiceTest);
   CPPUNIT_TEST(a_batch_is_committed_once);
   CPPUNIT_TEST(what_is_appended_is_committed_or_refused);
@@ -33,38 +31,23 @@ class JobServiceTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(the_nameless_submit_nothing);
   CPPUNIT_TEST_SUITE_END();
 
-  TemporaryFolder folder_;
-  std::unique_ptr<SqlStore> store_;
-  std::unique_ptr<Archive> archive_;
-  std::unique_ptr<Pipeline> pipeline_;
-  Sessions sessions_;
-  Access access_{{}};
-  std::unique_ptr<JobService> jobs_;
-  const Caller ann_{1000, "ann", false, true};
 
  public:
-  void setUp() override {
-    const std::string path = folder_.path() + "/pool.db";
-    store_ = std::make_unique<SqlStore>(path);
-    archive_ = std::make_unique<Archive>(path);
-    PipelineSettings settings;
-    settings.group_limit = 1;  // every piece of work in a transaction of its own
-    pipeline_ = std::make_unique<Pipeline>(settings, *store_, system_clock(), Pipeline::Listener{});
-    pipeline_->start();
-    jobs_ = std::make_unique<JobService>(*pipeline_, *archive_, sessions_, access_, [] {});
-  }
-  void tearDown() override {
-    jobs_->stop();
-    pipeline_->stop();
-  }
+  // Every piece of work in a transaction of its own.
+  JobServiceTest() : ServicesFixture(one_at_a_time()) {}
 
  private:
+  static PipelineSettings one_at_a_time() {
+    PipelineSettings settings;
+    settings.group_limit = 1;
+    return settings;
+  }
   static SpecRange job() {
     SpecRange range;
     range.spec.program = "true";
     return range;
   }
-  BatchId open() { return jobs_->open_batch(ann_, random_bytes(16), {"b", "desk"}); }
+  BatchId open() { return open_batch(ann_); }
   static JobQuery these(JobId first, uint64_t count = 1) {
     JobQuery query;
     query.ids = {{first, count}};
@@ -77,15 +60,6 @@ class JobServiceTest : public CppUnit::TestFixture {
     for (auto [state, count] : archive_->count(query)) sum += count;
     return sum;
   }
-  static std::string code(const std::function<void()>& action) {
-    try {
-      action();
-    } catch (const Refusal& r) {
-      return r.code;
-    }
-    return "";
-  }
-
   void a_batch_is_committed_once() {
     for (int round = 0; round < 20; ++round) {
       const BatchId batch = open();

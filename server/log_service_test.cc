@@ -7,21 +7,17 @@
 #include <atomic>
 #include <thread>
 
-#include "base/clock.h"
-#include "base/random.h"
-#include "base/temporary_folder.h"
-#include "server/job_service.h"
-#include "server/refusal.h"
-#include "server/sql_store.h"
+#include "server/services_testing.h"
 
 namespace sublet::server {
 namespace {
 
+using testing::code;
 using namespace scheduling;
 using namespace std::chrono_literals;
 using Kind = TextAnswer::Kind;
 
-class LogServiceTest : public CppUnit::TestFixture {
+class LogServiceTest : public testing::ServicesFixture {
   CPPUNIT_TEST_SUITE(LogServiceTest);
   CPPUNIT_TEST(submitter_and_administrators_only);
   CPPUNIT_TEST(unknown_jobs_attempts_and_streams);
@@ -36,20 +32,9 @@ class LogServiceTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(too_many_are_told_so);
   CPPUNIT_TEST_SUITE_END();
 
-  TemporaryFolder folder_;
-  std::unique_ptr<SqlStore> store_;
-  std::unique_ptr<Archive> archive_;
-  std::unique_ptr<Pipeline> pipeline_;
   std::unique_ptr<Spool> spool_;
-  Sessions sessions_;
-  Access access_{{}};
-  std::unique_ptr<JobService> jobs_;
   std::unique_ptr<LogDesk> desk_;
   std::unique_ptr<LogService> logs_;
-  const Caller ann_{1000, "ann", false, true};
-  const Caller bob_{1001, "bob", false, true};
-  const Caller root_{0, "root", true, true};
-  MachineId machine_ = 1;
   uint64_t last_file_ = 0;
   // What the machine answers.
   std::function<TextAnswer(const TextRequest&)> answer_;
@@ -57,16 +42,10 @@ class LogServiceTest : public CppUnit::TestFixture {
 
  public:
   void setUp() override {
-    const std::string path = folder_.path() + "/pool.db";
-    store_ = std::make_unique<SqlStore>(path);
-    archive_ = std::make_unique<Archive>(path);
-    pipeline_ = std::make_unique<Pipeline>(PipelineSettings{}, *store_, system_clock(),
-                                           Pipeline::Listener{});
-    pipeline_->start();
+    ServicesFixture::setUp();
     SpoolSettings settings;
     settings.folder = folder_.path() + "/spool";
     spool_ = std::make_unique<Spool>(settings, *archive_, system_clock());
-    jobs_ = std::make_unique<JobService>(*pipeline_, *archive_, sessions_, access_, [] {});
     LogDeskSettings desk;
     desk.first_pause = desk.longest_pause = 1ms;
     desk.held_per_user = 1;
@@ -78,42 +57,20 @@ class LogServiceTest : public CppUnit::TestFixture {
     logs_ = std::make_unique<LogService>(*archive_, *spool_, access_, *desk_);
     asked_ = 0;
     answer_ = [](const TextRequest&) { return TextAnswer{Kind::kText, ""}; };
-    apply(MachineJoined{0, "curly", "linux", "x86_64", 1, 1, 1ull << 30, 1ull << 30});
-  }
-  void tearDown() override {
-    jobs_->stop();
-    pipeline_->stop();
+    curly_joins();
   }
 
  private:
-  void apply(const Event& event) {
-    pipeline_->perform([&](Turn& turn) { turn.apply(event); });
-  }
-  static std::string code(const std::function<void()>& action) {
-    try {
-      action();
-    } catch (const Refusal& r) {
-      return r.code;
-    }
-    return "";
-  }
   std::string refused(const LogQuery& query) {
     return code([&] { logs_->read(ann_, query); });
   }
 
-  JobId submit() {
+  AttemptKey running() { return start({waiting(), 1}); }
+  JobId waiting() {
     JobSpec spec;
-    spec.program = "true";
     spec.retries = 1;
-    return jobs_->submit(ann_, random_bytes(16), "desk", spec);
+    return submit(spec);
   }
-  AttemptKey start(AttemptKey key) {
-    apply(MachineReported{machine_, true, 1ull << 30, 1ull << 30});
-    apply(OrderAnswered{key, OrderAnswered::Answer::kAccepted, ""});
-    apply(AttemptStarted{key, machine_});
-    return key;
-  }
-  AttemptKey running() { return start({submit(), 1}); }
   void end(AttemptKey key, EndReason how, const std::string& text = "", bool cut = false) {
     pipeline_->perform([&](Turn& turn) {
       turn.apply(MachineReported{machine_, false, 1ull << 30, 1ull << 30});
@@ -246,7 +203,7 @@ class LogServiceTest : public CppUnit::TestFixture {
   }
 
   void the_next_attempt_is_waited_for() {
-    const JobId job = submit();
+    const JobId job = waiting();
     answer_ = [](const TextRequest&) { return TextAnswer{Kind::kText, "begun"}; };
     CPPUNIT_ASSERT_EQUAL(std::string(""), logs_->read(ann_, {job}).text);
     LogPiece piece;
@@ -261,7 +218,7 @@ class LogServiceTest : public CppUnit::TestFixture {
   }
 
   void a_removed_job_that_never_ran() {
-    const JobId job = submit();
+    const JobId job = waiting();
     apply(JobsRemoved{{{job, 1}}});
     const LogPiece piece = logs_->read(ann_, {job, 0, FileKind::kStdout, 0, 10'000});
     CPPUNIT_ASSERT_EQUAL(0u, piece.attempt);

@@ -4,18 +4,14 @@
 #include <cppunit/extensions/HelperMacros.h>
 #include <sqlite3.h>
 
-#include "base/clock.h"
-#include "base/random.h"
-#include "base/temporary_folder.h"
-#include "server/job_service.h"
-#include "server/sql_store.h"
+#include "server/services_testing.h"
 
 namespace sublet::server {
 namespace {
 
 using namespace scheduling;
 
-class MachineServiceTest : public CppUnit::TestFixture {
+class MachineServiceTest : public testing::ServicesFixture {
   CPPUNIT_TEST_SUITE(MachineServiceTest);
   CPPUNIT_TEST(an_end_waits_for_its_outputs);
   CPPUNIT_TEST(others_files_are_not_its_outputs);
@@ -24,56 +20,26 @@ class MachineServiceTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(their_contents_are_not_read);
   CPPUNIT_TEST_SUITE_END();
 
-  TemporaryFolder folder_;
-  std::unique_ptr<SqlStore> store_;
-  std::unique_ptr<Archive> archive_;
-  std::unique_ptr<Pipeline> pipeline_;
-  Sessions sessions_;
-  Access access_{{}};
-  std::unique_ptr<JobService> jobs_;
   std::unique_ptr<Dispatcher> dispatcher_;
   std::unique_ptr<MachineService> machines_;
-  const Caller ann_{1000, "ann", false, true};
-  const Caller daemon_{0, "root", true, true};
   std::string session_;
   uint64_t last_file_ = 0;
 
  public:
   void setUp() override {
-    const std::string path = folder_.path() + "/pool.db";
-    store_ = std::make_unique<SqlStore>(path);
-    archive_ = std::make_unique<Archive>(path);
-    pipeline_ = std::make_unique<Pipeline>(PipelineSettings{}, *store_, system_clock(),
-                                           Pipeline::Listener{});
-    pipeline_->start();
-    jobs_ = std::make_unique<JobService>(*pipeline_, *archive_, sessions_, access_, [] {});
+    ServicesFixture::setUp();
     dispatcher_ = std::make_unique<Dispatcher>(Dispatcher::Hooks{}, 1);
     machines_ =
         std::make_unique<MachineService>(*pipeline_, *archive_, sessions_, access_, *dispatcher_);
-    apply(MachineJoined{0, "curly", "linux", "x86_64", 1, 9, 1ull << 30, 1ull << 30});
-    session_ = sessions_.open(1, daemon_.uid, "curly", "pid 1").key;
-  }
-  void tearDown() override {
-    jobs_->stop();
-    pipeline_->stop();
+    session_ = curly_joins(9);
   }
 
  private:
-  void apply(const Event& event) {
-    pipeline_->perform([&](Turn& turn) { turn.apply(event); });
-  }
   // A job of ann's, its first attempt running on curly.
   AttemptKey running(const std::vector<JobSpec::Output>& outputs) {
-    SpecRange range;
-    range.spec.program = "true";
-    range.spec.outputs = outputs;
-    const BatchId batch = jobs_->open_batch(ann_, random_bytes(16), {"b", "desk"});
-    jobs_->append(ann_, batch, 0, {range});
-    const AttemptKey key{jobs_->commit_batch(ann_, random_bytes(16), batch).first, 1};
-    apply(MachineReported{1, true, 1ull << 30, 1ull << 30});
-    apply(OrderAnswered{key, OrderAnswered::Answer::kAccepted, ""});
-    apply(AttemptStarted{key, 1});
-    return key;
+    JobSpec spec;
+    spec.outputs = outputs;
+    return start({submit(spec), 1});
   }
   uint64_t sent(AttemptKey key, const std::string& name, FileKind kind = FileKind::kOutput) {
     FileRow row;
@@ -94,7 +60,7 @@ class MachineServiceTest : public CppUnit::TestFixture {
     one.event = {key, 0, ended, "", 1, -1, 1};
     one.row.key = key;
     one.outputs = outputs;
-    const Verdicts verdicts = machines_->ended(session_, daemon_, {one});
+    const Verdicts verdicts = machines_->ended(session_, root_, {one});
     CPPUNIT_ASSERT_EQUAL(size_t{1}, verdicts.size());
     return verdicts[0].second;
   }

@@ -6,20 +6,16 @@
 #include <future>
 #include <thread>
 
-#include "base/clock.h"
 #include "base/files.h"
-#include "base/random.h"
-#include "base/temporary_folder.h"
-#include "server/job_service.h"
-#include "server/refusal.h"
-#include "server/sql_store.h"
+#include "server/services_testing.h"
 
 namespace sublet::server {
 namespace {
 
+using testing::code;
 using namespace scheduling;
 
-class SpoolServiceTest : public CppUnit::TestFixture {
+class SpoolServiceTest : public testing::ServicesFixture {
   CPPUNIT_TEST_SUITE(SpoolServiceTest);
   CPPUNIT_TEST(a_damaged_checkpoint_costs_itself_only);
   CPPUNIT_TEST(without_an_intact_checkpoint_from_the_beginning);
@@ -40,42 +36,18 @@ class SpoolServiceTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(outputs_can_be_discarded);
   CPPUNIT_TEST_SUITE_END();
 
-  static constexpr uint32_t kDaemon = 0;
-  TemporaryFolder folder_;
-  std::unique_ptr<SqlStore> store_;
-  std::unique_ptr<Archive> archive_;
-  std::unique_ptr<Pipeline> pipeline_;
   std::unique_ptr<Spool> spool_;
-  Sessions sessions_;
-  Access access_{{}};
-  std::unique_ptr<JobService> jobs_;
   std::unique_ptr<SpoolService> service_;
-  const Caller ann_{1000, "ann", false, true};
-  const Caller bob_{1001, "bob", false, true};
-  const Caller daemon_{kDaemon, "root", true, true};
-  MachineId machine_ = 0;
   std::string session_;
 
  public:
   void setUp() override {
-    const std::string path = folder_.path() + "/pool.db";
-    store_ = std::make_unique<SqlStore>(path);
-    archive_ = std::make_unique<Archive>(path);
-    pipeline_ = std::make_unique<Pipeline>(PipelineSettings{}, *store_, system_clock(),
-                                           Pipeline::Listener{});
-    pipeline_->start();
+    ServicesFixture::setUp();
     SpoolSettings settings;
     settings.folder = folder_.path() + "/spool";
     spool_ = std::make_unique<Spool>(settings, *archive_, system_clock());
-    jobs_ = std::make_unique<JobService>(*pipeline_, *archive_, sessions_, access_, [] {});
     make_service({});
-    apply(MachineJoined{0, "curly", "linux", "x86_64", 1, 1, 1ull << 30, 1ull << 30});
-    machine_ = 1;
-    session_ = sessions_.open(machine_, kDaemon, "curly", "pid 1").key;
-  }
-  void tearDown() override {
-    jobs_->stop();
-    pipeline_->stop();
+    session_ = curly_joins();
   }
 
  private:
@@ -83,18 +55,6 @@ class SpoolServiceTest : public CppUnit::TestFixture {
     service_ = std::make_unique<SpoolService>(*spool_, *pipeline_, *archive_, sessions_, access_,
                                               [] {}, limits);
   }
-  void apply(const Event& event) {
-    pipeline_->perform([&](Turn& turn) { turn.apply(event); });
-  }
-  static std::string code(const std::function<void()>& action) {
-    try {
-      action();
-    } catch (const Refusal& r) {
-      return r.code;
-    }
-    return "";
-  }
-
   FilePlace place(FileKind kind, AttemptKey key, uint64_t generation = 0) const {
     FilePlace place;
     place.kind = kind;
@@ -129,7 +89,7 @@ class SpoolServiceTest : public CppUnit::TestFixture {
   // An input of a new batch of the caller's.
   FilePlace input_place(const Caller& caller, const std::string& name = "data") {
     FilePlace where;
-    where.batch = jobs_->open_batch(caller, random_bytes(16), {"b", "desk"});
+    where.batch = open_batch(caller);
     where.name = name;
     return where;
   }
@@ -148,7 +108,7 @@ class SpoolServiceTest : public CppUnit::TestFixture {
     const AttemptKey key = running();
     FilePlace where = place(FileKind::kOutput, key);
     where.name = "result";
-    const uint64_t file = put(daemon_, where, bytes);
+    const uint64_t file = put(root_, where, bytes);
     pipeline_->perform([&](Turn& turn) {
       turn.apply(AttemptEnded{key, machine_, EndReason::kDone, "", 1, -1, 1});
       turn.changes().counted_files.push_back({file, key});
@@ -159,32 +119,22 @@ class SpoolServiceTest : public CppUnit::TestFixture {
   // A job of ann's with these inputs, its first attempt running on curly.
   AttemptKey running(const std::vector<std::string>& inputs = {}, size_t size = 0,
                      const std::vector<JobSpec::Output>& outputs = {{"*", false}}) {
-    const BatchId batch = jobs_->open_batch(ann_, random_bytes(16), {"b", "desk"});
-    SpecRange range;
-    range.spec.program = "true";
-    range.spec.outputs = outputs;
+    const BatchId batch = open_batch(ann_);
+    JobSpec spec;
+    spec.outputs = outputs;
     for (const std::string& name : inputs) {
       FilePlace where;
       where.batch = batch;
       where.name = name;
       const std::string bytes = "contents of " + name + std::string(size, 'x');
-      range.spec.inputs.push_back({put(ann_, where, bytes), name, false});
+      spec.inputs.push_back({put(ann_, where, bytes), name, false});
     }
-    jobs_->append(ann_, batch, 0, {range});
-    const JobId job = jobs_->commit_batch(ann_, random_bytes(16), batch).first;
-    return start(job, 1);
-  }
-  AttemptKey start(JobId job, uint32_t attempt) {
-    const AttemptKey key{job, attempt};
-    apply(MachineReported{machine_, true, 1ull << 30, 1ull << 30});
-    apply(OrderAnswered{key, OrderAnswered::Answer::kAccepted, ""});
-    apply(AttemptStarted{key, machine_});
-    return key;
+    return start({submit(batch, spec), 1});
   }
   AttemptKey evicted_and_again(AttemptKey key) {
     apply(MachineReported{machine_, false, 1ull << 30, 1ull << 30});
     apply(AttemptEnded{key, machine_, EndReason::kOwner, "", 2, 1, 3});
-    return start(key.job, key.attempt + 1);
+    return start({key.job, key.attempt + 1});
   }
   void spoil(uint64_t file) {
     const std::string path = folder_.path() + "/spool/" + std::to_string(file);
@@ -196,66 +146,66 @@ class SpoolServiceTest : public CppUnit::TestFixture {
 
   void a_damaged_checkpoint_costs_itself_only() {
     AttemptKey key = running();
-    put(daemon_, place(FileKind::kCheckpoint, key, 1), "small, in its row");
-    const uint64_t newest = put(daemon_, place(FileKind::kCheckpoint, key, 2),
+    put(root_, place(FileKind::kCheckpoint, key, 1), "small, in its row");
+    const uint64_t newest = put(root_, place(FileKind::kCheckpoint, key, 2),
                                 std::string(Spool::kInRow + 1, 'x'));
     key = evicted_and_again(key);
     const FilePlace wanted = place(FileKind::kCheckpoint, key);
-    CPPUNIT_ASSERT_EQUAL(uint64_t{2}, service_->stat(daemon_, wanted).generation);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{2}, service_->stat(root_, wanted).generation);
     spoil(newest);
-    const FileRow usable = service_->stat(daemon_, wanted);
+    const FileRow usable = service_->stat(root_, wanted);
     CPPUNIT_ASSERT_EQUAL(uint64_t{1}, usable.generation);
     CPPUNIT_ASSERT_EQUAL(std::string("small, in its row"),
-                         get(daemon_, place(FileKind::kCheckpoint, key, 1), 0, 100));
+                         get(root_, place(FileKind::kCheckpoint, key, 1), 0, 100));
     CPPUNIT_ASSERT_EQUAL(uint64_t{1}, job(key).generation);
     CPPUNIT_ASSERT_EQUAL(std::string("checkpoint generation 2 was damaged in the spool: going on "
                                      "from generation 1"),
                          job(key).reason);
     CPPUNIT_ASSERT(!archive_->file(newest));
     // The next one may have the damaged one's number.
-    put(daemon_, place(FileKind::kCheckpoint, key, 2), "newer");
+    put(root_, place(FileKind::kCheckpoint, key, 2), "newer");
     CPPUNIT_ASSERT_EQUAL(uint64_t{5}, job(key).checkpoint_bytes);
   }
 
   void without_an_intact_checkpoint_from_the_beginning() {
     AttemptKey key = running();
     const std::string large(Spool::kInRow + 1, 'x');
-    const uint64_t first = put(daemon_, place(FileKind::kCheckpoint, key, 1), large);
-    const uint64_t second = put(daemon_, place(FileKind::kCheckpoint, key, 2), large);
+    const uint64_t first = put(root_, place(FileKind::kCheckpoint, key, 1), large);
+    const uint64_t second = put(root_, place(FileKind::kCheckpoint, key, 2), large);
     key = evicted_and_again(key);
     spool_->remove(first);
     spoil(second);
     CPPUNIT_ASSERT_EQUAL(uint64_t{0},
-                         service_->stat(daemon_, place(FileKind::kCheckpoint, key)).generation);
+                         service_->stat(root_, place(FileKind::kCheckpoint, key)).generation);
     CPPUNIT_ASSERT_EQUAL(uint64_t{0}, job(key).generation);
     CPPUNIT_ASSERT(job(key).state == JobState::kRunning);
   }
 
   void only_the_live_attempt_reaches_its_files() {
     const AttemptKey key = running();
-    put(daemon_, place(FileKind::kCheckpoint, key, 1), "saved");
+    put(root_, place(FileKind::kCheckpoint, key, 1), "saved");
     const auto stat = [&](const Caller& caller, const FilePlace& where) {
       return code([&] { service_->stat(caller, where); });
     };
-    CPPUNIT_ASSERT_EQUAL(std::string(""), stat(daemon_, place(FileKind::kCheckpoint, key)));
+    CPPUNIT_ASSERT_EQUAL(std::string(""), stat(root_, place(FileKind::kCheckpoint, key)));
     CPPUNIT_ASSERT_EQUAL(std::string("session.unknown"),
                          stat(ann_, place(FileKind::kCheckpoint, key)));
     const AttemptKey next{key.job, key.attempt + 1};
     CPPUNIT_ASSERT_EQUAL(std::string("attempt.superseded"),
-                         stat(daemon_, place(FileKind::kCheckpoint, next)));
+                         stat(root_, place(FileKind::kCheckpoint, next)));
     // Another machine's session.
     apply(MachineJoined{0, "moe", "linux", "x86_64", 1, 1, 1ull << 30, 1ull << 30});
     FilePlace other = place(FileKind::kCheckpoint, key);
-    other.session = sessions_.open(2, kDaemon, "moe", "pid 2").key;
-    CPPUNIT_ASSERT_EQUAL(std::string("attempt.superseded"), stat(daemon_, other));
+    other.session = sessions_.open(2, root_.uid, "moe", "pid 2").key;
+    CPPUNIT_ASSERT_EQUAL(std::string("attempt.superseded"), stat(root_, other));
   }
 
   void a_checkpoint_of_an_attempt_that_ended_is_refused() {
     const AttemptKey key = running();
-    const uint64_t upload = open(daemon_, place(FileKind::kCheckpoint, key, 1), "late");
+    const uint64_t upload = open(root_, place(FileKind::kCheckpoint, key, 1), "late");
     apply(AttemptEnded{key, machine_, EndReason::kOwner, "", 1, 0, 1});
     CPPUNIT_ASSERT_EQUAL(std::string("attempt.superseded"),
-                         code([&] { service_->close(daemon_, upload); }));
+                         code([&] { service_->close(root_, upload); }));
     CPPUNIT_ASSERT_EQUAL(uint64_t{0}, job(key).generation);
   }
 
@@ -263,24 +213,24 @@ class SpoolServiceTest : public CppUnit::TestFixture {
     const AttemptKey mine = running({"data"});
     FilePlace where = place(FileKind::kInput, mine);
     where.file = archive_->spec(mine.job)->inputs.at(0).file;
-    CPPUNIT_ASSERT_EQUAL(std::string("contents of data"), get(daemon_, where, 0, 100));
+    CPPUNIT_ASSERT_EQUAL(std::string("contents of data"), get(root_, where, 0, 100));
     apply(AttemptEnded{mine, machine_, EndReason::kDone, "", 1, -1, 1});
     where.key = running({"other"});  // asks for the first one's file
     CPPUNIT_ASSERT_EQUAL(std::string("spool.unknown"),
-                         code([&] { get(daemon_, where, 0, 100); }));
+                         code([&] { get(root_, where, 0, 100); }));
   }
 
   void outputs_are_their_user_s() {
     const AttemptKey key = running({}, 0, {{"result", true}});
     FilePlace where = place(FileKind::kOutput, key);
     where.name = "result";
-    const uint64_t file = put(daemon_, where, "42");
+    const uint64_t file = put(root_, where, "42");
     pipeline_->perform([&](Turn& turn) {
       turn.apply(AttemptEnded{key, machine_, EndReason::kDone, "", 1, -1, 1});
       turn.changes().counted_files.push_back({file, key});
     });
     CPPUNIT_ASSERT_EQUAL(std::string("42"), get(ann_, where, 0, 100));
-    CPPUNIT_ASSERT_EQUAL(std::string("42"), get(daemon_, where, 0, 100));
+    CPPUNIT_ASSERT_EQUAL(std::string("42"), get(root_, where, 0, 100));
     CPPUNIT_ASSERT(code([&] { get(bob_, where, 0, 100); }) != "");
     where.name = "other";
     CPPUNIT_ASSERT_EQUAL(std::string("spool.unknown"),
@@ -292,7 +242,7 @@ class SpoolServiceTest : public CppUnit::TestFixture {
     for (const char* name : {"../x", "/etc/passwd", "a/../../x", "", "."}) {
       where.name = name;
       CPPUNIT_ASSERT_EQUAL(std::string("field.invalid"),
-                           code([&] { open(daemon_, where, "x"); }));
+                           code([&] { open(root_, where, "x"); }));
     }
   }
 
@@ -301,12 +251,12 @@ class SpoolServiceTest : public CppUnit::TestFixture {
         place(FileKind::kOutput, running({}, 0, {{"a", true}, {"r/", true}, {"*.png", false}}));
     for (const char* name : {"a", "r/x", "r/.deep/y", "x.png"}) {
       where.name = name;
-      put(daemon_, where, "x");
+      put(root_, where, "x");
     }
     for (const char* name : {"b", "r", "d/x.png", ".png", "stdout", "a/x"}) {
       where.name = name;
       CPPUNIT_ASSERT_EQUAL_MESSAGE(name, std::string("spool.undescribed"),
-                                   code([&] { open(daemon_, where, "x"); }));
+                                   code([&] { open(root_, where, "x"); }));
     }
   }
 
@@ -364,7 +314,7 @@ class SpoolServiceTest : public CppUnit::TestFixture {
     const AttemptKey key = running();
     FilePlace where = place(FileKind::kOutput, key);
     where.name = "a";
-    const uint64_t file = put(daemon_, where, bytes);
+    const uint64_t file = put(root_, where, bytes);
     spoil(file);
     // Seen by its times only: nobody has read it yet.
     const uint64_t second = put(ann_, input_place(ann_), bytes);
@@ -378,16 +328,16 @@ class SpoolServiceTest : public CppUnit::TestFixture {
     const auto inputs = archive_->spec(key.job)->inputs;
     FilePlace where = place(FileKind::kInput, key);
     where.file = inputs.at(1).file;
-    service_->stat(daemon_, where);
+    service_->stat(root_, where);
     spoil(where.file);
     CPPUNIT_ASSERT_EQUAL(std::string("spool.damaged"),
-                         code([&] { service_->stat(daemon_, where); }));
+                         code([&] { service_->stat(root_, where); }));
     CPPUNIT_ASSERT(job(key).state == JobState::kHeld);
     CPPUNIT_ASSERT(job(key).reason.find("is damaged in the server's spool: submit it again") !=
                    std::string::npos);
     CPPUNIT_ASSERT(archive_->file(where.file)->damaged);
     CPPUNIT_ASSERT_EQUAL(std::string("spool.damaged"),
-                         code([&] { get(daemon_, where, 0, 10); }));
+                         code([&] { get(root_, where, 0, 10); }));
     apply(AttemptEnded{key, machine_, EndReason::kStaging, "", 0, -1, 1});
     CPPUNIT_ASSERT(job(key).state == JobState::kHeld);
     CPPUNIT_ASSERT_EQUAL(uint32_t{0}, job(key).retries_left);
@@ -416,9 +366,9 @@ class SpoolServiceTest : public CppUnit::TestFixture {
     make_service({100'000, {}, 0});
     const AttemptKey key = running();
     put(ann_, input_place(ann_), std::string(100'000, 'x'));
-    put(daemon_, place(FileKind::kCheckpoint, key, 1), std::string(90'000, 'y'));
+    put(root_, place(FileKind::kCheckpoint, key, 1), std::string(90'000, 'y'));
     CPPUNIT_ASSERT_EQUAL(std::string("spool.quota"), code([&] {
-                           put(daemon_, place(FileKind::kCheckpoint, key, 2),
+                           put(root_, place(FileKind::kCheckpoint, key, 2),
                                std::string(20'000, 'z'));
                          }));
     CPPUNIT_ASSERT_EQUAL(uint64_t{1}, job(key).generation);
@@ -432,10 +382,10 @@ class SpoolServiceTest : public CppUnit::TestFixture {
     put(ann_, input_place(ann_), std::string(100'000, 'x'));
     FilePlace where = place(FileKind::kOutput, key);
     where.name = "fits";
-    put(daemon_, where, std::string(25'000, 'y'));
+    put(root_, where, std::string(25'000, 'y'));
     where.name = "large";
     CPPUNIT_ASSERT_EQUAL(std::string("spool.quota"),
-                         code([&] { put(daemon_, where, std::string(1'000, 'z')); }));
+                         code([&] { put(root_, where, std::string(1'000, 'z')); }));
     CPPUNIT_ASSERT(job(key).state == JobState::kHeld);
     CPPUNIT_ASSERT(job(key).reason.starts_with("its output has no room: `large` has 1.0 kB"));
     apply(AttemptEnded{key, machine_, EndReason::kOutput, "", 1, -1, 1});

@@ -1,0 +1,101 @@
+// For tests of the services: a real store, pipeline and job service in a folder of
+// their own, one workstation called curly, and jobs that run there.
+#ifndef SUBLET_SERVER_SERVICES_TESTING_H_
+#define SUBLET_SERVER_SERVICES_TESTING_H_
+
+#include <cppunit/TestFixture.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "base/temporary_folder.h"
+#include "server/access.h"
+#include "server/archive.h"
+#include "server/job_service.h"
+#include "server/pipeline.h"
+#include "server/refusal.h"
+#include "server/sessions.h"
+#include "server/sql_store.h"
+
+namespace sublet::server::testing {
+
+// The code of what was refused; "" when nothing was.
+inline std::string code(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Refusal& refusal) {
+    return refusal.code;
+  }
+  return "";
+}
+
+class ServicesFixture : public CppUnit::TestFixture {
+ public:
+  explicit ServicesFixture(const PipelineSettings& settings = {}) : settings_(settings) {}
+
+  void setUp() override {
+    const std::string path = folder_.path() + "/pool.db";
+    store_ = std::make_unique<SqlStore>(path);
+    archive_ = std::make_unique<Archive>(path);
+    pipeline_ =
+        std::make_unique<Pipeline>(settings_, *store_, system_clock(), Pipeline::Listener{});
+    pipeline_->start();
+    jobs_ = std::make_unique<JobService>(*pipeline_, *archive_, sessions_, access_, [] {});
+  }
+  void tearDown() override {
+    jobs_->stop();
+    pipeline_->stop();
+  }
+
+ protected:
+  void apply(const scheduling::Event& event) {
+    pipeline_->perform([&](Turn& turn) { turn.apply(event); });
+  }
+  // The first machine of the pool; returns its session.
+  std::string curly_joins(uint32_t slots = 1) {
+    apply(
+        scheduling::MachineJoined{0, "curly", "linux", "x86_64", 1, slots, 1ull << 30, 1ull << 30});
+    return sessions_.open(machine_, root_.uid, "curly", "pid 1").key;
+  }
+  // The only job of a batch of ann's.
+  JobId submit(BatchId batch, const JobSpec& spec) {
+    SpecRange range;
+    range.spec = spec;
+    range.spec.program = "true";
+    jobs_->append(ann_, batch, 0, {range});
+    return jobs_->commit_batch(ann_, random_bytes(16), batch).first;
+  }
+  JobId submit(const JobSpec& spec = {}) { return submit(open_batch(ann_), spec); }
+  BatchId open_batch(const Caller& caller) {
+    return jobs_->open_batch(caller, random_bytes(16), {"b", "desk"});
+  }
+  // The job's next attempt runs on curly.
+  scheduling::AttemptKey start(scheduling::AttemptKey key) {
+    apply(scheduling::MachineReported{machine_, true, 1ull << 30, 1ull << 30});
+    apply(scheduling::OrderAnswered{key, scheduling::OrderAnswered::Answer::kAccepted, ""});
+    apply(scheduling::AttemptStarted{key, machine_});
+    return key;
+  }
+
+  const MachineId machine_ = 1;
+  const Caller ann_{1000, "ann", false, true};
+  const Caller bob_{1001, "bob", false, true};
+  const Caller root_{0, "root", true, true};  // curly's daemon, and an administrator
+  TemporaryFolder folder_;
+  std::unique_ptr<SqlStore> store_;
+  std::unique_ptr<Archive> archive_;
+  std::unique_ptr<Pipeline> pipeline_;
+  Sessions sessions_;
+  Access access_{{}};
+  std::unique_ptr<JobService> jobs_;
+
+ private:
+  const PipelineSettings settings_;
+};
+
+}  // namespace sublet::server::testing
+
+#endif  // SUBLET_SERVER_SERVICES_TESTING_H_
