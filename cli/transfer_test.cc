@@ -54,6 +54,7 @@ class FakeSpool : public SpoolCalls {
     if (held.count(id) == 0) throw PoolError(ErrorKind::not_found, "upload.unknown", "forgotten");
     if (held[id].digest) CPPUNIT_ASSERT(digest_of(held[id].bytes) == *held[id].digest);
     CPPUNIT_ASSERT_EQUAL(held[id].size, static_cast<uint64_t>(held[id].bytes.size()));
+    ++closed;
     return id;
   }
   std::string get(const FilePlace&, uint64_t offset, uint32_t count) override {
@@ -71,6 +72,7 @@ class FakeSpool : public SpoolCalls {
   std::map<uint64_t, Held> held;
   uint64_t last = 0;
   int opened = 0;
+  int closed = 0;
   uint64_t sent = 0;
   int doubts = 0;
   bool damaged = false;
@@ -90,6 +92,7 @@ class TransferTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(server_that_forgets);
   CPPUNIT_TEST(gives_up);
   CPPUNIT_TEST(changed_while_sent);
+  CPPUNIT_TEST(changed_in_place_while_sent);
   CPPUNIT_TEST(changed_before_sent);
   CPPUNIT_TEST(no_input);
   CPPUNIT_TEST(downloads);
@@ -238,6 +241,22 @@ class TransferTest : public CppUnit::TestFixture {
     spool.after_put = [&](uint64_t) { system_files().append(path, "more"); };
     CPPUNIT_ASSERT_EQUAL(std::string("input.changed"),
                          code_of([&] { files.upload(spool, 1, kPatience); }));
+  }
+
+  // What was half one and half the other is not completed.
+  void changed_in_place_while_sent() {
+    std::string path = put_file("a", pattern(2'000'000));
+    FakeSpool spool;
+    InputFiles files;
+    files.read(plan_of({path}));
+    spool.after_put = [&](uint64_t) {
+      const int fd = open(path.c_str(), O_WRONLY);
+      CPPUNIT_ASSERT_EQUAL(ssize_t{4}, pwrite(fd, "more", 4, 0));
+      close(fd);
+    };
+    CPPUNIT_ASSERT_EQUAL(std::string("input.changed"),
+                         code_of([&] { files.upload(spool, 1, kPatience); }));
+    CPPUNIT_ASSERT_EQUAL(0, spool.closed);
   }
 
   // The same size and, put back by hand, the same time: ctime gives it away.
