@@ -11,8 +11,8 @@ namespace sublet {
 
 class EarlyWriteback {
  public:
-  // The file is written up to `end`. Only begins, and waits for nothing; where the
-  // file system cannot, the sync at the end has more to do.
+  // The file is written up to `end`. Only begins; waits when the disk's queue is full.
+  // Where the file system cannot, the sync at the end has more to do.
   void written(int fd, uint64_t end) {
     if (end - begun_ < kAtOnce) return;
     ::sync_file_range(fd, static_cast<off_t>(begun_), static_cast<off_t>(end - begun_),

@@ -1,7 +1,7 @@
 // The digest by which contents, records and secrets are known: BLAKE2b-256 (RFC
 // 7693), as `b2sum -l 256` prints it. On processors without instructions for
 // SHA-256 it is almost three times as fast as that, and files are moved no faster
-// than they are hashed (docs/performance.md, Transfer).
+// than they are hashed (docs/performance.md, `transfer`).
 #ifndef SUBLET_BASE_HASH_H_
 #define SUBLET_BASE_HASH_H_
 

@@ -2,20 +2,25 @@
 
 namespace sublet::cli {
 
-Ahead::Ahead(std::function<std::string()> make)
-    : make_(std::move(make)), thread_([this] { run(); }) {}
+Ahead::Ahead(std::function<std::string()> make) : make_(std::move(make)) {}
 
 Ahead::~Ahead() {
+  stop();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Ahead::stop() {
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_all();
-  thread_.join();
 }
 
 void Ahead::run() {
-  for (;;) {
+  std::unique_lock lock(mutex_);
+  while (!stopping_ && !ended_) {
+    lock.unlock();
     std::string piece;
     std::exception_ptr failure;
     try {
@@ -23,19 +28,23 @@ void Ahead::run() {
     } catch (...) {
       failure = std::current_exception();
     }
-    std::unique_lock lock(mutex_);
+    lock.lock();
     failure_ = failure;
     ended_ = failure || piece.empty();
     if (!ended_) made_.push_back(std::move(piece));
     changed_.notify_all();
     changed_.wait(lock, [this] { return stopping_ || ended_ || made_.size() < kWaiting; });
-    if (stopping_ || ended_) return;
   }
 }
 
 std::string Ahead::next() {
+  if (!begun_) {
+    begun_ = true;
+    return make_();
+  }
+  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return ended_ || !made_.empty(); });
+  changed_.wait(lock, [this] { return stopping_ || ended_ || !made_.empty(); });
   if (made_.empty()) {
     if (failure_) std::rethrow_exception(failure_);
     return "";

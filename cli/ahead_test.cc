@@ -15,6 +15,7 @@ class AheadTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(in_order_to_the_end);
   CPPUNIT_TEST(a_failure_comes_behind_what_was_made);
   CPPUNIT_TEST(little_is_made_ahead);
+  CPPUNIT_TEST(one_that_is_stopped_ends);
   CPPUNIT_TEST(may_be_left_at_any_time);
   CPPUNIT_TEST_SUITE_END();
 
@@ -37,15 +38,26 @@ class AheadTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_THROW(numbers.next(), std::runtime_error);
   }
 
-  // However long nobody takes any: two wait, and one more is under way when a
-  // piece is taken.
+  // However long nobody takes any: two wait.
   void little_is_made_ahead() {
     std::atomic<int> made{0};
     Ahead numbers([&] { return std::to_string(made++); });
-    for (int used = 1; used <= 100; ++used) {
+    numbers.next();
+    CPPUNIT_ASSERT_EQUAL(1, made.load());
+    for (int used = 2; used <= 100; ++used) {
       numbers.next();
-      CPPUNIT_ASSERT(made <= used + 3);
+      while (made < used + 2) std::this_thread::yield();
+      for (int i = 0; i < 100; ++i) std::this_thread::yield();
+      CPPUNIT_ASSERT_EQUAL(used + 2, made.load());
     }
+  }
+
+  void one_that_is_stopped_ends() {
+    Ahead numbers([made = 0]() mutable { return std::to_string(made++); });
+    numbers.next();
+    numbers.next();
+    numbers.stop();
+    for (int i = 0; i < 3 && !numbers.next().empty(); ++i) CPPUNIT_ASSERT(i < 2);
   }
 
   void may_be_left_at_any_time() {

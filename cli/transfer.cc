@@ -23,6 +23,10 @@ using Clock = std::chrono::steady_clock;
 constexpr uint32_t kChunk = kChunkLimit;
 constexpr int kFirstPauseMs = 5;
 
+uint32_t chunk_at(uint64_t offset, uint64_t size) {
+  return static_cast<uint32_t>(std::min<uint64_t>(kChunk, size - offset));
+}
+
 std::string prefixed(const std::string& where, const std::string& message) {
   return where.empty() ? message : where + ": " + message;
 }
@@ -146,16 +150,16 @@ void send_rest(SpoolCalls& spool, const Upload& upload, int fd, const Sent& file
   uint64_t offset = upload.offset;
   if (lseek(fd, static_cast<off_t>(offset), SEEK_SET) < 0) throw unreadable("", file.path, errno);
   Ahead chunks([&] { return read_chunk(fd, file.path); });
-  for (std::string chunk; !(chunk = chunks.next()).empty();) {
+  while (offset < file.stamp.size) {
+    const std::string chunk = chunks.next();
     const uint64_t end = offset + chunk.size();
-    if (end > file.stamp.size) throw changed(file.path);
+    if (chunk.empty() || end > file.stamp.size) throw changed(file.path);
     offset = spool.put(upload.id, offset, chunk);
     patience->progress();
     if (offset != end)
       throw PoolError(ErrorKind::conflict, "spool.offset", "the server stands elsewhere",
                       "submit again", file.path);
   }
-  if (offset != file.stamp.size) throw changed(file.path);
 }
 
 // One try.
@@ -260,53 +264,74 @@ uint64_t InputFiles::bytes() const {
   return sum;
 }
 
+namespace {
+
+// A file's chunks from an offset on. Two are asked for at a time, while another is
+// hashed and a fourth written.
+class Chunks {
+ public:
+  Chunks(SpoolCalls& spool, const FilePlace& place, uint64_t size, uint64_t from, Hasher* hash)
+      : asked_{Ahead(every_other(spool, place, size, from)),
+               Ahead(every_other(spool, place, size, from + kChunk))},
+        hashed_([this, hash] {
+          std::string chunk = asked_[turn_].next();
+          turn_ = 1 - turn_;
+          hash->update(chunk);
+          return chunk;
+        }) {}
+  // Both at once, before either is waited for.
+  ~Chunks() {
+    for (Ahead& one : asked_) one.stop();
+  }
+
+  // The next one; it is hashed already. A failure comes behind what came before it,
+  // so that all that is hashed has also been given out.
+  std::string next() { return hashed_.next(); }
+
+ private:
+  static std::function<std::string()> every_other(SpoolCalls& spool, const FilePlace& place,
+                                                  uint64_t size, uint64_t from) {
+    return [&spool, &place, size, at = from]() mutable {
+      if (at >= size) return std::string();
+      std::string chunk = spool.get(place, at, chunk_at(at, size));
+      at += 2 * kChunk;
+      return chunk;
+    };
+  }
+
+  Ahead asked_[2];
+  int turn_ = 0;
+  Ahead hashed_;  // the last: it uses the others
+};
+
+}  // namespace
+
 void download(SpoolCalls& spool, const FilePlace& place, uint64_t size, const Digest& digest,
               const std::function<void(std::string_view)>& sink, const TransferPatience& limits) {
   Hasher hash;
   Patience patience(limits);
-  const auto wanted = [&](uint64_t offset) {
-    return static_cast<uint32_t>(std::min<uint64_t>(kChunk, size - offset));
-  };
-  const auto every_other_from = [&](uint64_t begin) {
-    return std::make_shared<Ahead>([&, at = begin]() mutable {
-      if (at >= size) return std::string();
-      std::string chunk = spool.get(place, at, wanted(at));
-      at += 2 * kChunk;
-      return chunk;
-    });
-  };
-  // Two chunks are asked for at a time, while another is hashed and a fourth
-  // written. All that is hashed is also written: a failure comes behind it.
-  const auto chunks_from = [&](uint64_t begin) {
-    return std::make_unique<Ahead>(
-        [&, turn = every_other_from(begin), other = every_other_from(begin + kChunk)]() mutable {
-          std::string chunk = turn->next();
-          turn.swap(other);
-          hash.update(chunk);
-          return chunk;
-        });
-  };
-  std::unique_ptr<Ahead> coming;
+  std::unique_ptr<Chunks> coming;
   for (uint64_t offset = 0; offset < size;) {
+    const uint32_t wanted = chunk_at(offset, size);
     std::string chunk;
     try {
-      if (!coming) coming = chunks_from(offset);
+      if (!coming) coming = std::make_unique<Chunks>(spool, place, size, offset, &hash);
       chunk = coming->next();
     } catch (const PoolError& e) {
       coming.reset();
       patience.failed(e);
       continue;
     }
-    if (chunk.size() != wanted(offset))
+    if (chunk.size() != wanted)
       throw PoolError(ErrorKind::unavailable, "spool.short",
-                      "the server sent " +
-                          std::string(chunk.size() < wanted(offset) ? "less" : "more") + " than '" +
-                          place.name + "' of job " + std::to_string(place.job) + " has",
+                      "the server sent " + std::string(chunk.size() < wanted ? "less" : "more") +
+                          " than '" + place.name + "' of job " + std::to_string(place.job) + " has",
                       "fetch it again", place.name);
     patience.progress();
     offset += chunk.size();
     sink(chunk);
   }
+  coming.reset();  // nobody else uses the hash now
   if (hash.finish() == digest) return;
   doubt(spool, place, patience);
   throw PoolError(ErrorKind::unavailable, "spool.digest",

@@ -46,7 +46,8 @@ class InputFiles {
   // it), "input.changed".
   void read(const BatchPlan& plan);
   // Sends each distinct content once. PoolError "input.changed" when a file is
-  // no longer what read() saw.
+  // no longer what read() saw, by its size and times: who writes through a mapping
+  // while it is sent may not be noticed.
   void upload(SpoolCalls& spool, uint64_t batch, const TransferPatience& patience = {});
   // After upload(): its number in the spool.
   uint64_t file_id(const std::string& path) const;

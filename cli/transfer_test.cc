@@ -243,7 +243,8 @@ class TransferTest : public CppUnit::TestFixture {
                          code_of([&] { files.upload(spool, 1, kPatience); }));
   }
 
-  // What was half one and half the other is not completed.
+  // Written to, not through a mapping: what was half one and half the other is not
+  // completed.
   void changed_in_place_while_sent() {
     std::string path = put_file("a", pattern(2'000'000));
     FakeSpool spool;

@@ -309,7 +309,8 @@ RemoteFile CorbaServer::stat(const FilePlace& place) {
     out.generation = info->generation;
     if (info->content_digest.length() != out.digest.size())
       throw ServerError(ServerError::Kind::kAway, "", "the server sent no digest");
-    for (CORBA::ULong i = 0; i < info->content_digest.length(); ++i) out.digest[i] = info->content_digest[i];
+    for (CORBA::ULong i = 0; i < info->content_digest.length(); ++i)
+      out.digest[i] = info->content_digest[i];
   });
   return out;
 }

@@ -235,8 +235,9 @@ class InputCacheTest : public CppUnit::TestFixture {
     disk_.on_step = [&](FileStep step, const std::string& where) {
       if (step != FileStep::remove || removals++ > 0) return 0;
       CPPUNIT_ASSERT_EQUAL(path("old"), where);
-      other = std::thread(
-          [&] { taken = cache_->bytes() == 3 && take("new") && !cache_->add(digest_of("old"), 3); });
+      other = std::thread([&] {
+        taken = cache_->bytes() == 3 && take("new") && !cache_->add(digest_of("old"), 3);
+      });
       in_time = eventually([&] { return taken.load(); });
       return 0;
     };

@@ -12,8 +12,8 @@
 
 namespace sublet::scheduling {
 
-// One job, or the indices of an array from `index` on of which nothing is to be
-// told apart yet: `count` jobs with ids in order, each of the next share priority.
+// One job, or `count` of a batch from `index` on of which nothing is to be told
+// apart yet (an array's, a list's): ids in order, each of the next share priority.
 struct JobRecord {
   JobId id = 0;  // of the first
   uint64_t count = 1;

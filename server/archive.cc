@@ -163,16 +163,18 @@ void Archive::add_runs(const JobQuery& query, const JobRange& range, uint32_t li
     for (const auto& r : rows) {
       ++read;
       last = last_of(r, range);
+      JobRow row;
       try {
-        JobRow row = job_row(r);
-        const JobId begin = row.job.id;
-        row.job = part_of(row.job, range);
-        if (row.job.id != begin)
-          sql << "select " << name_of(std::to_string(row.job.id)), soci::into(row.name);
-        page.rows.push_back(std::move(row));
+        row = job_row(r);
       } catch (const std::exception& e) {
         log(Severity::error) << "a row of table jobs was left out: " << e.what();
+        continue;
       }
+      const JobId begin = row.job.id;
+      row.job = part_of(row.job, range);
+      if (row.job.id != begin)
+        sql << "select " << name_of(std::to_string(row.job.id)), soci::into(row.name);
+      page.rows.push_back(std::move(row));
     }
     if (read == room) page.next = last;
   });
@@ -195,8 +197,14 @@ bool Archive::add_described(const JobRow& run, uint32_t limit, JobPage& page) {
                        << " and first_job < " << end << " order by first_job limit "
                        << limit - page.rows.size());
       for (const auto& r : rows) {
-        add_until(integer(r, 0));
-        rest.name = r.get<std::string>(1);
+        try {
+          const JobId next = integer(r, 0);
+          std::string name = r.get<std::string>(1);
+          add_until(next);
+          rest.name = std::move(name);
+        } catch (const std::exception& e) {
+          log(Severity::error) << "a row of table specs was left out: " << e.what();
+        }
       }
     });
   }

@@ -29,7 +29,7 @@ struct JobQuery {
   std::string user;
   std::vector<uint32_t> states;
   bool unfinished_only = false;
-  bool runs = false;  // in lists: a row for each record, not for each job
+  bool runs = false;  // in lists: a row for each description of a record, not for each job
   // The removed jobs of batches that have stopped.
   enum class Stopped { kAny, kOnly, kWithout };
   Stopped stopped = Stopped::kAny;

@@ -390,8 +390,8 @@ JobPage JobService::list(const Caller& caller, const JobQuery& query, JobId afte
   if (limit < 1 || limit > 1000)
     throw Refusal(Refusal::Kind::kInvalid, "limit.range", "a limit outside 1 to 1,000",
                   "Give one inside.", "limit");
-  JobPage page =
-      query.runs ? archive_.described_runs(query, after, limit) : archive_.jobs(query, after, limit);
+  JobPage page = query.runs ? archive_.described_runs(query, after, limit)
+                            : archive_.jobs(query, after, limit);
   for (auto& row : page.rows) {
     if (!access_.owns(caller, row.job.user)) row = what_others_see(row);
   }

@@ -49,7 +49,8 @@ struct ChangeList {
 class JobService {
  public:
   // `may_submit` throws Refusal while there is no room for new jobs; `most_controlled`:
-  // records that one hold, release or remove may reach (an array that waits is one).
+  // records that one hold, release or remove may reach (an array or a list of
+  // jobs with equal needs that waits is one).
   JobService(Pipeline& pipeline, Archive& archive, Sessions& sessions, Access& access,
              std::function<void()> may_submit, size_t most_controlled = 1'000'000);
 

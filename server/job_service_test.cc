@@ -31,7 +31,6 @@ class JobServiceTest : public testing::ServicesFixture {
   CPPUNIT_TEST(the_nameless_submit_nothing);
   CPPUNIT_TEST_SUITE_END();
 
-
  public:
   // Every piece of work in a transaction of its own.
   JobServiceTest() : ServicesFixture(one_at_a_time()) {}

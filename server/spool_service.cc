@@ -145,11 +145,12 @@ Spool::Started SpoolService::open(const Caller& caller, const std::string& reque
                                   const std::string& digest) {
   request_key(caller.uid, request);
   std::optional<Digest> wanted;
-  if (!digest.empty()) {
+  if (!digest.empty() || of_attempt(place.kind)) {
     wanted.emplace();
     if (digest.size() != wanted->size())
       throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "a digest has 32 octets",
-                    "Send the digest of the contents, or none.", "digest");
+                    "Send the digest of the contents; of an input, that or none.",
+                    "content_digest");
     std::memcpy(wanted->data(), digest.data(), wanted->size());
   }
   const FileRow row = place_to_put(caller, place);

@@ -26,6 +26,7 @@ class SpoolServiceTest : public testing::ServicesFixture {
   CPPUNIT_TEST(names_stay_inside);
   CPPUNIT_TEST(only_described_outputs);
   CPPUNIT_TEST(equal_contents_are_stored_once);
+  CPPUNIT_TEST(an_input_needs_no_digest);
   CPPUNIT_TEST(equal_contents_of_one_transaction_are_stored_once);
   CPPUNIT_TEST(a_damaged_content_is_not_shared);
   CPPUNIT_TEST(a_damaged_input_holds_its_job);
@@ -283,6 +284,29 @@ class SpoolServiceTest : public testing::ServicesFixture {
     // It comes back as a new one.
     const uint64_t third = put(bob_, input_place(bob_), bytes);
     CPPUNIT_ASSERT_EQUAL(third, archive_->file(third)->content);
+  }
+
+  void an_input_needs_no_digest() {
+    const std::string bytes(Spool::kInRow + 1, 'x');
+    const auto sent = [&](const Caller& caller) {
+      const uint64_t id =
+          service_->open(caller, random_bytes(16), input_place(caller), bytes.size(), "").id;
+      service_->put(caller, id, 0, bytes);
+      return service_->close(caller, id);
+    };
+    const uint64_t one = sent(ann_), two = sent(bob_);
+    CPPUNIT_ASSERT_EQUAL(hex(digest_of(bytes)), archive_->file(one)->digest);
+    CPPUNIT_ASSERT_EQUAL(one, archive_->file(two)->content);
+    const auto open_with = [&](const FilePlace& where, const std::string& digest) {
+      return code([&] { service_->open(ann_, random_bytes(16), where, 3, digest); });
+    };
+    CPPUNIT_ASSERT_EQUAL(std::string("field.invalid"), open_with(input_place(ann_), "short"));
+    FilePlace output = place(FileKind::kOutput, running());
+    output.name = "result";
+    for (const FilePlace& where : {output, place(FileKind::kCheckpoint, output.key, 1)})
+      CPPUNIT_ASSERT_EQUAL(std::string("field.invalid"), code([&] {
+                             service_->open(root_, random_bytes(16), where, 3, "");
+                           }));
   }
 
   // Both closed, and one given up, while the committer is busy.

@@ -140,7 +140,8 @@ class Client:
     def remove_cgroups(self):
         """Those of attempts that were killed with everything else: the client would
         do so at its next start."""
-        tag = hashlib.sha256(os.path.realpath(self.state).encode()).hexdigest()[:12]
+        tag = hashlib.blake2b(os.path.realpath(self.state).encode(),
+                              digest_size=32).hexdigest()[:12]
         for hierarchy in ("", "*/"):
             for folder in glob.glob("/sys/fs/cgroup/%ssublet-c%s-*" % (hierarchy, tag)):
                 try:

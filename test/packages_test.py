@@ -116,7 +116,7 @@ class Packages(unittest.TestCase):
     def test_dependencies(self):
         for package in ("sublet-server", "sublet-client", "sublet"):
             depends = self.fields(package)["Depends"]
-            for library in ("libc6", "libomniorb4-2", "libssl3"):
+            for library in ("libc6", "libomniorb4-2", "libssl3", "libsodium23"):
                 self.assertIn(library, depends, package)
             self.assertNotIn("-dev", depends)
         for package in ("sublet-server", "sublet-client"):
