@@ -7,13 +7,15 @@
 #include "base/random.h"
 #include "base/temporary_folder.h"
 #include "base/testing/tls_pool.h"
-#include "server/refusal.h"
+#include "server/refusal_testing.h"
 #include "server/sql_store.h"
 
 namespace sublet::server {
 namespace {
 
-constexpr int64_t kDay = 24 * testing::TlsPool::kHour;
+using testing::code;
+
+constexpr int64_t kDay = 24 * sublet::testing::TlsPool::kHour;
 
 class MembersTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(MembersTest);
@@ -25,7 +27,7 @@ class MembersTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE_END();
 
   TemporaryFolder folder_;
-  const testing::TlsPool pool_;
+  const sublet::testing::TlsPool pool_;
   std::unique_ptr<SqlStore> store_;
   std::unique_ptr<Archive> archive_;
   std::unique_ptr<Pipeline> pipeline_;
@@ -82,14 +84,6 @@ class MembersTest : public CppUnit::TestFixture {
   }
   std::string renew(const Caller& who) {
     return members_->renew(who, random_bytes(16), make_request(make_key()));
-  }
-  static std::string code(const std::function<void()>& action) {
-    try {
-      action();
-    } catch (const Refusal& r) {
-      return r.code;
-    }
-    return "";
   }
 
   void a_renewal_is_repeated_alike() {

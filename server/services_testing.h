@@ -5,7 +5,6 @@
 
 #include <cppunit/TestFixture.h>
 
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -16,21 +15,11 @@
 #include "server/archive.h"
 #include "server/job_service.h"
 #include "server/pipeline.h"
-#include "server/refusal.h"
+#include "server/refusal_testing.h"
 #include "server/sessions.h"
 #include "server/sql_store.h"
 
 namespace sublet::server::testing {
-
-// The code of what was refused; "" when nothing was.
-inline std::string code(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Refusal& refusal) {
-    return refusal.code;
-  }
-  return "";
-}
 
 class ServicesFixture : public CppUnit::TestFixture {
  public:

@@ -9,11 +9,13 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/temporary_folder.h"
-#include "server/refusal.h"
+#include "server/refusal_testing.h"
 #include "server/sql_store.h"
 
 namespace sublet::server {
 namespace {
+
+using testing::code;
 
 class SpoolTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(SpoolTest);
@@ -68,15 +70,6 @@ class SpoolTest : public CppUnit::TestFixture {
     std::string bytes(count, '\0');
     bytes.resize(spool.read(row, offset, bytes));
     return bytes;
-  }
-
-  static std::string code(const std::function<void()>& action) {
-    try {
-      action();
-    } catch (const Refusal& r) {
-      return r.code;
-    }
-    return "";
   }
 
   void who_does_not_know_the_digest_gets_it() {

@@ -3,13 +3,13 @@
 
 #include <cppunit/extensions/HelperMacros.h>
 
-#include <functional>
-
-#include "server/refusal.h"
+#include "server/refusal_testing.h"
 #include "server/usage_testing.h"
 
 namespace sublet::server {
 namespace {
+
+using testing::code;
 using testing::kDay;
 using testing::kSecond;
 using testing::UsedPool;
@@ -34,14 +34,6 @@ class UsageServiceTest : public CppUnit::TestFixture {
     UsageQuery query;
     query.by = std::move(groups);
     return query;
-  }
-  static std::string code(const std::function<void()>& action) {
-    try {
-      action();
-    } catch (const Refusal& r) {
-      return r.code;
-    }
-    return "";
   }
   const UserStanding* standing(const std::vector<UserStanding>& all, const std::string& user) {
     for (const auto& s : all)
