@@ -35,6 +35,12 @@ double real(const soci::row& row, size_t i) {
              ? row.get<double>(i)
              : static_cast<double>(integer(row, i));
 }
+uint64_t number_of(soci::session& sql, const std::string& query) {
+  long long value = 0;
+  soci::indicator indicator = soci::i_null;
+  sql << query, soci::into(value, indicator);
+  return indicator == soci::i_ok ? value : 0;
+}
 
 namespace {
 // A state that no version of ours writes: the row is damaged.

@@ -1,4 +1,4 @@
-// Reading a column whatever integer type SOCI gave it. Includes SOCI: for the
+// Reading rows, whatever integer type SOCI gave a column. Includes SOCI: for the
 // .cc files of the store only.
 #ifndef SUBLET_SERVER_SQL_ROW_H_
 #define SUBLET_SERVER_SQL_ROW_H_
@@ -12,6 +12,9 @@ namespace sublet::server {
 // Throw std::bad_cast when the column holds something else.
 long long integer(const soci::row& row, size_t i);
 double real(const soci::row& row, size_t i);
+
+// The first column of the first row; 0: there is none.
+uint64_t number_of(soci::session& sql, const std::string& query);
 
 // Rows of `select * from` the table of that name, from column 0 on.
 scheduling::JobRecord job_from(const soci::row& row);
