@@ -87,11 +87,10 @@ class Books {
   }
 
   std::optional<RunRequest> describe(const scheduling::StartAttempt& start) {
-    auto row = archive_.job(start.key.job);
     auto spec = archive_.spec(start.key.job);
-    if (!row || !spec) return std::nullopt;
+    if (!spec) return std::nullopt;
     return RunRequest{
-        start.key,    row->job.user, std::move(*spec), start.generation, row->job.checkpoint_bytes,
+        start.key,    start.user, std::move(*spec), start.generation, start.checkpoint_bytes,
         start.decided};
   }
 

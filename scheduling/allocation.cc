@@ -82,7 +82,8 @@ void Pool::State::place(Job& job, Machine& m) {
   job.last_end = EndReason::kNone;
   set_state(job, JobState::kPlaced);
   queue.served(*job.host);
-  outcome.decisions.push_back(StartAttempt{record.key, m.record.id, job.record.generation, now});
+  outcome.decisions.push_back(StartAttempt{record.key, m.record.id, job.record.generation, now,
+                                           job.record.user, job.record.checkpoint_bytes});
 }
 
 std::string Pool::State::why_first(const Job& job, const Machine& m) const {

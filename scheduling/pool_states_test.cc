@@ -223,7 +223,10 @@ class PoolStatesTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(uint64_t{200}, t.record(one.job).checkpoint_bytes);
     t.end(one.job, EndReason::kOwner);
     t.report(one.machine, true);
-    CPPUNIT_ASSERT_EQUAL(uint64_t{2}, std::get<StartAttempt>(t.last.decisions.at(0)).generation);
+    const auto order = std::get<StartAttempt>(t.last.decisions.at(0));
+    CPPUNIT_ASSERT_EQUAL(uint64_t{2}, order.generation);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{200}, order.checkpoint_bytes);
+    CPPUNIT_ASSERT_EQUAL(t.record(one.job).user, order.user);
     CPPUNIT_ASSERT_EQUAL(uint64_t{2}, t.pool.attempt(one.job)->resumed_generation);
   }
 

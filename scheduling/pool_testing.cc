@@ -70,7 +70,7 @@ struct ToText {
                 r.now);
   }
   std::string operator()(const StartAttempt& d) const {
-    return line("start", d.key, d.machine, d.generation);
+    return line("start", d.key, d.machine, d.generation, d.user, d.checkpoint_bytes);
   }
   std::string operator()(const TellToLeave& d) const {
     return line("leave", d.key, d.machine, d.reason);

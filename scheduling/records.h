@@ -164,6 +164,8 @@ struct StartAttempt {
   MachineId machine = 0;
   uint64_t generation = 0;  // checkpoint to resume from; 0 none
   Micros decided = 0;
+  std::string user = {};
+  uint64_t checkpoint_bytes = 0;  // of that checkpoint
 };
 struct TellToLeave {
   AttemptKey key;

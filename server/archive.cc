@@ -2,10 +2,12 @@
 
 #include "server/archive_connections.h"
 #include "server/sql_row.h"
+#include "server/sqlite_process.h"
 
 namespace sublet::server {
 
 Archive::Archive(const std::string& path) {
+  set_up_sqlite();
   try {
     connections_ = std::make_unique<Connections>(path, 2);
     reports_ = std::make_unique<Connections>(path, 1);

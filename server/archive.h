@@ -166,10 +166,13 @@ class Archive {
   std::shared_ptr<const SpecRange> spec_range(JobId id, uint64_t* first_job);
   std::shared_ptr<const SpecRange> read_spec(JobId id, uint64_t* first_job);
 
+  class Connection;
   class Connections;
   std::unique_ptr<Connections> connections_;
   std::unique_ptr<Connections> reports_;
-  SpecCache specs_;
+  // Room for a million lines of a command's arguments.
+  SpecCache arrays_{64u << 20};
+  SpecCache single_jobs_{4u << 20};
 };
 
 }  // namespace sublet::server

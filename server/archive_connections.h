@@ -9,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -20,12 +21,39 @@
 
 namespace sublet::server {
 
+class Archive::Connection : public soci::session {
+ public:
+  // The description that covers the job, or the last one before it; false: there
+  // is none. Prepared once: every job that starts is asked for.
+  bool read_spec(JobId id, JobId* first_job, std::string* body) {
+    if (!spec_)
+      spec_ = std::make_unique<soci::statement>(
+          (prepare << "select first_job, body from specs where first_job <= :id order by first_job "
+                      "desc limit 1",
+           soci::into(first_job_), soci::into(body_), soci::use(id_)));
+    id_ = static_cast<long long>(id);
+    if (!spec_->execute(true)) return false;
+    *first_job = static_cast<JobId>(first_job_);
+    *body = std::move(body_);
+    // To the end: an open statement would keep the database's log from being cut.
+    while (spec_->fetch()) {
+    }
+    return true;
+  }
+
+ private:
+  long long id_ = 0;
+  long long first_job_ = 0;
+  std::string body_;
+  std::unique_ptr<soci::statement> spec_;
+};
+
 class Archive::Connections {
  public:
-  Connections(const std::string& path, size_t count) : path_(path), sessions_(count) {
-    for (auto& s : sessions_) {
-      open(s);
-      free_.push_back(&s);
+  Connections(const std::string& path, size_t count) : path_(path), connections_(count) {
+    for (auto& c : connections_) {
+      open(c);
+      free_.push_back(&c);
     }
   }
 
@@ -36,62 +64,62 @@ class Archive::Connections {
     apart_thread_ = std::this_thread::get_id();
   }
 
-  // Runs f(session) on a connection that nobody else uses meanwhile. Throws
-  // Refusal (kUnavailable) when none is free within `patience`.
+  // Runs f(connection) on one that nobody else uses meanwhile. Throws Refusal
+  // (kUnavailable) when none is free within `patience`.
   template <typename F>
   auto with(F f, std::chrono::microseconds patience = std::chrono::seconds(10)) {
     if (std::this_thread::get_id() == apart_thread_.load()) return ask(apart_, f);
     const Place place(*this, patience);
-    return ask(*place.session, f);
+    return ask(*place.connection, f);
   }
 
  private:
   struct Place {
     Place(Connections& all, std::chrono::microseconds patience)
-        : session(all.take(patience)), all(all) {}
-    ~Place() { all.give(session); }
+        : connection(all.take(patience)), all(all) {}
+    ~Place() { all.give(connection); }
     Place(const Place&) = delete;
-    soci::session* const session;
+    Connection* const connection;
     Connections& all;
   };
 
-  void open(soci::session& session) const {
-    session.open(soci::sqlite3, "db=" + path_ + " timeout=10");
-    session << "PRAGMA query_only=1";
+  void open(Connection& connection) const {
+    connection.open(soci::sqlite3, "db=" + path_ + " timeout=10");
+    connection << "PRAGMA query_only=1";
   }
   template <typename F>
-  static auto ask(soci::session& session, F& f) {
+  static auto ask(Connection& connection, F& f) {
     try {
-      return f(session);
+      return f(connection);
     } catch (const soci::soci_error& e) {
       throw StoreError(std::string("the database could not be read: ") + e.get_error_message());
     }
   }
-  soci::session* take(std::chrono::microseconds patience) {
+  Connection* take(std::chrono::microseconds patience) {
     std::unique_lock lock(mutex_);
     if (!freed_.wait_for(lock, patience, [this] { return !free_.empty(); }))
       throw Refusal(Refusal::Kind::kUnavailable, "server.busy",
                     "others' questions keep the database busy", "Ask again in a moment.",
                     "database");
-    soci::session* s = free_.back();
+    Connection* c = free_.back();
     free_.pop_back();
-    return s;
+    return c;
   }
-  void give(soci::session* s) {
+  void give(Connection* c) {
     {
       std::lock_guard lock(mutex_);
-      free_.push_back(s);
+      free_.push_back(c);
     }
     freed_.notify_one();
   }
 
   const std::string path_;
-  soci::session apart_;
+  Connection apart_;
   std::atomic<std::thread::id> apart_thread_{};  // of nobody at first
   std::mutex mutex_;
   std::condition_variable freed_;
-  std::vector<soci::session> sessions_;
-  std::vector<soci::session*> free_;
+  std::vector<Connection> connections_;
+  std::vector<Connection*> free_;
 };
 
 }  // namespace sublet::server

@@ -307,7 +307,8 @@ std::string Archive::awaited_output(JobId id) {
 
 // Null when that job has none.
 std::shared_ptr<const SpecRange> Archive::spec_range(JobId id, uint64_t* first_job) {
-  auto range = specs_.find(id, first_job);
+  auto range = arrays_.find(id, first_job);
+  if (!range) range = single_jobs_.find(id, first_job);
   if (!range) range = read_spec(id, first_job);
   if (!range || id - *first_job >= range->count) return nullptr;
   return range;
@@ -315,20 +316,14 @@ std::shared_ptr<const SpecRange> Archive::spec_range(JobId id, uint64_t* first_j
 
 // Null when there is none for that job or a row before it.
 std::shared_ptr<const SpecRange> Archive::read_spec(JobId id, uint64_t* first_job) {
-  long long first = 0;
   std::string body;
-  const bool found = connections_->with([&](soci::session& sql) {
-    sql << "select first_job, body from specs where first_job <= " << id
-        << " order by first_job desc limit 1",
-        soci::into(first), soci::into(body);
-    return sql.got_data();
-  });
+  const bool found = connections_->with(
+      [&](Connection& connection) { return connection.read_spec(id, first_job, &body); });
   if (!found) return nullptr;
   auto ranges = decode_specs(body);
   if (ranges.size() != 1) return nullptr;
-  *first_job = static_cast<uint64_t>(first);
   auto range = std::make_shared<const SpecRange>(std::move(ranges[0]));
-  if (range->is_array) specs_.keep(*first_job, range);
+  (range->is_array ? arrays_ : single_jobs_).keep(*first_job, range);
   return range;
 }
 

@@ -175,11 +175,10 @@ Dispatcher::Hooks Server::hooks() {
 
 std::optional<RunRequest> Server::describe(const scheduling::StartAttempt& start) {
   try {
-    auto row = archive_.job(start.key.job);
     auto spec = archive_.spec(start.key.job);
-    if (!row || !spec) return std::nullopt;
+    if (!spec) return std::nullopt;
     return RunRequest{
-        start.key,    row->job.user, std::move(*spec), start.generation, row->job.checkpoint_bytes,
+        start.key,    start.user, std::move(*spec), start.generation, start.checkpoint_bytes,
         start.decided};
   } catch (const std::exception& e) {
     log(Severity::error) << "job " << start.key.job << " cannot be described: " << e.what();

@@ -1,8 +1,8 @@
-// Decoded descriptions of arrays: each is asked for again and again, once or more
-// for every one of its jobs, and decoding one of a million values anew takes
-// longer than running a small job. Descriptions never change, and their jobs' ids
-// are never given again. The least recently used go when they are too large
-// together.
+// Decoded descriptions: an array's is asked for again and again, once or more for
+// every one of its jobs, and decoding one of a million values anew takes longer
+// than running a small job; a single job's when it starts and when it ends.
+// Descriptions never change, and their jobs' ids are never given again. The least
+// recently used go when they are too large together.
 //
 // Threads: any.
 #ifndef SUBLET_SERVER_SPEC_CACHE_H_
@@ -23,9 +23,9 @@ namespace sublet::server {
 class SpecCache {
  public:
   // `most`: octets of all descriptions, as they take them in memory.
-  explicit SpecCache(size_t most = 32u << 20) : most_(most) {}
+  explicit SpecCache(size_t most) : most_(most) {}
 
-  // The description of that job's array, and its first job. Null: not here.
+  // The description that covers that job, and its first job. Null: not here.
   std::shared_ptr<const SpecRange> find(uint64_t job, uint64_t* first);
   void keep(uint64_t first, std::shared_ptr<const SpecRange> range);
   size_t size() const;  // octets

@@ -21,7 +21,7 @@ class SpecCacheTest : public CppUnit::TestFixture {
   }
 
   void finds_the_array_of_a_job() {
-    SpecCache cache;
+    SpecCache cache(1'000'000);
     const auto ten = array(10);
     cache.keep(5, ten);
     uint64_t first = 0;

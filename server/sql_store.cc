@@ -10,6 +10,7 @@
 #include "server/schema.h"
 #include "server/sql_row.h"
 #include "server/sql_table.h"
+#include "server/sqlite_process.h"
 
 namespace sublet::server {
 namespace {
@@ -224,6 +225,7 @@ void SqlStore::Session::add_books(const Changes& c) {
 }
 
 SqlStore::SqlStore(const std::string& path) : session_(std::make_unique<Session>()) {
+  set_up_sqlite();
   try {
     soci::session& sql = session_->sql;
     sql.open(soci::sqlite3, "db=" + path + " timeout=10");

@@ -47,6 +47,7 @@ class SqlStoreTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(arrays_are_counted_and_listed);
   CPPUNIT_TEST(a_damaged_row_does_not_end_a_list);
   CPPUNIT_TEST(archive_answers_from_committed_rows);
+  CPPUNIT_TEST(descriptions_are_read_as_they_are_now);
   CPPUNIT_TEST(unneeded_files_are_found);
   CPPUNIT_TEST(a_content_is_dropped_without_reading_all_files);
   CPPUNIT_TEST_SUITE_END();
@@ -272,6 +273,28 @@ class SqlStoreTest : public CppUnit::TestFixture {
     auto counts = archive.count(JobQuery{});
     CPPUNIT_ASSERT_EQUAL(size_t{1}, counts.size());
     CPPUNIT_ASSERT_EQUAL(uint64_t{1}, counts[0].second);
+  }
+
+  // By a query that is kept from one call to the next.
+  void descriptions_are_read_as_they_are_now() {
+    SqlStore store(path());
+    Archive archive(path());
+    const auto add = [&](JobId id, const std::string& name) {
+      SpecRange one;
+      one.spec.name = one.spec.program = name;
+      Changes c;
+      c.specs.push_back({id, 1, name, encode(std::vector{one})});
+      store.commit(c);
+    };
+    for (JobId id : {7, 8, 9}) {
+      CPPUNIT_ASSERT(!archive.spec(id));
+      const std::string name = "job " + std::to_string(id);
+      add(id, name);
+      // From the database, then as it was decoded.
+      for (int i = 0; i < 2; ++i) CPPUNIT_ASSERT_EQUAL(name, archive.spec(id)->name);
+      // Whoever holds on to what was there would keep the log from being cut.
+      CPPUNIT_ASSERT_EQUAL(std::string("0\n"), texts("PRAGMA wal_checkpoint(TRUNCATE)", 0));
+    }
   }
 
   void a_damaged_row_does_not_end_a_list() {
