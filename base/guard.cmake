@@ -1,7 +1,8 @@
-# The ORB's start-up and the guard around it. Both reach into internal classes
+# The ORB's start-up and the guard around it. Two files reach into internal classes
 # of omniORB and need their headers.
 sublet_library(sublet_orb
-  SOURCES giop_filter.cc guarded_transport.cc orb.cc orb_network.cc
+  SOURCES connection_guard.cc giop_filter.cc guard_state.cc guarded_transport.cc orb.cc orb_network.cc
+          unopened_endpoint.cc
   LINKS sublet_base sublet_tls PkgConfig::OMNIORB
   PRIVATE_LINKS Threads::Threads)
 set_property(SOURCE guarded_transport.cc orb.cc APPEND PROPERTY COMPILE_OPTIONS

@@ -21,134 +21,21 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <chrono>
-#include <condition_variable>
 #include <cstring>
 #include <deque>
 #include <limits>
-#include <map>
 #include <mutex>
 
-#include "base/giop_filter.h"
-#include "base/os_error.h"
+#include "base/connection_guard.h"
 #include "base/unique_fd.h"
+#include "base/unopened_endpoint.h"
 
 namespace sublet {
 namespace {
 
-constexpr size_t kPlacesKept = 32;
-
-
 constexpr size_t kLongestPath = sizeof(sockaddr_un{}.sun_path) - 1;
 // omniORB listens with room for 5; the kernel lowers this to its own limit.
 constexpr int kBacklog = 4096;
-constexpr int kLinesPerSecond = 10;
-
-// What all connections of the process share.
-class GuardState {
- public:
-  explicit GuardState(const GuardSettings& settings) : settings_(settings) {}
-
-  const GuardSettings& settings() const { return settings_; }
-
-  // Decides on a newcomer and counts him in; reports a refusal.
-  bool enter(const Peer& peer);
-  void leave(uint64_t id);
-  void report(const std::string& line);
-  void fail(const std::string& why);
-  std::string error() const;
-  GuardCounters counters() const;
-
-  std::atomic<uint64_t> accepted{0};
-  std::atomic<uint64_t> refused{0};
-  std::atomic<uint64_t> dialled{0};
-  std::atomic<uint64_t> violations{0};
-
- private:
-  const GuardSettings settings_;
-  mutable std::mutex mutex_;
-  std::map<uint64_t, size_t> open_of_;
-  size_t open_ = 0;
-  std::string error_;
-  std::chrono::steady_clock::time_point second_{};
-  int lines_ = 0;
-  uint64_t not_shown_ = 0;
-};
-
-// Made once and never destroyed: connections may outlive every static.
-GuardState* g_guard = nullptr;
-
-bool GuardState::enter(const Peer& peer) {
-  std::string why;
-  const auto uid = peer.uid();
-  if (uid && settings_.admit && !settings_.admit(*uid)) {
-    why = "not admitted";
-  } else {
-    std::lock_guard<std::mutex> lock(mutex_);
-    const bool counted = !uid || (*uid != 0 && *uid != ::geteuid());
-    size_t& own = open_of_[peer.id];
-    // The last places are root's and our own user's: the watchdog's question and
-    // the administrator get through whatever others do.
-    const size_t places = settings_.max_connections;
-    const size_t kept = counted ? std::min<size_t>(places / 4, kPlacesKept) : 0;
-    if (open_ >= places - kept) {
-      why = "too many connections";
-    } else if (counted && own >= settings_.max_connections_per_uid) {
-      why = "too many connections of this user";
-    } else {
-      ++own;
-      ++open_;
-      ++accepted;
-      return true;
-    }
-    if (own == 0) open_of_.erase(peer.id);
-  }
-  ++refused;
-  report("connection of " + peer.text() + " refused: " + why);
-  return false;
-}
-
-void GuardState::leave(uint64_t id) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  --open_;
-  const auto own = open_of_.find(id);
-  if (--own->second == 0) open_of_.erase(own);
-}
-
-void GuardState::report(const std::string& line) {
-  if (!settings_.log) return;
-  std::string text = line;
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    const auto now = std::chrono::steady_clock::now();
-    if (now - second_ >= std::chrono::seconds(1)) {
-      second_ = now;
-      lines_ = 0;
-    }
-    if (++lines_ > kLinesPerSecond) {
-      ++not_shown_;
-      return;
-    }
-    if (not_shown_ > 0) text += " (" + std::to_string(not_shown_) + " such lines not shown)";
-    not_shown_ = 0;
-  }
-  settings_.log(text);
-}
-
-void GuardState::fail(const std::string& why) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  error_ = why;
-}
-
-std::string GuardState::error() const {
-  std::lock_guard<std::mutex> lock(mutex_);
-  return error_;
-}
-
-GuardCounters GuardState::counters() const {
-  std::lock_guard<std::mutex> lock(mutex_);
-  return {accepted, refused, dialled, violations, open_};
-}
 
 // The user at the other end, as the kernel recorded it at connect or listen.
 std::optional<uint32_t> peer_uid(int socket) {
@@ -164,151 +51,6 @@ sockaddr_un to_address(const std::string& path) {
   std::memcpy(address.sun_path, path.data(), std::min(path.size(), kLongestPath));
   return address;
 }
-
-// One connection's guard: what Guarded adds to the ORB's connection classes.
-class Guard {
- public:
-  Guard(int socket, const Peer& peer, bool accepted)
-      : socket_(socket),
-        accepted_(accepted),
-        peer_(peer),
-        identity_(peer.text()),
-        filter_(g_guard->settings().max_message, accepted || g_guard->settings().may_be_called_back,
-                &requests_) {}
-  ~Guard() {
-    if (accepted_) g_guard->leave(peer_.id);
-  }
-  Guard(const Guard&) = delete;
-  Guard& operator=(const Guard&) = delete;
-
-  const char* identity() const { return identity_.c_str(); }
-  const Peer& peer() const { return peer_; }
-  // See guard_call_is_new().
-  bool call_is_new();
-
-  // As giopConnection::Recv; raw reads from the connection itself.
-  template <class Raw>
-  int receive(uint8_t* buffer, size_t size, const omni_time_t& deadline, Raw raw);
-  // As giopConnection::Send.
-  template <class Raw>
-  int send(uint8_t* data, size_t size, Raw raw);
-
- private:
-  void refuse(const char* why);
-
-  const int socket_;
-  const bool accepted_;
-  const Peer peer_;
-  const std::string identity_;
-  GiopRequests requests_;
-  GiopFilter filter_;
-  // How much longer the peer may keep us waiting for the message that has begun
-  // as number waited_for_.
-  std::chrono::nanoseconds patience_{0};
-  uint64_t waited_for_ = ~uint64_t{0};
-  // Requests that came in, and upcalls that began: read by all threads that
-  // serve the connection.
-  std::atomic<uint64_t> came_{0};
-  std::atomic<uint64_t> served_{0};
-  // Bytes at the head of what is sent next that requests_ has seen already.
-  size_t noted_ = 0;
-};
-
-template <class Raw>
-int Guard::receive(uint8_t* buffer, size_t size, const omni_time_t& deadline, Raw raw) {
-  const int timeout_ms = g_guard->settings().message_timeout_ms;
-  while (filter_.violation() == GiopViolation::kNone && size > filter_.held()) {
-    const size_t held = filter_.held();
-    omni_time_t until = deadline;
-    // Only time spent waiting in here counts: the ORB may pause between the
-    // pieces of a message for reasons of its own.
-    const bool limited = !filter_.at_rest() && timeout_ms > 0;
-    const auto before =
-        limited ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
-    if (limited) {
-      if (waited_for_ != filter_.begun()) {
-        waited_for_ = filter_.begun();
-        patience_ = std::chrono::milliseconds(timeout_ms);
-      }
-      const int64_t left = std::max<int64_t>(1'000'000, patience_.count());
-      omni_time_t ours;
-      omni_thread::get_time(ours, omni_time_t(left / 1'000'000'000, left % 1'000'000'000));
-      if (!deadline || ours < deadline) until = ours;
-    }
-    const int got = raw(buffer + held, size - held, until);
-    if (limited) patience_ -= std::chrono::steady_clock::now() - before;
-    if (got <= 0) {
-      const bool stalled = got == 0 && !(until == deadline);
-      if (!stalled) return got;
-      refuse("message not completed in time");
-      break;
-    }
-    const size_t passed = filter_.feed(buffer + held, static_cast<size_t>(got), buffer);
-    came_ = filter_.requests_begun();
-    if (filter_.violation() != GiopViolation::kNone) {
-      refuse(to_text(filter_.violation()));
-      // Makes the socket readable, so that the ORB comes back at once, after
-      // what was good has been answered.
-      ::shutdown(socket_, SHUT_RD);
-    }
-    if (passed > 0) return static_cast<int>(passed);
-  }
-  // The ORB may keep a bidirectional connection that failed for minutes; the
-  // peer shall see the end at once.
-  ::shutdown(socket_, SHUT_RDWR);
-  return -1;
-}
-
-template <class Raw>
-int Guard::send(uint8_t* data, size_t size, Raw raw) {
-  // Noted before it leaves: the reply may come back on another thread first.
-  // What the socket did not take is offered again and not noted twice.
-  if (size > noted_) {
-    requests_.sent(data + noted_, size - noted_);
-    noted_ = size;
-  }
-  const int sent = raw();
-  if (sent > 0) noted_ -= std::min(noted_, static_cast<size_t>(sent));
-  return sent;
-}
-
-bool Guard::call_is_new() {
-  if (++served_ <= came_) return true;
-  refuse("the ORB could not digest a request");
-  ::shutdown(socket_, SHUT_RDWR);
-  return false;
-}
-
-void Guard::refuse(const char* why) {
-  ++g_guard->violations;
-  g_guard->report((accepted_ ? "connection of " : "connection to a server of ") + identity_ +
-                  " closed: " + why);
-}
-
-// The mixin over the ORB's own connection classes.
-template <class Base>
-class Guarded : public Base {
- public:
-  template <class... Arguments>
-  Guarded(const Peer& peer, bool accepted, Arguments... arguments)
-      : Base(arguments...), guard_(this->pd_socket, peer, accepted) {}
-
-  int Recv(void* buffer, size_t size, const omni_time_t& deadline) override {
-    return guard_.receive(static_cast<uint8_t*>(buffer), size, deadline,
-                          [this](uint8_t* to, size_t room, const omni_time_t& until) {
-                            return Base::Recv(to, room, until);
-                          });
-  }
-  int Send(void* data, size_t size, const omni_time_t& deadline) override {
-    return guard_.send(static_cast<uint8_t*>(data), size,
-                       [&] { return Base::Send(data, size, deadline); });
-  }
-  const char* peeridentity() override { return guard_.identity(); }
-  void* peerdetails() override { return &guard_; }
-
- private:
-  Guard guard_;
-};
 
 using AcceptedConnection = Guarded<omni::unixConnection>;
 using DialledConnection = Guarded<omni::unixActiveConnection>;
@@ -537,8 +279,7 @@ bool GuardedEndpoint::accept_one() {
     return errno != EBADF;
   }
   const std::optional<uint32_t> uid = peer_uid(socket.get());
-  if (uid && g_guard->enter(Peer::local(*uid)))
-    newcomer_ = {std::move(socket), Peer::local(*uid)};
+  if (uid && g_guard->enter(Peer::local(*uid))) newcomer_ = {std::move(socket), Peer::local(*uid)};
   return true;
 }
 
@@ -577,59 +318,6 @@ class GuardedTransport : public omni::giopTransportImpl {
   }
 };
 
-// The end point of a process that does not listen. Without any the ORB opens a
-// TCP port as soon as an object is activated, -ORBendPointNoListen or not. This
-// one is only a name in references, by which bidirectional GIOP tells objects
-// of this process; nobody can connect to it, and port 9 discards.
-class UnopenedEndpoint : public omni::giopEndpoint {
- public:
-  UnopenedEndpoint() {
-    addresses_.length(1);
-    addresses_[0] = "giop:tcp:127.0.0.1:9";
-  }
-  const char* type() const override { return "giop:unopened"; }
-  const char* address() const override { return addresses_[0]; }
-  const omni::orbServer::EndpointList* addresses() const override { return &addresses_; }
-  CORBA::Boolean publish(const omni::orbServer::PublishSpecs&, CORBA::Boolean, CORBA::Boolean,
-                         omni::orbServer::EndpointList& published) override {
-    addToIOR(addresses_[0]);
-    published.length(published.length() + 1);
-    published[published.length() - 1] = addresses_[0];
-    return true;
-  }
-  CORBA::Boolean Bind() override { return true; }
-  omni::giopConnection* AcceptAndMonitor(omni::giopConnection::notifyReadable_t, void*) override {
-    std::unique_lock<std::mutex> lock(mutex_);
-    changed_.wait(lock, [this] { return poked_; });
-    return nullptr;
-  }
-  void Poke() override {
-    std::lock_guard<std::mutex> lock(mutex_);
-    poked_ = true;
-    changed_.notify_all();
-  }
-  void Shutdown() override { delete this; }
-
- private:
-  omni::orbServer::EndpointList addresses_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool poked_ = false;
-};
-
-class UnopenedTransport : public omni::giopTransportImpl {
- public:
-  UnopenedTransport() : omni::giopTransportImpl("giop:unopened") {}
-  omni::giopEndpoint* toEndpoint(const char*) override { return new UnopenedEndpoint(); }
-  omni::giopAddress* toAddress(const char*) override { return nullptr; }
-  CORBA::Boolean isValid(const char*) override { return true; }
-  CORBA::Boolean addToIOR(const char*, omni::IORPublish*) override { return false; }
-  const omnivector<const char*>* getInterfaceAddress() override {
-    static const omnivector<const char*> none;
-    return &none;
-  }
-};
-
 }  // namespace
 
 void install_guarded_transport(const GuardSettings& settings) {
@@ -639,9 +327,9 @@ void install_guarded_transport(const GuardSettings& settings) {
   // in every reference then leads through the guard.
   omni::giopTransportImpl* unguarded = omni::giopTransportImpl::str2Transport("giop:unix:/");
   if (unguarded != nullptr) unguarded->type = "unguarded:unix";
-  // Never deleted: the ORB keeps them in its list.
+  // Never deleted: the ORB keeps it in its list.
   new GuardedTransport();
-  new UnopenedTransport();
+  install_unopened_endpoint();
 }
 
 GuardCounters guard_counters() {
@@ -660,12 +348,12 @@ bool guard_hand_in(UniqueFd socket, const Peer& peer) {
 }
 
 const Peer* guard_peer(void* peerdetails) {
-  return peerdetails == nullptr ? nullptr : &static_cast<Guard*>(peerdetails)->peer();
+  return peerdetails == nullptr ? nullptr : &static_cast<ConnectionGuard*>(peerdetails)->peer();
 }
 
 bool guard_call_is_new(void* peerdetails) {
   // Only connections of ours have details: no other transport is in use.
-  return peerdetails == nullptr || static_cast<Guard*>(peerdetails)->call_is_new();
+  return peerdetails == nullptr || static_cast<ConnectionGuard*>(peerdetails)->call_is_new();
 }
 
 }  // namespace sublet

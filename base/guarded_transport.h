@@ -7,51 +7,22 @@
 // A connection over TLS comes as a Unix socket too: base/tls_relay.h stands at
 // its other end, and the guard is told who is behind it.
 //
-// Only base/orb.cc uses this. It subclasses internal classes of omniORB 4.2.5:
-// rebuild and run the tests with each version of the ORB.
+// What the connections share is in base/guard_state.h, what is done to each in
+// base/connection_guard.h.
+//
+// Only base/orb.cc and orb_network.cc use this. It subclasses internal classes
+// of omniORB 4.2.5: rebuild and run the tests with each version of the ORB.
+// Threads: any, once installed.
 #ifndef SUBLET_BASE_GUARDED_TRANSPORT_H_
 #define SUBLET_BASE_GUARDED_TRANSPORT_H_
 
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <optional>
 #include <string>
-#include <string_view>
 
+#include "base/guard_state.h"
 #include "base/peer.h"
 #include "base/unique_fd.h"
 
 namespace sublet {
-
-struct GuardSettings {
-  // Bytes of the largest message that a peer may send, fragments together.
-  size_t max_message = 2u << 20;
-  // How long in all a peer may keep us waiting for the rest of one message; 0:
-  // for ever.
-  int message_timeout_ms = 3000;
-  // Requests are admitted on connections that this process dialled.
-  bool may_be_called_back = false;
-  // Accepted connections at a time; see OrbSettings.
-  size_t max_connections = 16384;
-  size_t max_connections_per_uid = 1024;
-  std::function<bool(uint32_t uid)> admit;
-  // The user at the other end of every dialled connection, or root.
-  std::optional<uint32_t> server_uid;
-  // In place of connecting to a server's Unix socket: a connection to the
-  // pool's server, checked already. Not valid: none within that time, and said
-  // why.
-  std::function<UniqueFd(int timeout_ms)> dial;
-  std::function<void(std::string_view line)> log;
-};
-
-struct GuardCounters {
-  uint64_t accepted = 0;
-  uint64_t refused = 0;
-  uint64_t dialled = 0;
-  uint64_t violations = 0;
-  uint64_t open_now = 0;
-};
 
 // Replaces the ORB's Unix transport. Adds the end point "giop:unopened:" for
 // processes that do not listen. Once per process, before ORB_init; the

@@ -1,0 +1,12 @@
+// The end point "giop:unopened:" of a process that does not listen.
+#ifndef SUBLET_BASE_UNOPENED_ENDPOINT_H_
+#define SUBLET_BASE_UNOPENED_ENDPOINT_H_
+
+namespace sublet {
+
+// Adds it to the ORB's transports. Once per process, before ORB_init.
+void install_unopened_endpoint();
+
+}  // namespace sublet
+
+#endif  // SUBLET_BASE_UNOPENED_ENDPOINT_H_
