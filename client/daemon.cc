@@ -1,19 +1,15 @@
 #include "client/daemon.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <csignal>
-#include <cstring>
-#include <filesystem>
 #include <future>
 
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "base/membership_file.h"
 #include "base/service_notify.h"
 #include "base/text.h"
 #include "client/adoption.h"
@@ -21,10 +17,10 @@
 #include "client/corba_server.h"
 #include "client/disk_watch.h"
 #include "client/input_cache.h"
-#include "client/joining.h"
 #include "client/machine.h"
 #include "client/monitor_link.h"
 #include "client/session_keeper.h"
+#include "client/setting_up.h"
 #include "client/slot_accounts.h"
 
 namespace sublet::client {
@@ -33,54 +29,8 @@ namespace {
 constexpr int64_t kMs = 1'000'000;
 constexpr size_t kLocalThreads = 2;
 constexpr int kUploadNice = 19;
-constexpr int64_t kMakeRoomMs = 2000;  // after the time to save
 
 int64_t now_ns() { return system_clock().boot_ns(); }
-
-// A program of ours that is started later: better to miss it now than with the
-// first job. `chosen`: by this setting; empty: the one beside this program.
-std::string companion(const char* name, const char* setting, const std::string& chosen) {
-  std::string path = chosen;
-  if (path.empty())
-    path = (std::filesystem::read_symlink("/proc/self/exe").parent_path() / name).string();
-  if (access(path.c_str(), X_OK) != 0)
-    throw std::runtime_error(path + " cannot be executed: " + std::strerror(errno) + ". Install " +
-                             name + " beside sublet-client, or say where it is with --set " +
-                             setting + "=PATH.");
-  return path;
-}
-
-// Jobs reach their status page and their checkpoints by path: in a folder that is
-// closed to them every save would fail, and nobody would notice.
-void check_reachable(const std::string& state) {
-  std::string closed = geteuid() == 0 ? SlotAccounts::in_the_way(state) : "";
-  if (closed.empty()) return;
-  throw std::runtime_error(
-      "the accounts of the jobs cannot pass " + closed + " to reach the state folder " + state +
-      ": choose another --state, or open that one with 'chmod o+x " + closed + "'");
-}
-
-// The folders above the state folder keep their modes; its own lets the slots'
-// accounts through to their work and no further.
-std::string make_state_folder(const std::string& path) {
-  check_reachable(path);
-  system_files().make_folders(path + "/attempts", 0711);
-  for (const auto& folder : {path, path + "/attempts"})
-    if (chmod(folder.c_str(), 0711) != 0) throw OsError(errno, "set the mode of", folder);
-  std::string real = std::filesystem::canonical(path).string();
-  // Shepherds reach the monitor by this name, which the kernel limits.
-  if (real.size() + sizeof "/monitor.sock" > 108)
-    throw std::runtime_error("the state folder's path is too long (at most 94 octets): " + real);
-  return real;
-}
-
-constexpr char kReservedUids[] = "/run/sublet-slots";
-
-SlotAccounts reserve_accounts(const ClientSettings& settings, uint32_t slots,
-                              const std::string& state) {
-  if (geteuid() != 0) return SlotAccounts::own(slots);
-  return SlotAccounts::reserve(kReservedUids, settings.slot_uids, slots, state);
-}
 
 class Daemon {
  public:
@@ -89,11 +39,6 @@ class Daemon {
   int run();
 
  private:
-  ServerPlace server_place();
-  DeskSettings desk_settings();
-  DiskSettings disk_settings();
-  JobSettings job_settings();
-  MonitorSettings monitor_settings();
   KeeperHooks keeper_hooks();
   std::function<void(pid_t)> child_started();
   void say_hello();
@@ -152,7 +97,7 @@ Daemon::Daemon(const ClientSettings& settings)
       identity_(ensure_identity(system_files(), state_)),
       cache_(system_files(), {state_ + "/cache", settings.input_cache, settings.disk_reserve}),
       desk_(
-          desk_settings(), system_files(), presence_,
+          desk_settings(settings, state_, facts_, accounts_), system_files(), presence_,
           [this](std::shared_ptr<const Assignment> a) {
             loop_.post([this, a = std::move(a)] { attempts_.accept(a); });
             disk_.attempt_came();
@@ -172,11 +117,11 @@ Daemon::Daemon(const ClientSettings& settings)
            settings.save_deadline_most_ms},
           [this] { keeper_raw_->something_changed(); }, [this] { monitor_.accuse(now_ns()); }),
       monitor_(
-          loop_, local_, monitor_settings(),
+          loop_, local_, monitor_settings(settings, state_),
           [this](const sublet_frame& frame) { on_presence(frame); }, [this] { on_blind(); },
           child_started()),
       disk_(
-          disk_settings(), system_files(), desk_,
+          disk_settings(settings, state_), system_files(), desk_,
           [this](const AttemptName& name, const LowDisk& disk) {
             loop_.post([=, this] { attempts_.leave_for_disk(name, disk); });
           },
@@ -184,7 +129,7 @@ Daemon::Daemon(const ClientSettings& settings)
           [this](uint64_t bytes) { cache_.make_room(bytes); }) {
   desk_.give_way([this] { return cache_.bytes(); },
                  [this](uint64_t bytes) { cache_.make_room(bytes); });
-  server_ = std::make_unique<CorbaServer>(server_place(), desk_,
+  server_ = std::make_unique<CorbaServer>(server_place(settings, state_), desk_,
                                           [this] { keeper_raw_->session_over(); });
   keeper_ = std::make_unique<SessionKeeper>(*server_, facts_, identity_, settings.server_socket,
                                             keeper_hooks());
@@ -193,11 +138,10 @@ Daemon::Daemon(const ClientSettings& settings)
       *server_, [this](const AttemptName& name, uint32_t verdict, bool of_end) {
         loop_.post([=, this] { attempts_.answered(name, verdict, of_end); });
       });
-  std::string shepherd =
-      companion("sublet-shepherd", "shepherd_program", settings.shepherd_program);
   tasks_ = std::make_unique<AttemptTasks>(TaskThreads{local_, workers_, uploads_, pace_},
                                           system_files(), *server_, desk_, *reporter_, cache_,
-                                          job_settings(), shepherd, attempts_.events());
+                                          job_settings(settings, state_, cgroups_),
+                                          shepherd_program(settings), attempts_.events());
   attempts_.connect(tasks_.get(), reporter_.get());
 }
 
@@ -211,65 +155,6 @@ Daemon::~Daemon() {
   uploads_.stop();
   local_.stop();
   server_->close();
-}
-
-ServerPlace Daemon::server_place() {
-  ServerPlace place;
-  place.membership = settings_.membership;
-  place.renewed = [this](const Membership& membership) {
-    write_membership(system_files(), membership_path(state_), membership);
-  };
-  if (place.membership) return place;
-  place.socket = settings_.server_socket;
-  place.uid = settings_.server_uid >= 0 ? static_cast<uint32_t>(settings_.server_uid)
-                                        : expected_server_uid(place.socket);
-  return place;
-}
-
-DeskSettings Daemon::desk_settings() {
-  return {state_, facts_, accounts_.uids(), settings_.outbox_limit, settings_.disk_reserve};
-}
-
-DiskSettings Daemon::disk_settings() {
-  return {state_, settings_.disk_reserve, settings_.disk_look_ms,
-          settings_.save_deadline_most_ms + kMakeRoomMs};
-}
-
-JobSettings Daemon::job_settings() {
-  JobSettings job;
-  job.monitor_socket = state_ + "/monitor.sock";
-  job.cgroups = cgroups_;
-  job.save_deadline_ms = settings_.save_deadline_ms;
-  job.save_deadline_most_ms = settings_.save_deadline_most_ms;
-  job.cpu_allowance_ms = settings_.cpu_allowance_ms;
-  job.patience_ms = settings_.patience_ms;
-  job.output_text = settings_.output_text;
-  job.output_file = settings_.output_file;
-  job.output_text_most = settings_.output_text_most;
-  job.output_file_most = settings_.output_file_most;
-  job.checkpoint_largest = settings_.checkpoint_largest;
-  return job;
-}
-
-MonitorSettings Daemon::monitor_settings() {
-  MonitorSettings monitor;
-  monitor.socket = state_ + "/monitor.sock";
-  auto& argv = monitor.command;
-  argv = {companion("sublet-loadmon", "monitor.program", settings_.monitor_program),
-          "--socket",
-          monitor.socket,
-          "--attempts",
-          state_ + "/attempts",
-          "--exit-when-alone",
-          "10"};
-  auto add = [&](const char* option, const std::string& value) {
-    if (!value.empty()) argv.insert(argv.end(), {option, value});
-  };
-  add("--config", settings_.monitor_config);
-  for (const auto& assignment : settings_.monitor_sets) add("--set", assignment);
-  add("--script", settings_.monitor_script);
-  add("--control", settings_.monitor_control);
-  return monitor;
 }
 
 std::function<void(pid_t)> Daemon::child_started() {

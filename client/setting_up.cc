@@ -1,0 +1,131 @@
+#include "client/setting_up.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <stdexcept>
+
+#include "base/files.h"
+#include "base/membership_file.h"
+#include "base/os_error.h"
+#include "client/joining.h"
+#include "client/machine.h"
+
+namespace sublet::client {
+namespace {
+
+constexpr int64_t kMakeRoomMs = 2000;  // after the time to save
+constexpr char kReservedUids[] = "/run/sublet-slots";
+
+// A program of ours that is started later: better to miss it now than with the
+// first job. `chosen`: by this setting; empty: the one beside this program.
+std::string companion(const char* name, const char* setting, const std::string& chosen) {
+  std::string path = chosen;
+  if (path.empty())
+    path = (std::filesystem::read_symlink("/proc/self/exe").parent_path() / name).string();
+  if (access(path.c_str(), X_OK) != 0)
+    throw std::runtime_error(path + " cannot be executed: " + std::strerror(errno) + ". Install " +
+                             name + " beside sublet-client, or say where it is with --set " +
+                             setting + "=PATH.");
+  return path;
+}
+
+// Jobs reach their status page and their checkpoints by path: in a folder that is
+// closed to them every save would fail, and nobody would notice.
+void check_reachable(const std::string& state) {
+  std::string closed = geteuid() == 0 ? SlotAccounts::in_the_way(state) : "";
+  if (closed.empty()) return;
+  throw std::runtime_error(
+      "the accounts of the jobs cannot pass " + closed + " to reach the state folder " + state +
+      ": choose another --state, or open that one with 'chmod o+x " + closed + "'");
+}
+
+}  // namespace
+
+std::string make_state_folder(const std::string& path) {
+  check_reachable(path);
+  system_files().make_folders(path + "/attempts", 0711);
+  for (const auto& folder : {path, path + "/attempts"})
+    if (chmod(folder.c_str(), 0711) != 0) throw OsError(errno, "set the mode of", folder);
+  std::string real = std::filesystem::canonical(path).string();
+  // Shepherds reach the monitor by this name, which the kernel limits.
+  if (real.size() + sizeof "/monitor.sock" > 108)
+    throw std::runtime_error("the state folder's path is too long (at most 94 octets): " + real);
+  return real;
+}
+
+SlotAccounts reserve_accounts(const ClientSettings& settings, uint32_t slots,
+                              const std::string& state) {
+  if (geteuid() != 0) return SlotAccounts::own(slots);
+  return SlotAccounts::reserve(kReservedUids, settings.slot_uids, slots, state);
+}
+
+ServerPlace server_place(const ClientSettings& settings, const std::string& state) {
+  ServerPlace place;
+  place.membership = settings.membership;
+  place.renewed = [state](const Membership& membership) {
+    write_membership(system_files(), membership_path(state), membership);
+  };
+  if (place.membership) return place;
+  place.socket = settings.server_socket;
+  place.uid = settings.server_uid >= 0 ? static_cast<uint32_t>(settings.server_uid)
+                                       : expected_server_uid(place.socket);
+  return place;
+}
+
+DeskSettings desk_settings(const ClientSettings& settings, const std::string& state,
+                           const MachineFacts& facts, const SlotAccounts& accounts) {
+  return {state, facts, accounts.uids(), settings.outbox_limit, settings.disk_reserve};
+}
+
+DiskSettings disk_settings(const ClientSettings& settings, const std::string& state) {
+  return {state, settings.disk_reserve, settings.disk_look_ms,
+          settings.save_deadline_most_ms + kMakeRoomMs};
+}
+
+MonitorSettings monitor_settings(const ClientSettings& settings, const std::string& state) {
+  MonitorSettings monitor;
+  monitor.socket = state + "/monitor.sock";
+  auto& argv = monitor.command;
+  argv = {companion("sublet-loadmon", "monitor.program", settings.monitor_program),
+          "--socket",
+          monitor.socket,
+          "--attempts",
+          state + "/attempts",
+          "--exit-when-alone",
+          "10"};
+  auto add = [&](const char* option, const std::string& value) {
+    if (!value.empty()) argv.insert(argv.end(), {option, value});
+  };
+  add("--config", settings.monitor_config);
+  for (const auto& assignment : settings.monitor_sets) add("--set", assignment);
+  add("--script", settings.monitor_script);
+  add("--control", settings.monitor_control);
+  return monitor;
+}
+
+JobSettings job_settings(const ClientSettings& settings, const std::string& state,
+                         const AttemptCgroups& cgroups) {
+  JobSettings job;
+  job.monitor_socket = state + "/monitor.sock";
+  job.cgroups = cgroups;
+  job.save_deadline_ms = settings.save_deadline_ms;
+  job.save_deadline_most_ms = settings.save_deadline_most_ms;
+  job.cpu_allowance_ms = settings.cpu_allowance_ms;
+  job.patience_ms = settings.patience_ms;
+  job.output_text = settings.output_text;
+  job.output_file = settings.output_file;
+  job.output_text_most = settings.output_text_most;
+  job.output_file_most = settings.output_file_most;
+  job.checkpoint_largest = settings.checkpoint_largest;
+  return job;
+}
+
+std::string shepherd_program(const ClientSettings& settings) {
+  return companion("sublet-shepherd", "shepherd_program", settings.shepherd_program);
+}
+
+}  // namespace sublet::client

@@ -1,0 +1,42 @@
+// What the daemon needs before it runs: its state folder, the accounts of its
+// slots, and what each of its parts is told of the settings. Main thread.
+// Each throws std::exception, of a kind whose text is for people.
+#ifndef SUBLET_CLIENT_SETTING_UP_H_
+#define SUBLET_CLIENT_SETTING_UP_H_
+
+#include <cstdint>
+#include <string>
+
+#include "base/cgroup.h"
+#include "client/client_settings.h"
+#include "client/corba_server.h"
+#include "client/disk_watch.h"
+#include "client/monitor_link.h"
+#include "client/order_desk.h"
+#include "client/slot_accounts.h"
+#include "client/staging.h"
+
+namespace sublet::client {
+
+// Makes it, and returns its real path. The folders above keep their modes; its own
+// lets the slots' accounts through to their work and no further.
+std::string make_state_folder(const std::string& path);
+
+// Without root all slots run as this very account.
+SlotAccounts reserve_accounts(const ClientSettings& settings, uint32_t slots,
+                              const std::string& state);
+
+// `state`: the state folder's real path.
+ServerPlace server_place(const ClientSettings& settings, const std::string& state);
+DeskSettings desk_settings(const ClientSettings& settings, const std::string& state,
+                           const MachineFacts& facts, const SlotAccounts& accounts);
+DiskSettings disk_settings(const ClientSettings& settings, const std::string& state);
+MonitorSettings monitor_settings(const ClientSettings& settings, const std::string& state);
+JobSettings job_settings(const ClientSettings& settings, const std::string& state,
+                         const AttemptCgroups& cgroups);
+// The path of sublet-shepherd.
+std::string shepherd_program(const ClientSettings& settings);
+
+}  // namespace sublet::client
+
+#endif  // SUBLET_CLIENT_SETTING_UP_H_
