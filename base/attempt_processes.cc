@@ -14,6 +14,8 @@
 
 #include <initializer_list>
 
+#include "base/proc_text.h"
+
 namespace sublet {
 namespace {
 
@@ -25,38 +27,11 @@ struct DirectoryEntry {  // linux_dirent64, which libc does not declare
   char name[1];
 };
 
-// "PID" and, after it, room for "/file".
-struct Path {
-  char text[64];
-  Path(const char* name, const char* file) {
-    char* to = text;
-    for (int i = 0; i < 12 && name[i]; ++i) *to++ = name[i];
-    *to++ = '/';
-    for (int i = 0; i < 40 && file[i]; ++i) *to++ = file[i];
-    *to = 0;
-  }
-};
-
 // User ids no account has, one for each process number.
 constexpr long kHelperUids = 0xe0000000;
 // How long a helper may take: 20 ms, far more than it needs.
 constexpr int kHelperLooks = 200;
 constexpr long kHelperLookNs = 100'000;
-
-struct Digits {
-  char text[24];
-  explicit Digits(int64_t number) {
-    char reversed[24];
-    int count = 0;
-    uint64_t rest = number < 0 ? 0 - static_cast<uint64_t>(number) : static_cast<uint64_t>(number);
-    do reversed[count++] = static_cast<char>('0' + rest % 10);
-    while ((rest /= 10) != 0);
-    char* to = text;
-    if (number < 0) *to++ = '-';
-    while (count > 0) *to++ = reversed[--count];
-    *to = 0;
-  }
-};
 
 int open_in(const char* folder, const char* file, int flags) {
   int at = ::open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -73,16 +48,6 @@ bool write_word(int fd, const char* word) {
 }
 bool write_once(int fd, const char* word) { return write(fd, word, strlen(word)) > 0; }
 
-// The number after `key` at the start of a line, or -1.
-int64_t number_after(const char* text, const char* key) {
-  size_t length = strlen(key);
-  for (const char* line = text; line; line = strchr(line, '\n')) {
-    if (*line == '\n') ++line;
-    if (strncmp(line, key, length) == 0) return strtoll(line + length, nullptr, 10);
-  }
-  return -1;
-}
-
 // The processor clock of a whole process, as clock_getcpuclockid makes it.
 int64_t process_cpu_ns(pid_t pid) {
   struct timespec used;
@@ -95,19 +60,9 @@ int64_t nanoseconds(const struct timeval& time) {
   return time.tv_sec * 1000000000ll + time.tv_usec * 1000ll;
 }
 
-// The fields of a stat line after the command, which may hold anything.
-struct StatFields {
-  char state = 0;
-  int64_t number[22] = {};  // number[i] is field i + 3; state is field 3
-  explicit StatFields(const char* text) {
-    const char* at = strrchr(text, ')');
-    if (!at || at[1] != ' ') return;
-    state = at[2];
-    char* next = const_cast<char*>(at + 3);
-    for (int i = 1; i < 22; ++i) number[i] = strtoll(next, &next, 10);
-  }
-  int64_t field(int n) const { return number[n - 3]; }
-};
+// Takes the helpers' ends that came late. They send no SIGCHLD, so that nobody
+// else's wait sees them, and this one sees nobody else.
+bool helper_ended() { return syscall(SYS_wait4, -1, nullptr, WNOHANG | __WCLONE, nullptr) > 0; }
 
 }  // namespace
 
@@ -128,7 +83,7 @@ bool AttemptProcesses::open(const char* cgroup_unified) {
 }
 
 int AttemptProcesses::read_file(const char* name, const char* file, char* to, int size) noexcept {
-  int fd = openat(proc_, Path(name, file).text, O_RDONLY | O_CLOEXEC);
+  int fd = openat(proc_, ProcPath(name, file).text, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return -1;
   ssize_t count = read(fd, to, static_cast<size_t>(size - 1));
   close(fd);
@@ -139,7 +94,7 @@ int AttemptProcesses::read_file(const char* name, const char* file, char* to, in
 
 bool AttemptProcesses::read_stat(const char* name, Found* found) noexcept {
   if (read_file(name, "stat", text_, 1024) <= 0) return false;
-  StatFields stat(text_);
+  ProcStat stat(text_);
   found->pid = static_cast<pid_t>(atoi(name));
   found->parent = static_cast<pid_t>(stat.field(4));
   found->session = static_cast<pid_t>(stat.field(6));
@@ -162,7 +117,7 @@ bool AttemptProcesses::has_uid(const char* name) noexcept {
 bool AttemptProcesses::has_status_variable(const char* name) noexcept {
   static const char kName[] = "SUBLET_STATUS=";
   size_t path_size = strlen(identity_.status_path) + 1;
-  int fd = openat(proc_, Path(name, "environ").text, O_RDONLY | O_CLOEXEC);
+  int fd = openat(proc_, ProcPath(name, "environ").text, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return false;
   // Matched byte by byte, so that a match may lie across two reads.
   size_t matched = 0, total = sizeof kName - 1 + path_size;
@@ -227,10 +182,6 @@ void AttemptProcesses::signal_found(int signal) noexcept {
       },
       &signal);
 }
-
-// Takes the helpers' ends that came late. They send no SIGCHLD, so that nobody
-// else's wait sees them, and this one sees nobody else.
-bool helper_ended() { return syscall(SYS_wait4, -1, nullptr, WNOHANG | __WCLONE, nullptr) > 0; }
 
 // Who has the slot's effective user id may signal everything of that user and
 // nothing else; the kernel does it in one step, so that no fork escapes. A target
@@ -401,7 +352,7 @@ bool AttemptProcesses::set_autogroup_nice(int nice) noexcept {
         auto* context = static_cast<Context*>(raw);
         // Most processes share their neighbour's session, and so its autogroup.
         if (found.session == context->last_session) return true;
-        int fd = openat(self.proc_, Path(Digits(found.pid).text, "autogroup").text,
+        int fd = openat(self.proc_, ProcPath(Digits(found.pid).text, "autogroup").text,
                         O_WRONLY | O_CLOEXEC);
         if (fd < 0) return true;
         if (write_once(fd, context->nice.text))
@@ -418,14 +369,14 @@ bool AttemptProcesses::set_autogroup_nice(int nice) noexcept {
 int64_t start_time_of(pid_t pid) noexcept {
   char text[1024];
   char path[48] = "/proc/";
-  strcat(path, Path(Digits(pid).text, "stat").text);
+  strcat(path, ProcPath(Digits(pid).text, "stat").text);
   int fd = ::open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return -1;
   ssize_t count = read(fd, text, sizeof text - 1);
   close(fd);
   if (count <= 0) return -1;
   text[count] = 0;
-  StatFields stat(text);
+  ProcStat stat(text);
   return stat.state ? stat.field(22) : -1;
 }
 
