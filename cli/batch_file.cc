@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <functional>
-#include <limits>
 #include <set>
 
 #include "base/files.h"
@@ -17,15 +15,10 @@ namespace sublet::cli {
 namespace {
 
 constexpr size_t kNameMax = 200;
-constexpr size_t kNamesPerJob = 4096;          // arguments, variables, inputs, outputs: each
 constexpr size_t kNamesPerBatch = 2'000'000;   // of all jobs together: what fits in memory
 constexpr size_t kBytesPerBatch = 512u << 20;  // of these, all jobs together
 constexpr size_t kPlatforms = 16;              // of a job's programs
 constexpr int64_t kSaveDeadlineMax = 600'000;  // ms
-
-std::string located(const std::string& folder, const std::string& path) {
-  return path.starts_with('/') || folder.empty() || folder == "." ? path : folder + "/" + path;
-}
 
 void read_needs(const TomlReader& r, const TomlMember& m, Requirements* needs) {
   r.each_member(
@@ -262,12 +255,6 @@ Weight weight_of(const PlannedJob& job) {
 
 }  // namespace
 
-uint64_t BatchPlan::job_count() const {
-  uint64_t sum = 0;
-  for (const PlannedJob& job : jobs) sum += std::max<uint64_t>(job.count, 1);
-  return sum;
-}
-
 BatchPlan parse_batch(std::string_view text, const std::string& file, const std::string& folder) {
   const TomlValue root = parse_toml(text, file);
   TomlReader r(file, folder);
@@ -333,82 +320,6 @@ BatchPlan read_batch_file(const std::string& path) {
     if (plan.name.ends_with(".toml")) plan.name.resize(plan.name.size() - 5);
   }
   return plan;
-}
-
-namespace {
-
-// One program; `suffix` makes the name that it is sent by.
-std::string send_along(PlannedJob* job, std::string* program, const std::string& suffix,
-                       const std::string& folder, const std::string& where) {
-  if (program->find('/') == std::string::npos) return "";
-  std::string name;
-  if (check_relative_name(*program, &name).empty()) {
-    for (PlannedInput& input : job->inputs) {
-      if (input.name != name) continue;
-      input.executable = true;
-      *program = "./" + name;
-      return "";
-    }
-  }
-  const std::string base = base_name(*program);
-  if (base.empty()) return "the program's name ends in a slash";
-  std::string wrong = add_input(job, {located(folder, *program), base + suffix, true, where});
-  if (wrong.empty()) *program = "./" + base + suffix;
-  return wrong;
-}
-
-}  // namespace
-
-std::string send_program_along(PlannedJob* job, const std::string& folder,
-                               const std::string& where) {
-  auto& programs = job->what.programs;
-  if (programs.empty()) return send_along(job, &job->what.program, "", folder, where);
-  for (auto& [platform, program] : programs) {
-    std::string suffix = "." + platform;
-    std::replace(suffix.begin(), suffix.end(), '/', '-');
-    std::string wrong = send_along(job, &program, suffix, folder, where);
-    if (!wrong.empty()) return wrong;
-  }
-  // Shown where one name must do.
-  job->what.program = programs.front().second;
-  return "";
-}
-
-std::string add_input(PlannedJob* job, PlannedInput input) {
-  std::string name = input.name.empty() ? base_name(input.path) : input.name;
-  std::string wrong = check_relative_name(name, &input.name);
-  if (!wrong.empty()) return "input name '" + name + "': " + wrong;
-  if (job->inputs.size() == kNamesPerJob) return "more than 4096 inputs";
-  for (const PlannedInput& other : job->inputs)
-    if (other.name == input.name) return "two inputs are called '" + input.name + "'";
-  job->inputs.push_back(std::move(input));
-  return "";
-}
-
-std::string add_output(PlannedJob* job, const std::string& name, bool required) {
-  OutputFile output{"", required};
-  std::string wrong = check_output_name(name, &output.name);
-  if (!wrong.empty()) return "output name '" + name + "': " + wrong;
-  if (job->what.outputs.size() == kNamesPerJob) return "more than 4096 outputs";
-  for (const OutputFile& other : job->what.outputs)
-    if (other.name == output.name) return "two outputs are called '" + output.name + "'";
-  job->what.outputs.push_back(std::move(output));
-  return "";
-}
-
-std::string set_environment(PlannedJob* job, const std::string& name, const std::string& value) {
-  if (name.empty()) return "an environment variable needs a name";
-  if (name.find_first_of(std::string_view("=\0", 2)) != std::string::npos)
-    return "'" + name + "' is no name of an environment variable";
-  std::string prefix = name + "=";
-  for (std::string& entry : job->what.environment) {
-    if (!entry.starts_with(prefix)) continue;
-    entry = prefix + value;
-    return "";
-  }
-  if (job->what.environment.size() == kNamesPerJob) return "more than 4096 variables";
-  job->what.environment.push_back(prefix + value);
-  return "";
 }
 
 }  // namespace sublet::cli

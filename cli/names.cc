@@ -178,4 +178,8 @@ std::string base_name(const std::string& path) {
   return slash == std::string::npos ? path : path.substr(slash + 1);
 }
 
+std::string located(const std::string& folder, const std::string& path) {
+  return path.starts_with('/') || folder.empty() || folder == "." ? path : folder + "/" + path;
+}
+
 }  // namespace sublet::cli

@@ -46,6 +46,8 @@ uint32_t parse_job_state(const std::string& word);
 
 // The last part of a path.
 std::string base_name(const std::string& path);
+// A path that is relative to `folder`; "" and ".": to where we are.
+std::string located(const std::string& folder, const std::string& path);
 
 }  // namespace sublet::cli
 

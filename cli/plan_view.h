@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "cli/batch_file.h"
+#include "cli/batch_plan.h"
 #include "cli/output.h"
 #include "cli/transfer.h"
 

@@ -2,7 +2,7 @@
 #ifndef SUBLET_CLI_SUBMISSION_H_
 #define SUBLET_CLI_SUBMISSION_H_
 
-#include "cli/batch_file.h"
+#include "cli/batch_plan.h"
 #include "cli/pool_client.h"
 #include "cli/transfer.h"
 

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "cli/batch_file.h"
+#include "cli/batch_plan.h"
 #include "cli/commands.h"
 #include "cli/fetching.h"
 #include "cli/job_views.h"

@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "base/output_name.h"
 #include "base/text.h"
+#include "cli/batch_file.h"
 #include "cli/names.h"
 
 namespace sublet::cli {
@@ -196,9 +197,7 @@ Axis parse_csv(std::string_view text, const std::string& file) {
 
 void add_table(const TomlReader& r, const TomlMember& m, std::vector<Axis>* axes) {
   const std::string name = r.text(m);
-  const std::string path = name.starts_with('/') || r.folder().empty() || r.folder() == "."
-                               ? name
-                               : r.folder() + "/" + name;
+  const std::string path = located(r.folder(), name);
   std::string text;
   try {
     text = system_files().read_file(path, kBatchFileMax);

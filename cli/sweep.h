@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/batch_file.h"
+#include "cli/batch_plan.h"
 #include "cli/toml_reader.h"
 
 namespace sublet::cli {

@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "base/temporary_folder.h"
 #include "base/unique_fd.h"
+#include "cli/batch_file.h"
 #include "cli/submission.h"
 
 namespace sublet::cli {

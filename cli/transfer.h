@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/batch_file.h"
+#include "cli/batch_plan.h"
 #include "cli/pool.h"
 
 namespace sublet::cli {
