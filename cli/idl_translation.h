@@ -1,8 +1,9 @@
-// Between the ORB's types and ours. For pool_client.cc only.
+// Between the ORB's types and ours. For pool_client.cc only. Pure functions.
 #ifndef SUBLET_CLI_IDL_TRANSLATION_H_
 #define SUBLET_CLI_IDL_TRANSLATION_H_
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "accounting.hh"
@@ -16,7 +17,12 @@ namespace sublet::cli {
 
 namespace v1 = ::Sublet::v1;
 
-std::string from_bytes(const v1::Bytes& bytes);
+// Details of a JobDescription that the server only keeps.
+inline constexpr const char* kSubmitFolder = "submit_folder";  // percent-encoded
+inline constexpr const char* kSubmitHost = "submit_host";
+inline constexpr std::string_view kProgramAt = "program@";  // idl/types.idl, JobDescription
+
+// Into a call.
 v1::Bytes to_bytes(const std::string& bytes);
 v1::RequestId to_request(const RequestId& request);
 v1::Digest to_digest(const Digest& digest);
@@ -29,6 +35,8 @@ v1::Axis to_axis(const Axis& axis);
 v1::FilePlace to_place(const FilePlace& place);
 v1::ReportQuery to_query(const ReportQuery& query);
 
+// Out of an answer.
+std::string from_bytes(const v1::Bytes& bytes);
 Details from_details(const v1::Details& details);
 JobSummary from_summary(const v1::JobSummary& job);
 JobPage from_page(const v1::JobPage& page);

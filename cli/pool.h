@@ -17,7 +17,7 @@
 
 namespace sublet::cli {
 
-// The states of idl/types.idl; compared with them when pool_client.cc is
+// The states of idl/types.idl; compared with them when idl_translation.cc is
 // compiled. Values that are not here are shown as their number.
 enum JobState : uint32_t {
   kWaiting = 1,
