@@ -1,4 +1,5 @@
-// Between the ORB's types and ours. For pool_client.cc only. Pure functions.
+// Between the ORB's types and ours. For pool_client.cc and corba_pool.h only. Pure
+// functions.
 #ifndef SUBLET_CLI_IDL_TRANSLATION_H_
 #define SUBLET_CLI_IDL_TRANSLATION_H_
 

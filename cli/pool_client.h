@@ -1,5 +1,5 @@
-// The only place of the command that knows CORBA: one method for each
-// operation of the public contract that users have a use for. Plain structs in
+// The only way of the command to the server: one method for each operation of
+// the public contract that users have a use for. Plain structs in
 // and out; every failure is a PoolError.
 //
 // A call that got no answer (server restarting, connection lost, time-out) is
@@ -24,6 +24,8 @@ struct Patience {
   int tries_after_timeout = 3;   // tries in all of a call that times out
   int unreachable_ms = 1'500;    // nobody listens: how long to try again
 };
+
+struct CorbaPool;
 
 class PoolClient : public SpoolCalls, public LogCalls {
  public:
@@ -81,8 +83,7 @@ class PoolClient : public SpoolCalls, public LogCalls {
   void discard_outputs(uint64_t job);
 
  private:
-  struct Remote;
-  std::unique_ptr<Remote> remote_;
+  std::unique_ptr<CorbaPool> remote_;
 };
 
 }  // namespace sublet::cli
