@@ -1,7 +1,5 @@
 #include "cli/machine_views.h"
 
-#include <cstdio>
-
 #include "base/text.h"
 #include "cli/names.h"
 #include "cli/output.h"
@@ -9,12 +7,6 @@
 namespace sublet::cli {
 
 namespace {
-
-std::string decimal(double value, int places) {
-  char text[64];
-  snprintf(text, sizeof text, "%.*f", places, value);
-  return text;
-}
 
 std::string owner_of(const MachineInfo& m) {
   if (m.state == kMachineGone || m.state == kMachineSilent) return "";

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -219,6 +220,12 @@ std::string age(int64_t then_us, int64_t now_us) {
 }
 
 std::string percent(int32_t ppm) { return ppm < 0 ? "" : std::to_string(ppm / 10'000) + " %"; }
+
+std::string decimal(double value, int places) {
+  char text[64];
+  snprintf(text, sizeof text, "%.*f", places, value);
+  return text;
+}
 
 std::string counted(uint64_t n, const std::string& noun) {
   return std::to_string(n) + " " + noun + (n == 1 ? "" : "s");

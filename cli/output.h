@@ -67,6 +67,8 @@ std::string list_table(const std::vector<Column>& columns, const std::vector<Row
 std::string age(int64_t then_us, int64_t now_us);
 // "37 %"; "" if not known.
 std::string percent(int32_t ppm);
+// "0.25", so many places behind the point.
+std::string decimal(double value, int places);
 // "1 job", "2 jobs"
 std::string counted(uint64_t n, const std::string& noun);
 int64_t now_us();

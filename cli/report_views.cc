@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdio>
 #include <map>
 
 #include "base/text.h"
@@ -10,12 +9,6 @@
 
 namespace sublet::cli {
 namespace {
-
-std::string decimal(double value, int places) {
-  char text[64];
-  snprintf(text, sizeof text, "%.*f", places, value);
-  return text;
-}
 
 // The shortest form that reads back as the same number.
 std::string plain(double value) {
