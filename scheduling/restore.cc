@@ -27,10 +27,11 @@ class Restorer {
     for (const UserRecord& row : rows_.users) add_user(row);
     for (const MachineRecord& row : rows_.machines) add_machine(row);
     for (const BatchRecord& row : rows_.batches) add_batch(row);
-    std::sort(rows_.jobs.begin(), rows_.jobs.end(),
-              [](const JobRecord& a, const JobRecord& b) { return a.id < b.id; });
+    const auto earlier = [](const JobRecord& a, const JobRecord& b) { return a.id < b.id; };
+    if (!std::is_sorted(rows_.jobs.begin(), rows_.jobs.end(), earlier))
+      std::sort(rows_.jobs.begin(), rows_.jobs.end(), earlier);
     s_.jobs.reserve(rows_.jobs.size());
-    for (const JobRecord& row : rows_.jobs) add_job(row);
+    for (JobRecord& row : rows_.jobs) add_job(std::move(row));
     for (const AttemptRecord& row : rows_.attempts) add_attempt(row);
     settle_jobs();
     std::erase_if(s_.batches, [](const auto& batch) { return batch.second.jobs.empty(); });

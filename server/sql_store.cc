@@ -329,10 +329,11 @@ scheduling::Snapshot SqlStore::load(std::vector<std::string>* damage) {
              });
     each_row(sql, "select * from machines order by id", "table machines", damage,
              [&](const soci::row& r) { snapshot.machines.push_back(machine_from(r)); });
-    each_row(sql, "select * from jobs where state < 5 or id in (select job from attempts where state < 5) order by id", "table jobs", damage,
-             [&](const soci::row& r) { snapshot.jobs.push_back(job_from(r)); });
-    each_row(sql, "select a.* from jobs j join attempts a on a.job = j.id and a.attempt = j.attempts where j.state < 5 union select * from attempts where state < 5 order by 1, 2", "table attempts",
-             damage, [&](const soci::row& r) { snapshot.attempts.push_back(attempt_from(r)); });
+    for (const char* query : kLiveJobs)
+      each_row(sql, query, "table jobs", damage,
+               [&](const soci::row& r) { snapshot.jobs.push_back(job_from(r)); });
+    each_row(sql, kLiveAttempts, "table attempts", damage,
+             [&](const soci::row& r) { snapshot.attempts.push_back(attempt_from(r)); });
     each_row(sql, "select * from stops where batch in (select batch from jobs where state < 5)",
              "table stops", damage,
              [&](const soci::row& r) { snapshot.batches.push_back(stop_from(r)); });

@@ -50,6 +50,7 @@ class SqlStoreTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(descriptions_are_read_as_they_are_now);
   CPPUNIT_TEST(unneeded_files_are_found);
   CPPUNIT_TEST(a_content_is_dropped_without_reading_all_files);
+  CPPUNIT_TEST(the_brain_is_loaded_without_reading_all_jobs);
   CPPUNIT_TEST_SUITE_END();
 
   TemporaryFolder folder_;
@@ -375,6 +376,17 @@ class SqlStoreTest : public CppUnit::TestFixture {
     SqlStore store(path());
     const std::string plan = texts("explain query plan " + std::string(kDropContent), 3);
     CPPUNIT_ASSERT_MESSAGE(plan, plan.find("files_content") != std::string::npos);
+  }
+
+  // Else a restart would take longer with every job that ever ended.
+  void the_brain_is_loaded_without_reading_all_jobs() {
+    SqlStore store(path());
+    for (const char* query : {kLiveJobs[0], kLiveJobs[1], kLiveAttempts}) {
+      const std::string plan = texts("explain query plan " + std::string(query), 3);
+      CPPUNIT_ASSERT_MESSAGE(plan, plan.find("_live") != std::string::npos);
+      for (size_t at = 0; (at = plan.find("SCAN ", at)) != std::string::npos; ++at)
+        CPPUNIT_ASSERT_MESSAGE(plan, plan.find("_live", at) < plan.find('\n', at));
+    }
   }
 };
 CPPUNIT_TEST_SUITE_REGISTRATION(SqlStoreTest);
