@@ -165,11 +165,11 @@ void execute(const sublet_order& order) {
 
 }  // namespace
 
-bool Launch::fork(const sublet_order& order, const Weight& weight, int output, int errors) {
+bool Launch::fork(const sublet_order& order, Weight& weight, int output, int errors) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return false;
   pid_t shepherd = getpid();
-  pid_ = ::fork();
+  pid_ = weight.fork();
   if (pid_ == 0) {
     close(ends[0]);
     be_the_child(order, weight, output, errors, ends[1], shepherd);

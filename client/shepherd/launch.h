@@ -20,7 +20,7 @@ class Launch {
  public:
   // Makes the process; it prepares itself and waits. `output` and `errors`
   // become its stdout and stderr. False with errno.
-  bool fork(const sublet_order& order, const Weight& weight, int output, int errors);
+  bool fork(const sublet_order& order, Weight& weight, int output, int errors);
   // Lets it execute the program.
   void go();
   pid_t pid() const { return pid_; }

@@ -2,10 +2,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -39,6 +42,7 @@ bool limit_memory(const char* folder, int64_t bytes) {
 const char* Weight::make(const sublet_order& order) {
   // The weight last: a process that weighs nothing should not be in the middle of
   // joining, where it would hold the kernel's lock for all cgroups.
+  constexpr int kUnified = 0;
   const char* named[kFolders] = {order.cgroup_unified, order.cgroup_memory, order.cgroup_cpu};
   for (int i = 0; i < kFolders; ++i) {
     bool again = false;
@@ -47,12 +51,14 @@ const char* Weight::make(const sublet_order& order) {
     // One left by an attempt of this name that was never started is as good.
     if (mkdir(named[i], 0755) != 0 && errno != EEXIST) return "cgroup";
     folders_[i] = named[i];
-    procs_[i] = open_file(named[i], "cgroup.procs", O_WRONLY);
-    if (procs_[i] < 0) return "cgroup";
+    // By its one thread a process is moved without the halt that fork() avoids.
+    members_[i] = open_file(named[i], i == kUnified ? "cgroup.procs" : "tasks", O_WRONLY);
+    if (members_[i] < 0) return "cgroup";
+    if (i == kUnified) birthplace_ = open(named[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
   }
   if (*order.cgroup_cpu) {
     idle_ = open_file(order.cgroup_cpu, "cpu.idle", O_WRONLY);
-    if (idle_ < 0 || pwrite(idle_, "1", 1, 0) != 1) return "cgroup weight";
+    if (idle_ < 0) return "cgroup weight";
   }
   if (*order.cgroup_memory) {
     memory_ = order.cgroup_memory;
@@ -62,9 +68,26 @@ const char* Weight::make(const sublet_order& order) {
   return nullptr;
 }
 
+pid_t Weight::fork() {
+  if (birthplace_ < 0) return ::fork();
+  struct clone_args how = {};
+  how.flags = CLONE_INTO_CGROUP;
+  how.exit_signal = SIGCHLD;
+  how.cgroup = static_cast<uint64_t>(birthplace_);
+  const int joins_later = members_[0];
+  members_[0] = -1;
+  const auto pid = static_cast<pid_t>(syscall(SYS_clone3, &how, sizeof how));
+  if (pid >= 0) return pid;
+  // An old kernel, or a container that forbids the call.
+  members_[0] = joins_later;
+  return ::fork();
+}
+
 const char* Weight::join() const {
-  for (int procs : procs_)
-    if (procs >= 0 && write(procs, "0", 1) != 1) return "cgroup";
+  for (int members : members_)
+    if (members >= 0 && write(members, "0", 1) != 1) return "cgroup";
+  // The shepherd's descriptor; it may be lifting the weight at this instant.
+  if (idle_ >= 0 && pwrite(idle_, "1", 1, 0) != 1) return "cgroup weight";
   if (idle_ < 0) {
     // Not fatal when refused for now: refresh() comes back to it.
     int fd = open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC);
@@ -75,16 +98,19 @@ const char* Weight::join() const {
 }
 
 void Weight::lift(AttemptProcesses& processes) {
-  if (idle_ >= 0) {
-    if (pwrite(idle_, "0", 1, 0) != 1) errno = 0;  // it then saves in the idle class
-    return;
-  }
+  lifted_ = true;
   nice_ = 0;
   refresh(processes);
+  if (idle_ >= 0) pending_ = true;  // once more
 }
 
 void Weight::refresh(AttemptProcesses& processes) {
-  if (idle_ < 0) pending_ = !processes.set_autogroup_nice(nice_);
+  if (idle_ < 0) {
+    pending_ = !processes.set_autogroup_nice(nice_);
+    return;
+  }
+  if (lifted_ && pwrite(idle_, "0", 1, 0) != 1) errno = 0;  // it then saves in the idle class
+  pending_ = false;
 }
 
 bool Weight::memory_ran_out() const {
