@@ -98,8 +98,8 @@ std::vector<AttemptName> list_attempts(const Files& files, const std::string& st
 // Makes the folder (0711) with work/ and checkpoint/ (0700, of uid and gid
 // unless these are -1). Throws FileError. It may exist already.
 void make_attempt_folder(Files& files, const std::string& folder, int64_t uid, int64_t gid);
-// Durable when it returns. Throws FileError; with EFBIG when the order is
-// longer than SUBLET_ORDER_MAX_BYTES, EINVAL when the shepherd would refuse it.
+// Outlives this process, not a loss of power. Throws FileError; with EFBIG when the
+// order is longer than SUBLET_ORDER_MAX_BYTES, EINVAL when the shepherd would refuse it.
 void write_order(Files& files, const std::string& folder, const AttemptOrder& order);
 // Nothing, with an empty *error, while the file does not exist.
 std::optional<AttemptOrder> read_order(const Files& files, const std::string& folder,

@@ -173,9 +173,13 @@ std::optional<ProcessUsage> process_usage(pid_t pid) {
   return ProcessUsage{cpu_ticks * 1'000'000 / ticks, field(fields, 24) * page};
 }
 
-std::string boot_id() {
-  std::string id = system_files().read_file("/proc/sys/kernel/random/boot_id", kLargestProcFile);
-  return id.substr(0, id.find('\n'));
+const std::string& boot_id() {
+  static const std::string id = [] {
+    const std::string text =
+        system_files().read_file("/proc/sys/kernel/random/boot_id", kLargestProcFile);
+    return text.substr(0, text.find('\n'));
+  }();
+  return id;
 }
 
 }  // namespace sublet

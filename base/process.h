@@ -58,7 +58,7 @@ struct ProcessUsage {
 std::optional<ProcessUsage> process_usage(pid_t pid);
 
 // The kernel's id of this boot, 36 characters.
-std::string boot_id();
+const std::string& boot_id();
 
 }  // namespace sublet
 

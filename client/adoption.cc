@@ -66,6 +66,17 @@ Adopted adopt_one(Files& files, const std::string& state_folder, const AttemptNa
   }
 }
 
+// False: it died before the promise was on disk, or the power failed just after. It
+// is known to nobody as running: the server gives the job to another machine when
+// this one registers without it.
+bool was_promised(const Files& files, const std::string& folder) {
+  const std::string assignment = folder + "/" + kAssignmentFile;
+  if (!files.exists(assignment)) return files.exists(folder + "/" SUBLET_ORDER_FILE);
+  for (const FolderEntry& entry : files.list(folder))
+    if (entry.name == kAssignmentFile) return entry.size > 0;
+  return true;
+}
+
 }  // namespace
 
 std::string trash_folder(const std::string& state_folder) { return state_folder + "/trash"; }
@@ -81,13 +92,10 @@ std::vector<Adopted> adopt_attempts(Files& files, const std::string& state_folde
   for (const AttemptName& name : list_attempts(files, state_folder, &strange)) {
     std::string folder = attempt_folder(state_folder, name);
     files.remove_leftovers(folder);
-    if (!files.exists(folder + "/" + kAssignmentFile) &&
-        !files.exists(folder + "/" SUBLET_ORDER_FILE)) {
-      // Died before the promise was on disk: nobody was told that it is taken.
+    if (was_promised(files, folder))
+      all.push_back(adopt_one(files, state_folder, name));
+    else
       files.remove_tree(folder);
-      continue;
-    }
-    all.push_back(adopt_one(files, state_folder, name));
   }
   for (const auto& name : strange)
     set_aside(files, state_folder, name, "no attempt has such a name");

@@ -96,7 +96,8 @@ EndRecord parse_end(std::string_view text) {
 }
 
 void write_assignment(Files& files, const std::string& folder, const Assignment& assignment) {
-  files.write_atomic(folder + "/" + kAssignmentFile, print_assignment(assignment));
+  files.write_atomic(folder + "/" + kAssignmentFile, print_assignment(assignment), 0600,
+                     Files::Outlives::kProcess);
 }
 
 void write_end(Files& files, const std::string& folder, const EndRecord& end) {

@@ -82,7 +82,8 @@ Assignment parse_assignment(std::string_view text);  // throws RecordError
 std::string print_end(const EndRecord& end);
 EndRecord parse_end(std::string_view text);  // throws RecordError
 
-// Durable when they return. Throw FileError.
+// Throw FileError. An assignment outlives this process, not a loss of power (which
+// ends the attempt); an end outlives both.
 void write_assignment(Files& files, const std::string& folder, const Assignment& assignment);
 void write_end(Files& files, const std::string& folder, const EndRecord& end);
 // Throw FileError or RecordError.
