@@ -45,8 +45,7 @@ inline constexpr const char* kSchema[] = {
     "text not null, refusals integer not null, not_before bigint not null, count bigint not null, "
     "share_priority_step real not null, platforms text not null) without rowid",
     "create index if not exists jobs_live on jobs (attempts) where state < 5",
-    "create index if not exists jobs_batch on jobs (batch)",
-    "create index if not exists jobs_live_batch on jobs (batch) where state < 5",
+    "create index if not exists jobs_batch on jobs (batch, state)",
     "create table if not exists attempts (job bigint not null, attempt integer not null, machine "
     "bigint not null, state integer not null, ended integer not null, reason text not null, "
     "decided bigint not null, started bigint not null, finished bigint not null, "
@@ -70,7 +69,6 @@ inline constexpr const char* kSchema[] = {
     "create table if not exists changes (number bigint primary key, at bigint not null, job bigint "
     "not null, batch bigint not null, user_name text not null, state integer not null, attempt "
     "integer not null, ended integer not null, count bigint not null) without rowid",
-    "create index if not exists changes_at on changes (at)",
     "create table if not exists files (id bigint primary key, kind integer not null, batch bigint "
     "not null, job bigint not null, attempt integer not null, generation bigint not null, name "
     "text not null, size bigint not null, digest text not null, in_row integer not null, body text "
@@ -100,7 +98,6 @@ inline constexpr const char* kSchema[] = {
     "create index if not exists requests_at on requests (at)",
     "create table if not exists events (number integer primary key, at bigint not null, kind "
     "integer not null, body text not null)",
-    "create index if not exists events_at on events (at)",
 };
 
 // What the brain is made from. Through the indexes of what is live: everything that

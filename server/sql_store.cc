@@ -31,11 +31,21 @@ std::string upsert(const std::string& table, const std::vector<std::string>& col
          ") do update set " + updates;
 }
 
-// Old rows, so many at a time that no transaction takes long.
-void forget(soci::session& sql, const char* table, const char* key, Micros before) {
+// At a time: no transaction takes long.
+constexpr int kForgotten = 20'000;
+
+void forget_requests(soci::session& sql, Micros before) {
   if (before == 0) return;
-  sql << "delete from " << table << " where " << key << " in (select " << key << " from " << table
-      << " where at < " << before << " limit 20000)";
+  sql << "delete from requests where id in (select id from requests where at < " << before
+      << " limit " << kForgotten << ")";
+}
+
+// Of a table whose rows are in order of number in order of time too: only the
+// oldest are looked at, so no index by time has to be kept.
+void forget_oldest(soci::session& sql, const char* table, Micros before) {
+  if (before == 0) return;
+  sql << "delete from " << table << " where number in (select number from (select number, at from "
+      << table << " order by number limit " << kForgotten << ") where at < " << before << ")";
 }
 
 void forget_history(soci::session& sql, const Changes::ForgottenHistory& h) {
@@ -253,9 +263,9 @@ void SqlStore::commit(const Changes& changes) {
     s.add_books(changes);
     soci::transaction transaction(s.sql);
     for (SqlTable* table : s.in_order()) table->flush(s.sql);
-    forget(s.sql, "requests", "id", changes.forget_requests);
-    forget(s.sql, "events", "number", changes.forget_events);
-    forget(s.sql, "changes", "number", changes.forget_changes);
+    forget_requests(s.sql, changes.forget_requests);
+    forget_oldest(s.sql, "events", changes.forget_events);
+    forget_oldest(s.sql, "changes", changes.forget_changes);
     forget_history(s.sql, changes.forget_history);
     transaction.commit();
   } catch (const std::exception& e) {
@@ -321,7 +331,7 @@ scheduling::Snapshot SqlStore::load(std::vector<std::string>* damage) {
     snapshot.last_machine = newest("select max(id) from machines");
     snapshot.last_change = newest("select max(number) from changes");
     snapshot.pool.now =
-        std::max<scheduling::Micros>(snapshot.pool.now, newest("select max(at) from events"));
+        std::max<scheduling::Micros>(snapshot.pool.now, newest("select at from events order by number desc limit 1"));
     each_row(sql, "select name, shares, usage, charges from users", "table users", damage,
              [&](const soci::row& r) {
                snapshot.users.push_back(

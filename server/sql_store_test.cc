@@ -48,6 +48,7 @@ class SqlStoreTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_damaged_row_does_not_end_a_list);
   CPPUNIT_TEST(archive_answers_from_committed_rows);
   CPPUNIT_TEST(descriptions_are_read_as_they_are_now);
+  CPPUNIT_TEST(what_is_old_is_forgotten);
   CPPUNIT_TEST(unneeded_files_are_found);
   CPPUNIT_TEST(a_content_is_dropped_without_reading_all_files);
   CPPUNIT_TEST(the_brain_is_loaded_without_reading_all_jobs);
@@ -274,6 +275,34 @@ class SqlStoreTest : public CppUnit::TestFixture {
     auto counts = archive.count(JobQuery{});
     CPPUNIT_ASSERT_EQUAL(size_t{1}, counts.size());
     CPPUNIT_ASSERT_EQUAL(uint64_t{1}, counts[0].second);
+  }
+
+  void what_is_old_is_forgotten() {
+    SqlStore store(path());
+    Changes c;
+    for (uint64_t i = 1; i <= 9; ++i) {
+      const auto at = static_cast<Micros>(10 * i);
+      c.events.push_back({at, 2, "x"});
+      c.changes.emplace_back();
+      c.changes.back().number = i;
+      c.changes.back().at = at;
+      const std::string key(1, static_cast<char>('a' + i));
+      c.requests[key] = RequestRow{key, "d", "a", at};
+    }
+    store.commit(c);
+    Changes forget;
+    forget.forget_events = 20;  // what is exactly so old stays
+    forget.forget_changes = 55;
+    forget.forget_requests = 81;
+    store.commit(forget);
+    CPPUNIT_ASSERT_EQUAL(std::string("20 8\n"),
+                         texts("select min(at) || ' ' || count(*) from events", 0));
+    CPPUNIT_ASSERT_EQUAL(std::string("60 4\n"),
+                         texts("select min(at) || ' ' || count(*) from changes", 0));
+    CPPUNIT_ASSERT_EQUAL(std::string("90 1\n"),
+                         texts("select min(at) || ' ' || count(*) from requests", 0));
+    std::vector<std::string> damage;
+    CPPUNIT_ASSERT_EQUAL(Micros{90}, store.load(&damage).pool.now);
   }
 
   // By a query that is kept from one call to the next.
