@@ -79,8 +79,8 @@ timeval time_left(const omni_time_t& deadline) {
   omni_time_t now;
   omni_thread::get_time(now, omni_time_t());
   if (deadline <= now) return {0, 1000};
-  const omni_time_t left = deadline - now;
-  return {static_cast<time_t>(left.s), static_cast<suseconds_t>(left.ns / 1000 + 1000)};
+  const omni_time_t left = deadline - now + omni_time_t(0, 1'000'000);
+  return {static_cast<time_t>(left.s), static_cast<suseconds_t>(left.ns / 1000)};
 }
 
 // The same for GuardSettings::dial.

@@ -86,6 +86,11 @@ class Alone(unittest.TestCase):
             self.assertNotIn("\x1b", err)
             self.assertIn("\\x1b", err)
 
+    def test_socket_path_too_long(self):
+        status, out, _ = self.run_it("--server", "/tmp/" + 200 * "x", "ls", "--json")
+        self.assertEqual(status, 3)
+        self.assertIn("205 bytes", json.loads(out)["error"]["message"])
+
     def test_server_down(self):
         stale = os.path.join(self.folder, "stale.sock")
         with socket.socket(socket.AF_UNIX) as s:

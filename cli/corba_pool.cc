@@ -1,5 +1,7 @@
 #include "cli/corba_pool.h"
 
+#include <sys/un.h>
+
 #include <cerrno>
 
 #include "base/files.h"
@@ -11,6 +13,7 @@ namespace {
 
 constexpr int64_t kHoldMax = 10'000;
 constexpr int kCommitFactor = 6;
+constexpr size_t kLongestPath = sizeof(sockaddr_un{}.sun_path) - 1;
 
 template <typename E>
 PoolError translated(ErrorKind kind, const E& e) {
@@ -20,6 +23,7 @@ PoolError translated(ErrorKind kind, const E& e) {
 // What is wrong with the socket itself: the errno of connecting to it, 0 when
 // somebody listens.
 int socket_errno(const std::string& path) {
+  if (path.size() > kLongestPath) return ENAMETOOLONG;  // for the ORB
   try {
     connect_local(SocketKind::stream, path, true);
     return 0;
@@ -38,6 +42,11 @@ PoolError unreachable(const std::string& path, int code, const std::string& why)
               start, path};
     case ECONNREFUSED:
       return {ErrorKind::unavailable, "server.down", "no server answers at " + path, start, path};
+    case ENAMETOOLONG:
+      return {ErrorKind::invalid, "server.path",
+              "the path of the server's socket has " + std::to_string(path.size()) +
+                  " bytes, more than the " + std::to_string(kLongestPath) + " possible",
+              "name it by a shorter way, as from a folder nearer to it", path};
     case EACCES:
     case EPERM:
       return {ErrorKind::not_permitted, "server.no_access",

@@ -84,10 +84,16 @@ ControlResult JobService::control(const Caller& caller, const std::string& reque
   constexpr const char* kNames[] = {"remove", "hold", "release"};
   const std::string key = request_key(caller.uid, request);
   uint64_t reached = 0;
-  const std::vector<scheduling::JobRange> ids = reach(caller, query, &reached);
-  if (reached == 0 && query.ids.size() == 1 && query.ids[0].count == 1 &&
-      !archive_.job(query.ids[0].first))
-    throw job_unknown(query.ids[0].first);
+  std::vector<scheduling::JobRange> ids;
+  std::optional<Refusal> refused;
+  try {
+    ids = reach(caller, query, &reached);
+    if (reached == 0 && query.ids.size() == 1 && query.ids[0].count == 1 &&
+        !archive_.job(query.ids[0].first))
+      throw job_unknown(query.ids[0].first);
+  } catch (const Refusal& refusal) {
+    refused = refusal;  // unless this is a repeat, whose first answer stands
+  }
   std::string named;
   for (const auto& range : query.ids)
     named += std::to_string(range.first) + "+" + std::to_string(range.count) + ",";
@@ -104,6 +110,7 @@ ControlResult JobService::control(const Caller& caller, const std::string& reque
       result.unchanged = std::stoull(answer->substr(answer->find(' ') + 1));
       return;
     }
+    if (refused) throw *refused;
     scheduling::Answer answer;
     // What was read may have changed state since: only those that are still in one asked for.
     std::vector<scheduling::JobState> only_in;

@@ -124,6 +124,15 @@ std::vector<PartRow> JobService::parts_in(Turn& turn, BatchId id) {
   std::vector<PartRow> parts = archive_.parts(id);
   for (const auto& part : turn.changes().parts)
     if (part.batch == id) parts.push_back(part);
+  // Appends may have come side by side.
+  std::sort(parts.begin(), parts.end(),
+            [](const PartRow& a, const PartRow& b) { return a.number < b.number; });
+  for (uint32_t number = 0; number < parts.size(); ++number)
+    if (parts[number].number != number)
+      throw Refusal(Refusal::Kind::kConflict, "batch.gap",
+                    "append " + std::to_string(number) + " is missing: nothing was committed",
+                    "Make it, or discard the batch; appends count from 0, one up each.",
+                    "batch " + std::to_string(id));
   return parts;
 }
 

@@ -18,11 +18,13 @@ class JobServiceTest : public testing::ServicesFixture {
   CPPUNIT_TEST(a_batch_is_committed_once);
   CPPUNIT_TEST(what_is_appended_is_committed_or_refused);
   CPPUNIT_TEST(repeats_give_the_first_answer);
+  CPPUNIT_TEST(appends_are_put_in_order);
   CPPUNIT_TEST(a_discarded_batch_is_gone);
   CPPUNIT_TEST(others_cannot_touch_a_batch);
   CPPUNIT_TEST(an_array_is_one_record);
   CPPUNIT_TEST(neighbours_with_equal_needs_are_kept_together);
   CPPUNIT_TEST(too_many_are_refused);
+  CPPUNIT_TEST(a_repeated_control_gets_its_first_answer);
   CPPUNIT_TEST(runs_are_listed_as_one);
   CPPUNIT_TEST(states_narrow_what_is_controlled);
   CPPUNIT_TEST(conditions_are_checked_and_kept);
@@ -112,6 +114,24 @@ class JobServiceTest : public testing::ServicesFixture {
     CPPUNIT_ASSERT(range == jobs_->commit_batch(ann_, commit, batch));
     CPPUNIT_ASSERT_EQUAL(std::string("batch.committed"),
                          code([&] { jobs_->commit_batch(ann_, random_bytes(16), batch); }));
+  }
+
+  void appends_are_put_in_order() {
+    const BatchId batch = open();
+    const auto append = [&](uint32_t number, const std::string& name) {
+      SpecRange one = job();
+      one.spec.name = name;
+      jobs_->append(ann_, batch, number, {one});
+    };
+    append(2, "third");
+    append(0, "first");
+    CPPUNIT_ASSERT_EQUAL(std::string("batch.gap"),
+                         code([&] { jobs_->commit_batch(ann_, random_bytes(16), batch); }));
+    append(1, "second");
+    const JobId first = jobs_->commit_batch(ann_, random_bytes(16), batch).first;
+    CPPUNIT_ASSERT_EQUAL(std::string("first"), archive_->job(first)->name);
+    CPPUNIT_ASSERT_EQUAL(std::string("second"), archive_->job(first + 1)->name);
+    CPPUNIT_ASSERT_EQUAL(std::string("third"), archive_->job(first + 2)->name);
   }
 
   void a_discarded_batch_is_gone() {
@@ -217,6 +237,25 @@ class JobServiceTest : public testing::ServicesFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("control.too_many"), code([&] { hold(these(first, 102)); }));
     CPPUNIT_ASSERT(archive_->job(first)->job.state == scheduling::JobState::kWaiting);
     CPPUNIT_ASSERT_EQUAL(uint64_t{101}, hold(these(first, 101)));
+  }
+
+  // Also where it would be refused by now.
+  void a_repeated_control_gets_its_first_answer() {
+    JobService narrow(
+        *pipeline_, *archive_, sessions_, access_, [] {}, 1);
+    JobQuery all;
+    all.user = "ann";
+    const std::string request = random_bytes(16);
+    const auto hold = [&] {
+      return narrow.control(ann_, request, JobService::Action::kHold, all).changed;
+    };
+    jobs_->submit(ann_, random_bytes(16), "desk", job().spec);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1}, hold());
+    jobs_->submit(ann_, random_bytes(16), "desk", job().spec);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1}, hold());
+    CPPUNIT_ASSERT_EQUAL(std::string("control.too_many"), code([&] {
+                           narrow.control(ann_, random_bytes(16), JobService::Action::kHold, all);
+                         }));
   }
 
   void runs_are_listed_as_one() {
