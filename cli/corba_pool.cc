@@ -23,7 +23,8 @@ PoolError translated(ErrorKind kind, const E& e) {
 // What is wrong with the socket itself: the errno of connecting to it, 0 when
 // somebody listens.
 int socket_errno(const std::string& path) {
-  if (path.size() > kLongestPath) return ENAMETOOLONG;  // for the ORB
+  if (path.size() > kLongestPath && !path.starts_with(kTlsScheme))
+    return ENAMETOOLONG;  // for the ORB
   try {
     connect_local(SocketKind::stream, path, true);
     return 0;

@@ -95,9 +95,9 @@ EndRecord parse_end(std::string_view text) {
   return {static_cast<uint32_t>(in.count("end")), in.text("reason"), in.number("at_us")};
 }
 
-void write_assignment(Files& files, const std::string& folder, const Assignment& assignment) {
-  files.write_atomic(folder + "/" + kAssignmentFile, print_assignment(assignment), 0600,
-                     Files::Outlives::kProcess);
+void write_assignment(Files& files, const std::string& folder, const Assignment& assignment,
+                      Files::Outlives outlives) {
+  files.write_atomic(folder + "/" + kAssignmentFile, print_assignment(assignment), 0600, outlives);
 }
 
 void write_end(Files& files, const std::string& folder, const EndRecord& end) {

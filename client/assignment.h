@@ -82,9 +82,10 @@ Assignment parse_assignment(std::string_view text);  // throws RecordError
 std::string print_end(const EndRecord& end);
 EndRecord parse_end(std::string_view text);  // throws RecordError
 
-// Throw FileError. An assignment outlives this process, not a loss of power (which
-// ends the attempt); an end outlives both.
-void write_assignment(Files& files, const std::string& folder, const Assignment& assignment);
+// Throw FileError. An assignment need not outlive a loss of power, which ends the
+// attempt, until its end has to wait for the server; an end always does.
+void write_assignment(Files& files, const std::string& folder, const Assignment& assignment,
+                      Files::Outlives outlives = Files::Outlives::kProcess);
 void write_end(Files& files, const std::string& folder, const EndRecord& end);
 // Throw FileError or RecordError.
 Assignment read_assignment(const Files& files, const std::string& folder);

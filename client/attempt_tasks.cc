@@ -219,8 +219,10 @@ void AttemptTasks::do_hand_in(const WorkPtr& work) {
   std::string why;
   TaskResult result = hand_in(*work, server_, files_, settings_, threads_.pace, &why);
   make_room(work);
-  if (result == TaskResult::kAgain)
+  if (result == TaskResult::kAgain) {
+    outlive_power(files_, *work);
     return again(threads_.uploads, work, why, [this, work] { do_hand_in(work); });
+  }
   events_.handed_in(work);
 }
 

@@ -66,7 +66,8 @@ class AttemptTasksTest : public CppUnit::TestFixture {
     workers_ = std::make_unique<Workers>(1);
     uploads_ = std::make_unique<Workers>(1, 19);
     local_ = std::make_unique<Workers>(1);
-    reporter_ = std::make_unique<Reporter>(server_, [](const AttemptName&, uint32_t, bool) {});
+    reporter_ = std::make_unique<Reporter>(
+        server_, [](const AttemptName&, uint32_t, bool) {}, [](AttemptWork&) {});
     auto say = [this](const char* what) { return [this, what](const WorkPtr&) { tell(what); }; };
     TaskEvents events;
     events.ended = say("ended");
@@ -184,6 +185,8 @@ class AttemptTasksTest : public CppUnit::TestFixture {
     tasks_->perform(w, protocol::kHandIn, protocol::kEndNone, "");
     CPPUNIT_ASSERT(until([&] { return !files_.exists(w->folder + "/work"); }));
     CPPUNIT_ASSERT(files_.exists(w->folder + "/checkpoint/checkpoint"));
+    // It has to wait: written once more, so that it outlives a loss of power.
+    CPPUNIT_ASSERT(until([&] { return files_.exists(w->folder + "/" + kAssignmentFile); }));
   }
 
   // Neither a start, nor the slot of a job that has ended.

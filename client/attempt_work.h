@@ -54,12 +54,18 @@ struct AttemptWork {
   uint64_t held_generation;           // newest that the server has of this attempt's line
   uint64_t handed_in_generation = 0;  // newest handed in by this attempt
   uint64_t handed_in_bytes = 0;
-  AttemptEnd end;             // complete once the hand-in is
-  bool health_noted = false;  // what its end says of this machine has been told
-  int64_t retry_ms = 0;       // the present back-off
-  size_t inputs_here = 0;     // fetched; the next one may be on its way
+  AttemptEnd end;               // complete once the hand-in is
+  bool health_noted = false;    // what its end says of this machine has been told
+  int64_t retry_ms = 0;         // the present back-off
+  size_t inputs_here = 0;       // fetched; the next one may be on its way
+  bool outlives_power = false;  // its assignment does
   std::shared_ptr<Incoming> incoming;
 };
+
+// Its end has to wait for the server: from now on a loss of power does not take the
+// assignment, without which an exit record is nobody's. Does nothing the second
+// time; a failure is logged.
+void outlive_power(Files& files, AttemptWork& work);
 
 // What a task came to.
 enum class TaskResult {

@@ -15,7 +15,6 @@ using namespace protocol;
 
 constexpr int64_t kMs = 1'000'000;
 constexpr int64_t kFirstConnectNs = 1 * kMs;
-constexpr int64_t kLastConnectNs = 50 * kMs;
 // Most jobs that end at once never need a Tenant.
 constexpr int64_t kTenantAfterNs = 200 * kMs;
 
@@ -38,53 +37,6 @@ Attempts::~Attempts() {
 void Attempts::connect(AttemptTasks* tasks, Reporter* reporter) {
   tasks_ = tasks;
   reporter_ = reporter;
-}
-
-TaskEvents Attempts::events() {
-  TaskEvents e;
-  auto to_loop = [this](void (Attempts::*handler)(const WorkPtr&)) {
-    return [this, handler](const WorkPtr& work) {
-      loop_.post([this, handler, work] { (this->*handler)(work); });
-    };
-  };
-  e.staged = to_loop(&Attempts::on_staged);
-  e.staging_failed = [this](const WorkPtr& work, EndCode end, const std::string& reason) {
-    loop_.post([=, this] { on_staging_failed(work, end, reason); });
-  };
-  e.shepherd_started = [this](const WorkPtr& work, pid_t pid) {
-    loop_.post([=, this] { on_started(work, pid); });
-  };
-  e.shepherd_failed = [this](const WorkPtr& work, EndCode end, const std::string& reason) {
-    loop_.post([=, this] { on_start_failed(work, end, reason); });
-  };
-  e.tenant_killed = to_loop(&Attempts::on_tenant_killed);
-  e.checkpoint_over = [this](const WorkPtr& work, uint64_t generation) {
-    loop_.post([=, this] {
-      if (Entry* entry = find(work))
-        apply(*entry, entry->machine.checkpoint_over(generation, now_ns() / kMs));
-      if (generation != 0) changed_();
-    });
-  };
-  e.handed_in = [this](const WorkPtr& work) {
-    loop_.post([=, this] {
-      if (work->end.end == kEndBlind && evicting_ == SUBLET_LEAVE_NONE) blind_();
-      if (Entry* entry = find(work)) apply(*entry, entry->machine.handed_in());
-    });
-  };
-  e.ended = to_loop(&Attempts::on_ended);
-  e.vanished = to_loop(&Attempts::on_vanished);
-  e.still_alive = [this](const WorkPtr& work) {
-    loop_.post([=, this] {
-      Entry* entry = find(work);
-      if (entry == nullptr) return;
-      entry->checking = false;
-      entry->connects = 0;
-      if (entry->tenancy && !entry->tenancy->control.valid())
-        entry->connect_due_ns = now_ns() + kLastConnectNs;
-    });
-  };
-  e.removed = to_loop(&Attempts::on_removed);
-  return e;
 }
 
 Attempts::Entry* Attempts::find(const AttemptName& name) {
@@ -358,72 +310,6 @@ int64_t Attempts::next_due() const {
     if (checkpoint < kNever / kMs) due = std::min(due, checkpoint * kMs);
   }
   return due;
-}
-
-// ---- what the workers tell --------------------------------------------------
-
-void Attempts::on_staged(const WorkPtr& work) {
-  Entry* entry = find(work);
-  if (entry == nullptr) return;
-  apply(*entry, entry->machine.staged(), why_left(*entry));
-}
-
-void Attempts::on_staging_failed(const WorkPtr& work, EndCode end, const std::string& reason) {
-  Entry* entry = find(work);
-  if (entry == nullptr) return;
-  bool left = entry->machine.state() == AttemptState::kLeaving;
-  apply(*entry, entry->machine.staging_failed(end == kEndNone ? kEndStaging : end),
-        left ? why_left(*entry) : reason);
-}
-
-void Attempts::on_started(const WorkPtr& work, pid_t pid) {
-  Entry* entry = find(work);
-  if (entry == nullptr) return child_started(pid);
-  entry->shepherd = pid;
-  apply(*entry, entry->machine.shepherd_started());
-  child_started(pid);
-}
-
-void Attempts::on_start_failed(const WorkPtr& work, EndCode end, const std::string& reason) {
-  Entry* entry = find(work);
-  if (entry == nullptr) return;
-  bool left = entry->machine.state() == AttemptState::kLeaving;
-  apply(*entry, entry->machine.shepherd_failed(end), left ? why_left(*entry) : reason);
-}
-
-void Attempts::on_tenant_killed(const WorkPtr& work) {
-  Entry* entry = find(work);
-  if (entry == nullptr) return;
-  entry->killing = false;
-  drop_tenant_if_over(*entry);
-}
-
-void Attempts::on_ended(const WorkPtr& work) {
-  Entry* entry = find(work);
-  if (entry == nullptr) return;
-  entry->checking = false;
-  apply(*entry, entry->machine.ended());
-}
-
-void Attempts::on_vanished(const WorkPtr& work) {
-  Entry* entry = find(work);
-  if (entry == nullptr) return;
-  entry->checking = false;
-  std::string reason = "Its shepherd vanished without an exit record.";
-  if (entry->machine.leave_reason() != SUBLET_LEAVE_NONE) reason = why_left(*entry) + " " + reason;
-  apply(*entry, entry->machine.vanished(), reason);
-}
-
-void Attempts::on_removed(const WorkPtr& work) {
-  Entry* entry = find(work);
-  if (entry == nullptr) return;
-  drop_tenant(*entry);
-  const AttemptEnd& end = work->end;
-  log(Severity::info) << work->label() << " is over"
-                      << (end.end != 0 ? ": end " + std::to_string(end.end) : "")
-                      << (end.reason.empty() ? "" : ". " + end.reason);
-  entries_.erase(work->assignment->name);
-  changed_();
 }
 
 }  // namespace sublet::client

@@ -108,6 +108,15 @@ void Attempts::check_end(Entry& entry) {
   tasks_->check_end(entry.work);
 }
 
+void Attempts::on_still_alive(const WorkPtr& work) {
+  Entry* entry = find(work);
+  if (entry == nullptr) return;
+  entry->checking = false;
+  entry->connects = 0;
+  if (entry->tenancy && !entry->tenancy->control.valid())
+    entry->connect_due_ns = now_ns() + kLastConnectNs;
+}
+
 void Attempts::open_tenant(Entry& entry) {
   entry.tenant_due_ns = kNever;
   local_.post([this, work = entry.work] {

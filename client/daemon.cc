@@ -135,9 +135,11 @@ Daemon::Daemon(const ClientSettings& settings)
                                             keeper_hooks());
   keeper_raw_ = keeper_.get();
   reporter_ = std::make_unique<Reporter>(
-      *server_, [this](const AttemptName& name, uint32_t verdict, bool of_end) {
+      *server_,
+      [this](const AttemptName& name, uint32_t verdict, bool of_end) {
         loop_.post([=, this] { attempts_.answered(name, verdict, of_end); });
-      });
+      },
+      [](AttemptWork& work) { outlive_power(system_files(), work); });
   tasks_ = std::make_unique<AttemptTasks>(TaskThreads{local_, workers_, uploads_, pace_},
                                           system_files(), *server_, desk_, *reporter_, cache_,
                                           job_settings(settings, state_, cgroups_),

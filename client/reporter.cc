@@ -29,8 +29,12 @@ size_t bytes_of(const AttemptEnd& end) {
 }  // namespace
 
 Reporter::Reporter(ServerCalls& server,
-                   std::function<void(const AttemptName&, uint32_t, bool)> answered)
-    : server_(server), answered_(std::move(answered)), thread_([this] { run(); }) {}
+                   std::function<void(const AttemptName&, uint32_t, bool)> answered,
+                   std::function<void(AttemptWork&)> waits)
+    : server_(server),
+      answered_(std::move(answered)),
+      waits_(std::move(waits)),
+      thread_([this] { run(); }) {}
 
 Reporter::~Reporter() { stop(); }
 
@@ -126,6 +130,7 @@ void Reporter::run() {
     Ends ends = take_ends(system_clock().boot_ns());
     lock.unlock();
     bool ok = send_starts(starts) && send_ends(ends);
+    for (const auto& end : ends) waits_(*end.work);
     lock.lock();
     starts_.insert(starts_.begin(), starts.begin(), starts.end());
     // Refused ones queue up again behind the others.

@@ -21,9 +21,11 @@ namespace sublet::client {
 
 class Reporter {
  public:
-  // answered: VERDICT_... of a start or an end, on the reporter's thread.
+  // answered: VERDICT_... of a start or an end. waits: an end could not be told now.
+  // Both on the reporter's thread.
   Reporter(ServerCalls& server,
-           std::function<void(const AttemptName&, uint32_t verdict, bool of_end)> answered);
+           std::function<void(const AttemptName&, uint32_t verdict, bool of_end)> answered,
+           std::function<void(AttemptWork&)> waits);
   ~Reporter();
   void stop();
 
@@ -57,6 +59,7 @@ class Reporter {
 
   ServerCalls& server_;
   const std::function<void(const AttemptName&, uint32_t, bool)> answered_;
+  const std::function<void(AttemptWork&)> waits_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool stopping_ = false;

@@ -24,6 +24,7 @@ class PickyServer : public MemoryServer {
       octets += end.reason.size() + 8 * end.outputs.size();
     }
     calls.push_back({ends.size(), outputs, octets});
+    if (away) throw ServerError(ServerError::Kind::kAway, "server.down", "Nobody is there.");
     std::vector<AttemptVerdict> out;
     for (const auto& end : ends) {
       if (end.name.job == bad)
@@ -35,6 +36,7 @@ class PickyServer : public MemoryServer {
 
   std::mutex mutex;
   uint64_t bad = 0;
+  bool away = false;
   int reports = 0;
   struct Call {
     size_t ends, outputs, octets;
@@ -45,6 +47,7 @@ class PickyServer : public MemoryServer {
 class ReporterTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(ReporterTest);
   CPPUNIT_TEST(one_bad_report_holds_up_no_other);
+  CPPUNIT_TEST(ends_that_wait_are_named);
   CPPUNIT_TEST(a_call_is_bounded_by_what_its_ends_hold);
   CPPUNIT_TEST_SUITE_END();
 
@@ -52,6 +55,7 @@ class ReporterTest : public CppUnit::TestFixture {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::set<uint64_t> told_;
+  std::set<uint64_t> waited_;
 
   static std::shared_ptr<AttemptWork> work(uint64_t job) {
     auto what = std::make_shared<Assignment>();
@@ -60,9 +64,26 @@ class ReporterTest : public CppUnit::TestFixture {
     one->end.name = what->name;
     return one;
   }
+  std::function<void(const AttemptName&, uint32_t, bool)> answered() {
+    return [this](const AttemptName& name, uint32_t, bool) {
+      std::lock_guard lock(mutex_);
+      told_.insert(name.job);
+      changed_.notify_all();
+    };
+  }
+  std::function<void(AttemptWork&)> waits() {
+    return [this](AttemptWork& work) {
+      std::lock_guard lock(mutex_);
+      waited_.insert(work.assignment->name.job);
+      changed_.notify_all();
+    };
+  }
   bool wait_for(size_t count) {
+    return changes([&] { return told_.size() >= count; });
+  }
+  bool changes(const std::function<bool()>& to) {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, std::chrono::seconds(30), [&] { return told_.size() >= count; });
+    return changed_.wait_for(lock, std::chrono::seconds(30), to);
   }
   int reports() {
     std::lock_guard lock(server_.mutex);
@@ -71,14 +92,11 @@ class ReporterTest : public CppUnit::TestFixture {
 
   void one_bad_report_holds_up_no_other() {
     server_.bad = 50;
-    Reporter reporter(server_, [this](const AttemptName& name, uint32_t, bool) {
-      std::lock_guard lock(mutex_);
-      told_.insert(name.job);
-      changed_.notify_all();
-    });
+    Reporter reporter(server_, answered(), waits());
     for (uint64_t job = 1; job <= 300; ++job) reporter.tell_ended(work(job));
     CPPUNIT_ASSERT(wait_for(299));
     CPPUNIT_ASSERT(!told_.contains(50));
+    CPPUNIT_ASSERT(changes([&] { return waited_.contains(50); }));
     // At most one batch is taken apart: the bad one goes alone from then on.
     int before = reports();
     for (uint64_t job = 301; job <= 310; ++job) reporter.tell_ended(work(job));
@@ -92,12 +110,28 @@ class ReporterTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(wait_for(310));
   }
 
+  // So that they are kept through a loss of power, and only they.
+  void ends_that_wait_are_named() {
+    Reporter reporter(server_, answered(), waits());
+    reporter.tell_ended(work(1));
+    CPPUNIT_ASSERT(wait_for(1));
+    {
+      std::lock_guard lock(server_.mutex);
+      server_.away = true;
+    }
+    reporter.tell_ended(work(2));
+    CPPUNIT_ASSERT(changes([&] { return waited_.contains(2); }));
+    CPPUNIT_ASSERT(!waited_.contains(1));
+    {
+      std::lock_guard lock(server_.mutex);
+      server_.away = false;
+    }
+    reporter.hurry();
+    CPPUNIT_ASSERT(wait_for(2));
+  }
+
   void a_call_is_bounded_by_what_its_ends_hold() {
-    Reporter reporter(server_, [this](const AttemptName& name, uint32_t, bool) {
-      std::lock_guard lock(mutex_);
-      told_.insert(name.job);
-      changed_.notify_all();
-    });
+    Reporter reporter(server_, answered(), waits());
     {
       std::lock_guard lock(server_.mutex);  // no call is over before all of them wait
       for (uint64_t job = 1; job <= 40; ++job) {

@@ -34,7 +34,7 @@ inline constexpr const char* kSchema[] = {
     "create table if not exists parts (batch bigint not null, number bigint not null, jobs bigint "
     "not null, body text not null, primary key (batch, number))",
     "create table if not exists specs (first_job bigint primary key, jobs bigint not null, name "
-    "text not null, body text not null) without rowid",
+    "text not null, body text not null)",
     "create table if not exists jobs (id bigint primary key, batch bigint not null, idx bigint not "
     "null, user_name text not null, submit_host text not null, state integer not null, attempts "
     "integer not null, os text not null, architecture text not null, cores integer not null, "
@@ -44,7 +44,8 @@ inline constexpr const char* kSchema[] = {
     "null, changed bigint not null, cpu_kept bigint not null, cpu_lost bigint not null, reason "
     "text not null, refusals integer not null, not_before bigint not null, count bigint not null, "
     "share_priority_step real not null, platforms text not null) without rowid",
-    "create index if not exists jobs_live on jobs (attempts) where state < 5",
+    // `attempts` too, so that what waits for its first one need not be looked up.
+    "create index if not exists jobs_live on jobs (id, attempts) where state < 5",
     "create index if not exists jobs_batch on jobs (batch, state)",
     "create table if not exists attempts (job bigint not null, attempt integer not null, machine "
     "bigint not null, state integer not null, ended integer not null, reason text not null, "
@@ -110,8 +111,14 @@ inline constexpr const char* kLiveJobs[] = {
 };
 inline constexpr const char* kLiveAttempts =
     "select a.* from jobs j indexed by jobs_live cross join attempts a on a.job = j.id and "
-    "a.attempt = j.attempts where j.state < 5 and j.attempts > 0 and a.state = 5 union all select "
+    "a.attempt = j.attempts where j.state < 5 and j.attempts > 0 and a.state >= 5 union all select "
     "* from attempts indexed by attempts_live where state < 5 order by 1, 2";
+
+// The highest id: what records stand for does not overlap.
+inline constexpr const char* kLastJob = "select id + count - 1 from jobs order by id desc limit 1";
+inline constexpr const char* kLiveStops =
+    "select * from stops where batch in (select batch from jobs indexed by jobs_live where state < "
+    "5)";
 
 // `content > 0` lets it use the index files_content.
 inline constexpr const char* kDropContent =

@@ -10,8 +10,14 @@ size_t size_of(const std::vector<std::string>& texts) {
   return sum;
 }
 
+// The nodes of map and list, and what the allocator adds.
+constexpr size_t kPerEntry = 256;
+
 size_t size_of(const SpecRange& range) {
-  size_t sum = sizeof range + size_of(range.spec.arguments) + size_of(range.spec.environment);
+  const JobSpec& spec = range.spec;
+  size_t sum = sizeof range + kPerEntry + spec.name.size() + spec.program.size() +
+               spec.needs.os.size() + spec.needs.architecture.size() + spec.needs.platforms.size() +
+               size_of(spec.arguments) + size_of(spec.environment);
   for (const auto& input : range.spec.inputs) sum += sizeof input + input.name.size();
   for (const auto& output : range.spec.outputs) sum += sizeof output + output.name.size();
   for (const auto& [name, value] : range.spec.more) sum += size_of(name) + size_of(value);

@@ -44,6 +44,9 @@ void forget_requests(soci::session& sql, Micros before) {
 // oldest are looked at, so no index by time has to be kept.
 void forget_oldest(soci::session& sql, const char* table, Micros before) {
   if (before == 0) return;
+  long long oldest = before;
+  sql << "select at from " << table << " order by number limit 1", soci::into(oldest);
+  if (oldest >= before) return;
   sql << "delete from " << table << " where number in (select number from (select number, at from "
       << table << " order by number limit " << kForgotten << ") where at < " << before << ")";
 }
@@ -326,7 +329,7 @@ scheduling::Snapshot SqlStore::load(std::vector<std::string>* damage) {
       sql << query, soci::into(value, some);
       return some == soci::i_ok ? static_cast<uint64_t>(value) : 0;
     };
-    snapshot.last_job = newest("select max(id + count - 1) from jobs");
+    snapshot.last_job = newest(kLastJob);
     snapshot.last_batch = newest("select max(id) from batches");
     snapshot.last_machine = newest("select max(id) from machines");
     snapshot.last_change = newest("select max(number) from changes");
@@ -344,8 +347,7 @@ scheduling::Snapshot SqlStore::load(std::vector<std::string>* damage) {
                [&](const soci::row& r) { snapshot.jobs.push_back(job_from(r)); });
     each_row(sql, kLiveAttempts, "table attempts", damage,
              [&](const soci::row& r) { snapshot.attempts.push_back(attempt_from(r)); });
-    each_row(sql, "select * from stops where batch in (select batch from jobs where state < 5)",
-             "table stops", damage,
+    each_row(sql, kLiveStops, "table stops", damage,
              [&](const soci::row& r) { snapshot.batches.push_back(stop_from(r)); });
   } catch (const soci::soci_error& e) {
     throw StoreError(std::string("the database could not be read: ") + e.get_error_message());

@@ -410,12 +410,19 @@ class SqlStoreTest : public CppUnit::TestFixture {
   // Else a restart would take longer with every job that ever ended.
   void the_brain_is_loaded_without_reading_all_jobs() {
     SqlStore store(path());
-    for (const char* query : {kLiveJobs[0], kLiveJobs[1], kLiveAttempts}) {
+    for (const char* query : {kLiveJobs[0], kLiveJobs[1], kLiveAttempts, kLiveStops}) {
       const std::string plan = texts("explain query plan " + std::string(query), 3);
       CPPUNIT_ASSERT_MESSAGE(plan, plan.find("_live") != std::string::npos);
+      CPPUNIT_ASSERT_MESSAGE(plan,
+                             plan.find("SEARCH jobs USING PRIMARY KEY (id>") == std::string::npos);
       for (size_t at = 0; (at = plan.find("SCAN ", at)) != std::string::npos; ++at)
         CPPUNIT_ASSERT_MESSAGE(plan, plan.find("_live", at) < plan.find('\n', at));
     }
+    // As the lists of what is not final have it.
+    const std::string plan = texts(
+        "explain query plan select * from jobs where id >= 3 and id <= 9 and state < 5 order by id",
+        3);
+    CPPUNIT_ASSERT_MESSAGE(plan, plan.find("jobs_live") != std::string::npos);
   }
 };
 CPPUNIT_TEST_SUITE_REGISTRATION(SqlStoreTest);

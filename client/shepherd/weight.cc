@@ -40,8 +40,8 @@ bool limit_memory(const char* folder, int64_t bytes) {
 }  // namespace
 
 const char* Weight::make(const sublet_order& order) {
-  // The weight last: a process that weighs nothing should not be in the middle of
-  // joining, where it would hold the kernel's lock for all cgroups.
+  // The folder of the weight last, and join() sets the weight when all are joined: a
+  // process that weighs nothing should not hold the kernel's lock for all cgroups.
   constexpr int kUnified = 0;
   const char* named[kFolders] = {order.cgroup_unified, order.cgroup_memory, order.cgroup_cpu};
   for (int i = 0; i < kFolders; ++i) {
@@ -53,6 +53,8 @@ const char* Weight::make(const sublet_order& order) {
     folders_[i] = named[i];
     // By its one thread a process is moved without the halt that fork() avoids.
     members_[i] = open_file(named[i], i == kUnified ? "cgroup.procs" : "tasks", O_WRONLY);
+    if (members_[i] < 0 && errno == ENOENT)  // of the unified hierarchy all the same
+      members_[i] = open_file(named[i], "cgroup.procs", O_WRONLY);
     if (members_[i] < 0) return "cgroup";
     if (i == kUnified) birthplace_ = open(named[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
   }
