@@ -83,7 +83,7 @@ void Shepherd::act(uint32_t actions, int64_t now) {
   }
   if (actions & kActStart) {
     launch_.go();
-    next_refresh_ns_ = now + kRefreshNs;
+    next_refresh_ns_ = now + (weight_.pending() ? kPendingRefreshNs : kRefreshNs);
   }
   if (actions & kActStatus) control_.send_all(status_frame());
   if (actions & kActWriteExit) {
@@ -230,7 +230,8 @@ void Shepherd::look_after(int64_t now) {
 void Shepherd::set_timer() {
   int64_t next = machine_.next_instant();
   // Otherwise the monitor's beats wake us often enough.
-  if (weight_.pending() && next_refresh_ns_ < next) next = next_refresh_ns_;
+  bool soon = machine_.started() && weight_.pending();
+  if (soon && next_refresh_ns_ < next) next = next_refresh_ns_;
   if (next == timer_set_ns_) return;
   timer_set_ns_ = next;
   struct itimerspec when = {};
