@@ -189,6 +189,10 @@ void Launch::go() {
 bool Launch::read_failure(LaunchFailure* failure) {
   if (socket_ < 0) return false;
   ssize_t count = recv(socket_, failure, sizeof *failure, MSG_DONTWAIT);
+  // A child that has gone without reading our word: the kernel says so once, before
+  // it hands out what the child said.
+  if (count < 0 && errno == ECONNRESET)
+    count = recv(socket_, failure, sizeof *failure, MSG_DONTWAIT);
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   close(socket_);
   socket_ = -1;

@@ -1,0 +1,46 @@
+// What a child says that cannot become the job.
+#include "client/shepherd/launch.h"
+
+#include <cppunit/extensions/HelperMacros.h>
+#include <fcntl.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <memory>
+#include <string>
+
+#include "base/unique_fd.h"
+
+using namespace sublet;
+using namespace sublet::shepherd;
+
+namespace {
+
+class LaunchTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(LaunchTest);
+  CPPUNIT_TEST(a_failure_is_heard_after_an_unread_word);
+  CPPUNIT_TEST_SUITE_END();
+
+  void a_failure_is_heard_after_an_unread_word() {
+    const auto order = std::make_unique<sublet_order>();
+    order->uid = order->gid = -1;
+    order->program = "/bin/true";
+    order->work = "/no/such/folder";
+    order->cgroup_unified = order->cgroup_cpu = order->cgroup_memory = "";
+    UniqueFd null(open("/dev/null", O_RDWR | O_CLOEXEC));
+    Weight weight;
+    CPPUNIT_ASSERT(weight.make(*order) == nullptr);
+    Launch launch;
+    CPPUNIT_ASSERT(launch.fork(*order, weight, null.get(), null.get()));
+    launch.go();  // long before the child would listen
+    CPPUNIT_ASSERT_EQUAL(launch.pid(), waitpid(launch.pid(), nullptr, 0));
+    LaunchFailure failure = {};
+    CPPUNIT_ASSERT(launch.read_failure(&failure));
+    CPPUNIT_ASSERT_EQUAL(std::string(SUBLET_STEP_CHDIR), std::string(failure.step));
+    CPPUNIT_ASSERT_EQUAL(ENOENT, failure.error);
+  }
+};
+
+CPPUNIT_TEST_SUITE_REGISTRATION(LaunchTest);
+
+}  // namespace
