@@ -62,7 +62,8 @@ const char* Weight::make(const sublet_order& order) {
     idle_ = open_file(order.cgroup_cpu, "cpu.idle", O_WRONLY);
     if (idle_ < 0) return "cgroup weight";
   }
-  // What the child does for itself may be refused for now.
+  // The kernel may refuse the child's own change of its autogroup (one in 100 ms), and
+  // the child does not wait.
   pending_ = idle_ < 0;
   if (*order.cgroup_memory) {
     memory_ = order.cgroup_memory;
