@@ -1,5 +1,5 @@
-// The one way to ask what time it is, so that tests and the simulator can
-// answer instead. Every clock may be asked from any thread.
+// The one way to ask what time it is, so that tests can answer
+// instead. Every clock may be asked from any thread.
 #ifndef SUBLET_BASE_CLOCK_H_
 #define SUBLET_BASE_CLOCK_H_
 

@@ -150,6 +150,7 @@ void Settings::apply_table(const TomlValue& table, const std::string& prefix,
     if (known != entries_.end()) {
       try {
         known->second = from_toml(known->second, member.value);
+        known->second.place = at(file, member.value.line, member.value.column);
       } catch (const SettingError& e) {
         throw SettingError(at(file, member.value.line, member.value.column) + e.what());
       }
@@ -295,6 +296,7 @@ void Settings::override_with(const std::string& assignment) {
     if (auto known = entries_.find(key); known != entries_.end()) {
       Entry entry = known->second;
       set_from_text(entry, text);
+      entry.place.clear();
       known->second = entry;
       return;
     }
@@ -343,6 +345,15 @@ uint64_t Settings::size_bytes(const std::string& key) const {
 const std::map<std::string, double>& Settings::reals(const std::string& key) const {
   return get(key, SettingType::reals).reals;
 }
+SettingError Settings::wrong(const std::vector<std::string>& keys,
+                             const std::string& problem) const {
+  for (const std::string& key : keys) {
+    const std::string& place = entries_.at(key).place;
+    if (!place.empty()) return SettingError(place + problem);
+  }
+  return SettingError(problem);
+}
+
 bool Settings::is_set(const std::string& key) const {
   auto known = entries_.find(key);
   if (known == entries_.end()) throw std::logic_error("no such setting: " + key);

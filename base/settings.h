@@ -67,6 +67,9 @@ class Settings {
   const std::map<std::string, double>& reals(const std::string& key) const;
   // False while the default stands.
   bool is_set(const std::string& key) const;
+  // To be thrown by a daemon that cannot work with what these settings say together: names
+  // the place in the file of the first of them that stands in one.
+  SettingError wrong(const std::vector<std::string>& keys, const std::string& problem) const;
 
   // All that may be set, in the order of declaration.
   struct Description {
@@ -82,6 +85,7 @@ class Settings {
   struct Entry {
     SettingSpec spec;
     bool set = false;
+    std::string place;  // "FILE:LINE:COLUMN: "; empty: not from a file
     bool boolean = false;
     int64_t integer = 0;  // also ms and bytes
     double real = 0;

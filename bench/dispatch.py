@@ -2,7 +2,8 @@
 
 In one process, without the ORB (bench/dispatch.cc): every order, start and end goes through
 the server's own services and is durable. The limit is SQLite's rows a second at 1,000 a
-transaction, by the two that a job needs at least: placed, ended."""
+transaction, by the two that a job needs at least: placed, ended. The brain's events are
+measured alone, too (bench/brain.cc)."""
 
 import os
 import tempfile
@@ -11,6 +12,10 @@ import measure
 
 
 def run(report, quick):
+    for queued in (1000,) if quick else (1000, 100_000):
+        took = measure.run_program("brain", queued, 100 if quick else 20_000)
+        report.add("brain_events_%d_queued" % queued, took["events"] / took["seconds"],
+                   "events/s")
     with tempfile.TemporaryDirectory(prefix="sublet-bench-") as folder:
         bare = measure.limits("commit", os.path.join(folder, "bare.db"), 1000, 2 if quick else 200)
         limit = measure.rate(bare) / 2

@@ -9,10 +9,12 @@ import argparse
 import difflib
 import importlib
 import os
+import signal
 import subprocess
 import sys
 
 import measure
+import harness
 
 NAMES = ["throughput", "latency", "submit", "dispatch", "machines", "restart", "idle", "owner",
          "checkpoint", "transfer"]
@@ -58,17 +60,32 @@ def main():
     for name in asked.names:
         try:
             bench(name).run(measure.Report(name, asked.json), asked.quick)
-        except measure.Unmeasurable as error:
+        except (measure.Unmeasurable, harness.Timeout, harness.Failed) as error:
             print("bench: %s: %s" % (name, error), file=sys.stderr)
             return 1
     return 0
 
 
+class Ended(BaseException):
+    """By a signal, whose number it has: pools are taken down on the way out."""
+
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def end(number, _frame):
+    for one in SIGNALS:
+        signal.signal(one, signal.SIG_IGN)  # cleaning up is not interrupted again
+    raise Ended(number)
+
+
 if __name__ == "__main__":
+    for one in SIGNALS:
+        signal.signal(one, end)
     try:
         sys.exit(main())
-    except KeyboardInterrupt:
-        sys.exit(130)
+    except Ended as ended:
+        sys.exit(128 + ended.args[0])
     except BrokenPipeError:  # whoever read the figures has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.exit(141)

@@ -152,7 +152,7 @@ void CorbaPool::rethrow_translated() {
 
 bool CorbaPool::passes(const PoolError& e) {
   return e.kind == ErrorKind::unavailable &&
-         (e.code == "server.stopping" || e.code == "server.starting" || e.code == "server.busy");
+         (e.code == "server.stopping" || e.code == "server.busy");
 }
 
 bool CorbaPool::socket_is_missing() const {

@@ -27,26 +27,13 @@ function(sublet_install_docs component package)
   install(FILES ${ARGN} DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${package} COMPONENT ${component})
 endfunction()
 sublet_install_docs(server sublet-server administrator.md membership.md fair-share.md transport.md)
-sublet_install_docs(client sublet-client client.md load-monitor.md shepherd.md)
-sublet_install_docs(command sublet command.md batch-files.md errors.md)
+sublet_install_docs(client sublet-client guide-owner.md client.md load-monitor.md
+                    shepherd.md)
+sublet_install_docs(command sublet guide-user.md command.md batch-files.md errors.md json.md)
 sublet_install_docs(checkpoint libsublet-checkpoint-dev checkpoint-api.md checkpoint-format.md)
 # The public contract, for clients of one's own.
 install(DIRECTORY idl/ DESTINATION ${CMAKE_INSTALL_DATADIR}/sublet/idl COMPONENT command
         FILES_MATCHING PATTERN "*.idl")
-
-# Pages and completion that docs/ makes of the programs; SUBLET_ROOMS may leave them out.
-function(sublet_install_pages component section)
-  list(TRANSFORM ARGN REPLACE "(.+)" "${CMAKE_BINARY_DIR}/man/\\1.${section}")
-  install(FILES ${ARGN} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section}
-          COMPONENT ${component} OPTIONAL)
-endfunction()
-sublet_install_pages(server 8 sublet-server)
-sublet_install_pages(client 8 sublet-client sublet-loadmon sublet-shepherd)
-sublet_install_pages(command 1 sublet)
-sublet_install_pages(command 5 sublet-batch)
-sublet_install_pages(checkpoint 7 sublet-checkpoint)
-install(FILES ${CMAKE_BINARY_DIR}/completions/sublet
-        DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT command OPTIONAL)
 
 # What names places: settings, units, the library's description.
 foreach(component server client checkpoint)

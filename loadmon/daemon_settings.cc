@@ -2,6 +2,7 @@
 
 #include <array>
 #include <string>
+#include <vector>
 
 namespace sublet::loadmon {
 namespace {
@@ -14,6 +15,17 @@ SettingSpec threshold(const std::string& key, const std::string& doc) {
           .min = -1,
           .max = 1e6,
           .doc = doc};
+}
+
+// The settings that PresenceRule::problem() may speak of: "cpu: ...", "load 5 min: ...".
+std::vector<std::string> thresholds(const std::string& problem) {
+  if (problem.starts_with("cpu")) return {"cpu.become_idle", "cpu.stay_idle"};
+  for (const std::string& minutes : kMinutes) {
+    const std::string number = minutes.substr(0, minutes.find('m'));
+    if (!problem.starts_with("load " + number + " ")) continue;
+    return {"load.become_idle_" + minutes, "load.stay_idle_" + minutes};
+  }
+  return {};
 }
 
 void take(const Settings& settings, const std::string& key, double* value) {
@@ -86,7 +98,9 @@ protocol::PresenceRule presence_rule(const Settings& settings) {
     take(settings, "load.stay_idle_" + kMinutes[i], &rule.load_stay[i]);
   }
   const std::string problem = rule.problem();
-  if (!problem.empty()) throw SettingError("the thresholds do not go together: " + problem);
+  if (!problem.empty()) {
+    throw settings.wrong(thresholds(problem), "the thresholds do not go together: " + problem);
+  }
   return rule;
 }
 

@@ -1,6 +1,6 @@
 // The brain: the pool's state and every policy. Pure and deterministic: no I/O,
 // no threads, no clock; the same events at the same instants give the same
-// outcomes, live and in the simulator.
+// outcomes.
 //
 // Threads: none of its own; one caller at a time (the server's committer).
 #ifndef SUBLET_SCHEDULING_POOL_H_

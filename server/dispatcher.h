@@ -1,6 +1,6 @@
 // The dispatcher: carries out the brain's decisions after their commit. All
 // calls that leave the server are made here, on its own threads, with a
-// time-out each and holding no lock (design rule 5). At most one call to a
+// time-out each and holding no lock (rule 5). At most one call to a
 // workstation is under way at a time; what gathers meanwhile goes in the next.
 // Orders go before questions about text, which at most half of the threads ask (of
 // one, that one): workstations that do not answer them hold up no other's orders.

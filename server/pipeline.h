@@ -1,5 +1,5 @@
 // The commit pipeline: one queue of work, one committer, many pieces of work to
-// a transaction (design rule 2). Work runs on the committer, one piece at a
+// a transaction (rule 2). Work runs on the committer, one piece at a
 // time: it applies events to the brain and adds rows. Nothing of it is told to
 // anybody (answer, decision, query result) before the transaction that covers
 // it is on disk. If a commit fails, the brain is discarded and rebuilt from the

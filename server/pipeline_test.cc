@@ -311,7 +311,7 @@ class PipelineTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(uint64_t{0}, live_on_disk());
   }
 
-  // Design rule 2: events and the records they caused are stored, so that
+  // Rule 2: events and the records they caused are stored, so that
   // history can be replayed.
   void history_replays_to_the_same_state() {
     const MachineId machine = add_machine();

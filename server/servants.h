@@ -1,6 +1,6 @@
 // The servants behind the fixed keys: JobScheduler, ExecutionServer,
 // MachineAllocator, AlarmSender, Spool, Accounting, Membership. Thin: translate, ask the
-// service, answer. A servant makes no remote call (design rule 5).
+// service, answer. A servant makes no remote call (rule 5).
 //
 // Each make_... returns a new servant; the POA owns it. The services outlive
 // the ORB.

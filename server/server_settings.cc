@@ -53,12 +53,12 @@ std::vector<SettingSpec> server_setting_specs() {
       "HOST:PORT that join tokens name; empty: as server.listen, or the host's name");
   add("server.loopback", T::boolean, "false", 0, 0,
       "plain TCP on 127.0.0.1 for programs of this host that speak IIOP, known by their uid");
-  add("server.loopback_port", T::integer, "9741", 1, 65535, "for these");
+  add("server.loopback_port", T::integer, "9741", 1, 65535, "the port of server.loopback");
   add("server.handshake", T::duration, "5 s", 100, 600'000,
-      "within which who comes over the network must have shown a certificate");
+      "how soon a connection from the network must have shown a certificate");
   add("server.max_strangers", T::integer, "256", 4, 100'000,
-      "connections that have not; when there are more, the oldest is cut");
-  add("server.max_strangers_per_host", T::integer, "32", 1, 100'000, "of these, from one address");
+      "connections that have shown no certificate yet; beyond this many the oldest is cut");
+  add("server.max_strangers_per_host", T::integer, "32", 1, 100'000, "connections from one address that have shown no certificate yet");
   add("server.memory_limit", T::size, "4 GiB", 64 << 20, 1e15,
       "address space; the server is restarted when it wants more");
   add("server.reserve", T::size, "16 MiB", 1 << 20, 1e12,
@@ -68,7 +68,7 @@ std::vector<SettingSpec> server_setting_specs() {
   add("server.group_limit", T::integer, "1024", 1, 100'000, "pieces of work in one transaction");
   add("server.dispatcher_threads", T::integer, "8", 1, 256,
       "calls to workstations under way at a time; at most half of them ask for what jobs write");
-  add("server.call_timeout", T::duration, "5 s", 100, 600'000, "of each call to a workstation");
+  add("server.call_timeout", T::duration, "5 s", 100, 600'000, "how long a call to a workstation may take");
   add("server.watchdog", T::duration, "15 s", 1000, 3'600'000,
       "a server that does not answer for this long is restarted");
   add("server.max_connections", T::integer, "12000", 128, 1'000'000,
@@ -78,7 +78,7 @@ std::vector<SettingSpec> server_setting_specs() {
   add("membership.authority_valid", T::duration, "87600 h", 3'600'000, 1e12,
       "how long the authority that 'sublet-server init' makes is good");
   add("membership.certificate_valid", T::duration, "8760 h", 1000, 1e12,
-      "and a member's certificate; the clients of machines renew theirs by themselves");
+      "how long a member's certificate is good; the clients of machines renew theirs by themselves");
   add("spool.largest_file", T::size, "50 GiB", 1024, 1e15, "of each file sent or brought back");
   add("spool.quota", T::size, "50 GiB", 0, 1e15,
       "of each user: inputs and outputs together, and as much again for checkpoints");
@@ -90,8 +90,10 @@ std::vector<SettingSpec> server_setting_specs() {
       "jobs' changes of state, for those who wait; 0: for ever");
   add("history.keep_uses", T::duration, "365 d", 0, 1e13,
       "who used which machine, for reports; older days go into files in STATE/history; 0: for ever");
-  add("scheduling.jobs", T::text, "fair-share", 0, 0, "policy: which job next");
-  add("scheduling.machines", T::text, "fifo-idle", 0, 0, "policy: which machine");
+  add("scheduling.jobs", T::text, "fair-share", 0, 0, "the policy that chooses the next job");
+  specs.back().choices = {"fair-share"};
+  add("scheduling.machines", T::text, "fifo-idle", 0, 0, "the policy that chooses its machine");
+  specs.back().choices = {"fifo-idle"};
   add("scheduling.tick", T::duration, "60 s", 100, 86'400'000,
       "t1: period of the Alarm Sender, at which usage decays");
   add("scheduling.half_life", T::duration, "24 h", 1000, 1e12,
@@ -113,7 +115,7 @@ std::vector<SettingSpec> server_setting_specs() {
   add("scheduling.refusal_pause", T::duration, "1 s", 0, 3'600'000,
       "a machine that refused an order gets none for this long");
   add("shares", T::reals, "", 1e-6, 1e6, "shares of each user: ann = 3");
-  add("quotas", T::reals, "", 0, 1e15, "of single users in place of spool.quota, in bytes: ann = 2e11");
+  add("quotas", T::reals, "", 0, 1e15, "spool.quota of single users, in bytes: ann = 2e11");
   add("log.file", T::text, "", 0, 0, "empty: standard error");
   add("log.level", T::text, "info", 0, 0, "debug, info, warning or error");
   specs.back().choices = {"debug", "info", "warning", "error"};
@@ -145,7 +147,8 @@ std::optional<HostPort> read_address(const Settings& s, const std::string& key) 
   if (text.empty()) return std::nullopt;
   const auto address = host_port_from(text);
   if (!address)
-    throw SettingError(key + ": '" + text + "' is no HOST:PORT such as 0.0.0.0:9740 or [::]:9740");
+    throw s.wrong({key}, key + ": '" + text +
+                             "' is no HOST:PORT such as 0.0.0.0:9740 or [::]:9740");
   return address;
 }
 

@@ -1,5 +1,5 @@
-// Reading rows, whatever integer type SOCI gave a column. Includes SOCI: for the
-// .cc files of the store only.
+// Reading rows, whatever integer type SOCI gave a column. Includes SOCI: for
+// the store's own files, archive*.cc and usage.cc only.
 #ifndef SUBLET_SERVER_SQL_ROW_H_
 #define SUBLET_SERVER_SQL_ROW_H_
 

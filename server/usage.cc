@@ -139,7 +139,7 @@ class TimeLimit {
   Clock::time_point end_;
 };
 
-// A damaged row costs itself only (design rule 9).
+// A damaged row costs itself only (rule 9).
 template <typename Read>
 void each_use(soci::rowset<soci::row>& rows, Read read) {
   for (const auto& r : rows) {

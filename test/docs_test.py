@@ -283,6 +283,45 @@ class Docs(unittest.TestCase):
                                         "%s: %s %s has no %s" % (page, name, first, option.group()))
         self.assertGreater(len(texts), 10)
 
+    def test_settings_exist(self):
+        """Each `table.key = value` in the text is one of the files in etc/."""
+        known = set()
+        for path in glob.glob(os.path.join(harness.ROOT, "etc", "*.toml")):
+            table = ""
+            with open(path) as f:
+                for line in f:
+                    if head := re.match(r"\[(\w+)\]", line):
+                        table = head.group(1) + "."
+                    if key := re.match(r"#?(\w+) = ", line):
+                        known.add(table + key.group(1))
+        seen = 0
+        for page in PAGES:
+            for setting in re.findall(r"`([a-z_]+\.[a-z_0-9]+) = [^`]+`", read(page)):
+                self.assertIn(setting, known, page)
+                seen += 1
+        self.assertGreater(seen, 5)
+
+    def test_codes_of_errors(self):
+        """What the server refuses with stands in docs/errors.md, and nothing else does."""
+        raised, literals = set(), set()
+        for path in glob.glob(os.path.join(harness.ROOT, "*", "*.cc")) + \
+                glob.glob(os.path.join(harness.ROOT, "*", "*.h")):
+            if path.endswith("_test.cc"):
+                continue
+            with open(path) as f:
+                text = f.read()
+            literals.update(re.findall(r'"([a-z_]+\.[a-z_]+)"', text))
+            if os.path.basename(os.path.dirname(path)) == "server":
+                raised.update(re.findall(r'Refusal\b[^;"]{0,80}"([a-z_]+\.[a-z_]+)"', text))
+        documented = set()
+        for line in read("docs/errors.md").split("\n"):
+            codes = re.findall(r"`([a-z_]*\.[a-z_]+)`", line.split("|")[1] if "|" in line else "")
+            documented.update(code if code[0] != "." else codes[0].split(".")[0] + code
+                              for code in codes)
+        self.assertGreater(len(raised), 40)
+        self.assertEqual(raised - documented, set())
+        self.assertEqual(documented - literals, set())
+
     def test_links_lead_somewhere(self):
         for page in PAGES:
             folder = os.path.dirname(os.path.join(harness.ROOT, page))

@@ -151,6 +151,25 @@ class Configurations(unittest.TestCase):
                 self.assertIn("cannot read " + self.file, done.stdout)
                 os.rmdir(self.file)
 
+    def test_wrong_together(self):
+        """What is well formed and means nothing is shown in its place, too."""
+        server, monitor = self.daemons["sublet-server"][0], self.monitor
+        for name, args, text, place, said in (
+                ("sublet-server", server, "[server]\nlisten = '9740'\n", "2:10",
+                 "'9740' is no HOST:PORT"),
+                ("sublet-server", server, "[server]\n\naddress = 'x:'\n", "3:11",
+                 "'x:' is no HOST:PORT"),
+                ("sublet-server", server, "[scheduling]\njobs = 'fair'\n", "2:8", "fair-share"),
+                ("sublet-server", server, "[scheduling]\nmachines = 'x'\n", "2:12", "fifo-idle"),
+                ("sublet-loadmon", monitor, "[load]\nstay_idle_5min = 1\n", "2:18",
+                 "load 5 min: become and stay must both be set"),
+                ("sublet-loadmon", monitor, "[cpu]\nbecome_idle = 2.5\n", "2:15",
+                 "cpu: become must not be above stay")):
+            with self.subTest(text):
+                heard = self.refused(name, text, *args)
+                self.assertIn("x.toml:%s: " % place, heard)
+                self.assertIn(said, heard)
+
     def test_unlike_everything(self):
         for name, (args, *_) in self.daemons.items():
             said = self.refused(name, "zzzzzzzzzzzz = 1\n", *args)
