@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/attempt_folder.h"
+#include "base/proc_text.h"
 
 namespace sublet {
 
@@ -60,8 +61,8 @@ bool Tenant::shepherd_stopped() noexcept {
   ssize_t count = pread(shepherd_stat_.get(), text, sizeof text - 1, 0);
   if (count <= 0) return false;
   text[count] = 0;
-  const char* state = strrchr(text, ')');
-  return state && (state[2] == 'T' || state[2] == 't');
+  const char state = ProcStat(text).state;
+  return state == 'T' || state == 't';
 }
 
 void Tenant::forget_the_dead() noexcept {

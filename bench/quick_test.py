@@ -21,8 +21,8 @@ METRICS = {
                "single_1_callers_p50", "single_1_callers_p99", "singles_8_callers",
                "single_8_callers_p50", "single_8_callers_p99", "batch_100_a_call",
                "batch_1000_a_call", "two_kinds_1000_a_call", "array_of_1000"],
-    "dispatch": ["jobs_per_second_5_machines_50_jobs", "cpu_5_machines_50_jobs",
-                 "submitted_5_machines_50_jobs"],
+    "dispatch": ["brain_events_1000_queued", "jobs_per_second_5_machines_50_jobs",
+                 "cpu_5_machines_50_jobs", "submitted_5_machines_50_jobs"],
     "machines": [name + "_10_machines" for name in (
         "joins", "memory_each", "cpu", "renewal_p50", "renewal_p99", "ping_p50", "ping_p99")],
     "restart": ["restart_100_queued", "restart_100_queued_worst", "server_memory_100_queued"],

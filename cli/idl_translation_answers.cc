@@ -32,6 +32,11 @@ int64_t number_in(const v1::Details& details, const char* name, int64_t otherwis
   return error == std::errc() && end == word.data() + word.size() ? value : otherwise;
 }
 
+// For how many jobs this entry of a list stands.
+uint64_t count_in(const v1::Details& details) {
+  return static_cast<uint64_t>(std::max<int64_t>(number_in(details, "count", 1), 1));
+}
+
 JobDescription from_description(const v1::JobDescription& job) {
   JobDescription out;
   out.name = text(job.name);
@@ -139,8 +144,7 @@ Details from_details(const v1::Details& details) {
 JobSummary from_summary(const v1::JobSummary& job) {
   JobSummary out;
   out.id = job.id;
-  for (const auto& [name, value] : from_details(job.more))
-    if (name == "count") std::from_chars(value.data(), value.data() + value.size(), out.count);
+  out.count = count_in(job.more);
   out.batch = job.batch;
   out.index = job.index;
   out.name = text(job.name);
@@ -193,9 +197,7 @@ LogPart from_log(const v1::LogPart& part) {
 ChangePage from_changes(const v1::ChangePage& page) {
   ChangePage out;
   out.items = each<Change>(page.items, [](const v1::Change& c) {
-    const int64_t count = number_in(c.more, "count", 1);
-    return Change{c.number, c.at,      c.job,   c.batch,
-                  c.state,  c.attempt, c.ended, static_cast<uint64_t>(std::max<int64_t>(count, 1))};
+    return Change{c.number, c.at, c.job, c.batch, c.state, c.attempt, c.ended, count_in(c.more)};
   });
   out.last = page.last;
   out.gap = page.gap;

@@ -21,7 +21,9 @@ class DamagedRow : public std::runtime_error {
 class Encoder {
  public:
   void number(uint64_t value) {
-    for (int i = 0; i < 8; ++i) bytes_.push_back(static_cast<char>(value >> (8 * i)));
+    char octets[8];
+    for (int i = 0; i < 8; ++i) octets[i] = static_cast<char>(value >> (8 * i));
+    bytes_.append(octets, sizeof octets);
   }
   void number(int64_t value) { number(static_cast<uint64_t>(value)); }
   void number(uint32_t value) { number(static_cast<uint64_t>(value)); }

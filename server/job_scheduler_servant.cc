@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "base/clock.h"
 #include "base/text.h"
 #include "server/guard_call.h"
@@ -31,7 +33,7 @@ class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
     guard_call([&] {
       std::vector<SpecRange> specs(jobs.length());
       for (CORBA::ULong i = 0; i < jobs.length(); ++i) specs[i].spec = from_idl(jobs[i]);
-      s_.jobs.append(s_.access.submitter(), batch, number, specs);
+      s_.jobs.append(s_.access.submitter(), batch, number, std::move(specs));
     });
   }
 

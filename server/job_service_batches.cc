@@ -1,5 +1,6 @@
 // The part of JobService that submits: batches, from open to commit, and single jobs.
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <set>
 
@@ -41,7 +42,7 @@ scheduling::Submitted::Job brain_job(const JobSpec& spec) {
 
 void add_specs(const std::vector<SpecRange>& specs, JobId first, Changes& changes) {
   for (const auto& range : specs) {
-    changes.specs.push_back(SpecRow{first, range.count, range.spec.name, encode({range})});
+    changes.specs.push_back(SpecRow{first, range.count, range.spec.name, encode({&range, 1})});
     first += range.count;
   }
 }
@@ -67,7 +68,8 @@ void add_brain_jobs(const std::vector<SpecRange>& specs, scheduling::Submitted& 
 void read_part(const PartRow& part, std::vector<SpecRange>& specs) {
   try {
     auto more = decode_specs(part.body);
-    specs.insert(specs.end(), more.begin(), more.end());
+    specs.insert(specs.end(), std::make_move_iterator(more.begin()),
+                 std::make_move_iterator(more.end()));
   } catch (const DamagedRow& e) {
     throw Refusal(Refusal::Kind::kInvalid, "batch.damaged",
                   "what was appended to batch " + std::to_string(part.batch) + " as number " +

@@ -286,7 +286,7 @@ void check_spec(const JobSpec& spec, const std::string& subject) {
     invalid(subject, "a save deadline outside 0 to 10 min", "Save less, or more often.");
 }
 
-std::string encode(const std::vector<SpecRange>& specs) {
+std::string encode(std::span<const SpecRange> specs) {
   Encoder out;
   out.number(uint64_t{specs.size()});
   for (const auto& range : specs) {

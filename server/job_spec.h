@@ -4,6 +4,7 @@
 #define SUBLET_SERVER_JOB_SPEC_H_
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -60,7 +61,7 @@ struct SpecRange {
 // field. `subject` is put in front, e.g. "job 3 of the append".
 void check_spec(const JobSpec& spec, const std::string& subject);
 
-std::string encode(const std::vector<SpecRange>& specs);
+std::string encode(std::span<const SpecRange> specs);
 // Throws DamagedRow.
 std::vector<SpecRange> decode_specs(std::string_view bytes);
 

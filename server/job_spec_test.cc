@@ -79,7 +79,7 @@ class JobSpecTest : public CppUnit::TestFixture {
     SpecRange range = sweep({{{"rate"}, {"0.1", "0.2"}, 0, 0, 1}, {{"seed"}, {}, 3, 5, -5}});
     check_axes(range, "job 0");
     CPPUNIT_ASSERT_EQUAL(uint64_t{6}, range.count);
-    const JobSpec fourth = spec_at(decode_specs(encode({range})).at(0), 3);
+    const JobSpec fourth = spec_at(decode_specs(encode({&range, 1})).at(0), 3);
     CPPUNIT_ASSERT_EQUAL(std::string("0.2/5"), fourth.arguments[0]);
     CPPUNIT_ASSERT_EQUAL(std::string("3"), fourth.arguments[1]);
     CPPUNIT_ASSERT_EQUAL(std::string("{other}"), fourth.arguments[2]);
@@ -223,7 +223,7 @@ class JobSpecTest : public CppUnit::TestFixture {
   }
 
   void damage_is_never_fatal() {
-    const std::string good = encode({{plain(), false, 0, 1}});
+    const std::string good = encode(std::vector<SpecRange>{{plain(), false, 0, 1}});
     CPPUNIT_ASSERT(rc::check([&](size_t at, char value, size_t cut) {
       std::string bad = good;
       bad[at % bad.size()] = value;

@@ -43,25 +43,34 @@ uint64_t number_of(soci::session& sql, const std::string& query) {
 }
 
 namespace {
+using Cells = std::vector<JobRows::Cell>;
+using server::integer;
+using server::real;
+std::string text(const soci::row& row, size_t i) { return row.get<std::string>(i); }
+long long integer(const Cells& cells, size_t i) { return cells[i].integer; }
+double real(const Cells& cells, size_t i) { return cells[i].real; }
+const std::string& text(const Cells& cells, size_t i) { return cells[i].text; }
+
 // A state that no version of ours writes: the row is damaged.
-long long state_in(const soci::row& row, size_t i, long long last) {
+template <typename Row>
+long long state_in(const Row& row, size_t i, long long last) {
   const long long value = integer(row, i);
   if (value < 1 || value > last) throw DamagedRow("state " + std::to_string(value));
   return value;
 }
-}  // namespace
 
-JobRecord job_from(const soci::row& r) {
+template <typename Row>
+JobRecord job_of(const Row& r) {
   JobRecord j;
   j.id = integer(r, 0);
   j.batch = integer(r, 1);
   j.index = integer(r, 2);
-  j.user = r.get<std::string>(3);
-  j.submit_host = r.get<std::string>(4);
+  j.user = text(r, 3);
+  j.submit_host = text(r, 4);
   j.state = static_cast<scheduling::JobState>(state_in(r, 5, 7));
   j.attempts = integer(r, 6);
-  j.needs.os = r.get<std::string>(7);
-  j.needs.architecture = r.get<std::string>(8);
+  j.needs.os = text(r, 7);
+  j.needs.architecture = text(r, 8);
   j.needs.cores = integer(r, 9);
   j.needs.memory = integer(r, 10);
   j.needs.disk = integer(r, 11);
@@ -76,13 +85,38 @@ JobRecord job_from(const soci::row& r) {
   j.changed = integer(r, 20);
   j.cpu_kept = integer(r, 21);
   j.cpu_lost = integer(r, 22);
-  j.reason = r.get<std::string>(23);
+  j.reason = text(r, 23);
   j.refusals = integer(r, 24);
   j.not_before = integer(r, 25);
   j.count = integer(r, 26);
   j.share_priority_step = real(r, 27);
-  j.needs.platforms = r.get<std::string>(28);
+  j.needs.platforms = text(r, 28);
   return j;
+}
+}  // namespace
+
+JobRecord job_from(const soci::row& r) { return job_of(r); }
+
+JobRows::JobRows(soci::session& session, const std::string& query)
+    : cells_(kJobColumns.size()), statement_(session) {
+  for (size_t i = 0; i < cells_.size(); ++i) {
+    Cell& cell = cells_[i];
+    if (kJobColumns[i] == 'i') statement_.exchange(soci::into(cell.integer, cell.state));
+    if (kJobColumns[i] == 'r') statement_.exchange(soci::into(cell.real, cell.state));
+    if (kJobColumns[i] == 't') statement_.exchange(soci::into(cell.text, cell.state));
+  }
+  statement_.alloc();
+  statement_.prepare(query);
+  statement_.define_and_bind();
+  statement_.execute();
+}
+
+bool JobRows::next(JobRecord* job) {
+  if (!statement_.fetch()) return false;
+  for (const Cell& cell : cells_)
+    if (cell.state == soci::i_null) throw DamagedRow("an empty column");
+  *job = job_of(cells_);
+  return true;
 }
 
 AttemptRecord attempt_from(const soci::row& r) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <set>
 
+#include "server/codec.h"
 #include "server/schema.h"
 #include "server/sql_row.h"
 #include "server/sql_table.h"
@@ -106,7 +107,7 @@ struct SqlStore::Session {
                       "changed",      "cpu_kept",   "cpu_lost",   "reason",     "refusals", "not_before",
                       "count", "share_priority_step", "platforms"},
              "id"),
-      "iiittiittiiiiiiriiiiiiitiiirt"};
+      std::string(kJobColumns)};
   SqlTable attempts{upsert("attempts",
                            {"job", "attempt", "machine", "state", "ended", "reason", "decided",
                             "started", "finished", "resumed_generation", "generation", "cpu",
@@ -294,6 +295,10 @@ std::optional<RequestRow> SqlStore::find_request(const std::string& key) {
 
 namespace {
 
+std::string left_out(const std::string& what, const std::exception& e) {
+  return "a row of " + what + " was left out: " + e.what();
+}
+
 // Reads rows one at a time, so that a damaged one costs itself only.
 template <typename Read>
 void each_row(soci::session& sql, const std::string& query, const std::string& what,
@@ -303,7 +308,21 @@ void each_row(soci::session& sql, const std::string& query, const std::string& w
     try {
       read(*it);
     } catch (const std::exception& e) {
-      damage->push_back("a row of " + what + " was left out: " + e.what());
+      damage->push_back(left_out(what, e));
+    }
+  }
+}
+
+void read_jobs(soci::session& sql, const std::string& query, std::vector<std::string>* damage,
+               std::vector<scheduling::JobRecord>* jobs) {
+  JobRows rows(sql, query);
+  for (bool more = true; more;) {
+    try {
+      scheduling::JobRecord job;
+      more = rows.next(&job);
+      if (more) jobs->push_back(std::move(job));
+    } catch (const DamagedRow& e) {
+      damage->push_back(left_out("table jobs", e));
     }
   }
 }
@@ -342,9 +361,7 @@ scheduling::Snapshot SqlStore::load(std::vector<std::string>* damage) {
              });
     each_row(sql, "select * from machines order by id", "table machines", damage,
              [&](const soci::row& r) { snapshot.machines.push_back(machine_from(r)); });
-    for (const char* query : kLiveJobs)
-      each_row(sql, query, "table jobs", damage,
-               [&](const soci::row& r) { snapshot.jobs.push_back(job_from(r)); });
+    for (const char* query : kLiveJobs) read_jobs(sql, query, damage, &snapshot.jobs);
     each_row(sql, kLiveAttempts, "table attempts", damage,
              [&](const soci::row& r) { snapshot.attempts.push_back(attempt_from(r)); });
     each_row(sql, kLiveStops, "table stops", damage,

@@ -236,7 +236,8 @@ class SqlStoreTest : public CppUnit::TestFixture {
     JobSpec spec;
     spec.name = "named";
     spec.arguments = {"{index}"};
-    c.specs.push_back(SpecRow{10, 10, "named", encode({{spec, true, 100, 10}})});
+    const SpecRange array{spec, true, 100, 10};
+    c.specs.push_back(SpecRow{10, 10, "named", encode({&array, 1})});
     c.changes.push_back(
         ChangeRecord{99, 1, 17, 6, 4, "ann", JobState::kRunning, 3, EndReason::kNone});
     c.uses.push_back(UseRecord{{17, 2}, "ann", 5, 4, EndReason::kOwner, 1'000'000, 9, 8, 5, 3, 5});

@@ -101,8 +101,4 @@ bool write_kernel_file(const char* folder, const char* name, const char* text) {
   return good;
 }
 
-Decimal::Decimal(int64_t number) {
-  snprintf(text, sizeof text, "%lld", static_cast<long long>(number));
-}
-
 }  // namespace sublet::shepherd

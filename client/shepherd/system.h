@@ -31,12 +31,6 @@ bool write_atomically(int folder, const char* name, const char* bytes, size_t si
 // One write to a file of the kernel's. False with errno.
 bool write_kernel_file(const char* folder, const char* name, const char* text);
 
-// A decimal number as text.
-struct Decimal {
-  char text[24];
-  explicit Decimal(int64_t number);
-};
-
 }  // namespace sublet::shepherd
 
 #endif  // SUBLET_CLIENT_SHEPHERD_SYSTEM_H_

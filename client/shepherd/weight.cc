@@ -14,6 +14,7 @@
 
 #include <initializer_list>
 
+#include "base/proc_text.h"
 #include "client/shepherd/system.h"
 
 namespace sublet::shepherd {
@@ -26,7 +27,7 @@ int open_file(const char* folder, const char* name, int flags) {
 }
 
 bool limit_memory(const char* folder, int64_t bytes) {
-  Decimal text(bytes);
+  const Digits text(bytes);
   if (write_kernel_file(folder, "memory.max", text.text)) {
     write_kernel_file(folder, "memory.swap.max", "0");
     return true;
