@@ -525,6 +525,14 @@ class Hostile(MembershipCase):
                          "descriptors to be given back")
 
 
+def all_stopped(pid):
+    states = []
+    for task in os.listdir("/proc/%d/task" % pid):
+        with open("/proc/%d/task/%s/stat" % (pid, task)) as f:
+            states.append(f.read().rpartition(")")[2].split()[0])
+    return set(states) == {"T"}
+
+
 class Loopback(MembershipCase):
     def test_plain_iiop_by_uid(self):
         port = tls_pool.free_port()
@@ -547,6 +555,7 @@ class Loopback(MembershipCase):
         # Whoever has gone before he is asked for is nobody, and not root.
         harness.kill(pool.supervisor.pid, signal.SIGSTOP)
         harness.kill(server, signal.SIGSTOP)
+        harness.wait_for(lambda: all_stopped(server), "each thread of the server to obey")
         with socket.create_connection(("127.0.0.1", port)) as caller:
             caller.sendall(asked)
         harness.kill(server, signal.SIGCONT)
