@@ -1,6 +1,6 @@
 // Everything durable goes through here. Files does the real thing; each of its
 // system calls first asks before(), which a test overrides to make the disk
-// full or the machine lose power there (base/faulty_files.h). One Files may be
+// full or the machine lose power there (base/testing/faulty_files.h). One Files may be
 // used from any thread; nothing guards two writers of one file but FolderLock.
 #ifndef SUBLET_BASE_FILES_H_
 #define SUBLET_BASE_FILES_H_

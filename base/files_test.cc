@@ -9,8 +9,8 @@
 #include <functional>
 #include <string>
 
-#include "base/faulty_files.h"
-#include "base/temporary_folder.h"
+#include "base/testing/faulty_files.h"
+#include "base/testing/temporary_folder.h"
 
 namespace sublet {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "base/files.h"
 #include "base/os_error.h"
-#include "base/temporary_folder.h"
+#include "base/testing/temporary_folder.h"
 #include "base/unique_fd.h"
 
 namespace sublet {

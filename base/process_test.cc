@@ -11,7 +11,7 @@
 #include <string>
 
 #include "base/files.h"
-#include "base/temporary_folder.h"
+#include "base/testing/temporary_folder.h"
 
 namespace sublet {
 namespace {

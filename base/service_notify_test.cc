@@ -10,7 +10,7 @@
 #include <cstring>
 #include <string>
 
-#include "base/temporary_folder.h"
+#include "base/testing/temporary_folder.h"
 
 namespace sublet {
 namespace {

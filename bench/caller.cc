@@ -29,7 +29,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/orb.h"
+#include "transport/orb.h"
 #include "base/random.h"
 #include "job_scheduler.hh"
 

@@ -26,9 +26,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
-#include "server/job_service.h"
-#include "server/machine_service.h"
-#include "server/sql_store.h"
+#include "server/jobs/service.h"
+#include "server/machines/service.h"
+#include "server/store/sql_store.h"
 
 namespace sublet::server {
 namespace {

@@ -28,7 +28,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/orb.h"
+#include "transport/orb.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "execution_server.hh"

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/output.h"
+#include "cli/views/output.h"
 
 namespace sublet::cli {
 

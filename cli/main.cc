@@ -5,9 +5,9 @@
 
 #include "base/standard_streams.h"
 #include "base/text.h"
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
 #include "cli/interrupts.h"
-#include "cli/output.h"
+#include "cli/views/output.h"
 
 int main(int argc, char** argv) {
   sublet::keep_standard_streams();

@@ -5,7 +5,7 @@
 #include <limits>
 #include <stdexcept>
 
-#include "base/output_name.h"
+#include "job/output_name.h"
 #include "base/text.h"
 
 namespace sublet::cli {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/pool.h"
+#include "cli/pool/pool.h"
 
 namespace sublet::cli {
 
@@ -28,7 +28,7 @@ uint64_t parse_number(std::string_view text, const std::string& what);
 // "." or ".." part, no NUL, each part at most 255 bytes, at most 4095 in all.
 // A leading "./" is taken off. Returns what is wrong, or "" and the name to use.
 std::string check_relative_name(std::string_view name, std::string* normal);
-// An output's name may also be a folder's or a pattern (base/output_name.h), and
+// An output's name may also be a folder's or a pattern (job/output_name.h), and
 // not "stdout" or "stderr", which are the job's streams.
 std::string check_output_name(std::string_view name, std::string* normal);
 

@@ -8,7 +8,7 @@
 
 #include <memory>
 
-#include "client/client_settings.h"
+#include "client/settings.h"
 
 namespace sublet::client {
 

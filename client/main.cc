@@ -4,9 +4,9 @@
 
 #include "base/log.h"
 #include "base/standard_streams.h"
-#include "client/client_settings.h"
+#include "client/settings.h"
 #include "client/daemon.h"
-#include "client/joining.h"
+#include "client/link/joining.h"
 
 int main(int argc, char** argv) {
   sublet::keep_standard_streams();

@@ -9,10 +9,10 @@
 #include <stdexcept>
 
 #include "base/files.h"
-#include "base/membership_file.h"
+#include "transport/membership_file.h"
 #include "base/os_error.h"
-#include "client/joining.h"
-#include "client/machine.h"
+#include "client/link/joining.h"
+#include "client/machine/machine.h"
 
 namespace sublet::client {
 namespace {

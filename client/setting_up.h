@@ -7,14 +7,14 @@
 #include <cstdint>
 #include <string>
 
-#include "base/cgroup.h"
-#include "client/client_settings.h"
-#include "client/corba_server.h"
-#include "client/disk_watch.h"
-#include "client/monitor_link.h"
-#include "client/order_desk.h"
-#include "client/slot_accounts.h"
-#include "client/staging.h"
+#include "attempt/cgroup.h"
+#include "client/settings.h"
+#include "client/link/corba_server.h"
+#include "client/machine/disk_watch.h"
+#include "client/machine/monitor_link.h"
+#include "client/attempts/order_desk.h"
+#include "client/attempts/slot_accounts.h"
+#include "client/staging/staging.h"
 
 namespace sublet::client {
 

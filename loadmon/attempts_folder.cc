@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <fstream>
 
-#include "base/attempt_folder.h"
+#include "attempt/folder.h"
 #include "base/files.h"
 #include "base/log.h"
-#include "base/tenant.h"
+#include "attempt/tenant.h"
 
 namespace sublet::loadmon {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "base/settings.h"
+#include "base/options/settings.h"
 #include "protocol/presence.h"
 
 namespace sublet::loadmon {

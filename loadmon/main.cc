@@ -6,11 +6,11 @@
 #include <fstream>
 #include <iostream>
 
-#include "base/arguments.h"
+#include "base/options/arguments.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/log.h"
-#include "base/settings.h"
+#include "base/options/settings.h"
 #include "base/standard_streams.h"
 #include "loadmon/daemon_settings.h"
 #include "loadmon/machine_sources.h"

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "base/orb.h"
+#include "transport/orb.h"
 #include "server/refusal.h"
 
 namespace sublet::server {

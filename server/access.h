@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "base/peer.h"
+#include "transport/peer.h"
 
 namespace sublet::server {
 

@@ -10,12 +10,12 @@
 #include <mutex>
 #include <thread>
 
-#include "server/archive.h"
-#include "server/disk_guard.h"
-#include "server/pipeline.h"
-#include "server/sessions.h"
-#include "server/spool_service.h"
-#include "server/usage_history.h"
+#include "server/store/archive/archive.h"
+#include "server/spool/disk_guard.h"
+#include "server/commit/pipeline.h"
+#include "server/machines/sessions.h"
+#include "server/spool/service.h"
+#include "server/accounting/history.h"
 
 namespace sublet::server {
 

@@ -6,15 +6,15 @@
 #include <filesystem>
 #include <iostream>
 
-#include "base/arguments.h"
+#include "base/options/arguments.h"
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "base/settings.h"
+#include "base/options/settings.h"
 #include "base/standard_streams.h"
-#include "server/authority.h"
+#include "server/members/authority.h"
 #include "server/server.h"
-#include "server/server_settings.h"
+#include "server/settings.h"
 #include "server/supervisor.h"
 
 namespace {

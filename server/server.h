@@ -5,7 +5,7 @@
 #ifndef SUBLET_SERVER_SERVER_H_
 #define SUBLET_SERVER_SERVER_H_
 
-#include "server/server_settings.h"
+#include "server/settings.h"
 #include "server/vital_signs.h"
 
 namespace sublet::server {

@@ -10,14 +10,14 @@
 
 #include "base/clock.h"
 #include "base/random.h"
-#include "base/temporary_folder.h"
+#include "base/testing/temporary_folder.h"
 #include "server/access.h"
-#include "server/archive.h"
-#include "server/job_service.h"
-#include "server/pipeline.h"
+#include "server/store/archive/archive.h"
+#include "server/jobs/service.h"
+#include "server/commit/pipeline.h"
 #include "server/refusal_testing.h"
-#include "server/sessions.h"
-#include "server/sql_store.h"
+#include "server/machines/sessions.h"
+#include "server/store/sql_store.h"
 
 namespace sublet::server::testing {
 

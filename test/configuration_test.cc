@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "base/files.h"
-#include "base/settings.h"
-#include "client/client_settings.h"
+#include "base/options/settings.h"
+#include "client/settings.h"
 #include "loadmon/daemon_settings.h"
-#include "server/server_settings.h"
+#include "server/settings.h"
 
 namespace sublet {
 namespace {

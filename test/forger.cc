@@ -35,7 +35,7 @@
 #include <string>
 
 #include "alarm_sender.hh"
-#include "base/orb.h"
+#include "transport/orb.h"
 #include "base/random.h"
 #include "execution_server.hh"
 #include "job_scheduler.hh"

@@ -5,7 +5,7 @@
 
 #include <sys/types.h>
 
-#include "base/attempt_format.h"
+#include "attempt/format.h"
 #include "client/shepherd/weight.h"
 
 namespace sublet::shepherd {

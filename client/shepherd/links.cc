@@ -8,7 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/attempt_format.h"
+#include "attempt/format.h"
 
 namespace sublet::shepherd {
 namespace {

@@ -7,7 +7,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "base/attempt_format.h"
+#include "attempt/format.h"
 
 namespace sublet::shepherd {
 

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "base/attempt_format.h"
+#include "attempt/format.h"
 
 namespace sublet::shepherd {
 

@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <sys/resource.h>
 
-#include "base/attempt_format.h"
-#include "base/attempt_processes.h"
+#include "attempt/format.h"
+#include "attempt/processes.h"
 #include "checkpoint-api/sublet_status.h"
 #include "client/shepherd/launch.h"
 #include "client/shepherd/links.h"

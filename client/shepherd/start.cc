@@ -24,7 +24,7 @@ constexpr long kLockPauseNs = 2'000'000;
 // More than an exit record has.
 constexpr size_t kExitBytes = 4096;
 
-// Held while we live. Whoever only asks (attempt_locked in base/attempt_folder.h)
+// Held while we live. Whoever only asks (attempt_locked in attempt/folder.h)
 // holds it for a moment.
 bool lock(int fd) {
   for (int i = 0; i < kLockTries; ++i) {

@@ -11,9 +11,9 @@
 #include <thread>
 #include <vector>
 
-#include "base/attempt_folder.h"
-#include "base/cgroup.h"
-#include "base/tenant.h"
+#include "attempt/folder.h"
+#include "attempt/cgroup.h"
+#include "attempt/tenant.h"
 #include "protocol/frame.h"
 
 namespace sublet::shepherd {

@@ -5,8 +5,8 @@
 #ifndef SUBLET_CLIENT_SHEPHERD_WEIGHT_H_
 #define SUBLET_CLIENT_SHEPHERD_WEIGHT_H_
 
-#include "base/attempt_format.h"
-#include "base/attempt_processes.h"
+#include "attempt/format.h"
+#include "attempt/processes.h"
 
 namespace sublet::shepherd {
 

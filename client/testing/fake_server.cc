@@ -21,9 +21,9 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/hash.h"
-#include "base/orb.h"
+#include "transport/orb.h"
 #include "base/random.h"
-#include "client/translate.h"
+#include "client/link/translate.h"
 
 namespace sublet::client {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "client/server_calls.h"
+#include "client/link/server_calls.h"
 
 namespace sublet::client {
 

@@ -1,0 +1,137 @@
+#include "attempt/cgroup.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/unique_fd.h"
+
+namespace sublet {
+namespace {
+
+bool exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
+
+// Empty, or what the kernel said.
+std::string write_to(const std::string& path, const std::string& text) {
+  UniqueFd fd(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (fd.valid() && write(fd.get(), text.data(), text.size()) > 0) return {};
+  return path + ": " + strerror(errno);
+}
+
+// A folder that is there while it is tried what can be done in it.
+class Probe {
+ public:
+  Probe(const std::string& hierarchy, const std::string& tag)
+      : path_(hierarchy + "/sublet-" + tag + "-probe") {
+    if (mkdir(path_.c_str(), 0755) != 0 && errno != EEXIST) error_ = path_ + ": " + strerror(errno);
+  }
+  Probe(const Probe&) = delete;
+  Probe& operator=(const Probe&) = delete;
+  ~Probe() { rmdir(path_.c_str()); }
+
+  // Empty, or why not.
+  std::string try_write(const std::string& file, const std::string& text) const {
+    return error_.empty() ? write_to(path_ + "/" + file, text) : error_;
+  }
+
+ private:
+  std::string path_;
+  std::string error_;
+};
+
+struct Hierarchies {
+  std::string unified, cpu, memory;
+};
+
+Hierarchies find(const std::string& root) {
+  if (exists(root + "/cgroup.controllers")) return {root, root, root};
+  Hierarchies found;
+  if (exists(root + "/unified/cgroup.controllers")) found.unified = root + "/unified";
+  for (const char* name : {"/cpu", "/cpu,cpuacct"})
+    if (found.cpu.empty() && exists(root + name + "/cgroup.procs")) found.cpu = root + name;
+  if (exists(root + "/memory/cgroup.procs")) found.memory = root + "/memory";
+  return found;
+}
+
+// `works` is the hierarchy when writing `text` to `file` in a folder of it does.
+std::string works(const std::string& hierarchy, const std::string& tag, const std::string& file,
+                  const std::string& text, std::string* why) {
+  *why = "there is no such cgroup hierarchy";
+  if (hierarchy.empty()) return {};
+  *why = Probe(hierarchy, tag).try_write(file, text);
+  return why->empty() ? hierarchy : std::string();
+}
+
+}  // namespace
+
+AttemptCgroups AttemptCgroups::detect(const std::string& root, const std::string& tag) {
+  AttemptCgroups found;
+  found.tag_ = tag;
+  Hierarchies at = find(root);
+  bool v2_alone = !at.unified.empty() && at.unified == at.cpu;
+  // Refused when the controller is there already or cannot be had; the probes tell.
+  if (v2_alone)
+    for (const char* controller : {"+cpu", "+memory"})
+      write_to(root + "/cgroup.subtree_control", controller);
+  std::string why;
+  found.unified_ = works(at.unified, tag, "cgroup.kill", "1", &why);
+  if (!why.empty())
+    found.missing_.push_back(
+        "Processes of a job are found one by one when it must leave, not killed at one stroke (" +
+        why + ").");
+  found.cpu_ = works(at.cpu, tag, "cpu.idle", "1", &why);
+  if (!why.empty())
+    found.missing_.push_back(
+        "Jobs are kept out of the owner's way by autogroup nice 19 instead of "
+        "cpu.idle (" +
+        why + ").");
+  found.memory_ =
+      works(at.memory, tag, v2_alone ? "memory.max" : "memory.limit_in_bytes", "1073741824", &why);
+  if (!why.empty())
+    found.missing_.push_back(
+        "A job's memory limit holds for each process and is looked at four "
+        "times a second (" +
+        why + ").");
+  return found;
+}
+
+std::string AttemptCgroups::folder(const std::string& hierarchy, const AttemptName& name) const {
+  if (hierarchy.empty()) return {};
+  return hierarchy + "/sublet-" + tag_ + "-" + std::to_string(name.job) + "." +
+         std::to_string(name.attempt);
+}
+
+void AttemptCgroups::set_folders(const AttemptName& name, AttemptOrder* order) const {
+  order->cgroup_unified = folder(unified_, name);
+  order->cgroup_cpu = folder(cpu_, name);
+  // A folder more costs every start; only a limit needs it.
+  order->cgroup_memory = order->limit_memory > 0 ? folder(memory_, name) : std::string();
+}
+
+int AttemptCgroups::remove_left_over(const std::vector<AttemptName>& keep) const {
+  int removed = 0;
+  std::vector<std::string> hierarchies = {unified_, cpu_, memory_};
+  std::ranges::sort(hierarchies);
+  hierarchies.erase(std::unique(hierarchies.begin(), hierarchies.end()), hierarchies.end());
+  for (const std::string& hierarchy : hierarchies) {
+    DIR* entries = hierarchy.empty() ? nullptr : opendir(hierarchy.c_str());
+    if (!entries) continue;
+    while (dirent* entry = readdir(entries)) {
+      std::string path = hierarchy + "/" + entry->d_name;
+      bool ours = std::string(entry->d_name).starts_with("sublet-" + tag_ + "-");
+      bool wanted = std::ranges::any_of(
+          keep, [&](const AttemptName& name) { return folder(hierarchy, name) == path; });
+      // The kernel refuses to remove one in which somebody lives.
+      if (ours && !wanted && rmdir(path.c_str()) == 0) ++removed;
+    }
+    closedir(entries);
+  }
+  return removed;
+}
+
+}  // namespace sublet

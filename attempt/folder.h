@@ -1,0 +1,126 @@
+// The client's side of an attempt's folder, attempts/<job>.<attempt>/ under the
+// client's state folder: writes the order, reads record and exit record, lists
+// what is there. The shepherd is the other side (docs/shepherd.md). Nothing
+// here is shared: any thread, one at a time for one folder.
+#ifndef SUBLET_BASE_ATTEMPT_FOLDER_H_
+#define SUBLET_BASE_ATTEMPT_FOLDER_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attempt/format.h"
+#include "base/files.h"
+#include "base/process.h"
+#include "base/unique_fd.h"
+
+namespace sublet {
+
+// The members mean what they mean in sublet_order; strings hold no NUL byte.
+struct AttemptOrder {
+  int64_t job = 0;
+  int64_t attempt = 0;
+  std::string program;
+  std::vector<std::string> arguments;    // argv[0] first; empty: the program's path
+  std::vector<std::string> environment;  // NAME=value, exactly what the job gets
+  std::string work = SUBLET_WORK_FOLDER;
+  int64_t uid = -1;  // -1: as the client itself
+  int64_t gid = -1;
+  int64_t umask = 077;
+  int64_t stdout_limit = 1 << 20;  // bytes
+  int64_t stderr_limit = 1 << 20;
+  int64_t limit_cpu_s = 0;  // limits: 0 is none
+  int64_t limit_wall_s = 0;
+  int64_t limit_memory = 0;
+  int64_t limit_file = 0;
+  int64_t limit_processes = 0;
+  int64_t limit_open_files = 0;
+  std::string monitor;         // monitor.sock, at most 107 bytes
+  std::string cgroup_unified;  // AttemptCgroups::set_folders (attempt/cgroup.h); empty: none
+  std::string cgroup_cpu;
+  std::string cgroup_memory;
+  int64_t save_deadline_ms = 2000;
+  int64_t cpu_allowance_ms = 50;
+  int64_t lease_ns = 0;  // CLOCK_BOOTTIME
+  int64_t patience_ms = 3600 * 1000;
+  std::string boot_id;  // boot_id() of base/process.h
+
+  bool operator==(const AttemptOrder&) const = default;
+};
+
+// Who runs an attempt.
+struct AttemptRecord {
+  int64_t job = 0;
+  int64_t attempt = 0;
+  std::string boot_id;
+  ProcessId shepherd;
+  ProcessId program;
+  int64_t session = 0;
+  int64_t uid = -1;            // the slot's own, -1: none
+  std::string cgroup_unified;  // as in the order
+  std::string cgroup_cpu;
+  std::string cgroup_memory;
+  int64_t started_ns = 0;  // CLOCK_BOOTTIME
+
+  bool operator==(const AttemptRecord&) const = default;
+};
+
+// How an attempt ended. The text members of `facts` are empty: they are here.
+struct AttemptExit {
+  sublet_exit facts = {};
+  std::string step;
+  std::string boot_id;
+};
+
+// Reading never throws on what the bytes say: a bad file gives nothing and, in
+// *error, one sentence.
+std::string print_order(const AttemptOrder& order);
+std::optional<AttemptOrder> parse_order(std::string text, std::string* error);
+std::string print_record(const AttemptRecord& record);
+std::optional<AttemptRecord> parse_record(std::string text, std::string* error);
+std::string print_exit(const AttemptExit& end);
+std::optional<AttemptExit> parse_exit(std::string text, std::string* error);
+
+struct AttemptName {
+  uint64_t job = 0;
+  uint32_t attempt = 0;
+  auto operator<=>(const AttemptName&) const = default;
+};
+
+// `state_folder`/attempts/<job>.<attempt>
+std::string attempt_folder(const std::string& state_folder, const AttemptName& name);
+// What lies in `state_folder`/attempts, in order; names that are no attempt's
+// are left out, or put in *strange when given. No such folder: empty.
+std::vector<AttemptName> list_attempts(const Files& files, const std::string& state_folder,
+                                       std::vector<std::string>* strange = nullptr);
+
+// Makes the folder (0711) with work/ and checkpoint/ (0700, of uid and gid
+// unless these are -1). Throws FileError. It may exist already.
+void make_attempt_folder(Files& files, const std::string& folder, int64_t uid, int64_t gid);
+// Outlives this process, not a loss of power. Throws FileError; with EFBIG when the
+// order is longer than SUBLET_ORDER_MAX_BYTES, EINVAL when the shepherd would refuse it.
+void write_order(Files& files, const std::string& folder, const AttemptOrder& order);
+// Nothing, with an empty *error, while the file does not exist.
+std::optional<AttemptOrder> read_order(const Files& files, const std::string& folder,
+                                       std::string* error);
+std::optional<AttemptRecord> read_record(const Files& files, const std::string& folder,
+                                         std::string* error);
+std::optional<AttemptExit> read_exit(const Files& files, const std::string& folder,
+                                     std::string* error);
+
+// Starts `program` (sublet-shepherd) for the folder, in a session of its own,
+// so that it outlives the caller; the caller reaps it, or init after the
+// caller's death. Throws OsError.
+SpawnedProcess start_shepherd(const std::string& program, const std::string& folder);
+// True while a shepherd lives that was started for the folder, also before it has
+// written its record: it holds the folder's lock.
+bool attempt_locked(const std::string& folder);
+// True while that shepherd of this boot lives.
+bool shepherd_alive(const AttemptRecord& record);
+// The shepherd's control socket, non-blocking. Throws OsError as connect_local.
+UniqueFd connect_control(const std::string& folder);
+
+}  // namespace sublet
+
+#endif  // SUBLET_BASE_ATTEMPT_FOLDER_H_

@@ -1,0 +1,383 @@
+#include "attempt/processes.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <initializer_list>
+
+#include "base/proc_text.h"
+
+namespace sublet {
+namespace {
+
+struct DirectoryEntry {  // linux_dirent64, which libc does not declare
+  uint64_t inode;
+  int64_t offset;
+  uint16_t length;
+  uint8_t type;
+  char name[1];
+};
+
+// User ids no account has, one for each process number.
+constexpr long kHelperUids = 0xe0000000;
+// How long a helper may take: 20 ms, far more than it needs.
+constexpr int kHelperLooks = 200;
+constexpr long kHelperLookNs = 100'000;
+
+int open_in(const char* folder, const char* file, int flags) {
+  int at = ::open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (at < 0) return -1;
+  int fd = openat(at, file, flags | O_CLOEXEC);
+  close(at);
+  return fd;
+}
+
+// pwrite, so that the descriptor can be used again. A file of /proc itself does
+// not know pwrite; there a fresh descriptor is written once.
+bool write_word(int fd, const char* word) {
+  return fd >= 0 && pwrite(fd, word, strlen(word), 0) > 0;
+}
+bool write_once(int fd, const char* word) { return write(fd, word, strlen(word)) > 0; }
+
+// The processor clock of a whole process, as clock_getcpuclockid makes it.
+int64_t process_cpu_ns(pid_t pid) {
+  struct timespec used;
+  auto clock = static_cast<clockid_t>((~static_cast<unsigned>(pid)) << 3 | 2u);
+  if (clock_gettime(clock, &used) != 0) return 0;
+  return used.tv_sec * 1000000000ll + used.tv_nsec;
+}
+
+int64_t nanoseconds(const struct timeval& time) {
+  return time.tv_sec * 1000000000ll + time.tv_usec * 1000ll;
+}
+
+// Takes the helpers' ends that came late. They send no SIGCHLD, so that nobody
+// else's wait sees them, and this one sees nobody else.
+bool helper_ended() { return syscall(SYS_wait4, -1, nullptr, WNOHANG | __WCLONE, nullptr) > 0; }
+
+}  // namespace
+
+AttemptProcesses::~AttemptProcesses() {
+  for (int fd : {proc_, kill_, freeze_, events_, usage_})
+    if (fd >= 0) close(fd);
+}
+
+bool AttemptProcesses::open(const char* cgroup_unified) {
+  proc_ = ::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (proc_ < 0) return false;
+  if (!*cgroup_unified) return true;
+  kill_ = open_in(cgroup_unified, "cgroup.kill", O_WRONLY);
+  freeze_ = open_in(cgroup_unified, "cgroup.freeze", O_WRONLY);
+  events_ = open_in(cgroup_unified, "cgroup.events", O_RDONLY);
+  usage_ = open_in(cgroup_unified, "cpu.stat", O_RDONLY);
+  return true;
+}
+
+int AttemptProcesses::read_file(const char* name, const char* file, char* to, int size) noexcept {
+  int fd = openat(proc_, ProcPath(name, file).text, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return -1;
+  ssize_t count = read(fd, to, static_cast<size_t>(size - 1));
+  close(fd);
+  if (count < 0) return -1;
+  to[count] = 0;
+  return static_cast<int>(count);
+}
+
+bool AttemptProcesses::read_stat(const char* name, Found* found) noexcept {
+  if (read_file(name, "stat", text_, 1024) <= 0) return false;
+  ProcStat stat(text_);
+  found->pid = static_cast<pid_t>(atoi(name));
+  found->parent = static_cast<pid_t>(stat.field(4));
+  found->session = static_cast<pid_t>(stat.field(6));
+  found->dead = stat.state == 'Z' || stat.state == 'X';
+  found->resident_pages = stat.field(24);
+  found->waited_ticks = stat.field(16) + stat.field(17);
+  return stat.state != 0;
+}
+
+bool AttemptProcesses::has_uid(const char* name) noexcept {
+  // The folder's owner is the process's user, or root when the process hides
+  // itself (PR_SET_DUMPABLE); then its status tells.
+  struct stat about;
+  if (fstatat(proc_, name, &about, 0) != 0) return false;
+  if (about.st_uid != 0) return about.st_uid == identity_.uid;
+  if (read_file(name, "status", text_, 2048) <= 0) return false;
+  return number_after(text_, "Uid:") == identity_.uid;
+}
+
+bool AttemptProcesses::has_status_variable(const char* name) noexcept {
+  static const char kName[] = "SUBLET_STATUS=";
+  size_t path_size = strlen(identity_.status_path) + 1;
+  int fd = openat(proc_, ProcPath(name, "environ").text, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  // Matched byte by byte, so that a match may lie across two reads.
+  size_t matched = 0, total = sizeof kName - 1 + path_size;
+  bool line_start = true, found = false;
+  ssize_t count;
+  while (!found && (count = read(fd, text_, 4096)) > 0) {
+    for (ssize_t i = 0; i < count && !found; ++i) {
+      char c = text_[i];
+      char want = matched < sizeof kName - 1 ? kName[matched]
+                                             : identity_.status_path[matched - (sizeof kName - 1)];
+      matched = (line_start || matched > 0) && c == want ? matched + 1 : 0;
+      line_start = c == 0;
+      found = matched == total;
+    }
+  }
+  close(fd);
+  return found;
+}
+
+bool AttemptProcesses::belongs(const char* name, const Found& found) noexcept {
+  if (identity_.session > 0 && found.session == identity_.session) return true;
+  if (identity_.shepherd > 0 && found.parent == identity_.shepherd) return true;
+  if (found.parent == 2 || found.pid == 2) return false;  // the kernel's own
+  if (identity_.uid >= 0 && has_uid(name)) return true;
+  return identity_.status_path && has_status_variable(name);
+}
+
+bool AttemptProcesses::visit_one(const char* name, Visitor visitor, void* context) noexcept {
+  Found found;
+  if (!read_stat(name, &found) || found.dead) return true;
+  if (found.pid == identity_.shepherd || found.pid == getpid()) return true;
+  return !belongs(name, found) || visitor(*this, found, context);
+}
+
+bool AttemptProcesses::visit(Visitor visitor, void* context) noexcept {
+  if (lseek(proc_, 0, SEEK_SET) != 0) return true;
+  for (;;) {
+    long size = syscall(SYS_getdents64, proc_, entries_, sizeof entries_);
+    if (size <= 0) return true;
+    for (long at = 0; at < size;) {
+      auto* entry = reinterpret_cast<DirectoryEntry*>(entries_ + at);
+      at += entry->length;
+      if (entry->name[0] < '1' || entry->name[0] > '9') continue;
+      if (!visit_one(entry->name, visitor, context)) return false;
+    }
+  }
+}
+
+// A pid may be used again between being found and being hit, so it is pinned
+// by a pidfd and looked at once more.
+void AttemptProcesses::signal_found(int signal) noexcept {
+  visit(
+      [](AttemptProcesses& self, const Found& found, void* context) {
+        int pidfd = static_cast<int>(syscall(SYS_pidfd_open, found.pid, 0));
+        if (pidfd < 0) return true;
+        Digits name(found.pid);
+        Found again;
+        if (self.read_stat(name.text, &again) && self.belongs(name.text, again))
+          syscall(SYS_pidfd_send_signal, pidfd, *static_cast<int*>(context), nullptr, 0);
+        close(pidfd);
+        return true;
+      },
+      &signal);
+}
+
+// Who has the slot's effective user id may signal everything of that user and
+// nothing else; the kernel does it in one step, so that no fork escapes. A target
+// is matched by its real and saved ids: the helper's are nobody's, so that
+// neither the job nor another helper can stop it.
+bool AttemptProcesses::signal_user(int signal) noexcept {
+  if (identity_.uid <= 0 || geteuid() != 0) return false;
+  while (helper_ended()) {
+  }
+  // A bare clone: no handlers of the C library, and no SIGCHLD that somebody
+  // else's wait could take.
+  long helper = syscall(SYS_clone, 0, nullptr, nullptr, nullptr, nullptr);
+  if (helper == 0) {
+    auto own = static_cast<uid_t>(kHelperUids + syscall(SYS_getpid));
+    auto uid = static_cast<uid_t>(identity_.uid);
+    if (syscall(SYS_setresuid, own, uid, own) == 0) syscall(SYS_kill, -1, signal);
+    syscall(SYS_exit_group, 0);
+  }
+  if (helper < 0) return false;
+  // On the only thread that evicts: never without a bound.
+  for (int i = 0; i < kHelperLooks; ++i) {
+    if (helper_ended()) return true;
+    struct timespec pause = {0, kHelperLookNs};
+    nanosleep(&pause, nullptr);
+  }
+  syscall(SYS_kill, helper, SIGKILL);
+  return false;
+}
+
+void AttemptProcesses::signal_all(int signal, int rounds) noexcept {
+  signal_user(signal);
+  // Several rounds, for what was born while the list was read.
+  for (int i = 0; i < rounds; ++i) signal_found(signal);
+}
+
+void AttemptProcesses::freeze() noexcept {
+  if (!write_word(freeze_, "1")) signal_all(SIGSTOP, 3);
+}
+
+void AttemptProcesses::thaw() noexcept {
+  if (!write_word(freeze_, "0")) signal_all(SIGCONT, 1);
+}
+
+void AttemptProcesses::kill() noexcept {
+  if (!write_word(kill_, "1")) signal_all(SIGKILL, 1);
+}
+
+bool AttemptProcesses::gone() noexcept {
+  if (events_ >= 0) {
+    ssize_t count = pread(events_, text_, sizeof text_ - 1, 0);
+    text_[count > 0 ? count : 0] = 0;
+    // A folder that was removed can hold nobody.
+    if (count < 0 && errno == ENODEV) return true;
+    return number_after(text_, "populated ") == 0;
+  }
+  return visit([](AttemptProcesses&, const Found&, void*) { return false; }, nullptr);
+}
+
+void AttemptProcesses::look_for_new() noexcept {
+  for (int i = 0; i < known_count_; ++i) known_[i].seen = false;
+  waited_ns_ = 0;
+  visit(
+      [](AttemptProcesses& self, const Found& found, void*) {
+        self.waited_ns_ += found.waited_ticks * (1000000000 / sysconf(_SC_CLK_TCK));
+        int i = 0;
+        while (i < self.known_count_ && self.known_[i].pid != found.pid) ++i;
+        if (i == kKnown) return true;
+        if (i == self.known_count_) self.known_[self.known_count_++] = {found.pid, 0, true};
+        self.known_[i].seen = true;
+        return true;
+      },
+      nullptr);
+  int kept = 0;
+  for (int i = 0; i < known_count_; ++i)
+    if (known_[i].seen) known_[kept++] = known_[i];
+  known_count_ = kept;
+}
+
+void AttemptProcesses::update_cpu() noexcept {
+  if (usage_ >= 0) {
+    ssize_t count = pread(usage_, text_, sizeof text_ - 1, 0);
+    text_[count > 0 ? count : 0] = 0;
+    int64_t used = number_after(text_, "usage_usec ");
+    if (used >= 0) {
+      cpu_.kept = cpu_.grown = used * 1000;
+      return;
+    }
+  }
+  // Looking through /proc takes longer than the pause between two questions of a
+  // shepherd whose job saves: mostly it asks those it knows.
+  if (known_age_++ % kKnownAge == 0) look_for_new();
+  int64_t sum = waited_ns_;
+  for (int i = 0; i < known_count_; ++i) {
+    int64_t now = process_cpu_ns(known_[i].pid);
+    sum += now;
+    if (now <= known_[i].cpu_ns) continue;  // at rest, or dead
+    cpu_.grown += now - known_[i].cpu_ns;
+    known_[i].cpu_ns = now;
+  }
+  struct rusage reaped;
+  if (identity_.shepherd == getpid() && getrusage(RUSAGE_CHILDREN, &reaped) == 0)
+    sum += nanoseconds(reaped.ru_utime) + nanoseconds(reaped.ru_stime);
+  // A process that is dead and not yet waited for is missing for a moment.
+  if (sum > cpu_.kept) cpu_.kept = sum;
+}
+
+int64_t AttemptProcesses::cpu_ns() noexcept {
+  update_cpu();
+  return cpu_.more_than({});
+}
+
+void AttemptProcesses::start_counting() noexcept {
+  // Those that are not known yet would be counted with all they ever used.
+  known_age_ = 0;
+  update_cpu();
+  cpu_before_ = cpu_;
+}
+
+int64_t AttemptProcesses::counted_ns() noexcept {
+  update_cpu();
+  return cpu_.more_than(cpu_before_);
+}
+
+int64_t AttemptProcesses::resident_bytes() noexcept {
+  int64_t pages = 0;
+  visit(
+      [](AttemptProcesses&, const Found& found, void* context) {
+        *static_cast<int64_t*>(context) += found.resident_pages;
+        return true;
+      },
+      &pages);
+  return pages * sysconf(_SC_PAGESIZE);
+}
+
+bool AttemptProcesses::handles(pid_t pid, int signal) noexcept {
+  if (read_file(Digits(pid).text, "status", text_, sizeof text_) <= 0) return false;
+  const char* caught = strstr(text_, "\nSigCgt:");
+  return caught && (strtoull(caught + 8, nullptr, 16) >> (signal - 1) & 1);
+}
+
+bool AttemptProcesses::signal_who_handles(int signal, pid_t first) noexcept {
+  // A program that handles it looks after its own children.
+  if (handles(first, signal)) return ::kill(first, signal) == 0;
+  struct Context {
+    int signal;
+    pid_t session;
+    bool found;
+  } context = {signal, identity_.session, false};
+  visit(
+      [](AttemptProcesses& self, const Found& found, void* raw) {
+        auto* context = static_cast<Context*>(raw);
+        if (found.session == context->session && self.handles(found.pid, context->signal))
+          context->found |= ::kill(found.pid, context->signal) == 0;
+        return true;
+      },
+      &context);
+  return context.found;
+}
+
+bool AttemptProcesses::set_autogroup_nice(int nice) noexcept {
+  struct Context {
+    Digits nice;
+    pid_t last_session;
+    bool done;
+  } context = {Digits(nice), 0, true};
+  visit(
+      [](AttemptProcesses& self, const Found& found, void* raw) {
+        auto* context = static_cast<Context*>(raw);
+        // Most processes share their neighbour's session, and so its autogroup.
+        if (found.session == context->last_session) return true;
+        int fd = openat(self.proc_, ProcPath(Digits(found.pid).text, "autogroup").text,
+                        O_WRONLY | O_CLOEXEC);
+        if (fd < 0) return true;
+        if (write_once(fd, context->nice.text))
+          context->last_session = found.session;
+        else
+          context->done = false;
+        close(fd);
+        return true;
+      },
+      &context);
+  return context.done;
+}
+
+int64_t start_time_of(pid_t pid) noexcept {
+  char text[1024];
+  char path[48] = "/proc/";
+  strcat(path, ProcPath(Digits(pid).text, "stat").text);
+  int fd = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return -1;
+  ssize_t count = read(fd, text, sizeof text - 1);
+  close(fd);
+  if (count <= 0) return -1;
+  text[count] = 0;
+  ProcStat stat(text);
+  return stat.state ? stat.field(22) : -1;
+}
+
+}  // namespace sublet

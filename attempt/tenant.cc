@@ -1,0 +1,103 @@
+#include "attempt/tenant.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "attempt/folder.h"
+#include "base/proc_text.h"
+
+namespace sublet {
+
+std::unique_ptr<Tenant> Tenant::open(const std::string& folder, std::string* error) {
+  auto record = read_record(system_files(), folder, error);
+  if (!record) {
+    if (error->empty()) *error = folder + ": there is no record yet";
+    return nullptr;
+  }
+  if (record->boot_id != boot_id()) {
+    *error = folder + ": the record is of an earlier boot";
+    return nullptr;
+  }
+  std::unique_ptr<Tenant> tenant(new Tenant);
+  if (!tenant->processes_.open(record->cgroup_unified.c_str())) {
+    *error = "/proc cannot be read";
+    return nullptr;
+  }
+  std::unique_ptr<char, decltype(&free)> real(realpath(folder.c_str(), nullptr), &free);
+  tenant->status_path_ = std::string(real ? real.get() : folder.c_str()) + "/" SUBLET_STATUS_FILE;
+  tenant->shepherd_fd_ = open_process(record->shepherd);
+  if (tenant->shepherd_fd_.valid()) {
+    std::string stat = "/proc/" + std::to_string(record->shepherd.pid) + "/stat";
+    tenant->shepherd_stat_ = UniqueFd(::open(stat.c_str(), O_RDONLY | O_CLOEXEC));
+  }
+  AttemptIdentity& identity = tenant->identity_;
+  // A number that may have been used again names nobody: with the shepherd gone,
+  // a session counts only while the program that opened it lives.
+  bool program_lives = is_same_process(record->program);
+  tenant->program_start_ = static_cast<int64_t>(record->program.start_time);
+  if (tenant->shepherd_fd_.valid() || program_lives)
+    identity.session = static_cast<pid_t>(record->session);
+  if (tenant->shepherd_fd_.valid()) identity.shepherd = record->shepherd.pid;
+  identity.uid = record->uid;
+  identity.status_path = tenant->status_path_.c_str();
+  tenant->processes_.set(identity);
+  return tenant;
+}
+
+bool Tenant::shepherd_gone() noexcept {
+  if (!shepherd_fd_.valid()) return true;
+  pollfd ended = {shepherd_fd_.get(), POLLIN, 0};
+  return poll(&ended, 1, 0) > 0;
+}
+
+bool Tenant::shepherd_stopped() noexcept {
+  char text[512];
+  ssize_t count = pread(shepherd_stat_.get(), text, sizeof text - 1, 0);
+  if (count <= 0) return false;
+  text[count] = 0;
+  const char state = ProcStat(text).state;
+  return state == 'T' || state == 't';
+}
+
+void Tenant::forget_the_dead() noexcept {
+  if (identity_.shepherd > 0 && shepherd_gone()) identity_.shepherd = 0;
+  // A session's number is given again only when nobody is left in it, and then
+  // as that of a process that was born later than the program.
+  if (identity_.session > 0) {
+    int64_t start = start_time_of(identity_.session);
+    if (start >= 0 && start != program_start_) identity_.session = 0;
+  }
+  processes_.set(identity_);
+}
+
+void Tenant::freeze() noexcept {
+  forget_the_dead();
+  processes_.freeze();
+}
+
+void Tenant::thaw() noexcept {
+  forget_the_dead();
+  processes_.thaw();
+}
+
+void Tenant::kill() noexcept {
+  forget_the_dead();
+  processes_.kill();
+  if (shepherd_gone()) return;
+  // One that runs while nobody is left is writing the exit record.
+  bool in_the_way = shepherd_stopped() || (++rounds_ > kPatientRounds && !processes_.gone());
+  if (in_the_way) syscall(SYS_pidfd_send_signal, shepherd_fd_.get(), SIGKILL, nullptr, 0);
+}
+
+bool Tenant::gone() noexcept {
+  forget_the_dead();
+  return processes_.gone();
+}
+
+}  // namespace sublet

@@ -1,0 +1,395 @@
+#include "base/options/settings.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <utility>
+
+#include "base/files.h"
+#include "base/text.h"
+
+namespace sublet {
+namespace {
+
+constexpr uint64_t kLargestFile = 1 << 20;
+
+std::string at(const std::string& file, uint32_t line, uint32_t column) {
+  return file + ":" + std::to_string(line) + ":" + std::to_string(column) + ": ";
+}
+
+std::string number_text(SettingType type, double number) {
+  if (type == SettingType::duration) return format_duration_ms(static_cast<int64_t>(number));
+  if (type == SettingType::size) return format_bytes(static_cast<uint64_t>(number));
+  char s[64];
+  snprintf(s, sizeof s, "%.15g", number);
+  return s;
+}
+
+// What a value must look like: "a duration such as \"30 s\" from 1 s to 1 h".
+std::string expectation(const SettingSpec& spec) {
+  static constexpr const char* kForms[] = {
+      "true or false",
+      "a whole number",
+      "a number",
+      "a text",
+      "a list of texts",
+      "a duration such as \"30 s\", \"2 min\" or a number of seconds",
+      "a size such as \"64 MiB\" or a number of bytes",
+      "a number"};
+  std::string s = kForms[static_cast<size_t>(spec.type)];
+  if (!spec.choices.empty()) {
+    s = "one of";
+    for (const std::string& choice : spec.choices) s += " \"" + choice + "\"";
+  }
+  if (std::isfinite(spec.min)) s += " from " + number_text(spec.type, spec.min);
+  if (std::isfinite(spec.max)) s += " up to " + number_text(spec.type, spec.max);
+  return s;
+}
+
+std::string refusal(const SettingSpec& spec, const std::string& key) {
+  return "\"" + escape_for_terminal(key) + "\" must be " + expectation(spec);
+}
+
+[[noreturn]] void refuse(const SettingSpec& spec) { throw SettingError(refusal(spec, spec.key)); }
+
+// Written so that a NaN is not.
+bool within(const SettingSpec& spec, double number) {
+  return number >= spec.min && number <= spec.max;
+}
+
+template <typename T>
+T number_from(const SettingSpec& spec, std::string_view text) {
+  T number{};
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) refuse(spec);
+  return number;
+}
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+std::string quoted(const std::string& text) {
+  std::string s = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') s += '\\';
+    s += c;
+  }
+  return s + "\"";
+}
+
+// A default as it is written in TOML.
+std::string toml_default(const SettingSpec& spec) {
+  switch (spec.type) {
+    case SettingType::boolean:
+    case SettingType::integer:
+    case SettingType::real:
+      return spec.default_value;
+    case SettingType::texts: {
+      std::string s = "[";
+      for (const std::string& part : split(spec.default_value)) {
+        s += (s.size() > 1 ? ", " : "") + quoted(part);
+      }
+      return s + "]";
+    }
+    default:
+      return quoted(spec.default_value);
+  }
+}
+
+// "a.b.c" -> "a.b" and "c".
+std::pair<std::string, std::string> table_and_name(const std::string& key) {
+  const size_t dot = key.rfind('.');
+  if (dot == std::string::npos) return {"", key};
+  return {key.substr(0, dot), key.substr(dot + 1)};
+}
+
+}  // namespace
+
+Settings::Settings(std::vector<SettingSpec> specs) {
+  for (SettingSpec& spec : specs) {
+    Entry entry;
+    entry.spec = spec;
+    try {
+      if (spec.type != SettingType::reals) set_from_text(entry, spec.default_value);
+    } catch (const SettingError& e) {
+      throw std::logic_error(std::string("default of a setting: ") + e.what());
+    }
+    entry.set = false;
+    order_.push_back(spec.key);
+    if (!entries_.emplace(spec.key, std::move(entry)).second) {
+      throw std::logic_error("setting declared twice: " + spec.key);
+    }
+  }
+}
+
+void Settings::load_file(const std::string& path) {
+  load_text(system_files().read_file(path, kLargestFile), path);
+}
+
+void Settings::load_text(const std::string& toml, const std::string& file) {
+  apply_table(parse_toml(toml, file), "", file);
+}
+
+void Settings::apply_table(const TomlValue& table, const std::string& prefix,
+                           const std::string& file) {
+  for (const TomlMember& member : table.members) {
+    const std::string key = prefix + member.key;
+    auto known = entries_.find(key);
+    if (known != entries_.end() && known->second.spec.type == SettingType::reals) {
+      apply_reals(known->second, member, file);
+      continue;
+    }
+    if (known != entries_.end()) {
+      try {
+        known->second = from_toml(known->second, member.value);
+        known->second.place = at(file, member.value.line, member.value.column);
+      } catch (const SettingError& e) {
+        throw SettingError(at(file, member.value.line, member.value.column) + e.what());
+      }
+      continue;
+    }
+    const bool is_table = std::any_of(order_.begin(), order_.end(), [&](const std::string& k) {
+      return k.starts_with(key + ".");
+    });
+    const std::string where = at(file, member.line, member.column);
+    if (!is_table) throw SettingError(where + unknown(key));
+    if (member.value.kind != TomlKind::table) {
+      throw SettingError(where + "\"" + key + "\" must be a table");
+    }
+    apply_table(member.value, key + ".", file);
+  }
+}
+
+std::string Settings::unknown(const std::string& key) const {
+  const std::string near = nearest_word(key, order_);
+  return "there is no setting \"" + escape_for_terminal(key) + "\"" +
+         (near.empty() ? "" : "; did you mean \"" + near + "\"?");
+}
+
+void Settings::apply_reals(Entry& entry, const TomlMember& table, const std::string& file) {
+  if (table.value.kind != TomlKind::table) {
+    throw SettingError(at(file, table.line, table.column) + "\"" + entry.spec.key +
+                       "\" must be a table of numbers");
+  }
+  for (const TomlMember& member : table.value.members) {
+    const TomlValue& value = member.value;
+    const bool number = value.kind == TomlKind::integer || value.kind == TomlKind::real;
+    if (!number || !within(entry.spec, value.real)) {
+      throw SettingError(at(file, value.line, value.column) +
+                         refusal(entry.spec, entry.spec.key + "." + member.key));
+    }
+    entry.reals[member.key] = value.real;
+  }
+  entry.set = true;
+}
+
+Settings::Entry Settings::from_toml(const Entry& old, const TomlValue& value) {
+  Entry entry = old;
+  const SettingSpec& spec = entry.spec;
+  const bool is_integer = value.kind == TomlKind::integer;
+  const bool is_number = is_integer || value.kind == TomlKind::real;
+  entry.set = true;
+  if (spec.type == SettingType::boolean && value.kind == TomlKind::boolean) {
+    entry.boolean = value.boolean;
+  } else if (spec.type == SettingType::integer && is_integer) {
+    entry.integer = value.integer;
+  } else if (spec.type == SettingType::real && is_number) {
+    entry.real = value.real;
+  } else if (spec.type == SettingType::text && value.kind == TomlKind::text) {
+    entry.text = value.text;
+  } else if (spec.type == SettingType::texts && value.kind == TomlKind::array) {
+    entry.texts.clear();
+    for (const TomlValue& item : value.items) {
+      if (item.kind != TomlKind::text) refuse(spec);
+      entry.texts.push_back(item.text);
+    }
+  } else if ((spec.type == SettingType::duration || spec.type == SettingType::size) &&
+             (value.kind == TomlKind::text || is_number)) {
+    char number[64];
+    snprintf(number, sizeof number, "%.17g", value.real);
+    set_from_text(entry, value.kind == TomlKind::text ? value.text : number);
+  } else {
+    refuse(spec);
+  }
+  check(entry);
+  return entry;
+}
+
+void Settings::set_from_text(Entry& entry, const std::string& text) {
+  const SettingSpec& spec = entry.spec;
+  switch (spec.type) {
+    case SettingType::boolean:
+      if (text != "true" && text != "false") refuse(spec);
+      entry.boolean = text == "true";
+      break;
+    case SettingType::integer:
+      entry.integer = number_from<int64_t>(spec, text);
+      break;
+    case SettingType::real:
+      entry.real = number_from<double>(spec, text);
+      break;
+    case SettingType::text:
+      entry.text = text;
+      break;
+    case SettingType::texts:
+      entry.texts = split(text);
+      break;
+    case SettingType::duration: {
+      std::optional<int64_t> ms = parse_duration_ms(text);
+      if (!ms) refuse(spec);
+      entry.integer = *ms;
+      break;
+    }
+    case SettingType::size: {
+      std::optional<uint64_t> bytes = parse_bytes(text);
+      if (!bytes) refuse(spec);
+      entry.integer = static_cast<int64_t>(*bytes);
+      break;
+    }
+    case SettingType::reals:
+      refuse(spec);
+  }
+  entry.set = true;
+  check(entry);
+}
+
+void Settings::check(const Entry& entry) {
+  const SettingSpec& spec = entry.spec;
+  double number = 0;
+  switch (spec.type) {
+    case SettingType::boolean:
+    case SettingType::reals:
+      return;
+    case SettingType::text:
+      if (!spec.choices.empty() &&
+          std::find(spec.choices.begin(), spec.choices.end(), entry.text) == spec.choices.end()) {
+        refuse(spec);
+      }
+      return;
+    case SettingType::texts:
+      number = static_cast<double>(entry.texts.size());
+      break;
+    case SettingType::real:
+      number = entry.real;
+      break;
+    default:
+      number = static_cast<double>(entry.integer);
+  }
+  if (!within(spec, number)) refuse(spec);
+}
+
+void Settings::override_with(const std::string& assignment) {
+  const size_t equals = assignment.find('=');
+  const std::string key = assignment.substr(0, equals);
+  const std::string where = "setting \"" + escape_for_terminal(assignment) + "\": ";
+  if (equals == std::string::npos) throw SettingError(where + "write it as KEY=VALUE");
+  const std::string text = assignment.substr(equals + 1);
+  try {
+    if (auto known = entries_.find(key); known != entries_.end()) {
+      Entry entry = known->second;
+      set_from_text(entry, text);
+      entry.place.clear();
+      known->second = entry;
+      return;
+    }
+    auto [table, name] = table_and_name(key);
+    auto free = entries_.find(table);
+    if (free == entries_.end() || free->second.spec.type != SettingType::reals) {
+      throw SettingError(unknown(key));
+    }
+    const SettingSpec& spec = free->second.spec;
+    const double number = number_from<double>(spec, text);
+    if (!within(spec, number)) throw SettingError(refusal(spec, key));
+    free->second.reals[name] = number;
+    free->second.set = true;
+  } catch (const SettingError& e) {
+    throw SettingError(where + e.what());
+  }
+}
+
+const Settings::Entry& Settings::get(const std::string& key, SettingType type) const {
+  auto known = entries_.find(key);
+  if (known == entries_.end() || known->second.spec.type != type) {
+    throw std::logic_error("setting asked for that was not declared so: " + key);
+  }
+  return known->second;
+}
+
+bool Settings::boolean(const std::string& key) const {
+  return get(key, SettingType::boolean).boolean;
+}
+int64_t Settings::integer(const std::string& key) const {
+  return get(key, SettingType::integer).integer;
+}
+double Settings::real(const std::string& key) const { return get(key, SettingType::real).real; }
+const std::string& Settings::text(const std::string& key) const {
+  return get(key, SettingType::text).text;
+}
+const std::vector<std::string>& Settings::texts(const std::string& key) const {
+  return get(key, SettingType::texts).texts;
+}
+int64_t Settings::duration_ms(const std::string& key) const {
+  return get(key, SettingType::duration).integer;
+}
+uint64_t Settings::size_bytes(const std::string& key) const {
+  return static_cast<uint64_t>(get(key, SettingType::size).integer);
+}
+const std::map<std::string, double>& Settings::reals(const std::string& key) const {
+  return get(key, SettingType::reals).reals;
+}
+SettingError Settings::wrong(const std::vector<std::string>& keys,
+                             const std::string& problem) const {
+  for (const std::string& key : keys) {
+    const std::string& place = entries_.at(key).place;
+    if (!place.empty()) return SettingError(place + problem);
+  }
+  return SettingError(problem);
+}
+
+bool Settings::is_set(const std::string& key) const {
+  auto known = entries_.find(key);
+  if (known == entries_.end()) throw std::logic_error("no such setting: " + key);
+  return known->second.set;
+}
+
+std::vector<Settings::Description> Settings::descriptions() const {
+  std::vector<Description> all;
+  for (const std::string& key : order_) {
+    const SettingSpec& spec = entries_.at(key).spec;
+    const bool free = spec.type == SettingType::reals;
+    all.push_back(
+        {free ? key + ".NAME" : key, spec.doc, expectation(spec), free ? "" : toml_default(spec)});
+  }
+  return all;
+}
+
+void Settings::print_defaults(std::ostream& out) const {
+  std::vector<std::string> tables = {""};  // keys without a table must come first
+  for (const std::string& key : order_) {
+    const bool free = entries_.at(key).spec.type == SettingType::reals;
+    const std::string table = free ? key : table_and_name(key).first;
+    if (std::find(tables.begin(), tables.end(), table) == tables.end()) tables.push_back(table);
+  }
+  for (const std::string& table : tables) {
+    if (!table.empty()) out << "[" << table << "]\n";
+    for (const std::string& key : order_) {
+      const SettingSpec& spec = entries_.at(key).spec;
+      if (spec.type == SettingType::reals) {
+        if (key == table) out << "# " << spec.doc << "\n# NAME = 1.0\n\n";
+      } else if (table_and_name(key).first == table) {
+        out << "# " << spec.doc << "\n# It is " << expectation(spec) << ".\n"
+            << table_and_name(key).second << " = " << toml_default(spec) << "\n\n";
+      }
+    }
+  }
+}
+
+}  // namespace sublet

@@ -1,0 +1,111 @@
+// A daemon's settings: it declares what it knows, the TOML file and the
+// command line's KEY=VALUE say otherwise, and anything that is not declared,
+// of another type or out of range is an error that says where and what is
+// allowed. Read once at the start, then constant: any thread may ask.
+#ifndef SUBLET_BASE_SETTINGS_H_
+#define SUBLET_BASE_SETTINGS_H_
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <ostream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "base/options/toml_document.h"
+
+namespace sublet {
+
+enum class SettingType {
+  boolean,   // true, false
+  integer,   // 7
+  real,      // 0.5
+  text,      // "abc"
+  texts,     // ["a", "b"]; as default or override: a,b
+  duration,  // "30 s", "2 min", 30 (seconds); range and value in ms
+  size,      // "64 MiB", 4096; range and value in bytes
+  reals,     // a table whose keys are free: [shares] anna = 2; no default
+};
+
+struct SettingSpec {
+  std::string key = {};  // "log.level": table "log", key "level"
+  SettingType type = SettingType::text;
+  std::string default_value = {};                         // as one would write it in an override
+  double min = -std::numeric_limits<double>::infinity();  // of numbers, and of each of reals;
+  double max = std::numeric_limits<double>::infinity();   // of texts: how many
+  std::string doc = {};                                   // one line
+  std::vector<std::string> choices = {};                  // of a text; empty: any
+};
+
+// what() names the file, line and column or the override, and what is allowed.
+class SettingError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+class Settings {
+ public:
+  // All defaults. A default that does not fit its own spec: std::logic_error.
+  explicit Settings(std::vector<SettingSpec> specs);
+
+  // Each throws SettingError (DocumentError when it is no TOML). Later loads
+  // win over earlier ones.
+  void load_file(const std::string& path);
+  void load_text(const std::string& toml, const std::string& file);
+  // "key.path=value"; for reals "shares.anna=2". Texts are taken as they stand.
+  void override_with(const std::string& assignment);
+
+  // Asking for a key that was not declared with that type: std::logic_error.
+  bool boolean(const std::string& key) const;
+  int64_t integer(const std::string& key) const;
+  double real(const std::string& key) const;
+  const std::string& text(const std::string& key) const;
+  const std::vector<std::string>& texts(const std::string& key) const;
+  int64_t duration_ms(const std::string& key) const;
+  uint64_t size_bytes(const std::string& key) const;
+  const std::map<std::string, double>& reals(const std::string& key) const;
+  // False while the default stands.
+  bool is_set(const std::string& key) const;
+  // To be thrown by a daemon that cannot work with what these settings say together: names
+  // the place in the file of the first of them that stands in one.
+  SettingError wrong(const std::vector<std::string>& keys, const std::string& problem) const;
+
+  // All that may be set, in the order of declaration.
+  struct Description {
+    std::string key, doc;
+    std::string takes;          // "a whole number from 1 up to 64"
+    std::string default_value;  // as in TOML; "" where the keys are free
+  };
+  std::vector<Description> descriptions() const;
+  // The defaults as a commented TOML file that load_file accepts.
+  void print_defaults(std::ostream& out) const;
+
+ private:
+  struct Entry {
+    SettingSpec spec;
+    bool set = false;
+    std::string place;  // "FILE:LINE:COLUMN: "; empty: not from a file
+    bool boolean = false;
+    int64_t integer = 0;  // also ms and bytes
+    double real = 0;
+    std::string text;
+    std::vector<std::string> texts;
+    std::map<std::string, double> reals;
+  };
+
+  const Entry& get(const std::string& key, SettingType type) const;
+  std::string unknown(const std::string& key) const;
+  void apply_table(const TomlValue& table, const std::string& prefix, const std::string& file);
+  static void apply_reals(Entry& entry, const TomlMember& table, const std::string& file);
+  static Entry from_toml(const Entry& old, const TomlValue& value);
+  static void set_from_text(Entry& entry, const std::string& text);
+  static void check(const Entry& entry);
+
+  std::map<std::string, Entry> entries_;
+  std::vector<std::string> order_;
+};
+
+}  // namespace sublet
+
+#endif  // SUBLET_BASE_SETTINGS_H_

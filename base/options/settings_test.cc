@@ -1,0 +1,185 @@
+#include "base/options/settings.h"
+
+#include <cppunit/extensions/HelperMacros.h>
+
+#include <functional>
+#include <limits>
+#include <sstream>
+
+namespace sublet {
+namespace {
+
+Settings some_settings() {
+  constexpr double kMost = std::numeric_limits<double>::infinity();
+  return Settings({
+      {"slots", SettingType::integer, "4", 1, 64, "Jobs at once."},
+      {.key = "log.level",
+       .default_value = "info",
+       .doc = "What is logged.",
+       .choices = {"debug", "info", "error"}},
+      {"log.rotate", SettingType::size, "10 MiB", 1024, kMost, "When the log turns over."},
+      {"lease.period", SettingType::duration, "30 s", 1000, 3600'000, "The lease."},
+      {.key = "lease.renew",
+       .type = SettingType::boolean,
+       .default_value = "true",
+       .doc = "Renew it?"},
+      {"lease.weight", SettingType::real, "0.5", 0, 1, "Weight."},
+      {"admins", SettingType::texts, "root,\"x\"", 0, 3, "Who may all."},
+      {"shares", SettingType::reals, "", 0, 100, "Shares by user."},
+  });
+}
+
+std::string error_of(const std::function<void(Settings&)>& act) {
+  Settings settings = some_settings();
+  try {
+    act(settings);
+  } catch (const std::runtime_error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+std::string toml_error(const std::string& toml) {
+  return error_of([&](Settings& settings) { settings.load_text(toml, "s.toml"); });
+}
+
+}  // namespace
+
+class SettingsTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(SettingsTest);
+  CPPUNIT_TEST(defaults);
+  CPPUNIT_TEST(file_and_overrides);
+  CPPUNIT_TEST(unknown_keys_are_placed_and_guessed);
+  CPPUNIT_TEST(wrong_types_say_what_is_allowed);
+  CPPUNIT_TEST(ranges_are_kept);
+  CPPUNIT_TEST(bad_overrides);
+  CPPUNIT_TEST(a_refused_value_changes_nothing);
+  CPPUNIT_TEST(printed_defaults_load_again);
+  CPPUNIT_TEST(misuse_is_a_logic_error);
+  CPPUNIT_TEST_SUITE_END();
+
+ public:
+  void defaults() {
+    const Settings settings = some_settings();
+    CPPUNIT_ASSERT_EQUAL(int64_t{4}, settings.integer("slots"));
+    CPPUNIT_ASSERT_EQUAL(std::string("info"), settings.text("log.level"));
+    CPPUNIT_ASSERT_EQUAL(uint64_t{10} << 20, settings.size_bytes("log.rotate"));
+    CPPUNIT_ASSERT_EQUAL(int64_t{30'000}, settings.duration_ms("lease.period"));
+    CPPUNIT_ASSERT(settings.boolean("lease.renew"));
+    CPPUNIT_ASSERT_EQUAL(0.5, settings.real("lease.weight"));
+    CPPUNIT_ASSERT((settings.texts("admins") == std::vector<std::string>{"root", "\"x\""}));
+    CPPUNIT_ASSERT(settings.reals("shares").empty());
+    CPPUNIT_ASSERT(!settings.is_set("slots"));
+  }
+
+  void file_and_overrides() {
+    Settings settings = some_settings();
+    settings.load_text(
+        "slots = 8\nadmins = []\n[lease]\nperiod = 2\nweight = 1\n[log]\nrotate = 4096\n"
+        "[shares]\nanna = 2\nbo = 0.5\n",
+        "s.toml");
+    settings.override_with("slots=9");
+    settings.override_with("lease.period=250 s");
+    settings.override_with("shares.anna=3");
+    settings.override_with("admins=eve");
+    CPPUNIT_ASSERT_EQUAL(int64_t{9}, settings.integer("slots"));
+    CPPUNIT_ASSERT(settings.is_set("slots"));
+    CPPUNIT_ASSERT_EQUAL(int64_t{250'000}, settings.duration_ms("lease.period"));
+    CPPUNIT_ASSERT_EQUAL(1.0, settings.real("lease.weight"));
+    CPPUNIT_ASSERT_EQUAL(uint64_t{4096}, settings.size_bytes("log.rotate"));
+    CPPUNIT_ASSERT_EQUAL(3.0, settings.reals("shares").at("anna"));
+    CPPUNIT_ASSERT_EQUAL(0.5, settings.reals("shares").at("bo"));
+    CPPUNIT_ASSERT(settings.texts("admins") == std::vector<std::string>{"eve"});
+  }
+
+  void unknown_keys_are_placed_and_guessed() {
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("s.toml:3:3: there is no setting \"lease.perod\"; did you mean "
+                    "\"lease.period\"?"),
+        toml_error("slots = 2\n[lease]\n  perod = 3\n"));
+    CPPUNIT_ASSERT_EQUAL(std::string("s.toml:1:1: there is no setting \"frobnication\""),
+                         toml_error("frobnication = 3\n"));
+    CPPUNIT_ASSERT_EQUAL(std::string("s.toml:1:1: \"lease\" must be a table"),
+                         toml_error("lease = 3\n"));
+  }
+
+  void wrong_types_say_what_is_allowed() {
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("s.toml:2:9: \"slots\" must be a whole number from 1 up to 64"),
+        toml_error("\nslots = \"many\"\n"));
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("s.toml:2:9: \"log.level\" must be one of \"debug\" \"info\" \"error\""),
+        toml_error("[log]\nlevel = \"loud\"\n"));
+    CPPUNIT_ASSERT_EQUAL(std::string("s.toml:2:8: \"shares.bo\" must be a number from 0 up to 100"),
+                         toml_error("[shares]\n  bo = true\n"));
+    CPPUNIT_ASSERT_EQUAL(std::string("s.toml:1:1: \"shares\" must be a table of numbers"),
+                         toml_error("shares = 3\n"));
+    CPPUNIT_ASSERT(toml_error("slots = 1.5\n") != "no error");
+    CPPUNIT_ASSERT(toml_error("admins = [1]\n") != "no error");
+    CPPUNIT_ASSERT(toml_error("lease.renew = 1\n") != "no error");
+    CPPUNIT_ASSERT(toml_error("lease.period = \"soon\"\n").find("\"30 s\"") != std::string::npos);
+    CPPUNIT_ASSERT(toml_error("slots = = 1\n").starts_with("s.toml:1:9: "));
+  }
+
+  void ranges_are_kept() {
+    CPPUNIT_ASSERT(toml_error("slots = 65\n") != "no error");
+    CPPUNIT_ASSERT_EQUAL(std::string("no error"), toml_error("slots = 64\n"));
+    CPPUNIT_ASSERT(toml_error("lease.period = -1\n") != "no error");
+    CPPUNIT_ASSERT(toml_error("lease.period = 0.5\n").find("from 1 s up to 1 h") !=
+                   std::string::npos);
+    CPPUNIT_ASSERT(toml_error("lease.weight = nan\n") != "no error");
+    CPPUNIT_ASSERT(toml_error("shares.anna = nan\n") != "no error");
+    CPPUNIT_ASSERT(toml_error("log.rotate = 10\n") != "no error");
+    CPPUNIT_ASSERT(toml_error("admins = [\"a\", \"b\", \"c\", \"d\"]\n") != "no error");
+  }
+
+  void bad_overrides() {
+    const auto override_error = [](const std::string& assignment) {
+      return error_of([&](Settings& settings) { settings.override_with(assignment); });
+    };
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("setting \"slot=3\": there is no setting \"slot\"; did you mean \"slots\"?"),
+        override_error("slot=3"));
+    CPPUNIT_ASSERT_EQUAL(std::string("setting \"slots\": write it as KEY=VALUE"),
+                         override_error("slots"));
+    CPPUNIT_ASSERT(override_error("slots=3x") != "no error");
+    CPPUNIT_ASSERT(override_error("slots=") != "no error");
+    CPPUNIT_ASSERT(override_error("shares.anna=-1") != "no error");
+    CPPUNIT_ASSERT(override_error("shares=1") != "no error");
+    CPPUNIT_ASSERT(override_error("lease.renew=yes") != "no error");
+  }
+
+  void a_refused_value_changes_nothing() {
+    Settings settings = some_settings();
+    CPPUNIT_ASSERT_THROW(settings.override_with("slots=100"), SettingError);
+    CPPUNIT_ASSERT_THROW(settings.load_text("slots = 100", "f"), SettingError);
+    CPPUNIT_ASSERT_EQUAL(int64_t{4}, settings.integer("slots"));
+    CPPUNIT_ASSERT(!settings.is_set("slots"));
+  }
+
+  void printed_defaults_load_again() {
+    std::ostringstream out;
+    some_settings().print_defaults(out);
+    Settings again = some_settings();
+    again.load_text(out.str(), "defaults");
+    CPPUNIT_ASSERT(again.is_set("slots") && again.is_set("log.rotate") && again.is_set("admins"));
+    CPPUNIT_ASSERT_EQUAL(int64_t{30'000}, again.duration_ms("lease.period"));
+    CPPUNIT_ASSERT(again.texts("admins") == some_settings().texts("admins"));
+    CPPUNIT_ASSERT(out.str().find("# When the log turns over.\n") != std::string::npos);
+    CPPUNIT_ASSERT(out.str().find("[shares]\n") != std::string::npos);
+  }
+
+  void misuse_is_a_logic_error() {
+    const Settings settings = some_settings();
+    CPPUNIT_ASSERT_THROW(settings.integer("nothing"), std::logic_error);
+    CPPUNIT_ASSERT_THROW(settings.text("slots"), std::logic_error);
+    CPPUNIT_ASSERT_THROW(
+        Settings({{.key = "a", .type = SettingType::integer, .default_value = "x"}}),
+        std::logic_error);
+    CPPUNIT_ASSERT_THROW(Settings({{.key = "a"}, {.key = "a"}}), std::logic_error);
+  }
+};
+
+CPPUNIT_TEST_SUITE_REGISTRATION(SettingsTest);
+
+}  // namespace sublet

@@ -1,0 +1,325 @@
+#include "cli/batch/file.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <set>
+
+#include "base/files.h"
+#include "base/text.h"
+#include "cli/names.h"
+#include "cli/batch/sweep.h"
+#include "cli/batch/toml_reader.h"
+
+namespace sublet::cli {
+
+namespace {
+
+constexpr size_t kNameMax = 200;
+constexpr size_t kNamesPerBatch = 2'000'000;   // of all jobs together: what fits in memory
+constexpr size_t kBytesPerBatch = 512u << 20;  // of these, all jobs together
+constexpr size_t kPlatforms = 16;              // of a job's programs
+constexpr int64_t kSaveDeadlineMax = 600'000;  // ms
+
+void read_needs(const TomlReader& r, const TomlMember& m, Requirements* needs) {
+  r.each_member(
+      r.expect(m, TomlKind::table), "needs",
+      {{"os", [&](auto& v) { needs->os = r.text(v, kNameMax); }},
+       {"architecture", [&](auto& v) { needs->architecture = r.text(v, kNameMax); }},
+       {"cores", [&](auto& v) { needs->cores = static_cast<uint32_t>(r.integer(v, 1, 100'000)); }},
+       {"memory", [&](auto& v) { needs->memory = r.bytes(v); }},
+       {"disk", [&](auto& v) { needs->disk = r.bytes(v); }}});
+}
+
+void read_limits(const TomlReader& r, const TomlMember& m, Limits* bounds) {
+  r.each_member(r.expect(m, TomlKind::table), "limits",
+                {{"cpu", [&](auto& v) { bounds->cpu_ms = r.duration_ms(v); }},
+                 {"wall", [&](auto& v) { bounds->wall_ms = r.duration_ms(v); }},
+                 {"memory", [&](auto& v) { bounds->memory = r.bytes(v); }},
+                 {"output_text", [&](auto& v) { bounds->output_text = r.bytes(v); }},
+                 {"output_file", [&](auto& v) { bounds->output_file = r.bytes(v); }},
+                 {"processes", [&](auto& v) {
+                    bounds->processes = static_cast<uint32_t>(r.integer(v, 1, 100'000));
+                  }}});
+}
+
+void read_inputs(const TomlReader& r, const TomlMember& m, PlannedJob* job) {
+  for (const TomlValue& item : r.expect(m, TomlKind::array).items) {
+    PlannedInput input;
+    if (item.kind == TomlKind::text) {
+      input.path = r.text(item, "an input");
+    } else if (item.kind == TomlKind::table) {
+      r.each_member(item, "an input",
+                    {{"file", [&](auto& v) { input.path = r.text(v); }},
+                     {"name", [&](auto& v) { input.name = r.text(v); }},
+                     {"executable", [&](auto& v) {
+                        input.executable = r.expect(v, TomlKind::boolean).boolean;
+                      }}});
+    } else {
+      r.fail(item, std::string("an input must be a text or a table with file, name and "
+                               "executable, this is ") +
+                       toml_kind_name(item.kind));
+    }
+    if (input.path.empty()) r.fail(item, "an input needs a file");
+    input.path = located(r.folder(), input.path);
+    input.where = r.where(item);
+    r.check(item, add_input(job, std::move(input)));
+  }
+}
+
+void read_outputs(const TomlReader& r, const TomlMember& m, PlannedJob* job) {
+  for (const TomlValue& item : r.expect(m, TomlKind::array).items) {
+    std::string name;
+    bool required = true;
+    if (item.kind == TomlKind::text) {
+      name = r.text(item, "an output");
+    } else if (item.kind == TomlKind::table) {
+      r.each_member(
+          item, "an output",
+          {{"name", [&](auto& v) { name = r.text(v); }},
+           {"required", [&](auto& v) { required = r.expect(v, TomlKind::boolean).boolean; }}});
+    } else {
+      r.fail(item,
+             std::string("an output must be a text or a table with name and required, this is ") +
+                 toml_kind_name(item.kind));
+    }
+    r.check(item, add_output(job, name, required));
+  }
+}
+
+void read_environment(const TomlReader& r, const TomlMember& m, PlannedJob* job) {
+  for (const TomlMember& v : r.expect(m, TomlKind::table).members)
+    r.check(v.value, set_environment(job, v.key, r.text(v)));
+}
+
+void read_arguments(const TomlReader& r, const TomlMember& m, JobDescription* what) {
+  what->arguments.clear();
+  for (const TomlValue& item : r.expect(m, TomlKind::array).items) {
+    if (what->arguments.size() == kNamesPerJob) r.fail(item, "more than 4096 arguments");
+    what->arguments.push_back(r.text(item, "an argument"));
+  }
+}
+
+// "linux/x86_64"; what is wrong, or "".
+std::string wrong_platform(const std::string& platform) {
+  static constexpr char kOs[] = "abcdefghijklmnopqrstuvwxyz0123456789_.-";
+  static constexpr char kArchitecture[] =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+  const size_t slash = std::min(platform.find('/'), platform.size());
+  const std::string os = platform.substr(0, slash);
+  const std::string architecture = platform.substr(std::min(slash + 1, platform.size()));
+  const bool good = !os.empty() && !architecture.empty() && platform.size() <= kNameMax / 2 &&
+                    os.find_first_not_of(kOs) == std::string::npos &&
+                    architecture.find_first_not_of(kArchitecture) == std::string::npos;
+  return good ? ""
+              : "'" + escape_for_terminal(platform.substr(0, kNameMax)) +
+                    "' is no platform such as \"linux/x86_64\": what `uname -s`, in lower case, "
+                    "and `uname -m` print";
+}
+
+// A text, or a table of one for each platform.
+void read_program(const TomlReader& r, const TomlMember& m, JobDescription* what) {
+  what->program.clear();
+  what->programs.clear();
+  if (m.value.kind != TomlKind::table) {
+    what->program = r.text(m);
+    return;
+  }
+  for (const TomlMember& v : m.value.members) {
+    r.check(v.value, wrong_platform(v.key));
+    if (r.text(v).empty()) r.fail(v.value, "the program's name is empty");
+    if (what->programs.size() == kPlatforms) r.fail(v.value, "more than 16 platforms");
+    what->programs.emplace_back(v.key, r.text(v));
+  }
+}
+
+uint64_t read_count(const TomlReader& r, const TomlMember& m) {
+  return static_cast<uint64_t>(r.integer(m, 1, static_cast<int64_t>(kJobsPerBatch)));
+}
+
+// The keys that [defaults] and [[job]] share.
+TomlReader::Keys job_keys(const TomlReader& r, PlannedJob* job) {
+  JobDescription* what = &job->what;
+  return {
+      {"program", [=, &r](auto& v) { read_program(r, v, what); }},
+      {"count", [=, &r](auto& v) { job->count = read_count(r, v); }},
+      {"parameters", [=, &r](auto& v) { add_parameters(r, v, &job->axes); }},
+      {"table", [=, &r](auto& v) { add_table(r, v, &job->axes); }},
+      {"arguments", [=, &r](auto& v) { read_arguments(r, v, what); }},
+      {"environment", [=, &r](auto& v) { read_environment(r, v, job); }},
+      {"inputs", [=, &r](auto& v) { read_inputs(r, v, job); }},
+      {"outputs", [=, &r](auto& v) { read_outputs(r, v, job); }},
+      {"needs", [=, &r](auto& v) { read_needs(r, v, &what->needs); }},
+      {"limits", [=, &r](auto& v) { read_limits(r, v, &what->bounds); }},
+      {"retries",
+       [=, &r](auto& v) { what->retries = static_cast<uint32_t>(r.integer(v, 0, 1000)); }},
+      {"priority",
+       [=, &r](auto& v) {
+         what->priority = static_cast<int32_t>(r.integer(v, -1'000'000, 1'000'000));
+       }},
+      {"save_deadline",
+       [=, &r](auto& v) {
+         what->save_deadline_ms = r.duration_ms(v);
+         if (what->save_deadline_ms > kSaveDeadlineMax)
+           r.fail(v.value, "save_deadline may be 10 min at most");
+       }},
+  };
+}
+
+// What makes a job an array belongs together: one key of its own replaces all
+// that [defaults] say of it.
+bool has_array_of_its_own(const TomlValue& table) {
+  const auto has = [&](const char* key) { return table.find(key) != nullptr; };
+  return has("count") || has("parameters") || has("table");
+}
+
+PlannedJob read_job(const TomlReader& r, const TomlValue& table, const PlannedJob& defaults) {
+  r.expect(table, TomlKind::table, "[[job]]");
+  PlannedJob job = defaults;
+  TomlReader::Keys keys = job_keys(r, &job);
+  keys.insert(keys.begin(), {"name", [&](auto& v) { job.what.name = r.text(v, kNameMax); }});
+  r.each_member(table, "[[job]]", keys);
+  if (!job.axes.empty()) {
+    const TomlValue* count = table.find("count");
+    if (job.count != 0)
+      r.fail(count != nullptr ? *count : table,
+             "count and parameters do not go together: their combinations make the count");
+    job.count = combinations(r, table, job.axes);
+  }
+  const TomlValue* program = table.find("program");
+  const TomlValue& at = program != nullptr ? *program : table;
+  const auto& programs = job.what.programs;
+  if (job.what.program.empty() && programs.empty()) r.fail(at, "a job needs a program");
+  if (job.what.name.empty())
+    job.what.name =
+        to_utf8(base_name(programs.empty() ? job.what.program : programs.front().second));
+  r.check(at, send_program_along(&job, r.folder(), r.where(at)));
+  r.check(table, check_placeholders(job));
+  return job;
+}
+
+// `stop_when = { done = 1 }`
+StopWhen read_stop_when(const TomlReader& r, const TomlMember& m) {
+  StopWhen when;
+  const auto number = [&](auto& v) {
+    return static_cast<uint64_t>(r.integer(v, 1, static_cast<int64_t>(kJobsPerBatch)));
+  };
+  r.each_member(
+      r.expect(m, TomlKind::table), "stop_when",
+      {{"done", [&](auto& v) { when.done = number(v); }},
+       {"failed", [&](auto& v) { when.failed = number(v); }},
+       {"output", [&](auto& v) { r.check(v.value, check_output_name(r.text(v), &when.output)); }}});
+  if (!when.is_set()) r.fail(m.value, "stop_when needs done, failed or output");
+  return when;
+}
+
+// That the batch can fulfil it. `table`: where it stands.
+void check_stop_when(const TomlReader& r, const TomlValue& table, const BatchPlan& plan) {
+  for (const char* key : {"done", "failed"}) {
+    const TomlValue* number = table.find(key);
+    if (number != nullptr && static_cast<uint64_t>(number->integer) > plan.job_count())
+      r.fail(*number, "the batch has only " + std::to_string(plan.job_count()) + " jobs");
+  }
+  const TomlValue* output = table.find("output");
+  if (output == nullptr) return;
+  std::set<std::string> described;
+  for (const PlannedJob& job : plan.jobs)
+    for (const OutputFile& o : job.what.outputs) described.insert(o.name);
+  if (described.contains(plan.stop_when.output)) return;
+  const std::string near =
+      nearest_word(plan.stop_when.output, {described.begin(), described.end()});
+  r.fail(*output, "no job describes an output '" + escape_for_terminal(plan.stop_when.output) +
+                      "'" + (near.empty() ? "" : "; did you mean '" + near + "'?"));
+}
+
+// How much the plan grows by the job: an array is one, unless it is told apart.
+struct Weight {
+  size_t names = 0;  // arguments, variables, inputs, outputs
+  size_t bytes = 0;  // of these and of the parameters' values
+};
+Weight weight_of(const PlannedJob& job) {
+  Weight one;
+  const auto add = [&](const std::string& text) {
+    ++one.names;
+    one.bytes += text.size();
+  };
+  for (const std::string& argument : job.what.arguments) add(argument);
+  for (const std::string& variable : job.what.environment) add(variable);
+  for (const OutputFile& output : job.what.outputs) add(output.name);
+  for (const PlannedInput& input : job.inputs) add(input.path);
+  const size_t jobs = jobs_told_apart(job);
+  size_t values = 0;
+  for (const Axis& axis : job.axes)
+    for (const std::string& value : axis.values) values += sizeof value + value.size();
+  return {one.names * jobs, one.bytes * jobs + values};
+}
+
+}  // namespace
+
+BatchPlan parse_batch(std::string_view text, const std::string& file, const std::string& folder) {
+  const TomlValue root = parse_toml(text, file);
+  TomlReader r(file, folder);
+  BatchPlan plan;
+  PlannedJob defaults;
+  const TomlValue* jobs = nullptr;
+  const TomlValue* stop = nullptr;
+  r.each_member(root, "the batch file",
+                {{"batch",
+                  [&](auto& m) {
+                    r.each_member(r.expect(m, TomlKind::table), "[batch]",
+                                  {{"name", [&](auto& v) { plan.name = r.text(v, kNameMax); }},
+                                   {"stop_when", [&](auto& v) {
+                                      plan.stop_when = read_stop_when(r, v);
+                                      stop = &v.value;
+                                    }}});
+                  }},
+                 {"defaults",
+                  [&](auto& m) {
+                    r.each_member(r.expect(m, TomlKind::table), "[defaults]",
+                                  job_keys(r, &defaults));
+                  }},
+                 {"job", [&](auto& m) { jobs = &r.expect(m, TomlKind::array); }}});
+  if (jobs == nullptr || jobs->items.empty())
+    throw DocumentError(file, 1, 1, "no [[job]] in the batch file");
+  uint64_t total = 0;
+  PlannedJob no_array = defaults;
+  no_array.count = 0;
+  no_array.axes.clear();
+  Weight weight;
+  for (const TomlValue& table : jobs->items) {
+    const PlannedJob job = read_job(r, table, has_array_of_its_own(table) ? no_array : defaults);
+    const Weight more = weight_of(job);
+    weight.names += more.names;
+    weight.bytes += more.bytes;
+    if (weight.names > kNamesPerBatch || weight.bytes > kBytesPerBatch)
+      r.fail(table,
+             "more than 2,000,000 arguments, variables and files in the batch, or 512 MiB "
+             "of them");
+    for (PlannedJob& one : told_apart(job)) plan.jobs.push_back(std::move(one));
+    total += std::max<uint64_t>(job.count, 1);
+    if (total > kJobsPerBatch)
+      r.fail(table, "more than " + std::to_string(kJobsPerBatch) + " jobs in the batch");
+  }
+  if (stop != nullptr) check_stop_when(r, *stop, plan);
+  return plan;
+}
+
+BatchPlan read_batch_file(const std::string& path) {
+  std::string text;
+  try {
+    text = system_files().read_file(path, kBatchFileMax);
+  } catch (const FileError& e) {
+    if (e.code() == EFBIG)
+      throw PoolError(ErrorKind::limit_exceeded, "batch.file_size", path + " is larger than 16 MiB",
+                      "use count for jobs that differ in a number only", path);
+    throw PoolError(ErrorKind::invalid, "batch.file", e.what(), e.advice(), path);
+  }
+  std::string folder = folder_of(path);
+  BatchPlan plan = parse_batch(text, path, folder);
+  if (plan.name.empty()) {
+    plan.name = to_utf8(base_name(path));
+    if (plan.name.ends_with(".toml")) plan.name.resize(plan.name.size() - 5);
+  }
+  return plan;
+}
+
+}  // namespace sublet::cli

@@ -1,0 +1,56 @@
+// Reads values of a TOML file, each with its type and range; what is wrong is a
+// DocumentError with file, line and column.
+#ifndef SUBLET_CLI_TOML_READER_H_
+#define SUBLET_CLI_TOML_READER_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/options/toml_document.h"
+
+namespace sublet::cli {
+
+inline constexpr size_t kTextMax = 128 * 1024;  // of an argument or variable, as execve takes them
+
+class TomlReader {
+ public:
+  // `folder`: what relative paths are relative to.
+  TomlReader(std::string file, std::string folder)
+      : file_(std::move(file)), folder_(std::move(folder)) {}
+
+  using Handler = std::function<void(const TomlMember&)>;
+  using Keys = std::vector<std::pair<const char*, Handler>>;
+
+  [[noreturn]] void fail(const TomlValue& at, const std::string& message) const;
+  // For what comes back from a function that returns "what is wrong, or nothing".
+  void check(const TomlValue& at, const std::string& wrong) const;
+
+  // Calls the handler of each member; a key that is not known fails with the
+  // nearest one that is. `place`: of the table, for messages.
+  void each_member(const TomlValue& table, const std::string& place, const Keys& known) const;
+
+  const TomlValue& expect(const TomlMember& m, TomlKind kind) const;
+  const TomlValue& expect(const TomlValue& v, TomlKind kind, const std::string& what) const;
+  const std::string& text(const TomlValue& v, const std::string& what,
+                          size_t max = kTextMax) const;
+  const std::string& text(const TomlMember& m, size_t max = kTextMax) const;
+  int64_t integer(const TomlMember& m, int64_t min, int64_t max) const;
+  int64_t duration_ms(const TomlMember& m) const;  // above 0
+  uint64_t bytes(const TomlMember& m) const;       // above 0
+
+  const std::string& folder() const { return folder_; }
+  std::string where(const TomlValue& v) const;  // "FILE:LINE:COLUMN"
+
+ private:
+  [[noreturn]] void unknown(const TomlMember& m, const std::string& place, const Keys& known) const;
+
+  std::string file_;
+  std::string folder_;
+};
+
+}  // namespace sublet::cli
+
+#endif  // SUBLET_CLI_TOML_READER_H_

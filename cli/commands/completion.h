@@ -1,0 +1,24 @@
+// The script by which a shell completes the words of `sublet`, made from what its
+// commands declare. Pure functions.
+#ifndef SUBLET_CLI_COMPLETION_H_
+#define SUBLET_CLI_COMPLETION_H_
+
+#include <string>
+#include <vector>
+
+#include "base/options/argument_table.h"
+
+namespace sublet::cli {
+
+// To be sourced, or installed where the shell looks for it. bash 4 or later.
+std::string bash_completion(const ArgumentTable& program);
+std::string zsh_completion(const ArgumentTable& program);
+std::string fish_completion(const ArgumentTable& program);
+
+// What may stand at a place: "words W...", "files", "folders", or "text", which
+// no shell knows more about. `name`: FILE, FILE[=NAME], FOLDER, PATH tell it.
+std::string kind_of_value(const std::string& name, const std::vector<std::string>& words);
+
+}  // namespace sublet::cli
+
+#endif  // SUBLET_CLI_COMPLETION_H_

@@ -1,0 +1,104 @@
+// rm, hold and release.
+#include "base/json.h"
+#include "base/random.h"
+#include "cli/commands/commands.h"
+#include "cli/names.h"
+#include "cli/pool/pool_client.h"
+
+namespace sublet::cli {
+
+namespace {
+
+using Operation = Control (PoolClient::*)(const RequestId&, const JobFilter&);
+
+// Whom a verb is for: named jobs, a batch, or all of the user's own that have not ended;
+// never everything only because nothing was named.
+struct Named {
+  void declare(Arguments& arguments) {
+    selection.declare(arguments);
+    arguments.flag("--mine", &mine, "all your jobs that have not ended");
+    arguments.option("--state", &states, "of those named only the ones in this state (repeatable)",
+                     "S");
+    arguments.words("--state", job_state_names());
+  }
+
+  JobFilter filter(const Context& context) const {
+    JobFilter filter;
+    if (!mine) {
+      if (selection.jobs.empty() && selection.batch.empty())
+        throw PoolError(ErrorKind::usage, "usage.jobs", "which jobs?",
+                        "give ids such as 17-20, --batch 7, or --mine for all your own");
+      filter = selection.filter();
+    } else if (!selection.jobs.empty() || !selection.batch.empty()) {
+      throw PoolError(ErrorKind::usage, "usage.jobs", "either ids of jobs, --batch or --mine",
+                      "give one of them; --state narrows it");
+    } else {
+      filter.user = context.user();
+      filter.unfinished_only = true;
+    }
+    for (const std::string& word : states) filter.states.push_back(parse_job_state(word));
+    return filter;
+  }
+
+  Selection selection;
+  bool mine = false;
+  std::vector<std::string> states;
+};
+
+struct Verb {
+  const char* done;       // "removed"
+  const char* unchanged;  // why a job may stay as it is
+  Operation operation;
+};
+
+int run_control(const Verb& verb, const Named& named, Context& context) {
+  JobFilter filter = named.filter(context);
+  PoolClient& pool = context.pool();
+  Control control = (pool.*verb.operation)(random_id(), filter);
+  uint64_t seen = control.changed + control.unchanged;
+  std::optional<PoolError> missing;
+  filter.states.clear();
+  if (!named.mine && (seen == 0 || !filter.ids.empty())) missing = missing_jobs(pool, filter);
+  if (missing && seen == 0) throw *missing;
+  if (context.json) {
+    JsonWriter json;
+    json.begin_object().field("changed", control.changed).field("unchanged", control.unchanged);
+    json.end_object();
+    print(json.str() + "\n");
+  } else {
+    std::string line = std::string(verb.done) + " " + counted(control.changed, "job");
+    if (control.unchanged > 0)
+      line += "; " + std::to_string(control.unchanged) + " " + verb.unchanged;
+    print(line + "\n");
+  }
+  if (!missing) return 0;
+  say(error_line(*missing));
+  return exit_status(missing->kind);
+}
+
+Command control_command(Arguments& top, const char* name, const char* help, const Verb& verb) {
+  auto named = std::make_shared<Named>();
+  Arguments& a = top.command(name, help);
+  named->declare(a);
+  return {&a, [named, verb](Context& context) { return run_control(verb, *named, context); }};
+}
+
+}  // namespace
+
+Command remove_command(Arguments& top) {
+  return control_command(top, "rm", "Remove jobs; those that run are stopped without a save",
+                         {"removed", "had already ended", &PoolClient::remove});
+}
+
+Command hold_command(Arguments& top) {
+  return control_command(top, "hold",
+                         "Keep jobs from running until released; those that run save and leave",
+                         {"held", "unchanged (held already, or ended)", &PoolClient::hold});
+}
+
+Command release_command(Arguments& top) {
+  return control_command(top, "release", "Let held jobs run again",
+                         {"released", "unchanged (not held)", &PoolClient::release});
+}
+
+}  // namespace sublet::cli

@@ -1,0 +1,68 @@
+// machines and about.
+#include "base/json.h"
+#include "base/text.h"
+#include "cli/commands/commands.h"
+#include "cli/views/machines.h"
+#include "cli/pool/pool_client.h"
+
+namespace sublet::cli {
+
+namespace {
+
+int run_machines(Context& context) {
+  const std::vector<MachineInfo> machines = all_machines(context.pool());
+  if (context.json) {
+    JsonWriter json;
+    json.begin_object().key("machines").begin_array();
+    for (const MachineInfo& m : machines) write_json(json, m);
+    json.end_array().end_object();
+    print(json.str() + "\n");
+  } else if (machines.empty()) {
+    say("no machine has joined the pool; start sublet-client on a workstation");
+  } else {
+    print(machines_table(machines, now_us(), context.terminal.columns, context.terminal.colour));
+  }
+  return 0;
+}
+
+int run_about(Context& context) {
+  Details details = context.pool().about();
+  if (context.json) {
+    JsonWriter json;
+    json.begin_object();
+    for (const auto& [name, value] : details) json.field(name, value);
+    json.end_object();
+    print(json.str() + "\n");
+    return 0;
+  }
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& [name, value] : details)
+    rows.push_back({escape_for_terminal(name), escape_for_terminal(value)});
+  print(format_table(rows, {}, context.terminal.columns));
+  return 0;
+}
+
+}  // namespace
+
+std::vector<MachineInfo> all_machines(PoolClient& pool) {
+  std::vector<MachineInfo> machines;
+  std::string cursor;
+  do {
+    MachinePage page = pool.machines(cursor, kPageLimit);
+    machines.insert(machines.end(), page.machines.begin(), page.machines.end());
+    cursor = page.next;
+  } while (!cursor.empty());
+  return machines;
+}
+
+Command machines_command(Arguments& top) {
+  Arguments& a = top.command("machines", "List the pool's workstations");
+  return {&a, run_machines};
+}
+
+Command about_command(Arguments& top) {
+  Arguments& a = top.command("about", "Tell the server's version, name and counts");
+  return {&a, run_about};
+}
+
+}  // namespace sublet::cli

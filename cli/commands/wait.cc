@@ -1,0 +1,88 @@
+// wait and fetch.
+#include "cli/commands/commands.h"
+#include "cli/transfer/fetching.h"
+#include "cli/views/jobs.h"
+#include "cli/pool/pool_client.h"
+#include "cli/commands/waiting.h"
+
+namespace sublet::cli {
+
+namespace {
+
+int exit_of(const FetchResult& fetched) {
+  if (!fetched.unfinished.empty()) return exit_status(ErrorKind::conflict);
+  return fetched.removed.empty() ? 0 : exit_status(ErrorKind::not_found);
+}
+
+int run_wait(const Selection& selection, bool fetch, const FetchOptions& options,
+             Context& context) {
+  context.timeout_is_mine();
+  JobFilter filter = selection.filter();
+  std::optional<int64_t> timeout = context.timeout_ms();
+  if (std::optional<PoolError> missing = missing_jobs(context.pool(), filter)) throw *missing;
+  WaitResult result = wait_for_jobs(context, filter, timeout);
+  int status = report_wait(context, filter, result);
+  FetchResult fetched;
+  bool do_fetch = fetch && !result.timed_out;
+  if (do_fetch) fetched = fetch_jobs(context, filter, options);
+  if (context.json) {
+    JsonWriter json;
+    json.begin_object().field("timed_out", result.timed_out);
+    json.field("evictions_seen", result.evictions).field("stopped", result.stopped);
+    json.key("counts");
+    write_json(json, result.counts);
+    if (do_fetch) {
+      json.key("fetched");
+      write_json(json, fetched, options);
+    }
+    json.end_object();
+    print(json.str() + "\n");
+  } else if (do_fetch) {
+    report_fetch(fetched, options);
+  }
+  return status;
+}
+
+int run_fetch(const Selection& selection, const FetchOptions& options, Context& context) {
+  FetchResult fetched = fetch_jobs(context, selection.filter(), options);
+  if (context.json) {
+    JsonWriter json;
+    write_json(json, fetched, options);
+    print(json.str() + "\n");
+  } else {
+    report_fetch(fetched, options);
+  }
+  return exit_of(fetched);
+}
+
+}  // namespace
+
+Command wait_command(Arguments& top) {
+  struct Options {
+    Selection selection;
+    bool fetch = false;
+    FetchOptions into;
+  };
+  auto o = std::make_shared<Options>();
+  Arguments& a = top.command(
+      "wait",
+      "Wait until jobs have ended; Ctrl-C leaves them running (exit status 1: some failed)");
+  o->selection.declare(a);
+  a.flag("--fetch", &o->fetch, "then fetch their outputs");
+  o->into.declare(a);
+  return {&a, [o](Context& context) { return run_wait(o->selection, o->fetch, o->into, context); }};
+}
+
+Command fetch_command(Arguments& top) {
+  struct Options {
+    Selection selection;
+    FetchOptions into;
+  };
+  auto o = std::make_shared<Options>();
+  Arguments& a = top.command("fetch", "Take the outputs of jobs that have ended");
+  o->selection.declare(a);
+  o->into.declare(a);
+  return {&a, [o](Context& context) { return run_fetch(o->selection, o->into, context); }};
+}
+
+}  // namespace sublet::cli

@@ -1,0 +1,190 @@
+#include "cli/commands/waiting.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "cli/interrupts.h"
+#include "cli/views/jobs.h"
+#include "cli/names.h"
+#include "cli/pool/pool_client.h"
+
+namespace sublet::cli {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr int64_t kHoldMs = 5'000;  // others' jobs bring no changes: they are counted this often
+constexpr int64_t kServerAwayMs = 600'000;
+constexpr auto kShortestRound = std::chrono::milliseconds(200);
+constexpr auto kBetweenLines = std::chrono::seconds(1);
+
+int64_t ms_since(Clock::time_point then) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - then).count();
+}
+
+class Waiter {
+ public:
+  Waiter(Context& context, const JobFilter& filter, std::optional<int64_t> timeout_ms)
+      : context_(context), filter_(filter), timeout_ms_(timeout_ms) {}
+
+  WaitResult run() {
+    PoolClient& pool = context_.pool();
+    // First the place in the history, then the counts: no change falls between.
+    since_ = pool.changes_since(0, 0).last;
+    result_.counts = pool.count(filter_);
+    ended_at_start_ = result_.counts.total() - result_.counts.unfinished();
+    tell();
+    while (result_.counts.unfinished() > 0 && !result_.timed_out) {
+      Clock::time_point round = Clock::now();
+      try_round();
+      if (result_.counts.unfinished() == 0) break;
+      tell();
+      result_.timed_out = timeout_ms_ && ms_since(started_) >= *timeout_ms_;
+      // A server with too many observers answers at once: no spinning.
+      if (!result_.timed_out) std::this_thread::sleep_until(round + kShortestRound);
+    }
+    tell();
+    end_progress();
+    if (result_.counts.removed > 0) {
+      JobFilter stopped = filter_;
+      stopped.stopped = JobFilter::Stopped::only;
+      result_.stopped = pool.count(stopped).removed;
+    }
+    return result_;
+  }
+
+ private:
+  void try_round() {
+    try {
+      one_round();
+      away_since_.reset();
+    } catch (const PoolError& e) {
+      if (e.kind != ErrorKind::unavailable) throw;
+      if (!away_since_) {
+        away_since_ = Clock::now();
+        say(error_line(e) + " (still waiting)");
+      }
+      if (ms_since(*away_since_) > kServerAwayMs) throw;
+    }
+  }
+
+  void one_round() {
+    int64_t hold = kHoldMs;
+    if (timeout_ms_) hold = std::clamp<int64_t>(*timeout_ms_ - ms_since(started_), 0, kHoldMs);
+    ChangePage page = context_.pool().changes_since(since_, hold);
+    since_ = page.last;
+    for (const Change& c : page.items) {
+      bool ours = filter_.batch != 0 ? c.batch == filter_.batch : contains_id(filter_.ids, c.job);
+      if (ours && is_eviction(c.ended)) ++result_.evictions;
+    }
+    result_.counts = context_.pool().count(filter_);
+  }
+
+  void tell() {
+    const JobCounts& c = result_.counts;
+    uint64_t ended = c.total() - c.unfinished();
+    std::string line =
+        progress_line(c, result_.evictions,
+                      c.held > 0 ? std::nullopt
+                                 : time_left(ended - std::min(ended, ended_at_start_),
+                                             c.unfinished(), ms_since(started_)));
+    if (context_.terminal.err_is_screen) {
+      show_progress(line, context_.terminal.err_columns);
+    } else if (!context_.json && line != last_line_ && Clock::now() >= next_line_) {
+      say(line);
+      last_line_ = line;
+      next_line_ = Clock::now() + kBetweenLines;
+    }
+  }
+
+  Context& context_;
+  const JobFilter& filter_;
+  std::optional<int64_t> timeout_ms_;
+  Clock::time_point started_ = Clock::now();
+  Clock::time_point next_line_ = started_;
+  std::optional<Clock::time_point> away_since_;
+  uint64_t since_ = 0;
+  uint64_t ended_at_start_ = 0;
+  std::string last_line_;
+  WaitResult result_;
+};
+
+void name_failed(Context& context, JobFilter filter) {
+  constexpr uint32_t kNamed = 10;
+  filter.states = {kFailed, kRemoved};
+  filter.stopped = JobFilter::Stopped::without;
+  JobPage page = context.pool().list(filter, "", kNamed);
+  for (const JobSummary& job : page.jobs)
+    say("job " + std::to_string(job.id) + " " + job_state_name(job.state) +
+        (job.reason.empty() ? "" : ": " + escape_for_terminal(job.reason)) + "; see `sublet show " +
+        std::to_string(job.id) + "`");
+  if (!page.next.empty()) say("and more; see `sublet ls --state failed --state removed`");
+}
+
+// One of the jobs that a stopped batch removed says why.
+void name_stopped(Context& context, JobFilter filter, uint64_t count) {
+  filter.stopped = JobFilter::Stopped::only;
+  filter.runs = true;
+  JobPage page = context.pool().list(filter, "", 1);
+  if (page.jobs.empty()) return;
+  say(counted(count, "job") + " removed; job " + std::to_string(page.jobs[0].id) + ": " +
+      escape_for_terminal(page.jobs[0].reason));
+}
+
+}  // namespace
+
+int WaitResult::exit_status() const {
+  return counts.failed + counts.removed > stopped ? kExitJobsFailed : 0;
+}
+
+WaitResult wait_for_jobs(Context& context, const JobFilter& filter,
+                         std::optional<int64_t> timeout_ms) {
+  std::string words = Selection::words(filter);
+  WhenInterrupted tell([words] {
+    say("sublet: the jobs go on without you; to come back: `sublet wait " + words + "`");
+  });
+  return Waiter(context, filter, timeout_ms).run();
+}
+
+std::optional<int64_t> time_left(uint64_t ended, uint64_t left, int64_t elapsed_ms) {
+  if (ended < 3 || elapsed_ms < 5'000 || left == 0) return {};
+  return static_cast<int64_t>(static_cast<double>(elapsed_ms) * static_cast<double>(left) /
+                              static_cast<double>(ended));
+}
+
+std::string progress_line(const JobCounts& c, uint64_t evictions, std::optional<int64_t> left_ms) {
+  std::string out = std::to_string(c.done) + " of " + std::to_string(c.total()) + " done";
+  auto add = [&](uint64_t n, const char* what) {
+    if (n > 0) out += ", " + std::to_string(n) + " " + what;
+  };
+  add(c.failed, "failed");
+  add(c.removed, "removed");
+  add(c.running, "running");
+  add(c.waiting + c.placed, "waiting");
+  add(c.held, "held");
+  if (evictions > 0) out += ", " + counted(evictions, "eviction");
+  if (left_ms && *left_ms >= 1000)
+    out += ", about " + format_duration_ms(*left_ms / 1000 * 1000) + " left";
+  return out;
+}
+
+int report_wait(Context& context, const JobFilter& filter, const WaitResult& result) {
+  const int status = result.exit_status();
+  if (status != 0 && !context.json) name_failed(context, filter);
+  if (result.stopped > 0 && !context.json) name_stopped(context, filter, result.stopped);
+  if (!context.json) print(counts_line(result.counts) + "\n");
+  if (result.timed_out) {
+    if (!context.json)
+      say("sublet: the time given is over; to come back: `sublet wait " + Selection::words(filter) +
+          "`");
+    return kExitTimeout;
+  }
+  return status;
+}
+
+}  // namespace sublet::cli

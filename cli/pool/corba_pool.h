@@ -1,0 +1,92 @@
+// The pool's server over the ORB: its references, and how a call is made, judged
+// when it fails, and made again. For pool_client.cc only.
+#ifndef SUBLET_CLI_CORBA_POOL_H_
+#define SUBLET_CLI_CORBA_POOL_H_
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include "transport/orb.h"
+#include "cli/pool/idl_translation.h"
+#include "cli/pool/pool.h"
+#include "cli/pool/pool_client.h"
+
+namespace sublet::cli {
+
+// Threads: any calls; patience is changed while none is under way.
+struct CorbaPool {
+  CorbaPool(const std::string& socket_path, const Patience& p);
+
+  // One try. Returns what f returns.
+  template <typename F>
+  auto once(F f) -> decltype(f()) {
+    try {
+      return f();
+    } catch (const CORBA::UserException&) {
+      rethrow_translated();
+    } catch (const CORBA::SystemException& e) {
+      throw failure_of(e);
+    }
+  }
+
+  // Repeats while that makes sense (see pool_client.h).
+  template <typename F>
+  auto call(F f) -> decltype(f()) {
+    const auto start = Clock::now();
+    const auto end = start + std::chrono::milliseconds(patience.unreachable_ms);
+    auto pause = kFirstPause;
+    bool maybe_done = false;
+    for (int timeouts = 0;; pause = std::min(2 * pause, kPause)) {
+      try {
+        return once(f);
+      } catch (PoolError& e) {
+        e.maybe_done = maybe_done = maybe_done || e.maybe_done;
+        bool again = false;
+        if (e.code == "server.timeout") again = ++timeouts < patience.tries_after_timeout;
+        if (e.code == "server.down" || e.code == "server.unreachable" || passes(e))
+          again = Clock::now() + pause < (socket_is_missing() ? start + kSocketGap : end);
+        if (!again) throw;
+        std::this_thread::sleep_for(pause);
+      }
+    }
+  }
+
+  std::string path;
+  Patience patience;
+  Orb orb;
+  v1::JobScheduler_var scheduler;
+  v1::JobScheduler_var watcher;  // for calls that the server holds
+  v1::JobScheduler_var committer;
+  v1::JobScheduler_var leaver;  // for the way out
+  v1::MachineAllocator_var allocator;
+  v1::Membership_var membership;
+  v1::Accounting_var accounting;
+  v1::Spool_var spool;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr auto kSocketGap = std::chrono::milliseconds(300);
+  static constexpr auto kFirstPause = std::chrono::milliseconds(5);
+  static constexpr auto kPause = std::chrono::milliseconds(100);  // at most, between two tries
+
+  template <typename T>
+  typename T::_ptr_type resolve(const char* key) {
+    CORBA::Object_var object = orb.resolve(path, key);
+    return T::_unchecked_narrow(object);
+  }
+
+  PoolError failure_of(const CORBA::SystemException& e) const;
+  // Inside a catch block: the contract's exceptions as ours; the ORB's pass.
+  [[noreturn]] static void rethrow_translated();
+  // A passing state of the server, in which the same call may be made again.
+  static bool passes(const PoolError& e);
+  // It is not about to come back, except for one who waits, and for a moment while a
+  // server that was started again puts its own in place.
+  bool socket_is_missing() const;
+};
+
+}  // namespace sublet::cli
+
+#endif  // SUBLET_CLI_CORBA_POOL_H_

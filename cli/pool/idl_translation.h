@@ -1,0 +1,55 @@
+// Between the ORB's types and ours. For pool_client.cc and corba_pool.h only. Pure
+// functions.
+#ifndef SUBLET_CLI_IDL_TRANSLATION_H_
+#define SUBLET_CLI_IDL_TRANSLATION_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "accounting.hh"
+#include "cli/pool/pool.h"
+#include "job_scheduler.hh"
+#include "machine_allocator.hh"
+#include "membership.hh"
+#include "spool.hh"
+
+namespace sublet::cli {
+
+namespace v1 = ::Sublet::v1;
+
+// Details of a JobDescription that the server only keeps.
+inline constexpr const char* kSubmitFolder = "submit_folder";  // percent-encoded
+inline constexpr const char* kSubmitHost = "submit_host";
+inline constexpr std::string_view kProgramAt = "program@";  // idl/types.idl, JobDescription
+
+// Into a call.
+v1::Bytes to_bytes(const std::string& bytes);
+v1::RequestId to_request(const RequestId& request);
+v1::Digest to_digest(const Digest& digest);
+// Invalid bytes become U+FFFD: the ORB refuses text that is not UTF-8.
+char* to_string(const std::string& text);
+v1::Details to_details(const StopWhen& when);
+v1::JobFilter to_filter(const JobFilter& filter);
+v1::JobDescription to_description(const JobDescription& job);
+v1::Axis to_axis(const Axis& axis);
+v1::FilePlace to_place(const FilePlace& place);
+v1::ReportQuery to_query(const ReportQuery& query);
+
+// Out of an answer.
+std::string from_bytes(const v1::Bytes& bytes);
+Details from_details(const v1::Details& details);
+JobSummary from_summary(const v1::JobSummary& job);
+JobPage from_page(const v1::JobPage& page);
+JobDetail from_detail(const v1::JobDetail& job);
+JobCounts from_counts(const v1::JobCounts& counts);
+LogPart from_log(const v1::LogPart& part);
+ChangePage from_changes(const v1::ChangePage& page);
+MachinePage from_machines(const v1::MachinePage& page);
+MemberPage from_members(const v1::MemberPage& page);
+UsagePage from_usage(const v1::UsagePage& page);
+std::vector<Standing> from_standings(const v1::Standings& standings);
+
+}  // namespace sublet::cli
+
+#endif  // SUBLET_CLI_IDL_TRANSLATION_H_

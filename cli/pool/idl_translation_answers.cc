@@ -1,0 +1,255 @@
+// The part of idl_translation.h that translates answers.
+#include <algorithm>
+#include <charconv>
+
+#include "base/text.h"
+#include "cli/pool/idl_translation.h"
+
+namespace sublet::cli {
+namespace {
+
+// A sequence's elements, each translated by `f`.
+template <typename Out, typename Sequence, typename F>
+std::vector<Out> each(const Sequence& sequence, F f) {
+  std::vector<Out> out;
+  out.reserve(sequence.length());
+  for (CORBA::ULong i = 0; i < sequence.length(); ++i) out.push_back(f(sequence[i]));
+  return out;
+}
+
+std::string text(const char* s) { return s == nullptr ? "" : s; }
+
+// The value of this name among name-value pairs; "": it is not there.
+std::string word_in(const v1::Details& details, const char* name) {
+  for (CORBA::ULong i = 0; i < details.length(); ++i)
+    if (text(details[i].name) == name) return text(details[i].value);
+  return "";
+}
+int64_t number_in(const v1::Details& details, const char* name, int64_t otherwise) {
+  const std::string word = word_in(details, name);
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  return error == std::errc() && end == word.data() + word.size() ? value : otherwise;
+}
+
+// For how many jobs this entry of a list stands.
+uint64_t count_in(const v1::Details& details) {
+  return static_cast<uint64_t>(std::max<int64_t>(number_in(details, "count", 1), 1));
+}
+
+JobDescription from_description(const v1::JobDescription& job) {
+  JobDescription out;
+  out.name = text(job.name);
+  out.program = from_bytes(job.program);
+  out.arguments = each<std::string>(job.arguments, from_bytes);
+  out.environment = each<std::string>(job.environment, from_bytes);
+  out.inputs = each<InputFile>(job.inputs, [](const v1::InputFile& f) {
+    return InputFile{f.file, from_bytes(f.name), static_cast<bool>(f.executable)};
+  });
+  out.outputs = each<OutputFile>(job.outputs, [](const v1::OutputFile& f) {
+    return OutputFile{from_bytes(f.name), static_cast<bool>(f.required)};
+  });
+  out.needs = {text(job.needs.os), text(job.needs.architecture), job.needs.cores, job.needs.memory,
+               job.needs.disk};
+  out.bounds = {job.bounds.cpu,         job.bounds.wall,        job.bounds.memory,
+                job.bounds.output_text, job.bounds.output_file, job.bounds.processes};
+  out.priority = job.priority;
+  out.retries = job.retries;
+  out.save_deadline_ms = job.save_deadline;
+  for (CORBA::ULong i = 0; i < job.more.length(); ++i) {
+    const std::string name = text(job.more[i].name);
+    const std::string value = text(job.more[i].value);
+    if (name == kSubmitFolder) out.submit_folder = percent_decode(value).value_or("");
+    if (name == kSubmitHost) out.submit_host = value;
+    if (name.starts_with(kProgramAt))
+      out.programs.emplace_back(name.substr(kProgramAt.size()), value);
+  }
+  return out;
+}
+
+AttemptInfo from_attempt(const v1::AttemptInfo& a) {
+  AttemptInfo out;
+  out.number = a.number;
+  out.machine = a.machine;
+  out.machine_name = text(a.machine_name);
+  out.state = a.state;
+  out.ended = a.ended;
+  out.reason = text(a.reason);
+  out.decided_us = a.decided;
+  out.started_us = a.started;
+  out.finished_us = a.finished;
+  out.exit_status = a.exit_status;
+  out.signal = a.signal;
+  out.cpu_ms = a.cpu;
+  out.cpu_lost_ms = a.cpu_lost;
+  out.memory_peak = a.memory_peak;
+  out.generation = a.generation;
+  out.checkpoint_bytes = a.checkpoint_bytes;
+  out.resumed_ppm = a.resumed_ppm;
+  out.progress_ppm = a.progress_ppm;
+  out.quiesce_us = a.quiesce_us;
+  return out;
+}
+
+OutputInfo from_output(const v1::OutputInfo& o) {
+  OutputInfo out;
+  out.name = from_bytes(o.name);
+  out.size = o.size;
+  for (CORBA::ULong i = 0; i < o.content_digest.length() && i < out.digest.size(); ++i)
+    out.digest[i] = o.content_digest[i];
+  out.cut = o.cut;
+  return out;
+}
+
+MachineInfo from_machine(const v1::MachineInfo& m) {
+  MachineInfo out;
+  out.number = m.number;
+  out.name = text(m.description.name);
+  out.os = text(m.description.os);
+  out.architecture = text(m.description.architecture);
+  out.version = text(m.description.version);
+  out.cores = m.description.cores;
+  out.slots = m.description.slots;
+  out.memory = m.description.memory;
+  out.disk = m.description.disk;
+  out.away = m.report.away;
+  out.owner_cpu = m.report.owner_cpu;
+  out.input_idle_ms = m.report.input_idle;
+  out.slots_free = m.report.slots_free;
+  out.memory_free = m.report.memory_free;
+  out.disk_free = m.report.disk_free;
+  out.state = m.state;
+  out.requesting = m.requesting;
+  out.state_since_us = m.state_since;
+  out.heard_us = m.heard;
+  out.running = each<std::pair<uint64_t, uint32_t>>(m.running, [](const v1::AttemptKey& k) {
+    return std::pair<uint64_t, uint32_t>(k.job, k.attempt);
+  });
+  return out;
+}
+
+}  // namespace
+
+std::string from_bytes(const v1::Bytes& bytes) {
+  if (bytes.length() == 0) return {};
+  return {reinterpret_cast<const char*>(bytes.get_buffer()), bytes.length()};
+}
+
+Details from_details(const v1::Details& details) {
+  return each<std::pair<std::string, std::string>>(details, [](const v1::Detail& d) {
+    return std::pair<std::string, std::string>(text(d.name), text(d.value));
+  });
+}
+
+JobSummary from_summary(const v1::JobSummary& job) {
+  JobSummary out;
+  out.id = job.id;
+  out.count = count_in(job.more);
+  out.batch = job.batch;
+  out.index = job.index;
+  out.name = text(job.name);
+  out.user = text(job.user);
+  out.state = job.state;
+  out.attempts = job.attempts;
+  out.machine = text(job.machine);
+  out.reason = text(job.reason);
+  out.submitted_us = job.submitted;
+  out.changed_us = job.changed;
+  out.progress_ppm = job.progress_ppm;
+  out.cpu_kept_ms = job.cpu_kept;
+  out.cpu_lost_ms = job.cpu_lost;
+  out.evictions = job.evictions;
+  return out;
+}
+
+JobPage from_page(const v1::JobPage& page) {
+  return {each<JobSummary>(page.jobs, from_summary), from_bytes(page.next)};
+}
+
+JobDetail from_detail(const v1::JobDetail& job) {
+  return {from_summary(job.summary),
+          from_description(job.description),
+          each<AttemptInfo>(job.attempts, from_attempt),
+          each<OutputInfo>(job.outputs, from_output),
+          word_in(job.more, "forecast"),
+          number_in(job.more, "starts_at", 0),
+          number_in(job.more, "outputs_removed_at", 0)};
+}
+
+JobCounts from_counts(const v1::JobCounts& c) {
+  return {c.waiting, c.placed, c.running, c.held, c.done, c.failed, c.removed};
+}
+
+LogPart from_log(const v1::LogPart& part) {
+  LogPart out;
+  out.attempt = part.attempt;
+  out.offset = part.offset;
+  out.text = from_bytes(part.text);
+  out.ended = part.ended;
+  for (const auto& [name, value] : from_details(part.more)) {
+    if (name == "machine") out.machine = value;
+    if (name == "cut") out.cut = true;
+    if (name == "busy") out.busy = true;
+  }
+  return out;
+}
+
+ChangePage from_changes(const v1::ChangePage& page) {
+  ChangePage out;
+  out.items = each<Change>(page.items, [](const v1::Change& c) {
+    return Change{c.number, c.at, c.job, c.batch, c.state, c.attempt, c.ended, count_in(c.more)};
+  });
+  out.last = page.last;
+  out.gap = page.gap;
+  return out;
+}
+
+MachinePage from_machines(const v1::MachinePage& page) {
+  return {each<MachineInfo>(page.machines, from_machine), from_bytes(page.next)};
+}
+
+MemberPage from_members(const v1::MemberPage& page) {
+  MemberPage out;
+  for (CORBA::ULong i = 0; i < page.members.length(); ++i) {
+    const v1::MemberInfo& m = page.members[i];
+    out.members.push_back({m.name.in(), static_cast<uint32_t>(m.role), m.joined, m.expires,
+                           m.revoked, m.invited_by.in()});
+  }
+  out.next = from_bytes(page.next);
+  return out;
+}
+
+UsagePage from_usage(const v1::UsagePage& page) {
+  return {each<UsageLine>(page.lines,
+                          [](const v1::UsageLine& l) {
+                            return UsageLine{from_details(l.group),
+                                             l.jobs_done,
+                                             l.attempts,
+                                             l.evictions,
+                                             l.cpu_us,
+                                             l.kept_us,
+                                             l.lost_us,
+                                             l.wall_us,
+                                             l.charged_us,
+                                             number_in(l.more, "waited_us", 0),
+                                             number_in(l.more, "local_us", -1)};
+                          }),
+          from_bytes(page.next)};
+}
+
+std::vector<Standing> from_standings(const v1::Standings& standings) {
+  return each<Standing>(standings, [](const v1::Standing& s) {
+    return Standing{text(s.user),
+                    s.usage,
+                    s.charges,
+                    s.shares,
+                    s.active,
+                    s.best_priority,
+                    text(s.sentence),
+                    static_cast<uint64_t>(number_in(s.more, "waiting", 0)),
+                    static_cast<uint64_t>(number_in(s.more, "place", 0)),
+                    number_in(s.more, "cpu_day_us", -1)};
+  });
+}
+
+}  // namespace sublet::cli

@@ -1,0 +1,386 @@
+// The pool as the command sees it: plain structs, one for each thing of the
+// public contract (idl/), without the ORB's types. What a field means, its unit
+// and its range stand in idl/; names are kept. Values, no threads.
+#ifndef SUBLET_CLI_POOL_H_
+#define SUBLET_CLI_POOL_H_
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "job/axis.h"
+#include "base/hash.h"
+
+namespace sublet::cli {
+
+// The states of idl/types.idl; compared with them when idl_translation.cc is
+// compiled. Values that are not here are shown as their number.
+enum JobState : uint32_t {
+  kWaiting = 1,
+  kPlaced = 2,
+  kRunning = 3,
+  kHeld = 4,
+  kDone = 5,
+  kFailed = 6,
+  kRemoved = 7
+};
+enum MachineState : uint32_t {
+  kMachineIdle = 1,
+  kMachineBusy = 2,
+  kMachineSilent = 3,
+  kMachineGone = 4
+};
+enum FileKind : uint32_t { kFileInput = 1, kFileOutput = 3, kFileStdout = 4, kFileStderr = 5 };
+enum GroupBy : uint32_t {
+  kByUser = 1,
+  kByMachine = 2,
+  kByBatch = 3,
+  kByDay = 4,
+  kByWeek = 5,
+  kByJob = 6
+};
+
+inline constexpr uint32_t kChunkLimit = 1048576;  // octets in one put or get
+inline constexpr uint64_t kJobsPerAppend = 1000;
+inline constexpr uint64_t kJobsPerBatch = 1'000'000;
+inline constexpr uint32_t kPageLimit = 1000;
+
+using RequestId = std::array<uint8_t, 16>;
+using Details = std::vector<std::pair<std::string, std::string>>;
+
+enum class ErrorKind {
+  usage,
+  invalid,
+  not_found,
+  not_permitted,
+  conflict,
+  limit_exceeded,
+  unavailable,
+};
+
+// Whatever ends a command early: the server's exceptions, the ORB's, and what
+// is wrong on this machine. what() is the message alone.
+class PoolError : public std::runtime_error {
+ public:
+  PoolError(ErrorKind kind, std::string code, const std::string& message, std::string advice = "",
+            std::string subject = "")
+      : std::runtime_error(message),
+        kind(kind),
+        code(std::move(code)),
+        message(message),
+        advice(std::move(advice)),
+        subject(std::move(subject)) {}
+  ErrorKind kind;
+  std::string code;     // stable, see docs/errors.md
+  std::string message;  // what is wrong
+  std::string advice;   // what to do; may be empty
+  std::string subject;  // the thing concerned; may be empty
+  // The answer was lost: the server may have carried the call out.
+  bool maybe_done = false;
+};
+
+struct IdRange {
+  uint64_t first = 0;
+  uint64_t count = 0;
+  bool operator==(const IdRange&) const = default;
+};
+
+struct JobFilter {
+  std::vector<IdRange> ids;
+  uint64_t batch = 0;
+  std::string user;
+  std::vector<uint64_t> states;
+  bool unfinished_only = false;
+  bool runs = false;  // in lists: one item for neighbours that nothing tells apart
+  // The removed jobs of batches that have stopped.
+  enum class Stopped { any, only, without };
+  Stopped stopped = Stopped::any;
+};
+
+// When the rest of a batch is removed: at the first that holds. 0, "": not asked for.
+struct StopWhen {
+  uint64_t done = 0;
+  uint64_t failed = 0;
+  std::string output;
+  bool is_set() const { return done > 0 || failed > 0 || !output.empty(); }
+};
+
+struct Requirements {
+  std::string os;
+  std::string architecture;
+  uint32_t cores = 0;
+  uint64_t memory = 0;
+  uint64_t disk = 0;
+};
+
+struct Limits {
+  int64_t cpu_ms = 0;
+  int64_t wall_ms = 0;
+  uint64_t memory = 0;
+  uint64_t output_text = 0;
+  uint64_t output_file = 0;
+  uint32_t processes = 0;
+};
+
+struct InputFile {
+  uint64_t file = 0;
+  std::string name;
+  bool executable = false;
+};
+
+struct OutputFile {
+  std::string name;
+  bool required = true;
+};
+
+struct JobDescription {
+  std::string name;
+  std::string program;
+  std::vector<std::string> arguments;
+  std::vector<std::string> environment;  // NAME=value
+  std::vector<InputFile> inputs;
+  std::vector<OutputFile> outputs;
+  Requirements needs;
+  Limits bounds;
+  int32_t priority = 0;
+  uint32_t retries = 0;
+  int64_t save_deadline_ms = 0;
+  // "OS/ARCHITECTURE" and the program there, in place of `program`.
+  std::vector<std::pair<std::string, std::string>> programs = {};
+  // Where it was submitted: for `sublet return`. Empty: not told.
+  std::string submit_folder = {};
+  std::string submit_host = {};
+};
+
+struct JobSummary {
+  uint64_t id = 0;
+  uint64_t count = 1;  // of a run: it stands for so many jobs, from `id` on
+  uint64_t batch = 0;
+  uint32_t index = 0;
+  std::string name;
+  std::string user;
+  uint32_t state = 0;
+  uint32_t attempts = 0;
+  std::string machine;
+  std::string reason;
+  int64_t submitted_us = 0;
+  int64_t changed_us = 0;
+  int32_t progress_ppm = -1;
+  int64_t cpu_kept_ms = 0;
+  int64_t cpu_lost_ms = 0;
+  uint32_t evictions = 0;
+};
+
+struct JobPage {
+  std::vector<JobSummary> jobs;
+  std::string next;  // empty: the end
+};
+
+struct AttemptInfo {
+  uint32_t number = 0;
+  uint64_t machine = 0;
+  std::string machine_name;
+  uint32_t state = 0;
+  uint32_t ended = 0;
+  std::string reason;
+  int64_t decided_us = 0;
+  int64_t started_us = 0;
+  int64_t finished_us = 0;
+  int32_t exit_status = -1;
+  int32_t signal = 0;
+  int64_t cpu_ms = 0;
+  int64_t cpu_lost_ms = 0;
+  uint64_t memory_peak = 0;
+  uint64_t generation = 0;
+  uint64_t checkpoint_bytes = 0;
+  int32_t resumed_ppm = -1;
+  int32_t progress_ppm = -1;
+  int64_t quiesce_us = -1;
+};
+
+struct OutputInfo {
+  std::string name;
+  uint64_t size = 0;
+  Digest digest{};
+  bool cut = false;
+};
+
+struct JobDetail {
+  JobSummary summary;
+  JobDescription description;
+  std::vector<AttemptInfo> attempts;
+  std::vector<OutputInfo> outputs;
+  std::string forecast;            // of a waiting job
+  int64_t starts_at_us = 0;        // 0: no basis
+  int64_t outputs_removed_us = 0;  // when they were kept no longer; 0: they were not
+};
+
+struct JobCounts {
+  uint64_t waiting = 0, placed = 0, running = 0, held = 0, done = 0, failed = 0, removed = 0;
+  uint64_t unfinished() const { return waiting + placed + running + held; }
+  uint64_t total() const { return unfinished() + done + failed + removed; }
+  bool operator==(const JobCounts&) const = default;
+};
+
+struct Change {
+  uint64_t number = 0;
+  int64_t at_us = 0;
+  uint64_t job = 0;
+  uint64_t batch = 0;
+  uint32_t state = 0;
+  uint32_t attempt = 0;
+  uint32_t ended = 0;
+  uint64_t count = 1;  // of so many jobs, from `job` on
+};
+
+struct ChangePage {
+  std::vector<Change> items;
+  uint64_t last = 0;
+  bool gap = false;
+};
+
+struct Control {
+  uint64_t changed = 0;
+  uint64_t unchanged = 0;
+};
+
+struct MachineInfo {
+  uint64_t number = 0;
+  std::string name, os, architecture, version;
+  uint32_t cores = 0;
+  uint32_t slots = 0;
+  uint64_t memory = 0;
+  uint64_t disk = 0;
+  bool away = false;
+  double owner_cpu = 0;
+  int64_t input_idle_ms = -1;
+  uint32_t slots_free = 0;
+  uint64_t memory_free = 0;
+  uint64_t disk_free = 0;
+  uint32_t state = 0;
+  bool requesting = false;
+  int64_t state_since_us = 0;
+  int64_t heard_us = 0;
+  std::vector<std::pair<uint64_t, uint32_t>> running;  // job, attempt; administrators only
+};
+
+struct MachinePage {
+  std::vector<MachineInfo> machines;
+  std::string next;
+};
+
+struct Invitation {
+  std::string token;
+  int64_t expires_us = 0;
+};
+
+struct MemberInfo {
+  std::string name;
+  uint32_t role = 0;
+  int64_t joined_us = 0;
+  int64_t expires_us = 0;
+  int64_t revoked_us = 0;
+  std::string invited_by;
+};
+
+struct MemberPage {
+  std::vector<MemberInfo> members;
+  std::string next;
+};
+
+struct UsageLine {
+  Details group;
+  uint64_t jobs_done = 0;
+  uint64_t attempts = 0;
+  uint64_t evictions = 0;
+  int64_t cpu_us = 0;
+  int64_t kept_us = 0;
+  int64_t lost_us = 0;
+  int64_t wall_us = 0;
+  int64_t charged_us = 0;
+  int64_t waited_us = 0;
+  int64_t local_us = -1;  // -1: the line does not stand for the whole pool
+};
+
+struct UsagePage {
+  std::vector<UsageLine> lines;
+  std::string next;
+};
+
+struct ReportQuery {
+  int64_t since_us = 0;
+  int64_t until_us = 0;
+  std::vector<uint64_t> by;
+  std::string user;
+};
+
+struct Standing {
+  std::string user;
+  double usage = 0;
+  double charges = 0;
+  double shares = 0;
+  uint64_t active = 0;
+  double best_priority = 0;
+  std::string sentence;
+  uint64_t waiting = 0;
+  uint64_t place = 0;
+  int64_t cpu_day_us = -1;  // -1: not the caller's to see
+};
+
+// Which file of the spool, as far as users have to do with it.
+struct FilePlace {
+  uint32_t kind = kFileInput;
+  uint64_t batch = 0;  // put
+  uint64_t job = 0;    // get
+  std::string name;
+  bool suspect = false;  // what came from there did not fit its digest
+};
+
+struct Upload {
+  uint64_t id = 0;
+  uint64_t offset = 0;
+};
+
+// A piece of what an attempt writes.
+struct LogPart {
+  uint32_t attempt = 0;
+  uint64_t offset = 0;  // of the text's first byte
+  std::string text;     // empty: nothing more yet, or the end
+  bool ended = false;   // nothing will follow the text
+  std::string machine;  // empty before the attempt is made
+  bool cut = false;     // told at the end: the stream grew over its bound
+  bool busy = false;    // nobody was asked: too many wait
+};
+
+// The calls that reading a job's streams needs; PoolClient is the real one.
+class LogCalls {
+ public:
+  virtual ~LogCalls() = default;
+  // kind: kFileStdout or kFileStderr; attempt 0: see idl; hold_ms: 0 to 10,000.
+  virtual LogPart read_log(uint64_t job, uint32_t attempt, uint32_t kind, uint64_t offset,
+                           int64_t hold_ms) = 0;
+  virtual JobDetail show(uint64_t job) = 0;
+};
+
+// The calls that transfers need; PoolClient is the real one.
+class SpoolCalls {
+ public:
+  virtual ~SpoolCalls() = default;
+  virtual Upload open_upload(const RequestId& request, const FilePlace& place, uint64_t size,
+                             const std::optional<Digest>& digest) = 0;
+  // Returns the new offset.
+  virtual uint64_t put(uint64_t upload, uint64_t offset, const std::string& chunk) = 0;
+  virtual uint64_t close_upload(uint64_t upload) = 0;
+  virtual std::string get(const FilePlace& place, uint64_t offset, uint32_t count) = 0;
+  // The place is suspect: the server reads its own contents through.
+  // PoolError "spool.damaged": they are; "spool.checking": ask again.
+  virtual void doubt(const FilePlace& place) = 0;
+};
+
+}  // namespace sublet::cli
+
+#endif  // SUBLET_CLI_POOL_H_

@@ -1,0 +1,197 @@
+#include "cli/pool/pool_client.h"
+
+#include "cli/pool/corba_pool.h"
+#include "cli/pool/idl_translation.h"
+
+namespace sublet::cli {
+
+PoolClient::PoolClient(const std::string& server, const Patience& patience) {
+  try {
+    remote_ = std::make_unique<CorbaPool>(server, patience);
+  } catch (const OrbError& e) {
+    throw PoolError(ErrorKind::usage, "server.address", e.what(),
+                    "name the server's Unix socket with --server", server);
+  }
+}
+
+PoolClient::~PoolClient() = default;
+
+void PoolClient::set_unreachable_ms(int ms) { remote_->patience.unreachable_ms = ms; }
+
+uint64_t PoolClient::open_batch(const RequestId& request, const std::string& name,
+                                const std::string& submit_host, const StopWhen& stop_when) {
+  v1::BatchDescription batch;
+  batch.name = to_string(name);
+  batch.submit_host = to_string(submit_host);
+  batch.more = to_details(stop_when);
+  return remote_->call([&] { return remote_->scheduler->open_batch(to_request(request), batch); });
+}
+
+void PoolClient::append(uint64_t batch, uint64_t number, const std::vector<JobDescription>& jobs) {
+  v1::JobDescriptions all;
+  all.length(static_cast<CORBA::ULong>(jobs.size()));
+  for (CORBA::ULong i = 0; i < jobs.size(); ++i) all[i] = to_description(jobs[i]);
+  remote_->call([&] { remote_->scheduler->append(batch, number, all); });
+}
+
+void PoolClient::append_array(uint64_t batch, uint64_t number, const JobDescription& job,
+                              uint64_t first, uint64_t count) {
+  v1::JobDescription one = to_description(job);
+  remote_->call([&] { remote_->scheduler->append_array(batch, number, one, first, count); });
+}
+
+void PoolClient::append_sweep(uint64_t batch, uint64_t number, const JobDescription& job,
+                              const std::vector<Axis>& axes, uint64_t first_index) {
+  v1::JobDescription one = to_description(job);
+  v1::Axes all;
+  all.length(static_cast<CORBA::ULong>(axes.size()));
+  for (CORBA::ULong i = 0; i < axes.size(); ++i) all[i] = to_axis(axes[i]);
+  remote_->call([&] { remote_->scheduler->append_sweep(batch, number, one, all, first_index); });
+}
+
+IdRange PoolClient::commit_batch(const RequestId& request, uint64_t batch) {
+  v1::JobRange r =
+      remote_->call([&] { return remote_->committer->commit_batch(to_request(request), batch); });
+  return {r.first, r.count};
+}
+
+void PoolClient::discard_batch(uint64_t batch) {
+  omni_thread::ensure_self self;  // may come from the thread that waits for signals
+  remote_->once([&] { remote_->leaver->discard_batch(batch); });
+}
+
+uint64_t PoolClient::submit(const RequestId& request, const std::string& submit_host,
+                            const JobDescription& job) {
+  v1::JobDescription one = to_description(job);
+  CORBA::String_var host = to_string(submit_host);
+  return remote_->call([&] { return remote_->scheduler->submit(to_request(request), host, one); });
+}
+
+Control PoolClient::remove(const RequestId& request, const JobFilter& which) {
+  v1::Control c = remote_->call(
+      [&] { return remote_->scheduler->remove(to_request(request), to_filter(which)); });
+  return {c.changed, c.unchanged};
+}
+
+Control PoolClient::hold(const RequestId& request, const JobFilter& which) {
+  v1::Control c = remote_->call(
+      [&] { return remote_->scheduler->hold(to_request(request), to_filter(which)); });
+  return {c.changed, c.unchanged};
+}
+
+Control PoolClient::release(const RequestId& request, const JobFilter& which) {
+  v1::Control c = remote_->call(
+      [&] { return remote_->scheduler->release(to_request(request), to_filter(which)); });
+  return {c.changed, c.unchanged};
+}
+
+JobPage PoolClient::list(const JobFilter& which, const std::string& cursor, uint32_t limit) {
+  v1::JobPage_var page = remote_->call(
+      [&] { return remote_->scheduler->list(to_filter(which), to_bytes(cursor), limit); });
+  return from_page(page);
+}
+
+JobCounts PoolClient::count(const JobFilter& which) {
+  return from_counts(remote_->call([&] { return remote_->scheduler->count(to_filter(which)); }));
+}
+
+JobDetail PoolClient::show(uint64_t job) {
+  v1::JobDetail_var detail = remote_->call([&] { return remote_->scheduler->show(job); });
+  return from_detail(detail);
+}
+
+LogPart PoolClient::read_log(uint64_t job, uint32_t attempt, uint32_t kind, uint64_t offset,
+                             int64_t hold_ms) {
+  v1::LogPart_var part = remote_->call(
+      [&] { return remote_->watcher->read_log(job, attempt, kind, offset, hold_ms); });
+  return from_log(part);
+}
+
+ChangePage PoolClient::changes_since(uint64_t since, int64_t hold_ms) {
+  v1::ChangePage_var page =
+      remote_->call([&] { return remote_->watcher->changes_since(since, hold_ms); });
+  return from_changes(page);
+}
+
+Details PoolClient::about() {
+  v1::Details_var details = remote_->call([&] { return remote_->scheduler->about(); });
+  return from_details(details);
+}
+
+MachinePage PoolClient::machines(const std::string& cursor, uint32_t limit) {
+  v1::MachinePage_var page =
+      remote_->call([&] { return remote_->allocator->list(to_bytes(cursor), limit); });
+  return from_machines(page);
+}
+
+Invitation PoolClient::invite(const RequestId& request, const std::string& name, Role role,
+                              int64_t valid_ms) {
+  CORBA::String_var text = to_string(name);
+  v1::InvitationAnswer_var answer = remote_->call([&] {
+    return remote_->membership->invite(to_request(request), text, static_cast<CORBA::ULong>(role),
+                                       valid_ms);
+  });
+  return {answer->token.in(), answer->expires};
+}
+
+void PoolClient::revoke(const RequestId& request, const std::string& name) {
+  CORBA::String_var text = to_string(name);
+  remote_->call([&] { remote_->membership->revoke(to_request(request), text); });
+}
+
+MemberPage PoolClient::members(const std::string& cursor, uint32_t limit) {
+  v1::MemberPage_var page =
+      remote_->call([&] { return remote_->membership->list(to_bytes(cursor), limit); });
+  return from_members(page);
+}
+
+UsagePage PoolClient::usage(const ReportQuery& query, const std::string& cursor, uint32_t limit) {
+  v1::UsagePage_var page = remote_->call(
+      [&] { return remote_->accounting->usage(to_query(query), to_bytes(cursor), limit); });
+  return from_usage(page);
+}
+
+std::vector<Standing> PoolClient::current_standings() {
+  v1::Standings_var all = remote_->call([&] { return remote_->accounting->current_standings(); });
+  return from_standings(all);
+}
+
+Upload PoolClient::open_upload(const RequestId& request, const FilePlace& place, uint64_t size,
+                               const std::optional<Digest>& digest) {
+  v1::Upload u = remote_->call([&] {
+    return remote_->spool->open_upload(to_request(request), to_place(place), size,
+                                       digest ? to_digest(*digest) : v1::Digest());
+  });
+  return {u.id, u.offset};
+}
+
+uint64_t PoolClient::put(uint64_t upload, uint64_t offset, const std::string& chunk) {
+  // Lent, not copied; the ORB only reads it.
+  const auto size = static_cast<CORBA::ULong>(chunk.size());
+  const v1::Bytes bytes(size, size,
+                        reinterpret_cast<CORBA::Octet*>(const_cast<char*>(chunk.data())), false);
+  return remote_->once([&] { return remote_->spool->put(upload, offset, bytes); });
+}
+
+uint64_t PoolClient::close_upload(uint64_t upload) {
+  return remote_->call([&] { return remote_->spool->close_upload(upload); });
+}
+
+void PoolClient::discard_outputs(uint64_t job) {
+  remote_->call([&] { remote_->spool->discard_outputs(job); });
+}
+
+void PoolClient::doubt(const FilePlace& place) {
+  FilePlace suspect = place;
+  suspect.suspect = true;
+  remote_->call([&] { v1::FileInfo_var info = remote_->spool->stat(to_place(suspect)); });
+}
+
+std::string PoolClient::get(const FilePlace& place, uint64_t offset, uint32_t count) {
+  omni_thread::ensure_self self;  // asked for on threads of the transfer's own
+  v1::Bytes_var bytes =
+      remote_->call([&] { return remote_->spool->get(to_place(place), offset, count); });
+  return from_bytes(bytes);
+}
+
+}  // namespace sublet::cli

@@ -1,0 +1,91 @@
+// The only way of the command to the server: one method for each operation of
+// the public contract that users have a use for. Plain structs in
+// and out; every failure is a PoolError.
+//
+// A call that got no answer (server restarting, connection lost, time-out) is
+// made again with the same arguments: changing operations carry a request id
+// or a position, by which the server knows a repeat. The repeats are bounded:
+// Patience says how long. Any thread; the object must outlive every call.
+#ifndef SUBLET_CLI_POOL_CLIENT_H_
+#define SUBLET_CLI_POOL_CLIENT_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "transport/membership.h"
+#include "cli/pool/pool.h"
+
+namespace sublet::cli {
+
+struct Patience {
+  int call_timeout_ms = 10'000;  // of one try; six times as long to commit a batch
+  int tries_after_timeout = 3;   // tries in all of a call that times out
+  int unreachable_ms = 1'500;    // nobody listens: how long to try again
+};
+
+struct CorbaPool;
+
+class PoolClient : public SpoolCalls, public LogCalls {
+ public:
+  // Makes no connection yet. One object per process (one ORB per process).
+  // server: the path of a Unix socket, or tls://HOST:PORT. Throws PoolError when
+  // that is no address, or no pool that was joined.
+  PoolClient(const std::string& server, const Patience& patience);
+  ~PoolClient() override;
+  PoolClient(const PoolClient&) = delete;
+  PoolClient& operator=(const PoolClient&) = delete;
+
+  // For a long wait: how long a server that does not answer is borne with.
+  void set_unreachable_ms(int ms);
+
+  uint64_t open_batch(const RequestId& request, const std::string& name,
+                      const std::string& submit_host, const StopWhen& stop_when);
+  void append(uint64_t batch, uint64_t number, const std::vector<JobDescription>& jobs);
+  void append_array(uint64_t batch, uint64_t number, const JobDescription& job, uint64_t first,
+                    uint64_t count);
+  void append_sweep(uint64_t batch, uint64_t number, const JobDescription& job,
+                    const std::vector<Axis>& axes, uint64_t first_index);
+  IdRange commit_batch(const RequestId& request, uint64_t batch);
+  // One try of at most a second: for the way out.
+  void discard_batch(uint64_t batch);
+  uint64_t submit(const RequestId& request, const std::string& submit_host,
+                  const JobDescription& job);
+
+  Control remove(const RequestId& request, const JobFilter& which);
+  Control hold(const RequestId& request, const JobFilter& which);
+  Control release(const RequestId& request, const JobFilter& which);
+  JobPage list(const JobFilter& which, const std::string& cursor, uint32_t limit);
+  JobCounts count(const JobFilter& which);
+  JobDetail show(uint64_t job) override;
+  LogPart read_log(uint64_t job, uint32_t attempt, uint32_t kind, uint64_t offset,
+                   int64_t hold_ms) override;
+  // hold_ms: 0 to 10,000.
+  ChangePage changes_since(uint64_t since, int64_t hold_ms);
+  Details about();
+
+  MachinePage machines(const std::string& cursor, uint32_t limit);
+  Invitation invite(const RequestId& request, const std::string& name, Role role, int64_t valid_ms);
+  void revoke(const RequestId& request, const std::string& name);
+  MemberPage members(const std::string& cursor, uint32_t limit);
+
+  UsagePage usage(const ReportQuery& query, const std::string& cursor, uint32_t limit);
+  std::vector<Standing> current_standings();
+
+  Upload open_upload(const RequestId& request, const FilePlace& place, uint64_t size,
+                     const std::optional<Digest>& digest) override;
+  // Not repeated: after a failure ask open_upload where the upload stands.
+  uint64_t put(uint64_t upload, uint64_t offset, const std::string& chunk) override;
+  uint64_t close_upload(uint64_t upload) override;
+  std::string get(const FilePlace& place, uint64_t offset, uint32_t count) override;
+  void doubt(const FilePlace& place) override;
+  void discard_outputs(uint64_t job);
+
+ private:
+  std::unique_ptr<CorbaPool> remote_;
+};
+
+}  // namespace sublet::cli
+
+#endif  // SUBLET_CLI_POOL_CLIENT_H_

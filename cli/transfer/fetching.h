@@ -1,0 +1,53 @@
+// Takes what ended jobs left in the spool into a folder of the user's, as the
+// user. Every name is checked before the first byte is written. Main thread.
+#ifndef SUBLET_CLI_FETCHING_H_
+#define SUBLET_CLI_FETCHING_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "cli/commands/commands.h"
+#include "cli/pool/pool.h"
+
+namespace sublet::cli {
+
+struct FetchOptions {
+  void declare(Arguments& arguments);
+  std::string into = ".";
+  bool by_job = false;
+  bool discard = false;  // then remove them from the server
+};
+
+struct PlannedFile {
+  uint64_t job = 0;
+  FilePlace place;
+  OutputInfo info;
+  std::string target;  // relative to the folder
+};
+
+struct FetchResult {
+  std::vector<PlannedFile> files;    // all of them are in place
+  std::vector<uint64_t> unfinished;  // jobs passed over because they have not ended
+  std::vector<uint64_t> removed;     // whose outputs the server kept no longer
+  uint64_t jobs = 0;
+  uint64_t bytes = 0;
+};
+
+// Where each output of these jobs goes. stdout and stderr become NAME.ID.out
+// and NAME.ID.err, unless empty. PoolError: a name that leaves the folder, or
+// two outputs with one target.
+std::vector<PlannedFile> plan_fetch(const std::vector<JobDetail>& jobs, bool by_job);
+
+FetchResult fetch_jobs(Context& context, const JobFilter& filter, const FetchOptions& options);
+// One job whose stdout and stderr are printed; its other outputs go to the folder.
+FetchResult fetch_and_print(Context& context, uint64_t job, const FetchOptions& options);
+
+// "fetched 12 files of 8 jobs (1.2 MB) into results"; warnings to stderr.
+void report_fetch(const FetchResult& result, const FetchOptions& options);
+void write_json(JsonWriter& json, const FetchResult& result, const FetchOptions& options);
+
+}  // namespace sublet::cli
+
+#endif  // SUBLET_CLI_FETCHING_H_

@@ -1,0 +1,178 @@
+#include "cli/transfer/submission.h"
+
+#include <unistd.h>
+
+#include <atomic>
+
+#include "base/random.h"
+#include "cli/interrupts.h"
+#include "cli/views/output.h"
+
+namespace sublet::cli {
+
+namespace {
+
+constexpr size_t kMessageAim = 1u << 20;  // the ORB takes 2 MiB at most
+constexpr size_t kSweepAim = kMessageAim / 2;  // of values, beside the description
+constexpr int kServerRestartMs = 30'000;  // in the middle of a submission
+
+JobDescription complete(const PlannedJob& job, const InputFiles& files) {
+  JobDescription what = job.what;
+  for (const PlannedInput& input : job.inputs)
+    what.inputs.push_back({files.file_id(input.path), input.name, input.executable});
+  return what;
+}
+
+void append_all(PoolClient& pool, uint64_t batch, const BatchPlan& plan, const InputFiles& files) {
+  uint64_t number = 0;
+  for (const AppendCall& call : append_calls(plan)) {
+    if (call.array) {
+      const PlannedJob& job = plan.jobs[call.first];
+      const JobDescription what = complete(job, files);
+      if (job.axes.empty()) pool.append_array(batch, number++, what, 0, job.count);
+      for (const SweepPiece& piece : sweep_pieces(job.axes))
+        pool.append_sweep(batch, number++, what, piece.axes, piece.first_index);
+      continue;
+    }
+    std::vector<JobDescription> jobs;
+    for (size_t i = call.first; i < call.last; ++i) jobs.push_back(complete(plan.jobs[i], files));
+    pool.append(batch, number++, jobs);
+  }
+}
+
+[[noreturn]] void uncertain(const PoolError& e) {
+  throw PoolError(e.kind, "submit.uncertain",
+                  e.message + ", just when the jobs were being committed",
+                  "see with `sublet ls` whether they exist before you submit again", e.subject);
+}
+
+IdRange commit(PoolClient& pool, uint64_t batch) {
+  try {
+    return pool.commit_batch(random_id(), batch);
+  } catch (const PoolError& e) {
+    if (e.maybe_done) uncertain(e);
+    throw;
+  }
+}
+
+Submitted submit_single(PoolClient& pool, const JobDescription& job) {
+  try {
+    return {0, {pool.submit(random_id(), host_name(), job), 1}};
+  } catch (const PoolError& e) {
+    if (e.maybe_done) uncertain(e);
+    throw;
+  }
+}
+
+void give_up(PoolClient& pool, uint64_t batch) {
+  try {
+    pool.discard_batch(batch);
+  } catch (const PoolError&) {
+    // It expires by itself within the hour; nothing of it runs.
+  }
+}
+
+}  // namespace
+
+std::string host_name() {
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+size_t description_size(const PlannedJob& job) {
+  size_t sum = 256 + 3 * job.what.submit_folder.size() + job.what.name.size() + job.what.program.size();
+  for (const std::string& s : job.what.arguments) sum += s.size() + 8;
+  for (const std::string& s : job.what.environment) sum += s.size() + 8;
+  for (const PlannedInput& i : job.inputs) sum += i.name.size() + 24;
+  for (const OutputFile& o : job.what.outputs) sum += o.name.size() + 16;
+  for (const auto& [platform, program] : job.what.programs)
+    sum += platform.size() + program.size() + 32;
+  return sum;
+}
+
+std::vector<SweepPiece> sweep_pieces(const std::vector<Axis>& axes) {
+  if (axes.empty()) return {};
+  size_t others = 0;
+  uint64_t combinations = 1;  // of all axes but the first
+  for (size_t i = 1; i < axes.size(); ++i) {
+    for (const std::string& value : axes[i].values) others += value.size() + 8;
+    combinations *= axes[i].count();
+  }
+  if (others > kSweepAim)
+    throw PoolError(ErrorKind::limit_exceeded, "job.too_large",
+                    "the parameters but for the first have more than 512 KiB of values",
+                    "put the longest first, or long values into an input file", "parameters");
+  std::vector<SweepPiece> pieces;
+  size_t bytes = kSweepAim;  // the first row begins a piece
+  const Axis& axis = axes[0];
+  const size_t columns = axis.names.size();
+  for (uint64_t row = 0; axis.range_count == 0 && row < axis.count(); ++row) {
+    const auto begin = axis.values.begin() + static_cast<ptrdiff_t>(row * columns);
+    size_t size = 0;
+    for (size_t i = 0; i < columns; ++i) size += begin[static_cast<ptrdiff_t>(i)].size() + 8;
+    if (bytes + size > kSweepAim) {
+      pieces.push_back({axes, row * combinations});
+      pieces.back().axes[0].values.clear();
+      bytes = others;
+    }
+    auto& values = pieces.back().axes[0].values;
+    values.insert(values.end(), begin, begin + static_cast<ptrdiff_t>(columns));
+    bytes += size;
+  }
+  if (pieces.empty()) pieces.push_back({axes, 0});
+  return pieces;
+}
+
+std::vector<AppendCall> append_calls(const BatchPlan& plan) {
+  std::vector<AppendCall> calls;
+  size_t bytes = 0;
+  for (size_t i = 0; i < plan.jobs.size(); ++i) {
+    const PlannedJob& job = plan.jobs[i];
+    size_t size = description_size(job);
+    if (size > kMessageAim)
+      throw PoolError(ErrorKind::limit_exceeded, "job.too_large",
+                      "the description of job '" + job.what.name + "' is larger than 1 MiB",
+                      "put long arguments into an input file", job.what.name);
+    bool fresh = calls.empty() || calls.back().array || job.count > 0 ||
+                 calls.back().last - calls.back().first == kJobsPerAppend ||
+                 bytes + size > kMessageAim;
+    if (fresh) {
+      calls.push_back({i, i, job.count > 0});
+      bytes = 0;
+    }
+    calls.back().last = i + 1;
+    bytes += size;
+  }
+  return calls;
+}
+
+Submitted submit_plan(PoolClient& pool, const BatchPlan& plan, InputFiles& files) {
+  append_calls(plan);  // before anything is sent
+  if (plan.jobs.size() == 1 && plan.jobs[0].count == 0 && plan.jobs[0].inputs.empty() &&
+      !plan.stop_when.is_set())
+    return submit_single(pool, plan.jobs[0].what);
+  uint64_t batch = pool.open_batch(random_id(), plan.name, host_name(), plan.stop_when);
+  pool.set_unreachable_ms(kServerRestartMs);
+  std::atomic<bool> committing{false};
+  WhenInterrupted interrupted([&] {
+    if (committing) {
+      say("sublet: interrupted while the jobs were being committed; see `sublet ls --batch " +
+          std::to_string(batch) + "`");
+      return;
+    }
+    say("sublet: interrupted; nothing was submitted");
+    give_up(pool, batch);
+  });
+  try {
+    files.upload(pool, batch);
+    append_all(pool, batch, plan, files);
+  } catch (const PoolError&) {
+    give_up(pool, batch);
+    throw;
+  }
+  committing = true;
+  return {batch, commit(pool, batch)};
+}
+
+}  // namespace sublet::cli

@@ -1,0 +1,72 @@
+#include "cli/views/machines.h"
+
+#include "base/text.h"
+#include "cli/names.h"
+#include "cli/views/output.h"
+
+namespace sublet::cli {
+
+namespace {
+
+std::string owner_of(const MachineInfo& m) {
+  if (m.state == kMachineGone || m.state == kMachineSilent) return "";
+  std::string out = m.away ? "away" : "there";
+  if (m.input_idle_ms >= 0) out += ", idle " + age(1, 1 + m.input_idle_ms * 1000);
+  if (m.owner_cpu >= 0.01) out += ", " + decimal(m.owner_cpu, 2) + " cores";
+  return out;
+}
+
+Colour colour_of(const MachineInfo& m) {
+  switch (m.state) {
+    case kMachineIdle:
+      return Colour::green;
+    case kMachineSilent:
+      return Colour::red;
+    case kMachineGone:
+      return Colour::dim;
+    default:
+      return Colour::none;
+  }
+}
+
+}  // namespace
+
+std::string machines_table(const std::vector<MachineInfo>& machines, int64_t now, size_t width,
+                           bool colour) {
+  std::vector<Row> rows;
+  for (const MachineInfo& m : machines)
+    rows.push_back(
+        {{m.name, machine_state_name(m.state) + (m.requesting ? ", requesting" : ""),
+          age(m.state_since_us, now), std::to_string(m.slots_free) + "/" + std::to_string(m.slots),
+          std::to_string(m.cores), format_bytes(m.memory), format_bytes(m.disk),
+          m.os + " " + m.architecture, owner_of(m), age(m.heard_us, now)},
+         colour_of(m)});
+  return list_table({{"NAME", false, 6, 10},
+                     {"STATE", false, 6, 9},
+                     {"FOR", true, 3, 6},
+                     {"FREE", true, 3, 8},
+                     {"CORES", true, 3, 3},
+                     {"MEMORY", true, 5, 3},
+                     {"DISK", true, 5, 1},
+                     {"PLATFORM", false, 8, 2},
+                     {"OWNER", false, 5, 5},
+                     {"HEARD", true, 4, 4}},
+                    rows, width, colour);
+}
+
+void write_json(JsonWriter& json, const MachineInfo& m) {
+  json.begin_object();
+  json.field("number", m.number).field("name", m.name).field("state", machine_state_name(m.state));
+  json.field("requesting", m.requesting).field("state_since_us", m.state_since_us);
+  json.field("heard_us", m.heard_us).field("os", m.os).field("architecture", m.architecture);
+  json.field("version", m.version).field("cores", m.cores).field("slots", m.slots);
+  json.field("slots_free", m.slots_free).field("memory", m.memory);
+  json.field("memory_free", m.memory_free).field("disk", m.disk).field("disk_free", m.disk_free);
+  json.field("owner_away", m.away).field("owner_cpu", m.owner_cpu);
+  json.field("input_idle_ms", m.input_idle_ms).key("running").begin_array();
+  for (const auto& [job, attempt] : m.running)
+    json.begin_object().field("job", job).field("attempt", attempt).end_object();
+  json.end_array().end_object();
+}
+
+}  // namespace sublet::cli

@@ -1,0 +1,21 @@
+// Workstations as people and programs see them: a table, and JSON (shapes in
+// docs/json.md). Pure functions.
+#ifndef SUBLET_CLI_MACHINE_VIEWS_H_
+#define SUBLET_CLI_MACHINE_VIEWS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "cli/pool/pool.h"
+
+namespace sublet::cli {
+
+std::string machines_table(const std::vector<MachineInfo>& machines, int64_t now_us, size_t width,
+                           bool colour);
+void write_json(JsonWriter& json, const MachineInfo& machine);
+
+}  // namespace sublet::cli
+
+#endif  // SUBLET_CLI_MACHINE_VIEWS_H_

@@ -1,0 +1,85 @@
+// What the command prints, and where: the terminal's width and colours, tables
+// that fit it, a progress line, ages for people. A reader that has gone
+// (`sublet ls | head -1`) ends the process quietly. One thread, save for
+// end_progress(), which the thread that waits for signals may call too.
+#ifndef SUBLET_CLI_OUTPUT_H_
+#define SUBLET_CLI_OUTPUT_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/pool/pool.h"
+
+namespace sublet::cli {
+
+// 128 + SIGPIPE: what a shell reports of a program that a closed pipe ended.
+inline constexpr int kExitClosedPipe = 141;
+
+struct Terminal {
+  bool out_is_terminal = false;
+  bool err_is_terminal = false;
+  size_t columns = 0;  // of stdout; 0: no limit (not a terminal and COLUMNS not set)
+  size_t rows = 0;     // of stdout; 0: no terminal
+  size_t err_columns = 80;
+  bool colour = false;
+  // What stands there can be written over: it is a terminal, and $TERM is set and
+  // not "dumb".
+  bool out_is_screen = false;
+  bool err_is_screen = false;
+};
+// $COLUMNS, else the terminal's own size; colour only on a screen, without
+// $NO_COLOR.
+Terminal detect_terminal();
+
+// All of it to stdout. A closed pipe ends the process (kExitClosedPipe); any
+// other failure is a PoolError.
+void print(std::string_view text);
+// All of it to stderr; failures are ignored.
+void print_error(std::string_view text);
+// One line to stderr; failures are ignored.
+void say(const std::string& line);
+// Replaces the progress line on a terminal's stderr.
+void show_progress(const std::string& line, size_t columns);
+// Ends the progress line, if there is one, so that what follows starts afresh.
+void end_progress();
+
+enum class Colour { none, green, yellow, red, dim };
+
+struct Column {
+  std::string title;
+  bool right = false;
+  size_t least = 4;    // columns below which it is not cut, but left out
+  int importance = 0;  // the least important goes first
+};
+struct Row {
+  std::vector<std::string> cells;
+  Colour colour = Colour::none;
+};
+// A heading and a line for each row, each at most `width` columns (0: no
+// limit). Cells are made safe to show. Columns that do not fit are left out;
+// those that are empty in every row too.
+std::string list_table(const std::vector<Column>& columns, const std::vector<Row>& rows,
+                       size_t width, bool colour);
+
+// "5 s", "3 min", "2 h", "4 d": the time between two instants; "-" if `then` is 0.
+std::string age(int64_t then_us, int64_t now_us);
+// "37 %"; "" if not known.
+std::string percent(int32_t ppm);
+// "0.25", so many places behind the point.
+std::string decimal(double value, int places);
+// "1 job", "2 jobs"
+std::string counted(uint64_t n, const std::string& noun);
+int64_t now_us();
+
+// "sublet: there is no job 99; see `sublet ls --all`", made safe to show.
+std::string error_line(const PoolError& error);
+// {"error":{"code":…,"message":…,"advice":…,"subject":…}} and a newline.
+std::string error_json(const PoolError& error);
+// The documented exit status of each kind.
+int exit_status(ErrorKind kind);
+
+}  // namespace sublet::cli
+
+#endif  // SUBLET_CLI_OUTPUT_H_

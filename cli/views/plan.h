@@ -1,0 +1,21 @@
+// What `submit --dry-run` shows of a plan. Pure functions.
+#ifndef SUBLET_CLI_PLAN_VIEW_H_
+#define SUBLET_CLI_PLAN_VIEW_H_
+
+#include <string>
+
+#include "cli/batch/plan.h"
+#include "cli/views/output.h"
+#include "cli/transfer/transfer.h"
+
+namespace sublet::cli {
+
+// A line for each job or array, one for the ends of each sweep, one for each
+// program of a platform, and the sum.
+std::string plan_text(const BatchPlan& plan, const InputFiles& files, const Terminal& terminal);
+// Its shape is in docs/json.md.
+std::string plan_json(const BatchPlan& plan, const InputFiles& files);
+
+}  // namespace sublet::cli
+
+#endif  // SUBLET_CLI_PLAN_VIEW_H_

@@ -1,0 +1,105 @@
+#include "client/attempts/adoption.h"
+
+#include <ctime>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "attempt/tenant.h"
+#include "base/text.h"
+#include "client/attempts/tasks.h"
+
+namespace sublet::client {
+namespace {
+
+void end_processes(const std::string& folder) {
+  std::string error;
+  auto tenant = Tenant::open(folder, &error);
+  for (int i = 0; tenant && i < 200 && !tenant->gone(); ++i) {
+    tenant->kill();
+    timespec pause = {0, 5'000'000};
+    nanosleep(&pause, nullptr);
+  }
+}
+
+void set_aside(Files& files, const std::string& state_folder, const std::string& name,
+               const std::string& why) {
+  std::string from = state_folder + "/attempts/" + name;
+  std::string to =
+      state_folder + "/damaged/" + name + "." + std::to_string(system_clock().utc_us());
+  files.make_folders(state_folder + "/damaged", 0700);
+  files.move(from, to);
+  log(Severity::error) << "damaged record of " << name << " set aside as " << to << ": " << why;
+}
+
+Adopted replace_damaged(Files& files, const std::string& state_folder, const AttemptName& name,
+                        const std::string& why) {
+  std::string folder = attempt_folder(state_folder, name);
+  end_processes(folder);
+  set_aside(files, state_folder, folder.substr(folder.rfind('/') + 1), why);
+  Assignment stand_in;
+  stand_in.name = name;
+  stand_in.slot = -1;
+  stand_in.nonce = random_id();
+  make_attempt_folder(files, folder, -1, -1);
+  write_end(
+      files, folder,
+      {protocol::kEndLost, "Its records on the machine were damaged.", system_clock().utc_us()});
+  write_assignment(files, folder, stand_in);
+  Adopted adopted;
+  adopted.assignment = std::make_shared<const Assignment>(std::move(stand_in));
+  adopted.facts.end_recorded = true;
+  return adopted;
+}
+
+Adopted adopt_one(Files& files, const std::string& state_folder, const AttemptName& name) {
+  std::string folder = attempt_folder(state_folder, name);
+  try {
+    Assignment assignment = read_assignment(files, folder);
+    if (assignment.name != name) throw RecordError("it is another attempt's");
+    Adopted adopted;
+    adopted.facts = AttemptTasks::look(files, folder);
+    adopted.assignment = std::make_shared<const Assignment>(std::move(assignment));
+    return adopted;
+  } catch (const std::exception& error) {
+    return replace_damaged(files, state_folder, name, error.what());
+  }
+}
+
+// False: it died before the promise was on disk, or the power failed just after. It
+// is known to nobody as running: the server gives the job to another machine when
+// this one registers without it.
+bool was_promised(const Files& files, const std::string& folder) {
+  const std::string assignment = folder + "/" + kAssignmentFile;
+  if (!files.exists(assignment)) return files.exists(folder + "/" SUBLET_ORDER_FILE);
+  for (const FolderEntry& entry : files.list(folder))
+    if (entry.name == kAssignmentFile) return entry.size > 0;
+  return true;
+}
+
+}  // namespace
+
+std::string trash_folder(const std::string& state_folder) { return state_folder + "/trash"; }
+
+std::vector<Adopted> adopt_attempts(Files& files, const std::string& state_folder) {
+  try {
+    files.remove_tree(trash_folder(state_folder));
+  } catch (const std::exception& error) {
+    log(Severity::error) << "what was thrown away cannot be removed: " << error.what();
+  }
+  std::vector<Adopted> all;
+  std::vector<std::string> strange;
+  for (const AttemptName& name : list_attempts(files, state_folder, &strange)) {
+    std::string folder = attempt_folder(state_folder, name);
+    files.remove_leftovers(folder);
+    if (was_promised(files, folder))
+      all.push_back(adopt_one(files, state_folder, name));
+    else
+      files.remove_tree(folder);
+  }
+  for (const auto& name : strange)
+    set_aside(files, state_folder, name, "no attempt has such a name");
+  return all;
+}
+
+}  // namespace sublet::client

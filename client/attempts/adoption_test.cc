@@ -1,0 +1,96 @@
+#include "client/attempts/adoption.h"
+
+#include <cppunit/extensions/HelperMacros.h>
+
+#include <fstream>
+
+#include "base/testing/temporary_folder.h"
+#include "attempt/tenant.h"
+
+namespace sublet::client {
+namespace {
+
+class AdoptionTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(AdoptionTest);
+  CPPUNIT_TEST(finds_every_stage);
+  CPPUNIT_TEST(a_damaged_record_costs_itself_only);
+  CPPUNIT_TEST(what_a_loss_of_power_left_is_an_end);
+  CPPUNIT_TEST(what_was_never_promised_goes);
+  CPPUNIT_TEST(the_trash_is_emptied);
+  CPPUNIT_TEST_SUITE_END();
+
+  TemporaryFolder state_;
+
+  std::string make(uint64_t job) {
+    Assignment what;
+    what.name = {job, 1};
+    what.program = "true";
+    std::string folder = attempt_folder(state_.path(), what.name);
+    make_attempt_folder(system_files(), folder, -1, -1);
+    write_assignment(system_files(), folder, what);
+    return folder;
+  }
+  std::vector<Adopted> adopt() { return adopt_attempts(system_files(), state_.path()); }
+
+  void finds_every_stage() {
+    make(1);
+    std::ofstream(make(2) + "/exit") << "x";
+    write_end(system_files(), make(3), {5, "why", 1});
+    std::ofstream(make(4) + "/record") << "x";
+    auto all = adopt();
+    CPPUNIT_ASSERT_EQUAL(size_t{4}, all.size());
+    CPPUNIT_ASSERT(!all[0].facts.exit_recorded && !all[0].facts.shepherd_known);
+    CPPUNIT_ASSERT(all[1].facts.exit_recorded);
+    CPPUNIT_ASSERT(all[2].facts.end_recorded);
+    CPPUNIT_ASSERT(all[3].facts.shepherd_known && !all[3].facts.shepherd_alive);
+  }
+
+  void a_damaged_record_costs_itself_only() {
+    make(1);
+    std::ofstream(make(2) + "/assignment", std::ios::app) << "x";
+    system_files().make_folders(state_ / "attempts/strange");
+    auto all = adopt();
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, all.size());
+    CPPUNIT_ASSERT_EQUAL(std::string("true"), all[0].assignment->program);
+    CPPUNIT_ASSERT(all[1].facts.end_recorded);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{2}, all[1].assignment->name.job);
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, system_files().list(state_ / "damaged").size());
+    // The same again: nothing is damaged any more.
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, adopt().size());
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, system_files().list(state_ / "damaged").size());
+  }
+
+  // Order and record are not synced: they may be there and empty.
+  void what_a_loss_of_power_left_is_an_end() {
+    make(1);
+    const std::string folder = attempt_folder(state_.path(), {1, 1});
+    for (const char* file : {SUBLET_ORDER_FILE, SUBLET_RECORD_FILE})
+      system_files().write_atomic(folder + "/" + file, "");
+    const auto all = adopt();
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, all.size());
+    CPPUNIT_ASSERT(all[0].facts.shepherd_known && !all[0].facts.shepherd_alive);
+    CPPUNIT_ASSERT(!all[0].facts.exit_recorded && !all[0].facts.end_recorded);
+    std::string error;
+    CPPUNIT_ASSERT(!Tenant::open(folder, &error));
+  }
+
+  void what_was_never_promised_goes() {
+    make_attempt_folder(system_files(), attempt_folder(state_.path(), {1, 1}), -1, -1);
+    // Not synced when it was accepted: what a loss of power may leave of it.
+    system_files().write_atomic(make(2) + "/" + kAssignmentFile, "");
+    CPPUNIT_ASSERT(adopt().empty());
+    CPPUNIT_ASSERT(!system_files().exists(state_ / "damaged"));
+    CPPUNIT_ASSERT(list_attempts(system_files(), state_.path()).empty());
+  }
+
+  void the_trash_is_emptied() {
+    system_files().make_folders(trash_folder(state_.path()) + "/1.1.99/work");
+    make(2);
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, adopt().size());
+    CPPUNIT_ASSERT(!system_files().exists(trash_folder(state_.path())));
+  }
+};
+CPPUNIT_TEST_SUITE_REGISTRATION(AdoptionTest);
+
+}  // namespace
+}  // namespace sublet::client

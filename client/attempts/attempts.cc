@@ -1,0 +1,315 @@
+#include "client/attempts/attempts.h"
+
+#include <sys/wait.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "client/attempts/ending.h"
+
+namespace sublet::client {
+namespace {
+
+using namespace protocol;
+
+constexpr int64_t kMs = 1'000'000;
+constexpr int64_t kFirstConnectNs = 1 * kMs;
+// Most jobs that end at once never need a Tenant.
+constexpr int64_t kTenantAfterNs = 200 * kMs;
+
+int64_t now_ns() { return system_clock().boot_ns(); }
+
+}  // namespace
+
+Attempts::Attempts(Loop& loop, Workers& local, const AttemptsSettings& settings,
+                   std::function<void()> changed, std::function<void()> blind)
+    : loop_(loop),
+      local_(local),
+      settings_(settings),
+      changed_(std::move(changed)),
+      blind_(std::move(blind)) {}
+
+Attempts::~Attempts() {
+  for (auto& [name, entry] : entries_) drop_tenant(*entry);
+}
+
+void Attempts::connect(AttemptTasks* tasks, Reporter* reporter) {
+  tasks_ = tasks;
+  reporter_ = reporter;
+}
+
+Attempts::Entry* Attempts::find(const AttemptName& name) {
+  auto found = entries_.find(name);
+  return found == entries_.end() ? nullptr : found->second.get();
+}
+
+Attempts::Entry& Attempts::add(std::shared_ptr<const Assignment> assignment) {
+  AttemptName name = assignment->name;
+  auto work = std::make_shared<AttemptWork>(std::move(assignment),
+                                            attempt_folder(settings_.state_folder, name));
+  work->lease_ns = work->assignment->first_lease_ns;
+  auto entry = std::make_unique<Entry>(std::move(work), settings_.checkpoint_interval_ms);
+  entry->told.name = name;
+  return *(entries_[name] = std::move(entry));
+}
+
+void Attempts::accept(std::shared_ptr<const Assignment> assignment) {
+  if (find(assignment->name) != nullptr) return;
+  Entry& entry = add(std::move(assignment));
+  const Assignment& what = *entry.work->assignment;
+  log(Severity::info) << entry.work->label() << " accepted: '" << what.job_name << "' of "
+                      << what.user << ", slot " << what.slot
+                      << (what.checkpoint_generation != 0
+                              ? ", from checkpoint " + std::to_string(what.checkpoint_generation)
+                              : "");
+  if (evicting_ != SUBLET_LEAVE_NONE) return leave(entry, evicting_);
+  apply(entry, entry.machine.begin());
+}
+
+void Attempts::adopt(std::shared_ptr<const Assignment> assignment, const FolderFacts& facts) {
+  Entry& entry = add(std::move(assignment));
+  uint32_t actions = entry.machine.restored(facts);
+  const char* found = entry.machine.state() == AttemptState::kRunning     ? "still runs"
+                      : entry.machine.state() == AttemptState::kHandingIn ? "has ended meanwhile"
+                                                                          : "had not started";
+  log(Severity::info) << entry.work->label() << " adopted: it " << found;
+  std::string reason = actions & kRecordEnd ? "Its shepherd vanished without an exit record." : "";
+  apply(entry, actions, reason);
+}
+
+// ---- actions ----------------------------------------------------------------
+
+void Attempts::send_frames(Entry& entry, uint32_t actions, int64_t now) {
+  if (entry.tenancy == nullptr) return;
+  if (actions & kSendKill)
+    guard_.urge(*entry.tenancy, SUBLET_FRAME_KILL, entry.machine.leave_reason(), now);
+  if (actions & kSendVacate)
+    guard_.urge(*entry.tenancy, SUBLET_FRAME_VACATE, entry.machine.leave_reason(), now);
+  if (actions & kSendLease)
+    guard_.send(*entry.tenancy, SUBLET_FRAME_LEASE, 0, entry.work->lease_ns);
+}
+
+void Attempts::apply(Entry& entry, uint32_t actions, const std::string& reason) {
+  int64_t now = now_ns();
+  AttemptWork& work = *entry.work;
+  if (actions & kConnect) make_tenant(entry);
+  send_frames(entry, actions, now);
+  if (actions & kKillTenant) entry.killing = true;
+  drop_tenant_if_over(entry);
+  if (actions & kStopWork) {
+    work.stop = true;
+    tasks_->hurry();
+  }
+  if (actions & kTellStarted) reporter_->tell_started(entry.work, system_clock().utc_us());
+  bool report_only = (actions & kReport) && !(actions & kRecordEnd);
+  if (report_only) {
+    actions &= ~uint32_t{kReport};
+    reporter_->tell_ended(entry.work);
+  }
+  if (!AttemptTasks::has_slow(actions)) return;
+  work.stop = false;
+  tasks_->perform(entry.work, actions, entry.machine.end(), reason);
+}
+
+std::string Attempts::why_left(const Entry& entry) {
+  return leave_sentence(entry.machine.leave_reason(), entry.work->low_disk());
+}
+
+void Attempts::leave(Entry& entry, sublet_leave_reason reason) {
+  uint32_t actions = entry.machine.leave(reason);
+  entry.work->leave_reason = entry.machine.leave_reason();
+  apply(entry, actions, why_left(entry));
+}
+
+void Attempts::make_tenant(Entry& entry) {
+  if (entry.tenancy != nullptr) return;
+  const Assignment& what = *entry.work->assignment;
+  entry.tenancy = guard_.add(what.name, save_deadline_of(what, settings_.save_deadline_ms,
+                                                         settings_.save_deadline_most_ms));
+  newest_tenant_ns_ = now_ns();
+  entry.connect_pause_ns = kFirstConnectNs;
+  entry.connect_due_ns = newest_tenant_ns_;
+  entry.tenant_due_ns = newest_tenant_ns_ + kTenantAfterNs;
+}
+
+void Attempts::drop_tenant_if_over(Entry& entry) {
+  if (entry.machine.holds_slot()) return;
+  entry.work->over = true;
+  if (!entry.killing) return drop_tenant(entry);
+  // Its shepherd is gone; the guard still keeps an eye on what it left.
+  disconnect(entry);
+  entry.connect_due_ns = kNever;
+}
+
+void Attempts::drop_tenant(Entry& entry) {
+  if (entry.tenancy == nullptr) return;
+  disconnect(entry);
+  guard_.remove(entry.tenancy);
+  entry.tenancy = nullptr;
+  entry.connect_due_ns = entry.tenant_due_ns = kNever;
+}
+
+// ---- the owner --------------------------------------------------------------
+
+void Attempts::evict(sublet_leave_reason reason, int64_t now) {
+  guard_.evict(reason, now);
+  // The owner's wish is on its way; the rest is bookkeeping.
+  evicting_ = reason;
+  for (auto& [name, entry] : entries_) {
+    if (entry->tenancy && !entry->tenancy->tenant) entry->tenant_due_ns = now;
+    uint32_t actions = entry->machine.leave(reason);
+    if (actions != 0) entry->work->leave_reason = entry->machine.leave_reason();
+    apply(*entry, actions & ~uint32_t{kSendVacate}, leave_sentence(reason));
+  }
+}
+
+void Attempts::vacate(const AttemptName& name, sublet_leave_reason reason) {
+  Entry* entry = find(name);
+  if (entry == nullptr) return;
+  log(Severity::info) << entry->work->label() << " has to leave: " << leave_sentence(reason);
+  leave(*entry, reason);
+}
+
+void Attempts::vacate_all(sublet_leave_reason reason) {
+  for (auto& [name, entry] : entries_) leave(*entry, reason);
+}
+
+void Attempts::leave_for_disk(const AttemptName& name, const LowDisk& disk) {
+  Entry* entry = find(name);
+  if (entry == nullptr || !entry->machine.holds_slot()) return;
+  AttemptWork& work = *entry->work;
+  if (work.disk_used != 0) {
+    if (entry->tenancy)
+      guard_.urge(*entry->tenancy, SUBLET_FRAME_KILL, SUBLET_LEAVE_DRAIN, now_ns());
+    return;
+  }
+  if (entry->machine.state() == AttemptState::kLeaving) return;
+  work.disk_free = disk.free;
+  work.disk_used = disk.used;
+  log(Severity::warning) << work.label()
+                         << " has to leave: " << leave_sentence(SUBLET_LEAVE_DRAIN, disk);
+  leave(*entry, SUBLET_LEAVE_DRAIN);
+}
+
+void Attempts::stop_work() {
+  for (auto& [name, entry] : entries_) entry->work->stop = true;
+}
+
+// ---- the server -------------------------------------------------------------
+
+void Attempts::renewed(int64_t sent_ns, int64_t lease_ms,
+                       const std::vector<AttemptVerdict>& verdicts) {
+  int64_t end = sent_ns + lease_ms * kMs;
+  for (const auto& verdict : verdicts) {
+    Entry* entry = find(verdict.name);
+    if (entry == nullptr) continue;
+    if (verdict.value == kVerdictCounts) {
+      if (end > entry->work->lease_ns) entry->work->lease_ns = end;
+      apply(*entry, entry->machine.lease_renewed());
+    } else {
+      answered(verdict.name, verdict.value, false);
+    }
+  }
+}
+
+void Attempts::answered(const AttemptName& name, uint32_t verdict, bool of_end) {
+  Entry* entry = find(name);
+  if (entry == nullptr) return;
+  bool over = verdict == kVerdictSuperseded || verdict == kVerdictKnown;
+  if (over) {
+    bool reported = entry->machine.state() == AttemptState::kReporting;
+    if (!reported || verdict == kVerdictSuperseded)
+      log(Severity::info) << entry->work->label() << " counts no more: the job went on elsewhere "
+                          << "or its end is known";
+    uint32_t actions = entry->machine.superseded();
+    entry->work->leave_reason = SUBLET_LEAVE_REPLACED;
+    return apply(*entry, actions);
+  }
+  if (of_end && verdict == kVerdictLater) {
+    entry->report_pause_ms = next_pause(entry->report_pause_ms);
+    entry->report_due_ns = now_ns() + entry->report_pause_ms * kMs;
+  }
+}
+
+std::vector<HeldAttempt> Attempts::held() {
+  std::vector<HeldAttempt> out;
+  for (auto& [name, entry] : entries_) {
+    if (entry->machine.state() == AttemptState::kForgotten) continue;
+    HeldAttempt one = entry->told;
+    switch (entry->machine.state()) {
+      case AttemptState::kAccepted:
+      case AttemptState::kStaging:
+      case AttemptState::kStarting:
+        one.state = kAttemptStaging;
+        break;
+      case AttemptState::kRunning:
+        one.state = kAttemptRunning;
+        break;
+      default:
+        one.state = kAttemptLeaving;
+        break;
+    }
+    out.push_back(one);
+    if (entry->tenancy) guard_.send(*entry->tenancy, SUBLET_FRAME_QUERY, 0, 0);
+  }
+  return out;
+}
+
+// ---- children and time -------------------------------------------------------
+
+void Attempts::child_started(pid_t pid) {
+  children_.push_back(pid);
+  reap_children();  // its end may have been signalled before it was known
+}
+
+void Attempts::reap_children() {
+  std::vector<pid_t> gone;
+  std::erase_if(children_, [&](pid_t pid) {
+    int status = 0;
+    bool over = waitpid(pid, &status, WNOHANG) != 0;
+    if (over) gone.push_back(pid);
+    return over;
+  });
+  if (gone.empty()) return;
+  for (auto& [name, entry] : entries_) {
+    if (std::ranges::find(gone, entry->shepherd) == gone.end()) continue;
+    entry->shepherd = 0;
+    entry->connect_due_ns = kNever;
+    entry->checking = false;  // a look begun earlier may have come too early
+    check_end(*entry);
+  }
+}
+
+void Attempts::tick_entry(Entry& entry, int64_t now) {
+  if (now >= entry.connect_due_ns) try_connect(entry, now);
+  if (now >= entry.tenant_due_ns && entry.tenancy) open_tenant(entry);
+  if (now >= entry.report_due_ns) {
+    entry.report_due_ns = kNever;
+    apply(entry, entry.machine.report_later());
+  }
+  if (entry.machine.checkpoint_due_ms() <= now / kMs) apply(entry, entry.machine.tick(now / kMs));
+}
+
+void Attempts::tick(int64_t now) {
+  // First: it is the owner who waits for this.
+  bool enforced = guard_.tick(now);
+  for (auto& [name, entry] : entries_) tick_entry(*entry, now);
+  if (!enforced) return;
+  for (auto& [name, entry] : entries_)
+    if (entry->tenancy && (entry->tenancy->frozen || entry->tenancy->killed))
+      log(Severity::warning) << entry->work->label() << ": its shepherd did not obey in time; "
+                             << (entry->tenancy->killed ? "killed" : "frozen") << " from here";
+}
+
+int64_t Attempts::next_due() const {
+  int64_t due = guard_.next_due();
+  for (const auto& [name, entry] : entries_) {
+    due = std::min({due, entry->connect_due_ns, entry->tenant_due_ns, entry->report_due_ns});
+    int64_t checkpoint = entry->machine.checkpoint_due_ms();
+    if (checkpoint < kNever / kMs) due = std::min(due, checkpoint * kMs);
+  }
+  return due;
+}
+
+}  // namespace sublet::client

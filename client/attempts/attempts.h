@@ -1,0 +1,142 @@
+// All attempts of this client: drives each one's state machine with what the
+// shepherds, the workers, the server and the monitor say, and carries out the
+// quick actions (frames) itself; slow ones go to AttemptTasks. The reactor's
+// thread only; nothing here waits for anything.
+#ifndef SUBLET_CLIENT_ATTEMPTS_H_
+#define SUBLET_CLIENT_ATTEMPTS_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client/attempts/tasks.h"
+#include "client/loop.h"
+#include "client/attempts/owner_guard.h"
+#include "client/attempts/reporter.h"
+#include "protocol/attempt.h"
+
+namespace sublet::client {
+
+struct AttemptsSettings {
+  std::string state_folder;
+  int64_t checkpoint_interval_ms = 30'000;
+  int64_t save_deadline_ms = 2'000;  // of jobs that give none
+  int64_t save_deadline_most_ms = 10'000;
+};
+
+class Attempts {
+ public:
+  // changed: something worth telling the server soon (a slot, a checkpoint).
+  // blind: a shepherd found the load monitor failing, while it seemed well here.
+  // `local`: threads that never wait for the server.
+  Attempts(Loop& loop, Workers& local, const AttemptsSettings& settings,
+           std::function<void()> changed, std::function<void()> blind);
+  ~Attempts();
+  // What the tasks tell, handed over to the reactor's thread.
+  TaskEvents events();
+  // Before the first attempt.
+  void connect(AttemptTasks* tasks, Reporter* reporter);
+
+  void accept(std::shared_ptr<const Assignment> assignment);
+  void adopt(std::shared_ptr<const Assignment> assignment, const protocol::FolderFacts& facts);
+
+  // The owner is back: frames first, then the books.
+  void evict(sublet_leave_reason reason, int64_t now);
+  void owner_away() { evicting_ = SUBLET_LEAVE_NONE; }
+  void vacate(const AttemptName& name, sublet_leave_reason reason);
+  void vacate_all(sublet_leave_reason reason);
+  // The disk runs low, and this attempt uses the most: it leaves; told again, it is
+  // killed.
+  void leave_for_disk(const AttemptName& name, const LowDisk& disk);
+  // The slow work of all ends as soon as it can: this process does.
+  void stop_work();
+
+  void renewed(int64_t sent_ns, int64_t lease_ms, const std::vector<AttemptVerdict>& verdicts);
+  void answered(const AttemptName& name, uint32_t verdict, bool of_end);
+  // A renewal is about to be sent; also asks the shepherds for the next one's.
+  std::vector<HeldAttempt> held();
+
+  void child_started(pid_t pid);
+  void reap_children();
+  void tick(int64_t now);
+  int64_t next_due() const;
+
+  bool empty() const { return entries_.empty(); }
+  // Those whose processes may be there; when the newest came.
+  bool has_tenants() const { return !guard_.empty(); }
+  int64_t newest_tenant_ns() const { return newest_tenant_ns_; }
+
+ private:
+  struct Entry {
+    Entry(WorkPtr w, int64_t interval_ms)
+        : work(std::move(w)), machine(interval_ms, work->held_generation) {}
+    WorkPtr work;
+    protocol::AttemptMachine machine;
+    Tenancy* tenancy = nullptr;
+    pid_t shepherd = 0;  // our child; 0: adopted, or not started
+    int64_t connect_due_ns = kNever;
+    int64_t connect_pause_ns = 0;
+    int connects = 0;
+    int64_t tenant_due_ns = kNever;  // then its record is read
+    int64_t report_due_ns = kNever;
+    int64_t report_pause_ms = 0;
+    bool checking = false;  // check_end is under way
+    bool killing = false;   // what a lost shepherd left is being killed
+    bool seen_running = false;
+    HeldAttempt told;  // what the shepherd said last
+  };
+
+  Entry* find(const AttemptName& name);
+  Entry* find(const WorkPtr& work) { return find(work->assignment->name); }
+  Entry& add(std::shared_ptr<const Assignment> assignment);
+  // Carries out what a machine asked for. `reason` is for kRecordEnd.
+  void apply(Entry& entry, uint32_t actions, const std::string& reason = "");
+  void send_frames(Entry& entry, uint32_t actions, int64_t now);
+  void leave(Entry& entry, sublet_leave_reason reason);
+  static std::string why_left(const Entry& entry);
+  void make_tenant(Entry& entry);
+  // Unless its processes may still be there.
+  void drop_tenant_if_over(Entry& entry);
+  void drop_tenant(Entry& entry);
+
+  void try_connect(Entry& entry, int64_t now);
+  void connected(Entry& entry, UniqueFd socket, int64_t now);
+  void read_control(const AttemptName& name);
+  void hear(Entry& entry, const sublet_frame& frame);
+  void disconnect(Entry& entry);
+  void check_end(Entry& entry);
+  void open_tenant(Entry& entry);
+  void tenant_opened(const WorkPtr& work, const std::shared_ptr<Tenant>& tenant);
+  void tick_entry(Entry& entry, int64_t now);
+
+  void on_staged(const WorkPtr& work);
+  void on_staging_failed(const WorkPtr& work, protocol::EndCode end, const std::string& reason);
+  void on_started(const WorkPtr& work, pid_t pid);
+  void on_start_failed(const WorkPtr& work, protocol::EndCode end, const std::string& reason);
+  void on_tenant_killed(const WorkPtr& work);
+  void on_checkpoint_over(const WorkPtr& work, uint64_t generation);
+  void on_handed_in(const WorkPtr& work);
+  void on_still_alive(const WorkPtr& work);
+  void on_ended(const WorkPtr& work);
+  void on_vanished(const WorkPtr& work);
+  void on_removed(const WorkPtr& work);
+
+  Loop& loop_;
+  Workers& local_;
+  const AttemptsSettings settings_;
+  const std::function<void()> changed_;
+  const std::function<void()> blind_;
+  AttemptTasks* tasks_ = nullptr;
+  Reporter* reporter_ = nullptr;
+  OwnerGuard guard_;
+  std::map<AttemptName, std::unique_ptr<Entry>> entries_;
+  std::vector<pid_t> children_;
+  sublet_leave_reason evicting_ = SUBLET_LEAVE_NONE;  // while the owner is here
+  int64_t newest_tenant_ns_ = 0;
+};
+
+}  // namespace sublet::client
+
+#endif  // SUBLET_CLIENT_ATTEMPTS_H_

@@ -1,0 +1,189 @@
+#include "client/attempts/ending.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/text.h"
+
+namespace sublet::client {
+namespace {
+
+std::string limit_sentence(int64_t limit) {
+  switch (limit) {
+    case SUBLET_LIMIT_CPU:
+      return "It passed its limit of CPU time.";
+    case SUBLET_LIMIT_WALL:
+      return "It passed its limit of running time.";
+    case SUBLET_LIMIT_MEMORY:
+      return "It passed its limit of memory.";
+    case SUBLET_LIMIT_FILE:
+      return "It passed its limit on the size of a file.";
+    default:
+      return "It passed a limit of its own.";
+  }
+}
+
+std::string start_sentence(const Assignment& what, const AttemptExit& exit) {
+  std::string program = "The program '" + escape_for_terminal(what.program) + "' ";
+  bool looked_for = exit.step == SUBLET_STEP_EXEC && what.program.find('/') == std::string::npos;
+  if (looked_for && exit.facts.code == ENOENT)
+    return program + "is in no folder of PATH on this machine.";
+  return program + "could not be started: " + exit.step + ": " +
+         std::strerror(static_cast<int>(exit.facts.code)) + ".";
+}
+
+std::string machine_sentence(const AttemptExit& exit) {
+  return "The machine could not start it: " + exit.step + ": " +
+         std::strerror(static_cast<int>(exit.facts.code)) + ".";
+}
+
+std::string low_disk_sentence(const LowDisk& disk) {
+  return "The disk of the machine was nearly full, " + format_bytes(disk.free) +
+         " were left; of the jobs there this one used the most, " + format_bytes(disk.used) + ".";
+}
+
+std::string sentence(const Assignment& what, const AttemptExit& exit, uint32_t end,
+                     const LowDisk& disk) {
+  const sublet_exit& facts = exit.facts;
+  switch (end) {
+    case protocol::kEndDone:
+      return "";
+    case protocol::kEndStart:
+      return start_sentence(what, exit);
+    case protocol::kEndExit:
+      return "The program ended with exit status " + std::to_string(facts.code) + ".";
+    case protocol::kEndSignal:
+      return "The program was killed by signal " + std::to_string(facts.code) + " (" +
+             strsignal(static_cast<int>(facts.code)) + ").";
+    case protocol::kEndLimit:
+      return limit_sentence(facts.limit);
+    default:
+      break;
+  }
+  std::string text = leave_sentence(static_cast<sublet_leave_reason>(facts.reason), disk);
+  if (facts.save_errno != 0)
+    text +=
+        " Its last save failed: " + std::string(std::strerror(static_cast<int>(facts.save_errno))) +
+        ".";
+  return text;
+}
+
+// An instant of CLOCK_BOOTTIME as UTC; 0 when it is not known or of another boot.
+int64_t to_utc(int64_t boot_ns, const Clock& clock, bool same_boot) {
+  if (boot_ns == 0 || !same_boot) return 0;
+  return clock.utc_us() - (clock.boot_ns() - boot_ns) / 1000;
+}
+
+}  // namespace
+
+std::string leave_sentence(sublet_leave_reason reason, const LowDisk& disk) {
+  if (reason == SUBLET_LEAVE_DRAIN && disk.used > 0) return low_disk_sentence(disk);
+  switch (reason) {
+    case SUBLET_LEAVE_OWNER:
+      return "The owner came back.";
+    case SUBLET_LEAVE_BLIND:
+      return "The load monitor failed, so the owner was assumed back.";
+    case SUBLET_LEAVE_LEASE:
+      return "The machine was out of touch with the server.";
+    case SUBLET_LEAVE_PREEMPT:
+      return "It was another user's turn.";
+    case SUBLET_LEAVE_REMOVED:
+      return "The job was removed.";
+    case SUBLET_LEAVE_DRAIN:
+      return "The client was stopped.";
+    case SUBLET_LEAVE_LIMIT:
+      return "It passed a limit of its own.";
+    case SUBLET_LEAVE_REPLACED:
+      return "The job went on elsewhere.";
+    case SUBLET_LEAVE_HELD:
+      return "The job was held.";
+    case SUBLET_LEAVE_NONE:
+      break;
+  }
+  return "Its processes vanished.";
+}
+
+bool machine_failed(const AttemptExit& exit) {
+  bool own = exit.step == "exec" || exit.step == "chdir" || exit.step == "limits";
+  return exit.facts.outcome == SUBLET_OUTCOME_FAILED && !own;
+}
+
+protocol::ExitFacts exit_facts(const AttemptExit& exit) {
+  using Outcome = protocol::ExitFacts::Outcome;
+  protocol::ExitFacts facts;
+  switch (exit.facts.outcome) {
+    case SUBLET_OUTCOME_SIGNALLED:
+      facts.outcome = Outcome::kSignalled;
+      break;
+    case SUBLET_OUTCOME_FAILED:
+      facts.outcome = Outcome::kFailed;
+      break;
+    case SUBLET_OUTCOME_UNSTARTED:
+      facts.outcome = Outcome::kUnstarted;
+      break;
+    default:
+      facts.outcome = Outcome::kExited;
+      break;
+  }
+  facts.code = exit.facts.code;
+  facts.own_step = !machine_failed(exit);
+  facts.over_limit = exit.facts.limit != SUBLET_LIMIT_NONE;
+  facts.reason = static_cast<sublet_leave_reason>(exit.facts.reason);
+  facts.asked = exit.facts.asked != 0;
+  facts.left = exit.facts.left != 0;
+  facts.killed = exit.facts.killed != 0;
+  facts.aware = exit.facts.aware != 0;
+  return facts;
+}
+
+int64_t cpu_at_checkpoint(const AttemptExit& exit, uint64_t told, int64_t told_cpu_us) {
+  const sublet_exit& facts = exit.facts;
+  if (facts.generation <= facts.resumed_generation || facts.saved_ns == 0) return -1;
+  int64_t cpu = facts.cpu_user_us + facts.cpu_system_us;
+  if (facts.left != 0) return cpu;  // it saved and ended
+  if (told == static_cast<uint64_t>(facts.generation)) return std::min(told_cpu_us, cpu);
+  // Nobody watched when it saved: taken as evenly spread over its running time.
+  double whole = static_cast<double>(facts.ended_ns - facts.started_ns);
+  double part = static_cast<double>(facts.saved_ns - facts.started_ns);
+  if (whole <= 0) return cpu;
+  return static_cast<int64_t>(static_cast<double>(cpu) * std::clamp(part / whole, 0.0, 1.0));
+}
+
+AttemptEnd end_from_exit(const Assignment& what, const AttemptExit& exit, const LowDisk& disk,
+                         const Clock& clock, const std::string& boot) {
+  const sublet_exit& facts = exit.facts;
+  AttemptEnd end;
+  end.name = what.name;
+  end.end = protocol::classify(exit_facts(exit));
+  end.reason = sentence(what, exit, end.end, disk);
+  if (machine_failed(exit)) end.reason = machine_sentence(exit);
+  if (facts.outcome == SUBLET_OUTCOME_EXITED) end.exit_status = static_cast<int32_t>(facts.code);
+  if (facts.outcome == SUBLET_OUTCOME_SIGNALLED) end.signal = static_cast<int32_t>(facts.code);
+  bool same_boot = exit.boot_id == boot;
+  end.started_us = to_utc(facts.started_ns, clock, same_boot);
+  end.finished_us = to_utc(facts.ended_ns, clock, same_boot);
+  end.wall_ms = facts.wall_us / 1000;
+  end.cpu_us = facts.cpu_user_us + facts.cpu_system_us;
+  end.memory_peak = static_cast<uint64_t>(std::max<int64_t>(0, facts.max_rss_bytes));
+  end.resumed_generation = static_cast<uint64_t>(facts.resumed_generation);
+  end.resumed_ppm = facts.resumed_generation > 0
+                        ? static_cast<int32_t>(std::max<int64_t>(0, facts.resumed_progress_ppm))
+                        : -1;
+  end.progress_ppm = static_cast<int32_t>(facts.progress_ppm);
+  end.quiesce_us = facts.quiesce_ns < 0 ? -1 : facts.quiesce_ns / 1000;
+  end.stdout_cut = facts.stdout_dropped > 0;
+  end.stderr_cut = facts.stderr_dropped > 0;
+  return end;
+}
+
+AttemptEnd end_from_record(const Assignment& what, const EndRecord& record) {
+  AttemptEnd end;
+  end.name = what.name;
+  end.end = record.end;
+  end.reason = record.reason;
+  end.finished_us = record.at_us;
+  return end;
+}
+
+}  // namespace sublet::client

@@ -1,0 +1,103 @@
+#include "client/attempts/ending.h"
+
+#include <cppunit/extensions/HelperMacros.h>
+
+#include <cerrno>
+
+namespace sublet::client {
+namespace {
+
+AttemptExit exited(int64_t outcome, int64_t code) {
+  AttemptExit exit;
+  exit.facts.outcome = outcome;
+  exit.facts.code = code;
+  exit.facts.progress_ppm = -1;
+  exit.facts.quiesce_ns = -1;
+  exit.facts.started_ns = 1'000'000'000;
+  exit.facts.ended_ns = 3'000'000'000;
+  exit.facts.cpu_user_us = 900'000;
+  exit.facts.cpu_system_us = 100'000;
+  exit.boot_id = "this";
+  return exit;
+}
+
+class EndingTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(EndingTest);
+  CPPUNIT_TEST(says_it_in_the_servers_words);
+  CPPUNIT_TEST(sentences);
+  CPPUNIT_TEST(cpu_in_the_checkpoint);
+  CPPUNIT_TEST_SUITE_END();
+
+  AttemptEnd end_of(const AttemptExit& exit, const LowDisk& disk = {}) {
+    Assignment what;
+    what.name = {7, 2};
+    what.program = "train";
+    ManualClock clock(1'000'000'000'000, 5'000'000'000);
+    return end_from_exit(what, exit, disk, clock, "this");
+  }
+
+  void says_it_in_the_servers_words() {
+    AttemptEnd end = end_of(exited(SUBLET_OUTCOME_EXITED, 0));
+    CPPUNIT_ASSERT_EQUAL(uint32_t{protocol::kEndDone}, end.end);
+    CPPUNIT_ASSERT_EQUAL(0, end.exit_status);
+    CPPUNIT_ASSERT_EQUAL(int64_t{1'000'000}, end.cpu_us);
+    CPPUNIT_ASSERT_EQUAL(int64_t{1'000'000'000'000 - 4'000'000}, end.started_us);
+    CPPUNIT_ASSERT_EQUAL(int64_t{1'000'000'000'000 - 2'000'000}, end.finished_us);
+    CPPUNIT_ASSERT_EQUAL(int64_t{-1}, end.quiesce_us);
+    end = end_of(exited(SUBLET_OUTCOME_SIGNALLED, 11));
+    CPPUNIT_ASSERT_EQUAL(-1, end.exit_status);
+    CPPUNIT_ASSERT_EQUAL(11, end.signal);
+    AttemptExit old = exited(SUBLET_OUTCOME_EXITED, 0);
+    old.boot_id = "another boot";  // its instants mean nothing now
+    CPPUNIT_ASSERT_EQUAL(int64_t{0}, end_of(old).finished_us);
+  }
+
+  void sentences() {
+    CPPUNIT_ASSERT_EQUAL(std::string("The program ended with exit status 3."),
+                         end_of(exited(SUBLET_OUTCOME_EXITED, 3)).reason);
+    AttemptExit failed = exited(SUBLET_OUTCOME_FAILED, ENOENT);
+    failed.step = "exec";
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("The program 'train' is in no folder of PATH on this machine."),
+        end_of(failed).reason);
+    failed.facts.code = EACCES;
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("The program 'train' could not be started: exec: Permission denied."),
+        end_of(failed).reason);
+    AttemptExit evicted = exited(SUBLET_OUTCOME_SIGNALLED, 9);
+    evicted.facts.asked = evicted.facts.killed = 1;
+    evicted.facts.reason = SUBLET_LEAVE_OWNER;
+    evicted.facts.save_errno = ENOSPC;
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("The owner came back. Its last save failed: No space left on device."),
+        end_of(evicted).reason);
+    const LowDisk disk = {3'000'000'000, 12'000'000};
+    // The owner came back while it left.
+    CPPUNIT_ASSERT_EQUAL(end_of(evicted).reason, end_of(evicted, disk).reason);
+    evicted.facts.save_errno = 0;
+    evicted.facts.reason = SUBLET_LEAVE_DRAIN;
+    CPPUNIT_ASSERT_EQUAL(std::string("The client was stopped."), end_of(evicted).reason);
+    CPPUNIT_ASSERT_EQUAL(uint32_t{protocol::kEndDrained}, end_of(evicted, disk).end);
+    CPPUNIT_ASSERT_EQUAL(std::string("The disk of the machine was nearly full, 12.0 MB were left; "
+                                     "of the jobs there this one used the most, 3.0 GB."),
+                         end_of(evicted, disk).reason);
+  }
+
+  void cpu_in_the_checkpoint() {
+    AttemptExit exit = exited(SUBLET_OUTCOME_EXITED, 75);
+    CPPUNIT_ASSERT_EQUAL(int64_t{-1}, cpu_at_checkpoint(exit, 0, 0));
+    exit.facts.generation = exit.facts.resumed_generation = 4;
+    exit.facts.saved_ns = 1;
+    CPPUNIT_ASSERT_EQUAL(int64_t{-1}, cpu_at_checkpoint(exit, 4, 5));  // made by an earlier attempt
+    exit.facts.generation = 5;
+    exit.facts.saved_ns = 2'000'000'000;  // half-way
+    CPPUNIT_ASSERT_EQUAL(int64_t{500'000}, cpu_at_checkpoint(exit, 4, 1));
+    CPPUNIT_ASSERT_EQUAL(int64_t{700'000}, cpu_at_checkpoint(exit, 5, 700'000));
+    exit.facts.left = 1;
+    CPPUNIT_ASSERT_EQUAL(int64_t{1'000'000}, cpu_at_checkpoint(exit, 5, 700'000));
+  }
+};
+CPPUNIT_TEST_SUITE_REGISTRATION(EndingTest);
+
+}  // namespace
+}  // namespace sublet::client

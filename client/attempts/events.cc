@@ -1,0 +1,114 @@
+// The part of Attempts that hears what became of tasks.
+#include "base/clock.h"
+#include "base/log.h"
+#include "client/attempts/attempts.h"
+
+namespace sublet::client {
+
+using namespace protocol;
+
+TaskEvents Attempts::events() {
+  TaskEvents e;
+  auto to_loop = [this](void (Attempts::*handler)(const WorkPtr&)) {
+    return [this, handler](const WorkPtr& work) {
+      loop_.post([this, handler, work] { (this->*handler)(work); });
+    };
+  };
+  e.staged = to_loop(&Attempts::on_staged);
+  e.staging_failed = [this](const WorkPtr& work, EndCode end, const std::string& reason) {
+    loop_.post([=, this] { on_staging_failed(work, end, reason); });
+  };
+  e.shepherd_started = [this](const WorkPtr& work, pid_t pid) {
+    loop_.post([=, this] { on_started(work, pid); });
+  };
+  e.shepherd_failed = [this](const WorkPtr& work, EndCode end, const std::string& reason) {
+    loop_.post([=, this] { on_start_failed(work, end, reason); });
+  };
+  e.tenant_killed = to_loop(&Attempts::on_tenant_killed);
+  e.checkpoint_over = [this](const WorkPtr& work, uint64_t generation) {
+    loop_.post([=, this] { on_checkpoint_over(work, generation); });
+  };
+  e.handed_in = to_loop(&Attempts::on_handed_in);
+  e.ended = to_loop(&Attempts::on_ended);
+  e.vanished = to_loop(&Attempts::on_vanished);
+  e.still_alive = to_loop(&Attempts::on_still_alive);
+  e.removed = to_loop(&Attempts::on_removed);
+  return e;
+}
+
+void Attempts::on_staged(const WorkPtr& work) {
+  Entry* entry = find(work);
+  if (entry == nullptr) return;
+  apply(*entry, entry->machine.staged(), why_left(*entry));
+}
+
+void Attempts::on_staging_failed(const WorkPtr& work, EndCode end, const std::string& reason) {
+  Entry* entry = find(work);
+  if (entry == nullptr) return;
+  bool left = entry->machine.state() == AttemptState::kLeaving;
+  apply(*entry, entry->machine.staging_failed(end == kEndNone ? kEndStaging : end),
+        left ? why_left(*entry) : reason);
+}
+
+void Attempts::on_started(const WorkPtr& work, pid_t pid) {
+  Entry* entry = find(work);
+  if (entry == nullptr) return child_started(pid);
+  entry->shepherd = pid;
+  apply(*entry, entry->machine.shepherd_started());
+  child_started(pid);
+}
+
+void Attempts::on_start_failed(const WorkPtr& work, EndCode end, const std::string& reason) {
+  Entry* entry = find(work);
+  if (entry == nullptr) return;
+  bool left = entry->machine.state() == AttemptState::kLeaving;
+  apply(*entry, entry->machine.shepherd_failed(end), left ? why_left(*entry) : reason);
+}
+
+void Attempts::on_tenant_killed(const WorkPtr& work) {
+  Entry* entry = find(work);
+  if (entry == nullptr) return;
+  entry->killing = false;
+  drop_tenant_if_over(*entry);
+}
+
+void Attempts::on_checkpoint_over(const WorkPtr& work, uint64_t generation) {
+  if (Entry* entry = find(work))
+    apply(*entry, entry->machine.checkpoint_over(generation, system_clock().boot_ns() / 1'000'000));
+  if (generation != 0) changed_();
+}
+
+void Attempts::on_handed_in(const WorkPtr& work) {
+  if (work->end.end == kEndBlind && evicting_ == SUBLET_LEAVE_NONE) blind_();
+  if (Entry* entry = find(work)) apply(*entry, entry->machine.handed_in());
+}
+
+void Attempts::on_ended(const WorkPtr& work) {
+  Entry* entry = find(work);
+  if (entry == nullptr) return;
+  entry->checking = false;
+  apply(*entry, entry->machine.ended());
+}
+
+void Attempts::on_vanished(const WorkPtr& work) {
+  Entry* entry = find(work);
+  if (entry == nullptr) return;
+  entry->checking = false;
+  std::string reason = "Its shepherd vanished without an exit record.";
+  if (entry->machine.leave_reason() != SUBLET_LEAVE_NONE) reason = why_left(*entry) + " " + reason;
+  apply(*entry, entry->machine.vanished(), reason);
+}
+
+void Attempts::on_removed(const WorkPtr& work) {
+  Entry* entry = find(work);
+  if (entry == nullptr) return;
+  drop_tenant(*entry);
+  const AttemptEnd& end = work->end;
+  log(Severity::info) << work->label() << " is over"
+                      << (end.end != 0 ? ": end " + std::to_string(end.end) : "")
+                      << (end.reason.empty() ? "" : ". " + end.reason);
+  entries_.erase(work->assignment->name);
+  changed_();
+}
+
+}  // namespace sublet::client

@@ -1,0 +1,277 @@
+#include "client/attempts/order_desk.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "client/staging/work_folder.h"
+#include "protocol/lease.h"
+
+namespace sublet::client {
+namespace {
+
+constexpr size_t kForgottenKept = 4096;
+constexpr int64_t kFirstTroubleMs = 1'000;
+constexpr int64_t kLongestTroubleMs = 60'000;
+constexpr int64_t kMs = 1'000'000;
+
+int64_t now_ns() { return system_clock().boot_ns(); }
+
+std::string label(const AttemptName& name) {
+  return "attempt " + std::to_string(name.job) + "." + std::to_string(name.attempt);
+}
+
+}  // namespace
+
+OrderDesk::OrderDesk(const DeskSettings& settings, Files& files, const PublicPresence& presence,
+                     std::function<void(std::shared_ptr<const Assignment>)> accepted,
+                     std::function<void(std::vector<VacateOrder>)> vacate)
+    : settings_(settings),
+      files_(files),
+      presence_(presence),
+      accepted_(std::move(accepted)),
+      vacate_(std::move(vacate)),
+      slot_taken_(settings.facts.slots, false) {}
+
+std::vector<RunAnswer> OrderDesk::run(std::vector<RunOrder> orders) {
+  std::vector<RunAnswer> answers;
+  for (auto& order : orders) answers.push_back(take(std::move(order)));
+  return answers;
+}
+
+RunAnswer OrderDesk::may_run(const Needs& needs) {
+  RunAnswer answer;
+  std::lock_guard lock(mutex_);
+  answer.reason = refusal(needs, {}, &answer.answer);
+  return answer;
+}
+
+std::vector<std::pair<std::string, std::string>> OrderDesk::state() {
+  std::vector<std::pair<std::string, std::string>> out;
+  out.emplace_back("presence", presence_.away ? "away" : "active");
+  out.emplace_back("draining", draining_ ? "yes" : "no");
+  out.emplace_back("slots", std::to_string(settings_.facts.slots));
+  out.emplace_back("slots_free", std::to_string(slots_free()));
+  std::lock_guard lock(mutex_);
+  std::string names;
+  for (const auto& [name, known] : known_)
+    names +=
+        (names.empty() ? "" : " ") + std::to_string(name.job) + "." + std::to_string(name.attempt);
+  out.emplace_back("attempts", names);
+  return out;
+}
+
+std::string OrderDesk::lacking(const Needs& needs) const {
+  const MachineFacts& have = settings_.facts;
+  if (!needs.os.empty() && needs.os != have.os)
+    return "it needs " + needs.os + ", this machine is " + have.os;
+  if (!needs.architecture.empty() && needs.architecture != have.architecture)
+    return "it needs " + needs.architecture + ", this machine is " + have.architecture;
+  if (needs.cores > std::max(1u, have.cores))
+    return "it needs " + std::to_string(needs.cores) + " cores, there are " +
+           std::to_string(have.cores);
+  if (needs.memory > have.memory)
+    return "it needs " + format_bytes(needs.memory) + " of memory, there are " +
+           format_bytes(have.memory);
+  return "";
+}
+
+namespace {
+
+// Those of other platforms are of no use here.
+void leave_out_other_programs(RunOrder& order) {
+  std::erase_if(order.what.inputs, [&](const auto& input) {
+    const std::string program = "./" + input.name;
+    return program != order.what.program &&
+           std::ranges::any_of(order.programs, [&](const auto& p) { return p.second == program; });
+  });
+}
+
+}  // namespace
+
+std::string OrderDesk::choose_program(RunOrder& order) const {
+  if (order.programs.empty()) return "";
+  const std::string here = settings_.facts.os + "/" + settings_.facts.architecture;
+  std::string others;
+  for (const auto& [platform, program] : order.programs) {
+    if (platform == here) {
+      order.what.program = program;
+      leave_out_other_programs(order);
+      return "";
+    }
+    others += (others.empty() ? "" : " or ") + platform;
+  }
+  return "it has a program for " + others + ", this machine is " + here;
+}
+
+bool OrderDesk::is_old(const AttemptName& name) const {
+  auto newer = [&](const AttemptName& other) {
+    return other.job == name.job && other.attempt >= name.attempt;
+  };
+  return std::ranges::any_of(forgotten_, newer) ||
+         std::ranges::any_of(known_, [&](const auto& item) { return newer(item.first); });
+}
+
+std::string OrderDesk::refusal(const Needs& needs, const AttemptName& name, uint32_t* code) const {
+  *code = kRunDraining;
+  if (draining_) return "this client is stopping";
+  *code = kRunOwner;
+  if (!presence_.away) return "the owner is here";
+  *code = kRunOld;
+  if (is_old(name)) return "this attempt, or a later one of its job, is known here";
+  *code = kRunLacks;
+  std::string lack = lacking(needs);
+  if (!lack.empty()) return lack;
+  if (disk_low_) return "the disk is nearly full";
+  return refusal_for_want_of_room(code);
+}
+
+std::string OrderDesk::refusal_for_want_of_room(uint32_t* code) const {
+  *code = kRunFull;
+  if (std::ranges::find(slot_taken_, false) == slot_taken_.end()) return "no slot is free";
+  *code = kRunError;
+  auto waiting =
+      std::ranges::count_if(known_, [](const auto& item) { return item.second.slot < 0; });
+  if (static_cast<uint64_t>(waiting) >= settings_.outbox_limit)
+    return "the outbox is full: " + std::to_string(waiting) +
+           " ended attempts are not yet reported";
+  if (now_ns() < trouble_until_ns_) return "this machine is in trouble: " + trouble_;
+  *code = kRunAccepted;
+  return "";
+}
+
+RunAnswer OrderDesk::take(RunOrder order) {
+  Assignment& what = order.what;
+  RunAnswer answer{what.name, kRunAccepted, ""};
+  {
+    std::lock_guard lock(mutex_);
+    auto known = known_.find(what.name);
+    if (known != known_.end()) return answer;  // the same order again
+    answer.reason = refusal(order.needs, what.name, &answer.answer);
+    if (answer.answer != kRunAccepted) return answer;
+    answer.reason = choose_program(order);
+    if (!answer.reason.empty()) return {what.name, kRunLacks, answer.reason};
+    const int64_t now = now_ns();
+    what.first_lease_ns = first_lease_ns(order, now);
+    if (what.first_lease_ns <= now)
+      return {what.name, kRunStale, "this order was too long under way"};
+    auto slot = std::ranges::find(slot_taken_, false);
+    *slot = true;
+    what.slot = slot - slot_taken_.begin();
+    known_[what.name] = {what.slot};
+  }
+  std::string folder = attempt_folder(settings_.state_folder, what.name);
+  try {
+    find_room(disk_wanted(order));
+    for (const auto& input : what.inputs) split_name(input.name);
+    for (const auto& output : what.outputs) OutputName name(output.name);
+    what.uid = settings_.slot_uids.at(static_cast<size_t>(what.slot));
+    what.nonce = random_id();
+    what.accepted_us = system_clock().utc_us();
+    make_attempt_folder(files_, folder, what.uid, what.uid);
+    write_assignment(files_, folder, what);
+  } catch (const std::exception& error) {
+    undo(what.name);
+    answer.answer = dynamic_cast<const OsError*>(&error) ? kRunError : kRunLacks;
+    answer.reason = error.what();
+    log(Severity::warning) << label(what.name) << " refused: " << answer.reason;
+    return answer;
+  }
+  accepted_(std::make_shared<const Assignment>(std::move(what)));
+  return answer;
+}
+
+int64_t OrderDesk::first_lease_ns(const RunOrder& order, int64_t now_ns) const {
+  if (asked_ns_ == 0) return 0;
+  const int64_t age =
+      protocol::order_age_at_most_ns(server_time_us_, asked_ns_, order.decided_us, now_ns);
+  return now_ns + order.lease_ms * kMs - std::max<int64_t>(age, 0);
+}
+
+void OrderDesk::set_server_clock(int64_t server_time_us, int64_t asked_ns) {
+  std::lock_guard lock(mutex_);
+  if (asked_ns <= asked_ns_) return;
+  server_time_us_ = server_time_us;
+  asked_ns_ = asked_ns;
+}
+
+void OrderDesk::note_disk_use(uint64_t job, uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  disk_used_[job] = std::max(disk_used_[job], bytes);
+  if (disk_used_.size() > kForgottenKept) disk_used_.erase(disk_used_.begin());
+}
+
+uint64_t OrderDesk::disk_wanted(const RunOrder& order) {
+  std::lock_guard lock(mutex_);
+  auto used = disk_used_.find(order.what.name.job);
+  uint64_t known = used == disk_used_.end() ? 0 : 2 * used->second;
+  return std::max(order.needs.disk, known) + order.what.checkpoint_bytes + settings_.disk_reserve;
+}
+
+void OrderDesk::find_room(uint64_t wanted) {
+  uint64_t free = files_.free_bytes(settings_.state_folder);
+  if (free < wanted && wanted - free <= removable_()) {
+    make_room_(wanted - free);
+    free = files_.free_bytes(settings_.state_folder);
+  }
+  if (free < wanted)
+    throw std::runtime_error("it needs " + format_bytes(wanted) + " of disk, " +
+                             format_bytes(free) + " are free");
+}
+
+void OrderDesk::machine_failed(const std::string& why) {
+  std::lock_guard lock(mutex_);
+  trouble_ = why;
+  trouble_pause_ms_ = std::clamp(trouble_pause_ms_ * 2, kFirstTroubleMs, kLongestTroubleMs);
+  trouble_until_ns_ = now_ns() + trouble_pause_ms_ * kMs;
+}
+
+void OrderDesk::machine_worked() {
+  std::lock_guard lock(mutex_);
+  trouble_pause_ms_ = 0;
+  trouble_until_ns_ = 0;
+}
+
+void OrderDesk::undo(const AttemptName& name) {
+  try {
+    files_.remove_tree(attempt_folder(settings_.state_folder, name));
+  } catch (const std::exception& error) {
+    log(Severity::warning) << error.what();
+  }
+  release_slot(name);
+  std::lock_guard lock(mutex_);
+  known_.erase(name);
+}
+
+void OrderDesk::adopt(const Assignment& assignment, bool holds_slot) {
+  std::lock_guard lock(mutex_);
+  auto slot = static_cast<size_t>(assignment.slot);
+  bool has = holds_slot && assignment.slot >= 0 && slot < slot_taken_.size();
+  if (has) slot_taken_[slot] = true;
+  known_[assignment.name] = {has ? assignment.slot : -1};
+}
+
+void OrderDesk::release_slot(const AttemptName& name) {
+  std::lock_guard lock(mutex_);
+  auto known = known_.find(name);
+  if (known == known_.end() || known->second.slot < 0) return;
+  slot_taken_[static_cast<size_t>(known->second.slot)] = false;
+  known->second.slot = -1;
+}
+
+void OrderDesk::forget(const AttemptName& name) {
+  release_slot(name);
+  std::lock_guard lock(mutex_);
+  known_.erase(name);
+  forgotten_.push_back(name);
+  if (forgotten_.size() > kForgottenKept) forgotten_.pop_front();
+}
+
+uint32_t OrderDesk::slots_free() {
+  std::lock_guard lock(mutex_);
+  return static_cast<uint32_t>(std::ranges::count(slot_taken_, false));
+}
+
+}  // namespace sublet::client

@@ -1,0 +1,177 @@
+// Where the server's orders arrive: decides whether this machine takes an
+// attempt, and keeps the promise on disk before it is given. Called from the
+// ORB's upcall threads; makes no remote call (rule 5) and waits only for the
+// disk and for its own mutex, which is held for its tables alone. Also the book
+// of slots: workers give a slot back when its attempt's folder has been sealed.
+#ifndef SUBLET_CLIENT_ORDER_DESK_H_
+#define SUBLET_CLIENT_ORDER_DESK_H_
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "client/attempts/assignment.h"
+#include "client/link/server_calls.h"
+#include "protocol/frame.h"
+
+namespace sublet::client {
+
+// RUN_... of the IDL, the same numbers.
+inline constexpr uint32_t kRunAccepted = 0;
+inline constexpr uint32_t kRunOwner = 1;
+inline constexpr uint32_t kRunFull = 2;
+inline constexpr uint32_t kRunLacks = 3;
+inline constexpr uint32_t kRunDraining = 4;
+inline constexpr uint32_t kRunOld = 5;
+inline constexpr uint32_t kRunError = 6;
+inline constexpr uint32_t kRunStale = 7;
+
+struct RunAnswer {
+  AttemptName name;
+  uint32_t answer = kRunAccepted;
+  std::string reason;
+};
+
+struct Needs {
+  std::string os;
+  std::string architecture;
+  uint32_t cores = 0;
+  uint64_t memory = 0;
+  uint64_t disk = 0;
+};
+
+struct RunOrder {
+  Assignment what;  // slot, uid, nonce, accepted_us, first_lease_ns: filled in by the desk
+  Needs needs;
+  // In place of what.program: "OS/ARCHITECTURE" and the program there. With any it
+  // runs on these platforms only.
+  std::vector<std::pair<std::string, std::string>> programs = {};
+  int64_t lease_ms = 0;    // D
+  int64_t decided_us = 0;  // by the server's clock
+};
+
+struct VacateOrder {
+  AttemptName name;
+  sublet_leave_reason reason = SUBLET_LEAVE_NONE;
+};
+
+// What the reactor's thread publishes for everyone else. Each member stands
+// alone; nobody may conclude from one on another.
+struct PublicPresence {
+  std::atomic<bool> away{false};
+  std::atomic<uint32_t> reason{SUBLET_PRESENCE_BLIND};
+  std::atomic<int64_t> owner_cpu_milli{0};
+  std::atomic<int64_t> input_idle_ms{-1};
+};
+
+struct DeskSettings {
+  std::string state_folder;
+  MachineFacts facts;
+  std::vector<int64_t> slot_uids;  // one a slot; -1: the client's own account
+  uint64_t outbox_limit = 1000;    // ended attempts not yet acknowledged
+  uint64_t disk_reserve = 64 << 20;
+};
+
+class OrderDesk {
+ public:
+  // accepted: told of each promise kept on disk; vacate: of each order to
+  // leave. Both are called from upcall threads and must not block.
+  OrderDesk(const DeskSettings& settings, Files& files, const PublicPresence& presence,
+            std::function<void(std::shared_ptr<const Assignment>)> accepted,
+            std::function<void(std::vector<VacateOrder>)> vacate);
+
+  std::vector<RunAnswer> run(std::vector<RunOrder> orders);
+  RunAnswer may_run(const Needs& needs);
+  void vacate(std::vector<VacateOrder> orders) { vacate_(std::move(orders)); }
+  std::vector<std::pair<std::string, std::string>> state();
+  const std::string& state_folder() const { return settings_.state_folder; }
+
+  // The server's time, as it stood in an answer to a call made at asked_ns
+  // (CLOCK_BOOTTIME): by it the age of orders is known. Any thread.
+  void set_server_clock(int64_t server_time_us, int64_t asked_ns);
+
+  // No order is taken any more.
+  void drain() { draining_ = true; }
+
+  // The machine itself failed an attempt (its disk, its shepherd): no order is
+  // taken for a second, after each failure in a row for twice as long, up to a
+  // minute, so that a broken machine does not wear out the queue. A program that
+  // could be started ends the row. Any thread.
+  void machine_failed(const std::string& why);
+  void machine_worked();
+
+  // What may be removed so that an order finds room on the disk: how many bytes of
+  // it there are, and what is called with how many are missing, if that is enough.
+  // Before the first order.
+  void give_way(std::function<uint64_t()> removable,
+                std::function<void(uint64_t bytes)> make_room) {
+    removable_ = std::move(removable);
+    make_room_ = std::move(make_room);
+  }
+
+  // The disk is nearly full: no order is taken until it is not. Any thread.
+  void set_disk_low(bool low) { disk_low_ = low; }
+  bool disk_low() const { return disk_low_; }
+  // An attempt of this job had to leave for it, whose folder had so many bytes:
+  // where less than twice as much is free the job is not taken again.
+  void note_disk_use(uint64_t job, uint64_t bytes);
+
+  // An attempt found on disk at the start keeps its slot (slot -1: it has
+  // ended and waits in the outbox only).
+  void adopt(const Assignment& assignment, bool holds_slot);
+  // Its processes are gone and nobody else can reach its folder any more.
+  void release_slot(const AttemptName& name);
+  // Its folder is gone.
+  void forget(const AttemptName& name);
+  uint32_t slots_free();
+
+ private:
+  struct Known {
+    int64_t slot = -1;
+  };
+  // "" or why not, with the answer's code in *code. Called with the mutex held.
+  std::string refusal(const Needs& needs, const AttemptName& name, uint32_t* code) const;
+  std::string refusal_for_want_of_room(uint32_t* code) const;
+  std::string lacking(const Needs& needs) const;
+  // Puts this platform's program in; "" or why there is none.
+  std::string choose_program(RunOrder& order) const;
+  bool is_old(const AttemptName& name) const;
+  uint64_t disk_wanted(const RunOrder& order);
+  void find_room(uint64_t wanted);  // throws std::exception: there is none
+  RunAnswer take(RunOrder order);
+  // The end of the order's first lease; not after `now_ns`: it is too old.
+  int64_t first_lease_ns(const RunOrder& order, int64_t now_ns) const;
+  void undo(const AttemptName& name);
+
+  const DeskSettings settings_;
+  Files& files_;
+  const PublicPresence& presence_;
+  const std::function<void(std::shared_ptr<const Assignment>)> accepted_;
+  const std::function<void(std::vector<VacateOrder>)> vacate_;
+  std::function<uint64_t()> removable_ = [] { return 0; };
+  std::function<void(uint64_t)> make_room_;
+  std::atomic<bool> draining_{false};
+  std::atomic<bool> disk_low_{false};
+
+  std::mutex mutex_;
+  std::map<AttemptName, Known> known_;
+  std::vector<bool> slot_taken_;
+  int64_t server_time_us_ = 0;
+  int64_t asked_ns_ = 0;
+  std::string trouble_;  // the machine's own, the last
+  int64_t trouble_pause_ms_ = 0;
+  int64_t trouble_until_ns_ = 0;            // CLOCK_BOOTTIME
+  std::map<uint64_t, uint64_t> disk_used_;  // by job
+  std::deque<AttemptName> forgotten_;       // the last ones, so that a late repeat starts nothing
+};
+
+}  // namespace sublet::client
+
+#endif  // SUBLET_CLIENT_ORDER_DESK_H_

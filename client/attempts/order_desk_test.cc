@@ -1,0 +1,265 @@
+#include "client/attempts/order_desk.h"
+
+#include <cppunit/extensions/HelperMacros.h>
+
+#include <cerrno>
+#include <optional>
+
+#include "base/clock.h"
+#include "base/testing/faulty_files.h"
+#include "base/testing/temporary_folder.h"
+
+namespace sublet::client {
+namespace {
+
+// A disk on which nothing new can be written, or with so much room.
+class FullDisk : public Files {
+ public:
+  bool full = false;
+  std::optional<uint64_t> free;
+  uint64_t free_bytes(const std::string& path) const override {
+    return free ? *free : Files::free_bytes(path);
+  }
+
+ protected:
+  int before(FileStep step, const std::string&) const override {
+    return full && (step == FileStep::write || step == FileStep::make_folder) ? ENOSPC : 0;
+  }
+};
+
+class OrderDeskTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(OrderDeskTest);
+  CPPUNIT_TEST(an_accepted_order_is_on_disk);
+  CPPUNIT_TEST(refusals);
+  CPPUNIT_TEST(outputs_may_be_folders_and_patterns);
+  CPPUNIT_TEST(the_program_of_this_platform);
+  CPPUNIT_TEST(a_repeat_is_accepted_once);
+  CPPUNIT_TEST(old_attempts_are_refused);
+  CPPUNIT_TEST(slots_and_outbox_are_bounded);
+  CPPUNIT_TEST(a_full_disk_loses_nothing);
+  CPPUNIT_TEST(a_job_that_filled_the_disk_needs_twice_as_much);
+  CPPUNIT_TEST(only_an_order_that_fits_then_makes_others_give_way);
+  CPPUNIT_TEST(asked_beforehand_it_knows_of_no_age);
+  CPPUNIT_TEST(an_old_order_is_stale);
+  CPPUNIT_TEST(a_broken_machine_takes_no_orders_for_a_while);
+  CPPUNIT_TEST_SUITE_END();
+
+  TemporaryFolder state_;
+  FullDisk files_;
+  PublicPresence presence_;
+  std::vector<std::shared_ptr<const Assignment>> accepted_;
+  std::unique_ptr<OrderDesk> desk_;
+
+ public:
+  void setUp() override {
+    make_desk();
+    desk_->set_server_clock(kServerUs, system_clock().boot_ns());
+  }
+
+ private:
+  void make_desk() {
+    presence_.away = true;
+    DeskSettings settings;
+    settings.state_folder = state_.path();
+    settings.facts.slots = 2;
+    settings.facts.cores = 2;
+    settings.facts.os = "linux";
+    settings.facts.architecture = "x86_64";
+    settings.facts.memory = 1000;
+    settings.slot_uids = {-1, -1};
+    settings.outbox_limit = 2;
+    settings.disk_reserve = 0;
+    desk_ = std::make_unique<OrderDesk>(
+        settings, files_, presence_, [this](auto a) { accepted_.push_back(a); },
+        [](std::vector<VacateOrder>) {});
+  }
+
+  static constexpr int64_t kServerUs = 1'700'000'000'000'000;  // the server's time in setUp
+
+  static RunOrder order(uint64_t job, uint32_t attempt = 1) {
+    RunOrder one;
+    one.what.name = {job, attempt};
+    one.what.program = "true";
+    one.lease_ms = 3'600'000;
+    one.decided_us = kServerUs;
+    return one;
+  }
+  uint32_t run(const RunOrder& one) { return desk_->run({one})[0].answer; }
+
+  void an_accepted_order_is_on_disk() {
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(1)));
+    Assignment kept = read_assignment(files_, attempt_folder(state_.path(), {1, 1}));
+    Assignment expected = *accepted_.at(0);
+    CPPUNIT_ASSERT(expected.first_lease_ns > 0);
+    expected.first_lease_ns = 0;  // a restarted client has no lease to give
+    CPPUNIT_ASSERT(kept == expected);
+    CPPUNIT_ASSERT(kept.accepted_us > 0);
+    CPPUNIT_ASSERT_EQUAL(1u, desk_->slots_free());
+  }
+
+  void refusals() {
+    RunOrder one = order(1);
+    one.needs.os = "plan9";
+    CPPUNIT_ASSERT_EQUAL(kRunLacks, run(one));
+    one = order(1);
+    one.needs.memory = 1001;
+    CPPUNIT_ASSERT_EQUAL(kRunLacks, run(one));
+    one.needs.memory = 1000;
+    one.needs.disk = UINT64_MAX / 2;
+    CPPUNIT_ASSERT_EQUAL(kRunLacks, run(one));
+    one = order(1);
+    one.what.outputs = {{"../escape", true}};
+    CPPUNIT_ASSERT_EQUAL(kRunLacks, run(one));
+    presence_.away = false;
+    CPPUNIT_ASSERT_EQUAL(kRunOwner, run(order(1)));
+    presence_.away = true;
+    desk_->drain();
+    CPPUNIT_ASSERT_EQUAL(kRunDraining, run(order(1)));
+    CPPUNIT_ASSERT(accepted_.empty());
+    CPPUNIT_ASSERT_EQUAL(2u, desk_->slots_free());
+    CPPUNIT_ASSERT(list_attempts(files_, state_.path()).empty());
+  }
+
+  void outputs_may_be_folders_and_patterns() {
+    RunOrder one = order(1);
+    one.what.outputs = {{"results/", true}, {"*.png", false}, {"a\\*", true}};
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(one));
+    one = order(2);
+    one.what.outputs = {{"[a", true}};
+    CPPUNIT_ASSERT_EQUAL(kRunLacks, run(one));
+  }
+
+  void the_program_of_this_platform() {
+    RunOrder one = order(1);
+    one.programs = {{"linux/aarch64", "./arm"}, {"linux/x86_64", "./x86"}};
+    for (const char* name : {"arm", "data", "x86"}) {
+      one.what.inputs.emplace_back();
+      one.what.inputs.back().name = name;
+    }
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(one));
+    CPPUNIT_ASSERT_EQUAL(std::string("./x86"), accepted_.at(0)->program);
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, accepted_[0]->inputs.size());
+    CPPUNIT_ASSERT_EQUAL(std::string("data"), accepted_[0]->inputs[0].name);
+    one = order(2);
+    one.programs = {{"linux/aarch64", "./arm"}, {"plan9/x86_64", "./nine"}};
+    const RunAnswer answer = desk_->run({one})[0];
+    CPPUNIT_ASSERT_EQUAL(kRunLacks, answer.answer);
+    CPPUNIT_ASSERT_EQUAL(std::string("it has a program for linux/aarch64 or plan9/x86_64, this "
+                                     "machine is linux/x86_64"),
+                         answer.reason);
+    CPPUNIT_ASSERT_EQUAL(1u, desk_->slots_free());
+  }
+
+  void a_repeat_is_accepted_once() {
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(1)));
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(1)));
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, accepted_.size());
+  }
+
+  void old_attempts_are_refused() {
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(1, 3)));
+    CPPUNIT_ASSERT_EQUAL(kRunOld, run(order(1, 2)));
+    desk_->forget({1, 3});
+    CPPUNIT_ASSERT_EQUAL(kRunOld, run(order(1, 3)));
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(1, 4)));
+  }
+
+  void slots_and_outbox_are_bounded() {
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(1)));
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(2)));
+    CPPUNIT_ASSERT_EQUAL(kRunFull, run(order(3)));
+    desk_->release_slot({1, 1});
+    desk_->release_slot({1, 1});
+    CPPUNIT_ASSERT_EQUAL(1u, desk_->slots_free());
+    desk_->release_slot({2, 1});  // two in the outbox now
+    CPPUNIT_ASSERT_EQUAL(kRunError, run(order(3)));
+    desk_->forget({1, 1});
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(3)));
+  }
+
+  void a_full_disk_loses_nothing() {
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(1)));
+    files_.full = true;
+    RunAnswer answer = desk_->run({order(2)})[0];
+    CPPUNIT_ASSERT_EQUAL(kRunError, answer.answer);
+    CPPUNIT_ASSERT(answer.reason.find("No space") != std::string::npos);
+    CPPUNIT_ASSERT_EQUAL(1u, desk_->slots_free());
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, list_attempts(files_, state_.path()).size());
+    files_.full = false;
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(2)));
+  }
+
+  void a_job_that_filled_the_disk_needs_twice_as_much() {
+    desk_->note_disk_use(1, files_.free_bytes(state_.path()));
+    RunAnswer answer = desk_->run({order(1, 2)})[0];
+    CPPUNIT_ASSERT_EQUAL(kRunLacks, answer.answer);
+    CPPUNIT_ASSERT(answer.reason.find("of disk") != std::string::npos);
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(2)));
+    desk_->note_disk_use(3, 1000);
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(3, 2)));
+  }
+
+  void only_an_order_that_fits_then_makes_others_give_way() {
+    uint64_t kept = 1000;
+    std::vector<uint64_t> asked;
+    desk_->give_way([&] { return kept; },
+                    [&](uint64_t bytes) {
+                      asked.push_back(bytes);
+                      kept -= bytes;
+                      *files_.free += bytes;
+                    });
+    files_.free = 500;
+    RunOrder one = order(1);
+    one.needs.disk = 1501;
+    CPPUNIT_ASSERT_EQUAL(kRunLacks, run(one));
+    CPPUNIT_ASSERT(asked.empty());
+    one.needs.disk = 500;
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(one));
+    CPPUNIT_ASSERT(asked.empty());
+    RunOrder two = order(2);
+    two.needs.disk = 1500;
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(two));
+    CPPUNIT_ASSERT(asked == std::vector<uint64_t>{1000});
+    CPPUNIT_ASSERT_EQUAL(uint64_t{0}, kept);
+  }
+
+  void asked_beforehand_it_knows_of_no_age() {
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, desk_->may_run({}).answer);
+    Needs much;
+    much.memory = 1001;
+    CPPUNIT_ASSERT_EQUAL(kRunLacks, desk_->may_run(much).answer);
+    presence_.away = false;
+    CPPUNIT_ASSERT_EQUAL(kRunOwner, desk_->may_run({}).answer);
+  }
+
+  void an_old_order_is_stale() {
+    RunOrder old = order(1);
+    old.decided_us -= old.lease_ms * 1000;
+    CPPUNIT_ASSERT_EQUAL(kRunStale, run(old));
+    CPPUNIT_ASSERT_EQUAL(2u, desk_->slots_free());
+    // Decided half a lease ago: what is missing to a whole one is left.
+    RunOrder half = order(2);
+    half.decided_us -= half.lease_ms * 500;
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(half));
+    int64_t left_ms = (accepted_.at(0)->first_lease_ns - system_clock().boot_ns()) / 1'000'000;
+    CPPUNIT_ASSERT(left_ms <= half.lease_ms / 2);
+    // Before the server has told its time nothing is known about any order.
+    make_desk();
+    CPPUNIT_ASSERT_EQUAL(kRunStale, run(order(3)));
+  }
+
+  void a_broken_machine_takes_no_orders_for_a_while() {
+    // After so many failures in a row the pause is longer than this test.
+    for (int i = 0; i < 6; ++i) desk_->machine_failed("its disk is broken");
+    RunAnswer answer = desk_->run({order(1)})[0];
+    CPPUNIT_ASSERT_EQUAL(kRunError, answer.answer);
+    CPPUNIT_ASSERT(answer.reason.find("its disk is broken") != std::string::npos);
+    CPPUNIT_ASSERT_EQUAL(kRunError, desk_->may_run({}).answer);
+    desk_->machine_worked();
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(1)));
+  }
+};
+CPPUNIT_TEST_SUITE_REGISTRATION(OrderDeskTest);
+
+}  // namespace
+}  // namespace sublet::client

@@ -1,0 +1,27 @@
+// What an attempt has written to its standard streams so far, read from its
+// folder while shepherd and job may still write there. Any thread; waits for
+// nothing but the disk.
+#ifndef SUBLET_CLIENT_ATTEMPT_TEXT_H_
+#define SUBLET_CLIENT_ATTEMPT_TEXT_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "attempt/folder.h"
+#include "client/link/server_calls.h"
+
+namespace sublet::client {
+
+// At most `limit` bytes of the stream (kStdout or kStderr) from `offset`; empty
+// where there is no more yet. Nothing: the attempt is not here. The files are the
+// shepherd's, but without root the job has the same account and may have put
+// anything in their place: no link is followed, and only a regular file of this
+// account is read. Throws WorkFolderError or FileError.
+std::optional<std::string> read_attempt_text(const std::string& state_folder,
+                                             const AttemptName& name, FileKind stream,
+                                             uint64_t offset, uint32_t limit);
+
+}  // namespace sublet::client
+
+#endif  // SUBLET_CLIENT_ATTEMPT_TEXT_H_

@@ -1,0 +1,110 @@
+#include "client/attempts/owner_guard.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+
+namespace sublet::client {
+namespace {
+
+constexpr int64_t kMs = 1'000'000;
+// Beyond the save's own deadline, which the shepherd enforces.
+constexpr int64_t kKillSlackNs = 200 * kMs;
+constexpr int64_t kKillAgainNs = 20 * kMs;
+constexpr int64_t kLookAgainNs = 500 * kMs;
+
+}  // namespace
+
+Tenancy* OwnerGuard::add(const AttemptName& name, int64_t save_deadline_ms) {
+  tenancies_.push_back(std::make_unique<Tenancy>());
+  tenancies_.back()->name = name;
+  tenancies_.back()->save_deadline_ms = save_deadline_ms;
+  return tenancies_.back().get();
+}
+
+void OwnerGuard::remove(Tenancy* tenancy) {
+  std::erase_if(tenancies_, [&](const auto& one) { return one.get() == tenancy; });
+}
+
+bool OwnerGuard::send(Tenancy& tenancy, sublet_frame_kind kind, uint32_t reason, int64_t instant) {
+  if (!tenancy.control.valid()) return false;
+  sublet_frame frame = {};
+  frame.magic = SUBLET_FRAME_MAGIC;
+  frame.kind = static_cast<uint16_t>(kind);
+  frame.job = tenancy.name.job;
+  frame.attempt = tenancy.name.attempt;
+  frame.sequence = ++tenancy.sequence;
+  frame.reason = reason;
+  frame.instant = instant;
+  return ::send(tenancy.control.get(), &frame, sizeof frame, MSG_DONTWAIT | MSG_NOSIGNAL) ==
+         static_cast<ssize_t>(sizeof frame);
+}
+
+void OwnerGuard::urge(Tenancy& tenancy, sublet_frame_kind kind, sublet_leave_reason reason,
+                      int64_t now) {
+  // Set first: also a shepherd that cannot be told has its job frozen and killed.
+  send(tenancy, kind, reason, now);
+  int64_t save_ns = kind == SUBLET_FRAME_KILL ? 0 : tenancy.save_deadline_ms * kMs;
+  if (kind == SUBLET_FRAME_KILL || reason == SUBLET_LEAVE_OWNER || reason == SUBLET_LEAVE_BLIND) {
+    tenancy.asked = tenancy.sequence;
+    tenancy.ack_due_ns = std::min<int64_t>(tenancy.ack_due_ns, now + SUBLET_SHEPHERD_ACK_NS);
+  }
+  tenancy.kill_due_ns = std::min(
+      tenancy.kill_due_ns, now + std::max<int64_t>(save_ns, SUBLET_SHEPHERD_ACK_NS) + kKillSlackNs);
+}
+
+void OwnerGuard::evict(sublet_leave_reason reason, int64_t now) {
+  for (const auto& tenancy : tenancies_) {
+    if (tenancy->evicting) continue;
+    tenancy->evicting = true;
+    urge(*tenancy, SUBLET_FRAME_VACATE, reason, now);
+  }
+}
+
+void OwnerGuard::acknowledged(Tenancy& tenancy, uint32_t sequence) {
+  if (tenancy.asked == 0 || sequence < tenancy.asked) return;
+  tenancy.ack_due_ns = kNever;
+  if (!tenancy.frozen || tenancy.killed || !tenancy.tenant) return;
+  tenancy.tenant->thaw();
+  tenancy.frozen = false;
+}
+
+bool OwnerGuard::enforce(Tenancy& tenancy, int64_t now) {
+  if (!tenancy.tenant) return false;
+  bool first = false;
+  if (now >= tenancy.ack_due_ns) {
+    tenancy.ack_due_ns = kNever;
+    tenancy.tenant->freeze();
+    first = !tenancy.frozen;
+    tenancy.frozen = true;
+  }
+  if (now < tenancy.kill_due_ns) return first;
+  if (tenancy.tenant->gone()) {
+    // It has ended, and its shepherd may be writing down how, which takes the
+    // disk's time: to kill that now would throw away a finished job. kill() spares
+    // it, unless it is stopped and would write nothing for ever.
+    tenancy.kill_due_ns = tenancy.tenant->shepherd_gone() ? kNever : now + kLookAgainNs;
+    tenancy.tenant->kill();
+    return first;
+  }
+  tenancy.kill_due_ns = now + kKillAgainNs;
+  tenancy.tenant->kill();
+  first = first || !tenancy.killed;
+  tenancy.killed = true;
+  return first;
+}
+
+bool OwnerGuard::tick(int64_t now) {
+  bool first = false;
+  for (const auto& tenancy : tenancies_) first = enforce(*tenancy, now) || first;
+  return first;
+}
+
+int64_t OwnerGuard::next_due() const {
+  int64_t due = kNever;
+  for (const auto& tenancy : tenancies_)
+    if (tenancy->tenant) due = std::min({due, tenancy->ack_due_ns, tenancy->kill_due_ns});
+  return due;
+}
+
+}  // namespace sublet::client

@@ -1,0 +1,156 @@
+#include "client/attempts/owner_guard.h"
+
+#include <cppunit/extensions/HelperMacros.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <csignal>
+#include <fstream>
+#include <functional>
+
+#include "base/clock.h"
+#include "base/process.h"
+#include "base/testing/temporary_folder.h"
+
+namespace sublet::client {
+namespace {
+
+constexpr int64_t kMs = 1'000'000;
+
+// A process that sleeps, ended with its owner.
+struct Sleeper {
+  Sleeper() {
+    SpawnOptions options;
+    options.new_session = true;
+    process = spawn({"/bin/sleep", "1000"}, {}, options);
+  }
+  ~Sleeper() { end(); }
+  void end() {
+    if (process.id.pid == 0) return;
+    kill(process.id.pid, SIGKILL);
+    waitpid(process.id.pid, nullptr, 0);
+    process.id.pid = 0;
+  }
+  char state() const {
+    std::ifstream file("/proc/" + std::to_string(process.id.pid) + "/stat");
+    std::string text((std::istreambuf_iterator<char>(file)), {});
+    return text.empty() ? 'X' : text[text.rfind(')') + 2];
+  }
+  SpawnedProcess process;
+};
+
+class OwnerGuardTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(OwnerGuardTest);
+  CPPUNIT_TEST(only_the_owner_cannot_wait);
+  CPPUNIT_TEST(what_is_due_waits_for_its_tenant);
+  CPPUNIT_TEST(a_late_answer_thaws);
+  CPPUNIT_TEST(an_ended_job_keeps_its_shepherd);
+  CPPUNIT_TEST(a_stopped_shepherd_without_a_job_goes);
+  CPPUNIT_TEST_SUITE_END();
+
+  TemporaryFolder folder_;
+  OwnerGuard guard_;
+  Tenancy* tenancy_ = nullptr;
+  UniqueFd shepherd_end_;
+
+ public:
+  void setUp() override {
+    tenancy_ = guard_.add({7, 1}, 500);
+    int ends[2];
+    CPPUNIT_ASSERT_EQUAL(0, socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends));
+    tenancy_->control.reset(ends[0]);
+    shepherd_end_.reset(ends[1]);
+  }
+
+ private:
+  std::shared_ptr<Tenant> tenant(const Sleeper& program, const Sleeper& shepherd) {
+    AttemptRecord record;
+    record.job = 7;
+    record.attempt = 1;
+    record.boot_id = boot_id();
+    record.program = program.process.id;
+    record.shepherd = shepherd.process.id;
+    record.session = program.process.id.pid;
+    record.started_ns = system_clock().boot_ns();
+    system_files().write_atomic(folder_ / "record", print_record(record));
+    std::string error;
+    auto tenant = Tenant::open(folder_.path(), &error);
+    CPPUNIT_ASSERT_EQUAL(std::string(""), error);
+    return tenant;
+  }
+  static bool comes(const std::function<bool()>& condition) {
+    int64_t end = system_clock().boot_ns() + 30'000 * kMs;
+    while (system_clock().boot_ns() < end)
+      if (condition()) return true;
+    return false;
+  }
+
+  void only_the_owner_cannot_wait() {
+    for (auto reason : {SUBLET_LEAVE_PREEMPT, SUBLET_LEAVE_HELD, SUBLET_LEAVE_DRAIN}) {
+      guard_.urge(*tenancy_, SUBLET_FRAME_VACATE, reason, 1000 * kMs);
+      CPPUNIT_ASSERT_EQUAL(kNever, tenancy_->ack_due_ns);
+      CPPUNIT_ASSERT_EQUAL(1700 * kMs, tenancy_->kill_due_ns);
+    }
+    guard_.evict(SUBLET_LEAVE_OWNER, 1100 * kMs);
+    CPPUNIT_ASSERT_EQUAL(int64_t{1100 * kMs + SUBLET_SHEPHERD_ACK_NS}, tenancy_->ack_due_ns);
+    guard_.acknowledged(*tenancy_, tenancy_->asked - 1);  // of an earlier frame
+    CPPUNIT_ASSERT(tenancy_->ack_due_ns != kNever);
+    guard_.acknowledged(*tenancy_, tenancy_->asked);
+    CPPUNIT_ASSERT_EQUAL(kNever, tenancy_->ack_due_ns);
+    guard_.urge(*tenancy_, SUBLET_FRAME_KILL, SUBLET_LEAVE_REMOVED, 1200 * kMs);
+    CPPUNIT_ASSERT(tenancy_->ack_due_ns != kNever);
+  }
+
+  void what_is_due_waits_for_its_tenant() {
+    guard_.evict(SUBLET_LEAVE_OWNER, 0);
+    CPPUNIT_ASSERT(!guard_.tick(400 * kMs));
+    CPPUNIT_ASSERT_EQUAL(kNever, guard_.next_due());  // no use in waking up
+    Sleeper program, shepherd;
+    tenancy_->tenant = tenant(program, shepherd);
+    CPPUNIT_ASSERT(guard_.next_due() <= 400 * kMs);
+    CPPUNIT_ASSERT(guard_.tick(400 * kMs));
+    CPPUNIT_ASSERT(comes([&] { return program.state() == 'T'; }));
+    CPPUNIT_ASSERT(guard_.tick(800 * kMs));
+    CPPUNIT_ASSERT(comes([&] { return program.state() == 'Z'; }));
+  }
+
+  void a_late_answer_thaws() {
+    Sleeper program, shepherd;
+    tenancy_->tenant = tenant(program, shepherd);
+    guard_.evict(SUBLET_LEAVE_OWNER, 0);
+    CPPUNIT_ASSERT(guard_.tick(400 * kMs));
+    CPPUNIT_ASSERT(comes([&] { return program.state() == 'T'; }));
+    guard_.acknowledged(*tenancy_, tenancy_->asked);
+    CPPUNIT_ASSERT(comes([&] { return program.state() == 'S'; }));
+    CPPUNIT_ASSERT(!tenancy_->frozen);
+  }
+
+  void an_ended_job_keeps_its_shepherd() {
+    Sleeper program, shepherd;
+    tenancy_->tenant = tenant(program, shepherd);
+    guard_.evict(SUBLET_LEAVE_OWNER, 0);
+    guard_.acknowledged(*tenancy_, tenancy_->asked);
+    program.end();
+    for (int64_t at = 10'000; at < 20'000; at += 500) CPPUNIT_ASSERT(!guard_.tick(at * kMs));
+    CPPUNIT_ASSERT(!tenancy_->killed);
+    CPPUNIT_ASSERT_EQUAL('S', shepherd.state());
+    shepherd.end();
+    guard_.tick(20'000 * kMs);
+    CPPUNIT_ASSERT_EQUAL(kNever, guard_.next_due());
+  }
+
+  void a_stopped_shepherd_without_a_job_goes() {
+    Sleeper program, shepherd;
+    tenancy_->tenant = tenant(program, shepherd);
+    program.end();
+    kill(shepherd.process.id.pid, SIGSTOP);
+    CPPUNIT_ASSERT(comes([&] { return shepherd.state() == 'T'; }));
+    guard_.evict(SUBLET_LEAVE_OWNER, 0);
+    guard_.tick(10'000 * kMs);
+    CPPUNIT_ASSERT(comes([&] { return shepherd.state() == 'Z'; }));
+  }
+};
+CPPUNIT_TEST_SUITE_REGISTRATION(OwnerGuardTest);
+
+}  // namespace
+}  // namespace sublet::client

@@ -1,0 +1,205 @@
+#include "client/attempts/reporter.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <set>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+namespace sublet::client {
+namespace {
+
+// In one call; an end alone always goes. Ends as the contract says; what belongs to
+// their outputs so that the server answers in time, and octets so that they fit into
+// a message of the ORB's (2 MiB), whatever gathered while the server was away.
+constexpr size_t kMostEnds = 100;
+constexpr size_t kMostOutputs = 10'000;
+constexpr size_t kMostBytes = 512 << 10;
+constexpr int64_t kMs = 1'000'000;
+constexpr int64_t kFirstRefusedMs = 1'000;
+constexpr int64_t kLastRefusedMs = 60'000;
+
+// About, as a message has them.
+size_t bytes_of(const AttemptEnd& end) {
+  return sizeof end + end.reason.size() + end.outputs.size() * sizeof end.outputs[0];
+}
+
+}  // namespace
+
+Reporter::Reporter(ServerCalls& server,
+                   std::function<void(const AttemptName&, uint32_t, bool)> answered,
+                   std::function<void(AttemptWork&)> waits)
+    : server_(server),
+      answered_(std::move(answered)),
+      waits_(std::move(waits)),
+      thread_([this] { run(); }) {}
+
+Reporter::~Reporter() { stop(); }
+
+void Reporter::stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Reporter::tell_started(std::shared_ptr<AttemptWork> work, int64_t at_us) {
+  {
+    std::lock_guard lock(mutex_);
+    starts_.push_back({std::move(work), at_us});
+  }
+  changed_.notify_one();
+}
+
+void Reporter::tell_ended(std::shared_ptr<AttemptWork> work) {
+  {
+    std::lock_guard lock(mutex_);
+    ends_.push_back({std::move(work)});
+  }
+  changed_.notify_one();
+}
+
+void Reporter::hurry() {
+  {
+    std::lock_guard lock(mutex_);
+    hurry_ = true;
+  }
+  changed_.notify_one();
+}
+
+int64_t Reporter::next_due() const {
+  if (!starts_.empty()) return 0;
+  int64_t due = std::numeric_limits<int64_t>::max();
+  for (const auto& end : ends_) due = std::min(due, end.due_ns);
+  return due;
+}
+
+Reporter::Ends Reporter::take_ends(int64_t now) {
+  Ends out;
+  std::deque<End> rest;
+  size_t outputs = 0, bytes = 0;
+  for (auto& end : ends_) {
+    const AttemptEnd& what = end.work->end;
+    // One that was refused goes alone: it would spoil the whole call.
+    bool fits =
+        out.empty() ||
+        (out.size() < kMostEnds && out[0].refused_pause_ms == 0 && end.refused_pause_ms == 0 &&
+         outputs + what.outputs.size() <= kMostOutputs && bytes + bytes_of(what) <= kMostBytes);
+    if (end.due_ns > now || !fits) {
+      rest.push_back(end);
+      continue;
+    }
+    outputs += what.outputs.size();
+    bytes += bytes_of(what);
+    out.push_back(end);
+  }
+  ends_.swap(rest);
+  return out;
+}
+
+// Until there is something to tell, and the pause is over. False: stop.
+bool Reporter::wait(std::unique_lock<std::mutex>& lock, int64_t pause_ms) {
+  int64_t free_ns = system_clock().boot_ns() + pause_ms * kMs;
+  for (;;) {
+    if (stopping_) return false;
+    if (hurry_) {
+      hurry_ = false;
+      free_ns = 0;
+      for (auto& end : ends_) end.due_ns = 0;
+    }
+    int64_t due = std::max(next_due(), free_ns);
+    int64_t now = system_clock().boot_ns();
+    if (due <= now) return true;
+    if (due == std::numeric_limits<int64_t>::max())
+      changed_.wait(lock);
+    else
+      changed_.wait_for(lock, std::chrono::nanoseconds(due - now));
+  }
+}
+
+void Reporter::run() {
+  int64_t pause_ms = 0;
+  std::unique_lock lock(mutex_);
+  while (wait(lock, pause_ms)) {
+    std::deque<Start> starts;
+    starts.swap(starts_);
+    Ends ends = take_ends(system_clock().boot_ns());
+    lock.unlock();
+    bool ok = send_starts(starts) && send_ends(ends);
+    for (const auto& end : ends) waits_(*end.work);
+    lock.lock();
+    starts_.insert(starts_.begin(), starts.begin(), starts.end());
+    // Refused ones queue up again behind the others.
+    auto at = ok ? ends_.end() : ends_.begin();
+    ends_.insert(at, ends.begin(), ends.end());
+    pause_ms = ok ? 0 : next_pause(pause_ms);
+  }
+}
+
+bool Reporter::send_starts(std::deque<Start>& starts) {
+  for (; !starts.empty(); starts.pop_front()) {
+    const Start& start = starts.front();
+    if (start.work->over) continue;  // its end says everything
+    const AttemptName& name = start.work->assignment->name;
+    try {
+      answered_(name, server_.started(name, start.at_us), false);
+    } catch (const ServerError& error) {
+      if (error.passing()) return false;
+      log(Severity::warning) << start.work->label()
+                             << ": the server refused to hear of its start: " << error.what();
+    }
+  }
+  return true;
+}
+
+void Reporter::postpone(End& end) {
+  end.refused_pause_ms = std::clamp(end.refused_pause_ms * 2, kFirstRefusedMs, kLastRefusedMs);
+  end.due_ns = system_clock().boot_ns() + end.refused_pause_ms * kMs;
+}
+
+bool Reporter::send_ends(Ends& ends) {
+  if (ends.empty()) return true;
+  try {
+    send_batch(ends);
+    return true;
+  } catch (const ServerError& error) {
+    if (error.passing()) return false;
+    if (ends.size() == 1) {
+      End& end = ends[0];
+      postpone(end);
+      log(Severity::error) << end.work->label() << ": the server refused the report of its end, "
+                           << "again in " << end.refused_pause_ms << " ms: " << error.what();
+      return true;
+    }
+  }
+  // One bad report must not hold up the others.
+  Ends left;
+  bool here = true;
+  for (auto& end : ends) {
+    Ends one{end};
+    here = here && send_ends(one);
+    left.insert(left.end(), one.begin(), one.end());
+  }
+  ends = std::move(left);
+  return here;
+}
+
+void Reporter::send_batch(Ends& ends) {
+  std::vector<AttemptEnd> reports;
+  for (const auto& end : ends) reports.push_back(end.work->end);
+  std::set<AttemptName> answered;
+  for (const auto& verdict : server_.ended(reports)) {
+    answered.insert(verdict.name);
+    answered_(verdict.name, verdict.value, true);
+  }
+  std::erase_if(ends,
+                [&](const auto& end) { return answered.contains(end.work->assignment->name); });
+  // An answer that leaves some out refuses those.
+  for (auto& end : ends) postpone(end);
+}
+
+}  // namespace sublet::client

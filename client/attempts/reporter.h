@@ -1,0 +1,74 @@
+// Tells the server of starts and ends, in batches, until it answers. A thread of
+// its own: a report never waits behind a file on its way, nor a renewal behind a
+// report. What it still has to say is on disk in the attempts' folders, so
+// nothing is lost with it. A report that the server refuses is told again alone and
+// after a pause of its own, so that it holds up no other.
+#ifndef SUBLET_CLIENT_REPORTER_H_
+#define SUBLET_CLIENT_REPORTER_H_
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "client/attempts/work.h"
+#include "client/link/server_calls.h"
+
+namespace sublet::client {
+
+class Reporter {
+ public:
+  // answered: VERDICT_... of a start or an end. waits: an end could not be told now.
+  // Both on the reporter's thread.
+  Reporter(ServerCalls& server,
+           std::function<void(const AttemptName&, uint32_t verdict, bool of_end)> answered,
+           std::function<void(AttemptWork&)> waits);
+  ~Reporter();
+  void stop();
+
+  // Any thread. work->end is complete.
+  void tell_started(std::shared_ptr<AttemptWork> work, int64_t at_us);
+  void tell_ended(std::shared_ptr<AttemptWork> work);
+  // The server is back.
+  void hurry();
+
+ private:
+  struct Start {
+    std::shared_ptr<AttemptWork> work;
+    int64_t at_us;
+  };
+  struct End {
+    std::shared_ptr<AttemptWork> work;
+    int64_t refused_pause_ms = 0;  // 0: never refused
+    int64_t due_ns = 0;            // CLOCK_BOOTTIME
+  };
+  using Ends = std::vector<End>;
+  void run();
+  bool wait(std::unique_lock<std::mutex>& lock, int64_t pause_ms);
+  // What may be told now; with the mutex held.
+  Ends take_ends(int64_t now);
+  int64_t next_due() const;
+  // False: the server is away, once more later. What is left has not been told.
+  bool send_starts(std::deque<Start>& starts);
+  bool send_ends(Ends& ends);
+  static void postpone(End& end);
+  void send_batch(Ends& ends);  // throws ServerError
+
+  ServerCalls& server_;
+  const std::function<void(const AttemptName&, uint32_t, bool)> answered_;
+  const std::function<void(AttemptWork&)> waits_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopping_ = false;
+  bool hurry_ = false;
+  std::deque<Start> starts_;
+  std::deque<End> ends_;
+  std::thread thread_;
+};
+
+}  // namespace sublet::client
+
+#endif  // SUBLET_CLIENT_REPORTER_H_

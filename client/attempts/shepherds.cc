@@ -1,0 +1,140 @@
+// The part of Attempts that speaks with shepherds: connecting, frames, ends.
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "client/attempts/attempts.h"
+
+namespace sublet::client {
+namespace {
+
+using namespace protocol;
+
+constexpr int64_t kMs = 1'000'000;
+constexpr int64_t kLastConnectNs = 50 * kMs;
+// A shepherd not started by this process is looked for on disk after so many
+// vain connects.
+constexpr int kConnectsBeforeLook = 5;
+constexpr int64_t kTenantAgainNs = 200 * kMs;
+constexpr int64_t kTenantSoonNs = 20 * kMs;  // the owner waits for it
+
+int64_t now_ns() { return system_clock().boot_ns(); }
+
+}  // namespace
+
+void Attempts::try_connect(Entry& entry, int64_t now) {
+  try {
+    connected(entry, connect_control(entry.work->folder), now);
+  } catch (const OsError&) {
+    entry.connect_due_ns = now + entry.connect_pause_ns;
+    entry.connect_pause_ns = std::min(entry.connect_pause_ns * 2, kLastConnectNs);
+    if (++entry.connects >= kConnectsBeforeLook && entry.shepherd == 0) {
+      entry.connect_due_ns = kNever;
+      check_end(entry);
+    }
+  }
+}
+
+void Attempts::connected(Entry& entry, UniqueFd socket, int64_t now) {
+  entry.tenancy->control = std::move(socket);
+  entry.connect_due_ns = kNever;
+  AttemptName name = entry.work->assignment->name;
+  loop_.watch(entry.tenancy->control.get(), [this, name] { read_control(name); });
+  if (evicting_ != SUBLET_LEAVE_NONE || entry.machine.state() == AttemptState::kLeaving) {
+    sublet_leave_reason reason =
+        evicting_ != SUBLET_LEAVE_NONE ? evicting_ : entry.machine.leave_reason();
+    bool kill = reason == SUBLET_LEAVE_REMOVED || reason == SUBLET_LEAVE_REPLACED ||
+                entry.machine.is_superseded();
+    guard_.urge(*entry.tenancy, kill ? SUBLET_FRAME_KILL : SUBLET_FRAME_VACATE, reason, now);
+    if (evicting_ != SUBLET_LEAVE_NONE && entry.machine.state() == AttemptState::kRunning)
+      leave(entry, evicting_);
+    return;
+  }
+  if (entry.shepherd != 0) return;  // just started: it has the lease, and tells its state
+  guard_.send(*entry.tenancy, SUBLET_FRAME_LEASE, 0, entry.work->lease_ns);
+  guard_.send(*entry.tenancy, SUBLET_FRAME_QUERY, 0, 0);
+}
+
+void Attempts::read_control(const AttemptName& name) {
+  for (;;) {
+    Entry* entry = find(name);
+    if (entry == nullptr || entry->tenancy == nullptr) return;
+    sublet_frame frame;
+    ssize_t n = recv(entry->tenancy->control.get(), &frame, sizeof frame, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    bool good = n == static_cast<ssize_t>(sizeof frame) && frame.magic == SUBLET_FRAME_MAGIC &&
+                frame.job == name.job && frame.attempt == name.attempt;
+    if (!good) {
+      disconnect(*entry);
+      return check_end(*entry);
+    }
+    hear(*entry, frame);
+  }
+}
+
+void Attempts::hear(Entry& entry, const sublet_frame& frame) {
+  if (frame.kind == SUBLET_FRAME_ACK) return guard_.acknowledged(*entry.tenancy, frame.sequence);
+  if (frame.kind == SUBLET_FRAME_ENDED) return check_end(entry);
+  if (frame.kind != SUBLET_FRAME_STATUS) return;
+  HeldAttempt& told = entry.told;
+  bool news = static_cast<uint64_t>(frame.arg[2]) > told.generation;
+  told.cpu_ms = std::max(told.cpu_ms, frame.arg[0] / 1000);
+  told.memory = static_cast<uint64_t>(std::max<int64_t>(0, frame.arg[1]));
+  told.generation = std::max(told.generation, static_cast<uint64_t>(frame.arg[2]));
+  told.progress_ppm = static_cast<int32_t>(frame.arg[3]);
+  if (frame.state == SUBLET_SHEPHERD_RUNNING && !entry.seen_running) {
+    entry.seen_running = true;
+    log(Severity::info) << entry.work->label() << " runs";
+  }
+  if (news) {
+    entry.work->told_generation = told.generation;
+    entry.work->told_cpu_us = frame.arg[0];
+    apply(entry, entry.machine.generation(told.generation, now_ns() / kMs));
+  }
+}
+
+void Attempts::disconnect(Entry& entry) {
+  if (entry.tenancy == nullptr || !entry.tenancy->control.valid()) return;
+  loop_.unwatch(entry.tenancy->control.get());
+  entry.tenancy->control.reset();
+}
+
+void Attempts::check_end(Entry& entry) {
+  if (entry.checking) return;
+  entry.checking = true;
+  tasks_->check_end(entry.work);
+}
+
+void Attempts::on_still_alive(const WorkPtr& work) {
+  Entry* entry = find(work);
+  if (entry == nullptr) return;
+  entry->checking = false;
+  entry->connects = 0;
+  if (entry->tenancy && !entry->tenancy->control.valid())
+    entry->connect_due_ns = now_ns() + kLastConnectNs;
+}
+
+void Attempts::open_tenant(Entry& entry) {
+  entry.tenant_due_ns = kNever;
+  local_.post([this, work = entry.work] {
+    std::string error;
+    auto tenant = std::shared_ptr<Tenant>(Tenant::open(work->folder, &error));
+    loop_.post([this, work, tenant] { tenant_opened(work, tenant); });
+  });
+}
+
+void Attempts::tenant_opened(const WorkPtr& work, const std::shared_ptr<Tenant>& tenant) {
+  Entry* entry = find(work);
+  if (entry == nullptr || entry->tenancy == nullptr || entry->tenancy->tenant) return;
+  if (tenant) {
+    entry->tenancy->tenant = tenant;
+    tick(now_ns());  // it may have been due for a while
+  } else {
+    entry->tenant_due_ns = now_ns() + (entry->tenancy->evicting ? kTenantSoonNs : kTenantAgainNs);
+  }
+}
+
+}  // namespace sublet::client

@@ -1,0 +1,280 @@
+#include "client/attempts/tasks.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "attempt/tenant.h"
+#include "base/text.h"
+#include "client/attempts/adoption.h"
+#include "client/attempts/ending.h"
+#include "client/staging/hand_in.h"
+
+namespace sublet::client {
+namespace {
+
+using namespace protocol;
+
+constexpr uint32_t kSlow =
+    kKillTenant | kRecordEnd | kStage | kStart | kCheckpoint | kHandIn | kReport | kRemove;
+constexpr uint32_t kLocal = kKillTenant | kRecordEnd;
+constexpr int kKillRounds = 200;
+
+void pause_ms(long ms) {
+  timespec pause = {0, ms * 1'000'000};
+  nanosleep(&pause, nullptr);
+}
+
+}  // namespace
+
+AttemptTasks::AttemptTasks(const TaskThreads& threads, Files& files, ServerCalls& server,
+                           OrderDesk& desk, Reporter& reporter, InputCache& cache,
+                           const JobSettings& settings, std::string shepherd_program,
+                           TaskEvents events)
+    : threads_(threads),
+      files_(files),
+      server_(server),
+      desk_(desk),
+      reporter_(reporter),
+      cache_(cache),
+      settings_(settings),
+      shepherd_program_(std::move(shepherd_program)),
+      events_(std::move(events)) {}
+
+bool AttemptTasks::has_slow(uint32_t actions) { return (actions & kSlow) != 0; }
+
+FolderFacts AttemptTasks::look(const Files& files, const std::string& folder) {
+  FolderFacts facts;
+  facts.end_recorded = files.exists(folder + "/" + kEndFile);
+  facts.exit_recorded = files.exists(folder + "/" SUBLET_EXIT_FILE);
+  facts.shepherd_alive = attempt_locked(folder);
+  facts.shepherd_known = facts.shepherd_alive || files.exists(folder + "/" SUBLET_RECORD_FILE);
+  return facts;
+}
+
+void AttemptTasks::perform(const WorkPtr& work, uint32_t actions, EndCode end, std::string reason) {
+  actions &= kSlow;
+  uint32_t step = actions & (~actions + 1);  // the lowest bit
+  uint32_t rest = actions & ~step;
+  Workers& pool = step & kLocal        ? threads_.local
+                  : step & kCheckpoint ? threads_.uploads
+                                       : threads_.workers;
+  post(pool, work, [this, work, step, rest, end, reason = std::move(reason)] {
+    // Nobody else has a task of this attempt yet.
+    work->retry_ms = 0;
+    run(work, step, end, reason);
+    if (rest != 0) perform(work, rest, end, reason);
+  });
+}
+
+void AttemptTasks::post(Workers& pool, const WorkPtr& work, std::function<void()> task,
+                        int64_t delay_ms, int64_t pause_ms) {
+  auto guarded = [this, &pool, work, task = std::move(task), pause_ms] {
+    try {
+      task();
+    } catch (const std::exception& error) {
+      int64_t pause = next_pause(pause_ms);
+      log(Severity::error) << work->label() << ": unexpected, to be tried again in " << pause
+                           << " ms: " << error.what();
+      post(pool, work, task, pause, pause);
+    }
+  };
+  pool.post(std::move(guarded), delay_ms);
+}
+
+void AttemptTasks::run(const WorkPtr& work, uint32_t step, EndCode end, const std::string& reason) {
+  switch (step) {
+    case kKillTenant:
+      kill_tenant(work);
+      return events_.tenant_killed(work);
+    case kRecordEnd:
+      return record_end(work, end, reason);
+    case kStage:
+      return do_stage(work);
+    case kStart:
+      return do_start(work);
+    case kCheckpoint:
+      return do_checkpoint(work);
+    case kHandIn:
+      return close_and_hand_in(work);
+    case kReport:
+      return reporter_.tell_ended(work);
+    case kRemove:
+      return do_remove(work);
+    default:
+      return;
+  }
+}
+
+void AttemptTasks::again(Workers& pool, const WorkPtr& work, const std::string& why,
+                         std::function<void()> task) {
+  if (work->retry_ms == 0)
+    log(Severity::warning) << work->label() << ": waiting for the server: " << why;
+  work->retry_ms = next_pause(work->retry_ms);
+  post(pool, work, std::move(task), work->retry_ms);
+}
+
+void AttemptTasks::kill_tenant(const WorkPtr& work) {
+  std::string error;
+  auto tenant = Tenant::open(work->folder, &error);
+  if (!tenant) return;  // of another boot, or it never ran
+  for (int i = 0; i < kKillRounds; ++i) {
+    tenant->kill();
+    if (tenant->gone()) return;
+    pause_ms(5);
+  }
+  log(Severity::error) << work->label() << ": processes are left that cannot be killed";
+}
+
+void AttemptTasks::record_end(const WorkPtr& work, EndCode end, const std::string& reason) {
+  EndRecord record{end, reason, system_clock().utc_us()};
+  work->end = end_from_record(*work->assignment, record);
+  try {
+    write_end(files_, work->folder, record);
+  } catch (const std::exception& error) {
+    // Reported all the same; after a restart it would be found out anew.
+    log(Severity::error) << work->label() << ": its end is not on disk: " << error.what();
+  }
+  log(is_eviction(end) ? Severity::info : Severity::warning) << work->label() << ": " << reason;
+  seal(work);
+  make_room(work);
+}
+
+void AttemptTasks::seal(const WorkPtr& work) {
+  // The next job in this slot has the same account: it must not get in here.
+  if (chmod(work->folder.c_str(), 0700) != 0 && errno != ENOENT)
+    log(Severity::error) << work->label() << ": its folder cannot be closed; the slot stays taken";
+  else
+    desk_.release_slot(work->assignment->name);
+}
+
+void AttemptTasks::do_stage(const WorkPtr& work) {
+  StagingOutcome outcome = stage(*work, server_, cache_);
+  if (outcome.result == TaskResult::kAgain)
+    return again(threads_.workers, work, outcome.reason, [this, work] { do_stage(work); });
+  if (outcome.failed == kEndLost) desk_.machine_failed(outcome.reason);
+  bool stopped = outcome.result == TaskResult::kStopped;
+  if (stopped || outcome.failed != kEndNone) {
+    // What has come of a file goes now: its end may wait long for the server.
+    work->incoming.reset();
+    return events_.staging_failed(work, outcome.failed, outcome.reason);
+  }
+  events_.staged(work);
+}
+
+void AttemptTasks::do_start(const WorkPtr& work) {
+  AttemptOrder order = make_order(*work, settings_);
+  pid_t pid = 0;
+  try {
+    write_order(files_, work->folder, order);
+    pid = start_shepherd(shepherd_program_, work->folder).id.pid;
+  } catch (const OsError& error) {
+    std::string reason = std::string("It could not be started: ") + error.what();
+    // An order that is too long, or that no shepherd would take, is the job's own fault.
+    bool own = error.code() == EFBIG || error.code() == EINVAL;
+    if (!own) desk_.machine_failed(reason);
+    return events_.shepherd_failed(work, own ? kEndStart : kEndLost, reason);
+  }
+  events_.shepherd_started(work, pid);
+}
+
+void AttemptTasks::note_health(const WorkPtr& work) {
+  if (work->health_noted) return;
+  work->health_noted = true;
+  std::string error;
+  auto exit = read_exit(files_, work->folder, &error);
+  if (!exit) return;
+  if (machine_failed(*exit))
+    desk_.machine_failed("a job could not be started: " + exit->step);
+  else if (exit->facts.outcome != SUBLET_OUTCOME_UNSTARTED)
+    desk_.machine_worked();
+}
+
+void AttemptTasks::do_checkpoint(const WorkPtr& work) {
+  std::string why;
+  uint64_t before = work->handed_in_generation;
+  TaskResult result = hand_in_checkpoint(*work, server_, settings_, threads_.pace, &why);
+  // Not worth waiting for: the next one will be newer.
+  if (result == TaskResult::kAgain)
+    log(Severity::info) << work->label() << ": checkpoint not handed in now: " << why;
+  uint64_t now = work->handed_in_generation;
+  events_.checkpoint_over(work, now > before ? now : 0);
+}
+
+void AttemptTasks::close_and_hand_in(const WorkPtr& work) {
+  note_health(work);  // before the slot is free for the next order
+  seal(work);
+  post(threads_.uploads, work, [this, work] { do_hand_in(work); });
+}
+
+void AttemptTasks::do_hand_in(const WorkPtr& work) {
+  std::string why;
+  TaskResult result = hand_in(*work, server_, files_, settings_, threads_.pace, &why);
+  make_room(work);
+  if (result == TaskResult::kAgain) {
+    outlive_power(files_, *work);
+    return again(threads_.uploads, work, why, [this, work] { do_hand_in(work); });
+  }
+  events_.handed_in(work);
+}
+
+// What an evicted job leaves behind is its checkpoint: where the disk ran low the
+// rest goes at once, and not only when the server has heard of the end.
+void AttemptTasks::make_room(const WorkPtr& work) {
+  if (work->low_disk().used == 0 || !is_eviction(work->end.end)) return;
+  try {
+    files_.remove_tree(work->folder + "/" SUBLET_WORK_FOLDER);
+  } catch (const std::exception& error) {
+    log(Severity::error) << work->label() << ": " << error.what();
+  }
+}
+
+void AttemptTasks::remove_cgroups(const AttemptName& name) {
+  // A shepherd that was killed has left them; else they are gone.
+  AttemptOrder order;
+  order.limit_memory = 1;
+  settings_.cgroups.set_folders(name, &order);
+  for (const auto& folder : {order.cgroup_unified, order.cgroup_cpu, order.cgroup_memory})
+    if (!folder.empty() && rmdir(folder.c_str()) != 0 && errno != ENOENT)
+      log(Severity::warning) << folder << " cannot be removed: " << std::strerror(errno);
+}
+
+void AttemptTasks::do_remove(const WorkPtr& work) {
+  remove_cgroups(work->assignment->name);
+  try {
+    // In one step, so that a client killed in the middle finds no half of an
+    // attempt. Not synced: after a loss of power the whole one may be back.
+    std::string trash = trash_folder(folder_of(folder_of(work->folder)));
+    files_.make_folders(trash, 0700);
+    std::string thrown_away = trash + work->folder.substr(work->folder.rfind('/')) + "." +
+                              std::to_string(system_clock().utc_us());
+    if (rename(work->folder.c_str(), thrown_away.c_str()) != 0 && errno != ENOENT)
+      throw FileError(errno, "throw away", work->folder);
+    files_.remove_tree(thrown_away);
+  } catch (const std::exception& error) {
+    log(Severity::error) << work->label() << ": its folder cannot be removed: " << error.what();
+  }
+  desk_.forget(work->assignment->name);
+  events_.removed(work);
+}
+
+void AttemptTasks::check_end(const WorkPtr& work) {
+  post(threads_.local, work, [this, work] {
+    FolderFacts facts = look(files_, work->folder);
+    if (facts.exit_recorded) return events_.ended(work);
+    if (facts.shepherd_alive) return events_.still_alive(work);
+    // It may have ended between the two looks.
+    if (look(files_, work->folder).exit_recorded) return events_.ended(work);
+    events_.vanished(work);
+  });
+}
+
+}  // namespace sublet::client

@@ -1,0 +1,115 @@
+// The slow work of attempts, on worker threads: carries out the actions of the
+// attempt machine that touch files, processes or the server, and tells what came
+// of them. One task at a time for one attempt; every task ends with an event,
+// posted to the reactor's thread through `events`. A task that fails in a way
+// nobody thought of is repeated after a pause: an attempt without its event would
+// never end.
+#ifndef SUBLET_CLIENT_ATTEMPT_TASKS_H_
+#define SUBLET_CLIENT_ATTEMPT_TASKS_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/files.h"
+#include "client/attempts/work.h"
+#include "client/attempts/order_desk.h"
+#include "client/staging/pace.h"
+#include "client/attempts/reporter.h"
+#include "client/staging/staging.h"
+#include "client/workers.h"
+#include "protocol/attempt.h"
+
+namespace sublet::client {
+
+using WorkPtr = std::shared_ptr<AttemptWork>;
+
+// Told on the workers' threads.
+struct TaskEvents {
+  std::function<void(const WorkPtr&)> staged;
+  std::function<void(const WorkPtr&, protocol::EndCode, const std::string&)> staging_failed;
+  std::function<void(const WorkPtr&, pid_t)> shepherd_started;
+  std::function<void(const WorkPtr&, protocol::EndCode, const std::string&)> shepherd_failed;
+  std::function<void(const WorkPtr&)> tenant_killed;  // or there was none, or it cannot be
+  std::function<void(const WorkPtr&, uint64_t handed_in)> checkpoint_over;
+  std::function<void(const WorkPtr&)> handed_in;
+  std::function<void(const WorkPtr&)> ended;
+  std::function<void(const WorkPtr&)> vanished;
+  std::function<void(const WorkPtr&)> still_alive;
+  std::function<void(const WorkPtr&)> removed;
+};
+
+struct TaskThreads {
+  // What an owner may be waiting for: killing, looking for an end. They never wait
+  // for the server.
+  Workers& local;
+  // What is done for a job that runs or is about to. They start the shepherds,
+  // which have their weight: the normal one.
+  Workers& workers;
+  // Handing in, which goes on while the owner is here: light, and at `pace`.
+  Workers& uploads;
+  Pace& pace;
+
+  // The server is back, or a task was told to stop.
+  void hurry() const {
+    workers.hurry();
+    uploads.hurry();
+  }
+};
+
+class AttemptTasks {
+ public:
+  AttemptTasks(const TaskThreads& threads, Files& files, ServerCalls& server, OrderDesk& desk,
+               Reporter& reporter, InputCache& cache, const JobSettings& settings,
+               std::string shepherd_program, TaskEvents events);
+
+  // The slow ones among `actions`, one after the other in the order of their bits.
+  // `end` and `reason` are for kRecordEnd. Any thread.
+  void perform(const WorkPtr& work, uint32_t actions, protocol::EndCode end, std::string reason);
+  static bool has_slow(uint32_t actions);
+
+  void hurry() { threads_.hurry(); }
+
+  // Is there an exit record, is the shepherd alive? Ends in ended, vanished or
+  // still_alive.
+  void check_end(const WorkPtr& work);
+
+  // At the start, on the main thread: what an attempt's folder says.
+  static protocol::FolderFacts look(const Files& files, const std::string& folder);
+
+ private:
+  void post(Workers& pool, const WorkPtr& work, std::function<void()> task, int64_t delay_ms = 0,
+            int64_t pause_ms = 0);
+  void run(const WorkPtr& work, uint32_t step, protocol::EndCode end, const std::string& reason);
+  void kill_tenant(const WorkPtr& work);
+  void record_end(const WorkPtr& work, protocol::EndCode end, const std::string& reason);
+  void do_stage(const WorkPtr& work);
+  void do_start(const WorkPtr& work);
+  void do_checkpoint(const WorkPtr& work);
+  // The slot is free for the next order before anything is uploaded.
+  void close_and_hand_in(const WorkPtr& work);
+  void do_hand_in(const WorkPtr& work);
+  void do_remove(const WorkPtr& work);
+  // Tells the desk, once, whether this machine can run programs.
+  void note_health(const WorkPtr& work);
+  void remove_cgroups(const AttemptName& name);
+  // Closes the folder to the job's account, then gives the slot to others.
+  void seal(const WorkPtr& work);
+  void make_room(const WorkPtr& work);
+  void again(Workers& pool, const WorkPtr& work, const std::string& why,
+             std::function<void()> task);
+
+  const TaskThreads threads_;
+  Files& files_;
+  ServerCalls& server_;
+  OrderDesk& desk_;
+  Reporter& reporter_;
+  InputCache& cache_;
+  const JobSettings settings_;
+  const std::string shepherd_program_;
+  const TaskEvents events_;
+};
+
+}  // namespace sublet::client
+
+#endif  // SUBLET_CLIENT_ATTEMPT_TASKS_H_

@@ -1,0 +1,225 @@
+#include "client/attempts/tasks.h"
+
+#include <cppunit/extensions/HelperMacros.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <csignal>
+#include <functional>
+#include <future>
+#include <mutex>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/testing/temporary_folder.h"
+#include "client/testing/memory_server.h"
+
+namespace sublet::client {
+namespace {
+
+// Fails in ways that nobody thought of.
+class StrangeFiles : public Files {
+ public:
+  bool exists(const std::string& path) const override {
+    if (surprises-- > 0) throw std::logic_error("a surprise");
+    return Files::exists(path);
+  }
+  mutable std::atomic<int> surprises{0};
+};
+
+class AttemptTasksTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(AttemptTasksTest);
+  CPPUNIT_TEST(without_its_shepherd_a_machine_is_in_trouble);
+  CPPUNIT_TEST(a_surprise_costs_no_attempt_its_end);
+  CPPUNIT_TEST(local_work_waits_for_no_upload);
+  CPPUNIT_TEST(removed_at_one_stroke);
+  CPPUNIT_TEST(who_leaves_for_the_disk_makes_room_without_the_server);
+  CPPUNIT_TEST(uploads_hold_up_no_slot);
+  CPPUNIT_TEST(who_is_stopped_while_staging_leaves_no_file_behind);
+  CPPUNIT_TEST_SUITE_END();
+
+  TemporaryFolder state_;
+  StrangeFiles files_;
+  MemoryServer server_;
+  PublicPresence presence_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string happened_;
+  protocol::EndCode end_ = protocol::kEndNone;
+  std::unique_ptr<Workers> workers_, uploads_, local_;
+  Pace pace_{1, presence_.away};
+  std::unique_ptr<OrderDesk> desk_;
+  std::unique_ptr<Reporter> reporter_;
+  std::unique_ptr<InputCache> cache_;
+  std::unique_ptr<AttemptTasks> tasks_;
+
+ public:
+  void setUp() override {
+    presence_.away = true;
+    DeskSettings desk;
+    desk.state_folder = state_.path();
+    desk.slot_uids = {-1};
+    desk.facts.slots = 1;
+    desk_ = std::make_unique<OrderDesk>(
+        desk, files_, presence_, [](auto) {}, [](auto) {});
+    workers_ = std::make_unique<Workers>(1);
+    uploads_ = std::make_unique<Workers>(1, 19);
+    local_ = std::make_unique<Workers>(1);
+    reporter_ = std::make_unique<Reporter>(
+        server_, [](const AttemptName&, uint32_t, bool) {}, [](AttemptWork&) {});
+    auto say = [this](const char* what) { return [this, what](const WorkPtr&) { tell(what); }; };
+    TaskEvents events;
+    events.ended = say("ended");
+    events.vanished = say("vanished");
+    events.still_alive = say("alive");
+    events.removed = say("removed");
+    events.tenant_killed = say("killed");
+    events.staging_failed = [say](const WorkPtr& w, protocol::EndCode, const std::string&) {
+      say("not staged")(w);
+    };
+    events.shepherd_failed = [this](const WorkPtr&, protocol::EndCode end, const std::string&) {
+      end_ = end;
+      tell("failed");
+    };
+    cache_ = std::make_unique<InputCache>(files_, CacheSettings{state_ / "cache", 8 << 20, 0});
+    tasks_ = std::make_unique<AttemptTasks>(TaskThreads{*local_, *workers_, *uploads_, pace_},
+                                            files_, server_, *desk_, *reporter_, *cache_,
+                                            JobSettings(), state_ / "no-such-shepherd", events);
+  }
+  void tearDown() override {
+    workers_->stop();
+    uploads_->stop();
+    local_->stop();
+    reporter_->stop();
+  }
+
+ private:
+  void tell(const std::string& what) {
+    std::lock_guard lock(mutex_);
+    happened_ += what + ";";
+    changed_.notify_all();
+  }
+  static bool until(const std::function<bool()>& condition) {
+    auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (!condition() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+    return condition();
+  }
+  bool comes(const std::string& what) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(30), [&] { return happened_ == what; });
+  }
+  WorkPtr work(size_t arguments = 0, std::vector<InputFile> inputs = {}) {
+    auto what = std::make_shared<Assignment>();
+    what->name = {7, 1};
+    what->program = "true";
+    what->arguments.assign(arguments, "x");
+    what->inputs = std::move(inputs);
+    std::string folder = attempt_folder(state_.path(), what->name);
+    make_attempt_folder(files_, folder, -1, -1);
+    return std::make_shared<AttemptWork>(what, folder);
+  }
+
+  void without_its_shepherd_a_machine_is_in_trouble() {
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, desk_->may_run({}).answer);
+    // More arguments than an order may have: the job's own fault.
+    tasks_->perform(work(5000), protocol::kStart, protocol::kEndNone, "");
+    CPPUNIT_ASSERT(comes("failed;"));
+    CPPUNIT_ASSERT_EQUAL(protocol::kEndStart, end_);
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, desk_->may_run({}).answer);
+    happened_.clear();
+    // One failure after the other: the pause grows longer than this test.
+    for (int i = 0; i < 6; ++i) desk_->machine_failed("an earlier one");
+    tasks_->perform(work(), protocol::kStart, protocol::kEndNone, "");
+    CPPUNIT_ASSERT(comes("failed;"));
+    CPPUNIT_ASSERT_EQUAL(protocol::kEndLost, end_);
+    RunAnswer answer = desk_->may_run({});
+    CPPUNIT_ASSERT_EQUAL(kRunError, answer.answer);
+    CPPUNIT_ASSERT(answer.reason.find("no-such-shepherd") != std::string::npos);
+  }
+
+  void a_surprise_costs_no_attempt_its_end() {
+    files_.surprises = 2;
+    tasks_->check_end(work());
+    CPPUNIT_ASSERT(comes("vanished;"));
+  }
+
+  void local_work_waits_for_no_upload() {
+    std::promise<void> server_answers;
+    workers_->post([&] { server_answers.get_future().wait(); });
+    auto w = work();
+    tasks_->check_end(w);
+    CPPUNIT_ASSERT(comes("vanished;"));
+    tasks_->perform(w, protocol::kKillTenant | protocol::kRemove, protocol::kEndNone, "");
+    CPPUNIT_ASSERT(comes("vanished;killed;"));
+    server_answers.set_value();
+    CPPUNIT_ASSERT(comes("vanished;killed;removed;"));
+  }
+
+  void removed_at_one_stroke() {
+    auto w = work();
+    system_files().write_atomic(w->folder + "/order", "x");
+    tasks_->perform(w, protocol::kRemove, protocol::kEndNone, "");
+    CPPUNIT_ASSERT(comes("removed;"));
+    CPPUNIT_ASSERT(!files_.exists(w->folder));
+    CPPUNIT_ASSERT(files_.list(state_ / "trash").empty());
+  }
+
+  void who_leaves_for_the_disk_makes_room_without_the_server() {
+    server_.away_at = 0;
+    auto w = work();
+    AttemptExit exit;
+    exit.facts.job = 7;
+    exit.facts.attempt = 1;
+    exit.facts.outcome = SUBLET_OUTCOME_SIGNALLED;
+    exit.facts.code = SIGTERM;
+    exit.facts.asked = 1;
+    exit.facts.reason = SUBLET_LEAVE_DRAIN;
+    exit.boot_id = boot_id();
+    files_.write_atomic(w->folder + "/exit", print_exit(exit));
+    files_.write_atomic(w->folder + "/checkpoint/checkpoint", "saved");
+    files_.write_atomic(w->folder + "/work/large", "x");
+    w->told_generation = 1;
+    w->disk_free = 1;
+    w->disk_used = 2;
+    tasks_->perform(w, protocol::kHandIn, protocol::kEndNone, "");
+    CPPUNIT_ASSERT(until([&] { return !files_.exists(w->folder + "/work"); }));
+    CPPUNIT_ASSERT(files_.exists(w->folder + "/checkpoint/checkpoint"));
+    // It has to wait: written once more, so that it outlives a loss of power.
+    CPPUNIT_ASSERT(until([&] { return files_.exists(w->folder + "/" + kAssignmentFile); }));
+  }
+
+  // Neither a start, nor the slot of a job that has ended.
+  void uploads_hold_up_no_slot() {
+    std::promise<void> server_answers;
+    uploads_->post([&] { server_answers.get_future().wait(); });
+    auto w = work();
+    desk_->adopt(*w->assignment, true);
+    uint32_t taken = desk_->slots_free();
+    tasks_->perform(w, protocol::kStart, protocol::kEndNone, "");
+    CPPUNIT_ASSERT(comes("failed;"));
+    tasks_->perform(w, protocol::kHandIn, protocol::kEndNone, "");
+    CPPUNIT_ASSERT(until([&] { return desk_->slots_free() == taken + 1; }));
+    server_answers.set_value();
+  }
+
+  // Also while the server does not hear of its end.
+  void who_is_stopped_while_staging_leaves_no_file_behind() {
+    server_.inputs = {{1, std::string(2 * kChunkBytes, 'x')}};
+    auto w = work(0, {{1, "data", false}});
+    size_t parts = 0;
+    server_.before_get = [&](const FilePlace&) {
+      parts = files_.list(state_ / "cache").size();
+      w->stop = true;
+    };
+    tasks_->perform(w, protocol::kStage, protocol::kEndNone, "");
+    CPPUNIT_ASSERT(comes("not staged;"));
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, parts);
+    CPPUNIT_ASSERT(files_.list(state_ / "cache").empty());
+    CPPUNIT_ASSERT(!w->incoming);
+  }
+};
+CPPUNIT_TEST_SUITE_REGISTRATION(AttemptTasksTest);
+
+}  // namespace
+}  // namespace sublet::client

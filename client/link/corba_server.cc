@@ -1,0 +1,327 @@
+#include "client/link/corba_server.h"
+
+#include <atomic>
+#include <mutex>
+#include <optional>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "transport/orb.h"
+#include "client/link/executing_client.h"
+#include "client/link/renewal.h"
+#include "client/link/translate.h"
+#include "membership.hh"
+
+namespace sublet::client {
+namespace {
+
+constexpr size_t kMaxMessage = 2u << 20;  // a chunk and room around it
+constexpr int kCallTimeoutMs = 5000;
+
+OrbSettings orb_settings(const ServerPlace& place) {
+  OrbSettings settings;
+  settings.call_back = true;
+  settings.max_message = kMaxMessage;
+  settings.client_call_timeout_ms = kCallTimeoutMs;
+  settings.server_uid = place.uid;
+  settings.membership = place.membership;
+  settings.log = [](std::string_view line) { log(Severity::warning) << line; };
+  return settings;
+}
+
+}  // namespace
+
+struct CorbaServer::Parts {
+  Parts(const ServerPlace& where, OrderDesk& desk)
+      : orb(orb_settings(where)), servant(new ExecutingClientServant(desk, where.uid)) {
+    const std::string& socket = where.socket;
+    PortableServer::ObjectId_var id = PortableServer::string_to_ObjectId("ExecutingClient");
+    orb.bidir_poa()->activate_object_with_id(id, servant.in());
+    CORBA::Object_var object = orb.bidir_poa()->id_to_reference(id);
+    self = idl::ExecutingClient::_unchecked_narrow(object);
+    allocator = find<idl::MachineAllocator>(socket, "MachineAllocator");
+    execution = find<idl::ExecutionServer>(socket, "ExecutionServer");
+    spool = find<idl::Spool>(socket, "Spool");
+    membership = find<idl::Membership>(socket, "Membership");
+    renewal = renewal_of(where);
+  }
+
+  // Asking the object for its type would be a call: the key says what it is.
+  template <typename Interface>
+  typename Interface::_ptr_type find(const std::string& socket, const char* key) {
+    CORBA::Object_var object = orb.resolve(socket, key);
+    return Interface::_unchecked_narrow(object);
+  }
+
+  // The present session's key. Throws ServerError when there is none.
+  std::string session() {
+    std::lock_guard lock(mutex);
+    if (!key) throw ServerError(ServerError::Kind::kAway, "", "not registered with the server");
+    return *key;
+  }
+
+  void set_session(std::optional<std::string> now) {
+    servant->set_session(now.value_or(""));
+    std::lock_guard lock(mutex);
+    key = std::move(now);
+  }
+
+  // A call that carries the session's key.
+  template <typename Call>
+  void with_session(Call call) {
+    std::string mine = session();
+    idl::SessionKey octets;
+    to_octets(mine.data(), mine.size(), octets);
+    try {
+      guard([&] { call(octets); });
+    } catch (const ServerError& error) {
+      if (error.kind() == ServerError::Kind::kSessionOver) forget(mine);
+      throw;
+    }
+  }
+
+  void forget(const std::string& mine) {
+    {
+      std::lock_guard lock(mutex);
+      if (key != mine) return;  // another call has joined anew meanwhile
+      key.reset();
+    }
+    servant->set_session("");
+    session_over();
+  }
+
+  idl::FilePlace to_place(const FilePlace& place, const idl::SessionKey& session) {
+    idl::FilePlace out;
+    out.kind = static_cast<CORBA::ULong>(place.kind);
+    out.batch = 0;
+    out.session = session;
+    out.job = place.name.job;
+    out.attempt = place.name.attempt;
+    out.file = place.file;
+    to_octets(place.file_name.data(), place.file_name.size(), out.name);
+    out.generation = place.generation;
+    if (place.suspect) {
+      out.more.length(1);
+      out.more[0].name = CORBA::string_dup("suspect");
+      out.more[0].value = CORBA::string_dup("1");
+    }
+    return out;
+  }
+
+  // A call; where the server could not be reached over TLS, the error says why.
+  void guard(const std::function<void()>& call) {
+    try {
+      guard_call(call);
+    } catch (const ServerError& error) {
+      const auto failure = orb.dial_failure();
+      if (error.kind() != ServerError::Kind::kAway || !error.code().empty() || !failure) throw;
+      throw ServerError(error.kind(), failure->code, failure->message + "; " + failure->advice);
+    }
+  }
+
+  std::optional<Renewal> renewal_of(const ServerPlace& where);
+  void renew_certificate();
+
+  std::function<void()> session_over;
+  Orb orb;
+  PortableServer::Servant_var<ExecutingClientServant> servant;
+  idl::ExecutingClient_var self;
+  idl::MachineAllocator_var allocator;
+  idl::ExecutionServer_var execution;
+  idl::Spool_var spool;
+  idl::Membership_var membership;
+  std::optional<Renewal> renewal;  // of the certificate; the session's thread
+  std::mutex mutex;
+  std::optional<std::string> key;
+  idl::Session_var session_reference;
+  std::atomic<uint64_t> dialled_at_attach{0};  // connections opened by then
+};
+
+// Later connections are made with the new certificate; those open stay.
+std::optional<Renewal> CorbaServer::Parts::renewal_of(const ServerPlace& where) {
+  if (!where.membership) return std::nullopt;
+  Renewal::Hooks hooks;
+  hooks.ask = [this](const RequestId& id, const std::string& request) {
+    idl::RequestId octets;
+    to_octets(id.data(), id.size(), octets);
+    std::string certificate;
+    guard([&] {
+      CORBA::String_var answer = membership->renew(octets, request.c_str());
+      certificate = answer.in();
+    });
+    return certificate;
+  };
+  hooks.use = [this](const TlsCredentials& credentials) { orb.use(credentials); };
+  hooks.keep = where.renewed;
+  return Renewal(*where.membership, std::move(hooks));
+}
+
+void CorbaServer::Parts::renew_certificate() {
+  if (!renewal) return;
+  try {
+    if (renewal->step(system_clock().boot_ns(), system_clock().utc_us()))
+      log(Severity::info) << "this machine's certificate is renewed";
+  } catch (const std::exception& error) {
+    log(Severity::warning) << "this machine's certificate is not renewed: " << error.what();
+  }
+}
+
+CorbaServer::CorbaServer(const ServerPlace& place, OrderDesk& desk,
+                         std::function<void()> session_over)
+    : parts_(std::make_unique<Parts>(place, desk)) {
+  parts_->session_over = std::move(session_over);
+}
+
+CorbaServer::~CorbaServer() = default;
+
+void CorbaServer::close() { parts_->orb.shutdown(); }
+
+Joined CorbaServer::join(const MachineIdentity& identity, const MachineFacts& facts) {
+  Joined joined;
+  parts_->set_session(std::nullopt);  // an earlier one is over
+  parts_->guard([&] {
+    idl::Bytes secret;
+    to_octets(identity.secret.data(), identity.secret.size(), secret);
+    idl::JoinAnswer_var answer = parts_->allocator->join(identity.machine, secret, to_idl(facts));
+    joined.identity.machine = answer->machine;
+    joined.identity.secret = identity.secret;
+    joined.server_time_us = answer->server_time;
+    joined.lease_ms = answer->lease;
+    joined.renew_every_ms = answer->renew_every;
+    if (CORBA::is_nil(answer->session_reference))
+      throw ServerError(ServerError::Kind::kAway, "", "the server gave no session");
+    {
+      std::lock_guard lock(parts_->mutex);
+      CORBA::Object_var session = parts_->orb.at_server(answer->session_reference);
+      parts_->session_reference = idl::Session::_unchecked_narrow(session);
+    }
+    parts_->set_session(to_string(answer->key));
+  });
+  return joined;
+}
+
+void CorbaServer::attach() {
+  parts_->with_session([&](const idl::SessionKey&) {
+    idl::Session_var session;
+    {
+      std::lock_guard lock(parts_->mutex);
+      session = parts_->session_reference;
+    }
+    session->attach(parts_->self);
+  });
+  parts_->dialled_at_attach = Orb::counters().dialled;
+}
+
+// The server closes the connection over which it calls us when we do not answer
+// in time. Nobody is told: the next call of ours opens another, over which the
+// server cannot call us before it has our reference again.
+void CorbaServer::attach_to_new_connection() {
+  if (Orb::counters().dialled == parts_->dialled_at_attach) return;
+  try {
+    attach();
+  } catch (const ServerError&) {  // with the next renewal
+  }
+}
+
+void CorbaServer::report_state(const MachineState& state) {
+  parts_->with_session(
+      [&](const idl::SessionKey& key) { parts_->allocator->report_state(key, to_idl(state)); });
+}
+
+Renewed CorbaServer::renew(const MachineState& state, const std::vector<HeldAttempt>& held) {
+  Renewed renewed;
+  parts_->with_session([&](const idl::SessionKey& key) {
+    idl::AttemptStatuses statuses;
+    statuses.length(static_cast<CORBA::ULong>(held.size()));
+    for (size_t i = 0; i < held.size(); ++i)
+      statuses[static_cast<CORBA::ULong>(i)] = to_idl(held[i]);
+    idl::RenewAnswer_var answer = parts_->execution->renew(key, to_idl(state), statuses);
+    renewed.lease_ms = answer->lease;
+    renewed.server_time_us = answer->server_time;
+    renewed.verdicts = from_idl(answer->of_attempts);
+  });
+  attach_to_new_connection();
+  parts_->renew_certificate();
+  return renewed;
+}
+
+void CorbaServer::withdraw() {
+  parts_->with_session([&](const idl::SessionKey& key) { parts_->allocator->withdraw(key); });
+  parts_->set_session(std::nullopt);
+}
+
+uint32_t CorbaServer::started(const AttemptName& name, int64_t at_us) {
+  uint32_t verdict = 0;
+  parts_->with_session([&](const idl::SessionKey& key) {
+    verdict = static_cast<uint32_t>(parts_->execution->started(key, to_idl(name), at_us).value);
+  });
+  return verdict;
+}
+
+std::vector<AttemptVerdict> CorbaServer::ended(const std::vector<AttemptEnd>& ends) {
+  std::vector<AttemptVerdict> verdicts;
+  parts_->with_session([&](const idl::SessionKey& key) {
+    idl::EndReports reports;
+    reports.length(static_cast<CORBA::ULong>(ends.size()));
+    for (size_t i = 0; i < ends.size(); ++i)
+      reports[static_cast<CORBA::ULong>(i)] = to_idl(ends[i]);
+    idl::Verdicts_var answer = parts_->execution->ended(key, reports);
+    verdicts = from_idl(answer.in());
+  });
+  return verdicts;
+}
+
+Upload CorbaServer::open_upload(const RequestId& request, const FilePlace& place, uint64_t size,
+                                const Digest& digest) {
+  Upload upload;
+  parts_->with_session([&](const idl::SessionKey& key) {
+    idl::RequestId id;
+    to_octets(request.data(), request.size(), id);
+    idl::Digest sum;
+    to_octets(digest.data(), digest.size(), sum);
+    auto answer = parts_->spool->open_upload(id, parts_->to_place(place, key), size, sum);
+    upload = {answer.id, answer.offset};
+  });
+  return upload;
+}
+
+uint64_t CorbaServer::put(uint64_t upload, uint64_t offset, const char* bytes, size_t count) {
+  uint64_t now = 0;
+  parts_->guard([&] {
+    idl::Bytes chunk;
+    to_octets(bytes, count, chunk);
+    now = parts_->spool->put(upload, offset, chunk);
+  });
+  return now;
+}
+
+uint64_t CorbaServer::close_upload(uint64_t upload) {
+  uint64_t file = 0;
+  parts_->guard([&] { file = parts_->spool->close_upload(upload); });
+  return file;
+}
+
+RemoteFile CorbaServer::stat(const FilePlace& place) {
+  RemoteFile out;
+  parts_->with_session([&](const idl::SessionKey& key) {
+    idl::FileInfo_var info = parts_->spool->stat(parts_->to_place(place, key));
+    out.size = info->size;
+    out.generation = info->generation;
+    if (info->content_digest.length() != out.digest.size())
+      throw ServerError(ServerError::Kind::kAway, "", "the server sent no digest");
+    for (CORBA::ULong i = 0; i < info->content_digest.length(); ++i)
+      out.digest[i] = info->content_digest[i];
+  });
+  return out;
+}
+
+std::string CorbaServer::get(const FilePlace& place, uint64_t offset, uint32_t count) {
+  std::string out;
+  parts_->with_session([&](const idl::SessionKey& key) {
+    idl::Bytes_var bytes = parts_->spool->get(parts_->to_place(place, key), offset, count);
+    out.assign(reinterpret_cast<const char*>(bytes->get_buffer()), bytes->length());
+  });
+  return out;
+}
+
+}  // namespace sublet::client

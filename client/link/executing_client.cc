@@ -1,0 +1,154 @@
+#include "client/link/executing_client.h"
+
+#include "base/log.h"
+#include "transport/orb.h"
+#include "client/attempts/output_text.h"
+
+namespace sublet::client {
+namespace {
+
+constexpr CORBA::ULong kMostOrders = 100;
+
+bool equal_in_constant_time(const std::string& a, const std::string& b) {
+  if (a.size() != b.size()) return false;
+  unsigned char difference = 0;
+  for (size_t i = 0; i < a.size(); ++i)
+    difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
+  return difference == 0;
+}
+
+void check_count(CORBA::ULong count, CORBA::ULong most) {
+  if (count <= most) return;
+  throw idl::LimitExceeded("client.orders",
+                           ("At most " + std::to_string(most) + " orders a call.").c_str(),
+                           "Send them in several calls.", "");
+}
+
+// An exception of ours must not reach the ORB as an unknown one.
+[[noreturn]] void unavailable(const std::exception& error) {
+  throw idl::Unavailable("client.failed", error.what(), "Try again.", "");
+}
+
+}  // namespace
+
+void ExecutingClientServant::set_session(const std::string& key) {
+  std::lock_guard lock(mutex_);
+  session_ = key;
+}
+
+void ExecutingClientServant::check_caller() const {
+  const auto peer = calling_peer();
+  // Over a connection of our own making, whose other end has shown a server's
+  // certificate; or over a socket of the server's user.
+  if (peer && peer->member && peer->member->role == Role::kServer) return;
+  const auto uid = peer ? peer->uid() : std::nullopt;
+  if (uid && (*uid == server_uid_ || *uid == 0)) return;
+  log(Severity::warning) << "an order from " << (peer ? peer->text() : "nobody known")
+                         << " refused: not the server";
+  throw idl::NotPermitted("client.caller", "Only the server may order this.",
+                          "Ask the server instead.", "");
+}
+
+bool ExecutingClientServant::is_current(const idl::SessionKey& session) const {
+  std::string key = to_string(session);
+  std::lock_guard lock(mutex_);
+  return !session_.empty() && equal_in_constant_time(key, session_);
+}
+
+void ExecutingClientServant::check_session(const idl::SessionKey& session) const {
+  if (is_current(session)) return;
+  {
+    // Nobody is registered here: to a server that asks whether the old session
+    // is still held, that must not look like a living holder.
+    std::lock_guard lock(mutex_);
+    if (session_.empty()) throw CORBA::OBJECT_NOT_EXIST(0, CORBA::COMPLETED_NO);
+  }
+  throw idl::NotPermitted("client.session", "This is not the session's key.",
+                          "The client has joined anew; use the new key.", "");
+}
+
+idl::RunAnswers* ExecutingClientServant::run(const idl::SessionKey& session,
+                                             const idl::RunOrders& orders) {
+  check_caller();
+  check_count(orders.length(), kMostOrders);
+  idl::RunAnswers_var out = new idl::RunAnswers;
+  out->length(orders.length());
+  if (!is_current(session)) {
+    for (CORBA::ULong i = 0; i < orders.length(); ++i)
+      out[i] = to_idl(RunAnswer{from_idl(orders[i].key), kRunStale,
+                                "the order is older than this registration"});
+    return out._retn();
+  }
+  try {
+    std::vector<RunOrder> plain;
+    for (CORBA::ULong i = 0; i < orders.length(); ++i) plain.push_back(from_idl(orders[i]));
+    auto answers = desk_.run(std::move(plain));
+    for (CORBA::ULong i = 0; i < orders.length(); ++i) out[i] = to_idl(answers[i]);
+  } catch (const std::exception& error) {
+    unavailable(error);
+  }
+  return out._retn();
+}
+
+idl::RunAnswer* ExecutingClientServant::may_run(const idl::SessionKey& session,
+                                                const idl::Requirements& needs) {
+  check_caller();
+  check_session(session);
+  return new idl::RunAnswer(to_idl(desk_.may_run(from_idl(needs))));
+}
+
+void ExecutingClientServant::vacate(const idl::SessionKey& session,
+                                    const idl::VacateOrders& orders) {
+  check_caller();
+  check_session(session);
+  check_count(orders.length(), 1000);
+  std::vector<VacateOrder> plain;
+  for (CORBA::ULong i = 0; i < orders.length(); ++i) {
+    auto reason = static_cast<uint32_t>(orders[i].reason);
+    // A reason that this client does not know still means: leave.
+    bool known = reason == SUBLET_LEAVE_PREEMPT || reason == SUBLET_LEAVE_REMOVED ||
+                 reason == SUBLET_LEAVE_REPLACED || reason == SUBLET_LEAVE_HELD;
+    plain.push_back({from_idl(orders[i].key),
+                     known ? static_cast<sublet_leave_reason>(reason) : SUBLET_LEAVE_PREEMPT});
+  }
+  desk_.vacate(std::move(plain));
+}
+
+idl::Bytes* ExecutingClientServant::read_log(const idl::SessionKey& session,
+                                             const idl::AttemptKey& key, CORBA::ULong stream,
+                                             idl::ByteCount offset, CORBA::ULong limit) {
+  check_caller();
+  check_session(session);
+  if ((stream != idl::FILE_STDOUT && stream != idl::FILE_STDERR) || limit < 1 ||
+      limit > idl::CHUNK_LIMIT)
+    throw idl::Invalid("field.invalid", "Not a stream, or a limit outside 1 to 1 MiB.",
+                       "Ask for FILE_STDOUT or FILE_STDERR, in pieces.", "");
+  std::optional<std::string> text;
+  try {
+    text = read_attempt_text(desk_.state_folder(), from_idl(key), static_cast<FileKind>(stream),
+                             offset, limit);
+  } catch (const std::exception& error) {
+    unavailable(error);
+  }
+  if (!text)
+    throw idl::NotFound("attempt.unknown", "This machine does not have that attempt.",
+                        "Ask where it is now.", "");
+  idl::Bytes_var out = new idl::Bytes;
+  to_octets(text->data(), text->size(), out.inout());
+  return out._retn();
+}
+
+idl::Details* ExecutingClientServant::state(const idl::SessionKey& session) {
+  check_caller();
+  check_session(session);
+  auto pairs = desk_.state();
+  idl::Details_var out = new idl::Details;
+  out->length(static_cast<CORBA::ULong>(pairs.size()));
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    out[static_cast<CORBA::ULong>(i)].name = pairs[i].first.c_str();
+    out[static_cast<CORBA::ULong>(i)].value = pairs[i].second.c_str();
+  }
+  return out._retn();
+}
+
+}  // namespace sublet::client

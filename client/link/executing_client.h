@@ -1,0 +1,43 @@
+// The servant that the server calls back: checks who asks, translates, asks the
+// OrderDesk, answers. Called on the ORB's threads; makes no call of its own.
+#ifndef SUBLET_CLIENT_EXECUTING_CLIENT_H_
+#define SUBLET_CLIENT_EXECUTING_CLIENT_H_
+
+#include <mutex>
+#include <string>
+
+#include "client/attempts/order_desk.h"
+#include "client/link/translate.h"
+
+namespace sublet::client {
+
+class ExecutingClientServant : public POA_Sublet::v1::ExecutingClient {
+ public:
+  ExecutingClientServant(OrderDesk& desk, uint32_t server_uid)
+      : desk_(desk), server_uid_(server_uid) {}
+
+  // The session whose key is obeyed from now on; empty: none.
+  void set_session(const std::string& key);
+
+  idl::RunAnswers* run(const idl::SessionKey& session, const idl::RunOrders& orders) override;
+  idl::RunAnswer* may_run(const idl::SessionKey& session, const idl::Requirements& needs) override;
+  void vacate(const idl::SessionKey& session, const idl::VacateOrders& orders) override;
+  idl::Bytes* read_log(const idl::SessionKey& session, const idl::AttemptKey& key,
+                       CORBA::ULong stream, idl::ByteCount offset, CORBA::ULong limit) override;
+  idl::Details* state(const idl::SessionKey& session) override;
+
+ private:
+  // Throws NotPermitted unless the caller is the server.
+  void check_caller() const;
+  bool is_current(const idl::SessionKey& session) const;
+  void check_session(const idl::SessionKey& session) const;
+
+  OrderDesk& desk_;
+  const uint32_t server_uid_;
+  mutable std::mutex mutex_;
+  std::string session_;
+};
+
+}  // namespace sublet::client
+
+#endif  // SUBLET_CLIENT_EXECUTING_CLIENT_H_

@@ -1,0 +1,176 @@
+// What the client says to its server, in plain words: the seam between the
+// client's logic and the ORB. Every call may block up to the ORB's call timeout
+// and is made from worker threads only, never from the reactor's thread nor from
+// an upcall. Implementations may be called from any number of threads.
+#ifndef SUBLET_CLIENT_SERVER_CALLS_H_
+#define SUBLET_CLIENT_SERVER_CALLS_H_
+
+#include <array>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "attempt/folder.h"
+#include "base/hash.h"
+
+namespace sublet::client {
+
+// Why a call did not succeed. what() is one sentence for people.
+class ServerError : public std::runtime_error {
+ public:
+  enum class Kind {
+    kAway,         // nobody answers, or not now: the same call again later
+    kSessionOver,  // join again
+    kNotFound,
+    kConflict,
+    kRefused  // Invalid, NotPermitted, LimitExceeded: repeating it is no use
+  };
+  ServerError(Kind kind, std::string code, const std::string& text)
+      : std::runtime_error(text), kind_(kind), code_(std::move(code)) {}
+  Kind kind() const { return kind_; }
+  const std::string& code() const { return code_; }  // "machine.live"; empty: the ORB's
+  bool passing() const { return kind_ == Kind::kAway || kind_ == Kind::kSessionOver; }
+
+ private:
+  Kind kind_;
+  std::string code_;
+};
+
+// Who this machine is in the pool's books: machine 0 before the first join.
+struct MachineIdentity {
+  uint64_t machine = 0;
+  std::string secret;
+  bool operator==(const MachineIdentity&) const = default;
+};
+
+struct MachineFacts {
+  std::string name;
+  std::string os;
+  std::string architecture;
+  uint32_t cores = 1;
+  uint32_t slots = 1;
+  uint64_t memory = 0;  // bytes
+  uint64_t disk = 0;    // free, bytes
+  std::string version;
+};
+
+struct MachineState {
+  bool away = false;
+  uint32_t reason = 0;  // enum sublet_presence_reason
+  double owner_cpu = 0;
+  int64_t input_idle_ms = -1;
+  uint32_t slots_free = 0;
+  uint64_t memory_free = 0;
+  uint64_t disk_free = 0;
+};
+
+// ATTEMPT_... and VERDICT_... of the IDL, the same numbers.
+inline constexpr uint32_t kAttemptStaging = 2;
+inline constexpr uint32_t kAttemptRunning = 3;
+inline constexpr uint32_t kAttemptLeaving = 4;
+inline constexpr uint32_t kVerdictCounts = 1;
+inline constexpr uint32_t kVerdictSuperseded = 2;
+inline constexpr uint32_t kVerdictKnown = 3;
+inline constexpr uint32_t kVerdictLater = 4;
+
+struct HeldAttempt {
+  AttemptName name;
+  uint32_t state = kAttemptStaging;
+  int64_t cpu_ms = 0;
+  uint64_t memory = 0;
+  int32_t progress_ppm = -1;
+  uint64_t generation = 0;
+};
+
+struct AttemptVerdict {
+  AttemptName name;
+  uint32_t value = kVerdictCounts;
+};
+
+struct Joined {
+  MachineIdentity identity;
+  int64_t lease_ms = 0;
+  int64_t renew_every_ms = 0;
+  int64_t server_time_us = 0;
+  int64_t asked_ns = 0;  // CLOCK_BOOTTIME when the call was made
+};
+
+struct Renewed {
+  int64_t lease_ms = 0;
+  int64_t server_time_us = 0;
+  std::vector<AttemptVerdict> verdicts;
+};
+
+// As the IDL's EndReport.
+struct AttemptEnd {
+  AttemptName name;
+  uint32_t end = 0;
+  std::string reason;
+  int32_t exit_status = -1;
+  int32_t signal = 0;
+  int64_t started_us = 0;
+  int64_t finished_us = 0;
+  int64_t wall_ms = 0;
+  int64_t cpu_us = 0;
+  int64_t cpu_saved_us = -1;
+  uint64_t memory_peak = 0;
+  uint64_t generation = 0;
+  uint64_t checkpoint_bytes = 0;
+  uint64_t resumed_generation = 0;
+  int32_t resumed_ppm = -1;
+  int32_t progress_ppm = -1;
+  int64_t quiesce_us = -1;
+  bool stdout_cut = false;
+  bool stderr_cut = false;
+  std::vector<uint64_t> outputs;
+};
+
+enum class FileKind { kInput = 1, kCheckpoint = 2, kOutput = 3, kStdout = 4, kStderr = 5 };
+
+struct FilePlace {
+  FileKind kind = FileKind::kInput;
+  AttemptName name;
+  uint64_t file = 0;
+  std::string file_name;
+  uint64_t generation = 0;
+  bool suspect = false;  // stat: what came did not fit its digest; the server looks itself
+};
+struct RemoteFile {
+  uint64_t size = 0;
+  Digest digest = {};
+  uint64_t generation = 0;  // of a checkpoint, 0: there is none
+};
+struct Upload {
+  uint64_t id = 0;
+  uint64_t offset = 0;
+};
+using RequestId = std::array<uint8_t, 16>;
+inline constexpr uint32_t kChunkBytes = 1u << 20;
+
+// Every call throws ServerError.
+class ServerCalls {
+ public:
+  virtual ~ServerCalls() = default;
+
+  virtual Joined join(const MachineIdentity& identity, const MachineFacts& facts) = 0;
+  // After join, once its answer is kept: gives the session our own reference.
+  virtual void attach() = 0;
+  virtual void report_state(const MachineState& state) = 0;
+  virtual Renewed renew(const MachineState& state, const std::vector<HeldAttempt>& held) = 0;
+  virtual void withdraw() = 0;
+
+  virtual uint32_t started(const AttemptName& name, int64_t at_us) = 0;  // a verdict
+  virtual std::vector<AttemptVerdict> ended(const std::vector<AttemptEnd>& ends) = 0;
+
+  virtual Upload open_upload(const RequestId& request, const FilePlace& place, uint64_t size,
+                             const Digest& digest) = 0;
+  virtual uint64_t put(uint64_t upload, uint64_t offset, const char* bytes, size_t count) = 0;
+  virtual uint64_t close_upload(uint64_t upload) = 0;
+  virtual RemoteFile stat(const FilePlace& place) = 0;
+  virtual std::string get(const FilePlace& place, uint64_t offset, uint32_t count) = 0;
+};
+
+}  // namespace sublet::client
+
+#endif  // SUBLET_CLIENT_SERVER_CALLS_H_

@@ -1,0 +1,205 @@
+#include "client/link/translate.h"
+
+#include <unistd.h>
+
+#include "transport/orb.h"
+#include "base/text.h"
+#include "protocol/attempt.h"
+
+namespace sublet::client {
+
+static_assert(idl::RUN_ACCEPTED == kRunAccepted && idl::RUN_REFUSED_OWNER == kRunOwner &&
+              idl::RUN_REFUSED_FULL == kRunFull && idl::RUN_REFUSED_LACKS == kRunLacks &&
+              idl::RUN_REFUSED_DRAINING == kRunDraining && idl::RUN_REFUSED_OLD == kRunOld &&
+              idl::RUN_REFUSED_ERROR == kRunError && idl::RUN_REFUSED_STALE == kRunStale);
+static_assert(idl::ATTEMPT_STAGING == kAttemptStaging && idl::ATTEMPT_RUNNING == kAttemptRunning &&
+              idl::ATTEMPT_LEAVING == kAttemptLeaving);
+static_assert(idl::VERDICT_COUNTS == kVerdictCounts &&
+              idl::VERDICT_SUPERSEDED == kVerdictSuperseded &&
+              idl::VERDICT_KNOWN == kVerdictKnown && idl::VERDICT_LATER == kVerdictLater);
+static_assert(idl::END_DONE == protocol::kEndDone && idl::END_EXIT == protocol::kEndExit &&
+              idl::END_SIGNAL == protocol::kEndSignal && idl::END_START == protocol::kEndStart &&
+              idl::END_STAGING == protocol::kEndStaging &&
+              idl::END_OUTPUT == protocol::kEndOutput && idl::END_LIMIT == protocol::kEndLimit &&
+              idl::END_OWNER == protocol::kEndOwner && idl::END_BLIND == protocol::kEndBlind &&
+              idl::END_LEASE == protocol::kEndLease &&
+              idl::END_PREEMPTED == protocol::kEndPreempted &&
+              idl::END_DRAINED == protocol::kEndDrained && idl::END_LOST == protocol::kEndLost &&
+              idl::END_REMOVED == protocol::kEndRemoved && idl::END_HELD == protocol::kEndHeld &&
+              idl::END_SUPERSEDED == protocol::kEndSuperseded);
+static_assert(idl::LEAVE_PREEMPT == SUBLET_LEAVE_PREEMPT &&
+              idl::LEAVE_REMOVED == SUBLET_LEAVE_REMOVED &&
+              idl::LEAVE_SUPERSEDED == SUBLET_LEAVE_REPLACED &&
+              idl::LEAVE_HELD == SUBLET_LEAVE_HELD);
+static_assert(idl::FILE_INPUT == static_cast<unsigned>(FileKind::kInput) &&
+              idl::FILE_CHECKPOINT == static_cast<unsigned>(FileKind::kCheckpoint) &&
+              idl::FILE_OUTPUT == static_cast<unsigned>(FileKind::kOutput) &&
+              idl::FILE_STDOUT == static_cast<unsigned>(FileKind::kStdout) &&
+              idl::FILE_STDERR == static_cast<unsigned>(FileKind::kStderr) &&
+              idl::CHUNK_LIMIT == kChunkBytes);
+
+namespace {
+
+template <typename Exception>
+[[noreturn]] void rethrow(ServerError::Kind kind, const Exception& e) {
+  std::string code = e.code.in();
+  std::string text = e.message.in();
+  if (*e.advice.in() != '\0') text += " " + std::string(e.advice.in());
+  if (code.starts_with("session.")) kind = ServerError::Kind::kSessionOver;
+  throw ServerError(kind, code, text);
+}
+
+[[noreturn]] void rethrow(const CORBA::SystemException& e) {
+  CallError error = describe(e);
+  auto kind =
+      error.kind == CallFailure::kGone ? ServerError::Kind::kSessionOver : ServerError::Kind::kAway;
+  throw ServerError(kind, "", error.text);
+}
+
+}  // namespace
+
+void guard_call(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const idl::Invalid& e) {
+    rethrow(ServerError::Kind::kRefused, e);
+  } catch (const idl::NotFound& e) {
+    rethrow(ServerError::Kind::kNotFound, e);
+  } catch (const idl::NotPermitted& e) {
+    rethrow(ServerError::Kind::kRefused, e);
+  } catch (const idl::Conflict& e) {
+    rethrow(ServerError::Kind::kConflict, e);
+  } catch (const idl::LimitExceeded& e) {
+    rethrow(ServerError::Kind::kRefused, e);
+  } catch (const idl::Unavailable& e) {
+    rethrow(ServerError::Kind::kAway, e);
+  } catch (const CORBA::SystemException& e) {
+    rethrow(e);
+  }
+}
+
+idl::MachineDescription to_idl(const MachineFacts& facts) {
+  idl::MachineDescription out;
+  out.name = to_utf8(facts.name).c_str();
+  out.os = facts.os.c_str();
+  out.architecture = facts.architecture.c_str();
+  out.cores = facts.cores;
+  out.slots = facts.slots;
+  out.memory = facts.memory;
+  out.disk = facts.disk;
+  out.version = facts.version.c_str();
+  out.more.length(1);
+  out.more[0].name = CORBA::string_dup("pid");
+  out.more[0].value = std::to_string(getpid()).c_str();
+  return out;
+}
+
+idl::MachineReport to_idl(const MachineState& state) {
+  idl::MachineReport out;
+  out.away = state.away;
+  out.reason = state.reason;
+  out.owner_cpu = state.owner_cpu;
+  out.input_idle = state.input_idle_ms;
+  out.slots_free = state.slots_free;
+  out.memory_free = state.memory_free;
+  out.disk_free = state.disk_free;
+  return out;
+}
+
+idl::AttemptStatus to_idl(const HeldAttempt& held) {
+  idl::AttemptStatus out;
+  out.key = to_idl(held.name);
+  out.state = held.state;
+  out.cpu = held.cpu_ms;
+  out.memory = held.memory;
+  out.progress_ppm = held.progress_ppm;
+  out.generation = held.generation;
+  return out;
+}
+
+idl::EndReport to_idl(const AttemptEnd& end) {
+  idl::EndReport out;
+  out.key = to_idl(end.name);
+  out.ended = end.end;
+  out.reason = to_utf8(end.reason).c_str();
+  out.exit_status = end.exit_status;
+  out.signal = end.signal;
+  out.started = end.started_us;
+  out.finished = end.finished_us;
+  out.wall = end.wall_ms;
+  out.cpu_us = end.cpu_us;
+  out.cpu_saved_us = end.cpu_saved_us;
+  out.memory_peak = end.memory_peak;
+  out.generation = end.generation;
+  out.checkpoint_bytes = end.checkpoint_bytes;
+  out.resumed_generation = end.resumed_generation;
+  out.resumed_ppm = end.resumed_ppm;
+  out.progress_ppm = end.progress_ppm;
+  out.quiesce_us = end.quiesce_us;
+  out.stdout_cut = end.stdout_cut;
+  out.stderr_cut = end.stderr_cut;
+  out.outputs.length(static_cast<CORBA::ULong>(end.outputs.size()));
+  for (size_t i = 0; i < end.outputs.size(); ++i)
+    out.outputs[static_cast<CORBA::ULong>(i)] = end.outputs[i];
+  return out;
+}
+
+Needs from_idl(const idl::Requirements& needs) {
+  return {needs.os.in(), needs.architecture.in(), static_cast<uint32_t>(needs.cores), needs.memory,
+          needs.disk};
+}
+
+RunOrder from_idl(const idl::RunOrder& order) {
+  RunOrder out;
+  const idl::JobDescription& job = order.what;
+  Assignment& what = out.what;
+  what.name = from_idl(order.key);
+  what.job_name = job.name.in();
+  what.user = order.user.in();
+  what.program = to_string(job.program);
+  for (CORBA::ULong i = 0; i < job.arguments.length(); ++i)
+    what.arguments.push_back(to_string(job.arguments[i]));
+  for (CORBA::ULong i = 0; i < job.environment.length(); ++i)
+    what.environment.push_back(to_string(job.environment[i]));
+  for (CORBA::ULong i = 0; i < job.inputs.length(); ++i)
+    what.inputs.push_back(
+        {job.inputs[i].file, to_string(job.inputs[i].name), job.inputs[i].executable});
+  for (CORBA::ULong i = 0; i < job.outputs.length(); ++i)
+    what.outputs.push_back({to_string(job.outputs[i].name), job.outputs[i].required});
+  what.memory = job.bounds.memory;
+  if (job.needs.memory != 0 && (what.memory == 0 || job.needs.memory < what.memory))
+    what.memory = job.needs.memory;
+  what.cpu_ms = job.bounds.cpu;
+  what.wall_ms = job.bounds.wall;
+  what.output_text = job.bounds.output_text;
+  what.output_file = job.bounds.output_file;
+  what.processes = job.bounds.processes;
+  what.save_deadline_ms = job.save_deadline;
+  what.checkpoint_generation = order.checkpoint_generation;
+  what.checkpoint_bytes = order.checkpoint_bytes;
+  constexpr std::string_view kProgramAt = "program@";
+  for (CORBA::ULong i = 0; i < job.more.length(); ++i)
+    if (const std::string_view name = job.more[i].name.in(); name.starts_with(kProgramAt))
+      out.programs.emplace_back(name.substr(kProgramAt.size()), job.more[i].value.in());
+  out.needs = from_idl(job.needs);
+  out.lease_ms = order.lease;
+  out.decided_us = order.decided;
+  return out;
+}
+
+idl::RunAnswer to_idl(const RunAnswer& answer) {
+  idl::RunAnswer out;
+  out.key = to_idl(answer.name);
+  out.answer = answer.answer;
+  out.reason = to_utf8(answer.reason).c_str();
+  return out;
+}
+
+std::vector<AttemptVerdict> from_idl(const idl::Verdicts& verdicts) {
+  std::vector<AttemptVerdict> out;
+  for (CORBA::ULong i = 0; i < verdicts.length(); ++i)
+    out.push_back({from_idl(verdicts[i].key), static_cast<uint32_t>(verdicts[i].value)});
+  return out;
+}
+
+}  // namespace sublet::client

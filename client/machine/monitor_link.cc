@@ -1,0 +1,158 @@
+#include "client/machine/monitor_link.h"
+
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+
+#include "base/clock.h"
+#include "base/local_socket.h"
+#include "base/log.h"
+#include "base/process.h"
+#include "client/attempts/work.h"
+#include "client/attempts/owner_guard.h"
+
+namespace sublet::client {
+namespace {
+
+constexpr int64_t kMs = 1'000'000;
+constexpr int64_t kConnectPauseNs = 20 * kMs;
+constexpr int64_t kFirstMonitorNs = 5'000 * kMs;
+
+}  // namespace
+
+MonitorLink::MonitorLink(Loop& loop, Workers& local, const MonitorSettings& settings,
+                         std::function<void(const sublet_frame&)> presence,
+                         std::function<void()> lost, std::function<void(pid_t)> child)
+    : loop_(loop),
+      local_(local),
+      settings_(settings),
+      presence_(std::move(presence)),
+      lost_(std::move(lost)),
+      child_(std::move(child)) {}
+
+MonitorLink::~MonitorLink() {
+  if (socket_.valid()) loop_.unwatch(socket_.get());
+}
+
+void MonitorLink::start(int64_t now) {
+  give_up_ns_ = now + kFirstMonitorNs;
+  connect(now);
+}
+
+void MonitorLink::connect(int64_t now) {
+  connect_due_ns_ = now + kConnectPauseNs;
+  try {
+    UniqueFd socket = connect_local(SocketKind::seqpacket, settings_.socket, true);
+    PeerCredentials peer = peer_credentials(socket.get());
+    if (peer.uid != 0 && peer.uid != geteuid()) {
+      log(Severity::error) << settings_.socket << " is served by uid " << peer.uid
+                           << ", which is not trusted as a load monitor";
+      connect_due_ns_ = now + 5'000 * kMs;
+      return;
+    }
+    sublet_frame hello = {};
+    hello.magic = SUBLET_FRAME_MAGIC;
+    hello.kind = SUBLET_FRAME_HELLO;
+    hello.arg[0] = getpid();
+    if (::send(socket.get(), &hello, sizeof hello, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) return;
+    socket_ = std::move(socket);
+    // While it holds the other end its number is its own.
+    auto started = process_start_time(peer.pid);
+    peer_ = started ? open_process({peer.pid, *started}) : UniqueFd();
+    heard_ns_ = silent_from_ns_ = now;
+    connect_due_ns_ = kNever;
+    loop_.watch(socket_.get(), [this] { read(); });
+  } catch (const OsError& error) {
+    if (now < spawn_due_ns_) return;
+    pause_ms_ = next_pause(pause_ms_);
+    // At least a second to come up in; then the back-off.
+    spawn_due_ns_ = now + (1000 + pause_ms_) * kMs;
+    spawn();
+  }
+}
+
+void MonitorLink::spawn() {
+  local_.post([this] {
+    try {
+      SpawnOptions options;
+      options.new_session = true;
+      std::vector<std::string> environment = {"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8"};
+      SpawnedProcess monitor = sublet::spawn(settings_.command, environment, options);
+      log(Severity::info) << "load monitor started, pid " << monitor.id.pid;
+      child_(monitor.id.pid);
+    } catch (const std::exception& error) {
+      log(Severity::error) << "the load monitor cannot be started, so no job runs here: "
+                           << error.what();
+    }
+  });
+}
+
+void MonitorLink::read() {
+  for (;;) {
+    sublet_frame frame;
+    ssize_t n = recv(socket_.get(), &frame, sizeof frame, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (n <= 0) return lose("has gone");
+    if (n != static_cast<ssize_t>(sizeof frame) || frame.magic != SUBLET_FRAME_MAGIC)
+      return lose("talks nonsense");
+    if (frame.kind != SUBLET_FRAME_PRESENCE) continue;
+    heard_ns_ = system_clock().boot_ns();
+    give_up_ns_ = 0;
+    accusations_ = 0;
+    pause_ms_ = 0;
+    presence_(frame);
+  }
+}
+
+void MonitorLink::lose(const char* why) {
+  lost_();  // the owner first, then the rest
+  accusations_ = 0;
+  loop_.unwatch(socket_.get());
+  socket_.reset();
+  connect_due_ns_ = system_clock().boot_ns() + kConnectPauseNs;
+  log(Severity::warning) << "the load monitor " << why << ": the owner is assumed back";
+}
+
+void MonitorLink::check_silence(bool tenants, int64_t since, int64_t now) {
+  if (!socket_.valid() || !tenants || !silent(since, now)) return;
+  read();
+  if (socket_.valid() && silent(since, now)) replace("is silent", now);
+}
+
+bool MonitorLink::silent(int64_t since, int64_t now) const {
+  return now - std::max({heard_ns_, silent_from_ns_, since}) > SUBLET_MONITOR_SILENCE_NS;
+}
+
+void MonitorLink::accuse(int64_t now) {
+  constexpr int kEnough = 3;
+  if (socket_.valid() && ++accusations_ >= kEnough) replace("is silent towards shepherds", now);
+}
+
+void MonitorLink::replace(const char* why, int64_t now) {
+  UniqueFd hung = std::move(peer_);
+  lose(why);
+  // It holds the socket's name: no other can take its place while it lives.
+  if (hung.valid()) syscall(SYS_pidfd_send_signal, hung.get(), SIGKILL, nullptr, 0);
+  spawn_due_ns_ = now;
+}
+
+void MonitorLink::tick(int64_t now) {
+  if (give_up_ns_ != 0 && now >= give_up_ns_) {
+    give_up_ns_ = 0;
+    lost_();
+  }
+  if (!socket_.valid() && now >= connect_due_ns_) connect(now);
+}
+
+int64_t MonitorLink::next_due(bool tenants) const {
+  int64_t due = give_up_ns_ != 0 ? give_up_ns_ : kNever;
+  if (!socket_.valid()) return std::min(due, connect_due_ns_);
+  if (tenants) due = std::min<int64_t>(due, heard_ns_ + SUBLET_MONITOR_SILENCE_NS + 10 * kMs);
+  return due;
+}
+
+}  // namespace sublet::client

@@ -1,0 +1,60 @@
+// The command line and settings of sublet-client (etc/client.toml documents
+// each). Main thread.
+#ifndef SUBLET_CLIENT_CLIENT_SETTINGS_H_
+#define SUBLET_CLIENT_CLIENT_SETTINGS_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "base/options/settings.h"
+#include "transport/tls/dial.h"
+
+namespace sublet::client {
+
+struct ClientSettings {
+  std::string server_socket;
+  std::optional<Membership> membership;  // then the server is reached by it
+  std::string join_token;                // `join`: this alone is to be done
+  int64_t server_uid = -1;  // -1: found out
+  std::string name;         // "": the host's
+  int64_t slots = 0;        // 0: cores
+  std::string state_folder;
+  std::string monitor_script;
+  std::string monitor_control;
+  std::string monitor_config;
+  std::vector<std::string> monitor_sets;
+  std::string monitor_program;   // "": beside this one
+  std::string shepherd_program;  // "": beside this one
+
+  int64_t slot_uids = 61184;
+  int64_t workers = 4;
+  uint64_t outbox_limit = 1000;
+  uint64_t disk_reserve = 0;
+  uint64_t input_cache = 0;
+  int64_t disk_look_ms = 0;
+  double upload_cpu = 0;
+  int64_t checkpoint_interval_ms = 0;
+  int64_t save_deadline_ms = 0;
+  int64_t save_deadline_most_ms = 0;
+  int64_t cpu_allowance_ms = 0;
+  int64_t patience_ms = 0;
+  int64_t drain_ms = 0;
+  uint64_t output_text = 0;
+  uint64_t output_file = 0;
+  uint64_t output_text_most = 0;
+  uint64_t output_file_most = 0;
+  uint64_t checkpoint_largest = 0;
+  LogSettings log;
+};
+
+// Nothing: go on with *out. Else the exit code. Prints what is wrong.
+std::optional<int> read_client_settings(int argc, char** argv, ClientSettings* out);
+
+std::vector<SettingSpec> client_setting_specs();
+Settings declare_client_settings();
+
+}  // namespace sublet::client
+
+#endif  // SUBLET_CLIENT_CLIENT_SETTINGS_H_

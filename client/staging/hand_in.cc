@@ -1,0 +1,337 @@
+#include "client/staging/hand_in.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <vector>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "checkpoint-api/file_format.h"
+#include "client/attempts/ending.h"
+#include "client/staging/work_folder.h"
+
+namespace sublet::client {
+namespace {
+
+struct Stopped {};
+
+std::string read_at(int fd, uint64_t offset, size_t count) {
+  std::string out(count, '\0');
+  size_t done = 0;
+  while (done < count) {
+    ssize_t n = pread(fd, out.data() + done, count - done, static_cast<off_t>(offset + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw FileError(errno, "read", "a file of the job");
+    if (n == 0) break;
+    done += static_cast<size_t>(n);
+  }
+  out.resize(done);
+  return out;
+}
+
+// The same file of the same attempt has the same id for ever; `round` counts
+// uploads that the server has forgotten half-way.
+RequestId request_id(const Assignment& what, const FilePlace& place, const Digest& digest,
+                     int round) {
+  Hasher hash;
+  hash.update(what.nonce.data(), what.nonce.size());
+  hash.update(std::to_string(static_cast<int>(place.kind)) + "/" +
+              std::to_string(place.generation) + "/" + std::to_string(round) + "/" +
+              place.file_name + "/");
+  hash.update(digest.data(), digest.size());
+  Digest all = hash.finish();
+  RequestId id;
+  std::copy_n(all.begin(), id.size(), id.begin());
+  return id;
+}
+
+struct Uploader {
+  AttemptWork& work;
+  ServerCalls& server;
+  Pace& pace;
+
+  Digest digest_of(int fd, uint64_t size) {
+    Hasher hash;
+    for (uint64_t offset = 0; offset < size;) {
+      PacedWork turn(pace, work.stop);
+      if (work.stop) throw Stopped();
+      std::string chunk = read_at(fd, offset, std::min<uint64_t>(kChunkBytes, size - offset));
+      if (chunk.empty()) break;
+      hash.update(chunk);
+      offset += chunk.size();
+    }
+    return hash.finish();
+  }
+
+  uint64_t send(int fd, uint64_t size, const Upload& upload) {
+    for (uint64_t offset = upload.offset; offset < size;) {
+      PacedWork turn(pace, work.stop);
+      if (work.stop) throw Stopped();
+      std::string chunk = read_at(fd, offset, std::min<uint64_t>(kChunkBytes, size - offset));
+      if (chunk.empty()) throw FileError(EIO, "read", "a file that has become shorter");
+      offset = server.put(upload.id, offset, chunk.data(), chunk.size());
+    }
+    return server.close_upload(upload.id);
+  }
+
+  // Returns the file's id. Throws ServerError, FileError, Stopped.
+  uint64_t upload(const FilePlace& place, int fd, uint64_t size) {
+    Digest digest = digest_of(fd, size);
+    constexpr int kRounds = 3;
+    for (int round = 0;; ++round) {
+      Upload begun = server.open_upload(request_id(*work.assignment, place, digest, round), place,
+                                        size, digest);
+      try {
+        return send(fd, size, begun);
+      } catch (const ServerError& error) {
+        bool forgotten = error.kind() == ServerError::Kind::kNotFound && round + 1 < kRounds;
+        if (!forgotten) throw;
+      }
+    }
+  }
+};
+
+std::optional<OpenedFile> open_if_there(const std::string& folder, const std::string& name,
+                                        int64_t uid) {
+  try {
+    return open_inside(folder, name, uid);
+  } catch (const WorkFolderError& error) {
+    if (error.code() == ENOENT) return std::nullopt;
+    throw;
+  }
+}
+
+// True when a newer checkpoint than the server's was handed in or need not be.
+void send_checkpoint(Uploader& to, uint64_t largest) {
+  AttemptWork& work = to.work;
+  const Assignment& what = *work.assignment;
+  auto file = open_if_there(work.folder + "/" SUBLET_CHECKPOINT_FOLDER, "checkpoint", what.uid);
+  if (!file) return;
+  uint64_t generation = checkpoint_generation(file->fd.get(), file->size, work.told_generation);
+  if (generation <= work.held_generation) return;
+  if (file->size > largest)
+    throw std::runtime_error("it has " + format_bytes(file->size) + ", this machine's bound is " +
+                             format_bytes(largest));
+  FilePlace place{FileKind::kCheckpoint, what.name, 0, "checkpoint", generation};
+  to.upload(place, file->fd.get(), file->size);
+  work.held_generation = work.handed_in_generation = generation;
+  work.handed_in_bytes = file->size;
+  log(Severity::info) << work.label() << ": checkpoint " << generation << " handed in, "
+                      << format_bytes(file->size);
+}
+
+// As send_checkpoint; what cannot be handed in is named in the log and left out.
+void try_checkpoint(Uploader& to, const JobSettings& settings) {
+  AttemptWork& work = to.work;
+  try {
+    send_checkpoint(to, settings.checkpoint_largest);
+  } catch (const ServerError& error) {
+    if (error.passing()) throw;
+    log(Severity::warning) << work.label() << ": checkpoint not handed in: " << error.what();
+  } catch (const std::runtime_error& error) {
+    log(Severity::warning) << work.label() << ": checkpoint not handed in: " << error.what();
+  }
+}
+
+struct Outputs {
+  Uploader& to;
+  AttemptWork& work;
+  uint64_t bound;       // of one file
+  uint64_t left;        // for all files that are still to come
+  uint64_t text_bound;  // of a stream
+  FindBounds searchable = {};
+  std::set<std::string> sent = {};
+
+  void fail(const std::string& reason) {
+    if (work.end.end != protocol::kEndDone) return;
+    work.end.end = protocol::kEndOutput;
+    work.end.reason = reason;
+  }
+
+  void send_file(const std::string& name, OpenedFile file) {
+    if (!sent.insert(name).second) return;  // as a part of an earlier output
+    if (file.size > bound) {
+      fail("The output '" + escape_for_terminal(name) + "' has " + format_bytes(file.size) +
+           ", its bound is " + format_bytes(bound) + ".");
+      return;
+    }
+    if (file.size > left) {
+      fail("The outputs together are larger than this machine hands in.");
+      return;
+    }
+    left -= file.size;
+    FilePlace place{FileKind::kOutput, work.assignment->name, 0, name, 0};
+    work.end.outputs.push_back(to.upload(place, file.fd.get(), file.size));
+  }
+
+  void send_one(const OutputFile& output) {
+    const Assignment& what = *work.assignment;
+    const std::string folder = work.folder + "/" SUBLET_WORK_FOLDER;
+    const OutputName name(output.name);
+    std::string missing = "The output '" + escape_for_terminal(output.name) + "' was not produced.";
+    if (name.is_file()) {
+      auto file = open_if_there(folder, name.file(), what.uid);
+      if (file) return send_file(name.file(), std::move(*file));
+    } else {
+      const FoundFiles found = find(folder, name);
+      for (const auto& one : found.names) send_file(one, open_inside(folder, one, what.uid));
+      if (!found.names.empty()) return;
+      if (found.others > 0)
+        missing += " '" + escape_for_terminal(found.other) + "' is no file of the job's own.";
+    }
+    if (output.required) fail(missing);
+  }
+
+  FoundFiles find(const std::string& folder, const OutputName& name) {
+    // A folder may have a million entries; the owner may be here.
+    std::optional<PacedWork> turn(std::in_place, to.pace, work.stop);
+    const auto again = [&] {
+      turn.reset();
+      turn.emplace(to.pace, work.stop);
+      if (work.stop) throw Stopped();
+    };
+    FoundFiles found = find_inside(folder, name, work.assignment->uid, searchable, again);
+    if (found.others > 0)
+      log(Severity::info) << work.label() << ": " << found.others
+                          << " entries of an output are no files of the job's own and were left "
+                             "out: '"
+                          << escape_for_terminal(found.other) << "' ...";
+    return found;
+  }
+
+  void send_output(const OutputFile& output) {
+    try {
+      send_one(output);
+    } catch (const std::invalid_argument& error) {
+      fail("The output '" + escape_for_terminal(output.name) + "': " + error.what() + ".");
+    } catch (const WorkFolderError& error) {
+      fail("An output cannot be taken: " + std::string(error.what()) + ".");
+    } catch (const ServerError& error) {
+      if (error.passing()) throw;
+      fail("An output was refused: " + std::string(error.what()));
+    } catch (const FileError& error) {
+      fail("An output cannot be read: " + std::string(error.what()));
+    }
+  }
+
+  // An empty stream is not sent: the job has said nothing.
+  void send_stream(FileKind kind, const char* name) {
+    UniqueFd fd(open((work.folder + "/" + name).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+    struct stat info;
+    if (!fd.valid() || fstat(fd.get(), &info) != 0 || info.st_size == 0) return;
+    if (!S_ISREG(info.st_mode)) return;
+    FilePlace place{kind, work.assignment->name, 0, name, 0};
+    // The shepherd keeps the bound, but the job may share its account.
+    auto size = static_cast<uint64_t>(info.st_size);
+    if (size > text_bound)
+      (kind == FileKind::kStdout ? work.end.stdout_cut : work.end.stderr_cut) = true;
+    try {
+      work.end.outputs.push_back(to.upload(place, fd.get(), std::min(size, text_bound)));
+    } catch (const ServerError& error) {
+      if (error.passing()) throw;
+      log(Severity::warning) << work.label() << ": " << name << " not handed in: " << error.what();
+    } catch (const FileError& error) {
+      log(Severity::warning) << work.label() << ": " << name << " not handed in: " << error.what();
+    }
+  }
+};
+
+// The end as the records say it; a damaged exit record is a lost attempt.
+void begin_end(AttemptWork& work, Files& files, uint64_t* saved_generation) {
+  const Assignment& what = *work.assignment;
+  std::string error;
+  auto exit = read_exit(files, work.folder, &error);
+  if (exit) {
+    // Killed from here because the shepherd did not answer: it cannot know why.
+    auto told = work.leave_reason.load();
+    if (exit->facts.asked == 0 && exit->facts.outcome == SUBLET_OUTCOME_SIGNALLED &&
+        exit->facts.code == SIGKILL && told != SUBLET_LEAVE_NONE) {
+      exit->facts.asked = exit->facts.killed = 1;
+      exit->facts.reason = told;
+    }
+    work.end = end_from_exit(what, *exit, work.low_disk(), system_clock(), boot_id());
+    work.end.cpu_saved_us = cpu_at_checkpoint(*exit, work.told_generation, work.told_cpu_us);
+    *saved_generation = static_cast<uint64_t>(exit->facts.generation);
+    if (work.told_generation < *saved_generation) work.told_generation = *saved_generation;
+    return;
+  }
+  try {
+    if (auto record = read_end(files, work.folder)) {
+      work.end = end_from_record(what, *record);
+      return;
+    }
+  } catch (const std::exception& e) {
+    error = e.what();
+  }
+  work.end = end_from_record(
+      what, {protocol::kEndLost, "Its exit record cannot be read: " + error, what.accepted_us});
+}
+
+void hand_in_all(Uploader& to, const JobSettings& settings) {
+  AttemptWork& work = to.work;
+  const Assignment& what = *work.assignment;
+  bool failed_or_done = !protocol::is_eviction(work.end.end);
+  bool resumes_elsewhere = !failed_or_done && work.end.end != protocol::kEndRemoved &&
+                           work.end.end != protocol::kEndSuperseded;
+  if (resumes_elsewhere) try_checkpoint(to, settings);
+  if (failed_or_done) {
+    Outputs outputs{to, work, settings.file_bound(what), settings.output_file_most,
+                    settings.text_bound(what)};
+    for (const auto& output : what.outputs) outputs.send_output(output);
+    outputs.send_stream(FileKind::kStdout, SUBLET_STDOUT_FILE);
+    outputs.send_stream(FileKind::kStderr, SUBLET_STDERR_FILE);
+  }
+  work.end.generation = work.handed_in_generation;
+  work.end.checkpoint_bytes = work.handed_in_bytes;
+}
+
+}  // namespace
+
+uint64_t checkpoint_generation(int fd, uint64_t size, uint64_t told) {
+  std::string head = read_at(fd, 0, SUBLET_HEADER_BYTES);
+  if (head.size() < SUBLET_HEADER_BYTES) return told;
+  sublet_header header;
+  const char* wrong =
+      sublet_header_decode(reinterpret_cast<const unsigned char*>(head.data()), size, &header);
+  return wrong == nullptr ? header.generation : told;
+}
+
+TaskResult hand_in(AttemptWork& work, ServerCalls& server, Files& files,
+                   const JobSettings& settings, Pace& pace, std::string* why) {
+  try {
+    uint64_t saved = 0;
+    begin_end(work, files, &saved);
+    Uploader to{work, server, pace};
+    hand_in_all(to, settings);
+    return TaskResult::kDone;
+  } catch (const Stopped&) {
+    return TaskResult::kStopped;
+  } catch (const ServerError& error) {
+    *why = error.what();
+    return TaskResult::kAgain;
+  }
+}
+
+TaskResult hand_in_checkpoint(AttemptWork& work, ServerCalls& server, const JobSettings& settings,
+                              Pace& pace, std::string* why) {
+  try {
+    Uploader to{work, server, pace};
+    try_checkpoint(to, settings);
+    return TaskResult::kDone;
+  } catch (const Stopped&) {
+    return TaskResult::kStopped;
+  } catch (const ServerError& error) {
+    *why = error.what();
+    return TaskResult::kAgain;
+  }
+}
+
+}  // namespace sublet::client

@@ -1,0 +1,240 @@
+#include "client/staging/staging.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "client/staging/work_folder.h"
+
+namespace sublet::client {
+namespace {
+
+constexpr char kDefaultPath[] = "/usr/local/bin:/usr/bin:/bin";
+constexpr int kDigestTries = 3;
+
+struct Stopped {};
+
+}  // namespace
+
+struct Incoming {
+  std::string name;
+  RemoteFile remote;
+  UniqueFd file;  // in the attempt's folder
+  std::unique_ptr<InputCache::Addition> kept;
+  Hasher hash;
+  uint64_t offset = 0;
+
+  bool is(const FilePlace& place, const RemoteFile& now) const {
+    return name == place.file_name && remote.size == now.size && remote.digest == now.digest &&
+           remote.generation == now.generation;
+  }
+};
+
+namespace {
+
+void write_all(int fd, const std::string& bytes, const std::string& name) {
+  for (size_t done = 0; done < bytes.size();) {
+    ssize_t n = write(fd, bytes.data() + done, bytes.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw FileError(errno, "write", name);
+    done += static_cast<size_t>(n);
+  }
+}
+
+// From where it stands. False: the bytes are not those that the server announced.
+bool receive(AttemptWork& work, ServerCalls& server, const FilePlace& place) {
+  const std::shared_ptr<Incoming> in = work.incoming;
+  const uint64_t size = in->remote.size;
+  while (in->offset < size) {
+    if (work.stop) throw Stopped();
+    std::string chunk =
+        server.get(place, in->offset,
+                   static_cast<uint32_t>(std::min<uint64_t>(kChunkBytes, size - in->offset)));
+    if (chunk.empty() || chunk.size() > size - in->offset) break;
+    write_all(in->file.get(), chunk, place.file_name);
+    if (in->kept) in->kept->write(chunk);
+    in->hash.update(chunk);
+    in->offset += chunk.size();
+  }
+  work.incoming.reset();
+  const bool good = in->offset == size && in->hash.finish() == in->remote.digest;
+  if (good && in->kept) in->kept->keep();
+  return good;
+}
+
+[[noreturn]] void arrived_damaged(const FilePlace& place) {
+  throw ServerError(ServerError::Kind::kRefused, "client.digest",
+                    "'" + escape_for_terminal(place.file_name) + "' arrived damaged " +
+                        std::to_string(kDigestTries) + " times.");
+}
+
+// Copied from the cache, else fetched.
+bool bring_input(AttemptWork& work, ServerCalls& server, InputCache& cache, const FilePlace& place,
+                 const RemoteFile& remote, bool executable) {
+  const InputCache::Turn turn(cache, remote.digest, work.stop);
+  if (work.stop) throw Stopped();
+  if (work.incoming && work.incoming->is(place, remote)) return receive(work, server, place);
+  UniqueFd file = create_inside(work.folder + "/" SUBLET_WORK_FOLDER, place.file_name, executable,
+                                work.assignment->uid);
+  if (cache.take(remote.digest, remote.size, file.get(), work.stop)) return true;
+  work.incoming = std::make_shared<Incoming>(Incoming{
+      place.file_name, remote, std::move(file), cache.add(remote.digest, remote.size), {}});
+  return receive(work, server, place);
+}
+
+void fetch_input(AttemptWork& work, ServerCalls& server, InputCache& cache,
+                 const InputFile& input) {
+  FilePlace place{FileKind::kInput, work.assignment->name, input.file, input.name, 0};
+  for (int i = 0; i < kDigestTries; ++i) {
+    if (bring_input(work, server, cache, place, server.stat(place), input.executable)) return;
+    place.suspect = true;
+  }
+  arrived_damaged(place);
+}
+
+bool fetch_generation(AttemptWork& work, ServerCalls& server, const FilePlace& place,
+                      const RemoteFile& remote, const std::string& folder) {
+  if (!work.incoming || !work.incoming->is(place, remote))
+    work.incoming = std::make_shared<Incoming>(
+        Incoming{place.file_name,
+                 remote,
+                 create_inside(folder, place.file_name, false, work.assignment->uid),
+                 nullptr,
+                 {}});
+  try {
+    return receive(work, server, place);
+  } catch (const ServerError& error) {
+    if (error.code() != "spool.damaged") throw;
+    work.incoming.reset();
+    return false;  // an older one may be well
+  }
+}
+
+// The newest one that the server still has intact; that may be older than the
+// order said, or none.
+void fetch_checkpoint(AttemptWork& work, ServerCalls& server) {
+  const std::string folder = work.folder + "/" SUBLET_CHECKPOINT_FOLDER;
+  FilePlace place{FileKind::kCheckpoint, work.assignment->name, 0, "checkpoint", 0};
+  for (int i = 0; i < kDigestTries; ++i) {
+    const RemoteFile remote = server.stat(place);
+    work.held_generation = place.generation = remote.generation;
+    if (remote.generation == 0) {
+      system_files().remove_file(folder + "/" + place.file_name);  // of an earlier try
+      return;
+    }
+    if (fetch_generation(work, server, place, remote, folder)) return;
+    place.suspect = true;
+  }
+  arrived_damaged(place);
+}
+
+void fetch_all(AttemptWork& work, ServerCalls& server, InputCache& cache) {
+  const auto& inputs = work.assignment->inputs;
+  for (; work.inputs_here < inputs.size(); ++work.inputs_here)
+    fetch_input(work, server, cache, inputs[work.inputs_here]);
+  if (work.assignment->checkpoint_generation != 0) fetch_checkpoint(work, server);
+}
+
+// Value of NAME in "NAME=value", or nullptr.
+const char* value_of(const std::vector<std::string>& environment, const std::string& name) {
+  for (const auto& variable : environment)
+    if (variable.starts_with(name + "=")) return variable.c_str() + name.size() + 1;
+  return nullptr;
+}
+
+// Names that cannot be, and inputs in each other's way; the rest is the machine's.
+bool is_own_fault(int error) {
+  return error == EINVAL || error == ELOOP || error == ENOTDIR || error == EISDIR ||
+         error == EEXIST || error == ENAMETOOLONG;
+}
+
+int64_t ceil_seconds(int64_t ms) { return ms <= 0 ? 0 : (ms + 999) / 1000; }
+
+}  // namespace
+
+StagingOutcome stage(AttemptWork& work, ServerCalls& server, InputCache& cache) {
+  StagingOutcome outcome;
+  try {
+    if (work.stop) throw Stopped();
+    fetch_all(work, server, cache);
+  } catch (const Stopped&) {
+    outcome.result = TaskResult::kStopped;
+  } catch (const ServerError& error) {
+    if (error.passing()) {
+      outcome.result = TaskResult::kAgain;
+    } else {
+      outcome.failed = protocol::kEndStaging;
+    }
+    outcome.reason = error.what();
+  } catch (const WorkFolderError& error) {
+    bool own = is_own_fault(error.code());
+    outcome.failed = own ? protocol::kEndStaging : protocol::kEndLost;
+    outcome.reason = error.what();
+  } catch (const OsError& error) {
+    outcome.failed = protocol::kEndLost;
+    outcome.reason = std::string("The machine's disk failed: ") + error.what();
+  }
+  return outcome;
+}
+
+std::vector<std::string> job_environment(const Assignment& assignment,
+                                         const std::string& work_folder) {
+  std::vector<std::string> out;
+  for (const auto& variable : assignment.environment) {
+    bool ours = variable.starts_with("SUBLET_JOB=") || variable.starts_with("SUBLET_ATTEMPT=") ||
+                variable.starts_with("SUBLET_STATUS=") ||
+                variable.starts_with("SUBLET_CHECKPOINT_DIR=");
+    if (!ours) out.push_back(variable);
+  }
+  auto add_unless_given = [&](const char* name, const std::string& value) {
+    if (value_of(out, name) == nullptr) out.push_back(std::string(name) + "=" + value);
+  };
+  add_unless_given("HOME", work_folder);
+  add_unless_given("TMPDIR", work_folder);
+  add_unless_given("PATH", kDefaultPath);
+  add_unless_given("LANG", "C.UTF-8");
+  out.push_back("SUBLET_JOB=" + std::to_string(assignment.name.job));
+  out.push_back("SUBLET_ATTEMPT=" + std::to_string(assignment.name.attempt));
+  return out;
+}
+
+uint64_t JobSettings::text_bound(const Assignment& what) const {
+  return std::min(what.output_text != 0 ? what.output_text : output_text, output_text_most);
+}
+
+uint64_t JobSettings::file_bound(const Assignment& what) const {
+  return std::min(what.output_file != 0 ? what.output_file : output_file, output_file_most);
+}
+
+AttemptOrder make_order(const AttemptWork& work, const JobSettings& settings) {
+  const Assignment& what = *work.assignment;
+  AttemptOrder order;
+  order.job = static_cast<int64_t>(what.name.job);
+  order.attempt = what.name.attempt;
+  order.environment = job_environment(what, work.folder + "/" SUBLET_WORK_FOLDER);
+  order.program = what.program;  // looked for by the shepherd, in the job's account
+  order.arguments.push_back(what.program);
+  order.arguments.insert(order.arguments.end(), what.arguments.begin(), what.arguments.end());
+  order.uid = what.uid;
+  order.gid = what.uid;
+  order.stdout_limit = order.stderr_limit = static_cast<int64_t>(settings.text_bound(what));
+  order.limit_cpu_s = ceil_seconds(what.cpu_ms);
+  order.limit_wall_s = ceil_seconds(what.wall_ms);
+  order.limit_memory = static_cast<int64_t>(what.memory);
+  order.limit_processes = static_cast<int64_t>(what.processes);
+  order.monitor = settings.monitor_socket;
+  settings.cgroups.set_folders(what.name, &order);
+  order.save_deadline_ms =
+      save_deadline_of(what, settings.save_deadline_ms, settings.save_deadline_most_ms);
+  order.cpu_allowance_ms = settings.cpu_allowance_ms;
+  order.patience_ms = settings.patience_ms;
+  order.lease_ns = work.lease_ns;
+  order.boot_id = boot_id();
+  return order;
+}
+
+}  // namespace sublet::client

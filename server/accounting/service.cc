@@ -1,0 +1,135 @@
+#include "server/accounting/service.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "server/refusal.h"
+
+namespace sublet::server {
+namespace {
+
+constexpr uint32_t kLargestPage = 1000;
+constexpr Micros kDay = 86'400ll * 1'000'000;
+
+bool is_time(GroupBy by) { return by == GroupBy::kDay || by == GroupBy::kWeek; }
+
+void check(const UsageQuery& query) {
+  for (size_t i = 0; i < query.by.size(); ++i) {
+    const GroupBy by = query.by[i];
+    const bool known = by >= GroupBy::kUser && by <= GroupBy::kJob;
+    if (!known || std::find(query.by.begin(), query.by.begin() + i, by) != query.by.begin() + i)
+      throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "an unknown grouping, or one twice",
+                    "Give each BY_... once at most.", "by");
+  }
+}
+
+// "until:value:value...", values percent-encoded.
+std::string cursor_after(Micros until, const UsageRow& row) {
+  std::string text = std::to_string(until);
+  for (const auto& [name, value] : row.group) text += ":" + percent_encode(value);
+  return text;
+}
+
+bool is_number(const std::string& text) {
+  return !text.empty() && text.size() <= 18 &&
+         text.find_first_not_of("0123456789") == std::string::npos;
+}
+
+// Goes on where the page before ended; false: no cursor of ours.
+bool read_cursor(const std::string& cursor, UsageQuery* query) {
+  std::vector<std::string> words;
+  for (size_t from = 0; from <= cursor.size();) {
+    const size_t colon = std::min(cursor.find(':', from), cursor.size());
+    const auto word = percent_decode(std::string_view(cursor).substr(from, colon - from));
+    if (!word) return false;
+    words.push_back(*word);
+    from = colon + 1;
+  }
+  if (words.size() != query->by.size() + 1 || !is_number(words[0])) return false;
+  for (size_t i = 0; i < query->by.size(); ++i) {
+    const bool number = query->by[i] == GroupBy::kBatch || query->by[i] == GroupBy::kJob;
+    if (number && !is_number(words[i + 1])) return false;
+  }
+  query->until = std::stoll(words[0]);
+  query->after.assign(words.begin() + 1, words.end());
+  return true;
+}
+
+}  // namespace
+
+// Every use that was committed before is told of. (The brain's time may be ahead of
+// the clock.)
+Micros UsageService::now() {
+  Micros now = 0;
+  pipeline_.perform([&](Turn& turn) { now = turn.now(); });
+  return now;
+}
+
+UsageLines UsageService::report(const Caller& caller, UsageQuery query, const std::string& cursor,
+                                uint32_t limit) {
+  if (limit < 1 || limit > kLargestPage)
+    throw Refusal(Refusal::Kind::kInvalid, "limit.range", "a limit outside 1 to 1,000",
+                  "Give one inside.", "limit");
+  check(query);
+  if (!query.user.empty() && query.user != caller.user)
+    access_.require_administrator(caller, "the usage of " + query.user);
+  if (!caller.administrator) query.user = caller.user;
+  // What the server spends is spent for all.
+  query.with_server = query.user.empty() && std::all_of(query.by.begin(), query.by.end(), is_time);
+  if (!cursor.empty() && !read_cursor(cursor, &query))
+    throw Refusal(Refusal::Kind::kInvalid, "cursor.bad", "this cursor is not one of ours",
+                  "Start with an empty one.", "cursor");
+  if (cursor.empty()) {
+    const Micros end = now() + 1;
+    query.until = query.until > 0 ? std::min(query.until, end) : end;
+  }
+  query.limit = limit + 1;
+  UsageLines lines;
+  lines.rows = archive_.usage(query);
+  if (lines.rows.size() > limit) {
+    lines.rows.pop_back();
+    lines.next = cursor_after(query.until, lines.rows.back());
+  }
+  return lines;
+}
+
+// Nothing where adding it up takes too long: how users stand does not hang on it.
+std::optional<std::map<std::string, Micros>> UsageService::cpu_of_the_day(const Caller& caller,
+                                                                          Micros now) {
+  UsageQuery day;
+  day.until = now + 1;
+  day.since = day.until - kDay;
+  day.by = {GroupBy::kUser};
+  if (!caller.administrator) day.user = caller.user;
+  std::map<std::string, Micros> cpu;
+  try {
+    for (const UsageRow& row : archive_.usage(day)) cpu[row.group[0].second] = row.used;
+  } catch (const Refusal& refusal) {
+    const bool no_time = refusal.kind == Refusal::Kind::kLimitExceeded ||
+                         refusal.kind == Refusal::Kind::kUnavailable;
+    if (!no_time) throw;
+    return std::nullopt;
+  }
+  return cpu;
+}
+
+std::vector<UserStanding> UsageService::standings(const Caller& caller) {
+  std::vector<scheduling::Standing> all;
+  Micros now = 0;
+  pipeline_.perform([&](Turn& turn) {
+    now = turn.now();
+    all = turn.pool().standings(now);
+  });
+  auto cpu = cpu_of_the_day(caller, now);
+  double shares = 0;
+  for (const auto& s : all) shares += s.shares;
+  std::vector<UserStanding> standings;
+  for (const auto& s : all) {
+    std::optional<Micros> cpu_day;
+    if (cpu && access_.owns(caller, s.user)) cpu_day = (*cpu)[s.user];
+    standings.push_back({s, cpu_day, standing_sentence(s, shares, cpu_day)});
+  }
+  return standings;
+}
+
+}  // namespace sublet::server

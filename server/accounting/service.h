@@ -1,0 +1,55 @@
+// What Accounting tells, without the ORB: reports and standings, each caller what
+// that caller may see: users their own lines and everybody's standing, without
+// which they cannot compare themselves; administrators all.
+//
+// Threads: any.
+#ifndef SUBLET_SERVER_USAGE_SERVICE_H_
+#define SUBLET_SERVER_USAGE_SERVICE_H_
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scheduling/standings.h"
+#include "server/access.h"
+#include "server/store/archive/archive.h"
+#include "server/commit/pipeline.h"
+
+namespace sublet::server {
+
+struct UsageLines {
+  std::vector<UsageRow> rows;
+  std::string next;  // "": the end
+};
+
+struct UserStanding {
+  scheduling::Standing standing;
+  std::optional<Micros> cpu_day;  // of attempts that ended in the last day; the caller's to see
+  std::string sentence;
+};
+
+class UsageService {
+ public:
+  UsageService(Pipeline& pipeline, Archive& archive, Access& access)
+      : pipeline_(pipeline), archive_(archive), access_(access) {}
+
+  // query.until 0: up to what is committed now, the same for all pages. Throws
+  // Refusal: a limit outside 1 to 1,000, a bad cursor or grouping; kNotPermitted
+  // when another user is asked for; kLimitExceeded when it takes too long.
+  UsageLines report(const Caller& caller, UsageQuery query, const std::string& cursor,
+                    uint32_t limit);
+  std::vector<UserStanding> standings(const Caller& caller);
+
+ private:
+  Micros now();
+  std::optional<std::map<std::string, Micros>> cpu_of_the_day(const Caller& caller, Micros now);
+
+  Pipeline& pipeline_;
+  Archive& archive_;
+  Access& access_;
+};
+
+}  // namespace sublet::server
+
+#endif  // SUBLET_SERVER_USAGE_SERVICE_H_

@@ -1,0 +1,217 @@
+// Everything one transaction writes. The pipeline gathers it while events are
+// applied, so that a subject changed many times is written once.
+//
+// Threads: the committer's only.
+#ifndef SUBLET_SERVER_CHANGES_H_
+#define SUBLET_SERVER_CHANGES_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "transport/membership.h"
+#include "scheduling/records.h"
+
+namespace sublet::server {
+
+using scheduling::BatchId;
+using scheduling::JobId;
+using scheduling::MachineId;
+using scheduling::Micros;
+
+struct BatchRow {
+  BatchId id = 0;
+  uint64_t uid = 0;  // Caller::uid
+  std::string user;
+  std::string name;
+  std::string submit_host;
+  bool committed = false;
+  Micros touched = 0;  // open: the last call for it
+  JobId first_job = 0;
+  uint64_t count = 0;
+  scheduling::StopWhen stop_when = {};  // as asked for
+};
+
+// One append of an open batch: encoded SpecRanges.
+struct PartRow {
+  BatchId batch = 0;
+  uint32_t number = 0;
+  uint64_t jobs = 0;
+  std::string body;
+};
+
+// One description and the jobs it is for: first_job, + 1, ... + count - 1.
+struct SpecRow {
+  JobId first_job = 0;
+  uint64_t count = 1;
+  std::string name;
+  std::string body;  // encoded, exactly one SpecRange
+};
+
+enum class FileKind : uint32_t {
+  kInput = 1,
+  kCheckpoint = 2,
+  kOutput = 3,
+  kStdout = 4,
+  kStderr = 5
+};
+
+struct FileRow {
+  uint64_t id = 0;
+  FileKind kind = FileKind::kInput;
+  BatchId batch = 0;
+  JobId job = 0;
+  uint32_t attempt = 0;
+  uint64_t generation = 0;
+  std::string name;
+  uint64_t size = 0;
+  std::string digest;  // hex
+  bool in_row = false; // contents in `body`, else in the spool folder
+  std::string body;
+  bool counts = false; // outputs: of the attempt whose end was accepted as done or failed
+  std::string user;    // in whose quota it counts
+  uint64_t content = 0;  // the ContentRow with its contents, unless they are in the row
+  // Of that content, when the archive read it.
+  std::string identity;
+  bool damaged = false;
+};
+
+// One stored content. Files of equal digest refer to the same one; it goes with
+// the last of them, in the same transaction.
+struct ContentRow {
+  uint64_t id = 0;  // its name in the spool folder
+  std::string digest;  // hex
+  uint64_t size = 0;
+  std::string identity;  // of the file when its bytes were known to be right; "": not known
+  bool damaged = false;  // found to be other than its digest: no new file refers to it
+};
+
+// A machine's proof of itself, beside the brain's MachineRecord.
+struct CredentialRow {
+  MachineId machine = 0;
+  std::string secret_digest;  // hex
+  uint64_t uid = 0;           // who registered it: Caller::uid
+};
+
+// Somebody elsewhere who has, or had, a certificate of ours.
+struct MemberRow {
+  uint64_t number = 0;
+  Role role = Role::kMachine;
+  std::string name;
+  std::string serial;            // of the certificate
+  std::string previous_serials;  // of those before it was renewed, newest first, by spaces
+  std::string certificate;       // PEM
+  Micros expires = 0;
+  Micros joined = 0;
+  std::string invited_by;
+  Micros revoked = 0;  // 0: a member
+};
+
+// A join token, without its secret.
+struct InvitationRow {
+  std::string id;             // hex
+  std::string secret_digest;  // hex
+  Role role = Role::kMachine;
+  std::string name;
+  std::string invited_by;
+  Micros expires = 0;
+  std::string used_by;  // digest of the public key, hex; empty: not used
+  Micros revoked = 0;
+};
+
+// What only the report of an attempt's end tells; idl/execution_server.idl.
+struct EndRow {
+  scheduling::AttemptKey key;
+  int64_t exit_status = -1;
+  int64_t signal = 0;
+  uint64_t memory_peak = 0;
+  uint64_t checkpoint_bytes = 0;
+  int64_t resumed_ppm = -1;
+  int64_t progress_ppm = -1;
+  int64_t quiesce_us = -1;
+  bool stdout_cut = false;
+  bool stderr_cut = false;
+};
+
+struct RequestRow {
+  std::string key;     // uid and request id, hex
+  std::string digest;  // of operation and arguments, hex
+  std::string answer;
+  Micros at = 0;
+};
+
+struct EventRow {
+  Micros at = 0;
+  uint32_t kind = 0;
+  std::string body;
+};
+
+// CPU time that the server spent in the minute that began at `at`; adds up.
+struct SpentRow {
+  Micros at = 0;
+  Micros cpu = 0;
+};
+
+struct Changes {
+  std::map<JobId, scheduling::JobRecord> jobs;
+  std::map<scheduling::AttemptKey, scheduling::AttemptRecord> attempts;
+  std::map<MachineId, scheduling::MachineRecord> machines;
+  std::map<std::string, scheduling::UserRecord> users;
+  std::vector<scheduling::UseRecord> uses;
+  std::vector<scheduling::ChangeRecord> changes;
+  std::map<BatchId, scheduling::BatchRecord> stops;
+  bool has_pool = false;
+  scheduling::PoolRecord pool;
+  std::map<BatchId, BatchRow> batches;
+  std::vector<BatchId> dropped_batches;  // with their parts
+  std::vector<BatchId> dropped_parts;
+  std::vector<PartRow> parts;
+  std::vector<SpecRow> specs;
+  std::map<uint64_t, FileRow> files;
+  std::vector<uint64_t> dropped_files;
+  std::map<uint64_t, ContentRow> contents;
+  // Contents that lost a file: gone when it was the last.
+  std::vector<uint64_t> loosened_contents;
+  std::map<JobId, Micros> removed_outputs;  // jobs whose outputs are kept no longer
+  struct Counted {
+    uint64_t file = 0;
+    scheduling::AttemptKey key;
+  };
+  std::vector<Counted> counted_files;  // outputs of this attempt that now count
+  std::map<MachineId, CredentialRow> credentials;
+  std::map<uint64_t, MemberRow> members;
+  std::map<std::string, InvitationRow> invitations;
+  std::vector<std::string> dropped_invitations;
+  std::vector<EndRow> ends;
+  std::vector<SpentRow> spent;
+  std::map<std::string, RequestRow> requests;
+  std::vector<EventRow> events;
+  // Rows older than these instants go, a bounded number at a time; 0: none.
+  Micros forget_requests = 0;
+  Micros forget_events = 0;
+  Micros forget_changes = 0;
+  // Rows that history files hold (server/accounting/history.h): uses in order of
+  // finished, job, attempt up to and including `last`, which finished at
+  // `uses_until`; spent CPU of the minutes before an instant. 0: none.
+  struct ForgottenHistory {
+    Micros uses_until = 0;
+    scheduling::AttemptKey last;
+    Micros spent_before = 0;
+  };
+  ForgottenHistory forget_history;
+
+  bool empty() const {
+    return events.empty() && batches.empty() && parts.empty() && files.empty() &&
+           members.empty() && invitations.empty() && dropped_invitations.empty() &&
+           dropped_batches.empty() && dropped_files.empty() && contents.empty() && requests.empty() &&
+           forget_requests == 0 && forget_events == 0 && forget_changes == 0 && spent.empty() &&
+           forget_history.uses_until == 0 && forget_history.spent_before == 0;
+  }
+  // Takes what the brain says, the newest state of each subject.
+  void add(const scheduling::Record& record);
+};
+
+}  // namespace sublet::server
+
+#endif  // SUBLET_SERVER_CHANGES_H_

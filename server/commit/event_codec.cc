@@ -1,0 +1,251 @@
+#include "server/commit/event_codec.h"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "server/commit/codec.h"
+
+namespace sublet::server {
+namespace {
+
+using namespace scheduling;
+
+// One description of each event's fields serves both directions: `Out` writes
+// what it is given, `In` fills it. What an event has gained since its first version
+// is its tail: behind the rest, where older rows end, and written only when needed.
+class Out {
+ public:
+  void field(const uint64_t& v) { out.number(v); }
+  void field(const uint32_t& v) { out.number(v); }
+  void field(const int64_t& v) { out.number(v); }
+  void field(const int32_t& v) { out.number(v); }
+  void field(const bool& v) { out.flag(v); }
+  void field(const double& v) { out.real(v); }
+  void field(const std::string& v) { out.text(v); }
+  template <typename E>
+    requires std::is_enum_v<E>
+  void field(const E& v) {
+    out.number(static_cast<uint32_t>(v));
+  }
+  template <typename T>
+  size_t size(std::vector<T>& v) {
+    out.number(uint64_t{v.size()});
+    return v.size();
+  }
+  template <typename F>
+  void tail(bool has_one, F fields_of_tail) {
+    if (has_one) fields_of_tail();
+  }
+  Encoder out;
+};
+
+class In {
+ public:
+  explicit In(std::string_view bytes) : in(bytes) {}
+  void field(uint64_t& v) { v = in.number(); }
+  void field(uint32_t& v) { v = in.number32(); }
+  void field(int64_t& v) { v = in.signed_number(); }
+  void field(int32_t& v) { v = in.signed_number32(); }
+  void field(bool& v) { v = in.flag(); }
+  void field(double& v) { v = in.real(); }
+  void field(std::string& v) { v = in.text(); }
+  template <typename E>
+    requires std::is_enum_v<E>
+  void field(E& v) {
+    v = static_cast<E>(in.number32());
+  }
+  template <typename T>
+  size_t size(std::vector<T>& v) {
+    v.resize(in.count(8));
+    return v.size();
+  }
+  template <typename F>
+  void tail(bool, F fields_of_tail) {
+    if (!in.at_end()) fields_of_tail();
+  }
+  Decoder in;
+};
+
+template <typename A>
+void fields(A& a, AttemptKey& k) {
+  a.field(k.job);
+  a.field(k.attempt);
+}
+template <typename A>
+void fields(A& a, Requirements& r) {
+  a.field(r.os);
+  a.field(r.architecture);
+  a.field(r.cores);
+  a.field(r.memory);
+  a.field(r.disk);
+}
+template <typename A>
+void fields(A& a, Submitted& e) {
+  a.field(e.batch);
+  a.field(e.user);
+  a.field(e.submit_host);
+  a.size(e.jobs);
+  for (auto& job : e.jobs) {
+    fields(a, job.needs);
+    a.field(job.priority);
+    a.field(job.retries);
+    a.field(job.count);
+  }
+  const bool has_platforms =
+      std::any_of(e.jobs.begin(), e.jobs.end(), [](auto& job) { return !job.needs.platforms.empty(); });
+  a.tail(e.stop_when.is_set() || has_platforms, [&] {
+    a.field(e.stop_when.done);
+    a.field(e.stop_when.failed);
+    a.field(e.stop_when.output);
+    for (auto& job : e.jobs) a.field(job.needs.platforms);
+  });
+}
+template <typename A>
+void fields(A& a, BatchOpened& e) {
+  a.field(e.user);
+}
+template <typename A>
+void fields(A& a, MachineJoined& e) {
+  a.field(e.machine);
+  a.field(e.name);
+  a.field(e.os);
+  a.field(e.architecture);
+  a.field(e.cores);
+  a.field(e.slots);
+  a.field(e.memory);
+  a.field(e.disk);
+}
+template <typename A>
+void fields(A& a, MachineReported& e) {
+  a.field(e.machine);
+  a.field(e.away);
+  a.field(e.memory_free);
+  a.field(e.disk_free);
+}
+template <typename A>
+void fields(A& a, MachineWithdrew& e) {
+  a.field(e.machine);
+}
+template <typename A>
+void fields(A& a, Renewed& e) {
+  a.field(e.machine);
+  a.field(e.first);
+  a.size(e.attempts);
+  for (auto& status : e.attempts) {
+    fields(a, status.key);
+    a.field(status.state);
+  }
+}
+template <typename A>
+void fields(A& a, OrderAnswered& e) {
+  fields(a, e.key);
+  a.field(e.answer);
+  a.field(e.reason);
+}
+template <typename A>
+void fields(A& a, AttemptStarted& e) {
+  fields(a, e.key);
+  a.field(e.machine);
+}
+template <typename A>
+void fields(A& a, CheckpointStored& e) {
+  fields(a, e.key);
+  a.field(e.machine);
+  a.field(e.generation);
+  a.field(e.bytes);
+}
+template <typename A>
+void fields(A& a, AttemptEnded& e) {
+  fields(a, e.key);
+  a.field(e.machine);
+  a.field(e.ended);
+  a.field(e.reason);
+  a.field(e.cpu);
+  a.field(e.cpu_saved);
+  a.field(e.wall);
+  a.tail(!e.left.empty(), [&] { a.field(e.left); });
+}
+template <typename A>
+void ids(A& a, std::vector<JobRange>& v) {
+  a.size(v);
+  for (auto& range : v) {
+    a.field(range.first);
+    a.field(range.count);
+  }
+}
+template <typename A>
+void states(A& a, std::vector<JobState>& v) {
+  a.size(v);
+  for (auto& state : v) a.field(state);
+}
+template <typename A>
+void fields(A& a, JobsRemoved& e) {
+  ids(a, e.jobs);
+  a.tail(!e.only_in.empty() || !e.by.empty(), [&] {
+    states(a, e.only_in);
+    a.field(e.by);
+  });
+}
+template <typename A>
+void fields(A& a, JobsHeld& e) {
+  ids(a, e.jobs);
+  a.tail(!e.only_in.empty() || !e.by.empty() || !e.reason.empty(), [&] {
+    states(a, e.only_in);
+    a.field(e.by);
+    a.field(e.reason);
+  });
+}
+template <typename A>
+void fields(A& a, JobsReleased& e) {
+  ids(a, e.jobs);
+  a.tail(!e.only_in.empty(), [&] { states(a, e.only_in); });
+}
+template <typename A>
+void fields(A& a, SharesSet& e) {
+  a.field(e.user);
+  a.field(e.shares);
+}
+template <typename A>
+void fields(A&, Ticked&) {}
+template <typename A>
+void fields(A&, TimePassed&) {}
+template <typename A>
+void fields(A&, ServerStarted&) {}
+
+template <typename A>
+void fields(A& a, CheckpointDamaged& e) {
+  fields(a, e.key);
+  a.field(e.machine);
+  a.field(e.generation);
+  a.field(e.usable);
+  a.field(e.bytes);
+}
+
+template <size_t I = 0>
+Event decode_as(uint32_t kind, In& in) {
+  if constexpr (I == std::variant_size_v<Event>) {
+    throw DamagedRow("an event of an unknown kind");
+  } else {
+    if (kind != I) return decode_as<I + 1>(kind, in);
+    std::variant_alternative_t<I, Event> event;
+    fields(in, event);
+    return event;
+  }
+}
+
+}  // namespace
+
+std::string encode(const Event& event) {
+  Out out;
+  // fields() takes its subject by reference that In may fill; Out only reads.
+  std::visit([&out](const auto& e) { fields(out, const_cast<std::decay_t<decltype(e)>&>(e)); },
+             event);
+  return out.out.take();
+}
+
+Event decode_event(uint32_t kind, std::string_view bytes) {
+  In in(bytes);
+  return decode_as(kind, in);
+}
+
+}  // namespace sublet::server

@@ -1,0 +1,87 @@
+#include "server/commit/event_codec.h"
+
+#include <cppunit/extensions/HelperMacros.h>
+#include <rapidcheck.h>
+
+#include "server/commit/codec.h"
+
+namespace sublet::server {
+namespace {
+
+using namespace scheduling;
+
+class EventCodecTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(EventCodecTest);
+  CPPUNIT_TEST(every_field_survives);
+  CPPUNIT_TEST(every_kind_survives);
+  CPPUNIT_TEST(damage_is_noticed_and_never_fatal);
+  CPPUNIT_TEST_SUITE_END();
+
+  static std::string again(const Event& event) {
+    return encode(decode_event(static_cast<uint32_t>(event.index()), encode(event)));
+  }
+
+  void every_field_survives() {
+    Submitted event{7, "ann", "desk", {}};
+    event.jobs.push_back({{"linux", "x86_64", 2, 3, 4, "linux/x86_64"}, -5, 6});
+    event.stop_when = {1, 2, "key.txt"};
+    const Event decoded = decode_event(Event(event).index(), encode(event));
+    const auto& got = std::get<Submitted>(decoded);
+    CPPUNIT_ASSERT_EQUAL(BatchId{7}, got.batch);
+    CPPUNIT_ASSERT_EQUAL(std::string("ann"), got.user);
+    CPPUNIT_ASSERT_EQUAL(std::string("desk"), got.submit_host);
+    CPPUNIT_ASSERT(got.jobs.at(0).needs == event.jobs[0].needs);
+    CPPUNIT_ASSERT_EQUAL(-5, got.jobs[0].priority);
+    CPPUNIT_ASSERT_EQUAL(6u, got.jobs[0].retries);
+    CPPUNIT_ASSERT(got.stop_when == event.stop_when);
+  }
+
+  void every_kind_survives() {
+    CPPUNIT_ASSERT(rc::check([](uint64_t a, uint32_t b, int64_t c, const std::string& text,
+                                bool flag) {
+      const std::vector<JobRange> ids = {JobRange(a, b), JobRange(b, a), a};
+      const std::vector<JobState> states(b % 3, JobState::kHeld);
+      const AttemptKey key{a, b};
+      const Event events[] = {
+          Submitted{a, text, text, {{{text, text, b, a, a}, int32_t(b), b, a}}, {a, b, text}},
+          BatchOpened{text},
+          MachineJoined{a, text, text, text, b, b, a, a},
+          MachineReported{a, flag, a, a},
+          MachineWithdrew{a},
+          Renewed{a, flag, {{key, AttemptState::kLeaving}}},
+          OrderAnswered{key, OrderAnswered::Answer::kUnknown, text},
+          AttemptStarted{key, a},
+          CheckpointStored{key, a, a, a},
+          AttemptEnded{key, a, EndReason::kOwner, text, c, c, c, text},
+          JobsRemoved{ids, states, text},
+          JobsHeld{ids, states, text, text},
+          JobsReleased{ids, states},
+          SharesSet{text, 0.25},
+          Ticked{},
+          TimePassed{},
+          ServerStarted{},
+          CheckpointDamaged{key, a, a, a, a}};
+      static_assert(std::size(events) == std::variant_size_v<Event>);
+      for (const auto& event : events) RC_ASSERT(again(event) == encode(event));
+    }));
+  }
+
+  void damage_is_noticed_and_never_fatal() {
+    const std::string good = encode(Submitted{7, "ann", "desk", {{}, {}}});
+    const size_t older = good.size() - 2 * 8;  // see older_events_are_read
+    for (size_t cut = 0; cut < good.size(); ++cut)
+      if (cut != older)
+        CPPUNIT_ASSERT_THROW(decode_event(0, good.substr(0, cut)), DamagedRow);
+    CPPUNIT_ASSERT_THROW(decode_event(999, good), DamagedRow);
+    CPPUNIT_ASSERT(rc::check([](uint8_t kind, const std::string& bytes) {
+      try {
+        decode_event(kind % std::variant_size_v<Event>, bytes);
+      } catch (const DamagedRow&) {
+      }
+    }));
+  }
+};
+CPPUNIT_TEST_SUITE_REGISTRATION(EventCodecTest);
+
+}  // namespace
+}  // namespace sublet::server

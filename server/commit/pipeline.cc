@@ -1,0 +1,269 @@
+#include "server/commit/pipeline.h"
+
+#include <algorithm>
+#include <chrono>
+#include <future>
+
+#include "server/commit/crash_point.h"
+#include "server/commit/event_codec.h"
+#include "server/refusal.h"
+
+namespace sublet::server {
+
+using scheduling::Event;
+using scheduling::Outcome;
+
+namespace {
+// The committer wakes at least this often, so that the watchdog sees it alive.
+constexpr Micros kLongestSleep = 1'000'000;
+constexpr int64_t kReloadPauseNs = 1'000'000'000;
+
+Refusal unavailable(const char* code, const std::string& message, const std::string& advice) {
+  return Refusal(Refusal::Kind::kUnavailable, code, message, advice, "server");
+}
+}  // namespace
+
+Outcome Turn::apply(const Event& event) {
+  Pipeline& p = *pipeline_;
+  Outcome outcome = p.pool_->apply(event, p.now_);
+  for (const auto& record : outcome.records) p.changes_.add(record);
+  p.decisions_.insert(p.decisions_.end(), outcome.decisions.begin(), outcome.decisions.end());
+  p.changes_.events.push_back(
+      EventRow{p.now_, static_cast<uint32_t>(event.index()), encode(event)});
+  return outcome;
+}
+
+const scheduling::Pool& Turn::pool() const { return *pipeline_->pool_; }
+Changes& Turn::changes() { return pipeline_->changes_; }
+Micros Turn::now() const { return pipeline_->now_; }
+
+std::optional<std::string> Turn::answered(const std::string& key, const std::string& digest) {
+  std::optional<RequestRow> row;
+  auto it = pipeline_->changes_.requests.find(key);
+  if (it != pipeline_->changes_.requests.end())
+    row = it->second;
+  else
+    row = pipeline_->store_.find_request(key);
+  if (!row) return std::nullopt;
+  if (row->digest != digest)
+    throw Refusal(Refusal::Kind::kConflict, "request.reused",
+                  "this request id was used before, for something else",
+                  "Make a new random request id for every new request.", "request");
+  return row->answer;
+}
+
+void Turn::remember(const std::string& key, const std::string& digest, const std::string& answer) {
+  pipeline_->changes_.requests[key] = RequestRow{key, digest, answer, pipeline_->now_};
+}
+
+Pipeline::Pipeline(const PipelineSettings& settings, Store& store, const Clock& clock,
+                   Listener listener)
+    : settings_(settings), store_(store), clock_(clock), listener_(std::move(listener)) {
+  load();
+}
+
+Pipeline::~Pipeline() { stop(); }
+
+void Pipeline::load() {
+  damage_.clear();
+  pool_ = std::make_unique<scheduling::Pool>(settings_.policies);
+  scheduling::Snapshot snapshot = store_.load(&damage_);
+  // The brain's time: the last recorded, plus monotonic deltas; a wall clock
+  // that was set back cannot turn it back.
+  now_ = std::max({now_, snapshot.pool.now, clock_.utc_us()});
+  boot_ns_ = clock_.boot_ns();
+  std::vector<scheduling::UserRecord> users = snapshot.users;
+  for (auto& sentence : pool_->restore(std::move(snapshot))) damage_.push_back(sentence);
+  changes_ = Changes();
+  decisions_.clear();
+  Turn turn(this);
+  turn.apply(scheduling::ServerStarted{});
+  for (const auto& user : users)
+    if (!settings_.shares.count(user.name) && user.shares != settings_.policies.default_shares)
+      turn.apply(scheduling::SharesSet{user.name, settings_.policies.default_shares});
+  for (const auto& [user, shares] : settings_.shares)
+    turn.apply(scheduling::SharesSet{user, shares});
+  store_.commit(changes_);
+  changes_ = Changes();
+  if (listener_.decided && !decisions_.empty()) listener_.decided(decisions_);
+  decisions_.clear();
+  broken_ = false;
+}
+
+Micros Pipeline::tick_now() {
+  int64_t boot = clock_.boot_ns();
+  now_ += std::max<int64_t>(0, (boot - boot_ns_) / 1000);
+  boot_ns_ = boot;
+  return now_;
+}
+
+void Pipeline::start() {
+  thread_ = std::thread([this] { loop(); });
+}
+
+void Pipeline::stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+  std::deque<Work> left;
+  {
+    std::lock_guard lock(mutex_);
+    left.swap(queue_);
+  }
+  for (auto& work : left)
+    if (work.done) work.done(false);
+}
+
+void Pipeline::enqueue(Work work) {
+  {
+    std::lock_guard lock(mutex_);
+    if (stopping_)
+      throw unavailable("server.stopping", "the server is stopping", "Try again in a moment.");
+    if (queue_.size() >= settings_.queue_limit)
+      throw unavailable("server.busy", "the server has more to do than its queue holds",
+                        "Try again in a moment, with fewer calls at a time.");
+    queue_.push_back(std::move(work));
+  }
+  wake_.notify_one();
+}
+
+void Pipeline::post(std::function<void(Turn&)> work, std::function<void(bool)> done) {
+  enqueue(Work{std::move(work), std::move(done)});
+}
+
+void Pipeline::perform(std::function<void(Turn&)> work) {
+  struct Ticket {
+    std::promise<bool> committed;
+    std::exception_ptr thrown;
+  };
+  auto ticket = std::make_shared<Ticket>();
+  auto run = [ticket, work = std::move(work)](Turn& turn) {
+    try {
+      work(turn);
+    } catch (const Refusal&) {
+      ticket->thrown = std::current_exception();
+    }
+  };
+  enqueue(Work{run, [ticket](bool ok) { ticket->committed.set_value(ok); }});
+  const bool committed = ticket->committed.get_future().get();
+  // A refusal, too, may rest on what this group did and the disk never saw.
+  if (!committed)
+    throw unavailable("server.disk", "the server could not write its database",
+                      "Nothing was changed; try again when the administrator has made room.");
+  if (ticket->thrown) std::rethrow_exception(ticket->thrown);
+  crash_point("reply");
+}
+
+bool Pipeline::run_once() {
+  std::vector<Work> group;
+  {
+    std::lock_guard lock(mutex_);
+    const size_t count = std::min(queue_.size(), settings_.group_limit);
+    group.reserve(count);
+    for (size_t i = 0; i < count; ++i) {
+      group.push_back(std::move(queue_.front()));
+      queue_.pop_front();
+    }
+  }
+  if (listener_.beat) listener_.beat();
+  if (broken_ && !reload()) {
+    for (auto& work : group)
+      if (work.done) work.done(false);
+    return !group.empty();
+  }
+  run_group(group);
+  return !group.empty();
+}
+
+bool Pipeline::reload() {
+  const int64_t now = clock_.boot_ns();
+  if (reloaded_ns_ && now - reloaded_ns_ < kReloadPauseNs) return false;
+  reloaded_ns_ = now;
+  try {
+    load();
+    reloaded_ns_ = 0;
+    return true;
+  } catch (const std::exception& e) {
+    if (listener_.failed) listener_.failed(e.what());
+    return false;
+  }
+}
+
+void Pipeline::run_group(std::vector<Work>& group) {
+  Turn turn(this);
+  tick_now();
+  for (auto& work : group) {
+    if (listener_.beat) listener_.beat();
+    try {
+      work.run(turn);
+    } catch (const Refusal&) {
+      // Posted work that was refused: nobody waits, nothing was applied.
+    } catch (const std::exception& e) {
+      broken_ = true;
+      if (listener_.failed) listener_.failed(e.what());
+      break;
+    }
+  }
+  if (!broken_) apply_due(turn);
+  commit_group(group);
+  performed_ += group.size();
+}
+
+void Pipeline::apply_due(Turn& turn) {
+  const Micros next_tick = pool_->counters().last_tick + settings_.policies.tick;
+  if (now_ >= next_tick) turn.apply(scheduling::Ticked{});
+  auto deadline = pool_->next_deadline();
+  if (deadline && now_ >= *deadline) turn.apply(scheduling::TimePassed{});
+}
+
+void Pipeline::commit_group(std::vector<Work>& group) {
+  bool committed = true;
+  uint64_t last_change = 0;
+  if (broken_) {
+    committed = false;
+  } else if (!changes_.empty()) {
+    crash_point("commit");
+    if (!changes_.changes.empty()) last_change = changes_.changes.back().number;
+    try {
+      store_.commit(changes_);
+    } catch (const StoreError& e) {
+      committed = false;
+      broken_ = true;
+      if (listener_.failed) listener_.failed(e.what());
+    }
+    crash_point("committed");
+  }
+  changes_ = Changes();
+  std::vector<scheduling::Decision> decisions = std::move(decisions_);
+  decisions_.clear();
+  if (committed && !decisions.empty() && listener_.decided) listener_.decided(decisions);
+  for (auto& work : group)
+    if (work.done) work.done(committed);
+  if (committed && last_change && listener_.grown) listener_.grown(last_change);
+}
+
+Micros Pipeline::next_due() const {
+  Micros due = pool_->counters().last_tick + settings_.policies.tick;
+  if (auto deadline = pool_->next_deadline()) due = std::min(due, *deadline);
+  return due;
+}
+
+void Pipeline::loop() {
+  while (true) {
+    {
+      const Micros wait =
+          broken_ ? kLongestSleep
+                  : std::clamp<Micros>(next_due() - tick_now(), 0, kLongestSleep);
+      std::unique_lock lock(mutex_);
+      wake_.wait_for(lock, std::chrono::microseconds(wait),
+                     [this] { return stopping_ || !queue_.empty(); });
+      if (stopping_ && queue_.empty()) return;
+    }
+    run_once();
+  }
+}
+
+}  // namespace sublet::server

@@ -1,0 +1,416 @@
+// The commit pipeline, driven by one thread in virtual time with a store that
+// fails on demand, and once with its own thread.
+#include "server/commit/pipeline.h"
+
+#include <cppunit/extensions/HelperMacros.h>
+#include <sqlite3.h>
+
+#include <set>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/testing/temporary_folder.h"
+#include "server/commit/event_codec.h"
+#include "server/refusal.h"
+#include "server/store/sql_store.h"
+
+namespace sublet::server {
+namespace {
+
+using namespace scheduling;
+
+class FailingStore : public Store {
+ public:
+  explicit FailingStore(const std::string& path) : real(path) {}
+  Snapshot load(std::vector<std::string>* damage) override { return real.load(damage); }
+  void commit(const Changes& changes) override {
+    if (fail > 0) {
+      --fail;
+      throw StoreError("no room");
+    }
+    real.commit(changes);
+    ++commits;
+  }
+  std::optional<RequestRow> find_request(const std::string& key) override {
+    return real.find_request(key);
+  }
+  SqlStore real;
+  int fail = 0;
+  int commits = 0;
+};
+
+Submitted::Job any_job() { return {}; }
+
+class PipelineTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(PipelineTest);
+  CPPUNIT_TEST(nothing_is_told_before_the_commit);
+  CPPUNIT_TEST(a_failed_commit_changes_nothing_and_heals);
+  CPPUNIT_TEST(a_refusal_reaches_its_caller_only);
+  CPPUNIT_TEST(a_refusal_from_what_was_rolled_back_is_not_told);
+  CPPUNIT_TEST(a_piece_that_fails_half_way_leaves_nothing);
+  CPPUNIT_TEST(a_full_disk_does_not_make_it_spin);
+  CPPUNIT_TEST(many_pieces_share_a_transaction);
+  CPPUNIT_TEST(the_tick_comes_by_time);
+  CPPUNIT_TEST(time_never_runs_backwards);
+  CPPUNIT_TEST(repeats_are_recognised);
+  CPPUNIT_TEST(a_stop_is_one_commit);
+  CPPUNIT_TEST(history_replays_to_the_same_state);
+  CPPUNIT_TEST(a_restart_goes_on_where_it_was);
+  CPPUNIT_TEST(threads_wait_for_their_own_commit);
+  CPPUNIT_TEST(a_stopping_pipeline_refuses);
+  CPPUNIT_TEST_SUITE_END();
+
+  TemporaryFolder folder_;
+  ManualClock clock_{1'700'000'000'000'000, 1'000'000'000};
+  std::unique_ptr<FailingStore> store_;
+  std::unique_ptr<Pipeline> pipeline_;
+  std::vector<Decision> decisions_;
+  std::vector<std::string> failures_;
+
+  std::string path() const { return folder_.path() + "/pool.db"; }
+
+ public:
+  void setUp() override { open(); }
+
+ private:
+  void open() {
+    pipeline_.reset();
+    store_ = std::make_unique<FailingStore>(path());
+    Pipeline::Listener listener;
+    listener.decided = [this](const auto& d) {
+      decisions_.insert(decisions_.end(), d.begin(), d.end());
+    };
+    listener.failed = [this](const std::string& why) { failures_.push_back(why); };
+    pipeline_ = std::make_unique<Pipeline>(PipelineSettings{}, *store_, clock_, listener);
+    store_->commits = 0;
+  }
+
+  MachineId add_machine() {
+    MachineId id = 0;
+    pipeline_->post([&](Turn& t) {
+      id = t.apply(MachineJoined{0, "curly", "linux", "x86_64", 1, 1, 1 << 30, 1 << 30})
+               .answer.machine;
+      t.apply(Renewed{id, true, {}});
+      t.apply(MachineReported{id, true, 1 << 30, 1 << 30});
+    });
+    pipeline_->run_once();
+    return id;
+  }
+
+  void post_submit(std::function<void(bool)> done = {}, JobId* id = nullptr) {
+    pipeline_->post(
+        [id](Turn& t) {
+          const JobId first = t.apply(Submitted{1, "ann", "desk", {any_job()}}).answer.first_job;
+          if (id) *id = first;
+        },
+        std::move(done));
+  }
+
+  void nothing_is_told_before_the_commit() {
+    add_machine();
+    store_->commits = 0;
+    bool told = false;
+    post_submit([&](bool ok) {
+      CPPUNIT_ASSERT(ok);
+      CPPUNIT_ASSERT_EQUAL(1, store_->commits);
+      told = true;
+    });
+    CPPUNIT_ASSERT(decisions_.empty());
+    pipeline_->run_once();
+    CPPUNIT_ASSERT(told);
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, decisions_.size());
+    CPPUNIT_ASSERT(std::holds_alternative<StartAttempt>(decisions_[0]));
+  }
+
+  void a_failed_commit_changes_nothing_and_heals() {
+    add_machine();
+    store_->fail = 1;
+    std::optional<bool> first;
+    JobId id = 0;
+    post_submit([&](bool ok) { first = ok; }, &id);
+    pipeline_->run_once();
+    CPPUNIT_ASSERT(first == false);
+    CPPUNIT_ASSERT(decisions_.empty());
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, failures_.size());
+    clock_.advance_ms(1000);
+    std::optional<bool> second;
+    JobId again = 0;
+    post_submit([&](bool ok) { second = ok; }, &again);
+    pipeline_->run_once();
+    CPPUNIT_ASSERT(second == true);
+    CPPUNIT_ASSERT_EQUAL(id, again);  // the first never was
+  }
+
+  void a_refusal_reaches_its_caller_only() {
+    pipeline_->start();
+    std::thread other([this] {
+      for (int i = 0; i < 50; ++i)
+        pipeline_->perform([](Turn& t) { t.apply(Submitted{1, "bob", "desk", {any_job()}}); });
+    });
+    for (int i = 0; i < 50; ++i)
+      CPPUNIT_ASSERT_THROW(pipeline_->perform([](Turn&) {
+        throw Refusal(Refusal::Kind::kConflict, "x", "no");
+      }),
+                           Refusal);
+    other.join();
+    pipeline_->stop();
+  }
+
+  void a_refusal_from_what_was_rolled_back_is_not_told() {
+    pipeline_->start();
+    store_->fail = 1;
+    std::string code;
+    try {
+      pipeline_->perform([](Turn& t) {
+        t.remember("k", "d", "a");
+        throw Refusal(Refusal::Kind::kConflict, "because.of.the.group", "no");
+      });
+    } catch (const Refusal& r) {
+      code = r.code;
+    }
+    pipeline_->stop();
+    CPPUNIT_ASSERT_EQUAL(std::string("server.disk"), code);
+  }
+
+  void a_piece_that_fails_half_way_leaves_nothing() {
+    std::optional<bool> bad, other;
+    pipeline_->post(
+        [](Turn& t) {
+          t.apply(Submitted{1, "eve", "desk", {any_job(), any_job()}});
+          throw std::bad_alloc();
+        },
+        [&](bool ok) { bad = ok; });
+    pipeline_->run_once();
+    CPPUNIT_ASSERT(bad == false);
+    clock_.advance_ms(1000);
+    uint64_t waiting = 99;
+    pipeline_->post([&](Turn& t) { waiting = t.pool().waiting(); }, [&](bool ok) { other = ok; });
+    pipeline_->run_once();
+    CPPUNIT_ASSERT(other == true);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{0}, waiting);
+    std::vector<std::string> damage;
+    CPPUNIT_ASSERT(store_->load(&damage).jobs.empty());
+  }
+
+  void a_full_disk_does_not_make_it_spin() {
+    store_->fail = 1000;
+    post_submit();
+    pipeline_->run_once();
+    for (int i = 0; i < 100; ++i) pipeline_->run_once();
+    CPPUNIT_ASSERT(store_->fail >= 998);  // one commit, one reload
+    CPPUNIT_ASSERT(failures_.size() <= 2);
+  }
+
+  void many_pieces_share_a_transaction() {
+    int done = 0;
+    for (int i = 0; i < 500; ++i) post_submit([&](bool ok) { done += ok; });
+    pipeline_->run_once();
+    CPPUNIT_ASSERT_EQUAL(500, done);
+    CPPUNIT_ASSERT_EQUAL(1, store_->commits);
+  }
+
+  void the_tick_comes_by_time() {
+    pipeline_->run_once();
+    Micros before = 0, after = 0;
+    auto last = [](Micros* to) { return [to](Turn& t) { *to = t.pool().counters().last_tick; }; };
+    pipeline_->post(last(&before));
+    pipeline_->run_once();
+    clock_.advance_ms(59'000);
+    pipeline_->run_once();
+    pipeline_->post(last(&after));
+    pipeline_->run_once();
+    CPPUNIT_ASSERT_EQUAL(before, after);
+    clock_.advance_ms(2'000);
+    pipeline_->run_once();
+    pipeline_->post(last(&after));
+    pipeline_->run_once();
+    CPPUNIT_ASSERT(after > before);
+  }
+
+  void time_never_runs_backwards() {
+    Micros first = 0, second = 0, third = 0;
+    auto now = [](Micros* to) { return [to](Turn& t) { *to = t.now(); }; };
+    pipeline_->post(now(&first));
+    pipeline_->run_once();
+    clock_.set_utc_us(clock_.utc_us() - 3600ll * 1'000'000);
+    clock_.advance_ms(5);
+    pipeline_->post(now(&second));
+    pipeline_->run_once();
+    CPPUNIT_ASSERT_EQUAL(first + 5000, second);
+    // An event without a record of its own is the last thing stored.
+    const MachineId machine = add_machine();
+    clock_.advance_ms(50'000);
+    pipeline_->post([&](Turn& t) {
+      second = t.now();
+      t.apply(MachineReported{machine, true, 1 << 30, 1 << 30});
+    });
+    pipeline_->run_once();
+    open();  // a restart with the clock set back
+    pipeline_->post(now(&third));
+    pipeline_->run_once();
+    CPPUNIT_ASSERT(third >= second);
+  }
+
+  void repeats_are_recognised() {
+    auto once = [this](const std::string& digest) {
+      std::string answer;
+      bool refused = false;
+      pipeline_->post([&](Turn& t) {
+        try {
+          if (auto old = t.answered("key", digest)) {
+            answer = *old;
+            return;
+          }
+        } catch (const Refusal&) {
+          refused = true;
+          return;
+        }
+        t.remember("key", digest, "first answer");
+      });
+      pipeline_->run_once();
+      return refused ? "refused" : answer;
+    };
+    CPPUNIT_ASSERT_EQUAL(std::string(), once("d"));
+    CPPUNIT_ASSERT_EQUAL(std::string("first answer"), once("d"));
+    CPPUNIT_ASSERT_EQUAL(std::string("refused"), once("other"));
+    open();
+    CPPUNIT_ASSERT_EQUAL(std::string("first answer"), once("d"));
+  }
+
+  // However a server dies between a job's end and the removal of the rest: both are on
+  // disk, or neither.
+  void a_stop_is_one_commit() {
+    const MachineId machine = add_machine();
+    Submitted::Job array;
+    array.count = 100;
+    JobId first = 0;
+    pipeline_->post([&](Turn& t) {
+      const BatchId batch = t.apply(BatchOpened{"ann"}).answer.batch;
+      first = t.apply(Submitted{batch, "ann", "desk", {array}, {0, 0, "key"}}).answer.first_job;
+    });
+    pipeline_->run_once();
+    const auto end = [&] {
+      pipeline_->post([&](Turn& t) {
+        t.apply(AttemptEnded{{first, 1}, machine, EndReason::kDone, "", 0, -1, 0, "key"});
+      });
+      pipeline_->run_once();
+    };
+    const auto live_on_disk = [&] {
+      std::vector<std::string> damage;
+      uint64_t jobs = 0;
+      for (const auto& job : store_->load(&damage).jobs)
+        if (!is_final(job.state)) jobs += job.count;
+      return jobs;
+    };
+    store_->fail = 1;
+    end();
+    CPPUNIT_ASSERT_EQUAL(uint64_t{100}, live_on_disk());
+    open();  // the process died
+    end();
+    CPPUNIT_ASSERT_EQUAL(1, store_->commits);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{0}, live_on_disk());
+  }
+
+  // Rule 2: events and the records they caused are stored, so that
+  // history can be replayed.
+  void history_replays_to_the_same_state() {
+    const MachineId machine = add_machine();
+    for (int i = 0; i < 20; ++i) {
+      clock_.advance_ms(1000);
+      post_submit();
+      pipeline_->run_once();
+      if (decisions_.empty()) continue;
+      const AttemptKey key = std::get<StartAttempt>(decisions_.back()).key;
+      decisions_.clear();
+      pipeline_->post([&](Turn& t) {
+        t.apply(AttemptStarted{key, machine});
+        t.apply(AttemptEnded{key, machine, i % 2 ? EndReason::kDone : EndReason::kOwner, "", 5000,
+                             1000, 6000});
+      });
+      pipeline_->run_once();
+    }
+    std::vector<std::string> damage;
+    const Snapshot stored = store_->load(&damage);
+    Pool replayed{Parameters{}};
+    replayed.restore({});
+    for (const auto& [at, event] : events()) replayed.apply(event, at);
+    CPPUNIT_ASSERT_EQUAL(stored.pool.next_job, replayed.counters().next_job);
+    CPPUNIT_ASSERT_EQUAL(stored.pool.next_change, replayed.counters().next_change);
+    CPPUNIT_ASSERT(!stored.jobs.empty());
+    for (const auto& j : stored.jobs) {
+      const auto again = replayed.job(j.id);
+      CPPUNIT_ASSERT(again.has_value());
+      CPPUNIT_ASSERT(again->state == j.state);
+      CPPUNIT_ASSERT_EQUAL(j.share_priority, again->share_priority);
+      CPPUNIT_ASSERT_EQUAL(j.reason, again->reason);
+    }
+  }
+
+  // The events table, as it stands on disk.
+  std::vector<std::pair<Micros, Event>> events() const {
+    std::vector<std::pair<Micros, Event>> result;
+    sqlite3* db = nullptr;
+    sqlite3_stmt* rows = nullptr;
+    CPPUNIT_ASSERT_EQUAL(SQLITE_OK, sqlite3_open(path().c_str(), &db));
+    sqlite3_prepare_v2(db, "select at, kind, body from events order by number", -1, &rows,
+                       nullptr);
+    while (sqlite3_step(rows) == SQLITE_ROW) {
+      const auto* body = static_cast<const char*>(sqlite3_column_blob(rows, 2));
+      result.emplace_back(
+          sqlite3_column_int64(rows, 0),
+          decode_event(sqlite3_column_int(rows, 1),
+                       std::string_view(body, body ? sqlite3_column_bytes(rows, 2) : 0)));
+    }
+    sqlite3_finalize(rows);
+    sqlite3_close(db);
+    return result;
+  }
+
+  void a_restart_goes_on_where_it_was() {
+    JobId id = 0;
+    post_submit({}, &id);
+    pipeline_->run_once();
+    open();
+    bool waiting = false;
+    pipeline_->post([&](Turn& t) {
+      waiting = t.pool().job(id) && t.pool().job(id)->state == JobState::kWaiting;
+    });
+    pipeline_->run_once();
+    CPPUNIT_ASSERT(waiting);
+    add_machine();
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, decisions_.size());
+  }
+
+  void threads_wait_for_their_own_commit() {
+    pipeline_->start();
+    std::vector<std::thread> threads;
+    std::mutex mutex;
+    std::set<JobId> ids;
+    for (int t = 0; t < 4; ++t)
+      threads.emplace_back([&] {
+        for (int i = 0; i < 100; ++i) {
+          JobId id = 0;
+          pipeline_->perform([&](Turn& turn) {
+            id = turn.apply(Submitted{1, "ann", "desk", {any_job()}}).answer.first_job;
+          });
+          std::lock_guard lock(mutex);
+          ids.insert(id);
+        }
+      });
+    for (auto& t : threads) t.join();
+    CPPUNIT_ASSERT_EQUAL(size_t{400}, ids.size());
+    pipeline_->stop();
+    std::vector<std::string> damage;
+    CPPUNIT_ASSERT_EQUAL(size_t{400}, store_->load(&damage).jobs.size());
+  }
+
+  void a_stopping_pipeline_refuses() {
+    pipeline_->start();
+    pipeline_->stop();
+    CPPUNIT_ASSERT_THROW(pipeline_->perform([](Turn&) {}), Refusal);
+  }
+};
+CPPUNIT_TEST_SUITE_REGISTRATION(PipelineTest);
+
+}  // namespace
+}  // namespace sublet::server

@@ -1,0 +1,41 @@
+// The checks of an array: its axes, and what their values make of its texts. Each value
+// is looked at a fixed number of times, however many texts there are. A value; one thread.
+#ifndef SUBLET_SERVER_ARRAY_CHECK_H_
+#define SUBLET_SERVER_ARRAY_CHECK_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "server/jobs/job_spec.h"
+
+namespace sublet::server {
+
+class ArrayCheck {
+ public:
+  // The range stays while it lives.
+  ArrayCheck(SpecRange& range, std::string subject)
+      : range_(range), subject_(std::move(subject)) {}
+
+  // As check_axes.
+  void run();
+
+  // How many values run() has read so far to measure or to check them.
+  uint64_t values_read() const { return values_read_; }
+
+ private:
+  void check_axes();
+  void check_filled_size();
+  void check_outputs();
+  void check_rows(const Axis& axis, size_t name, const std::string& output);
+  std::string value(const Axis& axis, uint64_t row, size_t name);
+  Values greatest(size_t (*measure)(const std::string&));
+
+  SpecRange& range_;
+  const std::string subject_;
+  uint64_t values_read_ = 0;
+};
+
+}  // namespace sublet::server
+
+#endif  // SUBLET_SERVER_ARRAY_CHECK_H_

@@ -1,0 +1,225 @@
+#include "server/jobs/service.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "server/refusal.h"
+#include "server/request_key.h"
+
+namespace sublet::server {
+namespace {
+
+constexpr uint32_t kWaiters = 256;        // held changes_since calls
+constexpr int64_t kLongestHold = 10'000;  // ms
+constexpr uint32_t kChangesPerPage = 1'000;
+
+Refusal job_unknown(JobId id) {
+  const std::string subject = "job " + std::to_string(id);
+  return Refusal(Refusal::Kind::kNotFound, "job.unknown", "there is no " + subject,
+                 "See `sublet ls --all`.", subject);
+}
+
+// That it is there, whose, and in which state since when.
+JobRow what_others_see(const JobRow& row) {
+  JobRow shown;
+  shown.job.id = row.job.id;
+  shown.job.count = row.job.count;
+  shown.job.user = row.job.user;
+  shown.job.state = row.job.state;
+  shown.job.submitted = row.job.submitted;
+  shown.job.changed = row.job.changed;
+  return shown;
+}
+
+}  // namespace
+
+JobService::JobService(Pipeline& pipeline, Archive& archive, Sessions& sessions, Access& access,
+                       std::function<void()> may_submit, size_t most_controlled)
+    : pipeline_(pipeline),
+      archive_(archive),
+      sessions_(sessions),
+      access_(access),
+      may_submit_(std::move(may_submit)),
+      most_controlled_(most_controlled),
+      last_change_(archive.last_change()) {}
+
+// Slots run under user ids without a name; the next tenant of a slot is another
+// user's job, and must not own what the one before it submitted.
+void JobService::require_name(const Caller& caller) const {
+  if (caller.named) return;
+  throw Refusal(Refusal::Kind::kNotPermitted, "caller.nameless",
+                "user id " + std::to_string(caller.uid) + " has no name here",
+                "Submit from an account with a password entry.", caller.user);
+}
+
+// The unfinished jobs that the query names, all of which must be the caller's.
+std::vector<scheduling::JobRange> JobService::reach(const Caller& caller, const JobQuery& query,
+                                                    uint64_t* reached) {
+  std::vector<scheduling::JobRange> ids;
+  JobId after = 0;
+  do {
+    const JobPage page = archive_.runs(query, after, 1000);
+    for (const auto& row : page.rows) {
+      const scheduling::JobRecord& job = row.job;
+      access_.require_owner(caller, job.user, "job " + std::to_string(job.id));
+      *reached += job.count;
+      if (!scheduling::is_final(job.state)) ids.emplace_back(job.id, job.count);
+    }
+    if (ids.size() > most_controlled_)
+      throw Refusal(Refusal::Kind::kLimitExceeded, "control.too_many",
+                    "more than " + std::to_string(most_controlled_) +
+                        " separate jobs are meant; nothing was changed",
+                    "Name fewer at a time: by batch, by ids or by state.", "filter");
+    after = page.next;
+  } while (after != 0);
+  return ids;
+}
+
+ControlResult JobService::control(const Caller& caller, const std::string& request, Action action,
+                                  const JobQuery& query) {
+  require_name(caller);
+  if (query.ids.empty() && !query.batch && query.user.empty() && query.states.empty())
+    throw Refusal(Refusal::Kind::kInvalid, "filter.empty", "no jobs are named",
+                  "Give ids, a batch, a user or a state.", "filter");
+  constexpr const char* kNames[] = {"remove", "hold", "release"};
+  const std::string key = request_key(caller.uid, request);
+  uint64_t reached = 0;
+  std::vector<scheduling::JobRange> ids;
+  std::optional<Refusal> refused;
+  try {
+    ids = reach(caller, query, &reached);
+    if (reached == 0 && query.ids.size() == 1 && query.ids[0].count == 1 &&
+        !archive_.job(query.ids[0].first))
+      throw job_unknown(query.ids[0].first);
+  } catch (const Refusal& refusal) {
+    refused = refusal;  // unless this is a repeat, whose first answer stands
+  }
+  std::string named;
+  for (const auto& range : query.ids)
+    named += std::to_string(range.first) + "+" + std::to_string(range.count) + ",";
+  for (uint32_t state : query.states) named += " " + std::to_string(state);
+  named += query.unfinished_only ? " unfinished " : " all ";
+  if (query.stopped != JobQuery::Stopped::kAny)
+    named += query.stopped == JobQuery::Stopped::kOnly ? "stopped " : "not stopped ";
+  const std::string digest = arguments_digest(
+      kNames[static_cast<int>(action)], named + std::to_string(query.batch) + " " + query.user);
+  ControlResult result;
+  pipeline_.perform([&](Turn& turn) {
+    if (auto answer = turn.answered(key, digest)) {
+      result.changed = std::stoull(*answer);
+      result.unchanged = std::stoull(answer->substr(answer->find(' ') + 1));
+      return;
+    }
+    if (refused) throw *refused;
+    scheduling::Answer answer;
+    // What was read may have changed state since: only those that are still in one asked for.
+    std::vector<scheduling::JobState> only_in;
+    for (const uint32_t state : query.states)
+      only_in.push_back(static_cast<scheduling::JobState>(state));
+    if (action == Action::kRemove)
+      answer = turn.apply(scheduling::JobsRemoved{ids, only_in, caller.user}).answer;
+    if (action == Action::kHold)
+      answer = turn.apply(scheduling::JobsHeld{ids, only_in, caller.user}).answer;
+    if (action == Action::kRelease)
+      answer = turn.apply(scheduling::JobsReleased{ids, only_in}).answer;
+    result.changed = answer.changed;
+    result.unchanged = reached - answer.changed;
+    turn.remember(key, digest,
+                  std::to_string(result.changed) + " " + std::to_string(result.unchanged));
+  });
+  return result;
+}
+
+JobPage JobService::list(const Caller& caller, const JobQuery& query, JobId after, uint32_t limit) {
+  if (limit < 1 || limit > 1000)
+    throw Refusal(Refusal::Kind::kInvalid, "limit.range", "a limit outside 1 to 1,000",
+                  "Give one inside.", "limit");
+  JobPage page = query.runs ? archive_.described_runs(query, after, limit)
+                            : archive_.jobs(query, after, limit);
+  for (auto& row : page.rows) {
+    if (!access_.owns(caller, row.job.user)) row = what_others_see(row);
+  }
+  return page;
+}
+
+std::vector<std::pair<uint32_t, uint64_t>> JobService::count(const Caller&, const JobQuery& query) {
+  return archive_.count(query);
+}
+
+JobDetails JobService::show(const Caller& caller, JobId id) {
+  JobDetails details;
+  auto row = archive_.job(id);
+  if (!row) throw job_unknown(id);
+  access_.require_owner(caller, row->job.user, "job " + std::to_string(id));
+  details.row = *row;
+  details.spec = archive_.spec(id).value_or(JobSpec{});
+  details.attempts = archive_.attempts(id);
+  details.outputs = archive_.outputs(id);
+  details.outputs_removed = archive_.outputs_removed_at(id);
+  if (scheduling::is_final(row->job.state)) return details;
+  std::optional<scheduling::Outlook> outlook;
+  Micros now = 0;
+  pipeline_.perform([&](Turn& turn) {
+    if (turn.pool().job(id)) details.row.job.reason = turn.pool().why(id, turn.now());
+    outlook = turn.pool().outlook(id);
+    now = turn.now();
+  });
+  if (outlook) details.forecast = start_forecast(archive_, *outlook, now);
+  return details;
+}
+
+int32_t JobService::progress(const scheduling::JobRecord& job) const {
+  if (job.state != scheduling::JobState::kRunning && job.state != scheduling::JobState::kPlaced)
+    return job.state == scheduling::JobState::kDone ? 1'000'000 : -1;
+  auto status = sessions_.status({job.id, job.attempts});
+  return status ? status->progress_ppm : -1;
+}
+
+ChangeList JobService::read_changes(const std::string& user, uint64_t since) {
+  ChangeList list;
+  list.last = archive_.last_change();
+  list.items = archive_.changes(since, user, kChangesPerPage);
+  if (!list.items.empty()) list.last = std::max(list.last, list.items.back().number);
+  const uint64_t first = archive_.first_change();
+  list.gap = first > since + 1;
+  if (list.items.size() == kChangesPerPage) list.last = list.items.back().number;
+  return list;
+}
+
+ChangeList JobService::changes_since(const Caller& caller, uint64_t since, int64_t hold_ms) {
+  if (since == 0) return ChangeList{{}, archive_.last_change(), false};
+  const std::string user = caller.administrator ? "" : caller.user;
+  const auto until = std::chrono::steady_clock::now() +
+                     std::chrono::milliseconds(std::clamp<int64_t>(hold_ms, 0, kLongestHold));
+  while (true) {
+    ChangeList list = read_changes(user, since);
+    if (!list.items.empty() || list.gap) return list;
+    std::unique_lock lock(mutex_);
+    if (stopping_ || waiting_ >= kWaiters) return list;
+    const uint64_t seen = list.last;
+    ++waiting_;
+    const bool more =
+        grown_.wait_until(lock, until, [&] { return stopping_ || last_change_ > seen; });
+    --waiting_;
+    if (!more || stopping_) return list;
+    since = std::max(since, seen);
+  }
+}
+
+void JobService::grown(uint64_t last_change) {
+  {
+    std::lock_guard lock(mutex_);
+    last_change_ = std::max(last_change_, last_change);
+  }
+  grown_.notify_all();
+}
+
+void JobService::stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  grown_.notify_all();
+}
+
+}  // namespace sublet::server

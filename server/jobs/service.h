@@ -1,0 +1,112 @@
+// What the Job Scheduler does, without the ORB: submit, control and watch jobs.
+// Asks the brain through the pipeline and the past in the archive.
+//
+// Threads: any.
+#ifndef SUBLET_SERVER_JOB_SERVICE_H_
+#define SUBLET_SERVER_JOB_SERVICE_H_
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "server/access.h"
+#include "server/store/archive/archive.h"
+#include "server/commit/pipeline.h"
+#include "server/machines/sessions.h"
+#include "server/jobs/start_forecast.h"
+
+namespace sublet::server {
+
+struct BatchRequest {
+  std::string name;
+  std::string submit_host;
+  scheduling::StopWhen stop_when = {};
+};
+
+struct JobDetails {
+  JobRow row;
+  std::string machine_name;
+  JobSpec spec;
+  std::vector<AttemptRow> attempts;
+  std::vector<FileRow> outputs;
+  scheduling::Forecast forecast;  // of a waiting job; else empty
+  Micros outputs_removed = 0;     // when they were kept no longer; 0: they were not
+};
+
+struct ControlResult {
+  uint64_t changed = 0;
+  uint64_t unchanged = 0;
+};
+
+struct ChangeList {
+  std::vector<scheduling::ChangeRecord> items;
+  uint64_t last = 0;
+  bool gap = false;
+};
+
+class JobService {
+ public:
+  // `may_submit` throws Refusal while there is no room for new jobs; `most_controlled`:
+  // records that one hold, release or remove may reach (an array or a list of
+  // jobs with equal needs that waits is one).
+  JobService(Pipeline& pipeline, Archive& archive, Sessions& sessions, Access& access,
+             std::function<void()> may_submit, size_t most_controlled = 1'000'000);
+
+  // request: the caller's 16 octets.
+  BatchId open_batch(const Caller& caller, const std::string& request, const BatchRequest& batch);
+  // Sets the counts of sweeps.
+  void append(const Caller& caller, BatchId batch, uint32_t number, std::vector<SpecRange> specs);
+  std::pair<JobId, uint64_t> commit_batch(const Caller& caller, const std::string& request,
+                                          BatchId batch);
+  void discard_batch(const Caller& caller, BatchId batch);
+  JobId submit(const Caller& caller, const std::string& request, const std::string& host,
+               const JobSpec& spec);
+
+  enum class Action { kRemove, kHold, kRelease };
+  ControlResult control(const Caller& caller, const std::string& request, Action action,
+                        const JobQuery& query);
+
+  JobPage list(const Caller& caller, const JobQuery& query, JobId after, uint32_t limit);
+  std::vector<std::pair<uint32_t, uint64_t>> count(const Caller& caller, const JobQuery& query);
+  JobDetails show(const Caller& caller, JobId job);
+  // Waits up to hold_ms for the first change; returns at once when too many wait.
+  ChangeList changes_since(const Caller& caller, uint64_t since, int64_t hold_ms);
+
+  // The live progress of the job's present attempt, -1 unknown.
+  int32_t progress(const scheduling::JobRecord& job) const;
+
+  // History has grown: wakes those who wait. From the committer.
+  void grown(uint64_t last_change);
+  void stop();
+
+ private:
+  // As they stand in this turn: what it has changed, else what is committed.
+  // (The committer is the only writer, so the archive is exact there.)
+  BatchRow batch_in(Turn& turn, const Caller& caller, BatchId id);
+  std::vector<PartRow> parts_in(Turn& turn, BatchId id);
+  void check_inputs(Turn& turn, const std::vector<SpecRange>& specs, BatchId batch);
+  void commit_in(Turn& turn, BatchRow batch, std::pair<JobId, uint64_t>* range);
+  void require_name(const Caller& caller) const;
+  std::vector<scheduling::JobRange> reach(const Caller& caller, const JobQuery& query,
+                                          uint64_t* reached);
+  ChangeList read_changes(const std::string& user, uint64_t since);
+
+  Pipeline& pipeline_;
+  Archive& archive_;
+  Sessions& sessions_;
+  Access& access_;
+  const std::function<void()> may_submit_;
+  const size_t most_controlled_;
+
+  std::mutex mutex_;
+  std::condition_variable grown_;
+  uint64_t last_change_ = 0;
+  uint32_t waiting_ = 0;
+  bool stopping_ = false;
+};
+
+}  // namespace sublet::server
+
+#endif  // SUBLET_SERVER_JOB_SERVICE_H_

@@ -1,0 +1,376 @@
+// Batches under concurrency: what is acknowledged once is there once.
+#include "server/jobs/service.h"
+
+#include <cppunit/extensions/HelperMacros.h>
+
+#include <atomic>
+#include <thread>
+
+#include "server/services_testing.h"
+
+namespace sublet::server {
+namespace {
+
+using testing::code;
+
+class JobServiceTest : public testing::ServicesFixture {
+  CPPUNIT_TEST_SUITE(JobServiceTest);
+  CPPUNIT_TEST(a_batch_is_committed_once);
+  CPPUNIT_TEST(what_is_appended_is_committed_or_refused);
+  CPPUNIT_TEST(repeats_give_the_first_answer);
+  CPPUNIT_TEST(appends_are_put_in_order);
+  CPPUNIT_TEST(a_discarded_batch_is_gone);
+  CPPUNIT_TEST(others_cannot_touch_a_batch);
+  CPPUNIT_TEST(an_array_is_one_record);
+  CPPUNIT_TEST(neighbours_with_equal_needs_are_kept_together);
+  CPPUNIT_TEST(too_many_are_refused);
+  CPPUNIT_TEST(a_repeated_control_gets_its_first_answer);
+  CPPUNIT_TEST(runs_are_listed_as_one);
+  CPPUNIT_TEST(states_narrow_what_is_controlled);
+  CPPUNIT_TEST(conditions_are_checked_and_kept);
+  CPPUNIT_TEST(arrays_of_none_and_too_many_are_refused);
+  CPPUNIT_TEST(others_see_states_only);
+  CPPUNIT_TEST(the_nameless_submit_nothing);
+  CPPUNIT_TEST_SUITE_END();
+
+ public:
+  // Every piece of work in a transaction of its own.
+  JobServiceTest() : ServicesFixture(one_at_a_time()) {}
+
+ private:
+  static PipelineSettings one_at_a_time() {
+    PipelineSettings settings;
+    settings.group_limit = 1;
+    return settings;
+  }
+  static SpecRange job() {
+    SpecRange range;
+    range.spec.program = "true";
+    return range;
+  }
+  BatchId open() { return open_batch(ann_); }
+  static JobQuery these(JobId first, uint64_t count = 1) {
+    JobQuery query;
+    query.ids = {{first, count}};
+    return query;
+  }
+  uint64_t jobs_of(BatchId batch) {
+    JobQuery query;
+    query.batch = batch;
+    uint64_t sum = 0;
+    for (auto [state, count] : archive_->count(query)) sum += count;
+    return sum;
+  }
+  void a_batch_is_committed_once() {
+    for (int round = 0; round < 20; ++round) {
+      const BatchId batch = open();
+      jobs_->append(ann_, batch, 0, {job()});
+      std::atomic<int> committed{0}, discarded{0};
+      std::vector<std::thread> threads;
+      for (int t = 0; t < 3; ++t)
+        threads.emplace_back([&, t] {
+          if (t < 2)
+            committed += code([&] { jobs_->commit_batch(ann_, random_bytes(16), batch); }).empty();
+          else
+            discarded += code([&] { jobs_->discard_batch(ann_, batch); }).empty();
+        });
+      for (auto& t : threads) t.join();
+      CPPUNIT_ASSERT_EQUAL(1, committed + discarded);
+      CPPUNIT_ASSERT_EQUAL(uint64_t(committed.load()), jobs_of(batch));
+    }
+  }
+
+  void what_is_appended_is_committed_or_refused() {
+    for (int round = 0; round < 20; ++round) {
+      const BatchId batch = open();
+      jobs_->append(ann_, batch, 0, {job()});
+      std::atomic<uint64_t> taken{1};
+      std::thread appender([&] {
+        for (uint32_t n = 1; n < 20; ++n)
+          taken += code([&] { jobs_->append(ann_, batch, n, {job()}); }).empty();
+      });
+      const auto range = jobs_->commit_batch(ann_, random_bytes(16), batch);
+      appender.join();
+      CPPUNIT_ASSERT_EQUAL(taken.load(), range.second);
+      CPPUNIT_ASSERT_EQUAL(taken.load(), jobs_of(batch));
+      CPPUNIT_ASSERT(archive_->batch(batch)->committed);
+    }
+  }
+
+  void repeats_give_the_first_answer() {
+    const std::string request = random_bytes(16);
+    const BatchId batch = jobs_->open_batch(ann_, request, {"b", "desk"});
+    CPPUNIT_ASSERT_EQUAL(batch, jobs_->open_batch(ann_, request, {"b", "desk"}));
+    CPPUNIT_ASSERT_EQUAL(std::string("request.reused"), code([&] {
+                           jobs_->open_batch(ann_, request, {"other", "desk"});
+                         }));
+    jobs_->append(ann_, batch, 0, {job(), job()});
+    jobs_->append(ann_, batch, 0, {job(), job()});
+    CPPUNIT_ASSERT_EQUAL(std::string("batch.number"),
+                         code([&] { jobs_->append(ann_, batch, 0, {job()}); }));
+    const std::string commit = random_bytes(16);
+    const auto range = jobs_->commit_batch(ann_, commit, batch);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{2}, range.second);
+    CPPUNIT_ASSERT(range == jobs_->commit_batch(ann_, commit, batch));
+    CPPUNIT_ASSERT_EQUAL(std::string("batch.committed"),
+                         code([&] { jobs_->commit_batch(ann_, random_bytes(16), batch); }));
+  }
+
+  void appends_are_put_in_order() {
+    const BatchId batch = open();
+    const auto append = [&](uint32_t number, const std::string& name) {
+      SpecRange one = job();
+      one.spec.name = name;
+      jobs_->append(ann_, batch, number, {one});
+    };
+    append(2, "third");
+    append(0, "first");
+    CPPUNIT_ASSERT_EQUAL(std::string("batch.gap"),
+                         code([&] { jobs_->commit_batch(ann_, random_bytes(16), batch); }));
+    append(1, "second");
+    const JobId first = jobs_->commit_batch(ann_, random_bytes(16), batch).first;
+    CPPUNIT_ASSERT_EQUAL(std::string("first"), archive_->job(first)->name);
+    CPPUNIT_ASSERT_EQUAL(std::string("second"), archive_->job(first + 1)->name);
+    CPPUNIT_ASSERT_EQUAL(std::string("third"), archive_->job(first + 2)->name);
+  }
+
+  void a_discarded_batch_is_gone() {
+    const BatchId batch = open();
+    jobs_->append(ann_, batch, 0, {job()});
+    jobs_->discard_batch(ann_, batch);
+    CPPUNIT_ASSERT_EQUAL(std::string("batch.unknown"),
+                         code([&] { jobs_->commit_batch(ann_, random_bytes(16), batch); }));
+    CPPUNIT_ASSERT(archive_->parts(batch).empty());
+  }
+
+  void others_cannot_touch_a_batch() {
+    const BatchId batch = open();
+    const Caller bob{1001, "bob", false, true};
+    CPPUNIT_ASSERT_EQUAL(std::string("batch.unknown"),
+                         code([&] { jobs_->append(bob, batch, 0, {job()}); }));
+    CPPUNIT_ASSERT_EQUAL(std::string("batch.unknown"),
+                         code([&] { jobs_->discard_batch(bob, batch); }));
+  }
+
+  void an_array_is_one_record() {
+    const BatchId batch = open();
+    SpecRange array = job();
+    array.count = 1'000'000;
+    jobs_->append(ann_, batch, 0, {array});
+    const auto range = jobs_->commit_batch(ann_, random_bytes(16), batch);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1'000'000}, range.second);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1'000'000}, jobs_of(batch));
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, archive_->runs({}, 0, 10).rows.size());
+    JobQuery some;
+    some.ids = {{range.first + 10, 5}, {range.first + 100, 899'900}};
+    const auto act = [&](JobService::Action action) {
+      return jobs_->control(ann_, random_bytes(16), action, some);
+    };
+    CPPUNIT_ASSERT_EQUAL(uint64_t{899'905}, act(JobService::Action::kHold).changed);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{899'905}, act(JobService::Action::kHold).unchanged);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{899'905}, act(JobService::Action::kRelease).changed);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{899'905}, act(JobService::Action::kRemove).changed);
+    CPPUNIT_ASSERT_EQUAL(size_t{5}, archive_->runs({}, 0, 10).rows.size());
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1'000'000}, jobs_of(batch));
+    CPPUNIT_ASSERT(archive_->job(range.first + 500)->job.state == scheduling::JobState::kRemoved);
+    CPPUNIT_ASSERT_EQUAL(500u, archive_->job(range.first + 500)->job.index);
+  }
+
+  // What differs only in what it runs is one record, and is listed job by job.
+  void neighbours_with_equal_needs_are_kept_together() {
+    const BatchId batch = open();
+    std::vector<SpecRange> specs(6, job());
+    for (size_t i = 0; i < specs.size(); ++i)
+      specs[i].spec.name = specs[i].spec.program = std::string(1, static_cast<char>('a' + i));
+    specs[2].count = 10;
+    specs[5].spec.retries = 1;
+    jobs_->append(ann_, batch, 0, {specs[0], specs[1], specs[2]});
+    jobs_->append(ann_, batch, 1, {specs[3], specs[4], specs[5]});
+    const JobId first = jobs_->commit_batch(ann_, random_bytes(16), batch).first;
+    JobQuery query;
+    query.batch = batch;
+    const auto records = archive_->runs(query, 0, 10).rows;
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, records.size());
+    CPPUNIT_ASSERT_EQUAL(uint64_t{14}, records[0].job.count);
+    for (const uint32_t limit : {1u, 2u, 3u, 4u, 10u}) {
+      std::string runs, jobs;
+      query.runs = true;
+      for (JobId after = 0;;) {
+        const JobPage page = jobs_->list(ann_, query, after, limit);
+        CPPUNIT_ASSERT(page.rows.size() <= limit);
+        for (const auto& row : page.rows) runs += row.name + std::to_string(row.job.count);
+        if ((after = page.next) == 0) break;
+      }
+      query.runs = false;
+      for (JobId after = 0;;) {
+        const JobPage page = jobs_->list(ann_, query, after, limit);
+        for (const auto& row : page.rows) {
+          CPPUNIT_ASSERT_EQUAL(row.job.id - first, JobId{row.job.index});
+          CPPUNIT_ASSERT_EQUAL(row.name, archive_->spec(row.job.id)->program);
+          jobs += row.name;
+        }
+        if ((after = page.next) == 0) break;
+      }
+      CPPUNIT_ASSERT_EQUAL(std::string("a1b1c10d1e1f1"), runs);
+      CPPUNIT_ASSERT_EQUAL(std::string("abccccccccccdef"), jobs);
+    }
+    CPPUNIT_ASSERT_EQUAL(std::string("d"), jobs_->show(ann_, first + 12).row.name);
+    jobs_->control(ann_, random_bytes(16), JobService::Action::kRemove, these(first + 11, 2));
+    CPPUNIT_ASSERT_EQUAL(std::string("e"), archive_->job(first + 13)->name);
+    CPPUNIT_ASSERT(archive_->job(first + 12)->job.state == scheduling::JobState::kRemoved);
+    CPPUNIT_ASSERT(archive_->job(first + 13)->job.state == scheduling::JobState::kWaiting);
+  }
+
+  void too_many_are_refused() {
+    JobService narrow(
+        *pipeline_, *archive_, sessions_, access_, [] {}, 2);
+    const BatchId batch = open();
+    SpecRange array = job();
+    SpecRange other = job();
+    array.count = 100;
+    other.spec.retries = 1;
+    jobs_->append(ann_, batch, 0, {array, other, job()});
+    const JobId first = jobs_->commit_batch(ann_, random_bytes(16), batch).first;
+    const auto hold = [&](const JobQuery& query) {
+      return narrow.control(ann_, random_bytes(16), JobService::Action::kHold, query).changed;
+    };
+    CPPUNIT_ASSERT_EQUAL(std::string("control.too_many"), code([&] { hold(these(first, 102)); }));
+    CPPUNIT_ASSERT(archive_->job(first)->job.state == scheduling::JobState::kWaiting);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{101}, hold(these(first, 101)));
+  }
+
+  // Also where it would be refused by now.
+  void a_repeated_control_gets_its_first_answer() {
+    JobService narrow(
+        *pipeline_, *archive_, sessions_, access_, [] {}, 1);
+    JobQuery all;
+    all.user = "ann";
+    const std::string request = random_bytes(16);
+    const auto hold = [&] {
+      return narrow.control(ann_, request, JobService::Action::kHold, all).changed;
+    };
+    jobs_->submit(ann_, random_bytes(16), "desk", job().spec);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1}, hold());
+    jobs_->submit(ann_, random_bytes(16), "desk", job().spec);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1}, hold());
+    CPPUNIT_ASSERT_EQUAL(std::string("control.too_many"), code([&] {
+                           narrow.control(ann_, random_bytes(16), JobService::Action::kHold, all);
+                         }));
+  }
+
+  void runs_are_listed_as_one() {
+    const BatchId batch = open();
+    SpecRange array = job();
+    array.count = 100;
+    jobs_->append(ann_, batch, 0, {array});
+    const JobId first = jobs_->commit_batch(ann_, random_bytes(16), batch).first;
+    jobs_->control(ann_, random_bytes(16), JobService::Action::kHold, these(first + 40, 10));
+    JobQuery query;
+    query.runs = true;
+    JobPage page = jobs_->list(ann_, query, 0, 2);
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, page.rows.size());
+    CPPUNIT_ASSERT_EQUAL(uint64_t{40}, page.rows[0].job.count);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{10}, page.rows[1].job.count);
+    CPPUNIT_ASSERT_EQUAL(std::string("held by ann until it is released"), page.rows[1].job.reason);
+    page = jobs_->list(Caller{1001, "bob", false, true}, query, page.next, 2);
+    CPPUNIT_ASSERT_EQUAL(first + 50, page.rows.at(0).job.id);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{50}, page.rows[0].job.count);
+    CPPUNIT_ASSERT_EQUAL(JobId{0}, page.next);
+  }
+
+  void states_narrow_what_is_controlled() {
+    const BatchId batch = open();
+    jobs_->append(ann_, batch, 0, {job(), job(), job()});
+    const JobId first = jobs_->commit_batch(ann_, random_bytes(16), batch).first;
+    const auto act = [&](JobService::Action action, const JobQuery& query) {
+      return jobs_->control(ann_, random_bytes(16), action, query).changed;
+    };
+    act(JobService::Action::kHold, these(first));
+    JobQuery held;
+    held.user = "ann";
+    held.states = {static_cast<uint32_t>(scheduling::JobState::kHeld)};
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1}, act(JobService::Action::kRemove, held));
+    CPPUNIT_ASSERT_EQUAL(std::string("removed by ann"), archive_->job(first)->job.reason);
+    // A job that is there, in another state, is not unknown.
+    held.ids = {scheduling::JobRange(first + 1)};
+    CPPUNIT_ASSERT_EQUAL(uint64_t{0}, act(JobService::Action::kRemove, held));
+    CPPUNIT_ASSERT(archive_->job(first + 1)->job.state == scheduling::JobState::kWaiting);
+  }
+
+  void conditions_are_checked_and_kept() {
+    const std::string request = random_bytes(16);
+    const BatchId batch = jobs_->open_batch(ann_, request, {"b", "desk", {0, 0, "key"}});
+    CPPUNIT_ASSERT_EQUAL(std::string("request.reused"), code([&] {
+                           jobs_->open_batch(ann_, request, {"b", "desk", {0, 1, "key"}});
+                         }));
+    jobs_->append(ann_, batch, 0, {job()});
+    CPPUNIT_ASSERT_EQUAL(std::string("field.invalid"),
+                         code([&] { jobs_->commit_batch(ann_, random_bytes(16), batch); }));
+    SpecRange finder = job();
+    finder.spec.outputs = {{"key", false}};
+    jobs_->append(ann_, batch, 1, {finder});
+    const JobId first = jobs_->commit_batch(ann_, random_bytes(16), batch).first;
+    CPPUNIT_ASSERT_EQUAL(std::string("key"), archive_->awaited_output(first));
+    JobQuery query;
+    query.batch = batch;
+    query.stopped = JobQuery::Stopped::kOnly;
+    const auto stopped = [&] {
+      const auto counts = archive_->count(query);
+      return counts.empty() ? 0 : counts[0].second;
+    };
+    pipeline_->perform([&](Turn& t) { t.apply(scheduling::JobsRemoved{{first}}); });
+    CPPUNIT_ASSERT_EQUAL(uint64_t{0}, stopped());
+    CPPUNIT_ASSERT(archive_->job(first)->job.state == scheduling::JobState::kRemoved);
+    pipeline_->perform([&](Turn& t) {
+      t.apply(scheduling::TimePassed{});
+      t.changes().stops[batch] = {batch, {0, 0, "key"}, 1, 0, first + 1};
+    });
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1}, stopped());
+    query.stopped = JobQuery::Stopped::kWithout;
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1}, stopped());
+    CPPUNIT_ASSERT_EQUAL(std::string(), archive_->awaited_output(first + 1));
+  }
+
+  void arrays_of_none_and_too_many_are_refused() {
+    const BatchId batch = open();
+    const auto refusal = [&](uint64_t first, uint64_t count) {
+      SpecRange array = job();
+      array.is_array = true;
+      array.first_index = first;
+      array.count = count;
+      return code([&] { jobs_->append(ann_, batch, 0, {array}); });
+    };
+    CPPUNIT_ASSERT_EQUAL(std::string("field.invalid"), refusal(0, 0));
+    CPPUNIT_ASSERT_EQUAL(std::string("field.invalid"), refusal(UINT64_MAX, 2));
+    for (const uint64_t count : {uint64_t{1'000'001}, uint64_t{1'000'000'000'000}, UINT64_MAX})
+      CPPUNIT_ASSERT_EQUAL(std::string("batch.jobs"), refusal(0, count));
+    CPPUNIT_ASSERT_EQUAL(std::string("batch.empty"),
+                         code([&] { jobs_->commit_batch(ann_, random_bytes(16), batch); }));
+  }
+
+  void others_see_states_only() {
+    const BatchId batch = open();
+    SpecRange secret = job();
+    secret.spec.name = "secret";
+    jobs_->append(ann_, batch, 0, {secret, secret});
+    jobs_->commit_batch(ann_, random_bytes(16), batch);
+    const Caller bob{1001, "bob", false, true};
+    const JobRow row = jobs_->list(bob, {}, 0, 10).rows.at(1);
+    CPPUNIT_ASSERT_EQUAL(std::string("ann"), row.job.user);
+    CPPUNIT_ASSERT(row.job.state == scheduling::JobState::kWaiting && row.job.submitted > 0);
+    CPPUNIT_ASSERT_EQUAL(std::string(""), row.name + row.job.reason + row.job.submit_host);
+    CPPUNIT_ASSERT_EQUAL(BatchId{0}, row.job.batch + row.job.index);
+    CPPUNIT_ASSERT_EQUAL(std::string("secret"), jobs_->list(ann_, {}, 0, 10).rows.at(1).name);
+    CPPUNIT_ASSERT(code([&] { jobs_->show(bob, row.job.id); }) != "");
+  }
+
+  void the_nameless_submit_nothing() {
+    const Caller slot{61184, "uid61184", false, false};
+    CPPUNIT_ASSERT_EQUAL(std::string("caller.nameless"),
+                         code([&] { jobs_->submit(slot, random_bytes(16), "desk", job().spec); }));
+  }
+};
+CPPUNIT_TEST_SUITE_REGISTRATION(JobServiceTest);
+
+}  // namespace
+}  // namespace sublet::server

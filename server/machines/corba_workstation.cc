@@ -1,0 +1,156 @@
+#include "server/machines/corba_workstation.h"
+
+#include "base/log.h"
+#include "transport/orb.h"
+#include "server/servants/translate.h"
+
+namespace sublet::server {
+namespace {
+
+namespace v1 = Sublet::v1;
+using scheduling::OrderAnswered;
+
+// Octets of orders in one call, well below the ORB's message limit.
+constexpr size_t kOrderBytes = 512 * 1024;
+
+size_t weight(const RunRequest& request) {
+  size_t bytes = 512;
+  for (const auto& a : request.spec.arguments) bytes += a.size() + 8;
+  for (const auto& e : request.spec.environment) bytes += e.size() + 8;
+  for (const auto& f : request.spec.inputs) bytes += f.name.size() + 24;
+  for (const auto& f : request.spec.outputs) bytes += f.name.size() + 16;
+  return bytes;
+}
+
+class CorbaWorkstation : public Workstation {
+ public:
+  CorbaWorkstation(v1::ExecutingClient_ptr client, const std::string& session, int64_t lease_ms,
+                   int call_timeout_ms)
+      : client_(v1::ExecutingClient::_duplicate(client)), lease_ms_(lease_ms) {
+    to_octets(session, session_);
+    set_call_timeout(client_, call_timeout_ms);
+  }
+
+  std::vector<OrderAnswered> run(const std::vector<RunRequest>& requests) override {
+    omni_thread::ensure_self self;  // the dispatcher's threads are not the ORB's
+    std::vector<OrderAnswered> answers;
+    for (size_t first = 0; first < requests.size();) {
+      size_t last = first, bytes = 0;
+      while (last < requests.size() && (last == first || bytes < kOrderBytes))
+        bytes += weight(requests[last++]);
+      call_run(requests, first, last, answers);
+      first = last;
+    }
+    return answers;
+  }
+
+  bool vacate(const std::vector<LeaveRequest>& requests) override {
+    omni_thread::ensure_self self;
+    v1::VacateOrders orders;
+    orders.length(requests.size());
+    for (size_t i = 0; i < requests.size(); ++i) {
+      orders[i].key.job = requests[i].key.job;
+      orders[i].key.attempt = requests[i].key.attempt;
+      orders[i].reason = static_cast<CORBA::ULong>(requests[i].reason);
+    }
+    try {
+      client_->vacate(session_, orders);
+      return true;
+    } catch (const CORBA::Exception& e) {
+      log(Severity::warning) << "a workstation could not be told to vacate: " << e._name();
+      return false;
+    }
+  }
+
+  TextAnswer read_log(const TextRequest& request) override {
+    omni_thread::ensure_self self;
+    v1::AttemptKey key;
+    key.job = request.key.job;
+    key.attempt = request.key.attempt;
+    try {
+      v1::Bytes_var text = client_->read_log(
+          session_, key, static_cast<CORBA::ULong>(request.stream), request.offset, kTextOctets);
+      if (text->length() > kTextOctets) return {TextAnswer::Kind::kFailed, "it sent too much"};
+      return {TextAnswer::Kind::kText, from_octets(text.in())};
+    } catch (const v1::NotFound&) {
+      return {TextAnswer::Kind::kNoAttempt, ""};
+    } catch (const v1::Unavailable& e) {
+      return {TextAnswer::Kind::kFailed, e.message.in()};
+    } catch (const CORBA::UserException& e) {
+      return {TextAnswer::Kind::kFailed, std::string("it refused: ") + e._name()};
+    } catch (const CORBA::SystemException& e) {
+      return {TextAnswer::Kind::kFailed, describe(e).text};
+    }
+  }
+
+  bool alive() override {
+    omni_thread::ensure_self self;
+    try {
+      v1::Details_var ignored = client_->state(session_);
+      return true;
+    } catch (const CORBA::SystemException& e) {
+      // No answer in time is not proof of death; a closed connection is.
+      return describe(e).kind == CallFailure::kTimeout;
+    } catch (const CORBA::Exception&) {
+      return true;
+    }
+  }
+
+ private:
+  void fill(const RunRequest& request, v1::RunOrder& order) {
+    order.key.job = request.key.job;
+    order.key.attempt = request.key.attempt;
+    order.user = CORBA::string_dup(request.user.c_str());
+    to_idl(request.spec, order.what);
+    order.checkpoint_generation = request.generation;
+    order.checkpoint_bytes = request.checkpoint_bytes;
+    order.lease = lease_ms_;
+    order.decided = request.decided;
+  }
+
+  void call_run(const std::vector<RunRequest>& requests, size_t first, size_t last,
+                std::vector<OrderAnswered>& answers) {
+    v1::RunOrders orders;
+    orders.length(last - first);
+    for (size_t i = first; i < last; ++i) fill(requests[i], orders[i - first]);
+    auto all = [&](OrderAnswered::Answer answer, const std::string& reason) {
+      for (size_t i = first; i < last; ++i) answers.push_back({requests[i].key, answer, reason});
+    };
+    try {
+      v1::RunAnswers_var told = client_->run(session_, orders);
+      for (size_t i = first; i < last; ++i) answers.push_back(answer_for(requests[i].key, told.in()));
+    } catch (const CORBA::SystemException& e) {
+      const CallError error = describe(e);
+      all(error.maybe_done ? OrderAnswered::Answer::kUnknown
+                           : OrderAnswered::Answer::kNotDelivered,
+          error.text);
+    } catch (const CORBA::UserException& e) {
+      all(OrderAnswered::Answer::kRefused, std::string("the workstation refused: ") + e._name());
+    }
+  }
+
+  static OrderAnswered answer_for(scheduling::AttemptKey key, const v1::RunAnswers& told) {
+    for (CORBA::ULong i = 0; i < told.length(); ++i) {
+      if (told[i].key.job != key.job || told[i].key.attempt != key.attempt) continue;
+      return {key,
+              told[i].answer == v1::RUN_ACCEPTED ? OrderAnswered::Answer::kAccepted
+                                                 : OrderAnswered::Answer::kRefused,
+              std::string(told[i].reason.in()).substr(0, 1000)};
+    }
+    return {key, OrderAnswered::Answer::kUnknown, "the workstation did not answer this order"};
+  }
+
+  v1::ExecutingClient_var client_;
+  v1::SessionKey session_;
+  const int64_t lease_ms_;
+};
+
+}  // namespace
+
+std::shared_ptr<Workstation> make_corba_workstation(v1::ExecutingClient_ptr client,
+                                                    const std::string& session, int64_t lease_ms,
+                                                    int call_timeout_ms) {
+  return std::make_shared<CorbaWorkstation>(client, session, lease_ms, call_timeout_ms);
+}
+
+}  // namespace sublet::server

@@ -1,0 +1,178 @@
+#include "server/machines/dispatcher.h"
+
+#include <algorithm>
+
+#include "server/commit/crash_point.h"
+
+namespace sublet::server {
+
+using scheduling::MachineId;
+using scheduling::OrderAnswered;
+
+namespace {
+constexpr size_t kOrdersPerCall = 100;  // idl/executing_client.idl, run
+}
+
+Dispatcher::Dispatcher(Hooks hooks, size_t threads)
+    : hooks_(std::move(hooks)), most_texts_(std::max<size_t>(threads / 2, 1)) {
+  for (size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+}
+
+Dispatcher::~Dispatcher() { stop(); }
+
+void Dispatcher::stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  for (auto& t : threads_)
+    if (t.joinable()) t.join();
+}
+
+void Dispatcher::attach(MachineId machine, std::shared_ptr<Workstation> workstation) {
+  std::lock_guard lock(mutex_);
+  Mailbox& box = boxes_[machine];
+  box.workstation = std::move(workstation);
+  make_ready(machine, box);
+}
+
+void Dispatcher::detach(MachineId machine) {
+  std::lock_guard lock(mutex_);
+  auto it = boxes_.find(machine);
+  if (it != boxes_.end()) it->second.workstation = nullptr;
+}
+
+void Dispatcher::make_ready(MachineId machine, Mailbox& box) {
+  if (box.called) return;
+  if (box.has_orders() && !box.queued) {
+    box.queued = true;
+    ready_.push_back(machine);
+    wake_.notify_one();
+  }
+  if (!box.texts.empty() && !box.text_queued) {
+    box.text_queued = true;
+    ready_texts_.push_back(machine);
+    wake_.notify_one();
+  }
+}
+
+void Dispatcher::decided(const std::vector<scheduling::Decision>& decisions) {
+  std::lock_guard lock(mutex_);
+  for (const auto& decision : decisions) {
+    if (auto* start = std::get_if<scheduling::StartAttempt>(&decision)) {
+      Mailbox& box = boxes_[start->machine];
+      box.starts.push_back(*start);
+      make_ready(start->machine, box);
+    } else if (auto* leave = std::get_if<scheduling::TellToLeave>(&decision)) {
+      Mailbox& box = boxes_[leave->machine];
+      box.leaves.push_back(LeaveRequest{leave->key, leave->reason});
+      make_ready(leave->machine, box);
+    }
+  }
+}
+
+void Dispatcher::probe(MachineId machine, std::function<void(bool)> told) {
+  std::lock_guard lock(mutex_);
+  Mailbox& box = boxes_[machine];
+  box.probes.push_back(std::move(told));
+  make_ready(machine, box);
+}
+
+void Dispatcher::read_log(MachineId machine, const TextRequest& request,
+                          std::function<void(TextAnswer)> told) {
+  std::lock_guard lock(mutex_);
+  Mailbox& box = boxes_[machine];
+  box.texts.push_back({request, std::move(told)});
+  make_ready(machine, box);
+}
+
+Dispatcher::Load Dispatcher::take_orders(Mailbox& box) {
+  Load load;
+  load.workstation = box.workstation;
+  const size_t starts = std::min(box.starts.size(), kOrdersPerCall);
+  for (size_t i = 0; i < starts; ++i) {
+    const auto same = [&](const LeaveRequest& leave) { return leave.key == box.starts[i].key; };
+    // Told to leave before it was told to start: it never starts.
+    const bool void_order = std::any_of(box.leaves.begin(), box.leaves.end(), same);
+    (void_order ? load.void_starts : load.starts).push_back(box.starts[i]);
+  }
+  box.starts.erase(box.starts.begin(), box.starts.begin() + starts);
+  load.leaves.assign(box.leaves.begin(), box.leaves.end());
+  box.leaves.clear();
+  load.probes.swap(box.probes);
+  return load;
+}
+
+// One at a time: an order waits for one text at most.
+Dispatcher::Load Dispatcher::take_text(Mailbox& box) {
+  Load load;
+  load.workstation = box.workstation;
+  load.text = std::move(box.texts.front());
+  box.texts.pop_front();
+  return load;
+}
+
+void Dispatcher::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    wake_.wait(lock, [this] { return stopping_ || !ready_.empty() || may_ask(); });
+    if (stopping_) return;
+    const bool orders = !ready_.empty();
+    auto& line = orders ? ready_ : ready_texts_;
+    const MachineId machine = line.front();
+    line.pop_front();
+    Mailbox& box = boxes_[machine];
+    (orders ? box.queued : box.text_queued) = false;
+    if (box.called) continue;  // to be asked after what it is being told
+    box.called = true;
+    Load load = orders ? take_orders(box) : take_text(box);
+    if (!orders) ++texts_under_way_;
+    lock.unlock();
+    deliver(std::move(load));
+    lock.lock();
+    if (!orders) --texts_under_way_;
+    Mailbox& after = boxes_[machine];
+    after.called = false;
+    make_ready(machine, after);
+    // This thread may go on with orders: another one asks.
+    if (may_ask()) wake_.notify_one();
+  }
+}
+
+void Dispatcher::deliver(Load load) {
+  if (!load.leaves.empty() && load.workstation) load.workstation->vacate(load.leaves);
+  if (!load.starts.empty() || !load.void_starts.empty()) deliver_starts(load);
+  if (!load.probes.empty()) {
+    const bool alive = load.workstation && load.workstation->alive();
+    for (auto& told : load.probes) told(alive);
+  }
+  if (!load.text) return;
+  load.text->told(load.workstation ? load.workstation->read_log(load.text->request)
+                                   : TextAnswer{TextAnswer::Kind::kFailed, "it is not connected"});
+}
+
+void Dispatcher::deliver_starts(Load& load) {
+  std::vector<OrderAnswered> answers;
+  std::vector<RunRequest> requests;
+  for (const auto& start : load.void_starts)
+    answers.push_back({start.key, OrderAnswered::Answer::kNotDelivered, "removed or held"});
+  for (const auto& start : load.starts) {
+    auto request = load.workstation ? hooks_.describe(start) : std::nullopt;
+    if (request)
+      requests.push_back(std::move(*request));
+    else
+      answers.push_back(OrderAnswered{
+          start.key, OrderAnswered::Answer::kNotDelivered,
+          load.workstation ? "the job's description is lost" : "the machine is not connected"});
+  }
+  crash_point("dispatch");
+  if (!requests.empty()) {
+    auto told = load.workstation->run(requests);
+    answers.insert(answers.end(), told.begin(), told.end());
+  }
+  crash_point("dispatched");
+  hooks_.answered(std::move(answers));
+}
+
+}  // namespace sublet::server

@@ -1,0 +1,314 @@
+#include "server/machines/service.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "job/output_name.h"
+#include "base/random.h"
+#include "scheduling/fair_share.h"
+#include "server/commit/crash_point.h"
+#include "server/refusal.h"
+#include "server/jobs/stop_when.h"
+
+namespace sublet::server {
+
+using scheduling::AttemptKey;
+using scheduling::MachineId;
+using scheduling::Verdict;
+
+namespace {
+
+constexpr uint32_t kMostSlots = 4096;
+constexpr uint32_t kMostCores = 4096;
+
+scheduling::MachineReported reported(MachineId machine, const ReportedState& state) {
+  return {machine, state.away, state.memory_free, state.disk_free};
+}
+
+Refusal conflict(const char* code, const std::string& message, const std::string& advice,
+                 const std::string& subject) {
+  return Refusal(Refusal::Kind::kConflict, code, message, advice, subject);
+}
+
+}  // namespace
+
+MachineService::MachineService(Pipeline& pipeline, Archive& archive, Sessions& sessions,
+                               Access& access, Dispatcher& dispatcher)
+    : pipeline_(pipeline),
+      archive_(archive),
+      sessions_(sessions),
+      access_(access),
+      dispatcher_(dispatcher) {}
+
+void MachineService::check_facts(const MachineFacts& facts) const {
+  if (facts.name.empty() || facts.name.size() > 255)
+    throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "a machine's name has 1 to 255 octets",
+                  "Give it one with --name.", "machine");
+  if (facts.slots < 1 || facts.slots > kMostSlots)
+    throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "a machine has 1 to 4,096 slots",
+                  "Give another number with --slots.", facts.name);
+  if (facts.cores < 1 || facts.cores > kMostCores)
+    throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "a machine has 1 to 4,096 cores",
+                  "Say how many it has.", facts.name);
+}
+
+// A machine's certificate is for the machine of its name.
+void MachineService::check_member(const Caller& caller, const MachineFacts& facts) const {
+  if (!caller.role || caller.machine == facts.name) return;
+  throw Refusal(Refusal::Kind::kNotPermitted, code_of(Exclusion::kWrongName),
+                "the certificate is for a machine called " + caller.machine + ", not " + facts.name,
+                "Start the client without --name, or join under that name.", facts.name);
+}
+
+void MachineService::check_secret(const Caller& caller, MachineId machine,
+                                  const std::string& secret) {
+  auto row = archive_.credential(machine);
+  // A member's machine is its own: neither another member nor a local client
+  // takes it over, nor does a member take a local one.
+  const bool bound = caller.role || (row && row->uid >= Peer::kFirstMember);
+  const bool good = row && row->secret_digest == hex(digest_of(secret));
+  if (good && (!bound || row->uid == caller.uid)) return;
+  throw Refusal(
+      Refusal::Kind::kNotPermitted, "machine.unknown",
+      "machine " + std::to_string(machine) + " is not known in this pool, or its secret is wrong",
+      "If this workstation belonged to another pool before, give its client an empty "
+      "state folder.",
+      "machine " + std::to_string(machine));
+}
+
+// A killed client comes back at once, a copied state folder must not: the
+// present holder is asked whether it is still there, on the dispatcher's
+// threads, since a servant makes no remote call inside an upcall.
+void MachineService::check_not_live(MachineId machine) {
+  auto session = sessions_.of_machine(machine);
+  if (!session || !session->attached) return;
+  const std::string key = session->key;
+  {
+    std::lock_guard lock(mutex_);
+    Probe& probe = probes_[key];
+    if (!probe.pending && !probe.alive) return;
+    if (!probe.pending) {
+      probe.pending = true;
+      dispatcher_.probe(machine, [this, key](bool alive) {
+        std::lock_guard probe_lock(mutex_);
+        probes_[key] = Probe{false, alive};
+        if (probes_.size() > 100'000) probes_.clear();
+      });
+    }
+  }
+  throw conflict("machine.live",
+                 "machine " + std::to_string(machine) + " (" + session->name +
+                     ") is held by another client: " + session->holder,
+                 "If that client has just ended, try again in a moment; two clients cannot share "
+                 "a state folder.",
+                 session->name);
+}
+
+Joined MachineService::join(const Caller& caller, MachineId machine, const std::string& secret,
+                            const MachineFacts& facts) {
+  check_facts(facts);
+  check_member(caller, facts);
+  Joined joined;
+  if (secret.size() != 32)
+    throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "a machine's secret has 32 octets",
+                  "Make one at random.", "secret");
+  const std::string digest = hex(digest_of(secret));
+  if (machine == 0) {
+    if (!caller.role) access_.require_administrator(caller, "adding a machine");
+    machine = archive_.machine_with(digest);  // its first join's answer was lost
+  }
+  // A member that comes without its old state folder is still the same machine.
+  const bool new_secret = machine == 0 && caller.role;
+  if (new_secret) machine = archive_.machine_of(caller.uid);
+  if (machine != 0) {
+    if (!new_secret) check_secret(caller, machine, secret);
+    check_not_live(machine);
+  }
+  pipeline_.perform([&](Turn& turn) {
+    auto named = turn.pool().machine_named(facts.name);
+    if (named && *named != machine) {
+      auto view = turn.pool().machine(*named);
+      if (machine != 0 || !view || view->record.state != scheduling::MachineState::kGone)
+        throw conflict("machine.name", "another machine of this pool is called " + facts.name,
+                       "Give this one another name with --name.", facts.name);
+    }
+    auto answer =
+        turn.apply(scheduling::MachineJoined{machine, facts.name, facts.os, facts.architecture,
+                                             facts.cores, facts.slots, facts.memory, facts.disk})
+            .answer;
+    if (!answer.accepted)
+      throw Refusal(Refusal::Kind::kNotFound, "machine.unknown",
+                    "machine " + std::to_string(machine) + " is not in the books",
+                    "Give its client an empty state folder.", facts.name);
+    joined.now = turn.now();
+    const bool new_machine = machine == 0;
+    if (new_machine) machine = answer.machine;
+    if (new_machine || new_secret)
+      turn.changes().credentials[machine] = CredentialRow{machine, digest, caller.uid};
+  });
+  dispatcher_.detach(machine);
+  const std::string holder = facts.holder + " of " + caller.user;
+  joined.session = sessions_.open(machine, caller.uid, facts.name, holder);
+  log(Severity::info) << "machine " << machine << " " << facts.name << " joined: " << facts.slots
+                      << " slots, " << facts.os << " " << facts.architecture << ", " << holder;
+  return joined;
+}
+
+void MachineService::attach(const std::string& session, const Caller& caller,
+                            std::shared_ptr<Workstation> workstation) {
+  const SessionInfo info = sessions_.find(session, caller);
+  sessions_.set_attached(session);
+  dispatcher_.attach(info.machine, std::move(workstation));
+}
+
+void MachineService::report(const std::string& session, const Caller& caller,
+                            const ReportedState& state) {
+  const SessionInfo info = sessions_.find(session, caller);
+  sessions_.set_report(info.machine, state);
+  // Before the adoption the brain does not yet know what runs there.
+  if (!info.renewed) return;
+  pipeline_.perform([&](Turn& turn) { turn.apply(reported(info.machine, state)); });
+}
+
+void MachineService::expel(uint64_t uid) {
+  if (auto info = sessions_.of_caller(uid)) end(*info);
+}
+
+void MachineService::withdraw(const std::string& session, const Caller& caller) {
+  end(sessions_.find(session, caller));
+}
+
+void MachineService::end(const SessionInfo& info) {
+  pipeline_.perform([&](Turn& turn) { turn.apply(scheduling::MachineWithdrew{info.machine}); });
+  dispatcher_.detach(info.machine);
+  sessions_.close(info.key);
+  log(Severity::info) << "machine " << info.machine << " " << info.name << " has left";
+}
+
+Verdict MachineService::started(const std::string& session, const Caller& caller, AttemptKey key) {
+  const SessionInfo info = sessions_.find(session, caller);
+  Verdict verdict = Verdict::kSuperseded;
+  pipeline_.perform([&](Turn& turn) {
+    auto answer = turn.apply(scheduling::AttemptStarted{key, info.machine}).answer;
+    if (!answer.verdicts.empty()) verdict = answer.verdicts.front().second;
+  });
+  return verdict;
+}
+
+Renewal MachineService::renew(const std::string& session, const Caller& caller,
+                              const ReportedState& state,
+                              const std::vector<ReportedAttempt>& attempts) {
+  const SessionInfo info = sessions_.find(session, caller);
+  sessions_.set_report(info.machine, state);
+  scheduling::Renewed event;
+  event.machine = info.machine;
+  event.first = sessions_.take_first_renewal(session);
+  for (const auto& a : attempts) event.attempts.push_back({a.key, a.state});
+  Renewal renewal;
+  pipeline_.perform([&](Turn& turn) {
+    renewal.verdicts = turn.apply(event).answer.verdicts;
+    renewal.now = turn.now();
+    turn.apply(reported(info.machine, state));
+  });
+  const Verdicts& verdicts = renewal.verdicts;
+  for (const auto& a : attempts) {
+    const bool counts = std::find(verdicts.begin(), verdicts.end(),
+                                  std::pair(a.key, Verdict::kCounts)) != verdicts.end();
+    if (counts) sessions_.set_status(a.key, a.status);
+  }
+  return renewal;
+}
+
+std::optional<MachineService::Names> MachineService::outputs_here(const ReportedEnd& end) {
+  Names names;
+  if (end.outputs.empty()) return names;
+  const auto sent = archive_.sent_files(end.event.key);
+  for (uint64_t id : end.outputs) {
+    const auto file = sent.find(id);
+    if (file == sent.end()) return std::nullopt;
+    if (file->second.kind == FileKind::kOutput) names.insert(file->second.name);
+  }
+  return names;
+}
+
+bool MachineService::has_required(const ReportedEnd& end, const Names& outputs) {
+  if (end.event.ended != scheduling::EndReason::kDone) return true;
+  auto spec = archive_.spec(end.event.key.job);
+  return !spec || std::all_of(spec->outputs.begin(), spec->outputs.end(), [&](const auto& output) {
+    return !output.required || outputs.count(output.name) ||
+           std::any_of(outputs.begin(), outputs.end(),
+                       [&](const auto& name) { return covers(output.name, name); });
+  });
+}
+
+std::string MachineService::left_output(const ReportedEnd& end, const Names& outputs) {
+  const JobId job = end.event.key.job;
+  if (end.event.ended != scheduling::EndReason::kDone || outputs.empty()) return "";
+  const std::string awaited = archive_.awaited_output(job);
+  if (awaited.empty()) return "";
+  const auto place = archive_.spec_place(job);
+  return place ? left_of(awaited, *place->range, place->offset, outputs) : "";
+}
+
+Verdicts MachineService::ended(const std::string& session, const Caller& caller,
+                               const std::vector<ReportedEnd>& ends) {
+  const SessionInfo info = sessions_.find(session, caller);
+  crash_point("report");
+  std::vector<bool> complete;
+  std::vector<std::string> left;
+  for (const auto& end : ends) {
+    const auto outputs = outputs_here(end);
+    complete.push_back(outputs && has_required(end, *outputs));
+    left.push_back(complete.back() ? left_output(end, *outputs) : "");
+  }
+  Verdicts verdicts;
+  pipeline_.perform([&](Turn& turn) {
+    verdicts.clear();
+    const auto machine = turn.pool().machine(info.machine);
+    const uint32_t cores = machine ? machine->record.cores : 1;
+    for (size_t i = 0; i < ends.size(); ++i) {
+      const ReportedEnd& end = ends[i];
+      const auto* attempt = turn.pool().attempt(end.event.key.job);
+      const bool live = attempt && attempt->key == end.event.key &&
+                        attempt->state != scheduling::AttemptState::kEnded;
+      if (live && !complete[i]) {
+        verdicts.emplace_back(end.event.key, Verdict::kLater);
+        continue;
+      }
+      scheduling::AttemptEnded event = end.event;
+      event.machine = info.machine;
+      event.left = left[i];
+      if (live) scheduling::limit_cost(event, attempt->decided, cores, turn.now());
+      auto answer = turn.apply(event).answer;
+      const Verdict verdict =
+          answer.verdicts.empty() ? Verdict::kSuperseded : answer.verdicts.front().second;
+      // The brain answers that it counted; to the client that means: in the books.
+      verdicts.emplace_back(event.key, verdict == Verdict::kCounts ? Verdict::kKnown : verdict);
+      if (verdict != Verdict::kCounts) continue;
+      turn.changes().ends.push_back(end.row);
+      const bool keeps_outputs =
+          event.ended == scheduling::EndReason::kDone || scheduling::is_failure(event.ended);
+      if (!keeps_outputs) continue;
+      for (uint64_t file : end.outputs) turn.changes().counted_files.push_back({file, event.key});
+    }
+  });
+  for (const auto& [key, verdict] : verdicts) sessions_.forget_status(key);
+  crash_point("reported");
+  return verdicts;
+}
+
+std::vector<scheduling::MachineView> MachineService::list(MachineId after, uint32_t limit) {
+  std::vector<scheduling::MachineView> views;
+  pipeline_.perform([&](Turn& turn) { views = turn.pool().machines(); });
+  std::sort(views.begin(), views.end(),
+            [](const auto& a, const auto& b) { return a.record.id < b.record.id; });
+  auto first = std::find_if(views.begin(), views.end(),
+                            [after](const auto& v) { return v.record.id > after; });
+  views.erase(views.begin(), first);
+  if (views.size() > limit) views.resize(limit);
+  return views;
+}
+
+}  // namespace sublet::server

@@ -1,0 +1,120 @@
+// What the Machine Allocator and the Execution Server do, without the ORB:
+// workstations join, report themselves and their attempts, and leave.
+//
+// Threads: any.
+#ifndef SUBLET_SERVER_MACHINE_SERVICE_H_
+#define SUBLET_SERVER_MACHINE_SERVICE_H_
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/access.h"
+#include "server/store/archive/archive.h"
+#include "server/machines/dispatcher.h"
+#include "server/commit/pipeline.h"
+#include "server/machines/sessions.h"
+
+namespace sublet::server {
+
+struct MachineFacts {
+  std::string name;
+  std::string os;
+  std::string architecture;
+  uint32_t cores = 1;
+  uint32_t slots = 1;
+  uint64_t memory = 0;
+  uint64_t disk = 0;
+  std::string holder;  // "pid 1234", for the refusal of a second one
+};
+
+struct Joined {
+  SessionInfo session;
+  Micros now = 0;  // the brain's time of it
+};
+
+struct ReportedAttempt {
+  scheduling::AttemptKey key;
+  scheduling::AttemptState state = scheduling::AttemptState::kRunning;
+  LiveStatus status;
+};
+
+struct ReportedEnd {
+  scheduling::AttemptEnded event;
+  EndRow row;
+  std::vector<uint64_t> outputs;
+};
+
+using Verdicts = std::vector<std::pair<scheduling::AttemptKey, scheduling::Verdict>>;
+
+struct Renewal {
+  Verdicts verdicts;
+  Micros now = 0;  // the brain's time of it
+};
+
+class MachineService {
+ public:
+  MachineService(Pipeline& pipeline, Archive& archive, Sessions& sessions, Access& access,
+                 Dispatcher& dispatcher);
+
+  // machine 0: a new one, or the one that has this secret already. Throws Refusal; "machine.live" while
+  // another client holds the machine, which is found out by asking it in the
+  // background: the caller tries again.
+  Joined join(const Caller& caller, scheduling::MachineId machine, const std::string& secret,
+              const MachineFacts& facts);
+  void attach(const std::string& session, const Caller& caller,
+              std::shared_ptr<Workstation> workstation);
+  void report(const std::string& session, const Caller& caller, const ReportedState& state);
+  void withdraw(const std::string& session, const Caller& caller);
+  // The same for whoever has a session as this caller, if anybody (Caller::uid).
+  void expel(uint64_t uid);
+
+  scheduling::Verdict started(const std::string& session, const Caller& caller,
+                              scheduling::AttemptKey key);
+  Renewal renew(const std::string& session, const Caller& caller, const ReportedState& state,
+                const std::vector<ReportedAttempt>& attempts);
+  Verdicts ended(const std::string& session, const Caller& caller,
+                 const std::vector<ReportedEnd>& ends);
+
+  // In order of id, after `after`.
+  std::vector<scheduling::MachineView> list(scheduling::MachineId after, uint32_t limit);
+
+ private:
+  void check_facts(const MachineFacts& facts) const;
+  void check_member(const Caller& caller, const MachineFacts& facts) const;
+  void check_not_live(scheduling::MachineId machine);
+  using Names = std::set<std::string>;
+  // The names of the outputs among the files that an end names; nothing: one of these
+  // is not here.
+  std::optional<Names> outputs_here(const ReportedEnd& end);
+  // Whether these are all that it must have.
+  bool has_required(const ReportedEnd& end, const Names& outputs);
+  // What it left of the output that its batch waits for; "": nothing.
+  std::string left_output(const ReportedEnd& end, const Names& outputs);
+  void check_secret(const Caller& caller, scheduling::MachineId machine,
+                    const std::string& secret);
+  void end(const SessionInfo& info);
+
+  Pipeline& pipeline_;
+  Archive& archive_;
+  Sessions& sessions_;
+  Access& access_;
+  Dispatcher& dispatcher_;
+
+  std::mutex mutex_;
+  // When the holder of a machine last answered a probe, or that it did not.
+  struct Probe {
+    bool pending = false;
+    bool alive = true;
+  };
+  std::map<std::string, Probe> probes_;  // by session key
+};
+
+}  // namespace sublet::server
+
+#endif  // SUBLET_SERVER_MACHINE_SERVICE_H_

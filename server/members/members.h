@@ -1,0 +1,95 @@
+// The members elsewhere: who was invited, who has a certificate, who lost it.
+// The books are in memory and in the store; the store first.
+//
+// Threads: any. admit() never waits for a commit; the others do.
+#ifndef SUBLET_SERVER_MEMBERS_H_
+#define SUBLET_SERVER_MEMBERS_H_
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "transport/tls/door.h"
+#include "transport/tls/joining.h"
+#include "server/access.h"
+#include "server/store/archive/archive.h"
+#include "server/members/authority.h"
+#include "server/commit/pipeline.h"
+
+namespace sublet::server {
+
+struct MemberSettings {
+  // Where members reach the server; nothing: it listens to no network.
+  std::optional<HostPort> address;
+  int64_t certificate_us = 0;  // how long members' certificates are good
+};
+
+struct Invited {
+  std::string token;
+  Micros expires = 0;
+};
+
+class Members {
+ public:
+  // Reads the books. The others outlive it. authority: nothing where the server
+  // listens to no network.
+  Members(const MemberSettings& settings, std::optional<Authority> authority, Pipeline& pipeline,
+          Archive& archive, const Clock& clock);
+
+  // Whether one whose certificate is good is in the books, and under which number.
+  Admission admit(const MemberName& who, const std::string& serial);
+  // How all that a member has open is ended: its connections, a machine's session.
+  // Before the first join or revoke, which call it on their caller's thread, after
+  // their commit, with the number under which the member was let in.
+  void cut_off_by(std::function<void(uint64_t member)> cut_off) { cut_off_ = std::move(cut_off); }
+
+  // Exchanges a token for a certificate, the token used up in the same commit. Who
+  // had joined under this name before is cut off.
+  JoinAnswer join(const JoinRequest& request);
+
+  // These throw Refusal.
+  Invited invite(const Caller& caller, const std::string& request, const std::string& name,
+                 Role role, int64_t valid_ms);
+  // Who is, or was, a member of this name is cut off.
+  void revoke(const Caller& caller, const std::string& request, const std::string& name);
+  std::string renew(const Caller& caller, const std::string& request,
+                    const std::string& certificate_request);
+  // In order of number, after `after`.
+  std::vector<MemberRow> list(uint64_t after, uint32_t limit);
+
+ private:
+  const MemberRow* named(const std::string& name) const;
+  std::vector<MemberRow> all_named(const std::string& name) const;
+  const MemberRow* of_other_role(const std::string& name, Role role) const;
+  JoinAnswer take_in(const JoinRequest& request, std::optional<uint64_t>* replaced);
+  Exclusion check_token(const InvitationRow& row, const JoinRequest& request,
+                        const std::string& key) const;
+  MemberRow member_for(const InvitationRow& row) const;
+  void end_all(const std::string& key, const std::string& digest, const std::string& name);
+  void certify(const std::string& request, MemberRow* row) const;
+  JoinToken token_for(Role role, const std::string& request_key) const;
+  std::vector<std::string> old_invitations(Micros now) const;
+  const Authority& authority() const;
+  void keep(const MemberRow& row);
+
+  const MemberSettings settings_;
+  const std::optional<Authority> authority_;
+  Pipeline& pipeline_;
+  const Clock& clock_;
+  std::function<void(uint64_t member)> cut_off_;
+
+  // One change at a time, held through its commit; admit() does without. Who
+  // holds it may read the books, and takes mutex_ too to change them.
+  std::mutex changing_;
+  mutable std::mutex mutex_;
+  std::map<uint64_t, MemberRow> members_;
+  std::map<std::string, uint64_t> newest_;  // of each name
+  std::map<std::string, InvitationRow> invitations_;
+};
+
+}  // namespace sublet::server
+
+#endif  // SUBLET_SERVER_MEMBERS_H_

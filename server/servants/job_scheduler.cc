@@ -1,0 +1,253 @@
+#include <utility>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "server/servants/guard_call.h"
+#include "server/servants/servants.h"
+#include "server/servants/translate.h"
+
+namespace sublet::server {
+namespace {
+
+namespace v1 = Sublet::v1;
+
+void add_detail(v1::Details& details, const char* name, const std::string& value) {
+  const CORBA::ULong at = details.length();
+  details.length(at + 1);
+  details[at].name = CORBA::string_dup(name);
+  details[at].value = CORBA::string_dup(to_utf8(value).c_str());
+}
+
+class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
+ public:
+  explicit JobSchedulerServant(const Services& s) : s_(s) {}
+
+  v1::BatchId open_batch(const v1::RequestId& request,
+                         const v1::BatchDescription& batch) override {
+    return guard_call([&] {
+      return s_.jobs.open_batch(s_.access.submitter(), from_octets(request), from_idl(batch));
+    });
+  }
+
+  void append(v1::BatchId batch, CORBA::ULong number, const v1::JobDescriptions& jobs) override {
+    guard_call([&] {
+      std::vector<SpecRange> specs(jobs.length());
+      for (CORBA::ULong i = 0; i < jobs.length(); ++i) specs[i].spec = from_idl(jobs[i]);
+      s_.jobs.append(s_.access.submitter(), batch, number, std::move(specs));
+    });
+  }
+
+  void append_array(v1::BatchId batch, CORBA::ULong number, const v1::JobDescription& job,
+                    CORBA::ULongLong first, CORBA::ULongLong count) override {
+    guard_call([&] {
+      s_.jobs.append(s_.access.submitter(), batch, number,
+                     {SpecRange{from_idl(job), true, first, count}});
+    });
+  }
+
+  void append_sweep(v1::BatchId batch, CORBA::ULong number, const v1::JobDescription& job,
+                    const v1::Axes& axes, CORBA::ULongLong first_index) override {
+    guard_call([&] {
+      if (axes.length() == 0 || first_index > UINT64_MAX / 2)
+        throw Refusal(Refusal::Kind::kInvalid, "field.invalid",
+                      "a sweep without parameters, or with too large an index",
+                      "Give at least one axis.", "axes");
+      s_.jobs.append(s_.access.submitter(), batch, number,
+                     {SpecRange{from_idl(job), true, first_index, 1, from_idl(axes)}});
+    });
+  }
+
+  v1::JobRange commit_batch(const v1::RequestId& request, v1::BatchId batch) override {
+    return guard_call([&] {
+      auto [first, count] = s_.jobs.commit_batch(s_.access.submitter(), from_octets(request), batch);
+      v1::JobRange range;
+      range.first = first;
+      range.count = count;
+      return range;
+    });
+  }
+
+  void discard_batch(v1::BatchId batch) override {
+    guard_call([&] { s_.jobs.discard_batch(s_.access.submitter(), batch); });
+  }
+
+  v1::JobId submit(const v1::RequestId& request, const char* host,
+                   const v1::JobDescription& job) override {
+    return guard_call([&] {
+      return s_.jobs.submit(s_.access.submitter(), from_octets(request), host, from_idl(job));
+    });
+  }
+
+  v1::Control remove(const v1::RequestId& request, const v1::JobFilter& which) override {
+    return control(request, which, JobService::Action::kRemove);
+  }
+  v1::Control hold(const v1::RequestId& request, const v1::JobFilter& which) override {
+    return control(request, which, JobService::Action::kHold);
+  }
+  v1::Control release(const v1::RequestId& request, const v1::JobFilter& which) override {
+    return control(request, which, JobService::Action::kRelease);
+  }
+
+  v1::JobPage* list(const v1::JobFilter& which, const v1::Bytes& cursor,
+                    CORBA::ULong limit) override {
+    return guard_call([&] {
+      const std::string at = from_octets(cursor);
+      if (at.size() > 19 || at.find_first_not_of("0123456789") != std::string::npos)
+        throw Refusal(Refusal::Kind::kInvalid, "cursor.bad", "this cursor is not one of ours",
+                      "Start with an empty one.", "cursor");
+      JobPage page = s_.jobs.list(s_.access.submitter(), from_idl(which),
+                                  at.empty() ? 0 : std::stoull(at), limit);
+      auto names = machine_names(page.rows);
+      v1::JobPage_var out = new v1::JobPage;
+      out->jobs.length(page.rows.size());
+      for (size_t i = 0; i < page.rows.size(); ++i)
+        to_idl(page.rows[i], names[page.rows[i].machine], s_.jobs.progress(page.rows[i].job),
+               out->jobs[i]);
+      if (page.next) to_octets(std::to_string(page.next), out->next);
+      return out._retn();
+    });
+  }
+
+  v1::JobCounts count(const v1::JobFilter& which) override {
+    return guard_call([&] {
+      v1::JobCounts counts{};
+      CORBA::ULongLong* fields[] = {&counts.waiting, &counts.placed, &counts.running,
+                                    &counts.held,    &counts.done,   &counts.failed,
+                                    &counts.removed};
+      for (auto [state, number] : s_.jobs.count(s_.access.submitter(), from_idl(which)))
+        if (state >= 1 && state <= 7) *fields[state - 1] = number;
+      return counts;
+    });
+  }
+
+  v1::JobDetail* show(v1::JobId job) override {
+    return guard_call([&] {
+      JobDetails details = s_.jobs.show(s_.access.submitter(), job);
+      auto names = machine_names({details.row});
+      v1::JobDetail_var out = new v1::JobDetail;
+      to_idl(details.row, names[details.row.machine], s_.jobs.progress(details.row.job),
+             out->summary);
+      to_idl(details.spec, out->description);
+      out->attempts.length(details.attempts.size());
+      for (size_t i = 0; i < details.attempts.size(); ++i)
+        to_idl(details.attempts[i], out->attempts[i]);
+      add_outputs(details, out->outputs);
+      add_forecast(details.forecast, out->more);
+      if (details.outputs_removed)
+        add_detail(out->more, "outputs_removed_at", std::to_string(details.outputs_removed));
+      return out._retn();
+    });
+  }
+
+  v1::LogPart* read_log(v1::JobId job, v1::AttemptNumber attempt, CORBA::ULong stream,
+                        v1::ByteCount offset, v1::Duration hold) override {
+    return guard_call([&] {
+      const LogPiece piece = s_.logs.read(
+          s_.access.submitter(), {job, attempt, static_cast<FileKind>(stream), offset, hold});
+      v1::LogPart_var out = new v1::LogPart;
+      out->attempt = piece.attempt;
+      out->offset = offset;
+      to_octets(piece.text, out->text);
+      out->ended = piece.ended;
+      if (!piece.machine.empty()) add_detail(out->more, "machine", piece.machine);
+      if (piece.cut) add_detail(out->more, "cut", "yes");
+      if (piece.busy) add_detail(out->more, "busy", "yes");
+      return out._retn();
+    });
+  }
+
+  v1::ChangePage* changes_since(v1::HistoryNumber since, v1::Duration hold) override {
+    return guard_call([&] {
+      ChangeList list = s_.jobs.changes_since(s_.access.submitter(), since, hold);
+      v1::ChangePage_var out = new v1::ChangePage;
+      out->items.length(list.items.size());
+      for (size_t i = 0; i < list.items.size(); ++i) to_idl(list.items[i], out->items[i]);
+      out->last = list.last;
+      out->gap = list.gap;
+      return out._retn();
+    });
+  }
+
+  v1::Details* about() override {
+    return guard_call([&] {
+      uint64_t waiting = 0, machines = 0;
+      s_.pipeline.perform([&](Turn& turn) {
+        waiting = turn.pool().waiting();
+        machines = turn.pool().machines().size();
+      });
+      const std::pair<const char*, std::string> facts[] = {
+          {"version", SUBLET_VERSION},
+          {"pool", s_.pool_name},
+          {"waiting", std::to_string(waiting)},
+          {"machines", std::to_string(machines)},
+          {"uptime_ms", std::to_string((system_clock().utc_us() - s_.started) / 1000)},
+          {"server_pid", std::to_string(getpid())}};
+      v1::Details_var out = new v1::Details;
+      out->length(std::size(facts));
+      for (size_t i = 0; i < std::size(facts); ++i) {
+        out[i].name = CORBA::string_dup(facts[i].first);
+        out[i].value = CORBA::string_dup(facts[i].second.c_str());
+      }
+      return out._retn();
+    });
+  }
+
+ private:
+  v1::Control control(const v1::RequestId& request, const v1::JobFilter& which,
+                      JobService::Action action) {
+    return guard_call([&] {
+      auto result =
+          s_.jobs.control(s_.access.submitter(), from_octets(request), action, from_idl(which));
+      v1::Control out;
+      out.changed = result.changed;
+      out.unchanged = result.unchanged;
+      return out;
+    });
+  }
+
+  std::map<MachineId, std::string> machine_names(const std::vector<JobRow>& rows) {
+    std::map<MachineId, std::string> names;
+    for (const auto& row : rows) names[row.machine];
+    s_.pipeline.perform([&](Turn& turn) {
+      for (auto& [id, name] : names)
+        if (auto view = turn.pool().machine(id)) name = view->record.name;
+    });
+    return names;
+  }
+
+  static void add_forecast(const scheduling::Forecast& forecast, v1::Details& more) {
+    if (forecast.sentence.empty()) return;
+    add_detail(more, "forecast", forecast.sentence);
+    if (forecast.starts_at) add_detail(more, "starts_at", std::to_string(*forecast.starts_at));
+  }
+
+  void add_outputs(const JobDetails& details, v1::OutputInfos& out) {
+    out.length(details.outputs.size());
+    for (size_t i = 0; i < details.outputs.size(); ++i) {
+      const FileRow& file = details.outputs[i];
+      std::string name = file.name;
+      bool cut = false;
+      if (file.kind == FileKind::kStdout || file.kind == FileKind::kStderr) {
+        name = file.kind == FileKind::kStdout ? "stdout" : "stderr";
+        for (const auto& a : details.attempts)
+          if (a.attempt.key.attempt == file.attempt)
+            cut = file.kind == FileKind::kStdout ? a.end.stdout_cut : a.end.stderr_cut;
+      }
+      out[i].kind = static_cast<CORBA::ULong>(file.kind);
+      to_octets(name, out[i].name);
+      out[i].size = file.size;
+      to_octets(hex_decode(file.digest).value_or(""), out[i].content_digest);
+      out[i].cut = cut;
+    }
+  }
+
+  const Services s_;
+};
+
+}  // namespace
+
+PortableServer::Servant make_job_scheduler(const Services& services) {
+  return new JobSchedulerServant(services);
+}
+
+}  // namespace sublet::server

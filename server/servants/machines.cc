@@ -1,0 +1,190 @@
+// The servants that workstations call: Machine Allocator with its sessions, and
+// Execution Server.
+#include "transport/orb.h"
+#include "server/machines/corba_workstation.h"
+#include "server/servants/guard_call.h"
+#include "server/servants/servants.h"
+#include "server/servants/translate.h"
+
+namespace sublet::server {
+namespace {
+
+namespace v1 = Sublet::v1;
+
+// One registration. Its reference lives in the bidirectional POA, so that the
+// client it is given through attach() is called back over the same connection.
+class SessionServant : public POA_Sublet::v1::Session {
+ public:
+  SessionServant(const Services& s, const std::string& key) : s_(s), key_(key) {}
+
+  void attach(v1::ExecutingClient_ptr client) override {
+    guard_call([&] {
+      if (CORBA::is_nil(client))
+        throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "no client was given",
+                      "Hand over the client's own reference.", "client");
+      if (!leads_back_to_caller(client))
+        throw Refusal(Refusal::Kind::kNotPermitted, "client.elsewhere",
+                      "the reference does not lead back over this connection",
+                      "Hand over the client's own reference over its own connection.", "client");
+      s_.machines.attach(key_, s_.access.caller(),
+                         make_corba_workstation(client, key_, s_.lease_ms, s_.call_timeout_ms));
+    });
+  }
+
+  void ping() override {
+    guard_call([&] { s_.sessions.find(key_, s_.access.caller()); });
+  }
+
+ private:
+  const Services s_;
+  const std::string key_;
+};
+
+class MachineAllocatorServant : public POA_Sublet::v1::MachineAllocator {
+ public:
+  explicit MachineAllocatorServant(const Services& s) : s_(s) {}
+
+  v1::JoinAnswer* join(v1::MachineNumber machine, const v1::Bytes& secret,
+                       const v1::MachineDescription& description) override {
+    return guard_call([&] {
+      Joined joined = s_.machines.join(s_.access.workstation(), machine, from_octets(secret),
+                                       from_idl(description));
+      v1::JoinAnswer_var out = new v1::JoinAnswer;
+      out->machine = joined.session.machine;
+      to_octets(joined.session.key, out->key);
+      out->session_reference = make_session(joined.session.machine, joined.session.key);
+      out->lease = s_.lease_ms;
+      out->renew_every = s_.lease_ms / 3;
+      out->server_time = joined.now;
+      return out._retn();
+    });
+  }
+
+  void report_state(const v1::SessionKey& session, const v1::MachineReport& report) override {
+    guard_call(
+        [&] { s_.machines.report(from_octets(session), s_.access.caller(), from_idl(report)); });
+  }
+
+  void withdraw(const v1::SessionKey& session) override {
+    guard_call([&] { s_.machines.withdraw(from_octets(session), s_.access.caller()); });
+  }
+
+  v1::MachinePage* list(const v1::Bytes& cursor, CORBA::ULong limit) override {
+    return guard_call([&] {
+      const Caller caller = s_.access.caller();
+      const std::string at = from_octets(cursor);
+      if (at.size() > 19 || at.find_first_not_of("0123456789") != std::string::npos)
+        throw Refusal(Refusal::Kind::kInvalid, "cursor.bad", "this cursor is not one of ours",
+                      "Start with an empty one.", "cursor");
+      if (limit < 1 || limit > 1000)
+        throw Refusal(Refusal::Kind::kInvalid, "limit.range", "a limit outside 1 to 1,000",
+                      "Give one inside.", "limit");
+      auto views = s_.machines.list(at.empty() ? 0 : std::stoull(at), limit);
+      v1::MachinePage_var out = new v1::MachinePage;
+      out->machines.length(views.size());
+      for (size_t i = 0; i < views.size(); ++i)
+        to_idl(views[i], s_.sessions.report(views[i].record.id), caller.administrator,
+               out->machines[i]);
+      if (views.size() == limit) to_octets(std::to_string(views.back().record.id), out->next);
+      return out._retn();
+    });
+  }
+
+ private:
+  // A machine has one session; the object of the one before goes.
+  void forget_session_of(MachineId machine) {
+    PortableServer::ObjectId id;
+    {
+      std::lock_guard lock(mutex_);
+      auto old = objects_.find(machine);
+      if (old == objects_.end()) return;
+      to_octets(old->second, id);
+      objects_.erase(old);
+    }
+    try {
+      s_.orb.bidir_poa()->deactivate_object(id);
+    } catch (const CORBA::Exception&) {
+      // Deactivated by another join of the same machine.
+    }
+  }
+
+  // The object's name is the session's key in the POA's books only; knowing the
+  // reference is not enough to use it, since the caller's uid must match too.
+  v1::Session_ptr make_session(MachineId machine, const std::string& key) {
+    PortableServer::POA_ptr poa = s_.orb.bidir_poa();
+    PortableServer::ObjectId id;
+    to_octets(key, id);
+    forget_session_of(machine);
+    {
+      std::lock_guard lock(mutex_);
+      objects_[machine] = key;
+    }
+    PortableServer::Servant_var<SessionServant> servant(new SessionServant(s_, key));
+    poa->activate_object_with_id(id, servant);
+    CORBA::Object_var reference = poa->id_to_reference(id);
+    return v1::Session::_narrow(reference);
+  }
+
+  const Services s_;
+  std::mutex mutex_;
+  std::map<MachineId, std::string> objects_;  // machine -> its session's key
+};
+
+class ExecutionServerServant : public POA_Sublet::v1::ExecutionServer {
+ public:
+  explicit ExecutionServerServant(const Services& s) : s_(s) {}
+
+  v1::Verdict started(const v1::SessionKey& session, const v1::AttemptKey& key,
+                      v1::Instant) override {
+    return guard_call([&] {
+      auto value = s_.machines.started(from_octets(session), s_.access.caller(),
+                                       {key.job, key.attempt});
+      v1::Verdict verdict;
+      verdict.key = key;
+      verdict.value = static_cast<CORBA::ULong>(value);
+      return verdict;
+    });
+  }
+
+  v1::RenewAnswer* renew(const v1::SessionKey& session, const v1::MachineReport& report,
+                         const v1::AttemptStatuses& running) override {
+    return guard_call([&] {
+      std::vector<ReportedAttempt> attempts;
+      for (CORBA::ULong i = 0; i < running.length(); ++i) attempts.push_back(from_idl(running[i]));
+      auto renewal = s_.machines.renew(from_octets(session), s_.access.caller(),
+                                       from_idl(report), attempts);
+      v1::RenewAnswer_var out = new v1::RenewAnswer;
+      out->lease = s_.lease_ms;
+      out->server_time = renewal.now;
+      to_idl(renewal.verdicts, out->of_attempts);
+      return out._retn();
+    });
+  }
+
+  v1::Verdicts* ended(const v1::SessionKey& session, const v1::EndReports& reports) override {
+    return guard_call([&] {
+      if (reports.length() > 100)
+        throw Refusal(Refusal::Kind::kLimitExceeded, "report.size", "more than 100 ends in a call",
+                      "Report them in several.", "reports");
+      std::vector<ReportedEnd> ends;
+      for (CORBA::ULong i = 0; i < reports.length(); ++i) ends.push_back(from_idl(reports[i]));
+      v1::Verdicts_var out = new v1::Verdicts;
+      to_idl(s_.machines.ended(from_octets(session), s_.access.caller(), ends), out.inout());
+      return out._retn();
+    });
+  }
+
+ private:
+  const Services s_;
+};
+
+}  // namespace
+
+PortableServer::Servant make_machine_allocator(const Services& services) {
+  return new MachineAllocatorServant(services);
+}
+PortableServer::Servant make_execution_server(const Services& services) {
+  return new ExecutionServerServant(services);
+}
+
+}  // namespace sublet::server

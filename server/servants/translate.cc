@@ -1,0 +1,325 @@
+#include "server/servants/translate.h"
+
+#include "base/hash.h"
+#include "base/text.h"
+#include "server/refusal.h"
+#include "server/jobs/stop_when.h"
+
+namespace sublet::server {
+
+namespace v1 = Sublet::v1;
+using scheduling::AttemptKey;
+
+namespace {
+
+// What we store may hold any bytes; what we send as a string is UTF-8.
+CORBA::String_var text(const std::string& s) { return CORBA::string_dup(to_utf8(s).c_str()); }
+
+std::vector<std::string> strings(const v1::ByteStrings& in) {
+  std::vector<std::string> out(in.length());
+  for (CORBA::ULong i = 0; i < in.length(); ++i) out[i] = from_octets(in[i]);
+  return out;
+}
+void strings(const std::vector<std::string>& in, v1::ByteStrings& out) {
+  out.length(in.size());
+  for (size_t i = 0; i < in.size(); ++i) to_octets(in[i], out[i]);
+}
+
+AttemptKey key(const v1::AttemptKey& k) { return {k.job, k.attempt}; }
+
+v1::AttemptKey idl_key(const AttemptKey& k) {
+  v1::AttemptKey out;
+  out.job = k.job;
+  out.attempt = k.attempt;
+  return out;
+}
+
+}  // namespace
+
+void add_detail(v1::Details& details, const std::string& name, const std::string& value) {
+  const CORBA::ULong at = details.length();
+  details.length(at + 1);
+  details[at].name = text(name);
+  details[at].value = text(value);
+}
+
+BatchRequest from_idl(const v1::BatchDescription& d) {
+  std::vector<std::pair<std::string, std::string>> details;
+  for (CORBA::ULong i = 0; i < d.more.length(); ++i)
+    details.emplace_back(d.more[i].name.in(), d.more[i].value.in());
+  return {d.name.in(), d.submit_host.in(), read_stop_when(details)};
+}
+
+JobSpec from_idl(const v1::JobDescription& d) {
+  JobSpec spec;
+  spec.name = d.name.in();
+  spec.program = from_octets(d.program);
+  spec.arguments = strings(d.arguments);
+  spec.environment = strings(d.environment);
+  for (CORBA::ULong i = 0; i < d.inputs.length(); ++i)
+    spec.inputs.push_back(
+        {d.inputs[i].file, from_octets(d.inputs[i].name), bool(d.inputs[i].executable)});
+  for (CORBA::ULong i = 0; i < d.outputs.length(); ++i)
+    spec.outputs.push_back({from_octets(d.outputs[i].name), bool(d.outputs[i].required)});
+  spec.needs = {d.needs.os.in(), d.needs.architecture.in(), d.needs.cores, d.needs.memory,
+                d.needs.disk};
+  spec.limits = {d.bounds.cpu,         d.bounds.wall,        d.bounds.memory,
+                 d.bounds.output_text, d.bounds.output_file, d.bounds.processes};
+  spec.priority = d.priority;
+  spec.retries = d.retries;
+  spec.save_deadline_ms = d.save_deadline;
+  for (CORBA::ULong i = 0; i < d.more.length(); ++i)
+    spec.more.emplace_back(d.more[i].name.in(), d.more[i].value.in());
+  return spec;
+}
+
+std::vector<Axis> from_idl(const v1::Axes& axes) {
+  std::vector<Axis> out(axes.length());
+  for (CORBA::ULong i = 0; i < axes.length(); ++i)
+    out[i] = {strings(axes[i].names), strings(axes[i].values), axes[i].count, axes[i].first,
+              axes[i].step};
+  return out;
+}
+
+void to_idl(const JobSpec& spec, v1::JobDescription& d) {
+  d.name = text(spec.name);
+  to_octets(spec.program, d.program);
+  strings(spec.arguments, d.arguments);
+  strings(spec.environment, d.environment);
+  d.inputs.length(spec.inputs.size());
+  for (size_t i = 0; i < spec.inputs.size(); ++i) {
+    d.inputs[i].file = spec.inputs[i].file;
+    to_octets(spec.inputs[i].name, d.inputs[i].name);
+    d.inputs[i].executable = spec.inputs[i].executable;
+  }
+  d.outputs.length(spec.outputs.size());
+  for (size_t i = 0; i < spec.outputs.size(); ++i) {
+    to_octets(spec.outputs[i].name, d.outputs[i].name);
+    d.outputs[i].required = spec.outputs[i].required;
+  }
+  d.needs.os = text(spec.needs.os);
+  d.needs.architecture = text(spec.needs.architecture);
+  d.needs.cores = spec.needs.cores;
+  d.needs.memory = spec.needs.memory;
+  d.needs.disk = spec.needs.disk;
+  d.bounds.cpu = spec.limits.cpu_ms;
+  d.bounds.wall = spec.limits.wall_ms;
+  d.bounds.memory = spec.limits.memory;
+  d.bounds.output_text = spec.limits.output_text;
+  d.bounds.output_file = spec.limits.output_file;
+  d.bounds.processes = spec.limits.processes;
+  d.priority = spec.priority;
+  d.retries = spec.retries;
+  d.save_deadline = spec.save_deadline_ms;
+  for (const auto& [name, value] : spec.more) add_detail(d.more, name, value);
+}
+
+namespace {
+bool is_yes(const std::string& name, const std::string& value) {
+  if (value != "yes" && value != "no")
+    throw Refusal(Refusal::Kind::kInvalid, "field.invalid",
+                  "`" + name + "` of a filter is neither yes nor no", "Write one of them.", name);
+  return value == "yes";
+}
+}  // namespace
+
+JobQuery from_idl(const v1::JobFilter& filter) {
+  if (filter.ids.length() > 500)
+    throw Refusal(Refusal::Kind::kLimitExceeded, "filter.ids", "more than 500 ranges of ids",
+                  "Name them in several calls.", "filter");
+  JobQuery query;
+  for (CORBA::ULong i = 0; i < filter.ids.length(); ++i)
+    query.ids.emplace_back(filter.ids[i].first, filter.ids[i].count);
+  query.batch = filter.batch;
+  query.user = filter.user.in();
+  for (CORBA::ULong i = 0; i < filter.states.length() && i < 100; ++i)
+    query.states.push_back(static_cast<uint32_t>(filter.states[i]));
+  query.unfinished_only = filter.unfinished_only;
+  for (CORBA::ULong i = 0; i < filter.more.length(); ++i) {
+    const std::string name = filter.more[i].name.in();
+    if (name != "runs" && name != "stopped") continue;
+    const bool yes = is_yes(name, filter.more[i].value.in());
+    if (name == "runs") query.runs = yes;
+    if (name == "stopped")
+      query.stopped = yes ? JobQuery::Stopped::kOnly : JobQuery::Stopped::kWithout;
+  }
+  return query;
+}
+
+void to_idl(const JobRow& row, const std::string& machine, int32_t progress, v1::JobSummary& out) {
+  const auto& job = row.job;
+  out.id = job.id;
+  out.batch = job.batch;
+  out.index = job.index;
+  out.name = text(row.name);
+  out.user = text(job.user);
+  out.state = static_cast<CORBA::ULong>(job.state);
+  out.attempts = job.attempts;
+  out.machine = text(machine);
+  out.reason = text(job.reason);
+  out.submitted = job.submitted;
+  out.changed = job.changed;
+  out.progress_ppm = progress;
+  out.cpu_kept = job.cpu_kept / 1000;
+  out.cpu_lost = job.cpu_lost / 1000;
+  out.evictions = job.evictions;
+  if (job.count > 1) add_detail(out.more, "count", std::to_string(job.count));
+}
+
+void to_idl(const AttemptRow& row, v1::AttemptInfo& out) {
+  const auto& a = row.attempt;
+  out.number = a.key.attempt;
+  out.machine = a.machine;
+  out.machine_name = text(row.machine_name);
+  out.state = static_cast<CORBA::ULong>(a.state);
+  out.ended = static_cast<CORBA::ULong>(a.ended);
+  out.reason = text(a.reason);
+  out.decided = a.decided;
+  out.started = a.started;
+  out.finished = a.finished;
+  out.exit_status = row.end.exit_status;
+  out.signal = row.end.signal;
+  out.cpu = a.cpu / 1000;
+  out.cpu_lost = a.cpu_lost / 1000;
+  out.memory_peak = row.end.memory_peak;
+  out.generation = a.generation;
+  out.checkpoint_bytes = row.end.checkpoint_bytes;
+  out.resumed_ppm = row.end.resumed_ppm;
+  out.progress_ppm = row.end.progress_ppm;
+  out.quiesce_us = row.end.quiesce_us;
+}
+
+void to_idl(const scheduling::ChangeRecord& r, v1::Change& out) {
+  out.number = r.number;
+  out.at = r.at;
+  out.job = r.job;
+  out.batch = r.batch;
+  out.state = static_cast<CORBA::ULong>(r.state);
+  out.attempt = r.attempt;
+  out.ended = static_cast<CORBA::ULong>(r.ended);
+  if (r.count == 1) return;
+  out.more.length(1);
+  out.more[0].name = "count";
+  out.more[0].value = std::to_string(r.count).c_str();
+}
+
+MachineFacts from_idl(const v1::MachineDescription& d) {
+  MachineFacts facts;
+  facts.name = d.name.in();
+  facts.os = d.os.in();
+  facts.architecture = d.architecture.in();
+  facts.cores = d.cores;
+  facts.slots = d.slots;
+  facts.memory = d.memory;
+  facts.disk = d.disk;
+  for (CORBA::ULong i = 0; i < d.more.length(); ++i)
+    if (std::string(d.more[i].name.in()) == "pid")
+      facts.holder = "pid " + std::string(d.more[i].value.in()).substr(0, 20);
+  return facts;
+}
+
+ReportedState from_idl(const v1::MachineReport& r) {
+  ReportedState state;
+  state.away = r.away;
+  state.reason = r.reason;
+  state.owner_cpu = r.owner_cpu;
+  state.input_idle_ms = r.input_idle;
+  state.slots_free = r.slots_free;
+  state.memory_free = r.memory_free;
+  state.disk_free = r.disk_free;
+  return state;
+}
+
+ReportedAttempt from_idl(const v1::AttemptStatus& s) {
+  ReportedAttempt attempt;
+  attempt.key = key(s.key);
+  if (s.state < v1::ATTEMPT_STAGING || s.state > v1::ATTEMPT_LEAVING)
+    throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "an attempt's state is 2, 3 or 4",
+                  "Name only attempts that are held.", "state");
+  attempt.state = static_cast<scheduling::AttemptState>(s.state);
+  attempt.status = {s.cpu, s.memory, s.progress_ppm, s.generation};
+  return attempt;
+}
+
+ReportedEnd from_idl(const v1::EndReport& r) {
+  const bool known = (r.ended >= v1::END_DONE && r.ended <= v1::END_LIMIT) ||
+                     (r.ended >= v1::END_OWNER && r.ended <= v1::END_SUPERSEDED);
+  if (!known)
+    throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "an unknown reason of an end",
+                  "Give one of END_....", "ended");
+  ReportedEnd end;
+  end.event.key = key(r.key);
+  end.event.ended = static_cast<scheduling::EndReason>(r.ended);
+  end.event.reason = std::string(r.reason.in()).substr(0, 2000);
+  end.event.cpu = std::max<int64_t>(0, r.cpu_us);
+  end.event.cpu_saved = std::min<int64_t>(r.cpu_saved_us, end.event.cpu);
+  end.event.wall = std::clamp<int64_t>(r.wall, 0, INT64_MAX / 1000) * 1000;
+  end.row.key = end.event.key;
+  end.row.exit_status = r.exit_status;
+  end.row.signal = r.signal;
+  end.row.memory_peak = r.memory_peak;
+  end.row.checkpoint_bytes = r.checkpoint_bytes;
+  end.row.resumed_ppm = r.resumed_ppm;
+  end.row.progress_ppm = r.progress_ppm;
+  end.row.quiesce_us = r.quiesce_us;
+  end.row.stdout_cut = r.stdout_cut;
+  end.row.stderr_cut = r.stderr_cut;
+  for (CORBA::ULong i = 0; i < r.outputs.length() && i < 10'000; ++i)
+    end.outputs.push_back(r.outputs[i]);
+  return end;
+}
+
+void to_idl(const Verdicts& verdicts, v1::Verdicts& out) {
+  out.length(verdicts.size());
+  for (size_t i = 0; i < verdicts.size(); ++i) {
+    out[i].key = idl_key(verdicts[i].first);
+    out[i].value = static_cast<CORBA::ULong>(verdicts[i].second);
+  }
+}
+
+void to_idl(const scheduling::MachineView& view, const std::optional<ReportedState>& state,
+            bool with_attempts, v1::MachineInfo& out) {
+  const auto& r = view.record;
+  out.number = r.id;
+  out.description.name = text(r.name);
+  out.description.os = text(r.os);
+  out.description.architecture = text(r.architecture);
+  out.description.cores = r.cores;
+  out.description.slots = r.slots;
+  out.description.memory = r.memory;
+  out.description.disk = r.disk;
+  out.report.away = view.away;
+  out.report.memory_free = view.memory_free;
+  out.report.disk_free = view.disk_free;
+  out.report.reason = state ? state->reason : 0;
+  out.report.owner_cpu = state ? state->owner_cpu : 0;
+  out.report.input_idle = state ? state->input_idle_ms : -1;
+  out.report.slots_free = r.slots - std::min<uint32_t>(r.slots, view.running.size());
+  out.state = static_cast<CORBA::ULong>(r.state);
+  out.requesting = view.requesting;
+  out.state_since = r.state_since;
+  out.heard = view.heard;
+  add_detail(out.more, "attempts", std::to_string(view.running.size()));
+  if (!with_attempts) return;
+  out.running.length(view.running.size());
+  for (size_t i = 0; i < view.running.size(); ++i) out.running[i] = idl_key(view.running[i]);
+}
+
+FilePlace from_idl(const v1::FilePlace& place) {
+  if (place.kind < v1::FILE_INPUT || place.kind > v1::FILE_STDERR)
+    throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "an unknown kind of file",
+                  "Give one of FILE_....", "kind");
+  FilePlace out;
+  out.kind = static_cast<FileKind>(place.kind);
+  out.batch = place.batch;
+  out.session = from_octets(place.session);
+  out.key = {place.job, place.attempt};
+  out.file = place.file;
+  out.name = from_octets(place.name);
+  out.generation = place.generation;
+  for (CORBA::ULong i = 0; i < place.more.length(); ++i)
+    if (std::string_view(place.more[i].name.in()) == "suspect") out.suspect = true;
+  return out;
+}
+
+}  // namespace sublet::server

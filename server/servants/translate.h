@@ -1,0 +1,52 @@
+// Between the public contract's types and ours: the only place where both are
+// seen, besides the servants.
+#ifndef SUBLET_SERVER_TRANSLATE_H_
+#define SUBLET_SERVER_TRANSLATE_H_
+
+#include <cstring>
+#include <string>
+
+#include "execution_server.hh"
+#include "job_scheduler.hh"
+#include "machine_allocator.hh"
+#include "server/jobs/service.h"
+#include "server/machines/service.h"
+#include "server/spool/service.h"
+#include "spool.hh"
+
+namespace sublet::server {
+
+template <typename Octets>
+std::string from_octets(const Octets& octets) {
+  return std::string(reinterpret_cast<const char*>(octets.get_buffer()), octets.length());
+}
+template <typename Octets>
+void to_octets(const std::string& bytes, Octets& octets) {
+  octets.length(bytes.size());
+  if (!bytes.empty()) std::memcpy(octets.get_buffer(), bytes.data(), bytes.size());
+}
+
+BatchRequest from_idl(const Sublet::v1::BatchDescription& d);
+// One more pair at the end.
+void add_detail(Sublet::v1::Details& details, const std::string& name, const std::string& value);
+
+JobSpec from_idl(const Sublet::v1::JobDescription& d);
+std::vector<Axis> from_idl(const Sublet::v1::Axes& axes);
+void to_idl(const JobSpec& spec, Sublet::v1::JobDescription& d);
+JobQuery from_idl(const Sublet::v1::JobFilter& filter);
+void to_idl(const JobRow& row, const std::string& machine, int32_t progress,
+            Sublet::v1::JobSummary& summary);
+void to_idl(const AttemptRow& row, Sublet::v1::AttemptInfo& info);
+void to_idl(const scheduling::ChangeRecord& record, Sublet::v1::Change& change);
+MachineFacts from_idl(const Sublet::v1::MachineDescription& d);
+ReportedState from_idl(const Sublet::v1::MachineReport& r);
+ReportedAttempt from_idl(const Sublet::v1::AttemptStatus& s);
+ReportedEnd from_idl(const Sublet::v1::EndReport& r);
+void to_idl(const Verdicts& verdicts, Sublet::v1::Verdicts& out);
+void to_idl(const scheduling::MachineView& view, const std::optional<ReportedState>& state,
+            bool with_attempts, Sublet::v1::MachineInfo& info);
+FilePlace from_idl(const Sublet::v1::FilePlace& place);
+
+}  // namespace sublet::server
+
+#endif  // SUBLET_SERVER_TRANSLATE_H_

@@ -1,0 +1,197 @@
+#include "server/settings.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "base/options/default_places.h"
+
+namespace sublet::server {
+namespace {
+
+// Root's state is the machine's; anybody else's is under their home.
+std::string default_state() {
+  if (geteuid() == 0) return "/var/lib/sublet-server";
+  if (const char* state = getenv("XDG_STATE_HOME")) return std::string(state) + "/sublet-server";
+  const char* home = getenv("HOME");
+  return std::string(home ? home : "/tmp") + "/.local/state/sublet-server";
+}
+
+std::string default_socket() {
+  if (geteuid() == 0) return kMachinesServer;
+  if (const char* run = getenv("XDG_RUNTIME_DIR")) return std::string(run) + "/sublet/server.sock";
+  return default_state() + "/server.sock";
+}
+
+}  // namespace
+
+std::vector<SettingSpec> server_setting_specs() {
+  using T = SettingType;
+  std::vector<SettingSpec> specs;
+  auto add = [&specs](const char* key, T type, const std::string& value, double min, double max,
+                      const char* doc) {
+    SettingSpec spec;
+    spec.key = key;
+    spec.type = type;
+    spec.default_value = value;
+    if (min != max) {
+      spec.min = min;
+      spec.max = max;
+    }
+    spec.doc = doc;
+    specs.push_back(spec);
+  };
+  add("pool.name", T::text, "sublet", 0, 0, "the pool's name, for people");
+  add("pool.administrators", T::texts, "", 0, 0,
+      "user names, besides root and the server's own user");
+  add("server.state", T::text, default_state(), 0, 0, "folder of the database and the spool");
+  add("server.socket", T::text, default_socket(), 0, 0,
+      "Unix socket; the folder around it decides who may connect");
+  add("server.listen", T::text, "", 0, 0,
+      "HOST:PORT for members elsewhere, by TLS; 0.0.0.0 is everywhere; empty: no network");
+  add("server.address", T::text, "", 0, 0,
+      "HOST:PORT that join tokens name; empty: as server.listen, or the host's name");
+  add("server.loopback", T::boolean, "false", 0, 0,
+      "plain TCP on 127.0.0.1 for programs of this host that speak IIOP, known by their uid");
+  add("server.loopback_port", T::integer, "9741", 1, 65535, "the port of server.loopback");
+  add("server.handshake", T::duration, "5 s", 100, 600'000,
+      "how soon a connection from the network must have shown a certificate");
+  add("server.max_strangers", T::integer, "256", 4, 100'000,
+      "connections that have shown no certificate yet; beyond this many the oldest is cut");
+  add("server.max_strangers_per_host", T::integer, "32", 1, 100'000, "connections from one address that have shown no certificate yet");
+  add("server.memory_limit", T::size, "4 GiB", 64 << 20, 1e15,
+      "address space; the server is restarted when it wants more");
+  add("server.reserve", T::size, "16 MiB", 1 << 20, 1e12,
+      "disk kept free so that running jobs can end when the disk is full");
+  add("server.queue_limit", T::integer, "100000", 100, 10'000'000,
+      "pieces of work that may wait for the committer");
+  add("server.group_limit", T::integer, "1024", 1, 100'000, "pieces of work in one transaction");
+  add("server.dispatcher_threads", T::integer, "8", 1, 256,
+      "calls to workstations under way at a time; at most half of them ask for what jobs write");
+  add("server.call_timeout", T::duration, "5 s", 100, 600'000, "how long a call to a workstation may take");
+  add("server.watchdog", T::duration, "15 s", 1000, 3'600'000,
+      "a server that does not answer for this long is restarted");
+  add("server.max_connections", T::integer, "12000", 128, 1'000'000,
+      "in all; each costs a thread of 256 kB address space");
+  add("server.max_connections_per_user", T::integer, "64", 4, 1'000'000,
+      "of one user other than root and the server's own");
+  add("membership.authority_valid", T::duration, "87600 h", 3'600'000, 1e12,
+      "how long the authority that 'sublet-server init' makes is good");
+  add("membership.certificate_valid", T::duration, "8760 h", 1000, 1e12,
+      "how long a member's certificate is good; the clients of machines renew theirs by themselves");
+  add("spool.largest_file", T::size, "50 GiB", 1024, 1e15, "of each file sent or brought back");
+  add("spool.quota", T::size, "50 GiB", 0, 1e15,
+      "of each user: inputs and outputs together, and as much again for checkpoints");
+  add("spool.keep_outputs", T::duration, "720 h", 0, 1e13,
+      "outputs, after their job's end; 0: for ever");
+  add("history.keep_events", T::duration, "24 h", 0, 1e13,
+      "every event with its consequences, for replay; 0: for ever");
+  add("history.keep_changes", T::duration, "720 h", 0, 1e13,
+      "jobs' changes of state, for those who wait; 0: for ever");
+  add("history.keep_uses", T::duration, "365 d", 0, 1e13,
+      "who used which machine, for reports; older days go into files in STATE/history; 0: for ever");
+  add("scheduling.jobs", T::text, "fair-share", 0, 0, "the policy that chooses the next job");
+  specs.back().choices = {"fair-share"};
+  add("scheduling.machines", T::text, "fifo-idle", 0, 0, "the policy that chooses its machine");
+  specs.back().choices = {"fifo-idle"};
+  add("scheduling.tick", T::duration, "60 s", 100, 86'400'000,
+      "t1: period of the Alarm Sender, at which usage decays");
+  add("scheduling.half_life", T::duration, "24 h", 1000, 1e12,
+      "of usage; K1 = 2^(-tick / half_life)");
+  add("scheduling.initial_priority", T::text, "standing", 0, 0,
+      "a new job's: standing (as if it had just returned) or zero");
+  specs.back().choices = {"standing", "zero"};
+  add("scheduling.turns", T::text, "best", 0, 0,
+      "best (job of all) or machine (best job of the head requesting machine)");
+  specs.back().choices = {"best", "machine"};
+  add("scheduling.charge", T::text, "kept", 0, 0, "kept (work that was not lost) or all");
+  specs.back().choices = {"kept", "all"};
+  add("scheduling.drift", T::boolean, "true", 0, 0, "waiting priorities drift back to the front");
+  add("scheduling.default_shares", T::real, "1", 1e-6, 1e6, "of a user not named in [shares]");
+  add("scheduling.lease", T::duration, "30 s", 3'000, 3'600'000,
+      "D: a client out of touch for this long freezes its jobs");
+  add("scheduling.leaving_wait", T::duration, "60 s", 100, 86'400'000,
+      "for an announced checkpoint; then the older generation is used");
+  add("scheduling.refusal_pause", T::duration, "1 s", 0, 3'600'000,
+      "a machine that refused an order gets none for this long");
+  add("shares", T::reals, "", 1e-6, 1e6, "shares of each user: ann = 3");
+  add("quotas", T::reals, "", 0, 1e15, "spool.quota of single users, in bytes: ann = 2e11");
+  add("log.file", T::text, "", 0, 0, "empty: standard error");
+  add("log.level", T::text, "info", 0, 0, "debug, info, warning or error");
+  specs.back().choices = {"debug", "info", "warning", "error"};
+  add("debug.crash_at", T::text, "", 0, 0, "for tests: the first life of the server ends at this step, PLACE:N");
+  return specs;
+}
+
+namespace {
+
+scheduling::Parameters read_policies(const Settings& s) {
+  scheduling::Parameters p;
+  p.job_policy = s.text("scheduling.jobs");
+  p.machine_policy = s.text("scheduling.machines");
+  p.tick = s.duration_ms("scheduling.tick") * 1000;
+  p.half_life = s.duration_ms("scheduling.half_life") * 1000;
+  p.initial_priority_zero = s.text("scheduling.initial_priority") == "zero";
+  p.turns_by_machine = s.text("scheduling.turns") == "machine";
+  p.charge_all = s.text("scheduling.charge") == "all";
+  p.drift = s.boolean("scheduling.drift");
+  p.default_shares = s.real("scheduling.default_shares");
+  p.lease = s.duration_ms("scheduling.lease") * 1000;
+  p.leaving_wait = s.duration_ms("scheduling.leaving_wait") * 1000;
+  p.refusal_pause = s.duration_ms("scheduling.refusal_pause") * 1000;
+  return p;
+}
+
+std::optional<HostPort> read_address(const Settings& s, const std::string& key) {
+  const std::string text = s.text(key);
+  if (text.empty()) return std::nullopt;
+  const auto address = host_port_from(text);
+  if (!address)
+    throw s.wrong({key}, key + ": '" + text +
+                             "' is no HOST:PORT such as 0.0.0.0:9740 or [::]:9740");
+  return address;
+}
+
+}  // namespace
+
+ServerSettings read_server_settings(const Settings& s) {
+  ServerSettings out;
+  out.pool_name = s.text("pool.name");
+  out.administrators = s.texts("pool.administrators");
+  out.state_folder = s.text("server.state");
+  out.socket = s.text("server.socket");
+  out.listen = read_address(s, "server.listen");
+  out.address = read_address(s, "server.address");
+  if (s.boolean("server.loopback"))
+    out.loopback_port = static_cast<uint16_t>(s.integer("server.loopback_port"));
+  out.handshake_ms = static_cast<int>(s.duration_ms("server.handshake"));
+  out.max_strangers = static_cast<size_t>(s.integer("server.max_strangers"));
+  out.max_strangers_of_host = static_cast<size_t>(s.integer("server.max_strangers_per_host"));
+  out.authority_valid_us = s.duration_ms("membership.authority_valid") * 1000;
+  out.certificate_valid_us = s.duration_ms("membership.certificate_valid") * 1000;
+  out.memory_limit = s.size_bytes("server.memory_limit");
+  out.reserve = s.size_bytes("server.reserve");
+  out.largest_file = s.size_bytes("spool.largest_file");
+  out.quota = s.size_bytes("spool.quota");
+  out.quotas = s.reals("quotas");
+  out.keep_outputs = s.duration_ms("spool.keep_outputs") * 1000;
+  out.queue_limit = s.integer("server.queue_limit");
+  out.group_limit = s.integer("server.group_limit");
+  out.dispatcher_threads = s.integer("server.dispatcher_threads");
+  out.call_timeout_ms = static_cast<int>(s.duration_ms("server.call_timeout"));
+  out.watchdog_ms = s.duration_ms("server.watchdog");
+  out.max_connections = s.integer("server.max_connections");
+  out.max_connections_per_uid = s.integer("server.max_connections_per_user");
+  out.policies = read_policies(s);
+  out.shares = s.reals("shares");
+  out.keep_events = s.duration_ms("history.keep_events") * 1000;
+  out.keep_changes = s.duration_ms("history.keep_changes") * 1000;
+  out.keep_uses = s.duration_ms("history.keep_uses") * 1000;
+  out.crash_at = s.text("debug.crash_at");
+  out.log.component = "server";
+  out.log.file = s.text("log.file");
+  out.log.level = *severity_from(s.text("log.level"));
+  return out;
+}
+
+}  // namespace sublet::server

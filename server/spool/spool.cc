@@ -1,0 +1,356 @@
+#include "server/spool/spool.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/files.h"
+
+namespace sublet::server {
+namespace {
+
+constexpr uint64_t kBehind = 32 << 20;  // that the hasher may be behind an upload
+
+Refusal disk(const std::string& what, int code) {
+  return Refusal(Refusal::Kind::kUnavailable, "server.disk",
+                 "the server cannot " + what + ": " + std::string(strerror(code)),
+                 "Tell the administrator; try again when there is room.", "spool");
+}
+
+// Returns how many: fewer at the file's end and where the disk gives no more.
+size_t read_part(int fd, uint64_t offset, std::span<char> into) {
+  size_t done = 0;
+  while (done < into.size()) {
+    ssize_t n =
+        pread(fd, into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    done += static_cast<size_t>(n);
+  }
+  return done;
+}
+
+// Checkpoints are counted apart, as in the books.
+std::pair<std::string, bool> account(const FileRow& row) {
+  return {row.user, row.kind == FileKind::kCheckpoint};
+}
+
+}  // namespace
+
+Spool::Spool(const SpoolSettings& settings, Archive& archive, const Clock& clock)
+    : settings_(settings), clock_(clock), checker_(clock) {
+  Files& files = system_files();
+  files.make_folders(settings_.folder);
+  // Ids count from the clock, so that an id is never used twice even when the
+  // newest rows have been removed.
+  next_id_ = std::max<uint64_t>(archive.last_file_id() + 1, clock.utc_us());
+  std::vector<uint64_t> known = archive.content_ids();
+  std::set<std::string> names;
+  for (uint64_t id : known) names.insert(std::to_string(id));
+  for (const auto& entry : files.list(settings_.folder))
+    if (!names.count(entry.name)) files.remove_file(settings_.folder + "/" + entry.name);
+  hasher_ = std::thread([this] { hash_loop(); });
+}
+
+Spool::~Spool() {
+  {
+    std::lock_guard lock(hash_mutex_);
+    stopping_ = true;
+  }
+  hash_wake_.notify_all();
+  hasher_.join();
+}
+
+Refusal Spool::damaged(const FileRow& row) {
+  return Refusal(Refusal::Kind::kNotFound, kDamaged,
+                 "`" + row.name + "` is damaged in the server's spool, or gone from it",
+                 "Tell the administrator; submit the job again.", row.name);
+}
+
+std::string Spool::path(uint64_t id) const { return settings_.folder + "/" + std::to_string(id); }
+std::string Spool::upload_path(uint64_t id) const { return path(id) + ".part"; }
+
+Spool::Started Spool::open(const std::string& owner, const std::string& request,
+                           const FileRow& row, uint64_t size, const std::optional<Digest>& digest) {
+  if (size > settings_.largest_file)
+    throw Refusal(Refusal::Kind::kLimitExceeded, "spool.too_large",
+                  "`" + row.name + "` has " + std::to_string(size) + " bytes; the spool takes " +
+                      std::to_string(settings_.largest_file) + " a file",
+                  "Split it, or have the administrator raise spool.largest_file.", row.name);
+  std::unique_lock lock(mutex_);
+  auto again = by_request_.find(owner + request);
+  if (again != by_request_.end()) {
+    std::shared_ptr<Upload> old = uploads_.at(again->second);
+    lock.unlock();
+    std::lock_guard upload_lock(old->mutex);
+    if (old->row.size != size || old->announced != digest)
+      throw Refusal(Refusal::Kind::kConflict, "request.reused",
+                    "this request id was used before, for another file",
+                    "Make a new random request id for every new request.", row.name);
+    return Started{old->row.id, old->offset, false};
+  }
+  if (per_owner_[owner] >= settings_.uploads_per_owner)
+    throw Refusal(Refusal::Kind::kLimitExceeded, "spool.uploads",
+                  "too many uploads are unfinished at a time", "Finish some first.", row.name);
+  auto upload = std::make_shared<Upload>();
+  upload->owner = owner;
+  upload->request = request;
+  upload->row = row;
+  upload->row.id = next_id_++;
+  upload->row.size = size;
+  upload->row.in_row = size <= kInRow;
+  upload->row.content = upload->row.in_row ? 0 : upload->row.id;
+  upload->announced = digest;
+  upload->touched = clock_.utc_us();
+  if (!upload->row.in_row) {
+    upload->fd.reset(::open(upload_path(upload->row.id).c_str(),
+                            O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (!upload->fd.valid()) throw disk("make a file in its spool", errno);
+  }
+  uploads_[upload->row.id] = upload;
+  by_request_[owner + request] = upload->row.id;
+  ++per_owner_[owner];
+  announced_[account(upload->row)] += size;
+  return Started{upload->row.id, 0, true};
+}
+
+std::shared_ptr<Spool::Upload> Spool::find(uint64_t id, const std::string& owner) {
+  std::lock_guard lock(mutex_);
+  auto it = uploads_.find(id);
+  if (it == uploads_.end() || it->second->owner != owner)
+    throw Refusal(Refusal::Kind::kNotFound, "upload.unknown",
+                  "there is no unfinished upload " + std::to_string(id) + " of yours",
+                  "Start it again.", "upload " + std::to_string(id));
+  it->second->touched = clock_.utc_us();
+  return it->second;
+}
+
+void Spool::write_chunk(Upload& upload, std::string_view chunk) {
+  if (upload.row.in_row) {
+    upload.small.append(chunk);
+  } else {
+    size_t done = 0;
+    while (done < chunk.size()) {
+      ssize_t n = pwrite(upload.fd.get(), chunk.data() + done, chunk.size() - done,
+                         static_cast<off_t>(upload.offset + done));
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) throw disk("write to its spool", errno);
+      done += static_cast<size_t>(n);
+    }
+  }
+  upload.offset += chunk.size();
+  upload.written = upload.offset;
+  if (!upload.row.in_row) upload.writeback.written(upload.fd.get(), upload.offset);
+}
+
+// On a thread of its own, from what is in the file: sender and hasher work at the
+// same time. Who sends faster than that hashes himself.
+void Spool::hash_later(const std::shared_ptr<Upload>& upload) {
+  if (upload->written > upload->hashed + kBehind) hash_up_to(*upload, upload->written);
+  if (upload->queued.exchange(true)) return;
+  {
+    std::lock_guard lock(hash_mutex_);
+    to_hash_.push_back(upload);
+  }
+  hash_wake_.notify_one();
+}
+
+void Spool::hash_up_to(Upload& upload, uint64_t end) {
+  std::lock_guard lock(upload.hash_mutex);
+  if (upload.hashed >= end) return;
+  const auto part = std::make_unique_for_overwrite<char[]>(kChunk);
+  while (upload.hashed < end) {
+    const size_t wanted = std::min<uint64_t>(kChunk, end - upload.hashed);
+    const size_t got = read_part(upload.fd.get(), upload.hashed, {part.get(), wanted});
+    if (got == 0) throw disk("read in its spool", EIO);
+    upload.hash.update(part.get(), got);
+    upload.hashed += got;
+  }
+}
+
+void Spool::hash_loop() {
+  std::unique_lock lock(hash_mutex_);
+  while (true) {
+    hash_wake_.wait(lock, [this] { return stopping_ || !to_hash_.empty(); });
+    if (stopping_) return;
+    const std::shared_ptr<Upload> upload = std::move(to_hash_.front());
+    to_hash_.pop_front();
+    lock.unlock();
+    upload->queued = false;  // first, so that what comes from now on is not missed
+    try {
+      hash_up_to(*upload, upload->written);
+    } catch (const Refusal&) {
+      // Whoever finishes it meets the same, and is told.
+    }
+    lock.lock();
+  }
+}
+
+uint64_t Spool::put(uint64_t id, const std::string& owner, uint64_t offset,
+                    std::string_view chunk) {
+  auto upload = find(id, owner);
+  std::lock_guard lock(upload->mutex);
+  const std::string subject = "upload " + std::to_string(id);
+  if (offset != upload->offset)
+    throw Refusal(Refusal::Kind::kConflict, "spool.offset",
+                  subject + " stands at " + std::to_string(upload->offset) + ", not at " +
+                      std::to_string(offset),
+                  "Go on from there.", subject);
+  if (chunk.size() > kChunk)
+    throw Refusal(Refusal::Kind::kLimitExceeded, "spool.chunk", "a chunk of more than 1 MiB",
+                  "Send smaller chunks.", subject);
+  if (chunk.size() > upload->row.size - upload->offset)
+    throw Refusal(Refusal::Kind::kInvalid, "spool.size",
+                  "more bytes than the " + std::to_string(upload->row.size) + " announced",
+                  "The file grew while it was sent; start again.", subject);
+  write_chunk(*upload, chunk);
+  if (!upload->row.in_row) hash_later(upload);
+  return upload->offset;
+}
+
+FileRow Spool::finish(uint64_t id, const std::string& owner) {
+  auto upload = find(id, owner);
+  std::lock_guard lock(upload->mutex);
+  const std::string subject = "upload " + std::to_string(id);
+  if (upload->offset != upload->row.size)
+    throw Refusal(Refusal::Kind::kConflict, "spool.incomplete",
+                  subject + " has " + std::to_string(upload->offset) + " of " +
+                      std::to_string(upload->row.size) + " bytes",
+                  "Send the rest first.", subject);
+  if (!upload->finished) verify(*upload);
+  return upload->row;
+}
+
+Digest Spool::digest_of_all(Upload& upload) {
+  if (upload.row.in_row) return digest_of(upload.small);
+  hash_up_to(upload, upload.row.size);
+  std::lock_guard lock(upload.hash_mutex);
+  return upload.hash.finish();
+}
+
+// With the upload's mutex held.
+void Spool::verify(Upload& upload) {
+  const uint64_t id = upload.row.id;
+  // Once: a repeat comes here when the disk failed below.
+  if (upload.row.digest.empty()) upload.row.digest = hex(digest_of_all(upload));
+  if (upload.announced && upload.row.digest != hex(*upload.announced)) {
+    forget(id, false);
+    unlink(upload_path(id).c_str());
+    throw Refusal(Refusal::Kind::kInvalid, "spool.digest",
+                  "what arrived is not what was announced (the digest differs)",
+                  "The file changed while it was sent; start again.",
+                  "upload " + std::to_string(id));
+  }
+  if (upload.row.in_row) {
+    upload.row.body = upload.small;
+  } else {
+    if (fsync(upload.fd.get()) != 0) throw disk("write to its spool", errno);
+    if (rename(upload_path(id).c_str(), path(id).c_str()) != 0)
+      throw disk("rename in its spool", errno);
+    system_files().sync_folder(settings_.folder);
+    upload.row.identity = file_identity(upload.fd.get());
+  }
+  upload.finished = true;
+}
+
+bool Spool::forget(uint64_t id, bool finished) {
+  std::lock_guard lock(mutex_);
+  auto it = uploads_.find(id);
+  if (it == uploads_.end()) return false;
+  const std::string owner = it->second->owner;
+  by_request_.erase(owner + it->second->request);
+  if (--per_owner_[owner] == 0) per_owner_.erase(owner);
+  const auto bytes = announced_.find(account(it->second->row));
+  if (bytes != announced_.end() && (bytes->second -= it->second->row.size) == 0)
+    announced_.erase(bytes);
+  if (finished) finished_[id] = owner;
+  if (finished_.size() > 10'000) finished_.erase(finished_.begin());
+  uploads_.erase(it);
+  return true;
+}
+
+bool Spool::finished_before(uint64_t id, const std::string& owner) {
+  std::lock_guard lock(mutex_);
+  auto it = finished_.find(id);
+  return it != finished_.end() && it->second == owner;
+}
+
+void Spool::settle(const FileRow& row, bool kept) {
+  if (!forget(row.id, kept) || row.in_row) return;
+  if (!kept) {
+    unlink(path(row.id).c_str());
+  } else if (row.content != row.id) {
+    // Later: the answer must not take longer for contents that were known.
+    std::lock_guard lock(mutex_);
+    superfluous_.push_back(row.id);
+  }
+}
+
+void Spool::abandon(uint64_t id) {
+  if (forget(id, false)) unlink(upload_path(id).c_str());
+}
+
+uint64_t Spool::announced(const std::string& user, bool checkpoints) {
+  std::lock_guard lock(mutex_);
+  const auto bytes = announced_.find({user, checkpoints});
+  return bytes == announced_.end() ? 0 : bytes->second;
+}
+
+StoredContent Spool::stored(const FileRow& row) const {
+  return {row.content, path(row.content), row.size, row.digest, row.identity};
+}
+
+size_t Spool::read(const FileRow& row, uint64_t offset, std::span<char> into) {
+  if (offset >= row.size) return 0;
+  into = into.first(std::min<uint64_t>({into.size(), kChunk, row.size - offset}));
+  size_t got = 0;
+  if (row.in_row) {
+    if (offset < row.body.size()) got = row.body.copy(into.data(), into.size(), offset);
+  } else if (const UniqueFd fd = ContentChecker::open(path(row.content)); fd.valid()) {
+    const bool good = !row.damaged && (checker_.trusted(stored(row), file_identity(fd.get())) ||
+                                       intact(row));
+    if (good) got = read_part(fd.get(), offset, into);
+  }
+  if (got < into.size()) throw damaged(row);
+  return got;
+}
+
+bool Spool::intact(const FileRow& row, bool suspect) {
+  if (row.in_row) return row.body.size() == row.size && hex(digest_of(row.body)) == row.digest;
+  return !row.damaged && checker_.intact(stored(row), suspect);
+}
+
+bool Spool::seems_intact(const ContentRow& content) {
+  const UniqueFd fd = ContentChecker::open(path(content.id));
+  return fd.valid() && checker_.trusted({content.id, "", content.size, "", content.identity},
+                                        file_identity(fd.get()));
+}
+
+void Spool::remove(uint64_t content) {
+  checker_.forget(content);
+  unlink(path(content).c_str());
+}
+
+size_t Spool::drop_idle() {
+  const Micros before = clock_.utc_us() - settings_.upload_idle;
+  std::vector<uint64_t> idle;
+  std::vector<uint64_t> superfluous;
+  {
+    std::lock_guard lock(mutex_);
+    superfluous.swap(superfluous_);
+    for (const auto& [id, upload] : uploads_)
+      if (upload->touched < before) idle.push_back(id);
+  }
+  for (uint64_t id : superfluous) unlink(path(id).c_str());
+  for (uint64_t id : idle) {
+    forget(id, false);
+    unlink(upload_path(id).c_str());
+    unlink(path(id).c_str());  // verified, never committed
+  }
+  return idle.size();
+}
+
+}  // namespace sublet::server

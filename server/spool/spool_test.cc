@@ -1,0 +1,318 @@
+#include "server/spool/spool.h"
+
+#include <cppunit/extensions/HelperMacros.h>
+#include <fcntl.h>
+
+#include <atomic>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/testing/temporary_folder.h"
+#include "server/refusal_testing.h"
+#include "server/store/sql_store.h"
+
+namespace sublet::server {
+namespace {
+
+using testing::code;
+
+class SpoolTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(SpoolTest);
+  CPPUNIT_TEST(small_and_large_files_come_back);
+  CPPUNIT_TEST(who_does_not_know_the_digest_gets_it);
+  CPPUNIT_TEST(a_cut_upload_goes_on);
+  CPPUNIT_TEST(others_cannot_touch_an_upload);
+  CPPUNIT_TEST(what_differs_is_refused);
+  CPPUNIT_TEST(idle_uploads_are_dropped);
+  CPPUNIT_TEST(a_restart_removes_what_is_unfinished);
+  CPPUNIT_TEST(a_damaged_file_is_named);
+  CPPUNIT_TEST(altered_contents_are_noticed);
+  CPPUNIT_TEST(a_copy_is_as_good);
+  CPPUNIT_TEST(what_rots_is_found_when_it_is_suspect);
+  CPPUNIT_TEST(a_suspect_that_was_right_is_believed_for_a_while);
+  CPPUNIT_TEST(superfluous_files_go_later);
+  CPPUNIT_TEST(unfinished_uploads_are_announced);
+  CPPUNIT_TEST(open_and_finish_from_many_threads);
+  CPPUNIT_TEST_SUITE_END();
+
+  TemporaryFolder folder_;
+  ManualClock clock_{1'700'000'000'000'000, 0};
+  std::unique_ptr<SqlStore> store_;
+  std::unique_ptr<Archive> archive_;
+
+ public:
+  void setUp() override {
+    store_ = std::make_unique<SqlStore>(folder_.path() + "/pool.db");
+    archive_ = std::make_unique<Archive>(folder_.path() + "/pool.db");
+  }
+
+ private:
+  Spool spool() { return Spool({folder_.path() + "/spool"}, *archive_, clock_); }
+
+  static FileRow input() {
+    FileRow row;
+    row.name = "data";
+    row.batch = 1;
+    return row;
+  }
+
+  static FileRow send(Spool& spool, const std::string& bytes, const std::string& request = "r") {
+    auto started = spool.open("ann", request, input(), bytes.size(), digest_of(bytes));
+    for (size_t at = 0; at < bytes.size(); at += Spool::kChunk)
+      spool.put(started.id, "ann", at, std::string_view(bytes).substr(at, Spool::kChunk));
+    const FileRow row = spool.finish(started.id, "ann");
+    spool.settle(row, true);
+    return row;
+  }
+
+  static std::string read(Spool& spool, const FileRow& row, uint64_t offset, size_t count) {
+    std::string bytes(count, '\0');
+    bytes.resize(spool.read(row, offset, bytes));
+    return bytes;
+  }
+
+  void who_does_not_know_the_digest_gets_it() {
+    Spool s = spool();
+    for (const std::string& bytes : {std::string("abc"), std::string(3 * Spool::kInRow, 'k')}) {
+      const auto started = s.open("ann", "r", input(), bytes.size(), std::nullopt);
+      CPPUNIT_ASSERT_EQUAL(std::string("request.reused"), code([&] {
+                             s.open("ann", "r", input(), bytes.size(), digest_of(bytes));
+                           }));
+      s.put(started.id, "ann", 0, bytes);
+      const FileRow row = s.finish(started.id, "ann");
+      CPPUNIT_ASSERT_EQUAL(hex(digest_of(bytes)), row.digest);
+      s.settle(row, true);
+      CPPUNIT_ASSERT(s.intact(row));
+    }
+  }
+
+  void small_and_large_files_come_back() {
+    Spool s = spool();
+    for (size_t size : {size_t{0}, size_t{5}, size_t{Spool::kInRow}, size_t{Spool::kInRow} + 1,
+                        size_t{3 * Spool::kChunk + 17}}) {
+      std::string bytes(size, 'x');
+      if (size) bytes[size / 2] = '\0';
+      const FileRow row = send(s, bytes, std::to_string(size));
+      CPPUNIT_ASSERT_EQUAL(size <= Spool::kInRow, row.in_row);
+      std::string got;
+      while (got.size() < size) got += read(s, row, got.size(), Spool::kChunk);
+      CPPUNIT_ASSERT(got == bytes);
+      CPPUNIT_ASSERT(read(s, row, size, 10).empty());
+    }
+  }
+
+  void a_cut_upload_goes_on() {
+    Spool s = spool();
+    const std::string bytes(100'000, 'y');
+    auto first = s.open("ann", "req", input(), bytes.size(), digest_of(bytes));
+    s.put(first.id, "ann", 0, bytes.substr(0, 60'000));
+    auto again = s.open("ann", "req", input(), bytes.size(), digest_of(bytes));
+    CPPUNIT_ASSERT_EQUAL(first.id, again.id);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{60'000}, again.offset);
+    CPPUNIT_ASSERT_EQUAL(std::string("spool.offset"),
+                         code([&] { s.put(first.id, "ann", 0, "zzz"); }));
+    CPPUNIT_ASSERT_EQUAL(std::string("spool.incomplete"), code([&] { s.finish(first.id, "ann"); }));
+    s.put(first.id, "ann", 60'000, bytes.substr(60'000));
+    const FileRow row = s.finish(first.id, "ann");
+    CPPUNIT_ASSERT_EQUAL(uint64_t{100'000}, row.size);
+    // The reply was lost: closing again gives the same, before and after the commit.
+    CPPUNIT_ASSERT_EQUAL(row.digest, s.finish(first.id, "ann").digest);
+    s.settle(row, true);
+    s.settle(row, true);
+    CPPUNIT_ASSERT(s.finished_before(first.id, "ann"));
+    CPPUNIT_ASSERT(!s.finished_before(first.id, "bob"));
+  }
+
+  void others_cannot_touch_an_upload() {
+    Spool s = spool();
+    auto started = s.open("ann", "req", input(), 3, digest_of("abc"));
+    CPPUNIT_ASSERT_EQUAL(std::string("upload.unknown"),
+                         code([&] { s.put(started.id, "bob", 0, "abc"); }));
+    CPPUNIT_ASSERT_EQUAL(std::string("upload.unknown"),
+                         code([&] { s.finish(started.id, "bob"); }));
+    // The same request id of somebody else is another upload.
+    CPPUNIT_ASSERT(s.open("bob", "req", input(), 3, digest_of("abc")).id != started.id);
+  }
+
+  void what_differs_is_refused() {
+    Spool s = spool();
+    auto started = s.open("ann", "1", input(), 3, digest_of("abc"));
+    CPPUNIT_ASSERT_EQUAL(std::string("spool.size"),
+                         code([&] { s.put(started.id, "ann", 0, "abcd"); }));
+    s.put(started.id, "ann", 0, "abd");
+    CPPUNIT_ASSERT_EQUAL(std::string("spool.digest"), code([&] { s.finish(started.id, "ann"); }));
+    s.open("ann", "2", input(), 3, digest_of("abc"));
+    CPPUNIT_ASSERT_EQUAL(std::string("request.reused"),
+                         code([&] { s.open("ann", "2", input(), 4, digest_of("abc")); }));
+    CPPUNIT_ASSERT_EQUAL(std::string("spool.too_large"),
+                         code([&] { s.open("ann", "3", input(), 1ull << 50, digest_of("")); }));
+  }
+
+  void idle_uploads_are_dropped() {
+    Spool s = spool();
+    s.open("ann", "1", input(), 100'000, digest_of("abc"));
+    CPPUNIT_ASSERT_EQUAL(size_t{0}, s.drop_idle());
+    clock_.advance_ms(3601 * 1000);
+    s.open("ann", "2", input(), 100'000, digest_of("abc"));
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, s.drop_idle());
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, system_files().list(folder_.path() + "/spool").size());
+  }
+
+  void a_restart_removes_what_is_unfinished() {
+    FileRow kept;
+    {
+      Spool s = spool();
+      kept = send(s, std::string(100'000, 'k'), "kept");
+      send(s, std::string(100'000, 'u'), "row never committed");
+      s.open("ann", "cut", input(), 100'000, digest_of("abc"));
+    }
+    Changes changes;
+    changes.files[kept.id] = kept;
+    changes.contents[kept.content] = {kept.content, kept.digest, kept.size, kept.identity, false};
+    store_->commit(changes);
+    Spool s = spool();
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, system_files().list(folder_.path() + "/spool").size());
+    CPPUNIT_ASSERT_EQUAL(std::string(10, 'k'), read(s, kept, 5, 10));
+    CPPUNIT_ASSERT(send(s, "new", "new").id > kept.id);
+  }
+
+  // A caller that timed out opens and closes again while the first call goes on.
+  void open_and_finish_from_many_threads() {
+    Spool s = spool();
+    const std::string bytes(50'000, 't');
+    auto first = s.open("ann", "req", input(), bytes.size(), digest_of(bytes));
+    s.put(first.id, "ann", 0, bytes);
+    std::vector<std::thread> threads;
+    std::atomic<int> good{0};
+    for (int t = 0; t < 4; ++t)
+      threads.emplace_back([&] {
+        for (int i = 0; i < 50; ++i) {
+          good += s.open("ann", "req", input(), bytes.size(), digest_of(bytes)).id == first.id;
+          good += s.finish(first.id, "ann").id == first.id;
+          s.drop_idle();
+        }
+      });
+    for (auto& t : threads) t.join();
+    CPPUNIT_ASSERT_EQUAL(4 * 50 * 2, good.load());
+  }
+
+  void a_damaged_file_is_named() {
+    Spool s = spool();
+    const FileRow row = send(s, std::string(100'000, 'k'));
+    s.remove(row.id);
+    CPPUNIT_ASSERT_EQUAL(std::string("spool.damaged"), code([&] { read(s, row, 0, 10); }));
+    CPPUNIT_ASSERT(!s.intact(row));
+  }
+
+  // A large one is read in the background.
+  static bool intact(Spool& s, const FileRow& row, bool suspect = false) {
+    while (true) {
+      try {
+        return s.intact(row, suspect);
+      } catch (const Refusal& refusal) {
+        if (refusal.code != "spool.checking") throw;
+        suspect = false;
+      }
+      std::this_thread::yield();
+    }
+  }
+
+  void altered_contents_are_noticed() {
+    Spool s = spool();
+    for (size_t size : {size_t{0}, size_t{100}, size_t{Spool::kInRow + 1}, size_t{2 * Spool::kChunk + 7}}) {
+      FileRow row = send(s, std::string(size, 'k'), std::to_string(size));
+      CPPUNIT_ASSERT(s.intact(row));  // at once: it is the file that was hashed
+      if (size == 0) continue;
+      const std::string path = folder_.path() + "/spool/" + std::to_string(row.id);
+      if (row.in_row) {
+        row.body.back() ^= 1;
+      } else {
+        system_files().write_atomic(path, std::string(size - 1, 'k') + "j");
+        CPPUNIT_ASSERT_EQUAL(size > Spool::kChunk ? std::string("spool.checking")
+                                                  : std::string("spool.damaged"),
+                             code([&] { read(s, row, 0, 10); }));
+      }
+      CPPUNIT_ASSERT(!intact(s, row));
+      if (row.in_row) {
+        row.body.clear();
+      } else {
+        system_files().write_atomic(path, std::string(size - 1, 'k'));
+      }
+      CPPUNIT_ASSERT(!intact(s, row));
+    }
+  }
+
+  // As after a restore from a copy: another file with the right bytes.
+  void a_copy_is_as_good() {
+    Spool s = spool();
+    for (size_t size : {size_t{100'000}, size_t{3'000'000}}) {
+      const FileRow row = send(s, std::string(size, 'k'), std::to_string(size));
+      system_files().write_atomic(folder_.path() + "/spool/" + std::to_string(row.id),
+                                  std::string(size, 'k'));
+      CPPUNIT_ASSERT(intact(s, row));
+      CPPUNIT_ASSERT(s.intact(row));  // known now
+      CPPUNIT_ASSERT_EQUAL(std::string("kkk"), read(s, row, size - 3, 10));
+    }
+  }
+
+  // What a disk loses by itself leaves no trace in the file's times.
+  void what_rots_is_found_when_it_is_suspect() {
+    Spool s = spool();
+    for (size_t size : {size_t{100'000}, size_t{3'000'000}}) {
+      FileRow row = send(s, std::string(size, 'k'), std::to_string(size));
+      const std::string path = folder_.path() + "/spool/" + std::to_string(row.id);
+      system_files().write_atomic(path, std::string(size - 1, 'k') + "j");
+      row.identity = file_identity(UniqueFd(::open(path.c_str(), O_RDONLY)).get());
+      CPPUNIT_ASSERT(s.intact(row));
+      CPPUNIT_ASSERT(!intact(s, row, true));
+      CPPUNIT_ASSERT_EQUAL(std::string("spool.damaged"), code([&] { read(s, row, 0, 10); }));
+    }
+  }
+
+  void a_suspect_that_was_right_is_believed_for_a_while() {
+    Spool s = spool();
+    const FileRow row = send(s, std::string(3'000'000, 'k'));
+    CPPUNIT_ASSERT(intact(s, row, true));
+    CPPUNIT_ASSERT(s.intact(row, true));
+    clock_.advance_ms(61'000);
+    CPPUNIT_ASSERT_EQUAL(std::string("spool.checking"), code([&] { s.intact(row, true); }));
+    CPPUNIT_ASSERT(intact(s, row));
+  }
+
+  void superfluous_files_go_later() {
+    Spool s = spool();
+    const std::string bytes(100'000, 'k');
+    const FileRow first = send(s, bytes, "1");
+    auto started = s.open("ann", "2", input(), bytes.size(), digest_of(bytes));
+    s.put(started.id, "ann", 0, bytes);
+    FileRow second = s.finish(started.id, "ann");
+    second.content = first.id;
+    s.settle(second, true);
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, system_files().list(folder_.path() + "/spool").size());
+    s.drop_idle();
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, system_files().list(folder_.path() + "/spool").size());
+    CPPUNIT_ASSERT_EQUAL(std::string("kk"), read(s, second, 99'998, 10));
+  }
+
+  void unfinished_uploads_are_announced() {
+    Spool s = spool();
+    FileRow row = input();
+    row.user = "ann";
+    auto first = s.open("ann", "1", row, 100'000, digest_of("abc"));
+    s.open("ann", "2", row, 0, digest_of(""));
+    CPPUNIT_ASSERT_EQUAL(uint64_t{100'000}, s.announced("ann", false));
+    row.kind = FileKind::kCheckpoint;
+    s.open("ann", "3", row, 7, digest_of("abc"));
+    CPPUNIT_ASSERT_EQUAL(uint64_t{7}, s.announced("ann", true));
+    s.abandon(first.id);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{0}, s.announced("ann", false));
+    CPPUNIT_ASSERT_EQUAL(std::string("upload.unknown"),
+                         code([&] { s.put(first.id, "ann", 0, "x"); }));
+    CPPUNIT_ASSERT(system_files().list(folder_.path() + "/spool").empty());
+  }
+};
+CPPUNIT_TEST_SUITE_REGISTRATION(SpoolTest);
+
+}  // namespace
+}  // namespace sublet::server

@@ -1,0 +1,127 @@
+// The archive's connections to the database, which calls take turns at. Includes
+// SOCI: for the .cc files of the archive only.
+#ifndef SUBLET_SERVER_ARCHIVE_CONNECTIONS_H_
+#define SUBLET_SERVER_ARCHIVE_CONNECTIONS_H_
+
+#include <soci/soci.h>
+#include <soci/sqlite3/soci-sqlite3.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "server/store/archive/archive.h"
+#include "server/refusal.h"
+#include "server/commit/store.h"
+
+namespace sublet::server {
+
+class Archive::Connection : public soci::session {
+ public:
+  // The description that covers the job, or the last one before it; false: there
+  // is none. Prepared once: every job that starts is asked for.
+  bool read_spec(JobId id, JobId* first_job, std::string* body) {
+    if (!spec_)
+      spec_ = std::make_unique<soci::statement>(
+          (prepare << "select first_job, body from specs where first_job <= :id order by first_job "
+                      "desc limit 1",
+           soci::into(first_job_), soci::into(body_), soci::use(id_)));
+    id_ = static_cast<long long>(id);
+    if (!spec_->execute(true)) return false;
+    *first_job = static_cast<JobId>(first_job_);
+    *body = std::move(body_);
+    // To the end: an open statement would keep the database's log from being cut.
+    while (spec_->fetch()) {
+    }
+    return true;
+  }
+
+ private:
+  long long id_ = 0;
+  long long first_job_ = 0;
+  std::string body_;
+  std::unique_ptr<soci::statement> spec_;
+};
+
+class Archive::Connections {
+ public:
+  Connections(const std::string& path, size_t count) : path_(path), connections_(count) {
+    for (auto& c : connections_) {
+      open(c);
+      free_.push_back(&c);
+    }
+  }
+
+  // From now on the calling thread has a connection that is only its own. Once,
+  // before other threads come.
+  void serve_apart() {
+    open(apart_);
+    apart_thread_ = std::this_thread::get_id();
+  }
+
+  // Runs f(connection) on one that nobody else uses meanwhile. Throws Refusal
+  // (kUnavailable) when none is free within `patience`.
+  template <typename F>
+  auto with(F f, std::chrono::microseconds patience = std::chrono::seconds(10)) {
+    if (std::this_thread::get_id() == apart_thread_.load()) return ask(apart_, f);
+    const Place place(*this, patience);
+    return ask(*place.connection, f);
+  }
+
+ private:
+  struct Place {
+    Place(Connections& all, std::chrono::microseconds patience)
+        : connection(all.take(patience)), all(all) {}
+    ~Place() { all.give(connection); }
+    Place(const Place&) = delete;
+    Connection* const connection;
+    Connections& all;
+  };
+
+  void open(Connection& connection) const {
+    connection.open(soci::sqlite3, "db=" + path_ + " timeout=10");
+    connection << "PRAGMA query_only=1";
+  }
+  template <typename F>
+  static auto ask(Connection& connection, F& f) {
+    try {
+      return f(connection);
+    } catch (const soci::soci_error& e) {
+      throw StoreError(std::string("the database could not be read: ") + e.get_error_message());
+    }
+  }
+  Connection* take(std::chrono::microseconds patience) {
+    std::unique_lock lock(mutex_);
+    if (!freed_.wait_for(lock, patience, [this] { return !free_.empty(); }))
+      throw Refusal(Refusal::Kind::kUnavailable, "server.busy",
+                    "others' questions keep the database busy", "Ask again in a moment.",
+                    "database");
+    Connection* c = free_.back();
+    free_.pop_back();
+    return c;
+  }
+  void give(Connection* c) {
+    {
+      std::lock_guard lock(mutex_);
+      free_.push_back(c);
+    }
+    freed_.notify_one();
+  }
+
+  const std::string path_;
+  Connection apart_;
+  std::atomic<std::thread::id> apart_thread_{};  // of nobody at first
+  std::mutex mutex_;
+  std::condition_variable freed_;
+  std::vector<Connection> connections_;
+  std::vector<Connection*> free_;
+};
+
+}  // namespace sublet::server
+
+#endif  // SUBLET_SERVER_ARCHIVE_CONNECTIONS_H_

@@ -1,0 +1,330 @@
+// Jobs, their attempts and descriptions.
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "base/log.h"
+#include "server/store/archive/archive.h"
+#include "server/store/archive/connections.h"
+#include "server/store/row.h"
+
+namespace sublet::server {
+namespace {
+
+using scheduling::JobRange;
+
+// In order, without overlaps, and no longer than ids in the database can be.
+std::vector<JobRange> tidy(std::vector<JobRange> ranges) {
+  constexpr JobId kLast = std::numeric_limits<int64_t>::max();
+  std::sort(ranges.begin(), ranges.end(),
+            [](const JobRange& a, const JobRange& b) { return a.first < b.first; });
+  std::vector<JobRange> tidied;
+  for (JobRange range : ranges) {
+    if (range.count == 0 || range.first >= kLast) continue;
+    range.count = std::min(range.count, kLast - range.first);
+    if (!tidied.empty() && range.first <= tidied.back().first + tidied.back().count) {
+      JobRange& last = tidied.back();
+      last.count = std::max(last.first + last.count, range.first + range.count) - last.first;
+    } else {
+      tidied.push_back(range);
+    }
+  }
+  return tidied;
+}
+
+// Rows that stand for a job of this range: those that begin in it, and the one
+// before if it is an array that reaches into it.
+std::string overlaps(const JobRange& range) {
+  const std::string first = std::to_string(range.first);
+  return "(jobs.id >= coalesce((select max(id) from jobs where id <= " + first + "), 0)" +
+         " and jobs.id <= " + std::to_string(range.first + range.count - 1) +
+         " and jobs.id + jobs.count > " + first + ")";
+}
+
+// The condition of a JobQuery but for its ids. Numbers are written into the
+// text, since they cannot carry SQL; the user's name is bound as :user.
+std::string where(const JobQuery& query) {
+  std::string text = "1 = 1";
+  if (query.batch) text += " and jobs.batch = " + std::to_string(query.batch);
+  if (!query.states.empty()) {
+    std::string list;
+    for (uint32_t s : query.states) list += (list.empty() ? "" : ", ") + std::to_string(s);
+    text += " and jobs.state in (" + list + ")";
+  }
+  if (query.unfinished_only) text += " and jobs.state < 5";
+  if (query.stopped != JobQuery::Stopped::kAny)
+    text += std::string(" and ") + (query.stopped == JobQuery::Stopped::kOnly ? "" : "not ") +
+            "(jobs.state = 7 and exists (select 1 from stops where stops.batch = jobs.batch and "
+            "stops.stopped_by > 0))";
+  text += " and (:user = '' or jobs.user_name = :user)";
+  return text;
+}
+
+// Of the description that covers a job; `id`: a column or a number.
+std::string name_of(const std::string& id) {
+  return "coalesce((select name from specs where first_job <= " + id +
+         " order by first_job desc limit 1), '')";
+}
+constexpr const char* kMachineOfJob =
+    "coalesce((select machine from attempts where attempts.job = jobs.id and attempts.attempt = "
+    "jobs.attempts), 0)";
+
+JobRow job_row(const soci::row& r) {
+  JobRow row;
+  row.job = job_from(r);
+  row.name = r.get<std::string>(29);
+  row.machine = integer(r, 30);
+  return row;
+}
+
+// What a record stands for inside the range, which it overlaps.
+scheduling::JobRecord part_of(const scheduling::JobRecord& record, const JobRange& range) {
+  if (record.count == 1) return record;
+  const JobId first = std::max(record.id, range.first);
+  scheduling::JobRecord part = scheduling::one_of(record, first - record.id);
+  part.count = std::min(record.id + record.count, range.first + range.count) - first;
+  part.share_priority_step = record.share_priority_step;
+  return part;
+}
+
+EndRow end_from(const soci::row& r, size_t at) {
+  EndRow e;
+  e.exit_status = integer(r, at);
+  e.signal = integer(r, at + 1);
+  e.memory_peak = integer(r, at + 2);
+  e.checkpoint_bytes = integer(r, at + 3);
+  e.resumed_ppm = integer(r, at + 4);
+  e.progress_ppm = integer(r, at + 5);
+  e.quiesce_us = integer(r, at + 6);
+  e.stdout_cut = integer(r, at + 7) != 0;
+  e.stderr_cut = integer(r, at + 8) != 0;
+  return e;
+}
+
+}  // namespace
+
+JobPage Archive::runs(const JobQuery& query, JobId after, uint32_t limit) {
+  constexpr JobId kEnd = std::numeric_limits<int64_t>::max();
+  std::vector<JobRange> ranges = query.ids;
+  if (ranges.empty()) ranges = {{0, kEnd}};
+  JobPage page;
+  for (JobRange range : tidy(ranges)) {
+    const JobId end = range.first + range.count;
+    if (end <= after + 1) continue;
+    if (range.first <= after) range = {after + 1, end - after - 1};
+    add_runs(query, range, limit, page);
+    if (page.next != 0) break;
+  }
+  return page;
+}
+
+namespace {
+
+// The last job that the row stands for, inside the range; of a damaged one at
+// least the range's first.
+JobId last_of(const soci::row& r, const JobRange& range) {
+  JobId last = range.first;
+  try {
+    last = std::max<JobId>(last, integer(r, 0));
+    last = std::max<JobId>(last, integer(r, 0) + integer(r, 26) - 1);
+  } catch (const std::exception&) {
+  }
+  return std::min(last, range.first + range.count - 1);
+}
+
+}  // namespace
+
+// Appends what lies in this range until `limit` rows were read; then the page has
+// a next one.
+void Archive::add_runs(const JobQuery& query, const JobRange& range, uint32_t limit,
+                       JobPage& page) {
+  connections_->with([&](soci::session& sql) {
+    const size_t room = limit - page.rows.size();
+    size_t read = 0;
+    JobId last = 0;
+    soci::rowset<soci::row> rows =
+        (sql.prepare << "select jobs.*, " << name_of("jobs.id") << ", " << kMachineOfJob
+                     << " from jobs where " << overlaps(range) << " and " << where(query)
+                     << " order by jobs.id limit " << room,
+         soci::use(query.user, "user"));
+    for (const auto& r : rows) {
+      ++read;
+      last = last_of(r, range);
+      JobRow row;
+      try {
+        row = job_row(r);
+      } catch (const std::exception& e) {
+        log(Severity::error) << "a row of table jobs was left out: " << e.what();
+        continue;
+      }
+      const JobId begin = row.job.id;
+      row.job = part_of(row.job, range);
+      if (row.job.id != begin)
+        sql << "select " << name_of(std::to_string(row.job.id)), soci::into(row.name);
+      page.rows.push_back(std::move(row));
+    }
+    if (read == room) page.next = last;
+  });
+}
+
+// Appends the run in the pieces that have a description of their own, up to
+// `limit` rows in all. False: there is more of it.
+bool Archive::add_described(const JobRow& run, uint32_t limit, JobPage& page) {
+  const JobId end = run.job.id + run.job.count;
+  JobRow rest = run;
+  const auto add_until = [&](JobId next) {
+    page.rows.push_back(rest);
+    page.rows.back().job = part_of(rest.job, {rest.job.id, next - rest.job.id});
+    if (next < end) rest.job = part_of(rest.job, {next, end - next});
+  };
+  if (run.job.count > 1) {
+    connections_->with([&](soci::session& sql) {
+      soci::rowset<soci::row> rows =
+          (sql.prepare << "select first_job, name from specs where first_job > " << run.job.id
+                       << " and first_job < " << end << " order by first_job limit "
+                       << limit - page.rows.size());
+      for (const auto& r : rows) {
+        try {
+          const JobId next = integer(r, 0);
+          std::string name = r.get<std::string>(1);
+          add_until(next);
+          rest.name = std::move(name);
+        } catch (const std::exception& e) {
+          log(Severity::error) << "a row of table specs was left out: " << e.what();
+        }
+      }
+    });
+  }
+  if (page.rows.size() == limit) return false;
+  add_until(end);
+  return true;
+}
+
+JobPage Archive::described_runs(const JobQuery& query, JobId after, uint32_t limit) {
+  const JobPage all = runs(query, after, limit);
+  JobPage page;
+  page.next = all.next;
+  for (const JobRow& run : all.rows) {
+    if (page.rows.size() < limit && add_described(run, limit, page)) continue;
+    page.next = page.rows.back().job.id + page.rows.back().job.count - 1;
+    break;
+  }
+  return page;
+}
+
+JobPage Archive::jobs(const JobQuery& query, JobId after, uint32_t limit) {
+  const JobPage all = described_runs(query, after, limit);
+  JobPage page;
+  for (const JobRow& run : all.rows) {
+    for (uint64_t k = 0; k < run.job.count; ++k) {
+      if (page.rows.size() == limit) {
+        page.next = page.rows.back().job.id;
+        return page;
+      }
+      page.rows.push_back(run);
+      page.rows.back().job = scheduling::one_of(run.job, k);
+    }
+  }
+  page.next = all.next;
+  return page;
+}
+
+std::vector<std::pair<uint32_t, uint64_t>> Archive::count(const JobQuery& query) {
+  std::map<uint32_t, uint64_t> counts;
+  std::vector<JobRange> ranges = query.ids;
+  if (ranges.empty()) ranges = {{0, std::numeric_limits<int64_t>::max()}};
+  for (const JobRange& range : tidy(ranges)) {
+    const std::string inside = "min(jobs.id + jobs.count, " +
+                               std::to_string(range.first + range.count) + ") - max(jobs.id, " +
+                               std::to_string(range.first) + ")";
+    connections_->with([&](soci::session& sql) {
+      soci::rowset<soci::row> rows =
+          (sql.prepare << "select jobs.state, sum(" << inside << ") from jobs where "
+                       << overlaps(range) << " and " << where(query) << " group by jobs.state",
+           soci::use(query.user, "user"));
+      for (const auto& r : rows) counts[integer(r, 0)] += integer(r, 1);
+    });
+  }
+  return {counts.begin(), counts.end()};
+}
+
+std::optional<JobRow> Archive::job(JobId id) {
+  JobQuery query;
+  query.ids = {{id, 1}};
+  auto rows = jobs(query, id - 1, 1).rows;
+  if (rows.empty()) return std::nullopt;
+  return std::move(rows.front());
+}
+
+std::vector<AttemptRow> Archive::attempts(JobId id) {
+  return connections_->with([&](soci::session& sql) {
+    std::vector<AttemptRow> result;
+    soci::rowset<soci::row> rows =
+        (sql.prepare << "select a.*, coalesce(m.name, 'gone'), coalesce(e.exit_status, -1), "
+                        "coalesce(e.signal, 0), coalesce(e.memory_peak, 0), "
+                        "coalesce(e.checkpoint_bytes, 0), coalesce(e.resumed_ppm, -1), "
+                        "coalesce(e.progress_ppm, -1), coalesce(e.quiesce_us, -1), "
+                        "coalesce(e.stdout_cut, 0), coalesce(e.stderr_cut, 0) from attempts a "
+                        "left join machines m on m.id = a.machine left join ends e on e.job = "
+                        "a.job and e.attempt = a.attempt where a.job = "
+                     << id << " order by a.attempt");
+    for (const auto& r : rows) {
+      AttemptRow row;
+      row.attempt = attempt_from(r);
+      row.machine_name = r.get<std::string>(15);
+      row.end = end_from(r, 16);
+      row.end.key = row.attempt.key;
+      result.push_back(row);
+    }
+    return result;
+  });
+}
+
+std::optional<JobSpec> Archive::spec(JobId id) {
+  uint64_t first = 0;
+  const auto range = spec_range(id, &first);
+  if (!range) return std::nullopt;
+  return spec_at(*range, id - first);
+}
+
+std::optional<SpecPlace> Archive::spec_place(JobId id) {
+  uint64_t first = 0;
+  const auto range = spec_range(id, &first);
+  if (!range) return std::nullopt;
+  return SpecPlace{range, id - first};
+}
+
+std::string Archive::awaited_output(JobId id) {
+  return connections_->with([&](soci::session& sql) {
+    std::string output;
+    sql << "select stop_output from stops where stopped_by = 0 and batch = (select batch from "
+           "jobs where id = "
+        << id << ")",
+        soci::into(output);
+    return sql.got_data() ? output : std::string();
+  });
+}
+
+// Null when that job has none.
+std::shared_ptr<const SpecRange> Archive::spec_range(JobId id, uint64_t* first_job) {
+  auto range = arrays_.find(id, first_job);
+  if (!range) range = single_jobs_.find(id, first_job);
+  if (!range) range = read_spec(id, first_job);
+  if (!range || id - *first_job >= range->count) return nullptr;
+  return range;
+}
+
+// Null when there is none for that job or a row before it.
+std::shared_ptr<const SpecRange> Archive::read_spec(JobId id, uint64_t* first_job) {
+  std::string body;
+  const bool found = connections_->with(
+      [&](Connection& connection) { return connection.read_spec(id, first_job, &body); });
+  if (!found) return nullptr;
+  auto ranges = decode_specs(body);
+  if (ranges.size() != 1) return nullptr;
+  auto range = std::make_shared<const SpecRange>(std::move(ranges[0]));
+  (range->is_array ? arrays_ : single_jobs_).keep(*first_job, range);
+  return range;
+}
+
+}  // namespace sublet::server

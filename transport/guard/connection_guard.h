@@ -1,0 +1,158 @@
+// What the guard adds to a connection of the ORB's: each byte that it brings is
+// judged by GiopFilter first, what it asks is counted, and a message must be
+// completed in time.
+#ifndef SUBLET_BASE_CONNECTION_GUARD_H_
+#define SUBLET_BASE_CONNECTION_GUARD_H_
+
+#include <omniORB4/CORBA.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "transport/guard/giop_filter.h"
+#include "transport/guard/guard_state.h"
+#include "transport/peer.h"
+
+namespace sublet {
+
+// One connection's guard. Threads: one at a time receives and one sends, as the
+// ORB's locks have it; the rest any.
+class ConnectionGuard {
+ public:
+  ConnectionGuard(int socket, const Peer& peer, bool accepted)
+      : socket_(socket),
+        accepted_(accepted),
+        peer_(peer),
+        identity_(peer.text()),
+        filter_(g_guard->settings().max_message, accepted || g_guard->settings().may_be_called_back,
+                &requests_) {}
+  ~ConnectionGuard() {
+    if (accepted_) g_guard->leave(peer_.id);
+  }
+  ConnectionGuard(const ConnectionGuard&) = delete;
+  ConnectionGuard& operator=(const ConnectionGuard&) = delete;
+
+  const char* identity() const { return identity_.c_str(); }
+  const Peer& peer() const { return peer_; }
+  // See guard_call_is_new().
+  bool call_is_new();
+
+  // As giopConnection::Recv; raw reads from the connection itself.
+  template <class Raw>
+  int receive(uint8_t* buffer, size_t size, const omni_time_t& deadline, Raw raw);
+  // As giopConnection::Send.
+  template <class Raw>
+  int send(uint8_t* data, size_t size, Raw raw);
+
+ private:
+  void refuse(const char* why);
+
+  const int socket_;
+  const bool accepted_;
+  const Peer peer_;
+  const std::string identity_;
+  GiopRequests requests_;
+  GiopFilter filter_;
+  // How much longer the peer may keep us waiting for the message that has begun
+  // as number waited_for_.
+  std::chrono::nanoseconds patience_{0};
+  uint64_t waited_for_ = ~uint64_t{0};
+  // Requests that came in, and upcalls that began: read by all threads that
+  // serve the connection.
+  std::atomic<uint64_t> came_{0};
+  std::atomic<uint64_t> served_{0};
+  // Bytes at the head of what is sent next that requests_ has seen already.
+  size_t noted_ = 0;
+};
+
+template <class Raw>
+int ConnectionGuard::receive(uint8_t* buffer, size_t size, const omni_time_t& deadline, Raw raw) {
+  const int timeout_ms = g_guard->settings().message_timeout_ms;
+  while (filter_.violation() == GiopViolation::kNone && size > filter_.held()) {
+    const size_t held = filter_.held();
+    omni_time_t until = deadline;
+    // Only time spent waiting in here counts: the ORB may pause between the
+    // pieces of a message for reasons of its own.
+    const bool limited = !filter_.at_rest() && timeout_ms > 0;
+    const auto before =
+        limited ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
+    if (limited) {
+      if (waited_for_ != filter_.begun()) {
+        waited_for_ = filter_.begun();
+        patience_ = std::chrono::milliseconds(timeout_ms);
+      }
+      const int64_t left = std::max<int64_t>(1'000'000, patience_.count());
+      omni_time_t ours;
+      omni_thread::get_time(ours, omni_time_t(left / 1'000'000'000, left % 1'000'000'000));
+      if (!deadline || ours < deadline) until = ours;
+    }
+    const int got = raw(buffer + held, size - held, until);
+    if (limited) patience_ -= std::chrono::steady_clock::now() - before;
+    if (got <= 0) {
+      const bool stalled = got == 0 && !(until == deadline);
+      if (!stalled) return got;
+      refuse("message not completed in time");
+      break;
+    }
+    const size_t passed = filter_.feed(buffer + held, static_cast<size_t>(got), buffer);
+    came_ = filter_.requests_begun();
+    if (filter_.violation() != GiopViolation::kNone) {
+      refuse(to_text(filter_.violation()));
+      // Makes the socket readable, so that the ORB comes back at once, after
+      // what was good has been answered.
+      ::shutdown(socket_, SHUT_RD);
+    }
+    if (passed > 0) return static_cast<int>(passed);
+  }
+  // The ORB may keep a bidirectional connection that failed for minutes; the
+  // peer shall see the end at once.
+  ::shutdown(socket_, SHUT_RDWR);
+  return -1;
+}
+
+template <class Raw>
+int ConnectionGuard::send(uint8_t* data, size_t size, Raw raw) {
+  // Noted before it leaves: the reply may come back on another thread first.
+  // What the socket did not take is offered again and not noted twice.
+  if (size > noted_) {
+    requests_.sent(data + noted_, size - noted_);
+    noted_ = size;
+  }
+  const int sent = raw();
+  if (sent > 0) noted_ -= std::min(noted_, static_cast<size_t>(sent));
+  return sent;
+}
+
+// The mixin over the ORB's own connection classes.
+template <class Base>
+class Guarded : public Base {
+ public:
+  template <class... Arguments>
+  Guarded(const Peer& peer, bool accepted, Arguments... arguments)
+      : Base(arguments...), guard_(this->pd_socket, peer, accepted) {}
+
+  int Recv(void* buffer, size_t size, const omni_time_t& deadline) override {
+    return guard_.receive(static_cast<uint8_t*>(buffer), size, deadline,
+                          [this](uint8_t* to, size_t room, const omni_time_t& until) {
+                            return Base::Recv(to, room, until);
+                          });
+  }
+  int Send(void* data, size_t size, const omni_time_t& deadline) override {
+    return guard_.send(static_cast<uint8_t*>(data), size,
+                       [&] { return Base::Send(data, size, deadline); });
+  }
+  const char* peeridentity() override { return guard_.identity(); }
+  void* peerdetails() override { return &guard_; }
+
+ private:
+  ConnectionGuard guard_;
+};
+
+}  // namespace sublet
+
+#endif  // SUBLET_BASE_CONNECTION_GUARD_H_

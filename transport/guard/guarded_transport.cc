@@ -1,0 +1,359 @@
+#include "transport/guard/guarded_transport.h"
+
+// The order of these matters to omniORB.
+// clang-format off
+#include <omniORB4/CORBA.h>
+#include <omniORB4/giopEndpoint.h>
+#include <omniORB4/omniServer.h>
+#include <SocketCollection.h>
+#include <omniORB4/unixConnection.h>
+#include <omniORB4/unixAddress.h>
+#include <omniORB4/unixEndpoint.h>
+#include <omniORB4/omniIOR.h>
+// clang-format on
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <deque>
+#include <limits>
+#include <mutex>
+
+#include "transport/guard/connection_guard.h"
+#include "base/unique_fd.h"
+#include "transport/guard/unopened_endpoint.h"
+
+namespace sublet {
+namespace {
+
+constexpr size_t kLongestPath = sizeof(sockaddr_un{}.sun_path) - 1;
+// omniORB listens with room for 5; the kernel lowers this to its own limit.
+constexpr int kBacklog = 4096;
+
+// The user at the other end, as the kernel recorded it at connect or listen.
+std::optional<uint32_t> peer_uid(int socket) {
+  struct ucred who {};
+  socklen_t size = sizeof who;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) return std::nullopt;
+  return who.uid;
+}
+
+sockaddr_un to_address(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.data(), std::min(path.size(), kLongestPath));
+  return address;
+}
+
+using AcceptedConnection = Guarded<omni::unixConnection>;
+using DialledConnection = Guarded<omni::unixActiveConnection>;
+
+class GuardedAddress : public omni::giopAddress {
+ public:
+  explicit GuardedAddress(const char* path)
+      : path_(path), address_(omni::unixConnection::unToString(path)) {}
+
+  const char* type() const override { return "giop:unix"; }
+  const char* address() const override { return address_; }
+  omni::giopAddress* duplicate() const override { return new GuardedAddress(path_.c_str()); }
+  using omni::giopAddress::duplicate;
+  omni::giopActiveConnection* Connect(const omni_time_t& deadline, CORBA::ULong flags,
+                                      CORBA::Boolean& timed_out) const override;
+
+ private:
+  const std::string path_;
+  const CORBA::String_var address_;
+};
+
+// How long connect may wait, for SO_SNDTIMEO; at least 1 ms, as 0 means for
+// ever.
+timeval time_left(const omni_time_t& deadline) {
+  if (!deadline) return {};
+  omni_time_t now;
+  omni_thread::get_time(now, omni_time_t());
+  if (deadline <= now) return {0, 1000};
+  const omni_time_t left = deadline - now + omni_time_t(0, 1'000'000);
+  return {static_cast<time_t>(left.s), static_cast<suseconds_t>(left.ns / 1000)};
+}
+
+// The same for GuardSettings::dial.
+int ms_left(const omni_time_t& deadline) {
+  if (!deadline) return std::numeric_limits<int>::max();
+  const timeval left = time_left(deadline);
+  return static_cast<int>(left.tv_sec * 1000 + left.tv_usec / 1000);
+}
+
+omni::giopActiveConnection* dial_elsewhere(const std::string& path, const omni_time_t& deadline,
+                                           CORBA::Boolean& timed_out) {
+  UniqueFd socket = g_guard->settings().dial(ms_left(deadline));
+  timed_out = !socket.valid() && !!deadline && ms_left(deadline) <= 1;
+  if (!socket.valid()) return nullptr;
+  ++g_guard->dialled;
+  const Peer server{Peer::kFirstMember, MemberName{"", Role::kServer, path}};
+  return new DialledConnection(server, false, socket.release(), path.c_str());
+}
+
+omni::giopActiveConnection* GuardedAddress::Connect(const omni_time_t& deadline, CORBA::ULong,
+                                                    CORBA::Boolean& timed_out) const {
+  if (g_guard->settings().dial) return dial_elsewhere(path_, deadline, timed_out);
+  if (path_.size() > kLongestPath) {
+    g_guard->report("cannot dial " + path_ + ": path too long");
+    return nullptr;
+  }
+  UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket.valid()) return nullptr;
+  timeval limit = time_left(deadline);
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+  const sockaddr_un address = to_address(path_);
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    timed_out = errno == EAGAIN || errno == EINPROGRESS;
+    return nullptr;
+  }
+  limit = {};
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+  const std::optional<uint32_t> uid = peer_uid(socket.get());
+  const std::optional<uint32_t>& expected = g_guard->settings().server_uid;
+  if (!uid || (expected && *uid != *expected && *uid != 0)) {
+    ++g_guard->violations;
+    g_guard->report("server at " + path_ + " not trusted: it runs as uid " +
+                    (uid ? std::to_string(*uid) : "unknown"));
+    return nullptr;
+  }
+  ++g_guard->dialled;
+  return new DialledConnection(Peer::local(*uid), false, socket.release(), path_.c_str());
+}
+
+// The one end point that listens, while it does.
+class GuardedEndpoint;
+std::mutex g_endpoint_mutex;
+GuardedEndpoint* g_endpoint = nullptr;
+
+class GuardedEndpoint : public omni::unixEndpoint {
+ public:
+  explicit GuardedEndpoint(const char* path)
+      : omni::unixEndpoint(path),
+        path_(path),
+        reserve_(::open("/dev/null", O_RDONLY | O_CLOEXEC)) {}
+  ~GuardedEndpoint() override;
+
+  CORBA::Boolean Bind() override;
+  // Any thread: the next connection to be accepted is this one.
+  void hand_in(UniqueFd socket, const Peer& peer);
+  omni::giopConnection* AcceptAndMonitor(omni::giopConnection::notifyReadable_t callback,
+                                         void* cookie) override;
+  void Poke() override;
+
+ protected:
+  CORBA::Boolean notifyReadable(omni::SocketHolder* holder) override;
+
+ private:
+  bool clear_the_way() const;
+  bool accept_one();
+  void turn_one_away();
+  bool take_handed_in();
+
+  struct Newcomer {
+    UniqueFd socket;
+    Peer peer;
+  };
+
+  const std::string path_;
+  // Given up for a moment when descriptors run out, so that a newcomer can be
+  // accepted and closed instead of waking us for ever.
+  UniqueFd reserve_;
+  Newcomer newcomer_;
+  std::mutex mutex_;
+  std::deque<Newcomer> handed_in_;
+  omni::giopConnection::notifyReadable_t callback_ = nullptr;
+  void* cookie_ = nullptr;
+  std::atomic<bool> poked_{false};
+};
+
+// Removes what a dead server left; false, with the reason noted, if something
+// else is in the way.
+bool GuardedEndpoint::clear_the_way() const {
+  if (path_.size() > kLongestPath) {
+    g_guard->fail("the socket path " + path_ + " has " + std::to_string(path_.size()) +
+                  " bytes, more than the " + std::to_string(kLongestPath) + " possible");
+    return false;
+  }
+  struct stat found {};
+  if (::lstat(path_.c_str(), &found) != 0) return true;
+  if (!S_ISSOCK(found.st_mode)) {
+    g_guard->fail(path_ + " exists and is not a socket");
+    return false;
+  }
+  const UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const sockaddr_un address = to_address(path_);
+  const bool refused =
+      ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
+      errno == ECONNREFUSED;
+  if (!refused) {
+    g_guard->fail("another process listens on " + path_);
+    return false;
+  }
+  if (::unlink(path_.c_str()) == 0) return true;
+  g_guard->fail("cannot remove the stale socket " + path_ + ": " + std::strerror(errno));
+  return false;
+}
+
+CORBA::Boolean GuardedEndpoint::Bind() {
+  if (!clear_the_way()) return false;
+  errno = 0;
+  if (!omni::unixEndpoint::Bind() || ::listen(pd_socket, kBacklog) != 0) {
+    g_guard->fail("cannot listen on " + path_ + ": " + std::strerror(errno));
+    return false;
+  }
+  std::lock_guard<std::mutex> lock(g_endpoint_mutex);
+  g_endpoint = this;
+  return true;
+}
+
+GuardedEndpoint::~GuardedEndpoint() {
+  {
+    std::lock_guard<std::mutex> lock(g_endpoint_mutex);
+    if (g_endpoint == this) g_endpoint = nullptr;
+  }
+  for (const Newcomer& one : handed_in_) g_guard->leave(one.peer.id);
+}
+
+void GuardedEndpoint::hand_in(UniqueFd socket, const Peer& peer) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    handed_in_.push_back({std::move(socket), peer});
+  }
+  wakeUp();
+}
+
+bool GuardedEndpoint::take_handed_in() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (handed_in_.empty()) return false;
+  newcomer_ = std::move(handed_in_.front());
+  handed_in_.pop_front();
+  return true;
+}
+
+void GuardedEndpoint::Poke() {
+  poked_ = true;
+  wakeUp();
+}
+
+omni::giopConnection* GuardedEndpoint::AcceptAndMonitor(
+    omni::giopConnection::notifyReadable_t callback, void* cookie) {
+  callback_ = callback;
+  cookie_ = cookie;
+  omni::SocketHolder::setSelectable(1, false);
+  while (!poked_) {
+    if (newcomer_.socket.valid() || take_handed_in()) {
+      return new AcceptedConnection(newcomer_.peer, true, newcomer_.socket.release(),
+                                    static_cast<omni::SocketCollection*>(this), path_.c_str(),
+                                    CORBA::Boolean(false));
+    }
+    if (!Select()) return nullptr;
+  }
+  return nullptr;
+}
+
+CORBA::Boolean GuardedEndpoint::notifyReadable(omni::SocketHolder* holder) {
+  if (holder != static_cast<omni::SocketHolder*>(this)) {
+    callback_(cookie_, static_cast<omni::unixConnection*>(holder));
+    return true;
+  }
+  const bool usable = accept_one();
+  omni::SocketHolder::setSelectable(1, false);
+  return usable;
+}
+
+// False if the listening socket is of no more use.
+bool GuardedEndpoint::accept_one() {
+  UniqueFd socket(::accept4(pd_socket, nullptr, nullptr, SOCK_CLOEXEC));
+  if (!socket.valid()) {
+    if (errno == EMFILE || errno == ENFILE) turn_one_away();
+    return errno != EBADF;
+  }
+  const std::optional<uint32_t> uid = peer_uid(socket.get());
+  if (uid && g_guard->enter(Peer::local(*uid))) newcomer_ = {std::move(socket), Peer::local(*uid)};
+  return true;
+}
+
+void GuardedEndpoint::turn_one_away() {
+  reserve_.reset();
+  {
+    const UniqueFd unwanted(::accept4(pd_socket, nullptr, nullptr, SOCK_CLOEXEC));
+    // Nothing to give up: at least do not spin.
+    if (!unwanted.valid()) omni_thread::sleep(0, 10'000'000);
+  }
+  reserve_.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  ++g_guard->refused;
+  g_guard->report("connection refused: out of file descriptors");
+  errno = EMFILE;
+}
+
+class GuardedTransport : public omni::giopTransportImpl {
+ public:
+  GuardedTransport() : omni::giopTransportImpl("giop:unix") {}
+
+  omni::giopEndpoint* toEndpoint(const char* path) override {
+    return isValid(path) ? new GuardedEndpoint(path) : nullptr;
+  }
+  omni::giopAddress* toAddress(const char* path) override {
+    return isValid(path) ? new GuardedAddress(path) : nullptr;
+  }
+  CORBA::Boolean isValid(const char* path) override { return path != nullptr && *path != '\0'; }
+  CORBA::Boolean addToIOR(const char* path, omni::IORPublish* points) override {
+    if (!isValid(path)) return false;
+    omniIOR::add_TAG_OMNIORB_UNIX_TRANS(path, points);
+    return true;
+  }
+  const omnivector<const char*>* getInterfaceAddress() override {
+    static const omnivector<const char*> none;
+    return &none;
+  }
+};
+
+}  // namespace
+
+void install_guarded_transport(const GuardSettings& settings) {
+  g_guard = new GuardState(settings);
+  // The ORB finds transports by the beginning of their names, its own first:
+  // that one is renamed out of the way and ours takes its name. Every address
+  // in every reference then leads through the guard.
+  omni::giopTransportImpl* unguarded = omni::giopTransportImpl::str2Transport("giop:unix:/");
+  if (unguarded != nullptr) unguarded->type = "unguarded:unix";
+  // Never deleted: the ORB keeps it in its list.
+  new GuardedTransport();
+  install_unopened_endpoint();
+}
+
+GuardCounters guard_counters() {
+  return g_guard == nullptr ? GuardCounters{} : g_guard->counters();
+}
+
+std::string guard_error() { return g_guard == nullptr ? std::string() : g_guard->error(); }
+
+void guard_report(const std::string& line) { g_guard->report(line); }
+
+bool guard_hand_in(UniqueFd socket, const Peer& peer) {
+  std::lock_guard<std::mutex> lock(g_endpoint_mutex);
+  if (g_endpoint == nullptr || !g_guard->enter(peer)) return false;
+  g_endpoint->hand_in(std::move(socket), peer);
+  return true;
+}
+
+const Peer* guard_peer(void* peerdetails) {
+  return peerdetails == nullptr ? nullptr : &static_cast<ConnectionGuard*>(peerdetails)->peer();
+}
+
+bool guard_call_is_new(void* peerdetails) {
+  // Only connections of ours have details: no other transport is in use.
+  return peerdetails == nullptr || static_cast<ConnectionGuard*>(peerdetails)->call_is_new();
+}
+
+}  // namespace sublet

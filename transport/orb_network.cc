@@ -1,0 +1,100 @@
+#include "transport/orb_network.h"
+
+#include <algorithm>
+
+#include "transport/guard/guarded_transport.h"
+#include "base/os_error.h"
+
+namespace sublet {
+
+OrbNetwork::OrbNetwork(const OrbSettings& settings) : settings_(settings) {
+  if (!settings_.membership) return;
+  try {
+    context_ = TlsContext::of_member(settings_.membership->credentials);
+  } catch (const TlsError& e) {
+    throw OrbError(e.what());
+  }
+}
+
+UniqueFd OrbNetwork::dial(int timeout_ms) {
+  std::shared_ptr<const TlsContext> context;
+  {
+    std::lock_guard lock(mutex_);
+    context = context_;
+  }
+  DialFailure failure{"server.unreachable", "out of file descriptors", "raise the limit"};
+  try {
+    UniqueFd plain = relay_.take(dial_server(settings_.membership->server, context, timeout_ms), 0);
+    if (plain.valid()) {
+      std::lock_guard lock(mutex_);
+      failure_.reset();
+      return plain;
+    }
+  } catch (const DialError& e) {
+    failure = {e.code(), e.what(), e.advice()};
+  } catch (const TlsError& e) {
+    failure = {"server.unreachable", e.what(), "try again"};
+  }
+  guard_report(failure.message);
+  std::lock_guard lock(mutex_);
+  failure_ = failure;
+  return UniqueFd();
+}
+
+std::optional<DialFailure> OrbNetwork::failure() const {
+  std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+void OrbNetwork::use(const TlsCredentials& credentials) {
+  auto context = TlsContext::of_member(credentials);
+  std::lock_guard lock(mutex_);
+  context_ = std::move(context);
+}
+
+void OrbNetwork::open_loopback() {
+  LoopbackDoor::Hooks hooks;
+  hooks.arrived = [](UniqueFd socket, uint32_t uid) {
+    guard_hand_in(std::move(socket), Peer::local(uid));
+  };
+  hooks.log = [](std::string_view line) { guard_report(std::string(line)); };
+  try {
+    loopback_ = std::make_unique<LoopbackDoor>(*settings_.loopback_port, std::move(hooks));
+  } catch (const OsError& e) {
+    throw OrbError(e.what());
+  }
+}
+
+void OrbNetwork::close_doors() {
+  door_.reset();
+  loopback_.reset();
+}
+
+void OrbNetwork::open_doors() {
+  if (settings_.loopback_port) open_loopback();
+  if (!settings_.network) return;
+  DoorHooks hooks;
+  hooks.admit = settings_.network->admit;
+  hooks.join = settings_.network->join;
+  hooks.arrived = [this](TlsSession session, const Admission& admission, const TlsPeer& peer) {
+    arrived(std::move(session), admission, peer);
+  };
+  hooks.log = [](std::string_view line) { guard_report(std::string(line)); };
+  try {
+    door_ = std::make_unique<TlsDoor>(settings_.network->door, std::move(hooks));
+  } catch (const std::exception& e) {
+    throw OrbError(e.what());
+  }
+}
+
+void OrbNetwork::arrived(TlsSession session, const Admission& admission, const TlsPeer& peer) {
+  const uint64_t id = Peer::kFirstMember + admission.member;
+  UniqueFd plain = relay_.take(std::move(session), id);
+  // Whoever was revoked between the first look and the relay's taking over is cut
+  // now; whoever is revoked later is found by cut().
+  const Admission again = settings_.network->admit(*peer.member, peer.serial);
+  if (again.excluded != Exclusion::kNone) return relay_.cut(id);
+  if (plain.valid()) guard_hand_in(std::move(plain), Peer{id, peer.member, admission.joined});
+}
+
+}  // namespace sublet

@@ -1,0 +1,35 @@
+// Who is at the other end of a connection, as far as kernel or certificate say.
+#ifndef SUBLET_BASE_PEER_H_
+#define SUBLET_BASE_PEER_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "transport/membership.h"
+
+namespace sublet {
+
+struct Peer {
+  // Tells callers apart: a local process's uid, or kFirstMember and the number
+  // that the server gave to a member elsewhere. Never reused.
+  uint64_t id = 0;
+  std::optional<MemberName> member;  // elsewhere, by its certificate
+  int64_t joined = 0;                // Admission::joined
+
+  static constexpr uint64_t kFirstMember = uint64_t{1} << 32;
+
+  static Peer local(uint32_t uid) { return {uid, std::nullopt}; }
+  std::optional<uint32_t> uid() const {
+    return member ? std::nullopt : std::optional(static_cast<uint32_t>(id));
+  }
+  // "uid 1000", "machine curly".
+  std::string text() const {
+    if (!member) return "uid " + std::to_string(id);
+    return std::string(to_text(member->role)) + " " + member->name;
+  }
+};
+
+}  // namespace sublet
+
+#endif  // SUBLET_BASE_PEER_H_

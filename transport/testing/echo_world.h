@@ -1,0 +1,114 @@
+// Servers and clients of echo.idl in processes of their own, because a process
+// can start the ORB only once. The test process itself never starts it.
+#ifndef SUBLET_BASE_TESTING_ECHO_WORLD_H_
+#define SUBLET_BASE_TESTING_ECHO_WORLD_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "transport/orb.h"
+#include "echo.hh"
+
+namespace sublet::testing {
+
+// A temporary folder, removed with what is in it.
+class Folder {
+ public:
+  Folder();
+  ~Folder();
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// A forked child; killed and reaped when this goes.
+class Process {
+ public:
+  explicit Process(const std::function<int()>& body);
+  ~Process();
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+  pid_t pid() const { return pid_; }
+  // The exit code; 128 + the signal that ended it; -1 if it still runs after
+  // the time given.
+  int wait(int deadline_ms);
+  bool alive();
+
+ private:
+  pid_t pid_;
+  int code_ = -1;
+};
+
+// An echo server that listens and answers when the constructor returns.
+class Server {
+ public:
+  // prepare runs in the server's process before its ORB starts.
+  explicit Server(const std::function<void(OrbSettings&)>& prepare = {});
+  const std::string& socket() const { return socket_; }
+  pid_t pid() const { return process_->pid(); }
+  bool alive() { return process_->alive(); }
+  // Asks the server to shut its ORB down; its exit code.
+  int stop();
+  // Of its door for members elsewhere; 0: it has none.
+  uint16_t port() const;
+  // The lines that the guard logged so far.
+  std::string log() const;
+
+ private:
+  Folder folder_;
+  std::string socket_;
+  std::unique_ptr<Process> process_;
+};
+
+// Echo::text over the ORB's own transport, unguarded, to compare with.
+class PlainServer {
+ public:
+  PlainServer();
+  const std::string& socket() const { return socket_; }
+  pid_t pid() const { return process_->pid(); }
+  bool alive() { return process_->alive(); }
+
+ private:
+  Folder folder_;
+  std::string socket_;
+  std::unique_ptr<Process> process_;
+};
+
+// Runs serve in a child, which writes a byte to the descriptor it is given when
+// it is ready; returns then.
+std::unique_ptr<Process> start_server(const std::function<int(int ready)>& serve);
+
+// Serves echo.idl in this process until SIGTERM; tells ready through the
+// descriptor given.
+int serve_echo(const OrbSettings& settings, int ready);
+
+// Runs body in a new process with an ORB of its own; true if body returned
+// true. Exceptions are printed and count as false.
+bool in_client(const OrbSettings& settings, const std::function<bool(Orb&)>& body,
+               int deadline_ms = 60'000);
+
+EchoTest::Echo_ptr find_echo(const Orb& orb, const std::string& socket);
+
+// An object of this process that the server can call, and the session that
+// keeps it. False if the server would not have it.
+bool attach_sink(const Orb& orb, EchoTest::Echo_ptr echo);
+
+// A plain socket to the server; -1 if it could not be had.
+int dial(const std::string& socket);
+// Waits until the other side has closed; false after the time given.
+bool closed_by_peer(int socket, int deadline_ms);
+// Writes all; false if the other side has closed.
+bool write_all(int socket, std::string_view bytes);
+
+}  // namespace sublet::testing
+
+#endif  // SUBLET_BASE_TESTING_ECHO_WORLD_H_
