@@ -67,7 +67,7 @@ struct sublet_order {
   int64_t limit_file;   /* bytes of any one file */
   int64_t limit_processes;
   int64_t limit_open_files;
-  const char* monitor;        /* monitor.sock */
+  const char* monitor; /* monitor.sock */
   /* Folders for this attempt alone, which the shepherd makes and removes; their
    * parents exist. "": none. With cgroup v2 alone all three are the same. */
   const char* cgroup_unified;

@@ -29,9 +29,9 @@
 #include <thread>
 #include <vector>
 
-#include "transport/orb.h"
 #include "base/random.h"
 #include "job_scheduler.hh"
+#include "transport/orb.h"
 
 namespace sublet {
 namespace {

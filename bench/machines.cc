@@ -28,11 +28,11 @@
 #include <thread>
 #include <vector>
 
-#include "transport/orb.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "execution_server.hh"
 #include "machine_allocator.hh"
+#include "transport/orb.h"
 
 namespace sublet {
 namespace {

@@ -5,8 +5,8 @@
 #include <limits>
 #include <stdexcept>
 
-#include "job/output_name.h"
 #include "base/text.h"
+#include "job/output_name.h"
 
 namespace sublet::cli {
 

@@ -14,14 +14,14 @@
 #include "base/text.h"
 #include "client/attempts/adoption.h"
 #include "client/attempts/attempts.h"
+#include "client/attempts/slot_accounts.h"
 #include "client/link/corba_server.h"
+#include "client/link/session_keeper.h"
 #include "client/machine/disk_watch.h"
-#include "client/staging/input_cache.h"
 #include "client/machine/machine.h"
 #include "client/machine/monitor_link.h"
-#include "client/link/session_keeper.h"
 #include "client/setting_up.h"
-#include "client/attempts/slot_accounts.h"
+#include "client/staging/input_cache.h"
 
 namespace sublet::client {
 namespace {

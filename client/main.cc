@@ -4,9 +4,9 @@
 
 #include "base/log.h"
 #include "base/standard_streams.h"
-#include "client/settings.h"
 #include "client/daemon.h"
 #include "client/link/joining.h"
+#include "client/settings.h"
 
 int main(int argc, char** argv) {
   sublet::keep_standard_streams();

@@ -9,10 +9,10 @@
 #include <stdexcept>
 
 #include "base/files.h"
-#include "transport/membership_file.h"
 #include "base/os_error.h"
 #include "client/link/joining.h"
 #include "client/machine/machine.h"
+#include "transport/membership_file.h"
 
 namespace sublet::client {
 namespace {

@@ -8,12 +8,12 @@
 #include <string>
 
 #include "attempt/cgroup.h"
-#include "client/settings.h"
+#include "client/attempts/order_desk.h"
+#include "client/attempts/slot_accounts.h"
 #include "client/link/corba_server.h"
 #include "client/machine/disk_watch.h"
 #include "client/machine/monitor_link.h"
-#include "client/attempts/order_desk.h"
-#include "client/attempts/slot_accounts.h"
+#include "client/settings.h"
 #include "client/staging/staging.h"
 
 namespace sublet::client {

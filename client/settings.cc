@@ -7,11 +7,11 @@
 #include <iostream>
 #include <limits>
 
+#include "base/files.h"
 #include "base/options/arguments.h"
 #include "base/options/default_places.h"
-#include "base/files.h"
-#include "transport/membership_file.h"
 #include "client/link/joining.h"
+#include "transport/membership_file.h"
 
 namespace sublet::client {
 namespace {
@@ -36,25 +36,26 @@ std::string default_state() {
 }
 
 Manual manual() {
-  return {8,
-          {settings_section("In the file of `--config` (TOML), each as `KEY = VALUE` or under its "
-                            "table; `--set` says otherwise.",
-                            declare_client_settings()),
-           {"FILES",
-            {{"`/var/lib/sublet-client`", "The state folder of root's client."},
-             {"`~/.local/state/sublet-client`",
-              "That of others, or `sublet-client` under `$XDG_STATE_HOME`."}}},
-           {"SIGNALS",
-            {{"SIGTERM, SIGINT",
-              "Takes no more orders, asks the jobs to leave, reports their ends, withdraws, and "
-              "ends; within `drain_time`."},
-             {"a second one, SIGKILL", "Ends at once. Jobs go on; the next start takes them over."}}},
-           {"EXIT STATUS",
-            {{"`0`", "Stopped in good order."},
-             {"`1`", "It could not start."},
-             {"`2`", "The command line or a setting is wrong."}}},
-           {"SEE ALSO",
-            {{"", "`sublet`(1), `sublet-loadmon`(8), `sublet-server`(8), `sublet-shepherd`(8)"}}}}};
+  return {
+      8,
+      {settings_section("In the file of `--config` (TOML), each as `KEY = VALUE` or under its "
+                        "table; `--set` says otherwise.",
+                        declare_client_settings()),
+       {"FILES",
+        {{"`/var/lib/sublet-client`", "The state folder of root's client."},
+         {"`~/.local/state/sublet-client`",
+          "That of others, or `sublet-client` under `$XDG_STATE_HOME`."}}},
+       {"SIGNALS",
+        {{"SIGTERM, SIGINT",
+          "Takes no more orders, asks the jobs to leave, reports their ends, withdraws, and "
+          "ends; within `drain_time`."},
+         {"a second one, SIGKILL", "Ends at once. Jobs go on; the next start takes them over."}}},
+       {"EXIT STATUS",
+        {{"`0`", "Stopped in good order."},
+         {"`1`", "It could not start."},
+         {"`2`", "The command line or a setting is wrong."}}},
+       {"SEE ALSO",
+        {{"", "`sublet`(1), `sublet-loadmon`(8), `sublet-server`(8), `sublet-shepherd`(8)"}}}}};
 }
 
 std::optional<int> parse(int argc, char** argv, CommandLine* line) {

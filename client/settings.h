@@ -17,9 +17,9 @@ struct ClientSettings {
   std::string server_socket;
   std::optional<Membership> membership;  // then the server is reached by it
   std::string join_token;                // `join`: this alone is to be done
-  int64_t server_uid = -1;  // -1: found out
-  std::string name;         // "": the host's
-  int64_t slots = 0;        // 0: cores
+  int64_t server_uid = -1;               // -1: found out
+  std::string name;                      // "": the host's
+  int64_t slots = 0;                     // 0: cores
   std::string state_folder;
   std::string monitor_script;
   std::string monitor_control;

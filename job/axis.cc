@@ -38,8 +38,8 @@ uint64_t Axis::count() const {
 std::string Axis::value(uint64_t row, size_t name) const {
   if (range_count == 0) return values[row * names.size() + name];
   // Checked not to overflow; unsigned for rows that are damaged.
-  return std::to_string(static_cast<int64_t>(static_cast<uint64_t>(first) +
-                                             row * static_cast<uint64_t>(step)));
+  return std::to_string(
+      static_cast<int64_t>(static_cast<uint64_t>(first) + row * static_cast<uint64_t>(step)));
 }
 
 Values values_at(const std::vector<Axis>& axes, uint64_t number) {

@@ -7,9 +7,9 @@
 #include <fstream>
 
 #include "attempt/folder.h"
+#include "attempt/tenant.h"
 #include "base/files.h"
 #include "base/log.h"
-#include "attempt/tenant.h"
 
 namespace sublet::loadmon {
 namespace {

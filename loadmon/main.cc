@@ -6,10 +6,10 @@
 #include <fstream>
 #include <iostream>
 
-#include "base/options/arguments.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/options/arguments.h"
 #include "base/options/settings.h"
 #include "base/standard_streams.h"
 #include "loadmon/daemon_settings.h"

@@ -77,13 +77,13 @@ enum sublet_presence {
 
 enum sublet_presence_reason {
   SUBLET_PRESENCE_NONE = 0,
-  SUBLET_PRESENCE_CPU = 1,     /* the owner's CPU use passed the threshold */
-  SUBLET_PRESENCE_LOAD = 2,    /* the owner's load average passed the threshold */
-  SUBLET_PRESENCE_INPUT = 3,   /* keyboard, mouse or terminal */
-  SUBLET_PRESENCE_SETTLING = 4,/* quiet, but not yet for long enough */
-  SUBLET_PRESENCE_SCRIPT = 5,  /* a scripted source says so */
-  SUBLET_PRESENCE_BLIND = 6,   /* a source failed: the owner is assumed here */
-  SUBLET_PRESENCE_QUIET = 7    /* quiet for long enough */
+  SUBLET_PRESENCE_CPU = 1,      /* the owner's CPU use passed the threshold */
+  SUBLET_PRESENCE_LOAD = 2,     /* the owner's load average passed the threshold */
+  SUBLET_PRESENCE_INPUT = 3,    /* keyboard, mouse or terminal */
+  SUBLET_PRESENCE_SETTLING = 4, /* quiet, but not yet for long enough */
+  SUBLET_PRESENCE_SCRIPT = 5,   /* a scripted source says so */
+  SUBLET_PRESENCE_BLIND = 6,    /* a source failed: the owner is assumed here */
+  SUBLET_PRESENCE_QUIET = 7     /* quiet for long enough */
 };
 
 enum sublet_shepherd_state {

@@ -208,11 +208,10 @@ void Pool::State::end_attempt(Attempt& attempt, const End& end) {
   record.cpu_lost = cost.lost;
   const MachineId machine_id = attempt.machine->record.id;
   const Micros waited_until = record.started != 0 ? record.started : now;
-  outcome.records.emplace_back(UseRecord{record.key, attempt.user ? attempt.user->record.name : "",
-                                         machine_id, attempt.batch, end.ended, now,
-                                         std::max<Micros>(end.wall, 0), cost.used, cost.kept,
-                                         cost.lost, cost.charged, record.started,
-                                         record.ready != 0 ? waited_until - record.ready : 0});
+  outcome.records.emplace_back(UseRecord{
+      record.key, attempt.user ? attempt.user->record.name : "", machine_id, attempt.batch,
+      end.ended, now, std::max<Micros>(end.wall, 0), cost.used, cost.kept, cost.lost, cost.charged,
+      record.started, record.ready != 0 ? waited_until - record.ready : 0});
   if (attempt.user != nullptr && cost.charged > 0) {
     attempt.user->record.charges += static_cast<double>(cost.charged) / 1e6;  // (3.3)
     touch(*attempt.user);

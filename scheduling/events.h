@@ -134,11 +134,10 @@ struct CheckpointDamaged {
 };
 
 // Stored by their place in this list: it only grows at its end.
-using Event =
-    std::variant<Submitted, BatchOpened, MachineJoined, MachineReported, MachineWithdrew, Renewed,
-                 OrderAnswered, AttemptStarted, CheckpointStored, AttemptEnded, JobsRemoved,
-                 JobsHeld, JobsReleased, SharesSet, Ticked, TimePassed, ServerStarted,
-                 CheckpointDamaged>;
+using Event = std::variant<Submitted, BatchOpened, MachineJoined, MachineReported, MachineWithdrew,
+                           Renewed, OrderAnswered, AttemptStarted, CheckpointStored, AttemptEnded,
+                           JobsRemoved, JobsHeld, JobsReleased, SharesSet, Ticked, TimePassed,
+                           ServerStarted, CheckpointDamaged>;
 
 }  // namespace sublet::scheduling
 

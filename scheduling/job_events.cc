@@ -251,11 +251,9 @@ void Pool::State::on(const JobsHeld& event) {
   const std::string by = event.by.empty() ? "" : "by " + event.by + " ";
   control(event.jobs, event.only_in, [&](Job& job) {
     if (job.record.state == JobState::kHeld) return false;
-    job.record.reason =
-        event.reason.empty() ? "held " + by + "until it is released" : event.reason;
+    job.record.reason = event.reason.empty() ? "held " + by + "until it is released" : event.reason;
     set_state(job, JobState::kHeld, EndReason::kHeld);
-    if (Attempt* attempt = live_attempt(job.record.id))
-      tell_to_leave(*attempt, LeaveReason::kHeld);
+    if (Attempt* attempt = live_attempt(job.record.id)) tell_to_leave(*attempt, LeaveReason::kHeld);
     return true;
   });
 }

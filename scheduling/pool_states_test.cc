@@ -97,8 +97,7 @@ class PoolStatesTest : public CppUnit::TestFixture {
         const std::string cell =
             std::to_string(static_cast<int>(before)) + " x " + std::to_string(event);
         CPPUNIT_ASSERT_MESSAGE(cell, t.state(one.job) == (expected == kSame ? before : expected));
-        CPPUNIT_ASSERT_MESSAGE(cell,
-                               !t.pool.job(one.job) == is_final(t.state(one.job)));
+        CPPUNIT_ASSERT_MESSAGE(cell, !t.pool.job(one.job) == is_final(t.state(one.job)));
         if (event >= kHold) {
           CPPUNIT_ASSERT_EQUAL_MESSAGE(cell, uint64_t{expected != kSame}, t.last.answer.changed);
           CPPUNIT_ASSERT_EQUAL_MESSAGE(cell, uint64_t{expected == kSame}, t.last.answer.unchanged);

@@ -36,11 +36,10 @@ std::string line(const char* name, const Fields&... fields) {
 
 struct ToText {
   std::string operator()(const JobRecord& r) const {
-    return line("job", r.id, r.count, r.batch, r.index, r.user, r.submit_host, r.state, r.attempts, r.needs,
-                r.priority, r.retries_left, r.evictions, r.share_priority, r.share_priority_at,
-                r.share_priority_step,
-                r.generation, r.checkpoint_bytes, r.submitted, r.changed, r.cpu_kept, r.cpu_lost,
-                r.reason, r.refusals, r.not_before);
+    return line("job", r.id, r.count, r.batch, r.index, r.user, r.submit_host, r.state, r.attempts,
+                r.needs, r.priority, r.retries_left, r.evictions, r.share_priority,
+                r.share_priority_at, r.share_priority_step, r.generation, r.checkpoint_bytes,
+                r.submitted, r.changed, r.cpu_kept, r.cpu_lost, r.reason, r.refusals, r.not_before);
   }
   std::string operator()(const AttemptRecord& r) const {
     return line("attempt", r.key, r.machine, r.state, r.ended, r.reason, r.decided, r.started,
@@ -59,7 +58,8 @@ struct ToText {
                 r.kept, r.lost, r.charged, r.started, r.waited);
   }
   std::string operator()(const ChangeRecord& r) const {
-    return line("change", r.number, r.at, r.job, r.count, r.batch, r.user, r.state, r.attempt, r.ended);
+    return line("change", r.number, r.at, r.job, r.count, r.batch, r.user, r.state, r.attempt,
+                r.ended);
   }
   std::string operator()(const BatchRecord& r) const {
     return line("batch", r.id, r.stop_when.done, r.stop_when.failed, r.stop_when.output, r.done,

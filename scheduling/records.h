@@ -32,7 +32,7 @@ struct JobRecord {
   double share_priority = 0;
   Micros share_priority_at = 0;
   double share_priority_step = 0;  // from one of `count` to the next
-  uint64_t generation = 0;  // newest checkpoint that counts; 0 none
+  uint64_t generation = 0;         // newest checkpoint that counts; 0 none
   uint64_t checkpoint_bytes = 0;
   Micros submitted = 0;
   Micros changed = 0;  // of the state
@@ -57,7 +57,7 @@ struct AttemptRecord {
   Micros cpu = 0;
   Micros cpu_lost = 0;
   Micros leaving_since = 0;  // 0: not leaving
-  Micros ready = 0;  // since when its job could have run: submitted, returned or released
+  Micros ready = 0;          // since when its job could have run: submitted, returned or released
 };
 
 struct MachineRecord {

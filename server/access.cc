@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "transport/orb.h"
 #include "server/refusal.h"
+#include "transport/orb.h"
 
 namespace sublet::server {
 
@@ -59,10 +59,9 @@ Caller Access::caller_with_uid(uint32_t uid) {
   caller.user = name_of(uid);
   caller.named = !caller.user.empty();
   if (!caller.named) caller.user = "uid" + std::to_string(uid);
-  caller.administrator =
-      uid == 0 || uid == geteuid() ||
-      std::find(administrators_.begin(), administrators_.end(), caller.user) !=
-          administrators_.end();
+  caller.administrator = uid == 0 || uid == geteuid() ||
+                         std::find(administrators_.begin(), administrators_.end(), caller.user) !=
+                             administrators_.end();
   return caller;
 }
 
@@ -76,8 +75,7 @@ std::string Access::name_of(uint32_t uid) {
   passwd entry;
   passwd* found = nullptr;
   std::string name;
-  if (getpwuid_r(uid, &entry, buffer, sizeof buffer, &found) == 0 && found)
-    name = found->pw_name;
+  if (getpwuid_r(uid, &entry, buffer, sizeof buffer, &found) == 0 && found) name = found->pw_name;
   std::lock_guard lock(mutex_);
   if (names_.size() >= 10'000) names_.clear();
   names_[uid] = name;

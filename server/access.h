@@ -22,7 +22,7 @@ struct Caller {
   // certificate; for a machine's, words that are no user's name.
   std::string user;
   bool administrator = false;
-  bool named = true;  // the uid has a password entry
+  bool named = true;                        // the uid has a password entry
   std::optional<Role> role = std::nullopt;  // of a member elsewhere
   std::string machine = {};                 // the name in a machine's certificate
   int64_t joined = 0;                       // of a member elsewhere: the join that let it in

@@ -10,17 +10,17 @@
 #include <mutex>
 #include <thread>
 
-#include "server/store/archive/archive.h"
-#include "server/spool/disk_guard.h"
+#include "server/accounting/history.h"
 #include "server/commit/pipeline.h"
 #include "server/machines/sessions.h"
+#include "server/spool/disk_guard.h"
 #include "server/spool/service.h"
-#include "server/accounting/history.h"
+#include "server/store/archive/archive.h"
 
 namespace sublet::server {
 
 struct HousekeeperSettings {
-  Micros batch_idle = 3600ll * 1'000'000;        // an open batch without a call expires
+  Micros batch_idle = 3600ll * 1'000'000;          // an open batch without a call expires
   Micros keep_requests = 24 * 3600ll * 1'000'000;  // idl/types.idl: repeats
   Micros keep_events = 0;
   Micros keep_changes = 0;

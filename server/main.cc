@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <iostream>
 
-#include "base/options/arguments.h"
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/options/arguments.h"
 #include "base/options/settings.h"
 #include "base/standard_streams.h"
 #include "server/members/authority.h"

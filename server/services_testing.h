@@ -12,11 +12,11 @@
 #include "base/random.h"
 #include "base/testing/temporary_folder.h"
 #include "server/access.h"
-#include "server/store/archive/archive.h"
-#include "server/jobs/service.h"
 #include "server/commit/pipeline.h"
-#include "server/refusal_testing.h"
+#include "server/jobs/service.h"
 #include "server/machines/sessions.h"
+#include "server/refusal_testing.h"
+#include "server/store/archive/archive.h"
 #include "server/store/sql_store.h"
 
 namespace sublet::server::testing {

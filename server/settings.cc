@@ -58,7 +58,8 @@ std::vector<SettingSpec> server_setting_specs() {
       "how soon a connection from the network must have shown a certificate");
   add("server.max_strangers", T::integer, "256", 4, 100'000,
       "connections that have shown no certificate yet; beyond this many the oldest is cut");
-  add("server.max_strangers_per_host", T::integer, "32", 1, 100'000, "connections from one address that have shown no certificate yet");
+  add("server.max_strangers_per_host", T::integer, "32", 1, 100'000,
+      "connections from one address that have shown no certificate yet");
   add("server.memory_limit", T::size, "4 GiB", 64 << 20, 1e15,
       "address space; the server is restarted when it wants more");
   add("server.reserve", T::size, "16 MiB", 1 << 20, 1e12,
@@ -68,7 +69,8 @@ std::vector<SettingSpec> server_setting_specs() {
   add("server.group_limit", T::integer, "1024", 1, 100'000, "pieces of work in one transaction");
   add("server.dispatcher_threads", T::integer, "8", 1, 256,
       "calls to workstations under way at a time; at most half of them ask for what jobs write");
-  add("server.call_timeout", T::duration, "5 s", 100, 600'000, "how long a call to a workstation may take");
+  add("server.call_timeout", T::duration, "5 s", 100, 600'000,
+      "how long a call to a workstation may take");
   add("server.watchdog", T::duration, "15 s", 1000, 3'600'000,
       "a server that does not answer for this long is restarted");
   add("server.max_connections", T::integer, "12000", 128, 1'000'000,
@@ -78,7 +80,8 @@ std::vector<SettingSpec> server_setting_specs() {
   add("membership.authority_valid", T::duration, "87600 h", 3'600'000, 1e12,
       "how long the authority that 'sublet-server init' makes is good");
   add("membership.certificate_valid", T::duration, "8760 h", 1000, 1e12,
-      "how long a member's certificate is good; the clients of machines renew theirs by themselves");
+      "how long a member's certificate is good; the clients of machines renew theirs by "
+      "themselves");
   add("spool.largest_file", T::size, "50 GiB", 1024, 1e15, "of each file sent or brought back");
   add("spool.quota", T::size, "50 GiB", 0, 1e15,
       "of each user: inputs and outputs together, and as much again for checkpoints");
@@ -89,7 +92,8 @@ std::vector<SettingSpec> server_setting_specs() {
   add("history.keep_changes", T::duration, "720 h", 0, 1e13,
       "jobs' changes of state, for those who wait; 0: for ever");
   add("history.keep_uses", T::duration, "365 d", 0, 1e13,
-      "who used which machine, for reports; older days go into files in STATE/history; 0: for ever");
+      "who used which machine, for reports; older days go into files in STATE/history; 0: for "
+      "ever");
   add("scheduling.jobs", T::text, "fair-share", 0, 0, "the policy that chooses the next job");
   specs.back().choices = {"fair-share"};
   add("scheduling.machines", T::text, "fifo-idle", 0, 0, "the policy that chooses its machine");
@@ -119,7 +123,8 @@ std::vector<SettingSpec> server_setting_specs() {
   add("log.file", T::text, "", 0, 0, "empty: standard error");
   add("log.level", T::text, "info", 0, 0, "debug, info, warning or error");
   specs.back().choices = {"debug", "info", "warning", "error"};
-  add("debug.crash_at", T::text, "", 0, 0, "for tests: the first life of the server ends at this step, PLACE:N");
+  add("debug.crash_at", T::text, "", 0, 0,
+      "for tests: the first life of the server ends at this step, PLACE:N");
   return specs;
 }
 
@@ -147,8 +152,8 @@ std::optional<HostPort> read_address(const Settings& s, const std::string& key) 
   if (text.empty()) return std::nullopt;
   const auto address = host_port_from(text);
   if (!address)
-    throw s.wrong({key}, key + ": '" + text +
-                             "' is no HOST:PORT such as 0.0.0.0:9740 or [::]:9740");
+    throw s.wrong({key},
+                  key + ": '" + text + "' is no HOST:PORT such as 0.0.0.0:9740 or [::]:9740");
   return address;
 }
 

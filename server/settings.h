@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/log.h"
-#include "transport/membership.h"
 #include "base/options/settings.h"
 #include "scheduling/pool.h"
+#include "transport/membership.h"
 
 namespace sublet::server {
 
@@ -18,8 +18,8 @@ struct ServerSettings {
   std::string pool_name;
   std::string state_folder;
   std::string socket;
-  std::optional<HostPort> listen;   // nothing: no network
-  std::optional<HostPort> address;  // for tokens; nothing: found out
+  std::optional<HostPort> listen;         // nothing: no network
+  std::optional<HostPort> address;        // for tokens; nothing: found out
   std::optional<uint16_t> loopback_port;  // nothing: no such port
   int handshake_ms = 0;
   size_t max_strangers = 0;
@@ -44,7 +44,7 @@ struct ServerSettings {
   int64_t watchdog_ms = 0;
   int64_t keep_events = 0;   // microseconds; 0: for ever
   int64_t keep_changes = 0;  // the same
-  int64_t keep_uses = 0;  // the same
+  int64_t keep_uses = 0;     // the same
   std::string crash_at;
   LogSettings log;
 };

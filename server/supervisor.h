@@ -13,8 +13,8 @@
 namespace sublet::server {
 
 struct SupervisorSettings {
-  std::string socket;        // of the server, to ask whether it answers
-  int64_t watchdog_ms = 0;   // a server without a sign of life for this long is killed
+  std::string socket;       // of the server, to ask whether it answers
+  int64_t watchdog_ms = 0;  // a server without a sign of life for this long is killed
 };
 
 // Runs `command` with "--supervised FD" added again and again; returns the exit

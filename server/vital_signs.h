@@ -10,10 +10,10 @@
 namespace sublet::server {
 
 struct VitalSigns {
-  std::atomic<uint64_t> beats{0};     // of the committer: grows at least once a second
-  std::atomic<uint64_t> performed{0}; // pieces of work done
-  std::atomic<bool> serving{false};   // started up, answering
-  uint32_t life = 1;                  // which start of the server this is; the supervisor's
+  std::atomic<uint64_t> beats{0};      // of the committer: grows at least once a second
+  std::atomic<uint64_t> performed{0};  // pieces of work done
+  std::atomic<bool> serving{false};    // started up, answering
+  uint32_t life = 1;                   // which start of the server this is; the supervisor's
 };
 
 }  // namespace sublet::server

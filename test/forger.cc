@@ -35,12 +35,12 @@
 #include <string>
 
 #include "alarm_sender.hh"
-#include "transport/orb.h"
 #include "base/random.h"
 #include "execution_server.hh"
 #include "job_scheduler.hh"
 #include "machine_allocator.hh"
 #include "spool.hh"
+#include "transport/orb.h"
 
 namespace sublet {
 namespace {

@@ -18,7 +18,8 @@ void collect(CppUnit::Test* test, const std::string& part, CppUnit::TestResult* 
     if (test->getName().find(part) != std::string::npos) test->run(result);
     return;
   }
-  for (int i = 0; i < test->getChildTestCount(); ++i) collect(test->getChildTestAt(i), part, result);
+  for (int i = 0; i < test->getChildTestCount(); ++i)
+    collect(test->getChildTestAt(i), part, result);
 }
 }  // namespace
 

@@ -19,9 +19,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
 #include "transport/guard/guarded_transport.h"
 #include "transport/orb_network.h"
-#include "base/text.h"
 
 extern char** environ;
 
@@ -180,8 +180,9 @@ typename Interface::_ptr_type initial(CORBA::ORB_ptr orb, const char* name) {
 }  // namespace
 
 Orb::Orb(const OrbSettings& settings)
-    : network_(settings.network || settings.membership || settings.loopback_port ? std::make_unique<OrbNetwork>(settings)
-                                                       : nullptr),
+    : network_(settings.network || settings.membership || settings.loopback_port
+                   ? std::make_unique<OrbNetwork>(settings)
+                   : nullptr),
       over_tls_(settings.membership.has_value()) {
   check(settings);
   if (g_started.exchange(true)) throw OrbError("the ORB was already started in this process");
@@ -280,9 +281,7 @@ OrbCounters Orb::counters() {
 
 std::optional<Peer> calling_peer() { return t_caller.peer; }
 
-std::optional<uint32_t> caller_uid() {
-  return t_caller.peer ? t_caller.peer->uid() : std::nullopt;
-}
+std::optional<uint32_t> caller_uid() { return t_caller.peer ? t_caller.peer->uid() : std::nullopt; }
 
 bool leads_back_to_caller(CORBA::Object_ptr object) {
   if (CORBA::is_nil(object) || t_caller.address.empty()) return false;

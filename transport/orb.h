@@ -164,7 +164,8 @@ class Orb {
 
 // Who makes the call that this thread is serving. Nothing outside an upcall.
 std::optional<Peer> calling_peer();
-// The user who does, by the kernel's word. Empty outside an upcall, and where the peer is no local process.
+// The user who does, by the kernel's word. Empty outside an upcall, and where the peer is no local
+// process.
 std::optional<uint32_t> caller_uid();
 
 // True if calls through this reference can only go back over the connection

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "transport/guard/guarded_transport.h"
 #include "base/os_error.h"
+#include "transport/guard/guarded_transport.h"
 
 namespace sublet {
 

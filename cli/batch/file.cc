@@ -6,9 +6,9 @@
 
 #include "base/files.h"
 #include "base/text.h"
-#include "cli/names.h"
 #include "cli/batch/sweep.h"
 #include "cli/batch/toml_reader.h"
+#include "cli/names.h"
 
 namespace sublet::cli {
 

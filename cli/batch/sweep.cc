@@ -9,10 +9,10 @@
 #include <set>
 
 #include "base/files.h"
-#include "job/output_name.h"
 #include "base/text.h"
 #include "cli/batch/file.h"
 #include "cli/names.h"
+#include "job/output_name.h"
 
 namespace sublet::cli {
 namespace {
@@ -62,10 +62,11 @@ Axis read_range(const TomlReader& r, const TomlMember& m) {
   int64_t to = 0;
   bool has_from = false, has_to = false;
   Axis axis{{m.key}, {}, 0, 0, 1};
-  r.each_member(m.value, "a range",
-                {{"from", [&](auto& v) { axis.first = r.integer(v, -kMost, kMost), has_from = true; }},
-                 {"to", [&](auto& v) { to = r.integer(v, -kMost, kMost), has_to = true; }},
-                 {"step", [&](auto& v) { axis.step = r.integer(v, -kMost, kMost); }}});
+  r.each_member(
+      m.value, "a range",
+      {{"from", [&](auto& v) { axis.first = r.integer(v, -kMost, kMost), has_from = true; }},
+       {"to", [&](auto& v) { to = r.integer(v, -kMost, kMost), has_to = true; }},
+       {"step", [&](auto& v) { axis.step = r.integer(v, -kMost, kMost); }}});
   if (!has_from || !has_to) r.fail(m.value, "a range needs from and to: { from = 1, to = 100 }");
   if (axis.step == 0 || (to != axis.first && (axis.step > 0) != (to > axis.first)))
     r.fail(m.value, "no steps of " + std::to_string(axis.step) + " lead from " +
@@ -211,8 +212,8 @@ uint64_t combinations(const TomlReader& r, const TomlValue& at, const std::vecto
   uint64_t count = 1;
   for (const Axis& axis : axes) {
     if (axis.count() > kJobsPerBatch || count * axis.count() > kJobsPerBatch)
-      r.fail(at, "the parameters have more than " + std::to_string(kJobsPerBatch) +
-                     " combinations");
+      r.fail(at,
+             "the parameters have more than " + std::to_string(kJobsPerBatch) + " combinations");
     count *= axis.count();
   }
   return count;
@@ -229,7 +230,8 @@ std::string check_placeholders(const PlannedJob& job) {
       used.insert(name);
       const bool is_known = std::ranges::find(known, name) != known.end();
       const std::string near = is_known ? "" : nearest_word(name, known);
-      if (!near.empty()) wrong = "there is no parameter {" + name + "}; did you mean {" + near + "}?";
+      if (!near.empty())
+        wrong = "there is no parameter {" + name + "}; did you mean {" + near + "}?";
     }
   });
   for (const Axis& axis : job.axes) {

@@ -84,16 +84,19 @@ class SweepTest : public CppUnit::TestFixture {
     expect_error(use + "parameters = { rate = [1] }\ncount = 3\n", "do not go together");
     expect_error(use + "parameters = { rate = [1], seed = [2] }\n",
                  "the parameter 'seed' is used nowhere");
-    expect_error("arguments = [\"{rats}\"]\nparameters = { rate = [1] }\n",
-                 "did you mean {rate}?");
+    expect_error("arguments = [\"{rats}\"]\nparameters = { rate = [1] }\n", "did you mean {rate}?");
     expect_error(use + "table = \"none.csv\"\n", "none.csv");
     // Other braces are left alone.
-    parse("arguments = [\"{rate}\", \"{\\\"a\\\": 1}\", \"{}\", \"{\"]\nparameters = { rate = [1] }\n");
+    parse(
+        "arguments = [\"{rate}\", \"{\\\"a\\\": 1}\", \"{}\", \"{\"]\nparameters = { rate = [1] "
+        "}\n");
   }
 
   void tables() {
-    const Axis axis =
-        parse_csv("\xef\xbb\xbf" "a,b\r\n\"1,\"\"x\"\"\",\"two\nlines\"\r\n\n,last", "t.csv");
+    const Axis axis = parse_csv(
+        "\xef\xbb\xbf"
+        "a,b\r\n\"1,\"\"x\"\"\",\"two\nlines\"\r\n\n,last",
+        "t.csv");
     CPPUNIT_ASSERT_EQUAL(size_t{2}, axis.names.size());
     const std::vector<std::string> expected = {"1,\"x\"", "two\nlines", "", "last"};
     CPPUNIT_ASSERT(expected == axis.values);
@@ -164,7 +167,8 @@ class SweepTest : public CppUnit::TestFixture {
                          fill(job.what.arguments.at(2), values_at(job.axes, 1)));
     PlannedJob bare;
     run_for_each(&bare, {"1"});
-    CPPUNIT_ASSERT_EQUAL(std::string("1"), fill(bare.what.arguments.at(0), values_at(bare.axes, 0)));
+    CPPUNIT_ASSERT_EQUAL(std::string("1"),
+                         fill(bare.what.arguments.at(0), values_at(bare.axes, 0)));
   }
 
   void long_sweeps_go_in_pieces() {
@@ -183,7 +187,9 @@ class SweepTest : public CppUnit::TestFixture {
       next += piece.axes[0].count() * 7;
     }
     CPPUNIT_ASSERT_EQUAL(uint64_t{21'000}, next);
-    CPPUNIT_ASSERT_EQUAL(size_t{1}, sweep_pieces({axes[1], slow.count() ? Axis{{"d"}, {"1"}, 0, 0, 1} : slow}).size());
+    CPPUNIT_ASSERT_EQUAL(
+        size_t{1},
+        sweep_pieces({axes[1], slow.count() ? Axis{{"d"}, {"1"}, 0, 0, 1} : slow}).size());
   }
 };
 CPPUNIT_TEST_SUITE_REGISTRATION(SweepTest);

@@ -15,7 +15,8 @@ void TomlReader::check(const TomlValue& at, const std::string& wrong) const {
   if (!wrong.empty()) fail(at, wrong);
 }
 
-void TomlReader::each_member(const TomlValue& table, const std::string& place, const Keys& known) const {
+void TomlReader::each_member(const TomlValue& table, const std::string& place,
+                             const Keys& known) const {
   for (const TomlMember& m : table.members) {
     auto key =
         std::find_if(known.begin(), known.end(), [&](const auto& k) { return m.key == k.first; });
@@ -27,14 +28,14 @@ void TomlReader::each_member(const TomlValue& table, const std::string& place, c
 const TomlValue& TomlReader::expect(const TomlMember& m, TomlKind kind) const {
   return expect(m.value, kind, m.key);
 }
-const TomlValue& TomlReader::expect(const TomlValue& v, TomlKind kind, const std::string& what) const {
+const TomlValue& TomlReader::expect(const TomlValue& v, TomlKind kind,
+                                    const std::string& what) const {
   if (v.kind != kind)
     fail(v, what + " must be " + toml_kind_name(kind) + ", this is " + toml_kind_name(v.kind));
   return v;
 }
 
-const std::string& TomlReader::text(const TomlValue& v, const std::string& what,
-                        size_t max) const {
+const std::string& TomlReader::text(const TomlValue& v, const std::string& what, size_t max) const {
   const std::string& s = expect(v, TomlKind::text, what).text;
   if (s.find('\0') != std::string::npos) fail(v, what + " may not hold a NUL character");
   if (s.size() > max) fail(v, what + " is longer than " + std::to_string(max) + " bytes");
@@ -75,8 +76,7 @@ std::string TomlReader::where(const TomlValue& v) const {
   return file_ + ":" + std::to_string(v.line) + ":" + std::to_string(v.column);
 }
 
-void TomlReader::unknown(const TomlMember& m, const std::string& place,
-                          const Keys& known) const {
+void TomlReader::unknown(const TomlMember& m, const std::string& place, const Keys& known) const {
   std::vector<std::string> names;
   for (const auto& k : known) names.emplace_back(k.first);
   std::string near = nearest_word(m.key, names);

@@ -34,8 +34,7 @@ class TomlReader {
 
   const TomlValue& expect(const TomlMember& m, TomlKind kind) const;
   const TomlValue& expect(const TomlValue& v, TomlKind kind, const std::string& what) const;
-  const std::string& text(const TomlValue& v, const std::string& what,
-                          size_t max = kTextMax) const;
+  const std::string& text(const TomlValue& v, const std::string& what, size_t max = kTextMax) const;
   const std::string& text(const TomlMember& m, size_t max = kTextMax) const;
   int64_t integer(const TomlMember& m, int64_t min, int64_t max) const;
   int64_t duration_ms(const TomlMember& m) const;  // above 0

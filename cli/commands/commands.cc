@@ -8,15 +8,15 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "base/options/default_places.h"
 #include "base/files.h"
+#include "base/options/default_places.h"
+#include "base/options/toml_document.h"
 #include "base/os_error.h"
 #include "base/text.h"
-#include "base/options/toml_document.h"
-#include "cli/views/job_text.h"
-#include "cli/pool/members.h"
 #include "cli/names.h"
+#include "cli/pool/members.h"
 #include "cli/pool/pool_client.h"
+#include "cli/views/job_text.h"
 
 namespace sublet::cli {
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/options/arguments.h"
-#include "cli/views/output.h"
 #include "cli/pool/pool.h"
+#include "cli/views/output.h"
 
 namespace sublet::cli {
 

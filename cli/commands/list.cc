@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "cli/commands/commands.h"
-#include "cli/views/jobs.h"
 #include "cli/names.h"
 #include "cli/pool/pool_client.h"
+#include "cli/views/jobs.h"
 
 namespace sublet::cli {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "cli/views/job_text.h"
 #include "cli/names.h"
+#include "cli/views/job_text.h"
 #include "cli/views/output.h"
 
 namespace sublet::cli {

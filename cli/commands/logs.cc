@@ -5,10 +5,10 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/commands/commands.h"
-#include "cli/views/job_text.h"
 #include "cli/commands/log_reading.h"
 #include "cli/names.h"
 #include "cli/pool/pool_client.h"
+#include "cli/views/job_text.h"
 
 namespace sublet::cli {
 

@@ -1,14 +1,15 @@
 // admin invite, admin revoke, admin members and join: who belongs to the pool
 // from elsewhere.
+#include "cli/pool/members.h"
+
 #include "base/files.h"
 #include "base/json.h"
-#include "transport/membership_file.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "cli/commands/commands.h"
-#include "cli/pool/members.h"
 #include "cli/names.h"
 #include "cli/pool/pool_client.h"
+#include "transport/membership_file.h"
 
 namespace sublet::cli {
 

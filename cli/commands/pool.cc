@@ -2,8 +2,8 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/commands/commands.h"
-#include "cli/views/machines.h"
 #include "cli/pool/pool_client.h"
+#include "cli/views/machines.h"
 
 namespace sublet::cli {
 

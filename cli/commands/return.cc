@@ -13,9 +13,9 @@
 
 #include "base/text.h"
 #include "cli/commands/commands.h"
-#include "cli/transfer/fetching.h"
 #include "cli/interrupts.h"
 #include "cli/pool/pool_client.h"
+#include "cli/transfer/fetching.h"
 #include "cli/transfer/return_state.h"
 #include "cli/transfer/submission.h"
 

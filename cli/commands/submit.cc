@@ -9,14 +9,14 @@
 #include "base/text.h"
 #include "cli/batch/file.h"
 #include "cli/batch/plan.h"
-#include "cli/commands/commands.h"
-#include "cli/transfer/fetching.h"
-#include "cli/views/jobs.h"
-#include "cli/names.h"
-#include "cli/views/plan.h"
-#include "cli/transfer/submission.h"
 #include "cli/batch/sweep.h"
+#include "cli/commands/commands.h"
 #include "cli/commands/waiting.h"
+#include "cli/names.h"
+#include "cli/transfer/fetching.h"
+#include "cli/transfer/submission.h"
+#include "cli/views/jobs.h"
+#include "cli/views/plan.h"
 
 namespace sublet::cli {
 

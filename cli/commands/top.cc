@@ -1,4 +1,6 @@
 // top: the pool as it is now, and now, and now.
+#include "cli/views/top.h"
+
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -7,7 +9,6 @@
 #include "cli/commands/commands.h"
 #include "cli/pool/pool_client.h"
 #include "cli/views/screen.h"
-#include "cli/views/top.h"
 
 namespace sublet::cli {
 

@@ -1,9 +1,9 @@
 // wait and fetch.
 #include "cli/commands/commands.h"
+#include "cli/commands/waiting.h"
+#include "cli/pool/pool_client.h"
 #include "cli/transfer/fetching.h"
 #include "cli/views/jobs.h"
-#include "cli/pool/pool_client.h"
-#include "cli/commands/waiting.h"
 
 namespace sublet::cli {
 

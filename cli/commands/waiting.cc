@@ -9,9 +9,9 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/interrupts.h"
-#include "cli/views/jobs.h"
 #include "cli/names.h"
 #include "cli/pool/pool_client.h"
+#include "cli/views/jobs.h"
 
 namespace sublet::cli {
 

@@ -8,10 +8,10 @@
 #include <string>
 #include <thread>
 
-#include "transport/orb.h"
 #include "cli/pool/idl_translation.h"
 #include "cli/pool/pool.h"
 #include "cli/pool/pool_client.h"
+#include "transport/orb.h"
 
 namespace sublet::cli {
 

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "job/axis.h"
 #include "base/hash.h"
+#include "job/axis.h"
 
 namespace sublet::cli {
 

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "transport/membership.h"
 #include "cli/pool/pool.h"
+#include "transport/membership.h"
 
 namespace sublet::cli {
 

@@ -4,11 +4,11 @@
 #include <set>
 
 #include "base/text.h"
-#include "cli/views/job_text.h"
 #include "cli/names.h"
 #include "cli/pool/pool_client.h"
 #include "cli/transfer/target_folder.h"
 #include "cli/transfer/transfer.h"
+#include "cli/views/job_text.h"
 
 namespace sublet::cli {
 

@@ -12,9 +12,9 @@ namespace sublet::cli {
 
 namespace {
 
-constexpr size_t kMessageAim = 1u << 20;  // the ORB takes 2 MiB at most
+constexpr size_t kMessageAim = 1u << 20;       // the ORB takes 2 MiB at most
 constexpr size_t kSweepAim = kMessageAim / 2;  // of values, beside the description
-constexpr int kServerRestartMs = 30'000;  // in the middle of a submission
+constexpr int kServerRestartMs = 30'000;       // in the middle of a submission
 
 JobDescription complete(const PlannedJob& job, const InputFiles& files) {
   JobDescription what = job.what;
@@ -81,7 +81,8 @@ std::string host_name() {
 }
 
 size_t description_size(const PlannedJob& job) {
-  size_t sum = 256 + 3 * job.what.submit_folder.size() + job.what.name.size() + job.what.program.size();
+  size_t sum =
+      256 + 3 * job.what.submit_folder.size() + job.what.name.size() + job.what.program.size();
   for (const std::string& s : job.what.arguments) sum += s.size() + 8;
   for (const std::string& s : job.what.environment) sum += s.size() + 8;
   for (const PlannedInput& i : job.inputs) sum += i.name.size() + 24;

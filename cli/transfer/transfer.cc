@@ -98,8 +98,7 @@ Digest digest_of_file(const std::string& path, const FileStamp& expected) {
 
 // Failures after which the transfer may go on where it stood.
 bool resumable(const PoolError& e) {
-  return e.kind == ErrorKind::unavailable || e.code == "spool.offset" ||
-         e.code == "upload.unknown";
+  return e.kind == ErrorKind::unavailable || e.code == "spool.offset" || e.code == "upload.unknown";
 }
 
 // Counts down while nothing moves.

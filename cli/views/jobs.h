@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/json.h"
-#include "cli/views/output.h"
 #include "cli/pool/pool.h"
+#include "cli/views/output.h"
 
 namespace sublet::cli {
 

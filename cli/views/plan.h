@@ -5,8 +5,8 @@
 #include <string>
 
 #include "cli/batch/plan.h"
-#include "cli/views/output.h"
 #include "cli/transfer/transfer.h"
+#include "cli/views/output.h"
 
 namespace sublet::cli {
 

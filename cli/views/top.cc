@@ -4,9 +4,9 @@
 #include <functional>
 
 #include "base/text.h"
+#include "cli/names.h"
 #include "cli/views/jobs.h"
 #include "cli/views/machines.h"
-#include "cli/names.h"
 #include "cli/views/output.h"
 #include "cli/views/reports.h"
 

@@ -5,13 +5,13 @@
 #include <sstream>
 
 #include "base/text.h"
-#include "cli/transfer/fetching.h"
-#include "cli/views/jobs.h"
+#include "cli/commands/waiting.h"
 #include "cli/names.h"
+#include "cli/transfer/fetching.h"
+#include "cli/transfer/submission.h"
+#include "cli/views/jobs.h"
 #include "cli/views/output.h"
 #include "cli/views/plan.h"
-#include "cli/transfer/submission.h"
-#include "cli/commands/waiting.h"
 
 namespace sublet::cli {
 namespace {

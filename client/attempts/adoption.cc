@@ -2,10 +2,10 @@
 
 #include <ctime>
 
+#include "attempt/tenant.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
-#include "attempt/tenant.h"
 #include "base/text.h"
 #include "client/attempts/tasks.h"
 

@@ -4,8 +4,8 @@
 
 #include <fstream>
 
-#include "base/testing/temporary_folder.h"
 #include "attempt/tenant.h"
+#include "base/testing/temporary_folder.h"
 
 namespace sublet::client {
 namespace {

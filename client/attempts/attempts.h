@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "client/attempts/tasks.h"
-#include "client/loop.h"
 #include "client/attempts/owner_guard.h"
 #include "client/attempts/reporter.h"
+#include "client/attempts/tasks.h"
+#include "client/loop.h"
 #include "protocol/attempt.h"
 
 namespace sublet::client {

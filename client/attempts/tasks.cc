@@ -10,9 +10,9 @@
 #include <cstdio>
 #include <cstring>
 
+#include "attempt/tenant.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "attempt/tenant.h"
 #include "base/text.h"
 #include "client/attempts/adoption.h"
 #include "client/attempts/ending.h"

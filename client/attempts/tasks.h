@@ -12,10 +12,10 @@
 #include <string>
 
 #include "base/files.h"
-#include "client/attempts/work.h"
 #include "client/attempts/order_desk.h"
-#include "client/staging/pace.h"
 #include "client/attempts/reporter.h"
+#include "client/attempts/work.h"
+#include "client/staging/pace.h"
 #include "client/staging/staging.h"
 #include "client/workers.h"
 #include "protocol/attempt.h"

@@ -6,11 +6,11 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "transport/orb.h"
 #include "client/link/executing_client.h"
 #include "client/link/renewal.h"
 #include "client/link/translate.h"
 #include "membership.hh"
+#include "transport/orb.h"
 
 namespace sublet::client {
 namespace {

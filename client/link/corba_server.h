@@ -9,9 +9,9 @@
 #include <optional>
 #include <string>
 
-#include "transport/tls/dial.h"
 #include "client/attempts/order_desk.h"
 #include "client/link/server_calls.h"
+#include "transport/tls/dial.h"
 
 namespace sublet::client {
 

@@ -1,8 +1,8 @@
 #include "client/link/executing_client.h"
 
 #include "base/log.h"
-#include "transport/orb.h"
 #include "client/attempts/output_text.h"
+#include "transport/orb.h"
 
 namespace sublet::client {
 namespace {

@@ -1,7 +1,7 @@
 #include "client/link/renewal.h"
 
-#include "transport/membership_file.h"
 #include "base/random.h"
+#include "transport/membership_file.h"
 
 namespace sublet::client {
 namespace {

@@ -11,8 +11,8 @@
 #include <optional>
 #include <string>
 
-#include "transport/tls/dial.h"
 #include "client/link/server_calls.h"
+#include "transport/tls/dial.h"
 
 namespace sublet::client {
 

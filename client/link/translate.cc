@@ -2,9 +2,9 @@
 
 #include <unistd.h>
 
-#include "transport/orb.h"
 #include "base/text.h"
 #include "protocol/attempt.h"
+#include "transport/orb.h"
 
 namespace sublet::client {
 

@@ -22,8 +22,8 @@
 #include <vector>
 
 #include "base/files.h"
-#include "client/attempts/work.h"
 #include "client/attempts/order_desk.h"
+#include "client/attempts/work.h"
 #include "client/workers.h"
 
 namespace sublet::client {

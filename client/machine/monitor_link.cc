@@ -12,8 +12,8 @@
 #include "base/local_socket.h"
 #include "base/log.h"
 #include "base/process.h"
-#include "client/attempts/work.h"
 #include "client/attempts/owner_guard.h"
+#include "client/attempts/work.h"
 
 namespace sublet::client {
 namespace {

@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "attempt/folder.h"
 #include "attempt/cgroup.h"
+#include "attempt/folder.h"
 #include "attempt/tenant.h"
 #include "protocol/frame.h"
 

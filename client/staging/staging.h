@@ -9,8 +9,8 @@
 
 #include <string>
 
-#include "attempt/folder.h"
 #include "attempt/cgroup.h"
+#include "attempt/folder.h"
 #include "client/attempts/work.h"
 #include "client/staging/input_cache.h"
 #include "protocol/attempt.h"

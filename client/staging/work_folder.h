@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "job/output_name.h"
 #include "base/unique_fd.h"
+#include "job/output_name.h"
 
 namespace sublet::client {
 

@@ -21,9 +21,9 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/hash.h"
-#include "transport/orb.h"
 #include "base/random.h"
 #include "client/link/translate.h"
+#include "transport/orb.h"
 
 namespace sublet::client {
 namespace {
@@ -363,7 +363,8 @@ class FakeSpool : public POA_Sublet::v1::Spool {
     if (place.kind == idl::FILE_INPUT) return find(place.file);
     for (auto& [id, file] : world_.files_)
       if (file.complete && file.place.kind == FileKind::kCheckpoint &&
-          file.place.name.job == place.job && (place.generation == 0 || file.place.generation == place.generation))
+          file.place.name.job == place.job &&
+          (place.generation == 0 || file.place.generation == place.generation))
         return file;
     throw idl::NotFound("spool.checkpoint", "No such checkpoint.", "Start afresh.", "");
   }

@@ -15,8 +15,8 @@
 #include <string>
 
 #include "base/files.h"
-#include "server/store/archive/archive.h"
 #include "server/commit/pipeline.h"
+#include "server/store/archive/archive.h"
 
 namespace sublet::server {
 

@@ -9,8 +9,8 @@
 #include <sstream>
 
 #include "base/testing/faulty_files.h"
-#include "server/refusal.h"
 #include "server/accounting/usage_testing.h"
+#include "server/refusal.h"
 
 namespace sublet::server {
 namespace {

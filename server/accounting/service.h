@@ -13,8 +13,8 @@
 
 #include "scheduling/standings.h"
 #include "server/access.h"
-#include "server/store/archive/archive.h"
 #include "server/commit/pipeline.h"
+#include "server/store/archive/archive.h"
 
 namespace sublet::server {
 

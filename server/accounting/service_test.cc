@@ -3,8 +3,8 @@
 
 #include <cppunit/extensions/HelperMacros.h>
 
-#include "server/refusal_testing.h"
 #include "server/accounting/usage_testing.h"
+#include "server/refusal_testing.h"
 
 namespace sublet::server {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "server/store/archive/connections.h"
 #include "server/refusal.h"
+#include "server/store/archive/connections.h"
 #include "server/store/row.h"
 
 namespace sublet::server {

@@ -3,8 +3,8 @@
 #include <cppunit/extensions/HelperMacros.h>
 #include <rapidcheck.h>
 
-#include "server/refusal.h"
 #include "server/accounting/usage_testing.h"
+#include "server/refusal.h"
 
 namespace sublet::server {
 namespace {

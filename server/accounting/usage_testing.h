@@ -12,8 +12,8 @@
 
 #include "base/clock.h"
 #include "base/testing/temporary_folder.h"
-#include "server/store/archive/archive.h"
 #include "server/commit/pipeline.h"
+#include "server/store/archive/archive.h"
 #include "server/store/sql_store.h"
 
 namespace sublet::server::testing {

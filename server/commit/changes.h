@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "transport/membership.h"
 #include "scheduling/records.h"
+#include "transport/membership.h"
 
 namespace sublet::server {
 
@@ -66,11 +66,11 @@ struct FileRow {
   uint64_t generation = 0;
   std::string name;
   uint64_t size = 0;
-  std::string digest;  // hex
-  bool in_row = false; // contents in `body`, else in the spool folder
+  std::string digest;   // hex
+  bool in_row = false;  // contents in `body`, else in the spool folder
   std::string body;
-  bool counts = false; // outputs: of the attempt whose end was accepted as done or failed
-  std::string user;    // in whose quota it counts
+  bool counts = false;   // outputs: of the attempt whose end was accepted as done or failed
+  std::string user;      // in whose quota it counts
   uint64_t content = 0;  // the ContentRow with its contents, unless they are in the row
   // Of that content, when the archive read it.
   std::string identity;
@@ -80,7 +80,7 @@ struct FileRow {
 // One stored content. Files of equal digest refer to the same one; it goes with
 // the last of them, in the same transaction.
 struct ContentRow {
-  uint64_t id = 0;  // its name in the spool folder
+  uint64_t id = 0;     // its name in the spool folder
   std::string digest;  // hex
   uint64_t size = 0;
   std::string identity;  // of the file when its bytes were known to be right; "": not known
@@ -202,10 +202,10 @@ struct Changes {
   ForgottenHistory forget_history;
 
   bool empty() const {
-    return events.empty() && batches.empty() && parts.empty() && files.empty() &&
-           members.empty() && invitations.empty() && dropped_invitations.empty() &&
-           dropped_batches.empty() && dropped_files.empty() && contents.empty() && requests.empty() &&
-           forget_requests == 0 && forget_events == 0 && forget_changes == 0 && spent.empty() &&
+    return events.empty() && batches.empty() && parts.empty() && files.empty() && members.empty() &&
+           invitations.empty() && dropped_invitations.empty() && dropped_batches.empty() &&
+           dropped_files.empty() && contents.empty() && requests.empty() && forget_requests == 0 &&
+           forget_events == 0 && forget_changes == 0 && spent.empty() &&
            forget_history.uses_until == 0 && forget_history.spent_before == 0;
   }
   // Takes what the brain says, the newest state of each subject.

@@ -23,10 +23,8 @@ class Out {
   void field(const double& v) { out.real(v); }
   void field(const std::string& v) { out.text(v); }
   template <typename E>
-    requires std::is_enum_v<E>
-  void field(const E& v) {
-    out.number(static_cast<uint32_t>(v));
-  }
+  requires std::is_enum_v<E>
+  void field(const E& v) { out.number(static_cast<uint32_t>(v)); }
   template <typename T>
   size_t size(std::vector<T>& v) {
     out.number(uint64_t{v.size()});
@@ -50,10 +48,8 @@ class In {
   void field(double& v) { v = in.real(); }
   void field(std::string& v) { v = in.text(); }
   template <typename E>
-    requires std::is_enum_v<E>
-  void field(E& v) {
-    v = static_cast<E>(in.number32());
-  }
+  requires std::is_enum_v<E>
+  void field(E& v) { v = static_cast<E>(in.number32()); }
   template <typename T>
   size_t size(std::vector<T>& v) {
     v.resize(in.count(8));
@@ -91,8 +87,8 @@ void fields(A& a, Submitted& e) {
     a.field(job.retries);
     a.field(job.count);
   }
-  const bool has_platforms =
-      std::any_of(e.jobs.begin(), e.jobs.end(), [](auto& job) { return !job.needs.platforms.empty(); });
+  const bool has_platforms = std::any_of(e.jobs.begin(), e.jobs.end(),
+                                         [](auto& job) { return !job.needs.platforms.empty(); });
   a.tail(e.stop_when.is_set() || has_platforms, [&] {
     a.field(e.stop_when.done);
     a.field(e.stop_when.failed);

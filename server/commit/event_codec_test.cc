@@ -37,41 +37,40 @@ class EventCodecTest : public CppUnit::TestFixture {
   }
 
   void every_kind_survives() {
-    CPPUNIT_ASSERT(rc::check([](uint64_t a, uint32_t b, int64_t c, const std::string& text,
-                                bool flag) {
-      const std::vector<JobRange> ids = {JobRange(a, b), JobRange(b, a), a};
-      const std::vector<JobState> states(b % 3, JobState::kHeld);
-      const AttemptKey key{a, b};
-      const Event events[] = {
-          Submitted{a, text, text, {{{text, text, b, a, a}, int32_t(b), b, a}}, {a, b, text}},
-          BatchOpened{text},
-          MachineJoined{a, text, text, text, b, b, a, a},
-          MachineReported{a, flag, a, a},
-          MachineWithdrew{a},
-          Renewed{a, flag, {{key, AttemptState::kLeaving}}},
-          OrderAnswered{key, OrderAnswered::Answer::kUnknown, text},
-          AttemptStarted{key, a},
-          CheckpointStored{key, a, a, a},
-          AttemptEnded{key, a, EndReason::kOwner, text, c, c, c, text},
-          JobsRemoved{ids, states, text},
-          JobsHeld{ids, states, text, text},
-          JobsReleased{ids, states},
-          SharesSet{text, 0.25},
-          Ticked{},
-          TimePassed{},
-          ServerStarted{},
-          CheckpointDamaged{key, a, a, a, a}};
-      static_assert(std::size(events) == std::variant_size_v<Event>);
-      for (const auto& event : events) RC_ASSERT(again(event) == encode(event));
-    }));
+    CPPUNIT_ASSERT(
+        rc::check([](uint64_t a, uint32_t b, int64_t c, const std::string& text, bool flag) {
+          const std::vector<JobRange> ids = {JobRange(a, b), JobRange(b, a), a};
+          const std::vector<JobState> states(b % 3, JobState::kHeld);
+          const AttemptKey key{a, b};
+          const Event events[] = {
+              Submitted{a, text, text, {{{text, text, b, a, a}, int32_t(b), b, a}}, {a, b, text}},
+              BatchOpened{text},
+              MachineJoined{a, text, text, text, b, b, a, a},
+              MachineReported{a, flag, a, a},
+              MachineWithdrew{a},
+              Renewed{a, flag, {{key, AttemptState::kLeaving}}},
+              OrderAnswered{key, OrderAnswered::Answer::kUnknown, text},
+              AttemptStarted{key, a},
+              CheckpointStored{key, a, a, a},
+              AttemptEnded{key, a, EndReason::kOwner, text, c, c, c, text},
+              JobsRemoved{ids, states, text},
+              JobsHeld{ids, states, text, text},
+              JobsReleased{ids, states},
+              SharesSet{text, 0.25},
+              Ticked{},
+              TimePassed{},
+              ServerStarted{},
+              CheckpointDamaged{key, a, a, a, a}};
+          static_assert(std::size(events) == std::variant_size_v<Event>);
+          for (const auto& event : events) RC_ASSERT(again(event) == encode(event));
+        }));
   }
 
   void damage_is_noticed_and_never_fatal() {
     const std::string good = encode(Submitted{7, "ann", "desk", {{}, {}}});
     const size_t older = good.size() - 2 * 8;  // see older_events_are_read
     for (size_t cut = 0; cut < good.size(); ++cut)
-      if (cut != older)
-        CPPUNIT_ASSERT_THROW(decode_event(0, good.substr(0, cut)), DamagedRow);
+      if (cut != older) CPPUNIT_ASSERT_THROW(decode_event(0, good.substr(0, cut)), DamagedRow);
     CPPUNIT_ASSERT_THROW(decode_event(999, good), DamagedRow);
     CPPUNIT_ASSERT(rc::check([](uint8_t kind, const std::string& bytes) {
       try {

@@ -255,8 +255,7 @@ void Pipeline::loop() {
   while (true) {
     {
       const Micros wait =
-          broken_ ? kLongestSleep
-                  : std::clamp<Micros>(next_due() - tick_now(), 0, kLongestSleep);
+          broken_ ? kLongestSleep : std::clamp<Micros>(next_due() - tick_now(), 0, kLongestSleep);
       std::unique_lock lock(mutex_);
       wake_.wait_for(lock, std::chrono::microseconds(wait),
                      [this] { return stopping_ || !queue_.empty(); });

@@ -129,8 +129,8 @@ class Pipeline {
   std::vector<std::string> damage_;
   Changes changes_;
   std::vector<scheduling::Decision> decisions_;
-  Micros now_ = 0;        // of the brain: never runs backwards
-  int64_t boot_ns_ = 0;   // when now_ was taken
+  Micros now_ = 0;       // of the brain: never runs backwards
+  int64_t boot_ns_ = 0;  // when now_ was taken
   // A commit or a piece of work failed: the brain may hold what is not on disk.
   // Reload before the next group, once a second at most.
   std::atomic<bool> broken_{false};

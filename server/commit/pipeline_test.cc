@@ -148,10 +148,9 @@ class PipelineTest : public CppUnit::TestFixture {
         pipeline_->perform([](Turn& t) { t.apply(Submitted{1, "bob", "desk", {any_job()}}); });
     });
     for (int i = 0; i < 50; ++i)
-      CPPUNIT_ASSERT_THROW(pipeline_->perform([](Turn&) {
-        throw Refusal(Refusal::Kind::kConflict, "x", "no");
-      }),
-                           Refusal);
+      CPPUNIT_ASSERT_THROW(
+          pipeline_->perform([](Turn&) { throw Refusal(Refusal::Kind::kConflict, "x", "no"); }),
+          Refusal);
     other.join();
     pipeline_->stop();
   }
@@ -352,8 +351,7 @@ class PipelineTest : public CppUnit::TestFixture {
     sqlite3* db = nullptr;
     sqlite3_stmt* rows = nullptr;
     CPPUNIT_ASSERT_EQUAL(SQLITE_OK, sqlite3_open(path().c_str(), &db));
-    sqlite3_prepare_v2(db, "select at, kind, body from events order by number", -1, &rows,
-                       nullptr);
+    sqlite3_prepare_v2(db, "select at, kind, body from events order by number", -1, &rows, nullptr);
     while (sqlite3_step(rows) == SQLITE_ROW) {
       const auto* body = static_cast<const char*>(sqlite3_column_blob(rows, 2));
       result.emplace_back(

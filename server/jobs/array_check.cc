@@ -5,8 +5,8 @@
 #include <set>
 
 #include "job/output_name.h"
-#include "server/refusal.h"
 #include "server/jobs/spec_check.h"
+#include "server/refusal.h"
 
 namespace sublet::server {
 namespace {

@@ -14,8 +14,7 @@ namespace sublet::server {
 class ArrayCheck {
  public:
   // The range stays while it lives.
-  ArrayCheck(SpecRange& range, std::string subject)
-      : range_(range), subject_(std::move(subject)) {}
+  ArrayCheck(SpecRange& range, std::string subject) : range_(range), subject_(std::move(subject)) {}
 
   // As check_axes.
   void run();

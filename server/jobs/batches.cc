@@ -6,9 +6,9 @@
 
 #include "server/commit/codec.h"
 #include "server/jobs/service.h"
+#include "server/jobs/stop_when.h"
 #include "server/refusal.h"
 #include "server/request_key.h"
-#include "server/jobs/stop_when.h"
 
 namespace sublet::server {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "job/output_name.h"
 #include "server/commit/codec.h"
-#include "server/refusal.h"
 #include "server/jobs/spec_check.h"
+#include "server/refusal.h"
 
 namespace sublet::server {
 namespace {

@@ -3,8 +3,8 @@
 #include <cppunit/extensions/HelperMacros.h>
 #include <rapidcheck.h>
 
-#include "server/jobs/array_check.h"
 #include "server/commit/codec.h"
+#include "server/jobs/array_check.h"
 #include "server/refusal.h"
 
 namespace sublet::server {

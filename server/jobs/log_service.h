@@ -8,9 +8,9 @@
 #include <string>
 
 #include "server/access.h"
-#include "server/store/archive/archive.h"
 #include "server/jobs/log_desk.h"
 #include "server/spool/spool.h"
+#include "server/store/archive/archive.h"
 
 namespace sublet::server {
 

@@ -179,8 +179,7 @@ class LogServiceTest : public testing::ServicesFixture {
       turn.apply(scheduling::TimePassed{});
       turn.changes().removed_outputs[key.job] = turn.now();
     });
-    CPPUNIT_ASSERT_EQUAL(std::string("spool.removed"),
-                         refused({key.job, 1, FileKind::kStderr}));
+    CPPUNIT_ASSERT_EQUAL(std::string("spool.removed"), refused({key.job, 1, FileKind::kStderr}));
     CPPUNIT_ASSERT_EQUAL(0, asked_.load());
   }
 

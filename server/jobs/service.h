@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "server/access.h"
-#include "server/store/archive/archive.h"
 #include "server/commit/pipeline.h"
-#include "server/machines/sessions.h"
 #include "server/jobs/start_forecast.h"
+#include "server/machines/sessions.h"
+#include "server/store/archive/archive.h"
 
 namespace sublet::server {
 

@@ -1,8 +1,8 @@
 #include "server/machines/corba_workstation.h"
 
 #include "base/log.h"
-#include "transport/orb.h"
 #include "server/servants/translate.h"
+#include "transport/orb.h"
 
 namespace sublet::server {
 namespace {
@@ -118,11 +118,11 @@ class CorbaWorkstation : public Workstation {
     };
     try {
       v1::RunAnswers_var told = client_->run(session_, orders);
-      for (size_t i = first; i < last; ++i) answers.push_back(answer_for(requests[i].key, told.in()));
+      for (size_t i = first; i < last; ++i)
+        answers.push_back(answer_for(requests[i].key, told.in()));
     } catch (const CORBA::SystemException& e) {
       const CallError error = describe(e);
-      all(error.maybe_done ? OrderAnswered::Answer::kUnknown
-                           : OrderAnswered::Answer::kNotDelivered,
+      all(error.maybe_done ? OrderAnswered::Answer::kUnknown : OrderAnswered::Answer::kNotDelivered,
           error.text);
     } catch (const CORBA::UserException& e) {
       all(OrderAnswered::Answer::kRefused, std::string("the workstation refused: ") + e._name());

@@ -5,12 +5,12 @@
 
 #include "base/hash.h"
 #include "base/log.h"
-#include "job/output_name.h"
 #include "base/random.h"
+#include "job/output_name.h"
 #include "scheduling/fair_share.h"
 #include "server/commit/crash_point.h"
-#include "server/refusal.h"
 #include "server/jobs/stop_when.h"
+#include "server/refusal.h"
 
 namespace sublet::server {
 

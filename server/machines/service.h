@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "server/access.h"
-#include "server/store/archive/archive.h"
-#include "server/machines/dispatcher.h"
 #include "server/commit/pipeline.h"
+#include "server/machines/dispatcher.h"
 #include "server/machines/sessions.h"
+#include "server/store/archive/archive.h"
 
 namespace sublet::server {
 
@@ -62,9 +62,9 @@ class MachineService {
   MachineService(Pipeline& pipeline, Archive& archive, Sessions& sessions, Access& access,
                  Dispatcher& dispatcher);
 
-  // machine 0: a new one, or the one that has this secret already. Throws Refusal; "machine.live" while
-  // another client holds the machine, which is found out by asking it in the
-  // background: the caller tries again.
+  // machine 0: a new one, or the one that has this secret already. Throws Refusal; "machine.live"
+  // while another client holds the machine, which is found out by asking it in the background: the
+  // caller tries again.
   Joined join(const Caller& caller, scheduling::MachineId machine, const std::string& secret,
               const MachineFacts& facts);
   void attach(const std::string& session, const Caller& caller,
@@ -96,8 +96,7 @@ class MachineService {
   bool has_required(const ReportedEnd& end, const Names& outputs);
   // What it left of the output that its batch waits for; "": nothing.
   std::string left_output(const ReportedEnd& end, const Names& outputs);
-  void check_secret(const Caller& caller, scheduling::MachineId machine,
-                    const std::string& secret);
+  void check_secret(const Caller& caller, scheduling::MachineId machine, const std::string& secret);
   void end(const SessionInfo& info);
 
   Pipeline& pipeline_;

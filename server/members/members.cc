@@ -220,7 +220,7 @@ Invited Members::invite(const Caller& caller, const std::string& request, const 
                   name + " is a member of this pool as " + to_text(member->role),
                   "Take another name, or revoke that membership first.", name);
   const JoinToken token = token_for(role, key);
-  InvitationRow row{hex_encode(token.id), hex(digest_of(token.secret)),    role, name,
+  InvitationRow row{hex_encode(token.id), hex(digest_of(token.secret)),      role, name,
                     caller.user,          clock_.utc_us() + valid_ms * 1000, "",   0};
   const auto old = old_invitations(clock_.utc_us());
   if (invitations_.size() - old.size() >= kMostInvitations)

@@ -12,12 +12,12 @@
 #include <string>
 #include <vector>
 
+#include "server/access.h"
+#include "server/commit/pipeline.h"
+#include "server/members/authority.h"
+#include "server/store/archive/archive.h"
 #include "transport/tls/door.h"
 #include "transport/tls/joining.h"
-#include "server/access.h"
-#include "server/store/archive/archive.h"
-#include "server/members/authority.h"
-#include "server/commit/pipeline.h"
 
 namespace sublet::server {
 

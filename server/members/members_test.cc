@@ -6,9 +6,9 @@
 
 #include "base/random.h"
 #include "base/testing/temporary_folder.h"
-#include "transport/testing/tls_pool.h"
 #include "server/refusal_testing.h"
 #include "server/store/sql_store.h"
+#include "transport/testing/tls_pool.h"
 
 namespace sublet::server {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "server/refusal.h"
 #include "server/commit/store.h"
+#include "server/refusal.h"
 #include "types.hh"
 
 namespace sublet::server {

@@ -22,8 +22,7 @@ class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
  public:
   explicit JobSchedulerServant(const Services& s) : s_(s) {}
 
-  v1::BatchId open_batch(const v1::RequestId& request,
-                         const v1::BatchDescription& batch) override {
+  v1::BatchId open_batch(const v1::RequestId& request, const v1::BatchDescription& batch) override {
     return guard_call([&] {
       return s_.jobs.open_batch(s_.access.submitter(), from_octets(request), from_idl(batch));
     });
@@ -59,7 +58,8 @@ class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
 
   v1::JobRange commit_batch(const v1::RequestId& request, v1::BatchId batch) override {
     return guard_call([&] {
-      auto [first, count] = s_.jobs.commit_batch(s_.access.submitter(), from_octets(request), batch);
+      auto [first, count] =
+          s_.jobs.commit_batch(s_.access.submitter(), from_octets(request), batch);
       v1::JobRange range;
       range.first = first;
       range.count = count;
@@ -111,9 +111,8 @@ class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
   v1::JobCounts count(const v1::JobFilter& which) override {
     return guard_call([&] {
       v1::JobCounts counts{};
-      CORBA::ULongLong* fields[] = {&counts.waiting, &counts.placed, &counts.running,
-                                    &counts.held,    &counts.done,   &counts.failed,
-                                    &counts.removed};
+      CORBA::ULongLong* fields[] = {&counts.waiting, &counts.placed, &counts.running, &counts.held,
+                                    &counts.done,    &counts.failed, &counts.removed};
       for (auto [state, number] : s_.jobs.count(s_.access.submitter(), from_idl(which)))
         if (state >= 1 && state <= 7) *fields[state - 1] = number;
       return counts;

@@ -1,10 +1,10 @@
 // The servants that workstations call: Machine Allocator with its sessions, and
 // Execution Server.
-#include "transport/orb.h"
 #include "server/machines/corba_workstation.h"
 #include "server/servants/guard_call.h"
 #include "server/servants/servants.h"
 #include "server/servants/translate.h"
+#include "transport/orb.h"
 
 namespace sublet::server {
 namespace {
@@ -137,8 +137,8 @@ class ExecutionServerServant : public POA_Sublet::v1::ExecutionServer {
   v1::Verdict started(const v1::SessionKey& session, const v1::AttemptKey& key,
                       v1::Instant) override {
     return guard_call([&] {
-      auto value = s_.machines.started(from_octets(session), s_.access.caller(),
-                                       {key.job, key.attempt});
+      auto value =
+          s_.machines.started(from_octets(session), s_.access.caller(), {key.job, key.attempt});
       v1::Verdict verdict;
       verdict.key = key;
       verdict.value = static_cast<CORBA::ULong>(value);
@@ -151,8 +151,8 @@ class ExecutionServerServant : public POA_Sublet::v1::ExecutionServer {
     return guard_call([&] {
       std::vector<ReportedAttempt> attempts;
       for (CORBA::ULong i = 0; i < running.length(); ++i) attempts.push_back(from_idl(running[i]));
-      auto renewal = s_.machines.renew(from_octets(session), s_.access.caller(),
-                                       from_idl(report), attempts);
+      auto renewal =
+          s_.machines.renew(from_octets(session), s_.access.caller(), from_idl(report), attempts);
       v1::RenewAnswer_var out = new v1::RenewAnswer;
       out->lease = s_.lease_ms;
       out->server_time = renewal.now;

@@ -1,7 +1,8 @@
 // The servant of Membership: invitations, members, renewals.
 #include "membership.hh"
-#include "server/servants/guard_call.h"
+
 #include "server/members/members.h"
+#include "server/servants/guard_call.h"
 #include "server/servants/servants.h"
 #include "server/servants/translate.h"
 

@@ -4,11 +4,11 @@
 #include "accounting.hh"
 #include "alarm_sender.hh"
 #include "base/text.h"
-#include "server/servants/guard_call.h"
+#include "server/accounting/service.h"
 #include "server/request_key.h"
+#include "server/servants/guard_call.h"
 #include "server/servants/servants.h"
 #include "server/servants/translate.h"
-#include "server/accounting/service.h"
 
 namespace sublet::server {
 namespace {

@@ -12,13 +12,13 @@
 #include <string>
 
 #include "server/access.h"
-#include "server/store/archive/archive.h"
-#include "server/jobs/service.h"
+#include "server/commit/pipeline.h"
 #include "server/jobs/log_service.h"
+#include "server/jobs/service.h"
 #include "server/machines/service.h"
 #include "server/members/members.h"
-#include "server/commit/pipeline.h"
 #include "server/spool/service.h"
+#include "server/store/archive/archive.h"
 
 namespace sublet {
 class Orb;

@@ -2,8 +2,8 @@
 
 #include "base/hash.h"
 #include "base/text.h"
-#include "server/refusal.h"
 #include "server/jobs/stop_when.h"
+#include "server/refusal.h"
 
 namespace sublet::server {
 

@@ -18,8 +18,7 @@ DiskGuard::DiskGuard(const std::string& folder, uint64_t reserve_bytes)
 void DiskGuard::give_up_reserve(const std::string& why) {
   unlink(path_.c_str());
   if (!held_.exchange(false)) return;  // said before
-  log(Severity::error) << why << "; new submissions are refused until there is room in "
-                       << folder_;
+  log(Severity::error) << why << "; new submissions are refused until there is room in " << folder_;
 }
 
 void DiskGuard::restore_reserve() {
@@ -38,8 +37,7 @@ void DiskGuard::restore_reserve() {
 void DiskGuard::check() const {
   if (held_) return;
   throw Refusal(Refusal::Kind::kUnavailable, "server.disk", "the server's disk is full",
-                "Try again when the administrator has made room; running jobs go on.",
-                folder_);
+                "Try again when the administrator has made room; running jobs go on.", folder_);
 }
 
 }  // namespace sublet::server

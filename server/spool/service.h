@@ -17,11 +17,11 @@
 #include <vector>
 
 #include "server/access.h"
-#include "server/store/archive/archive.h"
 #include "server/commit/pipeline.h"
-#include "server/refusal.h"
 #include "server/machines/sessions.h"
+#include "server/refusal.h"
 #include "server/spool/spool.h"
+#include "server/store/archive/archive.h"
 
 namespace sublet::server {
 

@@ -53,8 +53,8 @@ class SpoolServiceTest : public testing::ServicesFixture {
 
  private:
   void make_service(const SpoolLimits& limits) {
-    service_ = std::make_unique<SpoolService>(*spool_, *pipeline_, *archive_, sessions_, access_,
-                                              [] {}, limits);
+    service_ = std::make_unique<SpoolService>(
+        *spool_, *pipeline_, *archive_, sessions_, access_, [] {}, limits);
   }
   FilePlace place(FileKind kind, AttemptKey key, uint64_t generation = 0) const {
     FilePlace place;
@@ -67,8 +67,7 @@ class SpoolServiceTest : public testing::ServicesFixture {
   uint64_t open(const Caller& caller, const FilePlace& where, const std::string& bytes) {
     const Digest digest = digest_of(bytes);
     const std::string octets(reinterpret_cast<const char*>(digest.data()), digest.size());
-    const uint64_t id =
-        service_->open(caller, random_bytes(16), where, bytes.size(), octets).id;
+    const uint64_t id = service_->open(caller, random_bytes(16), where, bytes.size(), octets).id;
     service_->put(caller, id, 0, bytes);
     return id;
   }
@@ -148,8 +147,8 @@ class SpoolServiceTest : public testing::ServicesFixture {
   void a_damaged_checkpoint_costs_itself_only() {
     AttemptKey key = running();
     put(root_, place(FileKind::kCheckpoint, key, 1), "small, in its row");
-    const uint64_t newest = put(root_, place(FileKind::kCheckpoint, key, 2),
-                                std::string(Spool::kInRow + 1, 'x'));
+    const uint64_t newest =
+        put(root_, place(FileKind::kCheckpoint, key, 2), std::string(Spool::kInRow + 1, 'x'));
     key = evicted_and_again(key);
     const FilePlace wanted = place(FileKind::kCheckpoint, key);
     CPPUNIT_ASSERT_EQUAL(uint64_t{2}, service_->stat(root_, wanted).generation);
@@ -217,8 +216,7 @@ class SpoolServiceTest : public testing::ServicesFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("contents of data"), get(root_, where, 0, 100));
     apply(AttemptEnded{mine, machine_, EndReason::kDone, "", 1, -1, 1});
     where.key = running({"other"});  // asks for the first one's file
-    CPPUNIT_ASSERT_EQUAL(std::string("spool.unknown"),
-                         code([&] { get(root_, where, 0, 100); }));
+    CPPUNIT_ASSERT_EQUAL(std::string("spool.unknown"), code([&] { get(root_, where, 0, 100); }));
   }
 
   void outputs_are_their_user_s() {
@@ -234,16 +232,14 @@ class SpoolServiceTest : public testing::ServicesFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("42"), get(root_, where, 0, 100));
     CPPUNIT_ASSERT(code([&] { get(bob_, where, 0, 100); }) != "");
     where.name = "other";
-    CPPUNIT_ASSERT_EQUAL(std::string("spool.unknown"),
-                         code([&] { get(ann_, where, 0, 100); }));
+    CPPUNIT_ASSERT_EQUAL(std::string("spool.unknown"), code([&] { get(ann_, where, 0, 100); }));
   }
 
   void names_stay_inside() {
     FilePlace where = place(FileKind::kOutput, running());
     for (const char* name : {"../x", "/etc/passwd", "a/../../x", "", "."}) {
       where.name = name;
-      CPPUNIT_ASSERT_EQUAL(std::string("field.invalid"),
-                           code([&] { open(root_, where, "x"); }));
+      CPPUNIT_ASSERT_EQUAL(std::string("field.invalid"), code([&] { open(root_, where, "x"); }));
     }
   }
 
@@ -304,9 +300,8 @@ class SpoolServiceTest : public testing::ServicesFixture {
     FilePlace output = place(FileKind::kOutput, running());
     output.name = "result";
     for (const FilePlace& where : {output, place(FileKind::kCheckpoint, output.key, 1)})
-      CPPUNIT_ASSERT_EQUAL(std::string("field.invalid"), code([&] {
-                             service_->open(root_, random_bytes(16), where, 3, "");
-                           }));
+      CPPUNIT_ASSERT_EQUAL(std::string("field.invalid"),
+                           code([&] { service_->open(root_, random_bytes(16), where, 3, ""); }));
   }
 
   // Both closed, and one given up, while the committer is busy.
@@ -354,14 +349,12 @@ class SpoolServiceTest : public testing::ServicesFixture {
     where.file = inputs.at(1).file;
     service_->stat(root_, where);
     spoil(where.file);
-    CPPUNIT_ASSERT_EQUAL(std::string("spool.damaged"),
-                         code([&] { service_->stat(root_, where); }));
+    CPPUNIT_ASSERT_EQUAL(std::string("spool.damaged"), code([&] { service_->stat(root_, where); }));
     CPPUNIT_ASSERT(job(key).state == JobState::kHeld);
     CPPUNIT_ASSERT(job(key).reason.find("is damaged in the server's spool: submit it again") !=
                    std::string::npos);
     CPPUNIT_ASSERT(archive_->file(where.file)->damaged);
-    CPPUNIT_ASSERT_EQUAL(std::string("spool.damaged"),
-                         code([&] { get(root_, where, 0, 10); }));
+    CPPUNIT_ASSERT_EQUAL(std::string("spool.damaged"), code([&] { get(root_, where, 0, 10); }));
     apply(AttemptEnded{key, machine_, EndReason::kStaging, "", 0, -1, 1});
     CPPUNIT_ASSERT(job(key).state == JobState::kHeld);
     CPPUNIT_ASSERT_EQUAL(uint32_t{0}, job(key).retries_left);
@@ -391,10 +384,9 @@ class SpoolServiceTest : public testing::ServicesFixture {
     const AttemptKey key = running();
     put(ann_, input_place(ann_), std::string(100'000, 'x'));
     put(root_, place(FileKind::kCheckpoint, key, 1), std::string(90'000, 'y'));
-    CPPUNIT_ASSERT_EQUAL(std::string("spool.quota"), code([&] {
-                           put(root_, place(FileKind::kCheckpoint, key, 2),
-                               std::string(20'000, 'z'));
-                         }));
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("spool.quota"),
+        code([&] { put(root_, place(FileKind::kCheckpoint, key, 2), std::string(20'000, 'z')); }));
     CPPUNIT_ASSERT_EQUAL(uint64_t{1}, job(key).generation);
     CPPUNIT_ASSERT(job(key).state == JobState::kRunning);
     CPPUNIT_ASSERT_EQUAL(uint64_t{90'000}, archive_->spool_use("ann").checkpoints);
@@ -428,8 +420,7 @@ class SpoolServiceTest : public testing::ServicesFixture {
     CPPUNIT_ASSERT(archive_->outputs(where.key.job).empty());
     CPPUNIT_ASSERT_EQUAL(size_t{0}, stored());
     CPPUNIT_ASSERT_EQUAL(uint64_t{0}, use(ann_));
-    CPPUNIT_ASSERT_EQUAL(std::string("spool.removed"),
-                         code([&] { get(ann_, where, 0, 2); }));
+    CPPUNIT_ASSERT_EQUAL(std::string("spool.removed"), code([&] { get(ann_, where, 0, 2); }));
     CPPUNIT_ASSERT(jobs_->show(ann_, where.key.job).outputs_removed > 0);
   }
 
@@ -443,8 +434,7 @@ class SpoolServiceTest : public testing::ServicesFixture {
                          code([&] { service_->discard_outputs(bob_, where.key.job); }));
     service_->discard_outputs(ann_, where.key.job);
     service_->discard_outputs(ann_, where.key.job);
-    CPPUNIT_ASSERT_EQUAL(std::string("spool.removed"),
-                         code([&] { get(ann_, where, 0, 2); }));
+    CPPUNIT_ASSERT_EQUAL(std::string("spool.removed"), code([&] { get(ann_, where, 0, 2); }));
     // Of a job that had none nothing was removed.
     service_->discard_outputs(ann_, live.job);
     CPPUNIT_ASSERT_EQUAL(Micros{0}, jobs_->show(ann_, live.job).outputs_removed);

@@ -73,8 +73,8 @@ Refusal Spool::damaged(const FileRow& row) {
 std::string Spool::path(uint64_t id) const { return settings_.folder + "/" + std::to_string(id); }
 std::string Spool::upload_path(uint64_t id) const { return path(id) + ".part"; }
 
-Spool::Started Spool::open(const std::string& owner, const std::string& request,
-                           const FileRow& row, uint64_t size, const std::optional<Digest>& digest) {
+Spool::Started Spool::open(const std::string& owner, const std::string& request, const FileRow& row,
+                           uint64_t size, const std::optional<Digest>& digest) {
   if (size > settings_.largest_file)
     throw Refusal(Refusal::Kind::kLimitExceeded, "spool.too_large",
                   "`" + row.name + "` has " + std::to_string(size) + " bytes; the spool takes " +
@@ -106,8 +106,8 @@ Spool::Started Spool::open(const std::string& owner, const std::string& request,
   upload->announced = digest;
   upload->touched = clock_.utc_us();
   if (!upload->row.in_row) {
-    upload->fd.reset(::open(upload_path(upload->row.id).c_str(),
-                            O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    upload->fd.reset(
+        ::open(upload_path(upload->row.id).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (!upload->fd.valid()) throw disk("make a file in its spool", errno);
   }
   uploads_[upload->row.id] = upload;
@@ -310,8 +310,8 @@ size_t Spool::read(const FileRow& row, uint64_t offset, std::span<char> into) {
   if (row.in_row) {
     if (offset < row.body.size()) got = row.body.copy(into.data(), into.size(), offset);
   } else if (const UniqueFd fd = ContentChecker::open(path(row.content)); fd.valid()) {
-    const bool good = !row.damaged && (checker_.trusted(stored(row), file_identity(fd.get())) ||
-                                       intact(row));
+    const bool good =
+        !row.damaged && (checker_.trusted(stored(row), file_identity(fd.get())) || intact(row));
     if (good) got = read_part(fd.get(), offset, into);
   }
   if (got < into.size()) throw damaged(row);

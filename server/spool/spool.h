@@ -30,10 +30,10 @@
 #include "base/early_writeback.h"
 #include "base/hash.h"
 #include "base/unique_fd.h"
-#include "server/store/archive/archive.h"
 #include "server/commit/changes.h"
-#include "server/spool/content_checker.h"
 #include "server/refusal.h"
+#include "server/spool/content_checker.h"
+#include "server/store/archive/archive.h"
 
 namespace sublet::server {
 
@@ -141,11 +141,11 @@ class Spool {
   std::mutex mutex_;
   uint64_t next_id_;
   std::map<uint64_t, std::shared_ptr<Upload>> uploads_;
-  std::map<std::string, uint64_t> by_request_;   // owner + request
+  std::map<std::string, uint64_t> by_request_;  // owner + request
   std::map<std::string, uint32_t> per_owner_;
   std::map<std::pair<std::string, bool>, uint64_t> announced_;  // user, checkpoints -> bytes
   std::vector<uint64_t> superfluous_;                           // files to be removed
-  std::map<uint64_t, std::string> finished_;     // id -> owner; the newest 10,000
+  std::map<uint64_t, std::string> finished_;                    // id -> owner; the newest 10,000
   ContentChecker checker_;
 
   std::mutex hash_mutex_;

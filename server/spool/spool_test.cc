@@ -129,8 +129,7 @@ class SpoolTest : public CppUnit::TestFixture {
     auto started = s.open("ann", "req", input(), 3, digest_of("abc"));
     CPPUNIT_ASSERT_EQUAL(std::string("upload.unknown"),
                          code([&] { s.put(started.id, "bob", 0, "abc"); }));
-    CPPUNIT_ASSERT_EQUAL(std::string("upload.unknown"),
-                         code([&] { s.finish(started.id, "bob"); }));
+    CPPUNIT_ASSERT_EQUAL(std::string("upload.unknown"), code([&] { s.finish(started.id, "bob"); }));
     // The same request id of somebody else is another upload.
     CPPUNIT_ASSERT(s.open("bob", "req", input(), 3, digest_of("abc")).id != started.id);
   }
@@ -220,7 +219,8 @@ class SpoolTest : public CppUnit::TestFixture {
 
   void altered_contents_are_noticed() {
     Spool s = spool();
-    for (size_t size : {size_t{0}, size_t{100}, size_t{Spool::kInRow + 1}, size_t{2 * Spool::kChunk + 7}}) {
+    for (size_t size :
+         {size_t{0}, size_t{100}, size_t{Spool::kInRow + 1}, size_t{2 * Spool::kChunk + 7}}) {
       FileRow row = send(s, std::string(size, 'k'), std::to_string(size));
       CPPUNIT_ASSERT(s.intact(row));  // at once: it is the file that was hashed
       if (size == 0) continue;
@@ -229,9 +229,9 @@ class SpoolTest : public CppUnit::TestFixture {
         row.body.back() ^= 1;
       } else {
         system_files().write_atomic(path, std::string(size - 1, 'k') + "j");
-        CPPUNIT_ASSERT_EQUAL(size > Spool::kChunk ? std::string("spool.checking")
-                                                  : std::string("spool.damaged"),
-                             code([&] { read(s, row, 0, 10); }));
+        CPPUNIT_ASSERT_EQUAL(
+            size > Spool::kChunk ? std::string("spool.checking") : std::string("spool.damaged"),
+            code([&] { read(s, row, 0, 10); }));
       }
       CPPUNIT_ASSERT(!intact(s, row));
       if (row.in_row) {

@@ -8,10 +8,10 @@
 #include <set>
 
 #include "server/commit/codec.h"
-#include "server/store/schema.h"
 #include "server/store/row.h"
-#include "server/store/table.h"
+#include "server/store/schema.h"
 #include "server/store/sqlite_process.h"
+#include "server/store/table.h"
 
 namespace sublet::server {
 namespace {
@@ -80,11 +80,10 @@ struct SqlStore::Session {
                            "expires", "joined", "invited_by", "revoked"},
                           "number"),
                    "iittttiiti"};
-  SqlTable invitations{upsert("invitations",
-                              {"id", "secret", "role", "name", "invited_by", "expires", "used_by",
-                               "revoked"},
-                              "id"),
-                       "ttittiti"};
+  SqlTable invitations{
+      upsert("invitations",
+             {"id", "secret", "role", "name", "invited_by", "expires", "used_by", "revoked"}, "id"),
+      "ttittiti"};
   SqlTable drop_invitation{"delete from invitations where id = :id", "t"};
   SqlTable batches{upsert("batches",
                           {"id", "uid", "user_name", "name", "submit_host", "committed", "touched",
@@ -98,28 +97,50 @@ struct SqlStore::Session {
       "iiitiii"};
   SqlTable parts{upsert("parts", {"batch", "number", "jobs", "body"}, "batch, number"), "iiit"};
   SqlTable specs{upsert("specs", {"first_job", "jobs", "name", "body"}, "first_job"), "iitt"};
-  SqlTable jobs{
-      upsert("jobs", {"id",           "batch",      "idx",        "user_name",
-                      "submit_host",  "state",      "attempts",   "os",
-                      "architecture", "cores",      "memory",     "disk",
-                      "priority",     "retries_left", "evictions", "share_priority",
-                      "share_priority_at", "generation", "checkpoint_bytes", "submitted",
-                      "changed",      "cpu_kept",   "cpu_lost",   "reason",     "refusals", "not_before",
-                      "count", "share_priority_step", "platforms"},
-             "id"),
-      std::string(kJobColumns)};
+  SqlTable jobs{upsert("jobs",
+                       {"id",
+                        "batch",
+                        "idx",
+                        "user_name",
+                        "submit_host",
+                        "state",
+                        "attempts",
+                        "os",
+                        "architecture",
+                        "cores",
+                        "memory",
+                        "disk",
+                        "priority",
+                        "retries_left",
+                        "evictions",
+                        "share_priority",
+                        "share_priority_at",
+                        "generation",
+                        "checkpoint_bytes",
+                        "submitted",
+                        "changed",
+                        "cpu_kept",
+                        "cpu_lost",
+                        "reason",
+                        "refusals",
+                        "not_before",
+                        "count",
+                        "share_priority_step",
+                        "platforms"},
+                       "id"),
+                std::string(kJobColumns)};
   SqlTable attempts{upsert("attempts",
                            {"job", "attempt", "machine", "state", "ended", "reason", "decided",
                             "started", "finished", "resumed_generation", "generation", "cpu",
                             "cpu_lost", "leaving_since", "ready"},
                            "job, attempt"),
                     "iiiiitiiiiiiiii"};
-  SqlTable ends{upsert("ends",
-                       {"job", "attempt", "exit_status", "signal", "memory_peak",
-                        "checkpoint_bytes", "resumed_ppm", "progress_ppm", "quiesce_us",
-                        "stdout_cut", "stderr_cut"},
-                       "job, attempt"),
-                "iiiiiiiiiii"};
+  SqlTable ends{
+      upsert("ends",
+             {"job", "attempt", "exit_status", "signal", "memory_peak", "checkpoint_bytes",
+              "resumed_ppm", "progress_ppm", "quiesce_us", "stdout_cut", "stderr_cut"},
+             "job, attempt"),
+      "iiiiiiiiiii"};
   SqlTable uses{upsert("uses",
                        {"job", "attempt", "user_name", "machine", "batch", "ended", "finished",
                         "wall", "used", "kept", "lost", "charged", "started", "waited"},
@@ -158,13 +179,18 @@ struct SqlStore::Session {
   SqlTable drop_parts{"delete from parts where batch = :id", "i"};
   SqlTable drop_file{"delete from files where id = :id", "i"};
   SqlTable drop_content{kDropContent, "i"};
-  SqlTable count_file{"update files set counts = 1 where id = :id and job = :job and attempt = :attempt and kind >= 3", "iii"};
+  SqlTable count_file{
+      "update files set counts = 1 where id = :id and job = :job and attempt = :attempt and kind "
+      ">= 3",
+      "iii"};
 
   std::vector<SqlTable*> in_order() {
-    return {&pool,     &users,   &machines, &credentials, &members, &invitations, &drop_invitation, &batches,    &stops,     &parts,
-            &specs,    &jobs,    &attempts, &ends,        &uses,       &spent,     &changes,
-            &count_in, &files,   &contents, &removed_outputs, &requests, &events, &drop_batch,
-            &drop_parts, &count_out, &drop_file, &drop_content, &count_file};
+    return {
+        &pool,      &users,  &machines,   &credentials, &members,   &invitations, &drop_invitation,
+        &batches,   &stops,  &parts,      &specs,       &jobs,      &attempts,    &ends,
+        &uses,      &spent,  &changes,    &count_in,    &files,     &contents,    &removed_outputs,
+        &requests,  &events, &drop_batch, &drop_parts,  &count_out, &drop_file,   &drop_content,
+        &count_file};
   }
   void add(const Changes& changes);
   void add_books(const Changes& changes);
@@ -175,8 +201,8 @@ void SqlStore::Session::add(const Changes& c) {
     jobs.add(j.id, j.batch, j.index, j.user, j.submit_host, j.state, j.attempts, j.needs.os,
              j.needs.architecture, j.needs.cores, j.needs.memory, j.needs.disk, j.priority,
              j.retries_left, j.evictions, j.share_priority, j.share_priority_at, j.generation,
-             j.checkpoint_bytes, j.submitted, j.changed, j.cpu_kept, j.cpu_lost, j.reason, j.refusals,
-             j.not_before, j.count, j.share_priority_step, j.needs.platforms);
+             j.checkpoint_bytes, j.submitted, j.changed, j.cpu_kept, j.cpu_lost, j.reason,
+             j.refusals, j.not_before, j.count, j.share_priority_step, j.needs.platforms);
   for (const auto& [key, a] : c.attempts)
     attempts.add(a.key.job, a.key.attempt, a.machine, a.state, a.ended, a.reason, a.decided,
                  a.started, a.finished, a.resumed_generation, a.generation, a.cpu, a.cpu_lost,
@@ -189,8 +215,7 @@ void SqlStore::Session::add(const Changes& c) {
     uses.add(u.key.job, u.key.attempt, u.user, u.machine, u.batch, u.ended, u.finished, u.wall,
              u.used, u.kept, u.lost, u.charged, u.started, u.waited);
   for (const auto& r : c.changes)
-    changes.add(r.number, r.at, r.job, r.batch, r.user, r.state, r.attempt, r.ended,
-                r.count);
+    changes.add(r.number, r.at, r.job, r.batch, r.user, r.state, r.attempt, r.ended, r.count);
   for (const auto& [id, b] : c.stops)
     stops.add(b.id, b.stop_when.done, b.stop_when.failed, b.stop_when.output, b.done, b.failed,
               b.stopped_by);
@@ -333,7 +358,8 @@ scheduling::Snapshot SqlStore::load(std::vector<std::string>* damage) {
   scheduling::Snapshot snapshot;
   soci::session& sql = session_->sql;
   try {
-    each_row(sql, "select next_job, next_batch, next_machine, next_change, last_tick, now from pool",
+    each_row(sql,
+             "select next_job, next_batch, next_machine, next_change, last_tick, now from pool",
              "table pool", damage, [&](const soci::row& r) {
                snapshot.pool = {static_cast<JobId>(integer(r, 0)),
                                 static_cast<BatchId>(integer(r, 1)),
@@ -352,8 +378,8 @@ scheduling::Snapshot SqlStore::load(std::vector<std::string>* damage) {
     snapshot.last_batch = newest("select max(id) from batches");
     snapshot.last_machine = newest("select max(id) from machines");
     snapshot.last_change = newest("select max(number) from changes");
-    snapshot.pool.now =
-        std::max<scheduling::Micros>(snapshot.pool.now, newest("select at from events order by number desc limit 1"));
+    snapshot.pool.now = std::max<scheduling::Micros>(
+        snapshot.pool.now, newest("select at from events order by number desc limit 1"));
     each_row(sql, "select name, shares, usage, charges from users", "table users", damage,
              [&](const soci::row& r) {
                snapshot.users.push_back(

@@ -13,7 +13,6 @@
 
 namespace sublet::server {
 
-
 class SqlTable {
  public:
   // statement: with one ":name" for each of `kinds` ('i', 'r', 't': integer,

@@ -14,8 +14,8 @@
 #include <string>
 #include <string_view>
 
-#include "transport/peer.h"
 #include "base/unique_fd.h"
+#include "transport/peer.h"
 
 namespace sublet {
 

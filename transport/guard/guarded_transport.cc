@@ -26,8 +26,8 @@
 #include <limits>
 #include <mutex>
 
-#include "transport/guard/connection_guard.h"
 #include "base/unique_fd.h"
+#include "transport/guard/connection_guard.h"
 #include "transport/guard/unopened_endpoint.h"
 
 namespace sublet {

@@ -18,9 +18,9 @@
 
 #include <string>
 
+#include "base/unique_fd.h"
 #include "transport/guard/guard_state.h"
 #include "transport/peer.h"
-#include "base/unique_fd.h"
 
 namespace sublet {
 

@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "transport/orb.h"
 #include "echo.hh"
+#include "transport/orb.h"
 
 namespace sublet::testing {
 

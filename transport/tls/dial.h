@@ -8,9 +8,9 @@
 #include <stdexcept>
 #include <string>
 
+#include "base/unique_fd.h"
 #include "transport/membership.h"
 #include "transport/tls/session.h"
-#include "base/unique_fd.h"
 
 namespace sublet {
 

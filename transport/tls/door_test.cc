@@ -14,9 +14,9 @@
 #include <thread>
 #include <vector>
 
-#include "transport/membership_file.h"
 #include "base/random.h"
 #include "base/testing/temporary_folder.h"
+#include "transport/membership_file.h"
 #include "transport/testing/tls_pool.h"
 #include "transport/tls/dial.h"
 #include "transport/tls/relay.h"

@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "transport/tls/session.h"
 #include "base/unique_fd.h"
+#include "transport/tls/session.h"
 
 namespace sublet {
 

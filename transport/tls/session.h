@@ -14,9 +14,9 @@
 #include <optional>
 #include <string>
 
+#include "base/unique_fd.h"
 #include "transport/membership.h"
 #include "transport/tls/authority.h"
-#include "base/unique_fd.h"
 
 namespace sublet {
 

@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "scheduling/records.h"
+#include "server/accounting/usage.h"
 #include "server/commit/changes.h"
 #include "server/jobs/job_spec.h"
 #include "server/jobs/spec_cache.h"
-#include "server/accounting/usage.h"
 
 namespace sublet::server {
 

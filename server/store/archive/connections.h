@@ -15,9 +15,9 @@
 #include <thread>
 #include <vector>
 
-#include "server/store/archive/archive.h"
-#include "server/refusal.h"
 #include "server/commit/store.h"
+#include "server/refusal.h"
+#include "server/store/archive/archive.h"
 
 namespace sublet::server {
 
