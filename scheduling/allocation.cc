@@ -6,7 +6,7 @@
 // idle machine stands beside a waiting job that fits it.
 #include <algorithm>
 
-#include "scheduling/sentences.h"
+#include "scheduling/queries/text.h"
 #include "scheduling/state.h"
 
 namespace sublet::scheduling {

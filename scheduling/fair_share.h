@@ -3,7 +3,7 @@
 #ifndef SUBLET_SCHEDULING_FAIR_SHARE_H_
 #define SUBLET_SCHEDULING_FAIR_SHARE_H_
 
-#include "scheduling/events.h"
+#include "scheduling/events/events.h"
 #include "scheduling/types.h"
 
 namespace sublet::scheduling {

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "scheduling/events.h"
+#include "scheduling/events/events.h"
 #include "scheduling/records.h"
 
 namespace sublet::scheduling {

@@ -1,7 +1,6 @@
 // The inside of Pool: its books and one handler for each event. Private to the
-// brain. The handlers live by subject: job_events.cc, attempt_events.cc,
-// machine_events.cc, time_events.cc, allocation.cc; stopping.cc ends batches,
-// restore.cc rebuilds.
+// brain. The handlers live by subject in events/; events/batch_stop.cc ends
+// batches, allocation.cc places jobs, restore.cc rebuilds.
 #ifndef SUBLET_SCHEDULING_STATE_H_
 #define SUBLET_SCHEDULING_STATE_H_
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "scheduling/standings.h"
+#include "scheduling/queries/user_order.h"
 #include "server/access.h"
 #include "server/commit/pipeline.h"
 #include "server/store/archive/archive.h"

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <future>
 
+#include "scheduling/events/event_codec.h"
 #include "server/commit/crash_point.h"
-#include "server/commit/event_codec.h"
 #include "server/refusal.h"
 
 namespace sublet::server {
@@ -29,7 +29,7 @@ Outcome Turn::apply(const Event& event) {
   for (const auto& record : outcome.records) p.changes_.add(record);
   p.decisions_.insert(p.decisions_.end(), outcome.decisions.begin(), outcome.decisions.end());
   p.changes_.events.push_back(
-      EventRow{p.now_, static_cast<uint32_t>(event.index()), encode(event)});
+      EventRow{p.now_, static_cast<uint32_t>(event.index()), encode_event(event)});
   return outcome;
 }
 

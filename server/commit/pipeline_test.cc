@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/testing/temporary_folder.h"
-#include "server/commit/event_codec.h"
+#include "scheduling/events/event_codec.h"
 #include "server/refusal.h"
 #include "server/store/sql_store.h"
 
@@ -354,10 +354,10 @@ class PipelineTest : public CppUnit::TestFixture {
     sqlite3_prepare_v2(db, "select at, kind, body from events order by number", -1, &rows, nullptr);
     while (sqlite3_step(rows) == SQLITE_ROW) {
       const auto* body = static_cast<const char*>(sqlite3_column_blob(rows, 2));
-      result.emplace_back(
-          sqlite3_column_int64(rows, 0),
-          decode_event(sqlite3_column_int(rows, 1),
-                       std::string_view(body, body ? sqlite3_column_bytes(rows, 2) : 0)));
+      result.emplace_back(sqlite3_column_int64(rows, 0),
+                          scheduling::decode_event(
+                              sqlite3_column_int(rows, 1),
+                              std::string_view(body, body ? sqlite3_column_bytes(rows, 2) : 0)));
     }
     sqlite3_finalize(rows);
     sqlite3_close(db);

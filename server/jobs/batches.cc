@@ -4,7 +4,7 @@
 #include <numeric>
 #include <set>
 
-#include "server/commit/codec.h"
+#include "protocol/codec.h"
 #include "server/jobs/service.h"
 #include "server/jobs/stop_when.h"
 #include "server/refusal.h"
@@ -70,7 +70,7 @@ void read_part(const PartRow& part, std::vector<SpecRange>& specs) {
     auto more = decode_specs(part.body);
     specs.insert(specs.end(), std::make_move_iterator(more.begin()),
                  std::make_move_iterator(more.end()));
-  } catch (const DamagedRow& e) {
+  } catch (const protocol::Damaged& e) {
     throw Refusal(Refusal::Kind::kInvalid, "batch.damaged",
                   "what was appended to batch " + std::to_string(part.batch) + " as number " +
                       std::to_string(part.number) + " is damaged in the database: " + e.what(),

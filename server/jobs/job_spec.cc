@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "job/output_name.h"
-#include "server/commit/codec.h"
+#include "protocol/codec.h"
 #include "server/jobs/spec_check.h"
 #include "server/refusal.h"
 
@@ -19,18 +19,18 @@ constexpr std::string_view kProgramAt = "program@";  // idl/types.idl, JobDescri
 constexpr uint32_t kMaxRetries = 1000;
 constexpr int64_t kMaxSaveDeadline = 600'000;  // ms
 
-void put_strings(Encoder& out, const std::vector<std::string>& strings) {
+void put_strings(protocol::Encoder& out, const std::vector<std::string>& strings) {
   out.number(uint64_t{strings.size()});
   for (const auto& s : strings) out.text(s);
 }
 
-std::vector<std::string> get_strings(Decoder& in) {
+std::vector<std::string> get_strings(protocol::Decoder& in) {
   std::vector<std::string> strings(in.count(8));
   for (auto& s : strings) s = in.text();
   return strings;
 }
 
-void put_files(Encoder& out, const JobSpec& spec) {
+void put_files(protocol::Encoder& out, const JobSpec& spec) {
   out.number(uint64_t{spec.inputs.size()});
   for (const auto& f : spec.inputs) {
     out.number(f.file);
@@ -44,7 +44,7 @@ void put_files(Encoder& out, const JobSpec& spec) {
   }
 }
 
-void get_files(Decoder& in, JobSpec& spec) {
+void get_files(protocol::Decoder& in, JobSpec& spec) {
   spec.inputs.resize(in.count(17));
   for (auto& f : spec.inputs) {
     f.file = in.number();
@@ -58,7 +58,7 @@ void get_files(Decoder& in, JobSpec& spec) {
   }
 }
 
-void put_axes(Encoder& out, const std::vector<Axis>& axes) {
+void put_axes(protocol::Encoder& out, const std::vector<Axis>& axes) {
   out.number(uint64_t{axes.size()});
   for (const auto& axis : axes) {
     put_strings(out, axis.names);
@@ -70,7 +70,7 @@ void put_axes(Encoder& out, const std::vector<Axis>& axes) {
 }
 
 // Throws for axes that no check let through: the combinations are counted on.
-std::vector<Axis> get_axes(Decoder& in) {
+std::vector<Axis> get_axes(protocol::Decoder& in) {
   std::vector<Axis> axes(in.count(40));
   for (auto& axis : axes) {
     axis.names = get_strings(in);
@@ -78,12 +78,12 @@ std::vector<Axis> get_axes(Decoder& in) {
     axis.range_count = in.number();
     axis.first = in.signed_number();
     axis.step = in.signed_number();
-    if (axis.count() == 0) throw DamagedRow("an axis without values");
+    if (axis.count() == 0) throw protocol::Damaged("an axis without values");
   }
   return axes;
 }
 
-void put_spec(Encoder& out, const JobSpec& spec) {
+void put_spec(protocol::Encoder& out, const JobSpec& spec) {
   out.text(spec.name);
   out.text(spec.program);
   put_strings(out, spec.arguments);
@@ -110,7 +110,7 @@ void put_spec(Encoder& out, const JobSpec& spec) {
   }
 }
 
-JobSpec get_spec(Decoder& in) {
+JobSpec get_spec(protocol::Decoder& in) {
   JobSpec spec;
   spec.name = in.text();
   spec.program = in.text();
@@ -287,7 +287,7 @@ void check_spec(const JobSpec& spec, const std::string& subject) {
 }
 
 std::string encode(std::span<const SpecRange> specs) {
-  Encoder out;
+  protocol::Encoder out;
   out.number(uint64_t{specs.size()});
   for (const auto& range : specs) {
     out.flag(range.is_array);
@@ -302,7 +302,7 @@ std::string encode(std::span<const SpecRange> specs) {
 }
 
 std::vector<SpecRange> decode_specs(std::string_view bytes) {
-  Decoder in(bytes);
+  protocol::Decoder in(bytes);
   std::vector<SpecRange> specs(in.count(17));
   for (auto& range : specs) {
     range.is_array = in.flag();

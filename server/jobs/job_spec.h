@@ -62,7 +62,7 @@ struct SpecRange {
 void check_spec(const JobSpec& spec, const std::string& subject);
 
 std::string encode(std::span<const SpecRange> specs);
-// Throws DamagedRow.
+// Throws Damaged.
 std::vector<SpecRange> decode_specs(std::string_view bytes);
 
 // Checks an array: its count, its axes, and that no value leads an output out of the

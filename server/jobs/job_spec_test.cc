@@ -3,7 +3,7 @@
 #include <cppunit/extensions/HelperMacros.h>
 #include <rapidcheck.h>
 
-#include "server/commit/codec.h"
+#include "protocol/codec.h"
 #include "server/jobs/array_check.h"
 #include "server/refusal.h"
 
@@ -230,7 +230,7 @@ class JobSpecTest : public CppUnit::TestFixture {
       bad.resize(cut % (bad.size() + 1));
       try {
         decode_specs(bad);
-      } catch (const DamagedRow&) {
+      } catch (const protocol::Damaged&) {
       }
     }));
   }

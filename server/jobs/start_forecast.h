@@ -3,7 +3,7 @@
 #ifndef SUBLET_SERVER_START_FORECAST_H_
 #define SUBLET_SERVER_START_FORECAST_H_
 
-#include "scheduling/forecast.h"
+#include "scheduling/queries/forecast.h"
 #include "server/store/archive/archive.h"
 
 namespace sublet::server {

@@ -20,7 +20,7 @@
 #include <thread>
 #include <vector>
 
-#include "scheduling/events.h"
+#include "scheduling/events/events.h"
 #include "scheduling/records.h"
 #include "server/commit/changes.h"
 #include "server/jobs/job_spec.h"

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <typeinfo>
 
-#include "server/commit/codec.h"
+#include "protocol/codec.h"
 
 namespace sublet::server {
 
@@ -55,7 +55,7 @@ const std::string& text(const Cells& cells, size_t i) { return cells[i].text; }
 template <typename Row>
 long long state_in(const Row& row, size_t i, long long last) {
   const long long value = integer(row, i);
-  if (value < 1 || value > last) throw DamagedRow("state " + std::to_string(value));
+  if (value < 1 || value > last) throw protocol::Damaged("state " + std::to_string(value));
   return value;
 }
 
@@ -114,7 +114,7 @@ JobRows::JobRows(soci::session& session, const std::string& query)
 bool JobRows::next(JobRecord* job) {
   if (!statement_.fetch()) return false;
   for (const Cell& cell : cells_)
-    if (cell.state == soci::i_null) throw DamagedRow("an empty column");
+    if (cell.state == soci::i_null) throw protocol::Damaged("an empty column");
   *job = job_of(cells_);
   return true;
 }

@@ -38,7 +38,7 @@ class JobRows {
  public:
   // The query selects all columns of table jobs. Throws soci::soci_error, as next() does.
   JobRows(soci::session& session, const std::string& query);
-  // False: that was the last. Throws DamagedRow for this row only.
+  // False: that was the last. Throws Damaged for this row only.
   bool next(scheduling::JobRecord* job);
 
   struct Cell {

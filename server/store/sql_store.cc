@@ -7,7 +7,7 @@
 #include <functional>
 #include <set>
 
-#include "server/commit/codec.h"
+#include "protocol/codec.h"
 #include "server/store/row.h"
 #include "server/store/schema.h"
 #include "server/store/sqlite_process.h"
@@ -346,7 +346,7 @@ void read_jobs(soci::session& sql, const std::string& query, std::vector<std::st
       scheduling::JobRecord job;
       more = rows.next(&job);
       if (more) jobs->push_back(std::move(job));
-    } catch (const DamagedRow& e) {
+    } catch (const protocol::Damaged& e) {
       damage->push_back(left_out("table jobs", e));
     }
   }

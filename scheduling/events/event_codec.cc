@@ -1,14 +1,12 @@
-#include "server/commit/event_codec.h"
+#include "scheduling/events/event_codec.h"
 
 #include <algorithm>
 #include <type_traits>
 
-#include "server/commit/codec.h"
+#include "protocol/codec.h"
 
-namespace sublet::server {
+namespace sublet::scheduling {
 namespace {
-
-using namespace scheduling;
 
 // One description of each event's fields serves both directions: `Out` writes
 // what it is given, `In` fills it. What an event has gained since its first version
@@ -34,7 +32,7 @@ class Out {
   void tail(bool has_one, F fields_of_tail) {
     if (has_one) fields_of_tail();
   }
-  Encoder out;
+  protocol::Encoder out;
 };
 
 class In {
@@ -59,7 +57,7 @@ class In {
   void tail(bool, F fields_of_tail) {
     if (!in.at_end()) fields_of_tail();
   }
-  Decoder in;
+  protocol::Decoder in;
 };
 
 template <typename A>
@@ -220,7 +218,7 @@ void fields(A& a, CheckpointDamaged& e) {
 template <size_t I = 0>
 Event decode_as(uint32_t kind, In& in) {
   if constexpr (I == std::variant_size_v<Event>) {
-    throw DamagedRow("an event of an unknown kind");
+    throw protocol::Damaged("an event of an unknown kind");
   } else {
     if (kind != I) return decode_as<I + 1>(kind, in);
     std::variant_alternative_t<I, Event> event;
@@ -231,7 +229,7 @@ Event decode_as(uint32_t kind, In& in) {
 
 }  // namespace
 
-std::string encode(const Event& event) {
+std::string encode_event(const Event& event) {
   Out out;
   // fields() takes its subject by reference that In may fill; Out only reads.
   std::visit([&out](const auto& e) { fields(out, const_cast<std::decay_t<decltype(e)>&>(e)); },
@@ -244,4 +242,4 @@ Event decode_event(uint32_t kind, std::string_view bytes) {
   return decode_as(kind, in);
 }
 
-}  // namespace sublet::server
+}  // namespace sublet::scheduling

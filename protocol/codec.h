@@ -1,8 +1,8 @@
 // A small binary form for what the store keeps whole: job descriptions and
 // events. Little-endian, lengths before contents; a reader checks every length
 // before use, so a damaged row costs itself only.
-#ifndef SUBLET_SERVER_CODEC_H_
-#define SUBLET_SERVER_CODEC_H_
+#ifndef SUBLET_PROTOCOL_CODEC_H_
+#define SUBLET_PROTOCOL_CODEC_H_
 
 #include <bit>
 #include <cstdint>
@@ -11,9 +11,9 @@
 #include <string>
 #include <string_view>
 
-namespace sublet::server {
+namespace sublet::protocol {
 
-class DamagedRow : public std::runtime_error {
+class Damaged : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
@@ -71,18 +71,18 @@ class Decoder {
   // How many elements follow; each takes at least `least` bytes.
   uint64_t count(uint64_t least) {
     uint64_t value = number();
-    if (value > rest_.size() / least) throw DamagedRow("a count is larger than its row");
+    if (value > rest_.size() / least) throw Damaged("a count is larger than its row");
     return value;
   }
   bool at_end() const { return rest_.empty(); }
 
  private:
   void need(uint64_t size) const {
-    if (rest_.size() < size) throw DamagedRow("a row is cut short");
+    if (rest_.size() < size) throw Damaged("a row is cut short");
   }
   std::string_view rest_;
 };
 
-}  // namespace sublet::server
+}  // namespace sublet::protocol
 
-#endif  // SUBLET_SERVER_CODEC_H_
+#endif  // SUBLET_PROTOCOL_CODEC_H_

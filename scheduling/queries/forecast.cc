@@ -1,8 +1,8 @@
-#include "scheduling/forecast.h"
+#include "scheduling/queries/forecast.h"
 
 #include <algorithm>
 
-#include "scheduling/sentences.h"
+#include "scheduling/queries/text.h"
 
 namespace sublet::scheduling {
 namespace {

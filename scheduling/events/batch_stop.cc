@@ -1,7 +1,7 @@
 // A batch with a condition to stop: what counts towards it, and the removal of the
 // rest once it holds. Both are part of the event that ended the job, so no crash can
 // come between them.
-#include "scheduling/sentences.h"
+#include "scheduling/queries/text.h"
 #include "scheduling/state.h"
 
 namespace sublet::scheduling {

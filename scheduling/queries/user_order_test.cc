@@ -1,5 +1,5 @@
 // Who stands where: the standings say who is served next, and a sentence says so.
-#include "scheduling/standings.h"
+#include "scheduling/queries/user_order.h"
 
 #include <cppunit/extensions/HelperMacros.h>
 #include <rapidcheck.h>

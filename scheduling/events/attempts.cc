@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "scheduling/sentences.h"
+#include "scheduling/queries/text.h"
 #include "scheduling/state.h"
 
 namespace sublet::scheduling {

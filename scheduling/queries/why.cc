@@ -3,7 +3,7 @@
 #include <functional>
 #include <tuple>
 
-#include "scheduling/sentences.h"
+#include "scheduling/queries/text.h"
 #include "scheduling/state.h"
 
 namespace sublet::scheduling {

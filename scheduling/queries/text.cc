@@ -1,4 +1,4 @@
-#include "scheduling/sentences.h"
+#include "scheduling/queries/text.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -1,5 +1,5 @@
 // A forecast says what it rests on, and nothing where there is nothing to rest on.
-#include "scheduling/forecast.h"
+#include "scheduling/queries/forecast.h"
 
 #include <cppunit/extensions/HelperMacros.h>
 

@@ -1,11 +1,11 @@
-#include "scheduling/standings.h"
+#include "scheduling/queries/user_order.h"
 
 #include <algorithm>
 #include <limits>
 #include <map>
 #include <tuple>
 
-#include "scheduling/sentences.h"
+#include "scheduling/queries/text.h"
 #include "scheduling/state.h"
 
 namespace sublet::scheduling {

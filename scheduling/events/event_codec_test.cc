@@ -1,14 +1,12 @@
-#include "server/commit/event_codec.h"
+#include "scheduling/events/event_codec.h"
 
 #include <cppunit/extensions/HelperMacros.h>
 #include <rapidcheck.h>
 
-#include "server/commit/codec.h"
+#include "protocol/codec.h"
 
-namespace sublet::server {
+namespace sublet::scheduling {
 namespace {
-
-using namespace scheduling;
 
 class EventCodecTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(EventCodecTest);
@@ -18,14 +16,14 @@ class EventCodecTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE_END();
 
   static std::string again(const Event& event) {
-    return encode(decode_event(static_cast<uint32_t>(event.index()), encode(event)));
+    return encode_event(decode_event(static_cast<uint32_t>(event.index()), encode_event(event)));
   }
 
   void every_field_survives() {
     Submitted event{7, "ann", "desk", {}};
     event.jobs.push_back({{"linux", "x86_64", 2, 3, 4, "linux/x86_64"}, -5, 6});
     event.stop_when = {1, 2, "key.txt"};
-    const Event decoded = decode_event(Event(event).index(), encode(event));
+    const Event decoded = decode_event(Event(event).index(), encode_event(event));
     const auto& got = std::get<Submitted>(decoded);
     CPPUNIT_ASSERT_EQUAL(BatchId{7}, got.batch);
     CPPUNIT_ASSERT_EQUAL(std::string("ann"), got.user);
@@ -62,20 +60,21 @@ class EventCodecTest : public CppUnit::TestFixture {
               ServerStarted{},
               CheckpointDamaged{key, a, a, a, a}};
           static_assert(std::size(events) == std::variant_size_v<Event>);
-          for (const auto& event : events) RC_ASSERT(again(event) == encode(event));
+          for (const auto& event : events) RC_ASSERT(again(event) == encode_event(event));
         }));
   }
 
   void damage_is_noticed_and_never_fatal() {
-    const std::string good = encode(Submitted{7, "ann", "desk", {{}, {}}});
+    const std::string good = encode_event(Submitted{7, "ann", "desk", {{}, {}}});
     const size_t older = good.size() - 2 * 8;  // see older_events_are_read
     for (size_t cut = 0; cut < good.size(); ++cut)
-      if (cut != older) CPPUNIT_ASSERT_THROW(decode_event(0, good.substr(0, cut)), DamagedRow);
-    CPPUNIT_ASSERT_THROW(decode_event(999, good), DamagedRow);
+      if (cut != older)
+        CPPUNIT_ASSERT_THROW(decode_event(0, good.substr(0, cut)), protocol::Damaged);
+    CPPUNIT_ASSERT_THROW(decode_event(999, good), protocol::Damaged);
     CPPUNIT_ASSERT(rc::check([](uint8_t kind, const std::string& bytes) {
       try {
         decode_event(kind % std::variant_size_v<Event>, bytes);
-      } catch (const DamagedRow&) {
+      } catch (const protocol::Damaged&) {
       }
     }));
   }
@@ -83,4 +82,4 @@ class EventCodecTest : public CppUnit::TestFixture {
 CPPUNIT_TEST_SUITE_REGISTRATION(EventCodecTest);
 
 }  // namespace
-}  // namespace sublet::server
+}  // namespace sublet::scheduling
