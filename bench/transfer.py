@@ -10,12 +10,15 @@ Each is the time of the whole command. $SUBLET_TRANSFER_BYTES: 1 GiB."""
 import multiprocessing
 import os
 import socket
+import sys
 import time
 
-import cutter
 import harness
 import measure
-import transfer_test as transfer
+
+sys.path.insert(0, os.path.join(harness.ROOT, "test", "network"))
+import cutter  # noqa: E402
+import transfer_test as transfer  # noqa: E402
 
 BYTES = int(os.environ.get("SUBLET_TRANSFER_BYTES", 1 << 30))
 QUICK_BYTES = 1 << 20

@@ -1,5 +1,5 @@
 """Writes docs/idl.md, the reference of the public contract, from the comments of
-idl/*.idl: `python3 docs/idl_reference.py > docs/idl.md`. test/docs_test.py fails
+idl/*.idl: `python3 docs/idl_reference.py > docs/idl.md`. test/pages/docs_test.py fails
 when that was forgotten."""
 
 import os

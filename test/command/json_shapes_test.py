@@ -1,0 +1,258 @@
+"""docs/json.md and what the commands print: no field that is not documented, none
+documented that is not printed, and each of its type."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+
+import harness
+from tls_pool import Person, TlsPool, free_port
+
+PAGE = os.path.join(harness.ROOT, "docs", "json.md")
+BASIC = {"text": (str,), "boolean": (bool,), "integer": (int,), "number": (int, float)}
+TASK = """
+[batch]
+name = "b"
+stop_when = { done = 1, failed = 3, output = "made" }
+[defaults]
+program = "sh"
+arguments = ["-c", "touch made", "{rate}"]
+[[job]]
+name = "sweep"
+parameters.rate = [0.5, 1.5]
+inputs = ["data"]
+environment = { A = "b" }
+outputs = ["made"]
+[[job]]
+name = "two"
+program = { "linux/x86_64" = "./data", "linux/aarch64" = "./data2" }
+"""
+
+
+class Page:
+    """The tables of docs/json.md by their headings."""
+
+    def __init__(self):
+        self.tables = {}  # heading -> {field: type}
+        self.commands = set()
+        parts = []        # (heading, the one whose fields it has, too)
+        names = []
+        with open(PAGE) as f:
+            for line in f:
+                if line.startswith("### "):
+                    names = re.findall(r"`([^`]+)`", line) or [line[4:].strip()]
+                    if "of several" in line:
+                        names = ["show of several"]
+                    self.commands |= {n.split(" --")[0] for n in names if n[0].islower()}
+                field, kind, *_ = [cell.strip() for cell in line.split("|")[1:]] + ["", ""]
+                if field.startswith("all of "):
+                    parts += [(name, field[7:].strip("`")) for name in names]
+                elif field.startswith("`"):
+                    for name in names:
+                        self.add(name, field.strip("`"), kind)
+        for name, part in reversed(parts):  # what is used stands below
+            self.tables[name] = {**self.tables.get(name, {}), **self.tables[part]}
+        self.used = set()       # headings
+        self.present = set()    # (heading, field) of those that may be missing
+        self.problems = []
+
+    def add(self, name, field, kind):
+        table = self.tables.setdefault(name, {})
+        assert field not in table, (name, field)
+        table[field] = kind
+
+    def check(self, kind, value, where):
+        if kind.startswith("list of "):
+            if not isinstance(value, list):
+                return self.problems.append("%s is no list: %r" % (where, value))
+            for item in value:
+                self.check(kind[8:], item, where + "[]")
+        elif kind == "texts by name":
+            if not isinstance(value, dict) or not all(isinstance(v, str) for v in value.values()):
+                self.problems.append("%s is no object of texts: %r" % (where, value))
+        elif kind in BASIC:
+            if type(value) not in BASIC[kind]:
+                self.problems.append("%s is no %s: %r" % (where, kind, value))
+        else:
+            self.check_table(kind, value, where)
+
+    def check_table(self, heading, value, where):
+        self.used.add(heading)
+        table = self.tables[heading]
+        if not isinstance(value, dict):
+            return self.problems.append("%s is no object: %r" % (where, value))
+        for name in set(value) - set(table):
+            self.problems.append("%s.%s is not documented (%s)" % (where, name, heading))
+        for name, kind in table.items():
+            if name in value:
+                self.present.add((heading, name))
+                self.check(kind.rstrip("?"), value[name], "%s.%s" % (where, name))
+            elif not kind.endswith("?"):
+                self.problems.append("%s.%s is missing (%s)" % (where, name, heading))
+
+    def never_seen(self):
+        """Tables of which nothing was checked, and fields that were always missing."""
+        return sorted(["table " + t for t in self.tables if t not in self.used] +
+                      ["%s.%s" % (t, f) for t in self.tables for f in self.tables[t]
+                       if t in self.used and (t, f) not in self.present])
+
+
+class JsonShapes(unittest.TestCase):
+    def setUp(self):
+        self.page = Page()
+        self.pool = harness.Pool()
+        self.addCleanup(self.pool.close)
+
+    def test_the_page_names_every_command(self):
+        def commands(*words):
+            out = self.pool.run(*words, "--help")[1]
+            return re.findall(r"^  ([a-z]+) ", out.split("Subcommands:")[1], re.M)
+        scripts = {"completion"}  # prints one, with --json too
+        expected = set(commands()) - {"admin"} - scripts
+        expected |= {"admin " + c for c in commands("admin")}
+        self.assertEqual({re.sub(" (JOB|of several)$", "", c) for c in self.page.commands},
+                         expected)
+
+    def put(self, name, text):
+        path = os.path.join(self.pool.folder, name)
+        with open(path, "w") as f:
+            f.write(text)
+        os.chmod(path, 0o755)
+        return path
+
+    def run_it(self, heading, *words, status=0, run=None, **options):
+        """One object that has the shape of this heading."""
+        words = [str(w) for w in words]
+        at = words.index("--") if "--" in words else len(words)
+        got, out, err = (run or self.pool.run)(*words[:at], "--json", *words[at:], **options)
+        self.assertEqual(got, status, (words, out, err))
+        self.assertEqual(out.count("\n"), 1, out)
+        value = json.loads(out)
+        self.page.check_table(heading, value, " ".join(words))
+        return value
+
+    def test_both_ways(self):
+        """Each command in the states in which it prints what it can."""
+        self.pool.start_server()
+        self.curly = self.pool.client("curly").start()
+        self.pool.wait_machines(1)
+        self.submissions()
+        self.jobs()
+        self.pool_itself()
+        self.following()
+        self.members()
+        self.assertEqual(self.page.problems, [])
+        self.assertEqual(self.page.never_seen(), [])
+
+    def submissions(self):
+        self.put("data", "#!/bin/sh\n")
+        self.put("data2", "#!/bin/sh\n")
+        self.put("b.toml", TASK)
+        self.run_it("submit --dry-run", "submit", "--dry-run", "b.toml")
+        self.job = self.run_it("submit", "submit", "--", "true")["jobs"]["first"]
+        self.made = self.run_it("submit --wait", "submit", "--wait", "--output", "made", "--input",
+                                "data", "--", "sh", "-c", "echo 1 | tee made")["jobs"]["first"]
+        self.batch = self.run_it("submit", "submit", "b.toml")["batch"]
+        self.run_it("wait", "wait", "--batch", self.batch)
+        self.run_it("Any error", "show", "999999", status=4)
+
+    def jobs(self):
+        page, pool = self.page, self.pool
+        self.run_it("wait", "wait", self.job)
+        self.run_it("wait", "wait", self.made, "--fetch", "--into", "to")
+        self.run_it("fetch", "fetch", self.made, "--into", "to")
+        self.run_it("ls", "ls", "--all")
+        self.run_it("show JOB", "show", self.made)
+        self.run_it("show JOB", "show", self.job)
+        for job in pool.sublet("ls", "--batch", self.batch)["jobs"]:
+            self.run_it("show JOB", "show", job["id"])
+        self.run_it("show of several", "show", "--batch", self.batch)
+        self.run_it("why", "why", self.job)
+        self.run_it("logs", "logs", self.made)
+        self.run_it("logs", "logs", self.made, "--both")
+        held = pool.submit("--", "true")[0]
+        for verb in ("hold", "release", "rm"):
+            self.run_it(verb, verb, held)
+        status, out, err = pool.run("logs", "--follow", "--json", self.made)
+        self.assertEqual(status, 0, err)
+        begin, *texts, end = [json.loads(line) for line in out.splitlines()]
+        page.check_table("LOG_BEGIN", begin, "logs --follow")
+        self.assertTrue(texts)
+        for text in texts:
+            page.check_table("LOG_TEXT", text, "logs --follow")
+        page.check_table("LOG_END", end, "logs --follow")
+
+    def pool_itself(self):
+        running = self.pool.submit("--", "sleep", "1000")[0]
+        self.pool.wait_state(running, "running")
+        self.run_it("show JOB", "show", running)
+        self.assertTrue(self.run_it("machines", "machines")["machines"][0]["running"])
+        self.assertTrue(self.run_it("top", "top")["events"])
+        self.run_it("top", "top", "--once")
+        self.pool.sublet("rm", running)
+        self.run_it("about", "about")
+        for words in ([], ["machines"], ["jobs"], ["--by", "day", "--by", "batch"]):
+            self.run_it("report", "report", *words)
+        # What the server spent is written down every few seconds.
+        harness.wait_for(lambda: "leverage" in self.pool.sublet("report", "pool")["usage"][0],
+                         "the server's CPU time")
+        self.run_it("report", "report", "pool")
+
+    def following(self):
+        """`return`: a line for each job as it ends."""
+        env = dict(self.pool.environment(), XDG_STATE_HOME=os.path.join(self.pool.folder, "state"))
+        home = os.path.join(self.pool.folder, "home")
+        returning = subprocess.Popen(
+            [os.path.join(harness.BIN, "sublet"), "return", "--json", "--into", home], env=env,
+            text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        try:
+            returning.stderr.readline()
+            job = self.pool.submit("--", "echo", "hi")[0]
+            line = json.loads(returning.stdout.readline())
+            self.assertEqual(line["job"], job)
+            self.page.check_table("return", line, "return")
+        finally:
+            returning.terminate()
+            returning.communicate(timeout=60)
+
+    def members(self):
+        with TlsPool("127.0.0.1:%d" % free_port()) as pool:
+            self.assertEqual(pool.init()[0], 0)
+            pool.start_server()
+            token = self.run_it("admin invite", "admin", "invite", "ann", "--user",
+                                run=pool.run)["token"]
+            ann = Person(pool, "ann")
+            self.run_it("join", "join", token, run=ann.run)
+            self.run_it("admin members", "admin", "members", run=pool.run)
+            self.run_it("admin revoke", "admin", "revoke", "ann", run=pool.run)
+
+
+class PageChecks(unittest.TestCase):
+    """The test can fail: each way in which a page and an output may differ."""
+
+    def problems(self, change):
+        page = Page()
+        value = {"id": 1, "batch": 0, "index": 0, "name": "", "user": "", "state": "", "attempts": 0,
+                 "machine": "", "reason": "", "submitted_us": 0, "changed_us": 0, "progress_ppm": 0,
+                 "cpu_kept_ms": 0, "cpu_lost_ms": 0, "evictions": 0, "count": 1}
+        change(value)
+        page.check_table("RUN", value, "x")
+        return page.problems
+
+    def test_differences(self):
+        self.assertEqual(self.problems(lambda v: None), [])
+        self.assertEqual(len(self.problems(lambda v: v.update(new=1))), 1)
+        self.assertEqual(len(self.problems(lambda v: v.pop("user"))), 1)
+        self.assertEqual(len(self.problems(lambda v: v.update(id="1"))), 1)
+        self.assertEqual(len(self.problems(lambda v: v.update(count=True))), 1)
+        self.assertEqual(len(self.problems(lambda v: v.update(count=1.5))), 1)
+        self.assertEqual(len(Page().never_seen()), len(Page().tables))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,87 @@
+"""A client cut off from the server: its job saves itself, freezes, and either
+resumes or has been replaced; never both."""
+
+import os
+import signal
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+
+import harness
+
+LEASE = "scheduling.lease=6 s"
+# Stamps every few milliseconds while it runs: attempt and seconds.
+STAMPER = "while :; do echo $SUBLET_ATTEMPT $(date +%%s.%%N) >> %s; sleep 0.01; done"
+
+
+class CutOff(unittest.TestCase):
+    def start(self, pool):
+        pool.start_server()
+        self.stamps = os.path.join(pool.folder, "stamps")
+        open(self.stamps, "w").close()
+        os.chmod(self.stamps, 0o666)
+        curly = pool.client("curly").start()
+        pool.wait_machines(1)
+        job = pool.submit("--name", "stamper", "--", "sh", "-c", STAMPER % self.stamps)[0]
+        harness.wait_for(lambda: self.read(), "stamps\n" + pool.all_logs())
+        return curly, job
+
+    def read(self):
+        with open(self.stamps) as f:
+            lines = [line.split() for line in f if line.count(" ") == 1]
+        return [(int(a), float(t)) for a, t in lines if "." in t]
+
+    def stands_still(self):
+        """True when no stamp has come for 0.5 s."""
+        before = len(self.read())
+        time.sleep(0.5)
+        return len(self.read()) == before
+
+    def check_never_both(self):
+        by_attempt = {}
+        for attempt, at in self.read():
+            by_attempt.setdefault(attempt, []).append(at)
+        spans = sorted((min(t), max(t)) for t in by_attempt.values())
+        for (_, end), (begin, _) in zip(spans, spans[1:]):
+            self.assertLess(end, begin, "two attempts ran at once")
+
+    def test_freezes_and_resumes(self):
+        with harness.Pool(server_sets=[LEASE]) as pool:
+            curly, job = self.start(pool)
+            server = harness.children(pool.supervisor.pid)[0]
+            # Supervisor first, or it would restart what no longer answers.
+            harness.kill(pool.supervisor.pid, signal.SIGSTOP)
+            harness.kill(server, signal.SIGSTOP)
+            harness.wait_for(self.stands_still, "the job to freeze\n" + pool.all_logs(), 30)
+            self.assertTrue(curly.attempts(), "frozen, not killed")
+            frozen = len(self.read())
+            harness.kill(server, signal.SIGCONT)
+            harness.kill(pool.supervisor.pid, signal.SIGCONT)
+            harness.wait_for(lambda: len(self.read()) > frozen + 5,
+                             "the job to go on\n" + pool.all_logs(), 60)
+            self.check_never_both()
+            pool.sublet("rm", job)
+
+    def test_is_replaced(self):
+        with harness.Pool(server_sets=[LEASE]) as pool:
+            curly, job = self.start(pool)
+            moe = pool.client("moe").start()
+            pool.wait_machines(1)
+            curly.process.send_signal(signal.SIGSTOP)
+            harness.wait_for(lambda: any(a == 2 for a, _ in self.read()),
+                             "the job to go on elsewhere\n" + pool.all_logs(), 60)
+            self.check_never_both()
+            curly.process.send_signal(signal.SIGCONT)
+            harness.wait_for(lambda: not curly.attempts(), "the old attempt to be given up\n" +
+                             pool.all_logs(), 60)
+            self.check_never_both()
+            details = pool.job(job)
+            self.assertEqual(details["machine"], "moe")
+            self.assertEqual(details["state"], "running")
+            pool.sublet("rm", job)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,96 @@
+"""A job that fills the workstation's disk leaves before its owner notices; the
+others stay, and no job is taken until there is room."""
+
+import os
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+
+import harness
+
+MIB = 1 << 20
+RESERVE = 40 * MIB
+
+
+def free(folder):
+    disk = os.statvfs(folder)
+    return disk.f_bavail * disk.f_frsize
+
+
+# At most 40 MB/s, whatever it is told.
+WRITER = ("trap '' TERM; while :; do head -c 2000000 /dev/zero >> big || exit 9; "
+          "sleep 0.05; done")
+
+
+@unittest.skipUnless(os.geteuid() == 0, "needs root: mounts a small disk")
+class LowDisk(unittest.TestCase):
+    def setUp(self):
+        self.pool = harness.Pool()
+        self.addCleanup(self.pool.close)
+        self.client = self.pool.client("curly", slots=2, extra=[
+            "--set", "disk_reserve=%d" % RESERVE, "--set", "disk_look=500 ms"])
+        mount = ["mount", "-t", "tmpfs", "-o", "size=100m,mode=711", "tmpfs", self.client.state]
+        if subprocess.run(mount).returncode != 0:
+            self.skipTest("cannot mount a tmpfs here")
+        self.addCleanup(subprocess.run, ["umount", "-l", self.client.state])
+        self.pool.start_server()
+        self.client.start()
+        self.pool.wait_machines(1)
+
+    def last(self, job):
+        return self.pool.job(job)["attempt_list"][-1]
+
+    def first_attempt_ended(self, job):
+        return harness.wait_for(
+            lambda: [a for a in self.pool.job(job)["attempt_list"] if a["ended_code"] != 0],
+            "job %d to leave\n%s" % (job, self.pool.all_logs()))[0]
+
+    def test_the_job_that_fills_the_disk_leaves(self):
+        pool = self.pool
+        quiet = pool.submit("--name", "quiet", "--", "sh", "-c", "echo > mine; sleep 1000")[0]
+        pool.wait_state(quiet, "running")
+        hog = pool.submit("--name", "hog", "--", "sh", "-c", WRITER)[0]
+        least = free(self.client.state)
+
+        def left():
+            nonlocal least
+            least = min(least, free(self.client.state))
+            return [a for a in pool.job(hog)["attempt_list"] if a["ended_code"] != 0]
+        first = harness.wait_for(left, "the hog to leave\n" + pool.all_logs())[0]
+        print("at least %.1f MiB stayed free" % (least / MIB))
+        self.assertGreater(least, 0)
+        self.assertEqual(first["ended_code"], 20, first)
+        self.assertIn("disk of the machine was nearly full", first["reason"])
+        self.assertEqual(self.last(quiet)["number"], 1)
+        self.assertEqual(pool.job_state(quiet), "running")
+        harness.wait_for(lambda: free(self.client.state) > 80 * MIB,
+                         "room on the disk\n" + pool.all_logs())
+        # It would do the same again.
+        harness.wait_for(lambda: "of disk" in pool.job(hog)["reason"],
+                         "a reason\n" + pool.all_logs())
+        pool.sublet("rm", hog)
+        done = pool.submit("--", "true")[0]
+        self.assertEqual(pool.wait_state(done, ["done", "failed"])["state"], "done")
+
+    def test_an_owner_who_needs_the_disk_gets_it(self):
+        pool = self.pool
+        job = pool.submit("--", "sh", "-c", "head -c 5000000 /dev/zero > mine; sleep 1000")[0]
+        pool.wait_state(job, "running")
+        filler = os.path.join(self.client.state, "the-owners")
+        with open(filler, "wb") as file:
+            file.write(b"x" * (free(self.client.state) - RESERVE + 10 * MIB))
+        first = self.first_attempt_ended(job)
+        self.assertEqual(first["ended_code"], 20, first)
+        self.assertIn("nearly full", first["reason"])
+        pool.wait_machines(1, "busy")
+        self.assertEqual(pool.job_state(job), "waiting")
+        os.unlink(filler)
+        pool.wait_state(job, "running")
+        details = pool.job(job)
+        self.assertEqual((details["evictions"], details["attempts"]), (1, 2), details)
+
+
+if __name__ == "__main__":
+    unittest.main()

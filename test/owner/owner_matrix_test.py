@@ -1,0 +1,180 @@
+"""As long as one of monitor, client and shepherd can run, every failure fails
+towards the owner: each of them, singly and in pairs, is killed or stopped while
+the owner returns, and every process of the job is gone or unable to use the CPU
+soon after.
+
+The deadline of 2 s is stretched on a machine that is slow to schedule: by the
+delay that a plain timer sees in the same run."""
+
+import itertools
+import os
+import signal
+import sys
+import threading
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+
+import harness
+
+LIMIT = 2.0
+MOMENT_NS = 5e6
+
+
+class Jitter:
+    """The longest delay of a short sleep, while it runs: what this machine adds
+    to any deadline at the moment."""
+
+    def __enter__(self):
+        self.worst = 0.0
+        self.running = True
+        self.thread = threading.Thread(target=self.watch)
+        self.thread.start()
+        return self
+
+    def watch(self):
+        while self.running:
+            before = time.monotonic()
+            time.sleep(0.01)
+            self.worst = max(self.worst, time.monotonic() - before - 0.01)
+
+    def __exit__(self, *_):
+        self.running = False
+        self.thread.join()
+
+
+# The worst of tenants: its main program takes no notice of being asked to leave, and
+# one spinner for each core does the burning. They are made by a double fork, so
+# that the shepherd, as subreaper, is their only parent; each has a session of its
+# own; none of them heeds TERM, INT or HUP.
+BURNER = ("trap '' TERM INT HUP; i=0; while [ $i -lt %d ]; do"
+          " (setsid sh -c 'while :; do :; done' &); i=$((i + 1)); done; exec sleep 100000")
+CORES = len(os.sched_getaffinity(0))
+
+
+def marked(mark):
+    """Pids of the processes whose environment holds `mark`."""
+    result = []
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            with open("/proc/%s/environ" % entry, "rb") as environ:
+                if mark.encode() in environ.read().split(b"\0") and harness.alive(int(entry)):
+                    result.append(int(entry))
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            pass
+    return result
+
+
+def cpu_ns(pid):
+    """Exact, where clock ticks would not show what a tenant gets beside a busy machine."""
+    try:
+        with open("/proc/%d/schedstat" % pid) as schedstat:
+            return int(schedstat.read().split()[0])
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+
+
+def can_run(pid):
+    """Neither gone nor stopped nor frozen: a spinner never waits for anything."""
+    try:
+        with open("/proc/%d/stat" % pid) as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0] == "R"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def parent_and_session(pid):
+    try:
+        with open("/proc/%d/stat" % pid) as stat:
+            fields = stat.read().rsplit(")", 1)[1].split()
+        return int(fields[1]), int(fields[3])
+    except (FileNotFoundError, ProcessLookupError):
+        return 0, 0
+
+
+class OwnerMatrix(unittest.TestCase):
+    def start(self, pool):
+        """Returns the client, the burner's processes, and those that guard the owner."""
+        pool.start_server()
+        curly = pool.client("curly").start()
+        pool.wait_machines(1)
+        self.mark = "BURNER=" + pool.folder
+        pool.submit("--name", "burner", "--env", self.mark, "--", "sh", "-c", BURNER % CORES)
+        attempt = harness.wait_for(lambda: next(iter(curly.attempts()), None), "an attempt")
+        record = harness.wait_for(lambda: curly.record(attempt), "its record\n" + pool.all_logs())
+        main, shepherd = int(record["job_pid"]), int(record["shepherd_pid"])
+
+        def burning():
+            pids = marked(self.mark)
+            spinners = [p for p in pids if p != main and cpu_ns(p) > MOMENT_NS and
+                        parent_and_session(p) == (shepherd, p)]
+            return pids if len(spinners) == CORES and len(pids) == CORES + 1 else None
+        job = harness.wait_for(burning, "the job to burn every core\n" + pool.all_logs())
+        for process in job:
+            self.assertEqual(parent_and_session(process), (shepherd, process))
+        return curly, job, {"shepherd": shepherd, "client": curly.process.pid,
+                            "monitor": curly.monitor_pids()[0]}
+
+    def check(self, victims):
+        """victims: name -> the signal it gets."""
+        with harness.Pool() as pool:
+            curly, job, pids = self.start(pool)
+            with Jitter() as jitter:
+                for victim, sig in victims.items():
+                    harness.kill(pids[victim], sig)
+                curly.owner("active")
+                began = time.monotonic()
+                took = self.wait_quiet(job) - began
+            for victim in victims:
+                harness.kill(pids[victim], signal.SIGCONT)
+            limit = LIMIT + 20 * jitter.worst
+            print("%s: %.2f s (limit %.2f s)" % (name_of(victims), took, limit), file=sys.stderr)
+            self.assertLess(took, limit, pool.all_logs())
+
+    def wait_quiet(self, job):
+        """When the last of the job's processes was first seen gone, or when they last
+        used the CPU, all of them taken together, before standing still for a second.
+        To take a signal a process must run for a moment: that much is no use of it."""
+        began = changed = time.monotonic()
+        used, counted = {}, 0
+        while time.monotonic() - changed < 1.0:
+            if not any(harness.alive(p) for p in job):
+                # One that nobody had seen before: a job may fork while it dies.
+                job = marked(self.mark)
+                if not job:
+                    return time.monotonic()
+            used.update({p: cpu_ns(p) for p in job if harness.alive(p)})
+            if sum(used.values()) - counted > MOMENT_NS:
+                changed, counted = time.monotonic(), sum(used.values())
+                self.assertLess(changed - began, 60, "the job goes on and on")
+            time.sleep(0.01)
+        self.assertLessEqual(set(marked(self.mark)), set(job), "nobody else burns")
+        # Beside a busy machine a tenant stands still anyway: that alone is not enough.
+        harness.wait_for(lambda: not any(can_run(p) for p in job), "the job to be stopped")
+        return changed
+
+
+def name_of(victims):
+    return "+".join("%s %s" % (v, signal.Signals(s).name) for v, s in victims.items()) or "nobody"
+
+
+def add(victims):
+    name = "test_" + name_of(victims).replace(" ", "_").replace("+", "_")
+    setattr(OwnerMatrix, name, lambda self: self.check(victims))
+
+
+# Each alone and each two of the three, both killed, both stopped, or one of each.
+GUARDS = ["monitor", "client", "shepherd"]
+SIGNALS = [signal.SIGKILL, signal.SIGSTOP]
+add({})
+for _victim, _sig in itertools.product(GUARDS, SIGNALS):
+    add({_victim: _sig})
+for _pair in itertools.combinations(GUARDS, 2):
+    for _sigs in itertools.product(SIGNALS, SIGNALS):
+        add(dict(zip(_pair, _sigs)))
+
+if __name__ == "__main__":
+    unittest.main()
