@@ -1,0 +1,174 @@
+#include "client/link/session_keeper.h"
+
+#include <cppunit/extensions/HelperMacros.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+
+#include "client/testing/memory_server.h"
+
+namespace sublet::client {
+namespace {
+
+// Counts what it is asked; can be away.
+class CountingServer : public MemoryServer {
+ public:
+  struct Counts {
+    int joins = 0, attaches = 0, reports = 0, renewals = 0, withdrawals = 0;
+  };
+
+  Joined join(const MachineIdentity& identity, const MachineFacts&) override {
+    count(&Counts::joins);
+    std::lock_guard lock(mutex_);
+    joined_as_ = identity.machine;
+    Joined joined;
+    joined.identity = {7, "secret"};
+    joined.lease_ms = 3'600'000;
+    joined.renew_every_ms = 1'200'000;
+    return joined;
+  }
+  void attach() override { count(&Counts::attaches); }
+  void report_state(const MachineState&) override { count(&Counts::reports); }
+  Renewed renew(const MachineState&, const std::vector<HeldAttempt>&) override {
+    count(&Counts::renewals);
+    return {};
+  }
+  void withdraw() override { count(&Counts::withdrawals); }
+
+  void away(bool away) {
+    std::lock_guard lock(mutex_);
+    away_ = away;
+  }
+  uint64_t joined_as() {
+    std::lock_guard lock(mutex_);
+    return joined_as_;
+  }
+  Counts counts() {
+    std::lock_guard lock(mutex_);
+    return counts_;
+  }
+  // Whether so many came within a minute.
+  bool comes(int Counts::*what, int times) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(60),
+                             [&] { return counts_.*what >= times; });
+  }
+
+ private:
+  void count(int Counts::*what) {
+    std::lock_guard lock(mutex_);
+    ++(counts_.*what);
+    changed_.notify_all();
+    if (away_) throw ServerError(ServerError::Kind::kAway, "server.down", "Nobody is there.");
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Counts counts_;
+  uint64_t joined_as_ = 0;
+  bool away_ = false;
+};
+
+class SessionKeeperTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(SessionKeeperTest);
+  CPPUNIT_TEST(joins_attaches_and_renews);
+  CPPUNIT_TEST(changes_are_told);
+  CPPUNIT_TEST(a_session_that_is_over_is_made_anew);
+  CPPUNIT_TEST(a_server_that_is_away_is_tried_again);
+  CPPUNIT_TEST(any_thread_may_tell_of_changes);
+  CPPUNIT_TEST(stop_withdraws_who_is_registered);
+  CPPUNIT_TEST_SUITE_END();
+
+  using Counts = CountingServer::Counts;
+
+  CountingServer server_;
+
+  static KeeperHooks hooks() {
+    KeeperHooks hooks;
+    hooks.held = [](std::vector<HeldAttempt>*) { return true; };
+    hooks.state = [] { return MachineState(); };
+    hooks.renewed = [](int64_t, const Renewed&) {};
+    hooks.joined = [](const Joined&) {};
+    return hooks;
+  }
+  std::unique_ptr<SessionKeeper> started() {
+    auto keeper =
+        std::make_unique<SessionKeeper>(server_, MachineFacts(), MachineIdentity(), "", hooks());
+    keeper->start();
+    return keeper;
+  }
+
+  void joins_attaches_and_renews() {
+    auto keeper = started();
+    CPPUNIT_ASSERT(server_.comes(&Counts::renewals, 1));
+    keeper->stop(false);
+    const Counts counts = server_.counts();
+    CPPUNIT_ASSERT_EQUAL(1, counts.joins);
+    CPPUNIT_ASSERT_EQUAL(1, counts.attaches);
+    CPPUNIT_ASSERT_EQUAL(0, counts.withdrawals);
+  }
+
+  void changes_are_told() {
+    auto keeper = started();
+    CPPUNIT_ASSERT(server_.comes(&Counts::renewals, 1));
+    keeper->presence_changed();
+    CPPUNIT_ASSERT(server_.comes(&Counts::reports, 1));
+    keeper->something_changed();
+    CPPUNIT_ASSERT(server_.comes(&Counts::renewals, 2));
+  }
+
+  void a_session_that_is_over_is_made_anew() {
+    auto keeper = started();
+    CPPUNIT_ASSERT(server_.comes(&Counts::renewals, 1));
+    CPPUNIT_ASSERT_EQUAL(uint64_t{0}, server_.joined_as());
+    keeper->session_over();
+    CPPUNIT_ASSERT(server_.comes(&Counts::joins, 2));
+    CPPUNIT_ASSERT(server_.comes(&Counts::renewals, 2));
+    CPPUNIT_ASSERT_EQUAL(uint64_t{7}, server_.joined_as());
+  }
+
+  void a_server_that_is_away_is_tried_again() {
+    server_.away(true);
+    auto keeper = started();
+    CPPUNIT_ASSERT(server_.comes(&Counts::joins, 2));
+    server_.away(false);
+    CPPUNIT_ASSERT(server_.comes(&Counts::renewals, 1));
+  }
+
+  void any_thread_may_tell_of_changes() {
+    auto keeper = started();
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i)
+      threads.emplace_back([&] {
+        for (int j = 0; j < 200; ++j) {
+          keeper->presence_changed();
+          keeper->something_changed();
+          if (j % 50 == 0) keeper->session_over();
+        }
+      });
+    for (auto& thread : threads) thread.join();
+    // The last of them is told, too.
+    const int before = server_.counts().renewals;
+    keeper->session_over();
+    CPPUNIT_ASSERT(server_.comes(&Counts::renewals, before + 1));
+  }
+
+  void stop_withdraws_who_is_registered() {
+    auto keeper = started();
+    CPPUNIT_ASSERT(server_.comes(&Counts::renewals, 1));
+    keeper->stop(true);
+    keeper->stop(true);
+    CPPUNIT_ASSERT_EQUAL(1, server_.counts().withdrawals);
+    server_.away(true);
+    auto other = started();
+    CPPUNIT_ASSERT(server_.comes(&Counts::joins, 2));
+    other->stop(true);
+    CPPUNIT_ASSERT_EQUAL(1, server_.counts().withdrawals);
+  }
+};
+
+CPPUNIT_TEST_SUITE_REGISTRATION(SessionKeeperTest);
+
+}  // namespace
+}  // namespace sublet::client
