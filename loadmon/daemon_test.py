@@ -21,6 +21,7 @@ ACTIVE, AWAY = 1, 2
 CPU, LOAD, BLIND = 1, 2, 6
 DEADLINE = 60
 PROGRAM = sys.argv[1]
+SANITIZED = "/asan/" in PROGRAM or "/tsan/" in PROGRAM
 
 
 def until(condition, what):
@@ -479,7 +480,7 @@ def second_monitor():
 def exit_when_alone():
     """Ends when nobody has been connected for so long, not before."""
     with Room() as room:
-        monitor = room.start_with_control("away", "--exit-when-alone", "0.3")
+        monitor = room.start_with_control("away", "--exit-when-alone", "2")
         client = room.connect()
         client.until(AWAY)
         for _ in range(5):
@@ -497,12 +498,13 @@ def script():
     with Room() as room:
         path = room.folder + "/script"
         with open(path, "w") as f:
-            f.write("# a short day\n0 active\n0.5 away\n1 0.1\n1.5 active\n")
+            f.write("# a short day\n0 active\n0.5 away\n1 0.1\n4 active\n")
+        began = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         room.start("--script", path)
         client = room.connect()
-        away = client.until(AWAY)
-        back = client.until(ACTIVE)
-        assert 900_000_000 < back["instant"] - away["instant"] < 1_100_000_000, (away, back)
+        # Not before their time; how much later is the machine's affair.
+        assert client.until(AWAY)["instant"] >= began + 500_000_000
+        assert client.until(ACTIVE)["instant"] >= began + 4_000_000_000
         with open(path, "w") as f:
             f.write("1 away\n0 active\n")
         bad = subprocess.run(room.command("--script", path), capture_output=True, text=True,
@@ -615,11 +617,13 @@ def at_rest():
         time.sleep(5)  # not a condition: the span that is measured
         after = spent()
         seconds = after[2] - before[2]
-        wakeups = (after[0] - before[0]) / seconds
-        print(f"{wakeups:.1f} wake-ups/s, {(after[1] - before[1]) / seconds / 1e7:.3f} % of a core")
+        # The budget of monitor and client together; `bench/run idle` measures both.
+        wakeups, cores = (after[0] - before[0]) / seconds, (after[1] - before[1]) / seconds / 1e9
+        assert wakeups <= 4, wakeups
+        assert cores <= 0.01, cores  # ten times the budget: who else runs here makes it dearer
         with open(f"/proc/{monitor.pid}/smaps_rollup") as f:
-            print("".join(line for line in f if line.startswith(("Private", "Pss:", "Rss"))))
-        assert wakeups <= 20
+            private = sum(int(line.split()[1]) for line in f if line.startswith("Private"))
+        assert private <= 4000 or SANITIZED, private
 
 
 TESTS = [scripted_return, scripted_load, silent_shepherd, late_job,

@@ -17,7 +17,9 @@ import unittest
 
 BUILD = sys.argv.pop(1)
 HERE = os.path.dirname(os.path.abspath(__file__))
-LIMIT = 60  # seconds until a condition that does not come fails the test
+# Seconds until a condition that does not come fails the test. On a busy machine a
+# tenant gets next to no CPU, as it should.
+LIMIT = 150
 END = dict(DONE=1, EXIT=2, SIGNAL=3, START=4, STAGING=5, OUTPUT=6, OWNER=16, BLIND=17,
            PREEMPTED=19, DRAINED=20, LOST=22, REMOVED=23)
 FILE_CHECKPOINT, FILE_OUTPUT, FILE_STDOUT = 2, 3, 4
@@ -545,19 +547,19 @@ class ClientDaemon(unittest.TestCase):
         self.assertEqual(end["ended"], END["LOST"], end)
         self.assertIn(missing, end["reason"])
         # After each failure in a row no order is taken for longer.
-        pauses, job = [], 2
-        since = time.monotonic()
-        while len(pauses) < 2:
+        accepted, job = [], 2
+        while len(accepted) < 3:
+            asked = time.monotonic()
             said = server.ask("run", job=job, attempt=1, program="true")
             if said["answer"] == 0:
-                pauses.append(time.monotonic() - since)
+                accepted.append((asked, time.monotonic()))
                 server.wait("ended", job=job)
-                since = time.monotonic()
                 job += 1
             else:
                 self.assertEqual(said["answer"], 6, said)
                 self.assertIn("trouble", said["reason"])
-        self.assertGreater(pauses[1], 1.5)
+        # From before the second failure to after it was over: two seconds at least.
+        self.assertGreater(accepted[2][1] - accepted[1][0], 1.9)
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root: without it jobs have the client's account")
     def test_closed_folder_above_its_state(self):

@@ -54,13 +54,13 @@ class CutOff(unittest.TestCase):
             # Supervisor first, or it would restart what no longer answers.
             harness.kill(pool.supervisor.pid, signal.SIGSTOP)
             harness.kill(server, signal.SIGSTOP)
-            harness.wait_for(self.stands_still, "the job to freeze\n" + pool.all_logs(), 30)
+            harness.wait_for(self.stands_still, "the job to freeze\n" + pool.all_logs())
             self.assertTrue(curly.attempts(), "frozen, not killed")
             frozen = len(self.read())
             harness.kill(server, signal.SIGCONT)
             harness.kill(pool.supervisor.pid, signal.SIGCONT)
             harness.wait_for(lambda: len(self.read()) > frozen + 5,
-                             "the job to go on\n" + pool.all_logs(), 60)
+                             "the job to go on\n" + pool.all_logs())
             self.check_never_both()
             pool.sublet("rm", job)
 
@@ -71,11 +71,11 @@ class CutOff(unittest.TestCase):
             pool.wait_machines(1)
             curly.process.send_signal(signal.SIGSTOP)
             harness.wait_for(lambda: any(a == 2 for a, _ in self.read()),
-                             "the job to go on elsewhere\n" + pool.all_logs(), 60)
+                             "the job to go on elsewhere\n" + pool.all_logs())
             self.check_never_both()
             curly.process.send_signal(signal.SIGCONT)
             harness.wait_for(lambda: not curly.attempts(), "the old attempt to be given up\n" +
-                             pool.all_logs(), 60)
+                             pool.all_logs())
             self.check_never_both()
             details = pool.job(job)
             self.assertEqual(details["machine"], "moe")
