@@ -12,6 +12,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -94,6 +95,53 @@ def kill(pid, sig=signal.SIGKILL):
         os.kill(pid, sig)
     except ProcessLookupError:
         pass
+
+
+PACE = """
+import select, sys, time
+worst = computed = passed = 0
+while True:
+    before = time.monotonic()
+    if select.select([sys.stdin], [], [], 0.01)[0]:
+        break
+    worst = max(worst, time.monotonic() - before - 0.01)
+    before, used = time.monotonic(), time.process_time()
+    while time.process_time() - used < 0.001:
+        pass
+    passed += time.monotonic() - before
+    computed += time.process_time() - used
+print(worst, passed / computed if computed else 1)
+"""
+
+
+class Pace:
+    """How slow this machine is, and how long the block takes. Bounds are those of a quiet
+    machine, stretched by what another process saw in the same span: how late it woke from
+    short sleeps, and how long it needed for its CPU time."""
+
+    # A sanitized program needs so many times as long.
+    SANITIZED = 4 if "/asan/" in BIN else 1
+
+    def __enter__(self):
+        self.watcher = subprocess.Popen([sys.executable, "-I", "-c", PACE], text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.began = time.monotonic()
+        return self
+
+    def __exit__(self, *_):
+        self.took = time.monotonic() - self.began
+        self.worst, self.slowness = map(float, self.watcher.communicate()[0].split())
+
+    def limit(self, seconds):
+        """What so many seconds of a quiet machine are here and now."""
+        return seconds * self.SANITIZED * max(1, self.slowness) + 20 * self.worst
+
+    def check(self, test, seconds, what):
+        """Fails `test` when the block took longer than so many seconds of a quiet machine."""
+        test.assertLessEqual(self.took, self.limit(seconds),
+                             "%s: at most %g s on a quiet machine; this one is %.1f times as slow "
+                             "and wakes up to %.3f s late" %
+                             (what, seconds, self.slowness, self.worst))
 
 
 class Failed(Exception):

@@ -97,9 +97,6 @@ class BusyOwner(unittest.TestCase):
                 harness.wait_for(lambda: not curly.attempts(), "the job to leave\n" +
                                  pool.all_logs())
                 first, = pool.job(job)["attempt_list"]
-                print("%s cgroups: a save of %d ms of CPU beside %d busy cores, gone after %d ms" %
-                      ("with" if cgroups else "without", SAVE_MS, len(CORES),
-                       first["quiesce_us"] / 1000), file=sys.stderr)
                 self.assertEqual(first["ended"], "owner came back", first)
                 self.assertEqual(first["generation"], 1, first)
                 self.assertLessEqual(first["quiesce_us"], SAVE_DEADLINE_US)
@@ -127,8 +124,6 @@ class BusyOwner(unittest.TestCase):
                     return (owners, tenants) if owners + tenants >= 2e9 else None
                 owners, tenants = harness.wait_for(used, "two seconds of CPU")
             share = owners / (owners + tenants)
-            print("%s cgroups: the owner keeps %.1f %% of the core" %
-                  ("with" if cgroups else "without", 100 * share), file=sys.stderr)
             self.assertGreaterEqual(share, 0.95)
             self.assertEqual(len(pool.job(job)["attempt_list"]), 1)
             pool.sublet("rm", job)

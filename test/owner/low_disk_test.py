@@ -59,7 +59,6 @@ class LowDisk(unittest.TestCase):
             least = min(least, free(self.client.state))
             return [a for a in pool.job(hog)["attempt_list"] if a["ended_code"] != 0]
         first = harness.wait_for(left, "the hog to leave\n" + pool.all_logs())[0]
-        print("at least %.1f MiB stayed free" % (least / MIB))
         self.assertGreater(least, 0)
         self.assertEqual(first["ended_code"], 20, first)
         self.assertIn("disk of the machine was nearly full", first["reason"])

@@ -3,14 +3,12 @@ towards the owner: each of them, singly and in pairs, is killed or stopped while
 the owner returns, and every process of the job is gone or unable to use the CPU
 soon after.
 
-The deadline of 2 s is stretched on a machine that is slow to schedule: by the
-delay that a plain timer sees in the same run."""
+The deadline of 2 s is that of a quiet machine (harness.Pace)."""
 
 import itertools
 import os
 import signal
 import sys
-import threading
 import time
 import unittest
 
@@ -20,28 +18,6 @@ import harness
 
 LIMIT = 2.0
 MOMENT_NS = 5e6
-
-
-class Jitter:
-    """The longest delay of a short sleep, while it runs: what this machine adds
-    to any deadline at the moment."""
-
-    def __enter__(self):
-        self.worst = 0.0
-        self.running = True
-        self.thread = threading.Thread(target=self.watch)
-        self.thread.start()
-        return self
-
-    def watch(self):
-        while self.running:
-            before = time.monotonic()
-            time.sleep(0.01)
-            self.worst = max(self.worst, time.monotonic() - before - 0.01)
-
-    def __exit__(self, *_):
-        self.running = False
-        self.thread.join()
 
 
 # The worst of tenants: its main program takes no notice of being asked to leave, and
@@ -122,7 +98,7 @@ class OwnerMatrix(unittest.TestCase):
         """victims: name -> the signal it gets."""
         with harness.Pool() as pool:
             curly, job, pids = self.start(pool)
-            with Jitter() as jitter:
+            with harness.Pace() as pace:
                 for victim, sig in victims.items():
                     harness.kill(pids[victim], sig)
                 curly.owner("active")
@@ -130,9 +106,7 @@ class OwnerMatrix(unittest.TestCase):
                 took = self.wait_quiet(job) - began
             for victim in victims:
                 harness.kill(pids[victim], signal.SIGCONT)
-            limit = LIMIT + 20 * jitter.worst
-            print("%s: %.2f s (limit %.2f s)" % (name_of(victims), took, limit), file=sys.stderr)
-            self.assertLess(took, limit, pool.all_logs())
+            self.assertLess(took, pace.limit(LIMIT), pool.all_logs())
 
     def wait_quiet(self, job):
         """When the last of the job's processes was first seen gone, or when they last

@@ -120,17 +120,21 @@ class Hostile(unittest.TestCase):
             pool.wait_state(job, "running")
             record = curly.record(curly.attempts()[0])
             pid = pool.server_pid()
-            began = time.monotonic()
-            harness.kill(pid, signal.SIGSEGV)
-            harness.wait_for(lambda: (pool.about() or {}).get("server_pid") not in (None, str(pid)),
-                             "the server to be back\n" + pool.log("server"))
-            print("back after %.2f s" % (time.monotonic() - began))
+            with harness.Pace() as pace:
+                harness.kill(pid, signal.SIGSEGV)
+                harness.wait_for(lambda: (pool.about() or {}).get("server_pid") not in
+                                 (None, str(pid)), "the server to be back\n" + pool.log("server"))
+            pace.check(self, 2, "a killed server is back")
             self.assertEqual(pool.job_state(waiting), "waiting")
             pool.wait_machines(1, "busy")
             harness.wait_for(lambda: pool.machines()[0]["running"], "the adoption")
             self.assertEqual(len(pool.job(job)["attempt_list"]), 1)
             self.assertTrue(harness.alive(int(record["job_pid"])), "the same process runs on")
-            pool.sublet("rm", job)
+            with harness.Pace() as pace:
+                pool.sublet("rm", job)
+                harness.wait_for(lambda: not harness.alive(int(record["job_pid"])),
+                                 "the removed job to be gone\n" + pool.all_logs())
+            pace.check(self, 2, "a removed job is gone")
             pool.wait_state(waiting, "done")
 
     def test_a_server_that_keeps_dying_gives_up(self):
