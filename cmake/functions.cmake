@@ -4,6 +4,7 @@
 #                                              RapidCheck may be used inside
 #                                              TSAN: also in ./check tsan
 # sublet_daemon_test(NAME SCRIPT [args])       whole daemons, a Python script
+# sublet_long_test(NAME [ENVIRONMENT...] COMMAND...)  in ./check long only
 # Sources are relative to the calling folder; LINKS are targets.
 function(sublet_library name)
   cmake_parse_arguments(A "" "" "SOURCES;LINKS;PRIVATE_LINKS" ${ARGN})
@@ -45,4 +46,12 @@ function(sublet_daemon_test name script)
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}/test)
   set_tests_properties(daemon.${name} PROPERTIES TIMEOUT 600 LABELS daemon
     ENVIRONMENT "SUBLET_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
+endfunction()
+
+function(sublet_long_test name)
+  cmake_parse_arguments(A "" "" "ENVIRONMENT;COMMAND" ${ARGN})
+  add_test(NAME long.${name} CONFIGURATIONS long COMMAND ${A_COMMAND}
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}/test)
+  set_tests_properties(long.${name} PROPERTIES TIMEOUT 7200 LABELS long
+    ENVIRONMENT "SUBLET_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY};${A_ENVIRONMENT}")
 endfunction()
