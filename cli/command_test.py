@@ -626,6 +626,7 @@ if __name__ == "__main__":
         sys.exit("usage: command_test.py alone|pool [TEST]")
     loader = unittest.TestLoader()
     wanted = suites[sys.argv[1]]
-    tests = (loader.loadTestsFromNames(sys.argv[2:], wanted) if len(sys.argv) > 2
+    names = [word for word in sys.argv[2:] if word != "-v"]  # it says much anyway
+    tests = (loader.loadTestsFromNames(names, wanted) if names
              else loader.loadTestsFromTestCase(wanted))
     sys.exit(0 if unittest.TextTestRunner(verbosity=2).run(tests).wasSuccessful() else 1)

@@ -29,7 +29,8 @@ function(sublet_unit_test name)
   target_compile_options(${name} PRIVATE ${SUBLET_TEST_OPTIONS})
   sublet_use_precompiled(${name} sublet_precompiled_tests)
   add_test(NAME unit.${name} COMMAND ${name})
-  set_tests_properties(unit.${name} PROPERTIES TIMEOUT 600 LABELS unit)
+  # They compute, where whole daemons wait for each other: two of those beside each.
+  set_tests_properties(unit.${name} PROPERTIES TIMEOUT 600 LABELS unit PROCESSORS 2)
   if(A_TSAN)
     set_tests_properties(unit.${name} PROPERTIES LABELS "unit;tsan"
       ENVIRONMENT "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/cmake/tsan.supp")
@@ -42,7 +43,7 @@ endfunction()
 
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 function(sublet_daemon_test name script)
-  add_test(NAME daemon.${name} COMMAND ${Python3_EXECUTABLE} -B ${script} ${ARGN}
+  add_test(NAME daemon.${name} COMMAND ${Python3_EXECUTABLE} -B ${script} ${ARGN} -v
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}/test)
   set_tests_properties(daemon.${name} PROPERTIES TIMEOUT 600 LABELS daemon
     ENVIRONMENT "SUBLET_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")

@@ -351,7 +351,7 @@ def monitor_ends():
 def wrong_user():
     """Only root and the monitor's own user are listened to, whatever the socket's mode."""
     if os.geteuid() != 0:
-        print("needs root")
+        print("skipped: needs root")
         sys.exit(77)
     with Room() as room:
         room.start_with_control("away")
@@ -523,7 +523,7 @@ def owner_spinner():
         end = time.monotonic() + 30
         while client.next()["state"] != AWAY:
             if time.monotonic() > end:
-                print("this machine is too busy to be idle")
+                print("skipped: this machine is too busy to be idle")
                 sys.exit(77)
         for _ in range(2 * cores):
             stranger(room)

@@ -162,7 +162,7 @@ def add(what, run, place, count):
     setattr(CrashSteps, "test_%s%s_%d" % (what, place, count), lambda self: run(self, place, count))
 
 
-for _what, _places, _run in (("", PLACES, CrashSteps.run_with_crash),
+for _what, _places, _run in (("alone_", PLACES, CrashSteps.run_with_crash),
                              ("evicted_", EVICTED, CrashSteps.evict_with_crash),
                              ("removed_", REMOVED, CrashSteps.remove_with_crash),
                              ("stopped_", STOPPED, CrashSteps.stop_with_crash)):

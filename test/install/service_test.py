@@ -168,6 +168,8 @@ class Service(unittest.TestCase):
 
     def test_restart_keeps_jobs(self):
         """SIGHUP is what the unit sends for a restart (RestartKillSignal)."""
+        # Whoever runs the test under nohup ignores it, and so would the client.
+        self.addCleanup(signal.signal, signal.SIGHUP, signal.signal(signal.SIGHUP, signal.SIG_DFL))
         with harness.Pool() as pool:
             pool.start_server()
             curly = pool.client("curly").start()
