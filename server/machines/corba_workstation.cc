@@ -120,12 +120,9 @@ class CorbaWorkstation : public Workstation {
       v1::RunAnswers_var told = client_->run(session_, orders);
       for (size_t i = first; i < last; ++i)
         answers.push_back(answer_for(requests[i].key, told.in()));
-    } catch (const CORBA::SystemException& e) {
-      const CallError error = describe(e);
-      all(error.maybe_done ? OrderAnswered::Answer::kUnknown : OrderAnswered::Answer::kNotDelivered,
-          error.text);
-    } catch (const CORBA::UserException& e) {
-      all(OrderAnswered::Answer::kRefused, std::string("the workstation refused: ") + e._name());
+    } catch (const CORBA::Exception& e) {
+      const auto [answer, reason] = meaning_for_orders(e);
+      all(answer, reason);
     }
   }
 
@@ -146,6 +143,18 @@ class CorbaWorkstation : public Workstation {
 };
 
 }  // namespace
+
+std::pair<OrderAnswered::Answer, std::string> meaning_for_orders(const CORBA::Exception& failure) {
+  using Answer = OrderAnswered::Answer;
+  if (const auto* e = CORBA::SystemException::_downcast(&failure)) {
+    const CallError error = describe(*e);
+    return {error.maybe_done ? Answer::kUnknown : Answer::kNotDelivered, error.text};
+  }
+  // It may have failed after some of the orders were accepted.
+  if (const auto* e = v1::Unavailable::_downcast(&failure))
+    return {Answer::kUnknown, e->message.in()};
+  return {Answer::kRefused, std::string("the workstation refused: ") + failure._name()};
+}
 
 std::shared_ptr<Workstation> make_corba_workstation(v1::ExecutingClient_ptr client,
                                                     const std::string& session, int64_t lease_ms,

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "executing_client.hh"
 #include "server/machines/dispatcher.h"
@@ -15,6 +16,10 @@ namespace sublet::server {
 std::shared_ptr<Workstation> make_corba_workstation(Sublet::v1::ExecutingClient_ptr client,
                                                     const std::string& session, int64_t lease_ms,
                                                     int call_timeout_ms);
+
+// What an exception of the call `run` says about its orders.
+std::pair<scheduling::OrderAnswered::Answer, std::string> meaning_for_orders(
+    const CORBA::Exception& failure);
 
 }  // namespace sublet::server
 

@@ -11,7 +11,11 @@ using scheduling::OrderAnswered;
 
 namespace {
 constexpr size_t kOrdersPerCall = 100;  // idl/executing_client.idl, run
+
+OrderAnswered not_delivered(scheduling::AttemptKey key, const std::string& why) {
+  return {key, OrderAnswered::Answer::kNotDelivered, why};
 }
+}  // namespace
 
 Dispatcher::Dispatcher(Hooks hooks, size_t threads)
     : hooks_(std::move(hooks)), most_texts_(std::max<size_t>(threads / 2, 1)) {
@@ -40,7 +44,13 @@ void Dispatcher::attach(MachineId machine, std::shared_ptr<Workstation> workstat
 void Dispatcher::detach(MachineId machine) {
   std::lock_guard lock(mutex_);
   auto it = boxes_.find(machine);
-  if (it != boxes_.end()) it->second.workstation = nullptr;
+  if (it == boxes_.end()) return;
+  Mailbox& box = it->second;
+  box.workstation = nullptr;
+  for (const auto& start : box.starts)
+    box.undelivered.push_back(not_delivered(start.key, "its machine's registration is over"));
+  box.starts.clear();
+  make_ready(machine, box);
 }
 
 void Dispatcher::make_ready(MachineId machine, Mailbox& box) {
@@ -90,12 +100,16 @@ void Dispatcher::read_log(MachineId machine, const TextRequest& request,
 Dispatcher::Load Dispatcher::take_orders(Mailbox& box) {
   Load load;
   load.workstation = box.workstation;
+  load.undelivered.swap(box.undelivered);
   const size_t starts = std::min(box.starts.size(), kOrdersPerCall);
   for (size_t i = 0; i < starts; ++i) {
     const auto same = [&](const LeaveRequest& leave) { return leave.key == box.starts[i].key; };
     // Told to leave before it was told to start: it never starts.
     const bool void_order = std::any_of(box.leaves.begin(), box.leaves.end(), same);
-    (void_order ? load.void_starts : load.starts).push_back(box.starts[i]);
+    if (void_order)
+      load.undelivered.push_back(not_delivered(box.starts[i].key, "removed or held"));
+    else
+      load.starts.push_back(box.starts[i]);
   }
   box.starts.erase(box.starts.begin(), box.starts.begin() + starts);
   load.leaves.assign(box.leaves.begin(), box.leaves.end());
@@ -142,7 +156,7 @@ void Dispatcher::work() {
 
 void Dispatcher::deliver(Load load) {
   if (!load.leaves.empty() && load.workstation) load.workstation->vacate(load.leaves);
-  if (!load.starts.empty() || !load.void_starts.empty()) deliver_starts(load);
+  if (!load.starts.empty() || !load.undelivered.empty()) deliver_starts(load);
   if (!load.probes.empty()) {
     const bool alive = load.workstation && load.workstation->alive();
     for (auto& told : load.probes) told(alive);
@@ -153,18 +167,16 @@ void Dispatcher::deliver(Load load) {
 }
 
 void Dispatcher::deliver_starts(Load& load) {
-  std::vector<OrderAnswered> answers;
+  std::vector<OrderAnswered> answers = std::move(load.undelivered);
   std::vector<RunRequest> requests;
-  for (const auto& start : load.void_starts)
-    answers.push_back({start.key, OrderAnswered::Answer::kNotDelivered, "removed or held"});
   for (const auto& start : load.starts) {
     auto request = load.workstation ? hooks_.describe(start) : std::nullopt;
     if (request)
       requests.push_back(std::move(*request));
     else
-      answers.push_back(OrderAnswered{
-          start.key, OrderAnswered::Answer::kNotDelivered,
-          load.workstation ? "the job's description is lost" : "the machine is not connected"});
+      answers.push_back(not_delivered(start.key, load.workstation
+                                                     ? "the job's description is lost"
+                                                     : "the machine is not connected"));
   }
   crash_point("dispatch");
   if (!requests.empty()) {

@@ -86,6 +86,8 @@ class Dispatcher {
   void stop();
 
   void attach(scheduling::MachineId machine, std::shared_ptr<Workstation> workstation);
+  // Its registration is over: what was ordered under it and has not been sent is
+  // answered as not delivered, and never sent under the next (protocol/lease.h, W4).
   void detach(scheduling::MachineId machine);
 
   void decided(const std::vector<scheduling::Decision>& decisions);
@@ -108,19 +110,22 @@ class Dispatcher {
   struct Mailbox {
     std::shared_ptr<Workstation> workstation;
     std::deque<scheduling::StartAttempt> starts;
+    std::vector<scheduling::OrderAnswered> undelivered;  // and never to be
     std::deque<LeaveRequest> leaves;
     std::vector<std::function<void(bool)>> probes;
     std::deque<TextQuestion> texts;
     bool called = false;       // a thread is calling it
     bool queued = false;       // it is in ready_
     bool text_queued = false;  // it is in ready_texts_
-    bool has_orders() const { return !starts.empty() || !leaves.empty() || !probes.empty(); }
+    bool has_orders() const {
+      return !starts.empty() || !undelivered.empty() || !leaves.empty() || !probes.empty();
+    }
   };
   // Orders and probes, or one text.
   struct Load {
     std::shared_ptr<Workstation> workstation;
     std::vector<scheduling::StartAttempt> starts;
-    std::vector<scheduling::StartAttempt> void_starts;
+    std::vector<scheduling::OrderAnswered> undelivered;
     std::vector<LeaveRequest> leaves;
     std::vector<std::function<void(bool)>> probes;
     std::optional<TextQuestion> text;

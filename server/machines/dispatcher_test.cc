@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <map>
 
 namespace sublet::server {
 namespace {
@@ -58,6 +59,7 @@ class DispatcherTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(orders_come_before_texts);
   CPPUNIT_TEST(texts_that_hang_hold_up_no_orders);
   CPPUNIT_TEST(nobody_there_has_no_text);
+  CPPUNIT_TEST(what_waits_is_not_sent_under_the_next_registration);
   CPPUNIT_TEST_SUITE_END();
 
   std::mutex mutex_;
@@ -179,6 +181,29 @@ class DispatcherTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(2, hung->calls.load());
     hung->hold_texts = false;
     CPPUNIT_ASSERT(eventually([&] { return told == kHung; }));
+  }
+
+  // An order waits behind a call that hangs, and its machine registers anew.
+  void what_waits_is_not_sent_under_the_next_registration() {
+    auto hung = std::make_shared<SlowWorkstation>(), anew = std::make_shared<SlowWorkstation>();
+    Dispatcher dispatcher(hooks(), 2);
+    dispatcher.attach(1, hung);
+    hung->hold = true;
+    dispatcher.decided({StartAttempt{{1, 1}, 1, 0, 0}});
+    CPPUNIT_ASSERT(eventually([&] { return hung->inside == 1; }));
+    dispatcher.decided({StartAttempt{{2, 1}, 1, 0, 0}});
+    dispatcher.detach(1);
+    dispatcher.attach(1, anew);
+    dispatcher.decided({StartAttempt{{3, 1}, 1, 0, 0}});
+    hung->hold = false;
+    CPPUNIT_ASSERT(eventually([&] { return answered() == 3; }));
+    std::map<JobId, OrderAnswered::Answer> by_job;
+    for (const auto& one : answers_) by_job[one.key.job] = one.answer;
+    CPPUNIT_ASSERT(by_job[1] == OrderAnswered::Answer::kAccepted);
+    CPPUNIT_ASSERT(by_job[2] == OrderAnswered::Answer::kNotDelivered);
+    CPPUNIT_ASSERT(by_job[3] == OrderAnswered::Answer::kAccepted);
+    CPPUNIT_ASSERT_EQUAL(1, anew->calls.load());
+    CPPUNIT_ASSERT_EQUAL(1, hung->calls.load());
   }
 
   void nobody_there_has_no_text() {

@@ -106,6 +106,18 @@ void MachineService::check_not_live(MachineId machine) {
                  session->name);
 }
 
+// A client that comes without the machine's state folder would name nothing of what
+// its predecessor may have left running: the leases of that have to end first.
+void MachineService::check_left_nothing(const scheduling::Pool& pool, MachineId machine) {
+  const auto view = pool.machine(machine);
+  if (!view || view->running.empty()) return;
+  throw conflict("machine.live",
+                 "machine " + std::to_string(machine) + " (" + view->record.name +
+                     ") may still run jobs of a client whose state folder this one does not have",
+                 "Start the client with that folder, or wait: their leases end soon.",
+                 view->record.name);
+}
+
 Joined MachineService::join(const Caller& caller, MachineId machine, const std::string& secret,
                             const MachineFacts& facts) {
   check_facts(facts);
@@ -126,6 +138,7 @@ Joined MachineService::join(const Caller& caller, MachineId machine, const std::
     if (!new_secret) check_secret(caller, machine, secret);
     check_not_live(machine);
   }
+  const std::string holder = facts.holder + " of " + caller.user;
   pipeline_.perform([&](Turn& turn) {
     auto named = turn.pool().machine_named(facts.name);
     if (named && *named != machine) {
@@ -134,6 +147,7 @@ Joined MachineService::join(const Caller& caller, MachineId machine, const std::
         throw conflict("machine.name", "another machine of this pool is called " + facts.name,
                        "Give this one another name with --name.", facts.name);
     }
+    if (new_secret) check_left_nothing(turn.pool(), machine);
     auto answer =
         turn.apply(scheduling::MachineJoined{machine, facts.name, facts.os, facts.architecture,
                                              facts.cores, facts.slots, facts.memory, facts.disk})
@@ -147,10 +161,10 @@ Joined MachineService::join(const Caller& caller, MachineId machine, const std::
     if (new_machine) machine = answer.machine;
     if (new_machine || new_secret)
       turn.changes().credentials[machine] = CredentialRow{machine, digest, caller.uid};
+    // In the same turn: the newest session is the brain's newest registration.
+    joined.session = sessions_.open(machine, caller.uid, facts.name, holder);
   });
   dispatcher_.detach(machine);
-  const std::string holder = facts.holder + " of " + caller.user;
-  joined.session = sessions_.open(machine, caller.uid, facts.name, holder);
   log(Severity::info) << "machine " << machine << " " << facts.name << " joined: " << facts.slots
                       << " slots, " << facts.os << " " << facts.architecture << ", " << holder;
   return joined;
@@ -204,10 +218,12 @@ Renewal MachineService::renew(const std::string& session, const Caller& caller,
   sessions_.set_report(info.machine, state);
   scheduling::Renewed event;
   event.machine = info.machine;
-  event.first = sessions_.take_first_renewal(session);
   for (const auto& a : attempts) event.attempts.push_back({a.key, a.state});
   Renewal renewal;
   pipeline_.perform([&](Turn& turn) {
+    // In this turn: a renewal of a registration that is over must not lose what was
+    // ordered under the next (protocol/lease.h, W4).
+    event.first = sessions_.take_first_renewal(session);
     renewal.verdicts = turn.apply(event).answer.verdicts;
     renewal.now = turn.now();
     turn.apply(reported(info.machine, state));

@@ -88,6 +88,7 @@ class MachineService {
   void check_facts(const MachineFacts& facts) const;
   void check_member(const Caller& caller, const MachineFacts& facts) const;
   void check_not_live(scheduling::MachineId machine);
+  static void check_left_nothing(const scheduling::Pool& pool, scheduling::MachineId machine);
   using Names = std::set<std::string>;
   // The names of the outputs among the files that an end names; nothing: one of these
   // is not here.

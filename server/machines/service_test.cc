@@ -4,6 +4,11 @@
 #include <cppunit/extensions/HelperMacros.h>
 #include <sqlite3.h>
 
+#include <chrono>
+#include <future>
+#include <thread>
+
+#include "server/machines/corba_workstation.h"
 #include "server/services_testing.h"
 
 namespace sublet::server {
@@ -18,6 +23,9 @@ class MachineServiceTest : public testing::ServicesFixture {
   CPPUNIT_TEST(required_outputs_must_be_here);
   CPPUNIT_TEST(an_eviction_needs_no_outputs);
   CPPUNIT_TEST(their_contents_are_not_read);
+  CPPUNIT_TEST(a_first_renewal_of_an_old_registration_loses_nothing);
+  CPPUNIT_TEST(a_machine_without_its_folder_waits_for_its_leases);
+  CPPUNIT_TEST(what_a_failed_order_may_have_done);
   CPPUNIT_TEST_SUITE_END();
 
   std::unique_ptr<Dispatcher> dispatcher_;
@@ -105,6 +113,83 @@ class MachineServiceTest : public testing::ServicesFixture {
     sql("update files set body = null");
     CPPUNIT_ASSERT(end(key, {a}) == Verdict::kKnown);
   }
+
+  std::string state_of(AttemptKey key) {
+    std::string state;
+    pipeline_->perform([&](Turn& turn) {
+      const auto* attempt = turn.pool().attempt(key.job);
+      state = attempt == nullptr ? "none" : attempt->key == key ? "live" : "replaced";
+    });
+    return state;
+  }
+  static MachineFacts facts(const std::string& name) {
+    MachineFacts facts;
+    facts.name = name;
+    facts.os = "linux";
+    facts.architecture = "x86_64";
+    facts.slots = 2;
+    facts.cores = 2;
+    facts.memory = facts.disk = 1ull << 30;
+    facts.holder = "pid 2";
+    return facts;
+  }
+
+  // It waits for its turn while the machine registers anew. What it does not name was
+  // ordered after it was sent.
+  void a_first_renewal_of_an_old_registration_loses_nothing() {
+    const SessionInfo old = machines_->join(root_, 0, std::string(32, 's'), facts("moe")).session;
+    apply(MachineReported{machine_, false, 0, 0});  // curly takes nothing
+    apply(MachineReported{old.machine, true, 1ull << 30, 1ull << 30});
+    const AttemptKey key{submit(), 1};
+    CPPUNIT_ASSERT_EQUAL(std::string("live"), state_of(key));
+    std::promise<void> sent;
+    pipeline_->post([&](Turn& turn) {
+      sent.get_future().wait();
+      turn.apply(MachineJoined{old.machine, "moe", "linux", "x86_64", 2, 2, 1ull << 30});
+      sessions_.open(old.machine, root_.uid, "moe", "pid 2");
+    });
+    std::thread renewing([&] {
+      CPPUNIT_ASSERT_EQUAL(std::string("session.unknown"),
+                           testing::code([&] { machines_->renew(old.key, root_, {}, {}); }));
+    });
+    while (!sessions_.report(old.machine)) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // until it waits
+    sent.set_value();
+    renewing.join();
+    CPPUNIT_ASSERT_EQUAL(std::string("live"), state_of(key));
+  }
+
+  void a_machine_without_its_folder_waits_for_its_leases() {
+    Caller member{Peer::kFirstMember + 7, "the machine moe"};
+    member.role = Role::kMachine;
+    member.machine = "moe";
+    const Joined first = machines_->join(member, 0, std::string(32, 'a'), facts("moe"));
+    machines_->renew(first.session.key, member, {}, {});
+    apply(MachineReported{machine_, false, 0, 0});
+    apply(MachineReported{first.session.machine, true, 1ull << 30, 1ull << 30});
+    const AttemptKey key{submit(), 1};
+    machines_->withdraw(first.session.key, member);
+    const auto join = [&](char secret) {
+      return machines_->join(member, 0, std::string(32, secret), facts("moe"));
+    };
+    CPPUNIT_ASSERT_EQUAL(std::string("machine.live"), testing::code([&] { join('b'); }));
+    CPPUNIT_ASSERT_EQUAL(std::string("live"), state_of(key));
+    CPPUNIT_ASSERT_EQUAL(first.session.machine, join('a').session.machine);  // it has it
+    apply(AttemptEnded{key, first.session.machine, EndReason::kOwner, "", 0, -1, 0});
+    machines_->withdraw(sessions_.of_machine(first.session.machine)->key, member);
+    CPPUNIT_ASSERT_EQUAL(first.session.machine, join('b').session.machine);
+  }
+
+  void what_a_failed_order_may_have_done() {
+    using Answer = OrderAnswered::Answer;
+    const auto meaning = [](const CORBA::Exception& e) { return meaning_for_orders(e).first; };
+    CPPUNIT_ASSERT(meaning(CORBA::TRANSIENT(0, CORBA::COMPLETED_NO)) == Answer::kNotDelivered);
+    CPPUNIT_ASSERT(meaning(CORBA::TRANSIENT(0, CORBA::COMPLETED_MAYBE)) == Answer::kUnknown);
+    CPPUNIT_ASSERT(meaning(CORBA::COMM_FAILURE(0, CORBA::COMPLETED_YES)) == Answer::kUnknown);
+    CPPUNIT_ASSERT(meaning(Sublet::v1::Unavailable("", "", "", "")) == Answer::kUnknown);
+    CPPUNIT_ASSERT(meaning(Sublet::v1::NotPermitted("", "", "", "")) == Answer::kRefused);
+  }
+
   // Behind the server's back.
   void sql(const std::string& statements) {
     sqlite3* db = nullptr;
