@@ -99,7 +99,10 @@ Daemon::Daemon(const ClientSettings& settings)
       desk_(
           desk_settings(settings, state_, facts_, accounts_), system_files(), presence_,
           [this](std::shared_ptr<const Assignment> a) {
-            loop_.post([this, a = std::move(a)] { attempts_.accept(a); });
+            loop_.post([this, a = std::move(a)] {
+              attempts_.accept(a);
+              desk_.taken_over(a->name);
+            });
             disk_.attempt_came();
           },
           [this](std::vector<VacateOrder> orders) {
@@ -280,13 +283,19 @@ void Daemon::set_timer() {
 }
 
 bool Daemon::held(std::vector<HeldAttempt>* out) {
-  auto promise = std::make_shared<std::promise<std::vector<HeldAttempt>>>();
-  auto future = promise->get_future();
-  loop_.post([this, promise] { promise->set_value(attempts_.held()); });
-  while (future.wait_for(std::chrono::milliseconds(100)) != std::future_status::ready)
-    if (stopping_) return false;
-  *out = future.get();
-  return true;
+  bool asked = true;
+  *out = all_held(desk_, [&]() -> std::vector<HeldAttempt> {
+    auto promise = std::make_shared<std::promise<std::vector<HeldAttempt>>>();
+    auto future = promise->get_future();
+    loop_.post([this, promise] { promise->set_value(attempts_.held()); });
+    while (future.wait_for(std::chrono::milliseconds(100)) != std::future_status::ready)
+      if (stopping_) {
+        asked = false;
+        return {};
+      }
+    return future.get();
+  });
+  return asked;
 }
 
 MachineState Daemon::machine_state() {

@@ -12,14 +12,24 @@ int64_t later(int64_t instant_ns, int64_t by_ms) {
   return sum;
 }
 
-}  // namespace
-
-int64_t renew_at(const LeaseTerms& terms, int64_t sent_ns) {
-  return later(sent_ns, terms.lease_ms / 3);
+// How old the order may be at most by the server's clock; not negative.
+int64_t order_age_ns(const ServerClock& clock, int64_t decided_us, int64_t now_ns) {
+  const int64_t since_asked = now_ns > clock.asked_ns ? now_ns - clock.asked_ns : 0;
+  const int64_t age =
+      (clock.server_time_us - decided_us) * 1000 + since_asked + since_asked / 100 + 1;
+  return age > 0 ? age : 0;
 }
 
-int64_t lease_end(const LeaseTerms& terms, int64_t sent_ns) {
-  return later(sent_ns, terms.lease_ms);
+}  // namespace
+
+int64_t renew_every_ms(int64_t lease_ms) { return lease_ms / 3; }
+
+int64_t lease_end_ns(int64_t sent_ns, int64_t lease_ms) { return later(sent_ns, lease_ms); }
+
+int64_t first_lease_end_ns(const ServerClock& clock, int64_t decided_us, int64_t lease_ms,
+                           int64_t now_ns) {
+  if (clock.asked_ns == 0) return 0;
+  return lease_end_ns(now_ns - order_age_ns(clock, decided_us, now_ns), lease_ms);
 }
 
 int64_t lease_save_at(int64_t save_deadline_ms, int64_t end_ns) {
@@ -28,29 +38,8 @@ int64_t lease_save_at(int64_t save_deadline_ms, int64_t end_ns) {
 
 int64_t lease_give_up_at(int64_t patience_ms, int64_t end_ns) { return later(end_ns, patience_ms); }
 
-int64_t reassign_delay_ns(const LeaseTerms& terms) {
-  return later(0, terms.lease_ms + (terms.lease_ms + 99) / 100 + kReassignMarginMs);
-}
-
-int64_t order_age_at_most_ns(int64_t server_time_us, int64_t asked_ns, int64_t decided_us,
-                             int64_t now_ns) {
-  const int64_t since_asked = now_ns > asked_ns ? now_ns - asked_ns : 0;
-  return (server_time_us - decided_us) * 1000 + since_asked + since_asked / 100 + 1;
-}
-
-uint64_t LeaseKeeper::sent(int64_t now_ns) {
-  ++last_;
-  sent_ns_[last_ % kRemembered] = now_ns;
-  next_ns_ = renew_at(terms_, now_ns);
-  return last_;
-}
-
-bool LeaseKeeper::acknowledged(uint64_t number) {
-  if (number == 0 || number > last_ || last_ - number >= kRemembered) return false;
-  int64_t end = lease_end(terms_, sent_ns_[number % kRemembered]);
-  if (end <= end_ns_) return false;
-  end_ns_ = end;
-  return true;
+int64_t reassign_delay_us(int64_t lease_us) {
+  return lease_us + (lease_us + 99) / 100 + kReassignMarginUs;
 }
 
 }  // namespace sublet::protocol

@@ -20,6 +20,8 @@ class PoolLeaseTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(announced_checkpoint_is_waited_for);
   CPPUNIT_TEST(silent_machines_get_nothing);
   CPPUNIT_TEST(first_renewal_loses_what_it_does_not_name);
+  CPPUNIT_TEST(later_renewals_lose_nothing);
+  CPPUNIT_TEST(an_attempt_that_the_books_lost_is_waited_for);
   CPPUNIT_TEST(withdrawn_machine_keeps_its_leases);
   CPPUNIT_TEST(gone_machine_has_no_deadline);
   CPPUNIT_TEST_SUITE_END();
@@ -153,6 +155,47 @@ class PoolLeaseTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(t.state(job + 1) == JobState::kWaiting);
     CPPUNIT_ASSERT(t.books.attempts[(AttemptKey{job + 1, 1})].ended == EndReason::kLost);
     CPPUNIT_ASSERT(t.state(after) == JobState::kPlaced);
+  }
+
+  void later_renewals_lose_nothing() {
+    TestPool t;
+    const MachineId m = t.join("m");
+    const JobId job = t.submit("ann");
+    const Micros decided = t.now;
+    t.apply(MachineJoined{m, "m", "linux", "x86_64"});
+    t.pass(kSecond);
+    t.apply(Renewed{m, false, {}});
+    expect_lost_at(t, job, decided + kLeaseOver);
+  }
+
+  // Its row was damaged, so nobody knows whether and where it runs.
+  void an_attempt_that_the_books_lost_is_waited_for() {
+    TestPool t;
+    t.join("m", 3);
+    const JobId running = t.submit("ann"), held = t.submit("ann"), ended = t.submit("ann");
+    t.start(running);
+    t.apply(JobsHeld{{held}});
+    t.end(ended, EndReason::kOwner);  // and placed again, and lost again
+    Snapshot rows = t.books.snapshot();
+    std::erase_if(rows.attempts,
+                  [&](const AttemptRecord& row) { return row.state != AttemptState::kEnded; });
+    Pool pool(Parameters{});
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, pool.restore(rows).size());
+    t.pass(kSecond);
+    const Micros restart = t.now, over = restart + kLeaseOver;
+    pool.apply(ServerStarted(), restart);
+    pool.apply(JobsReleased{{held}}, restart);
+    pool.apply(MachineReported{1, true, 8ull << 30, 100ull << 30}, restart);
+    CPPUNIT_ASSERT_EQUAL(std::string("its attempt 1 is missing in the books and may still run; "
+                                     "tried again in 33 s"),
+                         pool.why(running, restart));
+    pool.apply(Renewed{1, false, {}}, over - 1);
+    for (const JobId job : {running, held, ended}) CPPUNIT_ASSERT(!pool.attempt(job));
+    CPPUNIT_ASSERT_EQUAL(over, *pool.next_deadline());
+    pool.apply(TimePassed(), over);
+    CPPUNIT_ASSERT_EQUAL(2u, pool.attempt(running)->key.attempt);
+    CPPUNIT_ASSERT_EQUAL(2u, pool.attempt(held)->key.attempt);
+    CPPUNIT_ASSERT_EQUAL(3u, pool.attempt(ended)->key.attempt);
   }
 
   void withdrawn_machine_keeps_its_leases() {

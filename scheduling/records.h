@@ -143,8 +143,8 @@ using Record = std::variant<JobRecord, AttemptRecord, MachineRecord, UserRecord,
 // those with a live attempt (removed, its machine not yet rid of it): without
 // its job such an attempt keeps its slot and is charged to nobody. Batches without
 // live jobs may be left out. Ended
-// attempts may be left out; with the newest of each live job a repeated report
-// of its end is answered kKnown, without it kSuperseded.
+// attempts may be left out, but for the newest of each live job: without it the job
+// waits as long as a lease, since it may still run somewhere.
 struct Snapshot {
   PoolRecord pool;
   std::vector<UserRecord> users;

@@ -163,7 +163,7 @@ class Restorer {
     attempt.receipt = s_.now;
     m->running.insert(std::lower_bound(m->running.begin(), m->running.end(), row.key.job),
                       row.key.job);
-    set_due(s_.due, attempt, s_.lease_end(attempt));
+    set_due(s_.due, attempt, s_.reassign_at(attempt));
     if (job != nullptr) return belong(attempt, job->record);
     const auto found = final_jobs_.find(row.key.job);
     if (found != final_jobs_.end()) return belong(attempt, found->second);
@@ -177,7 +177,8 @@ class Restorer {
   }
 
   // A job whose books say that it runs must have an attempt; one without waits
-  // again, which is stored with its next change.
+  // again, which is stored with its next change. Where neither a live attempt nor
+  // the end of the newest is in the books, it may still run somewhere.
   void settle_jobs() {
     for (const JobRecord& row : rows_.jobs) {
       Job* job = s_.live_job(row.id);
@@ -190,6 +191,12 @@ class Restorer {
         s_.waiting += record.count;
         job->user->waiting += record.count;
         s_.queue.began_to_wait(*job->host, record.count);
+      }
+      const bool accounted = record.attempts == 0 || s_.live_attempt(row.id) != nullptr ||
+                             job->last_end != EndReason::kNone;
+      if (!accounted) {  // ServerStarted, which comes next, has it wait for the lease
+        s_.unaccounted.push_back(row.id);
+        continue;
       }
       if (record.state == JobState::kWaiting) s_.enqueue(*job);
     }

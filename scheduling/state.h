@@ -126,8 +126,8 @@ struct Pool::State {
   void lease_over(Attempt& attempt);
   bool waited_long_enough(const Attempt& attempt) const;
   Verdict renew(const Renewed::Status& status, MachineId machine);
-  // Where a lease is over: receipt + 1.01 D + 2 s.
-  Micros lease_end(const Attempt& attempt) const;
+  // From when its job may go to another machine unless the lease is renewed.
+  Micros reassign_at(const Attempt& attempt) const;
 
   // ---- machines ----
   Machine* machine(MachineId id);
@@ -172,6 +172,8 @@ struct Pool::State {
   std::map<JobId, Job*> arrays;  // those of `jobs` that stand for several
   std::unordered_map<BatchId, Batch> batches;
   std::unordered_map<JobId, Attempt> attempts;
+  // Restored jobs whose newest attempt is not in the books: it may be live.
+  std::vector<JobId> unaccounted;
   std::map<MachineId, Machine> machines;
   std::unordered_map<std::string, MachineId> machine_names;  // the newest of that name
 

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "client/attempts/ending.h"
+#include "protocol/lease.h"
 
 namespace sublet::client {
 namespace {
@@ -200,7 +201,7 @@ void Attempts::stop_work() {
 
 void Attempts::renewed(int64_t sent_ns, int64_t lease_ms,
                        const std::vector<AttemptVerdict>& verdicts) {
-  int64_t end = sent_ns + lease_ms * kMs;
+  const int64_t end = lease_end_ns(sent_ns, lease_ms);
   for (const auto& verdict : verdicts) {
     Entry* entry = find(verdict.name);
     if (entry == nullptr) continue;

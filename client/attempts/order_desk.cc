@@ -7,7 +7,6 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "client/staging/work_folder.h"
-#include "protocol/lease.h"
 
 namespace sublet::client {
 namespace {
@@ -18,6 +17,14 @@ constexpr int64_t kLongestTroubleMs = 60'000;
 constexpr int64_t kMs = 1'000'000;
 
 int64_t now_ns() { return system_clock().boot_ns(); }
+
+bool equal_in_constant_time(const std::string& a, const std::string& b) {
+  if (a.size() != b.size()) return false;
+  unsigned char difference = 0;
+  for (size_t i = 0; i < a.size(); ++i)
+    difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
+  return difference == 0;
+}
 
 std::string label(const AttemptName& name) {
   return "attempt " + std::to_string(name.job) + "." + std::to_string(name.attempt);
@@ -35,10 +42,51 @@ OrderDesk::OrderDesk(const DeskSettings& settings, Files& files, const PublicPre
       vacate_(std::move(vacate)),
       slot_taken_(settings.facts.slots, false) {}
 
-std::vector<RunAnswer> OrderDesk::run(std::vector<RunOrder> orders) {
+void OrderDesk::set_session(const std::string& key) {
+  std::lock_guard lock(mutex_);
+  session_ = key;
+}
+
+bool OrderDesk::is_session(const std::string& key) const {
+  std::lock_guard lock(mutex_);
+  return !session_.empty() && equal_in_constant_time(key, session_);
+}
+
+bool OrderDesk::has_session() const {
+  std::lock_guard lock(mutex_);
+  return !session_.empty();
+}
+
+std::vector<RunAnswer> OrderDesk::run(const std::string& session, std::vector<RunOrder> orders) {
   std::vector<RunAnswer> answers;
-  for (auto& order : orders) answers.push_back(take(std::move(order)));
+  for (auto& order : orders) answers.push_back(take(session, std::move(order)));
   return answers;
+}
+
+std::vector<AttemptName> OrderDesk::being_accepted() const {
+  std::lock_guard lock(mutex_);
+  std::vector<AttemptName> names;
+  for (const auto& [name, known] : known_)
+    if (known.being_accepted) names.push_back(name);
+  return names;
+}
+
+void OrderDesk::taken_over(const AttemptName& name) {
+  std::lock_guard lock(mutex_);
+  const auto known = known_.find(name);
+  if (known != known_.end()) known->second.being_accepted = false;
+}
+
+std::vector<HeldAttempt> all_held(const OrderDesk& desk,
+                                  const std::function<std::vector<HeldAttempt>()>& of_attempts) {
+  const std::vector<AttemptName> being_accepted = desk.being_accepted();
+  std::vector<HeldAttempt> held = of_attempts();
+  for (const AttemptName& name : being_accepted) {
+    const bool named =
+        std::ranges::any_of(held, [&](const HeldAttempt& one) { return one.name == name; });
+    if (!named) held.emplace_back().name = name;
+  }
+  return held;
 }
 
 RunAnswer OrderDesk::may_run(const Needs& needs) {
@@ -142,36 +190,34 @@ std::string OrderDesk::refusal_for_want_of_room(uint32_t* code) const {
   return "";
 }
 
-RunAnswer OrderDesk::take(RunOrder order) {
+RunAnswer OrderDesk::take(const std::string& session, RunOrder order) {
   Assignment& what = order.what;
   RunAnswer answer{what.name, kRunAccepted, ""};
   {
     std::lock_guard lock(mutex_);
     auto known = known_.find(what.name);
     if (known != known_.end()) return answer;  // the same order again
+    // Under the same lock as known_ below: who registers anew and looks into known_
+    // afterwards finds there whatever of an earlier registration will be started.
+    if (session_.empty() || !equal_in_constant_time(session, session_))
+      return {what.name, kRunStale, "the order is older than this registration"};
     answer.reason = refusal(order.needs, what.name, &answer.answer);
     if (answer.answer != kRunAccepted) return answer;
     answer.reason = choose_program(order);
     if (!answer.reason.empty()) return {what.name, kRunLacks, answer.reason};
     const int64_t now = now_ns();
-    what.first_lease_ns = first_lease_ns(order, now);
+    what.first_lease_ns =
+        protocol::first_lease_end_ns(server_clock_, order.decided_us, order.lease_ms, now);
     if (what.first_lease_ns <= now)
       return {what.name, kRunStale, "this order was too long under way"};
     auto slot = std::ranges::find(slot_taken_, false);
     *slot = true;
     what.slot = slot - slot_taken_.begin();
-    known_[what.name] = {what.slot};
+    known_[what.name] = {what.slot, true};
   }
-  std::string folder = attempt_folder(settings_.state_folder, what.name);
   try {
-    find_room(disk_wanted(order));
-    for (const auto& input : what.inputs) split_name(input.name);
-    for (const auto& output : what.outputs) OutputName name(output.name);
-    what.uid = settings_.slot_uids.at(static_cast<size_t>(what.slot));
-    what.nonce = random_id();
-    what.accepted_us = system_clock().utc_us();
-    make_attempt_folder(files_, folder, what.uid, what.uid);
-    write_assignment(files_, folder, what);
+    keep_promise(order);
+    accepted_(std::make_shared<const Assignment>(what));
   } catch (const std::exception& error) {
     undo(what.name);
     answer.answer = dynamic_cast<const OsError*>(&error) ? kRunError : kRunLacks;
@@ -179,22 +225,25 @@ RunAnswer OrderDesk::take(RunOrder order) {
     log(Severity::warning) << label(what.name) << " refused: " << answer.reason;
     return answer;
   }
-  accepted_(std::make_shared<const Assignment>(std::move(what)));
   return answer;
 }
 
-int64_t OrderDesk::first_lease_ns(const RunOrder& order, int64_t now_ns) const {
-  if (asked_ns_ == 0) return 0;
-  const int64_t age =
-      protocol::order_age_at_most_ns(server_time_us_, asked_ns_, order.decided_us, now_ns);
-  return now_ns + order.lease_ms * kMs - std::max<int64_t>(age, 0);
+void OrderDesk::keep_promise(RunOrder& order) {
+  Assignment& what = order.what;
+  find_room(disk_wanted(order));
+  for (const auto& input : what.inputs) split_name(input.name);
+  for (const auto& output : what.outputs) OutputName name(output.name);
+  what.uid = settings_.slot_uids.at(static_cast<size_t>(what.slot));
+  what.nonce = random_id();
+  what.accepted_us = system_clock().utc_us();
+  const std::string folder = attempt_folder(settings_.state_folder, what.name);
+  make_attempt_folder(files_, folder, what.uid, what.uid);
+  write_assignment(files_, folder, what);
 }
 
 void OrderDesk::set_server_clock(int64_t server_time_us, int64_t asked_ns) {
   std::lock_guard lock(mutex_);
-  if (asked_ns <= asked_ns_) return;
-  server_time_us_ = server_time_us;
-  asked_ns_ = asked_ns;
+  if (asked_ns > server_clock_.asked_ns) server_clock_ = {server_time_us, asked_ns};
 }
 
 void OrderDesk::note_disk_use(uint64_t job, uint64_t bytes) {

@@ -20,6 +20,7 @@
 #include "client/attempts/assignment.h"
 #include "client/link/server_calls.h"
 #include "protocol/frame.h"
+#include "protocol/lease.h"
 
 namespace sublet::client {
 
@@ -87,8 +88,23 @@ class OrderDesk {
             std::function<void(std::shared_ptr<const Assignment>)> accepted,
             std::function<void(std::vector<VacateOrder>)> vacate);
 
-  std::vector<RunAnswer> run(std::vector<RunOrder> orders);
+  // The registration that orders count under from now on, "": none. What comes
+  // under another is refused as stale; what was accepted before is named by
+  // being_accepted() from here on at the latest (protocol/lease.h, W4). Any thread.
+  void set_session(const std::string& key);
+  bool is_session(const std::string& key) const;
+  bool has_session() const;
+
+  // Orders that came under the registration with this key.
+  std::vector<RunAnswer> run(const std::string& session, std::vector<RunOrder> orders);
   RunAnswer may_run(const Needs& needs);
+
+  // The orders of which note was taken and that taken_over() was not called for: on
+  // their way to disk, or to those who start them. Any thread.
+  std::vector<AttemptName> being_accepted() const;
+  // From now on somebody else names this attempt to the server.
+  void taken_over(const AttemptName& name);
+
   void vacate(std::vector<VacateOrder> orders) { vacate_(std::move(orders)); }
   std::vector<std::pair<std::string, std::string>> state();
   const std::string& state_folder() const { return settings_.state_folder; }
@@ -135,6 +151,7 @@ class OrderDesk {
  private:
   struct Known {
     int64_t slot = -1;
+    bool being_accepted = false;
   };
   // "" or why not, with the answer's code in *code. Called with the mutex held.
   std::string refusal(const Needs& needs, const AttemptName& name, uint32_t* code) const;
@@ -145,9 +162,9 @@ class OrderDesk {
   bool is_old(const AttemptName& name) const;
   uint64_t disk_wanted(const RunOrder& order);
   void find_room(uint64_t wanted);  // throws std::exception: there is none
-  RunAnswer take(RunOrder order);
-  // The end of the order's first lease; not after `now_ns`: it is too old.
-  int64_t first_lease_ns(const RunOrder& order, int64_t now_ns) const;
+  RunAnswer take(const std::string& session, RunOrder order);
+  // The promise, on disk. Throws std::exception.
+  void keep_promise(RunOrder& order);
   void undo(const AttemptName& name);
 
   const DeskSettings settings_;
@@ -160,17 +177,23 @@ class OrderDesk {
   std::atomic<bool> draining_{false};
   std::atomic<bool> disk_low_{false};
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
+  std::string session_;
   std::map<AttemptName, Known> known_;
   std::vector<bool> slot_taken_;
-  int64_t server_time_us_ = 0;
-  int64_t asked_ns_ = 0;
+  protocol::ServerClock server_clock_;
   std::string trouble_;  // the machine's own, the last
   int64_t trouble_pause_ms_ = 0;
   int64_t trouble_until_ns_ = 0;            // CLOCK_BOOTTIME
   std::map<uint64_t, uint64_t> disk_used_;  // by job
   std::deque<AttemptName> forgotten_;       // the last ones, so that a late repeat starts nothing
 };
+
+// Everything that this client must name to the server: what the attempts' book says
+// (`of_attempts`), and the orders that are still being accepted. These are asked for
+// first, so that one that passes from the desk to that book meanwhile is in one of them.
+std::vector<HeldAttempt> all_held(const OrderDesk& desk,
+                                  const std::function<std::vector<HeldAttempt>()>& of_attempts);
 
 }  // namespace sublet::client
 

@@ -3,7 +3,10 @@
 #include <cppunit/extensions/HelperMacros.h>
 
 #include <cerrno>
+#include <functional>
+#include <new>
 #include <optional>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/testing/faulty_files.h"
@@ -12,17 +15,20 @@
 namespace sublet::client {
 namespace {
 
-// A disk on which nothing new can be written, or with so much room.
+// A disk on which nothing new can be written, or with so much room, or on which
+// something happens during the first write.
 class FullDisk : public Files {
  public:
   bool full = false;
   std::optional<uint64_t> free;
+  mutable std::function<void()> on_write;  // called once
   uint64_t free_bytes(const std::string& path) const override {
     return free ? *free : Files::free_bytes(path);
   }
 
  protected:
   int before(FileStep step, const std::string&) const override {
+    if (step == FileStep::write && on_write) std::exchange(on_write, nullptr)();
     return full && (step == FileStep::write || step == FileStep::make_folder) ? ENOSPC : 0;
   }
 };
@@ -35,6 +41,11 @@ class OrderDeskTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(the_program_of_this_platform);
   CPPUNIT_TEST(a_repeat_is_accepted_once);
   CPPUNIT_TEST(old_attempts_are_refused);
+  CPPUNIT_TEST(an_order_of_another_registration_is_stale);
+  CPPUNIT_TEST(an_order_is_named_while_it_is_written);
+  CPPUNIT_TEST(an_order_that_passes_on_meanwhile_is_named_once);
+  CPPUNIT_TEST(what_is_refused_is_not_named);
+  CPPUNIT_TEST(what_cannot_be_passed_on_is_refused);
   CPPUNIT_TEST(slots_and_outbox_are_bounded);
   CPPUNIT_TEST(a_full_disk_loses_nothing);
   CPPUNIT_TEST(a_job_that_filled_the_disk_needs_twice_as_much);
@@ -48,6 +59,7 @@ class OrderDeskTest : public CppUnit::TestFixture {
   FullDisk files_;
   PublicPresence presence_;
   std::vector<std::shared_ptr<const Assignment>> accepted_;
+  bool out_of_memory_ = false;
   std::unique_ptr<OrderDesk> desk_;
 
  public:
@@ -70,11 +82,14 @@ class OrderDeskTest : public CppUnit::TestFixture {
     settings.outbox_limit = 2;
     settings.disk_reserve = 0;
     desk_ = std::make_unique<OrderDesk>(
-        settings, files_, presence_, [this](auto a) { accepted_.push_back(a); },
+        settings, files_, presence_, [this](auto a) { accept(a); },
         [](std::vector<VacateOrder>) {});
+    desk_->set_session(kSession);
   }
 
   static constexpr int64_t kServerUs = 1'700'000'000'000'000;  // the server's time in setUp
+
+  static constexpr const char* kSession = "0123456789abcdef";
 
   static RunOrder order(uint64_t job, uint32_t attempt = 1) {
     RunOrder one;
@@ -84,7 +99,19 @@ class OrderDeskTest : public CppUnit::TestFixture {
     one.decided_us = kServerUs;
     return one;
   }
-  uint32_t run(const RunOrder& one) { return desk_->run({one})[0].answer; }
+  void accept(std::shared_ptr<const Assignment> assignment) {
+    if (out_of_memory_) throw std::bad_alloc();
+    accepted_.push_back(std::move(assignment));
+  }
+  uint32_t run(const RunOrder& one) { return answer_to(one).answer; }
+  RunAnswer answer_to(const RunOrder& one) { return desk_->run(kSession, {one})[0]; }
+  // What would be named to the server if the attempts' book were empty.
+  std::vector<AttemptName> named() {
+    std::vector<AttemptName> names;
+    for (const HeldAttempt& one : all_held(*desk_, [] { return std::vector<HeldAttempt>(); }))
+      names.push_back(one.name);
+    return names;
+  }
 
   void an_accepted_order_is_on_disk() {
     CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(1)));
@@ -142,7 +169,7 @@ class OrderDeskTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("data"), accepted_[0]->inputs[0].name);
     one = order(2);
     one.programs = {{"linux/aarch64", "./arm"}, {"plan9/x86_64", "./nine"}};
-    const RunAnswer answer = desk_->run({one})[0];
+    const RunAnswer answer = answer_to(one);
     CPPUNIT_ASSERT_EQUAL(kRunLacks, answer.answer);
     CPPUNIT_ASSERT_EQUAL(std::string("it has a program for linux/aarch64 or plan9/x86_64, this "
                                      "machine is linux/x86_64"),
@@ -164,6 +191,74 @@ class OrderDeskTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(1, 4)));
   }
 
+  void an_order_of_another_registration_is_stale() {
+    desk_->set_session("another");
+    CPPUNIT_ASSERT_EQUAL(kRunStale, run(order(1)));
+    desk_->set_session("");
+    CPPUNIT_ASSERT_EQUAL(kRunStale, run(order(1)));
+    CPPUNIT_ASSERT_EQUAL(kRunStale, desk_->run("", {order(1)})[0].answer);
+    CPPUNIT_ASSERT(accepted_.empty());
+    CPPUNIT_ASSERT_EQUAL(2u, desk_->slots_free());
+    desk_->set_session(kSession);
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(1)));
+    // A repeat of what is held here is no news, whenever it comes.
+    desk_->set_session("another");
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(1)));
+  }
+
+  // The client registers anew while an order is on its way to disk: the server gives
+  // the job to another machine unless the first renewal names it.
+  void an_order_is_named_while_it_is_written() {
+    std::vector<AttemptName> during;
+    uint32_t late = kRunAccepted;
+    files_.on_write = [&] {
+      desk_->set_session("another");
+      late = run(order(2));
+      during = named();
+    };
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(1)));
+    CPPUNIT_ASSERT(during == std::vector<AttemptName>({{1, 1}}));
+    CPPUNIT_ASSERT_EQUAL(kRunStale, late);
+    // Until the attempts' book has it.
+    CPPUNIT_ASSERT(named() == during);
+    desk_->taken_over({1, 1});
+    CPPUNIT_ASSERT(named().empty());
+  }
+
+  void an_order_that_passes_on_meanwhile_is_named_once() {
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(1)));
+    HeldAttempt running;
+    running.name = {1, 1};
+    running.state = kAttemptRunning;
+    auto held = all_held(*desk_, [&] {
+      desk_->taken_over({1, 1});
+      return std::vector<HeldAttempt>{running};
+    });
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, held.size());
+    CPPUNIT_ASSERT_EQUAL(kAttemptRunning, held[0].state);
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(2)));
+    held = all_held(*desk_, [&] {  // that book was read just before
+      desk_->taken_over({2, 1});
+      return std::vector<HeldAttempt>{running};
+    });
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, held.size());
+    CPPUNIT_ASSERT_EQUAL(kAttemptStaging, held[1].state);
+  }
+
+  void what_is_refused_is_not_named() {
+    files_.full = true;
+    CPPUNIT_ASSERT_EQUAL(kRunError, run(order(1)));
+    CPPUNIT_ASSERT(named().empty());
+  }
+
+  void what_cannot_be_passed_on_is_refused() {
+    out_of_memory_ = true;
+    CPPUNIT_ASSERT(run(order(1)) != kRunAccepted);
+    CPPUNIT_ASSERT(named().empty());
+    CPPUNIT_ASSERT_EQUAL(2u, desk_->slots_free());
+    CPPUNIT_ASSERT(list_attempts(files_, state_.path()).empty());
+  }
+
   void slots_and_outbox_are_bounded() {
     CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(1)));
     CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(2)));
@@ -180,7 +275,7 @@ class OrderDeskTest : public CppUnit::TestFixture {
   void a_full_disk_loses_nothing() {
     CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(1)));
     files_.full = true;
-    RunAnswer answer = desk_->run({order(2)})[0];
+    RunAnswer answer = answer_to(order(2));
     CPPUNIT_ASSERT_EQUAL(kRunError, answer.answer);
     CPPUNIT_ASSERT(answer.reason.find("No space") != std::string::npos);
     CPPUNIT_ASSERT_EQUAL(1u, desk_->slots_free());
@@ -191,7 +286,7 @@ class OrderDeskTest : public CppUnit::TestFixture {
 
   void a_job_that_filled_the_disk_needs_twice_as_much() {
     desk_->note_disk_use(1, files_.free_bytes(state_.path()));
-    RunAnswer answer = desk_->run({order(1, 2)})[0];
+    RunAnswer answer = answer_to(order(1, 2));
     CPPUNIT_ASSERT_EQUAL(kRunLacks, answer.answer);
     CPPUNIT_ASSERT(answer.reason.find("of disk") != std::string::npos);
     CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(2)));
@@ -251,7 +346,7 @@ class OrderDeskTest : public CppUnit::TestFixture {
   void a_broken_machine_takes_no_orders_for_a_while() {
     // After so many failures in a row the pause is longer than this test.
     for (int i = 0; i < 6; ++i) desk_->machine_failed("its disk is broken");
-    RunAnswer answer = desk_->run({order(1)})[0];
+    RunAnswer answer = answer_to(order(1));
     CPPUNIT_ASSERT_EQUAL(kRunError, answer.answer);
     CPPUNIT_ASSERT(answer.reason.find("its disk is broken") != std::string::npos);
     CPPUNIT_ASSERT_EQUAL(kRunError, desk_->may_run({}).answer);

@@ -33,7 +33,9 @@ OrbSettings orb_settings(const ServerPlace& place) {
 
 struct CorbaServer::Parts {
   Parts(const ServerPlace& where, OrderDesk& desk)
-      : orb(orb_settings(where)), servant(new ExecutingClientServant(desk, where.uid)) {
+      : orders(desk),
+        orb(orb_settings(where)),
+        servant(new ExecutingClientServant(desk, where.uid)) {
     const std::string& socket = where.socket;
     PortableServer::ObjectId_var id = PortableServer::string_to_ObjectId("ExecutingClient");
     orb.bidir_poa()->activate_object_with_id(id, servant.in());
@@ -61,7 +63,7 @@ struct CorbaServer::Parts {
   }
 
   void set_session(std::optional<std::string> now) {
-    servant->set_session(now.value_or(""));
+    orders.set_session(now.value_or(""));
     std::lock_guard lock(mutex);
     key = std::move(now);
   }
@@ -86,7 +88,7 @@ struct CorbaServer::Parts {
       if (key != mine) return;  // another call has joined anew meanwhile
       key.reset();
     }
-    servant->set_session("");
+    orders.set_session("");
     session_over();
   }
 
@@ -122,6 +124,7 @@ struct CorbaServer::Parts {
   std::optional<Renewal> renewal_of(const ServerPlace& where);
   void renew_certificate();
 
+  OrderDesk& orders;
   std::function<void()> session_over;
   Orb orb;
   PortableServer::Servant_var<ExecutingClientServant> servant;

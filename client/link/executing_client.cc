@@ -9,14 +9,6 @@ namespace {
 
 constexpr CORBA::ULong kMostOrders = 100;
 
-bool equal_in_constant_time(const std::string& a, const std::string& b) {
-  if (a.size() != b.size()) return false;
-  unsigned char difference = 0;
-  for (size_t i = 0; i < a.size(); ++i)
-    difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
-  return difference == 0;
-}
-
 void check_count(CORBA::ULong count, CORBA::ULong most) {
   if (count <= most) return;
   throw idl::LimitExceeded("client.orders",
@@ -31,11 +23,6 @@ void check_count(CORBA::ULong count, CORBA::ULong most) {
 
 }  // namespace
 
-void ExecutingClientServant::set_session(const std::string& key) {
-  std::lock_guard lock(mutex_);
-  session_ = key;
-}
-
 void ExecutingClientServant::check_caller() const {
   const auto peer = calling_peer();
   // Over a connection of our own making, whose other end has shown a server's
@@ -49,20 +36,11 @@ void ExecutingClientServant::check_caller() const {
                           "Ask the server instead.", "");
 }
 
-bool ExecutingClientServant::is_current(const idl::SessionKey& session) const {
-  std::string key = to_string(session);
-  std::lock_guard lock(mutex_);
-  return !session_.empty() && equal_in_constant_time(key, session_);
-}
-
 void ExecutingClientServant::check_session(const idl::SessionKey& session) const {
-  if (is_current(session)) return;
-  {
-    // Nobody is registered here: to a server that asks whether the old session
-    // is still held, that must not look like a living holder.
-    std::lock_guard lock(mutex_);
-    if (session_.empty()) throw CORBA::OBJECT_NOT_EXIST(0, CORBA::COMPLETED_NO);
-  }
+  if (desk_.is_session(to_string(session))) return;
+  // Nobody is registered here: to a server that asks whether the old session
+  // is still held, that must not look like a living holder.
+  if (!desk_.has_session()) throw CORBA::OBJECT_NOT_EXIST(0, CORBA::COMPLETED_NO);
   throw idl::NotPermitted("client.session", "This is not the session's key.",
                           "The client has joined anew; use the new key.", "");
 }
@@ -73,16 +51,10 @@ idl::RunAnswers* ExecutingClientServant::run(const idl::SessionKey& session,
   check_count(orders.length(), kMostOrders);
   idl::RunAnswers_var out = new idl::RunAnswers;
   out->length(orders.length());
-  if (!is_current(session)) {
-    for (CORBA::ULong i = 0; i < orders.length(); ++i)
-      out[i] = to_idl(RunAnswer{from_idl(orders[i].key), kRunStale,
-                                "the order is older than this registration"});
-    return out._retn();
-  }
   try {
     std::vector<RunOrder> plain;
     for (CORBA::ULong i = 0; i < orders.length(); ++i) plain.push_back(from_idl(orders[i]));
-    auto answers = desk_.run(std::move(plain));
+    auto answers = desk_.run(to_string(session), std::move(plain));
     for (CORBA::ULong i = 0; i < orders.length(); ++i) out[i] = to_idl(answers[i]);
   } catch (const std::exception& error) {
     unavailable(error);

@@ -16,9 +16,6 @@ class ExecutingClientServant : public POA_Sublet::v1::ExecutingClient {
   ExecutingClientServant(OrderDesk& desk, uint32_t server_uid)
       : desk_(desk), server_uid_(server_uid) {}
 
-  // The session whose key is obeyed from now on; empty: none.
-  void set_session(const std::string& key);
-
   idl::RunAnswers* run(const idl::SessionKey& session, const idl::RunOrders& orders) override;
   idl::RunAnswer* may_run(const idl::SessionKey& session, const idl::Requirements& needs) override;
   void vacate(const idl::SessionKey& session, const idl::VacateOrders& orders) override;
@@ -29,13 +26,10 @@ class ExecutingClientServant : public POA_Sublet::v1::ExecutingClient {
  private:
   // Throws NotPermitted unless the caller is the server.
   void check_caller() const;
-  bool is_current(const idl::SessionKey& session) const;
   void check_session(const idl::SessionKey& session) const;
 
   OrderDesk& desk_;
   const uint32_t server_uid_;
-  mutable std::mutex mutex_;
-  std::string session_;
 };
 
 }  // namespace sublet::client

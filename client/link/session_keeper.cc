@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/os_error.h"
 #include "client/attempts/work.h"
+#include "protocol/lease.h"
 
 namespace sublet::client {
 namespace {
@@ -141,8 +142,9 @@ bool SessionKeeper::join() {
     Joined joined = server_.join(identity_, facts_);
     joined.asked_ns = asked;
     identity_ = joined.identity;
-    renew_every_ms_ = std::max<int64_t>(
-        100, joined.renew_every_ms > 0 ? joined.renew_every_ms : joined.lease_ms / 3);
+    renew_every_ms_ = std::max<int64_t>(100, joined.renew_every_ms > 0
+                                                 ? joined.renew_every_ms
+                                                 : protocol::renew_every_ms(joined.lease_ms));
     hooks_.joined(joined);
     server_.attach();
     log(Severity::info) << "joined the pool as machine " << identity_.machine << " ('"

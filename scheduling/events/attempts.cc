@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "protocol/lease.h"
 #include "scheduling/queries/text.h"
 #include "scheduling/state.h"
 
@@ -28,9 +29,8 @@ Attempt* Pool::State::present(const AttemptKey& key, MachineId machine) {
   return same ? attempt : nullptr;
 }
 
-Micros Pool::State::lease_end(const Attempt& attempt) const {
-  // The proof is in protocol/lease.h; rounded up.
-  return attempt.receipt + parameters.lease + (parameters.lease + 99) / 100 + 2'000'000;
+Micros Pool::State::reassign_at(const Attempt& attempt) const {
+  return attempt.receipt + protocol::reassign_delay_us(parameters.lease);
 }
 
 // Moves forward only; a job whose attempt runs is running.
@@ -115,7 +115,7 @@ Verdict Pool::State::renew(const Renewed::Status& status, MachineId machine) {
   // more, so that it runs out and the job can go on elsewhere.
   if (waited_long_enough(*attempt)) return Verdict::kSuperseded;
   attempt->receipt = now;
-  set_due(due, *attempt, lease_end(*attempt));
+  set_due(due, *attempt, reassign_at(*attempt));
   const bool told = attempt->record.state == AttemptState::kLeaving;
   // `ended` in a renewal: the report of the end is still on its way.
   if (told && status.state < AttemptState::kLeaving) {

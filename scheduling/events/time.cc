@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "protocol/lease.h"
 #include "scheduling/state.h"
 
 namespace sublet::scheduling {
@@ -64,8 +65,19 @@ void Pool::State::on(const ServerStarted&) {
     attempt.receipt = now;
     // A machine that registers with this server has an earlier registration.
     attempt.registration = attempt.machine->registration;
-    set_due(due, attempt, lease_end(attempt));
+    set_due(due, attempt, reassign_at(attempt));
   }
+  for (const JobId id : unaccounted) {
+    Job* job = live_job(id);
+    if (job == nullptr) continue;
+    job->record.not_before = now + protocol::reassign_delay_us(parameters.lease);
+    touch(*job);
+    if (job->record.state != JobState::kWaiting) continue;
+    job->record.reason = "its attempt " + std::to_string(job->record.attempts) +
+                         " is missing in the books and may still run";
+    enqueue(*job);
+  }
+  unaccounted.clear();
   order_requesting();
 }
 

@@ -244,10 +244,11 @@ std::string Pool::why(JobId id, Micros now) const {
   if (job->record.state != JobState::kWaiting) return at_work(*attempt, now);
   if (attempt != nullptr) return "its " + where + " has not ended yet";
   if (job->record.not_before > now) {
-    const std::string& told = job->record.reason;
+    const std::string& reason = job->record.reason;
+    const std::string again = again_in(job->record.not_before - now);
+    if (job->record.refusals == 0) return reason + again;
     const std::string refused = refusals_sentence(job->record.refusals, "");
-    return (told.starts_with(refused) ? without_again(told) : refused) +
-           again_in(job->record.not_before - now);
+    return (reason.starts_with(refused) ? without_again(reason) : refused) + again;
   }
   const Machines all = in_the_pool(s);
   if (all.empty()) return "no machine is in the pool";

@@ -1,5 +1,6 @@
 // The servants that workstations call: Machine Allocator with its sessions, and
 // Execution Server.
+#include "protocol/lease.h"
 #include "server/machines/corba_workstation.h"
 #include "server/servants/guard_call.h"
 #include "server/servants/servants.h"
@@ -54,7 +55,7 @@ class MachineAllocatorServant : public POA_Sublet::v1::MachineAllocator {
       to_octets(joined.session.key, out->key);
       out->session_reference = make_session(joined.session.machine, joined.session.key);
       out->lease = s_.lease_ms;
-      out->renew_every = s_.lease_ms / 3;
+      out->renew_every = protocol::renew_every_ms(s_.lease_ms);
       out->server_time = joined.now;
       return out._retn();
     });
