@@ -12,8 +12,8 @@
 namespace sublet::scheduling {
 
 void Pool::State::allocate() {
-  if (idle.changed().empty() && queue.fresh().empty()) return;
-  const std::vector<MachineClass*> kinds = kinds_for_fresh();
+  if (idle.changed().empty() && queue.newly_queued().empty()) return;
+  const std::vector<MachineClass*> kinds = kinds_for_newly_queued();
   uint64_t served = 0;
   while (waiting > 0) {
     Machine* m = next_to_serve(served, kinds);
@@ -26,17 +26,18 @@ void Pool::State::allocate() {
     }
   }
   idle.changed().clear();
-  for (Group* group : queue.fresh()) group->fresh = false;
-  queue.fresh().clear();
+  for (Group* group : queue.newly_queued()) group->newly_queued = false;
+  queue.newly_queued().clear();
 }
 
-// The classes with idle machines that a fresh group with waiting jobs runs on.
-std::vector<MachineClass*> Pool::State::kinds_for_fresh() {
+// The classes with idle machines that a group with newly queued jobs runs on.
+std::vector<MachineClass*> Pool::State::kinds_for_newly_queued() {
   std::vector<MachineClass*> kinds;
   for (const auto& kind : idle.classes()) {
     if (kind->idle.empty()) continue;
     const auto wants = [&](const Group* g) { return !g->open.empty() && suits(*kind, g->needs); };
-    if (std::any_of(queue.fresh().begin(), queue.fresh().end(), wants)) kinds.push_back(kind.get());
+    if (std::any_of(queue.newly_queued().begin(), queue.newly_queued().end(), wants))
+      kinds.push_back(kind.get());
   }
   return kinds;
 }

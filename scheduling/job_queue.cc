@@ -81,11 +81,12 @@ void JobQueue::add(Job& job, double order) {
     group.open.push_back(bucket.get());
   }
   const Requirements& needs = job.record.needs;
-  if (group.witness == nullptr || needs.memory < group.witness->record.needs.memory ||
-      needs.disk < group.witness->record.needs.disk) {
-    group.witness = &job;
-    if (!group.fresh) fresh_.push_back(&group);
-    group.fresh = true;
+  if (group.least_demanding == nullptr ||
+      needs.memory < group.least_demanding->record.needs.memory ||
+      needs.disk < group.least_demanding->record.needs.disk) {
+    group.least_demanding = &job;
+    if (!group.newly_queued) newly_queued_.push_back(&group);
+    group.newly_queued = true;
   }
   job.bucket = bucket.get();
   job.place.order = order;
@@ -105,8 +106,8 @@ void JobQueue::take(Job& job) {
     open.pop_back();
     group.buckets.erase(group.buckets.find(bucket->key));
   }
-  if (group.witness == &job) {
-    group.witness = group.open.empty() ? nullptr : group.open.front()->line.first();
+  if (group.least_demanding == &job) {
+    group.least_demanding = group.open.empty() ? nullptr : group.open.front()->line.first();
   }
 }
 

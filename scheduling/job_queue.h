@@ -62,10 +62,10 @@ struct Group {
   std::unordered_map<MachineClass*, size_t> places;  // in the groups of each class it suits
   // A job was added that may fit an idle machine, and IDLE has not been searched
   // since. Once that is done no idle machine fits, until a machine changes.
-  bool fresh = false;
+  bool newly_queued = false;
   // One of the jobs in line: what needs at least as much fits no idle machine
   // either, unless the group is fresh.
-  const Job* witness = nullptr;
+  const Job* least_demanding = nullptr;
 };
 
 // One user's waiting jobs of one group (and of one host, where turns go by
@@ -125,7 +125,7 @@ class JobQueue {
   Job* best_for(const Machine& machine);
 
   // Groups that idle machines have not been searched for yet.
-  std::vector<Group*>& fresh() { return fresh_; }
+  std::vector<Group*>& newly_queued() { return newly_queued_; }
 
  private:
   // Of the hosts with a job that fits the machine, the nearest to the head.
@@ -140,7 +140,7 @@ class JobQueue {
   uint64_t last_turn_ = 0;
   uint64_t search_ = 0;
   std::vector<User*> seen_;  // in the present search; kept to save allocations
-  std::vector<Group*> fresh_;
+  std::vector<Group*> newly_queued_;
 };
 
 }  // namespace sublet::scheduling

@@ -55,7 +55,7 @@ struct Machine : Timed {
   bool silent = false;
   uint64_t memory_free = 0;  // 0: not known
   uint64_t disk_free = 0;
-  Micros heard = 0;
+  Micros last_contact = 0;
   Micros paused_until = 0;     // after a refusal; 0: not paused
   uint32_t registration = 0;   // counts the joins
   std::vector<JobId> running;  // ascending

@@ -242,8 +242,8 @@ class World {
     if (w.session == 0) return join(m);
     if (!w.attached) return attach(m);
     if (true_ >= w.next_renewal) return renew(m);
-    const auto over = std::ranges::find_if(w.held, [](const auto& h) { return h.second.ended; });
-    if (over != w.held.end()) report_end(m, over->first);
+    const auto ended = std::ranges::find_if(w.held, [](const auto& h) { return h.second.ended; });
+    if (ended != w.held.end()) report_end(m, ended->first);
   }
   // What was not on disk yet is gone; the jobs go on.
   void crash(Workstation& w) {

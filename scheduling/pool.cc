@@ -53,7 +53,7 @@ Outcome Pool::apply(const Event& event, Micros now) {
 
 std::optional<Micros> Pool::next_deadline() const {
   std::optional<Micros> next;
-  for (const DueHeap* heap : {&state_->due, &state_->resting}) {
+  for (const DueHeap* heap : {&state_->due, &state_->backing_off}) {
     if (heap->empty()) continue;
     next = std::min(next.value_or(heap->top()->due), heap->top()->due);
   }

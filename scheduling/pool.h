@@ -64,7 +64,7 @@ struct Outlook {
 struct MachineView {
   MachineRecord record;
   bool away = false;
-  Micros heard = 0;
+  Micros last_contact = 0;
   uint64_t memory_free = 0;
   uint64_t disk_free = 0;
   bool requesting = false;  // someone submitted from it and has jobs waiting
@@ -91,7 +91,7 @@ class Pool {
   // When TimePassed must be applied next; none: nothing is due.
   std::optional<Micros> next_deadline() const;
 
-  // Views: live jobs, machines and users only. Null, none: not live.
+  // Queries: live jobs, machines and users only. Null, none: not live.
   std::optional<JobRecord> job(JobId id) const;
   const AttemptRecord* attempt(JobId id) const;  // the job's present one
   std::optional<MachineView> machine(MachineId id) const;

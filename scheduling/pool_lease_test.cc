@@ -9,7 +9,7 @@ using testing::kSecond;
 using testing::TestPool;
 
 // 1.01 * 30 s + 2 s
-constexpr Micros kLeaseOver = 32'300'000;
+constexpr Micros kReassignDelay = 32'300'000;
 
 class PoolLeaseTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(PoolLeaseTest);
@@ -44,7 +44,7 @@ class PoolLeaseTest : public CppUnit::TestFixture {
     TestPool t;
     t.join("m");
     const JobId job = t.submit("ann");
-    expect_lost_at(t, job, t.now + kLeaseOver);
+    expect_lost_at(t, job, t.now + kReassignDelay);
   }
 
   void lease_counts_from_the_last_renewal() {
@@ -56,10 +56,10 @@ class PoolLeaseTest : public CppUnit::TestFixture {
       t.pass(29 * kSecond);
       CPPUNIT_ASSERT(t.renew(job).answer.verdicts.at(0).second == Verdict::kCounts);
     }
-    t.pass(kLeaseOver - 1);
+    t.pass(kReassignDelay - 1);
     t.apply(TimePassed());
     t.renew(job);  // at the last moment
-    expect_lost_at(t, job, t.now + kLeaseOver);
+    expect_lost_at(t, job, t.now + kReassignDelay);
     t.apply(Renewed{1, false, {{{job, 1}, AttemptState::kRunning}}});
     CPPUNIT_ASSERT(t.last.answer.verdicts.at(0).second == Verdict::kSuperseded);
   }
@@ -71,7 +71,7 @@ class PoolLeaseTest : public CppUnit::TestFixture {
     t.pass(32 * kSecond);
     t.apply(ServerStarted());
     CPPUNIT_ASSERT(t.pool.machine(m)->record.state == MachineState::kBusy);
-    expect_lost_at(t, job, t.now + kLeaseOver);
+    expect_lost_at(t, job, t.now + kReassignDelay);
   }
 
   void unknown_answer_leaves_it_to_the_lease() {
@@ -82,7 +82,7 @@ class PoolLeaseTest : public CppUnit::TestFixture {
     t.pass(kSecond);
     t.apply(OrderAnswered{t.key(job), OrderAnswered::Answer::kUnknown, "timed out"});
     CPPUNIT_ASSERT(t.last.records.empty());
-    expect_lost_at(t, job, decided + kLeaseOver);
+    expect_lost_at(t, job, decided + kReassignDelay);
   }
 
   // Found by a random history: a machine that has gone must not be paused.
@@ -113,7 +113,7 @@ class PoolLeaseTest : public CppUnit::TestFixture {
       const Verdict expected = s < 60 ? Verdict::kCounts : Verdict::kSuperseded;
       CPPUNIT_ASSERT(t.last.answer.verdicts.at(0).second == expected);
     }
-    t.now = announced + 50 * kSecond + kLeaseOver - 1;
+    t.now = announced + 50 * kSecond + kReassignDelay - 1;
     t.apply(TimePassed());
     CPPUNIT_ASSERT(t.state(job) == JobState::kRunning);
     t.pass(1);
@@ -165,7 +165,7 @@ class PoolLeaseTest : public CppUnit::TestFixture {
     t.apply(MachineJoined{m, "m", "linux", "x86_64"});
     t.pass(kSecond);
     t.apply(Renewed{m, false, {}});
-    expect_lost_at(t, job, decided + kLeaseOver);
+    expect_lost_at(t, job, decided + kReassignDelay);
   }
 
   // Its row was damaged, so nobody knows whether and where it runs.
@@ -182,17 +182,17 @@ class PoolLeaseTest : public CppUnit::TestFixture {
     Pool pool(Parameters{});
     CPPUNIT_ASSERT_EQUAL(size_t{2}, pool.restore(rows).size());
     t.pass(kSecond);
-    const Micros restart = t.now, over = restart + kLeaseOver;
+    const Micros restart = t.now, due = restart + kReassignDelay;
     pool.apply(ServerStarted(), restart);
     pool.apply(JobsReleased{{held}}, restart);
     pool.apply(MachineReported{1, true, 8ull << 30, 100ull << 30}, restart);
     CPPUNIT_ASSERT_EQUAL(std::string("its attempt 1 is missing in the books and may still run; "
                                      "tried again in 33 s"),
                          pool.why(running, restart));
-    pool.apply(Renewed{1, false, {}}, over - 1);
+    pool.apply(Renewed{1, false, {}}, due - 1);
     for (const JobId job : {running, held, ended}) CPPUNIT_ASSERT(!pool.attempt(job));
-    CPPUNIT_ASSERT_EQUAL(over, *pool.next_deadline());
-    pool.apply(TimePassed(), over);
+    CPPUNIT_ASSERT_EQUAL(due, *pool.next_deadline());
+    pool.apply(TimePassed(), due);
     CPPUNIT_ASSERT_EQUAL(2u, pool.attempt(running)->key.attempt);
     CPPUNIT_ASSERT_EQUAL(2u, pool.attempt(held)->key.attempt);
     CPPUNIT_ASSERT_EQUAL(3u, pool.attempt(ended)->key.attempt);
@@ -204,7 +204,7 @@ class PoolLeaseTest : public CppUnit::TestFixture {
     const JobId job = t.submit("ann");
     t.apply(MachineWithdrew{m});
     CPPUNIT_ASSERT(t.books.machines[m].state == MachineState::kGone);
-    expect_lost_at(t, job, t.now + kLeaseOver);
+    expect_lost_at(t, job, t.now + kReassignDelay);
     CPPUNIT_ASSERT_EQUAL(std::string("no machine is in the pool"), t.pool.why(job, t.now));
     CPPUNIT_ASSERT_EQUAL(m, t.apply(MachineJoined{m, "m", "linux", "x86_64"}).answer.machine);
     CPPUNIT_ASSERT(t.books.machines[m].state == MachineState::kBusy);

@@ -265,7 +265,7 @@ void check_rows(const testing::Books& books) {
 }
 
 // The same with each job of an array on its own.
-Event told_apart(const Event& event) {
+Event split_up(const Event& event) {
   const auto* submitted = std::get_if<Submitted>(&event);
   if (submitted == nullptr) return event;
   Submitted apart = *submitted;
@@ -338,7 +338,7 @@ class PoolPropertyTest : public CppUnit::TestFixture {
         const Event event = player.next(choice);
         const Outcome& outcome = player.t.apply(event);
         single.now = player.t.now;
-        const Outcome& other = single.apply(told_apart(event));
+        const Outcome& other = single.apply(split_up(event));
         RC_ASSERT(text_of(Outcome{{}, outcome.decisions, outcome.answer}) ==
                   text_of(Outcome{{}, other.decisions, other.answer}));
         RC_ASSERT(single.pool.requesting() == player.t.pool.requesting());

@@ -104,9 +104,9 @@ class PoolStatesTest : public CppUnit::TestFixture {
         }
         const bool at_work = before == J::kPlaced || before == J::kRunning;
         if (at_work && (event == kHold || event == kRemove)) {
-          const auto& told = std::get<TellToLeave>(t.last.decisions.at(0));
-          CPPUNIT_ASSERT(told.key == key);
-          CPPUNIT_ASSERT(told.reason ==
+          const auto& leave = std::get<TellToLeave>(t.last.decisions.at(0));
+          CPPUNIT_ASSERT(leave.key == key);
+          CPPUNIT_ASSERT(leave.reason ==
                          (event == kHold ? LeaveReason::kHeld : LeaveReason::kRemoved));
         }
       }
@@ -130,7 +130,7 @@ class PoolStatesTest : public CppUnit::TestFixture {
 
   void attempt_table() {
     using A = AttemptState;
-    enum Do { kAccepted, kRefused, kStarted, kLeaving, kEnds, kLeaseOver, kSuperseded };
+    enum Do { kAccepted, kRefused, kStarted, kLeaving, kEnds, kLeaseExpired, kSuperseded };
     const std::map<A, std::vector<A>> table = {
         {A::kOrdered,
          {A::kStaging, A::kEnded, A::kRunning, A::kLeaving, A::kEnded, A::kEnded, A::kEnded}},
@@ -157,7 +157,7 @@ class PoolStatesTest : public CppUnit::TestFixture {
         if (event == kSuperseded) {
           t.apply(AttemptEnded{key, one.machine, EndReason::kSuperseded, ""});
         }
-        if (event == kLeaseOver) {
+        if (event == kLeaseExpired) {
           t.pass(33 * kSecond);
           t.apply(TimePassed());
         }

@@ -83,7 +83,7 @@ class Restorer {
     m.record = row;
     m.kind = s_.idle.class_of(row, s_.queue);
     m.disk_free = row.disk;
-    m.heard = s_.now;
+    m.last_contact = s_.now;
     m.silent = row.state == MachineState::kSilent;
     const auto [name, made] = s_.machine_names.try_emplace(row.name, row.id);
     if (!made && row.state != MachineState::kGone) name->second = row.id;

@@ -78,7 +78,7 @@ struct Pool::State {
   // returned.
   Job& split(Job& job, uint64_t head);
   // The live jobs among these, told apart from their neighbours.
-  std::vector<Job*> carve(const JobRange& range);
+  std::vector<Job*> split_out(const JobRange& range);
   User& user(const std::string& name);
   Group* group(const Requirements& needs);
   // Makes a job's books from its record; it is not queued yet.
@@ -123,7 +123,7 @@ struct Pool::State {
   void advance(Attempt& attempt, AttemptState state);
   void end_attempt(Attempt& attempt, const End& end);
   void return_job(Job& job, const Attempt& attempt, const End& end, const Cost& cost);
-  void lease_over(Attempt& attempt);
+  void expire(Attempt& attempt);
   bool waited_long_enough(const Attempt& attempt) const;
   Verdict renew(const Renewed::Status& status, MachineId machine);
   // From when its job may go to another machine unless the lease is renewed.
@@ -132,13 +132,13 @@ struct Pool::State {
   // ---- machines ----
   Machine* machine(MachineId id);
   const Machine* machine(MachineId id) const;
-  void heard(Machine& machine);
+  void note_contact(Machine& machine);
   void schedule(Machine& machine);
   void lose_unnamed(Machine& machine, const std::vector<Renewed::Status>& named);
 
   // ---- allocation ----
   void allocate();
-  std::vector<MachineClass*> kinds_for_fresh();
+  std::vector<MachineClass*> kinds_for_newly_queued();
   Machine* next_to_serve(uint64_t after, const std::vector<MachineClass*>& kinds);
   void place(Job& job, Machine& machine);
   std::string why_first(const Job& job, const Machine& machine) const;
@@ -166,8 +166,8 @@ struct Pool::State {
   uint32_t last_user_index = 0;
   JobQueue queue;
   MachineQueue idle;
-  DueHeap due;      // attempts and machines: looked at by TimePassed
-  DueHeap resting;  // jobs that back off: looked at by every apply
+  DueHeap due;          // attempts and machines: looked at by TimePassed
+  DueHeap backing_off;  // jobs that back off: looked at by every apply
   std::unordered_map<JobId, Job> jobs;
   std::map<JobId, Job*> arrays;  // those of `jobs` that stand for several
   std::unordered_map<BatchId, Batch> batches;

@@ -116,9 +116,9 @@ Verdict Pool::State::renew(const Renewed::Status& status, MachineId machine) {
   if (waited_long_enough(*attempt)) return Verdict::kSuperseded;
   attempt->receipt = now;
   set_due(due, *attempt, reassign_at(*attempt));
-  const bool told = attempt->record.state == AttemptState::kLeaving;
+  const bool leaving = attempt->record.state == AttemptState::kLeaving;
   // `ended` in a renewal: the report of the end is still on its way.
-  if (told && status.state < AttemptState::kLeaving) {
+  if (leaving && status.state < AttemptState::kLeaving) {
     // It was told to leave and has not heard it: say it again.
     tell_to_leave(*attempt, attempt->job == nullptr ? LeaveReason::kRemoved : LeaveReason::kHeld);
   }
@@ -202,7 +202,7 @@ void Pool::State::end_attempt(Attempt& attempt, const End& end) {
   AttemptRecord& record = attempt.record;
   record.state = AttemptState::kEnded;
   record.ended = end.ended;
-  record.reason = end_sentence(end.ended, end.reason);
+  record.reason = end_text(end.ended, end.reason);
   record.finished = now;
   record.cpu = cost.used;
   record.cpu_lost = cost.lost;
@@ -245,7 +245,7 @@ void Pool::State::return_job(Job& job, const Attempt& attempt, const End& end, c
     return;
   }
   record.reason = "attempt " + std::to_string(record.attempts) + " " + attempt.record.reason;
-  if (wait > 0) record.reason = refusals_sentence(record.refusals, end.reason) + again_in(wait);
+  if (wait > 0) record.reason = refusals_text(record.refusals, end.reason) + again_in(wait);
   const bool failed = is_failure(end.ended);
   if (end.ended == EndReason::kDone || (failed && record.retries_left == 0)) {
     set_state(job, failed ? JobState::kFailed : JobState::kDone, end.ended);
@@ -260,7 +260,7 @@ void Pool::State::return_job(Job& job, const Attempt& attempt, const End& end, c
 
 // Not renewed in time. When the wait for an announced checkpoint is what ran
 // out, say so.
-void Pool::State::lease_over(Attempt& attempt) {
+void Pool::State::expire(Attempt& attempt) {
   if (!waited_long_enough(attempt)) {
     return end_attempt(attempt, {EndReason::kLost, "machine " + attempt.machine->record.name +
                                                        " did not renew its lease"});

@@ -33,8 +33,8 @@ struct Search {
   const BatchRecord& record() const { return t.books.batches.at(batch); }
 };
 
-class StoppingTest : public CppUnit::TestFixture {
-  CPPUNIT_TEST_SUITE(StoppingTest);
+class BatchStopTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(BatchStopTest);
   CPPUNIT_TEST(an_output_stops_the_rest);
   CPPUNIT_TEST(other_ends_do_not);
   CPPUNIT_TEST(counts_stop_the_rest);
@@ -62,9 +62,9 @@ class StoppingTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(uint64_t{2}, s.record().done);
     // The running one is told; the rest of the array goes in as few rows as it had.
     CPPUNIT_ASSERT_EQUAL(size_t{1}, outcome.decisions.size());
-    const auto& told = std::get<TellToLeave>(outcome.decisions[0]);
-    CPPUNIT_ASSERT_EQUAL(s.first + 2, told.key.job);
-    CPPUNIT_ASSERT(told.reason == LeaveReason::kRemoved);
+    const auto& leave = std::get<TellToLeave>(outcome.decisions[0]);
+    CPPUNIT_ASSERT_EQUAL(s.first + 2, leave.key.job);
+    CPPUNIT_ASSERT(leave.reason == LeaveReason::kRemoved);
     CPPUNIT_ASSERT(outcome.records.size() < 20);
     // What was under way ends, and changes nothing.
     s.end(s.first + 2, EndReason::kDone, "key.txt");
@@ -141,6 +141,6 @@ class StoppingTest : public CppUnit::TestFixture {
   }
 };
 
-CPPUNIT_TEST_SUITE_REGISTRATION(StoppingTest);
+CPPUNIT_TEST_SUITE_REGISTRATION(BatchStopTest);
 }  // namespace
 }  // namespace sublet::scheduling

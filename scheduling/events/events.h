@@ -1,7 +1,7 @@
 // What happens to the pool: the brain's only input. The server stores every
 // event with the records it caused, so history can be replayed.
-#ifndef SUBLET_SCHEDULING_EVENTS_H_
-#define SUBLET_SCHEDULING_EVENTS_H_
+#ifndef SUBLET_SCHEDULING_EVENTS_EVENTS_H_
+#define SUBLET_SCHEDULING_EVENTS_EVENTS_H_
 
 #include <string>
 #include <variant>
@@ -141,4 +141,4 @@ using Event = std::variant<Submitted, BatchOpened, MachineJoined, MachineReporte
 
 }  // namespace sublet::scheduling
 
-#endif  // SUBLET_SCHEDULING_EVENTS_H_
+#endif  // SUBLET_SCHEDULING_EVENTS_EVENTS_H_

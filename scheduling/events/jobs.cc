@@ -47,9 +47,9 @@ Job& Pool::State::split(Job& job, uint64_t head) {
   return other;
 }
 
-std::vector<Job*> Pool::State::carve(const JobRange& range) {
-  std::vector<Job*> carved;
-  if (range.first >= pool.next_job) return carved;
+std::vector<Job*> Pool::State::split_out(const JobRange& range) {
+  std::vector<Job*> result;
+  if (range.first >= pool.next_job) return result;
   const JobId end = range.first + std::min(range.count, pool.next_job - range.first);
   for (JobId id = range.first; id < end;) {
     Job* job = job_with(id);
@@ -59,10 +59,10 @@ std::vector<Job*> Pool::State::carve(const JobRange& range) {
     }
     if (job->record.id < id) job = &split(*job, id - job->record.id);
     if (job->record.count > end - id) split(*job, end - id);
-    carved.push_back(job);
+    result.push_back(job);
     id += job->record.count;
   }
-  return carved;
+  return result;
 }
 
 User& Pool::State::user(const std::string& name) {
@@ -157,7 +157,7 @@ void Pool::State::set_state(Job& job, JobState state, EndReason ended) {
   const uint64_t count = job.record.count;
   if (before == JobState::kWaiting) {
     queue.take(job);
-    set_due(resting, job, 0);
+    set_due(backing_off, job, 0);
     waiting -= count;
     job.user->waiting -= count;
     queue.ceased_to_wait(*job.host, count);
@@ -196,14 +196,14 @@ void Pool::State::enqueue(Job& job) {
   // One attempt counts: a released job waits for the end of the one that was
   // told to leave.
   if (live_attempt(job.record.id) != nullptr) return;
-  if (job.record.not_before > now) return set_due(resting, job, job.record.not_before);
+  if (job.record.not_before > now) return set_due(backing_off, job, job.record.not_before);
   queue.add(job, drift.order(job.record.share_priority, job.record.share_priority_at));
 }
 
 void Pool::State::end_backoffs() {
-  while (!resting.empty() && resting.top()->due <= now) {
-    Job& job = *static_cast<Job*>(resting.top());
-    set_due(resting, job, 0);
+  while (!backing_off.empty() && backing_off.top()->due <= now) {
+    Job& job = *static_cast<Job*>(backing_off.top());
+    set_due(backing_off, job, 0);
     enqueue(job);
   }
 }
@@ -223,7 +223,7 @@ void Pool::State::control(const std::vector<JobRange>& ranges, const std::vector
   };
   for (const JobRange& range : ranges) {
     uint64_t changed = 0;
-    for (Job* job : carve(range))
+    for (Job* job : split_out(range))
       if (asked_for(job->record.state) && change(*job)) changed += job->record.count;
     outcome.answer.changed += changed;
     outcome.answer.unchanged += range.count - changed;

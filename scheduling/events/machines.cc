@@ -18,7 +18,7 @@ const Machine* Pool::State::machine(MachineId id) const {
 void Pool::State::schedule(Machine& machine) {
   Micros next = 0;
   if (machine.record.state != MachineState::kGone && !machine.silent) {
-    next = machine.heard + parameters.lease;
+    next = machine.last_contact + parameters.lease;
   }
   if (machine.paused_until != 0 && (next == 0 || machine.paused_until < next)) {
     next = machine.paused_until;
@@ -26,8 +26,8 @@ void Pool::State::schedule(Machine& machine) {
   set_due(due, machine, next);
 }
 
-void Pool::State::heard(Machine& machine) {
-  machine.heard = now;
+void Pool::State::note_contact(Machine& machine) {
+  machine.last_contact = now;
   if (machine.silent) {
     machine.silent = false;
     idle.update(machine, false, now);
@@ -58,7 +58,7 @@ void Pool::State::on(const MachineJoined& event) {
   m.paused_until = 0;
   ++m.registration;
   machine_names[event.name] = id;
-  heard(m);
+  note_contact(m);
   m.rewritten = true;
   touch(m);
   outcome.answer.machine = id;
@@ -73,7 +73,7 @@ void Pool::State::on(const MachineReported& event) {
   m->disk_free = event.disk_free;
   m->paused_until = 0;  // what it refused for may be over
   m->silent = false;
-  heard(*m);
+  note_contact(*m);
   idle.update(*m, false, now);
   touch(*m);
 }
@@ -95,7 +95,7 @@ void Pool::State::on(const MachineWithdrew& event) {
 
 void Pool::State::on(const Renewed& event) {
   Machine* m = machine(event.machine);
-  if (m != nullptr && m->record.state != MachineState::kGone) heard(*m);
+  if (m != nullptr && m->record.state != MachineState::kGone) note_contact(*m);
   for (const Renewed::Status& status : event.attempts) {
     outcome.answer.verdicts.emplace_back(status.key, renew(status, event.machine));
   }

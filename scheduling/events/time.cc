@@ -32,12 +32,12 @@ void Pool::State::on(const TimePassed&) {
   while (!due.empty() && due.top()->due <= now) {
     Timed* timed = due.top();
     if (timed->due_kind == Timed::Kind::kAttempt) {
-      lease_over(*static_cast<Attempt*>(timed));
+      expire(*static_cast<Attempt*>(timed));
       continue;
     }
     Machine& m = *static_cast<Machine*>(timed);
     if (m.paused_until != 0 && m.paused_until <= now) m.paused_until = 0;
-    if (!m.silent && m.heard + parameters.lease <= now) m.silent = true;
+    if (!m.silent && m.last_contact + parameters.lease <= now) m.silent = true;
     idle.update(m, false, now);
     schedule(m);
     touch(m);
@@ -57,7 +57,7 @@ void Pool::State::on(const ServerStarted&) {
     m.memory_free = 0;
     m.disk_free = m.record.disk;
     m.paused_until = 0;
-    m.heard = now;
+    m.last_contact = now;
     schedule(m);
     touch(m);
   }

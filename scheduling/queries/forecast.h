@@ -1,8 +1,8 @@
 // When a waiting job will start, told from how fast places have come free lately
 // on the machines that fit it. Simple on purpose, and it says what it rests on.
 // Pure.
-#ifndef SUBLET_SCHEDULING_FORECAST_H_
-#define SUBLET_SCHEDULING_FORECAST_H_
+#ifndef SUBLET_SCHEDULING_QUERIES_FORECAST_H_
+#define SUBLET_SCHEDULING_QUERIES_FORECAST_H_
 
 #include <optional>
 #include <string>
@@ -37,4 +37,4 @@ Forecast forecast(const Outlook& outlook, const std::vector<Freed>& recent, Micr
 
 }  // namespace sublet::scheduling
 
-#endif  // SUBLET_SCHEDULING_FORECAST_H_
+#endif  // SUBLET_SCHEDULING_QUERIES_FORECAST_H_

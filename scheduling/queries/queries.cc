@@ -33,7 +33,7 @@ MachineView view_of(const Machine& m, const JobQueue& queue, const Pool::State& 
   MachineView view;
   view.record = m.record;
   view.away = m.away;
-  view.heard = m.heard;
+  view.last_contact = m.last_contact;
   view.memory_free = m.memory_free;
   view.disk_free = m.disk_free;
   const Host* host = queue.known_host(m.record.name);

@@ -48,7 +48,7 @@ std::string words_for(EndReason ended) {
 }
 }  // namespace
 
-std::string end_sentence(EndReason ended, const std::string& detail) {
+std::string end_text(EndReason ended, const std::string& detail) {
   std::string text = words_for(ended);
   if (!detail.empty()) text.append(" (").append(detail).append(")");
   return text;
@@ -58,7 +58,7 @@ namespace {
 constexpr const char* kAgain = "; tried again in ";
 }
 
-std::string refusals_sentence(uint32_t times, const std::string& last) {
+std::string refusals_text(uint32_t times, const std::string& last) {
   return "refused " + counted(times, "time") + " in a row" +
          (last.empty() ? "" : ", last: " + last);
 }

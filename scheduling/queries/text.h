@@ -1,7 +1,7 @@
-// The brain's sentences for people: how an attempt ended, and sizes and spans
+// The brain's text for people: how an attempt ended, and sizes and spans
 // inside other sentences.
-#ifndef SUBLET_SCHEDULING_SENTENCES_H_
-#define SUBLET_SCHEDULING_SENTENCES_H_
+#ifndef SUBLET_SCHEDULING_QUERIES_TEXT_H_
+#define SUBLET_SCHEDULING_QUERIES_TEXT_H_
 
 #include <string>
 
@@ -10,9 +10,9 @@
 namespace sublet::scheduling {
 
 // "evicted: the owner came back"; with `detail`, that follows in parentheses.
-std::string end_sentence(EndReason ended, const std::string& detail);
+std::string end_text(EndReason ended, const std::string& detail);
 // "refused 7 times in a row, last: no room"; then comes again_in.
-std::string refusals_sentence(uint32_t times, const std::string& last);
+std::string refusals_text(uint32_t times, const std::string& last);
 // "; tried again in 16 s", rounded up.
 std::string again_in(Micros wait);
 // A sentence without its again_in.
@@ -28,4 +28,4 @@ std::string number_text(double value);
 
 }  // namespace sublet::scheduling
 
-#endif  // SUBLET_SCHEDULING_SENTENCES_H_
+#endif  // SUBLET_SCHEDULING_QUERIES_TEXT_H_

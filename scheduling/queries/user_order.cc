@@ -96,7 +96,7 @@ std::vector<Standing> Pool::standings(Micros now) const {
   return standings;
 }
 
-std::string standing_sentence(const Standing& s, double all_shares, std::optional<Micros> cpu_day) {
+std::string user_order_text(const Standing& s, double all_shares, std::optional<Micros> cpu_day) {
   std::string text = cpu_day ? cpu_text(*cpu_day) + " in the last day at " : "";
   text += "a share of " + number_text(s.shares) + " of " + number_text(all_shares) + ": ";
   if (s.behind.empty() && s.ahead_of.empty())

@@ -1,6 +1,6 @@
 // How users stand to each other, in words. Pure.
-#ifndef SUBLET_SCHEDULING_STANDINGS_H_
-#define SUBLET_SCHEDULING_STANDINGS_H_
+#ifndef SUBLET_SCHEDULING_QUERIES_USER_ORDER_H_
+#define SUBLET_SCHEDULING_QUERIES_USER_ORDER_H_
 
 #include <optional>
 #include <string>
@@ -13,9 +13,9 @@ namespace sublet::scheduling {
 // `all_shares`: of all users in the standings, this one's included. `cpu_day`:
 // what the user's attempts that ended in the last day have used; nothing: it is
 // left out.
-std::string standing_sentence(const Standing& standing, double all_shares,
-                              std::optional<Micros> cpu_day);
+std::string user_order_text(const Standing& standing, double all_shares,
+                            std::optional<Micros> cpu_day);
 
 }  // namespace sublet::scheduling
 
-#endif  // SUBLET_SCHEDULING_STANDINGS_H_
+#endif  // SUBLET_SCHEDULING_QUERIES_USER_ORDER_H_

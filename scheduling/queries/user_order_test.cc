@@ -31,11 +31,11 @@ Standing of(const TestPool& t, const std::string& user) {
   return {};
 }
 
-class StandingsTest : public CppUnit::TestFixture {
-  CPPUNIT_TEST_SUITE(StandingsTest);
+class UserOrderTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(UserOrderTest);
   CPPUNIT_TEST(behind_and_ahead);
   CPPUNIT_TEST(a_new_job_would_stand);
-  CPPUNIT_TEST(sentences);
+  CPPUNIT_TEST(texts);
   CPPUNIT_TEST(the_order_is_the_true_one);
   CPPUNIT_TEST_SUITE_END();
 
@@ -67,7 +67,7 @@ class StandingsTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("ann"), of(t, "cid").behind);
   }
 
-  void sentences() {
+  void texts() {
     Standing s;
     s.user = "eve";
     s.place = 2;
@@ -75,25 +75,25 @@ class StandingsTest : public CppUnit::TestFixture {
     s.ahead_of = "bob";
     CPPUNIT_ASSERT_EQUAL(
         std::string("12 CPU hours in the last day at a share of 1 of 4: behind ann, ahead of bob"),
-        standing_sentence(s, 4, 12 * 3600 * kSecond));
+        user_order_text(s, 4, 12 * 3600 * kSecond));
     CPPUNIT_ASSERT_EQUAL(std::string("a share of 1 of 4: behind ann, ahead of bob"),
-                         standing_sentence(s, 4, std::nullopt));
+                         user_order_text(s, 4, std::nullopt));
     s.place = 1;
     s.behind = "";
     CPPUNIT_ASSERT_EQUAL(
         std::string("1 CPU minute in the last day at a share of 1 of 2.5: next in line, ahead of "
                     "bob"),
-        standing_sentence(s, 2.5, 60 * kSecond));
+        user_order_text(s, 2.5, 60 * kSecond));
     s.ahead_of = "";
     CPPUNIT_ASSERT_EQUAL(std::string("a share of 1 of 1: next in line, nobody else waits"),
-                         standing_sentence(s, 1, std::nullopt));
+                         user_order_text(s, 1, std::nullopt));
     s.place = 0;
     CPPUNIT_ASSERT_EQUAL(
         std::string("0 CPU seconds in the last day at a share of 1 of 1: nobody waits"),
-        standing_sentence(s, 1, 0));
+        user_order_text(s, 1, 0));
     s.behind = "ann";
     CPPUNIT_ASSERT_EQUAL(std::string("a share of 1 of 2: a new job would stand behind ann"),
-                         standing_sentence(s, 2, std::nullopt));
+                         user_order_text(s, 2, std::nullopt));
   }
 
   // Whoever stands first is served first, whatever the usage, shares and turns.
@@ -132,7 +132,7 @@ class StandingsTest : public CppUnit::TestFixture {
         }));
   }
 };
-CPPUNIT_TEST_SUITE_REGISTRATION(StandingsTest);
+CPPUNIT_TEST_SUITE_REGISTRATION(UserOrderTest);
 
 }  // namespace
 }  // namespace sublet::scheduling

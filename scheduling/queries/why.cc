@@ -184,7 +184,7 @@ Ahead count_ahead(const Job& job, JobId id, const Drift& drift, const Machines& 
   };
   const std::vector<Offer> offers = offers_of(fit);
   for (size_t i = 0; i < offers.size(); ++i) {
-    const auto look = [&](const Job& other) {
+    const auto count = [&](const Job& other) {
       const uint64_t before = jobs_ahead(other);
       if (other.user == job.user && before == 0) return false;  // nor does what follows it
       if (looked_at++ == kLookedAt) return ahead.all = false;
@@ -200,7 +200,7 @@ Ahead count_ahead(const Job& job, JobId id, const Drift& drift, const Machines& 
     for (const Group* group : offers[i].kind->groups) {
       for (const Bucket* bucket : group->open) {
         if (!ahead.all) return ahead;
-        bucket->line.walk(look);
+        bucket->line.walk(count);
       }
     }
   }
@@ -247,7 +247,7 @@ std::string Pool::why(JobId id, Micros now) const {
     const std::string& reason = job->record.reason;
     const std::string again = again_in(job->record.not_before - now);
     if (job->record.refusals == 0) return reason + again;
-    const std::string refused = refusals_sentence(job->record.refusals, "");
+    const std::string refused = refusals_text(job->record.refusals, "");
     return (reason.starts_with(refused) ? without_again(reason) : refused) + again;
   }
   const Machines all = in_the_pool(s);

@@ -127,7 +127,7 @@ std::vector<UserStanding> UsageService::standings(const Caller& caller) {
   for (const auto& s : all) {
     std::optional<Micros> cpu_day;
     if (cpu && access_.owns(caller, s.user)) cpu_day = (*cpu)[s.user];
-    standings.push_back({s, cpu_day, standing_sentence(s, shares, cpu_day)});
+    standings.push_back({s, cpu_day, user_order_text(s, shares, cpu_day)});
   }
   return standings;
 }

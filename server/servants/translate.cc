@@ -298,7 +298,7 @@ void to_idl(const scheduling::MachineView& view, const std::optional<ReportedSta
   out.state = static_cast<CORBA::ULong>(r.state);
   out.requesting = view.requesting;
   out.state_since = r.state_since;
-  out.heard = view.heard;
+  out.heard = view.last_contact;
   add_detail(out.more, "attempts", std::to_string(view.running.size()));
   if (!with_attempts) return;
   out.running.length(view.running.size());
