@@ -133,7 +133,7 @@ Daemon::Daemon(const ClientSettings& settings)
   desk_.give_way([this] { return cache_.bytes(); },
                  [this](uint64_t bytes) { cache_.make_room(bytes); });
   server_ = std::make_unique<CorbaServer>(server_place(settings, state_), desk_,
-                                          [this] { keeper_raw_->session_over(); });
+                                          [this] { keeper_raw_->session_ended(); });
   keeper_ = std::make_unique<SessionKeeper>(*server_, facts_, identity_, settings.server_socket,
                                             keeper_hooks());
   keeper_raw_ = keeper_.get();

@@ -45,7 +45,7 @@ Attempt* Attempts::add(uint64_t job, uint32_t attempt, int64_t now) {
 }
 
 void Attempts::ask(Attempt* attempt, uint32_t sequence, int64_t now, int64_t due) noexcept {
-  if (attempt->stage != Attempt::Stage::resting) return;
+  if (attempt->stage != Attempt::Stage::unasked) return;
   attempt->stage = Attempt::Stage::asked;
   attempt->sequence = sequence;
   attempt->asked_at = now;
@@ -88,7 +88,7 @@ void Attempts::shepherd_lost(Attempt* attempt, int64_t now) noexcept {
 
 void Attempts::enforce(int64_t now) noexcept {
   for (const auto& attempt : attempts_) {
-    if (attempt->stage == Attempt::Stage::resting || now < attempt->due) continue;
+    if (attempt->stage == Attempt::Stage::unasked || now < attempt->due) continue;
     if (attempt->hold && attempt->hold->gone()) {
       attempt->due = kNever;
     } else if (attempt->stage == Attempt::Stage::killed) {
@@ -105,7 +105,7 @@ void Attempts::enforce(int64_t now) noexcept {
 int64_t Attempts::due() const noexcept {
   int64_t due = kNever;
   for (const auto& attempt : attempts_) {
-    if (attempt->stage != Attempt::Stage::resting) due = std::min(due, attempt->due);
+    if (attempt->stage != Attempt::Stage::unasked) due = std::min(due, attempt->due);
   }
   return due;
 }

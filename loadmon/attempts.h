@@ -31,7 +31,7 @@ class JobHold {
 };
 
 struct Attempt {
-  enum class Stage { resting, asked, leaving, killed };
+  enum class Stage { unasked, asked, leaving, killed };
   // Why the monitor killed it.
   enum class Kill { none, silent, late, shepherd_lost, unattended };
 
@@ -44,7 +44,7 @@ struct Attempt {
   int64_t found_at = 0;           // ns
   bool attended = false;          // its shepherd is connected
   bool ended = false;             // in good order: its exit is on record
-  Stage stage = Stage::resting;
+  Stage stage = Stage::unasked;
   Kill kill = Kill::none;
   uint32_t sequence = 0;  // of the frame that asked it to leave
   int64_t asked_at = 0;

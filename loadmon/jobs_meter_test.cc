@@ -22,7 +22,7 @@ struct Model {
   std::map<pid_t, ProcessTimes> alive = {{1, process(1, 0, 0, 0)}};
   double used = 0;
 
-  std::vector<ProcessTimes> look() const {
+  std::vector<ProcessTimes> scan() const {
     std::vector<ProcessTimes> all;
     for (const auto& [pid, times] : alive) all.push_back(times);
     return all;
@@ -136,7 +136,7 @@ class JobsMeterTest : public CppUnit::TestFixture {
       TreeCpu cpu;
       uint64_t clock = 1;
       pid_t next = 2;
-      cpu.update(model.look(), 0, clock);
+      cpu.update(model.scan(), 0, clock);
       double counted = 0;
       uint64_t then = clock;
       for (int i = 0; i < 150; ++i) {
@@ -156,7 +156,7 @@ class JobsMeterTest : public CppUnit::TestFixture {
             if (pid != 1) model.end(pid);
             break;
           default:
-            counted += cpu.update(model.look(), 0.5, then);
+            counted += cpu.update(model.scan(), 0.5, then);
             then = clock + 1;
             RC_ASSERT(counted == model.used);
         }

@@ -143,7 +143,7 @@ void Listeners::hello(Listener* listener, const sublet_frame& frame) {
   } else {
     // It had no chance to answer for itself before.
     if (listener->attempt_->stage == Attempt::Stage::asked)
-      listener->attempt_->stage = Attempt::Stage::resting;
+      listener->attempt_->stage = Attempt::Stage::unasked;
     ask(listener, state, hooks_.now());
   }
   hooks_.changed();

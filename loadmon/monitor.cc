@@ -214,7 +214,7 @@ void Monitor::take_sample(int64_t now) {
 
 void Monitor::changed(const protocol::PresenceVerdict& before, int64_t now) {
   const sublet_frame news = frame(verdict_);
-  told_at_ = now;
+  reported_at_ = now;
   if (before.state == SUBLET_PRESENCE_AWAY) {
     listeners_.evict(news, now);
     // Everybody has been told; now there is time to prepare for those who do
@@ -279,9 +279,9 @@ void Monitor::step() {
   attempts_.enforce(now);
   attempts_.tidy(now);
   listeners_.close_mute(now);
-  if (now + kTogether >= told_at_ + beat_period()) {
+  if (now + kTogether >= reported_at_ + beat_period()) {
     listeners_.tell(frame(presence_.at(now)));
-    told_at_ = now;
+    reported_at_ = now;
   }
   if (options_.alone_ms >= 0 && listeners_.count() == 0 &&
       now - alone_since_ >= options_.alone_ms * kMs) {
@@ -301,7 +301,7 @@ int64_t Monitor::beat_period() const {
 }
 
 int64_t Monitor::next_step(int64_t now) const {
-  int64_t next = std::min(sampled_at_ + sample_period(), told_at_ + beat_period());
+  int64_t next = std::min(sampled_at_ + sample_period(), reported_at_ + beat_period());
   next = std::min({next, attempts_.due(), listeners_.due()});
   next = std::min(next, next_scripted());
   if (options_.alone_ms >= 0 && listeners_.count() == 0)

@@ -95,7 +95,7 @@ class Monitor {
   std::string blind_source_;  // the one that failed at the last sample
   uint32_t sequence_ = 0;
   int64_t sampled_at_ = 0;
-  int64_t told_at_ = 0;
+  int64_t reported_at_ = 0;
   int64_t alone_since_ = 0;  // when a connection was last made or lost
   int64_t timer_at_ = 0;
   bool stop_ = false;

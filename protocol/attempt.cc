@@ -156,7 +156,7 @@ uint32_t AttemptMachine::tick(int64_t now_ms) {
   return kCheckpoint;
 }
 
-uint32_t AttemptMachine::checkpoint_over(uint64_t handed_in, int64_t now_ms) {
+uint32_t AttemptMachine::checkpoint_done(uint64_t handed_in, int64_t now_ms) {
   if (work_ != Work::kCheckpoint) return 0;
   work_ = Work::kNone;
   last_hand_in_ms_ = now_ms;
@@ -265,7 +265,7 @@ uint32_t AttemptMachine::report_later() {
 
 uint32_t AttemptMachine::begin_hand_in(uint32_t actions) {
   state_ = AttemptState::kHandingIn;
-  if (work_ == Work::kCheckpoint) return actions | kStopWork;  // checkpoint_over comes back here
+  if (work_ == Work::kCheckpoint) return actions | kStopWork;  // checkpoint_done comes back here
   work_ = Work::kHandIn;
   return actions | kHandIn;
 }
@@ -278,7 +278,7 @@ uint32_t AttemptMachine::end_without_shepherd(EndCode end) {
 }
 
 uint32_t AttemptMachine::forget() {
-  if (work_ == Work::kCheckpoint) {  // checkpoint_over comes back here
+  if (work_ == Work::kCheckpoint) {  // checkpoint_done comes back here
     state_ = AttemptState::kHandingIn;
     return kStopWork;
   }

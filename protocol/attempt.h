@@ -45,7 +45,7 @@ enum AttemptAction : uint32_t {
   kRecordEnd = 1u << 6,     // write end() to disk: no exit record will say it
   kStage = 1u << 7,         // work: ends in staged or staging_failed
   kStart = 1u << 8,         // work: ends in shepherd_started or shepherd_failed
-  kCheckpoint = 1u << 9,    // work: ends in checkpoint_over
+  kCheckpoint = 1u << 9,    // work: ends in checkpoint_done
   kHandIn = 1u << 10,       // work: ends in handed_in
   kTellStarted = 1u << 11,  // to the server
   kReport = 1u << 12,       // the end, to the server
@@ -120,7 +120,7 @@ class AttemptMachine {
   uint32_t shepherd_failed(EndCode end);  // kEndStart, kEndLost
   // The shepherd says which checkpoint is the newest.
   uint32_t generation(uint64_t newest, int64_t now_ms);
-  uint32_t checkpoint_over(uint64_t handed_in, int64_t now_ms);  // 0: it was not
+  uint32_t checkpoint_done(uint64_t handed_in, int64_t now_ms);  // 0: it was not
   uint32_t tick(int64_t now_ms);                                 // due at checkpoint_due_ms()
   uint32_t leave(sublet_leave_reason reason);
   uint32_t ended();     // the exit record is on disk

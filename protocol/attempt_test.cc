@@ -50,7 +50,7 @@ uint32_t feed(Machine& m, Event event) {
     case Event::kNewCheckpoint:
       return m.generation(m.held_generation() + 1, 0);
     case Event::kCheckpointOver:
-      return m.checkpoint_over(m.held_generation() + 1, 0);
+      return m.checkpoint_done(m.held_generation() + 1, 0);
     case Event::kLeaveOwner:
       return m.leave(SUBLET_LEAVE_OWNER);
     case Event::kLeavePreempt:
@@ -256,11 +256,11 @@ class AttemptTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(never, m.checkpoint_due_ms());
     CPPUNIT_ASSERT_EQUAL(uint32_t{kCheckpoint}, m.generation(6, 2000));
     CPPUNIT_ASSERT_EQUAL(0u, m.generation(7, 3000));  // one at a time
-    m.checkpoint_over(6, 4000);
+    m.checkpoint_done(6, 4000);
     CPPUNIT_ASSERT_EQUAL(int64_t{34'000}, m.checkpoint_due_ms());
     CPPUNIT_ASSERT_EQUAL(0u, m.tick(33'999));
     CPPUNIT_ASSERT_EQUAL(uint32_t{kCheckpoint}, m.tick(34'000));
-    m.checkpoint_over(0, 35'000);  // not handed in: again after the interval
+    m.checkpoint_done(0, 35'000);  // not handed in: again after the interval
     CPPUNIT_ASSERT_EQUAL(int64_t{65'000}, m.checkpoint_due_ms());
     CPPUNIT_ASSERT_EQUAL(uint64_t{6}, m.held_generation());
   }
@@ -268,11 +268,11 @@ class AttemptTest : public CppUnit::TestFixture {
   void work_under_way_is_waited_for() {
     Machine m = at("saving on");
     m.ended();
-    CPPUNIT_ASSERT_EQUAL(uint32_t{kHandIn}, m.checkpoint_over(0, 0));
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kHandIn}, m.checkpoint_done(0, 0));
     m = at("saving on");
     m.superseded();
     CPPUNIT_ASSERT_EQUAL(uint32_t{kStopWork}, m.ended());
-    CPPUNIT_ASSERT_EQUAL(uint32_t{kRemove}, m.checkpoint_over(0, 0));
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kRemove}, m.checkpoint_done(0, 0));
     m = at("handing in");
     m.superseded();
     CPPUNIT_ASSERT_EQUAL(uint32_t{kRemove}, m.handed_in());

@@ -26,14 +26,14 @@ int64_t plausible(int64_t detected, int64_t now) {
 }  // namespace
 
 ShepherdMachine::ShepherdMachine(const ShepherdTerms& terms, int64_t now)
-    : terms_(terms), heard_ns_(now) {}
+    : terms_(terms), last_contact_ns_(now) {}
 
 void ShepherdMachine::note_leave(sublet_leave_reason reason, int64_t detected) {
   // The first cause is the one that is told, except that the owner outranks all
   // others: his is the eviction that must not be charged.
   bool owner = reason == SUBLET_LEAVE_OWNER || reason == SUBLET_LEAVE_BLIND;
-  bool told_owner = reason_ == SUBLET_LEAVE_OWNER || reason_ == SUBLET_LEAVE_BLIND;
-  if (reason_ == SUBLET_LEAVE_NONE || (owner && !told_owner && phase_ != Phase::killing)) {
+  bool owner_noted = reason_ == SUBLET_LEAVE_OWNER || reason_ == SUBLET_LEAVE_BLIND;
+  if (reason_ == SUBLET_LEAVE_NONE || (owner && !owner_noted && phase_ != Phase::killing)) {
     reason_ = reason;
     detected_ns_ = detected;
   }
@@ -83,7 +83,7 @@ uint32_t ShepherdMachine::leave_for_owner(sublet_leave_reason reason, int64_t de
 }
 
 uint32_t ShepherdMachine::monitor_frame(const sublet_frame& frame, int64_t now) {
-  heard_ns_ = now;
+  last_contact_ns_ = now;
   if (frame.kind != SUBLET_FRAME_PRESENCE) return 0;
   if (frame.state == SUBLET_PRESENCE_AWAY) {
     if (phase_ != Phase::starting || now >= terms_.lease_ns) return 0;
@@ -146,7 +146,7 @@ uint32_t ShepherdMachine::control_frame(const sublet_frame& frame, int64_t now) 
   }
 }
 
-uint32_t ShepherdMachine::lease_over(int64_t now) {
+uint32_t ShepherdMachine::lease_expired(int64_t now) {
   if (phase_ == Phase::starting || phase_ == Phase::saving)
     return kill(SUBLET_LEAVE_LEASE, now, now);
   if (phase_ != Phase::running) return 0;
@@ -166,8 +166,8 @@ uint32_t ShepherdMachine::tick(int64_t now) {
   }
   if (phase_ == Phase::saving && now >= deadline_ns_) return kill(reason_, detected_ns_, now);
   if (phase_ == Phase::saving && now >= next_check_ns_) next_check_ns_ = now + kCpuCheckNs;
-  if (now - heard_ns_ >= SUBLET_MONITOR_SILENCE_NS && !for_owner_) return monitor_lost(now);
-  if (now >= terms_.lease_ns && phase_ != Phase::frozen) return lease_over(now);
+  if (now - last_contact_ns_ >= SUBLET_MONITOR_SILENCE_NS && !for_owner_) return monitor_lost(now);
+  if (now >= terms_.lease_ns && phase_ != Phase::frozen) return lease_expired(now);
   if (phase_ == Phase::frozen && now >= lease_give_up_at(terms_.patience_ms, terms_.lease_ns))
     return kill(SUBLET_LEAVE_LEASE, now, now);
   if (phase_ != Phase::running) return 0;
@@ -212,7 +212,7 @@ uint32_t ShepherdMachine::all_gone(int64_t) {
 int64_t ShepherdMachine::next_instant() const {
   if (phase_ == Phase::ended) return INT64_MAX;
   if (phase_ == Phase::killing) return next_check_ns_;
-  int64_t next = for_owner_ ? INT64_MAX : plus(heard_ns_, SUBLET_MONITOR_SILENCE_NS);
+  int64_t next = for_owner_ ? INT64_MAX : plus(last_contact_ns_, SUBLET_MONITOR_SILENCE_NS);
   if (phase_ == Phase::frozen)
     return least(next, lease_give_up_at(terms_.patience_ms, terms_.lease_ns));
   next = least(next, terms_.lease_ns);

@@ -86,7 +86,7 @@ class ShepherdMachine {
   uint32_t leave_for_owner(sublet_leave_reason reason, int64_t detected, int64_t now);
   uint32_t vacate(const sublet_frame& frame, int64_t now);
   uint32_t lease(int64_t until, int64_t now);
-  uint32_t lease_over(int64_t now);
+  uint32_t lease_expired(int64_t now);
   uint32_t kill(sublet_leave_reason reason, int64_t detected, int64_t now);
   uint32_t end_unstarted(sublet_leave_reason reason, int64_t detected);
   void note_leave(sublet_leave_reason reason, int64_t detected);
@@ -99,7 +99,7 @@ class ShepherdMachine {
   bool save_asked_ = false;
   bool main_exited_ = false;
   bool killed_ = false;
-  int64_t heard_ns_;  // the monitor, last
+  int64_t last_contact_ns_;  // the monitor, last
   int64_t detected_ns_ = 0;
   int64_t deadline_ns_ = 0;    // of the save
   int64_t next_check_ns_ = 0;  // of CPU use while saving; of the next kill

@@ -64,7 +64,7 @@ struct Group {
   // since. Once that is done no idle machine fits, until a machine changes.
   bool newly_queued = false;
   // One of the jobs in line: what needs at least as much fits no idle machine
-  // either, unless the group is fresh.
+  // either, unless the group has newly queued ones.
   const Job* least_demanding = nullptr;
 };
 

@@ -58,7 +58,7 @@ Adopted adopt_one(Files& files, const std::string& state_folder, const AttemptNa
     Assignment assignment = read_assignment(files, folder);
     if (assignment.name != name) throw RecordError("it is another attempt's");
     Adopted adopted;
-    adopted.facts = AttemptTasks::look(files, folder);
+    adopted.facts = AttemptTasks::inspect(files, folder);
     adopted.assignment = std::make_shared<const Assignment>(std::move(assignment));
     return adopted;
   } catch (const std::exception& error) {

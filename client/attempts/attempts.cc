@@ -51,7 +51,7 @@ Attempts::Entry& Attempts::add(std::shared_ptr<const Assignment> assignment) {
                                             attempt_folder(settings_.state_folder, name));
   work->lease_ns = work->assignment->first_lease_ns;
   auto entry = std::make_unique<Entry>(std::move(work), settings_.checkpoint_interval_ms);
-  entry->told.name = name;
+  entry->reported.name = name;
   return *(entries_[name] = std::move(entry));
 }
 
@@ -97,7 +97,7 @@ void Attempts::apply(Entry& entry, uint32_t actions, const std::string& reason) 
   if (actions & kConnect) make_tenant(entry);
   send_frames(entry, actions, now);
   if (actions & kKillTenant) entry.killing = true;
-  drop_tenant_if_over(entry);
+  drop_tenant_if_ended(entry);
   if (actions & kStopWork) {
     work.stop = true;
     tasks_->hurry();
@@ -134,9 +134,9 @@ void Attempts::make_tenant(Entry& entry) {
   entry.tenant_due_ns = newest_tenant_ns_ + kTenantAfterNs;
 }
 
-void Attempts::drop_tenant_if_over(Entry& entry) {
+void Attempts::drop_tenant_if_ended(Entry& entry) {
   if (entry.machine.holds_slot()) return;
-  entry.work->over = true;
+  entry.work->ended = true;
   if (!entry.killing) return drop_tenant(entry);
   // Its shepherd is gone; the guard still keeps an eye on what it left.
   disconnect(entry);
@@ -217,8 +217,8 @@ void Attempts::renewed(int64_t sent_ns, int64_t lease_ms,
 void Attempts::answered(const AttemptName& name, uint32_t verdict, bool of_end) {
   Entry* entry = find(name);
   if (entry == nullptr) return;
-  bool over = verdict == kVerdictSuperseded || verdict == kVerdictKnown;
-  if (over) {
+  bool ended = verdict == kVerdictSuperseded || verdict == kVerdictKnown;
+  if (ended) {
     bool reported = entry->machine.state() == AttemptState::kReporting;
     if (!reported || verdict == kVerdictSuperseded)
       log(Severity::info) << entry->work->label() << " counts no more: the job went on elsewhere "
@@ -237,7 +237,7 @@ std::vector<HeldAttempt> Attempts::held() {
   std::vector<HeldAttempt> out;
   for (auto& [name, entry] : entries_) {
     if (entry->machine.state() == AttemptState::kForgotten) continue;
-    HeldAttempt one = entry->told;
+    HeldAttempt one = entry->reported;
     switch (entry->machine.state()) {
       case AttemptState::kAccepted:
       case AttemptState::kStaging:
@@ -268,9 +268,9 @@ void Attempts::reap_children() {
   std::vector<pid_t> gone;
   std::erase_if(children_, [&](pid_t pid) {
     int status = 0;
-    bool over = waitpid(pid, &status, WNOHANG) != 0;
-    if (over) gone.push_back(pid);
-    return over;
+    bool ended = waitpid(pid, &status, WNOHANG) != 0;
+    if (ended) gone.push_back(pid);
+    return ended;
   });
   if (gone.empty()) return;
   for (auto& [name, entry] : entries_) {

@@ -85,7 +85,7 @@ class Attempts {
     bool checking = false;  // check_end is under way
     bool killing = false;   // what a lost shepherd left is being killed
     bool seen_running = false;
-    HeldAttempt told;  // what the shepherd said last
+    HeldAttempt reported;  // what the shepherd said last
   };
 
   Entry* find(const AttemptName& name);
@@ -98,13 +98,13 @@ class Attempts {
   static std::string why_left(const Entry& entry);
   void make_tenant(Entry& entry);
   // Unless its processes may still be there.
-  void drop_tenant_if_over(Entry& entry);
+  void drop_tenant_if_ended(Entry& entry);
   void drop_tenant(Entry& entry);
 
   void try_connect(Entry& entry, int64_t now);
   void connected(Entry& entry, UniqueFd socket, int64_t now);
   void read_control(const AttemptName& name);
-  void hear(Entry& entry, const sublet_frame& frame);
+  void on_frame(Entry& entry, const sublet_frame& frame);
   void disconnect(Entry& entry);
   void check_end(Entry& entry);
   void open_tenant(Entry& entry);
@@ -116,7 +116,7 @@ class Attempts {
   void on_started(const WorkPtr& work, pid_t pid);
   void on_start_failed(const WorkPtr& work, protocol::EndCode end, const std::string& reason);
   void on_tenant_killed(const WorkPtr& work);
-  void on_checkpoint_over(const WorkPtr& work, uint64_t generation);
+  void on_checkpoint_done(const WorkPtr& work, uint64_t generation);
   void on_handed_in(const WorkPtr& work);
   void on_still_alive(const WorkPtr& work);
   void on_ended(const WorkPtr& work);

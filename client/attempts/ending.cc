@@ -137,12 +137,12 @@ protocol::ExitFacts exit_facts(const AttemptExit& exit) {
   return facts;
 }
 
-int64_t cpu_at_checkpoint(const AttemptExit& exit, uint64_t told, int64_t told_cpu_us) {
+int64_t cpu_at_checkpoint(const AttemptExit& exit, uint64_t reported, int64_t reported_cpu_us) {
   const sublet_exit& facts = exit.facts;
   if (facts.generation <= facts.resumed_generation || facts.saved_ns == 0) return -1;
   int64_t cpu = facts.cpu_user_us + facts.cpu_system_us;
   if (facts.left != 0) return cpu;  // it saved and ended
-  if (told == static_cast<uint64_t>(facts.generation)) return std::min(told_cpu_us, cpu);
+  if (reported == static_cast<uint64_t>(facts.generation)) return std::min(reported_cpu_us, cpu);
   // Nobody watched when it saved: taken as evenly spread over its running time.
   double whole = static_cast<double>(facts.ended_ns - facts.started_ns);
   double part = static_cast<double>(facts.saved_ns - facts.started_ns);

@@ -28,7 +28,7 @@ AttemptEnd end_from_record(const Assignment& what, const EndRecord& record);
 std::string leave_sentence(sublet_leave_reason reason, const LowDisk& disk = {});
 // CPU time that the newest checkpoint holds; -1: there is none. `told_cpu_us`
 // is what the shepherd said when it told of generation `told`.
-int64_t cpu_at_checkpoint(const AttemptExit& exit, uint64_t told, int64_t told_cpu_us);
+int64_t cpu_at_checkpoint(const AttemptExit& exit, uint64_t reported, int64_t reported_cpu_us);
 
 }  // namespace sublet::client
 

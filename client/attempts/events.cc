@@ -25,8 +25,8 @@ TaskEvents Attempts::events() {
     loop_.post([=, this] { on_start_failed(work, end, reason); });
   };
   e.tenant_killed = to_loop(&Attempts::on_tenant_killed);
-  e.checkpoint_over = [this](const WorkPtr& work, uint64_t generation) {
-    loop_.post([=, this] { on_checkpoint_over(work, generation); });
+  e.checkpoint_done = [this](const WorkPtr& work, uint64_t generation) {
+    loop_.post([=, this] { on_checkpoint_done(work, generation); });
   };
   e.handed_in = to_loop(&Attempts::on_handed_in);
   e.ended = to_loop(&Attempts::on_ended);
@@ -69,12 +69,12 @@ void Attempts::on_tenant_killed(const WorkPtr& work) {
   Entry* entry = find(work);
   if (entry == nullptr) return;
   entry->killing = false;
-  drop_tenant_if_over(*entry);
+  drop_tenant_if_ended(*entry);
 }
 
-void Attempts::on_checkpoint_over(const WorkPtr& work, uint64_t generation) {
+void Attempts::on_checkpoint_done(const WorkPtr& work, uint64_t generation) {
   if (Entry* entry = find(work))
-    apply(*entry, entry->machine.checkpoint_over(generation, system_clock().boot_ns() / 1'000'000));
+    apply(*entry, entry->machine.checkpoint_done(generation, system_clock().boot_ns() / 1'000'000));
   if (generation != 0) changed_();
 }
 

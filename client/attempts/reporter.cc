@@ -143,7 +143,7 @@ void Reporter::run() {
 bool Reporter::send_starts(std::deque<Start>& starts) {
   for (; !starts.empty(); starts.pop_front()) {
     const Start& start = starts.front();
-    if (start.work->over) continue;  // its end says everything
+    if (start.work->ended) continue;  // its end says everything
     const AttemptName& name = start.work->assignment->name;
     try {
       answered_(name, server_.started(name, start.at_us), false);

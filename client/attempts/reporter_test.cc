@@ -54,7 +54,7 @@ class ReporterTest : public CppUnit::TestFixture {
   PickyServer server_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::set<uint64_t> told_;
+  std::set<uint64_t> reported_;
   std::set<uint64_t> waited_;
 
   static std::shared_ptr<AttemptWork> work(uint64_t job) {
@@ -67,7 +67,7 @@ class ReporterTest : public CppUnit::TestFixture {
   std::function<void(const AttemptName&, uint32_t, bool)> answered() {
     return [this](const AttemptName& name, uint32_t, bool) {
       std::lock_guard lock(mutex_);
-      told_.insert(name.job);
+      reported_.insert(name.job);
       changed_.notify_all();
     };
   }
@@ -79,7 +79,7 @@ class ReporterTest : public CppUnit::TestFixture {
     };
   }
   bool wait_for(size_t count) {
-    return changes([&] { return told_.size() >= count; });
+    return changes([&] { return reported_.size() >= count; });
   }
   bool changes(const std::function<bool()>& to) {
     std::unique_lock lock(mutex_);
@@ -95,7 +95,7 @@ class ReporterTest : public CppUnit::TestFixture {
     Reporter reporter(server_, answered(), waits());
     for (uint64_t job = 1; job <= 300; ++job) reporter.tell_ended(work(job));
     CPPUNIT_ASSERT(wait_for(299));
-    CPPUNIT_ASSERT(!told_.contains(50));
+    CPPUNIT_ASSERT(!reported_.contains(50));
     CPPUNIT_ASSERT(changes([&] { return waited_.contains(50); }));
     // At most one batch is taken apart: the bad one goes alone from then on.
     int before = reports();

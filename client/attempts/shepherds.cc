@@ -71,28 +71,28 @@ void Attempts::read_control(const AttemptName& name) {
       disconnect(*entry);
       return check_end(*entry);
     }
-    hear(*entry, frame);
+    on_frame(*entry, frame);
   }
 }
 
-void Attempts::hear(Entry& entry, const sublet_frame& frame) {
+void Attempts::on_frame(Entry& entry, const sublet_frame& frame) {
   if (frame.kind == SUBLET_FRAME_ACK) return guard_.acknowledged(*entry.tenancy, frame.sequence);
   if (frame.kind == SUBLET_FRAME_ENDED) return check_end(entry);
   if (frame.kind != SUBLET_FRAME_STATUS) return;
-  HeldAttempt& told = entry.told;
-  bool news = static_cast<uint64_t>(frame.arg[2]) > told.generation;
-  told.cpu_ms = std::max(told.cpu_ms, frame.arg[0] / 1000);
-  told.memory = static_cast<uint64_t>(std::max<int64_t>(0, frame.arg[1]));
-  told.generation = std::max(told.generation, static_cast<uint64_t>(frame.arg[2]));
-  told.progress_ppm = static_cast<int32_t>(frame.arg[3]);
+  HeldAttempt& reported = entry.reported;
+  bool news = static_cast<uint64_t>(frame.arg[2]) > reported.generation;
+  reported.cpu_ms = std::max(reported.cpu_ms, frame.arg[0] / 1000);
+  reported.memory = static_cast<uint64_t>(std::max<int64_t>(0, frame.arg[1]));
+  reported.generation = std::max(reported.generation, static_cast<uint64_t>(frame.arg[2]));
+  reported.progress_ppm = static_cast<int32_t>(frame.arg[3]);
   if (frame.state == SUBLET_SHEPHERD_RUNNING && !entry.seen_running) {
     entry.seen_running = true;
     log(Severity::info) << entry.work->label() << " runs";
   }
   if (news) {
-    entry.work->told_generation = told.generation;
-    entry.work->told_cpu_us = frame.arg[0];
-    apply(entry, entry.machine.generation(told.generation, now_ns() / kMs));
+    entry.work->reported_generation = reported.generation;
+    entry.work->reported_cpu_us = frame.arg[0];
+    apply(entry, entry.machine.generation(reported.generation, now_ns() / kMs));
   }
 }
 

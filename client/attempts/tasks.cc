@@ -51,7 +51,7 @@ AttemptTasks::AttemptTasks(const TaskThreads& threads, Files& files, ServerCalls
 
 bool AttemptTasks::has_slow(uint32_t actions) { return (actions & kSlow) != 0; }
 
-FolderFacts AttemptTasks::look(const Files& files, const std::string& folder) {
+FolderFacts AttemptTasks::inspect(const Files& files, const std::string& folder) {
   FolderFacts facts;
   facts.end_recorded = files.exists(folder + "/" + kEndFile);
   facts.exit_recorded = files.exists(folder + "/" SUBLET_EXIT_FILE);
@@ -206,7 +206,7 @@ void AttemptTasks::do_checkpoint(const WorkPtr& work) {
   if (result == TaskResult::kAgain)
     log(Severity::info) << work->label() << ": checkpoint not handed in now: " << why;
   uint64_t now = work->handed_in_generation;
-  events_.checkpoint_over(work, now > before ? now : 0);
+  events_.checkpoint_done(work, now > before ? now : 0);
 }
 
 void AttemptTasks::close_and_hand_in(const WorkPtr& work) {
@@ -268,11 +268,11 @@ void AttemptTasks::do_remove(const WorkPtr& work) {
 
 void AttemptTasks::check_end(const WorkPtr& work) {
   post(threads_.local, work, [this, work] {
-    FolderFacts facts = look(files_, work->folder);
+    FolderFacts facts = inspect(files_, work->folder);
     if (facts.exit_recorded) return events_.ended(work);
     if (facts.shepherd_alive) return events_.still_alive(work);
     // It may have ended between the two looks.
-    if (look(files_, work->folder).exit_recorded) return events_.ended(work);
+    if (inspect(files_, work->folder).exit_recorded) return events_.ended(work);
     events_.vanished(work);
   });
 }

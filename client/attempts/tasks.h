@@ -31,7 +31,7 @@ struct TaskEvents {
   std::function<void(const WorkPtr&, pid_t)> shepherd_started;
   std::function<void(const WorkPtr&, protocol::EndCode, const std::string&)> shepherd_failed;
   std::function<void(const WorkPtr&)> tenant_killed;  // or there was none, or it cannot be
-  std::function<void(const WorkPtr&, uint64_t handed_in)> checkpoint_over;
+  std::function<void(const WorkPtr&, uint64_t handed_in)> checkpoint_done;
   std::function<void(const WorkPtr&)> handed_in;
   std::function<void(const WorkPtr&)> ended;
   std::function<void(const WorkPtr&)> vanished;
@@ -75,7 +75,7 @@ class AttemptTasks {
   void check_end(const WorkPtr& work);
 
   // At the start, on the main thread: what an attempt's folder says.
-  static protocol::FolderFacts look(const Files& files, const std::string& folder);
+  static protocol::FolderFacts inspect(const Files& files, const std::string& folder);
 
  private:
   void post(Workers& pool, const WorkPtr& work, std::function<void()> task, int64_t delay_ms = 0,

@@ -179,7 +179,7 @@ class AttemptTasksTest : public CppUnit::TestFixture {
     files_.write_atomic(w->folder + "/exit", print_exit(exit));
     files_.write_atomic(w->folder + "/checkpoint/checkpoint", "saved");
     files_.write_atomic(w->folder + "/work/large", "x");
-    w->told_generation = 1;
+    w->reported_generation = 1;
     w->disk_free = 1;
     w->disk_used = 2;
     tasks_->perform(w, protocol::kHandIn, protocol::kEndNone, "");

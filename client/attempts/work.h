@@ -39,16 +39,16 @@ struct AttemptWork {
 
   // Written by the reactor's thread, read by all.
   std::atomic<bool> stop{false};          // the task under way ends as soon as it can
-  std::atomic<bool> over{false};          // ended: no use in telling that it started
+  std::atomic<bool> ended{false};         // ended: no use in telling that it started
   std::atomic<int64_t> lease_ns{0};       // CLOCK_BOOTTIME
   std::atomic<uint32_t> leave_reason{0};  // enum sublet_leave_reason: what it was told
   // Both before leave_reason.
   std::atomic<uint64_t> disk_used{0};
   std::atomic<uint64_t> disk_free{0};
   LowDisk low_disk() const { return {disk_used, disk_free}; }
-  std::atomic<uint64_t> told_generation{0};
+  std::atomic<uint64_t> reported_generation{0};
   // CPU time when the shepherd told of that generation.
-  std::atomic<int64_t> told_cpu_us{0};
+  std::atomic<int64_t> reported_cpu_us{0};
 
   // ---- of the task that runs ----
   uint64_t held_generation;           // newest that the server has of this attempt's line

@@ -89,7 +89,7 @@ struct CorbaServer::Parts {
       key.reset();
     }
     orders.set_session("");
-    session_over();
+    session_ended();
   }
 
   idl::FilePlace to_place(const FilePlace& place, const idl::SessionKey& session) {
@@ -125,7 +125,7 @@ struct CorbaServer::Parts {
   void renew_certificate();
 
   OrderDesk& orders;
-  std::function<void()> session_over;
+  std::function<void()> session_ended;
   Orb orb;
   PortableServer::Servant_var<ExecutingClientServant> servant;
   idl::ExecutingClient_var self;
@@ -170,9 +170,9 @@ void CorbaServer::Parts::renew_certificate() {
 }
 
 CorbaServer::CorbaServer(const ServerPlace& place, OrderDesk& desk,
-                         std::function<void()> session_over)
+                         std::function<void()> session_ended)
     : parts_(std::make_unique<Parts>(place, desk)) {
-  parts_->session_over = std::move(session_over);
+  parts_->session_ended = std::move(session_ended);
 }
 
 CorbaServer::~CorbaServer() = default;

@@ -32,7 +32,7 @@ class CorbaServer : public ServerCalls {
   // started. Only the server's calls are obeyed. `desk` answers them and outlives
   // this object. session_over is called, from any thread, when a call shows
   // that the session no longer exists.
-  CorbaServer(const ServerPlace& place, OrderDesk& desk, std::function<void()> session_over);
+  CorbaServer(const ServerPlace& place, OrderDesk& desk, std::function<void()> session_ended);
   ~CorbaServer() override;
   void close();
 

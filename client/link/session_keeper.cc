@@ -60,7 +60,7 @@ void SessionKeeper::something_changed() {
   wake();
 }
 
-void SessionKeeper::session_over() {
+void SessionKeeper::session_ended() {
   over_ = true;
   wake();
 }

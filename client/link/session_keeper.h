@@ -39,7 +39,7 @@ class SessionKeeper {
   // Any thread; none of them waits or allocates.
   void presence_changed();
   void something_changed();  // renew soon, at most once a second
-  void session_over();
+  void session_ended();
 
   // Withdraws if it is registered, within about the ORB's call timeout, and
   // ends the thread.

@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint64_t kBlock = 512;  // of st_blocks, whatever the file system's is
 
-struct Look {
+struct Scan {
   size_t left;  // entries that may still be looked at
   uint64_t bytes = 0;
 
@@ -42,9 +42,9 @@ struct Look {
 }  // namespace
 
 uint64_t disk_usage(const std::string& folder, size_t most) {
-  Look look{most};
-  look.into(Look::open_folder(AT_FDCWD, folder.c_str()), 1);
-  return look.bytes;
+  Scan scan{most};
+  scan.into(Scan::open_folder(AT_FDCWD, folder.c_str()), 1);
+  return scan.bytes;
 }
 
 }  // namespace sublet::client

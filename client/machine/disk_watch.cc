@@ -39,7 +39,7 @@ void DiskWatch::work() {
   idle_ = true;  // first, so that whoever comes from now on is not missed
   int64_t due_ms = settings_.period_ms;
   try {
-    due_ms = look(system_clock().boot_ns());
+    due_ms = scan(system_clock().boot_ns());
   } catch (const FileError& error) {
     log(Severity::error) << "the disk cannot be watched: " << error.what();
   }
@@ -49,7 +49,7 @@ void DiskWatch::work() {
   if (far && !idle_) thread_->hurry();
 }
 
-int64_t DiskWatch::look(int64_t now_ns) {
+int64_t DiskWatch::scan(int64_t now_ns) {
   std::vector<AttemptName> here = list_attempts(files_, settings_.state_folder);
   std::erase_if(named_, [&](const auto& name) { return !std::ranges::binary_search(here, name); });
   uint64_t free = files_.free_bytes(settings_.state_folder);

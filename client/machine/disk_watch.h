@@ -50,7 +50,7 @@ class DiskWatch {
   void attempt_came();
 
   // One look; the time until the next.
-  int64_t look(int64_t now_ns);
+  int64_t scan(int64_t now_ns);
 
  private:
   static constexpr int64_t kShortestMs = 100;

@@ -81,7 +81,7 @@ class DiskWatchTest : public CppUnit::TestFixture {
     kept_ -= removed;
     disk_.free += removed;
   }
-  int64_t look(int64_t after_ns) { return watch_->look(now_ += after_ns); }
+  int64_t scan(int64_t after_ns) { return watch_->scan(now_ += after_ns); }
   uint64_t last_job() { return named_.empty() ? 0 : named_.back().first.job; }
 
   void counts_what_lies_in_a_folder() {
@@ -113,9 +113,9 @@ class DiskWatchTest : public CppUnit::TestFixture {
   }
 
   void without_attempts_it_rests() {
-    CPPUNIT_ASSERT_EQUAL(int64_t{60'000}, look(kSecond));
+    CPPUNIT_ASSERT_EQUAL(int64_t{60'000}, scan(kSecond));
     attempt(1, 10);
-    CPPUNIT_ASSERT_EQUAL(int64_t{2000}, look(kSecond));
+    CPPUNIT_ASSERT_EQUAL(int64_t{2000}, scan(kSecond));
     CPPUNIT_ASSERT(named_.empty());
   }
 
@@ -123,12 +123,12 @@ class DiskWatchTest : public CppUnit::TestFixture {
     attempt(1, 10);
     kept_ = 200 * kMiB;
     disk_.free = 90 * kMiB;
-    look(kSecond);
+    scan(kSecond);
     CPPUNIT_ASSERT(named_.empty() && !desk_->disk_low());
     CPPUNIT_ASSERT_EQUAL(uint64_t{125 * kMiB}, disk_.free.load());
     kept_ = 5 * kMiB;
     disk_.free = 90 * kMiB;
-    look(kSecond);
+    scan(kSecond);
     CPPUNIT_ASSERT_EQUAL(uint64_t{0}, kept_);
     CPPUNIT_ASSERT(desk_->disk_low());
     CPPUNIT_ASSERT_EQUAL(uint64_t{1}, last_job());
@@ -149,28 +149,28 @@ class DiskWatchTest : public CppUnit::TestFixture {
 
   void looks_sooner_when_space_shrinks_fast() {
     attempt(1, 10);
-    look(kSecond);
+    scan(kSecond);
     disk_.free = 900 * kMiB;
     // At 100 MiB/s the reserve is reached in 8 s.
-    CPPUNIT_ASSERT_EQUAL(int64_t{2000}, look(kSecond));
+    CPPUNIT_ASSERT_EQUAL(int64_t{2000}, scan(kSecond));
     disk_.free = 300 * kMiB;
     // At 600 MiB/s in a third of a second.
-    int64_t due = look(kSecond);
+    int64_t due = scan(kSecond);
     CPPUNIT_ASSERT(due > 150 && due < 180);
     disk_.free = 101 * kMiB;
-    CPPUNIT_ASSERT_EQUAL(int64_t{100}, look(kSecond));
+    CPPUNIT_ASSERT_EQUAL(int64_t{100}, scan(kSecond));
     disk_.free = 1000 * kMiB;
-    CPPUNIT_ASSERT_EQUAL(int64_t{2000}, look(kSecond));
+    CPPUNIT_ASSERT_EQUAL(int64_t{2000}, scan(kSecond));
   }
 
   void the_largest_has_to_leave() {
     attempt(1, 100'000);
     attempt(2, 900'000);
     attempt(3, 500'000);
-    look(kSecond);
+    scan(kSecond);
     CPPUNIT_ASSERT(named_.empty());
     disk_.free = 90 * kMiB;
-    look(kSecond);
+    scan(kSecond);
     CPPUNIT_ASSERT_EQUAL(uint64_t{2}, last_job());
     CPPUNIT_ASSERT(named_[0].second.used >= 900'000 && named_[0].second.used < 1'500'000);
     CPPUNIT_ASSERT_EQUAL(90 * kMiB, named_[0].second.free);
@@ -180,35 +180,35 @@ class DiskWatchTest : public CppUnit::TestFixture {
     attempt(1, 100'000);
     attempt(2, 900'000);
     disk_.free = 90 * kMiB;
-    CPPUNIT_ASSERT_EQUAL(int64_t{100}, look(kSecond));
-    look(4 * kSecond);
+    CPPUNIT_ASSERT_EQUAL(int64_t{100}, scan(kSecond));
+    scan(4 * kSecond);
     CPPUNIT_ASSERT_EQUAL(size_t{1}, named_.size());  // it has time
-    look(2 * kSecond);
+    scan(2 * kSecond);
     CPPUNIT_ASSERT_EQUAL(uint64_t{1}, last_job());  // no more
     CPPUNIT_ASSERT_EQUAL(size_t{2}, named_.size());
-    look(60 * kSecond);
+    scan(60 * kSecond);
     CPPUNIT_ASSERT_EQUAL(size_t{2}, named_.size());  // there is nobody else
     // Who makes room at once is not waited for.
     attempt(3, 10);
-    look(kSecond);
+    scan(kSecond);
     CPPUNIT_ASSERT_EQUAL(uint64_t{3}, last_job());
     disk_.remove_tree(attempt_folder(state_.path(), {3, 1}));
     attempt(4, 10);
-    look(kSecond / 10);
+    scan(kSecond / 10);
     CPPUNIT_ASSERT_EQUAL(uint64_t{4}, last_job());
   }
 
   void who_leaves_and_goes_on_writing_is_killed() {
     attempt(1, 100'000);
     disk_.free = 90 * kMiB;
-    look(kSecond);
-    look(kSecond / 10);
+    scan(kSecond);
+    scan(kSecond / 10);
     CPPUNIT_ASSERT_EQUAL(size_t{1}, named_.size());
     disk_.free = 20 * kMiB;
-    look(kSecond / 10);
+    scan(kSecond / 10);
     CPPUNIT_ASSERT_EQUAL(size_t{2}, named_.size());
     CPPUNIT_ASSERT_EQUAL(uint64_t{1}, last_job());
-    look(kSecond / 10);
+    scan(kSecond / 10);
     CPPUNIT_ASSERT_EQUAL(size_t{2}, named_.size());
   }
 
@@ -217,24 +217,24 @@ class DiskWatchTest : public CppUnit::TestFixture {
     disk_.write_atomic(attempt_folder(state_.path(), {1, 1}) + "/exit", "x");
     attempt(2, 100'000);
     disk_.free = 0;
-    look(kSecond);
+    scan(kSecond);
     CPPUNIT_ASSERT_EQUAL(uint64_t{2}, last_job());
   }
 
   void no_orders_until_there_is_room() {
     attempt(7, 10'000'000);
     disk_.free = 99 * kMiB;
-    look(kSecond);
+    scan(kSecond);
     RunAnswer answer = desk_->may_run({});
     CPPUNIT_ASSERT_EQUAL(kRunLacks, answer.answer);
     CPPUNIT_ASSERT_EQUAL(std::string("the disk is nearly full"), answer.reason);
     disk_.remove_tree(attempt_folder(state_.path(), {7, 1}));
     disk_.free = 110 * kMiB;
-    CPPUNIT_ASSERT_EQUAL(int64_t{2000}, look(kSecond));  // watched until it is over
+    CPPUNIT_ASSERT_EQUAL(int64_t{2000}, scan(kSecond));  // watched until it is over
     CPPUNIT_ASSERT_EQUAL(kRunLacks, desk_->may_run({}).answer);
     CPPUNIT_ASSERT_EQUAL(1, changes_);
     disk_.free = 130 * kMiB;
-    CPPUNIT_ASSERT_EQUAL(int64_t{60'000}, look(kSecond));
+    CPPUNIT_ASSERT_EQUAL(int64_t{60'000}, scan(kSecond));
     CPPUNIT_ASSERT_EQUAL(kRunAccepted, desk_->may_run({}).answer);
     CPPUNIT_ASSERT_EQUAL(2, changes_);
   }

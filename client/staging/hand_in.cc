@@ -115,7 +115,7 @@ void send_checkpoint(Uploader& to, uint64_t largest) {
   const Assignment& what = *work.assignment;
   auto file = open_if_there(work.folder + "/" SUBLET_CHECKPOINT_FOLDER, "checkpoint", what.uid);
   if (!file) return;
-  uint64_t generation = checkpoint_generation(file->fd.get(), file->size, work.told_generation);
+  uint64_t generation = checkpoint_generation(file->fd.get(), file->size, work.reported_generation);
   if (generation <= work.held_generation) return;
   if (file->size > largest)
     throw std::runtime_error("it has " + format_bytes(file->size) + ", this machine's bound is " +
@@ -251,16 +251,17 @@ void begin_end(AttemptWork& work, Files& files, uint64_t* saved_generation) {
   auto exit = read_exit(files, work.folder, &error);
   if (exit) {
     // Killed from here because the shepherd did not answer: it cannot know why.
-    auto told = work.leave_reason.load();
+    auto reason = work.leave_reason.load();
     if (exit->facts.asked == 0 && exit->facts.outcome == SUBLET_OUTCOME_SIGNALLED &&
-        exit->facts.code == SIGKILL && told != SUBLET_LEAVE_NONE) {
+        exit->facts.code == SIGKILL && reason != SUBLET_LEAVE_NONE) {
       exit->facts.asked = exit->facts.killed = 1;
-      exit->facts.reason = told;
+      exit->facts.reason = reason;
     }
     work.end = end_from_exit(what, *exit, work.low_disk(), system_clock(), boot_id());
-    work.end.cpu_saved_us = cpu_at_checkpoint(*exit, work.told_generation, work.told_cpu_us);
+    work.end.cpu_saved_us =
+        cpu_at_checkpoint(*exit, work.reported_generation, work.reported_cpu_us);
     *saved_generation = static_cast<uint64_t>(exit->facts.generation);
-    if (work.told_generation < *saved_generation) work.told_generation = *saved_generation;
+    if (work.reported_generation < *saved_generation) work.reported_generation = *saved_generation;
     return;
   }
   try {
@@ -295,13 +296,13 @@ void hand_in_all(Uploader& to, const JobSettings& settings) {
 
 }  // namespace
 
-uint64_t checkpoint_generation(int fd, uint64_t size, uint64_t told) {
+uint64_t checkpoint_generation(int fd, uint64_t size, uint64_t reported) {
   std::string head = read_at(fd, 0, SUBLET_HEADER_BYTES);
-  if (head.size() < SUBLET_HEADER_BYTES) return told;
+  if (head.size() < SUBLET_HEADER_BYTES) return reported;
   sublet_header header;
   const char* wrong =
       sublet_header_decode(reinterpret_cast<const unsigned char*>(head.data()), size, &header);
-  return wrong == nullptr ? header.generation : told;
+  return wrong == nullptr ? header.generation : reported;
 }
 
 TaskResult hand_in(AttemptWork& work, ServerCalls& server, Files& files,

@@ -26,7 +26,7 @@ TaskResult hand_in_checkpoint(AttemptWork& work, ServerCalls& server, const JobS
 
 // The generation that a checkpoint file says it is; `told` where the file is not
 // in the format of the checkpoint API.
-uint64_t checkpoint_generation(int fd, uint64_t size, uint64_t told);
+uint64_t checkpoint_generation(int fd, uint64_t size, uint64_t reported);
 
 }  // namespace sublet::client
 

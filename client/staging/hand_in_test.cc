@@ -185,7 +185,7 @@ class HandInTest : public CppUnit::TestFixture {
     auto w = work(evicted(4));
     write(*w, "checkpoint/checkpoint", "");
     CPPUNIT_ASSERT_EQUAL(0, truncate((w->folder + "/checkpoint/checkpoint").c_str(), 4ll << 40));
-    w->told_generation = 5;
+    w->reported_generation = 5;
     CPPUNIT_ASSERT(hand_in_checkpoint(*w, server_, settings_, pace_, &why_) == TaskResult::kDone);
     CPPUNIT_ASSERT(go(*w) == TaskResult::kDone);
     CPPUNIT_ASSERT_EQUAL(uint64_t{0}, w->end.generation);

@@ -73,11 +73,11 @@ void LogDesk::put(const Key& key, Question& question, std::unique_lock<std::mute
   ++question.put;
   lock.unlock();
   ask_(key.machine, {key.attempt, key.stream, key.offset},
-       [this, key](TextAnswer answer) { told(key, std::move(answer)); });
+       [this, key](TextAnswer answer) { on_text(key, std::move(answer)); });
   lock.lock();
 }
 
-void LogDesk::told(const Key& key, TextAnswer answer) {
+void LogDesk::on_text(const Key& key, TextAnswer answer) {
   std::lock_guard lock(mutex_);
   auto found = questions_.find(key);
   Question& question = found->second;
@@ -104,7 +104,7 @@ void LogDesk::stop() {
   news_.notify_all();
 }
 
-bool LogDesk::stopping() const {
+bool LogDesk::is_stopping() const {
   std::lock_guard lock(mutex_);
   return stopping_;
 }

@@ -37,7 +37,7 @@ class LogDesk {
   // Puts a question to a workstation and returns; the answer is told later, on
   // another thread, once or (while stopping) never.
   using Ask = std::function<void(scheduling::MachineId, const TextRequest&,
-                                 std::function<void(TextAnswer)> told)>;
+                                 std::function<void(TextAnswer)> callback)>;
 
   LogDesk(const LogDeskSettings& settings, Ask ask);
 
@@ -72,7 +72,7 @@ class LogDesk {
 
   // Whoever waits returns; nobody waits from here on.
   void stop();
-  bool stopping() const;
+  bool is_stopping() const;
 
   // Callers of ask() that wait now.
   size_t waiting() const;
@@ -97,7 +97,7 @@ class LogDesk {
 
   void leave(const std::string& user);
   void put(const Key& key, Question& question, std::unique_lock<std::mutex>& lock);
-  void told(const Key& key, TextAnswer answer);
+  void on_text(const Key& key, TextAnswer answer);
   TextAnswer wait(const Key& key, Question& question, TimePoint until,
                   std::unique_lock<std::mutex>& lock);
 

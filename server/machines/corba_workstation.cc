@@ -117,22 +117,22 @@ class CorbaWorkstation : public Workstation {
       for (size_t i = first; i < last; ++i) answers.push_back({requests[i].key, answer, reason});
     };
     try {
-      v1::RunAnswers_var told = client_->run(session_, orders);
+      v1::RunAnswers_var replies = client_->run(session_, orders);
       for (size_t i = first; i < last; ++i)
-        answers.push_back(answer_for(requests[i].key, told.in()));
+        answers.push_back(answer_for(requests[i].key, replies.in()));
     } catch (const CORBA::Exception& e) {
       const auto [answer, reason] = meaning_for_orders(e);
       all(answer, reason);
     }
   }
 
-  static OrderAnswered answer_for(scheduling::AttemptKey key, const v1::RunAnswers& told) {
-    for (CORBA::ULong i = 0; i < told.length(); ++i) {
-      if (told[i].key.job != key.job || told[i].key.attempt != key.attempt) continue;
+  static OrderAnswered answer_for(scheduling::AttemptKey key, const v1::RunAnswers& replies) {
+    for (CORBA::ULong i = 0; i < replies.length(); ++i) {
+      if (replies[i].key.job != key.job || replies[i].key.attempt != key.attempt) continue;
       return {key,
-              told[i].answer == v1::RUN_ACCEPTED ? OrderAnswered::Answer::kAccepted
-                                                 : OrderAnswered::Answer::kRefused,
-              std::string(told[i].reason.in()).substr(0, 1000)};
+              replies[i].answer == v1::RUN_ACCEPTED ? OrderAnswered::Answer::kAccepted
+                                                    : OrderAnswered::Answer::kRefused,
+              std::string(replies[i].reason.in()).substr(0, 1000)};
     }
     return {key, OrderAnswered::Answer::kUnknown, "the workstation did not answer this order"};
   }

@@ -82,18 +82,18 @@ void Dispatcher::decided(const std::vector<scheduling::Decision>& decisions) {
   }
 }
 
-void Dispatcher::probe(MachineId machine, std::function<void(bool)> told) {
+void Dispatcher::probe(MachineId machine, std::function<void(bool)> callback) {
   std::lock_guard lock(mutex_);
   Mailbox& box = boxes_[machine];
-  box.probes.push_back(std::move(told));
+  box.probes.push_back(std::move(callback));
   make_ready(machine, box);
 }
 
 void Dispatcher::read_log(MachineId machine, const TextRequest& request,
-                          std::function<void(TextAnswer)> told) {
+                          std::function<void(TextAnswer)> callback) {
   std::lock_guard lock(mutex_);
   Mailbox& box = boxes_[machine];
-  box.texts.push_back({request, std::move(told)});
+  box.texts.push_back({request, std::move(callback)});
   make_ready(machine, box);
 }
 
@@ -159,11 +159,12 @@ void Dispatcher::deliver(Load load) {
   if (!load.starts.empty() || !load.undelivered.empty()) deliver_starts(load);
   if (!load.probes.empty()) {
     const bool alive = load.workstation && load.workstation->alive();
-    for (auto& told : load.probes) told(alive);
+    for (auto& callback : load.probes) callback(alive);
   }
   if (!load.text) return;
-  load.text->told(load.workstation ? load.workstation->read_log(load.text->request)
-                                   : TextAnswer{TextAnswer::Kind::kFailed, "it is not connected"});
+  load.text->callback(load.workstation
+                          ? load.workstation->read_log(load.text->request)
+                          : TextAnswer{TextAnswer::Kind::kFailed, "it is not connected"});
 }
 
 void Dispatcher::deliver_starts(Load& load) {
@@ -180,8 +181,8 @@ void Dispatcher::deliver_starts(Load& load) {
   }
   crash_point("dispatch");
   if (!requests.empty()) {
-    auto told = load.workstation->run(requests);
-    answers.insert(answers.end(), told.begin(), told.end());
+    auto replies = load.workstation->run(requests);
+    answers.insert(answers.end(), replies.begin(), replies.end());
   }
   crash_point("dispatched");
   hooks_.answered(std::move(answers));

@@ -94,18 +94,18 @@ class Dispatcher {
 
   // Asks in the background whether the workstation that holds this machine
   // still answers, and tells so on a thread of the dispatcher.
-  void probe(scheduling::MachineId machine, std::function<void(bool alive)> told);
+  void probe(scheduling::MachineId machine, std::function<void(bool alive)> callback);
 
   // Asks the workstation in the background, after all orders that wait for a
   // thread, and tells the answer on a thread of the dispatcher. Whoever asks
   // bounds how many such questions there are.
   void read_log(scheduling::MachineId machine, const TextRequest& request,
-                std::function<void(TextAnswer)> told);
+                std::function<void(TextAnswer)> callback);
 
  private:
   struct TextQuestion {
     TextRequest request;
-    std::function<void(TextAnswer)> told;
+    std::function<void(TextAnswer)> callback;
   };
   struct Mailbox {
     std::shared_ptr<Workstation> workstation;

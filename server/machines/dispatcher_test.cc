@@ -123,14 +123,14 @@ class DispatcherTest : public CppUnit::TestFixture {
   void probes_tell_the_truth() {
     Dispatcher dispatcher(hooks(), 1);
     std::atomic<int> dead{0}, alive{0};
-    auto told = [&](bool yes) { ++(yes ? alive : dead); };
-    dispatcher.probe(1, told);
+    auto count = [&](bool yes) { ++(yes ? alive : dead); };
+    dispatcher.probe(1, count);
     CPPUNIT_ASSERT(eventually([&] { return dead == 1; }));
     dispatcher.attach(1, std::make_shared<SlowWorkstation>());
-    dispatcher.probe(1, told);
+    dispatcher.probe(1, count);
     CPPUNIT_ASSERT(eventually([&] { return alive == 1; }));
     dispatcher.detach(1);
-    dispatcher.probe(1, told);
+    dispatcher.probe(1, count);
     CPPUNIT_ASSERT(eventually([&] { return dead == 2; }));
   }
 
@@ -140,10 +140,10 @@ class DispatcherTest : public CppUnit::TestFixture {
     dispatcher.attach(1, station);
     station->hold_texts = true;
     std::mutex mutex;
-    std::vector<std::string> told;
+    std::vector<std::string> answers;
     const auto tell = [&](const TextAnswer& answer) {
       std::lock_guard lock(mutex);
-      told.push_back(answer.text + " after " + std::to_string(answered()));
+      answers.push_back(answer.text + " after " + std::to_string(answered()));
     };
     for (uint64_t offset : {1, 2, 3})
       dispatcher.read_log(1, {{1, 1}, FileKind::kStdout, offset}, tell);
@@ -152,24 +152,24 @@ class DispatcherTest : public CppUnit::TestFixture {
     station->hold_texts = false;
     CPPUNIT_ASSERT(eventually([&] {
       std::lock_guard lock(mutex);
-      return told.size() == 3;
+      return answers.size() == 3;
     }));
-    CPPUNIT_ASSERT_EQUAL(std::string("from 1 after 0"), told[0]);
-    CPPUNIT_ASSERT_EQUAL(std::string("from 2 after 1"), told[1]);
-    CPPUNIT_ASSERT_EQUAL(std::string("from 3 after 1"), told[2]);
+    CPPUNIT_ASSERT_EQUAL(std::string("from 1 after 0"), answers[0]);
+    CPPUNIT_ASSERT_EQUAL(std::string("from 2 after 1"), answers[1]);
+    CPPUNIT_ASSERT_EQUAL(std::string("from 3 after 1"), answers[2]);
   }
 
   void texts_that_hang_hold_up_no_orders() {
     constexpr MachineId kHung = 20;
     auto hung = std::make_shared<SlowWorkstation>();
     hung->hold_texts = true;
-    std::atomic<MachineId> told{0};
+    std::atomic<MachineId> answers{0};
     Dispatcher dispatcher(hooks(), 4);
     // Each on a machine of its own, and all at once.
     for (MachineId machine = 1; machine <= kHung; ++machine) {
       dispatcher.attach(machine, hung);
       dispatcher.read_log(machine, {{machine, 1}, FileKind::kStdout, 0},
-                          [&](const TextAnswer&) { ++told; });
+                          [&](const TextAnswer&) { ++answers; });
     }
     CPPUNIT_ASSERT(eventually([&] { return hung->calls == 2; }));
     auto quick = std::make_shared<SlowWorkstation>();
@@ -180,7 +180,7 @@ class DispatcherTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(eventually([&] { return quick->left == 1; }));
     CPPUNIT_ASSERT_EQUAL(2, hung->calls.load());
     hung->hold_texts = false;
-    CPPUNIT_ASSERT(eventually([&] { return told == kHung; }));
+    CPPUNIT_ASSERT(eventually([&] { return answers == kHung; }));
   }
 
   // An order waits behind a call that hangs, and its machine registers anew.

@@ -316,15 +316,15 @@ Verdicts MachineService::ended(const std::string& session, const Caller& caller,
 }
 
 std::vector<scheduling::MachineView> MachineService::list(MachineId after, uint32_t limit) {
-  std::vector<scheduling::MachineView> views;
-  pipeline_.perform([&](Turn& turn) { views = turn.pool().machines(); });
-  std::sort(views.begin(), views.end(),
+  std::vector<scheduling::MachineView> machines;
+  pipeline_.perform([&](Turn& turn) { machines = turn.pool().machines(); });
+  std::sort(machines.begin(), machines.end(),
             [](const auto& a, const auto& b) { return a.record.id < b.record.id; });
-  auto first = std::find_if(views.begin(), views.end(),
+  auto first = std::find_if(machines.begin(), machines.end(),
                             [after](const auto& v) { return v.record.id > after; });
-  views.erase(views.begin(), first);
-  if (views.size() > limit) views.resize(limit);
-  return views;
+  machines.erase(machines.begin(), first);
+  if (machines.size() > limit) machines.resize(limit);
+  return machines;
 }
 
 }  // namespace sublet::server
