@@ -23,28 +23,6 @@ EndCode classify_aware_leave(const ExitFacts& facts) {
 
 }  // namespace
 
-const char* attempt_state_name(AttemptState state) {
-  switch (state) {
-    case AttemptState::kAccepted:
-      return "accepted";
-    case AttemptState::kStaging:
-      return "staging";
-    case AttemptState::kStarting:
-      return "starting";
-    case AttemptState::kRunning:
-      return "running";
-    case AttemptState::kLeaving:
-      return "leaving";
-    case AttemptState::kHandingIn:
-      return "handing in";
-    case AttemptState::kReporting:
-      return "reporting";
-    case AttemptState::kForgotten:
-      return "forgotten";
-  }
-  return "?";
-}
-
 EndCode end_of_leave(sublet_leave_reason reason) {
   switch (reason) {
     case SUBLET_LEAVE_OWNER:

@@ -32,7 +32,6 @@ enum class AttemptState {
   kReporting,  // the end is being told
   kForgotten   // the folder may go
 };
-const char* attempt_state_name(AttemptState state);
 
 // What to do, in the order of the bits.
 enum AttemptAction : uint32_t {

@@ -54,8 +54,6 @@ enum sublet_frame_kind {
   SUBLET_FRAME_VACATE = 17,
   /* Kill at once, nothing is saved. reason: enum sublet_leave_reason. */
   SUBLET_FRAME_KILL = 18,
-  /* Save a checkpoint and go on. */
-  SUBLET_FRAME_SAVE = 19,
   /* Answer with STATUS; sequence is echoed. Also the client's liveness test. */
   SUBLET_FRAME_QUERY = 20,
 

@@ -100,7 +100,6 @@ class LoadCorrection {
   void add(double seconds, double runnable);
   // The owner's part of load average number i (0: 1 min, 1: 5 min, 2: 15 min).
   double owners(double load, size_t i) const;
-  double jobs(size_t i) const { return jobs_[i]; }
 
  private:
   std::array<double, 3> jobs_ = {0, 0, 0};

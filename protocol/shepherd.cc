@@ -137,8 +137,6 @@ uint32_t ShepherdMachine::control_frame(const sublet_frame& frame, int64_t now) 
       return vacate(frame, now) | kActAck;
     case SUBLET_FRAME_KILL:
       return kill(static_cast<sublet_leave_reason>(frame.reason), now, now) | kActAck;
-    case SUBLET_FRAME_SAVE:
-      return phase_ == Phase::running ? kActSave | kActAck : uint32_t{kActAck};
     case SUBLET_FRAME_QUERY:
       return kActStatus;
     default:

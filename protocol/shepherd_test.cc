@@ -281,7 +281,6 @@ class ShepherdTest : public CppUnit::TestFixture {
         if (what == 6)
           actions |= machine.control_frame(
               control(SUBLET_FRAME_VACATE, static_cast<uint32_t>(wait % 10)), now);
-        if (what == 7) actions |= machine.control_frame(control(SUBLET_FRAME_SAVE), now);
         if (what == 8) actions |= machine.cpu_used(wait * kMs / 10, now);
         starts += (actions & kActStart) != 0;
         killed |= (actions & kActKill) != 0;

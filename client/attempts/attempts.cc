@@ -206,7 +206,7 @@ void Attempts::renewed(int64_t sent_ns, int64_t lease_ms,
     Entry* entry = find(verdict.name);
     if (entry == nullptr) continue;
     if (verdict.value == kVerdictCounts) {
-      if (end > entry->work->lease_ns) entry->work->lease_ns = end;
+      entry->work->lease_ns = end;  // later than the one before: renewals follow each other
       apply(*entry, entry->machine.lease_renewed());
     } else {
       answered(verdict.name, verdict.value, false);

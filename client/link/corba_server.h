@@ -30,7 +30,7 @@ class CorbaServer : public ServerCalls {
  public:
   // Makes no connection yet; throws std::runtime_error when the ORB cannot be
   // started. Only the server's calls are obeyed. `desk` answers them and outlives
-  // this object. session_over is called, from any thread, when a call shows
+  // this object. session_ended is called, from any thread, when a call shows
   // that the session no longer exists.
   CorbaServer(const ServerPlace& place, OrderDesk& desk, std::function<void()> session_ended);
   ~CorbaServer() override;

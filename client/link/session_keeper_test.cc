@@ -122,7 +122,7 @@ class SessionKeeperTest : public CppUnit::TestFixture {
     auto keeper = started();
     CPPUNIT_ASSERT(server_.comes(&Counts::renewals, 1));
     CPPUNIT_ASSERT_EQUAL(uint64_t{0}, server_.joined_as());
-    keeper->session_over();
+    keeper->session_ended();
     CPPUNIT_ASSERT(server_.comes(&Counts::joins, 2));
     CPPUNIT_ASSERT(server_.comes(&Counts::renewals, 2));
     CPPUNIT_ASSERT_EQUAL(uint64_t{7}, server_.joined_as());
@@ -144,13 +144,13 @@ class SessionKeeperTest : public CppUnit::TestFixture {
         for (int j = 0; j < 200; ++j) {
           keeper->presence_changed();
           keeper->something_changed();
-          if (j % 50 == 0) keeper->session_over();
+          if (j % 50 == 0) keeper->session_ended();
         }
       });
     for (auto& thread : threads) thread.join();
     // The last of them is told, too.
     const int before = server_.counts().renewals;
-    keeper->session_over();
+    keeper->session_ended();
     CPPUNIT_ASSERT(server_.comes(&Counts::renewals, before + 1));
   }
 

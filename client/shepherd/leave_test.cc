@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "client/shepherd/test_rig.h"
+#include "protocol/lease.h"
 
 using namespace sublet;
 using namespace sublet::shepherd;
@@ -190,12 +191,13 @@ class ShepherdLeaveTest : public CppUnit::TestFixture {
   void save_and_go_on() {
     Rig rig;
     AttemptOrder order = rig.order({"aware", "1"});
+    order.save_deadline_ms = 60'000;  // the lease is about to end, but not in this test
+    order.lease_ns = boot_now_ns() + (60'000 + sublet::protocol::kLeaseSaveSlackMs + 500) * kMs;
     std::string folder = ready(rig, order);
     auto status = [&] {
       UniqueFd control = rig.ask(folder, rig.frame(order, SUBLET_FRAME_QUERY));
       return rig.receive(control.get(), SUBLET_FRAME_STATUS);
     };
-    rig.ask(folder, rig.frame(order, SUBLET_FRAME_SAVE));
     CPPUNIT_ASSERT(wait_until([&] { return status()->arg[2] == 1; }));
     rig.monitor().say(SUBLET_PRESENCE_ACTIVE);
     AttemptExit end = rig.finish(folder);

@@ -35,7 +35,7 @@ NOT_TRUSTED = "not trusted: it runs as uid %d" % NOBODY
 # protocol/frame.h
 FRAME = struct.Struct("<IHHQIIIIq4q")
 MAGIC = 0x314C4253
-HELLO, PRESENCE, ACK, LEASE, VACATE, KILL, SAVE, QUERY, STATUS = 1, 2, 3, 16, 17, 18, 19, 20, 32
+HELLO, PRESENCE, ACK, LEASE, VACATE, KILL, QUERY, STATUS = 1, 2, 3, 16, 17, 18, 20, 32
 ACTIVE, RUNNING, REMOVED = 1, 2, 5
 
 
@@ -407,7 +407,6 @@ class Forged(unittest.TestCase):
         leave = struct.pack("<I16sIQII", 16, s.loot["session"], 1, *job, REMOVED)
         return {"vacate": [frame(VACATE, *job, reason=REMOVED)],
                 "kill": [frame(KILL, *job, reason=REMOVED)],
-                "save": [frame(SAVE, *job)],
                 "lease over": [frame(LEASE, *job, instant=1)],
                 "owner here": [frame(PRESENCE, state=ACTIVE)],
                 "as the client": [frame(HELLO), frame(KILL, *job, reason=REMOVED)],
