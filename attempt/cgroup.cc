@@ -81,22 +81,18 @@ AttemptCgroups AttemptCgroups::detect(const std::string& root, const std::string
   std::string why;
   found.unified_ = works(at.unified, tag, "cgroup.kill", "1", &why);
   if (!why.empty())
-    found.missing_.push_back(
-        "Processes of a job are found one by one when it must leave, not killed at one stroke (" +
-        why + ").");
+    found.missing_.push_back("A job's processes are killed one by one, not all at once (" + why +
+                             ").");
   found.cpu_ = works(at.cpu, tag, "cpu.idle", "1", &why);
   if (!why.empty())
-    found.missing_.push_back(
-        "Jobs are kept out of the owner's way by autogroup nice 19 instead of "
-        "cpu.idle (" +
-        why + ").");
+    found.missing_.push_back("Jobs are demoted by autogroup nice 19 instead of cpu.idle (" + why +
+                             ").");
   found.memory_ =
       works(at.memory, tag, v2_alone ? "memory.max" : "memory.limit_in_bytes", "1073741824", &why);
   if (!why.empty())
     found.missing_.push_back(
-        "A job's memory limit holds for each process and is looked at four "
-        "times a second (" +
-        why + ").");
+        "A job's memory limit is enforced per process and checked four times a second (" + why +
+        ").");
   return found;
 }
 

@@ -229,7 +229,7 @@ void write_order(Files& files, const std::string& folder, const AttemptOrder& or
   std::string text = print_order(order);
   if (text.size() > SUBLET_ORDER_MAX_BYTES)
     throw FileError(EFBIG, "write", path, "Give the job shorter arguments or variables.");
-  std::string error = "a value holds a NUL byte";
+  std::string error = "a value contains a NUL byte";
   if (holds_nul(order) || !parse_order(text, &error)) throw FileError(EINVAL, "write", path, error);
   files.write_atomic(path, text, 0600, Files::Outlives::kProcess);
 }

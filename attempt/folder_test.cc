@@ -147,7 +147,7 @@ class AttemptFolderTest : public CppUnit::TestFixture {
   void bad_lines_are_named() {
     refuse("job 7\n", "job 0\n", "out of its range");
     refuse("job 7\n", "job 9223372036854775808\n", "too large");
-    refuse("job 7\n", "job 7x\n", "strange digit");
+    refuse("job 7\n", "job 7x\n", "invalid digit");
     refuse("job 7\n", "job 7\njob 7\n", "twice");
     refuse("job 7\n", "", "missing");
     refuse("job 7\n", "job\n", "no value");

@@ -159,7 +159,7 @@ static const char* parse_number(const char* value, const struct field* field, in
   int64_t number = 0;
   if (!*digit) return "a number is empty";
   for (; *digit; ++digit) {
-    if (*digit < '0' || *digit > '9') return "a number has a strange digit";
+    if (*digit < '0' || *digit > '9') return "a number has an invalid digit";
     /* Counted downwards: INT64_MIN has no positive twin. */
     if (__builtin_mul_overflow(number, 10, &number) ||
         __builtin_sub_overflow(number, *digit - '0', &number))
@@ -175,7 +175,7 @@ static const char* take(const struct field* field, char* value, void* out, int r
   if (repeated && field->kind != kList) return "a key occurs twice";
   if (field->kind == kNumber) return parse_number(value, field, member(out, field->offset));
   int64_t length = decode(value);
-  if (length < 0) return "a value is not encoded rightly";
+  if (length < 0) return "a value is not encoded correctly";
   if (field->kind == kText) {
     if (length > field->high) return "a value is too long";
     *(const char**)member(out, field->offset) = value;
@@ -231,7 +231,7 @@ const char* sublet_format_parse(const struct sublet_format* format, char* text, 
   *line_number = 0;
   set_absent(format, out);
   text[size] = 0;
-  if (memchr(text, 0, size)) return "the file holds a NUL byte";
+  if (memchr(text, 0, size)) return "the file contains a NUL byte";
   char* line = text;
   while (line < text + size) {
     ++*line_number;

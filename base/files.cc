@@ -303,7 +303,7 @@ FolderLock::FolderLock(const std::string& folder) {
     if (n > 0) std::from_chars(pid, pid + n, holder);
     throw FileError(EBUSY, "use the folder", folder,
                     (holder > 0 ? "process " + std::to_string(holder) : "another process") +
-                        " is using it: end that one first, or choose another folder");
+                        " is using it: stop that process first, or choose another folder");
   }
   const std::string pid = std::to_string(getpid()) + "\n";
   if (ftruncate(fd_.get(), 0) != 0 ||

@@ -63,7 +63,7 @@ void clear_stale(SocketKind kind, const std::string& path, const Address& addres
   struct stat st;
   if (lstat(path.c_str(), &st) != 0) return;
   if (!S_ISSOCK(st.st_mode)) {
-    throw OsError(EADDRINUSE, "listen on", path, "there is a file that is no socket");
+    throw OsError(EADDRINUSE, "listen on", path, "a file that is not a socket is in the way");
   }
   // Not blocking: a listener whose backlog is full is alive, and says EAGAIN.
   UniqueFd probe = new_socket(kind, true, "listen on", path);
@@ -109,7 +109,8 @@ UniqueFd connect_local(SocketKind kind, const std::string& path, bool non_blocki
   UniqueFd fd = new_socket(kind, non_blocking, doing, path);
   if (int code = connect_to(fd.get(), address)) {
     const bool nobody = code == ENOENT || code == ECONNREFUSED;
-    throw OsError(code, doing, path, nobody ? "nobody listens there: is the daemon running?" : "");
+    throw OsError(code, doing, path,
+                  nobody ? "no process listens there: is the daemon running?" : "");
   }
   return fd;
 }

@@ -134,7 +134,7 @@ const char* sublet_header_decode(const unsigned char* head, uint64_t file_bytes,
   if (header->sections > SUBLET_CHECKPOINT_MAX_SECTIONS) return "it has too many sections";
   const uint64_t head_bytes = sublet_head_bytes(header->sections);
   if (file_bytes < head_bytes || header->payload_bytes != file_bytes - head_bytes) {
-    return "its size is not what its head says";
+    return "its size does not match its head";
   }
   if (!padded_name(head + kProgram, sizeof header->program, header->program)) {
     return "its program name is malformed";

@@ -111,7 +111,7 @@ static enum sublet_load_result compare_entry(struct sublet_checkpoint* c,
              printable(entry->name, name, sizeof name));
     return SUBLET_LOAD_REFUSED;
   }
-  if (section->found) return damaged(c, "two of its sections have one name");
+  if (section->found) return damaged(c, "two of its sections have the same name");
   section->found = 1;
   if (entry->type != section->entry.type ||
       (section->restore == NULL && entry->count != section->entry.count)) {

@@ -160,7 +160,7 @@ static void open_status(struct sublet_checkpoint* c) {
   if (path == NULL) return;
   struct sublet_status* page = sublet_status_map(path);
   if (page == NULL) {
-    sublet_say(c, "cannot use the status page %s: %s; going on without", path, strerror(errno));
+    sublet_say(c, "cannot use the status page %s: %s; continuing without it", path, strerror(errno));
     return;
   }
   c->status = page;
@@ -206,9 +206,9 @@ static int resume(struct sublet_checkpoint* c, struct sublet_header* header) {
     return SUBLET_REFUSED;
   }
   if (result == SUBLET_LOAD_DAMAGED) {
-    sublet_say(c, "%s is damaged (%.400s); starting from nothing", name, why);
+    sublet_say(c, "%s is damaged (%.400s); starting from the beginning", name, why);
   } else if (result == SUBLET_LOAD_NONE && newest_damaged) {
-    sublet_say(c, "there is no %s; starting from nothing", name);
+    sublet_say(c, "there is no %s; starting from the beginning", name);
   }
   /* Renamed only now: a refused start leaves the folder as it found it. */
   if (newest_damaged) c->disk->rename(c->folder, c->newest, c->damaged);
@@ -233,7 +233,7 @@ int sublet_checkpoint_start(struct sublet_checkpoint* c,
   c->saves = pool != NULL || options->path != NULL;
   c->leave_by_returning = options->leave_by_returning;
   if (c->started || c->folder >= 0 || (c->saves && signals_in_use)) {
-    sublet_say(c, "started already in this process");
+    sublet_say(c, "already started in this process");
     return SUBLET_REFUSED;
   }
   if (c->head == NULL) c->head = calloc(1, sublet_head_bytes(c->section_count));

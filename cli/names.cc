@@ -31,7 +31,7 @@ IdRange parse_range(std::string_view text) {
                   : read_number(text.substr(0, dash), &first) &&
                         read_number(text.substr(dash + 1), &last) && first <= last;
   if (!good)
-    throw PoolError(ErrorKind::usage, "usage.ids", "'" + std::string(text) + "' is no job id",
+    throw PoolError(ErrorKind::usage, "usage.ids", "'" + std::string(text) + "' is not a job id",
                     "write ids as 17, 17-20 or 17,19", std::string(text));
   return {first, last - first + 1};
 }
@@ -99,15 +99,16 @@ bool contains_id(const std::vector<IdRange>& ids, uint64_t id) {
 uint64_t parse_number(std::string_view text, const std::string& what) {
   uint64_t value = 0;
   if (!read_number(text, &value))
-    throw PoolError(ErrorKind::usage, "usage.number", "'" + std::string(text) + "' is no " + what,
-                    "write a whole number from 1", std::string(text));
+    throw PoolError(ErrorKind::usage, "usage.number",
+                    "'" + std::string(text) + "' is not a " + what,
+                    "write a whole number, 1 or more", std::string(text));
   return value;
 }
 
 std::string check_relative_name(std::string_view name, std::string* normal) {
   while (name.starts_with("./")) name.remove_prefix(2);
   if (name.empty()) return "a name is missing";
-  if (name.find('\0') != std::string_view::npos) return "a name may not hold a NUL byte";
+  if (name.find('\0') != std::string_view::npos) return "a name may not contain a NUL byte";
   if (name.front() == '/') return "an absolute name leaves the job's folder";
   if (name.size() > kNameMax) return "the name is longer than 4095 bytes";
   for (size_t at = 0; at <= name.size();) {
@@ -167,7 +168,7 @@ uint32_t parse_job_state(const std::string& word) {
   auto found = std::find(all.begin(), all.end(), word);
   if (found != all.end()) return static_cast<uint32_t>(found - all.begin()) + 1;
   std::string near = nearest_word(word, all);
-  throw PoolError(ErrorKind::usage, "usage.state", "'" + word + "' is no state of a job",
+  throw PoolError(ErrorKind::usage, "usage.state", "'" + word + "' is not a job state",
                   near.empty() ? "one of waiting, placed, running, held, done, failed, removed"
                                : "did you mean " + near + "?",
                   word);

@@ -183,8 +183,8 @@ void Daemon::say_hello() {
                       << ", " << facts_.cores << " cores, " << format_bytes(facts_.memory)
                       << " of memory, " << facts_.slots << " slots, state in " << state_;
   if (geteuid() != 0)
-    log(Severity::warning) << "not root: jobs run as this very account and could reach its files "
-                              "and processes; a root client gives each slot an account of its own";
+    log(Severity::warning) << "not root: jobs run under this account and can access its files and "
+                              "processes; a client run by root gives each slot its own account";
   for (const auto& missing : cgroups_.missing()) log(Severity::info) << missing;
 }
 
@@ -206,7 +206,8 @@ void Daemon::on_joined(const Joined& joined) {
     try {
       write_identity(system_files(), state_, identity_);
     } catch (const std::exception& error) {
-      log(Severity::error) << "this machine's identity is not on disk: " << error.what();
+      log(Severity::error) << "this machine's identity could not be written to disk: "
+                           << error.what();
     }
   }
   tasks_->hurry();
@@ -246,13 +247,13 @@ void Daemon::on_signal(int signal) {
   if (signal == SIGCHLD) return attempts_.reap_children();
   if (draining_) {
     hasty_ = true;
-    log(Severity::warning) << "told to stop again: leaving at once, shepherds go on";
+    log(Severity::warning) << "told to stop again: exiting at once, shepherds keep running";
     return loop_.stop();
   }
   draining_ = true;
   desk_.drain();
   drain_until_ns_ = now_ns() + settings_.drain_ms * kMs;
-  log(Severity::info) << "told to stop: jobs are asked to leave";
+  log(Severity::info) << "stopping: jobs are asked to leave";
   attempts_.vacate_all(SUBLET_LEAVE_DRAIN);
   keeper_->presence_changed();
   on_tick();
@@ -265,7 +266,8 @@ void Daemon::on_tick() {
   monitor_.check_silence(attempts_.has_tenants(), attempts_.newest_tenant_ns(), now);
   manager_.alive(now);
   if (now >= drain_until_ns_) {
-    log(Severity::warning) << "not everything is reported; the rest waits for the next start";
+    log(Severity::warning)
+        << "not everything has been reported; the rest is kept for the next start";
     loop_.stop();
   }
   set_timer();

@@ -28,7 +28,7 @@ std::string companion(const char* name, const char* setting, const std::string& 
     path = (std::filesystem::read_symlink("/proc/self/exe").parent_path() / name).string();
   if (access(path.c_str(), X_OK) != 0)
     throw std::runtime_error(path + " cannot be executed: " + std::strerror(errno) + ". Install " +
-                             name + " beside sublet-client, or say where it is with --set " +
+                             name + " beside sublet-client, or name its path with --set " +
                              setting + "=PATH.");
   return path;
 }
@@ -39,8 +39,8 @@ void check_reachable(const std::string& state) {
   std::string closed = geteuid() == 0 ? SlotAccounts::in_the_way(state) : "";
   if (closed.empty()) return;
   throw std::runtime_error(
-      "the accounts of the jobs cannot pass " + closed + " to reach the state folder " + state +
-      ": choose another --state, or open that one with 'chmod o+x " + closed + "'");
+      "the jobs' accounts cannot traverse " + closed + " to reach the state folder " + state +
+      ": choose another --state, or permit it with 'chmod o+x " + closed + "'");
 }
 
 }  // namespace

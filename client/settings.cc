@@ -36,26 +36,26 @@ std::string default_state() {
 }
 
 Manual manual() {
-  return {
-      8,
-      {settings_section("In the file of `--config` (TOML), each as `KEY = VALUE` or under its "
-                        "table; `--set` says otherwise.",
-                        declare_client_settings()),
-       {"FILES",
-        {{"`/var/lib/sublet-client`", "The state folder of root's client."},
-         {"`~/.local/state/sublet-client`",
-          "That of others, or `sublet-client` under `$XDG_STATE_HOME`."}}},
-       {"SIGNALS",
-        {{"SIGTERM, SIGINT",
-          "Takes no more orders, asks the jobs to leave, reports their ends, withdraws, and "
-          "ends; within `drain_time`."},
-         {"a second one, SIGKILL", "Ends at once. Jobs go on; the next start takes them over."}}},
-       {"EXIT STATUS",
-        {{"`0`", "Stopped in good order."},
-         {"`1`", "It could not start."},
-         {"`2`", "The command line or a setting is wrong."}}},
-       {"SEE ALSO",
-        {{"", "`sublet`(1), `sublet-loadmon`(8), `sublet-server`(8), `sublet-shepherd`(8)"}}}}};
+  return {8,
+          {settings_section("Written in the file of `--config` (TOML), each as `KEY = VALUE` or "
+                            "under its table; `--set` overrides them.",
+                            declare_client_settings()),
+           {"FILES",
+            {{"`/var/lib/sublet-client`", "State folder, for root."},
+             {"`~/.local/state/sublet-client`",
+              "State folder, for other users; or `sublet-client` under `$XDG_STATE_HOME`."}}},
+           {"SIGNALS",
+            {{"SIGTERM, SIGINT",
+              "Accept no more orders, ask the jobs to leave, report their ends, withdraw, and "
+              "exit; within `drain_time`."},
+             {"a second one, SIGKILL",
+              "Exit at once. Jobs keep running; the next client adopts them."}}},
+           {"EXIT STATUS",
+            {{"`0`", "Stopped normally."},
+             {"`1`", "Could not start."},
+             {"`2`", "The command line or a setting is wrong."}}},
+           {"SEE ALSO",
+            {{"", "`sublet`(1), `sublet-loadmon`(8), `sublet-server`(8), `sublet-shepherd`(8)"}}}}};
 }
 
 std::optional<int> parse(int argc, char** argv, CommandLine* line) {
@@ -65,17 +65,17 @@ std::optional<int> parse(int argc, char** argv, CommandLine* line) {
       "the server's Unix socket (default: the pool joined with `join`, else this machine's own "
       "server)",
       "REF");
-  arguments.option("--name", &line->name, "shown to people (default: the host's name)", "NAME");
-  arguments.option("--slots", &line->slots, "jobs at a time (default: one a core)", "N");
-  arguments.option("--state", &line->state, "where records and jobs' files are kept", "FOLDER");
-  arguments.option("--config", &line->config, "settings (client.toml)", "FILE");
-  arguments.option("--set", &line->sets, "one setting, over the file's", "KEY=VALUE");
-  arguments.option("--monitor-script", &line->script, "the load monitor's --script", "FILE");
-  arguments.option("--monitor-control", &line->control, "the load monitor's --control", "FILE");
-  arguments.option("--monitor-set", &line->monitor_sets, "the load monitor's --set", "KEY=VALUE");
-  arguments.flag("--print-settings", &line->print_settings, "print all settings, and end");
-  arguments.command("join", "make this machine a member of a pool elsewhere, and end")
-      .positional("TOKEN", &line->token, "from `sublet admin invite`", true);
+  arguments.option("--name", &line->name, "name for display (default: the host's name)", "NAME");
+  arguments.option("--slots", &line->slots, "jobs at a time (default: one per core)", "N");
+  arguments.option("--state", &line->state, "folder for records and jobs' files", "FOLDER");
+  arguments.option("--config", &line->config, "settings file (client.toml)", "FILE");
+  arguments.option("--set", &line->sets, "override one setting of the file", "KEY=VALUE");
+  arguments.option("--monitor-script", &line->script, "--script of the load monitor", "FILE");
+  arguments.option("--monitor-control", &line->control, "--control of the load monitor", "FILE");
+  arguments.option("--monitor-set", &line->monitor_sets, "--set of the load monitor", "KEY=VALUE");
+  arguments.flag("--print-settings", &line->print_settings, "print all settings and exit");
+  arguments.command("join", "make this machine a member of a remote pool and exit")
+      .positional("TOKEN", &line->token, "token from `sublet admin invite`", true);
   arguments.commands_are_optional();
   arguments.manual(manual());
   if (auto code = arguments.parse(argc, argv)) return code;
@@ -137,10 +137,9 @@ std::optional<int> find_server(ClientSettings* out) {
   if (out->membership) return std::nullopt;
   socket = kMachinesServer;
   if (!system_files().exists(socket))
-    std::cerr << "sublet-client: this machine has joined no pool and has no server of its own at "
-              << socket
-              << " yet. If it belongs to a server elsewhere, stop this client and run "
-                 "`sublet-client join TOKEN`; --server names another socket.\n";
+    std::cerr << "sublet-client: this machine has not joined a pool and has no server at " << socket
+              << " yet. If its server is on another host, stop this client and run `sublet-client "
+                 "join TOKEN`; use --server to name another socket.\n";
   return std::nullopt;
 }
 
@@ -150,56 +149,58 @@ std::vector<SettingSpec> client_setting_specs() {
   using T = SettingType;
   return {
       {"server", T::text, "", -kAny, kAny,
-       "the server's Unix socket; empty: the pool joined, else this machine's own; --server says "
-       "otherwise"},
+       "the server's Unix socket; empty: the pool joined, else this machine's own server; "
+       "overridden by --server"},
       {"server_uid", T::integer, "-1", -1, 4294967293,
-       "whose socket is the server's; -1: the owner of the folder it lies in"},
-      {"name", T::text, "", -kAny, kAny, "shown to people; empty: the host's name"},
-      {"slots", T::integer, "0", 0, 1024, "jobs at a time; 0: one a core"},
+       "user id of the server; -1: the owner of the folder that contains its socket"},
+      {"name", T::text, "", -kAny, kAny, "name for display; empty: the host's name"},
+      {"slots", T::integer, "0", 0, 1024, "jobs at a time; 0: one per core"},
       {"slot_uids", T::integer, "61184", 1, 4294967293,
-       "where the search for free user ids for the slots begins (a client that is root)"},
+       "first user id to try for the slots (if the client runs as root)"},
       {"workers", T::integer, "4", 1, 64,
-       "threads that fetch files and start jobs, and as many that hand in"},
+       "threads that fetch files and start jobs, and the same number for uploads"},
       {"outbox_limit", T::integer, "1000", 1, 1e6,
-       "ended attempts not yet acknowledged; beyond it no order is taken"},
+       "ended attempts not yet acknowledged; at this number no order is accepted"},
       {"disk_reserve", T::size, "256 MiB", 0, kTiB,
-       "disk that is never given to jobs; when less is left, the one that uses the most leaves"},
-      {"input_cache", T::size, "2 GiB", 0, kTiB,
-       "inputs kept for later jobs, so that each content is fetched once; 0: none"},
+       "disk space that jobs never get; when less is left, the job that uses the most must leave"},
+      {"input_cache", T::size, "2 GiB", 0, kTiB, "inputs cached for later jobs; 0: none"},
       {"disk_look", T::duration, "2 s", 100, 3'600'000,
-       "at most between two looks at the free disk while jobs are here"},
+       "longest time between two checks of the free disk space while jobs run"},
       {"upload_cpu", T::real, "0.1", 0.001, 64,
-       "of one core, for handing in what jobs leave behind while the owner is here"},
+       "CPU limit, in cores, for uploads while the owner is present"},
       {"checkpoint_interval", T::duration, "30 s", 0, kDayMs,
-       "between two checkpoints of a running job handed in"},
+       "least time between two checkpoint uploads of a running job"},
       {"save_deadline", T::duration, "2 s", 0, kDayMs,
-       "time to save in when asked to leave, for jobs that give none"},
+       "time to save when asked to leave, for jobs that specify none"},
       {"save_deadline_most", T::duration, "10 s", 0, kDayMs,
-       "and at most, whatever a job asks for"},
+       "longest time to save that a job may ask for"},
       {"cpu_allowance", T::duration, "50 ms", 1, 60'000,
-       "CPU time that a job may use while it saves beside the owner"},
+       "CPU time that a job may use to save after the owner's return"},
       {"patience", T::duration, "1 h", 0, 30 * kDayMs,
-       "how long a job frozen for want of the server is kept"},
+       "how long to keep a job that is frozen because the server is unreachable"},
       {"drain_time", T::duration, "20 s", 0, kDayMs,
-       "how long an orderly stop waits for jobs to leave and be reported"},
+       "how long a normal stop waits for jobs to leave and be reported"},
       {"output_text", T::size, "1 MiB", 0, kTiB,
-       "of stdout and stderr each, kept for jobs that give no bound"},
-      {"output_file", T::size, "1 GiB", 0, kTiB, "of an output file, for jobs that give no bound"},
+       "limit for stdout and for stderr, for jobs that specify none"},
+      {"output_file", T::size, "1 GiB", 0, kTiB,
+       "limit for an output file, for jobs that specify none"},
       {"output_text_most", T::size, "64 MiB", 0, kTiB,
-       "the most kept of stdout and stderr each, whatever a job asks for"},
+       "highest limit for stdout and for stderr that a job may ask for"},
       {"output_file_most", T::size, "4 GiB", 0, kTiB,
-       "the most that an attempt's output files may have together, whatever a job asks for"},
-      {"checkpoint_largest", T::size, "1 GiB", 0, kTiB, "a larger checkpoint is not handed in"},
-      {"shepherd_program", T::text, "", -kAny, kAny, "sublet-shepherd; empty: beside this program"},
-      {"monitor.program", T::text, "", -kAny, kAny, "sublet-loadmon; empty: beside this program"},
+       "highest limit for an attempt's output files together"},
+      {"checkpoint_largest", T::size, "1 GiB", 0, kTiB, "largest checkpoint that is uploaded"},
+      {"shepherd_program", T::text, "", -kAny, kAny,
+       "path of sublet-shepherd; empty: in this program's folder"},
+      {"monitor.program", T::text, "", -kAny, kAny,
+       "path of sublet-loadmon; empty: in this program's folder"},
       {"monitor.config", T::text, "", -kAny, kAny, "the load monitor's settings file; empty: none"},
-      {"log.file", T::text, "", -kAny, kAny, "empty: stderr"},
+      {"log.file", T::text, "", -kAny, kAny, "log file; empty: standard error"},
       {"log.level",
        T::text,
        "info",
        -kAny,
        kAny,
-       "the least that is written",
+       "lowest severity that is logged",
        {"debug", "info", "warning", "error"}},
   };
 }

@@ -28,7 +28,7 @@ std::string_view first_character(std::string_view text) {
 std::string next_character(std::string_view text, size_t* at) {
   const bool quoted = text[*at] == '\\';
   if (quoted && (*at + 1 == text.size() || kMayBeQuoted.find(text[*at + 1]) == kMayBeQuoted.npos))
-    wrong("a backslash stands before * ? [ ] or a backslash only");
+    wrong("a backslash may only precede * ? [ ] or a backslash");
   *at += quoted;
   std::string character(first_character(text.substr(*at)));
   *at += character.size();
@@ -62,7 +62,7 @@ OutputName::Token OutputName::read_set(std::string_view text, size_t* at) {
     const bool is_range = *at + 1 < text.size() && text[*at] == '-' && text[*at + 1] != ']';
     if (is_range) ++*at;
     std::string to = is_range ? next_character(text, at) : from;
-    if (to < from) wrong("a range in [...] runs backwards");
+    if (to < from) wrong("a range in [...] is reversed");
     token.ranges.emplace_back(std::move(from), std::move(to));
   }
   wrong("a [ has no ] after it; write \\[ for the character itself");
@@ -100,7 +100,7 @@ OutputName::Part OutputName::read_part(std::string_view text) {
 
 OutputName::OutputName(std::string_view text) {
   if (text.empty()) wrong("a name is missing");
-  if (text.find('\0') != std::string_view::npos) wrong("a name may not hold a NUL byte");
+  if (text.find('\0') != std::string_view::npos) wrong("a name may not contain a NUL byte");
   if (text.front() == '/') wrong("an absolute name leaves the job's folder");
   if (text.size() > kLongest) wrong("the name is longer than 4,096 bytes");
   folder_ = text.back() == '/';
@@ -116,7 +116,7 @@ OutputName::OutputName(std::string_view text) {
   }
   if (parts_.size() > kDeepest) wrong("the name has more than 64 parts");
   if (is_file() && is_stream(file()))
-    wrong("that is the name of the job's own stream, which is kept anyway");
+    wrong("this is the name of a stream of the job, which is always kept");
 }
 
 bool OutputName::is_file() const {

@@ -16,7 +16,7 @@ const char* words(Attempt::Kill why) {
     case Attempt::Kill::silent:
       return "its shepherd did not answer";
     case Attempt::Kill::late:
-      return "it was still there after its save deadline";
+      return "it was still running after its save deadline";
     case Attempt::Kill::shepherd_lost:
       return "its shepherd is gone";
     case Attempt::Kill::unattended:
@@ -116,7 +116,7 @@ void Attempts::tidy(int64_t now) {
     attempt->reported = true;
     log(attempt->hold ? Severity::warning : Severity::error)
         << "job " << attempt->job << " attempt " << attempt->attempt
-        << (attempt->hold ? " killed: " : " should be killed, but its folder cannot be read: ")
+        << (attempt->hold ? " killed: " : " must be killed, but its folder cannot be read: ")
         << words(attempt->kill);
   }
   std::erase_if(attempts_, [](const auto& attempt) {

@@ -262,7 +262,7 @@ def late_job():
         room.control("away")
         shepherd.until(AWAY)
         killed(job)
-        until(lambda: "killed: it was still there after its save deadline" in room.logged(), "log")
+        until(lambda: "killed: it was still running after its save deadline" in room.logged(), "log")
 
 
 def stopped_shepherd_full_socket():
@@ -437,7 +437,7 @@ def many_visitors():
                 here.append(room.connect(round_ * 30 + i + 1, 1))
                 here.append(room.connect(hello=False))
                 here.append(room.connect())
-                here[-2].socket.send(b"no frame of ours")
+                here[-2].socket.send(b"an invalid frame")
             for i, visitor in enumerate(here):
                 if i % 3 == 0:
                     visitor.next()
@@ -473,7 +473,7 @@ def second_monitor():
         monitor = room.start_with_control("away")
         other = subprocess.run(room.command(), capture_output=True, text=True, timeout=DEADLINE)
         assert other.returncode == 1, other
-        assert f"process {monitor.pid} is its load monitor already" in other.stderr, other
+        assert f"process {monitor.pid} is already its load monitor" in other.stderr, other
         room.connect().until(AWAY)
 
 
@@ -509,7 +509,7 @@ def script():
             f.write("1 away\n0 active\n")
         bad = subprocess.run(room.command("--script", path), capture_output=True, text=True,
                              timeout=DEADLINE)
-        assert bad.returncode == 1 and f"{path}:2: times must not go back" in bad.stderr, bad
+        assert bad.returncode == 1 and f"{path}:2: times must not decrease" in bad.stderr, bad
 
 
 def owner_spinner():

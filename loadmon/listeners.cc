@@ -109,7 +109,7 @@ bool Listeners::read_one(Listener* listener) {
   const bool well_formed = got == static_cast<ssize_t>(sizeof frame) &&
                            frame.magic == SUBLET_FRAME_MAGIC && frame.reserved == 0;
   if (!well_formed) {
-    if (got > 0) log(Severity::warning) << "process " << listener->pid_ << " sent no frame of ours";
+    if (got > 0) log(Severity::warning) << "process " << listener->pid_ << " sent an invalid frame";
     close(listener);
     return false;
   }
@@ -128,7 +128,8 @@ void Listeners::hello(Listener* listener, const sublet_frame& frame) {
     Attempt* attempt = hooks_.find_attempt(frame.job, frame.attempt);
     if (attempt->attended) {
       log(Severity::warning) << "process " << listener->pid_ << " speaks for job " << frame.job
-                             << " attempt " << frame.attempt << ", which another does: refused";
+                             << " attempt " << frame.attempt
+                             << ", which another connection does: refused";
       close(listener);
       return;
     }

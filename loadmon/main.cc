@@ -31,13 +31,12 @@ struct CommandLine {
 
 Manual manual() {
   return {8,
-          {settings_section("In the file of `--config` (TOML), each as `KEY = VALUE`; `--set` says "
-                            "otherwise.",
+          {settings_section("Written in the file of `--config` (TOML), each as `KEY = VALUE`; `--set` overrides them.",
                             Settings(setting_specs())),
-           {"SIGNALS", {{"SIGTERM, SIGINT", "Ends it; its listeners then evict."}}},
+           {"SIGNALS", {{"SIGTERM, SIGINT", "Exit; its listeners then evict."}}},
            {"EXIT STATUS",
-            {{"`0`", "Ended by a signal, or alone for as long as `--exit-when-alone` says."},
-             {"`1`", "It could not watch, or another watches at this socket."},
+            {{"`0`", "Ended by a signal or by `--exit-when-alone`."},
+             {"`1`", "Could not watch, or another monitor uses this socket."},
              {"`2`", "The command line is wrong."}}},
            {"SEE ALSO", {{"", "`sublet-client`(8)"}}}}};
 }
@@ -45,23 +44,23 @@ Manual manual() {
 std::optional<int> read_command_line(int argc, char** argv, CommandLine* line) {
   Arguments arguments("sublet-loadmon", "Watches this machine for its owner.", kVersion);
   arguments.manual(manual());
-  arguments.option("--socket", &line->socket, "listen here (monitor.sock)", "PATH");
+  arguments.option("--socket", &line->socket, "socket to listen on (monitor.sock)", "PATH");
   arguments.option("--attempts", &line->attempts, "the client's attempts folder", "FOLDER");
-  arguments.option("--config", &line->config, "settings (loadmon.toml)", "FILE");
-  arguments.option("--set", &line->sets, "one setting, over the file's", "KEY=VALUE");
+  arguments.option("--config", &line->config, "settings file (loadmon.toml)", "FILE");
+  arguments.option("--set", &line->sets, "override one setting of the file", "KEY=VALUE");
   arguments.option("--exit-when-alone", &line->alone_s,
-                   "end when nobody has been connected for so long", "SECONDS");
-  arguments.option("--script", &line->script, "play an owner: lines of `seconds value`", "FILE");
-  arguments.option("--control", &line->control, "play an owner: follow what this file says",
+                   "exit when nobody has been connected for this long", "SECONDS");
+  arguments.option("--script", &line->script, "simulate the owner from lines of `seconds value`", "FILE");
+  arguments.option("--control", &line->control, "simulate the owner from the current content of this file",
                    "FILE");
   if (const std::optional<int> code = arguments.parse(argc, argv)) return code;
   const auto usage = [](const std::string& what) {
     std::cerr << "sublet-loadmon: " << what << "\n";
     return kExitUsage;
   };
-  if (line->socket.empty()) return usage("--socket PATH is needed");
+  if (line->socket.empty()) return usage("--socket PATH is required");
   if (!line->script.empty() && !line->control.empty())
-    return usage("--script and --control exclude each other");
+    return usage("--script and --control cannot be used together");
   while (line->attempts.size() > 1 && line->attempts.back() == '/') line->attempts.pop_back();
   if (!line->attempts.empty() && line->attempts != "attempts" &&
       !line->attempts.ends_with("/attempts"))

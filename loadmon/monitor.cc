@@ -46,7 +46,7 @@ UniqueFd lock_socket(const std::string& socket) {
     const ssize_t got = pread(fd.get(), pid, sizeof pid - 1, 0);
     const std::string who(pid, static_cast<size_t>(std::max<ssize_t>(got, 0)));
     throw OsError(EADDRINUSE, "listen on", socket,
-                  "process " + who + " is its load monitor already");
+                  "process " + who + " is already its load monitor");
   }
   const std::string pid = std::to_string(getpid());
   if (ftruncate(fd.get(), 0) != 0 || pwrite(fd.get(), pid.data(), pid.size(), 0) < 0)
@@ -195,9 +195,9 @@ protocol::PresenceSample Monitor::ask_sources(int64_t now) {
   sample.blind = blind != nullptr;
   if (sample.blind != !blind_source_.empty()) {
     if (blind != nullptr) {
-      log(Severity::warning) << "cannot see through " << blind->name();
+      log(Severity::warning) << "source failed: " << blind->name();
     } else {
-      log(Severity::info) << "sees again through " << blind_source_;
+      log(Severity::info) << "source works again: " << blind_source_;
     }
     blind_source_ = blind != nullptr ? blind->name() : "";
   }
@@ -285,7 +285,7 @@ void Monitor::step() {
   }
   if (options_.alone_ms >= 0 && listeners_.count() == 0 &&
       now - alone_since_ >= options_.alone_ms * kMs) {
-    log(Severity::info) << "nobody has been connected for long enough";
+    log(Severity::info) << "nobody has been connected for the time set";
     stop_ = true;
   }
   set_timer(next_step(now));

@@ -70,16 +70,16 @@ std::vector<ScriptLine> parse_script(const std::string& text, const std::string&
     if (lines.size() == kMostLines) fail("more than " + std::to_string(kMostLines) + " lines");
     const size_t gap = line.find_first_of(" \t");
     const std::optional<double> seconds = parse_number(line.substr(0, gap), kMostSeconds);
-    if (!seconds) fail("a line is `seconds value`, seconds from 0 to 1000000000");
+    if (!seconds) fail("a line must be `seconds value`, seconds from 0 to 1000000000");
     const std::optional<ScriptedValue> value =
         parse_scripted_value(gap == std::string::npos ? "" : line.substr(gap));
     if (!value)
       fail("the value is neither away nor active nor a number of cores, nor load and its average");
     const auto at = static_cast<int64_t>(*seconds * 1e9);
-    if (!lines.empty() && at < lines.back().at_ns) fail("times must not go back");
+    if (!lines.empty() && at < lines.back().at_ns) fail("times must not decrease");
     lines.push_back({at, *value});
   }
-  if (lines.empty()) throw ScriptError(file + ": holds no line `seconds value`");
+  if (lines.empty()) throw ScriptError(file + ": has no line `seconds value`");
   return lines;
 }
 

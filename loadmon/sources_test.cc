@@ -79,7 +79,8 @@ class SourcesTest : public CppUnit::TestFixture {
   }
 
   void hostile_scripts() {
-    CPPUNIT_ASSERT_EQUAL(std::string("s:2: times must not go back"), refusal("5 away\n4 active\n"));
+    CPPUNIT_ASSERT_EQUAL(std::string("s:2: times must not decrease"),
+                         refusal("5 away\n4 active\n"));
     CPPUNIT_ASSERT(refusal("1 away\n2 gone").starts_with("s:2: the value"));
     CPPUNIT_ASSERT(refusal("").starts_with("s: holds no line"));
     CPPUNIT_ASSERT(refusal("# nothing\n").starts_with("s: holds no line"));

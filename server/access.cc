@@ -17,7 +17,7 @@ Caller Access::caller() {
   const auto peer = calling_peer();
   if (!peer)
     throw Refusal(Refusal::Kind::kNotPermitted, "caller.unknown",
-                  "the kernel does not say who is calling", "Call over the server's Unix socket.",
+                  "the kernel does not identify the caller", "Call over the server's Unix socket.",
                   "caller");
   return peer->member ? caller_with_certificate(*peer)
                       : caller_with_uid(static_cast<uint32_t>(peer->id));
@@ -41,7 +41,7 @@ Caller Access::submitter() {
   Caller who = caller();
   if (who.role != Role::kMachine) return who;
   throw Refusal(Refusal::Kind::kNotPermitted, code_of(Exclusion::kWrongRole),
-                "this is the certificate of the " + who.user + ", and machines submit no jobs",
+                "this is the certificate of the " + who.user + ", and machines cannot submit jobs",
                 "Join as a user: sublet admin invite NAME --user.", who.user);
 }
 
@@ -49,7 +49,7 @@ Caller Access::workstation() {
   Caller who = caller();
   if (!who.role || who.role == Role::kMachine) return who;
   throw Refusal(Refusal::Kind::kNotPermitted, code_of(Exclusion::kWrongRole),
-                "this is the certificate of the user " + who.user + ", which adds no machine",
+                "this is the certificate of the user " + who.user + ", which cannot add a machine",
                 "Join as a machine: sublet admin invite NAME.", who.user);
 }
 
@@ -85,7 +85,7 @@ std::string Access::name_of(uint32_t uid) {
 void Access::require_administrator(const Caller& caller, const std::string& what) const {
   if (caller.administrator) return;
   throw Refusal(Refusal::Kind::kNotPermitted, "admin.only",
-                what + " is for administrators, and " + caller.user + " is none",
+                what + " is for administrators, and " + caller.user + " is not one",
                 "Ask an administrator of the pool.", caller.user);
 }
 

@@ -56,7 +56,7 @@ void Housekeeper::tidy() {
     history_.write_old();
   } catch (const std::exception& e) {
     // The disk is full, or the server stops: next time.
-    log(Severity::debug) << "housekeeping was put off: " << e.what();
+    log(Severity::debug) << "housekeeping was postponed: " << e.what();
   }
 }
 

@@ -50,7 +50,7 @@ int make_authority(const ServerSettings& settings) {
   const bool made =
       make_authority_files(settings.state_folder, settings.pool_name, settings.authority_valid_us);
   const auto authority = read_authority(settings.state_folder);
-  std::cout << (made ? "made the authority of the pool '" : "there already is the authority of '")
+  std::cout << (made ? "created the authority of the pool '" : "there is already an authority of the pool '")
             << authority->pool << "' in " << settings.state_folder << "/authority\n"
             << "fingerprint " << hex(authority->fingerprint) << "\n";
   return 0;
@@ -81,20 +81,18 @@ ServerSettings read(const CommandLine& line) {
 
 Manual manual() {
   return {8,
-          {settings_section("In the file of `--config` (TOML), each under its table; `--set` says "
-                            "otherwise. `--print-defaults` prints such a file.",
+          {settings_section("Written in the file of `--config` (TOML), each under its table; `--set` overrides them. `--print-defaults` prints such a file.",
                             Settings(server_setting_specs())),
            {"FILES",
             {{"`/var/lib/sublet-server`",
-              "The state folder of root's server: database, spool, "
-              "authority."},
-             {"`/run/sublet/server.sock`", "The socket of root's server."},
+              "State folder, for root: database, spool, authority."},
+             {"`/run/sublet/server.sock`", "Socket, for root."},
              {"`~/.local/state/sublet-server`",
-              "The state folder of others, or `sublet-server` under `$XDG_STATE_HOME`."}}},
-           {"SIGNALS", {{"SIGTERM, SIGINT", "Ends in good order. Jobs go on meanwhile."}}},
+              "State folder, for other users; or `sublet-server` under `$XDG_STATE_HOME`."}}},
+           {"SIGNALS", {{"SIGTERM, SIGINT", "Stop normally. Jobs keep running."}}},
            {"EXIT STATUS",
             {{"`0`", "Ended by a signal."},
-             {"`1`", "It could not start; a setting may be wrong."},
+             {"`1`", "Could not start; a setting may be wrong."},
              {"`2`", "The command line is wrong."}}},
            {"SEE ALSO", {{"", "`sublet`(1), `sublet-client`(8)"}}}}};
 }
@@ -127,15 +125,15 @@ int main(int argc, char** argv) {
   CommandLine line;
   Arguments arguments("sublet-server", "The central server of a Sublet pool.", SUBLET_VERSION);
   arguments.manual(manual());
-  arguments.option("--config", &line.config, "settings (see --print-defaults)", "FILE");
-  arguments.option("--set", &line.sets, "one setting, over the file's", "KEY=VALUE");
-  arguments.option("--state", &line.state, "folder of the database and the spool", "FOLDER");
-  arguments.option("--socket", &line.socket, "Unix socket to serve at", "PATH");
-  arguments.flag("--print-defaults", &line.print_defaults, "print all settings and end");
-  arguments.flag("--no-supervisor", &line.once, "end when the server ends, restart nothing");
-  arguments.option("--supervised", &line.supervised, "used by the supervisor for its child", "FD");
+  arguments.option("--config", &line.config, "settings file (see --print-defaults)", "FILE");
+  arguments.option("--set", &line.sets, "override one setting of the file", "KEY=VALUE");
+  arguments.option("--state", &line.state, "folder for the database and the spool", "FOLDER");
+  arguments.option("--socket", &line.socket, "Unix socket to listen on", "PATH");
+  arguments.flag("--print-defaults", &line.print_defaults, "print all settings and exit");
+  arguments.flag("--no-supervisor", &line.once, "exit when the server ends; do not restart it");
+  arguments.option("--supervised", &line.supervised, "internal: used by the supervisor", "FD");
   Arguments& init = arguments.command(
-      "init", "make the authority by which members elsewhere are known, once for a pool");
+      "init", "create the pool's certificate authority, once for each pool");
   arguments.commands_are_optional();
   if (auto status = arguments.parse(argc, argv)) return *status;
   line.init = init.chosen();

@@ -193,7 +193,7 @@ void Server::answered(std::vector<scheduling::OrderAnswered> answers) {
     });
   } catch (const Refusal& refusal) {
     // Stopping or overfull: the lease decides, as after any lost answer.
-    log(Severity::warning) << "the answer to an order was lost: " << refusal.message;
+    log(Severity::warning) << "the reply to an order was lost: " << refusal.message;
   }
 }
 
@@ -289,7 +289,7 @@ int Server::run() {
   signs_->serving = true;
   log(Severity::info) << "serving at " << settings_.socket;
   if (settings_.listen)
-    log(Severity::info) << "members elsewhere come by TLS to " << to_text(*settings_.listen);
+    log(Severity::info) << "remote members connect by TLS to " << to_text(*settings_.listen);
   reactor_.run_reactor_event_loop();
   log(Severity::info) << "stopping";
   return 0;

@@ -41,90 +41,94 @@ std::vector<SettingSpec> server_setting_specs() {
     spec.doc = doc;
     specs.push_back(spec);
   };
-  add("pool.name", T::text, "sublet", 0, 0, "the pool's name, for people");
+  add("pool.name", T::text, "sublet", 0, 0, "the pool's name, for display");
   add("pool.administrators", T::texts, "", 0, 0,
-      "user names, besides root and the server's own user");
-  add("server.state", T::text, default_state(), 0, 0, "folder of the database and the spool");
+      "user names, in addition to root and the server's own user");
+  add("server.state", T::text, default_state(), 0, 0, "folder for the database and the spool");
   add("server.socket", T::text, default_socket(), 0, 0,
       "Unix socket; the folder around it decides who may connect");
   add("server.listen", T::text, "", 0, 0,
-      "HOST:PORT for members elsewhere, by TLS; 0.0.0.0 is everywhere; empty: no network");
+      "HOST:PORT to listen on for remote members, by TLS; 0.0.0.0: all interfaces; empty: no "
+      "network");
   add("server.address", T::text, "", 0, 0,
-      "HOST:PORT that join tokens name; empty: as server.listen, or the host's name");
+      "HOST:PORT written into join tokens; empty: server.listen, or the host's name");
   add("server.loopback", T::boolean, "false", 0, 0,
-      "plain TCP on 127.0.0.1 for programs of this host that speak IIOP, known by their uid");
+      "plain TCP on 127.0.0.1 for IIOP programs on this host, identified by their uid");
   add("server.loopback_port", T::integer, "9741", 1, 65535, "the port of server.loopback");
   add("server.handshake", T::duration, "5 s", 100, 600'000,
-      "how soon a connection from the network must have shown a certificate");
+      "time within which a network connection must present a certificate");
   add("server.max_strangers", T::integer, "256", 4, 100'000,
-      "connections that have shown no certificate yet; beyond this many the oldest is cut");
+      "connections that have not presented a certificate; beyond this many the oldest is closed");
   add("server.max_strangers_per_host", T::integer, "32", 1, 100'000,
-      "connections from one address that have shown no certificate yet");
+      "connections from one address that have not presented a certificate");
   add("server.memory_limit", T::size, "4 GiB", 64 << 20, 1e15,
-      "address space; the server is restarted when it wants more");
+      "address space of the server; it is restarted when it needs more");
   add("server.reserve", T::size, "16 MiB", 1 << 20, 1e12,
-      "disk kept free so that running jobs can end when the disk is full");
+      "disk space reserved so that running jobs can end when the disk is full");
   add("server.queue_limit", T::integer, "100000", 100, 10'000'000,
-      "pieces of work that may wait for the committer");
-  add("server.group_limit", T::integer, "1024", 1, 100'000, "pieces of work in one transaction");
+      "work items that may wait for the committer");
+  add("server.group_limit", T::integer, "1024", 1, 100'000, "work items in one transaction");
   add("server.dispatcher_threads", T::integer, "8", 1, 256,
-      "calls to workstations under way at a time; at most half of them ask for what jobs write");
+      "concurrent calls to workstations; at most half of them read job output");
   add("server.call_timeout", T::duration, "5 s", 100, 600'000,
-      "how long a call to a workstation may take");
+      "longest time a call to a workstation may take");
   add("server.watchdog", T::duration, "15 s", 1000, 3'600'000,
       "a server that does not answer for this long is restarted");
   add("server.max_connections", T::integer, "12000", 128, 1'000'000,
-      "in all; each costs a thread of 256 kB address space");
+      "connections in all; each takes a thread with 256 kB of address space");
   add("server.max_connections_per_user", T::integer, "64", 4, 1'000'000,
-      "of one user other than root and the server's own");
+      "connections of one user, except root and the server's own user");
   add("membership.authority_valid", T::duration, "87600 h", 3'600'000, 1e12,
-      "how long the authority that 'sublet-server init' makes is good");
+      "validity of the authority that 'sublet-server init' creates");
   add("membership.certificate_valid", T::duration, "8760 h", 1000, 1e12,
-      "how long a member's certificate is good; the clients of machines renew theirs by "
-      "themselves");
-  add("spool.largest_file", T::size, "50 GiB", 1024, 1e15, "of each file sent or brought back");
+      "validity of a member's certificate; clients renew the certificates of machines");
+  add("spool.largest_file", T::size, "50 GiB", 1024, 1e15, "largest file that may be stored");
   add("spool.quota", T::size, "50 GiB", 0, 1e15,
-      "of each user: inputs and outputs together, and as much again for checkpoints");
+      "for each user: inputs and outputs together, and the same again for checkpoints");
   add("spool.keep_outputs", T::duration, "720 h", 0, 1e13,
-      "outputs, after their job's end; 0: for ever");
+      "how long to keep outputs after their job's end; 0: for ever");
   add("history.keep_events", T::duration, "24 h", 0, 1e13,
-      "every event with its consequences, for replay; 0: for ever");
+      "how long to keep every event with its records, for replay; 0: for ever");
   add("history.keep_changes", T::duration, "720 h", 0, 1e13,
-      "jobs' changes of state, for those who wait; 0: for ever");
+      "how long to keep jobs' state changes, for waiting commands; 0: for ever");
   add("history.keep_uses", T::duration, "365 d", 0, 1e13,
-      "who used which machine, for reports; older days go into files in STATE/history; 0: for "
+      "how long to keep usage for reports; older days are moved to files in STATE/history; 0: for "
       "ever");
   add("scheduling.jobs", T::text, "fair-share", 0, 0, "the policy that chooses the next job");
   specs.back().choices = {"fair-share"};
-  add("scheduling.machines", T::text, "fifo-idle", 0, 0, "the policy that chooses its machine");
+  add("scheduling.machines", T::text, "fifo-idle", 0, 0, "the policy that chooses the machine");
   specs.back().choices = {"fifo-idle"};
   add("scheduling.tick", T::duration, "60 s", 100, 86'400'000,
       "t1: period of the Alarm Sender, at which usage decays");
   add("scheduling.half_life", T::duration, "24 h", 1000, 1e12,
-      "of usage; K1 = 2^(-tick / half_life)");
+      "half-life of usage; K1 = 2^(-tick / half_life)");
   add("scheduling.initial_priority", T::text, "standing", 0, 0,
-      "a new job's: standing (as if it had just returned) or zero");
+      "priority of a new job: standing (as if it had just returned) or zero");
   specs.back().choices = {"standing", "zero"};
   add("scheduling.turns", T::text, "best", 0, 0,
       "best (job of all) or machine (best job of the head requesting machine)");
   specs.back().choices = {"best", "machine"};
-  add("scheduling.charge", T::text, "kept", 0, 0, "kept (work that was not lost) or all");
+  add("scheduling.charge", T::text, "kept", 0, 0,
+      "CPU time to charge: kept (work that was not lost) or all");
   specs.back().choices = {"kept", "all"};
-  add("scheduling.drift", T::boolean, "true", 0, 0, "waiting priorities drift back to the front");
-  add("scheduling.default_shares", T::real, "1", 1e-6, 1e6, "of a user not named in [shares]");
+  add("scheduling.drift", T::boolean, "true", 0, 0,
+      "whether the priorities of waiting jobs drift towards the front");
+  add("scheduling.default_shares", T::real, "1", 1e-6, 1e6,
+      "shares of a user not named in [shares]");
   add("scheduling.lease", T::duration, "30 s", 3'000, 3'600'000,
-      "D: a client out of touch for this long freezes its jobs");
+      "D: a client that cannot reach the server for this long freezes its jobs");
   add("scheduling.leaving_wait", T::duration, "60 s", 100, 86'400'000,
-      "for an announced checkpoint; then the older generation is used");
+      "how long to wait for an announced checkpoint before using the older generation");
   add("scheduling.refusal_pause", T::duration, "1 s", 0, 3'600'000,
       "a machine that refused an order gets none for this long");
-  add("shares", T::reals, "", 1e-6, 1e6, "shares of each user: ann = 3");
+  add("shares", T::reals, "", 1e-6, 1e6, "shares of single users: ann = 3");
   add("quotas", T::reals, "", 0, 1e15, "spool.quota of single users, in bytes: ann = 2e11");
-  add("log.file", T::text, "", 0, 0, "empty: standard error");
-  add("log.level", T::text, "info", 0, 0, "debug, info, warning or error");
+  add("log.file", T::text, "", 0, 0, "log file; empty: standard error");
+  add("log.level", T::text, "info", 0, 0,
+      "lowest severity that is logged: debug, info, warning or error");
   specs.back().choices = {"debug", "info", "warning", "error"};
   add("debug.crash_at", T::text, "", 0, 0,
-      "for tests: the first life of the server ends at this step, PLACE:N");
+      "for tests: the first server process ends at this step, PLACE:N");
   return specs;
 }
 
@@ -153,7 +157,7 @@ std::optional<HostPort> read_address(const Settings& s, const std::string& key) 
   const auto address = host_port_from(text);
   if (!address)
     throw s.wrong({key},
-                  key + ": '" + text + "' is no HOST:PORT such as 0.0.0.0:9740 or [::]:9740");
+                  key + ": '" + text + "' is not a HOST:PORT such as 0.0.0.0:9740 or [::]:9740");
   return address;
 }
 

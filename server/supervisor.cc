@@ -94,7 +94,7 @@ class Watch {
     const int64_t now = now_ms();
     if (!signs_->serving) {
       // Loading a large database takes its time; ten watchdog periods of it.
-      if (now - born_ms_ > 10 * settings_.watchdog_ms) return "it does not finish starting";
+      if (now - born_ms_ > 10 * settings_.watchdog_ms) return "it did not finish starting in time";
       lively_ms_ = now;
       return std::nullopt;
     }
@@ -105,7 +105,7 @@ class Watch {
     ask(now);
     if (beat_ms_ && now - beat_ms_ > settings_.watchdog_ms) return "its committer hangs";
     if (now - lively_ms_ > settings_.watchdog_ms) return "it does not answer";
-    if (spins(now)) return "it burns the CPU with nobody asking";
+    if (spins(now)) return "it uses the CPU although there are no requests";
     return std::nullopt;
   }
 
@@ -246,9 +246,10 @@ int supervise(const SupervisorSettings& settings, const std::vector<std::string>
     }
     instant = watch.life_ms() < kInstantMs ? instant + 1 : 0;
     if (instant >= kInstantDeaths) {
-      log_write(Severity::error, "it died " + std::to_string(instant) +
-                                     " times within 10 s of its start: giving up; the lines above "
-                                     "say why");
+      log_write(
+          Severity::error,
+          "it died " + std::to_string(instant) +
+              " times within 10 s of its start: giving up; see the lines above for the reason");
       return 1;
     }
     // At once the first time, then a little later each time.

@@ -98,8 +98,7 @@ void LoopbackDoor::State::accept_one() {
   const int yes = 1;
   ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
   const auto uid = loopback_peer_uid(socket.get());
-  if (!uid)
-    return hooks.log("connection over the loopback refused: the kernel cannot name its user");
+  if (!uid) return hooks.log("loopback connection refused: the kernel does not know its user");
   hooks.arrived(std::move(socket), *uid);
 }
 

@@ -139,7 +139,7 @@ CORBA::ORB_ptr init_orb(const OrbSettings& settings) {
 void check(const OrbSettings& settings) {
   if (settings.max_message < 8192) throw OrbError("the message limit must be at least 8192 bytes");
   if (settings.client_call_timeout_ms < 0 || settings.server_call_timeout_ms < 0) {
-    throw OrbError("time limits of calls cannot be negative");
+    throw OrbError("call timeouts cannot be negative");
   }
   if (settings.call_back && !settings.listen_path.empty()) {
     throw OrbError("a process that listens cannot offer its connections for callbacks");
@@ -319,7 +319,7 @@ CallError describe(const CORBA::SystemException& exception) {
     return {CallFailure::kUnreachable, true, "the connection was lost (" + text + ")"};
   }
   if (is({"TRANSIENT", "COMM_FAILURE", "REBIND"})) {
-    return {CallFailure::kUnreachable, maybe_done, "nobody answers there (" + text + ")"};
+    return {CallFailure::kUnreachable, maybe_done, "no process answers there (" + text + ")"};
   }
   if (is({"NO_PERMISSION", "NO_RESOURCES", "IMP_LIMIT"})) {
     return {CallFailure::kRefused, maybe_done, "the other side refused (" + text + ")"};

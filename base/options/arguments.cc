@@ -17,7 +17,7 @@ std::string whole_number(const std::string& text) {
   int64_t number;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   const bool whole = error == std::errc() && end == text.data() + text.size();
-  return whole ? "" : "\"" + text + "\" is no whole number or too large";
+  return whole ? "" : "\"" + text + "\" is not a whole number, or too large";
 }
 
 }  // namespace
@@ -214,7 +214,7 @@ std::optional<int> Arguments::parse(const std::vector<std::string>& arguments, s
       innermost->passthrough->assign(dashes + 1, arguments.end());
       return std::nullopt;
     }
-    problem = "nothing may follow \"--\" here";
+    problem = "no arguments may follow \"--\" here";
   } catch (const CLI::CallForHelp&) {
     const Node* innermost = node_->innermost();
     out << innermost->app->help(innermost->parent ? innermost->parent->table.path : "");

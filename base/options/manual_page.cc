@@ -156,7 +156,7 @@ std::string manual_page(const ArgumentTable& program, const std::string& version
 ManualSection settings_section(const std::string& intro, const Settings& settings) {
   ManualSection section{"SETTINGS", {{"", intro}}};
   for (const Settings::Description& setting : settings.descriptions()) {
-    std::string text = sentence(setting.doc) + " It is " + setting.takes;
+    std::string text = sentence(setting.doc) + " Value: " + setting.takes;
     if (!setting.default_value.empty()) text += "; default `" + setting.default_value + "`";
     section.items.push_back({"`" + setting.key + "`", text + "."});
   }

@@ -56,7 +56,7 @@ class ManualPageTest : public CppUnit::TestFixture {
     const ManualSection section = settings_section("Intro.", settings);
     CPPUNIT_ASSERT_EQUAL(size_t{4}, section.items.size());
     CPPUNIT_ASSERT_EQUAL(std::string("`workers`"), section.items[2].term);
-    CPPUNIT_ASSERT_EQUAL(std::string("Threads. It is a whole number from 1 up to 64; default `4`."),
+    CPPUNIT_ASSERT_EQUAL(std::string("Threads. Value: a whole number from 1 to 64; default `4`."),
                          section.items[2].text);
     CPPUNIT_ASSERT_EQUAL(std::string("`shares.NAME`"), section.items[3].term);
     CPPUNIT_ASSERT(section.items[3].text.find("default") == std::string::npos);

@@ -32,8 +32,8 @@ std::string expectation(const SettingSpec& spec) {
       "true or false",
       "a whole number",
       "a number",
-      "a text",
-      "a list of texts",
+      "a string",
+      "a list of strings",
       "a duration such as \"30 s\", \"2 min\" or a number of seconds",
       "a size such as \"64 MiB\" or a number of bytes",
       "a number"};
@@ -43,7 +43,7 @@ std::string expectation(const SettingSpec& spec) {
     for (const std::string& choice : spec.choices) s += " \"" + choice + "\"";
   }
   if (std::isfinite(spec.min)) s += " from " + number_text(spec.type, spec.min);
-  if (std::isfinite(spec.max)) s += " up to " + number_text(spec.type, spec.max);
+  if (std::isfinite(spec.max)) s += " to " + number_text(spec.type, spec.max);
   return s;
 }
 
@@ -385,7 +385,7 @@ void Settings::print_defaults(std::ostream& out) const {
       if (spec.type == SettingType::reals) {
         if (key == table) out << "# " << spec.doc << "\n# NAME = 1.0\n\n";
       } else if (table_and_name(key).first == table) {
-        out << "# " << spec.doc << "\n# It is " << expectation(spec) << ".\n"
+        out << "# " << spec.doc << "\n# Value: " << expectation(spec) << ".\n"
             << table_and_name(key).second << " = " << toml_default(spec) << "\n\n";
       }
     }

@@ -74,7 +74,7 @@ class Settings {
   // All that may be set, in the order of declaration.
   struct Description {
     std::string key, doc;
-    std::string takes;          // "a whole number from 1 up to 64"
+    std::string takes;          // "a whole number from 1 to 64"
     std::string default_value;  // as in TOML; "" where the keys are free
   };
   std::vector<Description> descriptions() const;

@@ -104,13 +104,12 @@ class SettingsTest : public CppUnit::TestFixture {
   }
 
   void wrong_types_say_what_is_allowed() {
-    CPPUNIT_ASSERT_EQUAL(
-        std::string("s.toml:2:9: \"slots\" must be a whole number from 1 up to 64"),
-        toml_error("\nslots = \"many\"\n"));
+    CPPUNIT_ASSERT_EQUAL(std::string("s.toml:2:9: \"slots\" must be a whole number from 1 to 64"),
+                         toml_error("\nslots = \"many\"\n"));
     CPPUNIT_ASSERT_EQUAL(
         std::string("s.toml:2:9: \"log.level\" must be one of \"debug\" \"info\" \"error\""),
         toml_error("[log]\nlevel = \"loud\"\n"));
-    CPPUNIT_ASSERT_EQUAL(std::string("s.toml:2:8: \"shares.bo\" must be a number from 0 up to 100"),
+    CPPUNIT_ASSERT_EQUAL(std::string("s.toml:2:8: \"shares.bo\" must be a number from 0 to 100"),
                          toml_error("[shares]\n  bo = true\n"));
     CPPUNIT_ASSERT_EQUAL(std::string("s.toml:1:1: \"shares\" must be a table of numbers"),
                          toml_error("shares = 3\n"));
@@ -125,8 +124,7 @@ class SettingsTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(toml_error("slots = 65\n") != "no error");
     CPPUNIT_ASSERT_EQUAL(std::string("no error"), toml_error("slots = 64\n"));
     CPPUNIT_ASSERT(toml_error("lease.period = -1\n") != "no error");
-    CPPUNIT_ASSERT(toml_error("lease.period = 0.5\n").find("from 1 s up to 1 h") !=
-                   std::string::npos);
+    CPPUNIT_ASSERT(toml_error("lease.period = 0.5\n").find("from 1 s to 1 h") != std::string::npos);
     CPPUNIT_ASSERT(toml_error("lease.weight = nan\n") != "no error");
     CPPUNIT_ASSERT(toml_error("shares.anna = nan\n") != "no error");
     CPPUNIT_ASSERT(toml_error("log.rotate = 10\n") != "no error");

@@ -88,7 +88,7 @@ const char* toml_kind_name(TomlKind kind) {
     case TomlKind::real:
       return "a number";
     case TomlKind::text:
-      return "a text";
+      return "a string";
     case TomlKind::date:
       return "a date or time";
     case TomlKind::array:
@@ -113,7 +113,7 @@ TomlValue parse_toml(std::string_view text, const std::string& file) {
     const toml::source_position where = e.source().begin;
     throw DocumentError(file, where.line, where.column, std::string(e.description()));
   } catch (const std::logic_error&) {
-    throw DocumentError(file, 1, 1, "this is no TOML");
+    throw DocumentError(file, 1, 1, "this is not valid TOML");
   }
 }
 

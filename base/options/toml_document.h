@@ -26,7 +26,7 @@ class DocumentError : public std::runtime_error {
 
 enum class TomlKind { boolean, integer, real, text, date, array, table };
 
-// "a whole number", "a text", ...: for error messages.
+// "a whole number", "a string", ...: for error messages.
 const char* toml_kind_name(TomlKind kind);
 
 struct TomlMember;

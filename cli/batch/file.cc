@@ -55,8 +55,8 @@ void read_inputs(const TomlReader& r, const TomlMember& m, PlannedJob* job) {
                         input.executable = r.expect(v, TomlKind::boolean).boolean;
                       }}});
     } else {
-      r.fail(item, std::string("an input must be a text or a table with file, name and "
-                               "executable, this is ") +
+      r.fail(item, std::string("an input must be a string or a table with file, name and "
+                               "executable, not ") +
                        toml_kind_name(item.kind));
     }
     if (input.path.empty()) r.fail(item, "an input needs a file");
@@ -79,7 +79,7 @@ void read_outputs(const TomlReader& r, const TomlMember& m, PlannedJob* job) {
            {"required", [&](auto& v) { required = r.expect(v, TomlKind::boolean).boolean; }}});
     } else {
       r.fail(item,
-             std::string("an output must be a text or a table with name and required, this is ") +
+             std::string("an output must be a string or a table with name and required, not ") +
                  toml_kind_name(item.kind));
     }
     r.check(item, add_output(job, name, required));
@@ -112,7 +112,7 @@ std::string wrong_platform(const std::string& platform) {
                     architecture.find_first_not_of(kArchitecture) == std::string::npos;
   return good ? ""
               : "'" + escape_for_terminal(platform.substr(0, kNameMax)) +
-                    "' is no platform such as \"linux/x86_64\": what `uname -s`, in lower case, "
+                    "' is not a platform such as \"linux/x86_64\": what `uname -s`, in lower case, "
                     "and `uname -m` print";
 }
 
@@ -160,7 +160,7 @@ TomlReader::Keys job_keys(const TomlReader& r, PlannedJob* job) {
        [=, &r](auto& v) {
          what->save_deadline_ms = r.duration_ms(v);
          if (what->save_deadline_ms > kSaveDeadlineMax)
-           r.fail(v.value, "save_deadline may be 10 min at most");
+           r.fail(v.value, "save_deadline may be at most 10 min");
        }},
   };
 }
@@ -182,7 +182,7 @@ PlannedJob read_job(const TomlReader& r, const TomlValue& table, const PlannedJo
     const TomlValue* count = table.find("count");
     if (job.count != 0)
       r.fail(count != nullptr ? *count : table,
-             "count and parameters do not go together: their combinations make the count");
+             "count and parameters cannot be used together: the parameters determine the count");
     job.count = combinations(r, table, job.axes);
   }
   const TomlValue* program = table.find("program");
@@ -310,7 +310,7 @@ BatchPlan read_batch_file(const std::string& path) {
   } catch (const FileError& e) {
     if (e.code() == EFBIG)
       throw PoolError(ErrorKind::limit_exceeded, "batch.file_size", path + " is larger than 16 MiB",
-                      "use count for jobs that differ in a number only", path);
+                      "use count for jobs that differ only in a number", path);
     throw PoolError(ErrorKind::invalid, "batch.file", e.what(), e.advice(), path);
   }
   std::string folder = folder_of(path);

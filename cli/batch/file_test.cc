@@ -162,11 +162,11 @@ inputs = [{ file = "elsewhere", name = "x86/prog" }]
     CPPUNIT_ASSERT_EQUAL(std::string("./x86/prog"), plan.jobs[3].what.programs[0].second);
     CPPUNIT_ASSERT_EQUAL(size_t{2}, plan.jobs[3].inputs.size());
     const std::string job = "[[job]]\nprogram = ";
-    expect_error(job + "{ \"linux\" = \"a\" }", "2:", "'linux' is no platform such as");
-    expect_error(job + "{ \"Linux/x86_64\" = \"a\" }", "2:", "is no platform");
-    expect_error(job + "{ \"linux/x86/64\" = \"a\" }", "2:", "is no platform");
+    expect_error(job + "{ \"linux\" = \"a\" }", "2:", "'linux' is not a platform such as");
+    expect_error(job + "{ \"Linux/x86_64\" = \"a\" }", "2:", "is not a platform");
+    expect_error(job + "{ \"linux/x86/64\" = \"a\" }", "2:", "is not a platform");
     expect_error(job + "{ \"linux/x86_64\" = \"\" }", "2:", "name is empty");
-    expect_error(job + "{ \"linux/x86_64\" = 5 }", "2:", "must be a text");
+    expect_error(job + "{ \"linux/x86_64\" = 5 }", "2:", "must be a string");
     expect_error(job + "{}", "2:", "needs a program");
   }
 
@@ -199,10 +199,10 @@ inputs = [{ file = "elsewhere", name = "x86/prog" }]
   void errors_say_where() {
     expect_error("x = 1", "1:1", "unknown key 'x' in the batch file");
     expect_error("[[job]]\nprogramm = \"a\"", "2:1", "did you mean 'program'?");
-    expect_error("[[job]]\nprogram = 5", "2:11", "program must be a text");
+    expect_error("[[job]]\nprogram = 5", "2:11", "program must be a string");
     expect_error("[[job]]\nprogram = \"a\"\narguments = \"x\"", "3:13", "must be a list");
     expect_error("[[job]]\nprogram = \"a\"\narguments = [\"x\", 5]", "3:19", "an argument must be");
-    expect_error("[[job]]\nprogram = \"a\"\nenvironment = { A = 5 }", "3:21", "A must be a text");
+    expect_error("[[job]]\nprogram = \"a\"\nenvironment = { A = 5 }", "3:21", "A must be a string");
     expect_error("[[job]]\nprogram = \"a\"\nenvironment = { \"A=B\" = \"5\" }", "3:", "A=B");
     expect_error("[[job]]\nprogram = \"a\"\ninputs = [3]", "3:11", "an input must be");
     expect_error("[[job]]\nprogram = \"a\"\ninputs = [{ name = \"x\" }]", "3:11", "needs a file");

@@ -76,7 +76,7 @@ std::string add_output(PlannedJob* job, const std::string& name, bool required) 
 std::string set_environment(PlannedJob* job, const std::string& name, const std::string& value) {
   if (name.empty()) return "an environment variable needs a name";
   if (name.find_first_of(std::string_view("=\0", 2)) != std::string::npos)
-    return "'" + name + "' is no name of an environment variable";
+    return "'" + name + "' is not a name of an environment variable";
   std::string prefix = name + "=";
   for (std::string& entry : job->what.environment) {
     if (!entry.starts_with(prefix)) continue;

@@ -21,9 +21,9 @@ constexpr size_t kLinesMax = 64u << 20;  // octets of --each's standard input
 constexpr const char* kLine = "line";    // what --each calls its parameter
 
 std::string wrong_name(const std::string& name) {
-  if (name == "index") return "'index' is every array's own parameter; choose another name";
+  if (name == "index") return "'index' is a built-in parameter; choose another name";
   if (!is_parameter_name(name))
-    return "'" + escape_for_terminal(name) + "' is no name of a parameter: letters, digits and _";
+    return "'" + escape_for_terminal(name) + "' is not a parameter name: use letters, digits and _";
   return "";
 }
 
@@ -52,7 +52,7 @@ std::string value_text(const TomlReader& r, const TomlValue& v) {
       return std::string(digits, end.ptr);
     }
     default:
-      r.fail(v, std::string("a value must be a text, a number or true or false, this is ") +
+      r.fail(v, std::string("a value must be a string, a number, true or false, not ") +
                     toml_kind_name(v.kind));
   }
 }
@@ -69,8 +69,8 @@ Axis read_range(const TomlReader& r, const TomlMember& m) {
        {"step", [&](auto& v) { axis.step = r.integer(v, -kMost, kMost); }}});
   if (!has_from || !has_to) r.fail(m.value, "a range needs from and to: { from = 1, to = 100 }");
   if (axis.step == 0 || (to != axis.first && (axis.step > 0) != (to > axis.first)))
-    r.fail(m.value, "no steps of " + std::to_string(axis.step) + " lead from " +
-                        std::to_string(axis.first) + " to " + std::to_string(to));
+    r.fail(m.value, "a range from " + std::to_string(axis.first) + " to " + std::to_string(to) +
+                        " cannot have step " + std::to_string(axis.step));
   axis.range_count = static_cast<uint64_t>((to - axis.first) / axis.step) + 1;
   return axis;
 }
@@ -118,7 +118,7 @@ class CsvParser {
   // True: another one follows in this row.
   bool field(std::vector<std::string>* fields) {
     std::string value = !rest_.empty() && rest_[0] == '"' ? quoted() : plain();
-    if (value.find('\0') != std::string::npos) fail("a value may not hold a NUL character");
+    if (value.find('\0') != std::string::npos) fail("a value may not contain a NUL character");
     fields->push_back(std::move(value));
     if (rest_.empty()) return false;
     if (rest_[0] == ',') {
@@ -126,7 +126,7 @@ class CsvParser {
       return true;
     }
     if (rest_[0] == '\r') rest_.remove_prefix(1);
-    if (rest_.empty() || rest_[0] != '\n') fail("something follows a quoted value");
+    if (rest_.empty() || rest_[0] != '\n') fail("unexpected text after a quoted value");
     rest_.remove_prefix(1);
     ++line_;
     return false;
@@ -151,7 +151,7 @@ class CsvParser {
         return value;
       }
     }
-    fail("a quoted value does not end");
+    fail("a quoted value has no closing quote");
   }
 
   std::string_view rest_;
@@ -237,7 +237,7 @@ std::string check_placeholders(const PlannedJob& job) {
   for (const Axis& axis : job.axes) {
     const auto is_used = [&](const std::string& name) { return used.contains(name); };
     if (wrong.empty() && std::ranges::none_of(axis.names, is_used))
-      wrong = "the parameter '" + axis.names[0] + "' is used nowhere: write {" + axis.names[0] +
+      wrong = "the parameter '" + axis.names[0] + "' is not used: write {" + axis.names[0] +
               "} in an argument, a variable or a file's name";
   }
   return wrong;
@@ -301,10 +301,10 @@ std::vector<std::string> read_lines(int fd) {
     throw PoolError(ErrorKind::invalid, "submit.lines",
                     "line " + std::to_string(bad - lines.begin() + 1) +
                         " of standard input has a NUL character or more than 128 KiB",
-                    "write one item a line", "");
+                    "write one item per line", "");
   if (lines.empty())
     throw PoolError(ErrorKind::invalid, "submit.lines", "standard input has no lines",
-                    "write one item a line: `seq 100 | sublet submit --each -- ./prog {}`", "");
+                    "write one item per line: `seq 100 | sublet submit --each -- ./prog {}`", "");
   if (lines.size() > kJobsPerBatch)
     throw PoolError(ErrorKind::limit_exceeded, "submit.lines",
                     "standard input has more than 1,000,000 lines", "submit it in pieces", "");

@@ -31,13 +31,13 @@ const TomlValue& TomlReader::expect(const TomlMember& m, TomlKind kind) const {
 const TomlValue& TomlReader::expect(const TomlValue& v, TomlKind kind,
                                     const std::string& what) const {
   if (v.kind != kind)
-    fail(v, what + " must be " + toml_kind_name(kind) + ", this is " + toml_kind_name(v.kind));
+    fail(v, what + " must be " + toml_kind_name(kind) + ", not " + toml_kind_name(v.kind));
   return v;
 }
 
 const std::string& TomlReader::text(const TomlValue& v, const std::string& what, size_t max) const {
   const std::string& s = expect(v, TomlKind::text, what).text;
-  if (s.find('\0') != std::string::npos) fail(v, what + " may not hold a NUL character");
+  if (s.find('\0') != std::string::npos) fail(v, what + " may not contain a NUL character");
   if (s.size() > max) fail(v, what + " is longer than " + std::to_string(max) + " bytes");
   return s;
 }

@@ -23,7 +23,7 @@ namespace sublet::cli {
 namespace {
 
 constexpr uint64_t kConfigMax = 1u << 20;
-constexpr const char* kWithoutFile = "with --server or $SUBLET_SERVER the file is not needed";
+constexpr const char* kWithoutFile = "with --server or $SUBLET_SERVER this file is not needed";
 constexpr int64_t kCallTimeoutMax = 3'600'000;
 
 // The text of `server` in a configuration; "" when it has none.
@@ -36,7 +36,7 @@ std::string server_in(const TomlValue& root, const std::string& path) {
     if (m.value.kind != TomlKind::text)
       throw DocumentError(
           path, m.value.line, m.value.column,
-          std::string("server must be a text, this is ") + toml_kind_name(m.value.kind));
+          std::string("server must be a string, not ") + toml_kind_name(m.value.kind));
     server = m.value.text;
   }
   return server;
@@ -98,21 +98,21 @@ Context::Context() : terminal(detect_terminal()) {}
 Context::~Context() = default;
 
 void Context::declare(Arguments& top) {
-  top.option("--server", &server_,
-             "Unix socket of the server, or tls://HOST:PORT of one joined (default: "
-             "$SUBLET_SERVER, then server in ~/.config/sublet/config.toml, then "
-             "/run/sublet/server.sock)",
-             "PATH");
+  top.option(
+      "--server", &server_,
+      "the server's Unix socket, or tls://HOST:PORT of a pool joined (default: $SUBLET_SERVER, "
+      "then server in ~/.config/sublet/config.toml, then /run/sublet/server.sock)",
+      "PATH");
   top.flag("--json", &json, "print data as JSON; errors too");
   top.option("--timeout", &timeout_,
-             "how long one call to the server may take (10 s); for wait: how long to wait", "TIME");
+             "time limit for one call to the server (10 s); for wait: how long to wait", "TIME");
 }
 
 std::optional<int64_t> Context::timeout_ms() const {
   if (timeout_.empty()) return {};
   std::optional<int64_t> ms = parse_duration_ms(timeout_);
   if (!ms || *ms < 1)
-    throw PoolError(ErrorKind::usage, "usage.timeout", "'" + timeout_ + "' is no duration",
+    throw PoolError(ErrorKind::usage, "usage.timeout", "'" + timeout_ + "' is not a duration",
                     "write it as 30 or \"2 min\"", timeout_);
   return ms;
 }
@@ -155,11 +155,11 @@ void Selection::declare(Arguments& arguments) {
 JobFilter Selection::filter() const {
   if (jobs.empty() == batch.empty())
     throw PoolError(ErrorKind::usage, "usage.jobs",
-                    jobs.empty() ? "which jobs?" : "either ids of jobs or --batch, not both",
+                    jobs.empty() ? "which jobs?" : "give either job ids or --batch, not both",
                     "give ids such as 17-20, or --batch 7");
   JobFilter filter;
   filter.ids = parse_ids(jobs);
-  if (!batch.empty()) filter.batch = parse_number(batch, "id of a batch");
+  if (!batch.empty()) filter.batch = parse_number(batch, "batch id");
   return filter;
 }
 
@@ -206,11 +206,11 @@ std::optional<PoolError> missing_jobs(PoolClient& pool, const JobFilter& filter)
 }
 
 int run_command_line(int argc, const char* const* argv) {
-  Arguments top("sublet",
-                "Submits jobs to a pool of idle workstations, watches them and fetches what they "
-                "leave. Every "
-                "command takes --server, --json and --timeout too; see `sublet COMMAND --help`.",
-                SUBLET_VERSION);
+  Arguments top(
+      "sublet",
+      "Submits jobs to a pool of idle workstations, watches them and fetches their outputs. Every "
+      "command also takes --server, --json and --timeout; see `sublet COMMAND --help`.",
+      SUBLET_VERSION);
   Context context;
   context.declare(top);
   std::vector<Command> commands = {
@@ -218,7 +218,7 @@ int run_command_line(int argc, const char* const* argv) {
       logs_command(top),    wait_command(top),   fetch_command(top),    hold_command(top),
       release_command(top), remove_command(top), machines_command(top), top_command(top),
       report_command(top),  return_command(top), about_command(top),    join_command(top)};
-  Arguments& admin = top.command("admin", "Say who belongs to the pool from elsewhere");
+  Arguments& admin = top.command("admin", "Manage remote members of the pool");
   for (Command (*command)(Arguments&) : {invite_command, revoke_command, members_command})
     commands.push_back(command(admin));
   commands.push_back(completion_command(top));

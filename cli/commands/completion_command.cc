@@ -21,7 +21,7 @@ std::vector<std::string> shell_names() {
 int run_completion(const std::string& shell, const Arguments& top) {
   const auto found = kShells.find(shell);
   if (found == kShells.end())
-    throw PoolError(ErrorKind::usage, "usage.shell", "'" + shell + "' is no shell known here",
+    throw PoolError(ErrorKind::usage, "usage.shell", "'" + shell + "' is not a supported shell",
                     "one of bash, fish, zsh", shell);
   print(found->second(top.table()));
   return 0;
@@ -31,10 +31,10 @@ int run_completion(const std::string& shell, const Arguments& top) {
 
 Command completion_command(Arguments& top) {
   auto shell = std::make_shared<std::string>();
-  Arguments& a = top.command("completion",
-                             "Print what makes a shell complete the words of this command: for "
-                             "bash and zsh `source <(sublet completion bash)`, for fish `sublet "
-                             "completion fish | source`");
+  Arguments& a =
+      top.command("completion",
+                  "Print a script for command completion: for bash and zsh `source <(sublet "
+                  "completion bash)`, for fish `sublet completion fish | source`");
   a.positional("SHELL", shell.get(), "bash, fish or zsh", true);
   a.words("SHELL", shell_names());
   return {&a, [&top, shell](Context&) { return run_completion(*shell, top); }};

@@ -17,8 +17,7 @@ struct Named {
   void declare(Arguments& arguments) {
     selection.declare(arguments);
     arguments.flag("--mine", &mine, "all your jobs that have not ended");
-    arguments.option("--state", &states, "of those named only the ones in this state (repeatable)",
-                     "S");
+    arguments.option("--state", &states, "only jobs in this state (repeatable)", "S");
     arguments.words("--state", job_state_names());
   }
 
@@ -30,8 +29,8 @@ struct Named {
                         "give ids such as 17-20, --batch 7, or --mine for all your own");
       filter = selection.filter();
     } else if (!selection.jobs.empty() || !selection.batch.empty()) {
-      throw PoolError(ErrorKind::usage, "usage.jobs", "either ids of jobs, --batch or --mine",
-                      "give one of them; --state narrows it");
+      throw PoolError(ErrorKind::usage, "usage.jobs",
+                      "give only one of job ids, --batch and --mine", "--state selects among them");
     } else {
       filter.user = context.user();
       filter.unfinished_only = true;
@@ -86,14 +85,14 @@ Command control_command(Arguments& top, const char* name, const char* help, cons
 }  // namespace
 
 Command remove_command(Arguments& top) {
-  return control_command(top, "rm", "Remove jobs; those that run are stopped without a save",
+  return control_command(top, "rm", "Remove jobs; running ones are stopped without saving",
                          {"removed", "had already ended", &PoolClient::remove});
 }
 
 Command hold_command(Arguments& top) {
   return control_command(top, "hold",
-                         "Keep jobs from running until released; those that run save and leave",
-                         {"held", "unchanged (held already, or ended)", &PoolClient::hold});
+                         "Keep jobs from running until released; running ones save and leave",
+                         {"held", "unchanged (already held, or ended)", &PoolClient::hold});
 }
 
 Command release_command(Arguments& top) {

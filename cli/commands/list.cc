@@ -26,7 +26,7 @@ JobFilter list_filter(const ListOptions& o, const Context& context) {
     throw PoolError(ErrorKind::usage, "usage.limit", "--limit must be between 1 and 1000000");
   JobFilter filter;
   filter.user = o.user.empty() ? context.user() : o.user == "*" ? "" : o.user;
-  if (!o.batch.empty()) filter.batch = parse_number(o.batch, "id of a batch");
+  if (!o.batch.empty()) filter.batch = parse_number(o.batch, "batch id");
   for (const std::string& word : o.states) filter.states.push_back(parse_job_state(word));
   filter.unfinished_only = !o.all && o.states.empty() && o.batch.empty();
   return filter;
@@ -59,13 +59,14 @@ int run_list(const ListOptions& o, Context& context) {
     return 0;
   }
   if (jobs.empty()) {
-    say(filter.unfinished_only ? "no unfinished jobs; `sublet ls --all` shows those that ended too"
-                               : "no such jobs");
+    say(filter.unfinished_only
+            ? "no unfinished jobs; `sublet ls --all` also lists those that have ended"
+            : "no such jobs");
     return 0;
   }
   if (!o.each_job) jobs = joined(jobs);
   print(jobs_table(jobs, now_us(), context.terminal.columns, context.terminal.colour));
-  if (more) say("there are more; --limit N shows up to N");
+  if (more) say("there are more; use --limit N to list up to N");
   return 0;
 }
 
@@ -159,25 +160,24 @@ int run_why(const Selection& selection, Context& context) {
 
 Command list_command(Arguments& top) {
   auto o = std::make_shared<ListOptions>();
-  Arguments& a =
-      top.command("ls", "List jobs: your own that have not ended, unless told otherwise");
-  a.flag("--all", &o->all, "those that have ended, too");
+  Arguments& a = top.command("ls", "List jobs; by default your own that have not ended");
+  a.flag("--all", &o->all, "include jobs that have ended");
   a.option("--user", &o->user, "another user's jobs; '*' for everyone's", "U");
   a.option("--state", &o->states,
            "waiting, placed, running, held, done, failed or removed; may be repeated", "S");
   a.words("--state", job_state_names());
-  a.option("--batch", &o->batch, "the jobs of this batch, ended or not", "B");
+  a.option("--batch", &o->batch, "all jobs of this batch, even ended ones", "B");
   a.option("--limit", &o->limit, "at most this many (1000)", "N");
   a.flag("--each-job", &o->each_job,
-         "a line for each job, also where one tells as much of several of an array");
+         "print each job on a line of its own; do not combine similar ones");
   return {&a, [o](Context& context) { return run_list(*o, context); }};
 }
 
 Command show_command(Arguments& top) {
   auto selection = std::make_shared<Selection>();
-  Arguments& a = top.command("show",
-                             "Tell one job's whole story: what it is, attempts, outputs; or of "
-                             "several how they stand");
+  Arguments& a = top.command(
+      "show",
+      "Show everything about one job: description, attempts, outputs; or a summary of several");
   selection->declare(a);
   return {&a, [selection](Context& context) { return run_show(*selection, context); }};
 }
@@ -185,7 +185,7 @@ Command show_command(Arguments& top) {
 Command why_command(Arguments& top) {
   auto selection = std::make_shared<Selection>();
   Arguments& a = top.command(
-      "why", "Tell in a sentence why a job waits, where it runs, who holds it, how it ended");
+      "why", "Say in a sentence why a job waits, where it runs, who holds it, how it ended");
   selection->declare(a);
   return {&a, [selection](Context& context) { return run_why(*selection, context); }};
 }

@@ -21,7 +21,7 @@ constexpr milliseconds kBusyPause{200};
 constexpr int kBusyTries = 50;
 
 PoolError busy() {
-  return {ErrorKind::unavailable, "log.busy", "too many are reading what jobs write",
+  return {ErrorKind::unavailable, "log.busy", "too many readers of job output",
           "try again later, or end some `sublet logs --follow`"};
 }
 
@@ -76,7 +76,7 @@ bool LogReader::go_to_next_attempt(const JobDetail& job) {
   for (const AttemptInfo& a : job.attempts)
     if (a.number == attempt_ && (gone || !last))
       output_.note(name + " ended: " + ended_name(a.ended) +
-                   (gone ? "; the last of what it wrote is not kept" : ""));
+                   (gone ? "; its last output is not kept" : ""));
   if (last) return false;
   ++attempt_;
   for (Stream& stream : streams_) stream = {stream.kind};

@@ -40,9 +40,9 @@ class PlainOutput : public LogOutput {
   void attempt(uint32_t number, const std::string& machine) override {
     const std::string job = "job " + options_.job;
     if (number == 0)
-      note(job + " has ended, and never ran");
+      note(job + " has ended without running");
     else if (machine.empty())
-      note(job + " waits for its attempt " + std::to_string(number));
+      note(job + " is waiting for attempt " + std::to_string(number));
     else if (options_.follow)
       note("attempt " + std::to_string(number) + " on " + escape_for_terminal(machine));
   }
@@ -151,7 +151,7 @@ LogRequest log_request(const LogsOptions& o) {
   LogRequest request;
   request.job = parse_number(o.job, "job id");
   if (o.err && o.both)
-    throw PoolError(ErrorKind::usage, "usage.streams", "either --stderr or --both");
+    throw PoolError(ErrorKind::usage, "usage.streams", "give either --stderr or --both, not both");
   if (o.attempt < 0 || o.attempt > UINT32_MAX)
     throw PoolError(ErrorKind::usage, "usage.attempt", "attempts are counted from 1");
   if (o.tail < 0 && o.tail != kAll)
@@ -190,14 +190,14 @@ int run_logs(const LogsOptions& o, Context& context) {
 
 Command logs_command(Arguments& top) {
   auto o = std::make_shared<LogsOptions>();
-  Arguments& a = top.command("logs", "Print what a job writes, also while it runs");
+  Arguments& a = top.command("logs", "Print what a job writes, even while it runs");
   a.positional("JOB", &o->job, "id of the job", true);
   a.flag("--stderr", &o->err, "its standard error instead of its standard output");
-  a.flag("--both", &o->both, "both, each to the same stream of ours");
-  a.flag("--follow", &o->follow, "go on until the job has ended, from machine to machine");
+  a.flag("--both", &o->both, "both, each to the corresponding stream");
+  a.flag("--follow", &o->follow, "continue until the job has ended, from machine to machine");
   a.option("--attempt", &o->attempt, "that attempt only (the newest)", "N");
-  a.option("--tail", &o->tail, "of what is there only the last N lines", "N");
-  a.flag("--raw", &o->raw, "to a terminal, too, exactly what the job wrote");
+  a.option("--tail", &o->tail, "only the last N lines of what is already written", "N");
+  a.flag("--raw", &o->raw, "even on a terminal, exactly what the job wrote");
   return {&a, [o](Context& context) { return run_logs(*o, context); }};
 }
 

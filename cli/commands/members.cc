@@ -35,11 +35,12 @@ struct InviteOptions {
 int run_invite(const InviteOptions& o, Context& context) {
   const auto valid = parse_duration_ms(o.valid);
   if (!valid || *valid < 1000)
-    throw PoolError(ErrorKind::usage, "usage.valid", "'" + o.valid + "' is no duration",
+    throw PoolError(ErrorKind::usage, "usage.valid", "'" + o.valid + "' is not a duration",
                     "write it as \"1 d\" or \"30 min\"", o.valid);
   if (o.user && o.administrator)
-    throw PoolError(ErrorKind::usage, "usage.role", "either --user or --administrator, not both",
-                    "an administrator may do all that a user may", o.name);
+    throw PoolError(ErrorKind::usage, "usage.role",
+                    "give either --user or --administrator, not both",
+                    "an administrator may do everything a user may", o.name);
   const Role role = o.user ? Role::kUser : o.administrator ? Role::kAdministrator : Role::kMachine;
   const Invitation made = context.pool().invite(random_id(), o.name, role, *valid);
   if (context.json) {
@@ -52,15 +53,15 @@ int run_invite(const InviteOptions& o, Context& context) {
     return 0;
   }
   print(made.token + "\n");
-  say("good once, until " + format_instant(made.expires_us) +
-      "; there run: " + (role == Role::kMachine ? "sublet-client" : "sublet") + " join TOKEN");
+  say("valid once, until " + format_instant(made.expires_us) + "; on the other machine run: " +
+      (role == Role::kMachine ? "sublet-client" : "sublet") + " join TOKEN");
   return 0;
 }
 
 int run_revoke(const std::string& name, Context& context) {
   context.pool().revoke(random_id(), name);
   if (!context.json) {
-    print(escape_for_terminal(name) + " is no member any more\n");
+    print(escape_for_terminal(name) + " is no longer a member\n");
     return 0;
   }
   JsonWriter json;
@@ -128,7 +129,7 @@ bool set_default_server(const std::string& folder, const std::string& server) {
     system_files().write_atomic(path, "server = \"" + server + "\"\n", 0600);
     return true;
   } catch (const FileError& e) {
-    say("sublet: this server is not kept as the one to ask: " + escape_for_terminal(e.what()));
+    say("sublet: this server could not be stored as the default: " + escape_for_terminal(e.what()));
     return false;
   }
 }
@@ -149,11 +150,10 @@ void tell_joined(const MemberName& member, const std::string& server, bool is_de
 int run_join(const std::string& text, Context& context) {
   const auto token = join_token_from(text);
   if (!token)
-    throw PoolError(ErrorKind::usage, "usage.token", "this is no join token",
-                    "an administrator gets one with `sublet admin invite NAME --user`", "token");
+    throw PoolError(ErrorKind::usage, "usage.token", "this is not a join token",
+                    "an administrator creates one with `sublet admin invite NAME --user`", "token");
   if (token->role == Role::kMachine)
-    throw PoolError(ErrorKind::usage, "usage.token",
-                    "this token is for a machine, not for a person",
+    throw PoolError(ErrorKind::usage, "usage.token", "this token is for a machine, not for a user",
                     "use it with `sublet-client join`", "token");
   const std::string server = kTlsScheme + to_text(token->server);
   const std::string folder = home_folder();
@@ -167,7 +167,7 @@ int run_join(const std::string& text, Context& context) {
     return 0;
   } catch (const FileError& e) {
     throw PoolError(ErrorKind::unavailable, "membership.file",
-                    std::string("the membership cannot be kept: ") + e.what(),
+                    std::string("the membership cannot be stored: ") + e.what(),
                     "make " + folder +
                         " writable, or set $HOME to a folder that is, and use the "
                         "same token again there",
@@ -192,7 +192,7 @@ std::optional<Membership> membership_at(const std::string& server) {
   if (!server.starts_with(kTlsScheme)) return std::nullopt;
   const auto at = host_port_from(server.substr(std::string(kTlsScheme).size()));
   if (!at)
-    throw PoolError(ErrorKind::usage, "server.address", "'" + server + "' is no address",
+    throw PoolError(ErrorKind::usage, "server.address", "'" + server + "' is not an address",
                     "write it as tls://HOST:PORT", server);
   std::optional<Membership> membership;
   try {
@@ -202,37 +202,37 @@ std::optional<Membership> membership_at(const std::string& server) {
   }
   if (!membership)
     throw PoolError(ErrorKind::not_permitted, "membership.none",
-                    "you are no member of the pool at " + server,
+                    "you are not a member of the pool at " + server,
                     "ask its administrator for a token, then run `sublet join TOKEN`", server);
   return membership;
 }
 
 Command invite_command(Arguments& admin) {
   auto o = std::make_shared<InviteOptions>();
-  Arguments& a = admin.command("invite", "Print a token by which one newcomer may join, once");
-  a.positional("NAME", &o->name, "the name that it will have in the pool", true);
-  a.flag("--user", &o->user, "a person who submits jobs (default: a machine)");
-  a.flag("--administrator", &o->administrator, "a person who may do everything");
-  a.option("--valid", &o->valid, "how long the token is good (\"1 d\")", "TIME");
+  Arguments& a = admin.command("invite", "Print a token with which a new member may join, once");
+  a.positional("NAME", &o->name, "the new member's name in the pool", true);
+  a.flag("--user", &o->user, "invite a user who submits jobs (default: a machine)");
+  a.flag("--administrator", &o->administrator, "invite an administrator");
+  a.option("--valid", &o->valid, "how long the token is valid (\"1 d\")", "TIME");
   return {&a, [o](Context& context) { return run_invite(*o, context); }};
 }
 
 Command revoke_command(Arguments& admin) {
   auto name = std::make_shared<std::string>();
-  Arguments& a = admin.command("revoke", "End a membership at once, and open invitations");
+  Arguments& a = admin.command("revoke", "End a membership at once, and void its open invitations");
   a.positional("NAME", name.get(), "of the member", true);
   return {&a, [name](Context& context) { return run_revoke(*name, context); }};
 }
 
 Command members_command(Arguments& admin) {
-  Arguments& a = admin.command("members", "List who has a certificate of this pool, or had");
+  Arguments& a = admin.command("members", "List who has, or had, a certificate of this pool");
   return {&a, run_members};
 }
 
 Command join_command(Arguments& top) {
   auto token = std::make_shared<std::string>();
-  Arguments& a = top.command("join", "Become a member of a pool elsewhere, with a token");
-  a.positional("TOKEN", token.get(), "from its administrator", true);
+  Arguments& a = top.command("join", "Become a member of a remote pool, with a token");
+  a.positional("TOKEN", token.get(), "token from the pool's administrator", true);
   return {&a, [token](Context& context) { return run_join(*token, context); }};
 }
 

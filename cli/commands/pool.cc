@@ -61,7 +61,7 @@ Command machines_command(Arguments& top) {
 }
 
 Command about_command(Arguments& top) {
-  Arguments& a = top.command("about", "Tell the server's version, name and counts");
+  Arguments& a = top.command("about", "Print the server's version, name and counts");
   return {&a, run_about};
 }
 

@@ -64,7 +64,7 @@ ReportQuery query_of(const ReportOptions& o, const std::vector<std::string>& by)
   if (!o.until.empty()) query.until_us = parse_when("--until", o.until, now);
   if (query.until_us > 0 && query.since_us >= query.until_us)
     throw PoolError(ErrorKind::usage, "usage.until", "--until is not after --since",
-                    "give the earlier instant to --since", o.until);
+                    "give the earlier time to --since", o.until);
   return query;
 }
 
@@ -86,7 +86,7 @@ Report fetch(Context& context, const ReportOptions& o, const ReportQuery& query)
 
 int run_report(const ReportOptions& o, Context& context) {
   if (o.csv && context.json)
-    throw PoolError(ErrorKind::usage, "usage.csv", "--csv and --json exclude each other",
+    throw PoolError(ErrorKind::usage, "usage.csv", "--csv and --json cannot be used together",
                     "give one of them");
   const std::vector<std::string> by = groups(o);
   const Report report = fetch(context, o, query_of(o, by));
@@ -101,13 +101,13 @@ int run_report(const ReportOptions& o, Context& context) {
     return 0;
   }
   const Terminal& t = context.terminal;
-  print(report.usage.empty() ? "nothing was used in that time\n"
+  print(report.usage.empty() ? "nothing was used in that period\n"
                              : usage_table(report.usage, t.columns, t.colour));
   if (!report.standings.empty())
     print("\n" + standings_table(report.standings, t.columns, t.colour));
   const bool own_only = o.what == "pool" && o.user.empty() && !report.usage.empty() &&
                         report.usage.front().local_us < 0;
-  if (own_only) say("this is your own use of the pool; the whole pool's is for administrators");
+  if (own_only) say("this is your own usage; only administrators see the whole pool's");
   return 0;
 }
 
@@ -115,15 +115,15 @@ int run_report(const ReportOptions& o, Context& context) {
 
 Command report_command(Arguments& top) {
   auto o = std::make_shared<ReportOptions>();
-  Arguments& a = top.command("report", "Tell who used what, what it gained, and how users stand");
-  a.positional("WHAT", &o->what, "users (if left out), machines, jobs or pool", false);
+  Arguments& a = top.command("report", "Show who used what, what was gained, and how users stand");
+  a.positional("WHAT", &o->what, "users (the default), machines, jobs or pool", false);
   a.words("WHAT", kReports);
-  a.option("--by", &o->by, "a line for each user, machine, batch, job, day or week; repeatable",
+  a.option("--by", &o->by, "one line per user, machine, batch, job, day or week; repeatable",
            "GROUP");
   a.words("--by", kGroups);
-  a.option("--since", &o->since, "from then on: \"7 d\" ago, 2026-11-20, \"2026-11-20 14:00\" UTC",
+  a.option("--since", &o->since, "start: \"7 d\" ago, 2026-11-20, \"2026-11-20 14:00\" UTC",
            "TIME");
-  a.option("--until", &o->until, "until just before then, the same", "TIME");
+  a.option("--until", &o->until, "end, exclusive; same forms", "TIME");
   a.option("--user", &o->user, "only this user", "U");
   a.flag("--csv", &o->csv, "print comma-separated values");
   return {&a, [o](Context& context) { return run_report(*o, context); }};

@@ -46,8 +46,8 @@ bool is_local(const PoolError& e) {
 
 PoolError not_kept(const FileError& e) {
   return {ErrorKind::unavailable, "return.state",
-          std::string("it cannot be noted what has been fetched: ") + e.what(),
-          "set $XDG_STATE_HOME to a folder that you may write to; `sublet fetch` notes nothing",
+          std::string("cannot record what has been fetched: ") + e.what(),
+          "set $XDG_STATE_HOME to a folder that you can write to; `sublet fetch` needs no record",
           e.path()};
 }
 
@@ -110,7 +110,7 @@ class Returner {
                          .count();
       save();
     }
-    say("sublet: outputs come home as jobs end; Ctrl-C ends this, nothing is lost by it");
+    say("sublet: fetching outputs as jobs end; Ctrl-C stops it, nothing is lost");
   }
 
   // Repeats what fails for want of the server, for ever.
@@ -172,12 +172,12 @@ class Returner {
       const bool again = is_local(e);
       if (complained_.insert(job).second)
         say("sublet: job " + std::to_string(job) + ": " + error_line(e) +
-            (again ? " (tried again)" : ""));
+            (again ? " (will retry)" : ""));
       if (!again) state_.pending.erase(job);
     }
     if (state_.pending.size() > kMostPending)
       throw PoolError(ErrorKind::limit_exceeded, "return.pending",
-                      "the outputs of more than 1,000 jobs cannot be put in place",
+                      "the outputs of more than 1,000 jobs cannot be written",
                       "make room, or use --into, and start again");
   }
 
@@ -213,7 +213,8 @@ class Returner {
     options.into = home_of(job);
     if (options.into.empty()) {
       say("sublet: job " + std::to_string(id) +
-          " was submitted elsewhere; its outputs stay on the server (--into brings them here)");
+          " was submitted on another machine; its outputs stay on the server (use --into to fetch "
+          "them here)");
       return;
     }
     // Decided once: later what lies there may be its own.
@@ -257,7 +258,8 @@ int run_return(FetchOptions options, Context& context) {
   if (!options.into.empty()) options.into = std::filesystem::absolute(options.into).string();
   const std::string folder = return_folder(context.server());
   const FolderLock lock = locked(folder);  // one at a time: nothing is fetched twice
-  WhenInterrupted tell([] { say("sublet: ended; `sublet return` goes on from here"); });
+  WhenInterrupted tell(
+      [] { say("sublet: stopped; the next `sublet return` continues from here"); });
   Returner(context, std::move(options), folder).run();
 }
 
@@ -266,12 +268,13 @@ int run_return(FetchOptions options, Context& context) {
 Command return_command(Arguments& top) {
   auto o = std::make_shared<FetchOptions>();
   o->into.clear();
-  Arguments& a = top.command(
-      "return",
-      "Fetch the outputs of each of your jobs as it ends, until Ctrl-C, into the folder from "
-      "which it was submitted. What lies there is not replaced: then they go into a folder "
-      "named after the job's id.");
-  a.option("--into", &o->into, "one folder for all, also for jobs submitted elsewhere", "FOLDER");
+  Arguments& a =
+      top.command("return",
+                  "Fetch the outputs of each of your jobs as it ends, until Ctrl-C, into the "
+                  "folder from which it was submitted. Existing files are not replaced: if one is "
+                  "in the way, the outputs go into a folder named after the job's id.");
+  a.option("--into", &o->into,
+           "one folder for all jobs, including those submitted on other machines", "FOLDER");
   a.flag("--by-job", &o->by_job, "put each job's outputs into a folder named after its id");
   a.flag("--discard", &o->discard, "then remove them from the server");
   return {&a, [o](Context& context) { return run_return(*o, context); }};

@@ -49,7 +49,7 @@ uint64_t size_option(const std::string& option, const std::string& text) {
   if (text.empty()) return 0;
   std::optional<uint64_t> bytes = parse_bytes(text);
   if (!bytes || *bytes == 0 || *bytes > std::numeric_limits<int64_t>::max())
-    usage(option + ": '" + text + "' is no size", "write it as \"2 GiB\" or 500MB");
+    usage(option + ": '" + text + "' is not a size", "write it as \"2 GiB\" or 500MB");
   return *bytes;
 }
 
@@ -57,7 +57,7 @@ int64_t duration_option(const std::string& option, const std::string& text) {
   if (text.empty()) return 0;
   std::optional<int64_t> ms = parse_duration_ms(text);
   if (!ms || *ms == 0)
-    usage(option + ": '" + text + "' is no duration", "write it as 90, 2h or \"1 h 30 min\"");
+    usage(option + ": '" + text + "' is not a duration", "write it as 90, 2h or \"1 h 30 min\"");
   return *ms;
 }
 
@@ -76,7 +76,7 @@ void add_environment(const std::string& word, PlannedJob* job) {
   } else {
     const char* here = name.empty() ? nullptr : getenv(name.c_str());
     if (here == nullptr)
-      usage("--env: '" + name + "' is not set here", "give a value: --env " + name + "=...");
+      usage("--env: '" + name + "' is not set", "give a value: --env " + name + "=...");
     value = here;
   }
   check("--env", set_environment(job, name, value));
@@ -98,7 +98,8 @@ void add_files(const SubmitOptions& o, PlannedJob* job) {
     input.path = word.substr(0, equals);
     if (equals != std::string::npos) input.name = word.substr(equals + 1);
     if (input.path.empty() || (equals != std::string::npos && input.name.empty()))
-      usage("--input: '" + word + "' names no file", "write --input FILE or --input FILE=NAME");
+      usage("--input: '" + word + "' does not name a file",
+            "write --input FILE or --input FILE=NAME");
     check("--input", add_input(job, std::move(input)));
   }
   for (const std::string& word : o.outputs) {
@@ -140,16 +141,16 @@ bool has_job_options(const SubmitOptions& o) {
 
 BatchPlan plan_of(const SubmitOptions& o) {
   if (o.command.empty() == o.file.empty())
-    usage(o.file.empty() ? "what shall be run?" : "either a batch file or a program, not both",
+    usage(o.file.empty() ? "nothing to run" : "give either a batch file or a program, not both",
           "write `sublet submit FILE.toml` or `sublet submit -- PROGRAM ARGS`");
   if ((!o.into.empty() || o.by_job) && !o.wait)
-    usage("--into and --by-job need --wait", "`sublet fetch --into FOLDER` takes outputs later");
+    usage("--into and --by-job need --wait", "`sublet fetch --into FOLDER` fetches outputs later");
   if (o.file.empty()) return plan_of_words(o);
   if (!o.file.ends_with(".toml"))
-    usage("'" + o.file + "' is no batch file (FILE.toml)",
-          "to run a program write -- before it: `sublet submit -- PROGRAM ARGS`");
+    usage("'" + o.file + "' is not a batch file (FILE.toml)",
+          "to run a program, put -- before it: `sublet submit -- PROGRAM ARGS`");
   if (has_job_options(o))
-    usage("options of a job do not go with a batch file", "write them into " + o.file);
+    usage("job options cannot be used with a batch file", "write them into " + o.file);
   return read_batch_file(o.file);
 }
 
@@ -250,16 +251,16 @@ void declare_job_options(Arguments& a, SubmitOptions* o) {
            "FILE[=NAME]");
   a.option("--output", &o->outputs,
            "keep this file of the job's folder, this folder (NAME/) or what matches this pattern; "
-           "with ? at the end it may be missing (repeatable)",
+           "a ? at the end makes it optional (repeatable)",
            "NAME[?]");
-  a.option("--env", &o->environment, "set a variable, or copy the one set here (repeatable)",
+  a.option("--env", &o->environment, "set a variable, or copy the current one (repeatable)",
            "NAME[=VALUE]");
   a.option("--memory", &o->memory, "memory it needs at most, such as \"2 GiB\"", "SIZE");
   a.option("--disk", &o->disk, "disk space it needs", "SIZE");
   a.option("--cores", &o->cores, "cores it needs (1)", "N");
-  a.option("--retries", &o->retries, "how often a failed run is tried again (0)", "N");
-  a.option("--cpu-limit", &o->cpu_limit, "CPU time of one run at most", "TIME");
-  a.option("--wall-limit", &o->wall_limit, "time of one run at most", "TIME");
+  a.option("--retries", &o->retries, "how often a failed run is repeated (0)", "N");
+  a.option("--cpu-limit", &o->cpu_limit, "limit for the CPU time of one run", "TIME");
+  a.option("--wall-limit", &o->wall_limit, "limit for the duration of one run", "TIME");
   a.option("--priority", &o->priority, "among your own jobs: higher runs earlier (0)", "N");
 }
 
@@ -267,18 +268,19 @@ void declare_job_options(Arguments& a, SubmitOptions* o) {
 
 Command submit_command(Arguments& top) {
   auto o = std::make_shared<SubmitOptions>();
-  Arguments& a = top.command(
-      "submit",
-      "Submit a program, or the jobs of a batch file. A program with a slash in its name is sent "
-      "along; without, it is looked up on the workstation.");
+  Arguments& a =
+      top.command("submit",
+                  "Submit a program, or the jobs of a batch file. A program with a slash in its "
+                  "name is sent along; any other is looked up on the workstation.");
   a.positional("FILE.toml", &o->file, "batch file (docs/batch-files.md)", false);
   a.passthrough("PROGRAM", &o->command, "program and its arguments");
   declare_job_options(a, o.get());
   a.flag("--wait", &o->wait, "wait until all have ended, then fetch their outputs");
   a.option("--into", &o->into, "with --wait: folder for the outputs (the current one)", "FOLDER");
   a.flag("--by-job", &o->by_job, "with --wait: put each job's outputs into FOLDER/ID");
-  a.flag("--each", &o->each,
-         "a job for each line of standard input, which stands for {} in ARGS (or behind them)");
+  a.flag(
+      "--each", &o->each,
+      "submit a job for each line of standard input; the line replaces {} in ARGS, or is appended");
   a.flag("--dry-run", &o->dry_run, "check everything and say what would be sent; send nothing");
   return {&a, [o](Context& context) { return run_submit(*o, context); }};
 }

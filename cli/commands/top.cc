@@ -107,7 +107,7 @@ class Live {
     const size_t columns = terminal.columns > 1 ? terminal.columns - 1 : terminal.columns;
     std::string notice = notice_;
     if (notice.empty() && pause_ > kDrawEvery)
-      notice = "asked every " + format_duration_ms(pause_.count()) + ": the server is busy";
+      notice = "refreshed every " + format_duration_ms(pause_.count()) + ": the server is busy";
     screen.show(top_frame(picture_, notice, columns, terminal.rows, terminal.colour));
   }
 
@@ -135,11 +135,11 @@ int run_top(bool once, Context& context) {
 
 Command top_command(Arguments& top) {
   auto once = std::make_shared<bool>(false);
-  Arguments& a = top.command("top",
-                             "Watch the pool: machines, slots, who waits, evictions, what happens. "
-                             "q or Ctrl-C ends it. Without a terminal, and with --json, it is "
-                             "shown once.");
-  a.flag("--once", once.get(), "show it once");
+  Arguments& a =
+      top.command("top",
+                  "Watch the pool: machines, slots, waiting users, evictions, events. Press q or "
+                  "Ctrl-C to quit. Without a terminal, or with --json, print it once.");
+  a.flag("--once", once.get(), "print it once");
   return {&a, [once](Context& context) { return run_top(*once, context); }};
 }
 

@@ -65,8 +65,7 @@ Command wait_command(Arguments& top) {
   };
   auto o = std::make_shared<Options>();
   Arguments& a = top.command(
-      "wait",
-      "Wait until jobs have ended; Ctrl-C leaves them running (exit status 1: some failed)");
+      "wait", "Wait until jobs have ended; Ctrl-C leaves them running. Exit status 1: some failed");
   o->selection.declare(a);
   a.flag("--fetch", &o->fetch, "then fetch their outputs");
   o->into.declare(a);
@@ -79,7 +78,7 @@ Command fetch_command(Arguments& top) {
     FetchOptions into;
   };
   auto o = std::make_shared<Options>();
-  Arguments& a = top.command("fetch", "Take the outputs of jobs that have ended");
+  Arguments& a = top.command("fetch", "Fetch the outputs of jobs that have ended");
   o->selection.declare(a);
   o->into.declare(a);
   return {&a, [o](Context& context) { return run_fetch(o->selection, o->into, context); }};

@@ -145,9 +145,8 @@ int WaitResult::exit_status() const {
 WaitResult wait_for_jobs(Context& context, const JobFilter& filter,
                          std::optional<int64_t> timeout_ms) {
   std::string words = Selection::words(filter);
-  WhenInterrupted tell([words] {
-    say("sublet: the jobs go on without you; to come back: `sublet wait " + words + "`");
-  });
+  WhenInterrupted tell(
+      [words] { say("sublet: the jobs keep running; to continue: `sublet wait " + words + "`"); });
   return Waiter(context, filter, timeout_ms).run();
 }
 
@@ -180,7 +179,7 @@ int report_wait(Context& context, const JobFilter& filter, const WaitResult& res
   if (!context.json) print(counts_line(result.counts) + "\n");
   if (result.timed_out) {
     if (!context.json)
-      say("sublet: the time given is over; to come back: `sublet wait " + Selection::words(filter) +
+      say("sublet: the timeout has expired; to continue: `sublet wait " + Selection::words(filter) +
           "`");
     return kExitTimeout;
   }

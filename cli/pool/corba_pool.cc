@@ -42,12 +42,12 @@ PoolError unreachable(const std::string& path, int code, const std::string& why)
       return {ErrorKind::unavailable, "server.down", "no server at " + path + " (no such socket)",
               start, path};
     case ECONNREFUSED:
-      return {ErrorKind::unavailable, "server.down", "no server answers at " + path, start, path};
+      return {ErrorKind::unavailable, "server.down", "no server listens on " + path, start, path};
     case ENAMETOOLONG:
       return {ErrorKind::invalid, "server.path",
               "the path of the server's socket has " + std::to_string(path.size()) +
-                  " bytes, more than the " + std::to_string(kLongestPath) + " possible",
-              "name it by a shorter way, as from a folder nearer to it", path};
+                  " bytes; at most " + std::to_string(kLongestPath) + " are allowed",
+              "use a shorter path, such as a relative one", path};
     case EACCES:
     case EPERM:
       return {ErrorKind::not_permitted, "server.no_access",
@@ -56,7 +56,7 @@ PoolError unreachable(const std::string& path, int code, const std::string& why)
     default:
       return {ErrorKind::unavailable, "server.unreachable",
               "the server at " + path + " cannot be reached: " + why,
-              "try again; the server's log says more", path};
+              "try again; see the server's log", path};
   }
 }
 
@@ -65,23 +65,23 @@ PoolError from_call_error(const std::string& path, const CallError& error) {
     case CallFailure::kTimeout:
       return {ErrorKind::unavailable, "server.timeout",
               "the server at " + path + " does not answer in time",
-              "see whether it is overloaded or stopped; --timeout gives it longer", path};
+              "check whether it is overloaded or stopped; --timeout sets a longer limit", path};
     case CallFailure::kRefused:
       return {ErrorKind::not_permitted, "server.refused",
               "the server at " + path + " refuses the call: " + error.text, "ask the administrator",
               path};
     case CallFailure::kGone:
       return {ErrorKind::unavailable, "server.lacks",
-              "what answers at " + path + " does not know this operation",
-              "see that command and server are of the same version", path};
+              "the server at " + path + " does not know this operation",
+              "use the same version of command and server", path};
     case CallFailure::kProtocol:
       return {ErrorKind::invalid, "call.protocol",
               "the server at " + path + " did not understand the call: " + error.text,
-              "see that command and server are of the same version", path};
+              "use the same version of command and server", path};
     default:
       return {ErrorKind::unavailable, "server.failed",
               "the server at " + path + " failed in the call: " + error.text,
-              "its log says more; try again", path};
+              "see its log; try again", path};
   }
 }
 

@@ -102,8 +102,8 @@ void check_folders(const std::set<std::string>& targets) {
   for (const std::string& target : targets)
     for (size_t at = target.find('/'); at != std::string::npos; at = target.find('/', at + 1))
       if (targets.contains(target.substr(0, at)))
-        twice(target, "one of the outputs is called '" + target.substr(0, at) +
-                          "', which is the folder of another, '" + target + "'");
+        twice(target, "an output is called '" + target.substr(0, at) +
+                          "', which is the folder of another output, '" + target + "'");
 }
 
 }  // namespace
@@ -175,11 +175,12 @@ void report_fetch(const FetchResult& result, const FetchOptions& options) {
         " had not ended: " + (result.unfinished.size() == 1 ? "job " : "the first is job ") +
         std::to_string(result.unfinished.front()));
   if (!result.removed.empty())
-    say("sublet: the server keeps the outputs of " + counted(result.removed.size(), "job") +
-        " no longer: " + (result.removed.size() == 1 ? "job " : "the first is job ") +
-        std::to_string(result.removed.front()) + "; `sublet show` says since when");
+    say("sublet: the server no longer keeps the outputs of " +
+        counted(result.removed.size(), "job") + ": " +
+        (result.removed.size() == 1 ? "job " : "the first is job ") +
+        std::to_string(result.removed.front()) + "; `sublet show` says when they were removed");
   if (result.files.empty()) {
-    print("there is nothing to fetch\n");
+    print("nothing to fetch\n");
     return;
   }
   print("fetched " + counted(result.files.size(), "file") + " of " + counted(result.jobs, "job") +

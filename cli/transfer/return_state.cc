@@ -48,7 +48,7 @@ std::string return_folder(const std::string& server) {
     base = std::string(home) + "/.local/state";
   else
     throw PoolError(ErrorKind::invalid, "return.home", "neither $HOME nor $XDG_STATE_HOME is set",
-                    "set one: what has been fetched is noted under it");
+                    "set one: `return` records there what has been fetched");
   return base + "/sublet/return-" + hex(digest_of(server)).substr(0, 16);
 }
 

@@ -41,9 +41,8 @@ void append_all(PoolClient& pool, uint64_t batch, const BatchPlan& plan, const I
 }
 
 [[noreturn]] void uncertain(const PoolError& e) {
-  throw PoolError(e.kind, "submit.uncertain",
-                  e.message + ", just when the jobs were being committed",
-                  "see with `sublet ls` whether they exist before you submit again", e.subject);
+  throw PoolError(e.kind, "submit.uncertain", e.message + " while the jobs were being committed",
+                  "check with `sublet ls` whether they exist before you submit again", e.subject);
 }
 
 IdRange commit(PoolClient& pool, uint64_t batch) {
@@ -102,8 +101,8 @@ std::vector<SweepPiece> sweep_pieces(const std::vector<Axis>& axes) {
   }
   if (others > kSweepAim)
     throw PoolError(ErrorKind::limit_exceeded, "job.too_large",
-                    "the parameters but for the first have more than 512 KiB of values",
-                    "put the longest first, or long values into an input file", "parameters");
+                    "the parameters except the first have more than 512 KiB of values",
+                    "put the longest first, or move long values into an input file", "parameters");
   std::vector<SweepPiece> pieces;
   size_t bytes = kSweepAim;  // the first row begins a piece
   const Axis& axis = axes[0];

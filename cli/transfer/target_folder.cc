@@ -24,7 +24,7 @@ constexpr int kFolderFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 [[noreturn]] void fail(int code, const std::string& doing, const std::string& path) {
   if (code == ELOOP || code == ENOTDIR)
     throw PoolError(ErrorKind::invalid, "output.link",
-                    path + " is a symbolic link or no folder, and is not followed",
+                    path + " is a symbolic link or not a folder, and is not followed",
                     "remove it or fetch into another folder", path);
   OsError error(code, doing, path);
   bool full = code == ENOSPC || code == EDQUOT || code == EFBIG;
@@ -58,11 +58,9 @@ void TargetFolder::check(const std::string& name) {
   std::string normal;
   std::string wrong = check_relative_name(name, &normal);
   if (!wrong.empty())
-    throw PoolError(ErrorKind::invalid, "output.name",
-                    "an output called '" + name + "' is refused: " + wrong,
-                    "nothing was written; the other outputs can be fetched with the job's "
-                    "own output names mended",
-                    name);
+    throw PoolError(
+        ErrorKind::invalid, "output.name", "an output called '" + name + "' is refused: " + wrong,
+        "nothing was written; correct the job's output names to fetch the other outputs", name);
 }
 
 std::unique_ptr<TargetFolder::Pending> TargetFolder::begin(const std::string& name) const {
@@ -110,7 +108,7 @@ void TargetFolder::Pending::write(std::string_view bytes) {
 void TargetFolder::Pending::commit() {
   if (fsync(file_.get()) != 0) fail(errno, "write", shown_);
   if (renameat(folder_.get(), temporary_.c_str(), folder_.get(), name_.c_str()) != 0)
-    fail(errno, "put in place", shown_);
+    fail(errno, "rename", shown_);
   committed_ = true;
   if (fsync(folder_.get()) != 0) fail(errno, "sync the folder of", shown_);
 }

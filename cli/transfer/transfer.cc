@@ -32,7 +32,7 @@ std::string prefixed(const std::string& where, const std::string& message) {
 }
 
 PoolError changed(const std::string& path) {
-  return {ErrorKind::conflict, "input.changed", path + " was changed while it was being sent",
+  return {ErrorKind::conflict, "input.changed", path + " changed while it was being sent",
           "submit again when it is complete; nothing was submitted", path};
 }
 
@@ -59,7 +59,7 @@ UniqueFd open_input(const std::string& path, const std::string& where, FileStamp
   if (!fd.valid() || fstat(fd.get(), &s) != 0) throw unreadable(where, path, errno);
   if (!S_ISREG(s.st_mode))
     throw PoolError(ErrorKind::invalid, "input.kind",
-                    prefixed(where, "the input " + path + " is no ordinary file"),
+                    prefixed(where, "the input " + path + " is not an ordinary file"),
                     S_ISDIR(s.st_mode) ? "send a folder's files one by one or as an archive"
                                        : "nothing was submitted",
                     path);
@@ -156,7 +156,7 @@ void send_rest(SpoolCalls& spool, const Upload& upload, int fd, const Sent& file
     offset = spool.put(upload.id, offset, chunk);
     patience->progress();
     if (offset != end)
-      throw PoolError(ErrorKind::conflict, "spool.offset", "the server stands elsewhere",
+      throw PoolError(ErrorKind::conflict, "spool.offset", "the server is at another offset",
                       "submit again", file.path);
   }
 }
@@ -169,7 +169,7 @@ uint64_t send_once(SpoolCalls& spool, const RequestId& request, const FilePlace&
   if (stamp != file.stamp) throw changed(file.path);
   Upload upload = spool.open_upload(request, place, file.stamp.size, file.digest);
   if (upload.offset > file.stamp.size)
-    throw PoolError(ErrorKind::conflict, "spool.state", "the server holds more than was sent",
+    throw PoolError(ErrorKind::conflict, "spool.state", "the server has more than was sent",
                     "submit again", file.path);
   send_rest(spool, upload, fd.get(), file, patience);
   if (!same_now(fd.get(), file.stamp)) throw changed(file.path);
@@ -335,7 +335,7 @@ void download(SpoolCalls& spool, const FilePlace& place, uint64_t size, const Di
   doubt(spool, place, patience);
   throw PoolError(ErrorKind::unavailable, "spool.digest",
                   "'" + place.name + "' of job " + std::to_string(place.job) +
-                      " came damaged: its digest differs",
+                      " arrived damaged: its digest differs",
                   "fetch it again", place.name);
 }
 

@@ -46,8 +46,8 @@ int64_t parse_when(const std::string& option, const std::string& text, int64_t n
       at = now_us - std::min(*ms, now_us / 1000) * 1000;
   if (!at)
     throw PoolError(ErrorKind::usage, "usage." + option.substr(2),
-                    option + ": '" + text + "' is neither an instant nor a duration",
-                    "write 2026-11-20, \"2026-11-20 14:00\" (UTC), or how far back: \"7 d\"", text);
+                    option + ": '" + text + "' is neither a time nor a duration",
+                    "write 2026-11-20, \"2026-11-20 14:00\" (UTC), or how long ago: \"7 d\"", text);
   return std::max<int64_t>(1, *at);
 }
 

@@ -85,7 +85,7 @@ std::vector<Adopted> adopt_attempts(Files& files, const std::string& state_folde
   try {
     files.remove_tree(trash_folder(state_folder));
   } catch (const std::exception& error) {
-    log(Severity::error) << "what was thrown away cannot be removed: " << error.what();
+    log(Severity::error) << "discarded folders cannot be removed: " << error.what();
   }
   std::vector<Adopted> all;
   std::vector<std::string> strange;
@@ -98,7 +98,7 @@ std::vector<Adopted> adopt_attempts(Files& files, const std::string& state_folde
       files.remove_tree(folder);
   }
   for (const auto& name : strange)
-    set_aside(files, state_folder, name, "no attempt has such a name");
+    set_aside(files, state_folder, name, "this is not the name of an attempt");
   return all;
 }
 

@@ -12,12 +12,12 @@ InputFile parse_input(const std::string& text) {
   // "FILE x NAME": x or - says whether it is executable
   size_t first = text.find(' ');
   if (first == std::string::npos || first + 3 > text.size() || text[first + 2] != ' ')
-    throw RecordError("an input is no 'FILE x NAME'");
+    throw RecordError("an input is not 'FILE x NAME'");
   InputFile input;
   try {
     input.file = std::stoull(text.substr(0, first));
   } catch (const std::exception&) {
-    throw RecordError("an input's file is no number");
+    throw RecordError("an input's file is not a number");
   }
   input.executable = text[first + 1] == 'x';
   input.name = text.substr(first + 3);
@@ -25,7 +25,7 @@ InputFile parse_input(const std::string& text) {
 }
 
 OutputFile parse_output(const std::string& text) {
-  if (text.size() < 2 || text[1] != ' ') throw RecordError("an output is no 'r NAME'");
+  if (text.size() < 2 || text[1] != ' ') throw RecordError("an output is not 'r NAME'");
   return {text.substr(2), text[0] == 'r'};
 }
 
@@ -78,7 +78,7 @@ Assignment parse_assignment(std::string_view text) {
   a.slot = in.number("slot");
   a.uid = in.number("uid");
   std::string nonce = in.text("nonce");
-  if (nonce.size() != a.nonce.size()) throw RecordError("the nonce has not 16 bytes");
+  if (nonce.size() != a.nonce.size()) throw RecordError("the nonce does not have 16 bytes");
   std::copy(nonce.begin(), nonce.end(), a.nonce.begin());
   a.accepted_us = in.number("accepted_us");
   return a;

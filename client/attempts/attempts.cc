@@ -72,7 +72,7 @@ void Attempts::adopt(std::shared_ptr<const Assignment> assignment, const FolderF
   Entry& entry = add(std::move(assignment));
   uint32_t actions = entry.machine.restored(facts);
   const char* found = entry.machine.state() == AttemptState::kRunning     ? "still runs"
-                      : entry.machine.state() == AttemptState::kHandingIn ? "has ended meanwhile"
+                      : entry.machine.state() == AttemptState::kHandingIn ? "has ended"
                                                                           : "had not started";
   log(Severity::info) << entry.work->label() << " adopted: it " << found;
   std::string reason = actions & kRecordEnd ? "Its shepherd vanished without an exit record." : "";
@@ -168,7 +168,7 @@ void Attempts::evict(sublet_leave_reason reason, int64_t now) {
 void Attempts::vacate(const AttemptName& name, sublet_leave_reason reason) {
   Entry* entry = find(name);
   if (entry == nullptr) return;
-  log(Severity::info) << entry->work->label() << " has to leave: " << leave_sentence(reason);
+  log(Severity::info) << entry->work->label() << " must leave: " << leave_sentence(reason);
   leave(*entry, reason);
 }
 
@@ -189,7 +189,7 @@ void Attempts::leave_for_disk(const AttemptName& name, const LowDisk& disk) {
   work.disk_free = disk.free;
   work.disk_used = disk.used;
   log(Severity::warning) << work.label()
-                         << " has to leave: " << leave_sentence(SUBLET_LEAVE_DRAIN, disk);
+                         << " must leave: " << leave_sentence(SUBLET_LEAVE_DRAIN, disk);
   leave(*entry, SUBLET_LEAVE_DRAIN);
 }
 
@@ -221,7 +221,8 @@ void Attempts::answered(const AttemptName& name, uint32_t verdict, bool of_end) 
   if (ended) {
     bool reported = entry->machine.state() == AttemptState::kReporting;
     if (!reported || verdict == kVerdictSuperseded)
-      log(Severity::info) << entry->work->label() << " counts no more: the job went on elsewhere "
+      log(Severity::info) << entry->work->label()
+                          << " no longer counts: the job moved to another machine "
                           << "or its end is known";
     uint32_t actions = entry->machine.superseded();
     entry->work->leave_reason = SUBLET_LEAVE_REPLACED;

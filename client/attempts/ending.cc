@@ -12,15 +12,15 @@ namespace {
 std::string limit_sentence(int64_t limit) {
   switch (limit) {
     case SUBLET_LIMIT_CPU:
-      return "It passed its limit of CPU time.";
+      return "It exceeded its CPU time limit.";
     case SUBLET_LIMIT_WALL:
-      return "It passed its limit of running time.";
+      return "It exceeded its running time limit.";
     case SUBLET_LIMIT_MEMORY:
-      return "It passed its limit of memory.";
+      return "It exceeded its memory limit.";
     case SUBLET_LIMIT_FILE:
-      return "It passed its limit on the size of a file.";
+      return "It exceeded its file size limit.";
     default:
-      return "It passed a limit of its own.";
+      return "It exceeded one of its limits.";
   }
 }
 
@@ -40,7 +40,7 @@ std::string machine_sentence(const AttemptExit& exit) {
 
 std::string low_disk_sentence(const LowDisk& disk) {
   return "The disk of the machine was nearly full, " + format_bytes(disk.free) +
-         " were left; of the jobs there this one used the most, " + format_bytes(disk.used) + ".";
+         " were left; of the jobs there, this one used the most, " + format_bytes(disk.used) + ".";
 }
 
 std::string sentence(const Assignment& what, const AttemptExit& exit, uint32_t end,
@@ -85,7 +85,7 @@ std::string leave_sentence(sublet_leave_reason reason, const LowDisk& disk) {
     case SUBLET_LEAVE_BLIND:
       return "The load monitor failed, so the owner was assumed back.";
     case SUBLET_LEAVE_LEASE:
-      return "The machine was out of touch with the server.";
+      return "The machine lost contact with the server.";
     case SUBLET_LEAVE_PREEMPT:
       return "It was another user's turn.";
     case SUBLET_LEAVE_REMOVED:
@@ -93,9 +93,9 @@ std::string leave_sentence(sublet_leave_reason reason, const LowDisk& disk) {
     case SUBLET_LEAVE_DRAIN:
       return "The client was stopped.";
     case SUBLET_LEAVE_LIMIT:
-      return "It passed a limit of its own.";
+      return "It exceeded one of its limits.";
     case SUBLET_LEAVE_REPLACED:
-      return "The job went on elsewhere.";
+      return "The job moved to another machine.";
     case SUBLET_LEAVE_HELD:
       return "The job was held.";
     case SUBLET_LEAVE_NONE:

@@ -168,7 +168,7 @@ std::string OrderDesk::refusal(const Needs& needs, const AttemptName& name, uint
   *code = kRunOwner;
   if (!presence_.away) return "the owner is here";
   *code = kRunOld;
-  if (is_old(name)) return "this attempt, or a later one of its job, is known here";
+  if (is_old(name)) return "this attempt, or a later one of its job, has been here";
   *code = kRunLacks;
   std::string lack = lacking(needs);
   if (!lack.empty()) return lack;
@@ -185,7 +185,7 @@ std::string OrderDesk::refusal_for_want_of_room(uint32_t* code) const {
   if (static_cast<uint64_t>(waiting) >= settings_.outbox_limit)
     return "the outbox is full: " + std::to_string(waiting) +
            " ended attempts are not yet reported";
-  if (now_ns() < trouble_until_ns_) return "this machine is in trouble: " + trouble_;
+  if (now_ns() < trouble_until_ns_) return "this machine has failures: " + trouble_;
   *code = kRunAccepted;
   return "";
 }
@@ -208,8 +208,7 @@ RunAnswer OrderDesk::take(const std::string& session, RunOrder order) {
     const int64_t now = now_ns();
     what.first_lease_ns =
         protocol::first_lease_end_ns(server_clock_, order.decided_us, order.lease_ms, now);
-    if (what.first_lease_ns <= now)
-      return {what.name, kRunStale, "this order was too long under way"};
+    if (what.first_lease_ns <= now) return {what.name, kRunStale, "this order arrived too late"};
     auto slot = std::ranges::find(slot_taken_, false);
     *slot = true;
     what.slot = slot - slot_taken_.begin();

@@ -15,7 +15,7 @@ T parse_integer(const char* key, const std::string& text) {
   T value{};
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || text.empty())
-    throw RecordError(std::string("'") + key + "' is no number in range: '" + text + "'");
+    throw RecordError(std::string("'") + key + "' is not a number in range: '" + text + "'");
   return value;
 }
 
@@ -41,7 +41,7 @@ RecordReader::RecordReader(const std::string& title, std::string_view text) {
   if (text.substr(sum) != std::string(kSum) + hex(digest_of(body)) + "\n")
     throw RecordError("its checksum is wrong");
   std::string first = title + " 1\n";
-  if (!body.starts_with(first)) throw RecordError("it is no '" + title + " 1'");
+  if (!body.starts_with(first)) throw RecordError("it is not a '" + title + " 1' file");
   body.remove_prefix(first.size());
   while (!body.empty()) {
     std::string_view line = body.substr(0, body.find('\n'));
@@ -56,7 +56,7 @@ RecordReader::RecordReader(const std::string& title, std::string_view text) {
 
 std::string RecordReader::text(const char* key) const {
   const auto& all = list(key);
-  if (all.size() != 1) throw RecordError(std::string("it has not one '") + key + "'");
+  if (all.size() != 1) throw RecordError(std::string("it does not have exactly one '") + key + "'");
   return all[0];
 }
 

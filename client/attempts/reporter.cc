@@ -150,7 +150,7 @@ bool Reporter::send_starts(std::deque<Start>& starts) {
     } catch (const ServerError& error) {
       if (error.passing()) return false;
       log(Severity::warning) << start.work->label()
-                             << ": the server refused to hear of its start: " << error.what();
+                             << ": the server refused the report of its start: " << error.what();
     }
   }
   return true;

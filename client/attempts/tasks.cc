@@ -82,7 +82,7 @@ void AttemptTasks::post(Workers& pool, const WorkPtr& work, std::function<void()
       task();
     } catch (const std::exception& error) {
       int64_t pause = next_pause(pause_ms);
-      log(Severity::error) << work->label() << ": unexpected, to be tried again in " << pause
+      log(Severity::error) << work->label() << ": unexpected error, retrying in " << pause
                            << " ms: " << error.what();
       post(pool, work, task, pause, pause);
     }
@@ -141,7 +141,8 @@ void AttemptTasks::record_end(const WorkPtr& work, EndCode end, const std::strin
     write_end(files_, work->folder, record);
   } catch (const std::exception& error) {
     // Reported all the same; after a restart it would be found out anew.
-    log(Severity::error) << work->label() << ": its end is not on disk: " << error.what();
+    log(Severity::error) << work->label()
+                         << ": its end could not be written to disk: " << error.what();
   }
   log(is_eviction(end) ? Severity::info : Severity::warning) << work->label() << ": " << reason;
   seal(work);
@@ -151,7 +152,7 @@ void AttemptTasks::record_end(const WorkPtr& work, EndCode end, const std::strin
 void AttemptTasks::seal(const WorkPtr& work) {
   // The next job in this slot has the same account: it must not get in here.
   if (chmod(work->folder.c_str(), 0700) != 0 && errno != ENOENT)
-    log(Severity::error) << work->label() << ": its folder cannot be closed; the slot stays taken";
+    log(Severity::error) << work->label() << ": its folder cannot be closed; the slot stays in use";
   else
     desk_.release_slot(work->assignment->name);
 }
@@ -204,7 +205,7 @@ void AttemptTasks::do_checkpoint(const WorkPtr& work) {
   TaskResult result = hand_in_checkpoint(*work, server_, settings_, threads_.pace, &why);
   // Not worth waiting for: the next one will be newer.
   if (result == TaskResult::kAgain)
-    log(Severity::info) << work->label() << ": checkpoint not handed in now: " << why;
+    log(Severity::info) << work->label() << ": checkpoint not uploaded for now: " << why;
   uint64_t now = work->handed_in_generation;
   events_.checkpoint_done(work, now > before ? now : 0);
 }

@@ -10,7 +10,7 @@ void outlive_power(Files& files, AttemptWork& work) {
     write_assignment(files, work.folder, *work.assignment, Files::Outlives::kPower);
     work.outlives_power = true;
   } catch (const std::exception& error) {
-    log(Severity::error) << work.label() << ": would not outlive a loss of power: " << error.what();
+    log(Severity::error) << work.label() << ": would not survive a power failure: " << error.what();
   }
 }
 

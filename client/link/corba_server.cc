@@ -165,7 +165,7 @@ void CorbaServer::Parts::renew_certificate() {
     if (renewal->step(system_clock().boot_ns(), system_clock().utc_us()))
       log(Severity::info) << "this machine's certificate is renewed";
   } catch (const std::exception& error) {
-    log(Severity::warning) << "this machine's certificate is not renewed: " << error.what();
+    log(Severity::warning) << "this machine's certificate could not be renewed: " << error.what();
   }
 }
 

@@ -12,7 +12,7 @@ constexpr CORBA::ULong kMostOrders = 100;
 void check_count(CORBA::ULong count, CORBA::ULong most) {
   if (count <= most) return;
   throw idl::LimitExceeded("client.orders",
-                           ("At most " + std::to_string(most) + " orders a call.").c_str(),
+                           ("At most " + std::to_string(most) + " orders per call.").c_str(),
                            "Send them in several calls.", "");
 }
 
@@ -42,7 +42,7 @@ void ExecutingClientServant::check_session(const idl::SessionKey& session) const
   // is still held, that must not look like a living holder.
   if (!desk_.has_session()) throw CORBA::OBJECT_NOT_EXIST(0, CORBA::COMPLETED_NO);
   throw idl::NotPermitted("client.session", "This is not the session's key.",
-                          "The client has joined anew; use the new key.", "");
+                          "The client has registered again; use the new key.", "");
 }
 
 idl::RunAnswers* ExecutingClientServant::run(const idl::SessionKey& session,

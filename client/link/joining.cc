@@ -19,13 +19,12 @@ std::string membership_path(const std::string& state_folder) {
 int join_pool_with(const std::string& text, const std::string& state_folder) {
   const auto token = join_token_from(text);
   if (!token) {
-    std::cerr << "sublet-client: this is no join token: an administrator gets one with 'sublet "
-                 "admin invite NAME'\n";
+    std::cerr << "sublet-client: this is not a join token: an administrator creates one with "
+                 "'sublet admin invite NAME'\n";
     return kExitUsage;
   }
   if (token->role != Role::kMachine) {
-    std::cerr
-        << "sublet-client: this token is for a person, not for a machine: use 'sublet join'\n";
+    std::cerr << "sublet-client: this token is for a user, not for a machine: use 'sublet join'\n";
     return kExitUsage;
   }
   try {

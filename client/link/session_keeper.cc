@@ -104,7 +104,7 @@ bool SessionKeeper::wait(int64_t ms) {
 }
 
 void SessionKeeper::failed(const std::string& why) {
-  if (complaint_.empty()) log(Severity::warning) << "no server: " << why << "; trying on";
+  if (complaint_.empty()) log(Severity::warning) << "no server: " << why << "; retrying";
   complaint_ = why;
   pause_ms_ = next_pause(pause_ms_);
 }

@@ -78,7 +78,7 @@ void DiskWatch::set_low(uint64_t free) {
   changed_();
   log(low ? Severity::warning : Severity::info)
       << "the disk " << (low ? "is nearly full" : "has room again") << ": " << format_bytes(free)
-      << " free, " << format_bytes(settings_.reserve) << " are never given to jobs";
+      << " free, " << format_bytes(settings_.reserve) << " are reserved for the owner";
 }
 
 // Half of the time in which, at this rate, the reserve would be reached.

@@ -96,8 +96,8 @@ uint32_t expected_server_uid(const std::string& socket_path) {
   bool others = (info.st_mode & (S_IWGRP | S_IWOTH)) != 0 && (info.st_mode & S_ISVTX) == 0;
   if (others)
     throw std::runtime_error(folder +
-                             " can be written by others, who could pose as the server: "
-                             "change its mode, or set server_uid");
+                             " is writable by others, who could impersonate the server: change its "
+                             "mode, or set server_uid");
   // In a folder like /tmp anybody may put a socket: then the socket's owner must
   // be us or root.
   if ((info.st_mode & S_IWOTH) != 0) return geteuid();

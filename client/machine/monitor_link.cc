@@ -85,7 +85,7 @@ void MonitorLink::spawn() {
       log(Severity::info) << "load monitor started, pid " << monitor.id.pid;
       child_(monitor.id.pid);
     } catch (const std::exception& error) {
-      log(Severity::error) << "the load monitor cannot be started, so no job runs here: "
+      log(Severity::error) << "the load monitor cannot be started, so no job can run here: "
                            << error.what();
     }
   });
@@ -98,7 +98,7 @@ void MonitorLink::read() {
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (n <= 0) return lose("has gone");
     if (n != static_cast<ssize_t>(sizeof frame) || frame.magic != SUBLET_FRAME_MAGIC)
-      return lose("talks nonsense");
+      return lose("sends invalid data");
     if (frame.kind != SUBLET_FRAME_PRESENCE) continue;
     heard_ns_ = system_clock().boot_ns();
     give_up_ns_ = 0;
@@ -129,7 +129,7 @@ bool MonitorLink::silent(int64_t since, int64_t now) const {
 
 void MonitorLink::accuse(int64_t now) {
   constexpr int kEnough = 3;
-  if (socket_.valid() && ++accusations_ >= kEnough) replace("is silent towards shepherds", now);
+  if (socket_.valid() && ++accusations_ >= kEnough) replace("does not send to shepherds", now);
 }
 
 void MonitorLink::replace(const char* why, int64_t now) {

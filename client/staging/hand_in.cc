@@ -118,7 +118,7 @@ void send_checkpoint(Uploader& to, uint64_t largest) {
   uint64_t generation = checkpoint_generation(file->fd.get(), file->size, work.reported_generation);
   if (generation <= work.held_generation) return;
   if (file->size > largest)
-    throw std::runtime_error("it has " + format_bytes(file->size) + ", this machine's bound is " +
+    throw std::runtime_error("it has " + format_bytes(file->size) + ", this machine's limit is " +
                              format_bytes(largest));
   FilePlace place{FileKind::kCheckpoint, what.name, 0, "checkpoint", generation};
   to.upload(place, file->fd.get(), file->size);
@@ -135,9 +135,9 @@ void try_checkpoint(Uploader& to, const JobSettings& settings) {
     send_checkpoint(to, settings.checkpoint_largest);
   } catch (const ServerError& error) {
     if (error.passing()) throw;
-    log(Severity::warning) << work.label() << ": checkpoint not handed in: " << error.what();
+    log(Severity::warning) << work.label() << ": checkpoint not uploaded: " << error.what();
   } catch (const std::runtime_error& error) {
-    log(Severity::warning) << work.label() << ": checkpoint not handed in: " << error.what();
+    log(Severity::warning) << work.label() << ": checkpoint not uploaded: " << error.what();
   }
 }
 
@@ -160,11 +160,11 @@ struct Outputs {
     if (!sent.insert(name).second) return;  // as a part of an earlier output
     if (file.size > bound) {
       fail("The output '" + escape_for_terminal(name) + "' has " + format_bytes(file.size) +
-           ", its bound is " + format_bytes(bound) + ".");
+           ", its limit is " + format_bytes(bound) + ".");
       return;
     }
     if (file.size > left) {
-      fail("The outputs together are larger than this machine hands in.");
+      fail("The outputs together are larger than this machine's limit.");
       return;
     }
     left -= file.size;
@@ -185,7 +185,7 @@ struct Outputs {
       for (const auto& one : found.names) send_file(one, open_inside(folder, one, what.uid));
       if (!found.names.empty()) return;
       if (found.others > 0)
-        missing += " '" + escape_for_terminal(found.other) + "' is no file of the job's own.";
+        missing += " '" + escape_for_terminal(found.other) + "' is not a file of the job.";
     }
     if (output.required) fail(missing);
   }
@@ -201,8 +201,7 @@ struct Outputs {
     FoundFiles found = find_inside(folder, name, work.assignment->uid, searchable, again);
     if (found.others > 0)
       log(Severity::info) << work.label() << ": " << found.others
-                          << " entries of an output are no files of the job's own and were left "
-                             "out: '"
+                          << " entries of an output are not files of the job and were skipped: '"
                           << escape_for_terminal(found.other) << "' ...";
     return found;
   }
@@ -213,7 +212,7 @@ struct Outputs {
     } catch (const std::invalid_argument& error) {
       fail("The output '" + escape_for_terminal(output.name) + "': " + error.what() + ".");
     } catch (const WorkFolderError& error) {
-      fail("An output cannot be taken: " + std::string(error.what()) + ".");
+      fail("An output cannot be collected: " + std::string(error.what()) + ".");
     } catch (const ServerError& error) {
       if (error.passing()) throw;
       fail("An output was refused: " + std::string(error.what()));
@@ -237,9 +236,9 @@ struct Outputs {
       work.end.outputs.push_back(to.upload(place, fd.get(), std::min(size, text_bound)));
     } catch (const ServerError& error) {
       if (error.passing()) throw;
-      log(Severity::warning) << work.label() << ": " << name << " not handed in: " << error.what();
+      log(Severity::warning) << work.label() << ": " << name << " not uploaded: " << error.what();
     } catch (const FileError& error) {
-      log(Severity::warning) << work.label() << ": " << name << " not handed in: " << error.what();
+      log(Severity::warning) << work.label() << ": " << name << " not uploaded: " << error.what();
     }
   }
 };

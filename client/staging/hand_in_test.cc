@@ -141,7 +141,7 @@ class HandInTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(0, symlink("/etc", (w->folder + "/work/r").c_str()));
     CPPUNIT_ASSERT(go(*w) == TaskResult::kDone);
     CPPUNIT_ASSERT_EQUAL(
-        std::string("The output 'r/' was not produced. 'r' is no file of the job's own."),
+        std::string("The output 'r/' was not produced. 'r' is not a file of the job."),
         w->end.reason);
     CPPUNIT_ASSERT_EQUAL(0, unlink((w->folder + "/work/r").c_str()));
     CPPUNIT_ASSERT_EQUAL(0, mkdir((w->folder + "/work/r").c_str(), 0700));

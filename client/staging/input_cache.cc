@@ -72,7 +72,7 @@ InputCache::InputCache(Files& files, const CacheSettings& settings)
     load();
   } catch (const FileError& error) {
     bound_ = 0;
-    log(Severity::error) << "inputs are not kept for later jobs: " << error.what();
+    log(Severity::error) << "inputs are not cached for later jobs: " << error.what();
   }
 }
 
@@ -149,7 +149,7 @@ void InputCache::make_room(uint64_t bytes) {
     const uint64_t here = bytes_;
     oldest = take_out_oldest(here - std::min(bytes, here), kMostFiles);
   }
-  if (!oldest.empty()) log(Severity::info) << "inputs kept from earlier jobs make room on the disk";
+  if (!oldest.empty()) log(Severity::info) << "cached inputs are removed to free disk space";
   remove(oldest);
 }
 
@@ -195,8 +195,8 @@ bool InputCache::take(const Digest& digest, uint64_t size, int to, const std::at
     return true;
   }
   if (copied == Copied::kOther) {
-    log(Severity::warning) << "the kept input " << name
-                           << " was altered or is gone: it is fetched again";
+    log(Severity::warning) << "the cached input " << name
+                           << " was altered or removed: fetching it again";
     forget(name);
   }
   if (ftruncate(to, 0) != 0 || lseek(to, 0, SEEK_SET) != 0)
@@ -221,7 +221,7 @@ std::unique_ptr<InputCache::Addition> InputCache::add(const Digest& digest, uint
   }
   UniqueFd file(open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file.valid()) {
-    log(Severity::warning) << "an input is not kept: " << part << ": " << std::strerror(errno);
+    log(Severity::warning) << "an input is not cached: " << part << ": " << std::strerror(errno);
     return nullptr;
   }
   return std::unique_ptr<Addition>(
@@ -246,7 +246,7 @@ void InputCache::Addition::give_up() {
 
 void InputCache::Addition::write(std::string_view bytes) {
   if (!file_.valid() || write_all(file_.get(), bytes.data(), bytes.size())) return;
-  log(Severity::warning) << "an input is not kept: " << std::strerror(errno);
+  log(Severity::warning) << "an input is not cached: " << std::strerror(errno);
   give_up();
 }
 

@@ -57,9 +57,9 @@ UniqueFd enter(const UniqueFd& parent, const std::string& part, int64_t uid,
 }  // namespace
 
 std::vector<std::string> split_name(const std::string& name) {
-  if (name.empty() || name[0] == '/') fail(EINVAL, name, "is no name inside the job's folder");
-  if (name.size() > kLongestName) fail(EINVAL, name.substr(0, 40), "is too long a name");
-  if (name.find('\0') != std::string::npos) fail(EINVAL, name, "holds a NUL byte");
+  if (name.empty() || name[0] == '/') fail(EINVAL, name, "is not a name inside the job's folder");
+  if (name.size() > kLongestName) fail(EINVAL, name.substr(0, 40), "is too long");
+  if (name.find('\0') != std::string::npos) fail(EINVAL, name, "contains a NUL byte");
   std::vector<std::string> parts;
   for (size_t from = 0; from <= name.size();) {
     size_t to = std::min(name.find('/', from), name.size());
@@ -104,7 +104,7 @@ OpenedFile open_inside(const std::string& folder, const std::string& name, int64
   if (!file.valid()) fail_errno(errno, name);
   struct stat info;
   if (fstat(file.get(), &info) != 0) fail_errno(errno, name);
-  if (!S_ISREG(info.st_mode)) fail(EINVAL, name, "is no regular file");
+  if (!S_ISREG(info.st_mode)) fail(EINVAL, name, "is not a regular file");
   if (!is_own(info, uid)) fail(EINVAL, name, "belongs to another account");
   return {std::move(file), static_cast<uint64_t>(info.st_size)};
 }
@@ -143,8 +143,7 @@ class Finder {
  private:
   void look_at(int folder, const std::string& prefix, const std::string& name, size_t depth) {
     if (++looked_at_ % 256 == 0) tick_();
-    if (left_.looked_at == 0)
-      fail(E2BIG, prefix.substr(0, 100), "has too many entries to look through");
+    if (left_.looked_at == 0) fail(E2BIG, prefix.substr(0, 100), "has too many entries to search");
     --left_.looked_at;
     if (depth < output_.depth() && !output_.fits(depth, name)) return;
     struct stat info;
@@ -165,16 +164,17 @@ class Finder {
     const bool wanted = depth + 1 < output_.depth() || output_.is_folder();
     if (!wanted) return;
     if (depth + 1 == OutputName::kDeepest)
-      fail(ENAMETOOLONG, path.substr(0, 100), "is too deep a folder");
+      fail(ENAMETOOLONG, path.substr(0, 100), "is nested too deeply");
     UniqueFd folder(openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!folder.valid()) fail_errno(errno, path);
     walk(std::move(folder), path + "/", depth + 1);
   }
 
   void add(const std::string& path) {
-    if (path.size() > kLongestName) fail(ENAMETOOLONG, path.substr(0, 40), "is too long a name");
+    if (path.size() > kLongestName) fail(ENAMETOOLONG, path.substr(0, 40), "is too long");
     if (left_.files == 0 || left_.name_bytes < path.size())
-      fail(E2BIG, path.substr(0, 100), "is one output file too many, or their names are too long");
+      fail(E2BIG, path.substr(0, 100),
+           "exceeds the number of output files, or of bytes in their names");
     --left_.files;
     left_.name_bytes -= path.size();
     found_.names.push_back(path);

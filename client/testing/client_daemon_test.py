@@ -513,7 +513,7 @@ class ClientDaemon(unittest.TestCase):
         asking.join()
         answer = said.get()
         self.assertEqual(answer.get("answer"), 7, answer)
-        self.assertIn("too long under way", answer["reason"])
+        self.assertIn("arrived too late", answer["reason"])
         self.assertEqual(self.attempts(), [])
         # The next order is a new one.
         until(lambda: server.ask("run", job=1, attempt=2, program="true").get("answer") == 0,

@@ -18,8 +18,8 @@ void check(const UsageQuery& query) {
     const GroupBy by = query.by[i];
     const bool known = by >= GroupBy::kUser && by <= GroupBy::kJob;
     if (!known || std::find(query.by.begin(), query.by.begin() + i, by) != query.by.begin() + i)
-      throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "an unknown grouping, or one twice",
-                    "Give each BY_... once at most.", "by");
+      throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "an unknown or repeated grouping",
+                    "Use each BY_... at most once.", "by");
   }
 }
 
@@ -69,7 +69,7 @@ UsageLines UsageService::report(const Caller& caller, UsageQuery query, const st
                                 uint32_t limit) {
   if (limit < 1 || limit > kLargestPage)
     throw Refusal(Refusal::Kind::kInvalid, "limit.range", "a limit outside 1 to 1,000",
-                  "Give one inside.", "limit");
+                  "Choose a limit in that range.", "limit");
   check(query);
   if (!query.user.empty() && query.user != caller.user)
     access_.require_administrator(caller, "the usage of " + query.user);
@@ -77,8 +77,8 @@ UsageLines UsageService::report(const Caller& caller, UsageQuery query, const st
   // What the server spends is spent for all.
   query.with_server = query.user.empty() && std::all_of(query.by.begin(), query.by.end(), is_time);
   if (!cursor.empty() && !read_cursor(cursor, &query))
-    throw Refusal(Refusal::Kind::kInvalid, "cursor.bad", "this cursor is not one of ours",
-                  "Start with an empty one.", "cursor");
+    throw Refusal(Refusal::Kind::kInvalid, "cursor.bad", "this cursor is not from this server",
+                  "Start with an empty cursor.", "cursor");
   if (cursor.empty()) {
     const Micros end = now() + 1;
     query.until = query.until > 0 ? std::min(query.until, end) : end;

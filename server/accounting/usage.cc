@@ -146,7 +146,7 @@ void each_use(soci::rowset<soci::row>& rows, Read read) {
     try {
       read(r);
     } catch (const std::exception& e) {
-      log(Severity::error) << "a row of table uses was left out: " << e.what();
+      log(Severity::error) << "a row of table uses was skipped: " << e.what();
     }
   }
 }
@@ -166,7 +166,7 @@ std::vector<UsageRow> Archive::usage(const UsageQuery& query) {
           if (!limit.is_over()) throw;
           throw Refusal(Refusal::Kind::kLimitExceeded, "report.too_long",
                         "this report takes longer than the server allows",
-                        "Ask for a shorter time: --since, --until.", "report");
+                        "Ask for a shorter period: --since, --until.", "report");
         }
         return result;
       },

@@ -15,7 +15,7 @@ std::atomic<int> g_left{0};
 void set_crash_point(const std::string& where) {
   if (where.empty()) return;
   const size_t colon = where.find(':');
-  if (colon == std::string::npos) throw std::invalid_argument("debug.crash_at wants PLACE:N");
+  if (colon == std::string::npos) throw std::invalid_argument("debug.crash_at must be PLACE:N");
   g_left = std::stoi(where.substr(colon + 1));
   g_place = where.substr(0, colon);
 }

@@ -47,7 +47,7 @@ std::optional<std::string> Turn::answered(const std::string& key, const std::str
   if (!row) return std::nullopt;
   if (row->digest != digest)
     throw Refusal(Refusal::Kind::kConflict, "request.reused",
-                  "this request id was used before, for something else",
+                  "this request id was used before, for another request",
                   "Make a new random request id for every new request.", "request");
   return row->answer;
 }
@@ -123,7 +123,7 @@ void Pipeline::enqueue(Work work) {
     if (stopping_)
       throw unavailable("server.stopping", "the server is stopping", "Try again in a moment.");
     if (queue_.size() >= settings_.queue_limit)
-      throw unavailable("server.busy", "the server has more to do than its queue holds",
+      throw unavailable("server.busy", "the server's queue is full",
                         "Try again in a moment, with fewer calls at a time.");
     queue_.push_back(std::move(work));
   }

@@ -26,8 +26,8 @@ constexpr uint64_t kMaxPlaces = 1000;  // where values are put in
 void check_axis(const Axis& axis, const std::string& subject, std::set<std::string>& names) {
   for (const auto& name : axis.names) {
     if (!is_parameter_name(name))
-      invalid(subject, "`" + name + "` is no name of a parameter",
-              "Use letters, digits and _; `index` is taken.");
+      invalid(subject, "`" + name + "` is not a parameter name",
+              "Use letters, digits and _; `index` is reserved.");
     if (!names.insert(name).second)
       invalid(subject, "two parameters are called `" + name + "`", "Give each its own name.");
   }
@@ -35,8 +35,8 @@ void check_axis(const Axis& axis, const std::string& subject, std::set<std::stri
   const bool is_range = axis.range_count > 0;
   if (axis.count() == 0 || (is_range && (axis.names.size() != 1 || !axis.values.empty())) ||
       axis.values.size() % axis.names.size() != 0)
-    invalid(subject, what + " has no values, or not as many in each row",
-            "Give values or a range, and in each row one for each name.");
+    invalid(subject, what + " has no values, or rows of different length",
+            "Give values or a range, with one value per name in each row.");
   for (const auto& value : axis.values)
     if (value.find('\0') != std::string::npos)
       invalid(subject, what + " has a value with a NUL octet", "Remove it.");
@@ -44,7 +44,7 @@ void check_axis(const Axis& axis, const std::string& subject, std::set<std::stri
   if (is_range && (axis.range_count > kMaxCombinations ||
                    __builtin_mul_overflow(axis.step, int64_t(axis.range_count - 1), &last) ||
                    __builtin_add_overflow(axis.first, last, &last)))
-    invalid(subject, what + " has too many values or too large ones", "Give a smaller range.");
+    invalid(subject, what + " has too many or too large values", "Give a smaller range.");
 }
 
 size_t length(const std::string& value) { return value.size(); }
@@ -96,11 +96,11 @@ void ArrayCheck::check_filled_size() {
   for (const auto& variable : range_.spec.environment) add(variable);
   for (const auto& output : range_.spec.outputs) add(output.name);
   if (places.count > kMaxPlaces || places.bytes > kMaxSpecBytes)
-    throw Refusal(Refusal::Kind::kLimitExceeded, "field.too_many",
-                  subject_ +
-                      ": parameters stand in more than 1,000 places, or make texts of more "
-                      "than 1 MiB",
-                  "Use them less, or put long values into an input file.", subject_);
+    throw Refusal(
+        Refusal::Kind::kLimitExceeded, "field.too_many",
+        subject_ +
+            ": parameters are used in more than 1,000 places, or produce texts of more than 1 MiB",
+        "Use them less often, or put long values into an input file.", subject_);
 }
 
 // Each value must be a relative name by itself: then no values can make one
@@ -111,7 +111,7 @@ void ArrayCheck::check_rows(const Axis& axis, size_t name, const std::string& ou
       invalid(subject_,
               "the output name `" + output + "` with `" + bad.substr(0, 100) +
                   "` could leave the job's folder",
-              "Give values that are relative names themselves, without `.` or `..` as a part.");
+              "Use values that are relative names, without `.` or `..` as a part.");
 }
 
 void ArrayCheck::check_outputs() {
@@ -122,7 +122,7 @@ void ArrayCheck::check_outputs() {
     for (const auto& name : names_in(output.name, any)) {
       if (!wrong_with_output(fill(output.name, {{name, "x/x"}})).empty())
         invalid(subject_, "the output name `" + output.name + "` has a parameter in [...]",
-                "Write the characters themselves.");
+                "Write the characters literally.");
       where.emplace(name, output.name);
     }
   if (where.empty()) return;
@@ -133,8 +133,8 @@ void ArrayCheck::check_outputs() {
   for (const auto& most : {quoted(greatest(quoted_length)), quoted(greatest(depth))})
     for (const auto& output : range_.spec.outputs)
       if (!wrong_with_output(fill(output.name, most)).empty())
-        invalid(subject_, "the output name `" + output.name + "` gets too long or too deep",
-                "Give shorter values: 4,096 octets and 63 `/` are the most.");
+        invalid(subject_, "the output name `" + output.name + "` becomes too long or too deep",
+                "Use shorter values: at most 4,096 octets and 63 `/`.");
 }
 
 void ArrayCheck::check_axes() {
@@ -161,7 +161,7 @@ void ArrayCheck::run() {
   check_axes();
   if (!range_.is_array) return;
   if (range_.count == 0 || range_.first_index + range_.count < range_.first_index)
-    invalid(subject_, "an array of no jobs, or with too large an index",
+    invalid(subject_, "an array has no jobs, or its index is too large",
             "Give a count of at least 1.");
   check_filled_size();
   check_outputs();

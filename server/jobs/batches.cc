@@ -25,7 +25,7 @@ Refusal batch_unknown(BatchId id) {
 
 Refusal batch_committed(BatchId id) {
   const std::string subject = "batch " + std::to_string(id);
-  return Refusal(Refusal::Kind::kConflict, "batch.committed", subject + " is committed already",
+  return Refusal(Refusal::Kind::kConflict, "batch.committed", subject + " is already committed",
                  "Open a new batch; `sublet rm --batch` removes its jobs.", subject);
 }
 
@@ -72,7 +72,7 @@ void read_part(const PartRow& part, std::vector<SpecRange>& specs) {
                  std::make_move_iterator(more.end()));
   } catch (const protocol::Damaged& e) {
     throw Refusal(Refusal::Kind::kInvalid, "batch.damaged",
-                  "what was appended to batch " + std::to_string(part.batch) + " as number " +
+                  "data appended to batch " + std::to_string(part.batch) + " as number " +
                       std::to_string(part.number) + " is damaged in the database: " + e.what(),
                   "Submit the batch again.", "batch " + std::to_string(part.batch));
   }
@@ -133,7 +133,7 @@ std::vector<PartRow> JobService::parts_in(Turn& turn, BatchId id) {
     if (parts[number].number != number)
       throw Refusal(Refusal::Kind::kConflict, "batch.gap",
                     "append " + std::to_string(number) + " is missing: nothing was committed",
-                    "Make it, or discard the batch; appends count from 0, one up each.",
+                    "Make it, or discard the batch; appends are numbered from 0.",
                     "batch " + std::to_string(id));
   return parts;
 }
@@ -166,8 +166,8 @@ void JobService::append(const Caller& caller, BatchId id, uint32_t number,
     if (before && before->body == part.body) return;
     if (before)
       throw Refusal(Refusal::Kind::kConflict, "batch.number",
-                    "append " + std::to_string(number) + " was made before, with other jobs",
-                    "Count appends from 0, one up each.", subject);
+                    "append " + std::to_string(number) + " was made before with other jobs",
+                    "Number appends from 0.", subject);
     if (batch.committed) throw batch_committed(id);
     if (jobs > kJobsPerBatch)
       throw Refusal(Refusal::Kind::kLimitExceeded, "batch.jobs",
@@ -255,7 +255,7 @@ JobId JobService::submit(const Caller& caller, const std::string& request, const
   may_submit_();
   check_spec(spec, "the job");
   if (!spec.inputs.empty())
-    throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "a job with inputs needs a batch",
+    throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "a job with inputs must be in a batch",
                   "Open a batch, upload, append, commit.", "inputs");
   if (host.size() > 256)
     throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "the host's name is too long",

@@ -178,7 +178,7 @@ void check_outputs(const JobSpec& spec, const std::string& subject) {
   if (searched > kMaxSearched)
     throw Refusal(Refusal::Kind::kLimitExceeded, "field.too_many",
                   subject + ": more than 64 outputs are folders or patterns",
-                  "Let the job put them into one folder.", subject);
+                  "Have the job write into one folder.", subject);
 }
 
 // "linux/x86_64": two words of letters, digits and "_.-", 64 octets at most each.
@@ -199,8 +199,8 @@ void check_programs(const JobSpec& spec, const std::string& subject) {
   for (const auto& [name, value] : spec.more) {
     if (!name.starts_with(kProgramAt)) continue;
     if (!is_platform(std::string_view(name).substr(kProgramAt.size())) || value.empty())
-      invalid(subject, "`" + name + "` = `" + value + "` is no program of a platform",
-              "Write program@OS/ARCHITECTURE, as `uname` does, and the program's name.");
+      invalid(subject, "`" + name + "` = `" + value + "` is not a program for a platform",
+              "Write program@OS/ARCHITECTURE, as `uname` prints them, and the program's name.");
     if (!names.insert(name).second)
       invalid(subject, "`" + name + "` is given twice", "Give one program for each platform.");
   }
@@ -258,7 +258,7 @@ void check_spec(const JobSpec& spec, const std::string& subject) {
   check_strings(spec.environment, "environment variables", subject, &bytes);
   for (const auto& e : spec.environment)
     if (e.find('=') == std::string::npos || e.front() == '=')
-      invalid(subject, "`" + e + "` is no environment variable", "Write NAME=value.");
+      invalid(subject, "`" + e + "` is not an environment variable", "Write NAME=value.");
   if (spec.inputs.size() > kMaxStrings || spec.outputs.size() > kMaxStrings)
     throw Refusal(Refusal::Kind::kLimitExceeded, "field.too_many",
                   subject + ": more than 4,096 files", "Pack them into an archive.", subject);
@@ -276,14 +276,15 @@ void check_spec(const JobSpec& spec, const std::string& subject) {
   for (const auto& [name, value] : spec.more) more += name.size() + value.size();
   if (spec.more.size() > 64 || more > 16 * 1024)
     throw Refusal(Refusal::Kind::kLimitExceeded, "field.too_large",
-                  subject + ": more than 64 details or 16 KiB of them", "Leave some out.", subject);
+                  subject + ": more than 64 details or 16 KiB of them", "Remove some.", subject);
   check_programs(spec, subject);
   if (spec.limits.cpu_ms < 0 || spec.limits.wall_ms < 0)
-    invalid(subject, "a negative limit", "Give a positive one, or 0 for the default.");
+    invalid(subject, "a limit is negative", "Give a positive one, or 0 for the default.");
   if (spec.retries > kMaxRetries)
-    invalid(subject, "more than 1,000 retries", "Evictions need none: they never count.");
+    invalid(subject, "more than 1,000 retries", "Evictions need no retries: they never count.");
   if (spec.save_deadline_ms < 0 || spec.save_deadline_ms > kMaxSaveDeadline)
-    invalid(subject, "a save deadline outside 0 to 10 min", "Save less, or more often.");
+    invalid(subject, "the save deadline is not between 0 and 10 min",
+            "Save less data, or more often.");
 }
 
 std::string encode(std::span<const SpecRange> specs) {

@@ -97,8 +97,8 @@ class JobSpecTest : public CppUnit::TestFixture {
     expect({{{"a"}, {"1"}, 0, 0, 1}, {{"a"}, {"1"}, 0, 0, 1}}, "two parameters are called `a`");
     expect({{{"a"}, {}, 0, 0, 1}}, "has no values");
     expect({{{}, {"1"}, 0, 0, 1}}, "has no values");
-    expect({{{"a", "b"}, {"1", "2", "3"}, 0, 0, 1}}, "not as many in each row");
-    expect({{{"a", "b"}, {}, 2, 0, 1}}, "not as many in each row");
+    expect({{{"a", "b"}, {"1", "2", "3"}, 0, 0, 1}}, "rows of different length");
+    expect({{{"a", "b"}, {}, 2, 0, 1}}, "rows of different length");
     expect({{{"a"}, {std::string(1, '\0')}, 0, 0, 1}}, "NUL");
     expect({{{"a"}, {}, 3, INT64_MAX - 1, 1}}, "too large");
     expect({{{"a"}, {}, 2'000'000, 0, 1}}, "too many");

@@ -66,7 +66,7 @@ TextAnswer LogDesk::wait(const Key& key, Question& question, TimePoint until,
     news_.wait_until(lock, question.open() ? latest : std::min(until, question.next));
     --waiting_;
   }
-  return {Kind::kFailed, stopping_ ? "the server is stopping" : "it does not answer in time"};
+  return {Kind::kFailed, stopping_ ? "the server is stopping" : "it did not answer in time"};
 }
 
 void LogDesk::put(const Key& key, Question& question, std::unique_lock<std::mutex>& lock) {

@@ -27,17 +27,17 @@ Refusal attempt_unknown(JobId job, uint32_t attempt) {
 Refusal gone(JobId job, uint32_t attempt) {
   return Refusal(Refusal::Kind::kNotFound, "log.gone",
                  "what " + named(job, attempt) + " wrote is not kept",
-                 "Only the last attempt's text is, once the job is done or has failed; "
-                 "`sublet logs --follow` reads others' while they run.",
+                 "Only the last attempt's output is kept, once the job is done or has failed; "
+                 "`sublet logs --follow` reads other attempts while they run.",
                  named(job, attempt));
 }
 
 Refusal silent(const LogQuery& query, uint32_t attempt, const std::string& machine,
                const std::string& why) {
-  return Refusal(Refusal::Kind::kUnavailable, "log.machine",
-                 machine + ", which runs " + named(query.job, attempt) +
-                     ", cannot be asked for its text: " + why,
-                 "Try again; if the machine stays away, the job goes on elsewhere.", machine);
+  return Refusal(
+      Refusal::Kind::kUnavailable, "log.machine",
+      machine + ", which runs " + named(query.job, attempt) + ", did not return its output: " + why,
+      "Try again; if the machine stays away, the job resumes on another.", machine);
 }
 
 }  // namespace
@@ -105,7 +105,7 @@ LogPiece LogService::read(const Caller& caller, const LogQuery& asked) {
   using Where = Source::Where;
   if (asked.stream != FileKind::kStdout && asked.stream != FileKind::kStderr)
     throw Refusal(Refusal::Kind::kInvalid, "field.invalid",
-                  "a job writes to its standard output and its standard error only",
+                  "a job has only standard output and standard error",
                   "Ask for FILE_STDOUT or FILE_STDERR.", "stream");
   const auto until =
       Clock::now() + std::chrono::milliseconds(std::clamp<int64_t>(asked.hold_ms, 0, kLongestHold));

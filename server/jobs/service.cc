@@ -68,7 +68,7 @@ std::vector<scheduling::JobRange> JobService::reach(const Caller& caller, const 
     if (ids.size() > most_controlled_)
       throw Refusal(Refusal::Kind::kLimitExceeded, "control.too_many",
                     "more than " + std::to_string(most_controlled_) +
-                        " separate jobs are meant; nothing was changed",
+                        " separate jobs are selected; nothing was changed",
                     "Name fewer at a time: by batch, by ids or by state.", "filter");
     after = page.next;
   } while (after != 0);
@@ -79,7 +79,7 @@ ControlResult JobService::control(const Caller& caller, const std::string& reque
                                   const JobQuery& query) {
   require_name(caller);
   if (query.ids.empty() && !query.batch && query.user.empty() && query.states.empty())
-    throw Refusal(Refusal::Kind::kInvalid, "filter.empty", "no jobs are named",
+    throw Refusal(Refusal::Kind::kInvalid, "filter.empty", "no jobs are selected",
                   "Give ids, a batch, a user or a state.", "filter");
   constexpr const char* kNames[] = {"remove", "hold", "release"};
   const std::string key = request_key(caller.uid, request);
@@ -133,7 +133,7 @@ ControlResult JobService::control(const Caller& caller, const std::string& reque
 JobPage JobService::list(const Caller& caller, const JobQuery& query, JobId after, uint32_t limit) {
   if (limit < 1 || limit > 1000)
     throw Refusal(Refusal::Kind::kInvalid, "limit.range", "a limit outside 1 to 1,000",
-                  "Give one inside.", "limit");
+                  "Choose a limit in that range.", "limit");
   JobPage page = query.runs ? archive_.described_runs(query, after, limit)
                             : archive_.jobs(query, after, limit);
   for (auto& row : page.rows) {

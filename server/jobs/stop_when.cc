@@ -23,8 +23,8 @@ uint64_t number(const std::string& name, const std::string& value) {
   const char* end = value.data() + value.size();
   const auto [at, error] = std::from_chars(value.data(), end, result);
   if (error != std::errc() || at != end || result == 0)
-    invalid(name + ": `" + value.substr(0, 100) + "` is no number of jobs",
-            "Give a whole number from 1.");
+    invalid(name + ": `" + value.substr(0, 100) + "` is not a number of jobs",
+            "Write a whole number, 1 or more.");
   return result;
 }
 
@@ -40,7 +40,7 @@ StopWhen read_stop_when(const std::vector<std::pair<std::string, std::string>>& 
   std::set<std::string> seen;
   for (const auto& [name, value] : details) {
     if (!name.starts_with(kPrefix)) continue;
-    if (!seen.insert(name).second) invalid(name + " is there twice", "Give it once.");
+    if (!seen.insert(name).second) invalid(name + " is given twice", "Give it once.");
     const std::string key = name.substr(kPrefix.size());
     if (key == "done") {
       when.done = number(name, value);
@@ -48,11 +48,11 @@ StopWhen read_stop_when(const std::vector<std::pair<std::string, std::string>>& 
       when.failed = number(name, value);
     } else if (key == "output") {
       if (value.empty() || value.size() > kLongestName)
-        invalid(name + " names no output", "Name one of a job's outputs.");
+        invalid(name + " does not name an output", "Name an output of one of the jobs.");
       when.output = value;
     } else {
       invalid(name.substr(0, 100) + " is not known",
-              "Known are stop_when.done, stop_when.failed and stop_when.output.");
+              "The known ones are stop_when.done, stop_when.failed and stop_when.output.");
     }
   }
   return when;
@@ -63,14 +63,14 @@ void check_stop_when(const StopWhen& when, const std::vector<SpecRange>& specs) 
   for (const auto& range : specs) jobs += range.count;
   for (const auto& [name, wanted] : {std::pair("done", when.done), {"failed", when.failed}})
     if (wanted > jobs)
-      invalid("the batch is to stop when " + std::to_string(wanted) + " of its jobs are " + name +
+      invalid("the batch should stop when " + std::to_string(wanted) + " of its jobs are " + name +
                   ", but it has only " + std::to_string(jobs),
               "Give a number that its jobs can reach.");
   if (when.output.empty()) return;
   if (std::none_of(specs.begin(), specs.end(),
                    [&](const auto& range) { return describes(range.spec, when.output); }))
-    invalid("the batch is to stop when a job leaves `" + when.output +
-                "`, but no job describes an output of that name",
+    invalid("the batch should stop when a job leaves `" + when.output +
+                "`, but no job has an output of that name",
             "Write the name as in the job's outputs.");
 }
 

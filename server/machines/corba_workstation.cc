@@ -57,7 +57,7 @@ class CorbaWorkstation : public Workstation {
       client_->vacate(session_, orders);
       return true;
     } catch (const CORBA::Exception& e) {
-      log(Severity::warning) << "a workstation could not be told to vacate: " << e._name();
+      log(Severity::warning) << "a workstation did not receive vacate: " << e._name();
       return false;
     }
   }
@@ -70,7 +70,7 @@ class CorbaWorkstation : public Workstation {
     try {
       v1::Bytes_var text = client_->read_log(
           session_, key, static_cast<CORBA::ULong>(request.stream), request.offset, kTextOctets);
-      if (text->length() > kTextOctets) return {TextAnswer::Kind::kFailed, "it sent too much"};
+      if (text->length() > kTextOctets) return {TextAnswer::Kind::kFailed, "it sent too much data"};
       return {TextAnswer::Kind::kText, from_octets(text.in())};
     } catch (const v1::NotFound&) {
       return {TextAnswer::Kind::kNoAttempt, ""};

@@ -45,20 +45,20 @@ MachineService::MachineService(Pipeline& pipeline, Archive& archive, Sessions& s
 void MachineService::check_facts(const MachineFacts& facts) const {
   if (facts.name.empty() || facts.name.size() > 255)
     throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "a machine's name has 1 to 255 octets",
-                  "Give it one with --name.", "machine");
+                  "Set it with --name.", "machine");
   if (facts.slots < 1 || facts.slots > kMostSlots)
     throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "a machine has 1 to 4,096 slots",
-                  "Give another number with --slots.", facts.name);
+                  "Set another number with --slots.", facts.name);
   if (facts.cores < 1 || facts.cores > kMostCores)
     throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "a machine has 1 to 4,096 cores",
-                  "Say how many it has.", facts.name);
+                  "Report the number of cores.", facts.name);
 }
 
 // A machine's certificate is for the machine of its name.
 void MachineService::check_member(const Caller& caller, const MachineFacts& facts) const {
   if (!caller.role || caller.machine == facts.name) return;
   throw Refusal(Refusal::Kind::kNotPermitted, code_of(Exclusion::kWrongName),
-                "the certificate is for a machine called " + caller.machine + ", not " + facts.name,
+                "the certificate is for the machine " + caller.machine + ", not " + facts.name,
                 "Start the client without --name, or join under that name.", facts.name);
 }
 
@@ -73,8 +73,7 @@ void MachineService::check_secret(const Caller& caller, MachineId machine,
   throw Refusal(
       Refusal::Kind::kNotPermitted, "machine.unknown",
       "machine " + std::to_string(machine) + " is not known in this pool, or its secret is wrong",
-      "If this workstation belonged to another pool before, give its client an empty "
-      "state folder.",
+      "If this workstation was in another pool, give its client an empty state folder.",
       "machine " + std::to_string(machine));
 }
 
@@ -100,7 +99,7 @@ void MachineService::check_not_live(MachineId machine) {
   }
   throw conflict("machine.live",
                  "machine " + std::to_string(machine) + " (" + session->name +
-                     ") is held by another client: " + session->holder,
+                     ") is in use by another client: " + session->holder,
                  "If that client has just ended, try again in a moment; two clients cannot share "
                  "a state folder.",
                  session->name);
@@ -124,8 +123,8 @@ Joined MachineService::join(const Caller& caller, MachineId machine, const std::
   check_member(caller, facts);
   Joined joined;
   if (secret.size() != 32)
-    throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "a machine's secret has 32 octets",
-                  "Make one at random.", "secret");
+    throw Refusal(Refusal::Kind::kInvalid, "field.invalid",
+                  "a machine's secret must have 32 octets", "Generate a random one.", "secret");
   const std::string digest = hex(digest_of(secret));
   if (machine == 0) {
     if (!caller.role) access_.require_administrator(caller, "adding a machine");
@@ -144,8 +143,8 @@ Joined MachineService::join(const Caller& caller, MachineId machine, const std::
     if (named && *named != machine) {
       auto view = turn.pool().machine(*named);
       if (machine != 0 || !view || view->record.state != scheduling::MachineState::kGone)
-        throw conflict("machine.name", "another machine of this pool is called " + facts.name,
-                       "Give this one another name with --name.", facts.name);
+        throw conflict("machine.name", "this pool already has a machine called " + facts.name,
+                       "Choose another name with --name.", facts.name);
     }
     if (new_secret) check_left_nothing(turn.pool(), machine);
     auto answer =
@@ -154,7 +153,7 @@ Joined MachineService::join(const Caller& caller, MachineId machine, const std::
             .answer;
     if (!answer.accepted)
       throw Refusal(Refusal::Kind::kNotFound, "machine.unknown",
-                    "machine " + std::to_string(machine) + " is not in the books",
+                    "machine " + std::to_string(machine) + " is not registered",
                     "Give its client an empty state folder.", facts.name);
     joined.now = turn.now();
     const bool new_machine = machine == 0;

@@ -7,7 +7,7 @@ namespace sublet::server {
 namespace {
 [[noreturn]] void unknown() {
   throw Refusal(Refusal::Kind::kNotFound, "session.unknown",
-                "this registration is not known here (the server may have been restarted)",
+                "this registration is not known to the server (it may have restarted)",
                 "Join again.", "session");
 }
 }  // namespace

@@ -20,7 +20,7 @@ bool make_authority_files(const std::string& state_folder, const std::string& po
   const std::string folder = folder_in(state_folder);
   if (const auto there = read_authority(state_folder)) {
     if (there->pool == pool) return false;
-    throw TlsError(folder + " holds the authority of the pool '" + there->pool + "', not of '" +
+    throw TlsError(folder + " contains the authority of the pool '" + there->pool + "', not of '" +
                    pool +
                    "': set pool.name, or move that folder away (its members must then join "
                    "anew)");
@@ -55,7 +55,7 @@ std::optional<Authority> read_authority(const std::string& state_folder) {
   out.server = {out.own.certificate, read("server.pem"), read("server.key")};
   const CertificateFacts server = read_certificate(out.server.certificate);
   if (!server.member || server.member->role != Role::kServer)
-    throw TlsError(folder + "/server.pem is no server's certificate");
+    throw TlsError(folder + "/server.pem is not a server's certificate");
   out.pool = server.member->pool;
   out.fingerprint = read_certificate(out.own.certificate).fingerprint;
   TlsContext::of_server(out.server);  // key and certificate fit

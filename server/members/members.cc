@@ -30,8 +30,8 @@ Refusal invalid(const char* code, const std::string& message, const std::string&
 
 void check_name(const std::string& name) {
   if (is_member_word(name)) return;
-  throw invalid("member.name", "not a name for a member",
-                "Take 1 to 64 letters, digits, '.', '-' and '_', the first a letter or digit.",
+  throw invalid("member.name", "not a valid member name",
+                "Use 1 to 64 letters, digits, '.', '-' and '_', beginning with a letter or digit.",
                 "name");
 }
 
@@ -87,8 +87,8 @@ const MemberRow* Members::of_other_role(const std::string& name, Role role) cons
 const Authority& Members::authority() const {
   if (authority_ && settings_.address) return *authority_;
   throw Refusal(Refusal::Kind::kConflict, "membership.closed",
-                "this server listens to no network, so nobody can join it from elsewhere",
-                "Run 'sublet-server init', set server.listen and start it again.", "server");
+                "this server does not listen to a network, so remote members cannot join",
+                "Run 'sublet-server init', set server.listen and restart the server.", "server");
 }
 
 Admission Members::admit(const MemberName& who, const std::string& serial) {
@@ -179,7 +179,7 @@ JoinAnswer Members::join(const JoinRequest& request) {
   } catch (const TlsError&) {
     return {Exclusion::kMalformed, ""};
   } catch (const Refusal& refusal) {
-    log(Severity::warning) << "a newcomer could not be taken in: " << refusal.message;
+    log(Severity::warning) << "a new member could not be admitted: " << refusal.message;
     return {Exclusion::kUnavailable, ""};
   }
 }
@@ -212,20 +212,21 @@ Invited Members::invite(const Caller& caller, const std::string& request, const 
     throw invalid("member.role", "a pool has one server",
                   "Invite a machine, user or administrator.", name);
   if (valid_ms < kShortestMs || valid_ms > kLongestMs)
-    throw invalid("member.valid", "a token is good for 1 s to 30 d", "Give a time between.", name);
+    throw invalid("member.valid", "a token is valid for 1 s to 30 d",
+                  "Choose a time in that range.", name);
   authority();
   std::lock_guard changing(changing_);
   if (const MemberRow* member = of_other_role(name, role))
     throw Refusal(Refusal::Kind::kConflict, "member.role",
-                  name + " is a member of this pool as " + to_text(member->role),
-                  "Take another name, or revoke that membership first.", name);
+                  name + " is already a member of this pool as " + to_text(member->role),
+                  "Choose another name, or revoke that membership first.", name);
   const JoinToken token = token_for(role, key);
   InvitationRow row{hex_encode(token.id), hex(digest_of(token.secret)),      role, name,
                     caller.user,          clock_.utc_us() + valid_ms * 1000, "",   0};
   const auto old = old_invitations(clock_.utc_us());
   if (invitations_.size() - old.size() >= kMostInvitations)
     throw Refusal(Refusal::Kind::kLimitExceeded, "member.invitations",
-                  "too many invitations are remembered", "Wait until some are 30 days old.", name);
+                  "too many invitations are stored", "Wait until some are 30 days old.", name);
   bool repeated = false;
   pipeline_.perform([&](Turn& turn) {
     if (auto answer = turn.answered(key, digest)) {
@@ -273,7 +274,7 @@ void Members::end_all(const std::string& key, const std::string& digest, const s
     if (repeated) return;
     if (members.empty() && open.empty())
       throw Refusal(Refusal::Kind::kNotFound, "member.unknown",
-                    "no member and no open invitation is called " + name,
+                    "there is no member and no open invitation called " + name,
                     "See 'sublet admin members'.", name);
     for (auto& row : members) {
       row.revoked = turn.now();
@@ -296,7 +297,7 @@ std::string Members::renew(const Caller& caller, const std::string& request,
   const std::string key = request_key(caller.uid, request);
   if (caller.uid < Peer::kFirstMember || !authority_)
     throw Refusal(Refusal::Kind::kNotPermitted, "caller.local",
-                  "only a member elsewhere has a certificate to renew",
+                  "only a remote member has a certificate to renew",
                   "Call over the member's own connection.", "caller");
   std::lock_guard changing(changing_);
   const auto found = members_.find(caller.uid - Peer::kFirstMember);
@@ -313,7 +314,7 @@ std::string Members::renew(const Caller& caller, const std::string& request,
   try {
     certify(certificate_request, &row);
   } catch (const TlsError& e) {
-    throw invalid("certificate.request", e.what(), "Send a PKCS #10 request of an EC P-256 key.",
+    throw invalid("certificate.request", e.what(), "Send a PKCS #10 request with an EC P-256 key.",
                   caller.user);
   }
   const std::string digest = arguments_digest("renew", certificate_request);

@@ -46,7 +46,7 @@ auto guard_call(F&& operation) -> decltype(operation()) {
     log(Severity::error) << "an operation failed: " << e.what();
     raise(Refusal(Refusal::Kind::kUnavailable, "server.internal",
                   std::string("the server could not do this: ") + e.what(),
-                  "Try again; the server's log says more.", "server"));
+                  "Try again; see the server's log.", "server"));
   }
 }
 

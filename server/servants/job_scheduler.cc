@@ -49,7 +49,7 @@ class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
     guard_call([&] {
       if (axes.length() == 0 || first_index > UINT64_MAX / 2)
         throw Refusal(Refusal::Kind::kInvalid, "field.invalid",
-                      "a sweep without parameters, or with too large an index",
+                      "a sweep without parameters, or with an index that is too large",
                       "Give at least one axis.", "axes");
       s_.jobs.append(s_.access.submitter(), batch, number,
                      {SpecRange{from_idl(job), true, first_index, 1, from_idl(axes)}});
@@ -93,8 +93,8 @@ class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
     return guard_call([&] {
       const std::string at = from_octets(cursor);
       if (at.size() > 19 || at.find_first_not_of("0123456789") != std::string::npos)
-        throw Refusal(Refusal::Kind::kInvalid, "cursor.bad", "this cursor is not one of ours",
-                      "Start with an empty one.", "cursor");
+        throw Refusal(Refusal::Kind::kInvalid, "cursor.bad", "this cursor is not from this server",
+                      "Start with an empty cursor.", "cursor");
       JobPage page = s_.jobs.list(s_.access.submitter(), from_idl(which),
                                   at.empty() ? 0 : std::stoull(at), limit);
       auto names = machine_names(page.rows);

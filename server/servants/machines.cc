@@ -21,12 +21,12 @@ class SessionServant : public POA_Sublet::v1::Session {
   void attach(v1::ExecutingClient_ptr client) override {
     guard_call([&] {
       if (CORBA::is_nil(client))
-        throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "no client was given",
-                      "Hand over the client's own reference.", "client");
+        throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "the client's reference is missing",
+                      "Pass the client's own reference.", "client");
       if (!leads_back_to_caller(client))
         throw Refusal(Refusal::Kind::kNotPermitted, "client.elsewhere",
                       "the reference does not lead back over this connection",
-                      "Hand over the client's own reference over its own connection.", "client");
+                      "Pass the client's own reference, over its own connection.", "client");
       s_.machines.attach(key_, s_.access.caller(),
                          make_corba_workstation(client, key_, s_.lease_ms, s_.call_timeout_ms));
     });
@@ -75,11 +75,11 @@ class MachineAllocatorServant : public POA_Sublet::v1::MachineAllocator {
       const Caller caller = s_.access.caller();
       const std::string at = from_octets(cursor);
       if (at.size() > 19 || at.find_first_not_of("0123456789") != std::string::npos)
-        throw Refusal(Refusal::Kind::kInvalid, "cursor.bad", "this cursor is not one of ours",
-                      "Start with an empty one.", "cursor");
+        throw Refusal(Refusal::Kind::kInvalid, "cursor.bad", "this cursor is not from this server",
+                      "Start with an empty cursor.", "cursor");
       if (limit < 1 || limit > 1000)
         throw Refusal(Refusal::Kind::kInvalid, "limit.range", "a limit outside 1 to 1,000",
-                      "Give one inside.", "limit");
+                      "Choose a limit in that range.", "limit");
       auto views = s_.machines.list(at.empty() ? 0 : std::stoull(at), limit);
       v1::MachinePage_var out = new v1::MachinePage;
       out->machines.length(views.size());
@@ -165,8 +165,8 @@ class ExecutionServerServant : public POA_Sublet::v1::ExecutionServer {
   v1::Verdicts* ended(const v1::SessionKey& session, const v1::EndReports& reports) override {
     return guard_call([&] {
       if (reports.length() > 100)
-        throw Refusal(Refusal::Kind::kLimitExceeded, "report.size", "more than 100 ends in a call",
-                      "Report them in several.", "reports");
+        throw Refusal(Refusal::Kind::kLimitExceeded, "report.size",
+                      "more than 100 ends in one call", "Report them in several calls.", "reports");
       std::vector<ReportedEnd> ends;
       for (CORBA::ULong i = 0; i < reports.length(); ++i) ends.push_back(from_idl(reports[i]));
       v1::Verdicts_var out = new v1::Verdicts;

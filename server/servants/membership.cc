@@ -14,7 +14,7 @@ namespace v1 = Sublet::v1;
 Role role_of(CORBA::ULong number) {
   const auto role = role_from(static_cast<uint32_t>(number));
   if (role) return *role;
-  throw Refusal(Refusal::Kind::kInvalid, "member.role", "an unknown role", "Give one of ROLE_....",
+  throw Refusal(Refusal::Kind::kInvalid, "member.role", "an unknown role", "Use one of ROLE_....",
                 "role");
 }
 
@@ -44,14 +44,14 @@ class MembershipServant : public POA_Sublet::v1::Membership {
 
   v1::MemberPage* list(const v1::Bytes& cursor, CORBA::ULong limit) override {
     return guard_call([&] {
-      administrator("the list of members");
+      administrator("listing members");
       const std::string at = from_octets(cursor);
       if (at.size() > 19 || at.find_first_not_of("0123456789") != std::string::npos)
-        throw Refusal(Refusal::Kind::kInvalid, "cursor.bad", "this cursor is not one of ours",
-                      "Start with an empty one.", "cursor");
+        throw Refusal(Refusal::Kind::kInvalid, "cursor.bad", "this cursor is not from this server",
+                      "Start with an empty cursor.", "cursor");
       if (limit < 1 || limit > 1000)
         throw Refusal(Refusal::Kind::kInvalid, "limit.range", "a limit outside 1 to 1,000",
-                      "Give one inside.", "limit");
+                      "Choose a limit in that range.", "limit");
       const auto rows = s_.members.list(at.empty() ? 0 : std::stoull(at), limit);
       v1::MemberPage_var out = new v1::MemberPage;
       out->members.length(rows.size());

@@ -32,7 +32,7 @@ class AlarmSenderServant : public POA_Sublet::v1::AlarmSender {
   v1::Instant tick_now(const v1::RequestId& request) override {
     return guard_call([&] {
       const Caller caller = s_.access.caller();
-      s_.access.require_administrator(caller, "a tick out of turn");
+      s_.access.require_administrator(caller, "an unexpected tick");
       const std::string key = request_key(caller.uid, from_octets(request));
       const std::string digest = arguments_digest("tick_now", "");
       Micros at = 0;
@@ -85,8 +85,8 @@ class AccountingServant : public POA_Sublet::v1::Accounting {
   static UsageQuery from_idl(const v1::ReportQuery& query) {
     constexpr CORBA::ULong kGroups = 6;
     if (query.by.length() > kGroups)
-      throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "more groupings than there are",
-                    "Give each BY_... once at most.", "by");
+      throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "too many groupings",
+                    "Use each BY_... at most once.", "by");
     UsageQuery out;
     out.since = query.since;
     out.until = query.until;

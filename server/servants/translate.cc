@@ -118,15 +118,15 @@ namespace {
 bool is_yes(const std::string& name, const std::string& value) {
   if (value != "yes" && value != "no")
     throw Refusal(Refusal::Kind::kInvalid, "field.invalid",
-                  "`" + name + "` of a filter is neither yes nor no", "Write one of them.", name);
+                  "`" + name + "` of a filter must be yes or no", "Write yes or no.", name);
   return value == "yes";
 }
 }  // namespace
 
 JobQuery from_idl(const v1::JobFilter& filter) {
   if (filter.ids.length() > 500)
-    throw Refusal(Refusal::Kind::kLimitExceeded, "filter.ids", "more than 500 ranges of ids",
-                  "Name them in several calls.", "filter");
+    throw Refusal(Refusal::Kind::kLimitExceeded, "filter.ids", "more than 500 id ranges",
+                  "Split the call.", "filter");
   JobQuery query;
   for (CORBA::ULong i = 0; i < filter.ids.length(); ++i)
     query.ids.emplace_back(filter.ids[i].first, filter.ids[i].count);
@@ -234,8 +234,8 @@ ReportedAttempt from_idl(const v1::AttemptStatus& s) {
   ReportedAttempt attempt;
   attempt.key = key(s.key);
   if (s.state < v1::ATTEMPT_STAGING || s.state > v1::ATTEMPT_LEAVING)
-    throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "an attempt's state is 2, 3 or 4",
-                  "Name only attempts that are held.", "state");
+    throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "an attempt's state must be 2, 3 or 4",
+                  "Name only attempts that this machine has.", "state");
   attempt.state = static_cast<scheduling::AttemptState>(s.state);
   attempt.status = {s.cpu, s.memory, s.progress_ppm, s.generation};
   return attempt;
@@ -245,8 +245,8 @@ ReportedEnd from_idl(const v1::EndReport& r) {
   const bool known = (r.ended >= v1::END_DONE && r.ended <= v1::END_LIMIT) ||
                      (r.ended >= v1::END_OWNER && r.ended <= v1::END_SUPERSEDED);
   if (!known)
-    throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "an unknown reason of an end",
-                  "Give one of END_....", "ended");
+    throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "an unknown end reason",
+                  "Use one of END_....", "ended");
   ReportedEnd end;
   end.event.key = key(r.key);
   end.event.ended = static_cast<scheduling::EndReason>(r.ended);
@@ -308,7 +308,7 @@ void to_idl(const scheduling::MachineView& view, const std::optional<ReportedSta
 FilePlace from_idl(const v1::FilePlace& place) {
   if (place.kind < v1::FILE_INPUT || place.kind > v1::FILE_STDERR)
     throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "an unknown kind of file",
-                  "Give one of FILE_....", "kind");
+                  "Use one of FILE_....", "kind");
   FilePlace out;
   out.kind = static_cast<FileKind>(place.kind);
   out.batch = place.batch;

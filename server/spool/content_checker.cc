@@ -21,7 +21,7 @@ Refusal unavailable(const char* code, const std::string& message, const char* ad
 }
 
 Refusal checking() {
-  return unavailable("spool.checking", "a file of the spool is being compared with its digest",
+  return unavailable("spool.checking", "a file in the spool is being verified",
                      "Try again in a moment.");
 }
 
@@ -56,7 +56,7 @@ UniqueFd ContentChecker::open(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!fd.valid() && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == EINTR))
     throw unavailable("server.disk",
-                      "the server cannot open a file of its spool: " + std::string(strerror(errno)),
+                      "the server cannot open a file in its spool: " + std::string(strerror(errno)),
                       "Tell the administrator; try again.");
   return fd;
 }
@@ -95,7 +95,7 @@ bool ContentChecker::intact(const StoredContent& what, bool suspect) {
     }
     if (what.size > kAtOnce) {
       if (queue_.size() >= kWaiting)
-        throw unavailable("server.busy", "too many files of the spool are being looked through",
+        throw unavailable("server.busy", "too many files in the spool are being verified",
                           "Try again in a moment.");
       results_[what.id].running = true;
       queue_.push_back(what);

@@ -37,7 +37,7 @@ void DiskGuard::restore_reserve() {
 void DiskGuard::check() const {
   if (held_) return;
   throw Refusal(Refusal::Kind::kUnavailable, "server.disk", "the server's disk is full",
-                "Try again when the administrator has made room; running jobs go on.", folder_);
+                "Try again when the administrator has made room; running jobs continue.", folder_);
 }
 
 }  // namespace sublet::server

@@ -31,8 +31,8 @@ bool is_output(FileKind kind) { return kind >= FileKind::kOutput; }
 Refusal superseded(scheduling::AttemptKey key) {
   const std::string subject =
       "attempt " + std::to_string(key.attempt) + " of job " + std::to_string(key.job);
-  return Refusal(Refusal::Kind::kConflict, "attempt.superseded", subject + " counts no more",
-                 "Forget it.", subject);
+  return Refusal(Refusal::Kind::kConflict, "attempt.superseded", subject + " no longer counts",
+                 "Discard it.", subject);
 }
 
 }  // namespace
@@ -41,7 +41,8 @@ Refusal outputs_removed(JobId job, Micros at) {
   const std::string subject = "job " + std::to_string(job);
   return Refusal(Refusal::Kind::kNotFound, "spool.removed",
                  "the outputs of " + subject + " were removed on " + format_instant(at),
-                 "Outputs are kept for a set time after a job's end; submit it again.", subject);
+                 "Outputs are kept for a limited time after a job's end; submit it again.",
+                 subject);
 }
 
 SpoolService::SpoolService(Spool& spool, Pipeline& pipeline, Archive& archive, Sessions& sessions,
@@ -81,7 +82,7 @@ FileRow SpoolService::place_to_put(const Caller& caller, const FilePlace& place)
     auto batch = archive_.batch(place.batch);
     if (!batch || batch->uid != caller.uid || batch->committed)
       throw Refusal(Refusal::Kind::kNotFound, "batch.unknown",
-                    "there is no unfinished batch " + std::to_string(place.batch) + " of yours",
+                    "you have no unfinished batch " + std::to_string(place.batch) + "",
                     "Open a new one.", "batch " + std::to_string(place.batch));
     row.batch = place.batch;
     row.user = batch->user;
@@ -105,7 +106,7 @@ void SpoolService::check_output(const FilePlace& place) {
   const auto spec = archive_.spec(place.key.job);
   if (spec && describes(*spec, place.name)) return;
   throw Refusal(Refusal::Kind::kInvalid, "spool.undescribed",
-                "`" + place.name + "` belongs to no output of job " + std::to_string(place.key.job),
+                "`" + place.name + "` is not an output of job " + std::to_string(place.key.job),
                 "Name it among the job's outputs.", place.name);
 }
 
@@ -119,17 +120,16 @@ void SpoolService::check_quota(const FileRow& row, uint64_t size) {
   const uint64_t quota = limits_.quota_of(row.user);
   const uint64_t allowed = is_output(row.kind) ? quota + quota / 4 : quota;
   if (held + size <= allowed) return;
-  throw Refusal(Refusal::Kind::kLimitExceeded, "spool.quota",
-                "`" + row.name + "` has " + format_bytes(size) + ", and " +
-                    (checkpoint ? "checkpoints" : "files") + " of " + row.user +
-                    " in the spool have " + format_bytes(held) + " of the " +
-                    format_bytes(allowed) + " allowed",
-                checkpoint ? "Remove jobs that are not needed (`sublet rm`), or have the "
-                             "administrator raise spool.quota."
-                           : "Take outputs home with `sublet fetch --discard`, remove jobs that "
-                             "are not needed (`sublet rm`), or have the administrator raise "
-                             "spool.quota.",
-                row.user);
+  throw Refusal(
+      Refusal::Kind::kLimitExceeded, "spool.quota",
+      "`" + row.name + "` has " + format_bytes(size) + ", and " +
+          (checkpoint ? "checkpoints" : "files") + " of " + row.user + " in the spool have " +
+          format_bytes(held) + " of the " + format_bytes(allowed) + " allowed",
+      checkpoint ? "Remove jobs that are not needed (`sublet rm`), or ask the administrator to "
+                   "raise spool.quota."
+                 : "Fetch outputs with `sublet fetch --discard`, remove jobs that are not needed "
+                   "(`sublet rm`), or ask the administrator to raise spool.quota.",
+      row.user);
 }
 
 void SpoolService::hold(JobId job, const std::string& why) {
@@ -148,8 +148,8 @@ Spool::Started SpoolService::open(const Caller& caller, const std::string& reque
   if (!digest.empty() || of_attempt(place.kind)) {
     wanted.emplace();
     if (digest.size() != wanted->size())
-      throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "a digest has 32 octets",
-                    "Send the digest of the contents; of an input, that or none.",
+      throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "a digest must have 32 octets",
+                    "Send the digest of the contents; for an input it may be omitted.",
                     "content_digest");
     std::memcpy(wanted->data(), digest.data(), wanted->size());
   }
@@ -163,8 +163,8 @@ Spool::Started SpoolService::open(const Caller& caller, const std::string& reque
     // Not failed: nothing is wrong with the job, and it may go on from its
     // checkpoint when there is room.
     if (is_output(row.kind))
-      hold(row.job, "its output has no room: " + refusal.message +
-                        "; make room, then release it: it goes on from its last checkpoint");
+      hold(row.job, "there is no room for its output: " + refusal.message +
+                        "; make room, then release it: it resumes from its last checkpoint");
     throw;
   }
   return started;
@@ -287,7 +287,7 @@ void SpoolService::drop_damaged(const FilePlace& place, MachineId machine, uint6
     drop(turn, damaged);
   });
   log(Severity::error) << job << ": checkpoint generation " << generation
-                       << " is damaged in the spool; going on from generation "
+                       << " is damaged in the spool; resuming from generation "
                        << usable.generation;
   remove_contents(damaged);
 }
@@ -308,7 +308,7 @@ void SpoolService::note_damage(const FilePlace& place, const FileRow& row) {
     pipeline_.perform([&](Turn& turn) { mark_damaged(turn, archive_, row); });
   }
   if (place.kind == FileKind::kInput)
-    hold(place.key.job, "its input " + what + ": submit it again, and remove this one");
+    hold(place.key.job, "its input " + what + ": submit the job again, and remove this one");
 }
 
 FileRow SpoolService::stat(const Caller& caller, const FilePlace& place) {

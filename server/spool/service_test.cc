@@ -403,7 +403,8 @@ class SpoolServiceTest : public testing::ServicesFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("spool.quota"),
                          code([&] { put(root_, where, std::string(1'000, 'z')); }));
     CPPUNIT_ASSERT(job(key).state == JobState::kHeld);
-    CPPUNIT_ASSERT(job(key).reason.starts_with("its output has no room: `large` has 1.0 kB"));
+    CPPUNIT_ASSERT(
+        job(key).reason.starts_with("there is no room for its output: `large` has 1.0 kB"));
     apply(AttemptEnded{key, machine_, EndReason::kOutput, "", 1, -1, 1});
     CPPUNIT_ASSERT(job(key).state == JobState::kHeld);
   }

@@ -66,7 +66,7 @@ Spool::~Spool() {
 
 Refusal Spool::damaged(const FileRow& row) {
   return Refusal(Refusal::Kind::kNotFound, kDamaged,
-                 "`" + row.name + "` is damaged in the server's spool, or gone from it",
+                 "`" + row.name + "` is damaged or missing in the server's spool",
                  "Tell the administrator; submit the job again.", row.name);
 }
 
@@ -79,7 +79,7 @@ Spool::Started Spool::open(const std::string& owner, const std::string& request,
     throw Refusal(Refusal::Kind::kLimitExceeded, "spool.too_large",
                   "`" + row.name + "` has " + std::to_string(size) + " bytes; the spool takes " +
                       std::to_string(settings_.largest_file) + " a file",
-                  "Split it, or have the administrator raise spool.largest_file.", row.name);
+                  "Split it, or ask the administrator to raise spool.largest_file.", row.name);
   std::unique_lock lock(mutex_);
   auto again = by_request_.find(owner + request);
   if (again != by_request_.end()) {
@@ -93,8 +93,8 @@ Spool::Started Spool::open(const std::string& owner, const std::string& request,
     return Started{old->row.id, old->offset, false};
   }
   if (per_owner_[owner] >= settings_.uploads_per_owner)
-    throw Refusal(Refusal::Kind::kLimitExceeded, "spool.uploads",
-                  "too many uploads are unfinished at a time", "Finish some first.", row.name);
+    throw Refusal(Refusal::Kind::kLimitExceeded, "spool.uploads", "too many unfinished uploads",
+                  "Finish some first.", row.name);
   auto upload = std::make_shared<Upload>();
   upload->owner = owner;
   upload->request = request;
@@ -200,7 +200,7 @@ uint64_t Spool::put(uint64_t id, const std::string& owner, uint64_t offset,
                       std::to_string(offset),
                   "Go on from there.", subject);
   if (chunk.size() > kChunk)
-    throw Refusal(Refusal::Kind::kLimitExceeded, "spool.chunk", "a chunk of more than 1 MiB",
+    throw Refusal(Refusal::Kind::kLimitExceeded, "spool.chunk", "a chunk is larger than 1 MiB",
                   "Send smaller chunks.", subject);
   if (chunk.size() > upload->row.size - upload->offset)
     throw Refusal(Refusal::Kind::kInvalid, "spool.size",
@@ -240,7 +240,7 @@ void Spool::verify(Upload& upload) {
     forget(id, false);
     unlink(upload_path(id).c_str());
     throw Refusal(Refusal::Kind::kInvalid, "spool.digest",
-                  "what arrived is not what was announced (the digest differs)",
+                  "the data received is not what was announced (the digest differs)",
                   "The file changed while it was sent; start again.",
                   "upload " + std::to_string(id));
   }

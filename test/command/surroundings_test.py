@@ -185,7 +185,7 @@ class Configurations(unittest.TestCase):
         env = self.pool.environment()
         del env["SUBLET_SERVER"]
         for text, place in (("sever = 'x'\n", "1:1: unknown key 'sever'; known is server"),
-                            ("\nserver = 5\n", "2:10: server must be a text"),
+                            ("\nserver = 5\n", "2:10: server must be a string"),
                             ("server = 'x\n", "1:"), ("= \x1b[2J", "1:")):
             with open(os.path.join(folder, "config.toml"), "w") as f:
                 f.write(text)
@@ -244,7 +244,7 @@ class Homes(unittest.TestCase):
         env = dict(self.pool.environment(), HOME=self.homes[0], XDG_STATE_HOME=state)
         returning = subprocess.Popen([program("sublet"), "return"], env=env, text=True,
                                      stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        self.assertIn("outputs come home", returning.stderr.readline())
+        self.assertIn("fetching outputs as jobs end", returning.stderr.readline())
         returning.terminate()
         returning.communicate(timeout=60)
 
@@ -261,7 +261,7 @@ class Homes(unittest.TestCase):
             ann.home = home
             status, out, err = ann.run("join", token, cwd=kept)
             self.assertEqual((status, out), (8, ""), err)
-            self.assertIn("the membership cannot be kept: cannot", err)
+            self.assertIn("the membership cannot be stored: cannot", err)
             self.assertIn("use the same token again", err)
             self.assertEqual(err.count("\n"), 1, err)
         ann.home = kept

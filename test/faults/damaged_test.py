@@ -56,7 +56,7 @@ class Damaged(TrainingCase):
             self.assertEqual(details["state"], "done", details)
             with open(os.path.join(pool.folder, "server.log")) as log:
                 text = log.read()
-            self.assertIn("checkpoint generation %d is damaged in the spool; going on from "
+            self.assertIn("checkpoint generation %d is damaged in the spool; resuming from "
                           "generation %d" % (held[-1], held[-2] if newest_only else 0), text)
             self.assertEqual(details["attempt_list"][-1]["ended"], "done")
             self.check_result(pool, job)

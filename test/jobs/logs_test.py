@@ -187,7 +187,7 @@ class Logs(unittest.TestCase):
             try:
                 status, out, err = pool.run("logs", job)
                 self.assertEqual((status, out), (8, ""), err)
-                self.assertIn("curly, which runs attempt 1 of job %d, cannot be asked" % job, err)
+                self.assertIn("curly, which runs attempt 1 of job %d, did not return" % job, err)
                 self.assertIn("try again", err)
             finally:
                 os.kill(curly.process.pid, signal.SIGCONT)

@@ -82,7 +82,7 @@ class Outputs(unittest.TestCase):
             details = self.ended("--output", "r/", "--output", "small", "--", "sh", "-c",
                                  "mkdir r; cd r; seq 5000 | xargs touch; echo x > ../small")
             self.assertEqual(details["attempt_list"][-1]["ended"], "output missing")
-            self.assertIn("one output file too many", details["reason"])
+            self.assertIn("exceeds the number of output files", details["reason"])
             self.assertEqual([o["name"] for o in details["outputs"]], ["small"])
         with self.subTest("the machine works on"):
             self.assertEqual(self.ended("--", "true")["state"], "done")

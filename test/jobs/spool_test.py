@@ -97,7 +97,7 @@ class Cache(SpoolCase):
             f.seek(MIB)
             f.write(b"something else")
         self.assertEqual(out_of(run()), digest)
-        self.assertIn("was altered or is gone: it is fetched again", self.log("client-curly"))
+        self.assertIn("was altered or removed: fetching it again", self.log("client-curly"))
         self.assertEqual(contents(), digest)
         # A restarted client still has it, and asks the server all the same: the job
         # whose input is gone from the spool does not run.
@@ -415,7 +415,7 @@ class Return(SpoolCase):
         with open(os.path.join(pool.folder, "one"), "w"):
             pass  # a file where the folder was
         open(os.path.join(pool.folder, "go"), "w").close()
-        self.wait_said("(tried again)")
+        self.wait_said("(will retry)")
         other = self.submit("two", "echo 2 > result")
         self.assertEqual(self.wait_file("two", "result"), b"2\n")
         os.unlink(os.path.join(pool.folder, "one"))

@@ -114,7 +114,7 @@ class SetUp(MembershipCase):
         pool.init()
         pool.start_server()
         self.assertEqual(tcp_listeners(self.server(pool)), 0)
-        self.refused(pool.run("admin", "invite", "curly"), 6, "listens to no network")
+        self.refused(pool.run("admin", "invite", "curly"), 6, "does not listen to a network")
         pool.stop_server()
         pool.server_sets = ["server.listen=" + pool.listen]
         pool.start_server()
@@ -150,7 +150,7 @@ class Joining(MembershipCase):
         # With nothing but the option; and a server that was never joined.
         os.remove(os.path.join(ann.home, ".config", "sublet", "config.toml"))
         self.assertEqual(ann.run("--server", "tls://" + pool.listen, "show", "1")[0], 0)
-        self.refused(ann.run("--server", "tls://127.0.0.1:1", "ls"), 5, "you are no member")
+        self.refused(ann.run("--server", "tls://127.0.0.1:1", "ls"), 5, "you are not a member")
         self.refused(ann.run("--server", "tls://nowhere", "ls"), 2, "tls://HOST:PORT")
         # A user may not do what administrators may, and one from elsewhere may.
         self.refused(ann.run("--server", "tls://" + pool.listen, "admin", "members"), 5,
@@ -204,7 +204,7 @@ class Joining(MembershipCase):
         moe = pool.member("moe")
         status, words = moe.join(token)
         self.assertEqual(status, 1)
-        self.assertIn("the token was used already", words)
+        self.assertIn("the token has already been used", words)
         self.assertFalse(os.path.exists(os.path.join(moe.state, "membership")))
 
     def test_a_lost_answer_costs_nothing(self):
@@ -230,7 +230,7 @@ class Joining(MembershipCase):
         curly = pool.member("curly")
         status, words = curly.join("nonsense")
         self.assertEqual(status, 2)
-        self.assertIn("no join token", words)
+        self.assertIn("not a join token", words)
         token = pool.invite("curly")
         # Another secret; nobody learns that the token exists.
         status, words = curly.join(token[:-4] + "0000")
@@ -245,7 +245,7 @@ class Joining(MembershipCase):
         self.assertIn("the token was revoked", words)
         status, words = curly.join(pool.invite("ann", "--user"))
         self.assertEqual(status, 2)
-        self.assertIn("for a person", words)
+        self.assertIn("for a user", words)
         other = self.ready()
         # The other server's address, this pool's authority.
         parts = pool.invite("curly").split("/")
@@ -263,7 +263,7 @@ class Joining(MembershipCase):
         pool = self.ready()
         self.refused(pool.run("admin", "invite", "no/name"), 3, "not a name")
         self.refused(pool.run("admin", "invite", "x", "--valid", "60 d"), 3, "1 s to 30 d")
-        self.refused(pool.run("admin", "invite", "x", "--valid", "soon"), 2, "no duration")
+        self.refused(pool.run("admin", "invite", "x", "--valid", "soon"), 2, "not a duration")
         self.refused(pool.run("admin", "invite", "x", "--user", "--administrator"), 2, "not both")
         self.refused(pool.run("admin", "revoke", "nobody"), 4, "called nobody")
         pool.joined("curly")
@@ -287,14 +287,14 @@ class Refusals(MembershipCase):
         curly = pool.joined("curly")
         machine = self.as_user(pool, curly)
         for command in (["submit", "--", "true"], ["ls"], ["rm", "1"], ["report"]):
-            self.refused(machine(*command), 5, "machines submit no jobs")
+            self.refused(machine(*command), 5, "machines cannot submit jobs")
         self.refused(machine("admin", "members"), 5, "for administrators")
         ann = tls_pool.Person(pool, "ann")
         self.assertEqual(ann.run("join", pool.invite("ann", "--user"))[0], 0)
         moe = pool.member("moe")
         shutil.copy(ann.membership(), os.path.join(moe.state, "membership"))
         moe.start()
-        self.client_says(moe, "adds no machine")
+        self.client_says(moe, "cannot add a machine")
         self.assertEqual(pool.machines(), [])
 
     def test_a_machine_has_the_name_of_its_certificate(self):
@@ -303,7 +303,7 @@ class Refusals(MembershipCase):
         other = pool.member("other")
         shutil.copy(os.path.join(pool.clients["curly"].state, "membership"), other.state)
         other.start()
-        self.client_says(other, "the certificate is for a machine called curly, not other")
+        self.client_says(other, "the certificate is for the machine curly, not other")
         self.assertEqual(pool.machines(), [])
 
     def test_an_expired_certificate(self):
@@ -331,7 +331,7 @@ class Refusals(MembershipCase):
         self.assertEqual(ann.run("join", pool.invite("ann", "--user"))[0], 0)
         self.assertEqual(self.jobs_of(ann), [1])
         os.rename(old, ann.membership().removesuffix(".old"))
-        self.refused(ann.run("ls"), 5, "not in the server's books")
+        self.refused(ann.run("ls"), 5, "not known to the server")
 
     def test_joining_again_ends_what_is_connected(self):
         pool = self.ready()
@@ -344,7 +344,7 @@ class Refusals(MembershipCase):
         status, words = heir.join(pool.invite("curly"))
         self.assertEqual(status, 0, words)
         self.assertEqual([m["state"] for m in pool.machines()], ["gone"])
-        self.client_says(curly, "not in the server's books")
+        self.client_says(curly, "not known to the server")
 
     def test_a_key_that_is_not_the_certificates(self):
         pool = self.ready()
@@ -375,7 +375,7 @@ class Refusals(MembershipCase):
         os.rename(ann.membership(), os.path.join(os.path.dirname(ann.membership()),
                                                  pool.listen.replace(":", "%3A")))
         self.refused(ann.run("--server", "tls://" + pool.listen, "ls"), 5,
-                     "is not trusted: the certificate is of another pool's authority")
+                     "is not trusted: the certificate is from another pool's authority")
         # And one that trusts it is not let in.
         with open(os.path.join(pool.state, "authority", "authority.pem")) as f:
             authority = f.read()
@@ -383,7 +383,7 @@ class Refusals(MembershipCase):
         with open(ann.membership(), "w") as f:
             f.write(text.replace(other.listen, pool.listen)[:cut] + authority)
         self.refused(ann.run("--server", "tls://" + pool.listen, "ls"), 5,
-                     "refuses: the certificate is of another pool's authority")
+                     "refuses: the certificate is from another pool's authority")
 
     def test_revoked_at_once(self):
         pool = self.ready("scheduling.lease=6 s")
@@ -563,7 +563,7 @@ class Loopback(MembershipCase):
             caller.sendall(asked)
         harness.kill(server, signal.SIGCONT)
         harness.kill(pool.supervisor.pid, signal.SIGCONT)
-        self.server_says(pool, "the kernel cannot name its user")
+        self.server_says(pool, "the kernel does not know its user")
 
 
 if __name__ == "__main__":

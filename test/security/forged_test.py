@@ -218,7 +218,7 @@ class Forged(unittest.TestCase):
         self.assertEqual(s.told("vacate"), [])
         text = whole_log(s.pool, "client-curly")
         self.assertEqual(len(re.findall(r"accepted: ", text)), 1, text)
-        for word in ("has to leave", "counts no more", "is over", "is here", "did not obey",
+        for word in ("must leave", "no longer counts", "is over", "is here", "did not obey",
                      "refused:"):
             self.assertNotIn(word, text)
         text = whole_log(s.pool, "server")
@@ -511,7 +511,7 @@ class Forged(unittest.TestCase):
             os.chmod(os.path.dirname(pool.socket), 0o777)
             curly = pool.client("curly").start()
             self.assertEqual(curly.process.wait(60), 1)
-            self.assertIn("could pose as the server", pool.log("client-curly"))
+            self.assertIn("could impersonate the server", pool.log("client-curly"))
 
 
 if __name__ == "__main__":

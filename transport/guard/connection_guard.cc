@@ -4,7 +4,7 @@ namespace sublet {
 
 bool ConnectionGuard::call_is_new() {
   if (++served_ <= came_) return true;
-  refuse("the ORB could not digest a request");
+  refuse("the ORB could not parse a request");
   ::shutdown(socket_, SHUT_RDWR);
   return false;
 }

@@ -30,7 +30,7 @@ bool GuardState::enter(const Peer& peer) {
     if (open_ >= places - kept) {
       why = "too many connections";
     } else if (counted && own >= settings_.max_connections_per_uid) {
-      why = "too many connections of this user";
+      why = "too many connections from this user";
     } else {
       ++own;
       ++open_;

@@ -181,7 +181,7 @@ class GuardedEndpoint : public omni::unixEndpoint {
 bool GuardedEndpoint::clear_the_way() const {
   if (path_.size() > kLongestPath) {
     g_guard->fail("the socket path " + path_ + " has " + std::to_string(path_.size()) +
-                  " bytes, more than the " + std::to_string(kLongestPath) + " possible");
+                  " bytes; at most " + std::to_string(kLongestPath) + " are allowed");
     return false;
   }
   struct stat found {};

@@ -235,7 +235,7 @@ class GuardedTransportTest : public CppUnit::TestFixture {
     Folder folder;
     Server other;
     CPPUNIT_ASSERT_EQUAL(std::string(), missing_from_error(folder.path() + std::string(120, 'x'),
-                                                           "more than the 107 possible"));
+                                                           "at most 107 are allowed"));
     CPPUNIT_ASSERT_EQUAL(std::string(),
                          missing_from_error(other.socket(), "another process listens on"));
     CPPUNIT_ASSERT_EQUAL(std::string(),

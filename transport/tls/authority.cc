@@ -76,7 +76,7 @@ void set_time(ASN1_TIME* time, int64_t us) {
 
 int64_t time_of(const ASN1_TIME* time) {
   struct tm parts {};
-  if (ASN1_TIME_to_tm(time, &parts) != 1) throw TlsError("a certificate's instant is unreadable");
+  if (ASN1_TIME_to_tm(time, &parts) != 1) throw TlsError("a certificate's date is unreadable");
   return static_cast<int64_t>(timegm(&parts)) * 1'000'000;
 }
 
@@ -108,7 +108,7 @@ RequestPtr request_from(const std::string& pem) {
   const BioPtr bio = reader_of(pem);
   RequestPtr request(PEM_read_bio_X509_REQ(bio.get(), nullptr, no_password, nullptr));
   ERR_clear_error();
-  if (request == nullptr) throw TlsError("this is no request for a certificate");
+  if (request == nullptr) throw TlsError("this is not a certificate request");
   EVP_PKEY* key = X509_REQ_get0_pubkey(request.get());
   if (!is_p256(key)) throw TlsError("the key of the request is not EC P-256");
   if (X509_REQ_verify(request.get(), key) != 1) {
@@ -155,7 +155,7 @@ CertificatePtr certificate_from(const std::string& pem) {
   const BioPtr bio = reader_of(pem);
   CertificatePtr certificate(PEM_read_bio_X509(bio.get(), nullptr, no_password, nullptr));
   ERR_clear_error();
-  if (certificate == nullptr) throw TlsError("this is no certificate");
+  if (certificate == nullptr) throw TlsError("this is not a certificate");
   return certificate;
 }
 
@@ -163,7 +163,7 @@ KeyPtr key_from(const std::string& pem) {
   const BioPtr bio = reader_of(pem);
   KeyPtr key(PEM_read_bio_PrivateKey(bio.get(), nullptr, no_password, nullptr));
   ERR_clear_error();
-  if (key == nullptr) throw TlsError("this is no private key");
+  if (key == nullptr) throw TlsError("this is not a private key");
   return key;
 }
 
@@ -190,8 +190,8 @@ std::string make_key() {
 CertificateAndKey make_authority(const std::string& pool, const Validity& validity) {
   if (!is_member_word(pool))
     throw TlsError(
-        "a pool that others join over the network needs a name of letters, digits, "
-        "'.', '-' and '_', at most 64: set pool.name");
+        "a pool on the network needs a name of at most 64 letters, digits, '.', '-' and '_': set "
+        "pool.name");
   CertificateAndKey made;
   made.key = make_key();
   const KeyPtr key = key_from(made.key);

@@ -44,7 +44,7 @@ class Exchange {
 void Exchange::fail(const std::string& why) const {
   throw DialError("server.unreachable",
                   "the server at " + to_text(server_) + " cannot be reached: " + why,
-                  "see that it runs, that it listens there, and that no firewall is in between");
+                  "check that it runs, that it listens there, and that no firewall blocks it");
 }
 
 void Exchange::excluded(Exclusion why, bool by_server) const {
@@ -77,7 +77,7 @@ void Exchange::handshake(TlsSession& session) {
     if (step == Step::kOver) {
       const Exclusion why = session.excluded();
       if (why == Exclusion::kNone || why == Exclusion::kMalformed)
-        fail("it does not speak TLS 1.3 as Sublet does");
+        fail("it does not use TLS 1.3 as Sublet does");
       excluded(why, false);
     }
     if (!wait(session.socket(), step == Step::kWantsRead ? POLLIN : POLLOUT))
@@ -136,7 +136,7 @@ TlsSession dial_server(const HostPort& server, std::shared_ptr<const TlsContext>
     if (!exchange.receive(session, &greeting, kGreeting - greeting.size()))
       exchange.fail("it closed the connection");
   const auto said = from_greeting(greeting);
-  if (!said) exchange.fail("it is no server of Sublet");
+  if (!said) exchange.fail("it is not a Sublet server");
   if (*said != Exclusion::kNone) exchange.excluded(*said, true);
   return session;
 }
@@ -151,7 +151,7 @@ Membership join_pool(const JoinToken& token, const std::string& key, int timeout
   std::string bytes;
   for (;;) {
     const auto size = size_of_answer(bytes);
-    if (!size) exchange.fail("it is no server of Sublet");
+    if (!size) exchange.fail("it is not a Sublet server");
     if (*size != 0 && bytes.size() == *size) break;
     const size_t room = *size == 0 ? 7 - bytes.size() : *size - bytes.size();
     if (!exchange.receive(session, &bytes, room)) exchange.fail("it closed the connection");

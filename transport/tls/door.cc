@@ -114,7 +114,7 @@ UniqueFd listen_at(const HostPort& at) {
       ::getaddrinfo(at.host.c_str(), std::to_string(at.port).c_str(), &wanted, &found);
   if (unknown != 0)
     throw OsError(EADDRNOTAVAIL, "listen on", to_text(at),
-                  std::string(gai_strerror(unknown)) + ": give an address of this machine");
+                  std::string(gai_strerror(unknown)) + ": use an address of this machine");
   UniqueFd socket(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int yes = 1;
   ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
@@ -195,7 +195,7 @@ void TlsDoor::State::accept_some() {
                               SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket.valid()) {
       if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM) return;
-      hooks.log("no connection can be accepted: out of file descriptors");
+      hooks.log("cannot accept connections: out of file descriptors");
       loop.change(listener.get(), kListener, 0);
       rests_until = Steady::now() + kPause;
       return;
@@ -208,9 +208,10 @@ void TlsDoor::State::welcome(UniqueFd socket, const std::string& host) {
   set_options(socket.get());
   const auto others = of_host.find(host);
   if (others != of_host.end() && others->second >= settings.strangers_of_host)
-    turn_away(oldest_of(host), "too many unfinished ones from there, and it was the oldest");
+    turn_away(oldest_of(host),
+              "too many unfinished connections from that host; this was the oldest");
   if (strangers.size() >= settings.strangers)
-    turn_away(strangers.begin()->second, "too many unfinished ones, and it was the oldest");
+    turn_away(strangers.begin()->second, "too many unfinished connections; this was the oldest");
   const uint64_t number = next++;
   try {
     TlsSession session(context, std::move(socket), TlsPurpose::kMember);
@@ -247,7 +248,7 @@ void TlsDoor::State::go_on(Stranger& stranger) {
     case Stage::kAsks:
       return asked(stranger);
     case Stage::kWaits:  // hung up or says more than it may
-      return turn_away(stranger, "not a newcomer of ours");
+      return turn_away(stranger, "not a valid join request");
     case Stage::kHears:
       return say(stranger);
   }
@@ -271,7 +272,7 @@ void TlsDoor::State::shaken(Stranger& stranger) {
 void TlsDoor::State::asked(Stranger& stranger) {
   for (;;) {
     const auto size = size_of_request(stranger.bytes);
-    if (!size) return turn_away(stranger, "not a newcomer of ours");
+    if (!size) return turn_away(stranger, "not a valid join request");
     if (*size != 0 && stranger.bytes.size() == *size) break;
     char bytes[512];
     size_t count = 0;

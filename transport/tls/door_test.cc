@@ -385,7 +385,7 @@ class TlsDoorTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string(),
                          refusal(house.at(), pool.credentials(Role::kMachine, "curly")));
     CPPUNIT_ASSERT(closes(crowd.front()));
-    CPPUNIT_ASSERT(house.said("it was the oldest"));
+    CPPUNIT_ASSERT(house.said("this was the oldest"));
   }
 
   void one_host_has_so_many_unfinished_connections() {
@@ -394,7 +394,7 @@ class TlsDoorTest : public CppUnit::TestFixture {
     std::vector<UniqueFd> crowd;
     for (int i = 0; i < 5; ++i) crowd.push_back(plain_connection(house.at()));
     CPPUNIT_ASSERT(closes(crowd.front()));
-    CPPUNIT_ASSERT(house.said("too many unfinished ones from there"));
+    CPPUNIT_ASSERT(house.said("too many unfinished connections from that host"));
     crowd.clear();
     CPPUNIT_ASSERT(house.said("the handshake failed"));
   }
