@@ -196,7 +196,7 @@ uint64_t Spool::put(uint64_t id, const std::string& owner, uint64_t offset,
   const std::string subject = "upload " + std::to_string(id);
   if (offset != upload->offset)
     throw Refusal(Refusal::Kind::kConflict, "spool.offset",
-                  subject + " stands at " + std::to_string(upload->offset) + ", not at " +
+                  subject + " is at " + std::to_string(upload->offset) + ", not at " +
                       std::to_string(offset),
                   "Go on from there.", subject);
   if (chunk.size() > kChunk)
