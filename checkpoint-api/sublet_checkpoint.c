@@ -160,7 +160,8 @@ static void open_status(struct sublet_checkpoint* c) {
   if (path == NULL) return;
   struct sublet_status* page = sublet_status_map(path);
   if (page == NULL) {
-    sublet_say(c, "cannot use the status page %s: %s; continuing without it", path, strerror(errno));
+    sublet_say(c, "cannot use the status page %s: %s; continuing without it", path,
+               strerror(errno));
     return;
   }
   c->status = page;

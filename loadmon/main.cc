@@ -31,7 +31,8 @@ struct CommandLine {
 
 Manual manual() {
   return {8,
-          {settings_section("Written in the file of `--config` (TOML), each as `KEY = VALUE`; `--set` overrides them.",
+          {settings_section("Written in the file of `--config` (TOML), each as `KEY = VALUE`; "
+                            "`--set` overrides them.",
                             Settings(setting_specs())),
            {"SIGNALS", {{"SIGTERM, SIGINT", "Exit; its listeners then evict."}}},
            {"EXIT STATUS",
@@ -50,9 +51,10 @@ std::optional<int> read_command_line(int argc, char** argv, CommandLine* line) {
   arguments.option("--set", &line->sets, "override one setting of the file", "KEY=VALUE");
   arguments.option("--exit-when-alone", &line->alone_s,
                    "exit when nobody has been connected for this long", "SECONDS");
-  arguments.option("--script", &line->script, "simulate the owner from lines of `seconds value`", "FILE");
-  arguments.option("--control", &line->control, "simulate the owner from the current content of this file",
+  arguments.option("--script", &line->script, "simulate the owner from lines of `seconds value`",
                    "FILE");
+  arguments.option("--control", &line->control,
+                   "simulate the owner from the current content of this file", "FILE");
   if (const std::optional<int> code = arguments.parse(argc, argv)) return code;
   const auto usage = [](const std::string& what) {
     std::cerr << "sublet-loadmon: " << what << "\n";

@@ -82,8 +82,8 @@ class SourcesTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("s:2: times must not decrease"),
                          refusal("5 away\n4 active\n"));
     CPPUNIT_ASSERT(refusal("1 away\n2 gone").starts_with("s:2: the value"));
-    CPPUNIT_ASSERT(refusal("").starts_with("s: holds no line"));
-    CPPUNIT_ASSERT(refusal("# nothing\n").starts_with("s: holds no line"));
+    CPPUNIT_ASSERT(refusal("").starts_with("s: has no line"));
+    CPPUNIT_ASSERT(refusal("# nothing\n").starts_with("s: has no line"));
     for (const char* line : {"away", "1", "1 ", "-1 away", "nan away", "1e9 away",
                              "2000000000 away", "1 away away", "1,5 away", "1 \x01"}) {
       CPPUNIT_ASSERT_MESSAGE(line, refusal(line).starts_with("s:1: "));

@@ -122,7 +122,7 @@ class PoolLeaseTest : public CppUnit::TestFixture {
     const AttemptRecord& attempt = t.books.attempts[{job, 1}];
     CPPUNIT_ASSERT(attempt.ended == EndReason::kSuperseded);
     CPPUNIT_ASSERT_EQUAL(
-        std::string("given up (checkpoint did not arrive: going on from generation 0)"),
+        std::string("given up (checkpoint did not arrive: resuming from generation 0)"),
         attempt.reason);
   }
 

@@ -245,7 +245,7 @@ class PoolStatesTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(uint64_t{1}, t.record(one.job).generation);
     CPPUNIT_ASSERT_EQUAL(uint64_t{100}, t.record(one.job).checkpoint_bytes);
     CPPUNIT_ASSERT_EQUAL(uint64_t{1}, t.pool.attempt(one.job)->resumed_generation);
-    CPPUNIT_ASSERT_EQUAL(std::string("checkpoint generation 2 was damaged in the spool: going on "
+    CPPUNIT_ASSERT_EQUAL(std::string("checkpoint generation 2 was damaged in the spool: resuming "
                                      "from generation 1"),
                          t.record(one.job).reason);
     t.apply(CheckpointDamaged{key, one.machine, 1, 0, 0});

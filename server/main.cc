@@ -50,7 +50,8 @@ int make_authority(const ServerSettings& settings) {
   const bool made =
       make_authority_files(settings.state_folder, settings.pool_name, settings.authority_valid_us);
   const auto authority = read_authority(settings.state_folder);
-  std::cout << (made ? "created the authority of the pool '" : "there is already an authority of the pool '")
+  std::cout << (made ? "created the authority of the pool '"
+                     : "there is already an authority of the pool '")
             << authority->pool << "' in " << settings.state_folder << "/authority\n"
             << "fingerprint " << hex(authority->fingerprint) << "\n";
   return 0;
@@ -81,11 +82,11 @@ ServerSettings read(const CommandLine& line) {
 
 Manual manual() {
   return {8,
-          {settings_section("Written in the file of `--config` (TOML), each under its table; `--set` overrides them. `--print-defaults` prints such a file.",
+          {settings_section("Written in the file of `--config` (TOML), each under its table; "
+                            "`--set` overrides them. `--print-defaults` prints such a file.",
                             Settings(server_setting_specs())),
            {"FILES",
-            {{"`/var/lib/sublet-server`",
-              "State folder, for root: database, spool, authority."},
+            {{"`/var/lib/sublet-server`", "State folder, for root: database, spool, authority."},
              {"`/run/sublet/server.sock`", "Socket, for root."},
              {"`~/.local/state/sublet-server`",
               "State folder, for other users; or `sublet-server` under `$XDG_STATE_HOME`."}}},
@@ -132,8 +133,8 @@ int main(int argc, char** argv) {
   arguments.flag("--print-defaults", &line.print_defaults, "print all settings and exit");
   arguments.flag("--no-supervisor", &line.once, "exit when the server ends; do not restart it");
   arguments.option("--supervised", &line.supervised, "internal: used by the supervisor", "FD");
-  Arguments& init = arguments.command(
-      "init", "create the pool's certificate authority, once for each pool");
+  Arguments& init =
+      arguments.command("init", "create the pool's certificate authority, once for each pool");
   arguments.commands_are_optional();
   if (auto status = arguments.parse(argc, argv)) return *status;
   line.init = init.chosen();

@@ -77,7 +77,7 @@ class ArgumentsTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(c.file.empty());
     Command d;
     CPPUNIT_ASSERT_EQUAL(kExitUsage, *d.parse({"machines", "list", "1", "--", "x"}));
-    CPPUNIT_ASSERT(d.err.str().starts_with("sublet machines list: nothing may follow"));
+    CPPUNIT_ASSERT(d.err.str().starts_with("sublet machines list: no arguments may follow"));
   }
 
   void commands_have_commands() {

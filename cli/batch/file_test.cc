@@ -183,8 +183,8 @@ inputs = [{ file = "elsewhere", name = "x86/prog" }]
     CPPUNIT_ASSERT_EQUAL(size_t{1}, plan.jobs[2].axes.size());
     CPPUNIT_ASSERT_EQUAL(uint64_t{7},
                          parse("[defaults]\ncount = 7\n[[job]]\nprogram = \"a\"").jobs[0].count);
-    expect_error(sweep + "count = 3\n[[job]]\n", "6:1", "do not go together");
-    expect_error(sweep + "[[job]]\narguments = []\n", "5:1", "'n' is used nowhere");
+    expect_error(sweep + "count = 3\n[[job]]\n", "6:1", "cannot be used together");
+    expect_error(sweep + "[[job]]\narguments = []\n", "5:1", "'n' is not used");
   }
 
   void folders_and_patterns() {

@@ -74,16 +74,18 @@ class SweepTest : public CppUnit::TestFixture {
     expect_error(use + "parameters = { rate = [] }\n", "must be a list such as");
     expect_error(use + "parameters = { rate = [[1]] }\n", "a value must be a string");
     expect_error(use + "parameters = { rate = { from = 1 } }\n", "needs from and to");
-    expect_error(use + "parameters = { rate = { from = 1, to = 3, step = 0 } }\n", "no steps of 0");
-    expect_error(use + "parameters = { rate = { from = 3, to = 1 } }\n", "no steps of 1 lead");
+    expect_error(use + "parameters = { rate = { from = 1, to = 3, step = 0 } }\n",
+                 "from 1 to 3 cannot have step 0");
+    expect_error(use + "parameters = { rate = { from = 3, to = 1 } }\n",
+                 "from 3 to 1 cannot have step 1");
     expect_error(use + "parameters = { rate = { form = 3, to = 1 } }\n", "did you mean 'from'?");
     expect_error(use + "parameters = { rate = { from = 0, to = 1000000 } }\n",
                  "more than 1000000 combinations");
     expect_error(use + "parameters = { rate = [1], index = [2] }\n", "a built-in parameter");
     expect_error(use + "parameters = { rate = [1], \"a b\" = [2] }\n", "not a parameter name");
-    expect_error(use + "parameters = { rate = [1] }\ncount = 3\n", "do not go together");
+    expect_error(use + "parameters = { rate = [1] }\ncount = 3\n", "cannot be used together");
     expect_error(use + "parameters = { rate = [1], seed = [2] }\n",
-                 "the parameter 'seed' is used nowhere");
+                 "the parameter 'seed' is not used");
     expect_error("arguments = [\"{rats}\"]\nparameters = { rate = [1] }\n", "did you mean {rate}?");
     expect_error(use + "table = \"none.csv\"\n", "none.csv");
     // Other braces are left alone.
@@ -111,7 +113,7 @@ class SweepTest : public CppUnit::TestFixture {
     expect("a\n", "has no rows");
     expect("a,b\n1,2\n\"x\ny\",3\n4\n", "t.csv:5:1: this row has 1 values");
     expect("a b\n1\n", "not a parameter name");
-    expect("a\n\"1\n", "does not end");
+    expect("a\n\"1\n", "has no closing quote");
     expect("a\n\"1\"x\n", "unexpected text after");
     expect(std::string("a\n1\0\n", 5), "NUL");
   }

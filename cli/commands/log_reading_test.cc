@@ -151,8 +151,8 @@ class LogReadingTest : public CppUnit::TestFixture {
     job(kDone, {16, 1});
     CPPUNIT_ASSERT_EQUAL(uint32_t{kDone}, read(following())->summary.state);
     expect({"attempt 1 on curly", "o0:one", "o end",
-            "! attempt 1 ended: owner came back; the last of what it wrote is not kept",
-            "attempt 2 on ", "attempt 2 on moe", "o0:two", "o3:!", "o end"},
+            "! attempt 1 ended: owner came back; its last output is not kept", "attempt 2 on ",
+            "attempt 2 on moe", "o0:two", "o3:!", "o end"},
            {"0o0", "1o3", "1o3 held", "2o0 held", "2o0 held", "2o3 held"});
   }
 
@@ -166,9 +166,9 @@ class LogReadingTest : public CppUnit::TestFixture {
     job(kFailed, {16, 2, 2});
     CPPUNIT_ASSERT(read(following()));
     expect({"attempt 1 on curly", "o end",
-            "! attempt 1 ended: owner came back; the last of what it wrote is not kept", "o end",
-            "! attempt 2 ended: exit status; the last of what it wrote is not kept",
-            "attempt 3 on curly", "o0:last words", "o end"},
+            "! attempt 1 ended: owner came back; its last output is not kept", "o end",
+            "! attempt 2 ended: exit status; its last output is not kept", "attempt 3 on curly",
+            "o0:last words", "o end"},
            {"0o0", "1o0 held", "2o0 held", "3o0 held"});
   }
 

@@ -124,7 +124,7 @@ void send_checkpoint(Uploader& to, uint64_t largest) {
   to.upload(place, file->fd.get(), file->size);
   work.held_generation = work.handed_in_generation = generation;
   work.handed_in_bytes = file->size;
-  log(Severity::info) << work.label() << ": checkpoint " << generation << " handed in, "
+  log(Severity::info) << work.label() << ": checkpoint " << generation << " uploaded, "
                       << format_bytes(file->size);
 }
 

@@ -167,7 +167,7 @@ void Pool::State::on(const CheckpointDamaged& event) {
   job.checkpoint_bytes = event.bytes;
   attempt->record.resumed_generation = event.usable;
   job.reason = "checkpoint generation " + std::to_string(event.generation) +
-               " was damaged in the spool: going on from ";
+               " was damaged in the spool: resuming from ";
   if (event.usable > 0) {
     job.reason += "generation " + std::to_string(event.usable);
   } else {
@@ -270,7 +270,7 @@ void Pool::State::expire(Attempt& attempt) {
   end_attempt(attempt, {EndReason::kSuperseded,
                         attempt.job == nullptr
                             ? "its end was never reported"
-                            : "checkpoint did not arrive: going on from generation " + generation});
+                            : "checkpoint did not arrive: resuming from generation " + generation});
 }
 
 }  // namespace sublet::scheduling

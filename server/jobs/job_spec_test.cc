@@ -92,8 +92,8 @@ class JobSpecTest : public CppUnit::TestFixture {
       const std::string told = refusal(sweep(std::move(axes)));
       CPPUNIT_ASSERT_MESSAGE(told + " lacks " + what, told.find(what) != std::string::npos);
     };
-    expect({{{"a b"}, {"1"}, 0, 0, 1}}, "`a b` is no name");
-    expect({{{"index"}, {"1"}, 0, 0, 1}}, "`index` is no name");
+    expect({{{"a b"}, {"1"}, 0, 0, 1}}, "`a b` is not a parameter name");
+    expect({{{"index"}, {"1"}, 0, 0, 1}}, "`index` is not a parameter name");
     expect({{{"a"}, {"1"}, 0, 0, 1}, {{"a"}, {"1"}, 0, 0, 1}}, "two parameters are called `a`");
     expect({{{"a"}, {}, 0, 0, 1}}, "has no values");
     expect({{{}, {"1"}, 0, 0, 1}}, "has no values");

@@ -158,7 +158,7 @@ class SpoolServiceTest : public testing::ServicesFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("small, in its row"),
                          get(root_, place(FileKind::kCheckpoint, key, 1), 0, 100));
     CPPUNIT_ASSERT_EQUAL(uint64_t{1}, job(key).generation);
-    CPPUNIT_ASSERT_EQUAL(std::string("checkpoint generation 2 was damaged in the spool: going on "
+    CPPUNIT_ASSERT_EQUAL(std::string("checkpoint generation 2 was damaged in the spool: resuming "
                                      "from generation 1"),
                          job(key).reason);
     CPPUNIT_ASSERT(!archive_->file(newest));
@@ -351,7 +351,7 @@ class SpoolServiceTest : public testing::ServicesFixture {
     spoil(where.file);
     CPPUNIT_ASSERT_EQUAL(std::string("spool.damaged"), code([&] { service_->stat(root_, where); }));
     CPPUNIT_ASSERT(job(key).state == JobState::kHeld);
-    CPPUNIT_ASSERT(job(key).reason.find("is damaged in the server's spool: submit it again") !=
+    CPPUNIT_ASSERT(job(key).reason.find("is damaged in the server's spool: submit the job again") !=
                    std::string::npos);
     CPPUNIT_ASSERT(archive_->file(where.file)->damaged);
     CPPUNIT_ASSERT_EQUAL(std::string("spool.damaged"), code([&] { get(root_, where, 0, 10); }));

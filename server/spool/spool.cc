@@ -195,10 +195,10 @@ uint64_t Spool::put(uint64_t id, const std::string& owner, uint64_t offset,
   std::lock_guard lock(upload->mutex);
   const std::string subject = "upload " + std::to_string(id);
   if (offset != upload->offset)
-    throw Refusal(Refusal::Kind::kConflict, "spool.offset",
-                  subject + " is at " + std::to_string(upload->offset) + ", not at " +
-                      std::to_string(offset),
-                  "Go on from there.", subject);
+    throw Refusal(
+        Refusal::Kind::kConflict, "spool.offset",
+        subject + " is at " + std::to_string(upload->offset) + ", not at " + std::to_string(offset),
+        "Go on from there.", subject);
   if (chunk.size() > kChunk)
     throw Refusal(Refusal::Kind::kLimitExceeded, "spool.chunk", "a chunk is larger than 1 MiB",
                   "Send smaller chunks.", subject);

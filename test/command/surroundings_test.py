@@ -159,9 +159,9 @@ class Configurations(unittest.TestCase):
         server, monitor = self.daemons["sublet-server"][0], self.monitor
         for name, args, text, place, said in (
                 ("sublet-server", server, "[server]\nlisten = '9740'\n", "2:10",
-                 "'9740' is no HOST:PORT"),
+                 "'9740' is not a HOST:PORT"),
                 ("sublet-server", server, "[server]\n\naddress = 'x:'\n", "3:11",
-                 "'x:' is no HOST:PORT"),
+                 "'x:' is not a HOST:PORT"),
                 ("sublet-server", server, "[scheduling]\njobs = 'fair'\n", "2:8", "fair-share"),
                 ("sublet-server", server, "[scheduling]\nmachines = 'x'\n", "2:12", "fifo-idle"),
                 ("sublet-loadmon", monitor, "[load]\nstay_idle_5min = 1\n", "2:18",
@@ -235,7 +235,7 @@ class Homes(unittest.TestCase):
         for home in self.homes[:2]:
             status, out, err = self.run_at(home, "return")
             self.assertEqual((status, out), (8, ""), err)
-            self.assertIn("cannot be noted what has been fetched: cannot", err)
+            self.assertIn("cannot record what has been fetched: cannot", err)
             self.assertIn(home.removesuffix("/home"), err)
             self.assertIn("$XDG_STATE_HOME", err)
             self.assertEqual(err.count("\n"), 1, err)

@@ -159,7 +159,7 @@ class Service(unittest.TestCase):
                                                  'mount --bind %s /run && exec "$@"' % run, "sh"])
             curly.server_arguments = lambda: []
             curly.start()
-            wait_for(lambda: "no server of its own at /run/sublet/server.sock" in
+            wait_for(lambda: "has no server at /run/sublet/server.sock" in
                      pool.log("client-curly"), "the client's word")
             pool.start_server()
             pool.wait_machines(1)

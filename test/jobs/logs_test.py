@@ -61,7 +61,7 @@ class Logs(unittest.TestCase):
             pool.start_server()
             job = self.start(pool)
             follower = Follower(pool, job, "--follow", "--both")
-            follower.wait_for("waits for its attempt 1", 1)
+            follower.wait_for("is waiting for attempt 1", 1)
             curly = pool.client("curly").start()
             follower.wait_for("begin 1")
             follower.wait_for("error 1", 1)
@@ -83,8 +83,8 @@ class Logs(unittest.TestCase):
             self.assertEqual(follower.wait(), 0, follower.read(1))
             self.assertEqual(follower.read(), "begin 1\nmore 1\nbegin 2\nmore 2\nend 2\n")
             notes = follower.read(1)
-            for part in ("attempt 1 on curly\n", "error 1\n", "attempt 1 ended: owner came back; the "
-                         "last of what it wrote is not kept\n", "attempt 2 on moe\n", "error 2\n"):
+            for part in ("attempt 1 on curly\n", "error 1\n", "attempt 1 ended: owner came back; its "
+                         "last output is not kept\n", "attempt 2 on moe\n", "error 2\n"):
                 self.assertEqual(notes.count(part), 1, notes)
             status, out, err = pool.run("logs", job, "--attempt", 1)
             self.assertEqual((status, out), (4, ""), err)

@@ -200,7 +200,7 @@ class Kept(SpoolCase):
         harness.wait_for(lambda: pool.job(job)["outputs_removed_us"], "the outputs to go")
         status, out, err = pool.run("fetch", str(job))
         self.assertEqual(status, 4, err)
-        self.assertIn("keeps the outputs of 1 job no longer: job %d" % job, err)
+        self.assertIn("no longer keeps the outputs of 1 job: job %d" % job, err)
         self.assertIn("removed from the server", pool.run("show", str(job))[1])
         pool.kill_server()  # it is in the books
         pool.wait_serving()

@@ -129,7 +129,7 @@ class SetUp(MembershipCase):
         pool = self.pool()
         pool.server_sets = ["server.listen=9740"]
         pool.start_server(wait=False)
-        self.server_says(pool, "server.listen: '9740' is no HOST:PORT")
+        self.server_says(pool, "server.listen: '9740' is not a HOST:PORT")
 
 
 class Joining(MembershipCase):
