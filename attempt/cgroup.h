@@ -1,9 +1,9 @@
-// Which cgroups this machine lets us use for attempts, and the folders for each.
-// Asked once at the client's start. cgroup v2 alone and the hybrid layout (v1
+// Which cgroups attempts can use on this machine, and the folders of each attempt.
+// Determined once at the client's start. cgroup v2 alone and the hybrid layout (v1
 // controllers beside a v2 hierarchy without any) are known. Any thread.
 //
-// An attempt's folders lie directly below the root of their hierarchy, beside
-// the owner's: weights are compared among neighbours only, so that an idle
+// An attempt's folders are directly below the root of their hierarchy, beside
+// the owner's: weights are compared only among siblings, so that an idle
 // folder inside one of normal weight would weigh as much as the owner.
 #ifndef SUBLET_BASE_CGROUP_H_
 #define SUBLET_BASE_CGROUP_H_
@@ -18,21 +18,21 @@ namespace sublet {
 class AttemptCgroups {
  public:
   // Looks below `root` and tries, with a folder made and removed, what works.
-  // `tag` tells this client's folders from another's: letters, digits and '-',
+  // `tag` distinguishes this client's folders from others': letters, digits and '-',
   // not longer than 64. Never throws: what does not work is not used.
   static AttemptCgroups detect(const std::string& root, const std::string& tag);
   static AttemptCgroups detect(const std::string& tag) { return detect("/sys/fs/cgroup", tag); }
 
-  bool can_kill() const { return !unified_.empty(); }  // freeze and kill at one stroke
+  bool can_kill() const { return !unified_.empty(); }  // freezes and kills all at once
   bool can_weigh() const { return !cpu_.empty(); }     // cpu.idle
   bool can_limit_memory() const { return !memory_.empty(); }
-  // One sentence for each thing that does not work: what instead, and why.
+  // A sentence for each thing that does not work: what is used instead, and why.
   const std::vector<std::string>& missing() const { return missing_; }
 
   // Names the attempt's folders in the order; the shepherd makes and removes them.
   void set_folders(const AttemptName& name, AttemptOrder* order) const;
   // Removes this client's folders whose attempts `keep` does not name and in
-  // which nobody lives (of shepherds that were killed). How many went.
+  // which no process lives (of killed shepherds). Returns their number.
   int remove_left_over(const std::vector<AttemptName>& keep) const;
 
  private:

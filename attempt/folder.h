@@ -90,15 +90,15 @@ struct AttemptName {
 
 // `state_folder`/attempts/<job>.<attempt>
 std::string attempt_folder(const std::string& state_folder, const AttemptName& name);
-// What lies in `state_folder`/attempts, in order; names that are no attempt's
-// are left out, or put in *strange when given. No such folder: empty.
+// What is in `state_folder`/attempts, in order; names of no attempt
+// are left out, or put in *strange if given. No such folder: empty.
 std::vector<AttemptName> list_attempts(const Files& files, const std::string& state_folder,
                                        std::vector<std::string>* strange = nullptr);
 
 // Makes the folder (0711) with work/ and checkpoint/ (0700, of uid and gid
 // unless these are -1). Throws FileError. It may exist already.
 void make_attempt_folder(Files& files, const std::string& folder, int64_t uid, int64_t gid);
-// Outlives this process, not a loss of power. Throws FileError; with EFBIG when the
+// Survives this process, not a power failure. Throws FileError; with EFBIG when the
 // order is longer than SUBLET_ORDER_MAX_BYTES, EINVAL when the shepherd would refuse it.
 void write_order(Files& files, const std::string& folder, const AttemptOrder& order);
 // Nothing, with an empty *error, while the file does not exist.

@@ -19,7 +19,7 @@ extern "C" {
 #endif
 
 /* Why an attempt could not be started (step of its exit record): these three are
- * the job's own doing, by its program, working folder or limits; every other
+ * the job's own fault: its program, working folder or limits; every other
  * step is a failure of the machine. The names do not change. */
 #define SUBLET_STEP_EXEC "exec"
 #define SUBLET_STEP_CHDIR "chdir"

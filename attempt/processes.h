@@ -1,6 +1,6 @@
-// The processes of one attempt: stop them, let them go on, kill them, see
+// The processes of one attempt: stop, continue and kill them, see
 // whether any is left. Used by the shepherd and, when that does not answer, by
-// client and monitor (attempt/tenant.h). It lies on the eviction path: after open()
+// client and monitor (attempt/tenant.h). It is on the eviction path: after open()
 // nothing here allocates, throws, logs or waits for a lock, and it is compiled
 // into the shepherd without the C++ library. Not copied; one thread at a time.
 //
@@ -19,7 +19,7 @@ namespace sublet {
 struct AttemptIdentity {
   pid_t session = 0;                  // 0: none
   int64_t uid = -1;                   // of the slot alone; -1: none
-  pid_t shepherd = 0;                 // whose children belong to the attempt; 0: nobody's
+  pid_t shepherd = 0;                 // its children belong to the attempt; 0: none
   const char* status_path = nullptr;  // value of SUBLET_STATUS, must stay; null: not looked for
 };
 
@@ -50,7 +50,7 @@ class AttemptProcesses {
   int64_t counted_ns() noexcept;
   int64_t resident_bytes() noexcept;
   // Sends to those that handle `signal`: to `first` alone if it does, else to
-  // those of the session that do. False when nobody does.
+  // those of the session that do. False when none does.
   bool signal_who_handles(int signal, pid_t first) noexcept;
   // The weight of every autogroup (session) of the attempt. False when the
   // kernel refused one for now (it allows one change in 100 ms without root).

@@ -1,5 +1,5 @@
-// A hand on the processes of one attempt when its shepherd does not answer:
-// what client and monitor use then. open() may allocate and opens what the rest
+// Access to the processes of one attempt when its shepherd does not answer, for
+// client and monitor. open() may allocate and opens what the rest
 // needs; after that nothing allocates, throws, logs or takes a lock. One thread
 // at a time.
 #ifndef SUBLET_BASE_TENANT_H_
@@ -24,8 +24,8 @@ class Tenant {
   void freeze() noexcept;
   void thaw() noexcept;
   // One round; repeat until gone(). A shepherd that is stopped, or in whose hands
-  // processes outlive many rounds, is killed too: it could let them go on. One that
-  // runs while nobody is left writes the exit record, and is left alone.
+  // processes outlive many rounds, is killed too: it could continue them. One that
+  // runs while no process is left writes the exit record; leave it alone.
   void kill() noexcept;
   // No process of the attempt is left; the shepherd does not count.
   bool gone() noexcept;
@@ -34,7 +34,7 @@ class Tenant {
  private:
   Tenant() = default;
   bool shepherd_stopped() noexcept;
-  // Numbers of the dead may be given to strangers.
+  // Ids of dead processes may be reused by others.
   void forget_the_dead() noexcept;
 
   static constexpr int kPatientRounds = 10;

@@ -11,7 +11,7 @@ namespace sublet {
 class Clock {
  public:
   virtual ~Clock() = default;
-  // Microseconds since 1970 UTC; may jump when somebody sets the clock.
+  // Microseconds since 1970 UTC; may jump when the clock is set.
   virtual int64_t utc_us() const = 0;
   // Nanoseconds of CLOCK_BOOTTIME: never jumps back, counts through suspend.
   virtual int64_t boot_ns() const = 0;
@@ -20,7 +20,7 @@ class Clock {
 // The kernel's clocks; lives for the whole process.
 const Clock& system_clock();
 
-// Stands still until told to move.
+// Stands still until moved by the test.
 class ManualClock : public Clock {
  public:
   ManualClock(int64_t utc_us, int64_t boot_ns) : utc_us_(utc_us), boot_ns_(boot_ns) {}

@@ -72,7 +72,7 @@ class Files {
   void remove_leftovers(const std::string& folder);
 
  protected:
-  // Asked before each system call. 0: go on; else the call fails with that errno.
+  // Asked before each system call. 0: continue; else the call fails with that errno.
   virtual int before(FileStep step, const std::string& path) const;
   // Told after each system call that changed the disk. `from` is the old name
   // in a rename.

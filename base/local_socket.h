@@ -29,7 +29,7 @@ struct PeerCredentials {
 // From the first moment that anybody can connect the socket has `mode`.
 UniqueFd listen_local(SocketKind kind, const std::string& path, mode_t mode, int backlog,
                       bool non_blocking = false);
-// Throws OsError (ENOENT, ECONNREFUSED: nobody listens; EACCES; EAGAIN: the
+// Throws OsError (ENOENT, ECONNREFUSED: no listener; EACCES; EAGAIN: the
 // backlog is full and non_blocking was asked for).
 UniqueFd connect_local(SocketKind kind, const std::string& path, bool non_blocking = false);
 // The next caller; invalid when none waits (non-blocking listener), or when

@@ -12,7 +12,7 @@
 
 namespace sublet::client {
 
-// Runs until it is told to stop; returns the exit code. Throws std::exception
+// Runs until it must stop; returns the exit code. Throws std::exception
 // (of a kind whose text is for people) when it cannot start.
 int run_client(const ClientSettings& settings);
 

@@ -1,5 +1,5 @@
 // The client's main loop: ACE's reactor for descriptors, one timer on
-// CLOCK_BOOTTIME (ACE's own timers follow the wall clock, which somebody may set
+// CLOCK_BOOTTIME (ACE's own timers follow the wall clock, which may be set
 // back while an owner waits), SIGTERM, SIGINT and SIGCHLD through a descriptor,
 // and an inbox through which other threads hand work to this one.
 //

@@ -1,6 +1,6 @@
 // What the daemon needs before it runs: its state folder, the accounts of its
-// slots, and what each of its parts is told of the settings. Main thread.
-// Each throws std::exception, of a kind whose text is for people.
+// slots, and which settings each of its parts gets. Main thread.
+// Each throws std::exception, whose text can be shown to users.
 #ifndef SUBLET_CLIENT_SETTING_UP_H_
 #define SUBLET_CLIENT_SETTING_UP_H_
 
@@ -22,7 +22,7 @@ namespace sublet::client {
 // lets the slots' accounts through to their work and no further.
 std::string make_state_folder(const std::string& path);
 
-// Without root all slots run as this very account.
+// Without root all slots run under this account.
 SlotAccounts reserve_accounts(const ClientSettings& settings, uint32_t slots,
                               const std::string& state);
 

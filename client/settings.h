@@ -49,7 +49,7 @@ struct ClientSettings {
   LogSettings log;
 };
 
-// Nothing: go on with *out. Else the exit code. Prints what is wrong.
+// Nothing: continue with *out. Else the exit code. Prints what is wrong.
 std::optional<int> read_client_settings(int argc, char** argv, ClientSettings* out);
 
 std::vector<SettingSpec> client_setting_specs();

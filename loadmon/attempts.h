@@ -4,7 +4,7 @@
 // An attempt rests until the owner is back, and then goes one way only:
 //   resting -> asked      the shepherd has been told
 //   asked   -> leaving    it has acknowledged: the job saves and leaves
-//   asked   -> killed     no acknowledgement in time, or nobody to tell
+//   asked   -> killed     no acknowledgement in time, or no shepherd
 //   leaving -> killed     still there after its deadline
 //   any     -> killed     the shepherd died before its job
 // An attempt that was asked to leave has to go even if the owner leaves again.

@@ -27,7 +27,7 @@ class AttemptsFolder {
   void prepare_all();
   // Its shepherd has put the exit on record, which it does when no process is left.
   bool has_ended(const Attempt& attempt) const;
-  // Makes all ready, and adds the running attempts that nobody has spoken for. Cheap while the
+  // Makes all ready, and adds the running attempts that no shepherd has claimed. Cheap while the
   // folder has not changed.
   void scan(int64_t now);
   // The processes that are known to be the jobs'.

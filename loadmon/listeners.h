@@ -47,7 +47,7 @@ class Listeners {
     std::function<sublet_frame()> current;                     // the state, as a frame
     std::function<Attempt*(uint64_t, uint32_t)> find_attempt;  // never null
     std::function<void(Attempt*)> shepherd_left;
-    std::function<void()> changed;  // somebody came or went
+    std::function<void()> changed;  // a listener came or went
   };
 
   Listeners(ACE_Reactor* reactor, Attempts* attempts, size_t most, Hooks hooks);
@@ -66,7 +66,7 @@ class Listeners {
   int64_t due() const;
 
   size_t count() const { return count_; }
-  // There is a shepherd, or somebody who missed a frame.
+  // There is a shepherd, or a listener that missed a frame.
   bool needs_heartbeat() const;
   // Of the clients and shepherds.
   std::vector<pid_t> pids() const;

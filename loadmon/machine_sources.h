@@ -12,7 +12,7 @@ namespace sublet::loadmon {
 
 // CPU ticks that all processes of the machine have used since boot, from the
 // text of /proc/stat; false when it is not such a text. Time that went into
-// interrupts or was stolen by a hypervisor is nobody's.
+// interrupts or was stolen by a hypervisor is not counted.
 bool parse_busy_ticks(const std::string& proc_stat, uint64_t* ticks);
 // The three averages, from the text of /proc/loadavg.
 bool parse_load(const std::string& proc_loadavg, std::array<double, 3>* load);
@@ -48,7 +48,7 @@ class LoadSource : public Source {
 };
 
 // When a terminal was last read from: /dev/tty1 ... and the folder of pseudo
-// terminals, looked at every 2 s. The kernel moves these times in steps of 8 s, and windows of a
+// terminals, sampled every 2 s. The kernel moves these times in steps of 8 s, and windows of a
 // graphical session do not show here: a coarse sense, but one that every
 // machine has. A machine without terminals has no known input.
 class InputSource : public Source {

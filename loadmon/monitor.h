@@ -57,7 +57,7 @@ class Monitor {
   Monitor(const MonitorOptions& options, std::vector<std::unique_ptr<Source>> sources);
   ~Monitor();
 
-  // Until a signal ends it or nobody has been connected for too long. Returns
+  // Until a signal ends it or no listener was connected for too long. Returns
   // the exit status.
   int run();
 

@@ -1,5 +1,5 @@
 // Sources that stand in for a person, in tests and demonstrations: a script
-// played from the start, or a control file that somebody changes.
+// played from the start, or a control file that may be changed.
 #ifndef SUBLET_LOADMON_SCRIPTED_SOURCES_H_
 #define SUBLET_LOADMON_SCRIPTED_SOURCES_H_
 

@@ -1,4 +1,4 @@
-// Who a pool's members are, in words: the name that stands in a certificate, the
+// Who a pool's members are, as text: the name in a certificate, the
 // token by which a newcomer joins, and what is said to one who is not let in.
 // Pure functions; certificates themselves are transport/tls/authority.h.
 #ifndef SUBLET_BASE_MEMBERSHIP_H_
@@ -70,7 +70,7 @@ enum class Exclusion : uint8_t {
   kWrongRole = 7,
   kWrongName = 8,
   kUnknownMember = 9,  // of the right authority, but not in the books
-  kMalformed = 10,     // no name of ours in it, or a message that makes no sense
+  kMalformed = 10,     // no name of a member in it, or an invalid message
   kTooMany = 11,
   kTokenUnknown = 12,
   kTokenUsed = 13,

@@ -58,7 +58,7 @@ struct OrbSettings {
   // Client: the user who must own the listening socket of every server that
   // is dialled (root is accepted too). Unset: not checked.
   std::optional<uint32_t> server_uid;
-  // Server: members of the pool that are elsewhere come by TLS through this
+  // Server: remote members of the pool connect by TLS through this
   // door, besides the Unix socket. admit and join as in DoorHooks.
   struct Network {
     DoorSettings door;
@@ -140,14 +140,14 @@ class Orb {
   std::optional<DialFailure> dial_failure() const;
   // Makes later connections with these. Throws TlsError: unusable.
   void use(const TlsCredentials& credentials);
-  // Members elsewhere, and callers over the loopback, are let in from now on.
+  // Remote members, and callers over the loopback, are admitted from now on.
   // Throws OrbError: the port is not to be had.
   void open_door();
-  // The TCP port of the door for members elsewhere, and the loopback's; 0: there
+  // The TCP port of the door for remote members, and the loopback's; 0: there
   // is none.
   uint16_t port() const;
   uint16_t loopback_port() const;
-  // Closes all connections of a member elsewhere (Peer::id).
+  // Closes all connections of a remote member (Peer::id).
   void cut(uint64_t id);
 
   static OrbCounters counters();
@@ -179,7 +179,7 @@ void set_call_timeout(CORBA::Object_ptr object, int ms);
 
 // What went wrong with a call, without the ORB's types.
 enum class CallFailure {
-  kUnreachable,  // nobody answers there, or the connection was lost
+  kUnreachable,  // no answer, or the connection was lost
   kTimeout,      // no answer in time
   kRefused,      // the peer would not have it: permission, limits
   kGone,         // the object does not exist (any more)

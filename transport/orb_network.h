@@ -1,4 +1,4 @@
-// What lies between the ORB and the network: the server's doors and the client's
+// What is between the ORB and the network: the server's doors and the client's
 // way to its server, TLS by way of a TlsRelay. For transport/orb.cc.
 #ifndef SUBLET_BASE_ORB_NETWORK_H_
 #define SUBLET_BASE_ORB_NETWORK_H_

@@ -12,9 +12,9 @@ namespace sublet {
 
 struct Peer {
   // Tells callers apart: a local process's uid, or kFirstMember and the number
-  // that the server gave to a member elsewhere. Never reused.
+  // that the server gave to a remote member. Never reused.
   uint64_t id = 0;
-  std::optional<MemberName> member;  // elsewhere, by its certificate
+  std::optional<MemberName> member;  // remote, by its certificate
   int64_t joined = 0;                // Admission::joined
 
   static constexpr uint64_t kFirstMember = uint64_t{1} << 32;

@@ -63,7 +63,7 @@ class Arguments {
   // All that was declared from here on.
   ArgumentTable table() const;
 
-  // Nothing: go on. Else the exit code with which to end: 0 after --help or
+  // Nothing: continue. Else the status to exit with: 0 after --help or
   // --version (printed to `out`), kExitUsage after an error (one clear line
   // and a hint to `err`). Called on the top object.
   std::optional<int> parse(int argc, const char* const* argv);

@@ -65,7 +65,7 @@ class Settings {
   int64_t duration_ms(const std::string& key) const;
   uint64_t size_bytes(const std::string& key) const;
   const std::map<std::string, double>& reals(const std::string& key) const;
-  // False while the default stands.
+  // False while it has its default.
   bool is_set(const std::string& key) const;
   // To be thrown by a daemon that cannot work with what these settings say together: names
   // the place in the file of the first of them that stands in one.

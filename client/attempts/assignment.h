@@ -1,5 +1,5 @@
 // What the client has promised to run, whole: written to assignment in the
-// attempt's folder before `run` is answered, and everything it needs to go on
+// attempt's folder before `run` is answered, and everything it needs to continue
 // after a restart. Also how an attempt ended, where no exit record of a
 // shepherd can say it. Plain data; no ORB types.
 #ifndef SUBLET_CLIENT_ASSIGNMENT_H_
@@ -82,7 +82,7 @@ Assignment parse_assignment(std::string_view text);  // throws RecordError
 std::string print_end(const EndRecord& end);
 EndRecord parse_end(std::string_view text);  // throws RecordError
 
-// Throw FileError. An assignment need not outlive a loss of power, which ends the
+// Throw FileError. An assignment need not survive a power failure, which ends the
 // attempt, until its end has to wait for the server; an end always does.
 void write_assignment(Files& files, const std::string& folder, const Assignment& assignment,
                       Files::Outlives outlives = Files::Outlives::kProcess);

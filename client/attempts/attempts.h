@@ -34,7 +34,7 @@ class Attempts {
   Attempts(Loop& loop, Workers& local, const AttemptsSettings& settings,
            std::function<void()> changed, std::function<void()> blind);
   ~Attempts();
-  // What the tasks tell, handed over to the reactor's thread.
+  // Results of the tasks, passed to the reactor's thread.
   TaskEvents events();
   // Before the first attempt.
   void connect(AttemptTasks* tasks, Reporter* reporter);
@@ -42,7 +42,7 @@ class Attempts {
   void accept(std::shared_ptr<const Assignment> assignment);
   void adopt(std::shared_ptr<const Assignment> assignment, const protocol::FolderFacts& facts);
 
-  // The owner is back: frames first, then the books.
+  // The owner is back: frames first, then bookkeeping.
   void evict(sublet_leave_reason reason, int64_t now);
   void owner_away() { evicting_ = SUBLET_LEAVE_NONE; }
   void vacate(const AttemptName& name, sublet_leave_reason reason);
@@ -50,7 +50,7 @@ class Attempts {
   // The disk runs low, and this attempt uses the most: it leaves; told again, it is
   // killed.
   void leave_for_disk(const AttemptName& name, const LowDisk& disk);
-  // The slow work of all ends as soon as it can: this process does.
+  // Ends all slow work as soon as possible: this process ends.
   void stop_work();
 
   void renewed(int64_t sent_ns, int64_t lease_ms, const std::vector<AttemptVerdict>& verdicts);

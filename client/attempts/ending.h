@@ -1,6 +1,6 @@
-// How an attempt ended, in the server's words: from the shepherd's exit record,
-// or from the client's own note where there is none. Pure, but for the clocks
-// that the caller hands in.
+// How an attempt ended, in the contract's terms: from the shepherd's exit record,
+// or from the client's own note where there is none. Pure, except for the
+// clocks that the caller passes.
 #ifndef SUBLET_CLIENT_ENDING_H_
 #define SUBLET_CLIENT_ENDING_H_
 
@@ -15,11 +15,11 @@
 
 namespace sublet::client {
 
-// The program could not be started, and not because of anything of the job's.
+// The program could not be started, and it was not the job's fault.
 bool machine_failed(const AttemptExit& exit);
 protocol::ExitFacts exit_facts(const AttemptExit& exit);
-// Everything but generation, checkpoint_bytes and outputs, which are the
-// hand-in's. END_DONE still depends on the required outputs.
+// Everything but generation, checkpoint_bytes and outputs, which the
+// upload sets. END_DONE still depends on the required outputs.
 AttemptEnd end_from_exit(const Assignment& what, const AttemptExit& exit, const LowDisk& disk,
                          const Clock& clock, const std::string& boot);
 AttemptEnd end_from_record(const Assignment& what, const EndRecord& record);

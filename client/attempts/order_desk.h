@@ -1,8 +1,8 @@
 // Where the server's orders arrive: decides whether this machine takes an
-// attempt, and keeps the promise on disk before it is given. Called from the
+// attempt, and writes the promise to disk before it is given. Called from the
 // ORB's upcall threads; makes no remote call (rule 5) and waits only for the
-// disk and for its own mutex, which is held for its tables alone. Also the book
-// of slots: workers give a slot back when its attempt's folder has been sealed.
+// disk and for its own mutex, which is held for its tables alone. Also manages
+// the slots: workers give a slot back when its attempt's folder has been sealed.
 #ifndef SUBLET_CLIENT_ORDER_DESK_H_
 #define SUBLET_CLIENT_ORDER_DESK_H_
 
@@ -64,7 +64,7 @@ struct VacateOrder {
 };
 
 // What the reactor's thread publishes for everyone else. Each member stands
-// alone; nobody may conclude from one on another.
+// alone; do not infer one from another.
 struct PublicPresence {
   std::atomic<bool> away{false};
   std::atomic<uint32_t> reason{SUBLET_PRESENCE_BLIND};
@@ -113,7 +113,7 @@ class OrderDesk {
   // (CLOCK_BOOTTIME): by it the age of orders is known. Any thread.
   void set_server_clock(int64_t server_time_us, int64_t asked_ns);
 
-  // No order is taken any more.
+  // No more orders are accepted.
   void drain() { draining_ = true; }
 
   // The machine itself failed an attempt (its disk, its shepherd): no order is

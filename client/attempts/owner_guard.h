@@ -1,7 +1,7 @@
 // The eviction path of the client (rule 1): when the owner is back every
 // shepherd is told at once, and one that does not answer in time has its job
-// frozen, then killed, from here. The shepherds hear the monitor themselves; this
-// is the second line.
+// frozen, then killed, from here. The shepherds also hear the monitor directly; this
+// is the second line of defence.
 //
 // The reactor's thread only. evict() and tick() call no server, touch no disk,
 // take no lock, log nothing and allocate nothing: they send on non-blocking

@@ -1,7 +1,7 @@
-// Tells the server of starts and ends, in batches, until it answers. A thread of
-// its own: a report never waits behind a file on its way, nor a renewal behind a
+// Reports starts and ends to the server, in batches, until it answers. A thread of
+// its own: a report never waits for a file transfer, nor a renewal behind a
 // report. What it still has to say is on disk in the attempts' folders, so
-// nothing is lost with it. A report that the server refuses is told again alone and
+// nothing is lost with it. A report that the server refuses is repeated alone and
 // after a pause of its own, so that it holds up no other.
 #ifndef SUBLET_CLIENT_REPORTER_H_
 #define SUBLET_CLIENT_REPORTER_H_
@@ -21,7 +21,7 @@ namespace sublet::client {
 
 class Reporter {
  public:
-  // answered: VERDICT_... of a start or an end. waits: an end could not be told now.
+  // answered: VERDICT_... of a start or an end. waits: an end could not be reported now.
   // Both on the reporter's thread.
   Reporter(ServerCalls& server,
            std::function<void(const AttemptName&, uint32_t verdict, bool of_end)> answered,
@@ -48,10 +48,10 @@ class Reporter {
   using Ends = std::vector<End>;
   void run();
   bool wait(std::unique_lock<std::mutex>& lock, int64_t pause_ms);
-  // What may be told now; with the mutex held.
+  // What may be reported now; with the mutex held.
   Ends take_ends(int64_t now);
   int64_t next_due() const;
-  // False: the server is away, once more later. What is left has not been told.
+  // False: the server is down; try again later. What is left was not reported.
   bool send_starts(std::deque<Start>& starts);
   bool send_ends(Ends& ends);
   static void postpone(End& end);

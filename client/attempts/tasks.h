@@ -46,11 +46,11 @@ struct TaskThreads {
   // What is done for a job that runs or is about to. They start the shepherds,
   // which have their weight: the normal one.
   Workers& workers;
-  // Handing in, which goes on while the owner is here: light, and at `pace`.
+  // Uploads, which continue while the owner is present: at low weight and `pace`.
   Workers& uploads;
   Pace& pace;
 
-  // The server is back, or a task was told to stop.
+  // The server is back, or a task must stop.
   void hurry() const {
     workers.hurry();
     uploads.hurry();

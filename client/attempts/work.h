@@ -52,7 +52,7 @@ struct AttemptWork {
 
   // ---- of the task that runs ----
   uint64_t held_generation;           // newest that the server has of this attempt's line
-  uint64_t handed_in_generation = 0;  // newest handed in by this attempt
+  uint64_t handed_in_generation = 0;  // newest uploaded by this attempt
   uint64_t handed_in_bytes = 0;
   AttemptEnd end;               // complete once the hand-in is
   bool health_noted = false;    // what its end says of this machine has been told
@@ -71,7 +71,7 @@ void outlive_power(Files& files, AttemptWork& work);
 enum class TaskResult {
   kDone,
   kAgain,    // the server is away: once more, after retry_ms
-  kStopped,  // told to stop
+  kStopped,  // asked to stop
 };
 
 // The next pause after a failure: 0.1 s, doubling up to 5 s.

@@ -20,7 +20,7 @@ struct ServerPlace {
   std::string socket;
   // Owns the listening socket (root is accepted too).
   uint32_t uid = 0;
-  // In place of both: a server elsewhere. The certificate is renewed when two
+  // Instead of both: a remote server. The certificate is renewed when two
   // thirds of its time are over, and handed to `renewed`, from any thread.
   std::optional<Membership> membership;
   std::function<void(const Membership&)> renewed;

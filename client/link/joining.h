@@ -1,4 +1,4 @@
-// `sublet-client join TOKEN`: makes this machine a member of a pool elsewhere.
+// `sublet-client join TOKEN`: makes this machine a member of a remote pool.
 // Main thread.
 #ifndef SUBLET_CLIENT_JOINING_H_
 #define SUBLET_CLIENT_JOINING_H_
@@ -7,7 +7,7 @@
 
 namespace sublet::client {
 
-// Where the membership lies in a client's state folder.
+// Where the membership is in a client's state folder.
 std::string membership_path(const std::string& state_folder);
 
 // The exit code; prints what was done, or what is wrong and what to do.

@@ -1,4 +1,4 @@
-// Renews the certificate of a workstation whose server is elsewhere. A renewal
+// Renews the certificate of a workstation with a remote server. A renewal
 // that was begun is finished as it was begun: with one request id and one text,
 // however often the answer is lost, and without asking again while the disk is
 // full. The server takes anything else for another renewal, and remembers only so

@@ -1,4 +1,4 @@
-// What the client says to its server, in plain words: the seam between the
+// The calls of the client to its server, without CORBA: the seam between the
 // client's logic and the ORB. Every call may block up to the ORB's call timeout
 // and is made from worker threads only, never from the reactor's thread nor from
 // an upcall. Implementations may be called from any number of threads.
@@ -16,11 +16,11 @@
 
 namespace sublet::client {
 
-// Why a call did not succeed. what() is one sentence for people.
+// Why a call did not succeed. what() is one readable sentence.
 class ServerError : public std::runtime_error {
  public:
   enum class Kind {
-    kAway,         // nobody answers, or not now: the same call again later
+    kAway,         // no answer, or not now: repeat the same call later
     kSessionOver,  // join again
     kNotFound,
     kConflict,
@@ -154,7 +154,7 @@ class ServerCalls {
   virtual ~ServerCalls() = default;
 
   virtual Joined join(const MachineIdentity& identity, const MachineFacts& facts) = 0;
-  // After join, once its answer is kept: gives the session our own reference.
+  // After join, once its answer is kept: gives the session our reference.
   virtual void attach() = 0;
   virtual void report_state(const MachineState& state) = 0;
   virtual Renewed renew(const MachineState& state, const std::vector<HeldAttempt>& held) = 0;

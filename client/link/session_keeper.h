@@ -1,8 +1,8 @@
 // Keeps this machine registered: joins, renews the lease every D/3, reports each
 // change of presence at once, and joins again whenever the session is gone, for
-// ever, with a back-off, and at once when the server's socket is made anew. A thread of its own, so
-// that neither files on their way nor the owner's path wait for it. Other threads only set flags
-// and write to an event descriptor.
+// ever, with a back-off, and at once when the server's socket is created again. A thread of its
+// own, so that neither file transfers nor the owner's path wait for it. Other threads only set
+// flags and write to an event descriptor.
 #ifndef SUBLET_CLIENT_SESSION_KEEPER_H_
 #define SUBLET_CLIENT_SESSION_KEEPER_H_
 
@@ -18,13 +18,13 @@
 namespace sublet::client {
 
 struct KeeperHooks {
-  // All attempts as they stand; may wait for the reactor's thread. Empty and
+  // The current state of all attempts; may wait for the reactor's thread. Empty and
   // false: the client is stopping.
   std::function<bool(std::vector<HeldAttempt>*)> held;
   std::function<MachineState()> state;
   // A renewal sent at `sent_ns` (CLOCK_BOOTTIME) was acknowledged.
   std::function<void(int64_t sent_ns, const Renewed&)> renewed;
-  // Registered (again): who waits for the server may try now.
+  // Registered (again): those waiting for the server may retry now.
   std::function<void(const Joined&)> joined;
 };
 
@@ -47,7 +47,7 @@ class SessionKeeper {
 
  private:
   void run();
-  // True when the server's socket has been made anew meanwhile.
+  // True when the server's socket has been created again.
   bool wait(int64_t ms);
   void watch_socket();
   bool socket_is_new();

@@ -1,4 +1,4 @@
-// Between the contract's types and ours, at once and in one place. Included by
+// Translates between the contract's types and ours, all in one place. Included by
 // corba_server.cc and executing_client.cc alone. Any thread.
 #ifndef SUBLET_CLIENT_TRANSLATE_H_
 #define SUBLET_CLIENT_TRANSLATE_H_

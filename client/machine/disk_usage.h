@@ -1,5 +1,5 @@
 // How much disk a folder takes. A job may have filled it with anything: no
-// symbolic link is followed, and the look is bounded. Any thread.
+// symbolic link is followed, and the search is bounded. Any thread.
 #ifndef SUBLET_CLIENT_DISK_USAGE_H_
 #define SUBLET_CLIENT_DISK_USAGE_H_
 

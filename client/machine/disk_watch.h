@@ -1,8 +1,8 @@
 // Sees to it that jobs do not fill the owner's disk. While attempts are here the
-// free space of the file system with their folders is looked at every `period`,
+// free space of the file system with their folders is checked every `period`,
 // and sooner when it shrinks so fast that it would be used up before; else once a
 // minute. Below the reserve the desk takes no orders, and the attempt that uses the most is named:
-// it has to leave. While it leaves nobody else is named, until it has made room or
+// it must leave. While it leaves, no other is named, until it has made room or
 // its time is over; when nearly nothing is left it is named again, to be killed.
 // Before all that make_room removes what is only kept.
 //

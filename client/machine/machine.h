@@ -1,4 +1,4 @@
-// What this machine is, and who it is in the pool's books. Any thread; the
+// What this machine is, and its identity in the pool. Any thread; the
 // identity file has one writer, the session's thread.
 #ifndef SUBLET_CLIENT_MACHINE_H_
 #define SUBLET_CLIENT_MACHINE_H_
@@ -12,7 +12,7 @@
 
 namespace sublet::client {
 
-// Platform, cores and memory by the kernel's word; name "" is the host's, slots
+// Platform, cores and memory as the kernel reports them; name "" is the host's, slots
 // 0 the number of cores.
 MachineFacts find_facts(const std::string& name, int64_t slots, const std::string& state_folder);
 uint64_t memory_free();  // bytes an ordinary program could still get

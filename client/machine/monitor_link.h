@@ -1,6 +1,6 @@
-// The client's line to the Load Monitor: connects, starts the monitor when
-// nobody answers (again and again, with a back-off), reads its frames, and says
-// so at once when the line is lost or silent. The reactor's thread; starting the
+// The client's connection to the Load Monitor: connects, starts the monitor when
+// none answers (repeatedly, with a back-off), reads its frames, and says
+// so at once when the connection is lost or silent. The reactor's thread; starting the
 // monitor is a task of a worker that never waits for the server.
 #ifndef SUBLET_CLIENT_MONITOR_LINK_H_
 #define SUBLET_CLIENT_MONITOR_LINK_H_
@@ -24,7 +24,7 @@ struct MonitorSettings {
 
 class MonitorLink {
  public:
-  // presence: a PRESENCE frame. lost: nobody to trust any more; also called
+  // presence: a PRESENCE frame. lost: no monitor to trust; also called
   // when the first monitor does not come within five seconds.
   MonitorLink(Loop& loop, Workers& local, const MonitorSettings& settings,
               std::function<void(const sublet_frame&)> presence, std::function<void()> lost,

@@ -1,5 +1,5 @@
 // Turns a fresh process into the job: session, cgroups, limits, account,
-// environment; then waits for the word to go, and executes the program.
+// environment; then waits for the command to start, and executes the program.
 #ifndef SUBLET_CLIENT_SHEPHERD_LAUNCH_H_
 #define SUBLET_CLIENT_SHEPHERD_LAUNCH_H_
 
@@ -10,7 +10,7 @@
 
 namespace sublet::shepherd {
 
-// What the child says when it cannot become the job.
+// What the child reports if it cannot become the job.
 struct LaunchFailure {
   int error;      // errno
   char step[28];  // "chdir", "exec", ...

@@ -12,10 +12,10 @@ namespace sublet::shepherd {
 
 enum class Received { frame, nothing, lost };
 
-// The next frame; what is no frame is passed over.
+// The next frame; anything else is skipped.
 Received receive_frame(int socket, sublet_frame* frame);
 bool send_frame(int socket, const sublet_frame& frame);
-// By the kernel's word the peer is root or has our own account.
+// According to the kernel, the peer is root or has our account.
 bool trusted_peer(int socket);
 
 // A connection to the monitor, or -1 with errno. Waits for a busy monitor no

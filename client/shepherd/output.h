@@ -26,13 +26,13 @@ class Output {
   }
   // Nobody writes into it any more, and nothing is in it. A pipe like that wakes
   // its poller again and again, and a spinning shepherd would keep the dying job,
-  // which weighs nothing, from dying.
+  // which has almost no weight, from dying.
   void ended(int stream) { streams_[stream].ended = true; }
   // Output has come: makes the thread.
   void start();
   // After the last process is gone: takes what is in the pipes now, and makes the
-  // files durable. Never waits for their end: a stranger, to whom the job gave its
-  // stdout, may hold it open for ever.
+  // files durable. Never waits for their end: another process that got the
+  // job's stdout may keep it open for ever.
   void finish();
 
   int64_t kept(int stream) const { return streams_[stream].kept; }
@@ -58,7 +58,7 @@ class Output {
 
   Stream streams_[2];
   int folder_ = -1;
-  int stop_ = -1;  // eventfd: nobody of the job is left
+  int stop_ = -1;  // eventfd: no process of the job is left
   bool started_ = false;
   pthread_t thread_ = {};
   char buffer_[16384];

@@ -25,7 +25,7 @@ int64_t read_whole(int folder, const char* name, char* to, size_t size);
 void reserve_room(int folder, const char* name, size_t size);
 
 // The file appears in `folder` with these bytes, whole or not at all; `durably`: it
-// is still there after a loss of power. False with errno.
+// also survives a power failure. False with errno.
 bool write_atomically(int folder, const char* name, const char* bytes, size_t size, bool durably);
 
 // One write to a file of the kernel's. False with errno.

@@ -58,8 +58,8 @@ class Rig {
   // An order for test_job with these arguments, under a user id of its own when
   // root runs the test.
   AttemptOrder order(const std::vector<std::string>& arguments);
-  // A copy of test_job that every account may execute: the checkout may lie where
-  // others cannot pass.
+  // A copy of test_job that every account may execute: others may be unable to
+  // traverse the checkout's path.
   std::string test_job() const;
   // Writes the order and starts the shepherd; its folder.
   std::string start(const AttemptOrder& order);

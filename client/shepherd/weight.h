@@ -1,4 +1,4 @@
-// What a tenant weighs against the owner, and the cgroup folders of one attempt.
+// The CPU weight of a job against the owner, and the cgroup folders of one attempt.
 // A tenant weighs nothing (cpu.idle of its cgroup, or without one nice 19 of its
 // autogroup) except while it saves for the owner. After make() nothing here
 // allocates or waits.

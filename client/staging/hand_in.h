@@ -18,7 +18,7 @@ namespace sublet::client {
 TaskResult hand_in(AttemptWork& work, ServerCalls& server, Files& files,
                    const JobSettings& settings, Pace& pace, std::string* why);
 
-// While it runs: hands in the newest checkpoint, whose generation then is in
+// While it runs: uploads the newest checkpoint, whose generation then is in
 // work.handed_in_generation. One larger than settings.checkpoint_largest is left
 // out and not even read: a job can make a file of any size that costs it nothing.
 TaskResult hand_in_checkpoint(AttemptWork& work, ServerCalls& server, const JobSettings& settings,

@@ -8,7 +8,7 @@
 //
 // It knows contents, not who may have them: the caller asks the server first.
 //
-// Threads: any. No lock is held over the disk; bytes() waits for nobody.
+// Threads: any. No lock is held over the disk; bytes() never waits.
 #ifndef SUBLET_CLIENT_INPUT_CACHE_H_
 #define SUBLET_CLIENT_INPUT_CACHE_H_
 
@@ -44,7 +44,7 @@ class InputCache {
   InputCache(Files& files, const CacheSettings& settings);
   ~InputCache();
 
-  // While it lives nobody else fetches this content: others wait for their turn
+  // While it lives no other thread fetches this content: others wait for their turn
   // and then find it here. Given up when `stop` is set. Its owner must not wait
   // for another.
   class Turn {

@@ -15,7 +15,7 @@ class Pace {
  public:
   static constexpr int64_t kBurstNs = 50'000'000;
 
-  // share: of one core. `free`: while it is true, nobody is held back.
+  // share: of one core. `free`: while it is true, nothing is delayed.
   Pace(double share, const std::atomic<bool>& free) : share_(share), free_(free) {}
 
   // So much CPU time was used just now.

@@ -2,7 +2,7 @@
 // folder, and writes the shepherd's order. What was fetched before for another
 // job is copied from the machine's own cache, but only after the server has said
 // that this attempt may have it, and what it is. After a server that was away it
-// goes on where it stood. Runs on a worker thread; reads AttemptWork::stop
+// continues where it stopped. Runs on a worker thread; reads AttemptWork::stop
 // between chunks.
 #ifndef SUBLET_CLIENT_STAGING_H_
 #define SUBLET_CLIENT_STAGING_H_
@@ -44,7 +44,7 @@ struct StagingOutcome {
 
 StagingOutcome stage(AttemptWork& work, ServerCalls& server, InputCache& cache);
 
-// The shepherd's order, with the lease as it stands.
+// The shepherd's order, with the current lease.
 AttemptOrder make_order(const AttemptWork& work, const JobSettings& settings);
 
 // Exactly what the job's program finds in its environment, but for what the

@@ -43,7 +43,7 @@ struct OpenedFile {
 // a symbolic link is in the way; EINVAL: no regular file, or another account's.
 OpenedFile open_inside(const std::string& folder, const std::string& name, int64_t uid);
 
-// What may still be found and looked at; find_inside takes from it. With the
+// What may still be found and examined; find_inside takes from it. With the
 // defaults the names of an attempt fit in one message.
 struct FindBounds {
   uint64_t files = 4096;

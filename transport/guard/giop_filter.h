@@ -1,4 +1,4 @@
-// The framing filter that stands between a connection and the ORB: it sees
+// The framing filter between a connection and the ORB: it sees
 // every byte that a peer sends and lets only well-framed GIOP pass. Twelve
 // hostile bytes kill the packaged ORB (docs/transport.md), so the ORB never
 // sees a message header that this filter has not judged.

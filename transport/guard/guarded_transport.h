@@ -32,7 +32,7 @@ void install_guarded_transport(const GuardSettings& settings);
 GuardCounters guard_counters();
 
 // Gives the ORB a connection that was accepted and checked elsewhere. False:
-// refused for want of places, or nobody listens (any more).
+// refused because of a limit, or there is no listener (any more).
 bool guard_hand_in(UniqueFd socket, const Peer& peer);
 
 // Who is at the other end of the connection with these peerdetails(); null for

@@ -28,7 +28,7 @@ struct DoorSettings {
   int patience_ms = 5000;         // for one stranger, from his first byte to his last
   size_t strangers = 256;         // at a time
   size_t strangers_of_host = 16;  // of one address
-  int joins_per_second = 10;      // newcomers beyond are told to come later
+  int joins_per_second = 10;      // more are asked to try later
   size_t joins_waiting = 32;
 };
 

@@ -25,7 +25,7 @@ struct JoinRequest {
 };
 struct JoinAnswer {
   Exclusion excluded = Exclusion::kNone;
-  std::string certificate;  // PEM, where nobody was excluded
+  std::string certificate;  // PEM, if the newcomer was admitted
 };
 
 inline constexpr size_t kMostPemSent = 4096;
