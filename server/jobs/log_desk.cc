@@ -104,7 +104,7 @@ void LogDesk::stop() {
   news_.notify_all();
 }
 
-bool LogDesk::is_stopping() const {
+bool LogDesk::stopping() const {
   std::lock_guard lock(mutex_);
   return stopping_;
 }

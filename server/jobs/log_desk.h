@@ -72,7 +72,7 @@ class LogDesk {
 
   // Whoever waits returns; nobody waits from here on.
   void stop();
-  bool is_stopping() const;
+  bool stopping() const;
 
   // Callers of ask() that wait now.
   size_t waiting() const;
