@@ -187,20 +187,25 @@ class BenchCaller {
 
   void count() {
     const v1::JobFilter all{};
-    const v1::JobCounts counts = scheduler_->count(all);
-    const auto value = [](CORBA::ULongLong n) { return static_cast<unsigned long long>(n); };
+    v1::Counts_var counts = scheduler_->count(all);
+    const auto in_state = [&](CORBA::ULong state) {
+      unsigned long long number = 0;
+      for (CORBA::ULong i = 0; i < counts->length(); ++i)
+        if (counts[i].value == state) number = counts[i].number;
+      return number;
+    };
     std::printf(
         "{\"waiting\": %llu, \"placed\": %llu, \"running\": %llu, \"done\": %llu, \"failed\": "
         "%llu}\n",
-        value(counts.waiting), value(counts.placed), value(counts.running), value(counts.done),
-        value(counts.failed));
+        in_state(v1::JOB_WAITING), in_state(v1::JOB_PLACED), in_state(v1::JOB_RUNNING),
+        in_state(v1::JOB_DONE), in_state(v1::JOB_FAILED));
   }
 
   // What the server tells of itself under this name.
   std::string about(const std::string& name) {
-    v1::Details_var details = scheduler_->about();
-    for (CORBA::ULong i = 0; i < details->length(); ++i)
-      if (name == details[i].name.in()) return details[i].value.in();
+    v1::PoolInfo_var info = scheduler_->about();
+    for (CORBA::ULong i = 0; i < info->more.length(); ++i)
+      if (name == info->more[i].name.in()) return info->more[i].value.in();
     throw std::runtime_error("the server does not tell its " + name);
   }
 

@@ -59,14 +59,18 @@ Octets octets(const std::string& bytes) {
 // Nobody orders anything here: the owner of each machine is present.
 class Idler : public POA_Sublet::v1::ExecutingClient {
  public:
-  v1::RunAnswers* run(const v1::SessionKey&, const v1::RunOrders&) override { no(); }
-  v1::RunAnswer* may_run(const v1::SessionKey&, const v1::Requirements&) override { no(); }
-  void vacate(const v1::SessionKey&, const v1::VacateOrders&) override { no(); }
-  v1::Bytes* read_log(const v1::SessionKey&, const v1::AttemptKey&, CORBA::ULong, v1::ByteCount,
-                      CORBA::ULong) override {
+  v1::RunAnswers* run(const v1::SessionKey&, v1::ServerTerm, const v1::RunOrders&) override {
     no();
   }
-  v1::Details* state(const v1::SessionKey&) override { return new v1::Details; }
+  v1::RunAnswer* may_run(const v1::SessionKey&, v1::ServerTerm, const v1::Requirements&) override {
+    no();
+  }
+  void vacate(const v1::SessionKey&, v1::ServerTerm, const v1::VacateOrders&) override { no(); }
+  v1::Bytes* read_log(const v1::SessionKey&, v1::ServerTerm, const v1::AttemptKey&, CORBA::ULong,
+                      v1::ByteCount, CORBA::ULong) override {
+    no();
+  }
+  v1::Details* state(const v1::SessionKey&, v1::ServerTerm) override { return new v1::Details; }
 
  private:
   [[noreturn]] static void no() {

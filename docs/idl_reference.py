@@ -6,8 +6,8 @@ import os
 import re
 
 IDL = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "idl")
-ORDER = ["types", "job_scheduler", "spool", "accounting", "membership", "alarm_sender",
-         "machine_allocator", "execution_server", "executing_client"]
+ORDER = ["types", "job_scheduler", "spool", "accounting", "membership", "administration",
+         "alarm_sender", "machine_allocator", "execution_server", "executing_client"]
 
 
 def comment_of(lines):

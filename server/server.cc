@@ -30,11 +30,15 @@
 #include "server/spool/service.h"
 #include "server/spool/spool.h"
 #include "server/store/archive/archive.h"
+#include "server/store/pool_id.h"
 #include "server/store/sql_store.h"
 #include "transport/orb.h"
 
 namespace sublet::server {
 namespace {
+
+// No server has replaced another yet.
+constexpr uint64_t kOnlyTerm = 1;
 
 // The parts, in the order of their construction; each uses only those above it.
 class Server : public ACE_Event_Handler {
@@ -60,6 +64,7 @@ class Server : public ACE_Event_Handler {
   Access access_;
   DiskGuard disk_;
   SqlStore store_;
+  const std::string pool_id_;
   Archive archive_;
   Sessions sessions_;
   std::unique_ptr<Dispatcher> dispatcher_;
@@ -109,6 +114,7 @@ Server::Server(const ServerSettings& settings, VitalSigns* signs)
       access_(settings.administrators),
       disk_(settings.state_folder, settings.reserve),
       store_(database(settings)),
+      pool_id_(pool_id(database(settings))),
       archive_(database(settings)),
       dispatcher_(std::make_unique<Dispatcher>(hooks(), settings.dispatcher_threads)),
       pipeline_(
@@ -256,6 +262,8 @@ void Server::activate() {
                           settings_.policies.tick / 1000,
                           settings_.call_timeout_ms,
                           settings_.pool_name,
+                          pool_id_,
+                          kOnlyTerm,
                           system_clock().utc_us()};
   const std::pair<const char*, PortableServer::Servant> servants[] = {
       {"JobScheduler", make_job_scheduler(services)},
@@ -265,6 +273,7 @@ void Server::activate() {
       {"Spool", make_spool(services)},
       {"Accounting", make_accounting(services)},
       {"Membership", make_membership(services)},
+      {"Administration", make_administration(services)},
   };
   for (const auto& [name, servant] : servants) {
     PortableServer::ObjectId_var id = PortableServer::string_to_ObjectId(name);

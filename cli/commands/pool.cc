@@ -25,13 +25,26 @@ int run_machines(Context& context) {
   return 0;
 }
 
+Details about_details(const PoolInfo& info) {
+  Details details = {{"version", info.version},
+                     {"pool", info.name},
+                     {"pool_id", info.id},
+                     {"term", std::to_string(info.term)},
+                     {"uptime_ms", std::to_string(info.uptime_ms)}};
+  details.insert(details.end(), info.more.begin(), info.more.end());
+  return details;
+}
+
 int run_about(Context& context) {
-  Details details = context.pool().about();
+  const PoolInfo info = context.pool().about();
+  const Details details = about_details(info);
   if (context.json) {
     JsonWriter json;
     json.begin_object();
     for (const auto& [name, value] : details) json.field(name, value);
-    json.end_object();
+    json.key("capabilities").begin_array();
+    for (const std::string& name : info.capabilities) json.value(name);
+    json.end_array().end_object();
     print(json.str() + "\n");
     return 0;
   }

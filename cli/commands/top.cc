@@ -28,7 +28,7 @@ class Watch {
 
   PoolPicture look() {
     PoolPicture p;
-    p.pool = pool_name();
+    p.pool = pool_.about().name;
     p.machines = all_machines(pool_);
     p.standings = pool_.current_standings();
     JobFilter unfinished;
@@ -47,12 +47,6 @@ class Watch {
   }
 
  private:
-  std::string pool_name() {
-    for (const auto& [name, value] : pool_.about())
-      if (name == "pool") return value;
-    return "";
-  }
-
   // What has changed since the last look; of very much the newest.
   void read_events() {
     const uint64_t newest = pool_.changes_since(0, 0).last;

@@ -42,13 +42,16 @@ Details from_details(const v1::Details& details);
 JobSummary from_summary(const v1::JobSummary& job);
 JobPage from_page(const v1::JobPage& page);
 JobDetail from_detail(const v1::JobDetail& job);
+AttemptPage from_attempts(const v1::AttemptPage& page);
+OutputPage from_outputs(const v1::OutputPage& page);
 JobCounts from_counts(const v1::JobCounts& counts);
+PoolInfo from_info(const v1::PoolInfo& info);
 LogPart from_log(const v1::LogPart& part);
 ChangePage from_changes(const v1::ChangePage& page);
 MachinePage from_machines(const v1::MachinePage& page);
 MemberPage from_members(const v1::MemberPage& page);
 UsagePage from_usage(const v1::UsagePage& page);
-std::vector<Standing> from_standings(const v1::Standings& standings);
+StandingPage from_standings(const v1::StandingPage& page);
 
 }  // namespace sublet::cli
 

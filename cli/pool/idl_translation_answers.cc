@@ -1,6 +1,7 @@
 // The part of idl_translation.h that translates answers.
 #include <algorithm>
 #include <charconv>
+#include <map>
 
 #include "base/text.h"
 #include "cli/pool/idl_translation.h"
@@ -176,8 +177,39 @@ JobDetail from_detail(const v1::JobDetail& job) {
           number_in(job.more, "outputs_removed_at", 0)};
 }
 
-JobCounts from_counts(const v1::JobCounts& c) {
-  return {c.waiting, c.placed, c.running, c.held, c.done, c.failed, c.removed};
+AttemptPage from_attempts(const v1::AttemptPage& page) {
+  return {each<AttemptInfo>(page.attempts, from_attempt), from_bytes(page.next)};
+}
+
+OutputPage from_outputs(const v1::OutputPage& page) {
+  return {each<OutputInfo>(page.outputs, from_output), from_bytes(page.next)};
+}
+
+JobCounts from_counts(const v1::JobCounts& counts) {
+  JobCounts out;
+  const std::map<uint64_t, uint64_t*> places = {{kWaiting, &out.waiting}, {kPlaced, &out.placed},
+                                                {kRunning, &out.running}, {kHeld, &out.held},
+                                                {kDone, &out.done},       {kFailed, &out.failed},
+                                                {kRemoved, &out.removed}};
+  for (CORBA::ULong i = 0; i < counts.length(); ++i) {
+    const auto place = places.find(counts[i].value);
+    (place == places.end() ? out.other : *place->second) += counts[i].number;
+  }
+  return out;
+}
+
+PoolInfo from_info(const v1::PoolInfo& info) {
+  PoolInfo out;
+  out.name = text(info.name);
+  out.version = text(info.version);
+  out.id = hex_encode(from_bytes(v1::Bytes(info.id.length(), info.id.length(),
+                                           const_cast<CORBA::Octet*>(info.id.get_buffer()))));
+  out.term = info.term;
+  out.uptime_ms = info.uptime;
+  out.capabilities =
+      each<std::string>(info.capabilities, [](const char* name) { return text(name); });
+  out.more = from_details(info.more);
+  return out;
 }
 
 LogPart from_log(const v1::LogPart& part) {
@@ -237,19 +269,25 @@ UsagePage from_usage(const v1::UsagePage& page) {
           from_bytes(page.next)};
 }
 
-std::vector<Standing> from_standings(const v1::Standings& standings) {
-  return each<Standing>(standings, [](const v1::Standing& s) {
-    return Standing{text(s.user),
-                    s.usage,
-                    s.charges,
-                    s.shares,
-                    s.active,
-                    s.best_priority,
-                    text(s.sentence),
-                    static_cast<uint64_t>(number_in(s.more, "waiting", 0)),
-                    static_cast<uint64_t>(number_in(s.more, "place", 0)),
-                    number_in(s.more, "cpu_day_us", -1)};
-  });
+namespace {
+
+Standing from_standing(const v1::Standing& s) {
+  return Standing{text(s.user),
+                  s.usage,
+                  s.charges,
+                  s.shares,
+                  s.active,
+                  s.best_priority,
+                  text(s.sentence),
+                  static_cast<uint64_t>(number_in(s.more, "waiting", 0)),
+                  static_cast<uint64_t>(number_in(s.more, "place", 0)),
+                  number_in(s.more, "cpu_day_us", -1)};
+}
+
+}  // namespace
+
+StandingPage from_standings(const v1::StandingPage& page) {
+  return {each<Standing>(page.users, from_standing), from_bytes(page.next)};
 }
 
 }  // namespace sublet::cli

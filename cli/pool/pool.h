@@ -221,7 +221,8 @@ struct JobDetail {
 
 struct JobCounts {
   uint64_t waiting = 0, placed = 0, running = 0, held = 0, done = 0, failed = 0, removed = 0;
-  uint64_t unfinished() const { return waiting + placed + running + held; }
+  uint64_t other = 0;  // in states that this command does not know; none of them is final
+  uint64_t unfinished() const { return waiting + placed + running + held + other; }
   uint64_t total() const { return unfinished() + done + failed + removed; }
   bool operator==(const JobCounts&) const = default;
 };
@@ -235,6 +236,26 @@ struct Change {
   uint32_t attempt = 0;
   uint32_t ended = 0;
   uint64_t count = 1;  // of so many jobs, from `job` on
+};
+
+struct AttemptPage {
+  std::vector<AttemptInfo> attempts;
+  std::string next;
+};
+
+struct OutputPage {
+  std::vector<OutputInfo> outputs;
+  std::string next;
+};
+
+struct PoolInfo {
+  std::string name;
+  std::string version;
+  std::string id;  // hexadecimal
+  uint64_t term = 0;
+  int64_t uptime_ms = 0;
+  std::vector<std::string> capabilities;
+  Details more;
 };
 
 struct ChangePage {
@@ -329,6 +350,11 @@ struct Standing {
   uint64_t waiting = 0;
   uint64_t place = 0;
   int64_t cpu_day_us = -1;  // -1: not the caller's to see
+};
+
+struct StandingPage {
+  std::vector<Standing> standings;
+  std::string next;
 };
 
 // Which file of the spool, as far as users have to do with it.

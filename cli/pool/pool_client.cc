@@ -5,6 +5,38 @@
 
 namespace sublet::cli {
 
+namespace {
+
+constexpr CORBA::ULong kPageItems = v1::PAGE_ITEMS;
+
+std::vector<AttemptInfo> all_attempts(CorbaPool& remote, uint64_t job) {
+  std::vector<AttemptInfo> all;
+  std::string cursor;
+  do {
+    v1::AttemptPage_var answer =
+        remote.call([&] { return remote.scheduler->attempts(job, to_bytes(cursor), kPageItems); });
+    AttemptPage page = from_attempts(answer);
+    std::move(page.attempts.begin(), page.attempts.end(), std::back_inserter(all));
+    cursor = page.next;
+  } while (!cursor.empty());
+  return all;
+}
+
+std::vector<OutputInfo> all_outputs(CorbaPool& remote, uint64_t job) {
+  std::vector<OutputInfo> all;
+  std::string cursor;
+  do {
+    v1::OutputPage_var answer =
+        remote.call([&] { return remote.scheduler->outputs(job, to_bytes(cursor), kPageItems); });
+    OutputPage page = from_outputs(answer);
+    std::move(page.outputs.begin(), page.outputs.end(), std::back_inserter(all));
+    cursor = page.next;
+  } while (!cursor.empty());
+  return all;
+}
+
+}  // namespace
+
 PoolClient::PoolClient(const std::string& server, const Patience& patience) {
   try {
     remote_ = std::make_unique<CorbaPool>(server, patience);
@@ -68,21 +100,21 @@ uint64_t PoolClient::submit(const RequestId& request, const std::string& submit_
 }
 
 Control PoolClient::remove(const RequestId& request, const JobFilter& which) {
-  v1::Control c = remote_->call(
+  v1::Control_var c = remote_->call(
       [&] { return remote_->scheduler->remove(to_request(request), to_filter(which)); });
-  return {c.changed, c.unchanged};
+  return {c->changed, c->unchanged};
 }
 
 Control PoolClient::hold(const RequestId& request, const JobFilter& which) {
-  v1::Control c = remote_->call(
+  v1::Control_var c = remote_->call(
       [&] { return remote_->scheduler->hold(to_request(request), to_filter(which)); });
-  return {c.changed, c.unchanged};
+  return {c->changed, c->unchanged};
 }
 
 Control PoolClient::release(const RequestId& request, const JobFilter& which) {
-  v1::Control c = remote_->call(
+  v1::Control_var c = remote_->call(
       [&] { return remote_->scheduler->release(to_request(request), to_filter(which)); });
-  return {c.changed, c.unchanged};
+  return {c->changed, c->unchanged};
 }
 
 JobPage PoolClient::list(const JobFilter& which, const std::string& cursor, uint32_t limit) {
@@ -92,12 +124,17 @@ JobPage PoolClient::list(const JobFilter& which, const std::string& cursor, uint
 }
 
 JobCounts PoolClient::count(const JobFilter& which) {
-  return from_counts(remote_->call([&] { return remote_->scheduler->count(to_filter(which)); }));
+  v1::Counts_var counts =
+      remote_->call([&] { return remote_->scheduler->count(to_filter(which)); });
+  return from_counts(counts);
 }
 
 JobDetail PoolClient::show(uint64_t job) {
-  v1::JobDetail_var detail = remote_->call([&] { return remote_->scheduler->show(job); });
-  return from_detail(detail);
+  v1::JobDetail_var answer = remote_->call([&] { return remote_->scheduler->show(job); });
+  JobDetail detail = from_detail(answer);
+  if (detail.attempts.size() == v1::SHOWN) detail.attempts = all_attempts(*remote_, job);
+  if (detail.outputs.size() == v1::SHOWN) detail.outputs = all_outputs(*remote_, job);
+  return detail;
 }
 
 LogPart PoolClient::read_log(uint64_t job, uint32_t attempt, uint32_t kind, uint64_t offset,
@@ -113,9 +150,9 @@ ChangePage PoolClient::changes_since(uint64_t since, int64_t hold_ms) {
   return from_changes(page);
 }
 
-Details PoolClient::about() {
-  v1::Details_var details = remote_->call([&] { return remote_->scheduler->about(); });
-  return from_details(details);
+PoolInfo PoolClient::about() {
+  v1::PoolInfo_var info = remote_->call([&] { return remote_->scheduler->about(); });
+  return from_info(info);
 }
 
 MachinePage PoolClient::machines(const std::string& cursor, uint32_t limit) {
@@ -152,17 +189,25 @@ UsagePage PoolClient::usage(const ReportQuery& query, const std::string& cursor,
 }
 
 std::vector<Standing> PoolClient::current_standings() {
-  v1::Standings_var all = remote_->call([&] { return remote_->accounting->current_standings(); });
-  return from_standings(all);
+  std::vector<Standing> all;
+  std::string cursor;
+  do {
+    v1::StandingPage_var answer = remote_->call(
+        [&] { return remote_->accounting->current_standings(to_bytes(cursor), kPageItems); });
+    StandingPage page = from_standings(answer);
+    std::move(page.standings.begin(), page.standings.end(), std::back_inserter(all));
+    cursor = page.next;
+  } while (!cursor.empty());
+  return all;
 }
 
 Upload PoolClient::open_upload(const RequestId& request, const FilePlace& place, uint64_t size,
                                const std::optional<Digest>& digest) {
-  v1::Upload u = remote_->call([&] {
+  v1::Upload_var u = remote_->call([&] {
     return remote_->spool->open_upload(to_request(request), to_place(place), size,
                                        digest ? to_digest(*digest) : v1::Digest());
   });
-  return {u.id, u.offset};
+  return {u->id, u->offset};
 }
 
 uint64_t PoolClient::put(uint64_t upload, uint64_t offset, const std::string& chunk) {

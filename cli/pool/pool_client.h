@@ -58,12 +58,13 @@ class PoolClient : public SpoolCalls, public LogCalls {
   Control release(const RequestId& request, const JobFilter& which);
   JobPage list(const JobFilter& which, const std::string& cursor, uint32_t limit);
   JobCounts count(const JobFilter& which);
+  // With all attempts and outputs.
   JobDetail show(uint64_t job) override;
   LogPart read_log(uint64_t job, uint32_t attempt, uint32_t kind, uint64_t offset,
                    int64_t hold_ms) override;
   // hold_ms: 0 to 10,000.
   ChangePage changes_since(uint64_t since, int64_t hold_ms);
-  Details about();
+  PoolInfo about();
 
   MachinePage machines(const std::string& cursor, uint32_t limit);
   Invitation invite(const RequestId& request, const std::string& name, Role role, int64_t valid_ms);
@@ -71,6 +72,7 @@ class PoolClient : public SpoolCalls, public LogCalls {
   MemberPage members(const std::string& cursor, uint32_t limit);
 
   UsagePage usage(const ReportQuery& query, const std::string& cursor, uint32_t limit);
+  // Of all users, in order of name.
   std::vector<Standing> current_standings();
 
   Upload open_upload(const RequestId& request, const FilePlace& place, uint64_t size,

@@ -231,6 +231,7 @@ std::string counts_line(const JobCounts& c) {
   add(c.running, "running");
   add(c.waiting + c.placed, "waiting");
   add(c.held, "held");
+  add(c.other, "in another state");
   return out;
 }
 

@@ -42,9 +42,17 @@ OrderDesk::OrderDesk(const DeskSettings& settings, Files& files, const PublicPre
       vacate_(std::move(vacate)),
       slot_taken_(settings.facts.slots, false) {}
 
-void OrderDesk::set_session(const std::string& key) {
+void OrderDesk::set_session(const std::string& key, uint64_t term) {
   std::lock_guard lock(mutex_);
   session_ = key;
+  term_ = term;
+}
+
+bool OrderDesk::accept_term(uint64_t term) {
+  std::lock_guard lock(mutex_);
+  if (term < term_) return false;
+  term_ = term;
+  return true;
 }
 
 bool OrderDesk::is_session(const std::string& key) const {

@@ -91,7 +91,11 @@ class OrderDesk {
   // The registration that orders count under from now on, "": none. What comes
   // under another is refused as stale; what was accepted before is named by
   // being_accepted() from here on at the latest (protocol/lease.h, W4). Any thread.
-  void set_session(const std::string& key);
+  // term: of the server that opened it.
+  void set_session(const std::string& key, uint64_t term = 1);
+  // Remembers the largest term of this session. False: this one is smaller, and the
+  // server that named it has been replaced. Any thread.
+  bool accept_term(uint64_t term);
   bool is_session(const std::string& key) const;
   bool has_session() const;
 
@@ -179,6 +183,7 @@ class OrderDesk {
 
   mutable std::mutex mutex_;
   std::string session_;
+  uint64_t term_ = 0;  // the largest of this session
   std::map<AttemptName, Known> known_;
   std::vector<bool> slot_taken_;
   protocol::ServerClock server_clock_;

@@ -14,7 +14,6 @@ namespace {
 // In one call; an end alone always goes. Ends as the contract says; what belongs to
 // their outputs so that the server answers in time, and octets so that they fit into
 // a message of the ORB's (2 MiB), whatever gathered while the server was away.
-constexpr size_t kMostEnds = 100;
 constexpr size_t kMostOutputs = 10'000;
 constexpr size_t kMostBytes = 512 << 10;
 constexpr int64_t kMs = 1'000'000;
@@ -87,7 +86,7 @@ Reporter::Ends Reporter::take_ends(int64_t now) {
     // One that was refused goes alone: it would spoil the whole call.
     bool fits =
         out.empty() ||
-        (out.size() < kMostEnds && out[0].refused_pause_ms == 0 && end.refused_pause_ms == 0 &&
+        (out.size() < kMostReports && out[0].refused_pause_ms == 0 && end.refused_pause_ms == 0 &&
          outputs + what.outputs.size() <= kMostOutputs && bytes + bytes_of(what) <= kMostBytes);
     if (end.due_ns > now || !fits) {
       rest.push_back(end);
@@ -125,7 +124,7 @@ void Reporter::run() {
   int64_t pause_ms = 0;
   std::unique_lock lock(mutex_);
   while (wait(lock, pause_ms)) {
-    std::deque<Start> starts;
+    Starts starts;
     starts.swap(starts_);
     Ends ends = take_ends(system_clock().boot_ns());
     lock.unlock();
@@ -140,20 +139,33 @@ void Reporter::run() {
   }
 }
 
-bool Reporter::send_starts(std::deque<Start>& starts) {
-  for (; !starts.empty(); starts.pop_front()) {
-    const Start& start = starts.front();
-    if (start.work->ended) continue;  // its end says everything
-    const AttemptName& name = start.work->assignment->name;
+bool Reporter::send_starts(Starts& starts) {
+  std::erase_if(starts, [](const Start& start) { return start.work->ended.load(); });
+  size_t most = kMostReports;  // in a call; 1 once some were refused: one bad, all are
+  while (!starts.empty()) {
+    const auto end = starts.begin() + static_cast<ptrdiff_t>(std::min(most, starts.size()));
+    const Starts group(starts.begin(), end);
     try {
-      answered_(name, server_.started(name, start.at_us), false);
+      send_group(group);
     } catch (const ServerError& error) {
       if (error.passing()) return false;
-      log(Severity::warning) << start.work->label()
+      if (group.size() > 1) {
+        most = 1;
+        continue;
+      }
+      log(Severity::warning) << group[0].work->label()
                              << ": the server refused the report of its start: " << error.what();
     }
+    starts.erase(starts.begin(), end);
   }
   return true;
+}
+
+void Reporter::send_group(const Starts& starts) {
+  std::vector<AttemptStart> reports;
+  for (const Start& start : starts) reports.push_back({start.work->assignment->name, start.at_us});
+  for (const auto& verdict : server_.started(reports))
+    answered_(verdict.name, verdict.value, false);
 }
 
 void Reporter::postpone(End& end) {

@@ -45,6 +45,7 @@ class Reporter {
     int64_t refused_pause_ms = 0;  // 0: never refused
     int64_t due_ns = 0;            // CLOCK_BOOTTIME
   };
+  using Starts = std::vector<Start>;
   using Ends = std::vector<End>;
   void run();
   bool wait(std::unique_lock<std::mutex>& lock, int64_t pause_ms);
@@ -52,7 +53,8 @@ class Reporter {
   Ends take_ends(int64_t now);
   int64_t next_due() const;
   // False: the server is down; try again later. What is left was not reported.
-  bool send_starts(std::deque<Start>& starts);
+  bool send_starts(Starts& starts);
+  void send_group(const Starts& starts);  // throws ServerError
   bool send_ends(Ends& ends);
   static void postpone(End& end);
   void send_batch(Ends& ends);  // throws ServerError
@@ -64,7 +66,7 @@ class Reporter {
   std::condition_variable changed_;
   bool stopping_ = false;
   bool hurry_ = false;
-  std::deque<Start> starts_;
+  Starts starts_;
   std::deque<End> ends_;
   std::thread thread_;
 };

@@ -15,7 +15,7 @@
 namespace sublet::client {
 namespace {
 
-constexpr size_t kMaxMessage = 2u << 20;  // a chunk and room around it
+constexpr size_t kMaxMessage = idl::MESSAGE_LIMIT;
 constexpr int kCallTimeoutMs = 5000;
 
 OrbSettings orb_settings(const ServerPlace& place) {
@@ -62,8 +62,9 @@ struct CorbaServer::Parts {
     return *key;
   }
 
-  void set_session(std::optional<std::string> now) {
-    orders.set_session(now.value_or(""));
+  // term: of the server that opened it.
+  void set_session(std::optional<std::string> now, uint64_t term = 0) {
+    orders.set_session(now.value_or(""), term);
     std::lock_guard lock(mutex);
     key = std::move(now);
   }
@@ -93,7 +94,7 @@ struct CorbaServer::Parts {
   }
 
   idl::FilePlace to_place(const FilePlace& place, const idl::SessionKey& session) {
-    idl::FilePlace out;
+    idl::FilePlace out{};
     out.kind = static_cast<CORBA::ULong>(place.kind);
     out.batch = 0;
     out.session = session;
@@ -198,7 +199,7 @@ Joined CorbaServer::join(const MachineIdentity& identity, const MachineFacts& fa
       CORBA::Object_var session = parts_->orb.at_server(answer->session_reference);
       parts_->session_reference = idl::Session::_unchecked_narrow(session);
     }
-    parts_->set_session(to_string(answer->key));
+    parts_->set_session(to_string(answer->key), answer->term);
   });
   return joined;
 }
@@ -239,6 +240,9 @@ Renewed CorbaServer::renew(const MachineState& state, const std::vector<HeldAtte
     for (size_t i = 0; i < held.size(); ++i)
       statuses[static_cast<CORBA::ULong>(i)] = to_idl(held[i]);
     idl::RenewAnswer_var answer = parts_->execution->renew(key, to_idl(state), statuses);
+    if (!parts_->orders.accept_term(answer->term))
+      throw ServerError(ServerError::Kind::kAway, "server.term",
+                        "the server that answers has been replaced by another");
     renewed.lease_ms = answer->lease;
     renewed.server_time_us = answer->server_time;
     renewed.verdicts = from_idl(answer->of_attempts);
@@ -253,12 +257,17 @@ void CorbaServer::withdraw() {
   parts_->set_session(std::nullopt);
 }
 
-uint32_t CorbaServer::started(const AttemptName& name, int64_t at_us) {
-  uint32_t verdict = 0;
+std::vector<AttemptVerdict> CorbaServer::started(const std::vector<AttemptStart>& starts) {
+  std::vector<AttemptVerdict> verdicts;
   parts_->with_session([&](const idl::SessionKey& key) {
-    verdict = static_cast<uint32_t>(parts_->execution->started(key, to_idl(name), at_us).value);
+    idl::StartReports reports;
+    reports.length(static_cast<CORBA::ULong>(starts.size()));
+    for (size_t i = 0; i < starts.size(); ++i)
+      reports[static_cast<CORBA::ULong>(i)] = to_idl(starts[i]);
+    idl::Verdicts_var answer = parts_->execution->started(key, reports);
+    verdicts = from_idl(answer.in());
   });
-  return verdict;
+  return verdicts;
 }
 
 std::vector<AttemptVerdict> CorbaServer::ended(const std::vector<AttemptEnd>& ends) {
@@ -282,8 +291,9 @@ Upload CorbaServer::open_upload(const RequestId& request, const FilePlace& place
     to_octets(request.data(), request.size(), id);
     idl::Digest sum;
     to_octets(digest.data(), digest.size(), sum);
-    auto answer = parts_->spool->open_upload(id, parts_->to_place(place, key), size, sum);
-    upload = {answer.id, answer.offset};
+    idl::Upload_var answer =
+        parts_->spool->open_upload(id, parts_->to_place(place, key), size, sum);
+    upload = {answer->id, answer->offset};
   });
   return upload;
 }

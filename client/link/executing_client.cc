@@ -23,6 +23,13 @@ void check_count(CORBA::ULong count, CORBA::ULong most) {
 
 }  // namespace
 
+void ExecutingClientServant::check_term(idl::ServerTerm term) {
+  if (desk_.accept_term(term)) return;
+  log(Severity::warning) << "an order of term " << term << " refused: that server is replaced";
+  throw idl::Conflict("server.term", "This server has been replaced by another.",
+                      "Stop it: the pool is led by a newer one.", "server");
+}
+
 void ExecutingClientServant::check_caller() const {
   const auto peer = calling_peer();
   // Over a connection of our own making, whose other end has shown a server's
@@ -45,12 +52,14 @@ void ExecutingClientServant::check_session(const idl::SessionKey& session) const
                           "The client has registered again; use the new key.", "");
 }
 
-idl::RunAnswers* ExecutingClientServant::run(const idl::SessionKey& session,
+idl::RunAnswers* ExecutingClientServant::run(const idl::SessionKey& session, idl::ServerTerm term,
                                              const idl::RunOrders& orders) {
   check_caller();
   check_count(orders.length(), kMostOrders);
   idl::RunAnswers_var out = new idl::RunAnswers;
   out->length(orders.length());
+  // To an order of an earlier session the desk says that it is stale.
+  if (desk_.is_session(to_string(session))) check_term(term);
   try {
     std::vector<RunOrder> plain;
     for (CORBA::ULong i = 0; i < orders.length(); ++i) plain.push_back(from_idl(orders[i]));
@@ -63,16 +72,19 @@ idl::RunAnswers* ExecutingClientServant::run(const idl::SessionKey& session,
 }
 
 idl::RunAnswer* ExecutingClientServant::may_run(const idl::SessionKey& session,
+                                                idl::ServerTerm term,
                                                 const idl::Requirements& needs) {
   check_caller();
   check_session(session);
+  check_term(term);
   return new idl::RunAnswer(to_idl(desk_.may_run(from_idl(needs))));
 }
 
-void ExecutingClientServant::vacate(const idl::SessionKey& session,
+void ExecutingClientServant::vacate(const idl::SessionKey& session, idl::ServerTerm term,
                                     const idl::VacateOrders& orders) {
   check_caller();
   check_session(session);
+  check_term(term);
   check_count(orders.length(), 1000);
   std::vector<VacateOrder> plain;
   for (CORBA::ULong i = 0; i < orders.length(); ++i) {
@@ -86,11 +98,12 @@ void ExecutingClientServant::vacate(const idl::SessionKey& session,
   desk_.vacate(std::move(plain));
 }
 
-idl::Bytes* ExecutingClientServant::read_log(const idl::SessionKey& session,
+idl::Bytes* ExecutingClientServant::read_log(const idl::SessionKey& session, idl::ServerTerm term,
                                              const idl::AttemptKey& key, CORBA::ULong stream,
                                              idl::ByteCount offset, CORBA::ULong limit) {
   check_caller();
   check_session(session);
+  check_term(term);
   if ((stream != idl::FILE_STDOUT && stream != idl::FILE_STDERR) || limit < 1 ||
       limit > idl::CHUNK_LIMIT)
     throw idl::Invalid("field.invalid", "Not a stream, or a limit outside 1 to 1 MiB.",
@@ -110,9 +123,10 @@ idl::Bytes* ExecutingClientServant::read_log(const idl::SessionKey& session,
   return out._retn();
 }
 
-idl::Details* ExecutingClientServant::state(const idl::SessionKey& session) {
+idl::Details* ExecutingClientServant::state(const idl::SessionKey& session, idl::ServerTerm term) {
   check_caller();
   check_session(session);
+  check_term(term);
   auto pairs = desk_.state();
   idl::Details_var out = new idl::Details;
   out->length(static_cast<CORBA::ULong>(pairs.size()));

@@ -3,7 +3,6 @@
 #ifndef SUBLET_CLIENT_EXECUTING_CLIENT_H_
 #define SUBLET_CLIENT_EXECUTING_CLIENT_H_
 
-#include <mutex>
 #include <string>
 
 #include "client/attempts/order_desk.h"
@@ -16,17 +15,24 @@ class ExecutingClientServant : public POA_Sublet::v1::ExecutingClient {
   ExecutingClientServant(OrderDesk& desk, uint32_t server_uid)
       : desk_(desk), server_uid_(server_uid) {}
 
-  idl::RunAnswers* run(const idl::SessionKey& session, const idl::RunOrders& orders) override;
-  idl::RunAnswer* may_run(const idl::SessionKey& session, const idl::Requirements& needs) override;
-  void vacate(const idl::SessionKey& session, const idl::VacateOrders& orders) override;
-  idl::Bytes* read_log(const idl::SessionKey& session, const idl::AttemptKey& key,
-                       CORBA::ULong stream, idl::ByteCount offset, CORBA::ULong limit) override;
-  idl::Details* state(const idl::SessionKey& session) override;
+  idl::RunAnswers* run(const idl::SessionKey& session, idl::ServerTerm term,
+                       const idl::RunOrders& orders) override;
+  idl::RunAnswer* may_run(const idl::SessionKey& session, idl::ServerTerm term,
+                          const idl::Requirements& needs) override;
+  void vacate(const idl::SessionKey& session, idl::ServerTerm term,
+              const idl::VacateOrders& orders) override;
+  idl::Bytes* read_log(const idl::SessionKey& session, idl::ServerTerm term,
+                       const idl::AttemptKey& key, CORBA::ULong stream, idl::ByteCount offset,
+                       CORBA::ULong limit) override;
+  idl::Details* state(const idl::SessionKey& session, idl::ServerTerm term) override;
 
  private:
   // Throws NotPermitted unless the caller is the server.
   void check_caller() const;
   void check_session(const idl::SessionKey& session) const;
+  // Throws Conflict "server.term". Asked only of who has the session's key: nobody
+  // else's term is remembered.
+  void check_term(idl::ServerTerm term);
 
   OrderDesk& desk_;
   const uint32_t server_uid_;

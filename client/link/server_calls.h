@@ -102,6 +102,11 @@ struct Renewed {
   std::vector<AttemptVerdict> verdicts;
 };
 
+struct AttemptStart {
+  AttemptName name;
+  int64_t at_us = 0;
+};
+
 // As the IDL's EndReport.
 struct AttemptEnd {
   AttemptName name;
@@ -146,6 +151,7 @@ struct Upload {
   uint64_t offset = 0;
 };
 using RequestId = std::array<uint8_t, 16>;
+inline constexpr size_t kMostReports = 100;
 inline constexpr uint32_t kChunkBytes = 1u << 20;
 
 // Every call throws ServerError.
@@ -160,7 +166,8 @@ class ServerCalls {
   virtual Renewed renew(const MachineState& state, const std::vector<HeldAttempt>& held) = 0;
   virtual void withdraw() = 0;
 
-  virtual uint32_t started(const AttemptName& name, int64_t at_us) = 0;  // a verdict
+  // At most kMostReports in one call of these.
+  virtual std::vector<AttemptVerdict> started(const std::vector<AttemptStart>& starts) = 0;
   virtual std::vector<AttemptVerdict> ended(const std::vector<AttemptEnd>& ends) = 0;
 
   virtual Upload open_upload(const RequestId& request, const FilePlace& place, uint64_t size,

@@ -38,6 +38,15 @@ static_assert(idl::FILE_INPUT == static_cast<unsigned>(FileKind::kInput) &&
               idl::FILE_STDERR == static_cast<unsigned>(FileKind::kStderr) &&
               idl::CHUNK_LIMIT == kChunkBytes);
 
+static_assert(idl::PRESENCE_NONE == SUBLET_PRESENCE_NONE &&
+              idl::PRESENCE_CPU == SUBLET_PRESENCE_CPU &&
+              idl::PRESENCE_LOAD == SUBLET_PRESENCE_LOAD &&
+              idl::PRESENCE_INPUT == SUBLET_PRESENCE_INPUT &&
+              idl::PRESENCE_SETTLING == SUBLET_PRESENCE_SETTLING &&
+              idl::PRESENCE_SCRIPT == SUBLET_PRESENCE_SCRIPT &&
+              idl::PRESENCE_BLIND == SUBLET_PRESENCE_BLIND &&
+              idl::PRESENCE_QUIET == SUBLET_PRESENCE_QUIET);
+
 namespace {
 
 template <typename Exception>
@@ -79,7 +88,7 @@ void guard_call(const std::function<void()>& call) {
 }
 
 idl::MachineDescription to_idl(const MachineFacts& facts) {
-  idl::MachineDescription out;
+  idl::MachineDescription out{};
   out.name = to_utf8(facts.name).c_str();
   out.os = facts.os.c_str();
   out.architecture = facts.architecture.c_str();
@@ -88,6 +97,8 @@ idl::MachineDescription to_idl(const MachineFacts& facts) {
   out.memory = facts.memory;
   out.disk = facts.disk;
   out.version = facts.version.c_str();
+  out.capabilities.length(1);
+  out.capabilities[0] = CORBA::string_dup("JobDescription.program@");
   out.more.length(1);
   out.more[0].name = CORBA::string_dup("pid");
   out.more[0].value = std::to_string(getpid()).c_str();
@@ -95,7 +106,7 @@ idl::MachineDescription to_idl(const MachineFacts& facts) {
 }
 
 idl::MachineReport to_idl(const MachineState& state) {
-  idl::MachineReport out;
+  idl::MachineReport out{};
   out.away = state.away;
   out.reason = state.reason;
   out.owner_cpu = state.owner_cpu;
@@ -107,7 +118,7 @@ idl::MachineReport to_idl(const MachineState& state) {
 }
 
 idl::AttemptStatus to_idl(const HeldAttempt& held) {
-  idl::AttemptStatus out;
+  idl::AttemptStatus out{};
   out.key = to_idl(held.name);
   out.state = held.state;
   out.cpu = held.cpu_ms;
@@ -117,8 +128,15 @@ idl::AttemptStatus to_idl(const HeldAttempt& held) {
   return out;
 }
 
+idl::StartReport to_idl(const AttemptStart& start) {
+  idl::StartReport out{};
+  out.key = to_idl(start.name);
+  out.at = start.at_us;
+  return out;
+}
+
 idl::EndReport to_idl(const AttemptEnd& end) {
-  idl::EndReport out;
+  idl::EndReport out{};
   out.key = to_idl(end.name);
   out.ended = end.end;
   out.reason = to_utf8(end.reason).c_str();
@@ -188,7 +206,7 @@ RunOrder from_idl(const idl::RunOrder& order) {
 }
 
 idl::RunAnswer to_idl(const RunAnswer& answer) {
-  idl::RunAnswer out;
+  idl::RunAnswer out{};
   out.key = to_idl(answer.name);
   out.answer = answer.answer;
   out.reason = to_utf8(answer.reason).c_str();

@@ -37,6 +37,7 @@ inline AttemptName from_idl(const idl::AttemptKey& key) { return {key.job, key.a
 idl::MachineDescription to_idl(const MachineFacts& facts);
 idl::MachineReport to_idl(const MachineState& state);
 idl::AttemptStatus to_idl(const HeldAttempt& held);
+idl::StartReport to_idl(const AttemptStart& start);
 idl::EndReport to_idl(const AttemptEnd& end);
 RunOrder from_idl(const idl::RunOrder& order);
 Needs from_idl(const idl::Requirements& needs);

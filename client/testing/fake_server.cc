@@ -8,6 +8,7 @@
 //   {"do":"put", "path":"/a/file"}            -> {"file":7}: an input to be named in run
 //   {"do":"verdict", "job":1, "attempt":1, "value":2}   what this attempt hears from now on
 //   {"do":"state"}                            what the client says of itself
+// A command may name another "term" than this server's, which is 3.
 //
 // usage: fake-server SOCKET LEASE_MS
 #include <unistd.h>
@@ -29,6 +30,8 @@ namespace sublet::client {
 namespace {
 
 using nlohmann::json;
+
+constexpr uint64_t kTerm = 3;
 
 std::string hex_of(const std::string& bytes) { return hex(digest_of(bytes)).substr(0, 16); }
 
@@ -117,7 +120,7 @@ class FakeAllocator : public POA_Sublet::v1::MachineAllocator {
   idl::JoinAnswer* join(idl::MachineNumber machine, const idl::Bytes& secret,
                         const idl::MachineDescription& description) override {
     uint64_t number = 0;
-    idl::JoinAnswer_var answer = new idl::JoinAnswer;
+    idl::JoinAnswer_var answer = new idl::JoinAnswer();
     {
       std::lock_guard lock(world_.mutex_);
       number = admit(machine, to_string(secret), description.name.in());
@@ -131,6 +134,7 @@ class FakeAllocator : public POA_Sublet::v1::MachineAllocator {
     answer->lease = world_.lease_ms_;
     answer->renew_every = world_.lease_ms_ / 3;
     answer->server_time = system_clock().utc_us();
+    answer->term = kTerm;
     world_.say({{"event", "joined"},
                 {"machine", number},
                 {"name", description.name.in()},
@@ -157,7 +161,9 @@ class FakeAllocator : public POA_Sublet::v1::MachineAllocator {
     world_.say({{"event", "withdrawn"}});
   }
 
-  idl::MachinePage* list(const idl::Bytes&, CORBA::ULong) override { return new idl::MachinePage; }
+  idl::MachinePage* list(const idl::Bytes&, CORBA::ULong) override {
+    return new idl::MachinePage();
+  }
 
  private:
   // With the mutex held.
@@ -200,28 +206,33 @@ class FakeExecutionServer : public POA_Sublet::v1::ExecutionServer {
  public:
   explicit FakeExecutionServer(World& world) : world_(world) {}
 
-  idl::Verdict started(const idl::SessionKey& session, const idl::AttemptKey& key,
-                       idl::Instant) override {
-    idl::Verdict verdict;
-    verdict.key = key;
-    {
-      std::lock_guard lock(world_.mutex_);
-      world_.machine_of(session);
-      verdict.value = world_.verdict(from_idl(key));
+  idl::Verdicts* started(const idl::SessionKey& session,
+                         const idl::StartReports& reports) override {
+    idl::Verdicts_var verdicts = new idl::Verdicts;
+    verdicts->length(reports.length());
+    for (CORBA::ULong i = 0; i < reports.length(); ++i) {
+      const AttemptName name = from_idl(reports[i].key);
+      {
+        std::lock_guard lock(world_.mutex_);
+        world_.machine_of(session);
+        verdicts[i].value = world_.verdict(name);
+      }
+      verdicts[i].key = reports[i].key;
+      world_.say(name_json("started", name));
     }
-    world_.say(name_json("started", from_idl(key)));
-    return verdict;
+    return verdicts._retn();
   }
 
   idl::RenewAnswer* renew(const idl::SessionKey& session, const idl::MachineReport& report,
                           const idl::AttemptStatuses& running) override {
-    idl::RenewAnswer_var answer = new idl::RenewAnswer;
+    idl::RenewAnswer_var answer = new idl::RenewAnswer();
     json line = {{"event", "renewed"}, {"away", bool(report.away)}, {"attempts", json::array()}};
     {
       std::lock_guard lock(world_.mutex_);
       world_.machine_of(session);
       answer->lease = world_.lease_ms_;
       answer->server_time = system_clock().utc_us();
+      answer->term = kTerm;
       answer->of_attempts.length(running.length());
       for (CORBA::ULong i = 0; i < running.length(); ++i) {
         AttemptName name = from_idl(running[i].key);
@@ -281,8 +292,8 @@ class FakeSpool : public POA_Sublet::v1::Spool {
  public:
   explicit FakeSpool(World& world) : world_(world) {}
 
-  idl::Upload open_upload(const idl::RequestId& request, const idl::FilePlace& place,
-                          idl::ByteCount size, const idl::Digest& digest) override {
+  idl::Upload* open_upload(const idl::RequestId& request, const idl::FilePlace& place,
+                           idl::ByteCount size, const idl::Digest& digest) override {
     std::lock_guard lock(world_.mutex_);
     world_.machine_of(place.session);
     uint64_t& id = world_.requests_[to_string(request)];
@@ -299,7 +310,10 @@ class FakeSpool : public POA_Sublet::v1::Spool {
                     to_string(place.name),
                     place.generation};
     }
-    return {id, world_.files_[id].bytes.size()};
+    idl::Upload_var upload = new idl::Upload();
+    upload->id = id;
+    upload->offset = world_.files_[id].bytes.size();
+    return upload._retn();
   }
 
   idl::ByteCount put(idl::UploadId upload, idl::ByteCount offset,
@@ -334,7 +348,7 @@ class FakeSpool : public POA_Sublet::v1::Spool {
   idl::FileInfo* stat(const idl::FilePlace& place) override {
     std::lock_guard lock(world_.mutex_);
     const Stored& file = find(place);
-    idl::FileInfo_var info = new idl::FileInfo;
+    idl::FileInfo_var info = new idl::FileInfo();
     info->size = file.bytes.size();
     Digest digest = digest_of(file.bytes);
     to_octets(digest.data(), digest.size(), info->content_digest);
@@ -437,11 +451,12 @@ json call_client(World& world, const json& c) {
   idl::SessionKey key;
   idl::ExecutingClient_var client = client_of(world, c, key);
   std::string what = c.at("do");
+  const uint64_t term = c.value("term", kTerm);
   if (what == "run") {
     idl::RunOrders orders;
     orders.length(1);
     orders[0] = make_order(c, world.lease_ms_);
-    idl::RunAnswers_var answers = client->run(key, orders);
+    idl::RunAnswers_var answers = client->run(key, term, orders);
     return {{"answer", answers[0u].answer}, {"reason", answers[0u].reason.in()}};
   }
   if (what == "vacate") {
@@ -449,10 +464,10 @@ json call_client(World& world, const json& c) {
     orders.length(1);
     orders[0].key = {c.at("job").get<uint64_t>(), c.at("attempt").get<uint32_t>()};
     orders[0].reason = c.at("reason").get<uint32_t>();
-    client->vacate(key, orders);
+    client->vacate(key, term, orders);
     return {{"answer", 0}};
   }
-  idl::Details_var details = client->state(key);
+  idl::Details_var details = client->state(key, term);
   json state;
   for (CORBA::ULong i = 0; i < details->length(); ++i)
     state[details[i].name.in()] = details[i].value.in();
@@ -491,6 +506,8 @@ json answer(World& world, const std::string& line) {
     return obey(world, json::parse(line));
   } catch (const idl::NotPermitted& e) {
     return {{"error", "NotPermitted"}, {"code", e.code.in()}, {"text", e.message.in()}};
+  } catch (const idl::Conflict& e) {
+    return {{"error", "Conflict"}, {"code", e.code.in()}, {"text", e.message.in()}};
   } catch (const CORBA::Exception& e) {
     return {{"error", e._name()}};
   } catch (const std::exception& e) {

@@ -25,7 +25,11 @@ class MemoryServer : public ServerCalls {
   void report_state(const MachineState&) override {}
   Renewed renew(const MachineState&, const std::vector<HeldAttempt>&) override { return {}; }
   void withdraw() override {}
-  uint32_t started(const AttemptName&, int64_t) override { return kVerdictCounts; }
+  std::vector<AttemptVerdict> started(const std::vector<AttemptStart>& starts) override {
+    std::vector<AttemptVerdict> verdicts;
+    for (const auto& start : starts) verdicts.push_back({start.name, kVerdictCounts});
+    return verdicts;
+  }
   std::vector<AttemptVerdict> ended(const std::vector<AttemptEnd>&) override { return {}; }
 
   Upload open_upload(const RequestId& request, const FilePlace& place, uint64_t size,

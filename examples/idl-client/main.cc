@@ -2,6 +2,7 @@
 #include <fstream>
 #include <iostream>
 #include <random>
+#include <set>
 
 #include "accounting.hh"
 #include "job_scheduler.hh"
@@ -29,6 +30,13 @@ v1::RequestId new_request() {
   return to<v1::RequestId>(bytes);
 }
 
+CORBA::ULongLong in_state(const v1::Counts& counts, std::set<CORBA::ULongLong> states) {
+  CORBA::ULongLong sum = 0;
+  for (CORBA::ULong i = 0; i < counts.length(); ++i)
+    if (states.contains(counts[i].value)) sum += counts[i].number;
+  return sum;
+}
+
 // Makes a call once more whose answer was lost; the server knows it by its request id.
 auto again(auto call) -> decltype(call()) try {
   return call();
@@ -41,10 +49,10 @@ v1::FileId upload(v1::Spool_ptr spool, v1::BatchId batch, const std::string& dat
   const v1::FilePlace place{.kind = v1::FILE_INPUT, .batch = batch};
   const v1::RequestId id = new_request();
   return again([&] {
-    v1::Upload at = spool->open_upload(id, place, data.size(), v1::Digest());
-    while (at.offset < data.size())
-      at.offset = spool->put(at.id, at.offset, to(data.substr(at.offset, v1::CHUNK_LIMIT)));
-    return spool->close_upload(at.id);
+    v1::Upload_var at = spool->open_upload(id, place, data.size(), v1::Digest());
+    while (at->offset < data.size())
+      at->offset = spool->put(at->id, at->offset, to(data.substr(at->offset, v1::CHUNK_LIMIT)));
+    return spool->close_upload(at->id);
   });
 }
 void fetch(v1::Spool_ptr spool, v1::JobId job, const v1::OutputInfo& output) {
@@ -76,8 +84,9 @@ void run(CORBA::ORB_ptr orb, const std::string& at, const std::string& contents)
   again([&] { scheduler->append(batch, 0, jobs); });
   const v1::JobRange ours = again([&] { return scheduler->commit_batch(committing, batch); });
   for (v1::HistoryNumber since = 0;;) {
-    const v1::JobCounts n = again([&] { return scheduler->count({.batch = batch}); });
-    if (n.done + n.failed + n.removed == ours.count) break;
+    v1::Counts_var counts =
+        again([&] { return v1::Counts_var(scheduler->count({.batch = batch})); });
+    if (in_state(counts, {v1::JOB_DONE, v1::JOB_FAILED, v1::JOB_REMOVED}) == ours.count) break;
     since = again([&] { return v1::ChangePage_var(scheduler->changes_since(since, 5000)); })->last;
   }
   for (v1::JobId id = ours.first; id < ours.first + ours.count; ++id) {

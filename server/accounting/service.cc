@@ -3,12 +3,12 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "server/page_limit.h"
 #include "server/refusal.h"
 
 namespace sublet::server {
 namespace {
 
-constexpr uint32_t kLargestPage = 1000;
 constexpr Micros kDay = 86'400ll * 1'000'000;
 
 bool is_time(GroupBy by) { return by == GroupBy::kDay || by == GroupBy::kWeek; }
@@ -21,13 +21,6 @@ void check(const UsageQuery& query) {
       throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "an unknown or repeated grouping",
                     "Use each BY_... at most once.", "by");
   }
-}
-
-// "until:value:value...", values percent-encoded.
-std::string cursor_after(Micros until, const UsageRow& row) {
-  std::string text = std::to_string(until);
-  for (const auto& [name, value] : row.group) text += ":" + percent_encode(value);
-  return text;
 }
 
 bool is_number(const std::string& text) {
@@ -57,6 +50,12 @@ bool read_cursor(const std::string& cursor, UsageQuery* query) {
 
 }  // namespace
 
+std::string cursor_after(Micros until, const UsageRow& row) {
+  std::string text = std::to_string(until);
+  for (const auto& [name, value] : row.group) text += ":" + percent_encode(value);
+  return text;
+}
+
 // Every use that was committed before is told of. (The brain's time may be ahead of
 // the clock.)
 Micros UsageService::now() {
@@ -67,9 +66,7 @@ Micros UsageService::now() {
 
 UsageLines UsageService::report(const Caller& caller, UsageQuery query, const std::string& cursor,
                                 uint32_t limit) {
-  if (limit < 1 || limit > kLargestPage)
-    throw Refusal(Refusal::Kind::kInvalid, "limit.range", "a limit outside 1 to 1,000",
-                  "Choose a limit in that range.", "limit");
+  check_limit(limit);
   check(query);
   if (!query.user.empty() && query.user != caller.user)
     access_.require_administrator(caller, "the usage of " + query.user);
@@ -85,6 +82,7 @@ UsageLines UsageService::report(const Caller& caller, UsageQuery query, const st
   }
   query.limit = limit + 1;
   UsageLines lines;
+  lines.until = query.until;
   lines.rows = archive_.usage(query);
   if (lines.rows.size() > limit) {
     lines.rows.pop_back();
@@ -113,7 +111,9 @@ std::optional<std::map<std::string, Micros>> UsageService::cpu_of_the_day(const 
   return cpu;
 }
 
-std::vector<UserStanding> UsageService::standings(const Caller& caller) {
+StandingLines UsageService::standings(const Caller& caller, const std::string& after,
+                                      uint32_t limit) {
+  check_limit(limit);
   std::vector<scheduling::Standing> all;
   Micros now = 0;
   pipeline_.perform([&](Turn& turn) {
@@ -123,13 +123,17 @@ std::vector<UserStanding> UsageService::standings(const Caller& caller) {
   auto cpu = cpu_of_the_day(caller, now);
   double shares = 0;
   for (const auto& s : all) shares += s.shares;
-  std::vector<UserStanding> standings;
-  for (const auto& s : all) {
+  StandingLines page;
+  auto s =
+      std::upper_bound(all.begin(), all.end(), after,
+                       [](const std::string& name, const auto& one) { return name < one.user; });
+  for (; s != all.end() && page.standings.size() < limit; ++s) {
     std::optional<Micros> cpu_day;
-    if (cpu && access_.owns(caller, s.user)) cpu_day = (*cpu)[s.user];
-    standings.push_back({s, cpu_day, user_order_text(s, shares, cpu_day)});
+    if (cpu && access_.owns(caller, s->user)) cpu_day = (*cpu)[s->user];
+    page.standings.push_back({*s, cpu_day, user_order_text(*s, shares, cpu_day)});
   }
-  return standings;
+  if (s != all.end()) page.next = page.standings.back().standing.user;
+  return page;
 }
 
 }  // namespace sublet::server

@@ -21,6 +21,7 @@ namespace sublet::server {
 struct UsageLines {
   std::vector<UsageRow> rows;
   std::string next;  // "": the end
+  Micros until = 0;  // of the uses that are told, on all pages
 };
 
 struct UserStanding {
@@ -29,17 +30,28 @@ struct UserStanding {
   std::string sentence;
 };
 
+// In order of user.
+struct StandingLines {
+  std::vector<UserStanding> standings;
+  std::string next;  // the last user of the page; "": the end
+};
+
+// Where the page after this row begins. "UNTIL:VALUE:VALUE...", the values of its
+// groups percent-encoded.
+std::string cursor_after(Micros until, const UsageRow& row);
+
 class UsageService {
  public:
   UsageService(Pipeline& pipeline, Archive& archive, Access& access)
       : pipeline_(pipeline), archive_(archive), access_(access) {}
 
   // query.until 0: up to what is committed now, the same for all pages. Throws
-  // Refusal: a limit outside 1 to 1,000, a bad cursor or grouping; kNotPermitted
-  // when another user is asked for; kLimitExceeded when it takes too long.
+  // Refusal: a bad cursor or grouping; kNotPermitted when another user is asked for;
+  // kLimitExceeded when it takes too long.
   UsageLines report(const Caller& caller, UsageQuery query, const std::string& cursor,
                     uint32_t limit);
-  std::vector<UserStanding> standings(const Caller& caller);
+  // Of the users after `after`, at most `limit` of them.
+  StandingLines standings(const Caller& caller, const std::string& after, uint32_t limit);
 
  private:
   Micros now();

@@ -89,7 +89,7 @@ class UsageServiceTest : public CppUnit::TestFixture {
       for (const char* user : {"ann", "bob", "cid"}) t.apply(Submitted{1, user, "desk", {{}}});
       t.apply(SharesSet{"cid", 2});
     });
-    const auto seen = usage_.standings(ann_);
+    const auto seen = usage_.standings(ann_, "", 1000).standings;
     CPPUNIT_ASSERT_EQUAL(size_t{3}, seen.size());
     CPPUNIT_ASSERT_EQUAL(
         std::string("12 CPU hours in the last day at a share of 1 of 4: behind bob"),
@@ -98,7 +98,7 @@ class UsageServiceTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("a share of 1 of 4: behind cid, ahead of ann"),
                          standing(seen, "bob")->sentence);
     CPPUNIT_ASSERT(!standing(seen, "bob")->cpu_day);
-    const auto all = usage_.standings(root_);
+    const auto all = usage_.standings(root_, "", 1000).standings;
     CPPUNIT_ASSERT_EQUAL(
         std::string("2 CPU hours in the last day at a share of 1 of 4: behind cid, ahead of ann"),
         standing(all, "bob")->sentence);
@@ -107,7 +107,8 @@ class UsageServiceTest : public CppUnit::TestFixture {
                     "bob"),
         standing(all, "cid")->sentence);
     pool_.clock.advance_ms(kDay / 1000);
-    CPPUNIT_ASSERT_EQUAL(Micros{0}, standing(usage_.standings(root_), "bob")->cpu_day.value());
+    CPPUNIT_ASSERT_EQUAL(
+        Micros{0}, standing(usage_.standings(root_, "", 1000).standings, "bob")->cpu_day.value());
   }
 
   void pages() {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "server/page_limit.h"
 #include "server/refusal.h"
 #include "server/request_key.h"
 
@@ -11,7 +12,6 @@ namespace {
 
 constexpr uint32_t kWaiters = 256;        // held changes_since calls
 constexpr int64_t kLongestHold = 10'000;  // ms
-constexpr uint32_t kChangesPerPage = 1'000;
 
 Refusal job_unknown(JobId id) {
   const std::string subject = "job " + std::to_string(id);
@@ -131,9 +131,7 @@ ControlResult JobService::control(const Caller& caller, const std::string& reque
 }
 
 JobPage JobService::list(const Caller& caller, const JobQuery& query, JobId after, uint32_t limit) {
-  if (limit < 1 || limit > 1000)
-    throw Refusal(Refusal::Kind::kInvalid, "limit.range", "a limit outside 1 to 1,000",
-                  "Choose a limit in that range.", "limit");
+  check_limit(limit);
   JobPage page = query.runs ? archive_.described_runs(query, after, limit)
                             : archive_.jobs(query, after, limit);
   for (auto& row : page.rows) {
@@ -146,17 +144,44 @@ std::vector<std::pair<uint32_t, uint64_t>> JobService::count(const Caller&, cons
   return archive_.count(query);
 }
 
-JobDetails JobService::show(const Caller& caller, JobId id) {
-  JobDetails details;
+JobRow JobService::own_job(const Caller& caller, JobId id) {
   auto row = archive_.job(id);
   if (!row) throw job_unknown(id);
   access_.require_owner(caller, row->job.user, "job " + std::to_string(id));
-  details.row = *row;
+  return std::move(*row);
+}
+
+JobOutputs JobService::outputs_of(const JobRow& row, uint64_t after, uint32_t limit) {
+  JobOutputs outputs;
+  outputs.files = archive_.outputs(row.job.id, after, limit);
+  if (outputs.files.empty()) return outputs;
+  const auto newest = archive_.attempts(row.job.id, outputs.files[0].attempt - 1, 1);
+  if (!newest.empty()) outputs.end = newest[0].end;
+  return outputs;
+}
+
+std::vector<AttemptRow> JobService::attempts(const Caller& caller, JobId id, uint64_t after,
+                                             uint32_t limit) {
+  check_limit(limit);
+  own_job(caller, id);
+  if (after > UINT32_MAX) return {};
+  return archive_.attempts(id, static_cast<uint32_t>(after), limit);
+}
+
+JobOutputs JobService::outputs(const Caller& caller, JobId id, uint64_t after, uint32_t limit) {
+  check_limit(limit);
+  return outputs_of(own_job(caller, id), after, limit);
+}
+
+JobDetails JobService::show(const Caller& caller, JobId id) {
+  JobDetails details;
+  details.row = own_job(caller, id);
+  const uint32_t made = details.row.job.attempts;
   details.spec = archive_.spec(id).value_or(JobSpec{});
-  details.attempts = archive_.attempts(id);
-  details.outputs = archive_.outputs(id);
+  details.attempts = archive_.attempts(id, made > kShown ? made - kShown : 0, kShown);
+  details.outputs = outputs_of(details.row, 0, kShown);
   details.outputs_removed = archive_.outputs_removed_at(id);
-  if (scheduling::is_final(row->job.state)) return details;
+  if (scheduling::is_final(details.row.job.state)) return details;
   std::optional<scheduling::Outlook> outlook;
   Micros now = 0;
   pipeline_.perform([&](Turn& turn) {
@@ -178,11 +203,11 @@ int32_t JobService::progress(const scheduling::JobRecord& job) const {
 ChangeList JobService::read_changes(const std::string& user, uint64_t since) {
   ChangeList list;
   list.last = archive_.last_change();
-  list.items = archive_.changes(since, user, kChangesPerPage);
+  list.items = archive_.changes(since, user, kPageItems);
   if (!list.items.empty()) list.last = std::max(list.last, list.items.back().number);
   const uint64_t first = archive_.first_change();
   list.gap = first > since + 1;
-  if (list.items.size() == kChangesPerPage) list.last = list.items.back().number;
+  if (list.items.size() == kPageItems) list.last = list.items.back().number;
   return list;
 }
 

@@ -25,14 +25,24 @@ struct BatchRequest {
   scheduling::StopWhen stop_when = {};
 };
 
+// What a job has left behind, as it came; all of one attempt, whose end says what
+// was cut off.
+struct JobOutputs {
+  std::vector<FileRow> files;
+  EndRow end;
+};
+
+// Attempts and outputs with the answer to show().
+inline constexpr uint32_t kShown = 100;
+
 struct JobDetails {
   JobRow row;
   std::string machine_name;
   JobSpec spec;
-  std::vector<AttemptRow> attempts;
-  std::vector<FileRow> outputs;
-  scheduling::Forecast forecast;  // of a waiting job; else empty
-  Micros outputs_removed = 0;     // when they were kept no longer; 0: they were not
+  std::vector<AttemptRow> attempts;  // the newest kShown, oldest first
+  JobOutputs outputs;                // the first kShown
+  scheduling::Forecast forecast;     // of a waiting job; else empty
+  Micros outputs_removed = 0;        // when they were kept no longer; 0: they were not
 };
 
 struct ControlResult {
@@ -71,6 +81,9 @@ class JobService {
   JobPage list(const Caller& caller, const JobQuery& query, JobId after, uint32_t limit);
   std::vector<std::pair<uint32_t, uint64_t>> count(const Caller& caller, const JobQuery& query);
   JobDetails show(const Caller& caller, JobId job);
+  // Those after the attempt, or after the file of that id, at most `limit`.
+  std::vector<AttemptRow> attempts(const Caller& caller, JobId job, uint64_t after, uint32_t limit);
+  JobOutputs outputs(const Caller& caller, JobId job, uint64_t after, uint32_t limit);
   // Waits up to hold_ms for the first change; returns at once when too many wait.
   ChangeList changes_since(const Caller& caller, uint64_t since, int64_t hold_ms);
 
@@ -89,6 +102,9 @@ class JobService {
   void check_inputs(Turn& turn, const std::vector<SpecRange>& specs, BatchId batch);
   void commit_in(Turn& turn, BatchRow batch, std::pair<JobId, uint64_t>* range);
   void require_name(const Caller& caller) const;
+  // Throws Refusal unless there is that job and the caller may see all of it.
+  JobRow own_job(const Caller& caller, JobId id);
+  JobOutputs outputs_of(const JobRow& row, uint64_t after, uint32_t limit);
   std::vector<scheduling::JobRange> reach(const Caller& caller, const JobQuery& query,
                                           uint64_t* reached);
   ChangeList read_changes(const std::string& user, uint64_t since);

@@ -24,10 +24,10 @@ size_t weight(const RunRequest& request) {
 
 class CorbaWorkstation : public Workstation {
  public:
-  CorbaWorkstation(v1::ExecutingClient_ptr client, const std::string& session, int64_t lease_ms,
+  CorbaWorkstation(v1::ExecutingClient_ptr client, const CallingServer& self, int64_t lease_ms,
                    int call_timeout_ms)
-      : client_(v1::ExecutingClient::_duplicate(client)), lease_ms_(lease_ms) {
-    to_octets(session, session_);
+      : client_(v1::ExecutingClient::_duplicate(client)), term_(self.term), lease_ms_(lease_ms) {
+    to_octets(self.session, session_);
     set_call_timeout(client_, call_timeout_ms);
   }
 
@@ -54,7 +54,7 @@ class CorbaWorkstation : public Workstation {
       orders[i].reason = static_cast<CORBA::ULong>(requests[i].reason);
     }
     try {
-      client_->vacate(session_, orders);
+      client_->vacate(session_, term_, orders);
       return true;
     } catch (const CORBA::Exception& e) {
       log(Severity::warning) << "a workstation did not receive vacate: " << e._name();
@@ -68,8 +68,9 @@ class CorbaWorkstation : public Workstation {
     key.job = request.key.job;
     key.attempt = request.key.attempt;
     try {
-      v1::Bytes_var text = client_->read_log(
-          session_, key, static_cast<CORBA::ULong>(request.stream), request.offset, kTextOctets);
+      v1::Bytes_var text =
+          client_->read_log(session_, term_, key, static_cast<CORBA::ULong>(request.stream),
+                            request.offset, kTextOctets);
       if (text->length() > kTextOctets) return {TextAnswer::Kind::kFailed, "it sent too much data"};
       return {TextAnswer::Kind::kText, from_octets(text.in())};
     } catch (const v1::NotFound&) {
@@ -86,7 +87,7 @@ class CorbaWorkstation : public Workstation {
   bool alive() override {
     omni_thread::ensure_self self;
     try {
-      v1::Details_var ignored = client_->state(session_);
+      v1::Details_var ignored = client_->state(session_, term_);
       return true;
     } catch (const CORBA::SystemException& e) {
       // No answer in time is not proof of death; a closed connection is.
@@ -98,6 +99,7 @@ class CorbaWorkstation : public Workstation {
 
  private:
   void fill(const RunRequest& request, v1::RunOrder& order) {
+    order = v1::RunOrder{};  // what is reserved is 0
     order.key.job = request.key.job;
     order.key.attempt = request.key.attempt;
     order.user = CORBA::string_dup(request.user.c_str());
@@ -117,7 +119,7 @@ class CorbaWorkstation : public Workstation {
       for (size_t i = first; i < last; ++i) answers.push_back({requests[i].key, answer, reason});
     };
     try {
-      v1::RunAnswers_var replies = client_->run(session_, orders);
+      v1::RunAnswers_var replies = client_->run(session_, term_, orders);
       for (size_t i = first; i < last; ++i)
         answers.push_back(answer_for(requests[i].key, replies.in()));
     } catch (const CORBA::Exception& e) {
@@ -139,6 +141,7 @@ class CorbaWorkstation : public Workstation {
 
   v1::ExecutingClient_var client_;
   v1::SessionKey session_;
+  const v1::ServerTerm term_;
   const int64_t lease_ms_;
 };
 
@@ -157,9 +160,9 @@ std::pair<OrderAnswered::Answer, std::string> meaning_for_orders(const CORBA::Ex
 }
 
 std::shared_ptr<Workstation> make_corba_workstation(v1::ExecutingClient_ptr client,
-                                                    const std::string& session, int64_t lease_ms,
+                                                    const CallingServer& self, int64_t lease_ms,
                                                     int call_timeout_ms) {
-  return std::make_shared<CorbaWorkstation>(client, session, lease_ms, call_timeout_ms);
+  return std::make_shared<CorbaWorkstation>(client, self, lease_ms, call_timeout_ms);
 }
 
 }  // namespace sublet::server

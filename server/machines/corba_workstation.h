@@ -12,9 +12,15 @@
 
 namespace sublet::server {
 
-// session: sent with every call, so that the client knows its own registration.
+// What every call carries: by which the client knows its own registration, and that
+// this server has not been replaced.
+struct CallingServer {
+  std::string session;
+  uint64_t term = 0;
+};
+
 std::shared_ptr<Workstation> make_corba_workstation(Sublet::v1::ExecutingClient_ptr client,
-                                                    const std::string& session, int64_t lease_ms,
+                                                    const CallingServer& self, int64_t lease_ms,
                                                     int call_timeout_ms);
 
 // What an exception of the call `run` says about its orders.

@@ -10,6 +10,7 @@
 #include "scheduling/fair_share.h"
 #include "server/commit/crash_point.h"
 #include "server/jobs/stop_when.h"
+#include "server/page_limit.h"
 #include "server/refusal.h"
 
 namespace sublet::server {
@@ -200,14 +201,19 @@ void MachineService::end(const SessionInfo& info) {
   log(Severity::info) << "machine " << info.machine << " " << info.name << " has left";
 }
 
-Verdict MachineService::started(const std::string& session, const Caller& caller, AttemptKey key) {
+Verdicts MachineService::started(const std::string& session, const Caller& caller,
+                                 const std::vector<AttemptKey>& keys) {
   const SessionInfo info = sessions_.find(session, caller);
-  Verdict verdict = Verdict::kSuperseded;
+  Verdicts verdicts;
   pipeline_.perform([&](Turn& turn) {
-    auto answer = turn.apply(scheduling::AttemptStarted{key, info.machine}).answer;
-    if (!answer.verdicts.empty()) verdict = answer.verdicts.front().second;
+    verdicts.clear();
+    for (const AttemptKey& key : keys) {
+      const auto answer = turn.apply(scheduling::AttemptStarted{key, info.machine}).answer;
+      verdicts.emplace_back(
+          key, answer.verdicts.empty() ? Verdict::kSuperseded : answer.verdicts.front().second);
+    }
   });
-  return verdict;
+  return verdicts;
 }
 
 Renewal MachineService::renew(const std::string& session, const Caller& caller,
@@ -315,6 +321,7 @@ Verdicts MachineService::ended(const std::string& session, const Caller& caller,
 }
 
 std::vector<scheduling::MachineView> MachineService::list(MachineId after, uint32_t limit) {
+  check_limit(limit);
   std::vector<scheduling::MachineView> machines;
   pipeline_.perform([&](Turn& turn) { machines = turn.pool().machines(); });
   std::sort(machines.begin(), machines.end(),

@@ -74,8 +74,9 @@ class MachineService {
   // The same for whoever has a session as this caller, if anybody (Caller::uid).
   void expel(uint64_t uid);
 
-  scheduling::Verdict started(const std::string& session, const Caller& caller,
-                              scheduling::AttemptKey key);
+  // Of each, in one commit.
+  Verdicts started(const std::string& session, const Caller& caller,
+                   const std::vector<scheduling::AttemptKey>& keys);
   Renewal renew(const std::string& session, const Caller& caller, const ReportedState& state,
                 const std::vector<ReportedAttempt>& attempts);
   Verdicts ended(const std::string& session, const Caller& caller,

@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "server/page_limit.h"
 #include "server/refusal.h"
 #include "server/request_key.h"
 
@@ -336,6 +337,7 @@ std::string Members::renew(const Caller& caller, const std::string& request,
 }
 
 std::vector<MemberRow> Members::list(uint64_t after, uint32_t limit) {
+  check_limit(limit);
   std::lock_guard lock(mutex_);
   std::vector<MemberRow> rows;
   for (auto it = members_.upper_bound(after); it != members_.end() && rows.size() < limit; ++it)

@@ -3,20 +3,15 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "server/servants/guard_call.h"
+#include "server/servants/page.h"
 #include "server/servants/servants.h"
+#include "server/servants/served.h"
 #include "server/servants/translate.h"
 
 namespace sublet::server {
 namespace {
 
 namespace v1 = Sublet::v1;
-
-void add_detail(v1::Details& details, const char* name, const std::string& value) {
-  const CORBA::ULong at = details.length();
-  details.length(at + 1);
-  details[at].name = CORBA::string_dup(name);
-  details[at].value = CORBA::string_dup(to_utf8(value).c_str());
-}
 
 class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
  public:
@@ -78,44 +73,47 @@ class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
     });
   }
 
-  v1::Control remove(const v1::RequestId& request, const v1::JobFilter& which) override {
+  v1::Control* remove(const v1::RequestId& request, const v1::JobFilter& which) override {
     return control(request, which, JobService::Action::kRemove);
   }
-  v1::Control hold(const v1::RequestId& request, const v1::JobFilter& which) override {
+  v1::Control* hold(const v1::RequestId& request, const v1::JobFilter& which) override {
     return control(request, which, JobService::Action::kHold);
   }
-  v1::Control release(const v1::RequestId& request, const v1::JobFilter& which) override {
+  v1::Control* release(const v1::RequestId& request, const v1::JobFilter& which) override {
     return control(request, which, JobService::Action::kRelease);
   }
 
   v1::JobPage* list(const v1::JobFilter& which, const v1::Bytes& cursor,
                     CORBA::ULong limit) override {
     return guard_call([&] {
-      const std::string at = from_octets(cursor);
-      if (at.size() > 19 || at.find_first_not_of("0123456789") != std::string::npos)
-        throw Refusal(Refusal::Kind::kInvalid, "cursor.bad", "this cursor is not from this server",
-                      "Start with an empty cursor.", "cursor");
-      JobPage page = s_.jobs.list(s_.access.submitter(), from_idl(which),
-                                  at.empty() ? 0 : std::stoull(at), limit);
+      const JobPage page =
+          s_.jobs.list(s_.access.submitter(), from_idl(which), number_from(cursor), limit);
       auto names = machine_names(page.rows);
-      v1::JobPage_var out = new v1::JobPage;
+      v1::JobPage_var out = new v1::JobPage();
       out->jobs.length(page.rows.size());
       for (size_t i = 0; i < page.rows.size(); ++i)
         to_idl(page.rows[i], names[page.rows[i].machine], s_.jobs.progress(page.rows[i].job),
                out->jobs[i]);
-      if (page.next) to_octets(std::to_string(page.next), out->next);
+      const auto after = [&](size_t last) {
+        const auto& job = page.rows[last].job;
+        return std::to_string(job.id + job.count - 1);
+      };
+      const std::string next = page.next ? std::to_string(page.next) : "";
+      to_octets(end_page(out->jobs, next, after), out->next);
       return out._retn();
     });
   }
 
-  v1::JobCounts count(const v1::JobFilter& which) override {
+  v1::Counts* count(const v1::JobFilter& which) override {
     return guard_call([&] {
-      v1::JobCounts counts{};
-      CORBA::ULongLong* fields[] = {&counts.waiting, &counts.placed, &counts.running, &counts.held,
-                                    &counts.done,    &counts.failed, &counts.removed};
-      for (auto [state, number] : s_.jobs.count(s_.access.submitter(), from_idl(which)))
-        if (state >= 1 && state <= 7) *fields[state - 1] = number;
-      return counts;
+      const auto counts = s_.jobs.count(s_.access.submitter(), from_idl(which));
+      v1::Counts_var out = new v1::Counts;
+      out->length(counts.size());
+      for (size_t i = 0; i < counts.size(); ++i) {
+        out[i].value = counts[i].first;
+        out[i].number = counts[i].second;
+      }
+      return out._retn();
     });
   }
 
@@ -123,17 +121,45 @@ class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
     return guard_call([&] {
       JobDetails details = s_.jobs.show(s_.access.submitter(), job);
       auto names = machine_names({details.row});
-      v1::JobDetail_var out = new v1::JobDetail;
+      v1::JobDetail_var out = new v1::JobDetail();
       to_idl(details.row, names[details.row.machine], s_.jobs.progress(details.row.job),
              out->summary);
       to_idl(details.spec, out->description);
       out->attempts.length(details.attempts.size());
       for (size_t i = 0; i < details.attempts.size(); ++i)
         to_idl(details.attempts[i], out->attempts[i]);
-      add_outputs(details, out->outputs);
+      to_idl(details.outputs, out->outputs);
       add_forecast(details.forecast, out->more);
       if (details.outputs_removed)
         add_detail(out->more, "outputs_removed_at", std::to_string(details.outputs_removed));
+      return out._retn();
+    });
+  }
+
+  v1::AttemptPage* attempts(v1::JobId job, const v1::Bytes& cursor, CORBA::ULong limit) override {
+    return guard_call([&] {
+      const auto rows = s_.jobs.attempts(s_.access.submitter(), job, number_from(cursor), limit);
+      const auto after = [&](size_t last) {
+        return std::to_string(rows[last].attempt.key.attempt);
+      };
+      v1::AttemptPage_var out = new v1::AttemptPage();
+      out->attempts.length(rows.size());
+      for (size_t i = 0; i < rows.size(); ++i) to_idl(rows[i], out->attempts[i]);
+      const std::string next = rows.size() == limit ? after(limit - 1) : "";
+      to_octets(end_page(out->attempts, next, after), out->next);
+      return out._retn();
+    });
+  }
+
+  v1::OutputPage* outputs(v1::JobId job, const v1::Bytes& cursor, CORBA::ULong limit) override {
+    return guard_call([&] {
+      const JobOutputs outputs =
+          s_.jobs.outputs(s_.access.submitter(), job, number_from(cursor), limit);
+      const auto after = [&](size_t last) { return std::to_string(outputs.files[last].id); };
+      v1::OutputPage_var out = new v1::OutputPage();
+      to_idl(outputs, out->outputs);
+      const std::string next = outputs.files.size() == limit ? after(limit - 1) : "";
+      to_octets(end_page(out->outputs, next, after), out->next);
       return out._retn();
     });
   }
@@ -143,7 +169,7 @@ class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
     return guard_call([&] {
       const LogPiece piece = s_.logs.read(
           s_.access.submitter(), {job, attempt, static_cast<FileKind>(stream), offset, hold});
-      v1::LogPart_var out = new v1::LogPart;
+      v1::LogPart_var out = new v1::LogPart();
       out->attempt = piece.attempt;
       out->offset = offset;
       to_octets(piece.text, out->text);
@@ -158,49 +184,51 @@ class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
   v1::ChangePage* changes_since(v1::HistoryNumber since, v1::Duration hold) override {
     return guard_call([&] {
       ChangeList list = s_.jobs.changes_since(s_.access.submitter(), since, hold);
-      v1::ChangePage_var out = new v1::ChangePage;
+      v1::ChangePage_var out = new v1::ChangePage();
       out->items.length(list.items.size());
       for (size_t i = 0; i < list.items.size(); ++i) to_idl(list.items[i], out->items[i]);
       out->last = list.last;
+      const CORBA::ULong count = fitting(out->items);
+      if (count < out->items.length()) {
+        out->items.length(count);
+        out->last = list.items[count - 1].number;
+      }
       out->gap = list.gap;
       return out._retn();
     });
   }
 
-  v1::Details* about() override {
+  v1::PoolInfo* about() override {
     return guard_call([&] {
       uint64_t waiting = 0, machines = 0;
       s_.pipeline.perform([&](Turn& turn) {
         waiting = turn.pool().waiting();
         machines = turn.pool().machines().size();
       });
-      const std::pair<const char*, std::string> facts[] = {
-          {"version", SUBLET_VERSION},
-          {"pool", s_.pool_name},
-          {"waiting", std::to_string(waiting)},
-          {"machines", std::to_string(machines)},
-          {"uptime_ms", std::to_string((system_clock().utc_us() - s_.started) / 1000)},
-          {"server_pid", std::to_string(getpid())}};
-      v1::Details_var out = new v1::Details;
-      out->length(std::size(facts));
-      for (size_t i = 0; i < std::size(facts); ++i) {
-        out[i].name = CORBA::string_dup(facts[i].first);
-        out[i].value = CORBA::string_dup(facts[i].second.c_str());
-      }
+      v1::PoolInfo_var out = new v1::PoolInfo();
+      out->name = CORBA::string_dup(to_utf8(s_.pool_name).c_str());
+      out->version = CORBA::string_dup(SUBLET_VERSION);
+      to_octets(s_.pool_id, out->id);
+      out->term = s_.term;
+      out->uptime = (system_clock().utc_us() - s_.started) / 1000;
+      out->capabilities = capabilities();
+      add_detail(out->more, "waiting", std::to_string(waiting));
+      add_detail(out->more, "machines", std::to_string(machines));
+      add_detail(out->more, "server_pid", std::to_string(getpid()));
       return out._retn();
     });
   }
 
  private:
-  v1::Control control(const v1::RequestId& request, const v1::JobFilter& which,
-                      JobService::Action action) {
+  v1::Control* control(const v1::RequestId& request, const v1::JobFilter& which,
+                       JobService::Action action) {
     return guard_call([&] {
       auto result =
           s_.jobs.control(s_.access.submitter(), from_octets(request), action, from_idl(which));
-      v1::Control out;
-      out.changed = result.changed;
-      out.unchanged = result.unchanged;
-      return out;
+      v1::Control_var out = new v1::Control();
+      out->changed = result.changed;
+      out->unchanged = result.unchanged;
+      return out._retn();
     });
   }
 
@@ -218,26 +246,6 @@ class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
     if (forecast.sentence.empty()) return;
     add_detail(more, "forecast", forecast.sentence);
     if (forecast.starts_at) add_detail(more, "starts_at", std::to_string(*forecast.starts_at));
-  }
-
-  void add_outputs(const JobDetails& details, v1::OutputInfos& out) {
-    out.length(details.outputs.size());
-    for (size_t i = 0; i < details.outputs.size(); ++i) {
-      const FileRow& file = details.outputs[i];
-      std::string name = file.name;
-      bool cut = false;
-      if (file.kind == FileKind::kStdout || file.kind == FileKind::kStderr) {
-        name = file.kind == FileKind::kStdout ? "stdout" : "stderr";
-        for (const auto& a : details.attempts)
-          if (a.attempt.key.attempt == file.attempt)
-            cut = file.kind == FileKind::kStdout ? a.end.stdout_cut : a.end.stderr_cut;
-      }
-      out[i].kind = static_cast<CORBA::ULong>(file.kind);
-      to_octets(name, out[i].name);
-      out[i].size = file.size;
-      to_octets(hex_decode(file.digest).value_or(""), out[i].content_digest);
-      out[i].cut = cut;
-    }
   }
 
   const Services s_;

@@ -3,7 +3,9 @@
 #include "protocol/lease.h"
 #include "server/machines/corba_workstation.h"
 #include "server/servants/guard_call.h"
+#include "server/servants/page.h"
 #include "server/servants/servants.h"
+#include "server/servants/served.h"
 #include "server/servants/translate.h"
 #include "transport/orb.h"
 
@@ -27,8 +29,9 @@ class SessionServant : public POA_Sublet::v1::Session {
         throw Refusal(Refusal::Kind::kNotPermitted, "client.elsewhere",
                       "the reference does not lead back over this connection",
                       "Pass the client's own reference, over its own connection.", "client");
-      s_.machines.attach(key_, s_.access.caller(),
-                         make_corba_workstation(client, key_, s_.lease_ms, s_.call_timeout_ms));
+      s_.machines.attach(
+          key_, s_.access.caller(),
+          make_corba_workstation(client, {key_, s_.term}, s_.lease_ms, s_.call_timeout_ms));
     });
   }
 
@@ -50,13 +53,16 @@ class MachineAllocatorServant : public POA_Sublet::v1::MachineAllocator {
     return guard_call([&] {
       Joined joined = s_.machines.join(s_.access.workstation(), machine, from_octets(secret),
                                        from_idl(description));
-      v1::JoinAnswer_var out = new v1::JoinAnswer;
+      v1::JoinAnswer_var out = new v1::JoinAnswer();
       out->machine = joined.session.machine;
       to_octets(joined.session.key, out->key);
       out->session_reference = make_session(joined.session.machine, joined.session.key);
       out->lease = s_.lease_ms;
       out->renew_every = protocol::renew_every_ms(s_.lease_ms);
       out->server_time = joined.now;
+      to_octets(s_.pool_id, out->pool);
+      out->term = s_.term;
+      out->capabilities = capabilities();
       return out._retn();
     });
   }
@@ -73,20 +79,15 @@ class MachineAllocatorServant : public POA_Sublet::v1::MachineAllocator {
   v1::MachinePage* list(const v1::Bytes& cursor, CORBA::ULong limit) override {
     return guard_call([&] {
       const Caller caller = s_.access.caller();
-      const std::string at = from_octets(cursor);
-      if (at.size() > 19 || at.find_first_not_of("0123456789") != std::string::npos)
-        throw Refusal(Refusal::Kind::kInvalid, "cursor.bad", "this cursor is not from this server",
-                      "Start with an empty cursor.", "cursor");
-      if (limit < 1 || limit > 1000)
-        throw Refusal(Refusal::Kind::kInvalid, "limit.range", "a limit outside 1 to 1,000",
-                      "Choose a limit in that range.", "limit");
-      auto views = s_.machines.list(at.empty() ? 0 : std::stoull(at), limit);
-      v1::MachinePage_var out = new v1::MachinePage;
+      const auto views = s_.machines.list(number_from(cursor), limit);
+      const auto after = [&](size_t last) { return std::to_string(views[last].record.id); };
+      v1::MachinePage_var out = new v1::MachinePage();
       out->machines.length(views.size());
       for (size_t i = 0; i < views.size(); ++i)
         to_idl(views[i], s_.sessions.report(views[i].record.id), caller.administrator,
                out->machines[i]);
-      if (views.size() == limit) to_octets(std::to_string(views.back().record.id), out->next);
+      const std::string next = views.size() == limit ? after(limit - 1) : "";
+      to_octets(end_page(out->machines, next, after), out->next);
       return out._retn();
     });
   }
@@ -135,15 +136,14 @@ class ExecutionServerServant : public POA_Sublet::v1::ExecutionServer {
  public:
   explicit ExecutionServerServant(const Services& s) : s_(s) {}
 
-  v1::Verdict started(const v1::SessionKey& session, const v1::AttemptKey& key,
-                      v1::Instant) override {
+  v1::Verdicts* started(const v1::SessionKey& session, const v1::StartReports& reports) override {
     return guard_call([&] {
-      auto value =
-          s_.machines.started(from_octets(session), s_.access.caller(), {key.job, key.attempt});
-      v1::Verdict verdict;
-      verdict.key = key;
-      verdict.value = static_cast<CORBA::ULong>(value);
-      return verdict;
+      check_count(reports.length());
+      std::vector<scheduling::AttemptKey> keys;
+      for (CORBA::ULong i = 0; i < reports.length(); ++i) keys.push_back(from_idl(reports[i]));
+      v1::Verdicts_var out = new v1::Verdicts;
+      to_idl(s_.machines.started(from_octets(session), s_.access.caller(), keys), out.inout());
+      return out._retn();
     });
   }
 
@@ -154,7 +154,8 @@ class ExecutionServerServant : public POA_Sublet::v1::ExecutionServer {
       for (CORBA::ULong i = 0; i < running.length(); ++i) attempts.push_back(from_idl(running[i]));
       auto renewal =
           s_.machines.renew(from_octets(session), s_.access.caller(), from_idl(report), attempts);
-      v1::RenewAnswer_var out = new v1::RenewAnswer;
+      v1::RenewAnswer_var out = new v1::RenewAnswer();
+      out->term = s_.term;
       out->lease = s_.lease_ms;
       out->server_time = renewal.now;
       to_idl(renewal.verdicts, out->of_attempts);
@@ -164,9 +165,7 @@ class ExecutionServerServant : public POA_Sublet::v1::ExecutionServer {
 
   v1::Verdicts* ended(const v1::SessionKey& session, const v1::EndReports& reports) override {
     return guard_call([&] {
-      if (reports.length() > 100)
-        throw Refusal(Refusal::Kind::kLimitExceeded, "report.size",
-                      "more than 100 ends in one call", "Report them in several calls.", "reports");
+      check_count(reports.length());
       std::vector<ReportedEnd> ends;
       for (CORBA::ULong i = 0; i < reports.length(); ++i) ends.push_back(from_idl(reports[i]));
       v1::Verdicts_var out = new v1::Verdicts;
@@ -176,6 +175,12 @@ class ExecutionServerServant : public POA_Sublet::v1::ExecutionServer {
   }
 
  private:
+  static void check_count(CORBA::ULong reports) {
+    if (reports > 100)
+      throw Refusal(Refusal::Kind::kLimitExceeded, "report.size", "more than 100 reports in a call",
+                    "Make several.", "reports");
+  }
+
   const Services s_;
 };
 

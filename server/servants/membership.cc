@@ -3,6 +3,7 @@
 
 #include "server/members/members.h"
 #include "server/servants/guard_call.h"
+#include "server/servants/page.h"
 #include "server/servants/servants.h"
 #include "server/servants/translate.h"
 
@@ -28,7 +29,7 @@ class MembershipServant : public POA_Sublet::v1::Membership {
       const Caller caller = administrator("inviting members");
       const Invited invited =
           s_.members.invite(caller, from_octets(request), name, role_of(role), valid);
-      v1::InvitationAnswer_var out = new v1::InvitationAnswer;
+      v1::InvitationAnswer_var out = new v1::InvitationAnswer();
       out->token = CORBA::string_dup(invited.token.c_str());
       out->expires = invited.expires;
       return out._retn();
@@ -45,18 +46,13 @@ class MembershipServant : public POA_Sublet::v1::Membership {
   v1::MemberPage* list(const v1::Bytes& cursor, CORBA::ULong limit) override {
     return guard_call([&] {
       administrator("listing members");
-      const std::string at = from_octets(cursor);
-      if (at.size() > 19 || at.find_first_not_of("0123456789") != std::string::npos)
-        throw Refusal(Refusal::Kind::kInvalid, "cursor.bad", "this cursor is not from this server",
-                      "Start with an empty cursor.", "cursor");
-      if (limit < 1 || limit > 1000)
-        throw Refusal(Refusal::Kind::kInvalid, "limit.range", "a limit outside 1 to 1,000",
-                      "Choose a limit in that range.", "limit");
-      const auto rows = s_.members.list(at.empty() ? 0 : std::stoull(at), limit);
-      v1::MemberPage_var out = new v1::MemberPage;
+      const auto rows = s_.members.list(number_from(cursor), limit);
+      const auto after = [&](size_t last) { return std::to_string(rows[last].number); };
+      v1::MemberPage_var out = new v1::MemberPage();
       out->members.length(rows.size());
       for (size_t i = 0; i < rows.size(); ++i) fill(rows[i], out->members[i]);
-      if (rows.size() == limit) to_octets(std::to_string(rows.back().number), out->next);
+      const std::string next = rows.size() == limit ? after(limit - 1) : "";
+      to_octets(end_page(out->members, next, after), out->next);
       return out._retn();
     });
   }
@@ -77,6 +73,7 @@ class MembershipServant : public POA_Sublet::v1::Membership {
   }
 
   static void fill(const MemberRow& row, v1::MemberInfo& out) {
+    out = v1::MemberInfo{};
     out.name = CORBA::string_dup(row.name.c_str());
     out.role = static_cast<CORBA::ULong>(row.role);
     out.joined = row.joined;

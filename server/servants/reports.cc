@@ -7,6 +7,7 @@
 #include "server/accounting/service.h"
 #include "server/request_key.h"
 #include "server/servants/guard_call.h"
+#include "server/servants/page.h"
 #include "server/servants/servants.h"
 #include "server/servants/translate.h"
 
@@ -63,20 +64,23 @@ class AccountingServant : public POA_Sublet::v1::Accounting {
     return guard_call([&] {
       const UsageLines lines =
           usage_.report(access_.submitter(), from_idl(query), from_octets(cursor), limit);
-      v1::UsagePage_var out = new v1::UsagePage;
+      v1::UsagePage_var out = new v1::UsagePage();
       out->lines.length(lines.rows.size());
       for (size_t i = 0; i < lines.rows.size(); ++i) to_idl(lines.rows[i], out->lines[i]);
-      to_octets(lines.next, out->next);
+      const auto after = [&](size_t last) { return cursor_after(lines.until, lines.rows[last]); };
+      to_octets(end_page(out->lines, lines.next, after), out->next);
       return out._retn();
     });
   }
 
-  v1::Standings* current_standings() override {
+  v1::StandingPage* current_standings(const v1::Bytes& cursor, CORBA::ULong limit) override {
     return guard_call([&] {
-      const auto standings = usage_.standings(access_.submitter());
-      v1::Standings_var out = new v1::Standings;
-      out->length(standings.size());
-      for (size_t i = 0; i < standings.size(); ++i) to_idl(standings[i], out[i]);
+      const StandingLines page = usage_.standings(access_.submitter(), from_octets(cursor), limit);
+      v1::StandingPage_var out = new v1::StandingPage();
+      out->users.length(page.standings.size());
+      for (size_t i = 0; i < page.standings.size(); ++i) to_idl(page.standings[i], out->users[i]);
+      const auto after = [&](size_t last) { return page.standings[last].standing.user; };
+      to_octets(end_page(out->users, page.next, after), out->next);
       return out._retn();
     });
   }
@@ -100,6 +104,7 @@ class AccountingServant : public POA_Sublet::v1::Accounting {
   }
 
   static void to_idl(const UsageRow& row, v1::UsageLine& line) {
+    line = v1::UsageLine{};
     for (const auto& [name, value] : row.group) add_detail(line.group, name, value);
     line.jobs_done = row.jobs_done;
     line.attempts = row.attempts;
@@ -114,6 +119,7 @@ class AccountingServant : public POA_Sublet::v1::Accounting {
   }
 
   static void to_idl(const UserStanding& s, v1::Standing& out) {
+    out = v1::Standing{};
     out.user = CORBA::string_dup(to_utf8(s.standing.user).c_str());
     out.usage = s.standing.usage;
     out.charges = s.standing.charges;

@@ -1,6 +1,6 @@
 // The servants behind the fixed keys: JobScheduler, ExecutionServer,
-// MachineAllocator, AlarmSender, Spool, Accounting, Membership. Thin: translate, ask the
-// service, answer. A servant makes no remote call (rule 5).
+// MachineAllocator, AlarmSender, Spool, Accounting, Membership, Administration. Thin:
+// translate, ask the service, answer. A servant makes no remote call (rule 5).
 //
 // Each make_... returns a new servant; the POA owns it. The services outlive
 // the ORB.
@@ -41,6 +41,8 @@ struct Services {
   int64_t tick_ms = 0;
   int call_timeout_ms = 0;  // of calls to workstations
   std::string pool_name;
+  std::string pool_id;  // 16 octets
+  uint64_t term = 0;    // of this server; idl/types.idl, ServerTerm
   Micros started = 0;
 };
 
@@ -51,6 +53,7 @@ PortableServer::Servant make_alarm_sender(const Services& services);
 PortableServer::Servant make_spool(const Services& services);
 PortableServer::Servant make_accounting(const Services& services);
 PortableServer::Servant make_membership(const Services& services);
+PortableServer::Servant make_administration(const Services& services);
 
 }  // namespace sublet::server
 

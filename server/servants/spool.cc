@@ -12,15 +12,15 @@ class SpoolServant : public POA_Sublet::v1::Spool {
  public:
   explicit SpoolServant(const Services& s) : s_(s) {}
 
-  v1::Upload open_upload(const v1::RequestId& request, const v1::FilePlace& place,
-                         v1::ByteCount size, const v1::Digest& digest) override {
+  v1::Upload* open_upload(const v1::RequestId& request, const v1::FilePlace& place,
+                          v1::ByteCount size, const v1::Digest& digest) override {
     return guard_call([&] {
       auto started = s_.spool.open(s_.access.caller(), from_octets(request), from_idl(place), size,
                                    from_octets(digest));
-      v1::Upload upload;
-      upload.id = started.id;
-      upload.offset = started.offset;
-      return upload;
+      v1::Upload_var upload = new v1::Upload();
+      upload->id = started.id;
+      upload->offset = started.offset;
+      return upload._retn();
     });
   }
 
@@ -39,7 +39,7 @@ class SpoolServant : public POA_Sublet::v1::Spool {
   v1::FileInfo* stat(const v1::FilePlace& place) override {
     return guard_call([&] {
       const FileRow row = s_.spool.stat(s_.access.caller(), from_idl(place));
-      v1::FileInfo_var info = new v1::FileInfo;
+      v1::FileInfo_var info = new v1::FileInfo();
       info->size = row.size;
       to_octets(hex_decode(row.digest).value_or(""), info->content_digest);
       info->generation = row.generation;

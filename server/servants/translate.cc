@@ -148,6 +148,7 @@ JobQuery from_idl(const v1::JobFilter& filter) {
 
 void to_idl(const JobRow& row, const std::string& machine, int32_t progress, v1::JobSummary& out) {
   const auto& job = row.job;
+  out = v1::JobSummary{};
   out.id = job.id;
   out.batch = job.batch;
   out.index = job.index;
@@ -168,6 +169,7 @@ void to_idl(const JobRow& row, const std::string& machine, int32_t progress, v1:
 
 void to_idl(const AttemptRow& row, v1::AttemptInfo& out) {
   const auto& a = row.attempt;
+  out = v1::AttemptInfo{};
   out.number = a.key.attempt;
   out.machine = a.machine;
   out.machine_name = text(row.machine_name);
@@ -189,7 +191,26 @@ void to_idl(const AttemptRow& row, v1::AttemptInfo& out) {
   out.quiesce_us = row.end.quiesce_us;
 }
 
+void to_idl(const JobOutputs& outputs, v1::OutputInfos& out) {
+  out.length(outputs.files.size());
+  for (size_t i = 0; i < outputs.files.size(); ++i) {
+    const FileRow& file = outputs.files[i];
+    v1::OutputInfo& info = out[i];
+    info = v1::OutputInfo{};
+    info.kind = static_cast<CORBA::ULong>(file.kind);
+    to_octets(file.kind == FileKind::kStdout   ? "stdout"
+              : file.kind == FileKind::kStderr ? "stderr"
+                                               : file.name,
+              info.name);
+    info.size = file.size;
+    to_octets(hex_decode(file.digest).value_or(""), info.content_digest);
+    info.cut = (file.kind == FileKind::kStdout && outputs.end.stdout_cut) ||
+               (file.kind == FileKind::kStderr && outputs.end.stderr_cut);
+  }
+}
+
 void to_idl(const scheduling::ChangeRecord& r, v1::Change& out) {
+  out = v1::Change{};
   out.number = r.number;
   out.at = r.at;
   out.job = r.job;
@@ -241,6 +262,8 @@ ReportedAttempt from_idl(const v1::AttemptStatus& s) {
   return attempt;
 }
 
+AttemptKey from_idl(const v1::StartReport& r) { return key(r.key); }
+
 ReportedEnd from_idl(const v1::EndReport& r) {
   const bool known = (r.ended >= v1::END_DONE && r.ended <= v1::END_LIMIT) ||
                      (r.ended >= v1::END_OWNER && r.ended <= v1::END_SUPERSEDED);
@@ -280,6 +303,7 @@ void to_idl(const Verdicts& verdicts, v1::Verdicts& out) {
 void to_idl(const scheduling::MachineView& view, const std::optional<ReportedState>& state,
             bool with_attempts, v1::MachineInfo& out) {
   const auto& r = view.record;
+  out = v1::MachineInfo{};
   out.number = r.id;
   out.description.name = text(r.name);
   out.description.os = text(r.os);

@@ -37,10 +37,12 @@ JobQuery from_idl(const Sublet::v1::JobFilter& filter);
 void to_idl(const JobRow& row, const std::string& machine, int32_t progress,
             Sublet::v1::JobSummary& summary);
 void to_idl(const AttemptRow& row, Sublet::v1::AttemptInfo& info);
+void to_idl(const JobOutputs& outputs, Sublet::v1::OutputInfos& infos);
 void to_idl(const scheduling::ChangeRecord& record, Sublet::v1::Change& change);
 MachineFacts from_idl(const Sublet::v1::MachineDescription& d);
 ReportedState from_idl(const Sublet::v1::MachineReport& r);
 ReportedAttempt from_idl(const Sublet::v1::AttemptStatus& s);
+scheduling::AttemptKey from_idl(const Sublet::v1::StartReport& r);
 ReportedEnd from_idl(const Sublet::v1::EndReport& r);
 void to_idl(const Verdicts& verdicts, Sublet::v1::Verdicts& out);
 void to_idl(const scheduling::MachineView& view, const std::optional<ReportedState>& state,

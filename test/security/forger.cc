@@ -92,6 +92,9 @@ std::string with_note(const std::string& reference, const std::string& from) {
   return "IOR:" + to_hex(bytes + number(1) + number(profile.size()) + profile);
 }
 
+// The largest there is: no order is refused for its term.
+constexpr v1::ServerTerm kTerm = UINT64_MAX;
+
 // What the server calls, if it believes in this machine.
 class Mine : public POA_Sublet::v1::ExecutingClient {
   [[noreturn]] static void no() {
@@ -108,14 +111,18 @@ class Mine : public POA_Sublet::v1::ExecutingClient {
     return came;
   }
 
-  v1::RunAnswers* run(const v1::SessionKey&, const v1::RunOrders&) override { no(); }
-  v1::Bytes* read_log(const v1::SessionKey&, const v1::AttemptKey&, CORBA::ULong, v1::ByteCount,
-                      CORBA::ULong) override {
+  v1::RunAnswers* run(const v1::SessionKey&, v1::ServerTerm, const v1::RunOrders&) override {
     no();
   }
-  v1::RunAnswer* may_run(const v1::SessionKey&, const v1::Requirements&) override { no(); }
-  void vacate(const v1::SessionKey&, const v1::VacateOrders&) override { no(); }
-  v1::Details* state(const v1::SessionKey&) override {
+  v1::Bytes* read_log(const v1::SessionKey&, v1::ServerTerm, const v1::AttemptKey&, CORBA::ULong,
+                      v1::ByteCount, CORBA::ULong) override {
+    no();
+  }
+  v1::RunAnswer* may_run(const v1::SessionKey&, v1::ServerTerm, const v1::Requirements&) override {
+    no();
+  }
+  void vacate(const v1::SessionKey&, v1::ServerTerm, const v1::VacateOrders&) override { no(); }
+  v1::Details* state(const v1::SessionKey&, v1::ServerTerm) override {
     std::lock_guard lock(mutex_);
     ++asked_;
     changed_.notify_all();
@@ -219,7 +226,7 @@ class Forger {
   }
 
   v1::MachineDescription machine(const std::string& name) {
-    v1::MachineDescription out;
+    v1::MachineDescription out{};
     out.name = name.c_str();
     out.os = "linux";
     out.architecture = "x86_64";
@@ -230,7 +237,7 @@ class Forger {
   }
 
   v1::MachineReport report() {
-    v1::MachineReport out;
+    v1::MachineReport out{};
     out.away = false;
     out.reason = 0;
     out.owner_cpu = 0;
@@ -241,7 +248,7 @@ class Forger {
   }
 
   v1::EndReport end() {
-    v1::EndReport out;
+    v1::EndReport out{};
     out.key = attempt();
     out.ended = v1::END_DONE;
     out.reason = "";
@@ -258,6 +265,7 @@ class Forger {
     v1::RunOrders out;
     out.length(1);
     v1::RunOrder& order = out[0];
+    order = v1::RunOrder{};
     order.key = {attempt().job + 1000, 1};
     order.user = "root";
     order.what.name = "forged";
@@ -300,16 +308,16 @@ class Forger {
   // An order, as if this were the server.
   bool order(const std::string& name, v1::ExecutingClient_ptr to) {
     if (name == "run") {
-      v1::RunAnswers_var answers = to->run(session_, orders());
+      v1::RunAnswers_var answers = to->run(session_, kTerm, orders());
       return true;
     }
     if (name == "may_run") {
-      v1::RunAnswer_var answer = to->may_run(session_, orders()[0].what.needs);
+      v1::RunAnswer_var answer = to->may_run(session_, kTerm, orders()[0].what.needs);
       return true;
     }
-    if (name == "vacate") return to->vacate(session_, leave()), true;
+    if (name == "vacate") return to->vacate(session_, kTerm, leave()), true;
     if (name == "state") {
-      v1::Details_var state = to->state(session_);
+      v1::Details_var state = to->state(session_, kTerm);
       return true;
     }
     return false;
@@ -387,7 +395,11 @@ class Forger {
     v1::ExecutionServer_var server = find<v1::ExecutionServer>("ExecutionServer");
     v1::Spool_var spool = find<v1::Spool>("Spool");
     if (name == "started") {
-      server->started(session_, attempt(), 0);
+      v1::StartReports reports;
+      reports.length(1);
+      reports[0] = v1::StartReport{};
+      reports[0].key = attempt();
+      v1::Verdicts_var verdicts = server->started(session_, reports);
     } else if (name == "renew-nothing") {
       v1::RenewAnswer_var answer = server->renew(session_, report(), v1::AttemptStatuses());
     } else if (name == "ended") {
@@ -396,8 +408,8 @@ class Forger {
       reports[0] = end();
       v1::Verdicts_var verdicts = server->ended(session_, reports);
     } else if (name == "put-checkpoint") {
-      spool->open_upload(request(), place(v1::FILE_CHECKPOINT), 1,
-                         octets<v1::Digest>(std::string(32, 'x')));
+      v1::Upload_var upload = spool->open_upload(request(), place(v1::FILE_CHECKPOINT), 1,
+                                                 octets<v1::Digest>(std::string(32, 'x')));
     } else if (name == "stat-checkpoint") {
       v1::FileInfo_var info = spool->stat(place(v1::FILE_CHECKPOINT));
     } else if (name == "get-checkpoint") {
@@ -411,9 +423,9 @@ class Forger {
   bool as_user(const std::string& name) {
     v1::JobScheduler_var scheduler = find<v1::JobScheduler>("JobScheduler");
     if (name == "remove") {
-      scheduler->remove(request(), job());
+      v1::Control_var answer = scheduler->remove(request(), job());
     } else if (name == "hold") {
-      scheduler->hold(request(), job());
+      v1::Control_var answer = scheduler->hold(request(), job());
     } else if (name == "show") {
       v1::JobDetail_var detail = scheduler->show(attempt().job);
     } else if (name == "tick") {

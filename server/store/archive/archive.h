@@ -92,8 +92,10 @@ class Archive {
   // For each state, how many.
   std::vector<std::pair<uint32_t, uint64_t>> count(const JobQuery& query);
   std::optional<JobRow> job(JobId id);
-  std::vector<AttemptRow> attempts(JobId id);
-  std::vector<FileRow> outputs(JobId id);  // without bodies
+  // In order of number, after `after`; at most `limit`.
+  std::vector<AttemptRow> attempts(JobId id, uint32_t after = 0, uint32_t limit = UINT32_MAX);
+  // In order of id, after `after`; at most `limit`. Without bodies.
+  std::vector<FileRow> outputs(JobId id, uint64_t after = 0, uint32_t limit = UINT32_MAX);
   // By their ids.
   std::map<uint64_t, SentFile> sent_files(scheduling::AttemptKey key);
 

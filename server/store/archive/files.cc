@@ -36,11 +36,13 @@ std::optional<FileRow> one_file(soci::session& sql, const std::string& condition
 
 }  // namespace
 
-std::vector<FileRow> Archive::outputs(JobId id) {
+std::vector<FileRow> Archive::outputs(JobId id, uint64_t after, uint32_t limit) {
   return connections_->with([&](soci::session& sql) {
     return files_of(sql, kFileWithoutBody + "where f.job = " + std::to_string(id) +
                              " and f.job > 0 and f.kind >= 3 and f.counts = 1 and f.attempt = "
-                             "(select attempts from jobs where jobs.id = f.job) order by f.id");
+                             "(select attempts from jobs where jobs.id = f.job) and f.id > " +
+                             std::to_string(after) + " order by f.id limit " +
+                             std::to_string(limit));
   });
 }
 

@@ -256,7 +256,7 @@ std::optional<JobRow> Archive::job(JobId id) {
   return std::move(rows.front());
 }
 
-std::vector<AttemptRow> Archive::attempts(JobId id) {
+std::vector<AttemptRow> Archive::attempts(JobId id, uint32_t after, uint32_t limit) {
   return connections_->with([&](soci::session& sql) {
     std::vector<AttemptRow> result;
     soci::rowset<soci::row> rows =
@@ -267,7 +267,8 @@ std::vector<AttemptRow> Archive::attempts(JobId id) {
                         "coalesce(e.stdout_cut, 0), coalesce(e.stderr_cut, 0) from attempts a "
                         "left join machines m on m.id = a.machine left join ends e on e.job = "
                         "a.job and e.attempt = a.attempt where a.job = "
-                     << id << " order by a.attempt");
+                     << id << " and a.attempt > " << after << " order by a.attempt limit "
+                     << limit);
     for (const auto& r : rows) {
       AttemptRow row;
       row.attempt = attempt_from(r);
