@@ -39,10 +39,8 @@ bool read_cursor(const std::string& cursor, UsageQuery* query) {
     from = colon + 1;
   }
   if (words.size() != query->by.size() + 1 || !is_number(words[0])) return false;
-  for (size_t i = 0; i < query->by.size(); ++i) {
-    const bool number = query->by[i] == GroupBy::kBatch || query->by[i] == GroupBy::kJob;
-    if (number && !is_number(words[i + 1])) return false;
-  }
+  for (size_t i = 0; i < query->by.size(); ++i)
+    if (is_numbered(query->by[i]) && !group_number(query->by[i], words[i + 1])) return false;
   query->until = std::stoll(words[0]);
   query->after.assign(words.begin() + 1, words.end());
   return true;

@@ -1,5 +1,5 @@
-// Questions about table uses, and their answers: who used which machine, and
-// what became of the work. Values.
+// Questions about the uses of machines, and their answers: who used which, and what
+// became of the work. Values; server/store/archive/uses.cc finds the answers.
 #ifndef SUBLET_SERVER_USAGE_H_
 #define SUBLET_SERVER_USAGE_H_
 
@@ -23,6 +23,16 @@ enum class GroupBy : uint32_t {
   kWeek = 5,  // ISO 8601, UTC: "2026-W47"
   kJob = 6
 };
+
+// "user", "machine", ...
+const char* name_of(GroupBy by);
+// Whether the groups are counted, and not named: batches and jobs by their ids, days and weeks
+// from 1970 on.
+bool is_numbered(GroupBy by);
+// As reports show the groups that are numbered.
+std::string group_text(GroupBy by, int64_t number);
+// Nothing for a text that reports would not show.
+std::optional<int64_t> group_number(GroupBy by, const std::string& text);
 
 // How long a report may take.
 inline constexpr Micros kLongestReport = 8'000'000;

@@ -5,7 +5,8 @@
 
 #include "base/testing/temporary_folder.h"
 #include "server/store/archive/archive.h"
-#include "server/store/schema.h"
+#include "server/store/live.h"
+#include "server/store/tables.h"
 
 namespace sublet::server {
 namespace {
@@ -411,8 +412,11 @@ class SqlStoreTest : public CppUnit::TestFixture {
   // Else a restart would take longer with every job that ever ended.
   void the_brain_is_loaded_without_reading_all_jobs() {
     SqlStore store(path());
-    for (const char* query : {kLiveJobs[0], kLiveJobs[1], kLiveAttempts, kLiveStops}) {
-      const std::string plan = texts("explain query plan " + std::string(query), 3);
+    std::vector<std::string> questions;
+    for (const auto& some : {live_jobs(), live_attempts(), live_stops()})
+      questions.insert(questions.end(), some.begin(), some.end());
+    for (const std::string& question : questions) {
+      const std::string plan = texts("explain query plan select * from " + question, 3);
       CPPUNIT_ASSERT_MESSAGE(plan, plan.find("_live") != std::string::npos);
       CPPUNIT_ASSERT_MESSAGE(plan,
                              plan.find("SEARCH jobs USING PRIMARY KEY (id>") == std::string::npos);

@@ -1,13 +1,12 @@
 #include "server/store/archive/archive.h"
 
 #include "server/store/archive/connections.h"
-#include "server/store/row.h"
-#include "server/store/sqlite_process.h"
+#include "server/store/rows.h"
+#include "server/store/tables.h"
 
 namespace sublet::server {
 
 Archive::Archive(const std::string& path) {
-  set_up_sqlite();
   try {
     connections_ = std::make_unique<Connections>(path, 2);
     reports_ = std::make_unique<Connections>(path, 1);
@@ -21,22 +20,16 @@ Archive::~Archive() = default;
 void Archive::serve_apart() { connections_->serve_apart(); }
 
 std::optional<BatchRow> Archive::batch(BatchId id) {
-  return connections_->with([&](soci::session& sql) -> std::optional<BatchRow> {
-    soci::rowset<soci::row> rows = (sql.prepare << "select * from batches where id = " << id);
-    for (const auto& r : rows) return batch_from(r);
-    return std::nullopt;
+  return connections_->with([&](soci::session& sql) {
+    return row_of(sql, tables::kBatches, "where id = " + std::to_string(id));
   });
 }
 
 std::optional<PartRow> Archive::part(BatchId id, uint32_t number) {
-  return connections_->with([&](soci::session& sql) -> std::optional<PartRow> {
-    PartRow part{id, number, 0, ""};
-    long long jobs = 0;
-    sql << "select jobs, body from parts where batch = " << id << " and number = " << number,
-        soci::into(jobs), soci::into(part.body);
-    if (!sql.got_data()) return std::nullopt;
-    part.jobs = static_cast<uint64_t>(jobs);
-    return part;
+  return connections_->with([&](soci::session& sql) {
+    return row_of(
+        sql, tables::kParts,
+        "where batch = " + std::to_string(id) + " and number = " + std::to_string(number));
   });
 }
 
@@ -48,29 +41,14 @@ uint64_t Archive::jobs_of_parts(BatchId id) {
 
 std::vector<PartRow> Archive::parts(BatchId id) {
   return connections_->with([&](soci::session& sql) {
-    std::vector<PartRow> result;
-    soci::rowset<soci::row> rows = (sql.prepare << "select number, jobs, body from parts where "
-                                                   "batch = "
-                                                << id << " order by number");
-    for (const auto& r : rows) {
-      PartRow part;
-      part.batch = id;
-      part.number = integer(r, 0);
-      part.jobs = integer(r, 1);
-      part.body = r.get<std::string>(2);
-      result.push_back(std::move(part));
-    }
-    return result;
+    return rows_of(sql, tables::kParts, "where batch = " + std::to_string(id) + " order by number");
   });
 }
 
 std::vector<BatchRow> Archive::open_batches_before(Micros touched) {
   return connections_->with([&](soci::session& sql) {
-    std::vector<BatchRow> result;
-    soci::rowset<soci::row> rows =
-        (sql.prepare << "select * from batches where committed = 0 and touched < " << touched);
-    for (const auto& r : rows) result.push_back(batch_from(r));
-    return result;
+    return rows_of(sql, tables::kBatches,
+                   "where committed = 0 and touched < " + std::to_string(touched));
   });
 }
 
@@ -78,23 +56,13 @@ std::vector<scheduling::ChangeRecord> Archive::changes(uint64_t after, const std
                                                        uint32_t limit) {
   return connections_->with([&](soci::session& sql) {
     std::vector<scheduling::ChangeRecord> result;
-    soci::rowset<soci::row> rows =
-        (sql.prepare << "select * from changes where number > " << after
-                     << " and (:user = '' or user_name = :user) order by number limit " << limit,
-         soci::use(user, "user"));
-    for (const auto& r : rows) {
-      scheduling::ChangeRecord c;
-      c.number = integer(r, 0);
-      c.at = integer(r, 1);
-      c.job = integer(r, 2);
-      c.batch = integer(r, 3);
-      c.user = r.get<std::string>(4);
-      c.state = static_cast<scheduling::JobState>(integer(r, 5));
-      c.attempt = integer(r, 6);
-      c.ended = static_cast<scheduling::EndReason>(integer(r, 7));
-      c.count = integer(r, 8);
-      result.push_back(c);
-    }
+    scheduling::ChangeRecord change;
+    Rows rows(sql);
+    rows.into(tables::kChanges, change).with("user", user);
+    rows.select("changes where number > " + std::to_string(after) +
+                " and (:user = '' or user_name = :user) order by number limit " +
+                std::to_string(limit));
+    rows.each([&] { result.push_back(change); });
     return result;
   });
 }

@@ -4,7 +4,6 @@
 #define SUBLET_SERVER_ARCHIVE_CONNECTIONS_H_
 
 #include <soci/soci.h>
-#include <soci/sqlite3/soci-sqlite3.h>
 
 #include <atomic>
 #include <chrono>
@@ -15,9 +14,11 @@
 #include <thread>
 #include <vector>
 
+#include "protocol/codec.h"
 #include "server/commit/store.h"
 #include "server/refusal.h"
 #include "server/store/archive/archive.h"
+#include "server/store/sqlite.h"
 
 namespace sublet::server {
 
@@ -52,7 +53,7 @@ class Archive::Connections {
  public:
   Connections(const std::string& path, size_t count) : path_(path), connections_(count) {
     for (auto& c : connections_) {
-      open(c);
+      sqlite::open_to_read(c, path_);
       free_.push_back(&c);
     }
   }
@@ -60,7 +61,7 @@ class Archive::Connections {
   // From now on the calling thread has a connection that is only its own. Once,
   // before other threads come.
   void serve_apart() {
-    open(apart_);
+    sqlite::open_to_read(apart_, path_);
     apart_thread_ = std::this_thread::get_id();
   }
 
@@ -83,16 +84,14 @@ class Archive::Connections {
     Connections& all;
   };
 
-  void open(Connection& connection) const {
-    connection.open(soci::sqlite3, "db=" + path_ + " timeout=10");
-    connection << "PRAGMA query_only=1";
-  }
   template <typename F>
   static auto ask(Connection& connection, F& f) {
     try {
       return f(connection);
     } catch (const soci::soci_error& e) {
       throw StoreError(std::string("the database could not be read: ") + e.get_error_message());
+    } catch (const protocol::Damaged& e) {
+      throw StoreError(std::string("a row of the database is damaged: ") + e.what());
     }
   }
   Connection* take(std::chrono::microseconds patience) {

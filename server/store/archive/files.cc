@@ -1,59 +1,68 @@
 // The spool's files and contents.
 #include "server/store/archive/archive.h"
 #include "server/store/archive/connections.h"
-#include "server/store/row.h"
+#include "server/store/rows.h"
+#include "server/store/tables.h"
 
 namespace sublet::server {
 namespace {
 
-// With `body` (a column or a text), the columns that file_from() reads.
-std::string select_files(const char* body) {
-  return std::string(
-             "select f.id, f.kind, f.batch, f.job, f.attempt, f.generation, f.name, f.size, "
-             "f.digest, f.in_row, ") +
-         body +
-         ", f.counts, f.user_name, f.content, coalesce(c.identity, ''), coalesce(c.damaged, 0) "
-         "from files f left join contents c on c.id = f.content ";
-}
-const std::string kFile = select_files("f.body");
-const std::string kFileWithoutBody = select_files("''");
+enum class Bodies { kRead, kLeave };
 
-std::vector<FileRow> files_of(soci::session& sql, const std::string& query) {
+// Rows of table files, known as f, with what is known of their contents.
+class FileRows : public Rows {
+ public:
+  FileRows(soci::session& sql, Bodies bodies) : Rows(sql) {
+    into(tables::kFiles, file, "f", bodies == Bodies::kRead ? "" : "body");
+    into("coalesce(c.identity, '')", file.identity);
+    into("coalesce(c.damaged, 0)", file.damaged);
+  }
+  void select(const std::string& rest) {
+    Rows::select("files f left join contents c on c.id = f.content " + rest);
+  }
+
+  FileRow file;
+};
+
+std::vector<FileRow> files_of(soci::session& sql, Bodies bodies, const std::string& rest) {
   std::vector<FileRow> result;
-  soci::rowset<soci::row> rows = (sql.prepare << query);
-  for (const auto& r : rows) result.push_back(file_from(r));
+  FileRows rows(sql, bodies);
+  rows.select(rest);
+  rows.each([&] { result.push_back(std::move(rows.file)); });
   return result;
 }
 
 std::optional<FileRow> one_file(soci::session& sql, const std::string& condition,
                                 const std::string& name = "") {
-  soci::rowset<soci::row> rows =
-      (sql.prepare << kFile << "where (:name = '' or f.name = :name) and " << condition,
-       soci::use(name, "name"));
-  for (const auto& r : rows) return file_from(r);
-  return std::nullopt;
+  FileRows rows(sql, Bodies::kRead);
+  rows.with("name", name);
+  rows.select("where (:name = '' or f.name = :name) and " + condition);
+  if (!rows.next()) return std::nullopt;
+  return rows.file;
 }
 
 }  // namespace
 
 std::vector<FileRow> Archive::outputs(JobId id, uint64_t after, uint32_t limit) {
   return connections_->with([&](soci::session& sql) {
-    return files_of(sql, kFileWithoutBody + "where f.job = " + std::to_string(id) +
-                             " and f.job > 0 and f.kind >= 3 and f.counts = 1 and f.attempt = "
-                             "(select attempts from jobs where jobs.id = f.job) and f.id > " +
-                             std::to_string(after) + " order by f.id limit " +
-                             std::to_string(limit));
+    return files_of(sql, Bodies::kLeave,
+                    "where f.job = " + std::to_string(id) +
+                        " and f.job > 0 and f.kind >= 3 and f.counts = 1 and f.attempt = "
+                        "(select attempts from jobs where jobs.id = f.job) and f.id > " +
+                        std::to_string(after) + " order by f.id limit " + std::to_string(limit));
   });
 }
 
 std::map<uint64_t, SentFile> Archive::sent_files(scheduling::AttemptKey key) {
   return connections_->with([&](soci::session& sql) {
     std::map<uint64_t, SentFile> sent;
-    soci::rowset<soci::row> rows = (sql.prepare << "select id, kind, name from files where job > 0 "
-                                                   "and job = "
-                                                << key.job << " and attempt = " << key.attempt);
-    for (const auto& r : rows)
-      sent[integer(r, 0)] = {static_cast<FileKind>(integer(r, 1)), r.get<std::string>(2)};
+    uint64_t id = 0;
+    SentFile file;
+    Rows rows(sql);
+    rows.into("id", id).into("kind", file.kind).into("name", file.name);
+    rows.select("files where job > 0 and job = " + std::to_string(key.job) +
+                " and attempt = " + std::to_string(key.attempt));
+    rows.each([&] { sent[id] = file; });
     return sent;
   });
 }
@@ -65,9 +74,10 @@ std::optional<FileRow> Archive::file(uint64_t id) {
 
 std::vector<FileRow> Archive::checkpoints(JobId job, uint64_t newest) {
   return connections_->with([&](soci::session& sql) {
-    return files_of(sql, kFile + "where f.job > 0 and f.job = " + std::to_string(job) +
-                             " and f.kind = 2 and f.generation <= " + std::to_string(newest) +
-                             " order by f.generation desc, f.id desc limit 10");
+    return files_of(sql, Bodies::kRead,
+                    "where f.job > 0 and f.job = " + std::to_string(job) +
+                        " and f.kind = 2 and f.generation <= " + std::to_string(newest) +
+                        " order by f.generation desc, f.id desc limit 10");
   });
 }
 
@@ -85,8 +95,10 @@ std::optional<FileRow> Archive::output(JobId job, FileKind kind, const std::stri
 std::vector<uint64_t> Archive::content_ids() {
   return connections_->with([&](soci::session& sql) {
     std::vector<uint64_t> result;
-    soci::rowset<soci::row> rows = (sql.prepare << "select id from contents");
-    for (const auto& r : rows) result.push_back(integer(r, 0));
+    uint64_t id = 0;
+    Rows rows(sql);
+    rows.into("id", id).select("contents");
+    rows.each([&] { result.push_back(id); });
     return result;
   });
 }
@@ -99,8 +111,8 @@ std::vector<FileRow> Archive::unneeded_files(uint64_t& after, uint32_t examined)
                                " order by id limit 1 offset " + std::to_string(examined - 1));
     const std::string to = after ? " and f.id <= " + std::to_string(after) : "";
     return files_of(
-        sql,
-        kFileWithoutBody + "where f.id > " + from + to +
+        sql, Bodies::kLeave,
+        "where f.id > " + from + to +
             " and ((f.kind = 1 and (not exists (select 1 from batches b where "
             "b.id = f.batch) or (exists (select 1 from batches b where b.id = f.batch and "
             "b.committed = "
@@ -124,26 +136,24 @@ bool Archive::content_exists(uint64_t id) {
 
 std::optional<ContentRow> Archive::content(const std::string& digest) {
   return connections_->with([&](soci::session& sql) -> std::optional<ContentRow> {
-    ContentRow row;
-    long long id = 0, size = 0;
-    sql << "select id, size, identity from contents where digest = :digest and damaged = 0 order "
-           "by id desc limit 1",
-        soci::into(id), soci::into(size), soci::into(row.identity), soci::use(digest);
-    if (!sql.got_data()) return std::nullopt;
-    row.id = static_cast<uint64_t>(id);
-    row.size = static_cast<uint64_t>(size);
-    row.digest = digest;
-    return row;
+    ContentRow content;
+    Rows rows(sql);
+    rows.into(tables::kContents, content).with("digest", digest);
+    rows.select("contents where digest = :digest and damaged = 0 order by id desc limit 1");
+    if (!rows.next()) return std::nullopt;
+    return content;
   });
 }
 
 SpoolUse Archive::spool_use(const std::string& user) {
   return connections_->with([&](soci::session& sql) {
     SpoolUse use;
-    soci::rowset<soci::row> rows =
-        (sql.prepare << "select kind, bytes from spool_use where user_name = :user",
-         soci::use(user, "user"));
-    for (const auto& r : rows) (integer(r, 0) == 1 ? use.checkpoints : use.files) = integer(r, 1);
+    SpoolUseRow row;
+    Rows rows(sql);
+    rows.into(tables::kSpoolUse, row)
+        .with("user", user)
+        .select("spool_use where user_name = :user");
+    rows.each([&] { (row.checkpoints ? use.checkpoints : use.files) = row.bytes; });
     return use;
   });
 }
@@ -153,9 +163,10 @@ SpoolUse Archive::spool_use(const std::string& user) {
 std::vector<FileRow> Archive::outputs_before(Micros ended, uint32_t limit) {
   return connections_->with([&](soci::session& sql) {
     const std::string before = std::to_string(ended);
-    return files_of(sql, kFileWithoutBody + "join jobs j on j.id = f.job where f.id < " + before +
-                             " and f.kind >= 3 and f.counts = 1 and j.state >= 5 and j.changed < " +
-                             before + " order by f.id limit " + std::to_string(limit));
+    return files_of(sql, Bodies::kLeave,
+                    "join jobs j on j.id = f.job where f.id < " + before +
+                        " and f.kind >= 3 and f.counts = 1 and j.state >= 5 and j.changed < " +
+                        before + " order by f.id limit " + std::to_string(limit));
   });
 }
 

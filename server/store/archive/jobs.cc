@@ -6,7 +6,8 @@
 #include "base/log.h"
 #include "server/store/archive/archive.h"
 #include "server/store/archive/connections.h"
-#include "server/store/row.h"
+#include "server/store/rows.h"
+#include "server/store/tables.h"
 
 namespace sublet::server {
 namespace {
@@ -69,14 +70,6 @@ constexpr const char* kMachineOfJob =
     "coalesce((select machine from attempts where attempts.job = jobs.id and attempts.attempt = "
     "jobs.attempts), 0)";
 
-JobRow job_row(const soci::row& r) {
-  JobRow row;
-  row.job = job_from(r);
-  row.name = r.get<std::string>(29);
-  row.machine = integer(r, 30);
-  return row;
-}
-
 // What a record stands for inside the range, which it overlaps.
 scheduling::JobRecord part_of(const scheduling::JobRecord& record, const JobRange& range) {
   if (record.count == 1) return record;
@@ -85,20 +78,6 @@ scheduling::JobRecord part_of(const scheduling::JobRecord& record, const JobRang
   part.count = std::min(record.id + record.count, range.first + range.count) - first;
   part.share_priority_step = record.share_priority_step;
   return part;
-}
-
-EndRow end_from(const soci::row& r, size_t at) {
-  EndRow e;
-  e.exit_status = integer(r, at);
-  e.signal = integer(r, at + 1);
-  e.memory_peak = integer(r, at + 2);
-  e.checkpoint_bytes = integer(r, at + 3);
-  e.resumed_ppm = integer(r, at + 4);
-  e.progress_ppm = integer(r, at + 5);
-  e.quiesce_us = integer(r, at + 6);
-  e.stdout_cut = integer(r, at + 7) != 0;
-  e.stderr_cut = integer(r, at + 8) != 0;
-  return e;
 }
 
 }  // namespace
@@ -122,14 +101,9 @@ namespace {
 
 // The last job that the row stands for, inside the range; of a damaged one at
 // least the range's first.
-JobId last_of(const soci::row& r, const JobRange& range) {
-  JobId last = range.first;
-  try {
-    last = std::max<JobId>(last, integer(r, 0));
-    last = std::max<JobId>(last, integer(r, 0) + integer(r, 26) - 1);
-  } catch (const std::exception&) {
-  }
-  return std::min(last, range.first + range.count - 1);
+JobId last_of(const scheduling::JobRecord& row, const JobRange& range) {
+  const JobId last = row.count > 0 ? row.id + row.count - 1 : row.id;
+  return std::clamp(last, range.first, range.first + range.count - 1);
 }
 
 }  // namespace
@@ -142,27 +116,30 @@ void Archive::add_runs(const JobQuery& query, const JobRange& range, uint32_t li
     const size_t room = limit - page.rows.size();
     size_t read = 0;
     JobId last = 0;
-    soci::rowset<soci::row> rows =
-        (sql.prepare << "select jobs.*, " << name_of("jobs.id") << ", " << kMachineOfJob
-                     << " from jobs where " << overlaps(range) << " and " << where(query)
-                     << " order by jobs.id limit " << room,
-         soci::use(query.user, "user"));
-    for (const auto& r : rows) {
+    JobRow row;
+    Rows rows(sql);
+    rows.into(tables::kJobs, row.job, "jobs");
+    rows.into(name_of("jobs.id"), row.name).into(kMachineOfJob, row.machine);
+    rows.with("user", query.user);
+    rows.select("jobs where " + overlaps(range) + " and " + where(query) +
+                " order by jobs.id limit " + std::to_string(room));
+    const auto count = [&] {
       ++read;
-      last = last_of(r, range);
-      JobRow row;
-      try {
-        row = job_row(r);
-      } catch (const std::exception& e) {
-        log(Severity::error) << "a row of table jobs was left out: " << e.what();
-        continue;
-      }
-      const JobId begin = row.job.id;
-      row.job = part_of(row.job, range);
-      if (row.job.id != begin)
-        sql << "select " << name_of(std::to_string(row.job.id)), soci::into(row.name);
-      page.rows.push_back(std::move(row));
-    }
+      last = last_of(row.job, range);
+    };
+    rows.each(
+        [&] {
+          count();
+          const JobId begin = row.job.id;
+          row.job = part_of(row.job, range);
+          if (row.job.id != begin)
+            sql << "select " << name_of(std::to_string(row.job.id)), soci::into(row.name);
+          page.rows.push_back(std::move(row));
+        },
+        [&](const std::string& what) {
+          count();
+          log(Severity::error) << what;
+        });
     if (read == room) page.next = last;
   });
 }
@@ -179,20 +156,17 @@ bool Archive::add_described(const JobRow& run, uint32_t limit, JobPage& page) {
   };
   if (run.job.count > 1) {
     connections_->with([&](soci::session& sql) {
-      soci::rowset<soci::row> rows =
-          (sql.prepare << "select first_job, name from specs where first_job > " << run.job.id
-                       << " and first_job < " << end << " order by first_job limit "
-                       << limit - page.rows.size());
-      for (const auto& r : rows) {
-        try {
-          const JobId next = integer(r, 0);
-          std::string name = r.get<std::string>(1);
-          add_until(next);
-          rest.name = std::move(name);
-        } catch (const std::exception& e) {
-          log(Severity::error) << "a row of table specs was left out: " << e.what();
-        }
-      }
+      JobId next = 0;
+      std::string name;
+      Rows rows(sql);
+      rows.into("first_job", next).into("name", name);
+      rows.select("specs where first_job > " + std::to_string(run.job.id) + " and first_job < " +
+                  std::to_string(end) + " order by first_job limit " +
+                  std::to_string(limit - page.rows.size()));
+      rows.each([&] {
+        add_until(next);
+        rest.name = std::move(name);
+      });
     });
   }
   if (page.rows.size() == limit) return false;
@@ -234,15 +208,19 @@ std::vector<std::pair<uint32_t, uint64_t>> Archive::count(const JobQuery& query)
   std::vector<JobRange> ranges = query.ids;
   if (ranges.empty()) ranges = {{0, std::numeric_limits<int64_t>::max()}};
   for (const JobRange& range : tidy(ranges)) {
-    const std::string inside = "min(jobs.id + jobs.count, " +
-                               std::to_string(range.first + range.count) + ") - max(jobs.id, " +
-                               std::to_string(range.first) + ")";
+    const std::string first = std::to_string(range.first);
+    const std::string end = std::to_string(range.first + range.count);
+    const std::string inside =
+        "case when jobs.id + jobs.count < " + end + " then jobs.id + jobs.count else " + end +
+        " end - case when jobs.id > " + first + " then jobs.id else " + first + " end";
     connections_->with([&](soci::session& sql) {
-      soci::rowset<soci::row> rows =
-          (sql.prepare << "select jobs.state, sum(" << inside << ") from jobs where "
-                       << overlaps(range) << " and " << where(query) << " group by jobs.state",
-           soci::use(query.user, "user"));
-      for (const auto& r : rows) counts[integer(r, 0)] += integer(r, 1);
+      uint32_t state = 0;
+      uint64_t count = 0;
+      Rows rows(sql);
+      rows.into("jobs.state", state).into("sum(" + inside + ")", count).with("user", query.user);
+      rows.select("jobs where " + overlaps(range) + " and " + where(query) +
+                  " group by jobs.state");
+      rows.each([&] { counts[state] += count; });
     });
   }
   return {counts.begin(), counts.end()};
@@ -259,24 +237,20 @@ std::optional<JobRow> Archive::job(JobId id) {
 std::vector<AttemptRow> Archive::attempts(JobId id, uint32_t after, uint32_t limit) {
   return connections_->with([&](soci::session& sql) {
     std::vector<AttemptRow> result;
-    soci::rowset<soci::row> rows =
-        (sql.prepare << "select a.*, coalesce(m.name, 'gone'), coalesce(e.exit_status, -1), "
-                        "coalesce(e.signal, 0), coalesce(e.memory_peak, 0), "
-                        "coalesce(e.checkpoint_bytes, 0), coalesce(e.resumed_ppm, -1), "
-                        "coalesce(e.progress_ppm, -1), coalesce(e.quiesce_us, -1), "
-                        "coalesce(e.stdout_cut, 0), coalesce(e.stderr_cut, 0) from attempts a "
-                        "left join machines m on m.id = a.machine left join ends e on e.job = "
-                        "a.job and e.attempt = a.attempt where a.job = "
-                     << id << " and a.attempt > " << after << " order by a.attempt limit "
-                     << limit);
-    for (const auto& r : rows) {
-      AttemptRow row;
-      row.attempt = attempt_from(r);
-      row.machine_name = r.get<std::string>(15);
-      row.end = end_from(r, 16);
+    AttemptRow row;
+    Rows rows(sql);
+    rows.into(tables::kAttempts, row.attempt, "a")
+        .into("coalesce(m.name, 'gone')", row.machine_name);
+    rows.into_joined(tables::kEnds, row.end, "e");
+    rows.select(
+        "attempts a left join machines m on m.id = a.machine left join ends e on e.job = "
+        "a.job and e.attempt = a.attempt where a.job = " +
+        std::to_string(id) + " and a.attempt > " + std::to_string(after) +
+        " order by a.attempt limit " + std::to_string(limit));
+    rows.each([&] {
       row.end.key = row.attempt.key;
       result.push_back(row);
-    }
+    });
     return result;
   });
 }

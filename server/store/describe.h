@@ -1,0 +1,150 @@
+// The words that tables.cc describes tables with, and what is checked of a description
+// while it is compiled. For tables.cc only.
+#ifndef SUBLET_SERVER_STORE_DESCRIBE_H_
+#define SUBLET_SERVER_STORE_DESCRIBE_H_
+
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "server/store/table.h"
+
+namespace sublet::server {
+
+// A member of a row; with a second pointer, a member of that member.
+template <auto kFirst, auto... kRest>
+constexpr auto& member_of(auto& row) {
+  if constexpr (sizeof...(kRest) == 0) {
+    return row.*kFirst;
+  } else {
+    return member_of<kRest...>(row.*kFirst);
+  }
+}
+
+template <typename Row, auto... kPath>
+struct Member {
+  using Value = std::remove_cvref_t<decltype(member_of<kPath...>(std::declval<Row&>()))>;
+  static void put(const void* row, Values& to) {
+    append(to, member_of<kPath...>(*static_cast<const Row*>(row)));
+  }
+  static void take(Cell& from, void* row) {
+    assign(from, member_of<kPath...>(*static_cast<Row*>(row)));
+  }
+};
+
+template <typename Row, typename Value>
+Row row_with(Value Row::*);
+template <auto kMember>
+using RowOf = decltype(row_with(kMember));
+
+// How many members a structure has: as many values as can initialise it.
+struct Anything {
+  template <typename T>
+  operator T() const;
+};
+template <typename Struct, typename... Some>
+constexpr int count_members() {
+  if constexpr (requires { Struct{Some{}..., Anything{}}; }) {
+    return count_members<Struct, Some..., Anything>();
+  } else {
+    return sizeof...(Some);
+  }
+}
+
+// Its address stands for a member.
+template <auto kMember>
+constexpr void mark() {}
+
+template <typename Row>
+struct Line {
+  Column column;
+  bool is_stored = true;
+  void (*member)() = nullptr;  // the mark of the row's member that it is, or is a part of
+  int parts = 1;               // of that member
+
+  // When a row is written again, the new value is added to the old one.
+  constexpr Line adding() const {
+    Line line = *this;
+    line.column.adds = true;
+    return line;
+  }
+  // Of an enumeration: none but 1 ... `last` is ever written.
+  template <typename Enum>
+  constexpr Line up_to(Enum last) const {
+    Line line = *this;
+    line.column.lowest = 1;
+    line.column.highest = static_cast<long long>(last);
+    return line;
+  }
+};
+
+// A column for a member of the row, or for a member of that member.
+template <auto kFirst, auto... kRest>
+constexpr auto column(const char* name) {
+  using Row = RowOf<kFirst>;
+  using Path = Member<Row, kFirst, kRest...>;
+  Line<Row> line{column_for<typename Path::Value>()};
+  line.column.name = name;
+  line.column.put = &Path::put;
+  line.column.take = &Path::take;
+  line.member = &mark<kFirst>;
+  if constexpr (sizeof...(kRest) > 0)
+    line.parts = count_members<typename Member<Row, kFirst>::Value>();
+  return line;
+}
+
+// The same, in the primary key.
+template <auto... kPath>
+constexpr auto key(const char* name) {
+  auto line = column<kPath...>(name);
+  line.column.key = true;
+  return line;
+}
+
+// The key of rows that the database numbers.
+template <typename Row>
+constexpr Line<Row> numbered(const char* name) {
+  Line<Row> line;
+  line.column.name = name;
+  line.column.key = true;
+  return line;
+}
+
+// A member that this table does not hold.
+template <auto kMember>
+constexpr auto no_column(const char* name) {
+  auto line = column<kMember>(name);
+  line.is_stored = false;
+  return line;
+}
+
+template <typename Row>
+consteval TableOf<Row>::TableOf(const char* table, Storage how,
+                                std::initializer_list<Line<Row>> lines,
+                                std::initializer_list<Index> index_list) {
+  name = table;
+  storage = how;
+  bool has_key = false;
+  int members = count_members<Row>();
+  for (const Line<Row>* line = lines.begin(); line != lines.end(); ++line) {
+    const Column& column = line->column;
+    bool is_first_part = true;
+    for (const Line<Row>* other = lines.begin(); other != line; ++other) {
+      if (std::string_view(other->column.name) == column.name) throw "two columns of one name";
+      if (column.take && other->column.take == column.take) throw "two columns for one member";
+      if (other->member == line->member) is_first_part = false;
+    }
+    has_key |= column.key;
+    if (is_first_part) members += line->parts - 1;
+    if (column.take) --members;
+    if (line->is_stored) column_list[column_count++] = column;
+  }
+  if (!has_key) throw "no key";
+  if (members != 0) throw "a member of the row is in no column";
+  size_t count = 0;
+  for (const Index& index : index_list) indexes[count++] = index;
+}
+
+}  // namespace sublet::server
+
+#endif  // SUBLET_SERVER_STORE_DESCRIBE_H_

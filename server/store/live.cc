@@ -1,0 +1,27 @@
+#include "server/store/live.h"
+
+#include "server/store/sqlite.h"
+
+namespace sublet::server {
+
+using sqlite::through;
+
+std::vector<std::string> live_jobs() {
+  return {"jobs" + through("jobs_live") + " where state < 5",
+          "jobs where state >= 5 and id in (select job from attempts" + through("attempts_live") +
+              " where state < 5)"};
+}
+
+std::vector<std::string> live_attempts() {
+  return {"attempts" + through("attempts_live") + " where state < 5",
+          "jobs j" + through("jobs_live") +
+              " cross join attempts where attempts.job = j.id and attempts.attempt = j.attempts "
+              "and j.state < 5 and j.attempts > 0 and attempts.state >= 5"};
+}
+
+std::vector<std::string> live_stops() {
+  return {"stops where batch in (select batch from jobs" + through("jobs_live") +
+          " where state < 5)"};
+}
+
+}  // namespace sublet::server

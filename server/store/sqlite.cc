@@ -1,0 +1,60 @@
+#include "server/store/sqlite.h"
+
+#include <soci/soci.h>
+#include <soci/sqlite3/soci-sqlite3.h>
+
+#include <mutex>
+
+namespace sublet::server::sqlite {
+namespace {
+
+// Settings of the whole process, before its first connection.
+void set_up() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    // Each connection is one thread's at a time (the committer's, or whose turn it
+    // is at the archive), so it needs no lock of its own around every call; and
+    // nobody asks how much memory SQLite uses, a count that takes one lock for all
+    // connections at each allocation. Refused where SQLite runs already: slower,
+    // and as good.
+    sqlite_api::sqlite3_config(SQLITE_CONFIG_MULTITHREAD);
+    sqlite_api::sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+  });
+}
+
+void open(soci::session& session, const std::string& path) {
+  set_up();
+  session.open(soci::sqlite3, "db=" + path + " timeout=10");
+}
+
+sqlite_api::sqlite3* handle(soci::session& session) {
+  return static_cast<soci::sqlite3_session_backend*>(session.get_backend())->conn_;
+}
+
+}  // namespace
+
+void open_to_write(soci::session& session, const std::string& path) {
+  open(session, path);
+  session << "PRAGMA journal_mode=WAL";
+  session << "PRAGMA synchronous=FULL";
+}
+
+void open_to_read(soci::session& session, const std::string& path) {
+  open(session, path);
+  session << "PRAGMA query_only=1";
+}
+
+std::string through(const std::string& index) { return " indexed by " + index; }
+
+TimeLimit::TimeLimit(soci::session& session, std::chrono::microseconds span)
+    : session_(session), end_(std::chrono::steady_clock::now() + span) {
+  sqlite_api::sqlite3_progress_handler(
+      handle(session_), 10'000,
+      [](void* self) -> int { return static_cast<TimeLimit*>(self)->is_over(); }, this);
+}
+
+TimeLimit::~TimeLimit() {
+  sqlite_api::sqlite3_progress_handler(handle(session_), 0, nullptr, nullptr);
+}
+
+}  // namespace sublet::server::sqlite

@@ -1,0 +1,386 @@
+#include "server/store/tables.h"
+
+#include "server/store/describe.h"
+
+namespace sublet::server::tables {
+
+using scheduling::AttemptKey;
+using scheduling::AttemptRecord;
+using scheduling::AttemptState;
+using scheduling::BatchRecord;
+using scheduling::ChangeRecord;
+using scheduling::JobRecord;
+using scheduling::JobState;
+using scheduling::MachineRecord;
+using scheduling::MachineState;
+using scheduling::PoolRecord;
+using scheduling::Requirements;
+using scheduling::StopWhen;
+using scheduling::UseRecord;
+using scheduling::UserRecord;
+
+constinit const TableOf<PoolRow> kPool = {
+    "pool",
+    Storage::kApart,
+    {
+        key<&PoolRow::id>("id"),
+        column<&PoolRow::version>("version"),
+        column<&PoolRow::pool, &PoolRecord::next_job>("next_job"),
+        column<&PoolRow::pool, &PoolRecord::next_batch>("next_batch"),
+        column<&PoolRow::pool, &PoolRecord::next_machine>("next_machine"),
+        column<&PoolRow::pool, &PoolRecord::next_change>("next_change"),
+        column<&PoolRow::pool, &PoolRecord::last_tick>("last_tick"),
+        column<&PoolRow::pool, &PoolRecord::now>("now"),
+    },
+};
+
+constinit const TableOf<UserRecord> kUsers = {
+    "users",
+    Storage::kApart,
+    {
+        key<&UserRecord::name>("name"),
+        column<&UserRecord::shares>("shares"),
+        column<&UserRecord::usage>("usage"),
+        column<&UserRecord::charges>("charges"),
+    },
+};
+
+constinit const TableOf<MachineRecord> kMachines = {
+    "machines",
+    Storage::kByKey,
+    {
+        key<&MachineRecord::id>("id"),
+        column<&MachineRecord::name>("name"),
+        column<&MachineRecord::os>("os"),
+        column<&MachineRecord::architecture>("architecture"),
+        column<&MachineRecord::cores>("cores"),
+        column<&MachineRecord::slots>("slots"),
+        column<&MachineRecord::memory>("memory"),
+        column<&MachineRecord::disk>("disk"),
+        column<&MachineRecord::state>("state").up_to(MachineState::kGone),
+        column<&MachineRecord::state_since>("state_since"),
+    },
+};
+
+constinit const TableOf<CredentialRow> kCredentials = {
+    "credentials",
+    Storage::kByKey,
+    {
+        key<&CredentialRow::machine>("machine"),
+        column<&CredentialRow::secret_digest>("secret"),
+        column<&CredentialRow::uid>("uid"),
+    },
+};
+
+constinit const TableOf<BatchRow> kBatches = {
+    "batches",
+    Storage::kByKey,
+    {
+        key<&BatchRow::id>("id"),
+        column<&BatchRow::uid>("uid"),
+        column<&BatchRow::user>("user_name"),
+        column<&BatchRow::name>("name"),
+        column<&BatchRow::submit_host>("submit_host"),
+        column<&BatchRow::committed>("committed"),
+        column<&BatchRow::touched>("touched"),
+        column<&BatchRow::first_job>("first_job"),
+        column<&BatchRow::count>("jobs"),
+        column<&BatchRow::stop_when, &StopWhen::done>("stop_done"),
+        column<&BatchRow::stop_when, &StopWhen::failed>("stop_failed"),
+        column<&BatchRow::stop_when, &StopWhen::output>("stop_output"),
+    },
+};
+
+constinit const TableOf<BatchRecord> kStops = {
+    "stops",
+    Storage::kByKey,
+    {
+        key<&BatchRecord::id>("batch"),
+        column<&BatchRecord::stop_when, &StopWhen::done>("stop_done"),
+        column<&BatchRecord::stop_when, &StopWhen::failed>("stop_failed"),
+        column<&BatchRecord::stop_when, &StopWhen::output>("stop_output"),
+        column<&BatchRecord::done>("done"),
+        column<&BatchRecord::failed>("failed"),
+        column<&BatchRecord::stopped_by>("stopped_by"),
+    },
+};
+
+constinit const TableOf<PartRow> kParts = {
+    "parts",
+    Storage::kApart,
+    {
+        key<&PartRow::batch>("batch"),
+        key<&PartRow::number>("number"),
+        column<&PartRow::jobs>("jobs"),
+        column<&PartRow::body>("body"),
+    },
+};
+
+constinit const TableOf<SpecRow> kSpecs = {
+    "specs",
+    Storage::kApart,
+    {
+        key<&SpecRow::first_job>("first_job"),
+        column<&SpecRow::count>("jobs"),
+        column<&SpecRow::name>("name"),
+        column<&SpecRow::body>("body"),
+    },
+};
+
+constinit const TableOf<JobRecord> kJobs = {
+    "jobs",
+    Storage::kByKey,
+    {
+        key<&JobRecord::id>("id"),
+        column<&JobRecord::batch>("batch"),
+        column<&JobRecord::index>("idx"),
+        column<&JobRecord::user>("user_name"),
+        column<&JobRecord::submit_host>("submit_host"),
+        column<&JobRecord::state>("state").up_to(JobState::kRemoved),
+        column<&JobRecord::attempts>("attempts"),
+        column<&JobRecord::needs, &Requirements::os>("os"),
+        column<&JobRecord::needs, &Requirements::architecture>("architecture"),
+        column<&JobRecord::needs, &Requirements::cores>("cores"),
+        column<&JobRecord::needs, &Requirements::memory>("memory"),
+        column<&JobRecord::needs, &Requirements::disk>("disk"),
+        column<&JobRecord::priority>("priority"),
+        column<&JobRecord::retries_left>("retries_left"),
+        column<&JobRecord::evictions>("evictions"),
+        column<&JobRecord::share_priority>("share_priority"),
+        column<&JobRecord::share_priority_at>("share_priority_at"),
+        column<&JobRecord::generation>("generation"),
+        column<&JobRecord::checkpoint_bytes>("checkpoint_bytes"),
+        column<&JobRecord::submitted>("submitted"),
+        column<&JobRecord::changed>("changed"),
+        column<&JobRecord::cpu_kept>("cpu_kept"),
+        column<&JobRecord::cpu_lost>("cpu_lost"),
+        column<&JobRecord::reason>("reason"),
+        column<&JobRecord::refusals>("refusals"),
+        column<&JobRecord::not_before>("not_before"),
+        column<&JobRecord::count>("count"),
+        column<&JobRecord::share_priority_step>("share_priority_step"),
+        column<&JobRecord::needs, &Requirements::platforms>("platforms"),
+    },
+    {
+        // `attempts` too, so that what waits for its first one need not be looked up.
+        {"jobs_live", "(id, attempts) where state < 5"},
+        {"jobs_batch", "(batch, state)"},
+    },
+};
+
+constinit const TableOf<AttemptRecord> kAttempts = {
+    "attempts",
+    Storage::kByKey,
+    {
+        key<&AttemptRecord::key, &AttemptKey::job>("job"),
+        key<&AttemptRecord::key, &AttemptKey::attempt>("attempt"),
+        column<&AttemptRecord::machine>("machine"),
+        column<&AttemptRecord::state>("state").up_to(AttemptState::kEnded),
+        column<&AttemptRecord::ended>("ended"),
+        column<&AttemptRecord::reason>("reason"),
+        column<&AttemptRecord::decided>("decided"),
+        column<&AttemptRecord::started>("started"),
+        column<&AttemptRecord::finished>("finished"),
+        column<&AttemptRecord::resumed_generation>("resumed_generation"),
+        column<&AttemptRecord::generation>("generation"),
+        column<&AttemptRecord::cpu>("cpu"),
+        column<&AttemptRecord::cpu_lost>("cpu_lost"),
+        column<&AttemptRecord::leaving_since>("leaving_since"),
+        column<&AttemptRecord::ready>("ready"),
+    },
+    {
+        {"attempts_live", "(job) where state < 5"},
+    },
+};
+
+constinit const TableOf<EndRow> kEnds = {
+    "ends",
+    Storage::kByKey,
+    {
+        key<&EndRow::key, &AttemptKey::job>("job"),
+        key<&EndRow::key, &AttemptKey::attempt>("attempt"),
+        column<&EndRow::exit_status>("exit_status"),
+        column<&EndRow::signal>("signal"),
+        column<&EndRow::memory_peak>("memory_peak"),
+        column<&EndRow::checkpoint_bytes>("checkpoint_bytes"),
+        column<&EndRow::resumed_ppm>("resumed_ppm"),
+        column<&EndRow::progress_ppm>("progress_ppm"),
+        column<&EndRow::quiesce_us>("quiesce_us"),
+        column<&EndRow::stdout_cut>("stdout_cut"),
+        column<&EndRow::stderr_cut>("stderr_cut"),
+    },
+};
+
+constinit const TableOf<UseRecord> kUses = {
+    "uses",
+    Storage::kByKey,
+    {
+        key<&UseRecord::key, &AttemptKey::job>("job"),
+        key<&UseRecord::key, &AttemptKey::attempt>("attempt"),
+        column<&UseRecord::user>("user_name"),
+        column<&UseRecord::machine>("machine"),
+        column<&UseRecord::batch>("batch"),
+        column<&UseRecord::ended>("ended"),
+        column<&UseRecord::finished>("finished"),
+        column<&UseRecord::wall>("wall"),
+        column<&UseRecord::used>("used"),
+        column<&UseRecord::kept>("kept"),
+        column<&UseRecord::lost>("lost"),
+        column<&UseRecord::charged>("charged"),
+        column<&UseRecord::started>("started"),
+        column<&UseRecord::waited>("waited"),
+    },
+    {
+        {"uses_finished", "(finished)"},
+    },
+};
+
+// CPU time that the server itself has spent, by the minute.
+constinit const TableOf<SpentRow> kSpent = {
+    "spent",
+    Storage::kByKey,
+    {
+        key<&SpentRow::at>("at"),
+        column<&SpentRow::cpu>("cpu").adding(),
+    },
+};
+
+constinit const TableOf<ChangeRecord> kChanges = {
+    "changes",
+    Storage::kByKey,
+    {
+        key<&ChangeRecord::number>("number"),
+        column<&ChangeRecord::at>("at"),
+        column<&ChangeRecord::job>("job"),
+        column<&ChangeRecord::batch>("batch"),
+        column<&ChangeRecord::user>("user_name"),
+        column<&ChangeRecord::state>("state").up_to(JobState::kRemoved),
+        column<&ChangeRecord::attempt>("attempt"),
+        column<&ChangeRecord::ended>("ended"),
+        column<&ChangeRecord::count>("count"),
+    },
+};
+
+constinit const TableOf<FileRow> kFiles = {
+    "files",
+    Storage::kApart,
+    {
+        key<&FileRow::id>("id"), column<&FileRow::kind>("kind").up_to(FileKind::kStderr),
+        column<&FileRow::batch>("batch"), column<&FileRow::job>("job"),
+        column<&FileRow::attempt>("attempt"), column<&FileRow::generation>("generation"),
+        column<&FileRow::name>("name"), column<&FileRow::size>("size"),
+        column<&FileRow::digest>("digest"), column<&FileRow::in_row>("in_row"),
+        column<&FileRow::body>("body"), column<&FileRow::counts>("counts"),
+        column<&FileRow::user>("user_name"), column<&FileRow::content>("content"),
+        no_column<&FileRow::identity>("identity"),  // of its content
+        no_column<&FileRow::damaged>("damaged"),    // of its content
+    },
+    {
+        {"files_job", "(job, kind) where job > 0"},
+        {"files_content", "(content) where content > 0"},
+        {"files_batch", "(batch) where batch > 0"},
+    },
+};
+
+// What lies in the spool folder, under its id; rows of table files refer to it.
+constinit const TableOf<ContentRow> kContents = {
+    "contents",
+    Storage::kByKey,
+    {
+        key<&ContentRow::id>("id"),
+        column<&ContentRow::digest>("digest"),
+        column<&ContentRow::size>("size"),
+        column<&ContentRow::identity>("identity"),
+        column<&ContentRow::damaged>("damaged"),
+    },
+    {
+        {"contents_digest", "(digest)"},
+    },
+};
+
+constinit const TableOf<SpoolUseRow> kSpoolUse = {
+    "spool_use",
+    Storage::kByKey,
+    {
+        key<&SpoolUseRow::user>("user_name"),
+        key<&SpoolUseRow::checkpoints>("kind"),
+        column<&SpoolUseRow::bytes>("bytes").adding(),
+    },
+};
+
+constinit const TableOf<RemovedOutputRow> kRemovedOutputs = {
+    "outputs_removed",
+    Storage::kByKey,
+    {
+        key<&RemovedOutputRow::job>("job"),
+        column<&RemovedOutputRow::at>("at"),
+    },
+};
+
+constinit const TableOf<MemberRow> kMembers = {
+    "members",
+    Storage::kByKey,
+    {
+        key<&MemberRow::number>("number"),
+        column<&MemberRow::role>("role").up_to(Role::kAdministrator),
+        column<&MemberRow::name>("name"),
+        column<&MemberRow::serial>("serial"),
+        column<&MemberRow::previous_serials>("previous_serial"),
+        column<&MemberRow::certificate>("certificate"),
+        column<&MemberRow::expires>("expires"),
+        column<&MemberRow::joined>("joined"),
+        column<&MemberRow::invited_by>("invited_by"),
+        column<&MemberRow::revoked>("revoked"),
+    },
+};
+
+constinit const TableOf<InvitationRow> kInvitations = {
+    "invitations",
+    Storage::kByKey,
+    {
+        key<&InvitationRow::id>("id"),
+        column<&InvitationRow::secret_digest>("secret"),
+        column<&InvitationRow::role>("role").up_to(Role::kAdministrator),
+        column<&InvitationRow::name>("name"),
+        column<&InvitationRow::invited_by>("invited_by"),
+        column<&InvitationRow::expires>("expires"),
+        column<&InvitationRow::used_by>("used_by"),
+        column<&InvitationRow::revoked>("revoked"),
+    },
+};
+
+constinit const TableOf<RequestRow> kRequests = {
+    "requests",
+    Storage::kByKey,
+    {
+        key<&RequestRow::key>("id"),
+        column<&RequestRow::digest>("digest"),
+        column<&RequestRow::answer>("answer"),
+        column<&RequestRow::at>("at"),
+    },
+    {
+        {"requests_at", "(at)"},
+    },
+};
+
+constinit const TableOf<EventRow> kEvents = {
+    "events",
+    Storage::kApart,
+    {
+        numbered<EventRow>("number"),
+        column<&EventRow::at>("at"),
+        column<&EventRow::kind>("kind"),
+        column<&EventRow::body>("body"),
+    },
+};
+
+std::span<const Table* const> all() {
+  static constexpr const Table* kAll[] = {
+      &kPool,    &kUsers,       &kMachines, &kCredentials, &kBatches,  &kStops,
+      &kParts,   &kSpecs,       &kJobs,     &kAttempts,    &kEnds,     &kUses,
+      &kSpent,   &kChanges,     &kFiles,    &kContents,    &kSpoolUse, &kRemovedOutputs,
+      &kMembers, &kInvitations, &kRequests, &kEvents};
+  return kAll;
+}
+
+}  // namespace sublet::server::tables

@@ -1,0 +1,69 @@
+// The database's tables. tables.cc describes each, one line a column: its name and the
+// member of the row that it holds. All else follows from the description: how the table
+// is made, how its rows are written (writer.h) and read (rows.h).
+#ifndef SUBLET_SERVER_STORE_TABLES_H_
+#define SUBLET_SERVER_STORE_TABLES_H_
+
+#include <span>
+#include <string>
+
+#include "scheduling/records.h"
+#include "server/commit/changes.h"
+#include "server/store/table.h"
+
+namespace sublet::server {
+
+// Kept in table pool. Versions before 5 were never released.
+inline constexpr int32_t kSchemaVersion = 5;
+
+struct PoolRow {
+  int32_t id = 1;  // there is one
+  int32_t version = kSchemaVersion;
+  scheduling::PoolRecord pool = {};
+};
+
+// Bytes of a user's files in the spool: of checkpoints, or of all others.
+struct SpoolUseRow {
+  std::string user;
+  bool checkpoints = false;
+  uint64_t bytes = 0;
+};
+
+// A job whose outputs are kept no longer.
+struct RemovedOutputRow {
+  JobId job = 0;
+  Micros at = 0;
+};
+
+namespace tables {
+
+extern const TableOf<PoolRow> kPool;
+extern const TableOf<scheduling::UserRecord> kUsers;
+extern const TableOf<scheduling::MachineRecord> kMachines;
+extern const TableOf<CredentialRow> kCredentials;
+extern const TableOf<BatchRow> kBatches;
+extern const TableOf<scheduling::BatchRecord> kStops;
+extern const TableOf<PartRow> kParts;
+extern const TableOf<SpecRow> kSpecs;
+extern const TableOf<scheduling::JobRecord> kJobs;
+extern const TableOf<scheduling::AttemptRecord> kAttempts;
+extern const TableOf<EndRow> kEnds;
+extern const TableOf<scheduling::UseRecord> kUses;
+extern const TableOf<SpentRow> kSpent;
+extern const TableOf<scheduling::ChangeRecord> kChanges;
+extern const TableOf<FileRow> kFiles;
+extern const TableOf<ContentRow> kContents;
+extern const TableOf<SpoolUseRow> kSpoolUse;
+extern const TableOf<RemovedOutputRow> kRemovedOutputs;
+extern const TableOf<MemberRow> kMembers;
+extern const TableOf<InvitationRow> kInvitations;
+extern const TableOf<RequestRow> kRequests;
+extern const TableOf<EventRow> kEvents;
+
+// Every one; the pool is the first.
+std::span<const Table* const> all();
+
+}  // namespace tables
+}  // namespace sublet::server
+
+#endif  // SUBLET_SERVER_STORE_TABLES_H_
