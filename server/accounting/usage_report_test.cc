@@ -3,6 +3,8 @@
 #include <cppunit/extensions/HelperMacros.h>
 #include <rapidcheck.h>
 
+#include <ctime>
+
 #include "server/accounting/usage_testing.h"
 #include "server/refusal.h"
 
@@ -93,6 +95,7 @@ class UsageReportTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(UsageReportTest);
   CPPUNIT_TEST(reports_add_up);
   CPPUNIT_TEST(days_and_weeks_end_at_midnight_utc);
+  CPPUNIT_TEST(days_and_weeks_are_named_as_iso_8601_does);
   CPPUNIT_TEST(waiting_is_from_ready_to_start);
   CPPUNIT_TEST(what_the_server_spent_belongs_to_its_day);
   CPPUNIT_TEST(names_are_only_text);
@@ -169,6 +172,29 @@ class UsageReportTest : public CppUnit::TestFixture {
                                              "2027-01-04:4000"}));
     CPPUNIT_ASSERT(values(pool, GroupBy::kWeek) ==
                    (std::vector<std::string>{"2026-W53:321", "2027-W01:4000"}));
+  }
+
+  void days_and_weeks_are_named_as_iso_8601_does() {
+    CPPUNIT_ASSERT(rc::check("as the C library names them", [] {
+      const int64_t day = *rc::gen::inRange<int64_t>(0, 366 * 200), week = (day + 3) / 7;
+      const time_t seconds = day * 86'400;
+      tm date;
+      gmtime_r(&seconds, &date);
+      char text[32];
+      strftime(text, sizeof text, "%Y-%m-%d", &date);
+      RC_ASSERT(group_text(GroupBy::kDay, day) == text);
+      RC_ASSERT(group_number(GroupBy::kDay, text) == day);
+      strftime(text, sizeof text, "%G-W%V", &date);
+      RC_ASSERT(group_text(GroupBy::kWeek, week) == text);
+      RC_ASSERT(group_number(GroupBy::kWeek, text) == week);
+    }));
+    for (const char* text : {"", "2026", "2026-02-29", "2026-13-01", "2026-1-001", "2026-01-01 "})
+      CPPUNIT_ASSERT(!group_number(GroupBy::kDay, text));
+    for (const char* text : {"", "2026", "2026-W00", "2027-W53", "2026-W1 ", "2026-01-01"})
+      CPPUNIT_ASSERT(!group_number(GroupBy::kWeek, text));
+    for (const char* text : {"", "-1", "01", "7x", "99999999999999999999"})
+      CPPUNIT_ASSERT(!group_number(GroupBy::kJob, text));
+    CPPUNIT_ASSERT(group_number(GroupBy::kJob, "17") == 17);
   }
 
   void waiting_is_from_ready_to_start() {
