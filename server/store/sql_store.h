@@ -1,6 +1,6 @@
 // The store in SQLite (WAL, synchronous=FULL) through SOCI. SOCI is used so
-// that a PostgreSQL pair can take SQLite's place; only sql_*, archive*
-// and usage.cc include it.
+// that a PostgreSQL pair can take SQLite's place; only this folder includes it,
+// and only sqlite.{h,cc} holds what is SQLite's own.
 #ifndef SUBLET_SERVER_SQL_STORE_H_
 #define SUBLET_SERVER_SQL_STORE_H_
 
