@@ -130,7 +130,7 @@ std::vector<UsageRow> Archive::usage(const UsageQuery& query) {
           if (!limit.is_over()) throw;
           throw Refusal(Refusal::Kind::kLimitExceeded, "report.too_long",
                         "this report takes longer than the server allows",
-                        "Ask for a shorter time: --since, --until.", "report");
+                        "Ask for a shorter period: --since, --until.", "report");
         }
       },
       may_take);
