@@ -261,7 +261,7 @@ class Joining(MembershipCase):
 
     def test_invitations_that_make_no_sense(self):
         pool = self.ready()
-        self.refused(pool.run("admin", "invite", "no/name"), 3, "not a name")
+        self.refused(pool.run("admin", "invite", "no/name"), 3, "not a valid member name")
         self.refused(pool.run("admin", "invite", "x", "--valid", "60 d"), 3, "1 s to 30 d")
         self.refused(pool.run("admin", "invite", "x", "--valid", "soon"), 2, "not a duration")
         self.refused(pool.run("admin", "invite", "x", "--user", "--administrator"), 2, "not both")
