@@ -241,7 +241,7 @@ class Kept(SpoolCase):
         self.alter(self.spooled()[0])
         status, out, err = pool.run("fetch", str(job), "--into", "home")
         self.assertEqual(status, 4, err)
-        self.assertIn("`big` is damaged in the server's spool", err)
+        self.assertIn("`big` is damaged or missing in the server's spool", err)
         self.assertEqual(os.listdir(os.path.join(pool.folder, "home")), [])
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root: mounts a small disk")
