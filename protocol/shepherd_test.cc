@@ -179,6 +179,10 @@ class ShepherdTest : public CppUnit::TestFixture {
 
   void lease_saves_freezes_thaws() {
     Running run;
+    // An older lease takes nothing away.
+    CPPUNIT_ASSERT_EQUAL(
+        uint32_t{kActAck},
+        run.machine.control_frame(control(SUBLET_FRAME_LEASE, 0, kStart + 9'000 * kMs), kStart));
     CPPUNIT_ASSERT_EQUAL(0u, run.pass(kStart, kStart + 26'900 * kMs));
     CPPUNIT_ASSERT_EQUAL(uint32_t{kActSave},
                          run.pass(kStart + 27'000 * kMs, kStart + 29'900 * kMs));
