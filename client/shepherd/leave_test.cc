@@ -235,15 +235,18 @@ class ShepherdLeaveTest : public CppUnit::TestFixture {
   }
 
   // Starts `order` with a lease that ends soon, but not before its program is ready: how long
-  // that takes depends on what else the machine does. Sets the lease's end in the order.
-  static std::string ready_on_a_short_lease(Rig& rig, AttemptOrder* order) {
+  // that takes depends on what else the machine does. Sets the lease's end in the order. Each
+  // try is another job of another user: one that came too late is killed with all of its user's.
+  static std::string ready_on_a_short_lease(Rig& rig, AttemptOrder* order, bool cgroup) {
     for (int64_t lease_ms = 500; lease_ms < 100'000; lease_ms *= 2) {
+      if (cgroup) rig.use_cgroups(order);
       order->lease_ns = boot_now_ns() + lease_ms * kMs;
       std::string folder = rig.start(*order), ready = folder + "/work/ready";
       auto is_ready = [&] { return access(ready.c_str(), F_OK) == 0; };
       wait_until([&] { return is_ready() || boot_now_ns() > order->lease_ns; });
       if (is_ready()) return folder;
       order->job += 100;
+      if (order->uid >= 0) order->uid = order->gid = order->uid + 7;
     }
     CPPUNIT_FAIL("a program cannot be started within 50 s");
     return "";
@@ -258,9 +261,8 @@ class ShepherdLeaveTest : public CppUnit::TestFixture {
   void lease_freezes_and_renewal_thaws() {
     each_way([](Rig& rig, bool cgroup) {
       AttemptOrder order = rig.order({"aware", "1"});
-      if (cgroup) rig.use_cgroups(&order);
-      order.save_deadline_ms = 100;
-      std::string folder = ready_on_a_short_lease(rig, &order);
+      order.save_deadline_ms = 60'000;  // it is to save, however busy the machine
+      std::string folder = ready_on_a_short_lease(rig, &order, cgroup);
       UniqueFd control = rig.ask(folder, rig.frame(order, SUBLET_FRAME_QUERY));
       CPPUNIT_ASSERT(frozen(rig, control.get()));
       CPPUNIT_ASSERT(boot_now_ns() >= order.lease_ns);
@@ -282,7 +284,7 @@ class ShepherdLeaveTest : public CppUnit::TestFixture {
       Rig rig;
       AttemptOrder order = rig.order({"spin"});
       order.patience_ms = patience_ms;
-      AttemptExit end = rig.finish(ready_on_a_short_lease(rig, &order));
+      AttemptExit end = rig.finish(ready_on_a_short_lease(rig, &order, false));
       killed(end, SUBLET_LEAVE_LEASE);
       CPPUNIT_ASSERT(boot_now_ns() >= order.lease_ns + patience_ms * kMs);
       frozen_ms = end.facts.frozen_ms;
@@ -293,8 +295,7 @@ class ShepherdLeaveTest : public CppUnit::TestFixture {
   void owner_ends_a_frozen_job() {
     each_way([](Rig& rig, bool cgroup) {
       AttemptOrder order = rig.order({"aware", "1"});
-      if (cgroup) rig.use_cgroups(&order);
-      std::string folder = ready_on_a_short_lease(rig, &order);
+      std::string folder = ready_on_a_short_lease(rig, &order, cgroup);
       UniqueFd control = rig.ask(folder, rig.frame(order, SUBLET_FRAME_QUERY));
       CPPUNIT_ASSERT(frozen(rig, control.get()));
       rig.monitor().say(SUBLET_PRESENCE_ACTIVE);
