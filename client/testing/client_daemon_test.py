@@ -144,7 +144,7 @@ class ClientDaemon(unittest.TestCase):
         write(self.control + ".new", what + "\n")
         os.rename(self.control + ".new", self.control)
 
-    def server(self, lease_ms=6000):
+    def server(self, lease_ms=600_000):
         server = Server(self.socket, lease_ms)
         self.servers.append(server)
         return server
@@ -173,13 +173,14 @@ class ClientDaemon(unittest.TestCase):
         said = server.ask("run", job=job, attempt=attempt, program=program, **more)
         self.assertEqual(said, {"answer": 0, "reason": ""})
 
-    def run_saver(self, server, job=1, attempt=1, steps=0, **more):
+    def run_saver(self, server, job=1, attempt=1, steps=0, save_ms=60_000, **more):
+        """A job that saves when it is asked to, and has time for it on a busy machine, too."""
         ready = f"{self.folder}/ready-{job}.{attempt}"
         # Anybody may write there: the job runs under its slot's account.
         write(ready, "")
         os.chmod(ready, 0o666)
         shutil.copy(HERE + "/saver_job.py", self.folder)
-        self.run_job(server, job, attempt, sys.executable_real,
+        self.run_job(server, job, attempt, sys.executable_real, save_ms=save_ms,
                      arguments=[self.folder + "/saver_job.py", str(steps), ready], **more)
         until(lambda: read(ready) == "ready", "the job to be ready")
 
@@ -521,7 +522,7 @@ class ClientDaemon(unittest.TestCase):
         server.wait("ended", job=1, attempt=2, ended=END["DONE"])
 
     def test_stopped_client_forgives_the_monitor(self):
-        server, client = self.ready()
+        server, client = self.ready(lease_ms=6000)
         self.run_saver(server)
         program, monitor = int(self.records()["job_pid"]), self.monitor_pid()
         self.stop(client)
