@@ -61,7 +61,7 @@ v1::Details to_details(const StopWhen& when) {
 }
 
 v1::JobFilter to_filter(const JobFilter& filter) {
-  v1::JobFilter out;
+  v1::JobFilter out{};
   out.ids.length(static_cast<CORBA::ULong>(filter.ids.size()));
   for (CORBA::ULong i = 0; i < filter.ids.size(); ++i)
     out.ids[i] = v1::JobRange{filter.ids[i].first, filter.ids[i].count};
@@ -81,7 +81,7 @@ v1::Axis to_axis(const Axis& axis) {
     to.length(static_cast<CORBA::ULong>(from.size()));
     for (CORBA::ULong i = 0; i < from.size(); ++i) to[i] = to_bytes(from[i]);
   };
-  v1::Axis out;
+  v1::Axis out{};
   strings(axis.names, out.names);
   strings(axis.values, out.values);
   out.count = axis.range_count;
@@ -136,7 +136,7 @@ v1::JobDescription to_description(const JobDescription& job) {
 }
 
 v1::FilePlace to_place(const FilePlace& place) {
-  v1::FilePlace out;
+  v1::FilePlace out{};
   out.kind = place.kind;
   out.batch = place.batch;
   out.job = place.job;
@@ -149,7 +149,7 @@ v1::FilePlace to_place(const FilePlace& place) {
 }
 
 v1::ReportQuery to_query(const ReportQuery& query) {
-  v1::ReportQuery out;
+  v1::ReportQuery out{};
   out.since = query.since_us;
   out.until = query.until_us;
   out.by.length(static_cast<CORBA::ULong>(query.by.size()));

@@ -52,7 +52,7 @@ void PoolClient::set_unreachable_ms(int ms) { remote_->patience.unreachable_ms =
 
 uint64_t PoolClient::open_batch(const RequestId& request, const std::string& name,
                                 const std::string& submit_host, const StopWhen& stop_when) {
-  v1::BatchDescription batch;
+  v1::BatchDescription batch{};
   batch.name = to_string(name);
   batch.submit_host = to_string(submit_host);
   batch.more = to_details(stop_when);

@@ -501,6 +501,19 @@ class ClientDaemon(unittest.TestCase):
         end = server.wait("ended", job=1)
         self.assertEqual((end["ended"], end["generation"]), (END["REMOVED"], 0), end)
 
+    def test_orders_of_a_replaced_server(self):
+        server, client = self.ready()
+        self.assertEqual(server.ask("state").get("answer"), 0)
+        # The server's own term is 3; whoever comes with a smaller one is refused.
+        for what in (dict(do="run", job=1, attempt=1, program="true"), dict(do="state"),
+                     dict(do="vacate", job=1, attempt=1, reason=4)):
+            said = server.ask(term=2, **what)
+            self.assertEqual((said.get("error"), said.get("code")), ("Conflict", "server.term"), said)
+        self.assertEqual(self.attempts(), [])
+        # A newer one is believed, and the one before no more.
+        self.assertEqual(server.ask("state", term=4).get("answer"), 0)
+        self.assertEqual(server.ask("state").get("code"), "server.term")
+
     def test_late_order_is_stale(self):
         server, client = self.ready(lease_ms=1500)
         self.stop(client)

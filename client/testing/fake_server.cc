@@ -387,7 +387,7 @@ class FakeSpool : public POA_Sublet::v1::Spool {
 };
 
 idl::RunOrder make_order(const json& c, int64_t lease_ms) {
-  idl::RunOrder order;
+  idl::RunOrder order{};
   order.key = {c.at("job").get<uint64_t>(), c.at("attempt").get<uint32_t>()};
   order.user = c.value("user", "anna").c_str();
   order.checkpoint_generation = c.value("generation", 0ull);

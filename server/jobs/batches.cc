@@ -13,6 +13,8 @@
 namespace sublet::server {
 namespace {
 
+constexpr size_t kNameLimit = 1024;  // octets; NAME_LIMIT of the IDL
+
 constexpr uint64_t kJobsPerBatch = 1'000'000;
 constexpr size_t kJobsPerAppend = 1'000;
 
@@ -84,7 +86,7 @@ BatchId JobService::open_batch(const Caller& caller, const std::string& request,
                                const BatchRequest& batch) {
   require_name(caller);
   may_submit_();
-  if (batch.name.size() > 4096 || batch.submit_host.size() > 256)
+  if (batch.name.size() > kNameLimit || batch.submit_host.size() > 256)
     throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "the batch's name or host is too long",
                   "Shorten it.", "batch");
   const std::string key = request_key(caller.uid, request);

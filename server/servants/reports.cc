@@ -9,6 +9,7 @@
 #include "server/servants/guard_call.h"
 #include "server/servants/page.h"
 #include "server/servants/servants.h"
+#include "server/servants/served.h"
 #include "server/servants/translate.h"
 
 namespace sublet::server {
@@ -88,6 +89,9 @@ class AccountingServant : public POA_Sublet::v1::Accounting {
  private:
   static UsageQuery from_idl(const v1::ReportQuery& query) {
     constexpr CORBA::ULong kGroups = 6;
+    require_served("ReportQuery", query.more);
+    for (CORBA::ULong i = 0; i < query.by.length(); ++i)
+      require_unset(query.by[i] == v1::BY_ACCOUNT, "BY_ACCOUNT");
     if (query.by.length() > kGroups)
       throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "too many groupings",
                     "Use each BY_... at most once.", "by");

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "server/jobs/stop_when.h"
 #include "server/refusal.h"
+#include "server/servants/served.h"
 
 namespace sublet::server {
 
@@ -44,6 +45,9 @@ void add_detail(v1::Details& details, const std::string& name, const std::string
 }
 
 BatchRequest from_idl(const v1::BatchDescription& d) {
+  require_served("BatchDescription", d.more);
+  require_unset(d.from.pool.length() > 0 || d.from.job > 0 || d.from.more.length() > 0,
+                "BatchDescription.from");
   std::vector<std::pair<std::string, std::string>> details;
   for (CORBA::ULong i = 0; i < d.more.length(); ++i)
     details.emplace_back(d.more[i].name.in(), d.more[i].value.in());
@@ -127,6 +131,7 @@ JobQuery from_idl(const v1::JobFilter& filter) {
   if (filter.ids.length() > 500)
     throw Refusal(Refusal::Kind::kLimitExceeded, "filter.ids", "more than 500 id ranges",
                   "Split the call.", "filter");
+  require_served("JobFilter", filter.more);
   JobQuery query;
   for (CORBA::ULong i = 0; i < filter.ids.length(); ++i)
     query.ids.emplace_back(filter.ids[i].first, filter.ids[i].count);
@@ -137,7 +142,6 @@ JobQuery from_idl(const v1::JobFilter& filter) {
   query.unfinished_only = filter.unfinished_only;
   for (CORBA::ULong i = 0; i < filter.more.length(); ++i) {
     const std::string name = filter.more[i].name.in();
-    if (name != "runs" && name != "stopped") continue;
     const bool yes = is_yes(name, filter.more[i].value.in());
     if (name == "runs") query.runs = yes;
     if (name == "stopped")
@@ -152,7 +156,8 @@ void to_idl(const JobRow& row, const std::string& machine, int32_t progress, v1:
   out.id = job.id;
   out.batch = job.batch;
   out.index = job.index;
-  out.name = text(row.name);
+  // Books of an older server may have longer ones.
+  out.name = text(row.name.substr(0, v1::NAME_LIMIT));
   out.user = text(job.user);
   out.state = static_cast<CORBA::ULong>(job.state);
   out.attempts = job.attempts;
@@ -225,6 +230,8 @@ void to_idl(const scheduling::ChangeRecord& r, v1::Change& out) {
 }
 
 MachineFacts from_idl(const v1::MachineDescription& d) {
+  require_served("MachineDescription", d.more);
+  require_unset(d.resources.length() > 0, "MachineDescription.resources");
   MachineFacts facts;
   facts.name = d.name.in();
   facts.os = d.os.in();
@@ -240,6 +247,8 @@ MachineFacts from_idl(const v1::MachineDescription& d) {
 }
 
 ReportedState from_idl(const v1::MachineReport& r) {
+  require_served("MachineReport", r.more);
+  require_unset(r.free.length() > 0, "MachineReport.free");
   ReportedState state;
   state.away = r.away;
   state.reason = r.reason;
@@ -252,6 +261,9 @@ ReportedState from_idl(const v1::MachineReport& r) {
 }
 
 ReportedAttempt from_idl(const v1::AttemptStatus& s) {
+  require_served("AttemptStatus", s.more);
+  require_unset(s.state == v1::ATTEMPT_SUSPENDED, "ATTEMPT_SUSPENDED");
+  require_unset(s.state == v1::ATTEMPT_DELIVERING, "ATTEMPT_DELIVERING");
   ReportedAttempt attempt;
   attempt.key = key(s.key);
   if (s.state < v1::ATTEMPT_STAGING || s.state > v1::ATTEMPT_LEAVING)
@@ -262,9 +274,14 @@ ReportedAttempt from_idl(const v1::AttemptStatus& s) {
   return attempt;
 }
 
-AttemptKey from_idl(const v1::StartReport& r) { return key(r.key); }
+AttemptKey from_idl(const v1::StartReport& r) {
+  require_served("StartReport", r.more);
+  return key(r.key);
+}
 
 ReportedEnd from_idl(const v1::EndReport& r) {
+  require_served("EndReport", r.more);
+  require_unset(r.steps.length() > 0, "EndReport.steps");
   const bool known = (r.ended >= v1::END_DONE && r.ended <= v1::END_LIMIT) ||
                      (r.ended >= v1::END_OWNER && r.ended <= v1::END_SUPERSEDED);
   if (!known)
@@ -330,6 +347,7 @@ void to_idl(const scheduling::MachineView& view, const std::optional<ReportedSta
 }
 
 FilePlace from_idl(const v1::FilePlace& place) {
+  require_served("FilePlace", place.more);
   if (place.kind < v1::FILE_INPUT || place.kind > v1::FILE_STDERR)
     throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "an unknown kind of file",
                   "Use one of FILE_....", "kind");

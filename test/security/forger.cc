@@ -214,7 +214,7 @@ class Forger {
   }
 
   v1::FilePlace place(CORBA::ULong kind) {
-    v1::FilePlace place;
+    v1::FilePlace place{};
     place.kind = kind;
     place.batch = 0;
     place.session = session_;
@@ -294,7 +294,7 @@ class Forger {
   }
 
   v1::JobFilter job() {
-    v1::JobFilter out;
+    v1::JobFilter out{};
     out.ids.length(1);
     out.ids[0] = {attempt().job, 1};
     out.batch = 0;

@@ -1,0 +1,128 @@
+// What is reserved in requests is refused, never ignored; the descriptions of jobs
+// are job/'s.
+#include "server/servants/served.h"
+
+#include <cppunit/TestFixture.h>
+#include <cppunit/extensions/HelperMacros.h>
+
+#include "server/refusal_testing.h"
+#include "server/servants/translate.h"
+
+namespace sublet::server {
+namespace {
+
+namespace v1 = Sublet::v1;
+
+template <typename Struct>
+Struct with_unknown_name() {
+  Struct s{};
+  s.more.length(1);
+  s.more[0].name = CORBA::string_dup("colour");
+  s.more[0].value = CORBA::string_dup("blue");
+  return s;
+}
+
+// The subject of the refusal; "": it is served. Fails when it is refused otherwise.
+template <typename Struct>
+std::string unserved(const Struct& request) {
+  try {
+    from_idl(request);
+  } catch (const Refusal& refusal) {
+    CPPUNIT_ASSERT_EQUAL(std::string("not.served"), refusal.code);
+    CPPUNIT_ASSERT(refusal.kind == Refusal::Kind::kInvalid);
+    return refusal.subject;
+  }
+  return "";
+}
+
+v1::Resource gpu() {
+  v1::Resource resource{};
+  resource.name = CORBA::string_dup("gpu");
+  resource.amount = 1;
+  return resource;
+}
+
+class ServedTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(ServedTest);
+  CPPUNIT_TEST(unknown_names);
+  CPPUNIT_TEST(reserved_fields);
+  CPPUNIT_TEST(reserved_states);
+  CPPUNIT_TEST(what_is_served_is_told);
+  CPPUNIT_TEST_SUITE_END();
+
+ public:
+  void unknown_names() {
+    const std::string name = "colour";
+    CPPUNIT_ASSERT_EQUAL(name, unserved(with_unknown_name<v1::BatchDescription>()));
+    CPPUNIT_ASSERT_EQUAL(name, unserved(with_unknown_name<v1::JobFilter>()));
+    CPPUNIT_ASSERT_EQUAL(name, unserved(with_unknown_name<v1::MachineDescription>()));
+    CPPUNIT_ASSERT_EQUAL(name, unserved(with_unknown_name<v1::MachineReport>()));
+    CPPUNIT_ASSERT_EQUAL(name, unserved(with_unknown_name<v1::AttemptStatus>()));
+    CPPUNIT_ASSERT_EQUAL(name, unserved(with_unknown_name<v1::StartReport>()));
+    CPPUNIT_ASSERT_EQUAL(name, unserved(with_unknown_name<v1::EndReport>()));
+    CPPUNIT_ASSERT_EQUAL(name, unserved(with_unknown_name<v1::FilePlace>()));
+  }
+
+  void reserved_fields() {
+    v1::BatchDescription batch{};
+    CPPUNIT_ASSERT_EQUAL(std::string(), unserved(batch));
+    batch.from.job = 17;
+    CPPUNIT_ASSERT_EQUAL(std::string("BatchDescription.from"), unserved(batch));
+    batch.from.job = 0;
+    batch.from.pool.length(16);
+    CPPUNIT_ASSERT_EQUAL(std::string("BatchDescription.from"), unserved(batch));
+
+    v1::MachineDescription machine{};
+    CPPUNIT_ASSERT_EQUAL(std::string(), unserved(machine));
+    machine.resources.length(1);
+    machine.resources[0] = gpu();
+    CPPUNIT_ASSERT_EQUAL(std::string("MachineDescription.resources"), unserved(machine));
+
+    v1::MachineReport report{};
+    CPPUNIT_ASSERT_EQUAL(std::string(), unserved(report));
+    report.free.length(1);
+    report.free[0] = gpu();
+    CPPUNIT_ASSERT_EQUAL(std::string("MachineReport.free"), unserved(report));
+
+    v1::EndReport end{};
+    end.ended = v1::END_DONE;
+    CPPUNIT_ASSERT_EQUAL(std::string(), unserved(end));
+    end.steps.length(1);
+    end.steps[0] = {v1::STEP_SENSED, 0};
+    CPPUNIT_ASSERT_EQUAL(std::string("EndReport.steps"), unserved(end));
+  }
+
+  void reserved_states() {
+    v1::AttemptStatus status{};
+    status.state = v1::ATTEMPT_RUNNING;
+    CPPUNIT_ASSERT_EQUAL(std::string(), unserved(status));
+    status.state = v1::ATTEMPT_SUSPENDED;
+    CPPUNIT_ASSERT_EQUAL(std::string("ATTEMPT_SUSPENDED"), unserved(status));
+    status.state = v1::ATTEMPT_DELIVERING;
+    CPPUNIT_ASSERT_EQUAL(std::string("ATTEMPT_DELIVERING"), unserved(status));
+  }
+
+  // Every name among the capabilities is taken, and one that ends in "@" with all
+  // that begin so.
+  void what_is_served_is_told() {
+    const v1::Names names = capabilities();
+    CPPUNIT_ASSERT(names.length() > 0);
+    for (CORBA::ULong i = 0; i < names.length(); ++i) {
+      const std::string name = names[i].in();
+      const size_t dot = name.find('.');
+      v1::Details more;
+      more.length(1);
+      more[0].name = CORBA::string_dup(
+          (name.substr(dot + 1) + (name.ends_with('@') ? "linux/aarch64" : "")).c_str());
+      require_served(name.substr(0, dot), more);
+      more[0].name = CORBA::string_dup((name.substr(dot + 1) + "?").c_str());
+      if (!name.ends_with('@'))
+        CPPUNIT_ASSERT_EQUAL(std::string("not.served"),
+                             testing::code([&] { require_served(name.substr(0, dot), more); }));
+    }
+  }
+};
+CPPUNIT_TEST_SUITE_REGISTRATION(ServedTest);
+
+}  // namespace
+}  // namespace sublet::server
