@@ -1,5 +1,7 @@
 #include "server/machines/corba_workstation.h"
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "server/servants/translate.h"
 #include "transport/orb.h"
@@ -10,11 +12,14 @@ namespace {
 namespace v1 = Sublet::v1;
 using scheduling::OrderAnswered;
 
-// Octets of orders in one call, well below the ORB's message limit.
+// In one call; an order alone always goes. (The dispatcher bounds their number.) Octets
+// well below the message limit.
 constexpr size_t kOrderBytes = 512 * 1024;
+constexpr size_t kMostLeaves = 1000;
 
 size_t weight(const RunRequest& request) {
-  size_t bytes = 512;
+  size_t bytes = 512 + request.user.size() + request.spec.name.size() + request.spec.program.size();
+  for (const auto& [name, value] : request.spec.more) bytes += name.size() + value.size() + 16;
   for (const auto& a : request.spec.arguments) bytes += a.size() + 8;
   for (const auto& e : request.spec.environment) bytes += e.size() + 8;
   for (const auto& f : request.spec.inputs) bytes += f.name.size() + 24;
@@ -46,15 +51,9 @@ class CorbaWorkstation : public Workstation {
 
   bool vacate(const std::vector<LeaveRequest>& requests) override {
     omni_thread::ensure_self self;
-    v1::VacateOrders orders;
-    orders.length(requests.size());
-    for (size_t i = 0; i < requests.size(); ++i) {
-      orders[i].key.job = requests[i].key.job;
-      orders[i].key.attempt = requests[i].key.attempt;
-      orders[i].reason = static_cast<CORBA::ULong>(requests[i].reason);
-    }
     try {
-      client_->vacate(session_, term_, orders);
+      for (size_t first = 0; first < requests.size(); first += kMostLeaves)
+        call_vacate(requests, first, std::min(first + kMostLeaves, requests.size()));
       return true;
     } catch (const CORBA::Exception& e) {
       log(Severity::warning) << "a workstation did not receive vacate: " << e._name();
@@ -108,6 +107,18 @@ class CorbaWorkstation : public Workstation {
     order.checkpoint_bytes = request.checkpoint_bytes;
     order.lease = lease_ms_;
     order.decided = request.decided;
+  }
+
+  void call_vacate(const std::vector<LeaveRequest>& requests, size_t first, size_t last) {
+    v1::VacateOrders orders;
+    orders.length(last - first);
+    for (size_t i = first; i < last; ++i) {
+      v1::VacateOrder& order = orders[i - first];
+      order.key.job = requests[i].key.job;
+      order.key.attempt = requests[i].key.attempt;
+      order.reason = static_cast<CORBA::ULong>(requests[i].reason);
+    }
+    client_->vacate(session_, term_, orders);
   }
 
   void call_run(const std::vector<RunRequest>& requests, size_t first, size_t last,
