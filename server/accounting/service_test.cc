@@ -99,6 +99,13 @@ class UsageServiceTest : public CppUnit::TestFixture {
                          standing(seen, "bob")->sentence);
     CPPUNIT_ASSERT(!standing(seen, "bob")->cpu_day);
     const auto all = usage_.standings(root_, "", 1000).standings;
+    const StandingLines one = usage_.standings(root_, "", 1);
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, one.standings.size());
+    CPPUNIT_ASSERT_EQUAL(all[0].standing.user, one.next);
+    const StandingLines rest = usage_.standings(root_, one.next, 1000);
+    CPPUNIT_ASSERT_EQUAL(all.size() - 1, rest.standings.size());
+    CPPUNIT_ASSERT_EQUAL(all[1].standing.user, rest.standings[0].standing.user);
+    CPPUNIT_ASSERT_EQUAL(std::string(), rest.next);
     CPPUNIT_ASSERT_EQUAL(
         std::string("2 CPU hours in the last day at a share of 1 of 4: behind cid, ahead of ann"),
         standing(all, "bob")->sentence);

@@ -259,6 +259,8 @@ class SqlStoreTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("107"), archive.spec(17)->arguments[0]);
     CPPUNIT_ASSERT(!archive.spec(20));
     CPPUNIT_ASSERT_EQUAL(std::string("curly"), archive.attempts(17).at(0).machine_name);
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, archive.attempts(17, 2, 10).size());
+    CPPUNIT_ASSERT(archive.attempts(17, 3, 10).empty());
     CPPUNIT_ASSERT_EQUAL(uint64_t{99}, archive.last_change());
     CPPUNIT_ASSERT_EQUAL(size_t{1}, archive.changes(98, "ann", 10).size());
     CPPUNIT_ASSERT_EQUAL(size_t{0}, archive.changes(99, "", 10).size());
@@ -400,6 +402,8 @@ class SqlStoreTest : public CppUnit::TestFixture {
     store.commit(done);
     CPPUNIT_ASSERT((unneeded(archive) == std::vector<uint64_t>{1, 2, 3, 4}));
     CPPUNIT_ASSERT_EQUAL(size_t{1}, archive.outputs(17).size());
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, archive.outputs(17, 4, 10).size());
+    CPPUNIT_ASSERT(archive.outputs(17, 5, 10).empty());
   }
 
   // Else a transaction with a thousand of them would take minutes.
