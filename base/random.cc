@@ -20,8 +20,8 @@ std::string random_bytes(size_t count) {
   return bytes;
 }
 
-std::array<uint8_t, 16> random_id() {
-  std::array<uint8_t, 16> id;
+RequestId random_id() {
+  RequestId id;
   std::string bytes = random_bytes(id.size());
   std::copy(bytes.begin(), bytes.end(), id.begin());
   return id;

@@ -11,7 +11,8 @@ namespace sublet {
 
 // Throws OsError if the kernel has none to give.
 std::string random_bytes(size_t count);
-std::array<uint8_t, 16> random_id();
+using RequestId = std::array<uint8_t, 16>;  // of a call that may be repeated
+RequestId random_id();
 
 }  // namespace sublet
 

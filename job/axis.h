@@ -21,6 +21,7 @@ struct Axis {
   uint64_t range_count = 0;  // 0: there are values
   int64_t first = 0;
   int64_t step = 1;
+  bool operator==(const Axis&) const = default;
 
   uint64_t count() const;  // of its rows
   std::string value(uint64_t row, size_t name) const;

@@ -55,7 +55,9 @@ enum class EndReason : uint32_t {
 };
 
 // Final states never change again.
-inline bool is_final(JobState s) { return s >= JobState::kDone; }
+inline bool is_final(JobState s) {
+  return s == JobState::kDone || s == JobState::kFailed || s == JobState::kRemoved;
+}
 // A failure uses up a retry; an eviction or a refusal never does (rule 7).
 inline bool is_failure(EndReason r) { return r >= EndReason::kExit && r <= EndReason::kLimit; }
 // The machine took the job's place away, through no fault of the job.

@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "job/check.h"
+
 namespace sublet::server {
 
 class Refusal : public std::runtime_error {
@@ -30,6 +32,18 @@ class Refusal : public std::runtime_error {
   std::string advice;
   std::string subject;
 };
+
+// Makes a check of job/; what it throws leaves as a Refusal.
+template <typename Check>
+auto refusing(Check&& check) -> decltype(check()) {
+  try {
+    return check();
+  } catch (const JobError& error) {
+    const bool limit = error.kind == JobError::Kind::kLimitExceeded;
+    throw Refusal(limit ? Refusal::Kind::kLimitExceeded : Refusal::Kind::kInvalid, error.code,
+                  error.what(), error.advice, error.subject);
+  }
+}
 
 }  // namespace sublet::server
 

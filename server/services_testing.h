@@ -50,14 +50,14 @@ class ServicesFixture : public CppUnit::TestFixture {
     return sessions_.open(machine_, root_.uid, "curly", "pid 1").key;
   }
   // The only job of a batch of ann's.
-  JobId submit(BatchId batch, const JobSpec& spec) {
+  JobId submit(BatchId batch, const JobDescription& spec) {
     SpecRange range;
     range.spec = spec;
     range.spec.program = "true";
     jobs_->append(ann_, batch, 0, {range});
     return jobs_->commit_batch(ann_, random_bytes(16), batch).first;
   }
-  JobId submit(const JobSpec& spec = {}) { return submit(open_batch(ann_), spec); }
+  JobId submit(const JobDescription& spec = {}) { return submit(open_batch(ann_), spec); }
   BatchId open_batch(const Caller& caller) {
     return jobs_->open_batch(caller, random_bytes(16), {"b", "desk"});
   }

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "job/file_place.h"
+#include "job/stop_when.h"
 #include "scheduling/records.h"
 #include "transport/membership.h"
 
@@ -30,7 +32,7 @@ struct BatchRow {
   Micros touched = 0;  // open: the last call for it
   JobId first_job = 0;
   uint64_t count = 0;
-  scheduling::StopWhen stop_when = {};  // as asked for
+  StopWhen stop_when = {};  // as asked for
 };
 
 // One append of an open batch: encoded SpecRanges.
@@ -47,14 +49,6 @@ struct SpecRow {
   uint64_t count = 1;
   std::string name;
   std::string body;  // encoded, exactly one SpecRange
-};
-
-enum class FileKind : uint32_t {
-  kInput = 1,
-  kCheckpoint = 2,
-  kOutput = 3,
-  kStdout = 4,
-  kStderr = 5
 };
 
 struct FileRow {

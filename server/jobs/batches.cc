@@ -4,9 +4,10 @@
 #include <numeric>
 #include <set>
 
+#include "job/codec.h"
 #include "protocol/codec.h"
+#include "server/jobs/brain_form.h"
 #include "server/jobs/service.h"
-#include "server/jobs/stop_when.h"
 #include "server/refusal.h"
 #include "server/request_key.h"
 
@@ -29,17 +30,6 @@ Refusal batch_committed(BatchId id) {
   const std::string subject = "batch " + std::to_string(id);
   return Refusal(Refusal::Kind::kConflict, "batch.committed", subject + " is already committed",
                  "Open a new batch; `sublet rm --batch` removes its jobs.", subject);
-}
-
-scheduling::Submitted::Job brain_job(const JobSpec& spec) {
-  scheduling::Submitted::Job job;
-  job.needs = spec.needs;
-  job.needs.platforms = platforms_of(spec);
-  // What is kept resident is needed, too.
-  job.needs.memory = std::max(spec.needs.memory, spec.limits.memory);
-  job.priority = spec.priority;
-  job.retries = spec.retries;
-  return job;
 }
 
 void add_specs(const std::vector<SpecRange>& specs, JobId first, Changes& changes) {
@@ -91,7 +81,7 @@ BatchId JobService::open_batch(const Caller& caller, const std::string& request,
                   "Shorten it.", "batch");
   const std::string key = request_key(caller.uid, request);
   std::string arguments = batch.name + "\n" + batch.submit_host;
-  if (const scheduling::StopWhen& when = batch.stop_when; when.is_set())
+  if (const StopWhen& when = batch.stop_when; when.is_set())
     arguments +=
         "\n" + std::to_string(when.done) + " " + std::to_string(when.failed) + " " + when.output;
   const std::string digest = arguments_digest("open_batch", arguments);
@@ -150,9 +140,12 @@ void JobService::append(const Caller& caller, BatchId id, uint32_t number,
                   subject);
   PartRow part{id, number, 0, ""};
   for (size_t index = 0; index < specs.size(); ++index) {
-    const std::string job = "job " + std::to_string(index) + " of append " + std::to_string(number);
-    check_spec(specs[index].spec, job);
-    check_axes(specs[index], job);
+    const std::string job = appended(index, number);
+    refusing([&] {
+      check_description(specs[index].spec, job);
+      check_inputs_sent(specs[index].spec, job);
+      check_axes(specs[index], job);
+    });
     part.jobs += std::min(specs[index].count, kJobsPerBatch + 1);
   }
   part.body = encode(specs);
@@ -205,8 +198,9 @@ void JobService::commit_in(Turn& turn, BatchRow batch, std::pair<JobId, uint64_t
     throw Refusal(Refusal::Kind::kInvalid, "batch.empty", "the batch has no jobs",
                   "Append some first.", "batch " + std::to_string(batch.id));
   check_inputs(turn, specs, batch.id);
-  check_stop_when(batch.stop_when, specs);
-  scheduling::Submitted event{batch.id, batch.user, batch.submit_host, {}, batch.stop_when};
+  refusing([&] { check_stop_when(batch.stop_when, specs); });
+  scheduling::Submitted event{
+      batch.id, batch.user, batch.submit_host, {}, brain_form(batch.stop_when)};
   add_brain_jobs(specs, event);
   const auto count = [](uint64_t sum, const auto& job) { return sum + job.count; };
   *range = {turn.apply(event).answer.first_job,
@@ -252,10 +246,10 @@ void JobService::discard_batch(const Caller& caller, BatchId id) {
 }
 
 JobId JobService::submit(const Caller& caller, const std::string& request, const std::string& host,
-                         const JobSpec& spec) {
+                         const JobDescription& spec) {
   require_name(caller);
   may_submit_();
-  check_spec(spec, "the job");
+  refusing([&] { check_description(spec, "the job"); });
   if (!spec.inputs.empty())
     throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "a job with inputs must be in a batch",
                   "Open a batch, upload, append, commit.", "inputs");

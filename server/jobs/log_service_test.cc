@@ -67,7 +67,7 @@ class LogServiceTest : public testing::ServicesFixture {
 
   AttemptKey running() { return start({waiting(), 1}); }
   JobId waiting() {
-    JobSpec spec;
+    JobDescription spec;
     spec.retries = 1;
     return submit(spec);
   }

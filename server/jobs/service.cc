@@ -177,7 +177,7 @@ JobDetails JobService::show(const Caller& caller, JobId id) {
   JobDetails details;
   details.row = own_job(caller, id);
   const uint32_t made = details.row.job.attempts;
-  details.spec = archive_.spec(id).value_or(JobSpec{});
+  details.spec = archive_.spec(id).value_or(JobDescription{});
   details.attempts = archive_.attempts(id, made > kShown ? made - kShown : 0, kShown);
   details.outputs = outputs_of(details.row, 0, kShown);
   details.outputs_removed = archive_.outputs_removed_at(id);

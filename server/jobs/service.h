@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "job/stop_when.h"
 #include "server/access.h"
 #include "server/commit/pipeline.h"
 #include "server/jobs/start_forecast.h"
@@ -22,7 +23,7 @@ namespace sublet::server {
 struct BatchRequest {
   std::string name;
   std::string submit_host;
-  scheduling::StopWhen stop_when = {};
+  StopWhen stop_when = {};
 };
 
 // What a job has left behind, as it came; all of one attempt, whose end says what
@@ -38,7 +39,7 @@ inline constexpr uint32_t kShown = 100;
 struct JobDetails {
   JobRow row;
   std::string machine_name;
-  JobSpec spec;
+  JobDescription spec;
   std::vector<AttemptRow> attempts;  // the newest kShown, oldest first
   JobOutputs outputs;                // the first kShown
   scheduling::Forecast forecast;     // of a waiting job; else empty
@@ -66,13 +67,17 @@ class JobService {
 
   // request: the caller's 16 octets.
   BatchId open_batch(const Caller& caller, const std::string& request, const BatchRequest& batch);
+  // What refusals call a job of an append.
+  static std::string appended(size_t index, uint32_t number) {
+    return "job " + std::to_string(index) + " of append " + std::to_string(number);
+  }
   // Sets the counts of sweeps.
   void append(const Caller& caller, BatchId batch, uint32_t number, std::vector<SpecRange> specs);
   std::pair<JobId, uint64_t> commit_batch(const Caller& caller, const std::string& request,
                                           BatchId batch);
   void discard_batch(const Caller& caller, BatchId batch);
   JobId submit(const Caller& caller, const std::string& request, const std::string& host,
-               const JobSpec& spec);
+               const JobDescription& spec);
 
   enum class Action { kRemove, kHold, kRelease };
   ControlResult control(const Caller& caller, const std::string& request, Action action,

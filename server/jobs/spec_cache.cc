@@ -14,13 +14,13 @@ size_t size_of(const std::vector<std::string>& texts) {
 constexpr size_t kPerEntry = 256;
 
 size_t size_of(const SpecRange& range) {
-  const JobSpec& spec = range.spec;
+  const JobDescription& spec = range.spec;
   size_t sum = sizeof range + kPerEntry + spec.name.size() + spec.program.size() +
-               spec.needs.os.size() + spec.needs.architecture.size() + spec.needs.platforms.size() +
-               size_of(spec.arguments) + size_of(spec.environment);
+               spec.submit_folder.size() + spec.submit_host.size() + spec.needs.os.size() +
+               spec.needs.architecture.size() + size_of(spec.arguments) + size_of(spec.environment);
   for (const auto& input : range.spec.inputs) sum += sizeof input + input.name.size();
   for (const auto& output : range.spec.outputs) sum += sizeof output + output.name.size();
-  for (const auto& [name, value] : range.spec.more) sum += size_of(name) + size_of(value);
+  for (const auto& [platform, program] : spec.programs) sum += size_of(platform) + size_of(program);
   for (const auto& axis : range.axes)
     sum += sizeof axis + size_of(axis.names) + size_of(axis.values);
   return sum;

@@ -16,7 +16,7 @@
 #include <mutex>
 #include <optional>
 
-#include "server/jobs/job_spec.h"
+#include "job/description.h"
 
 namespace sublet::server {
 

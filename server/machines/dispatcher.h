@@ -20,10 +20,10 @@
 #include <thread>
 #include <vector>
 
+#include "job/description.h"
 #include "scheduling/events/events.h"
 #include "scheduling/records.h"
 #include "server/commit/changes.h"
-#include "server/jobs/job_spec.h"
 
 namespace sublet::server {
 
@@ -31,7 +31,7 @@ namespace sublet::server {
 struct RunRequest {
   scheduling::AttemptKey key;
   std::string user;
-  JobSpec spec;
+  JobDescription spec;
   uint64_t generation = 0;  // checkpoint to resume from; 0 none
   uint64_t checkpoint_bytes = 0;
   int64_t decided = 0;  // microseconds of the brain's time

@@ -7,9 +7,9 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "job/output_name.h"
+#include "job/stop_when.h"
 #include "scheduling/fair_share.h"
 #include "server/commit/crash_point.h"
-#include "server/jobs/stop_when.h"
 #include "server/page_limit.h"
 #include "server/refusal.h"
 

@@ -44,8 +44,8 @@ class MachineServiceTest : public testing::ServicesFixture {
 
  private:
   // A job of ann's, its first attempt running on curly.
-  AttemptKey running(const std::vector<JobSpec::Output>& outputs) {
-    JobSpec spec;
+  AttemptKey running(const std::vector<OutputFile>& outputs) {
+    JobDescription spec;
     spec.outputs = outputs;
     return start({submit(spec), 1});
   }

@@ -26,7 +26,8 @@ class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
   void append(v1::BatchId batch, CORBA::ULong number, const v1::JobDescriptions& jobs) override {
     guard_call([&] {
       std::vector<SpecRange> specs(jobs.length());
-      for (CORBA::ULong i = 0; i < jobs.length(); ++i) specs[i].spec = from_idl(jobs[i]);
+      for (CORBA::ULong i = 0; i < jobs.length(); ++i)
+        specs[i].spec = submitted(jobs[i], JobService::appended(i, number));
       s_.jobs.append(s_.access.submitter(), batch, number, std::move(specs));
     });
   }
@@ -34,8 +35,9 @@ class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
   void append_array(v1::BatchId batch, CORBA::ULong number, const v1::JobDescription& job,
                     CORBA::ULongLong first, CORBA::ULongLong count) override {
     guard_call([&] {
-      s_.jobs.append(s_.access.submitter(), batch, number,
-                     {SpecRange{from_idl(job), true, first, count}});
+      s_.jobs.append(
+          s_.access.submitter(), batch, number,
+          {SpecRange{submitted(job, JobService::appended(0, number)), true, first, count}});
     });
   }
 
@@ -46,8 +48,10 @@ class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
         throw Refusal(Refusal::Kind::kInvalid, "field.invalid",
                       "a sweep without parameters, or with an index that is too large",
                       "Give at least one axis.", "axes");
-      s_.jobs.append(s_.access.submitter(), batch, number,
-                     {SpecRange{from_idl(job), true, first_index, 1, from_idl(axes)}});
+      const std::string subject = JobService::appended(0, number);
+      s_.jobs.append(
+          s_.access.submitter(), batch, number,
+          {SpecRange{submitted(job, subject), true, first_index, 1, submitted(axes, subject)}});
     });
   }
 
@@ -69,7 +73,8 @@ class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
   v1::JobId submit(const v1::RequestId& request, const char* host,
                    const v1::JobDescription& job) override {
     return guard_call([&] {
-      return s_.jobs.submit(s_.access.submitter(), from_octets(request), host, from_idl(job));
+      return s_.jobs.submit(s_.access.submitter(), from_octets(request), host,
+                            submitted(job, "the job"));
     });
   }
 

@@ -2,7 +2,7 @@
 
 #include "base/hash.h"
 #include "base/text.h"
-#include "server/jobs/stop_when.h"
+#include "job/stop_when.h"
 #include "server/refusal.h"
 #include "server/servants/served.h"
 
@@ -16,16 +16,6 @@ namespace {
 // What we store may hold any bytes; what we send as a string is UTF-8.
 CORBA::String_var text(const std::string& s) { return CORBA::string_dup(to_utf8(s).c_str()); }
 
-std::vector<std::string> strings(const v1::ByteStrings& in) {
-  std::vector<std::string> out(in.length());
-  for (CORBA::ULong i = 0; i < in.length(); ++i) out[i] = from_octets(in[i]);
-  return out;
-}
-void strings(const std::vector<std::string>& in, v1::ByteStrings& out) {
-  out.length(in.size());
-  for (size_t i = 0; i < in.size(); ++i) to_octets(in[i], out[i]);
-}
-
 AttemptKey key(const v1::AttemptKey& k) { return {k.job, k.attempt}; }
 
 v1::AttemptKey idl_key(const AttemptKey& k) {
@@ -37,85 +27,23 @@ v1::AttemptKey idl_key(const AttemptKey& k) {
 
 }  // namespace
 
-void add_detail(v1::Details& details, const std::string& name, const std::string& value) {
-  const CORBA::ULong at = details.length();
-  details.length(at + 1);
-  details[at].name = text(name);
-  details[at].value = text(value);
-}
-
 BatchRequest from_idl(const v1::BatchDescription& d) {
   require_served("BatchDescription", d.more);
   require_unset(d.from.pool.length() > 0 || d.from.job > 0 || d.from.more.length() > 0,
                 "BatchDescription.from");
-  std::vector<std::pair<std::string, std::string>> details;
-  for (CORBA::ULong i = 0; i < d.more.length(); ++i)
-    details.emplace_back(d.more[i].name.in(), d.more[i].value.in());
-  return {d.name.in(), d.submit_host.in(), read_stop_when(details)};
+  return refusing([&] {
+    return BatchRequest{d.name.in(), d.submit_host.in(), read_stop_when(sublet::from_idl(d.more))};
+  });
 }
 
-JobSpec from_idl(const v1::JobDescription& d) {
-  JobSpec spec;
-  spec.name = d.name.in();
-  spec.program = from_octets(d.program);
-  spec.arguments = strings(d.arguments);
-  spec.environment = strings(d.environment);
-  for (CORBA::ULong i = 0; i < d.inputs.length(); ++i)
-    spec.inputs.push_back(
-        {d.inputs[i].file, from_octets(d.inputs[i].name), bool(d.inputs[i].executable)});
-  for (CORBA::ULong i = 0; i < d.outputs.length(); ++i)
-    spec.outputs.push_back({from_octets(d.outputs[i].name), bool(d.outputs[i].required)});
-  spec.needs = {d.needs.os.in(), d.needs.architecture.in(), d.needs.cores, d.needs.memory,
-                d.needs.disk};
-  spec.limits = {d.bounds.cpu,         d.bounds.wall,        d.bounds.memory,
-                 d.bounds.output_text, d.bounds.output_file, d.bounds.processes};
-  spec.priority = d.priority;
-  spec.retries = d.retries;
-  spec.save_deadline_ms = d.save_deadline;
-  for (CORBA::ULong i = 0; i < d.more.length(); ++i)
-    spec.more.emplace_back(d.more[i].name.in(), d.more[i].value.in());
-  return spec;
+JobDescription submitted(const v1::JobDescription& job, const std::string& subject) {
+  refusing([&] { check_served(job, subject); });
+  return sublet::from_idl(job);
 }
 
-std::vector<Axis> from_idl(const v1::Axes& axes) {
-  std::vector<Axis> out(axes.length());
-  for (CORBA::ULong i = 0; i < axes.length(); ++i)
-    out[i] = {strings(axes[i].names), strings(axes[i].values), axes[i].count, axes[i].first,
-              axes[i].step};
-  return out;
-}
-
-void to_idl(const JobSpec& spec, v1::JobDescription& d) {
-  d.name = text(spec.name);
-  to_octets(spec.program, d.program);
-  strings(spec.arguments, d.arguments);
-  strings(spec.environment, d.environment);
-  d.inputs.length(spec.inputs.size());
-  for (size_t i = 0; i < spec.inputs.size(); ++i) {
-    d.inputs[i].file = spec.inputs[i].file;
-    to_octets(spec.inputs[i].name, d.inputs[i].name);
-    d.inputs[i].executable = spec.inputs[i].executable;
-  }
-  d.outputs.length(spec.outputs.size());
-  for (size_t i = 0; i < spec.outputs.size(); ++i) {
-    to_octets(spec.outputs[i].name, d.outputs[i].name);
-    d.outputs[i].required = spec.outputs[i].required;
-  }
-  d.needs.os = text(spec.needs.os);
-  d.needs.architecture = text(spec.needs.architecture);
-  d.needs.cores = spec.needs.cores;
-  d.needs.memory = spec.needs.memory;
-  d.needs.disk = spec.needs.disk;
-  d.bounds.cpu = spec.limits.cpu_ms;
-  d.bounds.wall = spec.limits.wall_ms;
-  d.bounds.memory = spec.limits.memory;
-  d.bounds.output_text = spec.limits.output_text;
-  d.bounds.output_file = spec.limits.output_file;
-  d.bounds.processes = spec.limits.processes;
-  d.priority = spec.priority;
-  d.retries = spec.retries;
-  d.save_deadline = spec.save_deadline_ms;
-  for (const auto& [name, value] : spec.more) add_detail(d.more, name, value);
+std::vector<Axis> submitted(const v1::Axes& axes, const std::string& subject) {
+  refusing([&] { check_served(axes, subject); });
+  return sublet::from_idl(axes);
 }
 
 namespace {

@@ -3,10 +3,11 @@
 #ifndef SUBLET_SERVER_TRANSLATE_H_
 #define SUBLET_SERVER_TRANSLATE_H_
 
-#include <cstring>
 #include <string>
 
+#include "base/octets.h"
 #include "execution_server.hh"
+#include "job/idl/translation.h"
 #include "job_scheduler.hh"
 #include "machine_allocator.hh"
 #include "server/jobs/service.h"
@@ -16,23 +17,12 @@
 
 namespace sublet::server {
 
-template <typename Octets>
-std::string from_octets(const Octets& octets) {
-  return std::string(reinterpret_cast<const char*>(octets.get_buffer()), octets.length());
-}
-template <typename Octets>
-void to_octets(const std::string& bytes, Octets& octets) {
-  octets.length(bytes.size());
-  if (!bytes.empty()) std::memcpy(octets.get_buffer(), bytes.data(), bytes.size());
-}
+using sublet::to_idl;
 
 BatchRequest from_idl(const Sublet::v1::BatchDescription& d);
-// One more pair at the end.
-void add_detail(Sublet::v1::Details& details, const std::string& name, const std::string& value);
-
-JobSpec from_idl(const Sublet::v1::JobDescription& d);
-std::vector<Axis> from_idl(const Sublet::v1::Axes& axes);
-void to_idl(const JobSpec& spec, Sublet::v1::JobDescription& d);
+// What a user sends; throws Refusal "not.served", whose subject begins with `subject`.
+JobDescription submitted(const Sublet::v1::JobDescription& job, const std::string& subject);
+std::vector<Axis> submitted(const Sublet::v1::Axes& axes, const std::string& subject);
 JobQuery from_idl(const Sublet::v1::JobFilter& filter);
 void to_idl(const JobRow& row, const std::string& machine, int32_t progress,
             Sublet::v1::JobSummary& summary);

@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "server/jobs/job_spec.h"
+#include "job/check.h"
 #include "server/refusal.h"
 #include "server/request_key.h"
 

@@ -118,9 +118,9 @@ class SpoolServiceTest : public testing::ServicesFixture {
 
   // A job of ann's with these inputs, its first attempt running on curly.
   AttemptKey running(const std::vector<std::string>& inputs = {}, size_t size = 0,
-                     const std::vector<JobSpec::Output>& outputs = {{"*", false}}) {
+                     const std::vector<OutputFile>& outputs = {{"*", false}}) {
     const BatchId batch = open_batch(ann_);
-    JobSpec spec;
+    JobDescription spec;
     spec.outputs = outputs;
     for (const std::string& name : inputs) {
       FilePlace where;

@@ -4,6 +4,7 @@
 #include <sqlite3.h>
 
 #include "base/testing/temporary_folder.h"
+#include "job/codec.h"
 #include "server/store/archive/archive.h"
 #include "server/store/live.h"
 #include "server/store/tables.h"
@@ -119,7 +120,7 @@ class SqlStoreTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(17.25, s.users.at(0).charges);
     CPPUNIT_ASSERT_EQUAL(uint64_t{1} << 40, s.machines.at(0).memory);
     const BatchRecord batch = s.batches.at(0);
-    CPPUNIT_ASSERT((batch.stop_when == StopWhen{5, 6, "key.txt"}));
+    CPPUNIT_ASSERT((batch.stop_when == scheduling::StopWhen{5, 6, "key.txt"}));
     CPPUNIT_ASSERT_EQUAL(uint64_t{302}, batch.done * 100 + batch.failed);
   }
 
@@ -234,7 +235,7 @@ class SqlStoreTest : public CppUnit::TestFixture {
   void archive_answers_from_committed_rows() {
     SqlStore store(path());
     Changes c = some();
-    JobSpec spec;
+    JobDescription spec;
     spec.name = "named";
     spec.arguments = {"{index}"};
     const SpecRange array{spec, true, 100, 10};
@@ -266,7 +267,7 @@ class SqlStoreTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(size_t{0}, archive.changes(99, "", 10).size());
     CPPUNIT_ASSERT_EQUAL(std::string("x\0y", 3), archive.parts(4).at(0).body);
     CPPUNIT_ASSERT_EQUAL(size_t{1}, archive.open_batches_before(78).size());
-    CPPUNIT_ASSERT((archive.batch(4)->stop_when == StopWhen{1, 2, "out"}));
+    CPPUNIT_ASSERT((archive.batch(4)->stop_when == sublet::StopWhen{1, 2, "out"}));
     UsageQuery usage;
     usage.until = 2'000'000;
     usage.by = {GroupBy::kUser, GroupBy::kMachine, GroupBy::kDay};

@@ -85,9 +85,9 @@ constinit const TableOf<BatchRow> kBatches = {
         column<&BatchRow::touched>("touched"),
         column<&BatchRow::first_job>("first_job"),
         column<&BatchRow::count>("jobs"),
-        column<&BatchRow::stop_when, &StopWhen::done>("stop_done"),
-        column<&BatchRow::stop_when, &StopWhen::failed>("stop_failed"),
-        column<&BatchRow::stop_when, &StopWhen::output>("stop_output"),
+        column<&BatchRow::stop_when, &sublet::StopWhen::done>("stop_done"),
+        column<&BatchRow::stop_when, &sublet::StopWhen::failed>("stop_failed"),
+        column<&BatchRow::stop_when, &sublet::StopWhen::output>("stop_output"),
     },
 };
 

@@ -14,10 +14,10 @@
 #include <string>
 #include <vector>
 
+#include "job/description.h"
 #include "scheduling/records.h"
 #include "server/accounting/usage.h"
 #include "server/commit/changes.h"
-#include "server/jobs/job_spec.h"
 #include "server/jobs/spec_cache.h"
 
 namespace sublet::server {
@@ -101,7 +101,7 @@ class Archive {
 
   std::optional<SpecPlace> spec_place(JobId id);
   // The description of a job, "{index}" replaced.
-  std::optional<JobSpec> spec(JobId id);
+  std::optional<JobDescription> spec(JobId id);
   // The output that would stop the batch of this job, which has been placed; "": none.
   std::string awaited_output(JobId id);
 

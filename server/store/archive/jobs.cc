@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/log.h"
+#include "job/codec.h"
 #include "server/store/archive/archive.h"
 #include "server/store/archive/connections.h"
 #include "server/store/rows.h"
@@ -255,7 +256,7 @@ std::vector<AttemptRow> Archive::attempts(JobId id, uint32_t after, uint32_t lim
   });
 }
 
-std::optional<JobSpec> Archive::spec(JobId id) {
+std::optional<JobDescription> Archive::spec(JobId id) {
   uint64_t first = 0;
   const auto range = spec_range(id, &first);
   if (!range) return std::nullopt;

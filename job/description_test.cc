@@ -1,17 +1,18 @@
-#include "server/jobs/job_spec.h"
+#include "job/description.h"
 
 #include <cppunit/extensions/HelperMacros.h>
 #include <rapidcheck.h>
 
+#include "job/array_check.h"
+#include "job/check.h"
+#include "job/codec.h"
 #include "protocol/codec.h"
-#include "server/jobs/array_check.h"
-#include "server/refusal.h"
 
-namespace sublet::server {
+namespace sublet {
 namespace {
 
-JobSpec plain() {
-  JobSpec spec;
+JobDescription plain() {
+  JobDescription spec;
   spec.name = "letters";
   spec.program = "./back-propagation";
   spec.arguments = {"--epochs", "{index}"};
@@ -19,16 +20,18 @@ JobSpec plain() {
   spec.inputs = {{12, "letters.data", false}};
   spec.outputs = {{"weights-{index}.bin", true}, {"notes", false}};
   spec.needs = {"linux", "x86_64", 1, 2, 3};
-  spec.limits = {1, 2, 3, 4, 5, 6};
+  spec.bounds = {1, 2, 3, 4, 5, 6};
   spec.priority = -1;
   spec.retries = 3;
   spec.save_deadline_ms = 500;
-  spec.more = {{"colour", "blue"}};
+  spec.programs = {{"linux/aarch64", "./back-propagation.arm"}};
+  spec.submit_folder = "/home/anna/100 %";
+  spec.submit_host = "desk";
   return spec;
 }
 
-class JobSpecTest : public CppUnit::TestFixture {
-  CPPUNIT_TEST_SUITE(JobSpecTest);
+class JobDescriptionTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(JobDescriptionTest);
   CPPUNIT_TEST(survives_the_store);
   CPPUNIT_TEST(index_is_filled_in);
   CPPUNIT_TEST(combinations_are_filled_in);
@@ -38,6 +41,7 @@ class JobSpecTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(programs_of_platforms);
   CPPUNIT_TEST(names_that_escape_are_refused);
   CPPUNIT_TEST(each_bad_field_is_named);
+  CPPUNIT_TEST(the_stored_octets_stay);
   CPPUNIT_TEST(damage_is_never_fatal);
   CPPUNIT_TEST_SUITE_END();
 
@@ -45,24 +49,22 @@ class JobSpecTest : public CppUnit::TestFixture {
     const std::vector<SpecRange> ranges = {{plain(), true, 7, 3}, {plain(), false, 0, 1}};
     const std::string bytes = encode(ranges);
     const auto got = decode_specs(bytes);
-    CPPUNIT_ASSERT_EQUAL(size_t{2}, got.size());
-    CPPUNIT_ASSERT_EQUAL(uint64_t{3}, got[0].count);
-    CPPUNIT_ASSERT_EQUAL(std::string("letters.data"), got[1].spec.inputs.at(0).name);
+    CPPUNIT_ASSERT(got == ranges);
     CPPUNIT_ASSERT_EQUAL(bytes, encode(got));
   }
 
   void index_is_filled_in() {
-    const JobSpec third = spec_at({plain(), true, 7, 3}, 2);
+    const JobDescription third = spec_at({plain(), true, 7, 3}, 2);
     CPPUNIT_ASSERT_EQUAL(std::string("9"), third.arguments[1]);
     CPPUNIT_ASSERT_EQUAL(std::string("weights-9.bin"), third.outputs[0].name);
-    const JobSpec single = spec_at({plain(), false, 7, 1}, 0);
+    const JobDescription single = spec_at({plain(), false, 7, 1}, 0);
     CPPUNIT_ASSERT_EQUAL(std::string("{index}"), single.arguments[1]);
   }
 
   static std::string refusal(SpecRange range) {
     try {
       check_axes(range, "job 0");
-    } catch (const Refusal& r) {
+    } catch (const JobError& r) {
       return r.what();
     }
     return "";
@@ -79,7 +81,7 @@ class JobSpecTest : public CppUnit::TestFixture {
     SpecRange range = sweep({{{"rate"}, {"0.1", "0.2"}, 0, 0, 1}, {{"seed"}, {}, 3, 5, -5}});
     check_axes(range, "job 0");
     CPPUNIT_ASSERT_EQUAL(uint64_t{6}, range.count);
-    const JobSpec fourth = spec_at(decode_specs(encode({&range, 1})).at(0), 3);
+    const JobDescription fourth = spec_at(decode_specs(encode({&range, 1})).at(0), 3);
     CPPUNIT_ASSERT_EQUAL(std::string("0.2/5"), fourth.arguments[0]);
     CPPUNIT_ASSERT_EQUAL(std::string("3"), fourth.arguments[1]);
     CPPUNIT_ASSERT_EQUAL(std::string("{other}"), fourth.arguments[2]);
@@ -146,7 +148,7 @@ class JobSpecTest : public CppUnit::TestFixture {
     const char* names[] = {"a*", "[1]", "back\\slash", "d/e?"};
     for (uint64_t k = 0; k < 4; ++k) {
       const std::string name = names[k];
-      const JobSpec spec = spec_at(range, k);
+      const JobDescription spec = spec_at(range, k);
       CPPUNIT_ASSERT(describes(spec, name + ".out"));
       CPPUNIT_ASSERT(describes(spec, "r-" + name + "/x"));
       CPPUNIT_ASSERT(describes(spec, name + "-7.png"));
@@ -164,18 +166,17 @@ class JobSpecTest : public CppUnit::TestFixture {
   }
 
   void programs_of_platforms() {
-    JobSpec spec = plain();
-    CPPUNIT_ASSERT_EQUAL(std::string(), platforms_of(spec));
-    spec.more = {{"program@linux/x86_64", "./a"}, {"x", "y"}, {"program@linux/aarch64", "./b"}};
+    JobDescription spec = plain();
+    spec.programs = {{"linux/x86_64", "./a"}, {"linux/aarch64", "./b"}};
     CPPUNIT_ASSERT_EQUAL(std::string(), refusal(spec));
-    CPPUNIT_ASSERT_EQUAL(std::string("linux/aarch64 linux/x86_64"), platforms_of(spec));
-    for (const char* name : {"program@", "program@linux", "program@linux/", "program@/x86_64",
-                             "program@linux/x86 64", "program@a/b/c", "program@linux/x86_64"}) {
-      JobSpec bad = spec;
-      bad.more.emplace_back(name, "./c");
-      CPPUNIT_ASSERT_MESSAGE(name, refusal(bad).find(name) != std::string::npos);
+    for (const char* platform :
+         {"", "linux", "linux/", "/x86_64", "linux/x86 64", "a/b/c", "linux/x86_64"}) {
+      JobDescription bad = spec;
+      bad.programs.emplace_back(platform, "./c");
+      CPPUNIT_ASSERT_MESSAGE(
+          platform, refusal(bad).find("program@" + std::string(platform)) != std::string::npos);
     }
-    spec.more = {{"program@linux/x86_64", ""}};
+    spec.programs = {{"linux/x86_64", ""}};
     CPPUNIT_ASSERT(refusal(spec) != "");
   }
 
@@ -187,11 +188,12 @@ class JobSpecTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(!is_inside(std::string("a\0b", 3)));
   }
 
-  static std::string refusal(const JobSpec& spec) {
+  static std::string refusal(const JobDescription& spec) {
     try {
-      check_spec(spec, "job 0");
-    } catch (const Refusal& r) {
-      return r.message;
+      check_description(spec, "job 0");
+      check_inputs_sent(spec, "job 0");
+    } catch (const JobError& r) {
+      return r.what();
     }
     return "";
   }
@@ -199,27 +201,63 @@ class JobSpecTest : public CppUnit::TestFixture {
   void each_bad_field_is_named() {
     CPPUNIT_ASSERT_EQUAL(std::string(), refusal(plain()));
     auto expect = [](const std::string& part, auto change) {
-      JobSpec spec = plain();
+      JobDescription spec = plain();
       change(spec);
       const std::string message = refusal(spec);
       CPPUNIT_ASSERT_MESSAGE(part + " in: " + message, message.find(part) != std::string::npos);
     };
-    expect("no program", [](JobSpec& s) { s.program.clear(); });
-    expect("environment variable", [](JobSpec& s) { s.environment = {"oops"}; });
-    expect("`../x`", [](JobSpec& s) { s.outputs[0].name = "../x"; });
-    expect("a [ has no ]", [](JobSpec& s) { s.outputs[0].name = "[a"; });
-    expect("stream", [](JobSpec& s) { s.outputs[0].name = "stdout"; });
-    expect("folders or patterns", [](JobSpec& s) {
+    expect("no program", [](JobDescription& s) { s.program.clear(); });
+    expect("environment variable", [](JobDescription& s) { s.environment = {"oops"}; });
+    expect("`../x`", [](JobDescription& s) { s.outputs[0].name = "../x"; });
+    expect("a [ has no ]", [](JobDescription& s) { s.outputs[0].name = "[a"; });
+    expect("stream", [](JobDescription& s) { s.outputs[0].name = "stdout"; });
+    expect("folders or patterns", [](JobDescription& s) {
       s.outputs.clear();
       for (int i = 0; i < 65; ++i) s.outputs.push_back({"d" + std::to_string(i) + "/", true});
     });
-    expect("two outputs", [](JobSpec& s) { s.outputs[1].name = s.outputs[0].name; });
-    expect("not sent", [](JobSpec& s) { s.inputs[0].file = 0; });
-    expect("NUL", [](JobSpec& s) { s.arguments[0] = std::string("a\0", 2); });
-    expect("negative", [](JobSpec& s) { s.limits.cpu_ms = -1; });
-    expect("retries", [](JobSpec& s) { s.retries = 100000; });
-    expect("1 MiB", [](JobSpec& s) { s.arguments[0].assign(2 << 20, 'x'); });
-    expect("4,096", [](JobSpec& s) { s.arguments.assign(5000, "x"); });
+    expect("two outputs", [](JobDescription& s) { s.outputs[1].name = s.outputs[0].name; });
+    expect("not sent", [](JobDescription& s) { s.inputs[0].file = 0; });
+    expect("NUL", [](JobDescription& s) { s.arguments[0] = std::string("a\0", 2); });
+    expect("negative", [](JobDescription& s) { s.bounds.cpu_ms = -1; });
+    expect("retries", [](JobDescription& s) { s.retries = 100000; });
+    expect("1 MiB", [](JobDescription& s) { s.arguments[0].assign(2 << 20, 'x'); });
+    expect("1 MiB", [](JobDescription& s) {
+      for (int i = 0; i < 9; ++i) {
+        s.arguments.emplace_back(100'000, 'x');
+        s.outputs.push_back({std::to_string(i) + std::string(4000, 'x'), false});
+      }
+      s.environment = {"A=" + std::string(120'000, 'x')};
+    });
+    expect("1,024 octets", [](JobDescription& s) { s.name.assign(1025, 'x'); });
+    expect("details", [](JobDescription& s) { s.submit_folder.assign(6000, ' '); });
+    expect("4,096", [](JobDescription& s) { s.arguments.assign(5000, "x"); });
+  }
+
+  // What was kept stays readable: these octets are of the first form.
+  void the_stored_octets_stay() {
+    SpecRange one{{}, true, 7, 3};
+    one.spec.program = "a";
+    one.spec.programs = {{"linux/x86_64", "./b"}};
+    std::string expected;
+    const auto numbers = [&](std::initializer_list<uint64_t> values) {
+      protocol::Encoder out;
+      for (uint64_t value : values) out.number(value);
+      expected += out.take();
+    };
+    numbers({1});
+    expected += '\1';
+    numbers({7, 3, 0, 1});
+    expected += "a";
+    numbers({0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 20});
+    expected += "program@linux/x86_64";
+    numbers({3});
+    expected += "./b";
+    CPPUNIT_ASSERT_EQUAL(expected, encode({&one, 1}));
+    // A detail that an older server kept without knowing it.
+    expected.replace(expected.find("program@"), 8, "colours@");
+    CPPUNIT_ASSERT(decode_specs(expected).at(0).spec.programs.empty());
+    expected[7] = 1;  // a later form
+    CPPUNIT_ASSERT_THROW(decode_specs(expected), protocol::Damaged);
   }
 
   void damage_is_never_fatal() {
@@ -235,7 +273,7 @@ class JobSpecTest : public CppUnit::TestFixture {
     }));
   }
 };
-CPPUNIT_TEST_SUITE_REGISTRATION(JobSpecTest);
+CPPUNIT_TEST_SUITE_REGISTRATION(JobDescriptionTest);
 
 }  // namespace
-}  // namespace sublet::server
+}  // namespace sublet

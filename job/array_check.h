@@ -1,15 +1,15 @@
 // The checks of an array: its axes, and what their values make of its texts. Each value
 // is looked at a fixed number of times, however many texts there are. A value; one thread.
-#ifndef SUBLET_SERVER_ARRAY_CHECK_H_
-#define SUBLET_SERVER_ARRAY_CHECK_H_
+#ifndef SUBLET_JOB_ARRAY_CHECK_H_
+#define SUBLET_JOB_ARRAY_CHECK_H_
 
 #include <cstdint>
 #include <string>
 #include <utility>
 
-#include "server/jobs/job_spec.h"
+#include "job/description.h"
 
-namespace sublet::server {
+namespace sublet {
 
 class ArrayCheck {
  public:
@@ -35,6 +35,6 @@ class ArrayCheck {
   uint64_t values_read_ = 0;
 };
 
-}  // namespace sublet::server
+}  // namespace sublet
 
-#endif  // SUBLET_SERVER_ARRAY_CHECK_H_
+#endif  // SUBLET_JOB_ARRAY_CHECK_H_

@@ -1,27 +1,20 @@
-#include "server/jobs/array_check.h"
+#include "job/array_check.h"
 
 #include <algorithm>
 #include <map>
 #include <set>
 
+#include "job/check.h"
 #include "job/output_name.h"
-#include "server/jobs/spec_check.h"
-#include "server/refusal.h"
 
-namespace sublet::server {
+namespace sublet {
 namespace {
 
 constexpr size_t kMaxAxes = 64;
 constexpr size_t kMaxNames = 1000;  // of all axes
 constexpr uint64_t kMaxCombinations = 1'000'000;
-constexpr size_t kMaxValueBytes = 2 * kMaxSpecBytes;
+constexpr size_t kMaxValueBytes = 2 * kJobBytes;
 constexpr uint64_t kMaxPlaces = 1000;  // where values are put in
-
-[[noreturn]] void too_many(const std::string& subject, const std::string& what,
-                           const std::string& advice) {
-  throw Refusal(Refusal::Kind::kLimitExceeded, "field.too_many", subject + ": more than " + what,
-                advice, subject);
-}
 
 void check_axis(const Axis& axis, const std::string& subject, std::set<std::string>& names) {
   for (const auto& name : axis.names) {
@@ -95,12 +88,10 @@ void ArrayCheck::check_filled_size() {
   for (const auto& argument : range_.spec.arguments) add(argument);
   for (const auto& variable : range_.spec.environment) add(variable);
   for (const auto& output : range_.spec.outputs) add(output.name);
-  if (places.count > kMaxPlaces || places.bytes > kMaxSpecBytes)
-    throw Refusal(
-        Refusal::Kind::kLimitExceeded, "field.too_many",
-        subject_ +
-            ": parameters are used in more than 1,000 places, or produce texts of more than 1 MiB",
-        "Use them less often, or put long values into an input file.", subject_);
+  if (places.count > kMaxPlaces || places.bytes > kJobBytes)
+    over_limit("field.too_many", subject_,
+               "parameters are used in more than 1,000 places, or produce texts of more than 1 MiB",
+               "Use them less often, or put long values into an input file.");
 }
 
 // Each value must be a relative name by itself: then no values can make one
@@ -141,20 +132,20 @@ void ArrayCheck::check_axes() {
   std::set<std::string> names;
   size_t bytes = 0;
   if (!range_.axes.empty()) range_.count = 1;
-  if (range_.axes.size() > kMaxAxes) too_many(subject_, "64 parameters", "Use a table.");
+  if (range_.axes.size() > kMaxAxes)
+    over_limit("field.too_many", subject_, "more than 64 parameters", "Use a table.");
   for (const auto& axis : range_.axes) {
     check_axis(axis, subject_, names);
     if (names.size() > kMaxNames)
-      too_many(subject_, "1,000 columns of values", "Put them into an input file.");
+      over_limit("field.too_many", subject_, "more than 1,000 columns of values",
+                 "Put them into an input file.");
     for (const auto& value : axis.values) bytes += value.size() + 8;
     if (__builtin_mul_overflow(range_.count, axis.count(), &range_.count) ||
         range_.count > kMaxCombinations)
-      throw Refusal(Refusal::Kind::kLimitExceeded, "batch.jobs",
-                    subject_ + ": more than 1,000,000 combinations", "Split it.", subject_);
+      over_limit("batch.jobs", subject_, "more than 1,000,000 combinations", "Split it.");
   }
   if (bytes > kMaxValueBytes)
-    throw Refusal(Refusal::Kind::kLimitExceeded, "field.too_large",
-                  subject_ + ": more than 2 MiB of values", "Split it.", subject_);
+    over_limit("field.too_large", subject_, "more than 2 MiB of values", "Split it.");
 }
 
 void ArrayCheck::run() {
@@ -169,4 +160,4 @@ void ArrayCheck::run() {
 
 void check_axes(SpecRange& range, const std::string& subject) { ArrayCheck(range, subject).run(); }
 
-}  // namespace sublet::server
+}  // namespace sublet

@@ -1,21 +1,20 @@
-#include "server/jobs/stop_when.h"
+#include "job/stop_when.h"
 
 #include <cppunit/extensions/HelperMacros.h>
 
-#include "server/refusal.h"
+#include <functional>
 
-namespace sublet::server {
+#include "job/check.h"
+
+namespace sublet {
 namespace {
-
-using scheduling::StopWhen;
-using Details = std::vector<std::pair<std::string, std::string>>;
 
 std::string refused(const std::function<void()>& action) {
   try {
     action();
-  } catch (const Refusal& r) {
-    CPPUNIT_ASSERT(r.kind == Refusal::Kind::kInvalid);
-    return r.message;
+  } catch (const JobError& r) {
+    CPPUNIT_ASSERT(r.kind == JobError::Kind::kInvalid);
+    return r.what();
   }
   return "";
 }
@@ -43,6 +42,8 @@ class StopWhenTest : public CppUnit::TestFixture {
     const Details details = {
         {"stop_when.done", "3"}, {"stop_when.output", "key"}, {"stop_when.failed", "1000000"}};
     CPPUNIT_ASSERT((read_stop_when(details) == StopWhen{3, 1'000'000, "key"}));
+    CPPUNIT_ASSERT((read_stop_when(details_of({0, 7, "a"})) == StopWhen{0, 7, "a"}));
+    CPPUNIT_ASSERT(details_of(StopWhen{}).empty());
   }
 
   void bad_details_are_refused() {
@@ -81,4 +82,4 @@ class StopWhenTest : public CppUnit::TestFixture {
 CPPUNIT_TEST_SUITE_REGISTRATION(StopWhenTest);
 
 }  // namespace
-}  // namespace sublet::server
+}  // namespace sublet

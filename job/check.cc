@@ -1,0 +1,169 @@
+#include "job/check.h"
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+#include "job/output_name.h"
+
+namespace sublet {
+namespace {
+
+constexpr size_t kMaxSearched = 64;  // outputs that are folders or patterns
+constexpr size_t kMaxDetails = 64;
+constexpr size_t kMaxDetailBytes = 16 * 1024;
+
+void check_strings(const std::vector<std::string>& strings, const char* what,
+                   const std::string& subject, size_t* bytes) {
+  if (strings.size() > kStringsPerJob)
+    over_limit("field.too_many", subject, std::string("more than 4,096 ") + what,
+               "Put them into a file.");
+  for (const auto& s : strings) {
+    *bytes += s.size();
+    if (s.find('\0') != std::string::npos)
+      invalid(subject, std::string("a NUL octet in ") + what, "Remove it.");
+  }
+}
+
+void check_inputs(const JobDescription& job, const std::string& subject) {
+  std::set<std::string> names;
+  for (const auto& f : job.inputs) {
+    if (!is_inside(f.name))
+      invalid(subject, "the input name `" + f.name + "` leaves the job's folder",
+              "Give a relative name without `..`.");
+    if (!names.insert(f.name).second)
+      invalid(subject, "two inputs are called `" + f.name + "`", "Give each its own name.");
+  }
+}
+
+void check_outputs(const JobDescription& job, const std::string& subject) {
+  std::set<std::string> names;
+  size_t searched = 0;
+  for (const auto& f : job.outputs) {
+    if (const std::string wrong = wrong_with_output(f.name); !wrong.empty())
+      invalid(subject, "the output name `" + f.name + "`: " + wrong,
+              "Give a relative name without `..`.");
+    if (!names.insert(f.name).second)
+      invalid(subject, "two outputs are called `" + f.name + "`", "Give each its own name.");
+    searched += !OutputName(f.name).is_file();
+  }
+  if (searched > kMaxSearched)
+    over_limit("field.too_many", subject, "more than 64 outputs are folders or patterns",
+               "Have the job write into one folder.");
+}
+
+// "linux/x86_64": two words of letters, digits and "_.-", 64 octets at most each.
+bool is_platform(std::string_view text) {
+  const auto is_word = [](std::string_view word) {
+    return !word.empty() && word.size() <= 64 &&
+           std::all_of(word.begin(), word.end(), [](unsigned char c) {
+             return c < 0x80 && (isalnum(c) != 0 || c == '_' || c == '.' || c == '-');
+           });
+  };
+  const size_t slash = text.find('/');
+  return slash != std::string_view::npos && is_word(text.substr(0, slash)) &&
+         is_word(text.substr(slash + 1));
+}
+
+void check_programs(const JobDescription& job, const std::string& subject) {
+  std::set<std::string> platforms;
+  for (const auto& [platform, program] : job.programs) {
+    const std::string name = std::string(detail_name::kProgramAt) + platform;
+    if (!is_platform(platform) || program.empty())
+      invalid(subject, "`" + name + "` = `" + program + "` is not a program for a platform",
+              "Write program@OS/ARCHITECTURE, as `uname` prints them, and the program's name.");
+    if (!platforms.insert(platform).second)
+      invalid(subject, "`" + name + "` is given twice", "Give one program for each platform.");
+  }
+}
+
+size_t check_details(const JobDescription& job, const std::string& subject) {
+  const Details details = details_of(job);
+  size_t bytes = 0;
+  for (const auto& [name, value] : details) bytes += name.size() + value.size();
+  if (details.size() > kMaxDetails || bytes > kMaxDetailBytes)
+    over_limit("field.too_large", subject, "more than 64 details or 16 KiB of them",
+               "Remove some.");
+  check_programs(job, subject);
+  return bytes;
+}
+
+void check_numbers(const JobDescription& job, const std::string& subject) {
+  if (job.bounds.cpu_ms < 0 || job.bounds.wall_ms < 0)
+    invalid(subject, "a limit is negative", "Give a positive one, or 0 for the default.");
+  if (job.retries > kMaxRetries)
+    invalid(subject, "more than 1,000 retries", "Evictions need no retries: they never count.");
+  if (job.save_deadline_ms < 0 || job.save_deadline_ms > kMaxSaveDeadlineMs)
+    invalid(subject, "the save deadline is not between 0 and 10 min",
+            "Save less data, or more often.");
+}
+
+}  // namespace
+
+void invalid(const std::string& subject, const std::string& what, const std::string& advice) {
+  throw JobError(JobError::Kind::kInvalid, "field.invalid", subject + ": " + what, advice, subject);
+}
+
+void over_limit(const char* code, const std::string& subject, const std::string& what,
+                const std::string& advice) {
+  throw JobError(JobError::Kind::kLimitExceeded, code, subject + ": " + what, advice, subject);
+}
+
+std::string wrong_with_output(const std::string& name) {
+  try {
+    OutputName good(name);
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool is_inside(std::string_view name) {
+  if (name.empty() || name.size() > 4096 || name.front() == '/') return false;
+  if (name.find('\0') != std::string_view::npos) return false;
+  // As many folders deep as a workstation makes.
+  if (std::count(name.begin(), name.end(), '/') > 63) return false;
+  while (true) {
+    size_t slash = name.find('/');
+    std::string_view part = name.substr(0, slash);
+    if (part.empty() || part == "." || part == "..") return false;
+    if (slash == std::string_view::npos) return true;
+    name.remove_prefix(slash + 1);
+  }
+}
+
+void check_description(const JobDescription& job, const std::string& subject) {
+  if (job.program.empty()) invalid(subject, "no program is given", "Name the program to run.");
+  if (job.program.find('\0') != std::string::npos)
+    invalid(subject, "a NUL octet in the program's name", "Remove it.");
+  if (job.name.size() > kNameLimit)
+    over_limit("field.too_large", subject, "a name of more than 1,024 octets", "Shorten it.");
+  size_t bytes =
+      job.name.size() + job.program.size() + job.needs.os.size() + job.needs.architecture.size();
+  check_strings(job.arguments, "arguments", subject, &bytes);
+  check_strings(job.environment, "environment variables", subject, &bytes);
+  for (const auto& e : job.environment)
+    if (e.find('=') == std::string::npos || e.front() == '=')
+      invalid(subject, "`" + e + "` is not an environment variable", "Write NAME=value.");
+  if (job.inputs.size() > kStringsPerJob || job.outputs.size() > kStringsPerJob)
+    over_limit("field.too_many", subject, "more than 4,096 files", "Pack them into an archive.");
+  check_inputs(job, subject);
+  check_outputs(job, subject);
+  for (const auto& f : job.inputs) bytes += f.name.size();
+  for (const auto& f : job.outputs) bytes += f.name.size();
+  bytes += check_details(job, subject);
+  if (bytes > kJobBytes)
+    over_limit("field.too_large", subject, "arguments, environment and names exceed 1 MiB",
+               "Put long contents into an input file.");
+  if (job.needs.os.size() > 64 || job.needs.architecture.size() > 64)
+    invalid(subject, "a platform's name of more than 64 octets", "Write it as `uname` does.");
+  check_numbers(job, subject);
+}
+
+void check_inputs_sent(const JobDescription& job, const std::string& subject) {
+  for (const auto& f : job.inputs)
+    if (f.file == 0)
+      invalid(subject, "the input `" + f.name + "` was not sent", "Upload it first.");
+}
+
+}  // namespace sublet

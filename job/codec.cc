@@ -1,0 +1,162 @@
+#include "job/codec.h"
+
+#include <algorithm>
+
+#include "protocol/codec.h"
+
+namespace sublet {
+namespace {
+
+void put_strings(protocol::Encoder& out, const std::vector<std::string>& strings) {
+  out.number(uint64_t{strings.size()});
+  for (const auto& s : strings) out.text(s);
+}
+
+std::vector<std::string> get_strings(protocol::Decoder& in) {
+  std::vector<std::string> strings(in.count(8));
+  for (auto& s : strings) s = in.text();
+  return strings;
+}
+
+void put_files(protocol::Encoder& out, const JobDescription& spec) {
+  out.number(uint64_t{spec.inputs.size()});
+  for (const auto& f : spec.inputs) {
+    out.number(f.file);
+    out.text(f.name);
+    out.flag(f.executable);
+  }
+  out.number(uint64_t{spec.outputs.size()});
+  for (const auto& f : spec.outputs) {
+    out.text(f.name);
+    out.flag(f.required);
+  }
+}
+
+void get_files(protocol::Decoder& in, JobDescription& spec) {
+  spec.inputs.resize(in.count(17));
+  for (auto& f : spec.inputs) {
+    f.file = in.number();
+    f.name = in.text();
+    f.executable = in.flag();
+  }
+  spec.outputs.resize(in.count(9));
+  for (auto& f : spec.outputs) {
+    f.name = in.text();
+    f.required = in.flag();
+  }
+}
+
+void put_axes(protocol::Encoder& out, const std::vector<Axis>& axes) {
+  out.number(uint64_t{axes.size()});
+  for (const auto& axis : axes) {
+    put_strings(out, axis.names);
+    put_strings(out, axis.values);
+    out.number(axis.range_count);
+    out.number(axis.first);
+    out.number(axis.step);
+  }
+}
+
+// Throws for axes that no check let through: the combinations are counted on.
+std::vector<Axis> get_axes(protocol::Decoder& in) {
+  std::vector<Axis> axes(in.count(40));
+  for (auto& axis : axes) {
+    axis.names = get_strings(in);
+    axis.values = get_strings(in);
+    axis.range_count = in.number();
+    axis.first = in.signed_number();
+    axis.step = in.signed_number();
+    if (axis.count() == 0) throw protocol::Damaged("an axis without values");
+  }
+  return axes;
+}
+
+void put_spec(protocol::Encoder& out, const JobDescription& spec) {
+  out.text(spec.name);
+  out.text(spec.program);
+  put_strings(out, spec.arguments);
+  put_strings(out, spec.environment);
+  put_files(out, spec);
+  out.text(spec.needs.os);
+  out.text(spec.needs.architecture);
+  out.number(spec.needs.cores);
+  out.number(spec.needs.memory);
+  out.number(spec.needs.disk);
+  out.number(spec.bounds.cpu_ms);
+  out.number(spec.bounds.wall_ms);
+  out.number(spec.bounds.memory);
+  out.number(spec.bounds.output_text);
+  out.number(spec.bounds.output_file);
+  out.number(spec.bounds.processes);
+  out.number(spec.priority);
+  out.number(spec.retries);
+  out.number(spec.save_deadline_ms);
+  const Details details = details_of(spec);
+  out.number(uint64_t{details.size()});
+  for (const auto& [name, value] : details) {
+    out.text(name);
+    out.text(value);
+  }
+}
+
+JobDescription get_spec(protocol::Decoder& in) {
+  JobDescription spec;
+  spec.name = in.text();
+  spec.program = in.text();
+  spec.arguments = get_strings(in);
+  spec.environment = get_strings(in);
+  get_files(in, spec);
+  spec.needs.os = in.text();
+  spec.needs.architecture = in.text();
+  spec.needs.cores = in.number32();
+  spec.needs.memory = in.number();
+  spec.needs.disk = in.number();
+  spec.bounds.cpu_ms = in.signed_number();
+  spec.bounds.wall_ms = in.signed_number();
+  spec.bounds.memory = in.number();
+  spec.bounds.output_text = in.number();
+  spec.bounds.output_file = in.number();
+  spec.bounds.processes = in.number32();
+  spec.priority = in.signed_number32();
+  spec.retries = in.number32();
+  spec.save_deadline_ms = in.signed_number();
+  // What an older server kept without knowing it is passed over.
+  for (uint64_t left = in.count(16); left > 0; --left) {
+    const std::string name = in.text();
+    take_detail(spec, name, in.text());
+  }
+  return spec;
+}
+
+}  // namespace
+
+std::string encode(std::span<const SpecRange> specs) {
+  protocol::Encoder out;
+  out.number(uint64_t{specs.size()});
+  for (const auto& range : specs) {
+    out.flag(range.is_array);
+    out.number(range.first_index);
+    out.number(range.count);
+    put_spec(out, range.spec);
+  }
+  // Behind the rest, where rows without them end.
+  if (std::any_of(specs.begin(), specs.end(), [](const auto& s) { return !s.axes.empty(); }))
+    for (const auto& range : specs) put_axes(out, range.axes);
+  return out.take();
+}
+
+std::vector<SpecRange> decode_specs(std::string_view bytes) {
+  protocol::Decoder in(bytes);
+  std::vector<SpecRange> specs(in.count(17));
+  for (auto& range : specs) {
+    range.is_array = in.flag();
+    range.first_index = in.number();
+    range.count = in.number();
+    range.spec = get_spec(in);
+  }
+  if (!in.at_end())
+    for (auto& range : specs) range.axes = get_axes(in);
+  return specs;
+}
+
+}  // namespace sublet

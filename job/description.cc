@@ -1,0 +1,54 @@
+#include "job/description.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "job/output_name.h"
+
+namespace sublet {
+
+using namespace detail_name;
+
+JobDescription spec_at(const SpecRange& range, uint64_t offset) {
+  JobDescription job = range.spec;
+  if (!range.is_array) return job;
+  Values values = values_at(range.axes, offset);
+  values.emplace_back("index", std::to_string(range.first_index + offset));
+  for (auto& argument : job.arguments) argument = fill(argument, values);
+  for (auto& variable : job.environment) variable = fill(variable, values);
+  for (auto& [name, value] : values) value = quote_output(value);
+  for (auto& output : job.outputs) output.name = fill(output.name, values);
+  return job;
+}
+
+bool describes(const JobDescription& job, std::string_view file) {
+  return std::any_of(job.outputs.begin(), job.outputs.end(),
+                     [&](const auto& output) { return covers(output.name, file); });
+}
+
+Details details_of(const JobDescription& job) {
+  Details details;
+  for (const auto& [platform, program] : job.programs)
+    details.emplace_back(std::string(kProgramAt) + platform, program);
+  if (!job.submit_folder.empty())
+    details.emplace_back(kSubmitFolder, percent_encode(job.submit_folder));
+  if (!job.submit_host.empty()) details.emplace_back(kSubmitHost, job.submit_host);
+  return details;
+}
+
+bool take_detail(JobDescription& job, std::string_view name, std::string_view value) {
+  if (name.starts_with(kProgramAt)) {
+    job.programs.emplace_back(name.substr(kProgramAt.size()), value);
+  } else if (name == kSubmitFolder) {
+    const auto folder = percent_decode(value);
+    job.submit_folder = folder.value_or("");
+    return folder.has_value();
+  } else if (name == kSubmitHost) {
+    job.submit_host = value;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace sublet

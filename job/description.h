@@ -1,0 +1,101 @@
+// What a user wants done: the description of a job, and of jobs that share one. What a
+// field means, its unit and its range stand in idl/types.idl. Values; pure functions.
+#ifndef SUBLET_JOB_DESCRIPTION_H_
+#define SUBLET_JOB_DESCRIPTION_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "job/axis.h"
+
+namespace sublet {
+
+struct InputFile {
+  uint64_t file = 0;  // 0: not sent yet
+  std::string name;
+  bool executable = false;
+  bool operator==(const InputFile&) const = default;
+};
+
+struct OutputFile {
+  std::string name;  // job/output_name.h
+  bool required = true;
+  bool operator==(const OutputFile&) const = default;
+};
+
+struct Requirements {
+  std::string os;
+  std::string architecture;
+  uint32_t cores = 0;
+  uint64_t memory = 0;
+  uint64_t disk = 0;
+  bool operator==(const Requirements&) const = default;
+};
+
+struct Limits {
+  int64_t cpu_ms = 0;
+  int64_t wall_ms = 0;
+  uint64_t memory = 0;
+  uint64_t output_text = 0;
+  uint64_t output_file = 0;
+  uint32_t processes = 0;
+  bool operator==(const Limits&) const = default;
+};
+
+struct JobDescription {
+  std::string name;
+  std::string program;
+  std::vector<std::string> arguments;
+  std::vector<std::string> environment;  // NAME=value
+  std::vector<InputFile> inputs;
+  std::vector<OutputFile> outputs;
+  Requirements needs;
+  Limits bounds;
+  int32_t priority = 0;
+  uint32_t retries = 0;
+  int64_t save_deadline_ms = 0;
+  // "OS/ARCHITECTURE" and the program there, in place of `program`.
+  std::vector<std::pair<std::string, std::string>> programs = {};
+  // Where it was submitted. Empty: not told.
+  std::string submit_folder = {};
+  std::string submit_host = {};
+  bool operator==(const JobDescription&) const = default;
+};
+
+// One description for `count` jobs; "{index}" stands for first_index, + 1, ...,
+// "{NAME}" for the values of the axes in all their combinations.
+struct SpecRange {
+  JobDescription spec;
+  bool is_array = false;
+  uint64_t first_index = 0;
+  uint64_t count = 1;
+  std::vector<Axis> axes = {};
+  bool operator==(const SpecRange&) const = default;
+};
+
+// The description of the job at `offset` (from 0) in the range, "{index}" and
+// "{NAME}" replaced in arguments, environment and output names; in these no
+// character of a value makes a pattern.
+JobDescription spec_at(const SpecRange& range, uint64_t offset);
+
+// Whether a file of this name belongs to one of the job's outputs.
+bool describes(const JobDescription& job, std::string_view file);
+
+// The `more` of a description in the contract: what is not in the struct there.
+namespace detail_name {
+inline constexpr std::string_view kProgramAt = "program@";          // + OS/ARCHITECTURE
+inline constexpr std::string_view kSubmitFolder = "submit_folder";  // percent-encoded
+inline constexpr std::string_view kSubmitHost = "submit_host";
+}  // namespace detail_name
+using Details = std::vector<std::pair<std::string, std::string>>;
+Details details_of(const JobDescription& job);
+// Takes one of them into the description; false: its name is not known, or a folder is not
+// percent-encoded.
+bool take_detail(JobDescription& job, std::string_view name, std::string_view value);
+
+}  // namespace sublet
+
+#endif  // SUBLET_JOB_DESCRIPTION_H_

@@ -1,0 +1,232 @@
+#include "job/idl/translation.h"
+
+#include "base/octets.h"
+#include "job/check.h"
+#include "job/file_place.h"
+#include "job/state.h"
+#include "spool.hh"
+
+namespace sublet {
+namespace {
+
+namespace v1 = Sublet::v1;
+
+static_assert(kWaiting == v1::JOB_WAITING && kPlaced == v1::JOB_PLACED &&
+              kRunning == v1::JOB_RUNNING && kHeld == v1::JOB_HELD && kDone == v1::JOB_DONE &&
+              kFailed == v1::JOB_FAILED && kRemoved == v1::JOB_REMOVED);
+static_assert(uint32_t(FileKind::kInput) == v1::FILE_INPUT &&
+              uint32_t(FileKind::kCheckpoint) == v1::FILE_CHECKPOINT &&
+              uint32_t(FileKind::kOutput) == v1::FILE_OUTPUT &&
+              uint32_t(FileKind::kStdout) == v1::FILE_STDOUT &&
+              uint32_t(FileKind::kStderr) == v1::FILE_STDERR && kChunkLimit == v1::CHUNK_LIMIT);
+static_assert(kNameLimit == v1::NAME_LIMIT && kJobBytes == v1::JOB_BYTES);
+
+std::vector<std::string> strings(const v1::ByteStrings& in) {
+  std::vector<std::string> out(in.length());
+  for (CORBA::ULong i = 0; i < in.length(); ++i) out[i] = from_octets(in[i]);
+  return out;
+}
+
+void strings(const std::vector<std::string>& in, v1::ByteStrings& out) {
+  out.length(static_cast<CORBA::ULong>(in.size()));
+  for (CORBA::ULong i = 0; i < out.length(); ++i) to_octets(in[i], out[i]);
+}
+
+void to_idl(const std::vector<InputFile>& inputs, v1::InputFiles& out) {
+  out.length(static_cast<CORBA::ULong>(inputs.size()));
+  for (CORBA::ULong i = 0; i < out.length(); ++i) {
+    out[i].file = inputs[i].file;
+    to_octets(inputs[i].name, out[i].name);
+    out[i].executable = inputs[i].executable;
+    out[i].source.of_this_batch = false;
+    out[i].source.job = 0;
+  }
+}
+
+void to_idl(const std::vector<OutputFile>& outputs, v1::OutputFiles& out) {
+  out.length(static_cast<CORBA::ULong>(outputs.size()));
+  for (CORBA::ULong i = 0; i < out.length(); ++i) {
+    to_octets(outputs[i].name, out[i].name);
+    out[i].required = outputs[i].required;
+  }
+}
+
+void to_idl(const Requirements& needs, v1::Requirements& out) {
+  set_text(out.os, needs.os);
+  set_text(out.architecture, needs.architecture);
+  out.cores = needs.cores;
+  out.memory = needs.memory;
+  out.disk = needs.disk;
+}
+
+void to_idl(const Limits& bounds, v1::Limits& out) {
+  out.cpu = bounds.cpu_ms;
+  out.wall = bounds.wall_ms;
+  out.memory = bounds.memory;
+  out.output_text = bounds.output_text;
+  out.output_file = bounds.output_file;
+  out.processes = bounds.processes;
+}
+
+// The contract's compiler leaves numbers as they were in memory.
+void clear_reserved(v1::JobDescription& out) {
+  out.checkpoint.every = 0;
+  out.checkpoint.signal = 0;
+  out.leaving = v1::LEAVING_DEFAULT;
+  out.network = v1::NETWORK_DEFAULT;
+  out.not_before = 0;
+  out.reservation = 0;
+  out.group.least = 0;
+}
+
+// Whether a field, or any of a struct's, has a value.
+bool has(const char* text) { return *text != '\0'; }
+template <typename Sequence>
+requires requires(const Sequence& sequence) { sequence.length(); }
+bool has(const Sequence& sequence) { return sequence.length() > 0; }
+bool has(const v1::OutputOfJob& o) { return o.of_this_batch || o.job != 0 || has(o.name); }
+bool has(const v1::OwnCheckpoint& c) {
+  return has(c.files) || c.every != 0 || c.signal != 0 || has(c.exit_codes) || has(c.more);
+}
+bool has(const v1::Dependences& d) {
+  return has(d.after) || has(d.after_any) || has(d.after_start) || has(d.more);
+}
+bool has(const v1::JobGroup& g) { return has(g.name) || g.least != 0 || has(g.more); }
+
+// Refuses what is not served, one field after the other.
+class ServedCheck {
+ public:
+  explicit ServedCheck(const std::string& subject) : subject_(subject) {}
+
+  void reserved(bool has_value, const std::string& field) const {
+    if (has_value) refuse(field);
+  }
+  void unknown(const v1::Details& more, const std::string& of = "") const {
+    for (CORBA::ULong i = 0; i < more.length(); ++i)
+      refuse(of + std::string(more[i].name.in()).substr(0, 100));
+  }
+  [[noreturn]] void refuse(const std::string& field) const {
+    const std::string subject = subject_ + ": " + field;
+    throw JobError(JobError::Kind::kInvalid, "not.served",
+                   subject_ + ": this server does not serve the field `" + field + "`",
+                   "Leave it out.", subject);
+  }
+
+ private:
+  const std::string& subject_;
+};
+
+}  // namespace
+
+Details from_idl(const v1::Details& details) {
+  Details out;
+  for (CORBA::ULong i = 0; i < details.length(); ++i)
+    out.emplace_back(details[i].name.in(), details[i].value.in());
+  return out;
+}
+
+Requirements from_idl(const v1::Requirements& needs) {
+  return {needs.os.in(), needs.architecture.in(), static_cast<uint32_t>(needs.cores), needs.memory,
+          needs.disk};
+}
+
+JobDescription from_idl(const v1::JobDescription& job) {
+  JobDescription out;
+  out.name = job.name.in();
+  out.program = from_octets(job.program);
+  out.arguments = strings(job.arguments);
+  out.environment = strings(job.environment);
+  for (CORBA::ULong i = 0; i < job.inputs.length(); ++i)
+    out.inputs.push_back(
+        {job.inputs[i].file, from_octets(job.inputs[i].name), bool(job.inputs[i].executable)});
+  for (CORBA::ULong i = 0; i < job.outputs.length(); ++i)
+    out.outputs.push_back({from_octets(job.outputs[i].name), bool(job.outputs[i].required)});
+  out.needs = from_idl(job.needs);
+  out.bounds = {job.bounds.cpu,         job.bounds.wall,        job.bounds.memory,
+                job.bounds.output_text, job.bounds.output_file, job.bounds.processes};
+  out.priority = job.priority;
+  out.retries = job.retries;
+  out.save_deadline_ms = job.save_deadline;
+  for (CORBA::ULong i = 0; i < job.more.length(); ++i)
+    take_detail(out, job.more[i].name.in(), job.more[i].value.in());
+  return out;
+}
+
+std::vector<Axis> from_idl(const v1::Axes& axes) {
+  std::vector<Axis> out(axes.length());
+  for (CORBA::ULong i = 0; i < axes.length(); ++i)
+    out[i] = {strings(axes[i].names), strings(axes[i].values), axes[i].count, axes[i].first,
+              axes[i].step};
+  return out;
+}
+
+void to_idl(const Details& details, v1::Details& out) {
+  out.length(0);
+  for (const auto& [name, value] : details) add_detail(out, name, value);
+}
+
+void to_idl(const JobDescription& job, v1::JobDescription& out) {
+  set_text(out.name, job.name);
+  to_octets(job.program, out.program);
+  strings(job.arguments, out.arguments);
+  strings(job.environment, out.environment);
+  to_idl(job.inputs, out.inputs);
+  to_idl(job.outputs, out.outputs);
+  to_idl(job.needs, out.needs);
+  to_idl(job.bounds, out.bounds);
+  out.priority = job.priority;
+  out.retries = job.retries;
+  out.save_deadline = job.save_deadline_ms;
+  to_idl(details_of(job), out.more);
+  clear_reserved(out);
+}
+
+void to_idl(const std::vector<Axis>& axes, v1::Axes& out) {
+  out.length(static_cast<CORBA::ULong>(axes.size()));
+  for (CORBA::ULong i = 0; i < out.length(); ++i) {
+    strings(axes[i].names, out[i].names);
+    strings(axes[i].values, out[i].values);
+    out[i].count = axes[i].range_count;
+    out[i].first = axes[i].first;
+    out[i].step = axes[i].step;
+  }
+}
+
+void check_served(const v1::JobDescription& job, const std::string& subject) {
+  const ServedCheck check(subject);
+  check.reserved(has(job.standard_input), "standard_input");
+  for (CORBA::ULong i = 0; i < job.inputs.length(); ++i) {
+    check.reserved(has(job.inputs[i].source), "inputs.source");
+    check.unknown(job.inputs[i].more, "inputs.");
+  }
+  for (CORBA::ULong i = 0; i < job.outputs.length(); ++i)
+    check.unknown(job.outputs[i].more, "outputs.");
+  check.reserved(has(job.needs.resources), "needs.resources");
+  check.reserved(has(job.needs.require), "needs.require");
+  check.reserved(has(job.needs.prefer), "needs.prefer");
+  check.unknown(job.needs.more, "needs.");
+  check.unknown(job.bounds.more, "bounds.");
+  check.reserved(has(job.checkpoint), "checkpoint");
+  check.reserved(job.leaving != v1::LEAVING_DEFAULT, "leaving");
+  check.reserved(job.network != v1::NETWORK_DEFAULT, "network");
+  check.reserved(has(job.waits_for), "waits_for");
+  check.reserved(job.not_before != 0, "not_before");
+  check.reserved(job.reservation != 0, "reservation");
+  check.reserved(has(job.group), "group");
+  check.reserved(has(job.account), "account");
+  JobDescription known;
+  for (CORBA::ULong i = 0; i < job.more.length(); ++i) {
+    const std::string name = job.more[i].name.in();
+    if (take_detail(known, name, job.more[i].value.in())) continue;
+    if (name != detail_name::kSubmitFolder) check.refuse(name.substr(0, 100));
+    invalid(subject, "`" + name + "` is not percent-encoded",
+            "Write every byte but letters, digits and -_.~ as %XX.");
+  }
+}
+
+void check_served(const v1::Axes& axes, const std::string& subject) {
+  for (CORBA::ULong i = 0; i < axes.length(); ++i)
+    ServedCheck(subject).unknown(axes[i].more, "axes.");
+}
+
+}  // namespace sublet

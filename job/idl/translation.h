@@ -1,0 +1,34 @@
+// The one translation of a job between the public contract's types and job/description.h.
+// Pure functions; any thread.
+#ifndef SUBLET_JOB_IDL_TRANSLATION_H_
+#define SUBLET_JOB_IDL_TRANSLATION_H_
+
+#include <string>
+#include <vector>
+
+#include "job/description.h"
+#include "job/stop_when.h"
+#include "types.hh"
+
+namespace sublet {
+
+// As an order or an answer says it: what is not known is passed over.
+JobDescription from_idl(const Sublet::v1::JobDescription& job);
+Requirements from_idl(const Sublet::v1::Requirements& needs);
+std::vector<Axis> from_idl(const Sublet::v1::Axes& axes);
+Details from_idl(const Sublet::v1::Details& details);
+
+// Every field is set: those that are not served to 0, empty or FALSE.
+void to_idl(const JobDescription& job, Sublet::v1::JobDescription& out);
+void to_idl(const std::vector<Axis>& axes, Sublet::v1::Axes& out);
+void to_idl(const Details& details, Sublet::v1::Details& out);
+
+// What is submitted must not ask for what is not served: throws JobError "not.served" for a
+// reserved field with a value and for an unknown name in a `more`. The error's subject is
+// `subject`, e.g. "job 3", and the field: "job 3: needs.require".
+void check_served(const Sublet::v1::JobDescription& job, const std::string& subject);
+void check_served(const Sublet::v1::Axes& axes, const std::string& subject);
+
+}  // namespace sublet
+
+#endif  // SUBLET_JOB_IDL_TRANSLATION_H_

@@ -1,0 +1,264 @@
+#include "job/idl/translation.h"
+
+#include <cppunit/extensions/HelperMacros.h>
+
+#include <fstream>
+#include <functional>
+#include <map>
+#include <regex>
+#include <set>
+#include <span>
+
+#include "base/octets.h"
+#include "job/check.h"
+
+namespace sublet {
+namespace {
+
+namespace v1 = Sublet::v1;
+using Job = v1::JobDescription;
+
+JobDescription full() {
+  JobDescription job;
+  job.name = "letters";
+  job.program = "./train";
+  job.arguments = {"--epochs", "8", "", "\xff\n"};
+  job.environment = {"A=b c"};
+  job.inputs = {{5, "train", true}, {6, "data/letters 1.txt", false}};
+  job.outputs = {{"weights", true}, {"log file", false}};
+  job.needs = {"linux", "x86_64", 1, 2, 3};
+  job.bounds = {1, 2, 3, 4, 5, 6};
+  job.priority = -1;
+  job.retries = 3;
+  job.save_deadline_ms = 500;
+  job.programs = {{"linux/x86_64", "./train"}, {"linux/aarch64", "./train.arm"}};
+  job.submit_folder = "/home/anna/\xff %";
+  job.submit_host = "desk";
+  return job;
+}
+
+// A field of a struct in idl/types.idl.
+struct Field {
+  std::string type;
+  std::string name;
+  bool reserved = false;
+};
+using Structs = std::map<std::string, std::vector<Field>>;
+
+// The structs there; a name of a sequence of structs stands for the struct.
+Structs read_contract() {
+  std::ifstream file(TYPES_IDL);
+  CPPUNIT_ASSERT(file.good());
+  Structs structs;
+  const std::regex member(R"((?:unsigned )?(?:long )?(\w+) (\w+);)");
+  const std::regex sequence(R"(^  typedef sequence<(\w+)> (\w+);)");
+  std::string open;
+  for (std::string line; std::getline(file, line);) {
+    const size_t comment = std::min(line.find("//"), line.size());
+    const std::string code = line.substr(0, comment);
+    std::smatch found;
+    if (std::regex_search(code, found, sequence) && structs.contains(found[1]))
+      structs[found[2]] = structs[found[1]];
+    if (std::regex_search(code, found, std::regex(R"(struct (\w+))"))) open = found[1];
+    if (open.empty()) continue;
+    const bool reserved = line.find("(reserved)", comment) != std::string::npos;
+    for (std::sregex_iterator it(code.begin(), code.end(), member), end; it != end; ++it)
+      structs[open].push_back({(*it)[1], (*it)[2], reserved});
+    if (code.find("};") != std::string::npos) open.clear();
+  }
+  return structs;
+}
+
+// The paths of all that a struct reserves, field by field.
+void add_reserved(const Structs& structs, const std::string& type, const std::string& path,
+                  bool inside, std::set<std::string>& paths) {
+  for (const Field& field : structs.at(type)) {
+    const bool reserved = inside || field.reserved;
+    const bool is_sequence = field.type.ends_with('s') || field.type.ends_with("List");
+    if (structs.contains(field.type) && !(reserved && is_sequence && field.type != "Dependences"))
+      add_reserved(structs, field.type, path + field.name + ".", reserved, paths);
+    else if (reserved)
+      paths.insert(path + field.name);
+  }
+}
+
+// The paths of its name-value pairs where the names count.
+void add_pairs(const Structs& structs, const std::string& type, const std::string& path,
+               std::set<std::string>& paths) {
+  for (const Field& field : structs.at(type)) {
+    if (field.reserved) continue;
+    if (field.type == "Details")
+      paths.insert(path + field.name);
+    else if (structs.contains(field.type))
+      add_pairs(structs, field.type, path + field.name + ".", paths);
+  }
+}
+
+// The code, subject and kind of what was refused.
+template <typename Request>
+std::string refused(const Request& request, std::string* subject) {
+  try {
+    check_served(request, "job 3");
+  } catch (const JobError& error) {
+    CPPUNIT_ASSERT(error.kind == JobError::Kind::kInvalid);
+    *subject = error.subject;
+    return error.code;
+  }
+  return "";
+}
+
+template <typename Sequence>
+auto& one(Sequence& sequence) {
+  sequence.length(1);
+  return sequence[0];
+}
+
+struct Row {
+  const char* path;
+  const char* field;  // the subject
+  std::function<void(Job&)> set;
+};
+
+void pair(v1::Details& more) { add_detail(more, "colour", "red"); }
+
+const Row kReserved[] = {
+    {"standard_input", "standard_input",
+     [](Job& j) { to_octets(std::string("a"), j.standard_input); }},
+    {"inputs.source.of_this_batch", "inputs.source",
+     [](Job& j) { j.inputs[1].source.of_this_batch = true; }},
+    {"inputs.source.job", "inputs.source", [](Job& j) { j.inputs[1].source.job = 7; }},
+    {"inputs.source.name", "inputs.source",
+     [](Job& j) { to_octets(std::string("a"), j.inputs[1].source.name); }},
+    {"needs.resources", "needs.resources", [](Job& j) { one(j.needs.resources).name = "gpu"; }},
+    {"needs.require", "needs.require", [](Job& j) { j.needs.require = "memory > 1"; }},
+    {"needs.prefer", "needs.prefer", [](Job& j) { j.needs.prefer = "memory"; }},
+    {"checkpoint.files", "checkpoint", [](Job& j) { j.checkpoint.files.length(1); }},
+    {"checkpoint.every", "checkpoint", [](Job& j) { j.checkpoint.every = 1; }},
+    {"checkpoint.signal", "checkpoint", [](Job& j) { j.checkpoint.signal = 10; }},
+    {"checkpoint.exit_codes", "checkpoint", [](Job& j) { one(j.checkpoint.exit_codes) = 75; }},
+    {"checkpoint.more", "checkpoint", [](Job& j) { pair(j.checkpoint.more); }},
+    {"leaving", "leaving", [](Job& j) { j.leaving = v1::LEAVING_KILL; }},
+    {"network", "network", [](Job& j) { j.network = 99; }},
+    {"waits_for.after", "waits_for",
+     [](Job& j) {
+       one(j.waits_for.after).jobs = {1, 1};
+     }},
+    {"waits_for.after_any", "waits_for",
+     [](Job& j) {
+       one(j.waits_for.after_any).jobs = {1, 1};
+     }},
+    {"waits_for.after_start", "waits_for",
+     [](Job& j) {
+       one(j.waits_for.after_start).jobs = {1, 1};
+     }},
+    {"waits_for.more", "waits_for", [](Job& j) { pair(j.waits_for.more); }},
+    {"not_before", "not_before", [](Job& j) { j.not_before = -1; }},
+    {"reservation", "reservation", [](Job& j) { j.reservation = 1; }},
+    {"group.name", "group", [](Job& j) { j.group.name = "gang"; }},
+    {"group.least", "group", [](Job& j) { j.group.least = 2; }},
+    {"group.more", "group", [](Job& j) { pair(j.group.more); }},
+    {"account", "account", [](Job& j) { j.account = "physics"; }},
+};
+
+const Row kPairs[] = {
+    {"more", "colour", [](Job& j) { pair(j.more); }},
+    {"inputs.more", "inputs.colour", [](Job& j) { pair(j.inputs[1].more); }},
+    {"outputs.more", "outputs.colour", [](Job& j) { pair(j.outputs[1].more); }},
+    {"needs.more", "needs.colour", [](Job& j) { pair(j.needs.more); }},
+    {"bounds.more", "bounds.colour", [](Job& j) { pair(j.bounds.more); }},
+};
+
+class TranslationTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(TranslationTest);
+  CPPUNIT_TEST(a_description_comes_back);
+  CPPUNIT_TEST(axes_come_back);
+  CPPUNIT_TEST(every_reserved_field_is_refused);
+  CPPUNIT_TEST(unknown_names_are_refused);
+  CPPUNIT_TEST(an_order_may_say_more);
+  CPPUNIT_TEST(a_folder_is_percent_encoded);
+  CPPUNIT_TEST_SUITE_END();
+
+  static Job idl(const JobDescription& job) {
+    Job out;
+    to_idl(job, out);
+    return out;
+  }
+  static std::set<std::string> paths_of(std::span<const Row> rows) {
+    std::set<std::string> paths;
+    for (const Row& row : rows) paths.insert(row.path);
+    return paths;
+  }
+  static void expect_refused(std::span<const Row> rows) {
+    for (const Row& row : rows) {
+      Job job = idl(full());
+      row.set(job);
+      std::string subject;
+      CPPUNIT_ASSERT_EQUAL_MESSAGE(row.path, std::string("not.served"), refused(job, &subject));
+      CPPUNIT_ASSERT_EQUAL(std::string("job 3: ") + row.field, subject);
+    }
+  }
+
+  void a_description_comes_back() {
+    CPPUNIT_ASSERT(from_idl(idl(full())) == full());
+    CPPUNIT_ASSERT(from_idl(idl({})) == JobDescription{});
+    std::string subject;
+    CPPUNIT_ASSERT_EQUAL(std::string(), refused(idl(full()), &subject));
+  }
+
+  void axes_come_back() {
+    const std::vector<Axis> axes = {{{"a", "b"}, {"1", "\xff", "", "4"}, 0, 0, 1},
+                                    {{"seed"}, {}, 3, 5, -5}};
+    v1::Axes sent;
+    to_idl(axes, sent);
+    CPPUNIT_ASSERT(from_idl(sent) == axes);
+    std::string subject;
+    CPPUNIT_ASSERT_EQUAL(std::string(), refused(sent, &subject));
+  }
+
+  void every_reserved_field_is_refused() {
+    const Structs structs = read_contract();
+    std::set<std::string> reserved;
+    add_reserved(structs, "JobDescription", "", false, reserved);
+    for (const auto& path : reserved)
+      CPPUNIT_ASSERT_MESSAGE(path + " is not tried", paths_of(kReserved).contains(path));
+    CPPUNIT_ASSERT(reserved == paths_of(kReserved));
+    reserved.clear();
+    add_reserved(structs, "Axis", "", false, reserved);
+    CPPUNIT_ASSERT(reserved.empty());
+    expect_refused(kReserved);
+  }
+
+  void unknown_names_are_refused() {
+    std::set<std::string> pairs;
+    add_pairs(read_contract(), "JobDescription", "", pairs);
+    CPPUNIT_ASSERT(pairs == paths_of(kPairs));
+    expect_refused(kPairs);
+    v1::Axes axes;
+    pair(one(axes).more);
+    std::string subject;
+    CPPUNIT_ASSERT_EQUAL(std::string("not.served"), refused(axes, &subject));
+    CPPUNIT_ASSERT_EQUAL(std::string("job 3: axes.colour"), subject);
+  }
+
+  void an_order_may_say_more() {
+    Job job = idl(full());
+    for (const Row& row : kReserved) row.set(job);
+    for (const Row& row : kPairs) row.set(job);
+    CPPUNIT_ASSERT(from_idl(job) == full());
+  }
+
+  void a_folder_is_percent_encoded() {
+    Job job = idl({});
+    add_detail(job.more, "submit_folder", "/100%");
+    try {
+      check_served(job, "job 3");
+      CPPUNIT_FAIL("it was taken");
+    } catch (const JobError& error) {
+      CPPUNIT_ASSERT_EQUAL(std::string("field.invalid"), error.code);
+    }
+  }
+};
+CPPUNIT_TEST_SUITE_REGISTRATION(TranslationTest);
+
+}  // namespace
+}  // namespace sublet

@@ -1,0 +1,50 @@
+#include "server/jobs/brain_form.h"
+
+#include <algorithm>
+#include <set>
+
+#include "job/state.h"
+
+namespace sublet::server {
+namespace {
+
+constexpr bool same(JobState ours, scheduling::JobState brains) {
+  return uint32_t{ours} == static_cast<uint32_t>(brains);
+}
+static_assert(same(kWaiting, scheduling::JobState::kWaiting) &&
+              same(kPlaced, scheduling::JobState::kPlaced) &&
+              same(kRunning, scheduling::JobState::kRunning) &&
+              same(kHeld, scheduling::JobState::kHeld) &&
+              same(kDone, scheduling::JobState::kDone) &&
+              same(kFailed, scheduling::JobState::kFailed) &&
+              same(kRemoved, scheduling::JobState::kRemoved));
+
+std::string platforms_of(const JobDescription& job) {
+  std::set<std::string> platforms;
+  for (const auto& [platform, program] : job.programs) platforms.insert(platform);
+  std::string text;
+  for (const auto& platform : platforms) text += (text.empty() ? "" : " ") + platform;
+  return text;
+}
+
+}  // namespace
+
+scheduling::Submitted::Job brain_job(const JobDescription& job) {
+  scheduling::Submitted::Job out;
+  out.needs.os = job.needs.os;
+  out.needs.architecture = job.needs.architecture;
+  out.needs.cores = job.needs.cores;
+  // What is kept resident is needed, too.
+  out.needs.memory = std::max(job.needs.memory, job.bounds.memory);
+  out.needs.disk = job.needs.disk;
+  out.needs.platforms = platforms_of(job);
+  out.priority = job.priority;
+  out.retries = job.retries;
+  return out;
+}
+
+scheduling::StopWhen brain_form(const StopWhen& when) {
+  return {when.done, when.failed, when.output};
+}
+
+}  // namespace sublet::server
