@@ -157,8 +157,6 @@ std::string ended_name(uint32_t ended) {
 // Refused, removed, held and superseded attempts were not put out of a machine.
 bool is_eviction(uint32_t ended) { return (ended >= 16 && ended <= 20) || ended == 22; }
 
-bool is_final(uint32_t state) { return state == kDone || state == kFailed || state == kRemoved; }
-
 std::vector<std::string> job_state_names() {
   return {std::begin(kJobStates), std::end(kJobStates)};
 }

@@ -39,7 +39,6 @@ std::string attempt_state_name(uint32_t state);
 // How an attempt ended, in a few words: "owner came back".
 std::string ended_name(uint32_t ended);
 bool is_eviction(uint32_t ended);
-bool is_final(uint32_t state);
 std::vector<std::string> job_state_names();
 // PoolError (usage) with the nearest word.
 uint32_t parse_job_state(const std::string& word);

@@ -33,7 +33,7 @@ LogReader::LogReader(LogCalls& calls, LogOutput& output, LogRequest request, Pau
       request_(std::move(request)),
       pause_(std::move(pause)),
       attempt_(request_.attempt) {
-  for (uint32_t kind : request_.kinds) streams_.push_back({kind});
+  for (FileKind kind : request_.kinds) streams_.push_back({kind});
 }
 
 std::optional<JobDetail> LogReader::run() {

@@ -17,7 +17,7 @@ namespace sublet::cli {
 struct LogRequest {
   uint64_t job = 0;
   uint32_t attempt = 0;         // 0: the newest, and when following those after it
-  std::vector<uint32_t> kinds;  // kFileStdout, kFileStderr, or both
+  std::vector<FileKind> kinds;  // FileKind::kStdout, FileKind::kStderr, or both
   bool follow = false;
   std::optional<uint64_t> tail;  // lines of what is there already; unset: all
 };
@@ -29,9 +29,9 @@ class LogOutput {
   // What follows is this attempt's. machine empty: it is not made yet; number 0:
   // the job has ended without one.
   virtual void attempt(uint32_t number, const std::string& machine) = 0;
-  virtual void text(uint32_t kind, uint64_t offset, const std::string& text) = 0;
+  virtual void text(FileKind kind, uint64_t offset, const std::string& text) = 0;
   // The end of this attempt's stream; cut: it grew over its bound.
-  virtual void end(uint32_t kind, bool cut) = 0;
+  virtual void end(FileKind kind, bool cut) = 0;
   // A sentence for people, safe to show.
   virtual void note(const std::string& sentence) = 0;
 };
@@ -49,7 +49,7 @@ class LogReader {
 
  private:
   struct Stream {
-    uint32_t kind = 0;
+    FileKind kind = FileKind::kStdout;
     uint64_t offset = 0;
     bool ended = false;
     bool gone = false;  // with the last of its text

@@ -12,10 +12,10 @@ namespace {
 class FakeLogs : public LogCalls {
  public:
   using Step = std::function<LogPart()>;
-  LogPart read_log(uint64_t job, uint32_t attempt, uint32_t kind, uint64_t offset,
+  LogPart read_log(uint64_t job, uint32_t attempt, FileKind kind, uint64_t offset,
                    int64_t hold_ms) override {
     CPPUNIT_ASSERT_EQUAL(uint64_t{17}, job);
-    asked.push_back(std::to_string(attempt) + (kind == kFileStdout ? "o" : "e") +
+    asked.push_back(std::to_string(attempt) + (kind == FileKind::kStdout ? "o" : "e") +
                     std::to_string(offset) + (hold_ms == 0 ? "" : " held"));
     CPPUNIT_ASSERT_MESSAGE("more calls than expected", asked.size() <= steps.size());
     return steps[asked.size() - 1]();
@@ -36,11 +36,11 @@ class Gathered : public LogOutput {
   void attempt(uint32_t number, const std::string& machine) override {
     lines.push_back("attempt " + std::to_string(number) + " on " + machine);
   }
-  void text(uint32_t kind, uint64_t offset, const std::string& text) override {
-    lines.push_back((kind == kFileStdout ? "o" : "e") + std::to_string(offset) + ":" + text);
+  void text(FileKind kind, uint64_t offset, const std::string& text) override {
+    lines.push_back((kind == FileKind::kStdout ? "o" : "e") + std::to_string(offset) + ":" + text);
   }
-  void end(uint32_t kind, bool cut) override {
-    lines.push_back((kind == kFileStdout ? std::string("o") : "e") + (cut ? " cut" : " end"));
+  void end(FileKind kind, bool cut) override {
+    lines.push_back((kind == FileKind::kStdout ? std::string("o") : "e") + (cut ? " cut" : " end"));
   }
   void note(const std::string& sentence) override { lines.push_back("! " + sentence); }
   std::vector<std::string> lines;
@@ -77,7 +77,7 @@ class LogReadingTest : public CppUnit::TestFixture {
  private:
   std::optional<JobDetail> read(LogRequest request) {
     request.job = 17;
-    if (request.kinds.empty()) request.kinds = {kFileStdout};
+    if (request.kinds.empty()) request.kinds = {FileKind::kStdout};
     LogReader reader(calls_, output_, request,
                      [this](std::chrono::milliseconds ms) { paused_ += ms; });
     return reader.run();
@@ -182,7 +182,7 @@ class LogReadingTest : public CppUnit::TestFixture {
 
   void both_streams() {
     LogRequest request = following();
-    request.kinds = {kFileStdout, kFileStderr};
+    request.kinds = {FileKind::kStdout, FileKind::kStderr};
     say(part(1, ""));
     say(part(1, "e"));
     say(part(1, ""));

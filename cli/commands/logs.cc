@@ -26,7 +26,7 @@ struct LogsOptions {
   int64_t tail = kAll;
 };
 
-const char* stream_name(uint32_t kind) { return kind == kFileStdout ? "stdout" : "stderr"; }
+const char* stream_name(FileKind kind) { return kind == FileKind::kStdout ? "stdout" : "stderr"; }
 
 // To our own streams: the job's stderr goes to ours when both are wanted.
 class PlainOutput : public LogOutput {
@@ -46,19 +46,19 @@ class PlainOutput : public LogOutput {
     else if (options_.follow)
       note("attempt " + std::to_string(number) + " on " + escape_for_terminal(machine));
   }
-  void text(uint32_t kind, uint64_t, const std::string& text) override {
+  void text(FileKind kind, uint64_t, const std::string& text) override {
     put(kind, of(kind).feed(text));
   }
-  void end(uint32_t kind, bool cut) override {
+  void end(FileKind kind, bool cut) override {
     put(kind, of(kind).finish());
     if (cut) note(std::string(stream_name(kind)) + " was cut at the job's limit");
   }
   void note(const std::string& sentence) override { say(sentence); }
 
  private:
-  JobText& of(uint32_t kind) { return kind == kFileStdout ? out_ : err_; }
-  void put(uint32_t kind, const std::string& text) {
-    if (kind == kFileStderr && options_.both)
+  JobText& of(FileKind kind) { return kind == FileKind::kStdout ? out_ : err_; }
+  void put(FileKind kind, const std::string& text) {
+    if (kind == FileKind::kStderr && options_.both)
       print_error(text);
     else
       print(text);
@@ -73,7 +73,7 @@ class PlainOutput : public LogOutput {
 class JsonOutput : public LogOutput {
  public:
   JsonOutput(const LogRequest& request) : request_(request) {
-    for (uint32_t kind : request.kinds) streams_[kind];
+    for (FileKind kind : request.kinds) streams_[kind];
   }
 
   void attempt(uint32_t number, const std::string& machine) override {
@@ -84,14 +84,14 @@ class JsonOutput : public LogOutput {
     json.begin_object().field("attempt", number).field("machine", machine).end_object();
     print(json.str() + "\n");
   }
-  void text(uint32_t kind, uint64_t offset, const std::string& text) override {
+  void text(FileKind kind, uint64_t offset, const std::string& text) override {
     Stream& stream = streams_[kind];
     if (!stream.begun) stream.offset = offset;  // later what was held back comes first
     stream.begun = true;
     stream.text += request_.follow ? stream.characters.feed(text) : text;
     if (request_.follow) print_piece(kind, stream);
   }
-  void end(uint32_t kind, bool cut) override {
+  void end(FileKind kind, bool cut) override {
     Stream& stream = streams_[kind];
     stream.ended = true;
     stream.cut = cut;
@@ -131,7 +131,7 @@ class JsonOutput : public LogOutput {
     bool cut = false;
   };
 
-  void print_piece(uint32_t kind, Stream& stream) {
+  void print_piece(FileKind kind, Stream& stream) {
     if (stream.text.empty()) return;
     JsonWriter json;
     json.begin_object().field("attempt", attempt_).field("stream", stream_name(kind));
@@ -144,7 +144,7 @@ class JsonOutput : public LogOutput {
   const LogRequest& request_;
   uint32_t attempt_ = 0;
   std::string machine_;
-  std::map<uint32_t, Stream> streams_;
+  std::map<FileKind, Stream> streams_;
 };
 
 LogRequest log_request(const LogsOptions& o) {
@@ -156,8 +156,8 @@ LogRequest log_request(const LogsOptions& o) {
     throw PoolError(ErrorKind::usage, "usage.attempt", "attempts are counted from 1");
   if (o.tail < 0 && o.tail != kAll)
     throw PoolError(ErrorKind::usage, "usage.tail", "--tail takes a number of lines");
-  if (!o.err) request.kinds.push_back(kFileStdout);
-  if (o.err || o.both) request.kinds.push_back(kFileStderr);
+  if (!o.err) request.kinds.push_back(FileKind::kStdout);
+  if (o.err || o.both) request.kinds.push_back(FileKind::kStderr);
   request.attempt = static_cast<uint32_t>(o.attempt);
   request.follow = o.follow;
   if (o.tail != kAll) request.tail = static_cast<uint64_t>(o.tail);

@@ -222,12 +222,12 @@ int run_submit(const SubmitOptions& o, Context& context) {
   BatchPlan plan = plan_of(o);
   InputFiles files;
   files.read(plan);
+  note_folder(&plan);
+  check_plan(plan);
   if (o.dry_run) {
-    append_calls(plan);
     print(context.json ? plan_json(plan, files) : plan_text(plan, files, context.terminal));
     return 0;
   }
-  note_folder(&plan);
   Submitted submitted = submit_plan(context.pool(), plan, files);
   if (o.wait) {
     if (!context.json) print_submitted(submitted, true);

@@ -4,11 +4,12 @@
 #define SUBLET_CLI_IDL_TRANSLATION_H_
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "accounting.hh"
+#include "base/octets.h"
 #include "cli/pool/pool.h"
+#include "job/idl/translation.h"
 #include "job_scheduler.hh"
 #include "machine_allocator.hh"
 #include "membership.hh"
@@ -18,27 +19,14 @@ namespace sublet::cli {
 
 namespace v1 = ::Sublet::v1;
 
-// Details of a JobDescription that the server only keeps.
-inline constexpr const char* kSubmitFolder = "submit_folder";  // percent-encoded
-inline constexpr const char* kSubmitHost = "submit_host";
-inline constexpr std::string_view kProgramAt = "program@";  // idl/types.idl, JobDescription
-
 // Into a call.
-v1::Bytes to_bytes(const std::string& bytes);
-v1::RequestId to_request(const RequestId& request);
-v1::Digest to_digest(const Digest& digest);
 // Invalid bytes become U+FFFD: the ORB refuses text that is not UTF-8.
 char* to_string(const std::string& text);
-v1::Details to_details(const StopWhen& when);
 v1::JobFilter to_filter(const JobFilter& filter);
-v1::JobDescription to_description(const JobDescription& job);
-v1::Axis to_axis(const Axis& axis);
 v1::FilePlace to_place(const FilePlace& place);
 v1::ReportQuery to_query(const ReportQuery& query);
 
 // Out of an answer.
-std::string from_bytes(const v1::Bytes& bytes);
-Details from_details(const v1::Details& details);
 JobSummary from_summary(const v1::JobSummary& job);
 JobPage from_page(const v1::JobPage& page);
 JobDetail from_detail(const v1::JobDetail& job);

@@ -38,36 +38,6 @@ uint64_t count_in(const v1::Details& details) {
   return static_cast<uint64_t>(std::max<int64_t>(number_in(details, "count", 1), 1));
 }
 
-JobDescription from_description(const v1::JobDescription& job) {
-  JobDescription out;
-  out.name = text(job.name);
-  out.program = from_bytes(job.program);
-  out.arguments = each<std::string>(job.arguments, from_bytes);
-  out.environment = each<std::string>(job.environment, from_bytes);
-  out.inputs = each<InputFile>(job.inputs, [](const v1::InputFile& f) {
-    return InputFile{f.file, from_bytes(f.name), static_cast<bool>(f.executable)};
-  });
-  out.outputs = each<OutputFile>(job.outputs, [](const v1::OutputFile& f) {
-    return OutputFile{from_bytes(f.name), static_cast<bool>(f.required)};
-  });
-  out.needs = {text(job.needs.os), text(job.needs.architecture), job.needs.cores, job.needs.memory,
-               job.needs.disk};
-  out.bounds = {job.bounds.cpu,         job.bounds.wall,        job.bounds.memory,
-                job.bounds.output_text, job.bounds.output_file, job.bounds.processes};
-  out.priority = job.priority;
-  out.retries = job.retries;
-  out.save_deadline_ms = job.save_deadline;
-  for (CORBA::ULong i = 0; i < job.more.length(); ++i) {
-    const std::string name = text(job.more[i].name);
-    const std::string value = text(job.more[i].value);
-    if (name == kSubmitFolder) out.submit_folder = percent_decode(value).value_or("");
-    if (name == kSubmitHost) out.submit_host = value;
-    if (name.starts_with(kProgramAt))
-      out.programs.emplace_back(name.substr(kProgramAt.size()), value);
-  }
-  return out;
-}
-
 AttemptInfo from_attempt(const v1::AttemptInfo& a) {
   AttemptInfo out;
   out.number = a.number;
@@ -94,7 +64,7 @@ AttemptInfo from_attempt(const v1::AttemptInfo& a) {
 
 OutputInfo from_output(const v1::OutputInfo& o) {
   OutputInfo out;
-  out.name = from_bytes(o.name);
+  out.name = from_octets(o.name);
   out.size = o.size;
   for (CORBA::ULong i = 0; i < o.content_digest.length() && i < out.digest.size(); ++i)
     out.digest[i] = o.content_digest[i];
@@ -131,17 +101,6 @@ MachineInfo from_machine(const v1::MachineInfo& m) {
 
 }  // namespace
 
-std::string from_bytes(const v1::Bytes& bytes) {
-  if (bytes.length() == 0) return {};
-  return {reinterpret_cast<const char*>(bytes.get_buffer()), bytes.length()};
-}
-
-Details from_details(const v1::Details& details) {
-  return each<std::pair<std::string, std::string>>(details, [](const v1::Detail& d) {
-    return std::pair<std::string, std::string>(text(d.name), text(d.value));
-  });
-}
-
 JobSummary from_summary(const v1::JobSummary& job) {
   JobSummary out;
   out.id = job.id;
@@ -164,12 +123,12 @@ JobSummary from_summary(const v1::JobSummary& job) {
 }
 
 JobPage from_page(const v1::JobPage& page) {
-  return {each<JobSummary>(page.jobs, from_summary), from_bytes(page.next)};
+  return {each<JobSummary>(page.jobs, from_summary), from_octets(page.next)};
 }
 
 JobDetail from_detail(const v1::JobDetail& job) {
   return {from_summary(job.summary),
-          from_description(job.description),
+          from_idl(job.description),
           each<AttemptInfo>(job.attempts, from_attempt),
           each<OutputInfo>(job.outputs, from_output),
           word_in(job.more, "forecast"),
@@ -178,11 +137,11 @@ JobDetail from_detail(const v1::JobDetail& job) {
 }
 
 AttemptPage from_attempts(const v1::AttemptPage& page) {
-  return {each<AttemptInfo>(page.attempts, from_attempt), from_bytes(page.next)};
+  return {each<AttemptInfo>(page.attempts, from_attempt), from_octets(page.next)};
 }
 
 OutputPage from_outputs(const v1::OutputPage& page) {
-  return {each<OutputInfo>(page.outputs, from_output), from_bytes(page.next)};
+  return {each<OutputInfo>(page.outputs, from_output), from_octets(page.next)};
 }
 
 JobCounts from_counts(const v1::JobCounts& counts) {
@@ -202,13 +161,13 @@ PoolInfo from_info(const v1::PoolInfo& info) {
   PoolInfo out;
   out.name = text(info.name);
   out.version = text(info.version);
-  out.id = hex_encode(from_bytes(v1::Bytes(info.id.length(), info.id.length(),
-                                           const_cast<CORBA::Octet*>(info.id.get_buffer()))));
+  out.id = hex_encode(from_octets(v1::Bytes(info.id.length(), info.id.length(),
+                                            const_cast<CORBA::Octet*>(info.id.get_buffer()))));
   out.term = info.term;
   out.uptime_ms = info.uptime;
   out.capabilities =
       each<std::string>(info.capabilities, [](const char* name) { return text(name); });
-  out.more = from_details(info.more);
+  out.more = from_idl(info.more);
   return out;
 }
 
@@ -216,9 +175,9 @@ LogPart from_log(const v1::LogPart& part) {
   LogPart out;
   out.attempt = part.attempt;
   out.offset = part.offset;
-  out.text = from_bytes(part.text);
+  out.text = from_octets(part.text);
   out.ended = part.ended;
-  for (const auto& [name, value] : from_details(part.more)) {
+  for (const auto& [name, value] : from_idl(part.more)) {
     if (name == "machine") out.machine = value;
     if (name == "cut") out.cut = true;
     if (name == "busy") out.busy = true;
@@ -237,7 +196,7 @@ ChangePage from_changes(const v1::ChangePage& page) {
 }
 
 MachinePage from_machines(const v1::MachinePage& page) {
-  return {each<MachineInfo>(page.machines, from_machine), from_bytes(page.next)};
+  return {each<MachineInfo>(page.machines, from_machine), from_octets(page.next)};
 }
 
 MemberPage from_members(const v1::MemberPage& page) {
@@ -247,14 +206,14 @@ MemberPage from_members(const v1::MemberPage& page) {
     out.members.push_back({m.name.in(), static_cast<uint32_t>(m.role), m.joined, m.expires,
                            m.revoked, m.invited_by.in()});
   }
-  out.next = from_bytes(page.next);
+  out.next = from_octets(page.next);
   return out;
 }
 
 UsagePage from_usage(const v1::UsagePage& page) {
   return {each<UsageLine>(page.lines,
                           [](const v1::UsageLine& l) {
-                            return UsageLine{from_details(l.group),
+                            return UsageLine{from_idl(l.group),
                                              l.jobs_done,
                                              l.attempts,
                                              l.evictions,
@@ -266,7 +225,7 @@ UsagePage from_usage(const v1::UsagePage& page) {
                                              number_in(l.more, "waited_us", 0),
                                              number_in(l.more, "local_us", -1)};
                           }),
-          from_bytes(page.next)};
+          from_octets(page.next)};
 }
 
 namespace {
@@ -287,7 +246,7 @@ Standing from_standing(const v1::Standing& s) {
 }  // namespace
 
 StandingPage from_standings(const v1::StandingPage& page) {
-  return {each<Standing>(page.users, from_standing), from_bytes(page.next)};
+  return {each<Standing>(page.users, from_standing), from_octets(page.next)};
 }
 
 }  // namespace sublet::cli

@@ -4,7 +4,6 @@
 #ifndef SUBLET_CLI_POOL_H_
 #define SUBLET_CLI_POOL_H_
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
@@ -13,28 +12,22 @@
 #include <vector>
 
 #include "base/hash.h"
-#include "job/axis.h"
+#include "base/random.h"
+#include "job/description.h"
+#include "job/file_place.h"
+#include "job/state.h"
+#include "job/stop_when.h"
 
 namespace sublet::cli {
 
-// The states of idl/types.idl; compared with them when idl_translation.cc is
-// compiled. Values that are not here are shown as their number.
-enum JobState : uint32_t {
-  kWaiting = 1,
-  kPlaced = 2,
-  kRunning = 3,
-  kHeld = 4,
-  kDone = 5,
-  kFailed = 6,
-  kRemoved = 7
-};
+// The numbers of idl/; compared with them when idl_translation.cc is compiled. Values that
+// are not here are shown as their number.
 enum MachineState : uint32_t {
   kMachineIdle = 1,
   kMachineBusy = 2,
   kMachineSilent = 3,
   kMachineGone = 4
 };
-enum FileKind : uint32_t { kFileInput = 1, kFileOutput = 3, kFileStdout = 4, kFileStderr = 5 };
 enum GroupBy : uint32_t {
   kByUser = 1,
   kByMachine = 2,
@@ -44,13 +37,9 @@ enum GroupBy : uint32_t {
   kByJob = 6
 };
 
-inline constexpr uint32_t kChunkLimit = 1048576;  // octets in one put or get
 inline constexpr uint64_t kJobsPerAppend = 1000;
 inline constexpr uint64_t kJobsPerBatch = 1'000'000;
 inline constexpr uint32_t kPageLimit = 1000;
-
-using RequestId = std::array<uint8_t, 16>;
-using Details = std::vector<std::pair<std::string, std::string>>;
 
 enum class ErrorKind {
   usage,
@@ -99,61 +88,6 @@ struct JobFilter {
   // The removed jobs of batches that have stopped.
   enum class Stopped { any, only, without };
   Stopped stopped = Stopped::any;
-};
-
-// When the rest of a batch is removed: at the first that holds. 0, "": not asked for.
-struct StopWhen {
-  uint64_t done = 0;
-  uint64_t failed = 0;
-  std::string output;
-  bool is_set() const { return done > 0 || failed > 0 || !output.empty(); }
-};
-
-struct Requirements {
-  std::string os;
-  std::string architecture;
-  uint32_t cores = 0;
-  uint64_t memory = 0;
-  uint64_t disk = 0;
-};
-
-struct Limits {
-  int64_t cpu_ms = 0;
-  int64_t wall_ms = 0;
-  uint64_t memory = 0;
-  uint64_t output_text = 0;
-  uint64_t output_file = 0;
-  uint32_t processes = 0;
-};
-
-struct InputFile {
-  uint64_t file = 0;
-  std::string name;
-  bool executable = false;
-};
-
-struct OutputFile {
-  std::string name;
-  bool required = true;
-};
-
-struct JobDescription {
-  std::string name;
-  std::string program;
-  std::vector<std::string> arguments;
-  std::vector<std::string> environment;  // NAME=value
-  std::vector<InputFile> inputs;
-  std::vector<OutputFile> outputs;
-  Requirements needs;
-  Limits bounds;
-  int32_t priority = 0;
-  uint32_t retries = 0;
-  int64_t save_deadline_ms = 0;
-  // "OS/ARCHITECTURE" and the program there, in place of `program`.
-  std::vector<std::pair<std::string, std::string>> programs = {};
-  // Where it was submitted: for `sublet return`. Empty: not told.
-  std::string submit_folder = {};
-  std::string submit_host = {};
 };
 
 struct JobSummary {
@@ -359,7 +293,7 @@ struct StandingPage {
 
 // Which file of the spool, as far as users have to do with it.
 struct FilePlace {
-  uint32_t kind = kFileInput;
+  FileKind kind = FileKind::kInput;
   uint64_t batch = 0;  // put
   uint64_t job = 0;    // get
   std::string name;
@@ -386,8 +320,8 @@ struct LogPart {
 class LogCalls {
  public:
   virtual ~LogCalls() = default;
-  // kind: kFileStdout or kFileStderr; attempt 0: see idl; hold_ms: 0 to 10,000.
-  virtual LogPart read_log(uint64_t job, uint32_t attempt, uint32_t kind, uint64_t offset,
+  // kind: kStdout or kStderr; attempt 0: see idl; hold_ms: 0 to 10,000.
+  virtual LogPart read_log(uint64_t job, uint32_t attempt, FileKind kind, uint64_t offset,
                            int64_t hold_ms) = 0;
   virtual JobDetail show(uint64_t job) = 0;
 };

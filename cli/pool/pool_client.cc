@@ -13,8 +13,8 @@ std::vector<AttemptInfo> all_attempts(CorbaPool& remote, uint64_t job) {
   std::vector<AttemptInfo> all;
   std::string cursor;
   do {
-    v1::AttemptPage_var answer =
-        remote.call([&] { return remote.scheduler->attempts(job, to_bytes(cursor), kPageItems); });
+    v1::AttemptPage_var answer = remote.call(
+        [&] { return remote.scheduler->attempts(job, octets_of<v1::Bytes>(cursor), kPageItems); });
     AttemptPage page = from_attempts(answer);
     std::move(page.attempts.begin(), page.attempts.end(), std::back_inserter(all));
     cursor = page.next;
@@ -26,8 +26,8 @@ std::vector<OutputInfo> all_outputs(CorbaPool& remote, uint64_t job) {
   std::vector<OutputInfo> all;
   std::string cursor;
   do {
-    v1::OutputPage_var answer =
-        remote.call([&] { return remote.scheduler->outputs(job, to_bytes(cursor), kPageItems); });
+    v1::OutputPage_var answer = remote.call(
+        [&] { return remote.scheduler->outputs(job, octets_of<v1::Bytes>(cursor), kPageItems); });
     OutputPage page = from_outputs(answer);
     std::move(page.outputs.begin(), page.outputs.end(), std::back_inserter(all));
     cursor = page.next;
@@ -55,35 +55,37 @@ uint64_t PoolClient::open_batch(const RequestId& request, const std::string& nam
   v1::BatchDescription batch{};
   batch.name = to_string(name);
   batch.submit_host = to_string(submit_host);
-  batch.more = to_details(stop_when);
-  return remote_->call([&] { return remote_->scheduler->open_batch(to_request(request), batch); });
+  to_idl(details_of(stop_when), batch.more);
+  return remote_->call(
+      [&] { return remote_->scheduler->open_batch(octets_of<v1::RequestId>(request), batch); });
 }
 
 void PoolClient::append(uint64_t batch, uint64_t number, const std::vector<JobDescription>& jobs) {
   v1::JobDescriptions all;
   all.length(static_cast<CORBA::ULong>(jobs.size()));
-  for (CORBA::ULong i = 0; i < jobs.size(); ++i) all[i] = to_description(jobs[i]);
+  for (CORBA::ULong i = 0; i < jobs.size(); ++i) to_idl(jobs[i], all[i]);
   remote_->call([&] { remote_->scheduler->append(batch, number, all); });
 }
 
 void PoolClient::append_array(uint64_t batch, uint64_t number, const JobDescription& job,
                               uint64_t first, uint64_t count) {
-  v1::JobDescription one = to_description(job);
+  v1::JobDescription one;
+  to_idl(job, one);
   remote_->call([&] { remote_->scheduler->append_array(batch, number, one, first, count); });
 }
 
 void PoolClient::append_sweep(uint64_t batch, uint64_t number, const JobDescription& job,
                               const std::vector<Axis>& axes, uint64_t first_index) {
-  v1::JobDescription one = to_description(job);
+  v1::JobDescription one;
+  to_idl(job, one);
   v1::Axes all;
-  all.length(static_cast<CORBA::ULong>(axes.size()));
-  for (CORBA::ULong i = 0; i < axes.size(); ++i) all[i] = to_axis(axes[i]);
+  to_idl(axes, all);
   remote_->call([&] { remote_->scheduler->append_sweep(batch, number, one, all, first_index); });
 }
 
 IdRange PoolClient::commit_batch(const RequestId& request, uint64_t batch) {
-  v1::JobRange r =
-      remote_->call([&] { return remote_->committer->commit_batch(to_request(request), batch); });
+  v1::JobRange r = remote_->call(
+      [&] { return remote_->committer->commit_batch(octets_of<v1::RequestId>(request), batch); });
   return {r.first, r.count};
 }
 
@@ -94,32 +96,38 @@ void PoolClient::discard_batch(uint64_t batch) {
 
 uint64_t PoolClient::submit(const RequestId& request, const std::string& submit_host,
                             const JobDescription& job) {
-  v1::JobDescription one = to_description(job);
+  v1::JobDescription one;
+  to_idl(job, one);
   CORBA::String_var host = to_string(submit_host);
-  return remote_->call([&] { return remote_->scheduler->submit(to_request(request), host, one); });
+  return remote_->call(
+      [&] { return remote_->scheduler->submit(octets_of<v1::RequestId>(request), host, one); });
 }
 
 Control PoolClient::remove(const RequestId& request, const JobFilter& which) {
-  v1::Control_var c = remote_->call(
-      [&] { return remote_->scheduler->remove(to_request(request), to_filter(which)); });
+  v1::Control_var c = remote_->call([&] {
+    return remote_->scheduler->remove(octets_of<v1::RequestId>(request), to_filter(which));
+  });
   return {c->changed, c->unchanged};
 }
 
 Control PoolClient::hold(const RequestId& request, const JobFilter& which) {
-  v1::Control_var c = remote_->call(
-      [&] { return remote_->scheduler->hold(to_request(request), to_filter(which)); });
+  v1::Control_var c = remote_->call([&] {
+    return remote_->scheduler->hold(octets_of<v1::RequestId>(request), to_filter(which));
+  });
   return {c->changed, c->unchanged};
 }
 
 Control PoolClient::release(const RequestId& request, const JobFilter& which) {
-  v1::Control_var c = remote_->call(
-      [&] { return remote_->scheduler->release(to_request(request), to_filter(which)); });
+  v1::Control_var c = remote_->call([&] {
+    return remote_->scheduler->release(octets_of<v1::RequestId>(request), to_filter(which));
+  });
   return {c->changed, c->unchanged};
 }
 
 JobPage PoolClient::list(const JobFilter& which, const std::string& cursor, uint32_t limit) {
-  v1::JobPage_var page = remote_->call(
-      [&] { return remote_->scheduler->list(to_filter(which), to_bytes(cursor), limit); });
+  v1::JobPage_var page = remote_->call([&] {
+    return remote_->scheduler->list(to_filter(which), octets_of<v1::Bytes>(cursor), limit);
+  });
   return from_page(page);
 }
 
@@ -137,10 +145,12 @@ JobDetail PoolClient::show(uint64_t job) {
   return detail;
 }
 
-LogPart PoolClient::read_log(uint64_t job, uint32_t attempt, uint32_t kind, uint64_t offset,
+LogPart PoolClient::read_log(uint64_t job, uint32_t attempt, FileKind kind, uint64_t offset,
                              int64_t hold_ms) {
-  v1::LogPart_var part = remote_->call(
-      [&] { return remote_->watcher->read_log(job, attempt, kind, offset, hold_ms); });
+  v1::LogPart_var part = remote_->call([&] {
+    return remote_->watcher->read_log(job, attempt, static_cast<CORBA::ULong>(kind), offset,
+                                      hold_ms);
+  });
   return from_log(part);
 }
 
@@ -157,7 +167,7 @@ PoolInfo PoolClient::about() {
 
 MachinePage PoolClient::machines(const std::string& cursor, uint32_t limit) {
   v1::MachinePage_var page =
-      remote_->call([&] { return remote_->allocator->list(to_bytes(cursor), limit); });
+      remote_->call([&] { return remote_->allocator->list(octets_of<v1::Bytes>(cursor), limit); });
   return from_machines(page);
 }
 
@@ -165,26 +175,27 @@ Invitation PoolClient::invite(const RequestId& request, const std::string& name,
                               int64_t valid_ms) {
   CORBA::String_var text = to_string(name);
   v1::InvitationAnswer_var answer = remote_->call([&] {
-    return remote_->membership->invite(to_request(request), text, static_cast<CORBA::ULong>(role),
-                                       valid_ms);
+    return remote_->membership->invite(octets_of<v1::RequestId>(request), text,
+                                       static_cast<CORBA::ULong>(role), valid_ms);
   });
   return {answer->token.in(), answer->expires};
 }
 
 void PoolClient::revoke(const RequestId& request, const std::string& name) {
   CORBA::String_var text = to_string(name);
-  remote_->call([&] { remote_->membership->revoke(to_request(request), text); });
+  remote_->call([&] { remote_->membership->revoke(octets_of<v1::RequestId>(request), text); });
 }
 
 MemberPage PoolClient::members(const std::string& cursor, uint32_t limit) {
   v1::MemberPage_var page =
-      remote_->call([&] { return remote_->membership->list(to_bytes(cursor), limit); });
+      remote_->call([&] { return remote_->membership->list(octets_of<v1::Bytes>(cursor), limit); });
   return from_members(page);
 }
 
 UsagePage PoolClient::usage(const ReportQuery& query, const std::string& cursor, uint32_t limit) {
-  v1::UsagePage_var page = remote_->call(
-      [&] { return remote_->accounting->usage(to_query(query), to_bytes(cursor), limit); });
+  v1::UsagePage_var page = remote_->call([&] {
+    return remote_->accounting->usage(to_query(query), octets_of<v1::Bytes>(cursor), limit);
+  });
   return from_usage(page);
 }
 
@@ -192,8 +203,9 @@ std::vector<Standing> PoolClient::current_standings() {
   std::vector<Standing> all;
   std::string cursor;
   do {
-    v1::StandingPage_var answer = remote_->call(
-        [&] { return remote_->accounting->current_standings(to_bytes(cursor), kPageItems); });
+    v1::StandingPage_var answer = remote_->call([&] {
+      return remote_->accounting->current_standings(octets_of<v1::Bytes>(cursor), kPageItems);
+    });
     StandingPage page = from_standings(answer);
     std::move(page.standings.begin(), page.standings.end(), std::back_inserter(all));
     cursor = page.next;
@@ -204,8 +216,8 @@ std::vector<Standing> PoolClient::current_standings() {
 Upload PoolClient::open_upload(const RequestId& request, const FilePlace& place, uint64_t size,
                                const std::optional<Digest>& digest) {
   v1::Upload_var u = remote_->call([&] {
-    return remote_->spool->open_upload(to_request(request), to_place(place), size,
-                                       digest ? to_digest(*digest) : v1::Digest());
+    return remote_->spool->open_upload(octets_of<v1::RequestId>(request), to_place(place), size,
+                                       digest ? octets_of<v1::Digest>(*digest) : v1::Digest());
   });
   return {u->id, u->offset};
 }
@@ -236,7 +248,7 @@ std::string PoolClient::get(const FilePlace& place, uint64_t offset, uint32_t co
   omni_thread::ensure_self self;  // asked for on threads of the transfer's own
   v1::Bytes_var bytes =
       remote_->call([&] { return remote_->spool->get(to_place(place), offset, count); });
-  return from_bytes(bytes);
+  return from_octets(bytes.in());
 }
 
 }  // namespace sublet::cli

@@ -60,7 +60,7 @@ class PoolClient : public SpoolCalls, public LogCalls {
   JobCounts count(const JobFilter& which);
   // With all attempts and outputs.
   JobDetail show(uint64_t job) override;
-  LogPart read_log(uint64_t job, uint32_t attempt, uint32_t kind, uint64_t offset,
+  LogPart read_log(uint64_t job, uint32_t attempt, FileKind kind, uint64_t offset,
                    int64_t hold_ms) override;
   // hold_ms: 0 to 10,000.
   ChangePage changes_since(uint64_t since, int64_t hold_ms);

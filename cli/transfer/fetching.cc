@@ -16,21 +16,22 @@ namespace {
 
 constexpr size_t kStreamNameMax = 100;
 
-uint32_t kind_of(const OutputInfo& output) {
-  if (output.name == "stdout") return kFileStdout;
-  if (output.name == "stderr") return kFileStderr;
-  return kFileOutput;
+FileKind kind_of(const OutputInfo& output) {
+  if (output.name == "stdout") return FileKind::kStdout;
+  if (output.name == "stderr") return FileKind::kStderr;
+  return FileKind::kOutput;
 }
 
 std::string target_of(const JobSummary& job, const OutputInfo& output, bool by_job) {
   std::string prefix = by_job ? std::to_string(job.id) + "/" : "";
-  uint32_t kind = kind_of(output);
-  if (kind == kFileOutput) return prefix + output.name;
+  FileKind kind = kind_of(output);
+  if (kind == FileKind::kOutput) return prefix + output.name;
   // A job's name may be anything; as a file name it is percent-encoded.
   std::string name = percent_encode(job.name.empty() ? "job" : job.name);
   if (name.front() == '.') name.insert(0, "job");
   if (name.size() > kStreamNameMax) name.resize(kStreamNameMax);
-  return prefix + name + "." + std::to_string(job.id) + (kind == kFileStdout ? ".out" : ".err");
+  return prefix + name + "." + std::to_string(job.id) +
+         (kind == FileKind::kStdout ? ".out" : ".err");
 }
 
 PlannedFile planned(const JobDetail& job, const OutputInfo& output, bool by_job) {
@@ -73,7 +74,7 @@ void receive_all(PoolClient& pool, const FetchOptions& options, FetchResult* res
 
 // A job's stream to one of ours.
 void print_stream(Context& context, const PlannedFile& file) {
-  const bool to_out = file.place.kind == kFileStdout;
+  const bool to_out = file.place.kind == FileKind::kStdout;
   const Terminal& terminal = context.terminal;
   JobText text(to_out ? terminal.out_is_terminal : terminal.err_is_terminal);
   auto sink = to_out ? print : print_error;
@@ -114,7 +115,7 @@ std::vector<PlannedFile> plan_fetch(const std::vector<JobDetail>& jobs, bool by_
   for (const JobDetail& job : jobs) {
     for (const OutputInfo& output : job.outputs) {
       PlannedFile file = planned(job, output, by_job);
-      if (file.place.kind != kFileOutput && output.size == 0) continue;
+      if (file.place.kind != FileKind::kOutput && output.size == 0) continue;
       TargetFolder::check(file.target);
       if (!targets.insert(file.target).second)
         twice(file.target, "two of the outputs are called '" + file.target + "'");
@@ -155,7 +156,7 @@ FetchResult fetch_and_print(Context& context, uint64_t job, const FetchOptions& 
   result.files = plan_fetch({detail}, options.by_job);
   auto streams =
       std::stable_partition(result.files.begin(), result.files.end(),
-                            [](const PlannedFile& f) { return f.place.kind == kFileOutput; });
+                            [](const PlannedFile& f) { return f.place.kind == FileKind::kOutput; });
   std::vector<PlannedFile> printed(streams, result.files.end());
   result.files.erase(streams, result.files.end());
   receive_all(pool, options, &result);

@@ -7,6 +7,7 @@
 #include "base/random.h"
 #include "cli/interrupts.h"
 #include "cli/views/output.h"
+#include "job/check.h"
 
 namespace sublet::cli {
 
@@ -37,6 +38,21 @@ void append_all(PoolClient& pool, uint64_t batch, const BatchPlan& plan, const I
     std::vector<JobDescription> jobs;
     for (size_t i = call.first; i < call.last; ++i) jobs.push_back(complete(plan.jobs[i], files));
     pool.append(batch, number++, jobs);
+  }
+}
+
+// What the server would refuse for itself, before anything is sent.
+void check_job(const PlannedJob& job) {
+  const std::string subject = "job '" + job.what.name + "'";
+  JobDescription what = job.what;
+  for (const PlannedInput& input : job.inputs) what.inputs.push_back({0, input.name});
+  check_description(what, subject);
+  if (job.count == 0) return;
+  SpecRange range{std::move(what), true, 0, job.count};
+  if (job.axes.empty()) return check_axes(range, subject);
+  for (SweepPiece& piece : sweep_pieces(job.axes)) {
+    range.axes = std::move(piece.axes);
+    check_axes(range, subject);
   }
 }
 
@@ -130,10 +146,6 @@ std::vector<AppendCall> append_calls(const BatchPlan& plan) {
   for (size_t i = 0; i < plan.jobs.size(); ++i) {
     const PlannedJob& job = plan.jobs[i];
     size_t size = description_size(job);
-    if (size > kMessageAim)
-      throw PoolError(ErrorKind::limit_exceeded, "job.too_large",
-                      "the description of job '" + job.what.name + "' is larger than 1 MiB",
-                      "put long arguments into an input file", job.what.name);
     bool fresh = calls.empty() || calls.back().array || job.count > 0 ||
                  calls.back().last - calls.back().first == kJobsPerAppend ||
                  bytes + size > kMessageAim;
@@ -147,8 +159,17 @@ std::vector<AppendCall> append_calls(const BatchPlan& plan) {
   return calls;
 }
 
+void check_plan(const BatchPlan& plan) {
+  try {
+    for (const PlannedJob& job : plan.jobs) check_job(job);
+  } catch (const JobError& error) {
+    const bool limit = error.kind == JobError::Kind::kLimitExceeded;
+    throw PoolError(limit ? ErrorKind::limit_exceeded : ErrorKind::invalid, error.code,
+                    error.what(), error.advice, error.subject);
+  }
+}
+
 Submitted submit_plan(PoolClient& pool, const BatchPlan& plan, InputFiles& files) {
-  append_calls(plan);  // before anything is sent
   if (plan.jobs.size() == 1 && plan.jobs[0].count == 0 && plan.jobs[0].inputs.empty() &&
       !plan.stop_when.is_set())
     return submit_single(pool, plan.jobs[0].what);

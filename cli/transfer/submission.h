@@ -13,9 +13,12 @@ struct Submitted {
   IdRange jobs;
 };
 
-// `files` has read the plan's inputs. On an error or Ctrl-C the batch is given
-// up, and nothing was submitted; only when the connection is lost in the very
-// commit can that not be known, and the PoolError says so.
+// Makes the server's checks of each job (job/check.h). Throws PoolError.
+void check_plan(const BatchPlan& plan);
+
+// `files` has read the inputs of the plan, which is checked. On an error or Ctrl-C the batch is
+// given up, and nothing was submitted; only when the connection is lost in the very commit can that
+// not be known, and the PoolError says so.
 Submitted submit_plan(PoolClient& pool, const BatchPlan& plan, InputFiles& files);
 
 // This machine's name, as jobs are submitted with.

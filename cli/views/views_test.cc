@@ -54,6 +54,7 @@ class ViewsTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(progress);
   CPPUNIT_TEST(fetch_targets);
   CPPUNIT_TEST(append_sizes);
+  CPPUNIT_TEST(jobs_are_checked_beforehand);
   CPPUNIT_TEST(plans);
   CPPUNIT_TEST_SUITE_END();
 
@@ -239,9 +240,9 @@ class ViewsTest : public CppUnit::TestFixture {
     std::vector<PlannedFile> files = plan_fetch({a}, false);
     CPPUNIT_ASSERT_EQUAL(size_t{2}, files.size());
     CPPUNIT_ASSERT_EQUAL(std::string("result"), files[0].target);
-    CPPUNIT_ASSERT_EQUAL(uint32_t{kFileOutput}, files[0].place.kind);
+    CPPUNIT_ASSERT_EQUAL(FileKind::kOutput, files[0].place.kind);
     CPPUNIT_ASSERT_EQUAL(std::string("job..%2Fevil%2F%0A.17.out"), files[1].target);
-    CPPUNIT_ASSERT_EQUAL(uint32_t{kFileStdout}, files[1].place.kind);
+    CPPUNIT_ASSERT_EQUAL(FileKind::kStdout, files[1].place.kind);
     JobDetail b = a;
     b.summary.id = 18;
     CPPUNIT_ASSERT_THROW(plan_fetch({a, b}, false), PoolError);
@@ -271,7 +272,32 @@ class ViewsTest : public CppUnit::TestFixture {
     for (PlannedJob& j : plan.jobs) j.what.arguments = {std::string(400'000, 'x')};
     CPPUNIT_ASSERT_EQUAL(size_t{3}, append_calls(plan).size());
     plan.jobs[0].what.arguments = {std::string(1'100'000, 'x')};
-    CPPUNIT_ASSERT_THROW(append_calls(plan), PoolError);
+    CPPUNIT_ASSERT_EQUAL(size_t{3}, append_calls(plan).size());
+  }
+
+  // In the server's words, before anything is sent.
+  void jobs_are_checked_beforehand() {
+    const auto refused = [](const PlannedJob& job) {
+      try {
+        check_plan({"", {}, {job}});
+      } catch (const PoolError& e) {
+        return e.code + " " + e.message;
+      }
+      return std::string();
+    };
+    PlannedJob job;
+    job.what.name = "one";
+    job.what.program = "true";
+    job.inputs = {{"/etc/hosts", "hosts"}};
+    CPPUNIT_ASSERT_EQUAL(std::string(), refused(job));
+    job.what.outputs = {{"{x}", true}};
+    job.axes = {{{"x"}, {"a", "../b"}, 0, 0, 1}};
+    job.count = 2;
+    CPPUNIT_ASSERT(refused(job).starts_with("field.invalid job 'one': the output name `{x}` with"));
+    job.axes[0].values[1] = "b";
+    CPPUNIT_ASSERT_EQUAL(std::string(), refused(job));
+    job.what.arguments = {std::string(1'100'000, 'x')};
+    CPPUNIT_ASSERT(refused(job).starts_with("field.too_large job 'one': "));
   }
 
   void plans() {
