@@ -24,7 +24,7 @@ class AdoptionTest : public CppUnit::TestFixture {
   std::string make(uint64_t job) {
     Assignment what;
     what.name = {job, 1};
-    what.program = "true";
+    what.job.program = "true";
     std::string folder = attempt_folder(state_.path(), what.name);
     make_attempt_folder(system_files(), folder, -1, -1);
     write_assignment(system_files(), folder, what);
@@ -51,7 +51,7 @@ class AdoptionTest : public CppUnit::TestFixture {
     system_files().make_folders(state_ / "attempts/strange");
     auto all = adopt();
     CPPUNIT_ASSERT_EQUAL(size_t{2}, all.size());
-    CPPUNIT_ASSERT_EQUAL(std::string("true"), all[0].assignment->program);
+    CPPUNIT_ASSERT_EQUAL(std::string("true"), all[0].assignment->job.program);
     CPPUNIT_ASSERT(all[1].facts.end_recorded);
     CPPUNIT_ASSERT_EQUAL(uint64_t{2}, all[1].assignment->name.job);
     CPPUNIT_ASSERT_EQUAL(size_t{2}, system_files().list(state_ / "damaged").size());

@@ -2,52 +2,33 @@
 
 #include <algorithm>
 
+#include "job/codec.h"
+
 namespace sublet::client {
 namespace {
 
 constexpr char kTitle[] = "sublet-assignment";
 constexpr char kEndTitle[] = "sublet-end";
 
-InputFile parse_input(const std::string& text) {
-  // "FILE x NAME": x or - says whether it is executable
-  size_t first = text.find(' ');
-  if (first == std::string::npos || first + 3 > text.size() || text[first + 2] != ' ')
-    throw RecordError("an input is not 'FILE x NAME'");
-  InputFile input;
+std::string encode(const JobDescription& job) {
+  const SpecRange one{job};
+  return sublet::encode({&one, 1});
+}
+
+JobDescription decode(const std::string& bytes) {
   try {
-    input.file = std::stoull(text.substr(0, first));
-  } catch (const std::exception&) {
-    throw RecordError("an input's file is not a number");
+    return decode_specs(bytes).at(0).spec;
+  } catch (const std::exception& error) {
+    throw RecordError(std::string("its description is damaged: ") + error.what());
   }
-  input.executable = text[first + 1] == 'x';
-  input.name = text.substr(first + 3);
-  return input;
-}
-
-OutputFile parse_output(const std::string& text) {
-  if (text.size() < 2 || text[1] != ' ') throw RecordError("an output is not 'r NAME'");
-  return {text.substr(2), text[0] == 'r'};
-}
-
-void add_lists(RecordWriter& out, const Assignment& a) {
-  for (const auto& argument : a.arguments) out.add("argument", argument);
-  for (const auto& variable : a.environment) out.add("environment", variable);
-  for (const auto& input : a.inputs)
-    out.add("input", std::to_string(input.file) + (input.executable ? " x " : " - ") + input.name);
-  for (const auto& output : a.outputs)
-    out.add("output", (output.required ? "r " : "- ") + output.name);
 }
 
 }  // namespace
 
 std::string print_assignment(const Assignment& a) {
   RecordWriter out(kTitle);
-  out.add("job", a.name.job).add("attempt", uint64_t{a.name.attempt}).add("name", a.job_name);
-  out.add("user", a.user).add("program", a.program);
-  add_lists(out, a);
-  out.add("memory", a.memory).add("cpu_ms", a.cpu_ms).add("wall_ms", a.wall_ms);
-  out.add("output_text", a.output_text).add("output_file", a.output_file);
-  out.add("processes", a.processes).add("save_deadline_ms", a.save_deadline_ms);
+  out.add("job", a.name.job).add("attempt", uint64_t{a.name.attempt});
+  out.add("description", encode(a.job)).add("user", a.user);
   out.add("checkpoint_generation", a.checkpoint_generation);
   out.add("checkpoint_bytes", a.checkpoint_bytes).add("slot", a.slot).add("uid", a.uid);
   out.add("nonce", std::string_view(reinterpret_cast<const char*>(a.nonce.data()), 16));
@@ -59,20 +40,8 @@ Assignment parse_assignment(std::string_view text) {
   RecordReader in(kTitle, text);
   Assignment a;
   a.name = {in.count("job"), static_cast<uint32_t>(in.count("attempt"))};
-  a.job_name = in.text("name");
+  a.job = decode(in.text("description"));
   a.user = in.text("user");
-  a.program = in.text("program");
-  a.arguments = in.list("argument");
-  a.environment = in.list("environment");
-  for (const auto& item : in.list("input")) a.inputs.push_back(parse_input(item));
-  for (const auto& item : in.list("output")) a.outputs.push_back(parse_output(item));
-  a.memory = in.count("memory");
-  a.cpu_ms = in.number("cpu_ms");
-  a.wall_ms = in.number("wall_ms");
-  a.output_text = in.count("output_text");
-  a.output_file = in.count("output_file");
-  a.processes = in.count("processes");
-  a.save_deadline_ms = in.number("save_deadline_ms");
   a.checkpoint_generation = in.count("checkpoint_generation");
   a.checkpoint_bytes = in.count("checkpoint_bytes");
   a.slot = in.number("slot");

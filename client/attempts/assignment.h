@@ -5,7 +5,7 @@
 #ifndef SUBLET_CLIENT_ASSIGNMENT_H_
 #define SUBLET_CLIENT_ASSIGNMENT_H_
 
-#include <array>
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,46 +13,22 @@
 
 #include "attempt/folder.h"
 #include "base/files.h"
+#include "base/random.h"
 #include "client/attempts/record.h"
+#include "job/description.h"
 
 namespace sublet::client {
 
-struct InputFile {
-  uint64_t file = 0;
-  std::string name;
-  bool executable = false;
-  bool operator==(const InputFile&) const = default;
-};
-
-struct OutputFile {
-  std::string name;
-  bool required = false;
-  bool operator==(const OutputFile&) const = default;
-};
-
-// Limits: 0 is none, or the client's own default where it has one.
 struct Assignment {
   AttemptName name;
-  std::string job_name;
+  JobDescription job;  // its program is this platform's
   std::string user;
-  std::string program;
-  std::vector<std::string> arguments;  // without the program's name
-  std::vector<std::string> environment;
-  std::vector<InputFile> inputs;
-  std::vector<OutputFile> outputs;
-  uint64_t memory = 0;  // bytes
-  int64_t cpu_ms = 0;
-  int64_t wall_ms = 0;
-  uint64_t output_text = 0;
-  uint64_t output_file = 0;
-  uint64_t processes = 0;
-  int64_t save_deadline_ms = 0;
   uint64_t checkpoint_generation = 0;  // to resume from
   uint64_t checkpoint_bytes = 0;
   int64_t slot = 0;
-  int64_t uid = -1;                    // of the slot; -1: the client's own
-  std::array<uint8_t, 16> nonce = {};  // request ids of this attempt's uploads come from it
-  int64_t accepted_us = 0;             // UTC
+  int64_t uid = -1;         // of the slot; -1: the client's own
+  RequestId nonce = {};     // request ids of this attempt's uploads come from it
+  int64_t accepted_us = 0;  // UTC
   // CLOCK_BOOTTIME; not kept on disk: a restarted client has no lease to give.
   int64_t first_lease_ns = 0;
 
@@ -62,8 +38,14 @@ struct Assignment {
 // Time to save in when asked to leave: what the job asks for, `standard_ms`
 // where it asks for none, and never more than `most_ms`, which is the owner's.
 inline int64_t save_deadline_of(const Assignment& what, int64_t standard_ms, int64_t most_ms) {
-  int64_t wanted = what.save_deadline_ms > 0 ? what.save_deadline_ms : standard_ms;
+  int64_t wanted = what.job.save_deadline_ms > 0 ? what.job.save_deadline_ms : standard_ms;
   return wanted < most_ms ? wanted : most_ms;
+}
+
+// What it may keep resident, in bytes; 0: no bound of its own.
+inline uint64_t memory_bound(const JobDescription& job) {
+  if (job.needs.memory == 0 || job.bounds.memory == 0) return job.needs.memory + job.bounds.memory;
+  return std::min(job.needs.memory, job.bounds.memory);
 }
 
 struct EndRecord {

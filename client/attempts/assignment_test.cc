@@ -12,15 +12,15 @@ namespace {
 Assignment example() {
   Assignment a;
   a.name = {7, 2};
-  a.job_name = "letters\n25 % done";
+  a.job.name = "letters\n25 % done";
   a.user = "anna";
-  a.program = "./train";
-  a.arguments = {"--epochs", "8", "", "\xff\n"};
-  a.environment = {"A=b c"};
-  a.inputs = {{5, "train", true}, {6, "data/letters 1.txt", false}};
-  a.outputs = {{"weights", true}, {"log file", false}};
-  a.memory = UINT64_MAX;
-  a.wall_ms = 5;
+  a.job.program = "./train";
+  a.job.arguments = {"--epochs", "8", "", "\xff\n"};
+  a.job.environment = {"A=b c"};
+  a.job.inputs = {{5, "train", true}, {6, "data/letters 1.txt", false}};
+  a.job.outputs = {{"weights", true}, {"log file", false}};
+  a.job.bounds.memory = UINT64_MAX;
+  a.job.bounds.wall_ms = 5;
   a.checkpoint_generation = 3;
   a.slot = 1;
   a.uid = 61185;
@@ -47,11 +47,11 @@ class AssignmentTest : public CppUnit::TestFixture {
   void any_texts_survive() {
     CPPUNIT_ASSERT(rc::check("texts", [] {
       Assignment a = example();
-      a.program = *rc::gen::arbitrary<std::string>();
-      a.arguments = *rc::gen::arbitrary<std::vector<std::string>>();
-      a.environment = *rc::gen::arbitrary<std::vector<std::string>>();
-      a.inputs[0].name = *rc::gen::arbitrary<std::string>();
-      a.outputs[0].name = *rc::gen::arbitrary<std::string>();
+      a.job.program = *rc::gen::arbitrary<std::string>();
+      a.job.arguments = *rc::gen::arbitrary<std::vector<std::string>>();
+      a.job.environment = *rc::gen::arbitrary<std::vector<std::string>>();
+      a.job.inputs[0].name = *rc::gen::arbitrary<std::string>();
+      a.job.outputs[0].name = *rc::gen::arbitrary<std::string>();
       RC_ASSERT(a == parse_assignment(print_assignment(a)));
     }));
   }

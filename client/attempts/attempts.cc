@@ -59,7 +59,7 @@ void Attempts::accept(std::shared_ptr<const Assignment> assignment) {
   if (find(assignment->name) != nullptr) return;
   Entry& entry = add(std::move(assignment));
   const Assignment& what = *entry.work->assignment;
-  log(Severity::info) << entry.work->label() << " accepted: '" << what.job_name << "' of "
+  log(Severity::info) << entry.work->label() << " accepted: '" << what.job.name << "' of "
                       << what.user << ", slot " << what.slot
                       << (what.checkpoint_generation != 0
                               ? ", from checkpoint " + std::to_string(what.checkpoint_generation)

@@ -25,8 +25,9 @@ std::string limit_sentence(int64_t limit) {
 }
 
 std::string start_sentence(const Assignment& what, const AttemptExit& exit) {
-  std::string program = "The program '" + escape_for_terminal(what.program) + "' ";
-  bool looked_for = exit.step == SUBLET_STEP_EXEC && what.program.find('/') == std::string::npos;
+  std::string program = "The program '" + escape_for_terminal(what.job.program) + "' ";
+  bool looked_for =
+      exit.step == SUBLET_STEP_EXEC && what.job.program.find('/') == std::string::npos;
   if (looked_for && exit.facts.code == ENOENT)
     return program + "is in no folder of PATH on this machine.";
   return program + "could not be started: " + exit.step + ": " +

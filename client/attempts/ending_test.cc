@@ -31,7 +31,7 @@ class EndingTest : public CppUnit::TestFixture {
   AttemptEnd end_of(const AttemptExit& exit, const LowDisk& disk = {}) {
     Assignment what;
     what.name = {7, 2};
-    what.program = "train";
+    what.job.program = "train";
     ManualClock clock(1'000'000'000'000, 5'000'000'000);
     return end_from_exit(what, exit, disk, clock, "this");
   }

@@ -97,7 +97,7 @@ std::vector<HeldAttempt> all_held(const OrderDesk& desk,
   return held;
 }
 
-RunAnswer OrderDesk::may_run(const Needs& needs) {
+RunAnswer OrderDesk::may_run(const Requirements& needs) {
   RunAnswer answer;
   std::lock_guard lock(mutex_);
   answer.reason = refusal(needs, {}, &answer.answer);
@@ -119,7 +119,7 @@ std::vector<std::pair<std::string, std::string>> OrderDesk::state() {
   return out;
 }
 
-std::string OrderDesk::lacking(const Needs& needs) const {
+std::string OrderDesk::lacking(const Requirements& needs) const {
   const MachineFacts& have = settings_.facts;
   if (!needs.os.empty() && needs.os != have.os)
     return "it needs " + needs.os + ", this machine is " + have.os;
@@ -136,25 +136,26 @@ std::string OrderDesk::lacking(const Needs& needs) const {
 
 namespace {
 
-// Those of other platforms are of no use here.
-void leave_out_other_programs(RunOrder& order) {
-  std::erase_if(order.what.inputs, [&](const auto& input) {
+// Programs of other platforms are of no use here.
+void leave_out_other_programs(JobDescription& job) {
+  std::erase_if(job.inputs, [&](const auto& input) {
     const std::string program = "./" + input.name;
-    return program != order.what.program &&
-           std::ranges::any_of(order.programs, [&](const auto& p) { return p.second == program; });
+    return program != job.program &&
+           std::ranges::any_of(job.programs, [&](const auto& p) { return p.second == program; });
   });
+  job.programs.clear();
 }
 
 }  // namespace
 
-std::string OrderDesk::choose_program(RunOrder& order) const {
-  if (order.programs.empty()) return "";
+std::string OrderDesk::choose_program(JobDescription& job) const {
+  if (job.programs.empty()) return "";
   const std::string here = settings_.facts.os + "/" + settings_.facts.architecture;
   std::string others;
-  for (const auto& [platform, program] : order.programs) {
+  for (const auto& [platform, program] : job.programs) {
     if (platform == here) {
-      order.what.program = program;
-      leave_out_other_programs(order);
+      job.program = program;
+      leave_out_other_programs(job);
       return "";
     }
     others += (others.empty() ? "" : " or ") + platform;
@@ -170,7 +171,8 @@ bool OrderDesk::is_old(const AttemptName& name) const {
          std::ranges::any_of(known_, [&](const auto& item) { return newer(item.first); });
 }
 
-std::string OrderDesk::refusal(const Needs& needs, const AttemptName& name, uint32_t* code) const {
+std::string OrderDesk::refusal(const Requirements& needs, const AttemptName& name,
+                               uint32_t* code) const {
   *code = kRunDraining;
   if (draining_) return "this client is stopping";
   *code = kRunOwner;
@@ -209,9 +211,9 @@ RunAnswer OrderDesk::take(const std::string& session, RunOrder order) {
     // afterwards finds there whatever of an earlier registration will be started.
     if (session_.empty() || !equal_in_constant_time(session, session_))
       return {what.name, kRunStale, "the order is older than this registration"};
-    answer.reason = refusal(order.needs, what.name, &answer.answer);
+    answer.reason = refusal(order.what.job.needs, what.name, &answer.answer);
     if (answer.answer != kRunAccepted) return answer;
-    answer.reason = choose_program(order);
+    answer.reason = choose_program(what.job);
     if (!answer.reason.empty()) return {what.name, kRunLacks, answer.reason};
     const int64_t now = now_ns();
     what.first_lease_ns =
@@ -238,8 +240,8 @@ RunAnswer OrderDesk::take(const std::string& session, RunOrder order) {
 void OrderDesk::keep_promise(RunOrder& order) {
   Assignment& what = order.what;
   find_room(disk_wanted(order));
-  for (const auto& input : what.inputs) split_name(input.name);
-  for (const auto& output : what.outputs) OutputName name(output.name);
+  for (const auto& input : what.job.inputs) split_name(input.name);
+  for (const auto& output : what.job.outputs) OutputName name(output.name);
   what.uid = settings_.slot_uids.at(static_cast<size_t>(what.slot));
   what.nonce = random_id();
   what.accepted_us = system_clock().utc_us();
@@ -263,7 +265,8 @@ uint64_t OrderDesk::disk_wanted(const RunOrder& order) {
   std::lock_guard lock(mutex_);
   auto used = disk_used_.find(order.what.name.job);
   uint64_t known = used == disk_used_.end() ? 0 : 2 * used->second;
-  return std::max(order.needs.disk, known) + order.what.checkpoint_bytes + settings_.disk_reserve;
+  return std::max(order.what.job.needs.disk, known) + order.what.checkpoint_bytes +
+         settings_.disk_reserve;
 }
 
 void OrderDesk::find_room(uint64_t wanted) {

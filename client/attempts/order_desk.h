@@ -40,20 +40,8 @@ struct RunAnswer {
   std::string reason;
 };
 
-struct Needs {
-  std::string os;
-  std::string architecture;
-  uint32_t cores = 0;
-  uint64_t memory = 0;
-  uint64_t disk = 0;
-};
-
 struct RunOrder {
-  Assignment what;  // slot, uid, nonce, accepted_us, first_lease_ns: filled in by the desk
-  Needs needs;
-  // In place of what.program: "OS/ARCHITECTURE" and the program there. With any it
-  // runs on these platforms only.
-  std::vector<std::pair<std::string, std::string>> programs = {};
+  Assignment what;         // slot, uid, nonce, accepted_us, first_lease_ns: filled in by the desk
   int64_t lease_ms = 0;    // D
   int64_t decided_us = 0;  // by the server's clock
 };
@@ -101,7 +89,7 @@ class OrderDesk {
 
   // Orders that came under the registration with this key.
   std::vector<RunAnswer> run(const std::string& session, std::vector<RunOrder> orders);
-  RunAnswer may_run(const Needs& needs);
+  RunAnswer may_run(const Requirements& needs);
 
   // The orders of which note was taken and that taken_over() was not called for: on
   // their way to disk, or to those who start them. Any thread.
@@ -158,11 +146,11 @@ class OrderDesk {
     bool being_accepted = false;
   };
   // "" or why not, with the answer's code in *code. Called with the mutex held.
-  std::string refusal(const Needs& needs, const AttemptName& name, uint32_t* code) const;
+  std::string refusal(const Requirements& needs, const AttemptName& name, uint32_t* code) const;
   std::string refusal_for_want_of_room(uint32_t* code) const;
-  std::string lacking(const Needs& needs) const;
+  std::string lacking(const Requirements& needs) const;
   // Puts this platform's program in; "" or why there is none.
-  std::string choose_program(RunOrder& order) const;
+  std::string choose_program(JobDescription& job) const;
   bool is_old(const AttemptName& name) const;
   uint64_t disk_wanted(const RunOrder& order);
   void find_room(uint64_t wanted);  // throws std::exception: there is none

@@ -94,7 +94,7 @@ class OrderDeskTest : public CppUnit::TestFixture {
   static RunOrder order(uint64_t job, uint32_t attempt = 1) {
     RunOrder one;
     one.what.name = {job, attempt};
-    one.what.program = "true";
+    one.what.job.program = "true";
     one.lease_ms = 3'600'000;
     one.decided_us = kServerUs;
     return one;
@@ -126,16 +126,16 @@ class OrderDeskTest : public CppUnit::TestFixture {
 
   void refusals() {
     RunOrder one = order(1);
-    one.needs.os = "plan9";
+    one.what.job.needs.os = "plan9";
     CPPUNIT_ASSERT_EQUAL(kRunLacks, run(one));
     one = order(1);
-    one.needs.memory = 1001;
+    one.what.job.needs.memory = 1001;
     CPPUNIT_ASSERT_EQUAL(kRunLacks, run(one));
-    one.needs.memory = 1000;
-    one.needs.disk = UINT64_MAX / 2;
+    one.what.job.needs.memory = 1000;
+    one.what.job.needs.disk = UINT64_MAX / 2;
     CPPUNIT_ASSERT_EQUAL(kRunLacks, run(one));
     one = order(1);
-    one.what.outputs = {{"../escape", true}};
+    one.what.job.outputs = {{"../escape", true}};
     CPPUNIT_ASSERT_EQUAL(kRunLacks, run(one));
     presence_.away = false;
     CPPUNIT_ASSERT_EQUAL(kRunOwner, run(order(1)));
@@ -149,26 +149,26 @@ class OrderDeskTest : public CppUnit::TestFixture {
 
   void outputs_may_be_folders_and_patterns() {
     RunOrder one = order(1);
-    one.what.outputs = {{"results/", true}, {"*.png", false}, {"a\\*", true}};
+    one.what.job.outputs = {{"results/", true}, {"*.png", false}, {"a\\*", true}};
     CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(one));
     one = order(2);
-    one.what.outputs = {{"[a", true}};
+    one.what.job.outputs = {{"[a", true}};
     CPPUNIT_ASSERT_EQUAL(kRunLacks, run(one));
   }
 
   void the_program_of_this_platform() {
     RunOrder one = order(1);
-    one.programs = {{"linux/aarch64", "./arm"}, {"linux/x86_64", "./x86"}};
+    one.what.job.programs = {{"linux/aarch64", "./arm"}, {"linux/x86_64", "./x86"}};
     for (const char* name : {"arm", "data", "x86"}) {
-      one.what.inputs.emplace_back();
-      one.what.inputs.back().name = name;
+      one.what.job.inputs.emplace_back();
+      one.what.job.inputs.back().name = name;
     }
     CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(one));
-    CPPUNIT_ASSERT_EQUAL(std::string("./x86"), accepted_.at(0)->program);
-    CPPUNIT_ASSERT_EQUAL(size_t{2}, accepted_[0]->inputs.size());
-    CPPUNIT_ASSERT_EQUAL(std::string("data"), accepted_[0]->inputs[0].name);
+    CPPUNIT_ASSERT_EQUAL(std::string("./x86"), accepted_.at(0)->job.program);
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, accepted_[0]->job.inputs.size());
+    CPPUNIT_ASSERT_EQUAL(std::string("data"), accepted_[0]->job.inputs[0].name);
     one = order(2);
-    one.programs = {{"linux/aarch64", "./arm"}, {"plan9/x86_64", "./nine"}};
+    one.what.job.programs = {{"linux/aarch64", "./arm"}, {"plan9/x86_64", "./nine"}};
     const RunAnswer answer = answer_to(one);
     CPPUNIT_ASSERT_EQUAL(kRunLacks, answer.answer);
     CPPUNIT_ASSERT_EQUAL(std::string("it has a program for linux/aarch64 or plan9/x86_64, this "
@@ -305,14 +305,14 @@ class OrderDeskTest : public CppUnit::TestFixture {
                     });
     files_.free = 500;
     RunOrder one = order(1);
-    one.needs.disk = 1501;
+    one.what.job.needs.disk = 1501;
     CPPUNIT_ASSERT_EQUAL(kRunLacks, run(one));
     CPPUNIT_ASSERT(asked.empty());
-    one.needs.disk = 500;
+    one.what.job.needs.disk = 500;
     CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(one));
     CPPUNIT_ASSERT(asked.empty());
     RunOrder two = order(2);
-    two.needs.disk = 1500;
+    two.what.job.needs.disk = 1500;
     CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(two));
     CPPUNIT_ASSERT(asked == std::vector<uint64_t>{1000});
     CPPUNIT_ASSERT_EQUAL(uint64_t{0}, kept);
@@ -320,7 +320,7 @@ class OrderDeskTest : public CppUnit::TestFixture {
 
   void asked_beforehand_it_knows_of_no_age() {
     CPPUNIT_ASSERT_EQUAL(kRunAccepted, desk_->may_run({}).answer);
-    Needs much;
+    Requirements much;
     much.memory = 1001;
     CPPUNIT_ASSERT_EQUAL(kRunLacks, desk_->may_run(much).answer);
     presence_.away = false;

@@ -112,9 +112,9 @@ class AttemptTasksTest : public CppUnit::TestFixture {
   WorkPtr work(size_t arguments = 0, std::vector<InputFile> inputs = {}) {
     auto what = std::make_shared<Assignment>();
     what->name = {7, 1};
-    what->program = "true";
-    what->arguments.assign(arguments, "x");
-    what->inputs = std::move(inputs);
+    what->job.program = "true";
+    what->job.arguments.assign(arguments, "x");
+    what->job.inputs = std::move(inputs);
     std::string folder = attempt_folder(state_.path(), what->name);
     make_attempt_folder(files_, folder, -1, -1);
     return std::make_shared<AttemptWork>(what, folder);
@@ -205,7 +205,7 @@ class AttemptTasksTest : public CppUnit::TestFixture {
 
   // Also while the server does not hear of its end.
   void who_is_stopped_while_staging_leaves_no_file_behind() {
-    server_.inputs = {{1, std::string(2 * kChunkBytes, 'x')}};
+    server_.inputs = {{1, std::string(2 * kChunkLimit, 'x')}};
     auto w = work(0, {{1, "data", false}});
     size_t parts = 0;
     server_.before_get = [&](const FilePlace&) {

@@ -74,7 +74,7 @@ struct CorbaServer::Parts {
   void with_session(Call call) {
     std::string mine = session();
     idl::SessionKey octets;
-    to_octets(mine.data(), mine.size(), octets);
+    to_octets(mine, octets);
     try {
       guard([&] { call(octets); });
     } catch (const ServerError& error) {
@@ -101,7 +101,7 @@ struct CorbaServer::Parts {
     out.job = place.name.job;
     out.attempt = place.name.attempt;
     out.file = place.file;
-    to_octets(place.file_name.data(), place.file_name.size(), out.name);
+    to_octets(place.file_name, out.name);
     out.generation = place.generation;
     if (place.suspect) {
       out.more.length(1);
@@ -147,7 +147,7 @@ std::optional<Renewal> CorbaServer::Parts::renewal_of(const ServerPlace& where) 
   Renewal::Hooks hooks;
   hooks.ask = [this](const RequestId& id, const std::string& request) {
     idl::RequestId octets;
-    to_octets(id.data(), id.size(), octets);
+    to_octets(id, octets);
     std::string certificate;
     guard([&] {
       CORBA::String_var answer = membership->renew(octets, request.c_str());
@@ -185,7 +185,7 @@ Joined CorbaServer::join(const MachineIdentity& identity, const MachineFacts& fa
   parts_->set_session(std::nullopt);  // an earlier one is over
   parts_->guard([&] {
     idl::Bytes secret;
-    to_octets(identity.secret.data(), identity.secret.size(), secret);
+    to_octets(identity.secret, secret);
     idl::JoinAnswer_var answer = parts_->allocator->join(identity.machine, secret, to_idl(facts));
     joined.identity.machine = answer->machine;
     joined.identity.secret = identity.secret;
@@ -199,7 +199,7 @@ Joined CorbaServer::join(const MachineIdentity& identity, const MachineFacts& fa
       CORBA::Object_var session = parts_->orb.at_server(answer->session_reference);
       parts_->session_reference = idl::Session::_unchecked_narrow(session);
     }
-    parts_->set_session(to_string(answer->key), answer->term);
+    parts_->set_session(from_octets(answer->key), answer->term);
   });
   return joined;
 }
@@ -288,9 +288,9 @@ Upload CorbaServer::open_upload(const RequestId& request, const FilePlace& place
   Upload upload;
   parts_->with_session([&](const idl::SessionKey& key) {
     idl::RequestId id;
-    to_octets(request.data(), request.size(), id);
+    to_octets(request, id);
     idl::Digest sum;
-    to_octets(digest.data(), digest.size(), sum);
+    to_octets(digest, sum);
     idl::Upload_var answer =
         parts_->spool->open_upload(id, parts_->to_place(place, key), size, sum);
     upload = {answer->id, answer->offset};

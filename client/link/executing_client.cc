@@ -44,7 +44,7 @@ void ExecutingClientServant::check_caller() const {
 }
 
 void ExecutingClientServant::check_session(const idl::SessionKey& session) const {
-  if (desk_.is_session(to_string(session))) return;
+  if (desk_.is_session(from_octets(session))) return;
   // Nobody is registered here: to a server that asks whether the old session
   // is still held, that must not look like a living holder.
   if (!desk_.has_session()) throw CORBA::OBJECT_NOT_EXIST(0, CORBA::COMPLETED_NO);
@@ -59,11 +59,11 @@ idl::RunAnswers* ExecutingClientServant::run(const idl::SessionKey& session, idl
   idl::RunAnswers_var out = new idl::RunAnswers;
   out->length(orders.length());
   // To an order of an earlier session the desk says that it is stale.
-  if (desk_.is_session(to_string(session))) check_term(term);
+  if (desk_.is_session(from_octets(session))) check_term(term);
   try {
     std::vector<RunOrder> plain;
     for (CORBA::ULong i = 0; i < orders.length(); ++i) plain.push_back(from_idl(orders[i]));
-    auto answers = desk_.run(to_string(session), std::move(plain));
+    auto answers = desk_.run(from_octets(session), std::move(plain));
     for (CORBA::ULong i = 0; i < orders.length(); ++i) out[i] = to_idl(answers[i]);
   } catch (const std::exception& error) {
     unavailable(error);
@@ -77,7 +77,7 @@ idl::RunAnswer* ExecutingClientServant::may_run(const idl::SessionKey& session,
   check_caller();
   check_session(session);
   check_term(term);
-  return new idl::RunAnswer(to_idl(desk_.may_run(from_idl(needs))));
+  return new idl::RunAnswer(to_idl(desk_.may_run(sublet::from_idl(needs))));
 }
 
 void ExecutingClientServant::vacate(const idl::SessionKey& session, idl::ServerTerm term,
@@ -119,7 +119,7 @@ idl::Bytes* ExecutingClientServant::read_log(const idl::SessionKey& session, idl
     throw idl::NotFound("attempt.unknown", "This machine does not have that attempt.",
                         "Ask where it is now.", "");
   idl::Bytes_var out = new idl::Bytes;
-  to_octets(text->data(), text->size(), out.inout());
+  to_octets(*text, out.inout());
   return out._retn();
 }
 

@@ -5,7 +5,6 @@
 #ifndef SUBLET_CLIENT_SERVER_CALLS_H_
 #define SUBLET_CLIENT_SERVER_CALLS_H_
 
-#include <array>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -13,6 +12,8 @@
 
 #include "attempt/folder.h"
 #include "base/hash.h"
+#include "base/random.h"
+#include "job/file_place.h"
 
 namespace sublet::client {
 
@@ -131,8 +132,6 @@ struct AttemptEnd {
   std::vector<uint64_t> outputs;
 };
 
-enum class FileKind { kInput = 1, kCheckpoint = 2, kOutput = 3, kStdout = 4, kStderr = 5 };
-
 struct FilePlace {
   FileKind kind = FileKind::kInput;
   AttemptName name;
@@ -150,9 +149,7 @@ struct Upload {
   uint64_t id = 0;
   uint64_t offset = 0;
 };
-using RequestId = std::array<uint8_t, 16>;
 inline constexpr size_t kMostReports = 100;
-inline constexpr uint32_t kChunkBytes = 1u << 20;
 
 // Every call throws ServerError.
 class ServerCalls {

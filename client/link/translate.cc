@@ -31,13 +31,6 @@ static_assert(idl::LEAVE_PREEMPT == SUBLET_LEAVE_PREEMPT &&
               idl::LEAVE_REMOVED == SUBLET_LEAVE_REMOVED &&
               idl::LEAVE_SUPERSEDED == SUBLET_LEAVE_REPLACED &&
               idl::LEAVE_HELD == SUBLET_LEAVE_HELD);
-static_assert(idl::FILE_INPUT == static_cast<unsigned>(FileKind::kInput) &&
-              idl::FILE_CHECKPOINT == static_cast<unsigned>(FileKind::kCheckpoint) &&
-              idl::FILE_OUTPUT == static_cast<unsigned>(FileKind::kOutput) &&
-              idl::FILE_STDOUT == static_cast<unsigned>(FileKind::kStdout) &&
-              idl::FILE_STDERR == static_cast<unsigned>(FileKind::kStderr) &&
-              idl::CHUNK_LIMIT == kChunkBytes);
-
 static_assert(idl::PRESENCE_NONE == SUBLET_PRESENCE_NONE &&
               idl::PRESENCE_CPU == SUBLET_PRESENCE_CPU &&
               idl::PRESENCE_LOAD == SUBLET_PRESENCE_LOAD &&
@@ -162,44 +155,13 @@ idl::EndReport to_idl(const AttemptEnd& end) {
   return out;
 }
 
-Needs from_idl(const idl::Requirements& needs) {
-  return {needs.os.in(), needs.architecture.in(), static_cast<uint32_t>(needs.cores), needs.memory,
-          needs.disk};
-}
-
 RunOrder from_idl(const idl::RunOrder& order) {
   RunOrder out;
-  const idl::JobDescription& job = order.what;
-  Assignment& what = out.what;
-  what.name = from_idl(order.key);
-  what.job_name = job.name.in();
-  what.user = order.user.in();
-  what.program = to_string(job.program);
-  for (CORBA::ULong i = 0; i < job.arguments.length(); ++i)
-    what.arguments.push_back(to_string(job.arguments[i]));
-  for (CORBA::ULong i = 0; i < job.environment.length(); ++i)
-    what.environment.push_back(to_string(job.environment[i]));
-  for (CORBA::ULong i = 0; i < job.inputs.length(); ++i)
-    what.inputs.push_back(
-        {job.inputs[i].file, to_string(job.inputs[i].name), job.inputs[i].executable});
-  for (CORBA::ULong i = 0; i < job.outputs.length(); ++i)
-    what.outputs.push_back({to_string(job.outputs[i].name), job.outputs[i].required});
-  what.memory = job.bounds.memory;
-  if (job.needs.memory != 0 && (what.memory == 0 || job.needs.memory < what.memory))
-    what.memory = job.needs.memory;
-  what.cpu_ms = job.bounds.cpu;
-  what.wall_ms = job.bounds.wall;
-  what.output_text = job.bounds.output_text;
-  what.output_file = job.bounds.output_file;
-  what.processes = job.bounds.processes;
-  what.save_deadline_ms = job.save_deadline;
-  what.checkpoint_generation = order.checkpoint_generation;
-  what.checkpoint_bytes = order.checkpoint_bytes;
-  constexpr std::string_view kProgramAt = "program@";
-  for (CORBA::ULong i = 0; i < job.more.length(); ++i)
-    if (const std::string_view name = job.more[i].name.in(); name.starts_with(kProgramAt))
-      out.programs.emplace_back(name.substr(kProgramAt.size()), job.more[i].value.in());
-  out.needs = from_idl(job.needs);
+  out.what.name = from_idl(order.key);
+  out.what.job = sublet::from_idl(order.what);
+  out.what.user = order.user.in();
+  out.what.checkpoint_generation = order.checkpoint_generation;
+  out.what.checkpoint_bytes = order.checkpoint_bytes;
   out.lease_ms = order.lease;
   out.decided_us = order.decided;
   return out;

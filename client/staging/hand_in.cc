@@ -63,7 +63,7 @@ struct Uploader {
     for (uint64_t offset = 0; offset < size;) {
       PacedWork turn(pace, work.stop);
       if (work.stop) throw Stopped();
-      std::string chunk = read_at(fd, offset, std::min<uint64_t>(kChunkBytes, size - offset));
+      std::string chunk = read_at(fd, offset, std::min<uint64_t>(kChunkLimit, size - offset));
       if (chunk.empty()) break;
       hash.update(chunk);
       offset += chunk.size();
@@ -75,7 +75,7 @@ struct Uploader {
     for (uint64_t offset = upload.offset; offset < size;) {
       PacedWork turn(pace, work.stop);
       if (work.stop) throw Stopped();
-      std::string chunk = read_at(fd, offset, std::min<uint64_t>(kChunkBytes, size - offset));
+      std::string chunk = read_at(fd, offset, std::min<uint64_t>(kChunkLimit, size - offset));
       if (chunk.empty()) throw FileError(EIO, "read", "a file that has become shorter");
       offset = server.put(upload.id, offset, chunk.data(), chunk.size());
     }
@@ -285,7 +285,7 @@ void hand_in_all(Uploader& to, const JobSettings& settings) {
   if (failed_or_done) {
     Outputs outputs{to, work, settings.file_bound(what), settings.output_file_most,
                     settings.text_bound(what)};
-    for (const auto& output : what.outputs) outputs.send_output(output);
+    for (const auto& output : what.job.outputs) outputs.send_output(output);
     outputs.send_stream(FileKind::kStdout, SUBLET_STDOUT_FILE);
     outputs.send_stream(FileKind::kStderr, SUBLET_STDERR_FILE);
   }

@@ -70,27 +70,27 @@ class HandInTest : public CppUnit::TestFixture {
   }
 
   void a_finished_job_leaves_outputs_and_streams() {
-    what_.outputs = {{"out", true}, {"none", false}};
+    what_.job.outputs = {{"out", true}, {"none", false}};
     auto w = work(exited(0));
-    write(*w, "work/out", std::string(kChunkBytes + 5, 'o'));
+    write(*w, "work/out", std::string(kChunkLimit + 5, 'o'));
     write(*w, "stdout", "hello");
     write(*w, "stderr", "");
     CPPUNIT_ASSERT(go(*w) == TaskResult::kDone);
     CPPUNIT_ASSERT_EQUAL(uint32_t{protocol::kEndDone}, w->end.end);
     CPPUNIT_ASSERT_EQUAL(size_t{2}, w->end.outputs.size());
-    CPPUNIT_ASSERT_EQUAL(size_t{kChunkBytes + 5},
+    CPPUNIT_ASSERT_EQUAL(size_t{kChunkLimit + 5},
                          server_.complete(FileKind::kOutput)[0].bytes.size());
     CPPUNIT_ASSERT_EQUAL(std::string("hello"), server_.complete(FileKind::kStdout)[0].bytes);
     CPPUNIT_ASSERT(server_.complete(FileKind::kStderr).empty());
   }
 
   void required_outputs_and_bounds() {
-    what_.outputs = {{"out", true}};
+    what_.job.outputs = {{"out", true}};
     auto w = work(exited(0));
     CPPUNIT_ASSERT(go(*w) == TaskResult::kDone);
     CPPUNIT_ASSERT_EQUAL(uint32_t{protocol::kEndOutput}, w->end.end);
     CPPUNIT_ASSERT_EQUAL(std::string("The output 'out' was not produced."), w->end.reason);
-    what_.output_file = 3;
+    what_.job.bounds.output_file = 3;
     w = work(exited(0));
     write(*w, "work/out", "1234");
     CPPUNIT_ASSERT(go(*w) == TaskResult::kDone);
@@ -102,7 +102,7 @@ class HandInTest : public CppUnit::TestFixture {
   }
 
   void links_are_not_handed_in() {
-    what_.outputs = {{"out", false}};
+    what_.job.outputs = {{"out", false}};
     auto w = work(exited(0));
     CPPUNIT_ASSERT_EQUAL(0, symlink("/etc/passwd", (w->folder + "/work/out").c_str()));
     CPPUNIT_ASSERT(go(*w) == TaskResult::kDone);
@@ -118,7 +118,7 @@ class HandInTest : public CppUnit::TestFixture {
   }
 
   void folders_and_patterns_are_handed_in() {
-    what_.outputs = {{"r/", true}, {"r/*.png", true}, {"*.log", false}, {"a\\*", true}};
+    what_.job.outputs = {{"r/", true}, {"r/*.png", true}, {"*.log", false}, {"a\\*", true}};
     auto w = work(exited(0));
     CPPUNIT_ASSERT_EQUAL(0, mkdir((w->folder + "/work/r").c_str(), 0700));
     for (const char* name : {"r/new\nline", "r/x.png", "r/\xff", "a*", "ab"})
@@ -128,7 +128,7 @@ class HandInTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(uint32_t{protocol::kEndDone}, w->end.end);
     const std::vector<std::string> all = {"r/new\nline", "r/x.png", "r/\xff", "a*"};
     CPPUNIT_ASSERT(all == handed_in());
-    what_.outputs = {{"*.none", true}};
+    what_.job.outputs = {{"*.none", true}};
     w = work(exited(0));
     CPPUNIT_ASSERT(go(*w) == TaskResult::kDone);
     CPPUNIT_ASSERT_EQUAL(std::string("The output '*.none' was not produced."), w->end.reason);
@@ -136,7 +136,7 @@ class HandInTest : public CppUnit::TestFixture {
   }
 
   void a_hostile_folder_is_survived() {
-    what_.outputs = {{"r/", true}};
+    what_.job.outputs = {{"r/", true}};
     auto w = work(exited(0));
     CPPUNIT_ASSERT_EQUAL(0, symlink("/etc", (w->folder + "/work/r").c_str()));
     CPPUNIT_ASSERT(go(*w) == TaskResult::kDone);
@@ -159,7 +159,7 @@ class HandInTest : public CppUnit::TestFixture {
   }
 
   void an_evicted_job_leaves_its_checkpoint_only() {
-    what_.outputs = {{"out", true}};
+    what_.job.outputs = {{"out", true}};
     auto w = work(evicted(4));
     write(*w, "checkpoint/checkpoint", "state");
     write(*w, "stdout", "hello");
@@ -197,8 +197,8 @@ class HandInTest : public CppUnit::TestFixture {
   }
 
   void what_a_job_asks_for_is_bounded_by_the_machine() {
-    what_.outputs = {{"a", true}, {"b", true}};
-    what_.output_file = what_.output_text = UINT64_MAX;
+    what_.job.outputs = {{"a", true}, {"b", true}};
+    what_.job.bounds.output_file = what_.job.bounds.output_text = UINT64_MAX;
     auto w = work(exited(0));
     write(*w, "work/a", "1234");
     write(*w, "work/b", "1234");
@@ -237,9 +237,9 @@ class HandInTest : public CppUnit::TestFixture {
   }
 
   void cut_off_at_any_call_it_goes_on() {
-    what_.outputs = {{"a", true}, {"b", true}};
+    what_.job.outputs = {{"a", true}, {"b", true}};
     auto w = work(exited(0));
-    write(*w, "work/a", std::string(kChunkBytes + 1, 'a'));
+    write(*w, "work/a", std::string(kChunkLimit + 1, 'a'));
     write(*w, "work/b", "b");
     for (int call = 0; call < 7; ++call) {
       server_ = MemoryServer();
@@ -260,7 +260,7 @@ class HandInTest : public CppUnit::TestFixture {
 
   void a_forgotten_upload_starts_afresh() {
     auto w = work(exited(0));
-    write(*w, "stdout", std::string(kChunkBytes + 1, 'a'));
+    write(*w, "stdout", std::string(kChunkLimit + 1, 'a'));
     server_.away_at = 2;
     CPPUNIT_ASSERT(go(*w) == TaskResult::kAgain);
     server_.away_at = -1;

@@ -53,7 +53,7 @@ bool receive(AttemptWork& work, ServerCalls& server, const FilePlace& place) {
     if (work.stop) throw Stopped();
     std::string chunk =
         server.get(place, in->offset,
-                   static_cast<uint32_t>(std::min<uint64_t>(kChunkBytes, size - in->offset)));
+                   static_cast<uint32_t>(std::min<uint64_t>(kChunkLimit, size - in->offset)));
     if (chunk.empty() || chunk.size() > size - in->offset) break;
     write_all(in->file.get(), chunk, place.file_name);
     if (in->kept) in->kept->write(chunk);
@@ -133,7 +133,7 @@ void fetch_checkpoint(AttemptWork& work, ServerCalls& server) {
 }
 
 void fetch_all(AttemptWork& work, ServerCalls& server, InputCache& cache) {
-  const auto& inputs = work.assignment->inputs;
+  const auto& inputs = work.assignment->job.inputs;
   for (; work.inputs_here < inputs.size(); ++work.inputs_here)
     fetch_input(work, server, cache, inputs[work.inputs_here]);
   if (work.assignment->checkpoint_generation != 0) fetch_checkpoint(work, server);
@@ -184,7 +184,7 @@ StagingOutcome stage(AttemptWork& work, ServerCalls& server, InputCache& cache) 
 std::vector<std::string> job_environment(const Assignment& assignment,
                                          const std::string& work_folder) {
   std::vector<std::string> out;
-  for (const auto& variable : assignment.environment) {
+  for (const auto& variable : assignment.job.environment) {
     bool ours = variable.starts_with("SUBLET_JOB=") || variable.starts_with("SUBLET_ATTEMPT=") ||
                 variable.starts_with("SUBLET_STATUS=") ||
                 variable.starts_with("SUBLET_CHECKPOINT_DIR=");
@@ -203,11 +203,13 @@ std::vector<std::string> job_environment(const Assignment& assignment,
 }
 
 uint64_t JobSettings::text_bound(const Assignment& what) const {
-  return std::min(what.output_text != 0 ? what.output_text : output_text, output_text_most);
+  return std::min(what.job.bounds.output_text != 0 ? what.job.bounds.output_text : output_text,
+                  output_text_most);
 }
 
 uint64_t JobSettings::file_bound(const Assignment& what) const {
-  return std::min(what.output_file != 0 ? what.output_file : output_file, output_file_most);
+  return std::min(what.job.bounds.output_file != 0 ? what.job.bounds.output_file : output_file,
+                  output_file_most);
 }
 
 AttemptOrder make_order(const AttemptWork& work, const JobSettings& settings) {
@@ -216,16 +218,17 @@ AttemptOrder make_order(const AttemptWork& work, const JobSettings& settings) {
   order.job = static_cast<int64_t>(what.name.job);
   order.attempt = what.name.attempt;
   order.environment = job_environment(what, work.folder + "/" SUBLET_WORK_FOLDER);
-  order.program = what.program;  // looked for by the shepherd, in the job's account
-  order.arguments.push_back(what.program);
-  order.arguments.insert(order.arguments.end(), what.arguments.begin(), what.arguments.end());
+  order.program = what.job.program;  // looked for by the shepherd, in the job's account
+  order.arguments.push_back(what.job.program);
+  order.arguments.insert(order.arguments.end(), what.job.arguments.begin(),
+                         what.job.arguments.end());
   order.uid = what.uid;
   order.gid = what.uid;
   order.stdout_limit = order.stderr_limit = static_cast<int64_t>(settings.text_bound(what));
-  order.limit_cpu_s = ceil_seconds(what.cpu_ms);
-  order.limit_wall_s = ceil_seconds(what.wall_ms);
-  order.limit_memory = static_cast<int64_t>(what.memory);
-  order.limit_processes = static_cast<int64_t>(what.processes);
+  order.limit_cpu_s = ceil_seconds(what.job.bounds.cpu_ms);
+  order.limit_wall_s = ceil_seconds(what.job.bounds.wall_ms);
+  order.limit_memory = static_cast<int64_t>(memory_bound(what.job));
+  order.limit_processes = static_cast<int64_t>(what.job.bounds.processes);
   order.monitor = settings.monitor_socket;
   settings.cgroups.set_folders(what.name, &order);
   order.save_deadline_ms =

@@ -43,7 +43,7 @@ class StagingTest : public CppUnit::TestFixture {
   void fetches_inputs_and_checkpoint() {
     server_.inputs = {{1, "#!/bin/sh\n"}, {2, ""}};
     server_.checkpoint = "saved";
-    what_.inputs = {{1, "bin/run", true}, {2, "empty", false}};
+    what_.job.inputs = {{1, "bin/run", true}, {2, "empty", false}};
     what_.checkpoint_generation = 3;
     auto w = work();
     StagingOutcome outcome = stage(*w, server_, cache_);
@@ -57,8 +57,8 @@ class StagingTest : public CppUnit::TestFixture {
   }
 
   void fetches_in_chunks_and_checks() {
-    server_.inputs = {{1, std::string(2 * kChunkBytes + 17, 'x')}};
-    what_.inputs = {{1, "big", false}};
+    server_.inputs = {{1, std::string(2 * kChunkLimit + 17, 'x')}};
+    what_.job.inputs = {{1, "big", false}};
     server_.damage = 2;  // in the first try both chunks, then none
     auto w = work();
     CPPUNIT_ASSERT_EQUAL(std::string(""), stage(*w, server_, cache_).reason);
@@ -75,7 +75,7 @@ class StagingTest : public CppUnit::TestFixture {
   void fetched_once_for_all_jobs() {
     server_.inputs = {{1, "program"}, {2, "data"}};
     for (int job = 0; job < 3; ++job) {
-      what_.inputs = {{1, "run", true}, {2, "data", false}};
+      what_.job.inputs = {{1, "run", true}, {2, "data", false}};
       auto w = work();
       CPPUNIT_ASSERT_EQUAL(std::string(""), stage(*w, server_, cache_).reason);
       CPPUNIT_ASSERT_EQUAL(std::string("program"), read(*w, "work/run"));
@@ -90,7 +90,7 @@ class StagingTest : public CppUnit::TestFixture {
   // What is kept is no way around the server: who may not have it gets nothing.
   void nothing_is_taken_without_the_server_s_word() {
     server_.inputs = {{1, "secret"}};
-    what_.inputs = {{1, "a", false}};
+    what_.job.inputs = {{1, "a", false}};
     CPPUNIT_ASSERT_EQUAL(std::string(""), stage(*work(), server_, cache_).reason);
     server_.inputs.clear();
     auto w = work();
@@ -101,7 +101,7 @@ class StagingTest : public CppUnit::TestFixture {
 
   void an_altered_copy_is_fetched_again() {
     server_.inputs = {{1, "right"}};
-    what_.inputs = {{1, "a", false}};
+    what_.job.inputs = {{1, "a", false}};
     CPPUNIT_ASSERT_EQUAL(std::string(""), stage(*work(), server_, cache_).reason);
     system_files().write_atomic(state_ / ("cache/" + hex(digest_of("right"))), "wrong");
     for (int time = 0; time < 2; ++time) {
@@ -114,9 +114,9 @@ class StagingTest : public CppUnit::TestFixture {
 
   // The connection is cut between all chunks: each comes once.
   void goes_on_where_it_stood() {
-    server_.inputs = {{1, "first"}, {2, std::string(3 * kChunkBytes, 'y')}};
-    server_.checkpoint = std::string(2 * kChunkBytes, 'z');
-    what_.inputs = {{1, "first", false}, {2, "big", false}};
+    server_.inputs = {{1, "first"}, {2, std::string(3 * kChunkLimit, 'y')}};
+    server_.checkpoint = std::string(2 * kChunkLimit, 'z');
+    what_.job.inputs = {{1, "first", false}, {2, "big", false}};
     what_.checkpoint_generation = 3;
     bool cut = false;
     server_.before_get = [&](const FilePlace&) {
@@ -127,14 +127,14 @@ class StagingTest : public CppUnit::TestFixture {
     int cuts = 0;
     while (stage(*w, server_, cache_).result == TaskResult::kAgain) ++cuts;
     CPPUNIT_ASSERT_EQUAL(6, cuts);
-    CPPUNIT_ASSERT_EQUAL(uint64_t{5 + 5 * kChunkBytes}, server_.got);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{5 + 5 * kChunkLimit}, server_.got);
     CPPUNIT_ASSERT(server_.inputs[2] == read(*w, "work/big"));
     CPPUNIT_ASSERT(server_.checkpoint == read(*w, "checkpoint/checkpoint"));
-    CPPUNIT_ASSERT_EQUAL(uint64_t{5 + 3 * kChunkBytes}, cache_.bytes());
+    CPPUNIT_ASSERT_EQUAL(uint64_t{5 + 3 * kChunkLimit}, cache_.bytes());
   }
 
   void a_checkpoint_found_damaged_on_its_way() {
-    server_.checkpoint = std::string(2 * kChunkBytes, 'z');
+    server_.checkpoint = std::string(2 * kChunkLimit, 'z');
     what_.checkpoint_generation = 3;
     server_.before_get = [&](const FilePlace& place) {
       if (place.generation != 3 || server_.got == 0) return;
@@ -164,7 +164,7 @@ class StagingTest : public CppUnit::TestFixture {
 
   void a_server_that_is_away_is_waited_for() {
     server_.inputs = {{1, "a"}};
-    what_.inputs = {{1, "a", false}};
+    what_.job.inputs = {{1, "a", false}};
     auto w = work();
     for (int call = 0; call < 2; ++call) {
       server_.calls = 0;
@@ -176,7 +176,7 @@ class StagingTest : public CppUnit::TestFixture {
   }
 
   void what_is_not_there_fails() {
-    what_.inputs = {{9, "a", false}};
+    what_.job.inputs = {{9, "a", false}};
     auto w = work();
     StagingOutcome outcome = stage(*w, server_, cache_);
     CPPUNIT_ASSERT(outcome.result == TaskResult::kDone);
@@ -186,7 +186,7 @@ class StagingTest : public CppUnit::TestFixture {
 
   void stops_when_told() {
     server_.inputs = {{1, "a"}};
-    what_.inputs = {{1, "a", false}};
+    what_.job.inputs = {{1, "a", false}};
     auto w = work();
     w->stop = true;
     CPPUNIT_ASSERT(stage(*w, server_, cache_).result == TaskResult::kStopped);
@@ -194,7 +194,7 @@ class StagingTest : public CppUnit::TestFixture {
 
   void the_environment() {
     what_.name = {7, 1};
-    what_.environment = {"HOME=/elsewhere", "SUBLET_JOB=99", "X=1"};
+    what_.job.environment = {"HOME=/elsewhere", "SUBLET_JOB=99", "X=1"};
     std::vector<std::string> expected = {
         "HOME=/elsewhere", "X=1",          "TMPDIR=/w",       "PATH=/usr/local/bin:/usr/bin:/bin",
         "LANG=C.UTF-8",    "SUBLET_JOB=7", "SUBLET_ATTEMPT=1"};

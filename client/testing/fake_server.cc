@@ -73,7 +73,7 @@ class World {
 
   // With the mutex held. Throws NotFound as the server does.
   Machine& machine_of(const idl::SessionKey& session) {
-    std::string key = to_string(session);
+    std::string key = from_octets(session);
     for (auto& [number, machine] : machines_) {
       if (machine.key != key || key.empty()) continue;
       machine.heard_ns = system_clock().boot_ns();
@@ -123,12 +123,12 @@ class FakeAllocator : public POA_Sublet::v1::MachineAllocator {
     idl::JoinAnswer_var answer = new idl::JoinAnswer();
     {
       std::lock_guard lock(world_.mutex_);
-      number = admit(machine, to_string(secret), description.name.in());
+      number = admit(machine, from_octets(secret), description.name.in());
       Machine& mine = world_.machines_[number];
       mine.key = random_bytes(16);
       mine.heard_ns = system_clock().boot_ns();
       answer->machine = number;
-      to_octets(mine.key.data(), mine.key.size(), answer->key);
+      to_octets(mine.key, answer->key);
     }
     answer->session_reference = make_session(number);
     answer->lease = world_.lease_ms_;
@@ -296,18 +296,18 @@ class FakeSpool : public POA_Sublet::v1::Spool {
                            idl::ByteCount size, const idl::Digest& digest) override {
     std::lock_guard lock(world_.mutex_);
     world_.machine_of(place.session);
-    uint64_t& id = world_.requests_[to_string(request)];
+    uint64_t& id = world_.requests_[from_octets(request)];
     if (id == 0) {
       id = ++world_.next_file_;
       Stored& file = world_.files_[id];
       file.id = id;
       file.size = size;
-      std::string sum = to_string(digest);
+      std::string sum = from_octets(digest);
       std::copy(sum.begin(), sum.end(), file.digest.begin());
       file.place = {static_cast<FileKind>(place.kind),
                     {place.job, place.attempt},
                     0,
-                    to_string(place.name),
+                    from_octets(place.name),
                     place.generation};
     }
     idl::Upload_var upload = new idl::Upload();
@@ -322,7 +322,7 @@ class FakeSpool : public POA_Sublet::v1::Spool {
     Stored& file = find(upload);
     if (offset != file.bytes.size())
       throw idl::Conflict("upload.offset", "Wrong offset.", "Ask for it.", "");
-    file.bytes += to_string(chunk);
+    file.bytes += from_octets(chunk);
     return file.bytes.size();
   }
 
@@ -351,7 +351,7 @@ class FakeSpool : public POA_Sublet::v1::Spool {
     idl::FileInfo_var info = new idl::FileInfo();
     info->size = file.bytes.size();
     Digest digest = digest_of(file.bytes);
-    to_octets(digest.data(), digest.size(), info->content_digest);
+    to_octets(digest, info->content_digest);
     info->generation = file.place.generation;
     return info._retn();
   }
@@ -360,7 +360,7 @@ class FakeSpool : public POA_Sublet::v1::Spool {
     std::lock_guard lock(world_.mutex_);
     std::string part = find(place).bytes.substr(offset, count);
     idl::Bytes_var bytes = new idl::Bytes;
-    to_octets(part.data(), part.size(), bytes.inout());
+    to_octets(part, bytes.inout());
     return bytes._retn();
   }
 
@@ -386,6 +386,26 @@ class FakeSpool : public POA_Sublet::v1::Spool {
   World& world_;
 };
 
+JobDescription described(const json& c) {
+  using Strings = std::vector<std::string>;
+  JobDescription job;
+  job.name = c.value("name", "test");
+  job.program = c.at("program");
+  job.arguments = c.value("arguments", Strings());
+  job.environment = c.value("environment", Strings());
+  for (const json& input : c.value("inputs", json::array()))
+    job.inputs.push_back({input.at("file"), input.at("name"), input.value("executable", false)});
+  for (const json& output : c.value("outputs", json::array()))
+    job.outputs.push_back({output.at("name"), output.value("required", true)});
+  job.needs.os = c.value("os", "");
+  job.needs.memory = c.value("memory", 0ull);
+  job.needs.disk = c.value("disk", 0ull);
+  job.bounds.wall_ms = c.value("wall_ms", 0ll);
+  job.bounds.output_file = c.value("output_file", 0ull);
+  job.save_deadline_ms = c.value("save_ms", 0ll);
+  return job;
+}
+
 idl::RunOrder make_order(const json& c, int64_t lease_ms) {
   idl::RunOrder order{};
   order.key = {c.at("job").get<uint64_t>(), c.at("attempt").get<uint32_t>()};
@@ -394,46 +414,7 @@ idl::RunOrder make_order(const json& c, int64_t lease_ms) {
   order.checkpoint_bytes = 0;
   order.lease = lease_ms;
   order.decided = system_clock().utc_us();
-  idl::JobDescription& what = order.what;
-  what.name = c.value("name", "test").c_str();
-  auto octets = [](const std::string& text, auto& out) {
-    to_octets(text.data(), text.size(), out);
-  };
-  octets(c.at("program").get<std::string>(), what.program);
-  auto fill = [&](const char* key, idl::ByteStrings& out) {
-    json list = c.value(key, json::array());
-    out.length(static_cast<CORBA::ULong>(list.size()));
-    for (CORBA::ULong i = 0; i < out.length(); ++i) octets(list[i].get<std::string>(), out[i]);
-  };
-  fill("arguments", what.arguments);
-  fill("environment", what.environment);
-  json inputs = c.value("inputs", json::array());
-  what.inputs.length(static_cast<CORBA::ULong>(inputs.size()));
-  for (CORBA::ULong i = 0; i < what.inputs.length(); ++i) {
-    what.inputs[i].file = inputs[i].at("file").get<uint64_t>();
-    octets(inputs[i].at("name").get<std::string>(), what.inputs[i].name);
-    what.inputs[i].executable = inputs[i].value("executable", false);
-  }
-  json outputs = c.value("outputs", json::array());
-  what.outputs.length(static_cast<CORBA::ULong>(outputs.size()));
-  for (CORBA::ULong i = 0; i < what.outputs.length(); ++i) {
-    octets(outputs[i].at("name").get<std::string>(), what.outputs[i].name);
-    what.outputs[i].required = outputs[i].value("required", true);
-  }
-  what.needs.os = c.value("os", "").c_str();
-  what.needs.architecture = "";
-  what.needs.cores = 0;
-  what.needs.memory = c.value("memory", 0ull);
-  what.needs.disk = c.value("disk", 0ull);
-  what.bounds.cpu = 0;
-  what.bounds.wall = c.value("wall_ms", 0ll);
-  what.bounds.memory = 0;
-  what.bounds.output_text = 0;
-  what.bounds.output_file = c.value("output_file", 0ull);
-  what.bounds.processes = 0;
-  what.priority = 0;
-  what.retries = 0;
-  what.save_deadline = c.value("save_ms", 0ll);
+  to_idl(described(c), order.what);
   return order;
 }
 
@@ -443,7 +424,7 @@ idl::ExecutingClient_ptr client_of(World& world, const json& c, idl::SessionKey&
   uint64_t number = c.value("machine", 1ull);
   Machine& machine = world.machines_.at(number);
   std::string bytes = c.contains("key") ? std::string(16, 'x') : machine.key;
-  to_octets(bytes.data(), bytes.size(), key);
+  to_octets(bytes, key);
   return idl::ExecutingClient::_duplicate(machine.client);
 }
 
