@@ -78,10 +78,12 @@ void check_programs(const JobDescription& job, const std::string& subject) {
 }
 
 size_t check_details(const JobDescription& job, const std::string& subject) {
-  const Details details = details_of(job);
-  size_t bytes = 0;
-  for (const auto& [name, value] : details) bytes += name.size() + value.size();
-  if (details.size() > kMaxDetails || bytes > kMaxDetailBytes)
+  size_t details = 0, bytes = 0;
+  each_detail(job, [&](std::string_view name, std::string_view value) {
+    ++details;
+    bytes += name.size() + value.size();
+  });
+  if (details > kMaxDetails || bytes > kMaxDetailBytes)
     over_limit("field.too_large", subject, "more than 64 details or 16 KiB of them",
                "Remove some.");
   check_programs(job, subject);

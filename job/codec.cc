@@ -91,12 +91,12 @@ void put_spec(protocol::Encoder& out, const JobDescription& spec) {
   out.number(spec.priority);
   out.number(spec.retries);
   out.number(spec.save_deadline_ms);
-  const Details details = details_of(spec);
-  out.number(uint64_t{details.size()});
-  for (const auto& [name, value] : details) {
+  out.number(uint64_t{spec.programs.size()} + !spec.submit_folder.empty() +
+             !spec.submit_host.empty());
+  each_detail(spec, [&](std::string_view name, std::string_view value) {
     out.text(name);
     out.text(value);
-  }
+  });
 }
 
 JobDescription get_spec(protocol::Decoder& in) {

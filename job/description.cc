@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/text.h"
 #include "job/output_name.h"
 
 namespace sublet {
@@ -28,11 +27,7 @@ bool describes(const JobDescription& job, std::string_view file) {
 
 Details details_of(const JobDescription& job) {
   Details details;
-  for (const auto& [platform, program] : job.programs)
-    details.emplace_back(std::string(kProgramAt) + platform, program);
-  if (!job.submit_folder.empty())
-    details.emplace_back(kSubmitFolder, percent_encode(job.submit_folder));
-  if (!job.submit_host.empty()) details.emplace_back(kSubmitHost, job.submit_host);
+  each_detail(job, [&](auto name, auto value) { details.emplace_back(name, value); });
   return details;
 }
 

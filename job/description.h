@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
 #include "job/axis.h"
 
 namespace sublet {
@@ -92,6 +93,15 @@ inline constexpr std::string_view kSubmitHost = "submit_host";
 }  // namespace detail_name
 using Details = std::vector<std::pair<std::string, std::string>>;
 Details details_of(const JobDescription& job);
+// Calls take(name, value) for each of them, in that order.
+template <typename Take>
+void each_detail(const JobDescription& job, Take take) {
+  for (const auto& [platform, program] : job.programs)
+    take(std::string(detail_name::kProgramAt) + platform, program);
+  if (!job.submit_folder.empty())
+    take(detail_name::kSubmitFolder, percent_encode(job.submit_folder));
+  if (!job.submit_host.empty()) take(detail_name::kSubmitHost, job.submit_host);
+}
 // Takes one of them into the description; false: its name is not known, or a folder is not
 // percent-encoded.
 bool take_detail(JobDescription& job, std::string_view name, std::string_view value);
