@@ -571,7 +571,7 @@ class ClientDaemon(unittest.TestCase):
                 job += 1
             else:
                 self.assertEqual(said["answer"], 6, said)
-                self.assertIn("trouble", said["reason"])
+                self.assertIn("failures", said["reason"])
         # From before the second failure to after it was over: two seconds at least.
         self.assertGreater(accepted[2][1] - accepted[1][0], 1.9)
 

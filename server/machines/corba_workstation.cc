@@ -19,7 +19,9 @@ constexpr size_t kMostLeaves = 1000;
 
 size_t weight(const RunRequest& request) {
   size_t bytes = 512 + request.user.size() + request.spec.name.size() + request.spec.program.size();
-  for (const auto& [name, value] : request.spec.more) bytes += name.size() + value.size() + 16;
+  each_detail(request.spec, [&](std::string_view name, std::string_view value) {
+    bytes += name.size() + value.size() + 16;
+  });
   for (const auto& a : request.spec.arguments) bytes += a.size() + 8;
   for (const auto& e : request.spec.environment) bytes += e.size() + 8;
   for (const auto& f : request.spec.inputs) bytes += f.name.size() + 24;

@@ -51,16 +51,20 @@ constexpr int count_members() {
   }
 }
 
-// Its address stands for a member.
-template <auto kMember>
-constexpr void mark() {}
+// Words that stand for a member, or for a member of that member. (Not an address: under
+// -fsanitize=undefined those are not compared in a constant expression.)
+template <auto... kPath>
+constexpr std::string_view mark() {
+  return __PRETTY_FUNCTION__;
+}
 
 template <typename Row>
 struct Line {
   Column column;
   bool is_stored = true;
-  void (*member)() = nullptr;  // the mark of the row's member that it is, or is a part of
-  int parts = 1;               // of that member
+  std::string_view path = {};    // the mark of what it is; empty: the database numbers it
+  std::string_view member = {};  // the mark of the row's member that it is, or is a part of
+  int parts = 1;                 // of that member
 
   // When a row is written again, the new value is added to the old one.
   constexpr Line adding() const {
@@ -87,7 +91,8 @@ constexpr auto column(const char* name) {
   line.column.name = name;
   line.column.put = &Path::put;
   line.column.take = &Path::take;
-  line.member = &mark<kFirst>;
+  line.path = mark<kFirst, kRest...>();
+  line.member = mark<kFirst>();
   if constexpr (sizeof...(kRest) > 0)
     line.parts = count_members<typename Member<Row, kFirst>::Value>();
   return line;
@@ -131,12 +136,12 @@ consteval TableOf<Row>::TableOf(const char* table, Storage how,
     bool is_first_part = true;
     for (const Line<Row>* other = lines.begin(); other != line; ++other) {
       if (std::string_view(other->column.name) == column.name) throw "two columns of one name";
-      if (column.take && other->column.take == column.take) throw "two columns for one member";
+      if (!line->path.empty() && other->path == line->path) throw "two columns for one member";
       if (other->member == line->member) is_first_part = false;
     }
     has_key |= column.key;
     if (is_first_part) members += line->parts - 1;
-    if (column.take) --members;
+    if (!line->path.empty()) --members;
     if (line->is_stored) column_list[column_count++] = column;
   }
   if (!has_key) throw "no key";
