@@ -5,8 +5,8 @@
 // An attempt's folders are directly below the root of their hierarchy, beside
 // the owner's: weights are compared only among siblings, so that an idle
 // folder inside one of normal weight would weigh as much as the owner.
-#ifndef SUBLET_BASE_CGROUP_H_
-#define SUBLET_BASE_CGROUP_H_
+#ifndef SUBLET_ATTEMPT_CGROUP_H_
+#define SUBLET_ATTEMPT_CGROUP_H_
 
 #include <string>
 #include <vector>
@@ -47,4 +47,4 @@ class AttemptCgroups {
 
 }  // namespace sublet
 
-#endif  // SUBLET_BASE_CGROUP_H_
+#endif  // SUBLET_ATTEMPT_CGROUP_H_

@@ -2,8 +2,8 @@
 // client's state folder: writes the order, reads record and exit record, lists
 // what is there. The shepherd is the other side (docs/shepherd.md). Nothing
 // here is shared: any thread, one at a time for one folder.
-#ifndef SUBLET_BASE_ATTEMPT_FOLDER_H_
-#define SUBLET_BASE_ATTEMPT_FOLDER_H_
+#ifndef SUBLET_ATTEMPT_FOLDER_H_
+#define SUBLET_ATTEMPT_FOLDER_H_
 
 #include <cstdint>
 #include <optional>
@@ -123,4 +123,4 @@ UniqueFd connect_control(const std::string& folder);
 
 }  // namespace sublet
 
-#endif  // SUBLET_BASE_ATTEMPT_FOLDER_H_
+#endif  // SUBLET_ATTEMPT_FOLDER_H_

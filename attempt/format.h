@@ -8,8 +8,8 @@
  *
  * The parser trusts nothing: sizes, counts, ranges, duplicates, missing keys and
  * NUL bytes are checked, and the text is never read past its end. Any thread. */
-#ifndef SUBLET_BASE_ATTEMPT_FORMAT_H_
-#define SUBLET_BASE_ATTEMPT_FORMAT_H_
+#ifndef SUBLET_ATTEMPT_FORMAT_H_
+#define SUBLET_ATTEMPT_FORMAT_H_
 
 #include <stddef.h>
 #include <stdint.h>
@@ -171,4 +171,4 @@ size_t sublet_format_print(const struct sublet_format* format, const void* in, c
 }
 #endif
 
-#endif /* SUBLET_BASE_ATTEMPT_FORMAT_H_ */
+#endif /* SUBLET_ATTEMPT_FORMAT_H_ */

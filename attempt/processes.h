@@ -8,8 +8,8 @@
 // one they are found by what the kernel says of them: a user id that only this
 // attempt has; the job's session; children of the shepherd (a subreaper: what
 // loses its parent becomes its child); the variable SUBLET_STATUS.
-#ifndef SUBLET_BASE_ATTEMPT_PROCESSES_H_
-#define SUBLET_BASE_ATTEMPT_PROCESSES_H_
+#ifndef SUBLET_ATTEMPT_PROCESSES_H_
+#define SUBLET_ATTEMPT_PROCESSES_H_
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -123,4 +123,4 @@ int64_t start_time_of(pid_t pid) noexcept;
 
 }  // namespace sublet
 
-#endif  // SUBLET_BASE_ATTEMPT_PROCESSES_H_
+#endif  // SUBLET_ATTEMPT_PROCESSES_H_

@@ -2,8 +2,8 @@
 // client and monitor. open() may allocate and opens what the rest
 // needs; after that nothing allocates, throws, logs or takes a lock. One thread
 // at a time.
-#ifndef SUBLET_BASE_TENANT_H_
-#define SUBLET_BASE_TENANT_H_
+#ifndef SUBLET_ATTEMPT_TENANT_H_
+#define SUBLET_ATTEMPT_TENANT_H_
 
 #include <memory>
 #include <string>
@@ -50,4 +50,4 @@ class Tenant {
 
 }  // namespace sublet
 
-#endif  // SUBLET_BASE_TENANT_H_
+#endif  // SUBLET_ATTEMPT_TENANT_H_

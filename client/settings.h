@@ -1,7 +1,7 @@
 // The command line and settings of sublet-client (etc/client.toml documents
 // each). Main thread.
-#ifndef SUBLET_CLIENT_CLIENT_SETTINGS_H_
-#define SUBLET_CLIENT_CLIENT_SETTINGS_H_
+#ifndef SUBLET_CLIENT_SETTINGS_H_
+#define SUBLET_CLIENT_SETTINGS_H_
 
 #include <optional>
 #include <string>
@@ -57,4 +57,4 @@ Settings declare_client_settings();
 
 }  // namespace sublet::client
 
-#endif  // SUBLET_CLIENT_CLIENT_SETTINGS_H_
+#endif  // SUBLET_CLIENT_SETTINGS_H_

@@ -1,6 +1,6 @@
 // A parameter of an array (idl/types.idl, Axis), and texts with values put in.
-#ifndef SUBLET_BASE_AXIS_H_
-#define SUBLET_BASE_AXIS_H_
+#ifndef SUBLET_JOB_AXIS_H_
+#define SUBLET_JOB_AXIS_H_
 
 #include <cstdint>
 #include <set>
@@ -47,4 +47,4 @@ Places places_of(std::string_view text, const Values& values);
 
 }  // namespace sublet
 
-#endif  // SUBLET_BASE_AXIS_H_
+#endif  // SUBLET_JOB_AXIS_H_

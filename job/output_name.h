@@ -1,8 +1,8 @@
 // The name of an output, as a user writes it (idl/types.idl, OutputFile): a file,
 // a folder with all that is in it ("results/"), or a pattern ("run-*/x?.png").
 // Bytes that are no UTF-8 count as one character each. Values; pure functions.
-#ifndef SUBLET_BASE_OUTPUT_NAME_H_
-#define SUBLET_BASE_OUTPUT_NAME_H_
+#ifndef SUBLET_JOB_OUTPUT_NAME_H_
+#define SUBLET_JOB_OUTPUT_NAME_H_
 
 #include <string>
 #include <string_view>
@@ -68,4 +68,4 @@ std::string quote_output(std::string_view text);
 
 }  // namespace sublet
 
-#endif  // SUBLET_BASE_OUTPUT_NAME_H_
+#endif  // SUBLET_JOB_OUTPUT_NAME_H_

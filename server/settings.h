@@ -1,6 +1,6 @@
 // Everything an administrator may set: etc/server.toml, --set KEY=VALUE.
-#ifndef SUBLET_SERVER_SERVER_SETTINGS_H_
-#define SUBLET_SERVER_SERVER_SETTINGS_H_
+#ifndef SUBLET_SERVER_SETTINGS_H_
+#define SUBLET_SERVER_SETTINGS_H_
 
 #include <map>
 #include <optional>
@@ -56,4 +56,4 @@ ServerSettings read_server_settings(const Settings& settings);
 
 }  // namespace sublet::server
 
-#endif  // SUBLET_SERVER_SERVER_SETTINGS_H_
+#endif  // SUBLET_SERVER_SETTINGS_H_

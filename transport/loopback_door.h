@@ -1,8 +1,8 @@
 // A plain TCP end point on 127.0.0.1, for programs of this host that speak IIOP
 // and know no Unix sockets. The kernel is asked whose the socket at the other end
 // is; who has none that it can name is refused.
-#ifndef SUBLET_BASE_LOOPBACK_DOOR_H_
-#define SUBLET_BASE_LOOPBACK_DOOR_H_
+#ifndef SUBLET_TRANSPORT_LOOPBACK_DOOR_H_
+#define SUBLET_TRANSPORT_LOOPBACK_DOOR_H_
 
 #include <cstdint>
 #include <functional>
@@ -42,4 +42,4 @@ class LoopbackDoor {
 
 }  // namespace sublet
 
-#endif  // SUBLET_BASE_LOOPBACK_DOOR_H_
+#endif  // SUBLET_TRANSPORT_LOOPBACK_DOOR_H_

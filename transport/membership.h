@@ -1,8 +1,8 @@
 // Who a pool's members are, as text: the name in a certificate, the
 // token by which a newcomer joins, and what is said to one who is not let in.
 // Pure functions; certificates themselves are transport/tls/authority.h.
-#ifndef SUBLET_BASE_MEMBERSHIP_H_
-#define SUBLET_BASE_MEMBERSHIP_H_
+#ifndef SUBLET_TRANSPORT_MEMBERSHIP_H_
+#define SUBLET_TRANSPORT_MEMBERSHIP_H_
 
 #include <cstdint>
 #include <optional>
@@ -88,4 +88,4 @@ Exclusion exclusion_from(uint8_t number);
 
 }  // namespace sublet
 
-#endif  // SUBLET_BASE_MEMBERSHIP_H_
+#endif  // SUBLET_TRANSPORT_MEMBERSHIP_H_

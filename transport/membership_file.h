@@ -1,8 +1,8 @@
 // A membership on the member's own disk: one file, readable by its owner only,
 // with the server's address, the private key, the certificate and the
 // authority's certificate. One writer at a time.
-#ifndef SUBLET_BASE_MEMBERSHIP_FILE_H_
-#define SUBLET_BASE_MEMBERSHIP_FILE_H_
+#ifndef SUBLET_TRANSPORT_MEMBERSHIP_FILE_H_
+#define SUBLET_TRANSPORT_MEMBERSHIP_FILE_H_
 
 #include <cstdint>
 #include <optional>
@@ -30,4 +30,4 @@ bool due_for_renewal(const Membership& membership, int64_t utc_us);
 
 }  // namespace sublet
 
-#endif  // SUBLET_BASE_MEMBERSHIP_FILE_H_
+#endif  // SUBLET_TRANSPORT_MEMBERSHIP_FILE_H_

@@ -6,8 +6,8 @@
 // One Orb per process: omniORB keeps its state in globals. The Orb owns the
 // ORB's threads; servants stay their owner's (reference counted as usual).
 // All functions may be called from any thread after the constructor returns.
-#ifndef SUBLET_BASE_ORB_H_
-#define SUBLET_BASE_ORB_H_
+#ifndef SUBLET_TRANSPORT_ORB_H_
+#define SUBLET_TRANSPORT_ORB_H_
 
 #include <omniORB4/CORBA.h>
 
@@ -195,4 +195,4 @@ CallError describe(const CORBA::SystemException& exception);
 
 }  // namespace sublet
 
-#endif  // SUBLET_BASE_ORB_H_
+#endif  // SUBLET_TRANSPORT_ORB_H_

@@ -1,7 +1,7 @@
 // What is between the ORB and the network: the server's doors and the client's
 // way to its server, TLS by way of a TlsRelay. For transport/orb.cc.
-#ifndef SUBLET_BASE_ORB_NETWORK_H_
-#define SUBLET_BASE_ORB_NETWORK_H_
+#ifndef SUBLET_TRANSPORT_ORB_NETWORK_H_
+#define SUBLET_TRANSPORT_ORB_NETWORK_H_
 
 #include <memory>
 #include <mutex>
@@ -48,4 +48,4 @@ class OrbNetwork {
 
 }  // namespace sublet
 
-#endif  // SUBLET_BASE_ORB_NETWORK_H_
+#endif  // SUBLET_TRANSPORT_ORB_NETWORK_H_

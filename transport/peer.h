@@ -1,6 +1,6 @@
 // Who is at the other end of a connection, as far as kernel or certificate say.
-#ifndef SUBLET_BASE_PEER_H_
-#define SUBLET_BASE_PEER_H_
+#ifndef SUBLET_TRANSPORT_PEER_H_
+#define SUBLET_TRANSPORT_PEER_H_
 
 #include <cstdint>
 #include <optional>
@@ -32,4 +32,4 @@ struct Peer {
 
 }  // namespace sublet
 
-#endif  // SUBLET_BASE_PEER_H_
+#endif  // SUBLET_TRANSPORT_PEER_H_

@@ -1,7 +1,7 @@
 // What a command line may consist of, as plain data: the manual page and the
 // completion of shells are made from it, so that they say what --help says.
-#ifndef SUBLET_BASE_ARGUMENT_TABLE_H_
-#define SUBLET_BASE_ARGUMENT_TABLE_H_
+#ifndef SUBLET_BASE_OPTIONS_ARGUMENT_TABLE_H_
+#define SUBLET_BASE_OPTIONS_ARGUMENT_TABLE_H_
 
 #include <string>
 #include <vector>
@@ -39,4 +39,4 @@ struct ArgumentTable {
 
 }  // namespace sublet
 
-#endif  // SUBLET_BASE_ARGUMENT_TABLE_H_
+#endif  // SUBLET_BASE_OPTIONS_ARGUMENT_TABLE_H_

@@ -2,8 +2,8 @@
 // variables they fill, then parse. --help is everywhere, --version at the top;
 // options of a command are also understood after its sub-commands. The hidden
 // --manual-page prints the program's page for man(1). One thread.
-#ifndef SUBLET_BASE_ARGUMENTS_H_
-#define SUBLET_BASE_ARGUMENTS_H_
+#ifndef SUBLET_BASE_OPTIONS_ARGUMENTS_H_
+#define SUBLET_BASE_OPTIONS_ARGUMENTS_H_
 
 #include <cstdint>
 #include <iosfwd>
@@ -78,4 +78,4 @@ class Arguments {
 
 }  // namespace sublet
 
-#endif  // SUBLET_BASE_ARGUMENTS_H_
+#endif  // SUBLET_BASE_OPTIONS_ARGUMENTS_H_

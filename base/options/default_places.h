@@ -1,7 +1,7 @@
 // Where server, workstation and command of one machine find each other unless
 // they are told otherwise.
-#ifndef SUBLET_BASE_DEFAULT_PLACES_H_
-#define SUBLET_BASE_DEFAULT_PLACES_H_
+#ifndef SUBLET_BASE_OPTIONS_DEFAULT_PLACES_H_
+#define SUBLET_BASE_OPTIONS_DEFAULT_PLACES_H_
 
 namespace sublet {
 
@@ -9,4 +9,4 @@ inline constexpr char kMachinesServer[] = "/run/sublet/server.sock";  // root's,
 
 }  // namespace sublet
 
-#endif  // SUBLET_BASE_DEFAULT_PLACES_H_
+#endif  // SUBLET_BASE_OPTIONS_DEFAULT_PLACES_H_

@@ -2,8 +2,8 @@
 // Pure functions.
 //
 // In all texts `words in backquotes` are set in bold.
-#ifndef SUBLET_BASE_MANUAL_PAGE_H_
-#define SUBLET_BASE_MANUAL_PAGE_H_
+#ifndef SUBLET_BASE_OPTIONS_MANUAL_PAGE_H_
+#define SUBLET_BASE_OPTIONS_MANUAL_PAGE_H_
 
 #include <string>
 #include <vector>
@@ -37,4 +37,4 @@ ManualSection settings_section(const std::string& intro, const Settings& setting
 
 }  // namespace sublet
 
-#endif  // SUBLET_BASE_MANUAL_PAGE_H_
+#endif  // SUBLET_BASE_OPTIONS_MANUAL_PAGE_H_

@@ -2,8 +2,8 @@
 // command line's KEY=VALUE say otherwise, and anything that is not declared,
 // of another type or out of range is an error that says where and what is
 // allowed. Read once at the start, then constant: any thread may ask.
-#ifndef SUBLET_BASE_SETTINGS_H_
-#define SUBLET_BASE_SETTINGS_H_
+#ifndef SUBLET_BASE_OPTIONS_SETTINGS_H_
+#define SUBLET_BASE_OPTIONS_SETTINGS_H_
 
 #include <cstdint>
 #include <limits>
@@ -108,4 +108,4 @@ class Settings {
 
 }  // namespace sublet
 
-#endif  // SUBLET_BASE_SETTINGS_H_
+#endif  // SUBLET_BASE_OPTIONS_SETTINGS_H_

@@ -1,7 +1,7 @@
 // A TOML text as a plain tree in which everything knows its line and column,
 // so that whoever reads it can say where it is wrong.
-#ifndef SUBLET_BASE_TOML_DOCUMENT_H_
-#define SUBLET_BASE_TOML_DOCUMENT_H_
+#ifndef SUBLET_BASE_OPTIONS_TOML_DOCUMENT_H_
+#define SUBLET_BASE_OPTIONS_TOML_DOCUMENT_H_
 
 #include <cstdint>
 #include <stdexcept>
@@ -58,4 +58,4 @@ TomlValue parse_toml(std::string_view text, const std::string& file);
 
 }  // namespace sublet
 
-#endif  // SUBLET_BASE_TOML_DOCUMENT_H_
+#endif  // SUBLET_BASE_OPTIONS_TOML_DOCUMENT_H_

@@ -1,8 +1,8 @@
 // For tests: real files on a disk that fails when told to and forgets, at a
 // loss of power, what was never synced. What was there before the first call
 // counts as durable. One thread.
-#ifndef SUBLET_BASE_FAULTY_FILES_H_
-#define SUBLET_BASE_FAULTY_FILES_H_
+#ifndef SUBLET_BASE_TESTING_FAULTY_FILES_H_
+#define SUBLET_BASE_TESTING_FAULTY_FILES_H_
 
 #include <cstdint>
 #include <map>
@@ -54,4 +54,4 @@ class FaultyFiles : public Files {
 
 }  // namespace sublet
 
-#endif  // SUBLET_BASE_FAULTY_FILES_H_
+#endif  // SUBLET_BASE_TESTING_FAULTY_FILES_H_

@@ -1,6 +1,6 @@
 // For tests: a fresh folder that goes with all it holds.
-#ifndef SUBLET_BASE_TEMPORARY_FOLDER_H_
-#define SUBLET_BASE_TEMPORARY_FOLDER_H_
+#ifndef SUBLET_BASE_TESTING_TEMPORARY_FOLDER_H_
+#define SUBLET_BASE_TESTING_TEMPORARY_FOLDER_H_
 
 #include <cstdlib>
 #include <filesystem>
@@ -29,4 +29,4 @@ class TemporaryFolder {
 
 }  // namespace sublet
 
-#endif  // SUBLET_BASE_TEMPORARY_FOLDER_H_
+#endif  // SUBLET_BASE_TESTING_TEMPORARY_FOLDER_H_

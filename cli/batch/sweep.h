@@ -1,7 +1,7 @@
 // Parameters of arrays: read from a batch file or a table, put into jobs. Pure,
 // except for add_table and read_lines.
-#ifndef SUBLET_CLI_SWEEP_H_
-#define SUBLET_CLI_SWEEP_H_
+#ifndef SUBLET_CLI_BATCH_SWEEP_H_
+#define SUBLET_CLI_BATCH_SWEEP_H_
 
 #include <string>
 #include <string_view>
@@ -39,4 +39,4 @@ void run_for_each(PlannedJob* job, std::vector<std::string> lines);
 
 }  // namespace sublet::cli
 
-#endif  // SUBLET_CLI_SWEEP_H_
+#endif  // SUBLET_CLI_BATCH_SWEEP_H_

@@ -1,7 +1,7 @@
 // Reads values of a TOML file, each with its type and range; what is wrong is a
 // DocumentError with file, line and column.
-#ifndef SUBLET_CLI_TOML_READER_H_
-#define SUBLET_CLI_TOML_READER_H_
+#ifndef SUBLET_CLI_BATCH_TOML_READER_H_
+#define SUBLET_CLI_BATCH_TOML_READER_H_
 
 #include <cstdint>
 #include <functional>
@@ -52,4 +52,4 @@ class TomlReader {
 
 }  // namespace sublet::cli
 
-#endif  // SUBLET_CLI_TOML_READER_H_
+#endif  // SUBLET_CLI_BATCH_TOML_READER_H_

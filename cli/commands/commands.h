@@ -1,7 +1,7 @@
 // The commands of `sublet`. Each function declares one on the command line and
 // returns what runs it; main.cc picks the one that was chosen. Main thread.
-#ifndef SUBLET_CLI_COMMANDS_H_
-#define SUBLET_CLI_COMMANDS_H_
+#ifndef SUBLET_CLI_COMMANDS_COMMANDS_H_
+#define SUBLET_CLI_COMMANDS_COMMANDS_H_
 
 #include <cstdint>
 #include <functional>
@@ -110,4 +110,4 @@ int run_command_line(int argc, const char* const* argv);
 
 }  // namespace sublet::cli
 
-#endif  // SUBLET_CLI_COMMANDS_H_
+#endif  // SUBLET_CLI_COMMANDS_COMMANDS_H_

@@ -1,7 +1,7 @@
 // The script by which a shell completes the words of `sublet`, made from what its
 // commands declare. Pure functions.
-#ifndef SUBLET_CLI_COMPLETION_H_
-#define SUBLET_CLI_COMPLETION_H_
+#ifndef SUBLET_CLI_COMMANDS_COMPLETION_H_
+#define SUBLET_CLI_COMMANDS_COMPLETION_H_
 
 #include <string>
 #include <vector>
@@ -21,4 +21,4 @@ std::string kind_of_value(const std::string& name, const std::vector<std::string
 
 }  // namespace sublet::cli
 
-#endif  // SUBLET_CLI_COMPLETION_H_
+#endif  // SUBLET_CLI_COMMANDS_COMPLETION_H_

@@ -1,7 +1,7 @@
 // Reads what a job writes, and follows it from attempt to attempt, from machine
 // to machine, until the job has ended. One thread.
-#ifndef SUBLET_CLI_LOG_READING_H_
-#define SUBLET_CLI_LOG_READING_H_
+#ifndef SUBLET_CLI_COMMANDS_LOG_READING_H_
+#define SUBLET_CLI_COMMANDS_LOG_READING_H_
 
 #include <chrono>
 #include <cstdint>
@@ -81,4 +81,4 @@ class LogReader {
 
 }  // namespace sublet::cli
 
-#endif  // SUBLET_CLI_LOG_READING_H_
+#endif  // SUBLET_CLI_COMMANDS_LOG_READING_H_

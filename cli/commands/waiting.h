@@ -1,7 +1,7 @@
 // Waits for jobs to end and tells how it goes. Nothing depends on the waiting:
 // it may be broken off and taken up again at any time. Main thread.
-#ifndef SUBLET_CLI_WAITING_H_
-#define SUBLET_CLI_WAITING_H_
+#ifndef SUBLET_CLI_COMMANDS_WAITING_H_
+#define SUBLET_CLI_COMMANDS_WAITING_H_
 
 #include <cstdint>
 #include <optional>
@@ -40,4 +40,4 @@ int report_wait(Context& context, const JobFilter& filter, const WaitResult& res
 
 }  // namespace sublet::cli
 
-#endif  // SUBLET_CLI_WAITING_H_
+#endif  // SUBLET_CLI_COMMANDS_WAITING_H_

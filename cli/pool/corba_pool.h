@@ -1,7 +1,7 @@
 // The pool's server over the ORB: its references, and how a call is made, judged
 // when it fails, and made again. For pool_client.cc only.
-#ifndef SUBLET_CLI_CORBA_POOL_H_
-#define SUBLET_CLI_CORBA_POOL_H_
+#ifndef SUBLET_CLI_POOL_CORBA_POOL_H_
+#define SUBLET_CLI_POOL_CORBA_POOL_H_
 
 #include <algorithm>
 #include <chrono>
@@ -89,4 +89,4 @@ struct CorbaPool {
 
 }  // namespace sublet::cli
 
-#endif  // SUBLET_CLI_CORBA_POOL_H_
+#endif  // SUBLET_CLI_POOL_CORBA_POOL_H_

@@ -1,7 +1,7 @@
 // Between the ORB's types and ours. For pool_client.cc and corba_pool.h only. Pure
 // functions.
-#ifndef SUBLET_CLI_IDL_TRANSLATION_H_
-#define SUBLET_CLI_IDL_TRANSLATION_H_
+#ifndef SUBLET_CLI_POOL_IDL_TRANSLATION_H_
+#define SUBLET_CLI_POOL_IDL_TRANSLATION_H_
 
 #include <string>
 #include <vector>
@@ -43,4 +43,4 @@ StandingPage from_standings(const v1::StandingPage& page);
 
 }  // namespace sublet::cli
 
-#endif  // SUBLET_CLI_IDL_TRANSLATION_H_
+#endif  // SUBLET_CLI_POOL_IDL_TRANSLATION_H_

@@ -1,6 +1,6 @@
 // Memberships as the command keeps them. Main thread.
-#ifndef SUBLET_CLI_MEMBERS_H_
-#define SUBLET_CLI_MEMBERS_H_
+#ifndef SUBLET_CLI_POOL_MEMBERS_H_
+#define SUBLET_CLI_POOL_MEMBERS_H_
 
 #include <optional>
 #include <string>
@@ -21,4 +21,4 @@ std::optional<Membership> membership_at(const std::string& server);
 
 }  // namespace sublet::cli
 
-#endif  // SUBLET_CLI_MEMBERS_H_
+#endif  // SUBLET_CLI_POOL_MEMBERS_H_

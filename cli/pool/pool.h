@@ -1,8 +1,8 @@
 // The pool as the command sees it: plain structs, one for each thing of the
 // public contract (idl/), without the ORB's types. What a field means, its unit
 // and its range stand in idl/; names are kept. Values, no threads.
-#ifndef SUBLET_CLI_POOL_H_
-#define SUBLET_CLI_POOL_H_
+#ifndef SUBLET_CLI_POOL_POOL_H_
+#define SUBLET_CLI_POOL_POOL_H_
 
 #include <cstdint>
 #include <optional>
@@ -343,4 +343,4 @@ class SpoolCalls {
 
 }  // namespace sublet::cli
 
-#endif  // SUBLET_CLI_POOL_H_
+#endif  // SUBLET_CLI_POOL_POOL_H_

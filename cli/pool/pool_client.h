@@ -6,8 +6,8 @@
 // made again with the same arguments: changing operations carry a request id
 // or a position, by which the server knows a repeat. The repeats are bounded:
 // Patience says how long. Any thread; the object must outlive every call.
-#ifndef SUBLET_CLI_POOL_CLIENT_H_
-#define SUBLET_CLI_POOL_CLIENT_H_
+#ifndef SUBLET_CLI_POOL_POOL_CLIENT_H_
+#define SUBLET_CLI_POOL_POOL_CLIENT_H_
 
 #include <cstdint>
 #include <memory>
@@ -90,4 +90,4 @@ class PoolClient : public SpoolCalls, public LogCalls {
 
 }  // namespace sublet::cli
 
-#endif  // SUBLET_CLI_POOL_CLIENT_H_
+#endif  // SUBLET_CLI_POOL_POOL_CLIENT_H_

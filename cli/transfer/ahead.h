@@ -1,8 +1,8 @@
 // Pieces made on a thread of their own while the one before is used: what reads
 // and what sends then work at the same time. The first is made when it is asked
 // for, so that what has one piece only needs no thread. Threads: one uses it.
-#ifndef SUBLET_CLI_AHEAD_H_
-#define SUBLET_CLI_AHEAD_H_
+#ifndef SUBLET_CLI_TRANSFER_AHEAD_H_
+#define SUBLET_CLI_TRANSFER_AHEAD_H_
 
 #include <condition_variable>
 #include <deque>
@@ -45,4 +45,4 @@ class Ahead {
 
 }  // namespace sublet::cli
 
-#endif  // SUBLET_CLI_AHEAD_H_
+#endif  // SUBLET_CLI_TRANSFER_AHEAD_H_

@@ -1,7 +1,7 @@
 // Takes what ended jobs left in the spool into a folder of the user's, as the
 // user. Every name is checked before the first byte is written. Main thread.
-#ifndef SUBLET_CLI_FETCHING_H_
-#define SUBLET_CLI_FETCHING_H_
+#ifndef SUBLET_CLI_TRANSFER_FETCHING_H_
+#define SUBLET_CLI_TRANSFER_FETCHING_H_
 
 #include <cstdint>
 #include <string>
@@ -50,4 +50,4 @@ void write_json(JsonWriter& json, const FetchResult& result, const FetchOptions&
 
 }  // namespace sublet::cli
 
-#endif  // SUBLET_CLI_FETCHING_H_
+#endif  // SUBLET_CLI_TRANSFER_FETCHING_H_

@@ -1,7 +1,7 @@
 // How far `sublet return` has come, in a small file of the user's, so that after
 // a restart it goes on and fetches nothing twice. One thread.
-#ifndef SUBLET_CLI_RETURN_STATE_H_
-#define SUBLET_CLI_RETURN_STATE_H_
+#ifndef SUBLET_CLI_TRANSFER_RETURN_STATE_H_
+#define SUBLET_CLI_TRANSFER_RETURN_STATE_H_
 
 #include <cstdint>
 #include <map>
@@ -32,4 +32,4 @@ void write_return_state(Files& files, const std::string& folder, const ReturnSta
 
 }  // namespace sublet::cli
 
-#endif  // SUBLET_CLI_RETURN_STATE_H_
+#endif  // SUBLET_CLI_TRANSFER_RETURN_STATE_H_

@@ -1,6 +1,6 @@
 // Submits a plan: all of its jobs exist afterwards, or none. Main thread.
-#ifndef SUBLET_CLI_SUBMISSION_H_
-#define SUBLET_CLI_SUBMISSION_H_
+#ifndef SUBLET_CLI_TRANSFER_SUBMISSION_H_
+#define SUBLET_CLI_TRANSFER_SUBMISSION_H_
 
 #include "cli/batch/plan.h"
 #include "cli/pool/pool_client.h"
@@ -45,4 +45,4 @@ size_t description_size(const PlannedJob& job);
 
 }  // namespace sublet::cli
 
-#endif  // SUBLET_CLI_SUBMISSION_H_
+#endif  // SUBLET_CLI_TRANSFER_SUBMISSION_H_

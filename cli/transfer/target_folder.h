@@ -2,8 +2,8 @@
 // ever written outside it: names are checked, symbolic links on the way are
 // refused (not followed), and a file appears whole, under a temporary name
 // first. One thread; an interrupt removes the temporary file.
-#ifndef SUBLET_CLI_TARGET_FOLDER_H_
-#define SUBLET_CLI_TARGET_FOLDER_H_
+#ifndef SUBLET_CLI_TRANSFER_TARGET_FOLDER_H_
+#define SUBLET_CLI_TRANSFER_TARGET_FOLDER_H_
 
 #include <cstdint>
 #include <memory>
@@ -63,4 +63,4 @@ class TargetFolder {
 
 }  // namespace sublet::cli
 
-#endif  // SUBLET_CLI_TARGET_FOLDER_H_
+#endif  // SUBLET_CLI_TRANSFER_TARGET_FOLDER_H_

@@ -3,8 +3,8 @@
 // was restarted, for a bounded time. The server takes the digest of what it gets,
 // and what comes back is compared with that. One thread; the next chunk is read
 // on another, the next two are asked for on two others, at the same time.
-#ifndef SUBLET_CLI_TRANSFER_H_
-#define SUBLET_CLI_TRANSFER_H_
+#ifndef SUBLET_CLI_TRANSFER_TRANSFER_H_
+#define SUBLET_CLI_TRANSFER_TRANSFER_H_
 
 #include <sys/types.h>
 
@@ -87,4 +87,4 @@ void download(SpoolCalls& spool, const FilePlace& place, uint64_t size, const Di
 
 }  // namespace sublet::cli
 
-#endif  // SUBLET_CLI_TRANSFER_H_
+#endif  // SUBLET_CLI_TRANSFER_TRANSFER_H_

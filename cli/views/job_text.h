@@ -1,8 +1,8 @@
 // A job's text on its way to a terminal or into JSON. What a job writes may
 // hold anything: escape sequences that rewrite what stands there or type on the
 // user's behalf, bytes that are no UTF-8. One object for each stream.
-#ifndef SUBLET_CLI_JOB_TEXT_H_
-#define SUBLET_CLI_JOB_TEXT_H_
+#ifndef SUBLET_CLI_VIEWS_JOB_TEXT_H_
+#define SUBLET_CLI_VIEWS_JOB_TEXT_H_
 
 #include <cstdint>
 #include <string>
@@ -41,4 +41,4 @@ void keep_last_lines(std::string& text, uint64_t count);
 
 }  // namespace sublet::cli
 
-#endif  // SUBLET_CLI_JOB_TEXT_H_
+#endif  // SUBLET_CLI_VIEWS_JOB_TEXT_H_

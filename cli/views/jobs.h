@@ -1,7 +1,7 @@
 // Jobs as people and programs see them: tables, a job's whole story, JSON
 // (shapes in docs/json.md). Pure functions.
-#ifndef SUBLET_CLI_JOB_VIEWS_H_
-#define SUBLET_CLI_JOB_VIEWS_H_
+#ifndef SUBLET_CLI_VIEWS_JOBS_H_
+#define SUBLET_CLI_VIEWS_JOBS_H_
 
 #include <string>
 #include <vector>
@@ -43,4 +43,4 @@ std::string command_line(const JobDescription& job);
 
 }  // namespace sublet::cli
 
-#endif  // SUBLET_CLI_JOB_VIEWS_H_
+#endif  // SUBLET_CLI_VIEWS_JOBS_H_

@@ -1,7 +1,7 @@
 // Workstations as people and programs see them: a table, and JSON (shapes in
 // docs/json.md). Pure functions.
-#ifndef SUBLET_CLI_MACHINE_VIEWS_H_
-#define SUBLET_CLI_MACHINE_VIEWS_H_
+#ifndef SUBLET_CLI_VIEWS_MACHINES_H_
+#define SUBLET_CLI_VIEWS_MACHINES_H_
 
 #include <cstdint>
 #include <string>
@@ -18,4 +18,4 @@ void write_json(JsonWriter& json, const MachineInfo& machine);
 
 }  // namespace sublet::cli
 
-#endif  // SUBLET_CLI_MACHINE_VIEWS_H_
+#endif  // SUBLET_CLI_VIEWS_MACHINES_H_

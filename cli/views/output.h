@@ -2,8 +2,8 @@
 // that fit it, a progress line, ages for people. A reader that has gone
 // (`sublet ls | head -1`) ends the process quietly. One thread, save for
 // end_progress(), which the thread that waits for signals may call too.
-#ifndef SUBLET_CLI_OUTPUT_H_
-#define SUBLET_CLI_OUTPUT_H_
+#ifndef SUBLET_CLI_VIEWS_OUTPUT_H_
+#define SUBLET_CLI_VIEWS_OUTPUT_H_
 
 #include <cstdint>
 #include <string>
@@ -82,4 +82,4 @@ int exit_status(ErrorKind kind);
 
 }  // namespace sublet::cli
 
-#endif  // SUBLET_CLI_OUTPUT_H_
+#endif  // SUBLET_CLI_VIEWS_OUTPUT_H_

@@ -1,6 +1,6 @@
 // What `submit --dry-run` shows of a plan. Pure functions.
-#ifndef SUBLET_CLI_PLAN_VIEW_H_
-#define SUBLET_CLI_PLAN_VIEW_H_
+#ifndef SUBLET_CLI_VIEWS_PLAN_H_
+#define SUBLET_CLI_VIEWS_PLAN_H_
 
 #include <string>
 
@@ -18,4 +18,4 @@ std::string plan_json(const BatchPlan& plan, const InputFiles& files);
 
 }  // namespace sublet::cli
 
-#endif  // SUBLET_CLI_PLAN_VIEW_H_
+#endif  // SUBLET_CLI_VIEWS_PLAN_H_

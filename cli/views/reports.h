@@ -1,6 +1,6 @@
 // What `sublet report` prints: tables, JSON, CSV. Pure.
-#ifndef SUBLET_CLI_REPORT_VIEWS_H_
-#define SUBLET_CLI_REPORT_VIEWS_H_
+#ifndef SUBLET_CLI_VIEWS_REPORTS_H_
+#define SUBLET_CLI_VIEWS_REPORTS_H_
 
 #include <string>
 #include <vector>
@@ -33,4 +33,4 @@ std::string report_csv(const Report& report, const std::vector<std::string>& by)
 
 }  // namespace sublet::cli
 
-#endif  // SUBLET_CLI_REPORT_VIEWS_H_
+#endif  // SUBLET_CLI_VIEWS_REPORTS_H_

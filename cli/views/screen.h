@@ -1,7 +1,7 @@
 // The whole terminal for a picture that changes. Nothing of it stays: ~Screen,
 // leave() and the key q give the terminal back as it was.
-#ifndef SUBLET_CLI_SCREEN_H_
-#define SUBLET_CLI_SCREEN_H_
+#ifndef SUBLET_CLI_VIEWS_SCREEN_H_
+#define SUBLET_CLI_VIEWS_SCREEN_H_
 
 #include <termios.h>
 
@@ -46,4 +46,4 @@ class Screen {
 
 }  // namespace sublet::cli
 
-#endif  // SUBLET_CLI_SCREEN_H_
+#endif  // SUBLET_CLI_VIEWS_SCREEN_H_

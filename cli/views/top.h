@@ -1,7 +1,7 @@
 // The pool at one instant, as `sublet top` shows it: a frame that fits the
 // terminal, JSON (shape in docs/json.md). Pure functions.
-#ifndef SUBLET_CLI_TOP_VIEW_H_
-#define SUBLET_CLI_TOP_VIEW_H_
+#ifndef SUBLET_CLI_VIEWS_TOP_H_
+#define SUBLET_CLI_VIEWS_TOP_H_
 
 #include <chrono>
 #include <cstdint>
@@ -38,4 +38,4 @@ void write_json(JsonWriter& json, const PoolPicture& picture);
 
 }  // namespace sublet::cli
 
-#endif  // SUBLET_CLI_TOP_VIEW_H_
+#endif  // SUBLET_CLI_VIEWS_TOP_H_

@@ -1,6 +1,6 @@
 // Instants as users write them. Pure.
-#ifndef SUBLET_CLI_WHEN_H_
-#define SUBLET_CLI_WHEN_H_
+#ifndef SUBLET_CLI_VIEWS_WHEN_H_
+#define SUBLET_CLI_VIEWS_WHEN_H_
 
 #include <cstdint>
 #include <string>
@@ -14,4 +14,4 @@ int64_t parse_when(const std::string& option, const std::string& text, int64_t n
 
 }  // namespace sublet::cli
 
-#endif  // SUBLET_CLI_WHEN_H_
+#endif  // SUBLET_CLI_VIEWS_WHEN_H_

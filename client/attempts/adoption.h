@@ -1,7 +1,7 @@
 // What a restarted client finds in its state folder: reads the records of every
 // attempt and sets aside what is damaged. Main thread, before the others.
-#ifndef SUBLET_CLIENT_ADOPTION_H_
-#define SUBLET_CLIENT_ADOPTION_H_
+#ifndef SUBLET_CLIENT_ATTEMPTS_ADOPTION_H_
+#define SUBLET_CLIENT_ATTEMPTS_ADOPTION_H_
 
 #include <memory>
 #include <string>
@@ -30,4 +30,4 @@ std::vector<Adopted> adopt_attempts(Files& files, const std::string& state_folde
 
 }  // namespace sublet::client
 
-#endif  // SUBLET_CLIENT_ADOPTION_H_
+#endif  // SUBLET_CLIENT_ATTEMPTS_ADOPTION_H_

@@ -2,8 +2,8 @@
 // attempt's folder before `run` is answered, and everything it needs to continue
 // after a restart. Also how an attempt ended, where no exit record of a
 // shepherd can say it. Plain data; no ORB types.
-#ifndef SUBLET_CLIENT_ASSIGNMENT_H_
-#define SUBLET_CLIENT_ASSIGNMENT_H_
+#ifndef SUBLET_CLIENT_ATTEMPTS_ASSIGNMENT_H_
+#define SUBLET_CLIENT_ATTEMPTS_ASSIGNMENT_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -75,4 +75,4 @@ std::optional<EndRecord> read_end(const Files& files, const std::string& folder)
 
 }  // namespace sublet::client
 
-#endif  // SUBLET_CLIENT_ASSIGNMENT_H_
+#endif  // SUBLET_CLIENT_ATTEMPTS_ASSIGNMENT_H_

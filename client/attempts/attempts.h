@@ -2,8 +2,8 @@
 // shepherds, the workers, the server and the monitor say, and carries out the
 // quick actions (frames) itself; slow ones go to AttemptTasks. The reactor's
 // thread only; nothing here waits for anything.
-#ifndef SUBLET_CLIENT_ATTEMPTS_H_
-#define SUBLET_CLIENT_ATTEMPTS_H_
+#ifndef SUBLET_CLIENT_ATTEMPTS_ATTEMPTS_H_
+#define SUBLET_CLIENT_ATTEMPTS_ATTEMPTS_H_
 
 #include <functional>
 #include <map>
@@ -139,4 +139,4 @@ class Attempts {
 
 }  // namespace sublet::client
 
-#endif  // SUBLET_CLIENT_ATTEMPTS_H_
+#endif  // SUBLET_CLIENT_ATTEMPTS_ATTEMPTS_H_

@@ -1,8 +1,8 @@
 // How an attempt ended, in the contract's terms: from the shepherd's exit record,
 // or from the client's own note where there is none. Pure, except for the
 // clocks that the caller passes.
-#ifndef SUBLET_CLIENT_ENDING_H_
-#define SUBLET_CLIENT_ENDING_H_
+#ifndef SUBLET_CLIENT_ATTEMPTS_ENDING_H_
+#define SUBLET_CLIENT_ATTEMPTS_ENDING_H_
 
 #include <string>
 
@@ -32,4 +32,4 @@ int64_t cpu_at_checkpoint(const AttemptExit& exit, uint64_t reported, int64_t re
 
 }  // namespace sublet::client
 
-#endif  // SUBLET_CLIENT_ENDING_H_
+#endif  // SUBLET_CLIENT_ATTEMPTS_ENDING_H_

@@ -3,8 +3,8 @@
 // ORB's upcall threads; makes no remote call (rule 5) and waits only for the
 // disk and for its own mutex, which is held for its tables alone. Also manages
 // the slots: workers give a slot back when its attempt's folder has been sealed.
-#ifndef SUBLET_CLIENT_ORDER_DESK_H_
-#define SUBLET_CLIENT_ORDER_DESK_H_
+#ifndef SUBLET_CLIENT_ATTEMPTS_ORDER_DESK_H_
+#define SUBLET_CLIENT_ATTEMPTS_ORDER_DESK_H_
 
 #include <atomic>
 #include <cstdint>
@@ -190,4 +190,4 @@ std::vector<HeldAttempt> all_held(const OrderDesk& desk,
 
 }  // namespace sublet::client
 
-#endif  // SUBLET_CLIENT_ORDER_DESK_H_
+#endif  // SUBLET_CLIENT_ATTEMPTS_ORDER_DESK_H_

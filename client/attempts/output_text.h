@@ -1,8 +1,8 @@
 // What an attempt has written to its standard streams so far, read from its
 // folder while shepherd and job may still write there. Any thread; waits for
 // nothing but the disk.
-#ifndef SUBLET_CLIENT_ATTEMPT_TEXT_H_
-#define SUBLET_CLIENT_ATTEMPT_TEXT_H_
+#ifndef SUBLET_CLIENT_ATTEMPTS_OUTPUT_TEXT_H_
+#define SUBLET_CLIENT_ATTEMPTS_OUTPUT_TEXT_H_
 
 #include <cstdint>
 #include <optional>
@@ -24,4 +24,4 @@ std::optional<std::string> read_attempt_text(const std::string& state_folder,
 
 }  // namespace sublet::client
 
-#endif  // SUBLET_CLIENT_ATTEMPT_TEXT_H_
+#endif  // SUBLET_CLIENT_ATTEMPTS_OUTPUT_TEXT_H_

@@ -6,8 +6,8 @@
 // The reactor's thread only. evict() and tick() call no server, touch no disk,
 // take no lock, log nothing and allocate nothing: they send on non-blocking
 // sockets, and freeze and kill through Tenant.
-#ifndef SUBLET_CLIENT_OWNER_GUARD_H_
-#define SUBLET_CLIENT_OWNER_GUARD_H_
+#ifndef SUBLET_CLIENT_ATTEMPTS_OWNER_GUARD_H_
+#define SUBLET_CLIENT_ATTEMPTS_OWNER_GUARD_H_
 
 #include <cstdint>
 #include <limits>
@@ -70,4 +70,4 @@ class OwnerGuard {
 
 }  // namespace sublet::client
 
-#endif  // SUBLET_CLIENT_OWNER_GUARD_H_
+#endif  // SUBLET_CLIENT_ATTEMPTS_OWNER_GUARD_H_

@@ -1,8 +1,8 @@
 // The client's own small files in an attempt's folder: text, one "key value"
 // line each, values percent-encoded, a digest of everything above in the last
 // line. What was half written or damaged is noticed and never guessed at. Pure.
-#ifndef SUBLET_CLIENT_RECORD_H_
-#define SUBLET_CLIENT_RECORD_H_
+#ifndef SUBLET_CLIENT_ATTEMPTS_RECORD_H_
+#define SUBLET_CLIENT_ATTEMPTS_RECORD_H_
 
 #include <cstdint>
 #include <map>
@@ -47,4 +47,4 @@ class RecordReader {
 
 }  // namespace sublet::client
 
-#endif  // SUBLET_CLIENT_RECORD_H_
+#endif  // SUBLET_CLIENT_ATTEMPTS_RECORD_H_

@@ -3,8 +3,8 @@
 // report. What it still has to say is on disk in the attempts' folders, so
 // nothing is lost with it. A report that the server refuses is repeated alone and
 // after a pause of its own, so that it holds up no other.
-#ifndef SUBLET_CLIENT_REPORTER_H_
-#define SUBLET_CLIENT_REPORTER_H_
+#ifndef SUBLET_CLIENT_ATTEMPTS_REPORTER_H_
+#define SUBLET_CLIENT_ATTEMPTS_REPORTER_H_
 
 #include <condition_variable>
 #include <deque>
@@ -73,4 +73,4 @@ class Reporter {
 
 }  // namespace sublet::client
 
-#endif  // SUBLET_CLIENT_REPORTER_H_
+#endif  // SUBLET_CLIENT_ATTEMPTS_REPORTER_H_

@@ -4,8 +4,8 @@
 // So ids are reserved machine-wide: one locked file each, naming the state
 // folder that uses it. An id stays a state folder's own while attempts are left
 // there, also when its client has died. Made once, at the start.
-#ifndef SUBLET_CLIENT_SLOT_ACCOUNTS_H_
-#define SUBLET_CLIENT_SLOT_ACCOUNTS_H_
+#ifndef SUBLET_CLIENT_ATTEMPTS_SLOT_ACCOUNTS_H_
+#define SUBLET_CLIENT_ATTEMPTS_SLOT_ACCOUNTS_H_
 
 #include <cstdint>
 #include <string>
@@ -42,4 +42,4 @@ class SlotAccounts {
 
 }  // namespace sublet::client
 
-#endif  // SUBLET_CLIENT_SLOT_ACCOUNTS_H_
+#endif  // SUBLET_CLIENT_ATTEMPTS_SLOT_ACCOUNTS_H_

@@ -4,8 +4,8 @@
 // posted to the reactor's thread through `events`. A task that fails in a way
 // nobody thought of is repeated after a pause: an attempt without its event would
 // never end.
-#ifndef SUBLET_CLIENT_ATTEMPT_TASKS_H_
-#define SUBLET_CLIENT_ATTEMPT_TASKS_H_
+#ifndef SUBLET_CLIENT_ATTEMPTS_TASKS_H_
+#define SUBLET_CLIENT_ATTEMPTS_TASKS_H_
 
 #include <functional>
 #include <memory>
@@ -112,4 +112,4 @@ class AttemptTasks {
 
 }  // namespace sublet::client
 
-#endif  // SUBLET_CLIENT_ATTEMPT_TASKS_H_
+#endif  // SUBLET_CLIENT_ATTEMPTS_TASKS_H_

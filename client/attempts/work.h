@@ -1,8 +1,8 @@
 // What the reactor's thread and the workers share of one attempt. The reactor's
 // thread owns the attempt's state machine and gives out at most one task at a
 // time; the members below the line belong to the task that runs.
-#ifndef SUBLET_CLIENT_ATTEMPT_WORK_H_
-#define SUBLET_CLIENT_ATTEMPT_WORK_H_
+#ifndef SUBLET_CLIENT_ATTEMPTS_WORK_H_
+#define SUBLET_CLIENT_ATTEMPTS_WORK_H_
 
 #include <atomic>
 #include <cstdint>
@@ -82,4 +82,4 @@ inline int64_t next_pause(int64_t last_ms) {
 
 }  // namespace sublet::client
 
-#endif  // SUBLET_CLIENT_ATTEMPT_WORK_H_
+#endif  // SUBLET_CLIENT_ATTEMPTS_WORK_H_

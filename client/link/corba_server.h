@@ -1,8 +1,8 @@
 // The server over the ORB: fixed keys on its Unix socket, a session, and this
 // client's own object for the server to call back. Any thread, each call up to
 // the call timeout. The ORB is stopped by close() or with the object.
-#ifndef SUBLET_CLIENT_CORBA_SERVER_H_
-#define SUBLET_CLIENT_CORBA_SERVER_H_
+#ifndef SUBLET_CLIENT_LINK_CORBA_SERVER_H_
+#define SUBLET_CLIENT_LINK_CORBA_SERVER_H_
 
 #include <functional>
 #include <memory>
@@ -59,4 +59,4 @@ class CorbaServer : public ServerCalls {
 
 }  // namespace sublet::client
 
-#endif  // SUBLET_CLIENT_CORBA_SERVER_H_
+#endif  // SUBLET_CLIENT_LINK_CORBA_SERVER_H_

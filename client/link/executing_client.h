@@ -1,7 +1,7 @@
 // The servant that the server calls back: checks who asks, translates, asks the
 // OrderDesk, answers. Called on the ORB's threads; makes no call of its own.
-#ifndef SUBLET_CLIENT_EXECUTING_CLIENT_H_
-#define SUBLET_CLIENT_EXECUTING_CLIENT_H_
+#ifndef SUBLET_CLIENT_LINK_EXECUTING_CLIENT_H_
+#define SUBLET_CLIENT_LINK_EXECUTING_CLIENT_H_
 
 #include <string>
 
@@ -40,4 +40,4 @@ class ExecutingClientServant : public POA_Sublet::v1::ExecutingClient {
 
 }  // namespace sublet::client
 
-#endif  // SUBLET_CLIENT_EXECUTING_CLIENT_H_
+#endif  // SUBLET_CLIENT_LINK_EXECUTING_CLIENT_H_

@@ -1,7 +1,7 @@
 // `sublet-client join TOKEN`: makes this machine a member of a remote pool.
 // Main thread.
-#ifndef SUBLET_CLIENT_JOINING_H_
-#define SUBLET_CLIENT_JOINING_H_
+#ifndef SUBLET_CLIENT_LINK_JOINING_H_
+#define SUBLET_CLIENT_LINK_JOINING_H_
 
 #include <string>
 
@@ -15,4 +15,4 @@ int join_pool_with(const std::string& token, const std::string& state_folder);
 
 }  // namespace sublet::client
 
-#endif  // SUBLET_CLIENT_JOINING_H_
+#endif  // SUBLET_CLIENT_LINK_JOINING_H_

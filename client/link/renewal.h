@@ -3,8 +3,8 @@
 // however often the answer is lost, and without asking again while the disk is
 // full. The server takes anything else for another renewal, and remembers only so
 // many certificates of a member. One thread.
-#ifndef SUBLET_CLIENT_RENEWAL_H_
-#define SUBLET_CLIENT_RENEWAL_H_
+#ifndef SUBLET_CLIENT_LINK_RENEWAL_H_
+#define SUBLET_CLIENT_LINK_RENEWAL_H_
 
 #include <cstdint>
 #include <functional>
@@ -48,4 +48,4 @@ class Renewal {
 
 }  // namespace sublet::client
 
-#endif  // SUBLET_CLIENT_RENEWAL_H_
+#endif  // SUBLET_CLIENT_LINK_RENEWAL_H_

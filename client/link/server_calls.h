@@ -2,8 +2,8 @@
 // client's logic and the ORB. Every call may block up to the ORB's call timeout
 // and is made from worker threads only, never from the reactor's thread nor from
 // an upcall. Implementations may be called from any number of threads.
-#ifndef SUBLET_CLIENT_SERVER_CALLS_H_
-#define SUBLET_CLIENT_SERVER_CALLS_H_
+#ifndef SUBLET_CLIENT_LINK_SERVER_CALLS_H_
+#define SUBLET_CLIENT_LINK_SERVER_CALLS_H_
 
 #include <cstdint>
 #include <stdexcept>
@@ -177,4 +177,4 @@ class ServerCalls {
 
 }  // namespace sublet::client
 
-#endif  // SUBLET_CLIENT_SERVER_CALLS_H_
+#endif  // SUBLET_CLIENT_LINK_SERVER_CALLS_H_

@@ -3,8 +3,8 @@
 // ever, with a back-off, and at once when the server's socket is created again. A thread of its
 // own, so that neither file transfers nor the owner's path wait for it. Other threads only set
 // flags and write to an event descriptor.
-#ifndef SUBLET_CLIENT_SESSION_KEEPER_H_
-#define SUBLET_CLIENT_SESSION_KEEPER_H_
+#ifndef SUBLET_CLIENT_LINK_SESSION_KEEPER_H_
+#define SUBLET_CLIENT_LINK_SESSION_KEEPER_H_
 
 #include <atomic>
 #include <functional>
@@ -89,4 +89,4 @@ class SessionKeeper {
 
 }  // namespace sublet::client
 
-#endif  // SUBLET_CLIENT_SESSION_KEEPER_H_
+#endif  // SUBLET_CLIENT_LINK_SESSION_KEEPER_H_

@@ -1,7 +1,7 @@
 // Translates between the contract's types and ours, all in one place. Included by
 // corba_server.cc and executing_client.cc alone. Any thread.
-#ifndef SUBLET_CLIENT_TRANSLATE_H_
-#define SUBLET_CLIENT_TRANSLATE_H_
+#ifndef SUBLET_CLIENT_LINK_TRANSLATE_H_
+#define SUBLET_CLIENT_LINK_TRANSLATE_H_
 
 #include <functional>
 #include <string>
@@ -37,4 +37,4 @@ void guard_call(const std::function<void()>& call);
 
 }  // namespace sublet::client
 
-#endif  // SUBLET_CLIENT_TRANSLATE_H_
+#endif  // SUBLET_CLIENT_LINK_TRANSLATE_H_

@@ -1,7 +1,7 @@
 // How much disk a folder takes. A job may have filled it with anything: no
 // symbolic link is followed, and the search is bounded. Any thread.
-#ifndef SUBLET_CLIENT_DISK_USAGE_H_
-#define SUBLET_CLIENT_DISK_USAGE_H_
+#ifndef SUBLET_CLIENT_MACHINE_DISK_USAGE_H_
+#define SUBLET_CLIENT_MACHINE_DISK_USAGE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -19,4 +19,4 @@ uint64_t disk_usage(const std::string& folder, size_t most = kMostEntriesLooked)
 
 }  // namespace sublet::client
 
-#endif  // SUBLET_CLIENT_DISK_USAGE_H_
+#endif  // SUBLET_CLIENT_MACHINE_DISK_USAGE_H_

@@ -9,8 +9,8 @@
 // A thread of its own: it waits for the disk, which may be slow. attempt_came() is
 // for any thread, start() and stop() for the main one, look() for its own and for
 // tests.
-#ifndef SUBLET_CLIENT_DISK_WATCH_H_
-#define SUBLET_CLIENT_DISK_WATCH_H_
+#ifndef SUBLET_CLIENT_MACHINE_DISK_WATCH_H_
+#define SUBLET_CLIENT_MACHINE_DISK_WATCH_H_
 
 #include <atomic>
 #include <cstdint>
@@ -85,4 +85,4 @@ class DiskWatch {
 
 }  // namespace sublet::client
 
-#endif  // SUBLET_CLIENT_DISK_WATCH_H_
+#endif  // SUBLET_CLIENT_MACHINE_DISK_WATCH_H_

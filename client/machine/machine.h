@@ -1,7 +1,7 @@
 // What this machine is, and its identity in the pool. Any thread; the
 // identity file has one writer, the session's thread.
-#ifndef SUBLET_CLIENT_MACHINE_H_
-#define SUBLET_CLIENT_MACHINE_H_
+#ifndef SUBLET_CLIENT_MACHINE_MACHINE_H_
+#define SUBLET_CLIENT_MACHINE_MACHINE_H_
 
 #include <cstdint>
 #include <string>
@@ -33,4 +33,4 @@ uint32_t expected_server_uid(const std::string& socket_path);
 
 }  // namespace sublet::client
 
-#endif  // SUBLET_CLIENT_MACHINE_H_
+#endif  // SUBLET_CLIENT_MACHINE_MACHINE_H_

@@ -2,8 +2,8 @@
 // none answers (repeatedly, with a back-off), reads its frames, and says
 // so at once when the connection is lost or silent. The reactor's thread; starting the
 // monitor is a task of a worker that never waits for the server.
-#ifndef SUBLET_CLIENT_MONITOR_LINK_H_
-#define SUBLET_CLIENT_MONITOR_LINK_H_
+#ifndef SUBLET_CLIENT_MACHINE_MONITOR_LINK_H_
+#define SUBLET_CLIENT_MACHINE_MONITOR_LINK_H_
 
 #include <cstdint>
 #include <functional>
@@ -70,4 +70,4 @@ class MonitorLink {
 
 }  // namespace sublet::client
 
-#endif  // SUBLET_CLIENT_MONITOR_LINK_H_
+#endif  // SUBLET_CLIENT_MACHINE_MONITOR_LINK_H_

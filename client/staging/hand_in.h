@@ -3,8 +3,8 @@
 // a restart of either side too: an upload's request id comes from the attempt's
 // nonce and the file's name, generation and digest. Worker threads; keeps to the
 // pace and reads AttemptWork::stop between chunks.
-#ifndef SUBLET_CLIENT_HAND_IN_H_
-#define SUBLET_CLIENT_HAND_IN_H_
+#ifndef SUBLET_CLIENT_STAGING_HAND_IN_H_
+#define SUBLET_CLIENT_STAGING_HAND_IN_H_
 
 #include "base/files.h"
 #include "client/attempts/work.h"
@@ -30,4 +30,4 @@ uint64_t checkpoint_generation(int fd, uint64_t size, uint64_t reported);
 
 }  // namespace sublet::client
 
-#endif  // SUBLET_CLIENT_HAND_IN_H_
+#endif  // SUBLET_CLIENT_STAGING_HAND_IN_H_

@@ -9,8 +9,8 @@
 // It knows contents, not who may have them: the caller asks the server first.
 //
 // Threads: any. No lock is held over the disk; bytes() never waits.
-#ifndef SUBLET_CLIENT_INPUT_CACHE_H_
-#define SUBLET_CLIENT_INPUT_CACHE_H_
+#ifndef SUBLET_CLIENT_STAGING_INPUT_CACHE_H_
+#define SUBLET_CLIENT_STAGING_INPUT_CACHE_H_
 
 #include <atomic>
 #include <condition_variable>
@@ -132,4 +132,4 @@ class InputCache {
 
 }  // namespace sublet::client
 
-#endif  // SUBLET_CLIENT_INPUT_CACHE_H_
+#endif  // SUBLET_CLIENT_STAGING_INPUT_CACHE_H_

@@ -2,8 +2,8 @@
 // threads that ask together get a burst of CPU time, then a share of one core.
 // Priorities alone do not do this: in its own autogroup a thread of nice 19
 // competes like any other with the owner's programs. Any thread.
-#ifndef SUBLET_CLIENT_PACE_H_
-#define SUBLET_CLIENT_PACE_H_
+#ifndef SUBLET_CLIENT_STAGING_PACE_H_
+#define SUBLET_CLIENT_STAGING_PACE_H_
 
 #include <atomic>
 #include <cstdint>
@@ -49,4 +49,4 @@ class PacedWork {
 
 }  // namespace sublet::client
 
-#endif  // SUBLET_CLIENT_PACE_H_
+#endif  // SUBLET_CLIENT_STAGING_PACE_H_

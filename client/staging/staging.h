@@ -4,8 +4,8 @@
 // that this attempt may have it, and what it is. After a server that was away it
 // continues where it stopped. Runs on a worker thread; reads AttemptWork::stop
 // between chunks.
-#ifndef SUBLET_CLIENT_STAGING_H_
-#define SUBLET_CLIENT_STAGING_H_
+#ifndef SUBLET_CLIENT_STAGING_STAGING_H_
+#define SUBLET_CLIENT_STAGING_STAGING_H_
 
 #include <string>
 
@@ -54,4 +54,4 @@ std::vector<std::string> job_environment(const Assignment& assignment,
 
 }  // namespace sublet::client
 
-#endif  // SUBLET_CLIENT_STAGING_H_
+#endif  // SUBLET_CLIENT_STAGING_STAGING_H_

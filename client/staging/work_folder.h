@@ -2,8 +2,8 @@
 // with anything: names are checked, every component is opened without following
 // symbolic links, and only regular files that belong to the job's own account
 // are read. Any thread; the caller is the folder's only user of the moment.
-#ifndef SUBLET_CLIENT_WORK_FOLDER_H_
-#define SUBLET_CLIENT_WORK_FOLDER_H_
+#ifndef SUBLET_CLIENT_STAGING_WORK_FOLDER_H_
+#define SUBLET_CLIENT_STAGING_WORK_FOLDER_H_
 
 #include <cstdint>
 #include <functional>
@@ -64,4 +64,4 @@ FoundFiles find_inside(const std::string& folder, const OutputName& output, int6
 
 }  // namespace sublet::client
 
-#endif  // SUBLET_CLIENT_WORK_FOLDER_H_
+#endif  // SUBLET_CLIENT_STAGING_WORK_FOLDER_H_

@@ -9,8 +9,8 @@
 // and goes with its day.
 //
 // Threads: one at a time.
-#ifndef SUBLET_SERVER_USAGE_HISTORY_H_
-#define SUBLET_SERVER_USAGE_HISTORY_H_
+#ifndef SUBLET_SERVER_ACCOUNTING_HISTORY_H_
+#define SUBLET_SERVER_ACCOUNTING_HISTORY_H_
 
 #include <string>
 
@@ -42,4 +42,4 @@ class UsageHistory {
 
 }  // namespace sublet::server
 
-#endif  // SUBLET_SERVER_USAGE_HISTORY_H_
+#endif  // SUBLET_SERVER_ACCOUNTING_HISTORY_H_

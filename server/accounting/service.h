@@ -3,8 +3,8 @@
 // which they cannot compare themselves; administrators all.
 //
 // Threads: any.
-#ifndef SUBLET_SERVER_USAGE_SERVICE_H_
-#define SUBLET_SERVER_USAGE_SERVICE_H_
+#ifndef SUBLET_SERVER_ACCOUNTING_SERVICE_H_
+#define SUBLET_SERVER_ACCOUNTING_SERVICE_H_
 
 #include <map>
 #include <optional>
@@ -64,4 +64,4 @@ class UsageService {
 
 }  // namespace sublet::server
 
-#endif  // SUBLET_SERVER_USAGE_SERVICE_H_
+#endif  // SUBLET_SERVER_ACCOUNTING_SERVICE_H_

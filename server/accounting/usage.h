@@ -1,7 +1,7 @@
 // Questions about the uses of machines, and their answers: who used which, and what
 // became of the work. Values; server/store/archive/uses.cc finds the answers.
-#ifndef SUBLET_SERVER_USAGE_H_
-#define SUBLET_SERVER_USAGE_H_
+#ifndef SUBLET_SERVER_ACCOUNTING_USAGE_H_
+#define SUBLET_SERVER_ACCOUNTING_USAGE_H_
 
 #include <optional>
 #include <string>
@@ -71,4 +71,4 @@ struct OldUse {
 
 }  // namespace sublet::server
 
-#endif  // SUBLET_SERVER_USAGE_H_
+#endif  // SUBLET_SERVER_ACCOUNTING_USAGE_H_

@@ -1,7 +1,7 @@
 // For tests of reports: a pool with a real store, whose clock the test turns and
 // whose history is random numbers.
-#ifndef SUBLET_SERVER_USAGE_TESTING_H_
-#define SUBLET_SERVER_USAGE_TESTING_H_
+#ifndef SUBLET_SERVER_ACCOUNTING_USAGE_TESTING_H_
+#define SUBLET_SERVER_ACCOUNTING_USAGE_TESTING_H_
 
 #include <algorithm>
 #include <atomic>
@@ -165,4 +165,4 @@ class UsedPool {
 
 }  // namespace sublet::server::testing
 
-#endif  // SUBLET_SERVER_USAGE_TESTING_H_
+#endif  // SUBLET_SERVER_ACCOUNTING_USAGE_TESTING_H_

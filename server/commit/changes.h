@@ -2,8 +2,8 @@
 // applied, so that a subject changed many times is written once.
 //
 // Threads: the committer's only.
-#ifndef SUBLET_SERVER_CHANGES_H_
-#define SUBLET_SERVER_CHANGES_H_
+#ifndef SUBLET_SERVER_COMMIT_CHANGES_H_
+#define SUBLET_SERVER_COMMIT_CHANGES_H_
 
 #include <cstdint>
 #include <map>
@@ -208,4 +208,4 @@ struct Changes {
 
 }  // namespace sublet::server
 
-#endif  // SUBLET_SERVER_CHANGES_H_
+#endif  // SUBLET_SERVER_COMMIT_CHANGES_H_

@@ -1,8 +1,8 @@
 // Places where a test may have the server die, to show that a death between
 // any two steps of a job's way loses nothing and does nothing twice. Inactive
 // (one comparison) unless the setting debug.crash_at names a place.
-#ifndef SUBLET_SERVER_CRASH_POINT_H_
-#define SUBLET_SERVER_CRASH_POINT_H_
+#ifndef SUBLET_SERVER_COMMIT_CRASH_POINT_H_
+#define SUBLET_SERVER_COMMIT_CRASH_POINT_H_
 
 #include <string>
 
@@ -19,4 +19,4 @@ void crash_point(const char* place);
 
 }  // namespace sublet::server
 
-#endif  // SUBLET_SERVER_CRASH_POINT_H_
+#endif  // SUBLET_SERVER_COMMIT_CRASH_POINT_H_

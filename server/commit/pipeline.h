@@ -8,8 +8,8 @@
 // Threads: perform() from any thread but the committer's; it blocks until the
 // commit. run_once() is the whole engine and may be driven by one thread in
 // virtual time; start() gives it a thread of its own.
-#ifndef SUBLET_SERVER_PIPELINE_H_
-#define SUBLET_SERVER_PIPELINE_H_
+#ifndef SUBLET_SERVER_COMMIT_PIPELINE_H_
+#define SUBLET_SERVER_COMMIT_PIPELINE_H_
 
 #include <atomic>
 #include <condition_variable>
@@ -147,4 +147,4 @@ class Pipeline {
 
 }  // namespace sublet::server
 
-#endif  // SUBLET_SERVER_PIPELINE_H_
+#endif  // SUBLET_SERVER_COMMIT_PIPELINE_H_

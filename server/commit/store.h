@@ -4,8 +4,8 @@
 // Threads: load, commit, find_request, parts: the committer's. The read-only
 // questions live in Archive, which sees committed rows only and so can never
 // tell what is not on disk.
-#ifndef SUBLET_SERVER_STORE_H_
-#define SUBLET_SERVER_STORE_H_
+#ifndef SUBLET_SERVER_COMMIT_STORE_H_
+#define SUBLET_SERVER_COMMIT_STORE_H_
 
 #include <memory>
 #include <optional>
@@ -38,4 +38,4 @@ class Store {
 
 }  // namespace sublet::server
 
-#endif  // SUBLET_SERVER_STORE_H_
+#endif  // SUBLET_SERVER_COMMIT_STORE_H_

@@ -4,8 +4,8 @@
 // While nothing comes the question is asked again, at growing intervals.
 //
 // Threads: any.
-#ifndef SUBLET_SERVER_LOG_DESK_H_
-#define SUBLET_SERVER_LOG_DESK_H_
+#ifndef SUBLET_SERVER_JOBS_LOG_DESK_H_
+#define SUBLET_SERVER_JOBS_LOG_DESK_H_
 
 #include <chrono>
 #include <condition_variable>
@@ -114,4 +114,4 @@ class LogDesk {
 
 }  // namespace sublet::server
 
-#endif  // SUBLET_SERVER_LOG_DESK_H_
+#endif  // SUBLET_SERVER_JOBS_LOG_DESK_H_

@@ -2,8 +2,8 @@
 // runs it (LogDesk), afterwards from the spool. Whose it is is asked first.
 //
 // Threads: any.
-#ifndef SUBLET_SERVER_LOG_SERVICE_H_
-#define SUBLET_SERVER_LOG_SERVICE_H_
+#ifndef SUBLET_SERVER_JOBS_LOG_SERVICE_H_
+#define SUBLET_SERVER_JOBS_LOG_SERVICE_H_
 
 #include <string>
 
@@ -61,4 +61,4 @@ class LogService {
 
 }  // namespace sublet::server
 
-#endif  // SUBLET_SERVER_LOG_SERVICE_H_
+#endif  // SUBLET_SERVER_JOBS_LOG_SERVICE_H_

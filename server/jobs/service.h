@@ -2,8 +2,8 @@
 // Asks the brain through the pipeline and the past in the archive.
 //
 // Threads: any.
-#ifndef SUBLET_SERVER_JOB_SERVICE_H_
-#define SUBLET_SERVER_JOB_SERVICE_H_
+#ifndef SUBLET_SERVER_JOBS_SERVICE_H_
+#define SUBLET_SERVER_JOBS_SERVICE_H_
 
 #include <condition_variable>
 #include <functional>
@@ -130,4 +130,4 @@ class JobService {
 
 }  // namespace sublet::server
 
-#endif  // SUBLET_SERVER_JOB_SERVICE_H_
+#endif  // SUBLET_SERVER_JOBS_SERVICE_H_

@@ -5,8 +5,8 @@
 // recently used go when they are too large together.
 //
 // Threads: any.
-#ifndef SUBLET_SERVER_SPEC_CACHE_H_
-#define SUBLET_SERVER_SPEC_CACHE_H_
+#ifndef SUBLET_SERVER_JOBS_SPEC_CACHE_H_
+#define SUBLET_SERVER_JOBS_SPEC_CACHE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -47,4 +47,4 @@ class SpecCache {
 
 }  // namespace sublet::server
 
-#endif  // SUBLET_SERVER_SPEC_CACHE_H_
+#endif  // SUBLET_SERVER_JOBS_SPEC_CACHE_H_

@@ -1,7 +1,7 @@
 // When a waiting job will start: the brain's outlook and what the archive knows of
 // recent uses, put together.
-#ifndef SUBLET_SERVER_START_FORECAST_H_
-#define SUBLET_SERVER_START_FORECAST_H_
+#ifndef SUBLET_SERVER_JOBS_START_FORECAST_H_
+#define SUBLET_SERVER_JOBS_START_FORECAST_H_
 
 #include "scheduling/queries/forecast.h"
 #include "server/store/archive/archive.h"
@@ -14,4 +14,4 @@ scheduling::Forecast start_forecast(Archive& archive, const scheduling::Outlook&
 
 }  // namespace sublet::server
 
-#endif  // SUBLET_SERVER_START_FORECAST_H_
+#endif  // SUBLET_SERVER_JOBS_START_FORECAST_H_

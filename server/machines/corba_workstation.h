@@ -1,7 +1,7 @@
 // A workstation reached through its Executing Client's reference. The calls go
 // over the connection that the client opened; each has a time-out.
-#ifndef SUBLET_SERVER_CORBA_WORKSTATION_H_
-#define SUBLET_SERVER_CORBA_WORKSTATION_H_
+#ifndef SUBLET_SERVER_MACHINES_CORBA_WORKSTATION_H_
+#define SUBLET_SERVER_MACHINES_CORBA_WORKSTATION_H_
 
 #include <memory>
 #include <string>
@@ -29,4 +29,4 @@ std::pair<scheduling::OrderAnswered::Answer, std::string> meaning_for_orders(
 
 }  // namespace sublet::server
 
-#endif  // SUBLET_SERVER_CORBA_WORKSTATION_H_
+#endif  // SUBLET_SERVER_MACHINES_CORBA_WORKSTATION_H_

@@ -6,8 +6,8 @@
 // one, that one): workstations that do not answer them hold up no other's orders.
 //
 // Threads: every public function from any thread; none blocks but stop().
-#ifndef SUBLET_SERVER_DISPATCHER_H_
-#define SUBLET_SERVER_DISPATCHER_H_
+#ifndef SUBLET_SERVER_MACHINES_DISPATCHER_H_
+#define SUBLET_SERVER_MACHINES_DISPATCHER_H_
 
 #include <condition_variable>
 #include <deque>
@@ -153,4 +153,4 @@ class Dispatcher {
 
 }  // namespace sublet::server
 
-#endif  // SUBLET_SERVER_DISPATCHER_H_
+#endif  // SUBLET_SERVER_MACHINES_DISPATCHER_H_

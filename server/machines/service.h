@@ -2,8 +2,8 @@
 // workstations join, report themselves and their attempts, and leave.
 //
 // Threads: any.
-#ifndef SUBLET_SERVER_MACHINE_SERVICE_H_
-#define SUBLET_SERVER_MACHINE_SERVICE_H_
+#ifndef SUBLET_SERVER_MACHINES_SERVICE_H_
+#define SUBLET_SERVER_MACHINES_SERVICE_H_
 
 #include <map>
 #include <memory>
@@ -118,4 +118,4 @@ class MachineService {
 
 }  // namespace sublet::server
 
-#endif  // SUBLET_SERVER_MACHINE_SERVICE_H_
+#endif  // SUBLET_SERVER_MACHINES_SERVICE_H_

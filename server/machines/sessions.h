@@ -3,8 +3,8 @@
 // that joined: the uid, or the member elsewhere.
 //
 // Threads: any.
-#ifndef SUBLET_SERVER_SESSIONS_H_
-#define SUBLET_SERVER_SESSIONS_H_
+#ifndef SUBLET_SERVER_MACHINES_SESSIONS_H_
+#define SUBLET_SERVER_MACHINES_SESSIONS_H_
 
 #include <functional>
 #include <map>
@@ -82,4 +82,4 @@ class Sessions {
 
 }  // namespace sublet::server
 
-#endif  // SUBLET_SERVER_SESSIONS_H_
+#endif  // SUBLET_SERVER_MACHINES_SESSIONS_H_

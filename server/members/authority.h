@@ -1,7 +1,7 @@
 // The pool's authority on disk: a folder `authority` in the server's state
 // folder, made once by `sublet-server init`. Main thread.
-#ifndef SUBLET_SERVER_AUTHORITY_H_
-#define SUBLET_SERVER_AUTHORITY_H_
+#ifndef SUBLET_SERVER_MEMBERS_AUTHORITY_H_
+#define SUBLET_SERVER_MEMBERS_AUTHORITY_H_
 
 #include <cstdint>
 #include <optional>
@@ -31,4 +31,4 @@ std::optional<Authority> read_authority(const std::string& state_folder);
 
 }  // namespace sublet::server
 
-#endif  // SUBLET_SERVER_AUTHORITY_H_
+#endif  // SUBLET_SERVER_MEMBERS_AUTHORITY_H_

@@ -2,8 +2,8 @@
 // The books are in memory and in the store; the store first.
 //
 // Threads: any. admit() never waits for a commit; the others do.
-#ifndef SUBLET_SERVER_MEMBERS_H_
-#define SUBLET_SERVER_MEMBERS_H_
+#ifndef SUBLET_SERVER_MEMBERS_MEMBERS_H_
+#define SUBLET_SERVER_MEMBERS_MEMBERS_H_
 
 #include <functional>
 #include <map>
@@ -92,4 +92,4 @@ class Members {
 
 }  // namespace sublet::server
 
-#endif  // SUBLET_SERVER_MEMBERS_H_
+#endif  // SUBLET_SERVER_MEMBERS_MEMBERS_H_

@@ -1,7 +1,7 @@
 // The edge of every operation: runs it and turns what it throws into the closed
 // set of exceptions that the public contract allows.
-#ifndef SUBLET_SERVER_GUARD_CALL_H_
-#define SUBLET_SERVER_GUARD_CALL_H_
+#ifndef SUBLET_SERVER_SERVANTS_GUARD_CALL_H_
+#define SUBLET_SERVER_SERVANTS_GUARD_CALL_H_
 
 #include <functional>
 
@@ -52,4 +52,4 @@ auto guard_call(F&& operation) -> decltype(operation()) {
 
 }  // namespace sublet::server
 
-#endif  // SUBLET_SERVER_GUARD_CALL_H_
+#endif  // SUBLET_SERVER_SERVANTS_GUARD_CALL_H_

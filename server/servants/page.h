@@ -1,7 +1,7 @@
 // What all lists have in common: cursors that are a number, and that a page is
 // bounded in octets too, whatever its items hold.
-#ifndef SUBLET_SERVER_PAGE_H_
-#define SUBLET_SERVER_PAGE_H_
+#ifndef SUBLET_SERVER_SERVANTS_PAGE_H_
+#define SUBLET_SERVER_SERVANTS_PAGE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -50,4 +50,4 @@ std::string end_page(Items& items, const std::string& next, After after) {
 
 }  // namespace sublet::server
 
-#endif  // SUBLET_SERVER_PAGE_H_
+#endif  // SUBLET_SERVER_SERVANTS_PAGE_H_

@@ -4,8 +4,8 @@
 //
 // Each make_... returns a new servant; the POA owns it. The services outlive
 // the ORB.
-#ifndef SUBLET_SERVER_SERVANTS_H_
-#define SUBLET_SERVER_SERVANTS_H_
+#ifndef SUBLET_SERVER_SERVANTS_SERVANTS_H_
+#define SUBLET_SERVER_SERVANTS_SERVANTS_H_
 
 #include <omniORB4/CORBA.h>
 
@@ -57,4 +57,4 @@ PortableServer::Servant make_administration(const Services& services);
 
 }  // namespace sublet::server
 
-#endif  // SUBLET_SERVER_SERVANTS_H_
+#endif  // SUBLET_SERVER_SERVANTS_SERVANTS_H_

@@ -1,7 +1,7 @@
 // What of the contract this server serves beyond what every server of version 1
 // does (`idl/types.idl`, capabilities), and the refusal of everything else.
-#ifndef SUBLET_SERVER_SERVED_H_
-#define SUBLET_SERVER_SERVED_H_
+#ifndef SUBLET_SERVER_SERVANTS_SERVED_H_
+#define SUBLET_SERVER_SERVANTS_SERVED_H_
 
 #include <string>
 #include <string_view>
@@ -23,4 +23,4 @@ void require_unset(bool has_value, const char* field);
 
 }  // namespace sublet::server
 
-#endif  // SUBLET_SERVER_SERVED_H_
+#endif  // SUBLET_SERVER_SERVANTS_SERVED_H_

@@ -1,7 +1,7 @@
 // Between the public contract's types and ours: the only place where both are
 // seen, besides the servants.
-#ifndef SUBLET_SERVER_TRANSLATE_H_
-#define SUBLET_SERVER_TRANSLATE_H_
+#ifndef SUBLET_SERVER_SERVANTS_TRANSLATE_H_
+#define SUBLET_SERVER_SERVANTS_TRANSLATE_H_
 
 #include <string>
 
@@ -41,4 +41,4 @@ FilePlace from_idl(const Sublet::v1::FilePlace& place);
 
 }  // namespace sublet::server
 
-#endif  // SUBLET_SERVER_TRANSLATE_H_
+#endif  // SUBLET_SERVER_SERVANTS_TRANSLATE_H_

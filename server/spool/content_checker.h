@@ -5,8 +5,8 @@
 // on a thread of its own, while whoever asks is told to come back.
 //
 // Threads: any.
-#ifndef SUBLET_SERVER_CONTENT_CHECKER_H_
-#define SUBLET_SERVER_CONTENT_CHECKER_H_
+#ifndef SUBLET_SERVER_SPOOL_CONTENT_CHECKER_H_
+#define SUBLET_SERVER_SPOOL_CONTENT_CHECKER_H_
 
 #include <condition_variable>
 #include <cstdint>
@@ -77,4 +77,4 @@ class ContentChecker {
 
 }  // namespace sublet::server
 
-#endif  // SUBLET_SERVER_CONTENT_CHECKER_H_
+#endif  // SUBLET_SERVER_SPOOL_CONTENT_CHECKER_H_

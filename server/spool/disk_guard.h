@@ -3,8 +3,8 @@
 // submissions are refused until there is room to make it again.
 //
 // Threads: any.
-#ifndef SUBLET_SERVER_DISK_GUARD_H_
-#define SUBLET_SERVER_DISK_GUARD_H_
+#ifndef SUBLET_SERVER_SPOOL_DISK_GUARD_H_
+#define SUBLET_SERVER_SPOOL_DISK_GUARD_H_
 
 #include <atomic>
 #include <cstdint>
@@ -33,4 +33,4 @@ class DiskGuard {
 
 }  // namespace sublet::server
 
-#endif  // SUBLET_SERVER_DISK_GUARD_H_
+#endif  // SUBLET_SERVER_SPOOL_DISK_GUARD_H_

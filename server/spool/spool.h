@@ -10,8 +10,8 @@
 // decided before (service.h).
 //
 // Threads: any.
-#ifndef SUBLET_SERVER_SPOOL_H_
-#define SUBLET_SERVER_SPOOL_H_
+#ifndef SUBLET_SERVER_SPOOL_SPOOL_H_
+#define SUBLET_SERVER_SPOOL_SPOOL_H_
 
 #include <atomic>
 #include <condition_variable>
@@ -157,4 +157,4 @@ class Spool {
 
 }  // namespace sublet::server
 
-#endif  // SUBLET_SERVER_SPOOL_H_
+#endif  // SUBLET_SERVER_SPOOL_SPOOL_H_

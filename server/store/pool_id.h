@@ -1,6 +1,6 @@
 // The id of the pool: 16 random octets, made with its database and kept there.
-#ifndef SUBLET_SERVER_POOL_ID_H_
-#define SUBLET_SERVER_POOL_ID_H_
+#ifndef SUBLET_SERVER_STORE_POOL_ID_H_
+#define SUBLET_SERVER_STORE_POOL_ID_H_
 
 #include <string>
 
@@ -11,4 +11,4 @@ std::string pool_id(const std::string& database);
 
 }  // namespace sublet::server
 
-#endif  // SUBLET_SERVER_POOL_ID_H_
+#endif  // SUBLET_SERVER_STORE_POOL_ID_H_

@@ -1,8 +1,8 @@
 // The store in SQLite (WAL, synchronous=FULL) through SOCI. SOCI is used so
 // that a PostgreSQL pair can take SQLite's place; only this folder includes it,
 // and only sqlite.{h,cc} holds what is SQLite's own.
-#ifndef SUBLET_SERVER_SQL_STORE_H_
-#define SUBLET_SERVER_SQL_STORE_H_
+#ifndef SUBLET_SERVER_STORE_SQL_STORE_H_
+#define SUBLET_SERVER_STORE_SQL_STORE_H_
 
 #include <memory>
 #include <string>
@@ -29,4 +29,4 @@ class SqlStore : public Store {
 
 }  // namespace sublet::server
 
-#endif  // SUBLET_SERVER_SQL_STORE_H_
+#endif  // SUBLET_SERVER_STORE_SQL_STORE_H_

@@ -1,8 +1,8 @@
 // What the guard adds to a connection of the ORB's: each byte that it brings is
 // judged by GiopFilter first, what it asks is counted, and a message must be
 // completed in time.
-#ifndef SUBLET_BASE_CONNECTION_GUARD_H_
-#define SUBLET_BASE_CONNECTION_GUARD_H_
+#ifndef SUBLET_TRANSPORT_GUARD_CONNECTION_GUARD_H_
+#define SUBLET_TRANSPORT_GUARD_CONNECTION_GUARD_H_
 
 #include <omniORB4/CORBA.h>
 #include <sys/socket.h>
@@ -155,4 +155,4 @@ class Guarded : public Base {
 
 }  // namespace sublet
 
-#endif  // SUBLET_BASE_CONNECTION_GUARD_H_
+#endif  // SUBLET_TRANSPORT_GUARD_CONNECTION_GUARD_H_

@@ -6,8 +6,8 @@
 // Standard library only, no ORB, no I/O. One GiopFilter for each connection
 // and direction of reading; one thread at a time may feed it. GiopRequests is
 // shared by the reading and the writing thread and locks itself.
-#ifndef SUBLET_BASE_GIOP_FILTER_H_
-#define SUBLET_BASE_GIOP_FILTER_H_
+#ifndef SUBLET_TRANSPORT_GUARD_GIOP_FILTER_H_
+#define SUBLET_TRANSPORT_GUARD_GIOP_FILTER_H_
 
 #include <array>
 #include <cstddef>
@@ -127,4 +127,4 @@ class GiopFilter {
 
 }  // namespace sublet
 
-#endif  // SUBLET_BASE_GIOP_FILTER_H_
+#endif  // SUBLET_TRANSPORT_GUARD_GIOP_FILTER_H_

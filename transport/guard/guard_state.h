@@ -1,7 +1,7 @@
 // What all guarded connections of the process share: who is admitted, how many
 // there are, what is counted and reported. Without the ORB.
-#ifndef SUBLET_BASE_GUARD_STATE_H_
-#define SUBLET_BASE_GUARD_STATE_H_
+#ifndef SUBLET_TRANSPORT_GUARD_GUARD_STATE_H_
+#define SUBLET_TRANSPORT_GUARD_GUARD_STATE_H_
 
 #include <atomic>
 #include <chrono>
@@ -87,4 +87,4 @@ extern GuardState* g_guard;
 
 }  // namespace sublet
 
-#endif  // SUBLET_BASE_GUARD_STATE_H_
+#endif  // SUBLET_TRANSPORT_GUARD_GUARD_STATE_H_

@@ -13,8 +13,8 @@
 // Only transport/orb.cc and orb_network.cc use this. It subclasses internal classes
 // of omniORB 4.2.5: rebuild and run the tests with each version of the ORB.
 // Threads: any, once installed.
-#ifndef SUBLET_BASE_GUARDED_TRANSPORT_H_
-#define SUBLET_BASE_GUARDED_TRANSPORT_H_
+#ifndef SUBLET_TRANSPORT_GUARD_GUARDED_TRANSPORT_H_
+#define SUBLET_TRANSPORT_GUARD_GUARDED_TRANSPORT_H_
 
 #include <string>
 
@@ -54,4 +54,4 @@ bool guard_call_is_new(void* peerdetails);
 
 }  // namespace sublet
 
-#endif  // SUBLET_BASE_GUARDED_TRANSPORT_H_
+#endif  // SUBLET_TRANSPORT_GUARD_GUARDED_TRANSPORT_H_

@@ -1,6 +1,6 @@
 // The end point "giop:unopened:" of a process that does not listen.
-#ifndef SUBLET_BASE_UNOPENED_ENDPOINT_H_
-#define SUBLET_BASE_UNOPENED_ENDPOINT_H_
+#ifndef SUBLET_TRANSPORT_GUARD_UNOPENED_ENDPOINT_H_
+#define SUBLET_TRANSPORT_GUARD_UNOPENED_ENDPOINT_H_
 
 namespace sublet {
 
@@ -9,4 +9,4 @@ void install_unopened_endpoint();
 
 }  // namespace sublet
 
-#endif  // SUBLET_BASE_UNOPENED_ENDPOINT_H_
+#endif  // SUBLET_TRANSPORT_GUARD_UNOPENED_ENDPOINT_H_

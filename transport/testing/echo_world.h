@@ -1,7 +1,7 @@
 // Servers and clients of echo.idl in processes of their own, because a process
 // can start the ORB only once. The test process itself never starts it.
-#ifndef SUBLET_BASE_TESTING_ECHO_WORLD_H_
-#define SUBLET_BASE_TESTING_ECHO_WORLD_H_
+#ifndef SUBLET_TRANSPORT_TESTING_ECHO_WORLD_H_
+#define SUBLET_TRANSPORT_TESTING_ECHO_WORLD_H_
 
 #include <sys/types.h>
 
@@ -111,4 +111,4 @@ bool write_all(int socket, std::string_view bytes);
 
 }  // namespace sublet::testing
 
-#endif  // SUBLET_BASE_TESTING_ECHO_WORLD_H_
+#endif  // SUBLET_TRANSPORT_TESTING_ECHO_WORLD_H_

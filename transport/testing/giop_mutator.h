@@ -1,7 +1,7 @@
 // Makes hostile GIOP out of good: for the tests of the filter and of servers
 // behind it. Deterministic from its seed.
-#ifndef SUBLET_BASE_TESTING_GIOP_MUTATOR_H_
-#define SUBLET_BASE_TESTING_GIOP_MUTATOR_H_
+#ifndef SUBLET_TRANSPORT_TESTING_GIOP_MUTATOR_H_
+#define SUBLET_TRANSPORT_TESTING_GIOP_MUTATOR_H_
 
 #include <cstdint>
 #include <random>
@@ -42,4 +42,4 @@ class GiopMutator {
 
 }  // namespace sublet::testing
 
-#endif  // SUBLET_BASE_TESTING_GIOP_MUTATOR_H_
+#endif  // SUBLET_TRANSPORT_TESTING_GIOP_MUTATOR_H_

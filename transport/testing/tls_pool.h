@@ -1,6 +1,6 @@
 // A pool's authority and the certificates of members, for tests.
-#ifndef SUBLET_BASE_TESTING_TLS_POOL_H_
-#define SUBLET_BASE_TESTING_TLS_POOL_H_
+#ifndef SUBLET_TRANSPORT_TESTING_TLS_POOL_H_
+#define SUBLET_TRANSPORT_TESTING_TLS_POOL_H_
 
 #include <string>
 
@@ -47,4 +47,4 @@ class TlsPool {
 
 }  // namespace sublet::testing
 
-#endif  // SUBLET_BASE_TESTING_TLS_POOL_H_
+#endif  // SUBLET_TRANSPORT_TESTING_TLS_POOL_H_

@@ -4,8 +4,8 @@
 //
 // A certificate says who its holder is in one place, a URI in its subject's
 // alternative names: transport/membership.h.
-#ifndef SUBLET_BASE_TLS_AUTHORITY_H_
-#define SUBLET_BASE_TLS_AUTHORITY_H_
+#ifndef SUBLET_TRANSPORT_TLS_AUTHORITY_H_
+#define SUBLET_TRANSPORT_TLS_AUTHORITY_H_
 
 #include <cstdint>
 #include <optional>
@@ -59,4 +59,4 @@ bool equal_in_constant_time(const std::string& a, const std::string& b);
 
 }  // namespace sublet
 
-#endif  // SUBLET_BASE_TLS_AUTHORITY_H_
+#endif  // SUBLET_TRANSPORT_TLS_AUTHORITY_H_

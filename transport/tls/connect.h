@@ -1,6 +1,6 @@
 // The TCP connection under TLS. Any thread.
-#ifndef SUBLET_BASE_TLS_CONNECT_H_
-#define SUBLET_BASE_TLS_CONNECT_H_
+#ifndef SUBLET_TRANSPORT_TLS_CONNECT_H_
+#define SUBLET_TRANSPORT_TLS_CONNECT_H_
 
 #include <netdb.h>
 
@@ -21,4 +21,4 @@ int connect_to_any(const addrinfo* addresses, std::chrono::steady_clock::time_po
 
 }  // namespace sublet
 
-#endif  // SUBLET_BASE_TLS_CONNECT_H_
+#endif  // SUBLET_TRANSPORT_TLS_CONNECT_H_

@@ -1,8 +1,8 @@
 // The way to a pool's server over TLS: as a member, or with a token as one who
 // wants to become one. Any thread; each call waits as long as it is told to, and
 // for the resolver of host names as long as that takes.
-#ifndef SUBLET_BASE_TLS_DIAL_H_
-#define SUBLET_BASE_TLS_DIAL_H_
+#ifndef SUBLET_TRANSPORT_TLS_DIAL_H_
+#define SUBLET_TRANSPORT_TLS_DIAL_H_
 
 #include <memory>
 #include <stdexcept>
@@ -45,4 +45,4 @@ Membership join_pool(const JoinToken& token, const std::string& key, int timeout
 
 }  // namespace sublet
 
-#endif  // SUBLET_BASE_TLS_DIAL_H_
+#endif  // SUBLET_TRANSPORT_TLS_DIAL_H_

@@ -7,8 +7,8 @@
 //
 // Two threads: one for all strangers, one for what newcomers ask. Only their
 // hooks are called from them.
-#ifndef SUBLET_BASE_TLS_DOOR_H_
-#define SUBLET_BASE_TLS_DOOR_H_
+#ifndef SUBLET_TRANSPORT_TLS_DOOR_H_
+#define SUBLET_TRANSPORT_TLS_DOOR_H_
 
 #include <cstdint>
 #include <functional>
@@ -70,4 +70,4 @@ class TlsDoor {
 
 }  // namespace sublet
 
-#endif  // SUBLET_BASE_TLS_DOOR_H_
+#endif  // SUBLET_TRANSPORT_TLS_DOOR_H_

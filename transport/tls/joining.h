@@ -1,8 +1,8 @@
 // What a newcomer and the server say to each other inside TLS, outside the ORB:
 // fixed small messages (docs/membership.md has them byte by byte). Pure
 // functions.
-#ifndef SUBLET_BASE_TLS_JOINING_H_
-#define SUBLET_BASE_TLS_JOINING_H_
+#ifndef SUBLET_TRANSPORT_TLS_JOINING_H_
+#define SUBLET_TRANSPORT_TLS_JOINING_H_
 
 #include <cstddef>
 #include <optional>
@@ -43,4 +43,4 @@ JoinAnswer answer_from_bytes(const std::string& bytes);
 
 }  // namespace sublet
 
-#endif  // SUBLET_BASE_TLS_JOINING_H_
+#endif  // SUBLET_TRANSPORT_TLS_JOINING_H_

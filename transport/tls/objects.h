@@ -1,6 +1,6 @@
 // OpenSSL's objects with an owner, for this folder only.
-#ifndef SUBLET_BASE_TLS_OBJECTS_H_
-#define SUBLET_BASE_TLS_OBJECTS_H_
+#ifndef SUBLET_TRANSPORT_TLS_OBJECTS_H_
+#define SUBLET_TRANSPORT_TLS_OBJECTS_H_
 
 #include <openssl/bio.h>
 #include <openssl/evp.h>
@@ -39,4 +39,4 @@ CertificateFacts facts_of(X509* certificate);
 
 }  // namespace sublet
 
-#endif  // SUBLET_BASE_TLS_OBJECTS_H_
+#endif  // SUBLET_TRANSPORT_TLS_OBJECTS_H_

@@ -4,8 +4,8 @@
 // OpenSSL forbids; here one thread has them all (docs/transport.md).
 //
 // Any thread. What is taken is the relay's until either side ends.
-#ifndef SUBLET_BASE_TLS_RELAY_H_
-#define SUBLET_BASE_TLS_RELAY_H_
+#ifndef SUBLET_TRANSPORT_TLS_RELAY_H_
+#define SUBLET_TRANSPORT_TLS_RELAY_H_
 
 #include <cstdint>
 #include <memory>
@@ -39,4 +39,4 @@ class TlsRelay {
 
 }  // namespace sublet
 
-#endif  // SUBLET_BASE_TLS_RELAY_H_
+#endif  // SUBLET_TRANSPORT_TLS_RELAY_H_

@@ -5,8 +5,8 @@
 // say so; it must ask excluded() before anything else.
 //
 // TlsContext may be shared by threads; a TlsSession is one thread's at a time.
-#ifndef SUBLET_BASE_TLS_SESSION_H_
-#define SUBLET_BASE_TLS_SESSION_H_
+#ifndef SUBLET_TRANSPORT_TLS_SESSION_H_
+#define SUBLET_TRANSPORT_TLS_SESSION_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -106,4 +106,4 @@ class PipeSignalBlocked {
 
 }  // namespace sublet
 
-#endif  // SUBLET_BASE_TLS_SESSION_H_
+#endif  // SUBLET_TRANSPORT_TLS_SESSION_H_

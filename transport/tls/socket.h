@@ -1,6 +1,6 @@
 // Options of the TCP sockets under TLS.
-#ifndef SUBLET_BASE_TLS_SOCKET_H_
-#define SUBLET_BASE_TLS_SOCKET_H_
+#ifndef SUBLET_TRANSPORT_TLS_SOCKET_H_
+#define SUBLET_TRANSPORT_TLS_SOCKET_H_
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -24,4 +24,4 @@ inline void set_options(int socket) {
 
 }  // namespace sublet
 
-#endif  // SUBLET_BASE_TLS_SOCKET_H_
+#endif  // SUBLET_TRANSPORT_TLS_SOCKET_H_

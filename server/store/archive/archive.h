@@ -4,8 +4,8 @@
 //
 // Threads: any; calls take turns at a small number of connections. Reports have
 // one of their own, since they may take long, and so has the committer.
-#ifndef SUBLET_SERVER_ARCHIVE_H_
-#define SUBLET_SERVER_ARCHIVE_H_
+#ifndef SUBLET_SERVER_STORE_ARCHIVE_ARCHIVE_H_
+#define SUBLET_SERVER_STORE_ARCHIVE_ARCHIVE_H_
 
 #include <functional>
 #include <map>
@@ -179,4 +179,4 @@ class Archive {
 
 }  // namespace sublet::server
 
-#endif  // SUBLET_SERVER_ARCHIVE_H_
+#endif  // SUBLET_SERVER_STORE_ARCHIVE_ARCHIVE_H_

@@ -1,7 +1,7 @@
 // The archive's connections to the database, which calls take turns at. Includes
 // SOCI: for the .cc files of the archive only.
-#ifndef SUBLET_SERVER_ARCHIVE_CONNECTIONS_H_
-#define SUBLET_SERVER_ARCHIVE_CONNECTIONS_H_
+#ifndef SUBLET_SERVER_STORE_ARCHIVE_CONNECTIONS_H_
+#define SUBLET_SERVER_STORE_ARCHIVE_CONNECTIONS_H_
 
 #include <soci/soci.h>
 
@@ -123,4 +123,4 @@ class Archive::Connections {
 
 }  // namespace sublet::server
 
-#endif  // SUBLET_SERVER_ARCHIVE_CONNECTIONS_H_
+#endif  // SUBLET_SERVER_STORE_ARCHIVE_CONNECTIONS_H_
