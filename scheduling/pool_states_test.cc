@@ -240,6 +240,8 @@ class PoolStatesTest : public CppUnit::TestFixture {
     const AttemptKey key = t.key(one.job);
     t.apply(CheckpointDamaged{key, one.machine, 1, 0, 0});  // not the newest one
     CPPUNIT_ASSERT(!t.last.answer.accepted && t.last.records.empty());
+    t.apply(CheckpointDamaged{key, one.machine, 2, 2, 200});  // names no older one
+    CPPUNIT_ASSERT(!t.last.answer.accepted && t.last.records.empty());
     t.apply(CheckpointDamaged{key, one.machine, 2, 1, 100});
     CPPUNIT_ASSERT(t.last.answer.accepted);
     CPPUNIT_ASSERT_EQUAL(uint64_t{1}, t.record(one.job).generation);

@@ -130,6 +130,11 @@ class SpoolTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("upload.unknown"),
                          code([&] { s.put(started.id, "bob", 0, "abc"); }));
     CPPUNIT_ASSERT_EQUAL(std::string("upload.unknown"), code([&] { s.finish(started.id, "bob"); }));
+    try {
+      s.finish(started.id, "bob");
+    } catch (const Refusal& refusal) {
+      CPPUNIT_ASSERT_EQUAL("upload " + std::to_string(started.id), refusal.subject);
+    }
     // The same request id of somebody else is another upload.
     CPPUNIT_ASSERT(s.open("bob", "req", input(), 3, digest_of("abc")).id != started.id);
   }
