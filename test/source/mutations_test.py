@@ -308,8 +308,7 @@ class WholeRun(unittest.TestCase):
         left = subprocess.Popen(["sleep", "60"], env=workshop.environment())
         other = subprocess.Popen(["sleep", "60"])
         try:
-            time.sleep(0.3)  # until it is sleep
-            workshop.sweep()
+            workshop.sweep()  # Popen() returns when the program has been executed
             self.assertEqual(left.wait(30), -9)
             self.assertIsNone(other.poll())
         finally:
