@@ -1,6 +1,7 @@
 #include "server/machines/dispatcher.h"
 
 #include <algorithm>
+#include <set>
 
 #include "server/commit/crash_point.h"
 
@@ -101,16 +102,17 @@ Dispatcher::Load Dispatcher::take_orders(Mailbox& box) {
   Load load;
   load.workstation = box.workstation;
   load.undelivered.swap(box.undelivered);
+  // Asked to leave before it was told to start: it never starts. Starts that are left for
+  // a later call too: the leave requests are forgotten with this one.
+  std::set<scheduling::AttemptKey> leaving;
+  for (const LeaveRequest& leave : box.leaves) leaving.insert(leave.key);
+  std::erase_if(box.starts, [&](const auto& start) {
+    if (!leaving.contains(start.key)) return false;
+    load.undelivered.push_back(not_delivered(start.key, "removed or held"));
+    return true;
+  });
   const size_t starts = std::min(box.starts.size(), kOrdersPerCall);
-  for (size_t i = 0; i < starts; ++i) {
-    const auto same = [&](const LeaveRequest& leave) { return leave.key == box.starts[i].key; };
-    // Told to leave before it was told to start: it never starts.
-    const bool void_order = std::any_of(box.leaves.begin(), box.leaves.end(), same);
-    if (void_order)
-      load.undelivered.push_back(not_delivered(box.starts[i].key, "removed or held"));
-    else
-      load.starts.push_back(box.starts[i]);
-  }
+  load.starts.assign(box.starts.begin(), box.starts.begin() + starts);
   box.starts.erase(box.starts.begin(), box.starts.begin() + starts);
   load.leaves.assign(box.leaves.begin(), box.leaves.end());
   box.leaves.clear();

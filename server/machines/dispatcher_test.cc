@@ -53,6 +53,7 @@ class SlowWorkstation : public Workstation {
 class DispatcherTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(DispatcherTest);
   CPPUNIT_TEST(orders_gather_while_a_call_is_under_way);
+  CPPUNIT_TEST(who_is_to_leave_never_starts);
   CPPUNIT_TEST(one_that_hangs_holds_up_nobody_else);
   CPPUNIT_TEST(an_order_to_nobody_is_not_delivered);
   CPPUNIT_TEST(probes_tell_the_truth);
@@ -94,6 +95,26 @@ class DispatcherTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(1, station->most_inside.load());
     CPPUNIT_ASSERT_EQUAL(1 + 3, station->calls.load());  // 249 in hundreds
     CPPUNIT_ASSERT(eventually([&] { return station->left == 1; }));
+  }
+
+  // However many starts wait before it.
+  void who_is_to_leave_never_starts() {
+    auto station = std::make_shared<SlowWorkstation>();
+    Dispatcher dispatcher(hooks(), 4);
+    dispatcher.attach(1, station);
+    station->hold = true;
+    dispatcher.decided({StartAttempt{{1, 1}, 1, 0, 0}});
+    CPPUNIT_ASSERT(eventually([&] { return station->inside == 1; }));
+    for (JobId job = 2; job <= 250; ++job) dispatcher.decided({StartAttempt{{job, 1}, 1, 0, 0}});
+    dispatcher.decided({TellToLeave{{2, 1}, 1, LeaveReason::kRemoved},
+                        TellToLeave{{250, 1}, 1, LeaveReason::kRemoved}});
+    station->hold = false;
+    CPPUNIT_ASSERT(eventually([&] { return answered() == 250; }));
+    std::lock_guard lock(mutex_);
+    for (const OrderAnswered& one : answers_) {
+      const bool left = one.key.job == 2 || one.key.job == 250;
+      CPPUNIT_ASSERT_EQUAL(left, one.answer == OrderAnswered::Answer::kNotDelivered);
+    }
   }
 
   void one_that_hangs_holds_up_nobody_else() {
