@@ -13,7 +13,6 @@ std::string pool_id(const std::string& database) {
   try {
     soci::session sql(soci::sqlite3, "db=" + database + " timeout=10");
     sql << "PRAGMA synchronous=FULL";
-    sql << "create table if not exists pool_id (id text not null)";
     const std::string made = hex_encode(random_bytes(16));
     sql << "insert into pool_id (id) select :made where not exists (select 1 from pool_id)",
         soci::use(made, "made");

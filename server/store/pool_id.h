@@ -6,7 +6,7 @@
 
 namespace sublet::server {
 
-// database: the path; it exists already. Throws StoreError.
+// database: the path; SqlStore has made its tables. Throws StoreError.
 std::string pool_id(const std::string& database);
 
 }  // namespace sublet::server

@@ -74,7 +74,7 @@ class SqlStoreTest : public CppUnit::TestFixture {
     return all;
   }
 
-  // Runs SQL behind the store's back.
+  // Runs SQL on the database while the store has it open.
   void sql(const std::string& statement, int expected = SQLITE_OK) {
     sqlite3* db = nullptr;
     CPPUNIT_ASSERT_EQUAL(SQLITE_OK, sqlite3_open(path().c_str(), &db));

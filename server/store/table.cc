@@ -61,7 +61,9 @@ std::string upsert(const Table& table) {
   }
   std::string statement =
       std::string("insert into ") + table.name + " (" + names + ") values (" + values + ")";
-  if (!key.empty()) statement += " on conflict (" + key + ") do update set " + updates;
+  if (!key.empty())
+    statement +=
+        " on conflict (" + key + ") do " + (updates.empty() ? "nothing" : "update set " + updates);
   return statement;
 }
 

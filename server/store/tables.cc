@@ -34,6 +34,12 @@ constinit const TableOf<PoolRow> kPool = {
     },
 };
 
+constinit const TableOf<PoolIdRow> kPoolId = {
+    "pool_id",
+    Storage::kByKey,
+    {key<&PoolIdRow::id>("id")},
+};
+
 constinit const TableOf<UserRecord> kUsers = {
     "users",
     Storage::kApart,
@@ -379,7 +385,7 @@ std::span<const Table* const> all() {
       &kPool,    &kUsers,       &kMachines, &kCredentials, &kBatches,  &kStops,
       &kParts,   &kSpecs,       &kJobs,     &kAttempts,    &kEnds,     &kUses,
       &kSpent,   &kChanges,     &kFiles,    &kContents,    &kSpoolUse, &kRemovedOutputs,
-      &kMembers, &kInvitations, &kRequests, &kEvents};
+      &kMembers, &kInvitations, &kRequests, &kEvents,      &kPoolId};
   return kAll;
 }
 

@@ -22,6 +22,11 @@ struct PoolRow {
   scheduling::PoolRecord pool = {};
 };
 
+// The one row of table pool_id; pool_id.h writes and reads it.
+struct PoolIdRow {
+  std::string id;  // hexadecimal
+};
+
 // Bytes of a user's files in the spool: of checkpoints, or of all others.
 struct SpoolUseRow {
   std::string user;
@@ -38,6 +43,7 @@ struct RemovedOutputRow {
 namespace tables {
 
 extern const TableOf<PoolRow> kPool;
+extern const TableOf<PoolIdRow> kPoolId;
 extern const TableOf<scheduling::UserRecord> kUsers;
 extern const TableOf<scheduling::MachineRecord> kMachines;
 extern const TableOf<CredentialRow> kCredentials;
