@@ -138,7 +138,7 @@ class UsageHistoryTest : public CppUnit::TestFixture {
     }
   }
 
-  // Runs SQL behind the server's back.
+  // Runs SQL on the database while the server has it open.
   static void sql(const UsedPool& pool, const std::string& statements) {
     sqlite3* db = nullptr;
     CPPUNIT_ASSERT_EQUAL(SQLITE_OK, sqlite3_open((pool.folder.path() + "/pool.db").c_str(), &db));
