@@ -254,6 +254,10 @@ class Forged(unittest.TestCase):
         "join-guessing": "refused NotPermitted machine.unknown",
     }
 
+    # Reserved, for administrators too.
+    ADMINISTRATION = ("drain", "resume", "evict", "set-shares", "set-quota", "quotas",
+                      "reclaim", "lend", "evictions")
+
     @ROOT_ONLY
     def test_real_calls(self):
         with scene() as s:
@@ -284,6 +288,8 @@ class Forged(unittest.TestCase):
                                       ("ping", "attach-own")})
                 self.ask_all(forger, {k: self.NO_OBJECT
                                       for k in ("holder:vacate", "ping", "attach-own")})
+                self.ask_all(forger, {k: "refused Invalid not.served"
+                                      for k in self.ADMINISTRATION})
             self.check_unharmed(s)
             self.check_obeys_its_server(s)
 

@@ -34,6 +34,7 @@
 #include <mutex>
 #include <string>
 
+#include "administration.hh"
 #include "alarm_sender.hh"
 #include "base/random.h"
 #include "execution_server.hh"
@@ -343,7 +344,7 @@ class Forger {
     }
     if (name == "attach-own") return attach(own_);
     if (name == "attach-nil") return attach(CORBA::Object::_nil());
-    return as_machine(name, what) || as_attempt(name) || as_user(name);
+    return as_machine(name, what) || as_attempt(name) || as_user(name) || as_administrator(name);
   }
 
   bool attach(CORBA::Object_ptr object) {
@@ -434,6 +435,21 @@ class Forger {
       return false;
     }
     return true;
+  }
+
+  bool as_administrator(const std::string& name) {
+    v1::Administration_var pool = find<v1::Administration>("Administration");
+    const v1::MachineNumber one = number("machine");
+    if (name == "drain") return pool->drain(request(), one), true;
+    if (name == "resume") return pool->resume(request(), one), true;
+    if (name == "evict") return pool->evict(request(), one), true;
+    if (name == "set-shares") return pool->set_shares(request(), v1::UserShares{}), true;
+    if (name == "set-quota") return pool->set_quota(request(), v1::Quota{}), true;
+    if (name == "quotas") return v1::QuotaPage_var(pool->quotas({}, 1)), true;
+    if (name == "reclaim") return pool->reclaim(request(), one, 0), true;
+    if (name == "lend") return pool->lend(request(), one), true;
+    if (name == "evictions") return v1::EvictionPage_var(pool->evictions(one, {}, 1)), true;
+    return false;
   }
 
   const std::string socket_;
