@@ -47,6 +47,11 @@ void MachineService::check_facts(const MachineFacts& facts) const {
   if (facts.name.empty() || facts.name.size() > 255)
     throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "a machine's name has 1 to 255 octets",
                   "Set it with --name.", "machine");
+  for (const std::string* text : {&facts.os, &facts.architecture})
+    if (text->size() > 255)
+      throw Refusal(Refusal::Kind::kInvalid, "field.invalid",
+                    "a machine's os and architecture have at most 255 octets each",
+                    "Report shorter ones.", facts.name);
   if (facts.slots < 1 || facts.slots > kMostSlots)
     throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "a machine has 1 to 4,096 slots",
                   "Set another number with --slots.", facts.name);

@@ -24,6 +24,7 @@ class MachineServiceTest : public testing::ServicesFixture {
   CPPUNIT_TEST(an_eviction_needs_no_outputs);
   CPPUNIT_TEST(their_contents_are_not_read);
   CPPUNIT_TEST(a_first_renewal_of_an_old_registration_loses_nothing);
+  CPPUNIT_TEST(what_a_machine_says_is_bounded);
   CPPUNIT_TEST(a_machine_without_its_folder_waits_for_its_leases);
   CPPUNIT_TEST(what_a_failed_order_may_have_done);
   CPPUNIT_TEST_SUITE_END();
@@ -152,11 +153,21 @@ class MachineServiceTest : public testing::ServicesFixture {
     std::thread renewing(
         [&] { refused = testing::code([&] { machines_->renew(old.key, root_, {}, {}); }); });
     while (!sessions_.report(old.machine)) std::this_thread::yield();
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // until it waits
     sent.set_value();
     renewing.join();
     CPPUNIT_ASSERT_EQUAL(std::string("session.unknown"), refused);
     CPPUNIT_ASSERT_EQUAL(std::string("live"), state_of(key));
+  }
+
+  void what_a_machine_says_is_bounded() {
+    for (std::string MachineFacts::*text :
+         {&MachineFacts::name, &MachineFacts::os, &MachineFacts::architecture}) {
+      MachineFacts long_one = facts("moe");
+      long_one.*text = std::string(256, 'x');
+      CPPUNIT_ASSERT_EQUAL(std::string("field.invalid"), testing::code([&] {
+                             machines_->join(root_, 0, std::string(32, 's'), long_one);
+                           }));
+    }
   }
 
   void a_machine_without_its_folder_waits_for_its_leases() {
@@ -190,7 +201,7 @@ class MachineServiceTest : public testing::ServicesFixture {
     CPPUNIT_ASSERT(meaning(Sublet::v1::NotPermitted("", "", "", "")) == Answer::kRefused);
   }
 
-  // Behind the server's back.
+  // What another process changes while the server runs.
   void sql(const std::string& statements) {
     sqlite3* db = nullptr;
     CPPUNIT_ASSERT_EQUAL(SQLITE_OK, sqlite3_open((folder_.path() + "/pool.db").c_str(), &db));
