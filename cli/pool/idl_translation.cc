@@ -29,14 +29,7 @@ v1::JobFilter to_filter(const JobFilter& filter) {
 
 v1::FilePlace to_place(const FilePlace& place) {
   v1::FilePlace out{};
-  out.kind = static_cast<CORBA::ULong>(place.kind);
-  out.batch = place.batch;
-  out.job = place.job;
-  out.attempt = 0;
-  out.file = 0;
-  to_octets(place.name, out.name);
-  out.generation = 0;
-  if (place.suspect) add_detail(out.more, "suspect", "1");
+  to_idl(place, out);
   return out;
 }
 

@@ -291,15 +291,6 @@ struct StandingPage {
   std::string next;
 };
 
-// Which file of the spool, as far as users have to do with it.
-struct FilePlace {
-  FileKind kind = FileKind::kInput;
-  uint64_t batch = 0;  // put
-  uint64_t job = 0;    // get
-  std::string name;
-  bool suspect = false;  // what came from there did not fit its digest
-};
-
 struct Upload {
   uint64_t id = 0;
   uint64_t offset = 0;

@@ -213,6 +213,7 @@ RunAnswer OrderDesk::take(const std::string& session, RunOrder order) {
       return {what.name, kRunStale, "the order is older than this registration"};
     answer.reason = refusal(order.what.job.needs, what.name, &answer.answer);
     if (answer.answer != kRunAccepted) return answer;
+    if (!order.not_served.empty()) return {what.name, kRunLacks, order.not_served};
     answer.reason = choose_program(what.job);
     if (!answer.reason.empty()) return {what.name, kRunLacks, answer.reason};
     const int64_t now = now_ns();

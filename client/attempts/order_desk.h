@@ -44,6 +44,7 @@ struct RunOrder {
   Assignment what;         // slot, uid, nonce, accepted_us, first_lease_ns: filled in by the desk
   int64_t lease_ms = 0;    // D
   int64_t decided_us = 0;  // by the server's clock
+  std::string not_served;  // a sentence, if it asks for what this client does not serve
 };
 
 struct VacateOrder {

@@ -137,6 +137,10 @@ class OrderDeskTest : public CppUnit::TestFixture {
     one = order(1);
     one.what.job.outputs = {{"../escape", true}};
     CPPUNIT_ASSERT_EQUAL(kRunLacks, run(one));
+    one = order(1);
+    one.not_served = "the field `network` is not served here";
+    CPPUNIT_ASSERT_EQUAL(one.not_served, answer_to(one).reason);
+    CPPUNIT_ASSERT_EQUAL(kRunLacks, run(one));
     presence_.away = false;
     CPPUNIT_ASSERT_EQUAL(kRunOwner, run(order(1)));
     presence_.away = true;

@@ -95,19 +95,8 @@ struct CorbaServer::Parts {
 
   idl::FilePlace to_place(const FilePlace& place, const idl::SessionKey& session) {
     idl::FilePlace out{};
-    out.kind = static_cast<CORBA::ULong>(place.kind);
-    out.batch = 0;
+    sublet::to_idl(place, out);
     out.session = session;
-    out.job = place.name.job;
-    out.attempt = place.name.attempt;
-    out.file = place.file;
-    to_octets(place.file_name, out.name);
-    out.generation = place.generation;
-    if (place.suspect) {
-      out.more.length(1);
-      out.more[0].name = CORBA::string_dup("suspect");
-      out.more[0].value = CORBA::string_dup("1");
-    }
     return out;
   }
 

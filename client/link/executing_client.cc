@@ -77,7 +77,9 @@ idl::RunAnswer* ExecutingClientServant::may_run(const idl::SessionKey& session,
   check_caller();
   check_session(session);
   check_term(term);
-  return new idl::RunAnswer(to_idl(desk_.may_run(sublet::from_idl(needs))));
+  const std::string lacking = not_served(needs);
+  return new idl::RunAnswer(to_idl(lacking.empty() ? desk_.may_run(sublet::from_idl(needs))
+                                                   : RunAnswer{{}, kRunLacks, lacking}));
 }
 
 void ExecutingClientServant::vacate(const idl::SessionKey& session, idl::ServerTerm term,

@@ -132,14 +132,16 @@ struct AttemptEnd {
   std::vector<uint64_t> outputs;
 };
 
-struct FilePlace {
-  FileKind kind = FileKind::kInput;
-  AttemptName name;
-  uint64_t file = 0;
-  std::string file_name;
-  uint64_t generation = 0;
-  bool suspect = false;  // stat: what came did not fit its digest; the server looks itself
-};
+// Without the session, which the call adds.
+inline FilePlace place_of(FileKind kind, const AttemptName& attempt, const std::string& name) {
+  FilePlace place;
+  place.kind = kind;
+  place.job = attempt.job;
+  place.attempt = attempt.attempt;
+  place.name = name;
+  return place;
+}
+
 struct RemoteFile {
   uint64_t size = 0;
   Digest digest = {};

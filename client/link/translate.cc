@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "job/check.h"
 #include "protocol/attempt.h"
 #include "transport/orb.h"
 
@@ -164,7 +165,35 @@ RunOrder from_idl(const idl::RunOrder& order) {
   out.what.checkpoint_bytes = order.checkpoint_bytes;
   out.lease_ms = order.lease;
   out.decided_us = order.decided;
+  out.not_served = not_served(order);
   return out;
+}
+
+namespace {
+
+std::string message_of(const std::function<void()>& check) {
+  try {
+    check();
+  } catch (const JobError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string not_served(const idl::RunOrder& order) {
+  const std::string subject = "job " + std::to_string(order.key.job);
+  if (order.reserved.length() > 0) return subject + ": reserved resources are not served here";
+  if (order.start_at != 0) return subject + ": a common start instant is not served here";
+  if (order.more.length() > 0)
+    return subject + ": `" + to_utf8(order.more[0].name.in()).substr(0, 100) +
+           "` of an order is not served here";
+  return message_of([&] { check_served(order.what, subject); });
+}
+
+std::string not_served(const idl::Requirements& needs) {
+  return message_of([&] { check_served(needs, "these requirements"); });
 }
 
 idl::RunAnswer to_idl(const RunAnswer& answer) {

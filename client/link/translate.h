@@ -28,6 +28,9 @@ idl::AttemptStatus to_idl(const HeldAttempt& held);
 idl::StartReport to_idl(const AttemptStart& start);
 idl::EndReport to_idl(const AttemptEnd& end);
 RunOrder from_idl(const idl::RunOrder& order);
+// Why this client cannot do what is asked for, a sentence; empty: it can.
+std::string not_served(const idl::RunOrder& order);
+std::string not_served(const idl::Requirements& needs);
 idl::RunAnswer to_idl(const RunAnswer& answer);
 std::vector<AttemptVerdict> from_idl(const idl::Verdicts& verdicts);
 

@@ -44,8 +44,8 @@ RequestId request_id(const Assignment& what, const FilePlace& place, const Diges
   Hasher hash;
   hash.update(what.nonce.data(), what.nonce.size());
   hash.update(std::to_string(static_cast<int>(place.kind)) + "/" +
-              std::to_string(place.generation) + "/" + std::to_string(round) + "/" +
-              place.file_name + "/");
+              std::to_string(place.generation) + "/" + std::to_string(round) + "/" + place.name +
+              "/");
   hash.update(digest.data(), digest.size());
   Digest all = hash.finish();
   RequestId id;
@@ -120,7 +120,8 @@ void send_checkpoint(Uploader& to, uint64_t largest) {
   if (file->size > largest)
     throw std::runtime_error("it has " + format_bytes(file->size) + ", this machine's limit is " +
                              format_bytes(largest));
-  FilePlace place{FileKind::kCheckpoint, what.name, 0, "checkpoint", generation};
+  FilePlace place = place_of(FileKind::kCheckpoint, what.name, "checkpoint");
+  place.generation = generation;
   to.upload(place, file->fd.get(), file->size);
   work.held_generation = work.handed_in_generation = generation;
   work.handed_in_bytes = file->size;
@@ -168,7 +169,7 @@ struct Outputs {
       return;
     }
     left -= file.size;
-    FilePlace place{FileKind::kOutput, work.assignment->name, 0, name, 0};
+    FilePlace place = place_of(FileKind::kOutput, work.assignment->name, name);
     work.end.outputs.push_back(to.upload(place, file.fd.get(), file.size));
   }
 
@@ -227,7 +228,7 @@ struct Outputs {
     struct stat info;
     if (!fd.valid() || fstat(fd.get(), &info) != 0 || info.st_size == 0) return;
     if (!S_ISREG(info.st_mode)) return;
-    FilePlace place{kind, work.assignment->name, 0, name, 0};
+    FilePlace place = place_of(kind, work.assignment->name, name);
     // The shepherd keeps the bound, but the job may share its account.
     auto size = static_cast<uint64_t>(info.st_size);
     if (size > text_bound)

@@ -112,8 +112,7 @@ class HandInTest : public CppUnit::TestFixture {
 
   std::vector<std::string> handed_in() const {
     std::vector<std::string> names;
-    for (const auto& file : server_.complete(FileKind::kOutput))
-      names.push_back(file.place.file_name);
+    for (const auto& file : server_.complete(FileKind::kOutput)) names.push_back(file.place.name);
     return names;
   }
 

@@ -29,7 +29,7 @@ struct Incoming {
   uint64_t offset = 0;
 
   bool is(const FilePlace& place, const RemoteFile& now) const {
-    return name == place.file_name && remote.size == now.size && remote.digest == now.digest &&
+    return name == place.name && remote.size == now.size && remote.digest == now.digest &&
            remote.generation == now.generation;
   }
 };
@@ -55,7 +55,7 @@ bool receive(AttemptWork& work, ServerCalls& server, const FilePlace& place) {
         server.get(place, in->offset,
                    static_cast<uint32_t>(std::min<uint64_t>(kChunkLimit, size - in->offset)));
     if (chunk.empty() || chunk.size() > size - in->offset) break;
-    write_all(in->file.get(), chunk, place.file_name);
+    write_all(in->file.get(), chunk, place.name);
     if (in->kept) in->kept->write(chunk);
     in->hash.update(chunk);
     in->offset += chunk.size();
@@ -68,7 +68,7 @@ bool receive(AttemptWork& work, ServerCalls& server, const FilePlace& place) {
 
 [[noreturn]] void arrived_damaged(const FilePlace& place) {
   throw ServerError(ServerError::Kind::kRefused, "client.digest",
-                    "'" + escape_for_terminal(place.file_name) + "' arrived damaged " +
+                    "'" + escape_for_terminal(place.name) + "' arrived damaged " +
                         std::to_string(kDigestTries) + " times.");
 }
 
@@ -78,17 +78,18 @@ bool bring_input(AttemptWork& work, ServerCalls& server, InputCache& cache, cons
   const InputCache::Turn turn(cache, remote.digest, work.stop);
   if (work.stop) throw Stopped();
   if (work.incoming && work.incoming->is(place, remote)) return receive(work, server, place);
-  UniqueFd file = create_inside(work.folder + "/" SUBLET_WORK_FOLDER, place.file_name, executable,
+  UniqueFd file = create_inside(work.folder + "/" SUBLET_WORK_FOLDER, place.name, executable,
                                 work.assignment->uid);
   if (cache.take(remote.digest, remote.size, file.get(), work.stop)) return true;
-  work.incoming = std::make_shared<Incoming>(Incoming{
-      place.file_name, remote, std::move(file), cache.add(remote.digest, remote.size), {}});
+  work.incoming = std::make_shared<Incoming>(
+      Incoming{place.name, remote, std::move(file), cache.add(remote.digest, remote.size), {}});
   return receive(work, server, place);
 }
 
 void fetch_input(AttemptWork& work, ServerCalls& server, InputCache& cache,
                  const InputFile& input) {
-  FilePlace place{FileKind::kInput, work.assignment->name, input.file, input.name, 0};
+  FilePlace place = place_of(FileKind::kInput, work.assignment->name, input.name);
+  place.file = input.file;
   for (int i = 0; i < kDigestTries; ++i) {
     if (bring_input(work, server, cache, place, server.stat(place), input.executable)) return;
     place.suspect = true;
@@ -100,9 +101,9 @@ bool fetch_generation(AttemptWork& work, ServerCalls& server, const FilePlace& p
                       const RemoteFile& remote, const std::string& folder) {
   if (!work.incoming || !work.incoming->is(place, remote))
     work.incoming = std::make_shared<Incoming>(
-        Incoming{place.file_name,
+        Incoming{place.name,
                  remote,
-                 create_inside(folder, place.file_name, false, work.assignment->uid),
+                 create_inside(folder, place.name, false, work.assignment->uid),
                  nullptr,
                  {}});
   try {
@@ -118,12 +119,12 @@ bool fetch_generation(AttemptWork& work, ServerCalls& server, const FilePlace& p
 // order said, or none.
 void fetch_checkpoint(AttemptWork& work, ServerCalls& server) {
   const std::string folder = work.folder + "/" SUBLET_CHECKPOINT_FOLDER;
-  FilePlace place{FileKind::kCheckpoint, work.assignment->name, 0, "checkpoint", 0};
+  FilePlace place = place_of(FileKind::kCheckpoint, work.assignment->name, "checkpoint");
   for (int i = 0; i < kDigestTries; ++i) {
     const RemoteFile remote = server.stat(place);
     work.held_generation = place.generation = remote.generation;
     if (remote.generation == 0) {
-      system_files().remove_file(folder + "/" + place.file_name);  // of an earlier try
+      system_files().remove_file(folder + "/" + place.name);  // of an earlier try
       return;
     }
     if (fetch_generation(work, server, place, remote, folder)) return;

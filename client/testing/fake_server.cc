@@ -266,7 +266,7 @@ class FakeExecutionServer : public POA_Sublet::v1::ExecutionServer {
         for (CORBA::ULong o = 0; o < end.outputs.length(); ++o) {
           const Stored& file = world_.files_[end.outputs[o]];
           line["outputs"].push_back({{"kind", static_cast<int>(file.place.kind)},
-                                     {"name", file.place.file_name},
+                                     {"name", file.place.name},
                                      {"bytes", file.bytes}});
         }
       }
@@ -305,11 +305,7 @@ class FakeSpool : public POA_Sublet::v1::Spool {
       file.size = size;
       std::string sum = from_octets(digest);
       std::copy(sum.begin(), sum.end(), file.digest.begin());
-      file.place = {static_cast<FileKind>(place.kind),
-                    {place.job, place.attempt},
-                    0,
-                    from_octets(place.name),
-                    place.generation};
+      file.place = sublet::from_idl(place);
     }
     idl::Upload_var upload = new idl::Upload();
     upload->id = id;
@@ -335,7 +331,7 @@ class FakeSpool : public POA_Sublet::v1::Spool {
       if (file.bytes.size() != file.size || digest_of(file.bytes) != file.digest)
         throw idl::Invalid("spool.digest", "Size or digest is wrong.", "Send it again.", "");
       file.complete = true;
-      line = name_json("file", file.place.name);
+      line = name_json("file", {file.place.job, file.place.attempt});
       line.update({{"kind", static_cast<int>(file.place.kind)},
                    {"generation", file.place.generation},
                    {"size", file.size},
@@ -378,7 +374,7 @@ class FakeSpool : public POA_Sublet::v1::Spool {
     if (place.kind == idl::FILE_INPUT) return find(place.file);
     for (auto& [id, file] : world_.files_)
       if (file.complete && file.place.kind == FileKind::kCheckpoint &&
-          file.place.name.job == place.job &&
+          file.place.job == place.job &&
           (place.generation == 0 || file.place.generation == place.generation))
         return file;
     throw idl::NotFound("spool.checkpoint", "No such checkpoint.", "Start afresh.", "");
@@ -469,7 +465,7 @@ json obey(World& world, const json& c) {
     file.complete = true;
     if (c.contains("job")) {
       file.place.kind = FileKind::kCheckpoint;
-      file.place.name = {c["job"].get<uint64_t>(), 0};
+      file.place.job = c["job"].get<uint64_t>();
       file.place.generation = c.at("generation").get<uint64_t>();
     }
     return {{"answer", 0}, {"file", id}};

@@ -2,9 +2,7 @@
 
 #include "base/octets.h"
 #include "job/check.h"
-#include "job/file_place.h"
 #include "job/state.h"
-#include "spool.hh"
 
 namespace sublet {
 namespace {
@@ -19,6 +17,7 @@ static_assert(uint32_t(FileKind::kInput) == v1::FILE_INPUT &&
               uint32_t(FileKind::kOutput) == v1::FILE_OUTPUT &&
               uint32_t(FileKind::kStdout) == v1::FILE_STDOUT &&
               uint32_t(FileKind::kStderr) == v1::FILE_STDERR && kChunkLimit == v1::CHUNK_LIMIT);
+constexpr const char* kSuspect = "suspect";
 static_assert(kNameLimit == v1::NAME_LIMIT && kJobBytes == v1::JOB_BYTES);
 
 std::vector<std::string> strings(const v1::ByteStrings& in) {
@@ -108,8 +107,8 @@ class ServedCheck {
   [[noreturn]] void refuse(const std::string& field) const {
     const std::string subject = subject_ + ": " + field;
     throw JobError(JobError::Kind::kInvalid, "not.served",
-                   subject_ + ": this server does not serve the field `" + field + "`",
-                   "Leave it out.", subject);
+                   subject_ + ": the field `" + field + "` is not served here", "Leave it out.",
+                   subject);
   }
 
  private:
@@ -122,6 +121,21 @@ Details from_idl(const v1::Details& details) {
   Details out;
   for (CORBA::ULong i = 0; i < details.length(); ++i)
     out.emplace_back(details[i].name.in(), details[i].value.in());
+  return out;
+}
+
+FilePlace from_idl(const v1::FilePlace& place) {
+  FilePlace out;
+  out.kind = static_cast<FileKind>(place.kind);
+  out.batch = place.batch;
+  out.session = from_octets(place.session);
+  out.job = place.job;
+  out.attempt = place.attempt;
+  out.file = place.file;
+  out.name = from_octets(place.name);
+  out.generation = place.generation;
+  for (CORBA::ULong i = 0; i < place.more.length(); ++i)
+    if (std::string_view(place.more[i].name.in()) == kSuspect) out.suspect = true;
   return out;
 }
 
@@ -165,6 +179,19 @@ void to_idl(const Details& details, v1::Details& out) {
   for (const auto& [name, value] : details) add_detail(out, name, value);
 }
 
+void to_idl(const FilePlace& place, v1::FilePlace& out) {
+  out.kind = static_cast<CORBA::ULong>(place.kind);
+  out.batch = place.batch;
+  to_octets(place.session, out.session);
+  out.job = place.job;
+  out.attempt = place.attempt;
+  out.file = place.file;
+  to_octets(place.name, out.name);
+  out.generation = place.generation;
+  out.more.length(0);
+  if (place.suspect) add_detail(out.more, kSuspect, "1");
+}
+
 void to_idl(const JobDescription& job, v1::JobDescription& out) {
   set_text(out.name, job.name);
   to_octets(job.program, out.program);
@@ -192,6 +219,14 @@ void to_idl(const std::vector<Axis>& axes, v1::Axes& out) {
   }
 }
 
+void check_served(const v1::Requirements& needs, const std::string& subject) {
+  const ServedCheck check(subject);
+  check.reserved(has(needs.resources), "needs.resources");
+  check.reserved(has(needs.require), "needs.require");
+  check.reserved(has(needs.prefer), "needs.prefer");
+  check.unknown(needs.more, "needs.");
+}
+
 void check_served(const v1::JobDescription& job, const std::string& subject) {
   const ServedCheck check(subject);
   check.reserved(has(job.standard_input), "standard_input");
@@ -201,10 +236,7 @@ void check_served(const v1::JobDescription& job, const std::string& subject) {
   }
   for (CORBA::ULong i = 0; i < job.outputs.length(); ++i)
     check.unknown(job.outputs[i].more, "outputs.");
-  check.reserved(has(job.needs.resources), "needs.resources");
-  check.reserved(has(job.needs.require), "needs.require");
-  check.reserved(has(job.needs.prefer), "needs.prefer");
-  check.unknown(job.needs.more, "needs.");
+  check_served(job.needs, subject);
   check.unknown(job.bounds.more, "bounds.");
   check.reserved(has(job.checkpoint), "checkpoint");
   check.reserved(job.leaving != v1::LEAVING_DEFAULT, "leaving");

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "job/description.h"
+#include "job/file_place.h"
 #include "job/stop_when.h"
+#include "spool.hh"
 #include "types.hh"
 
 namespace sublet {
@@ -17,16 +19,19 @@ JobDescription from_idl(const Sublet::v1::JobDescription& job);
 Requirements from_idl(const Sublet::v1::Requirements& needs);
 std::vector<Axis> from_idl(const Sublet::v1::Axes& axes);
 Details from_idl(const Sublet::v1::Details& details);
+FilePlace from_idl(const Sublet::v1::FilePlace& place);
 
 // Every field is set: those that are not served to 0, empty or FALSE.
 void to_idl(const JobDescription& job, Sublet::v1::JobDescription& out);
 void to_idl(const std::vector<Axis>& axes, Sublet::v1::Axes& out);
 void to_idl(const Details& details, Sublet::v1::Details& out);
+void to_idl(const FilePlace& place, Sublet::v1::FilePlace& out);
 
-// What is submitted must not ask for what is not served: throws JobError "not.served" for a
-// reserved field with a value and for an unknown name in a `more`. The error's subject is
+// What is submitted or ordered must not ask for what is not served: throws JobError "not.served"
+// for a reserved field with a value and for an unknown name in a `more`. The error's subject is
 // `subject`, e.g. "job 3", and the field: "job 3: needs.require".
 void check_served(const Sublet::v1::JobDescription& job, const std::string& subject);
+void check_served(const Sublet::v1::Requirements& needs, const std::string& subject);
 void check_served(const Sublet::v1::Axes& axes, const std::string& subject);
 
 }  // namespace sublet

@@ -175,6 +175,7 @@ class TranslationTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(every_reserved_field_is_refused);
   CPPUNIT_TEST(unknown_names_are_refused);
   CPPUNIT_TEST(an_order_may_say_more);
+  CPPUNIT_TEST(a_place_comes_back);
   CPPUNIT_TEST(a_folder_is_percent_encoded);
   CPPUNIT_TEST_SUITE_END();
 
@@ -245,6 +246,25 @@ class TranslationTest : public CppUnit::TestFixture {
     for (const Row& row : kReserved) row.set(job);
     for (const Row& row : kPairs) row.set(job);
     CPPUNIT_ASSERT(from_idl(job) == full());
+  }
+
+  void a_place_comes_back() {
+    FilePlace place;
+    place.kind = FileKind::kCheckpoint;
+    place.batch = 1;
+    place.session = std::string("\0key", 4);
+    place.job = 2;
+    place.attempt = 3;
+    place.file = 4;
+    place.name = "\xff name";
+    place.generation = 5;
+    for (bool suspect : {true, false}) {
+      place.suspect = suspect;
+      v1::FilePlace out{};
+      pair(out.more);
+      to_idl(place, out);
+      CPPUNIT_ASSERT(from_idl(out) == place);
+    }
   }
 
   void a_folder_is_percent_encoded() {

@@ -22,6 +22,9 @@ Struct with_unknown_name() {
   return s;
 }
 
+using server::from_idl;
+FilePlace from_idl(const v1::FilePlace& place) { return served_place(place); }
+
 // The subject of the refusal; "": it is served. Fails when it is refused otherwise.
 template <typename Struct>
 std::string unserved(const Struct& request) {

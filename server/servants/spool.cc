@@ -15,8 +15,8 @@ class SpoolServant : public POA_Sublet::v1::Spool {
   v1::Upload* open_upload(const v1::RequestId& request, const v1::FilePlace& place,
                           v1::ByteCount size, const v1::Digest& digest) override {
     return guard_call([&] {
-      auto started = s_.spool.open(s_.access.caller(), from_octets(request), from_idl(place), size,
-                                   from_octets(digest));
+      auto started = s_.spool.open(s_.access.caller(), from_octets(request), served_place(place),
+                                   size, from_octets(digest));
       v1::Upload_var upload = new v1::Upload();
       upload->id = started.id;
       upload->offset = started.offset;
@@ -38,7 +38,7 @@ class SpoolServant : public POA_Sublet::v1::Spool {
 
   v1::FileInfo* stat(const v1::FilePlace& place) override {
     return guard_call([&] {
-      const FileRow row = s_.spool.stat(s_.access.caller(), from_idl(place));
+      const FileRow row = s_.spool.stat(s_.access.caller(), served_place(place));
       v1::FileInfo_var info = new v1::FileInfo();
       info->size = row.size;
       to_octets(hex_decode(row.digest).value_or(""), info->content_digest);
@@ -53,7 +53,7 @@ class SpoolServant : public POA_Sublet::v1::Spool {
       const CORBA::ULong room = std::min(count, v1::CHUNK_LIMIT);
       CORBA::Octet* buffer = v1::Bytes::allocbuf(room);
       v1::Bytes_var bytes = new v1::Bytes(room, 0, buffer, true);
-      const size_t got = s_.spool.get(s_.access.caller(), from_idl(place), offset,
+      const size_t got = s_.spool.get(s_.access.caller(), served_place(place), offset,
                                       {reinterpret_cast<char*>(buffer), room});
       bytes->length(got);
       return bytes._retn();

@@ -274,22 +274,12 @@ void to_idl(const scheduling::MachineView& view, const std::optional<ReportedSta
   for (size_t i = 0; i < view.running.size(); ++i) out.running[i] = idl_key(view.running[i]);
 }
 
-FilePlace from_idl(const v1::FilePlace& place) {
+FilePlace served_place(const v1::FilePlace& place) {
   require_served("FilePlace", place.more);
   if (place.kind < v1::FILE_INPUT || place.kind > v1::FILE_STDERR)
     throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "an unknown kind of file",
                   "Use one of FILE_....", "kind");
-  FilePlace out;
-  out.kind = static_cast<FileKind>(place.kind);
-  out.batch = place.batch;
-  out.session = from_octets(place.session);
-  out.key = {place.job, place.attempt};
-  out.file = place.file;
-  out.name = from_octets(place.name);
-  out.generation = place.generation;
-  for (CORBA::ULong i = 0; i < place.more.length(); ++i)
-    if (std::string_view(place.more[i].name.in()) == "suspect") out.suspect = true;
-  return out;
+  return sublet::from_idl(place);
 }
 
 }  // namespace sublet::server

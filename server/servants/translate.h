@@ -37,7 +37,8 @@ ReportedEnd from_idl(const Sublet::v1::EndReport& r);
 void to_idl(const Verdicts& verdicts, Sublet::v1::Verdicts& out);
 void to_idl(const scheduling::MachineView& view, const std::optional<ReportedState>& state,
             bool with_attempts, Sublet::v1::MachineInfo& info);
-FilePlace from_idl(const Sublet::v1::FilePlace& place);
+// Throws Refusal kInvalid for an unknown kind and for what is not served.
+FilePlace served_place(const Sublet::v1::FilePlace& place);
 
 }  // namespace sublet::server
 

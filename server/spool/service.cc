@@ -18,6 +18,8 @@ constexpr uint32_t kExaminedAtOnce = 10'000;  // files; some 50 ms
 
 std::string owner_of(const Caller& caller) { return "uid " + std::to_string(caller.uid) + " "; }
 
+scheduling::AttemptKey attempt_of(const FilePlace& place) { return {place.job, place.attempt}; }
+
 bool of_attempt(FileKind kind) { return kind != FileKind::kInput; }
 
 Refusal unknown_file(const std::string& name) {
@@ -88,10 +90,10 @@ FileRow SpoolService::place_to_put(const Caller& caller, const FilePlace& place)
     row.user = batch->user;
     return row;
   }
-  check_attempt(place.session, caller, place.key);
+  check_attempt(place.session, caller, attempt_of(place));
   if (place.kind == FileKind::kOutput) check_output(place);
-  row.job = place.key.job;
-  row.attempt = place.key.attempt;
+  row.job = place.job;
+  row.attempt = place.attempt;
   row.generation = place.generation;
   if (const auto job = archive_.job(row.job)) row.user = job->job.user;
   return row;
@@ -103,10 +105,10 @@ void SpoolService::check_output(const FilePlace& place) {
     throw Refusal(Refusal::Kind::kInvalid, "field.invalid",
                   "the output name `" + place.name + "` leaves the job's folder",
                   "Give a relative name without `..`.", place.name);
-  const auto spec = archive_.spec(place.key.job);
+  const auto spec = archive_.spec(place.job);
   if (spec && describes(*spec, place.name)) return;
   throw Refusal(Refusal::Kind::kInvalid, "spool.undescribed",
-                "`" + place.name + "` is not an output of job " + std::to_string(place.key.job),
+                "`" + place.name + "` is not an output of job " + std::to_string(place.job),
                 "Name it among the job's outputs.", place.name);
 }
 
@@ -229,42 +231,42 @@ uint64_t SpoolService::close(const Caller& caller, uint64_t upload) {
 FileRow SpoolService::find(const Caller& caller, const FilePlace& place) {
   std::optional<FileRow> row;
   if (place.kind == FileKind::kInput) {
-    check_attempt(place.session, caller, place.key);
-    auto spec = archive_.spec(place.key.job);
+    check_attempt(place.session, caller, attempt_of(place));
+    auto spec = archive_.spec(place.job);
     const bool named =
         spec && std::any_of(spec->inputs.begin(), spec->inputs.end(),
                             [&](const auto& input) { return input.file == place.file; });
     if (named) row = archive_.file(place.file);
   } else if (place.kind == FileKind::kCheckpoint) {
-    check_attempt(place.session, caller, place.key);
-    std::vector<FileRow> rows = archive_.checkpoints(place.key.job, place.generation);
+    check_attempt(place.session, caller, attempt_of(place));
+    std::vector<FileRow> rows = archive_.checkpoints(place.job, place.generation);
     if (!rows.empty() && rows[0].generation == place.generation) row = std::move(rows[0]);
   } else {
-    auto job = archive_.job(place.key.job);
+    auto job = archive_.job(place.job);
     if (!job)
       throw Refusal(Refusal::Kind::kNotFound, "job.unknown",
-                    "there is no job " + std::to_string(place.key.job), "See `sublet ls --all`.",
-                    "job " + std::to_string(place.key.job));
-    access_.require_owner(caller, job->job.user, "job " + std::to_string(place.key.job));
-    row = archive_.output(place.key.job, place.kind, place.name);
+                    "there is no job " + std::to_string(place.job), "See `sublet ls --all`.",
+                    "job " + std::to_string(place.job));
+    access_.require_owner(caller, job->job.user, "job " + std::to_string(place.job));
+    row = archive_.output(place.job, place.kind, place.name);
   }
   if (row) return *row;
   if (is_output(place.kind))
-    if (const Micros at = archive_.outputs_removed_at(place.key.job))
-      throw outputs_removed(place.key.job, at);
+    if (const Micros at = archive_.outputs_removed_at(place.job))
+      throw outputs_removed(place.job, at);
   throw unknown_file(place.name);
 }
 
 FileRow SpoolService::intact_checkpoint(const Caller& caller, const FilePlace& place) {
-  const MachineId machine = check_attempt(place.session, caller, place.key);
-  const auto job = archive_.job(place.key.job);
+  const MachineId machine = check_attempt(place.session, caller, attempt_of(place));
+  const auto job = archive_.job(place.job);
   const uint64_t newest = job ? job->job.generation : 0;
   FileRow usable;
   usable.name = "checkpoint";
   usable.digest = hex(Hasher().finish());
   if (newest == 0) return usable;
   std::vector<FileRow> damaged;
-  for (FileRow& row : archive_.checkpoints(place.key.job, newest)) {
+  for (FileRow& row : archive_.checkpoints(place.job, newest)) {
     if (spool_.intact(row, place.suspect)) {
       usable = std::move(row);
       break;
@@ -277,12 +279,12 @@ FileRow SpoolService::intact_checkpoint(const Caller& caller, const FilePlace& p
 
 void SpoolService::drop_damaged(const FilePlace& place, MachineId machine, uint64_t generation,
                                 const FileRow& usable, const std::vector<FileRow>& damaged) {
-  const std::string job = "job " + std::to_string(place.key.job);
+  const std::string job = "job " + std::to_string(place.job);
   pipeline_.perform([&](Turn& turn) {
-    auto answer = turn.apply(scheduling::CheckpointDamaged{place.key, machine, generation,
+    auto answer = turn.apply(scheduling::CheckpointDamaged{attempt_of(place), machine, generation,
                                                            usable.generation, usable.size})
                       .answer;
-    if (!answer.accepted) throw superseded(place.key);
+    if (!answer.accepted) throw superseded(attempt_of(place));
     for (const FileRow& row : damaged) mark_damaged(turn, archive_, row);
     drop(turn, damaged);
   });
@@ -308,7 +310,7 @@ void SpoolService::note_damage(const FilePlace& place, const FileRow& row) {
     pipeline_.perform([&](Turn& turn) { mark_damaged(turn, archive_, row); });
   }
   if (place.kind == FileKind::kInput)
-    hold(place.key.job, "its input " + what + ": submit the job again, and remove this one");
+    hold(place.job, "its input " + what + ": submit the job again, and remove this one");
 }
 
 FileRow SpoolService::stat(const Caller& caller, const FilePlace& place) {

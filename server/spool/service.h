@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "job/file_place.h"
 #include "server/access.h"
 #include "server/commit/pipeline.h"
 #include "server/machines/sessions.h"
@@ -24,18 +25,6 @@
 #include "server/store/archive/archive.h"
 
 namespace sublet::server {
-
-// idl/spool.idl, FilePlace.
-struct FilePlace {
-  FileKind kind = FileKind::kInput;
-  BatchId batch = 0;
-  std::string session;
-  scheduling::AttemptKey key;
-  uint64_t file = 0;
-  std::string name;
-  uint64_t generation = 0;
-  bool suspect = false;  // stat: what came did not fit its digest
-};
 
 struct SpoolLimits {
   uint64_t quota = 50ull << 30;          // bytes of one user

@@ -60,7 +60,8 @@ class SpoolServiceTest : public testing::ServicesFixture {
     FilePlace place;
     place.kind = kind;
     place.session = session_;
-    place.key = key;
+    place.job = key.job;
+    place.attempt = key.attempt;
     place.generation = generation;
     return place;
   }
@@ -215,7 +216,7 @@ class SpoolServiceTest : public testing::ServicesFixture {
     where.file = archive_->spec(mine.job)->inputs.at(0).file;
     CPPUNIT_ASSERT_EQUAL(std::string("contents of data"), get(root_, where, 0, 100));
     apply(AttemptEnded{mine, machine_, EndReason::kDone, "", 1, -1, 1});
-    where.key = running({"other"});  // asks for the first one's file
+    where.job = running({"other"}).job;  // asks for the first one's file
     CPPUNIT_ASSERT_EQUAL(std::string("spool.unknown"), code([&] { get(root_, where, 0, 100); }));
   }
 
@@ -299,7 +300,7 @@ class SpoolServiceTest : public testing::ServicesFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("field.invalid"), open_with(input_place(ann_), "short"));
     FilePlace output = place(FileKind::kOutput, running());
     output.name = "result";
-    for (const FilePlace& where : {output, place(FileKind::kCheckpoint, output.key, 1)})
+    for (const FilePlace& where : {output, place(FileKind::kCheckpoint, AttemptKey{output.job, output.attempt}, 1)})
       CPPUNIT_ASSERT_EQUAL(std::string("field.invalid"),
                            code([&] { service_->open(root_, random_bytes(16), where, 3, ""); }));
   }
@@ -415,14 +416,14 @@ class SpoolServiceTest : public testing::ServicesFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("xx"), get(ann_, where, 0, 2));
     make_service({1 << 20, {}, 3600ll * 1'000'000});
     service_->collect_garbage();
-    CPPUNIT_ASSERT_EQUAL(size_t{1}, archive_->outputs(where.key.job).size());
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, archive_->outputs(where.job).size());
     make_service({1 << 20, {}, 1});
     service_->collect_garbage();
-    CPPUNIT_ASSERT(archive_->outputs(where.key.job).empty());
+    CPPUNIT_ASSERT(archive_->outputs(where.job).empty());
     CPPUNIT_ASSERT_EQUAL(size_t{0}, stored());
     CPPUNIT_ASSERT_EQUAL(uint64_t{0}, use(ann_));
     CPPUNIT_ASSERT_EQUAL(std::string("spool.removed"), code([&] { get(ann_, where, 0, 2); }));
-    CPPUNIT_ASSERT(jobs_->show(ann_, where.key.job).outputs_removed > 0);
+    CPPUNIT_ASSERT(jobs_->show(ann_, where.job).outputs_removed > 0);
   }
 
   void outputs_can_be_discarded() {
@@ -432,9 +433,9 @@ class SpoolServiceTest : public testing::ServicesFixture {
     apply(AttemptEnded{live, machine_, EndReason::kDone, "", 1, -1, 1});
     const FilePlace where = done_with_output("42");
     CPPUNIT_ASSERT_EQUAL(std::string("job.not_yours"),
-                         code([&] { service_->discard_outputs(bob_, where.key.job); }));
-    service_->discard_outputs(ann_, where.key.job);
-    service_->discard_outputs(ann_, where.key.job);
+                         code([&] { service_->discard_outputs(bob_, where.job); }));
+    service_->discard_outputs(ann_, where.job);
+    service_->discard_outputs(ann_, where.job);
     CPPUNIT_ASSERT_EQUAL(std::string("spool.removed"), code([&] { get(ann_, where, 0, 2); }));
     // Of a job that had none nothing was removed.
     service_->discard_outputs(ann_, live.job);

@@ -1,0 +1,71 @@
+#include "client/link/translate.h"
+
+#include <cppunit/extensions/HelperMacros.h>
+
+#include <functional>
+
+namespace sublet::client {
+namespace {
+
+class ClientTranslateTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(ClientTranslateTest);
+  CPPUNIT_TEST(an_ordinary_order_is_served);
+  CPPUNIT_TEST(what_is_not_served_is_named);
+  CPPUNIT_TEST(requirements_too);
+  CPPUNIT_TEST_SUITE_END();
+
+  static idl::RunOrder order() {
+    idl::RunOrder order{};
+    order.key.job = 7;
+    order.key.attempt = 1;
+    JobDescription job;
+    job.program = "true";
+    job.programs = {{"linux/x86_64", "true"}};
+    job.submit_host = "desk";
+    sublet::to_idl(job, order.what);
+    return order;
+  }
+
+  void an_ordinary_order_is_served() {
+    CPPUNIT_ASSERT_EQUAL(std::string(), not_served(order()));
+    CPPUNIT_ASSERT_EQUAL(std::string(), from_idl(order()).not_served);
+  }
+
+  void what_is_not_served_is_named() {
+    struct Row {
+      const char* name;
+      std::function<void(idl::RunOrder&)> set;
+    };
+    for (const Row& row : {
+             Row{"resources", [](idl::RunOrder& o) { o.reserved.length(1); }},
+             Row{"start instant", [](idl::RunOrder& o) { o.start_at = 1; }},
+             Row{"`colour`", [](idl::RunOrder& o) { colour(o.more); }},
+             Row{"`network`", [](idl::RunOrder& o) { o.what.network = idl::NETWORK_NONE; }},
+             Row{"`needs.require`", [](idl::RunOrder& o) { o.what.needs.require = "a > 1"; }},
+             Row{"`bounds.colour`", [](idl::RunOrder& o) { colour(o.what.bounds.more); }},
+         }) {
+      idl::RunOrder wanted = order();
+      row.set(wanted);
+      const std::string reason = from_idl(wanted).not_served;
+      CPPUNIT_ASSERT_MESSAGE(reason + " / " + row.name, reason.find(row.name) != reason.npos);
+      CPPUNIT_ASSERT_MESSAGE(reason, reason.find("job 7") != reason.npos);
+    }
+  }
+
+  void requirements_too() {
+    idl::Requirements needs{};
+    CPPUNIT_ASSERT_EQUAL(std::string(), not_served(needs));
+    needs.prefer = "cores";
+    CPPUNIT_ASSERT(not_served(needs).find("`needs.prefer`") != std::string::npos);
+  }
+
+  static void colour(idl::Details& more) {
+    more.length(1);
+    more[0].name = CORBA::string_dup("colour");
+    more[0].value = CORBA::string_dup("red");
+  }
+};
+CPPUNIT_TEST_SUITE_REGISTRATION(ClientTranslateTest);
+
+}  // namespace
+}  // namespace sublet::client
