@@ -70,7 +70,7 @@ class Daemon {
   OrderDesk desk_;
   Workers workers_;
   Workers uploads_;
-  Workers local_;  // what must not wait behind files on their way to the server
+  Workers local_;  // for work that must not queue behind uploads
   Pace pace_;
   SessionKeeper* keeper_raw_ = nullptr;
   Attempts attempts_;
@@ -214,7 +214,7 @@ void Daemon::on_joined(const Joined& joined) {
   reporter_->hurry();
 }
 
-// The path of the owner's return: frames first, everything else afterwards.
+// The owner's return: the frames to the shepherds are sent first, everything else follows.
 void Daemon::on_presence(const sublet_frame& frame) {
   bool away = frame.state == SUBLET_PRESENCE_AWAY;
   bool was_away = presence_.away.exchange(away);
@@ -247,7 +247,7 @@ void Daemon::on_signal(int signal) {
   if (signal == SIGCHLD) return attempts_.reap_children();
   if (draining_) {
     hasty_ = true;
-    log(Severity::warning) << "told to stop again: exiting at once, shepherds keep running";
+    log(Severity::warning) << "second stop signal: exiting at once; shepherds keep running";
     return loop_.stop();
   }
   draining_ = true;
@@ -302,8 +302,8 @@ bool Daemon::held(std::vector<HeldAttempt>* out) {
 
 MachineState Daemon::machine_state() {
   MachineState state;
-  // Who takes nothing, because it stops or its disk is nearly full, is to the pool
-  // an owner at work: it is sent no orders to refuse.
+  // A machine that accepts nothing, because it is stopping or its disk is nearly full,
+  // reports its owner as present, so that it is not sent orders only to refuse them.
   state.away = presence_.away && !draining_ && !desk_.disk_low();
   state.reason = presence_.reason;
   state.owner_cpu = static_cast<double>(presence_.owner_cpu_milli) / 1000;
@@ -311,9 +311,9 @@ MachineState Daemon::machine_state() {
   state.slots_free = desk_.slots_free();
   state.memory_free = memory_free();
   try {
-    // What is only kept makes room for an order.
+    // The cache is emptied if an order needs its space.
     state.disk_free = system_files().free_bytes(state_) + cache_.bytes();
-  } catch (const FileError&) {  // not known: nothing free
+  } catch (const FileError&) {  // unknown: report 0
   }
   return state;
 }
@@ -328,8 +328,8 @@ int Daemon::run() {
   disk_.start();
   set_timer();
   keeper_->start();
-  // Ready when the loop goes round: the server may be away for long, and the owner is
-  // watched for all the same.
+  // Ready as soon as the loop runs: the server may be unreachable for long, but the
+  // owner is watched for regardless.
   loop_.post([this] { manager_.ready(now_ns()); });
   loop_.run();
   stopping_ = true;

@@ -1,8 +1,8 @@
-// sublet-client, put together. One thread, main's, runs the reactor and owns the
-// attempts and the monitor's line; the session's thread keeps the machine
-// registered; the reporter's tells of starts and ends; a few workers move files;
-// the ORB's threads take orders at the OrderDesk. They talk by posting tasks and
-// setting flags; no lock is ever held over disk or network.
+// Assembles sublet-client. The main thread runs the reactor and owns the attempts
+// and the connection to the monitor; the session thread keeps the machine
+// registered; the reporter thread reports starts and ends; a few workers move
+// files; the ORB's threads pass orders to the OrderDesk. Threads communicate by
+// posting tasks and setting flags; no lock is ever held during disk or network I/O.
 #ifndef SUBLET_CLIENT_DAEMON_H_
 #define SUBLET_CLIENT_DAEMON_H_
 
@@ -12,8 +12,8 @@
 
 namespace sublet::client {
 
-// Runs until it must stop; returns the exit code. Throws std::exception
-// (of a kind whose text is for people) when it cannot start.
+// Runs until it is stopped; returns the exit code. Throws std::exception, whose
+// text can be shown to users, if it cannot start.
 int run_client(const ClientSettings& settings);
 
 }  // namespace sublet::client

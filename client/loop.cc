@@ -84,7 +84,7 @@ struct Loop::Parts {
   UniqueFd inbox_event;
   ACE_Reactor reactor;
   std::map<int, std::unique_ptr<Watch>> watches;
-  // Unwatched while their own callback may be running: gone after this round.
+  // Unwatched, perhaps by their own callback: destroyed after this round.
   std::vector<std::unique_ptr<Watch>> retired;
   std::function<void()> on_tick;
   std::function<void()> on_round;
@@ -146,7 +146,7 @@ void Loop::post(std::function<void()> task) {
   }
   uint64_t one = 1;
   if (first && write(parts_->inbox_event.get(), &one, sizeof one) < 0) {
-    // Full is as good as written: the reactor will wake up.
+    // The counter is full: the reactor will wake up anyway.
   }
 }
 

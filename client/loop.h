@@ -1,11 +1,11 @@
 // The client's main loop: ACE's reactor for descriptors, one timer on
-// CLOCK_BOOTTIME (ACE's own timers follow the wall clock, which may be set
-// back while an owner waits), SIGTERM, SIGINT and SIGCHLD through a descriptor,
-// and an inbox through which other threads hand work to this one.
+// CLOCK_BOOTTIME (ACE's own timers use the wall clock, which may be set back
+// while an owner waits), SIGTERM, SIGINT and SIGCHLD through a signalfd, and an
+// inbox for tasks from other threads.
 //
-// Made, run and destroyed by one thread, the reactor's; only post() and stop()
-// are for everybody. post() waits for a mutex that is held for a push or a swap
-// of the inbox alone, never over disk, network or a callback.
+// Constructed, run and destroyed by one thread, the reactor's; only post() and
+// stop() may be called from any thread. post() takes a mutex that is held only to
+// push to the inbox or swap it, never during I/O or a callback.
 #ifndef SUBLET_CLIENT_LOOP_H_
 #define SUBLET_CLIENT_LOOP_H_
 
@@ -17,20 +17,20 @@ namespace sublet::client {
 
 class Loop {
  public:
-  // Blocks SIGTERM, SIGINT and SIGCHLD in the calling thread: to be made before
-  // other threads are, so that they inherit it. Throws OsError.
+  // Blocks SIGTERM, SIGINT and SIGCHLD in the calling thread: construct it before
+  // starting other threads, which inherit the mask. Throws OsError.
   Loop();
   ~Loop();
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
-  // Calls readable() whenever fd can be read or has been closed by its peer.
-  // unwatch() may be called from within it; the descriptor stays the caller's.
+  // Calls readable() whenever fd can be read or its peer has closed it. unwatch()
+  // may be called from within it. The caller keeps ownership of fd.
   void watch(int fd, std::function<void()> readable);
   void unwatch(int fd);
 
-  // Calls tick() at `due_ns` (CLOCK_BOOTTIME); INT64_MAX: never. Only the last
-  // call counts; a system call and no allocation.
+  // wake_at() arranges a call of tick() at `due_ns` (CLOCK_BOOTTIME; INT64_MAX:
+  // never) and replaces the time set before. One system call, no allocation.
   void on_tick(std::function<void()> tick);
   void wake_at(int64_t due_ns);
 
@@ -41,7 +41,7 @@ class Loop {
 
   void post(std::function<void()> task);  // any thread
   void stop();                            // any thread
-  // Until stop().
+  // Returns after stop().
   void run();
 
  private:

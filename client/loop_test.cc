@@ -21,7 +21,7 @@ class LoopTest : public CppUnit::TestFixture {
   void any_thread_may_post_and_stop() {
     constexpr int kPosters = 4, kEach = 500;
     Loop loop;
-    int ran = 0;  // the loop's thread's own
+    int ran = 0;  // used by the loop's thread only
     std::vector<std::thread> posters;
     for (int i = 0; i < kPosters; ++i)
       posters.emplace_back([&] {

@@ -17,11 +17,12 @@
 namespace sublet::client {
 namespace {
 
-constexpr int64_t kMakeRoomMs = 2000;  // after the time to save
+constexpr int64_t kMakeRoomMs = 2000;  // added to the time to save
 constexpr char kReservedUids[] = "/run/sublet-slots";
 
-// A program of ours that is started later: better to miss it now than with the
-// first job. `chosen`: by this setting; empty: the one beside this program.
+// The path of a program of ours that is started later. A missing one is reported now
+// rather than at the first job. `chosen`: the value of `setting`; empty: the program
+// in this program's folder.
 std::string companion(const char* name, const char* setting, const std::string& chosen) {
   std::string path = chosen;
   if (path.empty())
@@ -33,8 +34,8 @@ std::string companion(const char* name, const char* setting, const std::string& 
   return path;
 }
 
-// Jobs reach their status page and their checkpoints by path: in a folder that is
-// closed to them every save would fail, and nobody would notice.
+// Jobs open their status page and checkpoints by path: in a folder they cannot
+// traverse every save would fail unnoticed.
 void check_reachable(const std::string& state) {
   std::string closed = geteuid() == 0 ? SlotAccounts::in_the_way(state) : "";
   if (closed.empty()) return;
@@ -51,7 +52,7 @@ std::string make_state_folder(const std::string& path) {
   for (const auto& folder : {path, path + "/attempts"})
     if (chmod(folder.c_str(), 0711) != 0) throw OsError(errno, "set the mode of", folder);
   std::string real = std::filesystem::canonical(path).string();
-  // Shepherds reach the monitor by this name, which the kernel limits.
+  // The kernel limits the length of a socket's path, here monitor.sock.
   if (real.size() + sizeof "/monitor.sock" > 108)
     throw std::runtime_error("the state folder's path is too long (at most 94 octets): " + real);
   return real;

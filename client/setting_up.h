@@ -1,6 +1,6 @@
-// What the daemon needs before it runs: its state folder, the accounts of its
-// slots, and which settings each of its parts gets. Main thread.
-// Each throws std::exception, whose text can be shown to users.
+// Prepares the daemon: its state folder, the accounts of its slots, and the
+// settings of each of its parts. Main thread.
+// Each function throws std::exception, whose text can be shown to users.
 #ifndef SUBLET_CLIENT_SETTING_UP_H_
 #define SUBLET_CLIENT_SETTING_UP_H_
 
@@ -18,11 +18,11 @@
 
 namespace sublet::client {
 
-// Makes it, and returns its real path. The folders above keep their modes; its own
-// lets the slots' accounts through to their work and no further.
+// Creates the folder and returns its real path. Its mode lets the slots' accounts
+// traverse it but not list it; the folders above keep their modes.
 std::string make_state_folder(const std::string& path);
 
-// Without root all slots run under this account.
+// Without root, all slots run under the client's own account.
 SlotAccounts reserve_accounts(const ClientSettings& settings, uint32_t slots,
                               const std::string& state);
 

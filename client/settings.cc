@@ -118,12 +118,12 @@ void fill(const Settings& from, ClientSettings* out) {
   out->log.level = *severity_from(from.text("log.level"));
 }
 
-// The Unix socket named, else the pool that this machine has joined, else the server of
-// this machine, which may be started later.
+// Chooses the Unix socket given, else the pool that this machine has joined, else this
+// machine's own server, which may be started later.
 std::optional<int> find_server(ClientSettings* out) {
   std::string& socket = out->server_socket;
   if (socket.starts_with("unix:")) socket.erase(0, 5);
-  // Absolute, because shepherds and monitor do not share our folder.
+  // Absolute, because shepherds and monitor do not share our working directory.
   if (!socket.empty()) socket = std::filesystem::absolute(socket).lexically_normal();
   if (!socket.empty() || !out->join_token.empty()) return std::nullopt;
   try {

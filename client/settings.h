@@ -15,18 +15,18 @@ namespace sublet::client {
 
 struct ClientSettings {
   std::string server_socket;
-  std::optional<Membership> membership;  // then the server is reached by it
-  std::string join_token;                // `join`: this alone is to be done
-  int64_t server_uid = -1;               // -1: found out
-  std::string name;                      // "": the host's
-  int64_t slots = 0;                     // 0: cores
+  std::optional<Membership> membership;  // if set, used instead of server_socket
+  std::string join_token;                // if not empty: only join this pool and exit
+  int64_t server_uid = -1;               // -1: detected
+  std::string name;                      // "": the host's name
+  int64_t slots = 0;                     // 0: one per core
   std::string state_folder;
   std::string monitor_script;
   std::string monitor_control;
   std::string monitor_config;
   std::vector<std::string> monitor_sets;
-  std::string monitor_program;   // "": beside this one
-  std::string shepherd_program;  // "": beside this one
+  std::string monitor_program;   // "": in this program's folder
+  std::string shepherd_program;  // "": in this program's folder
 
   int64_t slot_uids = 61184;
   int64_t workers = 4;
@@ -49,7 +49,7 @@ struct ClientSettings {
   LogSettings log;
 };
 
-// Nothing: continue with *out. Else the exit code. Prints what is wrong.
+// Returns nullopt to continue with *out, else the exit code. Prints errors.
 std::optional<int> read_client_settings(int argc, char** argv, ClientSettings* out);
 
 std::vector<SettingSpec> client_setting_specs();

@@ -49,7 +49,7 @@ void Workers::hurry() {
 }
 
 void Workers::work(int nice) {
-  // To go down is always permitted.
+  // Raising the nice value is always permitted.
   if (nice > 0) setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), nice);
   std::unique_lock lock(mutex_);
   while (!stopping_) {

@@ -1,6 +1,7 @@
-// The threads for slow work: files and the server. A task runs once, at its
-// time, on any of them; tasks of one attempt are never queued together, so they
-// need no order. Any thread may post; the mutex is held for the queue alone.
+// A thread pool for slow work: files and calls to the server. A task runs once,
+// when it is due, on any of the threads. There is no order among tasks: two of the
+// same attempt are never queued at once. Any thread may post; the mutex protects
+// only the queue.
 #ifndef SUBLET_CLIENT_WORKERS_H_
 #define SUBLET_CLIENT_WORKERS_H_
 
@@ -16,16 +17,15 @@ namespace sublet::client {
 
 class Workers {
  public:
-  // nice: of these threads; what they start has it too.
+  // nice: of these threads, inherited by the processes they start.
   explicit Workers(size_t threads, int nice = 0);
-  // Finishes the tasks under way; those that wait are dropped (what they would
-  // have done is on disk, and done at the next start).
+  // Waits for running tasks and drops queued ones (their work is recorded on disk and
+  // resumed at the next start).
   ~Workers();
   void stop();
 
   void post(std::function<void()> task, int64_t delay_ms = 0);
-  // What waits for its time runs now: the server is back, or a task was told to
-  // stop.
+  // Runs delayed tasks now: the server is back, or a task must stop.
   void hurry();
 
  private:

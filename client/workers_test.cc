@@ -23,7 +23,7 @@ class WorkersTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_task_that_throws_ends_no_thread);
   CPPUNIT_TEST_SUITE_END();
 
-  // Whether it came within a minute.
+  // Whether the future becomes ready within a minute.
   static bool comes(std::future<void> what) {
     return what.wait_for(std::chrono::seconds(60)) == std::future_status::ready;
   }

@@ -66,9 +66,9 @@ Adopted adopt_one(Files& files, const std::string& state_folder, const AttemptNa
   }
 }
 
-// False: it died before the promise was on disk, or the power failed just after. It
-// is known to nobody as running: the server gives the job to another machine when
-// this one registers without it.
+// False if the client died before the assignment was on disk, or power failed just
+// after. The server then gives the job to another machine when this one registers
+// without the attempt.
 bool was_promised(const Files& files, const std::string& folder) {
   const std::string assignment = folder + "/" + kAssignmentFile;
   if (!files.exists(assignment)) return files.exists(folder + "/" SUBLET_ORDER_FILE);

@@ -1,5 +1,5 @@
-// What a restarted client finds in its state folder: reads the records of every
-// attempt and sets aside what is damaged. Main thread, before the others.
+// Restores the attempts of a restarted client from its state folder and sets damaged
+// records aside. Main thread, before other threads start.
 #ifndef SUBLET_CLIENT_ATTEMPTS_ADOPTION_H_
 #define SUBLET_CLIENT_ATTEMPTS_ADOPTION_H_
 
@@ -13,8 +13,8 @@
 
 namespace sublet::client {
 
-// Where an attempt's folder goes first when it is removed, in one step, so that
-// no half of one is ever taken for an attempt. Emptied at the start.
+// To remove an attempt's folder, it is first renamed into this one, so that a
+// half-removed folder is never taken for an attempt. Emptied at the start.
 std::string trash_folder(const std::string& state_folder);
 
 struct Adopted {
@@ -22,10 +22,10 @@ struct Adopted {
   protocol::FolderFacts facts;
 };
 
-// Every attempt of `state_folder`, in order. One whose records are damaged is
-// ended, its folder moved to `state_folder`/damaged and named in the log, and it
-// is returned as an ended attempt, so that the server hears of it. Names that
-// are no attempt's are moved there, too.
+// Every attempt of `state_folder`, in order. If an attempt's records are damaged, its
+// processes are killed, its folder is moved to `state_folder`/damaged and logged, and
+// it is returned as an ended attempt, so that its end is reported. Entries that are
+// not named like an attempt are moved there, too.
 std::vector<Adopted> adopt_attempts(Files& files, const std::string& state_folder);
 
 }  // namespace sublet::client

@@ -55,12 +55,12 @@ class AdoptionTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(all[1].facts.end_recorded);
     CPPUNIT_ASSERT_EQUAL(uint64_t{2}, all[1].assignment->name.job);
     CPPUNIT_ASSERT_EQUAL(size_t{2}, system_files().list(state_ / "damaged").size());
-    // The same again: nothing is damaged any more.
+    // The second time nothing is damaged any more.
     CPPUNIT_ASSERT_EQUAL(size_t{2}, adopt().size());
     CPPUNIT_ASSERT_EQUAL(size_t{2}, system_files().list(state_ / "damaged").size());
   }
 
-  // Order and record are not synced: they may be there and empty.
+  // Order and record are not synced: after a power failure they may be empty.
   void what_a_loss_of_power_left_is_an_end() {
     make(1);
     const std::string folder = attempt_folder(state_.path(), {1, 1});
@@ -76,7 +76,7 @@ class AdoptionTest : public CppUnit::TestFixture {
 
   void what_was_never_promised_goes() {
     make_attempt_folder(system_files(), attempt_folder(state_.path(), {1, 1}), -1, -1);
-    // Not synced when it was accepted: what a loss of power may leave of it.
+    // The assignment is not synced either.
     system_files().write_atomic(make(2) + "/" + kAssignmentFile, "");
     CPPUNIT_ASSERT(adopt().empty());
     CPPUNIT_ASSERT(!system_files().exists(state_ / "damaged"));

@@ -1,7 +1,7 @@
-// What the client has promised to run, whole: written to assignment in the
-// attempt's folder before `run` is answered, and everything it needs to continue
-// after a restart. Also how an attempt ended, where no exit record of a
-// shepherd can say it. Plain data; no ORB types.
+// The client's promise to run an attempt: the file `assignment` in the attempt's
+// folder, written before `run` returns, with everything needed to continue after a
+// restart. Also the file `end`: how an attempt ended if its shepherd left no exit
+// record. Plain data; no ORB types.
 #ifndef SUBLET_CLIENT_ATTEMPTS_ASSIGNMENT_H_
 #define SUBLET_CLIENT_ATTEMPTS_ASSIGNMENT_H_
 
@@ -27,22 +27,22 @@ struct Assignment {
   uint64_t checkpoint_bytes = 0;
   int64_t slot = 0;
   int64_t uid = -1;         // of the slot; -1: the client's own
-  RequestId nonce = {};     // request ids of this attempt's uploads come from it
+  RequestId nonce = {};     // the request ids of this attempt's uploads derive from it
   int64_t accepted_us = 0;  // UTC
-  // CLOCK_BOOTTIME; not kept on disk: a restarted client has no lease to give.
+  // CLOCK_BOOTTIME; not stored: after a restart there is no lease until a renewal.
   int64_t first_lease_ns = 0;
 
   bool operator==(const Assignment&) const = default;
 };
 
-// Time to save in when asked to leave: what the job asks for, `standard_ms`
-// where it asks for none, and never more than `most_ms`, which is the owner's.
+// Time to save when asked to leave: what the job asks for, else `standard_ms`; at
+// most `most_ms`, the owner's limit.
 inline int64_t save_deadline_of(const Assignment& what, int64_t standard_ms, int64_t most_ms) {
   int64_t wanted = what.job.save_deadline_ms > 0 ? what.job.save_deadline_ms : standard_ms;
   return wanted < most_ms ? wanted : most_ms;
 }
 
-// What it may keep resident, in bytes; 0: no bound of its own.
+// The limit of its resident memory, in bytes; 0: none.
 inline uint64_t memory_bound(const JobDescription& job) {
   if (job.needs.memory == 0 || job.bounds.memory == 0) return job.needs.memory + job.bounds.memory;
   return std::min(job.needs.memory, job.bounds.memory);
@@ -64,8 +64,9 @@ Assignment parse_assignment(std::string_view text);  // throws RecordError
 std::string print_end(const EndRecord& end);
 EndRecord parse_end(std::string_view text);  // throws RecordError
 
-// Throw FileError. An assignment need not survive a power failure, which ends the
-// attempt, until its end has to wait for the server; an end always does.
+// Throw FileError. An assignment must survive a power failure only once the
+// attempt's end waits to be reported (before that, power failure ends the attempt);
+// an end always must.
 void write_assignment(Files& files, const std::string& folder, const Assignment& assignment,
                       Files::Outlives outlives = Files::Outlives::kProcess);
 void write_end(Files& files, const std::string& folder, const EndRecord& end);

@@ -138,7 +138,7 @@ void Attempts::drop_tenant_if_ended(Entry& entry) {
   if (entry.machine.holds_slot()) return;
   entry.work->ended = true;
   if (!entry.killing) return drop_tenant(entry);
-  // Its shepherd is gone; the guard still keeps an eye on what it left.
+  // Its shepherd is gone; the guard still watches the processes that it left.
   disconnect(entry);
   entry.connect_due_ns = kNever;
 }
@@ -155,7 +155,7 @@ void Attempts::drop_tenant(Entry& entry) {
 
 void Attempts::evict(sublet_leave_reason reason, int64_t now) {
   guard_.evict(reason, now);
-  // The owner's wish is on its way; the rest is bookkeeping.
+  // The frames are sent; the rest is bookkeeping.
   evicting_ = reason;
   for (auto& [name, entry] : entries_) {
     if (entry->tenancy && !entry->tenancy->tenant) entry->tenant_due_ns = now;
@@ -206,7 +206,7 @@ void Attempts::renewed(int64_t sent_ns, int64_t lease_ms,
     Entry* entry = find(verdict.name);
     if (entry == nullptr) continue;
     if (verdict.value == kVerdictCounts) {
-      entry->work->lease_ns = end;  // later than the one before: renewals follow each other
+      entry->work->lease_ns = end;  // never earlier than before: renewals are sent in sequence
       apply(*entry, entry->machine.lease_renewed());
     } else {
       answered(verdict.name, verdict.value, false);
@@ -262,7 +262,7 @@ std::vector<HeldAttempt> Attempts::held() {
 
 void Attempts::child_started(pid_t pid) {
   children_.push_back(pid);
-  reap_children();  // its end may have been signalled before it was known
+  reap_children();  // SIGCHLD may have arrived before the pid was known here
 }
 
 void Attempts::reap_children() {
@@ -278,7 +278,7 @@ void Attempts::reap_children() {
     if (std::ranges::find(gone, entry->shepherd) == gone.end()) continue;
     entry->shepherd = 0;
     entry->connect_due_ns = kNever;
-    entry->checking = false;  // a look begun earlier may have come too early
+    entry->checking = false;  // a check already under way may have come too early
     check_end(*entry);
   }
 }
@@ -294,7 +294,7 @@ void Attempts::tick_entry(Entry& entry, int64_t now) {
 }
 
 void Attempts::tick(int64_t now) {
-  // First: it is the owner who waits for this.
+  // First, because the owner is waiting.
   bool enforced = guard_.tick(now);
   for (auto& [name, entry] : entries_) tick_entry(*entry, now);
   if (!enforced) return;

@@ -1,7 +1,6 @@
-// All attempts of this client: drives each one's state machine with what the
-// shepherds, the workers, the server and the monitor say, and carries out the
-// quick actions (frames) itself; slow ones go to AttemptTasks. The reactor's
-// thread only; nothing here waits for anything.
+// All attempts of this client. Feeds events from shepherds, workers, server and
+// monitor to each attempt's state machine and carries out its quick actions (frames);
+// slow ones are passed to AttemptTasks. Reactor thread only; never blocks.
 #ifndef SUBLET_CLIENT_ATTEMPTS_ATTEMPTS_H_
 #define SUBLET_CLIENT_ATTEMPTS_ATTEMPTS_H_
 
@@ -22,21 +21,21 @@ namespace sublet::client {
 struct AttemptsSettings {
   std::string state_folder;
   int64_t checkpoint_interval_ms = 30'000;
-  int64_t save_deadline_ms = 2'000;  // of jobs that give none
+  int64_t save_deadline_ms = 2'000;  // for jobs that specify none
   int64_t save_deadline_most_ms = 10'000;
 };
 
 class Attempts {
  public:
-  // changed: something worth telling the server soon (a slot, a checkpoint).
-  // blind: a shepherd found the load monitor failing, while it seemed well here.
+  // changed: something to report to the server soon (a slot, a checkpoint).
+  // blind: a shepherd found the load monitor failing, while it seemed to work here.
   // `local`: threads that never wait for the server.
   Attempts(Loop& loop, Workers& local, const AttemptsSettings& settings,
            std::function<void()> changed, std::function<void()> blind);
   ~Attempts();
-  // Results of the tasks, passed to the reactor's thread.
+  // Handlers for the results of tasks; they post to the reactor thread.
   TaskEvents events();
-  // Before the first attempt.
+  // To be called before the first attempt is added.
   void connect(AttemptTasks* tasks, Reporter* reporter);
 
   void accept(std::shared_ptr<const Assignment> assignment);
@@ -47,15 +46,16 @@ class Attempts {
   void owner_away() { evicting_ = SUBLET_LEAVE_NONE; }
   void vacate(const AttemptName& name, sublet_leave_reason reason);
   void vacate_all(sublet_leave_reason reason);
-  // The disk runs low, and this attempt uses the most: it leaves; told again, it is
-  // killed.
+  // Disk space is low and this attempt uses the most: it must leave. A second call
+  // kills it.
   void leave_for_disk(const AttemptName& name, const LowDisk& disk);
-  // Ends all slow work as soon as possible: this process ends.
+  // Stops all slow work as soon as possible, because this process exits.
   void stop_work();
 
   void renewed(int64_t sent_ns, int64_t lease_ms, const std::vector<AttemptVerdict>& verdicts);
   void answered(const AttemptName& name, uint32_t verdict, bool of_end);
-  // A renewal is about to be sent; also asks the shepherds for the next one's.
+  // The attempts to name in the renewal about to be sent. Also queries the shepherds,
+  // whose answers are used by the next one.
   std::vector<HeldAttempt> held();
 
   void child_started(pid_t pid);
@@ -64,7 +64,7 @@ class Attempts {
   int64_t next_due() const;
 
   bool empty() const { return entries_.empty(); }
-  // Those whose processes may be there; when the newest came.
+  // Whether processes of any attempt may exist; when the newest tenancy began.
   bool has_tenants() const { return !guard_.empty(); }
   int64_t newest_tenant_ns() const { return newest_tenant_ns_; }
 
@@ -75,23 +75,23 @@ class Attempts {
     WorkPtr work;
     protocol::AttemptMachine machine;
     Tenancy* tenancy = nullptr;
-    pid_t shepherd = 0;  // our child; 0: adopted, or not started
+    pid_t shepherd = 0;  // our child; 0: adopted, not started, or reaped
     int64_t connect_due_ns = kNever;
     int64_t connect_pause_ns = 0;
     int connects = 0;
-    int64_t tenant_due_ns = kNever;  // then its record is read
+    int64_t tenant_due_ns = kNever;  // when its record is read
     int64_t report_due_ns = kNever;
     int64_t report_pause_ms = 0;
     bool checking = false;  // check_end is under way
-    bool killing = false;   // what a lost shepherd left is being killed
+    bool killing = false;   // processes left by a lost shepherd are being killed
     bool seen_running = false;
-    HeldAttempt reported;  // what the shepherd said last
+    HeldAttempt reported;  // the shepherd's last report
   };
 
   Entry* find(const AttemptName& name);
   Entry* find(const WorkPtr& work) { return find(work->assignment->name); }
   Entry& add(std::shared_ptr<const Assignment> assignment);
-  // Carries out what a machine asked for. `reason` is for kRecordEnd.
+  // Carries out the actions of a state machine. `reason` is for kRecordEnd.
   void apply(Entry& entry, uint32_t actions, const std::string& reason = "");
   void send_frames(Entry& entry, uint32_t actions, int64_t now);
   void leave(Entry& entry, sublet_leave_reason reason);
@@ -133,7 +133,7 @@ class Attempts {
   OwnerGuard guard_;
   std::map<AttemptName, std::unique_ptr<Entry>> entries_;
   std::vector<pid_t> children_;
-  sublet_leave_reason evicting_ = SUBLET_LEAVE_NONE;  // while the owner is here
+  sublet_leave_reason evicting_ = SUBLET_LEAVE_NONE;  // another value while the owner is here
   int64_t newest_tenant_ns_ = 0;
 };
 

@@ -70,7 +70,7 @@ std::string sentence(const Assignment& what, const AttemptExit& exit, uint32_t e
   return text;
 }
 
-// An instant of CLOCK_BOOTTIME as UTC; 0 when it is not known or of another boot.
+// Converts CLOCK_BOOTTIME to UTC; 0 if unknown or from another boot.
 int64_t to_utc(int64_t boot_ns, const Clock& clock, bool same_boot) {
   if (boot_ns == 0 || !same_boot) return 0;
   return clock.utc_us() - (clock.boot_ns() - boot_ns) / 1000;
@@ -144,7 +144,7 @@ int64_t cpu_at_checkpoint(const AttemptExit& exit, uint64_t reported, int64_t re
   int64_t cpu = facts.cpu_user_us + facts.cpu_system_us;
   if (facts.left != 0) return cpu;  // it saved and ended
   if (reported == static_cast<uint64_t>(facts.generation)) return std::min(reported_cpu_us, cpu);
-  // Nobody watched when it saved: taken as evenly spread over its running time.
+  // CPU time at the save was not reported: assume it was used evenly.
   double whole = static_cast<double>(facts.ended_ns - facts.started_ns);
   double part = static_cast<double>(facts.saved_ns - facts.started_ns);
   if (whole <= 0) return cpu;

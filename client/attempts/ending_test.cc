@@ -48,7 +48,7 @@ class EndingTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(-1, end.exit_status);
     CPPUNIT_ASSERT_EQUAL(11, end.signal);
     AttemptExit old = exited(SUBLET_OUTCOME_EXITED, 0);
-    old.boot_id = "another boot";  // its instants mean nothing now
+    old.boot_id = "another boot";  // its times mean nothing in this one
     CPPUNIT_ASSERT_EQUAL(int64_t{0}, end_of(old).finished_us);
   }
 

@@ -1,4 +1,4 @@
-// The part of Attempts that hears what became of tasks.
+// The part of Attempts that handles the results of tasks.
 #include "base/clock.h"
 #include "base/log.h"
 #include "client/attempts/attempts.h"

@@ -206,9 +206,9 @@ RunAnswer OrderDesk::take(const std::string& session, RunOrder order) {
   {
     std::lock_guard lock(mutex_);
     auto known = known_.find(what.name);
-    if (known != known_.end()) return answer;  // the same order again
-    // Under the same lock as known_ below: who registers anew and looks into known_
-    // afterwards finds there whatever of an earlier registration will be started.
+    if (known != known_.end()) return answer;  // a repeated order
+    // Checked under the same lock as the insertion into known_ below: after a new
+    // registration, known_ contains every order of an earlier one that will be started.
     if (session_.empty() || !equal_in_constant_time(session, session_))
       return {what.name, kRunStale, "the order is older than this registration"};
     answer.reason = refusal(order.what.job.needs, what.name, &answer.answer);

@@ -1,8 +1,8 @@
-// Where the server's orders arrive: decides whether this machine takes an
-// attempt, and writes the promise to disk before it is given. Called from the
-// ORB's upcall threads; makes no remote call (rule 5) and waits only for the
-// disk and for its own mutex, which is held for its tables alone. Also manages
-// the slots: workers give a slot back when its attempt's folder has been sealed.
+// Handles the server's orders: decides whether this machine accepts an attempt, and
+// writes the assignment to disk before answering. Called from the ORB's upcall
+// threads; makes no remote call (rule 5) and waits only for the disk and for its
+// mutex, which protects only its tables. Also manages the slots: workers release a
+// slot once its attempt's folder has been sealed.
 #ifndef SUBLET_CLIENT_ATTEMPTS_ORDER_DESK_H_
 #define SUBLET_CLIENT_ATTEMPTS_ORDER_DESK_H_
 
@@ -41,10 +41,10 @@ struct RunAnswer {
 };
 
 struct RunOrder {
-  Assignment what;         // slot, uid, nonce, accepted_us, first_lease_ns: filled in by the desk
+  Assignment what;         // the desk fills in slot, uid, nonce, accepted_us, first_lease_ns
   int64_t lease_ms = 0;    // D
   int64_t decided_us = 0;  // by the server's clock
-  std::string not_served;  // a sentence, if it asks for what this client does not serve
+  std::string not_served;  // if not empty: why this client cannot serve the order
 };
 
 struct VacateOrder {
@@ -52,8 +52,8 @@ struct VacateOrder {
   sublet_leave_reason reason = SUBLET_LEAVE_NONE;
 };
 
-// What the reactor's thread publishes for everyone else. Each member stands
-// alone; do not infer one from another.
+// Published by the reactor thread for all others. Members change independently; do
+// not infer one from another.
 struct PublicPresence {
   std::atomic<bool> away{false};
   std::atomic<uint32_t> reason{SUBLET_PRESENCE_BLIND};
@@ -64,80 +64,79 @@ struct PublicPresence {
 struct DeskSettings {
   std::string state_folder;
   MachineFacts facts;
-  std::vector<int64_t> slot_uids;  // one a slot; -1: the client's own account
+  std::vector<int64_t> slot_uids;  // one per slot; -1: the client's own account
   uint64_t outbox_limit = 1000;    // ended attempts not yet acknowledged
   uint64_t disk_reserve = 64 << 20;
 };
 
 class OrderDesk {
  public:
-  // accepted: told of each promise kept on disk; vacate: of each order to
+  // accepted: called for each assignment written to disk; vacate: for each order to
   // leave. Both are called from upcall threads and must not block.
   OrderDesk(const DeskSettings& settings, Files& files, const PublicPresence& presence,
             std::function<void(std::shared_ptr<const Assignment>)> accepted,
             std::function<void(std::vector<VacateOrder>)> vacate);
 
-  // The registration that orders count under from now on, "": none. What comes
-  // under another is refused as stale; what was accepted before is named by
-  // being_accepted() from here on at the latest (protocol/lease.h, W4). Any thread.
-  // term: of the server that opened it.
+  // Sets the registration whose orders are accepted from now on; "": none. Orders
+  // under another one are refused as stale; being_accepted() names those accepted
+  // before this call (protocol/lease.h, W4). Any thread.
+  // term: of the server that opened the session.
   void set_session(const std::string& key, uint64_t term = 1);
-  // Remembers the largest term of this session. False: this one is smaller, and the
-  // server that named it has been replaced. Any thread.
+  // Remembers the largest term of this session. False: `term` is smaller, so the
+  // server that sent it has been replaced. Any thread.
   bool accept_term(uint64_t term);
   bool is_session(const std::string& key) const;
   bool has_session() const;
 
-  // Orders that came under the registration with this key.
+  // session: the key under which the orders were sent.
   std::vector<RunAnswer> run(const std::string& session, std::vector<RunOrder> orders);
   RunAnswer may_run(const Requirements& needs);
 
-  // The orders of which note was taken and that taken_over() was not called for: on
-  // their way to disk, or to those who start them. Any thread.
+  // Accepted orders for which taken_over() has not been called yet: still being
+  // written to disk or passed to Attempts. Any thread.
   std::vector<AttemptName> being_accepted() const;
-  // From now on somebody else names this attempt to the server.
+  // From now on Attempts names this attempt to the server.
   void taken_over(const AttemptName& name);
 
   void vacate(std::vector<VacateOrder> orders) { vacate_(std::move(orders)); }
   std::vector<std::pair<std::string, std::string>> state();
   const std::string& state_folder() const { return settings_.state_folder; }
 
-  // The server's time, as it stood in an answer to a call made at asked_ns
-  // (CLOCK_BOOTTIME): by it the age of orders is known. Any thread.
+  // The server's time, from the answer to a call made at asked_ns (CLOCK_BOOTTIME).
+  // Used to determine the age of orders. Any thread.
   void set_server_clock(int64_t server_time_us, int64_t asked_ns);
 
   // No more orders are accepted.
   void drain() { draining_ = true; }
 
-  // The machine itself failed an attempt (its disk, its shepherd): no order is
-  // taken for a second, after each failure in a row for twice as long, up to a
-  // minute, so that a broken machine does not wear out the queue. A program that
-  // could be started ends the row. Any thread.
+  // An attempt failed because of the machine (its disk, its shepherd): no order is
+  // accepted for a second, doubling with each consecutive failure up to a minute, so
+  // that a broken machine does not drain the queue. machine_worked(), called when a
+  // program could be started, resets this. Any thread.
   void machine_failed(const std::string& why);
   void machine_worked();
 
-  // What may be removed so that an order finds room on the disk: how many bytes of
-  // it there are, and what is called with how many are missing, if that is enough.
-  // Before the first order.
+  // removable: bytes that can be freed for an order; make_room: called with the number
+  // of bytes missing, if removable() covers it. To be called before the first order.
   void give_way(std::function<uint64_t()> removable,
                 std::function<void(uint64_t bytes)> make_room) {
     removable_ = std::move(removable);
     make_room_ = std::move(make_room);
   }
 
-  // The disk is nearly full: no order is taken until it is not. Any thread.
+  // While the disk is nearly full, no order is accepted. Any thread.
   void set_disk_low(bool low) { disk_low_ = low; }
   bool disk_low() const { return disk_low_; }
-  // An attempt of this job had to leave for it, whose folder had so many bytes:
-  // where less than twice as much is free the job is not taken again.
+  // An attempt of this job had to leave because of the disk, using `bytes`: the job is
+  // accepted again only if twice as much is free. Any thread.
   void note_disk_use(uint64_t job, uint64_t bytes);
 
-  // An attempt found on disk at the start keeps its slot (slot -1: it has
-  // ended and waits in the outbox only).
+  // An attempt found on disk at the start. holds_slot: false if it has ended and only
+  // waits in the outbox.
   void adopt(const Assignment& assignment, bool holds_slot);
-  // Its processes are gone and nobody else can reach its folder any more.
+  // Its processes are gone and its folder is closed to the slot's account.
   void release_slot(const AttemptName& name);
-  // Its folder is gone.
+  // Its folder has been removed.
   void forget(const AttemptName& name);
   uint32_t slots_free();
 
@@ -146,17 +145,17 @@ class OrderDesk {
     int64_t slot = -1;
     bool being_accepted = false;
   };
-  // "" or why not, with the answer's code in *code. Called with the mutex held.
+  // "" or the reason, with the answer's code in *code. Called with the mutex held.
   std::string refusal(const Requirements& needs, const AttemptName& name, uint32_t* code) const;
   std::string refusal_for_want_of_room(uint32_t* code) const;
   std::string lacking(const Requirements& needs) const;
-  // Puts this platform's program in; "" or why there is none.
+  // Sets job.program to this platform's; "" or why there is none.
   std::string choose_program(JobDescription& job) const;
   bool is_old(const AttemptName& name) const;
   uint64_t disk_wanted(const RunOrder& order);
-  void find_room(uint64_t wanted);  // throws std::exception: there is none
+  void find_room(uint64_t wanted);  // throws std::exception if there is none
   RunAnswer take(const std::string& session, RunOrder order);
-  // The promise, on disk. Throws std::exception.
+  // Writes the assignment to disk. Throws std::exception.
   void keep_promise(RunOrder& order);
   void undo(const AttemptName& name);
 
@@ -172,20 +171,20 @@ class OrderDesk {
 
   mutable std::mutex mutex_;
   std::string session_;
-  uint64_t term_ = 0;  // the largest of this session
+  uint64_t term_ = 0;  // largest of this session
   std::map<AttemptName, Known> known_;
   std::vector<bool> slot_taken_;
   protocol::ServerClock server_clock_;
-  std::string trouble_;  // the machine's own, the last
+  std::string trouble_;  // the last failure of the machine
   int64_t trouble_pause_ms_ = 0;
   int64_t trouble_until_ns_ = 0;            // CLOCK_BOOTTIME
   std::map<uint64_t, uint64_t> disk_used_;  // by job
-  std::deque<AttemptName> forgotten_;       // the last ones, so that a late repeat starts nothing
+  std::deque<AttemptName> forgotten_;       // recent ones: a late repeat must start nothing
 };
 
-// Everything that this client must name to the server: what the attempts' book says
-// (`of_attempts`), and the orders that are still being accepted. These are asked for
-// first, so that one that passes from the desk to that book meanwhile is in one of them.
+// All attempts that this client must name to the server: those of Attempts
+// (`of_attempts`) and the orders still being accepted. The latter are read first, so
+// that an order taken over meanwhile is not missed.
 std::vector<HeldAttempt> all_held(const OrderDesk& desk,
                                   const std::function<std::vector<HeldAttempt>()>& of_attempts);
 

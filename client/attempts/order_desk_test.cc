@@ -15,8 +15,8 @@
 namespace sublet::client {
 namespace {
 
-// A disk on which nothing new can be written, or with so much room, or on which
-// something happens during the first write.
+// A disk that is full, has a given amount of free space, or calls back at the first
+// write.
 class FullDisk : public Files {
  public:
   bool full = false;
@@ -105,7 +105,7 @@ class OrderDeskTest : public CppUnit::TestFixture {
   }
   uint32_t run(const RunOrder& one) { return answer_to(one).answer; }
   RunAnswer answer_to(const RunOrder& one) { return desk_->run(kSession, {one})[0]; }
-  // What would be named to the server if the attempts' book were empty.
+  // What would be named to the server if Attempts held none.
   std::vector<AttemptName> named() {
     std::vector<AttemptName> names;
     for (const HeldAttempt& one : all_held(*desk_, [] { return std::vector<HeldAttempt>(); }))
@@ -118,7 +118,7 @@ class OrderDeskTest : public CppUnit::TestFixture {
     Assignment kept = read_assignment(files_, attempt_folder(state_.path(), {1, 1}));
     Assignment expected = *accepted_.at(0);
     CPPUNIT_ASSERT(expected.first_lease_ns > 0);
-    expected.first_lease_ns = 0;  // a restarted client has no lease to give
+    expected.first_lease_ns = 0;  // not stored
     CPPUNIT_ASSERT(kept == expected);
     CPPUNIT_ASSERT(kept.accepted_us > 0);
     CPPUNIT_ASSERT_EQUAL(1u, desk_->slots_free());
@@ -205,13 +205,13 @@ class OrderDeskTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(2u, desk_->slots_free());
     desk_->set_session(kSession);
     CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(1)));
-    // A repeat of what is held here is no news, whenever it comes.
+    // A repeated order for an attempt held here is accepted under any registration.
     desk_->set_session("another");
     CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(1)));
   }
 
-  // The client registers anew while an order is on its way to disk: the server gives
-  // the job to another machine unless the first renewal names it.
+  // The client registers anew while an order is being written to disk: the server
+  // gives the job to another machine unless the first renewal names it.
   void an_order_is_named_while_it_is_written() {
     std::vector<AttemptName> during;
     uint32_t late = kRunAccepted;
@@ -223,7 +223,7 @@ class OrderDeskTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(1)));
     CPPUNIT_ASSERT(during == std::vector<AttemptName>({{1, 1}}));
     CPPUNIT_ASSERT_EQUAL(kRunStale, late);
-    // Until the attempts' book has it.
+    // Until Attempts has taken it over.
     CPPUNIT_ASSERT(named() == during);
     desk_->taken_over({1, 1});
     CPPUNIT_ASSERT(named().empty());
@@ -241,7 +241,7 @@ class OrderDeskTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(size_t{1}, held.size());
     CPPUNIT_ASSERT_EQUAL(kAttemptRunning, held[0].state);
     CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(2)));
-    held = all_held(*desk_, [&] {  // that book was read just before
+    held = all_held(*desk_, [&] {  // taken over just after Attempts was read
       desk_->taken_over({2, 1});
       return std::vector<HeldAttempt>{running};
     });
@@ -336,19 +336,19 @@ class OrderDeskTest : public CppUnit::TestFixture {
     old.decided_us -= old.lease_ms * 1000;
     CPPUNIT_ASSERT_EQUAL(kRunStale, run(old));
     CPPUNIT_ASSERT_EQUAL(2u, desk_->slots_free());
-    // Decided half a lease ago: what is missing to a whole one is left.
+    // Decided half a lease ago: the other half is left.
     RunOrder half = order(2);
     half.decided_us -= half.lease_ms * 500;
     CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(half));
     int64_t left_ms = (accepted_.at(0)->first_lease_ns - system_clock().boot_ns()) / 1'000'000;
     CPPUNIT_ASSERT(left_ms <= half.lease_ms / 2);
-    // Before the server has told its time nothing is known about any order.
+    // Until the server's time is known, the age of an order is not.
     make_desk();
     CPPUNIT_ASSERT_EQUAL(kRunStale, run(order(3)));
   }
 
   void a_broken_machine_takes_no_orders_for_a_while() {
-    // After so many failures in a row the pause is longer than this test.
+    // After six failures in a row the pause is longer than this test.
     for (int i = 0; i < 6; ++i) desk_->machine_failed("its disk is broken");
     RunAnswer answer = answer_to(order(1));
     CPPUNIT_ASSERT_EQUAL(kRunError, answer.answer);

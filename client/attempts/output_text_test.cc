@@ -70,7 +70,7 @@ class AttemptTextTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(0, symlink("/etc/passwd", stdout_file.c_str()));
     CPPUNIT_ASSERT_EQUAL(ELOOP, refusal());
     unlink(stdout_file.c_str());
-    CPPUNIT_ASSERT_EQUAL(0, mkfifo(stdout_file.c_str(), 0600));  // and does not wait for a writer
+    CPPUNIT_ASSERT_EQUAL(0, mkfifo(stdout_file.c_str(), 0600));  // opening it must not block
     CPPUNIT_ASSERT_EQUAL(EINVAL, refusal());
     system_files().remove_tree(folder_);
     const std::string elsewhere = state_ / "elsewhere";

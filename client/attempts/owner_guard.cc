@@ -8,7 +8,7 @@ namespace sublet::client {
 namespace {
 
 constexpr int64_t kMs = 1'000'000;
-// Beyond the save's own deadline, which the shepherd enforces.
+// Beyond the save deadline, which the shepherd enforces.
 constexpr int64_t kKillSlackNs = 200 * kMs;
 constexpr int64_t kKillAgainNs = 20 * kMs;
 constexpr int64_t kLookAgainNs = 500 * kMs;
@@ -42,7 +42,8 @@ bool OwnerGuard::send(Tenancy& tenancy, sublet_frame_kind kind, uint32_t reason,
 
 void OwnerGuard::urge(Tenancy& tenancy, sublet_frame_kind kind, sublet_leave_reason reason,
                       int64_t now) {
-  // Set first: also a shepherd that cannot be told has its job frozen and killed.
+  // The deadlines are set even if sending fails: the job of a shepherd that cannot be
+  // reached is frozen and killed, too.
   send(tenancy, kind, reason, now);
   int64_t save_ns = kind == SUBLET_FRAME_KILL ? 0 : tenancy.save_deadline_ms * kMs;
   if (kind == SUBLET_FRAME_KILL || reason == SUBLET_LEAVE_OWNER || reason == SUBLET_LEAVE_BLIND) {
@@ -80,9 +81,9 @@ bool OwnerGuard::enforce(Tenancy& tenancy, int64_t now) {
   }
   if (now < tenancy.kill_due_ns) return first;
   if (tenancy.tenant->gone()) {
-    // It has ended, and its shepherd may be writing down how, which takes the
-    // disk's time: to kill that now would throw away a finished job. kill() spares
-    // it, unless it is stopped and would write nothing for ever.
+    // The job has ended, and its shepherd may still be writing the exit record:
+    // killing it would throw away a finished job. kill() spares a shepherd unless it
+    // is stopped and would never write the record.
     tenancy.kill_due_ns = tenancy.tenant->shepherd_gone() ? kNever : now + kLookAgainNs;
     tenancy.tenant->kill();
     return first;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kMs = 1'000'000;
 
-// A process that sleeps, ended with its owner.
+// A sleeping process, killed by the destructor.
 struct Sleeper {
   Sleeper() {
     SpawnOptions options;
@@ -104,7 +104,7 @@ class OwnerGuardTest : public CppUnit::TestFixture {
   void what_is_due_waits_for_its_tenant() {
     guard_.evict(SUBLET_LEAVE_OWNER, 0);
     CPPUNIT_ASSERT(!guard_.tick(400 * kMs));
-    CPPUNIT_ASSERT_EQUAL(kNever, guard_.next_due());  // no use in waking up
+    CPPUNIT_ASSERT_EQUAL(kNever, guard_.next_due());  // nothing can be enforced yet
     Sleeper program, shepherd;
     tenancy_->tenant = tenant(program, shepherd);
     CPPUNIT_ASSERT(guard_.next_due() <= 400 * kMs);

@@ -1,6 +1,6 @@
-// The client's own small files in an attempt's folder: text, one "key value"
-// line each, values percent-encoded, a digest of everything above in the last
-// line. What was half written or damaged is noticed and never guessed at. Pure.
+// The format of the client's own small files in an attempt's folder: text, one "key
+// value" line per value, percent-encoded; the last line has a digest of everything
+// above. Truncation and damage are always detected. Pure.
 #ifndef SUBLET_CLIENT_ATTEMPTS_RECORD_H_
 #define SUBLET_CLIENT_ATTEMPTS_RECORD_H_
 
@@ -16,7 +16,7 @@ namespace sublet::client {
 class RecordWriter {
  public:
   explicit RecordWriter(const std::string& title) : text_(title + " 1\n") {}
-  // The same key again adds to its list.
+  // A repeated key adds to its list.
   RecordWriter& add(const char* key, std::string_view value);
   RecordWriter& add(const char* key, int64_t value) { return add(key, std::to_string(value)); }
   RecordWriter& add(const char* key, uint64_t value) { return add(key, std::to_string(value)); }
@@ -26,7 +26,7 @@ class RecordWriter {
   std::string text_;
 };
 
-// What is wrong with a record, in one sentence.
+// Its text says in one sentence what is wrong with a record.
 class RecordError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -11,16 +11,16 @@
 namespace sublet::client {
 namespace {
 
-// In one call; an end alone always goes. Ends as the contract says; what belongs to
-// their outputs so that the server answers in time, and octets so that they fit into
-// a message of the ORB's (2 MiB), whatever gathered while the server was away.
+// Limits of one call, which may always carry a single end. Outputs are limited so that
+// the server answers in time, bytes so that the call fits into an ORB message (2 MiB),
+// however many ends accumulated while the server was down. kMostReports is the IDL's.
 constexpr size_t kMostOutputs = 10'000;
 constexpr size_t kMostBytes = 512 << 10;
 constexpr int64_t kMs = 1'000'000;
 constexpr int64_t kFirstRefusedMs = 1'000;
 constexpr int64_t kLastRefusedMs = 60'000;
 
-// About, as a message has them.
+// Approximate size in a message.
 size_t bytes_of(const AttemptEnd& end) {
   return sizeof end + end.reason.size() + end.outputs.size() * sizeof end.outputs[0];
 }
@@ -83,7 +83,7 @@ Reporter::Ends Reporter::take_ends(int64_t now) {
   size_t outputs = 0, bytes = 0;
   for (auto& end : ends_) {
     const AttemptEnd& what = end.work->end;
-    // One that was refused goes alone: it would spoil the whole call.
+    // An end that was refused is sent alone: it would make the whole call fail.
     bool fits =
         out.empty() ||
         (out.size() < kMostReports && out[0].refused_pause_ms == 0 && end.refused_pause_ms == 0 &&
@@ -100,7 +100,7 @@ Reporter::Ends Reporter::take_ends(int64_t now) {
   return out;
 }
 
-// Until there is something to tell, and the pause is over. False: stop.
+// Waits until there is something to report and the pause has passed. False: stop.
 bool Reporter::wait(std::unique_lock<std::mutex>& lock, int64_t pause_ms) {
   int64_t free_ns = system_clock().boot_ns() + pause_ms * kMs;
   for (;;) {
@@ -132,7 +132,7 @@ void Reporter::run() {
     for (const auto& end : ends) waits_(*end.work);
     lock.lock();
     starts_.insert(starts_.begin(), starts.begin(), starts.end());
-    // Refused ones queue up again behind the others.
+    // Refused ends are queued again behind the others.
     auto at = ok ? ends_.end() : ends_.begin();
     ends_.insert(at, ends.begin(), ends.end());
     pause_ms = ok ? 0 : next_pause(pause_ms);
@@ -141,7 +141,7 @@ void Reporter::run() {
 
 bool Reporter::send_starts(Starts& starts) {
   std::erase_if(starts, [](const Start& start) { return start.work->ended.load(); });
-  size_t most = kMostReports;  // in a call; 1 once some were refused: one bad, all are
+  size_t most = kMostReports;  // per call; 1 after a refusal, to find the bad report
   while (!starts.empty()) {
     const auto end = starts.begin() + static_cast<ptrdiff_t>(std::min(most, starts.size()));
     const Starts group(starts.begin(), end);
@@ -210,7 +210,7 @@ void Reporter::send_batch(Ends& ends) {
   }
   std::erase_if(ends,
                 [&](const auto& end) { return answered.contains(end.work->assignment->name); });
-  // An answer that leaves some out refuses those.
+  // Ends left out of the answer count as refused.
   for (auto& end : ends) postpone(end);
 }
 

@@ -1,8 +1,8 @@
-// Reports starts and ends to the server, in batches, until it answers. A thread of
-// its own: a report never waits for a file transfer, nor a renewal behind a
-// report. What it still has to say is on disk in the attempts' folders, so
-// nothing is lost with it. A report that the server refuses is repeated alone and
-// after a pause of its own, so that it holds up no other.
+// Reports starts and ends to the server, in batches, until it answers. Uses its own
+// thread, so that a report never waits for a file transfer, nor a renewal for a
+// report. Unsent ends are on disk in the attempts' folders and survive a restart. A
+// report that the server refuses is repeated alone, after its own back-off, so that
+// it does not hold up the others.
 #ifndef SUBLET_CLIENT_ATTEMPTS_REPORTER_H_
 #define SUBLET_CLIENT_ATTEMPTS_REPORTER_H_
 
@@ -21,8 +21,8 @@ namespace sublet::client {
 
 class Reporter {
  public:
-  // answered: VERDICT_... of a start or an end. waits: an end could not be reported now.
-  // Both on the reporter's thread.
+  // answered: VERDICT_... for a start or an end. waits: an end could not be reported
+  // now. Both are called on the reporter's thread.
   Reporter(ServerCalls& server,
            std::function<void(const AttemptName&, uint32_t verdict, bool of_end)> answered,
            std::function<void(AttemptWork&)> waits);
@@ -32,7 +32,7 @@ class Reporter {
   // Any thread. work->end is complete.
   void tell_started(std::shared_ptr<AttemptWork> work, int64_t at_us);
   void tell_ended(std::shared_ptr<AttemptWork> work);
-  // The server is back.
+  // Retries at once, because the server is back.
   void hurry();
 
  private:
@@ -49,10 +49,10 @@ class Reporter {
   using Ends = std::vector<End>;
   void run();
   bool wait(std::unique_lock<std::mutex>& lock, int64_t pause_ms);
-  // What may be reported now; with the mutex held.
+  // Removes the ends to report now from the queue. With the mutex held.
   Ends take_ends(int64_t now);
   int64_t next_due() const;
-  // False: the server is down; try again later. What is left was not reported.
+  // Remove from the argument what was reported. False: the server is down; try later.
   bool send_starts(Starts& starts);
   void send_group(const Starts& starts);  // throws ServerError
   bool send_ends(Ends& ends);

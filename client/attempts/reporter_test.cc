@@ -12,7 +12,7 @@
 namespace sublet::client {
 namespace {
 
-// Refuses every call that reports the job `bad`, until it is told not to.
+// Refuses every call that reports the job `bad`.
 class PickyServer : public MemoryServer {
  public:
   std::vector<AttemptVerdict> ended(const std::vector<AttemptEnd>& ends) override {
@@ -97,7 +97,7 @@ class ReporterTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(wait_for(299));
     CPPUNIT_ASSERT(!reported_.contains(50));
     CPPUNIT_ASSERT(changes([&] { return waited_.contains(50); }));
-    // At most one batch is taken apart: the bad one goes alone from then on.
+    // At most one batch is split up: from then on the bad report is sent alone.
     int before = reports();
     for (uint64_t job = 301; job <= 310; ++job) reporter.tell_ended(work(job));
     CPPUNIT_ASSERT(wait_for(309));
@@ -110,7 +110,7 @@ class ReporterTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(wait_for(310));
   }
 
-  // So that they are kept through a loss of power, and only they.
+  // Only these need to survive a power failure.
   void ends_that_wait_are_named() {
     Reporter reporter(server_, answered(), waits());
     reporter.tell_ended(work(1));
@@ -133,7 +133,7 @@ class ReporterTest : public CppUnit::TestFixture {
   void a_call_is_bounded_by_what_its_ends_hold() {
     Reporter reporter(server_, answered(), waits());
     {
-      std::lock_guard lock(server_.mutex);  // no call is over before all of them wait
+      std::lock_guard lock(server_.mutex);  // no call returns before all ends are queued
       for (uint64_t job = 1; job <= 40; ++job) {
         auto one = work(job);
         one->end.outputs.assign(job == 20 ? 50'000 : 4'000, 1);

@@ -1,4 +1,4 @@
-// The part of Attempts that speaks with shepherds: connecting, frames, ends.
+// The part of Attempts that talks to shepherds: connecting, frames, ends.
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -15,11 +15,11 @@ using namespace protocol;
 
 constexpr int64_t kMs = 1'000'000;
 constexpr int64_t kLastConnectNs = 50 * kMs;
-// A shepherd not started by this process is looked for on disk after so many
-// vain connects.
+// After this many failed connects to a shepherd that this process did not start, its
+// folder is checked.
 constexpr int kConnectsBeforeLook = 5;
 constexpr int64_t kTenantAgainNs = 200 * kMs;
-constexpr int64_t kTenantSoonNs = 20 * kMs;  // the owner waits for it
+constexpr int64_t kTenantSoonNs = 20 * kMs;  // while the owner is waiting
 
 int64_t now_ns() { return system_clock().boot_ns(); }
 
@@ -53,7 +53,7 @@ void Attempts::connected(Entry& entry, UniqueFd socket, int64_t now) {
       leave(entry, evicting_);
     return;
   }
-  if (entry.shepherd != 0) return;  // just started: it has the lease, and tells its state
+  if (entry.shepherd != 0) return;  // just started: it has the lease and reports its state
   guard_.send(*entry.tenancy, SUBLET_FRAME_LEASE, 0, entry.work->lease_ns);
   guard_.send(*entry.tenancy, SUBLET_FRAME_QUERY, 0, 0);
 }
@@ -131,7 +131,7 @@ void Attempts::tenant_opened(const WorkPtr& work, const std::shared_ptr<Tenant>&
   if (entry == nullptr || entry->tenancy == nullptr || entry->tenancy->tenant) return;
   if (tenant) {
     entry->tenancy->tenant = tenant;
-    tick(now_ns());  // it may have been due for a while
+    tick(now_ns());  // a freeze or kill may be overdue
   } else {
     entry->tenant_due_ns = now_ns() + (entry->tenancy->evicting ? kTenantSoonNs : kTenantAgainNs);
   }

@@ -34,7 +34,7 @@ std::string read_small(int fd) {
   return n > 0 ? std::string(text, static_cast<size_t>(n)) : "";
 }
 
-// Processes of its attempts may be alive although its client is not.
+// Whether attempts are left, whose processes may outlive their client.
 bool still_used(const std::string& state_folder) {
   if (state_folder.empty()) return false;
   try {

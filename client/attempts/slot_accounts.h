@@ -1,9 +1,9 @@
-// The accounts of the slots' jobs: a client that is root runs each slot under a
-// user and group id of its own, which no other client of this machine may use at
-// the same time, since a shepherd ends a job by ending all processes of its id.
-// So ids are reserved machine-wide: one locked file each, naming the state
-// folder that uses it. An id stays a state folder's own while attempts are left
-// there, also when its client has died. Made once, at the start.
+// The accounts of the slots' jobs. A client run by root gives each slot its own user
+// and group id. No other client of this machine may use it at the same time, since a
+// shepherd ends a job by killing all processes of its id. Ids are therefore reserved
+// machine-wide: one locked file each, naming the state folder that uses it. An id
+// stays reserved while attempts are left in that folder, even if its client has died.
+// Created once, at the start.
 #ifndef SUBLET_CLIENT_ATTEMPTS_SLOT_ACCOUNTS_H_
 #define SUBLET_CLIENT_ATTEMPTS_SLOT_ACCOUNTS_H_
 
@@ -17,20 +17,19 @@ namespace sublet::client {
 
 class SlotAccounts {
  public:
-  // The client's own account for every slot.
+  // All slots use the client's own account.
   static SlotAccounts own(uint32_t slots);
-  // `slots` ids from `first` on, at most 4096 looked at, those that this state
-  // folder had before first of all; `folder` holds the files. Ids with a
-  // password entry are an error: the range is wrong then. Throws
-  // std::runtime_error.
+  // Reserves `slots` ids among the 4096 from `first` on, preferring those that this
+  // state folder had before; `folder` holds the lock files. An id with a password
+  // entry is an error, because the range is then wrong. Throws std::runtime_error.
   static SlotAccounts reserve(const std::string& folder, int64_t first, uint32_t slots,
                               const std::string& state_folder);
 
-  // The folder above `folder`, links followed, that such an account cannot pass;
-  // "": none. What is not there yet counts as passable.
+  // The first folder above `folder`, after resolving links, that such an account
+  // cannot traverse; "": none. Missing folders count as traversable.
   static std::string in_the_way(const std::string& folder);
 
-  // One a slot; -1: the client's own account.
+  // One per slot; -1: the client's own account.
   const std::vector<int64_t>& uids() const { return uids_; }
 
  private:

@@ -70,7 +70,7 @@ class SlotAccountsTest : public CppUnit::TestFixture {
     system_files().make_folders(one_ / "a/state", 0711);
     chmod((one_ / "a").c_str(), 0750);
     CPPUNIT_ASSERT_EQUAL(one_ / "a", SlotAccounts::in_the_way(one_ / "a/state"));
-    // By the way that the link leads.
+    // Links are resolved.
     chmod(two_.path().c_str(), 0711);
     CPPUNIT_ASSERT_EQUAL(0, symlink((one_ / "a").c_str(), (two_ / "link").c_str()));
     CPPUNIT_ASSERT_EQUAL(one_ / "a", SlotAccounts::in_the_way(two_ / "link/state"));

@@ -68,7 +68,7 @@ void AttemptTasks::perform(const WorkPtr& work, uint32_t actions, EndCode end, s
                   : step & kCheckpoint ? threads_.uploads
                                        : threads_.workers;
   post(pool, work, [this, work, step, rest, end, reason = std::move(reason)] {
-    // Nobody else has a task of this attempt yet.
+    // No other task of this attempt runs or is queued.
     work->retry_ms = 0;
     run(work, step, end, reason);
     if (rest != 0) perform(work, rest, end, reason);
@@ -125,7 +125,7 @@ void AttemptTasks::again(Workers& pool, const WorkPtr& work, const std::string& 
 void AttemptTasks::kill_tenant(const WorkPtr& work) {
   std::string error;
   auto tenant = Tenant::open(work->folder, &error);
-  if (!tenant) return;  // of another boot, or it never ran
+  if (!tenant) return;  // the record is from another boot, or there is none
   for (int i = 0; i < kKillRounds; ++i) {
     tenant->kill();
     if (tenant->gone()) return;
@@ -140,7 +140,7 @@ void AttemptTasks::record_end(const WorkPtr& work, EndCode end, const std::strin
   try {
     write_end(files_, work->folder, record);
   } catch (const std::exception& error) {
-    // Reported all the same; after a restart it would be found out anew.
+    // The end is reported anyway; after a restart it would be determined again.
     log(Severity::error) << work->label()
                          << ": its end could not be written to disk: " << error.what();
   }
@@ -150,7 +150,7 @@ void AttemptTasks::record_end(const WorkPtr& work, EndCode end, const std::strin
 }
 
 void AttemptTasks::seal(const WorkPtr& work) {
-  // The next job in this slot has the same account: it must not get in here.
+  // The next job in this slot has the same account and must not access this folder.
   if (chmod(work->folder.c_str(), 0700) != 0 && errno != ENOENT)
     log(Severity::error) << work->label() << ": its folder cannot be closed; the slot stays in use";
   else
@@ -164,7 +164,7 @@ void AttemptTasks::do_stage(const WorkPtr& work) {
   if (outcome.failed == kEndLost) desk_.machine_failed(outcome.reason);
   bool stopped = outcome.result == TaskResult::kStopped;
   if (stopped || outcome.failed != kEndNone) {
-    // What has come of a file goes now: its end may wait long for the server.
+    // Removes the partial file now: reporting the end may wait long for the server.
     work->incoming.reset();
     return events_.staging_failed(work, outcome.failed, outcome.reason);
   }
@@ -179,7 +179,7 @@ void AttemptTasks::do_start(const WorkPtr& work) {
     pid = start_shepherd(shepherd_program_, work->folder).id.pid;
   } catch (const OsError& error) {
     std::string reason = std::string("It could not be started: ") + error.what();
-    // An order that is too long, or that no shepherd would take, is the job's own fault.
+    // An order that is too long or that a shepherd would reject is the job's fault.
     bool own = error.code() == EFBIG || error.code() == EINVAL;
     if (!own) desk_.machine_failed(reason);
     return events_.shepherd_failed(work, own ? kEndStart : kEndLost, reason);
@@ -203,7 +203,7 @@ void AttemptTasks::do_checkpoint(const WorkPtr& work) {
   std::string why;
   uint64_t before = work->handed_in_generation;
   TaskResult result = hand_in_checkpoint(*work, server_, settings_, threads_.pace, &why);
-  // Not worth waiting for: the next one will be newer.
+  // Not retried: the next checkpoint will be newer.
   if (result == TaskResult::kAgain)
     log(Severity::info) << work->label() << ": checkpoint not uploaded for now: " << why;
   uint64_t now = work->handed_in_generation;
@@ -227,8 +227,8 @@ void AttemptTasks::do_hand_in(const WorkPtr& work) {
   events_.handed_in(work);
 }
 
-// What an evicted job leaves behind is its checkpoint: where the disk ran low the
-// rest goes at once, and not only when the server has heard of the end.
+// Only the checkpoint of an evicted job is still needed. If the disk ran low, the
+// working folder is removed at once, without waiting for the end to be reported.
 void AttemptTasks::make_room(const WorkPtr& work) {
   if (work->low_disk().used == 0 || !is_eviction(work->end.end)) return;
   try {
@@ -239,7 +239,7 @@ void AttemptTasks::make_room(const WorkPtr& work) {
 }
 
 void AttemptTasks::remove_cgroups(const AttemptName& name) {
-  // A shepherd that was killed has left them; else they are gone.
+  // They exist only if the shepherd was killed.
   AttemptOrder order;
   order.limit_memory = 1;
   settings_.cgroups.set_folders(name, &order);
@@ -251,14 +251,14 @@ void AttemptTasks::remove_cgroups(const AttemptName& name) {
 void AttemptTasks::do_remove(const WorkPtr& work) {
   remove_cgroups(work->assignment->name);
   try {
-    // In one step, so that a client killed in the middle finds no half of an
-    // attempt. Not synced: after a loss of power the whole one may be back.
+    // Renamed first, so that a client killed meanwhile leaves no half-removed attempt.
+    // Not synced: after a power failure the whole folder may be back.
     std::string trash = trash_folder(folder_of(folder_of(work->folder)));
     files_.make_folders(trash, 0700);
     std::string thrown_away = trash + work->folder.substr(work->folder.rfind('/')) + "." +
                               std::to_string(system_clock().utc_us());
     if (rename(work->folder.c_str(), thrown_away.c_str()) != 0 && errno != ENOENT)
-      throw FileError(errno, "throw away", work->folder);
+      throw FileError(errno, "discard", work->folder);
     files_.remove_tree(thrown_away);
   } catch (const std::exception& error) {
     log(Severity::error) << work->label() << ": its folder cannot be removed: " << error.what();
@@ -272,7 +272,7 @@ void AttemptTasks::check_end(const WorkPtr& work) {
     FolderFacts facts = inspect(files_, work->folder);
     if (facts.exit_recorded) return events_.ended(work);
     if (facts.shepherd_alive) return events_.still_alive(work);
-    // It may have ended between the two looks.
+    // It may have ended between the two checks above.
     if (inspect(files_, work->folder).exit_recorded) return events_.ended(work);
     events_.vanished(work);
   });

@@ -1,9 +1,8 @@
-// The slow work of attempts, on worker threads: carries out the actions of the
-// attempt machine that touch files, processes or the server, and tells what came
-// of them. One task at a time for one attempt; every task ends with an event,
-// posted to the reactor's thread through `events`. A task that fails in a way
-// nobody thought of is repeated after a pause: an attempt without its event would
-// never end.
+// The slow work of attempts, on worker threads: carries out the state machine's
+// actions that involve files, processes or the server. One task at a time per attempt;
+// every task ends with an event, posted to the reactor thread through `events`. A task
+// that throws an unexpected exception is repeated after a pause: without its event
+// the attempt would never end.
 #ifndef SUBLET_CLIENT_ATTEMPTS_TASKS_H_
 #define SUBLET_CLIENT_ATTEMPTS_TASKS_H_
 
@@ -24,13 +23,13 @@ namespace sublet::client {
 
 using WorkPtr = std::shared_ptr<AttemptWork>;
 
-// Told on the workers' threads.
+// Called on the workers' threads.
 struct TaskEvents {
   std::function<void(const WorkPtr&)> staged;
   std::function<void(const WorkPtr&, protocol::EndCode, const std::string&)> staging_failed;
   std::function<void(const WorkPtr&, pid_t)> shepherd_started;
   std::function<void(const WorkPtr&, protocol::EndCode, const std::string&)> shepherd_failed;
-  std::function<void(const WorkPtr&)> tenant_killed;  // or there was none, or it cannot be
+  std::function<void(const WorkPtr&)> tenant_killed;  // or none existed, or killing failed
   std::function<void(const WorkPtr&, uint64_t handed_in)> checkpoint_done;
   std::function<void(const WorkPtr&)> handed_in;
   std::function<void(const WorkPtr&)> ended;
@@ -40,13 +39,13 @@ struct TaskEvents {
 };
 
 struct TaskThreads {
-  // What an owner may be waiting for: killing, looking for an end. They never wait
+  // Work that an owner may be waiting for: killing, checking for an end. Never waits
   // for the server.
   Workers& local;
-  // What is done for a job that runs or is about to. They start the shepherds,
-  // which have their weight: the normal one.
+  // Work for jobs that run or are about to. These threads run at normal priority,
+  // which the shepherds that they start inherit.
   Workers& workers;
-  // Uploads, which continue while the owner is present: at low weight and `pace`.
+  // Uploads, which continue while the owner is present: at low priority and `pace`.
   Workers& uploads;
   Pace& pace;
 
@@ -63,18 +62,18 @@ class AttemptTasks {
                Reporter& reporter, InputCache& cache, const JobSettings& settings,
                std::string shepherd_program, TaskEvents events);
 
-  // The slow ones among `actions`, one after the other in the order of their bits.
+  // Runs the slow actions among `actions`, one after the other, lowest bit first.
   // `end` and `reason` are for kRecordEnd. Any thread.
   void perform(const WorkPtr& work, uint32_t actions, protocol::EndCode end, std::string reason);
   static bool has_slow(uint32_t actions);
 
   void hurry() { threads_.hurry(); }
 
-  // Is there an exit record, is the shepherd alive? Ends in ended, vanished or
-  // still_alive.
+  // Checks for an exit record and a living shepherd; results in the event ended,
+  // vanished or still_alive.
   void check_end(const WorkPtr& work);
 
-  // At the start, on the main thread: what an attempt's folder says.
+  // What an attempt's folder contains. Also used at the start, by the main thread.
   static protocol::FolderFacts inspect(const Files& files, const std::string& folder);
 
  private:
@@ -86,14 +85,14 @@ class AttemptTasks {
   void do_stage(const WorkPtr& work);
   void do_start(const WorkPtr& work);
   void do_checkpoint(const WorkPtr& work);
-  // The slot is free for the next order before anything is uploaded.
+  // Releases the slot before anything is uploaded.
   void close_and_hand_in(const WorkPtr& work);
   void do_hand_in(const WorkPtr& work);
   void do_remove(const WorkPtr& work);
-  // Tells the desk, once, whether this machine can run programs.
+  // Reports to the desk, once, whether this machine could start the program.
   void note_health(const WorkPtr& work);
   void remove_cgroups(const AttemptName& name);
-  // Closes the folder to the job's account, then gives the slot to others.
+  // Closes the folder to the job's account, then releases the slot.
   void seal(const WorkPtr& work);
   void make_room(const WorkPtr& work);
   void again(Workers& pool, const WorkPtr& work, const std::string& why,

@@ -18,7 +18,7 @@
 namespace sublet::client {
 namespace {
 
-// Fails in ways that nobody thought of.
+// Throws unexpected exceptions.
 class StrangeFiles : public Files {
  public:
   bool exists(const std::string& path) const override {
@@ -122,13 +122,13 @@ class AttemptTasksTest : public CppUnit::TestFixture {
 
   void without_its_shepherd_a_machine_is_in_trouble() {
     CPPUNIT_ASSERT_EQUAL(kRunAccepted, desk_->may_run({}).answer);
-    // More arguments than an order may have: the job's own fault.
+    // More arguments than an order may have: the job's fault.
     tasks_->perform(work(5000), protocol::kStart, protocol::kEndNone, "");
     CPPUNIT_ASSERT(comes("failed;"));
     CPPUNIT_ASSERT_EQUAL(protocol::kEndStart, end_);
     CPPUNIT_ASSERT_EQUAL(kRunAccepted, desk_->may_run({}).answer);
     happened_.clear();
-    // One failure after the other: the pause grows longer than this test.
+    // After these failures the pause is longer than this test.
     for (int i = 0; i < 6; ++i) desk_->machine_failed("an earlier one");
     tasks_->perform(work(), protocol::kStart, protocol::kEndNone, "");
     CPPUNIT_ASSERT(comes("failed;"));
@@ -185,11 +185,11 @@ class AttemptTasksTest : public CppUnit::TestFixture {
     tasks_->perform(w, protocol::kHandIn, protocol::kEndNone, "");
     CPPUNIT_ASSERT(until([&] { return !files_.exists(w->folder + "/work"); }));
     CPPUNIT_ASSERT(files_.exists(w->folder + "/checkpoint/checkpoint"));
-    // It has to wait: written once more, so that it outlives a loss of power.
+    // The end has to wait: the assignment is written again, and synced this time.
     CPPUNIT_ASSERT(until([&] { return files_.exists(w->folder + "/" + kAssignmentFile); }));
   }
 
-  // Neither a start, nor the slot of a job that has ended.
+  // A slow upload delays neither a start nor the release of a slot.
   void uploads_hold_up_no_slot() {
     std::promise<void> server_answers;
     uploads_->post([&] { server_answers.get_future().wait(); });
@@ -203,7 +203,7 @@ class AttemptTasksTest : public CppUnit::TestFixture {
     server_answers.set_value();
   }
 
-  // Also while the server does not hear of its end.
+  // Even before its end is reported.
   void who_is_stopped_while_staging_leaves_no_file_behind() {
     server_.inputs = {{1, std::string(2 * kChunkLimit, 'x')}};
     auto w = work(0, {{1, "data", false}});

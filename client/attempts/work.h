@@ -1,6 +1,6 @@
-// What the reactor's thread and the workers share of one attempt. The reactor's
-// thread owns the attempt's state machine and gives out at most one task at a
-// time; the members below the line belong to the task that runs.
+// The state of one attempt shared by the reactor thread and the workers. The reactor
+// thread owns the attempt's state machine and posts at most one task at a time; the
+// members below the line belong to the running task.
 #ifndef SUBLET_CLIENT_ATTEMPTS_WORK_H_
 #define SUBLET_CLIENT_ATTEMPTS_WORK_H_
 
@@ -18,10 +18,10 @@ inline std::string attempt_label(const AttemptName& name) {
   return "attempt " + std::to_string(name.job) + "." + std::to_string(name.attempt);
 }
 
-// A file on its way in (staging.cc).
+// A file being fetched (staging.cc).
 struct Incoming;
 
-// Why an attempt had to leave when the disk ran low; used 0: it did not.
+// Disk space when an attempt had to leave because the disk ran low; used 0: it had not.
 struct LowDisk {
   uint64_t used = 0;  // bytes of the attempt's folder
   uint64_t free = 0;  // bytes left on the disk
@@ -37,40 +37,39 @@ struct AttemptWork {
   const std::string folder;
   std::string label() const { return attempt_label(assignment->name); }
 
-  // Written by the reactor's thread, read by all.
-  std::atomic<bool> stop{false};          // the task under way ends as soon as it can
-  std::atomic<bool> ended{false};         // ended: no use in telling that it started
+  // Written by the reactor thread, read by all.
+  std::atomic<bool> stop{false};          // the running task must end as soon as it can
+  std::atomic<bool> ended{false};         // its start need not be reported any more
   std::atomic<int64_t> lease_ns{0};       // CLOCK_BOOTTIME
-  std::atomic<uint32_t> leave_reason{0};  // enum sublet_leave_reason: what it was told
-  // Both before leave_reason.
+  std::atomic<uint32_t> leave_reason{0};  // enum sublet_leave_reason, as sent to it
+  // Both are written before leave_reason.
   std::atomic<uint64_t> disk_used{0};
   std::atomic<uint64_t> disk_free{0};
   LowDisk low_disk() const { return {disk_used, disk_free}; }
   std::atomic<uint64_t> reported_generation{0};
-  // CPU time when the shepherd told of that generation.
+  // CPU time when the shepherd reported that generation.
   std::atomic<int64_t> reported_cpu_us{0};
 
-  // ---- of the task that runs ----
-  uint64_t held_generation;           // newest that the server has of this attempt's line
+  // ---- of the running task ----
+  uint64_t held_generation;           // newest that the server has for this attempt
   uint64_t handed_in_generation = 0;  // newest uploaded by this attempt
   uint64_t handed_in_bytes = 0;
   AttemptEnd end;               // complete once the hand-in is
-  bool health_noted = false;    // what its end says of this machine has been told
-  int64_t retry_ms = 0;         // the present back-off
-  size_t inputs_here = 0;       // fetched; the next one may be on its way
-  bool outlives_power = false;  // its assignment does
+  bool health_noted = false;    // note_health() has been done
+  int64_t retry_ms = 0;         // the current back-off
+  size_t inputs_here = 0;       // number fetched; the next one may be in progress
+  bool outlives_power = false;  // the assignment has been synced
   std::shared_ptr<Incoming> incoming;
 };
 
-// Its end has to wait for the server: from now on a loss of power does not take the
-// assignment, without which an exit record is nobody's. Does nothing the second
-// time; a failure is logged.
+// Syncs the assignment, because the end has to wait for the server and an exit record
+// is useless without its assignment. Does nothing the second time; logs failures.
 void outlive_power(Files& files, AttemptWork& work);
 
-// What a task came to.
+// The result of a task.
 enum class TaskResult {
   kDone,
-  kAgain,    // the server is away: once more, after retry_ms
+  kAgain,    // the server is unavailable: repeat after retry_ms
   kStopped,  // asked to stop
 };
 

@@ -48,14 +48,14 @@ struct CorbaServer::Parts {
     renewal = renewal_of(where);
   }
 
-  // Asking the object for its type would be a call: the key says what it is.
+  // Unchecked: asking the object for its type would be a remote call.
   template <typename Interface>
   typename Interface::_ptr_type find(const std::string& socket, const char* key) {
     CORBA::Object_var object = orb.resolve(socket, key);
     return Interface::_unchecked_narrow(object);
   }
 
-  // The present session's key. Throws ServerError when there is none.
+  // The current session's key. Throws ServerError if there is none.
   std::string session() {
     std::lock_guard lock(mutex);
     if (!key) throw ServerError(ServerError::Kind::kAway, "", "not registered with the server");
@@ -86,7 +86,7 @@ struct CorbaServer::Parts {
   void forget(const std::string& mine) {
     {
       std::lock_guard lock(mutex);
-      if (key != mine) return;  // another call has joined anew meanwhile
+      if (key != mine) return;  // joined again in the meantime
       key.reset();
     }
     orders.set_session("");
@@ -100,7 +100,7 @@ struct CorbaServer::Parts {
     return out;
   }
 
-  // A call; where the server could not be reached over TLS, the error says why.
+  // Makes a call. If the server could not be reached over TLS, the error says why.
   void guard(const std::function<void()>& call) {
     try {
       guard_call(call);
@@ -127,10 +127,10 @@ struct CorbaServer::Parts {
   std::mutex mutex;
   std::optional<std::string> key;
   idl::Session_var session_reference;
-  std::atomic<uint64_t> dialled_at_attach{0};  // connections opened by then
+  std::atomic<uint64_t> dialled_at_attach{0};  // connections opened until the last attach()
 };
 
-// Later connections are made with the new certificate; those open stay.
+// New connections use the renewed certificate; open ones are kept.
 std::optional<Renewal> CorbaServer::Parts::renewal_of(const ServerPlace& where) {
   if (!where.membership) return std::nullopt;
   Renewal::Hooks hooks;
@@ -171,7 +171,7 @@ void CorbaServer::close() { parts_->orb.shutdown(); }
 
 Joined CorbaServer::join(const MachineIdentity& identity, const MachineFacts& facts) {
   Joined joined;
-  parts_->set_session(std::nullopt);  // an earlier one is over
+  parts_->set_session(std::nullopt);  // ends an earlier one
   parts_->guard([&] {
     idl::Bytes secret;
     to_octets(identity.secret, secret);
@@ -205,14 +205,14 @@ void CorbaServer::attach() {
   parts_->dialled_at_attach = Orb::counters().dialled;
 }
 
-// The server closes the connection over which it calls us when we do not answer
-// in time. Nobody is told: the next call of ours opens another, over which the
-// server cannot call us before it has our reference again.
+// If we do not answer in time, the server closes the connection over which it calls
+// us, without an error here: our next call opens another one, over which the server
+// cannot call us until it gets our reference again.
 void CorbaServer::attach_to_new_connection() {
   if (Orb::counters().dialled == parts_->dialled_at_attach) return;
   try {
     attach();
-  } catch (const ServerError&) {  // with the next renewal
+  } catch (const ServerError&) {  // retried with the next renewal
   }
 }
 

@@ -1,6 +1,6 @@
-// The server over the ORB: fixed keys on its Unix socket, a session, and this
-// client's own object for the server to call back. Any thread, each call up to
-// the call timeout. The ORB is stopped by close() or with the object.
+// ServerCalls over the ORB: objects with fixed keys, a session, and this client's own
+// object for callbacks from the server. Any thread; each call may take up to the call
+// timeout. close() or the destructor stops the ORB.
 #ifndef SUBLET_CLIENT_LINK_CORBA_SERVER_H_
 #define SUBLET_CLIENT_LINK_CORBA_SERVER_H_
 
@@ -15,23 +15,23 @@
 
 namespace sublet::client {
 
-// Where the server is, and who.
+// Address and identity of the server.
 struct ServerPlace {
   std::string socket;
-  // Owns the listening socket (root is accepted too).
+  // The account that must own the listening socket (root is accepted, too).
   uint32_t uid = 0;
-  // Instead of both: a remote server. The certificate is renewed when two
-  // thirds of its time are over, and handed to `renewed`, from any thread.
+  // A remote server, instead of both. The certificate is renewed when two thirds of
+  // its validity have passed, and passed to `renewed`, on any thread.
   std::optional<Membership> membership;
   std::function<void(const Membership&)> renewed;
 };
 
 class CorbaServer : public ServerCalls {
  public:
-  // Makes no connection yet; throws std::runtime_error when the ORB cannot be
-  // started. Only the server's calls are obeyed. `desk` answers them and outlives
-  // this object. session_ended is called, from any thread, when a call shows
-  // that the session no longer exists.
+  // Makes no connection yet; throws std::runtime_error if the ORB cannot be started.
+  // Only the server's calls are accepted; `desk` answers them and must outlive this
+  // object. session_ended is called, on any thread, when a call shows that the
+  // session no longer exists.
   CorbaServer(const ServerPlace& place, OrderDesk& desk, std::function<void()> session_ended);
   ~CorbaServer() override;
   void close();

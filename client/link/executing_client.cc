@@ -32,12 +32,12 @@ void ExecutingClientServant::check_term(idl::ServerTerm term) {
 
 void ExecutingClientServant::check_caller() const {
   const auto peer = calling_peer();
-  // Over a connection of our own making, whose other end has shown a server's
-  // certificate; or over a socket of the server's user.
+  // Either the call arrives over a connection that we opened and whose peer has shown
+  // a server's certificate, or over a Unix socket of the server's user.
   if (peer && peer->member && peer->member->role == Role::kServer) return;
   const auto uid = peer ? peer->uid() : std::nullopt;
   if (uid && (*uid == server_uid_ || *uid == 0)) return;
-  log(Severity::warning) << "an order from " << (peer ? peer->text() : "nobody known")
+  log(Severity::warning) << "an order from " << (peer ? peer->text() : "an unknown peer")
                          << " refused: not the server";
   throw idl::NotPermitted("client.caller", "Only the server may order this.",
                           "Ask the server instead.", "");
@@ -45,8 +45,8 @@ void ExecutingClientServant::check_caller() const {
 
 void ExecutingClientServant::check_session(const idl::SessionKey& session) const {
   if (desk_.is_session(from_octets(session))) return;
-  // Nobody is registered here: to a server that asks whether the old session
-  // is still held, that must not look like a living holder.
+  // No session: a server that probes whether the old one is still held must not be
+  // led to believe that it is.
   if (!desk_.has_session()) throw CORBA::OBJECT_NOT_EXIST(0, CORBA::COMPLETED_NO);
   throw idl::NotPermitted("client.session", "This is not the session's key.",
                           "The client has registered again; use the new key.", "");
@@ -58,7 +58,7 @@ idl::RunAnswers* ExecutingClientServant::run(const idl::SessionKey& session, idl
   check_count(orders.length(), kMostOrders);
   idl::RunAnswers_var out = new idl::RunAnswers;
   out->length(orders.length());
-  // To an order of an earlier session the desk says that it is stale.
+  // Orders of an earlier session are left to the desk, which answers that they are stale.
   if (desk_.is_session(from_octets(session))) check_term(term);
   try {
     std::vector<RunOrder> plain;
@@ -91,7 +91,7 @@ void ExecutingClientServant::vacate(const idl::SessionKey& session, idl::ServerT
   std::vector<VacateOrder> plain;
   for (CORBA::ULong i = 0; i < orders.length(); ++i) {
     auto reason = static_cast<uint32_t>(orders[i].reason);
-    // A reason that this client does not know still means: leave.
+    // An unknown reason still means that the attempt must leave.
     bool known = reason == SUBLET_LEAVE_PREEMPT || reason == SUBLET_LEAVE_REMOVED ||
                  reason == SUBLET_LEAVE_REPLACED || reason == SUBLET_LEAVE_HELD;
     plain.push_back({from_idl(orders[i].key),

@@ -1,5 +1,5 @@
-// The servant that the server calls back: checks who asks, translates, asks the
-// OrderDesk, answers. Called on the ORB's threads; makes no call of its own.
+// The servant that the server calls: checks the caller, translates and delegates to
+// the OrderDesk. Called on the ORB's threads; makes no remote call.
 #ifndef SUBLET_CLIENT_LINK_EXECUTING_CLIENT_H_
 #define SUBLET_CLIENT_LINK_EXECUTING_CLIENT_H_
 
@@ -30,8 +30,8 @@ class ExecutingClientServant : public POA_Sublet::v1::ExecutingClient {
   // Throws NotPermitted unless the caller is the server.
   void check_caller() const;
   void check_session(const idl::SessionKey& session) const;
-  // Throws Conflict "server.term". Asked only of who has the session's key: nobody
-  // else's term is remembered.
+  // Throws Conflict "server.term". Call it only after checking the session's key, so
+  // that no other caller's term is remembered.
   void check_term(idl::ServerTerm term);
 
   OrderDesk& desk_;

@@ -7,10 +7,10 @@
 
 namespace sublet::client {
 
-// Where the membership is in a client's state folder.
+// The path of the membership file in a client's state folder.
 std::string membership_path(const std::string& state_folder);
 
-// The exit code; prints what was done, or what is wrong and what to do.
+// Returns the exit code; prints the result, or what is wrong and what to do.
 int join_pool_with(const std::string& token, const std::string& state_folder);
 
 }  // namespace sublet::client

@@ -16,7 +16,7 @@ Renewal::Renewal(Membership membership, Hooks hooks)
 bool Renewal::step(int64_t boot_ns, int64_t utc_us) {
   if (boot_ns < next_try_ns_ || !due_for_renewal(membership_, utc_us)) return false;
   next_try_ns_ = boot_ns + kPauseNs;
-  // Signatures differ each time: the text is kept, not made again.
+  // The request is kept, because a new signature would differ.
   if (!begun_) begun_ = {random_id(), make_request(membership_.credentials.key), ""};
   Membership renewed = membership_;
   std::string& certificate = renewed.credentials.certificate;

@@ -1,8 +1,8 @@
-// Renews the certificate of a workstation with a remote server. A renewal
-// that was begun is finished as it was begun: with one request id and one text,
-// however often the answer is lost, and without asking again while the disk is
-// full. The server takes anything else for another renewal, and remembers only so
-// many certificates of a member. One thread.
+// Renews the certificate of a workstation with a remote server. Retries use the same
+// request id and text, however often the answer is lost, and the server is not asked
+// again if only the disk was full: the server would count anything else as another
+// renewal, and it remembers only a limited number of certificates per member. One
+// thread.
 #ifndef SUBLET_CLIENT_LINK_RENEWAL_H_
 #define SUBLET_CLIENT_LINK_RENEWAL_H_
 
@@ -19,18 +19,18 @@ namespace sublet::client {
 class Renewal {
  public:
   struct Hooks {
-    // Asks the server for a certificate; throws when there is no answer.
+    // Asks the server for a certificate; throws if there is no answer.
     std::function<std::string(const RequestId& id, const std::string& request)> ask;
-    // Makes later connections with these. Throws TlsError: unusable.
+    // Uses these for new connections. Throws TlsError if they are unusable.
     std::function<void(const TlsCredentials&)> use;
-    // On disk when it returns. Throws FileError.
+    // Writes it to disk, synced. Throws FileError.
     std::function<void(const Membership&)> keep;
   };
   Renewal(Membership membership, Hooks hooks);
 
-  // If two thirds of the certificate's time are over, tries once, at most once a
-  // minute: true when the new one is in use and on disk. boot_ns: CLOCK_BOOTTIME.
-  // Throws what the hooks throw; TlsError.
+  // If two thirds of the certificate's validity have passed, tries to renew it, at
+  // most once a minute. True if the new one is in use and on disk. boot_ns:
+  // CLOCK_BOOTTIME. Throws what the hooks throw; TlsError.
   bool step(int64_t boot_ns, int64_t utc_us);
 
  private:

@@ -15,7 +15,7 @@ using testing::TlsPool;
 constexpr int64_t kMinuteNs = 60ll * 1'000'000'000;
 constexpr int64_t kHour = TlsPool::kHour;
 
-// A server and a disk that fail as they are told to.
+// A server and a disk that fail on demand.
 struct World {
   TlsPool pool;
   std::vector<std::pair<RequestId, std::string>> asked;
@@ -58,7 +58,7 @@ class RenewalTest : public CppUnit::TestFixture {
   const int64_t now_ = system_clock().utc_us();
   int64_t boot_ns_ = 0;
 
-  // The next try; false when it failed.
+  // The next try; false if it failed.
   bool step(Renewal& renewal) {
     boot_ns_ += kMinuteNs;
     try {
@@ -75,7 +75,7 @@ class RenewalTest : public CppUnit::TestFixture {
     Renewal due(world_.member(-3 * kHour, kHour), world_.hooks());
     CPPUNIT_ASSERT(step(due));
     CPPUNIT_ASSERT(world_.used == world_.kept && world_.kept.size() == 1);
-    // The new one has its time before it.
+    // The new one is not due yet.
     CPPUNIT_ASSERT(!step(due));
     CPPUNIT_ASSERT_EQUAL(size_t{1}, world_.asked.size());
   }

@@ -1,7 +1,7 @@
-// The calls of the client to its server, without CORBA: the seam between the
-// client's logic and the ORB. Every call may block up to the ORB's call timeout
-// and is made from worker threads only, never from the reactor's thread nor from
-// an upcall. Implementations may be called from any number of threads.
+// The client's calls to its server, without CORBA types: the interface between the
+// client's logic and the ORB. Every call may block up to the ORB's call timeout and
+// must not be made from the reactor thread or an upcall. Implementations are
+// thread-safe.
 #ifndef SUBLET_CLIENT_LINK_SERVER_CALLS_H_
 #define SUBLET_CLIENT_LINK_SERVER_CALLS_H_
 
@@ -21,16 +21,16 @@ namespace sublet::client {
 class ServerError : public std::runtime_error {
  public:
   enum class Kind {
-    kAway,         // no answer, or not now: repeat the same call later
+    kAway,         // no answer, or temporarily unavailable: repeat the same call later
     kSessionOver,  // join again
     kNotFound,
     kConflict,
-    kRefused  // Invalid, NotPermitted, LimitExceeded: repeating it is no use
+    kRefused  // Invalid, NotPermitted, LimitExceeded: repeating it would not help
   };
   ServerError(Kind kind, std::string code, const std::string& text)
       : std::runtime_error(text), kind_(kind), code_(std::move(code)) {}
   Kind kind() const { return kind_; }
-  const std::string& code() const { return code_; }  // "machine.live"; empty: the ORB's
+  const std::string& code() const { return code_; }  // "machine.live"; empty: an ORB error
   bool passing() const { return kind_ == Kind::kAway || kind_ == Kind::kSessionOver; }
 
  private:
@@ -38,7 +38,7 @@ class ServerError : public std::runtime_error {
   std::string code_;
 };
 
-// Who this machine is in the pool's books: machine 0 before the first join.
+// This machine's identity in the pool: machine is 0 before the first join.
 struct MachineIdentity {
   uint64_t machine = 0;
   std::string secret;
@@ -108,7 +108,7 @@ struct AttemptStart {
   int64_t at_us = 0;
 };
 
-// As the IDL's EndReport.
+// Like the IDL's EndReport.
 struct AttemptEnd {
   AttemptName name;
   uint32_t end = 0;
@@ -132,7 +132,7 @@ struct AttemptEnd {
   std::vector<uint64_t> outputs;
 };
 
-// Without the session, which the call adds.
+// Does not set the session, which the call adds.
 inline FilePlace place_of(FileKind kind, const AttemptName& attempt, const std::string& name) {
   FilePlace place;
   place.kind = kind;
@@ -145,7 +145,7 @@ inline FilePlace place_of(FileKind kind, const AttemptName& attempt, const std::
 struct RemoteFile {
   uint64_t size = 0;
   Digest digest = {};
-  uint64_t generation = 0;  // of a checkpoint, 0: there is none
+  uint64_t generation = 0;  // of a checkpoint; 0: there is none
 };
 struct Upload {
   uint64_t id = 0;
@@ -159,13 +159,13 @@ class ServerCalls {
   virtual ~ServerCalls() = default;
 
   virtual Joined join(const MachineIdentity& identity, const MachineFacts& facts) = 0;
-  // After join, once its answer is kept: gives the session our reference.
+  // Gives the session our reference. After join(), once its answer has been stored.
   virtual void attach() = 0;
   virtual void report_state(const MachineState& state) = 0;
   virtual Renewed renew(const MachineState& state, const std::vector<HeldAttempt>& held) = 0;
   virtual void withdraw() = 0;
 
-  // At most kMostReports in one call of these.
+  // At most kMostReports per call.
   virtual std::vector<AttemptVerdict> started(const std::vector<AttemptStart>& starts) = 0;
   virtual std::vector<AttemptVerdict> ended(const std::vector<AttemptEnd>& ends) = 0;
 

@@ -18,7 +18,7 @@ namespace sublet::client {
 namespace {
 
 constexpr int64_t kMs = 1'000'000;
-constexpr int64_t kSoonMs = 1000;  // between two renewals for a change's sake
+constexpr int64_t kSoonMs = 1000;  // least time between two renewals caused by changes
 
 int64_t now_ns() { return system_clock().boot_ns(); }
 
@@ -46,7 +46,7 @@ void SessionKeeper::start() {
 void SessionKeeper::wake() {
   uint64_t one = 1;
   if (write(event_.get(), &one, sizeof one) < 0) {
-    // Full is as good as written.
+    // The counter is full: the thread will wake up anyway.
   }
 }
 
@@ -73,8 +73,8 @@ void SessionKeeper::stop(bool withdraw) {
 }
 
 void SessionKeeper::watch_socket() {
-  // Again and again: the folder may not be there yet. The same watch is not
-  // added twice.
+  // Called repeatedly, because the folder may not exist yet. Adding the same watch
+  // twice has no effect.
   if (watch_.valid() && !socket_.empty())
     inotify_add_watch(watch_.get(), folder_of(socket_).c_str(), IN_CREATE | IN_MOVED_TO);
 }
@@ -117,8 +117,8 @@ void SessionKeeper::back() {
 
 bool SessionKeeper::connect() { return over_ ? join() : attach_again(); }
 
-// The session is there, but its connection may not be: over a new one the
-// server can call us back only once it has been given our reference again.
+// The session exists, but its connection may be lost: over a new one the server can
+// call us back only after it has got our reference again.
 bool SessionKeeper::attach_again() {
   try {
     server_.attach();
@@ -204,12 +204,12 @@ void SessionKeeper::run() {
         bool anew = false;
         for (int64_t now = now_ns(); now < until && !anew && !stopping_; now = now_ns())
           anew = wait((until - now + kMs - 1) / kMs);
-        // It was bound a moment before it listens.
+        // The socket is created a moment before the server listens on it.
         if (anew) pause_ms_ = 0;
       }
       continue;
     }
-    // Another server: it knows nothing of this session, or all about it.
+    // A server was started: it may or may not know this session, so renew at once.
     if (wait(next_wait_ms(now_ns()))) next_renew_ns_ = 0;
     if (stopping_ || over_) continue;
     if (presence_ && !report()) continue;

@@ -11,7 +11,7 @@
 namespace sublet::client {
 namespace {
 
-// Counts what it is asked; can be away.
+// Counts calls; can be unavailable.
 class CountingServer : public MemoryServer {
  public:
   struct Counts {
@@ -48,7 +48,7 @@ class CountingServer : public MemoryServer {
     std::lock_guard lock(mutex_);
     return counts_;
   }
-  // Whether so many came within a minute.
+  // Waits up to a minute until at least `times` of these calls have been made.
   bool comes(int Counts::*what, int times) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::seconds(60),
@@ -148,7 +148,7 @@ class SessionKeeperTest : public CppUnit::TestFixture {
         }
       });
     for (auto& thread : threads) thread.join();
-    // The last of them is told, too.
+    // The last change is reported, too.
     const int before = server_.counts().renewals;
     keeper->session_ended();
     CPPUNIT_ASSERT(server_.comes(&Counts::renewals, before + 1));

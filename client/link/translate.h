@@ -1,5 +1,5 @@
-// Translates between the contract's types and ours, all in one place. Included by
-// corba_server.cc and executing_client.cc alone. Any thread.
+// Translates between the IDL's types and ours. Included only by corba_server.cc and
+// executing_client.cc. Any thread.
 #ifndef SUBLET_CLIENT_LINK_TRANSLATE_H_
 #define SUBLET_CLIENT_LINK_TRANSLATE_H_
 
@@ -28,14 +28,13 @@ idl::AttemptStatus to_idl(const HeldAttempt& held);
 idl::StartReport to_idl(const AttemptStart& start);
 idl::EndReport to_idl(const AttemptEnd& end);
 RunOrder from_idl(const idl::RunOrder& order);
-// Why this client cannot do what is asked for, a sentence; empty: it can.
+// A sentence why this client cannot serve the order or requirements; empty: it can.
 std::string not_served(const idl::RunOrder& order);
 std::string not_served(const idl::Requirements& needs);
 idl::RunAnswer to_idl(const RunAnswer& answer);
 std::vector<AttemptVerdict> from_idl(const idl::Verdicts& verdicts);
 
-// Runs a call; whatever it throws of the contract or the ORB leaves as a
-// ServerError.
+// Makes a call; converts exceptions of the IDL and the ORB to ServerError.
 void guard_call(const std::function<void()>& call);
 
 }  // namespace sublet::client

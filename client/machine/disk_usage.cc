@@ -12,10 +12,10 @@
 namespace sublet::client {
 namespace {
 
-constexpr uint64_t kBlock = 512;  // of st_blocks, whatever the file system's is
+constexpr uint64_t kBlock = 512;  // unit of st_blocks on every file system
 
 struct Scan {
-  size_t left;  // entries that may still be looked at
+  size_t left;  // entries that may still be examined
   uint64_t bytes = 0;
 
   void into(UniqueFd folder, int depth) {

@@ -1,5 +1,5 @@
-// How much disk a folder takes. A job may have filled it with anything: no
-// symbolic link is followed, and the search is bounded. Any thread.
+// The disk usage of a folder. A job may have filled it with anything: symbolic links
+// are not followed, and the search is bounded. Any thread.
 #ifndef SUBLET_CLIENT_MACHINE_DISK_USAGE_H_
 #define SUBLET_CLIENT_MACHINE_DISK_USAGE_H_
 
@@ -12,9 +12,8 @@ namespace sublet::client {
 inline constexpr size_t kMostEntriesLooked = 100'000;
 inline constexpr int kDeepestLooked = 64;
 
-// Bytes of the blocks that its files and folders take; what was not looked at,
-// beyond `most` entries or kDeepestLooked folders deep, is left out, and so is
-// what cannot be read. Not there: 0.
+// Bytes allocated to its files and folders. Entries beyond the first `most`, deeper
+// than kDeepestLooked folders or unreadable are not counted. 0 if it does not exist.
 uint64_t disk_usage(const std::string& folder, size_t most = kMostEntriesLooked);
 
 }  // namespace sublet::client

@@ -36,7 +36,7 @@ void DiskWatch::attempt_came() {
 }
 
 void DiskWatch::work() {
-  idle_ = true;  // first, so that whoever comes from now on is not missed
+  idle_ = true;  // before the scan, so that an attempt that arrives during it is noticed
   int64_t due_ms = settings_.period_ms;
   try {
     due_ms = scan(system_clock().boot_ns());
@@ -68,8 +68,8 @@ int64_t DiskWatch::scan(int64_t now_ns) {
   return std::max(kIdleMs, settings_.period_ms);
 }
 
-// A little more than the reserve ends it, so that a job more or less is not taken
-// and sent away in turns.
+// The disk stays "low" until a quarter more than the reserve is free, so that jobs are
+// not accepted and sent away in turns.
 void DiskWatch::set_low(uint64_t free) {
   bool low = free < settings_.reserve + (low_ ? settings_.reserve / 4 : 0);
   if (low == low_) return;
@@ -81,7 +81,7 @@ void DiskWatch::set_low(uint64_t free) {
       << " free, " << format_bytes(settings_.reserve) << " are reserved for the owner";
 }
 
-// Half of the time in which, at this rate, the reserve would be reached.
+// Half of the time until, at the current rate, the reserve would be reached.
 int64_t DiskWatch::next_ms(uint64_t free, int64_t now_ns) {
   int64_t due_ms = leaving_ ? kShortestMs : settings_.period_ms;
   if (!low_ && last_ns_ != 0 && free < last_free_) {
@@ -95,7 +95,7 @@ int64_t DiskWatch::next_ms(uint64_t free, int64_t now_ns) {
   return std::clamp(due_ms, std::min(kShortestMs, settings_.period_ms), settings_.period_ms);
 }
 
-// Waits for the server with what it hands in; not to be hurried.
+// An ended attempt only hands in its results; it cannot leave any sooner.
 bool DiskWatch::has_ended(const std::string& folder) const {
   return files_.exists(folder + "/" SUBLET_EXIT_FILE) || files_.exists(folder + "/" + kEndFile);
 }

@@ -1,14 +1,13 @@
-// Sees to it that jobs do not fill the owner's disk. While attempts are here the
-// free space of the file system with their folders is checked every `period`,
-// and sooner when it shrinks so fast that it would be used up before; else once a
-// minute. Below the reserve the desk takes no orders, and the attempt that uses the most is named:
-// it must leave. While it leaves, no other is named, until it has made room or
-// its time is over; when nearly nothing is left it is named again, to be killed.
-// Before all that make_room removes what is only kept.
+// Keeps jobs from filling the owner's disk. While there are attempts, the free space of
+// the file system with their folders is checked every `period`, and sooner if it
+// shrinks so fast that the reserve would be reached earlier; otherwise once a minute.
+// Below the reserve, make_room first removes cached files. If that is not enough, the
+// desk accepts no orders, and the attempt that uses the most is named: it must leave.
+// No other is named until it has made room or its time has passed; if it keeps writing
+// until hardly anything is left, it is named again and killed.
 //
-// A thread of its own: it waits for the disk, which may be slow. attempt_came() is
-// for any thread, start() and stop() for the main one, look() for its own and for
-// tests.
+// Uses its own thread, because the disk may be slow. attempt_came() may be called from
+// any thread, start() and stop() from the main one, scan() from its own and by tests.
 #ifndef SUBLET_CLIENT_MACHINE_DISK_WATCH_H_
 #define SUBLET_CLIENT_MACHINE_DISK_WATCH_H_
 
@@ -30,26 +29,26 @@ namespace sublet::client {
 
 struct DiskSettings {
   std::string state_folder;
-  uint64_t reserve = 0;       // never given to jobs; 0: nothing is watched
-  int64_t period_ms = 2'000;  // at most between two looks
-  int64_t leave_ms = 12'000;  // within it who was named must have made room
+  uint64_t reserve = 0;       // bytes never given to jobs; 0: no watching
+  int64_t period_ms = 2'000;  // longest time between two scans
+  int64_t leave_ms = 12'000;  // time for a named attempt to make room
 };
 
 class DiskWatch {
  public:
-  // name: told which attempt has to leave; changed: that the desk takes orders no
-  // more, or again; make_room: removes so many bytes that no job needs, as far as
-  // there are any. All on this thread.
+  // name: called with the attempt that has to leave; changed: called when the desk
+  // stops or resumes accepting orders; make_room: removes up to so many bytes that no
+  // job needs. All are called on this object's thread.
   DiskWatch(const DiskSettings& settings, const Files& files, OrderDesk& desk,
             std::function<void(const AttemptName&, const LowDisk&)> name,
             std::function<void()> changed, std::function<void(uint64_t)> make_room);
   ~DiskWatch() { stop(); }
   void start();
   void stop();
-  // There is something to watch.
+  // An attempt has been accepted.
   void attempt_came();
 
-  // One look; the time until the next.
+  // Scans once; returns the time in ms until the next scan.
   int64_t scan(int64_t now_ns);
 
  private:
@@ -69,10 +68,10 @@ class DiskWatch {
   const std::function<void(const AttemptName&, const LowDisk&)> name_;
   const std::function<void()> changed_;
   const std::function<void(uint64_t)> make_room_;
-  std::atomic<bool> idle_{false};  // the next look is far away
+  std::atomic<bool> idle_{false};  // the next scan is later than period_ms
   bool low_ = false;
   uint64_t last_free_ = 0;
-  int64_t last_ns_ = 0;  // 0: no look yet
+  int64_t last_ns_ = 0;  // 0: no scan yet
   std::set<AttemptName> named_;
   struct Leaving {
     AttemptName name;

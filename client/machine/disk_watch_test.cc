@@ -14,7 +14,7 @@ namespace {
 constexpr uint64_t kMiB = 1 << 20;
 constexpr int64_t kSecond = 1'000'000'000;
 
-// A disk whose free space is what the test says.
+// A disk whose free space is set by the test.
 class SmallDisk : public Files {
  public:
   std::atomic<uint64_t> free = 1000 * kMiB;
@@ -90,7 +90,7 @@ class DiskWatchTest : public CppUnit::TestFixture {
     std::string work = attempt_folder(state_.path(), {1, 1}) + "/work";
     disk_.make_folders(work + "/a/b", 0700);
     disk_.write_atomic(work + "/a/b/more", std::string(200'000, 'y'));
-    // What is elsewhere does not count, nor do holes.
+    // Files elsewhere and holes do not count.
     TemporaryFolder elsewhere;
     disk_.write_atomic(elsewhere / "big", std::string(5'000'000, 'z'));
     CPPUNIT_ASSERT_EQUAL(0, symlink(elsewhere.path().c_str(), (work + "/link").c_str()));
@@ -138,9 +138,9 @@ class DiskWatchTest : public CppUnit::TestFixture {
     watch_->start();
     disk_.free = 90 * kMiB;
     attempt(1, 10);
-    // Whether the first look comes before, meanwhile or after.
+    // Must work whether the first scan comes before, during or after this call.
     watch_->attempt_came();
-    // Its rest would be a minute.
+    // Without it the next scan would be a minute away.
     for (int i = 0; i < 3000 && count_ == 0; ++i) usleep(10'000);
     CPPUNIT_ASSERT_EQUAL(1, count_.load());
     watch_->stop();
@@ -182,13 +182,13 @@ class DiskWatchTest : public CppUnit::TestFixture {
     disk_.free = 90 * kMiB;
     CPPUNIT_ASSERT_EQUAL(int64_t{100}, scan(kSecond));
     scan(4 * kSecond);
-    CPPUNIT_ASSERT_EQUAL(size_t{1}, named_.size());  // it has time
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, named_.size());  // it still has time
     scan(2 * kSecond);
-    CPPUNIT_ASSERT_EQUAL(uint64_t{1}, last_job());  // no more
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1}, last_job());  // its time has passed
     CPPUNIT_ASSERT_EQUAL(size_t{2}, named_.size());
     scan(60 * kSecond);
-    CPPUNIT_ASSERT_EQUAL(size_t{2}, named_.size());  // there is nobody else
-    // Who makes room at once is not waited for.
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, named_.size());  // no other is left
+    // An attempt that makes room at once is not waited for.
     attempt(3, 10);
     scan(kSecond);
     CPPUNIT_ASSERT_EQUAL(uint64_t{3}, last_job());
@@ -230,7 +230,7 @@ class DiskWatchTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("the disk is nearly full"), answer.reason);
     disk_.remove_tree(attempt_folder(state_.path(), {7, 1}));
     disk_.free = 110 * kMiB;
-    CPPUNIT_ASSERT_EQUAL(int64_t{2000}, scan(kSecond));  // watched until it is over
+    CPPUNIT_ASSERT_EQUAL(int64_t{2000}, scan(kSecond));  // watched until there is room
     CPPUNIT_ASSERT_EQUAL(kRunLacks, desk_->may_run({}).answer);
     CPPUNIT_ASSERT_EQUAL(1, changes_);
     disk_.free = 130 * kMiB;

@@ -98,8 +98,8 @@ uint32_t expected_server_uid(const std::string& socket_path) {
     throw std::runtime_error(folder +
                              " is writable by others, who could impersonate the server: change its "
                              "mode, or set server_uid");
-  // In a folder like /tmp anybody may put a socket: then the socket's owner must
-  // be us or root.
+  // In a folder like /tmp anyone may create a socket: its owner must then be us or
+  // root.
   if ((info.st_mode & S_IWOTH) != 0) return geteuid();
   return info.st_uid;
 }

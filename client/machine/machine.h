@@ -1,5 +1,5 @@
-// What this machine is, and its identity in the pool. Any thread; the
-// identity file has one writer, the session's thread.
+// The properties of this machine, and its identity in the pool. Any thread; only the
+// session thread writes the identity file.
 #ifndef SUBLET_CLIENT_MACHINE_MACHINE_H_
 #define SUBLET_CLIENT_MACHINE_MACHINE_H_
 
@@ -12,23 +12,23 @@
 
 namespace sublet::client {
 
-// Platform, cores and memory as the kernel reports them; name "" is the host's, slots
-// 0 the number of cores.
+// Platform, cores and memory as the kernel reports them. name "": the host's name;
+// slots 0: the number of cores.
 MachineFacts find_facts(const std::string& name, int64_t slots, const std::string& state_folder);
-uint64_t memory_free();  // bytes an ordinary program could still get
+uint64_t memory_free();  // bytes that a program could still allocate
 
-// state/machine: 0600, atomic. No such file: a new machine. Throws FileError, or
-// RecordError when it is damaged (the administrator decides then: a new id must
-// not be taken silently).
+// Reads STATE/machine (mode 0600, written atomically). If there is none, this is a new
+// machine. Throws FileError, or RecordError if it is damaged: the administrator must
+// decide, since a new id must not be taken silently.
 MachineIdentity read_identity(const Files& files, const std::string& state_folder);
-// The same; a machine that has none yet gets a secret of its own, on disk before
-// it first shows it, so that a join whose answer is lost can be repeated.
+// The same, but creates a secret for a new machine. It is on disk before it is first
+// sent, so that a join whose answer is lost can be repeated.
 MachineIdentity ensure_identity(Files& files, const std::string& state_folder);
 void write_identity(Files& files, const std::string& state_folder, const MachineIdentity& identity);
 
-// Who may be the server behind this socket: the owner of its folder, since only
-// that account can put a socket there. Throws std::runtime_error when others may
-// write to the folder; our own account when there is no folder yet.
+// The account that the server on this socket must have: the owner of its folder, since
+// only that account can create a socket there. Throws std::runtime_error if others may
+// write to the folder; our own account if the folder does not exist yet.
 uint32_t expected_server_uid(const std::string& socket_path);
 
 }  // namespace sublet::client

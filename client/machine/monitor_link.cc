@@ -60,7 +60,7 @@ void MonitorLink::connect(int64_t now) {
     hello.arg[0] = getpid();
     if (::send(socket.get(), &hello, sizeof hello, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) return;
     socket_ = std::move(socket);
-    // While it holds the other end its number is its own.
+    // While the monitor holds the other end, its pid cannot be reused.
     auto started = process_start_time(peer.pid);
     peer_ = started ? open_process({peer.pid, *started}) : UniqueFd();
     heard_ns_ = silent_from_ns_ = now;
@@ -69,7 +69,7 @@ void MonitorLink::connect(int64_t now) {
   } catch (const OsError& error) {
     if (now < spawn_due_ns_) return;
     pause_ms_ = next_pause(pause_ms_);
-    // At least a second to come up in; then the back-off.
+    // At least a second to start up, plus the back-off.
     spawn_due_ns_ = now + (1000 + pause_ms_) * kMs;
     spawn();
   }
@@ -109,7 +109,7 @@ void MonitorLink::read() {
 }
 
 void MonitorLink::lose(const char* why) {
-  lost_();  // the owner first, then the rest
+  lost_();  // first, because of the owner
   accusations_ = 0;
   loop_.unwatch(socket_.get());
   socket_.reset();
@@ -135,7 +135,7 @@ void MonitorLink::accuse(int64_t now) {
 void MonitorLink::replace(const char* why, int64_t now) {
   UniqueFd hung = std::move(peer_);
   lose(why);
-  // It holds the socket's name: no other can take its place while it lives.
+  // While it lives, it holds the socket's path, so no other can replace it.
   if (hung.valid()) syscall(SYS_pidfd_send_signal, hung.get(), SIGKILL, nullptr, 0);
   spawn_due_ns_ = now;
 }

@@ -1,7 +1,7 @@
-// The client's connection to the Load Monitor: connects, starts the monitor when
-// none answers (repeatedly, with a back-off), reads its frames, and says
-// so at once when the connection is lost or silent. The reactor's thread; starting the
-// monitor is a task of a worker that never waits for the server.
+// The client's connection to the load monitor: connects, starts a monitor if none
+// answers (repeatedly, with a back-off), reads its frames, and reports at once when the
+// connection is lost or silent. Reactor thread; the monitor is started on a worker
+// thread that never waits for the server.
 #ifndef SUBLET_CLIENT_MACHINE_MONITOR_LINK_H_
 #define SUBLET_CLIENT_MACHINE_MONITOR_LINK_H_
 
@@ -24,8 +24,9 @@ struct MonitorSettings {
 
 class MonitorLink {
  public:
-  // presence: a PRESENCE frame. lost: no monitor to trust; also called
-  // when the first monitor does not come within five seconds.
+  // presence: called for each PRESENCE frame. lost: called if there is no monitor to
+  // rely on, also if the first one does not answer within five seconds. child: called
+  // with the pid of a monitor started here.
   MonitorLink(Loop& loop, Workers& local, const MonitorSettings& settings,
               std::function<void(const sublet_frame&)> presence, std::function<void()> lost,
               std::function<void(pid_t)> child);
@@ -33,14 +34,13 @@ class MonitorLink {
 
   void start(int64_t now);
   void tick(int64_t now);
-  // A shepherd heard nothing of the monitor and ended its job. After three such
-  // words with nothing heard here either, the monitor is replaced.
+  // A shepherd received nothing from the monitor and ended its job. After three such
+  // reports without a frame received here, the monitor is replaced.
   void accuse(int64_t now);
   int64_t next_due(bool tenants) const;
-  // With tenants the monitor sends at least every SUBLET_MONITOR_BEAT_NS.
-  // Calls lost() when it has been silent for too long, also on reading what this
-  // process, stopped for a while, may have left unread. `since`: when the newest
-  // of them came.
+  // With tenants the monitor sends at least every SUBLET_MONITOR_BEAT_NS. Calls lost()
+  // if it has been silent for too long, after reading frames that may have queued up
+  // while this process was stopped. `since`: when the newest tenant came.
   void check_silence(bool tenants, int64_t since, int64_t now);
 
  private:
@@ -60,12 +60,12 @@ class MonitorLink {
   UniqueFd socket_;
   UniqueFd peer_;  // the monitor's pidfd
   int64_t heard_ns_ = 0;
-  int64_t silent_from_ns_ = 0;  // when silence began to count
+  int64_t silent_from_ns_ = 0;  // silence counts from here on
   int64_t connect_due_ns_ = 0;
-  int64_t spawn_due_ns_ = 0;  // not earlier
+  int64_t spawn_due_ns_ = 0;  // earliest time to start a monitor
   int64_t pause_ms_ = 0;
   int accusations_ = 0;
-  int64_t give_up_ns_ = 0;  // the first monitor is awaited until then; 0: no more
+  int64_t give_up_ns_ = 0;  // deadline for the first monitor; 0: it has come or has passed
 };
 
 }  // namespace sublet::client
