@@ -34,7 +34,7 @@ class ShepherdFailureTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(int64_t{1}, end.facts.left);
   }
 
-  // The client does not exist in this test: it need not.
+  // There is no client in this test: the shepherd does not need one for this.
   void monitor_falls_silent_and_the_job_leaves() {
     Rig rig;
     std::string folder = rig.start(rig.order({"aware", "1"}));
@@ -103,7 +103,7 @@ class ShepherdFailureTest : public CppUnit::TestFixture {
       CPPUNIT_ASSERT_MESSAGE(error, tenant != nullptr);
       CPPUNIT_ASSERT(kill_process(record.shepherd, SIGSTOP));
       tenant->freeze();
-      // Frozen: from some moment on it uses no CPU any more.
+      // Once frozen, it uses no more CPU time.
       int64_t used = -1;
       CPPUNIT_ASSERT(wait_until([&] {
         int64_t now = cpu_us_of(record.program);
@@ -122,8 +122,8 @@ class ShepherdFailureTest : public CppUnit::TestFixture {
     }
   }
 
-  // The job is gone, and its shepherd is held up writing: here by a FIFO where its
-  // output should be.
+  // The job is gone, but its shepherd is still blocked writing, here by a FIFO in place
+  // of its output file.
   void tenant_leaves_a_shepherd_its_exit_record() {
     Rig rig;
     AttemptOrder order = rig.order({"write", "10"});

@@ -1,4 +1,4 @@
-// The shepherd's last part: the exit record.
+// The shepherd's last phase: the exit record.
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -13,7 +13,7 @@ namespace {
 
 int64_t micros(const struct timeval& time) { return time.tv_sec * 1000000ll + time.tv_usec; }
 
-// The job writes these as it likes; the record holds no negative sizes.
+// The job may write any values here; the record must not hold negative sizes.
 int64_t clamp(uint64_t number) {
   return number > INT64_MAX ? INT64_MAX : static_cast<int64_t>(number);
 }
@@ -54,7 +54,7 @@ void Shepherd::fill_usage(sublet_exit* end) {
   end->wall_us = machine_.started() ? (ended_ns_ - machine_.started_ns()) / 1000 : 0;
   end->frozen_ms = machine_.frozen_ns() / 1000000;
   end->quiesce_ns = quiesce_ns_;
-  // The cgroup also counts children that nobody waited for.
+  // The cgroup also counts children that were never waited for.
   if (*order_.cgroup_unified) {
     int64_t more = processes_.cpu_ns() / 1000 - end->cpu_user_us - end->cpu_system_us;
     if (more > 0) end->cpu_user_us += more;
@@ -87,7 +87,7 @@ bool Shepherd::write_exit(const sublet_exit& end) {
 
 int Shepherd::finish() {
   output_.finish();
-  // Its end may have been noticed before its last words.
+  // The child's end may have been noticed before its failure report was read.
   launch_.read_failure(&failure_);
   sublet_exit end = {};
   if (limit_ == SUBLET_LIMIT_NONE && machine_.reason() == SUBLET_LEAVE_LIMIT)
@@ -103,7 +103,7 @@ int Shepherd::finish() {
     if (end.limit != SUBLET_LIMIT_NONE && end.reason == SUBLET_LEAVE_NONE)
       end.reason = SUBLET_LEAVE_LIMIT;
   }
-  // Before the record: with it the client may give the user id to another job.
+  // Before writing the record: after that the client may give the user id to another job.
   if (geteuid() == 0 && order_.uid > 0) temporary_folders_.sweep(order_.uid);
   bool written = write_exit(end);
   if (written) control_.send_all(new_frame(SUBLET_FRAME_ENDED));
@@ -112,7 +112,7 @@ int Shepherd::finish() {
 }
 
 int Shepherd::end_before_start(const char* step, int error) {
-  // A process that was made already waits for the word, and sees us go.
+  // A child that exists already is waiting for go().
   if (launch_.pid() > 0) {
     ::kill(launch_.pid(), SIGKILL);
     while (waitpid(launch_.pid(), nullptr, 0) < 0 && errno == EINTR) {
@@ -124,7 +124,7 @@ int Shepherd::end_before_start(const char* step, int error) {
   fill_outcome(&end);
   end.progress_ppm = end.resumed_progress_ppm = end.quiesce_ns = -1;
   end.ended_ns = boot_now();
-  // Without the monitor's word no job starts; that is no fault of the job.
+  // No job starts without the monitor's consent; that is not the job's fault.
   if (strcmp(step, "monitor") == 0) {
     end.outcome = SUBLET_OUTCOME_UNSTARTED;
     end.reason = SUBLET_LEAVE_BLIND;

@@ -21,8 +21,8 @@ namespace sublet::shepherd {
 namespace {
 
 constexpr unsigned kCloseOnExec = 4;  // CLOSE_RANGE_CLOEXEC
-// Where the order sets no bound: a job that runs wild must not use up what the
-// owner's programs need too.
+// Used if the order sets no limit: a runaway job must not exhaust what the owner's
+// programs need.
 constexpr int64_t kDefaultProcesses = 512;
 constexpr int64_t kDefaultOpenFiles = 4096;
 
@@ -31,14 +31,14 @@ bool limit(__rlimit_resource_t what, int64_t value) {
   auto bound = static_cast<rlim_t>(value);
   struct rlimit both = {bound, bound};
   struct rlimit old;
-  // Without root a hard limit can only go down: a lower one stands.
+  // Without root a hard limit can only be lowered: keep a lower one.
   if (getrlimit(what, &old) == 0 && old.rlim_max < bound && geteuid() != 0)
     both.rlim_cur = both.rlim_max = old.rlim_max;
   return setrlimit(what, &both) == 0;
 }
 
-// The kernel counts all processes of a user id: only one that is the slot's own
-// can be bounded without being asked to.
+// The kernel counts all processes of a user id: the default applies only if the id is
+// the slot's own.
 int64_t processes_of(const sublet_order& order) {
   bool own = order.uid >= 0 && order.uid != geteuid();
   return order.limit_processes > 0 || !own ? order.limit_processes : kDefaultProcesses;
@@ -52,7 +52,7 @@ bool set_limits(const sublet_order& order) {
       limit(RLIMIT_NOFILE, order.limit_open_files > 0 ? order.limit_open_files : kDefaultOpenFiles);
   if (!*order.cgroup_memory) good = good && limit(RLIMIT_DATA, order.limit_memory);
   if (order.limit_cpu_s > 0) {
-    // First SIGXCPU, which tells what happened, a little later SIGKILL.
+    // First SIGXCPU, which identifies the cause, a little later SIGKILL.
     auto seconds = static_cast<rlim_t>(order.limit_cpu_s);
     struct rlimit cpu = {seconds, seconds + 2};
     good = good && setrlimit(RLIMIT_CPU, &cpu) == 0;
@@ -78,8 +78,8 @@ bool set_streams(int output, int errors) {
          syscall(SYS_close_range, 3u, ~0u, kCloseOnExec) == 0;
 }
 
-// By the kernel's own call: the C library refuses to touch the two signals that
-// it keeps for itself, and those may have been inherited as ignored.
+// By system call: the C library refuses to change the two signals that it reserves
+// for itself, and those may have been inherited as ignored.
 void reset_handlers() {
   constexpr int kSignals = 64;
   constexpr size_t kSetBytes = kSignals / 8;
@@ -88,27 +88,27 @@ void reset_handlers() {
     syscall(SYS_rt_sigaction, signal, kStandard, nullptr, kSetBytes);
 }
 
-// Null when ready for the program, else the step that failed.
+// Returns null, or the step that failed.
 const char* prepare(const sublet_order& order, const Weight& weight, int output, int errors,
                     pid_t shepherd) {
   if (setsid() < 0) return "session";
   reset_handlers();
-  // The kernel's choice when memory runs out: a tenant before anything of the owner's.
+  // When memory runs out, the kernel must kill a tenant before any of the owner's programs.
   if (!write_kernel_file("/proc/self", "oom_score_adj", "1000")) return "oom_score_adj";
   if (!set_streams(output, errors)) return "streams";
   if (!set_limits(order)) return SUBLET_STEP_LIMITS;
   umask(static_cast<mode_t>(order.umask));
   if (const char* failed = keep_shared_memory_apart(order)) return failed;
-  // As late as can be: from here on this process weighs nothing.
+  // As late as possible: from here on this process gets almost no CPU time.
   if (const char* failed = weight.join()) return failed;
   if (!become(order)) return "account";
   if (chdir(order.work) != 0) return SUBLET_STEP_CHDIR;
-  // After the change of account, which clears it.
+  // After the change of account, which would clear it.
   if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 || getppid() != shepherd) return "parent";
   return nullptr;
 }
 
-// The value of PATH among the order's variables; "" when there is none.
+// The value of PATH in the order's environment; "" if it is not set.
 const char* search_path(const sublet_order& order) {
   static const char kPath[] = "PATH=";
   for (char* const* variable = order.environment; *variable; ++variable)
@@ -116,10 +116,10 @@ const char* search_path(const sublet_order& order) {
   return "";
 }
 
-// As the shell does it: a name without a slash is looked for in the folders of
-// PATH. Here, because the job's account sees only what it may see: asked for by
-// root, any name would tell whether such a file exists. A folder that is not named
-// from the root would be one of the job's own. Returns when it cannot be executed.
+// Like the shell, looks up a name without a slash in PATH. Done here, under the job's
+// account: a lookup by root would reveal whether files exist that the job may not see.
+// Relative folders in PATH are skipped, because they would be the job's own. Returns
+// only if nothing can be executed.
 void execute(const sublet_order& order) {
   if (strchr(order.program, '/')) {
     execve(order.program, order.arguments, order.environment);
@@ -135,7 +135,7 @@ void execute(const sublet_order& order) {
     snprintf(candidate, sizeof candidate, "%.*s/%s", static_cast<int>(length), folder,
              order.program);
     execve(candidate, order.arguments, order.environment);
-    // What is there and may not be executed is passed over, and told if nothing else is found.
+    // A file without permission is skipped, but reported if no other is found.
     if (errno == EACCES) error = EACCES;
     bool go_on = errno == EACCES || errno == ENOENT || errno == ENOTDIR;
     if (!go_on) return;
@@ -150,7 +150,7 @@ void execute(const sublet_order& order) {
   failure.error = errno;
   if (!step) {
     char go;
-    if (read(socket, &go, 1) != 1) _exit(127);  // the shepherd has gone
+    if (read(socket, &go, 1) != 1) _exit(127);  // the shepherd is gone
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -182,15 +182,15 @@ bool Launch::fork(const sublet_order& order, Weight& weight, int output, int err
 }
 
 void Launch::go() {
-  // A child that failed already has said so; that is read where it is waited for.
+  // A child that failed already has reported it; read_failure() reads that.
   if (send(socket_, "g", 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1) errno = 0;
 }
 
 bool Launch::read_failure(LaunchFailure* failure) {
   if (socket_ < 0) return false;
   ssize_t count = recv(socket_, failure, sizeof *failure, MSG_DONTWAIT);
-  // A child that has gone without reading our word: the kernel says so once, before
-  // it hands out what the child said.
+  // If the child exited without reading the byte of go(), the kernel returns this error
+  // once before it delivers the child's report.
   if (count < 0 && errno == ECONNRESET)
     count = recv(socket_, failure, sizeof *failure, MSG_DONTWAIT);
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return false;

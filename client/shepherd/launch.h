@@ -1,5 +1,5 @@
-// Turns a fresh process into the job: session, cgroups, limits, account,
-// environment; then waits for the command to start, and executes the program.
+// Turns a new process into the job: session, cgroups, limits, account, environment;
+// it then waits for go() and executes the program.
 #ifndef SUBLET_CLIENT_SHEPHERD_LAUNCH_H_
 #define SUBLET_CLIENT_SHEPHERD_LAUNCH_H_
 
@@ -18,15 +18,15 @@ struct LaunchFailure {
 
 class Launch {
  public:
-  // Makes the process; it prepares itself and waits. `output` and `errors`
-  // become its stdout and stderr. False with errno.
+  // Creates the process, which prepares itself and waits for go(). `output` and
+  // `errors` become its stdout and stderr. False with errno.
   bool fork(const sublet_order& order, Weight& weight, int output, int errors);
   // Lets it execute the program.
   void go();
   pid_t pid() const { return pid_; }
-  // Readable when the program runs (then read_failure says no) or could not.
+  // Readable when the program runs (then read_failure() returns false) or failed to start.
   int poll_fd() const { return socket_; }
-  // True when the start failed and *failure was filled. Afterwards poll_fd() is -1.
+  // True if the start failed; fills *failure. Afterwards poll_fd() is -1.
   bool read_failure(LaunchFailure* failure);
 
  private:

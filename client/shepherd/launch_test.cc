@@ -1,4 +1,4 @@
-// What a child says that cannot become the job.
+// The report of a child that cannot become the job.
 #include "client/shepherd/launch.h"
 
 #include <cppunit/extensions/HelperMacros.h>
@@ -32,7 +32,7 @@ class LaunchTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(weight.make(*order) == nullptr);
     Launch launch;
     CPPUNIT_ASSERT(launch.fork(*order, weight, null.get(), null.get()));
-    launch.go();  // long before the child would listen
+    launch.go();  // long before the child would read it
     CPPUNIT_ASSERT_EQUAL(launch.pid(), waitpid(launch.pid(), nullptr, 0));
     LaunchFailure failure = {};
     CPPUNIT_ASSERT(launch.read_failure(&failure));

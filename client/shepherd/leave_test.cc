@@ -140,7 +140,8 @@ class ShepherdLeaveTest : public CppUnit::TestFixture {
     });
   }
 
-  // It may neither stop nor kill the process that ends it, which has its user id.
+  // It must not be able to stop or kill the process that ends it, though that runs under
+  // the same user id.
   void a_job_that_stops_everybody_stops_nobody() {
     if (skip_unless_root("a_job_that_stops_everybody_stops_nobody")) return;
     for (bool by_tenant : {false, true}) {
@@ -234,9 +235,9 @@ class ShepherdLeaveTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(status && status->state == SUBLET_SHEPHERD_RUNNING);
   }
 
-  // Starts `order` with a lease that ends soon, but not before its program is ready: how long
-  // that takes depends on what else the machine does. Sets the lease's end in the order. Each
-  // try is another job of another user: one that came too late is killed with all of its user's.
+  // Starts `order` with a lease that ends soon, but not before its program is ready; how long
+  // that takes depends on the machine's load. Sets the lease's end in the order. Each try is
+  // another job under another user id: a late one is killed with all processes of its user.
   static std::string ready_on_a_short_lease(Rig& rig, AttemptOrder* order, bool cgroup) {
     for (int64_t lease_ms = 500; lease_ms < 100'000; lease_ms *= 2) {
       if (cgroup) rig.use_cgroups(order);
@@ -261,7 +262,7 @@ class ShepherdLeaveTest : public CppUnit::TestFixture {
   void lease_freezes_and_renewal_thaws() {
     each_way([](Rig& rig, bool cgroup) {
       AttemptOrder order = rig.order({"aware", "1"});
-      order.save_deadline_ms = 60'000;  // it is to save, however busy the machine
+      order.save_deadline_ms = 60'000;  // enough to save even on a busy machine
       std::string folder = ready_on_a_short_lease(rig, &order, cgroup);
       UniqueFd control = rig.ask(folder, rig.frame(order, SUBLET_FRAME_QUERY));
       CPPUNIT_ASSERT(frozen(rig, control.get()));
@@ -277,8 +278,8 @@ class ShepherdLeaveTest : public CppUnit::TestFixture {
   }
 
   void patience_ends_a_frozen_job() {
-    // Patience counts from the lease's end. A shepherd that could not run then, and saw it only
-    // when patience was at its end, too, has frozen nothing: once more with more patience.
+    // Patience counts from the lease's end. A shepherd that got no CPU until patience had run
+    // out, too, has frozen nothing: retry with more patience.
     int64_t frozen_ms = 0;
     for (int64_t patience_ms = 300; frozen_ms == 0 && patience_ms < 100'000; patience_ms *= 2) {
       Rig rig;

@@ -28,7 +28,7 @@ bool set_address(sockaddr_un* address, const char* path) {
 
 Received receive_frame(int socket, sublet_frame* frame) {
   for (;;) {
-    // MSG_TRUNC: the true size of a longer packet, which is none of ours.
+    // MSG_TRUNC returns the real size of a longer packet, which is not a frame.
     ssize_t count = recv(socket, frame, sizeof *frame, MSG_DONTWAIT | MSG_TRUNC);
     if (count == static_cast<ssize_t>(sizeof *frame) && frame->magic == SUBLET_FRAME_MAGIC)
       return Received::frame;
@@ -71,7 +71,7 @@ bool Control::listen() {
   if (!set_address(&address, SUBLET_CONTROL_SOCKET)) return false;
   listener_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (listener_ < 0) return false;
-  // One left by a shepherd that died before it wrote its record.
+  // It may have been left by a shepherd that died before writing its record.
   unlink(SUBLET_CONTROL_SOCKET);
   mode_t before = umask(0177);
   bool bound = bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;

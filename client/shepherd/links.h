@@ -1,5 +1,5 @@
-// The shepherd's two sockets: to the monitor, which says whether the owner is
-// here, and `control`, where the client asks. Frames only (protocol/frame.h);
+// The shepherd's two sockets: the connection to the monitor, which reports the owner's
+// presence, and `control`, for requests of the client. Frames only (protocol/frame.h);
 // nothing here blocks after connect().
 #ifndef SUBLET_CLIENT_SHEPHERD_LINKS_H_
 #define SUBLET_CLIENT_SHEPHERD_LINKS_H_
@@ -12,19 +12,18 @@ namespace sublet::shepherd {
 
 enum class Received { frame, nothing, lost };
 
-// The next frame; anything else is skipped.
+// Receives the next frame; skips anything else.
 Received receive_frame(int socket, sublet_frame* frame);
 bool send_frame(int socket, const sublet_frame& frame);
-// According to the kernel, the peer is root or has our account.
+// Whether, according to the kernel, the peer is root or has our account.
 bool trusted_peer(int socket);
 
-// A connection to the monitor, or -1 with errno. Waits for a busy monitor no
-// longer than its allowed silence.
+// Returns a connection to the monitor, or -1 with errno. Waits for a busy monitor no
+// longer than SUBLET_MONITOR_SILENCE_NS.
 int connect_monitor(const char* path);
 
-// Listens on `control` in the current folder and talks to the client; a client
-// that connects again (after its restart) may do so while the old connection
-// still seems to live.
+// Listens on `control` in the current folder. Holds several connections: a restarted
+// client may connect again before its old connection is seen to be closed.
 class Control {
  public:
   static constexpr int kConnections = 4;

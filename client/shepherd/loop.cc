@@ -1,5 +1,5 @@
-// The shepherd's middle part: frames, children and deadlines in, the machine's
-// actions out.
+// The shepherd's main loop: passes frames, ends of children and deadlines to the state
+// machine and carries out its actions.
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -17,12 +17,12 @@
 namespace sublet::shepherd {
 namespace {
 
-// How often a refused change of weight is tried again, and new sessions of a
-// job without a cgroup are looked for.
+// How often a refused change of the weight is retried, and how often new sessions of a
+// job without a cgroup are searched for.
 constexpr int64_t kPendingRefreshNs = 20'000'000;
 constexpr int64_t kRefreshNs = 1'000'000'000;
-// Children whose ends are taken before the monitor is listened to again: a job
-// may make them faster than they can be taken.
+// Children reaped before the monitor's socket is read again: a job may create them
+// faster than they can be reaped.
 constexpr int kReapedInARow = 64;
 
 void add(struct rusage* sum, const struct rusage& more) {
@@ -67,7 +67,7 @@ void Shepherd::act(uint32_t actions, int64_t now) {
   if (actions & kActThaw) processes_.thaw();
   if (actions & kActLift) {
     weight_.lift(processes_);
-    // The kernel takes an autogroup's weight ten times a second only: soon again.
+    // The kernel accepts a change of an autogroup only ten times a second: retry soon.
     if (weight_.pending()) next_refresh_ns_ = std::min(next_refresh_ns_, now + kPendingRefreshNs);
   }
   if (actions & kActTerminate) ask_to_leave();
@@ -78,7 +78,7 @@ void Shepherd::act(uint32_t actions, int64_t now) {
   }
   if (actions & kActKill) {
     processes_.kill();
-    // One that waits for the word to go has no cgroup or session of its own yet.
+    // A child still waiting for go() may have no cgroup or session of its own yet.
     if (!main_gone_) ::kill(launch_.pid(), SIGKILL);
   }
   if (actions & kActStart) {
@@ -102,7 +102,7 @@ void Shepherd::answer(int socket, const sublet_frame& asked, uint32_t actions) {
   }
   if (asked.kind == SUBLET_FRAME_QUERY) {
     look_at_status();
-    // Looking through /proc is for the client's questions, not for an eviction.
+    // Scanning /proc is too slow to do during an eviction.
     if (machine_.state() == SUBLET_SHEPHERD_RUNNING) {
       cpu_us_ = processes_.cpu_ns() / 1000;
       resident_bytes_ = processes_.resident_bytes();
@@ -146,7 +146,7 @@ void Shepherd::read_control(int i) {
       continue;
     int64_t now = boot_now();
     uint32_t actions = machine_.control_frame(frame, now);
-    // The one who asks gets STATUS with his own sequence.
+    // answer() sends the STATUS for a query, with its sequence number.
     act(frame.kind == SUBLET_FRAME_QUERY ? 0 : actions, now);
     answer(socket, frame, actions);
   }
@@ -162,7 +162,7 @@ void Shepherd::read_signals() {
   struct signalfd_siginfo info;
   while (read(signals_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
     if (info.ssi_signo == SIGCHLD) continue;
-    // Whoever ends us (a service manager, an administrator) wants the job to leave.
+    // A service manager or administrator who ends the shepherd wants the job to leave.
     sublet_frame leave = {};
     leave.kind = SUBLET_FRAME_VACATE;
     leave.reason = SUBLET_LEAVE_DRAIN;
@@ -190,13 +190,13 @@ void Shepherd::reap() {
   }
   int64_t now = boot_now();
   uint32_t actions = main_just_gone ? machine_.main_exited(now) : 0;
-  // Most programs leave nobody behind, and there is nothing to kill.
+  // Most programs leave no processes behind, so there is nothing to kill.
   act(nobody_left ? machine_.all_gone(now) : actions, now);
 }
 
 void Shepherd::look_at_status() {
   sublet_status page;
-  // Read, never mapped: a job that cuts its page short must not end us.
+  // Read, never mapped: truncating a mapped page would kill the shepherd (SIGBUS).
   if (pread(status_, &page, sizeof page, 0) != static_cast<ssize_t>(sizeof page)) return;
   if (page.magic != SUBLET_STATUS_MAGIC || page.version != SUBLET_STATUS_VERSION) return;
   if (page.progress_ppm < 0 || page.progress_ppm > 1000000) page.progress_ppm = -1;
@@ -217,7 +217,7 @@ void Shepherd::check_limits(int64_t now) {
   if (limit_ != SUBLET_LIMIT_NONE) act(machine_.over_limit(now), now);
 }
 
-// What has no event of its own.
+// Periodic work that no event triggers.
 void Shepherd::look_after(int64_t now) {
   if (machine_.counting_cpu()) act(machine_.cpu_used(processes_.counted_ns(), now), now);
   if (!machine_.started() || now < next_refresh_ns_) return;
@@ -229,7 +229,7 @@ void Shepherd::look_after(int64_t now) {
 
 void Shepherd::set_timer() {
   int64_t next = machine_.next_instant();
-  // Otherwise the monitor's beats wake us often enough.
+  // Otherwise the monitor's heartbeats wake us often enough.
   bool soon = machine_.started() && weight_.pending();
   if (soon && next_refresh_ns_ < next) next = next_refresh_ns_;
   if (next == timer_set_ns_) return;
@@ -261,7 +261,7 @@ void Shepherd::loop() {
     for (int i = 0; i < Control::kConnections; ++i)
       fds[count++] = {control_.connection(i), POLLIN, 0};
     wait_for_news(fds, count);
-    // The owner's word comes before everything else.
+    // The owner's presence comes before everything else.
     if (fds[0].revents) read_monitor();
     if (fds[2].revents) read_signals();
     if (fds[2].revents || more_to_reap_) reap();

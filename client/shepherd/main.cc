@@ -1,5 +1,5 @@
-// sublet-shepherd ATTEMPT_FOLDER: runs one attempt (docs/shepherd.md). Started
-// by the Executing Client, which it survives. Links the C library only.
+// sublet-shepherd ATTEMPT_FOLDER: runs one attempt (docs/shepherd.md). Started by the
+// executing client, but keeps running if that exits. Links only the C library.
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,14 +8,14 @@
 #include "client/shepherd/shepherd.h"
 
 namespace {
-// Zero pages cost nothing until they are used.
+// Static, because zero pages take no memory until they are used.
 sublet::shepherd::Shepherd shepherd;
 }  // namespace
 
 #ifdef __SANITIZE_ADDRESS__
-// The leak checker's own child, at our end, looks like one more process of the
-// job: whoever ends the job kills it, and the checker waits for it for ever. There
-// is nothing to find: no shepherd allocates memory.
+// At exit, the leak checker starts a child, which looks like a process of the job and
+// is killed with it, and the checker waits for it forever. There are no leaks to find:
+// the shepherd allocates no memory.
 extern "C" int __lsan_is_turned_off() { return 1; }
 #endif
 
@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
     perror(argv[1]);
     return sublet::shepherd::Shepherd::kBadOrder;
   }
-  // Standard streams that are closed would be given to the first file opened.
+  // Otherwise the first files opened would take the numbers of closed standard streams.
   int null;
   while ((null = open("/dev/null", O_RDWR)) >= 0 && null <= 2) {
   }

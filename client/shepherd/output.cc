@@ -22,7 +22,7 @@ bool Output::open(int folder, int64_t first_limit, int64_t second_limit) {
     if (pipe2(ends, O_CLOEXEC) != 0) return false;
     stream.pipe = ends[0];
     stream.job_end = ends[1];
-    // Of our end alone: the job's stays as programs expect it.
+    // Only our end: the job's must block, as programs expect.
     if (fcntl(stream.pipe, F_SETFL, O_NONBLOCK) != 0) return false;
   }
   stop_ = eventfd(0, EFD_CLOEXEC);
@@ -40,7 +40,7 @@ void Output::start() {
   started_ = pthread_create(&thread_, &small, run, this) == 0;
   pthread_attr_destroy(&small);
   if (started_) return;
-  // No thread to be had: the job's output is moved here, or the job would stop.
+  // The thread could not be created: move the output here, or the job would block.
   for (Stream& stream : streams_) {
     pollfd ready = {stream.pipe, POLLIN, 0};
     if (poll(&ready, 1, 0) > 0 && (ready.revents & POLLIN)) move_some(stream);
@@ -74,7 +74,7 @@ bool Output::move_some(Stream& stream) {
   int64_t room = stream.limit - stream.kept;
   int64_t wanted = count < room ? count : room;
   int64_t before = stream.kept;
-  // A full disk ends the file here: a gap would be worse than an end.
+  // If the disk is full, the file ends here: a gap would be worse.
   if (wanted > 0 && !keep(stream, buffer_, wanted)) stream.limit = stream.kept;
   stream.dropped += count - (stream.kept - before);
   return true;
@@ -94,7 +94,7 @@ void Output::move_all() {
   }
 }
 
-// As many bytes as are there now, however many a stranger still adds.
+// Only the bytes that are there now: another process may keep adding more.
 void Output::move_rest() {
   for (Stream& stream : streams_) {
     int there = 0;

@@ -1,8 +1,8 @@
-// stdout and stderr of the job, each kept in a file up to its bound; what comes
-// after that is counted and dropped. The job writes into pipes; a thread, made
-// when the first byte comes, moves the bytes, so that a slow disk holds up
-// neither the job's eviction nor the shepherd. (RLIMIT_FSIZE would bound every
-// file of the job and kill it.)
+// stdout and stderr of the job, each stored in a file up to its limit; bytes beyond
+// that are counted and dropped. The job writes to pipes; a thread, created at the first
+// output, moves the bytes to the files, so that a slow disk delays neither the job's
+// eviction nor the shepherd. (RLIMIT_FSIZE would limit every file of the job and kill
+// it.)
 #ifndef SUBLET_CLIENT_SHEPHERD_OUTPUT_H_
 #define SUBLET_CLIENT_SHEPHERD_OUTPUT_H_
 
@@ -13,26 +13,26 @@ namespace sublet::shepherd {
 
 class Output {
  public:
-  // The files will be `first` and `second` in `folder`; one that stays empty is
-  // not made. False with errno.
+  // Creates the pipes. The files in `folder` are created at the first output. False
+  // with errno.
   bool open(int folder, int64_t first_limit, int64_t second_limit);
-  // The job's ends.
+  // The write end of a pipe, for the job.
   int job_end(int stream) const { return streams_[stream].job_end; }
-  // The shepherd's copies of the job's ends must go, or the end never comes.
+  // Closes the shepherd's copies of the write ends, so that end of file can be seen.
   void close_job_ends();
-  // To be polled for input until start() or ended(): -1 from then on.
+  // To be polled for input; -1 after start() or ended().
   int poll_fd(int stream) const {
     return started_ || streams_[stream].ended ? -1 : streams_[stream].pipe;
   }
-  // Nobody writes into it any more, and nothing is in it. A pipe like that wakes
-  // its poller again and again, and a spinning shepherd would keep the dying job,
-  // which has almost no weight, from dying.
+  // Stops polling a pipe that is empty and has no writer: it would wake poll() at once
+  // every time, and a spinning shepherd would starve the dying job, which has almost no
+  // CPU weight.
   void ended(int stream) { streams_[stream].ended = true; }
-  // Output has come: makes the thread.
+  // There is output: creates the thread.
   void start();
-  // After the last process is gone: takes what is in the pipes now, and makes the
-  // files durable. Never waits for their end: another process that got the
-  // job's stdout may keep it open for ever.
+  // After the last process is gone: stores what is in the pipes now and syncs the
+  // files. Does not wait for end of file: another process that got the job's stdout
+  // may keep it open forever.
   void finish();
 
   int64_t kept(int stream) const { return streams_[stream].kept; }
@@ -58,7 +58,7 @@ class Output {
 
   Stream streams_[2];
   int folder_ = -1;
-  int stop_ = -1;  // eventfd: no process of the job is left
+  int stop_ = -1;  // eventfd that stops the thread
   bool started_ = false;
   pthread_t thread_ = {};
   char buffer_[16384];

@@ -103,11 +103,11 @@ class ShepherdRunTest : public CppUnit::TestFixture {
     }
     order = rig.order({});
     order.program = "passwd";
-    order.environment = {"PATH=/none:/etc"};  // there, but no program
+    order.environment = {"PATH=/none:/etc"};  // exists, but is not executable
     CPPUNIT_ASSERT_EQUAL(int64_t{EACCES}, rig.run(order).facts.code);
   }
 
-  // Whether it is there or not, the answer is the same.
+  // The error is the same whether the file exists or not.
   void nobody_learns_of_programs_that_he_may_not_see() {
     if (skip_unless_root("a folder that is closed to the job")) return;
     Rig rig;
@@ -184,7 +184,7 @@ class ShepherdRunTest : public CppUnit::TestFixture {
   void memory_goes_with_the_job() {
     if (skip_unless_root("memory_goes_with_the_job")) return;
     Rig rig;
-    // As if nothing had come there for long: then nothing is looked for unless it does.
+    // Makes the folder look unchanged for long: then it is searched only if it changes.
     const timespec long_ago[2] = {{1'000'000'000, 0}, {1'000'000'000, 0}};
     CPPUNIT_ASSERT_EQUAL(0, utimensat(AT_FDCWD, "/tmp", long_ago, 0));
     CPPUNIT_ASSERT_EQUAL(int64_t{0}, rig.run(rig.order({"leave-memory"})).facts.code);
@@ -236,7 +236,7 @@ class ShepherdRunTest : public CppUnit::TestFixture {
     ends_by(rig.run(order), SUBLET_LIMIT_FILE);
     order = rig.order({"memory", "200000000"});
     order.limit_memory = 50'000'000;
-    CPPUNIT_ASSERT_EQUAL(int64_t{96}, rig.run(order).facts.code);  // malloc said no
+    CPPUNIT_ASSERT_EQUAL(int64_t{96}, rig.run(order).facts.code);  // malloc failed
   }
 
   void memory_limit_of_a_cgroup() {
@@ -282,7 +282,7 @@ class ShepherdRunTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(waitpid(twin.id.pid, &status, 0) == twin.id.pid);
     CPPUNIT_ASSERT_EQUAL(73, WEXITSTATUS(status));
     CPPUNIT_ASSERT(attempt_locked(folder));
-    // Also not when the order has been written again, and the record has gone.
+    // Nor after the order has been rewritten and the record is gone.
     CPPUNIT_ASSERT(rename((folder + "/record").c_str(), (folder + "/record.old").c_str()) == 0);
     write_order(system_files(), folder, order);
     twin = start_shepherd(SUBLET_SHEPHERD, folder);
@@ -363,7 +363,7 @@ class ShepherdRunTest : public CppUnit::TestFixture {
     rig.run(order);
     CPPUNIT_ASSERT(access(order.cgroup_unified.c_str(), F_OK) != 0);
     CPPUNIT_ASSERT(order.cgroup_cpu.empty() || access(order.cgroup_cpu.c_str(), F_OK) != 0);
-    // What a killed shepherd left goes at the client's next start.
+    // Folders left by a killed shepherd are removed at the client's next start.
     CPPUNIT_ASSERT(mkdir(order.cgroup_unified.c_str(), 0755) == 0);
     CPPUNIT_ASSERT_EQUAL(0,
                          rig.cgroups().remove_left_over({{static_cast<uint64_t>(order.job), 1}}));

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kMostNames = 4096;
 
-// The client's state may lie there, for example in a test.
+// The client's state folder may be there, for example in a test.
 bool attempt_is_in_shared_memory() {
   char here[SUBLET_PATH_MAX_BYTES + 1];
   return !getcwd(here, sizeof here) || strncmp(here, "/dev/shm/", 9) == 0;
@@ -50,9 +50,9 @@ void sweep_one(const char* path, uid_t uid, const timespec& noted) {
 const char* keep_shared_memory_apart(const sublet_order& order) {
   if (geteuid() != 0 || unshare(CLONE_NEWIPC) != 0) return nullptr;
   if (attempt_is_in_shared_memory() || unshare(CLONE_NEWNS) != 0) return nullptr;
-  // What is mounted outside from now on is still seen here, but nothing of ours outside.
+  // Later mounts outside are still visible here, but not the reverse.
   if (mount("none", "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0) return "mounts";
-  // The kernel's own bound is half of the memory.
+  // The kernel's default limit is half of the memory.
   char options[64] = "mode=1777";
   if (order.limit_memory > 0)
     snprintf(options, sizeof options, "mode=1777,size=%lld",

@@ -1,7 +1,7 @@
-// The places where a job could leave memory or files behind that outlive its
-// processes: /dev/shm and System V IPC become its own and go with its last
-// process; /tmp and /var/tmp are swept at the end. Only for root's shepherds:
-// without root the job is the client's own account, whose things these are.
+// Places where a job could leave memory or files that outlive its processes: it gets
+// its own /dev/shm and System V IPC namespace, which vanish with its last process; /tmp
+// and /var/tmp are swept at its end. Only if the shepherd is root: otherwise the job
+// runs under the client's own account, and other files there belong to it, too.
 #ifndef SUBLET_CLIENT_SHEPHERD_SHARED_PLACES_H_
 #define SUBLET_CLIENT_SHEPHERD_SHARED_PLACES_H_
 
@@ -12,22 +12,22 @@
 
 namespace sublet::shepherd {
 
-// In the child, while it is root, in the attempt's folder. A kernel or container
-// that refuses namespaces leaves things as they are. Null, or the step that failed.
+// To be called in the child, while it is root, in the attempt's folder. Does nothing if
+// the kernel or container does not permit namespaces. Returns null, or the step that
+// failed.
 const char* keep_shared_memory_apart(const sublet_order& order);
 
 class TemporaryFolders {
  public:
-  // Before the job starts.
+  // Before the job starts: notes when the folders last changed.
   void note();
-  // After its end. Removes what belongs to `uid`, files and empty folders, directly
-  // in /tmp and /var/tmp; looks at no more than 4096 names in each, and at none
-  // where no name has come or gone since note().
+  // After its end: removes files and empty folders of `uid` directly in /tmp and
+  // /var/tmp. Examines at most 4096 entries of each, and none if the folder has not
+  // changed since note().
   void sweep(int64_t uid) const;
 
  private:
-  // When names last came or went; 0: just now, so that the next change may bear the
-  // same instant.
+  // Modification times; 0 if so recent that the next change might have the same time.
   timespec changed_[2] = {};
 };
 

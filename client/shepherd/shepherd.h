@@ -1,7 +1,6 @@
-// One attempt from its order to its exit record: the loop around the pure
-// machine of protocol/shepherd.h. After the program has started, nothing on the
-// way from a frame of the monitor to the end of the job allocates, logs, syncs
-// or waits for a disk.
+// One attempt from its order to its exit record: the loop around the pure state machine
+// of protocol/shepherd.h. After the program has started, nothing on the path from a
+// frame of the monitor to the end of the job allocates, logs, syncs or waits for a disk.
 #ifndef SUBLET_CLIENT_SHEPHERD_SHEPHERD_H_
 #define SUBLET_CLIENT_SHEPHERD_SHEPHERD_H_
 
@@ -24,18 +23,18 @@ namespace sublet::shepherd {
 
 class Shepherd {
  public:
-  // Runs the attempt of this (current) folder; the program's exit status.
+  // Runs the attempt of the current folder; returns the exit status.
   int run();
 
   // Exit statuses.
   static constexpr int kDone = 0;  // the exit record is written
   static constexpr int kUsage = 64;
-  static constexpr int kBadOrder = 65;  // no order that could be read
+  static constexpr int kBadOrder = 65;  // the order is missing or invalid
   static constexpr int kRefused = 73;   // this attempt was started before
   static constexpr int kNoRecord = 74;  // the exit record could not be written
 
  private:
-  // Start. Each is null or the step that failed, with errno.
+  // Start. Each returns null, or the step that failed, with errno.
   const char* load_order();
   const char* prepare();
   const char* make_status_page();
@@ -96,7 +95,7 @@ class Shepherd {
   int64_t quiesce_ns_ = -1;
   int64_t limit_ = SUBLET_LIMIT_NONE;
   int64_t next_refresh_ns_ = 0;
-  int64_t cpu_us_ = 0;  // as of the client's last question
+  int64_t cpu_us_ = 0;  // as of the client's last query
   int64_t resident_bytes_ = 0;
   struct rusage usage_ = {};
   sublet_status seen_ = {};

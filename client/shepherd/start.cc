@@ -1,5 +1,4 @@
-// The shepherd's first part: from the order to a process that waits for the
-// word to go.
+// The shepherd's first phase: from the order to a child that waits for go().
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -24,8 +23,8 @@ constexpr long kLockPauseNs = 2'000'000;
 // More than an exit record has.
 constexpr size_t kExitBytes = 4096;
 
-// Held while we live. Whoever only asks (attempt_locked in attempt/folder.h)
-// holds it for a moment.
+// The lock is held for the shepherd's lifetime. attempt_locked() in attempt/folder.h
+// takes it for a moment, hence the retries.
 bool lock(int fd) {
   for (int i = 0; i < kLockTries; ++i) {
     if (flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
@@ -40,12 +39,12 @@ bool lock(int fd) {
 
 const char* Shepherd::load_order() {
   folder_ = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder_ < 0 || !getcwd(cwd_, sizeof cwd_)) return "open the folder";
-  // A second shepherd for this folder gets no further: the folder is locked, not
-  // only the order, which may be written, and so replaced, again.
-  if (!lock(folder_)) return "lock the folder";
+  if (folder_ < 0 || !getcwd(cwd_, sizeof cwd_)) return "cannot open the folder";
+  // A second shepherd for this folder fails here. The folder is locked and not the order,
+  // because the order may be replaced.
+  if (!lock(folder_)) return "cannot lock the folder";
   int64_t size = read_whole(folder_, SUBLET_ORDER_FILE, text_, SUBLET_ORDER_MAX_BYTES);
-  if (size < 0) return "read the order";
+  if (size < 0) return "cannot read the order";
   unsigned line = 0;
   const char* wrong =
       sublet_format_parse(&sublet_order_format, text_, static_cast<size_t>(size), &order_, &line);
@@ -94,14 +93,14 @@ const char* Shepherd::prepare_signals() {
 
 const char* Shepherd::prepare() {
   if (strcmp(order_.boot_id, boot_id_.text) != 0) {
-    errno = ESTALE;  // its lease is an instant of another boot
+    errno = ESTALE;  // its lease is a time of another boot
     return "boot_id";
   }
-  // Everything that loses its parent becomes our child, so that "no child left"
-  // is "no process left".
+  // Orphaned processes become our children, so that "no child left" means "no process
+  // left".
   if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0) return "subreaper";
-  // Pages stay in memory once they were used: an eviction under memory pressure
-  // must not wait for the disk. Refused without the right to lock: no harm.
+  // Pages stay in memory once used: an eviction under memory pressure must not wait for
+  // the disk. It does no harm if this is not permitted.
   mlockall(MCL_CURRENT | MCL_ONFAULT);
   if (!add_environment()) return "environment";
   if (!control_.listen()) return "control";
@@ -130,7 +129,7 @@ const char* Shepherd::write_record() {
   record.started_ns = boot_now();
   size_t size = sublet_format_print(&sublet_record_format, &record, out_, sizeof out_);
   errno = EFBIG;
-  // A loss of power ends all of whom it tells.
+  // A power failure ends all processes that it names.
   const bool durably = false;
   return size <= sizeof out_ && write_atomically(folder_, SUBLET_RECORD_FILE, out_, size, durably)
              ? nullptr
@@ -166,7 +165,7 @@ int Shepherd::run() {
     fprintf(stderr, "sublet-shepherd: %s: this attempt was started before\n", cwd_);
     return kRefused;
   }
-  setsid();  // fails only when its starter has done so already
+  setsid();  // fails only if the starter has already done this
   protocol::ShepherdTerms terms;
   terms.save_deadline_ms = order_.save_deadline_ms;
   terms.cpu_allowance_ms = order_.cpu_allowance_ms;

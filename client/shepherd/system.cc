@@ -60,7 +60,7 @@ static bool write_all(int fd, const char* bytes, size_t size) {
   return true;
 }
 
-// Not cut to nothing: the room that was taken before is written into.
+// Without O_TRUNC, so that space allocated by reserve_room() is used.
 static int open_temporary(int folder, const char* name, char (&temporary)[32]) {
   snprintf(temporary, sizeof temporary, ".%s.new", name);
   return openat(folder, temporary, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);

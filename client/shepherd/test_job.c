@@ -44,8 +44,8 @@ static void map_page(void) {
   page->progress_ppm = 250000;
 }
 
-/* Saves when asked, with `ms` of CPU for a save, and tells where it stands by a
- * file in its working folder. */
+/* Saves when asked, using `ms` of CPU time per save; creates the file "ready" in its
+ * working folder when it has started. */
 static int aware(long ms) {
   struct timespec nap = {10, 0};
   sigset_t both, none;
@@ -86,7 +86,7 @@ static void burn_when_asked(void) {
   spin();
 }
 
-/* Leaves `count` daemons behind: double fork, session of their own. */
+/* Leaves `count` daemons behind: double fork, own session. */
 static void make_daemons(long count) {
   for (long i = 0; i < count; ++i) {
     if (fork() != 0) {
@@ -101,7 +101,7 @@ static void make_daemons(long count) {
   close(open("ready", O_CREAT | O_WRONLY, 0600));
 }
 
-/* A process that is always another one. */
+/* Continually replaces its process by a forked one. */
 static void run_away(void) {
   close(open("ready", O_CREAT | O_WRONLY, 0600));
   for (;;) {
@@ -116,7 +116,7 @@ static void fork_bomb(void) {
     if (fork() < 0) usleep(1000);
 }
 
-/* 1 when a signal is ignored, also one of those that the C library hides. */
+/* 1 if any signal is ignored, including those that the C library hides. */
 static int any_ignored(void) {
   char line[256];
   unsigned long long ignored = 1;
@@ -126,7 +126,7 @@ static int any_ignored(void) {
   return ignored != 0;
 }
 
-/* Stops whatever it may, without end. */
+/* Stops every process that it may, forever. */
 static void stop_everybody(void) {
   signal(SIGTERM, SIG_IGN);
   close(open("ready", O_CREAT | O_WRONLY, 0600));
@@ -140,7 +140,7 @@ static int leave_memory(void) {
   return memory < 0 || file < 0 || shmget(0x5b1e7, 4096, IPC_CREAT | 0600) < 0;
 }
 
-/* When asked to leave: one short-lived process after another. */
+/* When asked to leave, starts one short-lived process after another. */
 static void burn_in_children(void) {
   signal(SIGTERM, note_leave);
   close(open("ready", O_CREAT | O_WRONLY, 0600));
@@ -173,7 +173,7 @@ static void inspect(void) {
          death, prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0));
 }
 
-/* Tries what a job must not be able to do; argv: pid, then files. */
+/* Tries what a job must not be permitted to do; arguments: a pid, then files. */
 static int trespass(int count, char** what) {
   int got = 0;
   if (kill(atoi(what[0]), SIGKILL) == 0) got |= 1;

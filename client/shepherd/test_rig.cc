@@ -21,13 +21,13 @@
 namespace sublet::shepherd {
 namespace {
 
-// Generous: on a busy machine a tenant gets next to no CPU, as it should.
+// Generous: on a busy machine a tenant gets next to no CPU time, by design.
 constexpr int64_t kDeadlineNs = 100'000'000'000;
 
 std::string make_base() {
   char name[] = "/tmp/sublet-shepherd-XXXXXX";
   CPPUNIT_ASSERT(mkdtemp(name) != nullptr);
-  CPPUNIT_ASSERT(chmod(name, 0755) == 0);  // slots' users pass through it
+  CPPUNIT_ASSERT(chmod(name, 0755) == 0);  // the slots' accounts must traverse it
   return name;
 }
 
@@ -79,7 +79,7 @@ void FakeMonitor::say(sublet_presence state) {
 }
 
 void FakeMonitor::run() {
-  // As the real one does: one second without a beat, and every job leaves.
+  // Like the real monitor: after one second without a heartbeat every job leaves.
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), -5);
   int64_t next_beat = 0;
   while (!over_) {
@@ -144,7 +144,7 @@ AttemptOrder Rig::order(const std::vector<std::string>& arguments) {
   order.monitor = base_ + "/monitor.sock";
   order.lease_ns = boot_now_ns() + 600'000'000'000;
   order.boot_id = boot_id();
-  // Nobody else's: whoever has it is killed with the job.
+  // An unused id: all its processes are killed with the job.
   if (geteuid() == 0) order.uid = order.gid = 100'000 + getpid() * 64ll + order.job % 64;
   return order;
 }
@@ -172,7 +172,7 @@ int Rig::wait(const std::string& folder) {
     int status = 0;
     pid_t pid = running_[i].process.id.pid;
     bool ended = wait_until([&] { return waitpid(pid, &status, WNOHANG) == pid; });
-    CPPUNIT_ASSERT_MESSAGE("the shepherd goes on and on", ended);
+    CPPUNIT_ASSERT_MESSAGE("the shepherd does not end", ended);
     running_.erase(running_.begin() + static_cast<long>(i));
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
   }
@@ -216,7 +216,7 @@ int Rig::processes_of(const std::string& folder) const {
           system_files().read_file(std::string("/proc/") + entry->d_name + "/environ", 1 << 20);
       count += environment.find(wanted) != std::string::npos;
     } catch (const FileError&) {
-      continue;  // ended meanwhile, or is another user's
+      continue;  // ended in the meantime, or belongs to another user
     }
   }
   closedir(proc);

@@ -1,5 +1,5 @@
-// What the shepherd's tests share: a monitor that says what it is told to, an
-// attempt with a real sublet-shepherd, and waiting for a condition.
+// Helpers of the shepherd's tests: a fake monitor, attempts with a real sublet-shepherd,
+// and waiting for a condition.
 #ifndef SUBLET_CLIENT_SHEPHERD_TEST_RIG_H_
 #define SUBLET_CLIENT_SHEPHERD_TEST_RIG_H_
 
@@ -19,7 +19,7 @@
 namespace sublet::shepherd {
 
 int64_t boot_now_ns();
-// False when the deadline (100 s) came first.
+// Returns false at the deadline (100 s).
 bool wait_until(const std::function<bool()>& condition);
 bool skip_unless_root(const char* what);
 
@@ -27,11 +27,11 @@ class FakeMonitor {
  public:
   explicit FakeMonitor(const std::string& path);
   ~FakeMonitor();
-  // What it says from now on, at once and with every beat.
+  // Sets the presence that it sends now and with every heartbeat.
   void say(sublet_presence state);
-  // Keeps the connections but says nothing more.
+  // Keeps the connections but sends nothing more.
   void fall_silent() { silent_ = true; }
-  // Ends, with all its connections.
+  // Ends and closes all connections.
   void die();
   int acknowledged() const { return acknowledged_; }
 
@@ -48,38 +48,37 @@ class FakeMonitor {
   std::thread thread_;
 };
 
-// A temporary folder with a monitor and any number of attempts in it; goes
-// with everything that still runs in it.
+// A temporary folder with a monitor and any number of attempts. The destructor kills
+// all their processes and removes the folder.
 class Rig {
  public:
   Rig();
   ~Rig();
 
-  // An order for test_job with these arguments, under a user id of its own when
-  // root runs the test.
+  // An order for test_job with these arguments, with its own user id if root runs the
+  // test.
   AttemptOrder order(const std::vector<std::string>& arguments);
   // A copy of test_job that every account may execute: others may be unable to
   // traverse the checkout's path.
   std::string test_job() const;
-  // Writes the order and starts the shepherd; its folder.
+  // Writes the order and starts the shepherd; returns the attempt's folder.
   std::string start(const AttemptOrder& order);
   std::string folder(const AttemptOrder& order) const;
-  // Waits for the shepherd's end; its exit status.
+  // Waits for the shepherd to end; returns its exit status.
   int wait(const std::string& folder);
-  // The same, and the exit record.
+  // The same, but returns the exit record.
   AttemptExit finish(const std::string& folder);
-  // start and finish.
   AttemptExit run(const AttemptOrder& order) { return finish(start(order)); }
   bool job_is_ready(const std::string& folder) const;
   AttemptRecord record(const std::string& folder) const;
   std::string read(const std::string& path) const;
-  // How many processes have SUBLET_STATUS of that folder.
+  // The number of processes whose SUBLET_STATUS names that folder.
   int processes_of(const std::string& folder) const;
 
   sublet_frame frame(const AttemptOrder& order, sublet_frame_kind kind, uint32_t reason = 0) const;
-  // Sends it over a connection of its own.
+  // Sends the frame over a new connection, which it returns.
   UniqueFd ask(const std::string& folder, const sublet_frame& frame) const;
-  // The next frame of that kind, or nothing at the deadline.
+  // The next frame of that kind, or nullopt at the deadline.
   std::optional<sublet_frame> receive(int socket, sublet_frame_kind kind) const;
 
   FakeMonitor& monitor() { return *monitor_; }

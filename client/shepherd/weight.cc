@@ -33,7 +33,7 @@ bool limit_memory(const char* folder, int64_t bytes) {
     return true;
   }
   if (!write_kernel_file(folder, "memory.limit_in_bytes", text.text)) return false;
-  // Only where the kernel counts swap; without it the job may swap.
+  // Fails if the kernel does not count swap; then the job may swap.
   write_kernel_file(folder, "memory.memsw.limit_in_bytes", text.text);
   return true;
 }
@@ -41,20 +41,20 @@ bool limit_memory(const char* folder, int64_t bytes) {
 }  // namespace
 
 const char* Weight::make(const sublet_order& order) {
-  // The folder of the weight last, and join() sets the weight when all are joined: a
-  // process that weighs nothing should not hold the kernel's lock for all cgroups.
+  // The folder with the weight comes last, and join() sets the weight after joining all:
+  // a process with almost no weight should not hold the kernel's lock for all cgroups.
   constexpr int kUnified = 0;
   const char* named[kFolders] = {order.cgroup_unified, order.cgroup_memory, order.cgroup_cpu};
   for (int i = 0; i < kFolders; ++i) {
     bool again = false;
     for (int j = 0; j < i; ++j) again |= strcmp(named[i], named[j]) == 0;
     if (!*named[i] || again) continue;
-    // One left by an attempt of this name that was never started is as good.
+    // One left by an attempt of this name that was never started can be used.
     if (mkdir(named[i], 0755) != 0 && errno != EEXIST) return "cgroup";
     folders_[i] = named[i];
-    // By its one thread a process is moved without the halt that fork() avoids.
+    // Moving the only thread of a process ("tasks") avoids the stall described at fork().
     members_[i] = open_file(named[i], i == kUnified ? "cgroup.procs" : "tasks", O_WRONLY);
-    if (members_[i] < 0 && errno == ENOENT)  // of the unified hierarchy all the same
+    if (members_[i] < 0 && errno == ENOENT)  // it is in the unified hierarchy, too
       members_[i] = open_file(named[i], "cgroup.procs", O_WRONLY);
     if (members_[i] < 0) return "cgroup";
     if (i == kUnified) birthplace_ = open(named[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -63,8 +63,8 @@ const char* Weight::make(const sublet_order& order) {
     idle_ = open_file(order.cgroup_cpu, "cpu.idle", O_WRONLY);
     if (idle_ < 0) return "cgroup weight";
   }
-  // The kernel may refuse the child's own change of its autogroup (one in 100 ms), and
-  // the child does not wait.
+  // The kernel may refuse the child's change of its autogroup (one per 100 ms is
+  // allowed), and the child does not wait.
   pending_ = idle_ < 0;
   if (*order.cgroup_memory) {
     memory_ = order.cgroup_memory;
@@ -92,10 +92,10 @@ pid_t Weight::fork() {
 const char* Weight::join() const {
   for (int members : members_)
     if (members >= 0 && write(members, "0", 1) != 1) return "cgroup";
-  // The shepherd's descriptor; it may be lifting the weight at this instant.
+  // The descriptor is shared with the shepherd, which may be lifting the weight right now.
   if (idle_ >= 0 && pwrite(idle_, "1", 1, 0) != 1) return "cgroup weight";
   if (idle_ < 0) {
-    // Not fatal when refused for now: refresh() comes back to it.
+    // Not fatal if refused for now: refresh() retries.
     int fd = open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC);
     if (fd >= 0 && write(fd, "19", 2) != 2) errno = 0;
     if (fd >= 0) close(fd);
@@ -107,7 +107,7 @@ void Weight::lift(AttemptProcesses& processes) {
   lifted_ = true;
   nice_ = 0;
   refresh(processes);
-  if (idle_ >= 0) pending_ = true;  // once more
+  if (idle_ >= 0) pending_ = true;  // repeat once, see refresh()
 }
 
 void Weight::refresh(AttemptProcesses& processes) {
@@ -115,7 +115,7 @@ void Weight::refresh(AttemptProcesses& processes) {
     pending_ = !processes.set_autogroup_nice(nice_);
     return;
   }
-  if (lifted_ && pwrite(idle_, "0", 1, 0) != 1) errno = 0;  // it then saves in the idle class
+  if (lifted_ && pwrite(idle_, "0", 1, 0) != 1) errno = 0;  // then it saves in the idle class
   pending_ = false;
 }
 
@@ -137,7 +137,7 @@ bool Weight::memory_ran_out() const {
 void Weight::remove() {
   for (const char* folder : folders_) {
     if (!folder) continue;
-    // A process that was just reaped may still be leaving.
+    // A process that was just reaped may still be leaving the cgroup.
     for (int i = 0; i < 100 && rmdir(folder) != 0 && errno == EBUSY; ++i) {
       struct timespec pause = {0, 1000000};
       nanosleep(&pause, nullptr);

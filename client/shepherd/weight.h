@@ -1,6 +1,6 @@
-// The CPU weight of a job against the owner, and the cgroup folders of one attempt.
-// A tenant weighs nothing (cpu.idle of its cgroup, or without one nice 19 of its
-// autogroup) except while it saves for the owner. After make() nothing here
+// The CPU weight of a job relative to the owner, and the cgroup folders of an attempt.
+// A tenant has almost no weight (cpu.idle of its cgroup, or without one nice 19 of its
+// autogroup) except while it saves after the owner's return. After make() nothing here
 // allocates or waits.
 #ifndef SUBLET_CLIENT_SHEPHERD_WEIGHT_H_
 #define SUBLET_CLIENT_SHEPHERD_WEIGHT_H_
@@ -12,34 +12,34 @@ namespace sublet::shepherd {
 
 class Weight {
  public:
-  // Makes the folders of the order. Null, or the step that failed (errno says why).
+  // Creates the folders of the order. Null, or the step that failed, with errno.
   const char* make(const sublet_order& order);
-  // As fork(), the child in the unified hierarchy's folder from its birth where the
-  // kernel allows it. Moving a process there, or a whole one within the old
-  // hierarchies, halts every fork and exit of the machine until all cores have
-  // passed through the scheduler: 6 ms at the median, 14 at times (measured).
+  // Like fork(), but creates the child in the unified hierarchy's folder if the kernel
+  // supports it. Moving a process there, or a whole process within the v1 hierarchies,
+  // stalls every fork and exit on the machine until all cores have passed through the
+  // scheduler (measured: median 6 ms, at times 14 ms).
   pid_t fork();
-  // In the child, before it gives up its rights: joins the folders it is not in,
-  // and weighs nothing from here on. Null or the step that failed.
+  // In the child, before it drops privileges: joins the remaining folders and sets the
+  // lowest weight. Null, or the step that failed.
   const char* join() const;
 
-  // Normal weight. `processes` are those of the attempt.
+  // Sets normal weight. `processes` are those of the attempt.
   void lift(AttemptProcesses& processes);
-  // To be called again and again. Without a cgroup the weight sits on sessions, of
-  // which a job may open new ones, and the kernel may refuse a change for 100 ms.
-  // With one a child that was just joining may have undone lift().
+  // To be called repeatedly. Without a cgroup the weight is set per session, a job may
+  // create new sessions, and the kernel may refuse a change for 100 ms. With a cgroup, a
+  // child that was just joining may have undone lift().
   void refresh(AttemptProcesses& processes);
-  // True while refresh() has not yet had its way.
+  // True until refresh() has succeeded.
   bool pending() const { return pending_; }
 
-  // True when the kernel killed a process for want of memory in the folder.
+  // True if the kernel killed a process because the cgroup ran out of memory.
   bool memory_ran_out() const;
   void remove();
 
  private:
   static constexpr int kFolders = 3;
-  const char* folders_[kFolders] = {};    // unified, memory, cpu; null: none, or named before
-  int members_[kFolders] = {-1, -1, -1};  // what is written to join; -1: nothing to join
+  const char* folders_[kFolders] = {};    // unified, memory, cpu; null: none, or a duplicate
+  int members_[kFolders] = {-1, -1, -1};  // files to write to for joining; -1: none
   int birthplace_ = -1;                   // the unified folder
   int idle_ = -1;
   bool lifted_ = false;

@@ -1,4 +1,4 @@
-// A tenant weighs nothing against the owner, measured: both pinned to one core.
+// Measures that a tenant takes almost no CPU time from the owner, both on one core.
 #include <cppunit/extensions/HelperMacros.h>
 #include <sched.h>
 #include <signal.h>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kMs = 1'000'000;
 
-// Everything started while this lives runs on one core.
+// Processes started during its lifetime run on one core.
 class OneCore {
  public:
   OneCore() {
@@ -38,7 +38,7 @@ class OneCore {
   cpu_set_t before_;
 };
 
-// The owner's busy program, in a session of its own as from a terminal.
+// The owner's busy program, in its own session as if started from a terminal.
 class Owner {
  public:
   Owner() {
@@ -82,7 +82,7 @@ class ShepherdWeightTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(rig.job_is_ready(folder));
     Owner owner;
     CPPUNIT_ASSERT(wait_until([&] { return owner.cpu_us() > 50'000; }));
-    // Shares of what the two get together: others may be busy here too.
+    // Compare shares of the time that the two get together: others may be busy, too.
     int64_t owner_before = owner.cpu_us(), tenant_before = tenant_us();
     CPPUNIT_ASSERT(wait_until(
         [&] { return owner.cpu_us() - owner_before + tenant_us() - tenant_before >= 1'000'000; }));

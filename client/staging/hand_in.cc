@@ -37,8 +37,8 @@ std::string read_at(int fd, uint64_t offset, size_t count) {
   return out;
 }
 
-// The same file of the same attempt has the same id for ever; `round` counts
-// uploads that the server has forgotten half-way.
+// The same file of the same attempt always has the same id. `round` counts uploads that
+// the server forgot before they were complete.
 RequestId request_id(const Assignment& what, const FilePlace& place, const Digest& digest,
                      int round) {
   Hasher hash;
@@ -76,7 +76,8 @@ struct Uploader {
       PacedWork turn(pace, work.stop);
       if (work.stop) throw Stopped();
       std::string chunk = read_at(fd, offset, std::min<uint64_t>(kChunkLimit, size - offset));
-      if (chunk.empty()) throw FileError(EIO, "read", "a file that has become shorter");
+      if (chunk.empty())
+        throw FileError(EIO, "read", "a file that was truncated during the upload");
       offset = server.put(upload.id, offset, chunk.data(), chunk.size());
     }
     return server.close_upload(upload.id);
@@ -109,7 +110,7 @@ std::optional<OpenedFile> open_if_there(const std::string& folder, const std::st
   }
 }
 
-// True when a newer checkpoint than the server's was handed in or need not be.
+// Uploads the checkpoint if it is newer than the server's.
 void send_checkpoint(Uploader& to, uint64_t largest) {
   AttemptWork& work = to.work;
   const Assignment& what = *work.assignment;
@@ -129,7 +130,7 @@ void send_checkpoint(Uploader& to, uint64_t largest) {
                       << format_bytes(file->size);
 }
 
-// As send_checkpoint; what cannot be handed in is named in the log and left out.
+// Like send_checkpoint(), but only logs a checkpoint that cannot be uploaded.
 void try_checkpoint(Uploader& to, const JobSettings& settings) {
   AttemptWork& work = to.work;
   try {
@@ -145,9 +146,9 @@ void try_checkpoint(Uploader& to, const JobSettings& settings) {
 struct Outputs {
   Uploader& to;
   AttemptWork& work;
-  uint64_t bound;       // of one file
-  uint64_t left;        // for all files that are still to come
-  uint64_t text_bound;  // of a stream
+  uint64_t bound;       // bytes per file
+  uint64_t left;        // bytes for all remaining files
+  uint64_t text_bound;  // bytes per stream
   FindBounds searchable = {};
   std::set<std::string> sent = {};
 
@@ -158,7 +159,7 @@ struct Outputs {
   }
 
   void send_file(const std::string& name, OpenedFile file) {
-    if (!sent.insert(name).second) return;  // as a part of an earlier output
+    if (!sent.insert(name).second) return;  // part of an earlier output
     if (file.size > bound) {
       fail("The output '" + escape_for_terminal(name) + "' has " + format_bytes(file.size) +
            ", its limit is " + format_bytes(bound) + ".");
@@ -192,7 +193,7 @@ struct Outputs {
   }
 
   FoundFiles find(const std::string& folder, const OutputName& name) {
-    // A folder may have a million entries; the owner may be here.
+    // A folder may have a million entries, and the owner may be present.
     std::optional<PacedWork> turn(std::in_place, to.pace, work.stop);
     const auto again = [&] {
       turn.reset();
@@ -222,14 +223,14 @@ struct Outputs {
     }
   }
 
-  // An empty stream is not sent: the job has said nothing.
+  // An empty stream is not sent.
   void send_stream(FileKind kind, const char* name) {
     UniqueFd fd(open((work.folder + "/" + name).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
     struct stat info;
     if (!fd.valid() || fstat(fd.get(), &info) != 0 || info.st_size == 0) return;
     if (!S_ISREG(info.st_mode)) return;
     FilePlace place = place_of(kind, work.assignment->name, name);
-    // The shepherd keeps the bound, but the job may share its account.
+    // The shepherd enforces the limit, but the job may share its account.
     auto size = static_cast<uint64_t>(info.st_size);
     if (size > text_bound)
       (kind == FileKind::kStdout ? work.end.stdout_cut : work.end.stderr_cut) = true;
@@ -244,13 +245,13 @@ struct Outputs {
   }
 };
 
-// The end as the records say it; a damaged exit record is a lost attempt.
+// Fills work.end from the records; a damaged exit record means a lost attempt.
 void begin_end(AttemptWork& work, Files& files, uint64_t* saved_generation) {
   const Assignment& what = *work.assignment;
   std::string error;
   auto exit = read_exit(files, work.folder, &error);
   if (exit) {
-    // Killed from here because the shepherd did not answer: it cannot know why.
+    // Killed by this client because the shepherd did not respond and so cannot know why.
     auto reason = work.leave_reason.load();
     if (exit->facts.asked == 0 && exit->facts.outcome == SUBLET_OUTCOME_SIGNALLED &&
         exit->facts.code == SIGKILL && reason != SUBLET_LEAVE_NONE) {

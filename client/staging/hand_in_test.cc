@@ -95,7 +95,7 @@ class HandInTest : public CppUnit::TestFixture {
     write(*w, "work/out", "1234");
     CPPUNIT_ASSERT(go(*w) == TaskResult::kDone);
     CPPUNIT_ASSERT_EQUAL(uint32_t{protocol::kEndOutput}, w->end.end);
-    // A job that failed of itself keeps its own reason.
+    // A job that has already failed keeps its reason.
     w = work(exited(3));
     CPPUNIT_ASSERT(go(*w) == TaskResult::kDone);
     CPPUNIT_ASSERT_EQUAL(uint32_t{protocol::kEndExit}, w->end.end);
@@ -149,7 +149,7 @@ class HandInTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(go(*w) == TaskResult::kDone);
     CPPUNIT_ASSERT_EQUAL(uint32_t{protocol::kEndDone}, w->end.end);
     CPPUNIT_ASSERT(handed_in() == std::vector<std::string>{"r/good"});
-    // A file of a gigabyte that took no disk is not read.
+    // A sparse file of terabytes is not read.
     write(*w, "work/r/sparse", "");
     CPPUNIT_ASSERT_EQUAL(0, truncate((w->folder + "/work/r/sparse").c_str(), 4ll << 40));
     CPPUNIT_ASSERT(go(*w) == TaskResult::kDone);
@@ -179,7 +179,7 @@ class HandInTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(server_.files.empty());
   }
 
-  // Reading it would take hours: that this test ends is the proof.
+  // Reading it would take hours: the test passes if it ends.
   void a_checkpoint_of_terabytes_is_not_even_read() {
     auto w = work(evicted(4));
     write(*w, "checkpoint/checkpoint", "");
@@ -209,7 +209,7 @@ class HandInTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("hell"), server_.complete(FileKind::kStdout)[0].bytes);
     CPPUNIT_ASSERT(w->end.stdout_cut);
     CPPUNIT_ASSERT_EQUAL(int64_t{4}, make_order(*w, settings_).stdout_limit);
-    settings_.output_file_most = 7;  // each may be, both may not
+    settings_.output_file_most = 7;  // enough for each, but not for both
     CPPUNIT_ASSERT(go(*w) == TaskResult::kDone);
     CPPUNIT_ASSERT_EQUAL(uint32_t{protocol::kEndOutput}, w->end.end);
     settings_.output_file_most = 3;
