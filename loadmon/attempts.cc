@@ -8,7 +8,7 @@ namespace sublet::loadmon {
 namespace {
 // After its save deadline a job has this long to be gone.
 constexpr int64_t kGrace = 1'000'000'000;
-// A killed job that is still there (a process just being born) is killed again.
+// A killed job that still exists (a process was just being created) is killed again.
 constexpr int64_t kAgain = 100'000'000;
 
 const char* words(Attempt::Kill why) {
@@ -76,7 +76,7 @@ void Attempts::end(Attempt* attempt, Attempt::Kill why, int64_t now) noexcept {
   attempt->due = now + kAgain;
   if (attempt->kill == Attempt::Kill::none) attempt->kill = why;
   if (!attempt->hold) return;
-  // First stop it from using the machine, then take it away.
+  // Freeze it first, so that it stops using the machine at once.
   attempt->hold->freeze();
   attempt->hold->kill();
 }

@@ -1,13 +1,13 @@
-// The jobs on this machine as the Load Monitor sees them: prepared beforehand,
-// so that it can end them itself when their shepherd does not. One thread.
+// The jobs on this machine as the load monitor sees them, prepared in advance so that it
+// can kill them itself if their shepherd does not. One thread.
 //
-// An attempt rests until the owner is back, and then goes one way only:
-//   resting -> asked      the shepherd has been told
+// An attempt stays `unasked` until the owner is back. Transitions:
+//   unasked -> asked      the shepherd has been notified
 //   asked   -> leaving    it has acknowledged: the job saves and leaves
 //   asked   -> killed     no acknowledgement in time, or no shepherd
 //   leaving -> killed     still there after its deadline
 //   any     -> killed     the shepherd died before its job
-// An attempt that was asked to leave has to go even if the owner leaves again.
+// An attempt that was asked to leave has to leave even if the owner goes away again.
 #ifndef SUBLET_LOADMON_ATTEMPTS_H_
 #define SUBLET_LOADMON_ATTEMPTS_H_
 
@@ -20,13 +20,13 @@
 
 namespace sublet::loadmon {
 
-// A grip on all processes of one attempt. Nothing here allocates, waits or logs.
+// Controls all processes of one attempt. Nothing here allocates, waits or logs.
 class JobHold {
  public:
   virtual ~JobHold() = default;
   virtual void freeze() noexcept = 0;
   virtual void kill() noexcept = 0;
-  // No process is left.
+  // True if no process is left.
   virtual bool gone() noexcept = 0;
 };
 
@@ -37,20 +37,20 @@ struct Attempt {
 
   uint64_t job = 0;
   uint32_t attempt = 0;
-  std::unique_ptr<JobHold> hold;  // empty: its folder could not be read
+  std::unique_ptr<JobHold> hold;  // null: its folder has not or cannot be read
   int64_t save_ms = 0;            // its save deadline
   std::vector<pid_t> roots;       // shepherd and program, for the jobs' CPU use
-  std::string cgroup;             // where all its processes are; empty: none
+  std::string cgroup;             // contains all its processes; empty: none
   int64_t found_at = 0;           // ns
   bool attended = false;          // its shepherd is connected
-  bool ended = false;             // in good order: its exit is on record
+  bool ended = false;             // its exit record has been written
   Stage stage = Stage::unasked;
   Kill kill = Kill::none;
   uint32_t sequence = 0;  // of the frame that asked it to leave
   int64_t asked_at = 0;
-  int64_t due = 0;        // when the next step is taken, unless something happens
-  bool reported = false;  // `kill` is in the log
-  bool noted = false;     // that it has no shepherd is in the log
+  int64_t due = 0;        // when to take the next step, unless something happens before
+  bool reported = false;  // `kill` has been logged
+  bool noted = false;     // the missing shepherd has been logged
 };
 
 class Attempts {
@@ -58,27 +58,28 @@ class Attempts {
   static constexpr int64_t kNever = INT64_MAX;
 
   Attempt* find(uint64_t job, uint32_t attempt) const noexcept;
-  // A new one, at rest and without a hold, which may be set later.
+  // Adds an attempt, unasked and without a hold, which may be set later.
   Attempt* add(uint64_t job, uint32_t attempt, int64_t now);
 
-  // Its save deadline has been read; it counts also if it is leaving already.
+  // Sets its save deadline; effective even if it is leaving already.
   void set_save_deadline(Attempt* attempt, int64_t ms) noexcept;
 
-  // The eviction path, all instants in ns: nothing below allocates or logs.
-  // The shepherd has been told by frame `sequence` and acknowledges until `due`.
+  // The eviction path, all times in ns: the functions up to due() neither allocate nor
+  // log.
+  // The shepherd was notified by frame `sequence` and must acknowledge it by `due`.
   void ask(Attempt* attempt, uint32_t sequence, int64_t now, int64_t due) noexcept;
-  // All those without a shepherd: it may still come and speak for them until `due`.
+  // Does this for all attempts without a shepherd, which may still connect by `due`.
   void ask_unattended(uint32_t sequence, int64_t now, int64_t due) noexcept;
-  // An acknowledgement of an older frame says nothing.
+  // Ignores acknowledgements of older frames.
   void acknowledged(Attempt* attempt, uint32_t sequence) noexcept;
-  // Its shepherd is gone and the job has not ended in good order.
+  // Its shepherd is gone, and no exit record has been written.
   void shepherd_lost(Attempt* attempt, int64_t now) noexcept;
   // Freezes and kills what is due.
   void enforce(int64_t now) noexcept;
-  // When enforce() has to be called next.
+  // When to call enforce() next.
   int64_t due() const noexcept;
 
-  // After it: logs what was done and found, forgets what is gone.
+  // After eviction: logs what was done and drops attempts that are gone.
   void tidy(int64_t now);
   const std::vector<std::unique_ptr<Attempt>>& all() const { return attempts_; }
 

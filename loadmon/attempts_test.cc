@@ -72,7 +72,7 @@ class AttemptsTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(1, job_.frozen);
     CPPUNIT_ASSERT_EQUAL(1, job_.killed);
     CPPUNIT_ASSERT(attempt_->kill == Attempt::Kill::silent);
-    // What it says afterwards does not bring the job back.
+    // A late acknowledgement changes nothing.
     attempts_->acknowledged(attempt_, 5);
     CPPUNIT_ASSERT(attempt_->stage == Attempt::Stage::killed);
   }

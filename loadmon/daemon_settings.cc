@@ -17,7 +17,8 @@ SettingSpec threshold(const std::string& key, const std::string& doc) {
           .doc = doc};
 }
 
-// The settings that PresenceRule::problem() may speak of: "cpu: ...", "load 5 min: ...".
+// The settings that a text of PresenceRule::problem() is about: "cpu: ...",
+// "load 5 min: ...".
 std::vector<std::string> thresholds(const std::string& problem) {
   if (problem.starts_with("cpu")) return {"cpu.become_idle", "cpu.stay_idle"};
   for (const std::string& minutes : kMinutes) {

@@ -1,4 +1,4 @@
-// What can be set for the Load Monitor, and how settings become its rule.
+// The load monitor's settings, and the presence rule that they define.
 #ifndef SUBLET_LOADMON_DAEMON_SETTINGS_H_
 #define SUBLET_LOADMON_DAEMON_SETTINGS_H_
 
@@ -11,8 +11,8 @@ namespace sublet::loadmon {
 
 std::vector<SettingSpec> setting_specs();
 
-// The named preset, with what is set beside it. Throws SettingError when the
-// thresholds do not go together.
+// The named preset, modified by the other settings. Throws SettingError if the
+// thresholds are inconsistent.
 protocol::PresenceRule presence_rule(const Settings& settings);
 
 }  // namespace sublet::loadmon

@@ -89,7 +89,7 @@ void InputCache::load() {
       by_time.emplace_back(info.st_mtim.tv_sec * 1'000'000'000 + info.st_mtim.tv_nsec,
                            Kept{entry.name, static_cast<uint64_t>(info.st_size)});
     else
-      unwanted.push_back(entry.name);  // half of a file, or none of ours
+      unwanted.push_back(entry.name);  // a partial or foreign file
   }
   std::ranges::stable_sort(by_time, {}, [](const auto& item) { return item.first; });
   for (const auto& [time, kept] : by_time) {
@@ -187,11 +187,11 @@ bool InputCache::take(const Digest& digest, uint64_t size, int to, const std::at
     if (it == kept_.end()) return false;
     by_use_.splice(by_use_.end(), by_use_, it->second);
   }
-  // Whatever lies there by now: a pipe must not make anybody wait.
+  // The file may have been replaced: opening a pipe must not block.
   const UniqueFd from(open(path(name).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   const Copied copied = is_file(from) ? copy(from.get(), to, size, digest, stop) : Copied::kOther;
   if (copied == Copied::kRight) {
-    futimens(from.get(), nullptr);  // at worst it goes earlier
+    futimens(from.get(), nullptr);  // if this fails, it is only removed earlier
     return true;
   }
   if (copied == Copied::kOther) {
@@ -214,7 +214,7 @@ std::unique_ptr<InputCache::Addition> InputCache::add(const Digest& digest, uint
     part = path(name) + "." + std::to_string(++parts_) + ".part";
   }
   try {
-    // Twice: the job has a copy of its own.
+    // Space for two copies is needed: the job has its own.
     if (files_.free_bytes(settings_.folder) / 2 < size + settings_.reserve / 2) return nullptr;
   } catch (const FileError&) {
     return nullptr;

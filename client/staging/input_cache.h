@@ -1,14 +1,13 @@
-// Inputs that were fetched before, kept by their content: a program comes once,
-// however many of its jobs run here. The folder is the client's own; a job gets
-// a copy, never a link. What is copied is hashed on its way: a kept file that was
-// altered is named in the log, thrown away and fetched again. Bounded: the least
-// recently used go first. Survives restarts: a file's time is that of its last
-// use. Nothing that goes wrong with it fails a job or keeps the client from
-// starting: without a folder nothing is kept.
+// A cache of fetched inputs, addressed by content: a program is fetched once, however
+// many of its jobs run here. The folder is private to the client; a job gets a copy,
+// never a link. Copies are hashed: an altered file is logged, removed and fetched again.
+// Bounded; the least recently used files are removed first. Survives restarts: a file's
+// modification time is that of its last use. No error here fails a job or keeps the
+// client from starting: without a usable folder nothing is cached.
 //
-// It knows contents, not who may have them: the caller asks the server first.
+// The cache does no access control: the caller asks the server first.
 //
-// Threads: any. No lock is held over the disk; bytes() never waits.
+// Any thread. No lock is held during disk I/O; bytes() never waits.
 #ifndef SUBLET_CLIENT_STAGING_INPUT_CACHE_H_
 #define SUBLET_CLIENT_STAGING_INPUT_CACHE_H_
 
@@ -32,21 +31,21 @@ namespace sublet::client {
 
 struct CacheSettings {
   std::string folder;
-  uint64_t bytes = 0;    // of all that is kept; 0: nothing
-  uint64_t reserve = 0;  // of the disk, not to be used
+  uint64_t bytes = 0;    // limit for all files together; 0: no caching
+  uint64_t reserve = 0;  // bytes of the disk that must stay free
 };
 
 class InputCache {
  public:
   static constexpr size_t kMostFiles = 10'000;
 
-  // Finds what an earlier client kept.
+  // Loads the files cached before a restart.
   InputCache(Files& files, const CacheSettings& settings);
   ~InputCache();
 
-  // While it lives no other thread fetches this content: others wait for their turn
-  // and then find it here. Given up when `stop` is set. Its owner must not wait
-  // for another.
+  // A lock on one content: during its lifetime no other thread fetches it; others wait
+  // and then find it in the cache. The constructor stops waiting when `stop` is set. A
+  // thread must not hold more than one.
   class Turn {
    public:
     Turn(InputCache& cache, const Digest& digest, const std::atomic<bool>& stop);
@@ -60,20 +59,20 @@ class InputCache {
     bool mine_ = false;
   };
 
-  // Copies a kept content into the empty file `to`. False: it is not here, was
-  // altered (the file is empty again), or `stop` was set. Throws FileError when
-  // `to` cannot be written.
+  // Copies a cached content into the empty file `to`. False: it is not cached, was
+  // altered, or `stop` was set; `to` is then empty again. Throws FileError if `to`
+  // cannot be written.
   bool take(const Digest& digest, uint64_t size, int to, const std::atomic<bool>& stop);
 
-  // A content that is being fetched. Without keep() nothing stays of it.
+  // A content being fetched. Discarded by the destructor unless keep() was called.
   class Addition {
    public:
     ~Addition();
     Addition(const Addition&) = delete;
     Addition& operator=(const Addition&) = delete;
-    // A failure ends the keeping, not the fetching.
+    // On failure the content is not cached; fetching can continue.
     void write(std::string_view bytes);
-    // All of it has come, and is right.
+    // To be called when it is complete and verified.
     void keep();
 
    private:
@@ -87,13 +86,13 @@ class InputCache {
     const std::string path_;
     UniqueFd file_;
   };
-  // Nothing: it is too large, or there is no room.
+  // Null if it is already cached, too large, or there is no room.
   std::unique_ptr<Addition> add(const Digest& digest, uint64_t size);
 
-  // Removes at least so many bytes, as far as there are any.
+  // Removes at least `bytes`, or everything if there is less.
   void make_room(uint64_t bytes);
   uint64_t bytes() const { return bytes_; }
-  // How many wait for their turn.
+  // The number of threads waiting in Turn.
   size_t waiting() const;
 
  private:
@@ -107,13 +106,13 @@ class InputCache {
   std::string path(const std::string& name) const { return settings_.folder + "/" + name; }
   void load();
   void forget(const std::string& name);
-  // With mutex_ held. What is put in counts in bytes_ already; what is taken out counts
-  // no more, and the caller removes it.
+  // With mutex_ held. put_in() expects the size to be counted in bytes_ already;
+  // take_out() subtracts it, and the caller must remove the file.
   void put_in(const std::string& name, uint64_t size);
   std::string take_out(ByUse::iterator kept);
   Names take_out_oldest(uint64_t bytes_left, size_t files_left);
   bool has(const std::string& name) const { return kept_.count(name) || moving_.count(name); }
-  // Without it. What cannot be removed is named in the log.
+  // Without mutex_. Failures are logged.
   void remove(const Names& names);
 
   Files& files_;
@@ -124,7 +123,7 @@ class InputCache {
   size_t waiting_ = 0;
   ByUse by_use_;  // the least recently used first
   std::map<std::string, ByUse::iterator> kept_;
-  std::set<std::string> moving_;  // their files come or go, without mutex_
+  std::set<std::string> moving_;  // files being added or removed, without mutex_
   std::set<std::string> fetched_now_;
   std::atomic<uint64_t> bytes_{0};  // written with mutex_ held
   uint64_t parts_ = 0;

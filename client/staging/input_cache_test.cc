@@ -16,7 +16,7 @@
 namespace sublet::client {
 namespace {
 
-// A disk whose free space, and whose trouble, is what the test says.
+// A disk whose free space and errors are set by the test.
 class SmallDisk : public Files {
  public:
   uint64_t free = 1 << 30;
@@ -85,7 +85,7 @@ class InputCacheTest : public CppUnit::TestFixture {
     const bool taken = cache_->take(digest_of(bytes), bytes.size(), file.get(), go_on_);
     const std::string got = disk_.read_file(copy, 1 << 20);
     if (taken) return got;
-    CPPUNIT_ASSERT_EQUAL(std::string(), got);  // ready to be fetched
+    CPPUNIT_ASSERT_EQUAL(std::string(), got);  // empty again, for fetching
     CPPUNIT_ASSERT_EQUAL(off_t{0}, lseek(file.get(), 0, SEEK_CUR));
     return {};
   }
@@ -94,7 +94,7 @@ class InputCacheTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(!take("abc"));
     keep("abc");
     CPPUNIT_ASSERT_EQUAL(std::string("abc"), *take("abc"));
-    // A copy: what the job does to it does not matter here.
+    // The job's copy is independent of the cache.
     disk_.write_atomic(folder_ / "copy", "xyz");
     CPPUNIT_ASSERT_EQUAL(std::string("abc"), *take("abc"));
     struct stat kept {};
@@ -102,7 +102,7 @@ class InputCacheTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(nlink_t{1}, kept.st_nlink);
     CPPUNIT_ASSERT(!take("abd"));
     CPPUNIT_ASSERT_EQUAL(uint64_t{3}, cache_->bytes());
-    CPPUNIT_ASSERT(!cache_->add(digest_of("abc"), 3));  // is here
+    CPPUNIT_ASSERT(!cache_->add(digest_of("abc"), 3));  // already cached
   }
 
   void only_what_was_kept_stays() {
@@ -127,7 +127,7 @@ class InputCacheTest : public CppUnit::TestFixture {
     disk_.remove_file(path("abc"));
     CPPUNIT_ASSERT_EQUAL(0, symlink((folder_ / "elsewhere").c_str(), path("abc").c_str()));
     CPPUNIT_ASSERT(!take("abc"));
-    // What is no file at all; a pipe would make its reader wait for ever.
+    // Not a regular file; reading a pipe would block forever.
     keep("abc");
     disk_.remove_file(path("abc"));
     CPPUNIT_ASSERT_EQUAL(0, mkfifo(path("abc").c_str(), 0600));
@@ -159,7 +159,7 @@ class InputCacheTest : public CppUnit::TestFixture {
     const std::string a(400, 'a'), b(400, 'b'), c(400, 'c');
     keep(a);
     keep(b);
-    // Used one after the other, long ago.
+    // Last used long ago, b before a.
     const timespec first[2] = {{1000, 0}, {1000, 0}}, second[2] = {{2000, 0}, {2000, 0}};
     utimensat(AT_FDCWD, path(b).c_str(), first, 0);
     utimensat(AT_FDCWD, path(a).c_str(), second, 0);
@@ -167,7 +167,7 @@ class InputCacheTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(uint64_t{800}, cache_->bytes());
     keep(c);
     CPPUNIT_ASSERT(take(a) && take(c) && !take(b));
-    // A use is noted on the disk.
+    // A use is recorded on disk.
     utimensat(AT_FDCWD, path(a).c_str(), first, 0);
     utimensat(AT_FDCWD, path(c).c_str(), second, 0);
     CPPUNIT_ASSERT(take(a));
@@ -195,9 +195,9 @@ class InputCacheTest : public CppUnit::TestFixture {
       return step == FileStep::remove && where == path("def") ? EPERM : 0;
     };
     start();
-    CPPUNIT_ASSERT_EQUAL(size_t{2}, files());  // and nothing of the half
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, files());  // the partial file is gone
     CPPUNIT_ASSERT(take("abc"));
-    // In the way of its content, which is just not kept.
+    // The folder is in the way of this content, which is then not cached.
     keep("def");
     CPPUNIT_ASSERT(!take("def"));
     CPPUNIT_ASSERT_EQUAL(size_t{2}, files());
@@ -263,7 +263,7 @@ class InputCacheTest : public CppUnit::TestFixture {
   }
 
   void a_full_disk_costs_the_keeping_only() {
-    // A descriptor that takes nothing, as a full disk does.
+    // Redirects the descriptor to a device that is always full.
     auto addition = cache_->add(digest_of("abc"), 3);
     const std::string before = disk_.list(path()).at(0).name;
     UniqueFd dev_full(open("/dev/full", O_WRONLY | O_CLOEXEC));
@@ -298,7 +298,7 @@ class InputCacheTest : public CppUnit::TestFixture {
     for (auto& thread : threads) thread.join();
     CPPUNIT_ASSERT_EQUAL(1, most.load());
     CPPUNIT_ASSERT_EQUAL(80, turns.load());
-    // Another content waits for nobody, and who is told to stop waits no more.
+    // Another content does not wait, and setting `stop` ends the wait.
     InputCache::Turn turn(*cache_, digest_of("abc"), stop);
     InputCache::Turn other(*cache_, digest_of("abd"), stop);
     std::thread waiting([&] { InputCache::Turn never(*cache_, digest_of("abc"), stop); });

@@ -9,7 +9,7 @@
 namespace sublet::client {
 namespace {
 
-// Looked up from a pause so often: the owner may have gone.
+// How often a pause checks whether the owner has left.
 constexpr int64_t kLookUpNs = 50'000'000;
 
 int64_t thread_cpu_ns() {

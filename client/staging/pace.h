@@ -1,7 +1,7 @@
-// Holds back what is done for jobs that have left while the owner is here: all
-// threads that ask together get a burst of CPU time, then a share of one core.
-// Priorities alone do not do this: in its own autogroup a thread of nice 19
-// competes like any other with the owner's programs. Any thread.
+// Limits the CPU use of work for evicted jobs while the owner is present: all threads
+// using it together get a burst of CPU time, then a share of one core. Priorities are not
+// enough: in its own autogroup a thread of nice 19 competes like any other with the
+// owner's programs. Any thread.
 #ifndef SUBLET_CLIENT_STAGING_PACE_H_
 #define SUBLET_CLIENT_STAGING_PACE_H_
 
@@ -15,26 +15,25 @@ class Pace {
  public:
   static constexpr int64_t kBurstNs = 50'000'000;
 
-  // share: of one core. `free`: while it is true, nothing is delayed.
+  // share: of one core. `free`: while true, nothing is limited.
   Pace(double share, const std::atomic<bool>& free) : share_(share), free_(free) {}
 
-  // So much CPU time was used just now.
+  // Records CPU time used up to now.
   void used(int64_t cpu_ns, int64_t now_ns);
-  // How long from now on nothing more may be used.
+  // How long to pause from now on.
   int64_t pause_ns(int64_t now_ns) const;
 
-  // Sleeps for as long, or until `stop` or `free`.
+  // Sleeps that long, or until `stop` or `free`.
   void wait(const std::atomic<bool>& stop) const;
 
  private:
   const double share_;
   const std::atomic<bool>& free_;
   mutable std::mutex mutex_;
-  int64_t paid_until_ns_ = 0;  // CLOCK_BOOTTIME: when what was used is worked off
+  int64_t paid_until_ns_ = 0;  // CLOCK_BOOTTIME: when the CPU time used so far is paid off
 };
 
-// One piece of such work: its CPU time counts from here to the end of the scope.
-// Waits first for what was used before.
+// A scope whose CPU time is recorded. The constructor waits until earlier use is paid off.
 class PacedWork {
  public:
   PacedWork(Pace& pace, const std::atomic<bool>& stop);

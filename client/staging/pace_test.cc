@@ -33,7 +33,7 @@ class PaceTest : public CppUnit::TestFixture {
     pace.used(3 * kMs, now);
     CPPUNIT_ASSERT_EQUAL(30 * kMs, pace.pause_ns(now));
     CPPUNIT_ASSERT_EQUAL(10 * kMs, pace.pause_ns(now + 20 * kMs));
-    // Over a long time: the share, whoever used it.
+    // Over a long time the share is kept.
     int64_t at = now, cpu = 0;
     for (int i = 0; i < 1000; ++i) {
       at += pace.pause_ns(at);
@@ -42,7 +42,7 @@ class PaceTest : public CppUnit::TestFixture {
     }
     CPPUNIT_ASSERT_DOUBLES_EQUAL(0.1, static_cast<double>(cpu) / static_cast<double>(at - now),
                                  0.01);
-    // Rest does not add up to more than one burst.
+    // A long rest allows no more than one burst.
     at += 3'600'000 * kMs;
     pace.used(51 * kMs, at);
     CPPUNIT_ASSERT_EQUAL(10 * kMs, pace.pause_ns(at));
@@ -76,12 +76,12 @@ class PaceTest : public CppUnit::TestFixture {
       while (read(CLOCK_THREAD_CPUTIME_ID) < begun + 60 * kMs) {
       }
     }
-    // 10 ms beyond the burst are worked off in 10 s.
+    // 10 ms beyond the burst are paid off in 10 s.
     int64_t pause = pace.pause_ns(read(CLOCK_BOOTTIME));
     CPPUNIT_ASSERT(pause > 5'000 * kMs && pause < 600'000 * kMs);
   }
 
-  // The threads for uploads, and they alone.
+  // Only the threads of that pool get the nice value.
   void workers_can_be_light() {
     auto nice_of = [](Workers& workers) {
       std::promise<int> nice;

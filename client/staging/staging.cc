@@ -45,7 +45,8 @@ void write_all(int fd, const std::string& bytes, const std::string& name) {
   }
 }
 
-// From where it stands. False: the bytes are not those that the server announced.
+// Continues fetching work.incoming. False: size or digest differ from what the server
+// announced.
 bool receive(AttemptWork& work, ServerCalls& server, const FilePlace& place) {
   const std::shared_ptr<Incoming> in = work.incoming;
   const uint64_t size = in->remote.size;
@@ -72,7 +73,7 @@ bool receive(AttemptWork& work, ServerCalls& server, const FilePlace& place) {
                         std::to_string(kDigestTries) + " times.");
 }
 
-// Copied from the cache, else fetched.
+// Copies the input from the cache, or else fetches it. False: it arrived damaged.
 bool bring_input(AttemptWork& work, ServerCalls& server, InputCache& cache, const FilePlace& place,
                  const RemoteFile& remote, bool executable) {
   const InputCache::Turn turn(cache, remote.digest, work.stop);
@@ -111,12 +112,12 @@ bool fetch_generation(AttemptWork& work, ServerCalls& server, const FilePlace& p
   } catch (const ServerError& error) {
     if (error.code() != "spool.damaged") throw;
     work.incoming.reset();
-    return false;  // an older one may be well
+    return false;  // an older one may be intact
   }
 }
 
-// The newest one that the server still has intact; that may be older than the
-// order said, or none.
+// Fetches the newest intact checkpoint of the server; it may be older than the order
+// said, or there may be none.
 void fetch_checkpoint(AttemptWork& work, ServerCalls& server) {
   const std::string folder = work.folder + "/" SUBLET_CHECKPOINT_FOLDER;
   FilePlace place = place_of(FileKind::kCheckpoint, work.assignment->name, "checkpoint");
@@ -124,7 +125,7 @@ void fetch_checkpoint(AttemptWork& work, ServerCalls& server) {
     const RemoteFile remote = server.stat(place);
     work.held_generation = place.generation = remote.generation;
     if (remote.generation == 0) {
-      system_files().remove_file(folder + "/" + place.name);  // of an earlier try
+      system_files().remove_file(folder + "/" + place.name);  // from an earlier try
       return;
     }
     if (fetch_generation(work, server, place, remote, folder)) return;
@@ -140,14 +141,15 @@ void fetch_all(AttemptWork& work, ServerCalls& server, InputCache& cache) {
   if (work.assignment->checkpoint_generation != 0) fetch_checkpoint(work, server);
 }
 
-// Value of NAME in "NAME=value", or nullptr.
+// The value of NAME in "NAME=value", or nullptr.
 const char* value_of(const std::vector<std::string>& environment, const std::string& name) {
   for (const auto& variable : environment)
     if (variable.starts_with(name + "=")) return variable.c_str() + name.size() + 1;
   return nullptr;
 }
 
-// Names that cannot be, and inputs in each other's way; the rest is the machine's.
+// Whether the error is the job's fault (an invalid name, conflicting inputs) rather than
+// the machine's.
 bool is_own_fault(int error) {
   return error == EINVAL || error == ELOOP || error == ENOTDIR || error == EISDIR ||
          error == EEXIST || error == ENAMETOOLONG;
@@ -219,7 +221,7 @@ AttemptOrder make_order(const AttemptWork& work, const JobSettings& settings) {
   order.job = static_cast<int64_t>(what.name.job);
   order.attempt = what.name.attempt;
   order.environment = job_environment(what, work.folder + "/" SUBLET_WORK_FOLDER);
-  order.program = what.job.program;  // looked for by the shepherd, in the job's account
+  order.program = what.job.program;  // the shepherd looks it up, under the job's account
   order.arguments.push_back(what.job.program);
   order.arguments.insert(order.arguments.end(), what.job.arguments.begin(),
                          what.job.arguments.end());

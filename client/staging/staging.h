@@ -1,9 +1,8 @@
-// Moving in: fetches the inputs and the checkpoint of an attempt into its
-// folder, and writes the shepherd's order. What was fetched before for another
-// job is copied from the machine's own cache, but only after the server has said
-// that this attempt may have it, and what it is. After a server that was away it
-// continues where it stopped. Runs on a worker thread; reads AttemptWork::stop
-// between chunks.
+// Fetches the inputs and the checkpoint of an attempt into its folder, and makes the
+// shepherd's order. An input fetched before for another job is copied from the
+// machine's cache, but only after the server has confirmed that this attempt may have
+// it, and its digest. If the server was unavailable, continues where it stopped. Runs
+// on a worker thread; checks AttemptWork::stop between chunks.
 #ifndef SUBLET_CLIENT_STAGING_STAGING_H_
 #define SUBLET_CLIENT_STAGING_STAGING_H_
 
@@ -17,7 +16,7 @@
 
 namespace sublet::client {
 
-// What the client's settings say about jobs.
+// The client's settings for jobs.
 struct JobSettings {
   std::string monitor_socket;
   AttemptCgroups cgroups;
@@ -27,7 +26,7 @@ struct JobSettings {
   int64_t patience_ms = 3600 * 1000;
   uint64_t output_text = 1 << 20;
   uint64_t output_file = 1u << 30;
-  // Whatever a job asks for; of all output files together.
+  // Limits for what a job may ask for; output_file_most also limits all files together.
   uint64_t output_text_most = 64u << 20;
   uint64_t output_file_most = uint64_t{4} << 30;
   uint64_t checkpoint_largest = 1u << 30;
@@ -38,7 +37,7 @@ struct JobSettings {
 
 struct StagingOutcome {
   TaskResult result = TaskResult::kDone;
-  protocol::EndCode failed = protocol::kEndNone;  // with kDone: it cannot be staged
+  protocol::EndCode failed = protocol::kEndNone;  // not kEndNone, with kDone: staging failed
   std::string reason;
 };
 
@@ -47,8 +46,7 @@ StagingOutcome stage(AttemptWork& work, ServerCalls& server, InputCache& cache);
 // The shepherd's order, with the current lease.
 AttemptOrder make_order(const AttemptWork& work, const JobSettings& settings);
 
-// Exactly what the job's program finds in its environment, but for what the
-// shepherd adds.
+// The complete environment of the job's program, except what the shepherd adds.
 std::vector<std::string> job_environment(const Assignment& assignment,
                                          const std::string& work_folder);
 

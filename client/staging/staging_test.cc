@@ -59,12 +59,12 @@ class StagingTest : public CppUnit::TestFixture {
   void fetches_in_chunks_and_checks() {
     server_.inputs = {{1, std::string(2 * kChunkLimit + 17, 'x')}};
     what_.job.inputs = {{1, "big", false}};
-    server_.damage = 2;  // in the first try both chunks, then none
+    server_.damage = 2;  // damages two chunks of the first try
     auto w = work();
     CPPUNIT_ASSERT_EQUAL(std::string(""), stage(*w, server_, cache_).reason);
     CPPUNIT_ASSERT(server_.inputs[1] == read(*w, "work/big"));
     CPPUNIT_ASSERT_EQUAL(1, server_.suspected);
-    // Kept by now: whatever happens on the way, nothing is fetched.
+    // Cached by now: nothing is fetched, so damage in transit has no effect.
     server_.damage = 1000;
     CPPUNIT_ASSERT_EQUAL(std::string(""), stage(*work(), server_, cache_).reason);
     cache_.make_room(8 << 20);
@@ -87,7 +87,7 @@ class StagingTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(uint64_t{11}, server_.got);
   }
 
-  // What is kept is no way around the server: who may not have it gets nothing.
+  // The cache must not bypass the server's access control.
   void nothing_is_taken_without_the_server_s_word() {
     server_.inputs = {{1, "secret"}};
     what_.job.inputs = {{1, "a", false}};
@@ -112,7 +112,7 @@ class StagingTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(uint64_t{10}, server_.got);
   }
 
-  // The connection is cut between all chunks: each comes once.
+  // The connection is cut before every chunk: each is fetched once.
   void goes_on_where_it_stood() {
     server_.inputs = {{1, "first"}, {2, std::string(3 * kChunkLimit, 'y')}};
     server_.checkpoint = std::string(2 * kChunkLimit, 'z');

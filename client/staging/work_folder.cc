@@ -37,12 +37,12 @@ void give_to(int fd, int64_t uid, const std::string& name) {
   if (fchown(fd, static_cast<uid_t>(uid), static_cast<gid_t>(uid)) != 0) fail_errno(errno, name);
 }
 
-// A hard link to a file that is not the job's own must not leave the machine.
+// A job may have made a hard link to another account's file, which must not be uploaded.
 bool is_own(const struct stat& info, int64_t uid) {
   return info.st_uid == (uid >= 0 ? static_cast<uid_t>(uid) : geteuid());
 }
 
-// Opens or makes the folder `part`.
+// Opens the folder `part`, creating it if needed.
 UniqueFd enter(const UniqueFd& parent, const std::string& part, int64_t uid,
                const std::string& name) {
   bool made = mkdirat(parent.get(), part.c_str(), 0700) == 0;
@@ -98,7 +98,7 @@ OpenedFile open_inside(const std::string& folder, const std::string& name, int64
     at = open_folder(at.get(), parts[i]);
     if (!at.valid()) fail_errno(errno, name);
   }
-  // O_NONBLOCK: a pipe that the job left here must not hold us up.
+  // O_NONBLOCK: opening a pipe left by the job must not block.
   UniqueFd file(openat(at.get(), parts.back().c_str(),
                        O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   if (!file.valid()) fail_errno(errno, name);
@@ -115,13 +115,13 @@ struct CloseFolder {
   void operator()(DIR* folder) const { closedir(folder); }
 };
 
-// One walk through a folder, in the order in which its entries come.
+// Searches a folder for the files of one output, in directory order.
 class Finder {
  public:
   Finder(const OutputName& output, int64_t uid, FindBounds& left, const std::function<void()>& tick)
       : output_(output), uid_(uid), left_(left), tick_(tick) {}
 
-  // All of `folder`, whose name is `prefix` ("" or "a/b/"), `depth` parts long.
+  // Searches `folder`, whose path is `prefix` ("" or "a/b/") with `depth` components.
   void walk(UniqueFd folder, const std::string& prefix, size_t depth) {
     if (depth < output_.depth() && output_.is_literal(depth)) {
       look_at(folder.get(), prefix, output_.literal(depth), depth);
@@ -155,7 +155,7 @@ class Finder {
     if (S_ISDIR(info.st_mode)) return enter(folder, path, name, depth);
     const bool covered = output_.covers(path);
     if (covered && S_ISREG(info.st_mode) && is_own(info, uid_)) return add(path);
-    // A link in a folder's place is worth a word, too.
+    // A link in place of a folder is reported, too.
     if (!covered && !S_ISLNK(info.st_mode)) return;
     if (found_.others++ == 0) found_.other = path;
   }

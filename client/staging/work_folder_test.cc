@@ -69,7 +69,7 @@ class WorkFolderTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(ELOOP, code_of([&] { open_inside(folder.path(), "file", -1); }));
     CPPUNIT_ASSERT(code_of([&] { create_inside(folder.path(), "link/new", false, -1); }) != 0);
     CPPUNIT_ASSERT(!system_files().exists(outside / "new"));
-    // A link in the place of a file is replaced, not written through.
+    // A link in place of a file is replaced, not followed.
     create_inside(folder.path(), "file", false, -1);
     CPPUNIT_ASSERT_EQUAL(std::string("s"), system_files().read_file(outside / "secret", 10));
   }
@@ -127,7 +127,7 @@ class WorkFolderTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(find(folder, "std*").names.empty());
   }
 
-  // A job may leave anything: nothing but its own regular files comes out.
+  // A job may leave anything: only its own regular files are found.
   void finds_the_job_s_own_files_only() {
     TemporaryFolder folder, outside;
     make(outside, "secret");
@@ -161,7 +161,7 @@ class WorkFolderTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(E2BIG, code("r/", {600, 600 * 6 - 1, 601}));
     CPPUNIT_ASSERT_EQUAL(E2BIG, code("r/", {600, 600 * 6, 600}));
     CPPUNIT_ASSERT_EQUAL(E2BIG, code("r/10??", {600, 600 * 6, 600}));
-    // Several outputs share them.
+    // Several outputs share the bounds.
     FindBounds left = {601, 10'000, 10'000};
     int ticks = 0;
     const OutputName all("r/*");

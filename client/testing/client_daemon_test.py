@@ -1,5 +1,5 @@
-"""sublet-client with real shepherds and a real load monitor (its owner scripted
-by a control file), against fake-server, which does only as it is told.
+"""Tests sublet-client with real shepherds and a real load monitor (with a scripted
+owner), against fake-server, which acts only on commands.
 
 usage: client_daemon_test.py BUILD_FOLDER [TEST...]"""
 import json
@@ -17,8 +17,8 @@ import unittest
 
 BUILD = sys.argv.pop(1)
 HERE = os.path.dirname(os.path.abspath(__file__))
-# Seconds until a condition that does not come fails the test. On a busy machine a
-# tenant gets next to no CPU, as it should.
+# Seconds to wait for a condition. Generous: on a busy machine a tenant gets next to no CPU
+# time, by design.
 LIMIT = 150
 END = dict(DONE=1, EXIT=2, SIGNAL=3, START=4, STAGING=5, OUTPUT=6, OWNER=16, BLIND=17,
            PREEMPTED=19, DRAINED=20, LOST=22, REMOVED=23)
@@ -128,7 +128,7 @@ class ClientDaemon(unittest.TestCase):
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def end_leftovers(self):
-        """Shepherds and monitors of this test alone: known by our folder."""
+        """Kills shepherds and monitors of this test, recognized by its folder."""
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
                 line = read(f"/proc/{pid}/cmdline", "rb")
@@ -159,7 +159,7 @@ class ClientDaemon(unittest.TestCase):
         return client
 
     def ready(self, *more, **options):
-        """A server and a client that takes jobs."""
+        """A server and a client that accepts jobs."""
         server = self.server(**options)
         client = self.client(*more)
         self.wait_idle(server)
@@ -174,9 +174,9 @@ class ClientDaemon(unittest.TestCase):
         self.assertEqual(said, {"answer": 0, "reason": ""})
 
     def run_saver(self, server, job=1, attempt=1, steps=0, save_ms=60_000, **more):
-        """A job that saves when it is asked to, and has time for it on a busy machine, too."""
+        """A job that saves when asked to, with enough time even on a busy machine."""
         ready = f"{self.folder}/ready-{job}.{attempt}"
-        # Anybody may write there: the job runs under its slot's account.
+        # Writable for all, because the job runs under its slot's account.
         write(ready, "")
         os.chmod(ready, 0o666)
         shutil.copy(HERE + "/saver_job.py", self.folder)
@@ -185,7 +185,7 @@ class ClientDaemon(unittest.TestCase):
         until(lambda: read(ready) == "ready", "the job to be ready")
 
     def stop(self, client):
-        """SIGSTOP, and every thread has obeyed."""
+        """Sends SIGSTOP and waits until every thread has stopped."""
         client.send_signal(signal.SIGSTOP)
         tasks = f"/proc/{client.pid}/task"
         until(lambda: all(read(f"{tasks}/{task}/stat").rsplit(")", 1)[1].split()[0] == "T"
@@ -198,7 +198,7 @@ class ClientDaemon(unittest.TestCase):
         return read(self.folder + "/log")
 
     def records(self, job=1, attempt=1):
-        """Key -> value of the shepherd's record."""
+        """The shepherd's record, as a dictionary."""
         path = f"{self.state}/attempts/{job}.{attempt}/record"
         until(lambda: os.path.exists(path), "the record")
         return dict(line.split(" ", 1) for line in read(path).splitlines() if " " in line)
@@ -361,7 +361,7 @@ class ClientDaemon(unittest.TestCase):
         self.owner("active")
         end = server.wait("ended", job=1)
         self.assertEqual(end["ended"], END["OWNER"])
-        # A first one may have been asked for because the lease was running out.
+        # It may have saved once before, because the lease was running out.
         self.assertGreaterEqual(end["generation"], 1)
         self.assertEqual(len(server.all("ended")), 2)
 
@@ -483,7 +483,7 @@ class ClientDaemon(unittest.TestCase):
 
     def test_second_signal(self):
         server, client = self.ready()
-        # It takes no notice of being asked to leave, and has long to save.
+        # It ignores the request to leave, and has much time to save.
         self.run_job(server, 1, program="sh", save_ms=50_000,
                      arguments=["-c", "trap '' TERM; echo > deaf; while :; do sleep 1; done"])
         server.wait("started", job=1)
@@ -504,13 +504,13 @@ class ClientDaemon(unittest.TestCase):
     def test_orders_of_a_replaced_server(self):
         server, client = self.ready()
         self.assertEqual(server.ask("state").get("answer"), 0)
-        # The server's own term is 3; whoever comes with a smaller one is refused.
+        # The server's own term is 3; orders with a smaller one are refused.
         for what in (dict(do="run", job=1, attempt=1, program="true"), dict(do="state"),
                      dict(do="vacate", job=1, attempt=1, reason=4)):
             said = server.ask(term=2, **what)
             self.assertEqual((said.get("error"), said.get("code")), ("Conflict", "server.term"), said)
         self.assertEqual(self.attempts(), [])
-        # A newer one is believed, and the one before no more.
+        # A newer term is accepted, and then the previous one no longer.
         self.assertEqual(server.ask("state", term=4).get("answer"), 0)
         self.assertEqual(server.ask("state").get("code"), "server.term")
 
@@ -521,7 +521,7 @@ class ClientDaemon(unittest.TestCase):
         asking = threading.Thread(target=lambda: said.put(
             server.ask("run", job=1, attempt=1, program="sleep", arguments=["1000"])))
         asking.start()
-        # What is tested is that time goes by: more than a lease.
+        # Longer than the lease.
         time.sleep(2)
         client.send_signal(signal.SIGCONT)
         asking.join()
@@ -548,11 +548,11 @@ class ClientDaemon(unittest.TestCase):
         self.assertNotIn("is silent", self.log())
 
     def test_missing_shepherd(self):
-        # One that was never there: not even a start.
+        # Missing at the start: the client does not start.
         missing = self.folder + "/no-shepherd"
         self.assertEqual(self.client("--set", "shepherd_program=" + missing).wait(LIMIT), 1)
         self.assertIn(missing, self.log())
-        # One that goes away later.
+        # Removed later.
         shutil.copy(f"{BUILD}/bin/sublet-shepherd", missing)
         server, _ = self.ready("--set", "shepherd_program=" + missing)
         os.unlink(missing)
@@ -560,7 +560,7 @@ class ClientDaemon(unittest.TestCase):
         end = server.wait("ended", job=1)
         self.assertEqual(end["ended"], END["LOST"], end)
         self.assertIn(missing, end["reason"])
-        # After each failure in a row no order is taken for longer.
+        # After each consecutive failure orders are refused for longer.
         accepted, job = [], 2
         while len(accepted) < 3:
             asked = time.monotonic()
@@ -572,7 +572,7 @@ class ClientDaemon(unittest.TestCase):
             else:
                 self.assertEqual(said["answer"], 6, said)
                 self.assertIn("failures", said["reason"])
-        # From before the second failure to after it was over: two seconds at least.
+        # The pause after the second failure takes at least two seconds.
         self.assertGreater(accepted[2][1] - accepted[1][0], 1.9)
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root: without it jobs have the client's account")
@@ -610,7 +610,7 @@ class ClientDaemon(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    # What a slot's account can execute, too: not the interpreter of a login.
+    # Must be executable by a slot's account, too: not an interpreter in a home folder.
     sys.executable_real = next(p for p in ("/usr/bin/python3", sys.executable)
                                if os.path.exists(p))
     unittest.main()

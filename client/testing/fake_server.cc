@@ -1,14 +1,14 @@
-// A server for the client's tests, over the real ORB: it registers machines,
-// answers renewals and reports as idl/ says, keeps uploads in memory, and does
-// nothing of its own accord. Commands come as JSON lines on stdin, answers and
-// events leave as JSON lines on stdout; it ends at the end of stdin.
+// A server for the client's tests, over the real ORB: it registers machines, answers
+// renewals and reports according to idl/, keeps uploads in memory, and acts only on
+// commands. Reads commands as JSON lines from stdin, writes answers and events as JSON
+// lines to stdout; exits at the end of stdin.
 //
 //   {"do":"run", "job":1, "attempt":1, "program":"/bin/true", ...}
 //   {"do":"vacate", "job":1, "attempt":1, "reason":4}
-//   {"do":"put", "path":"/a/file"}            -> {"file":7}: an input to be named in run
-//   {"do":"verdict", "job":1, "attempt":1, "value":2}   what this attempt hears from now on
-//   {"do":"state"}                            what the client says of itself
-// A command may name another "term" than this server's, which is 3.
+//   {"do":"put", "path":"/a/file"}            -> {"file":7}: an input for "run"
+//   {"do":"verdict", "job":1, "attempt":1, "value":2}   the verdict sent from now on
+//   {"do":"state"}                            calls ExecutingClient::state
+// A command may specify a "term" other than this server's, which is 3.
 //
 // usage: fake-server SOCKET LEASE_MS
 #include <unistd.h>
@@ -52,7 +52,7 @@ struct Stored {
   bool complete = false;
 };
 
-// All that the servants know. One mutex; nothing is called while it is held.
+// State shared by the servants. One mutex; no calls are made while it is held.
 class World {
  public:
   World(Orb& orb, int64_t lease_ms) : orb_(orb), lease_ms_(lease_ms) {}
@@ -71,7 +71,7 @@ class World {
   std::map<AttemptName, uint32_t> verdicts_;
   uint64_t next_file_ = static_cast<uint64_t>(system_clock().utc_us());
 
-  // With the mutex held. Throws NotFound as the server does.
+  // With the mutex held. Throws NotFound like the real server.
   Machine& machine_of(const idl::SessionKey& session) {
     std::string key = from_octets(session);
     for (auto& [number, machine] : machines_) {
@@ -174,12 +174,12 @@ class FakeAllocator : public POA_Sublet::v1::MachineAllocator {
       world_.machines_[number].name = name;
       return number;
     }
-    // A fake that was restarted believes whoever comes first.
+    // After a restart, the first secret is accepted.
     Machine& known = world_.machines_[machine];
     if (known.secret.empty()) known.secret = secret;
     if (known.secret != secret)
       throw idl::NotPermitted("machine.secret", "Wrong secret.", "Register anew.", "");
-    // It cannot ask the holder, as the server does: who was silent for a while is dead.
+    // Unlike the server it cannot ping the holder: a silent one is assumed dead.
     int64_t silent_ms = (system_clock().boot_ns() - known.heard_ns) / 1'000'000;
     if (!known.key.empty() && silent_ms < std::min<int64_t>(world_.lease_ms_ / 2, 3000))
       throw idl::Conflict("machine.live", ("Machine is held by '" + known.name + "' now.").c_str(),
@@ -415,7 +415,7 @@ idl::RunOrder make_order(const json& c, int64_t lease_ms) {
   return order;
 }
 
-// The client of the only machine, or that of "machine"; with its session's key.
+// The client of "machine" (default: machine 1), and its session's key.
 idl::ExecutingClient_ptr client_of(World& world, const json& c, idl::SessionKey& key) {
   std::lock_guard lock(world.mutex_);
   uint64_t number = c.value("machine", 1ull);

@@ -1,4 +1,4 @@
-// A spool in memory for unit tests; can be away, forget uploads and refuse.
+// An in-memory spool for unit tests; can be unavailable, forget uploads and refuse.
 #ifndef SUBLET_CLIENT_TESTING_MEMORY_SERVER_H_
 #define SUBLET_CLIENT_TESTING_MEMORY_SERVER_H_
 
@@ -41,7 +41,7 @@ class MemoryServer : public ServerCalls {
       id = ++last_id;
       files[id] = {place, "", size, false};
     }
-    auto found = files.find(id);  // the id is remembered longer than the upload
+    auto found = files.find(id);  // the request may be remembered longer than the upload
     return {id, found == files.end() ? 0 : found->second.bytes.size()};
   }
   uint64_t put(uint64_t upload, uint64_t offset, const char* bytes, size_t count) override {
@@ -78,7 +78,7 @@ class MemoryServer : public ServerCalls {
     return part;
   }
 
-  // What of this kind is complete, in the order of its coming.
+  // The complete files of this kind, in order of arrival.
   std::vector<Stored> complete(FileKind kind) const {
     std::vector<Stored> out;
     for (const auto& [id, file] : files)
@@ -88,15 +88,15 @@ class MemoryServer : public ServerCalls {
 
   std::map<uint64_t, std::string> inputs;
   std::string checkpoint;
-  uint64_t generation = 3;  // of it; 0: there is none
+  uint64_t generation = 3;  // of the checkpoint; 0: there is none
   std::map<RequestId, uint64_t> requests;
   std::map<uint64_t, Stored> files;
   uint64_t last_id = 100;
   int calls = 0;
   int away_at = -1;   // this call fails, as does every later one while it is set
-  int damage = 0;     // so many parts arrive wrong
-  int suspected = 0;  // questions about files that did not fit
-  uint64_t got = 0;   // bytes
+  int damage = 0;     // number of chunks to damage
+  int suspected = 0;  // number of stat() calls for suspect files
+  uint64_t got = 0;   // bytes fetched
   std::function<void(const FilePlace&)> before_get;
   FileKind refused_kind = FileKind::kInput;
 

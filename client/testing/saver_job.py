@@ -1,6 +1,6 @@
-"""A job that understands being asked to leave, written against the status page
-alone (checkpoint-api/sublet_status.h): counts in steps, saves its count when
-asked, leaves with exit status 75, goes on from the count it finds.
+"""A job that supports saving, using only the status page
+(checkpoint-api/sublet_status.h): counts in steps, saves its count when asked, leaves
+with exit status 75, and resumes from the saved count.
 
 usage: saver_job.py STEPS  (0: count until asked to leave)"""
 import mmap
