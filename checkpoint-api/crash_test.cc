@@ -1,6 +1,6 @@
-// A save is cut short before every one of its steps, once by losing power (what was not
-// synced is gone) and once by an error of that step. There must always be a complete
-// generation, and the next save must work.
+// Interrupts a save before each of its steps, once by a power failure (unsynced data is
+// lost) and once by an error of that step. A complete generation must always exist, and
+// the next save must work.
 #include <cppunit/extensions/HelperMacros.h>
 #include <fcntl.h>
 
@@ -16,12 +16,12 @@ using namespace sublet::testing;
 
 constexpr int kCrashed = 42;
 
-// What the disk below does; in the child only.
+// Controls the disk below; in the child only.
 struct Trouble {
-  int steps_left = 0;  // before trouble; 0: none comes
-  int error = 0;       // 0: the power fails
+  int steps_left = 0;  // until the failure; 0: no failure
+  int error = 0;       // 0: power failure
   bool has_links = true;
-  int unsynced = -1;  // a second descriptor of the file that would lose its contents
+  int unsynced = -1;  // a duplicate descriptor of the file that would lose its contents
 } trouble;
 
 // False: this step fails with errno set.
@@ -42,7 +42,7 @@ int create_file(int folder, const char* name) {
   return fd;
 }
 ssize_t write_bytes(int fd, const void* bytes, size_t size, off_t offset) {
-  // Half of it first: a write is not atomic either.
+  // Only half of it: a write is not atomic either.
   if (!step()) return -1;
   return sublet_system_disk.write(fd, bytes, size > 1 ? size / 2 : size, offset);
 }
@@ -86,12 +86,12 @@ struct Program {
   }
 };
 
-// The step that a fresh run resumes from; nothing when it starts anew.
+// The step from which a new run resumes; nullopt if it starts from scratch.
 std::optional<std::uint64_t> resumed_step(const std::string& path) {
   Program program;
   if (program.start(path) != SUBLET_RESUMED) return std::nullopt;
   for (const std::uint64_t step : program.steps) CPPUNIT_ASSERT_EQUAL(program.steps[0], step);
-  // The wreck of the last save must not disturb the next two.
+  // The remains of the last save must not disturb the next two.
   CPPUNIT_ASSERT_EQUAL(0, sublet_checkpoint_save(program.c));
   CPPUNIT_ASSERT_EQUAL(0, sublet_checkpoint_save(program.c));
   return program.steps[0];
@@ -144,7 +144,7 @@ class CrashTest : public CppUnit::TestFixture {
     for (std::uint64_t i = 1; i <= generations; ++i) CPPUNIT_ASSERT_EQUAL(0, program.save(i));
   }
 
-  // Saves step 3 with trouble before its step number `at`. Exit status 0: saved.
+  // Saves the value 3 with a failure before disk step `at`. Exit status 0: saved.
   static int run_child(const std::string& path, int at, int error, bool has_links) {
     return end_of(start_child([&] {
       Program program;

@@ -4,8 +4,8 @@
 
 #include "checkpoint-api/little_endian.h"
 
-/* table[k][b]: the effect of byte b with k more bytes after it, so that eight bytes
- * are taken in one step. */
+/* table[k][b]: the effect of byte b followed by k more bytes, so that eight bytes are
+ * processed per step. */
 static uint64_t table[8][256];
 
 static void make_table(void) {

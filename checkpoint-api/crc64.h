@@ -1,6 +1,6 @@
 /* CRC-64/XZ (polynomial 0x42f0e1eba9ea3693, reflected, all ones in and out).
- * Finds every error burst of up to 64 bits, and any other damage but for a chance of
- * 2^-64. Not a defence against forgery. Any thread. */
+ * Detects every error burst of up to 64 bits; misses other damage with a probability of
+ * 2^-64. No protection against forgery. Any thread. */
 #ifndef SUBLET_CHECKPOINT_API_CRC64_H_
 #define SUBLET_CHECKPOINT_API_CRC64_H_
 

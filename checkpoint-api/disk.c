@@ -14,8 +14,8 @@ static int create_file(int folder, const char* name) {
   return openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 }
 
-/* Beyond a file size limit the kernel sends SIGXFSZ, which would end the program; a
- * save must only fail. The signal goes to this thread: hold it back and take it. */
+/* Beyond a file size limit the kernel sends SIGXFSZ, which would kill the program; a save
+ * must only fail. The signal is sent to this thread: block it and consume it. */
 static ssize_t write_file(int fd, const void* bytes, size_t size, off_t offset) {
   sigset_t limit, before;
   sigemptyset(&limit);

@@ -1,6 +1,6 @@
-/* Every change a save makes to the disk goes through these functions, so that a test
- * can end the process between any two of them or make any of them fail. Names are
- * relative to an open folder: the program may change its working directory.
+/* A save changes the disk only through these functions, so that a test can kill the
+ * process between any two of them or make any of them fail. Names are relative to an
+ * open folder, because the program may change its working directory.
  * Each returns -1 with errno on failure. */
 #ifndef SUBLET_CHECKPOINT_API_DISK_H_
 #define SUBLET_CHECKPOINT_API_DISK_H_

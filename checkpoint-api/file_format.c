@@ -19,7 +19,7 @@ enum {
   kHeadCrc = 120
 };
 
-/* A high byte, line ends and Ctrl-Z, so that a transfer as text is noticed at once. */
+/* A high byte, line ends and Ctrl-Z, so that a text-mode transfer is detected. */
 static const unsigned char kMagic[8] = {0x89, 'S', 'B', 'C', 'K', '\r', '\n', 0x1a};
 
 size_t sublet_type_width(uint32_t type) {

@@ -1,5 +1,5 @@
-/* The head of a checkpoint file, in memory and as bytes; docs/checkpoint-format.md is
- * its description. Pure: no files, no allocation. The parser trusts nothing. */
+/* The head of a checkpoint file, in memory and as bytes; docs/checkpoint-format.md
+ * describes it. Pure: no files, no allocation. The parser trusts nothing. */
 #ifndef SUBLET_CHECKPOINT_API_FILE_FORMAT_H_
 #define SUBLET_CHECKPOINT_API_FILE_FORMAT_H_
 
@@ -41,7 +41,7 @@ struct sublet_entry {
 /* Bytes of one element; 0 for an unknown type. */
 size_t sublet_type_width(uint32_t type);
 
-/* Size of an entry's payload in *bytes; 0 when the type is unknown or it overflows. */
+/* Size of an entry's payload in *bytes; 0 if the type is unknown or the size overflows. */
 int sublet_entry_bytes(const struct sublet_entry* entry, uint64_t* bytes);
 
 static inline size_t sublet_head_bytes(uint32_t sections) {
@@ -53,16 +53,16 @@ void sublet_copy_elements(void* to, const void* from, size_t bytes, size_t width
 int sublet_host_swaps(void); /* 1 on a big-endian machine */
 
 void sublet_entry_encode(const struct sublet_entry* entry, unsigned char out[SUBLET_ENTRY_BYTES]);
-/* Encodes the header and seals the whole head: `head` holds the entries already. */
+/* Encodes the header and adds the checksum of the head, which already holds the entries. */
 void sublet_head_encode(const struct sublet_header* header, unsigned char* head);
 
-/* The fields of the first SUBLET_HEADER_BYTES of a file of `file_bytes`. NULL, or what
- * is wrong with them. Checks magic and sizes; the checksum needs the whole head. */
+/* Decodes the first SUBLET_HEADER_BYTES of a file of `file_bytes`. NULL, or what is wrong
+ * with them. Checks magic and sizes; the checksum needs the whole head. */
 const char* sublet_header_decode(const unsigned char* head, uint64_t file_bytes,
                                  struct sublet_header* header);
-/* Whether the head, header and entries, is what was sealed. */
+/* Whether the head (header and entries) matches its checksum. */
 int sublet_head_sealed(const unsigned char* head, uint32_t sections);
-uint64_t sublet_header_seal(const unsigned char* head); /* the checksum that it carries */
+uint64_t sublet_header_seal(const unsigned char* head); /* the checksum in the header */
 /* NULL, or what is wrong with an entry. */
 const char* sublet_entry_decode(const unsigned char in[SUBLET_ENTRY_BYTES],
                                 struct sublet_entry* entry);

@@ -136,7 +136,7 @@ class FileFormatTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("hi"), golden.notes);
   }
 
-  // The next generation of the golden file differs in its number, instant and seal only.
+  // The next generation of the golden file differs only in its number, time and checksum.
   void golden_file_is_written() {
     TempFolder folder;
     write_file(folder / "state", kGoldenFile);
@@ -168,7 +168,7 @@ class FileFormatTest : public CppUnit::TestFixture {
       sublet_copy_elements(memory, file, 8, std::size_t{1} << i, 0);
       CPPUNIT_ASSERT(std::memcmp(memory, file, 8) == 0);
     }
-    // This machine's own choice gives the values that the bytes mean.
+    // With the byte order of this machine the values are right.
     std::uint64_t value;
     sublet_copy_elements(&value, file, 8, 8, sublet_host_swaps());
     CPPUNIT_ASSERT_EQUAL(sublet_load_u64(file), value);
@@ -228,7 +228,7 @@ class FileFormatTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(refused(8, 0));     // no type
     CPPUNIT_ASSERT(refused(12, 1));    // reserved
     CPPUNIT_ASSERT(refused(16, 0));    // empty name
-    CPPUNIT_ASSERT(refused(63, 'x'));  // bytes behind the name's end
+    CPPUNIT_ASSERT(refused(63, 'x'));  // bytes after the name's end
   }
 };
 CPPUNIT_TEST_SUITE_REGISTRATION(FileFormatTest);

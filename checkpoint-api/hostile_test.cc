@@ -1,6 +1,6 @@
-// Files made by an enemy: 100,000 mutations, half of them sealed again with correct
-// checksums so that they get past the first look. Nothing may crash (the address
-// sanitizer watches), nothing unsealed may be believed.
+// Hostile files: 100,000 mutations, half of them with corrected checksums so that they
+// pass the first check. Nothing may crash (run with the address sanitizer), and no file
+// with a wrong checksum may be accepted.
 #include <cppunit/extensions/HelperMacros.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -44,7 +44,7 @@ struct Program {
 
 using Bytes = std::vector<unsigned char>;
 
-// Both checksums made right again, where the sizes allow.
+// Corrects both checksums, if the sizes allow it.
 void seal(Bytes& file) {
   if (file.size() < SUBLET_HEADER_BYTES) return;
   const std::uint64_t head =
@@ -116,7 +116,7 @@ class HostileTest : public CppUnit::TestFixture {
     unsetenv("SUBLET_STATUS");
   }
 
-  // In memory: 100,000 files on a disk would test the disk.
+  // In memory: 100,000 files on disk would mainly test the disk.
   void mutated_files() {
     const Bytes original = make_file(TempFolder());
     const int memory = memfd_create("mutated", MFD_CLOEXEC);
@@ -134,7 +134,7 @@ class HostileTest : public CppUnit::TestFixture {
       believed += resumed && file != original;
     }
     close(memory);
-    CPPUNIT_ASSERT(believed > 100);  // else sealing does not work and this tests little
+    CPPUNIT_ASSERT(believed > 100);  // else seal() does not work and this tests little
   }
 
   void sections_swapped_or_doubled() {
@@ -149,7 +149,7 @@ class HostileTest : public CppUnit::TestFixture {
     std::copy(entry(doubled, 0), entry(doubled, 1), entry(doubled, 1));
     seal(doubled);
     CPPUNIT_ASSERT(!try_file(path, doubled));
-    // Another order of sections is no damage: they are found by name.
+    // A different order of sections is no damage: they are found by name.
     Bytes swapped = original;
     std::swap_ranges(entry(swapped, 0), entry(swapped, 1), entry(swapped, 1));
     const auto payload = swapped.begin() + static_cast<std::ptrdiff_t>(sublet_head_bytes(3));
@@ -183,7 +183,7 @@ class HostileTest : public CppUnit::TestFixture {
     }
   }
 
-  // A pipe would block for ever, a folder cannot be read, a link may lead to nothing.
+  // A pipe would block forever, a folder cannot be read, a link may be dangling.
   void things_that_are_no_files() {
     QuietStderr quiet;
     const std::function<void(const std::string&)> makers[] = {
@@ -196,7 +196,7 @@ class HostileTest : public CppUnit::TestFixture {
       TempFolder folder;
       const std::string path = folder / "state";
       make(path);
-      // The name of a save under way may be a trap, too.
+      // The temporary file of a save may be a trap, too.
       write_file(folder / "victim", "untouched");
       std::filesystem::create_symlink("victim", folder / "state.unfinished");
       Program program;

@@ -1,4 +1,4 @@
-/* What a handle holds, shared by this folder's files and their tests. */
+/* The handle's data and internal functions, shared by this folder's files and tests. */
 #ifndef SUBLET_CHECKPOINT_API_INTERNAL_H_
 #define SUBLET_CHECKPOINT_API_INTERNAL_H_
 
@@ -16,8 +16,8 @@ extern "C" {
 
 enum { SUBLET_STREAM_BUFFER = 1 << 16, SUBLET_MAX_FILE_NAME = 240, SUBLET_MAX_MESSAGE = 512 };
 
-/* The payload on its way to or from the file. `at` and `end` are positions in `buffer`;
- * a writer has at == 0. */
+/* Buffers the payload being written or read. `at` and `end` are positions in `buffer`; a
+ * writer has at == 0. */
 struct sublet_checkpoint_stream {
   const struct sublet_disk* disk;
   unsigned char* buffer; /* SUBLET_STREAM_BUFFER bytes, the handle's */
@@ -29,7 +29,7 @@ struct sublet_checkpoint_stream {
   uint64_t offset;     /* in the file, of the next write or read */
   uint64_t unread;     /* reader: payload bytes not yet in the buffer */
   uint64_t in_section; /* writer: bytes written; reader: bytes left */
-  uint64_t crc;        /* of what has left (entered) the buffer */
+  uint64_t crc;        /* of the bytes flushed from (read into) the buffer */
 };
 
 struct sublet_section {
@@ -38,7 +38,7 @@ struct sublet_section {
   sublet_checkpoint_callback* save; /* both NULL for a variable */
   sublet_checkpoint_callback* restore;
   void* user;
-  int found; /* while a head is compared */
+  int found; /* used while comparing a head */
 };
 
 struct sublet_checkpoint {
@@ -63,9 +63,9 @@ struct sublet_checkpoint {
   int in_pool; /* ... because of SUBLET_CHECKPOINT_DIR */
   int leave_by_returning;
   int leaving; /* saved for the last time */
-  int folder;  /* -1: not open, folder_errno says why */
+  int folder;  /* -1: not open, see folder_errno */
   int folder_errno;
-  int newest_is_whole; /* the file `newest` verified or was written by us */
+  int newest_is_whole; /* the file `newest` was verified or written by us */
   uint64_t generation;
   uint64_t next_generation;
   char newest[SUBLET_MAX_FILE_NAME + 16];
@@ -89,7 +89,7 @@ void sublet_stream_start(struct sublet_checkpoint_stream* s, struct sublet_check
                          int writing, uint64_t offset, uint64_t payload_bytes);
 int sublet_stream_flush(struct sublet_checkpoint_stream* s); /* 0 or errno */
 
-/* save.c: writes the next generation. 0 or errno; c->generation follows. */
+/* save.c: writes the next generation and updates c->generation. 0 or errno. */
 int sublet_save_file(struct sublet_checkpoint* c, uint64_t* bytes);
 
 /* load.c */
@@ -99,15 +99,15 @@ enum sublet_load_result {
   SUBLET_LOAD_DAMAGED,
   SUBLET_LOAD_REFUSED
 };
-/* Restores from the file `name` in c->folder; `header` is filled in when DONE. Otherwise
- * c->message says what is wrong with it. The variables change only when the whole
- * file verified and fits the program. */
+/* Restores from the file `name` in c->folder; fills in `header` if DONE. Otherwise
+ * c->message says what is wrong. The variables change only if the whole file has been
+ * verified and fits the program. */
 enum sublet_load_result sublet_load_file(struct sublet_checkpoint* c, const char* name,
                                          struct sublet_header* header);
 
-/* signals.c: one process, one handle that answers. */
+/* signals.c: only one handle per process responds to signals. */
 void sublet_signals_take(void);      /* SIGTERM and SIGUSR1 set flags from now on */
-void sublet_signals_give_back(void); /* SIGTERM as before; SIGUSR1 ignored if it would kill */
+void sublet_signals_give_back(void); /* restores SIGTERM; ignores SIGUSR1, which would kill */
 extern int sublet_wanted;            /* either flag; the only thing a point reads */
 int sublet_take_save_request(void);  /* 1 once per request */
 int sublet_leave_requested(void);

@@ -1,4 +1,4 @@
-/* Numbers as the file holds them, whatever the machine: least significant byte first. */
+/* Numbers in the file's byte order on any machine: least significant byte first. */
 #ifndef SUBLET_CHECKPOINT_API_LITTLE_ENDIAN_H_
 #define SUBLET_CHECKPOINT_API_LITTLE_ENDIAN_H_
 

@@ -1,6 +1,6 @@
-/* Reading a generation back. The file may be damaged or made by an enemy: everything is
- * checked before it is used, and what is allocated depends only on what the program
- * itself registered. Two passes: the first verifies, the second restores. */
+/* Reads a generation back. The file may be damaged or hostile: everything is checked
+ * before it is used, and allocations depend only on what the program itself registered.
+ * Two passes: the first verifies, the second restores. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@ static enum sublet_load_result damaged(struct sublet_checkpoint* c, const char* 
   return fail(c, SUBLET_LOAD_DAMAGED, why);
 }
 
-/* A name from the file, fit for a terminal. */
+/* A name from the file, made safe for a terminal. */
 static const char* printable(const char* name, char* out, size_t size) {
   size_t i = 0;
   for (; name[i] != 0 && i + 1 < size; ++i) {
@@ -42,7 +42,7 @@ static int read_at(int fd, unsigned char* to, size_t size, uint64_t offset) {
   return 0;
 }
 
-/* The checksum of `bytes` from `offset` on; through the handle's buffer. */
+/* The checksum of `bytes` from `offset` on; uses the handle's buffer. */
 static int crc_of(struct sublet_checkpoint* c, int fd, uint64_t offset, uint64_t bytes,
                   uint64_t* crc) {
   while (bytes > 0) {
@@ -56,8 +56,8 @@ static int crc_of(struct sublet_checkpoint* c, int fd, uint64_t offset, uint64_t
   return 0;
 }
 
-/* The head's own checksum, without room for a head of the file's choosing: the part
- * before the checksum, then the entries behind it. */
+/* Verifies the head's checksum without allocating memory of a size given by the file:
+ * first the part before the checksum, then the entries after it. */
 static int head_verifies(struct sublet_checkpoint* c, int fd, const unsigned char* start,
                          uint32_t sections) {
   const size_t sealed = SUBLET_HEADER_BYTES - 8;
@@ -167,7 +167,7 @@ static enum sublet_load_result restore_sections(struct sublet_checkpoint* c, int
       return SUBLET_LOAD_REFUSED;
     }
   }
-  /* Already verified once: a difference means that someone is changing it right now. */
+  /* Already verified once: a difference means that it is being changed right now. */
   if (s.crc != header->payload_crc) return fail(c, SUBLET_LOAD_REFUSED, "it is being changed");
   return SUBLET_LOAD_DONE;
 }
@@ -191,7 +191,7 @@ static enum sublet_load_result load_open_file(struct sublet_checkpoint* c, int f
   if (crc != header->payload_crc) return damaged(c, "its contents do not match their checksum");
   enum sublet_load_result result = compare_header(c, header);
   if (result != SUBLET_LOAD_DONE) return result;
-  /* As many sections as the program has: they fit the head that start() made. */
+  /* The number of sections equals the program's, so they fit in c->head. */
   if (read_at(fd, c->head, sublet_head_bytes(header->sections), 0) != 0 ||
       !sublet_head_sealed(c->head, header->sections)) {
     return damaged(c, "it is being changed");
@@ -202,7 +202,7 @@ static enum sublet_load_result load_open_file(struct sublet_checkpoint* c, int f
 
 enum sublet_load_result sublet_load_file(struct sublet_checkpoint* c, const char* name,
                                          struct sublet_header* header) {
-  /* Not blocking: the name might be a pipe's. */
+  /* Non-blocking, since it might be a pipe. */
   const int fd = openat(c->folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) return errno == ENOENT ? SUBLET_LOAD_NONE : damaged(c, strerror(errno));
   const enum sublet_load_result result = load_open_file(c, fd, header);

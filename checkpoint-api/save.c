@@ -1,6 +1,6 @@
-/* Writing the next generation. At every instant `newest` or `previous` is a complete
- * generation: the new one is written and synced under a name of its own, the old
- * one gets its second name, and one rename puts the new one in place. */
+/* Writes the next generation. At any time `newest` or `previous` is a complete
+ * generation: the new one is written and synced under a temporary name, the old one gets
+ * a second name, and one rename puts the new one in place. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <string.h>
@@ -51,7 +51,7 @@ static int write_head(struct sublet_checkpoint* c, struct sublet_checkpoint_stre
   return 0;
 }
 
-/* Through `sync`, whose interruption by a signal is no failure. */
+/* Syncs again if interrupted by a signal. */
 static int sync_again(const struct sublet_disk* disk, int fd) {
   while (disk->sync(fd) != 0) {
     if (errno != EINTR) return errno;
@@ -72,13 +72,13 @@ static int write_unfinished(struct sublet_checkpoint* c, uint64_t* bytes) {
   return error;
 }
 
-/* A second name for the newest, in place of the generation before it. Between the two
- * steps the newest alone is there, and it is whole. */
+/* Gives the newest a second name, replacing the generation before it. Between the two
+ * steps only the newest exists, and it is complete. */
 static int keep_newest(struct sublet_checkpoint* c) {
   if (c->disk->remove(c->folder, c->previous) != 0 && errno != ENOENT) return errno;
   if (c->disk->link(c->folder, c->newest, c->previous) == 0) return 0;
   if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS && errno != EMLINK) return errno;
-  /* A file system without links: for a moment only `previous` is there. */
+  /* A file system without links: for a moment only `previous` exists. */
   return c->disk->rename(c->folder, c->newest, c->previous) == 0 ? 0 : errno;
 }
 
@@ -88,11 +88,10 @@ int sublet_save_file(struct sublet_checkpoint* c, uint64_t* bytes) {
   if (error == 0 && c->newest_is_whole) error = keep_newest(c);
   if (error == 0 && c->disk->rename(c->folder, c->unfinished, c->newest) != 0) error = errno;
   if (error != 0) {
-    c->disk->remove(c->folder, c->unfinished); /* its room is needed; the next save makes it anew */
+    c->disk->remove(c->folder, c->unfinished); /* frees its space; the next save recreates it */
     return error;
   }
-  /* From here the file is in place; should the folder not reach the disk, its number
-   * is used up all the same. */
+  /* The file is in place; its number is used up even if the folder cannot be synced. */
   c->newest_is_whole = 1;
   const uint64_t generation = c->next_generation++;
   error = sync_again(c->disk, c->folder);

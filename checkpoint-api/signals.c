@@ -1,4 +1,4 @@
-/* SIGTERM: save and leave. SIGUSR1: save and go on. The handler only sets flags. */
+/* SIGTERM: save and leave. SIGUSR1: save and continue. The handler only sets flags. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <string.h>
@@ -20,7 +20,7 @@ void sublet_signals_take(void) {
   struct sigaction action;
   memset(&action, 0, sizeof action);
   action.sa_handler = on_signal;
-  action.sa_flags = SA_RESTART; /* the program's own system calls are not to fail for it */
+  action.sa_flags = SA_RESTART; /* the program's own system calls must not fail with EINTR */
   sigemptyset(&action.sa_mask);
   leave_flag = save_flag = sublet_wanted = 0;
   sigaction(SIGUSR1, &action, NULL);
@@ -31,16 +31,16 @@ void sublet_signals_take(void) {
 void sublet_signals_give_back(void) {
   if (!taken) return;
   taken = 0;
-  /* A request may still be on its way, and SIGUSR1's usual meaning is death. */
+  /* A request may still arrive, and SIGUSR1's default action would kill the program. */
   signal(SIGUSR1, SIG_IGN);
   sigaction(SIGTERM, &term_before, NULL);
 }
 
 int sublet_take_save_request(void) {
-  /* First the summary, then the flag: a request in between is seen now or next time. */
+  /* First clear sublet_wanted, then the flag: a request in between is seen now or later. */
   if (!sublet_leave_requested()) __atomic_store_n(&sublet_wanted, 0, __ATOMIC_SEQ_CST);
   const int requested = __atomic_exchange_n(&save_flag, 0, __ATOMIC_SEQ_CST);
-  /* A request to leave between the two lines above must not lose its summary. */
+  /* A request to leave between the two lines above must set sublet_wanted again. */
   if (sublet_leave_requested()) __atomic_store_n(&sublet_wanted, 1, __ATOMIC_SEQ_CST);
   return requested;
 }

@@ -1,8 +1,9 @@
-"""Tests of the whole Load Monitor: a real sublet-loadmon, spoken to as the client
-and the shepherds do. Usage: daemon_test.py PROGRAM TEST. Exit status 77: skipped.
+"""Tests of the whole load monitor: a real sublet-loadmon, with connections like those
+of the client and the shepherds. Usage: daemon_test.py PROGRAM TEST. Exit status 77:
+skipped.
 
-Waiting is always for a condition, with a deadline that is only there to end a
-failed test; nothing is judged by how long it took."""
+Tests wait for conditions; the deadline only ends a failed test. Nothing depends on
+how long it took."""
 import os
 import select
 import shutil
@@ -66,7 +67,7 @@ class Connection:
                                      0, 0, os.getpid(), 0, 0, 0))
 
     def next(self):
-        """The next frame, or None when the monitor has hung up."""
+        """The next frame, or None if the monitor has closed the connection."""
         try:
             data = self.socket.recv(256)
         except ConnectionResetError:
@@ -88,7 +89,7 @@ class Connection:
 
 
 class Room:
-    """A folder with a monitor in it and the jobs of a test; cleans up after itself."""
+    """A folder with a monitor and the jobs of a test; cleans up after itself."""
 
     def __enter__(self):
         self.folder = tempfile.mkdtemp(prefix="sublet-loadmon-")
@@ -151,8 +152,8 @@ class Room:
             return f.read()
 
     def job(self, number, command=("sleep", "1000"), save_ms=2000):
-        """A running attempt `number`.1 as a shepherd leaves it on disk. Its shepherd is a
-        process that does nothing: the test speaks for it."""
+        """A running attempt `number`.1, with the files that a shepherd writes. Its shepherd is
+        an idle process: the test connects in its place."""
         folder = f"{self.attempts}/{number}.1"
         os.mkdir(folder)
         shepherd = self.run("sleep", "1000")
@@ -179,8 +180,8 @@ def killed(process):
 
 
 def ready_in_order(connections):
-    """Connection after connection in the order in which their next frames came: the kernel
-    queues the sockets of one epoll in that order."""
+    """Yields the connections in the order in which their next frames arrive: epoll queues
+    ready sockets in that order."""
     by_fd = {connection.socket.fileno(): connection for connection in connections}
     queue = select.epoll()
     for fd in by_fd:
@@ -195,7 +196,7 @@ def ready_in_order(connections):
 
 
 def scripted_return():
-    """The owner's return reaches everybody, the shepherds before the client."""
+    """The owner's return is sent to all listeners, to the shepherds before the client."""
     with Room() as room:
         room.start_with_control("away")
         client = room.connect()
@@ -211,7 +212,7 @@ def scripted_return():
             frames = [(connection, connection.next()) for connection in order]
             for connection in shepherds:
                 connection.send(ACK, 2**31 - 1)
-            # Otherwise a heartbeat has come in between: once more.
+            # Otherwise a heartbeat came in between: try again.
             if all(frame["state"] == ACTIVE for _, frame in frames):
                 assert frames[-1][0] is client
                 assert frames[-1][1]["a2"] == -1
@@ -220,22 +221,22 @@ def scripted_return():
 
 
 def scripted_load():
-    """The rule `classic` on a load average that is played: 1.0 to come, above 2.30 to leave."""
+    """The rule `classic` with a scripted load average: idle below 1.0, busy above 2.30."""
     with Room() as room:
         room.start_with_control("load 1.5", "--set", "rule=classic", "--set", "idle_time=0 s")
         for load, state in (1.5, ACTIVE), (0.99, AWAY), (2.3, AWAY), (2.31, ACTIVE), (1, ACTIVE):
             room.control(f"load {load}")
-            # Whoever connects is told how things stand.
+            # A new connection receives the current state.
             until(lambda: room.connect().next()["a3"] == round(load * 1000), f"load {load}")
             frame = room.connect().next()
             assert frame["state"] == state, (load, frame)
             assert state == AWAY or frame["reason"] == LOAD, frame
-        room.control("0.1")  # says nothing of the load that this rule is about
+        room.control("0.1")  # sets no load average, which this rule needs
         until(lambda: room.connect().next()["reason"] == BLIND, "a blind monitor")
 
 
 def silent_shepherd():
-    """One that does not acknowledge loses its job, one that does keeps it for now."""
+    """The job of a shepherd that does not acknowledge is killed, another one is not."""
     with Room() as room:
         room.start_with_control("away")
         silent_job, other_job = room.job(1), room.job(2, save_ms=3600_000)
@@ -251,7 +252,7 @@ def silent_shepherd():
 
 
 def late_job():
-    """Acknowledged, but still there after its deadline: also when the owner has left again."""
+    """Acknowledged, but still there after its deadline: killed even if the owner is away again."""
     with Room() as room:
         room.start_with_control("away")
         job = room.job(1, save_ms=100)
@@ -266,23 +267,23 @@ def late_job():
 
 
 def stopped_shepherd_full_socket():
-    """A shepherd that reads nothing any more, with its socket full."""
+    """A shepherd that no longer reads, with its socket full."""
     with Room() as room:
         room.start_with_control("away")
         job = room.job(1)
         shepherd = room.connect(1, 1)
         client = room.connect()
         until(lambda: "does not read its frames" in room.logged(), "a full socket")
-        assert job.poll() is None  # while the owner is away it harms nobody
+        assert job.poll() is None  # harmless while the owner is away
         room.control("active")
         killed(job)
-        # The client's socket was full, too: it gets the news when it reads again.
+        # The client's socket was full, too: it gets a later frame when it reads again.
         client.until(ACTIVE)
         shepherd.socket.close()
 
 
 def shepherd_lost():
-    """The shepherd dies while the owner is away: its job does not stay alone."""
+    """If a shepherd dies while the owner is away, its job is killed."""
     with Room() as room:
         room.start_with_control("away")
         jobs = [room.job(1), room.job(2)]
@@ -293,7 +294,7 @@ def shepherd_lost():
         killed(jobs[0])
         until(lambda: "job 1 attempt 1 killed: its shepherd is gone" in room.logged(), "log")
         assert jobs[1].poll() is None
-        # In good order: the exit is on record. Whatever runs now is nobody's job.
+        # With an exit record the attempt has ended, and nothing of it is killed.
         open(f"{room.attempts}/2.1/exit", "w").close()
         shepherds[1].socket.close()
         client = room.connect()
@@ -306,7 +307,7 @@ def shepherd_lost():
 
 
 def unattended_job():
-    """An attempt without a shepherd is reported, and killed when the owner comes."""
+    """An attempt without a shepherd is logged, and killed when the owner returns."""
     with Room() as room:
         early = room.job(1)
         room.start_with_control("away")
@@ -333,7 +334,7 @@ def owner_here_at_start():
 
 
 def monitor_ends():
-    """However the monitor ends, its listeners see it; the next one takes over."""
+    """However the monitor ends, its listeners notice; the next one takes over."""
     with Room() as room:
         for number, status in (signal.SIGKILL, -signal.SIGKILL), (signal.SIGTERM, 0):
             monitor = room.start_with_control("away")
@@ -349,7 +350,7 @@ def monitor_ends():
 
 
 def wrong_user():
-    """Only root and the monitor's own user are listened to, whatever the socket's mode."""
+    """Only root and the monitor's own user may connect, whatever the socket's mode."""
     if os.geteuid() != 0:
         print("skipped: needs root")
         sys.exit(77)
@@ -373,7 +374,7 @@ def wrong_user():
 
 
 def hostile_listeners():
-    """What is no frame ends its connection, no other; there is a limit to connections."""
+    """An invalid frame closes only its own connection; connections are limited."""
     with Room() as room:
         monitor = room.start_with_control("away", "--set", "most_connections=8")
         client = room.connect()
@@ -391,7 +392,7 @@ def hostile_listeners():
         talker.until(AWAY)
         twins = [room.connect(5, 1), room.connect(5, 1)]
         twins[0].until(AWAY)
-        assert twins[1].hung_up()  # one speaks for an attempt
+        assert twins[1].hung_up()  # only one connection per attempt
         crowd = [room.connect(hello=False) for _ in range(20)]
         until(lambda: "more than 8 connections" in room.logged(), "the log")
         room.control("active")
@@ -421,13 +422,13 @@ def descriptors(monitor):
 
 
 def many_visitors():
-    """Hundreds that come and go at once, with and without a word: the monitor keeps the
-    descriptors that it had, and no others."""
+    """Hundreds of short connections, some without a HELLO: the monitor leaks no descriptor
+    and closes none of its own."""
     with Room() as room:
         monitor = room.start_with_control("away")
         first = room.connect()
         first.next()
-        # Its connections' numbers lie above those of its own descriptors.
+        # Its own descriptors have lower numbers than its connections.
         before = {n: name for n, name in descriptors(monitor).items() if n < 9}
         count = len(descriptors(monitor))
         for round_ in range(20):
@@ -450,7 +451,7 @@ def many_visitors():
 
 
 def late_reader():
-    """A word that came in time counts, though the monitor could not run to read it."""
+    """A HELLO sent in time counts, even if the monitor could not run to read it."""
     with Room() as room:
         monitor = room.start_with_control("away")
         other = room.connect()
@@ -459,7 +460,7 @@ def late_reader():
         client = room.connect(hello=False)
         until(lambda: len(descriptors(monitor)) > count, "its connection")
         monitor.send_signal(signal.SIGSTOP)
-        # Not conditions: the spans that are tested. Its timer is due before the word comes.
+        # Fixed times, not conditions: its timer expires before the HELLO arrives.
         time.sleep(1)
         client.send(HELLO, 1)
         time.sleep(5)
@@ -468,7 +469,7 @@ def late_reader():
 
 
 def second_monitor():
-    """One to a socket; the second says whose it is."""
+    """One monitor per socket; a second one names the process that has it."""
     with Room() as room:
         monitor = room.start_with_control("away")
         other = subprocess.run(room.command(), capture_output=True, text=True, timeout=DEADLINE)
@@ -478,7 +479,7 @@ def second_monitor():
 
 
 def exit_when_alone():
-    """Ends when nobody has been connected for so long, not before."""
+    """Exits after that long without a connection, not before."""
     with Room() as room:
         monitor = room.start_with_control("away", "--exit-when-alone", "2")
         client = room.connect()
@@ -494,7 +495,7 @@ def exit_when_alone():
 
 
 def script():
-    """A script is played from the start; one that makes no sense is refused."""
+    """A script is played from the start; an invalid one is rejected."""
     with Room() as room:
         path = room.folder + "/script"
         with open(path, "w") as f:
@@ -502,7 +503,7 @@ def script():
         began = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         room.start("--script", path)
         client = room.connect()
-        # Not before their time; how much later is the machine's affair.
+        # Not too early; a delay depends on the machine.
         assert client.until(AWAY)["instant"] >= began + 500_000_000
         assert client.until(ACTIVE)["instant"] >= began + 4_000_000_000
         with open(path, "w") as f:
@@ -513,7 +514,7 @@ def script():
 
 
 def owner_spinner():
-    """Real processes of the owner, through the real rule: away when quiet, then active."""
+    """Real processes of the owner and the real rule: away when quiet, then active."""
     cores = os.cpu_count()
     limit = 0.7 * cores
     with Room() as room:
@@ -532,7 +533,7 @@ def owner_spinner():
 
 
 def watched(connection, seconds):
-    """The mean of the owner's CPU use over the samples of so many seconds, in cores."""
+    """The owner's mean CPU use over the samples of that many seconds, in cores."""
     seen = {}
     first = None
     while True:
@@ -545,8 +546,8 @@ def watched(connection, seconds):
 
 
 def stranger(room):
-    """A spinner that is no descendant of ours: to the monitor, who speaks for a job is part
-    of it, with all it has started."""
+    """A spinner that is no descendant of this process: the monitor counts a process connected
+    as a shepherd, and all its descendants, as part of the job."""
     script = '"$0" -c "while True: pass" > /dev/null & echo $!'
     pid = int(subprocess.check_output(["sh", "-c", script, sys.executable]))
     room.strangers.append(pid)
@@ -554,10 +555,9 @@ def stranger(room):
 
 
 def agrees(connection, spinner, owner):
-    """Whether, over some samples, the owner's CPU use as reported is what the kernel says of
-    the machine, with or without the spinner. The two look at slightly different spans, so a
-    machine whose other work comes and goes, or a spinner that hardly gets to run, says
-    nothing: then False, as when they differ."""
+    """Whether, over some samples, the reported CPU use of the owner agrees with the kernel's
+    figures, with or without the spinner. Both cover slightly different times, so the result
+    is inconclusive, and False, if the machine's other load varies or the spinner hardly runs."""
     start, busy, used = time.monotonic(), busy_seconds(), cpu_seconds(spinner)
     reported = watched(connection, 2)
     passed = time.monotonic() - start
@@ -570,12 +570,12 @@ def agrees(connection, spinner, owner):
 
 
 def job_spinner():
-    """A job's CPU use is not the owner's; the same spinner outside of a job is. Compared
-    with what the kernel says at the same time, so other work does not matter. A monitor
-    that took one for the other would be wrong by the whole spinner in every span."""
+    """A job's CPU use does not count as the owner's; that of the same spinner outside a job
+    does. Compared with the kernel's figures for the same time, so other load does not matter.
+    A monitor that confused them would always be wrong by the spinner's CPU use."""
     with Room() as room:
         room.start("--set", "input=false")
-        # The owner counts as here all the time; the job has an hour to leave.
+        # The owner counts as present all the time; the job has an hour to leave.
         job = room.job(1, (sys.executable, "-c",
                            "import subprocess, sys\n"
                            "subprocess.run([sys.executable, '-c', 'while True: pass'])"),
@@ -597,7 +597,7 @@ def job_spinner():
 
 
 def at_rest():
-    """What the monitor costs while nothing happens, with a client connected."""
+    """The monitor's resource use while nothing happens, with a client connected."""
     with Room() as room:
         monitor = room.start()
         client = room.connect()
@@ -614,13 +614,13 @@ def at_rest():
             return wakeups, nanoseconds, time.monotonic()
 
         before = spent()
-        time.sleep(5)  # not a condition: the span that is measured
+        time.sleep(5)  # the time that is measured
         after = spent()
         seconds = after[2] - before[2]
         # The budget of monitor and client together; `bench/run idle` measures both.
         wakeups, cores = (after[0] - before[0]) / seconds, (after[1] - before[1]) / seconds / 1e9
         assert wakeups <= 4, wakeups
-        assert cores <= 0.01, cores  # ten times the budget: who else runs here makes it dearer
+        assert cores <= 0.01, cores  # ten times the budget, because other load adds to it
         with open(f"/proc/{monitor.pid}/smaps_rollup") as f:
             private = sum(int(line.split()[1]) for line in f if line.startswith("Private"))
         assert private <= 4000 or SANITIZED, private

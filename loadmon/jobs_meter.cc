@@ -14,12 +14,12 @@
 
 namespace sublet::loadmon {
 namespace {
-// A tree larger than this is not walked to its end: what is left out counts as
-// the owner's, which errs on the owner's side.
+// Of a larger tree the rest is not examined and counts as the owner's, which errs on the
+// owner's side.
 constexpr size_t kMostProcesses = 16384;
 
-// Empty when the file is not there (any more). A /proc file of one process fits
-// into one page, but for a very long list of children.
+// Returns "" if the file does not exist (any more). A /proc file of a process fits into
+// one page, except for a very long list of children.
 std::string read_proc(const std::string& path) {
   UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   std::string text;
@@ -34,7 +34,7 @@ bool running(char state) { return state == 'R' || state == 'D'; }
 }  // namespace
 
 bool parse_process_stat(const std::string& line, ProcessTimes* times) {
-  // The name, in brackets, may hold anything, brackets and spaces too.
+  // The name, in parentheses, may contain anything, including parentheses and spaces.
   const size_t name_end = line.rfind(')');
   if (name_end == std::string::npos) return false;
   long pid, parent;
@@ -73,9 +73,9 @@ double TreeCpu::update(const std::vector<ProcessTimes>& processes, double second
   std::unordered_map<pid_t, Known> now;
   now.reserve(processes.size());
   double used = 0;
-  // Newly reaped time, from which the earlier time of those that are gone has to
-  // be taken: it has been counted already. One sum for all survivors: an orphan
-  // is reaped by another than its last known parent.
+  // Newly reaped CPU time. The time of processes that are gone must be subtracted as far
+  // as it was counted before. One sum for all survivors, since an orphan is not reaped by
+  // its last known parent.
   double reaped = 0;
   for (const ProcessTimes& process : processes) {
     double own = static_cast<double>(process.own);
@@ -124,8 +124,8 @@ void JobsMeter::look_below(pid_t pid, std::vector<pid_t>* children) const {
 }
 
 JobsEffect JobsMeter::update(const std::vector<pid_t>& roots, int64_t now) {
-  // The kernel's list of children can miss some while others end, so those
-  // known from the last look are asked again.
+  // The kernel's list of children can miss some while others end, so processes known from
+  // the last update are examined again.
   std::vector<pid_t> open = roots;
   for (const auto& [pid, start] : members_) open.push_back(pid);
   std::unordered_map<pid_t, uint64_t> seen;
@@ -138,7 +138,7 @@ JobsEffect JobsMeter::update(const std::vector<pid_t>& roots, int64_t now) {
       continue;
     const auto before = members_.find(times.pid);
     const bool another = before != members_.end() && before->second != times.start;
-    if (another && i >= roots.size()) continue;  // its pid has been given to a stranger
+    if (another && i >= roots.size()) continue;  // its pid has been reused
     seen[times.pid] = times.start;
     found.push_back(times);
     if (times.pid == getpid()) continue;
@@ -150,7 +150,7 @@ JobsEffect JobsMeter::update(const std::vector<pid_t>& roots, int64_t now) {
   const auto then =
       static_cast<uint64_t>(static_cast<double>(last_ > 0 ? last_ : now) * 1e-9 / tick);
   effect.cpu_seconds = cpu_.update(found, seconds, then) * tick;
-  // One process may have many running threads; its CPU use shows them.
+  // A process may have several running threads, which its CPU use reveals.
   if (seconds > 0) effect.runnable = std::max(effect.runnable, effect.cpu_seconds / seconds);
   members_.swap(seen);
   last_ = now;

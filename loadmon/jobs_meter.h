@@ -1,7 +1,7 @@
-// How much CPU the jobs and Sublet's own daemons use, so that it is not taken
-// for the owner's. Looks at process trees, from the client and the shepherds
-// down. Processes that come and go between two looks are found again in the
-// time of the children that their parents have reaped. One thread.
+// Measures the CPU use of the jobs and Sublet's own daemons, so that it is not taken for
+// the owner's. Examines the process trees below the client and the shepherds. Processes
+// that start and end between two updates are included in the time of their parents'
+// reaped children. One thread.
 #ifndef SUBLET_LOADMON_JOBS_METER_H_
 #define SUBLET_LOADMON_JOBS_METER_H_
 
@@ -21,29 +21,29 @@ struct ProcessTimes {
   pid_t pid = 0;
   pid_t parent = 0;
   char state = '?';
-  uint64_t start = 0;     // with the pid, names one process
-  uint64_t own = 0;       // CPU of the process, all threads
-  uint64_t children = 0;  // CPU of those that it has reaped
+  uint64_t start = 0;     // identifies the process, together with the pid
+  uint64_t own = 0;       // CPU time of the process, all threads
+  uint64_t children = 0;  // CPU time of the children that it has reaped
 };
 
-// False when `line` is not the content of a /proc/PID/stat.
+// False if `line` is not the content of a /proc/PID/stat.
 bool parse_process_stat(const std::string& line, ProcessTimes* times);
 
-// The accounting alone, without /proc.
+// The accounting, without access to /proc.
 class TreeCpu {
  public:
-  // The CPU in ticks that the processes used since the last call, which was
-  // `seconds` ago, at `then` (ticks after boot). Of a process seen for the first
-  // time everything counts if it has started since, else nothing. A process that
-  // is gone without a survivor having reaped it is taken to have gone on as before.
+  // Returns the CPU time, in ticks, that the processes used since the last call, which was
+  // `seconds` ago, at `then` (ticks after boot). A process seen for the first time counts
+  // fully if it has started since then, else not at all. A process that is gone and was
+  // reaped by no survivor is assumed to have continued at its previous rate.
   double update(const std::vector<ProcessTimes>& now, double seconds, uint64_t then);
 
  private:
   struct Known {
     ProcessTimes times;
-    double rate = 0;  // ticks a second, over the last window
+    double rate = 0;  // ticks per second, since the update before
   };
-  // Whether it, or who was above it, lives on in the tree.
+  // Whether one of its ancestors is still in the tree.
   bool has_surviving_parent(const ProcessTimes& gone,
                             const std::unordered_map<pid_t, Known>& now) const;
 
@@ -61,7 +61,7 @@ class JobsMeter {
 
   TreeCpu cpu_;
   int64_t last_ = 0;
-  std::unordered_map<pid_t, uint64_t> members_;  // pid -> start time, of the last look
+  std::unordered_map<pid_t, uint64_t> members_;  // pid -> start time, at the last update
 };
 
 }  // namespace sublet::loadmon

@@ -17,7 +17,7 @@ ProcessTimes process(pid_t pid, pid_t parent, uint64_t own, uint64_t children, u
       .pid = pid, .parent = parent, .state = 'S', .start = start, .own = own, .children = children};
 }
 
-// A tree of processes as the kernel keeps it, in which every tick is counted.
+// A model of the kernel's process tree, in which every tick is counted.
 struct Model {
   std::map<pid_t, ProcessTimes> alive = {{1, process(1, 0, 0, 0)}};
   double used = 0;
@@ -31,7 +31,7 @@ struct Model {
     alive[pid].own += ticks;
     used += static_cast<double>(ticks);
   }
-  // It ends; its parent reaps it, the root inherits its children.
+  // The process ends; its parent reaps it, the root inherits its children.
   void end(pid_t pid) {
     const ProcessTimes dead = alive[pid];
     alive.erase(pid);
@@ -90,7 +90,7 @@ class JobsMeterTest : public CppUnit::TestFixture {
     TreeCpu cpu;
     CPPUNIT_ASSERT_EQUAL(0.0, cpu.update({process(10, 1, 5000, 900, 3)}, 0, 100));
     CPPUNIT_ASSERT_EQUAL(12.0, cpu.update({process(10, 1, 5010, 902, 3)}, 0.5, 150));
-    // A shepherd from before, seen late: its hours are not of this window.
+    // An older process seen for the first time: its earlier CPU time does not count.
     CPPUNIT_ASSERT_EQUAL(
         0.0, cpu.update({process(10, 1, 5010, 902, 3), process(11, 1, 77777, 0, 4)}, 0.5, 200));
   }
@@ -125,7 +125,7 @@ class JobsMeterTest : public CppUnit::TestFixture {
     cpu.update({process(10, 1, 0, 0, 3), process(11, 1, 0, 0, 4)}, 0, 100);
     CPPUNIT_ASSERT_EQUAL(50.0,
                          cpu.update({process(10, 1, 0, 0, 3), process(11, 1, 50, 0, 4)}, 0.5, 100));
-    // 11 was nobody's child: where its time went cannot be seen.
+    // The parent of 11 is not in the tree: its time cannot be found.
     CPPUNIT_ASSERT_EQUAL(50.0, cpu.update({process(10, 1, 0, 0, 3)}, 0.5, 150));
     CPPUNIT_ASSERT_EQUAL(0.0, cpu.update({process(10, 1, 0, 0, 3)}, 0.5, 200));
   }
@@ -193,7 +193,7 @@ class JobsMeterTest : public CppUnit::TestFixture {
     waitpid(child, nullptr, 0);
     CPPUNIT_ASSERT(used >= 0.2);
     CPPUNIT_ASSERT(runnable);
-    // Reaped out of sight: nothing is left, nothing goes wrong.
+    // All were reaped meanwhile: nothing is left, and nothing fails.
     CPPUNIT_ASSERT(meter.update({child}, system_clock().boot_ns()).cpu_seconds >= 0);
     close(started[0]);
     close(started[1]);

@@ -10,10 +10,10 @@
 namespace sublet::loadmon {
 namespace {
 constexpr int64_t kHelloWithin = 5'000'000'000;
-// Frames of one connection that are read before the others have their turn.
+// Frames read from one connection before others get their turn.
 constexpr int kFramesInARow = 16;
-// Room for about 20 frames, 5 s of heartbeats: whoever reads nothing for longer
-// does not answer.
+// Room for about 20 frames, 5 s of heartbeats: a listener that reads nothing for longer
+// is considered unresponsive.
 constexpr int kSendBuffer = 8192;
 }  // namespace
 
@@ -70,16 +70,15 @@ bool Listeners::send(Listener* listener, const sublet_frame& frame) noexcept {
 }
 
 void Listeners::ask(Listener* listener, const sublet_frame& frame, int64_t now) noexcept {
-  // Whose socket takes no frame has not been reading for a long time.
+  // If the socket is full, the shepherd has not been reading for a long time.
   const bool sent = send(listener, frame);
   attempts_->ask(listener->attempt_, frame.sequence, now,
                  sent ? now + SUBLET_SHEPHERD_ACK_NS : now);
 }
 
-// From here the owner is waiting: one send() per connection that cannot block,
-// on frames and attempts that were made ready when the connection came. No
-// allocation, no log, no lock. Whoever cannot be told is dealt with by
-// Attempts::enforce() afterwards, so that it delays nobody else.
+// From here on the owner is waiting: one non-blocking send() per connection, using
+// attempts that were set up when it was made. No allocation, logging or locking. If
+// sending fails, Attempts::enforce() acts afterwards, so that it does not delay others.
 void Listeners::evict(const sublet_frame& frame, int64_t now) noexcept {
   for (const auto& listener : listeners_) {
     if (listener->role_ == Listener::Role::shepherd) ask(listener.get(), frame, now);
@@ -127,9 +126,9 @@ void Listeners::hello(Listener* listener, const sublet_frame& frame) {
   } else {
     Attempt* attempt = hooks_.find_attempt(frame.job, frame.attempt);
     if (attempt->attended) {
-      log(Severity::warning) << "process " << listener->pid_ << " speaks for job " << frame.job
+      log(Severity::warning) << "process " << listener->pid_ << " claims job " << frame.job
                              << " attempt " << frame.attempt
-                             << ", which another connection does: refused";
+                             << ", which another connection has: refused";
       close(listener);
       return;
     }
@@ -142,7 +141,7 @@ void Listeners::hello(Listener* listener, const sublet_frame& frame) {
   if (listener->attempt_ == nullptr || state.state == SUBLET_PRESENCE_AWAY) {
     send(listener, state);
   } else {
-    // It had no chance to answer for itself before.
+    // It was asked before its shepherd connected; ask again, now through the shepherd.
     if (listener->attempt_->stage == Attempt::Stage::asked)
       listener->attempt_->stage = Attempt::Stage::unasked;
     ask(listener, state, hooks_.now());
@@ -168,11 +167,11 @@ void Listeners::close_mute(int64_t now) {
     auto mute = [&] {
       return listener->fd_.valid() && listener->hello_by_ != 0 && now >= listener->hello_by_;
     };
-    // If this process could not run, the word may be waiting here, unread.
+    // If this process could not run, the HELLO may be waiting unread.
     while (mute() && read_one(listener.get())) {
     }
     if (!mute()) continue;
-    log(Severity::warning) << "process " << listener->pid_ << " did not say who it is";
+    log(Severity::warning) << "process " << listener->pid_ << " did not send HELLO in time";
     close(listener.get());
   }
 }

@@ -1,5 +1,5 @@
-// Those who want to know about the owner: the client and the shepherds of this
-// machine, each on its own connection. Runs on the reactor's thread.
+// The connections of the client and the shepherds of this machine, which are notified of
+// the owner's presence. Reactor thread.
 #ifndef SUBLET_LOADMON_LISTENERS_H_
 #define SUBLET_LOADMON_LISTENERS_H_
 
@@ -19,8 +19,8 @@ namespace sublet::loadmon {
 
 class Listeners;
 
-// One connection. Kept for another one after it has closed, because a reactor
-// may still hold its address.
+// One connection. After closing, the object is reused for another one rather than
+// destroyed, because the reactor may still hold its address.
 class Listener : public ACE_Event_Handler {
  public:
   enum class Role { none, client, shepherd };
@@ -36,44 +36,44 @@ class Listener : public ACE_Event_Handler {
   Role role_ = Role::none;
   pid_t pid_ = 0;
   Attempt* attempt_ = nullptr;  // of a shepherd
-  int64_t hello_by_ = 0;        // until it has said who it is
-  bool full_ = false;           // its socket did not take the last frame
+  int64_t hello_by_ = 0;        // deadline for its HELLO; 0: received
+  bool full_ = false;           // its socket was full at the last frame
 };
 
 class Listeners {
  public:
   struct Hooks {
     std::function<int64_t()> now;                              // CLOCK_BOOTTIME, ns
-    std::function<sublet_frame()> current;                     // the state, as a frame
+    std::function<sublet_frame()> current;                     // the current state, as a frame
     std::function<Attempt*(uint64_t, uint32_t)> find_attempt;  // never null
     std::function<void(Attempt*)> shepherd_left;
-    std::function<void()> changed;  // a listener came or went
+    std::function<void()> changed;  // a connection was made or closed, or sent HELLO
   };
 
   Listeners(ACE_Reactor* reactor, Attempts* attempts, size_t most, Hooks hooks);
   ~Listeners();
 
-  // Takes a new connection of process `pid`; refuses it when there are `most`.
+  // Adds a new connection of process `pid`; refuses it if there are `most`.
   void add(UniqueFd fd, pid_t pid);
 
-  // The eviction path. To the shepherds first, then to the others.
+  // The eviction path: sends to the shepherds first, then to the client.
   void evict(const sublet_frame& frame, int64_t now) noexcept;
-  // The heartbeat, or that the owner has gone.
+  // Sends a heartbeat, or that the owner is away.
   void tell(const sublet_frame& frame) noexcept;
-  // Closes those that never said who they are.
+  // Closes connections that sent no HELLO in time.
   void close_mute(int64_t now);
-  // When close_mute() has to be called next.
+  // When to call close_mute() next.
   int64_t due() const;
 
   size_t count() const { return count_; }
-  // There is a shepherd, or a listener that missed a frame.
+  // True if there is a shepherd, or a listener that missed a frame.
   bool needs_heartbeat() const;
-  // Of the clients and shepherds.
+  // The processes of the clients and shepherds.
   std::vector<pid_t> pids() const;
 
  private:
   friend class Listener;
-  // False when there is nothing more to read and the connection stays open.
+  // Reads one frame. False if there is none, or if the connection was closed.
   bool read_one(Listener* listener);
   void hello(Listener* listener, const sublet_frame& frame);
   void close(Listener* listener);
@@ -84,9 +84,9 @@ class Listeners {
   Attempts* attempts_;
   size_t most_;
   Hooks hooks_;
-  std::vector<std::unique_ptr<Listener>> listeners_;  // the closed ones too
+  std::vector<std::unique_ptr<Listener>> listeners_;  // including closed ones
   size_t count_ = 0;
-  bool refused_ = false;  // said in the log that there are too many
+  bool refused_ = false;  // the log says that there are too many
 };
 
 }  // namespace sublet::loadmon

@@ -14,10 +14,10 @@
 namespace sublet::loadmon {
 namespace {
 constexpr int64_t kShortestWindow = 200'000'000;
-// Looking at a hundred terminals costs more than all other sources together.
+// Checking a hundred terminals costs more than all other sources together.
 constexpr int64_t kTerminalsEvery = 2'000'000'000;
 
-// What fits from the start of a /proc file that is kept open.
+// The start of a /proc file that is kept open.
 std::string read_start(int fd) {
   char text[1024];
   const ssize_t got = pread(fd, text, sizeof text, 0);
@@ -28,9 +28,8 @@ UniqueFd open_proc(const char* path) { return UniqueFd(open(path, O_RDONLY | O_C
 
 bool digits_only(const char* text) { return *text != 0 && text[strspn(text, "0123456789")] == 0; }
 
-// The youngest access time, seconds, of the terminals in `folder` whose names
-// are `prefix` and digits; 0 when there are none. /dev/tty itself, the opener's
-// own terminal, is not one.
+// The latest access time, in seconds, of the terminals in `folder` whose names are `prefix`
+// followed by digits (not /dev/tty itself); 0 if there are none.
 int64_t youngest_access(const char* folder, const char* prefix) {
   const std::unique_ptr<DIR, int (*)(DIR*)> names(opendir(folder), closedir);
   if (!names) return 0;

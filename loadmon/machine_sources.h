@@ -1,4 +1,4 @@
-// The sources that look at the machine itself: CPU use, load averages, input.
+// The sources that measure the machine itself: CPU use, load averages, input.
 #ifndef SUBLET_LOADMON_MACHINE_SOURCES_H_
 #define SUBLET_LOADMON_MACHINE_SOURCES_H_
 
@@ -10,16 +10,15 @@
 
 namespace sublet::loadmon {
 
-// CPU ticks that all processes of the machine have used since boot, from the
-// text of /proc/stat; false when it is not such a text. Time that went into
-// interrupts or was stolen by a hypervisor is not counted.
+// CPU ticks used by all processes since boot, from the text of /proc/stat; false if it
+// cannot be parsed. Interrupt time and time stolen by a hypervisor are not counted.
 bool parse_busy_ticks(const std::string& proc_stat, uint64_t* ticks);
 // The three averages, from the text of /proc/loadavg.
 bool parse_load(const std::string& proc_loadavg, std::array<double, 3>* load);
 
-// What all processes used less what the jobs used, over the time since the last
-// sample. Samples closer together than 200 ms give the last answer again: the
-// kernel counts in ticks of 10 ms.
+// The CPU use of all processes minus that of the jobs, since the last sample. Samples
+// less than 200 ms apart return the last value again, since the kernel counts in ticks of
+// 10 ms.
 class CpuSource : public Source {
  public:
   CpuSource();
@@ -34,7 +33,7 @@ class CpuSource : public Source {
   double cores_ = -1;
 };
 
-// The kernel's load averages less the jobs' part in them.
+// The kernel's load averages minus the jobs' share.
 class LoadSource : public Source {
  public:
   LoadSource();
@@ -47,17 +46,17 @@ class LoadSource : public Source {
   protocol::LoadCorrection correction_;
 };
 
-// When a terminal was last read from: /dev/tty1 ... and the folder of pseudo
-// terminals, sampled every 2 s. The kernel moves these times in steps of 8 s, and windows of a
-// graphical session do not show here: a coarse sense, but one that every
-// machine has. A machine without terminals has no known input.
+// When a terminal was last read from: /dev/tty1 ... and pseudo terminals, sampled every
+// 2 s. The kernel updates these times in steps of 8 s, and they do not show input to
+// windows of a graphical session: a coarse sense, but available on every machine. A
+// machine without terminals has no known input.
 class InputSource : public Source {
  public:
   std::string name() const override { return "input"; }
   bool sample(int64_t now, const JobsEffect& jobs, protocol::PresenceSample* sample) override;
 
  private:
-  int64_t last_ = 0;      // look at the terminals, ns
+  int64_t last_ = 0;      // last check of the terminals, ns
   int64_t youngest_ = 0;  // access time, s UTC; 0: no terminal
 };
 

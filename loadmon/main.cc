@@ -1,4 +1,4 @@
-// sublet-loadmon: is the owner here? See docs/load-monitor.md.
+// sublet-loadmon: detects whether the owner is present. See docs/load-monitor.md.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -80,7 +80,7 @@ std::vector<std::unique_ptr<Source>> make_sources(const CommandLine& line,
   } else if (!line.control.empty()) {
     sources.push_back(std::make_unique<ControlSource>(line.control));
   } else {
-    // Without a threshold of its own, too: the owner's CPU use is in every frame.
+    // Needed even if the rule has no threshold for it: every frame has the owner's CPU use.
     sources.push_back(std::make_unique<CpuSource>());
     if (rule.uses_load()) sources.push_back(std::make_unique<LoadSource>());
     if (rule.input) sources.push_back(std::make_unique<InputSource>());
@@ -88,9 +88,8 @@ std::vector<std::unique_ptr<Source>> make_sources(const CommandLine& line,
   return sources;
 }
 
-// Little of the machine is needed, but that at once, and last of all when
-// memory runs out. Each of these is refused without the privilege: then it
-// does without.
+// The monitor needs few resources, but needs them at once, even when memory runs out.
+// Whatever is not permitted is done without.
 void protect() {
   rlimit files;
   if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
@@ -102,7 +101,7 @@ void protect() {
     log(Severity::info) << "runs at normal priority: not permitted to raise it";
 }
 
-// Before any thread is started, so that every one of them inherits it.
+// Before any thread is started, so that all inherit the mask.
 void block_end_signals() {
   sigset_t signals;
   sigemptyset(&signals);

@@ -21,22 +21,22 @@
 namespace sublet::loadmon {
 namespace {
 constexpr int64_t kMs = 1'000'000;
-// What is due this soon is done now, so that beats and samples share a wake-up.
+// Work due within this time is done now, so that heartbeats and samples share a wake-up.
 constexpr int64_t kTogether = 10 * kMs;
-// With nobody connected the owner is only watched so that the first one to
-// connect need not wait for the idle time from its start.
+// Without connections the owner is watched only so that the idle time has already begun
+// when the first listener connects.
 constexpr int64_t kSampleAlone = 5000 * kMs;
-// To a client without jobs, which then knows the owner's load.
+// Heartbeat to a client without jobs, which reports the owner's load.
 constexpr int64_t kBeatToClient = 10'000 * kMs;
 constexpr int kBacklog = 128;
-// Descriptors beside the connections: each attempt may hold a few.
+// Descriptors other than connections: each attempt may hold a few.
 constexpr size_t kOtherDescriptors = 1024;
 constexpr size_t kPerConnection = 8;
 
 int64_t boot_now() { return system_clock().boot_ns(); }
 
-// One monitor per socket: holds SOCKET.lock. Throws OsError (EADDRINUSE) that
-// names the process which has it.
+// Ensures one monitor per socket by locking SOCKET.lock. Throws OsError (EADDRINUSE), which
+// names the process that holds it.
 UniqueFd lock_socket(const std::string& socket) {
   const std::string path = socket + ".lock";
   UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
@@ -64,8 +64,8 @@ UniqueFd end_signals() {
   return fd;
 }
 
-// Not the reactor's own timers: they follow the wall clock, which people set,
-// and stand still in suspend.
+// The reactor's own timers are not used: they follow the wall clock, which may be set, and
+// stop during suspend.
 UniqueFd boot_timer() {
   UniqueFd fd(timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC));
   if (!fd.valid()) throw OsError(errno, "create", "a timer");
@@ -217,8 +217,8 @@ void Monitor::changed(const protocol::PresenceVerdict& before, int64_t now) {
   reported_at_ = now;
   if (before.state == SUBLET_PRESENCE_AWAY) {
     listeners_.evict(news, now);
-    // Everybody has been told; now there is time to prepare for those who do
-    // not answer.
+    // All listeners have been notified; now there is time to prepare for killing the jobs
+    // of those that do not answer.
     folder_.prepare_all();
     attempts_.enforce(boot_now());
     log(Severity::info) << "the owner is here: " << words(verdict_.reason) << ", "
@@ -254,8 +254,8 @@ void Monitor::shepherd_left(Attempt* attempt) {
 
 void Monitor::find_attempts(int64_t now) {
   folder_.scan(now);
-  // Found while the owner is here: perhaps saving already, since their
-  // shepherds have missed this monitor, so they have the time to end it.
+  // Found while the owner is here: their shepherds had no connection to this monitor and so
+  // may be saving already. They get the time to finish.
   if (verdict_.state != SUBLET_PRESENCE_AWAY) {
     for (const auto& attempt : attempts_.all()) {
       if (!attempt->attended)
@@ -285,7 +285,7 @@ void Monitor::step() {
   }
   if (options_.alone_ms >= 0 && listeners_.count() == 0 &&
       now - alone_since_ >= options_.alone_ms * kMs) {
-    log(Severity::info) << "nobody has been connected for the time set";
+    log(Severity::info) << "exiting: no connections for the time set by --exit-when-alone";
     stop_ = true;
   }
   set_timer(next_step(now));
@@ -315,8 +315,8 @@ void Monitor::set_timer(int64_t at) {
   itimerspec when = {};
   when.it_value = {.tv_sec = at / 1'000'000'000, .tv_nsec = at % 1'000'000'000};
   if (timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr) == 0) return;
-  // Without its timer it would look on for ever, and all believed it: it ends,
-  // the jobs leave, and the client starts another.
+  // Without its timer it would no longer act, while its listeners rely on it. So it exits:
+  // the jobs leave, and the client starts another monitor.
   log(Severity::error) << "the timer failed: " << strerror(errno);
   stop_ = failed_ = true;
 }

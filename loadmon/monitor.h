@@ -1,6 +1,6 @@
-// The Load Monitor: takes samples, decides whether the owner is here, tells
-// everybody at once. One thread, one reactor, one timer; nothing here waits for
-// a disk, a network or a lock.
+// The load monitor: takes samples, decides whether the owner is here, and notifies all
+// listeners at once. One thread, one reactor, one timer; nothing here waits for a disk, a
+// network or a lock.
 #ifndef SUBLET_LOADMON_MONITOR_H_
 #define SUBLET_LOADMON_MONITOR_H_
 
@@ -29,10 +29,10 @@ struct MonitorOptions {
   std::string attempts;  // the client's attempts/; empty: none
   protocol::PresenceRule rule;
   int64_t sample_ms = 500;
-  int64_t save_deadline_ms = 2000;  // of attempts that do not name one
-  int64_t alone_ms = -1;            // ends after this long without a connection; < 0: never
+  int64_t save_deadline_ms = 2000;  // for attempts that specify none
+  int64_t alone_ms = -1;            // exits after this long without a connection; < 0: never
   size_t most_connections = 1024;
-  bool measures_jobs = true;  // the sources want to know what the jobs use
+  bool measures_jobs = true;  // the sources need the jobs' CPU use
 };
 
 // Calls a function when a descriptor is readable.
@@ -52,13 +52,13 @@ class Readable : public ACE_Event_Handler {
 
 class Monitor {
  public:
-  // Listens on the socket. Throws OsError, also when another monitor does.
-  // SIGTERM and SIGINT must be blocked in every thread: run() takes them.
+  // Listens on the socket. Throws OsError, also if another monitor has it. SIGTERM and
+  // SIGINT must be blocked in every thread: run() handles them.
   Monitor(const MonitorOptions& options, std::vector<std::unique_ptr<Source>> sources);
   ~Monitor();
 
-  // Until a signal ends it or no listener was connected for too long. Returns
-  // the exit status.
+  // Runs until a signal, or until no listener has been connected for too long. Returns the
+  // exit status.
   int run();
 
  private:
@@ -92,7 +92,7 @@ class Monitor {
   AttemptsFolder folder_;
   JobsMeter meter_;
   Listeners listeners_;
-  std::string blind_source_;  // the one that failed at the last sample
+  std::string blind_source_;  // the source that failed at the last sample; "": none
   uint32_t sequence_ = 0;
   int64_t sampled_at_ = 0;
   int64_t reported_at_ = 0;

@@ -20,9 +20,9 @@ constexpr size_t kMostLines = 100'000;
 constexpr double kMostSeconds = 1e9;
 constexpr double kMostCores = 1e6;
 
-// The whole word as a number from 0 to `most`.
+// Parses the whole word as a number from 0 to `most`.
 std::optional<double> parse_number(const std::string& word, double most) {
-  // strtod alone would take "inf", "0x1p3" and "1e3": a script needs none of them.
+  // strtod alone would accept "inf", "0x1p3" and "1e3", which a script does not need.
   if (word.empty() || word.find_first_not_of("0123456789.") != std::string::npos)
     return std::nullopt;
   char* end;
@@ -74,7 +74,7 @@ std::vector<ScriptLine> parse_script(const std::string& text, const std::string&
     const std::optional<ScriptedValue> value =
         parse_scripted_value(gap == std::string::npos ? "" : line.substr(gap));
     if (!value)
-      fail("the value is neither away nor active nor a number of cores, nor load and its average");
+      fail("the value must be `away`, `active`, a number of cores, or `load` and a number");
     const auto at = static_cast<int64_t>(*seconds * 1e9);
     if (!lines.empty() && at < lines.back().at_ns) fail("times must not decrease");
     lines.push_back({at, *value});
@@ -105,7 +105,7 @@ int64_t ScriptSource::next_change(int64_t now) const {
 
 ControlSource::ControlSource(const std::string& path)
     : path_(path), watch_(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
-  // The folder, not the file: it may be replaced, or come later.
+  // Watches the folder, because the file may be replaced or created later.
   const std::string folder = folder_of(path);
   if (!watch_.valid() ||
       inotify_add_watch(watch_.get(), folder.c_str(),
@@ -116,7 +116,7 @@ ControlSource::ControlSource(const std::string& path)
 
 void ControlSource::read_control() {
   changed_ = false;
-  // Non-blocking: a FIFO put there must not stop the monitor.
+  // Non-blocking: a FIFO must not block the monitor.
   const UniqueFd fd(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   char text[64];
   const ssize_t got = fd.valid() ? read(fd.get(), text, sizeof text) : -1;

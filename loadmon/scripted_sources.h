@@ -1,5 +1,5 @@
-// Sources that stand in for a person, in tests and demonstrations: a script
-// played from the start, or a control file that may be changed.
+// Sources that simulate an owner in tests and demonstrations: a script played from the
+// start, or a control file that may be changed.
 #ifndef SUBLET_LOADMON_SCRIPTED_SOURCES_H_
 #define SUBLET_LOADMON_SCRIPTED_SOURCES_H_
 
@@ -14,9 +14,8 @@
 
 namespace sublet::loadmon {
 
-// What a script says: "away", "active", the owner's CPU use in cores, or "load"
-// and the owner's load average over one minute. Numbers go through the rule like
-// measured ones.
+// A value in a script: "away", "active", the owner's CPU use in cores, or "load" and the
+// owner's load average over one minute. The rule is applied to numbers as to measured ones.
 struct ScriptedValue {
   protocol::ScriptedOwner owner = protocol::ScriptedOwner::kNone;
   double cpu = -1;
@@ -24,7 +23,7 @@ struct ScriptedValue {
 
   void fill(protocol::PresenceSample* sample) const;
 };
-// Nothing when it is none of these. White space around it does not matter.
+// Returns nullopt if it is none of these. Ignores surrounding white space.
 std::optional<ScriptedValue> parse_scripted_value(const std::string& word);
 
 struct ScriptLine {
@@ -36,12 +35,12 @@ class ScriptError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
-// Lines of `seconds value`; times may not go back, # starts a comment. At most
+// Parses lines of `seconds value`; times must not decrease, # starts a comment. At most
 // 100,000 lines. `file` is for messages. Throws ScriptError.
 std::vector<ScriptLine> parse_script(const std::string& text, const std::string& file);
 
-// Plays a script; before its first line the owner is there, after its last line
-// that one holds.
+// Plays a script. Before its first line the owner is active; its last line remains in
+// effect.
 class ScriptSource : public Source {
  public:
   ScriptSource(std::vector<ScriptLine> lines, int64_t start)
@@ -55,12 +54,11 @@ class ScriptSource : public Source {
   int64_t start_;
 };
 
-// Reads a value from a file whenever that file changes. A file that is missing
-// or holds anything else cannot be seen through; an empty one (somebody is just
-// writing) changes nothing.
+// Reads a value from a file whenever that file changes. If it is missing or invalid, the
+// source fails; an empty file (being written) changes nothing.
 class ControlSource : public Source {
  public:
-  // Throws OsError when the file's folder cannot be watched.
+  // Throws OsError if the file's folder cannot be watched.
   explicit ControlSource(const std::string& path);
   std::string name() const override { return "control"; }
   bool sample(int64_t now, const JobsEffect& jobs, protocol::PresenceSample* sample) override;

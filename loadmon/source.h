@@ -1,6 +1,6 @@
-// Where the Load Monitor looks for the owner. Each source fills in the part of
-// a sample that it knows; the monitor asks them one after the other, on its
-// only thread, so a source must never wait for anything.
+// The load monitor's means of detecting the owner. Each source fills in its part of a
+// sample; the monitor asks them one after the other, on its only thread, so a source must
+// never block.
 #ifndef SUBLET_LOADMON_SOURCE_H_
 #define SUBLET_LOADMON_SOURCE_H_
 
@@ -12,11 +12,11 @@
 
 namespace sublet::loadmon {
 
-// What the jobs and Sublet's own daemons did since the last sample, to be
+// The load caused by the jobs and Sublet's own daemons since the last sample, to be
 // subtracted.
 struct JobsEffect {
   double cpu_seconds = 0;
-  double runnable = 0;  // of the jobs' processes, now
+  double runnable = 0;  // number of the jobs' runnable processes, now
 };
 
 class Source {
@@ -26,13 +26,13 @@ class Source {
   virtual ~Source() = default;
   // Short, for the log: "cpu", "input".
   virtual std::string name() const = 0;
-  // `now`: CLOCK_BOOTTIME, ns. False: this source cannot see, which counts as
-  // the owner.
+  // `now`: CLOCK_BOOTTIME, ns. False: the source failed, which counts as the owner's
+  // presence.
   virtual bool sample(int64_t now, const JobsEffect& jobs, protocol::PresenceSample* sample) = 0;
-  // A descriptor that becomes readable when a sample should be taken at once;
-  // -1: none. sample() reads it empty.
+  // A descriptor that becomes readable when a sample should be taken at once; -1: none.
+  // sample() drains it.
   virtual int handle() const { return -1; }
-  // The next instant after `now` at which a sample should be taken; kNever: none.
+  // The next time after `now` at which a sample should be taken; kNever: none.
   virtual int64_t next_change(int64_t /*now*/) const { return kNever; }
 };
 

@@ -125,7 +125,7 @@ class SourcesTest : public CppUnit::TestFixture {
     const std::string path = folder_ + "/control";
     ControlSource source(path);
     PresenceSample sample;
-    CPPUNIT_ASSERT(!source.sample(1, {}, &sample));  // not there yet
+    CPPUNIT_ASSERT(!source.sample(1, {}, &sample));  // does not exist yet
     const auto after = [&](const std::string& text) {
       write(path, text);
       pollfd ready = {source.handle(), POLLIN, 0};
@@ -137,7 +137,7 @@ class SourcesTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(sample.scripted == ScriptedOwner::kAway);
     CPPUNIT_ASSERT(after("active"));
     CPPUNIT_ASSERT(sample.scripted == ScriptedOwner::kActive);
-    CPPUNIT_ASSERT(after(""));  // somebody is writing
+    CPPUNIT_ASSERT(after(""));  // being written
     CPPUNIT_ASSERT(sample.scripted == ScriptedOwner::kActive);
     CPPUNIT_ASSERT(after("0.4"));
     CPPUNIT_ASSERT_EQUAL(0.4, sample.cpu);
@@ -149,7 +149,7 @@ class SourcesTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(after("away"));
     std::filesystem::rename(path, path + ".old");
     CPPUNIT_ASSERT(!source.sample(3, {}, &sample));
-    // Nothing more to read: the descriptor is quiet.
+    // The descriptor has been drained.
     pollfd ready = {source.handle(), POLLIN, 0};
     CPPUNIT_ASSERT_EQUAL(0, poll(&ready, 1, 0));
   }
@@ -187,10 +187,10 @@ class SourcesTest : public CppUnit::TestFixture {
     InputSource input;
     PresenceSample sample;
     CPPUNIT_ASSERT(cpu.sample(kSecond, {}, &sample));
-    CPPUNIT_ASSERT(sample.cpu < 0);  // one look is no use yet
+    CPPUNIT_ASSERT(sample.cpu < 0);  // a single sample gives no value yet
     CPPUNIT_ASSERT(cpu.sample(2 * kSecond, {}, &sample));
     CPPUNIT_ASSERT(sample.cpu >= 0);
-    // All that was used was used by jobs.
+    // All CPU time was used by jobs.
     CPPUNIT_ASSERT(cpu.sample(3 * kSecond, {.cpu_seconds = 1e6}, &sample));
     CPPUNIT_ASSERT_EQUAL(0.0, sample.cpu);
     CPPUNIT_ASSERT(load.sample(kSecond, {}, &sample));
