@@ -1,4 +1,4 @@
-// Programs in processes of their own, with a pool's environment and a status page.
+// Runs programs in child processes, with a pool's environment and a status page.
 #include <cppunit/extensions/HelperMacros.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -13,7 +13,7 @@
 namespace {
 using namespace sublet::testing;
 
-// What a shepherd gives a job: the folder and the status page.
+// The environment that a shepherd gives to a job: the folder and the status page.
 class Pool {
  public:
   Pool() {
@@ -44,7 +44,7 @@ class Pool {
   sublet_status* page_;
 };
 
-// Counts as fast as it can; saves when asked. Never ends by itself.
+// Counts as fast as it can and saves when asked. Never ends by itself.
 int count_for_ever(sublet_checkpoint_options options = {}) {
   std::uint64_t step = 0;
   sublet::Checkpoint checkpoint("counter", 1);
@@ -173,7 +173,7 @@ class SignalsTest : public CppUnit::TestFixture {
     kill(pid, SIGUSR1);
     CPPUNIT_ASSERT(wait_for([&] { return pool.page().save_failed_errno == EFBIG; }));
     const std::int32_t ppm = pool.page().progress_ppm;
-    CPPUNIT_ASSERT(wait_for([&] { return pool.page().progress_ppm > ppm; }));  // it goes on
+    CPPUNIT_ASSERT(wait_for([&] { return pool.page().progress_ppm > ppm; }));  // it continues
     kill(pid, SIGTERM);
     CPPUNIT_ASSERT(exited_with(end_of(pid), SUBLET_EXIT_LEFT));
     CPPUNIT_ASSERT_EQUAL(1u, pool.page().left);

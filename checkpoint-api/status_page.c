@@ -14,7 +14,7 @@ struct sublet_status* sublet_status_map(const char* path) {
   void* page = MAP_FAILED;
   if (fstat(fd, &status) != 0) {
   } else if (!S_ISREG(status.st_mode) || status.st_size < SUBLET_STATUS_BYTES) {
-    errno = EINVAL; /* beyond its end, an access would kill the program */
+    errno = EINVAL; /* an access beyond the file's end would kill the program */
   } else {
     page = mmap(NULL, SUBLET_STATUS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   }

@@ -31,7 +31,7 @@ int sublet_stream_flush(struct sublet_checkpoint_stream* s) {
   return 0;
 }
 
-/* Moves what is left to the front and fills the buffer up, to the payload's end at most. */
+/* Moves the unread bytes to the front and fills the buffer, up to the payload's end. */
 static int refill(struct sublet_checkpoint_stream* s) {
   memmove(s->buffer, s->buffer + s->at, s->end - s->at);
   s->end -= s->at;
@@ -41,7 +41,7 @@ static int refill(struct sublet_checkpoint_stream* s) {
     if (room > s->unread) room = (size_t)s->unread;
     const ssize_t n = pread(s->fd, s->buffer + s->end, room, (off_t)s->offset);
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return s->error = n < 0 ? errno : EBADMSG; /* it has become shorter */
+    if (n <= 0) return s->error = n < 0 ? errno : EBADMSG; /* the file was truncated */
     s->crc = sublet_crc64(s->crc, s->buffer + s->end, (size_t)n);
     s->end += (size_t)n;
     s->offset += (uint64_t)n;
@@ -50,7 +50,7 @@ static int refill(struct sublet_checkpoint_stream* s) {
   return 0;
 }
 
-/* Whole elements that fit into `room` bytes, of `bytes` wanted. */
+/* The number of bytes, up to `bytes`, of whole elements that fit in `room` bytes. */
 static size_t part(uint64_t bytes, size_t room, size_t width) {
   return bytes < room ? (size_t)bytes : room - room % width;
 }

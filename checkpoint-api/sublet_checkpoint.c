@@ -14,7 +14,7 @@
 
 enum { kDefaultPeriodS = 600 };
 static const uint64_t kNever = UINT64_MAX;
-static int signals_in_use; /* one handle at a time */
+static int signals_in_use; /* by the one started handle */
 
 #define SET(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELAXED)
 
@@ -98,7 +98,8 @@ int sublet_checkpoint_callbacks(struct sublet_checkpoint* c, const char* name,
   return add_section(c, name, &section);
 }
 
-/* Opens the folder and makes the four names from `path`, or from `folder` alone. */
+/* Opens the folder and derives the four file names from `path`, or uses the default names
+ * in `folder` if it is not NULL. */
 static void choose_files(struct sublet_checkpoint* c, const char* folder, const char* path) {
   char* copy = NULL;
   const char* base = "checkpoint";
@@ -127,7 +128,7 @@ static void choose_files(struct sublet_checkpoint* c, const char* folder, const 
   free(copy);
 }
 
-/* Seconds in `text`: digits only. */
+/* Parses seconds; digits only. */
 static int parse_seconds(const char* text, uint64_t* seconds) {
   *seconds = 0;
   if (text[0] == 0 || strlen(text) > 9) return 0;
@@ -167,7 +168,7 @@ static void open_status(struct sublet_checkpoint* c) {
   c->status = page;
 }
 
-/* Everything a run before this one may have left in the page is overwritten. */
+/* Overwrites everything that an earlier run may have left in the page. */
 static void fill_status(struct sublet_checkpoint* c, const struct sublet_header* resumed) {
   struct sublet_status* s = c->status;
   SET(s->left, 0);
@@ -186,7 +187,8 @@ static void fill_status(struct sublet_checkpoint* c, const struct sublet_header*
   __atomic_store_n(&s->aware, 1, __ATOMIC_RELEASE);
 }
 
-/* Newest, else previous. SUBLET_NEW, SUBLET_RESUMED (header filled in) or SUBLET_REFUSED. */
+/* Loads the newest generation, else the previous one. Returns SUBLET_NEW, SUBLET_RESUMED
+ * (fills in `header`) or SUBLET_REFUSED. */
 static int resume(struct sublet_checkpoint* c, struct sublet_header* header) {
   char why[SUBLET_MAX_MESSAGE];
   const char* name = c->newest;
@@ -211,12 +213,12 @@ static int resume(struct sublet_checkpoint* c, struct sublet_header* header) {
   } else if (result == SUBLET_LOAD_NONE && newest_damaged) {
     sublet_say(c, "there is no %s; starting from the beginning", name);
   }
-  /* Renamed only now: a refused start leaves the folder as it found it. */
+  /* Renamed only now: a refused start must not change the folder. */
   if (newest_damaged) c->disk->rename(c->folder, c->newest, c->damaged);
   if (result != SUBLET_LOAD_DONE) return SUBLET_NEW;
   c->progress_ppm = header->progress_ppm;
   c->generation = header->generation;
-  /* The number of a lost generation is not given out again. */
+  /* The number of a lost generation is not reused. */
   c->next_generation = header->generation + (c->newest_is_whole ? 1 : 2);
   if (!c->newest_is_whole) {
     sublet_say(c, "resuming from %s, generation %llu", name, (unsigned long long)c->generation);
@@ -284,7 +286,7 @@ static void count_want(struct sublet_checkpoint* c) {
   SET(c->status->wants_seen, c->status->wants_seen + 1);
 }
 
-/* Reads the clock about every millisecond of work, however far apart the points are. */
+/* Adapts to the distance between points, so that the clock is read about every millisecond. */
 static int save_is_due(struct sublet_checkpoint* c) {
   const uint64_t now = boot_ns();
   const uint64_t passed = now - c->clock_read_ns;
@@ -313,7 +315,7 @@ static int slow_point(struct sublet_checkpoint* c) {
     sublet_checkpoint_save(c);
     saved = 1;
   }
-  /* Asked to leave during that save: the state is still the one that was saved. */
+  /* Asked to leave during that save: the state has not changed since. */
   if (!leave && sublet_leave_requested()) {
     leave = 1;
     count_want(c);
@@ -347,7 +349,7 @@ void sublet_checkpoint_progress(struct sublet_checkpoint* c, uint64_t done, uint
   SET(c->status->progress_ppm, ppm);
 }
 
-/* Signals have their usual meaning again, and the shepherd knows. */
+/* Restores the signal handlers and tells the shepherd by clearing `aware`. */
 static void stop_answering(struct sublet_checkpoint* c) {
   if (!c->started || !c->saves) return;
   SET(c->status->aware, 0);

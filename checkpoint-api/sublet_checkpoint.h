@@ -1,30 +1,30 @@
 /* Small checkpoints for programs that run on borrowed machines.
  *
- * A program names the variables that hold its state (or gives two functions that
- * write and read it), calls sublet_checkpoint_point() at safe points, and gets:
- * resume at start, save on demand (SIGUSR1), save periodically, save and leave when
- * the machine's owner returns (SIGTERM, exit status 75), progress, and one atomic,
- * checksummed file that resumes on any architecture, with the generation before it
- * kept. Without a pool the same binary runs unchanged.
+ * A program registers the variables that hold its state (or two functions that write and
+ * read it) and calls sublet_checkpoint_point() at safe points. It can then resume at its
+ * start, save on demand (SIGUSR1) and periodically, save and leave when the machine's
+ * owner returns (SIGTERM, exit status 75), and report progress. The state is saved in one
+ * file, written atomically, with checksums, readable on any architecture; the generation
+ * before it is kept. Without a pool the same binary runs unchanged.
  *
  *   double weights[100];
  *   uint64_t step = 0;
  *   struct sublet_checkpoint* c = sublet_checkpoint_open("my-program", 1);
  *   sublet_checkpoint_variable(c, "weights", weights, 100, SUBLET_FLOAT64);
  *   sublet_checkpoint_variable(c, "step", &step, 1, SUBLET_UINT64);
- *   if (sublet_checkpoint_start(c, NULL) < 0) return 1;  // it has said why
+ *   if (sublet_checkpoint_start(c, NULL) < 0) return 1;  // the reason is on stderr
  *   while (step < 1000000) {
- *     work(weights); ++step;                   // the variables agree here: a safe point
+ *     work(weights); ++step;                   // the variables are consistent: a safe point
  *     sublet_checkpoint_progress(c, step, 1000000);
  *     sublet_checkpoint_point(c);
  *   }
  *   sublet_checkpoint_finish(c);
  *   sublet_checkpoint_close(c);
  *
- * The caller owns the variables; they must stay where they are until close. One
- * handle at a time is started in a process, and one thread at a time may call with
- * it. docs/checkpoint-api.md has the contract with the pool, docs/checkpoint-format.md
- * the file byte by byte. No dependency but the C library. */
+ * The caller owns the variables; they must stay at their addresses until close. A process
+ * can have one started handle at a time, which must not be used by several threads at
+ * once. docs/checkpoint-api.md describes the contract with the pool,
+ * docs/checkpoint-format.md the file format. Needs only the C library. */
 #ifndef SUBLET_CHECKPOINT_API_SUBLET_CHECKPOINT_H_
 #define SUBLET_CHECKPOINT_API_SUBLET_CHECKPOINT_H_
 
@@ -40,7 +40,7 @@ extern "C" {
 struct sublet_checkpoint;
 struct sublet_checkpoint_stream;
 
-/* What a variable's elements are. The numbers are part of the file format. */
+/* The type of a variable's elements. The numbers are part of the file format. */
 enum sublet_checkpoint_type {
   SUBLET_INT8 = 1,
   SUBLET_UINT8 = 2, /* also for raw bytes */
@@ -61,51 +61,51 @@ enum {
 };
 
 struct sublet_checkpoint_options {
-  /* File to use when there is no pool (SUBLET_CHECKPOINT_DIR is not set); NULL:
-   * then nothing is saved, and the two signals keep their usual meaning. */
+  /* The file to use without a pool (SUBLET_CHECKPOINT_DIR is not set); if NULL, nothing
+   * is saved then, and the two signals are not handled. */
   const char* path;
-  /* Seconds between periodic saves; 0: 600. SUBLET_CHECKPOINT_NEVER: none. The
-   * environment variable SUBLET_CHECKPOINT_PERIOD (seconds, 0 for never) wins. */
+  /* Seconds between periodic saves; 0: 600; SUBLET_CHECKPOINT_NEVER: none. Overridden by
+   * the environment variable SUBLET_CHECKPOINT_PERIOD (seconds; 0: never). */
   uint32_t period_s;
-  /* Not 0: asked to leave, point() returns SUBLET_LEAVE instead of ending the
-   * process. The program then unwinds and exits with SUBLET_EXIT_LEFT. */
+  /* Not 0: when asked to leave, point() returns SUBLET_LEAVE instead of exiting. The
+   * program must then exit with SUBLET_EXIT_LEFT. */
   int leave_by_returning;
 };
 
 #define SUBLET_CHECKPOINT_NEVER UINT32_MAX
 
-/* What start() returns. */
+/* Results of start(). */
 enum { SUBLET_REFUSED = -1, SUBLET_NEW = 0, SUBLET_RESUMED = 1 };
-/* What point() returns. */
+/* Results of point(). */
 enum { SUBLET_GO_ON = 0, SUBLET_LEAVE = 1 };
 
-/* A new handle, or NULL (errno ENOMEM, or EINVAL for a program name that is empty or
- * too long). A checkpoint is taken only by a program with the same name and the same
- * `layout`: raise the layout whenever the meaning of the saved variables changes. */
+/* Returns a new handle, or NULL (errno ENOMEM, or EINVAL for a program name that is empty
+ * or too long). A checkpoint can be resumed only by a program with the same name and the
+ * same `layout`: increase the layout whenever the meaning of the saved variables changes. */
 struct sublet_checkpoint* sublet_checkpoint_open(const char* program, uint32_t layout);
 
-/* Names a variable of `count` elements. Call before start. 0, or errno: EINVAL (name
- * empty, too long or taken; unknown type; size overflow), EBUSY (started already),
+/* Registers a variable of `count` elements. Call before start. Returns 0, or EINVAL (name
+ * empty, too long or already used; unknown type; size overflow), EBUSY (already started),
  * E2BIG (too many sections), ENOMEM. */
 int sublet_checkpoint_variable(struct sublet_checkpoint* c, const char* name, void* elements,
                                size_t count, enum sublet_checkpoint_type type);
 
-/* Names a section that the program writes and reads itself. `save` runs inside a save,
- * `restore` inside start, once all sections are known to be whole. Both return 0, or
- * another number to say no: a save is then given up (ECANCELED), a start refused.
- * `restore` must read all that was written. Results as above. */
+/* Registers a section that the program writes and reads itself. `save` is called during a
+ * save, `restore` during start, after all sections have been verified. Both return 0, or
+ * another number on failure: a save then fails (ECANCELED), a start is refused. `restore`
+ * must read everything that was written. Returns the same as above. */
 typedef int sublet_checkpoint_callback(struct sublet_checkpoint_stream* stream, void* user);
 int sublet_checkpoint_callbacks(struct sublet_checkpoint* c, const char* name,
                                 sublet_checkpoint_callback* save,
                                 sublet_checkpoint_callback* restore, void* user);
 
-/* Inside the callbacks: `count` elements, swapped where the machine needs it. 0 or
- * errno; a read past the section's end is EBADMSG. */
+/* For the callbacks: write or read `count` elements, converting the byte order if needed.
+ * Return 0 or an errno value; EBADMSG for a read past the section's end. */
 int sublet_checkpoint_write(struct sublet_checkpoint_stream* stream, const void* elements,
                             size_t count, enum sublet_checkpoint_type type);
 int sublet_checkpoint_read(struct sublet_checkpoint_stream* stream, void* elements, size_t count,
                            enum sublet_checkpoint_type type);
-/* Bytes of the section not yet read. Check a stored length against it before allocating. */
+/* Bytes of the section not yet read. Check stored lengths against it before allocating. */
 uint64_t sublet_checkpoint_remaining(const struct sublet_checkpoint_stream* stream);
 
 int sublet_checkpoint_write_u64(struct sublet_checkpoint_stream* stream, uint64_t value);
@@ -113,37 +113,37 @@ int sublet_checkpoint_write_f64(struct sublet_checkpoint_stream* stream, double 
 int sublet_checkpoint_read_u64(struct sublet_checkpoint_stream* stream, uint64_t* value);
 int sublet_checkpoint_read_f64(struct sublet_checkpoint_stream* stream, double* value);
 
-/* Restores the newest checkpoint that is whole, else the one before it (and says so on
- * stderr), else leaves the variables as they are. Answers the two signals from now on.
- * `options` may be NULL. Returns SUBLET_RESUMED, SUBLET_NEW, or SUBLET_REFUSED with a
- * sentence on stderr and in message(): the checkpoint is another program's, of another
- * layout or a newer format, or `restore` said no (the variables are then undefined).
- * Nothing on disk is touched in that case; the program should end. */
+/* Restores the newest checkpoint, or if it is damaged, the one before it (with a message
+ * on stderr); without one, leaves the variables unchanged. Handles the two signals from
+ * now on. `options` may be NULL. Returns SUBLET_RESUMED, SUBLET_NEW, or SUBLET_REFUSED
+ * with the reason on stderr and in message(): the checkpoint is from another program or
+ * layout or has another format version, or `restore` failed (the variables are then
+ * undefined). In that case nothing on disk is changed; the program should exit. */
 int sublet_checkpoint_start(struct sublet_checkpoint* c,
                             const struct sublet_checkpoint_options* options);
 
-/* A safe point: the variables agree with each other. A few nanoseconds, unless a save
- * was asked for or is due. Asked to leave, it saves and ends the process by exit(75),
- * or returns SUBLET_LEAVE (see options); it does so even when the save failed. */
+/* A safe point: the variables are consistent. Takes a few nanoseconds, unless a save was
+ * requested or is due. When asked to leave, it saves and calls exit(75), or returns
+ * SUBLET_LEAVE (see options), even if the save failed. */
 int sublet_checkpoint_point(struct sublet_checkpoint* c);
 
-/* Saves now. 0 or errno; after an error the generations on disk are as before. ENOENT:
- * there is nowhere to save (no pool and no path, or not started). */
+/* Saves now. Returns 0 or an errno value; after an error the generations on disk are
+ * unchanged. ENOENT: there is no place to save (no pool and no path, or not started). */
 int sublet_checkpoint_save(struct sublet_checkpoint* c);
 
-/* `done` of `total` units of work, as cheap as a point. total 0: unknown. */
+/* Reports `done` of `total` units of work; as cheap as a point. total 0: unknown. */
 void sublet_checkpoint_progress(struct sublet_checkpoint* c, uint64_t done, uint64_t total);
 
-/* The work is complete: later signals end the process as usual, and the files at the
- * program's own `path` are removed, so that the next run starts anew. In a pool the
- * pool removes its own. */
+/* The work is complete: the signals are no longer handled, and the files at the program's
+ * own `path` are removed, so that the next run starts from the beginning. A pool removes
+ * its files itself. */
 void sublet_checkpoint_finish(struct sublet_checkpoint* c);
 
-/* Gives everything back. NULL is allowed. The files stay. */
+/* Frees the handle. NULL is allowed. The files are kept. */
 void sublet_checkpoint_close(struct sublet_checkpoint* c);
 
 uint64_t sublet_checkpoint_generation(const struct sublet_checkpoint* c); /* newest; 0: none */
-const char* sublet_checkpoint_message(const struct sublet_checkpoint* c); /* last trouble or "" */
+const char* sublet_checkpoint_message(const struct sublet_checkpoint* c); /* last message or "" */
 
 #ifdef __cplusplus
 }

@@ -9,9 +9,9 @@
 //   for (; step < 1000000; ++step) { checkpoint.progress(step, 1000000); checkpoint.point(); ... }
 //   checkpoint.finish();
 //
-// What the C functions report as a number is thrown here as std::system_error, and a
-// refused start as sublet::CheckpointRefused. Variables must stay where they are (a
-// vector must keep its size) until the Checkpoint is gone. One thread at a time.
+// Errors of the C functions are thrown as std::system_error, a refused start as
+// sublet::CheckpointRefused. Variables must stay at their addresses (a vector must keep its
+// size) until the Checkpoint is destroyed. One thread at a time.
 #ifndef SUBLET_CHECKPOINT_API_SUBLET_CHECKPOINT_HPP_
 #define SUBLET_CHECKPOINT_API_SUBLET_CHECKPOINT_HPP_
 
@@ -50,7 +50,7 @@ constexpr sublet_checkpoint_type checkpoint_type() {
   }
 }
 
-// A section on its way to or from the file; lives only inside the callback.
+// A section being written or read; valid only during the callback.
 class CheckpointStream {
  public:
   explicit CheckpointStream(sublet_checkpoint_stream* stream) : stream_(stream) {}
@@ -112,13 +112,13 @@ class Checkpoint {
     variable(name, values.data(), N);
   }
 
-  // An exception from `save` gives the save up, one from `restore` refuses the start.
+  // An exception from `save` makes the save fail; one from `restore`, the start.
   void callbacks(const char* name, Callback save, Callback restore) {
     sections_.push_back({std::move(save), std::move(restore)});
     check(sublet_checkpoint_callbacks(handle_, name, &call_save, &call_restore, &sections_.back()));
   }
 
-  // True when resumed.
+  // True if resumed.
   bool start(const sublet_checkpoint_options& options = {}) {
     const int result = sublet_checkpoint_start(handle_, &options);
     if (result == SUBLET_REFUSED) throw CheckpointRefused(sublet_checkpoint_message(handle_));
@@ -138,7 +138,7 @@ class Checkpoint {
     Callback save, restore;
   };
 
-  // No exception may pass through C.
+  // Exceptions must not propagate through C code.
   static int call(const Callback& callback, sublet_checkpoint_stream* stream) {
     try {
       CheckpointStream section(stream);
@@ -159,7 +159,7 @@ class Checkpoint {
   }
 
   sublet_checkpoint* handle_;
-  std::list<Section> sections_;  // the C side keeps pointers to its elements
+  std::list<Section> sections_;  // the C library keeps pointers to its elements
 };
 
 }  // namespace sublet

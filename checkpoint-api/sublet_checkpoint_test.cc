@@ -102,7 +102,7 @@ class CheckpointTest : public CppUnit::TestFixture {
                                 const std::vector<float>& floats) {
       TempFolder folder;
       const std::string path = folder / "state";
-      // Larger than the buffer, and out of step with its size.
+      // May be larger than the buffer, and not a multiple of its size.
       std::vector<std::int32_t> large(*rc::gen::inRange<std::size_t>(0, 40000));
       for (std::size_t i = 0; i < large.size(); ++i) large[i] = static_cast<std::int32_t>(i * 77);
       auto a = bytes;
@@ -156,8 +156,8 @@ class CheckpointTest : public CppUnit::TestFixture {
       CPPUNIT_ASSERT_EQUAL(int{SUBLET_RESUMED}, program.start());
       CPPUNIT_ASSERT_EQUAL(std::uint64_t{2}, program.step);
       CPPUNIT_ASSERT(program.message().find("generation 2") != std::string::npos);
-      // The damaged one is kept for a look, its number is not used again, and the
-      // good one is not pushed out by it.
+      // The damaged one is kept for inspection, its number is not reused, and it does not
+      // replace the good one.
       CPPUNIT_ASSERT(read_file(folder / "state.damaged") == bytes);
       CPPUNIT_ASSERT_EQUAL(0, program.save(9));
       CPPUNIT_ASSERT_EQUAL(std::uint64_t{4}, sublet_checkpoint_generation(program.c));
@@ -314,7 +314,7 @@ class CheckpointTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(EBUSY, sublet_checkpoint_variable(p.c, "late", &x, 1, SUBLET_UINT64));
   }
 
-  // A file size limit stands for a full disk; its signal must not end the program.
+  // A file size limit simulates a full disk; its signal must not kill the program.
   void disk_full_keeps_the_old_generation() {
     TempFolder folder;
     save_generations(folder, 1);
@@ -334,7 +334,7 @@ class CheckpointTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::uint64_t{1}, program.step);
   }
 
-  // Removed rather than read-only: root may write anywhere.
+  // The folder is removed rather than made read-only, because root may write anywhere.
   void unwritable_folder_fails_only_the_save() {
     TempFolder folder;
     std::filesystem::create_directory(folder / "pool");
@@ -382,7 +382,7 @@ class CheckpointTest : public CppUnit::TestFixture {
       program.save(1);
       sublet_checkpoint_finish(program.c);
     }
-    CPPUNIT_ASSERT(exists(folder / "checkpoint"));  // the pool removes its own
+    CPPUNIT_ASSERT(exists(folder / "checkpoint"));  // removed by the pool
   }
 
   void progress_is_stored() {

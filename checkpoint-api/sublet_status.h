@@ -1,17 +1,17 @@
-/* The status page: 4096 bytes of shared memory in which a running job tells its
- * shepherd how its checkpoints stand, without a system call.
+/* The status page: 4096 bytes of shared memory in which a running job reports the state
+ * of its checkpoints to its shepherd, without a system call.
  *
- * The shepherd makes the file (SUBLET_STATUS_BYTES zero bytes) and names it in the
- * environment variable SUBLET_STATUS; the job maps it shared and is the only writer
- * of every field. The shepherd only reads, and trusts nothing in it: a job may
- * write what it likes. Both run on one machine, so the byte order is the host's.
+ * The shepherd creates the file (SUBLET_STATUS_BYTES zero bytes) and names it in the
+ * environment variable SUBLET_STATUS; the job maps it shared and is the only writer of
+ * every field. The shepherd only reads it and trusts nothing in it, since a job may write
+ * anything. Both run on one machine, so the byte order is the host's.
  *
- * Fields are read and written one by one with the GCC atomics (__atomic_load_n,
- * __atomic_store_n). `generation` is stored last, with release order: who loads it
- * with acquire order sees the size, instant and duration of that save or a later
- * one. `aware` is stored with release order after everything `start` fills in.
+ * Fields are read and written individually with the GCC atomics (__atomic_load_n,
+ * __atomic_store_n). `generation` is stored last, with release order: a reader that loads
+ * it with acquire order sees the size, time and duration of that save or a later one.
+ * `aware` is stored with release order after everything that `start` fills in.
  *
- * Plain C, no library needed: the shepherd includes this header alone. */
+ * Plain C, no library needed: the shepherd includes only this header. */
 #ifndef SUBLET_CHECKPOINT_API_SUBLET_STATUS_H_
 #define SUBLET_CHECKPOINT_API_SUBLET_STATUS_H_
 
@@ -29,16 +29,16 @@ struct sublet_status {
   uint32_t magic;
   uint32_t version;
   uint32_t aware;             /* 1 once the program can answer SIGUSR1 and SIGTERM */
-  uint32_t left;              /* 1: it leaves because it was asked to, even if that save failed */
+  uint32_t left;              /* 1: it leaves because it was asked to, even if the save failed */
   uint64_t generation;        /* newest complete checkpoint; 0: none */
   uint64_t checkpoint_bytes;  /* its size */
   uint64_t saved_boot_ns;     /* CLOCK_BOOTTIME at the end of the last complete save; 0: none */
-  uint64_t save_ns;           /* how long that save took */
+  uint64_t save_ns;           /* duration of that save */
   int32_t progress_ppm;       /* 0 to 1,000,000; -1: unknown */
-  uint32_t save_failed_errno; /* why the last save failed; 0: it did not */
+  uint32_t save_failed_errno; /* errno of the last save; 0: it succeeded */
   uint32_t wants_seen;  /* save requests (either signal) seen at a safe point, before the save */
   uint32_t reserved_60; /* 0 */
-  uint64_t resumed_generation;  /* generation this run started from; 0: from nothing */
+  uint64_t resumed_generation;  /* generation from which this run resumed; 0: none */
   int32_t resumed_progress_ppm; /* progress stored in that generation; -1: none or unknown */
   uint32_t reserved_76;         /* 0 */
 };

@@ -1,5 +1,5 @@
-// What this folder's tests share: a folder that goes away, whole files, and children
-// whose end is waited for with a deadline.
+// Helpers of this folder's tests: temporary folders, reading and writing files, and child
+// processes, waited for with a deadline.
 #ifndef SUBLET_CHECKPOINT_API_TESTING_H_
 #define SUBLET_CHECKPOINT_API_TESTING_H_
 
@@ -60,7 +60,7 @@ inline bool wait_for(const std::function<bool()>& condition) {
   return true;
 }
 
-// The wait status of `pid`; -1 (and the child killed) when it did not end in time.
+// The wait status of `pid`; -1 (and the child is killed) if it did not end in time.
 inline int end_of(pid_t pid) {
   int status = -1;
   if (wait_for([&] { return waitpid(pid, &status, WNOHANG) == pid; })) return status;
@@ -69,7 +69,7 @@ inline int end_of(pid_t pid) {
   return -1;
 }
 
-// Runs `body` in a child of its own; its exit status is the body's result.
+// Runs `body` in a child process; its exit status is the body's result.
 inline pid_t start_child(const std::function<int()>& body) {
   const pid_t pid = fork();
   CPPUNIT_ASSERT(pid >= 0);
@@ -84,7 +84,7 @@ inline pid_t start_child(const std::function<int()>& body) {
   return pid;
 }
 
-// stderr goes nowhere while this lives: the API's sentences are expected here.
+// Discards stderr during its lifetime: messages of the API are expected.
 class QuietStderr {
  public:
   QuietStderr() : saved_(dup(2)) {

@@ -100,7 +100,7 @@ protocol::PresenceRule presence_rule(const Settings& settings) {
   }
   const std::string problem = rule.problem();
   if (!problem.empty()) {
-    throw settings.wrong(thresholds(problem), "the thresholds do not go together: " + problem);
+    throw settings.wrong(thresholds(problem), "the thresholds are inconsistent: " + problem);
   }
   return rule;
 }

@@ -1,5 +1,5 @@
-// Arithmetic that gives the same bits on every machine with IEEE 754 doubles: only
-// + - * / and conversions, which the standard rounds in one way. The C library's exp
+// Arithmetic with bit-identical results on every machine with IEEE 754 doubles: only
+// + - * / and conversions, whose rounding the standard defines. The C library's exp
 // differs between versions. Compile with -ffp-contract=off.
 #ifndef SUBLET_EXAMPLES_BACK_PROPAGATION_EXACT_MATH_H_
 #define SUBLET_EXAMPLES_BACK_PROPAGATION_EXACT_MATH_H_
@@ -23,7 +23,7 @@ inline double exact_exp(double x) {
   const double scaled = x * kLog2E;
   const auto k = static_cast<std::int64_t>(scaled < 0 ? scaled - 0.5 : scaled + 0.5);
   const double r = (x - static_cast<double>(k) * kLn2High) - static_cast<double>(k) * kLn2Low;
-  // Taylor series for |r| <= ln 2 / 2; the term after the last is below 2^-57.
+  // Taylor series for |r| <= ln 2 / 2; the first omitted term is below 2^-57.
   double sum = 1.0 / 6227020800.0;
   constexpr double kReciprocalFactorials[] = {1.0 / 479001600.0,
                                               1.0 / 39916800.0,

@@ -1,5 +1,5 @@
-// The real program on the real letters: a run that is evicted many times in mid-work ends
-// with the same output and the same weights, bit by bit, as an undisturbed one.
+// The real program on the real data: a run that is evicted many times ends with the same
+// output and bit-identical weights as an uninterrupted one.
 #include <cppunit/extensions/HelperMacros.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -16,7 +16,7 @@ using namespace sublet::testing;
 
 constexpr int kEvictions = 15;
 constexpr std::uint64_t kBudgetBytes = 21850;
-// What 3 epochs print, on every machine and with every compiler.
+// The output of 3 epochs, on every machine and with every compiler.
 constexpr char kOutput[] =
     "epochs 3\n"
     "training correctness 0.648 (10372 of 16000)\n"
@@ -44,7 +44,7 @@ class InterruptionTest : public CppUnit::TestFixture {
     for (int i = 0; i < kEvictions; ++i) {
       const std::int32_t before = page->progress_ppm;
       const pid_t pid = start(folder, "evicted", {});
-      // Some way past what the last attempt saved; a different way each time.
+      // Beyond what the last attempt saved, by a different amount each time.
       const std::int32_t target = std::max(before, 0) + 1000 + i * 3000 % 35000;
       CPPUNIT_ASSERT(wait_for(
           [&] { return page->aware == 1 && page->left == 0 && page->progress_ppm >= target; }));
@@ -74,7 +74,7 @@ class InterruptionTest : public CppUnit::TestFixture {
     munmap(const_cast<sublet_status*>(page), SUBLET_STATUS_BYTES);
   }
 
-  // No warning at all: it resumes from the last save that it was asked for.
+  // Killed without warning: it resumes from the last requested save.
   void killed_run_is_identical() {
     TempFolder folder;
     run_undisturbed(folder);
@@ -137,7 +137,7 @@ class InterruptionTest : public CppUnit::TestFixture {
   }
 
  private:
-  // Starts it with NAME.out, NAME.err and NAME.bin in the folder; later options win.
+  // Starts it with NAME.out, NAME.err and NAME.bin in the folder; `more` overrides options.
   static pid_t start(const TempFolder& folder, const std::string& name,
                      const std::vector<std::string>& more) {
     std::vector<std::string> arguments = {

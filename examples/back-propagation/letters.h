@@ -1,4 +1,4 @@
-// The letters: 20,000 rows of a class A-Z and 16 features from 0 to 15.
+// The data set: 20,000 rows of a class A-Z and 16 features from 0 to 15.
 #ifndef SUBLET_EXAMPLES_BACK_PROPAGATION_LETTERS_H_
 #define SUBLET_EXAMPLES_BACK_PROPAGATION_LETTERS_H_
 

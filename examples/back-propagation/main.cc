@@ -1,6 +1,7 @@
-// Trains a network on letters and prints how well it does; all output comes at the end,
-// so that an interrupted run's last attempt prints what an undisturbed run prints.
-// Exit status: 0, 1 (failed), 2 (bad command line), 75 (saved and left because asked to).
+// Trains a network to recognize letters and prints its correctness. All output is printed
+// at the end, so that the last attempt of an interrupted run prints the same as an
+// uninterrupted run. Exit status: 0, 1 (failed), 2 (bad command line), 75 (saved and left
+// because asked to).
 #include <cinttypes>
 #include <cstdio>
 #include <exception>
@@ -31,7 +32,7 @@ void write_weights(const std::string& path, const std::vector<std::uint8_t>& byt
 
 void run(const Options& options) {
   Training training(options);
-  training.start();  // before the letters are read: from here on it can be asked to leave
+  training.start();  // before reading the letters: from here on it can be asked to leave
   const Result result = training.run(read_letters(options.data));
   if (!options.weights.empty()) write_weights(options.weights, training.weights_bytes());
   std::printf("epochs %" PRIu64 "\n", options.epochs);
@@ -61,7 +62,7 @@ int main(int argc, char** argv) {
   try {
     run(options);
   } catch (const sublet::CheckpointRefused&) {
-    return 1;  // start() has said why
+    return 1;  // start() has printed the reason
   } catch (const std::exception& error) {
     std::fprintf(stderr, "back-propagation: %s\n", error.what());
     return 1;

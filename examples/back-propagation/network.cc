@@ -5,7 +5,7 @@
 namespace sublet::letters {
 namespace {
 
-// to[i] += factor * from[i]: element by element, so that vector instructions change no bit.
+// to[i] += factor * from[i]: elementwise, so vector instructions give the same bits.
 void add_scaled(double* __restrict to, const double* __restrict from, double factor,
                 std::size_t size) {
   for (std::size_t i = 0; i < size; ++i) to[i] += factor * from[i];

@@ -1,6 +1,6 @@
-// A network with one hidden layer, sigmoids throughout, trained row by row on the squared
-// error. The order of every sum is fixed by the source, so the result is the same bits
-// everywhere. One thread.
+// A network with one hidden layer and sigmoid units, trained row by row on the squared
+// error. The source fixes the order of every sum, so results are bit-identical everywhere.
+// One thread.
 #ifndef SUBLET_EXAMPLES_BACK_PROPAGATION_NETWORK_H_
 #define SUBLET_EXAMPLES_BACK_PROPAGATION_NETWORK_H_
 
@@ -18,7 +18,7 @@ class Network {
   // Small random weights from `random`.
   Network(std::size_t hidden, Random& random);
 
-  // One step of `rate` against the error of this row.
+  // One gradient step of `rate` for this row.
   void train(const Letter& row, double rate);
   bool classifies(const Letter& row);
 

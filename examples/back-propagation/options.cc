@@ -12,15 +12,15 @@ const char kUsage[] =
     "Trains a network to recognise letters; prints its correctness and a hash of its weights.\n"
     "  --data FILE        20,000 letters: class, then 16 numbers from 0 to 15\n"
     "  --epochs N         passes over the first 16,000 letters (default 10)\n"
-    "  --seed N           of the first weights and of the order (default 1)\n"
+    "  --seed N           seed of the initial weights and of the order (default 1)\n"
     "  --hidden N         hidden units (default 55)\n"
     "  --rate R           learning rate (default 0.1)\n"
     "  --weights FILE     write the final weights, as little-endian doubles\n"
-    "  --checkpoint FILE  where to save when no pool says so\n";
+    "  --checkpoint FILE  where to save outside a pool\n";
 
 namespace {
 
-// The whole of `text`, independent of any locale.
+// Parses the whole of `text`, independent of the locale.
 template <class T>
 T parse_number(std::string_view name, std::string_view text, T least, T most) {
   T value{};

@@ -10,7 +10,7 @@ namespace sublet::letters {
 struct Options {
   std::string data;
   std::string weights;     // empty: not written
-  std::string checkpoint;  // empty: only where a pool says
+  std::string checkpoint;  // empty: save only in a pool
   std::uint64_t epochs = 10;
   std::uint64_t seed = 1;
   std::uint64_t hidden = 55;

@@ -8,7 +8,7 @@
 
 namespace sublet::letters {
 
-constexpr std::uint32_t kLayout = 1;  // raise it when a variable's meaning changes
+constexpr std::uint32_t kLayout = 1;  // increase it when a variable's meaning changes
 
 Training::Training(const Options& options)
     : options_(options),
@@ -40,7 +40,7 @@ void Training::start() {
   const bool trained = epoch_ == options_.epochs && position_ == 0;
   if (epoch_ > options_.epochs || (epoch_ == options_.epochs && position_ != 0) ||
       position_ >= kTrainingRows || tested_ > kRows || (tested_ != 0 && !trained)) {
-    throw std::runtime_error("the checkpoint is of a run with another number of --epochs");
+    throw std::runtime_error("the checkpoint is from a run with another number of --epochs");
   }
 }
 

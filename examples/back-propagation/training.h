@@ -1,6 +1,6 @@
-// The whole run as state that fits a small checkpoint: weights, epoch, position, the
-// random generator as it was before this epoch's shuffle, and the counts so far. The
-// order of rows is made again from that generator, so it need not be saved.
+// The whole run, with state that fits in a small checkpoint: weights, epoch, position, the
+// state of the random generator before this epoch's shuffle, and the counts so far. The
+// order of rows is regenerated from that state, so it need not be saved.
 #ifndef SUBLET_EXAMPLES_BACK_PROPAGATION_TRAINING_H_
 #define SUBLET_EXAMPLES_BACK_PROPAGATION_TRAINING_H_
 
@@ -25,16 +25,16 @@ class Training {
  public:
   explicit Training(const Options& options);
 
-  // Resumes where a checkpoint stands. Throws std::runtime_error when that checkpoint
-  // was made with another seed, rate or number of epochs that this run cannot continue.
+  // Resumes from a checkpoint, if there is one. Throws std::runtime_error if it was made
+  // with another seed or rate, or a number of epochs that this run cannot continue.
   void start();
-  // Trains and tests; asked to leave, it saves and ends the process. Throws
-  // std::runtime_error when `letters` are not those the checkpoint was made with.
+  // Trains and tests; when asked to leave, saves and exits. Throws std::runtime_error if
+  // the checkpoint was made with other letters.
   Result run(const std::vector<Letter>& letters);
-  // The results are written: the checkpoint is no longer needed.
+  // To be called when the results have been written: removes the checkpoint.
   void finish() { checkpoint_.finish(); }
 
-  // The weights as the file holds them: little-endian doubles.
+  // The weights in the format of the output file: little-endian doubles.
   std::vector<std::uint8_t> weights_bytes();
 
  private:
@@ -53,7 +53,7 @@ class Training {
   std::uint64_t letters_hash_ = 0;
   std::uint64_t epoch_ = 0;     // complete epochs
   std::uint64_t position_ = 0;  // rows trained in this one
-  std::uint64_t tested_ = 0;    // rows of all kRows, once training is complete
+  std::uint64_t tested_ = 0;    // rows tested, of kRows, once training is complete
   std::uint64_t training_right_ = 0;
   std::uint64_t test_right_ = 0;
   std::uint64_t epoch_random_[4];  // the generator before this epoch's shuffle

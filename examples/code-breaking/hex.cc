@@ -18,7 +18,7 @@ Bytes from_hex(std::string_view digits) {
   for (std::size_t i = 0; i < digits.size(); ++i) {
     if (digit_value(digits[i]) < 0) {
       throw std::invalid_argument("character " + std::to_string(i + 1) +
-                                  " is no hexadecimal digit");
+                                  " is not a hexadecimal digit");
     }
   }
   if (digits.size() % 2 != 0) {

@@ -1,4 +1,4 @@
-// Bytes as hexadecimal digits, two a byte, first byte first.
+// Bytes as hexadecimal digits, two per byte, first byte first.
 #ifndef SUBLET_EXAMPLES_CODE_BREAKING_HEX_H_
 #define SUBLET_EXAMPLES_CODE_BREAKING_HEX_H_
 
@@ -11,7 +11,7 @@ namespace sublet::code_breaking {
 
 using Bytes = std::vector<std::uint8_t>;
 
-// Throws std::invalid_argument with what is wrong, to follow a name and a colon.
+// Throws std::invalid_argument, whose text is meant to follow a name and a colon.
 Bytes from_hex(std::string_view digits);
 std::string to_hex(const Bytes& bytes);
 

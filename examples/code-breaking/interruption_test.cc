@@ -28,7 +28,7 @@ constexpr char kText[] =
 
 std::string key_hex(std::uint64_t number) { return to_hex(key_bytes(number, 5)); }
 
-// How many keys this machine tries in about three seconds.
+// The number of keys that this machine tries in about three seconds.
 std::uint64_t long_run() {
   static const std::uint64_t keys = [] {
     constexpr std::uint64_t kSample = 1'000'000;
@@ -71,7 +71,7 @@ class InterruptionTest : public CppUnit::TestFixture {
     for (int i = 0; i < kEvictions; ++i) {
       const std::int32_t before = page->progress_ppm;
       const pid_t pid = start(folder, "evicted", long_range());
-      // Some way past what the last attempt saved; a different way each time.
+      // Beyond what the last attempt saved, by a different amount each time.
       const std::int32_t target = std::max(before, 0) + 1000 * (i + 1);
       CPPUNIT_ASSERT(wait_for(
           [&] { return page->aware == 1 && page->left == 0 && page->progress_ppm >= target; }));
@@ -99,7 +99,7 @@ class InterruptionTest : public CppUnit::TestFixture {
     unmap_page(page);
   }
 
-  // No warning at all: it resumes from the last save that it was asked for.
+  // Killed without warning: it resumes from the last requested save.
   void killed_run_is_identical() {
     TempFolder folder;
     enter_pool(folder);
@@ -124,8 +124,8 @@ class InterruptionTest : public CppUnit::TestFixture {
     unmap_page(page);
   }
 
-  // As the original experiment's program did: it is just killed, and goes on from what it
-  // saved by itself.
+  // Like the program of the original experiment: it is killed and resumes from a periodic
+  // save.
   void saves_periodically() {
     TempFolder folder;
     enter_pool(folder);
@@ -167,7 +167,7 @@ class InterruptionTest : public CppUnit::TestFixture {
     unmap_page(page);
   }
 
-  // As an array: the key is in one part, and that one alone leaves a file.
+  // As an array: the key is in one part, and only that part writes a file.
   void one_part_finds_it() {
     TempFolder folder;
     const std::uint64_t first = kKey - 100'000;
@@ -230,7 +230,7 @@ class InterruptionTest : public CppUnit::TestFixture {
   void bad_command_lines() {
     const std::string key = "0000000000";
     expect_refused({"--plaintext", "123"}, "--plaintext: 3 hexadecimal digits; two make a byte");
-    expect_refused({"--plaintext", "zz"}, "--plaintext: character 1 is no hexadecimal digit");
+    expect_refused({"--plaintext", "zz"}, "--plaintext: character 1 is not a hexadecimal digit");
     expect_refused({"--plaintext", ""}, "--plaintext: empty");
     expect_refused({"--plaintext", "1234"}, "--plaintext: 2 bytes; a block has 8");
     expect_refused({"--ciphertext", "00112233445566778899"}, "--ciphertext: 10 bytes; a block");
@@ -241,8 +241,8 @@ class InterruptionTest : public CppUnit::TestFixture {
     expect_refused({"--last-key", key}, "--last-key: before --first-key; the range is empty");
     expect_refused({"--first-key", "0000000000000000", "--last-key", "ffffffffffffffff"},
                    "--last-key: 2^64 keys are too many for one part; use --of");
-    expect_refused({"--part", "1"}, "--part: --part and --of go together");
-    expect_refused({"--of", "2"}, "--of: --part and --of go together");
+    expect_refused({"--part", "1"}, "--part: --part and --of must be used together");
+    expect_refused({"--of", "2"}, "--of: --part and --of must be used together");
     expect_refused({"--part", "2", "--of", "2"}, "--part: no part 2 of 2; the first is 0");
     expect_refused({"--part", "-1", "--of", "2"}, "--part: '-1' is not a number from 0");
     expect_refused({"--part", "0", "--of", "0"}, "--of: '0' is not a number from 1");
@@ -269,7 +269,7 @@ class InterruptionTest : public CppUnit::TestFixture {
   }
 
  private:
-  // RC5-32/12/5-test: its message, of which the first 24 bytes were known in all contests.
+  // The message of RC5-32/12/5-test; in all contests the first 24 bytes were known.
   static Arguments contest() {
     return {"--plaintext",
             "54686520756e6b6e6f776e206d6573736167652069733a20",
@@ -302,7 +302,7 @@ class InterruptionTest : public CppUnit::TestFixture {
     });
   }
 
-  // On the contest's message, with NAME.found for the key; later options win.
+  // Searches the contest's message, with NAME.found for the key; `more` overrides options.
   static pid_t start(const TempFolder& folder, const std::string& name, const Arguments& more) {
     Arguments arguments = contest();
     arguments.insert(arguments.end(), {"--found", folder / (name + ".found")});

@@ -1,5 +1,5 @@
 // Keys of one length, 1 to 8 bytes, as numbers in the order of their hexadecimal digits:
-// the key's first byte is the most significant. A range has its ends in it.
+// the key's first byte is the most significant. Ranges include both ends.
 #ifndef SUBLET_EXAMPLES_CODE_BREAKING_KEY_RANGE_H_
 #define SUBLET_EXAMPLES_CODE_BREAKING_KEY_RANGE_H_
 
@@ -19,12 +19,12 @@ struct KeyRange {
   std::uint64_t last;  // not before first
   unsigned length;     // bytes of a key
 
-  // 0 stands for 2^64, every key of 8 bytes.
+  // 0 means 2^64, all keys of 8 bytes.
   std::uint64_t count() const { return last - first + 1; }
 
-  // Part `index` of `of`: together the parts hold every key once, in order, and their
-  // sizes differ by one at most. Throws std::invalid_argument: no such part, or more
-  // parts than keys.
+  // Part `index` of `of`: together the parts contain every key once, in order, and their
+  // sizes differ by at most one. Throws std::invalid_argument if there is no such part, or
+  // if there are more parts than keys.
   KeyRange part(std::uint64_t index, std::uint64_t of) const;
 };
 

@@ -28,7 +28,7 @@ class KeyRangeTest : public CppUnit::TestFixture {
     }));
   }
 
-  // Each part begins where the one before it ended, and they are of a size.
+  // Each part begins where the one before it ended, and their sizes differ by at most one.
   void parts_hold_every_key_once() {
     CPPUNIT_ASSERT(rc::check([] {
       const auto first = *rc::gen::arbitrary<std::uint64_t>();

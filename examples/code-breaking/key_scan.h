@@ -1,5 +1,5 @@
-// The fast part: many keys at a time against one block. Each scanner is the same code
-// (key_scan_lanes.h) for another kind of processor; all find the same.
+// The fast part: tries many keys at a time against one block. All scanners are the same
+// code (key_scan_lanes.h) for different processors, with the same results.
 #ifndef SUBLET_EXAMPLES_CODE_BREAKING_KEY_SCAN_H_
 #define SUBLET_EXAMPLES_CODE_BREAKING_KEY_SCAN_H_
 
@@ -14,8 +14,8 @@ struct KnownBlock {
   Block cipher;
 };
 
-// The first key from `first` to `last` (numbered as in key_range.h, `length` bytes each)
-// that encrypts plain to cipher, in *match; or false.
+// Finds the first key from `first` to `last` (numbered as in key_range.h, `length` bytes
+// each) that encrypts plain to cipher, and stores it in *match. False if there is none.
 using ScanFunction = bool(const KnownBlock& block, unsigned length, std::uint64_t first,
                           std::uint64_t last, std::uint64_t* match);
 
@@ -28,7 +28,7 @@ struct Scanner {
   ScanFunction* scan;
 };
 
-// Those that this machine can run, ended by a null name; the fastest comes first.
+// The scanners that this machine can run, fastest first, terminated by a null name.
 const Scanner* scanners();
 
 }  // namespace sublet::code_breaking

@@ -1,4 +1,4 @@
-// x86-64 with AVX2: eight keys in a word. Compiled with -mavx2.
+// x86-64 with AVX2: eight keys per word. Compiled with -mavx2.
 #include "examples/code-breaking/key_scan_lanes.h"
 
 namespace sublet::code_breaking {

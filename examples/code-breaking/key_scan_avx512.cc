@@ -1,5 +1,5 @@
-// x86-64 with AVX-512: sixteen keys in a word, and an instruction that rotates. Compiled
-// with -mavx512f.
+// x86-64 with AVX-512: sixteen keys per word, and a rotate instruction. Compiled with
+// -mavx512f.
 #include <immintrin.h>
 
 #include "examples/code-breaking/key_scan_lanes.h"

@@ -1,13 +1,13 @@
-// A scanner for any kind of machine word: a Machine has
-//   Word          an unsigned 32-bit integer or a vector of them, a key in each lane
-//   kLanes        how many
-//   rotate(x, n)  each lane of x, to the left by the five low bits of n's
-// Some words are mixed side by side, because the steps for one of them wait for each
-// other. The keys of such a group differ in their last byte only.
+// A scanner for any kind of machine word. A Machine has
+//   Word          an unsigned 32-bit integer or a vector of them, one key per lane
+//   kLanes        the number of lanes
+//   rotate(x, n)  rotates each lane of x left by the five low bits of n's lane
+// Several words are mixed side by side, because the steps for one word depend on each
+// other. The keys of such a group differ only in their last byte.
 //
-// Included by one file for each kind of processor, compiled for it. Its Machine must be
-// in an anonymous namespace, and no inline function may be shared with other files: the
-// linker keeps one copy, perhaps one that this machine cannot run.
+// Included by one file per kind of processor, compiled for it. Its Machine must be in an
+// anonymous namespace, and no inline function may be shared with other files: the linker
+// keeps only one copy, perhaps one that this machine cannot run.
 #ifndef SUBLET_EXAMPLES_CODE_BREAKING_KEY_SCAN_LANES_H_
 #define SUBLET_EXAMPLES_CODE_BREAKING_KEY_SCAN_LANES_H_
 
@@ -35,8 +35,8 @@ class LaneScanner {
     b = key = Machine::rotate(key + a + b, a + b);
   }
 
-  // The key schedule passes three times over the subkeys. The third makes them in the
-  // order in which the rounds use them, so it runs together with the encryption.
+  // The key schedule makes three passes over the subkeys. The third yields them in the
+  // order in which the rounds use them, so it is merged with the encryption.
   [[gnu::always_inline]] static void encrypt(Word (&key)[kWays][kKeyWords], const Block& plain,
                                              Word (&x)[kWays], Word (&y)[kWays]) {
     Word subkeys[kSubkeys][kWays];

@@ -1,4 +1,4 @@
-// Any processor: one key in a word.
+// Any processor: one key per word.
 #include "examples/code-breaking/key_scan_lanes.h"
 
 namespace sublet::code_breaking {

@@ -1,5 +1,5 @@
-// Searches a range of keys for the one that was used; all output comes at the end, so
-// that an interrupted run's last attempt prints what an undisturbed run prints.
+// Searches a range of keys for the one that was used. All output is printed at the end, so
+// that the last attempt of an interrupted run prints the same as an uninterrupted run.
 // Exit status: 0 (found or not), 1 (failed), 2 (bad command line), 75 (saved and left
 // because asked to).
 #include <cerrno>
@@ -17,7 +17,7 @@
 namespace sublet::code_breaking {
 namespace {
 
-// Printable ASCII as it is, everything else as \xNN.
+// Prints ASCII characters unchanged, everything else as \xNN.
 void print_text(const Bytes& text) {
   for (const std::uint8_t byte : text) {
     if (byte >= ' ' && byte <= '~' && byte != '\\') {
@@ -72,7 +72,7 @@ int main(int argc, char** argv) {
     if (options.self_test) return self_test(options.packet) ? 0 : 1;
     run(options);
   } catch (const sublet::CheckpointRefused&) {
-    return 1;  // start() has said why
+    return 1;  // start() has printed the reason
   } catch (const std::exception& error) {
     std::fprintf(stderr, "code-breaking: %s\n", error.what());
     return 1;

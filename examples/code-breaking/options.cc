@@ -11,7 +11,7 @@ const char kUsage[] =
     "                     --first-key HEX --last-key HEX [--part I --of N]\n"
     "                     [--packet KEYS] [--found FILE] [--checkpoint FILE]\n"
     "       code-breaking --self-test\n"
-    "Tries all keys of a range until one makes a known text's ciphertext (RC5-32/12, CBC).\n"
+    "Tries all keys of a range until one yields a known text's ciphertext (RC5-32/12, CBC).\n"
     "Prints \"found KEY\" and writes FILE, or prints \"not here: N keys tried\"; status 0.\n"
     "  --plaintext HEX    known beginning of the message, whole blocks of 8 bytes\n"
     "  --ciphertext HEX   the message as it was sent, as long or longer\n"
@@ -19,10 +19,10 @@ const char kUsage[] =
     "  --first-key HEX    first key, 1 to 8 bytes; its length is that of all keys\n"
     "  --last-key HEX     last key, tried too\n"
     "  --part I --of N    only the I-th of N equal parts of the range; the first is 0\n"
-    "  --packet KEYS      keys between two points where it can leave (default 16384)\n"
+    "  --packet KEYS      keys tried between two safe points (default 16384)\n"
     "  --found FILE       written, with the key, only if it is found (default found)\n"
-    "  --checkpoint FILE  where to save when no pool says so\n"
-    "  --self-test        recovers keys that it knows, in every way this machine can\n";
+    "  --checkpoint FILE  where to save outside a pool\n"
+    "  --self-test        recover a known key with every method that this machine supports\n";
 
 namespace {
 
@@ -44,7 +44,7 @@ std::uint64_t parse_number(std::string_view name, std::string_view text, std::ui
   return value;
 }
 
-// What the options say, before it is known whether they fit each other.
+// The options given, before checking that they are consistent.
 struct Given {
   Options options;
   Bytes iv = Bytes(kBlockBytes);
@@ -104,8 +104,8 @@ void set_option(Given& given, std::string_view name, std::string_view value) {
 void require_blocks(std::string_view name, const Bytes& bytes) {
   if (bytes.empty()) refuse(name, "required");
   if (bytes.size() % kBlockBytes != 0) {
-    refuse(name,
-           std::to_string(bytes.size()) + " bytes; a block has 8, and only whole blocks will do");
+    refuse(name, std::to_string(bytes.size()) +
+                     " bytes; a block has 8, and only whole blocks are allowed");
   }
 }
 
@@ -131,7 +131,7 @@ KeyRange range_of(const Given& given) {
                  static_cast<unsigned>(given.first_key.size())};
   if (range.first > range.last) refuse("--last-key", "before --first-key; the range is empty");
   if (given.has_part != given.has_of) {
-    refuse(given.has_part ? "--part" : "--of", "--part and --of go together");
+    refuse(given.has_part ? "--part" : "--of", "--part and --of must be used together");
   }
   try {
     range = range.part(given.part, given.of);

@@ -15,7 +15,7 @@ struct Options {
   KeyRange range{};  // this part's keys
   std::uint64_t packet = 16384;
   std::string found = "found";
-  std::string checkpoint;  // empty: only where a pool says
+  std::string checkpoint;  // empty: save only in a pool
   bool self_test = false;
   bool help = false;
 };

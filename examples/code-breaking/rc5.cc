@@ -7,7 +7,7 @@
 namespace sublet::code_breaking {
 namespace {
 
-// Words rotate by another word's five low bits.
+// Rotates a word by another word's five low bits.
 std::uint32_t rotate_left(std::uint32_t word, std::uint32_t by) {
   return std::rotl(word, static_cast<int>(by % 32));
 }

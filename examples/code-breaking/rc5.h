@@ -1,6 +1,6 @@
 // RC5-32/12: blocks of two 32-bit words, 12 rounds, keys of 1 to 255 bytes (R. Rivest,
-// "The RC5 Encryption Algorithm", 1994), and its chaining of blocks (CBC, RFC 2040). One
-// key at a time, plainly; key_scan.h tries many keys at a time.
+// "The RC5 Encryption Algorithm", 1994), and its CBC mode (RFC 2040). A simple
+// implementation for one key at a time; key_scan.h tries many.
 #ifndef SUBLET_EXAMPLES_CODE_BREAKING_RC5_H_
 #define SUBLET_EXAMPLES_CODE_BREAKING_RC5_H_
 
@@ -20,8 +20,8 @@ class Rc5 {
   Block encrypt(Block block) const;
   Block decrypt(Block block) const;
 
-  // Each block is combined with the ciphertext before it, the first with `iv`. The text
-  // must be whole blocks.
+  // CBC mode: each block is XORed with the ciphertext before it, the first with `iv`. The
+  // text must be whole blocks.
   Bytes encrypt_chained(const Block& iv, const Bytes& plaintext) const;
   Bytes decrypt_chained(const Block& iv, const Bytes& ciphertext) const;
 

@@ -1,4 +1,4 @@
-// What every implementation of RC5-32/12 here shares. No inline function: some files that
+// Shared by all implementations of RC5-32/12 here. No inline functions: some files that
 // include this are compiled for processors that not every machine has.
 #ifndef SUBLET_EXAMPLES_CODE_BREAKING_RC5_CONSTANTS_H_
 #define SUBLET_EXAMPLES_CODE_BREAKING_RC5_CONSTANTS_H_

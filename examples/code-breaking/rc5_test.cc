@@ -1,6 +1,6 @@
-// The cipher against published examples: Rivest's paper (keys of 16 bytes), RFC 2040
-// section 9 (12 rounds), RSA's Secret-Key Challenge of 1997: its practice contests (chained
-// blocks, keys of 5 to 8 bytes) and the two that distributed.net won in 1997 and 2002.
+// Tests the cipher against published examples: Rivest's paper (keys of 16 bytes), RFC 2040
+// section 9 (12 rounds), RSA's Secret-Key Challenge of 1997: its practice contests (CBC,
+// keys of 5 to 8 bytes) and the two that distributed.net won in 1997 and 2002.
 #include "examples/code-breaking/rc5.h"
 
 #include <cppunit/extensions/HelperMacros.h>

@@ -6,10 +6,10 @@
 namespace sublet::code_breaking {
 namespace {
 
-constexpr std::uint32_t kLayout = 1;        // raise it when a variable's meaning changes
-constexpr std::uint32_t kSavePeriodS = 60;  // what a sudden end may cost; a save costs little
+constexpr std::uint32_t kLayout = 1;        // increase it when a variable's meaning changes
+constexpr std::uint32_t kSavePeriodS = 60;  // limits the work lost when killed; saves are cheap
 
-// FNV-1a, 64 bits, of numbers and texts one after the other.
+// FNV-1a, 64 bits, of a sequence of numbers and texts.
 class Hash {
  public:
   void add(std::uint64_t number) {
@@ -76,7 +76,7 @@ void Search::start(const std::string& path) {
   options.period_s = kSavePeriodS;
   if (!checkpoint_.start(options)) return;
   if (identity_ != identity_of(message_, range_) || tried_ > range_.count()) {
-    throw std::runtime_error("the checkpoint is of another message, range of keys or part");
+    throw std::runtime_error("the checkpoint is for another message, range of keys or part");
   }
 }
 

@@ -1,6 +1,6 @@
-// The search as state that fits a tiny checkpoint: how many keys of the range were tried.
-// Keys are tried in order and the first that fits counts, so what is found, and after how
-// many keys, depends neither on the machine nor on interruptions.
+// The search, with state that fits in a tiny checkpoint: the number of keys tried. Keys are
+// tried in order and the first match counts, so the result and the number of keys tried
+// depend neither on the machine nor on interruptions.
 #ifndef SUBLET_EXAMPLES_CODE_BREAKING_SEARCH_H_
 #define SUBLET_EXAMPLES_CODE_BREAKING_SEARCH_H_
 
@@ -15,30 +15,30 @@
 
 namespace sublet::code_breaking {
 
-// The known beginning of a message, and the whole message as it was sent.
+// The known beginning of a message, and the whole message encrypted.
 struct Message {
   Block iv{};
-  Bytes plaintext;   // at least a block, whole blocks
-  Bytes ciphertext;  // at least as many
+  Bytes plaintext;   // whole blocks, at least one
+  Bytes ciphertext;  // whole blocks, at least as many
 };
 
-// The first key from `first` to `last` that makes the message's ciphertext of its known
-// plaintext; all of the known blocks are compared.
+// The first key from `first` to `last` that encrypts the known plaintext to the message's
+// ciphertext; compares all known blocks.
 std::optional<std::uint64_t> find_key(const Message& message, ScanFunction* scan, unsigned length,
                                       std::uint64_t first, std::uint64_t last);
 
 class Search {
  public:
-  // `packet`: keys from one safe point to the next.
+  // `packet`: keys between two safe points.
   Search(const Message& message, const KeyRange& range, std::uint64_t packet);
 
-  // Resumes where a checkpoint stands; `path` is for when there is no pool and may be
-  // empty. Throws std::runtime_error when that checkpoint is of another search.
+  // Resumes from a checkpoint, if there is one; `path` is used outside a pool and may be
+  // empty. Throws std::runtime_error if the checkpoint is for another search.
   void start(const std::string& path);
-  // The key, or nothing when it is not in the range. Asked to leave, it saves and ends
-  // the process.
+  // Returns the key, or nullopt if it is not in the range. When asked to leave, saves and
+  // exits.
   std::optional<std::uint64_t> run();
-  // The results are written: the checkpoint is no longer needed.
+  // To be called when the results have been written: removes the checkpoint.
   void finish() { checkpoint_.finish(); }
 
   std::uint64_t tried() const { return tried_; }

@@ -1,5 +1,5 @@
-// Every scanner of this machine against the plain cipher: any key length, any place in a
-// group of lanes, any ends of the range.
+// Compares every scanner that this machine supports with the simple cipher: any key length,
+// any position in a group of lanes, any range.
 #include "examples/code-breaking/search.h"
 
 #include <cppunit/extensions/HelperMacros.h>
@@ -78,7 +78,7 @@ class SearchTest : public CppUnit::TestFixture {
     }
   }
 
-  // A key that makes the first block only is passed over, also as the last of the range.
+  // A key that matches only the first block is skipped, even as the last of the range.
   void all_known_blocks_must_fit() {
     Message message = make_message(500, 4, 3);
     message.ciphertext.back() ^= 1;

@@ -12,10 +12,10 @@
 namespace sublet::code_breaking {
 namespace {
 
-constexpr std::uint64_t kKeys = 1 << 22;  // how small the space is
+constexpr std::uint64_t kKeys = 1 << 22;  // size of the key space searched
 constexpr unsigned kLength = 5;
 constexpr std::uint64_t kFirst = 0x27d8400000;  // its first key
-constexpr std::uint64_t kKey = 0x27d86dd243;    // the one to be recovered
+constexpr std::uint64_t kKey = 0x27d86dd243;    // the key to be recovered
 
 Message make_message() {
   Message message;
@@ -26,7 +26,7 @@ Message make_message() {
   return message;
 }
 
-// Tries the whole space, packet by packet; the keys found, and how long each packet took.
+// The result of trying the whole space, packet by packet: keys found, seconds per packet.
 struct Trial {
   std::vector<std::uint64_t> found;
   std::vector<double> packet_s;
@@ -62,7 +62,7 @@ bool self_test(std::uint64_t packet) {
   for (const Scanner* scanner = scanners(); scanner->name != nullptr; ++scanner) {
     const Trial trial = try_all(message, scanner->scan, packet);
     if (trial.found != std::vector<std::uint64_t>{kKey}) {
-      std::fprintf(stderr, "code-breaking: self-test: %s found %zu keys, not the one\n",
+      std::fprintf(stderr, "code-breaking: self-test: %s found %zu keys instead of the right one\n",
                    scanner->name, trial.found.size());
       return false;
     }

@@ -1,5 +1,5 @@
-// Recovers keys that it knows, with every scanner that this machine can run, and prints
-// how fast each is. False, with a sentence on stderr, when one of them fails.
+// Recovers a known key with every scanner that this machine can run, and prints the speed
+// of each. False, with a message on stderr, if one fails.
 #ifndef SUBLET_EXAMPLES_CODE_BREAKING_SELF_TEST_H_
 #define SUBLET_EXAMPLES_CODE_BREAKING_SELF_TEST_H_
 
@@ -7,7 +7,7 @@
 
 namespace sublet::code_breaking {
 
-// `packet`: keys from one of the measured points to the next.
+// `packet`: keys per time measurement.
 bool self_test(std::uint64_t packet);
 
 }  // namespace sublet::code_breaking

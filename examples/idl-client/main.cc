@@ -37,14 +37,14 @@ CORBA::ULongLong in_state(const v1::Counts& counts, std::set<CORBA::ULongLong> s
   return sum;
 }
 
-// Makes a call once more whose answer was lost; the server knows it by its request id.
+// Repeats a call whose answer was lost; the server recognizes it by its request id.
 auto again(auto call) -> decltype(call()) try {
   return call();
 } catch (const CORBA::SystemException&) {
   return omni_thread::sleep(2), call();
 }
 
-// In chunks; after a lost connection from where the server stands.
+// Uploads in chunks; after a lost connection, continues at the server's offset.
 v1::FileId upload(v1::Spool_ptr spool, v1::BatchId batch, const std::string& data) {
   const v1::FilePlace place{.kind = v1::FILE_INPUT, .batch = batch};
   const v1::RequestId id = new_request();
@@ -101,7 +101,7 @@ void run(CORBA::ORB_ptr orb, const std::string& at, const std::string& contents)
     std::cout << u->group[0].value << ": " << u->jobs_done << " jobs, " << u->cpu_us << " us\n";
 }
 
-template <typename... Kinds>  // the contract's exceptions: all have these members
+template <typename... Kinds>  // the IDL's exceptions, which all have these members
 bool tell(const CORBA::Exception& e) {
   const auto one = [](auto* k) { return k && std::cerr << k->message << " " << k->advice << "\n"; };
   return (one(dynamic_cast<const Kinds*>(&e)) || ...);
