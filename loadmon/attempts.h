@@ -37,7 +37,7 @@ struct Attempt {
 
   uint64_t job = 0;
   uint32_t attempt = 0;
-  std::unique_ptr<JobHold> hold;  // null: its folder has not or cannot be read
+  std::unique_ptr<JobHold> hold;  // null: its folder has not been read or cannot be
   int64_t save_ms = 0;            // its save deadline
   std::vector<pid_t> roots;       // shepherd and program, for the jobs' CPU use
   std::string cgroup;             // contains all its processes; empty: none

@@ -56,7 +56,7 @@ Adopted adopt_one(Files& files, const std::string& state_folder, const AttemptNa
   std::string folder = attempt_folder(state_folder, name);
   try {
     Assignment assignment = read_assignment(files, folder);
-    if (assignment.name != name) throw RecordError("it is another attempt's");
+    if (assignment.name != name) throw RecordError("it belongs to another attempt");
     Adopted adopted;
     adopted.facts = AttemptTasks::inspect(files, folder);
     adopted.assignment = std::make_shared<const Assignment>(std::move(assignment));

@@ -40,8 +40,8 @@ std::string machine_sentence(const AttemptExit& exit) {
 }
 
 std::string low_disk_sentence(const LowDisk& disk) {
-  return "The disk of the machine was nearly full, " + format_bytes(disk.free) +
-         " were left; of the jobs there, this one used the most, " + format_bytes(disk.used) + ".";
+  return "The machine's disk was nearly full (" + format_bytes(disk.free) +
+         " left); of its jobs, this one used the most (" + format_bytes(disk.used) + ").";
 }
 
 std::string sentence(const Assignment& what, const AttemptExit& exit, uint32_t end,

@@ -78,8 +78,8 @@ class EndingTest : public CppUnit::TestFixture {
     evicted.facts.reason = SUBLET_LEAVE_DRAIN;
     CPPUNIT_ASSERT_EQUAL(std::string("The client was stopped."), end_of(evicted).reason);
     CPPUNIT_ASSERT_EQUAL(uint32_t{protocol::kEndDrained}, end_of(evicted, disk).end);
-    CPPUNIT_ASSERT_EQUAL(std::string("The disk of the machine was nearly full, 12.0 MB were left; "
-                                     "of the jobs there, this one used the most, 3.0 GB."),
+    CPPUNIT_ASSERT_EQUAL(std::string("The machine's disk was nearly full (12.0 MB left); "
+                                     "of its jobs, this one used the most (3.0 GB)."),
                          end_of(evicted, disk).reason);
   }
 

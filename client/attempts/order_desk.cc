@@ -126,10 +126,10 @@ std::string OrderDesk::lacking(const Requirements& needs) const {
   if (!needs.architecture.empty() && needs.architecture != have.architecture)
     return "it needs " + needs.architecture + ", this machine is " + have.architecture;
   if (needs.cores > std::max(1u, have.cores))
-    return "it needs " + std::to_string(needs.cores) + " cores, there are " +
+    return "it needs " + std::to_string(needs.cores) + " cores, this machine has " +
            std::to_string(have.cores);
   if (needs.memory > have.memory)
-    return "it needs " + format_bytes(needs.memory) + " of memory, there are " +
+    return "it needs " + format_bytes(needs.memory) + " of memory, this machine has " +
            format_bytes(have.memory);
   return "";
 }

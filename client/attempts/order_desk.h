@@ -77,9 +77,9 @@ class OrderDesk {
             std::function<void(std::shared_ptr<const Assignment>)> accepted,
             std::function<void(std::vector<VacateOrder>)> vacate);
 
-  // Sets the registration whose orders are accepted from now on; "": none. Orders
-  // under another one are refused as stale; being_accepted() names those accepted
-  // before this call (protocol/lease.h, W4). Any thread.
+  // Sets the registration whose orders are accepted from now on; "": none. Orders under
+  // another one are refused as stale; those accepted before this call are in
+  // being_accepted() until taken over (protocol/lease.h, W4). Any thread.
   // term: of the server that opened the session.
   void set_session(const std::string& key, uint64_t term = 1);
   // Remembers the largest term of this session. False: `term` is smaller, so the

@@ -51,7 +51,7 @@ struct AttemptWork {
   std::atomic<int64_t> reported_cpu_us{0};
 
   // ---- of the running task ----
-  uint64_t held_generation;           // newest that the server has for this attempt
+  uint64_t held_generation;           // newest checkpoint of the job that the server has
   uint64_t handed_in_generation = 0;  // newest uploaded by this attempt
   uint64_t handed_in_bytes = 0;
   AttemptEnd end;               // complete once the hand-in is

@@ -61,7 +61,7 @@ class LowDisk(unittest.TestCase):
         first = harness.wait_for(left, "the hog to leave\n" + pool.all_logs())[0]
         self.assertGreater(least, 0)
         self.assertEqual(first["ended_code"], 20, first)
-        self.assertIn("disk of the machine was nearly full", first["reason"])
+        self.assertIn("disk was nearly full", first["reason"])
         self.assertEqual(self.last(quiet)["number"], 1)
         self.assertEqual(pool.job_state(quiet), "running")
         harness.wait_for(lambda: free(self.client.state) > 80 * MIB,
