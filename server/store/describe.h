@@ -1,5 +1,5 @@
-// The words that tables.cc describes tables with, and what is checked of a description
-// while it is compiled. For tables.cc only.
+// The functions with which tables.cc describes tables, and the compile-time checks of these
+// descriptions. For tables.cc only.
 #ifndef SUBLET_SERVER_STORE_DESCRIBE_H_
 #define SUBLET_SERVER_STORE_DESCRIBE_H_
 
@@ -37,7 +37,7 @@ Row row_with(Value Row::*);
 template <auto kMember>
 using RowOf = decltype(row_with(kMember));
 
-// How many members a structure has: as many values as can initialise it.
+// The number of members of a struct: the most values that can initialize it.
 struct Anything {
   template <typename T>
   operator T() const;
@@ -51,8 +51,8 @@ constexpr int count_members() {
   }
 }
 
-// Words that stand for a member, or for a member of that member. (Not an address: under
-// -fsanitize=undefined those are not compared in a constant expression.)
+// Identifies a member, or a member of that member. (Not by address: with
+// -fsanitize=undefined addresses cannot be compared in a constant expression.)
 template <auto... kPath>
 constexpr std::string_view mark() {
   return __PRETTY_FUNCTION__;
@@ -62,9 +62,9 @@ template <typename Row>
 struct Line {
   Column column;
   bool is_stored = true;
-  std::string_view path = {};    // the mark of what it is; empty: the database numbers it
-  std::string_view member = {};  // the mark of the row's member that it is, or is a part of
-  int parts = 1;                 // of that member
+  std::string_view path = {};    // mark of the stored member; empty: the database numbers it
+  std::string_view member = {};  // mark of the row's member that is or contains it
+  int parts = 1;                 // number of members of that member
 
   // When a row is written again, the new value is added to the old one.
   constexpr Line adding() const {
@@ -72,7 +72,7 @@ struct Line {
     line.column.adds = true;
     return line;
   }
-  // Of an enumeration: none but 1 ... `last` is ever written.
+  // For an enumeration: the valid values are 1 to `last`.
   template <typename Enum>
   constexpr Line up_to(Enum last) const {
     Line line = *this;
@@ -98,7 +98,7 @@ constexpr auto column(const char* name) {
   return line;
 }
 
-// The same, in the primary key.
+// The same, as part of the primary key.
 template <auto... kPath>
 constexpr auto key(const char* name) {
   auto line = column<kPath...>(name);
@@ -106,7 +106,7 @@ constexpr auto key(const char* name) {
   return line;
 }
 
-// The key of rows that the database numbers.
+// The key of a table whose rows the database numbers.
 template <typename Row>
 constexpr Line<Row> numbered(const char* name) {
   Line<Row> line;
@@ -115,7 +115,7 @@ constexpr Line<Row> numbered(const char* name) {
   return line;
 }
 
-// A member that this table does not hold.
+// A member that this table does not store.
 template <auto kMember>
 constexpr auto no_column(const char* name) {
   auto line = column<kMember>(name);

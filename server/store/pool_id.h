@@ -1,4 +1,4 @@
-// The id of the pool: 16 random octets, made with its database and kept there.
+// The id of the pool: 16 random octets, generated with the database and stored in it.
 #ifndef SUBLET_SERVER_STORE_POOL_ID_H_
 #define SUBLET_SERVER_STORE_POOL_ID_H_
 
@@ -6,7 +6,7 @@
 
 namespace sublet::server {
 
-// database: the path; SqlStore has made its tables. Throws StoreError.
+// database: its path; SqlStore must have created the tables. Throws StoreError.
 std::string pool_id(const std::string& database);
 
 }  // namespace sublet::server

@@ -63,9 +63,8 @@ bool Rows::next() {
     column.take(field.cell, field.variable);
   }
   if (damaged)
-    throw protocol::Damaged(damaged->expression + (damaged->state == soci::i_null
-                                                       ? " is empty"
-                                                       : " cannot be what it is"));
+    throw protocol::Damaged(damaged->expression +
+                            (damaged->state == soci::i_null ? " is null" : " is out of range"));
   return true;
 }
 
@@ -80,7 +79,7 @@ void Rows::each(const std::function<void()>& read,
       if (!next()) return;
       read();
     } catch (const protocol::Damaged& e) {
-      damaged("a row of table " + table_ + " was left out: " + e.what());
+      damaged("a row of table " + table_ + " was skipped: " + e.what());
     }
   }
 }

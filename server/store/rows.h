@@ -1,5 +1,5 @@
-// Reading rows: what a question selects goes into variables that are bound to it once.
-// Includes SOCI: for the store's own files.
+// Reads rows: a query's results are stored in variables that are bound to it once.
+// Includes SOCI, so only the store's own files may include this.
 #ifndef SUBLET_SERVER_STORE_ROWS_H_
 #define SUBLET_SERVER_STORE_ROWS_H_
 
@@ -17,22 +17,22 @@
 
 namespace sublet::server {
 
-// One question. First into() and with(), then select(), then next() until it is false or
-// each(). All throw soci::soci_error where the database fails. The variables must live as
-// long as this. Not shared between threads.
+// One query. Call into() and with(), then select(), then either each() or next() until it
+// returns false. All throw soci::soci_error if the database fails. The variables must outlive
+// this object. Not thread-safe.
 class Rows {
  public:
   explicit Rows(soci::session& session) : statement_(session) {}
 
-  // Selects all columns of the table, but for `without`; `alias`: its name in the question.
+  // Selects all columns of the table except `without`; `alias`: the table's name in the query.
   template <typename Row>
   Rows& into(const TableOf<Row>& table, Row& row, const std::string& alias = "",
              const std::string& without = "") {
     add(table, &row, alias, without, false);
     return *this;
   }
-  // The same of a table that the question joins to the left: where it has no row, `row` is
-  // as made.
+  // The same for the right side of a left join: where it has no row, `row` is
+  // default-constructed.
   template <typename Row>
   Rows& into_joined(const TableOf<Row>& table, Row& row, const std::string& alias) {
     add(table, &row, alias, "", true);
@@ -46,18 +46,17 @@ class Rows {
     return *this;
   }
 
-  // The parameter `:name` of the question.
+  // Binds the query's parameter `:name`.
   Rows& with(const std::string& name, const std::string& value);
 
-  // Asks "select COLUMNS from " and the rest of the question.
+  // Executes "select COLUMNS from " followed by `rest`.
   void select(const std::string& rest);
 
-  // Sets the variables to those of the next row; false: that was the last. Throws Damaged for
-  // this row only; what can be read of it is set.
+  // Reads the next row into the variables; false: there are no more. Throws Damaged for this
+  // row only; the columns that can be read are set.
   bool next();
 
-  // The rows that are left. A damaged one costs itself only: it is named in the log, or told
-  // to `damaged`.
+  // Reads the remaining rows. Skips damaged ones, and logs them or passes them to `damaged`.
   void each(const std::function<void()>& read);
   void each(const std::function<void()>& read,
             const std::function<void(const std::string& what)>& damaged);
@@ -75,7 +74,7 @@ class Rows {
            bool may_be_null);
   void add(const Column& column, const std::string& expression, void* variable, bool may_be_null);
 
-  // Deques: the statement keeps their elements' addresses.
+  // Deques, because the statement keeps pointers to the elements.
   std::deque<Field> fields_;
   std::deque<std::string> parameters_;
   std::vector<std::function<void()>> resets_;
@@ -83,8 +82,7 @@ class Rows {
   soci::statement statement_;
 };
 
-// Rows of one table; `rest` is what follows its name in the question. Damaged ones are named
-// in the log and left out.
+// Rows of one table; `rest` follows its name in the query. Damaged rows are logged and skipped.
 template <typename Row>
 std::vector<Row> rows_of(soci::session& session, const TableOf<Row>& table,
                          const std::string& rest) {
@@ -96,7 +94,7 @@ std::vector<Row> rows_of(soci::session& session, const TableOf<Row>& table,
   return result;
 }
 
-// The first of them. Throws Damaged.
+// The first such row. Throws Damaged.
 template <typename Row>
 std::optional<Row> row_of(soci::session& session, const TableOf<Row>& table,
                           const std::string& rest) {
@@ -107,7 +105,7 @@ std::optional<Row> row_of(soci::session& session, const TableOf<Row>& table,
   return row;
 }
 
-// The first column of the first row; 0: there is none.
+// The first column of the first row; 0 if there is none.
 uint64_t number_of(soci::session& session, const std::string& question);
 
 }  // namespace sublet::server

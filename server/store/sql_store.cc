@@ -14,7 +14,7 @@
 namespace sublet::server {
 namespace {
 
-// At a time: no transaction takes long.
+// Rows deleted per transaction, so that none takes long.
 constexpr int kForgotten = 20'000;
 
 void forget_requests(soci::session& sql, Micros before) {
@@ -23,8 +23,8 @@ void forget_requests(soci::session& sql, Micros before) {
       << " limit " << kForgotten << ")";
 }
 
-// Of a table whose rows are in order of number in order of time too: only the
-// oldest are looked at, so no index by time has to be kept.
+// For a table whose row numbers increase with time: only the oldest rows are examined, so
+// no index on time is needed.
 void forget_oldest(soci::session& sql, const char* table, Micros before) {
   if (before == 0) return;
   long long oldest = before;
@@ -62,7 +62,7 @@ struct SqlStore::Session {
   Writer<scheduling::UseRecord> uses{tables::kUses};
   Writer<SpentRow> spent{tables::kSpent};
   Writer<scheduling::ChangeRecord> changes{tables::kChanges};
-  // A file that is written again counts once.
+  // A file that is written again is counted once.
   Statement<std::string, bool, uint64_t, uint64_t> count_in{
       "insert into spool_use (user_name, kind, bytes) select :user, :kind, :bytes where not exists "
       "(select 1 from files where id = :id) on conflict (user_name, kind) do update set bytes = "
@@ -147,14 +147,14 @@ SqlStore::SqlStore(const std::string& path) : session_(std::make_unique<Session>
   try {
     soci::session& sql = session_->sql;
     sqlite::open_to_write(sql, path);
-    // A database of another version is refused before anything is done to it.
+    // Reject a database of another version before changing it.
     for (const std::string& statement : creation(tables::kPool)) sql << statement;
     int version = kSchemaVersion;
     sql << "select version from pool where id = 1", soci::into(version);
     if (version != kSchemaVersion)
-      throw StoreError("the database " + path + " is of version " + std::to_string(version) +
-                       ", this server is for version " + std::to_string(kSchemaVersion) +
-                       ": install the server that made it, or move it away");
+      throw StoreError("the database " + path + " has schema version " + std::to_string(version) +
+                       ", but this server needs version " + std::to_string(kSchemaVersion) +
+                       ": install the server that created it, or move it away");
     for (const Table* table : tables::all())
       for (const std::string& statement : creation(*table)) sql << statement;
   } catch (const soci::soci_error& e) {
@@ -195,7 +195,7 @@ std::optional<RequestRow> SqlStore::find_request(const std::string& key) {
 
 namespace {
 
-// Adds the rows that each question finds; damaged ones are named and left out.
+// Adds the rows that each query finds; damaged ones are skipped and reported in `damage`.
 template <typename Row>
 void load_rows(soci::session& sql, const TableOf<Row>& table,
                const std::vector<std::string>& questions, std::vector<std::string>* damage,

@@ -1,6 +1,6 @@
-// The store in SQLite (WAL, synchronous=FULL) through SOCI. SOCI is used so
-// that a PostgreSQL pair can take SQLite's place; only this folder includes it,
-// and only sqlite.{h,cc} holds what is SQLite's own.
+// The store in SQLite (WAL, synchronous=FULL), accessed through SOCI so that a
+// PostgreSQL pair can replace SQLite. Only this folder includes SOCI, and only
+// sqlite.{h,cc} is specific to SQLite.
 #ifndef SUBLET_SERVER_STORE_SQL_STORE_H_
 #define SUBLET_SERVER_STORE_SQL_STORE_H_
 
@@ -13,8 +13,8 @@ namespace sublet::server {
 
 class SqlStore : public Store {
  public:
-  // Opens or makes the database at `path`. Throws StoreError, also for a
-  // database of a newer version.
+  // Opens or creates the database at `path`. Throws StoreError, also for a
+  // database of another version.
   explicit SqlStore(const std::string& path);
   ~SqlStore() override;
 

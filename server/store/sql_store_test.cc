@@ -59,7 +59,7 @@ class SqlStoreTest : public CppUnit::TestFixture {
   TemporaryFolder folder_;
   std::string path() const { return folder_.path() + "/pool.db"; }
 
-  // All rows' text in this column.
+  // The text of this column in all rows, one line per row.
   std::string texts(const std::string& query, int column) {
     sqlite3* db = nullptr;
     CPPUNIT_ASSERT_EQUAL(SQLITE_OK, sqlite3_open(path().c_str(), &db));
@@ -132,7 +132,7 @@ class SqlStoreTest : public CppUnit::TestFixture {
     c.jobs[17].state = JobState::kDone;
     store.commit(c);
     std::vector<std::string> damage;
-    CPPUNIT_ASSERT_EQUAL(size_t{1}, store.load(&damage).jobs.size());  // its attempt lives
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, store.load(&damage).jobs.size());  // its attempt is live
     c.attempts[{17, 3}].key = {17, 3};
     c.attempts[{17, 3}].state = AttemptState::kEnded;
     c.requests["k"] = RequestRow{"k", "d", "a", 1};
@@ -153,7 +153,7 @@ class SqlStoreTest : public CppUnit::TestFixture {
     sql("drop trigger full");
     std::vector<std::string> damage;
     CPPUNIT_ASSERT_EQUAL(size_t{1}, store.load(&damage).jobs.size());
-    store.commit(c);  // and nothing of the failed one is left over
+    store.commit(c);  // the failed commit left nothing behind
     CPPUNIT_ASSERT_EQUAL(size_t{2}, store.load(&damage).jobs.size());
   }
 
@@ -178,7 +178,7 @@ class SqlStoreTest : public CppUnit::TestFixture {
     { SqlStore(path()).commit(some()); }
     for (const char* version : {"99", "3"}) {
       sql(std::string("update pool set version = ") + version);
-      // What a server of this version would make again.
+      // A server of this version would create this table again.
       sql("drop table if exists spent");
       CPPUNIT_ASSERT_THROW(SqlStore{path()}, StoreError);
       sql("select * from spent", SQLITE_ERROR);  // nothing was done to it
@@ -296,7 +296,7 @@ class SqlStoreTest : public CppUnit::TestFixture {
     }
     store.commit(c);
     Changes forget;
-    forget.forget_events = 20;  // what is exactly so old stays
+    forget.forget_events = 20;  // the limit itself is kept
     forget.forget_changes = 55;
     forget.forget_requests = 81;
     store.commit(forget);
@@ -310,7 +310,7 @@ class SqlStoreTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(Micros{90}, store.load(&damage).pool.now);
   }
 
-  // By a query that is kept from one call to the next.
+  // The archive keeps one prepared statement for this query.
   void descriptions_are_read_as_they_are_now() {
     SqlStore store(path());
     Archive archive(path());
@@ -325,9 +325,9 @@ class SqlStoreTest : public CppUnit::TestFixture {
       CPPUNIT_ASSERT(!archive.spec(id));
       const std::string name = "job " + std::to_string(id);
       add(id, name);
-      // From the database, then as it was decoded.
+      // First from the database, then from the cache of decoded descriptions.
       for (int i = 0; i < 2; ++i) CPPUNIT_ASSERT_EQUAL(name, archive.spec(id)->name);
-      // Whoever holds on to what was there would keep the log from being cut.
+      // An open read transaction would prevent this checkpoint.
       CPPUNIT_ASSERT_EQUAL(std::string("0\n"), texts("PRAGMA wal_checkpoint(TRUNCATE)", 0));
     }
   }
@@ -392,7 +392,7 @@ class SqlStoreTest : public CppUnit::TestFixture {
     file(5, FileKind::kOutput, 0);
     store.commit(c);
     Archive archive(path());
-    // Only the generation before the one before the newest goes while it runs.
+    // While the job runs, only checkpoints older than the two newest are unneeded.
     CPPUNIT_ASSERT(unneeded(archive) == std::vector<uint64_t>{2});
     Changes done;
     done.jobs[17] = job(17);
@@ -407,14 +407,14 @@ class SqlStoreTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(archive.outputs(17, 5, 10).empty());
   }
 
-  // Else a transaction with a thousand of them would take minutes.
+  // Otherwise a transaction with a thousand deletions would take minutes.
   void a_content_is_dropped_without_reading_all_files() {
     SqlStore store(path());
     const std::string plan = texts("explain query plan " + std::string(kDropContent), 3);
     CPPUNIT_ASSERT_MESSAGE(plan, plan.find("files_content") != std::string::npos);
   }
 
-  // Else a restart would take longer with every job that ever ended.
+  // Otherwise a restart would take longer with every job that ever ended.
   void the_brain_is_loaded_without_reading_all_jobs() {
     SqlStore store(path());
     std::vector<std::string> questions;
@@ -428,7 +428,7 @@ class SqlStoreTest : public CppUnit::TestFixture {
       for (size_t at = 0; (at = plan.find("SCAN ", at)) != std::string::npos; ++at)
         CPPUNIT_ASSERT_MESSAGE(plan, plan.find("_live", at) < plan.find('\n', at));
     }
-    // As the lists of what is not final have it.
+    // The condition used to list unfinished jobs.
     const std::string plan = texts(
         "explain query plan select * from jobs where id >= 3 and id <= 9 and state < 5 order by id",
         3);

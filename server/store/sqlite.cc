@@ -8,15 +8,14 @@
 namespace sublet::server::sqlite {
 namespace {
 
-// Settings of the whole process, before its first connection.
+// Process-wide settings, made before the first connection.
 void set_up() {
   static std::once_flag once;
   std::call_once(once, [] {
-    // Each connection is one thread's at a time (the committer's, or whose turn it
-    // is at the archive), so it needs no lock of its own around every call; and
-    // nobody asks how much memory SQLite uses, a count that takes one lock for all
-    // connections at each allocation. Refused where SQLite runs already: slower,
-    // and as good.
+    // Only one thread uses a connection at a time (the committer, or the current user of an
+    // archive connection), so SQLite's mutexes are not needed. Memory statistics are not
+    // used, and would take a global lock on each allocation. Both calls fail if SQLite is
+    // already initialized; it is then only slower.
     sqlite_api::sqlite3_config(SQLITE_CONFIG_MULTITHREAD);
     sqlite_api::sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
   });

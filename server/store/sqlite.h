@@ -1,6 +1,6 @@
-// All that holds for SQLite alone: how it is opened, what its dialect has of its own, and
-// the end of a question that takes too long. A store in another database has another file
-// like this one; the statements everywhere else are common to both.
+// Everything specific to SQLite: opening a database, its SQL dialect, and interrupting a
+// query that takes too long. Support for another database needs another file like this one;
+// all other SQL is portable.
 #ifndef SUBLET_SERVER_STORE_SQLITE_H_
 #define SUBLET_SERVER_STORE_SQLITE_H_
 
@@ -13,22 +13,21 @@ class session;
 
 namespace sublet::server::sqlite {
 
-// Open the database at `path`, for one that writes (and makes it) or for one that only
-// reads. Throw soci::soci_error.
+// Open the database at `path` for writing (creating it) or read-only. Throw soci::soci_error.
 void open_to_write(soci::session& session, const std::string& path);
 void open_to_read(soci::session& session, const std::string& path);
 
-// Ends the statement that makes a table: Storage::kByKey.
+// Ends the statement that creates a table: Storage::kByKey.
 inline constexpr const char* kStoredByKey = " without rowid";
 // Declares a column: Type::kNumbered.
 inline constexpr const char* kNumbered = " integer primary key";
 
-// After a table's name in a question: answer it through this index, which the planner would
-// not choose by itself (it does not know how few of the rows are in it).
+// After a table's name in a query: forces this index, which the planner would not choose
+// because it does not know how few rows the index has.
 std::string through(const std::string& index);
 
-// Interrupts statements of this session that still run when the time is over, from its
-// making on; they throw soci::soci_error then.
+// Interrupts statements of this session that still run `span` after construction; they
+// throw soci::soci_error.
 class TimeLimit {
  public:
   TimeLimit(soci::session& session, std::chrono::microseconds span);

@@ -1,7 +1,7 @@
-// A table as the code sees it: its columns, and how the value of each goes between
-// the database and the member of a row that it belongs to. tables.h lists the tables.
+// The description of a table: its columns, and how each value is converted between the
+// database and the member of a row. tables.h lists the tables.
 //
-// Values, which never change. Any thread.
+// Immutable values. Any thread.
 #ifndef SUBLET_SERVER_STORE_TABLE_H_
 #define SUBLET_SERVER_STORE_TABLE_H_
 
@@ -16,23 +16,23 @@
 
 namespace sublet::server {
 
-// How a column is declared; none is ever null. It follows from the member's type.
+// The declared type of a column, derived from the member's type. No column is nullable.
 enum class Type {
   kInteger,   // 32 bits: bool, int32_t, enumerations
-  kBigint,    // 64 bits; an unsigned number beyond them is stored as a negative one
+  kBigint,    // 64 bits; an unsigned number of 2^63 or more is stored as a negative one
   kReal,      // double precision
   kText,      // any bytes
-  kNumbered,  // the database gives each new row the next number; it has no member
+  kNumbered,  // the database assigns the next number to each new row; not in the struct
 };
 
-// A value that was read, in what its type needs.
+// A value that was read, in the member for its type.
 struct Cell {
   long long integer = 0;
   double real = 0;
   std::string text;
 };
 
-// The values of one column of rows that are to be written, in what its type needs.
+// One column's values of the rows to be written, in the member for its type.
 struct Values {
   std::vector<long long> integers;
   std::vector<double> reals;
@@ -42,12 +42,12 @@ struct Values {
 struct Column {
   const char* name = "";
   Type type = Type::kNumbered;
-  bool key = false;   // belongs to the primary key
+  bool key = false;   // part of the primary key
   bool adds = false;  // when a row is written again, the new value is added to the old one
-  // The integers that may stand there; a row with any other is damaged.
+  // The range of valid integers; a row with any other is damaged.
   long long lowest = std::numeric_limits<long long>::min();
   long long highest = std::numeric_limits<long long>::max();
-  // Between the member of a row and its value; `row` is of the table's type.
+  // Convert between the member of a row and its value; `row` points to the table's row type.
   void (*put)(const void* row, Values& to) = nullptr;
   void (*take)(Cell& from, void* row) = nullptr;
 };
@@ -58,8 +58,8 @@ struct Index {
 };
 
 enum class Storage {
-  kByKey,  // a row lies in the tree of its key, which is searched once and not twice
-  kApart,  // for rows that may be large and are many
+  kByKey,  // rows are stored in the key's B-tree: one search instead of two
+  kApart,  // for tables with many, possibly large rows
 };
 
 struct Table {
@@ -67,25 +67,25 @@ struct Table {
   Storage storage = Storage::kApart;
   std::array<Column, 40> column_list = {};
   size_t column_count = 0;
-  std::array<Index, 3> indexes = {};  // those that have a name
+  std::array<Index, 3> indexes = {};  // unused ones have no name
 
   constexpr std::span<const Column> columns() const { return {column_list.data(), column_count}; }
 };
 
-// Statements that make what is not there yet: the table, then each of its indexes.
+// Statements that create the table and its indexes where they do not exist.
 std::vector<std::string> creation(const Table& table);
-// Writes one row over the one of the same key, if there is one. Its parameters are the
-// columns in order, but for one that is numbered.
+// Inserts a row or replaces the one with the same key. Its parameters are the columns in
+// order, without kNumbered ones.
 std::string upsert(const Table& table);
 
 // A line of a description; describe.h makes them.
 template <typename Row>
 struct Line;
 
-// The table whose rows are kept as `Row`.
+// A table whose rows are represented by `Row`.
 template <typename Row>
 struct TableOf : Table {
-  // Does not compile unless each member of `Row` is in one line, no name is there twice, and
+  // Compiles only if each member of `Row` is in exactly one line, all names are different, and
   // there is a key.
   consteval TableOf(const char* name, Storage storage, std::initializer_list<Line<Row>> lines,
                     std::initializer_list<Index> indexes = {});
@@ -126,8 +126,7 @@ void assign(Cell& from, Value& value) {
   }
 }
 
-// A column for values of this type, as yet without a name; what put() and take() are given
-// as `row` is the value itself.
+// An unnamed column for values of this type; the `row` of put() and take() is the value itself.
 template <typename Value>
 constexpr Column column_for() {
   Column column;

@@ -168,7 +168,7 @@ constinit const TableOf<JobRecord> kJobs = {
         column<&JobRecord::needs, &Requirements::platforms>("platforms"),
     },
     {
-        // `attempts` too, so that what waits for its first one need not be looked up.
+        // Includes `attempts`, so that jobs still without an attempt need no table lookup.
         {"jobs_live", "(id, attempts) where state < 5"},
         {"jobs_batch", "(batch, state)"},
     },
@@ -241,7 +241,7 @@ constinit const TableOf<UseRecord> kUses = {
     },
 };
 
-// CPU time that the server itself has spent, by the minute.
+// CPU time used by the server itself, per minute.
 constinit const TableOf<SpentRow> kSpent = {
     "spent",
     Storage::kByKey,
@@ -278,8 +278,8 @@ constinit const TableOf<FileRow> kFiles = {
         column<&FileRow::digest>("digest"), column<&FileRow::in_row>("in_row"),
         column<&FileRow::body>("body"), column<&FileRow::counts>("counts"),
         column<&FileRow::user>("user_name"), column<&FileRow::content>("content"),
-        no_column<&FileRow::identity>("identity"),  // of its content
-        no_column<&FileRow::damaged>("damaged"),    // of its content
+        no_column<&FileRow::identity>("identity"),  // in table contents
+        no_column<&FileRow::damaged>("damaged"),    // in table contents
     },
     {
         {"files_job", "(job, kind) where job > 0"},
@@ -288,7 +288,7 @@ constinit const TableOf<FileRow> kFiles = {
     },
 };
 
-// What lies in the spool folder, under its id; rows of table files refer to it.
+// The contents stored in the spool folder, each named by its id; table files refers to them.
 constinit const TableOf<ContentRow> kContents = {
     "contents",
     Storage::kByKey,

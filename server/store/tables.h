@@ -1,6 +1,6 @@
-// The database's tables. tables.cc describes each, one line a column: its name and the
-// member of the row that it holds. All else follows from the description: how the table
-// is made, how its rows are written (writer.h) and read (rows.h).
+// The database's tables. tables.cc describes them, one line per column: its name and the
+// member of the row that it stores. The code that creates a table, and writes (writer.h) and
+// reads (rows.h) its rows, is generated from this description.
 #ifndef SUBLET_SERVER_STORE_TABLES_H_
 #define SUBLET_SERVER_STORE_TABLES_H_
 
@@ -17,7 +17,7 @@ namespace sublet::server {
 inline constexpr int32_t kSchemaVersion = 5;
 
 struct PoolRow {
-  int32_t id = 1;  // there is one
+  int32_t id = 1;  // the only row
   int32_t version = kSchemaVersion;
   scheduling::PoolRecord pool = {};
 };
@@ -34,7 +34,7 @@ struct SpoolUseRow {
   uint64_t bytes = 0;
 };
 
-// A job whose outputs are kept no longer.
+// A job whose outputs have expired and were removed.
 struct RemovedOutputRow {
   JobId job = 0;
   Micros at = 0;
@@ -66,7 +66,7 @@ extern const TableOf<InvitationRow> kInvitations;
 extern const TableOf<RequestRow> kRequests;
 extern const TableOf<EventRow> kEvents;
 
-// Every one; the pool is the first.
+// All tables; the pool comes first.
 std::span<const Table* const> all();
 
 }  // namespace tables

@@ -1,4 +1,4 @@
-// Every table is what its description says, and gives back the rows that were written.
+// Every table matches its description, and returns the rows that were written.
 #include "server/store/tables.h"
 
 #include <cppunit/extensions/HelperMacros.h>
@@ -59,7 +59,7 @@ Whole whole_of(const Table& table, const void* row) {
 }
 
 long long any_integer(const Column& column) {
-  // What is added up must not become too large.
+  // A sum must not overflow.
   if (column.adds) return *rc::gen::inRange<long long>(0, 1ll << 40);
   const auto any = static_cast<uint64_t>(*rc::gen::noShrink(rc::gen::arbitrary<int64_t>()));
   const uint64_t span = static_cast<uint64_t>(column.highest) - column.lowest + 1;
@@ -81,7 +81,7 @@ Row any_row(const TableOf<Row>& table) {
   return row;
 }
 
-// As the database is to have it when `row` is written where `old` is.
+// The row expected in the database after `row` is written over `old`.
 template <typename Row>
 Row written_over(const TableOf<Row>& table, const Row& old, Row row) {
   for (const Column& column : table.columns()) {
@@ -102,7 +102,7 @@ void set_key(const TableOf<Row>& table, const Row& from, Row* to) {
   }
 }
 
-// Calls f(table) for each, by its own type.
+// Calls f(table) for each table, with its own type.
 template <typename F>
 void for_each_table(F f) {
   using namespace tables;
@@ -191,7 +191,7 @@ class TablesTest : public CppUnit::TestFixture {
     });
   }
 
-  // Reads the column by itself, into a variable of its type.
+  // Reads this column alone.
   static Cell read(soci::session& sql, const Table& table, const Column& column) {
     Cell cell;
     Rows rows(sql);
@@ -207,7 +207,7 @@ class TablesTest : public CppUnit::TestFixture {
     return cell;
   }
 
-  // Not only in the place where the reader looks for it.
+  // Each value is in the column of its name, not just where Rows reads it by position.
   void each_value_is_under_its_name() {
     Database database;
     for_each_table([&]<typename Row>(const TableOf<Row>& table) {
@@ -228,7 +228,7 @@ class TablesTest : public CppUnit::TestFixture {
     });
   }
 
-  // Writes three rows whose keys are 1, 2 and 3, spoils the second and reads them.
+  // Writes three rows with the keys 1, 2 and 3, corrupts the second and reads them back.
   template <typename Row>
   static void check_damage(soci::session& sql, const TableOf<Row>& table, const Column& column) {
     Writer<Row> writer(table);
@@ -253,7 +253,7 @@ class TablesTest : public CppUnit::TestFixture {
     rows.each([&] { ++read; }, [&](const std::string& what) { damage += what; });
     CPPUNIT_ASSERT_EQUAL(2, read);
     CPPUNIT_ASSERT_EQUAL("a row of table " + std::string(table.name) +
-                             " was left out: " + column.name + " cannot be what it is",
+                             " was skipped: " + column.name + " is out of range",
                          damage);
     sql << "delete from " << table.name;
   }

@@ -1,6 +1,6 @@
-// Writing many rows at once: their values are gathered in vectors, one for each column,
-// and one statement is executed for all of them. It is prepared and bound once.
-// Includes SOCI: for the store's own files.
+// Writes many rows at once: their values are collected in one vector per column, and one
+// statement, prepared and bound once, is executed for all of them.
+// Includes SOCI, so only the store's own files may include this.
 #ifndef SUBLET_SERVER_STORE_WRITER_H_
 #define SUBLET_SERVER_STORE_WRITER_H_
 
@@ -15,25 +15,26 @@
 
 namespace sublet::server {
 
-// A statement and the parameters of many executions.
+// A statement and the parameters of its pending executions.
 class Bulk {
  public:
   // For parameters of these types, in order.
   Bulk(std::string statement, std::vector<Type> types);
-  // To write rows of a table, each over the one of the same key.
+  // Writes rows of a table, each replacing the one with the same key.
   explicit Bulk(const Table& table);
   Bulk(const Bulk&) = delete;
 
-  // Executes it for all that was added since; throws soci::soci_error.
+  // Executes the statement for everything added since the last flush; throws
+  // soci::soci_error.
   void flush(soci::session& session);
-  // Forgets what was added.
+  // Discards what was added.
   void clear();
 
  protected:
   ~Bulk() = default;
   void add_row(const Table& table, const void* row);
 
-  std::vector<Values> parameters_;  // the statement keeps their addresses
+  std::vector<Values> parameters_;  // the statement keeps pointers to these
   size_t rows_ = 0;
 
  private:

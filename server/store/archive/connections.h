@@ -1,5 +1,5 @@
-// The archive's connections to the database, which calls take turns at. Includes
-// SOCI: for the .cc files of the archive only.
+// The archive's database connections, shared between calls. Includes SOCI, so
+// only the archive's .cc files may include this.
 #ifndef SUBLET_SERVER_STORE_ARCHIVE_CONNECTIONS_H_
 #define SUBLET_SERVER_STORE_ARCHIVE_CONNECTIONS_H_
 
@@ -24,8 +24,8 @@ namespace sublet::server {
 
 class Archive::Connection : public soci::session {
  public:
-  // The description that covers the job, or the last one before it; false: there
-  // is none. Prepared once: every job that starts is asked for.
+  // Reads the description that covers the job, or else the last one before it; false:
+  // there is none. Prepared once, since it is called for every job that starts.
   bool read_spec(JobId id, JobId* first_job, std::string* body) {
     if (!spec_)
       spec_ = std::make_unique<soci::statement>(
@@ -36,7 +36,7 @@ class Archive::Connection : public soci::session {
     if (!spec_->execute(true)) return false;
     *first_job = static_cast<JobId>(first_job_);
     *body = std::move(body_);
-    // To the end: an open statement would keep the database's log from being cut.
+    // Read to the end: an open statement would prevent WAL checkpoints.
     while (spec_->fetch()) {
     }
     return true;
@@ -58,14 +58,14 @@ class Archive::Connections {
     }
   }
 
-  // From now on the calling thread has a connection that is only its own. Once,
-  // before other threads come.
+  // From now on the calling thread has a connection of its own. Call once, before other
+  // threads use this.
   void serve_apart() {
     sqlite::open_to_read(apart_, path_);
     apart_thread_ = std::this_thread::get_id();
   }
 
-  // Runs f(connection) on one that nobody else uses meanwhile. Throws Refusal
+  // Runs f(connection) with exclusive use of a connection. Throws Refusal
   // (kUnavailable) when none is free within `patience`.
   template <typename F>
   auto with(F f, std::chrono::microseconds patience = std::chrono::seconds(10)) {
@@ -98,7 +98,7 @@ class Archive::Connections {
     std::unique_lock lock(mutex_);
     if (!freed_.wait_for(lock, patience, [this] { return !free_.empty(); }))
       throw Refusal(Refusal::Kind::kUnavailable, "server.busy",
-                    "others' questions keep the database busy", "Ask again in a moment.",
+                    "the database is busy with other requests", "Try again in a moment.",
                     "database");
     Connection* c = free_.back();
     free_.pop_back();
@@ -114,7 +114,7 @@ class Archive::Connections {
 
   const std::string path_;
   Connection apart_;
-  std::atomic<std::thread::id> apart_thread_{};  // of nobody at first
+  std::atomic<std::thread::id> apart_thread_{};  // initially no thread
   std::mutex mutex_;
   std::condition_variable freed_;
   std::vector<Connection> connections_;

@@ -9,7 +9,7 @@ namespace {
 
 enum class Bodies { kRead, kLeave };
 
-// Rows of table files, known as f, with what is known of their contents.
+// Rows of table files (alias f), joined with their contents (alias c).
 class FileRows : public Rows {
  public:
   FileRows(soci::session& sql, Bodies bodies) : Rows(sql) {
@@ -106,7 +106,7 @@ std::vector<uint64_t> Archive::content_ids() {
 std::vector<FileRow> Archive::unneeded_files(uint64_t& after, uint32_t examined) {
   return connections_->with([&](soci::session& sql) {
     const std::string from = std::to_string(after);
-    // With `examined` or more left, the last of them.
+    // The last one to examine, or 0 if fewer than `examined` are left.
     after = number_of(sql, "select id from files where id > " + from +
                                " order by id limit 1 offset " + std::to_string(examined - 1));
     const std::string to = after ? " and f.id <= " + std::to_string(after) : "";
@@ -159,7 +159,7 @@ SpoolUse Archive::spool_use(const std::string& user) {
 }
 
 // A file's id is at most the instant of its upload (spool.cc), and its job ended
-// after that: only old rows are looked at.
+// later, so the condition on the id limits the search to old rows.
 std::vector<FileRow> Archive::outputs_before(Micros ended, uint32_t limit) {
   return connections_->with([&](soci::session& sql) {
     const std::string before = std::to_string(ended);

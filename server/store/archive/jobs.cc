@@ -15,7 +15,7 @@ namespace {
 
 using scheduling::JobRange;
 
-// In order, without overlaps, and no longer than ids in the database can be.
+// Sorted, without overlaps, and limited to valid ids of the database.
 std::vector<JobRange> tidy(std::vector<JobRange> ranges) {
   constexpr JobId kLast = std::numeric_limits<int64_t>::max();
   std::sort(ranges.begin(), ranges.end(),
@@ -34,8 +34,8 @@ std::vector<JobRange> tidy(std::vector<JobRange> ranges) {
   return tidied;
 }
 
-// Rows that stand for a job of this range: those that begin in it, and the one
-// before if it is an array that reaches into it.
+// Rows that cover a job of this range: those that begin in it, and the one before
+// if it is an array that extends into it.
 std::string overlaps(const JobRange& range) {
   const std::string first = std::to_string(range.first);
   return "(jobs.id >= coalesce((select max(id) from jobs where id <= " + first + "), 0)" +
@@ -43,8 +43,8 @@ std::string overlaps(const JobRange& range) {
          " and jobs.id + jobs.count > " + first + ")";
 }
 
-// The condition of a JobQuery but for its ids. Numbers are written into the
-// text, since they cannot carry SQL; the user's name is bound as :user.
+// The condition of a JobQuery without its ids. Numbers are written into the text,
+// since they cannot inject SQL; the user's name is bound as :user.
 std::string where(const JobQuery& query) {
   std::string text = "1 = 1";
   if (query.batch) text += " and jobs.batch = " + std::to_string(query.batch);
@@ -62,7 +62,7 @@ std::string where(const JobQuery& query) {
   return text;
 }
 
-// Of the description that covers a job; `id`: a column or a number.
+// The name in the description that covers a job; `id`: a column or a number.
 std::string name_of(const std::string& id) {
   return "coalesce((select name from specs where first_job <= " + id +
          " order by first_job desc limit 1), '')";
@@ -71,7 +71,7 @@ constexpr const char* kMachineOfJob =
     "coalesce((select machine from attempts where attempts.job = jobs.id and attempts.attempt = "
     "jobs.attempts), 0)";
 
-// What a record stands for inside the range, which it overlaps.
+// The part of a record inside the range, which must overlap it.
 scheduling::JobRecord part_of(const scheduling::JobRecord& record, const JobRange& range) {
   if (record.count == 1) return record;
   const JobId first = std::max(record.id, range.first);
@@ -100,8 +100,8 @@ JobPage Archive::runs(const JobQuery& query, JobId after, uint32_t limit) {
 
 namespace {
 
-// The last job that the row stands for, inside the range; of a damaged one at
-// least the range's first.
+// The last job of the range that the row covers; for a damaged row, some job of the
+// range.
 JobId last_of(const scheduling::JobRecord& row, const JobRange& range) {
   const JobId last = row.count > 0 ? row.id + row.count - 1 : row.id;
   return std::clamp(last, range.first, range.first + range.count - 1);
@@ -109,8 +109,8 @@ JobId last_of(const scheduling::JobRecord& row, const JobRange& range) {
 
 }  // namespace
 
-// Appends what lies in this range until `limit` rows were read; then the page has
-// a next one.
+// Appends the jobs of this range until `limit` rows have been read; sets page.next if
+// that limit was reached.
 void Archive::add_runs(const JobQuery& query, const JobRange& range, uint32_t limit,
                        JobPage& page) {
   connections_->with([&](soci::session& sql) {
@@ -145,8 +145,8 @@ void Archive::add_runs(const JobQuery& query, const JobRange& range, uint32_t li
   });
 }
 
-// Appends the run in the pieces that have a description of their own, up to
-// `limit` rows in all. False: there is more of it.
+// Appends the run, split where the description changes, up to `limit` rows in all.
+// False: a part of the run did not fit.
 bool Archive::add_described(const JobRow& run, uint32_t limit, JobPage& page) {
   const JobId end = run.job.id + run.job.count;
   JobRow rest = run;
@@ -281,7 +281,7 @@ std::string Archive::awaited_output(JobId id) {
   });
 }
 
-// Null when that job has none.
+// Null if the job has no description.
 std::shared_ptr<const SpecRange> Archive::spec_range(JobId id, uint64_t* first_job) {
   auto range = arrays_.find(id, first_job);
   if (!range) range = single_jobs_.find(id, first_job);
@@ -290,7 +290,7 @@ std::shared_ptr<const SpecRange> Archive::spec_range(JobId id, uint64_t* first_j
   return range;
 }
 
-// Null when there is none for that job or a row before it.
+// Null if there is no description for that job or an earlier one.
 std::shared_ptr<const SpecRange> Archive::read_spec(JobId id, uint64_t* first_job) {
   std::string body;
   const bool found = connections_->with(

@@ -1,4 +1,4 @@
-// Who belongs to the pool: machines' credentials, members, invitations.
+// Queries on membership: machines' credentials, members, invitations.
 #include "server/store/archive/archive.h"
 #include "server/store/archive/connections.h"
 #include "server/store/rows.h"

@@ -1,4 +1,4 @@
-// Who used what: sums over table uses, and its rows.
+// Queries on table uses: sums and rows.
 #include <algorithm>
 #include <stdexcept>
 
@@ -11,10 +11,10 @@
 namespace sublet::server {
 namespace {
 
-// Of machine m, which a use may have outlived.
+// The name of machine m, which may have been removed since.
 constexpr const char* kMachineName = "coalesce(m.name, 'gone')";
 
-// What the rows of a group have in common.
+// The expression to group by.
 std::string expression_of(GroupBy by) {
   switch (by) {
     case GroupBy::kUser:
@@ -25,7 +25,7 @@ std::string expression_of(GroupBy by) {
       return "u.batch";
     case GroupBy::kDay:
       return "u.at / 86400000000";
-    case GroupBy::kWeek:  // 1970 began on a Thursday
+    case GroupBy::kWeek:  // 1970-01-01 was a Thursday
       return "(u.at / 86400000000 + 3) / 7";
     case GroupBy::kJob:
       return "u.job";
@@ -39,10 +39,10 @@ std::string list(const std::vector<std::string>& words) {
   return text;
 }
 
-// The rows to be summed up, as u.
+// The rows to sum up, with the alias u.
 std::string summed_rows(const UsageQuery& query, bool by_job_first) {
   const std::string since = std::to_string(query.since), until = std::to_string(query.until);
-  // Jobs are read in their order, a page at a time: not by the index on time.
+  // Grouped by job, pages follow the primary key; the unary + disables the index on time.
   const std::string time = by_job_first ? "+finished" : "finished";
   std::string text =
       "(select job, user_name, machine, batch, finished as at, case when ended = 1 then 1 else 0 "
@@ -58,8 +58,8 @@ std::string summed_rows(const UsageQuery& query, bool by_job_first) {
   return text + ") as u";
 }
 
-// What follows "select SUMS, GROUPS from". The groups after which it begins are parameters
-// where they are names.
+// What follows "select SUMS, GROUPS from". query.after is bound as parameters where groups
+// are names.
 std::string groups_of(const UsageQuery& query) {
   std::vector<std::string> groups, after;
   for (size_t i = 0; i < query.by.size(); ++i) {
