@@ -1,4 +1,4 @@
-// Who is calling and whether they may: asked here and nowhere else.
+// Identifies callers and checks their permissions; nothing else does.
 //
 // Threads: any.
 #ifndef SUBLET_SERVER_ACCESS_H_
@@ -16,44 +16,45 @@
 namespace sublet::server {
 
 struct Caller {
-  // A local caller's; a member's elsewhere is Peer::id, above all of those.
+  // A local caller's uid; for a remote member Peer::id, which is above all uids.
   uint64_t uid = 0;
-  // The uid's name, or "uid1234" where it has none; the name in a user's
-  // certificate; for a machine's, words that are no user's name.
+  // The name of the uid, or "uid1234" if it has none; the name in a user's
+  // certificate; for a machine, a text that cannot be a user's name.
   std::string user;
   bool administrator = false;
   bool named = true;                        // the uid has a password entry
-  std::optional<Role> role = std::nullopt;  // of a member elsewhere
+  std::optional<Role> role = std::nullopt;  // of a remote member
   std::string machine = {};                 // the name in a machine's certificate
-  int64_t joined = 0;                       // of a member elsewhere: the join that let it in
+  int64_t joined = 0;                       // of a remote member: identifies its join
 };
 
 class Access {
  public:
-  // administrators: user names besides root and the server's own user.
+  // administrators: user names in addition to root and the server's own user.
   explicit Access(std::vector<std::string> administrators);
 
-  // The caller of the present upcall, by the kernel's word or its certificate.
-  // Throws Refusal kNotPermitted outside one, or when the transport cannot name
-  // the peer.
+  // The caller of the current upcall, identified by the kernel or by its certificate.
+  // Throws Refusal kNotPermitted outside an upcall, or if the transport cannot
+  // identify the peer.
   Caller caller();
-  // The same, and refuses a machine's certificate: those submit and control no
+  // The same, but refuses machines' certificates: machines cannot submit or control
   // jobs.
   Caller submitter();
-  // The same, and refuses all certificates but machines'.
+  // The same, but refuses all certificates except machines'.
   Caller workstation();
   Caller caller_with_uid(uint32_t uid);
   static Caller caller_with_certificate(const Peer& peer);
 
   // Throw Refusal kNotPermitted.
   void require_administrator(const Caller& caller, const std::string& what) const;
-  // Removing, holding, fetching, looking into: the submitter or an administrator.
+  // For removing, holding, fetching and inspecting: only the submitter or an
+  // administrator may.
   void require_owner(const Caller& caller, const std::string& user,
                      const std::string& subject) const;
   bool owns(const Caller& caller, const std::string& user) const;
 
  private:
-  // Empty where it has no password entry.
+  // Empty if the uid has no password entry.
   std::string name_of(uint32_t uid);
 
   const std::vector<std::string> administrators_;

@@ -55,7 +55,7 @@ void Housekeeper::tidy() {
     files_.collect_garbage();
     history_.write_old();
   } catch (const std::exception& e) {
-    // The disk is full, or the server stops: next time.
+    // The disk is full or the server is stopping: try again in the next round.
     log(Severity::debug) << "housekeeping was postponed: " << e.what();
   }
 }
@@ -68,7 +68,7 @@ void Housekeeper::forget_old() {
     Changes& changes = turn.changes();
     if (cpu > recorded_cpu_) changes.spent.push_back({now - now % kMinute, cpu - recorded_cpu_});
     for (const auto& batch : archive_.open_batches_before(now - settings_.batch_idle)) {
-      if (changes.batches.count(batch.id)) continue;  // touched in this very group
+      if (changes.batches.count(batch.id)) continue;  // touched in this group
       changes.dropped_batches.push_back(batch.id);
       changes.dropped_parts.push_back(batch.id);
     }

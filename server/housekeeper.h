@@ -1,7 +1,7 @@
-// What must be done from time to time and may take long: expired batches, old
-// requests and events, files that nothing needs, old uses, the disk's reserve, the
-// CPU time that the server itself spends. On a thread of its own, so that nothing
-// waits for it.
+// Periodic work that may take long: removes expired batches, old requests and events
+// and unneeded files, archives old uses, restores the disk reserve, and records the
+// CPU time the server itself uses. Runs on a thread of its own, so that nothing waits
+// for it.
 #ifndef SUBLET_SERVER_HOUSEKEEPER_H_
 #define SUBLET_SERVER_HOUSEKEEPER_H_
 
@@ -21,7 +21,7 @@ namespace sublet::server {
 
 struct HousekeeperSettings {
   Micros batch_idle = 3600ll * 1'000'000;          // an open batch without a call expires
-  Micros keep_requests = 24 * 3600ll * 1'000'000;  // idl/types.idl: repeats
+  Micros keep_requests = 24 * 3600ll * 1'000'000;  // to recognize repeats; idl/types.idl
   Micros keep_events = 0;
   Micros keep_changes = 0;
   Micros keep_uses = 0;

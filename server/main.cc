@@ -98,7 +98,7 @@ Manual manual() {
            {"SEE ALSO", {{"", "`sublet`(1), `sublet-client`(8)"}}}}};
 }
 
-// self: the command line by which this program is started again.
+// self: the command line to restart this program with.
 int run(const CommandLine& line, const std::vector<std::string>& self) {
   if (line.print_defaults) {
     Settings(server_setting_specs()).print_defaults(std::cout);
@@ -106,7 +106,7 @@ int run(const CommandLine& line, const std::vector<std::string>& self) {
   }
   const ServerSettings settings = read(line);
   if (line.init) return make_authority(settings);
-  scheduling::Pool check(settings.policies);  // unknown policies are named here
+  scheduling::Pool check(settings.policies);  // throws for unknown policies
   system_files().make_folders(settings.state_folder);
   system_files().make_folders(folder_of(settings.socket), 0755);
   if (!line.once && line.supervised < 0) {

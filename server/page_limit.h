@@ -1,4 +1,4 @@
-// How many items of a list one page may have.
+// The maximum number of items on one page of a list.
 #ifndef SUBLET_SERVER_PAGE_LIMIT_H_
 #define SUBLET_SERVER_PAGE_LIMIT_H_
 

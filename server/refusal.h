@@ -1,6 +1,6 @@
-// How the server says no: the closed set of the public contract's exceptions,
-// without the ORB's types. Thrown anywhere below the servants; guard_call.h
-// turns it into the CORBA exception of the same kind.
+// The exceptions of the public interface, without the ORB's types. Thrown anywhere
+// below the servants; guard_call.h converts a Refusal into the CORBA exception of the
+// same kind.
 #ifndef SUBLET_SERVER_REFUSAL_H_
 #define SUBLET_SERVER_REFUSAL_H_
 
@@ -33,7 +33,7 @@ class Refusal : public std::runtime_error {
   std::string subject;
 };
 
-// Makes a check of job/; what it throws leaves as a Refusal.
+// Calls a check of job/, and rethrows its JobError as a Refusal.
 template <typename Check>
 auto refusing(Check&& check) -> decltype(check()) {
   try {

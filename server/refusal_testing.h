@@ -1,4 +1,4 @@
-// For tests: what was refused.
+// For tests: the code of a refusal.
 #ifndef SUBLET_SERVER_REFUSAL_TESTING_H_
 #define SUBLET_SERVER_REFUSAL_TESTING_H_
 
@@ -9,7 +9,7 @@
 
 namespace sublet::server::testing {
 
-// Its code; "" when nothing was refused.
+// The code of the Refusal that `action` throws; "" if it throws none.
 inline std::string code(const std::function<void()>& action) {
   try {
     action();

@@ -1,5 +1,5 @@
-// Repeats (design section 4): the key under which an answer is remembered, and
-// the digest by which the same id with other arguments is recognised.
+// Recognizing repeated requests: the key under which an answer is stored, and the
+// digest that detects the same id with other arguments.
 #ifndef SUBLET_SERVER_REQUEST_KEY_H_
 #define SUBLET_SERVER_REQUEST_KEY_H_
 

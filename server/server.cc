@@ -37,7 +37,7 @@
 namespace sublet::server {
 namespace {
 
-// No server has replaced another yet.
+// There is no failover yet, so the term never changes.
 constexpr uint64_t kOnlyTerm = 1;
 
 // The parts, in the order of their construction; each uses only those above it.
@@ -83,8 +83,8 @@ class Server : public ACE_Event_Handler {
   ACE_Reactor reactor_;
 };
 
-// The address in tokens: where it is known to others, else where it listens, else
-// the host's name.
+// Sets the address in join tokens: server.address, or server.listen, with the host's
+// name instead of a wildcard address.
 MemberSettings member_settings(const ServerSettings& settings) {
   MemberSettings members;
   members.certificate_us = settings.certificate_valid_us;
@@ -100,7 +100,8 @@ MemberSettings member_settings(const ServerSettings& settings) {
 
 std::string database(const ServerSettings& settings) { return settings.state_folder + "/pool.db"; }
 
-// A text may wait for one order to a workstation that does not answer.
+// A request for job output may have to wait for one order to a workstation that does not
+// answer.
 LogDeskSettings log_desk_settings(const ServerSettings& settings) {
   LogDeskSettings desk;
   desk.answer_within = std::chrono::milliseconds(2 * settings.call_timeout_ms + 1000);
@@ -146,7 +147,7 @@ Server::Server(const ServerSettings& settings, VitalSigns* signs)
   activate();
 }
 
-// Callers first, then those whom they wait for.
+// Stops the callers first, then the parts they wait for.
 Server::~Server() {
   signs_->serving = false;
   housekeeper_.stop();
@@ -163,7 +164,7 @@ Pipeline::Listener Server::listener() {
   l.grown = [this](uint64_t last) {
     if (jobs_) jobs_->grown(last);
   };
-  // The committer itself shows that it lives: a thread beside it would lie.
+  // Called by the committer itself: another thread could not tell that it hangs.
   l.beat = [this] {
     signs_->beats.fetch_add(1, std::memory_order_relaxed);
     if (pipeline_) signs_->performed = pipeline_->performed();
@@ -198,7 +199,7 @@ void Server::answered(std::vector<scheduling::OrderAnswered> answers) {
       for (const auto& answer : answers) turn.apply(answer);
     });
   } catch (const Refusal& refusal) {
-    // Stopping or overfull: the lease decides, as after any lost answer.
+    // Stopping or overloaded: the lease decides, as after any lost reply.
     log(Severity::warning) << "the reply to an order was lost: " << refusal.message;
   }
 }
@@ -210,8 +211,8 @@ OrbSettings Server::orb_settings() {
   orb.client_call_timeout_ms = settings_.call_timeout_ms;
   orb.max_connections = settings_.max_connections;
   orb.max_connections_per_uid = settings_.max_connections_per_uid;
-  // The ORB listens before its servants are there: who came in between would be
-  // told that they do not exist, instead of trying again.
+  // The ORB listens before its servants exist: a client that connected in between would
+  // get OBJECT_NOT_EXIST instead of trying again.
   orb.admit = [this](uint32_t) { return open_.load(); };
   orb.log = [](std::string_view line) { log(Severity::warning) << line; };
   if (settings_.listen) orb.network = network();
@@ -226,9 +227,9 @@ OrbSettings::Network Server::network() {
         "'sublet-server init' first");
   if (authority_->pool != settings_.pool_name)
     throw std::runtime_error("the authority in " + settings_.state_folder +
-                             "/authority is of the "
+                             "/authority is for the "
                              "pool '" +
-                             authority_->pool + "', and pool.name is '" + settings_.pool_name +
+                             authority_->pool + "', but pool.name is '" + settings_.pool_name +
                              "'");
   OrbSettings::Network network;
   network.door.at = *settings_.listen;

@@ -1,7 +1,7 @@
-// sublet-server, assembled: store, brain, spool, dispatcher, servants and ORB
-// (docs/architecture.md). Lives in the process that the supervisor restarts.
+// Assembles sublet-server: store, brain, spool, dispatcher, servants and ORB
+// (docs/architecture.md). Runs in the process that the supervisor restarts.
 //
-// Threads: run() and everything else here belong to the main thread.
+// Threads: the main thread only.
 #ifndef SUBLET_SERVER_SERVER_H_
 #define SUBLET_SERVER_SERVER_H_
 
@@ -10,8 +10,8 @@
 
 namespace sublet::server {
 
-// Serves until SIGTERM or SIGINT; returns the exit status. Throws what keeps
-// the server from starting: StoreError, FileError, OrbError.
+// Serves until SIGTERM or SIGINT; returns the exit status. Throws StoreError,
+// FileError or OrbError if the server cannot start.
 int serve(const ServerSettings& settings, VitalSigns* signs);
 
 }  // namespace sublet::server

@@ -1,5 +1,5 @@
-// For tests of the services: a real store, pipeline and job service in a folder of
-// their own, one workstation called curly, and jobs that run there.
+// For tests of the services: a real store, pipeline and job service in a temporary
+// folder, one workstation named curly, and jobs that run on it.
 #ifndef SUBLET_SERVER_SERVICES_TESTING_H_
 #define SUBLET_SERVER_SERVICES_TESTING_H_
 
@@ -43,13 +43,13 @@ class ServicesFixture : public CppUnit::TestFixture {
   void apply(const scheduling::Event& event) {
     pipeline_->perform([&](Turn& turn) { turn.apply(event); });
   }
-  // The first machine of the pool; returns its session.
+  // Adds curly as the first machine of the pool; returns its session key.
   std::string curly_joins(uint32_t slots = 1) {
     apply(
         scheduling::MachineJoined{0, "curly", "linux", "x86_64", 1, slots, 1ull << 30, 1ull << 30});
     return sessions_.open(machine_, root_.uid, "curly", "pid 1").key;
   }
-  // The only job of a batch of ann's.
+  // Submits a batch of ann's with one job.
   JobId submit(BatchId batch, const JobDescription& spec) {
     SpecRange range;
     range.spec = spec;
@@ -61,7 +61,7 @@ class ServicesFixture : public CppUnit::TestFixture {
   BatchId open_batch(const Caller& caller) {
     return jobs_->open_batch(caller, random_bytes(16), {"b", "desk"});
   }
-  // The job's next attempt runs on curly.
+  // Starts this attempt on curly.
   scheduling::AttemptKey start(scheduling::AttemptKey key) {
     apply(scheduling::MachineReported{machine_, true, 1ull << 30, 1ull << 30});
     apply(scheduling::OrderAnswered{key, scheduling::OrderAnswered::Answer::kAccepted, ""});

@@ -9,7 +9,7 @@
 namespace sublet::server {
 namespace {
 
-// Root's state is the machine's; anybody else's is under their home.
+// Root's state folder is system-wide; for other users it is in their home.
 std::string default_state() {
   if (geteuid() == 0) return "/var/lib/sublet-server";
   if (const char* state = getenv("XDG_STATE_HOME")) return std::string(state) + "/sublet-server";

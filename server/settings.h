@@ -1,4 +1,4 @@
-// Everything an administrator may set: etc/server.toml, --set KEY=VALUE.
+// All settings of the server: etc/server.toml, --set KEY=VALUE.
 #ifndef SUBLET_SERVER_SETTINGS_H_
 #define SUBLET_SERVER_SETTINGS_H_
 
@@ -18,9 +18,9 @@ struct ServerSettings {
   std::string pool_name;
   std::string state_folder;
   std::string socket;
-  std::optional<HostPort> listen;         // nothing: no network
-  std::optional<HostPort> address;        // for tokens; nothing: found out
-  std::optional<uint16_t> loopback_port;  // nothing: no such port
+  std::optional<HostPort> listen;         // unset: no network
+  std::optional<HostPort> address;        // for tokens; unset: derived from `listen`
+  std::optional<uint16_t> loopback_port;  // unset: no such port
   int handshake_ms = 0;
   size_t max_strangers = 0;
   size_t max_strangers_of_host = 0;
@@ -49,9 +49,9 @@ struct ServerSettings {
   LogSettings log;
 };
 
-// What is known, with defaults, ranges and one line of documentation each.
+// All settings, each with its default, range and one line of documentation.
 std::vector<SettingSpec> server_setting_specs();
-// Throws SettingError where values contradict each other.
+// Throws SettingError if values contradict each other.
 ServerSettings read_server_settings(const Settings& settings);
 
 }  // namespace sublet::server

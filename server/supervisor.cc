@@ -23,12 +23,12 @@
 namespace sublet::server {
 namespace {
 
-constexpr int kInstantDeaths = 5;       // in a row, then it gives up
-constexpr int64_t kInstantMs = 10'000;  // a life shorter than this is an instant death
+constexpr int kInstantDeaths = 5;       // consecutive ones, then the supervisor gives up
+constexpr int64_t kInstantMs = 10'000;  // a death within this time of the start is instant
 constexpr int64_t kLookEveryMs = 200;
 constexpr int64_t kAskEveryMs = 3'000;
-constexpr int64_t kRetryMs = 5'000;  // after a start that failed in good order
-constexpr int64_t kSpinMs = 60'000;  // a core burnt for this long with nobody asking
+constexpr int64_t kRetryMs = 5'000;  // after the server exited with an error
+constexpr int64_t kSpinMs = 60'000;  // longest time of full CPU use without requests
 
 volatile sig_atomic_t g_stop = 0;
 volatile sig_atomic_t g_child = 0;
@@ -47,8 +47,8 @@ VitalSigns* map_page(int fd) {
   return static_cast<VitalSigns*>(page);
 }
 
-// Asks the server for the object JobScheduler with a GIOP LocateRequest, the
-// smallest question an ORB answers, and waits for the reply's first bytes.
+// Sends the server a GIOP LocateRequest for the object JobScheduler, the smallest
+// request an ORB answers, and waits for the first byte of the reply.
 class Question {
  public:
   explicit Question(const std::string& socket) : asked_ms_(now_ms()) {
@@ -67,7 +67,7 @@ class Question {
       fd_.reset();
   }
 
-  // Nothing: not yet known.
+  // std::nullopt: not yet known.
   std::optional<bool> answered() {
     if (!fd_.valid()) return false;
     char byte;
@@ -83,17 +83,17 @@ class Question {
   int64_t asked_ms_;
 };
 
-// One life of the child.
+// Watches one child process.
 class Watch {
  public:
   Watch(const SupervisorSettings& settings, pid_t pid, VitalSigns* signs)
       : settings_(settings), pid_(pid), signs_(signs), born_ms_(now_ms()), lively_ms_(born_ms_) {}
 
-  // Nothing: all is well. Else why it must be killed.
+  // The reason why the child must be killed, if any.
   std::optional<std::string> look() {
     const int64_t now = now_ms();
     if (!signs_->serving) {
-      // Loading a large database takes its time; ten watchdog periods of it.
+      // Loading a large database may take up to ten watchdog periods.
       if (now - born_ms_ > 10 * settings_.watchdog_ms) return "it did not finish starting in time";
       lively_ms_ = now;
       return std::nullopt;
@@ -171,7 +171,7 @@ SpawnedProcess start(std::vector<std::string> command, int page) {
   return spawn(command, environment(), options);
 }
 
-// Shorter when it is told to stop.
+// Returns early on a stop signal.
 void pause(int64_t ms, ServiceNotify& manager) {
   const int64_t until = now_ms() + ms;
   while (!g_stop && now_ms() < until) {
@@ -180,7 +180,7 @@ void pause(int64_t ms, ServiceNotify& manager) {
   }
 }
 
-// Waits for the child's end, killing it where it must be.
+// Waits for the child's end, and kills it if `watch` demands it.
 int await_end(const SpawnedProcess& child, const VitalSigns& signs, Watch& watch,
               ServiceNotify& manager) {
   int status = 0;
@@ -192,7 +192,7 @@ int await_end(const SpawnedProcess& child, const VitalSigns& signs, Watch& watch
     manager.alive(now_ns());
     if (killed || g_stop) continue;
     if (auto why = watch.look()) {
-      log_write(Severity::error, "the server is killed: " + *why);
+      log_write(Severity::error, "killing the server: " + *why);
       kill(child.id.pid, SIGKILL);
       killed = true;
     }
@@ -204,7 +204,7 @@ int await_end(const SpawnedProcess& child, const VitalSigns& signs, Watch& watch
 
 VitalSigns* supervised(int fd) {
   VitalSigns* signs = map_page(fd);
-  // Without its supervisor there would be nobody to restart it.
+  // Without the supervisor nothing would restart this process.
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() == 1) throw std::runtime_error("the supervisor is gone");
   return signs;
@@ -232,8 +232,8 @@ int supervise(const SupervisorSettings& settings, const std::vector<std::string>
     const int status = await_end(child, *signs, watch, manager);
     g_child = 0;
     const bool in_order = WIFEXITED(status);
-    // What keeps the first life from starting is for the administrator; a later
-    // one may find the disk full for a while, and is tried again.
+    // If the very first start fails, the administrator must act; a later one may fail
+    // only because the disk is full for a while, and is retried.
     const bool never_served = !signs->serving && life == 1;
     if (in_order && (g_stop || never_served || WEXITSTATUS(status) == 0))
       return WEXITSTATUS(status);
@@ -252,7 +252,7 @@ int supervise(const SupervisorSettings& settings, const std::vector<std::string>
               " times within 10 s of its start: giving up; see the lines above for the reason");
       return 1;
     }
-    // At once the first time, then a little later each time.
+    // The first restart is immediate, later ones are delayed more and more.
     pause(100 * (instant > 0 ? instant - 1 : 0), manager);
   }
 }

@@ -1,6 +1,6 @@
-// The small parent of the server: restarts it when it dies, when it no longer
-// answers and when it spins with nobody asking; gives up, saying why, after
-// repeated instant deaths. No ORB, no threads, no locks.
+// The parent process of the server: restarts it when it dies, no longer answers, or
+// uses the CPU without any requests; gives up with a log message after repeated
+// crashes soon after the start. No ORB, no threads, no locks.
 #ifndef SUBLET_SERVER_SUPERVISOR_H_
 #define SUBLET_SERVER_SUPERVISOR_H_
 
@@ -13,24 +13,24 @@
 namespace sublet::server {
 
 struct SupervisorSettings {
-  std::string socket;       // of the server, to ask whether it answers
+  std::string socket;       // of the server, to check whether it answers
   int64_t watchdog_ms = 0;  // a server without a sign of life for this long is killed
 };
 
-// Runs `command` with "--supervised FD" added again and again; returns the exit
-// status for the whole program: the child's own when it ends in good order (0
-// after SIGTERM or SIGINT, which are passed on; 1 when it could not start).
-// The child is executed afresh, never forked only: forks of a process in which
-// the ORB is loaded share its wake-up pipes.
+// Runs `command` with "--supervised FD" appended, and restarts it as needed; returns
+// the exit status for the whole program: the child's if it exits normally (0 after
+// SIGTERM or SIGINT, which are passed on; 1 if it could not start). The child is
+// always executed, not just forked: forks of a process with the ORB loaded share
+// the ORB's wake-up pipes.
 //
-// It is also the one who speaks to the system's manager: ready when the child
-// serves for the first time, alive while its own loop goes round. The child's
-// health is its own matter: the manager restarts who does not look after it.
+// Also notifies the service manager: ready when the child serves for the first time,
+// and alive while the supervisor's own loop runs. Whether the child is alive is for
+// the supervisor to check; the manager restarts a supervisor that hangs.
 int supervise(const SupervisorSettings& settings, const std::vector<std::string>& command,
               ServiceNotify& manager);
 
-// In the child: the page behind the descriptor that --supervised names; and its
-// promise to end when the supervisor does.
+// In the child: maps the page of the descriptor given by --supervised, and makes this
+// process end when the supervisor does.
 VitalSigns* supervised(int fd);
 
 }  // namespace sublet::server

@@ -1,7 +1,7 @@
-// Everything one transaction writes. The pipeline gathers it while events are
-// applied, so that a subject changed many times is written once.
+// Everything one transaction writes. The pipeline collects it while it applies
+// events, so that a row changed several times is written once.
 //
-// Threads: the committer's only.
+// Threads: the committer only.
 #ifndef SUBLET_SERVER_COMMIT_CHANGES_H_
 #define SUBLET_SERVER_COMMIT_CHANGES_H_
 
@@ -29,7 +29,7 @@ struct BatchRow {
   std::string name;
   std::string submit_host;
   bool committed = false;
-  Micros touched = 0;  // open: the last call for it
+  Micros touched = 0;  // of an open batch: the last call for it
   JobId first_job = 0;
   uint64_t count = 0;
   StopWhen stop_when = {};  // as asked for
@@ -43,7 +43,7 @@ struct PartRow {
   std::string body;
 };
 
-// One description and the jobs it is for: first_job, + 1, ... + count - 1.
+// One description and its jobs: first_job to first_job + count - 1.
 struct SpecRow {
   JobId first_job = 0;
   uint64_t count = 1;
@@ -61,40 +61,40 @@ struct FileRow {
   std::string name;
   uint64_t size = 0;
   std::string digest;   // hex
-  bool in_row = false;  // contents in `body`, else in the spool folder
+  bool in_row = false;  // stored in `body`, otherwise in the spool folder
   std::string body;
   bool counts = false;   // outputs: of the attempt whose end was accepted as done or failed
-  std::string user;      // in whose quota it counts
-  uint64_t content = 0;  // the ContentRow with its contents, unless they are in the row
-  // Of that content, when the archive read it.
+  std::string user;      // whose quota it counts towards
+  uint64_t content = 0;  // its ContentRow; 0: stored in the row
+  // From that ContentRow, if the archive read this.
   std::string identity;
   bool damaged = false;
 };
 
-// One stored content. Files of equal digest refer to the same one; it goes with
-// the last of them, in the same transaction.
+// One stored content. Files with the same digest share it; it is deleted with the
+// last of them, in the same transaction.
 struct ContentRow {
   uint64_t id = 0;     // its name in the spool folder
   std::string digest;  // hex
   uint64_t size = 0;
-  std::string identity;  // of the file when its bytes were known to be right; "": not known
-  bool damaged = false;  // found to be other than its digest: no new file refers to it
+  std::string identity;  // of the file when its bytes were last verified; "": never
+  bool damaged = false;  // does not match its digest: no new file refers to it
 };
 
-// A machine's proof of itself, beside the brain's MachineRecord.
+// A machine's credential, in addition to the brain's MachineRecord.
 struct CredentialRow {
   MachineId machine = 0;
   std::string secret_digest;  // hex
   uint64_t uid = 0;           // who registered it: Caller::uid
 };
 
-// Somebody elsewhere who has, or had, a certificate of ours.
+// A remote member: the holder of a certificate of this pool, valid or not.
 struct MemberRow {
   uint64_t number = 0;
   Role role = Role::kMachine;
   std::string name;
   std::string serial;            // of the certificate
-  std::string previous_serials;  // of those before it was renewed, newest first, by spaces
+  std::string previous_serials;  // of its predecessors, newest first, separated by spaces
   std::string certificate;       // PEM
   Micros expires = 0;
   Micros joined = 0;
@@ -114,7 +114,8 @@ struct InvitationRow {
   Micros revoked = 0;
 };
 
-// What only the report of an attempt's end tells; idl/execution_server.idl.
+// The data of an attempt's end report that is in no other record;
+// idl/execution_server.idl.
 struct EndRow {
   scheduling::AttemptKey key;
   int64_t exit_status = -1;
@@ -141,7 +142,7 @@ struct EventRow {
   std::string body;
 };
 
-// CPU time that the server spent in the minute that began at `at`; adds up.
+// CPU time the server used in the minute that began at `at`; several rows add up.
 struct SpentRow {
   Micros at = 0;
   Micros cpu = 0;
@@ -165,9 +166,9 @@ struct Changes {
   std::map<uint64_t, FileRow> files;
   std::vector<uint64_t> dropped_files;
   std::map<uint64_t, ContentRow> contents;
-  // Contents that lost a file: gone when it was the last.
+  // Contents that lost a file; deleted if no other file refers to them.
   std::vector<uint64_t> loosened_contents;
-  std::map<JobId, Micros> removed_outputs;  // jobs whose outputs are kept no longer
+  std::map<JobId, Micros> removed_outputs;  // jobs whose outputs have expired
   struct Counted {
     uint64_t file = 0;
     scheduling::AttemptKey key;
@@ -181,13 +182,13 @@ struct Changes {
   std::vector<SpentRow> spent;
   std::map<std::string, RequestRow> requests;
   std::vector<EventRow> events;
-  // Rows older than these instants go, a bounded number at a time; 0: none.
+  // Delete rows older than these instants, a bounded number at a time; 0: none.
   Micros forget_requests = 0;
   Micros forget_events = 0;
   Micros forget_changes = 0;
-  // Rows that history files hold (server/accounting/history.h): uses in order of
-  // finished, job, attempt up to and including `last`, which finished at
-  // `uses_until`; spent CPU of the minutes before an instant. 0: none.
+  // Rows to delete because they are in history files (server/accounting/history.h):
+  // uses in order of finished, job, attempt up to and including `last`, which
+  // finished at `uses_until`; CPU time of the minutes before `spent_before`. 0: none.
   struct ForgottenHistory {
     Micros uses_until = 0;
     scheduling::AttemptKey last;
@@ -202,7 +203,7 @@ struct Changes {
            forget_events == 0 && forget_changes == 0 && spent.empty() &&
            forget_history.uses_until == 0 && forget_history.spent_before == 0;
   }
-  // Takes what the brain says, the newest state of each subject.
+  // Adds a record of the brain; it replaces an earlier one of the same subject.
   void add(const scheduling::Record& record);
 };
 

@@ -1,6 +1,6 @@
-// Places where a test may have the server die, to show that a death between
-// any two steps of a job's way loses nothing and does nothing twice. Inactive
-// (one comparison) unless the setting debug.crash_at names a place.
+// Places where a test can crash the server, to show that a crash between any two
+// steps of a job's life loses nothing and repeats nothing. Inactive (one
+// comparison) unless the setting debug.crash_at names a place.
 #ifndef SUBLET_SERVER_COMMIT_CRASH_POINT_H_
 #define SUBLET_SERVER_COMMIT_CRASH_POINT_H_
 
@@ -8,12 +8,12 @@
 
 namespace sublet::server {
 
-// where: "PLACE:N", die with SIGKILL when PLACE is reached for the Nth time
-// (from 1). Empty: never. Once, before any thread starts. Places: commit
-// (before a transaction), committed, reply, dispatch (before an order goes out),
-// dispatched (answered, not recorded), report (an end arrived, not recorded),
-// reported (recorded, not answered), history (old uses are in their file, not yet
-// deleted).
+// where: "PLACE:N": kill the process with SIGKILL when PLACE is reached for the Nth
+// time (from 1). Empty: never. Call once, before any thread starts. Places: commit
+// (before a transaction), committed, reply, dispatch (before an order is sent),
+// dispatched (answered, not recorded), report (an end was reported, not recorded),
+// reported (recorded, not answered), history (old uses are written to their file,
+// not yet deleted).
 void set_crash_point(const std::string& where);
 void crash_point(const char* place);
 

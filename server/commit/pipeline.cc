@@ -14,7 +14,7 @@ using scheduling::Event;
 using scheduling::Outcome;
 
 namespace {
-// The committer wakes at least this often, so that the watchdog sees it alive.
+// The committer wakes at least this often, so that the watchdog sees that it is alive.
 constexpr Micros kLongestSleep = 1'000'000;
 constexpr int64_t kReloadPauseNs = 1'000'000'000;
 
@@ -68,8 +68,8 @@ void Pipeline::load() {
   damage_.clear();
   pool_ = std::make_unique<scheduling::Pool>(settings_.policies);
   scheduling::Snapshot snapshot = store_.load(&damage_);
-  // The brain's time: the last recorded, plus monotonic deltas; a wall clock
-  // that was set back cannot turn it back.
+  // The brain's time continues from the last recorded instant and advances with the
+  // monotonic clock, so setting back the wall clock does not set it back.
   now_ = std::max({now_, snapshot.pool.now, clock_.utc_us()});
   boot_ns_ = clock_.boot_ns();
   std::vector<scheduling::UserRecord> users = snapshot.users;
@@ -149,7 +149,7 @@ void Pipeline::perform(std::function<void(Turn&)> work) {
   };
   enqueue(Work{run, [ticket](bool ok) { ticket->committed.set_value(ok); }});
   const bool committed = ticket->committed.get_future().get();
-  // A refusal, too, may rest on what this group did and the disk never saw.
+  // A refusal, too, may depend on changes of this group that were not written to disk.
   if (!committed)
     throw unavailable("server.disk", "the server could not write its database",
                       "Nothing was changed; try again when the administrator has made room.");
@@ -200,7 +200,7 @@ void Pipeline::run_group(std::vector<Work>& group) {
     try {
       work.run(turn);
     } catch (const Refusal&) {
-      // Posted work that was refused: nobody waits, nothing was applied.
+      // Posted work that was refused: no caller waits, and nothing was applied.
     } catch (const std::exception& e) {
       broken_ = true;
       if (listener_.failed) listener_.failed(e.what());

@@ -1,13 +1,13 @@
-// The commit pipeline: one queue of work, one committer, many pieces of work to
-// a transaction (rule 2). Work runs on the committer, one piece at a
-// time: it applies events to the brain and adds rows. Nothing of it is told to
-// anybody (answer, decision, query result) before the transaction that covers
-// it is on disk. If a commit fails, the brain is discarded and rebuilt from the
-// store, and everyone who waited gets Refusal kUnavailable.
+// The commit pipeline: one queue of work items, one committer, and many items per
+// transaction (rule 2). Items run on the committer, one at a time: they apply
+// events to the brain and add rows. No result (answer, decision, query result) is
+// visible to anybody before the transaction that contains it is on disk. If a
+// commit fails, the brain is discarded and rebuilt from the store, and all waiting
+// callers get Refusal kUnavailable.
 //
-// Threads: perform() from any thread but the committer's; it blocks until the
-// commit. run_once() is the whole engine and may be driven by one thread in
-// virtual time; start() gives it a thread of its own.
+// Threads: perform() from any thread except the committer; it blocks until the
+// commit. run_once() does all the work, and tests may call it from one thread in
+// virtual time; start() runs it on a thread of its own.
 #ifndef SUBLET_SERVER_COMMIT_PIPELINE_H_
 #define SUBLET_SERVER_COMMIT_PIPELINE_H_
 
@@ -31,19 +31,19 @@ namespace sublet::server {
 
 class Pipeline;
 
-// What a piece of work may do, while it runs.
+// What a work item may do while it runs.
 class Turn {
  public:
-  // Applies to the brain; records go into this transaction, decisions to the
-  // listener after the commit.
+  // Applies the event to the brain; its records are added to this transaction, its
+  // decisions are passed to the listener after the commit.
   scheduling::Outcome apply(const scheduling::Event& event);
   const scheduling::Pool& pool() const;
-  // Rows of the server's own.
+  // For rows of the server that are not the brain's.
   Changes& changes();
-  // The instant of this piece of work.
+  // The instant of this work item.
   Micros now() const;
-  // The answer given to this request id before, or nothing. Throws Refusal
-  // (kConflict, "request.reused") when the arguments differ.
+  // The earlier answer to this request id, if any. Throws Refusal (kConflict,
+  // "request.reused") if the arguments differ.
   std::optional<std::string> answered(const std::string& key, const std::string& digest);
   void remember(const std::string& key, const std::string& digest, const std::string& answer);
 
@@ -56,21 +56,21 @@ class Turn {
 struct PipelineSettings {
   scheduling::Parameters policies;
   std::map<std::string, double> shares;  // per user, from the configuration
-  size_t queue_limit = 100'000;          // pieces of work that may wait
-  size_t group_limit = 1024;             // pieces in one transaction
+  size_t queue_limit = 100'000;          // work items that may wait
+  size_t group_limit = 1024;             // work items in one transaction
 };
 
 class Pipeline {
  public:
-  // Told on the committer, after a commit: what to carry out, and that history
-  // has grown. Must not block nor call back into the pipeline but through
-  // post(). `restarted`: the brain was rebuilt, earlier decisions are void.
+  // Called on the committer. Must not block, and may call only post() of the
+  // pipeline. After a commit: `decided` with the decisions to carry out, `grown` when
+  // there are new state changes.
   struct Listener {
     std::function<void(const std::vector<scheduling::Decision>&)> decided;
     std::function<void(uint64_t last_change)> grown;
-    // The commit failed: running jobs must be able to end, so make room.
+    // A commit failed: free disk space, so that running jobs can end.
     std::function<void(const std::string& why)> failed;
-    // The committer turns: at least once a second, and between pieces of work.
+    // The committer is alive: at least once a second, and between work items.
     std::function<void()> beat;
   };
 
@@ -79,26 +79,27 @@ class Pipeline {
   Pipeline(const PipelineSettings& settings, Store& store, const Clock& clock, Listener listener);
   ~Pipeline();
 
-  // Sentences about rows that were left out while loading.
+  // Messages about rows that were skipped while loading.
   const std::vector<std::string>& damage() const { return damage_; }
 
   void start();
-  // What waits is refused (kUnavailable, "server.stopping").
+  // Refuses waiting and later work (kUnavailable).
   void stop();
 
-  // Runs `work` in a turn and returns when it is on disk. Throws the Refusal that
-  // the work threw (before its first apply), or Refusal kUnavailable when the
-  // queue is full, the commit failed or the server stops. Anything else that the
-  // work throws breaks the brain: the group is refused, the brain rebuilt.
+  // Runs `work` in a turn and returns when its changes are on disk. Throws the Refusal
+  // that the work threw (only allowed before its first apply), or Refusal kUnavailable
+  // if the queue is full, the commit failed or the server is stopping. Any other
+  // exception of the work invalidates the brain: the whole group is refused and the
+  // brain rebuilt.
   void perform(std::function<void(Turn&)> work);
-  // The same, without waiting; `done` (may be empty) is told on the committer
-  // whether it was committed.
+  // The same, without waiting; `done` (may be empty) is called on the committer with
+  // whether the work was committed.
   void post(std::function<void(Turn&)> work, std::function<void(bool)> done = {});
 
-  // One group: what waits now, in one transaction; then what is due by time.
-  // Returns false when there was nothing to do.
+  // Runs one group: the work that is waiting and the timed events that are due, in one
+  // transaction. Returns false if no work was waiting.
   bool run_once();
-  // When run_once has something to do at the latest, if nothing is posted.
+  // When run_once must be called next, if nothing is posted before.
   Micros next_due() const;
 
   uint64_t performed() const { return performed_; }
@@ -124,15 +125,15 @@ class Pipeline {
   const Clock& clock_;
   const Listener listener_;
 
-  // The committer's own.
+  // Used by the committer only.
   std::unique_ptr<scheduling::Pool> pool_;
   std::vector<std::string> damage_;
   Changes changes_;
   std::vector<scheduling::Decision> decisions_;
-  Micros now_ = 0;       // of the brain: never runs backwards
-  int64_t boot_ns_ = 0;  // when now_ was taken
-  // A commit or a piece of work failed: the brain may hold what is not on disk.
-  // Reload before the next group, once a second at most.
+  Micros now_ = 0;       // the brain's time: never runs backwards
+  int64_t boot_ns_ = 0;  // monotonic time of the last update of now_
+  // A commit or a work item failed: the brain may differ from the database. Reload
+  // before the next group, at most once a second.
   std::atomic<bool> broken_{false};
   int64_t reloaded_ns_ = 0;
 

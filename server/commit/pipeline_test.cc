@@ -138,7 +138,7 @@ class PipelineTest : public CppUnit::TestFixture {
     post_submit([&](bool ok) { second = ok; }, &again);
     pipeline_->run_once();
     CPPUNIT_ASSERT(second == true);
-    CPPUNIT_ASSERT_EQUAL(id, again);  // the first never was
+    CPPUNIT_ASSERT_EQUAL(id, again);  // the first submission left no trace
   }
 
   void a_refusal_reaches_its_caller_only() {
@@ -236,7 +236,7 @@ class PipelineTest : public CppUnit::TestFixture {
     pipeline_->post(now(&second));
     pipeline_->run_once();
     CPPUNIT_ASSERT_EQUAL(first + 5000, second);
-    // An event without a record of its own is the last thing stored.
+    // The last thing stored is an event without records.
     const MachineId machine = add_machine();
     clock_.advance_ms(50'000);
     pipeline_->post([&](Turn& t) {
@@ -276,8 +276,8 @@ class PipelineTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("first answer"), once("d"));
   }
 
-  // However a server dies between a job's end and the removal of the rest: both are on
-  // disk, or neither.
+  // Wherever a server crashes between a job's end and the removal of the other jobs, both
+  // are on disk or neither.
   void a_stop_is_one_commit() {
     const MachineId machine = add_machine();
     Submitted::Job array;
@@ -310,8 +310,8 @@ class PipelineTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(uint64_t{0}, live_on_disk());
   }
 
-  // Rule 2: events and the records they caused are stored, so that
-  // history can be replayed.
+  // Rule 2: events are stored together with the records they caused, so that history can
+  // be replayed.
   void history_replays_to_the_same_state() {
     const MachineId machine = add_machine();
     for (int i = 0; i < 20; ++i) {
@@ -345,7 +345,7 @@ class PipelineTest : public CppUnit::TestFixture {
     }
   }
 
-  // The events table, as it stands on disk.
+  // The events table on disk.
   std::vector<std::pair<Micros, Event>> events() const {
     std::vector<std::pair<Micros, Event>> result;
     sqlite3* db = nullptr;

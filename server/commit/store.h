@@ -1,9 +1,8 @@
-// The server's durable state. Store is a seam: the real one is SQLite through
-// SOCI (sql_store.h); tests put failures in front of it.
+// The server's durable state. Store is an interface: the implementation is SQLite
+// through SOCI (sql_store.h); tests wrap it to inject failures.
 //
-// Threads: load, commit, find_request, parts: the committer's. The read-only
-// questions live in Archive, which sees committed rows only and so can never
-// tell what is not on disk.
+// Threads: the committer only. Read-only queries are in Archive, which sees only
+// committed rows and so never returns what is not on disk.
 #ifndef SUBLET_SERVER_COMMIT_STORE_H_
 #define SUBLET_SERVER_COMMIT_STORE_H_
 
@@ -18,7 +17,7 @@
 
 namespace sublet::server {
 
-// The store could not read or write; the text says what and what to do.
+// The store could not read or write; the message says what to do.
 class StoreError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -27,11 +26,11 @@ class StoreError : public std::runtime_error {
 class Store {
  public:
   virtual ~Store() = default;
-  // What the brain is rebuilt from: pool, users, machines, live jobs and
-  // attempts. A row that cannot be read is left out and named in `damage`.
+  // The state the brain is rebuilt from: pool, users, machines, live jobs and
+  // attempts. A row that cannot be read is skipped and reported in `damage`.
   virtual scheduling::Snapshot load(std::vector<std::string>* damage) = 0;
-  // All or nothing, and on disk when this returns. Throws StoreError: nothing
-  // was written.
+  // Atomic, and on disk when this returns. Throws StoreError; nothing was written
+  // then.
   virtual void commit(const Changes& changes) = 0;
   virtual std::optional<RequestRow> find_request(const std::string& key) = 0;
 };
