@@ -1,4 +1,4 @@
-// The part of JobService that submits: batches, from open to commit, and single jobs.
+// Submission in JobService: batches, from open to commit, and single jobs.
 #include <algorithm>
 #include <iterator>
 #include <numeric>
@@ -39,8 +39,8 @@ void add_specs(const std::vector<SpecRange>& specs, JobId first, Changes& change
   }
 }
 
-// Neighbours that the brain cannot tell apart are one entry, whatever they run: a
-// list of commands is kept as an array is.
+// Consecutive jobs that are equal for the brain become one entry, whatever they run: a
+// list of commands is stored like an array.
 void add_brain_jobs(const std::vector<SpecRange>& specs, scheduling::Submitted& event) {
   for (const auto& range : specs) {
     scheduling::Submitted::Job job = brain_job(range.spec);
@@ -118,14 +118,14 @@ std::vector<PartRow> JobService::parts_in(Turn& turn, BatchId id) {
   std::vector<PartRow> parts = archive_.parts(id);
   for (const auto& part : turn.changes().parts)
     if (part.batch == id) parts.push_back(part);
-  // Appends may have come side by side.
+  // Concurrent appends may arrive in any order.
   std::sort(parts.begin(), parts.end(),
             [](const PartRow& a, const PartRow& b) { return a.number < b.number; });
   for (uint32_t number = 0; number < parts.size(); ++number)
     if (parts[number].number != number)
       throw Refusal(Refusal::Kind::kConflict, "batch.gap",
                     "append " + std::to_string(number) + " is missing: nothing was committed",
-                    "Make it, or discard the batch; appends are numbered from 0.",
+                    "Send it, or discard the batch; appends are numbered from 0.",
                     "batch " + std::to_string(id));
   return parts;
 }

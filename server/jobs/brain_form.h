@@ -1,4 +1,4 @@
-// What the brain is told of a job: its own words for what job/ describes. Pure functions.
+// Converts the types of job/ to those of the brain. Pure functions.
 #ifndef SUBLET_SERVER_JOBS_BRAIN_FORM_H_
 #define SUBLET_SERVER_JOBS_BRAIN_FORM_H_
 

@@ -19,7 +19,7 @@ LogDesk::LogDesk(const LogDeskSettings& settings, Ask ask)
 
 std::optional<LogDesk::Place> LogDesk::enter(const std::string& user) {
   std::lock_guard lock(mutex_);
-  // A question whose askers gave up stays until it is answered: it counts too.
+  // A question whose askers gave up remains until it is answered, so it counts too.
   if (stopping_ || held_ >= settings_.held || questions_.size() >= settings_.held)
     return std::nullopt;
   auto of_user = held_of_.try_emplace(user).first;
@@ -40,7 +40,7 @@ TextAnswer LogDesk::ask(scheduling::MachineId machine, const TextRequest& reques
                         TimePoint until) {
   const Key key{machine, request.key, request.stream, request.offset};
   std::unique_lock lock(mutex_);
-  Question& question = questions_[key];  // stays where it is while it has askers
+  Question& question = questions_[key];  // not erased while it has askers
   ++question.askers;
   TextAnswer answer = wait(key, question, until, lock);
   if (--question.askers == 0 && !question.open()) questions_.erase(key);
@@ -49,8 +49,8 @@ TextAnswer LogDesk::ask(scheduling::MachineId machine, const TextRequest& reques
 
 TextAnswer LogDesk::wait(const Key& key, Question& question, TimePoint until,
                          std::unique_lock<std::mutex>& lock) {
-  // An answer that is under way now may be older than what the caller knows of:
-  // its text will do, its silence will not.
+  // An answer to a request sent earlier may be out of date: its text is valid, but not its
+  // lack of text.
   const uint64_t seen = question.answered, mine = question.put + 1;
   const TimePoint latest = std::max(until, Clock::now()) + settings_.answer_within;
   while (!stopping_) {

@@ -1,7 +1,7 @@
-// Questions about what running attempts write, held for those who wait for the
-// answer. Asking a workstation is another thread's work (the dispatcher's);
-// here upcalls wait for it. Who asks for the same octets shares one question.
-// While nothing comes the question is asked again, at growing intervals.
+// Requests for the output of running attempts, and the upcalls that wait for the
+// replies. The dispatcher's threads call the workstations. Callers that want the
+// same octets share one request. While there is no new output, the request is
+// repeated at growing intervals.
 //
 // Threads: any.
 #ifndef SUBLET_SERVER_JOBS_LOG_DESK_H_
@@ -22,26 +22,26 @@
 namespace sublet::server {
 
 struct LogDeskSettings {
-  size_t held = 256;         // calls that wait, in all
-  size_t held_per_user = 8;  // and of one user
-  // Between an answer without text and the next question: doubling.
+  size_t held = 256;         // waiting calls, in all
+  size_t held_per_user = 8;  // and per user
+  // Pause between an empty answer and the next request; doubles each time.
   std::chrono::milliseconds first_pause{200};
   std::chrono::milliseconds longest_pause{1'000};
-  // A question that is not answered for so long counts as failed.
+  // A request that is not answered for this long counts as failed.
   std::chrono::milliseconds answer_within{15'000};
 };
 
 class LogDesk {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
-  // Puts a question to a workstation and returns; the answer is told later, on
+  // Sends a request to a workstation and returns; the callback is called later, on
   // another thread, once or (while stopping) never.
   using Ask = std::function<void(scheduling::MachineId, const TextRequest&,
                                  std::function<void(TextAnswer)> callback)>;
 
   LogDesk(const LogDeskSettings& settings, Ask ask);
 
-  // One held call of a user's, counted while it lives.
+  // One waiting call of a user, counted during the lifetime of this object.
   class Place {
    public:
     Place(LogDesk* desk, std::string user) : desk_(desk), user_(std::move(user)) {}
@@ -60,21 +60,21 @@ class LogDesk {
     LogDesk* desk_;
     std::string user_;
   };
-  // Nothing when too many are held, or while stopping.
+  // std::nullopt if too many calls are waiting, or while stopping.
   std::optional<Place> enter(const std::string& user);
 
-  // Blocks until there is text, the workstation lacks the attempt, or asking
-  // fails; without any of these until `until`, but for one answer at least to a
-  // question put after the call. For holders of a place.
+  // Blocks until there is text, the workstation does not have the attempt, or the
+  // request fails, but at most until `until`; always waits for at least one answer to
+  // a request sent after this call. Only for callers that hold a Place.
   TextAnswer ask(scheduling::MachineId machine, const TextRequest& request, TimePoint until);
   // Blocks until then, or until stop().
   void pause(TimePoint until);
 
-  // Whoever waits returns; nobody waits from here on.
+  // Wakes all waiting calls; later ones do not wait.
   void stop();
   bool stopping() const;
 
-  // Callers of ask() that wait now.
+  // Number of callers that are waiting in ask().
   size_t waiting() const;
 
  private:
@@ -87,10 +87,10 @@ class LogDesk {
   };
   struct Question {
     size_t askers = 0;
-    uint64_t put = 0;  // how often it was put, and answered
+    uint64_t put = 0;  // how often it was sent
     uint64_t answered = 0;
     TextAnswer answer;  // the last
-    TimePoint next;     // to be put again, if that was without text
+    TimePoint next;     // when to send it again, if the last answer had no text
     std::chrono::milliseconds pause{0};
     bool open() const { return put > answered; }
   };
@@ -108,7 +108,7 @@ class LogDesk {
   size_t held_ = 0;
   size_t waiting_ = 0;
   std::map<std::string, size_t> held_of_;
-  std::map<Key, Question> questions_;  // those with askers or under way
+  std::map<Key, Question> questions_;  // those with askers or without an answer yet
   bool stopping_ = false;
 };
 

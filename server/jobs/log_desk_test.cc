@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 using Kind = TextAnswer::Kind;
 
-constexpr auto kLong = 60s;  // for what must happen; nothing waits so long
+constexpr auto kLong = 60s;  // a deadline that a passing test never reaches
 
 template <typename Condition>
 bool eventually(Condition condition) {
@@ -121,7 +121,7 @@ class LogDeskTest : public CppUnit::TestFixture {
     Asker first(desk, 5, Clock::now() + kLong);
     CPPUNIT_ASSERT(eventually([&] { return puts() == 1; }));
     Asker second(desk, 5, Clock::now() + kLong), third(desk, 5, Clock::now() + kLong);
-    // A question of their own would have been put before they wait.
+    // They would have sent requests of their own before they wait.
     CPPUNIT_ASSERT(eventually([&] { return desk.waiting() == 3; }));
     CPPUNIT_ASSERT_EQUAL(size_t{1}, puts());
     answer(0, {Kind::kText, ""});
@@ -171,7 +171,7 @@ class LogDeskTest : public CppUnit::TestFixture {
     settings.answer_within = 20ms;
     LogDesk desk(settings, keep());
     CPPUNIT_ASSERT(desk.ask(1, request(), Clock::now()).kind == Kind::kFailed);
-    answer(0, {Kind::kText, "too late"});  // and nobody is there: nothing happens
+    answer(0, {Kind::kText, "too late"});  // has no effect, since nobody waits for it
   }
 
   void places_are_bounded() {

@@ -12,7 +12,7 @@ using Clock = std::chrono::steady_clock;
 using scheduling::AttemptState;
 
 constexpr int64_t kLongestHold = 10'000;                     // ms
-constexpr auto kLookAgain = std::chrono::milliseconds(500);  // has the attempt begun, or ended?
+constexpr auto kLookAgain = std::chrono::milliseconds(500);  // between checks of the state
 
 std::string named(JobId job) { return "job " + std::to_string(job); }
 std::string named(JobId job, uint32_t attempt) {
@@ -26,7 +26,7 @@ Refusal attempt_unknown(JobId job, uint32_t attempt) {
 
 Refusal gone(JobId job, uint32_t attempt) {
   return Refusal(Refusal::Kind::kNotFound, "log.gone",
-                 "what " + named(job, attempt) + " wrote is not kept",
+                 "the output of " + named(job, attempt) + " is not kept",
                  "Only the last attempt's output is kept, once the job is done or has failed; "
                  "`sublet logs --follow` reads other attempts while they run.",
                  named(job, attempt));
@@ -37,7 +37,7 @@ Refusal silent(const LogQuery& query, uint32_t attempt, const std::string& machi
   return Refusal(
       Refusal::Kind::kUnavailable, "log.machine",
       machine + ", which runs " + named(query.job, attempt) + ", did not return its output: " + why,
-      "Try again; if the machine stays away, the job resumes on another.", machine);
+      "Try again; if the machine stays unreachable, the job resumes on another.", machine);
 }
 
 }  // namespace
@@ -62,8 +62,8 @@ LogService::Source LogService::source_of(const AttemptRow& row, bool newest, Fil
   return source;
 }
 
-// query.attempt 0: the newest, or where nothing is kept of that one, and the job
-// has not ended, the next.
+// query.attempt 0 selects the newest attempt, or the next one if the newest left no
+// output and the job has not ended.
 LogService::Source LogService::find(const Caller& caller, const LogQuery& query) {
   const auto job = archive_.job(query.job);
   if (!job)
@@ -114,7 +114,7 @@ LogPiece LogService::read(const Caller& caller, const LogQuery& asked) {
   std::string failure;
   while (true) {
     const Source source = find(caller, query);
-    // What has been asked for once stays the same attempt.
+    // Once the machine has been asked, stay with this attempt.
     if (source.where == Where::kMachine) query.attempt = source.attempt;
     LogPiece piece{source.attempt, source.machine_name, "", false, false, false};
     if (source.where == Where::kNowhere) throw gone(query.job, source.attempt);
@@ -122,7 +122,7 @@ LogPiece LogService::read(const Caller& caller, const LogQuery& asked) {
     if (desk_.stopping())
       throw Refusal(Refusal::Kind::kUnavailable, "server.stopping", "the server is stopping",
                     "Try again.", "server");
-    // It still runs there, as far as is known, and yet it cannot be asked.
+    // According to the database it still runs there, but the request failed.
     if (!failure.empty()) throw silent(query, source.attempt, source.machine_name, failure);
     if (!place) place = desk_.enter(caller.user);
     piece.busy = !place;
@@ -139,8 +139,8 @@ LogPiece LogService::read(const Caller& caller, const LogQuery& asked) {
       }
     }
     if (Clock::now() >= until) return piece;
-    // Also where the machine lacks it: it is on its way there, or its end is on its
-    // way here.
+    // Also if the machine does not have the attempt: the order to start it, or the report of
+    // its end, has not arrived yet.
     desk_.pause(look);
   }
 }

@@ -1,5 +1,5 @@
-// What a job writes to its standard streams: while it runs from the machine that
-// runs it (LogDesk), afterwards from the spool. Whose it is is asked first.
+// Reads what a job writes to its standard streams: while it runs, from its machine
+// (LogDesk), afterwards from the spool. Checks the caller's permission first.
 //
 // Threads: any.
 #ifndef SUBLET_SERVER_JOBS_LOG_SERVICE_H_
@@ -27,20 +27,20 @@ struct LogPiece {
   std::string machine;  // its name; empty before the attempt is made
   std::string text;
   bool ended = false;
-  bool cut = false;   // the stream grew over its bound; known when it has ended
-  bool busy = false;  // too many wait: nobody was asked
+  bool cut = false;   // the stream exceeded its limit; known when it has ended
+  bool busy = false;  // too many calls are waiting: nothing was read
 };
 
 class LogService {
  public:
   LogService(Archive& archive, Spool& spool, Access& access, LogDesk& desk);
 
-  // Throws Refusal: NotFound, NotPermitted, Invalid, or Unavailable when the
+  // Throws Refusal: kNotFound, kNotPermitted, kInvalid, or kUnavailable if the
   // machine does not answer.
   LogPiece read(const Caller& caller, const LogQuery& query);
 
  private:
-  // Where the text of an attempt is.
+  // Where the output of an attempt is.
   struct Source {
     uint32_t attempt = 0;
     enum class Where { kNowhereYet, kMachine, kSpool, kNowhere } where = Where::kNowhereYet;

@@ -1,5 +1,5 @@
-// Whose text may be read, where it is at each step of a job's way, and what is
-// said when it is nowhere.
+// Who may read a job's output, where it is read from in each state of the job, and
+// which refusals there are if there is none.
 #include "server/jobs/log_service.h"
 
 #include <cppunit/extensions/HelperMacros.h>
@@ -142,7 +142,7 @@ class LogServiceTest : public testing::ServicesFixture {
     }
   }
 
-  // Its end is on its way here.
+  // The report of its end has not arrived yet.
   void a_machine_that_has_lost_it() {
     const AttemptKey key = running();
     answer_ = [](const TextRequest&) { return TextAnswer{Kind::kNoAttempt, ""}; };
@@ -187,7 +187,7 @@ class LogServiceTest : public testing::ServicesFixture {
     const AttemptKey key = running();
     end(key, EndReason::kOwner);
     CPPUNIT_ASSERT_EQUAL(std::string("log.gone"), refused({key.job, 1}));
-    LogPiece piece = logs_->read(ann_, {key.job});  // the next is meant
+    LogPiece piece = logs_->read(ann_, {key.job});  // selects the next attempt
     CPPUNIT_ASSERT_EQUAL(2u, piece.attempt);
     CPPUNIT_ASSERT(!piece.ended && piece.machine.empty());
     start({key.job, 2});
@@ -207,7 +207,7 @@ class LogServiceTest : public testing::ServicesFixture {
     CPPUNIT_ASSERT_EQUAL(std::string(""), logs_->read(ann_, {job}).text);
     LogPiece piece;
     std::thread waiting([&] {
-      // Each call waits 10 s at most, however slow this machine is.
+      // Each call waits at most 10 s, which may be too short on a slow computer.
       while (piece.text.empty()) piece = logs_->read(ann_, {job, 0, FileKind::kStdout, 0, 60'000});
     });
     start({job, 1});

@@ -1,4 +1,4 @@
-// A batch that nobody finishes expires, with what was sent for it.
+// A batch that is never committed expires, together with its files.
 #include <cppunit/extensions/HelperMacros.h>
 
 #include "base/clock.h"

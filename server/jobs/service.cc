@@ -19,7 +19,7 @@ Refusal job_unknown(JobId id) {
                  "See `sublet ls --all`.", subject);
 }
 
-// That it is there, whose, and in which state since when.
+// Only that the job exists, its user, and its state and times.
 JobRow what_others_see(const JobRow& row) {
   JobRow shown;
   shown.job.id = row.job.id;
@@ -43,8 +43,8 @@ JobService::JobService(Pipeline& pipeline, Archive& archive, Sessions& sessions,
       most_controlled_(most_controlled),
       last_change_(archive.last_change()) {}
 
-// Slots run under user ids without a name; the next tenant of a slot is another
-// user's job, and must not own what the one before it submitted.
+// Slots run jobs under user ids without a name. The same id is later used for another
+// user's job, which must not own what an earlier job submitted.
 void JobService::require_name(const Caller& caller) const {
   if (caller.named) return;
   throw Refusal(Refusal::Kind::kNotPermitted, "caller.nameless",
@@ -52,7 +52,7 @@ void JobService::require_name(const Caller& caller) const {
                 "Submit from an account with a password entry.", caller.user);
 }
 
-// The unfinished jobs that the query names, all of which must be the caller's.
+// The unfinished jobs that the query selects. All selected jobs must belong to the caller.
 std::vector<scheduling::JobRange> JobService::reach(const Caller& caller, const JobQuery& query,
                                                     uint64_t* reached) {
   std::vector<scheduling::JobRange> ids;
@@ -69,7 +69,7 @@ std::vector<scheduling::JobRange> JobService::reach(const Caller& caller, const 
       throw Refusal(Refusal::Kind::kLimitExceeded, "control.too_many",
                     "more than " + std::to_string(most_controlled_) +
                         " separate jobs are selected; nothing was changed",
-                    "Name fewer at a time: by batch, by ids or by state.", "filter");
+                    "Select fewer at a time: by batch, by ids or by state.", "filter");
     after = page.next;
   } while (after != 0);
   return ids;
@@ -92,7 +92,7 @@ ControlResult JobService::control(const Caller& caller, const std::string& reque
         !archive_.job(query.ids[0].first))
       throw job_unknown(query.ids[0].first);
   } catch (const Refusal& refusal) {
-    refused = refusal;  // unless this is a repeat, whose first answer stands
+    refused = refusal;  // unless this is a repeat, which gets its first answer
   }
   std::string named;
   for (const auto& range : query.ids)
@@ -112,7 +112,8 @@ ControlResult JobService::control(const Caller& caller, const std::string& reque
     }
     if (refused) throw *refused;
     scheduling::Answer answer;
-    // What was read may have changed state since: only those that are still in one asked for.
+    // Jobs may have changed state since they were read: change only those still in a selected
+    // state.
     std::vector<scheduling::JobState> only_in;
     for (const uint32_t state : query.states)
       only_in.push_back(static_cast<scheduling::JobState>(state));

@@ -1,5 +1,5 @@
-// What the Job Scheduler does, without the ORB: submit, control and watch jobs.
-// Asks the brain through the pipeline and the past in the archive.
+// The Job Scheduler without the ORB: submits, controls and watches jobs. Uses the
+// brain through the pipeline, and reads committed state from the archive.
 //
 // Threads: any.
 #ifndef SUBLET_SERVER_JOBS_SERVICE_H_
@@ -26,14 +26,14 @@ struct BatchRequest {
   StopWhen stop_when = {};
 };
 
-// What a job has left behind, as it came; all of one attempt, whose end says what
-// was cut off.
+// The outputs of a job, in the order of upload; all from one attempt, whose end says
+// which of them were truncated.
 struct JobOutputs {
   std::vector<FileRow> files;
   EndRow end;
 };
 
-// Attempts and outputs with the answer to show().
+// The number of attempts and outputs that show() returns.
 inline constexpr uint32_t kShown = 100;
 
 struct JobDetails {
@@ -42,8 +42,8 @@ struct JobDetails {
   JobDescription spec;
   std::vector<AttemptRow> attempts;  // the newest kShown, oldest first
   JobOutputs outputs;                // the first kShown
-  scheduling::Forecast forecast;     // of a waiting job; else empty
-  Micros outputs_removed = 0;        // when they were kept no longer; 0: they were not
+  scheduling::Forecast forecast;     // of a waiting job, else empty
+  Micros outputs_removed = 0;        // when they were removed; 0: they were not
 };
 
 struct ControlResult {
@@ -59,15 +59,15 @@ struct ChangeList {
 
 class JobService {
  public:
-  // `may_submit` throws Refusal while there is no room for new jobs; `most_controlled`:
-  // records that one hold, release or remove may reach (an array or a list of
-  // jobs with equal needs that waits is one).
+  // `may_submit` throws Refusal while there is no disk space for new jobs;
+  // `most_controlled`: records that one hold, release or remove may affect (a waiting
+  // array, or list of jobs with the same requirements, is one record).
   JobService(Pipeline& pipeline, Archive& archive, Sessions& sessions, Access& access,
              std::function<void()> may_submit, size_t most_controlled = 1'000'000);
 
   // request: the caller's 16 octets.
   BatchId open_batch(const Caller& caller, const std::string& request, const BatchRequest& batch);
-  // What refusals call a job of an append.
+  // The name of a job of an append in refusals.
   static std::string appended(size_t index, uint32_t number) {
     return "job " + std::to_string(index) + " of append " + std::to_string(number);
   }
@@ -86,28 +86,28 @@ class JobService {
   JobPage list(const Caller& caller, const JobQuery& query, JobId after, uint32_t limit);
   std::vector<std::pair<uint32_t, uint64_t>> count(const Caller& caller, const JobQuery& query);
   JobDetails show(const Caller& caller, JobId job);
-  // Those after the attempt, or after the file of that id, at most `limit`.
+  // At most `limit` of those after the attempt number or file id `after`.
   std::vector<AttemptRow> attempts(const Caller& caller, JobId job, uint64_t after, uint32_t limit);
   JobOutputs outputs(const Caller& caller, JobId job, uint64_t after, uint32_t limit);
-  // Waits up to hold_ms for the first change; returns at once when too many wait.
+  // Waits up to hold_ms for the first change; returns at once if too many calls wait.
   ChangeList changes_since(const Caller& caller, uint64_t since, int64_t hold_ms);
 
-  // The live progress of the job's present attempt, -1 unknown.
+  // The progress of the job's current attempt in ppm; -1: unknown.
   int32_t progress(const scheduling::JobRecord& job) const;
 
-  // History has grown: wakes those who wait. From the committer.
+  // There are new changes: wakes waiting calls. Called by the committer.
   void grown(uint64_t last_change);
   void stop();
 
  private:
-  // As they stand in this turn: what it has changed, else what is committed.
-  // (The committer is the only writer, so the archive is exact there.)
+  // The state in this turn: uncommitted changes, else committed rows. (The committer is
+  // the only writer, so the archive is up to date for it.)
   BatchRow batch_in(Turn& turn, const Caller& caller, BatchId id);
   std::vector<PartRow> parts_in(Turn& turn, BatchId id);
   void check_inputs(Turn& turn, const std::vector<SpecRange>& specs, BatchId batch);
   void commit_in(Turn& turn, BatchRow batch, std::pair<JobId, uint64_t>* range);
   void require_name(const Caller& caller) const;
-  // Throws Refusal unless there is that job and the caller may see all of it.
+  // Throws Refusal unless the job exists and the caller may see its details.
   JobRow own_job(const Caller& caller, JobId id);
   JobOutputs outputs_of(const JobRow& row, uint64_t after, uint32_t limit);
   std::vector<scheduling::JobRange> reach(const Caller& caller, const JobQuery& query,

@@ -1,4 +1,4 @@
-// Batches under concurrency: what is acknowledged once is there once.
+// Batches under concurrency: what was acknowledged is stored exactly once.
 #include "server/jobs/service.h"
 
 #include <cppunit/extensions/HelperMacros.h>
@@ -34,7 +34,7 @@ class JobServiceTest : public testing::ServicesFixture {
   CPPUNIT_TEST_SUITE_END();
 
  public:
-  // Every piece of work in a transaction of its own.
+  // Each work item has a transaction of its own.
   JobServiceTest() : ServicesFixture(one_at_a_time()) {}
 
  private:
@@ -176,7 +176,7 @@ class JobServiceTest : public testing::ServicesFixture {
     CPPUNIT_ASSERT_EQUAL(500u, archive_->job(range.first + 500)->job.index);
   }
 
-  // What differs only in what it runs is one record, and is listed job by job.
+  // Jobs that differ only in what they run are one record, but are listed one by one.
   void neighbours_with_equal_needs_are_kept_together() {
     const BatchId batch = open();
     std::vector<SpecRange> specs(6, job());
@@ -239,7 +239,7 @@ class JobServiceTest : public testing::ServicesFixture {
     CPPUNIT_ASSERT_EQUAL(uint64_t{101}, hold(these(first, 101)));
   }
 
-  // Also where it would be refused by now.
+  // Even if the request would be refused by now.
   void a_repeated_control_gets_its_first_answer() {
     JobService narrow(
         *pipeline_, *archive_, sessions_, access_, [] {}, 1);
@@ -291,7 +291,7 @@ class JobServiceTest : public testing::ServicesFixture {
     held.states = {static_cast<uint32_t>(scheduling::JobState::kHeld)};
     CPPUNIT_ASSERT_EQUAL(uint64_t{1}, act(JobService::Action::kRemove, held));
     CPPUNIT_ASSERT_EQUAL(std::string("removed by ann"), archive_->job(first)->job.reason);
-    // A job that is there, in another state, is not unknown.
+    // An existing job in another state is not unknown.
     held.ids = {scheduling::JobRange(first + 1)};
     CPPUNIT_ASSERT_EQUAL(uint64_t{0}, act(JobService::Action::kRemove, held));
     CPPUNIT_ASSERT(archive_->job(first + 1)->job.state == scheduling::JobState::kWaiting);

@@ -10,7 +10,7 @@ size_t size_of(const std::vector<std::string>& texts) {
   return sum;
 }
 
-// The nodes of map and list, and what the allocator adds.
+// The nodes of map and list, and the allocator's overhead.
 constexpr size_t kPerEntry = 256;
 
 size_t size_of(const SpecRange& range) {
@@ -43,7 +43,7 @@ void SpecCache::keep(uint64_t first, std::shared_ptr<const SpecRange> range) {
   const size_t size = size_of(*range);
   if (size > most_) return;
   std::lock_guard lock(mutex_);
-  if (entries_.contains(first)) return;  // another thread was quicker
+  if (entries_.contains(first)) return;  // another thread was faster
   while (size_ + size > most_) drop_oldest();
   used_.push_front(first);
   entries_[first] = {std::move(range), size, used_.begin()};

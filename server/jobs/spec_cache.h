@@ -1,8 +1,8 @@
-// Decoded descriptions: an array's is asked for again and again, once or more for
-// every one of its jobs, and decoding one of a million values anew takes longer
-// than running a small job; a single job's when it starts and when it ends.
-// Descriptions never change, and their jobs' ids are never given again. The least
-// recently used go when they are too large together.
+// An LRU cache of decoded descriptions. An array's description is needed at least once
+// for each of its jobs, and decoding one with a million values takes longer than
+// running a small job; a single job's is needed when it starts and when it ends.
+// Descriptions never change, and job ids are never reused. The least recently used
+// entries are dropped when the total size exceeds the limit.
 //
 // Threads: any.
 #ifndef SUBLET_SERVER_JOBS_SPEC_CACHE_H_
@@ -22,10 +22,10 @@ namespace sublet::server {
 
 class SpecCache {
  public:
-  // `most`: octets of all descriptions, as they take them in memory.
+  // `most`: total size of the descriptions in memory, in octets.
   explicit SpecCache(size_t most) : most_(most) {}
 
-  // The description that covers that job, and its first job. Null: not here.
+  // The description that covers this job, and its first job. Null: not in the cache.
   std::shared_ptr<const SpecRange> find(uint64_t job, uint64_t* first);
   void keep(uint64_t first, std::shared_ptr<const SpecRange> range);
   size_t size() const;  // octets
@@ -41,7 +41,7 @@ class SpecCache {
   const size_t most_;
   mutable std::mutex mutex_;
   std::map<uint64_t, Entry> entries_;  // by first job
-  std::list<uint64_t> used_;           // first jobs, the last used first
+  std::list<uint64_t> used_;           // first jobs, most recently used first
   size_t size_ = 0;
 };
 

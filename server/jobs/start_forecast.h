@@ -1,5 +1,5 @@
-// When a waiting job will start: the brain's outlook and what the archive knows of
-// recent uses, put together.
+// Forecasts when a waiting job will start, from the brain's outlook and the recent uses
+// in the archive.
 #ifndef SUBLET_SERVER_JOBS_START_FORECAST_H_
 #define SUBLET_SERVER_JOBS_START_FORECAST_H_
 
@@ -8,7 +8,7 @@
 
 namespace sublet::server {
 
-// From the last hour, or the last 1,000 uses where there were more. Throws StoreError.
+// Based on the last hour, or on the last 1,000 uses if there were more. Throws StoreError.
 scheduling::Forecast start_forecast(Archive& archive, const scheduling::Outlook& outlook,
                                     Micros now);
 

@@ -88,7 +88,7 @@ class Logs(unittest.TestCase):
                 self.assertEqual(notes.count(part), 1, notes)
             status, out, err = pool.run("logs", job, "--attempt", 1)
             self.assertEqual((status, out), (4, ""), err)
-            self.assertIn("what attempt 1 of job %d wrote is not kept; only the last" % job, err)
+            self.assertIn("the output of attempt 1 of job %d is not kept; only the last" % job, err)
 
     def test_offsets_when_characters_come_in_pieces(self):
         with harness.Pool() as pool:
