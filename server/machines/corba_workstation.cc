@@ -12,8 +12,8 @@ namespace {
 namespace v1 = Sublet::v1;
 using scheduling::OrderAnswered;
 
-// In one call; an order alone always goes. (The dispatcher bounds their number.) Octets
-// well below the message limit.
+// Octets of orders per call, well below the message limit; a single larger order is still
+// sent. (The dispatcher limits their number.)
 constexpr size_t kOrderBytes = 512 * 1024;
 constexpr size_t kMostLeaves = 1000;
 
@@ -91,7 +91,7 @@ class CorbaWorkstation : public Workstation {
       v1::Details_var ignored = client_->state(session_, term_);
       return true;
     } catch (const CORBA::SystemException& e) {
-      // No answer in time is not proof of death; a closed connection is.
+      // After a time-out the client may still be alive; after a closed connection it is not.
       return describe(e).kind == CallFailure::kTimeout;
     } catch (const CORBA::Exception&) {
       return true;
@@ -100,7 +100,7 @@ class CorbaWorkstation : public Workstation {
 
  private:
   void fill(const RunRequest& request, v1::RunOrder& order) {
-    order = v1::RunOrder{};  // what is reserved is 0
+    order = v1::RunOrder{};  // reserved fields are 0
     order.key.job = request.key.job;
     order.key.attempt = request.key.attempt;
     order.user = CORBA::string_dup(request.user.c_str());

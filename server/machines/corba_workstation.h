@@ -1,5 +1,5 @@
-// A workstation reached through its Executing Client's reference. The calls go
-// over the connection that the client opened; each has a time-out.
+// A workstation that is called through the object reference of its Executing Client.
+// The calls use the connection that the client opened; each has a time-out.
 #ifndef SUBLET_SERVER_MACHINES_CORBA_WORKSTATION_H_
 #define SUBLET_SERVER_MACHINES_CORBA_WORKSTATION_H_
 
@@ -12,8 +12,8 @@
 
 namespace sublet::server {
 
-// What every call carries: by which the client knows its own registration, and that
-// this server has not been replaced.
+// Sent with every call, so that the client can check that the call is for its current
+// registration and that this server has not been replaced.
 struct CallingServer {
   std::string session;
   uint64_t term = 0;
@@ -23,7 +23,7 @@ std::shared_ptr<Workstation> make_corba_workstation(Sublet::v1::ExecutingClient_
                                                     const CallingServer& self, int64_t lease_ms,
                                                     int call_timeout_ms);
 
-// What an exception of the call `run` says about its orders.
+// The answer and reason for all orders of a call of `run` that failed with this exception.
 std::pair<scheduling::OrderAnswered::Answer, std::string> meaning_for_orders(
     const CORBA::Exception& failure);
 

@@ -49,7 +49,7 @@ void Dispatcher::detach(MachineId machine) {
   Mailbox& box = it->second;
   box.workstation = nullptr;
   for (const auto& start : box.starts)
-    box.undelivered.push_back(not_delivered(start.key, "its machine's registration is over"));
+    box.undelivered.push_back(not_delivered(start.key, "its machine's registration has ended"));
   box.starts.clear();
   make_ready(machine, box);
 }
@@ -102,8 +102,8 @@ Dispatcher::Load Dispatcher::take_orders(Mailbox& box) {
   Load load;
   load.workstation = box.workstation;
   load.undelivered.swap(box.undelivered);
-  // Asked to leave before it was told to start: it never starts. Starts that are left for
-  // a later call too: the leave requests are forgotten with this one.
+  // An attempt that is to leave before its start was sent never starts. This includes starts
+  // that do not fit into this call, because the leave requests are removed now.
   std::set<scheduling::AttemptKey> leaving;
   for (const LeaveRequest& leave : box.leaves) leaving.insert(leave.key);
   std::erase_if(box.starts, [&](const auto& start) {
@@ -120,7 +120,7 @@ Dispatcher::Load Dispatcher::take_orders(Mailbox& box) {
   return load;
 }
 
-// One at a time: an order waits for one text at most.
+// One at a time, so that an order waits for at most one text request.
 Dispatcher::Load Dispatcher::take_text(Mailbox& box) {
   Load load;
   load.workstation = box.workstation;
@@ -140,7 +140,7 @@ void Dispatcher::work() {
     line.pop_front();
     Mailbox& box = boxes_[machine];
     (orders ? box.queued : box.text_queued) = false;
-    if (box.called) continue;  // to be asked after what it is being told
+    if (box.called) continue;  // make_ready() queues it again after the current call
     box.called = true;
     Load load = orders ? take_orders(box) : take_text(box);
     if (!orders) ++texts_under_way_;
@@ -151,7 +151,7 @@ void Dispatcher::work() {
     Mailbox& after = boxes_[machine];
     after.called = false;
     make_ready(machine, after);
-    // This thread may go on with orders: another one asks.
+    // This thread may continue with orders, so wake another one for the text request.
     if (may_ask()) wake_.notify_one();
   }
 }

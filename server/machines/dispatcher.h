@@ -1,11 +1,12 @@
-// The dispatcher: carries out the brain's decisions after their commit. All
-// calls that leave the server are made here, on its own threads, with a
-// time-out each and holding no lock (rule 5). At most one call to a
-// workstation is under way at a time; what gathers meanwhile goes in the next.
-// Orders go before questions about text, which at most half of the threads ask (of
-// one, that one): workstations that do not answer them hold up no other's orders.
+// The dispatcher: carries out the brain's decisions after their commit. It makes
+// all outgoing calls of the server, on its own threads, each with a time-out and
+// without holding a lock (rule 5). There is at most one call to a workstation at
+// a time; orders that arrive meanwhile are sent together in the next call. Orders
+// have priority over requests for output, which use at most half of the threads
+// (but at least one), so that workstations that do not answer these do not delay
+// orders to others.
 //
-// Threads: every public function from any thread; none blocks but stop().
+// Threads: any; only stop() blocks.
 #ifndef SUBLET_SERVER_MACHINES_DISPATCHER_H_
 #define SUBLET_SERVER_MACHINES_DISPATCHER_H_
 
@@ -27,12 +28,12 @@
 
 namespace sublet::server {
 
-// An order to run, complete.
+// A complete order to run an attempt.
 struct RunRequest {
   scheduling::AttemptKey key;
   std::string user;
   JobDescription spec;
-  uint64_t generation = 0;  // checkpoint to resume from; 0 none
+  uint64_t generation = 0;  // checkpoint to resume from; 0: none
   uint64_t checkpoint_bytes = 0;
   int64_t decided = 0;  // microseconds of the brain's time
 };
@@ -42,7 +43,7 @@ struct LeaveRequest {
   scheduling::LeaveReason reason = scheduling::LeaveReason::kRemoved;
 };
 
-// What an attempt has written to a stream, from `offset` on.
+// Requests what an attempt has written to a stream, from `offset` on.
 struct TextRequest {
   scheduling::AttemptKey key;
   FileKind stream = FileKind::kStdout;  // or kStderr
@@ -50,7 +51,7 @@ struct TextRequest {
 };
 struct TextAnswer {
   enum class Kind {
-    kText,       // text: at most kTextOctets; empty where there is no more yet
+    kText,       // text: at most kTextOctets; empty if there is no more yet
     kNoAttempt,  // the workstation does not have that attempt
     kFailed,     // text: why
   };
@@ -59,25 +60,25 @@ struct TextAnswer {
 };
 inline constexpr uint32_t kTextOctets = 256 * 1024;
 
-// A workstation that can be called; the edge to the ORB implements it.
+// A workstation that can be called; implemented with the ORB in corba_workstation.h.
 class Workstation {
  public:
   virtual ~Workstation() = default;
   // One answer for each request, in order. Never throws.
   virtual std::vector<scheduling::OrderAnswered> run(const std::vector<RunRequest>& requests) = 0;
-  // False: it could not be told (it will be told again when it renews).
+  // False: the call failed (the workstation learns of it when it renews).
   virtual bool vacate(const std::vector<LeaveRequest>& requests) = 0;
   virtual TextAnswer read_log(const TextRequest& request) = 0;
-  // Whether somebody answers at the other end.
+  // False only if the client is known to be gone.
   virtual bool alive() = 0;
 };
 
 class Dispatcher {
  public:
   struct Hooks {
-    // The order's contents; nothing when the job's description is lost.
+    // The complete order; std::nullopt if the job's description is missing.
     std::function<std::optional<RunRequest>(const scheduling::StartAttempt&)> describe;
-    // What became of an order; must reach the brain.
+    // The results of orders; they must be passed to the brain.
     std::function<void(std::vector<scheduling::OrderAnswered>)> answered;
   };
 
@@ -86,19 +87,19 @@ class Dispatcher {
   void stop();
 
   void attach(scheduling::MachineId machine, std::shared_ptr<Workstation> workstation);
-  // Its registration is over: what was ordered under it and has not been sent is
-  // answered as not delivered, and never sent under the next (protocol/lease.h, W4).
+  // The machine's registration has ended: orders not yet sent are answered as not
+  // delivered, and are never sent under the next registration (protocol/lease.h, W4).
   void detach(scheduling::MachineId machine);
 
   void decided(const std::vector<scheduling::Decision>& decisions);
 
-  // Asks in the background whether the workstation that holds this machine
-  // still answers, and tells so on a thread of the dispatcher.
+  // Checks in the background whether this machine's workstation still answers; calls
+  // the callback on a thread of the dispatcher.
   void probe(scheduling::MachineId machine, std::function<void(bool alive)> callback);
 
-  // Asks the workstation in the background, after all orders that wait for a
-  // thread, and tells the answer on a thread of the dispatcher. Whoever asks
-  // bounds how many such questions there are.
+  // Sends the request in the background, after all orders that wait for a thread;
+  // calls the callback on a thread of the dispatcher. The caller must limit the
+  // number of such requests.
   void read_log(scheduling::MachineId machine, const TextRequest& request,
                 std::function<void(TextAnswer)> callback);
 
@@ -110,7 +111,7 @@ class Dispatcher {
   struct Mailbox {
     std::shared_ptr<Workstation> workstation;
     std::deque<scheduling::StartAttempt> starts;
-    std::vector<scheduling::OrderAnswered> undelivered;  // and never to be
+    std::vector<scheduling::OrderAnswered> undelivered;  // will never be sent
     std::deque<LeaveRequest> leaves;
     std::vector<std::function<void(bool)>> probes;
     std::deque<TextQuestion> texts;
@@ -121,7 +122,7 @@ class Dispatcher {
       return !starts.empty() || !undelivered.empty() || !leaves.empty() || !probes.empty();
     }
   };
-  // Orders and probes, or one text.
+  // The work of one thread for one workstation: orders and probes, or one text request.
   struct Load {
     std::shared_ptr<Workstation> workstation;
     std::vector<scheduling::StartAttempt> starts;
@@ -145,7 +146,7 @@ class Dispatcher {
   std::condition_variable wake_;
   std::map<scheduling::MachineId, Mailbox> boxes_;
   std::deque<scheduling::MachineId> ready_;        // with orders or probes
-  std::deque<scheduling::MachineId> ready_texts_;  // with questions
+  std::deque<scheduling::MachineId> ready_texts_;  // with text requests
   size_t texts_under_way_ = 0;
   bool stopping_ = false;
   std::vector<std::thread> threads_;

@@ -11,7 +11,7 @@ namespace {
 
 using namespace scheduling;
 
-// Waits for a condition with a deadline.
+// Waits for a condition; false if it does not hold within 30 s.
 template <typename Condition>
 bool eventually(Condition condition) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
@@ -22,7 +22,7 @@ bool eventually(Condition condition) {
   return true;
 }
 
-// A workstation that can be made to stand still inside a call.
+// A workstation that can be made to block inside a call.
 class SlowWorkstation : public Workstation {
  public:
   std::vector<OrderAnswered> run(const std::vector<RunRequest>& requests) override {
@@ -97,7 +97,7 @@ class DispatcherTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(eventually([&] { return station->left == 1; }));
   }
 
-  // However many starts wait before it.
+  // Even if many starts are queued before it.
   void who_is_to_leave_never_starts() {
     auto station = std::make_shared<SlowWorkstation>();
     Dispatcher dispatcher(hooks(), 4);
@@ -186,7 +186,7 @@ class DispatcherTest : public CppUnit::TestFixture {
     hung->hold_texts = true;
     std::atomic<MachineId> answers{0};
     Dispatcher dispatcher(hooks(), 4);
-    // Each on a machine of its own, and all at once.
+    // Each on a different machine, all at the same time.
     for (MachineId machine = 1; machine <= kHung; ++machine) {
       dispatcher.attach(machine, hung);
       dispatcher.read_log(machine, {{machine, 1}, FileKind::kStdout, 0},
@@ -204,7 +204,7 @@ class DispatcherTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(eventually([&] { return answers == kHung; }));
   }
 
-  // An order waits behind a call that hangs, and its machine registers anew.
+  // The machine registers again while an order waits behind a call that hangs.
   void what_waits_is_not_sent_under_the_next_registration() {
     auto hung = std::make_shared<SlowWorkstation>(), anew = std::make_shared<SlowWorkstation>();
     Dispatcher dispatcher(hooks(), 2);

@@ -60,7 +60,7 @@ void MachineService::check_facts(const MachineFacts& facts) const {
                   "Report the number of cores.", facts.name);
 }
 
-// A machine's certificate is for the machine of its name.
+// A machine's certificate is valid only for the machine with its name.
 void MachineService::check_member(const Caller& caller, const MachineFacts& facts) const {
   if (!caller.role || caller.machine == facts.name) return;
   throw Refusal(Refusal::Kind::kNotPermitted, code_of(Exclusion::kWrongName),
@@ -71,8 +71,8 @@ void MachineService::check_member(const Caller& caller, const MachineFacts& fact
 void MachineService::check_secret(const Caller& caller, MachineId machine,
                                   const std::string& secret) {
   auto row = archive_.credential(machine);
-  // A member's machine is its own: neither another member nor a local client
-  // takes it over, nor does a member take a local one.
+  // A machine registered by a member belongs to it: no other member or local client
+  // can take it over, and a member cannot take over a local client's machine.
   const bool bound = caller.role || (row && row->uid >= Peer::kFirstMember);
   const bool good = row && row->secret_digest == hex(digest_of(secret));
   if (good && (!bound || row->uid == caller.uid)) return;
@@ -83,9 +83,9 @@ void MachineService::check_secret(const Caller& caller, MachineId machine,
       "machine " + std::to_string(machine));
 }
 
-// A killed client comes back at once, a copied state folder must not: the
-// present holder is asked whether it is still there, on the dispatcher's
-// threads, since a servant makes no remote call inside an upcall.
+// A restarted client may take over its machine, but a client with a copy of the state
+// folder must not. So the current holder is probed, on the dispatcher's threads, since a
+// servant must not make remote calls inside an upcall.
 void MachineService::check_not_live(MachineId machine) {
   auto session = sessions_.of_machine(machine);
   if (!session || !session->attached) return;
@@ -111,8 +111,8 @@ void MachineService::check_not_live(MachineId machine) {
                  session->name);
 }
 
-// A client that comes without the machine's state folder would name nothing of what
-// its predecessor may have left running: the leases of that have to end first.
+// A client without the machine's state folder does not know the jobs that its predecessor
+// may have left running; their leases must expire first.
 void MachineService::check_left_nothing(const scheduling::Pool& pool, MachineId machine) {
   const auto view = pool.machine(machine);
   if (!view || view->running.empty()) return;
@@ -134,9 +134,9 @@ Joined MachineService::join(const Caller& caller, MachineId machine, const std::
   const std::string digest = hex(digest_of(secret));
   if (machine == 0) {
     if (!caller.role) access_.require_administrator(caller, "adding a machine");
-    machine = archive_.machine_with(digest);  // its first join's answer was lost
+    machine = archive_.machine_with(digest);  // the reply to its first join was lost
   }
-  // A member that comes without its old state folder is still the same machine.
+  // A member that lost its state folder is still the same machine.
   const bool new_secret = machine == 0 && caller.role;
   if (new_secret) machine = archive_.machine_of(caller.uid);
   if (machine != 0) {
@@ -166,7 +166,7 @@ Joined MachineService::join(const Caller& caller, MachineId machine, const std::
     if (new_machine) machine = answer.machine;
     if (new_machine || new_secret)
       turn.changes().credentials[machine] = CredentialRow{machine, digest, caller.uid};
-    // In the same turn: the newest session is the brain's newest registration.
+    // In the same turn, so that the newest session matches the brain's newest registration.
     joined.session = sessions_.open(machine, caller.uid, facts.name, holder);
   });
   dispatcher_.detach(machine);
@@ -186,7 +186,7 @@ void MachineService::report(const std::string& session, const Caller& caller,
                             const ReportedState& state) {
   const SessionInfo info = sessions_.find(session, caller);
   sessions_.set_report(info.machine, state);
-  // Before the adoption the brain does not yet know what runs there.
+  // Until the first renewal (the adoption) the brain does not know what runs there.
   if (!info.renewed) return;
   pipeline_.perform([&](Turn& turn) { turn.apply(reported(info.machine, state)); });
 }
@@ -231,8 +231,8 @@ Renewal MachineService::renew(const std::string& session, const Caller& caller,
   for (const auto& a : attempts) event.attempts.push_back({a.key, a.state});
   Renewal renewal;
   pipeline_.perform([&](Turn& turn) {
-    // In this turn: a renewal of a registration that is over must not lose what was
-    // ordered under the next (protocol/lease.h, W4).
+    // In this turn, so that a renewal of an ended registration does not lose orders given
+    // under the next one (protocol/lease.h, W4).
     event.first = sessions_.take_first_renewal(session);
     renewal.verdicts = turn.apply(event).answer.verdicts;
     renewal.now = turn.now();
@@ -310,7 +310,7 @@ Verdicts MachineService::ended(const std::string& session, const Caller& caller,
       auto answer = turn.apply(event).answer;
       const Verdict verdict =
           answer.verdicts.empty() ? Verdict::kSuperseded : answer.verdicts.front().second;
-      // The brain answers that it counted; to the client that means: in the books.
+      // If the end counted for the brain, it is recorded: for the client that is kKnown.
       verdicts.emplace_back(event.key, verdict == Verdict::kCounts ? Verdict::kKnown : verdict);
       if (verdict != Verdict::kCounts) continue;
       turn.changes().ends.push_back(end.row);

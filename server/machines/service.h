@@ -1,5 +1,5 @@
-// What the Machine Allocator and the Execution Server do, without the ORB:
-// workstations join, report themselves and their attempts, and leave.
+// The Machine Allocator and the Execution Server without the ORB: workstations
+// join, report their state and their attempts, and leave.
 //
 // Threads: any.
 #ifndef SUBLET_SERVER_MACHINES_SERVICE_H_
@@ -30,12 +30,12 @@ struct MachineFacts {
   uint32_t slots = 1;
   uint64_t memory = 0;
   uint64_t disk = 0;
-  std::string holder;  // "pid 1234", for the refusal of a second one
+  std::string holder;  // "pid 1234", named when a second client is refused
 };
 
 struct Joined {
   SessionInfo session;
-  Micros now = 0;  // the brain's time of it
+  Micros now = 0;  // the brain's time of the join
 };
 
 struct ReportedAttempt {
@@ -54,7 +54,7 @@ using Verdicts = std::vector<std::pair<scheduling::AttemptKey, scheduling::Verdi
 
 struct Renewal {
   Verdicts verdicts;
-  Micros now = 0;  // the brain's time of it
+  Micros now = 0;  // the brain's time of the renewal
 };
 
 class MachineService {
@@ -62,19 +62,19 @@ class MachineService {
   MachineService(Pipeline& pipeline, Archive& archive, Sessions& sessions, Access& access,
                  Dispatcher& dispatcher);
 
-  // machine 0: a new one, or the one that has this secret already. Throws Refusal; "machine.live"
-  // while another client holds the machine, which is found out by asking it in the background: the
-  // caller tries again.
+  // machine 0: a new one, or the one that already has this secret. Throws Refusal; "machine.live"
+  // while another client holds the machine. Whether that client is alive is checked in the
+  // background, so the caller should try again.
   Joined join(const Caller& caller, scheduling::MachineId machine, const std::string& secret,
               const MachineFacts& facts);
   void attach(const std::string& session, const Caller& caller,
               std::shared_ptr<Workstation> workstation);
   void report(const std::string& session, const Caller& caller, const ReportedState& state);
   void withdraw(const std::string& session, const Caller& caller);
-  // The same for whoever has a session as this caller, if anybody (Caller::uid).
+  // The same for the session of this caller (Caller::uid), if there is one.
   void expel(uint64_t uid);
 
-  // Of each, in one commit.
+  // One verdict for each, in one commit.
   Verdicts started(const std::string& session, const Caller& caller,
                    const std::vector<scheduling::AttemptKey>& keys);
   Renewal renew(const std::string& session, const Caller& caller, const ReportedState& state,
@@ -91,12 +91,12 @@ class MachineService {
   void check_not_live(scheduling::MachineId machine);
   static void check_left_nothing(const scheduling::Pool& pool, scheduling::MachineId machine);
   using Names = std::set<std::string>;
-  // The names of the outputs among the files that an end names; nothing: one of these
-  // is not here.
+  // The names of the outputs among the files that an end lists; std::nullopt: one of the
+  // files has not been uploaded.
   std::optional<Names> outputs_here(const ReportedEnd& end);
-  // Whether these are all that it must have.
+  // Whether these include all required outputs.
   bool has_required(const ReportedEnd& end, const Names& outputs);
-  // What it left of the output that its batch waits for; "": nothing.
+  // The output that meets its batch's stop condition, if any; "": none.
   std::string left_output(const ReportedEnd& end, const Names& outputs);
   void check_secret(const Caller& caller, scheduling::MachineId machine, const std::string& secret);
   void end(const SessionInfo& info);
@@ -108,7 +108,7 @@ class MachineService {
   Dispatcher& dispatcher_;
 
   std::mutex mutex_;
-  // When the holder of a machine last answered a probe, or that it did not.
+  // The last probe of the client that holds a machine, and its result.
   struct Probe {
     bool pending = false;
     bool alive = true;

@@ -1,4 +1,4 @@
-// Which ends of attempts count: those whose outputs are here.
+// An attempt's end counts only when its outputs have been uploaded. Joining and renewing.
 #include "server/machines/service.h"
 
 #include <cppunit/extensions/HelperMacros.h>
@@ -44,7 +44,7 @@ class MachineServiceTest : public testing::ServicesFixture {
   }
 
  private:
-  // A job of ann's, its first attempt running on curly.
+  // A job of ann's whose first attempt runs on curly.
   AttemptKey running(const std::vector<OutputFile>& outputs) {
     JobDescription spec;
     spec.outputs = outputs;
@@ -105,7 +105,7 @@ class MachineServiceTest : public testing::ServicesFixture {
     CPPUNIT_ASSERT(end(running({{"a", true}}), {}, EndReason::kOwner) == Verdict::kKnown);
   }
 
-  // There may be thousands of them in one call.
+  // One call may list thousands of outputs.
   void their_contents_are_not_read() {
     const AttemptKey key = running({{"a", true}});
     const uint64_t a = sent(key, "a");
@@ -135,11 +135,11 @@ class MachineServiceTest : public testing::ServicesFixture {
     return facts;
   }
 
-  // It waits for its turn while the machine registers anew. What it does not name was
-  // ordered after it was sent.
+  // The renewal waits for its turn while the machine registers again. It does not list the
+  // attempt, which was ordered after it was sent.
   void a_first_renewal_of_an_old_registration_loses_nothing() {
     const SessionInfo old = machines_->join(root_, 0, std::string(32, 's'), facts("moe")).session;
-    apply(MachineReported{machine_, false, 0, 0});  // curly takes nothing
+    apply(MachineReported{machine_, false, 0, 0});  // curly gets no jobs
     apply(MachineReported{old.machine, true, 1ull << 30, 1ull << 30});
     const AttemptKey key{submit(), 1};
     CPPUNIT_ASSERT_EQUAL(std::string("live"), state_of(key));
@@ -185,7 +185,7 @@ class MachineServiceTest : public testing::ServicesFixture {
     };
     CPPUNIT_ASSERT_EQUAL(std::string("machine.live"), testing::code([&] { join('b'); }));
     CPPUNIT_ASSERT_EQUAL(std::string("live"), state_of(key));
-    CPPUNIT_ASSERT_EQUAL(first.session.machine, join('a').session.machine);  // it has it
+    CPPUNIT_ASSERT_EQUAL(first.session.machine, join('a').session.machine);  // the same folder
     apply(AttemptEnded{key, first.session.machine, EndReason::kOwner, "", 0, -1, 0});
     machines_->withdraw(sessions_.of_machine(first.session.machine)->key, member);
     CPPUNIT_ASSERT_EQUAL(first.session.machine, join('b').session.machine);
@@ -201,7 +201,7 @@ class MachineServiceTest : public testing::ServicesFixture {
     CPPUNIT_ASSERT(meaning(Sublet::v1::NotPermitted("", "", "", "")) == Answer::kRefused);
   }
 
-  // What another process changes while the server runs.
+  // Changes the database as another process, while the server runs.
   void sql(const std::string& statements) {
     sqlite3* db = nullptr;
     CPPUNIT_ASSERT_EQUAL(SQLITE_OK, sqlite3_open((folder_.path() + "/pool.db").c_str(), &db));

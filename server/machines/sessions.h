@@ -1,6 +1,6 @@
 // The registrations of workstations in this server process. A session's key is
-// a secret of 16 random octets; it is good only on connections of the caller
-// that joined: the uid, or the member elsewhere.
+// a secret of 16 random octets; it is valid only on connections of the caller
+// that joined: the uid, or the remote member.
 //
 // Threads: any.
 #ifndef SUBLET_SERVER_MACHINES_SESSIONS_H_
@@ -19,7 +19,7 @@
 
 namespace sublet::server {
 
-// What a workstation last said of itself; idl/machine_allocator.idl.
+// The last state that a workstation reported; idl/machine_allocator.idl.
 struct ReportedState {
   bool away = false;
   uint32_t reason = 0;
@@ -30,7 +30,7 @@ struct ReportedState {
   uint64_t disk_free = 0;
 };
 
-// What it last said of an attempt: shown while it runs, never stored.
+// The last reported status of an attempt: shown while it runs, never stored.
 struct LiveStatus {
   int64_t cpu_ms = 0;
   uint64_t memory = 0;
@@ -43,24 +43,24 @@ struct SessionInfo {
   scheduling::MachineId machine = 0;
   uint64_t uid = 0;  // Caller::uid
   std::string name;
-  std::string holder;  // "pid 1234 of root", for the refusal of a second one
+  std::string holder;  // "pid 1234 of root", named when a second client is refused
   bool attached = false;
   bool renewed = false;  // the first renewal, the adoption, is done
 };
 
 class Sessions {
  public:
-  // Makes a session and ends the machine's earlier one, if any.
+  // Creates a session and ends the machine's previous one, if any.
   SessionInfo open(scheduling::MachineId machine, uint64_t uid, const std::string& name,
                    const std::string& holder);
-  // Throws Refusal kNotFound "session.unknown": also for another uid's key, so
-  // that a guess learns nothing.
+  // Throws Refusal kNotFound "session.unknown", also for another caller's key, so
+  // that guessing reveals nothing.
   SessionInfo find(const std::string& key, const Caller& caller) const;
-  // The one that this caller opened, if any.
+  // The session that this caller opened, if any.
   std::optional<SessionInfo> of_caller(uint64_t uid) const;
   std::optional<SessionInfo> of_machine(scheduling::MachineId machine) const;
   void set_attached(const std::string& key);
-  // True for the first caller only.
+  // Returns true for the first call only. Throws Refusal like find().
   bool take_first_renewal(const std::string& key);
   void close(const std::string& key);
 
@@ -69,7 +69,7 @@ class Sessions {
   void set_status(scheduling::AttemptKey key, const LiveStatus& status);
   std::optional<LiveStatus> status(scheduling::AttemptKey key) const;
   void forget_status(scheduling::AttemptKey key);
-  // Forgets the statuses of attempts for which this is false.
+  // Removes the statuses of attempts for which `wanted` returns false.
   void keep_statuses(const std::function<bool(scheduling::AttemptKey)>& wanted);
 
  private:
