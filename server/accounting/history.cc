@@ -49,7 +49,7 @@ void UsageHistory::write_old() {
     if (!write_one(start_of_day(now - keep_))) return;
 }
 
-// The next file of the oldest day that ended before; false: nothing is that old.
+// Writes the next file of the oldest day that ended before `before`; false: there is none.
 bool UsageHistory::write_one(Micros before) {
   const Micros oldest = archive_.oldest_history();
   if (oldest == 0 || oldest >= before) return false;
@@ -63,7 +63,7 @@ bool UsageHistory::write_one(Micros before) {
     first = uses.front().use.key;
     forgotten.last = uses.back().use.key;
     forgotten.uses_until = uses.back().use.finished;
-  } else {  // what may be left of the day cannot be read, and is named in the log
+  } else {  // rows left of this day, if any, cannot be read, and have been logged
     forgotten.last = {std::numeric_limits<int64_t>::max(), std::numeric_limits<uint32_t>::max()};
     forgotten.uses_until = day + kDay - 1;
   }

@@ -1,12 +1,11 @@
-// Old uses of machines, and the CPU that the server spent then, leave the database
-// for files, one UTC day after the other once it is older than the setting:
-// FOLDER/uses-2025-11-20-JOB.ATTEMPT.jsonl, of at most 20,000 uses each, the first
-// of which gives the name (0.0: none was left). docs/command.md has the format.
+// Moves old uses of machines, and the CPU time the server used then, from the
+// database to files, by UTC day, once a day is older than the setting:
+// FOLDER/uses-2025-11-20-JOB.ATTEMPT.jsonl, each with at most 20,000 uses and named
+// after the first one (0.0: none). docs/command.md describes the format.
 //
 // A file is on disk before its rows are deleted, in one transaction. A server that
-// dies in between writes the same file again, under the same name: nothing is
-// lost, nothing stands in two files. A row that cannot be read is named in the log
-// and goes with its day.
+// crashes in between writes the same file again, with the same name, so nothing is
+// lost or duplicated. A row that cannot be read is logged and deleted with its day.
 //
 // Threads: one at a time.
 #ifndef SUBLET_SERVER_ACCOUNTING_HISTORY_H_
@@ -22,12 +21,12 @@ namespace sublet::server {
 
 class UsageHistory {
  public:
-  // folder: made when it is needed. keep: for so long rows stay; 0: for ever.
+  // folder: created when needed. keep: how long rows stay in the database; 0: for ever.
   UsageHistory(const std::string& folder, Micros keep, Files& files, Archive& archive,
                Pipeline& pipeline);
 
-  // Some files' worth; call it again from time to time. Throws FileError,
-  // StoreError, Refusal: nothing is lost, the next call goes on.
+  // Writes at most a few files; must be called periodically. Throws FileError,
+  // StoreError or Refusal; nothing is lost then, and the next call continues.
   void write_old();
 
  private:

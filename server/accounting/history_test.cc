@@ -1,5 +1,5 @@
-// Old uses go into files: nothing is lost and nothing stands twice, whenever the
-// disk fails or the server dies.
+// Old uses are moved to files without losses or duplicates, whenever the disk fails or
+// the server crashes.
 #include "server/accounting/history.h"
 
 #include <cppunit/extensions/HelperMacros.h>
@@ -36,7 +36,7 @@ class UsageHistoryTest : public CppUnit::TestFixture {
     return UsageHistory(folder(pool), keep, files_, pool.archive, pool.pipeline);
   }
 
-  // Two uses on each of five days, the last of them today.
+  // Two uses on each of five days, the last of which is today.
   static void use_days(UsedPool& pool) {
     for (int day = 0; day < 5; ++day) {
       if (day > 0) pool.clock.advance_ms(kDay / 1000);
@@ -67,7 +67,7 @@ class UsageHistoryTest : public CppUnit::TestFixture {
     query.with_server = true;
     return pool.archive.usage(query).at(0);
   }
-  // In the files and in the report, together: everything, once.
+  // The files and the report together contain everything exactly once.
   static void check_all_there(UsedPool& pool) {
     const auto written = lines(pool);
     CPPUNIT_ASSERT(std::adjacent_find(written.begin(), written.end()) == written.end());
@@ -97,7 +97,7 @@ class UsageHistoryTest : public CppUnit::TestFixture {
                     R"("finished_us":1798514745678901,"wall_us":20,"cpu_us":10,"kept_us":10,)"
                     R"("lost_us":0,"charged_us":10,"waited_us":0})"),
         first.substr(0, first.find('\n')));
-    history(pool).write_old();  // nothing more is old
+    history(pool).write_old();  // there is nothing else to move
     CPPUNIT_ASSERT_EQUAL(size_t{6}, lines(pool).size());
     pool.clock.advance_ms(kDay / 1000);
     history(pool).write_old();
@@ -149,7 +149,7 @@ class UsageHistoryTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL_MESSAGE(error, SQLITE_OK, done);
   }
 
-  // Of the uses of two days, bob's are the last, and at the end nothing else is left.
+  // The damaged rows, bob's, are the last ones of each day, and in the end the only ones left.
   void a_damaged_use_costs_itself_only() {
     UsedPool pool;
     use_days(pool);

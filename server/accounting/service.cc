@@ -28,7 +28,7 @@ bool is_number(const std::string& text) {
          text.find_first_not_of("0123456789") == std::string::npos;
 }
 
-// Goes on where the page before ended; false: no cursor of ours.
+// Makes the query continue where the previous page ended; false: the cursor is invalid.
 bool read_cursor(const std::string& cursor, UsageQuery* query) {
   std::vector<std::string> words;
   for (size_t from = 0; from <= cursor.size();) {
@@ -54,8 +54,8 @@ std::string cursor_after(Micros until, const UsageRow& row) {
   return text;
 }
 
-// Every use that was committed before is told of. (The brain's time may be ahead of
-// the clock.)
+// The brain's time, which may be ahead of the clock. All uses committed earlier ended at
+// or before it.
 Micros UsageService::now() {
   Micros now = 0;
   pipeline_.perform([&](Turn& turn) { now = turn.now(); });
@@ -69,7 +69,7 @@ UsageLines UsageService::report(const Caller& caller, UsageQuery query, const st
   if (!query.user.empty() && query.user != caller.user)
     access_.require_administrator(caller, "the usage of " + query.user);
   if (!caller.administrator) query.user = caller.user;
-  // What the server spends is spent for all.
+  // The server's CPU time cannot be divided among users, machines, batches or jobs.
   query.with_server = query.user.empty() && std::all_of(query.by.begin(), query.by.end(), is_time);
   if (!cursor.empty() && !read_cursor(cursor, &query))
     throw Refusal(Refusal::Kind::kInvalid, "cursor.bad", "this cursor is not from this server",
@@ -89,7 +89,7 @@ UsageLines UsageService::report(const Caller& caller, UsageQuery query, const st
   return lines;
 }
 
-// Nothing where adding it up takes too long: how users stand does not hang on it.
+// std::nullopt if the sum takes too long; the standings do not depend on it.
 std::optional<std::map<std::string, Micros>> UsageService::cpu_of_the_day(const Caller& caller,
                                                                           Micros now) {
   UsageQuery day;

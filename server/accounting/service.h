@@ -1,6 +1,6 @@
-// What Accounting tells, without the ORB: reports and standings, each caller what
-// that caller may see: users their own lines and everybody's standing, without
-// which they cannot compare themselves; administrators all.
+// Accounting without the ORB: reports and standings. Users see only their own lines,
+// but the standings of all users, so that they can compare; administrators see
+// everything.
 //
 // Threads: any.
 #ifndef SUBLET_SERVER_ACCOUNTING_SERVICE_H_
@@ -20,24 +20,24 @@ namespace sublet::server {
 
 struct UsageLines {
   std::vector<UsageRow> rows;
-  std::string next;  // "": the end
-  Micros until = 0;  // of the uses that are told, on all pages
+  std::string next;  // cursor of the next page; "": this is the last page
+  Micros until = 0;  // end of the reported period, on all pages
 };
 
 struct UserStanding {
   scheduling::Standing standing;
-  std::optional<Micros> cpu_day;  // of attempts that ended in the last day; the caller's to see
+  std::optional<Micros> cpu_day;  // of attempts that ended in the last day, if visible to caller
   std::string sentence;
 };
 
 // In order of user.
 struct StandingLines {
   std::vector<UserStanding> standings;
-  std::string next;  // the last user of the page; "": the end
+  std::string next;  // the last user of this page; "": this is the last page
 };
 
-// Where the page after this row begins. "UNTIL:VALUE:VALUE...", the values of its
-// groups percent-encoded.
+// The cursor of the page that begins after this row: "UNTIL:VALUE:VALUE...", with the
+// values of its groups percent-encoded.
 std::string cursor_after(Micros until, const UsageRow& row);
 
 class UsageService {
@@ -45,12 +45,12 @@ class UsageService {
   UsageService(Pipeline& pipeline, Archive& archive, Access& access)
       : pipeline_(pipeline), archive_(archive), access_(access) {}
 
-  // query.until 0: up to what is committed now, the same for all pages. Throws
-  // Refusal: a bad cursor or grouping; kNotPermitted when another user is asked for;
-  // kLimitExceeded when it takes too long.
+  // query.until 0: everything committed until now, the same for all pages. Throws
+  // Refusal: kInvalid for a bad cursor or grouping, kNotPermitted for another user's
+  // usage, kLimitExceeded when it takes too long.
   UsageLines report(const Caller& caller, UsageQuery query, const std::string& cursor,
                     uint32_t limit);
-  // Of the users after `after`, at most `limit` of them.
+  // The standings of at most `limit` users after `after`.
   StandingLines standings(const Caller& caller, const std::string& after, uint32_t limit);
 
  private:

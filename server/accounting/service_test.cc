@@ -1,4 +1,4 @@
-// Who may see what of the accounts, and that pages go on where they ended.
+// Who may see which usage, and that each page continues where the previous one ended.
 #include "server/accounting/service.h"
 
 #include <cppunit/extensions/HelperMacros.h>
@@ -54,7 +54,7 @@ class UsageServiceTest : public CppUnit::TestFixture {
     const auto lines = usage_.report(ann_, by({GroupBy::kUser}), "", 10).rows;
     CPPUNIT_ASSERT_EQUAL(size_t{1}, lines.size());
     CPPUNIT_ASSERT_EQUAL(std::string("ann"), lines[0].group[0].second);
-    // Not of the pool either: what is not one's own would show in the difference.
+    // Nor the pool's total, from which the usage of others could be computed.
     const auto pool = usage_.report(ann_, {}, "", 10).rows;
     CPPUNIT_ASSERT_EQUAL(12 * 3600 * kSecond, pool.at(0).used);
     CPPUNIT_ASSERT(!pool[0].server_cpu);
@@ -78,7 +78,7 @@ class UsageServiceTest : public CppUnit::TestFixture {
     const UsageRow bob = usage_.report(root_, of_bob, "", 10).rows.at(0);
     CPPUNIT_ASSERT_EQUAL(uint64_t{1}, bob.evictions);
     CPPUNIT_ASSERT_EQUAL(3600 * kSecond, bob.lost);
-    CPPUNIT_ASSERT(!bob.server_cpu);  // spent for all
+    CPPUNIT_ASSERT(!bob.server_cpu);  // belongs to no single user
     CPPUNIT_ASSERT(!usage_.report(root_, by({GroupBy::kUser}), "", 10).rows[0].server_cpu);
   }
 
@@ -94,7 +94,7 @@ class UsageServiceTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(
         std::string("12 CPU hours in the last day at a share of 1 of 4: behind bob"),
         standing(seen, "ann")->sentence);
-    // Of others what the comparison needs.
+    // For other users, only what is needed for the comparison.
     CPPUNIT_ASSERT_EQUAL(std::string("a share of 1 of 4: behind cid, ahead of ann"),
                          standing(seen, "bob")->sentence);
     CPPUNIT_ASSERT(!standing(seen, "bob")->cpu_day);
@@ -147,7 +147,7 @@ class UsageServiceTest : public CppUnit::TestFixture {
     const UsageLines second = usage_.report(root_, by({GroupBy::kUser}), first.next, 1);
     CPPUNIT_ASSERT_EQUAL(std::string("bob"), second.rows.at(0).group[0].second);
     CPPUNIT_ASSERT_EQUAL(7200 * kSecond, second.rows[0].used);
-    // But whoever asks again sees what was committed before, on a clock set back too.
+    // A new report includes everything committed, even if the clock was set back.
     pool_.clock.set_utc_us(1);
     CPPUNIT_ASSERT_EQUAL(7200 * kSecond + 77,
                          usage_.report(root_, by({GroupBy::kUser}), "", 10).rows.at(1).used);

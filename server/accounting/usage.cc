@@ -13,21 +13,21 @@ constexpr Micros kDay = 86'400ll * 1'000'000;
 
 std::string text_of_day(int64_t day) { return format_instant(day * kDay).substr(0, 10); }
 
-// Counted from 1970; -1: there is no such day.
+// Days since 1970-01-01; -1: there is no such day.
 int64_t day_of(int year, int month, int day) {
   const std::chrono::year_month_day date = std::chrono::year(year) / month / day;
   return date.ok() ? std::chrono::sys_days(date).time_since_epoch().count() : -1;
 }
 
-// An ISO week belongs to the year of its Thursday. 1970 began with one, so that of week n
-// is day 7n.
+// An ISO week belongs to the year of its Thursday. 1970-01-01 was a Thursday, so the
+// Thursday of week n is day 7n.
 std::string text_of_week(int64_t week) {
   const std::string thursday = text_of_day(7 * week);
   const int64_t number = (7 * week - day_of(std::stoi(thursday), 1, 1)) / 7 + 1;
   return thursday.substr(0, 5) + (number < 10 ? "W0" : "W") + std::to_string(number);
 }
 
-// -1: it is not a number, or too large.
+// -1: not a number, or too large.
 template <typename Number>
 Number number_in(std::string_view text) {
   Number number = -1;
@@ -56,7 +56,7 @@ std::optional<int64_t> group_number(GroupBy by, const std::string& text) {
   if (by == GroupBy::kDay && words.size() == 10) {
     number = day_of(number_in<int>(words.substr(0, 4)), number_in<int>(words.substr(5, 2)),
                     number_in<int>(words.substr(8)));
-  } else if (by == GroupBy::kWeek && words.size() == 8) {  // 4 January is in the first
+  } else if (by == GroupBy::kWeek && words.size() == 8) {  // 4 January is always in week 1
     number = (day_of(number_in<int>(words.substr(0, 4)), 1, 4) + 3) / 7 +
              number_in<int>(words.substr(6)) - 1;
   } else if (by == GroupBy::kBatch || by == GroupBy::kJob) {

@@ -1,5 +1,5 @@
-// Questions about the uses of machines, and their answers: who used which, and what
-// became of the work. Values; server/store/archive/uses.cc finds the answers.
+// Queries on the uses of machines, and their results: who used which machine, and how
+// much work was kept or lost. Value types; server/store/archive/uses.cc runs the queries.
 #ifndef SUBLET_SERVER_ACCOUNTING_USAGE_H_
 #define SUBLET_SERVER_ACCOUNTING_USAGE_H_
 
@@ -26,25 +26,25 @@ enum class GroupBy : uint32_t {
 
 // "user", "machine", ...
 const char* name_of(GroupBy by);
-// Whether the groups are counted, and not named: batches and jobs by their ids, days and weeks
-// from 1970 on.
+// Whether groups are identified by numbers and not names: batches and jobs by their ids, days
+// and weeks counted from 1970.
 bool is_numbered(GroupBy by);
-// As reports show the groups that are numbered.
+// The text in reports for the group with this number.
 std::string group_text(GroupBy by, int64_t number);
-// Nothing for a text that reports would not show.
+// The inverse; std::nullopt for a text that group_text() never returns.
 std::optional<int64_t> group_number(GroupBy by, const std::string& text);
 
 // How long a report may take.
 inline constexpr Micros kLongestReport = 8'000'000;
 
-// Which uses: those that finished in since <= t < until. A use counts in whole
-// when it ends.
+// Selects the uses that finished in since <= t < until. A use counts as a whole at its
+// end.
 struct UsageQuery {
   Micros since = 0;
   Micros until = 0;
   std::vector<GroupBy> by;
-  std::string user;          // "": of all
-  bool with_server = false;  // also CPU that the server spent; `by` holds days and weeks only
+  std::string user;          // "": all users
+  bool with_server = false;  // also the server's CPU time; `by` must have only days and weeks
   // Only groups after this one: a value for each of `by`. Empty: from the first.
   std::vector<std::string> after;
   uint32_t limit = 0;  // lines; 0: all

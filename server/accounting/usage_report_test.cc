@@ -1,5 +1,5 @@
-// Reports add up: whatever has happened, all ways of dividing the pool's use give
-// the same sums, to the microsecond, and used is kept and lost.
+// Reports are consistent: for any history, all groupings give the same sums, to the
+// microsecond, and used = kept + lost.
 #include <cppunit/extensions/HelperMacros.h>
 #include <rapidcheck.h>
 
@@ -70,7 +70,7 @@ std::vector<UsageRow> in_pages(Archive& archive, UsageQuery query, uint32_t size
   }
 }
 
-// From the attempts' own rows, with the instants at which they ended.
+// Computed from the attempts' own rows; also appends the instants at which they ended.
 UsageRow sum_over_attempts(UsedPool& pool, std::vector<Micros>* ends) {
   UsageRow sum;
   const JobId last = pool.last_job();
@@ -119,10 +119,10 @@ class UsageReportTest : public CppUnit::TestFixture {
         const auto rows = pool.archive.usage(query);
         UsageRow sum = sum_of(rows);
         const UsageRow whole = sum;
-        // These are not in the attempts' rows.
+        // The attempts' rows do not have these.
         sum.wall = sum.charged = 0;
         RC_ASSERT(text_of(sum) == text_of(attempts));
-        // The same in pages, and in two spans of time.
+        // The same in pages, and in two periods.
         const auto pages = in_pages(pool.archive, query, 2 + bits % 9);
         RC_ASSERT(pages.size() == rows.size());
         for (size_t i = 0; i < rows.size(); ++i) RC_ASSERT(text_of(pages[i]) == text_of(rows[i]));
@@ -131,7 +131,7 @@ class UsageReportTest : public CppUnit::TestFixture {
         UsageRow both = sum_of(pool.archive.usage(early));
         add(both, sum_of(pool.archive.usage(late)));
         RC_ASSERT(text_of(both) == text_of(whole));
-        // A user's own lines are those that the whole report has of the user.
+        // The reports of the single users add up to the whole report.
         for (const char* user : {"a", "b", "c"}) {
           query.user = user;
           add(both = UsageRow(), sum_of(pool.archive.usage(query)));
@@ -141,7 +141,7 @@ class UsageReportTest : public CppUnit::TestFixture {
         query.user.clear();
       }
     }));
-    // There were histories worth the name.
+    // The random histories were not trivial.
     CPPUNIT_ASSERT(seen.jobs_done > 50 && seen.evictions > 50 && seen.attempts > 500);
     CPPUNIT_ASSERT(seen.kept > 0 && seen.lost > 0 && seen.waited > 0);
   }
@@ -158,7 +158,7 @@ class UsageReportTest : public CppUnit::TestFixture {
 
   void days_and_weeks_end_at_midnight_utc() {
     UsedPool pool;
-    const Micros midnight = kStart - kStart % kDay + 3 * kDay;  // that 2027 begins with
+    const Micros midnight = kStart - kStart % kDay + 3 * kDay;  // the start of 2027
     pool.clock.advance_ms((midnight - kStart) / 1000);
     pool.use("ann", 1);  // 2026-12-31 23:59:59.999…
     pool.clock.advance_ms(1);
@@ -286,7 +286,7 @@ class UsageReportTest : public CppUnit::TestFixture {
     } catch (const Refusal& refusal) {
       CPPUNIT_ASSERT_EQUAL(std::string("report.too_long"), refusal.code);
     }
-    query.may_take = kLongestReport;  // and the next is answered
+    query.may_take = kLongestReport;  // the next report succeeds
     CPPUNIT_ASSERT_EQUAL(uint64_t{5000}, pool.archive.usage(query).at(0).attempts);
   }
 

@@ -1,5 +1,5 @@
-// For tests of reports: a pool with a real store, whose clock the test turns and
-// whose history is random numbers.
+// For tests of reports: a pool with a real store, a clock set by the test, and a random
+// history.
 #ifndef SUBLET_SERVER_ACCOUNTING_USAGE_TESTING_H_
 #define SUBLET_SERVER_ACCOUNTING_USAGE_TESTING_H_
 
@@ -41,7 +41,7 @@ class UsedPool {
   }
   ~UsedPool() { pipeline.stop(); }
 
-  // Turns numbers into what happens next, a few things to a transaction.
+  // Generates events from these numbers, a few per transaction.
   void live(const std::vector<uint32_t>& choices) {
     for (size_t i = 0; i < choices.size();) {
       clock.advance_ms(choices[i] % 37 == 0 ? 50'000'000 : choices[i] % 4000);
@@ -53,7 +53,7 @@ class UsedPool {
     }
   }
 
-  // One job of this user, ended so after so much CPU and twice as much wall time.
+  // Runs one job of this user with this end, CPU time, and twice as much wall time.
   void use(const std::string& user, Micros cpu,
            scheduling::EndReason ended = scheduling::EndReason::kDone) {
     pipeline.perform([&](Turn& t) {
@@ -63,26 +63,26 @@ class UsedPool {
       if (attempt == nullptr) throw std::logic_error("no machine was free");
       const scheduling::AttemptKey key = attempt->key;
       t.apply(scheduling::AttemptStarted{key, 1});
-      owners(t, 0);  // what comes back is not placed again
+      owners(t, 0);  // an evicted job is not placed again
       t.apply(scheduling::AttemptEnded{key, 1, ended, "", cpu, -1, 2 * cpu});
       t.apply(scheduling::JobsRemoved{{job}});
     });
   }
 
-  // The owners are at all machines but this one.
+  // Makes all machines but this one busy with their owners.
   static void owners(Turn& t, MachineId but) {
     for (MachineId m = 1; m <= 3; ++m)
       t.apply(scheduling::MachineReported{m, m == but, 1 << 30, 1 << 30});
   }
 
-  // All jobs that there have ever been.
+  // The highest job id so far.
   JobId last_job() {
     JobId last = 0;
     pipeline.perform([&](Turn& t) { last = t.pool().counters().next_job - 1; });
     return last;
   }
 
-  // The next commits fail.
+  // Makes the next `count` commits fail.
   void fail_commits(int count) { store_.fail = count; }
 
   TemporaryFolder folder;

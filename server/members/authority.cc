@@ -7,7 +7,7 @@ namespace sublet::server {
 namespace {
 
 constexpr uint64_t kMostPem = 16384;
-// Clocks of members may be behind by so much.
+// The clocks of members may be slow by this much.
 constexpr int64_t kSlack = 3'600'000'000;
 
 std::string folder_in(const std::string& state_folder) { return state_folder + "/authority"; }
@@ -23,7 +23,7 @@ bool make_authority_files(const std::string& state_folder, const std::string& po
     throw TlsError(folder + " contains the authority of the pool '" + there->pool + "', not of '" +
                    pool +
                    "': set pool.name, or move that folder away (its members must then join "
-                   "anew)");
+                   "again)");
   }
   const int64_t now = system_clock().utc_us();
   const Validity validity{now - kSlack, now + valid_us};
@@ -31,7 +31,7 @@ bool make_authority_files(const std::string& state_folder, const std::string& po
   const std::string key = make_key();
   const std::string certificate =
       issue_certificate(authority, make_request(key), {pool, Role::kServer, kServerName}, validity);
-  // The folder appears whole or not at all.
+  // Create the folder atomically.
   const std::string fresh = folder + ".new";
   files.remove_tree(fresh);
   files.make_folders(fresh, 0700);
@@ -58,7 +58,7 @@ std::optional<Authority> read_authority(const std::string& state_folder) {
     throw TlsError(folder + "/server.pem is not a server's certificate");
   out.pool = server.member->pool;
   out.fingerprint = read_certificate(out.own.certificate).fingerprint;
-  TlsContext::of_server(out.server);  // key and certificate fit
+  TlsContext::of_server(out.server);  // throws unless the key matches the certificate
   return out;
 }
 

@@ -1,5 +1,5 @@
-// The pool's authority on disk: a folder `authority` in the server's state
-// folder, made once by `sublet-server init`. Main thread.
+// The pool's certificate authority on disk: the folder `authority` in the server's
+// state folder, created once by `sublet-server init`. Main thread only.
 #ifndef SUBLET_SERVER_MEMBERS_AUTHORITY_H_
 #define SUBLET_SERVER_MEMBERS_AUTHORITY_H_
 
@@ -14,19 +14,20 @@ namespace sublet::server {
 
 struct Authority {
   CertificateAndKey own;
-  TlsCredentials server;  // of the server's own certificate
+  TlsCredentials server;  // with the server's own certificate
   std::string pool;
   Digest fingerprint{};
 };
 
-// Makes the authority and the server's certificate, both good for valid_us.
-// What is there already is never replaced. True if it was made now. Throws
-// FileError, TlsError: no name to make it for, or another pool's is there.
+// Creates the authority and the server's certificate, both valid for valid_us.
+// Never replaces an existing authority. True if it was created now. Throws
+// FileError, or TlsError: the pool's name is invalid, or there is an authority of
+// another pool.
 bool make_authority_files(const std::string& state_folder, const std::string& pool,
                           int64_t valid_us);
 
-// Nothing when there is none. Throws FileError, TlsError: half of it is there, or
-// it does not fit together.
+// std::nullopt if there is none. Throws FileError or TlsError if files are missing or
+// do not match.
 std::optional<Authority> read_authority(const std::string& state_folder);
 
 }  // namespace sublet::server

@@ -15,13 +15,13 @@ namespace {
 constexpr int64_t kShortestMs = 1000;
 constexpr int64_t kLongestMs = 30ll * 24 * 3'600'000;
 constexpr size_t kMostInvitations = 10'000;
-// Used, expired and revoked tokens are remembered for so long, so that who comes
-// with one is told which it is.
+// How long used, expired and revoked tokens are kept, so that a join with one gets an
+// exact error.
 constexpr Micros kKeepInvitations = 30ll * 24 * 3'600'000'000;
-// Clocks of members may be behind by so much.
+// The clocks of members may be slow by this much.
 constexpr int64_t kSlack = 3'600'000'000;
-// Certificates of a member, besides its newest, that are good until they expire: a
-// machine that loses the answers to renewals comes with one of these.
+// Certificates of a member, besides its newest, that remain valid until they expire: a
+// machine that did not receive the replies to renewals still uses one of these.
 constexpr size_t kEarlierCertificates = 8;
 
 Refusal invalid(const char* code, const std::string& message, const std::string& advice,
@@ -41,7 +41,7 @@ bool is_known(const MemberRow& row, const std::string& serial) {
          (" " + row.previous_serials + " ").find(" " + serial + " ") != std::string::npos;
 }
 
-// Its certificate is about to be replaced.
+// Call before the certificate is replaced.
 void keep_serial(MemberRow* row) {
   std::string& serials = row->previous_serials;
   serials = row->serial + (serials.empty() ? "" : " ") + serials;
@@ -107,13 +107,13 @@ Exclusion Members::check_token(const InvitationRow& row, const JoinRequest& requ
   if (!equal_in_constant_time(row.secret_digest, hex(digest_of(request.secret))))
     return Exclusion::kTokenUnknown;
   if (row.revoked != 0) return Exclusion::kTokenRevoked;
-  // The same key again: the answer was lost on its way.
+  // The same key again: the reply was lost.
   if (!row.used_by.empty() && row.used_by != key) return Exclusion::kTokenUsed;
   if (row.expires <= clock_.utc_us()) return Exclusion::kTokenExpired;
   return Exclusion::kNone;
 }
 
-// The row of one who joins: a member that lost its certificate keeps its number.
+// The row of a joining member: one that lost its certificate keeps its number.
 MemberRow Members::member_for(const InvitationRow& invitation) const {
   MemberRow row;
   const MemberRow* before = named(invitation.name);
@@ -130,7 +130,7 @@ MemberRow Members::member_for(const InvitationRow& invitation) const {
 
 void Members::certify(const std::string& request, MemberRow* row) const {
   const int64_t now = clock_.utc_us();
-  // Never longer than the authority's own.
+  // Never beyond the authority's own validity.
   const int64_t last = read_certificate(authority_->own.certificate).validity.until;
   row->expires = std::min(now + settings_.certificate_us, last);
   row->certificate =
@@ -152,7 +152,7 @@ JoinAnswer Members::take_in(const JoinRequest& request, std::optional<uint64_t>*
     if (row == nullptr || row->revoked != 0) return {Exclusion::kTokenUsed, ""};
     return {Exclusion::kNone, row->certificate};
   }
-  // Another has joined under this name since the invitation.
+  // Another member has joined with this name since the invitation.
   if (of_other_role(invitation.name, invitation.role)) return {Exclusion::kWrongRole, ""};
   MemberRow row = member_for(invitation);
   if (members_.count(row.number)) *replaced = row.number;
@@ -185,8 +185,8 @@ JoinAnswer Members::join(const JoinRequest& request) {
   }
 }
 
-// Made of the request's id and the authority's key, so that a repeat of the
-// request gives the same token, of which only a hash is kept.
+// Derived from the request's id and the authority's key, so that a repeated request
+// gives the same token although only its hash is stored.
 JoinToken Members::token_for(Role role, const std::string& key) const {
   const auto derive = [&](const char* what, size_t size) {
     const Digest digest = digest_of(std::string(what) + '\0' + authority_->own.key + '\0' + key);
@@ -256,13 +256,13 @@ void Members::revoke(const Caller& caller, const std::string& request, const std
     std::lock_guard changing(changing_);
     end_all(key, digest, name);
     for (const auto& row : all_named(name))
-      if (row.revoked != 0) ended.push_back(row);  // invited again since: not
+      if (row.revoked != 0) ended.push_back(row);  // not if it has joined again since
   }
   log(Severity::info) << caller.user << " has revoked " << name;
   for (const auto& row : ended) cut_off_(row.number);
 }
 
-// Unless this request did it before.
+// Revokes all members and open invitations with this name, unless this request already did.
 void Members::end_all(const std::string& key, const std::string& digest, const std::string& name) {
   std::vector<InvitationRow> open;
   for (const auto& [id, row] : invitations_)
@@ -275,7 +275,7 @@ void Members::end_all(const std::string& key, const std::string& digest, const s
     if (repeated) return;
     if (members.empty() && open.empty())
       throw Refusal(Refusal::Kind::kNotFound, "member.unknown",
-                    "there is no member and no open invitation called " + name,
+                    "there is no member and no open invitation named " + name,
                     "See 'sublet admin members'.", name);
     for (auto& row : members) {
       row.revoked = turn.now();
@@ -306,7 +306,7 @@ std::string Members::renew(const Caller& caller, const std::string& request,
     throw Refusal(Refusal::Kind::kNotPermitted, code_of(Exclusion::kRevoked),
                   message_of(Exclusion::kRevoked), advice_of(Exclusion::kRevoked), caller.user);
   MemberRow row = found->second;
-  // It is being cut off: whoever has joined since has the membership.
+  // This caller is being cut off: another one has joined with its name since.
   if (row.joined != caller.joined)
     throw Refusal(Refusal::Kind::kNotPermitted, code_of(Exclusion::kUnknownMember),
                   message_of(Exclusion::kUnknownMember), advice_of(Exclusion::kUnknownMember),

@@ -1,7 +1,7 @@
-// The members elsewhere: who was invited, who has a certificate, who lost it.
-// The books are in memory and in the store; the store first.
+// The remote members: invitations, certificates and revocations. Kept in memory
+// and in the store; the store is changed first.
 //
-// Threads: any. admit() never waits for a commit; the others do.
+// Threads: any. admit() and list() never wait for a commit; the others do.
 #ifndef SUBLET_SERVER_MEMBERS_MEMBERS_H_
 #define SUBLET_SERVER_MEMBERS_MEMBERS_H_
 
@@ -22,9 +22,9 @@
 namespace sublet::server {
 
 struct MemberSettings {
-  // Where members reach the server; nothing: it listens to no network.
+  // Where members reach the server; unset: it does not listen on the network.
   std::optional<HostPort> address;
-  int64_t certificate_us = 0;  // how long members' certificates are good
+  int64_t certificate_us = 0;  // validity of members' certificates
 };
 
 struct Invited {
@@ -34,26 +34,26 @@ struct Invited {
 
 class Members {
  public:
-  // Reads the books. The others outlive it. authority: nothing where the server
-  // listens to no network.
+  // Loads the members. `pipeline` and `clock` must outlive this object. authority: unset if
+  // the server does not listen on the network.
   Members(const MemberSettings& settings, std::optional<Authority> authority, Pipeline& pipeline,
           Archive& archive, const Clock& clock);
 
-  // Whether one whose certificate is good is in the books, and under which number.
+  // Checks whether the holder of a valid certificate is a member, and returns its number.
   Admission admit(const MemberName& who, const std::string& serial);
-  // How all that a member has open is ended: its connections, a machine's session.
-  // Before the first join or revoke, which call it on their caller's thread, after
-  // their commit, with the number under which the member was let in.
+  // Sets the function that closes a member's connections and its machine's session.
+  // Must be set before the first join or revoke, which call it on their caller's
+  // thread, after their commit, with the number of the member.
   void cut_off_by(std::function<void(uint64_t member)> cut_off) { cut_off_ = std::move(cut_off); }
 
-  // Exchanges a token for a certificate, the token used up in the same commit. Who
-  // had joined under this name before is cut off.
+  // Exchanges a token for a certificate; the token is used up in the same commit. Cuts
+  // off the previous member with this name.
   JoinAnswer join(const JoinRequest& request);
 
   // These throw Refusal.
   Invited invite(const Caller& caller, const std::string& request, const std::string& name,
                  Role role, int64_t valid_ms);
-  // Who is, or was, a member of this name is cut off.
+  // Cuts off all members with this name, including ones revoked earlier.
   void revoke(const Caller& caller, const std::string& request, const std::string& name);
   std::string renew(const Caller& caller, const std::string& request,
                     const std::string& certificate_request);
@@ -81,12 +81,12 @@ class Members {
   const Clock& clock_;
   std::function<void(uint64_t member)> cut_off_;
 
-  // One change at a time, held through its commit; admit() does without. Who
-  // holds it may read the books, and takes mutex_ too to change them.
+  // Serializes changes, and is held during their commit; admit() does not need it.
+  // Its holder may read the data below, and must also lock mutex_ to change it.
   std::mutex changing_;
   mutable std::mutex mutex_;
   std::map<uint64_t, MemberRow> members_;
-  std::map<std::string, uint64_t> newest_;  // of each name
+  std::map<std::string, uint64_t> newest_;  // the highest number of each name
   std::map<std::string, InvitationRow> invitations_;
 };
 

@@ -1,5 +1,5 @@
-// The books: who is let in after renewals whose answers were lost, after joining
-// again, after a revocation.
+// Which certificates are admitted after lost replies to renewals, after joining
+// again, and after a revocation.
 #include "server/members/members.h"
 
 #include <cppunit/extensions/HelperMacros.h>
@@ -48,7 +48,7 @@ class MembersTest : public CppUnit::TestFixture {
   void tearDown() override { pipeline_->stop(); }
 
  private:
-  // As a server does that starts.
+  // As at the start of a server.
   void open_books() {
     Authority authority{pool_.authority(), pool_.server(), "lab",
                         read_certificate(pool_.authority().certificate).fingerprint};
@@ -76,7 +76,7 @@ class MembersTest : public CppUnit::TestFixture {
   bool let_in(const std::string& certificate) {
     return admit(certificate).excluded == Exclusion::kNone;
   }
-  // On a connection that was made with this certificate.
+  // The caller on a connection made with this certificate.
   Caller caller(const std::string& certificate) {
     const Admission in = admit(certificate);
     return Access::caller_with_certificate(
@@ -96,7 +96,7 @@ class MembersTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(let_in(first) && let_in(second));
   }
 
-  // The machine has its first certificate only, and starts anew between its tries.
+  // The machine still has only its first certificate, and the server restarts in between.
   void lost_renewals_lock_nobody_out() {
     const std::string first = joined("curly");
     const Caller who = caller(first);
@@ -105,7 +105,7 @@ class MembersTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(let_in(first) && let_in(newest));
     open_books();
     CPPUNIT_ASSERT(let_in(first) && let_in(newest));
-    // So many are remembered.
+    // One renewal more than the number of earlier certificates that are kept.
     newest = renew(who);
     CPPUNIT_ASSERT(!let_in(first) && let_in(newest));
   }
@@ -119,9 +119,9 @@ class MembersTest : public CppUnit::TestFixture {
     const JoinAnswer again = join(token, key);
     CPPUNIT_ASSERT(cut_off_ == std::vector<uint64_t>{admit(again.certificate).member});
     CPPUNIT_ASSERT(!let_in(first));
-    // What was on its way over the old connection changes nothing.
+    // A late call on the old connection has no effect.
     CPPUNIT_ASSERT_EQUAL(std::string("certificate.unknown"), code([&] { renew(before); }));
-    // Nor does the same join again, whose answer was lost, cut off anybody.
+    // Repeating the join after a lost reply does not cut off anybody.
     CPPUNIT_ASSERT_EQUAL(again.certificate, join(token, key).certificate);
     CPPUNIT_ASSERT_EQUAL(size_t{1}, cut_off_.size());
     CPPUNIT_ASSERT(!renew(caller(again.certificate)).empty());
@@ -138,7 +138,7 @@ class MembersTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(join(invite("x", Role::kUser)).excluded == Exclusion::kNone);
   }
 
-  // Books of before a name had one role.
+  // A database from before a name was limited to one role.
   void revoking_ends_all_of_the_name() {
     joined("x");
     MemberRow user = members_->list(0, 1)[0];
