@@ -83,7 +83,8 @@ class Pipeline {
   const std::vector<std::string>& damage() const { return damage_; }
 
   void start();
-  // Refuses waiting and later work (kUnavailable).
+  // Refuses new work (kUnavailable, "server.stopping") and finishes waiting work; without
+  // start(), waiting work is refused, too.
   void stop();
 
   // Runs `work` in a turn and returns when its changes are on disk. Throws the Refusal

@@ -64,8 +64,8 @@ class LogDesk {
   std::optional<Place> enter(const std::string& user);
 
   // Blocks until there is text, the workstation does not have the attempt, or the
-  // request fails, but at most until `until`; always waits for at least one answer to
-  // a request sent after this call. Only for callers that hold a Place.
+  // request fails. Otherwise returns at `until`, but not before one answer to a request
+  // sent after this call. Only for callers that hold a Place.
   TextAnswer ask(scheduling::MachineId machine, const TextRequest& request, TimePoint until);
   // Blocks until then, or until stop().
   void pause(TimePoint until);

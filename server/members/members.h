@@ -53,7 +53,8 @@ class Members {
   // These throw Refusal.
   Invited invite(const Caller& caller, const std::string& request, const std::string& name,
                  Role role, int64_t valid_ms);
-  // Cuts off all members with this name, including ones revoked earlier.
+  // Revokes all members and open invitations with this name, and cuts off the members,
+  // including ones revoked earlier.
   void revoke(const Caller& caller, const std::string& request, const std::string& name);
   std::string renew(const Caller& caller, const std::string& request,
                     const std::string& certificate_request);

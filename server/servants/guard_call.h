@@ -1,5 +1,4 @@
-// The edge of every operation: runs it and turns what it throws into the closed
-// set of exceptions that the public contract allows.
+// Wraps every operation: converts its exceptions to those of the public interface.
 #ifndef SUBLET_SERVER_SERVANTS_GUARD_CALL_H_
 #define SUBLET_SERVER_SERVANTS_GUARD_CALL_H_
 

@@ -14,8 +14,8 @@ namespace {
 
 namespace v1 = Sublet::v1;
 
-// One registration. Its reference lives in the bidirectional POA, so that the
-// client it is given through attach() is called back over the same connection.
+// One registration. Its object is in the bidirectional POA, so that the client passed
+// to attach() is called back over the same connection.
 class SessionServant : public POA_Sublet::v1::Session {
  public:
   SessionServant(const Services& s, const std::string& key) : s_(s), key_(key) {}
@@ -93,7 +93,7 @@ class MachineAllocatorServant : public POA_Sublet::v1::MachineAllocator {
   }
 
  private:
-  // A machine has one session; the object of the one before goes.
+  // A machine has one session: deactivates the object of the previous one.
   void forget_session_of(MachineId machine) {
     PortableServer::ObjectId id;
     {
@@ -110,8 +110,8 @@ class MachineAllocatorServant : public POA_Sublet::v1::MachineAllocator {
     }
   }
 
-  // The object's name is the session's key in the POA's books only; knowing the
-  // reference is not enough to use it, since the caller's uid must match too.
+  // The object id is the session's key. Knowing the reference is not enough to use it,
+  // since the caller's uid must match too.
   v1::Session_ptr make_session(MachineId machine, const std::string& key) {
     PortableServer::POA_ptr poa = s_.orb.bidir_poa();
     PortableServer::ObjectId id;
@@ -178,7 +178,7 @@ class ExecutionServerServant : public POA_Sublet::v1::ExecutionServer {
   static void check_count(CORBA::ULong reports) {
     if (reports > 100)
       throw Refusal(Refusal::Kind::kLimitExceeded, "report.size", "more than 100 reports in a call",
-                    "Make several.", "reports");
+                    "Split them into several calls.", "reports");
   }
 
   const Services s_;

@@ -13,7 +13,7 @@ namespace v1 = Sublet::v1;
 
 static_assert(v1::PAGE_ITEMS == kPageItems);
 
-constexpr size_t kNumbers = 256;  // more than those of any item, and the strings' lengths
+constexpr size_t kNumbers = 256;  // at least the octets of any item's numbers and string lengths
 
 template <typename... Texts>
 size_t octets_of_texts(const Texts&... texts) {
@@ -32,8 +32,8 @@ size_t octets_of(const v1::Details& details) {
 uint64_t number_from(const v1::Bytes& cursor) {
   const std::string at = from_octets(cursor);
   if (at.size() > 19 || at.find_first_not_of("0123456789") != std::string::npos)
-    throw Refusal(Refusal::Kind::kInvalid, "cursor.bad", "this cursor is not one of ours",
-                  "Start with an empty one.", "cursor");
+    throw Refusal(Refusal::Kind::kInvalid, "cursor.bad", "this cursor is not from this server",
+                  "Start with an empty cursor.", "cursor");
   return at.empty() ? 0 : std::stoull(at);
 }
 

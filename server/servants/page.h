@@ -1,5 +1,4 @@
-// What all lists have in common: cursors that are a number, and that a page is
-// bounded in octets too, whatever its items hold.
+// Common code of all lists: numeric cursors, and the limit of a page in octets.
 #ifndef SUBLET_SERVER_SERVANTS_PAGE_H_
 #define SUBLET_SERVER_SERVANTS_PAGE_H_
 
@@ -14,10 +13,10 @@
 
 namespace sublet::server {
 
-// 0 of an empty one. Throws Refusal kInvalid "cursor.bad" unless it is a number.
+// 0 for an empty cursor. Throws Refusal kInvalid "cursor.bad" unless it is a number.
 uint64_t number_from(const Sublet::v1::Bytes& cursor);
 
-// Octets of an item in a message, about: not less than there are.
+// An upper estimate of the octets of an item in a message.
 size_t octets_of(const Sublet::v1::JobSummary& item);
 size_t octets_of(const Sublet::v1::AttemptInfo& item);
 size_t octets_of(const Sublet::v1::OutputInfo& item);
@@ -27,7 +26,7 @@ size_t octets_of(const Sublet::v1::MemberInfo& item);
 size_t octets_of(const Sublet::v1::UsageLine& item);
 size_t octets_of(const Sublet::v1::Standing& item);
 
-// How many of the items, from the first, fit on a page: at least one, if there is one.
+// The number of items that fit on a page: at least one, unless there are none.
 template <typename Items>
 CORBA::ULong fitting(const Items& items) {
   size_t octets = 0;
@@ -38,8 +37,8 @@ CORBA::ULong fitting(const Items& items) {
   return items.length();
 }
 
-// Leaves of `items` what fits on a page. Returns where the next one begins: `next`
-// if all fit, else what `after` says of the index of the last that is left.
+// Truncates `items` to what fits on a page. Returns the cursor of the next page: `next`
+// if all fit, else `after` of the index of the last remaining item.
 template <typename Items, typename After>
 std::string end_page(Items& items, const std::string& next, After after) {
   const CORBA::ULong count = fitting(items);

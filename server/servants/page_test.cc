@@ -1,4 +1,4 @@
-// Pages are bounded in octets, whatever their items hold, and have at least one.
+// Pages are limited in octets, whatever their items contain, but have at least one item.
 #include "server/servants/page.h"
 
 #include <cppunit/TestFixture.h>

@@ -1,4 +1,4 @@
-// The servants of time and account: Alarm Sender and Accounting.
+// The servants of Alarm Sender and Accounting.
 #include <algorithm>
 
 #include "accounting.hh"
@@ -99,7 +99,7 @@ class AccountingServant : public POA_Sublet::v1::Accounting {
     out.since = query.since;
     out.until = query.until;
     for (CORBA::ULong i = 0; i < query.by.length(); ++i) {
-      // What does not fit is no grouping either.
+      // A value too large for GroupBy becomes another invalid one, not a valid one.
       const CORBA::ULongLong by = std::min<CORBA::ULongLong>(query.by[i], UINT32_MAX);
       out.by.push_back(static_cast<GroupBy>(by));
     }

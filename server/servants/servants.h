@@ -1,8 +1,8 @@
-// The servants behind the fixed keys: JobScheduler, ExecutionServer,
-// MachineAllocator, AlarmSender, Spool, Accounting, Membership, Administration. Thin:
-// translate, ask the service, answer. A servant makes no remote call (rule 5).
+// The servants with the fixed object keys: JobScheduler, ExecutionServer,
+// MachineAllocator, AlarmSender, Spool, Accounting, Membership, Administration. They
+// only convert types and call the services. A servant makes no remote call (rule 5).
 //
-// Each make_... returns a new servant; the POA owns it. The services outlive
+// Each make_... returns a new servant, which the POA owns. The services outlive
 // the ORB.
 #ifndef SUBLET_SERVER_SERVANTS_SERVANTS_H_
 #define SUBLET_SERVER_SERVANTS_SERVANTS_H_

@@ -31,7 +31,7 @@ bool is_served(const std::string& name) {
 
 [[noreturn]] void refuse(const std::string& message, const std::string& subject) {
   throw Refusal(Refusal::Kind::kInvalid, "not.served", message,
-                "Leave it out; what this server serves it names among its capabilities.", subject);
+                "Omit it; the server's capabilities list what it supports.", subject);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What of the contract this server serves beyond what every server of version 1
-// does (`idl/types.idl`, capabilities), and the refusal of everything else.
+// The optional parts of the interface that this server supports beyond version 1
+// (`idl/types.idl`, capabilities), and the refusal of all others.
 #ifndef SUBLET_SERVER_SERVANTS_SERVED_H_
 #define SUBLET_SERVER_SERVANTS_SERVED_H_
 
@@ -13,10 +13,10 @@ namespace sublet::server {
 // For PoolInfo and JoinAnswer.
 Sublet::v1::Names capabilities();
 
-// Each throws Refusal kInvalid "not.served" whose subject is the name.
-// `type`: of the struct in the contract. An unknown name in its `more` is refused.
+// These throw Refusal kInvalid "not.served" with the name as the subject.
+// `type`: the struct in the IDL. Refuses an unknown name in its `more`.
 void require_served(std::string_view type, const Sublet::v1::Details& more);
-// A reserved field, "TYPE.NAME": refused where it has a value.
+// A reserved field, "TYPE.NAME": refused if it has a value.
 void require_unset(bool has_value, const char* field);
 // A reserved operation, "INTERFACE.NAME".
 [[noreturn]] void refuse_operation(const char* operation);

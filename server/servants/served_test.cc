@@ -1,5 +1,5 @@
-// What is reserved in requests is refused, never ignored; the descriptions of jobs
-// are job/'s.
+// Reserved fields in requests are refused, never ignored. (Job descriptions are tested
+// in job/.)
 #include "server/servants/served.h"
 
 #include <cppunit/TestFixture.h>
@@ -25,7 +25,7 @@ Struct with_unknown_name() {
 using server::from_idl;
 FilePlace from_idl(const v1::FilePlace& place) { return served_place(place); }
 
-// The subject of the refusal; "": it is served. Fails when it is refused otherwise.
+// The subject of the refusal; "": it is served. Fails on any other refusal.
 template <typename Struct>
 std::string unserved(const Struct& request) {
   try {
@@ -105,8 +105,8 @@ class ServedTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("ATTEMPT_DELIVERING"), unserved(status));
   }
 
-  // Every name among the capabilities is taken, and one that ends in "@" with all
-  // that begin so.
+  // Every name in the capabilities is accepted; for one that ends in "@", all names
+  // that begin with it.
   void what_is_served_is_told() {
     const v1::Names names = capabilities();
     CPPUNIT_ASSERT(names.length() > 0);

@@ -49,7 +49,7 @@ class SpoolServant : public POA_Sublet::v1::Spool {
 
   v1::Bytes* get(const v1::FilePlace& place, v1::ByteCount offset, CORBA::ULong count) override {
     return guard_call([&] {
-      // Not `length()`, which would clear what is about to be written.
+      // allocbuf(), because length() would clear the buffer before it is overwritten.
       const CORBA::ULong room = std::min(count, v1::CHUNK_LIMIT);
       CORBA::Octet* buffer = v1::Bytes::allocbuf(room);
       v1::Bytes_var bytes = new v1::Bytes(room, 0, buffer, true);

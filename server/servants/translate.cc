@@ -13,7 +13,7 @@ using scheduling::AttemptKey;
 
 namespace {
 
-// What we store may hold any bytes; what we send as a string is UTF-8.
+// Stored text may contain any bytes; strings in the interface are UTF-8.
 CORBA::String_var text(const std::string& s) { return CORBA::string_dup(to_utf8(s).c_str()); }
 
 AttemptKey key(const v1::AttemptKey& k) { return {k.job, k.attempt}; }
@@ -84,7 +84,7 @@ void to_idl(const JobRow& row, const std::string& machine, int32_t progress, v1:
   out.id = job.id;
   out.batch = job.batch;
   out.index = job.index;
-  // Books of an older server may have longer ones.
+  // A database of an older server may have longer ones.
   out.name = text(row.name.substr(0, v1::NAME_LIMIT));
   out.user = text(job.user);
   out.state = static_cast<CORBA::ULong>(job.state);
@@ -196,7 +196,7 @@ ReportedAttempt from_idl(const v1::AttemptStatus& s) {
   attempt.key = key(s.key);
   if (s.state < v1::ATTEMPT_STAGING || s.state > v1::ATTEMPT_LEAVING)
     throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "an attempt's state must be 2, 3 or 4",
-                  "Name only attempts that this machine has.", "state");
+                  "List only attempts that this machine has.", "state");
   attempt.state = static_cast<scheduling::AttemptState>(s.state);
   attempt.status = {s.cpu, s.memory, s.progress_ppm, s.generation};
   return attempt;

@@ -1,5 +1,5 @@
-// Between the public contract's types and ours: the only place where both are
-// seen, besides the servants.
+// Converts between the types of the public interface and the server's own. Besides the
+// servants, only this file uses both.
 #ifndef SUBLET_SERVER_SERVANTS_TRANSLATE_H_
 #define SUBLET_SERVER_SERVANTS_TRANSLATE_H_
 
@@ -20,7 +20,8 @@ namespace sublet::server {
 using sublet::to_idl;
 
 BatchRequest from_idl(const Sublet::v1::BatchDescription& d);
-// What a user sends; throws Refusal "not.served", whose subject begins with `subject`.
+// For descriptions sent by users; throw Refusal "not.served" whose subject begins with
+// `subject`.
 JobDescription submitted(const Sublet::v1::JobDescription& job, const std::string& subject);
 std::vector<Axis> submitted(const Sublet::v1::Axes& axes, const std::string& subject);
 JobQuery from_idl(const Sublet::v1::JobFilter& filter);
@@ -37,7 +38,7 @@ ReportedEnd from_idl(const Sublet::v1::EndReport& r);
 void to_idl(const Verdicts& verdicts, Sublet::v1::Verdicts& out);
 void to_idl(const scheduling::MachineView& view, const std::optional<ReportedState>& state,
             bool with_attempts, Sublet::v1::MachineInfo& info);
-// Throws Refusal kInvalid for an unknown kind and for what is not served.
+// Throws Refusal kInvalid for an unknown kind and for fields that are not served.
 FilePlace served_place(const Sublet::v1::FilePlace& place);
 
 }  // namespace sublet::server

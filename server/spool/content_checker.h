@@ -1,8 +1,8 @@
-// Whether what lies in the spool is still what was stored. A file that is the
-// one whose bytes were right before (inode, size and times are the same) is not
-// read again. Any other, and one that a receiver calls suspect because what came
-// did not fit its digest, is read and compared: a small one at once, a large one
-// on a thread of its own, while whoever asks is told to come back.
+// Checks that contents in the spool are unchanged. A file that was verified before
+// and still has the same inode, size and times is not read again. Any other file,
+// and one that a receiver reports as suspect because the received data did not match
+// its digest, is read and compared: a small one immediately, a large one on a thread
+// of its own, while the caller is refused and must try again.
 //
 // Threads: any.
 #ifndef SUBLET_SERVER_SPOOL_CONTENT_CHECKER_H_
@@ -21,8 +21,8 @@
 
 namespace sublet::server {
 
-// What tells a file from any other and from itself before a change: inode, size,
-// times of change. "": cannot be found out.
+// Identifies a version of a file: its inode, size and times of change. "": not
+// available.
 std::string file_identity(int fd);
 
 struct StoredContent {
@@ -30,7 +30,7 @@ struct StoredContent {
   std::string path;
   uint64_t size = 0;
   std::string digest;    // hex
-  std::string identity;  // when its bytes were known to be right; "": never
+  std::string identity;  // when its bytes were last verified; "": never
 };
 
 class ContentChecker {
@@ -38,23 +38,23 @@ class ContentChecker {
   explicit ContentChecker(const Clock& clock);
   ~ContentChecker();
 
-  // False: other bytes, or gone. Throws Refusal (Unavailable): "spool.checking"
-  // while it is being read, "server.disk" when it cannot be opened now.
+  // False: its bytes differ, or it is missing. Throws Refusal kUnavailable:
+  // "spool.checking" while it is being read, "server.disk" if it cannot be opened now.
   bool intact(const StoredContent& what, bool suspect);
-  // The same of a file that is open already, without reading it: false means not
+  // The same for a file that is already open, without reading it; false also if not
   // known.
   bool trusted(const StoredContent& what, const std::string& identity);
   void forget(uint64_t id);
 
-  // Not valid: it is gone or cannot be read. Throws Refusal (Unavailable) when
-  // that may be for want of descriptors or memory.
+  // Invalid if the file is missing or unreadable. Throws Refusal kUnavailable if the
+  // cause may be a lack of descriptors or memory.
   static UniqueFd open(const std::string& path);
 
  private:
   static constexpr uint64_t kAtOnce = 1 << 20;  // bytes
   static constexpr size_t kWaiting = 1'000;
   static constexpr size_t kRemembered = 10'000;
-  static constexpr int64_t kBelievedNs = 60'000'000'000;  // a result, even if suspected again
+  static constexpr int64_t kBelievedNs = 60'000'000'000;  // a result is used again, even if suspect
 
   struct Result {
     bool running = false;

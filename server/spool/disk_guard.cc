@@ -17,14 +17,14 @@ DiskGuard::DiskGuard(const std::string& folder, uint64_t reserve_bytes)
 
 void DiskGuard::give_up_reserve(const std::string& why) {
   unlink(path_.c_str());
-  if (!held_.exchange(false)) return;  // said before
+  if (!held_.exchange(false)) return;  // already logged
   log(Severity::error) << why << "; new submissions are refused until there is room in " << folder_;
 }
 
 void DiskGuard::restore_reserve() {
   if (held_) return;
   UniqueFd fd(::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-  // Twice the reserve must be free: once for itself, once to go on with.
+  // Twice the reserve must be free: once for itself, once to continue with.
   if (!fd.valid() || system_files().free_bytes(folder_) < 2 * bytes_ ||
       posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes_)) != 0) {
     unlink(path_.c_str());

@@ -1,6 +1,6 @@
-// Room on the server's disk. A reserve file is kept beside the database; when a
-// commit fails it is given up, so that running jobs can still end, and new
-// submissions are refused until there is room to make it again.
+// Keeps a reserve file next to the database. When a commit fails, the file is deleted
+// to free disk space, so that running jobs can still end, and new submissions are
+// refused until there is enough space to create it again.
 //
 // Threads: any.
 #ifndef SUBLET_SERVER_SPOOL_DISK_GUARD_H_
@@ -14,14 +14,14 @@ namespace sublet::server {
 
 class DiskGuard {
  public:
-  // Makes the reserve of that many bytes; without room starts refusing.
+  // Creates the reserve of this many bytes; without enough space, check() throws.
   DiskGuard(const std::string& folder, uint64_t reserve_bytes);
 
-  // A commit failed for this reason.
+  // Must be called when a commit failed, with the reason.
   void give_up_reserve(const std::string& why);
-  // Makes the reserve again where there is room; from time to time.
+  // Creates the reserve again if there is enough space; must be called periodically.
   void restore_reserve();
-  // Throws Refusal kUnavailable "server.disk" while the reserve is gone.
+  // Throws Refusal kUnavailable "server.disk" while there is no reserve.
   void check() const;
 
  private:

@@ -27,7 +27,7 @@ Refusal unknown_file(const std::string& name) {
                  "See `sublet show` for the job's files.", name);
 }
 
-// Outputs of each job, and of its streams.
+// Output files and the standard streams.
 bool is_output(FileKind kind) { return kind >= FileKind::kOutput; }
 
 Refusal superseded(scheduling::AttemptKey key) {
@@ -99,7 +99,7 @@ FileRow SpoolService::place_to_put(const Caller& caller, const FilePlace& place)
   return row;
 }
 
-// A workstation may have been taken over: it puts nothing but what was asked for.
+// A workstation may be compromised, so it may store only outputs that the job describes.
 void SpoolService::check_output(const FilePlace& place) {
   if (!is_inside(place.name))
     throw Refusal(Refusal::Kind::kInvalid, "field.invalid",
@@ -109,11 +109,11 @@ void SpoolService::check_output(const FilePlace& place) {
   if (spec && describes(*spec, place.name)) return;
   throw Refusal(Refusal::Kind::kInvalid, "spool.undescribed",
                 "`" + place.name + "` is not an output of job " + std::to_string(place.job),
-                "Name it among the job's outputs.", place.name);
+                "Add it to the job's outputs.", place.name);
 }
 
-// With the upload itself announced already, so that many at a time do not pass
-// together.
+// Called after the upload has been announced, so that concurrent uploads cannot exceed
+// the quota together.
 void SpoolService::check_quota(const FileRow& row, uint64_t size) {
   const bool checkpoint = row.kind == FileKind::kCheckpoint;
   const SpoolUse use = archive_.spool_use(row.user);
@@ -162,8 +162,7 @@ Spool::Started SpoolService::open(const Caller& caller, const std::string& reque
     check_quota(row, size);
   } catch (const Refusal& refusal) {
     spool_.abandon(started.id);
-    // Not failed: nothing is wrong with the job, and it may go on from its
-    // checkpoint when there is room.
+    // The job has not failed: it can resume from its checkpoint when there is space.
     if (is_output(row.kind))
       hold(row.job, "there is no room for its output: " + refusal.message +
                         "; make room, then release it: it resumes from its last checkpoint");
@@ -177,7 +176,8 @@ uint64_t SpoolService::put(const Caller& caller, uint64_t upload, uint64_t offse
   return spool_.put(upload, owner_of(caller), offset, chunk);
 }
 
-// Sets the content that is there already, or returns this one as a new one.
+// Refers the row to a stored content with the same digest, or else returns a new row for
+// its own content.
 std::optional<ContentRow> SpoolService::new_content(Turn& turn, FileRow& row) {
   if (row.in_row) return std::nullopt;
   row.content = row.id;
@@ -195,7 +195,7 @@ std::optional<ContentRow> SpoolService::new_content(Turn& turn, FileRow& row) {
 
 void SpoolService::commit(FileRow& row) {
   pipeline_.perform([&](Turn& turn) {
-    // Both may refuse, so before anything is applied.
+    // Checks that may throw come before anything is applied.
     const std::optional<ContentRow> fresh = new_content(turn, row);
     if (of_attempt(row.kind)) {
       const auto* attempt = turn.pool().attempt(row.job);
@@ -295,7 +295,7 @@ void SpoolService::drop_damaged(const FilePlace& place, MachineId machine, uint6
 }
 
 void SpoolService::mark_damaged(Turn& turn, Archive& archive, const FileRow& row) {
-  // In its row: only this one row has it. Gone meanwhile: nothing to mark.
+  // A content in its row is not shared, and one deleted meanwhile need not be marked.
   if (row.in_row || row.damaged || !archive.content_exists(row.content)) return;
   turn.changes().contents[row.content] =
       ContentRow{row.content, row.digest, row.size, row.identity, true};
@@ -327,7 +327,7 @@ size_t SpoolService::get(const Caller& caller, const FilePlace& place, uint64_t 
   try {
     return spool_.read(row, offset, into);
   } catch (const Refusal& refusal) {
-    // Of a checkpoint stat makes sure, and finds the one before.
+    // A damaged checkpoint is handled by stat, which returns an older one.
     if (refusal.code == Spool::kDamaged && place.kind != FileKind::kCheckpoint)
       note_damage(place, row);
     throw;
@@ -341,7 +341,7 @@ void SpoolService::drop(Turn& turn, const std::vector<FileRow>& rows) {
   }
 }
 
-// A content never comes back under its number.
+// Content ids are never reused, so this need not be done in a turn.
 void SpoolService::remove_contents(const std::vector<FileRow>& rows) {
   for (const FileRow& row : rows)
     if (!row.in_row && !archive_.content_exists(row.content)) spool_.remove(row.content);

@@ -1,9 +1,9 @@
-// Whose files may be put and got: the rules of the spool (design section 4).
-// Users reach files through their own batch or job, workstations through the
-// live attempt that their session holds. And how much of it: each user's inputs
-// and outputs have a quota together, checkpoints the same once more, so that
-// none is lost because outputs fill the spool; outputs may go a quarter beyond
-// the quota, so that who sends too much is stopped before who has computed.
+// The permissions and quotas of the spool. Users have access to the files of their
+// own batches and jobs, workstations to those of the live attempts of their session.
+// Each user has one quota for inputs and outputs together, and another one of the
+// same size for checkpoints, so that outputs never prevent a checkpoint. Outputs may
+// exceed the quota by a quarter, so that a full quota stops new inputs before the
+// results of finished computations.
 //
 // Threads: any.
 #ifndef SUBLET_SERVER_SPOOL_SERVICE_H_
@@ -27,14 +27,14 @@
 namespace sublet::server {
 
 struct SpoolLimits {
-  uint64_t quota = 50ull << 30;          // bytes of one user
-  std::map<std::string, double> quotas;  // of those who have another one
+  uint64_t quota = 50ull << 30;          // bytes per user
+  std::map<std::string, double> quotas;  // of users with a different one
   Micros keep_outputs = 0;               // after the job's end; 0: for ever
 
   uint64_t quota_of(const std::string& user) const;
 };
 
-// Says that outputs, streams included, were kept no longer.
+// The refusal for outputs, including streams, that have been removed.
 Refusal outputs_removed(JobId job, Micros at);
 
 class SpoolService {
@@ -46,16 +46,15 @@ class SpoolService {
                       uint64_t size, const std::string& digest);
   uint64_t put(const Caller& caller, uint64_t upload, uint64_t offset, std::string_view chunk);
   uint64_t close(const Caller& caller, uint64_t upload);
-  // idl/spool.idl, stat: of a checkpoint, the newest intact one; generation 0 when
-  // none is left.
+  // idl/spool.idl, stat. For a checkpoint: the newest intact one; generation 0 if
+  // there is none.
   FileRow stat(const Caller& caller, const FilePlace& place);
-  // Returns how many bytes: 0 behind the end.
+  // Returns the number of bytes read; 0 at or beyond the end.
   size_t get(const Caller& caller, const FilePlace& place, uint64_t offset, std::span<char> into);
   // idl/spool.idl, discard_outputs.
   void discard_outputs(const Caller& caller, JobId job);
 
-  // Removes what nothing needs any more, or was kept long enough; a bounded piece
-  // of it at a time.
+  // Removes files that are no longer needed or have expired, a bounded number per call.
   void collect_garbage();
 
  private:
@@ -67,19 +66,20 @@ class SpoolService {
   FileRow intact_checkpoint(const Caller& caller, const FilePlace& place);
   void drop_damaged(const FilePlace& place, MachineId machine, uint64_t generation,
                     const FileRow& usable, const std::vector<FileRow>& damaged);
-  // Names the damage, keeps new files from referring to it, and holds the job
-  // whose input it is.
+  // Logs the damage, marks the content so that no new file refers to it, and holds
+  // the job whose input it is.
   void note_damage(const FilePlace& place, const FileRow& row);
   static void mark_damaged(Turn& turn, Archive& archive, const FileRow& row);
-  // In a turn: these rows go. After its commit: what nothing refers to any more.
+  // drop() deletes the rows in a turn; after its commit, remove_contents() deletes the
+  // contents that are no longer referred to.
   static void drop(Turn& turn, const std::vector<FileRow>& rows);
   void remove_contents(const std::vector<FileRow>& rows);
   void drop_outputs(const std::vector<FileRow>& rows);
-  // Sets the content that the row refers to.
+  // Also sets the content that the row refers to.
   void commit(FileRow& row);
   std::optional<ContentRow> new_content(Turn& turn, FileRow& row);
-  // Throws unless it is the live attempt of that session's machine, which is
-  // returned.
+  // Throws unless this is a live attempt of the session's machine; returns the
+  // machine.
   MachineId check_attempt(const std::string& session, const Caller& caller,
                           scheduling::AttemptKey key);
 
@@ -90,7 +90,7 @@ class SpoolService {
   Access& access_;
   const std::function<void()> may_submit_;
   const SpoolLimits limits_;
-  std::atomic<uint64_t> examined_{0};  // collect_garbage() goes on after this file
+  std::atomic<uint64_t> examined_{0};  // collect_garbage() continues after this file
 };
 
 }  // namespace sublet::server

@@ -1,4 +1,4 @@
-// Whose files may be put and got, and what a damaged checkpoint costs.
+// Access to files, quotas, shared contents and damage.
 #include "server/spool/service.h"
 
 #include <cppunit/extensions/HelperMacros.h>
@@ -87,7 +87,7 @@ class SpoolServiceTest : public testing::ServicesFixture {
     return bytes;
   }
 
-  // An input of a new batch of the caller's.
+  // The place of an input in a new batch of the caller.
   FilePlace input_place(const Caller& caller, const std::string& name = "data") {
     FilePlace where;
     where.batch = open_batch(caller);
@@ -104,7 +104,7 @@ class SpoolServiceTest : public testing::ServicesFixture {
     }
     return "";
   }
-  // An output that counts, of a job that is done.
+  // Runs a job that is done and has this output.
   FilePlace done_with_output(const std::string& bytes) {
     const AttemptKey key = running();
     FilePlace where = place(FileKind::kOutput, key);
@@ -117,7 +117,7 @@ class SpoolServiceTest : public testing::ServicesFixture {
     return where;
   }
 
-  // A job of ann's with these inputs, its first attempt running on curly.
+  // A job of ann's with these inputs whose first attempt runs on curly.
   AttemptKey running(const std::vector<std::string>& inputs = {}, size_t size = 0,
                      const std::vector<OutputFile>& outputs = {{"*", false}}) {
     const BatchId batch = open_batch(ann_);
@@ -163,7 +163,7 @@ class SpoolServiceTest : public testing::ServicesFixture {
                                      "from generation 1"),
                          job(key).reason);
     CPPUNIT_ASSERT(!archive_->file(newest));
-    // The next one may have the damaged one's number.
+    // The next checkpoint may have the same generation as the damaged one.
     put(root_, place(FileKind::kCheckpoint, key, 2), "newer");
     CPPUNIT_ASSERT_EQUAL(uint64_t{5}, job(key).checkpoint_bytes);
   }
@@ -216,7 +216,7 @@ class SpoolServiceTest : public testing::ServicesFixture {
     where.file = archive_->spec(mine.job)->inputs.at(0).file;
     CPPUNIT_ASSERT_EQUAL(std::string("contents of data"), get(root_, where, 0, 100));
     apply(AttemptEnded{mine, machine_, EndReason::kDone, "", 1, -1, 1});
-    where.job = running({"other"}).job;  // asks for the first one's file
+    where.job = running({"other"}).job;  // with the first job's file
     CPPUNIT_ASSERT_EQUAL(std::string("spool.unknown"), code([&] { get(root_, where, 0, 100); }));
   }
 
@@ -266,7 +266,7 @@ class SpoolServiceTest : public testing::ServicesFixture {
     CPPUNIT_ASSERT_EQUAL(first, archive_->file(second)->content);
     service_->collect_garbage();
     CPPUNIT_ASSERT_EQUAL(size_t{1}, stored());
-    // Each counts it whole: nobody learns that the other has it too.
+    // It counts fully for each user, so that none learns that the other has it too.
     CPPUNIT_ASSERT_EQUAL(uint64_t{bytes.size()}, use(ann_));
     CPPUNIT_ASSERT_EQUAL(uint64_t{bytes.size()}, use(bob_));
     jobs_->discard_batch(ann_, of_ann.batch);
@@ -278,7 +278,7 @@ class SpoolServiceTest : public testing::ServicesFixture {
     service_->collect_garbage();
     CPPUNIT_ASSERT_EQUAL(size_t{0}, stored());
     CPPUNIT_ASSERT(archive_->content_ids().empty());
-    // It comes back as a new one.
+    // Uploaded again, it is a new content.
     const uint64_t third = put(bob_, input_place(bob_), bytes);
     CPPUNIT_ASSERT_EQUAL(third, archive_->file(third)->content);
   }
@@ -300,12 +300,13 @@ class SpoolServiceTest : public testing::ServicesFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("field.invalid"), open_with(input_place(ann_), "short"));
     FilePlace output = place(FileKind::kOutput, running());
     output.name = "result";
-    for (const FilePlace& where : {output, place(FileKind::kCheckpoint, AttemptKey{output.job, output.attempt}, 1)})
+    for (const FilePlace& where :
+         {output, place(FileKind::kCheckpoint, AttemptKey{output.job, output.attempt}, 1)})
       CPPUNIT_ASSERT_EQUAL(std::string("field.invalid"),
                            code([&] { service_->open(root_, random_bytes(16), where, 3, ""); }));
   }
 
-  // Both closed, and one given up, while the committer is busy.
+  // Two uploads are closed, and a third file is dropped, while the committer is busy.
   void equal_contents_of_one_transaction_are_stored_once() {
     const std::string bytes(Spool::kInRow + 1, 'x');
     const FilePlace old = input_place(ann_);
@@ -336,7 +337,7 @@ class SpoolServiceTest : public testing::ServicesFixture {
     where.name = "a";
     const uint64_t file = put(root_, where, bytes);
     spoil(file);
-    // Seen by its times only: nobody has read it yet.
+    // Detected by its times alone, since it has not been read yet.
     const uint64_t second = put(ann_, input_place(ann_), bytes);
     CPPUNIT_ASSERT_EQUAL(second, archive_->file(second)->content);
     const uint64_t third = put(bob_, input_place(bob_), bytes);
@@ -370,7 +371,7 @@ class SpoolServiceTest : public testing::ServicesFixture {
                                      "spool have 60.0 kB of the 100.0 kB allowed"),
                          said);
     CPPUNIT_ASSERT_EQUAL(uint64_t{60'000}, use(ann_));
-    // Two that would fit alone do not pass together.
+    // Two uploads that fit individually do not fit together.
     const FilePlace where = input_place(ann_);
     open(ann_, where, std::string(30'000, 'a'));
     CPPUNIT_ASSERT_EQUAL(std::string("spool.quota"),
@@ -437,7 +438,7 @@ class SpoolServiceTest : public testing::ServicesFixture {
     service_->discard_outputs(ann_, where.job);
     service_->discard_outputs(ann_, where.job);
     CPPUNIT_ASSERT_EQUAL(std::string("spool.removed"), code([&] { get(ann_, where, 0, 2); }));
-    // Of a job that had none nothing was removed.
+    // For a job without outputs, no removal is recorded.
     service_->discard_outputs(ann_, live.job);
     CPPUNIT_ASSERT_EQUAL(Micros{0}, jobs_->show(ann_, live.job).outputs_removed);
   }

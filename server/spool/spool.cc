@@ -12,7 +12,7 @@
 namespace sublet::server {
 namespace {
 
-constexpr uint64_t kBehind = 32 << 20;  // that the hasher may be behind an upload
+constexpr uint64_t kBehind = 32 << 20;  // how far the hasher may be behind an upload
 
 Refusal disk(const std::string& what, int code) {
   return Refusal(Refusal::Kind::kUnavailable, "server.disk",
@@ -20,7 +20,7 @@ Refusal disk(const std::string& what, int code) {
                  "Tell the administrator; try again when there is room.", "spool");
 }
 
-// Returns how many: fewer at the file's end and where the disk gives no more.
+// Returns the number of bytes read: fewer at the file's end and after a read error.
 size_t read_part(int fd, uint64_t offset, std::span<char> into) {
   size_t done = 0;
   while (done < into.size()) {
@@ -33,7 +33,7 @@ size_t read_part(int fd, uint64_t offset, std::span<char> into) {
   return done;
 }
 
-// Checkpoints are counted apart, as in the books.
+// Checkpoints are counted separately, as in table spool_use.
 std::pair<std::string, bool> account(const FileRow& row) {
   return {row.user, row.kind == FileKind::kCheckpoint};
 }
@@ -44,8 +44,8 @@ Spool::Spool(const SpoolSettings& settings, Archive& archive, const Clock& clock
     : settings_(settings), clock_(clock), checker_(clock) {
   Files& files = system_files();
   files.make_folders(settings_.folder);
-  // Ids count from the clock, so that an id is never used twice even when the
-  // newest rows have been removed.
+  // Ids start from the current time, so that an id is never reused even if the newest
+  // rows have been removed.
   next_id_ = std::max<uint64_t>(archive.last_file_id() + 1, clock.utc_us());
   std::vector<uint64_t> known = archive.content_ids();
   std::set<std::string> names;
@@ -77,8 +77,9 @@ Spool::Started Spool::open(const std::string& owner, const std::string& request,
                            uint64_t size, const std::optional<Digest>& digest) {
   if (size > settings_.largest_file)
     throw Refusal(Refusal::Kind::kLimitExceeded, "spool.too_large",
-                  "`" + row.name + "` has " + std::to_string(size) + " bytes; the spool takes " +
-                      std::to_string(settings_.largest_file) + " a file",
+                  "`" + row.name + "` has " + std::to_string(size) +
+                      " bytes; the spool accepts at most " +
+                      std::to_string(settings_.largest_file) + " per file",
                   "Split it, or ask the administrator to raise spool.largest_file.", row.name);
   std::unique_lock lock(mutex_);
   auto again = by_request_.find(owner + request);
@@ -108,7 +109,7 @@ Spool::Started Spool::open(const std::string& owner, const std::string& request,
   if (!upload->row.in_row) {
     upload->fd.reset(
         ::open(upload_path(upload->row.id).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-    if (!upload->fd.valid()) throw disk("make a file in its spool", errno);
+    if (!upload->fd.valid()) throw disk("create a file in its spool", errno);
   }
   uploads_[upload->row.id] = upload;
   by_request_[owner + request] = upload->row.id;
@@ -122,8 +123,8 @@ std::shared_ptr<Spool::Upload> Spool::find(uint64_t id, const std::string& owner
   auto it = uploads_.find(id);
   if (it == uploads_.end() || it->second->owner != owner)
     throw Refusal(Refusal::Kind::kNotFound, "upload.unknown",
-                  "there is no unfinished upload " + std::to_string(id) + " of yours",
-                  "Start it again.", "upload " + std::to_string(id));
+                  "you have no unfinished upload " + std::to_string(id), "Start it again.",
+                  "upload " + std::to_string(id));
   it->second->touched = clock_.utc_us();
   return it->second;
 }
@@ -146,8 +147,8 @@ void Spool::write_chunk(Upload& upload, std::string_view chunk) {
   if (!upload.row.in_row) upload.writeback.written(upload.fd.get(), upload.offset);
 }
 
-// On a thread of its own, from what is in the file: sender and hasher work at the
-// same time. Who sends faster than that hashes himself.
+// Hashes on a separate thread, from the file, in parallel with the upload. If the hasher is
+// too far behind, the sender's thread hashes.
 void Spool::hash_later(const std::shared_ptr<Upload>& upload) {
   if (upload->written > upload->hashed + kBehind) hash_up_to(*upload, upload->written);
   if (upload->queued.exchange(true)) return;
@@ -179,11 +180,11 @@ void Spool::hash_loop() {
     const std::shared_ptr<Upload> upload = std::move(to_hash_.front());
     to_hash_.pop_front();
     lock.unlock();
-    upload->queued = false;  // first, so that what comes from now on is not missed
+    upload->queued = false;  // before hashing, so that data written meanwhile is queued again
     try {
       hash_up_to(*upload, upload->written);
     } catch (const Refusal&) {
-      // Whoever finishes it meets the same, and is told.
+      // finish() hits the same error and reports it.
     }
     lock.lock();
   }
@@ -198,7 +199,7 @@ uint64_t Spool::put(uint64_t id, const std::string& owner, uint64_t offset,
     throw Refusal(
         Refusal::Kind::kConflict, "spool.offset",
         subject + " is at " + std::to_string(upload->offset) + ", not at " + std::to_string(offset),
-        "Go on from there.", subject);
+        "Continue from there.", subject);
   if (chunk.size() > kChunk)
     throw Refusal(Refusal::Kind::kLimitExceeded, "spool.chunk", "a chunk is larger than 1 MiB",
                   "Send smaller chunks.", subject);
@@ -231,10 +232,10 @@ Digest Spool::digest_of_all(Upload& upload) {
   return upload.hash.finish();
 }
 
-// With the upload's mutex held.
+// The upload's mutex must be held.
 void Spool::verify(Upload& upload) {
   const uint64_t id = upload.row.id;
-  // Once: a repeat comes here when the disk failed below.
+  // Only once: this function is called again if the disk failed below.
   if (upload.row.digest.empty()) upload.row.digest = hex(digest_of_all(upload));
   if (upload.announced && upload.row.digest != hex(*upload.announced)) {
     forget(id, false);
@@ -283,7 +284,7 @@ void Spool::settle(const FileRow& row, bool kept) {
   if (!kept) {
     unlink(path(row.id).c_str());
   } else if (row.content != row.id) {
-    // Later: the answer must not take longer for contents that were known.
+    // Removed later: the reply must not take longer if the content was already stored.
     std::lock_guard lock(mutex_);
     superfluous_.push_back(row.id);
   }
@@ -348,7 +349,7 @@ size_t Spool::drop_idle() {
   for (uint64_t id : idle) {
     forget(id, false);
     unlink(upload_path(id).c_str());
-    unlink(path(id).c_str());  // verified, never committed
+    unlink(path(id).c_str());  // verified but never committed
   }
   return idle.size();
 }

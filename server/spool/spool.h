@@ -1,13 +1,12 @@
-// The spool: files on their way between submitting machine, server and
-// workstation. An upload grows at its end, is hashed while more comes, and counts
-// only once it is complete, verified and its row committed. Contents up to
-// 32 kB live in the row, larger ones in a file of the spool folder, once for all
-// rows of equal digest. That an upload's contents were there already shows
-// neither in the answers nor in their time: it comes whole, is stored like any
-// other, and its own file is removed later.
+// The spool: stores files that are transferred between submitting machine, server
+// and workstation. An upload is appended to, hashed while it is received, and valid
+// only once it is complete, verified and its row committed. Contents up to 32 kB are
+// stored in the row, larger ones in the spool folder, in one file for all rows with
+// the same digest. Neither the replies nor their timing reveal that a content was
+// already stored: the upload must be complete, is stored like any other, and its own
+// file is removed later.
 //
-// The spool knows places (whose file), not callers; who may use a place is
-// decided before (service.h).
+// The spool does not know callers; access to a place is checked before (service.h).
 //
 // Threads: any.
 #ifndef SUBLET_SERVER_SPOOL_SPOOL_H_
@@ -41,7 +40,7 @@ struct SpoolSettings {
   std::string folder;
   uint64_t largest_file = 4ull << 30;
   uint32_t uploads_per_owner = 256;
-  Micros upload_idle = 3600ll * 1'000'000;  // then an unfinished upload is dropped
+  Micros upload_idle = 3600ll * 1'000'000;  // unfinished uploads idle for longer are dropped
 };
 
 class Spool {
@@ -56,47 +55,47 @@ class Spool {
     bool fresh = false;  // not known before this call
   };
 
-  // Removes what an earlier process left unfinished. Throws FileError.
+  // Removes files that an earlier process left unfinished. Throws FileError.
   Spool(const SpoolSettings& settings, Archive& archive, const Clock& clock);
   ~Spool();
 
-  // `owner`: who may go on with it; `request`: the caller's request id;
-  // `row`: place and name; `digest`: what it must turn out to have, if that is
-  // known. The same owner and request get the same upload.
+  // `owner`: who may continue the upload; `request`: the caller's request id;
+  // `row`: place and name; `digest`: the expected digest, if known. The same owner
+  // and request get the same upload.
   Started open(const std::string& owner, const std::string& request, const FileRow& row,
                uint64_t size, const std::optional<Digest>& digest);
   // Returns the new offset.
   uint64_t put(uint64_t id, const std::string& owner, uint64_t offset, std::string_view chunk);
-  // The complete, verified file, on disk if it is large; its row is not yet
-  // committed. A repeat gets the same. Throws Refusal: incomplete, or other
-  // contents than announced (the upload is then gone).
+  // Verifies a complete upload and returns its row, to be committed by the caller;
+  // a large file is on disk then. Can be repeated. Throws Refusal if the upload is
+  // incomplete, or if its contents are not those announced (it is dropped then).
   FileRow finish(uint64_t id, const std::string& owner);
-  // After the commit of the row (kept) or its refusal (removed); a repeat does
-  // nothing. A row that was given another's content has no use for its own.
+  // Must be called after the commit of the row (kept) or its refusal (its file is
+  // removed); repeating it has no effect. If the row refers to another content, its
+  // own file is removed later.
   void settle(const FileRow& row, bool kept);
-  // Gives up an upload that was just begun.
+  // Drops an upload that was just opened.
   void abandon(uint64_t id);
   // Bytes of the user's unfinished uploads: of checkpoints, or of all others.
   uint64_t announced(const std::string& user, bool checkpoints);
-  // The row of an upload that this owner finished a short while ago: the reply
-  // to closing it was lost.
+  // Whether this owner recently finished this upload, so that closing it again only
+  // repeats a lost reply.
   bool finished_before(uint64_t id, const std::string& owner);
 
-  // Are its contents those that were committed? content_checker.h; suspect: what
-  // came to a receiver did not fit. Throws Refusal (Unavailable) while that is
-  // being found out, or cannot be.
+  // Whether the contents are those committed (content_checker.h). suspect: a receiver
+  // got data that did not match. Throws Refusal kUnavailable while the check runs or
+  // if it is not possible.
   bool intact(const FileRow& row, bool suspect = false);
-  // Is it, as far as can be told without reading it?
+  // The same without reading the file; false also if not known.
   bool seems_intact(const ContentRow& content);
-  // Part of a committed file, of kChunk at most. Returns how many bytes: 0 behind
-  // its end. Throws Refusal when it is damaged or gone.
+  // Reads part of a committed file, at most kChunk. Returns the number of bytes; 0 at
+  // or beyond its end. Throws Refusal if it is damaged or missing.
   size_t read(const FileRow& row, uint64_t offset, std::span<char> into);
   static Refusal damaged(const FileRow& row);
-  // A content that no row refers to any more.
+  // Removes a content that no row refers to.
   void remove(uint64_t content);
 
-  // Drops uploads without a call for too long, and superfluous files; returns how
-  // many uploads.
+  // Drops idle uploads and removes superfluous files; returns the number of uploads.
   size_t drop_idle();
 
  private:
@@ -104,11 +103,11 @@ class Spool {
     std::mutex mutex;
     std::string owner;
     std::string request;
-    FileRow row;  // its digest: once it is complete
+    FileRow row;  // its digest is set once it is complete
     std::optional<Digest> announced;
-    std::string small;  // contents while they fit a row
-    UniqueFd fd;        // else
-    // Of a file: how much is in it, and how much of that is hashed.
+    std::string small;  // the contents, if they are stored in the row
+    UniqueFd fd;        // otherwise
+    // For a file: the bytes written, and how many of these have been hashed.
     std::mutex hash_mutex;
     Hasher hash;
     std::atomic<uint64_t> written{0};
@@ -116,7 +115,7 @@ class Spool {
     std::atomic<bool> queued{false};  // for the hasher
     uint64_t offset = 0;
     EarlyWriteback writeback;
-    bool finished = false;  // on disk; waits for the commit of its row
+    bool finished = false;  // on disk; its row is not yet committed
     std::atomic<Micros> touched{0};
   };
 
@@ -131,13 +130,13 @@ class Spool {
   void hash_loop();
   void verify(Upload& upload);
   Digest digest_of_all(Upload& upload);
-  // False: it was forgotten before.
+  // False: there is no such upload.
   bool forget(uint64_t id, bool finished);
 
   const SpoolSettings settings_;
   const Clock& clock_;
-  // Guards the tables. Never held while an upload's own mutex is taken, which
-  // is held during disk work.
+  // Protects the tables. Never held while locking an upload's own mutex, which is held
+  // during disk operations.
   std::mutex mutex_;
   uint64_t next_id_;
   std::map<uint64_t, std::shared_ptr<Upload>> uploads_;

@@ -135,7 +135,7 @@ class SpoolTest : public CppUnit::TestFixture {
     } catch (const Refusal& refusal) {
       CPPUNIT_ASSERT_EQUAL("upload " + std::to_string(started.id), refusal.subject);
     }
-    // The same request id of somebody else is another upload.
+    // Another owner's upload with the same request id is a different one.
     CPPUNIT_ASSERT(s.open("bob", "req", input(), 3, digest_of("abc")).id != started.id);
   }
 
@@ -181,7 +181,7 @@ class SpoolTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(send(s, "new", "new").id > kept.id);
   }
 
-  // A caller that timed out opens and closes again while the first call goes on.
+  // A caller that timed out opens and closes again while the first call still runs.
   void open_and_finish_from_many_threads() {
     Spool s = spool();
     const std::string bytes(50'000, 't');
@@ -209,7 +209,7 @@ class SpoolTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(!s.intact(row));
   }
 
-  // A large one is read in the background.
+  // Waits for the check, since a large file is read in the background.
   static bool intact(Spool& s, const FileRow& row, bool suspect = false) {
     while (true) {
       try {
@@ -227,7 +227,7 @@ class SpoolTest : public CppUnit::TestFixture {
     for (size_t size :
          {size_t{0}, size_t{100}, size_t{Spool::kInRow + 1}, size_t{2 * Spool::kChunk + 7}}) {
       FileRow row = send(s, std::string(size, 'k'), std::to_string(size));
-      CPPUNIT_ASSERT(s.intact(row));  // at once: it is the file that was hashed
+      CPPUNIT_ASSERT(s.intact(row));  // without a check: it is the file that was hashed
       if (size == 0) continue;
       const std::string path = folder_.path() + "/spool/" + std::to_string(row.id);
       if (row.in_row) {
@@ -248,7 +248,7 @@ class SpoolTest : public CppUnit::TestFixture {
     }
   }
 
-  // As after a restore from a copy: another file with the right bytes.
+  // As after a restore from a backup: a different file with the same bytes.
   void a_copy_is_as_good() {
     Spool s = spool();
     for (size_t size : {size_t{100'000}, size_t{3'000'000}}) {
@@ -256,12 +256,12 @@ class SpoolTest : public CppUnit::TestFixture {
       system_files().write_atomic(folder_.path() + "/spool/" + std::to_string(row.id),
                                   std::string(size, 'k'));
       CPPUNIT_ASSERT(intact(s, row));
-      CPPUNIT_ASSERT(s.intact(row));  // known now
+      CPPUNIT_ASSERT(s.intact(row));  // the result is remembered
       CPPUNIT_ASSERT_EQUAL(std::string("kkk"), read(s, row, size - 3, 10));
     }
   }
 
-  // What a disk loses by itself leaves no trace in the file's times.
+  // Silent corruption by the disk does not change the file's times.
   void what_rots_is_found_when_it_is_suspect() {
     Spool s = spool();
     for (size_t size : {size_t{100'000}, size_t{3'000'000}}) {

@@ -30,7 +30,7 @@ struct JobQuery {
   std::vector<uint32_t> states;
   bool unfinished_only = false;
   bool runs = false;  // in lists: a row for each description of a record, not for each job
-  // Selects by whether a job was removed because its batch's stop condition was met.
+  // Whether to select removed jobs of batches whose stop condition was met.
   enum class Stopped { kAny, kOnly, kWithout };
   Stopped stopped = Stopped::kAny;
 };
@@ -124,7 +124,7 @@ class Archive {
   SpoolUse spool_use(const std::string& user);
   // Files that are no longer needed: inputs of batches whose jobs are all final,
   // checkpoints of final jobs, checkpoints older than the two newest generations,
-  // outputs of attempts that do not count. Without bodies. Examines `examined`
+  // outputs of ended attempts that do not count. Without bodies. Examines `examined`
   // files with ids above `after`, and sets `after` to the last one's id, or to 0
   // when there are no more.
   std::vector<FileRow> unneeded_files(uint64_t& after, uint32_t examined);

@@ -36,7 +36,7 @@ class Archive::Connection : public soci::session {
     if (!spec_->execute(true)) return false;
     *first_job = static_cast<JobId>(first_job_);
     *body = std::move(body_);
-    // Read to the end: an open statement would prevent WAL checkpoints.
+    // Read to the end: an open statement would keep SQLite's log (WAL) from being reset.
     while (spec_->fetch()) {
     }
     return true;
