@@ -31,7 +31,7 @@ Caller Access::caller_with_certificate(const Peer& peer) {
   caller.user = peer.member->name;
   if (caller.role == Role::kMachine) {
     caller.machine = peer.member->name;
-    caller.user = peer.text();  // has a space: no user's name
+    caller.user = peer.text();  // contains a space, so it is no user's name
   }
   caller.administrator = caller.role == Role::kAdministrator;
   return caller;

@@ -20,7 +20,7 @@
 namespace sublet::server {
 
 struct HousekeeperSettings {
-  Micros batch_idle = 3600ll * 1'000'000;          // an open batch without a call expires
+  Micros batch_idle = 3600ll * 1'000'000;          // open batches idle for longer expire
   Micros keep_requests = 24 * 3600ll * 1'000'000;  // to recognize repeats; idl/types.idl
   Micros keep_events = 0;
   Micros keep_changes = 0;

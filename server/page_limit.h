@@ -14,7 +14,7 @@ inline constexpr uint32_t kPageItems = 1000;  // PAGE_ITEMS of the IDL
 inline void check_limit(uint32_t limit) {
   if (limit < 1 || limit > kPageItems)
     throw Refusal(Refusal::Kind::kInvalid, "limit.range", "a limit outside 1 to 1,000",
-                  "Give one inside.", "limit");
+                  "Give one in that range.", "limit");
 }
 
 }  // namespace sublet::server

@@ -188,7 +188,8 @@ std::optional<RunRequest> Server::describe(const scheduling::StartAttempt& start
         start.key,    start.user, std::move(*spec), start.generation, start.checkpoint_bytes,
         start.decided};
   } catch (const std::exception& e) {
-    log(Severity::error) << "job " << start.key.job << " cannot be described: " << e.what();
+    log(Severity::error) << "cannot read the description of job " << start.key.job << ": "
+                         << e.what();
     return std::nullopt;
   }
 }

@@ -131,7 +131,7 @@ class UsageReportTest : public CppUnit::TestFixture {
         UsageRow both = sum_of(pool.archive.usage(early));
         add(both, sum_of(pool.archive.usage(late)));
         RC_ASSERT(text_of(both) == text_of(whole));
-        // The reports of the single users add up to the whole report.
+        // The reports of the individual users add up to the whole report.
         for (const char* user : {"a", "b", "c"}) {
           query.user = user;
           add(both = UsageRow(), sum_of(pool.archive.usage(query)));
@@ -262,7 +262,7 @@ class UsageReportTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(uint64_t{1}, rows[0].attempts);
     query.by = {GroupBy::kDay};
     rows = pool.archive.usage(query);
-    CPPUNIT_ASSERT_EQUAL(size_t{2}, rows.size());  // the second: nothing used, something spent
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, rows.size());  // the second has only the server's CPU time
     CPPUNIT_ASSERT_EQUAL(int64_t{111}, rows[0].server_cpu.value());
     CPPUNIT_ASSERT_EQUAL(uint64_t{0}, rows[1].attempts);
     CPPUNIT_ASSERT_EQUAL(int64_t{70}, rows[1].server_cpu.value());

@@ -32,7 +32,7 @@ struct BatchRow {
   Micros touched = 0;  // of an open batch: the last call for it
   JobId first_job = 0;
   uint64_t count = 0;
-  StopWhen stop_when = {};  // as asked for
+  StopWhen stop_when = {};  // as submitted
 };
 
 // One append of an open batch: encoded SpecRanges.

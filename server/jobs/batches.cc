@@ -161,7 +161,7 @@ void JobService::append(const Caller& caller, BatchId id, uint32_t number,
     if (before && before->body == part.body) return;
     if (before)
       throw Refusal(Refusal::Kind::kConflict, "batch.number",
-                    "append " + std::to_string(number) + " was made before with other jobs",
+                    "append " + std::to_string(number) + " was already sent with other jobs",
                     "Number appends from 0.", subject);
     if (batch.committed) throw batch_committed(id);
     if (jobs > kJobsPerBatch)

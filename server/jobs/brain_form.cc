@@ -34,7 +34,7 @@ scheduling::Submitted::Job brain_job(const JobDescription& job) {
   out.needs.os = job.needs.os;
   out.needs.architecture = job.needs.architecture;
   out.needs.cores = job.needs.cores;
-  // A job's memory bound is memory that it needs, too.
+  // A job may use memory up to its bound, so it needs that much.
   out.needs.memory = std::max(job.needs.memory, job.bounds.memory);
   out.needs.disk = job.needs.disk;
   out.needs.platforms = platforms_of(job);

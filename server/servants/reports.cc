@@ -99,7 +99,7 @@ class AccountingServant : public POA_Sublet::v1::Accounting {
     out.since = query.since;
     out.until = query.until;
     for (CORBA::ULong i = 0; i < query.by.length(); ++i) {
-      // A value too large for GroupBy becomes another invalid one, not a valid one.
+      // Truncation must not turn an invalid grouping into a valid one.
       const CORBA::ULongLong by = std::min<CORBA::ULongLong>(query.by[i], UINT32_MAX);
       out.by.push_back(static_cast<GroupBy>(by));
     }

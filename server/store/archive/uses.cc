@@ -42,7 +42,8 @@ std::string list(const std::vector<std::string>& words) {
 // The rows to sum up, with the alias u.
 std::string summed_rows(const UsageQuery& query, bool by_job_first) {
   const std::string since = std::to_string(query.since), until = std::to_string(query.until);
-  // Grouped by job, pages follow the primary key; the unary + disables the index on time.
+  // Grouped by job, rows are read in the order of the primary key, one page at a time; the
+  // unary + disables the index on time.
   const std::string time = by_job_first ? "+finished" : "finished";
   std::string text =
       "(select job, user_name, machine, batch, finished as at, case when ended = 1 then 1 else 0 "
