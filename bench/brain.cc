@@ -1,6 +1,6 @@
-// The brain alone: no store, no threads. Jobs of ten users go through 100 machines while
-// QUEUED wait: accepted, started, ended (and the next one placed); one is submitted for each
-// that ends.
+// The brain alone: no store, no threads. Jobs of ten users run on 100 machines while QUEUED
+// jobs wait: accepted, started, ended (and the next one placed). For each job that ends, one
+// is submitted.
 //
 //   usage: bench-brain QUEUED JOBS
 //

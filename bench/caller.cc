@@ -1,20 +1,20 @@
-// A user's program that stays connected: calls the server as it is told and says how
-// long that took, so that no start of a process is measured.
+// A user's program that stays connected: it calls the server as ordered on stdin and prints
+// how long each call took, so that the start of a process is not measured.
 //
 //   usage: bench-caller SOCKET
 //
-// stdin has one order a line, stdout one JSON object for each. Instants are seconds of
+// stdin has one order per line, stdout one JSON object for each. Instants are seconds of
 // CLOCK_MONOTONIC. All jobs run `true` unless a program is given.
 //   submit PROGRAM [WORD...]      {"job", "asked", "answered"}
-//   singles COUNT CALLERS         a job a call, so many callers at a time:
-//                                 {"seconds", "p50", "p99"}, of a call
-//   batch COUNT PER_CALL [KINDS]  one batch, so many jobs a call: {"seconds"}; of 2
-//                                 kinds, each unlike its neighbours (not kept together)
+//   singles COUNT CALLERS         one job per call, CALLERS concurrent callers:
+//                                 {"seconds", "p50", "p99"}; percentiles of a call
+//   batch COUNT PER_CALL [KINDS]  one batch, PER_CALL jobs per call: {"seconds"}; with
+//                                 2 kinds, adjacent jobs differ (not stored as one row)
 //   array COUNT                   one batch of one array: {"seconds"}
-//   waiting                       jobs that wait, by the brain: {"at", "waiting"}
+//   waiting                       number of waiting jobs, from the brain: {"at", "waiting"}
 //   count                         {"waiting", "placed", "running", "done", "failed"}; reads
 //                                 every job's row
-//   await-other PID               until a server other than this answers:
+//   await-other PID               waits until a server with another PID answers:
 //                                 {"at", "server_pid"}
 #include <time.h>
 
@@ -83,7 +83,7 @@ class BenchCaller {
     if (order == "waiting") return waiting();
     if (order == "count") return count();
     if (order == "await-other") return await_other(words);
-    throw std::runtime_error("what is '" + line + "'?");
+    throw std::runtime_error("unknown order '" + line + "'");
   }
 
  private:
@@ -201,12 +201,12 @@ class BenchCaller {
         in_state(v1::JOB_DONE), in_state(v1::JOB_FAILED));
   }
 
-  // What the server tells of itself under this name.
+  // The value with this name in the server's answer to about().
   std::string about(const std::string& name) {
     v1::PoolInfo_var info = scheduler_->about();
     for (CORBA::ULong i = 0; i < info->more.length(); ++i)
       if (name == info->more[i].name.in()) return info->more[i].value.in();
-    throw std::runtime_error("the server does not tell its " + name);
+    throw std::runtime_error("the server does not report its " + name);
   }
 
   void waiting() {
@@ -224,13 +224,13 @@ class BenchCaller {
           return;
         }
       } catch (const CORBA::SystemException&) {
-        // Not yet.
+        // No server is listening yet.
       } catch (const v1::Unavailable&) {
-        // The old one, about to die.
+        // The old server, shutting down.
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    throw std::runtime_error("no other server came");
+    throw std::runtime_error("no new server has answered");
   }
 
   Orb orb_;

@@ -1,8 +1,8 @@
-"""The letters network's checkpoint: its size, and how long a save takes, synced.
+"""The letters network's checkpoint: its size, and how long a synced save takes.
 
-The size is that of the file which the example leaves when it is told to leave; the save, of
-as many numbers, through the checkpoint API. The limit is writing as many bytes into a new
-file, syncing it, renaming it and syncing the folder."""
+The size is that of the file which the example writes when it is asked to leave. The save is
+of the same number of doubles, through the checkpoint API. The limit is writing the same
+number of bytes to a new file, syncing and renaming it, and syncing the folder."""
 
 import os
 import signal
@@ -30,7 +30,7 @@ def run(report, quick):
 
 
 def letters_size(path):
-    """Of the file left by a run that was told to leave once it had begun."""
+    """The size of the checkpoint of a run that was asked to leave during its work."""
     def left():
         training = subprocess.Popen(
             [os.path.join(harness.BIN, "back-propagation"), "--data", LETTERS, "--epochs", "1000",

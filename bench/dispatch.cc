@@ -1,13 +1,14 @@
 // Scheduling and bookkeeping alone: the server's own services, pipeline, store and
-// dispatcher, in one process with many simulated workstations. No ORB, no processes; every
-// transition is as durable as in the server.
+// dispatcher, in one process with many simulated workstations. No ORB, no job processes;
+// every transition is as durable as in the server.
 //
 //   usage: bench-dispatch FOLDER MACHINES SLOTS JOBS REPORTERS
 //
 // The workstations accept every order at once, then report its start and its end, each
-// workstation one call at a time as the client does; REPORTERS threads make these calls, one
+// workstation one call at a time as the client does. REPORTERS threads make these calls; one
 // more renews the leases.
-// Prints {"submit_seconds", "seconds", "cpu_seconds"}: until the last end is on disk.
+// Prints {"submit_seconds", "seconds", "cpu_seconds"}; the last two until the last end is on
+// disk.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -39,7 +40,7 @@ using Stopwatch = std::chrono::steady_clock;
 
 constexpr size_t kDispatcherThreads = 8;  // the server's default
 constexpr uint64_t kJobsPerAppend = 1000;
-constexpr Micros kCpu = 1000;  // that each job reports
+constexpr Micros kCpu = 1000;  // CPU and wall time that each job reports
 constexpr uint64_t kBytes = 1ull << 34;
 constexpr std::chrono::seconds kRenewEvery{10};  // D/3
 
@@ -56,7 +57,7 @@ double cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// Everything behind the servants; as server.cc puts it together.
+// Everything behind the servants, set up as in server.cc.
 class Books {
  public:
   explicit Books(const std::string& folder)
@@ -123,7 +124,7 @@ class Floor {
     make_ready(machine);
   }
 
-  // What a workstation has to report; nothing: it is over.
+  // Blocks until a workstation has attempts to report; nullopt after close().
   std::optional<std::pair<size_t, std::vector<AttemptKey>>> take() {
     std::unique_lock lock(mutex_);
     wake_.wait(lock, [this] { return over_ || !ready_.empty(); });
@@ -148,7 +149,7 @@ class Floor {
     closed_.notify_all();
   }
 
-  // Waits; whether it is over.
+  // Returns whether close() was called within this time.
   bool closed_within(std::chrono::microseconds time) {
     std::unique_lock lock(mutex_);
     return closed_.wait_for(lock, time, [this] { return over_; });
@@ -166,7 +167,7 @@ class Floor {
   std::condition_variable wake_;
   std::condition_variable closed_;
   std::vector<std::vector<AttemptKey>> orders_;
-  std::vector<bool> busy_;  // in ready_, or its reports are under way
+  std::vector<bool> busy_;  // in ready_, or its reports are in progress
   std::deque<size_t> ready_;
   bool over_ = false;
 };
@@ -226,7 +227,7 @@ class Bench {
     });
   }
 
-  // The owners leave, and all jobs run.
+  // The machines become idle, and all jobs run.
   void run(uint64_t jobs, size_t reporters) {
     left_ = static_cast<int64_t>(jobs);
     ReportedState idle;
@@ -260,7 +261,7 @@ class Bench {
     if (failed) throw std::runtime_error("a call was refused");
   }
 
-  // One after the other, each every D/3.
+  // One machine after the other, each every D/3.
   void renew_leases(const ReportedState& idle) {
     const auto pause = std::chrono::microseconds(kRenewEvery) / sessions_.size();
     for (size_t i = 0; !floor_.closed_within(pause); i = (i + 1) % sessions_.size())

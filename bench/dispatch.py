@@ -1,9 +1,9 @@
 """Scheduling and bookkeeping alone: the server's pipeline and store, simulated machines.
 
-In one process, without the ORB (bench/dispatch.cc): every order, start and end goes through
-the server's own services and is durable. The limit is SQLite's rows a second at 1,000 a
-transaction, by the two that a job needs at least: placed, ended. The brain's events are
-measured alone, too (bench/brain.cc)."""
+In one process, without the ORB (bench/dispatch.cc): every order, start and end passes through
+the server's own services and is durable. The limit is SQLite's rows per second with 1,000 per
+transaction, divided by the two rows that a job needs at least: placed, ended. The brain's
+events are also measured alone (bench/brain.cc)."""
 
 import os
 import tempfile

@@ -1,6 +1,6 @@
-"""What the daemons use at rest: CPU, wake-ups, private memory; no job here.
+"""What the daemons use at rest: CPU, wake-ups, private memory, without jobs.
 
-The monitor looks at the real machine, twice a second."""
+The monitor samples the real machine twice a second."""
 
 import time
 

@@ -1,9 +1,9 @@
-"""How soon a job runs: submitted to an idle machine; evicted, on another idle one.
+"""How soon a job runs: after its submission, and after an eviction on another machine.
 
-submitted: from the call of a connected user's program to the job's first own instruction.
-evicted: from when the evicted process is gone, and from the owner's return, until the next
-attempt's first instruction on the other machine. The job has nothing to save. The limit is
-one vfork, exec and wait of /bin/true."""
+submitted: from the call of a connected user's program to the job's first own instruction, on
+an idle machine. evicted: from when the evicted process is gone, and from the owner's return,
+until the next attempt's first instruction on the other, idle machine. The job has nothing to
+save. The limit is one vfork, exec and wait of /bin/true."""
 
 import time
 

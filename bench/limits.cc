@@ -1,12 +1,12 @@
-// What this machine allows at best: the figures that the benchmarks are held
-// against. Each prints one JSON object.
+// The best that this machine allows: the figures that the benchmarks are compared
+// with. Each command prints one JSON object.
 //
 //   usage: bench-limits spawn COUNT AT_A_TIME   vfork, exec and wait of /bin/true
-//          bench-limits commit FILE ROWS COUNT  transactions of so many rows, as durable
+//          bench-limits commit FILE ROWS COUNT  transactions of ROWS rows each, as durable
 //                                               as the server's (WAL, synchronous=FULL)
 //          bench-limits rows FILE TABLE         reads every row
-//          bench-limits save FILE BYTES COUNT   a new file written, synced and put in its place
-//          bench-limits signal COUNT            SIGTERM until its handler runs
+//          bench-limits save FILE BYTES COUNT   writes a new file, syncs and renames it
+//          bench-limits signal COUNT            from sending SIGTERM until its handler runs
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
@@ -36,7 +36,7 @@ void print_rate(uint64_t count, double seconds) {
               seconds);
 }
 
-// posix_spawn is vfork and exec here: it suspends the calling thread alone.
+// posix_spawn is vfork and exec here: it suspends only the calling thread.
 void run_true() {
   static char name[] = "true";
   static char* const words[] = {name, nullptr};
@@ -98,7 +98,8 @@ void commit(const std::string& path, uint64_t rows, uint64_t count) {
     for (uint64_t row = 0; row < rows; ++row) {
       database.check(
           sqlite3_bind_text(insert, 1, body.data(), static_cast<int>(body.size()), SQLITE_STATIC));
-      if (sqlite3_step(insert) != SQLITE_DONE) throw std::runtime_error("a row was not taken");
+      if (sqlite3_step(insert) != SQLITE_DONE)
+        throw std::runtime_error("a row could not be inserted");
       database.check(sqlite3_reset(insert));
     }
     database.run("commit");
@@ -108,7 +109,7 @@ void commit(const std::string& path, uint64_t rows, uint64_t count) {
   print_rate(count * rows, seconds);
 }
 
-// Each as what it is: a number's digits would be made for the asking.
+// Reads each column in its own type, so that SQLite does not convert numbers to text.
 double value(sqlite3_stmt* row, int column) {
   switch (sqlite3_column_type(row, column)) {
     case SQLITE_INTEGER:
@@ -140,7 +141,7 @@ void print_delays(std::vector<double>& seconds) {
               seconds.at(seconds.size() * 99 / 100));
 }
 
-// Throws when an operation on a file failed.
+// Throws if a file operation failed.
 int must(int result) {
   if (result < 0) throw std::runtime_error("a file could not be written");
   return result;

@@ -1,14 +1,14 @@
-// Many workstations in one process, each over a connection of its own: they join, hand
-// over a reference to be called back by, renew their leases every D/3 and take no jobs.
+// Many workstations in one process, each with its own connection: they join, pass their
+// callback reference, renew their leases every D/3 and accept no jobs.
 //
 //   usage: bench-machines SOCKET FOLDER COUNT SECONDS
 //
-// FOLDER is for COUNT names of the server's socket: to the ORB each is another server,
-// so that no two machines share a connection. Prints {"joined_seconds"} when all have
+// FOLDER receives COUNT symbolic links to the server's socket: the ORB takes each for another
+// server, so that no two machines share a connection. Prints {"joined_seconds"} when all have
 // joined, then renews for SECONDS and prints
 //   {"renewals", "p50", "p99", "ping_p50", "ping_p99"}
-// seconds of a call: a renewal is durable, a ping is not. Ends when stdin does, so that the
-// server can be looked at with all of them connected.
+// in seconds per call: a renewal is durable, a ping is not. Exits at the end of stdin, so that
+// the server can be measured with all of them connected.
 #include <omniORB4/CORBA.h>
 // clang-format off
 #include <omniORB4/omniObjRef.h>
@@ -40,7 +40,7 @@ namespace {
 namespace v1 = Sublet::v1;
 using Stopwatch = std::chrono::steady_clock;
 
-constexpr size_t kThreads = 16;                           // that make the machines' calls
+constexpr size_t kThreads = 16;                           // make the machines' calls
 constexpr std::chrono::milliseconds kRenewEvery{10'000};  // D/3
 constexpr int kCallTimeoutMs = 60'000;
 
@@ -56,7 +56,7 @@ Octets octets(const std::string& bytes) {
   return out;
 }
 
-// Nobody orders anything here: the owner of each machine is present.
+// Receives no orders: the owner of each machine is present.
 class Idler : public POA_Sublet::v1::ExecutingClient {
  public:
   v1::RunAnswers* run(const v1::SessionKey&, v1::ServerTerm, const v1::RunOrders&) override {
@@ -106,7 +106,7 @@ class Machines {
     });
   }
 
-  // Each machine every D/3, evenly spread over that time.
+  // Renews each machine's lease every D/3, evenly spread over that time.
   Delays renew(double for_seconds) {
     Delays all;
     std::mutex mutex;
@@ -158,7 +158,7 @@ class Machines {
     return Interface::_unchecked_narrow(object);
   }
 
-  // The object's key, as it stands in an address.
+  // The object's key, percent-encoded as in a corbaloc address.
   static std::string key_of(CORBA::Object_ptr object) {
     omniIOR_var ior = object->_PR_getobj()->_getIOR();
     _CORBA_Unbounded_Sequence_Octet key;
@@ -245,7 +245,7 @@ int run(char** argv) {
   std::fflush(stdout);
   for (std::string line; std::getline(std::cin, line);) {
   }
-  // The connections end with the process: thousands of them, closed one by one, take long.
+  // Closing thousands of connections one by one takes long; the exit closes them at once.
   _exit(0);
 }
 

@@ -1,9 +1,9 @@
 """A pool of 100, 1,000 and 5,000 registered machines at rest, over Unix sockets.
 
-Each has a connection of its own, has handed over its reference and renews its lease every
-10 s; all of them live in one process (bench-machines). Of the server: private memory for
-each machine, CPU, and how long a renewal (durable) and a ping take. The limit of a renewal
-is SQLite's commit of one row; of the memory, there is none."""
+Each has its own connection, has passed its callback reference and renews its lease every
+10 s; one process (bench-machines) simulates them all. Measured are the server's private memory
+per machine, its CPU use, and how long a renewal (durable) and a ping take. The limit of a
+renewal is SQLite's commit of one row; memory has no limit."""
 
 import json
 import os
@@ -55,5 +55,5 @@ def idle_pool(report, pool, count, seconds, commit):
 def answer(machines):
     line = machines.stdout.readline()
     if not line:
-        raise measure.Unmeasurable("the machines gave up")
+        raise measure.Unmeasurable("bench-machines ended early")
     return json.loads(line)

@@ -1,9 +1,9 @@
-"""Measures the system, one question a name. Figures stand beside the physical limit or
-the rival that was measured in the same run (docs/performance.md has them explained).
+"""Runs the named benchmarks. Each figure is printed with the physical limit, or the best
+other program, of the same run if there is one (docs/performance.md explains them).
 
-With --json every line is an object: bench, metric, value, unit, and limit where there is
-one. A machine that does anything else meanwhile gives wrong figures. $SUBLET_BIN: programs
-that are built already; without it they are built first."""
+With --json every line is an object: bench, metric, value, unit, and for some metrics limit.
+Other load on the machine makes the figures wrong. $SUBLET_BIN is the folder of the programs
+to measure; without it they are built first."""
 
 import argparse
 import difflib
@@ -28,11 +28,11 @@ def arguments():
     parser = argparse.ArgumentParser(
         prog="bench/run", description=__doc__, formatter_class=argparse.RawTextHelpFormatter,
         usage="bench/run NAME... [--json] [--quick] | bench/run --list")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="what to measure")
-    parser.add_argument("--json", action="store_true", help="an object a line")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="a benchmark")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per line")
     parser.add_argument("--quick", action="store_true",
-                        help="as little as shows that it works; the figures mean nothing")
-    parser.add_argument("--list", action="store_true", help="the names, with a line about each")
+                        help="only check that everything works; the figures mean nothing")
+    parser.add_argument("--list", action="store_true", help="list the benchmarks")
     return parser
 
 
@@ -50,7 +50,7 @@ def main():
         if name not in NAMES:
             near = difflib.get_close_matches(name, NAMES, 1)
             print("bench: unknown name '%s'; %s" % (
-                name, "did you mean '%s'?" % near[0] if near else "--list tells all"),
+                name, "did you mean '%s'?" % near[0] if near else "--list shows all"),
                 file=sys.stderr)
             return 2
     if "SUBLET_BIN" not in os.environ:
@@ -67,7 +67,7 @@ def main():
 
 
 class Ended(BaseException):
-    """By a signal, whose number it has: pools are taken down on the way out."""
+    """Raised by a signal, with its number, so that pools are shut down on the way out."""
 
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -75,7 +75,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 def end(number, _frame):
     for one in SIGNALS:
-        signal.signal(one, signal.SIG_IGN)  # cleaning up is not interrupted again
+        signal.signal(one, signal.SIG_IGN)  # no signal interrupts the clean-up
     raise Ended(number)
 
 
@@ -86,6 +86,6 @@ if __name__ == "__main__":
         sys.exit(main())
     except Ended as ended:
         sys.exit(128 + ended.args[0])
-    except BrokenPipeError:  # whoever read the figures has gone
+    except BrokenPipeError:  # the reader of stdout has exited
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.exit(141)

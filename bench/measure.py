@@ -1,4 +1,4 @@
-"""What all benchmarks share: how a figure is told, percentiles, what processes use, and
+"""Shared by all benchmarks: reporting of figures, percentiles, resource use of processes, and
 the measuring programs."""
 
 import json
@@ -13,15 +13,15 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import harness  # noqa: E402
 
 NS = 1e9
-LONGEST_SECONDS = 180  # of one run of a measuring program
+LONGEST_SECONDS = 180  # for one run of a measuring program
 
 
 class Unmeasurable(Exception):
-    """What is asked for cannot be measured here; the text says why."""
+    """The figure cannot be measured here; the text says why."""
 
 
 class Report:
-    """Tells each figure as soon as it is known."""
+    """Prints each figure as soon as it is known."""
 
     def __init__(self, bench, as_json):
         self.bench = bench
@@ -30,7 +30,7 @@ class Report:
             print(bench)
 
     def add(self, metric, value, unit, limit=None):
-        """limit: the physical limit, or the best that anything does, in the same unit."""
+        """limit: the physical limit, or the best of all programs, in the same unit."""
         line = {"bench": self.bench, "metric": metric, "value": value, "unit": unit}
         if limit is not None:
             line["limit"] = limit
@@ -66,7 +66,7 @@ def program(name):
 
 
 def run_program(name, *words):
-    """Runs it to its end; what it printed."""
+    """Runs it to its end and returns the object that it printed."""
     try:
         done = subprocess.run([program(name)] + [str(w) for w in words], text=True,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -87,7 +87,7 @@ def rate(result):
 
 
 class Caller:
-    """A user's program that stays connected: bench-caller. A context."""
+    """A user's program that stays connected: bench-caller. A context manager."""
 
     def __init__(self, pool):
         self.process = subprocess.Popen([program("caller"), pool.socket], text=True, bufsize=1,
@@ -112,11 +112,11 @@ class Caller:
     def answer(self):
         line = self.process.stdout.readline()
         if not line:
-            raise Unmeasurable("the server did not answer as it should")
+            raise Unmeasurable("bench-caller ended without an answer")
         return json.loads(line)
 
     def await_done(self, count):
-        """Until so many jobs are done, and none has failed."""
+        """Waits until this many jobs are done; an error if one has failed."""
         def enough():
             counts = self.ask("count")
             if counts["failed"]:
@@ -126,8 +126,8 @@ class Caller:
 
 
 class Told:
-    """What jobs tell of themselves: bench-tell. Instants are seconds of CLOCK_MONOTONIC,
-    taken in the job itself."""
+    """Receives the datagrams of jobs that run bench-tell. Instants are seconds of
+    CLOCK_MONOTONIC, read in the job itself."""
 
     def __init__(self, pool):
         self.program = pool.public(program("tell"))
@@ -138,12 +138,12 @@ class Told:
         os.chmod(self.path, 0o666)
 
     def hear(self, word):
-        """(instant, pid) of the next of these words."""
+        """(instant, pid) of the next datagram with this word."""
         while True:
             try:
                 said, _, _, pid, at = self.socket.recv(256).decode().split()
             except socket.timeout:
-                raise Unmeasurable("no job said '%s'" % word)
+                raise Unmeasurable("no job sent '%s'" % word)
             if said == word:
                 return int(at) / NS, int(pid)
 
@@ -160,7 +160,7 @@ def tasks(pid):
 
 
 def cpu_seconds(pids):
-    """CPU time of all threads that live now, exact."""
+    """CPU time of all threads that exist now, exact."""
     total = 0
     for pid in pids:
         for task in tasks(pid):
@@ -173,7 +173,7 @@ def cpu_seconds(pids):
 
 
 def wakeups(pids):
-    """How often their threads have gone to sleep, and so were woken."""
+    """How often their threads have slept and been woken: voluntary context switches."""
     total = 0
     for pid in pids:
         for task in tasks(pid):
@@ -201,7 +201,7 @@ def machine_cpu_seconds():
 
 
 class Daemons:
-    """The processes of a pool with one workstation, by what they are."""
+    """The process ids of a pool with one workstation, by daemon."""
 
     def __init__(self, pool, client):
         self.server = [pool.supervisor.pid] + harness.children(pool.supervisor.pid)
@@ -218,7 +218,7 @@ def until_gone(pid):
     try:
         ready, _, _ = select.select([descriptor], [], [], harness.PATIENCE)
         if not ready:
-            raise Unmeasurable("process %d stays" % pid)
+            raise Unmeasurable("process %d does not exit" % pid)
         return time.monotonic()
     finally:
         os.close(descriptor)

@@ -1,10 +1,10 @@
-"""How soon the owner has the machine back: told, stopped, gone; and what notices a load.
+"""How soon the owner has the machine back, and how soon the owner's load is detected.
 
-event: the owner's return by the monitor's control file, as it acts on an input event at
-once. told: the job takes the signal to leave (until then and while it saves it weighs
-nothing, or runs within its CPU allowance). gone: a job with nothing to save has exited.
-stopped: a job that takes no notice and uses all CPU it gets has run for the last time. The
-limit is a bare signal's way to its handler.
+event: the owner's return, by the monitor's control file, which takes effect at once. told: the
+job receives the signal to leave (until then it has minimal CPU weight; while it saves, its CPU
+allowance applies). gone: a job with nothing to save has exited. stopped: the last instant at
+which a job runs that ignores the request and uses all CPU it gets. The limit is a bare signal,
+from sending it until its handler runs.
 load: a program of the owner's begins to use a core; the limit is one sampling period."""
 
 import os
@@ -23,7 +23,7 @@ def run(report, quick):
     signal = (bare["p50"], bare["p99"])
     leaves(report, 2 if quick else 60, signal)
     stays(report, 1 if quick else 15, signal)
-    if not quick:  # needs a machine that is otherwise quiet
+    if not quick:  # needs an otherwise idle machine
         load(report, 15)
 
 

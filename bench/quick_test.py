@@ -1,5 +1,5 @@
-"""Each benchmark at its smallest: it runs, and tells each of its figures once, in the shape
-that is documented. How large they are is nobody's business here."""
+"""Each benchmark with --quick: it runs, and prints each of its figures once, in the documented
+form. Their values are not checked, except that they are positive."""
 
 import json
 import os
@@ -33,9 +33,9 @@ METRICS = {
     "checkpoint": ["letters_size", "save_p50", "save_p99"],
     "transfer": ["copy", "submit", "fetch"],
 }
-# Told only where the rival is installed.
+# Only printed if the rival is installed.
 OPTIONAL = {"rival_xargs", "rival_parallel", "rival_tsp"}
-# Of a moment, in ticks of the kernel's clock or against noise: may come to nothing.
+# Measured over a short time, in clock ticks or above noise: may be zero.
 MAY_BE_ZERO = {"cpu_all_200_queued", "cpu_shepherds_and_jobs_200_queued", "cpu_monitor_200_queued"}
 
 

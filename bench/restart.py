@@ -1,6 +1,7 @@
 """From SIGKILL of the server until it answers again, with 1 k to 1 M jobs queued.
 
-The jobs are of two kinds in turn: alike ones would be one row. The limit is reading every queued job's row from the same database, with SQLite alone."""
+Adjacent jobs differ: identical ones would be one row. The limit is reading every queued job's
+row from the same database, with SQLite alone."""
 
 import os
 import time
@@ -35,8 +36,8 @@ def one_depth(report, depth, kills):
 
 
 def killed(pool):
-    """Under a supervisor of its own: one that sees its server die again and again waits
-    a little longer each time, and gives up in the end."""
+    """Starts a new supervisor for each kill: a supervisor whose server dies repeatedly waits
+    longer each time, and finally gives up."""
     pool.stop_server(deadline=harness.PATIENCE)
     pool.start_server()
     with measure.Caller(pool) as caller:

@@ -1,9 +1,9 @@
-/* How long a program's own save takes: the size of the letters network's state, saved
- * again and again through the checkpoint API, synced each time.
+/* How long a program's own save takes: DOUBLES doubles, as many as the letters network has,
+ * saved COUNT times through the checkpoint API, synced each time.
  *
  * usage: bench-save FILE DOUBLES COUNT
  *
- * Prints {"p50", "p99"}, seconds. */
+ * Prints {"p50", "p99"} in seconds. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

@@ -1,7 +1,7 @@
-"""Durable submission: a job a call, 100 and 1,000 a call, an array of a million.
+"""Durable submission: 1, 100 and 1,000 jobs per call, and an array of a million.
 
-Neighbours of one batch that need the same are kept together, as in a list of commands;
-jobs of two kinds in turn are not.
+Identical adjacent jobs of a batch, as in a list of commands, are stored as one row; two
+alternating kinds of jobs are not.
 
 The limits are SQLite's own, as durable as the server's: transactions of one row of about
 the same size for single jobs and the array, of 1,000 rows for the others."""

@@ -1,12 +1,12 @@
-/* A job that tells when it runs: by datagrams "WORD JOB ATTEMPT PID NS" to a socket
- * that anybody may write to, NS of CLOCK_MONOTONIC.
+/* A job that reports when it runs: it sends datagrams "WORD JOB ATTEMPT PID NS" to a
+ * socket that any user may write to; NS is CLOCK_MONOTONIC in nanoseconds.
  *
  * usage: bench-tell SOCKET end|leave|stay [FILE]
  *
- * It says "start". end: exits at once. leave: waits; asked to leave it says "told" and
- * exits as one that has saved. stay: takes no notice of being asked, but for saying
- * "told", uses all the CPU that it gets, and keeps the instant at which it last ran as
- * eight octets in FILE. */
+ * It sends "start". end: exits at once. leave: waits; when asked to leave, it sends "told"
+ * and exits as a program that has saved. stay: when asked to leave, it only sends "told" and
+ * continues to use all the CPU time that it gets; the instant at which it last ran is stored
+ * as eight octets in FILE. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LEFT 75 /* of a program that was asked to leave: it is evicted, not failed */
+#define LEFT 75 /* exit status of a program that leaves as asked: evicted, not failed */
 
 static volatile sig_atomic_t asked;
 static volatile int64_t asked_ns;

@@ -1,9 +1,9 @@
-"""`true` jobs through the whole system, durable, two slots; beside those that keep nothing.
+"""`true` jobs through the whole system, durable, on two slots; and rivals, not durable.
 
 The limit is vfork, exec and wait of /bin/true, two at a time. The queue holds 1,000, 10,000
-or 100,000 jobs when the workstation's owner leaves; counted are the jobs that left the
-queue in the next ten seconds, without the first one. Then the CPU time that each of these
-jobs cost, by who spent it."""
+or 100,000 jobs when the workstation's owner leaves; the figure counts the jobs that leave the
+queue in the next ten seconds, without the first one. The cpu_ figures are the CPU time per
+job, by process."""
 
 import os
 import shutil
@@ -54,7 +54,7 @@ def through(report, depth, warm_seconds, limit):
 
 
 class Window:
-    """Jobs that leave the queue, and the CPU time of all that runs meanwhile."""
+    """Jobs that leave the queue, and the CPU time of all processes meanwhile."""
 
     def __init__(self, caller, daemons, depth):
         self.caller = caller
@@ -73,7 +73,7 @@ class Window:
         return used
 
     def watch(self, seconds):
-        """(seconds, jobs, CPU seconds by who): until the queue is empty, or so long."""
+        """(seconds, jobs, CPU seconds by process): until the queue is empty, at most so long."""
         last = self.first
         while last["waiting"] > 0 and last["at"] - self.first["at"] < seconds:
             time.sleep(0.02)
@@ -108,7 +108,7 @@ def parallel(jobs):
 
 
 def task_spooler(jobs):
-    """Its last job has been waited for, and so have the others but one."""
+    """Waits for the last job; by then at most one of the others still runs."""
     with tempfile.TemporaryDirectory() as folder:
         own = {"TS_SOCKET": os.path.join(folder, "s"), "TMPDIR": folder}
         try:

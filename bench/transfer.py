@@ -1,11 +1,12 @@
-"""A large file through the spool, connections cut ten times, beside a plain copy.
+"""A large file through the spool, with connections cut ten times; and a plain copy.
 
-The copy goes over the same transport: a Unix socket, through the same proxy, from a file to
+The copy uses the same transport: a Unix socket, through the same proxy, from a file to
 a file that is synced at the end, on the same disk and in the same run. It is the limit,
-though it hashes nothing and cannot go on after a cut.
+although it hashes nothing and cannot resume after a cut.
 
-Submitting sends the file with the connection cut ten times, and fetching brings it back so.
-Each is the time of the whole command. $SUBLET_TRANSFER_BYTES: 1 GiB."""
+The connection is cut ten times while `submit` sends the file, and ten times while `fetch`
+returns it. Each figure is from the time of the whole command. $SUBLET_TRANSFER_BYTES sets the
+size; the default is 1 GiB."""
 
 import multiprocessing
 import os
@@ -38,7 +39,7 @@ def receive(listener, path, done):
 
 
 def plain_copy(folder, source):
-    """Seconds from the first byte read to the last one on the disk."""
+    """Seconds from the first byte read until the last one is on disk."""
     target, near = os.path.join(folder, "plain"), os.path.join(folder, "plain-near", "s")
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(os.path.join(folder, "plain-far"))
