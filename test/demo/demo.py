@@ -1,7 +1,6 @@
-"""The demonstration behind ./demo (docs/demo.md). Exit status 0 only when every
-result is identical, at least 20 jobs were evicted in mid-work and none lost, the
-array beside them has found its key, and the two machines of T4.4 kept to their
-rule."""
+"""The demonstration behind ./demo (docs/demo.md). Exit status 0 only if every result
+is identical, at least 20 jobs were evicted while working and none lost, the search
+found its key, and the two machines of T4.4 followed their rule."""
 
 import contextlib
 import os
@@ -28,7 +27,7 @@ class Interrupted(BaseException):
         super().__init__(number)
         self.number = number
         for one in SIGNALS:
-            signal.signal(one, signal.SIG_IGN)  # cleaning up is not interrupted again
+            signal.signal(one, signal.SIG_IGN)  # no signal interrupts the clean-up
 
 
 def interrupt(number, frame):
@@ -37,7 +36,7 @@ def interrupt(number, frame):
 
 @contextlib.contextmanager
 def private_pool(pools, **options):
-    """A pool that leaves neither a process nor its folder, whenever a signal comes."""
+    """A pool that leaves neither a process nor its folder, whenever a signal arrives."""
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     pool = harness.Pool(**options)
     pools.append(pool)
@@ -72,7 +71,7 @@ def tell_usage(screen, pool):
 
 
 def correctness(screen, pools):
-    """T4.1 to T4.3. Returns what went wrong, as sentences."""
+    """T4.1 to T4.3. Returns the summary and the failures, as text."""
     with private_pool(pools, server_sets=["scheduling.lease=6 s"]) as pool:
         started = time.monotonic()
         alone = letters.undisturbed(pool.folder, screen)
@@ -94,22 +93,22 @@ def correctness(screen, pools):
         identical, len(trainings), evictions, lost)
     wrong = []
     if identical < len(trainings) or lost:
-        wrong.append("results differ or are lost")
+        wrong.append("results differ, or jobs were lost")
     if evictions < WANTED_EVICTIONS:
-        wrong.append("fewer than %d evictions in mid-work" % WANTED_EVICTIONS)
+        wrong.append("fewer than %d evictions while working" % WANTED_EVICTIONS)
     if key != "%010x" % letters.KEY:
         wrong.append("the key was not found")
     return summary, wrong
 
 
 def endless(index):
-    """Of `sublet submit`: a training that outlasts the 80 minutes."""
+    """Arguments of `sublet submit` for a training that outlasts the 80 minutes."""
     return ["--input", letters.DATA, "--", letters.PROGRAM, "--data",
             os.path.basename(letters.DATA), "--epochs", "1000000", "--seed", str(index)]
 
 
 def load_over_time(screen, pools, fast):
-    """T4.4. Returns what went wrong, as sentences."""
+    """T4.4. Returns the failures, as text."""
     seconds_a_minute = 0.3 if fast else 1.0
     with private_pool(pools) as pool:
         traces, stays = demo_load.play(pool, screen, endless, seconds_a_minute)
@@ -123,7 +122,7 @@ def load_over_time(screen, pools, fast):
         os.makedirs(os.path.dirname(PICTURE), exist_ok=True)
         with open(PICTURE, "w") as f:
             f.write(demo_plot.svg(traces))
-        screen.say("The same as a picture: %s" % os.path.relpath(PICTURE))
+        screen.say("The plot as a picture: %s" % os.path.relpath(PICTURE))
     except OSError as error:
         screen.say("The picture could not be written: %s" % error)
     return demo_load.faults(traces)

@@ -1,5 +1,5 @@
-"""What ./demo prints: its tables and plots at any width, and that an interrupted
-one leaves nothing behind."""
+"""./demo: its tables and plots at any width, and that an interrupted run leaves
+nothing behind."""
 
 import io
 import math
@@ -92,7 +92,7 @@ class Tables(unittest.TestCase):
                     attempt(quiesce_us=2500), attempt("done", resumed_ppm=1000000, quiesce_us=-1)]
         self.assertEqual(tables.quiesce_ms(attempts), [1.5, 2.5])
         self.assertEqual(tables.sizes(attempts), [19200, 19200])
-        # The last one went on from the end, which is not in mid-work.
+        # The last attempt resumed at 100 %: not counted.
         self.assertEqual(tables.resumed(attempts), 1)
         row = tables.t4_2([training()._replace(attempts=attempts)], []).rows[0]
         self.assertEqual(row, ("7", "40 15", "1.5 2.5"))
@@ -107,7 +107,7 @@ class Tables(unittest.TestCase):
         table = tables.t4_3([training()])
         self.assertEqual(table.rows[0], ("7", "2", "2", "21840.5", "19200.0"))
         self.assertIn("7.31 MB, at most 10.20 MB: 335 times", table.notes[0])
-        self.assertIn("Here: 19.20 kB on average, the processes' memory at its peak 1.92 MB: an "
+        self.assertIn("Here: 19.20 kB on average; the processes' peak memory 1.92 MB: an "
                       "image of it would be 100 times", table.notes[1])
 
     def test_events_stand_beside_those_of_the_source(self):
@@ -239,10 +239,10 @@ class Load(unittest.TestCase):
         good = [(0, "a", 0.5), (15.02, "b", 0.5), (25, "c", 2.31), (40, "a", 0.9), (55, "b", 0.5),
                 (70, "c", 2.4)]
         self.assertEqual(faults(good), [])
-        self.assertEqual(faults(good[:5]), ["moe: not two jobs came and left"])
+        self.assertEqual(faults(good[:5]), ["moe: fewer than two jobs started and left"])
         self.assertEqual(faults(good[:5] + [(70, "c", 2.29)]), ["moe: a job left at 2.29"])
         self.assertEqual(faults(good[:4] + [(52, "b", 0.5), good[5]]),
-                         ["moe: a job came before 15 idle minutes"])
+                         ["moe: a job started before 15 idle minutes"])
 
 
 class Screen(unittest.TestCase):
@@ -270,10 +270,10 @@ class Screen(unittest.TestCase):
 
 
 class Interrupted(unittest.TestCase):
-    """The real demonstration, ended in the midst of it."""
+    """The real demonstration, interrupted while it runs."""
 
     def interrupt(self, number, at, processes):
-        """Sends the signal once a line with `at` has appeared and so many processes run."""
+        """Sends the signal once a line with `at` has appeared and this many processes run."""
         demo = subprocess.Popen([sys.executable, "-B", os.path.join(harness.ROOT, "test",
                                                                     "demo", "demo.py"), "--fast"],
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -294,7 +294,7 @@ class Interrupted(unittest.TestCase):
             return harness.processes_naming(folder, ("cmdline", "environ"))
         folder, = harness.wait_for(folders, "its pool\n" + "".join(said))
         harness.wait_for(lambda: len(running(folder)) >= processes, "its processes")
-        # A terminal tells everybody in the foreground, and an impatient user twice.
+        # A terminal signals the whole foreground group; an impatient user repeats it.
         os.killpg(demo.pid, number)
         os.kill(demo.pid, number)
         rest = demo.stdout.read()

@@ -1,4 +1,4 @@
-"""The pool's story of ./demo: eight training jobs and a search for a key on four
+"""The first pool of ./demo: eight training jobs and a search for a key on four
 workstations, owners who come back, a server and a client that are killed."""
 
 import os
@@ -28,7 +28,7 @@ arguments = ["--data", "letter-recognition.data", "--epochs", "%(e)d", "--weight
 outputs = ["weights.bin"]
 """
 
-# A search for the key of RSA's practice contest with 40 bits: part 8 of 16 has it.
+# A search for the 40-bit key of RSA's practice contest: part 8 of 16 has it.
 CODE_BREAKING = os.path.join(harness.BIN, "code-breaking")
 KEY = 0x27d86dd243
 KEYS_PER_PART = 1 << 26
@@ -52,7 +52,7 @@ def undisturbed(folder, screen):
     """Runs every job once without a pool, two at a time; returns their outputs."""
     results = []
     for i in range(0, len(EPOCHS), 2):
-        screen.progress("training undisturbed, to compare with: %d of %d" % (i, len(EPOCHS)))
+        screen.progress("training undisturbed, for comparison: %d of %d" % (i, len(EPOCHS)))
         running = []
         for epochs in EPOCHS[i:i + 2]:
             weights = os.path.join(folder, "alone-%d.bin" % epochs)
@@ -70,14 +70,13 @@ def undisturbed(folder, screen):
 
 class Owners:
     """Scripted owners: each comes back to a machine whose job has worked for a
-    while, and leaves again a moment after it has gone. A job is disturbed as
-    often as was planned for it and then left in peace, so that the
-    demonstration ends."""
+    while, and leaves again soon after the job has left. A job is interrupted as
+    often as planned and then no more, so that the demonstration ends."""
 
     STAY_S = 0.3
 
     def __init__(self, pool, plan, seed):
-        """`plan`: job -> (interruptions, seconds from one to the next)."""
+        """`plan`: job -> (interruptions, seconds between them)."""
         self.pool = pool
         self.plan = plan
         self.random = random.Random(seed)
@@ -86,7 +85,7 @@ class Owners:
         self.returns = 0
 
     def patience(self, attempt):
-        """Seconds that this attempt may work; None: for ever."""
+        """Seconds that this attempt may run; None: no limit."""
         job, number = map(int, attempt.split("."))
         interruptions, pause = self.plan.get(job, (0, 0))
         return pause * self.random.uniform(0.6, 1.1) if number <= interruptions else None
@@ -132,9 +131,9 @@ def write_batches(folder):
 
 
 def run(pool, screen, seconds_an_epoch):
-    """All of it; returns the training jobs as `sublet show --json` tells them, the
-    number of the search's batch, and the folder with the results. Each job is
-    interrupted as often as the source's was, if it lasts so long."""
+    """Returns the training jobs as in `sublet show --json`, the search's batch id, and
+    the folder with the results. Each job is interrupted as often as in the source, if
+    it runs long enough."""
     folder = os.path.join(pool.folder, "desk")
     os.makedirs(folder)
     batch, code = write_batches(folder)
@@ -150,7 +149,7 @@ def run(pool, screen, seconds_an_epoch):
     plan = {part: (1, 0.3) for part in parts}
     for job, epochs in zip(jobs, EPOCHS):
         times = source.T4_3[epochs].interruptions
-        # A job has half a core here, and most of one when others have ended.
+        # A job gets half a core here, and most of one when others have ended.
         plan[job] = (times, max(0.25, 1.5 * epochs * seconds_an_epoch / (times + 1)))
     disturb(pool, screen, Owners(pool, plan, seed=7), len(jobs) + PARTS)
     pool.run("fetch", "%d-%d" % (jobs[0], jobs[-1]), "--into", folder, "--by-job", deadline=60)
@@ -159,7 +158,7 @@ def run(pool, screen, seconds_an_epoch):
 
 
 def disturb(pool, screen, owners, total):
-    """Plays owners, kills the server and a client once, until all is done."""
+    """Simulates owners, and kills the server and a client once, until all jobs are done."""
     started = time.monotonic()
     server_killed = client_killed = False
     asked = 0
@@ -185,7 +184,7 @@ def disturb(pool, screen, owners, total):
         try:
             states = pool.sublet("ls", "--all")["jobs"]
         except harness.Failed:
-            continue  # the server is on its way back
+            continue  # the server is restarting
         done = sum(s["state"] in ("done", "failed", "removed") for s in states)
         screen.progress("  %3.0f s: %d of %d done, %d evictions" % (
             now - started, done, total, sum(s["evictions"] for s in states)))
@@ -199,7 +198,7 @@ def disturb(pool, screen, owners, total):
 
 
 def results_of(job, folder):
-    """stdout and weights that the user's own process has fetched."""
+    """stdout and weights as fetched into the user's folder."""
     own = os.path.join(folder, str(job["id"]))
     out = weights = None
     for name in os.listdir(own) if os.path.isdir(own) else []:
@@ -219,7 +218,7 @@ def trainings(alone, details, folder):
 
 
 def found_key(folder):
-    """What has arrived in the submitting folder, or None."""
+    """The key in the submitting folder, or None."""
     try:
         with open(os.path.join(folder, "key.txt")) as f:
             return f.read().strip()

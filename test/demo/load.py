@@ -1,5 +1,5 @@
-"""T4.4 done again: two workstations whose owners' load is played, two jobs that
-come and leave by it, and what the load monitors and the server say of it."""
+"""T4.4 repeated: two workstations whose owners' load is simulated, two jobs that start
+and leave accordingly, and the records of the load monitors and the server."""
 
 import bisect
 import collections
@@ -13,15 +13,15 @@ import plot as demo_plot
 import source
 import harness
 
-# (minute, programs that the owner has running from then on; one that runs half
-# of the time counts half). The load is their average as the kernel takes it.
+# (minute, number of runnable programs of the owner from then on; one that runs half
+# of the time counts half). The load is their average, computed as the kernel does.
 OWNERS = {
     "moe": [(0, 0.4), (5, 0.7), (9, 0.9), (13, 0.85), (24, 3), (25.6, 1.8), (31, 1.5), (35, 1.25),
             (44, 0.8), (69, 3), (70.7, 1.6), (74, 1.2), (79, 0.7)],
     "curly": [(0, 0.1), (33, 3), (34.8, 1.9), (36.5, 1.2), (39, 0.02), (73, 3), (74.8, 1.8),
               (77, 1.3)],
 }
-STEPS = 12  # a minute: the kernel takes its average every 5 s
+STEPS = 12  # per minute: the kernel updates its average every 5 s
 
 FRAME = "<IHHQIIIIq4q"  # protocol/frame.h
 MAGIC, HELLO = 0x314C4253, 1
@@ -41,7 +41,7 @@ def owners_load(timeline, minute):
         since, programs = start, count
 
 
-# Of a load monitor; at: CLOCK_BOOTTIME, until_idle: both in s.
+# A load monitor's sample; at (CLOCK_BOOTTIME) and until_idle in seconds.
 Sample = collections.namedtuple("Sample", "at load state reason until_idle")
 
 
@@ -50,8 +50,8 @@ def boot_seconds():
 
 
 class Recorder:
-    """Listens to a load monitor as a client does. Each connection is told at once
-    how things stand, and of every change as long as it lasts."""
+    """Listens to a load monitor as a client does. Each connection receives the current
+    state at once, then every change."""
 
     def __init__(self, path):
         self.path = path
@@ -116,7 +116,7 @@ class JobLoad:
             with open("/proc/%s/stat" % record["job_pid"]) as stat:
                 return stat.read().rsplit(")", 1)[1].split()[0] == "R"
         except (TypeError, FileNotFoundError, ProcessLookupError):
-            return 0  # none, or gone meanwhile
+            return 0  # no job, or it has ended
 
 
 class Machine:
@@ -125,7 +125,7 @@ class Machine:
         self.client = pool.client(name, monitor_sets=[
             "rule=classic", "sample_period=100 ms",
             "idle_time=%d ms" % round(source.IDLE_MINUTES * seconds_a_minute * 1000)])
-        self.play(source.EVICT_ABOVE)  # not idle before the first minute
+        self.play(source.EVICT_ABOVE)  # not idle before minute 0
         self.client.start()
         self.recorder = Recorder(os.path.join(self.client.state, "monitor.sock"))
         self.job_load = JobLoad(self.client, seconds_a_minute)
@@ -146,8 +146,8 @@ class Machine:
 
 
 def idle_events(samples, idle_s):
-    """(instant, "a", load) of each time that the load fell below the threshold. The
-    monitor says how long it will wait on, so it is known when it began to."""
+    """(instant, "a", load) of each time that the load fell below the threshold,
+    computed from how long the monitor will still wait."""
     events = []
     loaded = True
     for s in samples:
@@ -158,8 +158,8 @@ def idle_events(samples, idle_s):
 
 
 def leave_events(samples, stays):
-    """(instant, "c", load) of each time that the owner's load ended a stay, which
-    is [(instant that it started, that it ended)]."""
+    """(instant, "c", load) of each time that the owner's load ended a stay. `stays`:
+    [(start, end)], instants."""
     events = []
     idle = False
     for s in samples:
@@ -170,8 +170,8 @@ def leave_events(samples, stays):
 
 
 def trace(machine, attempts, start, wall, seconds_a_minute):
-    """What happened at one machine, in played minutes. `attempts`: of all jobs;
-    `wall`: of CLOCK_BOOTTIME's 0, s."""
+    """The samples and events of one machine, in played minutes. `attempts`: of all jobs;
+    `wall`: the wall-clock time of CLOCK_BOOTTIME 0, in seconds."""
     samples = [s for s in machine.recorder.samples if s.at >= start]
     here = [(a["started_us"] / 1e6 - wall, a["finished_us"] / 1e6 - wall, a["ended"])
             for a in attempts if a["machine_name"] == machine.name and a["started_us"] > 0]
@@ -192,18 +192,19 @@ def trace(machine, attempts, start, wall, seconds_a_minute):
 
 
 def faults(traces):
-    """What the rule was not kept in, as sentences; none is well."""
+    """Violations of the rule, as text; empty if there are none."""
     found = []
     for name, one in traces.items():
         letters = [letter for _, letter, _ in one.events]
         if letters.count("b") < 2 or letters.count("c") < 2:
-            found.append("%s: not two jobs came and left" % name)
+            found.append("%s: fewer than two jobs started and left" % name)
         idle = None
         for minute, letter, load in one.events:
             if letter == "a":
                 idle = minute
             elif letter == "b" and (idle is None or minute - idle < source.IDLE_MINUTES - 0.05):
-                found.append("%s: a job came before %d idle minutes" % (name, source.IDLE_MINUTES))
+                found.append("%s: a job started before %d idle minutes" %
+                             (name, source.IDLE_MINUTES))
             elif letter == "c" and load <= source.EVICT_ABOVE:
                 found.append("%s: a job left at %.2f" % (name, load))
     return found
@@ -211,7 +212,8 @@ def faults(traces):
 
 def play(pool, screen, words, seconds_a_minute):
     """Runs the 80 minutes; returns machine -> demo_plot.Trace, and for each job the
-    machines that it was on. `words(i)`: what `sublet submit` is told of the i-th job, one that does not end."""
+    machines that it was on. `words(i)`: arguments of `sublet submit` for the i-th job,
+    which must not end."""
     pool.start_server()
     machines = [Machine(pool, name, seconds_a_minute) for name in OWNERS]
     harness.wait_for(lambda: len(pool.machines()) == len(machines),

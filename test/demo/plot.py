@@ -1,4 +1,4 @@
-"""T4.4 drawn: load over time of a machine, the source's and ours, as characters
+"""The plot of T4.4: a machine's load over time, the source's and ours, as characters
 for a terminal and as SVG."""
 
 import collections
@@ -11,12 +11,12 @@ MOST_LOAD = 4.0
 ROWS = 16  # of a plot in the terminal
 MARGIN = 6  # columns left of it
 
-# samples: [(minute, owner's load, the jobs' part)] in order; events: [(minute, letter, load)].
+# samples: [(minute, owner's load, the jobs' load)] in order; events: [(minute, letter, load)].
 Trace = collections.namedtuple("Trace", "samples events")
 
 
 def busy_spans(events, end):
-    """Minutes in which a job was there: from each (b) to the next (c), or the end."""
+    """Spans in which a job was running: from each (b) to the next (c), or the end."""
     spans = []
     since = None
     for minute, letter, _ in events:
@@ -29,7 +29,7 @@ def busy_spans(events, end):
 
 
 class Grid:
-    """Characters at (minute, load); what is drawn later lies above."""
+    """Characters at (minute, load); later ones overwrite earlier ones."""
 
     def __init__(self, width):
         self.columns = max(10, width - MARGIN)
@@ -50,7 +50,7 @@ class Grid:
             self.cells[self.row(load)][column] = "-"
 
     def strip(self, events):
-        """One line: = while a job is there, and the events' letters."""
+        """One line: = while a job is running, and the events' letters."""
         line = [" "] * self.columns
         for since, until in busy_spans(events, source.T4_4_MINUTES):
             for column in range(self.column(since), self.column(until) + 1):
@@ -96,8 +96,9 @@ def draw(name, theirs, ours, screen):
     return lines
 
 
-LEGEND = ("* owner's load here, . with the job's own added; o the source's load, its job's own in "
-          "it; = a job is there; a idle, b gets a process, c it leaves; minutes of the source")
+LEGEND = ("* owner's load here, . plus the job's; o the source's load, including its job's; "
+          "= a job is running; a idle, b gets a process, c the process leaves; minutes of the "
+          "source")
 
 
 def source_trace(rows):
@@ -129,7 +130,7 @@ def polyline(points, style):
 
 
 def strip(events, y, colour, name):
-    """A bar while a job is there, and the events' letters."""
+    """A bar while a job is running, and the events' letters."""
     parts = [text(LEFT - 12, y + 9, name, text_anchor="end")]
     for since, until in busy_spans(events, source.T4_4_MINUTES):
         parts.append('<rect x="%.1f" y="%.1f" width="%.1f" height="12" fill="%s" '
@@ -175,8 +176,8 @@ def svg(traces):
              'font-size="11">' % (WIDTH, head + HEIGHT * len(traces)),
              '<rect width="100%" height="100%" fill="#fff"/>',
              text(LEFT, 20, "T4.4 Load and events of two machines over time", font_size=14),
-             text(LEFT, 36, "blue: the owner's load here, faint with the job's own added; brown: "
-                  "the source's load, its job's own in it; minutes of the source")]
+             text(LEFT, 36, "blue: the owner's load here, faint: plus the job's; brown: "
+                  "the source's load, including its job's; minutes of the source")]
     for i, (name, trace) in enumerate(traces.items()):
         parts += panel(name, source.T4_4[name], trace, head + i * HEIGHT)
     return "\n".join(parts + ["</svg>"]) + "\n"

@@ -1,5 +1,5 @@
-"""What the cycle-stealing system published of itself, table by table: the figures
-that ./demo prints beside its own."""
+"""The published figures of the original cycle-stealing system, table by table, which
+./demo prints beside its own."""
 
 import collections
 
@@ -29,8 +29,8 @@ T4_2 = {
     24: [19, 61, 52, 4, 2],
 }
 
-# T4.3: epochs -> interruptions, average bytes of a checkpoint; and what the text
-# beside it says of Condor's checkpoints of the same jobs, in MB.
+# T4.3: epochs -> interruptions, average bytes of a checkpoint; and, from the text,
+# the sizes of Condor's checkpoints of the same jobs, in MB.
 Checkpoints = collections.namedtuple("Checkpoints", "interruptions size")
 T4_3 = {
     7: Checkpoints(2, 21840.5),

@@ -1,5 +1,5 @@
-"""The source's tables beside those of a run of ./demo. Each function takes what
-was measured and returns a Table; layout() brings one to any width."""
+"""The source's tables, with the figures of a run of ./demo beside them. Each function
+takes measurements and returns a Table; layout() fits one to any width."""
 
 import collections
 import re
@@ -9,18 +9,18 @@ import textwrap
 import source
 
 GAP = "  "
-NARROWEST_LAST = 12  # a last column is wrapped down to this
+NARROWEST_LAST = 12  # the last column is wrapped, but not below this width
 
 # notes: the paragraphs under the table.
 Table = collections.namedtuple("Table", "title columns rows notes")
-# One training job: `alone` and `pooled` are what it printed and its weights;
+# One training job: `alone` and `pooled` are its output and its weights;
 # `attempts` is its attempt_list of `sublet show --json`.
 Training = collections.namedtuple("Training", "epochs alone pooled attempts")
 
 
 def layout(table, width):
     """The rows as lines of at most `width` characters: in columns if they fit,
-    perhaps with the last one wrapped, else one value a line."""
+    with the last one wrapped if necessary, else one value per line."""
     columns = [title.split("\n") for title in table.columns]
     natural = [max([len(word) for word in title] + [len(row[i]) for row in table.rows])
                for i, title in enumerate(columns)]
@@ -100,9 +100,9 @@ def t4_1(trainings):
         ("epochs", "source\nalone", "source\nin its pool", "here\nalone", "here\nin the pool",
          "all bits\nthe same"), rows,
         ["Formula 4.1, same results / tests: source %d/%d = %g, here %d/%d = %g." % (theirs + ours),
-         "What differs: the source compares three digits, here every bit of the weights and of "
-         "the output has to agree. It tells neither its network nor its split of the letters nor "
-         "the first weights, so the levels are near each other, not equal."])
+         "What differs: the source compares three digits; here every bit of the weights and of "
+         "the output must agree. The source gives neither its network, nor how it split the "
+         "letters, nor the initial weights, so the levels are similar, not equal."])
 
 
 # -- T4.2 ---------------------------------------------------------------------
@@ -139,18 +139,18 @@ def t4_2(trainings, search):
         ["Source: %s. Here: %s." % (spread(theirs, "%.4g", "s"), spread(ours, "%.3g", "ms")),
          "Code breaking: source under 1 s; here: %s." %
          spread(quiesce_ms(search), "%.3g", "ms"),
-         "What differs: milliseconds, not seconds. This program may be stopped after every "
+         "What differs: milliseconds, not seconds. This program can be stopped after every "
          "letter and writes its state in binary; the source says only that the time depends on "
-         "the checkpoint code. Its table has room for five interruptions of a job, though its "
-         "T4.3 counts up to 11. Its code breaking dies and resumes from its last periodic save; "
-         "here it saves, too."])
+         "the checkpoint code. Its table lists at most five interruptions per job, although its "
+         "T4.3 counts up to 11. Its code breaking is killed and resumes from its last periodic "
+         "save; here it also saves when it is interrupted."])
 
 
 # -- T4.3 ---------------------------------------------------------------------
 
 
 def resumed(attempts):
-    """Evictions after which the next attempt went on from a checkpoint made
+    """Evictions after which the next attempt resumed from a checkpoint made
     between 0 and 100 % of the work."""
     return sum(a["ended"] == "owner came back" and 0 < b["resumed_ppm"] < 1000000
                for a, b in zip(attempts, attempts[1:]))
@@ -173,24 +173,24 @@ def t4_3(trainings):
     ours = [size for t in trainings for size in sizes(t.attempts)]
     peaks = [a["memory_peak"] for t in trainings for a in t.attempts if a["memory_peak"] > 0]
     notes = ["Source: %.2f kB on average; Condor's image of the same jobs %.2f MB, at most %.2f "
-             "MB: %.0f times as much." %
+             "MB: %.0f times as large." %
              (source.T4_3_AVERAGE_KB, source.T4_3_CONDOR_MB, source.T4_3_CONDOR_MOST_MB,
               source.T4_3_CONDOR_MB * 1000 / source.T4_3_AVERAGE_KB)]
     if ours and peaks:
         average, peak = statistics.mean(ours), statistics.mean(peaks)
-        notes.append("Here: %.2f kB on average, the processes' memory at its peak %.2f MB: an "
-                     "image of it would be %.0f times as much." %
+        notes.append("Here: %.2f kB on average; the processes' peak memory %.2f MB: an image of it "
+                     "would be %.0f times as large." %
                      (average / 1000, peak / 1e6, peak / average))
-    notes.append("What differs: sizes there change from one checkpoint to the next, as numbers "
-                 "written as text do; here weights are binary doubles and always take the same "
-                 "room. Interruptions here are those after which the job went on from a "
-                 "checkpoint made in mid-work.")
+    notes.append("What differs: the source's sizes vary from one checkpoint to the next, as "
+                 "numbers written as text do; here weights are binary doubles and always have the same "
+                 "size. Interruptions here are those after which the job resumed from a "
+                 "checkpoint made during its work.")
     return Table("T4.3 Checkpoints and interruptions of each job",
                  ("epochs", "source\ninterrupted", "here\ninterrupted", "source\naverage bytes",
                   "here\naverage bytes"), rows, notes)
 
 
-# -- T4.4: its events; demo_plot draws the load ---------------------------------
+# -- T4.4: its events; plot.py draws the load -----------------------------------
 
 WORDS = {"a": "(a) idle: load below %.1f" % source.IDLE_BELOW, "b": "(b) gets a process",
          "c": "(c) the process leaves"}
@@ -209,7 +209,7 @@ def source_events(rows):
 
 
 def paired(theirs, ours):
-    """Each machine's n-th (a), (b), (c) of the source beside ours, by time."""
+    """Pairs the n-th (a), (b), (c) of the source with ours, ordered by time."""
     def numbered(events):
         counts = collections.Counter()
         result = {}
@@ -224,7 +224,7 @@ def paired(theirs, ours):
 
 
 def idle_spans(events):
-    """Minutes from each (a) to the (b) that followed."""
+    """Minutes from each (a) to the following (b)."""
     spans = []
     idle = None
     for minute, letter, _ in events:
@@ -264,10 +264,10 @@ def t4_4(events, stays, seconds_a_minute):
         ["Here %s." % ", ".join("job %d was on %s" % (job, " then ".join(names))
                                 for job, names in stays.items()),
          "What differs: in the source jobs leave at %s, below its own threshold; here at %s. "
-         "There processes come before the %d minutes are over (%s), here not (%s). The source "
-         "gives no reason for either." %
+         "There processes start before the %d minutes have passed (%s), here not (%s). The "
+         "source gives no reason for either." %
          (left_at(theirs), left_at(events), source.IDLE_MINUTES, waited(theirs), waited(events)),
-         "Its load counts the job's own, which drives the job out; here only the owner's counts. "
-         "The owners' loads here are played to the load monitors (rule classic), %g s for a "
-         "minute of theirs; times and loads are those of the monitors' samples and of the "
+         "Its load includes the job's own, which evicts the job; here only the owner's counts. "
+         "The owners' loads here are simulated for the load monitors (rule classic), %g s for "
+         "a minute of the source; times and loads are from the monitors' samples and the "
          "server's records." % seconds_a_minute])

@@ -1,5 +1,5 @@
-"""The demonstration itself, `--fast` unless another way is named: it ends with all
-results identical.
+"""The demonstration itself, with --fast unless `slow` is given: all results are
+identical.
 
 usage: whole_test.py [slow]"""
 
