@@ -6,7 +6,7 @@ set(CPACK_PACKAGE_VENDOR "The Sublet project")
 set(CPACK_PACKAGE_CONTACT "The Sublet project <sublet@localhost>")
 set(CPACK_PACKAGE_DIRECTORY ${CMAKE_BINARY_DIR}/packages)
 set(CPACK_STRIP_FILES ON)
-# Whatever the umask of who builds them.
+# Independent of the builder's umask.
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE
     GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 set(CPACK_COMPONENTS_ALL server client command checkpoint)

@@ -29,7 +29,7 @@ function(sublet_unit_test name)
   target_compile_options(${name} PRIVATE ${SUBLET_TEST_OPTIONS})
   sublet_use_precompiled(${name} sublet_precompiled_tests)
   add_test(NAME unit.${name} COMMAND ${name})
-  # They compute, where whole daemons wait for each other: two of those beside each.
+  # Unit tests compute, whole daemons mostly wait: a unit test counts as two of those.
   set_tests_properties(unit.${name} PROPERTIES TIMEOUT 600 LABELS unit PROCESSORS 2)
   if(A_TSAN)
     set_tests_properties(unit.${name} PROPERTIES LABELS "unit;tsan"

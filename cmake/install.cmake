@@ -1,16 +1,16 @@
-# `cmake --install` and the Debian packages: what goes where. A component is a package:
+# `cmake --install` and the Debian packages: installed files. A component is a package:
 # server, client, command (sublet), checkpoint (libsublet-checkpoint-dev).
 include(GNUInstallDirs)
 
 function(sublet_install_program component folder)
   foreach(target ${ARGN})
-    if(TARGET ${target}) # SUBLET_ROOMS may leave some out
+    if(TARGET ${target}) # SUBLET_ROOMS may exclude some
       install(TARGETS ${target} RUNTIME DESTINATION ${folder} COMPONENT ${component})
     endif()
   endforeach()
 endfunction()
 
-# The client looks for monitor and shepherd in its own folder.
+# In the client's own folder, where it looks for them.
 sublet_install_program(server ${CMAKE_INSTALL_SBINDIR} sublet-server)
 sublet_install_program(client ${CMAKE_INSTALL_SBINDIR} sublet-client sublet-loadmon sublet-shepherd)
 sublet_install_program(command ${CMAKE_INSTALL_BINDIR} sublet)
@@ -31,11 +31,11 @@ sublet_install_docs(client sublet-client guide-owner.md client.md load-monitor.m
                     shepherd.md)
 sublet_install_docs(command sublet guide-user.md command.md batch-files.md errors.md json.md)
 sublet_install_docs(checkpoint libsublet-checkpoint-dev checkpoint-api.md checkpoint-format.md)
-# The public contract, for clients of one's own.
+# The public contract, for other clients.
 install(DIRECTORY idl/ DESTINATION ${CMAKE_INSTALL_DATADIR}/sublet/idl COMPONENT command
         FILES_MATCHING PATTERN "*.idl")
 
-# What names places: settings, units, the library's description.
+# Files that contain paths: settings, units, the library's description.
 foreach(component server client checkpoint)
   install(CODE "set(SUBLET_SOURCE \"${CMAKE_SOURCE_DIR}\")
 set(SUBLET_BINARY \"${CMAKE_BINARY_DIR}\")

@@ -1,6 +1,6 @@
-# Run by `cmake --install` for one component. Files that name places are written for
-# /usr, with their settings in /etc; below another prefix everything is below it, and
-# that is known only now. Settings that are there already are kept.
+# Run by `cmake --install` for one component. Files that contain paths are written for
+# /usr, with settings in /etc; with another prefix, which is known only now, the paths are
+# changed to lie below it. Existing settings are kept.
 set(settings /etc)
 if(NOT CMAKE_INSTALL_PREFIX STREQUAL "/usr")
   set(settings ${CMAKE_INSTALL_PREFIX}/etc)

@@ -1,4 +1,4 @@
-# What every target of ours is compiled with. Sanitizers are chosen by the
+# The compiler options of all our targets. Sanitizers are selected by the
 # presets asan and tsan (CMakePresets.json).
 set(SUBLET_SANITIZE "" CACHE STRING "address, thread or empty")
 
@@ -9,8 +9,9 @@ target_compile_options(sublet_options INTERFACE -Wall -Wextra -Werror -fno-commo
 target_include_directories(sublet_options INTERFACE ${CMAKE_SOURCE_DIR})
 
 if(SUBLET_SANITIZE STREQUAL "address")
-  # What the address sanitizer sees anyway, at the access, would take a third of the time to
-  # compile; vptr needs type information that SOCI hides, and a descriptor now and then.
+  # Excluded: checks that the address sanitizer does anyway, at the access (they take a third
+  # of the compile time); and vptr, which needs type information that SOCI hides, and
+  # sometimes a descriptor.
   add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined
                       -fno-sanitize=null,alignment,object-size,pointer-overflow,vptr
                       -fno-omit-frame-pointer)
@@ -20,19 +21,19 @@ elseif(SUBLET_SANITIZE STREQUAL "thread")
   add_link_options(-fsanitize=thread)
 endif()
 
-# sublet_inner_loops(SOURCES...): arithmetic of guest programs that tests of whole daemons
-# wait for; at full speed under sanitizers, too.
+# sublet_inner_loops(SOURCES...): the arithmetic of guest programs, which tests of whole
+# daemons wait for; compiled for full speed even with sanitizers.
 function(sublet_inner_loops)
   if(SUBLET_SANITIZE)
     set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_OPTIONS -O2 -fno-sanitize=all)
   endif()
-  # Their options, and sets of instructions, are their own.
+  # These sources have their own options and instruction sets.
   set_property(SOURCE ${ARGN} PROPERTY SKIP_PRECOMPILE_HEADERS ON)
 endfunction()
 
 find_program(CCACHE ccache)
 if(CCACHE)
   set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
-  # What it allows so that precompiled headers are cached, too.
+  # Needed to cache precompiled headers.
   set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
 endif()

@@ -1,5 +1,5 @@
-# The chosen parts (docs/architecture.md), all Debian 12 packages, each as
-# one imported target. Headers of theirs are system headers: no warnings.
+# The libraries used (docs/architecture.md), all Debian 12 packages, each as one
+# imported target. Their headers are system headers: no warnings.
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 find_package(OpenSSL REQUIRED)

@@ -1,14 +1,15 @@
-# Headers of others that most files read, read once: a third of the time to compile. Every
-# file still includes what it uses: -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON shows who forgot.
+# Precompiled third-party headers that most files include; this saves a third of the compile
+# time. Every file still includes what it uses: check with
+# -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON.
 set(SUBLET_STANDARD_HEADERS <algorithm> <atomic> <chrono> <functional> <map> <memory> <mutex>
     <optional> <set> <sstream> <stdexcept> <string> <thread> <vector>)
-# Tests' own code is half of what a check compiles, and needs no speed.
+# Test code is half of what a check compiles, and need not be fast.
 set(SUBLET_TEST_OPTIONS -O0)
 if(SUBLET_SANITIZE STREQUAL "address")
   list(APPEND SUBLET_TEST_OPTIONS -fno-sanitize=undefined)
 endif()
 
-# Headers can be shared among targets of equal options only.
+# Precompiled headers can only be shared among targets with the same options.
 function(sublet_precompiled name)
   cmake_parse_arguments(A "" "" "HEADERS;LINKS;OPTIONS" ${ARGN})
   file(CONFIGURE OUTPUT ${name}.cc CONTENT "")
@@ -21,13 +22,13 @@ sublet_precompiled(sublet_precompiled_tests
   HEADERS ${SUBLET_STANDARD_HEADERS} <cppunit/extensions/HelperMacros.h> <rapidcheck.h>
   LINKS PkgConfig::CPPUNIT sublet_rapidcheck OPTIONS ${SUBLET_TEST_OPTIONS})
 
-# Not where the optimizer sees them: its false alarms in headers of the system are held back,
-# in precompiled ones they are not (g++ 12).
+# Not with optimization: g++ 12 suppresses the optimizer's false alarms in system headers, but
+# not in precompiled ones.
 if(SUBLET_SANITIZE)
   sublet_precompiled(sublet_precompiled_libraries HEADERS ${SUBLET_STANDARD_HEADERS})
 endif()
 
-# C knows no such headers; CMake wants targets of both languages to do without.
+# These headers are C++ only, and CMake would also use them for a target's C sources.
 function(sublet_use_precompiled name headers)
   get_target_property(sources ${name} SOURCES)
   if(TARGET ${headers} AND NOT sources MATCHES "\\.c(;|$)")

@@ -182,8 +182,8 @@ def t4_3(trainings):
                      "would be %.0f times as large." %
                      (average / 1000, peak / 1e6, peak / average))
     notes.append("What differs: the source's sizes vary from one checkpoint to the next, as "
-                 "numbers written as text do; here weights are binary doubles and always have the same "
-                 "size. Interruptions here are those after which the job resumed from a "
+                 "numbers written as text do; here weights are binary doubles and always have the "
+                 "same size. Interruptions here are those after which the job resumed from a "
                  "checkpoint made during its work.")
     return Table("T4.3 Checkpoints and interruptions of each job",
                  ("epochs", "source\ninterrupted", "here\ninterrupted", "source\naverage bytes",
