@@ -16,7 +16,7 @@ namespace sublet::cli {
 
 namespace {
 
-// Never destroyed: the thread below uses them until the process is gone.
+// Never destroyed: the thread below uses them until the process ends.
 std::mutex& actions_mutex() {
   static auto* mutex = new std::mutex;
   return *mutex;
@@ -30,14 +30,14 @@ void wait_for_signal(sigset_t signals) {
   int signal = 0;
   sigwait(&signals, &signal);
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
-  // Kept until the end: nothing that the command does now may undo an action.
+  // Locked until the process ends: the command must not undo an action now.
   actions_mutex().lock();
   end_progress();
   for (auto action = actions().rbegin(); action != actions().rend(); ++action) {
     try {
       (*action)();
     } catch (const std::exception&) {
-      // On the way out there is nobody left to act on it.
+      // The process is ending: nothing can handle the failure.
     }
   }
   _exit(128 + signal);

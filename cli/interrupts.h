@@ -1,7 +1,7 @@
-// Ctrl-C and its kin. One thread of its own waits for SIGINT, SIGTERM and
-// SIGHUP, so that a call to the server in progress delays nothing: it runs
-// what the command has left to be done, newest first, and ends the process
-// with 128 + signal. A second signal ends it at once.
+// Handling of Ctrl-C and similar signals. A separate thread waits for SIGINT, SIGTERM and
+// SIGHUP, so that a call to the server in progress does not delay it. It runs the registered
+// actions, newest first, and ends the process with 128 + signal. A second signal ends it at
+// once.
 #ifndef SUBLET_CLI_INTERRUPTS_H_
 #define SUBLET_CLI_INTERRUPTS_H_
 
@@ -9,13 +9,13 @@
 
 namespace sublet::cli {
 
-// Once, before any other thread is started (they inherit the blocked signals).
+// Call once, before any other thread is started (threads inherit the blocked signals).
 // Signals that the parent ignores stay ignored.
 void watch_interrupts();
 
-// While this lives, `action` is run if a signal comes. It runs in another
-// thread at any moment between constructor and destructor, and may not create
-// or destroy a WhenInterrupted. Destroy in reverse order of creation.
+// While this object exists, `action` runs if a signal arrives: in another thread, at any
+// time between constructor and destructor. It must not create or destroy a
+// WhenInterrupted. Destroy in reverse order of creation.
 class WhenInterrupted {
  public:
   explicit WhenInterrupted(std::function<void()> action);

@@ -11,7 +11,7 @@
 
 int main(int argc, char** argv) {
   sublet::keep_standard_streams();
-  // A reader that has gone shows as EPIPE, and is dealt with where it shows.
+  // A closed pipe is handled where a write fails with EPIPE.
   signal(SIGPIPE, SIG_IGN);
   sublet::cli::watch_interrupts();
   try {

@@ -12,7 +12,7 @@ namespace sublet::cli {
 
 namespace {
 
-constexpr uint64_t kIdMax = std::numeric_limits<int64_t>::max();  // as the store keeps them
+constexpr uint64_t kIdMax = std::numeric_limits<int64_t>::max();  // as in the store
 constexpr size_t kPartMax = 255;
 constexpr size_t kNameMax = 4095;
 
@@ -154,7 +154,7 @@ std::string ended_name(uint32_t ended) {
   return std::to_string(ended);
 }
 
-// Refused, removed, held and superseded attempts were not put out of a machine.
+// Refused, removed, held and superseded attempts were not evicted.
 bool is_eviction(uint32_t ended) { return (ended >= 16 && ended <= 20) || ended == 22; }
 
 std::vector<std::string> job_state_names() {

@@ -99,7 +99,7 @@ void read_arguments(const TomlReader& r, const TomlMember& m, JobDescription* wh
   }
 }
 
-// "linux/x86_64"; what is wrong, or "".
+// Checks a platform such as "linux/x86_64". Returns an error text, or "".
 std::string wrong_platform(const std::string& platform) {
   static constexpr char kOs[] = "abcdefghijklmnopqrstuvwxyz0123456789_.-";
   static constexpr char kArchitecture[] =
@@ -116,7 +116,7 @@ std::string wrong_platform(const std::string& platform) {
                     "and `uname -m` print";
 }
 
-// A text, or a table of one for each platform.
+// A string, or a table with a string for each platform.
 void read_program(const TomlReader& r, const TomlMember& m, JobDescription* what) {
   what->program.clear();
   what->programs.clear();
@@ -165,8 +165,8 @@ TomlReader::Keys job_keys(const TomlReader& r, PlannedJob* job) {
   };
 }
 
-// What makes a job an array belongs together: one key of its own replaces all
-// that [defaults] say of it.
+// The keys that make a job an array belong together: one of them in the job replaces
+// all of them in [defaults].
 bool has_array_of_its_own(const TomlValue& table) {
   const auto has = [&](const char* key) { return table.find(key) != nullptr; };
   return has("count") || has("parameters") || has("table");
@@ -212,7 +212,7 @@ StopWhen read_stop_when(const TomlReader& r, const TomlMember& m) {
   return when;
 }
 
-// That the batch can fulfil it. `table`: where it stands.
+// Checks that the batch can fulfil it. `table`: its place in the file, for errors.
 void check_stop_when(const TomlReader& r, const TomlValue& table, const BatchPlan& plan) {
   for (const char* key : {"done", "failed"}) {
     const TomlValue* number = table.find(key);
@@ -231,7 +231,8 @@ void check_stop_when(const TomlReader& r, const TomlValue& table, const BatchPla
                       "'" + (near.empty() ? "" : "; did you mean '" + near + "'?"));
 }
 
-// How much the plan grows by the job: an array is one, unless it is told apart.
+// How much the job adds to the plan: an array counts once, unless it is submitted as
+// single jobs.
 struct Weight {
   size_t names = 0;  // arguments, variables, inputs, outputs
   size_t bytes = 0;  // of these and of the parameters' values

@@ -259,7 +259,7 @@ inputs = [{ file = "elsewhere", name = "x86/prog" }]
     std::string outputs;
     for (int i = 0; i < 4097; ++i) outputs += "\"o" + std::to_string(i) + "\",";
     expect_error("[[job]]\nprogram = \"a\"\noutputs = [" + outputs + "]", "3:", "more than 4096");
-    // Few bytes of a file that would be many of memory.
+    // A small file that would take much memory.
     std::string jobs;
     for (int i = 0; i < 5000; ++i) jobs += "[[job]]\n";
     expect_error(

@@ -8,7 +8,7 @@
 namespace sublet::cli {
 namespace {
 
-// One program; `suffix` makes the name that it is sent by.
+// One program; `suffix` is appended to the name of the input.
 std::string send_along(PlannedJob* job, std::string* program, const std::string& suffix,
                        const std::string& folder, const std::string& where) {
   if (program->find('/') == std::string::npos) return "";
@@ -46,7 +46,7 @@ std::string send_program_along(PlannedJob* job, const std::string& folder,
     std::string wrong = send_along(job, &program, suffix, folder, where);
     if (!wrong.empty()) return wrong;
   }
-  // Shown where one name must do.
+  // Shown where there is room for one name only.
   job->what.program = programs.front().second;
   return "";
 }

@@ -1,4 +1,4 @@
-// What is to be submitted, before anything is sent: read from a batch file
+// The plan of a submission, before anything is sent: read from a batch file
 // (cli/batch/file.h) or made by the command line. Pure.
 #ifndef SUBLET_CLI_BATCH_PLAN_H_
 #define SUBLET_CLI_BATCH_PLAN_H_
@@ -18,14 +18,14 @@ struct PlannedInput {
   std::string path;  // on this machine
   std::string name;  // in the job's folder
   bool executable = false;
-  std::string where = {};  // "FILE:LINE:COLUMN" that asked for it; empty: the command line
+  std::string where = {};  // "FILE:LINE:COLUMN" of the key; empty: the command line
 };
 
 struct PlannedJob {
   JobDescription what;  // its inputs are filled in when they are uploaded
   std::vector<PlannedInput> inputs = {};
   uint64_t count = 0;  // 0: one job; else an array with the indices 0 to count - 1
-  // Of an array: its parameters, all combinations of which make `count`.
+  // Parameters of an array; `count` is the number of their combinations.
   std::vector<Axis> axes = {};
 };
 
@@ -36,15 +36,15 @@ struct BatchPlan {
   uint64_t job_count() const;
 };
 
-// A program with a slash in its name is a file that is sent along: made an
-// executable input of its base name, unless it is one of the inputs already. Those
-// of platforms are called BASE.OS-ARCHITECTURE. Returns what is wrong, or "".
+// Adds a program with a slash in its name as an executable input with its base name,
+// unless it is already an input. Programs for platforms are named
+// BASE.OS-ARCHITECTURE. Returns an error text, or "".
 std::string send_program_along(PlannedJob* job, const std::string& folder,
                                const std::string& where);
-// Adds it; returns what is wrong (a bad name, one that is there already), or "".
+// Returns an error text (bad or duplicate name), or "".
 std::string add_input(PlannedJob* job, PlannedInput input);
 std::string add_output(PlannedJob* job, const std::string& name, bool required);
-// Replaces an older value. `name` without '='; returns what is wrong, or "".
+// Replaces an older value. `name` must not contain '='. Returns an error text, or "".
 std::string set_environment(PlannedJob* job, const std::string& name, const std::string& value);
 
 }  // namespace sublet::cli

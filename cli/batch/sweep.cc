@@ -18,7 +18,7 @@ namespace sublet::cli {
 namespace {
 
 constexpr size_t kLinesMax = 64u << 20;  // octets of --each's standard input
-constexpr const char* kLine = "line";    // what --each calls its parameter
+constexpr const char* kLine = "line";    // name of --each's parameter
 
 std::string wrong_name(const std::string& name) {
   if (name == "index") return "'index' is a built-in parameter; choose another name";
@@ -27,7 +27,7 @@ std::string wrong_name(const std::string& name) {
   return "";
 }
 
-// Fails when the axis has a name that another has.
+// Fails if the axis has a name that is already used.
 void add_axis(const TomlReader& r, const TomlValue& at, Axis axis, std::vector<Axis>* axes) {
   std::set<std::string> names;
   for (const Axis& other : *axes) names.insert(other.names.begin(), other.names.end());
@@ -47,7 +47,7 @@ std::string value_text(const TomlReader& r, const TomlValue& v) {
     case TomlKind::boolean:
       return v.boolean ? "true" : "false";
     case TomlKind::real: {
-      char digits[64];  // the shortest that is read back as the same number
+      char digits[64];  // the shortest form that reads back as the same number
       const auto end = std::to_chars(digits, digits + sizeof digits, v.real);
       return std::string(digits, end.ptr);
     }
@@ -75,7 +75,7 @@ Axis read_range(const TomlReader& r, const TomlMember& m) {
   return axis;
 }
 
-// Calls `visit` with every text that parameters may stand in.
+// Calls `visit` with every text that may contain parameters.
 void each_text(const PlannedJob& job, const std::function<void(const std::string&)>& visit) {
   for (const std::string& argument : job.what.arguments) visit(argument);
   for (const std::string& variable : job.what.environment) visit(variable);
@@ -86,7 +86,7 @@ void each_text(const PlannedJob& job, const std::function<void(const std::string
   }
 }
 
-// The NAMEs of every "{NAME}" that could be a parameter's.
+// Every NAME in "{NAME}" that could be a parameter.
 std::vector<std::string> placeholders(const std::string& text) {
   std::vector<std::string> names;
   for (size_t at = text.find('{'); at != std::string::npos; at = text.find('{', at + 1)) {
@@ -102,7 +102,7 @@ class CsvParser {
  public:
   CsvParser(std::string_view text, const std::string& file) : rest_(text), file_(file) {}
 
-  // False at the end.
+  // Returns false at the end of the text.
   bool row(std::vector<std::string>* fields) {
     fields->clear();
     if (rest_.empty()) return false;
@@ -115,7 +115,7 @@ class CsvParser {
   }
 
  private:
-  // True: another one follows in this row.
+  // Returns true if another field follows in this row.
   bool field(std::vector<std::string>* fields) {
     std::string value = !rest_.empty() && rest_[0] == '"' ? quoted() : plain();
     if (value.find('\0') != std::string::npos) fail("a value may not contain a NUL character");
@@ -268,7 +268,7 @@ std::vector<PlannedJob> told_apart(const PlannedJob& job) {
       input.path = fill(input.path, values);
       input.name = fill(input.name, values);
     }
-    // As the server does it: for themselves, no pattern.
+    // As on the server: values stand for themselves and are not patterns.
     for (auto& [name, value] : values) value = quote_output(value);
     for (OutputFile& output : one.what.outputs) output.name = fill(output.name, values);
     jobs.push_back(std::move(one));

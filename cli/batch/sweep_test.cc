@@ -137,7 +137,7 @@ class SweepTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("b"), second.what.arguments.at(0));
     CPPUNIT_ASSERT_EQUAL(std::string("1"), second.what.arguments.at(1));
     CPPUNIT_ASSERT_EQUAL(std::string("out-b"), second.what.outputs.at(0).name);
-    // In an output's name a value stands for itself.
+    // In an output's name a value is not a pattern.
     const BatchPlan stars = parse(
         "inputs = [\"{n}\"]\noutputs = [\"{n}.out\"]\n"
         "parameters = { n = [\"a*[1]\", \"b\"] }\n");

@@ -1,5 +1,5 @@
-// Reads values of a TOML file, each with its type and range; what is wrong is a
-// DocumentError with file, line and column.
+// Reads values of a TOML file and checks their types and ranges. Throws DocumentError
+// with file, line and column.
 #ifndef SUBLET_CLI_BATCH_TOML_READER_H_
 #define SUBLET_CLI_BATCH_TOML_READER_H_
 
@@ -17,7 +17,7 @@ inline constexpr size_t kTextMax = 128 * 1024;  // of an argument or variable, a
 
 class TomlReader {
  public:
-  // `folder`: what relative paths are relative to.
+  // `folder`: base of relative paths.
   TomlReader(std::string file, std::string folder)
       : file_(std::move(file)), folder_(std::move(folder)) {}
 
@@ -25,11 +25,11 @@ class TomlReader {
   using Keys = std::vector<std::pair<const char*, Handler>>;
 
   [[noreturn]] void fail(const TomlValue& at, const std::string& message) const;
-  // For what comes back from a function that returns "what is wrong, or nothing".
+  // Throws if `wrong`, a checking function's error text, is not empty.
   void check(const TomlValue& at, const std::string& wrong) const;
 
-  // Calls the handler of each member; a key that is not known fails with the
-  // nearest one that is. `place`: of the table, for messages.
+  // Calls the handler of each member. For an unknown key, the error suggests the nearest
+  // known one. `place`: the table's name, for messages.
   void each_member(const TomlValue& table, const std::string& place, const Keys& known) const;
 
   const TomlValue& expect(const TomlMember& m, TomlKind kind) const;

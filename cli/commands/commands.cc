@@ -26,7 +26,7 @@ constexpr uint64_t kConfigMax = 1u << 20;
 constexpr const char* kWithoutFile = "with --server or $SUBLET_SERVER this file is not needed";
 constexpr int64_t kCallTimeoutMax = 3'600'000;
 
-// The text of `server` in a configuration; "" when it has none.
+// The value of `server` in a configuration, or "".
 std::string server_in(const TomlValue& root, const std::string& path) {
   std::string server;
   for (const TomlMember& m : root.members) {
@@ -42,7 +42,7 @@ std::string server_in(const TomlValue& root, const std::string& path) {
   return server;
 }
 
-// `server` in the user's configuration; "" when there is none.
+// The value of `server` in the user's configuration, or "".
 std::string configured_server() {
   const char* home = getenv("HOME");
   if (home == nullptr || *home == '\0') return "";
@@ -76,7 +76,7 @@ int report_error(const PoolError& error, bool json) {
   return exit_status(error.kind);
 }
 
-// Runs the chosen command; every failure becomes one line and an exit status.
+// Runs the chosen command; turns every failure into one line and an exit status.
 int run_safely(const Command& command, Context& context) {
   try {
     return command.run(context);
@@ -175,9 +175,9 @@ std::optional<PoolError> missing_jobs(PoolClient& pool, const JobFilter& filter)
                      "see `sublet ls --all`", "batch " + batch);
   }
   if (pool.count(filter).total() >= count_ids(filter.ids)) return {};
-  std::vector<IdRange> rest = filter.ids;  // from the next id that has not been seen
+  std::vector<IdRange> rest = filter.ids;  // the ids not yet seen or known as missing
   std::vector<IdRange> missing;
-  auto before = [&](uint64_t id) {  // all of `rest` below id is missing
+  auto before = [&](uint64_t id) {  // all ids of `rest` below id are missing
     while (!rest.empty() && rest.front().first < id) {
       IdRange& r = rest.front();
       uint64_t n = std::min(r.count, id - r.first);

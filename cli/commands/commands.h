@@ -1,5 +1,5 @@
-// The commands of `sublet`. Each function declares one on the command line and
-// returns what runs it; main.cc picks the one that was chosen. Main thread.
+// The commands of `sublet`. Each function declares one command and returns the function
+// that runs it; run_command_line() runs the chosen one. Main thread.
 #ifndef SUBLET_CLI_COMMANDS_COMMANDS_H_
 #define SUBLET_CLI_COMMANDS_COMMANDS_H_
 
@@ -21,7 +21,7 @@ class PoolClient;
 inline constexpr int kExitJobsFailed = 1;
 inline constexpr int kExitTimeout = 124;  // as timeout(1) does
 
-// What every command may be told, and the way to the server.
+// The options of all commands, and the connection to the server.
 class Context {
  public:
   Context();
@@ -29,18 +29,18 @@ class Context {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  // --server, --json, --timeout: everywhere.
+  // Declares --server, --json and --timeout, which all commands have.
   void declare(Arguments& top);
-  // Connects at the first call that is made, not here. PoolError.
+  // The connection is made by the first call. Throws PoolError.
   PoolClient& pool();
-  // The address that pool() connects to. PoolError.
+  // The address that pool() connects to. Throws PoolError.
   std::string server() const;
-  // As that server calls this user: the name in the membership's certificate, on
-  // this host the login name. PoolError.
+  // This user's name on that server: the name in the membership's certificate, or for a
+  // server on this host the login name. Throws PoolError.
   std::string user() const;
-  // --timeout in ms, if given. PoolError (usage).
+  // --timeout in ms, if given. Throws PoolError (usage).
   std::optional<int64_t> timeout_ms() const;
-  // What --timeout means to `wait` is not how long a call may take.
+  // For commands such as `wait`, whose --timeout is not the time limit of a call.
   void timeout_is_mine() { timeout_is_mine_ = true; }
 
   bool json = false;
@@ -54,28 +54,28 @@ class Context {
 };
 
 // --server, else $SUBLET_SERVER, else `server` in ~/.config/sublet/config.toml,
-// else /run/sublet/server.sock. PoolError.
+// else /run/sublet/server.sock. Throws PoolError.
 std::string server_address(const std::string& option);
 
 struct Command {
   Arguments* arguments = nullptr;
-  std::function<int(Context&)> run;  // the exit status; or throws
+  std::function<int(Context&)> run;  // returns the exit status
 };
 
 // JOB… or --batch B, as most commands take them.
 struct Selection {
   void declare(Arguments& arguments);
-  // PoolError (usage) when neither or both are given.
+  // Throws PoolError (usage) if neither or both are given.
   JobFilter filter() const;
-  // As one would write it again: "--batch 7" or "17-20".
+  // The filter as words of a command line: "--batch 7" or "17-20".
   static std::string words(const JobFilter& filter);
 
   std::vector<std::string> jobs;
   std::string batch;
 };
 
-// Those of the ids that the server does not have, as an error; nothing when all
-// exist (or the filter names no ids).
+// An error that names the ids that the server does not have; nullopt if all exist (or the
+// filter names no ids).
 std::optional<PoolError> missing_jobs(PoolClient& pool, const JobFilter& filter);
 // In order of number, page by page.
 std::vector<MachineInfo> all_machines(PoolClient& pool);
@@ -97,15 +97,15 @@ Command report_command(Arguments& top);
 Command about_command(Arguments& top);
 Command join_command(Arguments& top);
 Command completion_command(Arguments& top);
-// Under `admin`.
+// The subcommands of `admin`.
 Command invite_command(Arguments& admin);
 Command revoke_command(Arguments& admin);
 Command members_command(Arguments& admin);
 
-// What the manual page says besides the command line (manual.cc).
+// The text of the manual page besides the options (manual.cc).
 Manual command_manual();
 
-// The whole program: `arguments` without its name. Prints errors too.
+// The whole program; also prints errors. Returns the exit status.
 int run_command_line(int argc, const char* const* argv);
 
 }  // namespace sublet::cli

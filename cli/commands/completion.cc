@@ -4,12 +4,12 @@ namespace sublet::cli {
 
 namespace {
 
-// bash and zsh read the same tables, two functions that say for the command
-// $where, "sublet admin" for example, what may follow:
-//   _sublet_command        sets verbs (its commands), flags (options), kind (of
-//                          what else it takes) and rest (takes words after "--")
+// bash and zsh share two functions, which describe what may follow the command $where
+// (for example "sublet admin"):
+//   _sublet_command        sets verbs (its commands), flags (its options), kind (of
+//                          its other arguments) and rest (takes words after "--")
 //   _sublet_value OPTION   sets kind: "" for an option without a value
-// Each shell has its own way through the words before the cursor.
+// Each shell has its own loop over the words before the cursor.
 constexpr const char* kBashWalk = R"(
 _sublet_offer() {
   case $kind in
@@ -110,7 +110,7 @@ std::string joined(const std::vector<std::string>& words) {
   return line;
 }
 
-// A case for each command. `flags`: the options of those above.
+// A case for each command. `flags`: the options of the commands above it.
 void put_commands(std::string& out, const ArgumentTable& table, std::vector<std::string> flags) {
   for (const ArgumentOption& option : table.options)
     flags.insert(flags.end(), option.names.begin(), option.names.end());
@@ -124,8 +124,8 @@ void put_commands(std::string& out, const ArgumentTable& table, std::vector<std:
   for (const ArgumentTable& command : table.commands) put_commands(out, command, flags);
 }
 
-// A case for each option that takes a value. It holds for the commands below,
-// too; a command's own come before.
+// A case for each option that takes a value. It also applies to the subcommands, whose
+// own options come first.
 void put_values(std::string& out, const ArgumentTable& table) {
   for (const ArgumentTable& command : table.commands) put_values(out, command);
   for (const ArgumentOption& option : table.options) {

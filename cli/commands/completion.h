@@ -1,5 +1,5 @@
-// The script by which a shell completes the words of `sublet`, made from what its
-// commands declare. Pure functions.
+// Completion scripts for shells, generated from the declarations of the commands. Pure
+// functions.
 #ifndef SUBLET_CLI_COMMANDS_COMPLETION_H_
 #define SUBLET_CLI_COMMANDS_COMPLETION_H_
 
@@ -15,8 +15,8 @@ std::string bash_completion(const ArgumentTable& program);
 std::string zsh_completion(const ArgumentTable& program);
 std::string fish_completion(const ArgumentTable& program);
 
-// What may stand at a place: "words W...", "files", "folders", or "text", which
-// no shell knows more about. `name`: FILE, FILE[=NAME], FOLDER, PATH tell it.
+// The kind of a value: "words W...", "files", "folders", or "text", which cannot be
+// completed. Derived from `words`, or from `name`: FILE, FILE[=NAME], FOLDER, PATH.
 std::string kind_of_value(const std::string& name, const std::vector<std::string>& words);
 
 }  // namespace sublet::cli

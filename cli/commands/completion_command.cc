@@ -1,4 +1,4 @@
-// completion: what makes a shell complete the words of `sublet`.
+// completion: prints the completion script of a shell.
 #include <map>
 
 #include "cli/commands/commands.h"

@@ -11,8 +11,8 @@ namespace {
 
 using Operation = Control (PoolClient::*)(const RequestId&, const JobFilter&);
 
-// Whom a verb is for: named jobs, a batch, or all of the user's own that have not ended;
-// never everything only because nothing was named.
+// The jobs that a command applies to: given ids, a batch, or all of the user's own that have
+// not ended. A command without a selection is an error; it never means all jobs.
 struct Named {
   void declare(Arguments& arguments) {
     selection.declare(arguments);
@@ -46,7 +46,7 @@ struct Named {
 
 struct Verb {
   const char* done;       // "removed"
-  const char* unchanged;  // why a job may stay as it is
+  const char* unchanged;  // why a job may be unchanged
   Operation operation;
 };
 

@@ -1,4 +1,4 @@
-// What fish completes: a line for each command, option and word.
+// The completion script for fish: a line for each command, option and word.
 #include "cli/commands/completion.h"
 
 namespace sublet::cli {
@@ -14,7 +14,7 @@ std::string quoted(const std::string& text) {
   return out + "'";
 }
 
-// What follows `-r`: the value of an option, or what a command takes.
+// The fish options for the value of an option or the argument of a command.
 std::string offer(const std::string& kind) {
   if (kind == "files") return " -F";
   if (kind == "folders") return " -f -a '(__fish_complete_directories)'";
@@ -28,7 +28,7 @@ std::string names(const ArgumentTable& table) {
   return out;
 }
 
-// `seen`: the condition under which the command has been named.
+// `seen`: the fish condition that this command is on the line.
 void put(std::string& out, const ArgumentTable& table, const std::string& seen) {
   const std::string line = "complete -c sublet" + (seen.empty() ? "" : " -n " + quoted(seen));
   for (const ArgumentOption& option : table.options) {

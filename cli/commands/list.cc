@@ -32,7 +32,7 @@ JobFilter list_filter(const ListOptions& o, const Context& context) {
   return filter;
 }
 
-// Whether there is anything at the cursor: a full page may have been the last one.
+// Whether jobs follow the cursor: a full page may have been the last one.
 bool follows(const JobFilter& filter, const std::string& cursor, Context& context) {
   return !cursor.empty() && !context.pool().list(filter, cursor, 1).jobs.empty();
 }
@@ -72,7 +72,7 @@ int run_list(const ListOptions& o, Context& context) {
 
 constexpr uint32_t kShown = 100;
 
-// The first of these jobs, neighbours that nothing tells apart as one.
+// The first of these jobs; adjacent ones that do not differ are joined.
 struct Runs {
   std::vector<JobSummary> jobs;
   bool more = false;
@@ -84,7 +84,7 @@ Runs first_runs(JobFilter filter, uint32_t limit, Context& context) {
   return {std::move(page.jobs), follows(filter, page.next, context)};
 }
 
-// Of a whole page, as it is for the eye.
+// Joins a whole page, for display.
 Runs first_joined(const JobFilter& filter, Context& context) {
   Runs runs = first_runs(filter, kPageLimit, context);
   runs.jobs = joined(runs.jobs);
@@ -105,7 +105,7 @@ int show_one(uint64_t id, Context& context) {
   return 0;
 }
 
-// How they stand together, and the first of them.
+// The counts by state, and the first of the jobs.
 int show_several(const JobFilter& filter, Context& context) {
   if (std::optional<PoolError> missing = missing_jobs(context.pool(), filter)) throw *missing;
   const JobCounts counts = context.pool().count(filter);
@@ -133,14 +133,14 @@ int run_show(const Selection& selection, Context& context) {
   return one ? show_one(filter.ids[0].first, context) : show_several(filter, context);
 }
 
-// With the sentence that the brain has about each now.
+// Prints the current reason of each job, from the brain.
 int run_why(const Selection& selection, Context& context) {
   const JobFilter filter = selection.filter();
   if (std::optional<PoolError> missing = missing_jobs(context.pool(), filter)) throw *missing;
   Runs runs = first_runs(filter, kShown, context);
   for (JobSummary& run : runs.jobs) {
     const JobSummary now = context.pool().show(run.id).summary;
-    // It may have been told apart from the others since.
+    // The job's state may have changed since it was listed.
     if (now.state == run.state) run.reason = now.reason;
   }
   if (context.json) {

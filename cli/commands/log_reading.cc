@@ -13,8 +13,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr int64_t kHoldMs = 10'000;
-constexpr int64_t kHoldOfTwoMs = 500;    // while one stream is waited for the other is not read
-constexpr milliseconds kEmptyPause{20};  // a server that holds nothing must not make us spin
+constexpr int64_t kHoldOfTwoMs = 500;    // short: while one stream waits, the other is not read
+constexpr milliseconds kEmptyPause{20};  // avoids spinning if the server answers at once
 constexpr milliseconds kAwayPause{1'000};
 constexpr int kAwayTries = 600;
 constexpr milliseconds kBusyPause{200};
@@ -69,7 +69,7 @@ void LogReader::follow_attempt() {
 
 bool LogReader::go_to_next_attempt(const JobDetail& job) {
   const std::string name = "attempt " + std::to_string(attempt_);
-  // Others may have come and gone since.
+  // Later attempts may have started and ended since.
   const bool last = is_final(job.summary.state) &&
                     (job.attempts.empty() || job.attempts.back().number <= attempt_);
   const bool gone = std::ranges::any_of(streams_, [](const Stream& s) { return s.gone; });
@@ -107,7 +107,7 @@ std::optional<LogPart> LogReader::ask(const Stream& stream, int64_t hold_ms) {
   try {
     return patiently([&] { return ask_until_heard(stream, hold_ms); });
   } catch (const PoolError& e) {
-    // Of an attempt that was there, or was to come.
+    // The attempt was there or was expected; nothing is kept of it.
     const bool ended = e.code == "log.gone" || e.code == "attempt.unknown";
     if (!ended || !announced_) throw;
     return {};

@@ -1,4 +1,4 @@
-// A job followed through every turn of its way, against a server that plays it.
+// Follows a job through all its transitions, with a scripted server.
 #include "cli/commands/log_reading.h"
 
 #include <cppunit/extensions/HelperMacros.h>
@@ -8,7 +8,7 @@
 namespace sublet::cli {
 namespace {
 
-// Answers by script: the n-th call of read_log runs the n-th step.
+// Scripted answers: the n-th call of read_log runs the n-th step.
 class FakeLogs : public LogCalls {
  public:
   using Step = std::function<LogPart()>;
@@ -26,7 +26,7 @@ class FakeLogs : public LogCalls {
   }
 
   std::vector<Step> steps;
-  std::vector<JobDetail> jobs;  // as show answers, one after the other
+  std::vector<JobDetail> jobs;  // answers of show(), one after the other
   std::vector<std::string> asked;
   size_t shown = 0;
 };
@@ -103,7 +103,7 @@ class LogReadingTest : public CppUnit::TestFixture {
     calls_.steps.push_back([=]() -> LogPart { throw PoolError(kind, code, code); });
   }
   void gone() { fail(ErrorKind::not_found, "log.gone"); }
-  // A job with attempts that have ended so.
+  // A job with attempts that ended in these ways.
   void job(uint32_t state, const std::vector<uint32_t>& ends) {
     JobDetail detail;
     detail.summary.state = state;

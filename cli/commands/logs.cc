@@ -28,7 +28,7 @@ struct LogsOptions {
 
 const char* stream_name(FileKind kind) { return kind == FileKind::kStdout ? "stdout" : "stderr"; }
 
-// To our own streams: the job's stderr goes to ours when both are wanted.
+// Prints to our own streams: the job's stderr to our stderr if both are requested.
 class PlainOutput : public LogOutput {
  public:
   PlainOutput(const LogsOptions& options, const Terminal& terminal)
@@ -69,7 +69,7 @@ class PlainOutput : public LogOutput {
   JobText err_;
 };
 
-// One object of all that is there, or, when following, one a line as it comes.
+// One object with all text, or, when following, one per line as text arrives.
 class JsonOutput : public LogOutput {
  public:
   JsonOutput(const LogRequest& request) : request_(request) {
@@ -86,7 +86,7 @@ class JsonOutput : public LogOutput {
   }
   void text(FileKind kind, uint64_t offset, const std::string& text) override {
     Stream& stream = streams_[kind];
-    if (!stream.begun) stream.offset = offset;  // later what was held back comes first
+    if (!stream.begun) stream.offset = offset;  // later, held-back text comes first
     stream.begun = true;
     stream.text += request_.follow ? stream.characters.feed(text) : text;
     if (request_.follow) print_piece(kind, stream);

@@ -1,4 +1,4 @@
-// What sublet(1) says besides the command line.
+// The text of sublet(1) besides the options.
 #include "cli/commands/commands.h"
 
 namespace sublet::cli {

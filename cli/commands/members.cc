@@ -1,5 +1,4 @@
-// admin invite, admin revoke, admin members and join: who belongs to the pool
-// from elsewhere.
+// admin invite, admin revoke, admin members and join: the pool's remote members.
 #include "cli/pool/members.h"
 
 #include "base/files.h"
@@ -120,8 +119,8 @@ int run_members(Context& context) {
   return 0;
 }
 
-// The server of the first pool joined becomes the one that is asked when nothing
-// else is said. Without it nothing is lost: the membership is on disk.
+// The server of the first pool joined becomes the default. If this fails, nothing is
+// lost: the membership is on disk.
 bool set_default_server(const std::string& folder, const std::string& server) {
   const std::string path = folder + "/config.toml";
   try {

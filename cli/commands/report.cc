@@ -1,4 +1,4 @@
-// report: who used what, what it gained, and how users stand.
+// report: usage, its goodput, and the users' standing.
 #include <algorithm>
 
 #include "base/text.h"

@@ -1,6 +1,5 @@
-// return: brings the outputs of one's jobs home as they end. It runs as the user
-// and writes as the user; nothing depends on it: whatever it has not fetched
-// waits in the spool.
+// return: fetches the outputs of the user's jobs as they end. It runs and writes as the
+// user. Nothing depends on it: outputs that it has not fetched stay in the spool.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -33,13 +32,13 @@ constexpr size_t kMostPending = 1'000;
 
 bool has_outputs(uint32_t state) { return state == kDone || state == kFailed; }
 
-// It will be otherwise when the server is back or has looked.
+// Whether the error will pass: the server is down, or is checking its copy.
 bool passing(const PoolError& e) {
   return e.kind == ErrorKind::unavailable &&
          (e.code.starts_with("server.") || e.code == "spool.checking");
 }
 
-// What is wrong is on this machine, and may be mended.
+// Whether the error is on this machine and can be corrected by the user.
 bool is_local(const PoolError& e) {
   return e.code.starts_with("output.") && e.code != "output.name" && e.code != "output.twice";
 }
@@ -51,7 +50,7 @@ PoolError not_kept(const FileError& e) {
           e.path()};
 }
 
-// Makes the folder, and sees that there is one `return` at a time.
+// Makes the folder and locks it, so that only one `return` runs at a time.
 FolderLock locked(const std::string& folder) {
   try {
     system_files().make_folders(folder, 0700);
@@ -73,12 +72,12 @@ class Returner {
 
   [[noreturn]] void run() {
     begin();
-    try_pending();  // what was being fetched when the last one ended, too
+    try_pending();  // includes what was being fetched when the last run ended
     while (true) {
       const auto asked = Clock::now();
       const ChangePage page =
           patiently([&] { return pool().changes_since(state_.since, kHoldMs); });
-      // A history that was empty at the start has no place to ask from.
+      // A history that was empty at the start gave no position to continue from.
       const bool unseen = page.gap || (state_.since == 0 && page.last > 0);
       if (unseen) catch_up();
       for (const Change& change : page.items) deal_with(change);
@@ -86,8 +85,8 @@ class Returner {
       if (unseen || !page.items.empty()) save();
       if (Clock::now() >= next_try_) try_pending();
       if (!page.items.empty()) continue;
-      if (!unseen) caught_up_.clear();  // their changes have come, or never will
-      // An empty history and a server with too many observers answer at once: no spinning.
+      if (!unseen) caught_up_.clear();  // their changes have arrived, or never will
+      // Avoids spinning: with an empty history or too many observers the server answers at once.
       std::this_thread::sleep_until(asked + kShortestRound);
     }
   }
@@ -113,7 +112,7 @@ class Returner {
     say("sublet: fetching outputs as jobs end; Ctrl-C stops it, nothing is lost");
   }
 
-  // Repeats what fails for want of the server, for ever.
+  // Repeats the call as long as the server is unreachable.
   template <typename F>
   auto patiently(F call) -> decltype(call()) {
     auto pause = std::chrono::milliseconds(kFirstPause);
@@ -135,8 +134,8 @@ class Returner {
     if (has_outputs(change.state) && caught_up_.erase(change.job) == 0) take(change.job);
   }
 
-  // The server has no changes that were not seen, or has forgotten them: whatever
-  // ended since. The changes of these that it has come once more.
+  // Handles all jobs that have ended since the last known change, because the server has no
+  // record of the changes. Changes of these jobs that it does have will arrive again.
   void catch_up() {
     JobFilter filter;
     filter.user = user_;
@@ -160,9 +159,8 @@ class Returner {
     next_try_ = Clock::now() + kTryAgain;
   }
 
-  // Fetches the outputs of one job and says what became of it. That it is done is
-  // noted in state_ and saved with what follows: at worst it is fetched again into
-  // the same place.
+  // Fetches the outputs of one job and prints the result. This is noted in state_ and saved
+  // with the next change: at worst the job is fetched again into the same place.
   void take(uint64_t job) {
     try {
       if (const auto detail = own_job(job)) fetch(*detail);
@@ -184,7 +182,7 @@ class Returner {
   std::optional<JobDetail> own_job(uint64_t job) {
     try {
       JobDetail detail = patiently([&] { return pool().show(job); });
-      if (detail.summary.user != user_) return {};  // an administrator sees all
+      if (detail.summary.user != user_) return {};  // an administrator sees all jobs
       return detail;
     } catch (const PoolError& e) {
       if (e.kind == ErrorKind::not_permitted || e.kind == ErrorKind::not_found) return {};
@@ -192,13 +190,13 @@ class Returner {
     }
   }
 
-  // Where its outputs go; empty: not here.
+  // The folder for its outputs; empty: not on this machine.
   std::string home_of(const JobDetail& job) const {
     if (!options_.into.empty()) return options_.into;
     return job.description.submit_host == host_name() ? job.description.submit_folder : "";
   }
 
-  // Nothing that lies there is replaced.
+  // Whether one of its files exists there: nothing is replaced.
   bool taken(const JobDetail& job, const std::string& folder) const {
     for (const PlannedFile& file : plan_fetch({job}, false)) {
       struct stat there {};
@@ -217,7 +215,7 @@ class Returner {
           "them here)");
       return;
     }
-    // Decided once: later what lies there may be its own.
+    // Decided once: later the existing files may be its own.
     if (!state_.pending.count(id)) {
       state_.pending[id] = options_.by_job || taken(job, options.into);
       save();
@@ -245,12 +243,12 @@ class Returner {
   }
 
   Context& context_;
-  const FetchOptions options_;  // into: empty for where each was submitted
-  const std::string folder_;    // of the state
+  const FetchOptions options_;  // into: empty for the folder each job was submitted from
+  const std::string folder_;    // of the state file
   const std::string user_;
   ReturnState state_;
-  std::set<uint64_t> caught_up_;   // dealt with, their changes to be passed over
-  std::set<uint64_t> complained_;  // jobs whose failure was told
+  std::set<uint64_t> caught_up_;   // already handled: their changes are skipped
+  std::set<uint64_t> complained_;  // jobs whose failure has been reported
   Clock::time_point next_try_{};
 };
 

@@ -1,4 +1,4 @@
-// submit: from the command line's words, or a batch file, to jobs.
+// submit: submits jobs from the command line or a batch file.
 #include <unistd.h>
 
 #include <algorithm>
@@ -82,7 +82,7 @@ void add_environment(const std::string& word, PlannedJob* job) {
   check("--env", set_environment(job, name, value));
 }
 
-// One that no backslash makes a character of the name.
+// Whether the word ends in a '?' that no backslash escapes.
 bool ends_in_question_mark(const std::string& word) {
   if (!word.ends_with('?')) return false;
   size_t backslashes = 0;
@@ -132,7 +132,7 @@ BatchPlan plan_of_words(const SubmitOptions& o) {
   return plan;
 }
 
-// What belongs to a job of the command line only.
+// Whether options are given that apply only to a job on the command line.
 bool has_job_options(const SubmitOptions& o) {
   return !(o.name.empty() && o.memory.empty() && o.disk.empty() && o.cpu_limit.empty() &&
            o.wall_limit.empty() && o.inputs.empty() && o.outputs.empty() && o.environment.empty() &&
@@ -159,7 +159,7 @@ void print_submitted(const Submitted& s, bool waiting) {
                          ? "job " + std::to_string(s.jobs.first)
                          : "batch " + std::to_string(s.batch) + ": " +
                                counted(s.jobs.count, "job") + ", " + format_ids({s.jobs});
-  // With --wait stdout is the job's.
+  // With --wait, stdout is for the job's output.
   if (waiting)
     say(line);
   else
@@ -207,7 +207,7 @@ int wait_and_fetch(const SubmitOptions& o, const Submitted& submitted, Context& 
   return status;
 }
 
-// `sublet return` takes the outputs there.
+// Notes the folder to which `sublet return` fetches the outputs.
 void note_folder(BatchPlan* plan) {
   std::error_code error;
   const std::string folder = std::filesystem::current_path(error).string();

@@ -1,4 +1,4 @@
-// top: the pool as it is now, and now, and now.
+// top: a live view of the pool.
 #include "cli/views/top.h"
 
 #include <algorithm>
@@ -17,11 +17,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr auto kDrawEvery = std::chrono::seconds(1);
 constexpr int64_t kHourUs = 3'600'000'000;
-constexpr uint64_t kHistory = 1'000;  // changes: how far back the newest are looked for, one page
+constexpr uint64_t kHistory = 1'000;  // changes, one page: how far back to look for the newest
 constexpr size_t kMostEvents = 100;
 
-// Reads what a picture shows, by lists and reports that the server bounds; none of
-// these calls is held there.
+// Reads the data of a picture with lists and reports of bounded size; the server answers
+// these calls at once.
 class Watch {
  public:
   explicit Watch(PoolClient& pool) : pool_(pool) {}
@@ -47,7 +47,7 @@ class Watch {
   }
 
  private:
-  // What has changed since the last look; of very much the newest.
+  // The changes since the last look; of many, only the newest.
   void read_events() {
     const uint64_t newest = pool_.changes_since(0, 0).last;
     if (newest == 0) return;
@@ -64,8 +64,8 @@ class Watch {
   std::vector<Change> events_;
 };
 
-// Draws every second, so that ages and the terminal's size are right; asks the
-// server as often as pause_after_look() allows.
+// Draws every second, so that ages and the terminal's size are right; calls the server as
+// often as pause_after_look() allows.
 class Live {
  public:
   explicit Live(PoolClient& pool) : watch_(pool) { look(); }

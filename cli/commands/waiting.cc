@@ -18,7 +18,7 @@ namespace sublet::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr int64_t kHoldMs = 5'000;  // others' jobs bring no changes: they are counted this often
+constexpr int64_t kHoldMs = 5'000;  // other users' jobs send no changes: counted this often
 constexpr int64_t kServerAwayMs = 600'000;
 constexpr auto kShortestRound = std::chrono::milliseconds(200);
 constexpr auto kBetweenLines = std::chrono::seconds(1);
@@ -34,7 +34,7 @@ class Waiter {
 
   WaitResult run() {
     PoolClient& pool = context_.pool();
-    // First the place in the history, then the counts: no change falls between.
+    // First the position in the history, then the counts, so that no change is missed.
     since_ = pool.changes_since(0, 0).last;
     result_.counts = pool.count(filter_);
     ended_at_start_ = result_.counts.total() - result_.counts.unfinished();
@@ -45,7 +45,7 @@ class Waiter {
       if (result_.counts.unfinished() == 0) break;
       tell();
       result_.timed_out = timeout_ms_ && ms_since(started_) >= *timeout_ms_;
-      // A server with too many observers answers at once: no spinning.
+      // Avoids spinning: a server with too many observers answers at once.
       if (!result_.timed_out) std::this_thread::sleep_until(round + kShortestRound);
     }
     tell();
@@ -126,7 +126,7 @@ void name_failed(Context& context, JobFilter filter) {
   if (!page.next.empty()) say("and more; see `sublet ls --state failed --state removed`");
 }
 
-// One of the jobs that a stopped batch removed says why.
+// Prints the reason of one of the jobs that a stopped batch removed.
 void name_stopped(Context& context, JobFilter filter, uint64_t count) {
   filter.stopped = JobFilter::Stopped::only;
   filter.runs = true;
