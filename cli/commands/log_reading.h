@@ -52,7 +52,7 @@ class LogReader {
     FileKind kind = FileKind::kStdout;
     uint64_t offset = 0;
     bool ended = false;
-    bool gone = false;  // all its text has been read
+    bool gone = false;  // its last text is not kept
   };
 
   void read_what_is_there(Stream& stream);

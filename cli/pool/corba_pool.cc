@@ -20,8 +20,7 @@ PoolError translated(ErrorKind kind, const E& e) {
   return {kind, e.code.in(), e.message.in(), e.advice.in(), e.subject.in()};
 }
 
-// What is wrong with the socket itself: the errno of connecting to it, 0 when
-// somebody listens.
+// Tests the socket itself: the errno of connecting to it, or 0 if a process listens.
 int socket_errno(const std::string& path) {
   if (path.size() > kLongestPath && !path.starts_with(kTlsScheme))
     return ENAMETOOLONG;  // for the ORB
@@ -97,7 +96,7 @@ OrbSettings client_settings(const std::string& server, const Patience& patience)
   return settings;
 }
 
-// Why a server elsewhere would not have us, or we would not have it.
+// Why a remote server refused us, or we refused it.
 PoolError from_dial_failure(const std::string& server, const DialFailure& failure) {
   const bool unreached = failure.code.starts_with("server.");
   return {unreached ? ErrorKind::unavailable : ErrorKind::not_permitted, failure.code,
@@ -117,7 +116,7 @@ CorbaPool::CorbaPool(const std::string& socket_path, const Patience& p)
   accounting = resolve<v1::Accounting>("Accounting");
   spool = resolve<v1::Spool>("Spool");
   set_call_timeout(watcher, patience.call_timeout_ms + static_cast<int>(kHoldMax));
-  // A million jobs take their time, and a repeat would only add to the work.
+  // Committing a million jobs takes long, and a repeated call would only add to the load.
   set_call_timeout(committer, patience.call_timeout_ms * kCommitFactor);
   set_call_timeout(leaver, 1000);
 }

@@ -1,5 +1,5 @@
-// The pool's server over the ORB: its references, and how a call is made, judged
-// when it fails, and made again. For pool_client.cc only.
+// The pool's server over the ORB: its references, and how calls are made, their failures
+// translated, and calls repeated. For pool_client.cc only.
 #ifndef SUBLET_CLI_POOL_CORBA_POOL_H_
 #define SUBLET_CLI_POOL_CORBA_POOL_H_
 
@@ -15,7 +15,7 @@
 
 namespace sublet::cli {
 
-// Threads: any calls; patience is changed while none is under way.
+// Any thread may make calls; `patience` is only changed while no call is in progress.
 struct CorbaPool {
   CorbaPool(const std::string& socket_path, const Patience& p);
 
@@ -31,7 +31,7 @@ struct CorbaPool {
     }
   }
 
-  // Repeats while that makes sense (see pool_client.h).
+  // Repeats the call as described in pool_client.h.
   template <typename F>
   auto call(F f) -> decltype(f()) {
     const auto start = Clock::now();
@@ -57,9 +57,9 @@ struct CorbaPool {
   Patience patience;
   Orb orb;
   v1::JobScheduler_var scheduler;
-  v1::JobScheduler_var watcher;  // for calls that the server holds
+  v1::JobScheduler_var watcher;  // for long polls
   v1::JobScheduler_var committer;
-  v1::JobScheduler_var leaver;  // for the way out
+  v1::JobScheduler_var leaver;  // for calls while the process ends
   v1::MachineAllocator_var allocator;
   v1::Membership_var membership;
   v1::Accounting_var accounting;
@@ -69,7 +69,7 @@ struct CorbaPool {
   using Clock = std::chrono::steady_clock;
   static constexpr auto kSocketGap = std::chrono::milliseconds(300);
   static constexpr auto kFirstPause = std::chrono::milliseconds(5);
-  static constexpr auto kPause = std::chrono::milliseconds(100);  // at most, between two tries
+  static constexpr auto kPause = std::chrono::milliseconds(100);  // longest, between two tries
 
   template <typename T>
   typename T::_ptr_type resolve(const char* key) {
@@ -78,12 +78,12 @@ struct CorbaPool {
   }
 
   PoolError failure_of(const CORBA::SystemException& e) const;
-  // Inside a catch block: the contract's exceptions as ours; the ORB's pass.
+  // Inside a catch block: throws the contract's exceptions as PoolError; rethrows the ORB's.
   [[noreturn]] static void rethrow_translated();
-  // A passing state of the server, in which the same call may be made again.
+  // Whether the server's state is temporary, so that the call may be repeated.
   static bool passes(const PoolError& e);
-  // It is not about to come back, except for one who waits, and for a moment while a
-  // server that was started again puts its own in place.
+  // Whether the socket does not exist. Then a server is not expected soon, unless the caller
+  // waits, or a restarted server is just creating its socket.
   bool socket_is_missing() const;
 };
 

@@ -1,4 +1,4 @@
-// Between the ORB's types and ours. For pool_client.cc and corba_pool.h only. Pure
+// Translates between the ORB's types and ours. For pool_client.cc and corba_pool.h only. Pure
 // functions.
 #ifndef SUBLET_CLI_POOL_IDL_TRANSLATION_H_
 #define SUBLET_CLI_POOL_IDL_TRANSLATION_H_
@@ -19,14 +19,14 @@ namespace sublet::cli {
 
 namespace v1 = ::Sublet::v1;
 
-// Into a call.
+// Arguments of calls.
 // Invalid bytes become U+FFFD: the ORB refuses text that is not UTF-8.
 char* to_string(const std::string& text);
 v1::JobFilter to_filter(const JobFilter& filter);
 v1::FilePlace to_place(const FilePlace& place);
 v1::ReportQuery to_query(const ReportQuery& query);
 
-// Out of an answer.
+// Results of calls.
 JobSummary from_summary(const v1::JobSummary& job);
 JobPage from_page(const v1::JobPage& page);
 JobDetail from_detail(const v1::JobDetail& job);

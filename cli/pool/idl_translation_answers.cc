@@ -20,7 +20,7 @@ std::vector<Out> each(const Sequence& sequence, F f) {
 
 std::string text(const char* s) { return s == nullptr ? "" : s; }
 
-// The value of this name among name-value pairs; "": it is not there.
+// The value with this name among name-value pairs, or "".
 std::string word_in(const v1::Details& details, const char* name) {
   for (CORBA::ULong i = 0; i < details.length(); ++i)
     if (text(details[i].name) == name) return text(details[i].value);
@@ -33,7 +33,7 @@ int64_t number_in(const v1::Details& details, const char* name, int64_t otherwis
   return error == std::errc() && end == word.data() + word.size() ? value : otherwise;
 }
 
-// For how many jobs this entry of a list stands.
+// The number of jobs that this entry of a list represents.
 uint64_t count_in(const v1::Details& details) {
   return static_cast<uint64_t>(std::max<int64_t>(number_in(details, "count", 1), 1));
 }

@@ -29,7 +29,7 @@ class IdlTranslationTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(JobCounts{} == from_counts(counts({})));
   }
 
-  // Whoever waits for jobs waits for those too.
+  // A command that waits for jobs waits for those in unknown states too.
   void an_unknown_state_is_not_final() {
     const JobCounts c = from_counts(counts({{v1::JOB_SUSPENDED, 2}, {4711, 3}, {v1::JOB_DONE, 1}}));
     CPPUNIT_ASSERT_EQUAL(uint64_t{5}, c.unfinished());

@@ -1,4 +1,4 @@
-// Memberships as the command keeps them. Main thread.
+// The command's memberships of pools. Main thread.
 #ifndef SUBLET_CLI_POOL_MEMBERS_H_
 #define SUBLET_CLI_POOL_MEMBERS_H_
 
@@ -9,14 +9,14 @@
 
 namespace sublet::cli {
 
-// How a server that is reached over TLS is written: tls://HOST:PORT.
+// The prefix of the address of a server over TLS: tls://HOST:PORT.
 inline constexpr char kTlsScheme[] = "tls://";
 
-// Where the membership at such a server lies: one file for each.
+// The path of the membership for such a server: one file for each server.
 std::string membership_path(const std::string& server);
 
-// The membership for a server at tls://HOST:PORT; nothing for a Unix socket. Throws
-// PoolError: no address, no member there, or the file is damaged.
+// The membership for a server at tls://HOST:PORT; nullopt for a Unix socket. Throws
+// PoolError: invalid address, no membership there, or the file is damaged.
 std::optional<Membership> membership_at(const std::string& server);
 
 }  // namespace sublet::cli

@@ -1,6 +1,6 @@
-// The pool as the command sees it: plain structs, one for each thing of the
-// public contract (idl/), without the ORB's types. What a field means, its unit
-// and its range stand in idl/; names are kept. Values, no threads.
+// The pool as seen by the command: plain structs, one for each type of the public contract
+// (idl/), without the ORB's types. The names are those of idl/, which documents the fields'
+// meanings, units and ranges. Plain values.
 #ifndef SUBLET_CLI_POOL_POOL_H_
 #define SUBLET_CLI_POOL_POOL_H_
 
@@ -20,8 +20,8 @@
 
 namespace sublet::cli {
 
-// The numbers of idl/; compared with them when idl_translation.cc is compiled. Values that
-// are not here are shown as their number.
+// The numbers of idl/, checked when idl_translation.cc is compiled. Unknown values are shown
+// as numbers.
 enum MachineState : uint32_t {
   kMachineIdle = 1,
   kMachineBusy = 2,
@@ -51,8 +51,8 @@ enum class ErrorKind {
   unavailable,
 };
 
-// Whatever ends a command early: the server's exceptions, the ORB's, and what
-// is wrong on this machine. what() is the message alone.
+// Any error that ends a command: the server's exceptions, the ORB's, and local errors.
+// what() is the message alone.
 class PoolError : public std::runtime_error {
  public:
   PoolError(ErrorKind kind, std::string code, const std::string& message, std::string advice = "",
@@ -67,8 +67,8 @@ class PoolError : public std::runtime_error {
   std::string code;     // stable, see docs/errors.md
   std::string message;  // what is wrong
   std::string advice;   // what to do; may be empty
-  std::string subject;  // the thing concerned; may be empty
-  // The answer was lost: the server may have carried the call out.
+  std::string subject;  // what the error concerns; may be empty
+  // The answer was lost: the server may have executed the call.
   bool maybe_done = false;
 };
 
@@ -84,15 +84,15 @@ struct JobFilter {
   std::string user;
   std::vector<uint64_t> states;
   bool unfinished_only = false;
-  bool runs = false;  // in lists: one item for neighbours that nothing tells apart
-  // The removed jobs of batches that have stopped.
+  bool runs = false;  // in lists: one item for adjacent jobs that do not differ
+  // Which of the jobs that were removed by their batch's stop_when.
   enum class Stopped { any, only, without };
   Stopped stopped = Stopped::any;
 };
 
 struct JobSummary {
   uint64_t id = 0;
-  uint64_t count = 1;  // of a run: it stands for so many jobs, from `id` on
+  uint64_t count = 1;  // of a run: the number of jobs that it represents, from `id` on
   uint64_t batch = 0;
   uint32_t index = 0;
   std::string name;
@@ -111,7 +111,7 @@ struct JobSummary {
 
 struct JobPage {
   std::vector<JobSummary> jobs;
-  std::string next;  // empty: the end
+  std::string next;  // cursor; empty at the end
 };
 
 struct AttemptInfo {
@@ -149,13 +149,13 @@ struct JobDetail {
   std::vector<AttemptInfo> attempts;
   std::vector<OutputInfo> outputs;
   std::string forecast;            // of a waiting job
-  int64_t starts_at_us = 0;        // 0: no basis
-  int64_t outputs_removed_us = 0;  // when they were kept no longer; 0: they were not
+  int64_t starts_at_us = 0;        // 0: no forecast
+  int64_t outputs_removed_us = 0;  // when the server removed them; 0: not removed
 };
 
 struct JobCounts {
   uint64_t waiting = 0, placed = 0, running = 0, held = 0, done = 0, failed = 0, removed = 0;
-  uint64_t other = 0;  // in states that this command does not know; none of them is final
+  uint64_t other = 0;  // in states unknown to this command; counted as not final
   uint64_t unfinished() const { return waiting + placed + running + held + other; }
   uint64_t total() const { return unfinished() + done + failed + removed; }
   bool operator==(const JobCounts&) const = default;
@@ -169,7 +169,7 @@ struct Change {
   uint32_t state = 0;
   uint32_t attempt = 0;
   uint32_t ended = 0;
-  uint64_t count = 1;  // of so many jobs, from `job` on
+  uint64_t count = 1;  // the change is of this many jobs, from `job` on
 };
 
 struct AttemptPage {
@@ -258,7 +258,7 @@ struct UsageLine {
   int64_t wall_us = 0;
   int64_t charged_us = 0;
   int64_t waited_us = 0;
-  int64_t local_us = -1;  // -1: the line does not stand for the whole pool
+  int64_t local_us = -1;  // -1: the line is not for the whole pool
 };
 
 struct UsagePage {
@@ -283,7 +283,7 @@ struct Standing {
   std::string sentence;
   uint64_t waiting = 0;
   uint64_t place = 0;
-  int64_t cpu_day_us = -1;  // -1: not the caller's to see
+  int64_t cpu_day_us = -1;  // -1: not visible to the caller
 };
 
 struct StandingPage {
@@ -296,22 +296,22 @@ struct Upload {
   uint64_t offset = 0;
 };
 
-// A piece of what an attempt writes.
+// A piece of an attempt's output.
 struct LogPart {
   uint32_t attempt = 0;
   uint64_t offset = 0;  // of the text's first byte
   std::string text;     // empty: nothing more yet, or the end
-  bool ended = false;   // nothing will follow the text
-  std::string machine;  // empty before the attempt is made
-  bool cut = false;     // told at the end: the stream grew over its bound
-  bool busy = false;    // nobody was asked: too many wait
+  bool ended = false;   // no more text will follow
+  std::string machine;  // empty before the attempt exists
+  bool cut = false;     // set at the end: the stream exceeded its limit
+  bool busy = false;    // the machine was not asked: too many calls wait
 };
 
 // The calls that reading a job's streams needs; PoolClient is the real one.
 class LogCalls {
  public:
   virtual ~LogCalls() = default;
-  // kind: kStdout or kStderr; attempt 0: see idl; hold_ms: 0 to 10,000.
+  // kind: kStdout or kStderr; attempt 0: see idl/; hold_ms: 0 to 10,000.
   virtual LogPart read_log(uint64_t job, uint32_t attempt, FileKind kind, uint64_t offset,
                            int64_t hold_ms) = 0;
   virtual JobDetail show(uint64_t job) = 0;
@@ -327,8 +327,8 @@ class SpoolCalls {
   virtual uint64_t put(uint64_t upload, uint64_t offset, const std::string& chunk) = 0;
   virtual uint64_t close_upload(uint64_t upload) = 0;
   virtual std::string get(const FilePlace& place, uint64_t offset, uint32_t count) = 0;
-  // The place is suspect: the server reads its own contents through.
-  // PoolError "spool.damaged": they are; "spool.checking": ask again.
+  // Makes the server verify the contents of this place. Throws PoolError "spool.damaged" if
+  // they are damaged, "spool.checking" while it checks: call again.
   virtual void doubt(const FilePlace& place) = 0;
 };
 

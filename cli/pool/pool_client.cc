@@ -90,7 +90,7 @@ IdRange PoolClient::commit_batch(const RequestId& request, uint64_t batch) {
 }
 
 void PoolClient::discard_batch(uint64_t batch) {
-  omni_thread::ensure_self self;  // may come from the thread that waits for signals
+  omni_thread::ensure_self self;  // may be called from the thread that waits for signals
   remote_->once([&] { remote_->leaver->discard_batch(batch); });
 }
 
@@ -223,7 +223,7 @@ Upload PoolClient::open_upload(const RequestId& request, const FilePlace& place,
 }
 
 uint64_t PoolClient::put(uint64_t upload, uint64_t offset, const std::string& chunk) {
-  // Lent, not copied; the ORB only reads it.
+  // Passed without a copy; the ORB only reads it.
   const auto size = static_cast<CORBA::ULong>(chunk.size());
   const v1::Bytes bytes(size, size,
                         reinterpret_cast<CORBA::Octet*>(const_cast<char*>(chunk.data())), false);
@@ -245,7 +245,7 @@ void PoolClient::doubt(const FilePlace& place) {
 }
 
 std::string PoolClient::get(const FilePlace& place, uint64_t offset, uint32_t count) {
-  omni_thread::ensure_self self;  // asked for on threads of the transfer's own
+  omni_thread::ensure_self self;  // called from the transfer's threads
   v1::Bytes_var bytes =
       remote_->call([&] { return remote_->spool->get(to_place(place), offset, count); });
   return from_octets(bytes.in());

@@ -1,11 +1,10 @@
-// The only way of the command to the server: one method for each operation of
-// the public contract that users have a use for. Plain structs in
-// and out; every failure is a PoolError.
+// The command's connection to the server: one method for each operation of the public
+// contract that users need. Plain structs in and out; every failure is a PoolError.
 //
-// A call that got no answer (server restarting, connection lost, time-out) is
-// made again with the same arguments: changing operations carry a request id
-// or a position, by which the server knows a repeat. The repeats are bounded:
-// Patience says how long. Any thread; the object must outlive every call.
+// A call without an answer (server restarting, connection lost, time-out) is repeated with
+// the same arguments: operations that change something carry a request id or a position, by
+// which the server recognises a repeat. Patience limits the repeats. Any thread; the object
+// must outlive every call.
 #ifndef SUBLET_CLI_POOL_POOL_CLIENT_H_
 #define SUBLET_CLI_POOL_POOL_CLIENT_H_
 
@@ -21,8 +20,8 @@ namespace sublet::cli {
 
 struct Patience {
   int call_timeout_ms = 10'000;  // of one try; six times as long to commit a batch
-  int tries_after_timeout = 3;   // tries in all of a call that times out
-  int unreachable_ms = 1'500;    // nobody listens: how long to try again
+  int tries_after_timeout = 3;   // total tries of a call that times out
+  int unreachable_ms = 1'500;    // how long to retry if no server listens
 };
 
 struct CorbaPool;
@@ -30,14 +29,14 @@ struct CorbaPool;
 class PoolClient : public SpoolCalls, public LogCalls {
  public:
   // Makes no connection yet. One object per process (one ORB per process).
-  // server: the path of a Unix socket, or tls://HOST:PORT. Throws PoolError when
-  // that is no address, or no pool that was joined.
+  // server: the path of a Unix socket, or tls://HOST:PORT. Throws PoolError if it is not a
+  // valid address, or not of a pool that was joined.
   PoolClient(const std::string& server, const Patience& patience);
   ~PoolClient() override;
   PoolClient(const PoolClient&) = delete;
   PoolClient& operator=(const PoolClient&) = delete;
 
-  // For a long wait: how long a server that does not answer is borne with.
+  // For a long wait: how long to retry if the server does not answer.
   void set_unreachable_ms(int ms);
 
   uint64_t open_batch(const RequestId& request, const std::string& name,
@@ -48,7 +47,7 @@ class PoolClient : public SpoolCalls, public LogCalls {
   void append_sweep(uint64_t batch, uint64_t number, const JobDescription& job,
                     const std::vector<Axis>& axes, uint64_t first_index);
   IdRange commit_batch(const RequestId& request, uint64_t batch);
-  // One try of at most a second: for the way out.
+  // One try of at most a second, for use while the process ends.
   void discard_batch(uint64_t batch);
   uint64_t submit(const RequestId& request, const std::string& submit_host,
                   const JobDescription& job);
@@ -58,7 +57,7 @@ class PoolClient : public SpoolCalls, public LogCalls {
   Control release(const RequestId& request, const JobFilter& which);
   JobPage list(const JobFilter& which, const std::string& cursor, uint32_t limit);
   JobCounts count(const JobFilter& which);
-  // With all attempts and outputs.
+  // Includes all attempts and outputs.
   JobDetail show(uint64_t job) override;
   LogPart read_log(uint64_t job, uint32_t attempt, FileKind kind, uint64_t offset,
                    int64_t hold_ms) override;
@@ -72,12 +71,12 @@ class PoolClient : public SpoolCalls, public LogCalls {
   MemberPage members(const std::string& cursor, uint32_t limit);
 
   UsagePage usage(const ReportQuery& query, const std::string& cursor, uint32_t limit);
-  // Of all users, in order of name.
+  // All users, in order of name.
   std::vector<Standing> current_standings();
 
   Upload open_upload(const RequestId& request, const FilePlace& place, uint64_t size,
                      const std::optional<Digest>& digest) override;
-  // Not repeated: after a failure ask open_upload where the upload stands.
+  // Not repeated: after a failure, open_upload returns the offset to continue from.
   uint64_t put(uint64_t upload, uint64_t offset, const std::string& chunk) override;
   uint64_t close_upload(uint64_t upload) override;
   std::string get(const FilePlace& place, uint64_t offset, uint32_t count) override;

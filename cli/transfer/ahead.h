@@ -1,6 +1,6 @@
-// Pieces made on a thread of their own while the one before is used: what reads
-// and what sends then work at the same time. The first is made when it is asked
-// for, so that what has one piece only needs no thread. Threads: one uses it.
+// Produces pieces on another thread while the previous one is used, so that for example
+// reading and sending overlap. The first piece is produced by the caller's thread, so that
+// a single piece needs no second thread. Used by one thread.
 #ifndef SUBLET_CLI_TRANSFER_AHEAD_H_
 #define SUBLET_CLI_TRANSFER_AHEAD_H_
 
@@ -16,19 +16,19 @@ namespace sublet::cli {
 
 class Ahead {
  public:
-  // `make` is called up to the first empty piece or throw, never twice at a time.
+  // `make` is called until it returns an empty piece or throws, never concurrently.
   explicit Ahead(std::function<std::string()> make);
-  // Waits for a call of `make` that is under way.
+  // Waits for a call of `make` in progress.
   ~Ahead();
 
-  // The next piece, in order; empty at the end, and once it is stopped. Throws what
-  // `make` threw. Not to be called again after either.
+  // The next piece, in order; empty at the end and after stop(). Throws what `make` threw.
+  // Must not be called again after either.
   std::string next();
-  // Nothing more is made, but for what is under way. From any thread.
+  // Produces no more pieces after the one in progress. Any thread.
   void stop();
 
  private:
-  static constexpr size_t kWaiting = 2;  // made and not yet used, at most
+  static constexpr size_t kWaiting = 2;  // most pieces produced and not yet used
 
   void run();
 
@@ -38,7 +38,7 @@ class Ahead {
   std::condition_variable changed_;
   std::deque<std::string> made_;
   std::exception_ptr failure_;
-  bool ended_ = false;  // nothing more will be made
+  bool ended_ = false;  // no more pieces will be produced
   bool stopping_ = false;
   std::thread thread_;
 };

@@ -1,4 +1,4 @@
-// What one thread makes and another uses; also under the thread sanitizer.
+// Pieces produced by one thread and used by another; also built with the thread sanitizer.
 #include "cli/transfer/ahead.h"
 
 #include <cppunit/extensions/HelperMacros.h>
@@ -38,7 +38,7 @@ class AheadTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_THROW(numbers.next(), std::runtime_error);
   }
 
-  // However long nobody takes any: two wait.
+  // While no piece is used, at most two wait.
   void little_is_made_ahead() {
     std::atomic<int> made{0};
     Ahead numbers([&] { return std::to_string(made++); });

@@ -72,7 +72,7 @@ void receive_all(PoolClient& pool, const FetchOptions& options, FetchResult* res
   }
 }
 
-// A job's stream to one of ours.
+// Prints a job's stream to our stream of the same kind.
 void print_stream(Context& context, const PlannedFile& file) {
   const bool to_out = file.place.kind == FileKind::kStdout;
   const Terminal& terminal = context.terminal;
@@ -98,7 +98,7 @@ namespace {
                   "--by-job puts each job's outputs into a folder of its own", target);
 }
 
-// One job's file may be called as another's folder.
+// One job's file may have the name of another job's folder.
 void check_folders(const std::set<std::string>& targets) {
   for (const std::string& target : targets)
     for (size_t at = target.find('/'); at != std::string::npos; at = target.find('/', at + 1))

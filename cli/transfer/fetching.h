@@ -1,5 +1,5 @@
-// Takes what ended jobs left in the spool into a folder of the user's, as the
-// user. Every name is checked before the first byte is written. Main thread.
+// Fetches the outputs of ended jobs from the spool into a folder of the user's, as the
+// user. All names are checked before the first byte is written. Main thread.
 #ifndef SUBLET_CLI_TRANSFER_FETCHING_H_
 #define SUBLET_CLI_TRANSFER_FETCHING_H_
 
@@ -28,20 +28,20 @@ struct PlannedFile {
 };
 
 struct FetchResult {
-  std::vector<PlannedFile> files;    // all of them are in place
-  std::vector<uint64_t> unfinished;  // jobs passed over because they have not ended
-  std::vector<uint64_t> removed;     // whose outputs the server kept no longer
+  std::vector<PlannedFile> files;    // all complete
+  std::vector<uint64_t> unfinished;  // jobs skipped because they have not ended
+  std::vector<uint64_t> removed;     // jobs whose outputs the server has removed
   uint64_t jobs = 0;
   uint64_t bytes = 0;
 };
 
-// Where each output of these jobs goes. stdout and stderr become NAME.ID.out
-// and NAME.ID.err, unless empty. PoolError: a name that leaves the folder, or
-// two outputs with one target.
+// The target of each output of these jobs. stdout and stderr become NAME.ID.out and
+// NAME.ID.err, unless empty. Throws PoolError: a name that leaves the folder, or two
+// outputs with the same target.
 std::vector<PlannedFile> plan_fetch(const std::vector<JobDetail>& jobs, bool by_job);
 
 FetchResult fetch_jobs(Context& context, const JobFilter& filter, const FetchOptions& options);
-// One job whose stdout and stderr are printed; its other outputs go to the folder.
+// Prints one job's stdout and stderr; stores its other outputs in the folder.
 FetchResult fetch_and_print(Context& context, uint64_t job, const FetchOptions& options);
 
 // "fetched 12 files of 8 jobs (1.2 MB) into results"; warnings to stderr.

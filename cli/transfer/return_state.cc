@@ -17,7 +17,7 @@ constexpr uint64_t kMostBytes = 1 << 20;
 
 std::string path_in(const std::string& folder) { return folder + "/state"; }
 
-// Nothing: it is none of ours, or not all of it.
+// nullopt: not a state file, or incomplete.
 std::optional<ReturnState> parse(const std::string& text) {
   std::istringstream in(text);
   std::string line;

@@ -1,5 +1,5 @@
-// How far `sublet return` has come, in a small file of the user's, so that after
-// a restart it goes on and fetches nothing twice. One thread.
+// The progress of `sublet return`, in a small file of the user's, so that after a restart
+// it continues and fetches nothing twice. One thread.
 #ifndef SUBLET_CLI_TRANSFER_RETURN_STATE_H_
 #define SUBLET_CLI_TRANSFER_RETURN_STATE_H_
 
@@ -12,19 +12,19 @@
 namespace sublet::cli {
 
 struct ReturnState {
-  uint64_t since = 0;  // changes up to this one are dealt with; 0: there were none
-  int64_t at_us = 0;   // the instant of the last one; 0: not begun
-  // Jobs whose outputs are being fetched, or could not be put in place and are
-  // tried again; and whether each one's go into a folder of its own.
+  uint64_t since = 0;  // changes up to this one have been handled; 0: there were none
+  int64_t at_us = 0;   // the instant of the last one; 0: not started
+  // Jobs whose outputs are being fetched, or could not be stored and will be retried; the
+  // value: whether the job's outputs get their own folder.
   std::map<uint64_t, bool> pending;
   bool operator==(const ReturnState&) const = default;
 };
 
-// $XDG_STATE_HOME/sublet/return-..., or under ~/.local/state: a folder for each
-// server. PoolError when there is no home.
+// $XDG_STATE_HOME/sublet/return-..., or under ~/.local/state: one folder per server.
+// Throws PoolError if there is no home.
 std::string return_folder(const std::string& server);
 
-// A folder without one: the beginning. A damaged one is set aside and named in
+// Returns the initial state if the folder has none. A damaged file is set aside and named in
 // *damage. Throws FileError.
 ReturnState read_return_state(Files& files, const std::string& folder, std::string* damage);
 // On disk when it returns. Throws FileError.

@@ -13,9 +13,9 @@ namespace sublet::cli {
 
 namespace {
 
-constexpr size_t kMessageAim = 1u << 20;       // the ORB takes 2 MiB at most
-constexpr size_t kSweepAim = kMessageAim / 2;  // of values, beside the description
-constexpr int kServerRestartMs = 30'000;       // in the middle of a submission
+constexpr size_t kMessageAim = 1u << 20;       // the ORB's limit is 2 MiB
+constexpr size_t kSweepAim = kMessageAim / 2;  // for values, besides the description
+constexpr int kServerRestartMs = 30'000;       // how long to retry during a submission
 
 JobDescription complete(const PlannedJob& job, const InputFiles& files) {
   JobDescription what = job.what;
@@ -41,7 +41,7 @@ void append_all(PoolClient& pool, uint64_t batch, const BatchPlan& plan, const I
   }
 }
 
-// What the server would refuse for itself, before anything is sent.
+// Checks before anything is sent what the server would refuse.
 void check_job(const PlannedJob& job) {
   const std::string subject = "job '" + job.what.name + "'";
   JobDescription what = job.what;
@@ -83,7 +83,7 @@ void give_up(PoolClient& pool, uint64_t batch) {
   try {
     pool.discard_batch(batch);
   } catch (const PoolError&) {
-    // It expires by itself within the hour; nothing of it runs.
+    // The batch expires by itself within an hour; none of its jobs run.
   }
 }
 
@@ -110,7 +110,7 @@ size_t description_size(const PlannedJob& job) {
 std::vector<SweepPiece> sweep_pieces(const std::vector<Axis>& axes) {
   if (axes.empty()) return {};
   size_t others = 0;
-  uint64_t combinations = 1;  // of all axes but the first
+  uint64_t combinations = 1;  // of all axes except the first
   for (size_t i = 1; i < axes.size(); ++i) {
     for (const std::string& value : axes[i].values) others += value.size() + 8;
     combinations *= axes[i].count();

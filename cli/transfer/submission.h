@@ -1,4 +1,4 @@
-// Submits a plan: all of its jobs exist afterwards, or none. Main thread.
+// Submits a plan: afterwards either all of its jobs exist, or none. Main thread.
 #ifndef SUBLET_CLI_TRANSFER_SUBMISSION_H_
 #define SUBLET_CLI_TRANSFER_SUBMISSION_H_
 
@@ -9,38 +9,38 @@
 namespace sublet::cli {
 
 struct Submitted {
-  uint64_t batch = 0;  // 0: a job by itself
+  uint64_t batch = 0;  // 0: a single job
   IdRange jobs;
 };
 
 // Makes the server's checks of each job (job/check.h). Throws PoolError.
 void check_plan(const BatchPlan& plan);
 
-// `files` has read the inputs of the plan, which is checked. On an error or Ctrl-C the batch is
-// given up, and nothing was submitted; only when the connection is lost in the very commit can that
-// not be known, and the PoolError says so.
+// `files` must have read the plan's inputs, and check_plan() must have passed. On an error or
+// Ctrl-C the batch is discarded and nothing is submitted. Only if the connection is lost during
+// the commit is the outcome unknown; the PoolError says so.
 Submitted submit_plan(PoolClient& pool, const BatchPlan& plan, InputFiles& files);
 
-// This machine's name, as jobs are submitted with.
+// This machine's name, as recorded with submitted jobs.
 std::string host_name();
 
-// How the jobs are put into calls: neighbours of one append at most 1,000 jobs
-// and about half a message; an array alone. Indices of the plan: [first, last).
+// How jobs are grouped into append calls: adjacent jobs, at most 1,000 and about half a
+// message per call; an array has its own call. Indices in the plan: [first, last).
 struct AppendCall {
   size_t first = 0;
   size_t last = 0;
   bool array = false;
   bool operator==(const AppendCall&) const = default;
 };
-// A sweep whose values are too many for one message: its first axis, which
-// changes slowest, in pieces. Without axes: none.
+// A sweep with too many values for one message is split along its first axis, which
+// changes slowest. Without axes there are no pieces.
 struct SweepPiece {
   std::vector<Axis> axes;
   uint64_t first_index = 0;
 };
 std::vector<SweepPiece> sweep_pieces(const std::vector<Axis>& axes);
 std::vector<AppendCall> append_calls(const BatchPlan& plan);
-// About as many octets as the description takes in a message.
+// The approximate size of the description in a message, in octets.
 size_t description_size(const PlannedJob& job);
 
 }  // namespace sublet::cli

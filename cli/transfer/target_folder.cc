@@ -32,7 +32,7 @@ constexpr int kFolderFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
                   full ? "output.disk" : "output.write", error.what(), error.advice(), path);
 }
 
-// One step down, made if missing.
+// Opens a subfolder, creating it if missing.
 UniqueFd enter(int folder, const std::string& part, const std::string& shown) {
   for (int tries = 0;; ++tries) {
     UniqueFd next(openat(folder, part.c_str(), kFolderFlags | O_NOFOLLOW));
@@ -82,7 +82,7 @@ TargetFolder::Pending::Pending(UniqueFd folder, std::string name, std::string sh
       name_(std::move(name)),
       temporary_(".sublet-" + hex_encode(random_bytes(8)) + ".part"),
       shown_(std::move(shown)) {
-  // The guard comes first: an interrupt right after openat must find the name.
+  // Set before openat, so that an interrupt right after it removes the file.
   guard_ = std::make_unique<WhenInterrupted>(
       [folder = folder_.get(), name = temporary_] { unlinkat(folder, name.c_str(), 0); });
   file_.reset(openat(folder_.get(), temporary_.c_str(),

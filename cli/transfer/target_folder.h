@@ -1,7 +1,7 @@
-// A folder of the user's into which files from the server are put. Nothing is
-// ever written outside it: names are checked, symbolic links on the way are
-// refused (not followed), and a file appears whole, under a temporary name
-// first. One thread; an interrupt removes the temporary file.
+// A folder of the user's in which files from the server are stored. Nothing is ever written
+// outside it: names are checked, and symbolic links in the path are refused (not followed).
+// A file is first written under a temporary name, so that it appears complete. One thread;
+// an interrupt removes the temporary file.
 #ifndef SUBLET_CLI_TRANSFER_TARGET_FOLDER_H_
 #define SUBLET_CLI_TRANSFER_TARGET_FOLDER_H_
 
@@ -18,19 +18,19 @@ namespace sublet::cli {
 
 class TargetFolder {
  public:
-  // Made, with those above it, if it is not there. The path itself may lead
-  // through symbolic links: it is the user's word. PoolError.
+  // Creates the folder and its parents if missing. The path itself may contain symbolic
+  // links, because the user gave it. Throws PoolError.
   explicit TargetFolder(const std::string& path);
 
-  // A file that is being received. Without commit() nothing stays of it.
+  // A file that is being received. Without commit() it is removed.
   class Pending {
    public:
     ~Pending();
     Pending(const Pending&) = delete;
     Pending& operator=(const Pending&) = delete;
     void write(std::string_view bytes);
-    // Synced, then renamed over whatever has its name (a symbolic link there is
-    // replaced, not followed; a folder is an error), then the folder is synced.
+    // Syncs the file, renames it over an existing file (a symbolic link is replaced, not
+    // followed; a folder is an error), and syncs the folder.
     void commit();
 
    private:
@@ -47,11 +47,11 @@ class TargetFolder {
     bool committed_ = false;
   };
 
-  // `name` as check_relative_name allows it; folders in it are made. PoolError:
-  // a name that leaves the folder, a symbolic link on the way, no room.
+  // `name` as check_relative_name allows it; its folders are created. Throws PoolError: a
+  // name that leaves the folder, a symbolic link in the path, no space.
   std::unique_ptr<Pending> begin(const std::string& name) const;
-  // What begin() would refuse whatever is on the disk: for checking all names
-  // before the first byte is fetched.
+  // Throws for names that begin() always refuses; for checking all names before the first
+  // byte is fetched.
   static void check(const std::string& name);
 
   const std::string& path() const { return path_; }

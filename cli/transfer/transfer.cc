@@ -53,7 +53,7 @@ FileStamp stamp_of(const struct stat& s) {
 }
 
 UniqueFd open_input(const std::string& path, const std::string& where, FileStamp* stamp) {
-  // O_NONBLOCK: a FIFO would wait for a writer; for regular files it means nothing.
+  // O_NONBLOCK: do not wait for the writer of a FIFO; no effect on regular files.
   UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat s {};
   if (!fd.valid() || fstat(fd.get(), &s) != 0) throw unreadable(where, path, errno);
@@ -96,12 +96,12 @@ Digest digest_of_file(const std::string& path, const FileStamp& expected) {
   return hash.finish();
 }
 
-// Failures after which the transfer may go on where it stood.
+// Whether the transfer may resume after this error.
 bool resumable(const PoolError& e) {
   return e.kind == ErrorKind::unavailable || e.code == "spool.offset" || e.code == "upload.unknown";
 }
 
-// Counts down while nothing moves.
+// The time limit for a transfer without progress.
 class Patience {
  public:
   explicit Patience(const TransferPatience& p) : p_(p) { progress(); }
@@ -110,10 +110,10 @@ class Patience {
     conflicts_ = 0;
     pause_ms_ = std::min(kFirstPauseMs, p_.pause_ms);
   }
-  // Waits a little, or passes the failure on. Inside a catch block.
+  // Pauses before a retry, or rethrows the error. Inside a catch block.
   void failed(const PoolError& e) {
     if (!resumable(e) || Clock::now() >= end_) throw;
-    // The server answers, and still it does not go on: that will not mend itself.
+    // The server answers, but the transfer does not progress: retrying will not help.
     if (e.kind != ErrorKind::unavailable && ++conflicts_ > 5) throw;
     std::this_thread::sleep_for(std::chrono::milliseconds(pause_ms_));
     pause_ms_ = std::min(2 * pause_ms_, p_.pause_ms);
@@ -126,8 +126,8 @@ class Patience {
   int pause_ms_ = 0;
 };
 
-// The server hashes what comes: what differs from the digest was changed after it
-// was read first.
+// The server hashes what it receives: if that differs from the digest, the file was changed
+// after it was first read.
 uint64_t close_sent(SpoolCalls& spool, uint64_t upload, const std::string& path) {
   try {
     return spool.close_upload(upload);
@@ -140,10 +140,10 @@ uint64_t close_sent(SpoolCalls& spool, uint64_t upload, const std::string& path)
 struct Sent {
   const std::string& path;
   const FileStamp& stamp;
-  const std::optional<Digest>& digest;  // if it is known already
+  const std::optional<Digest>& digest;  // if already known
 };
 
-// From where the server stands to the end, which must be where it was.
+// Sends from the server's offset to the end; the file's size must not have changed.
 void send_rest(SpoolCalls& spool, const Upload& upload, int fd, const Sent& file,
                Patience* patience) {
   uint64_t offset = upload.offset;
@@ -176,7 +176,7 @@ uint64_t send_once(SpoolCalls& spool, const RequestId& request, const FilePlace&
   return close_sent(spool, upload.id, file.path);
 }
 
-// Until the server knows whether its own contents are damaged; throws when they are.
+// Waits until the server has verified its own copy; throws if it is damaged.
 void doubt(SpoolCalls& spool, const FilePlace& place, Patience& patience) {
   for (patience.progress();;) {
     try {
@@ -198,8 +198,8 @@ uint64_t send(SpoolCalls& spool, uint64_t batch, const Sent& file, const Transfe
       return send_once(spool, request, place, file, &patience);
     } catch (const PoolError& e) {
       patience.failed(e);
-      // The server has forgotten this upload; under its id it would only be
-      // told of the same one again.
+      // The server has discarded this upload; with the same request id it would only return
+      // the same upload again.
       if (e.kind == ErrorKind::not_found) request = random_id();
     }
   }
@@ -244,8 +244,8 @@ void InputFiles::upload(SpoolCalls& spool, uint64_t batch, const TransferPatienc
   for (Content& one : contents_)
     if (one.file_id == 0)
       one.file_id = send(spool, batch, {one.path, one.stamp, one.digest}, patience);
-  // A content that was sent from another path stands for this file too: it
-  // must still be what it was.
+  // The content of this file may have been sent from another path: the file must still be
+  // unchanged.
   for (const auto& [path, file] : files_) {
     FileStamp stamp;
     UniqueFd fd = open_input(path, "", &stamp);
@@ -265,8 +265,8 @@ uint64_t InputFiles::bytes() const {
 
 namespace {
 
-// A file's chunks from an offset on. Two are asked for at a time, while another is
-// hashed and a fourth written.
+// A file's chunks from an offset on. Two are requested at a time, while a third is hashed
+// and a fourth written.
 class Chunks {
  public:
   Chunks(SpoolCalls& spool, const FilePlace& place, uint64_t size, uint64_t from, Hasher* hash)
@@ -278,13 +278,13 @@ class Chunks {
           hash->update(chunk);
           return chunk;
         }) {}
-  // Both at once, before either is waited for.
+  // Stops both before waiting for either.
   ~Chunks() {
     for (Ahead& one : asked_) one.stop();
   }
 
-  // The next one; it is hashed already. A failure comes behind what came before it,
-  // so that all that is hashed has also been given out.
+  // The next chunk, already hashed. A failure is thrown only after all earlier chunks have
+  // been returned, so that every hashed chunk has also been returned.
   std::string next() { return hashed_.next(); }
 
  private:
@@ -300,7 +300,7 @@ class Chunks {
 
   Ahead asked_[2];
   int turn_ = 0;
-  Ahead hashed_;  // the last: it uses the others
+  Ahead hashed_;  // last member, because it uses the others
 };
 
 }  // namespace
@@ -330,7 +330,7 @@ void download(SpoolCalls& spool, const FilePlace& place, uint64_t size, const Di
     offset += chunk.size();
     sink(chunk);
   }
-  coming.reset();  // nobody else uses the hash now
+  coming.reset();  // no other thread uses the hash now
   if (hash.finish() == digest) return;
   doubt(spool, place, patience);
   throw PoolError(ErrorKind::unavailable, "spool.digest",

@@ -1,5 +1,5 @@
-// Uploads and downloads against a spool that loses connections, forgets and
-// lies; and the folder that downloads go to.
+// Uploads and downloads with a fake spool that loses connections, loses uploads and sends
+// wrong data; and the target folder of downloads.
 #include "cli/transfer/transfer.h"
 
 #include <cppunit/extensions/HelperMacros.h>
@@ -58,7 +58,7 @@ class FakeSpool : public SpoolCalls {
     return id;
   }
   std::string get(const FilePlace&, uint64_t offset, uint32_t count) override {
-    std::lock_guard lock(asking);  // two are asked for at a time
+    std::lock_guard lock(asking);  // two chunks are requested concurrently
     if (before_get) before_get(offset);
     return stored.substr(offset, count);
   }
@@ -156,8 +156,8 @@ class TransferTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(uint64_t{3'000'004}, spool.sent);
   }
 
-  // Only files of equal size are read before they are sent: what others hold
-  // then is known without a digest, also under a second name.
+  // Only files of equal size are read before they are sent; a second name of the same file is
+  // recognised without a digest.
   void reads_what_it_must() {
     std::string a = put_file("a", "same");
     std::string b = put_file("b", "some");
@@ -243,8 +243,7 @@ class TransferTest : public CppUnit::TestFixture {
                          code_of([&] { files.upload(spool, 1, kPatience); }));
   }
 
-  // Written to, not through a mapping: what was half one and half the other is not
-  // completed.
+  // A file changed by writes, not through a mapping: the mixed upload is not completed.
   void changed_in_place_while_sent() {
     std::string path = put_file("a", pattern(2'000'000));
     FakeSpool spool;
@@ -260,7 +259,7 @@ class TransferTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(0, spool.closed);
   }
 
-  // The same size and, put back by hand, the same time: ctime gives it away.
+  // The same size and a restored modification time: detected by ctime.
   void changed_before_sent() {
     std::string path = put_file("a", "before");
     struct stat s {};

@@ -9,14 +9,14 @@ namespace sublet::cli {
 
 namespace {
 
-// How many bytes a character has that begins with this one.
+// The number of bytes of a character with this first byte.
 size_t length_by_lead(unsigned char lead) {
   if (lead >= 0xf0) return 4;
   if (lead >= 0xe0) return 3;
   return lead >= 0xc0 ? 2 : 1;
 }
 
-// How many bytes at the end may be the beginning of a character.
+// The number of bytes at the end that may be the beginning of a character.
 size_t begun_at_end(std::string_view text) {
   for (size_t back = 1; back <= std::min<size_t>(3, text.size()); ++back) {
     const auto byte = static_cast<unsigned char>(text[text.size() - back]);
@@ -57,7 +57,7 @@ std::string JobText::finish() { return safe(characters_.finish()); }
 void keep_last_lines(std::string& text, uint64_t count) {
   size_t begin = text.size();
   for (uint64_t lines = 0; begin > 0 && lines < count; ++lines) {
-    // The newline at `begin` - 1 belongs to the line that is added.
+    // The newline at `begin` - 1 ends the line that is added.
     const size_t before = begin >= 2 ? text.rfind('\n', begin - 2) : std::string::npos;
     begin = before == std::string::npos ? 0 : before + 1;
   }

@@ -1,6 +1,6 @@
-// A job's text on its way to a terminal or into JSON. What a job writes may
-// hold anything: escape sequences that rewrite what stands there or type on the
-// user's behalf, bytes that are no UTF-8. One object for each stream.
+// Makes a job's output safe for a terminal or for JSON. It may contain anything: escape
+// sequences that overwrite the screen or type on the user's behalf, bytes that are not
+// UTF-8. One object for each stream.
 #ifndef SUBLET_CLI_VIEWS_JOB_TEXT_H_
 #define SUBLET_CLI_VIEWS_JOB_TEXT_H_
 
@@ -10,20 +10,20 @@
 
 namespace sublet::cli {
 
-// Holds back a character that is split between two pieces.
+// Buffers a character that is split between two pieces.
 class WholeCharacters {
  public:
   std::string feed(std::string_view piece);
-  // What was held back, and will not be completed.
+  // Returns the buffered bytes of an incomplete character.
   std::string finish();
 
  private:
   std::string rest_;
 };
 
-// For a terminal control characters other than newline, tab and carriage return
-// become \x1b, \u202e (as escape_for_terminal writes them, but a backslash stays
-// one), and so do bytes that are no UTF-8. Not for a terminal: the same bytes.
+// For a terminal, control characters other than newline, tab and carriage return, and bytes
+// that are not UTF-8, are written as \x1b, \u202e (as in escape_for_terminal, but a backslash
+// is unchanged). Not for a terminal: the bytes are unchanged.
 class JobText {
  public:
   explicit JobText(bool for_terminal) : for_terminal_(for_terminal) {}
@@ -35,8 +35,7 @@ class JobText {
   WholeCharacters characters_;
 };
 
-// Cut at the front to its last `count` lines; one without a newline at the end
-// is a line, too.
+// Removes all but the last `count` lines; a last line without a newline counts.
 void keep_last_lines(std::string& text, uint64_t count);
 
 }  // namespace sublet::cli

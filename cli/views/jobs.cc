@@ -9,7 +9,7 @@ namespace sublet::cli {
 
 namespace {
 
-// "" for nothing, so that an empty column is left out.
+// "" for 0, so that an empty column is omitted.
 std::string some(uint64_t n) { return n == 0 ? "" : std::to_string(n); }
 std::string some_ms(int64_t ms) { return ms == 0 ? "" : format_duration_ms(ms); }
 std::string some_bytes(uint64_t bytes) { return bytes == 0 ? "" : format_bytes(bytes); }
@@ -69,7 +69,7 @@ bool alike(const JobSummary& a, const JobSummary& b) {
          (a.state == kWaiting || a.reason == b.reason);
 }
 
-// "name: value" lines, values made safe; empty ones left out.
+// "name: value" lines with values made safe to show; empty ones are omitted.
 std::string facts(const std::vector<std::pair<std::string, std::string>>& all, size_t width) {
   std::string out;
   for (const auto& [name, value] : all) {

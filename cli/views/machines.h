@@ -1,5 +1,4 @@
-// Workstations as people and programs see them: a table, and JSON (shapes in
-// docs/json.md). Pure functions.
+// Output of workstations: a table, and JSON (formats in docs/json.md). Pure functions.
 #ifndef SUBLET_CLI_VIEWS_MACHINES_H_
 #define SUBLET_CLI_VIEWS_MACHINES_H_
 

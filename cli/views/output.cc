@@ -43,7 +43,7 @@ bool is_set(const char* variable) {
   return value != nullptr && *value != '\0';
 }
 
-// 0, or the errno of what went wrong.
+// Returns 0 or an errno.
 int write_all(int fd, std::string_view text) {
   while (!text.empty()) {
     ssize_t n = ::write(fd, text.data(), text.size());
@@ -72,7 +72,7 @@ const char* escape(Colour colour) {
 
 struct Shown {
   size_t column;
-  size_t width;  // of its widest cell, then of what is left of it
+  size_t width;  // of its widest cell, then after cutting
   size_t least;  // never cut below this
 };
 
@@ -82,8 +82,8 @@ size_t total_width(const std::vector<Shown>& shown) {
   return sum;
 }
 
-// Which columns are shown and how wide: those with something in them, without
-// the least important ones that have no room; then the widest are cut.
+// Chooses the columns and their widths: leaves out empty columns, then the least important
+// ones that do not fit; then cuts the widest.
 std::vector<Shown> chosen_columns(const std::vector<Column>& columns, const std::vector<Row>& rows,
                                   size_t width) {
   std::vector<Shown> shown;
@@ -134,7 +134,7 @@ std::string without_full_stop(std::string text) {
   return text;
 }
 
-// The server's advice is a sentence of its own; here it follows a semicolon.
+// The server's advice is a separate sentence; here it follows a semicolon.
 std::string uncapitalised(std::string text) {
   if (text.size() > 1 && text[0] >= 'A' && text[0] <= 'Z' && text[1] >= 'a' && text[1] <= 'z')
     text[0] = static_cast<char>(text[0] - 'A' + 'a');
@@ -177,7 +177,7 @@ void print_error(std::string_view text) {
 void say(const std::string& line) { print_error(line + "\n"); }
 
 void show_progress(const std::string& line, size_t columns) {
-  // The last column stays free: many terminals wrap when it is written.
+  // Leaves the last column free: many terminals wrap when it is written.
   std::string text = columns > 1 ? fit(line, columns - 1) : line;
   progress_shown = true;
   write_all(STDERR_FILENO, "\r" + text + "\x1b[K");

@@ -1,7 +1,6 @@
-// What the command prints, and where: the terminal's width and colours, tables
-// that fit it, a progress line, ages for people. A reader that has gone
-// (`sublet ls | head -1`) ends the process quietly. One thread, save for
-// end_progress(), which the thread that waits for signals may call too.
+// The command's output: the terminal's width and colours, tables that fit it, a progress
+// line, readable ages. A closed pipe (`sublet ls | head -1`) ends the process quietly. One
+// thread, except for end_progress(), which the thread that waits for signals may also call.
 #ifndef SUBLET_CLI_VIEWS_OUTPUT_H_
 #define SUBLET_CLI_VIEWS_OUTPUT_H_
 
@@ -24,25 +23,24 @@ struct Terminal {
   size_t rows = 0;     // of stdout; 0: no terminal
   size_t err_columns = 80;
   bool colour = false;
-  // What stands there can be written over: it is a terminal, and $TERM is set and
-  // not "dumb".
+  // Lines can be overwritten: it is a terminal, and $TERM is set and not "dumb".
   bool out_is_screen = false;
   bool err_is_screen = false;
 };
-// $COLUMNS, else the terminal's own size; colour only on a screen, without
+// Width from $COLUMNS, else from the terminal; colour only on a screen and without
 // $NO_COLOR.
 Terminal detect_terminal();
 
-// All of it to stdout. A closed pipe ends the process (kExitClosedPipe); any
-// other failure is a PoolError.
+// Writes all of it to stdout. A closed pipe ends the process (kExitClosedPipe); any other
+// failure throws PoolError.
 void print(std::string_view text);
-// All of it to stderr; failures are ignored.
+// Writes all of it to stderr; failures are ignored.
 void print_error(std::string_view text);
-// One line to stderr; failures are ignored.
+// Writes one line to stderr; failures are ignored.
 void say(const std::string& line);
 // Replaces the progress line on a terminal's stderr.
 void show_progress(const std::string& line, size_t columns);
-// Ends the progress line, if there is one, so that what follows starts afresh.
+// Ends the progress line, if any, so that the next output starts on a new line.
 void end_progress();
 
 enum class Colour { none, green, yellow, red, dim };
@@ -50,16 +48,15 @@ enum class Colour { none, green, yellow, red, dim };
 struct Column {
   std::string title;
   bool right = false;
-  size_t least = 4;    // columns below which it is not cut, but left out
-  int importance = 0;  // the least important goes first
+  size_t least = 4;    // least width; a narrower column is left out
+  int importance = 0;  // the least important are left out first
 };
 struct Row {
   std::vector<std::string> cells;
   Colour colour = Colour::none;
 };
-// A heading and a line for each row, each at most `width` columns (0: no
-// limit). Cells are made safe to show. Columns that do not fit are left out;
-// those that are empty in every row too.
+// A heading and a line for each row, each at most `width` columns (0: no limit). Cells are
+// made safe to show. Columns that do not fit or are empty in every row are left out.
 std::string list_table(const std::vector<Column>& columns, const std::vector<Row>& rows,
                        size_t width, bool colour);
 
@@ -67,7 +64,7 @@ std::string list_table(const std::vector<Column>& columns, const std::vector<Row
 std::string age(int64_t then_us, int64_t now_us);
 // "37 %"; "" if not known.
 std::string percent(int32_t ppm);
-// "0.25", so many places behind the point.
+// "0.25", with this number of decimal places.
 std::string decimal(double value, int places);
 // "1 job", "2 jobs"
 std::string counted(uint64_t n, const std::string& noun);

@@ -10,10 +10,10 @@
 
 namespace sublet::cli {
 
-// A line for each job or array, one for the ends of each sweep, one for each
-// program of a platform, and the sum.
+// A line for each job or array, one for the first and last values of each sweep, one for
+// each program for a platform, and the sum.
 std::string plan_text(const BatchPlan& plan, const InputFiles& files, const Terminal& terminal);
-// Its shape is in docs/json.md.
+// The format is in docs/json.md.
 std::string plan_json(const BatchPlan& plan, const InputFiles& files);
 
 }  // namespace sublet::cli

@@ -1,4 +1,4 @@
-// The shapes of a report, and instants as users write them.
+// The formats of a report, and instants as users write them.
 #include "cli/views/reports.h"
 
 #include <cppunit/extensions/HelperMacros.h>
@@ -69,7 +69,7 @@ class ReportViewsTest : public CppUnit::TestFixture {
     const std::string wide = usage_table(usage, 0, false);
     CPPUNIT_ASSERT(wide.find("50 %") != wide.npos);      // CPU of wall
     CPPUNIT_ASSERT(wide.find("  2 s") != wide.npos);     // waited for each attempt
-    CPPUNIT_ASSERT(wide.find("LEVERAGE") == wide.npos);  // not the pool's line
+    CPPUNIT_ASSERT(wide.find("LEVERAGE") == wide.npos);  // only for the whole pool
   }
 
   void sums_below() {
@@ -145,7 +145,7 @@ class ReportViewsTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(kNow - 7 * 86'400'000'000, when("7 d"));
     CPPUNIT_ASSERT_EQUAL(kNow - 30'000'000, when("30"));
     CPPUNIT_ASSERT_EQUAL(when("2028-02-28") + 86'400'000'000, when("2028-02-29"));
-    CPPUNIT_ASSERT_EQUAL(int64_t{1}, when("100000 d"));  // before there were any
+    CPPUNIT_ASSERT_EQUAL(int64_t{1}, when("100000 d"));  // before 1970
     for (const char* bad :
          {"", "yesterday", "2026-02-29", "2026-13-01", "2026-11-20 24:00", "2026-11-20 14:60",
           "2026-11-2", "2026-11-20 14", "2026-11-20Z", "-7 d", "2026-11-20 14:00:00+01"}) {

@@ -15,12 +15,12 @@ namespace sublet::cli {
 
 namespace {
 
-// The alternate page without a cursor, and back.
+// Switches to the alternate screen without a cursor, and back.
 constexpr const char* kEnter = "\x1b[?1049h\x1b[?25l\x1b[H\x1b[2J";
 constexpr const char* kLeave = "\x1b[?25h\x1b[?1049l";
 
-// Written over what stood there line by line, so that nothing flickers. The last
-// line gets no newline: it would move all of them up.
+// Overwrites the screen line by line, so that nothing flickers. The last line gets no
+// newline, which would scroll the screen.
 std::string drawn(const std::string& frame) {
   std::string out = "\x1b[H";
   for (size_t at = 0; at < frame.size();) {
@@ -53,7 +53,7 @@ void Screen::take_keys() {
   raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
   raw.c_cc[VMIN] = 1;
   raw.c_cc[VTIME] = 0;
-  // A stop or a core would leave the terminal as it is now.
+  // Ctrl-Z or Ctrl-\ would leave the terminal in this state.
   raw.c_cc[VSUSP] = raw.c_cc[VQUIT] = _POSIX_VDISABLE;
   tcsetattr(STDIN_FILENO, TCSANOW, &raw);
   keys_ = std::thread([this] { read_keys(); });
@@ -83,7 +83,7 @@ void Screen::leave() {
   if (left_) return;
   left_ = true;
   if (has_keys_) {
-    tcflush(STDIN_FILENO, TCIFLUSH);  // what was typed was not for the shell
+    tcflush(STDIN_FILENO, TCIFLUSH);  // the shell must not read the keys typed here
     tcsetattr(STDIN_FILENO, TCSANOW, &before_);
   }
   [[maybe_unused]] const ssize_t n = ::write(STDOUT_FILENO, kLeave, strlen(kLeave));

@@ -1,5 +1,5 @@
-// The whole terminal for a picture that changes. Nothing of it stays: ~Screen,
-// leave() and the key q give the terminal back as it was.
+// Uses the whole terminal for a changing display. ~Screen, leave() and the key q restore
+// the terminal.
 #ifndef SUBLET_CLI_VIEWS_SCREEN_H_
 #define SUBLET_CLI_VIEWS_SCREEN_H_
 
@@ -14,19 +14,19 @@
 
 namespace sublet::cli {
 
-// One at a time, where Terminal::out_is_screen holds. show() from one thread.
+// One object at a time, and only if Terminal::out_is_screen. show() from one thread.
 class Screen {
  public:
-  // Takes the terminal. Its keys are read only where stdin is a terminal, too: q
-  // then ends the process (status 0), whatever else is going on. Ctrl-C and its
-  // kin end it as ever; Ctrl-Z and Ctrl-\ do nothing meanwhile.
+  // Switches the terminal. Keys are read only if stdin is a terminal, too: q then ends the
+  // process (status 0) at any time. Ctrl-C and similar signals end it as usual; Ctrl-Z and
+  // Ctrl-\ have no effect.
   Screen();
   ~Screen();
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
 
-  // Lines that end in \n: at most as many as the terminal has, and a column less
-  // wide, since what erases the rest of a full line erases its end, too.
+  // Lines that end in \n: at most as many as the terminal has, and one column narrower,
+  // because erasing the rest of a full line would erase its last character.
   void show(const std::string& frame);
   // Any thread. Later calls of show() do nothing.
   void leave();
@@ -39,7 +39,7 @@ class Screen {
   bool left_ = false;  // guarded by mutex_
   bool has_keys_ = false;
   termios before_{};
-  UniqueFd stop_;  // readable: no more keys are wanted
+  UniqueFd stop_;  // readable: stop reading keys
   std::thread keys_;
   WhenInterrupted restore_;
 };

@@ -77,7 +77,7 @@ std::string eviction_figures(const PoolPicture& p) {
          " in the last hour";
 }
 
-// Those at work first, those that have left last.
+// Machines with jobs first, those that have left last.
 std::vector<MachineInfo> in_order(std::vector<MachineInfo> machines) {
   const auto rank = [](const MachineInfo& m) {
     if (m.state == kMachineGone) return 3;
@@ -89,7 +89,7 @@ std::vector<MachineInfo> in_order(std::vector<MachineInfo> machines) {
   return machines;
 }
 
-// Those with jobs, next in line first.
+// Users with jobs, the next in line first.
 std::vector<Standing> in_line(std::vector<Standing> standings) {
   std::erase_if(standings, [](const Standing& s) { return s.active == 0; });
   std::stable_sort(standings.begin(), standings.end(), [](const Standing& a, const Standing& b) {
@@ -135,9 +135,9 @@ struct List {
   size_t rows = 0;
 };
 
-constexpr size_t kAround = 2;  // lines: the empty one before a list and its heading
+constexpr size_t kAround = 2;  // lines per list: an empty one and the heading
 
-// The lists that have something and some room, the first ones before the others.
+// Shares `room` lines among the non-empty lists; earlier lists have precedence.
 void share_room(std::vector<List>& lists, size_t room) {
   std::erase_if(lists, [](const List& l) { return l.size == 0; });
   while (lists.size() * (kAround + 1) > room) {

@@ -1,5 +1,5 @@
-// The pool at one instant, as `sublet top` shows it: a frame that fits the
-// terminal, JSON (shape in docs/json.md). Pure functions.
+// The pool at one instant, as `sublet top` shows it: a frame that fits the terminal, or
+// JSON (format in docs/json.md). Pure functions.
 #ifndef SUBLET_CLI_VIEWS_TOP_H_
 #define SUBLET_CLI_VIEWS_TOP_H_
 
@@ -16,22 +16,21 @@ namespace sublet::cli {
 struct PoolPicture {
   int64_t at_us = 0;
   std::string pool;
-  JobCounts jobs;  // those that have not ended; the others are not counted
+  JobCounts jobs;  // only of jobs that have not ended
   std::vector<MachineInfo> machines;
   std::vector<Standing> standings;
   uint64_t evictions = 0;      // of the attempts that ended in the last hour
   bool own_evictions = true;   // of the caller's jobs only
-  std::vector<Change> events;  // the caller's, or for administrators everybody's; oldest first
+  std::vector<Change> events;  // the caller's, for administrators all users'; oldest first
 };
 
-// How long to leave the server alone after a look that took so long: twenty times
-// as long, from a second to a minute. One who watches so takes a twentieth of what
-// a look takes at most, however large or busy the pool.
+// The pause before the next look at the server: twenty times as long as the last look took,
+// from a second to a minute. This bounds the load that `top` causes, however large or busy
+// the pool is.
 std::chrono::milliseconds pause_after_look(std::chrono::milliseconds took);
 
-// rows 0: all there is, and the last events. Else at most `rows` lines: the
-// lists share what there is, and say how much they leave out. `notice` stands
-// below the figures, unless it is empty.
+// rows 0: everything, and the last events. Else at most `rows` lines: the lists share them
+// and show how many items they leave out. `notice` is shown below the figures, unless empty.
 std::string top_frame(const PoolPicture& picture, const std::string& notice, size_t columns,
                       size_t rows, bool colour);
 void write_json(JsonWriter& json, const PoolPicture& picture);

@@ -1,5 +1,5 @@
-// The frames of `sublet top`: they fit any terminal, share its lines fairly, and
-// say what they leave out.
+// The frames of `sublet top`: they fit any terminal, share its lines fairly, and show what
+// they leave out.
 #include "cli/views/top.h"
 
 #include <cppunit/extensions/HelperMacros.h>
@@ -115,9 +115,9 @@ class TopViewTest : public CppUnit::TestFixture {
     has(text, "user1");
     has(text, "machine4 ");
     has(text, "… 295 more\n");
-    // 24 lines: 5 of figures, 6 around the lists, 2 users; 6 and 5 for the others.
+    // 24 lines: 5 for figures, 6 around the lists, 2 users; 6 and 5 for the other lists.
     has(text, "… 46 more\n");
-    // Where there is no room for three lists, the machines stay.
+    // If there is no room for three lists, the machines are shown.
     const std::string low = top_frame(picture(300, 2, 50), "", 80, 9, false);
     CPPUNIT_ASSERT_EQUAL(size_t{9}, lines(low).size());
     has(low, "machine0");
@@ -139,7 +139,7 @@ class TopViewTest : public CppUnit::TestFixture {
     before("mute", "works");
     before("works", "free");
     before("free", "gone");
-    before("user2", "user0");  // who has nothing in line comes last
+    before("user2", "user0");  // users without waiting jobs are last
     CPPUNIT_ASSERT(text.find("user1") == std::string::npos);
     CPPUNIT_ASSERT(text.find("\n1 s") < text.find("\n3 s"));  // the newest event first
   }

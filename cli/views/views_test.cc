@@ -1,5 +1,4 @@
-// What is printed: widths, escaping, summaries; and what is planned before
-// anything is sent or fetched.
+// Output: widths, escaping, summaries; and the plans of submissions and fetches.
 #include <cppunit/extensions/HelperMacros.h>
 
 #include <sstream>
@@ -116,7 +115,7 @@ class ViewsTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(kNow - 5'000'000, rows[0].changed_us);
     CPPUNIT_ASSERT_EQUAL(std::string("curly"), rows[3].machine);
     CPPUNIT_ASSERT_EQUAL(std::string(""), rows[3].reason);
-    // Jobs of no batch, of two batches, of others (whose names are not told): apart.
+    // Not joined: jobs without a batch, of two batches, of other users (names not shown).
     jobs = {job(1, kDone), job(2, kDone), of_batch(3, kDone), of_batch(4, kDone)};
     jobs[3].batch = 6;
     CPPUNIT_ASSERT_EQUAL(size_t{4}, joined(jobs).size());
@@ -251,7 +250,7 @@ class ViewsTest : public CppUnit::TestFixture {
       b.outputs = {{name, 5, {}, false}};
       CPPUNIT_ASSERT_THROW(plan_fetch({b}, true), PoolError);
     }
-    // One job's file is called as another's folder.
+    // One job's file has the name of another job's folder.
     a.outputs = {{"r", 5, {}, false}};
     b.outputs = {{"r/x", 5, {}, false}, {"r-x", 5, {}, false}};
     CPPUNIT_ASSERT_THROW(plan_fetch({a, b}, false), PoolError);
@@ -275,7 +274,7 @@ class ViewsTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(size_t{3}, append_calls(plan).size());
   }
 
-  // In the server's words, before anything is sent.
+  // Errors as from the server, before anything is sent.
   void jobs_are_checked_beforehand() {
     const auto refused = [](const PlannedJob& job) {
       try {

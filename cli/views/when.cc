@@ -11,7 +11,7 @@
 namespace sublet::cli {
 namespace {
 
-// Digits where `form` has 0, elsewhere its own character; a blank stands for a T too.
+// Matches digits where `form` has 0, else the same character; a blank also matches T.
 bool has_form(const std::string& text, const std::string& form) {
   return text.size() == form.size() &&
          std::equal(text.begin(), text.end(), form.begin(), [](char c, char f) {

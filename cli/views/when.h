@@ -7,9 +7,9 @@
 
 namespace sublet::cli {
 
-// "2026-11-20", "2026-11-20 14:00", "2026-11-20T14:00:05Z": UTC, as everything
-// that is printed; "7 d", "12h": so long before `now_us`. `option` is named in
-// the PoolError (usage) for anything else. Microseconds since 1970, from 1 on.
+// Parses "2026-11-20", "2026-11-20 14:00", "2026-11-20T14:00:05Z" (UTC, as in all output),
+// or "7 d", "12h": that long before `now_us`. Throws PoolError (usage) that names `option`
+// for anything else. Returns microseconds since 1970, at least 1.
 int64_t parse_when(const std::string& option, const std::string& text, int64_t now_us);
 
 }  // namespace sublet::cli
