@@ -1,6 +1,5 @@
-"""The whole command, from outside: `python3 cli/command_test.py alone` needs no
-server; `... pool` runs a private server and one workstation. Exit status 0 when
-every check holds."""
+"""Tests of the whole command: `python3 cli/command_test.py alone` needs no server;
+`... pool` runs a private server and one workstation."""
 
 import json
 import os
@@ -24,7 +23,7 @@ COMMANDS = ["submit", "ls", "show", "why", "logs", "wait", "fetch", "hold", "rel
 
 
 class Alone(unittest.TestCase):
-    """What needs no server."""
+    """Tests that need no server."""
 
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="sl-cli-", dir="/tmp")
@@ -175,8 +174,8 @@ class Alone(unittest.TestCase):
             self.assertEqual((output["name"], output["required"]), expected, word)
 
     def limited(self, *args, stdin):
-        """With a gigabyte of address space (the address sanitizer takes more for
-        itself); returns status and stderr."""
+        """Runs it with a gigabyte of address space (the address sanitizer needs more);
+        returns status and stderr."""
         most = resource.RLIM_INFINITY if "asan" in harness.BIN else 1 << 30
         done = subprocess.run([SUBLET] + list(args), cwd=self.folder, stdin=stdin, text=True,
                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
@@ -186,7 +185,7 @@ class Alone(unittest.TestCase):
         return done.returncode, done.stderr
 
     def test_a_million_lines(self):
-        """Bounded memory, and a sentence where there are too many."""
+        """Memory is bounded, and too many lines give an error message."""
         for lines, expected in ((1_000_000, (0, "")), (1_000_001, (7, "1,000,000 lines"))):
             self.write("lines", "".join("%d\n" % i for i in range(lines)))
             with open(os.path.join(self.folder, "lines")) as stdin:
@@ -223,7 +222,7 @@ class Alone(unittest.TestCase):
 
 
 class WithPool(unittest.TestCase):
-    """Against a private server and one workstation with two slots."""
+    """With a private server and one workstation with two slots."""
 
     @classmethod
     def setUpClass(cls):
@@ -294,7 +293,7 @@ class WithPool(unittest.TestCase):
         self.assertEqual(len([n for n in self.listing("r") if n.endswith(".out")]), 3)
 
     def test_sweep(self):
-        """Lists, a range and a table: each combination once, results here."""
+        """Lists, a range and a table: each combination runs once, with results here."""
         self.write("prog", "#!/bin/sh\necho $X-$1-$2 > r-$1-$2\n")
         self.write("points.csv", 'x,y\n1,"a b"\n2,c\n')
         self.write("b.toml", '[[job]]\nprogram = "./prog"\narguments = ["{index}", "{n}"]\n'
@@ -334,7 +333,7 @@ class WithPool(unittest.TestCase):
         self.assertIn("standard input has no lines", err)
 
     def test_a_million_jobs_are_one_record(self):
-        """In a pool of its own: they would fill every list of the others."""
+        """In a separate pool: these jobs would fill every list of the other tests."""
         self.write("b.toml", '[[job]]\nprogram = "true"\ncount = 1000000\n')
         with harness.Pool() as pool:
             pool.start_server()
@@ -360,7 +359,7 @@ class WithPool(unittest.TestCase):
             self.assertEqual(pool.job(first + 500000)["state"], "removed")
 
     def test_named_by_state(self):
-        """In a pool of its own, too: --mine reaches every job of the user."""
+        """In a separate pool: --mine applies to every job of the user."""
         with harness.Pool() as pool:
             pool.start_server()
             for words in (["rm"], ["hold"], ["rm", "--state", "waiting"], ["rm", "--mine", "17"],
@@ -390,11 +389,11 @@ class WithPool(unittest.TestCase):
         batch = self.pool.sublet("ls", "--all")["jobs"][-1]["batch"]
         waited = self.pool.sublet("wait", "--batch", batch)
         self.assertEqual((waited["stopped"], waited["counts"]["removed"]), (1, 1))
-        # One that somebody removes is as before.
+        # A job that a user removes is reported as before.
         job = self.pool.submit("--", "sleep", "600")[0]
         self.run_it("rm", job)
         self.assertEqual(self.run_it("wait", job)[0], 1)
-        # A failure stays one.
+        # A failed job is still reported as failed.
         self.write("b.toml", '[batch]\nstop_when = { failed = 1 }\n[[job]]\nprogram = "false"\n'
                              '[[job]]\nprogram = "sleep"\narguments = ["600"]\n')
         status, out, err = self.run_it("submit", "--wait", "b.toml")
@@ -464,14 +463,14 @@ class WithPool(unittest.TestCase):
             while chunk := os.read(leader, 65536):
                 shown += chunk
         except OSError:
-            pass  # the other end has gone
+            pass  # the other end has been closed
         os.close(leader)
         self.assertEqual(done.wait(60), 0)
         self.assertNotIn(b"\x1b", shown)
         self.assertLessEqual(max(len(l) for l in shown.decode().split("\r\n")), 40)
 
     def test_names_of_any_bytes(self):
-        """Inputs, arguments, a job's name: they arrive as they are, and are shown safely."""
+        """Inputs, arguments, a job's name: they arrive unchanged and are shown safely."""
         strange = ["new\nline", os.fsdecode(b"no \xff utf-8"), "\x1b[2J"]
         inputs = []
         for name in strange:
@@ -494,14 +493,14 @@ class WithPool(unittest.TestCase):
             self.assertNotIn("\x1b", out)
         self.assertIn("\\x1b[2J", out)
         self.assertIn("new\\nline", out)
-        # Wrong ones are named on one line.
+        # Invalid names are shown on one line.
         for word in ("../\n\x1b[2J", "[\n"):
             status, out, err = self.run_it("submit", "--output", word, "--", "true")
             self.assertEqual((status, err.count("\n")), (2, 1), err)
             self.assertNotIn("\x1b", err)
 
     def test_hostile_words_are_shown_safely(self):
-        """Names, arguments, outputs and reasons that hold anything but NUL."""
+        """Names, arguments, outputs and reasons with any bytes except NUL."""
         hostile = "x\x1b[2J\n\r\udcff\u202ey"
         output = hostile.replace("[", "\\[")
         job = self.pool.submit("--name", hostile, "--env", "A=" + hostile, "--output",
@@ -561,7 +560,7 @@ class WithPool(unittest.TestCase):
         self.assertEqual((waiting.returncode, out), (0, "1 job: 1 done\n"), err)
 
     def test_interrupted_submission(self):
-        # A file that cannot be sent in no time; the signal comes in its midst.
+        # A file so large that the signal arrives during the transfer.
         with open(os.path.join(self.folder, "big"), "wb") as f:
             f.truncate(3 << 30)
         before = self.pool.sublet("ls", "--all")["jobs"]
@@ -584,7 +583,7 @@ class WithPool(unittest.TestCase):
                                     stdout=subprocess.DEVNULL, env=self.pool.environment())
         harness.wait_for(lambda: self.listing() or fetching.poll() is not None, "a file to appear")
         fetching.send_signal(signal.SIGINT)
-        # Nothing of it, or (had it been quicker than the signal) all of it.
+        # Nothing of it, or all of it if the transfer was faster than the signal.
         left = self.listing() if fetching.wait(60) == 130 else []
         self.assertIn(left, ([], ["big"]))
         self.assertEqual(self.run_it("fetch", job)[0], 0)
@@ -594,14 +593,14 @@ class WithPool(unittest.TestCase):
     def test_others_jobs_are_not_yours(self):
         job = self.pool.submit("--", "sleep", "600")[0]
         self.addCleanup(self.run_it, "rm", job)
-        # Where the checkout is closed to others, a copy is not.
+        # A copy, because other users may not be able to access the checkout.
         program = shutil.copy(SUBLET, os.path.join(self.folder, "sublet"))
         os.chmod(self.folder, 0o755)
         for words in (["rm"], ["hold"], ["show"], ["fetch"]):
             done = subprocess.run([program, words[0], str(job)], user=65534, group=65534, cwd="/",
                                   extra_groups=[], env=self.pool.environment(), text=True,
                                   stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
-            if words == ["fetch"]:  # it has not ended, and says so to anybody
+            if words == ["fetch"]:  # the job has not ended, which any user may learn
                 self.assertEqual(done.returncode, 6, done.stderr)
                 continue
             self.assertEqual(done.returncode, 5, done.stderr)
@@ -626,7 +625,7 @@ if __name__ == "__main__":
         sys.exit("usage: command_test.py alone|pool [TEST]")
     loader = unittest.TestLoader()
     wanted = suites[sys.argv[1]]
-    names = [word for word in sys.argv[2:] if word != "-v"]  # it says much anyway
+    names = [word for word in sys.argv[2:] if word != "-v"]  # the output is verbose anyway
     tests = (loader.loadTestsFromNames(names, wanted) if names
              else loader.loadTestsFromTestCase(wanted))
     sys.exit(0 if unittest.TextTestRunner(verbosity=2).run(tests).wasSuccessful() else 1)

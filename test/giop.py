@@ -1,5 +1,5 @@
-"""GIOP 1.2 by hand, for tests: messages made and taken apart, and a relay that
-listens in on a server's socket."""
+"""GIOP 1.2 for tests: creates and parses messages, and a relay that records the traffic
+on a server's socket."""
 
 import os
 import socket
@@ -7,7 +7,7 @@ import struct
 import threading
 
 REQUEST, REPLY, CANCEL, LOCATE = 0, 1, 2, 3
-EXCEPTIONS = {1: "user exception", 2: "system exception"}  # of a reply
+EXCEPTIONS = {1: "user exception", 2: "system exception"}  # by reply status
 
 
 def message(kind, body, size=None, flags=1, version=(1, 2)):
@@ -60,7 +60,7 @@ class Request:
 
 
 def messages(data):
-    """The complete messages at the head of a stream."""
+    """The complete messages at the start of a stream."""
     while len(data) >= 12:
         end = 12 + struct.unpack_from("<I", data, 8)[0]
         if len(data) < end:
@@ -74,7 +74,7 @@ def requests(data):
 
 
 def answers(path, data, deadline=10):
-    """Sends; one word for each reply, "closed" when the other side hangs up."""
+    """Sends; returns a word for each reply, "closed" when the peer closes the connection."""
     with socket.socket(socket.AF_UNIX) as s:
         s.settimeout(deadline)
         heard = b""
@@ -98,8 +98,8 @@ def answers(path, data, deadline=10):
 
 
 class Relay:
-    """Takes the place of a server's socket and passes everything on; remembers it.
-    The relay's own user is whom the server sees."""
+    """Replaces a server's socket, forwards all traffic and records it. The server sees
+    the relay's user as the peer."""
 
     def __init__(self, path):
         self.path = path
@@ -143,7 +143,7 @@ class Relay:
                 sink.sendall(data)
         except OSError:
             pass
-        # The other thread still uses both; the last one closes them.
+        # The other thread still uses both sockets; the last thread closes them.
         for end in (source, sink):
             try:
                 end.shutdown(socket.SHUT_RDWR)
@@ -162,7 +162,7 @@ class Relay:
         return [call for stream in streams for call in requests(stream)]
 
     def step_aside(self):
-        """From now on callers reach the server itself; those that came stay."""
+        """New callers reach the server itself; existing connections stay."""
         os.rename(self.behind, self.path)
         self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()

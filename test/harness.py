@@ -1,8 +1,8 @@
 """A private pool of real daemons for tests and the demo.
 
-Everything lives in one short temporary folder (a Unix socket's path has 107
-bytes at most); processes are ended by their pid; every wait is for a condition
-and has a deadline. The programs are taken from $SUBLET_BIN (build/bin).
+All files are in one temporary folder with a short path (a Unix socket's path has at most
+107 bytes); processes are ended by pid; every wait is for a condition and has a deadline.
+The programs are those in $SUBLET_BIN (default build/bin).
 """
 
 import glob
@@ -42,7 +42,7 @@ def wait_for(condition, what, deadline=None):
 
 
 def alive(pid):
-    """Whether the process exists and is no zombie."""
+    """Whether the process exists and is not a zombie."""
     try:
         with open("/proc/%d/stat" % pid) as stat:
             return stat.read().rsplit(")", 1)[1].split()[0] not in "ZX"
@@ -115,11 +115,11 @@ print(worst, passed / computed if computed else 1)
 
 
 class Pace:
-    """How slow this machine is, and how long the block takes. Bounds are those of a quiet
-    machine, stretched by what another process saw in the same span: how late it woke from
-    short sleeps, and how long it needed for its CPU time."""
+    """Measures how slow this machine is, and how long the block takes. Limits are for a quiet
+    machine and are extended by what another process measures at the same time: how late it
+    wakes from short sleeps, and how long it takes for its CPU time."""
 
-    # A sanitized program needs so many times as long.
+    # Factor for sanitized programs.
     SANITIZED = 4 if "/asan/" in BIN else 1
 
     def __enter__(self):
@@ -133,11 +133,11 @@ class Pace:
         self.worst, self.slowness = map(float, self.watcher.communicate()[0].split())
 
     def limit(self, seconds):
-        """What so many seconds of a quiet machine are here and now."""
+        """Converts seconds on a quiet machine to seconds here and now."""
         return seconds * self.SANITIZED * max(1, self.slowness) + 20 * self.worst
 
     def check(self, test, seconds, what):
-        """Fails `test` when the block took longer than so many seconds of a quiet machine."""
+        """Fails `test` if the block took longer than `seconds` would be on a quiet machine."""
         test.assertLessEqual(self.took, self.limit(seconds),
                              "%s: at most %g s on a quiet machine; this one is %.1f times as slow "
                              "and wakes up to %.3f s late" %
@@ -145,7 +145,7 @@ class Pace:
 
 
 class Failed(Exception):
-    """A command of ours ended with an error."""
+    """`sublet` ended with an error."""
 
     def __init__(self, args, status, out, err):
         super().__init__("%s: status %d: %s%s" % (" ".join(map(str, args)), status, out, err))
@@ -166,11 +166,11 @@ class Client:
         self.control = os.path.join(pool.folder, "owner-" + name)
         self.extra = list(extra)
         self.prefix = list(prefix)  # a command that becomes the client by exec
-        self.scripted = scripted  # else the monitor looks at the real machine
+        self.scripted = scripted  # else the monitor observes the real machine
         for setting in monitor_sets:
             self.extra += ["--monitor-set", setting]
-        # Root's clients give each slot a user id of its own; those of this test
-        # run must not be another's.
+        # With root, each slot has its own user id; concurrent test runs must not share
+        # them.
         self.extra += ["--set", "slot_uids=%d" % Client.next_uid]
         Client.next_uid += slots
         self.process = None
@@ -186,8 +186,8 @@ class Client:
         return ["--server", self.pool.socket]
 
     def remove_cgroups(self):
-        """Those of attempts that were killed with everything else: the client would
-        do so at its next start."""
+        """Removes the cgroups of killed attempts, which the client would do at its next
+        start."""
         tag = hashlib.blake2b(os.path.realpath(self.state).encode(),
                               digest_size=32).hexdigest()[:12]
         for hierarchy in ("", "*/"):
@@ -195,7 +195,7 @@ class Client:
                 try:
                     os.rmdir(folder)
                 except OSError:
-                    pass  # its last process is just ending
+                    pass  # its last process is still ending
 
     def start(self):
         if not os.path.exists(self.control):
@@ -235,7 +235,7 @@ class Client:
             return None
 
     def running(self):
-        """The attempt whose program runs here, like 7.2, or None."""
+        """The attempt whose program runs here, for example 7.2, or None."""
         for attempt in self.attempts():
             folder = os.path.join(self.state, "attempts", attempt)
             if os.path.exists(folder + "/record") and not os.path.exists(folder + "/exit"):
@@ -247,7 +247,7 @@ class Client:
 
 
 class Saver:
-    """The job saver.c: counts until told to finish, and writes down what it does."""
+    """The job saver.c: counts until asked to finish, and records what it does."""
 
     def __init__(self, pool):
         self.pool = pool
@@ -262,7 +262,7 @@ class Saver:
                                 os.path.join(UNIT, "saver"), self.folder, str(save_ms), step)[0]
 
     def said(self, what):
-        """(attempt, count) of every time that it said `what`: start, save or done."""
+        """(attempt, count) of every record of `what`: start, save or done."""
         with open(self.ledger) as f:
             lines = [line.split() for line in f if line.endswith("\n")]
         return [(int(attempt), int(count)) for word, attempt, count in lines if word == what]
@@ -277,7 +277,7 @@ class Saver:
 
 
 class Pool:
-    """A server and clients; use it as a context."""
+    """A server and clients; a context manager."""
 
     def __init__(self, server_sets=()):
         self.folder = tempfile.mkdtemp(prefix="sl-", dir="/tmp")
@@ -322,7 +322,7 @@ class Pool:
         wait_for(self.about, "the server to serve\n" + self.log("server"), deadline)
 
     def about(self):
-        """The server's own words, or None while it does not serve."""
+        """The output of `sublet about`, or None while the server does not answer."""
         try:
             return self.sublet("about")
         except Failed:
@@ -332,7 +332,7 @@ class Pool:
         return int(self.about()["server_pid"])
 
     def kill_server(self):
-        """The serving process only; the supervisor restarts it."""
+        """Kills only the server process; the supervisor restarts it."""
         for pid in children(self.supervisor.pid):
             kill(pid)
 
@@ -363,8 +363,8 @@ class Pool:
         return self.sublet("machines")["machines"]
 
     def public(self, program):
-        """A copy of one of our programs that every user may execute: the checkout
-        may lie where others cannot pass."""
+        """A copy of one of our programs that every user can execute, because the checkout
+        may be inaccessible to them."""
         folder = os.path.join(self.folder, "programs")
         os.makedirs(folder, exist_ok=True)
         os.chmod(folder, 0o755)
@@ -395,7 +395,7 @@ class Pool:
         return json.loads(out) if out.strip() else {}
 
     def submit(self, *args, cwd=None):
-        """Submits; returns the ids of the jobs."""
+        """Runs `sublet submit`; returns the ids of the jobs."""
         jobs = self.sublet("submit", *args, cwd=cwd)["jobs"]
         return list(range(jobs["first"], jobs["first"] + jobs["count"]))
 
@@ -429,7 +429,7 @@ class Pool:
         return "\n".join([self.log("server")] + [self.log("client-" + n) for n in self.clients])
 
     def processes(self):
-        """Whatever still runs on behalf of this pool, a job's grandchildren too."""
+        """All processes that still run for this pool, including jobs' grandchildren."""
         return processes_naming(self.folder + "/", ("cmdline", "environ"))
 
     def close(self):

@@ -137,7 +137,8 @@ struct List {
 
 constexpr size_t kAround = 2;  // lines per list: an empty one and the heading
 
-// Shares `room` lines among the non-empty lists; earlier lists have precedence.
+// Shares `room` lines evenly among the non-empty lists; leaves out the last lists if there is
+// no room for them.
 void share_room(std::vector<List>& lists, size_t room) {
   std::erase_if(lists, [](const List& l) { return l.size == 0; });
   while (lists.size() * (kAround + 1) > room) {

@@ -1,5 +1,5 @@
-"""Programs started with standard input, output or error closed: /dev/null takes
-their places, not the pipes of the libraries; what they log goes nowhere else."""
+"""Programs started with standard input, output or error closed: /dev/null replaces
+them, not a pipe of a library, so that log output is not written elsewhere."""
 
 import os
 import subprocess
@@ -63,7 +63,7 @@ class ClosedStreams(unittest.TestCase):
                 monitor.wait()
 
     def test_command(self):
-        """Its error goes nowhere, and neither into a pipe of the ORB's: it ends as usual."""
+        """Its error message is discarded, not written to a pipe of the ORB; it ends as usual."""
         with harness.Pool() as pool:
             for streams in CLOSED:
                 done = subprocess.run(

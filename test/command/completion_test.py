@@ -1,5 +1,5 @@
-"""What bash completes: the generated script in a real bash, by its own function
-and by a TAB typed at a terminal."""
+"""Completion in bash: the generated script in a real bash, by its function and by a TAB
+typed on a terminal."""
 
 import os
 import pty
@@ -17,7 +17,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import harness
 
 SUBLET = os.path.join(harness.BIN, "sublet")
-# The words as bash splits them: "=" is one of its own.
+# The words as bash splits them: "=" is a separate word.
 DRIVE = ("set -u; source <(%s completion bash); COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); "
          "_sublet; printf '%%s\\n' \"${COMPREPLY[@]}\"" % SUBLET)
 
@@ -55,7 +55,7 @@ class Completion(unittest.TestCase):
         everywhere = ["--help", "--version", "--server", "--json", "--timeout"]
         for command in ([], ["about"], ["admin", "members"]):
             self.assertEqual(self.offered(*command, "--"), everywhere)
-        # What --help knows, all of it.
+        # All options in --help.
         done = subprocess.run([SUBLET, "submit", "--help"], capture_output=True, text=True).stdout
         for option in re.findall(r"^  (?:-.,)?(--[a-z-]+)", done, re.M):
             self.assertIn(option, self.offered("submit", "--"))
@@ -84,7 +84,7 @@ class Completion(unittest.TestCase):
         self.assertEqual(self.offered("ls", "--", "print"), [])
 
     def at_a_terminal(self, shell, prepare, typed):
-        """Types into an interactive shell; `typed`: pairs of keys and what they bring."""
+        """Types into an interactive shell; `typed`: pairs of keys and expected output."""
         pid, terminal = pty.fork()
         if pid == 0:
             os.chdir(self.folder)

@@ -1,5 +1,5 @@
-"""docs/json.md and what the commands print: no field that is not documented, none
-documented that is not printed, and each of its type."""
+"""Compares docs/json.md with what the commands print: every printed field is documented,
+every documented field is printed, and each has its type."""
 
 import json
 import os
@@ -40,7 +40,7 @@ class Page:
     def __init__(self):
         self.tables = {}  # heading -> {field: type}
         self.commands = set()
-        parts = []        # (heading, the one whose fields it has, too)
+        parts = []        # (heading, the heading whose fields it includes)
         names = []
         with open(PAGE) as f:
             for line in f:
@@ -55,10 +55,10 @@ class Page:
                 elif field.startswith("`"):
                     for name in names:
                         self.add(name, field.strip("`"), kind)
-        for name, part in reversed(parts):  # what is used stands below
+        for name, part in reversed(parts):  # included headings are further below
             self.tables[name] = {**self.tables.get(name, {}), **self.tables[part]}
         self.used = set()       # headings
-        self.present = set()    # (heading, field) of those that may be missing
+        self.present = set()    # (heading, field) of optional fields that were present
         self.problems = []
 
     def add(self, name, field, kind):
@@ -96,7 +96,7 @@ class Page:
                 self.problems.append("%s.%s is missing (%s)" % (where, name, heading))
 
     def never_seen(self):
-        """Tables of which nothing was checked, and fields that were always missing."""
+        """Tables that were not checked, and fields that were always missing."""
         return sorted(["table " + t for t in self.tables if t not in self.used] +
                       ["%s.%s" % (t, f) for t in self.tables for f in self.tables[t]
                        if t in self.used and (t, f) not in self.present])
@@ -112,7 +112,7 @@ class JsonShapes(unittest.TestCase):
         def commands(*words):
             out = self.pool.run(*words, "--help")[1]
             return re.findall(r"^  ([a-z]+) ", out.split("Subcommands:")[1], re.M)
-        scripts = {"completion"}  # prints one, with --json too
+        scripts = {"completion"}  # prints a script, even with --json
         expected = set(commands()) - {"admin"} - scripts
         expected |= {"admin " + c for c in commands("admin")}
         self.assertEqual({re.sub(" (JOB|of several)$", "", c) for c in self.page.commands},
@@ -126,7 +126,7 @@ class JsonShapes(unittest.TestCase):
         return path
 
     def run_it(self, heading, *words, status=0, run=None, **options):
-        """One object that has the shape of this heading."""
+        """Runs it and checks that it prints one object as described under this heading."""
         words = [str(w) for w in words]
         at = words.index("--") if "--" in words else len(words)
         got, out, err = (run or self.pool.run)(*words[:at], "--json", *words[at:], **options)
@@ -137,7 +137,7 @@ class JsonShapes(unittest.TestCase):
         return value
 
     def test_both_ways(self):
-        """Each command in the states in which it prints what it can."""
+        """Each command in the states in which it prints all its fields."""
         self.pool.start_server()
         self.curly = self.pool.client("curly").start()
         self.pool.wait_machines(1)
@@ -198,7 +198,7 @@ class JsonShapes(unittest.TestCase):
         self.run_it("about", "about")
         for words in ([], ["machines"], ["jobs"], ["--by", "day", "--by", "batch"]):
             self.run_it("report", "report", *words)
-        # What the server spent is written down every few seconds.
+        # The server records its own CPU time every few seconds.
         harness.wait_for(lambda: "leverage" in self.pool.sublet("report", "pool")["usage"][0],
                          "the server's CPU time")
         self.run_it("report", "report", "pool")
@@ -233,7 +233,7 @@ class JsonShapes(unittest.TestCase):
 
 
 class PageChecks(unittest.TestCase):
-    """The test can fail: each way in which a page and an output may differ."""
+    """Checks that the test fails for each way in which page and output may differ."""
 
     def problems(self, change):
         page = Page()

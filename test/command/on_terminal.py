@@ -1,5 +1,5 @@
-"""Programs on a terminal of their own: a pseudo-terminal of a chosen size, what
-they write to it, keys, and its settings before and after."""
+"""Programs on a separate pseudo-terminal of a chosen size: their output, keys sent to
+them, and the terminal's settings before and after."""
 
 import fcntl
 import os
@@ -15,13 +15,13 @@ import harness
 
 
 class OnTerminal:
-    """A program whose standard streams are a new terminal; use it as a context."""
+    """A program whose standard streams are a new terminal; a context manager."""
 
     def __init__(self, args, env, columns=80, rows=24, cwd=None):
         self.leader, self.follower = pty.openpty()
         self.resize(columns, rows)
         self.settings = termios.tcgetattr(self.follower)
-        # Keys such as Ctrl-C reach who has it as the controlling terminal.
+        # Keys such as Ctrl-C reach the process whose controlling terminal this is.
         self.process = subprocess.Popen(
             args, stdin=self.follower, stdout=self.follower, stderr=self.follower, env=env,
             cwd=cwd, start_new_session=True,
@@ -43,7 +43,7 @@ class OnTerminal:
         fcntl.ioctl(self.leader, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def read(self):
-        """Whatever has come since."""
+        """Returns the output since the last call."""
         while select.select([self.leader], [], [], 0)[0]:
             chunk = os.read(self.leader, 65536)
             if not chunk:
@@ -52,7 +52,7 @@ class OnTerminal:
         return self.written
 
     def wait_written(self, part, since=0):
-        """Returns the length of what was written when `part` stood behind `since`."""
+        """Waits for `part` after offset `since`; returns the length of the output then."""
         harness.wait_for(lambda: part in self.read()[since:], "%r on the terminal, not %r" %
                          (part, self.written[-2000:]))
         return len(self.written)
@@ -61,7 +61,7 @@ class OnTerminal:
         os.write(self.leader, keys)
 
     def wait(self):
-        """The exit status; what it wrote is read meanwhile."""
+        """Returns the exit status; reads the output meanwhile."""
         end = time.monotonic() + harness.PATIENCE
         while self.process.poll() is None:
             self.read()
@@ -76,7 +76,7 @@ class OnTerminal:
 
 
 def lines(written):
-    """As they stand on the terminal, without the last, empty one."""
+    """The lines as shown on the terminal, without the last, empty one."""
     return written.decode().replace("\r\n", "\n").rstrip("\n").split("\n")
 
 

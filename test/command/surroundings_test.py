@@ -1,5 +1,5 @@
-"""Where programs find themselves: other languages, broken configurations, homes
-that cannot be written to."""
+"""Environments of the programs: other languages, broken configurations, read-only
+homes."""
 
 import json
 import os
@@ -12,7 +12,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import harness
 from tls_pool import Person, TlsPool, free_port
 
-LANGUAGES = ["C", "POSIX", "C.UTF-8", "de_DE.UTF-8", "xx_XX.UTF-8"]  # the last one is nowhere
+LANGUAGES = ["C", "POSIX", "C.UTF-8", "de_DE.UTF-8", "xx_XX.UTF-8"]  # the last one does not exist
 
 
 def program(name):
@@ -20,7 +20,7 @@ def program(name):
 
 
 class Languages(unittest.TestCase):
-    """The same words, numbers and dates; a language that is not installed is none."""
+    """The same words, numbers and dates in all languages, also in one that is not installed."""
 
     @classmethod
     def setUpClass(cls):
@@ -37,7 +37,7 @@ class Languages(unittest.TestCase):
         return env
 
     def test_german_is_there(self):
-        """Else the others would show nothing."""
+        """Without it the other tests would prove nothing."""
         done = subprocess.run(["printf", "%.1f", "1,5"], env=self.environment("de_DE.UTF-8"),
                               text=True, stdout=subprocess.PIPE)
         self.assertEqual(done.stdout, "1,5")
@@ -61,7 +61,7 @@ class Languages(unittest.TestCase):
                 self.assertEqual(said[language], said[LANGUAGES[0]])
 
     def whole_pool(self, language):
-        """Daemons and command in that language; what they say, without what differs anyway."""
+        """Daemons and command in that language; returns their output without variable parts."""
         with harness.Pool() as pool:
             own = pool.environment()
             pool.environment = lambda: dict(own, LC_ALL=language, LOCPATH=self.german)
@@ -88,7 +88,7 @@ class Languages(unittest.TestCase):
             return [detail["description"], sorted(detail), detail["name"], detail["reason"]]
 
     def test_words_of_the_command(self):
-        """Figures whose form a language could change, from a command that needs no server."""
+        """Numbers whose format a language could change, from a command that needs no server."""
         with open(os.path.join(self.pool.folder, "big"), "wb") as f:
             f.truncate(1_234_567)
         expected = None
@@ -104,7 +104,7 @@ class Languages(unittest.TestCase):
 
 
 class Configurations(unittest.TestCase):
-    """FILE:LINE:COLUMN, what is wrong, and the nearest setting."""
+    """Messages contain FILE:LINE:COLUMN, the error, and the nearest setting."""
 
     def setUp(self):
         self.pool = harness.Pool()
@@ -155,7 +155,7 @@ class Configurations(unittest.TestCase):
                 os.rmdir(self.file)
 
     def test_wrong_together(self):
-        """What is well formed and means nothing is shown in its place, too."""
+        """Values that are valid alone but not together are reported with their place, too."""
         server, monitor = self.daemons["sublet-server"][0], self.monitor
         for name, args, text, place, said in (
                 ("sublet-server", server, "[server]\nlisten = '9740'\n", "2:10",
@@ -200,14 +200,14 @@ class Configurations(unittest.TestCase):
 
 
 class Homes(unittest.TestCase):
-    """Nothing of the command's needs a home that can be written to, but what is kept."""
+    """Only commands that store something need a writable home."""
 
     def setUp(self):
         self.pool = harness.Pool()
         self.addCleanup(self.pool.close)
         blocked = os.path.join(self.pool.folder, "file")
         open(blocked, "w").close()
-        # For root, too, nothing can be made below a file, nor in /proc.
+        # Even root can create nothing below a file or in /proc.
         self.homes = [os.path.join(blocked, "home"), "/proc/self", "/nowhere"]
 
     def run_at(self, home, *words, **variables):
@@ -239,7 +239,7 @@ class Homes(unittest.TestCase):
             self.assertIn(home.removesuffix("/home"), err)
             self.assertIn("$XDG_STATE_HOME", err)
             self.assertEqual(err.count("\n"), 1, err)
-        # Its advice helps.
+        # Following the advice works.
         state = os.path.join(self.pool.folder, "state")
         env = dict(self.pool.environment(), HOME=self.homes[0], XDG_STATE_HOME=state)
         returning = subprocess.Popen([program("sublet"), "return"], env=env, text=True,
@@ -249,7 +249,7 @@ class Homes(unittest.TestCase):
         returning.communicate(timeout=60)
 
     def test_join_keeps_the_token(self):
-        """What cannot be kept is not begun: the token is good afterwards."""
+        """If the membership cannot be stored, joining fails and the token remains valid."""
         pool = TlsPool("127.0.0.1:%d" % free_port())
         self.addCleanup(pool.close)
         self.assertEqual(pool.init()[0], 0)

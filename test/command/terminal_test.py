@@ -1,5 +1,5 @@
-"""The command on terminals, and without: 20 columns, colours, a dumb one, closed
-pipes; `top`, and the terminal after it."""
+"""The command with and without terminals: 20 columns, colours, a dumb terminal, closed
+pipes; `top`, and the terminal's state after it."""
 
 import json
 import os
@@ -65,7 +65,7 @@ class OnTerminals(unittest.TestCase):
                         self.assertLessEqual(width(line), columns, line)
 
     def test_the_important_stays(self):
-        """At 20 columns: which job and how it stands; which machine, how, and its room."""
+        """At 20 columns: job id and state; machine name, state and free slots."""
         text = self.shown("ls", columns=20, NO_COLOR="1").decode()
         self.assertRegex(text, r"(?m)^ *%d +running" % self.running)
         self.assertRegex(text, r"(?m)^%d-%d" % (self.waiting[0], self.waiting[-1]))
@@ -74,7 +74,7 @@ class OnTerminals(unittest.TestCase):
         batch = self.pool.job(self.waiting[0])["batch"]
         text = self.shown("show", "--batch", batch, columns=20, NO_COLOR="1").decode()
         self.assertLessEqual(max(map(len, text.split("\r\n\r\n")[1].split("\r\n"))), 20)
-        # What had to be cut says so.
+        # Cut text is marked.
         self.assertIn("訓", self.shown("ls", "--all", columns=40, NO_COLOR="1").decode())
         self.assertIn("…", self.shown("ls", "--all", columns=40, NO_COLOR="1").decode())
 
@@ -86,7 +86,7 @@ class OnTerminals(unittest.TestCase):
                          1 + 1 + 1000)
 
     def test_ended_neighbours_are_a_row(self):
-        """An array of which some indices have ended, apart from each other, and some wait."""
+        """An array in which some non-adjacent indices have ended and some wait."""
         with harness.Pool() as pool:
             pool.start_server()
             path = os.path.join(pool.folder, "b.toml")
@@ -113,7 +113,7 @@ class OnTerminals(unittest.TestCase):
             done = subprocess.run([SUBLET] + words, env=self.environment(), timeout=60,
                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
             self.assertNotIn(b"\x1b", done.stdout, words)
-        # An empty NO_COLOR is none (no-color.org).
+        # An empty NO_COLOR has no effect (no-color.org).
         self.assertIn(b"\x1b[", self.shown("ls", NO_COLOR=""))
 
     def test_no_terminal_no_limit(self):
@@ -121,7 +121,7 @@ class OnTerminals(unittest.TestCase):
         self.assertIn("訓練データ-" + "x" * 60, text)
 
     def test_waiting_on_a_dumb_terminal(self):
-        """Lines, not a line written over."""
+        """Separate lines, not one that is overwritten."""
         for term, over in (("xterm", True), ("dumb", False)):
             with self.on_terminal("wait", self.running, TERM=term) as terminal:
                 terminal.wait_written(b"0 of 1 done")
@@ -130,7 +130,7 @@ class OnTerminals(unittest.TestCase):
                 self.assertEqual(b"\x1b" in terminal.written, over, term)
 
     def test_closed_pipe(self):
-        """Quiet, with the status that a shell reports of what SIGPIPE ended."""
+        """No message, and the status that a shell reports for SIGPIPE."""
         for words in LISTS + [["--help"], ["show", self.done], ["why", self.running],
                               ["logs", self.done, "--json"], ["ls", "--json"], ["top", "--json"]]:
             reader, writer = os.pipe()
@@ -142,7 +142,7 @@ class OnTerminals(unittest.TestCase):
             self.assertEqual((done.returncode, done.stderr), (141, b""), words)
 
     def test_reader_that_has_enough(self):
-        """`sublet ls | head -1` of more than a pipe holds."""
+        """`sublet ls | head -1` with more output than a pipe holds."""
         with harness.Pool() as pool:
             pool.start_server()
             path = os.path.join(pool.folder, "b.toml")
@@ -160,7 +160,7 @@ class OnTerminals(unittest.TestCase):
 
 
 class Top(unittest.TestCase):
-    """Live: what it shows follows the pool, and the terminal is given back."""
+    """`top` follows the pool's changes and restores the terminal."""
 
     @classmethod
     def setUpClass(cls):
@@ -267,7 +267,7 @@ class Top(unittest.TestCase):
             for pid in pids:
                 os.kill(pid, signal.SIGSTOP)
             try:
-                # A frame comes every second but while the server is asked.
+                # A frame is drawn every second, except during a call to the server.
                 quiet = [time.monotonic(), len(terminal.read())]
 
                 def is_asking():
@@ -298,7 +298,7 @@ class Top(unittest.TestCase):
 
     @unittest.skipUnless(os.geteuid() == 0, "becomes another user")
     def test_another_user(self):
-        """Sees machines and who waits, but nobody's events and evictions but their own."""
+        """Sees machines and waiting users, but only their own events and evictions."""
         program = self.pool.public(SUBLET)
 
         def nobody(*words):

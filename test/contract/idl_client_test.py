@@ -1,5 +1,5 @@
-"""A second implementation's view: the client written from idl/ alone, against a
-real pool; and that it is what it claims to be."""
+"""The client written from idl/ alone, with a real pool; and that it uses nothing else of
+this project."""
 
 import os
 import re
@@ -44,7 +44,7 @@ class IdlClient(unittest.TestCase):
             out = self.check_run(pool, ["b\n", "a\n", "b\n"])
             user = pool.sublet("report")["usage"][0]["group"]["user"]
             self.assertRegex(out, r"(?m)^%s: 2 jobs, \d+ us$" % user)
-            # Several chunks each way.
+            # Several chunks in each direction.
             self.check_run(pool, ["%09d\n" % (i * 7919 % 300000) for i in range(300000)])
 
     def test_built_as_the_readme_says(self):

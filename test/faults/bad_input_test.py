@@ -1,5 +1,4 @@
-"""What users and disks do wrong: a clear sentence, the right exit status, and
-nothing lost."""
+"""Wrong input and full disks: a clear message, the right exit status, and nothing lost."""
 
 import os
 import subprocess
@@ -164,7 +163,7 @@ class BadInput(unittest.TestCase):
                 acknowledged.append(1)
             return status == 8 and "disk" in err + out
         harness.wait_for(refused, "submissions to be refused\n" + pool.log("server"))
-        # The reserve was given up: what runs can end, and is in the books.
+        # The reserve was released: running jobs can end, and their ends are recorded.
         open(release, "w").close()
         details = pool.wait_state(running, ["done", "failed"])
         self.assertEqual(details["state"], "done", details)

@@ -1,7 +1,7 @@
-"""The server is killed between every two steps of a job's way: nothing is lost
-and nothing is done twice. Four ways: a job that runs to its end; one that is
-evicted, hands in its checkpoint and goes on from there; one that is removed while
-it runs; one whose end stops its batch."""
+"""The server is killed between every two steps of a job: nothing is lost and nothing is
+done twice. Four kinds of jobs: one that runs to its end; one that is evicted, hands in
+its checkpoint and resumes from it; one that is removed while it runs; one whose end stops
+its batch."""
 
 import os
 import sys
@@ -11,12 +11,12 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import harness
 
-# How often each step is passed on the way; the first commits and replies are those
-# of the machine that joins.
+# How often each step occurs; the first commits and replies are those of the machine
+# that joins.
 PLACES = {"commit": range(1, 9), "committed": range(1, 9), "reply": range(1, 12), "dispatch": [1],
           "dispatched": [1], "report": [1], "reported": [1]}
-# From the start's report on: presence, upload of the checkpoint, end and requeue in
-# one, the second order, its start.
+# From the report of the start on: presence, upload of the checkpoint, end and requeue
+# together, the second order, its start.
 EVICTED = {"commit": range(10, 17), "committed": range(10, 17), "reply": range(12, 25),
            "dispatch": [2], "dispatched": [2], "report": [1, 2], "reported": [1, 2]}
 # The same: the removal, the end.
@@ -47,21 +47,21 @@ class CrashSteps(unittest.TestCase):
                           "mktemp %s/XXXXXX; echo 42 > out" % marks)[0]
         details = pool.wait_state(job, ["done", "failed"])
         self.assertEqual(details["state"], "done", details)
-        # A start that the server never heard of may have been lost with its
-        # machine's answer, but what ran and ended is in the books.
+        # The record of a start may be lost with its machine's answer, but every attempt
+        # that ran and ended is recorded.
         self.assertEqual(len(os.listdir(marks)), 1, "the program ran once")
         self.check_done_once(pool, job, details, "42\n")
         self.check_crashed(pool)
 
     def evict_with_crash(self, place, count):
-        """One job that leaves its machine with a checkpoint and goes on from it."""
+        """One job that leaves its machine with a checkpoint and resumes from it."""
         pool, curly = self.start(place, count)
         saver = harness.Saver(pool)
         job = saver.submit(0, "nap")
         saver.wait_said("start")
         curly.owner("active")
         (first, saved), = saver.wait_said("save")
-        # What it saved must come through whatever dies meanwhile.
+        # Its checkpoint must survive the crash.
         curly.owner("away")
         saver.wait_said("start", 2)
         saver.finish()
@@ -90,7 +90,7 @@ class CrashSteps(unittest.TestCase):
             told = pool.sublet("rm", job)
             self.assertEqual((told["changed"], told["unchanged"]), (1, 0), "removed, told once")
         except harness.Failed as failed:
-            # Not acknowledged: it may have happened or not, and is said again.
+            # Not acknowledged: it may have been done or not, and is repeated.
             self.assertIn("server", failed.err)
             pool.wait_serving()
             pool.sublet("rm", job)
@@ -103,7 +103,7 @@ class CrashSteps(unittest.TestCase):
         self.assertEqual(details["state"], "removed", details)
         self.assertEqual(details["attempt_list"][-1]["ended"], "removed", details)
         self.assertEqual((len(saver.said("start")), saver.said("save")), (1, []))
-        # The machine is free for the next.
+        # The machine is free for the next job.
         follower = pool.submit("--name", "next", "--", "true")[0]
         self.assertEqual(pool.wait_state(follower, ["done", "failed"])["state"], "done")
         uses = pool.sublet("report")["usage"]
@@ -111,7 +111,7 @@ class CrashSteps(unittest.TestCase):
         self.check_crashed(pool)
 
     def stop_with_crash(self, place, count):
-        """An array whose first job's end removes the rest, which never runs."""
+        """An array whose first job's end removes the others, which never run."""
         pool, curly = self.start(place, count)
         marks = os.path.join(pool.folder, "marks")
         os.makedirs(marks)
@@ -125,8 +125,8 @@ class CrashSteps(unittest.TestCase):
         first, batch = submitted["jobs"]["first"], submitted["batch"]
         status, out, err = pool.run("wait", "--batch", batch)
         self.assertEqual((status, out), (0, "1000 jobs: 1 done, 999 removed\n"), err)
-        # How many commits the end takes is a matter of time: the last steps may lie
-        # behind it. What stopped must stay so through a death there, too.
+        # The number of commits for the end depends on timing: the last steps may not occur
+        # before it. The batch must stay stopped through a crash there, too.
         if not self.crashes(pool):
             follower = pool.submit("--name", "next", "--", "true")[0]
             self.assertEqual(pool.wait_state(follower, ["done", "failed"])["state"], "done")

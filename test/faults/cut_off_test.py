@@ -1,5 +1,5 @@
-"""A client cut off from the server: its job saves itself, freezes, and either
-resumes or has been replaced; never both."""
+"""A client cut off from the server: its job saves itself, is frozen, and is either
+resumed or replaced, never both."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import harness
 
 LEASE = "scheduling.lease=6 s"
-# Stamps every few milliseconds while it runs: attempt and seconds.
+# Writes its attempt and the time every few milliseconds while it runs.
 STAMPER = "while :; do echo $SUBLET_ATTEMPT $(date +%%s.%%N) >> %s; sleep 0.01; done"
 
 
@@ -34,7 +34,7 @@ class CutOff(unittest.TestCase):
         return [(int(a), float(t)) for a, t in lines if "." in t]
 
     def stands_still(self):
-        """True when no stamp has come for 0.5 s."""
+        """True if nothing was written for 0.5 s."""
         before = len(self.read())
         time.sleep(0.5)
         return len(self.read()) == before
@@ -51,7 +51,7 @@ class CutOff(unittest.TestCase):
         with harness.Pool(server_sets=[LEASE]) as pool:
             curly, job = self.start(pool)
             server = harness.children(pool.supervisor.pid)[0]
-            # Supervisor first, or it would restart what no longer answers.
+            # Supervisor first, or it would restart the server that no longer answers.
             harness.kill(pool.supervisor.pid, signal.SIGSTOP)
             harness.kill(server, signal.SIGSTOP)
             harness.wait_for(self.stands_still, "the job to freeze\n" + pool.all_logs())

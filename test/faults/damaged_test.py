@@ -1,5 +1,5 @@
-"""A checkpoint is damaged in the server's spool: it costs itself only. The job
-goes on from the generation before, says so, and its result is the same."""
+"""A checkpoint is damaged in the server's spool: only that generation is lost. The job
+resumes from the previous one, its attempt shows that, and its result is the same."""
 
 import os
 import sqlite3

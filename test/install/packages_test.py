@@ -1,5 +1,5 @@
-"""What is installed: `cmake --install` below a prefix, and the Debian packages, made,
-looked into and unpacked. usage: packages_test.py BUILD_FOLDER [Class.test]"""
+"""Installation: `cmake --install` below a prefix, and the Debian packages, built, inspected
+and unpacked. usage: packages_test.py BUILD_FOLDER [Class.test]"""
 
 import glob
 import os
@@ -35,7 +35,7 @@ def tearDownModule():
 
 
 class Packages(unittest.TestCase):
-    """The packages, made once."""
+    """The packages, built once."""
 
     @classmethod
     def setUpClass(cls):
@@ -77,7 +77,7 @@ class Packages(unittest.TestCase):
 
     def test_where_things_are(self):
         for package, programs in (("sublet-server", ["/usr/sbin/sublet-server"]),
-                                  # Monitor and shepherd are found beside the client.
+                                  # The client looks for monitor and shepherd beside it.
                                   ("sublet-client", ["/usr/sbin/sublet-client",
                                                      "/usr/sbin/sublet-loadmon",
                                                      "/usr/sbin/sublet-shepherd"]),
@@ -104,7 +104,7 @@ class Packages(unittest.TestCase):
         for package in PACKAGES:
             for path, (mode, owner) in self.contents(package).items():
                 self.assertEqual(owner, "root/root", path)
-                # Nobody but root changes what is installed; nothing runs as somebody else.
+                # Only root may change installed files; no program is set-user-id.
                 self.assertNotIn("w", mode[5:], path)
                 self.assertNotRegex(mode, "[sStT]", path)
                 if mode[0] != "d":
@@ -144,8 +144,8 @@ class Packages(unittest.TestCase):
         return path
 
     def test_only_purge_removes_data(self):
-        """The scripts as dpkg runs them, with every command of theirs replaced by one
-        that writes down what it was asked for."""
+        """Runs the maintainer scripts as dpkg does, with every command replaced by one that
+        records its arguments."""
         said = os.path.join(FOLDER, "said")
         commands = os.path.join(FOLDER, "commands")
         os.makedirs(commands)
@@ -215,7 +215,7 @@ class Packages(unittest.TestCase):
 
 
 class Installed(unittest.TestCase):
-    """`cmake --install` below a prefix of one's own, once."""
+    """`cmake --install` below a private prefix, once."""
 
     @classmethod
     def setUpClass(cls):
@@ -254,11 +254,11 @@ class Installed(unittest.TestCase):
             path = "%s/lib/systemd/system/sublet-%s.service" % (self.prefix, unit)
             done = subprocess.run(["systemd-analyze", "verify", "--man=no", path], text=True,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-            # It also complains of other units of this machine.
+            # It also reports other units of this machine.
             ours = [line for line in done.stdout.splitlines() if "sublet" in line]
             self.assertEqual((done.returncode, ours), (0, []), done.stdout)
-        # systemd's own measure of what a service could do if it were taken over: 10 is
-        # everything. The client's jobs need too much for a small number.
+        # systemd's exposure level of a compromised service: 10 is unrestricted. The client's
+        # jobs need too many permissions for a low level.
         subprocess.run(["systemd-analyze", "security", "--offline=yes", "--threshold=20",
                         self.prefix + "/lib/systemd/system/sublet-server.service"],
                        check=True, stdout=subprocess.DEVNULL)
@@ -271,9 +271,9 @@ class Installed(unittest.TestCase):
             self.assertRegex(text, "(?m)^NotifyAccess=main$")
             self.assertRegex(text, "(?m)^WatchdogSec=")
         self.assertRegex(server, "(?m)^User=sublet$")
-        # Callers are known by their user ids, which a user namespace would hide.
+        # Callers are identified by their user ids, which a user namespace would hide.
         self.assertNotRegex(server, "(?m)^(PrivateUsers|DynamicUser)=")
-        # Jobs live through a restart, and in no private /tmp that goes with it.
+        # Jobs survive a restart, and have no private /tmp that it would remove.
         self.assertRegex(client, "(?m)^KillMode=process$")
         self.assertRegex(client, "(?m)^RestartKillSignal=SIGHUP$")
         self.assertNotRegex(client, "(?m)^(PrivateTmp|RuntimeDirectory|DynamicUser)=")

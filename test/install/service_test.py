@@ -1,5 +1,5 @@
-"""Daemons under a manager (systemd's notify protocol, played by this test): who says
-that it is ready and alive, and when; and what a restart of the client does to its jobs."""
+"""Daemons under a manager (this test implements systemd's notify protocol): which process
+sends ready and keep-alive, and when; and that jobs survive a restart of the client."""
 
 import ctypes
 import os
@@ -19,7 +19,7 @@ from harness import wait_for
 
 
 class Manager:
-    """A datagram socket at `address`; remembers (pid, words) of what it hears."""
+    """A datagram socket at `address`; records (pid, words) of each message."""
 
     def __init__(self, address):
         self.address = address
@@ -54,7 +54,7 @@ class Manager:
 
 
 class HungThread:
-    """Stops one thread of a process of ours and no other, as a hang would."""
+    """Stops one thread of a process, as a hang would."""
 
     SEIZE, INTERRUPT, DETACH, WALL = 0x4206, 0x4207, 17, 0x40000000
 
@@ -82,7 +82,7 @@ def environment_of(pid):
 
 class Service(unittest.TestCase):
     def assert_unspoken_for(self, pids):
-        """None of these could speak in another's name."""
+        """None of these could send notifications for another process."""
         for pid in pids:
             for name in (b"NOTIFY_SOCKET", b"WATCHDOG_USEC"):
                 self.assertNotIn(name, environment_of(pid), pid)
@@ -98,7 +98,7 @@ class Service(unittest.TestCase):
             child = pool.server_pid()
             self.assert_unspoken_for([child])
             manager.wait("WATCHDOG=1", supervisor, 3)
-            # A new child is the supervisor's business: the service stays ready and alive.
+            # The supervisor restarts its child; the service stays ready and alive.
             harness.kill(child)
             wait_for(lambda: pool.about() and pool.server_pid() != child, "another server")
             manager.wait("WATCHDOG=1", supervisor, len(manager.said("WATCHDOG=1")) + 2)
@@ -116,7 +116,7 @@ class Service(unittest.TestCase):
     def test_client(self):
         name = "@sublet-service-test-%d" % os.getpid()
         with harness.Pool() as pool, Manager(name) as manager:
-            # Ready without a server: it may be away for long.
+            # Ready without a server, which may be down for long.
             with manager.environment():
                 curly = pool.client("curly").start()
             pid = curly.process.pid
@@ -133,7 +133,7 @@ class Service(unittest.TestCase):
             self.assertEqual(len(manager.said("READY=1")), 1)
 
     def test_hung_client_says_nothing(self):
-        """The signs of life are the main loop's own."""
+        """Keep-alives are sent by the main loop."""
         with harness.Pool() as pool, Manager(os.path.join(pool.folder, "notify")) as manager:
             with manager.environment():
                 curly = pool.client("curly").start()
@@ -141,10 +141,10 @@ class Service(unittest.TestCase):
             manager.wait("WATCHDOG=1", pid, 2)
             with HungThread(pid):
                 count = len(manager.said("WATCHDOG=1"))
-                # The other threads go on.
+                # The other threads continue.
                 pool.start_server()
                 wait_for(pool.machines, "the client to register")
-                # What is tested is that time goes by: more than the watchdog grants.
+                # Longer than the watchdog's period; nothing else to wait for.
                 time.sleep(1.5)
                 self.assertEqual(len(manager.said("WATCHDOG=1")), count)
             manager.wait("WATCHDOG=1", pid, count + 2)
@@ -168,7 +168,7 @@ class Service(unittest.TestCase):
 
     def test_restart_keeps_jobs(self):
         """SIGHUP is what the unit sends for a restart (RestartKillSignal)."""
-        # Whoever runs the test under nohup ignores it, and so would the client.
+        # Under nohup SIGHUP is ignored, and the client would inherit that.
         self.addCleanup(signal.signal, signal.SIGHUP, signal.signal(signal.SIGHUP, signal.SIG_DFL))
         with harness.Pool() as pool:
             pool.start_server()
