@@ -1,11 +1,11 @@
-/* A job for the tests: counts in steps of a millisecond, saves its count when asked,
- * at a cost of its own choosing, and goes on from there.
+/* A job for the tests: counts in steps of a millisecond, saves its count when asked, which
+ * takes SAVE_MS of CPU time, and resumes from it.
  *
  * usage: saver FOLDER SAVE_MS nap|spin
  *
- * Each step is a nap, or a millisecond of CPU. In FOLDER/ledger, to which anybody may
- * append, it tells by single lines "start|save|done ATTEMPT COUNT". It ends when
- * FOLDER/finish is there, and leaves its count in the file "out". */
+ * Each step sleeps, or uses a millisecond of CPU time. It appends lines "start|save|done
+ * ATTEMPT COUNT" to FOLDER/ledger, which every user may append to. It ends when
+ * FOLDER/finish exists, and writes its count to the file "out". */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

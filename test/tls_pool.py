@@ -1,4 +1,4 @@
-"""A pool whose members come over TLS: init, invitations, joining."""
+"""A pool with members over TLS: init, invitations, joining."""
 
 import os
 import socket
@@ -14,7 +14,7 @@ def free_port():
 
 
 class TlsClient(harness.Client):
-    """Reaches the server by its membership alone."""
+    """A client that finds the server only through its membership."""
 
     def server_arguments(self):
         return []
@@ -68,7 +68,7 @@ class TlsPool(harness.Pool):
 
 
 class Person:
-    """Somebody with a home of their own, and `sublet` run from there."""
+    """A user with a separate home, from which `sublet` is run."""
 
     def __init__(self, pool, name, prefix=()):
         self.pool = pool

@@ -1,4 +1,4 @@
-"""A training job: submitted, watched, and its result compared with that of an
+"""A training job: submits it, waits for it, and compares its result with that of an
 undisturbed run."""
 
 import os
@@ -35,7 +35,7 @@ class TrainingCase(unittest.TestCase):
                            PROGRAM, *arguments(self.EPOCHS, "weights.bin"), cwd=folder)[0]
 
     def wait_progress(self, client):
-        """Until the job there has done some work; returns the attempt."""
+        """Waits until the job there has done some work; returns the attempt."""
         def working():
             for attempt in client.attempts():
                 path = os.path.join(client.state, "attempts", attempt, "status")

@@ -1,6 +1,5 @@
-// The main program of every CppUnit test binary: runs all registered tests, or
-// those whose path contains the first argument; exit status 0 when all passed
-// and at least one ran.
+// The main program of every CppUnit test binary: runs all registered tests, or those whose
+// path contains the first argument. Exit status 0 if at least one test ran and all passed.
 #include <cppunit/BriefTestProgressListener.h>
 #include <cppunit/CompilerOutputter.h>
 #include <cppunit/Test.h>

@@ -155,7 +155,7 @@ class Configurations(unittest.TestCase):
                 os.rmdir(self.file)
 
     def test_wrong_together(self):
-        """Values that are valid alone but not together are reported with their place, too."""
+        """Well-formed but invalid values are reported with their place, too."""
         server, monitor = self.daemons["sublet-server"][0], self.monitor
         for name, args, text, place, said in (
                 ("sublet-server", server, "[server]\nlisten = '9740'\n", "2:10",

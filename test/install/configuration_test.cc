@@ -1,5 +1,5 @@
-// The files in etc/ beside what the daemons know: every setting is there, none that is
-// unknown, and what is shown as the default is the default.
+// Compares the files in etc/ with the daemons' settings: all settings are there, none is
+// unknown, and the defaults shown are the defaults.
 #include <cppunit/extensions/HelperMacros.h>
 
 #include <algorithm>
@@ -20,8 +20,8 @@ std::string file(const std::string& name) {
   return system_files().read_file(std::string(SUBLET_ETC) + "/" + name, 1 << 20);
 }
 
-// "#key = value", as the files show a default, becomes "key = value"; a comment in words
-// has a space behind its '#'.
+// Changes "#key = value", the form of a default, to "key = value"; a text comment has a
+// space after its '#'.
 std::string uncommented(const std::string& text) {
   std::string all;
   for (size_t begin = 0; begin < text.size();) {
@@ -34,7 +34,7 @@ std::string uncommented(const std::string& text) {
   return all;
 }
 
-// Whether both say the same under this key.
+// Whether both have the same value for this key.
 bool same(const Settings& a, const Settings& b, const SettingSpec& spec) {
   const std::string& key = spec.key;
   switch (spec.type) {
@@ -58,12 +58,12 @@ bool same(const Settings& a, const Settings& b, const SettingSpec& spec) {
   return false;
 }
 
-// `other`: keys whose value in the file is not the default, for a reason.
+// `other`: keys whose value in the file intentionally is not the default.
 void compare(const std::string& name, const std::vector<SettingSpec>& specs,
              const std::set<std::string>& other) {
   const Settings defaults(specs);
   Settings shown(specs);
-  shown.load_text(uncommented(file(name)), name);  // throws for one that is unknown
+  shown.load_text(uncommented(file(name)), name);  // throws for an unknown setting
   for (const SettingSpec& spec : specs) {
     CPPUNIT_ASSERT_MESSAGE(name + " does not have " + spec.key, shown.is_set(spec.key));
     CPPUNIT_ASSERT_MESSAGE(name + " shows another default of " + spec.key,
@@ -82,7 +82,7 @@ class ConfigurationTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE_END();
 
  public:
-  // Who is not root has a state folder and a socket of their own.
+  // Without root, the defaults of state folder and socket are in the user's home.
   void server() {
     compare("server.toml", server::server_setting_specs(), {"server.state", "server.socket"});
   }
@@ -98,7 +98,7 @@ class ConfigurationTest : public CppUnit::TestFixture {
     compare("loadmon.toml", loadmon::setting_specs(), thresholds);
   }
 
-  // With nothing uncommented: as a package installs them.
+  // The files as installed, with defaults commented out.
   void as_installed_they_are_the_defaults() {
     Settings server(server::server_setting_specs());
     server.load_text(file("server.toml"), "server.toml");

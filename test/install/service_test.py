@@ -82,7 +82,7 @@ def environment_of(pid):
 
 class Service(unittest.TestCase):
     def assert_unspoken_for(self, pids):
-        """None of these could send notifications for another process."""
+        """These processes do not inherit the variables of the notify protocol."""
         for pid in pids:
             for name in (b"NOTIFY_SOCKET", b"WATCHDOG_USEC"):
                 self.assertNotIn(name, environment_of(pid), pid)

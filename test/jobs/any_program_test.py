@@ -1,5 +1,5 @@
-"""The example of an ordinary program without checkpoints: each file's job runs, one
-of them is evicted and starts anew, and what comes back is that of an undisturbed run."""
+"""The example of an ordinary program without checkpoints: a job runs for each file, one is
+evicted and starts again, and the results are those of an undisturbed run."""
 
 import gzip
 import os
@@ -34,7 +34,7 @@ class AnyProgram(unittest.TestCase):
                     self.assertEqual(f.read(), original, name)
 
     def test_evicted_it_starts_anew(self):
-        """The same kind of job, but one that waits until it may end."""
+        """The same kind of job, but one that waits for permission to end."""
         with harness.Pool() as pool:
             pool.start_server()
             curly = pool.client("curly").start()

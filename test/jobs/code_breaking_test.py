@@ -14,7 +14,7 @@ PROGRAM = os.path.join(harness.BIN, "code-breaking")
 EXAMPLE = os.path.join(harness.ROOT, "examples", "code-breaking", "code-breaking.toml")
 KEY = 0x27d86dd243
 PARTS = 12
-KEYS = 1 << 28  # of a part: some seconds
+KEYS = 1 << 28  # per part: some seconds
 FINDER = 3
 
 
@@ -67,7 +67,7 @@ class CodeBreaking(TrainingCase):
             evicted = [pool.job(job["id"]) for job in jobs if job["evictions"] > 0]
             self.assertTrue(any(a["resumed_ppm"] > 0 for job in evicted
                                 for a in job["attempt_list"]), evicted)
-            # Whoever was at work has left, and the machines are free.
+            # The other jobs have left, and the machines are free.
             harness.wait_for(lambda: not any(client.attempts() for client in clients),
                              "the removed to leave\n" + pool.all_logs())
             pool.wait_machines(2)

@@ -1,5 +1,5 @@
-"""What a job writes, read while it runs and afterwards: over an eviction, over
-the deaths of client and server, on a terminal, by others."""
+"""A job's output, read while it runs and afterwards: through an eviction, through the
+death of client and server, on a terminal, by other users."""
 
 import json
 import os
@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import harness
 
-# Says something at each of its attempts, and goes on when a file is there.
+# Prints a line in each attempt, and continues when a file exists.
 JOB = """echo begin $SUBLET_ATTEMPT; echo error $SUBLET_ATTEMPT >&2
 for step in more end; do
   while [ ! -e %s/$step-$SUBLET_ATTEMPT ]; do sleep 0.05; done
@@ -65,7 +65,7 @@ class Logs(unittest.TestCase):
             curly = pool.client("curly").start()
             follower.wait_for("begin 1")
             follower.wait_for("error 1", 1)
-            curly.kill()  # its shepherd and the job go on
+            curly.kill()  # shepherd and job keep running
             self.let(pool, "more-1")
             curly.start()
             follower.wait_for("more 1")
@@ -191,7 +191,7 @@ class Logs(unittest.TestCase):
                 self.assertIn("try again", err)
             finally:
                 os.kill(curly.process.pid, signal.SIGCONT)
-            # The call that timed out cost the connection; the client joins again.
+            # The call that timed out closed the connection; the client joins again.
             self.wait_text(pool, job, "begin 1\n")
             curly.kill()
             status, _, err = pool.run("logs", job)
@@ -232,7 +232,7 @@ class Logs(unittest.TestCase):
                         while chunk := os.read(leader, 65536):
                             text += chunk
                     except OSError:
-                        pass  # the other end has gone
+                        pass  # the other end has been closed
                     os.close(leader)
                 self.assertEqual(process.returncode, 0)
                 return text.replace(b"\r\n", b"\n")

@@ -1,6 +1,6 @@
-"""The one real path: a job on an idle machine, the owner returns, the job saves
-itself and goes on elsewhere; then server and client die of SIGKILL; the result
-is that of an undisturbed run, bit by bit."""
+"""The main scenario: a job runs on an idle machine, the owner returns, the job saves itself
+and resumes elsewhere; then server and client are killed. The result is that of an
+undisturbed run, bit for bit."""
 
 import os
 import sys

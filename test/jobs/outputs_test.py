@@ -1,5 +1,5 @@
-"""Outputs that are folders and patterns, from the job's folder, which a hostile
-job may have filled with anything, to the user's; programs of several platforms."""
+"""Outputs that are folders and patterns, from the job's folder, which a hostile job may
+have filled with anything, to the user's; programs for several platforms."""
 
 import os
 import platform
@@ -11,7 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import harness
 
-# Names of files are bytes; a text of Python's stands for them.
+# File names are bytes; Python represents them as str.
 STRANGE = ["new\nline", os.fsdecode(b"not \xff utf-8"), "-dash", "sp ace", "\x1b[2J"]
 
 
@@ -31,7 +31,7 @@ class Outputs(unittest.TestCase):
         return path
 
     def fetched(self, folder):
-        """Every file below: name and contents."""
+        """Every file below the folder: name and contents."""
         found = {}
         top = os.path.join(self.pool.folder, folder)
         for where, _, names in os.walk(top):
@@ -62,7 +62,7 @@ class Outputs(unittest.TestCase):
                      "run-1/log", "run-2/log"])
         self.assertEqual(self.fetched("back"), {name: "here" for name in expected})
         self.assertNotIn("\x1b", out + err)
-        # Lists stay lists.
+        # Names with control characters are shown safely.
         job = self.pool.sublet("ls", "--all")["jobs"][0]["id"]
         status, out, err = self.pool.run("show", job)
         self.assertEqual(status, 0, err)
@@ -88,7 +88,7 @@ class Outputs(unittest.TestCase):
             self.assertEqual(self.ended("--", "true")["state"], "done")
 
     def test_a_hostile_folder(self):
-        """Nothing that is not the job's own regular file leaves the machine."""
+        """Only the job's own regular files leave the machine."""
         secret = self.write("secret", "secret")
         os.chmod(secret, 0o600)
         self.write("prog", "#!/bin/sh\nmkdir -p r/d; cd r; echo mine > mine\n"
@@ -102,7 +102,7 @@ class Outputs(unittest.TestCase):
         details = self.pool.wait_state(job, ["done", "failed"])
         self.assertEqual(details["state"], "done", details)
         names = [o["name"] for o in details["outputs"]]
-        if os.geteuid() == 0:  # else the secret is the job's own
+        if os.geteuid() == 0:  # otherwise the secret belongs to the job's user
             self.assertEqual(names, ["r/mine"])
         self.assertLessEqual(set(names), {"r/mine", "r/hard"})
 
@@ -129,7 +129,7 @@ class Outputs(unittest.TestCase):
                          {"a*.out": "a*\n", "[1].out": "[1]\n", "q?.out": "q?\n"})
 
     def test_programs_of_platforms(self):
-        """The kernel tells a client under `setarch i686` that it is such a machine."""
+        """Under `setarch i686` the kernel reports that architecture to the client."""
         here = "linux/" + platform.machine()
         self.write("one", "#!/bin/sh\necho one > which\n")
         self.write("two", "#!/bin/sh\necho two > which\n")
@@ -148,7 +148,7 @@ class Outputs(unittest.TestCase):
         details = self.pool.job(job)
         self.assertEqual((details["state"], details["reason"]),
                          ("waiting", "no machine is linux/i686"))
-        # Kept through a restart.
+        # Still there after a restart.
         self.pool.kill_server()
         self.pool.wait_serving()
         harness.wait_for(lambda: self.pool.job(job)["reason"] == "no machine is linux/i686",

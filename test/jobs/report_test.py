@@ -1,5 +1,5 @@
-"""Reports of a real pool: they add up, they are one's own, they foretell, and old
-lines leave the database once and for all."""
+"""Reports of a real pool: they add up, users see only their own, they contain forecasts,
+and old usage is moved out of the database exactly once."""
 
 import contextlib
 import csv
@@ -62,7 +62,7 @@ class Report(unittest.TestCase):
         self.assertEqual(whole["kept_us"] + whole["lost_us"], whole["cpu_us"])
         self.assertGreater(whole["cpu_us"], 0)
         self.assertGreater(whole["wall_us"], 0)
-        # `show` tells milliseconds.
+        # `show` reports milliseconds.
         told = sum(a["cpu_ms"] for a in attempts)
         self.assertAlmostEqual(told, whole["cpu_us"] / 1000, delta=len(attempts))
         for words in (["machines"], ["jobs"], ["pool"], ["--by", "week"], ["pool", "--by", "day"],
@@ -105,7 +105,7 @@ class Report(unittest.TestCase):
             return first if first.get("local_us", 0) > 0 else None
         told = harness.wait_for(line, "the server's own CPU time")
         self.assertAlmostEqual(told["leverage"], told["kept_us"] / told["local_us"])
-        # Not less than the kernel said a moment ago, once it is recorded.
+        # Once recorded, not less than the kernel's earlier value.
         spent = harness.cpu_ticks(pool.server_pid()) * 10_000
         harness.wait_for(lambda: line()["local_us"] >= spent, "all that the server had spent")
 

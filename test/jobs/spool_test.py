@@ -1,5 +1,5 @@
-"""What the spool and the workstations' caches keep: each content once, within its
-bounds, for its time; and what is altered on a disk is noticed."""
+"""Contents of the spool and of the workstations' caches: each content once, within its
+limits, for its time; and files altered on disk are detected."""
 
 import contextlib
 import hashlib
@@ -91,16 +91,16 @@ class Cache(SpoolCase):
 
         before = modified()
         self.assertEqual(out_of(run()), digest)
-        self.assertGreater(modified(), before)  # used: the copy that is kept
-        # Altered on the workstation's disk.
+        self.assertGreater(modified(), before)  # the cached copy was used
+        # The file is altered on the workstation's disk.
         with open(os.path.join(kept, digest), "r+b") as f:
             f.seek(MIB)
             f.write(b"something else")
         self.assertEqual(out_of(run()), digest)
         self.assertIn("was altered or removed: fetching it again", self.log("client-curly"))
         self.assertEqual(contents(), digest)
-        # A restarted client still has it, and asks the server all the same: the job
-        # whose input is gone from the spool does not run.
+        # A restarted client still has it, but asks the server anyway: a job whose input is
+        # no longer in the spool does not run.
         curly.stop()
         curly.start()
         pool.wait_machines(1)
@@ -141,7 +141,7 @@ class Cache(SpoolCase):
         harness.wait_for(lambda: not os.listdir(kept), "the cache to make room\n" + pool.all_logs())
         details = pool.job(job)
         self.assertEqual((details["state"], details["attempts"]), ("running", 1), details)
-        # What does not fit is the machine's trouble, not the job's.
+        # An input that does not fit is a failure of the machine, not of the job.
         self.write("huge", os.urandom(70 * MIB))
         pool.sublet("rm", str(job))
         harness.wait_for(lambda: not curly.attempts(), "the job to leave")
@@ -202,7 +202,7 @@ class Kept(SpoolCase):
         self.assertEqual(status, 4, err)
         self.assertIn("no longer keeps the outputs of 1 job: job %d" % job, err)
         self.assertIn("removed from the server", pool.run("show", str(job))[1])
-        pool.kill_server()  # it is in the books
+        pool.kill_server()  # the removal is recorded
         pool.wait_serving()
         self.assertTrue(pool.job(job)["outputs_removed_us"])
 
@@ -230,7 +230,7 @@ class Kept(SpoolCase):
         details = pool.wait_state(job, ["held", "done", "failed"])
         self.assertEqual(details["state"], "held", details)
         self.assertIn("its input `data` is damaged in the server's spool", details["reason"])
-        # Submitted again it is stored anew.
+        # When submitted again, it is stored again.
         self.done(pool.submit("--input", "data", "--", "true")[0])
 
     def test_a_damaged_output_is_named(self):
@@ -271,7 +271,7 @@ class Kept(SpoolCase):
                     os.statvfs(pool.state).f_bavail * os.statvfs(pool.state).f_frsize < 64 * KIB)
         harness.wait_for(stuck, "the disk to be full\n" + pool.log("server"))
         self.assertIsNone(sending.poll())
-        os.unlink(filler)  # it waits, and goes on where it stood
+        os.unlink(filler)  # the transfer waits, and resumes
         said = sending.communicate(timeout=harness.PATIENCE)[0]
         # New jobs are refused until the server has its reserve again.
         self.assertTrue(sending.returncode == 0 or
@@ -320,18 +320,18 @@ class Return(SpoolCase):
         second = self.submit("two", "echo 2 > result; echo words")
         self.assertEqual(self.wait_file("two", "result"), b"2\n")
         self.assertEqual(self.wait_file("two", "sh.%d.out" % second), b"words\n")
-        # Nothing that lies there is replaced.
+        # Existing files are not replaced.
         third = self.submit("one", "echo 3 > result")
         self.assertEqual(self.wait_file("one", str(third), "result"), b"3\n")
         self.assertEqual(self.read("one", "result"), b"1\n")
-        # A second one at a time is refused.
+        # A second concurrent one is refused.
         status, out, err = pool.run("return")
         self.assertIn(str(process.pid), err)
         self.assertNotEqual(status, 0)
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(harness.PATIENCE), 130)
-        # What ended meanwhile comes with the next start, what came before does not,
-        # also when the server was restarted.
+        # Outputs of jobs that ended meanwhile are fetched at the next start, earlier ones are
+        # not, even if the server was restarted.
         away = self.submit("two", "echo 4 > result")
         self.done(away)
         os.unlink(os.path.join(pool.folder, "one", "result"))
@@ -366,7 +366,7 @@ class Return(SpoolCase):
         self.returning()
         self.assertEqual(self.wait_file("two", "result"), b"2\n")
         self.assertEqual(self.wait_file("three", "result"), b"3\n")
-        # Whatever comes after it shows that its change has been dealt with, too.
+        # A later job's output shows that the change of this one was handled, too.
         last = self.submit("four", "echo 4 > result")
         self.assertEqual(self.wait_file("four", "result"), b"4\n")
         self.wait_said("job %d " % last)
@@ -383,10 +383,10 @@ class Return(SpoolCase):
             with open("/proc/%d/status" % process.pid) as f:
                 return int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", f.read(), re.M)[1])
         begun, before = time.monotonic(), waits()
-        # Each question is a wait for its answer; it may ask five times a second.
+        # Each call waits for its answer; `return` may make five calls per second.
         harness.wait_for(lambda: time.monotonic() > begun + 2, "some time to pass")
         self.assertLess(waits() - before, 50 * (time.monotonic() - begun), self.log("return"))
-        # The first change of all is seen.
+        # The very first change is handled.
         self.with_client()
         job = self.submit("one", "echo 1 > result")
         self.assertEqual(self.wait_file("one", "result"), b"1\n")
@@ -413,7 +413,7 @@ class Return(SpoolCase):
         pool.wait_state(job, "running")
         os.rename(os.path.join(pool.folder, "one"), os.path.join(pool.folder, "moved"))
         with open(os.path.join(pool.folder, "one"), "w"):
-            pass  # a file where the folder was
+            pass  # a file in place of the folder
         open(os.path.join(pool.folder, "go"), "w").close()
         self.wait_said("(will retry)")
         other = self.submit("two", "echo 2 > result")

@@ -1,5 +1,5 @@
-"""A proxy between Unix sockets that cuts connections in the middle, after given
-numbers of bytes have passed, both directions together."""
+"""A proxy between Unix sockets that cuts connections after given numbers of bytes, counted
+in both directions together."""
 
 import os
 import socket
@@ -22,7 +22,7 @@ class Cutter:
         threading.Thread(target=self.accept, daemon=True).start()
 
     def plan(self, cuts):
-        """Cuts after so many more bytes each."""
+        """Sets the cuts: each after this many further bytes."""
         with self.lock:
             self.waiting_cuts = sorted(self.passed + cut for cut in cuts)
             self.made = 0

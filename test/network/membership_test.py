@@ -1,5 +1,5 @@
-"""Members elsewhere, over TLS on the loopback: set-up, invitations, roles, every
-way of not being let in with its words, renewal, revocation. Hostile ones too."""
+"""Remote members, with TLS over loopback: set-up, invitations, roles, every refusal with
+its message, renewal, revocation, hostile members."""
 
 import json
 import os
@@ -21,7 +21,7 @@ import tls_pool
 
 
 def tcp_listeners(pid):
-    """How many TCP sockets of this process listen."""
+    """The number of listening TCP sockets of this process."""
     own = set()
     for entry in os.listdir("/proc/%d/fd" % pid):
         try:
@@ -59,12 +59,12 @@ class MembershipCase(unittest.TestCase):
         self.assertIn(words, err)
 
     def done(self, outcome):
-        """What it printed."""
+        """Checks for success; returns what it printed."""
         self.assertEqual(outcome[0], 0, outcome)
         return outcome[1]
 
     def jobs_of(self, person):
-        """The ids of the jobs that `sublet ls` calls one's own."""
+        """The ids of the jobs that `sublet ls` lists as the user's own."""
         return [job["id"] for job in json.loads(self.done(person.run("--json", "ls")))["jobs"]]
 
     def server_says(self, pool, words):
@@ -147,12 +147,12 @@ class Joining(MembershipCase):
         self.assertEqual(status, 0, err)
         job = pool.job(1)
         self.assertEqual((job["state"], job["user"]), ("done", "ann"))
-        # With nothing but the option; and a server that was never joined.
+        # Only with the option; and a server that was never joined.
         os.remove(os.path.join(ann.home, ".config", "sublet", "config.toml"))
         self.assertEqual(ann.run("--server", "tls://" + pool.listen, "show", "1")[0], 0)
         self.refused(ann.run("--server", "tls://127.0.0.1:1", "ls"), 5, "you are not a member")
         self.refused(ann.run("--server", "tls://nowhere", "ls"), 2, "tls://HOST:PORT")
-        # A user may not do what administrators may, and one from elsewhere may.
+        # A user has no administrator's rights, but a remote administrator does.
         self.refused(ann.run("--server", "tls://" + pool.listen, "admin", "members"), 5,
                      "for administrators")
         root = tls_pool.Person(pool, "root")
@@ -163,7 +163,7 @@ class Joining(MembershipCase):
             self.assertIn(name, out)
 
     def test_ones_own_jobs_are_those_of_the_certificates_name(self):
-        """Whatever the login name here is."""
+        """The local login name does not matter."""
         pool = self.ready()
         login = pool.submit("--", "true")[0]
         ann = tls_pool.Person(pool, "ann")
@@ -177,7 +177,7 @@ class Joining(MembershipCase):
         self.assertEqual([pool.job_state(job) for job in (login, one, two)],
                          ["waiting", "held", "held"])
         self.done(ann.run("rm", one))
-        # Their outputs come home, and nobody else's.
+        # Only their own outputs are fetched.
         log = open(os.path.join(pool.folder, "return.log"), "w")
         returning = subprocess.Popen(
             [os.path.join(harness.BIN, "sublet"), "return", "--into", "home"], cwd=ann.home,
@@ -198,7 +198,7 @@ class Joining(MembershipCase):
         token = pool.invite("curly")
         curly = pool.member("curly")
         self.assertEqual(curly.join(token)[0], 0)
-        # Also after the server was killed: it is in the books.
+        # Also after the server was killed: it is recorded.
         pool.kill_server()
         pool.wait_serving()
         moe = pool.member("moe")
@@ -216,7 +216,7 @@ class Joining(MembershipCase):
         with open(path) as f:
             text = f.read()
         key = text[text.index("-----BEGIN"):text.index("-----BEGIN CERT")]
-        # As it was when the answer had not come yet.
+        # The state before the answer arrived.
         os.remove(path)
         with open(path + ".joining", "w") as f:
             f.write(token + "\n" + key)
@@ -232,7 +232,7 @@ class Joining(MembershipCase):
         self.assertEqual(status, 2)
         self.assertIn("not a join token", words)
         token = pool.invite("curly")
-        # Another secret; nobody learns that the token exists.
+        # A wrong secret; the message does not reveal that the token exists.
         status, words = curly.join(token[:-4] + "0000")
         self.assertEqual(status, 1)
         self.assertIn("does not know this token", words)
@@ -247,13 +247,13 @@ class Joining(MembershipCase):
         self.assertEqual(status, 2)
         self.assertIn("for a user", words)
         other = self.ready()
-        # The other server's address, this pool's authority.
+        # The other server's address with this pool's authority.
         parts = pool.invite("curly").split("/")
         parts[2] = other.listen
         status, words = curly.join("/".join(parts))
         self.assertEqual(status, 1)
         self.assertIn("another pool's authority", words)
-        # The right authority, but a token that only the other pool knows.
+        # The right authority, but a token of the other pool.
         theirs = other.invite("curly").split("/")
         theirs[2:4] = [pool.listen, parts[3]]
         status, words = curly.join("/".join(theirs))
@@ -271,10 +271,10 @@ class Joining(MembershipCase):
 
 
 class Refusals(MembershipCase):
-    """A certificate that is good for something else, or for nothing any more."""
+    """Certificates with another role, or no longer valid."""
 
     def as_user(self, pool, client):
-        """Somebody who uses a machine's membership with `sublet`."""
+        """A person who uses a machine's membership with `sublet`."""
         thief = tls_pool.Person(pool, "thief")
         folder = os.path.join(thief.home, ".config", "sublet", "pools")
         os.makedirs(folder)
@@ -313,7 +313,7 @@ class Refusals(MembershipCase):
         harness.wait_for(lambda: ann.run("ls")[0] != 0, "the certificate to expire")
         self.refused(ann.run("ls"), 5, "the certificate has expired, or a clock is wrong")
         self.server_says(pool, "the certificate has expired")
-        # The way back: a new token for the same name.
+        # It can join again with a new token for the same name.
         pool.stop_server()
         pool.server_sets.remove("membership.certificate_valid=2 s")
         pool.start_server()
@@ -337,7 +337,7 @@ class Refusals(MembershipCase):
         pool = self.ready()
         curly = pool.joined("curly").start()
         pool.wait_machines(1)
-        # Its successor, from another folder; the old one still has its connection.
+        # Its successor, in another folder; the old client is still connected.
         heir = tls_pool.TlsClient(pool, "curly")
         heir.state += "-new"
         os.makedirs(heir.state)
@@ -367,7 +367,7 @@ class Refusals(MembershipCase):
         pool, other = self.ready(), self.ready()
         ann = tls_pool.Person(pool, "ann")
         self.assertEqual(ann.run("join", other.invite("ann", "--user"))[0], 0)
-        # It would trust this pool's server if that were of its authority: it is not.
+        # A client with another authority does not trust this pool's server.
         with open(ann.membership()) as f:
             text = f.read()
         with open(ann.membership(), "w") as f:
@@ -376,7 +376,7 @@ class Refusals(MembershipCase):
                                                  pool.listen.replace(":", "%3A")))
         self.refused(ann.run("--server", "tls://" + pool.listen, "ls"), 5,
                      "is not trusted: the certificate is from another pool's authority")
-        # And one that trusts it is not let in.
+        # And a client that trusts it is refused.
         with open(os.path.join(pool.state, "authority", "authority.pem")) as f:
             authority = f.read()
         cut = text.replace(other.listen, pool.listen).rindex("-----BEGIN CERT")
@@ -395,7 +395,7 @@ class Refusals(MembershipCase):
         self.assertEqual([m["state"] for m in pool.machines()], ["gone"])
         self.assertNotEqual(pool.standing("curly")["revoked_us"], 0)
         self.client_says(curly, "refuses: the membership was revoked")
-        # The job goes on elsewhere; a restart does not forgive.
+        # The job resumes elsewhere; the revocation survives a restart.
         pool.kill_server()
         pool.wait_serving()
         moe = pool.joined("moe").start()
@@ -403,7 +403,7 @@ class Refusals(MembershipCase):
                          pool.job_state(job) == "running", "the job to run on moe\n" +
                          pool.all_logs())
         self.assertEqual({m["name"]: m["state"] for m in pool.machines()}["curly"], "gone")
-        # Invited again, it is the same machine.
+        # When invited again, it is the same machine.
         curly.kill()
         self.assertEqual(curly.join(pool.invite("curly"))[0], 0)
         curly.start()
@@ -431,7 +431,7 @@ class Refusals(MembershipCase):
         harness.wait_for(lambda: pool.standing("curly")["expires_us"] > before,
                          "the certificate to be renewed\n" + pool.all_logs())
         self.client_says(curly, "certificate is renewed")
-        # The new one is on disk, and good.
+        # The new certificate is on disk and valid.
         curly.stop()
         curly.start()
         pool.wait_machines(1)
@@ -502,7 +502,7 @@ class Hostile(MembershipCase):
                     try:
                         member.sendall(bytes_)
                         self.closed(member)
-                    except (ssl.SSLError, ConnectionError):  # closed before all was sent
+                    except (ssl.SSLError, ConnectionError):  # closed before everything was sent
                         pass
         for asked in (b"", b"SBJ", b"SBJ1" + b"\0" * 24 + b"\xff\xff", b"nonsense" * 100,
                       b"SBJ1" + b"\0" * 24 + b"\x10\x00" + b"A" * 4096):
@@ -513,7 +513,7 @@ class Hostile(MembershipCase):
                         self.closed(newcomer)
                 except (ssl.SSLError, ConnectionError):
                     pass
-        # A crowd that says nothing takes no place from members.
+        # Many silent connections do not keep members out.
         crowd = [socket.create_connection(at) for _ in range(40)]
         ann = tls_pool.Person(pool, "ann")
         harness.wait_for(lambda: ann.run("join", pool.invite("ann", "--user"))[0] == 0,
@@ -555,7 +555,7 @@ class Loopback(MembershipCase):
                 heard += caller.recv(65536)
         reply = next(giop.messages(heard))
         self.assertEqual((reply[7], struct.unpack_from("<I", reply, 16)[0]), (giop.REPLY, 0))
-        # Whoever has gone before he is asked for is nobody, and not root.
+        # A peer that closes before it is looked up is nobody, not root.
         harness.kill(pool.supervisor.pid, signal.SIGSTOP)
         harness.kill(server, signal.SIGSTOP)
         harness.wait_for(lambda: all_stopped(server), "each thread of the server to obey")

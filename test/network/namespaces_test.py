@@ -1,8 +1,7 @@
-"""A pool whose parts share nothing but a network: server, two workstations and a
-submitting user in network, host-name and mount namespaces of their own, only TLS
-between them, one workstation behind NAT. The letters' training with evictions, a
-link that is cut and healed, and a membership that is revoked; the results are
-those of an undisturbed run."""
+"""A pool whose parts share only a network: server, two workstations and a submitting user
+in separate network, host-name and mount namespaces, with only TLS between them, one
+workstation behind NAT. The letters' training with evictions, a link that is cut and
+restored, and a membership that is revoked; the results are those of an undisturbed run."""
 
 import json
 import os
@@ -18,8 +17,7 @@ import tls_pool
 import training
 
 PORT = 9740
-# Becomes a program with a host name of its own that sees none of the folders
-# of the others.
+# Executes a program with its own host name, from which the others' folders are hidden.
 INSIDE = """hostname "$1"; hidden=$2; shift 2
 for folder in $hidden; do mount -t tmpfs -o size=64k none "$folder"; done
 exec "$@"
@@ -32,7 +30,7 @@ def tool(*words, check=True):
 
 
 def missing():
-    """Why namespaces cannot be made here; "" if they can."""
+    """Why namespaces cannot be created here; "" if they can."""
     if os.geteuid() != 0:
         return "only root may make network namespaces"
     for name in ("ip", "nft", "unshare", "ss"):
@@ -53,7 +51,7 @@ def missing():
 
 
 class Network:
-    """A router with one link to each host; what moe sends leaves by NAT."""
+    """A router with one link to each host; moe is behind NAT."""
 
     HOSTS = {"server": "10.77.0", "curly": "10.77.1", "moe": "192.168.77", "desk": "10.77.3"}
 
@@ -74,7 +72,7 @@ class Network:
             tool("ip", "-n", self.names[host], "addr", "add", net + ".2/24", "dev", "eth0")
             tool("ip", "-n", self.names[host], "link", "set", "eth0", "up")
             tool("ip", "-n", self.names[host], "route", "add", "default", "via", net + ".1")
-        # Nobody reaches moe unless moe has asked, and nobody sees its address.
+        # moe accepts only replies, and its address is hidden.
         tool("ip", "netns", "exec", router, "nft",
              "add table ip home; "
              "add chain ip home out { type nat hook postrouting priority 100 ; }; "
@@ -93,7 +91,7 @@ class Network:
         tool("ip", "-n", self.names["router"], "link", "set", host, state)
 
     def inside(self, host, hidden):
-        """The command that becomes another one there."""
+        """The command prefix that executes another command on that host."""
         return ["ip", "netns", "exec", self.names[host], "unshare", "--mount", "--uts",
                 "--propagation", "private", "sh", "-c", INSIDE, "sh", host, " ".join(hidden)]
 
@@ -145,7 +143,7 @@ class Namespaces(unittest.TestCase):
         return jobs
 
     def evict(self, pool, name):
-        """The owner comes back to a machine in mid-work, and goes when the job has."""
+        """The owner comes back while the machine works, and leaves when the job has left."""
         client = pool.clients[name]
         working = training.TrainingCase.wait_progress(self, client)
         client.owner("active")
@@ -154,7 +152,7 @@ class Namespaces(unittest.TestCase):
         client.owner("away")
 
     def cut_and_heal(self, network, pool, name):
-        """The link is down until the pool has noticed."""
+        """Cuts the link until the pool has detected it."""
         training.TrainingCase.wait_progress(self, pool.clients[name])
         network.link(name, "down")
         harness.wait_for(lambda: self.state_of(pool, name) == "silent", name + " to be silent\n" +
@@ -198,7 +196,7 @@ class Namespaces(unittest.TestCase):
             self.check_revoked(pool, ann)
 
     def check_connections(self, network):
-        """Only the server listens; moe is seen under the router's address."""
+        """Only the server listens; moe appears with the router's address."""
         for host in ("curly", "moe", "desk"):
             self.assertEqual(network.sockets(host, "state", "listening"), "", host)
         there = network.sockets("server", "state", "established")

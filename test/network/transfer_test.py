@@ -1,5 +1,5 @@
-"""Large files through the spool while connections are cut in the middle: sent,
-fetched by a workstation, handed in, fetched by their user; identical at the end.
+"""Large files through the spool while connections are cut: sent, fetched by a workstation,
+handed in, and fetched by their user; they are identical at the end.
 $SUBLET_TRANSFER_BYTES makes them larger than 64 MiB."""
 
 import hashlib
@@ -35,7 +35,7 @@ def digest_of(path):
 
 
 def spread(size):
-    """Where a transfer of so many bytes is cut."""
+    """The offsets at which a transfer of this size is cut."""
     return [size * (2 * i + 1) // (2 * CUTS) for i in range(CUTS)]
 
 

@@ -1,6 +1,6 @@
-"""A tenant beside an owner who keeps every core busy: it costs the owner next to
-nothing, and when it has to leave it saves in time all the same. With the kernel's
-cpu.idle, and on a machine without cgroups."""
+"""A job beside an owner who keeps every core busy: it takes almost no CPU time from the
+owner, and still saves in time when it must leave. With the kernel's cpu.idle, and
+without cgroups."""
 
 import os
 import subprocess
@@ -14,8 +14,8 @@ import harness
 SAVE_MS = 20  # CPU time of a save
 SAVE_DEADLINE_US = 2_000_000
 CORES = sorted(os.sched_getaffinity(0))
-# A client that sees no cgroup: an empty folder lies over them. One without root may
-# not use them anyway.
+# A client that sees no cgroups: an empty folder is mounted over them. Without root it
+# cannot use them anyway.
 NO_CGROUPS = ["unshare", "--mount", "sh", "-c",
               "mount -t tmpfs none /sys/fs/cgroup && exec \"$@\"", "sh"]
 if os.geteuid() != 0:
@@ -31,8 +31,8 @@ def cpu_ns(pid):
 
 
 class Owner:
-    """Busy programs on these cores, one each, as the owner starts them from a
-    terminal: at normal weight, in sessions of their own, nobody's children."""
+    """A busy program on each of these cores, as if started by the owner from a terminal: at
+    normal weight, in separate sessions, not children of the client."""
 
     def __init__(self, cores):
         self.cores = cores
@@ -75,7 +75,7 @@ class Owner:
 
 class BusyOwner(unittest.TestCase):
     def start(self, pool, cgroups):
-        """A pool with one machine and a job on it that burns the CPU."""
+        """A pool with one machine and a job on it that uses all CPU time it gets."""
         pool.start_server()
         curly = pool.client("curly", prefix=() if cgroups else NO_CGROUPS).start()
         pool.wait_machines(1)
@@ -110,7 +110,8 @@ class BusyOwner(unittest.TestCase):
             self.assertEqual(details["evictions"], 1)
 
     def share(self, cgroups):
-        """Of what owner and tenant get together on one core: others may be busy here."""
+        """The owner's share of the CPU time that owner and job get together on one core, because
+        other processes may be busy here."""
         with harness.Pool() as pool:
             curly, saver, job = self.start(pool, cgroups)
             tenant = int(curly.record(curly.attempts()[0])["job_pid"])

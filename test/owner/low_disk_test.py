@@ -1,5 +1,5 @@
-"""A job that fills the workstation's disk leaves before its owner notices; the
-others stay, and no job is taken until there is room."""
+"""A job that fills the workstation's disk leaves before the disk is full; other jobs stay,
+and no job is accepted until there is space."""
 
 import os
 import subprocess
@@ -19,7 +19,7 @@ def free(folder):
     return disk.f_bavail * disk.f_frsize
 
 
-# At most 40 MB/s, whatever it is told.
+# Writes at most 40 MB/s and ignores SIGTERM.
 WRITER = ("trap '' TERM; while :; do head -c 2000000 /dev/zero >> big || exit 9; "
           "sleep 0.05; done")
 
@@ -66,7 +66,7 @@ class LowDisk(unittest.TestCase):
         self.assertEqual(pool.job_state(quiet), "running")
         harness.wait_for(lambda: free(self.client.state) > 80 * MIB,
                          "room on the disk\n" + pool.all_logs())
-        # It would do the same again.
+        # It would fill the disk again.
         harness.wait_for(lambda: "of disk" in pool.job(hog)["reason"],
                          "a reason\n" + pool.all_logs())
         pool.sublet("rm", hog)

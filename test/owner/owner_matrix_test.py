@@ -1,9 +1,8 @@
-"""As long as one of monitor, client and shepherd can run, every failure fails
-towards the owner: each of them, singly and in pairs, is killed or stopped while
-the owner returns, and every process of the job is gone or unable to use the CPU
-soon after.
+"""As long as one of monitor, client and shepherd runs, every failure is resolved in the
+owner's favour: one or two of them are killed or stopped when the owner returns, and soon
+after every process of the job is gone or cannot use the CPU.
 
-The deadline of 2 s is that of a quiet machine (harness.Pace)."""
+The deadline of 2 s is for a quiet machine (harness.Pace)."""
 
 import itertools
 import os
@@ -20,10 +19,9 @@ LIMIT = 2.0
 MOMENT_NS = 5e6
 
 
-# The worst of tenants: its main program takes no notice of being asked to leave, and
-# one spinner for each core does the burning. They are made by a double fork, so
-# that the shepherd, as subreaper, is their only parent; each has a session of its
-# own; none of them heeds TERM, INT or HUP.
+# The worst case: the main program ignores the request to leave, and starts one busy loop
+# for each core. These are created by a double fork, so that the shepherd, as subreaper, is
+# their only parent; each has its own session; all ignore TERM, INT and HUP.
 BURNER = ("trap '' TERM INT HUP; i=0; while [ $i -lt %d ]; do"
           " (setsid sh -c 'while :; do :; done' &); i=$((i + 1)); done; exec sleep 100000")
 CORES = len(os.sched_getaffinity(0))
@@ -45,7 +43,7 @@ def marked(mark):
 
 
 def cpu_ns(pid):
-    """Exact, where clock ticks would not show what a tenant gets beside a busy machine."""
+    """Exact CPU time: clock ticks are too coarse for a job beside a busy machine."""
     try:
         with open("/proc/%d/schedstat" % pid) as schedstat:
             return int(schedstat.read().split()[0])
@@ -54,7 +52,7 @@ def cpu_ns(pid):
 
 
 def can_run(pid):
-    """Neither gone nor stopped nor frozen: a spinner never waits for anything."""
+    """Whether it is neither gone nor stopped nor frozen: a busy loop never waits."""
     try:
         with open("/proc/%d/stat" % pid) as stat:
             return stat.read().rsplit(")", 1)[1].split()[0] == "R"
@@ -73,7 +71,7 @@ def parent_and_session(pid):
 
 class OwnerMatrix(unittest.TestCase):
     def start(self, pool):
-        """Returns the client, the burner's processes, and those that guard the owner."""
+        """Returns the client, the job's processes, and the daemons that guard the owner."""
         pool.start_server()
         curly = pool.client("curly").start()
         pool.wait_machines(1)
@@ -95,7 +93,7 @@ class OwnerMatrix(unittest.TestCase):
                             "monitor": curly.monitor_pids()[0]}
 
     def check(self, victims):
-        """victims: name -> the signal it gets."""
+        """victims: name -> the signal sent to it."""
         with harness.Pool() as pool:
             curly, job, pids = self.start(pool)
             with harness.Pace() as pace:
@@ -109,14 +107,14 @@ class OwnerMatrix(unittest.TestCase):
             self.assertLess(took, pace.limit(LIMIT), pool.all_logs())
 
     def wait_quiet(self, job):
-        """When the last of the job's processes was first seen gone, or when they last
-        used the CPU, all of them taken together, before standing still for a second.
-        To take a signal a process must run for a moment: that much is no use of it."""
+        """Returns when the last of the job's processes was first seen gone, or when any of them
+        last used the CPU before none did for a second. The short time that a process needs
+        to receive a signal does not count."""
         began = changed = time.monotonic()
         used, counted = {}, 0
         while time.monotonic() - changed < 1.0:
             if not any(harness.alive(p) for p in job):
-                # One that nobody had seen before: a job may fork while it dies.
+                # Includes new processes: a job may fork while it is killed.
                 job = marked(self.mark)
                 if not job:
                     return time.monotonic()
@@ -126,7 +124,7 @@ class OwnerMatrix(unittest.TestCase):
                 self.assertLess(changed - began, 60, "the job goes on and on")
             time.sleep(0.01)
         self.assertLessEqual(set(marked(self.mark)), set(job), "nobody else burns")
-        # Beside a busy machine a tenant stands still anyway: that alone is not enough.
+        # On a busy machine a job gets no CPU time anyway: that alone proves nothing.
         harness.wait_for(lambda: not any(can_run(p) for p in job), "the job to be stopped")
         return changed
 
@@ -140,7 +138,7 @@ def add(victims):
     setattr(OwnerMatrix, name, lambda self: self.check(victims))
 
 
-# Each alone and each two of the three, both killed, both stopped, or one of each.
+# Each alone, and each pair of the three: both killed, both stopped, or one of each.
 GUARDS = ["monitor", "client", "shepherd"]
 SIGNALS = [signal.SIGKILL, signal.SIGSTOP]
 add({})

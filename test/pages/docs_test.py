@@ -1,10 +1,10 @@
-"""README.md and docs/ say what is so: their commands are run, in order, in a private
-pool (README.md makes its own); their listings are compiled and run, their batch
-files checked; their links lead somewhere, and the options that they name exist.
+"""README.md and docs/ are correct: their commands are run, in order, in a private pool
+(README.md creates its own); their listings are compiled and run, their batch files
+checked; their links have targets, and the options that they name exist.
 
-A fenced block names its language. One of `sh` is run unless the line above it says
+A fenced block names its language. A `sh` block is run unless the line above it is
 `<!-- not run: REASON -->`. A block that begins with a comment naming a file
-(`# squares.toml: ...`, `/* pi.c: ...`) is written to that file for those after it."""
+(`# squares.toml: ...`, `/* pi.c: ...`) is written to that file for later blocks."""
 
 import glob
 import os
@@ -68,7 +68,7 @@ def blocks(page):
 
 
 def commands_in(text):
-    """Command lines of ours: (program, words) up to what belongs to others."""
+    """Command lines of our programs: (program, words), up to words for another program."""
     for line in text.replace("\\|", "|").split("\n"):
         for part in re.split(r"[|;&]|\$\(| # ", line):
             words = part.split()
@@ -80,7 +80,7 @@ def commands_in(text):
 
 
 def help_of(name, words):
-    """The help texts that hold for a command line, the program's own first."""
+    """The help texts that apply to a command line, the program's own first."""
     texts = []
     path = []
     for word in [None] + [w for w in words if re.fullmatch(r"[a-z]+", w)]:
@@ -96,7 +96,7 @@ def help_of(name, words):
 
 
 class Scene:
-    """A private home with something like a checkout in it, in which a page is played."""
+    """A private home with a minimal checkout, in which a page's commands are run."""
 
     def __init__(self, pool):
         self.pool = pool
@@ -109,7 +109,7 @@ class Scene:
             os.symlink(os.path.join(harness.ROOT, name), os.path.join(self.checkout, name))
 
     def make_library(self):
-        """libsublet_checkpoint.a as in a release build, whatever this build is."""
+        """libsublet_checkpoint.a as in a release build, also in a sanitized one."""
         sources = glob.glob(os.path.join(harness.ROOT, "checkpoint-api", "*.c"))
         objects = os.path.join(self.pool.folder, "objects")
         os.mkdir(objects)
@@ -153,7 +153,7 @@ class Scene:
 
     @staticmethod
     def patient(text):
-        """Whoever types is slower than a server that starts."""
+        """Inserts a wait after the start of a server, as a typing user would wait."""
         return re.sub(r"(?m)^(.*sublet-server .*--socket (\S+).* &)$",
                       r"\1\nuntil sublet about --server \2 >/dev/null 2>&1; do :; done", text)
 
@@ -196,7 +196,7 @@ class Docs(unittest.TestCase):
         self.assertEqual(output.count("pi is about 3.1415926"), 2)
 
     def test_listing_saves_itself(self):
-        """The program of README.md, asked to leave, goes on where it was."""
+        """The program of README.md, when asked to leave, resumes where it was."""
         listing = [b for b in blocks("README.md") if b.language == "c"][0]
         self.assertLessEqual(len(listing.text.split("\n")), 25)
         with harness.Pool() as pool:
@@ -241,7 +241,7 @@ class Docs(unittest.TestCase):
                     self.assertEqual((done.returncode, done.stderr), (0, ""), block.place)
 
     def test_batch_files(self):
-        """Each that describes jobs, with files of the names that it uses."""
+        """Checks each batch file, with files of the names that it uses."""
         seen = 0
         for page in PAGES:
             for block in blocks(page):
@@ -265,7 +265,7 @@ class Docs(unittest.TestCase):
         self.assertGreater(seen, 3)
 
     def test_options_exist(self):
-        """Of our commands in blocks and in `code`: the command and its options."""
+        """The commands and options of our programs in blocks and in `code` exist."""
         texts = {}
         for page in PAGES:
             spans = re.findall(r"`([^`\n]+)`", re.sub(r"(?ms)^```.*?^```", "", read(page)))
@@ -286,7 +286,7 @@ class Docs(unittest.TestCase):
         self.assertGreater(len(texts), 10)
 
     def test_settings_exist(self):
-        """Each `table.key = value` in the text is one of the files in etc/."""
+        """Each `table.key = value` in the text is a setting in a file of etc/."""
         known = set()
         for path in glob.glob(os.path.join(harness.ROOT, "etc", "*.toml")):
             table = ""
@@ -305,7 +305,7 @@ class Docs(unittest.TestCase):
 
     @staticmethod
     def sources():
-        """Those of the programs, below the repository's root, tests apart."""
+        """The programs' sources, below the repository's root, without tests."""
         for folder, below, names in os.walk(harness.ROOT):
             if folder == harness.ROOT:
                 below[:] = [name for name in below if name != "build" and name[0] != "."]
@@ -314,7 +314,7 @@ class Docs(unittest.TestCase):
                     yield os.path.relpath(os.path.join(folder, name), harness.ROOT)
 
     def test_codes_of_errors(self):
-        """What the server refuses with stands in docs/errors.md, and nothing else does."""
+        """docs/errors.md lists exactly the error codes in the sources."""
         raised, literals = set(), set()
         for path in self.sources():
             text = read(path)

@@ -1,5 +1,5 @@
-"""The manual pages: every option that --help knows is in them, the formatter has
-nothing to say against them, and what they repeat is what docs/ says."""
+"""The manual pages contain every option in --help, the formatter prints no warnings, and
+texts taken from docs/ are up to date."""
 
 import os
 import re

@@ -1,13 +1,12 @@
 """A forged `run` or `vacate` from another local process is refused.
 
-A genuine client runs a genuine job. A relay in front of the server's socket has
-listened in, so the forgers have all there is to steal: the keys of both objects,
-the session's key, the machine's secret, every message ever sent. They are other
-local processes, under another uid, under that of the user whose job it is, and
-under that of the job itself; their calls are real ones, through a real ORB
-(forger.cc), and bytes made by hand. The job must not notice, each call must be
-refused in so many words or its connection closed, and the client must have been
-told nothing by its server that the server did not mean."""
+A genuine client runs a genuine job. A relay in front of the server's socket has recorded
+all traffic, so the forgers have everything there is to steal: the keys of both objects, the
+session's key, the machine's secret, every message. They are other local processes, under
+another uid, under that of the job's user, and under that of the job itself. Their calls are
+real ones, through a real ORB (forger.cc), and hand-made bytes. The job must not be affected,
+each call must be refused explicitly or its connection closed, and the client must receive
+only orders that the server meant to send."""
 
 import contextlib
 import json
@@ -44,7 +43,7 @@ def frame(kind, job=0, attempt=0, state=0, reason=0, instant=0):
 
 
 def as_user(uid, function):
-    """What function() returns in a process of that user; it must fit into JSON."""
+    """Calls function() in a process of that user; the result must be valid in JSON."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -69,7 +68,7 @@ def whole_log(pool, name):
 
 
 class Forger:
-    """forger.cc, as some user, with this loot."""
+    """forger.cc, run as a given user with the given stolen keys."""
 
     def __init__(self, pool, server, loot, uid=None):
         words = ["%s=%s" % (name, value.hex() if isinstance(value, bytes) else value)
@@ -94,7 +93,7 @@ class Forger:
 
 
 class FakeServer:
-    """fake-server (client/testing), as some user, at the pool's socket."""
+    """fake-server (client/testing), run as a given user at the pool's socket."""
 
     def __init__(self, pool, uid):
         folder = os.path.dirname(pool.socket)
@@ -110,7 +109,7 @@ class FakeServer:
         self.pool = pool
 
     def said(self):
-        """What happened to it."""
+        """The events that it printed."""
         with open(self.out) as out:
             return [json.loads(line)["event"] for line in out if line.endswith("\n")]
 
@@ -123,7 +122,7 @@ class FakeServer:
 
 
 class Scene:
-    """A pool in which USER's job runs on curly, and what was stolen there."""
+    """A pool in which USER's job runs on curly, and the keys stolen there."""
 
     def __init__(self, pool):
         self.pool = pool
@@ -141,7 +140,7 @@ class Scene:
         self.slot = os.stat("/proc/%d" % self.pid).st_uid
         self.born = self.start_time()
         self.orders = harness.wait_for(lambda: self.told("run"), "the order to run")
-        # Callers meet the server itself from now on, which sees who they are.
+        # New callers reach the server itself, which then sees their user ids.
         self.relay.step_aside()
         self.loot = self.steal()
 
@@ -156,7 +155,7 @@ class Scene:
         return json.loads(done.stdout)["jobs"]["first"]
 
     def told(self, operation):
-        """What the server has called at the client."""
+        """The server's calls of this operation at the client."""
         return [c for c in self.relay.calls(1) if c.operation == operation]
 
     def steal(self):
@@ -173,7 +172,7 @@ class Scene:
             return dict(line.rstrip("\n").split(" ", 1) for line in f if " " in line)
 
     def reference(self):
-        """That of the Executing Client, as it gave it to the server."""
+        """The Executing Client's reference, as it passed it to the server."""
         return "IOR:01000000" + self.attach().body.hex()
 
     def attach(self):
@@ -188,7 +187,7 @@ class Scene:
             return int.from_bytes(status.read(52)[48:], "little", signed=True)
 
     def strangers(self):
-        """Who forges: the name of the uid, and the uid."""
+        """The forgers: (name, uid)."""
         return {"another user": NOBODY, "the job's user": USER.pw_uid, "the job itself": self.slot}
 
 
@@ -200,7 +199,8 @@ def scene():
 
 class Forged(unittest.TestCase):
     def check_unharmed(self, s, machines=("curly",), joined=1):
-        """The same process runs on, the books say so, and nobody has obeyed anybody."""
+        """The same process still runs, the server's records agree, and no forged order was
+        executed."""
         logs = s.pool.all_logs()
         self.assertTrue(harness.alive(s.pid), "the job's process lives\n" + logs)
         self.assertEqual(s.start_time(), s.born, "and is the same")
@@ -213,7 +213,7 @@ class Forged(unittest.TestCase):
         self.assertEqual((details["state"], details["attempts"], details["evictions"]),
                          ("running", 1, 0), details)
         self.assertEqual([a["number"] for a in details["attempt_list"]], [1], details)
-        # What the client was really told.
+        # The orders that the client really received.
         self.assertEqual(len(s.told("run")), 1)
         self.assertEqual(s.told("vacate"), [])
         text = whole_log(s.pool, "client-curly")
@@ -226,7 +226,7 @@ class Forged(unittest.TestCase):
         self.assertEqual((sorted(set(names)), names.count("curly")), (list(machines), joined), text)
 
     def check_obeys_its_server(self, s):
-        """The same client, told by the one who may."""
+        """The same client executes orders of its own server."""
         s.pool.sublet("rm", s.job)
         harness.wait_for(lambda: not harness.alive(s.pid), "the job to go\n" + s.pool.all_logs())
         harness.wait_for(lambda: s.told("vacate"), "the order to leave")
@@ -242,7 +242,7 @@ class Forged(unittest.TestCase):
     NO_SESSION = "refused NotFound session.unknown"
     ELSEWHERE = "refused NotPermitted client.elsewhere"
     NO_ADMINISTRATOR = "refused NotPermitted admin.only"
-    # With everything stolen, but not as the user whose session it is.
+    # With everything stolen, but not as the session's user.
     ORDERS = {
         "client:run": NO_OBJECT, "client:vacate": NO_OBJECT, "client:state": NO_OBJECT,
         "client:may_run": NO_OBJECT, "holder:run": NO_OPERATION, "holder:vacate": NO_OPERATION,
@@ -254,7 +254,7 @@ class Forged(unittest.TestCase):
         "join-guessing": "refused NotPermitted machine.unknown",
     }
 
-    # Reserved, for administrators too.
+    # Reserved operations, also refused to administrators.
     ADMINISTRATION = ("drain", "resume", "evict", "set-shares", "set-quota", "quotas",
                       "reclaim", "lend", "evictions")
 
@@ -267,8 +267,8 @@ class Forged(unittest.TestCase):
                     self.ask_all(forger, {"join-as mallory": self.NO_ADMINISTRATOR,
                                           "tick": self.NO_ADMINISTRATOR,
                                           "attach " + s.reference(): self.NO_SESSION})
-                    # The secret alone is worth nothing while its owner lives; the
-                    # server asks it each time.
+                    # The secret alone is useless while its owner is connected; the server
+                    # pings it each time.
                     for _ in range(5):
                         self.assertEqual(forger.ask("join-stealing"),
                                          "refused Conflict machine.live")
@@ -279,7 +279,7 @@ class Forged(unittest.TestCase):
             self.check_obeys_its_server(s)
 
     def test_guessed_key(self):
-        """The very user under whom everything runs, who knows all but the key."""
+        """The user under whom everything runs, with everything except the key."""
         with scene() as s:
             loot = dict(s.loot, session=os.urandom(16), holder=s.loot["holder"][:-16] + bytes(16))
             with Forger(s.pool, s.pool.socket, loot) as forger:
@@ -295,14 +295,14 @@ class Forged(unittest.TestCase):
 
     @ROOT_ONLY
     def test_raw_messages(self):
-        """The genuine messages once more, and orders made by hand, as bytes."""
+        """Replays the genuine messages, and sends hand-made orders, as bytes."""
         with scene() as s:
             key, session = s.loot["client"], struct.pack("<I16s", 16, s.loot["session"])
             leave = session + struct.pack("<IQII", 1, s.job, s.loot["attempt"], REMOVED)
             forged = {"run": s.orders[0].data, "vacate": giop.request(key, b"vacate", leave),
                       "state": giop.request(key, b"state", session),
                       "vacate the session": giop.request(s.loot["holder"], b"vacate", leave)}
-            # Questions that anybody may ask are no orders.
+            # Calls that every user may make are not orders.
             forged.update({"again: " + call.operation: call.data for call in s.relay.calls(0)
                            if call.operation not in ("about", "list", "show")})
             self.assertLessEqual({"again: " + o for o in ("join", "attach", "renew", "started")},
@@ -321,8 +321,8 @@ class Forged(unittest.TestCase):
 
     @ROOT_ONLY
     def test_references_that_lead_elsewhere(self):
-        """Whatever reference an administrator's machine hands over, the server calls
-        this machine or nobody: not another workstation, not another address."""
+        """Whatever reference an administrator's machine passes, the server calls this machine
+        or none: no other workstation, no other address."""
         with scene() as s, contextlib.ExitStack() as stack:
             traps = [stack.enter_context(socket.socket(f))
                      for f in (socket.AF_INET, socket.AF_UNIX)]
@@ -341,13 +341,13 @@ class Forged(unittest.TestCase):
                         "attach-noted giop:unix:" + trap: self.ELSEWHERE,
                         "attach-noted giop:tcp:127.0.0.1:9": self.ELSEWHERE,
                         "attach-nil": "refused Invalid field.invalid"})
-                    # "I am reached over that connection": every one that there may
-                    # be, curly's among them; only its own is true.
+                    # A reference that claims another connection, for every possible one,
+                    # curly's among them; only its own is valid.
                     place = "giop:unix:%s %%08x" % s.pool.socket
                     own.append([n for n in range(1, 1000)
                                 if forger.ask("attach-noted " + place % n) == "obeyed"])
-                    # The ORB ties these to the caller's connection: the server then
-                    # finds this machine at the other end, or nobody.
+                    # The ORB binds these to the caller's connection: the server then reaches
+                    # this machine or none.
                     for reference, found in {
                             s.reference(): "obeyed",
                             "corbaloc::192.0.2.1:2809/" + key: "nobody",
@@ -393,7 +393,7 @@ class Forged(unittest.TestCase):
 
     @staticmethod
     def say(path, packets):
-        """What comes of it: not let in, closed, heard (it answered), silence."""
+        """The outcome: not let in, closed, heard (it answered), silence."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
             s.settimeout(10)
             try:
@@ -427,7 +427,7 @@ class Forged(unittest.TestCase):
         with scene() as s:
             monitor = os.path.join(s.curly.state, "monitor.sock")
             control = os.path.join(s.folder, "control")
-            # These are all there are, and the client itself listens on none.
+            # These are all sockets; the client itself listens on none.
             self.assertEqual(self.listening(s.pool),
                              {"sublet-server": {"server.sock"}, "sublet-client": set(),
                               "sublet-loadmon": {"monitor.sock"}, "sublet-shepherd": {"control"},
@@ -443,7 +443,7 @@ class Forged(unittest.TestCase):
                     for name, said in say_all(uid).items():
                         self.assertEqual(said, ["not let in"] * 2, name)
             self.check_unharmed(s)
-            # Even when the folders let everybody through.
+            # Even if the folders are accessible to all users.
             for path in (s.curly.state, os.path.dirname(s.folder), s.folder):
                 os.chmod(path, 0o755)
             for path in (monitor, control):
@@ -456,7 +456,7 @@ class Forged(unittest.TestCase):
             self.check_obeys_its_server(s)
 
     def test_giop_on_local_sockets(self):
-        """From the one whom they trust, but no frame: not obeyed either."""
+        """GIOP from the trusted user is not a frame and has no effect."""
         with scene() as s:
             packets = [p for n, ps in self.forged_packets(s).items() if n.startswith("giop")
                        for p in ps]
@@ -474,12 +474,12 @@ class Forged(unittest.TestCase):
             self.check_unharmed(s)
             self.check_obeys_its_server(s)
 
-    # -- a server that is none ----------------------------------------------
+    # -- a false server -------------------------------------------------------
 
     @ROOT_ONLY
     def test_server_of_another_user(self):
-        """In a folder that only root may write to, a socket of somebody else's: were
-        he there before the folder was closed, the client still has no word for him."""
+        """Another user's socket in a folder that only root can write to: even if it was created
+        before the folder was closed, the client sends nothing."""
         with harness.Pool() as pool, FakeServer(pool, NOBODY) as fake:
             curly = pool.client("curly").start()
             for sentence in (NOT_TRUSTED, "no server: "):
@@ -487,7 +487,7 @@ class Forged(unittest.TestCase):
             self.assertIsNone(curly.process.poll())
             curly.stop()
             self.assertEqual(fake.said(), ["serving"])
-            # The same one, if the administrator says that he is the server.
+            # The same socket is accepted if the administrator configures its user.
             curly.extra += ["--set", "server_uid=%d" % NOBODY]
             curly.start()
             harness.wait_for(lambda: "attached" in fake.said(), "a trusted server")

@@ -1,27 +1,26 @@
-// Another local process that wants what is not its own: makes real calls through
-// the real ORB to the server's socket, with whatever secrets a test has stolen for
-// it, and tells how each of them ended.
+// A hostile local process: makes real calls through the real ORB to the server's socket,
+// with the secrets that a test has stolen for it, and prints the outcome of each.
 //
-//   usage: forger SOCKET NAME=VALUE...   what it has stolen:
+//   usage: forger SOCKET NAME=VALUE...   the stolen values:
 //     session=HEX  the key of a genuine client's registration
 //     client=HEX   the object key of that client's Executing Client
 //     holder=HEX   the object key of its session on the server
-//     secret=HEX, machine=N    what proves its machine
-//     job=N, attempt=N, generation=N    what runs there
+//     secret=HEX, machine=N    authenticate its machine
+//     job=N, attempt=N, generation=N    the attempt that runs there
 //
-// stdin has one order a line, stdout one answer a line. Answers: "obeyed",
-// "refused EXCEPTION [CODE]" (the peer's word) or "lost EXCEPTION" (the ORB's: the
-// connection ended). Orders: the names in Forger::make() and those that it asks, and
+// stdin has one order per line, stdout one answer per line. Answers: "obeyed",
+// "refused EXCEPTION [CODE]" (from the peer) or "lost EXCEPTION" (from the ORB: the
+// connection ended). Orders: the names in Forger::make() and the functions it calls, and
 //   KEY:OPERATION      run, may_run, vacate or state of the object with the stolen key
 //                      KEY (client, holder), or of a servant of the server's (fixed)
-//   join-as NAME       a machine of its own, if it may; from then on `attach` means
-//                      this machine's session, else the stolen one
-//   attach REFERENCE   a reference as text
-//   attach-noted PLACE its own, with a note that it is reached through PLACE
-//   attach-own         its own
-//   knock NAME         has the server ask the holder of the machine joined as NAME
-//                      whether it is there: obeyed when the question came to here,
-//                      "nobody" when the server found nobody; it is joined anew then
+//   join-as NAME       joins its own machine, if permitted; after that `attach` uses
+//                      this machine's session, otherwise the stolen one
+//   attach REFERENCE   attaches a reference given as text
+//   attach-noted PLACE attaches its own, with a note that it is reached through PLACE
+//   attach-own         attaches its own
+//   knock NAME         makes the server ping the holder of the machine joined as NAME:
+//                      "obeyed" if the ping arrived here, "nobody" if the server reached
+//                      no holder; the machine is then joined again
 #include <omniORB4/CORBA.h>
 // clang-format off
 #include <orbParameters.h>
@@ -75,8 +74,8 @@ Octets octets(const std::string& bytes) {
   return out;
 }
 
-// The stringified reference with one more profile: "this object is reached over
-// the connection from there", as the ORB notes it for itself.
+// The stringified reference with one more profile: a note as the ORB adds it, that the
+// object is reached over the connection from there.
 std::string with_note(const std::string& reference, const std::string& from) {
   auto number = [](size_t value) {
     std::string out(4, '\0');
@@ -85,7 +84,7 @@ std::string with_note(const std::string& reference, const std::string& from) {
   };
   std::string bytes = from_hex(reference.substr(4));
   const size_t name_size = static_cast<uint8_t>(bytes[4]);
-  ++bytes[(8 + name_size + 3) / 4 * 4];  // how many profiles
+  ++bytes[(8 + name_size + 3) / 4 * 4];  // number of profiles
   bytes.resize((bytes.size() + 3) / 4 * 4);
   const std::string note = number(1) + number(from.size() + 1) + from + '\0';
   const std::string profile =
@@ -93,17 +92,17 @@ std::string with_note(const std::string& reference, const std::string& from) {
   return "IOR:" + to_hex(bytes + number(1) + number(profile.size()) + profile);
 }
 
-// The largest there is: no order is refused for its term.
+// The largest value: no order is refused because of its term.
 constexpr v1::ServerTerm kTerm = UINT64_MAX;
 
-// What the server calls, if it believes in this machine.
+// The object that the server calls if it accepts this machine.
 class Mine : public POA_Sublet::v1::ExecutingClient {
   [[noreturn]] static void no() {
     throw v1::NotPermitted("forger.no", "This machine takes no orders.", "", "");
   }
 
  public:
-  // Waits a moment for the server's next question; whether it came.
+  // Waits briefly for the server's next call; returns whether it arrived.
   bool asked() {
     std::unique_lock lock(mutex_);
     const bool came =
@@ -147,8 +146,8 @@ class Forger {
  public:
   Forger(const std::string& socket, Loot loot)
       : socket_(socket), loot_(std::move(loot)), orb_(orb_settings()), mine_(new Mine) {
-    // Else the ORB asks first whether the object is there, and the call itself
-    // would never be made.
+    // Otherwise the ORB first asks whether the object exists, and does not make the call
+    // itself.
     omni::orbParameters::verifyObjectExistsAndType = false;
     PortableServer::ObjectId_var id = PortableServer::string_to_ObjectId("ExecutingClient");
     orb_.bidir_poa()->activate_object_with_id(id, mine_.in());
@@ -306,7 +305,7 @@ class Forger {
 
   v1::RequestId request() { return octets<v1::RequestId>(random_bytes(16)); }
 
-  // An order, as if this were the server.
+  // Sends an order as if this were the server.
   bool order(const std::string& name, v1::ExecutingClient_ptr to) {
     if (name == "run") {
       v1::RunAnswers_var answers = to->run(session_, kTerm, orders());
@@ -366,7 +365,7 @@ class Forger {
       enter(allocator->join(0, octets<v1::Bytes>(secret), machine(what)));
       loot_["secret"] = to_hex(secret);
     } else if (name == "knock") {
-      // While the holder lives, or has not yet been asked, there is a conflict.
+      // There is a conflict while the holder is alive or has not yet been pinged.
       for (;;) {
         try {
           enter(allocator->join(number("machine"), octets<v1::Bytes>(from_hex(loot_["secret"])),

@@ -1,7 +1,6 @@
-"""Hostile bytes sent to the server's socket by a permitted user: connections
-close, the server lives, is at rest and small. And when it is made to crash all
-the same, it is back at once, nothing acknowledged is lost and running jobs do
-not notice."""
+"""Hostile bytes sent to the server's socket by a permitted user: the connections are
+closed; the server survives, becomes idle again and stays small. If it crashes anyway, it is
+back at once, nothing acknowledged is lost, and running jobs are not affected."""
 
 import os
 import random
@@ -22,7 +21,7 @@ MEMORY = 400 << 20  # bytes resident, far below the server's own limit
 
 
 def request(operation, body=b"", identifier=1, flags=1):
-    """To the Job Scheduler."""
+    """A request to the Job Scheduler."""
     return giop.request(KEY, operation, body, identifier, flags)
 
 
@@ -36,7 +35,7 @@ def cancel(identifier):
 
 class Hostile(unittest.TestCase):
     def send(self, pool, data):
-        """Sends; whether the server closes the connection, though we do not."""
+        """Sends; returns whether the server closes the connection."""
         with socket.socket(socket.AF_UNIX) as s:
             s.settimeout(10)
             s.connect(pool.socket)

@@ -1,7 +1,6 @@
-"""What a job may not do, and what other users may not: signals to the daemons, the
-spool, other jobs' files, others' jobs. And the environment that a job finds,
-compared word by word. For root's clients: each slot has a user id of its own.
-(Forged orders: forged_test.py.)"""
+"""Actions forbidden to jobs and to other users: signals to the daemons, access to the spool,
+to other jobs' files and to other users' jobs. And the exact environment of a job. With root:
+each slot has its own user id. (Forged orders: forged_test.py.)"""
 
 import os
 import subprocess
@@ -80,7 +79,7 @@ class Isolation(unittest.TestCase):
 
     @ROOT_ONLY
     def test_others_jobs_are_theirs(self):
-        """Another user may list states, but not remove, look into or fetch."""
+        """Another user may list states, but not remove, inspect or fetch."""
         with harness.Pool() as pool:
             pool.start_server()
             pool.client("curly").start()
@@ -106,7 +105,7 @@ class Isolation(unittest.TestCase):
             self.assertEqual(pool.job_state(job), "done")
 
     def test_environment(self):
-        """The job's environment, printed by a job and compared."""
+        """Compares the environment that a job prints."""
         with harness.Pool() as pool:
             pool.start_server()
             curly = pool.client("curly").start()
@@ -129,7 +128,7 @@ class Isolation(unittest.TestCase):
             self.assertEqual(rest[0], work)
             self.assertEqual(rest[1], "0077")
             self.assertEqual(rest[2], "0", "no core files")
-            # A session and process group of its own, led by the job.
+            # The job leads its own session and process group.
             group, session = rest[3].split()
             self.assertEqual(group, session)
             self.assertNotEqual(int(session), os.getsid(curly.process.pid))
