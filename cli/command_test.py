@@ -101,7 +101,7 @@ class Alone(unittest.TestCase):
                 self.assertEqual(len(err.splitlines()), 1, err)
                 self.assertIn(path, err)
                 self.assertIn("start sublet-server", err)
-                pace.check(self, 2, "a server that is down is told")
+                pace.check(self, 2, "the report of a server that is down")
         error = json.loads(self.run_it("ls", "--json")[1])["error"]
         self.assertEqual(error["code"], "server.down")
 

@@ -17,8 +17,8 @@ set(CPACK_DEBIAN_PACKAGE_SECTION admin)
 
 set(CPACK_DEBIAN_SERVER_PACKAGE_NAME sublet-server)
 set(CPACK_DEBIAN_SERVER_DESCRIPTION "server of a pool of idle workstations
-Sublet rents out idle workstations: guest jobs move in when a machine's owner is
-away, save a small checkpoint and leave the moment the owner comes back.
+Sublet lends idle workstations to batch jobs: they start when a machine's owner is
+away, and save a small checkpoint and leave as soon as the owner comes back.
 
 This is the central server, which queues jobs and shares the machines among users.")
 set(CPACK_DEBIAN_SERVER_PACKAGE_DEPENDS adduser)
@@ -26,16 +26,16 @@ set(CPACK_DEBIAN_SERVER_PACKAGE_RECOMMENDS sublet)
 
 set(CPACK_DEBIAN_CLIENT_PACKAGE_NAME sublet-client)
 set(CPACK_DEBIAN_CLIENT_DESCRIPTION "lends this workstation to a Sublet pool while it is idle
-Sublet rents out idle workstations: guest jobs move in when a machine's owner is
-away, save a small checkpoint and leave the moment the owner comes back.
+Sublet lends idle workstations to batch jobs: they start when a machine's owner is
+away, and save a small checkpoint and leave as soon as the owner comes back.
 
 This is the daemon of a workstation, with its load monitor and its shepherds.")
 set(CPACK_DEBIAN_CLIENT_PACKAGE_SUGGESTS "sublet, sublet-server")
 
 set(CPACK_DEBIAN_COMMAND_PACKAGE_NAME sublet)
 set(CPACK_DEBIAN_COMMAND_DESCRIPTION "submits and follows jobs on idle workstations
-Sublet rents out idle workstations: guest jobs move in when a machine's owner is
-away, save a small checkpoint and leave the moment the owner comes back.
+Sublet lends idle workstations to batch jobs: they start when a machine's owner is
+away, and save a small checkpoint and leave as soon as the owner comes back.
 
 This is the command for users, owners and administrators, and the public contract
 in IDL.")
@@ -45,8 +45,8 @@ set(CPACK_DEBIAN_COMMAND_PACKAGE_SUGGESTS "sublet-server, sublet-client")
 set(CPACK_DEBIAN_CHECKPOINT_PACKAGE_NAME libsublet-checkpoint-dev)
 set(CPACK_DEBIAN_CHECKPOINT_DESCRIPTION "small checkpoints for programs that run on borrowed machines
 A program names the variables that hold its state and calls one cheap function; it
-then saves itself when asked to leave, and goes on where it was on another machine,
-of another architecture, too.
+then saves itself when asked to leave, and resumes on another machine, even of another
+architecture.
 
 This is the static library for C and C++, which needs nothing but the C library.")
 set(CPACK_DEBIAN_CHECKPOINT_PACKAGE_SECTION libdevel)

@@ -99,7 +99,7 @@ class BadInput(unittest.TestCase):
             self.assertEqual(status, 8, err)
             self.assertEqual(err.count("\n"), 1, err)
             self.assertIn(pool.socket, err)
-            pace.check(self, 2, "a server that is down is told")
+            pace.check(self, 2, "the report of a server that is down")
 
     def start_refused(self, args, part):
         done = subprocess.run(args, stdin=subprocess.DEVNULL, text=True, stdout=subprocess.PIPE,

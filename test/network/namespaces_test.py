@@ -209,7 +209,7 @@ class Namespaces(unittest.TestCase):
         self.assertEqual(status, 0, err)
         self.assertEqual(self.state_of(pool, "moe"), "gone")
         harness.wait_for(lambda: "the membership was revoked" in pool.log("client-moe"),
-                         "moe to be told\n" + pool.all_logs())
+                         "moe to receive the revocation\n" + pool.all_logs())
         pool.sublet("admin", "revoke", "ann")
         status, out, err = ann.run("ls")
         self.assertEqual(status, 5, out + err)

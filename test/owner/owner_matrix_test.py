@@ -121,9 +121,9 @@ class OwnerMatrix(unittest.TestCase):
             used.update({p: cpu_ns(p) for p in job if harness.alive(p)})
             if sum(used.values()) - counted > MOMENT_NS:
                 changed, counted = time.monotonic(), sum(used.values())
-                self.assertLess(changed - began, 60, "the job goes on and on")
+                self.assertLess(changed - began, 60, "the job does not stop")
             time.sleep(0.01)
-        self.assertLessEqual(set(marked(self.mark)), set(job), "nobody else burns")
+        self.assertLessEqual(set(marked(self.mark)), set(job), "no other process uses CPU time")
         # On a busy machine a job gets no CPU time anyway: that alone proves nothing.
         harness.wait_for(lambda: not any(can_run(p) for p in job), "the job to be stopped")
         return changed
