@@ -1,9 +1,9 @@
-// Who gets which machine. IDLE is served from its head: each machine takes the
-// best waiting job that fits it (JobQueue::best_for), and keeps its place when
-// none does. Only what may have changed is looked at: the machines that have
-// changed, and, for groups that got a job which may fit one, all idle machines
-// that suit them, once. So no decision scans the queue, and after each apply no
-// idle machine stands beside a waiting job that fits it.
+// Assigns jobs to machines. IDLE is served from its head: each machine gets the
+// best waiting job that fits it (JobQueue::best_for), or keeps its position if none
+// does. Only possible changes are considered: machines that have changed, and, for
+// groups with a new job that may fit one, all idle machines that suit them, once. So
+// no decision scans the queue, and after each apply no waiting job fits an idle
+// machine.
 #include <algorithm>
 
 #include "scheduling/queries/text.h"
@@ -30,7 +30,7 @@ void Pool::State::allocate() {
   queue.newly_queued().clear();
 }
 
-// The classes with idle machines that a group with newly queued jobs runs on.
+// The classes with idle machines that suit a group with newly queued jobs.
 std::vector<MachineClass*> Pool::State::kinds_for_newly_queued() {
   std::vector<MachineClass*> kinds;
   for (const auto& kind : idle.classes()) {

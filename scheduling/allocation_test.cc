@@ -1,4 +1,4 @@
-// Two queues, head to head: cases worked by hand. And why a job waits.
+// The queues IDLE and REQUESTING in cases worked out by hand; and Pool::why.
 #include <cppunit/extensions/HelperMacros.h>
 
 #include "scheduling/pool_testing.h"
@@ -37,7 +37,7 @@ class AllocationTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(b, t.machine_of(job + 1));
     done(t, job);  // a goes to the tail, behind c
     CPPUNIT_ASSERT(t.pool.idle() == (Ids{c, a}));
-    t.report(c, true);  // a report moves nobody
+    t.report(c, true);  // a report does not change the order
     CPPUNIT_ASSERT(t.pool.idle() == (Ids{c, a}));
     t.report(c, false);
     t.report(c, true);
@@ -71,7 +71,7 @@ class AllocationTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(small, t.machine_of(t.submit("ann")));
   }
 
-  // ann used the pool, bob did not: bob's job goes first though ann's came first.
+  // ann has usage, bob has none: bob's job is placed first though ann's came first.
   void best_job_of_all() {
     TestPool t;
     const MachineId m = t.join("m");
@@ -100,7 +100,7 @@ class AllocationTest : public CppUnit::TestFixture {
     const JobId urgent = t.submit("ann", 1, {{}, 5, 0}, "desk-a");
     const JobId b = t.submit("bob", 1, {{}, 99, 0}, "desk-b");
     t.report(m, true);
-    // Nobody has any usage: a tie, broken by REQUESTING; then ann's own order.
+    // No user has any usage: a tie, broken by REQUESTING; then ann's own order.
     CPPUNIT_ASSERT_EQUAL(m, t.machine_of(urgent));
     done(t, urgent);
     CPPUNIT_ASSERT_EQUAL(m, t.machine_of(b));  // desk-a was served and is behind
@@ -129,7 +129,7 @@ class AllocationTest : public CppUnit::TestFixture {
     done(t, a);
     CPPUNIT_ASSERT_EQUAL(m, t.machine_of(b));
     CPPUNIT_ASSERT(t.pool.requesting() == (Names{"desk-c", "desk-a"}));
-    done(t, b);  // nothing of desk-c fits: passed over, it keeps its place
+    done(t, b);  // no job of desk-c fits: it is skipped and keeps its position
     CPPUNIT_ASSERT_EQUAL(m, t.machine_of(a + 1));
     CPPUNIT_ASSERT(t.pool.requesting() == (Names{"desk-c"}));
   }
@@ -233,8 +233,8 @@ class AllocationTest : public CppUnit::TestFixture {
     t.report(a, false);
     t.join("b", 1, false);
     const JobId small = t.submit("bob", 3);
-    CPPUNIT_ASSERT_EQUAL(std::string("2 machines fit, all with their owners"), why(small));
-    CPPUNIT_ASSERT_EQUAL(std::string("2 machines fit, all with their owners; 2 jobs with better "
+    CPPUNIT_ASSERT_EQUAL(std::string("2 machines fit, all used by their owners"), why(small));
+    CPPUNIT_ASSERT_EQUAL(std::string("2 machines fit, all used by their owners; 2 jobs with better "
                                      "priority wait for the same machines"),
                          why(small + 2));
     t.report(a, true);
@@ -251,7 +251,7 @@ class AllocationTest : public CppUnit::TestFixture {
     t.apply(Renewed{a, false, {{key, AttemptState::kLeaving}}});
     starts("attempt 1 is leaving a for 0 s: first in the queue: bob, ");
     CPPUNIT_ASSERT_EQUAL(
-        std::string("2 machines fit: 1 with their owners, 1 at work; 1 job with better "
+        std::string("2 machines fit: 1 used by its owner, 1 full; 1 job with better "
                     "priority waits for the same machines"),
         why(small + 2));
     t.apply(JobsHeld{{small + 2}, {}, "bob"});

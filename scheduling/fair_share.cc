@@ -16,7 +16,7 @@ double usage_after_tick(double usage, double charges, double k1) {
 }
 
 double priority_step(double usage, uint64_t active, double shares) {
-  // A multiple of what one active job adds, exactly: JobRecord::share_priority_step.
+  // An exact multiple of the step for one active job: JobRecord::share_priority_step.
   return static_cast<double>(active) * (usage / (shares * shares));
 }
 
@@ -32,8 +32,8 @@ Cost cost_of(EndReason ended, Micros cpu, Micros saved, bool charge_all) {
   cost.used = std::max<Micros>(cpu, 0);
   cost.kept = ended == EndReason::kDone ? cost.used : std::clamp<Micros>(saved, 0, cost.used);
   cost.lost = cost.used - cost.kept;
-  // A failure is the job's own fault, a removal or hold the user's own choice:
-  // all of it is charged. What a machine took away is not (rule 7).
+  // A failure is the job's fault, a removal or hold the user's choice: all CPU time
+  // is charged. Time lost because of the machine is not (rule 7).
   const bool own_doing =
       is_failure(ended) || ended == EndReason::kRemoved || ended == EndReason::kHeld;
   cost.charged = own_doing || charge_all ? cost.used : cost.kept;

@@ -1,5 +1,5 @@
-// Fair share, both levels, as pure functions: the source's formulas 3.1 to 3.4
-// with the settled readings (docs/fair-share.md). CPU in seconds.
+// Fair share, both levels, as pure functions: formulas 3.1 to 3.4 of the source as
+// interpreted in docs/fair-share.md. CPU in seconds.
 #ifndef SUBLET_SCHEDULING_FAIR_SHARE_H_
 #define SUBLET_SCHEDULING_FAIR_SHARE_H_
 
@@ -8,11 +8,11 @@
 
 namespace sublet::scheduling {
 
-// K1: what one tick leaves of a usage. Both spans positive.
+// K1: the factor by which one tick reduces a usage. Both spans positive.
 double decay_per_tick(Micros tick, Micros half_life);
 
-// (3.1) usage * K1 + charges; the caller sets the charges to 0 (3.2). Below
-// kLeastUsage it is 0, so that a user who has stopped costs nothing any more.
+// (3.1) usage * K1 + charges; the caller sets the charges to 0 (3.2). A result below
+// kLeastUsage is set to 0, so that an inactive user costs nothing.
 inline constexpr double kLeastUsage = 1e-9;
 double usage_after_tick(double usage, double charges, double k1);
 
@@ -28,22 +28,22 @@ struct Cost {
   Micros lost = 0;
   Micros charged = 0;
 };
-// `saved`: of `cpu`, what the newest checkpoint holds; -1: no checkpoint.
+// `saved`: the part of `cpu` saved in the newest checkpoint; -1: no checkpoint.
 Cost cost_of(EndReason ended, Micros cpu, Micros saved, bool charge_all);
 
-// What a workstation reports is believed as far as it can be: an attempt has cost
-// no more than `cores` had since it was decided. `now`: of the report.
+// Limits a workstation's report to what is possible: an attempt cannot have used more
+// CPU time than `cores` provided since it was decided. `now`: of the report.
 void limit_cost(AttemptEnded& end, Micros decided, uint32_t cores, Micros now);
 
-// Waiting priorities drift towards 0 with a half-life. A priority is kept as
-// its value at an instant; since all drift at the same rate, their order never
-// changes while they wait and nothing is re-sorted.
+// Priorities of waiting jobs drift towards 0 with a half-life. A priority is stored as
+// its value at an instant; since all drift at the same rate, their order does not
+// change and the queue need not be re-sorted.
 class Drift {
  public:
   Drift(bool on, Micros half_life) : on_(on), half_life_(static_cast<double>(half_life)) {}
-  // The priority at `now` of one that was `value` at `since`.
+  // The priority at `now` that was `value` at `since`.
   double value_at(double value, Micros since, Micros now) const;
-  // Priorities compare as these do: smaller is better.
+  // A time-independent sort key: smaller is better.
   double order(double value, Micros since) const;
 
  private:

@@ -1,4 +1,4 @@
-// Formulas 3.1 to 3.4 with numbers worked by hand, alone and in the pool.
+// Formulas 3.1 to 3.4 with numbers worked out by hand, alone and in the pool.
 #include "scheduling/fair_share.h"
 
 #include <cppunit/extensions/HelperMacros.h>
@@ -91,7 +91,7 @@ class FairShareTest : public CppUnit::TestFixture {
   void drift_keeps_the_order() {
     const Drift drift(true, 10 * kSecond);
     CPPUNIT_ASSERT_DOUBLES_EQUAL(2.0, drift.value_at(8, 0, 20 * kSecond), 1e-12);
-    // 8 at 0 is 4 at 10 s: before a 5 given then, behind a 3.
+    // 8 at 0 is 4 at 10 s: before a 5 set then, after a 3.
     CPPUNIT_ASSERT(drift.order(8, 0) < drift.order(5, 10 * kSecond));
     CPPUNIT_ASSERT(drift.order(8, 0) > drift.order(3, 10 * kSecond));
     CPPUNIT_ASSERT(drift.order(0, 0) < drift.order(1e-300, 0));

@@ -1,5 +1,5 @@
-// Many different requirements: few groups, nobody starved, nothing quadratic;
-// and what the brain forgets of hosts and users.
+// Many different requirements: few groups, no starvation, nothing quadratic; and that
+// unused hosts and users are forgotten.
 #include <cppunit/extensions/HelperMacros.h>
 #include <malloc.h>
 #include <rapidcheck.h>
@@ -58,8 +58,7 @@ class GroupsTest : public CppUnit::TestFixture {
   static constexpr uint64_t kMiB = 1 << 20;
 
  public:
-  // Spread over four machines' worth of sizes, then all beside one another around
-  // what the machine offers.
+  // First spread up to four times the machine's size, then all close to that size.
   void hundred_thousand_distinct_needs() {
     constexpr uint64_t kJobs = 100'000;
     for (const bool close : {false, true}) {
@@ -87,7 +86,7 @@ class GroupsTest : public CppUnit::TestFixture {
     }
   }
 
-  // Nothing rounds these: the groups are as many as the jobs, but fit no machine.
+  // Systems are not rounded: there are as many groups as jobs, but they fit no machine.
   void distinct_systems_are_forgotten_too() {
     constexpr uint64_t kJobs = 50'000;
     Pool pool{Parameters()};
@@ -123,8 +122,8 @@ class GroupsTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(m, t.machine_of(large));
   }
 
-  // An idle machine, jobs of the group waiting that it does not fit: one that it
-  // fits is placed as it comes.
+  // Waiting jobs of the group do not fit an idle machine; a new one that does is placed
+  // at once.
   void a_smaller_job_of_the_group_is_seen() {
     TestPool t;
     const MachineId m = t.join("m", 2, false);
@@ -178,18 +177,18 @@ class GroupsTest : public CppUnit::TestFixture {
     TestPool t;
     t.join("a", 1, false);
     const JobId first = t.submit("ann", 100'000);
-    // The user's own line is looked at as far as the job.
-    CPPUNIT_ASSERT_EQUAL(std::string("1 machine fits, with their owners; 999 jobs with better "
+    // The user's own line is examined only up to the job.
+    CPPUNIT_ASSERT_EQUAL(std::string("1 machine fits, used by its owner; 999 jobs with better "
                                      "priority wait for the same machines"),
                          t.pool.why(first + 999, t.now));
     const Clock clock;
-    CPPUNIT_ASSERT_EQUAL(std::string("1 machine fits, with their owners; at least 1000 jobs with "
+    CPPUNIT_ASSERT_EQUAL(std::string("1 machine fits, used by its owner; at least 1000 jobs with "
                                      "better priority wait for the same machines"),
                          t.pool.why(first + 99'999, t.now));
     std::printf(" %.0f us with 100 k queued ", clock.seconds() * 1e6);
   }
 
-  // Rows that a snapshot leaves out have numbers too.
+  // Rows that are not in a snapshot have ids too.
   void counters_stay_above_all_rows() {
     TestPool t;
     t.submit("ann");
@@ -204,7 +203,7 @@ class GroupsTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(BatchId{72}, restored.counters().next_batch);
     CPPUNIT_ASSERT_EQUAL(MachineId{73}, restored.counters().next_machine);
     CPPUNIT_ASSERT_EQUAL(uint64_t{74}, restored.counters().next_change);
-    // What was raised is stored with the next event, whatever it is.
+    // Raised counters are stored with the next event of any kind.
     const Outcome outcome = restored.apply(ServerStarted(), t.now);
     CPPUNIT_ASSERT_EQUAL(uint64_t{74}, std::get<PoolRecord>(outcome.records.back()).next_change);
   }
@@ -216,7 +215,7 @@ class GroupsTest : public CppUnit::TestFixture {
     const JobId job = t.submit("ann", 1, {}, "desk-a");
     t.end(job, EndReason::kDone, 5 * kSecond);
     const auto users = [&t] { return t.pool.standings(t.now).size(); };
-    CPPUNIT_ASSERT_EQUAL(size_t{2}, users());  // ann has charges, cid shares of his own
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, users());  // ann has charges, cid non-default shares
     const JobId held = t.submit("bob");
     t.apply(JobsHeld{{held}});
     CPPUNIT_ASSERT_EQUAL(size_t{3}, users());

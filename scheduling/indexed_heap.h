@@ -1,5 +1,5 @@
-// A binary heap whose entries know their place, so that any entry can be taken
-// out or moved in O(log n) and none lingers after its subject is gone.
+// A binary heap whose entries know their position, so that any entry can be removed
+// or moved in O(log n) and no stale entries remain.
 //
 // Traits: `static bool before(const Entry&, const Entry&)` (a strict order) and
 // `static void moved(Entry&, size_t position)`, called whenever an entry's
@@ -39,13 +39,13 @@ class IndexedHeap {
     give_back();
   }
 
-  // The entry at `position` compares differently now.
+  // Restores the order after the key of the entry at `position` has changed.
   void changed(size_t position) {
     if (rise(position) == position) sink(position);
   }
 
  private:
-  // A queue that was long once must not keep its memory for ever.
+  // A queue that was once long must not keep its memory forever.
   void give_back() {
     if (entries_.capacity() > 64 && entries_.size() < entries_.capacity() / 4) {
       std::vector<Entry> smaller;

@@ -7,7 +7,7 @@
 namespace sublet::scheduling {
 namespace {
 
-// Well mixed, so that the tree is flat whatever the order of arrival.
+// Hashed, so that the tree is balanced in any order of arrival.
 uint64_t rank_of(const Job& job) {
   uint64_t x = job.record.id + 0x9e3779b97f4a7c15u;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -26,7 +26,7 @@ void refresh(Job& job) {
   }
 }
 
-// What comes before `at` and what comes after it.
+// Splits the tree into the jobs before `at` and those after it.
 void split(Job* top, const Job& at, Job*& before, Job*& after) {
   if (top == nullptr) {
     before = after = nullptr;

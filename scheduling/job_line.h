@@ -1,9 +1,10 @@
-// One user's waiting jobs of one group in their order, such that the first one
-// which a machine has room for is found without walking the line: a search tree
-// by comes_before (a treap, its ranks drawn from the ids, so that equal histories
-// give equal trees), each node knowing the least that any job below it needs.
+// One user's waiting jobs of one group, sorted, such that the first job that a
+// machine has room for is found without a linear search: a search tree ordered by
+// comes_before. It is a treap whose ranks derive from the ids, so that equal
+// histories give equal trees; each node holds the minimum needs of its subtree.
 //
-// The nodes are in the jobs: a line owns nothing. Private to the brain.
+// Intrusive: the nodes are in the jobs, which the line does not own. Private to the
+// brain.
 #ifndef SUBLET_SCHEDULING_JOB_LINE_H_
 #define SUBLET_SCHEDULING_JOB_LINE_H_
 
@@ -22,8 +23,8 @@ struct LinePlace {
   uint64_t least_disk = 0;
 };
 
-// Among one user's jobs: the user's own priority (higher first), then the share
-// priority (smaller first), then the id.
+// The order of one user's jobs: the priority set by the user (higher first), then the
+// share priority (smaller first), then the id.
 bool comes_before(const Job& a, const Job& b);
 
 class JobLine {
@@ -31,8 +32,8 @@ class JobLine {
   bool empty() const { return root_ == nullptr; }
   // Null: the line is empty.
   Job* first() const { return first_; }
-  // The first that needs no more than this; null: none. O(log jobs), but for
-  // lines where many jobs lack memory only and many others disk only.
+  // The first that needs no more than this; null: none. O(log jobs), except in lines
+  // where many jobs need too much memory only and many others too much disk only.
   Job* first_within(uint64_t memory, uint64_t disk) const;
   // `job.place.order` is set; the job is in no line.
   void add(Job& job);

@@ -154,7 +154,7 @@ const Host* JobQueue::turn_of(const Machine& machine) const {
   return first;
 }
 
-// Notes for each user the best job that fits the machine.
+// Sets User::best of each user to the best job that fits the machine.
 void JobQueue::find_best_of_users(const Machine& machine) {
   const Host* turn = turns_by_machine_ ? turn_of(machine) : nullptr;
   ++search_;
@@ -179,9 +179,9 @@ void JobQueue::find_best_of_users(const Machine& machine) {
 }
 
 Job* JobQueue::best_for(const Machine& machine) {
-  // Two steps, because a user's own priority orders that user's jobs only: the
-  // best job of each user, then among those the smallest share priority. Equal
-  // ones: the host nearer to the head of REQUESTING, then the id.
+  // Two steps, because the priority set by a user orders only that user's jobs: the
+  // best job of each user, then among those the smallest share priority. Ties: the
+  // host nearer to the head of REQUESTING, then the id.
   find_best_of_users(machine);
   const auto rank = [](const Job& job) {
     return std::tuple(job.place.order, job.host->turn, job.record.id);

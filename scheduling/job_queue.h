@@ -1,6 +1,6 @@
-// The waiting jobs: grouped by what they require, one line per user and
-// group, and the queue REQUESTING of the hosts that they were submitted from.
-// Finding the best job for a machine looks at the heads of the lines.
+// The waiting jobs: grouped by requirements, one line per user and group, and the
+// queue REQUESTING of the hosts that they were submitted from. The best job for a
+// machine is found by comparing the heads of the lines.
 //
 // Private to the brain; owned by Pool::State; one caller at a time.
 #ifndef SUBLET_SCHEDULING_JOB_QUEUE_H_
@@ -27,8 +27,8 @@ struct User {
   uint32_t index = 0;     // never reused
   uint64_t waiting = 0;   // jobs in state waiting: the `active` of formula 3.4
   uint64_t active = 0;    // waiting, placed or running
-  uint64_t jobs = 0;      // live ones, an array counts once
-  uint64_t attempts = 0;  // live ones, also of removed jobs
+  uint64_t jobs = 0;      // live records, an array counts once
+  uint64_t attempts = 0;  // live ones, including those of removed jobs
   bool touched = false;
   // The user's best job in the search numbered `search`.
   uint64_t search = 0;
@@ -41,35 +41,34 @@ struct Host {
   uint32_t index = 0;  // never reused
   uint64_t jobs = 0;   // live ones submitted from it, an array counts once
   uint64_t waiting = 0;
-  uint64_t turn = 0;  // place in REQUESTING: smaller is nearer to the head; 0: not in it
+  uint64_t turn = 0;  // position in REQUESTING: smaller is nearer to the head; 0: not in it
 };
 
-// The group that a job with these needs belongs to: memory and disk go up to the
-// next power of two, at least kLeastStep; so any number of different needs makes
-// few groups. The needs themselves are looked at where a machine has room for some
-// jobs of a group only.
+// The group that a job with these needs belongs to: memory and disk are rounded up to
+// the next power of two, at least kLeastStep, so that there are few groups. The exact
+// needs are compared where a machine has room for only some jobs of a group.
 inline constexpr uint64_t kLeastStep = uint64_t{64} << 20;
 Requirements group_needs(const Requirements& needs);
 
 // Jobs with the same group_needs.
 struct Group {
-  Requirements needs;         // rounded up: who has room for this has for each job
+  Requirements needs;         // rounded up: a machine with room for this fits every job
   uint64_t least_memory = 0;  // no job of it needs less
   uint64_t least_disk = 0;
   uint64_t jobs = 0;          // live ones, an array counts once
   std::vector<Bucket*> open;  // buckets with jobs
   std::unordered_map<uint64_t, std::unique_ptr<Bucket>> buckets;
-  std::unordered_map<MachineClass*, size_t> places;  // in the groups of each class it suits
+  std::unordered_map<MachineClass*, size_t> places;  // index in MachineClass::groups
   // A job was added that may fit an idle machine, and IDLE has not been searched
-  // since. Once that is done no idle machine fits, until a machine changes.
+  // since. After the search no idle machine fits until a machine changes.
   bool newly_queued = false;
-  // One of the jobs in line: what needs at least as much fits no idle machine
-  // either, unless the group has newly queued ones.
+  // One of the queued jobs: unless newly_queued is set, a job that needs at least as
+  // much fits no idle machine.
   const Job* least_demanding = nullptr;
 };
 
-// One user's waiting jobs of one group (and of one host, where turns go by
-// machine); gone when it is empty.
+// One user's waiting jobs of one group (and of one host, with turns_by_machine);
+// deleted when it becomes empty.
 struct Bucket {
   User* user = nullptr;
   Group* group = nullptr;
@@ -79,17 +78,17 @@ struct Bucket {
   JobLine line;
 };
 
-// Its deadline, while it backs off after refusals: JobRecord::not_before.
+// The deadline of a job that backs off after refusals is JobRecord::not_before.
 struct Job : Timed {
   JobRecord record;
   User* user = nullptr;
   Host* host = nullptr;
   Group* group = nullptr;
-  Bucket* bucket = nullptr;  // where it is queued; null: not to be placed now
-  Batch* batch = nullptr;    // null: one that has no condition to stop
+  Bucket* bucket = nullptr;  // where it is queued; null: it is not queued
+  Batch* batch = nullptr;    // null: its batch has no stop condition
   LinePlace place;
-  MachineId last_machine = 0;             // of the newest attempt, once ended,
-  EndReason last_end = EndReason::kNone;  // and how it ended
+  MachineId last_machine = 0;             // of the newest attempt, once it has ended
+  EndReason last_end = EndReason::kNone;  // how that attempt ended
   bool touched = false;
 };
 
@@ -100,35 +99,35 @@ class JobQueue {
   Host* host(const std::string& name);
   // Forgets a host without live jobs.
   void forget(Host* host);
-  // The group of jobs with these needs, made when it is new; then the classes
-  // must learn of it (`made`).
+  // The group of jobs with these needs, created if necessary. If `made`, the caller
+  // must add it to the machine classes (MachineQueue::learn).
   Group* group(const Requirements& needs, bool* made);
   // Forgets a group without live jobs.
   void forget(Group* group);
   const std::map<Requirements, std::unique_ptr<Group>>& groups() const { return groups_; }
 
-  // Puts a waiting job in line, or takes it out.
+  // Adds a waiting job to its line, or removes it.
   void add(Job& job, double order);
   void take(Job& job);
 
-  // So many jobs of this host began or ceased to wait.
+  // `count` jobs of this host began or ceased to wait.
   void began_to_wait(Host& host, uint64_t count);
   void ceased_to_wait(Host& host, uint64_t count);
-  // The host was served: it goes to the tail while it has jobs.
+  // The host was served: moves to the tail if it has more waiting jobs.
   void served(Host& host);
   const std::map<uint64_t, Host*>& requesting() const { return requesting_; }
-  // Puts REQUESTING in this order.
+  // Reorders REQUESTING.
   void requeue_hosts(const std::vector<Host*>& order);
   const Host* known_host(const std::string& name) const;
 
   // The job that gets this machine; null: no waiting job fits.
   Job* best_for(const Machine& machine);
 
-  // Groups that idle machines have not been searched for yet.
+  // Groups with newly queued jobs that idle machines have not been searched for yet.
   std::vector<Group*>& newly_queued() { return newly_queued_; }
 
  private:
-  // Of the hosts with a job that fits the machine, the nearest to the head.
+  // Of the hosts with a job that fits the machine, the one nearest to the head.
   const Host* turn_of(const Machine& machine) const;
   void find_best_of_users(const Machine& machine);
 
@@ -139,7 +138,7 @@ class JobQueue {
   uint32_t last_host_ = 0;
   uint64_t last_turn_ = 0;
   uint64_t search_ = 0;
-  std::vector<User*> seen_;  // in the present search; kept to save allocations
+  std::vector<User*> seen_;  // in the current search; kept to save allocations
   std::vector<Group*> newly_queued_;
 };
 

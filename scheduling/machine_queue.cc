@@ -96,7 +96,7 @@ void MachineQueue::forget(Group* group) {
 }
 
 void MachineQueue::update(Machine& machine, bool to_tail, Micros now) {
-  // A paused machine is idle, but gets no order: it is not in the queue.
+  // A paused machine is idle but must get no orders, so it is not in the queue.
   const bool idle = state_of(machine) == MachineState::kIdle && machine.paused_until == 0;
   if (machine.place != 0 && (!idle || to_tail)) remove(machine);
   if (!idle) return;

@@ -1,6 +1,6 @@
-// The machines and the queue IDLE. Machines of one class (same system, same
-// size of slot) fit the same groups but for memory and disk, which change; so
-// each class keeps its compatible groups and its part of the queue.
+// The machines and the queue IDLE. Machines of one class (same system, same slot
+// size) fit the same groups apart from memory and disk, which vary; so each class
+// keeps its compatible groups and its part of the queue.
 //
 // Private to the brain; owned by Pool::State; one caller at a time.
 #ifndef SUBLET_SCHEDULING_MACHINE_QUEUE_H_
@@ -22,13 +22,13 @@ struct Machine;
 class JobQueue;
 
 // Something with a deadline: an attempt (its lease), a machine (silence, end of
-// a pause) or a job (end of its back-off; these have a heap of their own).
+// a pause) or a job (end of its back-off; in a separate heap).
 struct Timed {
   enum class Kind : uint32_t { kAttempt, kMachine, kJob };
   Micros due = 0;
   size_t due_position = kNowhere;
   Kind due_kind = Kind::kAttempt;
-  uint64_t due_id = 0;  // breaks ties, so that the order is the same every time
+  uint64_t due_id = 0;  // breaks ties, so that the order is deterministic
 };
 struct DueOrder {
   static bool before(const Timed* a, const Timed* b) {
@@ -37,21 +37,21 @@ struct DueOrder {
   static void moved(Timed* timed, size_t position) { timed->due_position = position; }
 };
 using DueHeap = IndexedHeap<Timed*, DueOrder>;
-// Sets, moves or (with `due` 0) takes away a deadline.
+// Sets, moves or (with `due` 0) removes a deadline.
 void set_due(DueHeap& heap, Timed& timed, Micros due);
 
 struct MachineClass {
   std::string os;
   std::string architecture;
   uint32_t slot_cores = 1;
-  std::vector<Group*> groups;         // whose system and cores this class has
-  std::map<uint64_t, Machine*> idle;  // by place in IDLE
+  std::vector<Group*> groups;         // whose requirements of system and cores it meets
+  std::map<uint64_t, Machine*> idle;  // by position in IDLE
 };
 
 struct Machine : Timed {
   MachineRecord record;
   MachineClass* kind = nullptr;
-  bool away = false;  // the owner is, by the last report
+  bool away = false;  // whether the owner is away, from the last report
   bool silent = false;
   uint64_t memory_free = 0;  // 0: not known
   uint64_t disk_free = 0;
@@ -59,36 +59,37 @@ struct Machine : Timed {
   Micros paused_until = 0;     // after a refusal; 0: not paused
   uint32_t registration = 0;   // counts the joins
   std::vector<JobId> running;  // ascending
-  uint64_t place = 0;          // in IDLE: smaller is nearer to the head; 0: not in it
+  uint64_t place = 0;          // position in IDLE: smaller is nearer to the head; 0: not in it
   Micros idle_since = 0;
   bool touched = false;
-  bool rewritten = false;  // its record changed otherwise than by its state
+  bool rewritten = false;  // its record must be stored even if its state is unchanged
 };
 
-// What the class settles: operating system, architecture, cores of a slot.
+// The requirements decided by the class: operating system, architecture, cores of a
+// slot.
 bool suits(const MachineClass& kind, const Requirements& needs);
-// What changes: memory free as reported (not reported: a slot's part of the
-// whole), disk free as reported.
+// The requirements that vary: free memory as reported (if not reported: the total
+// divided by the slots), free disk as reported.
 bool has_room(const Machine& machine, const Requirements& needs);
 uint64_t memory_offered(const Machine& machine);
-// The state that the machine's facts amount to.
+// The state that follows from the machine's other fields.
 MachineState state_of(const Machine& machine);
 
 class MachineQueue {
  public:
-  // The class of a machine's system and slots; a new one is told the groups.
+  // The class of a machine's system and slots; created with its groups if new.
   MachineClass* class_of(const MachineRecord& record, const JobQueue& queue);
   void learn(Group* group);
   void forget(Group* group);
   const std::vector<std::unique_ptr<MachineClass>>& classes() const { return classes_; }
 
-  // Puts the machine in IDLE or takes it out as its state says. One that enters
-  // goes to the tail; one that is in it keeps its place unless `to_tail`. It is
-  // looked at (again) by the next allocation.
+  // Adds the machine to IDLE or removes it, depending on its state. A new one goes to
+  // the tail; one already in IDLE keeps its position unless `to_tail`. The next
+  // allocation considers it again.
   void update(Machine& machine, bool to_tail, Micros now);
   void remove(Machine& machine);
 
-  // Machines in IDLE that have changed since they were last offered to all jobs.
+  // Machines in IDLE that have changed since the last allocation.
   std::map<uint64_t, Machine*>& changed() { return changed_; }
 
  private:

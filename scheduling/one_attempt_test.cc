@@ -1,9 +1,9 @@
-// Never two machines: the proof of protocol/lease.h, tried out. The real brain, and
-// workstations, a dispatcher and a network that do what that proof says of them,
-// each with a clock of its own, in true time. Messages are late and lost, clients
-// and server are restarted, machines register anew at any moment and withdraw, disks
-// are slow, jobs are held and removed, the store loses rows. At no instant may two
-// attempts of one job run.
+// Tests the proof of protocol/lease.h by simulation: the real brain, with workstations,
+// a dispatcher and a network that behave as the proof assumes, each with its own clock,
+// against true time. Messages are delayed and lost, clients and server are restarted,
+// machines register again at any moment and withdraw, disks are slow, jobs are held and
+// removed, the store loses rows. Two attempts of one job must never run at the same
+// instant.
 #include <cppunit/extensions/HelperMacros.h>
 #include <rapidcheck.h>
 
@@ -53,18 +53,18 @@ class World {
     }
     return true;
   }
-  std::map<EndReason, int> ends;  // of attempts, as the brain has them
+  std::map<EndReason, int> ends;  // of attempts, as recorded by the brain
   int started = 0;
 
  private:
   struct Held {
-    Micros written_at = 0;  // true time: the order is on disk, or that fails
+    Micros written_at = 0;  // true time at which the order is on disk or the write fails
     bool written = false;
     bool ended = false;
     int64_t lease_end_ns = 0;
     uint64_t call = 0;  // to be answered
   };
-  // A workstation, and what the server keeps of it.
+  // A workstation, and the server's data about it.
   struct Workstation {
     double rate = 1;
     MachineId id = 0;
@@ -72,7 +72,7 @@ class World {
     bool attached = false;
     ServerClock clock;
     std::map<AttemptKey, Held> held;
-    uint64_t waits_for = 0;  // the call that the client waits for
+    uint64_t waits_for = 0;  // the call that the client is waiting for
     Micros until = 0;        // true time
     Micros next_renewal = 0;
     Micros cut_off_until = 0;
@@ -129,7 +129,7 @@ class World {
       if (up_) act();
     });
   }
-  // A call of the client's; `reply` is for it only while it waits.
+  // A call by the client; `reply` has an effect only while the client is waiting.
   uint64_t call(Workstation& w) {
     w.until = true_ + kCallTimeout;
     return w.waits_for = ++last_call_;
@@ -219,7 +219,7 @@ class World {
     w.call_until = true_ + kCallTimeout;
     send(w, [=, this, session = w.reached_by, call = w.call] { ordered(m, session, order, call); });
   }
-  // What waits for a registration that is over is never sent.
+  // Orders queued for an ended registration are never sent.
   void end_registration(Workstation& w) {
     w.reached_by = 0;
     std::deque<StartAttempt> orders;
@@ -232,7 +232,7 @@ class World {
     Workstation& w = stations_[m];
     if (one_in(400)) w.cut_off_until = true_ + pick(1, 2 * lease_);
     if (one_in(500)) crash(w);
-    if (one_in(300)) w.session = 0;  // it believes that it has to register anew
+    if (one_in(300)) w.session = 0;  // it decides to register again
     if (one_in(1500) && w.session != 0) withdraw(m);
     write_orders(m);
     for (auto& [key, held] : w.held)
@@ -245,7 +245,7 @@ class World {
     const auto ended = std::ranges::find_if(w.held, [](const auto& h) { return h.second.ended; });
     if (ended != w.held.end()) report_end(m, ended->first);
   }
-  // What was not on disk yet is gone; the jobs go on.
+  // Orders that were not on disk yet are lost; the jobs keep running.
   void crash(Workstation& w) {
     std::erase_if(w.held, [](const auto& held) { return !held.second.written; });
     w.session = w.waits_for = 0;
@@ -294,7 +294,7 @@ class World {
   void renew(size_t m) {
     Workstation& client = stations_[m];
     Renewed event{client.id, false, {}};
-    for (const auto& [key, held] : client.held)  // those that are being written, too
+    for (const auto& [key, held] : client.held)  // including those being written
       event.attempts.push_back({key, held.ended     ? AttemptState::kLeaving
                                      : held.written ? AttemptState::kRunning
                                                     : AttemptState::kStaging});
@@ -371,7 +371,7 @@ class World {
     });
   }
 
-  // A job is frozen by 1.9 s after the end of its lease.
+  // A job is frozen within 1.9 s after the end of its lease.
   bool one_attempt_of_each() const {
     std::map<JobId, int> running;
     for (const Workstation& w : stations_) {
@@ -414,7 +414,7 @@ class OneAttemptTest : public CppUnit::TestFixture {
       started += world.started;
       for (const auto& [reason, count] : world.ends) ends[reason] += count;
     }));
-    // Each way to end was tried out.
+    // Each way to end has occurred.
     for (const EndReason reason : {EndReason::kDone, EndReason::kOwner, EndReason::kRefused,
                                    EndReason::kLost, EndReason::kSuperseded})
       CPPUNIT_ASSERT_MESSAGE(

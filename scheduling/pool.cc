@@ -40,7 +40,7 @@ Pool::~Pool() = default;
 
 Outcome Pool::apply(const Event& event, Micros now) {
   State& s = *state_;
-  s.now = std::max({now, s.pool.now, Micros{1}});  // 0 is the instant that has not come yet
+  s.now = std::max({now, s.pool.now, Micros{1}});  // 0 means "not set"
   s.pool.now = s.now;
   s.outcome = Outcome();
   s.outcome.records.reserve(8);
@@ -81,9 +81,9 @@ void Pool::State::touch(User& user) {
   user.touched = true;
 }
 
-// One record for each subject that this apply has changed, in its last state;
-// the pool's own last. Ends, uses and changes of state are there already: each
-// of them happens once.
+// Emits one record for each subject that this apply has changed, in its final state;
+// the pool's record comes last. Attempt ends, uses and state changes have been
+// emitted when they happened.
 void Pool::State::emit() {
   std::vector<Record>& records = outcome.records;
   for (Machine* machine : touched_machines) {
@@ -106,8 +106,8 @@ void Pool::State::emit() {
     records.emplace_back(batch->record);
   }
   for (const JobId id : touched_attempts) {
-    // An attempt that has ended since left its last record then; what is found
-    // untouched is a newer one, or was emitted for its first mention.
+    // An attempt that has ended was emitted then. One that is untouched is a newer
+    // attempt of the job, or was emitted by an earlier entry of this list.
     Attempt* attempt = live_attempt(id);
     if (attempt == nullptr || !attempt->touched) continue;
     attempt->touched = false;

@@ -1,8 +1,7 @@
-// The brain: the pool's state and every policy. Pure and deterministic: no I/O,
-// no threads, no clock; the same events at the same instants give the same
-// outcomes.
+// The brain: the pool's state and every policy. Deterministic, without I/O,
+// threads or a clock: the same events at the same instants give the same outcomes.
 //
-// Threads: none of its own; one caller at a time (the server's committer).
+// Not thread-safe: one caller at a time (the server's committer).
 #ifndef SUBLET_SCHEDULING_POOL_H_
 #define SUBLET_SCHEDULING_POOL_H_
 
@@ -25,17 +24,18 @@ struct Parameters {
   Micros tick = 60'000'000;                    // t1: period of the Alarm Sender
   Micros half_life = 24 * 3600ll * 1'000'000;  // of usage; K1 = 2^(-t1 / half_life)
   bool initial_priority_zero = false;  // a new job starts at 0 instead of usage*active/shares^2
-  bool turns_by_machine = false;  // best job of the head of REQUESTING instead of the best of all
-  bool charge_all = false;        // charge lost work too
-  bool drift = true;              // waiting priorities decay with the half-life of usage
+  bool turns_by_machine = false;       // take the best job of the host at the head of REQUESTING
+                                       // instead of the best job of all
+  bool charge_all = false;             // charge lost work too
+  bool drift = true;                   // waiting priorities decay with the half-life of usage
   double default_shares = 1;
   Micros lease = 30'000'000;         // D
-  Micros leaving_wait = 60'000'000;  // for an announced checkpoint, then the older one is used
+  Micros leaving_wait = 60'000'000;  // for an announced checkpoint; then the older one is used
   Micros refusal_pause = 1'000'000;  // a machine that refused gets no order for this long,
                                      // unless it reports itself again
 };
 
-// How a user stands, for reports and for `why`.
+// A user's position in the queue, for reports and for `why`.
 struct Standing {
   std::string user;
   double shares = 1;
@@ -43,22 +43,22 @@ struct Standing {
   double charges = 0;
   uint64_t active = 0;       // queued or running
   uint64_t queued = 0;       // waiting: the `active` of formula 3.4, as the source defines it
-  double best_priority = 0;  // at `now`, of the user's job that is served first; 0: none in line
-  // Among the users with a job in line, by the order in which a machine that fits
-  // all of them would serve them: 1 is next; 0: no job in line.
+  double best_priority = 0;  // at `now`, of the user's first job in the queue; 0: none queued
+  // Rank among the users with queued jobs, in the order in which a machine that
+  // fits all of them would serve them: 1 is next; 0: no job queued.
   uint64_t place = 0;
-  // Whose best jobs are directly before and behind the user's own; of a user with
-  // none in line those that a job submitted now would stand between. "": nobody.
+  // The users whose best jobs are directly before and after this user's best job (or,
+  // if none is queued, a job submitted now). "": no user.
   std::string behind;
   std::string ahead_of;
 };
 
-// What a forecast of a waiting job's start rests on.
+// The data that a forecast of a waiting job's start is based on.
 struct Outlook {
   std::vector<MachineId> machines;  // that fit it, ascending
   uint64_t ahead = 0;               // waiting jobs that come before it on one of them
-  bool ahead_is_all = true;         // else at least so many
-  Micros at_work_since = 0;         // the first start of what runs on them; 0: nothing does
+  bool ahead_is_all = true;         // false: `ahead` is a lower bound
+  Micros at_work_since = 0;         // earliest start of the jobs running on them; 0: none run
 };
 
 struct MachineView {
@@ -67,7 +67,7 @@ struct MachineView {
   Micros last_contact = 0;
   uint64_t memory_free = 0;
   uint64_t disk_free = 0;
-  bool requesting = false;  // someone submitted from it and has jobs waiting
+  bool requesting = false;  // jobs that were submitted from it are waiting
   std::vector<AttemptKey> running;
 };
 
@@ -78,22 +78,22 @@ class Pool {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  // Takes over stored state; only before the first apply, which must then be
-  // ServerStarted. A row that contradicts the rest is left out and named in the
-  // returned sentences.
+  // Loads stored state; only before the first apply, which must then be
+  // ServerStarted. A row that contradicts the rest is ignored and reported in one
+  // of the returned sentences.
   std::vector<std::string> restore(Snapshot snapshot);
 
-  // The only change. `now` is positive and never runs backwards (a smaller one is
-  // raised to the last). Never fails: what makes no sense (an unknown job, an old attempt)
-  // changes nothing and is answered so.
+  // The only way to change the state. `now` is positive and monotonic (a smaller one
+  // is raised to the last). Never fails: an event that does not apply (an unknown job,
+  // an old attempt) changes nothing, and the answer says so.
   Outcome apply(const Event& event, Micros now);
 
-  // When TimePassed must be applied next; none: nothing is due.
+  // When TimePassed must be applied next; none: there is no deadline.
   std::optional<Micros> next_deadline() const;
 
   // Queries: live jobs, machines and users only. Null, none: not live.
   std::optional<JobRecord> job(JobId id) const;
-  const AttemptRecord* attempt(JobId id) const;  // the job's present one
+  const AttemptRecord* attempt(JobId id) const;  // the job's current one
   std::optional<MachineView> machine(MachineId id) const;
   std::vector<MachineView> machines() const;
   std::optional<MachineId> machine_named(std::string_view name) const;
@@ -103,13 +103,13 @@ class Pool {
   uint64_t waiting() const;
   size_t groups() const;  // of live jobs, by their (rounded) requirements
   const PoolRecord& counters() const;
-  // One sentence about a live job: why it has no machine, who holds it, or since when
-  // it has the machine that it has, and why it was first.
+  // One sentence about a live job: why it has no machine, who holds it, or how long
+  // it has been on its machine and why it was chosen.
   std::string why(JobId id, Micros now) const;
-  // None: it does not wait, or no machine fits it.
+  // None: the job is not waiting, or no machine fits it.
   std::optional<Outlook> outlook(JobId id) const;
 
-  struct State;  // the inside: scheduling/state.h, private to the brain
+  struct State;  // scheduling/state.h, private to the brain
 
  private:
   std::unique_ptr<State> state_;

@@ -85,7 +85,7 @@ class PoolLeaseTest : public CppUnit::TestFixture {
     expect_lost_at(t, job, decided + kReassignDelay);
   }
 
-  // Found by a random history: a machine that has gone must not be paused.
+  // Found by the property test: a machine that has withdrawn must not be paused.
   void gone_machine_has_no_deadline() {
     TestPool t;
     const MachineId m = t.join("m");
@@ -96,8 +96,8 @@ class PoolLeaseTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(!t.pool.next_deadline());
   }
 
-  // Announced at 0, renewed every 10 s: from 60 s on no renewal counts, so the
-  // lease of the one at 50 s is the last.
+  // Announced at 0, renewed every 10 s: no renewal counts from 60 s on, so the last
+  // lease is that of the renewal at 50 s.
   void announced_checkpoint_is_waited_for() {
     TestPool t;
     const MachineId m = t.join("m");
@@ -135,8 +135,8 @@ class PoolLeaseTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(t.pool.idle().empty());
     CPPUNIT_ASSERT(!t.pool.next_deadline());
     const JobId job = t.submit("ann");
-    CPPUNIT_ASSERT_EQUAL(std::string("1 machine fits, not heard of"), t.pool.why(job, t.now));
-    t.apply(Renewed{m, false, {}});  // heard again: idle, by its last report
+    CPPUNIT_ASSERT_EQUAL(std::string("1 machine fits, silent"), t.pool.why(job, t.now));
+    t.apply(Renewed{m, false, {}});  // no longer silent: idle, as last reported
     CPPUNIT_ASSERT_EQUAL(m, t.machine_of(job));
   }
 
@@ -148,7 +148,7 @@ class PoolLeaseTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(t.pool.idle().empty());
     CPPUNIT_ASSERT_EQUAL(size_t{2}, t.pool.machine(m)->running.size());
     t.report(m, true);
-    const JobId after = t.submit("ann");  // ordered from this registration
+    const JobId after = t.submit("ann");  // ordered in this registration
     t.report(m, false);
     t.apply(Renewed{m, true, {{{job, 1}, AttemptState::kRunning}}});
     CPPUNIT_ASSERT(t.state(job) == JobState::kRunning);  // adopted
@@ -168,7 +168,7 @@ class PoolLeaseTest : public CppUnit::TestFixture {
     expect_lost_at(t, job, decided + kReassignDelay);
   }
 
-  // Its row was damaged, so nobody knows whether and where it runs.
+  // Its row was damaged, so it is not known whether and where it is running.
   void an_attempt_that_the_books_lost_is_waited_for() {
     TestPool t;
     t.join("m", 3);
@@ -186,9 +186,10 @@ class PoolLeaseTest : public CppUnit::TestFixture {
     pool.apply(ServerStarted(), restart);
     pool.apply(JobsReleased{{held}}, restart);
     pool.apply(MachineReported{1, true, 8ull << 30, 100ull << 30}, restart);
-    CPPUNIT_ASSERT_EQUAL(std::string("its attempt 1 is missing in the books and may still run; "
-                                     "tried again in 33 s"),
-                         pool.why(running, restart));
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("attempt 1 is missing from the store and may still be running; "
+                    "tried again in 33 s"),
+        pool.why(running, restart));
     pool.apply(Renewed{1, false, {}}, due - 1);
     for (const JobId job : {running, held, ended}) CPPUNIT_ASSERT(!pool.attempt(job));
     CPPUNIT_ASSERT_EQUAL(due, *pool.next_deadline());

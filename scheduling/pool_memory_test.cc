@@ -1,4 +1,4 @@
-// What a queued job weighs. (bench/brain.cc measures how fast the brain is.)
+// The memory per queued job. (bench/brain.cc measures speed.)
 #include <cppunit/extensions/HelperMacros.h>
 #include <malloc.h>
 

@@ -1,5 +1,5 @@
-// Random histories: what must hold after every event, that the same history
-// gives the same outcomes, and that a restored brain goes on like the live one.
+// Random histories: the invariants after every event, that the same history gives the
+// same outcomes, and that a restored brain continues like the live one.
 #include <cppunit/extensions/HelperMacros.h>
 #include <rapidcheck.h>
 
@@ -14,8 +14,8 @@ using testing::kSecond;
 using testing::TestPool;
 using testing::text_of;
 
-// Turns numbers into events that make sense now, or nearly: a few come from
-// machines and attempts of the past.
+// Turns numbers into events that are valid now, or nearly: a few come from former
+// machines and attempts.
 class Player {
  public:
   // `refusing`: most orders are refused.
@@ -98,7 +98,7 @@ class Player {
     return it == t.books.attempts.end() || pick(8) == 0 ? a_machine() : it->second.machine;
   }
   Event submission() {
-    // A batch with a condition has its jobs from one submission.
+    // All jobs of a batch with a condition come from one submission.
     const BatchId newest = t.pool.counters().next_batch - 1;
     const bool stops = newest > 1 && conditional_.insert(newest).second;
     if (!stops && pick(3) == 0) return BatchOpened{a_user()};
@@ -125,7 +125,7 @@ class Player {
   }
   Event joining() {
     const MachineId known = t.books.machines.size() < 5 ? 0 : a_machine();
-    // A machine's slots stay, whenever it joins.
+    // A machine has the same number of slots each time it joins.
     const uint32_t slots = known != 0 ? 1 + known % 3 : 1 + (t.books.machines.size() + 1) % 3;
     return MachineJoined{known,
                          "m" + std::to_string(known),
@@ -187,7 +187,7 @@ bool fits(const MachineView& m, const Requirements& n) {
          n.cores <= m.record.cores / m.record.slots && n.memory <= memory && n.disk <= m.disk_free;
 }
 
-// What must hold after every event, told from views and books only.
+// The invariants after every event, checked from views and records only.
 void check_invariants(const TestPool& t) {
   std::map<JobId, int> live;
   std::map<MachineId, size_t> on_machine;
@@ -229,8 +229,8 @@ void check_invariants(const TestPool& t) {
   }
 }
 
-// What counts towards a batch's condition is what its jobs' books say; of a batch that
-// has stopped nothing is left to run, and what had ended by itself has kept its state.
+// The counts of a batch equal those of its jobs' records; a stopped batch has no live
+// jobs, and jobs that had ended before keep their state.
 void check_batches(const TestPool& t) {
   for (const auto& [id, batch] : t.books.batches) {
     std::map<JobState, uint64_t> counts;
@@ -255,7 +255,7 @@ void check_batches(const TestPool& t) {
   }
 }
 
-// The rows stand for each job once.
+// The rows contain each job exactly once.
 void check_rows(const testing::Books& books) {
   JobId next = 1;
   for (const auto& [id, row] : books.rows) {
@@ -264,7 +264,7 @@ void check_rows(const testing::Books& books) {
   }
 }
 
-// The same with each job of an array on its own.
+// The same event with each job of an array as a separate entry.
 Event split_up(const Event& event) {
   const auto* submitted = std::get_if<Submitted>(&event);
   if (submitted == nullptr) return event;
@@ -277,7 +277,7 @@ Event split_up(const Event& event) {
   return apart;
 }
 
-// An event of an attempt that is not the present one on that machine.
+// An event of an attempt that is not the current one on that machine.
 bool is_stale(const TestPool& t, const Event& event) {
   const auto stale = [&](const AttemptKey& key, MachineId machine) {
     const auto it = t.books.attempts.find(key);
@@ -344,7 +344,7 @@ class PoolPropertyTest : public CppUnit::TestFixture {
         RC_ASSERT(single.pool.requesting() == player.t.pool.requesting());
         RC_ASSERT(single.pool.idle() == player.t.pool.idle());
         RC_ASSERT(single.pool.next_deadline() == player.t.pool.next_deadline());
-        // One job a step: all of them would take ten times as long as the rest.
+        // One job per step: all of them would take ten times as long as the rest.
         const JobId id = single.books.jobs.empty() ? 1 : 1 + choice % single.books.jobs.size();
         RC_ASSERT(single.pool.why(id, single.now) == player.t.pool.why(id, single.now));
       }
@@ -399,12 +399,12 @@ class PoolPropertyTest : public CppUnit::TestFixture {
     t.join("m", 4);
     const JobId job = t.submit("ann", 3);
     Snapshot s = t.books.snapshot();
-    s.pool.next_job = 2;                      // behind
-    s.users[0].usage = -1;                    // no usage is negative
-    s.jobs[0].share_priority = std::nan("");  // no priority
+    s.pool.next_job = 2;                      // too low
+    s.users[0].usage = -1;                    // must not be negative
+    s.jobs[0].share_priority = std::nan("");  // not a number
     s.attempts[0].key.attempt = 7;            // not the newest
     s.attempts[1].machine = 99;               // no such machine
-    s.jobs.push_back(s.jobs[2]);              // twice
+    s.jobs.push_back(s.jobs[2]);              // duplicate
     s.machines.push_back({0, "x", "", "", 1, 1, 0, 0, MachineState::kBusy, 0});
     Pool restored{Parameters()};
     const auto complaints = restored.restore(s);

@@ -1,5 +1,5 @@
-// Every cell of the job and attempt tables of idl/types.idl, the refused ones
-// too, and what old attempts may not do.
+// Every cell of the job and attempt tables of idl/types.idl, including the refused
+// ones, and that events of old attempts have no effect.
 #include <cppunit/extensions/HelperMacros.h>
 
 #include <stdexcept>
@@ -30,7 +30,7 @@ struct OneJob {
       return;
     }
     t.report(machine, true);
-    t.report(machine, false);  // nothing else is placed
+    t.report(machine, false);  // so that no other job is placed
     if (state != JobState::kPlaced) t.start(job);
     if (state == JobState::kDone) t.end(job, EndReason::kDone);
     if (state == JobState::kFailed) t.end(job, EndReason::kExit);
@@ -185,7 +185,7 @@ class PoolStatesTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(!t.last.answer.accepted && t.last.records.empty());
     t.apply(Renewed{one.machine, false, {{key, AttemptState::kRunning}}});
     CPPUNIT_ASSERT(verdict() == Verdict::kKnown && t.last.records.empty());
-    // A new attempt: the old one is superseded whatever it says.
+    // A new attempt: the old one is superseded whatever it reports.
     t.report(one.machine, true);
     CPPUNIT_ASSERT_EQUAL(2u, t.key(one.job).attempt);
     t.apply(AttemptEnded{key, one.machine, EndReason::kOwner, ""});
@@ -292,7 +292,7 @@ class PoolStatesTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(!t.last.answer.accepted);
     t.apply(AttemptEnded{key, one.machine, EndReason::kRemoved, "", 7 * kSecond});
     CPPUNIT_ASSERT(t.last.answer.verdicts.at(0).second == Verdict::kCounts);
-    CPPUNIT_ASSERT_EQUAL(7.0, t.books.users["ann"].charges);  // the user's own choice
+    CPPUNIT_ASSERT_EQUAL(7.0, t.books.users["ann"].charges);  // removed by the user: charged
     CPPUNIT_ASSERT_EQUAL(one.machine, t.machine_of(next));
   }
 

@@ -81,12 +81,12 @@ void demand(bool holds, const std::string& what) {
   if (!holds) throw std::logic_error(what);
 }
 
-// Writes one record; `subjects` are those seen in this outcome.
+// Writes one record; `subjects` are the ones seen in this outcome.
 struct Writer {
   Books& books;
   std::set<std::string>& subjects;
   bool damaged;
-  JobId last_job;  // of the outcomes before
+  JobId last_job;  // of the previous outcomes
 
   void once(const std::string& subject) const {
     demand(subjects.insert(subject).second, "twice in one outcome: " + subject);

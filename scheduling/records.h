@@ -1,6 +1,6 @@
-// What the brain says after an event: records (rows to store, each the whole
+// The brain's output after an event: records (rows to store, each the complete
 // new state of its subject), decisions (to carry out after the commit) and an
-// answer for who asked.
+// answer for the caller.
 #ifndef SUBLET_SCHEDULING_RECORDS_H_
 #define SUBLET_SCHEDULING_RECORDS_H_
 
@@ -12,8 +12,8 @@
 
 namespace sublet::scheduling {
 
-// One job, or `count` of a batch from `index` on of which nothing is to be told
-// apart yet (an array's, a list's): ids in order, each of the next share priority.
+// One job, or `count` jobs of a batch from `index` on that differ only by index (of
+// an array or a list): consecutive ids, share priorities in equal steps.
 struct JobRecord {
   JobId id = 0;  // of the first
   uint64_t count = 1;
@@ -22,23 +22,23 @@ struct JobRecord {
   std::string user;
   std::string submit_host;
   JobState state = JobState::kWaiting;
-  uint32_t attempts = 0;  // made so far; the newest is the only one that may count
+  uint32_t attempts = 0;  // made so far; only the newest may count
   Requirements needs;
-  int32_t priority = 0;  // the user's own
+  int32_t priority = 0;  // set by the user
   uint32_t retries_left = 0;
   uint32_t evictions = 0;
   // Fair-share priority (smaller is better): this value at this instant; it
   // drifts towards 0 with the configured half-life.
   double share_priority = 0;
   Micros share_priority_at = 0;
-  double share_priority_step = 0;  // from one of `count` to the next
+  double share_priority_step = 0;  // from one of the `count` jobs to the next
   uint64_t generation = 0;         // newest checkpoint that counts; 0 none
   uint64_t checkpoint_bytes = 0;
   Micros submitted = 0;
   Micros changed = 0;  // of the state
   Micros cpu_kept = 0;
   Micros cpu_lost = 0;
-  std::string reason;     // one sentence: why it waits, or how it ended
+  std::string reason;     // one sentence: why it is waiting, or how it ended
   uint32_t refusals = 0;  // orders refused or not delivered in a row
   Micros not_before = 0;  // not placed before this instant
 };
@@ -57,7 +57,7 @@ struct AttemptRecord {
   Micros cpu = 0;
   Micros cpu_lost = 0;
   Micros leaving_since = 0;  // 0: not leaving
-  Micros ready = 0;          // since when its job could have run: submitted, returned or released
+  Micros ready = 0;          // when its job became ready to run: submitted, returned or released
 };
 
 struct MachineRecord {
@@ -80,8 +80,8 @@ struct UserRecord {
   double charges = 0;  // CPU seconds since the last tick
 };
 
-// One use of a machine, once, when an attempt has ended, as it was known then: a
-// checkpoint that is found damaged later changes the job only. used = kept + lost.
+// One use of a machine, recorded once, when an attempt ends. A checkpoint that is
+// found damaged later changes only the job. used = kept + lost.
 struct UseRecord {
   AttemptKey key;
   std::string user;
@@ -95,13 +95,13 @@ struct UseRecord {
   Micros lost = 0;
   Micros charged = 0;
   Micros started = 0;  // 0: it never ran
-  // From when its job could have run to the start; of one that never ran, to its
-  // end. So a job's waiting is the sum over its attempts.
+  // From when its job was ready to the start, or to the end if it never ran. So the
+  // total wait of a job is the sum over its attempts.
   Micros waited = 0;
 };
 
-// A job's change of state, numbered in the order of the pool's history; or that
-// of `count` jobs from this one on.
+// A state change of `count` jobs from this one on, numbered in the order of the
+// pool's history.
 struct ChangeRecord {
   uint64_t number = 0;
   Micros at = 0;
@@ -114,7 +114,7 @@ struct ChangeRecord {
   EndReason ended = EndReason::kNone;
 };
 
-// A batch that has a condition to stop, and what counts towards it.
+// A batch with a stop condition, and the counts it depends on.
 struct BatchRecord {
   BatchId id = 0;
   StopWhen stop_when;
@@ -123,7 +123,7 @@ struct BatchRecord {
   JobId stopped_by = 0;  // the job whose end stopped it; 0: it has not stopped
 };
 
-// The pool's own: ids are never reused, also when rows are pruned.
+// Counters of the pool. Ids are never reused, even after rows are pruned.
 struct PoolRecord {
   JobId next_job = 1;
   BatchId next_batch = 1;
@@ -133,18 +133,18 @@ struct PoolRecord {
   Micros now = 0;  // the newest instant the brain has seen
 };
 
-// The k-th of the jobs that a record stands for, 0 <= k < count.
+// The k-th of the jobs that a record describes, 0 <= k < count.
 JobRecord one_of(const JobRecord& record, uint64_t k);
 
 using Record = std::variant<JobRecord, AttemptRecord, MachineRecord, UserRecord, UseRecord,
                             ChangeRecord, PoolRecord, BatchRecord>;
 
-// Everything needed to rebuild the brain. Final jobs may be left out, but for
-// those with a live attempt (removed, its machine not yet rid of it): without
-// its job such an attempt keeps its slot and is charged to nobody. Batches without
-// live jobs may be left out. Ended
-// attempts may be left out, but for the newest of each live job: without it the job
-// waits as long as a lease, since it may still run somewhere.
+// Everything needed to rebuild the brain. May be omitted:
+// - final jobs, except those with a live attempt (removed, but not yet ended on its
+//   machine): without its job such an attempt keeps its slot and is charged to no user;
+// - batches without live jobs;
+// - ended attempts, except the newest of each live job: without it the job waits as
+//   long as a lease, since the attempt may still be running.
 struct Snapshot {
   PoolRecord pool;
   std::vector<UserRecord> users;
@@ -152,7 +152,7 @@ struct Snapshot {
   std::vector<JobRecord> jobs;
   std::vector<AttemptRecord> attempts;
   std::vector<BatchRecord> batches;
-  // The newest ids that any row holds; counters never fall below them.
+  // The highest ids in any row; counters never fall below them.
   JobId last_job = 0;
   BatchId last_batch = 0;
   MachineId last_machine = 0;

@@ -1,5 +1,5 @@
-// A job that machines refuse again and again backs off, so that it costs others
-// nothing; a restored brain keeps to it.
+// A job that is refused repeatedly backs off, so that it does not delay others; a
+// restored brain keeps the back-off.
 #include <cppunit/extensions/HelperMacros.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ using testing::TestPool;
 using testing::text_of;
 using Answer = OrderAnswered::Answer;
 
-// One machine; ann's job, which it refuses, goes before bob's, who used the pool.
+// One machine; ann's job, which it refuses, comes before bob's because bob has usage.
 struct Refused {
   TestPool t;
   MachineId machine = 0;
@@ -31,7 +31,7 @@ struct Refused {
     t.report(machine, true);
   }
   void refuse() { t.apply(OrderAnswered{t.key(bad), Answer::kRefused, "no such file"}); }
-  // Refuses it so often in a row, on a machine with nothing else to do.
+  // Refuses ann's job `times` times in a row, on a machine with no other job.
   void refuse_times(uint32_t times) {
     t.apply(JobsHeld{{good}});
     while (times-- > 0) {
@@ -39,7 +39,7 @@ struct Refused {
       refuse();
     }
   }
-  // To the next deadline; the machine is heard of meanwhile.
+  // Advances to the next deadline; the machine stays in contact.
   void next() {
     t.now = std::max(t.now, *t.pool.next_deadline());
     t.apply(Renewed{machine, false, {}});
@@ -109,7 +109,7 @@ class RefusalsTest : public CppUnit::TestFixture {
       CPPUNIT_ASSERT_EQUAL(++times, r.t.record(r.bad).refusals);
       CPPUNIT_ASSERT_EQUAL(r.t.now + wait * kSecond, r.t.record(r.bad).not_before);
       r.t.apply(Renewed{r.machine, false, {}});
-      r.t.report(r.machine, true);  // a report ends a machine's pause, not this
+      r.t.report(r.machine, true);  // a report ends a machine's pause, not a back-off
       CPPUNIT_ASSERT_EQUAL(MachineId{0}, r.t.machine_of(r.bad));
     }
     CPPUNIT_ASSERT_EQUAL(0.0, r.t.record(r.bad).share_priority);

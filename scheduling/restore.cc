@@ -1,5 +1,5 @@
-// Rebuilds the brain from what its records left in the store. A row that
-// contradicts the others is set aside and named; the rest goes on (rule 9).
+// Rebuilds the brain from its stored records. A row that contradicts the others is
+// ignored and reported; the rest is used (rule 9).
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -35,7 +35,7 @@ class Restorer {
     for (const AttemptRecord& row : rows_.attempts) add_attempt(row);
     settle_jobs();
     std::erase_if(s_.batches, [](const auto& batch) { return batch.second.jobs.empty(); });
-    // Rows that were left out of the snapshot have ids too.
+    // Rows that are not in the snapshot have ids too.
     last_job_ = std::max(last_job_, rows_.last_job);
     last_batch_ = std::max(last_batch_, rows_.last_batch);
     last_machine_ = std::max(last_machine_, rows_.last_machine);
@@ -44,7 +44,7 @@ class Restorer {
     raise(s_.pool.next_machine, last_machine_, "machines");
     raise(s_.pool.next_change, rows_.last_change, "changes");
     s_.order_requesting();
-    s_.stored_pool = rows_.pool;  // what had to be raised is stored with the next event
+    s_.stored_pool = rows_.pool;  // so that raised counters are stored with the next event
     s_.touched_users.clear();
     for (auto& [name, user] : s_.users) {
       user.touched = false;
@@ -90,7 +90,7 @@ class Restorer {
     s_.schedule(m);
   }
 
-  // Its jobs go on, without the condition.
+  // If the row is ignored, its jobs continue without the condition.
   void add_batch(const BatchRecord& row) {
     if (row.id == 0 || !row.stop_when.is_set() || s_.batches.contains(row.id)) {
       return complain(name_of(row) + " is left out: no valid id or condition");
@@ -101,10 +101,10 @@ class Restorer {
     s_.batches[row.id].record = row;
   }
 
-  // Ids are never given twice.
+  // Ids are never assigned twice.
   void raise(uint64_t& next, uint64_t last, const std::string& what) {
     if (last < next) return;
-    complain("the counter of " + what + " was behind " + std::to_string(last) + ": raised");
+    complain("the counter of " + what + " was below " + std::to_string(last) + ": raised");
     next = last + 1;
   }
 
@@ -130,7 +130,7 @@ class Restorer {
       row.share_priority_step = 0;
     }
     if (is_final(row.state)) {
-      final_jobs_[row.id] = std::move(row);  // of use to its live attempt only
+      final_jobs_[row.id] = std::move(row);  // needed only by its live attempt, if any
     } else {
       s_.adopt(std::move(row));
     }
@@ -167,7 +167,7 @@ class Restorer {
     if (job != nullptr) return belong(attempt, job->record);
     const auto found = final_jobs_.find(row.key.job);
     if (found != final_jobs_.end()) return belong(attempt, found->second);
-    complain(name_of(row.key) + " goes on, but its job is not stored: it is charged to nobody");
+    complain(name_of(row.key) + " continues, but its job is not stored: it is charged to no user");
   }
 
   void belong(Attempt& attempt, const JobRecord& job) {
@@ -176,9 +176,9 @@ class Restorer {
     attempt.batch = job.batch;
   }
 
-  // A job whose books say that it runs must have an attempt; one without waits
-  // again, which is stored with its next change. Where neither a live attempt nor
-  // the end of the newest is in the books, it may still run somewhere.
+  // A job recorded as placed or running must have an attempt; one without is set to
+  // waiting, which is stored with its next change. If neither a live attempt nor the
+  // end of the newest is recorded, the attempt may still be running.
   void settle_jobs() {
     for (const JobRecord& row : rows_.jobs) {
       Job* job = s_.live_job(row.id);
@@ -186,7 +186,7 @@ class Restorer {
       JobRecord& record = job->record;
       const bool at_work = record.state == JobState::kPlaced || record.state == JobState::kRunning;
       if (at_work && s_.live_attempt(row.id) == nullptr) {
-        complain(name_of(row.id) + " had no attempt though its state said so: it waits again");
+        complain(name_of(row.id) + " was placed or running without an attempt: it waits again");
         record.state = JobState::kWaiting;
         s_.waiting += record.count;
         job->user->waiting += record.count;
@@ -194,7 +194,7 @@ class Restorer {
       }
       const bool accounted = record.attempts == 0 || s_.live_attempt(row.id) != nullptr ||
                              job->last_end != EndReason::kNone;
-      if (!accounted) {  // ServerStarted, which comes next, has it wait for the lease
+      if (!accounted) {  // ServerStarted, which follows, makes it wait for the lease
         s_.unaccounted.push_back(row.id);
         continue;
       }

@@ -1,6 +1,6 @@
-// The inside of Pool: its books and one handler for each event. Private to the
-// brain. The handlers live by subject in events/; events/batch_stop.cc ends
-// batches, allocation.cc places jobs, restore.cc rebuilds.
+// The implementation of Pool: its state and one handler for each event. Private
+// to the brain. The handlers are in events/, by subject; events/batch_stop.cc stops
+// batches, allocation.cc places jobs, restore.cc rebuilds the state.
 #ifndef SUBLET_SCHEDULING_STATE_H_
 #define SUBLET_SCHEDULING_STATE_H_
 
@@ -19,27 +19,27 @@
 
 namespace sublet::scheduling {
 
-// A live attempt. A job has at most one; that of a removed job lives on, since
-// it takes up its slot until it has ended.
+// A live attempt. A job has at most one. The attempt of a removed job stays live
+// until it ends, because it occupies its slot.
 struct Attempt : Timed {
   AttemptRecord record;
   Machine* machine = nullptr;
   Job* job = nullptr;    // null: the job was removed
   User* user = nullptr;  // null: not known (a damaged store)
   BatchId batch = 0;
-  Micros receipt = 0;         // of the last renewal that counted; at first the decision
-  uint32_t registration = 0;  // of the machine when this was decided
+  Micros receipt = 0;         // of the last renewal that counted; initially the decision
+  uint32_t registration = 0;  // of the machine when the attempt was decided
   bool touched = false;
 };
 
-// A batch that has a condition to stop, while it has live jobs.
+// A batch with a stop condition, while it has live jobs.
 struct Batch {
   BatchRecord record;
-  std::set<JobId> jobs;  // the live ones' records
+  std::set<JobId> jobs;  // record ids of the live ones
   bool touched = false;
 };
 
-// A job refused so many times in a row backs off, for longer each time.
+// A job refused this many times in a row backs off, for longer each time.
 inline constexpr uint32_t kRefusalsAtOnce = 3;
 // 1 s at the third refusal, doubling to 60 s.
 Micros backoff_after(uint32_t refusals);
@@ -68,30 +68,29 @@ struct Pool::State {
   void on(const ServerStarted& event);
 
   // ---- jobs ----
-  // The job of this record id. Of an array that was not told apart yet that is
-  // its first index; job_with finds any.
+  // The job whose record has this id; an unsplit array is found by its first id
+  // only. job_with finds any of its jobs.
   Job* live_job(JobId id);
   const Job* live_job(JobId id) const;
   Job* job_with(JobId id);
   const Job* job_with(JobId id) const;
-  // Tells the first `head` jobs of this record apart from the others, which are
-  // returned.
+  // Splits the record after its first `head` jobs; returns the others.
   Job& split(Job& job, uint64_t head);
-  // The live jobs among these, told apart from their neighbours.
+  // The live jobs in the range; records that cross its ends are split.
   std::vector<Job*> split_out(const JobRange& range);
   User& user(const std::string& name);
   Group* group(const Requirements& needs);
-  // Makes a job's books from its record; it is not queued yet.
+  // Adds a job from its record, without queuing it.
   Job& adopt(JobRecord record);
   void set_state(Job& job, JobState state, EndReason ended = EndReason::kNone);
   // (3.4): raises the priority, drifted until now, by usage * active / shares^2.
   void raise_priority(Job& job);
-  // Puts a waiting job in line unless its old attempt is still live or it backs off.
+  // Queues a waiting job unless its old attempt is still live or it is backing off.
   void enqueue(Job& job);
-  // Puts in line the jobs whose back-off is over.
+  // Queues the jobs whose back-off has ended.
   void end_backoffs();
-  // Counts a refusal in a row; from kRefusalsAtOnce on the job backs off. Returns
-  // for how long; 0: not.
+  // Counts a consecutive refusal; from kRefusalsAtOnce on the job backs off. Returns
+  // for how long; 0: it does not.
   Micros note_refusal(Job& job);
   void note_acceptance(Job& job);
   void tell_to_leave(Attempt& attempt, LeaveReason reason);
@@ -99,12 +98,12 @@ struct Pool::State {
   void control(const std::vector<JobRange>& ranges, const std::vector<JobState>& only_in,
                const std::function<bool(Job&)>& change);
   void erase_final_jobs();
-  // Those of whom nothing is left to know but the name; their rows stay stored.
+  // Drops users without jobs, attempts, usage or their own shares; their rows stay stored.
   void forget_spare_users();
 
   // ---- batches ----
-  // A job of the batch is done or has failed, and left this of what is awaited:
-  // removes the rest when the condition holds.
+  // A job of the batch is done or has failed. `left`: the awaited output it produced.
+  // Removes the rest of the batch if its stop condition now holds.
   void count_end(const Job& job, const std::string& left);
   void forget_batch(Job& job);
 
@@ -118,7 +117,7 @@ struct Pool::State {
     std::string left = {};
   };
   Attempt* live_attempt(JobId id);
-  // The live attempt of this key on this machine; null: it is not.
+  // The live attempt with this key on this machine; null: there is none.
   Attempt* present(const AttemptKey& key, MachineId machine);
   void advance(Attempt& attempt, AttemptState state);
   void end_attempt(Attempt& attempt, const End& end);
@@ -126,7 +125,7 @@ struct Pool::State {
   void expire(Attempt& attempt);
   bool waited_long_enough(const Attempt& attempt) const;
   Verdict renew(const Renewed::Status& status, MachineId machine);
-  // From when its job may go to another machine unless the lease is renewed.
+  // When its job may be placed on another machine unless the lease is renewed.
   Micros reassign_at(const Attempt& attempt) const;
 
   // ---- machines ----
@@ -143,7 +142,7 @@ struct Pool::State {
   void place(Job& job, Machine& machine);
   std::string why_first(const Job& job, const Machine& machine) const;
 
-  // ---- what one apply has changed ----
+  // ---- changes made by one apply ----
   void touch(Job& job);
   void touch(Attempt& attempt);
   void touch(Machine& machine);
@@ -166,24 +165,24 @@ struct Pool::State {
   uint32_t last_user_index = 0;
   JobQueue queue;
   MachineQueue idle;
-  DueHeap due;          // attempts and machines: looked at by TimePassed
-  DueHeap backing_off;  // jobs that back off: looked at by every apply
+  DueHeap due;          // attempts and machines: checked by TimePassed
+  DueHeap backing_off;  // jobs that back off: checked by every apply
   std::unordered_map<JobId, Job> jobs;
-  std::map<JobId, Job*> arrays;  // those of `jobs` that stand for several
+  std::map<JobId, Job*> arrays;  // entries of `jobs` with a count above 1
   std::unordered_map<BatchId, Batch> batches;
   std::unordered_map<JobId, Attempt> attempts;
-  // Restored jobs whose newest attempt is not in the books: it may be live.
+  // Restored jobs whose newest attempt has no record: it may be live.
   std::vector<JobId> unaccounted;
   std::map<MachineId, Machine> machines;
   std::unordered_map<std::string, MachineId> machine_names;  // the newest of that name
 
-  Outcome outcome;  // of the present apply
+  Outcome outcome;  // of the current apply
   std::vector<Job*> touched_jobs;
   std::vector<JobId> touched_attempts;
   std::vector<Machine*> touched_machines;
   std::vector<User*> touched_users;
   std::vector<Batch*> touched_batches;
-  std::vector<User*> spare_users;  // perhaps
+  std::vector<User*> spare_users;  // candidates for forget_spare_users
 };
 
 }  // namespace sublet::scheduling

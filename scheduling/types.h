@@ -1,6 +1,6 @@
-// The brain's vocabulary: ids, states and reasons. The numbers equal those of
-// the public contract (idl/types.idl; a test of the server compares them), so
-// that nothing has to be translated at the edge.
+// The brain's ids, states and reasons. The values equal those of the public
+// contract (idl/types.idl; a server test compares them), so no translation is
+// needed.
 #ifndef SUBLET_SCHEDULING_TYPES_H_
 #define SUBLET_SCHEDULING_TYPES_H_
 
@@ -60,7 +60,7 @@ inline bool is_final(JobState s) {
 }
 // A failure uses up a retry; an eviction or a refusal never does (rule 7).
 inline bool is_failure(EndReason r) { return r >= EndReason::kExit && r <= EndReason::kLimit; }
-// The machine took the job's place away, through no fault of the job.
+// The attempt lost its slot through no fault of the job.
 inline bool is_eviction(EndReason r) { return r >= EndReason::kOwner && r <= EndReason::kDrained; }
 
 enum class MachineState : uint32_t { kIdle = 1, kBusy = 2, kSilent = 3, kGone = 4 };
@@ -84,31 +84,31 @@ struct JobRange {
   bool operator==(const JobRange&) const = default;
 };
 
-// When the rest of a batch is removed: at the first that holds. 0, "": not asked for.
+// When to remove the rest of a batch: as soon as one condition holds. 0, "": not set.
 struct StopWhen {
-  uint64_t done = 0;    // so many of its jobs are done
-  uint64_t failed = 0;  // so many have failed
-  std::string output;   // a job is done and left this output behind, as its description names it
+  uint64_t done = 0;    // this many of its jobs are done
+  uint64_t failed = 0;  // this many have failed
+  std::string output;   // a job is done and produced this output, named as in its description
   bool is_set() const { return done > 0 || failed > 0 || !output.empty(); }
   bool operator==(const StopWhen&) const = default;
 };
 
-// What a job needs of a machine; jobs with equal requirements form one group.
-// Empty strings and zeros: anything goes.
+// What a job requires of a machine; jobs with equal requirements form one group.
+// Empty strings and zeros: no requirement.
 struct Requirements {
   std::string os;
   std::string architecture;
   uint32_t cores = 0;
   uint64_t memory = 0;  // bytes
   uint64_t disk = 0;    // bytes
-  // "OS/ARCHITECTURE" of each platform that it has a program for, in order, a
-  // space between them.
+  // "OS/ARCHITECTURE" of each platform that it has a program for, in order,
+  // separated by spaces.
   std::string platforms = {};
   bool operator==(const Requirements&) const = default;
   auto operator<=>(const Requirements&) const = default;
 };
 
-// Whether Requirements::platforms allow such a machine.
+// Whether Requirements::platforms allow this system and architecture.
 bool allows_platform(std::string_view platforms, std::string_view os,
                      std::string_view architecture);
 

@@ -1,5 +1,5 @@
-// What becomes of an attempt: answered, renewed, started, checkpointed, ended.
-// Only the job's present attempt counts, and only from its own machine (rule 3).
+// Events of an attempt: answered, renewed, started, checkpointed, ended. Only the
+// job's current attempt counts, and only from its own machine (rule 3).
 #include <algorithm>
 #include <limits>
 
@@ -9,8 +9,8 @@
 
 namespace sublet::scheduling {
 namespace {
-// How an attempt that is not present is answered: the newest one of its job
-// whose end came from that machine is in the books; anything else is an old one.
+// Whether an attempt that is no longer live is the newest of its job and ended on
+// this machine.
 bool newest_of(const Job* job, const AttemptKey& key, MachineId machine) {
   return job != nullptr && job->record.attempts == key.attempt && job->last_machine == machine &&
          job->last_end != EndReason::kNone;
@@ -33,7 +33,7 @@ Micros Pool::State::reassign_at(const Attempt& attempt) const {
   return attempt.receipt + protocol::reassign_delay_us(parameters.lease);
 }
 
-// Moves forward only; a job whose attempt runs is running.
+// Never moves back; a job whose attempt is running is running.
 void Pool::State::advance(Attempt& attempt, AttemptState state) {
   AttemptRecord& record = attempt.record;
   if (state <= record.state) return;
@@ -57,12 +57,12 @@ void Pool::State::on(const OrderAnswered& event) {
     if (attempt->job != nullptr) note_acceptance(*attempt->job);
   }
   if (event.answer != Answer::kRefused && event.answer != Answer::kNotDelivered) return;
-  // What has run was not refused. (A job removed or held before its machine
-  // answered is leaving, and can still be refused.)
+  // An attempt that has started was not refused. (One whose job was removed or held
+  // before the machine answered is leaving, and can still be refused.)
   if (attempt->record.started != 0) return;
   Machine& machine = *attempt->machine;
-  // With a job that is refused again and again the job is what is wrong: it backs
-  // off (return_job), and the machine is free for others at once.
+  // If a job is refused repeatedly, the job is at fault: it backs off (return_job) and
+  // the machine is available to others at once.
   const bool backs_off =
       attempt->job != nullptr && attempt->job->record.refusals + 1 >= kRefusalsAtOnce;
   if (!backs_off && machine.record.state != MachineState::kGone) {
@@ -104,22 +104,22 @@ Verdict Pool::State::renew(const Renewed::Status& status, MachineId machine) {
   Attempt* attempt = present(status.key, machine);
   if (attempt == nullptr) {
     const Job* job = live_job(status.key.job);
-    // Processes of an attempt that was given up must die; of one whose end the
-    // machine reported itself nothing is left.
+    // Processes of an attempt that was given up must be killed; an attempt whose end
+    // the machine reported has none left.
     const bool reported =
         newest_of(job, status.key, machine) && job->last_end != EndReason::kRefused &&
         job->last_end != EndReason::kLost && job->last_end != EndReason::kSuperseded;
     return reported ? Verdict::kKnown : Verdict::kSuperseded;
   }
-  // Its checkpoint was waited for long enough: the lease is not renewed any
-  // more, so that it runs out and the job can go on elsewhere.
+  // Its checkpoint has not arrived in time: the lease is no longer renewed, so that it
+  // expires and the job can continue elsewhere.
   if (waited_long_enough(*attempt)) return Verdict::kSuperseded;
   attempt->receipt = now;
   set_due(due, *attempt, reassign_at(*attempt));
   const bool leaving = attempt->record.state == AttemptState::kLeaving;
-  // `ended` in a renewal: the report of the end is still on its way.
+  // kEnded in a renewal: the report of the end is still to come.
   if (leaving && status.state < AttemptState::kLeaving) {
-    // It was told to leave and has not heard it: say it again.
+    // The machine has not received the order to leave: send it again.
     tell_to_leave(*attempt, attempt->job == nullptr ? LeaveReason::kRemoved : LeaveReason::kHeld);
   }
   advance(*attempt, std::min(status.state, AttemptState::kLeaving));
@@ -133,16 +133,16 @@ void Pool::State::on(const AttemptStarted& event) {
   outcome.answer.verdicts.emplace_back(event.key, verdict);
   if (attempt == nullptr) return;
   if (attempt->record.started == 0) {
-    attempt->record.started = now;  // also of one that is leaving by now
+    attempt->record.started = now;  // even if it is leaving by now
     touch(*attempt);
   }
   advance(*attempt, AttemptState::kRunning);
-  if (attempt->job != nullptr) note_acceptance(*attempt->job);  // the answer may be lost
+  if (attempt->job != nullptr) note_acceptance(*attempt->job);  // OrderAnswered may be lost
 }
 
 void Pool::State::on(const CheckpointStored& event) {
   Attempt* attempt = present(event.key, event.machine);
-  // Nothing will resume from the checkpoint of a removed job.
+  // The checkpoint of a removed job is never used.
   outcome.answer.accepted = attempt != nullptr && attempt->job != nullptr;
   if (!outcome.answer.accepted) return;
   if (event.generation > attempt->record.generation) {
@@ -171,7 +171,7 @@ void Pool::State::on(const CheckpointDamaged& event) {
   if (event.usable > 0) {
     job.reason += "generation " + std::to_string(event.usable);
   } else {
-    // Of an older generation nobody knows how much CPU it holds.
+    // Only here: the CPU time saved in an older generation is not recorded.
     job.reason += "the beginning";
     job.cpu_lost += job.cpu_kept;
     job.cpu_kept = 0;
@@ -195,8 +195,8 @@ void Pool::State::on(const AttemptEnded& event) {
               {event.ended, event.reason, event.cpu, event.cpu_saved, event.wall, event.left});
 }
 
-// The one place where attempts end: its records, the charge, the slot, and what
-// becomes of the job.
+// The only place where attempts end: writes the records, charges the user, frees the
+// slot and returns the job.
 void Pool::State::end_attempt(Attempt& attempt, const End& end) {
   const Cost cost = cost_of(end.ended, end.cpu, end.cpu_saved, parameters.charge_all);
   AttemptRecord& record = attempt.record;
@@ -238,8 +238,8 @@ void Pool::State::return_job(Job& job, const Attempt& attempt, const End& end, c
   touch(job);
   const Micros wait = end.ended == EndReason::kRefused ? note_refusal(job) : 0;
   if (record.state == JobState::kHeld || record.state == JobState::kWaiting) {
-    // Held meanwhile (and perhaps released): that wins; how the attempt ended
-    // stays with the attempt.
+    // Held meanwhile (and perhaps released): the job keeps that state; only the
+    // attempt records how it ended.
     if (end.ended != EndReason::kRefused) raise_priority(job);
     if (record.state == JobState::kWaiting) enqueue(job);
     return;
@@ -258,8 +258,8 @@ void Pool::State::return_job(Job& job, const Attempt& attempt, const End& end, c
   enqueue(job);
 }
 
-// Not renewed in time. When the wait for an announced checkpoint is what ran
-// out, say so.
+// Ends an attempt that was not renewed in time; the reason differs if that was because
+// an announced checkpoint did not arrive.
 void Pool::State::expire(Attempt& attempt) {
   if (!waited_long_enough(attempt)) {
     return end_attempt(attempt, {EndReason::kLost, "machine " + attempt.machine->record.name +

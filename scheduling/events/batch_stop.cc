@@ -1,14 +1,13 @@
-// A batch with a condition to stop: what counts towards it, and the removal of the
-// rest once it holds. Both are part of the event that ended the job, so no crash can
-// come between them.
+// Batches with a stop condition: counts job ends and removes the rest of the batch once
+// the condition holds. Both happen in the event that ended the job, so no crash can
+// separate them.
 #include "scheduling/queries/text.h"
 #include "scheduling/state.h"
 
 namespace sublet::scheduling {
 namespace {
 
-// What has come true, or "" when nothing has; `left`: what this job left of the
-// output that is awaited.
+// The condition that holds, or "". `left`: the awaited output that this job produced.
 std::string what_holds(const BatchRecord& batch, const JobRecord& job, const std::string& left) {
   const std::string name = "job " + std::to_string(job.id);
   const auto reached = [&](uint64_t wanted, uint64_t count, const char* one, const char* several) {
@@ -36,7 +35,7 @@ void Pool::State::count_end(const Job& job, const std::string& left) {
     if (Job* other = live_job(id)) remove(*other, "the batch has stopped: " + what);
 }
 
-// The job is about to be erased; a batch without live jobs can do nothing more.
+// Called before the job is erased; a batch without live jobs is no longer needed.
 void Pool::State::forget_batch(Job& job) {
   if (job.batch == nullptr) return;
   job.batch->jobs.erase(job.record.id);

@@ -1,5 +1,5 @@
-// Batches with a condition to stop: what holds first counts, the rest is removed with
-// its reason in the same event, and what ends afterwards changes nothing.
+// Batches with a stop condition: the first condition that holds counts, the rest is
+// removed with its reason in the same event, and later ends change nothing.
 #include <cppunit/extensions/HelperMacros.h>
 
 #include "scheduling/pool_testing.h"
@@ -10,7 +10,7 @@ using testing::TestPool;
 
 constexpr uint64_t kJobs = 1000;
 
-// An array with a condition in a batch of its own, two of whose jobs run.
+// An array with a condition in its own batch; two of its jobs are running.
 struct Search {
   TestPool t;
   BatchId batch = 0;
@@ -26,7 +26,7 @@ struct Search {
     t.start(first);
     t.start(first + 1);
   }
-  // The job's attempt ends, having left this.
+  // The job's attempt ends; `left` is the awaited output it produced.
   const Outcome& end(JobId job, EndReason ended, const std::string& left = "") {
     return t.apply(AttemptEnded{t.key(job), t.machine_of(job), ended, "", 0, -1, 0, left});
   }
@@ -60,13 +60,14 @@ class BatchStopTest : public CppUnit::TestFixture {
     }
     CPPUNIT_ASSERT_EQUAL(s.first + 1, s.record().stopped_by);
     CPPUNIT_ASSERT_EQUAL(uint64_t{2}, s.record().done);
-    // The running one is told; the rest of the array goes in as few rows as it had.
+    // The running one is ordered to leave; the rest of the array needs no more rows
+    // than before.
     CPPUNIT_ASSERT_EQUAL(size_t{1}, outcome.decisions.size());
     const auto& leave = std::get<TellToLeave>(outcome.decisions[0]);
     CPPUNIT_ASSERT_EQUAL(s.first + 2, leave.key.job);
     CPPUNIT_ASSERT(leave.reason == LeaveReason::kRemoved);
     CPPUNIT_ASSERT(outcome.records.size() < 20);
-    // What was under way ends, and changes nothing.
+    // The running attempt ends, and changes nothing.
     s.end(s.first + 2, EndReason::kDone, "key.txt");
     CPPUNIT_ASSERT(s.t.state(s.first + 2) == JobState::kRemoved);
     CPPUNIT_ASSERT_EQUAL(s.first + 1, s.record().stopped_by);

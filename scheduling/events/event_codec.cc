@@ -8,9 +8,9 @@
 namespace sublet::scheduling {
 namespace {
 
-// One description of each event's fields serves both directions: `Out` writes
-// what it is given, `In` fills it. What an event has gained since its first version
-// is its tail: behind the rest, where older rows end, and written only when needed.
+// One description of each event's fields serves both directions: `Out` writes the
+// event, `In` reads it. Fields added since an event's first version form its tail,
+// after the others; it is written only when needed and missing in older rows.
 class Out {
  public:
   void field(const uint64_t& v) { out.number(v); }
@@ -231,7 +231,7 @@ Event decode_as(uint32_t kind, In& in) {
 
 std::string encode_event(const Event& event) {
   Out out;
-  // fields() takes its subject by reference that In may fill; Out only reads.
+  // fields() takes a mutable reference for In; Out only reads.
   std::visit([&out](const auto& e) { fields(out, const_cast<std::decay_t<decltype(e)>&>(e)); },
              event);
   return out.out.take();

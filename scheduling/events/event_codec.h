@@ -1,4 +1,4 @@
-// Events as the store keeps them, so that history can be replayed.
+// The binary form of events in the store.
 #ifndef SUBLET_SCHEDULING_EVENTS_EVENT_CODEC_H_
 #define SUBLET_SCHEDULING_EVENTS_EVENT_CODEC_H_
 
@@ -9,7 +9,7 @@
 
 namespace sublet::scheduling {
 
-// The kind is the event's place in Event.
+// The kind, which is not encoded, is the event's index in Event.
 std::string encode_event(const Event& event);
 // Throws Damaged.
 Event decode_event(uint32_t kind, std::string_view bytes);

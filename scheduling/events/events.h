@@ -1,5 +1,5 @@
-// What happens to the pool: the brain's only input. The server stores every
-// event with the records it caused, so history can be replayed.
+// Events: the brain's only input. The server stores every event with the records it
+// caused, so that history can be replayed.
 #ifndef SUBLET_SCHEDULING_EVENTS_EVENTS_H_
 #define SUBLET_SCHEDULING_EVENTS_EVENTS_H_
 
@@ -11,13 +11,13 @@
 
 namespace sublet::scheduling {
 
-// Jobs of one committed batch, accepted in one piece. Ids are given in order.
+// Jobs of one committed batch, accepted together. Ids are assigned in order.
 struct Submitted {
-  // `count` jobs that differ by their index only: an array, or neighbours whose
-  // descriptions make no difference here.
+  // `count` jobs that differ only by index: an array, or consecutive jobs whose
+  // descriptions do not differ for the brain.
   struct Job {
     Requirements needs;
-    int32_t priority = 0;  // inside the user's own jobs: higher runs earlier
+    int32_t priority = 0;  // among the user's own jobs: higher runs earlier
     uint32_t retries = 0;
     uint64_t count = 1;
     bool operator==(const Job&) const = default;
@@ -32,9 +32,8 @@ struct Submitted {
 struct BatchOpened {
   std::string user;
 };
-// A workstation registered, for the first time (machine 0) or again. Everything
-// ordered from an earlier registration and not adopted by the first Renewed of
-// this one is lost.
+// A workstation registered, for the first time (machine 0) or again. Attempts ordered
+// in an earlier registration and not named by the first Renewed of this one are lost.
 struct MachineJoined {
   MachineId machine = 0;
   std::string name;
@@ -45,7 +44,7 @@ struct MachineJoined {
   uint64_t memory = 0;
   uint64_t disk = 0;
 };
-// A workstation told its state (every change, and with each renewal).
+// A workstation reported its state (on every change and with each renewal).
 struct MachineReported {
   MachineId machine = 0;
   bool away = false;  // the owner is away: jobs may run
@@ -55,8 +54,9 @@ struct MachineReported {
 struct MachineWithdrew {
   MachineId machine = 0;
 };
-// The client renewed the leases of what it holds. The answer names a verdict
-// for each. `first`: the first of this registration: what is not named is lost.
+// The client renewed the leases of the attempts it holds. The answer has a verdict for
+// each. `first`: the first of this registration; attempts that it does not name are
+// lost.
 struct Renewed {
   struct Status {
     AttemptKey key;
@@ -66,8 +66,8 @@ struct Renewed {
   bool first = false;
   std::vector<Status> attempts;
 };
-// The workstation's answer to an order to run. `unknown`: the call failed and
-// may or may not have been carried out; the lease decides.
+// The workstation's answer to an order to run. kUnknown: the call failed and may or
+// may not have been carried out; the lease decides.
 struct OrderAnswered {
   enum class Answer : uint32_t { kAccepted, kRefused, kUnknown, kNotDelivered };
   AttemptKey key;
@@ -76,7 +76,7 @@ struct OrderAnswered {
 };
 struct AttemptStarted {
   AttemptKey key;
-  MachineId machine = 0;  // who says so
+  MachineId machine = 0;  // the reporting machine
 };
 struct CheckpointStored {
   AttemptKey key;
@@ -90,12 +90,12 @@ struct AttemptEnded {
   EndReason ended = EndReason::kNone;
   std::string reason;
   Micros cpu = 0;         // used
-  Micros cpu_saved = -1;  // of it, up to the newest checkpoint; -1: no checkpoint
+  Micros cpu_saved = -1;  // part of it up to the newest checkpoint; -1: no checkpoint
   Micros wall = 0;
-  std::string left = {};  // done: the file that it left of StopWhen::output; "": none
+  std::string left = {};  // done: the file it produced for StopWhen::output; "": none
 };
-// Jobs are named by id; the caller has checked who may. `only_in`: of them those in
-// one of these states; empty: in any. `by`: the user who asked for it.
+// Jobs are named by id; the caller has checked the permissions. `only_in`: only those
+// in one of these states; empty: any state. `by`: the user who requested it.
 struct JobsRemoved {
   std::vector<JobRange> jobs;
   std::vector<JobState> only_in = {};
@@ -105,7 +105,7 @@ struct JobsHeld {
   std::vector<JobRange> jobs;
   std::vector<JobState> only_in = {};
   std::string by = {};
-  std::string reason = {};  // for people; empty: their user wanted it
+  std::string reason = {};  // for display; empty: a default sentence that names `by`
 };
 struct JobsReleased {
   std::vector<JobRange> jobs;
@@ -116,24 +116,24 @@ struct SharesSet {
   std::string user;
   double shares = 1;
 };
-// The Alarm Sender's tick: usage decays (formula 3.1 and 3.2 of the source).
+// The Alarm Sender's tick: usage decays (formulas 3.1 and 3.2 of the source).
 struct Ticked {};
-// Time has passed: leases, silence and waits are looked at. Due at
+// Time has passed: expired leases, silent machines and waits are handled. Due at
 // Pool::next_deadline().
 struct TimePassed {};
-// The server process started on this state: every live lease is counted from now.
+// The server process started with this state: every live lease is counted from now.
 struct ServerStarted {};
-// A live attempt asked for its job's checkpoint and it is no longer what was
-// stored: the job goes on from an older generation (rule 9).
+// A live attempt requested its job's checkpoint and the checkpoint turned out to be
+// damaged: the job resumes from an older generation (rule 9).
 struct CheckpointDamaged {
   AttemptKey key;
   MachineId machine = 0;
   uint64_t generation = 0;  // the damaged one
-  uint64_t usable = 0;      // the newest intact one, 0: none is left
+  uint64_t usable = 0;      // the newest intact one; 0: none
   uint64_t bytes = 0;       // of it
 };
 
-// Stored by their place in this list: it only grows at its end.
+// Stored by their index in this list: only append to it.
 using Event = std::variant<Submitted, BatchOpened, MachineJoined, MachineReported, MachineWithdrew,
                            Renewed, OrderAnswered, AttemptStarted, CheckpointStored, AttemptEnded,
                            JobsRemoved, JobsHeld, JobsReleased, SharesSet, Ticked, TimePassed,

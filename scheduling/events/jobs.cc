@@ -1,4 +1,4 @@
-// Jobs come, are held, released and removed; a job's state and place in line.
+// Events of jobs: submitted, held, released, removed; a job's state and queue position.
 #include <algorithm>
 
 #include "scheduling/state.h"
@@ -7,7 +7,7 @@ namespace sublet::scheduling {
 
 Job* Pool::State::live_job(JobId id) {
   const auto it = jobs.find(id);
-  // A job that became final in this very apply is not live either.
+  // A job that became final in the current apply is not live either.
   return it == jobs.end() || is_final(it->second.record.state) ? nullptr : &it->second;
 }
 const Job* Pool::State::live_job(JobId id) const { return const_cast<State*>(this)->live_job(id); }
@@ -33,7 +33,7 @@ Job& Pool::State::split(Job& job, uint64_t head) {
     arrays.erase(record.id);
   }
   touch(job);
-  // Counted in before it is counted out: the host keeps its turn in REQUESTING.
+  // Added before it is subtracted, so that the host keeps its turn in REQUESTING.
   const uint64_t moved = rest.count;
   Job& other = adopt(std::move(rest));
   touch(other);
@@ -144,13 +144,13 @@ void Pool::State::on(const Submitted& event) {
     record.reason = "new";
     Job& job = adopt(std::move(record));
     set_state(job, JobState::kWaiting);
-    // As if it had just returned (the source never gives a first priority).
+    // As if it had just returned (the source does not define an initial priority).
     if (!parameters.initial_priority_zero) raise_priority(job);
     enqueue(job);
   }
 }
 
-// Counts a job in or out of what its state belongs to, and writes the change.
+// Updates all counters and queues for the new state, and records the change.
 void Pool::State::set_state(Job& job, JobState state, EndReason ended) {
   const auto is_active = [](JobState s) { return !is_final(s) && s != JobState::kHeld; };
   const JobState before = job.record.state;
@@ -180,8 +180,8 @@ void Pool::State::set_state(Job& job, JobState state, EndReason ended) {
 void Pool::State::raise_priority(Job& job) {
   JobRecord& record = job.record;
   const User& user = *job.user;
-  // `active` counts the job itself, also one that is held and so not in the queue;
-  // of an array's jobs each counts those before it.
+  // `active` includes the job itself, even if it is held and so not in the queue; each
+  // job of an array counts those before it.
   const uint64_t others = record.state == JobState::kWaiting ? record.count : 0;
   const uint64_t active = user.waiting - others + 1;
   if (record.count > 1)
@@ -193,8 +193,8 @@ void Pool::State::raise_priority(Job& job) {
 }
 
 void Pool::State::enqueue(Job& job) {
-  // One attempt counts: a released job waits for the end of the one that was
-  // told to leave.
+  // Only one attempt at a time: a released job waits for the end of the attempt that
+  // was ordered to leave.
   if (live_attempt(job.record.id) != nullptr) return;
   if (job.record.not_before > now) return set_due(backing_off, job, job.record.not_before);
   queue.add(job, drift.order(job.record.share_priority, job.record.share_priority_at));
@@ -208,14 +208,14 @@ void Pool::State::end_backoffs() {
   }
 }
 
-// The slot stays taken until the attempt has ended or its lease is over.
+// The slot stays occupied until the attempt has ended or its lease has expired.
 void Pool::State::tell_to_leave(Attempt& attempt, LeaveReason reason) {
   advance(attempt, AttemptState::kLeaving);
   outcome.decisions.push_back(TellToLeave{attempt.record.key, attempt.machine->record.id, reason});
 }
 
-// Calls `change` with each live job of the event, told apart; it returns whether
-// it changed anything.
+// Calls `change` for each live job in the ranges, split from others. `change` returns
+// whether it changed anything.
 void Pool::State::control(const std::vector<JobRange>& ranges, const std::vector<JobState>& only_in,
                           const std::function<bool(Job&)>& change) {
   const auto asked_for = [&](JobState state) {
@@ -263,7 +263,7 @@ void Pool::State::on(const JobsReleased& event) {
     if (job.record.state != JobState::kHeld) return false;
     job.record.reason = "released";
     set_state(job, JobState::kWaiting);
-    enqueue(job);  // with the priority it had, drifted as while waiting
+    enqueue(job);  // with its old priority, which drifted as if it had been waiting
     return true;
   });
 }

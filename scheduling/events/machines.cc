@@ -1,4 +1,4 @@
-// Workstations join, report, renew, withdraw.
+// Events of workstations: join, report, renew, withdraw.
 #include <algorithm>
 
 #include "scheduling/state.h"
@@ -71,7 +71,7 @@ void Pool::State::on(const MachineReported& event) {
   m->away = event.away;
   m->memory_free = event.memory_free;
   m->disk_free = event.disk_free;
-  m->paused_until = 0;  // what it refused for may be over
+  m->paused_until = 0;  // the reason for the refusal may no longer hold
   m->silent = false;
   note_contact(*m);
   idle.update(*m, false, now);
@@ -102,8 +102,8 @@ void Pool::State::on(const Renewed& event) {
   if (event.first && m != nullptr) lose_unnamed(*m, event.attempts);
 }
 
-// The machine has registered again and does not hold what it was given before:
-// lost. What was ordered since it registered may still be on its way to it.
+// Ends as lost the attempts of earlier registrations that the machine no longer holds.
+// Orders of the current registration may still be in transit.
 void Pool::State::lose_unnamed(Machine& m, const std::vector<Renewed::Status>& named) {
   std::vector<JobId> lost;
   for (const JobId id : m.running) {

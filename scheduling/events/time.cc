@@ -44,10 +44,9 @@ void Pool::State::on(const TimePassed&) {
   }
 }
 
-// A new server process has heard of no machine yet: each is busy until it
-// reports, and gets its whole lease from now. REQUESTING is put in the order
-// that can be told from the stored jobs alone, so that a restored brain goes on
-// exactly as one that was never stopped.
+// A new server process has no reports yet: each machine is busy until it reports, and
+// its leases start again now. REQUESTING gets an order that depends only on the stored
+// jobs, so that a restored brain continues exactly like one that was never stopped.
 void Pool::State::on(const ServerStarted&) {
   for (auto& [id, m] : machines) {
     if (m.record.state == MachineState::kGone) continue;
@@ -63,7 +62,7 @@ void Pool::State::on(const ServerStarted&) {
   }
   for (auto& [id, attempt] : attempts) {
     attempt.receipt = now;
-    // A machine that registers with this server has an earlier registration.
+    // An attempt of the current registration, until the machine registers again.
     attempt.registration = attempt.machine->registration;
     set_due(due, attempt, reassign_at(attempt));
   }
@@ -73,8 +72,8 @@ void Pool::State::on(const ServerStarted&) {
     job->record.not_before = now + protocol::reassign_delay_us(parameters.lease);
     touch(*job);
     if (job->record.state != JobState::kWaiting) continue;
-    job->record.reason = "its attempt " + std::to_string(job->record.attempts) +
-                         " is missing in the books and may still run";
+    job->record.reason = "attempt " + std::to_string(job->record.attempts) +
+                         " is missing from the store and may still be running";
     enqueue(*job);
   }
   unaccounted.clear();

@@ -6,7 +6,7 @@
 
 namespace sublet::scheduling {
 namespace {
-// Beyond it a forecast says nothing.
+// A forecast beyond this gives no time.
 constexpr double kFarthest = 365 * 86'400e6;
 }  // namespace
 
@@ -26,10 +26,10 @@ Forecast forecast(const Outlook& outlook, const std::vector<Freed>& recent, Micr
   }
   const Micros span = std::max<Micros>(now - std::max(first, since), 1);
   const auto basis = [freed](Micros in_the_last) {
-    return counted(freed, "place") + " came free in the last " + span_text(in_the_last) +
+    return counted(freed, "slot") + " became free in the last " + span_text(in_the_last) +
            " on the machines that fit";
   };
-  if (freed < kLeastFreed) return {std::nullopt, "no basis yet: " + basis(now - since)};
+  if (freed < kLeastFreed) return {std::nullopt, "too little data yet: " + basis(now - since)};
   const double wait = static_cast<double>(outlook.ahead + 1) * static_cast<double>(span) /
                       static_cast<double>(freed);
   const std::string because = std::string(": ") + (outlook.ahead_is_all ? "" : "at least ") +

@@ -1,6 +1,6 @@
-// When a waiting job will start, told from how fast places have come free lately
-// on the machines that fit it. Simple on purpose, and it says what it rests on.
-// Pure.
+// Forecasts when a waiting job will start from the rate at which slots became free
+// recently on the machines that fit it. Deliberately simple; the sentence includes the
+// data it is based on. Pure functions.
 #ifndef SUBLET_SCHEDULING_QUERIES_FORECAST_H_
 #define SUBLET_SCHEDULING_QUERIES_FORECAST_H_
 
@@ -12,8 +12,8 @@
 
 namespace sublet::scheduling {
 
-// A job left its place to another: done, failed, removed or held. (After an
-// eviction the job itself wants a place again, and none has come free.)
+// A slot became free for another job: the job was done, failed, removed or held.
+// (After an eviction the job itself needs a slot again, so none was gained.)
 struct Freed {
   MachineId machine = 0;
   Micros started = 0;
@@ -22,16 +22,16 @@ struct Freed {
 bool frees_a_place(EndReason ended);
 
 struct Forecast {
-  std::optional<Micros> starts_at;  // none: there is no basis, or it is too far off
-  std::string sentence;             // with the basis
+  std::optional<Micros> starts_at;  // none: too little data, or too far in the future
+  std::string sentence;             // includes the data it is based on
 };
 
-// With fewer there is no basis.
+// With fewer freed slots there is too little data.
 inline constexpr uint64_t kLeastFreed = 3;
 
-// `recent`: all that came free after `since`, on any machine. The job starts when
-// as many places have come free as jobs are ahead, and one more, at the rate since
-// `since`, or since the first of those jobs and of what runs now has started.
+// `recent`: all slots freed after `since`, on any machine. The job is expected to start
+// when one slot more has become free than there are jobs ahead. The rate is measured
+// from `since`, or from the first start of these and the running jobs if that is later.
 Forecast forecast(const Outlook& outlook, const std::vector<Freed>& recent, Micros since,
                   Micros now);
 

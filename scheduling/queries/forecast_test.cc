@@ -1,4 +1,4 @@
-// A forecast says what it rests on, and nothing where there is nothing to rest on.
+// A forecast includes the data it is based on, and gives no time without enough data.
 #include "scheduling/queries/forecast.h"
 
 #include <cppunit/extensions/HelperMacros.h>
@@ -38,10 +38,11 @@ class ForecastTest : public CppUnit::TestFixture {
     Forecast f = forecast(two_ahead, recent, kStart - 3600 * kSecond, kStart);
     CPPUNIT_ASSERT(f.starts_at.has_value());
     CPPUNIT_ASSERT_EQUAL(kStart + 180 * kSecond, *f.starts_at);
-    CPPUNIT_ASSERT_EQUAL(std::string("in about 3 min: 2 jobs are ahead, and 10 places came free in "
-                                     "the last 10 min on the machines that fit"),
-                         f.sentence);
-    // What runs since before the window began says nothing about the time before it.
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("in about 3 min: 2 jobs are ahead, and 10 slots became free in "
+                    "the last 10 min on the machines that fit"),
+        f.sentence);
+    // A job started before the window must not extend the measured time.
     f = forecast({{5}, 0, true, 1}, recent, kStart - 1200 * kSecond, kStart);
     CPPUNIT_ASSERT_EQUAL(kStart + 120 * kSecond, *f.starts_at);
   }
@@ -51,9 +52,10 @@ class ForecastTest : public CppUnit::TestFixture {
     const Forecast f =
         forecast(outlook, a_minute_each(2, 5, kStart), kStart - 3600 * kSecond, kStart);
     CPPUNIT_ASSERT(!f.starts_at.has_value());
-    CPPUNIT_ASSERT_EQUAL(std::string("no basis yet: 2 places came free in the last 60 min on the "
-                                     "machines that fit"),
-                         f.sentence);
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("too little data yet: 2 slots became free in the last 60 min on the "
+                    "machines that fit"),
+        f.sentence);
     CPPUNIT_ASSERT(!forecast(outlook, {}, kStart - 3600 * kSecond, kStart).starts_at);
   }
 
@@ -84,7 +86,7 @@ class ForecastTest : public CppUnit::TestFixture {
     const JobId first = t.submit("ann", 4, choosy);
     t.pass(5 * kSecond);
     t.start(first);
-    CPPUNIT_ASSERT(!t.pool.outlook(first));  // it runs
+    CPPUNIT_ASSERT(!t.pool.outlook(first));  // it is running
     const auto outlook = t.pool.outlook(first + 3);
     CPPUNIT_ASSERT(outlook.has_value());
     CPPUNIT_ASSERT(outlook->machines == std::vector<MachineId>{m});
@@ -95,7 +97,7 @@ class ForecastTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(!t.pool.outlook(999));
   }
 
-  // Two machines, jobs of 50 s each: the forecast after a while is what happens.
+  // Two machines, jobs of 50 s each: after a while the forecast is correct.
   void saturated_pool_keeps_its_word() {
     TestPool t;
     t.join("m", 2);

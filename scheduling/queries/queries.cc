@@ -1,4 +1,4 @@
-// What can be seen of the pool from outside.
+// The queries of Pool.
 #include <algorithm>
 #include <cmath>
 
@@ -9,7 +9,7 @@ JobRecord one_of(const JobRecord& record, uint64_t k) {
   JobRecord one = record;
   one.id += k;
   one.index += static_cast<uint32_t>(k);
-  // As if each had been submitted on its own: a multiple of the step, exactly.
+  // As if each had been submitted on its own: an exact multiple of the step.
   if (const double step = record.share_priority_step; step > 0)
     one.share_priority = (std::round(record.share_priority / step) + static_cast<double>(k)) * step;
   one.share_priority_step = 0;

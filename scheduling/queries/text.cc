@@ -22,7 +22,7 @@ std::string words_for(EndReason ended) {
     case EndReason::kOutput:
       return "failed: a required output is missing or too large";
     case EndReason::kLimit:
-      return "failed: over a limit of its own";
+      return "failed: exceeded one of its own limits";
     case EndReason::kOwner:
       return "evicted: the owner came back";
     case EndReason::kBlind:

@@ -1,5 +1,4 @@
-// The brain's text for people: how an attempt ended, and sizes and spans
-// inside other sentences.
+// Text for display: how an attempt ended, and the sizes and spans in sentences.
 #ifndef SUBLET_SCHEDULING_QUERIES_TEXT_H_
 #define SUBLET_SCHEDULING_QUERIES_TEXT_H_
 
@@ -9,13 +8,13 @@
 
 namespace sublet::scheduling {
 
-// "evicted: the owner came back"; with `detail`, that follows in parentheses.
+// "evicted: the owner came back"; `detail`, if any, follows in parentheses.
 std::string end_text(EndReason ended, const std::string& detail);
-// "refused 7 times in a row, last: no room"; then comes again_in.
+// "refused 7 times in a row, last: no room"; followed by again_in.
 std::string refusals_text(uint32_t times, const std::string& last);
 // "; tried again in 16 s", rounded up.
 std::string again_in(Micros wait);
-// A sentence without its again_in.
+// The sentence without its again_in.
 std::string without_again(const std::string& sentence);
 // "1 machine", "3 machines".
 std::string counted(uint64_t count, const std::string& noun);

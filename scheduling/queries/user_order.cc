@@ -11,8 +11,8 @@
 namespace sublet::scheduling {
 namespace {
 
-// The job of each user that is served first: of the host nearest to the head of
-// REQUESTING, where turns go by machine.
+// The job of each user that is served first; with turns_by_machine, one of the host
+// nearest to the head of REQUESTING.
 std::map<const User*, const Job*> first_jobs(const JobQueue& queue, bool turns_by_machine) {
   const auto before = [turns_by_machine](const Job& a, const Job& b) {
     if (turns_by_machine && a.host->turn != b.host->turn) return a.host->turn < b.host->turn;
@@ -29,14 +29,14 @@ std::map<const User*, const Job*> first_jobs(const JobQueue& queue, bool turns_b
   return first;
 }
 
-// As JobQueue::best_for ranks users' best jobs for a machine that fits them all.
+// Ranks users' best jobs like JobQueue::best_for for a machine that fits them all.
 using Rank = std::tuple<uint64_t, double, uint64_t, JobId>;
 Rank rank_of(const Job& job, bool turns_by_machine) {
   return {turns_by_machine ? job.host->turn : 0, job.place.order, job.host->turn, job.record.id};
 }
 
-// Where a job of this user would stand that was submitted now, from a host that
-// no job waits from: behind all of the same priority.
+// The rank of a job of this user if it were submitted now, from a host without waiting
+// jobs: after all others of the same priority.
 Rank rank_of_new(const User& user, const Pool::State& state, Micros now) {
   const double priority =
       state.parameters.initial_priority_zero
@@ -101,7 +101,7 @@ std::string user_order_text(const Standing& s, double all_shares, std::optional<
   text += "a share of " + number_text(s.shares) + " of " + number_text(all_shares) + ": ";
   if (s.behind.empty() && s.ahead_of.empty())
     return text + (s.place == 0 ? "nobody waits" : "next in line, nobody else waits");
-  if (s.place == 0) text += "a new job would stand ";
+  if (s.place == 0) text += "a new job would queue ";
   if (s.place == 1) text += "next in line, ";
   if (!s.behind.empty()) text += "behind " + s.behind;
   if (!s.behind.empty() && !s.ahead_of.empty()) text += ", ";

@@ -1,4 +1,4 @@
-// Who stands where: the standings say who is served next, and a sentence says so.
+// The order of users: the standings, and the sentence made from them.
 #include "scheduling/queries/user_order.h"
 
 #include <cppunit/extensions/HelperMacros.h>
@@ -13,7 +13,7 @@ namespace {
 using testing::kSecond;
 using testing::TestPool;
 
-// Each of the users has used so many CPU seconds by now; nobody waits.
+// Gives each user this usage in CPU seconds; no jobs are waiting afterwards.
 void use_up(TestPool& t, const std::vector<std::pair<std::string, int64_t>>& used) {
   const MachineId m = t.join("past");
   for (const auto& [user, seconds] : used) {
@@ -62,7 +62,7 @@ class UserOrderTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(uint64_t{0}, of(t, "cid").place);
     CPPUNIT_ASSERT_EQUAL(std::string("ann"), of(t, "cid").behind);
     CPPUNIT_ASSERT_EQUAL(std::string("bob"), of(t, "cid").ahead_of);
-    t.submit("cid");  // and so it stands
+    t.submit("cid");  // now it is really queued there
     CPPUNIT_ASSERT_EQUAL(uint64_t{2}, of(t, "cid").place);
     CPPUNIT_ASSERT_EQUAL(std::string("ann"), of(t, "cid").behind);
   }
@@ -92,11 +92,11 @@ class UserOrderTest : public CppUnit::TestFixture {
         std::string("0 CPU seconds in the last day at a share of 1 of 1: nobody waits"),
         user_order_text(s, 1, 0));
     s.behind = "ann";
-    CPPUNIT_ASSERT_EQUAL(std::string("a share of 1 of 2: a new job would stand behind ann"),
+    CPPUNIT_ASSERT_EQUAL(std::string("a share of 1 of 2: a new job would queue behind ann"),
                          user_order_text(s, 2, std::nullopt));
   }
 
-  // Whoever stands first is served first, whatever the usage, shares and turns.
+  // The first user in the standings is served first for any usage, shares and turns.
   void the_order_is_the_true_one() {
     CPPUNIT_ASSERT(rc::check(
         "machines serve users in the order of their standings",

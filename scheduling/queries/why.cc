@@ -1,4 +1,4 @@
-// Why a job waits, or where it is since when, in one true sentence.
+// Why a job is waiting, or where it is and how long it has been there, in one sentence.
 #include <algorithm>
 #include <functional>
 #include <tuple>
@@ -34,8 +34,8 @@ std::string alternatives(std::string platforms) {
   return platforms;
 }
 
-// Narrows the machines by one requirement after the other; when none is left,
-// `missing` names the requirement that did it.
+// Narrows the machines by one requirement after the other; if none is left, `missing`
+// names the requirement that excluded the last ones.
 Machines fitting(const Machines& all, const Requirements& needs, std::string& missing) {
   struct Step {
     bool asked;
@@ -84,7 +84,7 @@ Machines fitting(const Machines& all, const Requirements& needs, std::string& mi
   return left;
 }
 
-// "4 machines fit, all with their owners"; mixed: "…: 1 with its owner, 3 at work".
+// "4 machines fit, all used by their owners"; mixed: "...: 1 used by its owner, 3 full".
 std::string none_idle(const Machines& fit) {
   uint64_t silent = 0, owners = 0, full = 0, paused = 0;
   for (const Machine* m : fit) {
@@ -99,10 +99,11 @@ std::string none_idle(const Machines& fit) {
     }
   }
   std::string text = counted(fit.size(), "machine") + (fit.size() == 1 ? " fits" : " fit");
-  const std::pair<uint64_t, const char*> parts[] = {{owners, "with their owners"},
-                                                    {full, "at work"},
-                                                    {silent, "not heard of"},
-                                                    {paused, "pausing after a refusal"}};
+  const std::pair<uint64_t, const char*> parts[] = {
+      {owners, owners == 1 ? "used by its owner" : "used by their owners"},
+      {full, "full"},
+      {silent, "silent"},
+      {paused, "pausing after a refusal"}};
   const char* separator = ": ";
   for (const auto& [count, what] : parts) {
     if (count == 0) continue;
@@ -113,7 +114,7 @@ std::string none_idle(const Machines& fit) {
   return text;
 }
 
-// The most that the machines of one class that fit a job offer.
+// The largest memory and disk offered by the machines of one class that fit a job.
 struct Offer {
   const MachineClass* kind = nullptr;
   uint64_t memory = 0;
@@ -131,7 +132,7 @@ std::vector<Offer> offers_of(const Machines& machines) {
   return offers;
 }
 
-// A waiting job among those that its record stands for, at its place in line.
+// One of the waiting jobs of a record, with its sort key in the queue.
 struct Place {
   JobRecord record;
   double order = 0;
@@ -143,7 +144,7 @@ Place place_of(const Job& job, uint64_t k, const Drift& drift) {
   return {std::move(one), order};
 }
 
-// How many of the first `count` there are for which `holds`; they come first.
+// The number of k < count for which `holds`, which must be the first ones.
 uint64_t first_ones(uint64_t count, const std::function<bool(uint64_t)>& holds) {
   uint64_t low = 0, high = count;
   while (low < high) {
@@ -157,8 +158,8 @@ uint64_t first_ones(uint64_t count, const std::function<bool(uint64_t)>& holds) 
   return low;
 }
 
-// Waiting jobs that come before this one and fit such a machine too. Looks at no
-// more than kLookedAt records of them: `all` is false when there were more.
+// The waiting jobs before this one that fit one of these machines too. Examines at most
+// kLookedAt records: `all` is false if there were more.
 struct Ahead {
   uint64_t count = 0;
   bool all = true;
@@ -168,7 +169,7 @@ Ahead count_ahead(const Job& job, JobId id, const Drift& drift, const Machines& 
   uint64_t looked_at = 0;
   Ahead ahead;
   const Place target = place_of(job, id - job.record.id, drift);
-  // As comes_before among one user's jobs, as JobQueue::best_for between users'.
+  // Like comes_before for jobs of one user, like JobQueue::best_for for different users.
   const auto own_rank = [](const Place& p) {
     return std::tuple(-int64_t{p.record.priority}, p.order, p.record.id);
   };
@@ -186,13 +187,13 @@ Ahead count_ahead(const Job& job, JobId id, const Drift& drift, const Machines& 
   for (size_t i = 0; i < offers.size(); ++i) {
     const auto count = [&](const Job& other) {
       const uint64_t before = jobs_ahead(other);
-      if (other.user == job.user && before == 0) return false;  // nor does what follows it
+      if (other.user == job.user && before == 0) return false;  // nor do the following ones
       if (looked_at++ == kLookedAt) return ahead.all = false;
       const Requirements& needs = other.record.needs;
       const auto fits = [&](const Offer& o) {
         return suits(*o.kind, needs) && needs.memory <= o.memory && needs.disk <= o.disk;
       };
-      // Counted for the first class that it fits.
+      // Counted only for the first class that it fits.
       if (std::find_if(offers.begin(), offers.end(), fits) != offers.begin() + i) return true;
       ahead.count += before;
       return true;

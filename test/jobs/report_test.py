@@ -117,7 +117,7 @@ class Report(unittest.TestCase):
         pool.wait_state(job, "running")
         waiting = pool.submit("--", "sleep", "1000")[0]
         detail = pool.job(waiting)
-        self.assertTrue(detail["forecast"].startswith("no basis yet: 0 places"), detail)
+        self.assertTrue(detail["forecast"].startswith("too little data yet: 0 slots"), detail)
         self.assertEqual(detail["starts_at_us"], 0)
         pool.sublet("rm", "%d-%d" % (job, waiting))
         self.burn(pool, 3)
@@ -126,7 +126,7 @@ class Report(unittest.TestCase):
         waiting = [pool.submit("--", "sleep", "1000")[0] for _ in range(3)][-1]
         asked = time.time()
         detail = pool.job(waiting)
-        self.assertRegex(detail["forecast"], r"^in about .*: 2 jobs are ahead, and \d places came "
+        self.assertRegex(detail["forecast"], r"^in about .*: 2 jobs are ahead, and \d slots became "
                                              r"free in the last .* on the machines that fit$")
         self.assertGreater(detail["starts_at_us"], asked * 1e6)
         self.assertIn("starts     in about", pool.run("show", waiting)[1])
