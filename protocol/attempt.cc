@@ -10,7 +10,7 @@ bool kills(sublet_leave_reason reason) {
   return reason == SUBLET_LEAVE_REMOVED || reason == SUBLET_LEAVE_REPLACED;
 }
 
-// An aware program that was asked to leave: was its end the answer?
+// How an aware program ended that was asked to leave.
 EndCode classify_aware_leave(const ExitFacts& facts) {
   if (facts.killed) return end_of_leave(facts.reason);
   if (facts.outcome == ExitFacts::Outcome::kExited) {
@@ -50,10 +50,10 @@ EndCode end_of_leave(sublet_leave_reason reason) {
 }
 
 EndCode classify(const ExitFacts& facts) {
-  // A loss of the machine costs the job nothing: it goes elsewhere.
+  // A fault of the machine does not count against the job: it is run elsewhere.
   if (facts.outcome == ExitFacts::Outcome::kFailed) return facts.own_step ? kEndStart : kEndLost;
   if (facts.outcome == ExitFacts::Outcome::kUnstarted) return end_of_leave(facts.reason);
-  // Who was asked to leave first and passed a limit on the way out was evicted.
+  // A job that exceeded a limit only after it was asked to leave was evicted.
   bool limit_first =
       facts.reason == SUBLET_LEAVE_LIMIT || facts.reason == SUBLET_LEAVE_NONE || !facts.asked;
   if (facts.over_limit && limit_first) return kEndLimit;
@@ -165,8 +165,8 @@ uint32_t AttemptMachine::leave(sublet_leave_reason reason) {
       state_ = AttemptState::kLeaving;
       return urge();
     case AttemptState::kLeaving:
-      // The first reason stays, unless the new one leaves no time to save: the
-      // owner's return and a removal must reach the shepherd.
+      // Keeps the first reason unless the new one leaves no time to save: the owner's
+      // return and a removal must reach the shepherd.
       if (kill_ || !(kill_now || reason == SUBLET_LEAVE_OWNER || reason == SUBLET_LEAVE_BLIND))
         return 0;
       leave_reason_ = reason;
@@ -191,7 +191,7 @@ uint32_t AttemptMachine::ended() {
 uint32_t AttemptMachine::vanished() {
   if (!has_shepherd()) return 0;
   if (superseded_) return kKillTenant | forget();
-  // One that was told to leave and whose hung shepherd was killed has left.
+  // If it was asked to leave and its hung shepherd was killed, it has left.
   end_ = end_of_leave(leave_reason_);
   return begin_hand_in(kKillTenant | kRecordEnd);
 }
@@ -243,7 +243,7 @@ uint32_t AttemptMachine::report_later() {
 
 uint32_t AttemptMachine::begin_hand_in(uint32_t actions) {
   state_ = AttemptState::kHandingIn;
-  if (work_ == Work::kCheckpoint) return actions | kStopWork;  // checkpoint_done comes back here
+  if (work_ == Work::kCheckpoint) return actions | kStopWork;  // checkpoint_done continues
   work_ = Work::kHandIn;
   return actions | kHandIn;
 }
@@ -256,7 +256,7 @@ uint32_t AttemptMachine::end_without_shepherd(EndCode end) {
 }
 
 uint32_t AttemptMachine::forget() {
-  if (work_ == Work::kCheckpoint) {  // checkpoint_done comes back here
+  if (work_ == Work::kCheckpoint) {  // checkpoint_done calls this again
     state_ = AttemptState::kHandingIn;
     return kStopWork;
   }
@@ -266,7 +266,7 @@ uint32_t AttemptMachine::forget() {
 
 uint32_t AttemptMachine::urge() {
   uint32_t stop = work_ == Work::kCheckpoint ? kStopWork : 0u;
-  // A new checkpoint is about to be made: the old one need not be handed in.
+  // A newer checkpoint is about to be made, so the old one need not be handed in.
   return stop | (kill_ ? kSendKill : kSendVacate);
 }
 

@@ -1,17 +1,17 @@
-// One attempt as its Executing Client sees it: from the order it accepted until
-// the server has heard of the end and the folder may go. Pure: what happened
-// goes in, what is to be done comes out. No clock, no I/O. One caller at a time.
+// The state machine of one attempt in its Executing Client: from the accepted order
+// until the server knows the end and the folder can be removed. Events go in, actions
+// come out. Pure: no clock, no I/O. Not thread-safe.
 //
 //   accepted -> staging -> starting -> running -> leaving -> handing_in ->
 //   reporting -> forgotten
 //
-// At most one piece of slow work (files, server) is under way for an attempt:
-// stage, start, a checkpoint, or the hand-in. It always ends with an event, also
-// when it was told to stop, and only then does the next begin; so nothing is
-// removed under the feet of work that reads it.
+// At most one slow operation (files, server) is in progress for an attempt: staging,
+// starting, a checkpoint, or the hand-in. It always ends with an event, even if it was
+// asked to stop, and only then does the next one begin; so no file is removed while
+// an operation reads it.
 //
-// The eviction path does not pass here: presence goes from the monitor to the
-// shepherds first, and this machine is told afterwards (leave).
+// The eviction path does not depend on this: the monitor notifies the shepherds
+// directly, and this state machine is informed afterwards (leave).
 #ifndef SUBLET_PROTOCOL_ATTEMPT_H_
 #define SUBLET_PROTOCOL_ATTEMPT_H_
 
@@ -24,31 +24,31 @@ namespace sublet::protocol {
 
 enum class AttemptState {
   kAccepted,  // in the client's records, nothing done
-  kStaging,   // program, inputs, checkpoint on their way
+  kStaging,   // program, inputs and checkpoint are being fetched
   kStarting,  // the shepherd is being started
   kRunning,
-  kLeaving,    // told to leave, or superseded, and not yet ended
-  kHandingIn,  // ended; checkpoint and outputs on their way to the server
-  kReporting,  // the end is being told
-  kForgotten   // the folder may go
+  kLeaving,    // asked to leave, or superseded, and not yet ended
+  kHandingIn,  // ended; checkpoint and outputs are being sent to the server
+  kReporting,  // the end is being reported
+  kForgotten   // the folder can be removed
 };
 
 // What to do, in the order of the bits.
 enum AttemptAction : uint32_t {
-  kStopWork = 1u << 0,      // the work under way ends as soon as it can
+  kStopWork = 1u << 0,      // the current work should end as soon as possible
   kSendKill = 1u << 1,      // KILL frame with leave_reason()
   kSendVacate = 1u << 2,    // VACATE frame with leave_reason()
-  kSendLease = 1u << 3,     // LEASE frame with the lease as it stands
+  kSendLease = 1u << 3,     // LEASE frame with the current lease
   kConnect = 1u << 4,       // to the shepherd's control socket
-  kKillTenant = 1u << 5,    // end whatever the lost shepherd left behind
-  kRecordEnd = 1u << 6,     // write end() to disk: no exit record will say it
+  kKillTenant = 1u << 5,    // kill all processes that the lost shepherd left behind
+  kRecordEnd = 1u << 6,     // write end() to disk: there will be no exit record
   kStage = 1u << 7,         // work: ends in staged or staging_failed
   kStart = 1u << 8,         // work: ends in shepherd_started or shepherd_failed
   kCheckpoint = 1u << 9,    // work: ends in checkpoint_done
   kHandIn = 1u << 10,       // work: ends in handed_in
   kTellStarted = 1u << 11,  // to the server
-  kReport = 1u << 12,       // the end, to the server
-  kRemove = 1u << 13        // the folder; nothing follows
+  kReport = 1u << 12,       // report the end to the server
+  kRemove = 1u << 13        // remove the folder; always the last action
 };
 
 // Why an attempt ended: END_... of idl/types.idl, the same numbers.
@@ -71,72 +71,72 @@ enum EndCode : uint32_t {
   kEndHeld = 24,
   kEndSuperseded = 25
 };
-// True for the ends that are no failure of the job: 16 and above.
+// True for the ends that are not a failure of the job: 16 and above.
 constexpr bool is_eviction(uint32_t end) { return end >= kEndOwner; }
 // The end of an attempt that left for this reason.
 EndCode end_of_leave(sublet_leave_reason reason);
 
-// What a shepherd's exit record says, as far as it matters here.
+// The relevant contents of a shepherd's exit record.
 struct ExitFacts {
   enum class Outcome { kExited, kSignalled, kFailed, kUnstarted };
   Outcome outcome = Outcome::kExited;
   int64_t code = 0;      // exit status, signal or errno
-  bool own_step = true;  // kFailed: what failed was the job's own, not the machine's
+  bool own_step = true;  // kFailed: the job's fault, not the machine's
   bool over_limit = false;
   sublet_leave_reason reason = SUBLET_LEAVE_NONE;
   bool asked = false;   // to leave, before it ended
-  bool left = false;    // the program says that it saved and left
+  bool left = false;    // the program reports that it saved and left
   bool killed = false;  // by the shepherd
-  bool aware = false;   // the program understands being asked
+  bool aware = false;   // the program handles a request to leave
 };
 // The exit status of a program that saved and left (EX_TEMPFAIL).
 inline constexpr int64_t kExitLeft = 75;
-// kEndDone still depends on the required outputs.
+// For kEndDone the required outputs must still be checked.
 EndCode classify(const ExitFacts& facts);
 
-// What a restarted client finds in an attempt's folder.
+// What a restarted client found in an attempt's folder.
 struct FolderFacts {
-  bool end_recorded = false;    // this client wrote how it ended
-  bool exit_recorded = false;   // the shepherd did
-  bool shepherd_known = false;  // there is a record that names one
+  bool end_recorded = false;    // the client recorded the end
+  bool exit_recorded = false;   // the shepherd wrote an exit record
+  bool shepherd_known = false;  // a record names the shepherd
   bool shepherd_alive = false;
 };
 
 class AttemptMachine {
  public:
   // checkpoint_interval_ms: between two checkpoints handed in while running.
-  // held_generation: what the server has; older ones are not handed in.
+  // held_generation: the newest one the server has; only newer ones are handed in.
   AttemptMachine(int64_t checkpoint_interval_ms, uint64_t held_generation)
       : checkpoint_interval_ms_(checkpoint_interval_ms), held_generation_(held_generation) {}
 
-  // Each returns a set of AttemptAction. An event that cannot happen in the
-  // present state changes nothing.
+  // Each returns a set of AttemptAction. An event that is not valid in the current
+  // state changes nothing.
   uint32_t begin();                             // accepted: start staging
   uint32_t restored(const FolderFacts& facts);  // instead of begin, once
   uint32_t staged();
   uint32_t staging_failed(EndCode end);  // kEndStaging, kEndLost
   uint32_t shepherd_started();
   uint32_t shepherd_failed(EndCode end);  // kEndStart, kEndLost
-  // The shepherd says which checkpoint is the newest.
+  // The shepherd reported its newest checkpoint.
   uint32_t generation(uint64_t newest, int64_t now_ms);
-  uint32_t checkpoint_done(uint64_t handed_in, int64_t now_ms);  // 0: it was not
+  uint32_t checkpoint_done(uint64_t handed_in, int64_t now_ms);  // 0: not handed in
   uint32_t tick(int64_t now_ms);                                 // due at checkpoint_due_ms()
   uint32_t leave(sublet_leave_reason reason);
   uint32_t ended();     // the exit record is on disk
-  uint32_t vanished();  // the shepherd is gone without one
+  uint32_t vanished();  // the shepherd is gone without an exit record
   uint32_t handed_in();
   uint32_t lease_renewed();
-  uint32_t superseded();    // also: the server knows the end already
-  uint32_t report_later();  // the server misses something: hand in again
+  uint32_t superseded();    // also if the server already knows the end
+  uint32_t report_later();  // the server lacks a file: hand in again
 
   AttemptState state() const { return state_; }
   sublet_leave_reason leave_reason() const { return leave_reason_; }
-  // With kRecordEnd: what to write.
+  // What to write for kRecordEnd.
   EndCode end() const { return end_; }
   bool is_superseded() const { return superseded_; }
-  // Its processes may still be there: it holds its slot.
+  // Its processes may still exist, so it occupies its slot.
   bool holds_slot() const { return state_ < AttemptState::kHandingIn; }
-  // INT64_MAX: no checkpoint waits to be handed in.
+  // INT64_MAX: no checkpoint to hand in.
   int64_t checkpoint_due_ms() const;
   uint64_t held_generation() const { return held_generation_; }
 
@@ -154,7 +154,7 @@ class AttemptMachine {
   sublet_leave_reason leave_reason_ = SUBLET_LEAVE_NONE;
   EndCode end_ = kEndNone;
   bool superseded_ = false;
-  bool kill_ = false;  // the way out is KILL, not VACATE
+  bool kill_ = false;  // leave by KILL instead of VACATE
   int64_t checkpoint_interval_ms_;
   uint64_t held_generation_;
   uint64_t newest_generation_ = 0;

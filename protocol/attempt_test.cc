@@ -75,7 +75,7 @@ uint32_t feed(Machine& m, Event event) {
   return 0;
 }
 
-// The stations of the table, each with the way to it.
+// The states of the table, each with the events that lead to it.
 using Way = std::vector<Event>;
 const std::map<std::string, Way> kStations = {
     {"accepted", {}},
@@ -100,7 +100,7 @@ struct Cell {
   uint32_t actions;
 };
 
-// station -> event -> what must follow. An event without a cell changes nothing.
+// State -> event -> expected result. An event without a cell changes nothing.
 const std::map<std::string, std::map<Event, Cell>> kTable = {
     {"accepted",
      {{Event::kBegin, {State::kStaging, kStage}},
@@ -217,7 +217,7 @@ class AttemptTest : public CppUnit::TestFixture {
     restart({}, State::kStaging, kStage);
     restart({.end_recorded = true}, State::kHandingIn, kHandIn);
     restart({.exit_recorded = true, .shepherd_known = true}, State::kHandingIn, kHandIn);
-    // The exit record counts even while the shepherd is still on its way out.
+    // The exit record counts even while the shepherd is still exiting.
     restart({.exit_recorded = true, .shepherd_known = true, .shepherd_alive = true},
             State::kHandingIn, kHandIn);
     restart({.shepherd_known = true, .shepherd_alive = true}, State::kRunning,
@@ -240,7 +240,7 @@ class AttemptTest : public CppUnit::TestFixture {
     m.leave(SUBLET_LEAVE_OWNER);
     m.vanished();
     CPPUNIT_ASSERT_EQUAL(kEndOwner, m.end());
-    m = at("leaving");  // the owner's return overtakes a pre-emption
+    m = at("leaving");  // the owner's return replaces a pre-emption
     m.leave(SUBLET_LEAVE_BLIND);
     CPPUNIT_ASSERT_EQUAL(SUBLET_LEAVE_BLIND, m.leave_reason());
     m = at("starting");
@@ -260,7 +260,7 @@ class AttemptTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(int64_t{34'000}, m.checkpoint_due_ms());
     CPPUNIT_ASSERT_EQUAL(0u, m.tick(33'999));
     CPPUNIT_ASSERT_EQUAL(uint32_t{kCheckpoint}, m.tick(34'000));
-    m.checkpoint_done(0, 35'000);  // not handed in: again after the interval
+    m.checkpoint_done(0, 35'000);  // not handed in: retried after the interval
     CPPUNIT_ASSERT_EQUAL(int64_t{65'000}, m.checkpoint_due_ms());
     CPPUNIT_ASSERT_EQUAL(uint64_t{6}, m.held_generation());
   }
@@ -286,11 +286,11 @@ class AttemptTest : public CppUnit::TestFixture {
       auto events = *rc::gen::container<std::vector<int>>(
           rc::gen::inRange(0, static_cast<int>(Event::kCount)));
       Machine m(0, 0);
-      uint32_t under_way = 0;  // the work that a worker is at
+      uint32_t under_way = 0;  // the worker's current work
       bool removed = false;
       for (int e : events) {
         auto event = static_cast<Event>(e);
-        // A worker only tells the end of what it was given.
+        // A worker reports only the end of its current work.
         bool ends_stage = event == Event::kStaged || event == Event::kStagingFailed;
         bool ends_start = event == Event::kShepherdStarted || event == Event::kShepherdFailed;
         if (ends_stage && under_way != kStage) continue;
@@ -325,7 +325,7 @@ class AttemptTest : public CppUnit::TestFixture {
   void classification() {
     using Outcome = ExitFacts::Outcome;
     CPPUNIT_ASSERT_EQUAL(kEndDone, ends([](ExitFacts&) {}));
-    CPPUNIT_ASSERT_EQUAL(kEndExit, ends([](ExitFacts& f) { f.code = 75; }));  // nobody asked it
+    CPPUNIT_ASSERT_EQUAL(kEndExit, ends([](ExitFacts& f) { f.code = 75; }));  // was not asked
     CPPUNIT_ASSERT_EQUAL(kEndSignal, ends([](ExitFacts& f) {
                            f.outcome = Outcome::kSignalled;
                            f.code = SIGSEGV;
@@ -345,7 +345,7 @@ class AttemptTest : public CppUnit::TestFixture {
                            f.outcome = Outcome::kSignalled;
                            f.code = SIGKILL;
                          }));
-    // Asked to leave first, over a limit on the way out: evicted.
+    // Asked to leave first, exceeded a limit afterwards: evicted.
     CPPUNIT_ASSERT_EQUAL(kEndOwner, ends([](ExitFacts& f) {
                            f.over_limit = f.asked = f.killed = true;
                            f.reason = SUBLET_LEAVE_OWNER;

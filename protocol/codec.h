@@ -1,6 +1,6 @@
-// A small binary form for what the store keeps whole: job descriptions and
-// events. Little-endian, lengths before contents; a reader checks every length
-// before use, so a damaged row costs itself only.
+// A small binary format for job descriptions and events in the store. Little-endian,
+// lengths before contents. The decoder checks every length before use, so a damaged
+// row affects only itself.
 #ifndef SUBLET_PROTOCOL_CODEC_H_
 #define SUBLET_PROTOCOL_CODEC_H_
 
@@ -68,7 +68,7 @@ class Decoder {
     rest_.remove_prefix(size);
     return value;
   }
-  // How many elements follow; each takes at least `least` bytes.
+  // The number of elements that follow; each takes at least `least` bytes.
   uint64_t count(uint64_t least) {
     uint64_t value = number();
     if (value > rest_.size() / least) throw Damaged("a count is larger than its row");

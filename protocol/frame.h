@@ -1,18 +1,18 @@
-/* The one message of the local sockets: between the Load Monitor, the Executing
+/* The message format of the local sockets between the Load Monitor, the Executing
  * Client and the shepherds of one workstation.
  *
- * A frame has a fixed size, travels as one packet of a SOCK_SEQPACKET socket and
- * needs neither allocation nor parsing, because it lies on the eviction path
+ * A frame has a fixed size, is sent as one packet of a SOCK_SEQPACKET socket and
+ * needs neither allocation nor parsing, because it is on the eviction path
  * (docs/architecture.md, "The owner first"). All integers are in host byte order:
  * a frame never leaves the machine. Instants are nanoseconds of CLOCK_BOOTTIME.
  *
- * Two sockets speak it:
+ * Two sockets use it:
  *   MONITOR  monitor.sock, the Load Monitor listens; the client and every shepherd
  *            connect and stay connected. A lost connection, or silence longer than
  *            SUBLET_MONITOR_SILENCE_NS, means that the owner must be assumed back.
  *   CONTROL  attempts/<job>.<attempt>/control, the shepherd listens; the client
- *            connects, and connects again after a restart of its own.
- * Each side checks the other's uid with SO_PEERCRED: root or its own.
+ *            connects, and connects again after it was restarted.
+ * Each side accepts only peers whose uid (SO_PEERCRED) is root or its own.
  *
  * Plain C, so that the shepherd (C library only) includes it too. */
 #ifndef SUBLET_PROTOCOL_FRAME_H_
@@ -22,13 +22,12 @@
 
 #define SUBLET_FRAME_MAGIC 0x314c4253u /* "SBL1" */
 
-/* While anyone but the client is connected the monitor sends a frame at least
- * this often ... */
+/* While any shepherd is connected the monitor sends a frame at least this often ... */
 #define SUBLET_MONITOR_BEAT_NS 250000000ll
-/* ... and a listener that has heard nothing for this long evicts. */
+/* ... and a listener that has received nothing for this long evicts. */
 #define SUBLET_MONITOR_SILENCE_NS 1000000000ll
-/* A shepherd acknowledges a frame that asks something of it within this time;
- * then client and monitor freeze and kill its job themselves. */
+/* A shepherd acknowledges a request within this time; otherwise client and monitor
+ * freeze and kill its job themselves. */
 #define SUBLET_SHEPHERD_ACK_NS 300000000ll
 
 enum sublet_frame_kind {
@@ -40,17 +39,17 @@ enum sublet_frame_kind {
    * arg[0]: the owner's CPU load in 1/1000 core; arg[1]: ms since the last input or
    * -1 if not known; arg[2]: ms until the machine may become idle (0 when it is,
    * -1 when the owner is active); arg[3]: the owner's load average over one minute
-   * in 1/1000, or -1 if the rule does not look at it. Repeated as the heartbeat. */
+   * in 1/1000, or -1 if the rule does not use it. Repeated as the heartbeat. */
   SUBLET_FRAME_PRESENCE = 2,
-  /* shepherd -> monitor or client: I have seen frame `sequence` and acted on it.
+  /* shepherd -> monitor or client: frame `sequence` was received and acted on.
    * state: enum sublet_shepherd_state. */
   SUBLET_FRAME_ACK = 3,
 
   /* client -> shepherd */
-  /* The lease holds until `instant`. A frozen attempt resumes. */
+  /* The lease is valid until `instant`. A frozen attempt resumes. */
   SUBLET_FRAME_LEASE = 16,
-  /* Save and leave. reason: enum sublet_leave_reason; arg[0]: ms to save in
-   * (0: the record's own deadline). */
+  /* Save and leave. reason: enum sublet_leave_reason; arg[0]: save deadline in ms
+   * (0: the deadline of the attempt's record). */
   SUBLET_FRAME_VACATE = 17,
   /* Kill at once, nothing is saved. reason: enum sublet_leave_reason. */
   SUBLET_FRAME_KILL = 18,
@@ -69,7 +68,7 @@ enum sublet_frame_kind {
 
 enum sublet_presence {
   SUBLET_PRESENCE_UNKNOWN = 0, /* treated as ACTIVE */
-  SUBLET_PRESENCE_ACTIVE = 1,  /* the owner is here: no jobs */
+  SUBLET_PRESENCE_ACTIVE = 1,  /* the owner is present: no jobs */
   SUBLET_PRESENCE_AWAY = 2     /* the machine is idle: jobs may run */
 };
 
@@ -79,8 +78,8 @@ enum sublet_presence_reason {
   SUBLET_PRESENCE_LOAD = 2,     /* the owner's load average passed the threshold */
   SUBLET_PRESENCE_INPUT = 3,    /* keyboard, mouse or terminal */
   SUBLET_PRESENCE_SETTLING = 4, /* quiet, but not yet for long enough */
-  SUBLET_PRESENCE_SCRIPT = 5,   /* a scripted source says so */
-  SUBLET_PRESENCE_BLIND = 6,    /* a source failed: the owner is assumed here */
+  SUBLET_PRESENCE_SCRIPT = 5,   /* decided by a scripted source */
+  SUBLET_PRESENCE_BLIND = 6,    /* a source failed: the owner is assumed present */
   SUBLET_PRESENCE_QUIET = 7     /* quiet for long enough */
 };
 
@@ -88,7 +87,7 @@ enum sublet_shepherd_state {
   SUBLET_SHEPHERD_STARTING = 1,
   SUBLET_SHEPHERD_RUNNING = 2,
   SUBLET_SHEPHERD_SAVING = 3, /* asked to save and leave */
-  SUBLET_SHEPHERD_FROZEN = 4, /* stopped, uses no CPU: lease over or allowance spent */
+  SUBLET_SHEPHERD_FROZEN = 4, /* stopped, uses no CPU: lease expired or being killed */
   SUBLET_SHEPHERD_ENDED = 5
 };
 
@@ -99,10 +98,10 @@ enum sublet_leave_reason {
   SUBLET_LEAVE_LEASE = 3,    /* the lease ran out */
   SUBLET_LEAVE_PREEMPT = 4,  /* another user's turn */
   SUBLET_LEAVE_REMOVED = 5,  /* the job was removed */
-  SUBLET_LEAVE_DRAIN = 6,    /* the client stops in good order */
-  SUBLET_LEAVE_LIMIT = 7,    /* over a limit of its own */
+  SUBLET_LEAVE_DRAIN = 6,    /* the client is shutting down */
+  SUBLET_LEAVE_LIMIT = 7,    /* the job exceeded one of its limits */
   SUBLET_LEAVE_REPLACED = 8, /* the server has given the job to another attempt */
-  SUBLET_LEAVE_HELD = 9      /* the user holds the job */
+  SUBLET_LEAVE_HELD = 9      /* the job was held */
 };
 
 struct sublet_frame {
@@ -111,7 +110,7 @@ struct sublet_frame {
   uint16_t reserved; /* 0 */
   uint64_t job;
   uint32_t attempt;
-  uint32_t sequence; /* of this sender; ACK and STATUS echo the one they answer */
+  uint32_t sequence; /* per sender; ACK and STATUS echo that of the frame they answer */
   uint32_t state;
   uint32_t reason;
   int64_t instant;

@@ -3,7 +3,7 @@
 namespace sublet::protocol {
 namespace {
 
-// An instant near the end of time stays there: orders come from files.
+// Saturates: instants and durations may come from files.
 int64_t later(int64_t instant_ns, int64_t by_ms) {
   int64_t by_ns, sum;
   if (__builtin_mul_overflow(by_ms, kNsPerMs, &by_ns) ||
@@ -12,7 +12,7 @@ int64_t later(int64_t instant_ns, int64_t by_ms) {
   return sum;
 }
 
-// How old the order may be at most by the server's clock; not negative.
+// Upper bound of the order's age by the server's clock; not negative.
 int64_t order_age_ns(const ServerClock& clock, int64_t decided_us, int64_t now_ns) {
   const int64_t since_asked = now_ns > clock.asked_ns ? now_ns - clock.asked_ns : 0;
   const int64_t age =

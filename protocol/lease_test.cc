@@ -1,5 +1,5 @@
-// The arithmetic alone; that it keeps two machines from running one job is shown
-// with the brain, in scheduling/one_attempt_test.cc.
+// The arithmetic alone; scheduling/one_attempt_test.cc tests with the brain that two
+// machines never run one job.
 #include "protocol/lease.h"
 
 #include <cppunit/extensions/HelperMacros.h>
@@ -41,7 +41,7 @@ class LeaseTest : public CppUnit::TestFixture {
       const int64_t sent = *rc::gen::inRange<int64_t>(0, 1ll << 50);
       const double frozen_after = static_cast<double>(lease_end_ns(sent, lease_ms) - sent) / client;
       const double given_after = static_cast<double>(reassign_delay_us(lease_ms * 1000)) / server;
-      // What is left of the 2 s for a late freeze.
+      // The rest of the 2 s for a late freeze.
       RC_ASSERT(given_after * 1000 - frozen_after > 1.7e9);
     }));
   }
@@ -57,25 +57,25 @@ class LeaseTest : public CppUnit::TestFixture {
     const auto end_at = [&](int64_t decided_us, int64_t now_ms) {
       return first_lease_end_ns(clock, decided_us, 30'000, now_ms * kMs);
     };
-    // Decided when the server told its time, and under way for 1.01 s of its clock.
+    // Decided when the server read its time, and in transit for 1.01 s of its clock.
     CPPUNIT_ASSERT_EQUAL((2'000 + 30'000 - 1'010) * kMs - 1, end_at(kDeciding, 2'000));
-    // Decided 5 s before.
+    // Decided 5 s earlier.
     CPPUNIT_ASSERT_EQUAL((1'000 + 25'000) * kMs - 1, end_at(kDeciding - 5'000'000, 1'000));
     // Too old: nothing is left of it.
     CPPUNIT_ASSERT(end_at(kDeciding - 30'000'000, 1'000) <= 1'000 * kMs);
     // Never more than a whole lease, whatever the clocks say.
     CPPUNIT_ASSERT_EQUAL((2'000 + 30'000) * kMs, end_at(kDeciding + 9'000'000, 2'000));
-    // The time was asked for after the order was looked at.
+    // The time was requested after the order was examined.
     CPPUNIT_ASSERT_EQUAL((900 + 25'000) * kMs - 1, end_at(kDeciding - 5'000'000, 900));
   }
 
-  // Whenever the server told its time, and however long the order was under way.
+  // Whenever the server read its time, and however long the order was in transit.
   void a_first_lease_ends_before_the_job_is_given_away() {
     CPPUNIT_ASSERT(rc::check([] {
       const int64_t lease_ms = *rc::gen::inRange<int64_t>(1000, 3'600'000);
       const double client = *rc::gen::inRange(99500, 100501) / 1e5;
       const double server = *rc::gen::inRange(99500, 100501) / 1e5;
-      // True time, ns: the call for the server's time, its reading, the order's
+      // True times, ns: of the call for the server's time, its reading, and the order's
       // arrival. The decision is at 0.
       const int64_t span = 4 * lease_ms * kMs;
       const int64_t asked = *rc::gen::inRange<int64_t>(-span, span);

@@ -18,7 +18,7 @@ std::string pair_problem(const std::string& name, double become, double stay) {
 // Known and above the threshold, if the measure counts.
 bool above(double value, double threshold) { return threshold >= 0 && value > threshold; }
 bool not_below(double value, double threshold) { return threshold >= 0 && value >= threshold; }
-// A threshold says that it counts, and the value is missing (or is no number).
+// The measure counts, but the value is missing (or not a number).
 bool missing(double value, double threshold) { return threshold >= 0 && !(value >= 0); }
 }  // namespace
 
@@ -66,7 +66,7 @@ sublet_presence_reason OwnerPresence::blindness(const PresenceSample& sample) co
 sublet_presence_reason OwnerPresence::disturbance(const PresenceSample& sample, bool idle) const {
   if (sample.scripted == ScriptedOwner::kActive) return SUBLET_PRESENCE_SCRIPT;
   if (sample.scripted == ScriptedOwner::kAway) return SUBLET_PRESENCE_NONE;
-  // An idle machine has seen no input for idle_time_ms, so anything younger is new.
+  // An idle machine has had no input for idle_time_ms, so any more recent input is new.
   if (idle && rule_.input && sample.input_age_ms >= 0 && sample.input_age_ms < rule_.idle_time_ms)
     return SUBLET_PRESENCE_INPUT;
   if (idle ? above(sample.cpu, rule_.cpu_stay) : not_below(sample.cpu, rule_.cpu_become))

@@ -65,8 +65,8 @@ PresenceSample any_sample(int64_t before) {
   return sample;
 }
 
-// The rule once more, as plainly as it can be said: is this sample, seen alone
-// (with the one before it), a reason to evict; is it quiet?
+// A direct reimplementation of the rule: whether this sample, together with the one
+// before it, is a reason to evict, and whether it is quiet.
 bool unseen(const PresenceRule& rule, const PresenceSample* before, const PresenceSample& sample) {
   if (sample.blind) return true;
   if (before != nullptr && sample.instant <= before->instant) return true;
@@ -84,7 +84,7 @@ bool quiet(const PresenceRule& rule, const PresenceSample& sample) {
 }
 }  // namespace
 
-// What the jobs have of a load that is larger.
+// The jobs' part of a larger load.
 double jobs_part(const LoadCorrection& correction, size_t i) {
   return 1000 - correction.owners(1000, i);
 }
@@ -162,14 +162,14 @@ class PresenceTest : public CppUnit::TestFixture {
   void cpu_has_two_thresholds() {
     OwnerPresence presence(quick_rule());
     stay_quiet(&presence, kSecond, 61 * kSecond);
-    // Between the two it stays idle, at the upper one too; above, it is over.
+    // Between the two thresholds and at the upper one it stays idle; above it does not.
     CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_AWAY, presence.update(cpu_at(62 * kSecond, 0.2)).state);
     CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_AWAY, presence.update(cpu_at(63 * kSecond, 0.25)).state);
     const PresenceVerdict back = presence.update(cpu_at(64 * kSecond, 0.2501));
     CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_ACTIVE, back.state);
     CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_CPU, back.reason);
     CPPUNIT_ASSERT_EQUAL(int64_t{-1}, back.ms_until_idle);
-    // Between the two it does not become idle again, and the quiet time starts anew.
+    // Between the two it does not become idle again, and the quiet time restarts.
     for (int64_t at = 65; at < 300; ++at) {
       CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_ACTIVE,
                            presence.update(cpu_at(at * kSecond, 0.2)).state);
@@ -241,11 +241,10 @@ class PresenceTest : public CppUnit::TestFixture {
     const PresenceVerdict blind = presence.update(sample);
     CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_ACTIVE, blind.state);
     CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_BLIND, blind.reason);
-    // A value that the rule needs and that is not known is blindness, too; one
-    // that it does not need is not.
+    // An unknown value is blindness, too, if the rule needs it.
     CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_BLIND, presence.update(cpu_at(63 * kSecond, -1)).reason);
     CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_SETTLING, presence.update(cpu_at(64 * kSecond, 0)).reason);
-    // A script does not make a blind source see.
+    // A script does not override a failed source.
     sample = scripted_at(65 * kSecond, ScriptedOwner::kAway);
     sample.blind = true;
     CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_ACTIVE, presence.update(sample).state);
@@ -260,7 +259,7 @@ class PresenceTest : public CppUnit::TestFixture {
                          stay_quiet(&presence, woken + kSecond, woken + 60 * kSecond).state);
     CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_AWAY,
                          presence.update(cpu_at(woken + 61 * kSecond, 0)).state);
-    // Nor does a clock that goes back count as time gone by.
+    // A clock that runs backwards is blindness, too.
     CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_BLIND, presence.update(cpu_at(woken, 0)).reason);
     CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_ACTIVE, presence.update(cpu_at(woken + kSecond, 0)).state);
   }
@@ -313,8 +312,8 @@ class PresenceTest : public CppUnit::TestFixture {
     }));
   }
 
-  // The owner never waits: a sample that violates the rule, or one that cannot
-  // be seen, makes the very verdict on it ACTIVE, whatever was before.
+  // The owner never waits: a sample that violates the rule or lacks data makes the
+  // verdict ACTIVE at once, whatever came before.
   void active_at_once_on_a_violation() {
     CPPUNIT_ASSERT(rc::check("active at once", [] {
       PresenceRule rule = *PresenceRule::preset("default");
@@ -333,7 +332,7 @@ class PresenceTest : public CppUnit::TestFixture {
     }));
   }
 
-  // Measured values alone: between two returns to AWAY lies at least idle_time.
+  // Without scripts: two changes to AWAY are at least idle_time apart.
   void never_flaps() {
     CPPUNIT_ASSERT(rc::check("never flaps", [] {
       PresenceRule rule = *PresenceRule::preset("default");
@@ -384,7 +383,7 @@ class PresenceTest : public CppUnit::TestFixture {
     for (int i = 0; i < 120; ++i) correction.add(0.5, 0);
     CPPUNIT_ASSERT_DOUBLES_EQUAL(4.0 * std::exp(-1.0), jobs_part(correction, 0), 0.01);
     CPPUNIT_ASSERT_EQUAL(0.0, correction.owners(1.0, 0));
-    // Nonsense changes nothing.
+    // Invalid values change nothing.
     const double before = jobs_part(correction, 2);
     correction.add(-1, 100);
     correction.add(1, -100);

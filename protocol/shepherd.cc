@@ -6,7 +6,7 @@ namespace sublet::protocol {
 namespace {
 
 constexpr int64_t kSecondNs = 1'000'000'000;
-// Bounds how far a job can overdraw its allowance on each core.
+// Bounds how far a job can exceed its allowance on each core.
 constexpr int64_t kCpuCheckNs = 2'000'000;
 constexpr int64_t kFirstKillIntervalNs = 2'000'000;
 constexpr int64_t kLastKillIntervalNs = 100'000'000;
@@ -18,7 +18,7 @@ int64_t plus(int64_t instant, int64_t duration) {
   return __builtin_add_overflow(instant, duration, &sum) ? INT64_MAX : sum;
 }
 
-// The monitor's word for when it saw the owner, unless it cannot be true.
+// The time at which the monitor detected the owner, or `now` if that is implausible.
 int64_t plausible(int64_t detected, int64_t now) {
   return detected <= now && detected > now - 60 * kSecondNs ? detected : now;
 }
@@ -29,8 +29,8 @@ ShepherdMachine::ShepherdMachine(const ShepherdTerms& terms, int64_t now)
     : terms_(terms), last_contact_ns_(now) {}
 
 void ShepherdMachine::note_leave(sublet_leave_reason reason, int64_t detected) {
-  // The first cause is the one that is told, except that the owner outranks all
-  // others: his is the eviction that must not be charged.
+  // The first cause is reported, except that the owner's return takes precedence over
+  // all others: that eviction must not be charged.
   bool owner = reason == SUBLET_LEAVE_OWNER || reason == SUBLET_LEAVE_BLIND;
   bool owner_noted = reason_ == SUBLET_LEAVE_OWNER || reason_ == SUBLET_LEAVE_BLIND;
   if (reason_ == SUBLET_LEAVE_NONE || (owner && !owner_noted && phase_ != Phase::killing)) {
@@ -45,7 +45,7 @@ void ShepherdMachine::leave_frozen(int64_t now) {
 
 uint32_t ShepherdMachine::end_unstarted(sublet_leave_reason reason, int64_t detected) {
   note_leave(reason, detected);
-  phase_ = Phase::killing;  // the process that waits to become the program
+  phase_ = Phase::killing;  // of the process that has not executed the program yet
   next_check_ns_ = detected;
   kill_interval_ns_ = kFirstKillIntervalNs;
   return kActKill;
@@ -60,9 +60,9 @@ uint32_t ShepherdMachine::kill(sublet_leave_reason reason, int64_t detected, int
   killed_ = true;
   kill_interval_ns_ = kFirstKillIntervalNs;
   next_check_ns_ = now + kill_interval_ns_;
-  // Frozen first: one write stops all of them, killing may take several rounds.
-  // Lifted, because dying is work too: in the idle class beside a busy owner a
-  // process keeps its memory for seconds.
+  // Freezes first: one write stops all processes, killing may take several rounds.
+  // Lifts, because exiting needs CPU time: at idle priority beside a busy owner a
+  // process would keep its memory for seconds.
   return kActFreeze | kActLift | kActKill | kActStatus;
 }
 
@@ -71,7 +71,7 @@ uint32_t ShepherdMachine::leave_for_owner(sublet_leave_reason reason, int64_t de
   if (phase_ == Phase::starting || phase_ == Phase::frozen) return kill(reason, detected, now);
   if (phase_ == Phase::killing || phase_ == Phase::ended || for_owner_) return 0;
   uint32_t actions = kActLift | kActStatus;
-  // A job that is saving already was told: a second SIGTERM could interrupt the save.
+  // A job that is already saving got a SIGTERM; a second one could interrupt the save.
   if (phase_ == Phase::running) actions |= kActTerminate;
   int64_t deadline = plus(now, terms_.save_deadline_ms * kNsPerMs);
   deadline_ns_ = phase_ == Phase::saving ? least(deadline_ns_, deadline) : deadline;
@@ -104,7 +104,7 @@ uint32_t ShepherdMachine::vacate(const sublet_frame& frame, int64_t now) {
   auto reason = static_cast<sublet_leave_reason>(frame.reason);
   if (reason == SUBLET_LEAVE_OWNER || reason == SUBLET_LEAVE_BLIND)
     return leave_for_owner(reason, plausible(frame.instant, now), now);
-  // Nothing that these could save would be taken.
+  // Nothing that the job could save would be used.
   if (reason == SUBLET_LEAVE_REMOVED || reason == SUBLET_LEAVE_REPLACED)
     return kill(reason, now, now);
   // A frozen job has lost its lease: it may not run, not even to save.

@@ -1,21 +1,21 @@
-// What a shepherd decides: the frames, deadlines and endings of one attempt in,
-// actions out. Pure: it reads no clock and touches no process. It is compiled
-// into the static shepherd, so it allocates nothing and needs nothing of the
-// C++ library (-fno-exceptions -fno-rtti). One caller at a time.
+// The state machine of a shepherd: frames, deadlines and exits of one attempt go in,
+// actions come out. Pure: it reads no clock and touches no process. It is compiled
+// into the static shepherd, so it does not allocate and does not need the C++ library
+// (-fno-exceptions -fno-rtti). Not thread-safe.
 //
 // Instants are nanoseconds of CLOCK_BOOTTIME and must not run backwards. Every
 // input returns a set of ShepherdAction, to be carried out in the order of
 // their bits before the next input.
 //
-// The ways out (docs/shepherd.md):
+// How an attempt ends (docs/shepherd.md):
 //   the owner is back, or the monitor is lost or silent (from any state): SIGTERM
-//     at normal weight, within a CPU allowance and the save deadline; whichever
-//     is spent first, the job is frozen and killed. A frozen job is killed.
-//   VACATE for another reason: SIGTERM, still demoted, the full deadline.
+//     at normal weight, within a CPU allowance and the save deadline; when either
+//     is used up, the job is frozen and killed. A frozen job is killed.
+//   VACATE for another reason: SIGTERM, still demoted, with the full deadline.
 //   REMOVED or REPLACED, KILL, a limit: killed.
-//   the lease: asked to save, frozen at its end, thawed by a longer one, killed
-//     when patience ends.
-//   the program exits: whatever it left behind is killed.
+//   the lease: asked to save, frozen when it ends, thawed by a longer one, killed
+//     when the patience ends.
+//   the program exits: its remaining processes are killed.
 #ifndef SUBLET_PROTOCOL_SHEPHERD_H_
 #define SUBLET_PROTOCOL_SHEPHERD_H_
 
@@ -26,15 +26,15 @@
 namespace sublet::protocol {
 
 enum ShepherdAction : uint32_t {
-  kActFreeze = 1u << 0,  // no process of the attempt uses CPU from here on
+  kActFreeze = 1u << 0,  // no process of the attempt uses CPU from now on
   kActThaw = 1u << 1,
   kActLift = 1u << 2,       // normal weight, and start counting CPU (cpu_used)
   kActTerminate = 1u << 3,  // SIGTERM: save and leave
   kActSave = 1u << 4,       // SIGUSR1, if the program understands it
   kActKill = 1u << 5,       // every process; repeated until all_gone
-  kActAck = 1u << 6,        // answer the frame that came in
+  kActAck = 1u << 6,        // acknowledge the received frame
   kActStart = 1u << 7,      // let the program run
-  kActStatus = 1u << 8,     // tell the client the state
+  kActStatus = 1u << 8,     // send the state to the client
   kActWriteExit = 1u << 9   // the last action: exit record, then ENDED
 };
 
@@ -50,18 +50,18 @@ class ShepherdMachine {
  public:
   ShepherdMachine(const ShepherdTerms& terms, int64_t now);
 
-  // A PRESENCE frame, or any frame, of the monitor.
+  // Any frame from the monitor; PRESENCE frames are acted on.
   uint32_t monitor_frame(const sublet_frame& frame, int64_t now);
   uint32_t monitor_lost(int64_t now);
-  // A frame of the client, which has been found to be for this attempt.
+  // A frame from the client that is for this attempt (checked by the caller).
   uint32_t control_frame(const sublet_frame& frame, int64_t now);
   // Due at next_instant(); harmless earlier.
   uint32_t tick(int64_t now);
-  // CPU time of all processes since kActLift. Asked for while counting_cpu().
+  // CPU time of all processes since kActLift. To be called while counting_cpu().
   uint32_t cpu_used(int64_t used_ns, int64_t now);
-  // A limit of the job's own has been passed.
+  // The job has exceeded one of its limits.
   uint32_t over_limit(int64_t now);
-  // The program could not be executed (its process is gone or will be).
+  // The program could not be executed (its process has exited or will).
   uint32_t start_failed(int64_t now);
   uint32_t main_exited(int64_t now);
   // No process of the attempt is left. Only after main_exited, or before kActStart.
@@ -75,7 +75,7 @@ class ShepherdMachine {
   bool killed() const { return killed_; }
   sublet_shepherd_state state() const;
   sublet_leave_reason reason() const { return reason_; }
-  // When whatever made the attempt leave was seen; 0: it was not asked to.
+  // When the cause of leaving was detected; 0: it was not asked to leave.
   int64_t leave_detected_ns() const { return detected_ns_; }
   int64_t frozen_ns() const { return frozen_total_ns_; }
   int64_t started_ns() const { return started_ns_; }
@@ -99,7 +99,7 @@ class ShepherdMachine {
   bool save_asked_ = false;
   bool main_exited_ = false;
   bool killed_ = false;
-  int64_t last_contact_ns_;  // the monitor, last
+  int64_t last_contact_ns_;  // with the monitor
   int64_t detected_ns_ = 0;
   int64_t deadline_ns_ = 0;    // of the save
   int64_t next_check_ns_ = 0;  // of CPU use while saving; of the next kill

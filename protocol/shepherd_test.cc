@@ -35,7 +35,7 @@ sublet_frame control(uint16_t kind, uint32_t reason = 0, int64_t instant = 0, in
   return frame;
 }
 
-// A machine whose program runs since kStart, with the monitor heard at every step.
+// A machine whose program started at kStart, with contact to the monitor at every step.
 struct Running {
   explicit Running(const ShepherdTerms& terms = some_terms()) : machine(terms, kStart) {
     CPPUNIT_ASSERT(machine.monitor_frame(presence(SUBLET_PRESENCE_AWAY), kStart) & kActStart);
@@ -43,7 +43,7 @@ struct Running {
   uint32_t owner(int64_t now) {
     return machine.monitor_frame(presence(SUBLET_PRESENCE_ACTIVE, now), now);
   }
-  // Time passes with beats of the monitor; the actions of all ticks together.
+  // Advances time with heartbeats of the monitor; returns the actions of all ticks.
   uint32_t pass(int64_t from, int64_t to) {
     uint32_t actions = 0;
     for (int64_t now = from; now <= to; now += 100 * kMs) {
@@ -179,7 +179,7 @@ class ShepherdTest : public CppUnit::TestFixture {
 
   void lease_saves_freezes_thaws() {
     Running run;
-    // An older lease takes nothing away.
+    // An older lease does not shorten the current one.
     CPPUNIT_ASSERT_EQUAL(
         uint32_t{kActAck},
         run.machine.control_frame(control(SUBLET_FRAME_LEASE, 0, kStart + 9'000 * kMs), kStart));
@@ -190,7 +190,7 @@ class ShepherdTest : public CppUnit::TestFixture {
                          run.pass(kStart + 30'000 * kMs, kStart + 40'000 * kMs));
     CPPUNIT_ASSERT_EQUAL(SUBLET_SHEPHERD_FROZEN, run.machine.state());
     int64_t now = kStart + 40'000 * kMs;
-    // Neither an older lease nor one that is over already thaws.
+    // Neither an older lease nor one that has already expired thaws.
     for (int64_t until : {kStart, now})
       CPPUNIT_ASSERT_EQUAL(uint32_t{kActAck},
                            run.machine.control_frame(control(SUBLET_FRAME_LEASE, 0, until), now));
@@ -260,8 +260,8 @@ class ShepherdTest : public CppUnit::TestFixture {
     }
   }
 
-  // Whatever happened before: from the owner's return on the job never thaws,
-  // never starts, and is killed within the deadline unless it is gone.
+  // Whatever happened before: after the owner's return the job never thaws, never
+  // starts, and is killed within the deadline unless it has ended.
   void the_owner_always_wins() {
     CPPUNIT_ASSERT(rc::check([] {
       ShepherdTerms terms = some_terms();
