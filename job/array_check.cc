@@ -14,7 +14,7 @@ constexpr size_t kMaxAxes = 64;
 constexpr size_t kMaxNames = 1000;  // of all axes
 constexpr uint64_t kMaxCombinations = 1'000'000;
 constexpr size_t kMaxValueBytes = 2 * kJobBytes;
-constexpr uint64_t kMaxPlaces = 1000;  // where values are put in
+constexpr uint64_t kMaxPlaces = 1000;  // where values are filled in
 
 void check_axis(const Axis& axis, const std::string& subject, std::set<std::string>& names) {
   for (const auto& name : axis.names) {
@@ -44,7 +44,7 @@ size_t length(const std::string& value) { return value.size(); }
 size_t depth(const std::string& value) { return std::count(value.begin(), value.end(), '/'); }
 size_t quoted_length(const std::string& value) { return quote_output(value).size(); }
 
-// As they stand in an output's name: for themselves, whatever they hold.
+// Quoted for an output's name, so that no character makes a pattern.
 Values quoted(Values values) {
   for (auto& [name, value] : values) value = quote_output(value);
   return values;
@@ -57,7 +57,7 @@ std::string ArrayCheck::value(const Axis& axis, uint64_t row, size_t name) {
   return axis.value(row, name);
 }
 
-// The value of each name that measures most; for a range that of its ends.
+// The value of each name with the largest measure; of a range only the ends are compared.
 Values ArrayCheck::greatest(size_t (*measure)(const std::string&)) {
   Values greatest = {{"index", std::string(20, '9')}};
   for (const auto& axis : range_.axes)
@@ -94,8 +94,8 @@ void ArrayCheck::check_filled_size() {
                "Use them less often, or put long values into an input file.");
 }
 
-// Each value must be a relative name by itself: then no values can make one
-// together that leaves the folder, and what is left is how long and deep it gets.
+// Each value must be a relative name by itself: then no combination of values can leave
+// the folder, and only the length and depth remain to be checked.
 void ArrayCheck::check_rows(const Axis& axis, size_t name, const std::string& output) {
   for (uint64_t row = 0; row < axis.count(); ++row)
     if (const std::string bad = value(axis, row, name); !is_inside(bad))
@@ -108,7 +108,7 @@ void ArrayCheck::check_rows(const Axis& axis, size_t name, const std::string& ou
 void ArrayCheck::check_outputs() {
   Values any = values_at(range_.axes, 0);
   any.emplace_back("index", "");
-  std::map<std::string, std::string> where;  // a name stands in this output first
+  std::map<std::string, std::string> where;  // the first output that uses each name
   for (const auto& output : range_.spec.outputs)
     for (const auto& name : names_in(output.name, any)) {
       if (!wrong_with_output(fill(output.name, {{name, "x/x"}})).empty())

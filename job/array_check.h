@@ -1,5 +1,5 @@
-// The checks of an array: its axes, and what their values make of its texts. Each value
-// is looked at a fixed number of times, however many texts there are. A value; one thread.
+// Checks an array: its axes, and its texts with the axes' values filled in. Each value is
+// read a fixed number of times, however many texts there are. Not thread-safe.
 #ifndef SUBLET_JOB_ARRAY_CHECK_H_
 #define SUBLET_JOB_ARRAY_CHECK_H_
 
@@ -13,13 +13,13 @@ namespace sublet {
 
 class ArrayCheck {
  public:
-  // The range stays while it lives.
+  // The range must outlive this object.
   ArrayCheck(SpecRange& range, std::string subject) : range_(range), subject_(std::move(subject)) {}
 
-  // As check_axes.
+  // See check_axes() in job/check.h.
   void run();
 
-  // How many values run() has read so far to measure or to check them.
+  // How many values run() has read to measure or check them.
   uint64_t values_read() const { return values_read_; }
 
  private:

@@ -5,7 +5,7 @@
 namespace sublet {
 namespace {
 
-// The next "{NAME}" of a known name from `from` on; nullptr: there is none.
+// Finds the next "{NAME}" of a known name from `from` on; nullptr: there is none.
 const std::pair<std::string, std::string>* next_place(std::string_view text, const Values& values,
                                                       size_t from, size_t* at) {
   for (*at = text.find('{', from); *at != std::string_view::npos; *at = text.find('{', *at + 1)) {
@@ -37,7 +37,7 @@ uint64_t Axis::count() const {
 
 std::string Axis::value(uint64_t row, size_t name) const {
   if (range_count == 0) return values[row * names.size() + name];
-  // Checked not to overflow; unsigned for rows that are damaged.
+  // Valid ranges do not overflow; unsigned in case a stored row is damaged.
   return std::to_string(
       static_cast<int64_t>(static_cast<uint64_t>(first) + row * static_cast<uint64_t>(step)));
 }

@@ -1,4 +1,4 @@
-// A parameter of an array (idl/types.idl, Axis), and texts with values put in.
+// A parameter of an array (idl/types.idl, Axis), and the substitution of its values.
 #ifndef SUBLET_JOB_AXIS_H_
 #define SUBLET_JOB_AXIS_H_
 
@@ -11,14 +11,14 @@
 
 namespace sublet {
 
-// Letters, digits and _, no digit first, at most 64; not "index", which every array
-// has.
+// At most 64 letters, digits and _, not starting with a digit; not "index", which is
+// predefined.
 bool is_parameter_name(std::string_view name);
 
 struct Axis {
   std::vector<std::string> names;
   std::vector<std::string> values;
-  uint64_t range_count = 0;  // 0: there are values
+  uint64_t range_count = 0;  // 0: `values` is used instead of a range
   int64_t first = 0;
   int64_t step = 1;
   bool operator==(const Axis&) const = default;
@@ -27,18 +27,18 @@ struct Axis {
   std::string value(uint64_t row, size_t name) const;
 };
 
-// What stands for each name.
+// Names and their values.
 using Values = std::vector<std::pair<std::string, std::string>>;
 
-// Of the combination with this number, the last axis changing fastest.
+// The values of the combination with this number; the last axis changes fastest.
 Values values_at(const std::vector<Axis>& axes, uint64_t number);
 
-// Every "{NAME}" of a name in `values` replaced, in one pass: values are not
-// looked through. Other braces stay.
+// Replaces every "{NAME}" of a name in `values`, in one pass: replaced text is not
+// searched again. Other braces are kept.
 std::string fill(std::string_view text, const Values& values);
-// Which of the names stand in it, each once.
+// The names that occur in the text.
 std::set<std::string> names_in(std::string_view text, const Values& values);
-// How many "{NAME}" there are, and the octets that they take.
+// The number of "{NAME}" in a text, and the total size of their values in octets.
 struct Places {
   uint64_t count = 0;
   uint64_t bytes = 0;

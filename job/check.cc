@@ -123,7 +123,7 @@ std::string wrong_with_output(const std::string& name) {
 bool is_inside(std::string_view name) {
   if (name.empty() || name.size() > 4096 || name.front() == '/') return false;
   if (name.find('\0') != std::string_view::npos) return false;
-  // As many folders deep as a workstation makes.
+  // The deepest folder that a workstation creates.
   if (std::count(name.begin(), name.end(), '/') > 63) return false;
   while (true) {
     size_t slash = name.find('/');

@@ -1,5 +1,5 @@
-// The checks of a description: the same for who submits and for who is asked to run it.
-// Pure functions; each throws JobError naming the field.
+// The checks of a description, used by both the submitter and the server. Pure functions;
+// each throws a JobError that names the field.
 #ifndef SUBLET_JOB_CHECK_H_
 #define SUBLET_JOB_CHECK_H_
 
@@ -13,7 +13,7 @@
 
 namespace sublet {
 
-// What is wrong with a description. code: stable (docs/errors.md); what(): what is wrong;
+// An error in a description. code: stable (docs/errors.md); what(): what is wrong;
 // advice: what to do; subject: the job, or its field.
 class JobError : public std::runtime_error {
  public:
@@ -38,12 +38,13 @@ inline constexpr size_t kStringsPerJob = 4096;    // arguments, variables, files
 inline constexpr int64_t kMaxSaveDeadlineMs = 600'000;
 inline constexpr uint32_t kMaxRetries = 1000;
 
-// All but whether the inputs were sent. `subject` is put in front, e.g. "job 3 of the append".
+// Checks everything except whether the inputs were sent. `subject` is the prefix of the
+// message, e.g. "job 3 of the append".
 void check_description(const JobDescription& job, const std::string& subject);
-// Whether all inputs have a file.
+// Checks that all inputs have a file.
 void check_inputs_sent(const JobDescription& job, const std::string& subject);
-// Checks an array: its count, its axes, and that no value leads an output out of the
-// job's folder; with axes sets `count`.
+// Checks an array: its count, its axes, and that no value makes an output name leave the
+// job's folder. Sets `count` if there are axes.
 void check_axes(SpecRange& range, const std::string& subject);
 
 // Throws "field.invalid".
@@ -53,9 +54,9 @@ void check_axes(SpecRange& range, const std::string& subject);
 [[noreturn]] void over_limit(const char* code, const std::string& subject, const std::string& what,
                              const std::string& advice);
 
-// What is wrong with an output's name, or "".
+// The error in an output's name, or "".
 std::string wrong_with_output(const std::string& name);
-// Whether a file name stays inside the folder it is put in: relative, no "..",
+// Whether a file name stays inside the folder it is relative to: not absolute, no "..",
 // no empty or "." component, no NUL, at most 4,096 octets and 64 components.
 bool is_inside(std::string_view name);
 

@@ -120,7 +120,7 @@ JobDescription get_spec(protocol::Decoder& in) {
   spec.priority = in.signed_number32();
   spec.retries = in.number32();
   spec.save_deadline_ms = in.signed_number();
-  // What an older server kept without knowing it is passed over.
+  // Unknown names, which an older server stored unchecked, are ignored.
   for (uint64_t left = in.count(16); left > 0; --left) {
     const std::string name = in.text();
     take_detail(spec, name, in.text());
@@ -139,7 +139,7 @@ std::string encode(std::span<const SpecRange> specs) {
     out.number(range.count);
     put_spec(out, range.spec);
   }
-  // Behind the rest, where rows without them end.
+  // At the end, where rows without axes stop.
   if (std::any_of(specs.begin(), specs.end(), [](const auto& s) { return !s.axes.empty(); }))
     for (const auto& range : specs) put_axes(out, range.axes);
   return out.take();

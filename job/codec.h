@@ -1,7 +1,8 @@
-// The binary form of descriptions, as the server's store and a workstation's folder keep
-// them: numbers of 8 octets, little-endian, texts after their lengths, in the order of the
-// struct. The first number counts the descriptions; its highest octet is the form's version,
-// 0 so far. What is added later stands behind the rest, where older rows end. Pure functions.
+// The binary format of descriptions in the server's store and in a workstation's folder:
+// numbers of 8 octets, little-endian, texts preceded by their lengths, in the order of the
+// struct. The first number is the count of descriptions; its highest octet is the version of
+// the format, 0 so far. Later additions are appended at the end, where older rows stop. Pure
+// functions.
 #ifndef SUBLET_JOB_CODEC_H_
 #define SUBLET_JOB_CODEC_H_
 

@@ -1,5 +1,5 @@
-// What a user wants done: the description of a job, and of jobs that share one. What a
-// field means, its unit and its range stand in idl/types.idl. Values; pure functions.
+// The description of a job, and of several jobs that share one. The meaning, unit and range
+// of each field are in idl/types.idl. Values; pure functions.
 #ifndef SUBLET_JOB_DESCRIPTION_H_
 #define SUBLET_JOB_DESCRIPTION_H_
 
@@ -58,16 +58,16 @@ struct JobDescription {
   int32_t priority = 0;
   uint32_t retries = 0;
   int64_t save_deadline_ms = 0;
-  // "OS/ARCHITECTURE" and the program there, in place of `program`.
+  // "OS/ARCHITECTURE" and the program for it, instead of `program`.
   std::vector<std::pair<std::string, std::string>> programs = {};
-  // Where it was submitted. Empty: not told.
+  // Where it was submitted. Empty: unknown.
   std::string submit_folder = {};
   std::string submit_host = {};
   bool operator==(const JobDescription&) const = default;
 };
 
-// One description for `count` jobs; "{index}" stands for first_index, + 1, ...,
-// "{NAME}" for the values of the axes in all their combinations.
+// One description for `count` jobs; "{index}" is replaced by first_index,
+// first_index + 1, ..., "{NAME}" by the values of the axes in all combinations.
 struct SpecRange {
   JobDescription spec;
   bool is_array = false;
@@ -77,15 +77,15 @@ struct SpecRange {
   bool operator==(const SpecRange&) const = default;
 };
 
-// The description of the job at `offset` (from 0) in the range, "{index}" and
-// "{NAME}" replaced in arguments, environment and output names; in these no
-// character of a value makes a pattern.
+// The description of the job at `offset` (from 0) in the range, with "{index}" and
+// "{NAME}" replaced in arguments, environment and output names. In output names the
+// values are quoted, so that none of their characters makes a pattern.
 JobDescription spec_at(const SpecRange& range, uint64_t offset);
 
 // Whether a file of this name belongs to one of the job's outputs.
 bool describes(const JobDescription& job, std::string_view file);
 
-// The `more` of a description in the contract: what is not in the struct there.
+// The `more` of a description in the contract: fields that the struct there lacks.
 namespace detail_name {
 inline constexpr std::string_view kProgramAt = "program@";          // + OS/ARCHITECTURE
 inline constexpr std::string_view kSubmitFolder = "submit_folder";  // percent-encoded
@@ -102,7 +102,7 @@ void each_detail(const JobDescription& job, Take take) {
     take(detail_name::kSubmitFolder, percent_encode(job.submit_folder));
   if (!job.submit_host.empty()) take(detail_name::kSubmitHost, job.submit_host);
 }
-// Takes one of them into the description; false: its name is not known, or a folder is not
+// Sets the field for one of them; false: the name is unknown, or a folder is not
 // percent-encoded.
 bool take_detail(JobDescription& job, std::string_view name, std::string_view value);
 

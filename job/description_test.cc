@@ -118,7 +118,7 @@ class JobDescriptionTest : public CppUnit::TestFixture {
     expect({{{"rate"}, {std::string(400'000, 'x')}, 0, 0, 1}}, "more than 1 MiB");
   }
 
-  // However many outputs they stand in.
+  // However many outputs they are used in.
   void each_value_is_looked_at_a_few_times() {
     SpecRange range = sweep({{{"rate"}, {}, 0, 0, 1}, {{"a", "b"}, {"1", "2"}, 0, 0, 1}});
     for (int i = 0; i < 1000; ++i) range.axes[0].values.push_back("v" + std::to_string(i));
@@ -130,7 +130,7 @@ class JobDescriptionTest : public CppUnit::TestFixture {
     ArrayCheck check(range, "job 0");
     check.run();
     CPPUNIT_ASSERT_EQUAL(uint64_t{1000}, range.count);
-    // Three measures, and whether each is a name by itself.
+    // Three measures, and the check that each is a name by itself.
     CPPUNIT_ASSERT(check.values_read() >= 1002);
     CPPUNIT_ASSERT(check.values_read() <= 4 * 1002);
     std::vector<std::string> columns;
@@ -139,7 +139,7 @@ class JobDescriptionTest : public CppUnit::TestFixture {
                    std::string::npos);
   }
 
-  // Names of files that hold a star or a bracket are swept over like others.
+  // A sweep can use file names that contain a star or a bracket.
   void values_make_no_patterns() {
     SpecRange range = sweep({{{"rate"}, {"a*", "[1]", "back\\slash", "d/e?"}, 0, 0, 1}});
     range.spec.outputs = {{"{rate}.out", true}, {"r-{rate}/", true}, {"{rate}*.png", false}};
@@ -159,7 +159,7 @@ class JobDescriptionTest : public CppUnit::TestFixture {
       range.spec.outputs = {{bad, true}};
       CPPUNIT_ASSERT_MESSAGE(bad, refusal(range) != "" || refusal(range.spec) != "");
     }
-    // So many are quoted that the name gets too long.
+    // With every character quoted the name becomes too long.
     range = sweep({{{"rate"}, {std::string(3000, '*')}, 0, 0, 1}});
     range.spec.outputs = {{"{rate}", true}};
     CPPUNIT_ASSERT(refusal(range).find("too long") != std::string::npos);
@@ -233,7 +233,7 @@ class JobDescriptionTest : public CppUnit::TestFixture {
     expect("4,096", [](JobDescription& s) { s.arguments.assign(5000, "x"); });
   }
 
-  // What was kept stays readable: these octets are of the first form.
+  // Old data stays readable: these octets are of the first version of the format.
   void the_stored_octets_stay() {
     SpecRange one{{}, true, 7, 3};
     one.spec.program = "a";
@@ -253,10 +253,10 @@ class JobDescriptionTest : public CppUnit::TestFixture {
     numbers({3});
     expected += "./b";
     CPPUNIT_ASSERT_EQUAL(expected, encode({&one, 1}));
-    // A detail that an older server kept without knowing it.
+    // An unknown detail, which an older server stored unchecked.
     expected.replace(expected.find("program@"), 8, "colours@");
     CPPUNIT_ASSERT(decode_specs(expected).at(0).spec.programs.empty());
-    expected[7] = 1;  // a later form
+    expected[7] = 1;  // a later version
     CPPUNIT_ASSERT_THROW(decode_specs(expected), protocol::Damaged);
   }
 

@@ -1,4 +1,4 @@
-// Where a job's file is in the server's spool, in the terms of idl/spool.idl. Values.
+// The location of a job's file in the server's spool, as in idl/spool.idl. Values.
 #ifndef SUBLET_JOB_FILE_PLACE_H_
 #define SUBLET_JOB_FILE_PLACE_H_
 
@@ -17,8 +17,8 @@ enum class FileKind : uint32_t {
 
 inline constexpr uint32_t kChunkLimit = 1u << 20;  // octets in one put or get
 
-// Users give batch (put) or job (get); workstations give session, job and attempt. What does
-// not apply is 0 or empty.
+// Users set batch (put) or job (get); workstations set session, job and attempt. Other
+// fields are 0 or empty.
 struct FilePlace {
   FileKind kind = FileKind::kInput;
   uint64_t batch = 0;
@@ -28,7 +28,7 @@ struct FilePlace {
   uint64_t file = 0;  // of an input that a workstation gets
   std::string name;
   uint64_t generation = 0;  // of a checkpoint; stat ignores it
-  bool suspect = false;     // stat: what came did not fit its digest
+  bool suspect = false;     // stat: the received data did not match its digest
 
   bool operator==(const FilePlace&) const = default;
 };

@@ -13,8 +13,8 @@ constexpr std::string_view kMayBeQuoted = "*?[]\\-!^";
 
 [[noreturn]] void wrong(const char* what) { throw std::invalid_argument(what); }
 
-// The character that the text begins with: a UTF-8 sequence, else one byte.
-// Compared as bytes such sequences are in the order of their code points.
+// The first character of the text: a UTF-8 sequence, or else one byte. Compared
+// bytewise, UTF-8 sequences are in the order of their code points.
 std::string_view first_character(std::string_view text) {
   const auto lead = static_cast<unsigned char>(text[0]);
   size_t size = lead < 0xc0 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf8 ? 4 : 1;
@@ -24,7 +24,7 @@ std::string_view first_character(std::string_view text) {
   return text.substr(0, size);
 }
 
-// The same, where a backslash takes the next one's meaning away.
+// The character at *at, where a backslash quotes the next character; advances *at.
 std::string next_character(std::string_view text, size_t* at) {
   const bool quoted = text[*at] == '\\';
   if (quoted && (*at + 1 == text.size() || kMayBeQuoted.find(text[*at + 1]) == kMayBeQuoted.npos))
@@ -47,7 +47,7 @@ bool OutputName::Token::takes(std::string_view character) const {
   return inside != negated;
 }
 
-// "[a-z]", "[!abc]", "[]x]": a bracket right behind the first stands for itself.
+// "[a-z]", "[!abc]", "[]x]": a ] directly after the opening bracket is literal.
 OutputName::Token OutputName::read_set(std::string_view text, size_t* at) {
   Token token{Token::Kind::kSet, false, {}};
   ++*at;
@@ -134,13 +134,14 @@ bool OutputName::fits(size_t depth, std::string_view name) const {
   return part.pattern ? matches(part, name) : part.literal == name;
 }
 
-// The last `*` takes as few characters as it can, then one more at each failure.
+// The last `*` first matches as few characters as possible, then one more after each
+// mismatch.
 bool OutputName::matches(const Part& part, std::string_view name) {
   const std::vector<Token>& tokens = part.tokens;
   if (name.empty() || part.least > name.size()) return false;
   if (name[0] == '.' && tokens[0].kind != Token::Kind::kCharacter) return false;
   size_t token = 0, at = 0;
-  std::optional<std::pair<size_t, size_t>> run;  // behind the last `*`: token, place in the name
+  std::optional<std::pair<size_t, size_t>> run;  // after the last `*`: token, position in name
   while (at < name.size()) {
     const std::string_view character = first_character(name.substr(at));
     if (token < tokens.size() && tokens[token].kind == Token::Kind::kRun) {
@@ -174,7 +175,7 @@ bool OutputName::covers(std::string_view file) const {
 }
 
 bool covers(std::string_view output, std::string_view file) {
-  // Most outputs are files, which need no taking apart to be told from each other.
+  // Most outputs are plain file names, which can be compared without parsing.
   const bool plain = !output.ends_with('/') && output.find_first_of(kSpecial) == output.npos;
   if (plain && output != file) return false;
   try {

@@ -1,6 +1,6 @@
-// The name of an output, as a user writes it (idl/types.idl, OutputFile): a file,
-// a folder with all that is in it ("results/"), or a pattern ("run-*/x?.png").
-// Bytes that are no UTF-8 count as one character each. Values; pure functions.
+// The name of an output as written by a user (idl/types.idl, OutputFile): a file,
+// a folder with its contents ("results/"), or a pattern ("run-*/x?.png").
+// Each byte of invalid UTF-8 counts as one character. Values; pure functions.
 #ifndef SUBLET_JOB_OUTPUT_NAME_H_
 #define SUBLET_JOB_OUTPUT_NAME_H_
 
@@ -16,23 +16,23 @@ class OutputName {
   static constexpr size_t kDeepest = 64;    // parts between slashes
   static constexpr size_t kLongest = 4096;  // octets
 
-  // Throws std::invalid_argument, whose text says what is wrong: the name leads
-  // out of the job's folder, is too long or too deep, is a stream's; a bracket
-  // that does not end; a backslash before anything but * ? [ ] - ! ^ and itself.
+  // Throws std::invalid_argument with an explanation: the name leaves the job's
+  // folder, is too long or too deep, or is that of a stream; an unclosed bracket; a
+  // backslash before a character other than * ? [ ] - ! ^ and itself.
   explicit OutputName(std::string_view text);
 
-  // It names one file: file(), relative to the job's folder.
+  // Whether it names a single file: file(), relative to the job's folder.
   bool is_file() const;
   std::string file() const;
-  // A folder, or a pattern of folders, and all that is in them.
+  // Whether it names a folder, or a pattern of folders, with their contents.
   bool is_folder() const { return folder_; }
 
   size_t depth() const { return parts_.size(); }
-  // Whether the part at this depth is no pattern, and then which name it is.
+  // Whether the part at this depth is a plain name, not a pattern; and that name.
   bool is_literal(size_t depth) const { return !parts_[depth].pattern; }
   const std::string& literal(size_t depth) const { return parts_[depth].literal; }
-  // Whether a file's or folder's own name matches the part at this depth. The
-  // time is at most the product of both lengths.
+  // Whether the name of a file or folder matches the part at this depth. Takes time
+  // at most proportional to the product of both lengths.
   bool fits(size_t depth, std::string_view name) const;
   // Whether a file, relative to the job's folder, belongs to this output. Never
   // "stdout" and "stderr", which are the job's streams.
@@ -43,7 +43,7 @@ class OutputName {
     enum class Kind { kCharacter, kAny, kRun, kSet };
     Kind kind = Kind::kCharacter;
     bool negated = false;
-    // From and to, both included; of a character: itself.
+    // First and last, inclusive; for kCharacter: the character twice.
     std::vector<std::pair<std::string, std::string>> ranges;
     bool takes(std::string_view character) const;
   };
@@ -51,7 +51,7 @@ class OutputName {
     bool pattern = false;
     std::string literal;
     std::vector<Token> tokens;
-    size_t least = 0;  // characters that it takes at least
+    size_t least = 0;  // minimum number of characters matched
   };
   static Part read_part(std::string_view text);
   static Token read_set(std::string_view text, size_t* at);
@@ -61,9 +61,9 @@ class OutputName {
   bool folder_ = false;
 };
 
-// OutputName::covers; false for a name that is none.
+// OutputName::covers; false for an invalid name.
 bool covers(std::string_view output, std::string_view file);
-// The text as a part of an output's name that stands for itself.
+// The text with its special characters quoted, so that it matches itself.
 std::string quote_output(std::string_view text);
 
 }  // namespace sublet

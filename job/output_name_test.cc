@@ -121,7 +121,7 @@ class OutputNameTest : public CppUnit::TestFixture {
     }));
   }
 
-  // fnmatch is exact where both take a pattern; it knows collating symbols besides.
+  // Must agree with fnmatch on common patterns; fnmatch also supports collating symbols.
   void patterns_match_as_the_shell_s() {
     const auto characters = [](auto... c) {
       return rc::gen::container<std::string>(rc::gen::element(c...));
@@ -154,7 +154,7 @@ class OutputNameTest : public CppUnit::TestFixture {
     }));
   }
 
-  // Tried in every way it would take longer than the world has stood.
+  // With exponential backtracking this would never finish.
   void a_hostile_pattern_takes_no_time() {
     std::string pattern;
     for (int i = 0; i < 1000; ++i) pattern += "*a";

@@ -1,5 +1,5 @@
-// A job's states, in the numbers of idl/types.idl. Open: a value that is not here is shown
-// as its number.
+// A job's states, with the values of idl/types.idl. Open: an unknown value is shown as a
+// number.
 #ifndef SUBLET_JOB_STATE_H_
 #define SUBLET_JOB_STATE_H_
 

@@ -67,7 +67,7 @@ void to_idl(const Limits& bounds, v1::Limits& out) {
   out.processes = bounds.processes;
 }
 
-// The contract's compiler leaves numbers as they were in memory.
+// The IDL compiler does not initialise numbers.
 void clear_reserved(v1::JobDescription& out) {
   out.checkpoint.every = 0;
   out.checkpoint.signal = 0;
@@ -78,7 +78,7 @@ void clear_reserved(v1::JobDescription& out) {
   out.group.least = 0;
 }
 
-// Whether a field, or any of a struct's, has a value.
+// Whether a field, or any field of a struct, has a value.
 bool has(const char* text) { return *text != '\0'; }
 template <typename Sequence>
 requires requires(const Sequence& sequence) { sequence.length(); }
@@ -92,7 +92,7 @@ bool has(const v1::Dependences& d) {
 }
 bool has(const v1::JobGroup& g) { return has(g.name) || g.least != 0 || has(g.more); }
 
-// Refuses what is not served, one field after the other.
+// Refuses unsupported fields, one after the other.
 class ServedCheck {
  public:
   explicit ServedCheck(const std::string& subject) : subject_(subject) {}

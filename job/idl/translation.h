@@ -1,5 +1,5 @@
-// The one translation of a job between the public contract's types and job/description.h.
-// Pure functions; any thread.
+// The translation of a job between the types of the public contract and
+// job/description.h. Pure functions; any thread.
 #ifndef SUBLET_JOB_IDL_TRANSLATION_H_
 #define SUBLET_JOB_IDL_TRANSLATION_H_
 
@@ -14,20 +14,20 @@
 
 namespace sublet {
 
-// As an order or an answer says it: what is not known is passed over.
+// Unknown fields of an order or an answer are ignored.
 JobDescription from_idl(const Sublet::v1::JobDescription& job);
 Requirements from_idl(const Sublet::v1::Requirements& needs);
 std::vector<Axis> from_idl(const Sublet::v1::Axes& axes);
 Details from_idl(const Sublet::v1::Details& details);
 FilePlace from_idl(const Sublet::v1::FilePlace& place);
 
-// Every field is set: those that are not served to 0, empty or FALSE.
+// Sets every field: unsupported ones to 0, empty or FALSE.
 void to_idl(const JobDescription& job, Sublet::v1::JobDescription& out);
 void to_idl(const std::vector<Axis>& axes, Sublet::v1::Axes& out);
 void to_idl(const Details& details, Sublet::v1::Details& out);
 void to_idl(const FilePlace& place, Sublet::v1::FilePlace& out);
 
-// What is submitted or ordered must not ask for what is not served: throws JobError "not.served"
+// A submission or an order must not use unsupported fields: throws JobError "not.served"
 // for a reserved field with a value and for an unknown name in a `more`. The error's subject is
 // `subject`, e.g. "job 3", and the field: "job 3: needs.require".
 void check_served(const Sublet::v1::JobDescription& job, const std::string& subject);

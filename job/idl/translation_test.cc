@@ -45,7 +45,7 @@ struct Field {
 };
 using Structs = std::map<std::string, std::vector<Field>>;
 
-// The structs there; a name of a sequence of structs stands for the struct.
+// The structs of idl/types.idl; the name of a sequence of structs maps to the struct.
 Structs read_contract() {
   std::ifstream file(TYPES_IDL);
   CPPUNIT_ASSERT(file.good());
@@ -69,7 +69,7 @@ Structs read_contract() {
   return structs;
 }
 
-// The paths of all that a struct reserves, field by field.
+// The paths of all reserved fields of a struct.
 void add_reserved(const Structs& structs, const std::string& type, const std::string& path,
                   bool inside, std::set<std::string>& paths) {
   for (const Field& field : structs.at(type)) {
@@ -82,7 +82,7 @@ void add_reserved(const Structs& structs, const std::string& type, const std::st
   }
 }
 
-// The paths of its name-value pairs where the names count.
+// The paths of its name-value pairs whose names are checked.
 void add_pairs(const Structs& structs, const std::string& type, const std::string& path,
                std::set<std::string>& paths) {
   for (const Field& field : structs.at(type)) {
@@ -94,7 +94,7 @@ void add_pairs(const Structs& structs, const std::string& type, const std::strin
   }
 }
 
-// The code, subject and kind of what was refused.
+// The code and subject of the refusal.
 template <typename Request>
 std::string refused(const Request& request, std::string* subject) {
   try {
