@@ -21,7 +21,7 @@
 namespace sublet {
 namespace {
 
-// What the kernel shows in place of users that it cannot name here.
+// The overflow uid: reported by the kernel for users not mapped in this namespace.
 constexpr uint32_t kNobody = 65534;
 constexpr int kBacklog = 128;
 constexpr auto kPause = std::chrono::milliseconds(50);
@@ -73,8 +73,8 @@ std::optional<uint32_t> loopback_peer_uid(int socket) {
   std::memcpy(&head, bytes, sizeof head);
   std::memcpy(&answer, bytes + NLMSG_HDRLEN, sizeof answer);
   if (head.nlmsg_type != SOCK_DIAG_BY_FAMILY) return std::nullopt;
-  // A socket that its process has closed has no inode, and the kernel says that
-  // root owns it.
+  // A socket that its process has closed has no inode, and is reported as owned by
+  // root.
   if (answer.idiag_state != TCP_ESTABLISHED || answer.idiag_inode == 0) return std::nullopt;
   if (answer.idiag_uid == kNobody) return std::nullopt;
   return answer.idiag_uid;
@@ -91,7 +91,7 @@ struct LoopbackDoor::State {
 void LoopbackDoor::State::accept_one() {
   UniqueFd socket(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (!socket.valid()) {
-    // Out of descriptors: at least do not spin.
+    // Out of descriptors: avoid a busy loop.
     if (errno != EAGAIN && errno != ECONNABORTED) std::this_thread::sleep_for(kPause);
     return;
   }

@@ -1,4 +1,4 @@
-// Who is at the other end of a connection over the loopback.
+// The identity of peers over the loopback interface.
 #include "transport/loopback_door.h"
 
 #include <arpa/inet.h>
@@ -81,7 +81,7 @@ class LoopbackDoorTest : public CppUnit::TestFixture {
     ::close(go[1]);
   }
 
-  // The kernel says 0 of a socket that nobody has any more.
+  // The kernel reports uid 0 for a socket that has been closed.
   void who_has_closed_is_not_taken_for_root() {
     const Listener listener;
     UniqueFd mine = listener.connect();

@@ -18,7 +18,7 @@ constexpr std::string_view kTokenHead = "sublet-join-1/";
 
 bool is_letter_or_digit(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
-// The parts between the separators; at most `most`, the last one with the rest.
+// The parts between the separators.
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   for (;;) {

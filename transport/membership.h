@@ -1,6 +1,6 @@
-// Who a pool's members are, as text: the name in a certificate, the
-// token by which a newcomer joins, and what is said to one who is not let in.
-// Pure functions; certificates themselves are transport/tls/authority.h.
+// Members of a pool as text: the name in a certificate, the token with which a new
+// member joins, and the reasons for refusing a connection. Pure functions; for
+// certificates see transport/tls/authority.h.
 #ifndef SUBLET_TRANSPORT_MEMBERSHIP_H_
 #define SUBLET_TRANSPORT_MEMBERSHIP_H_
 
@@ -29,7 +29,7 @@ struct MemberName {
 // A pool's or member's name: 1 to 64 letters, digits, '.', '-' and '_', the
 // first a letter or digit.
 bool is_member_word(std::string_view text);
-// "sublet://POOL/ROLE/NAME", the one place of a certificate that says who it is.
+// "sublet://POOL/ROLE/NAME", the identity in a certificate.
 std::string to_uri(const MemberName& member);
 std::optional<MemberName> member_from_uri(std::string_view uri);
 
@@ -40,13 +40,13 @@ struct HostPort {
   bool operator==(const HostPort&) const = default;
 };
 std::string to_text(const HostPort& at);
-// Nothing unless there is a host and a port from 1 to 65535.
+// None unless there is a host and a port from 1 to 65535.
 std::optional<HostPort> host_port_from(std::string_view text);
 
-// What an administrator hands to a newcomer: where the server is, by which
-// authority it is known, and a secret good for one certificate.
+// Given by an administrator to a new member: the address of the server, the
+// fingerprint of its authority, and a secret valid for one certificate.
 struct JoinToken {
-  Role role = Role::kMachine;  // for the newcomer to see; the server's books decide
+  Role role = Role::kMachine;  // informational; the server's record decides
   HostPort server;
   Digest authority{};  // SHA-256 of the authority's certificate
   std::string id;      // 8 octets
@@ -58,7 +58,7 @@ inline constexpr size_t kTokenSecret = 16;
 std::string to_text(const JoinToken& token);
 std::optional<JoinToken> join_token_from(std::string_view text);
 
-// Why one side does not deal with the other. The numbers are sent.
+// Why one side refuses the other. The numbers are sent.
 enum class Exclusion : uint8_t {
   kNone = 0,
   kNoCertificate = 1,
@@ -69,8 +69,8 @@ enum class Exclusion : uint8_t {
   kWrongPool = 6,
   kWrongRole = 7,
   kWrongName = 8,
-  kUnknownMember = 9,  // of the right authority, but not in the books
-  kMalformed = 10,     // no name of a member in it, or an invalid message
+  kUnknownMember = 9,  // of the right authority, but not known to the server
+  kMalformed = 10,     // a certificate without a member's name, or an invalid message
   kTooMany = 11,
   kTokenUnknown = 12,
   kTokenUsed = 13,
@@ -80,7 +80,7 @@ enum class Exclusion : uint8_t {
 };
 // "certificate.expired", "token.used" ...: docs/errors.md.
 const char* code_of(Exclusion why);
-// A sentence for the one who was excluded, and what to do about it.
+// A message for the excluded side, and what to do about it.
 std::string message_of(Exclusion why);
 const char* advice_of(Exclusion why);
 // Unknown numbers become kMalformed.

@@ -13,7 +13,7 @@ TlsError damaged(const std::string& path) {
   return TlsError(path + " is damaged: join again with a new token");
 }
 
-// The PEM text at the head of *rest, which is taken off it.
+// Removes the PEM text at the head of *rest and returns it.
 std::string next_pem(std::string_view* rest, const std::string& path) {
   const size_t end = rest->find(kEnd);
   const size_t line = end == std::string_view::npos ? end : rest->find('\n', end);
@@ -23,7 +23,7 @@ std::string next_pem(std::string_view* rest, const std::string& path) {
   return pem;
 }
 
-// The key with which this token is, or was already, to be exchanged.
+// The key for this token: that of an earlier attempt to join with it, or a new one.
 std::string key_for(Files& files, const std::string& path, const JoinToken& token) {
   const std::string head = to_text(token) + "\n";
   if (files.exists(path)) {
@@ -54,7 +54,7 @@ std::optional<Membership> read_membership(const Files& files, const std::string&
   membership.credentials.authority = next_pem(&rest, path);
   try {
     TlsContext::of_member(membership.credentials);
-  } catch (const TlsError&) {  // a key that is not the certificate's, for one
+  } catch (const TlsError&) {  // for example a key that does not match the certificate
     throw damaged(path);
   }
   return membership;

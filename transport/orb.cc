@@ -30,11 +30,11 @@ namespace {
 
 std::atomic<bool> g_started{false};
 
-// In place of a socket's path where the server is reached over TLS.
+// Used instead of a socket path if the server is reached over TLS.
 constexpr char kOverTls[] = "tls";
 
-// The call that this thread is serving. Set before each upcall; the ORB's
-// threads do nothing between upcalls that could see an old value.
+// The caller of the current upcall. Set before each upcall; between upcalls the
+// ORB's threads run nothing that could see an old value.
 struct Caller {
   std::optional<Peer> peer;
   std::string address;
@@ -51,16 +51,15 @@ CORBA::Boolean note_caller(omni::omniInterceptors::serverReceiveRequest_T::info_
   return true;
 }
 
-// What the ORB itself has to say can be provoked by a peer: limited like the
-// guard's own lines.
+// A peer can provoke log lines of the ORB, so they are rate-limited like the guard's.
 void log_line(const char* text) {
   std::string_view line(text);
   while (!line.empty() && line.back() == '\n') line.remove_suffix(1);
   if (!line.empty()) guard_report(std::string(line));
 }
 
-// The environment may not add end points or loosen rules: the ORB reads a
-// variable ORBname for each of its options.
+// The ORB reads a variable ORBname for each of its options; the environment must not
+// add end points or weaken rules.
 void clear_orb_environment() {
   std::vector<std::string> names;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -72,7 +71,7 @@ void clear_orb_environment() {
 
 using Options = std::vector<std::pair<std::string, std::string>>;
 
-// Everything that matters is named, also where it is the ORB's default.
+// All relevant options are set, even to the ORB's default.
 Options to_options(const OrbSettings& s) {
   const bool calls = !s.accept_call_back || s.call_back;
   const char* flag[] = {"0", "1"};
@@ -80,29 +79,29 @@ Options to_options(const OrbSettings& s) {
       {"-ORBconfigFile", "/dev/null"},
       {"-ORBtraceLevel", "0"},
       {"-ORBnativeCharCodeSet", "UTF-8"},
-      // A fixed address (corbaloc) does not say what the server understands: without
-      // this it would be Latin-1.
+      // A fixed address (corbaloc) does not specify the server's code set: the default
+      // would be Latin-1.
       {"-ORBdefaultCharCodeSet", "UTF-8"},
       {"-ORBgiopMaxMsgSize", std::to_string(s.max_message)},
       {"-ORBclientCallTimeOutPeriod", std::to_string(s.client_call_timeout_ms)},
       {"-ORBserverCallTimeOutPeriod", std::to_string(s.server_call_timeout_ms)},
       {"-ORBmaxGIOPConnectionPerServer", "16"},
-      // A thread for each connection: callbacks answer in 0.1 ms, not in 10 ms
-      // as with the pool.
+      // A thread for each connection: callbacks take 0.1 ms, with the thread pool
+      // 10 ms.
       {"-ORBthreadPerConnectionPolicy", "1"},
       {"-ORBthreadPerConnectionUpperLimit", std::to_string(s.max_connections + 1000)},
       {"-ORBmaxServerThreadPerConnection", "1"},
       {"-ORBmaxServerThreadPoolSize", "100"},
       {"-ORBofferBiDirectionalGIOP", flag[s.call_back]},
       {"-ORBacceptBiDirectionalGIOP", flag[s.accept_call_back]},
-      // Who accepts calls back never dials: a reference that leads elsewhere
-      // fails instead.
+      // A process that calls back never opens connections: a call through a reference
+      // that leads elsewhere fails.
       {"-ORBclientTransportRule", !calls        ? "* bidir"
                                   : s.call_back ? "* unix,bidir"
                                                 : "* unix"},
       {"-ORBserverTransportRule", s.accept_call_back ? "* unix,bidir" : "* unix"},
-      // The rules above name no hosts: without this the first call looks up this
-      // host's own name, and waits seconds where no name server answers.
+      // The rules above name no hosts. By default the first call resolves this host's
+      // name, which takes seconds if no name server answers.
       {"-ORBresolveNamesForTransportRules", "0"},
   };
   if (!s.listen_path.empty()) {
@@ -113,8 +112,8 @@ Options to_options(const OrbSettings& s) {
   return options;
 }
 
-// Of each connection's thread: 8 MiB, the default, would let a few hundred idle
-// connections use up a server's address space. Sanitizers need more.
+// Of each connection's thread. With the default of 8 MiB a few hundred idle connections
+// could use up the server's address space. Sanitizers need more.
 constexpr unsigned long kStackBytes =
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     2ul << 20;
@@ -288,8 +287,8 @@ bool leads_back_to_caller(CORBA::Object_ptr object) {
   omniObjRef* reference = object->_PR_getobj();
   if (reference == nullptr) return false;
   omniIOR_var ior = reference->_getIOR();
-  // The ORB obeys the first such note in a reference. It adds one itself when a
-  // reference arrives; any before that are the sender's own invention.
+  // The ORB uses the first such entry of a reference. It adds one itself when it
+  // receives a reference; any before that were forged by the sender.
   const omniIOR::IORExtraInfoList& notes = ior->getIORInfo()->extraInfo();
   for (CORBA::ULong i = 0; i < notes.length(); ++i) {
     if (notes[i]->compid != IOP::TAG_OMNIORB_BIDIR) continue;

@@ -1,10 +1,9 @@
-// The one place where the ORB is started and stopped. Everything that this
-// process says or hears through CORBA passes the guarded transport
-// (guarded_transport.h); settings are given in code, so that neither an ORB
-// configuration file nor the environment can weaken them.
+// Starts and stops the ORB. All CORBA traffic of this process passes through the
+// guarded transport (guarded_transport.h). Settings are made in code, so that
+// neither an ORB configuration file nor the environment can weaken them.
 //
 // One Orb per process: omniORB keeps its state in globals. The Orb owns the
-// ORB's threads; servants stay their owner's (reference counted as usual).
+// ORB's threads, but not the servants (reference counted as usual).
 // All functions may be called from any thread after the constructor returns.
 #ifndef SUBLET_TRANSPORT_ORB_H_
 #define SUBLET_TRANSPORT_ORB_H_
@@ -32,7 +31,7 @@ struct OrbSettings {
   // Unix socket to listen on; empty: client only. At most 107 bytes. A stale
   // socket file is replaced, a live one is an error.
   std::string listen_path;
-  // Client: offer the connections it opens for calls in the other direction,
+  // Client: allow the server to call back, over the connections the client opens,
   // to objects in bidir_poa().
   bool call_back = false;
   // Server: call clients back over the connections that they opened.
@@ -40,69 +39,69 @@ struct OrbSettings {
   // Bytes of the largest GIOP message, sent or received, all fragments
   // together. At least 8192.
   size_t max_message = 2u << 20;
-  // How long a call made by this process may take; 0: for ever.
+  // How long a call made by this process may take; 0: no limit.
   // set_call_timeout() overrides it for one reference.
   int client_call_timeout_ms = 5000;
-  // How long a peer may take to deliver a request once begun, or to take its
-  // reply. The time that a servant works does not count.
+  // How long a peer may take to complete a request that it has begun to send, or to
+  // receive its reply. The time taken by the servant does not count.
   int server_call_timeout_ms = 3000;
-  // Connections accepted at a time, in all and of one user; those beyond are
-  // closed at once. Root and the user of this process are subject to the
-  // total only, of which the last places are kept for them.
+  // Maximum number of open accepted connections, in total and per user; further ones
+  // are closed at once. Root and the user of this process are only subject to the
+  // total, part of which is reserved for them.
   size_t max_connections = 16384;
   size_t max_connections_per_uid = 1024;
-  // Decides, before a byte is read, whether this user may connect. Empty:
-  // everyone whom the folder around the socket lets through. Called from one
-  // thread of the ORB at a time; must not block.
+  // Decides, before a byte is read, whether this user may connect. Empty: every
+  // user with access to the socket's folder. Called from one thread of the ORB at a
+  // time; must not block.
   std::function<bool(uint32_t uid)> admit;
   // Client: the user who must own the listening socket of every server that
-  // is dialled (root is accepted too). Unset: not checked.
+  // it connects to (root is accepted too). Unset: not checked.
   std::optional<uint32_t> server_uid;
-  // Server: remote members of the pool connect by TLS through this
-  // door, besides the Unix socket. admit and join as in DoorHooks.
+  // Server: remote members of the pool connect by TLS through this door, in addition
+  // to the Unix socket. admit and join as in DoorHooks.
   struct Network {
     DoorSettings door;
     std::function<Admission(const MemberName&, const std::string& serial)> admit;
     std::function<JoinAnswer(const JoinRequest&)> join;
   };
   std::optional<Network> network;
-  // Server: programs of this host may also come by plain TCP to this port of
+  // Server: programs on this host may also connect by plain TCP to this port of
   // 127.0.0.1 (transport/loopback_door.h); 0: any.
   std::optional<uint16_t> loopback_port;
   // Client: there is one server, reached over TLS as this member; paths given to
-  // resolve() and addresses in references are then of no account.
+  // resolve() and addresses in references are then ignored.
   std::optional<Membership> membership;
-  // One line for each connection that was refused or closed for what it sent,
-  // at most ten a second, the rest counted. Called from the ORB's threads;
-  // must not block nor call the ORB.
+  // Receives one line for each connection that was refused, or closed because of the
+  // data it sent; at most ten a second, the rest are counted. Called from the ORB's
+  // threads; must neither block nor call the ORB.
   std::function<void(std::string_view line)> log;
 };
 
-// The ORB could not be started; the text says what was wrong and what to do.
+// The ORB could not be started; the text states the cause and the remedy.
 class OrbError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// Why the server could not be reached over TLS: for people, and a stable code.
+// Why the server could not be reached over TLS: text for display and a stable code.
 struct DialFailure {
   std::string code;
   std::string message;
   std::string advice;
 };
 
-// What the guard has done since the start.
+// Statistics of the guard since the start.
 struct OrbCounters {
   uint64_t accepted = 0;    // connections admitted
-  uint64_t refused = 0;     // turned away by policy, limit or lack of descriptors
+  uint64_t refused = 0;     // because of policy, limits or lack of descriptors
   uint64_t dialled = 0;     // connections opened by this process
-  uint64_t violations = 0;  // connections closed for what the peer sent
+  uint64_t violations = 0;  // connections closed because of the data the peer sent
   uint64_t open_now = 0;    // accepted and not yet closed
 };
 
 class Orb {
  public:
-  // Starts the ORB; with listen_path set, calls are answered on return.
+  // Starts the ORB; with listen_path set, it accepts calls on return.
   // Throws OrbError: bad settings, the path too long, in use or not writable,
   // or a second Orb in this process.
   explicit Orb(const OrbSettings& settings);
@@ -111,37 +110,37 @@ class Orb {
   Orb(const Orb&) = delete;
   Orb& operator=(const Orb&) = delete;
 
-  // Takes no more calls, waits for those in progress, closes all connections
-  // and removes the socket file. Must not be called inside an upcall. A second
-  // call does nothing.
+  // Stops accepting calls, waits for those in progress, closes all connections
+  // and removes the socket file. Must not be called in an upcall. A second call
+  // has no effect.
   void shutdown();
 
   CORBA::ORB_ptr orb() const { return orb_; }
   PortableServer::POA_ptr root_poa() const { return root_poa_; }
   // For servants with a fixed key: activate_object_with_id("JobScheduler").
   PortableServer::POA_ptr ins_poa() const { return ins_poa_; }
-  // For session references on the server (only a reference of this POA lets
-  // the server call back what it is given through it) and for the client's own
-  // objects that are called back. Policies: BIDIRECTIONAL BOTH, PERSISTENT,
-  // USER_ID: a session's name stays valid when its server restarts.
+  // For session references on the server (the server can call back only objects that
+  // it receives through a reference of this POA) and for the client's objects that
+  // are called back. Policies: BIDIRECTIONAL BOTH, PERSISTENT, USER_ID: a session's
+  // name stays valid when its server restarts.
   PortableServer::POA_ptr bidir_poa() const { return bidir_poa_; }
 
-  // A reference to the object with this fixed key behind a Unix socket; the
-  // caller releases it. Makes no connection. Throws OrbError on a path or key
-  // that cannot be written as an address.
+  // A reference to the object with this fixed key at a Unix socket; the caller
+  // releases it. Does not connect. Throws OrbError for a path or key that cannot be
+  // written as an address.
   CORBA::Object_ptr resolve(const std::string& socket_path, const std::string& key) const;
 
-  // The same object, reached at the server that this process belongs to: what a
-  // reference says of its place may lead nowhere from another host. Nil for nil.
+  // The same object with the address of the server that this process belongs to: the
+  // address in a reference may not be reachable from another host. Nil for nil.
   // The caller releases it. Throws OrbError: not a reference of our server.
   CORBA::Object_ptr at_server(CORBA::Object_ptr object) const;
 
-  // Of the last connection tried over TLS; nothing if it succeeded.
+  // The failure of the last connection attempt over TLS; none if it succeeded.
   std::optional<DialFailure> dial_failure() const;
-  // Makes later connections with these. Throws TlsError: unusable.
+  // Uses these for later connections. Throws TlsError: unusable.
   void use(const TlsCredentials& credentials);
-  // Remote members, and callers over the loopback, are admitted from now on.
-  // Throws OrbError: the port is not to be had.
+  // Starts to admit remote members and callers over the loopback interface.
+  // Throws OrbError: the port is not available.
   void open_door();
   // The TCP port of the door for remote members, and the loopback's; 0: there
   // is none.
@@ -153,7 +152,7 @@ class Orb {
   static OrbCounters counters();
 
  private:
-  // Before the ORB's: they end after it.
+  // Declared first, so that it is destroyed after the ORB's objects.
   std::unique_ptr<OrbNetwork> network_;
   const bool over_tls_;
   CORBA::ORB_var orb_;
@@ -162,34 +161,34 @@ class Orb {
   PortableServer::POA_var bidir_poa_;
 };
 
-// Who makes the call that this thread is serving. Nothing outside an upcall.
+// The peer whose call this thread is serving. None outside an upcall.
 std::optional<Peer> calling_peer();
-// The user who does, by the kernel's word. Empty outside an upcall, and where the peer is no local
-// process.
+// The user of the calling process, as reported by the kernel. None outside an upcall
+// and if the peer is not a local process.
 std::optional<uint32_t> caller_uid();
 
-// True if calls through this reference can only go back over the connection
-// that brings the call which this thread is serving. A servant checks this
-// before it keeps a reference that a client passed in: a forged one leads to
-// another client. False outside an upcall and for objects of this process.
+// True if calls through this reference can only use the connection of the call that
+// this thread is serving. A servant must check this before it keeps a reference that
+// a client passed in: a forged one could lead to another client. False outside an
+// upcall and for objects of this process.
 bool leads_back_to_caller(CORBA::Object_ptr object);
 
-// Limits calls through this reference to ms milliseconds (0: for ever).
+// Limits calls through this reference to ms milliseconds (0: no limit).
 void set_call_timeout(CORBA::Object_ptr object, int ms);
 
-// What went wrong with a call, without the ORB's types.
+// The cause of a failed call, without the ORB's types.
 enum class CallFailure {
   kUnreachable,  // no answer, or the connection was lost
   kTimeout,      // no answer in time
-  kRefused,      // the peer would not have it: permission, limits
+  kRefused,      // refused by the peer: permission, limits
   kGone,         // the object does not exist (any more)
   kProtocol,     // message not understood, too large, or text that is not UTF-8
-  kInternal,     // the peer's own failure
+  kInternal,     // failure inside the peer
 };
 struct CallError {
   CallFailure kind;
   bool maybe_done;   // the peer may have carried the call out
-  std::string text;  // a sentence for people
+  std::string text;  // a sentence for display
 };
 CallError describe(const CORBA::SystemException& exception);
 

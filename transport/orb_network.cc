@@ -90,8 +90,8 @@ void OrbNetwork::open_doors() {
 void OrbNetwork::arrived(TlsSession session, const Admission& admission, const TlsPeer& peer) {
   const uint64_t id = Peer::kFirstMember + admission.member;
   UniqueFd plain = relay_.take(std::move(session), id);
-  // Whoever was revoked between the first look and the relay's taking over is cut
-  // now; whoever is revoked later is found by cut().
+  // A member that was revoked between the first check and take() is disconnected here;
+  // one that is revoked later by cut().
   const Admission again = settings_.network->admit(*peer.member, peer.serial);
   if (again.excluded != Exclusion::kNone) return relay_.cut(id);
   if (plain.valid()) guard_hand_in(std::move(plain), Peer{id, peer.member, admission.joined});

@@ -1,5 +1,5 @@
-// What is between the ORB and the network: the server's doors and the client's
-// way to its server, TLS by way of a TlsRelay. For transport/orb.cc.
+// Connects the ORB to the network: the server's doors and the client's connections to
+// its server, with TLS handled by a TlsRelay. For transport/orb.cc.
 #ifndef SUBLET_TRANSPORT_ORB_NETWORK_H_
 #define SUBLET_TRANSPORT_ORB_NETWORK_H_
 
@@ -17,16 +17,16 @@ namespace sublet {
 
 class OrbNetwork {
  public:
-  // Throws OrbError: credentials that cannot be used.
+  // Throws OrbError: unusable credentials.
   explicit OrbNetwork(const OrbSettings& settings);
 
-  // Any thread. Not valid: no connection; failure() says why.
+  // Any thread. An invalid descriptor: no connection; failure() gives the reason.
   UniqueFd dial(int timeout_ms);
   std::optional<DialFailure> failure() const;
-  // With which later connections are made. Throws TlsError.
+  // Sets the credentials for later connections. Throws TlsError.
   void use(const TlsCredentials& credentials);
 
-  // Lets members in from now on, the ORB listening already. Throws OrbError.
+  // Starts to admit members; the ORB must be listening. Throws OrbError.
   void open_doors();
   void close_doors();
   uint16_t port() const { return door_ ? door_->port() : 0; }

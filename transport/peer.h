@@ -1,4 +1,4 @@
-// Who is at the other end of a connection, as far as kernel or certificate say.
+// The identity of the other end of a connection, from the kernel or its certificate.
 #ifndef SUBLET_TRANSPORT_PEER_H_
 #define SUBLET_TRANSPORT_PEER_H_
 
@@ -11,8 +11,8 @@
 namespace sublet {
 
 struct Peer {
-  // Tells callers apart: a local process's uid, or kFirstMember and the number
-  // that the server gave to a remote member. Never reused.
+  // Identifies the caller: a local process's uid, or kFirstMember plus the number
+  // that the server assigned to a remote member. Never reused.
   uint64_t id = 0;
   std::optional<MemberName> member;  // remote, by its certificate
   int64_t joined = 0;                // Admission::joined

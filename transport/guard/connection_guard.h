@@ -1,6 +1,5 @@
-// What the guard adds to a connection of the ORB's: each byte that it brings is
-// judged by GiopFilter first, what it asks is counted, and a message must be
-// completed in time.
+// The guard of one ORB connection: received data passes through GiopFilter first,
+// requests are counted, and a message must be completed in time.
 #ifndef SUBLET_TRANSPORT_GUARD_CONNECTION_GUARD_H_
 #define SUBLET_TRANSPORT_GUARD_CONNECTION_GUARD_H_
 
@@ -20,8 +19,8 @@
 
 namespace sublet {
 
-// One connection's guard. Threads: one at a time receives and one sends, as the
-// ORB's locks have it; the rest any.
+// Threads: the ORB's locks ensure that one thread at a time receives and one sends; the
+// other functions may be called from any thread.
 class ConnectionGuard {
  public:
   ConnectionGuard(int socket, const Peer& peer, bool accepted)
@@ -42,10 +41,10 @@ class ConnectionGuard {
   // See guard_call_is_new().
   bool call_is_new();
 
-  // As giopConnection::Recv; raw reads from the connection itself.
+  // Like giopConnection::Recv; raw reads from the connection itself.
   template <class Raw>
   int receive(uint8_t* buffer, size_t size, const omni_time_t& deadline, Raw raw);
-  // As giopConnection::Send.
+  // Like giopConnection::Send.
   template <class Raw>
   int send(uint8_t* data, size_t size, Raw raw);
 
@@ -58,15 +57,15 @@ class ConnectionGuard {
   const std::string identity_;
   GiopRequests requests_;
   GiopFilter filter_;
-  // How much longer the peer may keep us waiting for the message that has begun
-  // as number waited_for_.
+  // How much longer the peer may take to complete the message with the number
+  // waited_for_.
   std::chrono::nanoseconds patience_{0};
   uint64_t waited_for_ = ~uint64_t{0};
-  // Requests that came in, and upcalls that began: read by all threads that
-  // serve the connection.
+  // Requests received and upcalls begun; used by all threads that serve the
+  // connection.
   std::atomic<uint64_t> came_{0};
   std::atomic<uint64_t> served_{0};
-  // Bytes at the head of what is sent next that requests_ has seen already.
+  // Bytes at the head of the next data to send that requests_ has already seen.
   size_t noted_ = 0;
 };
 
@@ -76,8 +75,8 @@ int ConnectionGuard::receive(uint8_t* buffer, size_t size, const omni_time_t& de
   while (filter_.violation() == GiopViolation::kNone && size > filter_.held()) {
     const size_t held = filter_.held();
     omni_time_t until = deadline;
-    // Only time spent waiting in here counts: the ORB may pause between the
-    // pieces of a message for reasons of its own.
+    // Only time spent waiting here counts: the ORB itself may pause between the parts
+    // of a message.
     const bool limited = !filter_.at_rest() && timeout_ms > 0;
     const auto before =
         limited ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
@@ -103,22 +102,22 @@ int ConnectionGuard::receive(uint8_t* buffer, size_t size, const omni_time_t& de
     came_ = filter_.requests_begun();
     if (filter_.violation() != GiopViolation::kNone) {
       refuse(to_text(filter_.violation()));
-      // Makes the socket readable, so that the ORB comes back at once, after
-      // what was good has been answered.
+      // Makes the socket readable, so that the ORB calls again at once, after it has
+      // answered the valid messages.
       ::shutdown(socket_, SHUT_RD);
     }
     if (passed > 0) return static_cast<int>(passed);
   }
-  // The ORB may keep a bidirectional connection that failed for minutes; the
-  // peer shall see the end at once.
+  // The ORB may keep a failed bidirectional connection open for minutes; the peer
+  // must see the end at once.
   ::shutdown(socket_, SHUT_RDWR);
   return -1;
 }
 
 template <class Raw>
 int ConnectionGuard::send(uint8_t* data, size_t size, Raw raw) {
-  // Noted before it leaves: the reply may come back on another thread first.
-  // What the socket did not take is offered again and not noted twice.
+  // Recorded before sending, because another thread may receive the reply first. Bytes
+  // that the socket did not accept are passed again and must not be recorded twice.
   if (size > noted_) {
     requests_.sent(data + noted_, size - noted_);
     noted_ = size;
@@ -128,7 +127,7 @@ int ConnectionGuard::send(uint8_t* data, size_t size, Raw raw) {
   return sent;
 }
 
-// The mixin over the ORB's own connection classes.
+// A mixin for the ORB's connection classes.
 template <class Base>
 class Guarded : public Base {
  public:

@@ -138,8 +138,8 @@ size_t GiopFilter::wanted() const {
   return held_[5] == 2 && has_id ? kMostHeld : kHeader;
 }
 
-// Judges what has been held back; once that is a whole good header, moves it to
-// out and returns its size.
+// Checks the bytes held back; once they are a complete valid header, moves it to out
+// and returns its size.
 size_t GiopFilter::header_grew(uint8_t* out) {
   if (held_size_ == kHeader) violation_ = judge_header();
   if (violation_ != GiopViolation::kNone || held_size_ < wanted()) return 0;
@@ -180,8 +180,7 @@ GiopViolation GiopFilter::judge_header() const {
   if (kHeader + uint64_t{size} > max_message_) return GiopViolation::kTooLarge;
   const bool more = held_[5] > 0 && (held_[6] & 2) != 0;
   if (!more) return GiopViolation::kNone;
-  // The ORB's parser of 1.1 has no id to tell fragments by, and no peer of
-  // ours speaks 1.1.
+  // GIOP 1.1 fragments have no id, and none of our peers uses 1.1.
   if (held_[5] != 2 || wanted() != kMostHeld || kind == kCancelRequest) {
     return GiopViolation::kFragmented;
   }
@@ -200,7 +199,7 @@ GiopViolation GiopFilter::judge_kind(uint8_t kind, uint32_t size) const {
       return need(has_id, GiopViolation::kSize);
     case kReply:
     case kLocateReply:
-      // Calls go out as 1.2 only (GiopRequests), so replies come as that.
+      // Requests are sent as 1.2 only (GiopRequests), so replies must be 1.2, too.
       if (held_[5] != 2) return GiopViolation::kUnexpectedReply;
       return need(has_id, GiopViolation::kSize);
     case kCancelRequest:

@@ -1,11 +1,11 @@
-// The framing filter between a connection and the ORB: it sees
-// every byte that a peer sends and lets only well-framed GIOP pass. Twelve
-// hostile bytes kill the packaged ORB (docs/transport.md), so the ORB never
-// sees a message header that this filter has not judged.
+// The framing filter between a connection and the ORB: it examines all data that a
+// peer sends and passes only well-framed GIOP. Twelve malicious bytes can crash the
+// packaged ORB (docs/transport.md), so the ORB must not see a message header that this
+// filter has not checked.
 //
-// Standard library only, no ORB, no I/O. One GiopFilter for each connection
-// and direction of reading; one thread at a time may feed it. GiopRequests is
-// shared by the reading and the writing thread and locks itself.
+// Standard library only, no ORB, no I/O. One GiopFilter per connection; one thread at a
+// time may feed it. GiopRequests is shared by the reading and the writing thread and
+// is thread-safe.
 #ifndef SUBLET_TRANSPORT_GUARD_GIOP_FILTER_H_
 #define SUBLET_TRANSPORT_GUARD_GIOP_FILTER_H_
 
@@ -17,40 +17,40 @@
 
 namespace sublet {
 
-// Why a connection has to be closed. The verdict depends on the bytes alone,
-// never on how they were cut into packets.
+// Why a connection must be closed. The verdict depends only on the bytes, not on how
+// they were split into packets.
 enum class GiopViolation {
   kNone,
   kMagic,            // not GIOP
   kVersion,          // not 1.0, 1.1 or 1.2
-  kFlags,            // bits that this version does not have
-  kKind,             // unknown, or not for this side to receive
+  kFlags,            // bits that are not defined in this version
+  kKind,             // unknown, or not allowed in this direction
   kSize,             // impossible for this kind of message
   kTooLarge,         // one message, or the sum of its fragments
-  kFragmented,       // a message that must not come in fragments does
-  kMisaligned,       // a piece that is not the last ends off the 8-byte grid
-  kEmptyFragment,    // a fragment with nothing in it and more to come
-  kStrayFragment,    // a fragment of no message begun, or of another one
+  kFragmented,       // a message of a kind that must not be fragmented
+  kMisaligned,       // a fragment other than the last does not end on an 8-byte boundary
+  kEmptyFragment,    // an empty fragment that is not the last
+  kStrayFragment,    // a fragment that does not belong to the incomplete message
   kInterrupted,      // another message while one is incomplete
-  kUnexpectedReply,  // a reply to nothing that was asked
+  kUnexpectedReply,  // a reply without a request
 };
 
 // A few words for the log.
 const char* to_text(GiopViolation violation);
 
-// The requests sent on a connection and not yet answered: replies are admitted
-// only to these. GIOP 1.2 only; requests of older versions are not recorded.
+// The requests sent on a connection and not yet answered: only replies to these are
+// accepted. GIOP 1.2 only; requests of older versions are not recorded.
 class GiopRequests {
  public:
   // At most this many are remembered; a request beyond goes unrecorded, so its
   // reply ends the connection.
   static constexpr size_t kMost = 4096;
 
-  // Tells of bytes about to be sent, in order, cut anywhere. They come from our
-  // own ORB and are trusted to be GIOP.
+  // Records bytes about to be sent, in order, in parts of any size. They come from
+  // our own ORB and are trusted to be GIOP.
   void sent(const uint8_t* data, size_t size);
-  // True if a request (locate: a LocateRequest) with this id waits for its
-  // reply; it then waits no longer.
+  // Removes the request (locate: the LocateRequest) with this id; false if there is
+  // none.
   bool take(uint32_t id, bool locate);
   size_t waiting() const;
 
@@ -73,8 +73,8 @@ class GiopRequests {
 
 class GiopFilter {
  public:
-  // max_message: bytes of the largest message admitted, header and all
-  // fragments together. may_be_called: requests are admitted, not only replies.
+  // max_message: bytes of the largest message accepted, header and all
+  // fragments together. may_be_called: requests are accepted, not only replies.
   // The requests must outlive the filter.
   GiopFilter(size_t max_message, bool may_be_called, GiopRequests* requests)
       : max_message_(max_message), may_be_called_(may_be_called), requests_(requests) {}
@@ -82,11 +82,11 @@ class GiopFilter {
   // The most that the filter ever holds back.
   static constexpr size_t kMostHeld = 16;
 
-  // Judges the next size bytes and writes those that may pass to out; returns
-  // how many. Bytes of an incomplete header are held back (held()) and come out
-  // with a later call; a CancelRequest, which is only a hint, never does. out
-  // needs room for held() + size bytes and may be data - held(), so that one
-  // buffer serves. After a violation nothing passes any more.
+  // Checks the next size bytes and writes those that may pass to out; returns their
+  // number. Bytes of an incomplete header are held back (held()) and are written by a
+  // later call; a CancelRequest, which is only a hint, is dropped. out needs room for
+  // held() + size bytes and may be data - held(), to use a single buffer. After a
+  // violation nothing is passed.
   size_t feed(const uint8_t* data, size_t size, uint8_t* out);
 
   GiopViolation violation() const { return violation_; }
@@ -95,7 +95,7 @@ class GiopFilter {
   uint64_t begun() const { return begun_; }
   // Requests begun so far, not counting their later fragments.
   uint64_t requests_begun() const { return requests_begun_; }
-  // False while a message has begun and not ended.
+  // False while a message is incomplete.
   bool at_rest() const { return held_size_ == 0 && body_left_ == 0 && !incomplete_; }
 
  private:
@@ -118,7 +118,7 @@ class GiopFilter {
   uint64_t begun_ = 0;
   uint64_t requests_begun_ = 0;
   uint64_t body_left_ = 0;
-  // The message of which fragments are still to come.
+  // The message for which more fragments are expected.
   bool incomplete_ = false;
   uint32_t incomplete_id_ = 0;
   uint8_t incomplete_order_ = 0;

@@ -29,8 +29,8 @@ struct Outcome {
   bool operator==(const Outcome&) const = default;
 };
 
-// Feeds the text in pieces of the sizes given (over and over), each in place:
-// in a buffer as the transport does it, with room for what is held back.
+// Feeds the text in pieces of the given sizes (repeated), each in place: in a buffer
+// like the transport's, with room for the bytes held back.
 Outcome run(const std::string& text, const std::vector<size_t>& pieces, bool may_be_called = true,
             const std::vector<std::string>& sent = {}) {
   GiopRequests requests;
@@ -41,7 +41,7 @@ Outcome run(const std::string& text, const std::vector<size_t>& pieces, bool may
   for (size_t turn = 0; at < text.size(); ++turn) {
     const size_t size =
         std::min(text.size() - at, pieces.empty() ? text.size() : pieces[turn % pieces.size()]);
-    // Exactly as large as promised, so that the address sanitizer sees more.
+    // Exactly as large as required, so that the address sanitizer detects overruns.
     std::vector<uint8_t> buffer(filter.held() + size);
     uint8_t* const data = buffer.data() + filter.held();
     std::copy_n(to_bytes(text) + at, size, data);
@@ -127,7 +127,7 @@ class GiopFilterTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(with(7, 8) == GiopViolation::kKind);
     CPPUNIT_ASSERT(verdict(giop(0, "12345678", 0, 3)) == GiopViolation::kFlags);
     CPPUNIT_ASSERT(verdict("GET / HTTP/1.1\r\n") == GiopViolation::kMagic);
-    // What came before passes, what comes after does not.
+    // Data before the violation passes, data after it does not.
     const Outcome outcome = run(good + "GIOPGIOPGIOP" + good, {});
     CPPUNIT_ASSERT(outcome.violation == GiopViolation::kVersion);
     CPPUNIT_ASSERT_EQUAL(good, outcome.passed);
@@ -146,7 +146,7 @@ class GiopFilterTest : public CppUnit::TestFixture {
   }
 
   void sizes() {
-    // The killer: twelve bytes.
+    // The twelve bytes that crash the ORB.
     std::string killer = giop(0, "");
     killer.replace(8, 4, cdr_number(0xfffffff4));
     CPPUNIT_ASSERT(verdict(killer) == GiopViolation::kTooLarge);
@@ -155,7 +155,7 @@ class GiopFilterTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(verdict(giop(0, "123")) == GiopViolation::kSize);
     CPPUNIT_ASSERT(verdict(giop(5, "1234")) == GiopViolation::kSize);
     CPPUNIT_ASSERT(verdict(giop(2, "12345678")) == GiopViolation::kSize);
-    // The sum of fragments, however small each is.
+    // The sum of the fragments counts, however small each is.
     std::string many = piece(0, 1, 8, true);
     for (size_t sum = 24; sum + 8 <= kLimit; sum += 8) many += piece(7, 1, 8, true);
     CPPUNIT_ASSERT(verdict(many) == GiopViolation::kNone);
@@ -204,7 +204,7 @@ class GiopFilterTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(verdict(reply, false, {oneway(4)}) == GiopViolation::kUnexpectedReply);
     CPPUNIT_ASSERT(verdict(giop(1, cdr_number(4) + cdr_number(0), 0), false,
                            {giop_request(4, "text", "")}) == GiopViolation::kUnexpectedReply);
-    // What was sent is understood however it is cut.
+    // Sent data is parsed correctly however it is split.
     const std::string sent = oneway(3) + giop_request(4, "text", cdr_text("x")) +
                              piece(1, 9, 40, false) + giop(5, "") + locate;
     for (size_t size = 1; size < sent.size(); ++size) {
@@ -253,7 +253,7 @@ class GiopFilterTest : public CppUnit::TestFixture {
       const std::string text = mutator.any() + mutator.any();
       const Outcome outcome = run(text, {1 + mutator.below(64), 1 + mutator.below(64)});
       refused += outcome.violation != GiopViolation::kNone;
-      // Whatever passed is itself without fault: what the ORB gets was judged.
+      // The data passed is valid by itself.
       CPPUNIT_ASSERT(verdict(outcome.passed) == GiopViolation::kNone);
     }
     std::cout << " [" << refused << " refused]" << std::flush;

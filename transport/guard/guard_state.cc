@@ -23,8 +23,8 @@ bool GuardState::enter(const Peer& peer) {
     std::lock_guard<std::mutex> lock(mutex_);
     const bool counted = !uid || (*uid != 0 && *uid != ::geteuid());
     size_t& own = open_of_[peer.id];
-    // The last places are root's and our own user's: the watchdog's question and
-    // the administrator get through whatever others do.
+    // The last places are reserved for root and our own user, so that the watchdog and
+    // the administrator can always connect.
     const size_t places = settings_.max_connections;
     const size_t kept = counted ? std::min<size_t>(places / 4, kPlacesKept) : 0;
     if (open_ >= places - kept) {

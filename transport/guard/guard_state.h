@@ -1,5 +1,5 @@
-// What all guarded connections of the process share: who is admitted, how many
-// there are, what is counted and reported. Without the ORB.
+// State shared by all guarded connections of the process: admission, limits, counters
+// and reports. Independent of the ORB.
 #ifndef SUBLET_TRANSPORT_GUARD_GUARD_STATE_H_
 #define SUBLET_TRANSPORT_GUARD_GUARD_STATE_H_
 
@@ -20,22 +20,21 @@
 namespace sublet {
 
 struct GuardSettings {
-  // Bytes of the largest message that a peer may send, fragments together.
+  // Bytes of the largest message that a peer may send, all fragments together.
   size_t max_message = 2u << 20;
-  // How long in all a peer may keep us waiting for the rest of one message; 0:
-  // for ever.
+  // How long in total a peer may take to complete one message; 0: no limit.
   int message_timeout_ms = 3000;
-  // Requests are admitted on connections that this process dialled.
+  // Requests are accepted on connections that this process opened.
   bool may_be_called_back = false;
   // Accepted connections at a time; see OrbSettings.
   size_t max_connections = 16384;
   size_t max_connections_per_uid = 1024;
   std::function<bool(uint32_t uid)> admit;
-  // The user at the other end of every dialled connection, or root.
+  // The user required at the other end of every connection that this process opens;
+  // root is accepted, too.
   std::optional<uint32_t> server_uid;
-  // In place of connecting to a server's Unix socket: a connection to the
-  // pool's server, checked already. Not valid: none within that time, and said
-  // why.
+  // Used instead of connecting to a server's Unix socket: returns a verified connection
+  // to the pool's server. Not valid: it failed or timed out, and has reported why.
   std::function<UniqueFd(int timeout_ms)> dial;
   std::function<void(std::string_view line)> log;
 };
@@ -48,14 +47,14 @@ struct GuardCounters {
   uint64_t open_now = 0;
 };
 
-// Threads: any.
+// Thread-safe.
 class GuardState {
  public:
   explicit GuardState(const GuardSettings& settings) : settings_(settings) {}
 
   const GuardSettings& settings() const { return settings_; }
 
-  // Decides on a newcomer and counts him in; reports a refusal.
+  // Decides whether to admit a new connection and counts it; reports a refusal.
   bool enter(const Peer& peer);
   void leave(uint64_t id);
   // At most ten lines a second.
@@ -81,8 +80,8 @@ class GuardState {
   uint64_t not_shown_ = 0;
 };
 
-// Made once, by install_guarded_transport(), and never destroyed: connections
-// may outlive every static.
+// Created once, by install_guarded_transport(), and never destroyed: connections may
+// outlive all static objects.
 extern GuardState* g_guard;
 
 }  // namespace sublet

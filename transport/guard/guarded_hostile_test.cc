@@ -1,4 +1,4 @@
-// Hostile peers of the guarded transport, on both sides. Good behaviour is in
+// Hostile peers of the guarded transport, on both sides. For well-behaved ones see
 // guarded_transport_test.cc.
 #include <cppunit/extensions/HelperMacros.h>
 #include <poll.h>
@@ -25,7 +25,7 @@ using Steady = std::chrono::steady_clock;
 
 constexpr int kDeadlineMs = 20'000;
 constexpr uint32_t kStranger = 54'321;
-// The address sanitizer keeps what was freed.
+// The address sanitizer keeps freed memory.
 #ifdef __SANITIZE_ADDRESS__
 constexpr size_t kMostMegabytes = 700;
 #else
@@ -55,7 +55,7 @@ uint64_t cpu_of(pid_t pid) {
   return user + system;
 }
 
-// The most memory it ever had resident.
+// Its peak resident memory.
 size_t peak_megabytes(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/status");
   std::string line;
@@ -73,7 +73,7 @@ bool comes_to_rest(pid_t pid) {
   });
 }
 
-// A well-behaved client in a process of its own is answered.
+// Whether a well-behaved client in its own process gets an answer.
 bool serves(const std::string& socket) {
   return in_client({}, [&](Orb& orb) {
     EchoTest::Echo_var echo = find_echo(orb, socket);
@@ -99,7 +99,7 @@ bool closes_on(const std::string& socket, std::string_view bytes) {
   return closed;
 }
 
-// A listening socket whose connections say what is given instead of answering.
+// A server that replies to each request with given bytes.
 class FakeServer {
  public:
   FakeServer() : path_(folder_.path() + "/socket"), fd_(::socket(AF_UNIX, SOCK_STREAM, 0)) {
@@ -112,7 +112,7 @@ class FakeServer {
   ~FakeServer() { ::close(fd_); }
   const std::string& path() const { return path_; }
 
-  // Accepts one connection, waits for a request, says the words; true if the
+  // Accepts one connection, waits for a request, sends the words; true if the
   // client then closes.
   bool says(std::string_view words) {
     pollfd dialled{fd_, POLLIN, 0};
@@ -176,18 +176,18 @@ class GuardedHostileTest : public CppUnit::TestFixture {
   void part_of_a_request_and_its_cancel() {
     Server server([](OrbSettings& settings) { settings.server_call_timeout_ms = 300; });
     std::string part = giop_request(7, "text", cdr_text(std::string(200, 'x'))).substr(0, 64);
-    // The rest is still owed to the same message, ...
+    // The rest of the message is still missing, ...
     CPPUNIT_ASSERT(closes_on(server.socket(), part + giop(2, cdr_number(7))));
-    // ... or to fragments of it.
+    // ... or further fragments of it.
     part[6] = 3;
     part.replace(8, 4, cdr_number(64 - 12));
     CPPUNIT_ASSERT(closes_on(server.socket(), part + giop(2, cdr_number(7))));
     CPPUNIT_ASSERT(unharmed(server));
   }
 
-  // Found by the mutated messages below: a key that begins like one of the
-  // ORB's own and is too short breaks an assertion inside the ORB, which then
-  // served the same request again and again.
+  // Found with the mutated messages below: a key that begins like one of the ORB's own
+  // but is too short violates an assertion in the ORB, which then served the same
+  // request again and again.
   void object_key_that_breaks_an_assertion() {
     Server server;
     std::string request = giop_request(7, "text", cdr_text("hello"));
@@ -237,7 +237,7 @@ class GuardedHostileTest : public CppUnit::TestFixture {
       }
       return false;
     }));
-    // With our own limit it does not even leave.
+    // With our own limit it is not even sent.
     CPPUNIT_ASSERT(in_client({}, [&](Orb& orb) {
       EchoTest::Echo_var echo = find_echo(orb, server.socket());
       EchoTest::Bytes bytes;
@@ -281,7 +281,7 @@ class GuardedHostileTest : public CppUnit::TestFixture {
       const int second = dial(server.socket());
       if (first < 0 || second < 0) return 2;
       if (!closes_on(server.socket(), "")) return 3;
-      // Others are not affected, and room that is given back can be used.
+      // Others are not affected, and a freed place can be reused.
       ::close(first);
       return eventually([&] {
         const int again = dial(server.socket());
@@ -311,13 +311,13 @@ class GuardedHostileTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(server.log().find("out of file descriptors") != std::string::npos);
   }
 
-  // What a client that calls must bear from a server, called back or not.
+  // Malformed data from a server must not harm a client, with or without callbacks.
   void hostile_server() {
     const std::string lies = "GIOP\1\2\1\1" + cdr_number(0xfffffff4);
     const std::vector<std::string> answers = {
         lies,
         "GIOP\1\2\1" + std::string(1, '\0') + cdr_number(0xfffffff4),
-        giop(1, cdr_number(12345) + cdr_number(0) + cdr_number(0)),  // nothing of the kind asked
+        giop(1, cdr_number(12345) + cdr_number(0) + cdr_number(0)),  // no such request
         giop(1, cdr_number(2) + cdr_number(0) + cdr_number(0), 0),
         giop(7, cdr_number(2) + std::string(8, 'x')),
         "HTTP/1.1 200 OK\r\n\r\n",
@@ -347,7 +347,7 @@ class GuardedHostileTest : public CppUnit::TestFixture {
   }
 
   void server_of_another_user() {
-    // Root is always trusted, so as root the server becomes somebody else.
+    // Root is always trusted, so as root the server changes its user.
     const bool root = ::geteuid() == 0;
     const uint32_t uid = root ? kStranger : ::geteuid();
     Server server([&](OrbSettings& settings) {
@@ -368,8 +368,8 @@ class GuardedHostileTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(!reaches(uid + 1));
   }
 
-  // A reference that claims to belong to an earlier connection must not be
-  // taken for the caller's own.
+  // A reference that claims to belong to an earlier connection must not be accepted as
+  // the caller's own.
   void reference_to_another_client() {
     Server server([](OrbSettings& settings) { settings.accept_call_back = true; });
     OrbSettings settings;
@@ -382,8 +382,8 @@ class GuardedHostileTest : public CppUnit::TestFixture {
           PortableServer::ObjectId_var(PortableServer::string_to_ObjectId("x")),
           "IDL:EchoTest/Sink:1.0");
       CORBA::String_var plain = orb.orb()->object_to_string(object);
-      // This process's own connection is the server's first; a later one is
-      // somebody else's.
+      // This process's connection is the server's first; a later one belongs to another
+      // client.
       const std::string stranger = "giop:unix:" + server.socket() + " 00000002";
       const auto attaches = [&](const std::string& text) {
         CORBA::Object_var forged = orb.orb()->string_to_object(text.c_str());
@@ -422,8 +422,8 @@ class GuardedHostileTest : public CppUnit::TestFixture {
   }
 
  private:
-  // The stringified reference with one more profile: "this object is reached
-  // over the connection from there", as the ORB notes it for itself.
+  // The stringified reference with an additional profile: "this object is reached over
+  // the connection from there", which the ORB uses internally.
   static std::string with_bidir_note(const std::string& reference, const std::string& from) {
     std::string bytes;
     for (size_t i = 4; i + 1 < reference.size(); i += 2) {

@@ -18,10 +18,10 @@
 #include "transport/testing/tls_pool.h"
 #include "transport/tls/dial.h"
 
-// How often this process has asked for an address by name.
+// How often this process has resolved a host name.
 static std::atomic<int> names_asked{0};
 
-// Takes the place of the C library's, to count.
+// Replaces the C library's function, to count calls.
 extern "C" int getaddrinfo(const char* node, const char* service, const addrinfo* hints,
                            addrinfo** found) {
   in6_addr address{};
@@ -39,7 +39,7 @@ namespace {
 using namespace testing;
 using Steady = std::chrono::steady_clock;
 
-// Lets in all machines and users of the pool but the one called "mallory".
+// Admits all machines and users of the pool except the one called "mallory".
 void with_door(OrbSettings& settings, const TlsCredentials& server) {
   settings.accept_call_back = true;
   OrbSettings::Network network;
@@ -72,8 +72,8 @@ double median_text_call(EchoTest::Echo_ptr echo, int times) {
   return costs[times / 2];
 }
 
-// As from another host: references then lead nowhere by themselves. Only root
-// may; others go on without.
+// Simulates another host, where references cannot be used directly. Requires root;
+// skipped otherwise.
 void take_another_host_name() {
   if (::unshare(CLONE_NEWUTS) != 0 || ::sethostname("elsewhere", 9) != 0)
     std::cout << " [same host name]" << std::flush;
@@ -127,12 +127,12 @@ class GuardedTlsTest : public CppUnit::TestFixture {
     }));
   }
 
-  // One connection for both directions, no listening port on this side, and no
-  // question to a name server, which may be slow or cut off.
+  // One connection for both directions, no listening port on this side, and no query
+  // to a name server, which may be slow or unreachable.
   void calls_back_over_the_same_connection() {
     addrinfo* found = nullptr;
     if (::getaddrinfo("localhost", nullptr, nullptr, &found) == 0) ::freeaddrinfo(found);
-    CPPUNIT_ASSERT_EQUAL(1, names_asked.exchange(0));  // it counts
+    CPPUNIT_ASSERT_EQUAL(1, names_asked.exchange(0));  // the counter works
     Server server([this](OrbSettings& s) { with_door(s, pool_.server()); });
     const OrbSettings settings = member(server, curly(), true);
     Process client([&] {
@@ -182,7 +182,7 @@ class GuardedTlsTest : public CppUnit::TestFixture {
       Orb orb(settings);
       EchoTest::Echo_var echo = find_echo(orb, "");
       if (echo->count().accepted != 1 || ::write(told[1], "+", 1) != 1) return 1;
-      // Lost, then there again, over the same reference.
+      // Lost, then available again, through the same reference.
       bool lost = false;
       for (const auto end = Steady::now() + std::chrono::seconds(30); Steady::now() < end;) {
         try {
@@ -210,8 +210,8 @@ class GuardedTlsTest : public CppUnit::TestFixture {
     ::close(told[0]);
   }
 
-  // A member's bytes are judged like anybody's: those that kill the bare ORB end
-  // the connection, and others are served on.
+  // Data from a member is filtered, too: bytes that crash the unguarded ORB end the
+  // connection, and other clients are still served.
   void members_may_not_send_what_is_no_giop() {
     Server server([this](OrbSettings& s) { with_door(s, pool_.server()); });
     const auto context = TlsContext::of_member(curly());

@@ -34,7 +34,7 @@ namespace sublet {
 namespace {
 
 constexpr size_t kLongestPath = sizeof(sockaddr_un{}.sun_path) - 1;
-// omniORB listens with room for 5; the kernel lowers this to its own limit.
+// omniORB's own is 5. The kernel lowers this to its own limit.
 constexpr int kBacklog = 4096;
 
 // The user at the other end, as the kernel recorded it at connect or listen.
@@ -72,8 +72,7 @@ class GuardedAddress : public omni::giopAddress {
   const CORBA::String_var address_;
 };
 
-// How long connect may wait, for SO_SNDTIMEO; at least 1 ms, as 0 means for
-// ever.
+// How long connect may wait, for SO_SNDTIMEO; at least 1 ms, because 0 means no limit.
 timeval time_left(const omni_time_t& deadline) {
   if (!deadline) return {};
   omni_time_t now;
@@ -130,7 +129,7 @@ omni::giopActiveConnection* GuardedAddress::Connect(const omni_time_t& deadline,
   return new DialledConnection(Peer::local(*uid), false, socket.release(), path_.c_str());
 }
 
-// The one end point that listens, while it does.
+// The listening end point, while there is one.
 class GuardedEndpoint;
 std::mutex g_endpoint_mutex;
 GuardedEndpoint* g_endpoint = nullptr;
@@ -144,7 +143,7 @@ class GuardedEndpoint : public omni::unixEndpoint {
   ~GuardedEndpoint() override;
 
   CORBA::Boolean Bind() override;
-  // Any thread: the next connection to be accepted is this one.
+  // Any thread. Queues a connection to be returned as an accepted one.
   void hand_in(UniqueFd socket, const Peer& peer);
   omni::giopConnection* AcceptAndMonitor(omni::giopConnection::notifyReadable_t callback,
                                          void* cookie) override;
@@ -165,8 +164,8 @@ class GuardedEndpoint : public omni::unixEndpoint {
   };
 
   const std::string path_;
-  // Given up for a moment when descriptors run out, so that a newcomer can be
-  // accepted and closed instead of waking us for ever.
+  // Closed briefly when descriptors run out, so that a new connection can be accepted
+  // and closed instead of waking this thread again and again.
   UniqueFd reserve_;
   Newcomer newcomer_;
   std::mutex mutex_;
@@ -176,8 +175,8 @@ class GuardedEndpoint : public omni::unixEndpoint {
   std::atomic<bool> poked_{false};
 };
 
-// Removes what a dead server left; false, with the reason noted, if something
-// else is in the way.
+// Removes the stale socket of a dead server; false, with the reason recorded, if the
+// path is in use otherwise.
 bool GuardedEndpoint::clear_the_way() const {
   if (path_.size() > kLongestPath) {
     g_guard->fail("the socket path " + path_ + " has " + std::to_string(path_.size()) +
@@ -271,7 +270,7 @@ CORBA::Boolean GuardedEndpoint::notifyReadable(omni::SocketHolder* holder) {
   return usable;
 }
 
-// False if the listening socket is of no more use.
+// False if the listening socket is no longer usable.
 bool GuardedEndpoint::accept_one() {
   UniqueFd socket(::accept4(pd_socket, nullptr, nullptr, SOCK_CLOEXEC));
   if (!socket.valid()) {
@@ -287,7 +286,7 @@ void GuardedEndpoint::turn_one_away() {
   reserve_.reset();
   {
     const UniqueFd unwanted(::accept4(pd_socket, nullptr, nullptr, SOCK_CLOEXEC));
-    // Nothing to give up: at least do not spin.
+    // There was no reserve: avoid a busy loop.
     if (!unwanted.valid()) omni_thread::sleep(0, 10'000'000);
   }
   reserve_.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -322,9 +321,9 @@ class GuardedTransport : public omni::giopTransportImpl {
 
 void install_guarded_transport(const GuardSettings& settings) {
   g_guard = new GuardState(settings);
-  // The ORB finds transports by the beginning of their names, its own first:
-  // that one is renamed out of the way and ours takes its name. Every address
-  // in every reference then leads through the guard.
+  // The ORB finds transports by the beginning of their names, its own first: that one
+  // is renamed and ours takes its name, so that every address in every reference uses
+  // the guard.
   omni::giopTransportImpl* unguarded = omni::giopTransportImpl::str2Transport("giop:unix:/");
   if (unguarded != nullptr) unguarded->type = "unguarded:unix";
   // Never deleted: the ORB keeps it in its list.
@@ -352,7 +351,7 @@ const Peer* guard_peer(void* peerdetails) {
 }
 
 bool guard_call_is_new(void* peerdetails) {
-  // Only connections of ours have details: no other transport is in use.
+  // Only guarded connections have details: no other transport is in use.
   return peerdetails == nullptr || static_cast<ConnectionGuard*>(peerdetails)->call_is_new();
 }
 

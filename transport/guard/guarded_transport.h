@@ -1,18 +1,17 @@
-// The guarded transport: takes the place of omniORB's own Unix transport, so
-// that every connection over a Unix socket, accepted or dialled, is known by
-// the kernel's word for who is at the other end, is counted against limits,
-// and has each byte it brings judged by GiopFilter before the ORB sees it.
-// References and addresses stay "giop:unix:": unmodified clients reach it.
+// The guarded transport: replaces omniORB's own Unix transport. For every connection
+// over a Unix socket, accepted or opened, the peer is identified by the kernel, limits
+// apply, and all received data passes through GiopFilter before the ORB sees it.
+// References and addresses remain "giop:unix:", so unmodified clients can connect.
 //
-// A connection over TLS comes as a Unix socket too: transport/tls/relay.h stands at
-// its other end, and the guard is told who is behind it.
+// A connection over TLS is a Unix socket, too: transport/tls/relay.h is at its other
+// end, and the guard is given the identity of the peer.
 //
-// What the connections share is in transport/guard/guard_state.h, what is done to each in
+// Shared state is in transport/guard/guard_state.h, that of each connection in
 // transport/guard/connection_guard.h.
 //
 // Only transport/orb.cc and orb_network.cc use this. It subclasses internal classes
 // of omniORB 4.2.5: rebuild and run the tests with each version of the ORB.
-// Threads: any, once installed.
+// Thread-safe once installed.
 #ifndef SUBLET_TRANSPORT_GUARD_GUARDED_TRANSPORT_H_
 #define SUBLET_TRANSPORT_GUARD_GUARDED_TRANSPORT_H_
 
@@ -25,30 +24,29 @@
 namespace sublet {
 
 // Replaces the ORB's Unix transport. Adds the end point "giop:unopened:" for
-// processes that do not listen. Once per process, before ORB_init; the
-// settings then hold until the process ends.
+// processes that do not listen. To be called once per process, before ORB_init; the
+// settings are valid until the process ends.
 void install_guarded_transport(const GuardSettings& settings);
 
 GuardCounters guard_counters();
 
-// Gives the ORB a connection that was accepted and checked elsewhere. False:
+// Passes a connection to the ORB that was accepted and authenticated elsewhere. False:
 // refused because of a limit, or there is no listener (any more).
 bool guard_hand_in(UniqueFd socket, const Peer& peer);
 
-// Who is at the other end of the connection with these peerdetails(); null for
-// none of ours.
+// The peer of the connection with these peerdetails(); null if it is not a guarded one.
 const Peer* guard_peer(void* peerdetails);
 
 // Why the last end point could not be set up; empty if none failed.
 std::string guard_error();
 
-// Passes a line to the log, at most ten a second with those of the guard.
+// Writes a line to the log; at most ten a second, including those of the guard.
 void guard_report(const std::string& line);
 
-// Tells, at the start of an upcall, whether the connection with these
-// peerdetails() really brought one more request. False: the ORB failed inside
-// (a broken assertion), left the request where it was and found it again, as it
-// would for ever. The connection is then closed; the caller throws a
+// Called at the start of an upcall: whether the connection with these peerdetails()
+// has really received a new request. False: the ORB failed internally (an assertion),
+// did not remove the request from its buffer and found it again, which would repeat
+// forever. The connection is then closed; the caller must throw a
 // CORBA::SystemException, which makes the ORB drop the request.
 bool guard_call_is_new(void* peerdetails);
 

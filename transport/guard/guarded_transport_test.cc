@@ -34,7 +34,7 @@ OrbSettings called_back() {
   return settings;
 }
 
-// Has the server call us back so often; the median cost in us, negative on failure.
+// Has the server call us back `times` times; the median time in us, negative on failure.
 double call_back(EchoTest::Echo_ptr echo, uint32_t times) {
   echo->begin_call_back(times);
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -64,7 +64,7 @@ std::set<std::string> sockets_of(pid_t pid) {
   return found;
 }
 
-// How many of the sockets appear in /proc/net/tcp and its like.
+// How many of the sockets appear in /proc/net/tcp and similar files.
 size_t internet_sockets_of(pid_t pid) {
   const std::set<std::string> own = sockets_of(pid);
   size_t count = 0;
@@ -81,8 +81,8 @@ size_t internet_sockets_of(pid_t pid) {
   return count;
 }
 
-// Starts an ORB on this path in a process of its own, which must fail; empty if
-// the error names the reason, else what it said.
+// Starts an ORB on this path in its own process, which must fail. Empty if the error
+// contains the reason, else the error.
 std::string missing_from_error(const std::string& path, const std::string& reason) {
   int pipe[2];
   if (::pipe2(pipe, O_CLOEXEC) != 0) return "pipe";
@@ -155,7 +155,7 @@ class GuardedTransportTest : public CppUnit::TestFixture {
       for (CORBA::ULong i = 0; i < bytes.length(); ++i) bytes[i] = static_cast<uint8_t>(i * 31);
       EchoTest::Bytes_var same = echo->blob(bytes);
       if (same->length() != bytes.length() || same[1'234'567] != bytes[1'234'567]) return false;
-      // Text of many sizes is cut into fragments of many sizes.
+      // Texts of many sizes are split into fragments of many sizes.
       EchoTest::Texts words;
       words.length(3000);
       for (CORBA::ULong i = 0; i < words.length(); ++i) {
@@ -184,8 +184,8 @@ class GuardedTransportTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(0, server.stop());
   }
 
-  // All clients name the same end point that is not listened on; the server
-  // must still reach each over its own connection.
+  // All clients have the same unopened end point in their references; the server must
+  // still call each over its own connection.
   void two_clients_are_told_apart() {
     Server server(accept_call_back);
     int hold[2];
@@ -206,7 +206,7 @@ class GuardedTransportTest : public CppUnit::TestFixture {
       EchoTest::Echo_var echo = find_echo(orb, server.socket());
       return call_back(echo, 10) > 0 && attach_sink(orb, echo) && call_back(echo, 10) > 0;
     }));
-    // The sink attached last is gone with its client: nobody dials for it.
+    // The last sink is gone with its client: no connection is opened to it.
     CPPUNIT_ASSERT(in_client(caller(), [&](Orb& orb) {
       EchoTest::Echo_var echo = find_echo(orb, server.socket());
       return call_back(echo, 1) < 0 && echo->count().dialled == 0;
@@ -269,7 +269,7 @@ class GuardedTransportTest : public CppUnit::TestFixture {
     Server server([](OrbSettings& settings) { settings.server_call_timeout_ms = 200; });
     CPPUNIT_ASSERT(in_client(caller(), [&](Orb& orb) {
       EchoTest::Echo_var echo = find_echo(orb, server.socket());
-      // The server's limit is for messages, not for the servant's work.
+      // The server's limit applies to messages, not to the servant's work.
       echo->linger(700);
       set_call_timeout(echo, 100);
       try {
@@ -282,7 +282,7 @@ class GuardedTransportTest : public CppUnit::TestFixture {
     }));
   }
 
-  // The ORB's own choice there is Latin-1. It does not check what is UTF-8 to both.
+  // The ORB's default there is Latin-1. It does not validate text if both sides use UTF-8.
   void text_is_utf8_at_a_fixed_address() {
     Server server;
     CPPUNIT_ASSERT(in_client(caller(), [&](Orb& orb) {

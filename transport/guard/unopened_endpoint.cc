@@ -13,10 +13,10 @@
 namespace sublet {
 namespace {
 
-// The end point of a process that does not listen. Without any the ORB opens a
-// TCP port as soon as an object is activated, -ORBendPointNoListen or not. This
-// one is only a name in references, by which bidirectional GIOP tells objects
-// of this process; nobody can connect to it, and port 9 discards.
+// The end point of a process that does not listen. Without an end point the ORB opens a
+// TCP port as soon as an object is activated, even with -ORBendPointNoListen. This one
+// is only an address in references by which bidirectional GIOP recognises objects of
+// this process; it does not accept connections, and port 9 is the discard service.
 class UnopenedEndpoint : public omni::giopEndpoint {
  public:
   UnopenedEndpoint() {

@@ -4,7 +4,7 @@
 
 namespace sublet {
 
-// Adds it to the ORB's transports. Once per process, before ORB_init.
+// Adds it to the ORB's transports. To be called once per process, before ORB_init.
 void install_unopened_endpoint();
 
 }  // namespace sublet

@@ -72,7 +72,7 @@ double median_call(EchoTest::Sink_ptr sink, uint32_t times) {
 
 class EchoServant : public POA_EchoTest::Echo {
  public:
-  // Without an Orb of ours there are no sessions.
+  // Sessions require an Orb.
   EchoServant(const Orb* orb, Callback* callback) : orb_(orb), callback_(callback) {}
   char* text(const char* words) override { return CORBA::string_dup(words); }
   EchoTest::Bytes* blob(const EchoTest::Bytes& data) override { return new EchoTest::Bytes(data); }
@@ -132,9 +132,9 @@ class SinkServant : public POA_EchoTest::Sink {
   CORBA::ULong caller() override { return caller_uid().value_or(~0u); }
 };
 
-// omniORB makes pipes when it is loaded, by which threads wake each other.
-// Children of a fork share them and steal each other's wake-ups (a shutdown
-// then hangs), so each child gets new ones in their place.
+// When loaded, omniORB creates pipes that its threads use to wake each other.
+// Forked children would share them and steal each other's wake-ups (a shutdown
+// then hangs), so each child replaces them by new ones.
 struct WakePipe {
   int read_end;
   int write_end;
@@ -155,7 +155,7 @@ std::vector<WakePipe> find_pipes() {
   return pipes;
 }
 
-// Looked for after the libraries are loaded, before a test makes pipes.
+// Initialised after the libraries are loaded and before a test creates pipes.
 const std::vector<WakePipe> kWakePipes = find_pipes();
 
 void renew_wake_pipes() {

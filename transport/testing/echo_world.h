@@ -1,5 +1,5 @@
-// Servers and clients of echo.idl in processes of their own, because a process
-// can start the ORB only once. The test process itself never starts it.
+// Servers and clients of echo.idl in separate processes, because a process can start
+// the ORB only once. The test process itself never starts it.
 #ifndef SUBLET_TRANSPORT_TESTING_ECHO_WORLD_H_
 #define SUBLET_TRANSPORT_TESTING_ECHO_WORLD_H_
 
@@ -17,7 +17,7 @@
 
 namespace sublet::testing {
 
-// A temporary folder, removed with what is in it.
+// A temporary folder, removed with its contents.
 class Folder {
  public:
   Folder();
@@ -30,7 +30,7 @@ class Folder {
   std::string path_;
 };
 
-// A forked child; killed and reaped when this goes.
+// A forked child; killed and reaped by the destructor.
 class Process {
  public:
   explicit Process(const std::function<int()>& body);
@@ -38,8 +38,8 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
   pid_t pid() const { return pid_; }
-  // The exit code; 128 + the signal that ended it; -1 if it still runs after
-  // the time given.
+  // The exit code; 128 + the signal that ended it; -1 if it is still running after
+  // deadline_ms.
   int wait(int deadline_ms);
   bool alive();
 
@@ -48,7 +48,7 @@ class Process {
   int code_ = -1;
 };
 
-// An echo server that listens and answers when the constructor returns.
+// An echo server; it is ready when the constructor returns.
 class Server {
  public:
   // prepare runs in the server's process before its ORB starts.
@@ -56,11 +56,11 @@ class Server {
   const std::string& socket() const { return socket_; }
   pid_t pid() const { return process_->pid(); }
   bool alive() { return process_->alive(); }
-  // Asks the server to shut its ORB down; its exit code.
+  // Asks the server to shut down its ORB; returns its exit code.
   int stop();
-  // Of its door for members elsewhere; 0: it has none.
+  // Of its door for remote members; 0: it has none.
   uint16_t port() const;
-  // The lines that the guard logged so far.
+  // The lines that the guard has logged so far.
   std::string log() const;
 
  private:
@@ -69,7 +69,7 @@ class Server {
   std::unique_ptr<Process> process_;
 };
 
-// Echo::text over the ORB's own transport, unguarded, to compare with.
+// Echo::text over the ORB's own unguarded transport, for comparison.
 class PlainServer {
  public:
   PlainServer();
@@ -83,28 +83,28 @@ class PlainServer {
   std::unique_ptr<Process> process_;
 };
 
-// Runs serve in a child, which writes a byte to the descriptor it is given when
-// it is ready; returns then.
+// Runs serve in a child and returns when it is ready, which it signals by writing a
+// byte to the given descriptor.
 std::unique_ptr<Process> start_server(const std::function<int(int ready)>& serve);
 
-// Serves echo.idl in this process until SIGTERM; tells ready through the
-// descriptor given.
+// Serves echo.idl in this process until SIGTERM; writes a byte to `ready` when it is
+// ready.
 int serve_echo(const OrbSettings& settings, int ready);
 
-// Runs body in a new process with an ORB of its own; true if body returned
-// true. Exceptions are printed and count as false.
+// Runs body in a new process with its own ORB; true if body returned true.
+// Exceptions are printed and count as false.
 bool in_client(const OrbSettings& settings, const std::function<bool(Orb&)>& body,
                int deadline_ms = 60'000);
 
 EchoTest::Echo_ptr find_echo(const Orb& orb, const std::string& socket);
 
-// An object of this process that the server can call, and the session that
-// keeps it. False if the server would not have it.
+// Attaches an object of this process that the server can call to a new session. False
+// if the server refuses.
 bool attach_sink(const Orb& orb, EchoTest::Echo_ptr echo);
 
-// A plain socket to the server; -1 if it could not be had.
+// A plain socket connected to the server; -1 on failure.
 int dial(const std::string& socket);
-// Waits until the other side has closed; false after the time given.
+// Waits until the other side has closed; false after deadline_ms.
 bool closed_by_peer(int socket, int deadline_ms);
 // Writes all; false if the other side has closed.
 bool write_all(int socket, std::string_view bytes);

@@ -5,7 +5,7 @@
 namespace sublet::testing {
 namespace {
 
-// Bidirectional GIOP: the caller names where it listens.
+// Bidirectional GIOP: the caller's listening address.
 std::string listen_point_context() {
   std::string data("\1\0\0\0", 4);
   data += cdr_number(1) + cdr_number(10) + "127.0.0.1";
@@ -21,7 +21,7 @@ std::string old_request(uint32_t id) {
   return giop(0, body, 0);
 }
 
-// In two pieces, the first ending on the 8-byte grid as the rules want.
+// In two fragments, the first ending on an 8-byte boundary as required.
 std::string fragmented_request(uint32_t id) {
   std::string whole = giop_request(id, "text", cdr_text(std::string(100, 'f')));
   std::string first = whole.substr(0, 64);

@@ -1,5 +1,5 @@
-// Makes hostile GIOP out of good: for the tests of the filter and of servers
-// behind it. Deterministic from its seed.
+// Produces malformed GIOP from valid messages, for the tests of the filter and of
+// servers behind it. Deterministic for a given seed.
 #ifndef SUBLET_TRANSPORT_TESTING_GIOP_MUTATOR_H_
 #define SUBLET_TRANSPORT_TESTING_GIOP_MUTATOR_H_
 
@@ -25,10 +25,10 @@ class GiopMutator {
  public:
   explicit GiopMutator(uint32_t seed) : random_(seed) {}
 
-  // One message: good, or damaged anywhere.
+  // One message: valid, or damaged anywhere.
   std::string any();
-  // Damaged behind its frame only: the filter lets most of these through, so
-  // they try the ORB's own parsing.
+  // Damaged only after its header: the filter passes most of these, so they test the
+  // ORB's own parser.
   std::string well_framed();
   uint32_t below(uint32_t limit) { return random_() % limit; }
 

@@ -23,7 +23,7 @@ using NamesPtr = std::unique_ptr<GENERAL_NAMES, Freed<GENERAL_NAMES_free>>;
 using ExtensionPtr = std::unique_ptr<X509_EXTENSION, Freed<X509_EXTENSION_free>>;
 using NumberPtr = std::unique_ptr<BIGNUM, Freed<BN_free>>;
 
-// The key of a file must never be asked for on a terminal.
+// OpenSSL must never prompt for a password on a terminal.
 int no_password(char*, int, int, void*) { return 0; }
 
 std::string text_of(const BioPtr& bio) {
@@ -118,7 +118,7 @@ RequestPtr request_from(const std::string& pem) {
   return request;
 }
 
-// The one URI of ours; nothing if there is none or more than one name at all.
+// The member's URI; none if there is no such name or more than one name of any kind.
 std::optional<MemberName> member_of(X509* certificate) {
   const NamesPtr names(static_cast<GENERAL_NAMES*>(
       X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));

@@ -1,9 +1,9 @@
-// The certificates of a pool, by OpenSSL: EC P-256 keys, an authority's own
-// certificate, those that it gives to members, and what a certificate says. All
-// texts are PEM. Any thread; nothing is kept.
+// The certificates of a pool, with OpenSSL: EC P-256 keys, an authority's own
+// certificate, those it issues to members, and the contents of certificates. All
+// texts are PEM. Any thread; stateless.
 //
-// A certificate says who its holder is in one place, a URI in its subject's
-// alternative names: transport/membership.h.
+// The holder's identity is a URI in the certificate's subject alternative name:
+// transport/membership.h.
 #ifndef SUBLET_TRANSPORT_TLS_AUTHORITY_H_
 #define SUBLET_TRANSPORT_TLS_AUTHORITY_H_
 
@@ -27,29 +27,29 @@ struct CertificateAndKey {
   std::string key;
 };
 
-// From and until, microseconds UTC; kept in whole seconds.
+// From and until, microseconds UTC; stored in whole seconds.
 struct Validity {
   int64_t from = 0;
   int64_t until = 0;
 };
 
-// What a certificate says; nothing here is checked against an authority.
+// The contents of a certificate, not checked against an authority.
 struct CertificateFacts {
-  std::optional<MemberName> member;  // nothing: it names none, or more than one
+  std::optional<MemberName> member;  // none: it names no member, or more than one
   std::string serial;                // hex
   Validity validity;
   Digest fingerprint{};  // of the whole certificate
 };
 
 std::string make_key();
-// Throws TlsError: no pool's name.
+// Throws TlsError: not a valid name of a pool.
 CertificateAndKey make_authority(const std::string& pool, const Validity& validity);
-// What a newcomer sends: its public key, signed by itself.
+// The certificate request of a new member: its public key, signed by itself.
 std::string make_request(const std::string& key);
-// The digest of a request's public key. Throws TlsError: no request, not signed by
+// The digest of a request's public key. Throws TlsError: not a request, not signed by
 // its own key, or the key is not EC P-256.
 Digest key_of_request(const std::string& request);
-// Throws TlsError as key_of_request does, or when the authority is unusable.
+// Throws TlsError as key_of_request does, or if the authority is unusable.
 std::string issue_certificate(const CertificateAndKey& authority, const std::string& request,
                               const MemberName& member, const Validity& validity);
 // Throws TlsError: not a certificate.

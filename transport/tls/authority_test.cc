@@ -1,4 +1,4 @@
-// Names, tokens and certificates: each round trip, and all that is refused.
+// Names, tokens and certificates: round trips, and what is refused.
 #include "transport/tls/authority.h"
 
 #include <cppunit/extensions/HelperMacros.h>

@@ -1,4 +1,4 @@
-// The TCP connection under TLS. Any thread.
+// TCP connections for TLS. Any thread.
 #ifndef SUBLET_TRANSPORT_TLS_CONNECT_H_
 #define SUBLET_TRANSPORT_TLS_CONNECT_H_
 
@@ -10,12 +10,12 @@
 
 namespace sublet {
 
-// False when the time is over first. events: POLLIN, POLLOUT.
+// Waits for POLLIN or POLLOUT; false after `until`.
 bool wait_for(int socket, short events, std::chrono::steady_clock::time_point until);
 
-// Connects to the first of these addresses that lets itself be reached; a socket
-// that does not block. Those that do not answer share the time equally, so that
-// one leaves time for the next. Returns 0, or the errno of the last.
+// Connects a non-blocking socket to the first reachable one of these addresses. The
+// time is divided equally among the remaining ones, so that an address that does not
+// answer leaves time for the next. Returns 0, or the errno of the last.
 int connect_to_any(const addrinfo* addresses, std::chrono::steady_clock::time_point until,
                    UniqueFd* socket);
 

@@ -12,7 +12,7 @@ namespace {
 using Steady = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-// A listening socket of the loopback, as one of a host's addresses.
+// A listening loopback socket, as one of a host's addresses.
 struct Listener {
   explicit Listener(int backlog) : socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     address.sin_family = AF_INET;
@@ -26,7 +26,7 @@ struct Listener {
     entry.ai_addr = raw;
     entry.ai_addrlen = size;
   }
-  // Nobody accepts, and no more can wait: from now on it does not answer.
+  // Fills the backlog, so that it no longer answers.
   void fill() {
     for (int i = 0; i < 8; ++i) {
       waiting.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));

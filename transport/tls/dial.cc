@@ -112,8 +112,8 @@ bool Exchange::receive(TlsSession& session, std::string* bytes, size_t room) {
   }
 }
 
-// Whether what came is what the token promised: of its authority, good now, of the
-// server's pool, in its role.
+// Checks that the received certificate is as specified by the token: of its authority,
+// currently valid, of the server's pool and with the token's role.
 Exclusion check_given(const std::string& certificate, const TlsPeer& server, Role role) {
   const Exclusion why = check_member(certificate, server.authority);
   if (why != Exclusion::kNone) return why;

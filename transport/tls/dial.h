@@ -1,6 +1,6 @@
-// The way to a pool's server over TLS: as a member, or with a token as one who
-// wants to become one. Any thread; each call waits as long as it is told to, and
-// for the resolver of host names as long as that takes.
+// Connects to a pool's server over TLS, as a member or, with a token, to become one.
+// Any thread; each call blocks for at most its timeout, plus the time for resolving
+// the host name, which is not limited.
 #ifndef SUBLET_TRANSPORT_TLS_DIAL_H_
 #define SUBLET_TRANSPORT_TLS_DIAL_H_
 
@@ -14,7 +14,7 @@
 
 namespace sublet {
 
-// Nobody reached, or one side would not have the other; code and advice as in
+// The server was not reached, or one side refused the other; code and advice as in
 // docs/errors.md.
 class DialError : public std::runtime_error {
  public:
@@ -28,7 +28,7 @@ class DialError : public std::runtime_error {
   std::string advice_;
 };
 
-// A session in which the server has said welcome. Throws DialError; TlsError.
+// A session in which the server has accepted us. Throws DialError; TlsError.
 TlsSession dial_server(const HostPort& server, std::shared_ptr<const TlsContext> context,
                        int timeout_ms);
 
@@ -37,9 +37,9 @@ struct Membership {
   TlsCredentials credentials;
 };
 
-// Exchanges the token for a certificate of this key. The same token with the
-// same key again gets the same membership, so that a lost answer costs nothing.
-// Throws DialError, also when what came is not good or not what the token promised;
+// Exchanges the token for a certificate of this key. Repeating it with the same token
+// and key gets the same membership, so that a lost answer does no harm. Throws
+// DialError, also if the certificate is invalid or not as specified by the token;
 // TlsError.
 Membership join_pool(const JoinToken& token, const std::string& key, int timeout_ms);
 

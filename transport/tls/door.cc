@@ -29,7 +29,7 @@ using Steady = std::chrono::steady_clock;
 
 constexpr int kBacklog = 512;
 constexpr uint64_t kListener = 0;
-// Without descriptors nothing can be accepted: how long before the next try.
+// How long to stop accepting when out of descriptors.
 constexpr auto kPause = std::chrono::milliseconds(50);
 
 enum class Stage { kShakes, kAsks, kWaits, kHears };
@@ -42,13 +42,13 @@ struct Stranger {
   const std::string host;
   const Steady::time_point until;
   Stage stage = Stage::kShakes;
-  std::string bytes;  // asked so far, or still to be said
+  std::string bytes;  // received so far, or still to be sent
   Exclusion said = Exclusion::kNone;
   Admission admission;
 };
 
-// What newcomers ask, answered one after the other in a thread of its own: an
-// answer takes as long as a commit.
+// Answers join requests one after the other in its own thread: an answer takes as
+// long as a commit.
 class Answerer {
  public:
   Answerer(std::function<JoinAnswer(const JoinRequest&)> join, size_t most)
@@ -64,7 +64,7 @@ class Answerer {
     if (thread_.joinable()) thread_.join();
   }
 
-  // False: too many wait already.
+  // False: too many are waiting.
   bool ask(JoinRequest request, std::function<void(JoinAnswer)> done) {
     {
       std::lock_guard lock(mutex_);
@@ -143,11 +143,11 @@ struct TlsDoor::State {
   const UniqueFd listener;
   Answerer answerer;
   EpollThread loop;
-  // In the order of their coming, which is that of their time limits.
+  // In order of arrival, which is also that of their time limits.
   std::map<uint64_t, Stranger> strangers;
   std::map<std::string, size_t> of_host;
   uint64_t next = 1;
-  // The listener is not watched until then.
+  // Until then no connections are accepted.
   std::optional<Steady::time_point> rests_until;
   Steady::time_point second{};
   int joins = 0;
@@ -179,7 +179,7 @@ void TlsDoor::State::turn_away(Stranger& stranger, const std::string& why) {
   forget(stranger);
 }
 
-// There is one: of_host counts it.
+// There must be one, according to of_host.
 Stranger& TlsDoor::State::oldest_of(const std::string& host) {
   return std::find_if(strangers.begin(), strangers.end(),
                       [&](const auto& one) { return one.second.host == host; })
@@ -187,7 +187,7 @@ Stranger& TlsDoor::State::oldest_of(const std::string& host) {
 }
 
 void TlsDoor::State::accept_some() {
-  // So many at a time, that those inside are not kept waiting by a crowd.
+  // Limited, so that many new connections do not delay the existing ones.
   for (int i = 0; i < 16; ++i) {
     sockaddr_storage address{};
     socklen_t size = sizeof address;
@@ -247,7 +247,7 @@ void TlsDoor::State::go_on(Stranger& stranger) {
     }
     case Stage::kAsks:
       return asked(stranger);
-    case Stage::kWaits:  // hung up or says more than it may
+    case Stage::kWaits:  // it hung up, or sent more than the request
       return turn_away(stranger, "not a valid join request");
     case Stage::kHears:
       return say(stranger);
@@ -303,7 +303,7 @@ bool TlsDoor::State::may_join() {
 
 void TlsDoor::State::answered(uint64_t number, const JoinAnswer& answer) {
   const auto found = strangers.find(number);
-  if (found == strangers.end()) return;  // he did not wait
+  if (found == strangers.end()) return;  // closed meanwhile
   Stranger& stranger = found->second;
   stranger.said = answer.excluded;
   stranger.bytes = to_bytes(answer);
@@ -337,7 +337,7 @@ void TlsDoor::State::say(Stranger& stranger) {
   hooks.arrived(std::move(session), admission, known);
 }
 
-// Cuts those whose time is over. Returns in how many ms the next one's is.
+// Closes those whose time has run out. Returns the ms until the next deadline; -1: none.
 int TlsDoor::State::round() {
   const auto now = Steady::now();
   if (rests_until && *rests_until <= now) {

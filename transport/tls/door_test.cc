@@ -1,4 +1,4 @@
-// The door, the way to it and the relay behind it, without the ORB.
+// The door, connecting to it and the relay behind it, without the ORB.
 #include "transport/tls/door.h"
 
 #include <arpa/inet.h>
@@ -29,7 +29,7 @@ using Steady = std::chrono::steady_clock;
 
 constexpr int kPatient = 20'000;
 
-// A door on the loopback and a relay behind it; what arrives is kept.
+// A door on the loopback and a relay behind it; keeps the admitted members.
 class House {
  public:
   explicit House(const TlsCredentials& server, int patience_ms = kPatient, size_t strangers = 64,
@@ -39,7 +39,7 @@ class House {
   HostPort at() const { return {"127.0.0.1", door_.port()}; }
   TlsRelay& relay() { return relay_; }
 
-  // The plain end of the next member that came in.
+  // The plain end of the next admitted member.
   UniqueFd next() {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, std::chrono::milliseconds(kPatient), [this] { return !in_.empty(); });
@@ -48,7 +48,7 @@ class House {
     in_.erase(in_.begin());
     return first;
   }
-  // True once the log has a line with these words.
+  // Waits for a log line with these words.
   bool said(const std::string& words) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::milliseconds(kPatient), [&] {
@@ -99,7 +99,7 @@ class House {
   TlsDoor door_;
 };
 
-// The code with which the way in ends; "" when it leads in.
+// The error code of connecting; "" on success.
 std::string refusal(const HostPort& at, const TlsCredentials& credentials) {
   try {
     dial_server(at, TlsContext::of_member(credentials), kPatient);
@@ -140,7 +140,7 @@ void send_all(int socket, const std::string& bytes) {
   }
 }
 
-// That this process has open.
+// The number of open descriptors of this process.
 size_t descriptors() {
   const std::filesystem::directory_iterator all("/proc/self/fd");
   return static_cast<size_t>(std::distance(begin(all), end(all)));
@@ -192,7 +192,7 @@ class TlsDoorTest : public CppUnit::TestFixture {
     const UniqueFd theirs = house.next();
     CPPUNIT_ASSERT(mine.valid() && theirs.valid());
     const std::string there = random_bytes(5'000'000), back = random_bytes(3'000'000);
-    // Both directions at once, each larger than all buffers on the way.
+    // Both directions at once, each larger than all buffers in between.
     std::thread sends([&] { send_all(mine.get(), there); });
     std::thread answers([&] { send_all(theirs.get(), back); });
     std::string got_there;
@@ -218,7 +218,7 @@ class TlsDoorTest : public CppUnit::TestFixture {
     TlsCredentials mixed = other.credentials(Role::kMachine, "curly");
     mixed.authority = pool.authority().certificate;
     CPPUNIT_ASSERT_EQUAL(std::string("certificate.authority"), refusal(house.at(), mixed));
-    // Of the right authority and a server's: nobody else may be one.
+    // Of the right authority, but a server's: no client may use one.
     CPPUNIT_ASSERT_EQUAL(std::string("certificate.role"), refusal(house.at(), pool.server()));
     for (const Exclusion why : {Exclusion::kRevoked, Exclusion::kUnknownMember,
                                 Exclusion::kWrongName, Exclusion::kWrongRole}) {
@@ -302,7 +302,7 @@ class TlsDoorTest : public CppUnit::TestFixture {
     }
   }
 
-  // What was there before stays, and the same join may be made again.
+  // An existing membership is kept, and the same join can be repeated.
   void newcomer_keeps_nothing_that_is_not_good() {
     const TlsPool pool, other("lab");
     House house(pool.server());
@@ -364,7 +364,7 @@ class TlsDoorTest : public CppUnit::TestFixture {
       CPPUNIT_ASSERT_EQUAL(std::string("certificate.authority"), e.code());
     }
     CPPUNIT_ASSERT(house.said("the handshake failed"));
-    CPPUNIT_ASSERT(!asked);  // the secret never left
+    CPPUNIT_ASSERT(!asked);  // the secret was not sent
   }
 
   void silent_strangers_are_cut() {
@@ -372,7 +372,7 @@ class TlsDoorTest : public CppUnit::TestFixture {
     House house(pool.server(), 200);
     const UniqueFd silent = plain_connection(house.at());
     const UniqueFd half = plain_connection(house.at());
-    send_all(half.get(), std::string("\x16\x03\x01\x02\x00\x01", 6));  // a record begun
+    send_all(half.get(), std::string("\x16\x03\x01\x02\x00\x01", 6));  // an incomplete record
     CPPUNIT_ASSERT(closes(silent) && closes(half));
     CPPUNIT_ASSERT(house.said("did not finish in time"));
   }
@@ -436,7 +436,7 @@ class TlsDoorTest : public CppUnit::TestFixture {
     const auto context = TlsContext::of_member(pool.credentials(Role::kUser, "ann"));
     UniqueFd mine = relay.take(dial_server(house.at(), context, kPatient), 0);
     UniqueFd theirs = house.next();
-    // The last words arrive before the end.
+    // Data written before closing arrives.
     send_all(theirs.get(), "last words");
     theirs.reset();
     CPPUNIT_ASSERT_EQUAL(std::string("last words"), receive_all(mine.get(), 100));
@@ -446,14 +446,14 @@ class TlsDoorTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(closes(theirs));
   }
 
-  // A peer that takes nothing keeps no place after the plain end has closed.
+  // A peer that reads nothing is dropped some time after the plain end has closed.
   void last_words_have_their_time() {
     const TlsPool pool;
     House house(pool.server(), kPatient, 64, 64, 100);
     const TlsSession silent = dial_server(
         house.at(), TlsContext::of_member(pool.credentials(Role::kUser, "ann")), kPatient);
     UniqueFd theirs = house.next();
-    // One that answers shows that the relay has come round.
+    // Another one, whose answers show that the relay has handled its events.
     TlsRelay relay;
     const UniqueFd lively = relay.take(
         dial_server(house.at(), TlsContext::of_member(pool.credentials(Role::kUser, "bob")),
@@ -461,7 +461,7 @@ class TlsDoorTest : public CppUnit::TestFixture {
         0);
     const UniqueFd to_lively = house.next();
     const std::string much(1'000'000, 'x');
-    // Until all buffers on the way are full.
+    // Until all buffers in between are full.
     for (int rounds = 0; rounds < 50; ++rounds) {
       if (::send(theirs.get(), much.data(), much.size(), MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
         rounds = 0;
@@ -470,7 +470,7 @@ class TlsDoorTest : public CppUnit::TestFixture {
     }
     const size_t with_it = descriptors();
     theirs.reset();
-    // Beside ours the relay's two: well before TCP gives up.
+    // Ours and the relay's two are closed well before TCP gives up.
     const auto end = Steady::now() + std::chrono::seconds(10);
     while (descriptors() > with_it - 3 && Steady::now() < end)
       std::this_thread::sleep_for(std::chrono::milliseconds(10));

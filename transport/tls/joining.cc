@@ -19,7 +19,7 @@ size_t from_two_octets(const std::string& bytes, size_t at) {
          static_cast<uint8_t>(bytes[at + 1]);
 }
 
-// A message of a head, whose last two octets are the size of what follows.
+// For a message with a head whose last two octets are the size of the rest.
 std::optional<size_t> size_of(const std::string& begun, size_t head) {
   const size_t known = std::min(begun.size(), kJoinMagic.size());
   if (begun.compare(0, known, kJoinMagic.substr(0, known)) != 0) return std::nullopt;

@@ -1,6 +1,5 @@
-// What a newcomer and the server say to each other inside TLS, outside the ORB:
-// fixed small messages (docs/membership.md has them byte by byte). Pure
-// functions.
+// The messages between a newcomer and the server inside TLS, without the ORB: small
+// and of fixed form (docs/membership.md defines them byte by byte). Pure functions.
 #ifndef SUBLET_TRANSPORT_TLS_JOINING_H_
 #define SUBLET_TRANSPORT_TLS_JOINING_H_
 
@@ -12,10 +11,10 @@
 
 namespace sublet {
 
-// The server's first word to a member: welcome, or why not.
+// The server's first message to a member: accepted, or the reason why not.
 inline constexpr size_t kGreeting = 5;
 std::string to_greeting(Exclusion why);
-// Nothing: not a greeting of ours. `bytes` has kGreeting octets.
+// None: not a valid greeting. A valid one has kGreeting octets.
 std::optional<Exclusion> from_greeting(const std::string& bytes);
 
 struct JoinRequest {
@@ -33,11 +32,11 @@ inline constexpr size_t kMostPemSent = 4096;
 std::string to_bytes(const JoinRequest& request);
 std::string to_bytes(const JoinAnswer& answer);
 
-// How many octets the message has that begins so; 0: more must come before it
-// can be told. Nothing: it is malformed, and reading on makes no sense.
+// The total size in octets of the message that begins with `begun`; 0: not known yet.
+// None: it is malformed.
 std::optional<size_t> size_of_request(const std::string& begun);
 std::optional<size_t> size_of_answer(const std::string& begun);
-// Of a whole message.
+// `bytes` is a complete message.
 JoinRequest request_from_bytes(const std::string& bytes);
 JoinAnswer answer_from_bytes(const std::string& bytes);
 

@@ -1,4 +1,4 @@
-// OpenSSL's objects with an owner, for this folder only.
+// Owning pointers to OpenSSL's objects, for this folder only.
 #ifndef SUBLET_TRANSPORT_TLS_OBJECTS_H_
 #define SUBLET_TRANSPORT_TLS_OBJECTS_H_
 
@@ -28,7 +28,7 @@ using BioPtr = std::unique_ptr<BIO, Freed<BIO_free>>;
 using SslContextPtr = std::unique_ptr<SSL_CTX, Freed<SSL_CTX_free>>;
 using SslPtr = std::unique_ptr<SSL, Freed<SSL_free>>;
 
-// Throws TlsError with what OpenSSL says of it.
+// Throws TlsError with OpenSSL's error message.
 [[noreturn]] void fail_tls(const std::string& what);
 void need(bool done, const char* what);
 

@@ -19,11 +19,11 @@ using Step = TlsSession::Step;
 using Steady = std::chrono::steady_clock;
 
 constexpr size_t kPiece = 16384;  // a TLS record
-// Pieces that one connection may move before the others have their turn.
+// Pieces that one connection may transfer before the others get their turn.
 constexpr int kTurn = 16;
 
-// One connection. A side that is full stops the other from being read: at most
-// one piece waits in each direction.
+// One connection. At most one piece is buffered in each direction: while one side
+// cannot be written, the other is not read.
 struct Link {
   Link(uint64_t which, uint64_t whose, TlsSession with, UniqueFd to)
       : number(which), member(whose), session(std::move(with)), plain(std::move(to)) {}
@@ -33,9 +33,9 @@ struct Link {
   TlsSession session;
   UniqueFd plain;
   std::string in, out;     // not yet written to plain, to the session
-  bool in_ended = false;   // nothing more comes from the session
-  bool deaf = false;       // nobody reads the plain end any more
-  bool out_ended = false;  // nothing more comes from plain
+  bool in_ended = false;   // the session has ended
+  bool deaf = false;       // the plain end is no longer read
+  bool out_ended = false;  // plain has ended
   bool over = false;
   bool read_wants_write = false, write_wants_read = false;
   uint32_t tls_events = 0, plain_events = 0;
@@ -62,7 +62,7 @@ bool Link::pull_in() {
 
 bool Link::push_in() {
   if (in.empty()) {
-    // What came is delivered; the ORB sees the end.
+    // All data has been delivered; the ORB sees the end.
     if (in_ended) over = true;
     return false;
   }
@@ -72,7 +72,7 @@ bool Link::push_in() {
     return true;
   }
   if (errno == EAGAIN || errno == EINTR) return false;
-  // The ORB has stopped reading; what it still has to say goes out.
+  // The ORB has stopped reading; the data it has written is still sent.
   deaf = true;
   in.clear();
   return false;
@@ -133,7 +133,7 @@ struct TlsRelay::State {
   EpollThread loop;
   std::map<uint64_t, Link> links;
   std::vector<uint64_t> unfinished;  // had more to do after their turn
-  // Those whose plain end has closed, in order of when they end at the latest.
+  // Links whose plain end has closed, ordered by deadline.
   std::deque<std::pair<Steady::time_point, uint64_t>> closing;
   std::chrono::milliseconds last_words{0};
   uint64_t next = 1;
@@ -163,7 +163,7 @@ void TlsRelay::State::add(TlsSession session, UniqueFd plain, uint64_t member) {
 
 void TlsRelay::State::end(Link& link) {
   link.session.say_goodbye();
-  links.erase(link.number);  // the descriptors close, and leave the loop by that
+  links.erase(link.number);  // closing the descriptors removes them from the loop
 }
 
 void TlsRelay::State::serve(uint64_t number) {
@@ -189,7 +189,7 @@ int TlsRelay::State::round() {
   return unfinished.empty() ? wait_ms : 0;
 }
 
-// Ends those whose peers take too long; returns when to look again, -1: at none.
+// Ends links whose peers take too long; returns the ms until the next deadline, -1: none.
 int TlsRelay::State::end_late_ones() {
   while (!closing.empty()) {
     const auto [until, number] = closing.front();
@@ -203,8 +203,8 @@ int TlsRelay::State::end_late_ones() {
   return -1;
 }
 
-// A hang-up cannot be turned off: one that nobody waits for would wake us for
-// ever.
+// epoll always reports a hang-up: one that is not waited for must be handled, or it would
+// wake this thread again and again.
 void TlsRelay::State::ready(uint64_t number, uint32_t events) {
   const auto found = links.find(number / 2);
   if (found == links.end()) return;
@@ -213,7 +213,7 @@ void TlsRelay::State::ready(uint64_t number, uint32_t events) {
   const uint32_t wanted = of_plain ? link.plain_events : link.tls_events;
   if ((events & (EPOLLHUP | EPOLLERR)) != 0 && wanted == 0) {
     if (!of_plain || link.out.empty()) return end(link);
-    // The ORB has closed and the peer is slow to take the last of it.
+    // The ORB has closed and the peer is slow to receive the remaining data.
     loop.remove(link.plain.get());
     link.plain_watched = false;
     closing.emplace_back(Steady::now() + last_words, link.number);
@@ -234,7 +234,7 @@ UniqueFd TlsRelay::take(TlsSession session, uint64_t member) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return UniqueFd();
   UniqueFd ours(ends[0]), theirs(ends[1]);
-  // std::function wants what can be copied.
+  // std::function requires a copyable callable.
   auto packed =
       std::make_shared<std::pair<TlsSession, UniqueFd>>(std::move(session), std::move(ours));
   const bool posted = state_->loop.post([s = state_.get(), packed, member] {

@@ -1,9 +1,9 @@
-// Carries bytes between TLS connections and the plain local sockets that the
-// ORB is given in their place. The ORB's own TLS classes use one SSL object from
-// two threads at a time as soon as calls go both ways over a connection, which
-// OpenSSL forbids; here one thread has them all (docs/transport.md).
+// Relays data between TLS connections and the plain local sockets that the ORB is
+// given instead. With calls in both directions over a connection, the ORB's own TLS
+// classes use one SSL object from two threads at a time, which OpenSSL does not allow;
+// here one thread handles them all (docs/transport.md).
 //
-// Any thread. What is taken is the relay's until either side ends.
+// Any thread. The relay owns a session until either side closes it.
 #ifndef SUBLET_TRANSPORT_TLS_RELAY_H_
 #define SUBLET_TRANSPORT_TLS_RELAY_H_
 
@@ -17,19 +17,18 @@ namespace sublet {
 
 class TlsRelay {
  public:
-  // last_words_ms: once the plain end has closed, how long its peer may take for
-  // what is still under way. Throws OsError: no descriptors.
+  // last_words_ms: how long the peer may take to receive the remaining data after the
+  // plain end has closed. Throws OsError: no descriptors.
   explicit TlsRelay(int last_words_ms = 10'000);
-  // Ends what it carries.
+  // Closes all sessions.
   ~TlsRelay();
   TlsRelay(const TlsRelay&) = delete;
   TlsRelay& operator=(const TlsRelay&) = delete;
 
-  // Takes over a session that is past its handshake. Returns the plain end, a
-  // blocking stream socket; not valid, with the session ended, if descriptors
-  // are short.
+  // Takes over a session after its handshake. Returns the plain end, a blocking stream
+  // socket; if out of descriptors, it is not valid and the session is closed.
   UniqueFd take(TlsSession session, uint64_t member);
-  // Ends all sessions that were taken under this number.
+  // Closes all sessions that were taken over with this number.
   void cut(uint64_t member);
 
  private:

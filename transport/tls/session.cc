@@ -16,7 +16,7 @@ namespace {
 using StorePtr = std::unique_ptr<X509_STORE, Freed<X509_STORE_free>>;
 using ChainPtr = std::unique_ptr<X509_STORE_CTX, Freed<X509_STORE_CTX_free>>;
 
-// In the order of preference; as TLS writes them, each with its length.
+// In order of preference; in the wire format of ALPN, each preceded by its length.
 constexpr char kMemberProtocol[] = "\x08sublet/1";
 constexpr char kJoinProtocol[] = "\x0dsublet-join/1";
 
@@ -94,7 +94,7 @@ struct TlsSession::State {
   Step to_step(int result);
 };
 
-// Decides on the other side's certificate, in the middle of the handshake.
+// Checks the other side's certificate during the handshake.
 Exclusion TlsSession::State::judge(X509* certificate, STACK_OF(X509) * sent) {
   const TlsContext::State& us = *context->state_;
   X509* authority = us.authority.get();
@@ -150,7 +150,7 @@ void TlsContext::State::set_up() {
   need(SSL_CTX_set_min_proto_version(c, TLS1_3_VERSION) == 1 &&
            SSL_CTX_set_max_proto_version(c, TLS1_3_VERSION) == 1,
        "set the version");
-  // Nothing of a session outlives it: each connection proves itself anew.
+  // No session resumption: each connection is authenticated again.
   SSL_CTX_set_options(c, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION);
   SSL_CTX_set_num_tickets(c, 0);
   SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);

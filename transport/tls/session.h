@@ -1,10 +1,10 @@
-// One TLS 1.3 connection between members of a pool, or of a newcomer with its
-// server. Both sides check the other: its certificate against the pool's
-// authority, its pool, and on the client's side that it is the pool's server.
-// The server's side notes what is wrong instead of breaking off, so that it can
-// say so; it must ask excluded() before anything else.
+// One TLS 1.3 connection between members of a pool, or between a newcomer and the
+// server. Each side checks the other: its certificate against the pool's authority,
+// its pool, and on the client's side that it is the pool's server. On an error the
+// server's side completes the handshake, so that it can report the reason; it must
+// check excluded() before anything else.
 //
-// TlsContext may be shared by threads; a TlsSession is one thread's at a time.
+// TlsContext is thread-safe; a TlsSession may be used by one thread at a time.
 #ifndef SUBLET_TRANSPORT_TLS_SESSION_H_
 #define SUBLET_TRANSPORT_TLS_SESSION_H_
 
@@ -30,15 +30,15 @@ struct TlsCredentials {
   std::string key;
 };
 
-// What a connection is for; said in the handshake.
+// The purpose of a connection; sent in the handshake (ALPN).
 enum class TlsPurpose { kMember, kJoin };
 
 class TlsContext {
  public:
-  // Throw TlsError: something does not fit or cannot be read.
+  // Throw TlsError: the credentials are unreadable or do not match.
   static std::shared_ptr<const TlsContext> of_server(const TlsCredentials& credentials);
   static std::shared_ptr<const TlsContext> of_member(const TlsCredentials& credentials);
-  // Of one who has no certificate yet and knows the authority's fingerprint.
+  // For a client that has no certificate yet but knows the authority's fingerprint.
   static std::shared_ptr<const TlsContext> of_newcomer(const Digest& authority);
   ~TlsContext();
 
@@ -49,35 +49,35 @@ class TlsContext {
   std::unique_ptr<State> state_;
 };
 
-// The other side, as far as its certificate says.
+// The other side, according to its certificate.
 struct TlsPeer {
   std::optional<MemberName> member;
   std::string serial;     // hex
-  std::string authority;  // PEM, where the other side sent it
+  std::string authority;  // PEM, if the other side sent it
 };
 
 class TlsSession {
  public:
-  // socket: connected, not blocking. Throws TlsError.
+  // socket: connected, non-blocking. Throws TlsError.
   TlsSession(std::shared_ptr<const TlsContext> context, UniqueFd socket, TlsPurpose purpose);
   ~TlsSession();
   TlsSession(TlsSession&&) noexcept;
   TlsSession& operator=(TlsSession&&) noexcept;
 
-  // What a step led to: done, or what to wait for, or that it is all over.
+  // The result of an operation: done, what to wait for, or that the session has ended.
   enum class Step { kDone, kWantsRead, kWantsWrite, kOver };
   Step handshake();
-  // After the handshake. *count: bytes moved, where the step is done.
+  // After the handshake. *count: bytes transferred if the result is kDone.
   Step read(char* bytes, size_t room, size_t* count);
   Step write(const char* bytes, size_t size, size_t* count);
-  // Says that nothing more will come, if that needs no waiting.
+  // Sends a close notification if that is possible without waiting.
   void say_goodbye();
 
   int socket() const;
-  // Also of a handshake that failed: why the other side was not accepted;
-  // kMalformed where TLS itself failed.
+  // Why the other side was not accepted, also after a failed handshake; kMalformed if
+  // TLS itself failed.
   Exclusion excluded() const;
-  // What the other side wants; after the handshake.
+  // The purpose requested by the client; after the handshake.
   TlsPurpose purpose() const;
   const TlsPeer& peer() const;
 
@@ -87,12 +87,12 @@ class TlsSession {
   std::unique_ptr<State> state_;
 };
 
-// Whether this certificate is of the authority, good now, and for a member; PEM.
-// Throws TlsError: one of them is no certificate.
+// Checks that this certificate is of the authority, currently valid, and a member's;
+// PEM. Throws TlsError: one of them is not a certificate.
 Exclusion check_member(const std::string& certificate, const std::string& authority);
 
-// Writes to a socket whose reader has gone must not end the process: blocks
-// SIGPIPE in this thread while it lives.
+// Blocks SIGPIPE in this thread during its lifetime, so that writing to a closed
+// socket does not end the process.
 class PipeSignalBlocked {
  public:
   PipeSignalBlocked();

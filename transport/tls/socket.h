@@ -1,4 +1,4 @@
-// Options of the TCP sockets under TLS.
+// Options of the TCP sockets used for TLS.
 #ifndef SUBLET_TRANSPORT_TLS_SOCKET_H_
 #define SUBLET_TRANSPORT_TLS_SOCKET_H_
 
@@ -8,8 +8,8 @@
 
 namespace sublet {
 
-// Small messages leave at once; a peer that has vanished is noticed while idle
-// within 35 s, and with something to say to it within 20 s.
+// Small messages are sent at once. A peer that has vanished is detected within 35 s
+// while idle, and within 20 s while data is being sent.
 inline void set_options(int socket) {
   const auto set = [socket](int level, int option, int value) {
     ::setsockopt(socket, level, option, &value, sizeof value);
