@@ -16,14 +16,14 @@ namespace {
 
 bool exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 
-// Empty, or what the kernel said.
+// Empty, or the kernel's error.
 std::string write_to(const std::string& path, const std::string& text) {
   UniqueFd fd(open(path.c_str(), O_WRONLY | O_CLOEXEC));
   if (fd.valid() && write(fd.get(), text.data(), text.size()) > 0) return {};
   return path + ": " + strerror(errno);
 }
 
-// A folder that is there while it is tried what can be done in it.
+// A temporary folder for testing which features work.
 class Probe {
  public:
   Probe(const std::string& hierarchy, const std::string& tag)
@@ -34,7 +34,7 @@ class Probe {
   Probe& operator=(const Probe&) = delete;
   ~Probe() { rmdir(path_.c_str()); }
 
-  // Empty, or why not.
+  // Empty, or the error.
   std::string try_write(const std::string& file, const std::string& text) const {
     return error_.empty() ? write_to(path_ + "/" + file, text) : error_;
   }
@@ -58,7 +58,7 @@ Hierarchies find(const std::string& root) {
   return found;
 }
 
-// `works` is the hierarchy when writing `text` to `file` in a folder of it does.
+// The hierarchy, if writing `text` to `file` in a folder of it succeeds; else empty.
 std::string works(const std::string& hierarchy, const std::string& tag, const std::string& file,
                   const std::string& text, std::string* why) {
   *why = "there is no such cgroup hierarchy";
@@ -74,7 +74,7 @@ AttemptCgroups AttemptCgroups::detect(const std::string& root, const std::string
   found.tag_ = tag;
   Hierarchies at = find(root);
   bool v2_alone = !at.unified.empty() && at.unified == at.cpu;
-  // Refused when the controller is there already or cannot be had; the probes tell.
+  // Fails if a controller is already enabled or unavailable; the probes find out which.
   if (v2_alone)
     for (const char* controller : {"+cpu", "+memory"})
       write_to(root + "/cgroup.subtree_control", controller);
@@ -105,7 +105,7 @@ std::string AttemptCgroups::folder(const std::string& hierarchy, const AttemptNa
 void AttemptCgroups::set_folders(const AttemptName& name, AttemptOrder* order) const {
   order->cgroup_unified = folder(unified_, name);
   order->cgroup_cpu = folder(cpu_, name);
-  // A folder more costs every start; only a limit needs it.
+  // An additional folder slows down every start; it is needed only for a limit.
   order->cgroup_memory = order->limit_memory > 0 ? folder(memory_, name) : std::string();
 }
 
@@ -122,7 +122,7 @@ int AttemptCgroups::remove_left_over(const std::vector<AttemptName>& keep) const
       bool ours = std::string(entry->d_name).starts_with("sublet-" + tag_ + "-");
       bool wanted = std::ranges::any_of(
           keep, [&](const AttemptName& name) { return folder(hierarchy, name) == path; });
-      // The kernel refuses to remove one in which somebody lives.
+      // The kernel refuses to remove one that contains processes.
       if (ours && !wanted && rmdir(path.c_str()) == 0) ++removed;
     }
     closedir(entries);

@@ -25,8 +25,8 @@ class CgroupTest : public CppUnit::TestFixture {
     AttemptCgroups found = AttemptCgroups::detect(root, "test");
     CPPUNIT_ASSERT(!found.can_kill() && !found.can_weigh() && !found.can_limit_memory());
     CPPUNIT_ASSERT_EQUAL(size_t{3}, found.missing().size());
-    // A tree that only looks like cgroups: the folder can be made, but no file
-    // appears in it.
+    // A tree that only looks like cgroups: a folder can be created, but no files appear
+    // in it.
     system_files().make_folders(std::string(root) + "/cpu");
     system_files().write_atomic(std::string(root) + "/cpu/cgroup.procs", "");
     system_files().write_atomic(std::string(root) + "/cgroup.controllers", "cpu");

@@ -1,7 +1,7 @@
 // The client's side of an attempt's folder, attempts/<job>.<attempt>/ under the
-// client's state folder: writes the order, reads record and exit record, lists
-// what is there. The shepherd is the other side (docs/shepherd.md). Nothing
-// here is shared: any thread, one at a time for one folder.
+// client's state folder: writes the order, reads record and exit record, lists the
+// attempts. The shepherd is the other side (docs/shepherd.md). No shared state: any
+// thread, one at a time per folder.
 #ifndef SUBLET_ATTEMPT_FOLDER_H_
 #define SUBLET_ATTEMPT_FOLDER_H_
 
@@ -17,20 +17,20 @@
 
 namespace sublet {
 
-// The members mean what they mean in sublet_order; strings hold no NUL byte.
+// The members have the same meaning as in sublet_order; strings must not contain NUL bytes.
 struct AttemptOrder {
   int64_t job = 0;
   int64_t attempt = 0;
   std::string program;
   std::vector<std::string> arguments;    // argv[0] first; empty: the program's path
-  std::vector<std::string> environment;  // NAME=value, exactly what the job gets
+  std::vector<std::string> environment;  // NAME=value, the job's complete environment
   std::string work = SUBLET_WORK_FOLDER;
-  int64_t uid = -1;  // -1: as the client itself
+  int64_t uid = -1;  // -1: that of the client
   int64_t gid = -1;
   int64_t umask = 077;
   int64_t stdout_limit = 1 << 20;  // bytes
   int64_t stderr_limit = 1 << 20;
-  int64_t limit_cpu_s = 0;  // limits: 0 is none
+  int64_t limit_cpu_s = 0;  // limits: 0: none
   int64_t limit_wall_s = 0;
   int64_t limit_memory = 0;
   int64_t limit_file = 0;
@@ -49,7 +49,7 @@ struct AttemptOrder {
   bool operator==(const AttemptOrder&) const = default;
 };
 
-// Who runs an attempt.
+// The processes that run an attempt.
 struct AttemptRecord {
   int64_t job = 0;
   int64_t attempt = 0;
@@ -66,15 +66,15 @@ struct AttemptRecord {
   bool operator==(const AttemptRecord&) const = default;
 };
 
-// How an attempt ended. The text members of `facts` are empty: they are here.
+// How an attempt ended. The text members of `facts` are empty; use the members here.
 struct AttemptExit {
   sublet_exit facts = {};
   std::string step;
   std::string boot_id;
 };
 
-// Reading never throws on what the bytes say: a bad file gives nothing and, in
-// *error, one sentence.
+// Parsing never throws because of the contents: an invalid file results in none and one
+// sentence in *error.
 std::string print_order(const AttemptOrder& order);
 std::optional<AttemptOrder> parse_order(std::string text, std::string* error);
 std::string print_record(const AttemptRecord& record);
@@ -90,18 +90,18 @@ struct AttemptName {
 
 // `state_folder`/attempts/<job>.<attempt>
 std::string attempt_folder(const std::string& state_folder, const AttemptName& name);
-// What is in `state_folder`/attempts, in order; names of no attempt
-// are left out, or put in *strange if given. No such folder: empty.
+// The attempts in `state_folder`/attempts, sorted. Other names are ignored, or put in
+// *strange if given. No such folder: empty.
 std::vector<AttemptName> list_attempts(const Files& files, const std::string& state_folder,
                                        std::vector<std::string>* strange = nullptr);
 
-// Makes the folder (0711) with work/ and checkpoint/ (0700, of uid and gid
-// unless these are -1). Throws FileError. It may exist already.
+// Creates the folder (0711) with work/ and checkpoint/ (0700, owned by uid and gid
+// unless these are -1). Throws FileError. It may already exist.
 void make_attempt_folder(Files& files, const std::string& folder, int64_t uid, int64_t gid);
-// Survives this process, not a power failure. Throws FileError; with EFBIG when the
-// order is longer than SUBLET_ORDER_MAX_BYTES, EINVAL when the shepherd would refuse it.
+// Survives this process, but not a power failure. Throws FileError; with EFBIG if the
+// order is longer than SUBLET_ORDER_MAX_BYTES, EINVAL if the shepherd would refuse it.
 void write_order(Files& files, const std::string& folder, const AttemptOrder& order);
-// Nothing, with an empty *error, while the file does not exist.
+// None, with an empty *error, while the file does not exist.
 std::optional<AttemptOrder> read_order(const Files& files, const std::string& folder,
                                        std::string* error);
 std::optional<AttemptRecord> read_record(const Files& files, const std::string& folder,
@@ -109,16 +109,16 @@ std::optional<AttemptRecord> read_record(const Files& files, const std::string& 
 std::optional<AttemptExit> read_exit(const Files& files, const std::string& folder,
                                      std::string* error);
 
-// Starts `program` (sublet-shepherd) for the folder, in a session of its own,
-// so that it outlives the caller; the caller reaps it, or init after the
-// caller's death. Throws OsError.
+// Starts `program` (sublet-shepherd) for the folder, in its own session, so that it
+// outlives the caller. It must be reaped by the caller, or by init after the caller has
+// ended. Throws OsError.
 SpawnedProcess start_shepherd(const std::string& program, const std::string& folder);
-// True while a shepherd lives that was started for the folder, also before it has
-// written its record: it holds the folder's lock.
+// True while a shepherd of the folder is running, even before it has written its record:
+// it holds the folder's lock.
 bool attempt_locked(const std::string& folder);
-// True while that shepherd of this boot lives.
+// True while the recorded shepherd is running (in this boot).
 bool shepherd_alive(const AttemptRecord& record);
-// The shepherd's control socket, non-blocking. Throws OsError as connect_local.
+// The shepherd's control socket, non-blocking. Throws OsError like connect_local.
 UniqueFd connect_control(const std::string& folder);
 
 }  // namespace sublet

@@ -129,7 +129,7 @@ class AttemptFolderTest : public CppUnit::TestFixture {
             static_cast<char>(*rc::gen::inRange(0, 256));
       std::string error;
       auto order = parse_order(text, &error);
-      // What is accepted means the same when written and read again.
+      // An accepted order is unchanged after it is written and read again.
       if (order)
         RC_ASSERT(*parse_order(print_order(*order), &error) == *order);
       else

@@ -20,7 +20,7 @@ struct sublet_format {
   const char* title;
   const struct field* fields;
   size_t count;
-  int refuse_unknown; /* an order's unknown key could be a limit we would ignore */
+  int refuse_unknown; /* for orders: an unknown key could be a limit */
 };
 
 #define NUMBER(type, member, need, low, high, absent) \
@@ -134,7 +134,7 @@ static int hex_digit(char c) {
   return -1;
 }
 
-/* Decodes the zero-terminated value in place; its length, or -1. */
+/* Decodes the zero-terminated value in place; returns its length, or -1. */
 static int64_t decode(char* value) {
   char* to = value;
   for (const char* from = value; *from; ++from) {
@@ -160,7 +160,7 @@ static const char* parse_number(const char* value, const struct field* field, in
   if (!*digit) return "a number is empty";
   for (; *digit; ++digit) {
     if (*digit < '0' || *digit > '9') return "a number has an invalid digit";
-    /* Counted downwards: INT64_MIN has no positive twin. */
+    /* Accumulated as a negative number: -INT64_MIN would overflow. */
     if (__builtin_mul_overflow(number, 10, &number) ||
         __builtin_sub_overflow(number, *digit - '0', &number))
       return "a number is too large";

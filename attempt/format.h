@@ -1,13 +1,13 @@
 /* The three small files of an attempt's folder: order, record and exit.
  *
  * Each is text, one "key value" line per value, first line "<title> 1", last line
- * "end". Values are numbers in decimal or bytes with everything outside 0x21..0x7e
+ * "end". Values are decimal numbers, or bytes with everything outside 0x21..0x7e
  * and '%' itself written as %XX; a list repeats its key. The same code writes and
- * reads them in the client (C++) and in the shepherd (C library only), which is why
- * it is plain C and allocates nothing. docs/shepherd.md lists every key.
+ * reads them in the client (C++) and in the shepherd (C library only); so it is plain
+ * C and does not allocate. docs/shepherd.md lists every key.
  *
- * The parser trusts nothing: sizes, counts, ranges, duplicates, missing keys and
- * NUL bytes are checked, and the text is never read past its end. Any thread. */
+ * The parser does not trust its input: it checks sizes, counts, ranges, duplicates,
+ * missing keys and NUL bytes, and never reads past the end of the text. Any thread. */
 #ifndef SUBLET_ATTEMPT_FORMAT_H_
 #define SUBLET_ATTEMPT_FORMAT_H_
 
@@ -18,9 +18,9 @@
 extern "C" {
 #endif
 
-/* Why an attempt could not be started (step of its exit record): these three are
- * the job's own fault: its program, working folder or limits; every other
- * step is a failure of the machine. The names do not change. */
+/* Why an attempt could not be started (step of its exit record). These three are the
+ * job's fault: its program, working folder or limits; every other step is a failure of
+ * the machine. The names must not change. */
 #define SUBLET_STEP_EXEC "exec"
 #define SUBLET_STEP_CHDIR "chdir"
 #define SUBLET_STEP_LIMITS "limits"
@@ -44,19 +44,19 @@ enum {
   SUBLET_PATH_MAX_BYTES = 4095
 };
 
-/* What the client asks for. Text members are never NULL after parsing. A limit of
- * 0 is no limit. Two places more than the limit: SUBLET_CHECKPOINT_DIR and
+/* The client's order. Text members are never NULL after parsing. A limit of 0 means no
+ * limit. `environment` has room for two more variables, SUBLET_CHECKPOINT_DIR and
  * SUBLET_STATUS, which the shepherd adds, and the closing NULL. */
 struct sublet_order {
-  int64_t job;     /* ids fit 63 bits: they are handed out in sequence */
+  int64_t job;     /* ids fit in 63 bits: they are assigned in sequence */
   int64_t attempt; /* 32 bits */
   const char* program;
   char* arguments[SUBLET_ORDER_MAX_ARGUMENTS + 1]; /* argv[0] first */
   size_t argument_count;
   char* environment[SUBLET_ORDER_MAX_ENVIRONMENT + 3]; /* NAME=value */
   size_t environment_count;
-  const char* work; /* working folder; relative: to the attempt's folder */
-  int64_t uid;      /* -1: the job runs as the shepherd does */
+  const char* work; /* working folder; a relative path: within the attempt's folder */
+  int64_t uid;      /* -1: that of the shepherd */
   int64_t gid;
   int64_t umask;
   int64_t stdout_limit; /* bytes kept */
@@ -64,11 +64,11 @@ struct sublet_order {
   int64_t limit_cpu_s; /* of all processes together */
   int64_t limit_wall_s;
   int64_t limit_memory; /* bytes, of all processes together */
-  int64_t limit_file;   /* bytes of any one file */
+  int64_t limit_file;   /* bytes per file */
   int64_t limit_processes;
   int64_t limit_open_files;
   const char* monitor; /* monitor.sock */
-  /* Folders for this attempt alone, which the shepherd makes and removes; their
+  /* Folders only for this attempt, which the shepherd creates and removes; their
    * parents exist. "": none. With cgroup v2 alone all three are the same. */
   const char* cgroup_unified;
   const char* cgroup_cpu;
@@ -77,10 +77,10 @@ struct sublet_order {
   int64_t cpu_allowance_ms;
   int64_t lease_ns; /* CLOCK_BOOTTIME */
   int64_t patience_ms;
-  const char* boot_id; /* of the boot lease_ns belongs to */
+  const char* boot_id; /* of the boot to which lease_ns refers */
 };
 
-/* Who runs the attempt: written before the program starts. */
+/* The processes that run the attempt; written before the program starts. */
 struct sublet_record {
   int64_t job;
   int64_t attempt;
@@ -101,7 +101,7 @@ enum sublet_outcome {
   SUBLET_OUTCOME_EXITED = 1,    /* code: exit status */
   SUBLET_OUTCOME_SIGNALLED = 2, /* code: signal number */
   SUBLET_OUTCOME_FAILED = 3,    /* could not be started: step, code: errno */
-  SUBLET_OUTCOME_UNSTARTED = 4  /* told to leave, or blind, before it ran: reason */
+  SUBLET_OUTCOME_UNSTARTED = 4  /* asked to leave, or blind, before it ran: reason */
 };
 
 enum sublet_limit {
@@ -112,17 +112,17 @@ enum sublet_limit {
   SUBLET_LIMIT_FILE = 4
 };
 
-/* How the attempt ended. Durations and CPU time in the units their names say. */
+/* How the attempt ended. The names contain the units of durations and CPU time. */
 struct sublet_exit {
   int64_t job;
   int64_t attempt;
   int64_t outcome; /* enum sublet_outcome */
   int64_t code;
-  const char* step; /* of an outcome FAILED: SUBLET_STEP_EXEC, ...; else "" */
-  int64_t limit;    /* enum sublet_limit: the one that ended it */
+  const char* step; /* if the outcome is FAILED: SUBLET_STEP_EXEC, ...; else "" */
+  int64_t limit;    /* enum sublet_limit: the one that was exceeded */
   int64_t reason;   /* enum sublet_leave_reason (protocol/frame.h) */
   int64_t asked;    /* 1: it had been asked to leave before it ended */
-  int64_t left;     /* 1: the program says it saved and left */
+  int64_t left;     /* 1: the program reported that it saved and left */
   int64_t killed;   /* 1: the shepherd killed it */
   int64_t cpu_user_us;
   int64_t cpu_system_us;
@@ -135,14 +135,14 @@ struct sublet_exit {
   int64_t checkpoint_bytes;
   int64_t saved_ns; /* CLOCK_BOOTTIME of the newest save, 0: none */
   int64_t save_errno;
-  int64_t progress_ppm; /* -1: not told */
+  int64_t progress_ppm; /* -1: not reported */
   int64_t resumed_generation;
   int64_t resumed_progress_ppm;
   int64_t quiesce_ns;   /* asked to leave -> all processes gone; -1: was not asked */
   int64_t frozen_ms;    /* time spent frozen */
   int64_t stdout_bytes; /* kept */
   int64_t stderr_bytes;
-  int64_t stdout_dropped; /* bytes over the bound; > 0 means truncated */
+  int64_t stdout_dropped; /* bytes beyond the limit; > 0: truncated */
   int64_t stderr_dropped;
   int64_t started_ns; /* CLOCK_BOOTTIME, 0: never */
   int64_t ended_ns;   /* CLOCK_BOOTTIME */
@@ -156,14 +156,14 @@ extern const struct sublet_format sublet_record_format;
 extern const struct sublet_format sublet_exit_format;
 
 /* Fills *out (a struct of the format) from text[0..size), decoding in place:
- * text must be writable and have one byte of room after its end; text members of
- * *out point into it. Members whose key is absent get the format's default.
- * NULL on success, else what was wrong, with the line's number in *line. */
+ * text must be writable, with one spare byte after its end; text members of *out
+ * point into it. Members whose key is absent get the format's default.
+ * Returns NULL on success, else an error message, with the line number in *line. */
 const char* sublet_format_parse(const struct sublet_format* format, char* text, size_t size,
                                 void* out, unsigned* line);
 
-/* Writes the struct `in`, returns the bytes needed; nothing usable was written if
- * that is more than `capacity`. NULL text is written as empty. */
+/* Writes the struct `in` and returns the number of bytes needed; if that is more than
+ * `capacity`, the output is truncated. NULL text is written as empty. */
 size_t sublet_format_print(const struct sublet_format* format, const void* in, char* out,
                            size_t capacity);
 

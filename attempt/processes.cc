@@ -27,9 +27,9 @@ struct DirectoryEntry {  // linux_dirent64, which libc does not declare
   char name[1];
 };
 
-// User ids no account has, one for each process number.
+// Base of user ids without accounts; the process id is added.
 constexpr long kHelperUids = 0xe0000000;
-// How long a helper may take: 20 ms, far more than it needs.
+// How long to wait for a helper: 20 ms, far more than it needs.
 constexpr int kHelperLooks = 200;
 constexpr long kHelperLookNs = 100'000;
 
@@ -41,14 +41,14 @@ int open_in(const char* folder, const char* file, int flags) {
   return fd;
 }
 
-// pwrite, so that the descriptor can be used again. A file of /proc itself does
-// not know pwrite; there a fresh descriptor is written once.
+// pwrite, so that the descriptor can be reused. Files in /proc itself do not support
+// pwrite; there a new descriptor is written once.
 bool write_word(int fd, const char* word) {
   return fd >= 0 && pwrite(fd, word, strlen(word), 0) > 0;
 }
 bool write_once(int fd, const char* word) { return write(fd, word, strlen(word)) > 0; }
 
-// The processor clock of a whole process, as clock_getcpuclockid makes it.
+// The CPU-time clock of a process, constructed as by clock_getcpuclockid.
 int64_t process_cpu_ns(pid_t pid) {
   struct timespec used;
   auto clock = static_cast<clockid_t>((~static_cast<unsigned>(pid)) << 3 | 2u);
@@ -60,8 +60,8 @@ int64_t nanoseconds(const struct timeval& time) {
   return time.tv_sec * 1000000000ll + time.tv_usec * 1000ll;
 }
 
-// Takes the helpers' ends that came late. They send no SIGCHLD, so that nobody
-// else's wait sees them, and this one sees nobody else.
+// Reaps one ended helper. Helpers do not send SIGCHLD, so other waits do not see them,
+// and this wait sees no other children.
 bool helper_ended() { return syscall(SYS_wait4, -1, nullptr, WNOHANG | __WCLONE, nullptr) > 0; }
 
 }  // namespace
@@ -105,8 +105,8 @@ bool AttemptProcesses::read_stat(const char* name, Found* found) noexcept {
 }
 
 bool AttemptProcesses::has_uid(const char* name) noexcept {
-  // The folder's owner is the process's user, or root when the process hides
-  // itself (PR_SET_DUMPABLE); then its status tells.
+  // The folder's owner is the process's user, or root if the process is not dumpable
+  // (PR_SET_DUMPABLE); then its status file is read.
   struct stat about;
   if (fstatat(proc_, name, &about, 0) != 0) return false;
   if (about.st_uid != 0) return about.st_uid == identity_.uid;
@@ -119,7 +119,7 @@ bool AttemptProcesses::has_status_variable(const char* name) noexcept {
   size_t path_size = strlen(identity_.status_path) + 1;
   int fd = openat(proc_, ProcPath(name, "environ").text, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return false;
-  // Matched byte by byte, so that a match may lie across two reads.
+  // Matched byte by byte, because a match may span two reads.
   size_t matched = 0, total = sizeof kName - 1 + path_size;
   bool line_start = true, found = false;
   ssize_t count;
@@ -140,7 +140,7 @@ bool AttemptProcesses::has_status_variable(const char* name) noexcept {
 bool AttemptProcesses::belongs(const char* name, const Found& found) noexcept {
   if (identity_.session > 0 && found.session == identity_.session) return true;
   if (identity_.shepherd > 0 && found.parent == identity_.shepherd) return true;
-  if (found.parent == 2 || found.pid == 2) return false;  // the kernel's own
+  if (found.parent == 2 || found.pid == 2) return false;  // kernel threads
   if (identity_.uid >= 0 && has_uid(name)) return true;
   return identity_.status_path && has_status_variable(name);
 }
@@ -166,8 +166,8 @@ bool AttemptProcesses::visit(Visitor visitor, void* context) noexcept {
   }
 }
 
-// A pid may be used again between being found and being hit, so it is pinned
-// by a pidfd and looked at once more.
+// A pid may be reused between being found and being signalled, so the process is pinned
+// by a pidfd and checked again.
 void AttemptProcesses::signal_found(int signal) noexcept {
   visit(
       [](AttemptProcesses& self, const Found& found, void* context) {
@@ -183,16 +183,16 @@ void AttemptProcesses::signal_found(int signal) noexcept {
       &signal);
 }
 
-// Who has the slot's effective user id may signal everything of that user and
-// nothing else; the kernel does it in one step, so that no fork escapes. A target
-// is matched by its real and saved ids: the helper's are nobody's, so that
-// neither the job nor another helper can stop it.
+// A process with the slot's effective user id may signal all processes of that user and
+// no others; the kernel does so atomically, so that no fork escapes. Targets are matched
+// by their real and saved ids: those of the helper are unused by others, so that neither
+// the job nor another helper can stop it.
 bool AttemptProcesses::signal_user(int signal) noexcept {
   if (identity_.uid <= 0 || geteuid() != 0) return false;
   while (helper_ended()) {
   }
-  // A bare clone: no handlers of the C library, and no SIGCHLD that somebody
-  // else's wait could take.
+  // A raw clone: no fork handlers of the C library, and no SIGCHLD, which another wait
+  // could receive.
   long helper = syscall(SYS_clone, 0, nullptr, nullptr, nullptr, nullptr);
   if (helper == 0) {
     auto own = static_cast<uid_t>(kHelperUids + syscall(SYS_getpid));
@@ -201,7 +201,7 @@ bool AttemptProcesses::signal_user(int signal) noexcept {
     syscall(SYS_exit_group, 0);
   }
   if (helper < 0) return false;
-  // On the only thread that evicts: never without a bound.
+  // This is the only thread that evicts, so the wait must be bounded.
   for (int i = 0; i < kHelperLooks; ++i) {
     if (helper_ended()) return true;
     struct timespec pause = {0, kHelperLookNs};
@@ -213,7 +213,7 @@ bool AttemptProcesses::signal_user(int signal) noexcept {
 
 void AttemptProcesses::signal_all(int signal, int rounds) noexcept {
   signal_user(signal);
-  // Several rounds, for what was born while the list was read.
+  // Several rounds, for processes created while the list was read.
   for (int i = 0; i < rounds; ++i) signal_found(signal);
 }
 
@@ -233,7 +233,7 @@ bool AttemptProcesses::gone() noexcept {
   if (events_ >= 0) {
     ssize_t count = pread(events_, text_, sizeof text_ - 1, 0);
     text_[count > 0 ? count : 0] = 0;
-    // A folder that was removed can hold nobody.
+    // A removed folder contains no processes.
     if (count < 0 && errno == ENODEV) return true;
     return number_after(text_, "populated ") == 0;
   }
@@ -270,21 +270,21 @@ void AttemptProcesses::update_cpu() noexcept {
       return;
     }
   }
-  // Looking through /proc takes longer than the pause between two questions of a
-  // shepherd whose job saves: mostly it asks those it knows.
+  // Scanning /proc takes longer than the interval at which a shepherd calls this while its
+  // job saves, so usually only known processes are examined.
   if (known_age_++ % kKnownAge == 0) look_for_new();
   int64_t sum = waited_ns_;
   for (int i = 0; i < known_count_; ++i) {
     int64_t now = process_cpu_ns(known_[i].pid);
     sum += now;
-    if (now <= known_[i].cpu_ns) continue;  // at rest, or dead
+    if (now <= known_[i].cpu_ns) continue;  // idle or dead
     cpu_.grown += now - known_[i].cpu_ns;
     known_[i].cpu_ns = now;
   }
   struct rusage reaped;
   if (identity_.shepherd == getpid() && getrusage(RUSAGE_CHILDREN, &reaped) == 0)
     sum += nanoseconds(reaped.ru_utime) + nanoseconds(reaped.ru_stime);
-  // A process that is dead and not yet waited for is missing for a moment.
+  // May decrease temporarily: a dead process that has not been waited for is missing.
   if (sum > cpu_.kept) cpu_.kept = sum;
 }
 
@@ -294,7 +294,7 @@ int64_t AttemptProcesses::cpu_ns() noexcept {
 }
 
 void AttemptProcesses::start_counting() noexcept {
-  // Those that are not known yet would be counted with all they ever used.
+  // Scan now: a process found later would be counted with all the CPU time it ever used.
   known_age_ = 0;
   update_cpu();
   cpu_before_ = cpu_;
@@ -323,7 +323,7 @@ bool AttemptProcesses::handles(pid_t pid, int signal) noexcept {
 }
 
 bool AttemptProcesses::signal_who_handles(int signal, pid_t first) noexcept {
-  // A program that handles it looks after its own children.
+  // A program that handles it is responsible for its own children.
   if (handles(first, signal)) return ::kill(first, signal) == 0;
   struct Context {
     int signal;
@@ -350,7 +350,7 @@ bool AttemptProcesses::set_autogroup_nice(int nice) noexcept {
   visit(
       [](AttemptProcesses& self, const Found& found, void* raw) {
         auto* context = static_cast<Context*>(raw);
-        // Most processes share their neighbour's session, and so its autogroup.
+        // Consecutive processes often share a session, and so its autogroup.
         if (found.session == context->last_session) return true;
         int fd = openat(self.proc_, ProcPath(Digits(found.pid).text, "autogroup").text,
                         O_WRONLY | O_CLOEXEC);

@@ -1,13 +1,12 @@
-// The processes of one attempt: stop, continue and kill them, see
-// whether any is left. Used by the shepherd and, when that does not answer, by
-// client and monitor (attempt/tenant.h). It is on the eviction path: after open()
-// nothing here allocates, throws, logs or waits for a lock, and it is compiled
-// into the shepherd without the C++ library. Not copied; one thread at a time.
+// The processes of one attempt: stops, continues and kills them, and checks whether any
+// are left. Used by the shepherd and, if that does not answer, by client and monitor
+// (attempt/tenant.h). On the eviction path: after open() nothing here allocates, throws,
+// logs or waits for a lock, and it is compiled into the shepherd without the C++
+// library. Not thread-safe.
 //
-// With a cgroup v2 folder all of them are found and hit by one write. Without
-// one they are found by what the kernel says of them: a user id that only this
-// attempt has; the job's session; children of the shepherd (a subreaper: what
-// loses its parent becomes its child); the variable SUBLET_STATUS.
+// With a cgroup v2 folder one write affects all of them. Without one they are found in
+// /proc: by a user id that only this attempt has; the job's session; children of the
+// shepherd (a subreaper, so orphans become its children); the variable SUBLET_STATUS.
 #ifndef SUBLET_ATTEMPT_PROCESSES_H_
 #define SUBLET_ATTEMPT_PROCESSES_H_
 
@@ -18,9 +17,9 @@ namespace sublet {
 
 struct AttemptIdentity {
   pid_t session = 0;                  // 0: none
-  int64_t uid = -1;                   // of the slot alone; -1: none
+  int64_t uid = -1;                   // used only by this slot; -1: none
   pid_t shepherd = 0;                 // its children belong to the attempt; 0: none
-  const char* status_path = nullptr;  // value of SUBLET_STATUS, must stay; null: not looked for
+  const char* status_path = nullptr;  // value of SUBLET_STATUS, not copied; null: not used
 };
 
 class AttemptProcesses {
@@ -30,30 +29,30 @@ class AttemptProcesses {
   AttemptProcesses(const AttemptProcesses&) = delete;
   AttemptProcesses& operator=(const AttemptProcesses&) = delete;
 
-  // False when /proc cannot be opened; errno says why. `cgroup_unified` is the
-  // attempt's own v2 folder, or "" when it has none.
+  // False if /proc cannot be opened; errno is set. `cgroup_unified` is the attempt's own
+  // v2 folder, or "" if it has none.
   bool open(const char* cgroup_unified);
   void set(const AttemptIdentity& identity) { identity_ = identity; }
 
   void freeze() noexcept;
   void thaw() noexcept;
-  // One round: all processes of a cgroup or user id, else those found now. To be
+  // One round: all processes of the cgroup or user id, else those found now. To be
   // repeated until gone().
   void kill() noexcept;
-  // Zombies count as gone: they hold no memory and use no CPU.
+  // Zombies count as gone: they use no memory and no CPU.
   bool gone() noexcept;
-  // CPU time of all processes, the dead ones too: exact with a cgroup, else what
-  // can be seen of it. Does not fall.
+  // CPU time of all processes, including dead ones: exact with a cgroup, else a lower
+  // bound. Never decreases.
   int64_t cpu_ns() noexcept;
-  // Of this, what was used since start_counting().
+  // The CPU time used since start_counting().
   void start_counting() noexcept;
   int64_t counted_ns() noexcept;
   int64_t resident_bytes() noexcept;
-  // Sends to those that handle `signal`: to `first` alone if it does, else to
-  // those of the session that do. False when none does.
+  // Sends `signal` only to processes that handle it: to `first` alone if it does, else
+  // to those of the session that do. False if none does.
   bool signal_who_handles(int signal, pid_t first) noexcept;
-  // The weight of every autogroup (session) of the attempt. False when the
-  // kernel refused one for now (it allows one change in 100 ms without root).
+  // Sets the weight of every autogroup (session) of the attempt. False if the kernel
+  // refused one for now (without root it allows one change per 100 ms).
   bool set_autogroup_nice(int nice) noexcept;
 
  private:
@@ -67,13 +66,13 @@ class AttemptProcesses {
   };
   struct Known {
     pid_t pid;
-    int64_t cpu_ns;  // of its own
-    bool seen;       // at the present look
+    int64_t cpu_ns;  // without children
+    bool seen;       // in the current scan
   };
-  // Two ways to count, each of which misses something and neither of which counts
-  // anything twice: `kept` adds up those that live and what was waited for; it
-  // misses those that nobody waited for. `grown` adds up what each was seen to
-  // grow by; it misses what happened after the last look at one.
+  // Two lower bounds of the CPU time: `kept` is the sum of living processes and of
+  // those waited for; it lacks dead ones that were not waited for. `grown` is the sum
+  // of the increases seen for each process; it lacks what a process used after it was
+  // last examined.
   struct CpuTimes {
     int64_t kept;
     int64_t grown;
@@ -107,11 +106,11 @@ class AttemptProcesses {
   int freeze_ = -1;  // cgroup.freeze
   int events_ = -1;  // cgroup.events
   int usage_ = -1;   // cpu.stat
-  // What cpu_ns() knows without a cgroup, as of its last full look.
+  // State of cpu_ns() without a cgroup, as of its last full scan.
   Known known_[kKnown];
   int known_count_ = 0;
   unsigned known_age_ = 0;
-  int64_t waited_ns_ = 0;  // of children that the known ones have waited for
+  int64_t waited_ns_ = 0;  // of children that the known processes have waited for
   CpuTimes cpu_ = {};
   CpuTimes cpu_before_ = {};  // at start_counting()
   alignas(8) char entries_[8192];

@@ -37,8 +37,8 @@ std::unique_ptr<Tenant> Tenant::open(const std::string& folder, std::string* err
     tenant->shepherd_stat_ = UniqueFd(::open(stat.c_str(), O_RDONLY | O_CLOEXEC));
   }
   AttemptIdentity& identity = tenant->identity_;
-  // A number that may have been used again names nobody: with the shepherd gone,
-  // a session counts only while the program that opened it lives.
+  // Ids may have been reused: if the shepherd is gone, the session is valid only while
+  // the program that created it lives.
   bool program_lives = is_same_process(record->program);
   tenant->program_start_ = static_cast<int64_t>(record->program.start_time);
   if (tenant->shepherd_fd_.valid() || program_lives)
@@ -67,8 +67,8 @@ bool Tenant::shepherd_stopped() noexcept {
 
 void Tenant::forget_the_dead() noexcept {
   if (identity_.shepherd > 0 && shepherd_gone()) identity_.shepherd = 0;
-  // A session's number is given again only when nobody is left in it, and then
-  // as that of a process that was born later than the program.
+  // A session id is reused only when the session is empty, and then by a process that
+  // started later than the program.
   if (identity_.session > 0) {
     int64_t start = start_time_of(identity_.session);
     if (start >= 0 && start != program_start_) identity_.session = 0;
@@ -90,7 +90,7 @@ void Tenant::kill() noexcept {
   forget_the_dead();
   processes_.kill();
   if (shepherd_gone()) return;
-  // One that runs while nobody is left is writing the exit record.
+  // A running shepherd without processes is writing the exit record.
   bool in_the_way = shepherd_stopped() || (++rounds_ > kPatientRounds && !processes_.gone());
   if (in_the_way) syscall(SYS_pidfd_send_signal, shepherd_fd_.get(), SIGKILL, nullptr, 0);
 }

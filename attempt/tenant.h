@@ -1,7 +1,6 @@
-// Access to the processes of one attempt when its shepherd does not answer, for
-// client and monitor. open() may allocate and opens what the rest
-// needs; after that nothing allocates, throws, logs or takes a lock. One thread
-// at a time.
+// Controls the processes of one attempt if its shepherd does not answer, for client and
+// monitor. open() may allocate and opens all required descriptors; after that nothing
+// allocates, throws, logs or takes a lock. Not thread-safe.
 #ifndef SUBLET_ATTEMPT_TENANT_H_
 #define SUBLET_ATTEMPT_TENANT_H_
 
@@ -15,26 +14,26 @@ namespace sublet {
 
 class Tenant {
  public:
-  // Null when the folder's record cannot be used: there is none yet, it is
-  // damaged, or it is of another boot; *error says which.
+  // Null if the folder's record is missing, damaged or of another boot; *error states
+  // which.
   static std::unique_ptr<Tenant> open(const std::string& folder, std::string* error);
 
-  // None of the attempt's processes uses CPU once this returns (a cgroup: within
-  // the kernel's next ticks).
+  // No process of the attempt uses CPU after this returns (with a cgroup: after a few
+  // ticks of the kernel).
   void freeze() noexcept;
   void thaw() noexcept;
-  // One round; repeat until gone(). A shepherd that is stopped, or in whose hands
-  // processes outlive many rounds, is killed too: it could continue them. One that
-  // runs while no process is left writes the exit record; leave it alone.
+  // One round; repeat until gone(). The shepherd is killed, too, if it is stopped or if
+  // processes survive many rounds, because it could continue them. A running shepherd
+  // without processes is writing the exit record and is not killed.
   void kill() noexcept;
-  // No process of the attempt is left; the shepherd does not count.
+  // Whether no process of the attempt is left, apart from the shepherd.
   bool gone() noexcept;
   bool shepherd_gone() noexcept;
 
  private:
   Tenant() = default;
   bool shepherd_stopped() noexcept;
-  // Ids of dead processes may be reused by others.
+  // Drops ids of dead processes, which may be reused.
   void forget_the_dead() noexcept;
 
   static constexpr int kPatientRounds = 10;
@@ -44,8 +43,8 @@ class Tenant {
   AttemptProcesses processes_;
   int64_t program_start_ = -1;
   int rounds_ = 0;
-  UniqueFd shepherd_fd_;    // pidfd; invalid: gone when opened
-  UniqueFd shepherd_stat_;  // its /proc/PID/stat, of that process alone
+  UniqueFd shepherd_fd_;    // pidfd; invalid: it had ended before open()
+  UniqueFd shepherd_stat_;  // its /proc/PID/stat; never refers to another process
 };
 
 }  // namespace sublet

@@ -1,5 +1,5 @@
-// The one way to ask what time it is, so that tests can answer
-// instead. Every clock may be asked from any thread.
+// All code reads the time through this interface, so that tests can replace it.
+// Thread-safe.
 #ifndef SUBLET_BASE_CLOCK_H_
 #define SUBLET_BASE_CLOCK_H_
 
@@ -17,21 +17,21 @@ class Clock {
   virtual int64_t boot_ns() const = 0;
 };
 
-// The kernel's clocks; lives for the whole process.
+// The kernel's clocks; exists for the lifetime of the process.
 const Clock& system_clock();
 
-// Stands still until moved by the test.
+// Advances only when the test moves it.
 class ManualClock : public Clock {
  public:
   ManualClock(int64_t utc_us, int64_t boot_ns) : utc_us_(utc_us), boot_ns_(boot_ns) {}
   int64_t utc_us() const override { return utc_us_; }
   int64_t boot_ns() const override { return boot_ns_; }
-  // Time passes: both clocks move on by `ms`.
+  // Advances both clocks by `ms`.
   void advance_ms(int64_t ms) {
     utc_us_ += ms * 1000;
     boot_ns_ += ms * 1'000'000;
   }
-  // Somebody sets the wall clock; the boot clock does not notice.
+  // Sets the wall clock; the boot clock is unaffected.
   void set_utc_us(int64_t us) { utc_us_ = us; }
 
  private:

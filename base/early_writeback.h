@@ -1,5 +1,5 @@
-// Has the disk begin with a growing file before it is complete, so that little is
-// left to sync at its end. Threads: one at a time.
+// Starts writing a growing file to disk before it is complete, so that the final sync
+// has little left to do. Not thread-safe.
 #ifndef SUBLET_BASE_EARLY_WRITEBACK_H_
 #define SUBLET_BASE_EARLY_WRITEBACK_H_
 
@@ -11,8 +11,8 @@ namespace sublet {
 
 class EarlyWriteback {
  public:
-  // The file is written up to `end`. Only begins; waits when the disk's queue is full.
-  // Where the file system cannot, the sync at the end has more to do.
+  // The file has been written up to `end`. Only starts the writeback, but blocks if the
+  // disk's queue is full. If the file system does not support it, nothing happens.
   void written(int fd, uint64_t end) {
     if (end - begun_ < kAtOnce) return;
     ::sync_file_range(fd, static_cast<off_t>(begun_), static_cast<off_t>(end - begun_),

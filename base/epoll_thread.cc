@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint64_t kWakeNumber = ~uint64_t{0};
 
-// Signals are for the program's own threads; SIGPIPE is for nobody.
+// Signals are handled by the program's other threads; SIGPIPE by none.
 void block_signals() {
   sigset_t all;
   sigfillset(&all);

@@ -1,6 +1,6 @@
-// A thread that watches descriptors and does what is posted to it. Everything
-// but post() and stop() is for that thread itself, that is for the functions it
-// calls; add() also before start().
+// A thread that watches descriptors and runs work posted to it. All functions except
+// post() and stop() may be called only on that thread, that is by the hooks and posted
+// work; add() also before start().
 #ifndef SUBLET_BASE_EPOLL_THREAD_H_
 #define SUBLET_BASE_EPOLL_THREAD_H_
 
@@ -23,16 +23,16 @@ class EpollThread {
   EpollThread& operator=(const EpollThread&) = delete;
 
   struct Hooks {
-    // What became of a descriptor added under this number.
+    // Events of the descriptor that was added with this number.
     std::function<void(uint64_t number, uint32_t events)> ready;
-    // After each round of events; returns in how many milliseconds to call again
-    // at the latest, -1: when something happens.
+    // Called after each round of events; returns the milliseconds until the next call at
+    // the latest, -1: after the next event.
     std::function<int()> round;
   };
   void start(Hooks hooks);
   // Any thread, before or after start; false after stop(). Runs in order.
   bool post(std::function<void()> work);
-  // Ends the thread; what was posted and not done is dropped. Twice is once.
+  // Ends the thread and drops pending work. A second call has no effect.
   void stop();
 
   // events: EPOLLIN and so on, level-triggered. Throws OsError.

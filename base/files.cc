@@ -21,8 +21,8 @@ namespace {
 
 constexpr std::string_view kTemporaryPrefix = ".sublet-tmp-";
 
-// How deep remove_tree goes before it moves what lies below up to the top, so
-// that no tree, however deep, uses up descriptors or stack.
+// Depth beyond which remove_tree moves folders up to the top, so that a deep tree
+// cannot exhaust descriptors or the stack.
 constexpr int kRemoveDepth = 32;
 
 struct CloseFolder {
@@ -31,7 +31,7 @@ struct CloseFolder {
 using Folder = std::unique_ptr<DIR, CloseFolder>;
 
 Folder open_entries(int folder, const std::string& path) {
-  // Opened anew ("."), since a duplicate would share the reading position.
+  // Opened again (as "."), because a duplicate would share the read position.
   UniqueFd fd(::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   Folder entries(fd.valid() ? fdopendir(fd.get()) : nullptr);
   if (!entries) throw FileError(errno, "read", path);
@@ -118,7 +118,7 @@ void Files::rename(const std::string& from, const std::string& to) {
 }
 
 void Files::remove_quietly(const std::string& path) {
-  // Clearing up behind an error that is about to be thrown: that one counts.
+  // Ignores errors: the caller is about to throw the original one.
   if (before(FileStep::remove, path) == 0 && unlink(path.c_str()) == 0) {
     after(FileStep::remove, path);
   }
@@ -131,7 +131,7 @@ void Files::write_atomic(const std::string& path, std::string_view bytes, mode_t
       folder + "/" + std::string(kTemporaryPrefix) + hex_encode(random_bytes(8));
   UniqueFd fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL, mode);
   try {
-    // The umask may have taken bits away.
+    // The umask may have cleared bits.
     if (fchmod(fd.get(), mode) != 0) throw FileError(errno, "set the mode of", temporary);
     write_all(fd.get(), temporary, bytes);
     if (outlives == Outlives::kPower) sync(fd.get(), temporary);
@@ -187,7 +187,7 @@ void Files::make_folders(const std::string& path, mode_t mode, Outlives outlives
   if (above != path) make_folders(above, mode, outlives);
   ask(FileStep::make_folder, "make the folder", path);
   if (mkdir(path.c_str(), mode) != 0) {
-    if (errno == EEXIST) return make_folders(path, mode, outlives);  // somebody was faster
+    if (errno == EEXIST) return make_folders(path, mode, outlives);  // created meanwhile
     throw FileError(errno, "make the folder", path);
   }
   if (chmod(path.c_str(), mode) != 0) throw FileError(errno, "set the mode of", path);
@@ -195,7 +195,7 @@ void Files::make_folders(const std::string& path, mode_t mode, Outlives outlives
   if (outlives == Outlives::kPower) sync_folder(above);
 }
 
-// One remove_tree under way.
+// The state of one remove_tree.
 struct Files::Removal {
   int top;
   uint64_t moved = 0;

@@ -1,7 +1,7 @@
-// Everything durable goes through here. Files does the real thing; each of its
-// system calls first asks before(), which a test overrides to make the disk
-// full or the machine lose power there (base/testing/faulty_files.h). One Files may be
-// used from any thread; nothing guards two writers of one file but FolderLock.
+// All durable data is written through Files. Each of its system calls first calls
+// before(), which a test overrides to simulate a full disk or a loss of power
+// (base/testing/faulty_files.h). Thread-safe, but two writers of one file must be
+// excluded by FolderLock.
 #ifndef SUBLET_BASE_FILES_H_
 #define SUBLET_BASE_FILES_H_
 
@@ -34,47 +34,47 @@ struct FolderEntry {
 // Every function throws FileError when it fails.
 class Files {
  public:
-  // What a change is still there after, once the call has returned. A loss of power
-  // also ends every process: what only tells of processes need not outlive it.
+  // What a change survives once the call has returned. A loss of power ends all
+  // processes, so data that only describes processes need not survive it.
   enum class Outlives { kProcess, kPower };
 
   virtual ~Files() = default;
 
   // The whole file. Longer than max_bytes: FileError with EFBIG.
   virtual std::string read_file(const std::string& path, uint64_t max_bytes) const;
-  // The file appears whole or not at all (after a loss of power it may also be
-  // empty, if it need not outlive that). On failure the old file is untouched and no other is left;
-  // only when the last step fails, the sync of the folder, the new one is in
-  // place without that promise.
+  // Replaces the file atomically (with kProcess it may be empty after a loss of
+  // power). On failure the old file is unchanged and no temporary file is left, except
+  // that if the last step fails, the sync of the folder, the new file is in place but
+  // may not survive a loss of power.
   virtual void write_atomic(const std::string& path, std::string_view bytes, mode_t mode = 0600,
                             Outlives outlives = Outlives::kPower);
-  // Adds to the end (creating the file with `mode`) and syncs. A failed append
-  // is cut off again.
+  // Appends (creating the file with `mode`) and syncs. After a failed append the file
+  // is truncated to its old size.
   virtual void append(const std::string& path, std::string_view bytes, mode_t mode = 0600);
-  // Renames over whatever is at `to` and syncs both folders.
+  // Renames, replacing `to` if it exists, and syncs both folders.
   virtual void move(const std::string& from, const std::string& to);
-  // Removes one file; false when there was none.
+  // Removes one file; false if it did not exist.
   virtual bool remove_file(const std::string& path);
-  // The folder and those above it that are missing; each new one gets `mode`.
+  // Creates the folder and its missing parents, each with `mode`.
   virtual void make_folders(const std::string& path, mode_t mode = 0700,
                             Outlives outlives = Outlives::kPower);
-  // Removes a file or a whole folder, following no symbolic link. Nothing
-  // there: nothing done.
+  // Removes a file or a whole folder without following symbolic links. Not an error
+  // if it does not exist.
   virtual void remove_tree(const std::string& path);
   // Sorted by name, without "." and "..".
   virtual std::vector<FolderEntry> list(const std::string& path) const;
   virtual bool exists(const std::string& path) const;
-  // What an ordinary user may still write on that file system.
+  // The space available to ordinary users on that file system.
   virtual uint64_t free_bytes(const std::string& path) const;
   virtual void sync_folder(const std::string& path);
-  // Removes what a crash in the middle of write_atomic left in that folder
-  // (its temporary names). For the folder's only user, at the start.
+  // Removes temporary files that a crash during write_atomic left in that folder. To be
+  // called at start, by the folder's only user.
   void remove_leftovers(const std::string& folder);
 
  protected:
-  // Asked before each system call. 0: continue; else the call fails with that errno.
+  // Called before each system call. 0: continue; else the call fails with that errno.
   virtual int before(FileStep step, const std::string& path) const;
-  // Told after each system call that changed the disk. `from` is the old name
+  // Called after each system call that changed the disk. `from` is the old name
   // in a rename.
   virtual void after(FileStep step, const std::string& path, const std::string& from = "");
 
@@ -94,8 +94,8 @@ class Files {
 Files& system_files();
 
 // One process per folder: holds `folder`/lock until destroyed. A second holder
-// gets a FileError (EBUSY) that names the pid of the first. A process
-// that dies lets go.
+// gets a FileError (EBUSY) that names the pid of the first. The lock is released when
+// the process ends.
 class FolderLock {
  public:
   explicit FolderLock(const std::string& folder);

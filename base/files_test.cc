@@ -74,7 +74,7 @@ class FilesTest : public CppUnit::TestFixture {
       files.fail_at(step, ENOSPC);
       CPPUNIT_ASSERT_EQUAL(ENOSPC, code_of([&] { files.write_atomic(folder_ / "a", "new"); }));
       const std::string now = files_.read_file(folder_ / "a", 100);
-      // The last two steps open and sync the folder: the name is in place then.
+      // The last two steps open and sync the folder: the new name is already in place.
       CPPUNIT_ASSERT_EQUAL(std::string(step + 2 < steps ? "old" : "new"), now);
       CPPUNIT_ASSERT_EQUAL(size_t{1}, files_.list(folder_.path()).size());
       files_.write_atomic(folder_ / "a", "old");
@@ -103,7 +103,7 @@ class FilesTest : public CppUnit::TestFixture {
   }
 
   void a_lost_sync_is_noticed() {
-    // Shows that the test above can fail: without syncs the new file is lost.
+    // Checks that the test above can fail: without syncs the new file is lost.
     files_.write_atomic(folder_ / "a", "old");
     FaultyFiles files;
     files.ignore_syncs(true);
@@ -179,7 +179,7 @@ class FilesTest : public CppUnit::TestFixture {
   }
 
   void removes_trees_deep_and_wide() {
-    // Deeper than a path may be long and than descriptors would reach.
+    // Deeper than the limits of path length and descriptors.
     const std::string top = folder_ / "top";
     files_.make_folders(top);
     UniqueFd at(open(top.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -194,7 +194,7 @@ class FilesTest : public CppUnit::TestFixture {
     at.reset();
     files_.remove_tree(top);
     CPPUNIT_ASSERT(!files_.exists(top));
-    files_.remove_tree(top);  // nothing there is no error
+    files_.remove_tree(top);  // not an error if it does not exist
   }
 
   void removing_follows_no_link() {

@@ -1,7 +1,7 @@
-// The digest by which contents, records and secrets are known: BLAKE2b-256 (RFC
-// 7693), as `b2sum -l 256` prints it. On processors without instructions for
-// SHA-256 it is almost three times as fast as that, and files are moved no faster
-// than they are hashed (docs/performance.md, `transfer`).
+// The digest used for contents, records and secrets: BLAKE2b-256 (RFC 7693), as printed
+// by `b2sum -l 256`. On processors without SHA-256 instructions it is almost three times
+// as fast as SHA-256, and hashing limits the speed of file transfers
+// (docs/performance.md, `transfer`).
 #ifndef SUBLET_BASE_HASH_H_
 #define SUBLET_BASE_HASH_H_
 
@@ -15,7 +15,7 @@ namespace sublet {
 
 using Digest = std::array<uint8_t, 32>;
 
-// Takes bytes piece by piece. One object, one thread.
+// Incremental hashing. Not thread-safe.
 class Hasher {
  public:
   Hasher();
@@ -25,7 +25,7 @@ class Hasher {
 
   void update(const void* bytes, size_t count);
   void update(std::string_view bytes) { update(bytes.data(), bytes.size()); }
-  // The digest of everything so far; the object then starts afresh.
+  // The digest of everything so far; resets the object.
   Digest finish();
 
  private:

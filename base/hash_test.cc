@@ -30,7 +30,7 @@ class HashTest : public CppUnit::TestFixture {
   void pieces_make_no_difference() {
     CPPUNIT_ASSERT(rc::check("pieces", [](const std::string& text, uint8_t piece) {
       Hasher hash;
-      for (int round = 0; round < 2; ++round) {  // finish() starts afresh
+      for (int round = 0; round < 2; ++round) {  // finish() resets the object
         for (size_t i = 0; i < text.size(); i += piece + 1) {
           hash.update(std::string_view(text).substr(i, piece + 1));
         }

@@ -1,6 +1,6 @@
-// Writes JSON piece by piece into one string. The result is always valid
-// UTF-8 (invalid bytes become U+FFFD); calls in an order that makes no JSON
-// are a std::logic_error. One object, one thread.
+// Writes JSON incrementally into a string. The result is always valid UTF-8 (invalid
+// bytes become U+FFFD); calls in an invalid order throw std::logic_error. Not
+// thread-safe.
 #ifndef SUBLET_BASE_JSON_H_
 #define SUBLET_BASE_JSON_H_
 
@@ -22,7 +22,7 @@ class JsonWriter {
   JsonWriter& value(std::string_view text);
   JsonWriter& value(const char* text) { return value(std::string_view(text)); }
   JsonWriter& value(const std::string& text) { return value(std::string_view(text)); }
-  // The shortest form that reads back as the same number; null when not finite.
+  // The shortest form that reads back as the same number; null if not finite.
   JsonWriter& value(double number);
   template <std::integral T>
   JsonWriter& value(T number) {
@@ -40,7 +40,7 @@ class JsonWriter {
     return key(name).value(v);
   }
 
-  // The finished text; throws std::logic_error while something is open.
+  // The finished text; throws std::logic_error if an object or array is still open.
   const std::string& str() const;
 
  private:
@@ -53,7 +53,7 @@ class JsonWriter {
 
   std::string out_;
   std::vector<Level> levels_;
-  bool first_ = true;  // nothing yet at the innermost level
+  bool first_ = true;  // the innermost level is empty
 };
 
 }  // namespace sublet

@@ -58,14 +58,14 @@ int connect_to(int fd, const Address& address) {
   return 0;
 }
 
-// Makes room for a new socket: removes one that nobody listens on.
+// Makes room for a new socket: removes one without a listener.
 void clear_stale(SocketKind kind, const std::string& path, const Address& address) {
   struct stat st;
   if (lstat(path.c_str(), &st) != 0) return;
   if (!S_ISSOCK(st.st_mode)) {
     throw OsError(EADDRINUSE, "listen on", path, "a file that is not a socket is in the way");
   }
-  // Not blocking: a listener whose backlog is full is alive, and says EAGAIN.
+  // Non-blocking: EAGAIN means that there is a listener whose backlog is full.
   UniqueFd probe = new_socket(kind, true, "listen on", path);
   const int code = connect_to(probe.get(), address);
   if (code == ENOENT) return;
@@ -81,8 +81,8 @@ void clear_stale(SocketKind kind, const std::string& path, const Address& addres
 UniqueFd listen_local(SocketKind kind, const std::string& path, mode_t mode, int backlog,
                       bool non_blocking) {
   const char* doing = "listen on";
-  // Two that start at once must not each take the other's socket, bound but
-  // not yet listening, for a stale one.
+  // Two processes that start at the same time must not take each other's socket, bound
+  // but not yet listening, for a stale one.
   UniqueFd folder(open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder.valid()) throw OsError(errno, doing, path);
   while (flock(folder.get(), LOCK_EX) != 0) {
@@ -94,7 +94,7 @@ UniqueFd listen_local(SocketKind kind, const std::string& path, mode_t mode, int
   if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address.name), address.length) != 0) {
     throw OsError(errno, doing, path);
   }
-  // Nobody can connect before listen(), so the mode is right from the start.
+  // Connecting is impossible before listen(), so the mode is set in time.
   if (chmod(path.c_str(), mode) != 0 || listen(fd.get(), backlog) != 0) {
     const int code = errno;
     unlink(path.c_str());

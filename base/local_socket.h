@@ -24,18 +24,18 @@ struct PeerCredentials {
   gid_t gid = 0;
 };
 
-// Binds and listens. A socket left there by a dead process is replaced; one
-// that answers is an OsError (EADDRINUSE), as is a file that is no socket.
-// From the first moment that anybody can connect the socket has `mode`.
+// Binds and listens. A socket left there by a dead process is replaced; one that
+// accepts connections is an OsError (EADDRINUSE), as is a file that is not a socket.
+// The socket has `mode` before anyone can connect.
 UniqueFd listen_local(SocketKind kind, const std::string& path, mode_t mode, int backlog,
                       bool non_blocking = false);
 // Throws OsError (ENOENT, ECONNREFUSED: no listener; EACCES; EAGAIN: the
-// backlog is full and non_blocking was asked for).
+// backlog is full and non_blocking was set).
 UniqueFd connect_local(SocketKind kind, const std::string& path, bool non_blocking = false);
-// The next caller; invalid when none waits (non-blocking listener), or when
-// the one that did has gone. Throws OsError, EMFILE among others.
+// The next connection; invalid if none is waiting (non-blocking listener) or if it was
+// aborted. Throws OsError, EMFILE among others.
 UniqueFd accept_local(int listener, bool non_blocking = false);
-// By the kernel's word: who the peer was when it connected (or listened).
+// The peer's identity when it connected (or listened), from the kernel.
 PeerCredentials peer_credentials(int socket);
 
 }  // namespace sublet

@@ -96,7 +96,7 @@ class LocalSocketTest : public CppUnit::TestFixture {
 
   void a_living_one_is_not() {
     const UniqueFd listener = listen_local(SocketKind::stream, path_, 0600, 0);
-    // Also while its backlog is full.
+    // Even while its backlog is full.
     const UniqueFd waiting = connect_local(SocketKind::stream, path_, true);
     for (SocketKind kind : {SocketKind::stream, SocketKind::seqpacket}) {
       CPPUNIT_ASSERT_EQUAL(EADDRINUSE, code_of([&] { listen_local(kind, path_, 0600, 4); }));

@@ -34,9 +34,9 @@ namespace {
 namespace logging = boost::log;
 namespace sinks = boost::log::sinks;
 
-// The longest message; more is cut, so that a hostile one cannot fill the disk.
+// Longer messages are truncated, so that one cannot fill the disk.
 constexpr size_t kLongestMessage = 8192;
-// While lines keep being dropped without a pause, it is said this often.
+// While lines are being dropped continuously, this is reported once per interval.
 constexpr int64_t kReportEveryNs = 1'000'000'000;
 
 struct Record {
@@ -47,11 +47,11 @@ struct Record {
 
 std::atomic<int> least_severity{static_cast<int>(Severity::info)};
 std::atomic<uint64_t> dropped{0};
-// Records that were in the queue when it last overflowed and are still there.
+// Upper bound of the records still queued since the last overflow.
 std::atomic<int64_t> overflow_backlog{0};
 
-// Told by the queue, under its lock, of every record that finds it full and of
-// every one that leaves it.
+// Called by the queue, under its lock, for every record that does not fit and for every
+// record that is removed.
 class CountDrops : public sinks::drop_on_overflow {
  public:
   template <typename Lock>
@@ -85,8 +85,8 @@ bool write_whole(int fd, std::string_view text) {
   return true;
 }
 
-// The end of the line: a file that turns over, or stderr. Only the writing
-// thread is here (and log_stop, when that one is gone).
+// Writes to a rotating file or to stderr. Used only by the writing thread (and by
+// log_stop after that thread has ended).
 class Backend
     : public sinks::basic_sink_backend<
           sinks::combine_requirements<sinks::synchronized_feeding, sinks::flushing>::type> {
@@ -117,8 +117,8 @@ class Backend
     size_ = static_cast<uint64_t>(st.st_size);
   }
 
-  // FILE.4 becomes FILE.5, ... FILE becomes FILE.1, and a new FILE begins. A
-  // rename that fails is left alone: better a long log than none.
+  // FILE.4 becomes FILE.5, ... FILE becomes FILE.1, and a new FILE is created. A
+  // failed rename is ignored: a log that is too long is better than none.
   void rotate() {
     const auto name = [this](uint32_t n) {
       return n == 0 ? settings_.file : settings_.file + "." + std::to_string(n);
@@ -142,7 +142,7 @@ class Backend
     if (!fd_.valid()) return false;
     size_ += line.size();
     const bool written = write_whole(fd_.get(), torn_ ? "\n" + line : line);
-    torn_ = !written;  // a full disk may have taken half of it
+    torn_ = !written;  // on a full disk part of it may have been written
     return written;
   }
 
@@ -164,13 +164,13 @@ class Backend
   bool torn_ = false;
   uint64_t size_ = 0;
   uint64_t reported_;
-  int64_t losing_since_ns_ = 0;  // 0: all losses are reported
+  int64_t losing_since_ns_ = 0;  // 0: all losses have been reported
 };
 
 using Queue = sinks::bounded_fifo_queue<kLogQueueRecords, CountDrops>;
 using Sink = sinks::asynchronous_sink<Backend, Queue>;
 
-// Shared by those who log, exclusive for start and stop.
+// Shared for logging, exclusive for start and stop.
 std::shared_mutex mutex;
 boost::shared_ptr<Sink> sink;
 
@@ -196,7 +196,7 @@ void log_start(const LogSettings& settings) {
   log_stop();
   auto backend = boost::make_shared<Backend>(settings);
   least_severity = static_cast<int>(settings.level);
-  // The new thread inherits a mask in which everything is blocked.
+  // The new thread inherits this mask, in which all signals are blocked.
   sigset_t all, old;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);

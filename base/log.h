@@ -1,11 +1,11 @@
-// The log: log(Severity::info) << "machine " << name << " joined"; makes one
-// line. Writing is another thread's work, behind a queue of fixed size: no
-// caller ever waits for a disk, and what does not fit is dropped, counted and
-// reported. Any thread may log, before log_start() too (then to stderr, at
-// once). Not for signal handlers, nor for the path of an owner's return.
+// The log: log(Severity::info) << "machine " << name << " joined"; writes one
+// line. A separate thread writes the lines from a queue of fixed size, so callers never
+// wait for a disk; lines that do not fit are dropped, counted and reported. Any thread
+// may log, even before log_start() (then directly to stderr). Not for signal handlers
+// nor the eviction path.
 //
 // A line: instant (UTC, ms), severity, component, message. Control characters
-// are escaped, so that a hostile string cannot forge a second line.
+// are escaped, so that an untrusted string cannot forge a second line.
 #ifndef SUBLET_BASE_LOG_H_
 #define SUBLET_BASE_LOG_H_
 
@@ -19,7 +19,7 @@ namespace sublet {
 enum class Severity { debug, info, warning, error };
 
 const char* severity_name(Severity severity);
-// Nothing when it is none of debug, info, warning, error.
+// None unless it is one of debug, info, warning, error.
 std::optional<Severity> severity_from(const std::string& name);
 
 struct LogSettings {
@@ -27,19 +27,19 @@ struct LogSettings {
   std::string file = {};       // empty: stderr
   Severity level = Severity::info;
   uint64_t rotate_bytes = 10 << 20;  // then FILE becomes FILE.1, FILE.1 becomes FILE.2
-  uint32_t keep = 5;                 // rotated files kept beside the current one
+  uint32_t keep = 5;                 // rotated files kept in addition to the current one
 };
 
-// How many records the queue holds (fixed: Boost.Log has it as a constant).
+// Capacity of the queue (fixed: a template argument of Boost.Log).
 inline constexpr uint32_t kLogQueueRecords = 8192;
 
-// Throws OsError when the file cannot be opened. log_start and log_stop are for
-// one thread (main). The writing thread takes no signals.
+// Throws OsError if the file cannot be opened. log_start and log_stop must be called
+// from one thread (main). The writing thread blocks all signals.
 void log_start(const LogSettings& settings);
-// Writes what is queued and stops; later lines go to stderr.
+// Writes the queued lines and stops; later lines go to stderr.
 void log_stop();
 void log_level(Severity level);
-// Lines lost since the process began: the queue was full or the file failed.
+// Lines lost since the process started: the queue was full or writing failed.
 uint64_t log_dropped();
 bool log_enabled(Severity severity);
 void log_write(Severity severity, const std::string& message);

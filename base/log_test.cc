@@ -27,7 +27,7 @@ size_t count(const std::string& text, const std::string& part) {
   return n;
 }
 
-// Tells when it is formatted.
+// Records whether it was formatted.
 struct Costly {
   bool* formatted;
 };
@@ -37,7 +37,7 @@ std::ostream& operator<<(std::ostream& out, const Costly& costly) {
   return out;
 }
 
-// Lines lost by the log's own account.
+// Lines lost as reported in the log.
 uint64_t lost_by(const std::string& text) {
   const std::string before = "warning test: ", after = " lines of this log were lost\n";
   uint64_t sum = 0;
@@ -47,7 +47,7 @@ uint64_t lost_by(const std::string& text) {
   return sum;
 }
 
-// What comes out of the pipe until it is enough; fails after 20 s of silence.
+// Reads from the pipe until `enough`; fails after 20 s without data.
 std::string read_until(int fd, const std::function<bool(const std::string&)>& enough) {
   std::string text;
   char bytes[1 << 16];
@@ -141,13 +141,13 @@ class LogTest : public CppUnit::TestFixture {
   }
 
   void overflow_drops_counts_and_says_so() {
-    // A pipe that nobody empties is a disk that hangs.
+    // A pipe that is not read simulates a disk that hangs.
     CPPUNIT_ASSERT_EQUAL(0, mkfifo((folder_ / "log").c_str(), 0600));
     const UniqueFd reader(open((folder_ / "log").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
     start({});
     const uint64_t before = log_dropped();
     uint64_t sent = 0;
-    // More than the queue and the pipe hold: this returns, so no caller waits.
+    // More than fits into the queue and the pipe: must return without blocking.
     for (; sent < kLogQueueRecords + 10'000; ++sent) log(Severity::info) << "flood " << sent;
     const uint64_t lost = log_dropped() - before;
     CPPUNIT_ASSERT(lost > 0);

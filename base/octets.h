@@ -1,5 +1,6 @@
-// Between strings and what an IDL compiler makes of octets, strings and name-value pairs.
-// Templates: a header of the ORB is needed by who uses them only. Pure functions.
+// Converts between strings and the types that an IDL compiler generates for octets, strings
+// and name-value pairs. Templates, so that only their users need a header of the ORB. Pure
+// functions.
 #ifndef SUBLET_BASE_OCTETS_H_
 #define SUBLET_BASE_OCTETS_H_
 
@@ -23,7 +24,7 @@ void to_octets(const void* bytes, size_t count, Octets& octets) {
   octets.length(static_cast<uint32_t>(count));
   if (count > 0) std::memcpy(octets.get_buffer(), bytes, count);
 }
-// Of a string or an array of octets.
+// From a string or an array of octets.
 template <typename Bytes, typename Octets>
 void to_octets(const Bytes& bytes, Octets& octets) {
   to_octets(bytes.data(), bytes.size(), octets);
@@ -35,14 +36,14 @@ Octets octets_of(const Bytes& bytes) {
   return octets;
 }
 
-// A member of a struct, or an element of a sequence, that is a string. What we keep may hold
-// any bytes, the ORB refuses what is not UTF-8: invalid bytes become U+FFFD.
+// Sets a string that is a member of a struct or an element of a sequence. Our strings may
+// contain any bytes, but the ORB accepts only UTF-8: invalid bytes become U+FFFD.
 template <typename Text>
 void set_text(Text&& text, const std::string& value) {
   text = to_utf8(value).c_str();
 }
 
-// One more pair at the end.
+// Appends a pair.
 template <typename Details>
 void add_detail(Details& details, std::string_view name, const std::string& value) {
   const auto at = details.length();

@@ -1,5 +1,5 @@
-// What the kernel refused: its errno, what was being done, to what, and what
-// the reader can do about it. what() is the whole sentence, fit for a user.
+// A failed system call: its errno, the operation, its subject, and advice for the user.
+// what() is the complete sentence, suitable for display.
 #ifndef SUBLET_BASE_OS_ERROR_H_
 #define SUBLET_BASE_OS_ERROR_H_
 
@@ -10,8 +10,8 @@ namespace sublet {
 
 class OsError : public std::runtime_error {
  public:
-  // `doing` reads after "cannot": "write", "listen on". An empty `advice` is
-  // replaced by one that fits the errno, where there is one.
+  // `doing` follows "cannot": "write", "listen on". An empty `advice` is replaced by a
+  // default for the errno, if there is one.
   OsError(int code, std::string doing, std::string subject, std::string advice = "");
 
   int code() const { return code_; }  // errno

@@ -1,5 +1,5 @@
-// Names and texts of /proc for code on the eviction path: nothing here allocates,
-// throws or needs the C++ library. Threads: any.
+// Formats names and parses texts of /proc for code on the eviction path: does not
+// allocate or throw, and does not need the C++ library. Any thread.
 #ifndef SUBLET_BASE_PROC_TEXT_H_
 #define SUBLET_BASE_PROC_TEXT_H_
 
@@ -10,7 +10,7 @@
 
 namespace sublet {
 
-// "PID" and, after it, room for "/file".
+// "NAME/FILE", a path relative to /proc.
 struct ProcPath {
   char text[64];
   ProcPath(const char* name, const char* file) {
@@ -48,7 +48,7 @@ inline int64_t number_after(const char* text, const char* key) {
   return -1;
 }
 
-// The fields of a stat line after the command, which may hold anything.
+// The fields of a stat line after the command, which may contain any characters.
 struct ProcStat {
   char state = 0;
   int64_t number[22] = {};  // number[i] is field i + 3; state is field 3

@@ -4,7 +4,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <unistd.h>
-// glibc 2.36 forgot to say that these are C functions.
+// glibc 2.36 does not declare these as C functions.
 extern "C" {
 #include <sys/pidfd.h>
 }
@@ -22,7 +22,7 @@ namespace {
 
 constexpr uint64_t kLargestProcFile = 1 << 16;
 
-// posix_spawn's two opaque objects, freed on every way out.
+// Owns the two opaque objects of posix_spawn.
 struct SpawnPlan {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
@@ -41,9 +41,9 @@ void check(int code, const std::string& program) {
   if (code != 0) throw OsError(code, "start", program);
 }
 
-// Puts every descriptor at its place in the child and closes all others. The
-// sources are first copied above all targets, so that no target overwrites a
-// source that is still needed.
+// Assigns the descriptors their numbers in the child and closes all others. The sources
+// are first copied above all targets, so that no target overwrites a source that is
+// still needed.
 std::vector<UniqueFd> plan_descriptors(SpawnPlan& plan, const SpawnOptions& options,
                                        const std::string& program) {
   int above = 3;
@@ -70,8 +70,8 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return result;
 }
 
-// The fields of /proc/PID/stat from the third on; empty when it is gone. The
-// second, the name, may hold anything, so they are counted from its end.
+// The fields of /proc/PID/stat from the third on; empty if the process is gone. The
+// second, the name, may contain any characters, so parsing starts after its end.
 std::vector<std::string> stat_fields(pid_t pid) {
   std::string text;
   try {
@@ -91,7 +91,7 @@ std::vector<std::string> stat_fields(pid_t pid) {
   return fields;
 }
 
-// Field `number` as proc(5) counts them.
+// Field `number`, counted as in proc(5).
 uint64_t field(const std::vector<std::string>& fields, size_t number) {
   const std::string& text = fields.at(number - 3);
   uint64_t value = 0;
@@ -111,8 +111,8 @@ SpawnedProcess spawn(const std::vector<std::string>& argv,
   }
   sigset_t none, all;
   sigemptyset(&none);
-  // Bit by bit: sigfillset leaves out the two that the C library keeps for
-  // itself, and posix_spawn then hands them on as ignored.
+  // Not sigfillset: it omits the two signals that the C library uses internally, and
+  // posix_spawn would then pass them on as ignored.
   memset(&all, 0xff, sizeof all);
   short flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
   if (options.new_session) flags |= POSIX_SPAWN_SETSID;
@@ -127,7 +127,7 @@ SpawnedProcess spawn(const std::vector<std::string>& argv,
   SpawnedProcess process;
   process.pidfd.reset(pidfd_open(pid, 0));
   if (!process.pidfd.valid()) {
-    // Out of descriptors: a child that nobody can watch must not stay.
+    // Out of descriptors: a child that cannot be watched must not keep running.
     const int code = errno;
     kill(pid, SIGKILL);
     throw OsError(code, "watch", program);
@@ -147,7 +147,7 @@ bool is_same_process(const ProcessId& id) {
 }
 
 UniqueFd open_process(const ProcessId& id) {
-  // First the descriptor, then the question: from then on it cannot change.
+  // Open first, then compare: the descriptor pins the process.
   UniqueFd fd(pidfd_open(id.pid, 0));
   if (!fd.valid() && errno != ESRCH && errno != EINVAL) {
     throw OsError(errno, "watch", "process " + std::to_string(id.pid));

@@ -1,6 +1,5 @@
-// Starting, knowing and ending processes. A pid alone says nothing, since the
-// kernel uses it again; a pid with its start time names one process of this
-// boot. Any thread.
+// Starts, identifies and ends processes. A pid alone does not identify a process, because
+// the kernel reuses it; a pid with its start time does, within one boot. Any thread.
 #ifndef SUBLET_BASE_PROCESS_H_
 #define SUBLET_BASE_PROCESS_H_
 
@@ -25,9 +24,9 @@ struct ProcessId {
 
 struct SpawnOptions {
   // Parent's descriptor -> number in the child. 0, 1 and 2 are inherited
-  // unless named here; every other descriptor is closed in the child.
+  // unless listed here; all other descriptors are closed in the child.
   std::vector<std::pair<int, int>> fds = {};
-  std::string folder = {};  // to start in; empty: the parent's
+  std::string folder = {};  // working folder; empty: the parent's
   bool new_session = false;
 };
 
@@ -38,17 +37,16 @@ struct SpawnedProcess {
 
 // Starts argv[0] (a path, not searched for) with exactly `environment`
 // ("NAME=value"), default signal dispositions and an empty signal mask. The
-// caller reaps it. Throws OsError, also when the program cannot be executed.
+// caller must reap it. Throws OsError, also if the program cannot be executed.
 SpawnedProcess spawn(const std::vector<std::string>& argv,
                      const std::vector<std::string>& environment, const SpawnOptions& options = {});
 
-// Nothing when there is no such process (a zombie counts as one).
+// None if there is no such process (a zombie counts as one).
 std::optional<uint64_t> process_start_time(pid_t pid);
 bool is_same_process(const ProcessId& id);
-// False when that process is gone, whoever may have its pid now. Throws
-// OsError (EPERM).
+// False if that process has ended, even if its pid was reused. Throws OsError (EPERM).
 bool kill_process(const ProcessId& id, int signal);
-// A descriptor that becomes readable when the process ends; invalid when gone.
+// A descriptor that becomes readable when the process ends; invalid if it has ended.
 UniqueFd open_process(const ProcessId& id);
 
 struct ProcessUsage {

@@ -40,7 +40,7 @@ class ProcessTest : public CppUnit::TestFixture {
  public:
   void environment_folder_and_descriptors() {
     const UniqueFd out = new_file("out"), err = new_file("err");
-    // Crossed on purpose: each source is the other's target.
+    // Deliberately crossed: each source is the other's target.
     const int a = out.get(), b = err.get();
     const SpawnedProcess process =
         spawn({"/bin/sh", "-c",

@@ -9,9 +9,9 @@
 
 namespace sublet {
 
-// Throws OsError if the kernel has none to give.
+// Throws OsError if the kernel provides none.
 std::string random_bytes(size_t count);
-using RequestId = std::array<uint8_t, 16>;  // of a call that may be repeated
+using RequestId = std::array<uint8_t, 16>;  // identifies a call that may be repeated
 RequestId random_id();
 
 }  // namespace sublet

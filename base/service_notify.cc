@@ -12,7 +12,7 @@
 namespace sublet {
 namespace {
 
-// After a datagram that the manager had no room for.
+// Retry interval after the manager's queue was full.
 constexpr int64_t kAgainNs = 500'000'000;
 
 std::string take(const char* name) {

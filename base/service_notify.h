@@ -1,7 +1,7 @@
-// What a daemon tells the manager that started it (systemd's sd_notify protocol,
-// spoken without its library): that it is ready and that its loop goes round. One
-// datagram each, never waited for: what cannot be said at once is said later.
-// Without a manager nothing is said. One thread.
+// Notifies the service manager (systemd's sd_notify protocol, without its library) that
+// the daemon is ready and that its main loop is running. Each notification is one
+// datagram, sent without blocking and retried later if necessary. Without a manager
+// nothing is sent. Not thread-safe.
 #ifndef SUBLET_BASE_SERVICE_NOTIFY_H_
 #define SUBLET_BASE_SERVICE_NOTIFY_H_
 
@@ -19,22 +19,22 @@ class ServiceNotify {
  public:
   static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
-  // Takes NOTIFY_SOCKET (a path, or a name after '@'), WATCHDOG_USEC and
-  // WATCHDOG_PID out of the environment, so that no child speaks in this
-  // process's name. To be called before other threads are there. An address that
-  // cannot be used counts as none.
+  // Reads NOTIFY_SOCKET (a path, or a name after '@'), WATCHDOG_USEC and WATCHDOG_PID
+  // and removes them from the environment, so that no child sends notifications for
+  // this process. To be called before other threads are started. An unusable address
+  // is ignored.
   static ServiceNotify from_environment();
-  // socket: as in NOTIFY_SOCKET; empty: says nothing. The manager expects a sign
-  // of life every `watchdog_us`; 0: none.
+  // socket: as in NOTIFY_SOCKET; empty: sends nothing. The manager expects a
+  // notification every `watchdog_us`; 0: none.
   ServiceNotify(const std::string& socket, int64_t watchdog_us);
 
-  // All instants in nanoseconds, of any clock that only goes forward.
-  // The first call counts: from now on the daemon does its work.
+  // All instants are nanoseconds of any monotonic clock.
+  // The daemon is ready. Only the first call has an effect.
   void ready(int64_t now_ns);
-  // The loop that calls this goes round. Says so when it is due, twice in each
-  // period that the manager grants, and makes up for a ready() that was not heard.
+  // To be called by the main loop. Sends a notification when due, twice in each
+  // watchdog period, and repeats a ready() that could not be sent.
   void alive(int64_t now_ns);
-  // When alive() has something to say; kNever: not before ready(), or never.
+  // When alive() is due; kNever: not before ready(), or never.
   int64_t next_due() const { return due_ns_; }
 
  private:

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
 
-// The manager's end: a datagram socket bound as NOTIFY_SOCKET names it.
+// The manager's end: a datagram socket bound to the address in NOTIFY_SOCKET.
 class Manager {
  public:
   explicit Manager(const std::string& name) : fd_(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
@@ -29,7 +29,7 @@ class Manager {
     CPPUNIT_ASSERT_EQUAL(0, bind(fd_.get(), reinterpret_cast<const sockaddr*>(&address), length));
   }
 
-  // The next datagram; empty when none waits.
+  // The next datagram; empty if there is none.
   std::string hears() const {
     char text[256];
     const ssize_t n = recv(fd_.get(), text, sizeof text, MSG_DONTWAIT);
@@ -102,7 +102,7 @@ class ServiceNotifyTest : public CppUnit::TestFixture {
     ServiceNotify notify(path_, 10'000'000);
     notify.ready(0);
     int64_t now = 0;
-    // Ends only if a full queue is noticed; it would block here if it were waited for.
+    // Ends only if a full queue is detected; a blocking send would hang here.
     while (notify.next_due() == now + 5 * kSecond) {
       now = notify.next_due();
       notify.alive(now);

@@ -7,8 +7,8 @@
 namespace sublet {
 namespace {
 
-// Before any library's constructors: the sanitizers' own state is not there
-// either, so neither they nor the C library's wrappers take part.
+// Runs before any library's constructors, when the state of the sanitizers does not exist
+// either; so it uses neither them nor the C library's wrappers.
 __attribute__((no_sanitize("address", "thread", "undefined"))) void open_closed_streams(int, char**,
                                                                                         char**) {
   long opened = 0;

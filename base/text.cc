@@ -86,7 +86,7 @@ struct Unit {
   double factor;
 };
 
-// The number at the start of `text` (digits, perhaps a fraction), taken off it.
+// Removes the number at the start of `text` (digits, perhaps a fraction) and returns it.
 std::optional<double> take_number(std::string_view& text) {
   size_t end = text.find_first_not_of("0123456789.");
   std::string_view digits = text.substr(0, end);
@@ -142,8 +142,8 @@ std::string with_one_decimal(double number, const char* unit) {
   return s;
 }
 
-// How many insertions, deletions, changes and swaps of neighbours lead from a
-// to b, regardless of case.
+// Edit distance between a and b, ignoring case: insertions, deletions, replacements and
+// swaps of adjacent characters.
 size_t distance(std::string_view a, std::string_view b) {
   const auto same = [](char x, char y) {
     return std::tolower(static_cast<unsigned char>(x)) ==
@@ -239,7 +239,7 @@ std::string format_duration_ms(int64_t ms) {
   if (ms < 0) return "-" + format_duration_ms(ms == INT64_MIN ? INT64_MAX : -ms);
   if (ms < 1000) return std::to_string(ms) + " ms";
   if (ms < 60'000) {
-    const int64_t tenths = ms / 100;  // cut, not rounded: never "60.0 s"
+    const int64_t tenths = ms / 100;  // truncated, not rounded: never "60.0 s"
     return std::to_string(tenths / 10) +
            (tenths % 10 ? "." + std::to_string(tenths % 10) : std::string()) + " s";
   }
@@ -280,7 +280,7 @@ std::string format_instant(int64_t utc_us) { return instant(utc_us, false); }
 std::string format_instant_ms(int64_t utc_us) { return instant(utc_us, true); }
 
 std::string nearest_word(std::string_view word, const std::vector<std::string>& candidates) {
-  constexpr size_t kLongestWord = 100;  // the work is quadratic
+  constexpr size_t kLongestWord = 100;  // the time is quadratic
   if (word.size() > kLongestWord) return "";
   size_t best = std::max<size_t>(1, word.size() / 3) + 1;
   std::string nearest;

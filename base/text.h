@@ -1,5 +1,5 @@
-// Words for people and for files: encodings, figures, guesses at misspelt
-// words, and bytes of unknown origin made safe to show. Pure functions.
+// Text utilities: encodings, formatting of durations and sizes, suggestions for misspelt
+// words, and escaping of untrusted bytes for display. Pure functions.
 #ifndef SUBLET_BASE_TEXT_H_
 #define SUBLET_BASE_TEXT_H_
 
@@ -11,21 +11,21 @@
 
 namespace sublet {
 
-// Two lower-case digits a byte.
+// Two lower-case digits per byte.
 std::string hex_encode(std::string_view bytes);
-// Nothing when the text is not whole pairs of hexadecimal digits.
+// None unless the text consists of pairs of hexadecimal digits.
 std::optional<std::string> hex_decode(std::string_view text);
-// Letters, digits and "-_.~" stay, every other byte becomes %XX. A result is
-// therefore a safe file name, save for "", "." and "..".
+// Keeps letters, digits and "-_.~"; every other byte becomes %XX. The result is
+// therefore a safe file name, except for "", "." and "..".
 std::string percent_encode(std::string_view bytes);
-// Nothing when a % is not followed by two hexadecimal digits.
+// None if a % is not followed by two hexadecimal digits.
 std::optional<std::string> percent_decode(std::string_view text);
 
 // "250 ms", "1.5 s", "2 min 3 s", "2 h 3 min", "4 d 1 h".
 std::string format_duration_ms(int64_t ms);
 // Accepts what format_duration_ms writes and a bare number of seconds:
-// "30", "30 s", "1.5h", "2 min 3 s". Units ms, s, min, h, d. Nothing when
-// it is no duration, negative or does not fit.
+// "30", "30 s", "1.5h", "2 min 3 s". Units ms, s, min, h, d. None if it is not a
+// duration, is negative or too large.
 std::optional<int64_t> parse_duration_ms(std::string_view text);
 // Decimal units: "512 B", "21.8 kB", "1.2 GB".
 std::string format_bytes(uint64_t bytes);
@@ -35,7 +35,7 @@ std::optional<uint64_t> parse_bytes(std::string_view text);
 std::string format_instant(int64_t utc_us);
 std::string format_instant_ms(int64_t utc_us);
 
-// The candidate most like `word`, or "" when none is like it: "did you mean".
+// The candidate most similar to `word`, or "" if none is similar: "did you mean".
 std::string nearest_word(std::string_view word, const std::vector<std::string>& candidates);
 
 bool is_utf8(std::string_view bytes);
@@ -46,16 +46,16 @@ std::string to_utf8(std::string_view bytes);
 // backslash becomes two.
 std::string escape_for_terminal(std::string_view bytes);
 
-// Columns on a terminal: one a code point, two for East Asian wide ones and
+// Columns on a terminal: one per code point, two for East Asian wide ones and
 // emoji, none for combining marks.
 size_t display_width(std::string_view utf8);
 // Exactly `width` columns: padded with spaces (on the left when right_aligned)
 // or cut with "…". Width 0 gives "".
 std::string fit(std::string_view utf8, size_t width, bool right_aligned = false);
 
-// Rows in aligned columns, two spaces apart, first row included as it is. The
-// widest column is cut until all fit total_width (0: no limit). Each line ends
-// with a newline and has no spaces at its end.
+// Rows in aligned columns, two spaces apart; the first row is treated like the others.
+// The widest column is cut until all fit total_width (0: no limit). Each line ends with
+// a newline and has no trailing spaces.
 std::string format_table(const std::vector<std::vector<std::string>>& rows,
                          const std::vector<bool>& right_aligned, size_t total_width);
 

@@ -1,4 +1,4 @@
-// A file descriptor with one owner: closed when the owner goes.
+// Owns a file descriptor; closed by the destructor.
 #ifndef SUBLET_BASE_UNIQUE_FD_H_
 #define SUBLET_BASE_UNIQUE_FD_H_
 
@@ -22,9 +22,9 @@ class UniqueFd {
   ~UniqueFd() { reset(); }
 
   bool valid() const { return fd_ >= 0; }
-  // -1 when there is none.
+  // -1 if there is none.
   int get() const { return fd_; }
-  // Hands the descriptor to the caller, who closes it.
+  // Passes ownership of the descriptor to the caller.
   int release() { return std::exchange(fd_, -1); }
   void reset(int fd = -1) {
     if (fd_ >= 0) ::close(fd_);

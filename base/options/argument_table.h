@@ -1,5 +1,5 @@
-// What a command line may consist of, as plain data: the manual page and the
-// completion of shells are made from it, so that they say what --help says.
+// A description of a command line as plain data, from which manual page and shell
+// completion are generated, so that they agree with --help.
 #ifndef SUBLET_BASE_OPTIONS_ARGUMENT_TABLE_H_
 #define SUBLET_BASE_OPTIONS_ARGUMENT_TABLE_H_
 
@@ -13,7 +13,7 @@ struct ArgumentOption {
   std::string value_name;          // "": a flag
   std::string help;
   bool repeatable = false;
-  std::vector<std::string> words;  // what the value may be; empty: anything
+  std::vector<std::string> words;  // allowed values; empty: any
 };
 
 struct ArgumentPositional {
@@ -29,7 +29,7 @@ struct ArgumentTable {
   std::string name;  // "ls"
   std::string path;  // "sublet ls"
   std::string help;
-  std::vector<ArgumentOption> options;  // its own; those of `path` above hold besides
+  std::vector<ArgumentOption> options;  // its own; those of its parents apply, too
   std::vector<ArgumentPositional> positionals;
   std::string passthrough;  // what may follow "--"; "": nothing
   std::string passthrough_help;

@@ -12,7 +12,7 @@
 namespace sublet {
 namespace {
 
-// CLI11 itself takes a number that is too large for the largest there is.
+// CLI11 itself replaces a number that is too large by the largest one.
 std::string whole_number(const std::string& text) {
   int64_t number;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -32,7 +32,7 @@ struct Arguments::Node {
   std::vector<std::string>* passthrough = nullptr;
   std::list<std::unique_ptr<Arguments>> commands;
 
-  // Enters it into the table, too; value_name "" is a flag.
+  // Also adds it to the table; value_name "": a flag.
   CLI::Option* option(CLI::Option* option, const std::string& help, const std::string& value_name,
                       bool repeatable = false) {
     ArgumentOption entry;
@@ -49,7 +49,7 @@ struct Arguments::Node {
     option->type_name("")->required(required);
     table.positionals.push_back({name, help, required, repeatable, {}});
   }
-  // The innermost command that was chosen.
+  // The innermost command that was given.
   Node* innermost() {
     for (const auto& command : commands) {
       if (command->node_->app->parsed()) return command->node_->innermost();
@@ -61,7 +61,7 @@ struct Arguments::Node {
     for (const auto& command : commands) names.push_back(command->node_->table.name);
     return names;
   }
-  // The options understood here, those of the commands above included.
+  // The options accepted here, including those of the parent commands.
   std::vector<std::string> option_names() const {
     std::vector<std::string> names = parent ? parent->option_names() : std::vector<std::string>{};
     for (const ArgumentOption& option : table.options)
@@ -87,7 +87,7 @@ Arguments::Arguments(const std::string& program, const std::string& description,
   node_->option(node_->app->set_help_flag("-h,--help", kHelp), kHelp, "");
   node_->option(node_->app->set_version_flag("--version", program + " " + version, kVersion),
                 kVersion, "");
-  node_->app->set_help_all_flag("--manual-page")->group("");  // no part of --help
+  node_->app->set_help_all_flag("--manual-page")->group("");  // not shown by --help
 }
 
 void Arguments::flag(const std::string& name, bool* value, const std::string& help) {
@@ -144,7 +144,7 @@ Arguments& Arguments::command(const std::string& name, const std::string& help) 
   auto node = std::make_unique<Node>();
   node->app = node_->app->add_subcommand(name, help);
   node->app->fallthrough();
-  node->app->set_help_all_flag();  // else it would be in the command's --help
+  node->app->set_help_all_flag();  // otherwise the command's --help would show it
   node->parent = node_.get();
   node->table.name = name;
   node->table.path = node_->table.path + " " + name;
@@ -174,8 +174,8 @@ ArgumentTable Arguments::table() const {
   return table;
 }
 
-// One sentence for what CLI11 found wrong here, in the innermost command. What
-// it left over says more than its own message does.
+// One sentence for an error found by CLI11 in the innermost command. The arguments it
+// left unparsed are more informative than its own message.
 std::string Arguments::Node::explain(const CLI::ParseError& error) const {
   const CLI::App* root = app;
   while (root->get_parent() != nullptr) root = root->get_parent();
@@ -201,10 +201,10 @@ std::string Arguments::Node::explain(const CLI::ParseError& error) const {
 
 std::optional<int> Arguments::parse(const std::vector<std::string>& arguments, std::ostream& out,
                                     std::ostream& err) {
-  // What follows "--" is not ours to understand.
+  // Arguments after "--" are not parsed.
   const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
   std::vector<std::string> ours(arguments.begin(), dashes);
-  std::reverse(ours.begin(), ours.end());  // CLI11 takes them from the back
+  std::reverse(ours.begin(), ours.end());  // CLI11 expects them in reverse order
   std::string problem;
   try {
     node_->app->parse(ours);

@@ -1,7 +1,7 @@
 // Command lines. Declare flags, options, positionals and sub-commands with the
-// variables they fill, then parse. --help is everywhere, --version at the top;
-// options of a command are also understood after its sub-commands. The hidden
-// --manual-page prints the program's page for man(1). One thread.
+// variables they set, then parse. Every command has --help, the top --version; options
+// of a command are also accepted after its sub-commands. The hidden --manual-page prints
+// the program's page for man(1). Not thread-safe.
 #ifndef SUBLET_BASE_OPTIONS_ARGUMENTS_H_
 #define SUBLET_BASE_OPTIONS_ARGUMENTS_H_
 
@@ -27,8 +27,8 @@ class Arguments {
   Arguments(const Arguments&) = delete;
   Arguments& operator=(const Arguments&) = delete;
 
-  // Names as "--json" or "-n,--count". What the variable holds beforehand is
-  // the default, which the help's words tell; it must outlive parse().
+  // Names as "--json" or "-n,--count". The variable's initial value is the default,
+  // which the help text should mention. The variable must outlive parse().
   void flag(const std::string& name, bool* value, const std::string& help);
   void option(const std::string& name, std::string* value, const std::string& help,
               const std::string& value_name);
@@ -36,34 +36,34 @@ class Arguments {
               const std::string& value_name);
   void option(const std::string& name, double* value, const std::string& help,
               const std::string& value_name);
-  // May be repeated, one value each time.
+  // May be repeated, with one value each time.
   void option(const std::string& name, std::vector<std::string>* values, const std::string& help,
               const std::string& value_name);
   void positional(const std::string& name, std::string* value, const std::string& help,
                   bool required);
   void positional(const std::string& name, std::vector<std::string>* values,
                   const std::string& help, bool required);
-  // Takes everything after "--", untouched. Without it "--" is refused.
+  // Accepts everything after "--", unparsed. Otherwise "--" is refused.
   void passthrough(const std::string& name, std::vector<std::string>* values,
                    const std::string& help);
-  // What a value of this option or positional may be, for shells to offer.
+  // The values of this option or positional that shell completion offers.
   void words(const std::string& name, const std::vector<std::string>& words);
   // A sub-command; it belongs to this object. Commands may have commands.
   Arguments& command(const std::string& name, const std::string& help);
 
-  // The program does something of its own when no command is given.
+  // The program can be run without a command.
   void commands_are_optional();
-  // What the manual page says besides; of the top object.
+  // Additional contents of the manual page; for the top object.
   void manual(Manual manual);
 
-  // After parse(): was this command chosen?
+  // After parse(): whether this command was given.
   bool chosen() const;
   // The help text of this command.
   std::string help() const;
-  // All that was declared from here on.
+  // All declarations of this command and its sub-commands.
   ArgumentTable table() const;
 
-  // Nothing: continue. Else the status to exit with: 0 after --help or
+  // None: continue. Else the status to exit with: 0 after --help or
   // --version (printed to `out`), kExitUsage after an error (one clear line
   // and a hint to `err`). Called on the top object.
   std::optional<int> parse(int argc, const char* const* argv);

@@ -7,7 +7,7 @@
 namespace sublet {
 namespace {
 
-// A small "sublet" with everything in it.
+// A small "sublet" with all kinds of arguments.
 struct Command {
   bool json = false;
   int64_t count = 3;
@@ -152,7 +152,7 @@ class ArgumentsTest : public CppUnit::TestFixture {
     const ArgumentTable& list = table.commands[1].commands[0];
     CPPUNIT_ASSERT_EQUAL(std::string("sublet machines list"), list.path);
     CPPUNIT_ASSERT(list.positionals[0].required && list.positionals[0].repeatable);
-    // What is not given keeps its value, and help tells none that its words do not.
+    // Variables of options not given keep their values, and help does not print defaults.
     CPPUNIT_ASSERT(c.submit->help().find("=3") == std::string::npos);
   }
 

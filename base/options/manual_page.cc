@@ -6,7 +6,7 @@
 namespace sublet {
 namespace {
 
-// Letters that roff would change or take for its own.
+// Escapes characters that roff would change or interpret.
 std::string escaped(std::string_view text) {
   std::string out;
   for (char c : text) {
@@ -42,7 +42,7 @@ std::string escaped(std::string_view text) {
 std::string bold(std::string_view text) { return "\\fB" + escaped(text) + "\\fR"; }
 std::string italic(std::string_view text) { return "\\fI" + escaped(text) + "\\fR"; }
 
-// One line of running text; a full stop at its beginning would be a request.
+// One line of running text. A leading full stop is escaped, since it would be a request.
 std::string running(std::string_view text) {
   std::string out;
   bool literal = false;
@@ -58,7 +58,7 @@ std::string running(std::string_view text) {
 
 char upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
 
-// The first sentence, as one would go on after the program's name.
+// The first sentence, in a form that can follow the program's name.
 std::string in_short(std::string_view help) {
   std::string text(help.substr(0, std::min(help.find(". "), help.size())));
   if (text.ends_with('.')) text.pop_back();
@@ -105,7 +105,7 @@ std::string usage(const ArgumentTable& table) {
   return line + "\n";
 }
 
-// Those that do something themselves, not those that only have commands.
+// Only commands that can be run themselves, not those that only have sub-commands.
 void put_commands(std::string& out, const ArgumentTable& table) {
   for (const ArgumentTable& command : table.commands) {
     if (command.commands.empty()) {
@@ -136,7 +136,7 @@ std::string manual_page(const ArgumentTable& program, const std::string& version
   std::transform(title.begin(), title.end(), title.begin(), upper);
   std::string out = ".TH " + title + " " + std::to_string(manual.section) + " \"\" \"Sublet " +
                     version + "\" \"Sublet\"\n" +
-                    // Left-aligned, no hyphens: words are to be copied.
+                    // Left-aligned, no hyphenation, so that words can be copied.
                     ".ad l\n.nh\n";
   out += ".SH NAME\n" + escaped(program.name) + " \\- " + escaped(in_short(program.help)) + "\n";
   out += ".SH SYNOPSIS\n" + synopsis(program);

@@ -21,17 +21,17 @@ struct ManualSection {
   std::string title;  // "FILES"
   std::vector<ManualItem> items;
 };
-// What a page says besides the command line.
+// Contents of a page in addition to the command line.
 struct Manual {
   int section = 1;  // of the manual: 1 commands, 8 daemons
   std::vector<ManualSection> more;
 };
 
-// NAME, SYNOPSIS, DESCRIPTION, OPTIONS, COMMANDS and what there is more.
+// NAME, SYNOPSIS, DESCRIPTION, OPTIONS, COMMANDS and the additional sections.
 std::string manual_page(const ArgumentTable& program, const std::string& version,
                         const Manual& manual);
 
-// A section SETTINGS: `intro`, then every setting with what it takes and its
+// A section SETTINGS: `intro`, then every setting with its allowed values and its
 // default.
 ManualSection settings_section(const std::string& intro, const Settings& settings);
 

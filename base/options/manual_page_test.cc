@@ -35,7 +35,7 @@ class ManualPageTest : public CppUnit::TestFixture {
           "\\fIPROGRAM\\fR ...]\n",
           ".TP\n\\fB\\-\\-set\\fR \\fIKEY=VALUE\\fR ...\nA setting.\n", "\\fB\\-\\-version\\fR"})
       CPPUNIT_ASSERT_MESSAGE(part, page.find(part) != std::string::npos);
-    // It does nothing by itself.
+    // It cannot be run by itself.
     CPPUNIT_ASSERT(page.find(".SS \\fBlab rooms\\fR") == std::string::npos);
   }
 

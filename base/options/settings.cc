@@ -26,7 +26,7 @@ std::string number_text(SettingType type, double number) {
   return s;
 }
 
-// What a value must look like: "a duration such as \"30 s\" from 1 s to 1 h".
+// The allowed values: "a duration such as \"30 s\" from 1 s to 1 h".
 std::string expectation(const SettingSpec& spec) {
   static constexpr const char* kForms[] = {
       "true or false",
@@ -53,7 +53,7 @@ std::string refusal(const SettingSpec& spec, const std::string& key) {
 
 [[noreturn]] void refuse(const SettingSpec& spec) { throw SettingError(refusal(spec, spec.key)); }
 
-// Written so that a NaN is not.
+// False for NaN.
 bool within(const SettingSpec& spec, double number) {
   return number >= spec.min && number <= spec.max;
 }
@@ -85,7 +85,7 @@ std::string quoted(const std::string& text) {
   return s + "\"";
 }
 
-// A default as it is written in TOML.
+// A default in TOML syntax.
 std::string toml_default(const SettingSpec& spec) {
   switch (spec.type) {
     case SettingType::boolean:

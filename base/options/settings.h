@@ -1,7 +1,7 @@
-// A daemon's settings: it declares what it knows, the TOML file and the
-// command line's KEY=VALUE say otherwise, and anything that is not declared,
-// of another type or out of range is an error that says where and what is
-// allowed. Read once at the start, then constant: any thread may ask.
+// A daemon's settings: it declares them with defaults, which the TOML file and KEY=VALUE
+// arguments of the command line override. A key that is not declared, or a value of
+// another type or out of range, is an error that gives its place and what is allowed.
+// Read once at start, then constant and thread-safe.
 #ifndef SUBLET_BASE_OPTIONS_SETTINGS_H_
 #define SUBLET_BASE_OPTIONS_SETTINGS_H_
 
@@ -25,20 +25,20 @@ enum class SettingType {
   texts,     // ["a", "b"]; as default or override: a,b
   duration,  // "30 s", "2 min", 30 (seconds); range and value in ms
   size,      // "64 MiB", 4096; range and value in bytes
-  reals,     // a table whose keys are free: [shares] anna = 2; no default
+  reals,     // a table with arbitrary keys: [shares] anna = 2; no default
 };
 
 struct SettingSpec {
   std::string key = {};  // "log.level": table "log", key "level"
   SettingType type = SettingType::text;
-  std::string default_value = {};                         // as one would write it in an override
+  std::string default_value = {};                         // in the form of an override
   double min = -std::numeric_limits<double>::infinity();  // of numbers, and of each of reals;
-  double max = std::numeric_limits<double>::infinity();   // of texts: how many
+  double max = std::numeric_limits<double>::infinity();   // of texts: their number
   std::string doc = {};                                   // one line
   std::vector<std::string> choices = {};                  // of a text; empty: any
 };
 
-// what() names the file, line and column or the override, and what is allowed.
+// what() states the file, line and column or the override, and what is allowed.
 class SettingError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -46,17 +46,17 @@ class SettingError : public std::runtime_error {
 
 class Settings {
  public:
-  // All defaults. A default that does not fit its own spec: std::logic_error.
+  // All defaults. A default that violates its own spec: std::logic_error.
   explicit Settings(std::vector<SettingSpec> specs);
 
-  // Each throws SettingError (DocumentError when it is no TOML). Later loads
-  // win over earlier ones.
+  // Each throws SettingError (DocumentError if it is not valid TOML). Later loads
+  // override earlier ones.
   void load_file(const std::string& path);
   void load_text(const std::string& toml, const std::string& file);
-  // "key.path=value"; for reals "shares.anna=2". Texts are taken as they stand.
+  // "key.path=value"; for reals "shares.anna=2". Texts are used verbatim, without quotes.
   void override_with(const std::string& assignment);
 
-  // Asking for a key that was not declared with that type: std::logic_error.
+  // Each throws std::logic_error for a key that was not declared with that type.
   bool boolean(const std::string& key) const;
   int64_t integer(const std::string& key) const;
   double real(const std::string& key) const;
@@ -67,15 +67,15 @@ class Settings {
   const std::map<std::string, double>& reals(const std::string& key) const;
   // False while it has its default.
   bool is_set(const std::string& key) const;
-  // To be thrown by a daemon that cannot work with what these settings say together: names
-  // the place in the file of the first of them that stands in one.
+  // To be thrown by a daemon if the combination of these settings is unusable: states the
+  // place in the file of the first of them that was set in a file.
   SettingError wrong(const std::vector<std::string>& keys, const std::string& problem) const;
 
-  // All that may be set, in the order of declaration.
+  // All settings, in the order of declaration.
   struct Description {
     std::string key, doc;
     std::string takes;          // "a whole number from 1 to 64"
-    std::string default_value;  // as in TOML; "" where the keys are free
+    std::string default_value;  // as in TOML; "" for a table with arbitrary keys
   };
   std::vector<Description> descriptions() const;
   // The defaults as a commented TOML file that load_file accepts.

@@ -2,8 +2,8 @@
 
 #include <stdexcept>
 
-// toml++ asserts what hostile text can break ("[<" at the start of a line), and
-// with NDEBUG assumes it: either way the process would be lost.
+// toml++ has assertions that malformed text can violate ("[<" at the start of a line), and
+// with NDEBUG relies on them: either way the process would crash.
 [[noreturn]] static void toml_broken(const char* what) { throw std::logic_error(what); }
 #undef NDEBUG
 #define TOML_ASSERT(expr) (static_cast<bool>(expr) ? static_cast<void>(0) : toml_broken(#expr))
@@ -34,7 +34,7 @@ void convert_table(const toml::table& table, TomlValue& value) {
     value.members.push_back({std::string(key.str()), key.source().begin.line,
                              key.source().begin.column, convert(inner)});
   }
-  // toml++ sorts by name; people expect their own order.
+  // toml++ sorts by name; restore the order of the file.
   std::stable_sort(value.members.begin(), value.members.end(),
                    [](const TomlMember& a, const TomlMember& b) {
                      return std::pair(a.line, a.column) < std::pair(b.line, b.column);

@@ -1,5 +1,5 @@
-// A TOML text as a plain tree in which everything knows its line and column,
-// so that whoever reads it can say where it is wrong.
+// A TOML text as a plain tree in which all values have a line and column, for use in
+// error messages.
 #ifndef SUBLET_BASE_OPTIONS_TOML_DOCUMENT_H_
 #define SUBLET_BASE_OPTIONS_TOML_DOCUMENT_H_
 

@@ -48,7 +48,7 @@ void FaultyFiles::after(FileStep step, const std::string& path, const std::strin
       break;
     case FileStep::rename:
       touch(from);
-      // A name of a file that was never synced comes back empty.
+      // A renamed file that was never synced is empty after a loss of power.
       synced_[path] = synced_[from].value_or("");
       synced_[from] = std::nullopt;
       break;

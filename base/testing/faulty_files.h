@@ -1,6 +1,6 @@
-// For tests: real files on a disk that fails when told to and forgets, at a
-// loss of power, what was never synced. What was there before the first call
-// counts as durable. One thread.
+// For tests: real files on a simulated disk that fails on request and loses unsynced
+// data at a loss of power. Files that existed before the first call count as durable.
+// Not thread-safe.
 #ifndef SUBLET_BASE_TESTING_FAULTY_FILES_H_
 #define SUBLET_BASE_TESTING_FAULTY_FILES_H_
 
@@ -17,16 +17,16 @@ class FaultyFiles : public Files {
  public:
   // System calls so far.
   uint64_t steps() const { return steps_; }
-  // The nth call from now (0: the next) fails with `code`, later ones work.
+  // The nth call from now (0: the next) fails with `code`, later ones succeed.
   void fail_at(uint64_t nth, int code);
-  // So do all after it: the disk is gone.
+  // The nth call and all later ones fail.
   void fail_from(uint64_t nth, int code);
   // Every call of that kind fails until code is 0.
   void fail_step(FileStep step, int code) { step_codes_[step] = code; }
   // Syncs report success and do nothing.
   void ignore_syncs(bool ignore) { ignore_syncs_ = ignore; }
-  // Puts back what the disk would hold after a loss of power right now. Only
-  // files are followed, not folders.
+  // Restores what the disk would contain after a loss of power now. Only files are
+  // tracked, not folders.
   void lose_power();
 
  protected:
@@ -34,7 +34,7 @@ class FaultyFiles : public Files {
   void after(FileStep step, const std::string& path, const std::string& from) override;
 
  private:
-  // Contents of a file; nothing: no such file.
+  // Contents of a file; none: no such file.
   using Contents = std::optional<std::string>;
   static Contents contents(const std::string& path);
   void touch(const std::string& path) const;
@@ -45,10 +45,10 @@ class FaultyFiles : public Files {
   int code_ = 0;
   bool ignore_syncs_ = false;
   std::map<FileStep, int> step_codes_;
-  // What a loss of power leaves at each path that was touched.
+  // The contents after a loss of power, for each path that was touched.
   mutable std::map<std::string, Contents> durable_;
-  // The synced contents of the file that now bears the name; if the name
-  // itself is not durable yet, they wait here for the sync of its folder.
+  // The synced contents of the file that now has the name; they become durable with
+  // the sync of its folder.
   mutable std::map<std::string, Contents> synced_;
 };
 

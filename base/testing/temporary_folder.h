@@ -1,4 +1,4 @@
-// For tests: a fresh folder that goes with all it holds.
+// For tests: a new folder, removed with its contents by the destructor.
 #ifndef SUBLET_BASE_TESTING_TEMPORARY_FOLDER_H_
 #define SUBLET_BASE_TESTING_TEMPORARY_FOLDER_H_
 
