@@ -90,7 +90,7 @@ void make_slot_folder(Files& files, const std::string& path, int64_t uid, int64_
   files.make_folders(path, 0700, Files::Outlives::kProcess);
   if (uid < 0) return;
   if (lchown(path.c_str(), static_cast<uid_t>(uid), static_cast<gid_t>(gid)) != 0)
-    throw FileError(errno, "give to the slot's user", path);
+    throw FileError(errno, "change the owner of", path);
 }
 
 bool parse_name(const std::string& name, AttemptName* out) {

@@ -147,7 +147,7 @@ void Files::append(const std::string& path, std::string_view bytes, mode_t mode)
   const bool is_new = !exists(path);
   UniqueFd fd = open(path, O_WRONLY | O_CREAT | O_APPEND, mode);
   struct stat st;
-  if (fstat(fd.get(), &st) != 0) throw FileError(errno, "look at", path);
+  if (fstat(fd.get(), &st) != 0) throw FileError(errno, "examine", path);
   try {
     if (is_new && fchmod(fd.get(), mode) != 0) throw FileError(errno, "set the mode of", path);
     write_all(fd.get(), path, bytes);
@@ -155,7 +155,7 @@ void Files::append(const std::string& path, std::string_view bytes, mode_t mode)
     if (is_new) sync_folder(folder_of(path));
   } catch (const FileError& e) {
     if (before(FileStep::write, path) != 0 || ftruncate(fd.get(), st.st_size) != 0) {
-      throw FileError(e.code(), e.doing(), path, "and its end could not be cut off again");
+      throw FileError(e.code(), e.doing(), path, "and it could not be truncated to its old size");
     }
     throw;
   }
@@ -273,7 +273,7 @@ bool Files::exists(const std::string& path) const {
 
 uint64_t Files::free_bytes(const std::string& path) const {
   struct statvfs st;
-  if (statvfs(path.c_str(), &st) != 0) throw FileError(errno, "look at the disk of", path);
+  if (statvfs(path.c_str(), &st) != 0) throw FileError(errno, "get the free space of", path);
   return uint64_t{st.f_bavail} * st.f_frsize;
 }
 

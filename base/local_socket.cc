@@ -14,8 +14,8 @@
 namespace sublet {
 namespace {
 
-// A path as the kernel takes it. One that is too long is reached through an
-// open descriptor of its folder, which must therefore outlive the address.
+// A path in the kernel's form. A path that is too long is reached through an open
+// descriptor of its folder, which must therefore outlive the address.
 struct Address {
   sockaddr_un name{};
   socklen_t length = 0;
@@ -33,7 +33,7 @@ Address address_of(const std::string& path, const char* doing) {
                 path.substr(path.find_last_of('/') + 1);
   }
   if (path.empty() || reachable.size() >= sizeof address.name.sun_path) {
-    throw OsError(ENAMETOOLONG, doing, path, "the last part may have 80 bytes");
+    throw OsError(ENAMETOOLONG, doing, path, "its last part may have at most 80 bytes");
   }
   address.name.sun_family = AF_UNIX;
   memcpy(address.name.sun_path, reachable.c_str(), reachable.size() + 1);
@@ -130,7 +130,7 @@ PeerCredentials peer_credentials(int socket) {
   ucred credentials{};
   socklen_t length = sizeof credentials;
   if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0) {
-    throw OsError(errno, "learn the peer of", "a local socket");
+    throw OsError(errno, "identify the peer of", "a local socket");
   }
   return {credentials.pid, credentials.uid, credentials.gid};
 }

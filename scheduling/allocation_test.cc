@@ -242,14 +242,14 @@ class AllocationTest : public CppUnit::TestFixture {
       CPPUNIT_ASSERT_EQUAL(sentence, why(small).substr(0, sentence.size()));
     };
     const AttemptKey key{small, 1};
-    starts("attempt 1 was ordered, without an answer yet, on a for 0 s: first in the queue: bob, ");
+    starts("attempt 1 has been waiting for an answer from a for 0 s: first in the queue: bob, ");
     t.apply(OrderAnswered{key, OrderAnswered::Answer::kAccepted, ""});
-    starts("attempt 1 is being prepared on a for 0 s: first in the queue: bob, ");
+    starts("attempt 1 has been in preparation on a for 0 s: first in the queue: bob, ");
     t.apply(AttemptStarted{key, a});
     t.pass(200 * kSecond);
-    starts("attempt 1 runs on a for 3 min: first in the queue: bob, ");
+    starts("attempt 1 has been running on a for 3 min: first in the queue: bob, ");
     t.apply(Renewed{a, false, {{key, AttemptState::kLeaving}}});
-    starts("attempt 1 is leaving a for 0 s: first in the queue: bob, ");
+    starts("attempt 1 has been leaving a for 0 s: first in the queue: bob, ");
     CPPUNIT_ASSERT_EQUAL(
         std::string("2 machines fit: 1 used by its owner, 1 full; 1 job with better "
                     "priority waits for the same machines"),

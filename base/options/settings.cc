@@ -318,7 +318,7 @@ void Settings::override_with(const std::string& assignment) {
 const Settings::Entry& Settings::get(const std::string& key, SettingType type) const {
   auto known = entries_.find(key);
   if (known == entries_.end() || known->second.spec.type != type) {
-    throw std::logic_error("setting asked for that was not declared so: " + key);
+    throw std::logic_error("setting not declared with that type: " + key);
   }
   return known->second;
 }

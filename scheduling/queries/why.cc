@@ -208,7 +208,7 @@ Ahead count_ahead(const Job& job, JobId id, const Drift& drift, const Machines& 
   return ahead;
 }
 
-// "attempt 2 runs on curly for 3 min: first in the queue: ann, ..."
+// "attempt 2 has been running on curly for 3 min: first in the queue: ann, ..."
 std::string at_work(const Attempt& attempt, Micros now) {
   const AttemptRecord& record = attempt.record;
   const std::string number = "attempt " + std::to_string(record.key.attempt);
@@ -218,13 +218,13 @@ std::string at_work(const Attempt& attempt, Micros now) {
   };
   switch (record.state) {
     case AttemptState::kOrdered:
-      return text(" was ordered, without an answer yet, on ", record.decided);
+      return text(" has been waiting for an answer from ", record.decided);
     case AttemptState::kStaging:
-      return text(" is being prepared on ", record.decided);
+      return text(" has been in preparation on ", record.decided);
     case AttemptState::kRunning:
-      return text(" runs on ", record.started);
+      return text(" has been running on ", record.started);
     default:
-      return text(" is leaving ", record.leaving_since);
+      return text(" has been leaving ", record.leaving_since);
   }
 }
 

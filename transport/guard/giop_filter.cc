@@ -37,23 +37,23 @@ const char* to_text(GiopViolation violation) {
     case GiopViolation::kFlags:
       return "unknown GIOP flags";
     case GiopViolation::kKind:
-      return "a kind of message that may not come this way";
+      return "message kind not allowed in this direction";
     case GiopViolation::kSize:
       return "impossible message size";
     case GiopViolation::kTooLarge:
       return "message too large";
     case GiopViolation::kFragmented:
-      return "message may not come in fragments";
+      return "message must not be fragmented";
     case GiopViolation::kMisaligned:
       return "fragment not aligned";
     case GiopViolation::kEmptyFragment:
       return "empty fragment";
     case GiopViolation::kStrayFragment:
-      return "fragment of no message begun";
+      return "fragment without its message";
     case GiopViolation::kInterrupted:
       return "message interrupted by another";
     case GiopViolation::kUnexpectedReply:
-      return "reply to nothing asked";
+      return "reply without a request";
   }
   return "unknown violation";
 }

@@ -71,7 +71,7 @@ void set_serial(X509* certificate) {
 }
 
 void set_time(ASN1_TIME* time, int64_t us) {
-  need(ASN1_TIME_set(time, static_cast<time_t>(us / 1'000'000)) != nullptr, "set an instant");
+  need(ASN1_TIME_set(time, static_cast<time_t>(us / 1'000'000)) != nullptr, "set a date");
 }
 
 int64_t time_of(const ASN1_TIME* time) {
@@ -92,7 +92,7 @@ CertificatePtr new_certificate(EVP_PKEY* key, const std::string& common_name,
                                   reinterpret_cast<const unsigned char*>(common_name.c_str()), -1,
                                   -1, 0) == 1 &&
            X509_set_pubkey(certificate.get(), key) == 1,
-       "fill a certificate");
+       "set the subject and key of a certificate");
   return certificate;
 }
 
@@ -177,7 +177,7 @@ CertificateFacts facts_of(X509* certificate) {
                     time_of(X509_get0_notAfter(certificate))};
   unsigned size = 0;
   need(X509_digest(certificate, EVP_sha256(), facts.fingerprint.data(), &size) == 1,
-       "take a fingerprint");
+       "compute a fingerprint");
   return facts;
 }
 
@@ -197,7 +197,7 @@ CertificateAndKey make_authority(const std::string& pool, const Validity& validi
   const KeyPtr key = key_from(made.key);
   const CertificatePtr certificate = new_certificate(key.get(), "Sublet pool " + pool, validity);
   X509* own = certificate.get();
-  need(X509_set_issuer_name(own, X509_get_subject_name(own)) == 1, "name an issuer");
+  need(X509_set_issuer_name(own, X509_get_subject_name(own)) == 1, "set the issuer");
   add_extension(own, own, NID_basic_constraints, "critical,CA:TRUE,pathlen:0");
   add_extension(own, own, NID_key_usage, "critical,keyCertSign");
   add_extension(own, own, NID_subject_key_identifier, "hash");
@@ -236,7 +236,7 @@ std::string issue_certificate(const CertificateAndKey& authority, const std::str
   const CertificatePtr certificate =
       new_certificate(X509_REQ_get0_pubkey(request.get()), member.name, validity);
   X509* own = certificate.get();
-  need(X509_set_issuer_name(own, X509_get_subject_name(issuer.get())) == 1, "name an issuer");
+  need(X509_set_issuer_name(own, X509_get_subject_name(issuer.get())) == 1, "set the issuer");
   add_extension(own, issuer.get(), NID_basic_constraints, "critical,CA:FALSE");
   add_extension(own, issuer.get(), NID_key_usage, "critical,digitalSignature");
   add_extension(own, issuer.get(), NID_ext_key_usage,

@@ -54,7 +54,7 @@ Exclusion check_chain(X509* certificate, X509* authority, bool of_server) {
 Digest fingerprint_of(X509* certificate) {
   Digest digest{};
   unsigned size = 0;
-  need(X509_digest(certificate, EVP_sha256(), digest.data(), &size) == 1, "take a fingerprint");
+  need(X509_digest(certificate, EVP_sha256(), digest.data(), &size) == 1, "compute a fingerprint");
   return digest;
 }
 
@@ -224,7 +224,7 @@ TlsSession::TlsSession(std::shared_ptr<const TlsContext> context, UniqueFd socke
   const char* protocol = purpose == TlsPurpose::kJoin ? kJoinProtocol : kMemberProtocol;
   need(SSL_set_alpn_protos(s.ssl.get(), reinterpret_cast<const unsigned char*>(protocol),
                            static_cast<unsigned>(std::strlen(protocol))) == 0,
-       "say what for");
+       "set the protocol");
 }
 
 TlsSession::~TlsSession() = default;
