@@ -21,6 +21,11 @@ function(sublet_program name)
   add_dependencies(programs ${name})
 endfunction()
 
+# ./check looks for reports there.
+file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/sanitizer)
+string(CONCAT SUBLET_TSAN_OPTIONS "suppressions=${CMAKE_SOURCE_DIR}/cmake/tsan.supp"
+       ":halt_on_error=1:log_path=${CMAKE_BINARY_DIR}/sanitizer/report")
+
 function(sublet_unit_test name)
   cmake_parse_arguments(A "TSAN" "" "SOURCES;LINKS" ${ARGN})
   add_executable(${name} ${A_SOURCES} ${CMAKE_SOURCE_DIR}/test/unit_main.cc)
@@ -33,7 +38,7 @@ function(sublet_unit_test name)
   set_tests_properties(unit.${name} PROPERTIES TIMEOUT 600 LABELS unit PROCESSORS 2)
   if(A_TSAN)
     set_tests_properties(unit.${name} PROPERTIES LABELS "unit;tsan"
-      ENVIRONMENT "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/cmake/tsan.supp")
+      ENVIRONMENT "TSAN_OPTIONS=${SUBLET_TSAN_OPTIONS}")
     if(NOT TARGET tsan_tests)
       add_custom_target(tsan_tests)
     endif()
