@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.parse
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BIN = os.path.abspath(os.environ.get("SUBLET_BIN", os.path.join(ROOT, "build", "bin")))
@@ -88,6 +89,16 @@ def processes_naming(text, where=("cmdline",)):
             except (FileNotFoundError, ProcessLookupError, PermissionError):
                 pass
     return result
+
+
+def is_frozen(record):
+    """Whether the attempt of this shepherd's record is frozen: its cgroup, or its program."""
+    cgroup = urllib.parse.unquote(record.get("cgroup_unified", ""))
+    if cgroup:
+        with open(cgroup + "/cgroup.events") as events:
+            return "frozen 1\n" in events.read()
+    with open("/proc/%s/stat" % record["job_pid"]) as stat:
+        return stat.read().rsplit(")", 1)[1].split()[0] == "T"
 
 
 def kill(pid, sig=signal.SIGKILL):

@@ -4,7 +4,6 @@ resumed or replaced, never both."""
 import os
 import signal
 import sys
-import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
@@ -33,16 +32,11 @@ class CutOff(unittest.TestCase):
             lines = [line.split() for line in f if line.count(" ") == 1]
         return [(int(a), float(t)) for a, t in lines if "." in t]
 
-    def stands_still(self):
-        """True if nothing was written for 0.5 s."""
-        before = len(self.read())
-        time.sleep(0.5)
-        return len(self.read()) == before
-
-    def check_never_both(self):
+    def check_never_both(self, attempts):
         by_attempt = {}
         for attempt, at in self.read():
             by_attempt.setdefault(attempt, []).append(at)
+        self.assertEqual(sorted(by_attempt), list(range(1, attempts + 1)))
         spans = sorted((min(t), max(t)) for t in by_attempt.values())
         for (_, end), (begin, _) in zip(spans, spans[1:]):
             self.assertLess(end, begin, "two attempts ran at once")
@@ -54,14 +48,16 @@ class CutOff(unittest.TestCase):
             # Supervisor first, or it would restart the server that no longer answers.
             harness.kill(pool.supervisor.pid, signal.SIGSTOP)
             harness.kill(server, signal.SIGSTOP)
-            harness.wait_for(self.stands_still, "the job to freeze\n" + pool.all_logs())
+            record = curly.record(curly.attempts()[0])
+            harness.wait_for(lambda: harness.is_frozen(record),
+                             "the job to freeze\n" + pool.all_logs())
             self.assertTrue(curly.attempts(), "frozen, not killed")
             frozen = len(self.read())
             harness.kill(server, signal.SIGCONT)
             harness.kill(pool.supervisor.pid, signal.SIGCONT)
             harness.wait_for(lambda: len(self.read()) > frozen + 5,
                              "the job to go on\n" + pool.all_logs())
-            self.check_never_both()
+            self.check_never_both(1)
             pool.sublet("rm", job)
 
     def test_is_replaced(self):
@@ -72,11 +68,11 @@ class CutOff(unittest.TestCase):
             curly.process.send_signal(signal.SIGSTOP)
             harness.wait_for(lambda: any(a == 2 for a, _ in self.read()),
                              "the job to go on elsewhere\n" + pool.all_logs())
-            self.check_never_both()
+            self.check_never_both(2)
             curly.process.send_signal(signal.SIGCONT)
             harness.wait_for(lambda: not curly.attempts(), "the old attempt to be given up\n" +
                              pool.all_logs())
-            self.check_never_both()
+            self.check_never_both(2)
             details = pool.job(job)
             self.assertEqual(details["machine"], "moe")
             self.assertEqual(details["state"], "running")
