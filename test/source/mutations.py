@@ -93,10 +93,14 @@ class Workshop:
         self.build = os.path.join(self.tree, "build")
 
     def sources(self):
-        listed = subprocess.run(["git", "ls-files", "-z"], cwd=self.root, check=True,
-                                capture_output=True, text=True).stdout
-        return [name for name in listed.split("\0") if name and
-                os.path.isfile(os.path.join(self.root, name))]
+        """All files of the tree except builds, by relative path."""
+        names = []
+        for folder, folders, files in os.walk(self.root):
+            folders[:] = sorted(one for one in folders
+                                if not one.startswith((".git", "build", "__pycache__")))
+            names += [os.path.relpath(os.path.join(folder, one), self.root)
+                      for one in sorted(files)]
+        return names
 
     def digest(self):
         whole = hashlib.sha256()

@@ -214,7 +214,6 @@ class WholeRun(unittest.TestCase):
             os.makedirs(os.path.join(self.root, os.path.dirname(path)), exist_ok=True)
             with open(os.path.join(self.root, path), "w") as f:
                 f.write(text)
-        subprocess.run("git init -q && git add .", shell=True, cwd=self.root, check=True)
 
     def run_it(self, *arguments):
         out, errors = io.StringIO(), io.StringIO()
