@@ -88,9 +88,10 @@ void ArrayCheck::check_filled_size() {
   for (const auto& argument : range_.spec.arguments) add(argument);
   for (const auto& variable : range_.spec.environment) add(variable);
   for (const auto& output : range_.spec.outputs) add(output.name);
-  if (places.count > kMaxPlaces || places.bytes > kJobBytes)
+  if (places.count > kMaxPlaces || octets_of(range_.spec) + places.bytes > kJobBytes)
     over_limit("field.too_many", subject_,
-               "parameters are used in more than 1,000 places, or produce texts of more than 1 MiB",
+               "parameters are used in more than 1,000 places, or a job's texts have "
+               "more than 1 MiB",
                "Use them less often, or put long values into an input file.");
 }
 

@@ -14,15 +14,13 @@ constexpr size_t kMaxDetails = 64;
 constexpr size_t kMaxDetailBytes = 16 * 1024;
 
 void check_strings(const std::vector<std::string>& strings, const char* what,
-                   const std::string& subject, size_t* bytes) {
+                   const std::string& subject) {
   if (strings.size() > kStringsPerJob)
     over_limit("field.too_many", subject, std::string("more than 4,096 ") + what,
                "Put them into a file.");
-  for (const auto& s : strings) {
-    *bytes += s.size();
+  for (const auto& s : strings)
     if (s.find('\0') != std::string::npos)
       invalid(subject, std::string("a NUL octet in ") + what, "Remove it.");
-  }
 }
 
 void check_inputs(const JobDescription& job, const std::string& subject) {
@@ -77,17 +75,24 @@ void check_programs(const JobDescription& job, const std::string& subject) {
   }
 }
 
-size_t check_details(const JobDescription& job, const std::string& subject) {
-  size_t details = 0, bytes = 0;
+struct DetailSums {
+  size_t count = 0, bytes = 0;
+};
+DetailSums sum_of_details(const JobDescription& job) {
+  DetailSums details;
   each_detail(job, [&](std::string_view name, std::string_view value) {
-    ++details;
-    bytes += name.size() + value.size();
+    ++details.count;
+    details.bytes += name.size() + value.size();
   });
-  if (details > kMaxDetails || bytes > kMaxDetailBytes)
+  return details;
+}
+
+void check_details(const JobDescription& job, const std::string& subject) {
+  const DetailSums details = sum_of_details(job);
+  if (details.count > kMaxDetails || details.bytes > kMaxDetailBytes)
     over_limit("field.too_large", subject, "more than 64 details or 16 KiB of them",
                "Remove some.");
   check_programs(job, subject);
-  return bytes;
 }
 
 void check_numbers(const JobDescription& job, const std::string& subject) {
@@ -134,16 +139,24 @@ bool is_inside(std::string_view name) {
   }
 }
 
+size_t octets_of(const JobDescription& job) {
+  size_t octets =
+      job.name.size() + job.program.size() + job.needs.os.size() + job.needs.architecture.size();
+  for (const auto& text : job.arguments) octets += text.size();
+  for (const auto& text : job.environment) octets += text.size();
+  for (const auto& file : job.inputs) octets += file.name.size();
+  for (const auto& file : job.outputs) octets += file.name.size();
+  return octets + sum_of_details(job).bytes;
+}
+
 void check_description(const JobDescription& job, const std::string& subject) {
   if (job.program.empty()) invalid(subject, "no program is given", "Name the program to run.");
   if (job.program.find('\0') != std::string::npos)
     invalid(subject, "a NUL octet in the program's name", "Remove it.");
   if (job.name.size() > kNameLimit)
     over_limit("field.too_large", subject, "a name of more than 1,024 octets", "Shorten it.");
-  size_t bytes =
-      job.name.size() + job.program.size() + job.needs.os.size() + job.needs.architecture.size();
-  check_strings(job.arguments, "arguments", subject, &bytes);
-  check_strings(job.environment, "environment variables", subject, &bytes);
+  check_strings(job.arguments, "arguments", subject);
+  check_strings(job.environment, "environment variables", subject);
   for (const auto& e : job.environment)
     if (e.find('=') == std::string::npos || e.front() == '=')
       invalid(subject, "`" + e + "` is not an environment variable", "Write NAME=value.");
@@ -151,10 +164,8 @@ void check_description(const JobDescription& job, const std::string& subject) {
     over_limit("field.too_many", subject, "more than 4,096 files", "Pack them into an archive.");
   check_inputs(job, subject);
   check_outputs(job, subject);
-  for (const auto& f : job.inputs) bytes += f.name.size();
-  for (const auto& f : job.outputs) bytes += f.name.size();
-  bytes += check_details(job, subject);
-  if (bytes > kJobBytes)
+  check_details(job, subject);
+  if (octets_of(job) > kJobBytes)
     over_limit("field.too_large", subject, "arguments, environment and names exceed 1 MiB",
                "Put long contents into an input file.");
   if (job.needs.os.size() > 64 || job.needs.architecture.size() > 64)

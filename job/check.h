@@ -38,6 +38,9 @@ inline constexpr size_t kStringsPerJob = 4096;    // arguments, variables, files
 inline constexpr int64_t kMaxSaveDeadlineMs = 600'000;
 inline constexpr uint32_t kMaxRetries = 1000;
 
+// The octets of all its strings, which kJobBytes limits.
+size_t octets_of(const JobDescription& job);
+
 // Checks everything except whether the inputs were sent. `subject` is the prefix of the
 // message, e.g. "job 3 of the append".
 void check_description(const JobDescription& job, const std::string& subject);

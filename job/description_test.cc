@@ -36,6 +36,7 @@ class JobDescriptionTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(index_is_filled_in);
   CPPUNIT_TEST(combinations_are_filled_in);
   CPPUNIT_TEST(bad_axes_are_named);
+  CPPUNIT_TEST(a_job_is_bounded_with_its_values);
   CPPUNIT_TEST(each_value_is_looked_at_a_few_times);
   CPPUNIT_TEST(values_make_no_patterns);
   CPPUNIT_TEST(programs_of_platforms);
@@ -137,6 +138,18 @@ class JobDescriptionTest : public CppUnit::TestFixture {
     for (int i = 0; i < 1001; ++i) columns.push_back("c" + std::to_string(i));
     CPPUNIT_ASSERT(refusal(sweep({{columns, columns, 0, 0, 1}})).find("1,000 columns") !=
                    std::string::npos);
+  }
+
+  void a_job_is_bounded_with_its_values() {
+    for (const size_t size : {100'000, 200'000}) {
+      SpecRange range = sweep({{{"rate"}, {std::string(size, 'v')}, 0, 0, 1}});
+      range.spec.arguments = {std::string(900'000, 'a'), "{rate}"};
+      range.spec.environment.clear();
+      range.spec.outputs.clear();
+      const bool fits = size == 100'000;
+      CPPUNIT_ASSERT_EQUAL(fits, refusal(range).find("more than 1 MiB") == std::string::npos);
+      CPPUNIT_ASSERT_EQUAL(fits, refusal(range).empty());
+    }
   }
 
   // A sweep can use file names that contain a star or a bracket.

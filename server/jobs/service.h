@@ -34,7 +34,7 @@ struct JobOutputs {
 };
 
 // The number of attempts and outputs that show() returns.
-inline constexpr uint32_t kShown = 100;
+inline constexpr uint32_t kShown = 40;
 
 struct JobDetails {
   JobRow row;

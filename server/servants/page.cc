@@ -11,7 +11,7 @@ namespace {
 
 namespace v1 = Sublet::v1;
 
-static_assert(v1::PAGE_ITEMS == kPageItems);
+static_assert(v1::PAGE_ITEMS == kPageItems && v1::SHOWN == kShown);
 
 constexpr size_t kNumbers = 256;  // at least the octets of any item's numbers and string lengths
 
@@ -67,7 +67,7 @@ size_t octets_of(const v1::UsageLine& item) {
 }
 
 size_t octets_of(const v1::Standing& item) {
-  return octets_of_texts(item.user, item.sentence) + octets_of(item.more);
+  return octets_of_texts(item.user, item.reason) + octets_of(item.more);
 }
 
 }  // namespace sublet::server

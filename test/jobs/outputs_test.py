@@ -70,6 +70,17 @@ class Outputs(unittest.TestCase):
         self.assertIn("not \\xff utf-8", out)
         self.assertNotIn("\x1b", out)
 
+    def test_more_than_one_answer_holds(self):
+        names = ["many/%d" % i for i in range(100)]
+        status, out, err = self.pool.run(
+            "submit", "--wait", "--into", "back", "--output", "many/", "--", "sh", "-c",
+            "mkdir many; for i in $(seq 0 99); do echo $i > many/$i; done")
+        self.assertEqual(status, 0, out + err)
+        self.assertEqual(set(self.fetched("back")), set(names))
+        job = self.pool.sublet("ls", "--all")["jobs"][0]["id"]
+        outputs = self.pool.job(job)["outputs"]
+        self.assertLessEqual(set(names), {output["name"] for output in outputs})
+
     def test_what_is_missing_or_too_much(self):
         with self.subTest("nothing matches"):
             details = self.ended("--output", "*.png", "--", "true")

@@ -265,7 +265,7 @@ class Joining(MembershipCase):
         self.refused(pool.run("admin", "invite", "x", "--valid", "60 d"), 3, "1 s to 30 d")
         self.refused(pool.run("admin", "invite", "x", "--valid", "soon"), 2, "not a duration")
         self.refused(pool.run("admin", "invite", "x", "--user", "--administrator"), 2, "not both")
-        self.refused(pool.run("admin", "revoke", "nobody"), 4, "called nobody")
+        self.refused(pool.run("admin", "revoke", "nobody"), 4, "named nobody")
         pool.joined("curly")
         self.refused(pool.run("admin", "invite", "curly", "--user"), 6, "as machine")
 
