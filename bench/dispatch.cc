@@ -219,6 +219,7 @@ class Bench {
                                  slots_,
                                  kBytes,
                                  kBytes,
+                                 "",
                                  "bench"};
         sessions_[i] = books_.machines.join(user_, 0, random_bytes(32), facts).session;
         books_.machines.attach(sessions_[i].key, user_, std::make_shared<Simulated>(floor_, i));

@@ -525,6 +525,8 @@ class WithPool(unittest.TestCase):
         detail = self.pool.job(job)
         self.assertEqual((detail["state"], detail["attempt_list"][-1]["ended"]), ("done", "done"))
         self.assertEqual(self.pool.machines()[0]["name"], "moe")
+        version = self.run_it("--version")[1].split()[1]
+        self.assertEqual(self.pool.machines()[0]["version"], version)
         self.assertIn("usage", self.pool.sublet("report"))
         self.assertIn("server_pid", self.pool.sublet("about"))
         for words in (["show", job], ["machines"], ["report"], ["about"], ["ls", "--state", "done"]):

@@ -47,10 +47,10 @@ void MachineService::check_facts(const MachineFacts& facts) const {
   if (facts.name.empty() || facts.name.size() > 255)
     throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "a machine's name has 1 to 255 octets",
                   "Set it with --name.", "machine");
-  for (const std::string* text : {&facts.os, &facts.architecture})
+  for (const std::string* text : {&facts.os, &facts.architecture, &facts.version})
     if (text->size() > 255)
       throw Refusal(Refusal::Kind::kInvalid, "field.invalid",
-                    "a machine's os and architecture have at most 255 octets each",
+                    "a machine's os, architecture and version have at most 255 octets each",
                     "Report shorter ones.", facts.name);
   if (facts.slots < 1 || facts.slots > kMostSlots)
     throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "a machine has 1 to 4,096 slots",
@@ -167,7 +167,7 @@ Joined MachineService::join(const Caller& caller, MachineId machine, const std::
     if (new_machine || new_secret)
       turn.changes().credentials[machine] = CredentialRow{machine, digest, caller.uid};
     // In the same turn, so that the newest session matches the brain's newest registration.
-    joined.session = sessions_.open(machine, caller.uid, facts.name, holder);
+    joined.session = sessions_.open(machine, caller.uid, facts.name, holder, facts.version);
   });
   dispatcher_.detach(machine);
   log(Severity::info) << "machine " << machine << " " << facts.name << " joined: " << facts.slots

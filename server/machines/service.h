@@ -30,7 +30,8 @@ struct MachineFacts {
   uint32_t slots = 1;
   uint64_t memory = 0;
   uint64_t disk = 0;
-  std::string holder;  // "pid 1234", named when a second client is refused
+  std::string version;  // of the client
+  std::string holder;   // "pid 1234", named when a second client is refused
 };
 
 struct Joined {

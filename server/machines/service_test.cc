@@ -160,8 +160,8 @@ class MachineServiceTest : public testing::ServicesFixture {
   }
 
   void what_a_machine_says_is_bounded() {
-    for (std::string MachineFacts::*text :
-         {&MachineFacts::name, &MachineFacts::os, &MachineFacts::architecture}) {
+    for (std::string MachineFacts::*text : {&MachineFacts::name, &MachineFacts::os,
+                                            &MachineFacts::architecture, &MachineFacts::version}) {
       MachineFacts long_one = facts("moe");
       long_one.*text = std::string(256, 'x');
       CPPUNIT_ASSERT_EQUAL(std::string("field.invalid"), testing::code([&] {

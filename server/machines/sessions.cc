@@ -13,13 +13,14 @@ namespace {
 }  // namespace
 
 SessionInfo Sessions::open(scheduling::MachineId machine, uint64_t uid, const std::string& name,
-                           const std::string& holder) {
+                           const std::string& holder, const std::string& version) {
   SessionInfo info;
   info.key = random_bytes(16);
   info.machine = machine;
   info.uid = uid;
   info.name = name;
   info.holder = holder;
+  info.version = version;
   std::lock_guard lock(mutex_);
   auto old = key_of_.find(machine);
   if (old != key_of_.end()) by_key_.erase(old->second);

@@ -43,7 +43,8 @@ struct SessionInfo {
   scheduling::MachineId machine = 0;
   uint64_t uid = 0;  // Caller::uid
   std::string name;
-  std::string holder;  // "pid 1234 of root", named when a second client is refused
+  std::string holder;   // "pid 1234 of root", named when a second client is refused
+  std::string version;  // of the client
   bool attached = false;
   bool renewed = false;  // the first renewal, the adoption, is done
 };
@@ -52,7 +53,7 @@ class Sessions {
  public:
   // Creates a session and ends the machine's previous one, if any.
   SessionInfo open(scheduling::MachineId machine, uint64_t uid, const std::string& name,
-                   const std::string& holder);
+                   const std::string& holder, const std::string& version = "");
   // Throws Refusal kNotFound "session.unknown", also for another caller's key, so
   // that guessing reveals nothing.
   SessionInfo find(const std::string& key, const Caller& caller) const;

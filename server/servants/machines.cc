@@ -1,5 +1,6 @@
 // The servants that workstations call: Machine Allocator with its sessions, and
 // Execution Server.
+#include "base/text.h"
 #include "protocol/lease.h"
 #include "server/machines/corba_workstation.h"
 #include "server/servants/guard_call.h"
@@ -83,9 +84,12 @@ class MachineAllocatorServant : public POA_Sublet::v1::MachineAllocator {
       const auto after = [&](size_t last) { return std::to_string(views[last].record.id); };
       v1::MachinePage_var out = new v1::MachinePage();
       out->machines.length(views.size());
-      for (size_t i = 0; i < views.size(); ++i)
-        to_idl(views[i], s_.sessions.report(views[i].record.id), caller.administrator,
-               out->machines[i]);
+      for (size_t i = 0; i < views.size(); ++i) {
+        const scheduling::MachineId machine = views[i].record.id;
+        to_idl(views[i], s_.sessions.report(machine), caller.administrator, out->machines[i]);
+        if (const auto session = s_.sessions.of_machine(machine))
+          out->machines[i].description.version = to_utf8(session->version).c_str();
+      }
       const std::string next = views.size() == limit ? after(limit - 1) : "";
       to_octets(end_page(out->machines, next, after), out->next);
       return out._retn();
