@@ -237,7 +237,7 @@ Standing from_standing(const v1::Standing& s) {
                   s.shares,
                   s.active,
                   s.best_priority,
-                  text(s.sentence),
+                  text(s.reason),
                   static_cast<uint64_t>(number_in(s.more, "waiting", 0)),
                   static_cast<uint64_t>(number_in(s.more, "place", 0)),
                   number_in(s.more, "cpu_day_us", -1)};

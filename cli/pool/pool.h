@@ -280,7 +280,7 @@ struct Standing {
   double shares = 0;
   uint64_t active = 0;
   double best_priority = 0;
-  std::string sentence;
+  std::string reason;
   uint64_t waiting = 0;
   uint64_t place = 0;
   int64_t cpu_day_us = -1;  // -1: not visible to the caller

@@ -67,8 +67,8 @@ std::string csv_line(const std::vector<std::string>& cells) {
 const std::vector<std::string> kUsageColumns = {"jobs_done", "attempts", "evictions", "cpu_us",
                                                 "wall_us",   "kept_us",  "lost_us",   "charged_us",
                                                 "waited_us", "local_us"};
-const std::vector<std::string> kStandingColumns = {
-    "usage", "charges", "shares", "active", "waiting", "place", "best_priority", "sentence"};
+const std::vector<std::string> kStandingColumns = {"usage",   "charges", "shares",        "active",
+                                                   "waiting", "place",   "best_priority", "reason"};
 
 std::vector<std::string> usage_cells(const UsageLine& l) {
   return {std::to_string(l.jobs_done), std::to_string(l.attempts),
@@ -85,7 +85,7 @@ std::vector<std::string> standing_cells(const Standing& s) {
           std::to_string(s.waiting),
           std::to_string(s.place),
           plain(s.best_priority),
-          s.sentence};
+          s.reason};
 }
 
 void append(std::vector<std::string>& to, const std::vector<std::string>& more) {
@@ -141,7 +141,7 @@ std::string standings_table(const std::vector<Standing>& standings, size_t width
   std::vector<Row> rows;
   for (const Standing& s : standings)
     rows.push_back({{s.user, decimal(s.usage, 1), decimal(s.shares, 1), std::to_string(s.active),
-                     s.place == 0 ? "" : decimal(s.best_priority, 1), s.sentence},
+                     s.place == 0 ? "" : decimal(s.best_priority, 1), s.reason},
                     s.place == 1 ? Colour::green : Colour::none});
   return list_table({{"USER", false, 6, 10},
                      {"USAGE", true, 4, 8},
@@ -157,7 +157,7 @@ void write_json(JsonWriter& json, const Standing& s) {
   json.field("shares", s.shares).field("active", s.active).field("waiting", s.waiting);
   json.field("place", s.place).field("best_priority", s.best_priority);
   if (s.cpu_day_us >= 0) json.field("cpu_day_us", s.cpu_day_us);
-  json.field("sentence", s.sentence).end_object();
+  json.field("reason", s.reason).end_object();
 }
 
 void write_json(JsonWriter& json, const Report& report) {

@@ -37,7 +37,7 @@ Standing standing(const std::string& user) {
   s.waiting = 1;
   s.place = 1;
   s.best_priority = 12.5;
-  s.sentence = "a share of 1 of 4: next in line, ahead of bob";
+  s.reason = "a share of 1 of 4: next in line, ahead of bob";
   return s;
 }
 
@@ -95,7 +95,7 @@ class ReportViewsTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(
         std::string("user,jobs_done,attempts,evictions,cpu_us,wall_us,kept_us,lost_us,charged_us,"
                     "waited_us,local_us,usage,charges,shares,active,waiting,place,best_priority,"
-                    "sentence\n"
+                    "reason\n"
                     "ann,3,4,1,1000,2000,990,10,990,8000000,,0.1,0,1,2,1,1,12.5,"
                     "\"a share of 1 of 4: next in line, ahead of bob\"\n"
                     "zoe,,,,,,,,,,,0.1,0,1,2,1,1,12.5,"
@@ -117,7 +117,7 @@ class ReportViewsTest : public CppUnit::TestFixture {
             R"("cpu_us":1000,"wall_us":2000,"cpu_ppm":500000,"kept_us":990,"lost_us":10,)"
             R"("charged_us":990,"waited_us":8000000}],"standings":[{"user":"ann","usage":0.1,)"
             R"("charges":0,"shares":1,"active":2,"waiting":1,"place":1,"best_priority":12.5,)"
-            R"("sentence":"a share of 1 of 4: next in line, ahead of bob"}]})"),
+            R"("reason":"a share of 1 of 4: next in line, ahead of bob"}]})"),
         writer.str());
     report.of_users = false;
     report.usage.clear();

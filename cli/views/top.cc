@@ -103,7 +103,7 @@ std::string queue_table(const std::vector<Standing>& users, size_t width, bool c
   for (const Standing& s : users)
     rows.push_back(
         {{s.user, std::to_string(s.active - std::min(s.active, s.waiting)),
-          std::to_string(s.waiting), s.place == 0 ? "" : std::to_string(s.place), s.sentence},
+          std::to_string(s.waiting), s.place == 0 ? "" : std::to_string(s.place), s.reason},
          s.place == 1 ? Colour::green : Colour::none});
   return list_table({{"USER", false, 4, 10},
                      {"RUN", true, 5, 8},

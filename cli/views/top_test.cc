@@ -40,7 +40,7 @@ PoolPicture picture(size_t machines, size_t users, size_t events) {
     s.active = 5;
     s.waiting = 3;
     s.place = users - i;
-    s.sentence = "a share of 1 of 4: nobody waits";
+    s.reason = "a share of 1 of 4: nobody waits";
     p.standings.push_back(s);
   }
   for (size_t i = 0; i < events; ++i)

@@ -27,7 +27,7 @@ struct UsageLines {
 struct UserStanding {
   scheduling::Standing standing;
   std::optional<Micros> cpu_day;  // of attempts that ended in the last day, if visible to caller
-  std::string sentence;
+  std::string reason;
 };
 
 // In order of user.

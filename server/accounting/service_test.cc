@@ -93,10 +93,10 @@ class UsageServiceTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(size_t{3}, seen.size());
     CPPUNIT_ASSERT_EQUAL(
         std::string("12 CPU hours in the last day at a share of 1 of 4: behind bob"),
-        standing(seen, "ann")->sentence);
+        standing(seen, "ann")->reason);
     // For other users, only what is needed for the comparison.
     CPPUNIT_ASSERT_EQUAL(std::string("a share of 1 of 4: behind cid, ahead of ann"),
-                         standing(seen, "bob")->sentence);
+                         standing(seen, "bob")->reason);
     CPPUNIT_ASSERT(!standing(seen, "bob")->cpu_day);
     const auto all = usage_.standings(root_, "", 1000).standings;
     const StandingLines one = usage_.standings(root_, "", 1);
@@ -108,11 +108,11 @@ class UsageServiceTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string(), rest.next);
     CPPUNIT_ASSERT_EQUAL(
         std::string("2 CPU hours in the last day at a share of 1 of 4: behind cid, ahead of ann"),
-        standing(all, "bob")->sentence);
+        standing(all, "bob")->reason);
     CPPUNIT_ASSERT_EQUAL(
         std::string("0 CPU seconds in the last day at a share of 2 of 4: next in line, ahead of "
                     "bob"),
-        standing(all, "cid")->sentence);
+        standing(all, "cid")->reason);
     pool_.clock.advance_ms(kDay / 1000);
     CPPUNIT_ASSERT_EQUAL(
         Micros{0}, standing(usage_.standings(root_, "", 1000).standings, "bob")->cpu_day.value());

@@ -21,10 +21,16 @@ class AlarmSenderServant : public POA_Sublet::v1::AlarmSender {
  public:
   explicit AlarmSenderServant(const Services& s) : s_(s) {}
 
-  v1::Duration period() override { return s_.tick_ms; }
+  v1::Duration period() override {
+    return guard_call([&] {
+      s_.access.caller();
+      return s_.tick_ms;
+    });
+  }
 
   v1::Instant last_tick() override {
     return guard_call([&] {
+      s_.access.caller();
       Micros last = 0;
       s_.pipeline.perform([&](Turn& turn) { last = turn.pool().counters().last_tick; });
       return last;
@@ -130,7 +136,7 @@ class AccountingServant : public POA_Sublet::v1::Accounting {
     out.shares = s.standing.shares;
     out.active = s.standing.active;
     out.best_priority = s.standing.best_priority;
-    out.sentence = CORBA::string_dup(to_utf8(s.sentence).c_str());
+    out.reason = CORBA::string_dup(to_utf8(s.reason).c_str());
     add_detail(out.more, "waiting", std::to_string(s.standing.queued));
     add_detail(out.more, "place", std::to_string(s.standing.place));
     if (s.cpu_day) add_detail(out.more, "cpu_day_us", std::to_string(*s.cpu_day));

@@ -77,7 +77,7 @@ class Report(unittest.TestCase):
                       ["--since", "2000-01-01", "--until", "2000-01-02 12:00"]):
             self.assertEqual(pool.sublet("report", *words)["usage"], [], words)
         standing, = pool.sublet("report")["standings"]
-        self.assertRegex(standing["sentence"],
+        self.assertRegex(standing["reason"],
                          r"^.* CPU .* in the last day at a share of 1 of 1: nobody waits$")
         self.check_prints(pool)
         self.check_leverage(pool)
@@ -92,7 +92,7 @@ class Report(unittest.TestCase):
             self.assertEqual({k: row[k] for k in line["group"]}, line["group"])
             self.assertEqual({k: int(row[k]) for k in FIGURES}, {k: line[k] for k in FIGURES})
         user = list(csv.DictReader(io.StringIO(pool.run("report", "--csv")[1])))[0]
-        self.assertIn("at a share of", user["sentence"])
+        self.assertIn("at a share of", user["reason"])
         for words in ([], ["users"], ["machines"], ["jobs"], ["pool"], ["pool", "--by", "day"]):
             status, out, err = pool.run("report", *words)
             self.assertEqual((status, err), (0, ""), words)
@@ -175,7 +175,7 @@ class Report(unittest.TestCase):
         standing, = json.loads(nobody("--json")[1])["standings"]
         self.assertEqual(standing["user"], "root")
         self.assertNotIn("cpu_day_us", standing)
-        self.assertEqual(standing["sentence"], "a share of 1 of 1: nobody waits")
+        self.assertEqual(standing["reason"], "a share of 1 of 1: nobody waits")
         status, _, err = nobody("--user", "root")
         self.assertEqual(status, 5)
         self.assertIn("the usage of root is for administrators", err)
