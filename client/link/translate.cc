@@ -91,8 +91,10 @@ idl::MachineDescription to_idl(const MachineFacts& facts) {
   out.memory = facts.memory;
   out.disk = facts.disk;
   out.version = facts.version.c_str();
-  out.capabilities.length(1);
+  out.capabilities.length(3);
   out.capabilities[0] = CORBA::string_dup("JobDescription.program@");
+  out.capabilities[1] = CORBA::string_dup("JobDescription.submit_folder");
+  out.capabilities[2] = CORBA::string_dup("JobDescription.submit_host");
   out.more.length(1);
   out.more[0].name = CORBA::string_dup("pid");
   out.more[0].value = std::to_string(getpid()).c_str();

@@ -83,7 +83,9 @@ bool has(const char* text) { return *text != '\0'; }
 template <typename Sequence>
 requires requires(const Sequence& sequence) { sequence.length(); }
 bool has(const Sequence& sequence) { return sequence.length() > 0; }
-bool has(const v1::OutputOfJob& o) { return o.of_this_batch || o.job != 0 || has(o.name); }
+bool has(const v1::OutputOfJob& o) {
+  return o.of_this_batch || o.job != 0 || has(o.name) || has(o.more);
+}
 bool has(const v1::OwnCheckpoint& c) {
   return has(c.files) || c.every != 0 || c.signal != 0 || has(c.exit_codes) || has(c.more);
 }

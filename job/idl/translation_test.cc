@@ -129,6 +129,7 @@ const Row kReserved[] = {
     {"inputs.source.job", "inputs.source", [](Job& j) { j.inputs[1].source.job = 7; }},
     {"inputs.source.name", "inputs.source",
      [](Job& j) { to_octets(std::string("a"), j.inputs[1].source.name); }},
+    {"inputs.source.more", "inputs.source", [](Job& j) { pair(j.inputs[1].source.more); }},
     {"needs.resources", "needs.resources", [](Job& j) { one(j.needs.resources).name = "gpu"; }},
     {"needs.require", "needs.require", [](Job& j) { j.needs.require = "memory > 1"; }},
     {"needs.prefer", "needs.prefer", [](Job& j) { j.needs.prefer = "memory"; }},

@@ -205,6 +205,7 @@ class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
 
   v1::PoolInfo* about() override {
     return guard_call([&] {
+      s_.access.caller();
       uint64_t waiting = 0, machines = 0;
       s_.pipeline.perform([&](Turn& turn) {
         waiting = turn.pool().waiting();

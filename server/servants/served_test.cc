@@ -91,7 +91,7 @@ class ServedTest : public CppUnit::TestFixture {
     end.ended = v1::END_DONE;
     CPPUNIT_ASSERT_EQUAL(std::string(), unserved(end));
     end.steps.length(1);
-    end.steps[0] = {v1::STEP_SENSED, 0};
+    end.steps[0].step = v1::STEP_SENSED;
     CPPUNIT_ASSERT_EQUAL(std::string("EndReport.steps"), unserved(end));
   }
 

@@ -1,5 +1,7 @@
 #include "server/servants/translate.h"
 
+#include <limits>
+
 #include "base/hash.h"
 #include "base/text.h"
 #include "job/stop_when.h"
@@ -65,8 +67,12 @@ JobQuery from_idl(const v1::JobFilter& filter) {
     query.ids.emplace_back(filter.ids[i].first, filter.ids[i].count);
   query.batch = filter.batch;
   query.user = filter.user.in();
-  for (CORBA::ULong i = 0; i < filter.states.length() && i < 100; ++i)
-    query.states.push_back(static_cast<uint32_t>(filter.states[i]));
+  if (filter.states.length() > 100)
+    throw Refusal(Refusal::Kind::kLimitExceeded, "filter.states", "more than 100 states",
+                  "Name each state once.", "filter");
+  for (CORBA::ULong i = 0; i < filter.states.length(); ++i)
+    query.states.push_back(static_cast<uint32_t>(
+        std::min<uint64_t>(filter.states[i], std::numeric_limits<uint32_t>::max())));
   query.unfinished_only = filter.unfinished_only;
   for (CORBA::ULong i = 0; i < filter.more.length(); ++i) {
     const std::string name = filter.more[i].name.in();
@@ -164,6 +170,7 @@ MachineFacts from_idl(const v1::MachineDescription& d) {
   facts.name = d.name.in();
   facts.os = d.os.in();
   facts.architecture = d.architecture.in();
+  facts.version = d.version.in();
   facts.cores = d.cores;
   facts.slots = d.slots;
   facts.memory = d.memory;
@@ -232,8 +239,10 @@ ReportedEnd from_idl(const v1::EndReport& r) {
   end.row.quiesce_us = r.quiesce_us;
   end.row.stdout_cut = r.stdout_cut;
   end.row.stderr_cut = r.stderr_cut;
-  for (CORBA::ULong i = 0; i < r.outputs.length() && i < 10'000; ++i)
-    end.outputs.push_back(r.outputs[i]);
+  if (r.outputs.length() > 10'000)
+    throw Refusal(Refusal::Kind::kLimitExceeded, "field.too_many", "more than 10,000 outputs",
+                  "Pack them into an archive.", "outputs");
+  for (CORBA::ULong i = 0; i < r.outputs.length(); ++i) end.outputs.push_back(r.outputs[i]);
   return end;
 }
 
