@@ -19,8 +19,10 @@ OrderAnswered not_delivered(scheduling::AttemptKey key, const std::string& why) 
 }  // namespace
 
 Dispatcher::Dispatcher(Hooks hooks, size_t threads)
-    : hooks_(std::move(hooks)), most_texts_(std::max<size_t>(threads / 2, 1)) {
-  for (size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+    : hooks_(std::move(hooks)), kept_(threads), most_texts_(std::max<size_t>(threads / 2, 1)) {
+  std::lock_guard lock(mutex_);
+  for (size_t i = 0; i < kept_; ++i) add_thread();
+  watch_ = std::thread([this] { watch(); });
 }
 
 Dispatcher::~Dispatcher() { stop(); }
@@ -31,8 +33,36 @@ void Dispatcher::stop() {
     stopping_ = true;
   }
   wake_.notify_all();
-  for (auto& t : threads_)
-    if (t.joinable()) t.join();
+  watch_wake_.notify_all();
+  if (watch_.joinable()) watch_.join();
+  // None is added any more, and those that are left only leave their loops.
+  for (auto& [id, thread] : threads_) thread.join();
+  threads_.clear();
+  for (std::thread& thread : ended_) thread.join();
+  ended_.clear();
+}
+
+// With the lock held.
+void Dispatcher::add_thread() {
+  std::thread thread([this] { work(); });
+  const auto id = thread.get_id();
+  threads_[id] = std::move(thread);
+}
+
+void Dispatcher::watch() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    watch_wake_.wait(lock, [this] { return stopping_ || starved() || !ended_.empty(); });
+    const uint64_t taken = taken_;
+    const bool went_on = watch_wake_.wait_for(
+        lock, kPatience, [&] { return stopping_ || !starved() || taken_ != taken; });
+    if (!went_on && threads_.size() < kMostThreads) add_thread();
+    std::vector<std::thread> ended;
+    ended.swap(ended_);
+    lock.unlock();
+    for (std::thread& thread : ended) thread.join();
+    lock.lock();
+  }
 }
 
 void Dispatcher::attach(MachineId machine, std::shared_ptr<Workstation> workstation) {
@@ -60,6 +90,7 @@ void Dispatcher::make_ready(MachineId machine, Mailbox& box) {
     box.queued = true;
     ready_.push_back(machine);
     wake_.notify_one();
+    if (starved()) watch_wake_.notify_one();
   }
   if (!box.texts.empty() && !box.text_queued) {
     box.text_queued = true;
@@ -129,15 +160,30 @@ Dispatcher::Load Dispatcher::take_text(Mailbox& box) {
   return load;
 }
 
+// False: the thread is to end.
+bool Dispatcher::wait_for_work(std::unique_lock<std::mutex>& lock) {
+  ++waiting_;
+  const bool news =
+      wake_.wait_for(lock, kKeepIdle, [this] { return stopping_ || !ready_.empty() || may_ask(); });
+  --waiting_;
+  if (stopping_) return false;
+  if (news || threads_.size() <= kept_) return true;
+  auto self = threads_.extract(std::this_thread::get_id());
+  ended_.push_back(std::move(self.mapped()));
+  watch_wake_.notify_one();
+  return false;
+}
+
 void Dispatcher::work() {
   std::unique_lock lock(mutex_);
-  while (true) {
-    wake_.wait(lock, [this] { return stopping_ || !ready_.empty() || may_ask(); });
-    if (stopping_) return;
+  while (wait_for_work(lock)) {
+    if (ready_.empty() && !may_ask()) continue;
     const bool orders = !ready_.empty();
     auto& line = orders ? ready_ : ready_texts_;
     const MachineId machine = line.front();
     line.pop_front();
+    ++taken_;
+    if (starved()) watch_wake_.notify_one();
     Mailbox& box = boxes_[machine];
     (orders ? box.queued : box.text_queued) = false;
     if (box.called) continue;  // make_ready() queues it again after the current call

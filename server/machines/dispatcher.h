@@ -1,15 +1,19 @@
 // The dispatcher: carries out the brain's decisions after their commit. It makes
 // all outgoing calls of the server, on its own threads, each with a time-out and
 // without holding a lock (rule 5). There is at most one call to a workstation at
-// a time; orders that arrive meanwhile are sent together in the next call. Orders
-// have priority over requests for output, which use at most half of the threads
-// (but at least one), so that workstations that do not answer these do not delay
-// orders to others.
+// a time; orders that arrive meanwhile are sent together in the next call.
+//
+// Workstations that do not answer delay no orders to others (rule 8): if all threads
+// are in calls and none of these returns for kPatience, another thread is added, up
+// to kMostThreads. Added threads end after kKeepIdle without work. Orders have
+// priority over requests for output, which use at most half of the first threads
+// (but at least one).
 //
 // Threads: any; only stop() blocks.
 #ifndef SUBLET_SERVER_MACHINES_DISPATCHER_H_
 #define SUBLET_SERVER_MACHINES_DISPATCHER_H_
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -75,6 +79,10 @@ class Workstation {
 
 class Dispatcher {
  public:
+  static constexpr std::chrono::milliseconds kPatience{10};
+  static constexpr std::chrono::seconds kKeepIdle{30};
+  static constexpr size_t kMostThreads = 1000;
+
   struct Hooks {
     // The complete order; std::nullopt if the job's description is missing.
     std::function<std::optional<RunRequest>(const scheduling::StartAttempt&)> describe;
@@ -82,6 +90,7 @@ class Dispatcher {
     std::function<void(std::vector<scheduling::OrderAnswered>)> answered;
   };
 
+  // threads: those that are kept; at least 1.
   Dispatcher(Hooks hooks, size_t threads);
   ~Dispatcher();
   void stop();
@@ -136,20 +145,30 @@ class Dispatcher {
   bool may_ask() const { return !ready_texts_.empty() && texts_under_way_ < most_texts_; }
   static Load take_orders(Mailbox& box);
   static Load take_text(Mailbox& box);
+  bool starved() const { return !ready_.empty() && waiting_ == 0; }
+  void add_thread();
+  void watch();
+  bool wait_for_work(std::unique_lock<std::mutex>& lock);
   void work();
   void deliver(Load load);
   void deliver_starts(Load& load);
 
   const Hooks hooks_;
+  const size_t kept_;
   const size_t most_texts_;
   std::mutex mutex_;
-  std::condition_variable wake_;
+  std::condition_variable wake_;  // of the threads that call
+  std::condition_variable watch_wake_;
   std::map<scheduling::MachineId, Mailbox> boxes_;
   std::deque<scheduling::MachineId> ready_;        // with orders or probes
   std::deque<scheduling::MachineId> ready_texts_;  // with text requests
   size_t texts_under_way_ = 0;
+  size_t waiting_ = 0;  // threads without work
+  uint64_t taken_ = 0;  // loads
   bool stopping_ = false;
-  std::vector<std::thread> threads_;
+  std::map<std::thread::id, std::thread> threads_;
+  std::vector<std::thread> ended_;  // for the watch to join
+  std::thread watch_;
 };
 
 }  // namespace sublet::server

@@ -55,6 +55,7 @@ class DispatcherTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(orders_gather_while_a_call_is_under_way);
   CPPUNIT_TEST(who_is_to_leave_never_starts);
   CPPUNIT_TEST(one_that_hangs_holds_up_nobody_else);
+  CPPUNIT_TEST(many_that_hang_hold_up_nobody_else);
   CPPUNIT_TEST(an_order_to_nobody_is_not_delivered);
   CPPUNIT_TEST(probes_tell_the_truth);
   CPPUNIT_TEST(orders_come_before_texts);
@@ -128,6 +129,27 @@ class DispatcherTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(eventually([&] { return answered() == 1; }));
     slow->hold = false;
     CPPUNIT_ASSERT(eventually([&] { return answered() == 2; }));
+  }
+
+  // More of them than there are threads.
+  void many_that_hang_hold_up_nobody_else() {
+    std::vector<std::shared_ptr<SlowWorkstation>> slow;
+    Dispatcher dispatcher(hooks(), 2);
+    for (JobId i = 1; i <= 16; ++i) {
+      slow.push_back(std::make_shared<SlowWorkstation>());
+      slow.back()->hold = true;
+      dispatcher.attach(i, slow.back());
+      dispatcher.decided({StartAttempt{{i, 1}, i, 0, 0}});
+    }
+    dispatcher.attach(17, std::make_shared<SlowWorkstation>());
+    dispatcher.decided({StartAttempt{{17, 1}, 17, 0, 0}});
+    CPPUNIT_ASSERT(eventually([&] { return answered() == 1; }));
+    {
+      std::lock_guard lock(mutex_);
+      CPPUNIT_ASSERT_EQUAL(JobId{17}, answers_[0].key.job);
+    }
+    for (const auto& station : slow) station->hold = false;
+    CPPUNIT_ASSERT(eventually([&] { return answered() == 17; }));
   }
 
   void an_order_to_nobody_is_not_delivered() {
