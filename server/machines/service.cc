@@ -200,9 +200,15 @@ void MachineService::withdraw(const std::string& session, const Caller& caller) 
 }
 
 void MachineService::end(const SessionInfo& info) {
-  pipeline_.perform([&](Turn& turn) { turn.apply(scheduling::MachineWithdrew{info.machine}); });
-  dispatcher_.detach(info.machine);
-  sessions_.close(info.key);
+  bool ended = false;
+  pipeline_.perform([&](Turn& turn) {
+    // In this turn: a session that waited here while the machine joined anew must not end
+    // the new one.
+    ended = sessions_.close(info.key);
+    if (ended) turn.apply(scheduling::MachineWithdrew{info.machine});
+  });
+  if (!ended) return;
+  if (!sessions_.of_machine(info.machine)) dispatcher_.detach(info.machine);
   log(Severity::info) << "machine " << info.machine << " " << info.name << " has left";
 }
 

@@ -24,6 +24,7 @@ class MachineServiceTest : public testing::ServicesFixture {
   CPPUNIT_TEST(an_eviction_needs_no_outputs);
   CPPUNIT_TEST(their_contents_are_not_read);
   CPPUNIT_TEST(a_first_renewal_of_an_old_registration_loses_nothing);
+  CPPUNIT_TEST(a_session_ends_only_itself);
   CPPUNIT_TEST(what_a_machine_says_is_bounded);
   CPPUNIT_TEST(a_machine_without_its_folder_waits_for_its_leases);
   CPPUNIT_TEST(what_a_failed_order_may_have_done);
@@ -157,6 +158,16 @@ class MachineServiceTest : public testing::ServicesFixture {
     renewing.join();
     CPPUNIT_ASSERT_EQUAL(std::string("session.unknown"), refused);
     CPPUNIT_ASSERT_EQUAL(std::string("live"), state_of(key));
+  }
+
+  // It waited for its turn while the machine registered anew.
+  void a_session_ends_only_itself() {
+    const SessionInfo old = sessions_.open(7, root_.uid, "moe", "pid 2");
+    const SessionInfo next = sessions_.open(7, root_.uid, "moe", "pid 3");
+    CPPUNIT_ASSERT(!sessions_.close(old.key));
+    CPPUNIT_ASSERT_EQUAL(next.key, sessions_.of_machine(7)->key);
+    CPPUNIT_ASSERT(sessions_.close(next.key));
+    CPPUNIT_ASSERT(!sessions_.of_machine(7));
   }
 
   void what_a_machine_says_is_bounded() {

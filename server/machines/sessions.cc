@@ -66,13 +66,14 @@ bool Sessions::take_first_renewal(const std::string& key) {
   return true;
 }
 
-void Sessions::close(const std::string& key) {
+bool Sessions::close(const std::string& key) {
   std::lock_guard lock(mutex_);
   auto it = by_key_.find(key);
-  if (it == by_key_.end()) return;
+  if (it == by_key_.end()) return false;
   key_of_.erase(it->second.machine);
   reports_.erase(it->second.machine);
   by_key_.erase(it);
+  return true;
 }
 
 void Sessions::set_report(scheduling::MachineId machine, const ReportedState& state) {

@@ -63,7 +63,8 @@ class Sessions {
   void set_attached(const std::string& key);
   // Returns true for the first call only. Throws Refusal like find().
   bool take_first_renewal(const std::string& key);
-  void close(const std::string& key);
+  // False: it has ended already, perhaps because its machine has another one.
+  bool close(const std::string& key);
 
   void set_report(scheduling::MachineId machine, const ReportedState& state);
   std::optional<ReportedState> report(scheduling::MachineId machine) const;
