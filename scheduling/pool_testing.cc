@@ -131,7 +131,7 @@ struct Writer {
     demand(books.uses.emplace(r.key, r).second, "an attempt's use was recorded twice");
   }
   void operator()(const ChangeRecord& r) const {
-    demand(r.number == books.changes.size() + 1, "a gap in the changes");
+    demand(r.number == books.changes.size() + 2, "a gap in the changes");
     books.changes.push_back(r);
   }
   void operator()(const BatchRecord& r) const {

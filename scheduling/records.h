@@ -128,7 +128,7 @@ struct PoolRecord {
   JobId next_job = 1;
   BatchId next_batch = 1;
   MachineId next_machine = 1;
-  uint64_t next_change = 1;
+  uint64_t next_change = 2;  // who follows the changes from the first asks for those after 1
   Micros last_tick = 0;
   Micros now = 0;  // the newest instant the brain has seen
 };

@@ -31,6 +31,7 @@ class JobServiceTest : public testing::ServicesFixture {
   CPPUNIT_TEST(arrays_of_none_and_too_many_are_refused);
   CPPUNIT_TEST(others_see_states_only);
   CPPUNIT_TEST(the_nameless_submit_nothing);
+  CPPUNIT_TEST(the_first_change_is_not_missed);
   CPPUNIT_TEST_SUITE_END();
 
  public:
@@ -368,6 +369,19 @@ class JobServiceTest : public testing::ServicesFixture {
     const Caller slot{61184, "uid61184", false, false};
     CPPUNIT_ASSERT_EQUAL(std::string("caller.nameless"),
                          code([&] { jobs_->submit(slot, random_bytes(16), "desk", job().spec); }));
+  }
+
+  // By somebody who began to follow them before there was any.
+  void the_first_change_is_not_missed() {
+    const uint64_t before = jobs_->changes_since(ann_, 0, 0).last;
+    CPPUNIT_ASSERT(before > 0);
+    CPPUNIT_ASSERT(jobs_->changes_since(ann_, before, 0).items.empty());
+    const JobId job_id = jobs_->submit(ann_, random_bytes(16), "desk", job().spec);
+    const ChangeList list = jobs_->changes_since(ann_, before, 0);
+    CPPUNIT_ASSERT(!list.gap);
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, list.items.size());
+    CPPUNIT_ASSERT_EQUAL(job_id, list.items[0].job);
+    CPPUNIT_ASSERT_EQUAL(list.last, jobs_->changes_since(ann_, 0, 0).last);
   }
 };
 CPPUNIT_TEST_SUITE_REGISTRATION(JobServiceTest);

@@ -68,13 +68,19 @@ std::vector<scheduling::ChangeRecord> Archive::changes(uint64_t after, const std
 }
 
 uint64_t Archive::last_change() {
-  return connections_->with(
-      [&](soci::session& sql) { return number_of(sql, "select max(number) from changes"); });
+  return connections_->with([&](soci::session& sql) {
+    // Changes are forgotten; their count is not.
+    const uint64_t last = number_of(sql,
+                                    "select max(n) from (select max(number) as n from changes "
+                                    "union all select next_change - 1 as n from pool) as both");
+    return std::max<uint64_t>(last, 1);
+  });
 }
 
 uint64_t Archive::first_change() {
-  return connections_->with(
+  const uint64_t first = connections_->with(
       [&](soci::session& sql) { return number_of(sql, "select min(number) from changes"); });
+  return first != 0 ? first : last_change() + 1;
 }
 
 }  // namespace sublet::server
