@@ -105,6 +105,22 @@ void Files::write_all(int fd, const std::string& path, std::string_view bytes) {
   after(FileStep::write, path);
 }
 
+UniqueFd Files::create(const std::string& path, mode_t mode) {
+  return open(path, O_RDWR | O_CREAT | O_EXCL, mode);
+}
+
+void Files::write_at(int fd, const std::string& path, uint64_t offset, std::string_view bytes) {
+  ask(FileStep::write, "write", path);
+  while (!bytes.empty()) {
+    ssize_t n = pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw FileError(errno, "write", path);
+    bytes.remove_prefix(static_cast<size_t>(n));
+    offset += static_cast<uint64_t>(n);
+  }
+  after(FileStep::write, path);
+}
+
 void Files::sync(int fd, const std::string& path) {
   ask(FileStep::sync, "sync", path);
   if (fsync(fd) != 0) throw FileError(errno, "sync", path);

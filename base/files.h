@@ -67,6 +67,13 @@ class Files {
   // The space available to ordinary users on that file system.
   virtual uint64_t free_bytes(const std::string& path) const;
   virtual void sync_folder(const std::string& path);
+
+  // For a file that is written over a longer time. `path`: its name, for the error.
+  UniqueFd create(const std::string& path, mode_t mode = 0600);  // EEXIST if it exists
+  void write_at(int fd, const std::string& path, uint64_t offset, std::string_view bytes);
+  // After an error the data may be lost even if a repeat succeeds.
+  void sync(int fd, const std::string& path);
+  void rename(const std::string& from, const std::string& to);
   // Removes temporary files that a crash during write_atomic left in that folder. To be
   // called at start, by the folder's only user.
   void remove_leftovers(const std::string& folder);
@@ -82,8 +89,6 @@ class Files {
   void ask(FileStep step, const char* doing, const std::string& path) const;
   UniqueFd open(const std::string& path, int flags, mode_t mode) const;
   void write_all(int fd, const std::string& path, std::string_view bytes);
-  void sync(int fd, const std::string& path);
-  void rename(const std::string& from, const std::string& to);
   void remove_quietly(const std::string& path);
   struct Removal;
   void empty_folder(Removal& removal, int folder, const std::string& path, int depth);

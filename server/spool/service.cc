@@ -216,16 +216,8 @@ void SpoolService::commit(FileRow& row) {
 }
 
 uint64_t SpoolService::close(const Caller& caller, uint64_t upload) {
-  if (spool_.finished_before(upload, owner_of(caller)) && archive_.file(upload)) return upload;
-  FileRow row = spool_.finish(upload, owner_of(caller));
-  try {
-    commit(row);
-  } catch (...) {
-    spool_.settle(row, false);
-    throw;
-  }
-  spool_.settle(row, true);
-  return row.id;
+  spool_.close(upload, owner_of(caller), [this](FileRow& row) { commit(row); });
+  return upload;
 }
 
 FileRow SpoolService::find(const Caller& caller, const FilePlace& place) {

@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <set>
 
-#include "base/files.h"
-
 namespace sublet::server {
 namespace {
 
@@ -18,6 +16,14 @@ Refusal disk(const std::string& what, int code) {
   return Refusal(Refusal::Kind::kUnavailable, "server.disk",
                  "the server cannot " + what + ": " + std::string(strerror(code)),
                  "Tell the administrator; try again when there is room.", "spool");
+}
+
+void on_disk(const char* what, const std::function<void()>& step) {
+  try {
+    step();
+  } catch (const FileError& error) {
+    throw disk(what, error.code());
+  }
 }
 
 // Returns the number of bytes read: fewer at the file's end and after a read error.
@@ -40,18 +46,17 @@ std::pair<std::string, bool> account(const FileRow& row) {
 
 }  // namespace
 
-Spool::Spool(const SpoolSettings& settings, Archive& archive, const Clock& clock)
-    : settings_(settings), clock_(clock), checker_(clock) {
-  Files& files = system_files();
-  files.make_folders(settings_.folder);
+Spool::Spool(const SpoolSettings& settings, Archive& archive, const Clock& clock, Files& files)
+    : settings_(settings), archive_(archive), clock_(clock), files_(files), checker_(clock) {
+  files_.make_folders(settings_.folder);
   // Ids start from the current time, so that an id is never reused even if the newest
   // rows have been removed.
   next_id_ = std::max<uint64_t>(archive.last_file_id() + 1, clock.utc_us());
   std::vector<uint64_t> known = archive.content_ids();
   std::set<std::string> names;
   for (uint64_t id : known) names.insert(std::to_string(id));
-  for (const auto& entry : files.list(settings_.folder))
-    if (!names.count(entry.name)) files.remove_file(settings_.folder + "/" + entry.name);
+  for (const auto& entry : files_.list(settings_.folder))
+    if (!names.count(entry.name)) files_.remove_file(settings_.folder + "/" + entry.name);
   hasher_ = std::thread([this] { hash_loop(); });
 }
 
@@ -107,9 +112,8 @@ Spool::Started Spool::open(const std::string& owner, const std::string& request,
   upload->announced = digest;
   upload->touched = clock_.utc_us();
   if (!upload->row.in_row) {
-    upload->fd.reset(
-        ::open(upload_path(upload->row.id).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-    if (!upload->fd.valid()) throw disk("create a file in its spool", errno);
+    on_disk("create a file in its spool",
+            [&] { upload->fd = files_.create(upload_path(upload->row.id)); });
   }
   uploads_[upload->row.id] = upload;
   by_request_[owner + request] = upload->row.id;
@@ -133,14 +137,9 @@ void Spool::write_chunk(Upload& upload, std::string_view chunk) {
   if (upload.row.in_row) {
     upload.small.append(chunk);
   } else {
-    size_t done = 0;
-    while (done < chunk.size()) {
-      ssize_t n = pwrite(upload.fd.get(), chunk.data() + done, chunk.size() - done,
-                         static_cast<off_t>(upload.offset + done));
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) throw disk("write to its spool", errno);
-      done += static_cast<size_t>(n);
-    }
+    on_disk("write to its spool", [&] {
+      files_.write_at(upload.fd.get(), upload_path(upload.row.id), upload.offset, chunk);
+    });
   }
   upload.offset += chunk.size();
   upload.written = upload.offset;
@@ -212,9 +211,12 @@ uint64_t Spool::put(uint64_t id, const std::string& owner, uint64_t offset,
   return upload->offset;
 }
 
-FileRow Spool::finish(uint64_t id, const std::string& owner) {
+void Spool::close(uint64_t id, const std::string& owner, const Commit& commit) {
+  if (finished_before(id, owner)) return;  // the reply was lost
   auto upload = find(id, owner);
   std::lock_guard lock(upload->mutex);
+  if (finished_before(id, owner)) return;  // by the call that held the lock
+  find(id, owner);                         // it may have been dropped
   const std::string subject = "upload " + std::to_string(id);
   if (upload->offset != upload->row.size)
     throw Refusal(Refusal::Kind::kConflict, "spool.incomplete",
@@ -222,7 +224,18 @@ FileRow Spool::finish(uint64_t id, const std::string& owner) {
                       std::to_string(upload->row.size) + " bytes",
                   "Send the rest first.", subject);
   if (!upload->finished) verify(*upload);
-  return upload->row;
+  FileRow row = upload->row;
+  try {
+    commit(row);
+  } catch (const Refusal& refusal) {
+    if (refusal.kind != Refusal::Kind::kUnavailable) drop(*upload);
+    throw;
+  }
+  forget(id, true);
+  if (row.in_row || row.content == id) return;
+  // Removed later: the reply must not take longer if the content was already stored.
+  std::lock_guard table_lock(mutex_);
+  superfluous_.push_back(id);
 }
 
 Digest Spool::digest_of_all(Upload& upload) {
@@ -238,23 +251,41 @@ void Spool::verify(Upload& upload) {
   // Only once: this function is called again if the disk failed below.
   if (upload.row.digest.empty()) upload.row.digest = hex(digest_of_all(upload));
   if (upload.announced && upload.row.digest != hex(*upload.announced)) {
-    forget(id, false);
-    unlink(upload_path(id).c_str());
+    drop(upload);
     throw Refusal(Refusal::Kind::kInvalid, "spool.digest",
                   "the data received is not what was announced (the digest differs)",
                   "The file changed while it was sent; start again.",
                   "upload " + std::to_string(id));
   }
-  if (upload.row.in_row) {
+  if (upload.row.in_row)
     upload.row.body = upload.small;
-  } else {
-    if (fsync(upload.fd.get()) != 0) throw disk("write to its spool", errno);
-    if (rename(upload_path(id).c_str(), path(id).c_str()) != 0)
-      throw disk("rename in its spool", errno);
-    system_files().sync_folder(settings_.folder);
-    upload.row.identity = file_identity(upload.fd.get());
-  }
+  else
+    store(upload);
   upload.finished = true;
+}
+
+// After a failed sync nobody knows what is on disk, and the next one may report success
+// (fsync(2)): the upload is dropped.
+void Spool::store(Upload& upload) {
+  const uint64_t id = upload.row.id;
+  try {
+    on_disk("write to its spool", [&] {
+      files_.sync(upload.fd.get(), upload_path(id));
+      files_.rename(upload_path(id), path(id));
+      files_.sync_folder(settings_.folder);
+    });
+  } catch (const Refusal&) {
+    drop(upload);
+    throw;
+  }
+  upload.row.identity = file_identity(upload.fd.get());
+}
+
+void Spool::drop(const Upload& upload) {
+  const uint64_t id = upload.row.id;
+  forget(id, false);
+  unlink(upload_path(id).c_str());
+  unlink(path(id).c_str());
 }
 
 bool Spool::forget(uint64_t id, bool finished) {
@@ -277,17 +308,6 @@ bool Spool::finished_before(uint64_t id, const std::string& owner) {
   std::lock_guard lock(mutex_);
   auto it = finished_.find(id);
   return it != finished_.end() && it->second == owner;
-}
-
-void Spool::settle(const FileRow& row, bool kept) {
-  if (!forget(row.id, kept) || row.in_row) return;
-  if (!kept) {
-    unlink(path(row.id).c_str());
-  } else if (row.content != row.id) {
-    // Removed later: the reply must not take longer if the content was already stored.
-    std::lock_guard lock(mutex_);
-    superfluous_.push_back(row.id);
-  }
 }
 
 void Spool::abandon(uint64_t id) {
@@ -346,12 +366,26 @@ size_t Spool::drop_idle() {
       if (upload->touched < before) idle.push_back(id);
   }
   for (uint64_t id : superfluous) unlink(path(id).c_str());
-  for (uint64_t id : idle) {
-    forget(id, false);
-    unlink(upload_path(id).c_str());
-    unlink(path(id).c_str());  // verified but never committed
+  return static_cast<size_t>(
+      std::ranges::count_if(idle, [&](uint64_t id) { return drop_if_idle(id, before); }));
+}
+
+bool Spool::drop_if_idle(uint64_t id, Micros before) {
+  std::shared_ptr<Upload> upload;
+  {
+    std::lock_guard lock(mutex_);
+    const auto it = uploads_.find(id);
+    if (it == uploads_.end()) return false;
+    upload = it->second;
   }
-  return idle.size();
+  const std::unique_lock lock(upload->mutex, std::try_to_lock);
+  if (!lock || upload->touched >= before) return false;
+  // A commit that was reported as failed may have succeeded.
+  if (upload->finished && archive_.has_content(id))
+    forget(id, true);
+  else
+    drop(*upload);
+  return true;
 }
 
 }  // namespace sublet::server

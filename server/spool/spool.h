@@ -15,6 +15,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -27,6 +28,7 @@
 
 #include "base/clock.h"
 #include "base/early_writeback.h"
+#include "base/files.h"
 #include "base/hash.h"
 #include "base/unique_fd.h"
 #include "server/commit/changes.h"
@@ -56,7 +58,8 @@ class Spool {
   };
 
   // Removes files that an earlier process left unfinished. Throws FileError.
-  Spool(const SpoolSettings& settings, Archive& archive, const Clock& clock);
+  Spool(const SpoolSettings& settings, Archive& archive, const Clock& clock,
+        Files& files = system_files());
   ~Spool();
 
   // `owner`: who may continue the upload; `request`: the caller's request id;
@@ -66,14 +69,16 @@ class Spool {
                uint64_t size, const std::optional<Digest>& digest);
   // Returns the new offset.
   uint64_t put(uint64_t id, const std::string& owner, uint64_t offset, std::string_view chunk);
-  // Verifies a complete upload and returns its row, to be committed by the caller;
-  // a large file is on disk then. Can be repeated. Throws Refusal if the upload is
-  // incomplete, or if its contents are not those announced (it is dropped then).
-  FileRow finish(uint64_t id, const std::string& owner);
-  // Must be called after the commit of the row (kept) or its refusal (its file is
-  // removed); repeating it has no effect. If the row refers to another content, its
-  // own file is removed later.
-  void settle(const FileRow& row, bool kept);
+  // Commits the row of a verified upload, whose file is on disk. May let it refer to a
+  // content that is stored already; its own file is removed later then. Throws Refusal:
+  // kUnavailable if the row may have been committed nevertheless, else it was not.
+  using Commit = std::function<void(FileRow&)>;
+  // Verifies a complete upload and commits it. Of several calls for one upload, one
+  // commits and the others wait for it. Throws Refusal if the upload is incomplete; if its
+  // contents are not those announced or could not be written to disk (it is dropped
+  // then); and what `commit` throws: after kUnavailable a repeat commits again, otherwise
+  // the upload is dropped.
+  void close(uint64_t id, const std::string& owner, const Commit& commit);
   // Drops an upload that was just opened.
   void abandon(uint64_t id);
   // Bytes of the user's unfinished uploads: of checkpoints, or of all others.
@@ -129,12 +134,17 @@ class Spool {
   static void hash_up_to(Upload& upload, uint64_t end);
   void hash_loop();
   void verify(Upload& upload);
+  void store(Upload& upload);
+  void drop(const Upload& upload);
+  bool drop_if_idle(uint64_t id, Micros before);
   Digest digest_of_all(Upload& upload);
   // False: there is no such upload.
   bool forget(uint64_t id, bool finished);
 
   const SpoolSettings settings_;
+  Archive& archive_;
   const Clock& clock_;
+  Files& files_;
   // Protects the tables. Never held while locking an upload's own mutex, which is held
   // during disk operations.
   std::mutex mutex_;

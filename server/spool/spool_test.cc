@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/testing/faulty_files.h"
 #include "base/testing/temporary_folder.h"
 #include "server/refusal_testing.h"
 #include "server/store/sql_store.h"
@@ -33,7 +34,9 @@ class SpoolTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_suspect_that_was_right_is_believed_for_a_while);
   CPPUNIT_TEST(superfluous_files_go_later);
   CPPUNIT_TEST(unfinished_uploads_are_announced);
-  CPPUNIT_TEST(open_and_finish_from_many_threads);
+  CPPUNIT_TEST(one_of_many_threads_commits);
+  CPPUNIT_TEST(a_doubtful_commit_removes_nothing);
+  CPPUNIT_TEST(a_failed_sync_drops_the_upload);
   CPPUNIT_TEST_SUITE_END();
 
   TemporaryFolder folder_;
@@ -61,9 +64,14 @@ class SpoolTest : public CppUnit::TestFixture {
     auto started = spool.open("ann", request, input(), bytes.size(), digest_of(bytes));
     for (size_t at = 0; at < bytes.size(); at += Spool::kChunk)
       spool.put(started.id, "ann", at, std::string_view(bytes).substr(at, Spool::kChunk));
-    const FileRow row = spool.finish(started.id, "ann");
-    spool.settle(row, true);
-    return row;
+    return close(spool, started.id);
+  }
+
+  // Without a store: the row is what would be committed.
+  static FileRow close(Spool& spool, uint64_t id, const std::string& owner = "ann") {
+    FileRow committed;
+    spool.close(id, owner, [&](FileRow& row) { committed = row; });
+    return committed;
   }
 
   static std::string read(Spool& spool, const FileRow& row, uint64_t offset, size_t count) {
@@ -80,9 +88,8 @@ class SpoolTest : public CppUnit::TestFixture {
                              s.open("ann", "r", input(), bytes.size(), digest_of(bytes));
                            }));
       s.put(started.id, "ann", 0, bytes);
-      const FileRow row = s.finish(started.id, "ann");
+      const FileRow row = close(s, started.id);
       CPPUNIT_ASSERT_EQUAL(hex(digest_of(bytes)), row.digest);
-      s.settle(row, true);
       CPPUNIT_ASSERT(s.intact(row));
     }
   }
@@ -112,14 +119,9 @@ class SpoolTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(uint64_t{60'000}, again.offset);
     CPPUNIT_ASSERT_EQUAL(std::string("spool.offset"),
                          code([&] { s.put(first.id, "ann", 0, "zzz"); }));
-    CPPUNIT_ASSERT_EQUAL(std::string("spool.incomplete"), code([&] { s.finish(first.id, "ann"); }));
+    CPPUNIT_ASSERT_EQUAL(std::string("spool.incomplete"), code([&] { close(s, first.id); }));
     s.put(first.id, "ann", 60'000, bytes.substr(60'000));
-    const FileRow row = s.finish(first.id, "ann");
-    CPPUNIT_ASSERT_EQUAL(uint64_t{100'000}, row.size);
-    // The reply was lost: closing again gives the same, before and after the commit.
-    CPPUNIT_ASSERT_EQUAL(row.digest, s.finish(first.id, "ann").digest);
-    s.settle(row, true);
-    s.settle(row, true);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{100'000}, close(s, first.id).size);
     CPPUNIT_ASSERT(s.finished_before(first.id, "ann"));
     CPPUNIT_ASSERT(!s.finished_before(first.id, "bob"));
   }
@@ -129,9 +131,9 @@ class SpoolTest : public CppUnit::TestFixture {
     auto started = s.open("ann", "req", input(), 3, digest_of("abc"));
     CPPUNIT_ASSERT_EQUAL(std::string("upload.unknown"),
                          code([&] { s.put(started.id, "bob", 0, "abc"); }));
-    CPPUNIT_ASSERT_EQUAL(std::string("upload.unknown"), code([&] { s.finish(started.id, "bob"); }));
+    CPPUNIT_ASSERT_EQUAL(std::string("upload.unknown"), code([&] { close(s, started.id, "bob"); }));
     try {
-      s.finish(started.id, "bob");
+      close(s, started.id, "bob");
     } catch (const Refusal& refusal) {
       CPPUNIT_ASSERT_EQUAL("upload " + std::to_string(started.id), refusal.subject);
     }
@@ -145,7 +147,7 @@ class SpoolTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("spool.size"),
                          code([&] { s.put(started.id, "ann", 0, "abcd"); }));
     s.put(started.id, "ann", 0, "abd");
-    CPPUNIT_ASSERT_EQUAL(std::string("spool.digest"), code([&] { s.finish(started.id, "ann"); }));
+    CPPUNIT_ASSERT_EQUAL(std::string("spool.digest"), code([&] { close(s, started.id); }));
     s.open("ann", "2", input(), 3, digest_of("abc"));
     CPPUNIT_ASSERT_EQUAL(std::string("request.reused"),
                          code([&] { s.open("ann", "2", input(), 4, digest_of("abc")); }));
@@ -182,23 +184,89 @@ class SpoolTest : public CppUnit::TestFixture {
   }
 
   // A caller that timed out opens and closes again while the first call still runs.
-  void open_and_finish_from_many_threads() {
+  void one_of_many_threads_commits() {
     Spool s = spool();
     const std::string bytes(50'000, 't');
-    auto first = s.open("ann", "req", input(), bytes.size(), digest_of(bytes));
-    s.put(first.id, "ann", 0, bytes);
-    std::vector<std::thread> threads;
-    std::atomic<int> good{0};
-    for (int t = 0; t < 4; ++t)
-      threads.emplace_back([&] {
-        for (int i = 0; i < 50; ++i) {
-          good += s.open("ann", "req", input(), bytes.size(), digest_of(bytes)).id == first.id;
-          good += s.finish(first.id, "ann").id == first.id;
+    for (int round = 0; round < 50; ++round) {
+      const auto upload = s.open("ann", std::to_string(round), input(), bytes.size(), std::nullopt);
+      s.put(upload.id, "ann", 0, bytes);
+      std::atomic<int> commits{0}, closed{0};
+      std::vector<std::thread> threads;
+      for (int t = 0; t < 4; ++t)
+        threads.emplace_back([&] {
+          s.close(upload.id, "ann", [&](FileRow&) { ++commits; });
+          ++closed;
           s.drop_idle();
-        }
+        });
+      for (auto& t : threads) t.join();
+      CPPUNIT_ASSERT_EQUAL(1, commits.load());
+      CPPUNIT_ASSERT_EQUAL(4, closed.load());
+    }
+  }
+
+  bool has_file(uint64_t id) const {
+    return system_files().exists(folder_.path() + "/spool/" + std::to_string(id));
+  }
+
+  // Its row may be on disk although the server could not say so.
+  void a_doubtful_commit_removes_nothing() {
+    Spool s = spool();
+    const std::string bytes(100'000, 'd');
+    const auto upload = s.open("ann", "1", input(), bytes.size(), digest_of(bytes));
+    s.put(upload.id, "ann", 0, bytes);
+    FileRow row;
+    CPPUNIT_ASSERT_EQUAL(std::string("server.disk"), code([&] {
+                           s.close(upload.id, "ann", [&](FileRow& one) {
+                             row = one;
+                             throw Refusal(Refusal::Kind::kUnavailable, "server.disk", "", "", "");
+                           });
+                         }));
+    CPPUNIT_ASSERT(has_file(upload.id));
+    CPPUNIT_ASSERT_EQUAL(upload.id, close(s, upload.id).id);  // repeated
+    const auto doubtful = s.open("ann", "2", input(), bytes.size(), digest_of(bytes));
+    const auto refused = s.open("ann", "3", input(), bytes.size(), digest_of(bytes));
+    for (const auto& one : {doubtful, refused}) {
+      s.put(one.id, "ann", 0, bytes);
+      const auto kind =
+          one.id == refused.id ? Refusal::Kind::kConflict : Refusal::Kind::kUnavailable;
+      code([&] {
+        s.close(one.id, "ann", [&](FileRow& tried) {
+          row = tried;
+          throw Refusal(kind, "", "", "", "");
+        });
       });
-    for (auto& t : threads) t.join();
-    CPPUNIT_ASSERT_EQUAL(4 * 50 * 2, good.load());
+      if (kind == Refusal::Kind::kConflict) continue;
+      Changes changes;
+      changes.files[row.id] = row;
+      changes.contents[row.content] = {row.content, row.digest, row.size, row.identity, false};
+      store_->commit(changes);
+    }
+    CPPUNIT_ASSERT(!has_file(refused.id));
+    clock_.advance_ms(3601 * 1000);
+    s.drop_idle();
+    CPPUNIT_ASSERT(has_file(doubtful.id));
+  }
+
+  // What a failed sync has lost, a later one does not bring back.
+  void a_failed_sync_drops_the_upload() {
+    FaultyFiles files;
+    Spool s({folder_.path() + "/spool"}, *archive_, clock_, files);
+    const std::string bytes(100'000, 'e');
+    int committed = 0;
+    for (const FileStep step : {FileStep::sync, FileStep::rename, FileStep::sync_folder}) {
+      const auto upload = s.open("ann", "r", input(), bytes.size(), digest_of(bytes));
+      s.put(upload.id, "ann", 0, bytes);
+      files.fail_step(step, EIO);
+      const auto closed = [&] {
+        return code([&] { s.close(upload.id, "ann", [&](FileRow&) { ++committed; }); });
+      };
+      CPPUNIT_ASSERT_EQUAL(std::string("server.disk"), closed());
+      files.fail_step(step, 0);
+      CPPUNIT_ASSERT_EQUAL(std::string("upload.unknown"), closed());
+      CPPUNIT_ASSERT(system_files().list(folder_.path() + "/spool").empty());
+    }
+    CPPUNIT_ASSERT_EQUAL(0, committed);
+    send(s, bytes);
   }
 
   void a_damaged_file_is_named() {
@@ -291,9 +359,11 @@ class SpoolTest : public CppUnit::TestFixture {
     const FileRow first = send(s, bytes, "1");
     auto started = s.open("ann", "2", input(), bytes.size(), digest_of(bytes));
     s.put(started.id, "ann", 0, bytes);
-    FileRow second = s.finish(started.id, "ann");
-    second.content = first.id;
-    s.settle(second, true);
+    FileRow second;
+    s.close(started.id, "ann", [&](FileRow& row) {
+      row.content = first.id;
+      second = row;
+    });
     CPPUNIT_ASSERT_EQUAL(size_t{2}, system_files().list(folder_.path() + "/spool").size());
     s.drop_idle();
     CPPUNIT_ASSERT_EQUAL(size_t{1}, system_files().list(folder_.path() + "/spool").size());

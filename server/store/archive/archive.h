@@ -120,6 +120,7 @@ class Archive {
   bool content_exists(uint64_t id);
   // The newest content with this digest (hex) that is not known to be damaged.
   std::optional<ContentRow> content(const std::string& digest);
+  bool has_content(uint64_t id);
   // Bytes of this user's files in the spool.
   SpoolUse spool_use(const std::string& user);
   // Files that are no longer needed: inputs of batches whose jobs are all final,
@@ -145,7 +146,9 @@ class Archive {
 
   std::vector<scheduling::ChangeRecord> changes(uint64_t after, const std::string& user,
                                                 uint32_t limit);
+  // The newest change that there was, kept or not; 1 before the first, which is number 2.
   uint64_t last_change();
+  // The oldest that is kept; if none is, that of the next one.
   uint64_t first_change();
 
   // In order of the groups. Throws Refusal kLimitExceeded "report.too_long" when

@@ -145,6 +145,12 @@ std::optional<ContentRow> Archive::content(const std::string& digest) {
   });
 }
 
+bool Archive::has_content(uint64_t id) {
+  return connections_->with([&](soci::session& sql) {
+    return number_of(sql, "select count(*) from contents where id = " + std::to_string(id)) > 0;
+  });
+}
+
 SpoolUse Archive::spool_use(const std::string& user) {
   return connections_->with([&](soci::session& sql) {
     SpoolUse use;
