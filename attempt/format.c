@@ -91,6 +91,7 @@ static const struct field kExitFields[] = {
     FACT(asked),
     FACT(left),
     FACT(killed),
+    FACT(no_handler),
     FACT(cpu_user_us),
     FACT(cpu_system_us),
     FACT(wall_us),

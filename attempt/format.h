@@ -118,12 +118,13 @@ struct sublet_exit {
   int64_t attempt;
   int64_t outcome; /* enum sublet_outcome */
   int64_t code;
-  const char* step; /* if the outcome is FAILED: SUBLET_STEP_EXEC, ...; else "" */
-  int64_t limit;    /* enum sublet_limit: the one that was exceeded */
-  int64_t reason;   /* enum sublet_leave_reason (protocol/frame.h) */
-  int64_t asked;    /* 1: it had been asked to leave before it ended */
-  int64_t left;     /* 1: the program reported that it saved and left */
-  int64_t killed;   /* 1: the shepherd killed it */
+  const char* step;   /* if the outcome is FAILED: SUBLET_STEP_EXEC, ...; else "" */
+  int64_t limit;      /* enum sublet_limit: the one that was exceeded */
+  int64_t reason;     /* enum sublet_leave_reason (protocol/frame.h) */
+  int64_t asked;      /* 1: it had been asked to leave before it ended */
+  int64_t left;       /* 1: the program reported that it saved and left */
+  int64_t killed;     /* 1: the shepherd killed it */
+  int64_t no_handler; /* 1: no process of the job handled a SIGTERM asking it to leave */
   int64_t cpu_user_us;
   int64_t cpu_system_us;
   int64_t wall_us;

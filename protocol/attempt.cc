@@ -10,12 +10,20 @@ bool kills(sublet_leave_reason reason) {
   return reason == SUBLET_LEAVE_REMOVED || reason == SUBLET_LEAVE_REPLACED;
 }
 
-// How an aware program ended that was asked to leave.
+// Asked to leave, but ended on its own with status 0, which neither a signal nor a kill
+// produces, and not in answer to the request.
+bool was_done(const ExitFacts& facts) {
+  const bool succeeded = facts.outcome == ExitFacts::Outcome::kExited && facts.code == 0;
+  const bool answered = facts.aware ? facts.left : !facts.no_handler;
+  return succeeded && !answered && !kills(facts.reason);
+}
+
+// How an aware program ended that was asked to leave and was not done.
 EndCode classify_aware_leave(const ExitFacts& facts) {
   if (facts.killed) return end_of_leave(facts.reason);
   if (facts.outcome == ExitFacts::Outcome::kExited) {
-    if (facts.code == 0) return kEndDone;
-    return facts.left || facts.code == kExitLeft ? end_of_leave(facts.reason) : kEndExit;
+    const bool answered = facts.left || facts.code == kExitLeft || facts.code == 0;
+    return answered ? end_of_leave(facts.reason) : kEndExit;
   }
   bool ours = facts.code == SIGTERM || facts.code == SIGKILL || facts.code == SIGXCPU;
   return ours ? end_of_leave(facts.reason) : kEndSignal;
@@ -58,6 +66,7 @@ EndCode classify(const ExitFacts& facts) {
       facts.reason == SUBLET_LEAVE_LIMIT || facts.reason == SUBLET_LEAVE_NONE || !facts.asked;
   if (facts.over_limit && limit_first) return kEndLimit;
   if (facts.asked) {
+    if (was_done(facts)) return kEndDone;
     return facts.aware ? classify_aware_leave(facts) : end_of_leave(facts.reason);
   }
   if (facts.killed && facts.reason != SUBLET_LEAVE_NONE) return end_of_leave(facts.reason);

@@ -84,10 +84,11 @@ struct ExitFacts {
   bool own_step = true;  // kFailed: the job's fault, not the machine's
   bool over_limit = false;
   sublet_leave_reason reason = SUBLET_LEAVE_NONE;
-  bool asked = false;   // to leave, before it ended
-  bool left = false;    // the program reports that it saved and left
-  bool killed = false;  // by the shepherd
-  bool aware = false;   // the program handles a request to leave
+  bool asked = false;       // to leave, before it ended
+  bool left = false;        // the program reports that it saved and left
+  bool killed = false;      // by the shepherd
+  bool no_handler = false;  // no process of the job handled a SIGTERM asking it to leave
+  bool aware = false;       // the program handles a request to leave
 };
 // The exit status of a program that saved and left (EX_TEMPFAIL).
 inline constexpr int64_t kExitLeft = 75;

@@ -380,6 +380,25 @@ class AttemptTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(kEndExit, asked(true, Outcome::kExited, 3, false));
     CPPUNIT_ASSERT_EQUAL(kEndSignal, asked(true, Outcome::kSignalled, SIGSEGV, false));
     CPPUNIT_ASSERT_EQUAL(kEndPreempted, asked(true, Outcome::kSignalled, SIGKILL, false, true));
+    // It ended in the moment in which it was killed.
+    CPPUNIT_ASSERT_EQUAL(kEndDone, asked(true, Outcome::kExited, 0, false, true));
+    CPPUNIT_ASSERT_EQUAL(kEndPreempted, asked(true, Outcome::kExited, 0, true, true));
+    for (const bool killed : {false, true}) {
+      const auto unaware = [&](sublet_leave_reason reason, int64_t code, bool no_handler) {
+        return ends([=](ExitFacts& f) {
+          f.asked = true;
+          f.reason = reason;
+          f.code = code;
+          f.killed = killed;
+          f.no_handler = no_handler;
+        });
+      };
+      CPPUNIT_ASSERT_EQUAL(kEndDone, unaware(SUBLET_LEAVE_OWNER, 0, true));
+      CPPUNIT_ASSERT_EQUAL(kEndOwner, unaware(SUBLET_LEAVE_OWNER, 0, false));
+      CPPUNIT_ASSERT_EQUAL(kEndOwner, unaware(SUBLET_LEAVE_OWNER, 1, true));
+      CPPUNIT_ASSERT_EQUAL(kEndRemoved, unaware(SUBLET_LEAVE_REMOVED, 0, true));
+      CPPUNIT_ASSERT_EQUAL(kEndSuperseded, unaware(SUBLET_LEAVE_REPLACED, 0, true));
+    }
   }
 };
 CPPUNIT_TEST_SUITE_REGISTRATION(AttemptTest);

@@ -134,6 +134,7 @@ protocol::ExitFacts exit_facts(const AttemptExit& exit) {
   facts.asked = exit.facts.asked != 0;
   facts.left = exit.facts.left != 0;
   facts.killed = exit.facts.killed != 0;
+  facts.no_handler = exit.facts.no_handler != 0;
   facts.aware = exit.facts.aware != 0;
   return facts;
 }

@@ -28,6 +28,7 @@ void Shepherd::fill_outcome(sublet_exit* end) const {
   end->reason = machine_.reason();
   end->asked = machine_.leave_detected_ns() > 0;
   end->killed = machine_.killed();
+  end->no_handler = !term_handled_;
   end->limit = limit_;
   if (*failure_.step) {
     end->outcome = SUBLET_OUTCOME_FAILED;

@@ -1,5 +1,6 @@
 // Jobs that are asked to leave, to save, or whose lease runs out.
 #include <cppunit/extensions/HelperMacros.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@ class ShepherdLeaveTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(owner_returns_and_the_job_saves_and_leaves);
   CPPUNIT_TEST(unaware_program_ends_by_sigterm);
   CPPUNIT_TEST(a_shell_waits_for_the_program_that_saves);
+  CPPUNIT_TEST(a_program_that_ends_meanwhile_is_done);
   CPPUNIT_TEST(deaf_program_is_killed_at_the_deadline);
   CPPUNIT_TEST(burner_is_killed_when_its_allowance_is_spent);
   CPPUNIT_TEST(short_lived_children_spend_the_allowance_too);
@@ -72,6 +74,7 @@ class ShepherdLeaveTest : public CppUnit::TestFixture {
       rig.monitor().say(SUBLET_PRESENCE_ACTIVE);
       AttemptExit end = rig.finish(folder);
       left(end, SUBLET_LEAVE_OWNER);
+      CPPUNIT_ASSERT_EQUAL(int64_t{0}, end.facts.no_handler);
       CPPUNIT_ASSERT(end.facts.quiesce_ns > 0);
       CPPUNIT_ASSERT_EQUAL(int64_t{1}, end.facts.generation);
       CPPUNIT_ASSERT_EQUAL(int64_t{1234}, end.facts.checkpoint_bytes);
@@ -86,6 +89,7 @@ class ShepherdLeaveTest : public CppUnit::TestFixture {
     rig.monitor().say(SUBLET_PRESENCE_ACTIVE);
     AttemptExit end = rig.finish(folder);
     CPPUNIT_ASSERT_EQUAL(int64_t{SIGTERM}, end.facts.code);
+    CPPUNIT_ASSERT_EQUAL(int64_t{1}, end.facts.no_handler);
     CPPUNIT_ASSERT_EQUAL(int64_t{0}, end.facts.killed);
     CPPUNIT_ASSERT_EQUAL(int64_t{0}, end.facts.aware);
   }
@@ -98,6 +102,24 @@ class ShepherdLeaveTest : public CppUnit::TestFixture {
     std::string folder = ready(rig, order);
     rig.monitor().say(SUBLET_PRESENCE_ACTIVE);
     left(rig.finish(folder), SUBLET_LEAVE_OWNER);
+  }
+
+  // It was asked, and ended by itself: its status is not an answer.
+  void a_program_that_ends_meanwhile_is_done() {
+    Rig rig;
+    AttemptOrder order = rig.order({});
+    order.program = "/bin/sh";
+    order.arguments = {"sh", "-c", "trap '' TERM; : > ready; while [ ! -e end ]; do :; done"};
+    order.save_deadline_ms = 60'000;
+    order.cpu_allowance_ms = 60'000;
+    std::string folder = ready(rig, order);
+    rig.monitor().say(SUBLET_PRESENCE_ACTIVE);
+    CPPUNIT_ASSERT(wait_until([&] { return rig.monitor().acknowledged() > 0; }));
+    close(open((folder + "/work/end").c_str(), O_CREAT | O_WRONLY, 0600));
+    AttemptExit end = rig.finish(folder);
+    CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_OUTCOME_EXITED}, end.facts.outcome);
+    CPPUNIT_ASSERT_EQUAL(int64_t{1}, end.facts.asked);
+    CPPUNIT_ASSERT_EQUAL(int64_t{1}, end.facts.no_handler);
   }
 
   void deaf_program_is_killed_at_the_deadline() {

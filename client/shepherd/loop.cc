@@ -57,7 +57,10 @@ sublet_frame Shepherd::status_frame() {
 }
 
 void Shepherd::ask_to_leave() {
-  if (processes_.signal_who_handles(SIGTERM, launch_.pid())) return;
+  if (processes_.signal_who_handles(SIGTERM, launch_.pid())) {
+    term_handled_ = true;
+    return;
+  }
   if (!main_gone_) ::kill(-launch_.pid(), SIGTERM);
 }
 

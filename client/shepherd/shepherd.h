@@ -88,6 +88,7 @@ class Shepherd {
   int64_t timer_set_ns_ = -1;
 
   bool main_gone_ = false;
+  bool term_handled_ = false;  // by a process of the job, when it was asked to leave
   bool all_gone_ = false;
   bool more_to_reap_ = false;
   int main_status_ = 0;
