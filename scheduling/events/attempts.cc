@@ -237,9 +237,10 @@ void Pool::State::return_job(Job& job, const Attempt& attempt, const End& end, c
   record.cpu_lost += cost.lost;
   touch(job);
   const Micros wait = end.ended == EndReason::kRefused ? note_refusal(job) : 0;
-  if (record.state == JobState::kHeld || record.state == JobState::kWaiting) {
+  const bool held = record.state == JobState::kHeld || record.state == JobState::kWaiting;
+  if (held && end.ended != EndReason::kDone) {
     // Held meanwhile (and perhaps released): the job keeps that state; only the
-    // attempt records how it ended.
+    // attempt records how it ended. A job that is done is done.
     if (end.ended != EndReason::kRefused) raise_priority(job);
     if (record.state == JobState::kWaiting) enqueue(job);
     return;
