@@ -15,6 +15,11 @@ double usage_after_tick(double usage, double charges, double k1) {
   return next < kLeastUsage ? 0 : next;
 }
 
+double usage_after_ticks(double usage, double charges, double k1, int64_t ticks) {
+  const double first = usage_after_tick(usage, charges, k1);
+  return ticks <= 1 ? first : usage_after_tick(first, 0, std::pow(k1, ticks - 1));
+}
+
 double priority_step(double usage, uint64_t active, double shares) {
   // An exact multiple of the step for one active job: JobRecord::share_priority_step.
   return static_cast<double>(active) * (usage / (shares * shares));

@@ -15,6 +15,9 @@ double decay_per_tick(Micros tick, Micros half_life);
 // kLeastUsage is set to 0, so that an inactive user costs nothing.
 inline constexpr double kLeastUsage = 1e-9;
 double usage_after_tick(double usage, double charges, double k1);
+// (3.1) for `ticks` at once, at least 1: the charges were made before the first of them,
+// and none since.
+double usage_after_ticks(double usage, double charges, double k1, int64_t ticks);
 
 // What (3.4) adds to the priority of a job that returns unfinished: usage *
 // active / shares^2. `active`: the user's jobs in the queue, this one included.

@@ -21,6 +21,7 @@ class FairShareTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(costs_by_way_of_ending);
   CPPUNIT_TEST(no_attempt_costs_more_than_there_was);
   CPPUNIT_TEST(drift_keeps_the_order);
+  CPPUNIT_TEST(usage_decays_while_the_server_is_down);
   CPPUNIT_TEST(pool_follows_the_formulas);
   CPPUNIT_TEST(first_priority_may_be_zero);
   CPPUNIT_TEST(refusal_leaves_the_priority);
@@ -39,6 +40,8 @@ class FairShareTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(57.0, usage_after_tick(100, 7, 0.5));
     CPPUNIT_ASSERT_EQUAL(7.0, usage_after_tick(0, 7, 0.5));
     CPPUNIT_ASSERT_EQUAL(0.0, usage_after_tick(1.9e-9, 0, 0.5));
+    CPPUNIT_ASSERT_EQUAL(57.0, usage_after_ticks(100, 7, 0.5, 1));
+    CPPUNIT_ASSERT_EQUAL(57.0 / 8, usage_after_ticks(100, 7, 0.5, 4));
   }
 
   void step_is_usage_times_active_by_shares_squared() {
@@ -117,6 +120,15 @@ class FairShareTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(0.0, t.books.users["ann"].charges);
     CPPUNIT_ASSERT_EQUAL(100.0, t.books.users["ann"].usage);
     return made;
+  }
+
+  // Down for ten half-lives, and one tick afterwards.
+  void usage_decays_while_the_server_is_down() {
+    const auto made = with_usage({});
+    TestPool& t = *made;
+    t.pass(600 * kSecond);
+    t.apply(Ticked());
+    CPPUNIT_ASSERT_DOUBLES_EQUAL(100.0 / 1024, t.books.users["ann"].usage, 1e-9);
   }
 
   void pool_follows_the_formulas() {

@@ -18,11 +18,14 @@ void Pool::State::on(const SharesSet& event) {
   touch(u);
 }
 
+// Of the ticks that fell into a time in which the server was down, this is the last.
 void Pool::State::on(const Ticked&) {
+  const Micros since = pool.last_tick == 0 ? 0 : now - pool.last_tick;
+  const int64_t ticks = std::max<int64_t>(1, since / parameters.tick);
   pool.last_tick = now;
   for (auto& [name, u] : users) {
     if (u.record.usage == 0 && u.record.charges == 0) continue;
-    u.record.usage = usage_after_tick(u.record.usage, u.record.charges, k1);
+    u.record.usage = usage_after_ticks(u.record.usage, u.record.charges, k1, ticks);
     u.record.charges = 0;
     touch(u);
   }
