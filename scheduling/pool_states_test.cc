@@ -57,6 +57,8 @@ class PoolStatesTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(checkpoints_only_rise);
   CPPUNIT_TEST(damaged_checkpoint_falls_back);
   CPPUNIT_TEST(held_job_waits_for_its_old_attempt);
+  CPPUNIT_TEST(a_held_job_may_be_done);
+  CPPUNIT_TEST(a_machine_has_one_name);
   CPPUNIT_TEST(removed_job_keeps_the_slot);
   CPPUNIT_TEST(lost_order_to_leave_is_repeated);
   CPPUNIT_TEST(unknown_things_change_nothing);
@@ -110,6 +112,30 @@ class PoolStatesTest : public CppUnit::TestFixture {
                          (event == kHold ? LeaveReason::kHeld : LeaveReason::kRemoved));
         }
       }
+    }
+  }
+
+  void a_machine_has_one_name() {
+    TestPool t;
+    const MachineId machine = t.join("curly");
+    t.join({machine, "larry", "linux", "x86_64", 1, 1, 1ull << 30, 1ull << 30});
+    CPPUNIT_ASSERT(t.pool.machine_named("larry") == machine);
+    CPPUNIT_ASSERT(!t.pool.machine_named("curly"));
+  }
+
+  // Its program ended before it was told to leave.
+  void a_held_job_may_be_done() {
+    for (const bool released : {false, true}) {
+      OneJob one;
+      TestPool& t = one.t;
+      one.bring_to(JobState::kRunning);
+      t.apply(JobsHeld{{one.job}});
+      if (released) t.apply(JobsReleased{{one.job}});
+      t.apply(AttemptEnded{{one.job, 1}, one.machine, EndReason::kDone, ""});
+      CPPUNIT_ASSERT(t.state(one.job) == JobState::kDone);
+      CPPUNIT_ASSERT(!t.pool.job(one.job));
+      t.report(one.machine, true);
+      CPPUNIT_ASSERT(t.last.decisions.empty());
     }
   }
 

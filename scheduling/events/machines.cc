@@ -46,6 +46,8 @@ void Pool::State::on(const MachineJoined& event) {
   }
   Machine& m = machines[id];
   idle.remove(m);
+  const auto old_name = machine_names.find(m.record.name);
+  if (old_name != machine_names.end() && old_name->second == id) machine_names.erase(old_name);
   m.due_kind = Timed::Kind::kMachine;
   m.due_id = id;
   m.record = {id,          event.name,   event.os,   event.architecture,  event.cores,
