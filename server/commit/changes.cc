@@ -5,6 +5,33 @@
 
 namespace sublet::server {
 
+namespace {
+
+template <typename Rows>
+requires requires(const Rows& rows) { rows.empty(); }
+bool nothing(const Rows& rows) { return rows.empty(); }
+bool nothing(Micros instant) { return instant == 0; }
+bool nothing(const Changes::ForgottenHistory& h) {
+  return h.uses_until == 0 && h.spent_before == 0;
+}
+// Counts only with has_pool.
+bool nothing(const scheduling::PoolRecord&) { return true; }
+
+template <typename... Members>
+bool all_nothing(const Members&... members) {
+  return (nothing(members) && ...);
+}
+
+}  // namespace
+
+// Does not compile unless it names every member.
+bool Changes::empty() const {
+  const auto& [a, b, c, d, e, f, g, with_pool, record, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v,
+               w, x, y, z, before_a, before_b, before_c, history] = *this;
+  return !with_pool && all_nothing(a, b, c, d, e, f, g, record, h, i, j, k, l, m, n, o, p, q, r, s,
+                                   t, u, v, w, x, y, z, before_a, before_b, before_c, history);
+}
+
 void Changes::add(const scheduling::Record& record) {
   using namespace scheduling;
   std::visit(

@@ -196,13 +196,7 @@ struct Changes {
   };
   ForgottenHistory forget_history;
 
-  bool empty() const {
-    return events.empty() && batches.empty() && parts.empty() && files.empty() && members.empty() &&
-           invitations.empty() && dropped_invitations.empty() && dropped_batches.empty() &&
-           dropped_files.empty() && contents.empty() && requests.empty() && forget_requests == 0 &&
-           forget_events == 0 && forget_changes == 0 && spent.empty() &&
-           forget_history.uses_until == 0 && forget_history.spent_before == 0;
-  }
+  bool empty() const;
   // Adds a record of the brain; it replaces an earlier one of the same subject.
   void add(const scheduling::Record& record);
 };
