@@ -104,6 +104,7 @@ class CrashTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(power_fails_in_the_first_save);
   CPPUNIT_TEST(power_fails_after_a_fallback);
   CPPUNIT_TEST(every_step_fails_with_an_error);
+  CPPUNIT_TEST(power_fails_in_the_save_after_a_failed_one);
   CPPUNIT_TEST_SUITE_END();
 
  public:
@@ -137,7 +138,41 @@ class CrashTest : public CppUnit::TestFixture {
     }
   }
 
+  void power_fails_in_the_save_after_a_failed_one() {
+    QuietStderr quiet;
+    for (const bool has_links : {true, false}) {
+      for (int fails = 1; fails < 12; ++fails) {
+        int end = -1;
+        for (int crashes = 1; end != 0; ++crashes) {
+          TempFolder folder;
+          const std::string path = folder / "state";
+          prepare(path, 2);
+          end = run_child_twice(path, fails, crashes, has_links);
+          CPPUNIT_ASSERT(WIFEXITED(end));
+          const auto step = resumed_step(path);
+          CPPUNIT_ASSERT_MESSAGE(std::to_string(fails) + ", " + std::to_string(crashes), step);
+          CPPUNIT_ASSERT(*step >= 2 && (end != 0 || *step == 4));
+        }
+      }
+    }
+  }
+
  private:
+  // Saves the value 3, in which disk step `fails` fails, and then the value 4, with a power
+  // failure before disk step `crashes`. Exit status 0: no step was left for the latter.
+  static int run_child_twice(const std::string& path, int fails, int crashes, bool has_links) {
+    return end_of(start_child([&] {
+      Program program;
+      program.start(path);
+      program.c->disk = &kTroubledDisk;
+      trouble = {fails, EIO, has_links, -1};
+      program.save(3);
+      trouble = {crashes, 0, has_links, -1};
+      program.save(4);
+      return 0;
+    }));
+  }
+
   static void prepare(const std::string& path, std::uint64_t generations) {
     Program program;
     program.start(path);

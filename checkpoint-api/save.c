@@ -78,8 +78,11 @@ static int keep_newest(struct sublet_checkpoint* c) {
   if (c->disk->remove(c->folder, c->previous) != 0 && errno != ENOENT) return errno;
   if (c->disk->link(c->folder, c->newest, c->previous) == 0) return 0;
   if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS && errno != EMLINK) return errno;
-  /* A file system without links: for a moment only `previous` exists. */
-  return c->disk->rename(c->folder, c->newest, c->previous) == 0 ? 0 : errno;
+  /* A file system without links: only `previous` exists, for a moment or, if the next step
+   * fails, until the next save, which must keep it. */
+  if (c->disk->rename(c->folder, c->newest, c->previous) != 0) return errno;
+  c->newest_is_whole = 0;
+  return 0;
 }
 
 int sublet_save_file(struct sublet_checkpoint* c, uint64_t* bytes) {
