@@ -263,7 +263,7 @@ void Daemon::on_tick() {
   int64_t now = now_ns();
   attempts_.tick(now);
   monitor_.tick(now);
-  monitor_.check_silence(attempts_.has_tenants(), attempts_.newest_tenant_ns(), now);
+  monitor_.check_silence(attempts_.tenants_since_ns(), now);
   manager_.alive(now);
   if (now >= drain_until_ns_) {
     log(Severity::warning)
@@ -279,7 +279,7 @@ void Daemon::after_round() {
 }
 
 void Daemon::set_timer() {
-  int64_t due = std::min({attempts_.next_due(), monitor_.next_due(attempts_.has_tenants()),
+  int64_t due = std::min({attempts_.next_due(), monitor_.next_due(attempts_.tenants_since_ns()),
                           drain_until_ns_, manager_.next_due()});
   loop_.wake_at(due);
 }

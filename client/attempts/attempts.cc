@@ -128,8 +128,8 @@ void Attempts::make_tenant(Entry& entry) {
   const Assignment& what = *entry.work->assignment;
   entry.tenancy = guard_.add(what.name, save_deadline_of(what, settings_.save_deadline_ms,
                                                          settings_.save_deadline_most_ms));
-  newest_tenant_ns_ = now_ns();
   entry.connect_pause_ns = kFirstConnectNs;
+  newest_tenant_ns_ = now_ns();
   entry.connect_due_ns = newest_tenant_ns_;
   entry.tenant_due_ns = newest_tenant_ns_ + kTenantAfterNs;
 }
@@ -185,9 +185,9 @@ void Attempts::leave_for_disk(const AttemptName& name, const LowDisk& disk) {
       guard_.urge(*entry->tenancy, SUBLET_FRAME_KILL, SUBLET_LEAVE_DRAIN, now_ns());
     return;
   }
-  if (entry->machine.state() == AttemptState::kLeaving) return;
   work.disk_free = disk.free;
-  work.disk_used = disk.used;
+  work.disk_used = disk.used;  // the next call kills it
+  if (entry->machine.state() == AttemptState::kLeaving) return;
   log(Severity::warning) << work.label()
                          << " must leave: " << leave_sentence(SUBLET_LEAVE_DRAIN, disk);
   leave(*entry, SUBLET_LEAVE_DRAIN);

@@ -64,9 +64,9 @@ class Attempts {
   int64_t next_due() const;
 
   bool empty() const { return entries_.empty(); }
-  // Whether processes of any attempt may exist; when the newest tenancy began.
-  bool has_tenants() const { return !guard_.empty(); }
-  int64_t newest_tenant_ns() const { return newest_tenant_ns_; }
+  // Since when processes of an attempt may exist, counted from the newest tenancy, and the
+  // monitor must send heartbeats; kNever: there are none.
+  int64_t tenants_since_ns() const { return guard_.empty() ? kNever : newest_tenant_ns_; }
 
  private:
   struct Entry {
@@ -133,8 +133,8 @@ class Attempts {
   OwnerGuard guard_;
   std::map<AttemptName, std::unique_ptr<Entry>> entries_;
   std::vector<pid_t> children_;
-  sublet_leave_reason evicting_ = SUBLET_LEAVE_NONE;  // another value while the owner is here
   int64_t newest_tenant_ns_ = 0;
+  sublet_leave_reason evicting_ = SUBLET_LEAVE_NONE;  // another value while the owner is here
 };
 
 }  // namespace sublet::client

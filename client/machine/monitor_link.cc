@@ -117,19 +117,25 @@ void MonitorLink::lose(const char* why) {
   log(Severity::warning) << "the load monitor " << why << ": the owner is assumed back";
 }
 
-void MonitorLink::check_silence(bool tenants, int64_t since, int64_t now) {
-  if (!socket_.valid() || !tenants || !silent(since, now)) return;
+void MonitorLink::check_silence(int64_t since, int64_t now) {
+  if (!socket_.valid() || now <= silent_at(since)) return;
   read();
-  if (socket_.valid() && silent(since, now)) replace("is silent", now);
+  if (socket_.valid() && now > silent_at(since)) replace("is silent", now);
 }
 
-bool MonitorLink::silent(int64_t since, int64_t now) const {
-  return now - std::max({heard_ns_, silent_from_ns_, since}) > SUBLET_MONITOR_SILENCE_NS;
+int64_t MonitorLink::silent_at(int64_t since) const {
+  if (since == kNever) return kNever;
+  return std::max({heard_ns_, silent_from_ns_, since}) + SUBLET_MONITOR_SILENCE_NS;
 }
 
 void MonitorLink::accuse(int64_t now) {
   constexpr int kEnough = 3;
-  if (socket_.valid() && ++accusations_ >= kEnough) replace("does not send to shepherds", now);
+  if (!socket_.valid()) return;
+  read();
+  if (!socket_.valid()) return;
+  // The shepherd that it did not reach has ended, so that nothing else is due here.
+  if (now > silent_at(0)) return replace("is silent", now);
+  if (++accusations_ >= kEnough) replace("does not send to shepherds", now);
 }
 
 void MonitorLink::replace(const char* why, int64_t now) {
@@ -148,11 +154,10 @@ void MonitorLink::tick(int64_t now) {
   if (!socket_.valid() && now >= connect_due_ns_) connect(now);
 }
 
-int64_t MonitorLink::next_due(bool tenants) const {
+int64_t MonitorLink::next_due(int64_t since) const {
   int64_t due = give_up_ns_ != 0 ? give_up_ns_ : kNever;
   if (!socket_.valid()) return std::min(due, connect_due_ns_);
-  if (tenants) due = std::min<int64_t>(due, heard_ns_ + SUBLET_MONITOR_SILENCE_NS + 10 * kMs);
-  return due;
+  return since == kNever ? due : std::min<int64_t>(due, silent_at(since) + 10 * kMs);
 }
 
 }  // namespace sublet::client

@@ -34,18 +34,20 @@ class MonitorLink {
 
   void start(int64_t now);
   void tick(int64_t now);
-  // A shepherd received nothing from the monitor and ended its job. After three such
-  // reports without a frame received here, the monitor is replaced.
+  // A shepherd received nothing from the monitor and ended its job. The monitor is
+  // replaced if it is silent here too, or after three such reports without a frame
+  // received here.
   void accuse(int64_t now);
-  int64_t next_due(bool tenants) const;
-  // With tenants the monitor sends at least every SUBLET_MONITOR_BEAT_NS. Calls lost()
-  // if it has been silent for too long, after reading frames that may have queued up
-  // while this process was stopped. `since`: when the newest tenant came.
-  void check_silence(bool tenants, int64_t since, int64_t now);
+  // `since`: from when on the monitor must send at least every SUBLET_MONITOR_BEAT_NS;
+  // kNever: it need not.
+  int64_t next_due(int64_t since) const;
+  // Calls lost() if the monitor has been silent for too long, after reading frames that
+  // may have queued up while this process was stopped.
+  void check_silence(int64_t since, int64_t now);
 
  private:
   void connect(int64_t now);
-  bool silent(int64_t since, int64_t now) const;
+  int64_t silent_at(int64_t since) const;
   void read();
   void lose(const char* why);
   void spawn();
