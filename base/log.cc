@@ -127,6 +127,10 @@ class Backend
     for (uint32_t n = settings_.keep; n > 0; --n) {
       std::rename(name(n - 1).c_str(), name(n).c_str());
     }
+    fd_.reset();
+  }
+
+  void try_to_open() {
     try {
       open();
     } catch (const OsError&) {
@@ -136,9 +140,10 @@ class Backend
 
   bool write_text(const std::string& line) {
     if (settings_.file.empty()) return write_whole(STDERR_FILENO, line);
-    if (!fd_.valid() || (rotates_ && size_ > 0 && size_ + line.size() > settings_.rotate_bytes)) {
+    if (fd_.valid() && rotates_ && size_ > 0 && size_ + line.size() > settings_.rotate_bytes) {
       rotate();
     }
+    if (!fd_.valid()) try_to_open();
     if (!fd_.valid()) return false;
     size_ += line.size();
     const bool written = write_whole(fd_.get(), torn_ ? "\n" + line : line);

@@ -3,6 +3,7 @@
 #include <cppunit/extensions/HelperMacros.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/files.h"
 #include "base/os_error.h"
 #include "base/testing/temporary_folder.h"
@@ -68,6 +70,7 @@ class LogTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(hostile_text_stays_in_its_line);
   CPPUNIT_TEST(levels_filter_before_formatting);
   CPPUNIT_TEST(files_turn_over);
+  CPPUNIT_TEST(a_file_that_cannot_be_opened_costs_no_old_ones);
   CPPUNIT_TEST(overflow_drops_counts_and_says_so);
   CPPUNIT_TEST(many_threads_lose_nothing);
   CPPUNIT_TEST(works_without_start);
@@ -138,6 +141,27 @@ class LogTest : public CppUnit::TestFixture {
     const std::string first = written().substr(written().find("line "), 8);
     CPPUNIT_ASSERT(before.find(first) == std::string::npos);
     CPPUNIT_ASSERT(count(before, "line ") > 5);
+  }
+
+  // Every line that finds no file once shifted all old ones.
+  void a_file_that_cannot_be_opened_costs_no_old_ones() {
+    start({.rotate_bytes = 1000, .keep = 3});
+    rlimit files{};
+    CPPUNIT_ASSERT_EQUAL(0, getrlimit(RLIMIT_NOFILE, &files));
+    const rlimit none{3, files.rlim_max};
+    CPPUNIT_ASSERT_EQUAL(0, setrlimit(RLIMIT_NOFILE, &none));
+    const uint64_t before = log_dropped();
+    for (int i = 0; i < 100; ++i) log(Severity::info) << "line " << i << ".";
+    const int64_t end = system_clock().boot_ns() + 60'000'000'000;
+    while (log_dropped() < before + 50 && system_clock().boot_ns() < end) usleep(1000);
+    CPPUNIT_ASSERT_EQUAL(0, setrlimit(RLIMIT_NOFILE, &files));
+    CPPUNIT_ASSERT(log_dropped() >= before + 50);
+    CPPUNIT_ASSERT(system_files().exists(folder_ / "log.1"));
+    log(Severity::info) << "back";
+    log_stop();
+    CPPUNIT_ASSERT(written().find("back") != std::string::npos);
+    CPPUNIT_ASSERT(system_files().read_file(folder_ / "log.1", 1000).find("line 0.") !=
+                   std::string::npos);
   }
 
   void overflow_drops_counts_and_says_so() {
