@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/wait.h>
 #include <unistd.h>
 // glibc 2.36 does not declare these as C functions.
 extern "C" {
@@ -130,6 +131,8 @@ SpawnedProcess spawn(const std::vector<std::string>& argv,
     // Out of descriptors: a child that cannot be watched must not keep running.
     const int code = errno;
     kill(pid, SIGKILL);
+    while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+    }
     throw OsError(code, "watch", program);
   }
   process.id = {pid, process_start_time(pid).value_or(0)};

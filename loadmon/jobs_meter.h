@@ -56,7 +56,6 @@ class JobsMeter {
   JobsEffect update(const std::vector<pid_t>& roots, int64_t now);
 
  private:
-  void scan(pid_t pid, std::vector<ProcessTimes>* found);
   void look_below(pid_t pid, std::vector<pid_t>* children) const;
 
   TreeCpu cpu_;

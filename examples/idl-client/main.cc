@@ -59,7 +59,11 @@ void fetch(v1::Spool_ptr spool, v1::JobId job, const v1::OutputInfo& output) {
   const v1::FilePlace place{.kind = output.kind, .job = job, .name = output.name};
   std::string all;
   const auto next = [&] { return v1::Bytes_var(spool->get(place, all.size(), v1::CHUNK_LIMIT)); };
-  while (all.size() < output.size) all += from(again(next).in());
+  while (all.size() < output.size) {
+    const v1::Bytes_var part = again(next);
+    if (part->length() == 0) throw std::runtime_error("an output is shorter than announced");
+    all += from(part.in());
+  }
   std::ofstream file("job-" + std::to_string(job) + "." + from(output.name), std::ios::binary);
   if (!(file << all).flush()) throw std::runtime_error("an output could not be written");
 }

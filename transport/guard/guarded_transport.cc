@@ -275,6 +275,8 @@ bool GuardedEndpoint::accept_one() {
   UniqueFd socket(::accept4(pd_socket, nullptr, nullptr, SOCK_CLOEXEC));
   if (!socket.valid()) {
     if (errno == EMFILE || errno == ENFILE) turn_one_away();
+    // The connection still waits: avoid a busy loop.
+    if (errno == ENOBUFS || errno == ENOMEM) omni_thread::sleep(0, 10'000'000);
     return errno != EBADF;
   }
   const std::optional<uint32_t> uid = peer_uid(socket.get());

@@ -195,7 +195,9 @@ CertificateAndKey make_authority(const std::string& pool, const Validity& validi
   CertificateAndKey made;
   made.key = make_key();
   const KeyPtr key = key_from(made.key);
-  const CertificatePtr certificate = new_certificate(key.get(), "Sublet pool " + pool, validity);
+  // For people; a common name has at most 64 characters (RFC 5280, ub-common-name).
+  const std::string name = ("Sublet pool " + pool).substr(0, 64);
+  const CertificatePtr certificate = new_certificate(key.get(), name, validity);
   X509* own = certificate.get();
   need(X509_set_issuer_name(own, X509_get_subject_name(own)) == 1, "set the issuer");
   add_extension(own, own, NID_basic_constraints, "critical,CA:TRUE,pathlen:0");

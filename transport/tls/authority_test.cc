@@ -137,6 +137,8 @@ class TlsAuthorityTest : public CppUnit::TestFixture {
   }
 
   void authority_needs_a_name() {
+    CPPUNIT_ASSERT(!make_authority(std::string(64, 'p'), around_now()).certificate.empty());
+    CPPUNIT_ASSERT_THROW(make_authority(std::string(65, 'p'), around_now()), TlsError);
     CPPUNIT_ASSERT_THROW(make_authority("", around_now()), TlsError);
     CPPUNIT_ASSERT_THROW(make_authority("my pool", around_now()), TlsError);
     CPPUNIT_ASSERT(equal_in_constant_time("abc", "abc"));
