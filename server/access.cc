@@ -1,17 +1,23 @@
 #include "server/access.h"
 
+#include <errno.h>
 #include <pwd.h>
 #include <unistd.h>
 
 #include <algorithm>
 
+#include "base/os_error.h"
 #include "server/refusal.h"
 #include "transport/orb.h"
 
 namespace sublet::server {
 
-Access::Access(std::vector<std::string> administrators)
-    : administrators_(std::move(administrators)) {}
+namespace {
+constexpr size_t kLargestEntry = 1 << 20;
+}
+
+Access::Access(std::vector<std::string> administrators, const Clock& clock, UserNames names)
+    : administrators_(std::move(administrators)), clock_(clock), look_up_(std::move(names)) {}
 
 Caller Access::caller() {
   const auto peer = calling_peer();
@@ -65,21 +71,48 @@ Caller Access::caller_with_uid(uint32_t uid) {
   return caller;
 }
 
-std::string Access::name_of(uint32_t uid) {
-  {
-    std::lock_guard lock(mutex_);
-    auto it = names_.find(uid);
-    if (it != names_.end()) return it->second;
-  }
-  char buffer[16384];
+std::optional<std::string> Access::look_up(uint32_t uid) {
+  std::vector<char> buffer(16384);
   passwd entry;
   passwd* found = nullptr;
-  std::string name;
-  if (getpwuid_r(uid, &entry, buffer, sizeof buffer, &found) == 0 && found) name = found->pw_name;
+  int code;
+  while ((code = getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found)) == ERANGE &&
+         buffer.size() < kLargestEntry)
+    buffer.resize(2 * buffer.size());
+  if (found) return found->pw_name;
+  // All of these may mean that there is no such entry (getpwuid(3)).
+  const bool none = code == 0 || code == ENOENT || code == ESRCH || code == EBADF || code == EPERM;
+  if (!none) throw OsError(code, "look up", "user id " + std::to_string(uid));
+  return std::nullopt;
+}
+
+std::optional<Access::Name> Access::known_name(uint32_t uid) {
+  std::lock_guard lock(mutex_);
+  const auto it = names_.find(uid);
+  return it == names_.end() ? std::nullopt : std::optional(it->second);
+}
+
+bool Access::is_fresh(const Name& name) const {
+  const int64_t keep_ms = name.text.empty() ? kKeepNamelessMs : kKeepNameMs;
+  return clock_.boot_ns() - name.since_ns < keep_ms * 1'000'000;
+}
+
+std::string Access::name_of(uint32_t uid) {
+  const std::optional<Name> known = known_name(uid);
+  if (known && is_fresh(*known)) return known->text;
+  Name name{"", clock_.boot_ns()};
+  try {
+    name.text = look_up_(uid).value_or("");
+  } catch (const OsError& error) {
+    if (known) return known->text;
+    throw Refusal(Refusal::Kind::kUnavailable, "caller.names",
+                  std::string("the server cannot find out who you are: ") + error.what(),
+                  "Try again; if it lasts, tell the administrator.", "uid " + std::to_string(uid));
+  }
   std::lock_guard lock(mutex_);
   if (names_.size() >= 10'000) names_.clear();
   names_[uid] = name;
-  return name;
+  return name.text;
 }
 
 void Access::require_administrator(const Caller& caller, const std::string& what) const {

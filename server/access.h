@@ -5,12 +5,14 @@
 #define SUBLET_SERVER_ACCESS_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "transport/peer.h"
 
 namespace sublet::server {
@@ -30,8 +32,17 @@ struct Caller {
 
 class Access {
  public:
+  // The name of a user id; nullopt if it has none. Throws OsError if the user database does
+  // not answer.
+  using UserNames = std::function<std::optional<std::string>(uint32_t uid)>;
+  static std::optional<std::string> look_up(uint32_t uid);
+  // How long an answer is used: users are renamed rarely, but added at any time.
+  static constexpr int64_t kKeepNameMs = 600'000;
+  static constexpr int64_t kKeepNamelessMs = 10'000;
+
   // administrators: user names in addition to root and the server's own user.
-  explicit Access(std::vector<std::string> administrators);
+  explicit Access(std::vector<std::string> administrators, const Clock& clock = system_clock(),
+                  UserNames names = look_up);
 
   // The caller of the current upcall, identified by the kernel or by its certificate.
   // Throws Refusal kNotPermitted outside an upcall, or if the transport cannot
@@ -54,12 +65,22 @@ class Access {
   bool owns(const Caller& caller, const std::string& user) const;
 
  private:
-  // Empty if the uid has no password entry.
+  struct Name {
+    std::string text;  // empty: the uid has none
+    int64_t since_ns = 0;
+  };
+
+  // Empty if the uid has no password entry. While the user database does not answer, the
+  // last answer is used; throws Refusal kUnavailable "caller.names" if there is none.
   std::string name_of(uint32_t uid);
+  std::optional<Name> known_name(uint32_t uid);
+  bool is_fresh(const Name& name) const;
 
   const std::vector<std::string> administrators_;
+  const Clock& clock_;
+  const UserNames look_up_;
   std::mutex mutex_;
-  std::map<uint32_t, std::string> names_;  // bounded: emptied at 10,000
+  std::map<uint32_t, Name> names_;  // bounded: emptied at 10,000
 };
 
 }  // namespace sublet::server

@@ -152,7 +152,8 @@ void Pipeline::perform(std::function<void(Turn&)> work) {
   // A refusal, too, may depend on changes of this group that were not written to disk.
   if (!committed)
     throw unavailable("server.disk", "the server could not write its database",
-                      "Nothing was changed; try again when the administrator has made room.");
+                      "It may have been done nevertheless: repeat it with the same request id "
+                      "when the administrator has made room.");
   if (ticket->thrown) std::rethrow_exception(ticket->thrown);
   crash_point("reply");
 }
