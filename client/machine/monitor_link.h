@@ -34,9 +34,8 @@ class MonitorLink {
 
   void start(int64_t now);
   void tick(int64_t now);
-  // A shepherd received nothing from the monitor and ended its job. The monitor is
-  // replaced if it is silent here too, or after three such reports without a frame
-  // received here.
+  // A shepherd received nothing from the monitor and ended its job. After three such
+  // reports without a frame received here, the monitor is replaced.
   void accuse(int64_t now);
   // `since`: from when on the monitor must send at least every SUBLET_MONITOR_BEAT_NS;
   // kNever: it need not.
