@@ -156,8 +156,9 @@ class PipelineTest : public CppUnit::TestFixture {
   }
 
   void a_refusal_from_what_was_rolled_back_is_not_told() {
-    pipeline_->start();
+    pipeline_->run_once();  // the first tick, so that the failing commit is the refused one's
     store_->fail = 1;
+    pipeline_->start();
     std::string code;
     try {
       pipeline_->perform([](Turn& t) {
