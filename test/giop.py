@@ -15,11 +15,14 @@ def message(kind, body, size=None, flags=1, version=(1, 2)):
             struct.pack("<I", len(body) if size is None else size) + body)
 
 
-def request(key, operation, body=b"", identifier=1, flags=1):
+def request(key, operation, body=b"", identifier=1, flags=1, contexts=()):
+    """`contexts`: the service contexts, each an id and its data."""
     name = operation + b"\0"
     head = struct.pack("<IB3xH2xI", identifier, 3, 0, len(key)) + key
     head += b"\0" * (-len(head) % 4) + struct.pack("<I", len(name)) + name
-    head += b"\0" * (-len(head) % 4) + struct.pack("<I", 0)
+    head += b"\0" * (-len(head) % 4) + struct.pack("<I", len(contexts))
+    for number, data in contexts:
+        head += b"\0" * (-len(head) % 4) + struct.pack("<II", number, len(data)) + data
     head += b"\0" * (-(len(head) + 12) % 8)
     return message(REQUEST, head + body, flags=flags)
 

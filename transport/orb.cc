@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "transport/code_sets.h"
 #include "transport/guard/guarded_transport.h"
 #include "transport/orb_network.h"
 
@@ -41,13 +42,14 @@ struct Caller {
 };
 thread_local Caller t_caller;
 
-CORBA::Boolean note_caller(omni::omniInterceptors::serverReceiveRequest_T::info_T& call) {
+CORBA::Boolean receive_request(omni::omniInterceptors::serverReceiveRequest_T::info_T& call) {
   const Peer* peer = guard_peer(call.peerdetails());
   t_caller.peer = peer == nullptr ? std::nullopt : std::optional(*peer);
   t_caller.address = call.peeraddress();
   if (!guard_call_is_new(call.peerdetails())) {
     throw CORBA::OBJECT_NOT_EXIST(0, CORBA::COMPLETED_NO);
   }
+  select_code_set(call);
   return true;
 }
 
@@ -190,7 +192,7 @@ Orb::Orb(const OrbSettings& settings)
   omniORB::setLogFunction(log_line);
   try {
     orb_ = init_orb(settings);
-    omniORB::getInterceptors()->serverReceiveRequest.add(note_caller);
+    omniORB::getInterceptors()->serverReceiveRequest.add(receive_request);
     root_poa_ = initial<PortableServer::POA>(orb_, "RootPOA");
     ins_poa_ = initial<PortableServer::POA>(orb_, "omniINSPOA");
     PortableServer::POAManager_var manager = root_poa_->the_POAManager();
