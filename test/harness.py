@@ -23,6 +23,13 @@ UNIT = os.path.join(os.path.dirname(BIN), "unit")  # the tests' own programs
 # Sanitizers make everything slower; deadlines are for hangs, not for speed.
 PATIENCE = float(os.environ.get("SUBLET_TEST_PATIENCE", "120"))
 
+# A shell without job control starts background commands with SIGINT ignored, and `nohup`
+# ignores SIGHUP; programs under test must not inherit that.
+for _signal in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+    if signal.getsignal(_signal) == signal.SIG_IGN:
+        signal.signal(_signal, signal.default_int_handler if _signal == signal.SIGINT
+                      else signal.SIG_DFL)
+
 
 class Timeout(Exception):
     pass
