@@ -65,8 +65,6 @@ void Pool::State::on(const ServerStarted&) {
   }
   for (auto& [id, attempt] : attempts) {
     attempt.receipt = now;
-    // An attempt of the current registration, until the machine registers again.
-    attempt.registration = attempt.machine->registration;
     set_due(due, attempt, reassign_at(attempt));
   }
   for (const JobId id : unaccounted) {
