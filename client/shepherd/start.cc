@@ -165,7 +165,6 @@ int Shepherd::run() {
     fprintf(stderr, "sublet-shepherd: %s: this attempt was started before\n", cwd_);
     return kRefused;
   }
-  setsid();  // fails only if the starter has already done this
   protocol::ShepherdTerms terms;
   terms.save_deadline_ms = order_.save_deadline_ms;
   terms.cpu_allowance_ms = order_.cpu_allowance_ms;
