@@ -15,6 +15,47 @@ using scheduling::AttemptKey;
 
 namespace {
 
+// The brain's numbers are the interface's.
+template <typename Value>
+constexpr bool same(Value brains, CORBA::ULong interfaces) {
+  return static_cast<CORBA::ULong>(brains) == interfaces;
+}
+static_assert(same(scheduling::AttemptState::kOrdered, v1::ATTEMPT_ORDERED) &&
+              same(scheduling::AttemptState::kStaging, v1::ATTEMPT_STAGING) &&
+              same(scheduling::AttemptState::kRunning, v1::ATTEMPT_RUNNING) &&
+              same(scheduling::AttemptState::kLeaving, v1::ATTEMPT_LEAVING) &&
+              same(scheduling::AttemptState::kEnded, v1::ATTEMPT_ENDED));
+static_assert(same(scheduling::EndReason::kNone, v1::END_NONE) &&
+              same(scheduling::EndReason::kDone, v1::END_DONE) &&
+              same(scheduling::EndReason::kExit, v1::END_EXIT) &&
+              same(scheduling::EndReason::kSignal, v1::END_SIGNAL) &&
+              same(scheduling::EndReason::kStart, v1::END_START) &&
+              same(scheduling::EndReason::kStaging, v1::END_STAGING) &&
+              same(scheduling::EndReason::kOutput, v1::END_OUTPUT) &&
+              same(scheduling::EndReason::kLimit, v1::END_LIMIT) &&
+              same(scheduling::EndReason::kOwner, v1::END_OWNER) &&
+              same(scheduling::EndReason::kBlind, v1::END_BLIND) &&
+              same(scheduling::EndReason::kLease, v1::END_LEASE) &&
+              same(scheduling::EndReason::kPreempted, v1::END_PREEMPTED) &&
+              same(scheduling::EndReason::kDrained, v1::END_DRAINED) &&
+              same(scheduling::EndReason::kRefused, v1::END_REFUSED) &&
+              same(scheduling::EndReason::kLost, v1::END_LOST) &&
+              same(scheduling::EndReason::kRemoved, v1::END_REMOVED) &&
+              same(scheduling::EndReason::kHeld, v1::END_HELD) &&
+              same(scheduling::EndReason::kSuperseded, v1::END_SUPERSEDED));
+static_assert(same(scheduling::MachineState::kIdle, v1::MACHINE_IDLE) &&
+              same(scheduling::MachineState::kBusy, v1::MACHINE_BUSY) &&
+              same(scheduling::MachineState::kSilent, v1::MACHINE_SILENT) &&
+              same(scheduling::MachineState::kGone, v1::MACHINE_GONE));
+static_assert(same(scheduling::LeaveReason::kPreempt, v1::LEAVE_PREEMPT) &&
+              same(scheduling::LeaveReason::kRemoved, v1::LEAVE_REMOVED) &&
+              same(scheduling::LeaveReason::kSuperseded, v1::LEAVE_SUPERSEDED) &&
+              same(scheduling::LeaveReason::kHeld, v1::LEAVE_HELD));
+static_assert(same(scheduling::Verdict::kCounts, v1::VERDICT_COUNTS) &&
+              same(scheduling::Verdict::kSuperseded, v1::VERDICT_SUPERSEDED) &&
+              same(scheduling::Verdict::kKnown, v1::VERDICT_KNOWN) &&
+              same(scheduling::Verdict::kLater, v1::VERDICT_LATER));
+
 // Stored text may contain any bytes; strings in the interface are UTF-8.
 CORBA::String_var text(const std::string& s) { return CORBA::string_dup(to_utf8(s).c_str()); }
 
