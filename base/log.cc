@@ -205,12 +205,12 @@ void log_start(const LogSettings& settings) {
   sigset_t all, old;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);
-  auto fresh = boost::make_shared<Sink>(backend);
+  auto replacement = boost::make_shared<Sink>(backend);
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
-  fresh->set_exception_handler(logging::nop());
+  replacement->set_exception_handler(logging::nop());
   std::unique_lock lock(mutex);
-  sink = fresh;
-  logging::core::get()->add_sink(fresh);
+  sink = replacement;
+  logging::core::get()->add_sink(replacement);
 }
 
 void log_stop() {

@@ -60,9 +60,9 @@ void ServiceNotify::alive(int64_t now_ns) {
 }
 
 void ServiceNotify::tell(int64_t now_ns) {
-  const bool heard = send(ready_told_ ? "WATCHDOG=1" : "READY=1\nWATCHDOG=1");
-  ready_told_ |= heard;
-  if (!heard) {
+  const bool delivered = send(ready_told_ ? "WATCHDOG=1" : "READY=1\nWATCHDOG=1");
+  ready_told_ |= delivered;
+  if (!delivered) {
     due_ns_ = now_ns + (period_ns_ > 0 ? std::min(kAgainNs, period_ns_) : kAgainNs);
   } else {
     due_ns_ = period_ns_ > 0 ? now_ns + period_ns_ : kNever;

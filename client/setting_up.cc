@@ -83,7 +83,7 @@ DeskSettings desk_settings(const ClientSettings& settings, const std::string& st
 }
 
 DiskSettings disk_settings(const ClientSettings& settings, const std::string& state) {
-  return {state, settings.disk_reserve, settings.disk_look_ms,
+  return {state, settings.disk_reserve, settings.disk_check_ms,
           settings.save_deadline_most_ms + kMakeRoomMs};
 }
 

@@ -97,7 +97,7 @@ void fill(const Settings& from, ClientSettings* out) {
   out->outbox_limit = static_cast<uint64_t>(from.integer("outbox_limit"));
   out->disk_reserve = from.size_bytes("disk_reserve");
   out->input_cache = from.size_bytes("input_cache");
-  out->disk_look_ms = from.duration_ms("disk_look");
+  out->disk_check_ms = from.duration_ms("disk_check");
   out->upload_cpu = from.real("upload_cpu");
   out->checkpoint_interval_ms = from.duration_ms("checkpoint_interval");
   out->save_deadline_ms = from.duration_ms("save_deadline");
@@ -164,7 +164,7 @@ std::vector<SettingSpec> client_setting_specs() {
       {"disk_reserve", T::size, "256 MiB", 0, kTiB,
        "disk space that jobs never get; when less is left, the job that uses the most must leave"},
       {"input_cache", T::size, "2 GiB", 0, kTiB, "inputs cached for later jobs; 0: none"},
-      {"disk_look", T::duration, "2 s", 100, 3'600'000,
+      {"disk_check", T::duration, "2 s", 100, 3'600'000,
        "longest time between two checks of the free disk space while jobs run"},
       {"upload_cpu", T::real, "0.1", 0.001, 64,
        "CPU limit, in cores, for uploads while the owner is present"},

@@ -33,7 +33,7 @@ struct ClientSettings {
   uint64_t outbox_limit = 1000;
   uint64_t disk_reserve = 0;
   uint64_t input_cache = 0;
-  int64_t disk_look_ms = 0;
+  int64_t disk_check_ms = 0;
   double upload_cpu = 0;
   int64_t checkpoint_interval_ms = 0;
   int64_t save_deadline_ms = 0;

@@ -92,8 +92,8 @@ class JobDescriptionTest : public CppUnit::TestFixture {
 
   void bad_axes_are_named() {
     const auto expect = [](std::vector<Axis> axes, const char* what) {
-      const std::string told = refusal(sweep(std::move(axes)));
-      CPPUNIT_ASSERT_MESSAGE(told + " lacks " + what, told.find(what) != std::string::npos);
+      const std::string message = refusal(sweep(std::move(axes)));
+      CPPUNIT_ASSERT_MESSAGE(message + " lacks " + what, message.find(what) != std::string::npos);
     };
     expect({{{"a b"}, {"1"}, 0, 0, 1}}, "`a b` is not a parameter name");
     expect({{{"index"}, {"1"}, 0, 0, 1}}, "`index` is not a parameter name");

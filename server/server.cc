@@ -127,8 +127,8 @@ Server::Server(const ServerSettings& settings, VitalSigns* signs)
       files_(spool_, *pipeline_, archive_, sessions_, access_, [this] { disk_.check(); },
              {settings.quota, settings.quotas, settings.keep_outputs}),
       log_desk_(log_desk_settings(settings),
-                [this](auto machine, const auto& request, auto told) {
-                  dispatcher_->read_log(machine, request, std::move(told));
+                [this](auto machine, const auto& request, auto answered) {
+                  dispatcher_->read_log(machine, request, std::move(answered));
                 }),
       logs_(archive_, spool_, access_, log_desk_),
       members_(member_settings(settings), authority_, *pipeline_, archive_, system_clock()),

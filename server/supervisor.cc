@@ -25,7 +25,7 @@ namespace {
 
 constexpr int kInstantDeaths = 5;       // consecutive ones, then the supervisor gives up
 constexpr int64_t kInstantMs = 10'000;  // a death within this time of the start is instant
-constexpr int64_t kLookEveryMs = 200;
+constexpr int64_t kCheckEveryMs = 200;
 constexpr int64_t kAskEveryMs = 3'000;
 constexpr int64_t kRetryMs = 5'000;  // after the server exited with an error
 constexpr int64_t kSpinMs = 60'000;  // longest time of full CPU use without requests
@@ -90,7 +90,7 @@ class Watch {
       : settings_(settings), pid_(pid), signs_(signs), born_ms_(now_ms()), lively_ms_(born_ms_) {}
 
   // The reason why the child must be killed, if any.
-  std::optional<std::string> look() {
+  std::optional<std::string> reason_to_kill() {
     const int64_t now = now_ms();
     if (!signs_->serving) {
       // Loading a large database may take up to ten watchdog periods.
@@ -187,11 +187,11 @@ int await_end(const SpawnedProcess& child, const VitalSigns& signs, Watch& watch
   bool killed = false;
   while (waitpid(child.id.pid, &status, WNOHANG) == 0) {
     pollfd end{child.pidfd.get(), POLLIN, 0};
-    poll(&end, 1, kLookEveryMs);
+    poll(&end, 1, kCheckEveryMs);
     if (signs.serving) manager.ready(now_ns());
     manager.alive(now_ns());
     if (killed || g_stop) continue;
-    if (auto why = watch.look()) {
+    if (auto why = watch.reason_to_kill()) {
       log_write(Severity::error, "killing the server: " + *why);
       kill(child.id.pid, SIGKILL);
       killed = true;

@@ -26,7 +26,7 @@ class Watch {
  public:
   explicit Watch(PoolClient& pool) : pool_(pool) {}
 
-  PoolPicture look() {
+  PoolPicture read() {
     PoolPicture p;
     p.pool = pool_.about().name;
     p.machines = all_machines(pool_);
@@ -47,7 +47,7 @@ class Watch {
   }
 
  private:
-  // The changes since the last look; of many, only the newest.
+  // The changes since the last call; of many, only the newest.
   void read_events() {
     const uint64_t newest = pool_.changes_since(0, 0).last;
     if (newest == 0) return;
@@ -65,35 +65,36 @@ class Watch {
 };
 
 // Draws every second, so that ages and the terminal's size are right; calls the server as
-// often as pause_after_look() allows.
+// often as pause_after_refresh() allows.
 class Live {
  public:
-  explicit Live(PoolClient& pool) : watch_(pool) { look(); }
+  explicit Live(PoolClient& pool) : watch_(pool) { refresh(); }
 
   [[noreturn]] void run() {
     Screen screen;
     while (true) {
       draw(screen);
-      std::this_thread::sleep_until(std::min(next_look_, Clock::now() + kDrawEvery));
-      if (Clock::now() < next_look_) continue;
+      std::this_thread::sleep_until(std::min(next_refresh_, Clock::now() + kDrawEvery));
+      if (Clock::now() < next_refresh_) continue;
       try {
-        look();
+        refresh();
         notice_.clear();
       } catch (const PoolError& e) {
         if (e.kind != ErrorKind::unavailable) throw;
         notice_ = "no answer: " + e.message;
-        next_look_ = Clock::now() + kDrawEvery;
+        next_refresh_ = Clock::now() + kDrawEvery;
       }
     }
   }
 
  private:
-  void look() {
+  void refresh() {
     const auto begin = Clock::now();
-    picture_ = watch_.look();
+    picture_ = watch_.read();
     const auto end = Clock::now();
-    pause_ = pause_after_look(std::chrono::duration_cast<std::chrono::milliseconds>(end - begin));
-    next_look_ = end + pause_;
+    pause_ =
+        pause_after_refresh(std::chrono::duration_cast<std::chrono::milliseconds>(end - begin));
+    next_refresh_ = end + pause_;
   }
 
   void draw(Screen& screen) {
@@ -109,12 +110,12 @@ class Live {
   PoolPicture picture_;
   std::string notice_;
   std::chrono::milliseconds pause_{};
-  Clock::time_point next_look_;
+  Clock::time_point next_refresh_;
 };
 
 int run_top(bool once, Context& context) {
   if (!once && !context.json && context.terminal.out_is_screen) Live(context.pool()).run();
-  const PoolPicture picture = Watch(context.pool()).look();
+  const PoolPicture picture = Watch(context.pool()).read();
   if (context.json) {
     JsonWriter json;
     write_json(json, picture);

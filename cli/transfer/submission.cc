@@ -146,10 +146,10 @@ std::vector<AppendCall> append_calls(const BatchPlan& plan) {
   for (size_t i = 0; i < plan.jobs.size(); ++i) {
     const PlannedJob& job = plan.jobs[i];
     size_t size = description_size(job);
-    bool fresh = calls.empty() || calls.back().array || job.count > 0 ||
-                 calls.back().last - calls.back().first == kJobsPerAppend ||
-                 bytes + size > kMessageAim;
-    if (fresh) {
+    bool starts_call = calls.empty() || calls.back().array || job.count > 0 ||
+                       calls.back().last - calls.back().first == kJobsPerAppend ||
+                       bytes + size > kMessageAim;
+    if (starts_call) {
       calls.push_back({i, i, job.count > 0});
       bytes = 0;
     }

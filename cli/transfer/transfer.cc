@@ -220,16 +220,16 @@ void InputFiles::read(const BatchPlan& plan) {
 }
 
 size_t InputFiles::content_of(const std::string& path, const FileStamp& stamp) {
-  const size_t fresh = contents_.size();
-  const auto [same, new_inode] = by_inode_.emplace(std::pair(stamp.device, stamp.inode), fresh);
+  const size_t added = contents_.size();
+  const auto [same, new_inode] = by_inode_.emplace(std::pair(stamp.device, stamp.inode), added);
   if (!new_inode) return same->second;
   contents_.push_back({path, stamp, {}, 0});
-  const auto [first, alone] = first_of_size_.emplace(stamp.size, fresh);
-  if (alone) return fresh;
+  const auto [first, alone] = first_of_size_.emplace(stamp.size, added);
+  if (alone) return added;
   by_digest_.emplace(std::pair(stamp.size, digest_of_content(first->second)), first->second);
   const auto [equal, is_new] =
-      by_digest_.emplace(std::pair(stamp.size, digest_of_content(fresh)), fresh);
-  if (is_new) return fresh;
+      by_digest_.emplace(std::pair(stamp.size, digest_of_content(added)), added);
+  if (is_new) return added;
   contents_.pop_back();
   return by_inode_[{stamp.device, stamp.inode}] = equal->second;
 }

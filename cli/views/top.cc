@@ -187,7 +187,7 @@ std::string first_lines(const std::string& text, size_t count) {
 
 }  // namespace
 
-std::chrono::milliseconds pause_after_look(std::chrono::milliseconds took) {
+std::chrono::milliseconds pause_after_refresh(std::chrono::milliseconds took) {
   return std::clamp<std::chrono::milliseconds>(20 * took, std::chrono::seconds(1),
                                                std::chrono::minutes(1));
 }

@@ -27,7 +27,7 @@ struct PoolPicture {
 // The pause before the next look at the server: twenty times as long as the last look took,
 // from a second to a minute. This bounds the load that `top` causes, however large or busy
 // the pool is.
-std::chrono::milliseconds pause_after_look(std::chrono::milliseconds took);
+std::chrono::milliseconds pause_after_refresh(std::chrono::milliseconds took);
 
 // rows 0: everything, and the last events. Else at most `rows` lines: the lists share them
 // and show how many items they leave out. `notice` is shown below the figures, unless empty.

@@ -160,9 +160,9 @@ class TopViewTest : public CppUnit::TestFixture {
 
   void leaves_the_server_alone() {
     using std::chrono::milliseconds;
-    CPPUNIT_ASSERT(pause_after_look(milliseconds(3)) == milliseconds(1'000));
-    CPPUNIT_ASSERT(pause_after_look(milliseconds(200)) == milliseconds(4'000));
-    CPPUNIT_ASSERT(pause_after_look(milliseconds(30'000)) == milliseconds(60'000));
+    CPPUNIT_ASSERT(pause_after_refresh(milliseconds(3)) == milliseconds(1'000));
+    CPPUNIT_ASSERT(pause_after_refresh(milliseconds(200)) == milliseconds(4'000));
+    CPPUNIT_ASSERT(pause_after_refresh(milliseconds(30'000)) == milliseconds(60'000));
   }
 };
 

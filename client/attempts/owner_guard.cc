@@ -11,7 +11,7 @@ constexpr int64_t kMs = 1'000'000;
 // Beyond the save deadline, which the shepherd enforces.
 constexpr int64_t kKillSlackNs = 200 * kMs;
 constexpr int64_t kKillAgainNs = 20 * kMs;
-constexpr int64_t kLookAgainNs = 500 * kMs;
+constexpr int64_t kCheckAgainNs = 500 * kMs;
 
 }  // namespace
 
@@ -84,7 +84,7 @@ bool OwnerGuard::enforce(Tenancy& tenancy, int64_t now) {
     // The job has ended, and its shepherd may still be writing the exit record:
     // killing it would throw away a finished job. kill() spares a shepherd unless it
     // is stopped and would never write the record.
-    tenancy.kill_due_ns = tenancy.tenant->shepherd_gone() ? kNever : now + kLookAgainNs;
+    tenancy.kill_due_ns = tenancy.tenant->shepherd_gone() ? kNever : now + kCheckAgainNs;
     tenancy.tenant->kill();
     return first;
   }

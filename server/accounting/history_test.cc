@@ -130,11 +130,11 @@ class UsageHistoryTest : public CppUnit::TestFixture {
       } catch (const FileError&) {
         failed = true;
       }
-      const bool over = files_.steps() - before <= step;
+      const bool was_last = files_.steps() - before <= step;
       if (failed) history(pool).write_old();
       CPPUNIT_ASSERT_EQUAL(size_t{6}, lines(pool).size());
       check_all_there(pool);
-      if (over) return;
+      if (was_last) return;
     }
   }
 

@@ -109,15 +109,15 @@ class PipelineTest : public CppUnit::TestFixture {
   void nothing_is_told_before_the_commit() {
     add_machine();
     store_->commits = 0;
-    bool told = false;
+    bool done = false;
     post_submit([&](bool ok) {
       CPPUNIT_ASSERT(ok);
       CPPUNIT_ASSERT_EQUAL(1, store_->commits);
-      told = true;
+      done = true;
     });
     CPPUNIT_ASSERT(decisions_.empty());
     pipeline_->run_once();
-    CPPUNIT_ASSERT(told);
+    CPPUNIT_ASSERT(done);
     CPPUNIT_ASSERT_EQUAL(size_t{1}, decisions_.size());
     CPPUNIT_ASSERT(std::holds_alternative<StartAttempt>(decisions_[0]));
   }

@@ -17,10 +17,10 @@ class BrainFormTest : public CppUnit::TestFixture {
     job.priority = -1;
     job.retries = 3;
     job.programs = {{"linux/x86_64", "./a"}, {"linux/aarch64", "./b"}};
-    const auto told = brain_job(job);
-    CPPUNIT_ASSERT((told.needs == scheduling::Requirements{"linux", "x86_64", 2, 300, 7,
+    const auto form = brain_job(job);
+    CPPUNIT_ASSERT((form.needs == scheduling::Requirements{"linux", "x86_64", 2, 300, 7,
                                                            "linux/aarch64 linux/x86_64"}));
-    CPPUNIT_ASSERT(told.priority == -1 && told.retries == 3);
+    CPPUNIT_ASSERT(form.priority == -1 && form.retries == 3);
     CPPUNIT_ASSERT((brain_form({1, 2, "key"}) == scheduling::StopWhen{1, 2, "key"}));
   }
 };

@@ -42,15 +42,15 @@ class LogDeskTest : public CppUnit::TestFixture {
 
   struct Put {
     TextRequest request;
-    std::function<void(TextAnswer)> told;
+    std::function<void(TextAnswer)> answered;
   };
   std::mutex mutex_;
   std::vector<Put> puts_;
 
   LogDesk::Ask keep() {
-    return [this](auto, const TextRequest& request, auto told) {
+    return [this](auto, const TextRequest& request, auto answered) {
       std::lock_guard lock(mutex_);
-      puts_.push_back({request, std::move(told)});
+      puts_.push_back({request, std::move(answered)});
     };
   }
   size_t puts() {
@@ -58,12 +58,12 @@ class LogDeskTest : public CppUnit::TestFixture {
     return puts_.size();
   }
   void answer(size_t which, const TextAnswer& with) {
-    std::function<void(TextAnswer)> told;
+    std::function<void(TextAnswer)> answered;
     {
       std::lock_guard lock(mutex_);
-      told = puts_.at(which).told;
+      answered = puts_.at(which).answered;
     }
-    told(with);
+    answered(with);
   }
 
   static LogDeskSettings quick() {
@@ -73,7 +73,7 @@ class LogDeskTest : public CppUnit::TestFixture {
     return settings;
   }
   static LogDesk::Ask always(const TextAnswer& what) {
-    return [what](auto, const auto&, auto told) { told(what); };
+    return [what](auto, const auto&, auto answered) { answered(what); };
   }
   static TextRequest request(uint64_t offset = 0) { return {{7, 1}, FileKind::kStdout, offset}; }
 
@@ -105,8 +105,8 @@ class LogDeskTest : public CppUnit::TestFixture {
 
   void silence_is_asked_again() {
     std::atomic<int> asked{0};
-    LogDesk desk(quick(), [&](auto, const auto&, auto told) {
-      told({Kind::kText, ++asked < 5 ? "" : "at last"});
+    LogDesk desk(quick(), [&](auto, const auto&, auto answered) {
+      answered({Kind::kText, ++asked < 5 ? "" : "at last"});
     });
     CPPUNIT_ASSERT_EQUAL(std::string("at last"), desk.ask(1, request(), Clock::now() + kLong).text);
     CPPUNIT_ASSERT_EQUAL(5, asked.load());

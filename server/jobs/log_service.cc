@@ -11,8 +11,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using scheduling::AttemptState;
 
-constexpr int64_t kLongestHold = 10'000;                     // ms
-constexpr auto kLookAgain = std::chrono::milliseconds(500);  // between checks of the state
+constexpr int64_t kLongestHold = 10'000;                    // ms
+constexpr auto kAskAgain = std::chrono::milliseconds(500);  // between checks of the state
 
 std::string named(JobId job) { return "job " + std::to_string(job); }
 std::string named(JobId job, uint32_t attempt) {
@@ -70,18 +70,18 @@ LogService::Source LogService::find(const Caller& caller, const LogQuery& query)
     throw Refusal(Refusal::Kind::kNotFound, "job.unknown", "there is no " + named(query.job),
                   "See `sublet ls --all`.", named(query.job));
   access_.require_owner(caller, job->job.user, named(query.job));
-  const bool over = scheduling::is_final(job->job.state);
+  const bool ended = scheduling::is_final(job->job.state);
   const std::vector<AttemptRow> attempts = archive_.attempts(query.job);
   const uint32_t newest = attempts.empty() ? 0 : attempts.back().attempt.key.attempt;
   Source next;
   next.attempt = newest + 1;
   if (query.attempt == 0) {
-    if (newest == 0 && over) return {0, Source::Where::kSpool, 0, "", false};
+    if (newest == 0 && ended) return {0, Source::Where::kSpool, 0, "", false};
     if (newest == 0) return next;
     Source source = source_of(attempts.back(), true, query.stream);
-    return source.where == Source::Where::kNowhere && !over ? next : source;
+    return source.where == Source::Where::kNowhere && !ended ? next : source;
   }
-  if (query.attempt == next.attempt && !over) return next;
+  if (query.attempt == next.attempt && !ended) return next;
   for (const AttemptRow& row : attempts)
     if (row.attempt.key.attempt == query.attempt)
       return source_of(row, query.attempt == newest, query.stream);
@@ -127,10 +127,10 @@ LogPiece LogService::read(const Caller& caller, const LogQuery& asked) {
     if (!place) place = desk_.enter(caller.user);
     piece.busy = !place;
     if (piece.busy) return piece;
-    const auto look = std::min(until, Clock::now() + kLookAgain);
+    const auto again_at = std::min(until, Clock::now() + kAskAgain);
     if (source.where == Where::kMachine) {
       TextAnswer answer = desk_.ask(
-          source.machine, {{query.job, source.attempt}, query.stream, query.offset}, look);
+          source.machine, {{query.job, source.attempt}, query.stream, query.offset}, again_at);
       piece.text = answer.kind == TextAnswer::Kind::kText ? std::move(answer.text) : "";
       if (!piece.text.empty()) return piece;
       if (answer.kind == TextAnswer::Kind::kFailed) {
@@ -141,7 +141,7 @@ LogPiece LogService::read(const Caller& caller, const LogQuery& asked) {
     if (Clock::now() >= until) return piece;
     // Also if the machine does not have the attempt: the order to start it, or the report of
     // its end, has not arrived yet.
-    desk_.pause(look);
+    desk_.pause(again_at);
   }
 }
 

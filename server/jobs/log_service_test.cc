@@ -50,9 +50,9 @@ class LogServiceTest : public testing::ServicesFixture {
     desk.first_pause = desk.longest_pause = 1ms;
     desk.held_per_user = 1;
     desk_ = std::make_unique<LogDesk>(
-        desk, [this](MachineId machine, const TextRequest& request, auto told) {
+        desk, [this](MachineId machine, const TextRequest& request, auto answered) {
           ++asked_;
-          told(machine == machine_ ? answer_(request) : TextAnswer{Kind::kFailed, "who?"});
+          answered(machine == machine_ ? answer_(request) : TextAnswer{Kind::kFailed, "who?"});
         });
     logs_ = std::make_unique<LogService>(*archive_, *spool_, access_, *desk_);
     asked_ = 0;

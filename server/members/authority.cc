@@ -32,14 +32,14 @@ bool make_authority_files(const std::string& state_folder, const std::string& po
   const std::string certificate =
       issue_certificate(authority, make_request(key), {pool, Role::kServer, kServerName}, validity);
   // Create the folder atomically.
-  const std::string fresh = folder + ".new";
-  files.remove_tree(fresh);
-  files.make_folders(fresh, 0700);
-  files.write_atomic(fresh + "/authority.key", authority.key, 0600);
-  files.write_atomic(fresh + "/authority.pem", authority.certificate, 0600);
-  files.write_atomic(fresh + "/server.key", key, 0600);
-  files.write_atomic(fresh + "/server.pem", certificate, 0600);
-  files.move(fresh, folder);
+  const std::string made = folder + ".new";
+  files.remove_tree(made);
+  files.make_folders(made, 0700);
+  files.write_atomic(made + "/authority.key", authority.key, 0600);
+  files.write_atomic(made + "/authority.pem", authority.certificate, 0600);
+  files.write_atomic(made + "/server.key", key, 0600);
+  files.write_atomic(made + "/server.pem", certificate, 0600);
+  files.move(made, folder);
   return true;
 }
 

@@ -157,7 +157,7 @@ Spool::Started SpoolService::open(const Caller& caller, const std::string& reque
   }
   const FileRow row = place_to_put(caller, place);
   const Spool::Started started = spool_.open(owner_of(caller), request, row, size, wanted);
-  if (!started.fresh) return started;
+  if (!started.is_new) return started;
   try {
     check_quota(row, size);
   } catch (const Refusal& refusal) {
@@ -196,7 +196,7 @@ std::optional<ContentRow> SpoolService::new_content(Turn& turn, FileRow& row) {
 void SpoolService::commit(FileRow& row) {
   pipeline_.perform([&](Turn& turn) {
     // Checks that may throw come before anything is applied.
-    const std::optional<ContentRow> fresh = new_content(turn, row);
+    const std::optional<ContentRow> added = new_content(turn, row);
     if (of_attempt(row.kind)) {
       const auto* attempt = turn.pool().attempt(row.job);
       if (!attempt || attempt->key.attempt != row.attempt ||
@@ -210,7 +210,7 @@ void SpoolService::commit(FileRow& row) {
         if (!answer.accepted) throw superseded({row.job, row.attempt});
       }
     }
-    if (fresh) turn.changes().contents[row.id] = *fresh;
+    if (added) turn.changes().contents[row.id] = *added;
     turn.changes().files[row.id] = row;
   });
 }

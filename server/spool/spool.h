@@ -54,7 +54,7 @@ class Spool {
   struct Started {
     uint64_t id = 0;
     uint64_t offset = 0;
-    bool fresh = false;  // not known before this call
+    bool is_new = false;  // not known before this call
   };
 
   // Removes files that an earlier process left unfinished. Throws FileError.

@@ -125,7 +125,7 @@ class Cache(SpoolCase):
     def test_it_makes_room_before_jobs_leave(self):
         pool = self.start()
         curly = pool.client("curly", extra=["--set", "disk_reserve=10 MiB",
-                                            "--set", "disk_look=200 ms"])
+                                            "--set", "disk_check=200 ms"])
         mount = ["mount", "-t", "tmpfs", "-o", "size=64m,mode=711", "tmpfs", curly.state]
         if subprocess.run(mount).returncode != 0:
             self.skipTest("cannot mount a tmpfs here")

@@ -30,7 +30,7 @@ class LowDisk(unittest.TestCase):
         self.pool = harness.Pool()
         self.addCleanup(self.pool.close)
         self.client = self.pool.client("curly", slots=2, extra=[
-            "--set", "disk_reserve=%d" % RESERVE, "--set", "disk_look=500 ms"])
+            "--set", "disk_reserve=%d" % RESERVE, "--set", "disk_check=500 ms"])
         mount = ["mount", "-t", "tmpfs", "-o", "size=100m,mode=711", "tmpfs", self.client.state]
         if subprocess.run(mount).returncode != 0:
             self.skipTest("cannot mount a tmpfs here")

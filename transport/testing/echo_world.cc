@@ -160,12 +160,12 @@ const std::vector<WakePipe> kWakePipes = find_pipes();
 
 void renew_wake_pipes() {
   for (const WakePipe& old : kWakePipes) {
-    int fresh[2];
-    if (::pipe2(fresh, O_CLOEXEC) != 0) ::_exit(96);
-    ::dup2(fresh[0], old.read_end);
-    ::dup2(fresh[1], old.write_end);
-    ::close(fresh[0]);
-    ::close(fresh[1]);
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) ::_exit(96);
+    ::dup2(ends[0], old.read_end);
+    ::dup2(ends[1], old.write_end);
+    ::close(ends[0]);
+    ::close(ends[1]);
   }
 }
 
