@@ -7,6 +7,7 @@
 #include <iostream>
 
 #include "base/files.h"
+#include "base/testing/temporary_folder.h"
 
 using namespace sublet;
 
@@ -15,6 +16,7 @@ namespace {
 class CgroupTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(CgroupTest);
   CPPUNIT_TEST(nothing_there_is_explained);
+  CPPUNIT_TEST(both_layouts_are_found);
   CPPUNIT_TEST(folders_are_named_only_where_they_work);
   CPPUNIT_TEST(this_machine_is_used_as_it_is);
   CPPUNIT_TEST_SUITE_END();
@@ -35,6 +37,33 @@ class CgroupTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(found.missing()[0].find("cgroup.kill") != std::string::npos);
     CPPUNIT_ASSERT(access((std::string(root) + "/sublet-test-probe").c_str(), F_OK) != 0);
     system_files().remove_tree(root);
+  }
+
+  // The sentences name the place where a feature was tried.
+  void both_layouts_are_found() {
+    const auto tried = [](const std::vector<std::string>& files) {
+      TemporaryFolder root;
+      for (const std::string& file : files) {
+        const std::string path = root.path() + "/" + file;
+        system_files().make_folders(path.substr(0, path.rfind('/')));
+        system_files().write_atomic(path, "");
+      }
+      std::vector<std::string> places;
+      const AttemptCgroups found = AttemptCgroups::detect(root.path(), "test");
+      for (const std::string& sentence : found.missing()) {
+        const size_t from = sentence.find(root.path());
+        const size_t to = sentence.find("/sublet-test-probe");
+        CPPUNIT_ASSERT_MESSAGE(sentence, from < to && to != std::string::npos);
+        places.push_back(
+            sentence.substr(from + root.path().size(), to - from - root.path().size()));
+      }
+      return places;
+    };
+    using Places = std::vector<std::string>;
+    CPPUNIT_ASSERT((tried({"cgroup.controllers"}) == Places{"", "", ""}));
+    CPPUNIT_ASSERT(
+        (tried({"unified/cgroup.controllers", "cpu,cpuacct/cgroup.procs", "memory/cgroup.procs"}) ==
+         Places{"/unified", "/cpu,cpuacct", "/memory"}));
   }
 
   void folders_are_named_only_where_they_work() {

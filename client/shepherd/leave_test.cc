@@ -7,6 +7,7 @@
 
 #include "client/shepherd/test_rig.h"
 #include "protocol/lease.h"
+#include "protocol/shepherd.h"
 
 using namespace sublet;
 using namespace sublet::shepherd;
@@ -126,12 +127,13 @@ class ShepherdLeaveTest : public CppUnit::TestFixture {
     each_way([](Rig& rig, bool cgroup) {
       AttemptOrder order = rig.order({"deaf"});
       if (cgroup) rig.use_cgroups(&order);
-      order.save_deadline_ms = 300;
+      order.save_deadline_ms = 2'300;  // the order's, not the default: that is shorter
+      CPPUNIT_ASSERT(order.save_deadline_ms > sublet::protocol::ShepherdTerms().save_deadline_ms);
       std::string folder = ready(rig, order);
       rig.monitor().say(SUBLET_PRESENCE_ACTIVE);
       AttemptExit end = rig.finish(folder);
       killed(end, SUBLET_LEAVE_OWNER);
-      CPPUNIT_ASSERT(end.facts.quiesce_ns >= 300 * kMs);
+      CPPUNIT_ASSERT(end.facts.quiesce_ns >= order.save_deadline_ms * kMs);
     });
   }
 
