@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <span>
 #include <stdexcept>
+#include <string_view>
 
 #include "base/text.h"
 #include "job/output_name.h"
@@ -49,14 +51,19 @@ std::vector<IdRange> merged(std::vector<IdRange> ids) {
   return out;
 }
 
-std::string numbered(const char* const* names, size_t count, uint32_t value) {
-  return value >= 1 && value <= count ? names[value - 1] : std::to_string(value);
+// Names by number, from 1 on; "" for a number that is not used.
+using Names = std::span<const std::string_view>;
+
+std::string name_of(Names names, uint32_t value) {
+  const bool known = value >= 1 && value <= names.size() && !names[value - 1].empty();
+  return known ? std::string(names[value - 1]) : std::to_string(value);
 }
 
-constexpr const char* kJobStates[] = {"waiting", "placed", "running", "held",
-                                      "done",    "failed", "removed"};
-constexpr const char* kMachineStates[] = {"idle", "busy", "silent", "gone"};
-constexpr const char* kAttemptStates[] = {"ordered", "staging", "running", "leaving", "ended"};
+constexpr std::string_view kJobStates[] = {"waiting", "placed",  "running", "held",      "done",
+                                           "failed",  "removed", "",        "delivering"};
+constexpr std::string_view kMachineStates[] = {"idle", "busy", "silent", "gone"};
+constexpr std::string_view kAttemptStates[] = {"ordered", "staging", "running",   "leaving",
+                                               "ended",   "",        "delivering"};
 
 }  // namespace
 
@@ -138,9 +145,9 @@ std::string check_output_name(std::string_view name, std::string* normal) {
   return "";
 }
 
-std::string job_state_name(uint32_t state) { return numbered(kJobStates, 7, state); }
-std::string machine_state_name(uint32_t state) { return numbered(kMachineStates, 4, state); }
-std::string attempt_state_name(uint32_t state) { return numbered(kAttemptStates, 5, state); }
+std::string job_state_name(uint32_t state) { return name_of(kJobStates, state); }
+std::string machine_state_name(uint32_t state) { return name_of(kMachineStates, state); }
+std::string attempt_state_name(uint32_t state) { return name_of(kAttemptStates, state); }
 
 std::string ended_name(uint32_t ended) {
   static constexpr const char* kFailures[] = {
@@ -158,16 +165,21 @@ std::string ended_name(uint32_t ended) {
 bool is_eviction(uint32_t ended) { return (ended >= 16 && ended <= 20) || ended == 22; }
 
 std::vector<std::string> job_state_names() {
-  return {std::begin(kJobStates), std::end(kJobStates)};
+  std::vector<std::string> names;
+  for (const std::string_view name : kJobStates)
+    if (!name.empty()) names.emplace_back(name);
+  return names;
 }
 
 uint32_t parse_job_state(const std::string& word) {
+  const auto found = std::find(std::begin(kJobStates), std::end(kJobStates), word);
+  if (found != std::end(kJobStates) && !word.empty())
+    return static_cast<uint32_t>(found - std::begin(kJobStates)) + 1;
   const std::vector<std::string> all = job_state_names();
-  auto found = std::find(all.begin(), all.end(), word);
-  if (found != all.end()) return static_cast<uint32_t>(found - all.begin()) + 1;
   std::string near = nearest_word(word, all);
   throw PoolError(ErrorKind::usage, "usage.state", "'" + word + "' is not a job state",
-                  near.empty() ? "one of waiting, placed, running, held, done, failed, removed"
+                  near.empty() ? "one of waiting, placed, running, delivering, held, done, failed, "
+                                 "removed"
                                : "did you mean " + near + "?",
                   word);
 }

@@ -14,7 +14,8 @@ enum JobState : uint32_t {
   kHeld = 4,
   kDone = 5,
   kFailed = 6,
-  kRemoved = 7
+  kRemoved = 7,
+  kDelivering = 9
 };
 
 // Final states never change again.

@@ -18,6 +18,7 @@ class PoolLeaseTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(lease_counts_from_a_restart);
   CPPUNIT_TEST(unknown_answer_leaves_it_to_the_lease);
   CPPUNIT_TEST(announced_checkpoint_is_waited_for);
+  CPPUNIT_TEST(a_delivery_is_waited_for_while_it_progresses);
   CPPUNIT_TEST(silent_machines_get_nothing);
   CPPUNIT_TEST(first_renewal_loses_what_it_does_not_name);
   CPPUNIT_TEST(later_renewals_lose_nothing);
@@ -123,6 +124,38 @@ class PoolLeaseTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(attempt.ended == EndReason::kSuperseded);
     CPPUNIT_ASSERT_EQUAL(
         std::string("given up (checkpoint did not arrive: resuming from generation 0)"),
+        attempt.reason);
+  }
+
+  void a_delivery_is_waited_for_while_it_progresses() {
+    TestPool t;
+    const MachineId m = t.join("m");
+    const JobId job = t.submit("ann");
+    t.start(job);
+    t.report(m, false);
+    const auto verdict = [&](uint64_t delivered) {
+      t.pass(10 * kSecond);
+      t.apply(TimePassed());
+      t.apply(Renewed{m, false, {{{job, 1}, AttemptState::kDelivering, delivered}}});
+      return t.last.answer.verdicts.at(0).second;
+    };
+    CPPUNIT_ASSERT(verdict(0) == Verdict::kCounts);
+    CPPUNIT_ASSERT(t.state(job) == JobState::kDelivering);
+    // Once a minute is enough, for as long as it takes.
+    for (uint64_t renewal = 1; renewal < 1'000; ++renewal)
+      CPPUNIT_ASSERT(verdict((renewal + 1) / 6) == Verdict::kCounts);
+    // A restarted client counts from 0 again.
+    for (uint64_t bytes : {0u, 1u}) CPPUNIT_ASSERT(verdict(bytes) == Verdict::kCounts);
+    // A restart of the server takes nothing away.
+    t.apply(ServerStarted());
+    for (int i = 0; i < 6; ++i) CPPUNIT_ASSERT(verdict(1) == Verdict::kCounts);
+    CPPUNIT_ASSERT(verdict(1) == Verdict::kSuperseded);
+    t.pass(kReassignDelay - 10 * kSecond);
+    t.apply(TimePassed());
+    CPPUNIT_ASSERT(t.state(job) == JobState::kWaiting);
+    const AttemptRecord& attempt = t.books.attempts[{job, 1}];
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("given up (its outputs did not arrive: resuming from generation 0)"),
         attempt.reason);
   }
 

@@ -141,7 +141,10 @@ class Player {
     for (const auto& [key, a] : t.books.attempts) {
       const bool live = a.state != AttemptState::kEnded;
       if (a.machine != r.machine || pick(live ? 8 : 2) == 0) continue;
-      r.attempts.push_back({key, static_cast<AttemptState>(1 + pick(5))});
+      static constexpr AttemptState kReported[] = {
+          AttemptState::kOrdered, AttemptState::kStaging, AttemptState::kRunning,
+          AttemptState::kLeaving, AttemptState::kEnded,   AttemptState::kDelivering};
+      r.attempts.push_back({key, kReported[pick(std::size(kReported))], pick(3)});
     }
     return r;
   }

@@ -32,6 +32,7 @@ struct OneJob {
     t.report(machine, true);
     t.report(machine, false);  // so that no other job is placed
     if (state != JobState::kPlaced) t.start(job);
+    if (state == JobState::kDelivering) t.renew(job, AttemptState::kDelivering);
     if (state == JobState::kDone) t.end(job, EndReason::kDone);
     if (state == JobState::kFailed) t.end(job, EndReason::kExit);
   }
@@ -42,6 +43,10 @@ struct OneJob {
     if (state == AttemptState::kStaging) return;
     t.apply(AttemptStarted{{job, 1}, machine});
     if (state == AttemptState::kRunning) return;
+    if (state == AttemptState::kDelivering) {
+      t.renew(job, AttemptState::kDelivering);
+      return;
+    }
     t.renew(job, AttemptState::kLeaving);
     if (state == AttemptState::kEnded) t.end(job, EndReason::kOwner);
   }
@@ -76,6 +81,8 @@ class PoolStatesTest : public CppUnit::TestFixture {
          {kSame, J::kRunning, J::kDone, J::kFailed, J::kWaiting, J::kHeld, kSame, J::kRemoved}},
         {J::kRunning,
          {kSame, kSame, J::kDone, J::kFailed, J::kWaiting, J::kHeld, kSame, J::kRemoved}},
+        {J::kDelivering,
+         {kSame, kSame, J::kDone, J::kFailed, J::kWaiting, J::kHeld, kSame, J::kRemoved}},
         {J::kHeld, {kSame, kSame, kSame, kSame, kSame, kSame, J::kWaiting, J::kRemoved}},
         {J::kDone, {kSame, kSame, kSame, kSame, kSame, kSame, kSame, kSame}},
         {J::kFailed, {kSame, kSame, kSame, kSame, kSame, kSame, kSame, kSame}},
@@ -104,7 +111,8 @@ class PoolStatesTest : public CppUnit::TestFixture {
           CPPUNIT_ASSERT_EQUAL_MESSAGE(cell, uint64_t{expected != kSame}, t.last.answer.changed);
           CPPUNIT_ASSERT_EQUAL_MESSAGE(cell, uint64_t{expected == kSame}, t.last.answer.unchanged);
         }
-        const bool at_work = before == J::kPlaced || before == J::kRunning;
+        const bool at_work =
+            before == J::kPlaced || before == J::kRunning || before == J::kDelivering;
         if (at_work && (event == kHold || event == kRemove)) {
           const auto& leave = std::get<TellToLeave>(t.last.decisions.at(0));
           CPPUNIT_ASSERT(leave.key == key);
@@ -156,17 +164,34 @@ class PoolStatesTest : public CppUnit::TestFixture {
 
   void attempt_table() {
     using A = AttemptState;
-    enum Do { kAccepted, kRefused, kStarted, kLeaving, kEnds, kLeaseExpired, kSuperseded };
+    enum Do {
+      kAccepted,
+      kRefused,
+      kStarted,
+      kLeaving,
+      kDelivering,
+      kEnds,
+      kLeaseExpired,
+      kSuperseded
+    };
     const std::map<A, std::vector<A>> table = {
         {A::kOrdered,
-         {A::kStaging, A::kEnded, A::kRunning, A::kLeaving, A::kEnded, A::kEnded, A::kEnded}},
+         {A::kStaging, A::kEnded, A::kRunning, A::kLeaving, A::kDelivering, A::kEnded, A::kEnded,
+          A::kEnded}},
         {A::kStaging,
-         {A::kStaging, A::kEnded, A::kRunning, A::kLeaving, A::kEnded, A::kEnded, A::kEnded}},
+         {A::kStaging, A::kEnded, A::kRunning, A::kLeaving, A::kDelivering, A::kEnded, A::kEnded,
+          A::kEnded}},
         {A::kRunning,
-         {A::kRunning, A::kRunning, A::kRunning, A::kLeaving, A::kEnded, A::kEnded, A::kEnded}},
+         {A::kRunning, A::kRunning, A::kRunning, A::kLeaving, A::kDelivering, A::kEnded, A::kEnded,
+          A::kEnded}},
         {A::kLeaving,
-         {A::kLeaving, A::kLeaving, A::kLeaving, A::kLeaving, A::kEnded, A::kEnded, A::kEnded}},
-        {A::kEnded, {A::kEnded, A::kEnded, A::kEnded, A::kEnded, A::kEnded, A::kEnded, A::kEnded}}};
+         {A::kLeaving, A::kLeaving, A::kLeaving, A::kLeaving, A::kDelivering, A::kEnded, A::kEnded,
+          A::kEnded}},
+        {A::kDelivering,
+         {A::kDelivering, A::kDelivering, A::kDelivering, A::kDelivering, A::kDelivering, A::kEnded,
+          A::kEnded, A::kEnded}},
+        {A::kEnded,
+         {A::kEnded, A::kEnded, A::kEnded, A::kEnded, A::kEnded, A::kEnded, A::kEnded, A::kEnded}}};
     for (const auto& [before, row] : table) {
       for (int event = kAccepted; event <= kSuperseded; ++event) {
         OneJob one;
@@ -178,6 +203,9 @@ class PoolStatesTest : public CppUnit::TestFixture {
         if (event == kStarted) t.apply(AttemptStarted{key, one.machine});
         if (event == kLeaving) {
           t.apply(Renewed{one.machine, false, {{key, AttemptState::kLeaving}}});
+        }
+        if (event == kDelivering) {
+          t.apply(Renewed{one.machine, false, {{key, AttemptState::kDelivering}}});
         }
         if (event == kEnds) t.apply(AttemptEnded{key, one.machine, EndReason::kOwner, ""});
         if (event == kSuperseded) {

@@ -56,8 +56,9 @@ struct AttemptRecord {
   uint64_t generation = 0;          // newest stored by this attempt
   Micros cpu = 0;
   Micros cpu_lost = 0;
-  Micros leaving_since = 0;  // 0: not leaving
-  Micros ready = 0;          // when its job became ready to run: submitted, returned or released
+  // When it began to leave, or its delivery last made progress; 0: neither.
+  Micros leaving_since = 0;
+  Micros ready = 0;  // when its job became ready to run: submitted, returned or released
 };
 
 struct MachineRecord {

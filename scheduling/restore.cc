@@ -109,8 +109,7 @@ class Restorer {
   }
 
   void add_job(JobRecord row) {
-    const bool known_state = row.state >= JobState::kWaiting && row.state <= JobState::kRemoved;
-    if (row.id == 0 || !known_state || s_.jobs.contains(row.id)) {
+    if (row.id == 0 || !is_known(row.state) || s_.jobs.contains(row.id)) {
       return complain(name_of(row.id) + " is left out: no valid id or state");
     }
     if (row.count == 0 || row.count - 1 > std::numeric_limits<JobId>::max() - row.id) {
@@ -184,7 +183,9 @@ class Restorer {
       Job* job = s_.live_job(row.id);
       if (job == nullptr) continue;
       JobRecord& record = job->record;
-      const bool at_work = record.state == JobState::kPlaced || record.state == JobState::kRunning;
+      const bool at_work = record.state == JobState::kPlaced ||
+                           record.state == JobState::kRunning ||
+                           record.state == JobState::kDelivering;
       if (at_work && s_.live_attempt(row.id) == nullptr) {
         complain(name_of(row.id) + " was placed or running without an attempt: it waits again");
         record.state = JobState::kWaiting;

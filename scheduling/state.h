@@ -29,6 +29,7 @@ struct Attempt : Timed {
   BatchId batch = 0;
   Micros receipt = 0;         // of the last renewal that counted; initially the decision
   uint32_t registration = 0;  // of the machine when the attempt was decided
+  uint64_t delivered = 0;     // as last reported; 0 after a restart of the server
   bool touched = false;
 };
 
@@ -93,6 +94,7 @@ struct Pool::State {
   // for how long; 0: it does not.
   Micros note_refusal(Job& job);
   void note_acceptance(Job& job);
+  void note_delivery(Attempt& attempt, uint64_t delivered);
   void tell_to_leave(Attempt& attempt, LeaveReason reason);
   void remove(Job& job, const std::string& reason);
   void control(const std::vector<JobRange>& ranges, const std::vector<JobState>& only_in,

@@ -22,16 +22,27 @@ enum class JobState : uint32_t {
   kHeld = 4,
   kDone = 5,
   kFailed = 6,
-  kRemoved = 7
+  kRemoved = 7,
+  kDelivering = 9  // its program has ended, its outputs are on their way
 };
+inline bool is_known(JobState s) {
+  return (s >= JobState::kWaiting && s <= JobState::kRemoved) || s == JobState::kDelivering;
+}
 
 enum class AttemptState : uint32_t {
   kOrdered = 1,
   kStaging = 2,
   kRunning = 3,
   kLeaving = 4,
-  kEnded = 5
+  kEnded = 5,
+  kDelivering = 7  // its program has ended, its outputs are on their way
 };
+// Whether an attempt in state `a` may go on to `b`: the numbers are not in order.
+inline bool precedes(AttemptState a, AttemptState b) {
+  if (a == AttemptState::kEnded || b == AttemptState::kEnded)
+    return a != b && b == AttemptState::kEnded;
+  return a < b;
+}
 
 enum class EndReason : uint32_t {
   kNone = 0,

@@ -118,7 +118,8 @@ std::vector<SettingSpec> server_setting_specs() {
   add("scheduling.lease", T::duration, "30 s", 3'000, 3'600'000,
       "D: a client that cannot reach the server for this long freezes its jobs");
   add("scheduling.leaving_wait", T::duration, "60 s", 100, 86'400'000,
-      "how long to wait for an announced checkpoint before using the older generation");
+      "how long to wait for an announced checkpoint before using the older generation, and for a "
+      "delivery that makes no progress");
   add("scheduling.refusal_pause", T::duration, "1 s", 0, 3'600'000,
       "a machine that refused an order gets none for this long");
   add("shares", T::reals, "", 1e-6, 1e6, "shares of single users: ann = 3");

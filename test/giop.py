@@ -141,8 +141,7 @@ class Relay:
                 data = source.recv(65536)
                 if not data:
                     break
-                with self.lock:
-                    stream[which] += data
+                self.passed(stream, which, data)
                 sink.sendall(data)
         except OSError:
             pass
@@ -157,6 +156,10 @@ class Relay:
         if ended == 2:
             source.close()
             sink.close()
+
+    def passed(self, stream, which, data):
+        with self.lock:
+            stream[which] += data
 
     def calls(self, which):
         """Requests by callers (0) or by the server (1), oldest connection first."""

@@ -164,7 +164,8 @@ Command list_command(Arguments& top) {
   a.flag("--all", &o->all, "include jobs that have ended");
   a.option("--user", &o->user, "another user's jobs; '*' for everyone's", "U");
   a.option("--state", &o->states,
-           "waiting, placed, running, held, done, failed or removed; may be repeated", "S");
+           "waiting, placed, running, delivering, held, done, failed or removed; may be repeated",
+           "S");
   a.words("--state", job_state_names());
   a.option("--batch", &o->batch, "all jobs of this batch, even ended ones", "B");
   a.option("--limit", &o->limit, "at most this many (1000)", "N");

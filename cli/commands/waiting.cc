@@ -164,6 +164,7 @@ std::string progress_line(const JobCounts& c, uint64_t evictions, std::optional<
   add(c.failed, "failed");
   add(c.removed, "removed");
   add(c.running, "running");
+  add(c.delivering, "delivering");
   add(c.waiting + c.placed, "waiting");
   add(c.held, "held");
   if (evictions > 0) out += ", " + counted(evictions, "eviction");

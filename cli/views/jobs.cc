@@ -66,7 +66,7 @@ std::string outputs_table(const std::vector<OutputInfo>& outputs, size_t width, 
 bool alike(const JobSummary& a, const JobSummary& b) {
   return a.batch != 0 && a.batch == b.batch && a.name == b.name && a.user == b.user &&
          a.state == b.state && a.state != kPlaced && a.state != kRunning &&
-         (a.state == kWaiting || a.reason == b.reason);
+         a.state != kDelivering && (a.state == kWaiting || a.reason == b.reason);
 }
 
 // "name: value" lines with values made safe to show; empty ones are omitted.
@@ -120,6 +120,7 @@ void write_summary_fields(JsonWriter& json, const JobSummary& job) {
 Colour state_colour(uint32_t state) {
   switch (state) {
     case kRunning:
+    case kDelivering:
       return Colour::green;
     case kHeld:
       return Colour::yellow;
@@ -229,6 +230,7 @@ std::string counts_line(const JobCounts& c) {
   add(c.failed, "failed");
   add(c.removed, "removed");
   add(c.running, "running");
+  add(c.delivering, "delivering");
   add(c.waiting + c.placed, "waiting");
   add(c.held, "held");
   add(c.other, "in another state");
@@ -268,7 +270,8 @@ void write_json(JsonWriter& json, const JobDetail& job) {
 void write_json(JsonWriter& json, const JobCounts& c) {
   json.begin_object();
   json.field("waiting", c.waiting).field("placed", c.placed).field("running", c.running);
-  json.field("held", c.held).field("done", c.done).field("failed", c.failed);
+  json.field("delivering", c.delivering).field("held", c.held);
+  json.field("done", c.done).field("failed", c.failed);
   json.field("removed", c.removed);
   json.end_object();
 }

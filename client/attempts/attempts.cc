@@ -234,7 +234,15 @@ void Attempts::answered(const AttemptName& name, uint32_t verdict, bool of_end) 
   }
 }
 
+// Of all attempts, because each one's upload may have to wait for the others'.
+uint64_t Attempts::delivered() const {
+  uint64_t bytes = delivered_by_forgotten_;
+  for (const auto& [name, entry] : entries_) bytes += entry->work->delivered;
+  return bytes;
+}
+
 std::vector<HeldAttempt> Attempts::held() {
+  const uint64_t all_delivered = delivered();
   std::vector<HeldAttempt> out;
   for (auto& [name, entry] : entries_) {
     if (entry->machine.state() == AttemptState::kForgotten) continue;
@@ -248,9 +256,18 @@ std::vector<HeldAttempt> Attempts::held() {
       case AttemptState::kRunning:
         one.state = kAttemptRunning;
         break;
-      default:
+      case AttemptState::kLeaving:
         one.state = kAttemptLeaving;
         break;
+      default: {
+        // One that was asked to leave sends a checkpoint, for which another rule holds, and
+        // one that could not be started sends nothing.
+        const bool delivers =
+            entry->machine.leave_reason() == SUBLET_LEAVE_NONE &&
+            (entry->machine.state() == AttemptState::kHandingIn || entry->work->delivered > 0);
+        one.state = delivers ? kAttemptDelivering : kAttemptLeaving;
+        one.delivered = all_delivered;
+      }
     }
     out.push_back(one);
     if (entry->tenancy) guard_.send(*entry->tenancy, SUBLET_FRAME_QUERY, 0, 0);

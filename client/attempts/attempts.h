@@ -96,6 +96,7 @@ class Attempts {
   void send_frames(Entry& entry, uint32_t actions, int64_t now);
   void leave(Entry& entry, sublet_leave_reason reason);
   static std::string why_left(const Entry& entry);
+  uint64_t delivered() const;
   void make_tenant(Entry& entry);
   // Unless its processes may still be there.
   void drop_tenant_if_ended(Entry& entry);
@@ -132,6 +133,7 @@ class Attempts {
   Reporter* reporter_ = nullptr;
   OwnerGuard guard_;
   std::map<AttemptName, std::unique_ptr<Entry>> entries_;
+  uint64_t delivered_by_forgotten_ = 0;  // attempts
   std::vector<pid_t> children_;
   int64_t newest_tenant_ns_ = 0;
   sublet_leave_reason evicting_ = SUBLET_LEAVE_NONE;  // another value while the owner is here

@@ -45,6 +45,8 @@ struct AttemptWork {
   // Both are written before leave_reason.
   std::atomic<uint64_t> disk_used{0};
   std::atomic<uint64_t> disk_free{0};
+  // Bytes of outputs read and sent. Written by the running task, read by all.
+  std::atomic<uint64_t> delivered{0};
   LowDisk low_disk() const { return {disk_used, disk_free}; }
   std::atomic<uint64_t> reported_generation{0};
   // CPU time when the shepherd reported that generation.

@@ -70,6 +70,7 @@ struct MachineState {
 inline constexpr uint32_t kAttemptStaging = 2;
 inline constexpr uint32_t kAttemptRunning = 3;
 inline constexpr uint32_t kAttemptLeaving = 4;
+inline constexpr uint32_t kAttemptDelivering = 7;
 inline constexpr uint32_t kVerdictCounts = 1;
 inline constexpr uint32_t kVerdictSuperseded = 2;
 inline constexpr uint32_t kVerdictKnown = 3;
@@ -82,6 +83,7 @@ struct HeldAttempt {
   uint64_t memory = 0;
   int32_t progress_ppm = -1;
   uint64_t generation = 0;
+  uint64_t delivered = 0;  // kAttemptDelivering: bytes of all deliveries of this machine
 };
 
 struct AttemptVerdict {

@@ -14,7 +14,8 @@ static_assert(idl::RUN_ACCEPTED == kRunAccepted && idl::RUN_REFUSED_OWNER == kRu
               idl::RUN_REFUSED_DRAINING == kRunDraining && idl::RUN_REFUSED_OLD == kRunOld &&
               idl::RUN_REFUSED_ERROR == kRunError && idl::RUN_REFUSED_STALE == kRunStale);
 static_assert(idl::ATTEMPT_STAGING == kAttemptStaging && idl::ATTEMPT_RUNNING == kAttemptRunning &&
-              idl::ATTEMPT_LEAVING == kAttemptLeaving);
+              idl::ATTEMPT_LEAVING == kAttemptLeaving &&
+              idl::ATTEMPT_DELIVERING == kAttemptDelivering);
 static_assert(idl::VERDICT_COUNTS == kVerdictCounts &&
               idl::VERDICT_SUPERSEDED == kVerdictSuperseded &&
               idl::VERDICT_KNOWN == kVerdictKnown && idl::VERDICT_LATER == kVerdictLater);
@@ -121,6 +122,7 @@ idl::AttemptStatus to_idl(const HeldAttempt& held) {
   out.memory = held.memory;
   out.progress_ppm = held.progress_ppm;
   out.generation = held.generation;
+  out.delivered = held.delivered;
   return out;
 }
 

@@ -67,6 +67,7 @@ struct Uploader {
       if (chunk.empty()) break;
       hash.update(chunk);
       offset += chunk.size();
+      work.delivered += chunk.size();
     }
     return hash.finish();
   }
@@ -79,6 +80,7 @@ struct Uploader {
       if (chunk.empty())
         throw FileError(EIO, "read", "a file that was truncated during the upload");
       offset = server.put(upload.id, offset, chunk.data(), chunk.size());
+      work.delivered += chunk.size();
     }
     return server.close_upload(upload.id);
   }

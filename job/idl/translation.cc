@@ -11,7 +11,8 @@ namespace v1 = Sublet::v1;
 
 static_assert(kWaiting == v1::JOB_WAITING && kPlaced == v1::JOB_PLACED &&
               kRunning == v1::JOB_RUNNING && kHeld == v1::JOB_HELD && kDone == v1::JOB_DONE &&
-              kFailed == v1::JOB_FAILED && kRemoved == v1::JOB_REMOVED);
+              kFailed == v1::JOB_FAILED && kRemoved == v1::JOB_REMOVED &&
+              kDelivering == v1::JOB_DELIVERING);
 static_assert(uint32_t(FileKind::kInput) == v1::FILE_INPUT &&
               uint32_t(FileKind::kCheckpoint) == v1::FILE_CHECKPOINT &&
               uint32_t(FileKind::kOutput) == v1::FILE_OUTPUT &&

@@ -36,15 +36,30 @@ Micros Pool::State::reassign_at(const Attempt& attempt) const {
 // Never moves back; a job whose attempt is running is running.
 void Pool::State::advance(Attempt& attempt, AttemptState state) {
   AttemptRecord& record = attempt.record;
-  if (state <= record.state) return;
+  if (!precedes(record.state, state)) return;
   record.state = state;
-  if (state == AttemptState::kLeaving) record.leaving_since = now;
+  const auto move_job = [&](JobState to) {
+    const bool at_work =
+        attempt.job != nullptr && (attempt.job->record.state == JobState::kPlaced ||
+                                   attempt.job->record.state == JobState::kRunning);
+    if (at_work) set_state(*attempt.job, to);
+  };
+  if (state == AttemptState::kLeaving || state == AttemptState::kDelivering) {
+    record.leaving_since = now;
+  }
+  if (state == AttemptState::kDelivering) move_job(JobState::kDelivering);
   if (state == AttemptState::kRunning) {
     record.started = now;
-    if (attempt.job != nullptr && attempt.job->record.state == JobState::kPlaced) {
-      set_state(*attempt.job, JobState::kRunning);
-    }
+    move_job(JobState::kRunning);
   }
+  touch(attempt);
+}
+
+// A delivery is waited for as long as it makes progress, however long it takes.
+void Pool::State::note_delivery(Attempt& attempt, uint64_t delivered) {
+  if (delivered == attempt.delivered) return;
+  attempt.delivered = delivered;
+  attempt.record.leaving_since = now;
   touch(attempt);
 }
 
@@ -111,18 +126,23 @@ Verdict Pool::State::renew(const Renewed::Status& status, MachineId machine) {
         job->last_end != EndReason::kLost && job->last_end != EndReason::kSuperseded;
     return reported ? Verdict::kKnown : Verdict::kSuperseded;
   }
-  // Its checkpoint has not arrived in time: the lease is no longer renewed, so that it
-  // expires and the job can continue elsewhere.
+  if (status.state == AttemptState::kDelivering) {
+    advance(*attempt, AttemptState::kDelivering);
+    note_delivery(*attempt, status.delivered);
+  }
+  // Its checkpoint has not arrived in time, or its delivery makes no progress: the lease is no
+  // longer renewed, so that it expires and the job can continue elsewhere.
   if (waited_long_enough(*attempt)) return Verdict::kSuperseded;
   attempt->receipt = now;
   set_due(due, *attempt, reassign_at(*attempt));
   const bool leaving = attempt->record.state == AttemptState::kLeaving;
-  // kEnded in a renewal: the report of the end is still to come.
-  if (leaving && status.state < AttemptState::kLeaving) {
+  if (leaving && precedes(status.state, AttemptState::kLeaving)) {
     // The machine has not received the order to leave: send it again.
     tell_to_leave(*attempt, attempt->job == nullptr ? LeaveReason::kRemoved : LeaveReason::kHeld);
   }
-  advance(*attempt, std::min(status.state, AttemptState::kLeaving));
+  // kEnded in a renewal: the report of the end is still to come.
+  const bool ended = status.state == AttemptState::kEnded;
+  advance(*attempt, ended ? AttemptState::kLeaving : status.state);
   return Verdict::kCounts;
 }
 
@@ -260,18 +280,20 @@ void Pool::State::return_job(Job& job, const Attempt& attempt, const End& end, c
 }
 
 // Ends an attempt that was not renewed in time; the reason differs if that was because
-// an announced checkpoint did not arrive.
+// an announced checkpoint, or outputs, did not arrive.
 void Pool::State::expire(Attempt& attempt) {
   if (!waited_long_enough(attempt)) {
     return end_attempt(attempt, {EndReason::kLost, "machine " + attempt.machine->record.name +
                                                        " did not renew its lease"});
   }
-  const std::string generation =
-      attempt.job == nullptr ? "" : std::to_string(attempt.job->record.generation);
-  end_attempt(attempt, {EndReason::kSuperseded,
-                        attempt.job == nullptr
-                            ? "its end was never reported"
-                            : "checkpoint did not arrive: resuming from generation " + generation});
+  if (attempt.job == nullptr) {
+    return end_attempt(attempt, {EndReason::kSuperseded, "its end was never reported"});
+  }
+  const bool delivering = attempt.record.state == AttemptState::kDelivering;
+  end_attempt(attempt,
+              {EndReason::kSuperseded, std::string(delivering ? "its outputs" : "checkpoint") +
+                                           " did not arrive: resuming from generation " +
+                                           std::to_string(attempt.job->record.generation)});
 }
 
 }  // namespace sublet::scheduling

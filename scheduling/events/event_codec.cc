@@ -128,6 +128,7 @@ void fields(A& a, Renewed& e) {
   for (auto& status : e.attempts) {
     fields(a, status.key);
     a.field(status.state);
+    a.field(status.delivered);
   }
 }
 template <typename A>

@@ -46,7 +46,7 @@ class EventCodecTest : public CppUnit::TestFixture {
               MachineJoined{a, text, text, text, b, b, a, a},
               MachineReported{a, flag, a, a},
               MachineWithdrew{a},
-              Renewed{a, flag, {{key, AttemptState::kLeaving}}},
+              Renewed{a, flag, {{key, AttemptState::kLeaving, b}}},
               OrderAnswered{key, OrderAnswered::Answer::kUnknown, text},
               AttemptStarted{key, a},
               CheckpointStored{key, a, a, a},

@@ -61,6 +61,7 @@ struct Renewed {
   struct Status {
     AttemptKey key;
     AttemptState state = AttemptState::kRunning;
+    uint64_t delivered = 0;  // kDelivering: changes while it makes progress
   };
   MachineId machine = 0;
   bool first = false;

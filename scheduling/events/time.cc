@@ -65,6 +65,7 @@ void Pool::State::on(const ServerStarted&) {
   }
   for (auto& [id, attempt] : attempts) {
     attempt.receipt = now;
+    attempt.delivered = 0;
     set_due(due, attempt, reassign_at(attempt));
   }
   for (const JobId id : unaccounted) {

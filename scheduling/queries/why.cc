@@ -223,6 +223,8 @@ std::string at_work(const Attempt& attempt, Micros now) {
       return text(" has been in preparation on ", record.decided);
     case AttemptState::kRunning:
       return text(" has been running on ", record.started);
+    case AttemptState::kDelivering:
+      return number + " has ended on " + machine + "; its outputs are on their way";
     default:
       return text(" has been leaving ", record.leaving_since);
   }

@@ -17,7 +17,8 @@ static_assert(same(kWaiting, scheduling::JobState::kWaiting) &&
               same(kHeld, scheduling::JobState::kHeld) &&
               same(kDone, scheduling::JobState::kDone) &&
               same(kFailed, scheduling::JobState::kFailed) &&
-              same(kRemoved, scheduling::JobState::kRemoved));
+              same(kRemoved, scheduling::JobState::kRemoved) &&
+              same(kDelivering, scheduling::JobState::kDelivering));
 
 std::string platforms_of(const JobDescription& job) {
   std::set<std::string> platforms;

@@ -195,8 +195,11 @@ JobDetails JobService::show(const Caller& caller, JobId id) {
 }
 
 int32_t JobService::progress(const scheduling::JobRecord& job) const {
-  if (job.state != scheduling::JobState::kRunning && job.state != scheduling::JobState::kPlaced)
-    return job.state == scheduling::JobState::kDone ? 1'000'000 : -1;
+  using scheduling::JobState;
+  if (job.state == JobState::kDone) return 1'000'000;
+  const bool at_work = job.state == JobState::kPlaced || job.state == JobState::kRunning ||
+                       job.state == JobState::kDelivering;
+  if (!at_work) return -1;
   auto status = sessions_.status({job.id, job.attempts});
   return status ? status->progress_ppm : -1;
 }

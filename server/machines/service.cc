@@ -234,7 +234,7 @@ Renewal MachineService::renew(const std::string& session, const Caller& caller,
   sessions_.set_report(info.machine, state);
   scheduling::Renewed event;
   event.machine = info.machine;
-  for (const auto& a : attempts) event.attempts.push_back({a.key, a.state});
+  for (const auto& a : attempts) event.attempts.push_back({a.key, a.state, a.delivered});
   Renewal renewal;
   pipeline_.perform([&](Turn& turn) {
     // In this turn, so that a renewal of an ended registration does not lose orders given

@@ -42,6 +42,7 @@ struct Joined {
 struct ReportedAttempt {
   scheduling::AttemptKey key;
   scheduling::AttemptState state = scheduling::AttemptState::kRunning;
+  uint64_t delivered = 0;
   LiveStatus status;
 };
 

@@ -24,7 +24,8 @@ static_assert(same(scheduling::AttemptState::kOrdered, v1::ATTEMPT_ORDERED) &&
               same(scheduling::AttemptState::kStaging, v1::ATTEMPT_STAGING) &&
               same(scheduling::AttemptState::kRunning, v1::ATTEMPT_RUNNING) &&
               same(scheduling::AttemptState::kLeaving, v1::ATTEMPT_LEAVING) &&
-              same(scheduling::AttemptState::kEnded, v1::ATTEMPT_ENDED));
+              same(scheduling::AttemptState::kEnded, v1::ATTEMPT_ENDED) &&
+              same(scheduling::AttemptState::kDelivering, v1::ATTEMPT_DELIVERING));
 static_assert(same(scheduling::EndReason::kNone, v1::END_NONE) &&
               same(scheduling::EndReason::kDone, v1::END_DONE) &&
               same(scheduling::EndReason::kExit, v1::END_EXIT) &&
@@ -239,13 +240,15 @@ ReportedState from_idl(const v1::MachineReport& r) {
 ReportedAttempt from_idl(const v1::AttemptStatus& s) {
   require_served("AttemptStatus", s.more);
   require_unset(s.state == v1::ATTEMPT_SUSPENDED, "ATTEMPT_SUSPENDED");
-  require_unset(s.state == v1::ATTEMPT_DELIVERING, "ATTEMPT_DELIVERING");
   ReportedAttempt attempt;
   attempt.key = key(s.key);
-  if (s.state < v1::ATTEMPT_STAGING || s.state > v1::ATTEMPT_LEAVING)
-    throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "an attempt's state must be 2, 3 or 4",
+  const bool held = s.state >= v1::ATTEMPT_STAGING && s.state <= v1::ATTEMPT_LEAVING;
+  if (!held && s.state != v1::ATTEMPT_DELIVERING)
+    throw Refusal(Refusal::Kind::kInvalid, "field.invalid",
+                  "an attempt's state must be 2, 3, 4 or 7",
                   "List only attempts that this machine has.", "state");
   attempt.state = static_cast<scheduling::AttemptState>(s.state);
+  attempt.delivered = s.delivered;
   attempt.status = {s.cpu, s.memory, s.progress_ppm, s.generation};
   return attempt;
 }

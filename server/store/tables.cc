@@ -142,7 +142,7 @@ constinit const TableOf<JobRecord> kJobs = {
         column<&JobRecord::index>("idx"),
         column<&JobRecord::user>("user_name"),
         column<&JobRecord::submit_host>("submit_host"),
-        column<&JobRecord::state>("state").up_to(JobState::kRemoved),
+        column<&JobRecord::state>("state").up_to(JobState::kDelivering),
         column<&JobRecord::attempts>("attempts"),
         column<&JobRecord::needs, &Requirements::os>("os"),
         column<&JobRecord::needs, &Requirements::architecture>("architecture"),
@@ -169,7 +169,7 @@ constinit const TableOf<JobRecord> kJobs = {
     },
     {
         // Includes `attempts`, so that jobs still without an attempt need no table lookup.
-        {"jobs_live", "(id, attempts) where state < 5"},
+        {"jobs_live", "(id, attempts) where state not in (5, 6, 7)"},
         {"jobs_batch", "(batch, state)"},
     },
 };
@@ -181,7 +181,7 @@ constinit const TableOf<AttemptRecord> kAttempts = {
         key<&AttemptRecord::key, &AttemptKey::job>("job"),
         key<&AttemptRecord::key, &AttemptKey::attempt>("attempt"),
         column<&AttemptRecord::machine>("machine"),
-        column<&AttemptRecord::state>("state").up_to(AttemptState::kEnded),
+        column<&AttemptRecord::state>("state").up_to(AttemptState::kDelivering),
         column<&AttemptRecord::ended>("ended"),
         column<&AttemptRecord::reason>("reason"),
         column<&AttemptRecord::decided>("decided"),
@@ -195,7 +195,7 @@ constinit const TableOf<AttemptRecord> kAttempts = {
         column<&AttemptRecord::ready>("ready"),
     },
     {
-        {"attempts_live", "(job) where state < 5"},
+        {"attempts_live", "(job) where state <> 5"},
     },
 };
 
@@ -260,7 +260,7 @@ constinit const TableOf<ChangeRecord> kChanges = {
         column<&ChangeRecord::job>("job"),
         column<&ChangeRecord::batch>("batch"),
         column<&ChangeRecord::user>("user_name"),
-        column<&ChangeRecord::state>("state").up_to(JobState::kRemoved),
+        column<&ChangeRecord::state>("state").up_to(JobState::kDelivering),
         column<&ChangeRecord::attempt>("attempt"),
         column<&ChangeRecord::ended>("ended"),
         column<&ChangeRecord::count>("count"),

@@ -13,8 +13,8 @@
 
 namespace sublet::server {
 
-// Kept in table pool. Versions before 5 were never released.
-inline constexpr int32_t kSchemaVersion = 5;
+// Kept in table pool. Versions before 6 were never released.
+inline constexpr int32_t kSchemaVersion = 6;
 
 struct PoolRow {
   int32_t id = 1;  // the only row

@@ -116,9 +116,11 @@ std::vector<FileRow> Archive::unneeded_files(uint64_t& after, uint32_t examined)
             " and ((f.kind = 1 and (not exists (select 1 from batches b where "
             "b.id = f.batch) or (exists (select 1 from batches b where b.id = f.batch and "
             "b.committed = "
-            "1) and not exists (select 1 from jobs j where j.batch = f.batch and j.state < 5)))) "
+            "1) and not exists (select 1 from jobs j where j.batch = f.batch and j.state not in "
+            "(5, 6, 7))))) "
             "or "
-            "(f.kind = 2 and (not exists (select 1 from jobs j where j.id = f.job and j.state < 5) "
+            "(f.kind = 2 and (not exists (select 1 from jobs j where j.id = f.job and j.state not "
+            "in (5, 6, 7)) "
             "or "
             "(select count(*) from files n where n.job = f.job and n.job > 0 and n.kind = 2 and "
             "n.generation > f.generation) >= 2)) or (f.kind >= 3 and exists (select 1 from "
@@ -169,10 +171,11 @@ SpoolUse Archive::spool_use(const std::string& user) {
 std::vector<FileRow> Archive::outputs_before(Micros ended, uint32_t limit) {
   return connections_->with([&](soci::session& sql) {
     const std::string before = std::to_string(ended);
-    return files_of(sql, Bodies::kLeave,
-                    "join jobs j on j.id = f.job where f.id < " + before +
-                        " and f.kind >= 3 and f.counts = 1 and j.state >= 5 and j.changed < " +
-                        before + " order by f.id limit " + std::to_string(limit));
+    return files_of(
+        sql, Bodies::kLeave,
+        "join jobs j on j.id = f.job where f.id < " + before +
+            " and f.kind >= 3 and f.counts = 1 and j.state in (5, 6, 7) and j.changed < " + before +
+            " order by f.id limit " + std::to_string(limit));
   });
 }
 
