@@ -252,8 +252,7 @@ int supervise(const SupervisorSettings& settings, const std::vector<std::string>
               " times within 10 s of its start: giving up; see the lines above for the reason");
       return 1;
     }
-    // The first restart is immediate, later ones are delayed more and more.
-    pause(100 * (instant > 0 ? instant - 1 : 0), manager);
+    pause(restart_pause_ms(instant), manager);
   }
 }
 

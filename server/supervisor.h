@@ -4,6 +4,7 @@
 #ifndef SUBLET_SERVER_SUPERVISOR_H_
 #define SUBLET_SERVER_SUPERVISOR_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,10 @@ struct SupervisorSettings {
 // the supervisor to check; the manager restarts a supervisor that hangs.
 int supervise(const SupervisorSettings& settings, const std::vector<std::string>& command,
               ServiceNotify& manager);
+
+// The pause before a restart, in ms, after `deaths` instant ones in a row: none after the
+// first, then more and more.
+constexpr int64_t restart_pause_ms(int deaths) { return 100 * (deaths > 0 ? deaths - 1 : 0); }
 
 // In the child: maps the page of the descriptor given by --supervised, and makes this
 // process end when the supervisor does.
