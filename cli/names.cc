@@ -161,8 +161,8 @@ std::string ended_name(uint32_t ended) {
   return std::to_string(ended);
 }
 
-// Refused, removed, held and superseded attempts were not evicted.
-bool is_eviction(uint32_t ended) { return (ended >= 16 && ended <= 20) || ended == 22; }
+// Refused, lost, removed, held and superseded attempts were not evicted.
+bool is_eviction(uint32_t ended) { return ended >= 16 && ended <= 20; }
 
 std::vector<std::string> job_state_names() {
   std::vector<std::string> names;

@@ -1,5 +1,5 @@
-// A job that is refused repeatedly backs off, so that it does not delay others; a
-// restored brain keeps the back-off.
+// A job that is refused repeatedly backs off, so that it does not delay others; one that ends
+// its own attempts is held. A restored brain keeps both.
 #include <cppunit/extensions/HelperMacros.h>
 
 #include <algorithm>
@@ -58,6 +58,9 @@ class RefusalsTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(holding_does_not_shorten_it);
   CPPUNIT_TEST(removed_while_backing_off);
   CPPUNIT_TEST(restored_while_backing_off);
+  CPPUNIT_TEST(a_job_that_ends_its_attempts_is_held);
+  CPPUNIT_TEST(what_is_not_in_vain);
+  CPPUNIT_TEST(a_machine_that_cannot_start_jobs_rests);
   CPPUNIT_TEST_SUITE_END();
 
  public:
@@ -197,6 +200,84 @@ class RefusalsTest : public CppUnit::TestFixture {
       both(OrderAnswered{r.t.key(r.bad), Answer::kRefused, "again"});
       CPPUNIT_ASSERT_EQUAL(8u, restored.job(r.bad)->refusals);
     }
+  }
+
+  // Starts `job` and ends it after `ran`, as its machine reports it.
+  static void run(TestPool& t, JobId job, EndReason ended, Micros ran) {
+    t.start(job);
+    t.pass(ran);
+    t.end(job, ended);
+  }
+
+  void a_job_that_ends_its_attempts_is_held() {
+    for (const EndReason ended :
+         {EndReason::kLost, EndReason::kOwner, EndReason::kBlind, EndReason::kDrained}) {
+      TestPool t;
+      t.join("curly");
+      const JobId job = t.submit("eve");
+      for (int i = 0; i < 4; ++i) {
+        run(t, job, ended, kSecond);
+        CPPUNIT_ASSERT(t.state(job) == JobState::kPlaced);  // at once again
+      }
+      Pool restored{Parameters()};
+      CPPUNIT_ASSERT(restored.restore(t.books.snapshot()).empty());
+      CPPUNIT_ASSERT_EQUAL(4u, restored.job(job)->vain);
+      run(t, job, ended, kSecond);
+      CPPUNIT_ASSERT(t.state(job) == JobState::kHeld);
+      const std::string& reason = t.record(job).reason;
+      CPPUNIT_ASSERT_MESSAGE(
+          reason, reason.starts_with("held: 5 attempts in a row ended at once and saved nothing; "
+                                     "attempt 5 "));
+      CPPUNIT_ASSERT_EQUAL(0u, t.record(job).retries_left);
+      // A release gives it five more.
+      t.apply(JobsReleased{{job}});
+      for (int i = 0; i < 4; ++i) run(t, job, ended, kSecond);
+      CPPUNIT_ASSERT(t.state(job) == JobState::kPlaced);
+    }
+  }
+
+  void what_is_not_in_vain() {
+    TestPool t;
+    const MachineId m = t.join("curly");
+    const JobId job = t.submit("ann");
+    const auto four = [&] {
+      for (int i = 0; i < 4; ++i) run(t, job, EndReason::kOwner, kSecond);
+      CPPUNIT_ASSERT_EQUAL(4u, t.record(job).vain);
+    };
+    const auto harmless = [&] {
+      CPPUNIT_ASSERT(t.state(job) == JobState::kPlaced);
+      CPPUNIT_ASSERT_EQUAL(0u, t.record(job).vain);
+    };
+    four();
+    run(t, job, EndReason::kOwner, 2 * kSecond);  // a real owner
+    harmless();
+    four();
+    t.start(job);
+    t.apply(CheckpointStored{t.key(job), m, 1, 10});  // progress
+    t.end(job, EndReason::kLost);
+    harmless();
+    four();
+    run(t, job, EndReason::kPreempted, kSecond);  // the server's doing
+    harmless();
+    four();
+    t.apply(OrderAnswered{t.key(job), Answer::kRefused, "full"});  // was no attempt
+    CPPUNIT_ASSERT_EQUAL(4u, t.record(job).vain);
+    t.to_next_deadline();
+    t.start(job);
+    t.apply(MachineJoined{m, "curly", "linux", "x86_64", 1, 1, 8ull << 30, 100ull << 30});
+    t.apply(Renewed{m, true, {}});  // the machine has forgotten it
+    t.report(m, true);
+    harmless();
+  }
+
+  void a_machine_that_cannot_start_jobs_rests() {
+    TestPool t;
+    t.join("curly");
+    const JobId job = t.submit("ann");
+    t.end(job, EndReason::kLost);
+    CPPUNIT_ASSERT(t.state(job) == JobState::kWaiting);
+    CPPUNIT_ASSERT(t.to_next_deadline());
+    CPPUNIT_ASSERT(t.state(job) == JobState::kPlaced);
   }
 };
 

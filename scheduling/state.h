@@ -42,6 +42,8 @@ struct Batch {
 
 // A job refused this many times in a row backs off, for longer each time.
 inline constexpr uint32_t kRefusalsAtOnce = 3;
+// A job is held after this many attempts in a row that were in vain (rule 7).
+inline constexpr uint32_t kMostInVain = 5;
 // 1 s at the third refusal, doubling to 60 s.
 Micros backoff_after(uint32_t refusals);
 
@@ -117,12 +119,14 @@ struct Pool::State {
     Micros cpu_saved = -1;
     Micros wall = 0;
     std::string left = {};
+    bool reported = false;  // by its machine
   };
   Attempt* live_attempt(JobId id);
   // The live attempt with this key on this machine; null: there is none.
   Attempt* present(const AttemptKey& key, MachineId machine);
   void advance(Attempt& attempt, AttemptState state);
   void end_attempt(Attempt& attempt, const End& end);
+  bool was_in_vain(const Attempt& attempt, const End& end) const;
   void return_job(Job& job, const Attempt& attempt, const End& end, const Cost& cost);
   void expire(Attempt& attempt);
   bool waited_long_enough(const Attempt& attempt) const;
@@ -135,6 +139,7 @@ struct Pool::State {
   const Machine* machine(MachineId id) const;
   void note_contact(Machine& machine);
   void schedule(Machine& machine);
+  void rest(Machine& machine);
   void lose_unnamed(Machine& machine, const std::vector<Renewed::Status>& named);
 
   // ---- allocation ----

@@ -262,6 +262,7 @@ void Pool::State::on(const JobsReleased& event) {
   control(event.jobs, event.only_in, [this](Job& job) {
     if (job.record.state != JobState::kHeld) return false;
     job.record.reason = "released";
+    job.record.vain = 0;
     set_state(job, JobState::kWaiting);
     enqueue(job);  // with its old priority, which drifted as if it had been waiting
     return true;

@@ -166,6 +166,7 @@ constinit const TableOf<JobRecord> kJobs = {
         column<&JobRecord::count>("count"),
         column<&JobRecord::share_priority_step>("share_priority_step"),
         column<&JobRecord::needs, &Requirements::platforms>("platforms"),
+        column<&JobRecord::vain>("vain"),
     },
     {
         // Includes `attempts`, so that jobs still without an attempt need no table lookup.

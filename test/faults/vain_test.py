@@ -1,0 +1,56 @@
+"""A job that ends its own attempts is held after five: otherwise it would be started for ever,
+because an attempt that its machine lost uses up no retry."""
+
+import os
+import signal
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+
+import harness
+
+
+class Vain(unittest.TestCase):
+    def setUp(self):
+        self.pool = harness.Pool()
+        self.addCleanup(self.pool.close)
+        self.pool.start_server()
+        self.pool.client("curly").start()
+        self.pool.wait_machines(1)
+
+    def help_it(self):
+        """With root, a job cannot kill its shepherd, which has another account."""
+        if os.geteuid() != 0:
+            return
+        for pid in self.pool.processes():
+            try:
+                program = os.readlink("/proc/%d/exe" % pid)
+                if os.path.basename(program) == "sublet-shepherd":
+                    os.kill(pid, signal.SIGKILL)
+            except OSError:
+                pass  # it has ended
+
+    def held(self, job):
+        self.help_it()
+        return self.pool.job_state(job) == "held"
+
+    def test_a_job_that_kills_its_shepherd(self):
+        job = self.pool.submit("--", "/bin/sh", "-c", "kill -9 $PPID; exec sleep 1000")[0]
+        harness.wait_for(lambda: self.held(job), "the job to be held")
+        shown = self.pool.job(job)
+        self.assertEqual(shown["attempts"], 5)
+        self.assertEqual([one["ended"] for one in shown["attempt_list"]], ["machine lost"] * 5)
+        self.assertEqual(shown["reason"][:75], "held: 5 attempts in a row ended at once and "
+                                               "saved nothing; attempt 5 lost (")
+        # It was not evicted, and nobody counts it so.
+        self.assertEqual(shown["evictions"], 0)
+        usage = self.pool.sublet("report", "users")["usage"]
+        self.assertEqual([line["evictions"] for line in usage], [0])
+        self.pool.sublet("release", job)
+        harness.wait_for(lambda: self.held(job), "the job to be held again")
+        self.assertEqual(self.pool.job(job)["attempts"], 10)
+
+
+if __name__ == "__main__":
+    unittest.main()
