@@ -375,7 +375,8 @@ class Refusals(MembershipCase):
         os.rename(ann.membership(), os.path.join(os.path.dirname(ann.membership()),
                                                  pool.listen.replace(":", "%3A")))
         self.refused(ann.run("--server", "tls://" + pool.listen, "ls"), 5,
-                     "is not trusted: the certificate is from another pool's authority")
+                     "the server at %s is not trusted: the certificate is from another pool's "
+                     "authority" % pool.listen)
         # And a client that trusts it is refused.
         with open(os.path.join(pool.state, "authority", "authority.pem")) as f:
             authority = f.read()

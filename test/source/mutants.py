@@ -214,6 +214,20 @@ def pick(files, seed, rooms=ROOMS):
         yield generator.choice([mutant for mutant in mutants if mutant.operator == operator])
 
 
+def read_list(text):
+    """The mutants in the output of `mutations.py --list`."""
+    found = re.findall(r"^\d+: (\S+):(\d+) (.*)\n  - (.*)\n  \+ (.*)$", text, re.M)
+    return [Mutant(path, int(line), *rest) for path, line, *rest in found]
+
+
+def moved(mutant, text):
+    """The mutant at the nearest line that still reads like its own; None if there is none."""
+    lines = [number for number, line in enumerate(text.split("\n"), 1)
+             if line.strip() == mutant.before]
+    nearest = min(lines, key=lambda number: abs(number - mutant.line), default=None)
+    return mutant._replace(line=nearest) if nearest else None
+
+
 def applied(text, mutant):
     """Returns the text with the mutant applied."""
     lines = text.split("\n")

@@ -257,7 +257,26 @@ class Run:
             self.save()
         return [test for test in tests if test.name not in self.state["failing"]]
 
+    def again(self):
+        """Mutants of an earlier tree whose lines still exist."""
+        with open(self.options.again, encoding="utf-8") as f:
+            earlier = mutants.read_list(f.read())
+        if not earlier:
+            raise Unusable("%s lists no mutants" % self.options.again)
+        for mutant in earlier:
+            path = os.path.join(self.workshop.root, mutant.path)
+            found = None
+            if os.path.exists(path):
+                with open(path, encoding="utf-8") as f:
+                    found = mutants.moved(mutant, f.read())
+            if found:
+                yield found
+            else:
+                print("gone: %s: %s" % (mutant.path, mutant.before), flush=True)
+
     def picks(self):
+        if self.options.again:
+            return self.again()
         files = {}
         for name in self.workshop.sources():
             if mutants.eligible(name, self.options.rooms):
@@ -369,6 +388,8 @@ def read_options(arguments):
                         help="list the first --count mutants and exit")
     parser.add_argument("--table", action="store_true",
                         help="print the table of the results so far and exit")
+    parser.add_argument("--again", metavar="FILE", help="test the mutants of this file, the "
+                        "output of --list, instead of random ones: lines may have moved")
     parser.add_argument("--resume", action="store_true", help="continue an interrupted run")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(),
                         help="parallel compilations and tests")

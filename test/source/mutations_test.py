@@ -132,6 +132,16 @@ class Choice(unittest.TestCase):
             mutants.applied(SOURCE.replace("a += 1", "a += 2"), mutants.Mutant(
                 "server/a.cc", 23, "constant", "a += 1;", "a += 0;"))
 
+    def test_again_in_a_changed_tree(self):
+        first = list(mutants.pick(self.FILES, 7))
+        listing = "".join("%d: %s:%d %s\n  - %s\n  + %s\n" % ((number,) + mutant)
+                          for number, mutant in enumerate(first, 1))
+        self.assertEqual(mutants.read_list(listing), first)
+        for mutant in first:
+            self.assertEqual(mutants.moved(mutant, SOURCE), mutant)
+            self.assertEqual(mutants.moved(mutant, "\n" + SOURCE).line, mutant.line + 1)
+            self.assertIsNone(mutants.moved(mutant, SOURCE.replace(mutant.before, "gone;")))
+
     def test_equivalents(self):
         known = mutants.read_equivalents("# About.\n\nserver/a.cc\n- a || b;\n+ b;\nBecause a\n"
                                          "is b.\n\nx.cc\n- 1\n+ 2\nNo.\n")
