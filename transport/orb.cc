@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "base/text.h"
-#include "transport/code_sets.h"
 #include "transport/guard/guarded_transport.h"
+#include "transport/orb_code_sets.h"
 #include "transport/orb_network.h"
 
 extern char** environ;

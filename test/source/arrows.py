@@ -22,8 +22,8 @@ FREE = ("test", "bench")
 
 # Libraries as the tables name them, and their headers.
 LIBRARIES = {
-    "omniORB and the IDL's headers": ["omniORB4/*", "omnithread*", "giop*.h", "orbParameters.h",
-                                      "SocketCollection.h", "*.hh"],
+    "omniORB and the IDL's headers": ["omniORB4/*", "omnithread*", "giop*.h", "GIOP_*.h",
+                                      "orbParameters.h", "SocketCollection.h", "*.hh"],
     "SOCI": ["soci/*"],
     "SQLite": ["sqlite3.h"],
     "OpenSSL": ["openssl/*"],

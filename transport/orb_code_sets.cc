@@ -1,4 +1,4 @@
-#include "transport/code_sets.h"
+#include "transport/orb_code_sets.h"
 
 // clang-format off
 #include <omniORB4/codeSets.h>

@@ -1,8 +1,8 @@
 // The code set of a call's strings if the caller did not negotiate one. CORBA prescribes
 // Latin-1 for it (CORBA 3.3, part 2, 7.10.2.6), but ORBs that send no code sets usually
 // send UTF-8.
-#ifndef SUBLET_TRANSPORT_CODE_SETS_H_
-#define SUBLET_TRANSPORT_CODE_SETS_H_
+#ifndef SUBLET_TRANSPORT_ORB_CODE_SETS_H_
+#define SUBLET_TRANSPORT_ORB_CODE_SETS_H_
 
 // clang-format off
 #include <omniORB4/CORBA.h>
@@ -18,4 +18,4 @@ void select_code_set(omni::omniInterceptors::serverReceiveRequest_T::info_T& cal
 
 }  // namespace sublet
 
-#endif  // SUBLET_TRANSPORT_CODE_SETS_H_
+#endif  // SUBLET_TRANSPORT_ORB_CODE_SETS_H_
