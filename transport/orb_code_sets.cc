@@ -80,8 +80,9 @@ class Utf8OrLatin1 : public Delegate {
                                      _CORBA_ULong& length, char*& s) override {
     if (!Delegate::fastUnmarshalString(stream, native, bound, length, s)) return false;
     if (is_utf8(s)) return true;
-    const std::string converted = latin1_to_utf8(s);
-    CORBA::string_free(s);
+    CORBA::String_var received = s;
+    s = nullptr;
+    const std::string converted = latin1_to_utf8(received.in());
     s = CORBA::string_dup(converted.c_str());
     length = static_cast<_CORBA_ULong>(converted.size());
     return true;
@@ -103,7 +104,8 @@ struct Version {
 };
 
 Version& version(_CORBA_Octet minor) {
-  static Version versions[] = {Version(0), Version(1), Version(2)};
+  // Not destroyed: at the end of the process connections may still be served.
+  static Version* const versions = new Version[3]{Version(0), Version(1), Version(2)};
   return versions[minor];
 }
 
@@ -119,12 +121,14 @@ void select_code_set(omni::omniInterceptors::serverReceiveRequest_T::info_T& cal
   Version& of = version(call.giop_s.version().minor);
   // The ORB's own interceptor has run: it keeps the code set of a connection, chosen at the
   // first request.
+  // For a request of another version of GIOP than the first it takes Latin-1 again.
+  if (call.giop_s.TCS_C() != &of.latin1) return;
   omni::giopStrand& connection = call.giop_s.strand();
-  if (connection.tcs_c != &of.latin1) return;
-  connection.tcs_c = negotiates(call.giop_s.service_contexts())
-                         ? static_cast<CodeSet*>(&of.negotiated_latin1)
-                         : &of.utf8_or_latin1;
-  call.giop_s.TCS_C(connection.tcs_c);
+  CodeSet* const chosen = negotiates(call.giop_s.service_contexts())
+                              ? static_cast<CodeSet*>(&of.negotiated_latin1)
+                              : &of.utf8_or_latin1;
+  if (connection.tcs_c == &of.latin1) connection.tcs_c = chosen;
+  call.giop_s.TCS_C(chosen);
 }
 
 }  // namespace sublet
