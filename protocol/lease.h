@@ -20,8 +20,8 @@
 // started.
 //
 // (W1) Its lease has run out: the machine is silent, has withdrawn, or did not answer
-//   the order; or it is leaving and its checkpoint was waited for long enough, after
-//   which the server acknowledges no renewal.
+//   the order; or it is leaving and its checkpoint was waited for long enough, or
+//   delivering without progress for as long, after which the server acknowledges no renewal.
 //   The client counts D from the SENDING s of the newest renewal that the server
 //   has acknowledged (lease_end_ns). It freezes the job at the true time
 //       F = t(s) + D / r_client                        (or it has ended before),

@@ -19,6 +19,8 @@ class PoolLeaseTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(unknown_answer_leaves_it_to_the_lease);
   CPPUNIT_TEST(announced_checkpoint_is_waited_for);
   CPPUNIT_TEST(a_delivery_is_waited_for_while_it_progresses);
+  CPPUNIT_TEST(nobody_waits_for_a_removed_job);
+  CPPUNIT_TEST(a_restart_forgets_earlier_registrations);
   CPPUNIT_TEST(silent_machines_get_nothing);
   CPPUNIT_TEST(first_renewal_loses_what_it_does_not_name);
   CPPUNIT_TEST(later_renewals_lose_nothing);
@@ -157,6 +159,46 @@ class PoolLeaseTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(
         std::string("given up (its outputs did not arrive: resuming from generation 0)"),
         attempt.reason);
+  }
+
+  void nobody_waits_for_a_removed_job() {
+    TestPool t;
+    const MachineId m = t.join("m");
+    const JobId job = t.submit("ann");
+    t.start(job);
+    Verdict verdict = Verdict::kCounts;
+    uint64_t delivered = 0;
+    const auto renew = [&] {
+      t.pass(10 * kSecond);
+      t.apply(TimePassed());
+      t.apply(Renewed{m, false, {{{job, 1}, AttemptState::kDelivering, ++delivered}}});
+      verdict = t.last.answer.verdicts.at(0).second;
+    };
+    renew();
+    t.apply(JobsRemoved{{job}});
+    for (int i = 0; i < 5; ++i) {
+      renew();
+      CPPUNIT_ASSERT(verdict == Verdict::kCounts);
+    }
+    renew();
+    CPPUNIT_ASSERT(verdict == Verdict::kSuperseded);
+  }
+
+  // As in a brain that was restored, which does not know them.
+  void a_restart_forgets_earlier_registrations() {
+    TestPool t;
+    const MachineId m = t.join("m");
+    const JobId job = t.submit("ann");
+    t.start(job);
+    t.apply(MachineJoined{m, "m", "linux", "x86_64", 1, 1, 8ull << 30, 100ull << 30});
+    Pool restored{Parameters()};
+    CPPUNIT_ASSERT(restored.restore(t.books.snapshot()).empty());
+    for (const Event& event : {Event(ServerStarted()), Event(Renewed{m, true, {}})}) {
+      t.apply(event);
+      restored.apply(event, t.now);
+    }
+    CPPUNIT_ASSERT(restored.attempt(job) != nullptr);
+    CPPUNIT_ASSERT(t.pool.attempt(job) != nullptr);
   }
 
   void silent_machines_get_nothing() {

@@ -81,7 +81,10 @@ class Player {
   MachineId a_machine() { return 1 + pick(6); }
   std::vector<JobState> some_states() {
     if (pick(3) != 0) return {};
-    return {static_cast<JobState>(1 + pick(4)), static_cast<JobState>(1 + pick(4))};
+    static constexpr JobState kStates[] = {JobState::kWaiting, JobState::kPlaced,
+                                           JobState::kRunning, JobState::kHeld,
+                                           JobState::kDelivering};
+    return {kStates[pick(std::size(kStates))], kStates[pick(std::size(kStates))]};
   }
   JobId a_job() { return t.books.jobs.empty() ? 1 : 1 + pick(t.books.jobs.rbegin()->first); }
   // Mostly of a live attempt.
@@ -211,7 +214,8 @@ void check_invariants(const TestPool& t) {
     const auto view = t.pool.job(id);
     RC_ASSERT(!view == is_final(job.state));
     if (view) RC_ASSERT(text_of(*view) == text_of(job));
-    const bool at_work = job.state == JobState::kPlaced || job.state == JobState::kRunning;
+    const bool at_work = job.state == JobState::kPlaced || job.state == JobState::kRunning ||
+                         job.state == JobState::kDelivering;
     if (at_work) RC_ASSERT(live.contains(id));
     waiting += job.state == JobState::kWaiting;
     if (job.state == JobState::kWaiting && !live.contains(id) && job.not_before <= t.now)

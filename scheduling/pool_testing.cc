@@ -39,7 +39,8 @@ struct ToText {
     return line("job", r.id, r.count, r.batch, r.index, r.user, r.submit_host, r.state, r.attempts,
                 r.needs, r.priority, r.retries_left, r.evictions, r.share_priority,
                 r.share_priority_at, r.share_priority_step, r.generation, r.checkpoint_bytes,
-                r.submitted, r.changed, r.cpu_kept, r.cpu_lost, r.reason, r.refusals, r.not_before);
+                r.submitted, r.changed, r.cpu_kept, r.cpu_lost, r.reason, r.refusals, r.not_before,
+                r.vain);
   }
   std::string operator()(const AttemptRecord& r) const {
     return line("attempt", r.key, r.machine, r.state, r.ended, r.reason, r.decided, r.started,

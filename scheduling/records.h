@@ -41,7 +41,7 @@ struct JobRecord {
   std::string reason;     // one sentence: why it is waiting, or how it ended
   uint32_t refusals = 0;  // orders refused or not delivered in a row
   Micros not_before = 0;  // not placed before this instant
-  uint32_t vain = 0;      // attempts in a row that ended at once, or vanished, and saved nothing
+  uint32_t vain = 0;      // attempts in a row that were in vain (Pool::State::was_in_vain)
 };
 
 struct AttemptRecord {

@@ -59,8 +59,9 @@ class RefusalsTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(removed_while_backing_off);
   CPPUNIT_TEST(restored_while_backing_off);
   CPPUNIT_TEST(a_job_that_ends_its_attempts_is_held);
-  CPPUNIT_TEST(what_is_not_in_vain);
-  CPPUNIT_TEST(a_machine_that_cannot_start_jobs_rests);
+  CPPUNIT_TEST(a_start_that_was_not_reported);
+  CPPUNIT_TEST(progress_is_not_in_vain);
+  CPPUNIT_TEST(what_the_job_did_not_cause_is_not_in_vain);
   CPPUNIT_TEST_SUITE_END();
 
  public:
@@ -202,11 +203,11 @@ class RefusalsTest : public CppUnit::TestFixture {
     }
   }
 
-  // Starts `job` and ends it after `ran`, as its machine reports it.
+  // Starts `job` and ends it after it `ran`, as its machine reports it.
   static void run(TestPool& t, JobId job, EndReason ended, Micros ran) {
     t.start(job);
     t.pass(ran);
-    t.end(job, ended);
+    t.end(job, ended, ran);
   }
 
   void a_job_that_ends_its_attempts_is_held() {
@@ -226,9 +227,8 @@ class RefusalsTest : public CppUnit::TestFixture {
       CPPUNIT_ASSERT(t.state(job) == JobState::kHeld);
       const std::string& reason = t.record(job).reason;
       CPPUNIT_ASSERT_MESSAGE(
-          reason, reason.starts_with("held: 5 attempts in a row ended at once and saved nothing; "
-                                     "attempt 5 "));
-      CPPUNIT_ASSERT_EQUAL(0u, t.record(job).retries_left);
+          reason, reason.starts_with("held: 5 attempts in a row vanished or were evicted within 2 "
+                                     "s, and saved nothing; attempt 5 "));
       // A release gives it five more.
       t.apply(JobsReleased{{job}});
       for (int i = 0; i < 4; ++i) run(t, job, ended, kSecond);
@@ -236,7 +236,19 @@ class RefusalsTest : public CppUnit::TestFixture {
     }
   }
 
-  void what_is_not_in_vain() {
+  // The start may be known from the report of the end only.
+  void a_start_that_was_not_reported() {
+    TestPool t;
+    const MachineId m = t.join("curly");
+    const JobId job = t.submit("eve");
+    for (int i = 0; i < 5; ++i) {
+      CPPUNIT_ASSERT(t.state(job) == JobState::kPlaced);
+      t.apply(AttemptEnded{t.key(job), m, EndReason::kLost, "", 0, -1, 0, "", true});
+    }
+    CPPUNIT_ASSERT(t.state(job) == JobState::kHeld);
+  }
+
+  void progress_is_not_in_vain() {
     TestPool t;
     const MachineId m = t.join("curly");
     const JobId job = t.submit("ann");
@@ -244,40 +256,40 @@ class RefusalsTest : public CppUnit::TestFixture {
       for (int i = 0; i < 4; ++i) run(t, job, EndReason::kOwner, kSecond);
       CPPUNIT_ASSERT_EQUAL(4u, t.record(job).vain);
     };
-    const auto harmless = [&] {
+    const auto forgiven = [&] {
       CPPUNIT_ASSERT(t.state(job) == JobState::kPlaced);
       CPPUNIT_ASSERT_EQUAL(0u, t.record(job).vain);
     };
     four();
     run(t, job, EndReason::kOwner, 2 * kSecond);  // a real owner
-    harmless();
+    forgiven();
     four();
     t.start(job);
-    t.apply(CheckpointStored{t.key(job), m, 1, 10});  // progress
+    t.apply(CheckpointStored{t.key(job), m, 1, 10});
     t.end(job, EndReason::kLost);
-    harmless();
-    four();
+    forgiven();
+  }
+
+  void what_the_job_did_not_cause_is_not_in_vain() {
+    TestPool t;
+    const MachineId m = t.join("curly");
+    const JobId job = t.submit("ann");
+    for (int i = 0; i < 4; ++i) run(t, job, EndReason::kOwner, kSecond);
+    const auto unchanged = [&] { CPPUNIT_ASSERT_EQUAL(4u, t.record(job).vain); };
     run(t, job, EndReason::kPreempted, kSecond);  // the server's doing
-    harmless();
-    four();
-    t.apply(OrderAnswered{t.key(job), Answer::kRefused, "full"});  // was no attempt
-    CPPUNIT_ASSERT_EQUAL(4u, t.record(job).vain);
+    unchanged();
+    t.end(job, EndReason::kLost);  // the machine could not start it
+    unchanged();
+    t.end(job, EndReason::kOwner);  // it had not begun to run
+    unchanged();
+    t.apply(OrderAnswered{t.key(job), Answer::kRefused, "full"});
+    unchanged();
     t.to_next_deadline();
     t.start(job);
     t.apply(MachineJoined{m, "curly", "linux", "x86_64", 1, 1, 8ull << 30, 100ull << 30});
     t.apply(Renewed{m, true, {}});  // the machine has forgotten it
-    t.report(m, true);
-    harmless();
-  }
-
-  void a_machine_that_cannot_start_jobs_rests() {
-    TestPool t;
-    t.join("curly");
-    const JobId job = t.submit("ann");
-    t.end(job, EndReason::kLost);
-    CPPUNIT_ASSERT(t.state(job) == JobState::kWaiting);
-    CPPUNIT_ASSERT(t.to_next_deadline());
-    CPPUNIT_ASSERT(t.state(job) == JobState::kPlaced);
+    unchanged();
+    CPPUNIT_ASSERT(t.state(job) != JobState::kHeld);
   }
 };
 

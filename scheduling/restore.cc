@@ -136,6 +136,7 @@ class Restorer {
   }
 
   void add_attempt(const AttemptRecord& row) {
+    if (!is_known(row.state)) return complain(name_of(row.key) + " is left out: no valid state");
     Job* job = s_.live_job(row.key.job);
     if (job != nullptr && job->record.attempts != row.key.attempt) {
       if (row.state != AttemptState::kEnded) {
@@ -187,7 +188,7 @@ class Restorer {
                            record.state == JobState::kRunning ||
                            record.state == JobState::kDelivering;
       if (at_work && s_.live_attempt(row.id) == nullptr) {
-        complain(name_of(row.id) + " was placed or running without an attempt: it waits again");
+        complain(name_of(row.id) + " was at work without an attempt: it waits again");
         record.state = JobState::kWaiting;
         s_.waiting += record.count;
         job->user->waiting += record.count;

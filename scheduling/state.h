@@ -119,14 +119,14 @@ struct Pool::State {
     Micros cpu_saved = -1;
     Micros wall = 0;
     std::string left = {};
-    bool reported = false;  // by its machine
+    bool started = false;  // its machine says so
   };
   Attempt* live_attempt(JobId id);
   // The live attempt with this key on this machine; null: there is none.
   Attempt* present(const AttemptKey& key, MachineId machine);
   void advance(Attempt& attempt, AttemptState state);
   void end_attempt(Attempt& attempt, const End& end);
-  bool was_in_vain(const Attempt& attempt, const End& end) const;
+  std::optional<bool> was_in_vain(const Attempt& attempt, const End& end) const;
   void return_job(Job& job, const Attempt& attempt, const End& end, const Cost& cost);
   void expire(Attempt& attempt);
   bool waited_long_enough(const Attempt& attempt) const;
@@ -139,7 +139,6 @@ struct Pool::State {
   const Machine* machine(MachineId id) const;
   void note_contact(Machine& machine);
   void schedule(Machine& machine);
-  void rest(Machine& machine);
   void lose_unnamed(Machine& machine, const std::vector<Renewed::Status>& named);
 
   // ---- allocation ----

@@ -37,6 +37,10 @@ enum class AttemptState : uint32_t {
   kEnded = 5,
   kDelivering = 7  // its program has ended, its outputs are on their way
 };
+inline bool is_known(AttemptState s) {
+  return (s >= AttemptState::kOrdered && s <= AttemptState::kEnded) ||
+         s == AttemptState::kDelivering;
+}
 // Whether an attempt in state `a` may go on to `b`: the numbers are not in order.
 inline bool precedes(AttemptState a, AttemptState b) {
   if (a == AttemptState::kEnded || b == AttemptState::kEnded)

@@ -24,7 +24,7 @@ struct PoolPicture {
   std::vector<Change> events;  // the caller's, for administrators all users'; oldest first
 };
 
-// The pause before the next look at the server: twenty times as long as the last look took,
+// The pause before the server is asked again: twenty times as long as the last time took,
 // from a second to a minute. This bounds the load that `top` causes, however large or busy
 // the pool is.
 std::chrono::milliseconds pause_after_refresh(std::chrono::milliseconds took);

@@ -102,7 +102,10 @@ void Attempts::apply(Entry& entry, uint32_t actions, const std::string& reason) 
     work.stop = true;
     tasks_->hurry();
   }
-  if (actions & kTellStarted) reporter_->tell_started(entry.work, system_clock().utc_us());
+  if (actions & kTellStarted) {
+    work.started_us = system_clock().utc_us();
+    reporter_->tell_started(entry.work, work.started_us);
+  }
   bool report_only = (actions & kReport) && !(actions & kRecordEnd);
   if (report_only) {
     actions &= ~uint32_t{kReport};
@@ -234,15 +237,26 @@ void Attempts::answered(const AttemptName& name, uint32_t verdict, bool of_end) 
   }
 }
 
-// Of all attempts, because each one's upload may have to wait for the others'.
-uint64_t Attempts::delivered() const {
+uint64_t Attempts::delivered_by_all() const {
   uint64_t bytes = delivered_by_forgotten_;
   for (const auto& [name, entry] : entries_) bytes += entry->work->delivered;
   return bytes;
 }
 
+// An attempt that was asked to leave sends a checkpoint, which is not waited for as long, and
+// one that could not be started sends nothing. While an upload waits for others to end, their
+// progress is its own.
+void Attempts::report_hand_in(const Entry& entry, HeldAttempt* held) const {
+  using Delivery = AttemptWork::Delivery;
+  const Delivery delivery = entry.work->delivery;
+  const bool waits = delivery == Delivery::kNotBegun &&
+                     entry.machine.state() == AttemptState::kHandingIn &&
+                     entry.machine.leave_reason() == SUBLET_LEAVE_NONE;
+  held->state = waits || delivery == Delivery::kOutputs ? kAttemptDelivering : kAttemptLeaving;
+  held->delivered = waits ? delivered_by_all() : entry.work->delivered.load();
+}
+
 std::vector<HeldAttempt> Attempts::held() {
-  const uint64_t all_delivered = delivered();
   std::vector<HeldAttempt> out;
   for (auto& [name, entry] : entries_) {
     if (entry->machine.state() == AttemptState::kForgotten) continue;
@@ -259,15 +273,9 @@ std::vector<HeldAttempt> Attempts::held() {
       case AttemptState::kLeaving:
         one.state = kAttemptLeaving;
         break;
-      default: {
-        // One that was asked to leave sends a checkpoint, for which another rule holds, and
-        // one that could not be started sends nothing.
-        const bool delivers =
-            entry->machine.leave_reason() == SUBLET_LEAVE_NONE &&
-            (entry->machine.state() == AttemptState::kHandingIn || entry->work->delivered > 0);
-        one.state = delivers ? kAttemptDelivering : kAttemptLeaving;
-        one.delivered = all_delivered;
-      }
+      default:
+        report_hand_in(*entry, &one);
+        break;
     }
     out.push_back(one);
     if (entry->tenancy) guard_.send(*entry->tenancy, SUBLET_FRAME_QUERY, 0, 0);

@@ -96,7 +96,8 @@ class Attempts {
   void send_frames(Entry& entry, uint32_t actions, int64_t now);
   void leave(Entry& entry, sublet_leave_reason reason);
   static std::string why_left(const Entry& entry);
-  uint64_t delivered() const;
+  uint64_t delivered_by_all() const;
+  void report_hand_in(const Entry& entry, HeldAttempt* held) const;
   void make_tenant(Entry& entry);
   // Unless its processes may still be there.
   void drop_tenant_if_ended(Entry& entry);

@@ -45,7 +45,11 @@ struct AttemptWork {
   // Both are written before leave_reason.
   std::atomic<uint64_t> disk_used{0};
   std::atomic<uint64_t> disk_free{0};
-  // Bytes of outputs read and sent. Written by the running task, read by all.
+  std::atomic<int64_t> started_us{0};  // UTC; when its program was started, 0: not known
+  // Written by the running task, read by all.
+  enum class Delivery { kNotBegun, kOutputs, kNothing };
+  std::atomic<Delivery> delivery{Delivery::kNotBegun};
+  // Bytes of outputs read and sent. What is repeated is not counted.
   std::atomic<uint64_t> delivered{0};
   LowDisk low_disk() const { return {disk_used, disk_free}; }
   std::atomic<uint64_t> reported_generation{0};

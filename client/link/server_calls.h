@@ -83,7 +83,7 @@ struct HeldAttempt {
   uint64_t memory = 0;
   int32_t progress_ppm = -1;
   uint64_t generation = 0;
-  uint64_t delivered = 0;  // kAttemptDelivering: bytes of all deliveries of this machine
+  uint64_t delivered = 0;  // kAttemptDelivering: changes while it makes progress
 };
 
 struct AttemptVerdict {

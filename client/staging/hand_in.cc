@@ -57,6 +57,13 @@ struct Uploader {
   AttemptWork& work;
   ServerCalls& server;
   Pace& pace;
+  uint64_t passed = 0;  // bytes read and sent
+
+  void pass(uint64_t bytes) {
+    passed += bytes;
+    const bool outputs = work.delivery == AttemptWork::Delivery::kOutputs;
+    if (outputs && passed > work.delivered) work.delivered = passed;
+  }
 
   Digest digest_of(int fd, uint64_t size) {
     Hasher hash;
@@ -67,12 +74,13 @@ struct Uploader {
       if (chunk.empty()) break;
       hash.update(chunk);
       offset += chunk.size();
-      work.delivered += chunk.size();
+      pass(chunk.size());
     }
     return hash.finish();
   }
 
   uint64_t send(int fd, uint64_t size, const Upload& upload) {
+    pass(upload.offset);
     for (uint64_t offset = upload.offset; offset < size;) {
       PacedWork turn(pace, work.stop);
       if (work.stop) throw Stopped();
@@ -80,7 +88,7 @@ struct Uploader {
       if (chunk.empty())
         throw FileError(EIO, "read", "a file that was truncated during the upload");
       offset = server.put(upload.id, offset, chunk.data(), chunk.size());
-      work.delivered += chunk.size();
+      pass(chunk.size());
     }
     return server.close_upload(upload.id);
   }
@@ -89,7 +97,9 @@ struct Uploader {
   uint64_t upload(const FilePlace& place, int fd, uint64_t size) {
     Digest digest = digest_of(fd, size);
     constexpr int kRounds = 3;
+    const uint64_t passed_before = passed;
     for (int round = 0;; ++round) {
+      passed = passed_before;
       Upload begun = server.open_upload(request_id(*work.assignment, place, digest, round), place,
                                         size, digest);
       try {
@@ -270,6 +280,7 @@ void begin_end(AttemptWork& work, Files& files, uint64_t* saved_generation) {
   try {
     if (auto record = read_end(files, work.folder)) {
       work.end = end_from_record(what, *record);
+      work.end.started_us = work.started_us;
       return;
     }
   } catch (const std::exception& e) {
@@ -283,6 +294,8 @@ void hand_in_all(Uploader& to, const JobSettings& settings) {
   AttemptWork& work = to.work;
   const Assignment& what = *work.assignment;
   bool failed_or_done = !protocol::is_eviction(work.end.end);
+  work.delivery =
+      failed_or_done ? AttemptWork::Delivery::kOutputs : AttemptWork::Delivery::kNothing;
   bool resumes_elsewhere = !failed_or_done && work.end.end != protocol::kEndRemoved &&
                            work.end.end != protocol::kEndSuperseded;
   if (resumes_elsewhere) try_checkpoint(to, settings);

@@ -15,6 +15,7 @@ namespace {
 class HandInTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(HandInTest);
   CPPUNIT_TEST(a_finished_job_leaves_outputs_and_streams);
+  CPPUNIT_TEST(a_repetition_is_no_progress);
   CPPUNIT_TEST(required_outputs_and_bounds);
   CPPUNIT_TEST(links_are_not_handed_in);
   CPPUNIT_TEST(folders_and_patterns_are_handed_in);
@@ -82,6 +83,29 @@ class HandInTest : public CppUnit::TestFixture {
                          server_.complete(FileKind::kOutput)[0].bytes.size());
     CPPUNIT_ASSERT_EQUAL(std::string("hello"), server_.complete(FileKind::kStdout)[0].bytes);
     CPPUNIT_ASSERT(server_.complete(FileKind::kStderr).empty());
+  }
+
+  // Else the server would wait for an upload that fails again and again.
+  void a_repetition_is_no_progress() {
+    what_.job.outputs = {{"out", true}};
+    auto w = work(exited(0));
+    write(*w, "work/out", std::string(1000, 'o'));
+    CPPUNIT_ASSERT(w->delivery == AttemptWork::Delivery::kNotBegun);
+    for (int i = 0; i < 3; ++i) {
+      CPPUNIT_ASSERT(go(*w) == TaskResult::kDone);
+      CPPUNIT_ASSERT(w->delivery == AttemptWork::Delivery::kOutputs);
+      CPPUNIT_ASSERT_EQUAL(uint64_t{2000}, w->delivered.load());  // read once and sent once
+    }
+    write(*w, "stdout", "hello");
+    CPPUNIT_ASSERT(go(*w) == TaskResult::kDone);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{2010}, w->delivered.load());
+    // A checkpoint is no delivery.
+    w = work(evicted(7));
+    write(*w, "checkpoint/checkpoint", "bytes");
+    CPPUNIT_ASSERT(go(*w) == TaskResult::kDone);
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, server_.complete(FileKind::kCheckpoint).size());
+    CPPUNIT_ASSERT(w->delivery == AttemptWork::Delivery::kNothing);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{0}, w->delivered.load());
   }
 
   void required_outputs_and_bounds() {

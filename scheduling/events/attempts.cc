@@ -63,13 +63,6 @@ void Pool::State::note_delivery(Attempt& attempt, uint64_t delivered) {
   touch(attempt);
 }
 
-// It gets no order for a moment, so that its jobs can run elsewhere.
-void Pool::State::rest(Machine& machine) {
-  if (machine.record.state == MachineState::kGone) return;
-  machine.paused_until = now + parameters.refusal_pause;
-  schedule(machine);
-}
-
 void Pool::State::on(const OrderAnswered& event) {
   Attempt* attempt = live_attempt(event.key.job);
   if (attempt == nullptr || attempt->record.key != event.key) return;
@@ -82,11 +75,15 @@ void Pool::State::on(const OrderAnswered& event) {
   // An attempt that has started was not refused. (One whose job was removed or held
   // before the machine answered is leaving, and can still be refused.)
   if (attempt->record.started != 0) return;
+  Machine& machine = *attempt->machine;
   // If a job is refused repeatedly, the job is at fault: it backs off (return_job) and
   // the machine is available to others at once.
   const bool backs_off =
       attempt->job != nullptr && attempt->job->record.refusals + 1 >= kRefusalsAtOnce;
-  if (!backs_off) rest(*attempt->machine);
+  if (!backs_off && machine.record.state != MachineState::kGone) {
+    machine.paused_until = now + parameters.refusal_pause;
+    schedule(machine);
+  }
   const std::string& why = event.reason;
   end_attempt(*attempt, {EndReason::kRefused, event.answer == Answer::kRefused ? why
                                               : why.empty()                    ? "not delivered"
@@ -131,7 +128,8 @@ Verdict Pool::State::renew(const Renewed::Status& status, MachineId machine) {
   }
   if (status.state == AttemptState::kDelivering) {
     advance(*attempt, AttemptState::kDelivering);
-    note_delivery(*attempt, status.delivered);
+    // Nobody waits for the outputs of a removed job.
+    if (attempt->job != nullptr) note_delivery(*attempt, status.delivered);
   }
   // Its checkpoint has not arrived in time, or its delivery makes no progress: the lease is no
   // longer renewed, so that it expires and the job can continue elsewhere.
@@ -214,10 +212,8 @@ void Pool::State::on(const AttemptEnded& event) {
     return;
   }
   outcome.answer.verdicts.emplace_back(event.key, Verdict::kCounts);
-  const bool could_not_start = event.ended == EndReason::kLost && attempt->record.started == 0;
-  if (could_not_start) rest(*attempt->machine);
   end_attempt(*attempt, {event.ended, event.reason, event.cpu, event.cpu_saved, event.wall,
-                         event.left, true});
+                         event.left, event.started || attempt->record.started != 0});
 }
 
 // The only place where attempts end: writes the records, charges the user, frees the
@@ -254,16 +250,22 @@ void Pool::State::end_attempt(Attempt& attempt, const End& end) {
   outcome.records.emplace_back(std::move(ended.mapped().record));
 }
 
-// An owner who returns, a monitor that fails and a disk that fills up are no failures of the
-// job, and neither are processes that vanish; but a job may be the cause of all of them.
-bool Pool::State::was_in_vain(const Attempt& attempt, const End& end) const {
+// Whether the attempt was in vain. An owner who returns, a monitor that fails, a disk that fills
+// up and processes that vanish are no failures of the job; but a job may be the cause of all of
+// them. std::nullopt: it was not the cause, or nobody knows.
+std::optional<bool> Pool::State::was_in_vain(const Attempt& attempt, const End& end) const {
   constexpr Micros kAtOnce = 2'000'000;
-  const AttemptRecord& record = attempt.record;
-  if (record.generation > record.resumed_generation) return false;
-  if (end.ended == EndReason::kLost) return end.reported;
-  const bool may_be_its_own = end.ended == EndReason::kOwner || end.ended == EndReason::kBlind ||
-                              end.ended == EndReason::kDrained;
-  return may_be_its_own && record.started != 0 && now - record.started < kAtOnce;
+  if (attempt.record.generation > attempt.record.resumed_generation) return false;
+  switch (end.ended) {
+    case EndReason::kLost:
+      return end.started ? std::optional(true) : std::nullopt;
+    case EndReason::kOwner:
+    case EndReason::kBlind:
+    case EndReason::kDrained:
+      return end.wall > 0 ? std::optional(end.wall < kAtOnce) : std::nullopt;
+    default:
+      return std::nullopt;
+  }
 }
 
 void Pool::State::return_job(Job& job, const Attempt& attempt, const End& end, const Cost& cost) {
@@ -291,12 +293,12 @@ void Pool::State::return_job(Job& job, const Attempt& attempt, const End& end, c
   }
   if (failed) --record.retries_left;
   if (is_eviction(end.ended)) ++record.evictions;
-  if (end.ended != EndReason::kRefused)
-    record.vain = was_in_vain(attempt, end) ? record.vain + 1 : 0;
+  if (const auto in_vain = was_in_vain(attempt, end)) record.vain = *in_vain ? record.vain + 1 : 0;
   const bool hold = record.vain >= kMostInVain;
   if (hold)
     record.reason = "held: " + std::to_string(record.vain) +
-                    " attempts in a row ended at once and saved nothing; " + record.reason;
+                    " attempts in a row vanished or were evicted within 2 s, and saved nothing; " +
+                    record.reason;
   set_state(job, hold ? JobState::kHeld : JobState::kWaiting, end.ended);
   if (end.ended != EndReason::kRefused) raise_priority(job);
   if (!hold) enqueue(job);

@@ -158,6 +158,7 @@ void fields(A& a, AttemptEnded& e) {
   a.field(e.cpu);
   a.field(e.cpu_saved);
   a.field(e.wall);
+  a.field(e.started);
   a.tail(!e.left.empty(), [&] { a.field(e.left); });
 }
 template <typename A>

@@ -50,7 +50,7 @@ class EventCodecTest : public CppUnit::TestFixture {
               OrderAnswered{key, OrderAnswered::Answer::kUnknown, text},
               AttemptStarted{key, a},
               CheckpointStored{key, a, a, a},
-              AttemptEnded{key, a, EndReason::kOwner, text, c, c, c, text},
+              AttemptEnded{key, a, EndReason::kOwner, text, c, c, c, text, flag},
               JobsRemoved{ids, states, text},
               JobsHeld{ids, states, text, text},
               JobsReleased{ids, states},

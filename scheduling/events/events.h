@@ -94,6 +94,7 @@ struct AttemptEnded {
   Micros cpu_saved = -1;  // part of it up to the newest checkpoint; -1: no checkpoint
   Micros wall = 0;
   std::string left = {};  // done: the file it produced for StopWhen::output; "": none
+  bool started = false;   // its program was started
 };
 // Jobs are named by id; the caller has checked the permissions. `only_in`: only those
 // in one of these states; empty: any state. `by`: the user who requested it.

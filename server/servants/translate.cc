@@ -273,6 +273,7 @@ ReportedEnd from_idl(const v1::EndReport& r) {
   end.event.cpu = std::max<int64_t>(0, r.cpu_us);
   end.event.cpu_saved = std::min<int64_t>(r.cpu_saved_us, end.event.cpu);
   end.event.wall = std::clamp<int64_t>(r.wall, 0, INT64_MAX / 1000) * 1000;
+  end.event.started = r.started > 0;
   end.row.key = end.event.key;
   end.row.exit_status = r.exit_status;
   end.row.signal = r.signal;

@@ -39,17 +39,18 @@ class Vain(unittest.TestCase):
         job = self.pool.submit("--", "/bin/sh", "-c", "kill -9 $PPID; exec sleep 1000")[0]
         harness.wait_for(lambda: self.held(job), "the job to be held")
         shown = self.pool.job(job)
-        self.assertEqual(shown["attempts"], 5)
-        self.assertEqual([one["ended"] for one in shown["attempt_list"]], ["machine lost"] * 5)
-        self.assertEqual(shown["reason"][:75], "held: 5 attempts in a row ended at once and "
-                                               "saved nothing; attempt 5 lost (")
+        self.assertGreaterEqual(shown["attempts"], 5)
+        self.assertEqual([one["ended"] for one in shown["attempt_list"]], ["machine lost"] * shown["attempts"])
+        self.assertTrue(shown["reason"].startswith(
+            "held: 5 attempts in a row vanished or were evicted within 2 s, and saved nothing; "
+            "attempt %d lost (" % shown["attempts"]), shown["reason"])
         # It was not evicted, and nobody counts it so.
         self.assertEqual(shown["evictions"], 0)
         usage = self.pool.sublet("report", "users")["usage"]
         self.assertEqual([line["evictions"] for line in usage], [0])
         self.pool.sublet("release", job)
         harness.wait_for(lambda: self.held(job), "the job to be held again")
-        self.assertEqual(self.pool.job(job)["attempts"], 10)
+        self.assertGreaterEqual(self.pool.job(job)["attempts"], 10)
 
 
 if __name__ == "__main__":

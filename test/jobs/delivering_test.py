@@ -11,7 +11,7 @@ import giop
 import harness
 
 RATE = 2 << 20  # bytes a second
-SIZE = 20 << 20
+SIZE = 32 << 20
 
 
 class SlowLink(giop.Relay):
@@ -24,8 +24,8 @@ class SlowLink(giop.Relay):
 
 class Delivering(unittest.TestCase):
     def setUp(self):
-        # The least values: an attempt that is only leaving would be given up after 2 s.
-        self.pool = harness.Pool(["scheduling.lease=3 s", "scheduling.leaving_wait=2 s"])
+        # An attempt that is only leaving would be given up after 5 s; this delivery takes 16 s.
+        self.pool = harness.Pool(["scheduling.lease=3 s", "scheduling.leaving_wait=5 s"])
         self.addCleanup(self.pool.close)
         self.pool.start_server()
 

@@ -53,7 +53,9 @@ std::string where(const JobQuery& query) {
     for (uint32_t s : query.states) list += (list.empty() ? "" : ", ") + std::to_string(s);
     text += " and jobs.state in (" + list + ")";
   }
-  if (query.unfinished_only) text += " and jobs.state not in (5, 6, 7)";
+  if (query.unfinished_only) text += " and jobs.state not in (5, 6, 7)";  // index jobs_live
+  // Index jobs_batch, whose states are searched one by one.
+  if (query.unfinished_only && query.batch) text += " and jobs.state in (1, 2, 3, 4, 8, 9)";
   if (query.stopped != JobQuery::Stopped::kAny)
     text += std::string(" and ") + (query.stopped == JobQuery::Stopped::kOnly ? "" : "not ") +
             "(jobs.state = 7 and exists (select 1 from stops where stops.batch = jobs.batch and "
