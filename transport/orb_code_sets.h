@@ -1,5 +1,5 @@
 // The code set of a call's strings if the caller did not negotiate one. CORBA prescribes
-// Latin-1 for it (CORBA 3.3, part 2, 7.10.2.6), but ORBs that send no code sets usually
+// Latin-1 for it (CORBA 3.0, 13.10.2), but ORBs that send no code sets usually
 // send UTF-8.
 #ifndef SUBLET_TRANSPORT_ORB_CODE_SETS_H_
 #define SUBLET_TRANSPORT_ORB_CODE_SETS_H_
