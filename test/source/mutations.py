@@ -64,16 +64,18 @@ def read_tests(listing):
 
 def ordered(tests, mutant, changed, seconds):
     """Sorts tests so that the most likely to fail come first. `changed`: programs that differ
-    from the original; unit tests of unchanged programs come last. `seconds`: of each test."""
+    from the original; unit tests of unchanged programs come last, except those beside the
+    mutant, which may start a program that has changed. `seconds`: of each test."""
     room = mutant.path.split("/")[0]
     likely = ["daemon." + name for name in DAEMON_TESTS.get(room, "").split()]
 
     def rank(test):
         folder = test.folder.rsplit("/build/", 1)[-1]
         if "unit" in test.labels:
-            if test.command[0] not in changed:
-                return (4, 0)
-            return (0, -len(folder)) if mutant.path.startswith(folder + "/") else (1, 0)
+            beside = mutant.path.startswith(folder + "/")
+            if test.command[0] in changed:
+                return (0, -len(folder)) if beside else (1, 0)
+            return (1, 1) if beside else (4, 0)
         if test.name in likely:
             return (2, likely.index(test.name))
         return (2, -1) if folder.split("/")[0] == room else (3, 0)
@@ -196,12 +198,14 @@ class Workshop:
         return None
 
     def run_all(self, tests, limit):
-        """Runs as many tests at a time as jobs are allowed; yields [(test, passed, seconds)]."""
+        """Runs as many tests at a time as jobs are allowed; yields [(test, passed, seconds)].
+        Unit tests do not wait for daemon tests, which may hang with a mutant."""
         waiting = list(tests)
         while waiting:
             together = [waiting.pop(0)]
             while waiting and len(together) < self.jobs and not (
-                    together[0].alone or waiting[0].alone):
+                    together[0].alone or waiting[0].alone) and (
+                        "unit" in together[0].labels) == ("unit" in waiting[0].labels):
                 together.append(waiting.pop(0))
             with concurrent.futures.ThreadPoolExecutor(len(together)) as pool:
                 results = list(pool.map(lambda test: self.run(test, limit(test)), together))

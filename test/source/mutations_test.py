@@ -169,14 +169,15 @@ class Order(unittest.TestCase):
         def test(name, folder, label="unit"):
             return mutations.Test(name, ["/b/unit/" + name], "/x/build/" + folder, {}, 600, False,
                                   None, [label])
-        tests = [test("far", "cli"), test("slow", "server"), test("same", "server"),
-                 test("quick", "server"), test("daemon.idle", "test", "daemon"),
+        tests = [test("unconcerned", "cli"), test("far", "cli"), test("slow", "server"),
+                 test("same", "server"), test("quick", "server"), test("daemon.idle", "test", "daemon"),
                  test("daemon.spool", "test", "daemon"), test("daemon.command", "test", "daemon")]
         changed = {"/b/unit/" + name for name in ("far", "slow", "quick")}
         mutant = mutants.Mutant("server/jobs/a.cc", 1, "", "", "")
         order = mutations.ordered(tests, mutant, changed, {"slow": 9, "quick": 1})
         self.assertEqual([one.name for one in order], [
-            "quick", "slow", "far", "daemon.command", "daemon.spool", "daemon.idle", "same"])
+            "quick", "slow", "far", "same", "daemon.command", "daemon.spool", "daemon.idle",
+            "unconcerned"])
 
 
 PROJECT = {
