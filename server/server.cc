@@ -27,6 +27,7 @@
 #include "server/refusal.h"
 #include "server/servants/servants.h"
 #include "server/spool/disk_guard.h"
+#include "server/spool/orphans.h"
 #include "server/spool/service.h"
 #include "server/spool/spool.h"
 #include "server/store/archive/archive.h"
@@ -99,6 +100,9 @@ MemberSettings member_settings(const ServerSettings& settings) {
 }
 
 std::string database(const ServerSettings& settings) { return settings.state_folder + "/pool.db"; }
+std::string spool_folder(const ServerSettings& settings) {
+  return settings.state_folder + "/spool";
+}
 
 // A request for job output may have to wait for one order to a workstation that does not
 // answer.
@@ -122,7 +126,7 @@ Server::Server(const ServerSettings& settings, VitalSigns* signs)
           std::make_unique<Pipeline>(PipelineSettings{settings.policies, settings.shares,
                                                       settings.queue_limit, settings.group_limit},
                                      store_, system_clock(), listener())),
-      spool_({settings.state_folder + "/spool", settings.largest_file}, archive_, system_clock()),
+      spool_({spool_folder(settings), settings.largest_file}, archive_, system_clock()),
       machines_(*pipeline_, archive_, sessions_, access_, *dispatcher_),
       files_(spool_, *pipeline_, archive_, sessions_, access_, [this] { disk_.check(); },
              {settings.quota, settings.quotas, settings.keep_outputs}),
@@ -311,6 +315,7 @@ int Server::run() {
 int serve(const ServerSettings& settings, VitalSigns* signs) {
   if (signs->life == 1) set_crash_point(settings.crash_at);
   system_files().make_folders(settings.state_folder);
+  require_database(system_files(), database(settings), spool_folder(settings));
   Server server(settings, signs);
   return server.run();
 }

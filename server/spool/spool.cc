@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <set>
 
+#include "server/spool/orphans.h"
+
 namespace sublet::server {
 namespace {
 
@@ -52,11 +54,9 @@ Spool::Spool(const SpoolSettings& settings, Archive& archive, const Clock& clock
   // Ids start from the current time, so that an id is never reused even if the newest
   // rows have been removed.
   next_id_ = std::max<uint64_t>(archive.last_file_id() + 1, clock.utc_us());
-  std::vector<uint64_t> known = archive.content_ids();
-  std::set<std::string> names;
-  for (uint64_t id : known) names.insert(std::to_string(id));
-  for (const auto& entry : files_.list(settings_.folder))
-    if (!names.count(entry.name)) files_.remove_file(settings_.folder + "/" + entry.name);
+  std::set<std::string> known;
+  for (uint64_t id : archive.content_ids()) known.insert(std::to_string(id));
+  sort_out_orphans(files_, settings_.folder, known, clock_.utc_us());
   hasher_ = std::thread([this] { hash_loop(); });
 }
 

@@ -57,7 +57,8 @@ class Spool {
     bool is_new = false;  // not known before this call
   };
 
-  // Removes files that an earlier process left unfinished. Throws FileError.
+  // Removes unfinished uploads of an earlier process and sorts out orphans (orphans.h).
+  // Throws FileError.
   Spool(const SpoolSettings& settings, Archive& archive, const Clock& clock,
         Files& files = system_files());
   ~Spool();

@@ -166,11 +166,11 @@ class SpoolTest : public CppUnit::TestFixture {
   }
 
   void a_restart_removes_what_is_unfinished() {
-    FileRow kept;
+    FileRow kept, orphan;
     {
       Spool s = spool();
       kept = send(s, std::string(100'000, 'k'), "kept");
-      send(s, std::string(100'000, 'u'), "row never committed");
+      orphan = send(s, std::string(100'000, 'u'), "row never committed");
       s.open("ann", "cut", input(), 100'000, digest_of("abc"));
     }
     Changes changes;
@@ -178,7 +178,12 @@ class SpoolTest : public CppUnit::TestFixture {
     changes.contents[kept.content] = {kept.content, kept.digest, kept.size, kept.identity, false};
     store_->commit(changes);
     Spool s = spool();
-    CPPUNIT_ASSERT_EQUAL(size_t{1}, system_files().list(folder_.path() + "/spool").size());
+    const auto left = system_files().list(folder_ / "spool");
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, left.size());
+    CPPUNIT_ASSERT_EQUAL(std::to_string(kept.content), left[0].name);
+    CPPUNIT_ASSERT_EQUAL(std::string("orphans"), left[1].name);
+    CPPUNIT_ASSERT(system_files().exists(
+        folder_ / ("spool/orphans/2023-11-14/" + std::to_string(orphan.content))));
     CPPUNIT_ASSERT_EQUAL(std::string(10, 'k'), read(s, kept, 5, 10));
     CPPUNIT_ASSERT(send(s, "new", "new").id > kept.id);
   }
