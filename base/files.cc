@@ -127,6 +127,17 @@ void Files::sync(int fd, const std::string& path) {
   after(FileStep::sync, path);
 }
 
+void Files::sync_file(const std::string& path) {
+  const UniqueFd fd = open(path, O_RDONLY, 0);
+  sync(fd.get(), path);
+}
+
+void Files::link(const std::string& from, const std::string& to) {
+  ask(FileStep::link, "link to", to);
+  if (::link(from.c_str(), to.c_str()) != 0) throw FileError(errno, "link to", to);
+  after(FileStep::link, to, from);
+}
+
 void Files::rename(const std::string& from, const std::string& to) {
   ask(FileStep::rename, "rename to", to);
   if (::rename(from.c_str(), to.c_str()) != 0) throw FileError(errno, "rename to", to);

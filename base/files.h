@@ -23,7 +23,18 @@ class FileError : public OsError {
   const std::string& path() const { return subject(); }
 };
 
-enum class FileStep { open, read, write, sync, rename, sync_folder, make_folder, remove, list };
+enum class FileStep {
+  open,
+  read,
+  write,
+  sync,
+  rename,
+  link,
+  sync_folder,
+  make_folder,
+  remove,
+  list
+};
 
 struct FolderEntry {
   std::string name;
@@ -73,7 +84,10 @@ class Files {
   void write_at(int fd, const std::string& path, uint64_t offset, std::string_view bytes);
   // After an error the data may be lost even if a repeat succeeds.
   void sync(int fd, const std::string& path);
+  void sync_file(const std::string& path);
   void rename(const std::string& from, const std::string& to);
+  // Gives the file a second name; EEXIST if `to` exists.
+  void link(const std::string& from, const std::string& to);
   // Removes temporary files that a crash during write_atomic left in that folder. To be
   // called at start, by the folder's only user.
   void remove_leftovers(const std::string& folder);
@@ -82,7 +96,7 @@ class Files {
   // Called before each system call. 0: continue; else the call fails with that errno.
   virtual int before(FileStep step, const std::string& path) const;
   // Called after each system call that changed the disk. `from` is the old name
-  // in a rename.
+  // in a rename or link.
   virtual void after(FileStep step, const std::string& path, const std::string& from = "");
 
  private:

@@ -35,7 +35,9 @@ int FaultyFiles::before(FileStep step, const std::string& path) const {
   auto code = step_codes_.find(step);
   if (code != step_codes_.end() && code->second != 0) return code->second;
   if (fail_at_ && (now == *fail_at_ || (fail_onwards_ && now > *fail_at_))) return code_;
-  if (step == FileStep::open || step == FileStep::rename || step == FileStep::remove) touch(path);
+  if (step == FileStep::open || step == FileStep::rename || step == FileStep::link ||
+      step == FileStep::remove)
+    touch(path);
   return 0;
 }
 
@@ -51,6 +53,10 @@ void FaultyFiles::after(FileStep step, const std::string& path, const std::strin
       // A renamed file that was never synced is empty after a loss of power.
       synced_[path] = synced_[from].value_or("");
       synced_[from] = std::nullopt;
+      break;
+    case FileStep::link:
+      touch(from);
+      synced_[path] = synced_[from].value_or("");
       break;
     case FileStep::remove:
       synced_[path] = std::nullopt;

@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <set>
 
+#include "base/files.h"
+#include "base/log.h"
 #include "server/store/live.h"
+#include "server/store/migration.h"
 #include "server/store/rows.h"
 #include "server/store/sqlite.h"
 #include "server/store/tables.h"
@@ -143,20 +146,39 @@ void SqlStore::Session::add(const Changes& c) {
   for (const auto& f : c.counted_files) count_file.add(f.file, f.key.job, f.key.attempt);
 }
 
+namespace {
+
+int layout_of(soci::session& sql) {
+  for (const std::string& statement : creation(tables::kPool)) sql << statement;
+  int layout = kSchemaVersion;  // of a new database
+  sql << "select version from pool where id = 1", soci::into(layout);
+  return layout;
+}
+
+// Refuses a database of a later layout before changing it.
+void open_present_layout(soci::session& sql, const std::string& path) {
+  sqlite::open_to_write(sql, path);
+  const int layout = layout_of(sql);
+  if (layout == kSchemaVersion) return;
+  if (layout < kEarliestLayout || layout > kSchemaVersion)
+    throw StoreError("the database " + path + " has layout " + std::to_string(layout) +
+                     ", but this server needs layout " + std::to_string(kSchemaVersion) +
+                     ": install the server that created it, or, for a new pool, move it and the "
+                     "spool beside it away");
+  sql.close();
+  const std::string old = migrate(system_files(), path, layout);
+  log(Severity::info) << "the database was brought from layout " << layout << " to "
+                      << kSchemaVersion << "; the old one is kept as " << old;
+  sqlite::open_to_write(sql, path);
+}
+
+}  // namespace
+
 SqlStore::SqlStore(const std::string& path) : session_(std::make_unique<Session>()) {
   try {
-    soci::session& sql = session_->sql;
-    sqlite::open_to_write(sql, path);
-    // Reject a database of another version before changing it.
-    for (const std::string& statement : creation(tables::kPool)) sql << statement;
-    int version = kSchemaVersion;
-    sql << "select version from pool where id = 1", soci::into(version);
-    if (version != kSchemaVersion)
-      throw StoreError("the database " + path + " has schema version " + std::to_string(version) +
-                       ", but this server needs version " + std::to_string(kSchemaVersion) +
-                       ": install the server that created it, or move it away");
+    open_present_layout(session_->sql, path);
     for (const Table* table : tables::all())
-      for (const std::string& statement : creation(*table)) sql << statement;
+      for (const std::string& statement : creation(*table)) session_->sql << statement;
   } catch (const soci::soci_error& e) {
     throw StoreError("cannot open the database " + path + ": " + e.get_error_message());
   }

@@ -43,6 +43,23 @@ void open_to_read(soci::session& session, const std::string& path) {
   session << "PRAGMA query_only=1";
 }
 
+void open_to_change(soci::session& session, const std::string& path) {
+  open(session, path);
+  session << "PRAGMA synchronous=FULL";
+}
+
+void finish_log(soci::session& session) {
+  session << "PRAGMA busy_timeout=1000";
+  int busy = 1, frames = 0, moved = 0;
+  session << "PRAGMA wal_checkpoint(TRUNCATE)", soci::into(busy), soci::into(frames),
+      soci::into(moved);
+  if (busy != 0) throw soci::soci_error("another program uses it");
+}
+
+void copy_to(soci::session& session, const std::string& path) {
+  session << "vacuum into :path", soci::use(path, "path");
+}
+
 std::string through(const std::string& index) { return " indexed by " + index; }
 
 TimeLimit::TimeLimit(soci::session& session, std::chrono::microseconds span)

@@ -17,6 +17,14 @@ namespace sublet::server::sqlite {
 void open_to_write(soci::session& session, const std::string& path);
 void open_to_read(soci::session& session, const std::string& path);
 
+// Opens a database that nobody else uses, to change its layout in one transaction.
+void open_to_change(soci::session& session, const std::string& path);
+// Moves all that was written into the database's own file. Throws soci::soci_error, also if
+// another program prevents it.
+void finish_log(soci::session& session);
+// Writes a copy of the database; the file must not exist. Throws soci::soci_error.
+void copy_to(soci::session& session, const std::string& path);
+
 // Ends the statement that creates a table: Storage::kByKey.
 inline constexpr const char* kStoredByKey = " without rowid";
 // Declares a column: Type::kNumbered.

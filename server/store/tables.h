@@ -13,7 +13,8 @@
 
 namespace sublet::server {
 
-// Kept in table pool. Versions before 6 were never released.
+// The layout of the database, kept in table pool. To change it, add a step to migration.cc and
+// a dump of the old layout to layouts/.
 inline constexpr int32_t kSchemaVersion = 6;
 
 struct PoolRow {

@@ -1,0 +1,76 @@
+#include "server/store/migration.h"
+
+#include <soci/soci.h>
+
+#include <vector>
+
+#include "server/commit/store.h"
+#include "server/store/sqlite.h"
+#include "server/store/tables.h"
+
+namespace sublet::server {
+namespace {
+
+// The statements of each step; the first leads from kEarliestLayout to the next layout. Tables
+// and indexes that are missing afterwards are created as tables.cc describes them, so that a
+// step only drops an index that has changed.
+const std::vector<std::vector<std::string>>& steps() {
+  static const std::vector<std::vector<std::string>> kSteps = {
+      // 6: jobs and attempts that deliver, jobs whose attempts were in vain. Events are stored
+      // in another form; they are history, which nothing is restored from.
+      {
+          "alter table jobs add column vain bigint not null default 0",
+          "drop index jobs_live",
+          "drop index attempts_live",
+          "delete from events",
+      },
+  };
+  return kSteps;
+}
+
+void copy_database(const std::string& path, const std::string& copy) {
+  soci::session old;
+  sqlite::open_to_write(old, path);
+  sqlite::finish_log(old);
+  sqlite::copy_to(old, copy);
+}
+
+void change_layout(const std::string& path, int from) {
+  soci::session sql;
+  sqlite::open_to_change(sql, path);
+  soci::transaction transaction(sql);
+  for (int layout = from; layout < kSchemaVersion; ++layout)
+    for (const std::string& statement : steps().at(static_cast<size_t>(layout - kEarliestLayout)))
+      sql << statement;
+  for (const Table* table : tables::all())
+    for (const std::string& statement : creation(*table)) sql << statement;
+  sql << "update pool set version = " << kSchemaVersion;
+  transaction.commit();
+}
+
+void exchange(Files& files, const std::string& path, const std::string& copy,
+              const std::string& kept) {
+  files.sync_file(copy);
+  files.remove_file(kept);
+  files.link(path, kept);
+  files.rename(copy, path);
+  files.sync_folder(folder_of(path));
+}
+
+}  // namespace
+
+std::string migrate(Files& files, const std::string& path, int from) {
+  const std::string copy = path + ".new", kept = path + ".layout-" + std::to_string(from);
+  try {
+    for (const char* suffix : {"", "-journal"}) files.remove_file(copy + suffix);
+    copy_database(path, copy);
+    change_layout(copy, from);
+    exchange(files, path, copy, kept);
+  } catch (const std::exception& e) {
+    throw StoreError("cannot bring the database " + path + " from layout " + std::to_string(from) +
+                     " to " + std::to_string(kSchemaVersion) + ": " + e.what());
+  }
+  return kept;
+}
+
+}  // namespace sublet::server

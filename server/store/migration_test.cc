@@ -1,0 +1,178 @@
+// layouts/N.sql is a dump of a small pool of each earlier layout (layouts/dump.py).
+#include "server/store/migration.h"
+
+#include <cppunit/extensions/HelperMacros.h>
+#include <sqlite3.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "base/testing/faulty_files.h"
+#include "base/testing/temporary_folder.h"
+#include "server/store/archive/archive.h"
+#include "server/store/sql_store.h"
+#include "server/store/tables.h"
+
+namespace sublet::server {
+namespace {
+
+using scheduling::Snapshot;
+
+class MigrationTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(MigrationTest);
+  CPPUNIT_TEST(every_layout_has_its_dump);
+  CPPUNIT_TEST(every_layout_becomes_the_present_one);
+  CPPUNIT_TEST(nothing_is_lost);
+  CPPUNIT_TEST(the_old_one_is_kept);
+  CPPUNIT_TEST(a_failure_changes_nothing);
+  CPPUNIT_TEST(a_database_in_use_is_left_alone);
+  CPPUNIT_TEST_SUITE_END();
+
+  TemporaryFolder folder_;
+  FaultyFiles files_;
+
+  std::string path() const { return folder_ / "pool.db"; }
+  static std::string dump_of(int layout) {
+    std::ifstream in(std::string(SUBLET_LAYOUTS "/") + std::to_string(layout) + ".sql");
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+
+  static void execute(const std::string& database, const std::string& statements) {
+    sqlite3* handle = nullptr;
+    CPPUNIT_ASSERT_EQUAL(SQLITE_OK, sqlite3_open(database.c_str(), &handle));
+    const int code = sqlite3_exec(handle, statements.c_str(), nullptr, nullptr, nullptr);
+    const std::string error = sqlite3_errmsg(handle);
+    sqlite3_close(handle);
+    CPPUNIT_ASSERT_EQUAL_MESSAGE(error, SQLITE_OK, code);
+  }
+  // One line for each row, its values separated by "|".
+  static std::string rows(const std::string& database, const std::string& query) {
+    sqlite3* handle = nullptr;
+    CPPUNIT_ASSERT_EQUAL(SQLITE_OK, sqlite3_open(database.c_str(), &handle));
+    std::string found;
+    const auto add = [](void* to, int count, char** values, char**) {
+      for (int i = 0; i < count; ++i)
+        *static_cast<std::string*>(to) += std::string(values[i]) + "|";
+      *static_cast<std::string*>(to) += "\n";
+      return 0;
+    };
+    const int code = sqlite3_exec(handle, query.c_str(), add, &found, nullptr);
+    const std::string error = sqlite3_errmsg(handle);
+    sqlite3_close(handle);
+    CPPUNIT_ASSERT_EQUAL_MESSAGE(error, SQLITE_OK, code);
+    return found;
+  }
+  static std::string layout(const std::string& database) {
+    return rows(database, "select version from pool");
+  }
+  static std::string line(int number) { return std::to_string(number) + "|\n"; }
+
+  // A server that was killed leaves its newest rows in the log.
+  void make(int layout) {
+    for (const auto& entry : files_.list(folder_.path())) files_.remove_file(folder_ / entry.name);
+    execute(path(), "pragma journal_mode=wal; begin;" + dump_of(layout) + "commit");
+  }
+
+ public:
+  void every_layout_has_its_dump() {
+    for (int number = kEarliestLayout; number < kSchemaVersion; ++number)
+      CPPUNIT_ASSERT_MESSAGE(std::to_string(number), !dump_of(number).empty());
+  }
+
+  void every_layout_becomes_the_present_one() {
+    { SqlStore made(folder_ / "new.db"); }
+    // SQLite does not distinguish integer from bigint, and real from double precision.
+    const std::string description =
+        "select m.name, c.name, c.pk, case when c.type like '%int%' then 'integer' when c.type "
+        "like 'doub%' then 'real' else lower(c.type) end from sqlite_master m, "
+        "pragma_table_info(m.name) c where m.type = 'table' and m.name not like 'sqlite_%' order "
+        "by m.name, c.name";
+    const std::string indexes =
+        "select name, sql from sqlite_master where type = 'index' and sql is not null order by "
+        "name";
+    const std::string columns = rows(folder_ / "new.db", description);
+    const std::string made = rows(folder_ / "new.db", indexes);
+    for (int number = kEarliestLayout; number < kSchemaVersion; ++number) {
+      make(number);
+      { SqlStore store(path()); }
+      CPPUNIT_ASSERT_EQUAL(line(kSchemaVersion), layout(path()));
+      CPPUNIT_ASSERT_EQUAL(columns, rows(path(), description));
+      CPPUNIT_ASSERT_EQUAL(made, rows(path(), indexes));
+      CPPUNIT_ASSERT_EQUAL(std::string("ok|\n"), rows(path(), "pragma integrity_check"));
+    }
+  }
+
+  void nothing_is_lost() {
+    make(5);
+    SqlStore store(path());
+    std::vector<std::string> damage;
+    const Snapshot snapshot = store.load(&damage);
+    CPPUNIT_ASSERT(damage.empty());
+    std::string live;
+    for (const auto& job : snapshot.jobs) live += std::to_string(job.id) + " ";
+    CPPUNIT_ASSERT_EQUAL(std::string("3 4 5 6 8 10 "), live);
+    CPPUNIT_ASSERT_EQUAL(JobId{11}, snapshot.pool.next_job);
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, snapshot.attempts.size());
+    Archive archive(path());
+    for (JobId id = 1; id <= 10; ++id) {
+      const auto spec = archive.spec(id);
+      CPPUNIT_ASSERT_MESSAGE(std::to_string(id), spec && !spec->program.empty());
+    }
+    CPPUNIT_ASSERT_EQUAL(size_t{10}, archive.jobs({}, 0, 100).rows.size());
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, archive.content_ids().size());
+  }
+
+  void the_old_one_is_kept() {
+    make(5);
+    files_.write_atomic(path() + ".layout-5", "an even older one");
+    files_.write_atomic(path() + ".new", "from a start that was killed");
+    const std::string before = rows(path(), "select * from jobs order by id");
+    CPPUNIT_ASSERT_EQUAL(path() + ".layout-5", migrate(files_, path(), 5));
+    CPPUNIT_ASSERT_EQUAL(line(5), layout(path() + ".layout-5"));
+    CPPUNIT_ASSERT_EQUAL(before, rows(path() + ".layout-5", "select * from jobs order by id"));
+    CPPUNIT_ASSERT(!files_.exists(path() + ".new"));
+  }
+
+  // Of each step on the disk; the next start then succeeds.
+  void a_failure_changes_nothing() {
+    for (int failing = 0;; ++failing) {
+      make(5);
+      files_.fail_from(static_cast<uint64_t>(failing), EIO);
+      std::string error;
+      try {
+        migrate(files_, path(), 5);
+      } catch (const StoreError& e) {
+        error = e.what();
+      }
+      files_.fail_from(0, 0);
+      const std::string now = layout(path());
+      if (error.empty()) {
+        CPPUNIT_ASSERT_EQUAL(line(kSchemaVersion), now);
+        CPPUNIT_ASSERT(failing >= 5);
+        break;
+      }
+      CPPUNIT_ASSERT(
+          error.starts_with("cannot bring the database " + path() + " from layout 5 to 6: "));
+      // Only the last step, the sync of the folder, comes after the exchange.
+      CPPUNIT_ASSERT(now == line(5) || now == line(kSchemaVersion));
+      if (now == line(5)) migrate(files_, path(), 5);
+      CPPUNIT_ASSERT_EQUAL(line(kSchemaVersion), layout(path()));
+      CPPUNIT_ASSERT_EQUAL(line(10), rows(path(), "select max(id) from jobs"));
+    }
+  }
+
+  void a_database_in_use_is_left_alone() {
+    make(5);
+    sqlite3* other = nullptr;
+    sqlite3_open(path().c_str(), &other);
+    sqlite3_exec(other, "begin; select * from jobs", nullptr, nullptr, nullptr);
+    execute(path(), "update jobs set reason = 'changed'");
+    CPPUNIT_ASSERT_THROW(migrate(files_, path(), 5), StoreError);
+    sqlite3_close(other);
+    CPPUNIT_ASSERT_EQUAL(line(5), layout(path()));
+  }
+};
+CPPUNIT_TEST_SUITE_REGISTRATION(MigrationTest);
+
+}  // namespace
+}  // namespace sublet::server
