@@ -2,12 +2,14 @@
 closed; the server survives, becomes idle again and stays small. If it crashes anyway, it is
 back at once, nothing acknowledged is lost, and running jobs are not affected."""
 
+import fcntl
 import os
 import random
 import signal
 import socket
 import struct
 import sys
+import termios
 import time
 import unittest
 
@@ -31,6 +33,11 @@ def fragment(identifier, body, flags=1):
 
 def cancel(identifier):
     return giop.message(2, struct.pack("<I", identifier))
+
+
+def unread(s):
+    """How many of the octets sent the peer has not read yet."""
+    return struct.unpack("i", fcntl.ioctl(s, termios.TIOCOUTQ, b"\0" * 4))[0]
 
 
 class Hostile(unittest.TestCase):
@@ -77,6 +84,26 @@ class Hostile(unittest.TestCase):
                 for killer in killers:
                     self.assertTrue(self.send(pool, killer), "the server closes first")
             self.check_well(pool, pid)
+
+    def test_a_message_in_two_pieces(self):
+        """Cut anywhere: the server reads the first piece before the second is sent."""
+        with harness.Pool() as pool:
+            pool.start_server()
+            message = request(b"about")
+            with socket.socket(socket.AF_UNIX) as s:
+                s.settimeout(harness.PATIENCE)
+                s.connect(pool.socket)
+                for cut in range(1, len(message)):
+                    s.sendall(message[:cut])
+                    harness.wait_for(lambda: not unread(s), "the server to read %d octets" % cut)
+                    s.sendall(message[cut:])
+                    heard = b""
+                    while not list(giop.messages(heard)):
+                        more = s.recv(65536)
+                        self.assertTrue(more, "closed after %d octets" % cut)
+                        heard += more
+                    self.assertEqual((heard[7], struct.unpack_from("<I", heard, 16)[0]),
+                                     (giop.REPLY, 0), cut)
 
     def test_mutated_messages(self):
         with harness.Pool() as pool:
