@@ -11,29 +11,34 @@ namespace {
 
 using Operation = Control (PoolClient::*)(const RequestId&, const JobFilter&);
 
-// The jobs that a command applies to: given ids, a batch, or all of the user's own that have
-// not ended. A command without a selection is an error; it never means all jobs.
+// The jobs that a command applies to: given ids, a batch, or all of a user that have not ended.
+// A command without a selection is an error; it never means all jobs.
 struct Named {
   void declare(Arguments& arguments) {
     selection.declare(arguments);
     arguments.flag("--mine", &mine, "all your jobs that have not ended");
+    arguments.option("--user", &user, "all jobs of this user that have not ended", "U");
     arguments.option("--state", &states, "only jobs in this state (repeatable)", "S");
     arguments.words("--state", job_state_names());
   }
 
+  bool by_user() const { return mine || !user.empty(); }
+
   JobFilter filter(const Context& context) const {
-    JobFilter filter;
-    if (!mine) {
-      if (selection.jobs.empty() && selection.batch.empty())
-        throw PoolError(ErrorKind::usage, "usage.jobs", "which jobs?",
-                        "give ids such as 17-20, --batch 7, or --mine for all your own");
-      filter = selection.filter();
-    } else if (!selection.jobs.empty() || !selection.batch.empty()) {
+    const int given = !selection.jobs.empty() + !selection.batch.empty() + mine + !user.empty();
+    if (given == 0)
+      throw PoolError(ErrorKind::usage, "usage.jobs", "which jobs?",
+                      "give ids such as 17-20, --batch 7, or --mine for all your own");
+    if (given > 1)
       throw PoolError(ErrorKind::usage, "usage.jobs",
-                      "give only one of job ids, --batch and --mine", "--state selects among them");
-    } else {
-      filter.user = context.user();
+                      "give only one of job ids, --batch, --mine and --user",
+                      "--state selects among them");
+    JobFilter filter;
+    if (by_user()) {
+      filter.user = mine ? context.user() : user;
       filter.unfinished_only = true;
+    } else {
+      filter = selection.filter();
     }
     for (const std::string& word : states) filter.states.push_back(parse_job_state(word));
     return filter;
@@ -41,6 +46,7 @@ struct Named {
 
   Selection selection;
   bool mine = false;
+  std::string user;
   std::vector<std::string> states;
 };
 
@@ -57,7 +63,7 @@ int run_control(const Verb& verb, const Named& named, Context& context) {
   uint64_t seen = control.changed + control.unchanged;
   std::optional<PoolError> missing;
   filter.states.clear();
-  if (!named.mine && (seen == 0 || !filter.ids.empty())) missing = missing_jobs(pool, filter);
+  if (!named.by_user() && (seen == 0 || !filter.ids.empty())) missing = missing_jobs(pool, filter);
   if (missing && seen == 0) throw *missing;
   if (context.json) {
     JsonWriter json;

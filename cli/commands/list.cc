@@ -49,6 +49,11 @@ int run_list(const ListOptions& o, Context& context) {
     jobs.insert(jobs.end(), page.jobs.begin(), page.jobs.end());
     cursor = page.next;
   } while (!cursor.empty() && jobs.size() < limit);
+  if (jobs.empty() && filter.batch != 0) {
+    JobFilter batch;
+    batch.batch = filter.batch;
+    if (std::optional<PoolError> missing = missing_jobs(context.pool(), batch)) throw *missing;
+  }
   const bool more = follows(filter, cursor, context);
   if (context.json) {
     JsonWriter json;

@@ -1,4 +1,7 @@
 // machines and about.
+#include <algorithm>
+#include <memory>
+
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/commands/commands.h"
@@ -9,8 +12,29 @@ namespace sublet::cli {
 
 namespace {
 
-int run_machines(Context& context) {
-  const std::vector<MachineInfo> machines = all_machines(context.pool());
+// The machines with these names, in their order.
+std::vector<MachineInfo> named(const std::vector<MachineInfo>& all,
+                               const std::vector<std::string>& names) {
+  std::vector<MachineInfo> found;
+  std::vector<std::string> known;
+  for (const MachineInfo& m : all) known.push_back(m.name);
+  for (const std::string& name : names) {
+    const auto at = std::ranges::find(known, name);
+    const std::string near = nearest_word(name, known);
+    if (at == known.end())
+      throw PoolError(ErrorKind::not_found, "machine.unknown",
+                      "there is no machine '" + escape_for_terminal(name) + "'",
+                      near.empty() ? "see `sublet machines`"
+                                   : "did you mean '" + escape_for_terminal(near) + "'?",
+                      name);
+    found.push_back(all[static_cast<size_t>(at - known.begin())]);
+  }
+  return found;
+}
+
+int run_machines(const std::vector<std::string>& names, Context& context) {
+  std::vector<MachineInfo> machines = all_machines(context.pool());
+  if (!names.empty()) machines = named(machines, names);
   if (context.json) {
     JsonWriter json;
     json.begin_object().key("machines").begin_array();
@@ -69,8 +93,10 @@ std::vector<MachineInfo> all_machines(PoolClient& pool) {
 }
 
 Command machines_command(Arguments& top) {
+  auto names = std::make_shared<std::vector<std::string>>();
   Arguments& a = top.command("machines", "List the pool's workstations");
-  return {&a, run_machines};
+  a.positional("NAME", names.get(), "only these", false);
+  return {&a, [names](Context& context) { return run_machines(*names, context); }};
 }
 
 Command about_command(Arguments& top) {
