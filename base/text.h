@@ -38,6 +38,9 @@ std::string format_instant_ms(int64_t utc_us);
 // The candidate most similar to `word`, or "" if none is similar: "did you mean".
 std::string nearest_word(std::string_view word, const std::vector<std::string>& candidates);
 
+// A word of a shell's command line: in quotes unless it needs none.
+std::string quote_for_shell(std::string_view word);
+
 bool is_utf8(std::string_view bytes);
 // Every invalid byte becomes U+FFFD.
 std::string to_utf8(std::string_view bytes);

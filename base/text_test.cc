@@ -12,6 +12,7 @@ class TextTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(TextTest);
   CPPUNIT_TEST(encodings_come_back);
   CPPUNIT_TEST(bad_encodings_are_refused);
+  CPPUNIT_TEST(words_of_a_shell);
   CPPUNIT_TEST(durations);
   CPPUNIT_TEST(duration_comes_back_nearly);
   CPPUNIT_TEST(sizes);
@@ -42,6 +43,13 @@ class TextTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(!percent_decode("%"));
     CPPUNIT_ASSERT(!percent_decode("a%2"));
     CPPUNIT_ASSERT(!percent_decode("%g0"));
+  }
+
+  void words_of_a_shell() {
+    CPPUNIT_ASSERT_EQUAL(std::string("results/a-1.txt"), quote_for_shell("results/a-1.txt"));
+    CPPUNIT_ASSERT_EQUAL(std::string("''"), quote_for_shell(""));
+    CPPUNIT_ASSERT_EQUAL(std::string("'my folder'"), quote_for_shell("my folder"));
+    CPPUNIT_ASSERT_EQUAL(std::string("'it'\\''s;$x'"), quote_for_shell("it's;$x"));
   }
 
   void durations() {

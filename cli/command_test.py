@@ -412,6 +412,27 @@ class WithPool(unittest.TestCase):
         self.assertEqual(self.run_it("fetch", "--by-job", "%d-%d" % (jobs[0], jobs[1]))[0], 0)
         self.assertEqual(self.listing(), sorted(["b.toml"] + ["%d/same" % j for j in jobs]))
 
+    def test_same_names_are_found_before_anything_runs(self):
+        self.write("b.toml", '[[job]]\nprogram = "true"\ncount = 2\noutputs = ["same"]\n')
+        before = self.pool.sublet("ls", "--all")["jobs"]
+        status, out, err = self.run_it("submit", "--dry-run", "b.toml")
+        self.assertEqual(status, 0, err)
+        self.assertIn("several jobs leave an output `same`", err)
+        for words in (["--wait"], ["--wait", "--into", "r"]):
+            status, out, err = self.run_it("submit", *words, "b.toml")
+            self.assertEqual((status, out), (6, ""), err)
+            self.assertIn("write {index} into its name, or use --by-job", err)
+        self.assertEqual(self.pool.sublet("ls", "--all")["jobs"], before)
+
+    def test_an_unusable_folder_is_found_before_anything_runs(self):
+        before = self.pool.sublet("ls", "--all")["jobs"]
+        self.write("file", "")
+        for folder in ("file", "file/below", "/proc/none"):
+            status, out, err = self.run_it("submit", "--wait", "--into", folder, "--", "true")
+            self.assertEqual((status, out), (3, ""), err)
+            self.assertIn(folder, err)
+        self.assertEqual(self.pool.sublet("ls", "--all")["jobs"], before)
+
     def test_big_files_both_ways(self):
         with open(os.path.join(self.folder, "big"), "wb") as f:
             f.write(os.urandom(5_000_001))
@@ -433,9 +454,31 @@ class WithPool(unittest.TestCase):
         self.assertEqual(self.run_it("wait", ids)[0], 1)
         self.assertEqual(self.pool.sublet("rm", ids), {"changed": 0, "unchanged": 2})
 
+    def test_jobs_of_a_user(self):
+        jobs = self.pool.submit("--name", "one", "--", "sleep", "600")
+        me = self.pool.job(jobs[0])["user"]
+        self.assertEqual(self.pool.sublet("rm", "--user", "nobody-else")["changed"], 0)
+        self.assertEqual(self.pool.sublet("hold", "--user", me, "--state", "done"),
+                         {"changed": 0, "unchanged": 0})
+        self.assertGreaterEqual(self.pool.sublet("rm", "--user", me)["changed"], 1)
+        self.assertEqual(self.state(jobs[0]), "removed")
+        for words in (["--mine"], [str(jobs[0])], ["--batch", "1"]):
+            status, _, err = self.run_it("rm", "--user", me, *words)
+            self.assertEqual(status, 2)
+            self.assertIn("give only one of", err)
+
+    def test_named_machines(self):
+        self.assertEqual([m["name"] for m in self.pool.sublet("machines", "moe")["machines"]],
+                         ["moe"])
+        status, out, err = self.run_it("machines", "mo")
+        self.assertEqual((status, out), (4, ""))
+        self.assertIn("there is no machine 'mo'; did you mean 'moe'?", err)
+
     def test_unknown_jobs(self):
         for words in (["show", "999999"], ["rm", "999999"], ["wait", "999999"], ["fetch", "999999"],
-                      ["hold", "999998-999999"], ["wait", "--batch", "999999"]):
+                      ["hold", "999998-999999"], ["wait", "--batch", "999999"],
+                      ["ls", "--batch", "999999"], ["show", "--batch", "999999"],
+                      ["rm", "--batch", "999999"], ["fetch", "--batch", "999999"]):
             status, out, err = self.run_it(*words)
             self.assertEqual((status, out), (4, ""), (words, err))
             self.assertIn("there is no", err)
@@ -546,6 +589,25 @@ class WithPool(unittest.TestCase):
         self.assertEqual(self.state(job), "running")
         status, _, err = self.run_it("wait", job, "--timeout", "0.2")
         self.assertEqual(status, 124, err)
+
+    def test_wait_says_why_nothing_runs(self):
+        waiting = subprocess.Popen([SUBLET, "submit", "--wait", "--into", "my folder", "--memory",
+                                    "1000 TB", "--", "true"], stderr=subprocess.PIPE, text=True,
+                                   cwd=self.folder, env=self.pool.environment())
+        job = int(waiting.stderr.readline().split()[1])
+        self.addCleanup(self.run_it, "rm", job)
+        with harness.Pace() as pace:
+            self.assertIn("0 of 1 done, 1 waiting", waiting.stderr.readline())
+            said = waiting.stderr.readline()
+        pace.check(self, 2, "the reason")
+        self.assertRegex(said, r"^job %d waits: no machine has 909 TiB of memory" % job)
+        self.run_it("hold", job)
+        self.assertIn("0 of 1 done, 1 held", waiting.stderr.readline())
+        said = waiting.stderr.readline()
+        self.assertRegex(said, r"^job %d is held: held by " % job)
+        waiting.send_signal(signal.SIGINT)
+        _, err = waiting.communicate(timeout=60)
+        self.assertIn("`sublet wait --fetch --into 'my folder' %d`" % job, err)
 
     def test_wait_survives_a_server_restart(self):
         flag = os.path.join(self.pool.folder, "go-on")

@@ -172,7 +172,24 @@ bool has_array_of_its_own(const TomlValue& table) {
   return has("count") || has("parameters") || has("table");
 }
 
-PlannedJob read_job(const TomlReader& r, const TomlValue& table, const PlannedJob& defaults) {
+// Finds misspelt "{NAME}"s of an array where they are written.
+void check_texts(const TomlReader& r, const PlannedJob& job, const TomlValue& v) {
+  if (v.kind == TomlKind::text) r.check(v, misspelt_placeholder(job, v.text));
+  for (const TomlValue& item : v.items) check_texts(r, job, item);
+  for (const TomlMember& member : v.members) check_texts(r, job, member.value);
+}
+
+// `defaults`: the table [defaults], or an empty one.
+void check_spelling(const TomlReader& r, const PlannedJob& job, const TomlValue& table,
+                    const TomlValue& defaults) {
+  for (const char* key : {"arguments", "environment", "inputs", "outputs"}) {
+    if (const TomlValue* own = table.find(key)) check_texts(r, job, *own);
+    if (const TomlValue* common = defaults.find(key)) check_texts(r, job, *common);
+  }
+}
+
+PlannedJob read_job(const TomlReader& r, const TomlValue& table, const PlannedJob& defaults,
+                    const TomlValue& defaults_table) {
   r.expect(table, TomlKind::table, "[[job]]");
   PlannedJob job = defaults;
   TomlReader::Keys keys = job_keys(r, &job);
@@ -193,6 +210,7 @@ PlannedJob read_job(const TomlReader& r, const TomlValue& table, const PlannedJo
     job.what.name =
         to_utf8(base_name(programs.empty() ? job.what.program : programs.front().second));
   r.check(at, send_program_along(&job, r.folder(), r.where(at)));
+  check_spelling(r, job, table, defaults_table);
   r.check(table, check_placeholders(job));
   return job;
 }
@@ -263,6 +281,8 @@ BatchPlan parse_batch(std::string_view text, const std::string& file, const std:
   PlannedJob defaults;
   const TomlValue* jobs = nullptr;
   const TomlValue* stop = nullptr;
+  const TomlValue* defaults_table = root.find("defaults");
+  const TomlValue no_table;
   r.each_member(root, "the batch file",
                 {{"batch",
                   [&](auto& m) {
@@ -278,7 +298,11 @@ BatchPlan parse_batch(std::string_view text, const std::string& file, const std:
                     r.each_member(r.expect(m, TomlKind::table), "[defaults]",
                                   job_keys(r, &defaults));
                   }},
-                 {"job", [&](auto& m) { jobs = &r.expect(m, TomlKind::array); }}});
+                 {"job", [&](auto& m) {
+                    if (m.value.kind == TomlKind::table)
+                      r.fail(m.value, "write [[job]] instead of [job]: a batch has a list of jobs");
+                    jobs = &r.expect(m, TomlKind::array);
+                  }}});
   if (jobs == nullptr || jobs->items.empty())
     throw DocumentError(file, 1, 1, "no [[job]] in the batch file");
   uint64_t total = 0;
@@ -287,7 +311,8 @@ BatchPlan parse_batch(std::string_view text, const std::string& file, const std:
   no_array.axes.clear();
   Weight weight;
   for (const TomlValue& table : jobs->items) {
-    const PlannedJob job = read_job(r, table, has_array_of_its_own(table) ? no_array : defaults);
+    const PlannedJob job = read_job(r, table, has_array_of_its_own(table) ? no_array : defaults,
+                                    defaults_table ? *defaults_table : no_table);
     const Weight more = weight_of(job);
     weight.names += more.names;
     weight.bytes += more.bytes;

@@ -4,6 +4,7 @@
 #include <rapidcheck.h>
 
 #include "base/options/toml_document.h"
+#include "cli/batch/sweep.h"
 
 namespace sublet::cli {
 namespace {
@@ -17,6 +18,8 @@ class BatchFileTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(default_arrays);
   CPPUNIT_TEST(folders_and_patterns);
   CPPUNIT_TEST(errors_say_where);
+  CPPUNIT_TEST(misspelt_parameters_are_found_where_they_stand);
+  CPPUNIT_TEST(equal_outputs);
   CPPUNIT_TEST(unsafe_names);
   CPPUNIT_TEST(too_much);
   CPPUNIT_TEST(any_bytes_are_survived);
@@ -196,8 +199,45 @@ inputs = [{ file = "elsewhere", name = "x86/prog" }]
                  "leaves the job's folder");
   }
 
+  void misspelt_parameters_are_found_where_they_stand() {
+    const std::string array = "[[job]]\nprogram = \"a\"\ncount = 2\n";
+    expect_error(array + "arguments = [\"x\", \"{indx}\"]", "4:19", "did you mean {index}?");
+    expect_error(array + "environment = { A = \"{Index}\" }", "4:21", "did you mean {index}?");
+    expect_error(array + "inputs = [{ file = \"in.{inde}\" }]", "4:20", "did you mean {index}?");
+    expect_error(array + "outputs = [\n \"w-{indx}\"]", "5:2", "did you mean {index}?");
+    expect_error("[defaults]\noutputs = [\"w-{indx}\"]\n" + array, "2:12", "{index}?");
+    const std::string sweep = "[[job]]\nprogram = \"a\"\nparameters = { rate = [1, 2] }\n";
+    expect_error(sweep + "arguments = [\"{rate}\",\n\"{rats}\"]", "5:1", "did you mean {rate}?");
+    // Without count they are ordinary text; and what is far from any name stays.
+    parse("[[job]]\nprogram = \"a\"\narguments = [\"{indx}\"]");
+    parse(array + "arguments = [\"{print}\", \"{}\", \"{ index }\"]");
+  }
+
+  void equal_outputs() {
+    const auto equal = [](const std::string& jobs) {
+      return equal_output(parse("[defaults]\nprogram = \"a\"\n" + jobs));
+    };
+    const std::string one = "[[job]]\noutputs = [\"out\"]\n";
+    CPPUNIT_ASSERT_EQUAL(std::string(), equal(one));
+    CPPUNIT_ASSERT_EQUAL(std::string("out"), equal(one + one));
+    CPPUNIT_ASSERT_EQUAL(std::string("out"), equal(one + "count = 2\n"));
+    const std::string by_index = "[[job]]\ncount = 3\noutputs = [\"w-{index}\"]\n";
+    CPPUNIT_ASSERT_EQUAL(std::string(), equal(by_index));
+    CPPUNIT_ASSERT_EQUAL(std::string("w-2"), equal(by_index + "[[job]]\noutputs = [\"w-2\"]\n"));
+    const std::string sweep =
+        "[[job]]\nparameters = { a = [1, 2], b = [1, 2] }\narguments = "
+        "[\"{a}\", \"{b}\"]\noutputs = [\"";
+    CPPUNIT_ASSERT_EQUAL(std::string("1"), equal(sweep + "{a}\"]"));
+    CPPUNIT_ASSERT_EQUAL(std::string(), equal(sweep + "{a}-{b}\"]"));
+    // Only one of the jobs may leave it; and these may have different files.
+    CPPUNIT_ASSERT_EQUAL(std::string(),
+                         equal("[[job]]\ncount = 2\noutputs = [{ name = \"key\", required = "
+                               "false }, \"folder/\", \"*.png\"]\n"));
+  }
+
   void errors_say_where() {
     expect_error("x = 1", "1:1", "unknown key 'x' in the batch file");
+    expect_error("[job]\nprogram = \"a\"", "1:1", "write [[job]] instead of [job]");
     expect_error("[[job]]\nprogramm = \"a\"", "2:1", "did you mean 'program'?");
     expect_error("[[job]]\nprogram = 5", "2:11", "program must be a string");
     expect_error("[[job]]\nprogram = \"a\"\narguments = \"x\"", "3:13", "must be a list");

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <functional>
 #include <set>
+#include <unordered_set>
 
 #include "base/files.h"
 #include "base/text.h"
@@ -96,6 +97,25 @@ std::vector<std::string> placeholders(const std::string& text) {
     if (name == "index" || wrong_name(name).empty()) names.push_back(std::move(name));
   }
   return names;
+}
+
+std::vector<std::string> parameters_of(const PlannedJob& job) {
+  std::vector<std::string> names = {"index"};
+  for (const Axis& axis : job.axes) names.insert(names.end(), axis.names.begin(), axis.names.end());
+  return names;
+}
+
+Values values_of(const PlannedJob& job, uint64_t index) {
+  Values values = values_at(job.axes, index);
+  values.emplace_back("index", std::to_string(index));
+  return values;
+}
+
+// For the names of outputs: as on the server, values stand for themselves and are not patterns.
+Values quoted_values(const PlannedJob& job, uint64_t index) {
+  Values values = values_of(job, index);
+  for (auto& [name, value] : values) value = quote_output(value);
+  return values;
 }
 
 class CsvParser {
@@ -219,20 +239,23 @@ uint64_t combinations(const TomlReader& r, const TomlValue& at, const std::vecto
   return count;
 }
 
+std::string misspelt_placeholder(const PlannedJob& job, const std::string& text) {
+  if (job.count == 0) return "";
+  const std::vector<std::string> known = parameters_of(job);
+  for (const std::string& name : placeholders(text)) {
+    if (std::ranges::find(known, name) != known.end()) continue;
+    const std::string near = nearest_word(name, known);
+    if (!near.empty()) return "there is no parameter {" + name + "}; did you mean {" + near + "}?";
+  }
+  return "";
+}
+
 std::string check_placeholders(const PlannedJob& job) {
-  if (job.axes.empty()) return "";
-  std::vector<std::string> known = {"index"};
-  for (const Axis& axis : job.axes) known.insert(known.end(), axis.names.begin(), axis.names.end());
   std::set<std::string> used;
   std::string wrong;
   each_text(job, [&](const std::string& text) {
-    for (const std::string& name : placeholders(text)) {
-      used.insert(name);
-      const bool is_known = std::ranges::find(known, name) != known.end();
-      const std::string near = is_known ? "" : nearest_word(name, known);
-      if (!near.empty())
-        wrong = "there is no parameter {" + name + "}; did you mean {" + near + "}?";
-    }
+    for (std::string& name : placeholders(text)) used.insert(std::move(name));
+    if (wrong.empty()) wrong = misspelt_placeholder(job, text);
   });
   for (const Axis& axis : job.axes) {
     const auto is_used = [&](const std::string& name) { return used.contains(name); };
@@ -241,6 +264,21 @@ std::string check_placeholders(const PlannedJob& job) {
               "} in an argument, a variable or a file's name";
   }
   return wrong;
+}
+
+std::string equal_output(const BatchPlan& plan) {
+  constexpr uint64_t kMost = 4'000'000;  // compared names; more would take too long
+  std::unordered_set<std::string> names;
+  for (const PlannedJob& job : plan.jobs)
+    for (const OutputFile& output : job.what.outputs) {
+      if (!output.required || !OutputName(output.name).is_file()) continue;
+      for (uint64_t k = 0; k < std::max<uint64_t>(job.count, 1); ++k) {
+        if (names.size() == kMost) return "";
+        std::string name = job.count == 0 ? output.name : fill(output.name, quoted_values(job, k));
+        if (!names.insert(name).second) return OutputName(name).file();
+      }
+    }
+  return "";
 }
 
 uint64_t jobs_told_apart(const PlannedJob& job) {
@@ -257,8 +295,7 @@ std::vector<PlannedJob> told_apart(const PlannedJob& job) {
   if (jobs_told_apart(job) == 1) return {job};
   std::vector<PlannedJob> jobs;
   for (uint64_t k = 0; k < job.count; ++k) {
-    Values values = values_at(job.axes, k);
-    values.emplace_back("index", std::to_string(k));
+    const Values values = values_of(job, k);
     PlannedJob one = job;
     one.count = 0;
     one.axes.clear();
@@ -268,9 +305,8 @@ std::vector<PlannedJob> told_apart(const PlannedJob& job) {
       input.path = fill(input.path, values);
       input.name = fill(input.name, values);
     }
-    // As on the server: values stand for themselves and are not patterns.
-    for (auto& [name, value] : values) value = quote_output(value);
-    for (OutputFile& output : one.what.outputs) output.name = fill(output.name, values);
+    for (OutputFile& output : one.what.outputs)
+      output.name = fill(output.name, quoted_values(job, k));
     jobs.push_back(std::move(one));
   }
   return jobs;

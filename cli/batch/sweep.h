@@ -25,6 +25,12 @@ uint64_t combinations(const TomlReader& r, const TomlValue& at, const std::vecto
 // Checks the job's "{NAME}"s. Returns an error text (a misspelt parameter, or one that is
 // not used), or "".
 std::string check_placeholders(const PlannedJob& job);
+// The same of one text of an array: an error text for a "{NAME}" that is nearly a parameter's.
+std::string misspelt_placeholder(const PlannedJob& job, const std::string& text);
+
+// The name of a required output that two jobs of the plan leave, or "". Patterns and folders
+// are not compared.
+std::string equal_output(const BatchPlan& plan);
 
 // Turns an array whose inputs depend on its parameters into single jobs; returns any
 // other job unchanged.

@@ -126,6 +126,7 @@ BatchPlan plan_of_words(const SubmitOptions& o) {
   job.what.priority =
       static_cast<int32_t>(number_option("--priority", o.priority, -1'000'000, 1'000'000));
   if (o.each) run_for_each(&job, read_lines(STDIN_FILENO));
+  check("PROGRAM", check_placeholders(job));
   BatchPlan plan;
   plan.name = job.what.name;
   plan.jobs.push_back(std::move(job));
@@ -172,14 +173,18 @@ void write_json(JsonWriter& json, const Submitted& s) {
   json.end_object();
 }
 
+FetchOptions fetch_options(const SubmitOptions& o) {
+  return {o.into.empty() ? "." : o.into, o.by_job};
+}
+
 int wait_and_fetch(const SubmitOptions& o, const Submitted& submitted, Context& context) {
   JobFilter filter;
   if (submitted.batch != 0)
     filter.batch = submitted.batch;
   else
     filter.ids = {submitted.jobs};
-  FetchOptions options{o.into.empty() ? "." : o.into, o.by_job};
-  WaitResult result = wait_for_jobs(context, filter, std::nullopt);
+  const FetchOptions options = fetch_options(o);
+  WaitResult result = wait_for_jobs(context, filter, std::nullopt, "--fetch " + options.words());
   if (context.json) {
     FetchResult fetched = fetch_jobs(context, filter, options);
     JsonWriter json;
@@ -218,12 +223,28 @@ void note_folder(BatchPlan* plan) {
   }
 }
 
+// Two jobs' outputs of one name cannot be fetched into one folder.
+void check_outputs(const SubmitOptions& o, const BatchPlan& plan) {
+  if (o.by_job) return;
+  const std::string twice = equal_output(plan);
+  if (twice.empty()) return;
+  const std::string advice = "write {index} into its name, or use --by-job";
+  if (o.wait)
+    throw PoolError(ErrorKind::conflict, "output.twice",
+                    "several jobs leave an output `" + escape_for_terminal(twice) + "`", advice,
+                    twice);
+  say("sublet: several jobs leave an output `" + escape_for_terminal(twice) +
+      "`: to fetch them all, " + advice);
+}
+
 int run_submit(const SubmitOptions& o, Context& context) {
   BatchPlan plan = plan_of(o);
   InputFiles files;
   files.read(plan);
   note_folder(&plan);
   check_plan(plan);
+  check_outputs(o, plan);
+  if (o.wait) fetch_options(o).check_folder();
   if (o.dry_run) {
     print(context.json ? plan_json(plan, files) : plan_text(plan, files, context.terminal));
     return 0;

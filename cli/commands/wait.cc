@@ -20,7 +20,9 @@ int run_wait(const Selection& selection, bool fetch, const FetchOptions& options
   JobFilter filter = selection.filter();
   std::optional<int64_t> timeout = context.timeout_ms();
   if (std::optional<PoolError> missing = missing_jobs(context.pool(), filter)) throw *missing;
-  WaitResult result = wait_for_jobs(context, filter, timeout);
+  if (fetch) options.check_folder();
+  WaitResult result =
+      wait_for_jobs(context, filter, timeout, fetch ? "--fetch " + options.words() : "");
   int status = report_wait(context, filter, result);
   FetchResult fetched;
   bool do_fetch = fetch && !result.timed_out;

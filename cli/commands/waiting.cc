@@ -22,6 +22,8 @@ constexpr int64_t kHoldMs = 5'000;  // other users' jobs send no changes: counte
 constexpr int64_t kServerAwayMs = 600'000;
 constexpr auto kShortestRound = std::chrono::milliseconds(200);
 constexpr auto kBetweenLines = std::chrono::seconds(1);
+constexpr int64_t kIdleMs = 1'000;  // no job runs for so long: the reason is printed
+constexpr auto kBetweenReasons = std::chrono::seconds(5);
 
 int64_t ms_since(Clock::time_point then) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - then).count();
@@ -37,6 +39,7 @@ class Waiter {
     // First the position in the history, then the counts, so that no change is missed.
     since_ = pool.changes_since(0, 0).last;
     result_.counts = pool.count(filter_);
+    if (nothing_runs()) idle_since_ = started_;
     ended_at_start_ = result_.counts.total() - result_.counts.unfinished();
     tell();
     while (result_.counts.unfinished() > 0 && !result_.timed_out) {
@@ -44,6 +47,7 @@ class Waiter {
       try_round();
       if (result_.counts.unfinished() == 0) break;
       tell();
+      tell_reason();
       result_.timed_out = timeout_ms_ && ms_since(started_) >= *timeout_ms_;
       // Avoids spinning: a server with too many observers answers at once.
       if (!result_.timed_out) std::this_thread::sleep_until(round + kShortestRound);
@@ -74,8 +78,8 @@ class Waiter {
   }
 
   void one_round() {
-    int64_t hold = kHoldMs;
-    if (timeout_ms_) hold = std::clamp<int64_t>(*timeout_ms_ - ms_since(started_), 0, kHoldMs);
+    int64_t hold = nothing_runs() && last_reason_.empty() ? kIdleMs : kHoldMs;
+    if (timeout_ms_) hold = std::clamp<int64_t>(*timeout_ms_ - ms_since(started_), 0, hold);
     ChangePage page = context_.pool().changes_since(since_, hold);
     since_ = page.last;
     for (const Change& c : page.items) {
@@ -83,6 +87,34 @@ class Waiter {
       if (ours && is_eviction(c.ended)) ++result_.evictions;
     }
     result_.counts = context_.pool().count(filter_);
+    if (!nothing_runs()) return idle_since_.reset();
+    if (!idle_since_) idle_since_ = Clock::now();
+    if (ms_since(*idle_since_) >= kIdleMs && Clock::now() >= next_reason_) find_reason();
+  }
+
+  bool nothing_runs() const {
+    const JobCounts& c = result_.counts;
+    return c.placed + c.running + c.delivering == 0;
+  }
+
+  // Of the first job that is not done, as the brain sees it now.
+  void find_reason() {
+    JobFilter first = filter_;
+    first.runs = first.unfinished_only = true;
+    const JobPage page = context_.pool().list(first, "", 1);
+    if (page.jobs.empty()) return;
+    const JobSummary job = context_.pool().show(page.jobs[0].id).summary;
+    if (is_final(job.state)) return;
+    reason_ = "job " + std::to_string(job.id) + " " +
+              (job.state == kHeld ? "is held: " : "waits: ") + escape_for_terminal(job.reason);
+  }
+
+  void tell_reason() {
+    if (reason_ == last_reason_ || context_.json) return;
+    last_reason_ = reason_;
+    next_reason_ = Clock::now() + kBetweenReasons;
+    end_progress();
+    say(reason_);
   }
 
   void tell() {
@@ -107,6 +139,9 @@ class Waiter {
   std::optional<int64_t> timeout_ms_;
   Clock::time_point started_ = Clock::now();
   Clock::time_point next_line_ = started_;
+  Clock::time_point next_reason_ = started_;
+  std::optional<Clock::time_point> idle_since_;  // none of the jobs has run since then
+  std::string reason_, last_reason_;
   std::optional<Clock::time_point> away_since_;
   uint64_t since_ = 0;
   uint64_t ended_at_start_ = 0;
@@ -143,8 +178,8 @@ int WaitResult::exit_status() const {
 }
 
 WaitResult wait_for_jobs(Context& context, const JobFilter& filter,
-                         std::optional<int64_t> timeout_ms) {
-  std::string words = Selection::words(filter);
+                         std::optional<int64_t> timeout_ms, const std::string& options) {
+  const std::string words = options + Selection::words(filter);
   WhenInterrupted tell(
       [words] { say("sublet: the jobs keep running; to continue: `sublet wait " + words + "`"); });
   return Waiter(context, filter, timeout_ms).run();

@@ -23,10 +23,11 @@ struct WaitResult {
 
 // Waits until all jobs of the filter have ended, or for timeout_ms. Progress on stderr: on
 // a terminal one line that is rewritten, else a line when the counts have changed, at most
-// one per second. Waits up to ten minutes for an unreachable server. Ctrl-C ends the process
-// and prints how to resume waiting. Throws PoolError.
+// one per second; while no job runs, also why, and again when the reason changes. Waits up to
+// ten minutes for an unreachable server. Ctrl-C ends the process and prints how to resume
+// waiting, with `options`, which end in a space. Throws PoolError.
 WaitResult wait_for_jobs(Context& context, const JobFilter& filter,
-                         std::optional<int64_t> timeout_ms);
+                         std::optional<int64_t> timeout_ms, const std::string& options = "");
 
 // Estimated milliseconds until the rest has ended, from the rate so far; nullopt while that
 // would be a guess (fewer than 3 jobs, or less than 5 s).

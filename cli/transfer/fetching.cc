@@ -91,6 +91,13 @@ void FetchOptions::declare(Arguments& arguments) {
   arguments.flag("--discard", &discard, "then remove them from the server");
 }
 
+std::string FetchOptions::words() const {
+  return (into == "." ? "" : "--into " + quote_for_shell(into) + " ") +
+         (by_job ? "--by-job " : "") + (discard ? "--discard " : "");
+}
+
+void FetchOptions::check_folder() const { TargetFolder(into).check_writable(); }
+
 namespace {
 
 [[noreturn]] void twice(const std::string& target, const std::string& what) {

@@ -54,6 +54,10 @@ TargetFolder::TargetFolder(const std::string& path) : path_(path.empty() ? "." :
   if (!fd_.valid()) fail(errno, "open the folder", path_);
 }
 
+void TargetFolder::check_writable() const {
+  if (faccessat(fd_.get(), ".", W_OK | X_OK, AT_EACCESS) != 0) fail(errno, "write to", path_);
+}
+
 void TargetFolder::check(const std::string& name) {
   std::string normal;
   std::string wrong = check_relative_name(name, &normal);

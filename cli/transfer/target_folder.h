@@ -21,6 +21,8 @@ class TargetFolder {
   // Creates the folder and its parents if missing. The path itself may contain symbolic
   // links, because the user gave it. Throws PoolError.
   explicit TargetFolder(const std::string& path);
+  // Throws PoolError if this user cannot make files in it.
+  void check_writable() const;
 
   // A file that is being received. Without commit() it is removed.
   class Pending {
