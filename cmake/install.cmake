@@ -31,6 +31,18 @@ sublet_install_docs(client sublet-client guide-owner.md client.md load-monitor.m
                     shepherd.md)
 sublet_install_docs(command sublet guide-user.md command.md batch-files.md errors.md json.md)
 sublet_install_docs(checkpoint libsublet-checkpoint-dev checkpoint-api.md checkpoint-format.md)
+# Licence and changes, which Debian wants in every package.
+execute_process(COMMAND gzip -9nc ${CMAKE_SOURCE_DIR}/packaging/changelog
+                OUTPUT_FILE ${CMAKE_BINARY_DIR}/changelog.gz COMMAND_ERROR_IS_FATAL ANY)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS packaging/changelog)
+foreach(package server:sublet-server client:sublet-client command:sublet
+                checkpoint:libsublet-checkpoint-dev)
+  string(REPLACE ":" ";" names ${package})
+  list(GET names 0 component)
+  list(GET names 1 name)
+  install(FILES packaging/copyright ${CMAKE_BINARY_DIR}/changelog.gz
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${name} COMPONENT ${component})
+endforeach()
 # The public contract, for other clients.
 install(DIRECTORY idl/ DESTINATION ${CMAKE_INSTALL_DATADIR}/sublet/idl COMPONENT command
         FILES_MATCHING PATTERN "*.idl")

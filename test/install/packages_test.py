@@ -2,6 +2,7 @@
 and unpacked. usage: packages_test.py BUILD_FOLDER [Class.test]"""
 
 import glob
+import gzip
 import os
 import re
 import shutil
@@ -10,6 +11,7 @@ import sys
 import tempfile
 import unittest
 
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = ""
 FOLDER = ""
 PACKAGES = {"sublet-server", "sublet-client", "sublet", "libsublet-checkpoint-dev"}
@@ -98,6 +100,18 @@ class Packages(unittest.TestCase):
                               "/usr/include/sublet/sublet_checkpoint.hpp",
                               "/usr/include/sublet/sublet_status.h"},
                              set(self.contents("libsublet-checkpoint-dev")))
+
+    def test_licence_and_changes(self):
+        with open(os.path.join(ROOT, "packaging", "changelog")) as f:
+            changes = f.read()
+        version = output(BUILD + "/bin/sublet", "--version").split()[1]
+        self.assertTrue(changes.startswith("sublet (%s) " % version), changes)
+        for package in PACKAGES:
+            folder = self.unpacked(package) + "/usr/share/doc/" + package
+            with gzip.open(folder + "/changelog.gz", "rt") as f:
+                self.assertEqual(f.read(), changes)
+            with open(folder + "/copyright") as f:
+                self.assertIn("License: Apache-2.0", f.read())
 
     def test_nothing_in_two_packages(self):
         seen = {}
