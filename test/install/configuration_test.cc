@@ -79,6 +79,7 @@ class ConfigurationTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(client);
   CPPUNIT_TEST(load_monitor);
   CPPUNIT_TEST(as_installed_they_are_the_defaults);
+  CPPUNIT_TEST(times_of_the_server_have_limits);
   CPPUNIT_TEST_SUITE_END();
 
  public:
@@ -112,6 +113,31 @@ class ConfigurationTest : public CppUnit::TestFixture {
     monitor.load_text(file("loadmon.toml"), "loadmon.toml");
     CPPUNIT_ASSERT_EQUAL(int64_t{15 * 60 * 1000}, monitor.duration_ms("idle_time"));
     CPPUNIT_ASSERT(!monitor.is_set("input"));
+  }
+
+  void times_of_the_server_have_limits() {
+    const auto accepts = [](const std::string& key, int64_t ms) {
+      Settings settings(server::server_setting_specs());
+      try {
+        settings.override_with(key + "=" + std::to_string(ms) + " ms");
+        return true;
+      } catch (const std::exception&) {
+        return false;
+      }
+    };
+    const struct {
+      const char* key;
+      int64_t lowest, highest;
+    } limits[] = {
+        {"server.handshake", 100, 600'000},         {"server.call_timeout", 100, 600'000},
+        {"server.watchdog", 1'000, 3'600'000},      {"scheduling.tick", 100, 86'400'000},
+        {"scheduling.lease", 3'000, 3'600'000},     {"scheduling.leaving_wait", 100, 86'400'000},
+        {"scheduling.refusal_pause", 0, 3'600'000},
+    };
+    for (const auto& [key, lowest, highest] : limits) {
+      CPPUNIT_ASSERT_MESSAGE(key, accepts(key, lowest) && !accepts(key, lowest - 1));
+      CPPUNIT_ASSERT_MESSAGE(key, accepts(key, highest) && !accepts(key, highest + 1));
+    }
   }
 };
 CPPUNIT_TEST_SUITE_REGISTRATION(ConfigurationTest);
