@@ -148,6 +148,7 @@ class ShepherdLeaveTest : public CppUnit::TestFixture {
       killed(end, SUBLET_LEAVE_OWNER);
       int64_t used = end.facts.cpu_user_us + end.facts.cpu_system_us;
       CPPUNIT_ASSERT_MESSAGE(std::to_string(used), used >= 50'000);
+      CPPUNIT_ASSERT(end.facts.quiesce_ns < 50'000 * kMs);
     });
   }
 
