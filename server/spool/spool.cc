@@ -124,6 +124,17 @@ Spool::Started Spool::open(const std::string& owner, const std::string& request,
 
 std::shared_ptr<Spool::Upload> Spool::find(uint64_t id, const std::string& owner) {
   std::lock_guard lock(mutex_);
+  return find_locked(id, owner);
+}
+
+std::shared_ptr<Spool::Upload> Spool::find_unless_finished(uint64_t id, const std::string& owner) {
+  std::lock_guard lock(mutex_);
+  const auto it = finished_.find(id);
+  if (it != finished_.end() && it->second == owner) return nullptr;
+  return find_locked(id, owner);
+}
+
+std::shared_ptr<Spool::Upload> Spool::find_locked(uint64_t id, const std::string& owner) {
   auto it = uploads_.find(id);
   if (it == uploads_.end() || it->second->owner != owner)
     throw Refusal(Refusal::Kind::kNotFound, "upload.unknown",
@@ -212,11 +223,11 @@ uint64_t Spool::put(uint64_t id, const std::string& owner, uint64_t offset,
 }
 
 void Spool::close(uint64_t id, const std::string& owner, const Commit& commit) {
-  if (finished_before(id, owner)) return;  // the reply was lost
-  auto upload = find(id, owner);
+  const auto upload = find_unless_finished(id, owner);
+  if (!upload) return;  // the reply was lost
   std::lock_guard lock(upload->mutex);
-  if (finished_before(id, owner)) return;  // by the call that held the lock
-  find(id, owner);                         // it may have been dropped
+  // The call that held the lock finished it, or dropped it, which throws.
+  if (!find_unless_finished(id, owner)) return;
   const std::string subject = "upload " + std::to_string(id);
   if (upload->offset != upload->row.size)
     throw Refusal(Refusal::Kind::kConflict, "spool.incomplete",

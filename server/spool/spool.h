@@ -125,7 +125,12 @@ class Spool {
     std::atomic<Micros> touched{0};
   };
 
+  // Throw Refusal if there is no such upload.
   std::shared_ptr<Upload> find(uint64_t id, const std::string& owner);
+  // Null if this owner recently finished it: looked up at one moment, or a call would find it
+  // neither unfinished nor finished while another finishes it.
+  std::shared_ptr<Upload> find_unless_finished(uint64_t id, const std::string& owner);
+  std::shared_ptr<Upload> find_locked(uint64_t id, const std::string& owner);
   std::string path(uint64_t id) const;
   StoredContent stored(const FileRow& row) const;
   std::string upload_path(uint64_t id) const;

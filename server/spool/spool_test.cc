@@ -191,14 +191,22 @@ class SpoolTest : public CppUnit::TestFixture {
   // A caller that timed out opens and closes again while the first call still runs.
   void one_of_many_threads_commits() {
     Spool s = spool();
-    const std::string bytes(50'000, 't');
-    for (int round = 0; round < 50; ++round) {
-      const auto upload = s.open("ann", std::to_string(round), input(), bytes.size(), std::nullopt);
+    // Large ones take long to close; between those of small ones, calls come at every moment.
+    close_by_many(s, std::string(50'000, 't'), 50);
+    close_by_many(s, "t", 2'000);
+  }
+
+  void close_by_many(Spool& s, const std::string& bytes, int rounds) {
+    for (int round = 0; round < rounds; ++round) {
+      const std::string request = std::to_string(bytes.size()) + "." + std::to_string(round);
+      const auto upload = s.open("ann", request, input(), bytes.size(), std::nullopt);
       s.put(upload.id, "ann", 0, bytes);
-      std::atomic<int> commits{0}, closed{0};
+      std::atomic<int> commits{0}, closed{0}, ready{0};
       std::vector<std::thread> threads;
       for (int t = 0; t < 4; ++t)
         threads.emplace_back([&] {
+          ++ready;
+          while (ready < 4) continue;
           s.close(upload.id, "ann", [&](FileRow&) { ++commits; });
           ++closed;
           s.drop_idle();
