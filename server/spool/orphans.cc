@@ -118,6 +118,10 @@ void remove_old(Files& files, const std::string& spool, Micros now) {
 
 void require_database(Files& files, const std::string& database, const std::string& spool) {
   if (!is_empty_or_missing(files, database)) return;
+  if (!is_empty_or_missing(files, database + "-wal"))
+    throw StoreError(
+        "the database " + database + " is missing, but its newest part, " + database +
+        "-wal, is there: put the database back, or, for a new pool, move that away, too");
   size_t count = 0;
   uint64_t bytes = 0;
   for (const FolderEntry& entry : files_in(files, spool)) {
@@ -134,7 +138,12 @@ void require_database(Files& files, const std::string& database, const std::stri
 void sort_out_orphans(Files& files, const std::string& spool, const std::set<std::string>& known,
                       Micros now) {
   bring_back(files, spool, known);
-  set_aside(files, spool, known, now);
+  try {
+    set_aside(files, spool, known, now);
+  } catch (const FileError& error) {  // such as no room for a folder
+    log(Severity::error) << "files that the database does not refer to stay in the spool: "
+                         << error.what();
+  }
   remove_old(files, spool, now);
 }
 

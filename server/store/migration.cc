@@ -17,11 +17,12 @@ namespace {
 const std::vector<std::vector<std::string>>& steps() {
   static const std::vector<std::vector<std::string>> kSteps = {
       // 6: jobs and attempts that deliver, jobs whose attempts were in vain. Events are stored
-      // in another form; they are history, which nothing is restored from.
+      // in another form; they are history, from which only the time is restored.
       {
           "alter table jobs add column vain bigint not null default 0",
           "drop index jobs_live",
           "drop index attempts_live",
+          "update pool set now = max(now, coalesce((select max(at) from events), 0))",
           "delete from events",
       },
   };
@@ -33,6 +34,10 @@ void copy_database(const std::string& path, const std::string& copy) {
   sqlite::open_to_write(old, path);
   sqlite::finish_log(old);
   sqlite::copy_to(old, copy);
+}
+
+void remove_copy(Files& files, const std::string& copy) {
+  for (const char* suffix : {"", "-journal"}) files.remove_file(copy + suffix);
 }
 
 void change_layout(const std::string& path, int from) {
@@ -62,11 +67,16 @@ void exchange(Files& files, const std::string& path, const std::string& copy,
 std::string migrate(Files& files, const std::string& path, int from) {
   const std::string copy = path + ".new", kept = path + ".layout-" + std::to_string(from);
   try {
-    for (const char* suffix : {"", "-journal"}) files.remove_file(copy + suffix);
+    remove_copy(files, copy);
     copy_database(path, copy);
     change_layout(copy, from);
     exchange(files, path, copy, kept);
   } catch (const std::exception& e) {
+    try {
+      remove_copy(files, copy);  // it takes room that the next start may need
+    } catch (const FileError&) {
+      // The first error says what is wrong.
+    }
     throw StoreError("cannot bring the database " + path + " from layout " + std::to_string(from) +
                      " to " + std::to_string(kSchemaVersion) + ": " + e.what());
   }

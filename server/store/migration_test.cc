@@ -4,6 +4,7 @@
 #include <cppunit/extensions/HelperMacros.h>
 #include <sqlite3.h>
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -37,9 +38,11 @@ class MigrationTest : public CppUnit::TestFixture {
     return {std::istreambuf_iterator<char>(in), {}};
   }
 
-  static void execute(const std::string& database, const std::string& statements) {
+  static void execute(const std::string& database, const std::string& statements,
+                      bool keep_log = false) {
     sqlite3* handle = nullptr;
     CPPUNIT_ASSERT_EQUAL(SQLITE_OK, sqlite3_open(database.c_str(), &handle));
+    sqlite3_db_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keep_log ? 1 : 0, nullptr);
     const int code = sqlite3_exec(handle, statements.c_str(), nullptr, nullptr, nullptr);
     const std::string error = sqlite3_errmsg(handle);
     sqlite3_close(handle);
@@ -70,7 +73,8 @@ class MigrationTest : public CppUnit::TestFixture {
   // A server that was killed leaves its newest rows in the log.
   void make(int layout) {
     for (const auto& entry : files_.list(folder_.path())) files_.remove_file(folder_ / entry.name);
-    execute(path(), "pragma journal_mode=wal; begin;" + dump_of(layout) + "commit");
+    execute(path(), "pragma journal_mode=wal; begin;" + dump_of(layout) + "commit", true);
+    CPPUNIT_ASSERT(std::filesystem::file_size(path() + "-wal") > 0);
   }
 
  public:

@@ -166,6 +166,7 @@ void open_present_layout(soci::session& sql, const std::string& path) {
                      ": install the server that created it, or, for a new pool, move it and the "
                      "spool beside it away");
   sql.close();
+  log(Severity::info) << "bringing the database from layout " << layout << " to " << kSchemaVersion;
   const std::string old = migrate(system_files(), path, layout);
   log(Severity::info) << "the database was brought from layout " << layout << " to "
                       << kSchemaVersion << "; the old one is kept as " << old;

@@ -50,10 +50,9 @@ void open_to_change(soci::session& session, const std::string& path) {
 
 void finish_log(soci::session& session) {
   session << "PRAGMA busy_timeout=1000";
-  int busy = 1, frames = 0, moved = 0;
-  session << "PRAGMA wal_checkpoint(TRUNCATE)", soci::into(busy), soci::into(frames),
-      soci::into(moved);
-  if (busy != 0) throw soci::soci_error("another program uses it");
+  std::string mode;
+  session << "PRAGMA journal_mode=DELETE", soci::into(mode);
+  if (mode != "delete") throw soci::soci_error("another program uses it");
 }
 
 void copy_to(soci::session& session, const std::string& path) {

@@ -19,8 +19,8 @@ void open_to_read(soci::session& session, const std::string& path);
 
 // Opens a database that nobody else uses, to change its layout in one transaction.
 void open_to_change(soci::session& session, const std::string& path);
-// Moves all that was written into the database's own file. Throws soci::soci_error, also if
-// another program prevents it.
+// Moves all that was written into the database's own file, and removes the log. Throws
+// soci::soci_error, also if another program has the database open.
 void finish_log(soci::session& session);
 // Writes a copy of the database; the file must not exist. Throws soci::soci_error.
 void copy_to(soci::session& session, const std::string& path);
