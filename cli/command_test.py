@@ -421,7 +421,7 @@ class WithPool(unittest.TestCase):
         for words in (["--wait"], ["--wait", "--into", "r"]):
             status, out, err = self.run_it("submit", *words, "b.toml")
             self.assertEqual((status, out), (6, ""), err)
-            self.assertIn("write {index} into its name, or use --by-job", err)
+            self.assertIn("use --by-job", err)
         self.assertEqual(self.pool.sublet("ls", "--all")["jobs"], before)
 
     def test_an_unusable_folder_is_found_before_anything_runs(self):
@@ -432,6 +432,8 @@ class WithPool(unittest.TestCase):
             self.assertEqual((status, out), (3, ""), err)
             self.assertIn(folder, err)
         self.assertEqual(self.pool.sublet("ls", "--all")["jobs"], before)
+        status, _, err = self.run_it("submit", "--dry-run", "--wait", "--into", "new", "--", "true")
+        self.assertEqual((status, os.path.exists(self.folder + "/new")), (0, False), err)
 
     def test_big_files_both_ways(self):
         with open(os.path.join(self.folder, "big"), "wb") as f:
@@ -669,6 +671,14 @@ class WithPool(unittest.TestCase):
                 continue
             self.assertEqual(done.returncode, 5, done.stderr)
             self.assertIn("belongs to", done.stderr)
+        # Anybody may wait for it, but does not learn why it waits.
+        waits = self.pool.submit("--memory", "1000 TB", "--", "true")[0]
+        self.addCleanup(self.run_it, "rm", waits)
+        done = subprocess.run([program, "wait", str(waits), "--timeout", "3"], user=65534,
+                              group=65534, cwd="/", extra_groups=[], text=True,
+                              env=self.pool.environment(), stdin=subprocess.DEVNULL,
+                              capture_output=True, timeout=60)
+        self.assertEqual(done.returncode, 124, done.stderr)
 
     def test_hostile_targets(self):
         job = self.pool.submit("--output", "d/x", "--", "sh", "-c", "mkdir d; echo x > d/x")[0]

@@ -183,7 +183,10 @@ void check_texts(const TomlReader& r, const PlannedJob& job, const TomlValue& v)
 void check_spelling(const TomlReader& r, const PlannedJob& job, const TomlValue& table,
                     const TomlValue& defaults) {
   for (const char* key : {"arguments", "environment", "inputs", "outputs"}) {
-    if (const TomlValue* own = table.find(key)) check_texts(r, job, *own);
+    const TomlValue* own = table.find(key);
+    if (own != nullptr) check_texts(r, job, *own);
+    if (own != nullptr && std::string_view(key) == "arguments")
+      continue;  // they replace the others
     if (const TomlValue* common = defaults.find(key)) check_texts(r, job, *common);
   }
 }

@@ -210,7 +210,8 @@ inputs = [{ file = "elsewhere", name = "x86/prog" }]
     expect_error(sweep + "arguments = [\"{rate}\",\n\"{rats}\"]", "5:1", "did you mean {rate}?");
     // Without count they are ordinary text; and what is far from any name stays.
     parse("[[job]]\nprogram = \"a\"\narguments = [\"{indx}\"]");
-    parse(array + "arguments = [\"{print}\", \"{}\", \"{ index }\"]");
+    parse(array + "arguments = [\"{print}\", \"{}\", \"{ index }\", \"${indx}\"]");
+    parse("[defaults]\narguments = [\"{indx}\"]\n" + array + "arguments = [\"{index}\"]");
   }
 
   void equal_outputs() {

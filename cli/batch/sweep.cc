@@ -244,6 +244,7 @@ std::string misspelt_placeholder(const PlannedJob& job, const std::string& text)
   const std::vector<std::string> known = parameters_of(job);
   for (const std::string& name : placeholders(text)) {
     if (std::ranges::find(known, name) != known.end()) continue;
+    if (text.find("${" + name + "}") != std::string::npos) continue;  // a variable of a shell
     const std::string near = nearest_word(name, known);
     if (!near.empty()) return "there is no parameter {" + name + "}; did you mean {" + near + "}?";
   }
@@ -267,15 +268,19 @@ std::string check_placeholders(const PlannedJob& job) {
 }
 
 std::string equal_output(const BatchPlan& plan) {
-  constexpr uint64_t kMost = 4'000'000;  // compared names; more would take too long
+  // What is compared: more would take too long.
+  constexpr uint64_t kMost = 200'000;
+  constexpr size_t kMostBytes = 32u << 20;
+  size_t bytes = 0;
   std::unordered_set<std::string> names;
   for (const PlannedJob& job : plan.jobs)
     for (const OutputFile& output : job.what.outputs) {
       if (!output.required || !OutputName(output.name).is_file()) continue;
       for (uint64_t k = 0; k < std::max<uint64_t>(job.count, 1); ++k) {
-        if (names.size() == kMost) return "";
+        if (names.size() == kMost || bytes > kMostBytes) return "";
         std::string name = job.count == 0 ? output.name : fill(output.name, quoted_values(job, k));
-        if (!names.insert(name).second) return OutputName(name).file();
+        bytes += name.size();
+        if (!names.insert(name).second) return name;
       }
     }
   return "";

@@ -29,7 +29,7 @@ std::string check_placeholders(const PlannedJob& job);
 std::string misspelt_placeholder(const PlannedJob& job, const std::string& text);
 
 // The name of a required output that two jobs of the plan leave, or "". Patterns and folders
-// are not compared.
+// are not compared, and at most the first 200,000 names.
 std::string equal_output(const BatchPlan& plan);
 
 // Turns an array whose inputs depend on its parameters into single jobs; returns any

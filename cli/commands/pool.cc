@@ -19,15 +19,18 @@ std::vector<MachineInfo> named(const std::vector<MachineInfo>& all,
   std::vector<std::string> known;
   for (const MachineInfo& m : all) known.push_back(m.name);
   for (const std::string& name : names) {
-    const auto at = std::ranges::find(known, name);
+    // Of several with a name all but one are gone.
+    const MachineInfo* at = nullptr;
+    for (const MachineInfo& m : all)
+      if (m.name == name && (at == nullptr || at->state == kMachineGone)) at = &m;
     const std::string near = nearest_word(name, known);
-    if (at == known.end())
+    if (at == nullptr)
       throw PoolError(ErrorKind::not_found, "machine.unknown",
                       "there is no machine '" + escape_for_terminal(name) + "'",
                       near.empty() ? "see `sublet machines`"
                                    : "did you mean '" + escape_for_terminal(near) + "'?",
                       name);
-    found.push_back(all[static_cast<size_t>(at - known.begin())]);
+    found.push_back(*at);
   }
   return found;
 }

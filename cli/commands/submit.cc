@@ -126,7 +126,6 @@ BatchPlan plan_of_words(const SubmitOptions& o) {
   job.what.priority =
       static_cast<int32_t>(number_option("--priority", o.priority, -1'000'000, 1'000'000));
   if (o.each) run_for_each(&job, read_lines(STDIN_FILENO));
-  check("PROGRAM", check_placeholders(job));
   BatchPlan plan;
   plan.name = job.what.name;
   plan.jobs.push_back(std::move(job));
@@ -225,16 +224,15 @@ void note_folder(BatchPlan* plan) {
 
 // Two jobs' outputs of one name cannot be fetched into one folder.
 void check_outputs(const SubmitOptions& o, const BatchPlan& plan) {
-  if (o.by_job) return;
+  if (o.by_job || plan.stop_when.is_set()) return;  // then one of the jobs may leave it
   const std::string twice = equal_output(plan);
   if (twice.empty()) return;
-  const std::string advice = "write {index} into its name, or use --by-job";
+  const std::string what = "several jobs leave an output `" + escape_for_terminal(twice) + "`";
   if (o.wait)
-    throw PoolError(ErrorKind::conflict, "output.twice",
-                    "several jobs leave an output `" + escape_for_terminal(twice) + "`", advice,
+    throw PoolError(ErrorKind::conflict, "output.twice", what,
+                    "give each its own name, such as one with {index} in an array, or use --by-job",
                     twice);
-  say("sublet: several jobs leave an output `" + escape_for_terminal(twice) +
-      "`: to fetch them all, " + advice);
+  say("sublet: " + what + ": fetch them with --by-job");
 }
 
 int run_submit(const SubmitOptions& o, Context& context) {
@@ -244,11 +242,11 @@ int run_submit(const SubmitOptions& o, Context& context) {
   note_folder(&plan);
   check_plan(plan);
   check_outputs(o, plan);
-  if (o.wait) fetch_options(o).check_folder();
   if (o.dry_run) {
     print(context.json ? plan_json(plan, files) : plan_text(plan, files, context.terminal));
     return 0;
   }
+  if (!o.into.empty()) fetch_options(o).check_folder();
   Submitted submitted = submit_plan(context.pool(), plan, files);
   if (o.wait) {
     if (!context.json) print_submitted(submitted, true);

@@ -20,7 +20,7 @@ int run_wait(const Selection& selection, bool fetch, const FetchOptions& options
   JobFilter filter = selection.filter();
   std::optional<int64_t> timeout = context.timeout_ms();
   if (std::optional<PoolError> missing = missing_jobs(context.pool(), filter)) throw *missing;
-  if (fetch) options.check_folder();
+  if (fetch && options.into != ".") options.check_folder();
   WaitResult result =
       wait_for_jobs(context, filter, timeout, fetch ? "--fetch " + options.words() : "");
   int status = report_wait(context, filter, result);

@@ -23,7 +23,8 @@ constexpr int64_t kServerAwayMs = 600'000;
 constexpr auto kShortestRound = std::chrono::milliseconds(200);
 constexpr auto kBetweenLines = std::chrono::seconds(1);
 constexpr int64_t kIdleMs = 1'000;  // no job runs for so long: the reason is printed
-constexpr auto kBetweenReasons = std::chrono::seconds(5);
+constexpr auto kFirstReasonPause = std::chrono::seconds(5);
+constexpr auto kLongestReasonPause = std::chrono::seconds(600);
 
 int64_t ms_since(Clock::time_point then) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - then).count();
@@ -78,7 +79,8 @@ class Waiter {
   }
 
   void one_round() {
-    int64_t hold = nothing_runs() && last_reason_.empty() ? kIdleMs : kHoldMs;
+    const bool soon = nothing_runs() && last_reason_.empty() && !context_.json;
+    int64_t hold = soon ? kIdleMs : kHoldMs;
     if (timeout_ms_) hold = std::clamp<int64_t>(*timeout_ms_ - ms_since(started_), 0, hold);
     ChangePage page = context_.pool().changes_since(since_, hold);
     since_ = page.last;
@@ -89,7 +91,8 @@ class Waiter {
     result_.counts = context_.pool().count(filter_);
     if (!nothing_runs()) return idle_since_.reset();
     if (!idle_since_) idle_since_ = Clock::now();
-    if (ms_since(*idle_since_) >= kIdleMs && Clock::now() >= next_reason_) find_reason();
+    if (ms_since(*idle_since_) < kIdleMs || Clock::now() < next_reason_ || context_.json) return;
+    find_reason();
   }
 
   bool nothing_runs() const {
@@ -97,22 +100,29 @@ class Waiter {
     return c.placed + c.running + c.delivering == 0;
   }
 
-  // Of the first job that is not done, as the brain sees it now.
+  // Of the first job that is not done, as the brain sees it now. Others' jobs cannot be shown:
+  // then there is no reason.
   void find_reason() {
+    next_reason_ = Clock::now() + reason_pause_;
     JobFilter first = filter_;
     first.runs = first.unfinished_only = true;
-    const JobPage page = context_.pool().list(first, "", 1);
-    if (page.jobs.empty()) return;
-    const JobSummary job = context_.pool().show(page.jobs[0].id).summary;
-    if (is_final(job.state)) return;
-    reason_ = "job " + std::to_string(job.id) + " " +
-              (job.state == kHeld ? "is held: " : "waits: ") + escape_for_terminal(job.reason);
+    try {
+      const JobPage page = context_.pool().list(first, "", 1);
+      if (page.jobs.empty()) return;
+      const JobSummary job = context_.pool().show(page.jobs[0].id).summary;
+      if (job.state != kWaiting && job.state != kHeld) return;
+      reason_ = "job " + std::to_string(job.id) + " " +
+                (job.state == kHeld ? "is held: " : "waits: ") + escape_for_terminal(job.reason);
+    } catch (const PoolError&) {
+      return;
+    }
   }
 
   void tell_reason() {
-    if (reason_ == last_reason_ || context_.json) return;
+    if (reason_ == last_reason_) return;
     last_reason_ = reason_;
-    next_reason_ = Clock::now() + kBetweenReasons;
+    // Reasons contain numbers that may change all the time.
+    reason_pause_ = std::min(2 * reason_pause_, kLongestReasonPause);
     end_progress();
     say(reason_);
   }
@@ -141,6 +151,7 @@ class Waiter {
   Clock::time_point next_line_ = started_;
   Clock::time_point next_reason_ = started_;
   std::optional<Clock::time_point> idle_since_;  // none of the jobs has run since then
+  std::chrono::seconds reason_pause_ = kFirstReasonPause;
   std::string reason_, last_reason_;
   std::optional<Clock::time_point> away_since_;
   uint64_t since_ = 0;
