@@ -21,8 +21,9 @@ namespace sublet::server {
 // How long orphans are kept; counted in whole days, UTC.
 constexpr int kKeepOrphansDays = 30;
 
-// Throws StoreError, which says what to do, if the spool has contents but the database is
-// missing or an empty file: a new one would know none of them.
+// Throws StoreError, which says what to do, if the database is missing or an empty file but the
+// spool has contents, which a new one would not know, or the database's log has its newest
+// commits, which opening a new one would delete.
 void require_database(Files& files, const std::string& database, const std::string& spool);
 
 // Brings back known contents that are missing, sets orphans aside, removes unfinished uploads
