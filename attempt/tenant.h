@@ -29,10 +29,12 @@ class Tenant {
   // Whether no process of the attempt is left, apart from the shepherd.
   bool gone() noexcept;
   bool shepherd_gone() noexcept;
+  // Whether a signal has stopped it (SIGSTOP, a debugger): it enforces nothing until it
+  // continues.
+  bool shepherd_stopped() noexcept;
 
  private:
   Tenant() = default;
-  bool shepherd_stopped() noexcept;
   // Drops ids of dead processes, which may be reused.
   void forget_the_dead() noexcept;
 

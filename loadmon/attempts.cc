@@ -8,6 +8,8 @@ namespace sublet::loadmon {
 namespace {
 // After its save deadline a job has this long to be gone.
 constexpr int64_t kGrace = 1'000'000'000;
+// How often a leaving job's shepherd is checked.
+constexpr int64_t kLookAgain = 300'000'000;
 // A killed job that still exists (a process was just being created) is killed again.
 constexpr int64_t kAgain = 100'000'000;
 
@@ -15,6 +17,8 @@ const char* words(Attempt::Kill why) {
   switch (why) {
     case Attempt::Kill::silent:
       return "its shepherd did not answer";
+    case Attempt::Kill::stopped:
+      return "its shepherd was stopped";
     case Attempt::Kill::late:
       return "it was still running after its save deadline";
     case Attempt::Kill::shepherd_lost:
@@ -67,8 +71,9 @@ void Attempts::acknowledged(Attempt* attempt, uint32_t sequence) noexcept {
 
 void Attempts::set_save_deadline(Attempt* attempt, int64_t ms) noexcept {
   attempt->save_ms = ms;
-  if (attempt->stage == Attempt::Stage::leaving)
-    attempt->due = attempt->asked_at + ms * 1'000'000 + kGrace;
+  if (attempt->stage != Attempt::Stage::leaving) return;
+  attempt->deadline = attempt->asked_at + ms * 1'000'000 + kGrace;
+  attempt->due = std::min(attempt->due, attempt->deadline);
 }
 
 void Attempts::end(Attempt* attempt, Attempt::Kill why, int64_t now) noexcept {
@@ -86,6 +91,15 @@ void Attempts::shepherd_lost(Attempt* attempt, int64_t now) noexcept {
   if (attempt->hold && !attempt->hold->gone()) end(attempt, Attempt::Kill::shepherd_lost, now);
 }
 
+// A shepherd that is stopped after its acknowledgement enforces neither the CPU allowance
+// nor the deadline.
+void Attempts::check_leaving(Attempt* attempt, int64_t now) noexcept {
+  if (now >= attempt->deadline) return end(attempt, Attempt::Kill::late, now);
+  if (attempt->hold && attempt->hold->shepherd_stopped())
+    return end(attempt, Attempt::Kill::stopped, now);
+  attempt->due = std::min(now + kLookAgain, attempt->deadline);
+}
+
 void Attempts::enforce(int64_t now) noexcept {
   for (const auto& attempt : attempts_) {
     if (attempt->stage == Attempt::Stage::unasked || now < attempt->due) continue;
@@ -94,7 +108,7 @@ void Attempts::enforce(int64_t now) noexcept {
     } else if (attempt->stage == Attempt::Stage::killed) {
       end(attempt.get(), attempt->kill, now);
     } else if (attempt->stage == Attempt::Stage::leaving) {
-      end(attempt.get(), Attempt::Kill::late, now);
+      check_leaving(attempt.get(), now);
     } else {
       end(attempt.get(), attempt->attended ? Attempt::Kill::silent : Attempt::Kill::unattended,
           now);

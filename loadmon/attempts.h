@@ -5,7 +5,7 @@
 //   unasked -> asked      the shepherd has been notified
 //   asked   -> leaving    it has acknowledged: the job saves and leaves
 //   asked   -> killed     no acknowledgement in time, or no shepherd
-//   leaving -> killed     still there after its deadline
+//   leaving -> killed     still there after its deadline, or its shepherd was stopped
 //   any     -> killed     the shepherd died before its job
 // An attempt that was asked to leave has to leave even if the owner goes away again.
 #ifndef SUBLET_LOADMON_ATTEMPTS_H_
@@ -28,12 +28,14 @@ class JobHold {
   virtual void kill() noexcept = 0;
   // True if no process is left.
   virtual bool gone() noexcept = 0;
+  // Whether its shepherd was stopped by a signal and therefore enforces nothing.
+  virtual bool shepherd_stopped() noexcept = 0;
 };
 
 struct Attempt {
   enum class Stage { unasked, asked, leaving, killed };
   // Why the monitor killed it.
-  enum class Kill { none, silent, late, shepherd_lost, unattended };
+  enum class Kill { none, silent, stopped, late, shepherd_lost, unattended };
 
   uint64_t job = 0;
   uint32_t attempt = 0;
@@ -49,6 +51,7 @@ struct Attempt {
   uint32_t sequence = 0;  // of the frame that asked it to leave
   int64_t asked_at = 0;
   int64_t due = 0;        // when to take the next step, unless something happens before
+  int64_t deadline = 0;   // when it must be gone; set once `leaving`
   bool reported = false;  // `kill` has been logged
   bool noted = false;     // the missing shepherd has been logged
 };
@@ -85,6 +88,7 @@ class Attempts {
 
  private:
   void end(Attempt* attempt, Attempt::Kill why, int64_t now) noexcept;
+  void check_leaving(Attempt* attempt, int64_t now) noexcept;
 
   std::vector<std::unique_ptr<Attempt>> attempts_;
 };

@@ -21,6 +21,7 @@ class TenantHold : public JobHold {
   void freeze() noexcept override { tenant_->freeze(); }
   void kill() noexcept override { tenant_->kill(); }
   bool gone() noexcept override { return tenant_->gone(); }
+  bool shepherd_stopped() noexcept override { return tenant_->shepherd_stopped(); }
 
  private:
   std::unique_ptr<Tenant> tenant_;

@@ -10,6 +10,7 @@ struct FakeJob {
   int frozen = 0;
   int killed = 0;
   bool gone = false;
+  bool shepherd_stopped = false;
 };
 
 class FakeHold : public JobHold {
@@ -21,6 +22,7 @@ class FakeHold : public JobHold {
   }
   void kill() noexcept override { ++job_->killed; }
   bool gone() noexcept override { return job_->gone; }
+  bool shepherd_stopped() noexcept override { return job_->shepherd_stopped; }
 
  private:
   FakeJob* job_;
@@ -33,6 +35,7 @@ class AttemptsTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(silent_shepherd);
   CPPUNIT_TEST(acknowledged_and_gone_in_time);
   CPPUNIT_TEST(acknowledged_but_late);
+  CPPUNIT_TEST(acknowledged_then_stopped);
   CPPUNIT_TEST(deadline_read_later);
   CPPUNIT_TEST(old_acknowledgement_says_nothing);
   CPPUNIT_TEST(sequence_wraps);
@@ -91,10 +94,24 @@ class AttemptsTest : public CppUnit::TestFixture {
   void acknowledged_but_late() {
     attempts_->ask(attempt_, 5, 100 * kMs, 400 * kMs);
     attempts_->acknowledged(attempt_, 6);  // of a heartbeat after it
+    CPPUNIT_ASSERT_EQUAL(400 * kMs, attempts_->due());
+    attempts_->enforce(3099 * kMs);
+    CPPUNIT_ASSERT_EQUAL(0, job_.killed);
     CPPUNIT_ASSERT_EQUAL(3100 * kMs, attempts_->due());
     attempts_->enforce(3100 * kMs);
     CPPUNIT_ASSERT_EQUAL(1, job_.killed);
     CPPUNIT_ASSERT(attempt_->kill == Attempt::Kill::late);
+  }
+
+  void acknowledged_then_stopped() {
+    attempts_->ask(attempt_, 5, 0, 300 * kMs);
+    attempts_->acknowledged(attempt_, 5);
+    attempts_->enforce(300 * kMs);
+    CPPUNIT_ASSERT_EQUAL(600 * kMs, attempts_->due());
+    job_.shepherd_stopped = true;
+    attempts_->enforce(600 * kMs);
+    CPPUNIT_ASSERT_EQUAL(1, job_.killed);
+    CPPUNIT_ASSERT(attempt_->kill == Attempt::Kill::stopped);
   }
 
   void deadline_read_later() {
@@ -102,9 +119,10 @@ class AttemptsTest : public CppUnit::TestFixture {
     attempts_->set_save_deadline(attempt_, 60'000);
     CPPUNIT_ASSERT_EQUAL(300 * kMs, attempts_->due());
     attempts_->acknowledged(attempt_, 5);
-    CPPUNIT_ASSERT_EQUAL(61'000 * kMs, attempts_->due());
+    CPPUNIT_ASSERT_EQUAL(61'000 * kMs, attempt_->deadline);
     attempts_->set_save_deadline(attempt_, 100);
-    CPPUNIT_ASSERT_EQUAL(1100 * kMs, attempts_->due());
+    CPPUNIT_ASSERT_EQUAL(1100 * kMs, attempt_->deadline);
+    CPPUNIT_ASSERT_EQUAL(300 * kMs, attempts_->due());
   }
 
   void old_acknowledgement_says_nothing() {

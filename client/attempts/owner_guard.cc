@@ -49,6 +49,7 @@ void OwnerGuard::urge(Tenancy& tenancy, sublet_frame_kind kind, sublet_leave_rea
   if (kind == SUBLET_FRAME_KILL || reason == SUBLET_LEAVE_OWNER || reason == SUBLET_LEAVE_BLIND) {
     tenancy.asked = tenancy.sequence;
     tenancy.ack_due_ns = std::min<int64_t>(tenancy.ack_due_ns, now + SUBLET_SHEPHERD_ACK_NS);
+    tenancy.look_due_ns = now + SUBLET_SHEPHERD_ACK_NS;
   }
   tenancy.kill_due_ns = std::min(
       tenancy.kill_due_ns, now + std::max<int64_t>(save_ns, SUBLET_SHEPHERD_ACK_NS) + kKillSlackNs);
@@ -70,16 +71,29 @@ void OwnerGuard::acknowledged(Tenancy& tenancy, uint32_t sequence) {
   tenancy.frozen = false;
 }
 
+// A shepherd that is stopped after its acknowledgement enforces neither the CPU
+// allowance nor the deadline.
+bool OwnerGuard::stopped_since(Tenancy& tenancy, int64_t now) {
+  if (now < tenancy.look_due_ns) return false;
+  tenancy.look_due_ns = now + SUBLET_SHEPHERD_ACK_NS;
+  if (tenancy.frozen || !tenancy.tenant->shepherd_stopped()) return false;
+  // When it continues, its acknowledgement of this frame thaws the job.
+  send(tenancy, SUBLET_FRAME_VACATE, SUBLET_LEAVE_OWNER, now);
+  tenancy.asked = tenancy.sequence;
+  return true;
+}
+
 bool OwnerGuard::enforce(Tenancy& tenancy, int64_t now) {
   if (!tenancy.tenant) return false;
   bool first = false;
-  if (now >= tenancy.ack_due_ns) {
+  if (now >= tenancy.ack_due_ns || stopped_since(tenancy, now)) {
     tenancy.ack_due_ns = kNever;
     tenancy.tenant->freeze();
     first = !tenancy.frozen;
     tenancy.frozen = true;
   }
   if (now < tenancy.kill_due_ns) return first;
+  tenancy.look_due_ns = kNever;
   if (tenancy.tenant->gone()) {
     // The job has ended, and its shepherd may still be writing the exit record:
     // killing it would throw away a finished job. kill() spares a shepherd unless it
@@ -104,7 +118,8 @@ bool OwnerGuard::tick(int64_t now) {
 int64_t OwnerGuard::next_due() const {
   int64_t due = kNever;
   for (const auto& tenancy : tenancies_)
-    if (tenancy->tenant) due = std::min({due, tenancy->ack_due_ns, tenancy->kill_due_ns});
+    if (tenancy->tenant)
+      due = std::min({due, tenancy->ack_due_ns, tenancy->look_due_ns, tenancy->kill_due_ns});
   return due;
 }
 

@@ -1,7 +1,7 @@
 // The eviction path of the client (rule 1): when the owner is back, every shepherd is
-// notified at once; if one does not acknowledge in time, the client itself freezes,
-// then kills its job. The monitor also notifies shepherds directly; this is the
-// second line of defence.
+// notified at once; if one does not acknowledge in time, or is stopped later, the
+// client itself freezes, then kills its job. The monitor also notifies shepherds
+// directly; this is the second line of defence.
 //
 // Reactor thread only. evict() and tick() make no remote call, do no disk I/O, take
 // no lock, log nothing and allocate nothing: they send on non-blocking sockets, and
@@ -34,6 +34,7 @@ struct Tenancy {
   uint32_t asked = 0;              // the frame whose ACK is awaited
   // As long as tenant is null these remain due; they are enforced once it is set.
   int64_t ack_due_ns = kNever;   // when the job is frozen
+  int64_t look_due_ns = kNever;  // when to look whether its shepherd was stopped
   int64_t kill_due_ns = kNever;  // when it is killed, repeatedly until it is gone
   bool frozen = false;           // by this client
   bool killed = false;           // by this client
@@ -63,7 +64,8 @@ class OwnerGuard {
   bool empty() const { return tenancies_.empty(); }
 
  private:
-  static bool enforce(Tenancy& tenancy, int64_t now);
+  bool stopped_since(Tenancy& tenancy, int64_t now);
+  bool enforce(Tenancy& tenancy, int64_t now);
 
   std::vector<std::unique_ptr<Tenancy>> tenancies_;
 };

@@ -44,6 +44,7 @@ class OwnerGuardTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(only_the_owner_cannot_wait);
   CPPUNIT_TEST(what_is_due_waits_for_its_tenant);
   CPPUNIT_TEST(a_late_answer_thaws);
+  CPPUNIT_TEST(a_shepherd_stopped_after_its_answer);
   CPPUNIT_TEST(an_ended_job_keeps_its_shepherd);
   CPPUNIT_TEST(a_stopped_shepherd_without_a_job_goes);
   CPPUNIT_TEST_SUITE_END();
@@ -123,6 +124,29 @@ class OwnerGuardTest : public CppUnit::TestFixture {
     guard_.acknowledged(*tenancy_, tenancy_->asked);
     CPPUNIT_ASSERT(comes([&] { return program.state() == 'S'; }));
     CPPUNIT_ASSERT(!tenancy_->frozen);
+  }
+
+  void a_shepherd_stopped_after_its_answer() {
+    Sleeper program, shepherd;
+    tenancy_->tenant = tenant(program, shepherd);
+    guard_.evict(SUBLET_LEAVE_OWNER, 0);
+    guard_.acknowledged(*tenancy_, tenancy_->asked);
+    CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_SHEPHERD_ACK_NS}, guard_.next_due());
+    CPPUNIT_ASSERT(!guard_.tick(300 * kMs));
+    CPPUNIT_ASSERT_EQUAL('S', program.state());
+    kill(shepherd.process.id.pid, SIGSTOP);
+    CPPUNIT_ASSERT(comes([&] { return shepherd.state() == 'T'; }));
+    CPPUNIT_ASSERT(guard_.next_due() <= 600 * kMs);
+    CPPUNIT_ASSERT(guard_.tick(600 * kMs));
+    CPPUNIT_ASSERT(comes([&] { return program.state() == 'T'; }));
+    // It continues and answers the frame sent to it meanwhile.
+    guard_.acknowledged(*tenancy_, tenancy_->asked - 1);
+    CPPUNIT_ASSERT(tenancy_->frozen);
+    kill(shepherd.process.id.pid, SIGCONT);
+    guard_.acknowledged(*tenancy_, tenancy_->asked);
+    CPPUNIT_ASSERT(comes([&] { return program.state() == 'S'; }));
+    guard_.tick(700 * kMs);
+    CPPUNIT_ASSERT(comes([&] { return program.state() == 'Z'; }));
   }
 
   void an_ended_job_keeps_its_shepherd() {

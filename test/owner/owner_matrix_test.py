@@ -16,6 +16,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import harness
 
 LIMIT = 2.0
+# Client and monitor look for stopped shepherds every 0.3 s during an eviction.
+STOPPED_LIMIT = 1.0
 MOMENT_NS = 5e6
 
 
@@ -25,6 +27,9 @@ MOMENT_NS = 5e6
 BURNER = ("trap '' TERM INT HUP; i=0; while [ $i -lt %d ]; do"
           " (setsid sh -c 'while :; do :; done' &); i=$((i + 1)); done; exec sleep 100000")
 CORES = len(os.sched_getaffinity(0))
+# Receives the request to leave, but burns only when it is told to.
+LATE_BURNER = ("trap ': > %s/asked; read x < %s/go; while :; do :; done' TERM;"
+               " while :; do sleep 1000 & wait $!; done")
 
 
 def marked(mark):
@@ -70,16 +75,23 @@ def parent_and_session(pid):
 
 
 class OwnerMatrix(unittest.TestCase):
-    def start(self, pool):
-        """Returns the client, the job's processes, and the daemons that guard the owner."""
+    def start(self, pool, script):
+        """Returns the client, the job's main process, and the daemons that guard the owner."""
         pool.start_server()
         curly = pool.client("curly").start()
         pool.wait_machines(1)
         self.mark = "BURNER=" + pool.folder
-        pool.submit("--name", "burner", "--env", self.mark, "--", "sh", "-c", BURNER % CORES)
+        pool.submit("--name", "burner", "--env", self.mark, "--", "sh", "-c", script)
         attempt = harness.wait_for(lambda: next(iter(curly.attempts()), None), "an attempt")
         record = harness.wait_for(lambda: curly.record(attempt), "its record\n" + pool.all_logs())
-        main, shepherd = int(record["job_pid"]), int(record["shepherd_pid"])
+        return curly, int(record["job_pid"]), {"shepherd": int(record["shepherd_pid"]),
+                                               "client": curly.process.pid,
+                                               "monitor": curly.monitor_pids()[0]}
+
+    def start_burner(self, pool):
+        """Like start(), but returns all of the job's processes."""
+        curly, main, pids = self.start(pool, BURNER % CORES)
+        shepherd = pids["shepherd"]
 
         def burning():
             pids = marked(self.mark)
@@ -89,13 +101,12 @@ class OwnerMatrix(unittest.TestCase):
         job = harness.wait_for(burning, "the job to burn every core\n" + pool.all_logs())
         for process in job:
             self.assertEqual(parent_and_session(process), (shepherd, process))
-        return curly, job, {"shepherd": shepherd, "client": curly.process.pid,
-                            "monitor": curly.monitor_pids()[0]}
+        return curly, job, pids
 
     def check(self, victims):
         """victims: name -> the signal sent to it."""
         with harness.Pool() as pool:
-            curly, job, pids = self.start(pool)
+            curly, job, pids = self.start_burner(pool)
             with harness.Pace() as pace:
                 for victim, sig in victims.items():
                     harness.kill(pids[victim], sig)
@@ -105,6 +116,38 @@ class OwnerMatrix(unittest.TestCase):
             for victim in victims:
                 harness.kill(pids[victim], signal.SIGCONT)
             self.assertLess(took, pace.limit(LIMIT), pool.all_logs())
+
+    def check_stopped_later(self, victim, sig):
+        """A shepherd is stopped after it has acknowledged the eviction, while only one daemon
+        besides it is left. Nobody else enforces the job's CPU allowance."""
+        with harness.Pool() as pool:
+            folder = pool.folder + "/late"
+            os.mkdir(folder)
+            os.chmod(folder, 0o777)  # as root, the job has another user id
+            os.mkfifo(folder + "/go")
+            os.chmod(folder + "/go", 0o666)
+            curly, main, pids = self.start(pool, LATE_BURNER % (folder, folder))
+            job = harness.wait_for(lambda: len(marked(self.mark)) == 2 and marked(self.mark),
+                                   "the job to wait in its loop")
+            self.assertIn(main, job)
+            harness.kill(pids[victim], sig)
+            curly.owner("active")
+            harness.wait_for(lambda: os.path.exists(folder + "/asked"), "the request to leave")
+            harness.kill(pids["shepherd"], signal.SIGSTOP)
+            with harness.Pace() as pace:
+                with open(folder + "/go", "w", encoding="ascii"):
+                    pass
+                began = time.monotonic()
+                took = self.wait_quiet(job) - began
+            for pid in pids[victim], pids["shepherd"]:
+                harness.kill(pid, signal.SIGCONT)
+            self.assertLess(took, pace.limit(STOPPED_LIMIT), pool.all_logs())
+
+    def test_shepherd_stopped_after_its_answer_without_a_monitor(self):
+        self.check_stopped_later("monitor", signal.SIGKILL)
+
+    def test_shepherd_stopped_after_its_answer_without_a_client(self):
+        self.check_stopped_later("client", signal.SIGSTOP)
 
     def wait_quiet(self, job):
         """Returns when the last of the job's processes was first seen gone, or when any of them
