@@ -91,8 +91,8 @@ class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
   v1::JobPage* list(const v1::JobFilter& which, const v1::Bytes& cursor,
                     CORBA::ULong limit) override {
     return guard_call([&] {
-      const JobPage page =
-          s_.jobs.list(s_.access.submitter(), from_idl(which), number_from(cursor), limit);
+      const JobQuery query = listed(which);
+      const JobPage page = s_.jobs.list(s_.access.submitter(), query, number_from(cursor), limit);
       auto names = machine_names(page.rows);
       v1::JobPage_var out = new v1::JobPage();
       out->jobs.length(page.rows.size());
@@ -101,7 +101,7 @@ class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
                out->jobs[i]);
       const auto after = [&](size_t last) {
         const auto& job = page.rows[last].job;
-        return std::to_string(job.id + job.count - 1);
+        return std::to_string(query.newest_first ? job.id : job.id + job.count - 1);
       };
       const std::string next = page.next ? std::to_string(page.next) : "";
       to_octets(end_page(out->jobs, next, after), out->next);

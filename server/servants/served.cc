@@ -18,7 +18,10 @@ constexpr std::string_view kServed[] = {
     "JobDescription.program@",
     "JobDescription.submit_folder",
     "JobDescription.submit_host",
+    "JobFilter.name",
+    "JobFilter.newest_first",
     "JobFilter.runs",
+    "JobFilter.since",
     "JobFilter.stopped",
     "MachineDescription.pid",
 };

@@ -50,6 +50,7 @@ class ServedTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(unknown_names);
   CPPUNIT_TEST(reserved_fields);
   CPPUNIT_TEST(reserved_states);
+  CPPUNIT_TEST(what_only_lists_serve);
   CPPUNIT_TEST(what_is_served_is_told);
   CPPUNIT_TEST_SUITE_END();
 
@@ -64,6 +65,25 @@ class ServedTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(name, unserved(with_unknown_name<v1::StartReport>()));
     CPPUNIT_ASSERT_EQUAL(name, unserved(with_unknown_name<v1::EndReport>()));
     CPPUNIT_ASSERT_EQUAL(name, unserved(with_unknown_name<v1::FilePlace>()));
+  }
+
+  // A control operation must not change more jobs than were named.
+  void what_only_lists_serve() {
+    for (const auto& [name, value] :
+         {std::pair{"name", "a*"}, {"since", "1700000000000000"}, {"newest_first", "yes"}}) {
+      auto filter = with_unknown_name<v1::JobFilter>();
+      filter.more[0].name = CORBA::string_dup(name);
+      filter.more[0].value = CORBA::string_dup(value);
+      listed(filter);
+      CPPUNIT_ASSERT_EQUAL(std::string("filter.list_only"),
+                           testing::code([&] { from_idl(filter); }));
+    }
+    auto filter = with_unknown_name<v1::JobFilter>();
+    filter.more[0].name = CORBA::string_dup("since");
+    for (const char* value : {"", "-1", "1 d", "99999999999999999999"}) {
+      filter.more[0].value = CORBA::string_dup(value);
+      CPPUNIT_ASSERT_EQUAL(std::string("field.invalid"), testing::code([&] { listed(filter); }));
+    }
   }
 
   void reserved_fields() {

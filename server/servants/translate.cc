@@ -1,5 +1,6 @@
 #include "server/servants/translate.h"
 
+#include <charconv>
 #include <limits>
 
 #include "base/hash.h"
@@ -97,9 +98,42 @@ bool is_yes(const std::string& name, const std::string& value) {
                   "`" + name + "` of a filter must be yes or no", "Write yes or no.", name);
   return value == "yes";
 }
+
+Micros instant_from(const std::string& name, const std::string& value) {
+  Micros instant = 0;
+  const char* end = value.data() + value.size();
+  const auto [last, error] = std::from_chars(value.data(), end, instant);
+  if (error != std::errc() || last != end || instant < 0)
+    throw Refusal(Refusal::Kind::kInvalid, "field.invalid",
+                  "`" + name + "` of a filter must be an instant",
+                  "Write the microseconds since 1970 as a number.", name);
+  return instant;
+}
+
+void read_detail(const std::string& name, const std::string& value, JobQuery& query) {
+  if (name == "name")
+    query.name = value;
+  else if (name == "since")
+    query.since = instant_from(name, value);
+  else if (name == "newest_first")
+    query.newest_first = is_yes(name, value);
+  else if (name == "runs")
+    query.runs = is_yes(name, value);
+  else if (name == "stopped")
+    query.stopped = is_yes(name, value) ? JobQuery::Stopped::kOnly : JobQuery::Stopped::kWithout;
+}
 }  // namespace
 
 JobQuery from_idl(const v1::JobFilter& filter) {
+  JobQuery query = listed(filter);
+  if (!query.name.empty() || query.since != 0 || query.newest_first)
+    throw Refusal(Refusal::Kind::kInvalid, "filter.list_only",
+                  "`name`, `since` and `newest_first` of a filter are for lists only",
+                  "List the jobs, then give their ids.", "filter");
+  return query;
+}
+
+JobQuery listed(const v1::JobFilter& filter) {
   if (filter.ids.length() > 500)
     throw Refusal(Refusal::Kind::kLimitExceeded, "filter.ids", "more than 500 id ranges",
                   "Split the call.", "filter");
@@ -116,13 +150,8 @@ JobQuery from_idl(const v1::JobFilter& filter) {
     query.states.push_back(static_cast<uint32_t>(
         std::min<uint64_t>(filter.states[i], std::numeric_limits<uint32_t>::max())));
   query.unfinished_only = filter.unfinished_only;
-  for (CORBA::ULong i = 0; i < filter.more.length(); ++i) {
-    const std::string name = filter.more[i].name.in();
-    const bool yes = is_yes(name, filter.more[i].value.in());
-    if (name == "runs") query.runs = yes;
-    if (name == "stopped")
-      query.stopped = yes ? JobQuery::Stopped::kOnly : JobQuery::Stopped::kWithout;
-  }
+  for (CORBA::ULong i = 0; i < filter.more.length(); ++i)
+    read_detail(filter.more[i].name.in(), filter.more[i].value.in(), query);
   return query;
 }
 

@@ -24,6 +24,9 @@ BatchRequest from_idl(const Sublet::v1::BatchDescription& d);
 // `subject`.
 JobDescription submitted(const Sublet::v1::JobDescription& job, const std::string& subject);
 std::vector<Axis> submitted(const Sublet::v1::Axes& axes, const std::string& subject);
+// For `list`.
+JobQuery listed(const Sublet::v1::JobFilter& filter);
+// For the other operations. Refusal kInvalid "filter.list_only" for what only `list` serves.
 JobQuery from_idl(const Sublet::v1::JobFilter& filter);
 void to_idl(const JobRow& row, const std::string& machine, int32_t progress,
             Sublet::v1::JobSummary& summary);

@@ -33,6 +33,10 @@ struct JobQuery {
   // Whether to select removed jobs of batches whose stop condition was met.
   enum class Stopped { kAny, kOnly, kWithout };
   Stopped stopped = Stopped::kAny;
+  // Of lists only:
+  std::string name;  // a pattern as in a shell; empty: any
+  Micros since = 0;  // submitted or changed then or later
+  bool newest_first = false;
 };
 
 struct JobRow {
@@ -80,12 +84,14 @@ class Archive {
   // that it never waits for a long query.
   void serve_apart();
 
-  // In order of id, from `after` + 1 on, at most `limit` rows, one per record, which
-  // may cover several jobs (scheduling::JobRecord::count).
+  // In order of id, from `after` + 1 on, or newest first, from `after` - 1 down (`after` 0:
+  // from the beginning). At most `limit` rows, one per record, which may cover several
+  // jobs (scheduling::JobRecord::count). Ignores JobQuery::name.
   // A damaged row is skipped, but counts towards `limit`.
   JobPage runs(const JobQuery& query, JobId after, uint32_t limit);
   // The same, but jobs with different descriptions (such as the jobs of a list of
-  // commands) are in different rows.
+  // commands) are in different rows, and only jobs of that name. A page may have fewer
+  // rows than `limit`, or none, before the last.
   JobPage described_runs(const JobQuery& query, JobId after, uint32_t limit);
   // The same, with one row per job.
   JobPage jobs(const JobQuery& query, JobId after, uint32_t limit);
@@ -166,7 +172,7 @@ class Archive {
  private:
   void add_runs(const JobQuery& query, const scheduling::JobRange& range, uint32_t limit,
                 JobPage& page);
-  bool add_described(const JobRow& run, uint32_t limit, JobPage& page);
+  JobId add_described(const JobQuery& query, const JobRow& run, uint32_t limit, JobPage& page);
 
   std::shared_ptr<const SpecRange> spec_range(JobId id, uint64_t* first_job);
   std::shared_ptr<const SpecRange> read_spec(JobId id, uint64_t* first_job);

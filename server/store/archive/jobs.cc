@@ -1,4 +1,6 @@
 // Jobs, their attempts and descriptions.
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -14,6 +16,9 @@ namespace sublet::server {
 namespace {
 
 using scheduling::JobRange;
+
+// Descriptions read for a page if only jobs of a certain name are wanted.
+constexpr uint32_t kNamesRead = 10'000;
 
 // Sorted, without overlaps, and limited to valid ids of the database.
 std::vector<JobRange> tidy(std::vector<JobRange> ranges) {
@@ -60,8 +65,20 @@ std::string where(const JobQuery& query) {
     text += std::string(" and ") + (query.stopped == JobQuery::Stopped::kOnly ? "" : "not ") +
             "(jobs.state = 7 and exists (select 1 from stops where stops.batch = jobs.batch and "
             "stops.stopped_by > 0))";
+  if (query.since) text += " and jobs.changed >= " + std::to_string(query.since);
   text += " and (:user = '' or jobs.user_name = :user)";
   return text;
+}
+
+const char* descending(const JobQuery& query) { return query.newest_first ? " desc" : ""; }
+
+// What of the range follows the cursor `after`.
+JobRange rest_of(const JobRange& range, JobId after, bool newest_first) {
+  const JobId end = range.first + range.count;
+  if (after == 0) return range;
+  if (newest_first) return {range.first, std::min(end, std::max(after, range.first)) - range.first};
+  const JobId first = std::max(range.first, after + 1);
+  return {first, std::max(end, first) - first};
 }
 
 // The name in the description that covers a job; `id`: a column or a number.
@@ -89,12 +106,12 @@ JobPage Archive::runs(const JobQuery& query, JobId after, uint32_t limit) {
   constexpr JobId kEnd = std::numeric_limits<int64_t>::max();
   std::vector<JobRange> ranges = query.ids;
   if (ranges.empty()) ranges = {{0, kEnd}};
+  ranges = tidy(ranges);
+  if (query.newest_first) std::reverse(ranges.begin(), ranges.end());
   JobPage page;
-  for (JobRange range : tidy(ranges)) {
-    const JobId end = range.first + range.count;
-    if (end <= after + 1) continue;
-    if (range.first <= after) range = {after + 1, end - after - 1};
-    add_runs(query, range, limit, page);
+  for (const JobRange& range : ranges) {
+    const JobRange rest = rest_of(range, after, query.newest_first);
+    if (rest.count > 0) add_runs(query, rest, limit, page);
     if (page.next != 0) break;
   }
   return page;
@@ -102,10 +119,10 @@ JobPage Archive::runs(const JobQuery& query, JobId after, uint32_t limit) {
 
 namespace {
 
-// The last job of the range that the row covers; for a damaged row, some job of the
-// range.
-JobId last_of(const scheduling::JobRecord& row, const JobRange& range) {
-  const JobId last = row.count > 0 ? row.id + row.count - 1 : row.id;
+// The cursor behind the jobs of the range that the row covers; for a damaged row, some job
+// of the range.
+JobId cursor_behind(const scheduling::JobRecord& row, const JobRange& range, bool newest_first) {
+  const JobId last = row.count > 0 && !newest_first ? row.id + row.count - 1 : row.id;
   return std::clamp(last, range.first, range.first + range.count - 1);
 }
 
@@ -124,11 +141,11 @@ void Archive::add_runs(const JobQuery& query, const JobRange& range, uint32_t li
     rows.into(tables::kJobs, row.job, "jobs");
     rows.into(name_of("jobs.id"), row.name).into(kMachineOfJob, row.machine);
     rows.with("user", query.user);
-    rows.select("jobs where " + overlaps(range) + " and " + where(query) +
-                " order by jobs.id limit " + std::to_string(room));
+    rows.select("jobs where " + overlaps(range) + " and " + where(query) + " order by jobs.id" +
+                descending(query) + " limit " + std::to_string(room));
     const auto count = [&] {
       ++read;
-      last = last_of(row.job, range);
+      last = cursor_behind(row.job, range, query.newest_first);
     };
     rows.each(
         [&] {
@@ -147,44 +164,92 @@ void Archive::add_runs(const JobQuery& query, const JobRange& range, uint32_t li
   });
 }
 
-// Appends the run, split where the description changes, up to `limit` rows in all.
-// False: a part of the run did not fit.
-bool Archive::add_described(const JobRow& run, uint32_t limit, JobPage& page) {
+namespace {
+
+// Splits a run where its description changes, in the order of the query, and keeps the parts
+// whose name is wanted.
+class Splitter {
+ public:
+  Splitter(const JobQuery& query, const JobRow& run, JobPage& page)
+      : query_(query), page_(page), rest_(run) {}
+
+  // The description that begins at this job.
+  void boundary(JobId first, const std::string& name) {
+    const JobId begin = rest_.job.id, end = begin + rest_.job.count;
+    if (query_.newest_first) {
+      keep(name, {first, end - first});
+      rest_.job = part_of(rest_.job, {begin, first - begin});
+    } else {
+      keep(rest_.name, {begin, first - begin});
+      rest_.job = part_of(rest_.job, {first, end - first});
+      rest_.name = name;
+    }
+  }
+  void finish() { keep(rest_.name, {rest_.job.id, rest_.job.count}); }
+  // The cursor behind the parts so far.
+  JobId reached() const {
+    return query_.newest_first ? rest_.job.id + rest_.job.count : rest_.job.id - 1;
+  }
+
+ private:
+  void keep(const std::string& name, const JobRange& range) {
+    if (!query_.name.empty() && fnmatch(query_.name.c_str(), name.c_str(), 0) != 0) return;
+    page_.rows.push_back(rest_);
+    page_.rows.back().name = name;
+    page_.rows.back().job = part_of(rest_.job, range);
+  }
+
+  const JobQuery& query_;
+  JobPage& page_;
+  JobRow rest_;
+};
+
+}  // namespace
+
+// Appends the run, split where the description changes, up to `limit` rows in all. Returns
+// the cursor behind what was looked at, 0: the whole run.
+JobId Archive::add_described(const JobQuery& query, const JobRow& run, uint32_t limit,
+                             JobPage& page) {
   const JobId end = run.job.id + run.job.count;
-  JobRow rest = run;
-  const auto add_until = [&](JobId next) {
-    page.rows.push_back(rest);
-    page.rows.back().job = part_of(rest.job, {rest.job.id, next - rest.job.id});
-    if (next < end) rest.job = part_of(rest.job, {next, end - next});
-  };
+  const uint64_t room = query.name.empty() ? limit - page.rows.size() : kNamesRead;
+  uint64_t read = 0;
+  Splitter splitter(query, run, page);
   if (run.job.count > 1) {
     connections_->with([&](soci::session& sql) {
-      JobId next = 0;
+      JobId first = 0;
       std::string name;
       Rows rows(sql);
-      rows.into("first_job", next).into("name", name);
+      rows.into("first_job", first).into("name", name);
       rows.select("specs where first_job > " + std::to_string(run.job.id) + " and first_job < " +
-                  std::to_string(end) + " order by first_job limit " +
-                  std::to_string(limit - page.rows.size()));
+                  std::to_string(end) + " order by first_job" + descending(query) + " limit " +
+                  std::to_string(room));
       rows.each([&] {
-        add_until(next);
-        rest.name = std::move(name);
+        ++read;
+        if (page.rows.size() < limit) splitter.boundary(first, name);
       });
     });
   }
-  if (page.rows.size() == limit) return false;
-  add_until(end);
-  return true;
+  if (page.rows.size() == limit || read == room) return splitter.reached();
+  splitter.finish();
+  return 0;
 }
 
 JobPage Archive::described_runs(const JobQuery& query, JobId after, uint32_t limit) {
   const JobPage all = runs(query, after, limit);
   JobPage page;
   page.next = all.next;
+  JobId reached = after;
   for (const JobRow& run : all.rows) {
-    if (page.rows.size() < limit && add_described(run, limit, page)) continue;
-    page.next = page.rows.back().job.id + page.rows.back().job.count - 1;
-    break;
+    if (page.rows.size() == limit) {
+      page.next = reached;
+      break;
+    }
+    const JobId stopped = add_described(query, run, limit, page);
+    if (stopped != 0) {
+      page.next = stopped;
+      break;
+    }
+    reached = query.newest_first ? run.job.id : run.job.id + run.job.count - 1;
   }
   return page;
 }
@@ -199,7 +264,8 @@ JobPage Archive::jobs(const JobQuery& query, JobId after, uint32_t limit) {
         return page;
       }
       page.rows.push_back(run);
-      page.rows.back().job = scheduling::one_of(run.job, k);
+      page.rows.back().job =
+          scheduling::one_of(run.job, query.newest_first ? run.job.count - 1 - k : k);
     }
   }
   page.next = all.next;

@@ -1,0 +1,142 @@
+#include <cppunit/extensions/HelperMacros.h>
+
+#include <algorithm>
+
+#include "base/testing/temporary_folder.h"
+#include "server/store/archive/archive.h"
+#include "server/store/sql_store.h"
+
+namespace sublet::server {
+namespace {
+
+using namespace scheduling;
+
+struct Listed {
+  JobId id;
+  std::string name;
+  bool operator==(const Listed&) const = default;
+};
+using List = std::vector<Listed>;
+
+// Single jobs and a record of 50 jobs with three descriptions.
+class ArchiveJobsTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(ArchiveJobsTest);
+  CPPUNIT_TEST(both_orders_list_the_same);
+  CPPUNIT_TEST(only_jobs_of_a_name);
+  CPPUNIT_TEST(only_jobs_changed_since);
+  CPPUNIT_TEST(ids_are_listed_newest_first);
+  CPPUNIT_TEST_SUITE_END();
+
+  TemporaryFolder folder_;
+  std::unique_ptr<Archive> archive_;
+
+ public:
+  void setUp() override {
+    const std::string path = folder_.path() + "/pool.db";
+    SqlStore store(path);
+    Changes changes;
+    for (const auto& [id, count] : {std::pair{90, 1}, {100, 50}, {150, 1}, {200, 1}}) {
+      JobRecord job;
+      job.id = static_cast<JobId>(id);
+      job.count = static_cast<uint64_t>(count);
+      job.batch = 4;
+      job.user = "ann";
+      job.state = count > 1 ? JobState::kWaiting : JobState::kDone;
+      job.changed = 1000 + id;
+      changes.jobs[job.id] = job;
+    }
+    for (const auto& [first, count, name] : {std::tuple{90, 1, "alone"},
+                                             {100, 20, "count-1"},
+                                             {120, 10, "sum"},
+                                             {130, 20, "count-2"},
+                                             {150, 1, "alone"},
+                                             {200, 1, "sum"}})
+      changes.specs.push_back(
+          SpecRow{static_cast<JobId>(first), static_cast<uint64_t>(count), name, "body"});
+    store.commit(changes);
+    archive_ = std::make_unique<Archive>(path);
+  }
+
+ private:
+  static List listed(const std::vector<JobRow>& rows, bool newest_first) {
+    List list;
+    for (const JobRow& row : rows) {
+      List run;
+      for (uint64_t k = 0; k < row.job.count; ++k) run.push_back({row.job.id + k, row.name});
+      if (newest_first) std::reverse(run.begin(), run.end());
+      list.insert(list.end(), run.begin(), run.end());
+    }
+    return list;
+  }
+
+  // All pages; `runs`: described_runs() instead of jobs().
+  List pages(const JobQuery& query, uint32_t limit, bool runs) {
+    List list;
+    JobId after = 0;
+    do {
+      const JobPage page = runs ? archive_->described_runs(query, after, limit)
+                                : archive_->jobs(query, after, limit);
+      CPPUNIT_ASSERT(page.rows.size() <= limit);
+      for (const Listed& one : listed(page.rows, query.newest_first)) list.push_back(one);
+      CPPUNIT_ASSERT(page.next == 0 || after == 0 ||
+                     (query.newest_first ? page.next < after : page.next > after));
+      after = page.next;
+    } while (after != 0);
+    return list;
+  }
+
+  static List everything() {
+    List all{{90, "alone"}};
+    for (JobId id = 100; id < 150; ++id)
+      all.push_back({id, id < 120 ? "count-1" : id < 130 ? "sum" : "count-2"});
+    all.push_back({150, "alone"});
+    all.push_back({200, "sum"});
+    return all;
+  }
+
+  // Compares the lists of both orders, page by page, with what is expected.
+  void check(JobQuery query, const std::function<bool(const Listed&)>& expected) {
+    List all = everything();
+    std::erase_if(all, [&](const Listed& one) { return !expected(one); });
+    for (const bool newest_first : {false, true}) {
+      query.newest_first = newest_first;
+      for (uint32_t limit : {1u, 2u, 3u, 7u, 1000u})
+        for (const bool runs : {false, true}) CPPUNIT_ASSERT(pages(query, limit, runs) == all);
+      std::reverse(all.begin(), all.end());
+    }
+  }
+
+  void both_orders_list_the_same() {
+    check({}, [](const Listed&) { return true; });
+  }
+
+  void only_jobs_of_a_name() {
+    JobQuery query;
+    query.name = "sum";
+    check(query, [](const Listed& one) { return one.name == "sum"; });
+    query.name = "count-?";
+    check(query, [](const Listed& one) { return one.name.starts_with("count"); });
+    query.name = "*1";
+    check(query, [](const Listed& one) { return one.name == "count-1"; });
+    query.name = "SUM";
+    check(query, [](const Listed&) { return false; });
+  }
+
+  void only_jobs_changed_since() {
+    JobQuery query;
+    query.since = 1150;
+    check(query, [](const Listed& one) { return one.id >= 150; });
+  }
+
+  void ids_are_listed_newest_first() {
+    JobQuery query;
+    query.ids = {{90, 1}, {110, 5}, {112, 15}, {140, 100}};
+    check(query, [](const Listed& one) {
+      return one.id == 90 || (one.id >= 110 && one.id < 127) || one.id >= 140;
+    });
+  }
+};
+CPPUNIT_TEST_SUITE_REGISTRATION(ArchiveJobsTest);
+
+}  // namespace
+}  // namespace sublet::server
