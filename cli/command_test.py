@@ -58,7 +58,7 @@ class Alone(unittest.TestCase):
         for words in (["bogus"], [], ["ls", "--lmit", "3"], ["show"], ["show", "x"], ["wait"],
                       ["rm", "3", "--batch", "4"], ["ls", "--state", "runing"], ["rm", "5-3"],
                       ["submit"], ["submit", "x.toml", "--", "true"], ["submit", "prog"],
-                      ["submit", "--into", "x", "--", "true"], ["ls", "--limit", "0"],
+                      ["submit", "--into", "x", "--", "true"], ["ls", "--limit", "-1"], ["ls", "--sort", "siz"],
                       ["submit", "--memory", "lots", "--", "true"], ["wait", "3", "--timeout", "x"],
                       ["submit", "--env", "SUBLET_NOT_SET_HERE", "--", "true"],
                       ["submit", "--output", "../x", "--", "true"],
@@ -386,7 +386,7 @@ class WithPool(unittest.TestCase):
         status, out, err = self.run_it("submit", "--wait", "b.toml")
         self.assertEqual((status, out.splitlines()[0]), (0, "2 jobs: 1 done, 1 removed"), err)
         self.assertRegex(err, "1 job removed; job [0-9]+: the batch has stopped: job [0-9]+ is done")
-        batch = self.pool.sublet("ls", "--all")["jobs"][-1]["batch"]
+        batch = self.pool.sublet("ls", "--all")["jobs"][0]["batch"]
         waited = self.pool.sublet("wait", "--batch", batch)
         self.assertEqual((waited["stopped"], waited["counts"]["removed"]), (1, 1))
         # A job that a user removes is reported as before.
@@ -490,6 +490,36 @@ class WithPool(unittest.TestCase):
         status, _, err = self.run_it("wait", "%d,999999" % job)
         self.assertEqual(status, 4)
         self.assertIn("there is no job 999999", err)
+
+    def test_lists_are_chosen_and_sorted(self):
+        """In a separate pool, without machines: the jobs do not change."""
+        with harness.Pool() as pool:
+            pool.start_server()
+            first = pool.submit("--name", "b-1", "--", "true")[0]
+            self.write("two.toml", '[[job]]\nname = "a"\nprogram = "true"\n'
+                                   '[[job]]\nname = "b-2"\nprogram = "true"\n')
+            pool.sublet("submit", "two.toml", cwd=self.folder)
+            pool.sublet("rm", first)
+
+            def names(*words):
+                return [job["name"] for job in pool.sublet("ls", *words)["jobs"]]
+            self.assertEqual(names(), ["b-2", "a"])
+            self.assertEqual(names("--all"), ["b-2", "a", "b-1"])
+            self.assertEqual(names("--all", "--reverse"), ["b-1", "a", "b-2"])
+            self.assertEqual(names("--since", "1 h"), ["b-2", "a", "b-1"])
+            self.assertEqual(names("--since", "2999-01-01"), [])
+            self.assertEqual(names("--all", "--name", "b-*"), ["b-2", "b-1"])
+            self.assertEqual(names("--all", "--sort", "name"), ["a", "b-1", "b-2"])
+            self.assertEqual(names("--all", "--sort", "name", "--reverse"), ["b-2", "b-1", "a"])
+            self.assertEqual(names("--all", "--sort", "name", "--limit", 2), ["a", "b-1"])
+            self.assertEqual(names("--all", "--sort", "changed")[0], "b-1")
+            self.write("many.toml", '[[job]]\nprogram = "true"\ncount = 2500\n')
+            pool.sublet("submit", "many.toml", cwd=self.folder)
+            self.assertEqual(len(names()), 1000)
+            self.assertEqual(len(names("--limit", 0)), 2502)
+            listed = json.loads(pool.run("ls", "--limit", "1500", "--json")[1])
+            self.assertEqual((len(listed["jobs"]), listed["more"]), (1500, True))
+            self.assertEqual(names("--limit", 0, "--name", "b-?"), ["b-2"])
 
     def test_lists_fit_and_are_safe(self):
         job = self.pool.submit("--name", "evil\x1b[2J\nname", "--", "sleep", "600")[0]

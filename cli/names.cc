@@ -193,4 +193,13 @@ std::string located(const std::string& folder, const std::string& path) {
   return path.starts_with('/') || folder.empty() || folder == "." ? path : folder + "/" + path;
 }
 
+PoolError unknown_word(const std::string& code, const std::string& what, const std::string& word,
+                       const std::vector<std::string>& known) {
+  std::string advice = "one of ";
+  for (const std::string& k : known) advice += (k == known.front() ? "" : ", ") + k;
+  const std::string nearest = nearest_word(word, known);
+  if (!nearest.empty()) advice = "did you mean " + nearest + "?";
+  return {ErrorKind::usage, code, what + "'" + word + "' is unknown", advice, word};
+}
+
 }  // namespace sublet::cli

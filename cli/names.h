@@ -48,6 +48,11 @@ std::string base_name(const std::string& path);
 // The path, if relative, below `folder`; "" and "." are the current folder.
 std::string located(const std::string& folder, const std::string& path);
 
+// The error (usage) for a word that is not among `known`; its advice suggests the nearest, or
+// lists all. `what` precedes the word in the message.
+PoolError unknown_word(const std::string& code, const std::string& what, const std::string& word,
+                       const std::vector<std::string>& known);
+
 }  // namespace sublet::cli
 
 #endif  // SUBLET_CLI_NAMES_H_

@@ -77,6 +77,8 @@ struct Selection {
 // An error that names the ids that the server does not have; nullopt if all exist (or the
 // filter names no ids).
 std::optional<PoolError> missing_jobs(PoolClient& pool, const JobFilter& filter);
+// Whether jobs follow the cursor: a full page may have been the last one.
+bool any_jobs(PoolClient& pool, const JobFilter& filter, std::string cursor);
 // In order of number, page by page.
 std::vector<MachineInfo> all_machines(PoolClient& pool);
 

@@ -1,171 +1,203 @@
-// ls, show and why.
+// ls.
 #include <algorithm>
+#include <functional>
 
 #include "cli/commands/commands.h"
 #include "cli/names.h"
 #include "cli/pool/pool_client.h"
 #include "cli/views/jobs.h"
+#include "cli/views/when.h"
 
 namespace sublet::cli {
 
 namespace {
 
-constexpr int64_t kListMax = 1'000'000;
+// Jobs whose columns are aligned with each other: a longer list is printed in several tables.
+constexpr size_t kTableJobs = 10'000;
 
 struct ListOptions {
   bool all = false;
   std::string user;
   std::string batch;
   std::vector<std::string> states;
+  std::string name;
+  std::string since;
+  std::string sort;
+  bool reverse = false;
   int64_t limit = 1000;
   bool each_job = false;
 };
 
+using Jobs = std::vector<JobSummary>;
+
+template <auto member>
+bool less(const JobSummary& a, const JobSummary& b) {
+  return a.*member < b.*member;
+}
+template <auto member>
+bool more(const JobSummary& a, const JobSummary& b) {
+  return a.*member > b.*member;
+}
+
+// Times and amounts in descending order, words in ascending order.
+struct SortKey {
+  const char* word;
+  bool (*before)(const JobSummary& a, const JobSummary& b);
+};
+constexpr SortKey kSortKeys[] = {
+    {"id", more<&JobSummary::id>},
+    {"submitted", more<&JobSummary::submitted_us>},
+    {"changed", more<&JobSummary::changed_us>},
+    {"name", less<&JobSummary::name>},
+    {"user", less<&JobSummary::user>},
+    {"state", less<&JobSummary::state>},
+    {"machine", less<&JobSummary::machine>},
+    {"cpu", more<&JobSummary::cpu_kept_ms>},
+    {"lost", more<&JobSummary::cpu_lost_ms>},
+    {"evictions", more<&JobSummary::evictions>},
+};
+
+std::vector<std::string> sort_words() {
+  std::vector<std::string> words;
+  for (const SortKey& key : kSortKeys) words.emplace_back(key.word);
+  return words;
+}
+
+const SortKey& sort_key(const std::string& word) {
+  for (const SortKey& key : kSortKeys)
+    if (word == key.word) return key;
+  throw unknown_word("usage.sort", "--sort: ", word, sort_words());
+}
+
 JobFilter list_filter(const ListOptions& o, const Context& context) {
-  if (o.limit < 1 || o.limit > kListMax)
-    throw PoolError(ErrorKind::usage, "usage.limit", "--limit must be between 1 and 1000000");
   JobFilter filter;
   filter.user = o.user.empty() ? context.user() : o.user == "*" ? "" : o.user;
   if (!o.batch.empty()) filter.batch = parse_number(o.batch, "batch id");
   for (const std::string& word : o.states) filter.states.push_back(parse_job_state(word));
-  filter.unfinished_only = !o.all && o.states.empty() && o.batch.empty();
+  filter.name = o.name;
+  if (!o.since.empty()) filter.since_us = parse_when("--since", o.since, now_us());
+  filter.unfinished_only = !o.all && o.states.empty() && o.batch.empty() && o.since.empty();
+  filter.newest_first = !o.reverse || !o.sort.empty();
+  filter.runs = !o.each_job && !context.json;
   return filter;
 }
 
-// Whether jobs follow the cursor: a full page may have been the last one.
-bool follows(const JobFilter& filter, const std::string& cursor, Context& context) {
-  return !cursor.empty() && !context.pool().list(filter, cursor, 1).jobs.empty();
+// Shows jobs as they come, so that a long list needs little memory.
+class ListPrinter {
+ public:
+  ListPrinter(bool join, const Context& context) : join_(join), context_(context) {}
+  void add(const JobSummary& job) {
+    if (context_.json) return print_json(job);
+    jobs_.push_back(job);
+    if (jobs_.size() == kTableJobs) print_table();
+  }
+  void finish(bool more) {
+    if (context_.json) {
+      print(separator_ == kStart ? kStart : "");
+      return print(std::string("],\"more\":") + (more ? "true" : "false") + "}\n");
+    }
+    if (!jobs_.empty()) print_table();
+    if (more) say("there are more; --limit N lists up to N, --limit 0 all");
+  }
+
+ private:
+  void print_json(const JobSummary& job) {
+    JsonWriter json;
+    write_json(json, job);
+    print(separator_ + json.str());
+    separator_ = ",";
+  }
+  void print_table() {
+    const Jobs jobs = join_ ? joined(jobs_) : std::move(jobs_);
+    jobs_.clear();
+    print(jobs_table(jobs, now_us(), context_.terminal.columns, context_.terminal.colour));
+  }
+
+  static constexpr const char* kStart = "{\"jobs\":[";
+
+  const bool join_;
+  const Context& context_;
+  std::string separator_ = kStart;  // before the next job
+  Jobs jobs_;
+};
+
+// Calls take() for up to `limit` jobs. Returns whether there are more.
+bool each_job(const JobFilter& filter, uint64_t limit, Context& context,
+              const std::function<void(const JobSummary&)>& take) {
+  std::string cursor;
+  while (limit > 0) {
+    const auto want = static_cast<uint32_t>(std::min<uint64_t>(kPageLimit, limit));
+    const JobPage page = context.pool().list(filter, cursor, want);
+    for (const JobSummary& job : page.jobs) take(job);
+    limit -= std::min<uint64_t>(limit, page.jobs.size());
+    cursor = page.next;
+    if (cursor.empty()) return false;
+  }
+  return any_jobs(context.pool(), filter, cursor);
+}
+
+Jobs sorted(const ListOptions& o, const JobFilter& filter, Context& context) {
+  const SortKey& key = sort_key(o.sort);
+  Jobs jobs;
+  each_job(filter, UINT64_MAX, context, [&](const JobSummary& job) { jobs.push_back(job); });
+  if (filter.runs) jobs = joined(jobs);
+  std::stable_sort(jobs.begin(), jobs.end(), [&](const JobSummary& a, const JobSummary& b) {
+    return o.reverse ? key.before(b, a) : key.before(a, b);
+  });
+  return jobs;
+}
+
+void require_batch(uint64_t batch, Context& context) {
+  JobFilter filter;
+  filter.batch = batch;
+  if (std::optional<PoolError> missing = missing_jobs(context.pool(), filter)) throw *missing;
 }
 
 int run_list(const ListOptions& o, Context& context) {
-  JobFilter filter = list_filter(o, context);
-  filter.runs = !o.each_job && !context.json;
-  std::vector<JobSummary> jobs;
-  std::string cursor;
-  uint64_t limit = static_cast<uint64_t>(o.limit);
-  do {
-    uint64_t want = std::min<uint64_t>(kPageLimit, limit - jobs.size());
-    JobPage page = context.pool().list(filter, cursor, static_cast<uint32_t>(want));
-    jobs.insert(jobs.end(), page.jobs.begin(), page.jobs.end());
-    cursor = page.next;
-  } while (!cursor.empty() && jobs.size() < limit);
-  if (jobs.empty() && filter.batch != 0) {
-    JobFilter batch;
-    batch.batch = filter.batch;
-    if (std::optional<PoolError> missing = missing_jobs(context.pool(), batch)) throw *missing;
-  }
-  const bool more = follows(filter, cursor, context);
-  if (context.json) {
-    JsonWriter json;
-    json.begin_object().key("jobs").begin_array();
-    for (const JobSummary& job : jobs) write_json(json, job);
-    json.end_array().field("more", more).end_object();
-    print(json.str() + "\n");
-    return 0;
-  }
-  if (jobs.empty()) {
-    say(filter.unfinished_only
-            ? "no unfinished jobs; `sublet ls --all` also lists those that have ended"
-            : "no such jobs");
-    return 0;
-  }
-  if (!o.each_job) jobs = joined(jobs);
-  print(jobs_table(jobs, now_us(), context.terminal.columns, context.terminal.colour));
-  if (more) say("there are more; use --limit N to list up to N");
-  return 0;
-}
-
-constexpr uint32_t kShown = 100;
-
-// The first of these jobs; adjacent ones that do not differ are joined.
-struct Runs {
-  std::vector<JobSummary> jobs;
+  if (o.limit < 0)
+    throw PoolError(ErrorKind::usage, "usage.limit", "--limit must not be negative",
+                    "give a number, or 0 for no limit");
+  const JobFilter filter = list_filter(o, context);
+  const uint64_t limit = o.limit == 0 ? UINT64_MAX : static_cast<uint64_t>(o.limit);
+  uint64_t count = 0;
   bool more = false;
-};
-
-Runs first_runs(JobFilter filter, uint32_t limit, Context& context) {
-  filter.runs = true;
-  JobPage page = context.pool().list(filter, "", limit);
-  return {std::move(page.jobs), follows(filter, page.next, context)};
-}
-
-// Joins a whole page, for display.
-Runs first_joined(const JobFilter& filter, Context& context) {
-  Runs runs = first_runs(filter, kPageLimit, context);
-  runs.jobs = joined(runs.jobs);
-  runs.more = runs.more || runs.jobs.size() > kShown;
-  if (runs.jobs.size() > kShown) runs.jobs.resize(kShown);
-  return runs;
-}
-
-int show_one(uint64_t id, Context& context) {
-  JobDetail job = context.pool().show(id);
-  if (context.json) {
-    JsonWriter json;
-    write_json(json, job);
-    print(json.str() + "\n");
+  ListPrinter printer(filter.runs && o.sort.empty(), context);
+  const auto add = [&](const JobSummary& job) {
+    ++count;
+    printer.add(job);
+  };
+  if (o.sort.empty()) {
+    more = each_job(filter, limit, context, add);
   } else {
-    print(job_story(job, now_us(), context.terminal.columns, context.terminal.colour));
+    Jobs jobs = sorted(o, filter, context);
+    more = jobs.size() > limit;
+    if (more) jobs.resize(limit);
+    for (const JobSummary& job : jobs) add(job);
   }
-  return 0;
-}
-
-// The counts by state, and the first of the jobs.
-int show_several(const JobFilter& filter, Context& context) {
-  if (std::optional<PoolError> missing = missing_jobs(context.pool(), filter)) throw *missing;
-  const JobCounts counts = context.pool().count(filter);
-  const Runs runs =
-      context.json ? first_runs(filter, kShown, context) : first_joined(filter, context);
-  if (context.json) {
-    JsonWriter json;
-    json.begin_object().key("counts");
-    write_json(json, counts);
-    json.key("jobs").begin_array();
-    for (const JobSummary& run : runs.jobs) write_run(json, run);
-    json.end_array().field("more", runs.more).end_object();
-    print(json.str() + "\n");
-    return 0;
-  }
-  print(counts_line(counts) + "\n\n" +
-        jobs_table(runs.jobs, now_us(), context.terminal.columns, context.terminal.colour));
-  if (runs.more) say("there are more");
-  return 0;
-}
-
-int run_show(const Selection& selection, Context& context) {
-  const JobFilter filter = selection.filter();
-  const bool one = filter.batch == 0 && count_ids(filter.ids) == 1;
-  return one ? show_one(filter.ids[0].first, context) : show_several(filter, context);
-}
-
-// Prints the current reason of each job, from the brain.
-int run_why(const Selection& selection, Context& context) {
-  const JobFilter filter = selection.filter();
-  if (std::optional<PoolError> missing = missing_jobs(context.pool(), filter)) throw *missing;
-  Runs runs = first_runs(filter, kShown, context);
-  for (JobSummary& run : runs.jobs) {
-    const JobSummary now = context.pool().show(run.id).summary;
-    // The job's state may have changed since it was listed.
-    if (now.state == run.state) run.reason = now.reason;
-  }
-  if (context.json) {
-    JsonWriter json;
-    json.begin_object().key("jobs").begin_array();
-    for (const JobSummary& run : runs.jobs) write_run(json, run);
-    json.end_array().field("more", runs.more).end_object();
-    print(json.str() + "\n");
-    return 0;
-  }
-  for (const JobSummary& run : runs.jobs) print(why_line(run, now_us()) + "\n");
-  if (runs.more) say("there are more; name fewer jobs");
+  if (count == 0 && filter.batch != 0) require_batch(filter.batch, context);
+  printer.finish(more);
+  if (count > 0 || context.json) return 0;
+  say(filter.unfinished_only
+          ? "no unfinished jobs; `sublet ls --all` also lists those that have ended"
+          : "no such jobs");
   return 0;
 }
 
 }  // namespace
 
+bool any_jobs(PoolClient& pool, const JobFilter& filter, std::string cursor) {
+  do {
+    const JobPage page = pool.list(filter, cursor, kPageLimit);
+    if (!page.jobs.empty()) return true;
+    cursor = page.next;
+  } while (!cursor.empty());
+  return false;
+}
+
 Command list_command(Arguments& top) {
   auto o = std::make_shared<ListOptions>();
-  Arguments& a = top.command("ls", "List jobs; by default your own that have not ended");
+  Arguments& a =
+      top.command("ls", "List jobs, newest first; by default your own that have not ended");
   a.flag("--all", &o->all, "include jobs that have ended");
   a.option("--user", &o->user, "another user's jobs; '*' for everyone's", "U");
   a.option("--state", &o->states,
@@ -173,27 +205,22 @@ Command list_command(Arguments& top) {
            "S");
   a.words("--state", job_state_names());
   a.option("--batch", &o->batch, "all jobs of this batch, even ended ones", "B");
-  a.option("--limit", &o->limit, "at most this many (1000)", "N");
+  a.option("--name", &o->name, "jobs of this name; * and ? stand for any text and any character",
+           "PATTERN");
+  a.option("--since", &o->since,
+           "jobs submitted or changed since then, even ended ones: \"2 h\" ago, 2026-11-20, "
+           "\"2026-11-20 14:00\" UTC",
+           "WHEN");
+  a.option("--sort", &o->sort,
+           "id, submitted, changed, cpu, lost or evictions (newest or largest first), name, user, "
+           "state or machine",
+           "KEY");
+  a.words("--sort", sort_words());
+  a.flag("--reverse", &o->reverse, "in the opposite order");
+  a.option("--limit", &o->limit, "at most this many (1000); 0: no limit", "N");
   a.flag("--each-job", &o->each_job,
          "print each job on a line of its own; do not combine similar ones");
   return {&a, [o](Context& context) { return run_list(*o, context); }};
-}
-
-Command show_command(Arguments& top) {
-  auto selection = std::make_shared<Selection>();
-  Arguments& a = top.command(
-      "show",
-      "Show everything about one job: description, attempts, outputs; or a summary of several");
-  selection->declare(a);
-  return {&a, [selection](Context& context) { return run_show(*selection, context); }};
-}
-
-Command why_command(Arguments& top) {
-  auto selection = std::make_shared<Selection>();
-  Arguments& a = top.command(
-      "why", "Say in a sentence why a job waits, where it runs, who holds it, how it ended");
-  selection->declare(a);
-  return {&a, [selection](Context& context) { return run_why(*selection, context); }};
 }
 
 }  // namespace sublet::cli

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "cli/commands/commands.h"
+#include "cli/names.h"
 #include "cli/pool/pool_client.h"
 #include "cli/views/reports.h"
 #include "cli/views/when.h"
@@ -22,15 +23,6 @@ struct ReportOptions {
   std::string user;
   bool csv = false;
 };
-
-PoolError unknown_word(const std::string& code, const std::string& what, const std::string& word,
-                       const std::vector<std::string>& known) {
-  std::string advice = "one of ";
-  for (const std::string& k : known) advice += (k == known.front() ? "" : ", ") + k;
-  const std::string nearest = nearest_word(word, known);
-  if (!nearest.empty()) advice = "did you mean " + nearest + "?";
-  return {ErrorKind::usage, code, what + "'" + word + "' is unknown", advice, word};
-}
 
 // What the lines are grouped by, outermost first.
 std::vector<std::string> groups(const ReportOptions& o) {

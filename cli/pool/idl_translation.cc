@@ -24,6 +24,9 @@ v1::JobFilter to_filter(const JobFilter& filter) {
   if (filter.runs) add_detail(out.more, "runs", "yes");
   if (filter.stopped != JobFilter::Stopped::any)
     add_detail(out.more, "stopped", filter.stopped == JobFilter::Stopped::only ? "yes" : "no");
+  if (!filter.name.empty()) add_detail(out.more, "name", to_utf8(filter.name));
+  if (filter.since_us > 0) add_detail(out.more, "since", std::to_string(filter.since_us));
+  if (filter.newest_first) add_detail(out.more, "newest_first", "yes");
   return out;
 }
 

@@ -88,6 +88,10 @@ struct JobFilter {
   // Which of the jobs that were removed by their batch's stop_when.
   enum class Stopped { any, only, without };
   Stopped stopped = Stopped::any;
+  // Of lists only:
+  std::string name;  // a pattern; empty: any
+  int64_t since_us = 0;
+  bool newest_first = false;
 };
 
 struct JobSummary {

@@ -115,6 +115,10 @@ void write_summary_fields(JsonWriter& json, const JobSummary& job) {
   json.field("evictions", job.evictions);
 }
 
+bool adjacent(const JobSummary& a, const JobSummary& b) {
+  return a.id + a.count == b.id || b.id + b.count == a.id;
+}
+
 }  // namespace
 
 Colour state_colour(uint32_t state) {
@@ -136,11 +140,12 @@ Colour state_colour(uint32_t state) {
 std::vector<JobSummary> joined(const std::vector<JobSummary>& jobs) {
   std::vector<JobSummary> out;
   for (const JobSummary& job : jobs) {
-    if (out.empty() || out.back().id + out.back().count != job.id || !alike(out.back(), job)) {
+    if (out.empty() || !adjacent(out.back(), job) || !alike(out.back(), job)) {
       out.push_back(job);
       continue;
     }
     JobSummary& all = out.back();
+    all.id = std::min(all.id, job.id);
     all.count += job.count;
     all.progress_ppm = std::min(all.progress_ppm, job.progress_ppm);
     all.changed_us = std::max(all.changed_us, job.changed_us);

@@ -81,7 +81,7 @@ class OnTerminals(unittest.TestCase):
     def test_an_array_is_a_row(self):
         out = self.pool.run("ls")[1].splitlines()
         self.assertEqual([l.split()[0] for l in out[1:]],
-                         [str(self.running), "%d-%d" % (self.waiting[0], self.waiting[-1])])
+                         ["%d-%d" % (self.waiting[0], self.waiting[-1]), str(self.running)])
         self.assertEqual(len(self.pool.run("ls", "--each-job", "--limit", 2000)[1].splitlines()),
                          1 + 1 + 1000)
 
@@ -97,7 +97,7 @@ class OnTerminals(unittest.TestCase):
             batch = pool.job(first)["batch"]
             pool.client("moe", slots=2).start()
             self.assertEqual(pool.run("wait", "--batch", batch)[0], 1)
-            for words in (["show", "--batch", batch], ["ls", "--batch", batch]):
+            for words in (["show", "--batch", batch], ["ls", "--batch", batch, "--reverse"]):
                 rows = [line.split()[0] for line in pool.run(*words)[1].splitlines()
                         if " part " in line]
                 self.assertEqual(rows, ["%d-%d" % (first, first + 2), str(first + 3),

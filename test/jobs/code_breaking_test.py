@@ -57,7 +57,7 @@ class CodeBreaking(TrainingCase):
             self.assertIn(reason, err)
             with open(os.path.join(target, "key.txt")) as f:
                 self.assertEqual(f.read(), "%010x\n" % KEY)
-            jobs = pool.sublet("ls", "--batch", batch)["jobs"]
+            jobs = pool.sublet("ls", "--batch", batch, "--reverse")["jobs"]
             self.assertEqual(len(jobs), PARTS)
             self.assertEqual(jobs[FINDER]["state"], "done")
             removed = [job for job in jobs if job["state"] == "removed"]

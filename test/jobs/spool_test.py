@@ -281,7 +281,7 @@ class Kept(SpoolCase):
         def submitted():
             return pool.run("submit", "--input", "data", "--", "cp", "data", "copy")[0] == 0
         harness.wait_for(lambda: sending.returncode == 0 or submitted(), "room")
-        self.done(pool.sublet("ls", "--all")["jobs"][-1]["id"])
+        self.done(pool.sublet("ls", "--all")["jobs"][0]["id"])
 
 
 class Return(SpoolCase):
