@@ -141,17 +141,6 @@ class CorbaWorkstation : public Workstation {
     }
   }
 
-  static OrderAnswered answer_for(scheduling::AttemptKey key, const v1::RunAnswers& replies) {
-    for (CORBA::ULong i = 0; i < replies.length(); ++i) {
-      if (replies[i].key.job != key.job || replies[i].key.attempt != key.attempt) continue;
-      return {key,
-              replies[i].answer == v1::RUN_ACCEPTED ? OrderAnswered::Answer::kAccepted
-                                                    : OrderAnswered::Answer::kRefused,
-              std::string(replies[i].reason.in()).substr(0, 1000)};
-    }
-    return {key, OrderAnswered::Answer::kUnknown, "the workstation did not answer this order"};
-  }
-
   v1::ExecutingClient_var client_;
   v1::SessionKey session_;
   const v1::ServerTerm term_;
@@ -159,6 +148,17 @@ class CorbaWorkstation : public Workstation {
 };
 
 }  // namespace
+
+OrderAnswered answer_for(scheduling::AttemptKey key, const v1::RunAnswers& replies) {
+  for (CORBA::ULong i = 0; i < replies.length(); ++i) {
+    if (replies[i].key.job != key.job || replies[i].key.attempt != key.attempt) continue;
+    return {key,
+            replies[i].answer == v1::RUN_ACCEPTED ? OrderAnswered::Answer::kAccepted
+                                                  : OrderAnswered::Answer::kRefused,
+            std::string(replies[i].reason.in()).substr(0, 1000)};
+  }
+  return {key, OrderAnswered::Answer::kUnknown, "the workstation did not answer this order"};
+}
 
 std::pair<OrderAnswered::Answer, std::string> meaning_for_orders(const CORBA::Exception& failure) {
   using Answer = OrderAnswered::Answer;

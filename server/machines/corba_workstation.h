@@ -27,6 +27,10 @@ std::shared_ptr<Workstation> make_corba_workstation(Sublet::v1::ExecutingClient_
 std::pair<scheduling::OrderAnswered::Answer, std::string> meaning_for_orders(
     const CORBA::Exception& failure);
 
+// The answer to this order among the replies of a call.
+scheduling::OrderAnswered answer_for(scheduling::AttemptKey key,
+                                     const Sublet::v1::RunAnswers& replies);
+
 }  // namespace sublet::server
 
 #endif  // SUBLET_SERVER_MACHINES_CORBA_WORKSTATION_H_

@@ -28,12 +28,16 @@ class MachineServiceTest : public testing::ServicesFixture {
   CPPUNIT_TEST(what_a_machine_says_is_bounded);
   CPPUNIT_TEST(a_machine_without_its_folder_waits_for_its_leases);
   CPPUNIT_TEST(what_a_failed_order_may_have_done);
+  CPPUNIT_TEST(an_order_without_an_answer_may_run);
+  CPPUNIT_TEST(a_live_client_keeps_its_machine);
+  CPPUNIT_TEST(the_last_client_is_not_called_after_the_next_has_joined);
   CPPUNIT_TEST_SUITE_END();
 
   std::unique_ptr<Dispatcher> dispatcher_;
   std::unique_ptr<MachineService> machines_;
   std::string session_;
   uint64_t last_file_ = 0;
+  const std::string kSecret = std::string(32, 's');
 
  public:
   void setUp() override {
@@ -210,6 +214,74 @@ class MachineServiceTest : public testing::ServicesFixture {
     CPPUNIT_ASSERT(meaning(CORBA::COMM_FAILURE(0, CORBA::COMPLETED_YES)) == Answer::kUnknown);
     CPPUNIT_ASSERT(meaning(Sublet::v1::Unavailable("", "", "", "")) == Answer::kUnknown);
     CPPUNIT_ASSERT(meaning(Sublet::v1::NotPermitted("", "", "", "")) == Answer::kRefused);
+  }
+
+  void an_order_without_an_answer_may_run() {
+    using Answer = OrderAnswered::Answer;
+    Sublet::v1::RunAnswers replies;
+    replies.length(2);
+    replies[0].key = {7, 1};
+    replies[0].answer = Sublet::v1::RUN_ACCEPTED;
+    replies[1].key = {8, 1};
+    replies[1].answer = Sublet::v1::RUN_REFUSED_FULL;
+    CPPUNIT_ASSERT(answer_for({7, 1}, replies).answer == Answer::kAccepted);
+    CPPUNIT_ASSERT(answer_for({8, 1}, replies).answer == Answer::kRefused);
+    CPPUNIT_ASSERT(answer_for({7, 2}, replies).answer == Answer::kUnknown);
+    CPPUNIT_ASSERT(answer_for({9, 1}, {}).answer == Answer::kUnknown);
+  }
+
+  struct Station : Workstation {
+    std::vector<OrderAnswered> run(const std::vector<RunRequest>&) override { return {}; }
+    bool vacate(const std::vector<LeaveRequest>&) override { return true; }
+    TextAnswer read_log(const TextRequest&) override { return {TextAnswer::Kind::kText, "here"}; }
+    bool alive() override {
+      ++asked;
+      return lives;
+    }
+    std::atomic<int> asked{0};
+    std::atomic<bool> lives{true};
+  };
+
+  // A machine called moe, whose client is `station`.
+  Joined moe_joins(const std::shared_ptr<Workstation>& station) {
+    const Joined joined = machines_->join(root_, 0, kSecret, facts("moe"));
+    machines_->attach(joined.session.key, root_, station);
+    return joined;
+  }
+  std::string join_again(MachineId machine) {
+    return testing::code([&] { machines_->join(root_, machine, kSecret, facts("moe")); });
+  }
+  static bool eventually(const std::function<bool()>& condition) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (std::chrono::steady_clock::now() < end)
+      if (condition()) return true;
+    return false;
+  }
+
+  void a_live_client_keeps_its_machine() {
+    const auto station = std::make_shared<Station>();
+    const MachineId machine = moe_joins(station).session.machine;
+    CPPUNIT_ASSERT(eventually([&] {
+      CPPUNIT_ASSERT_EQUAL(std::string("machine.live"), join_again(machine));
+      return station->asked > 2;
+    }));
+    station->lives = false;
+    CPPUNIT_ASSERT(eventually([&] { return join_again(machine).empty(); }));
+  }
+
+  void the_last_client_is_not_called_after_the_next_has_joined() {
+    const auto station = std::make_shared<Station>();
+    const MachineId machine = moe_joins(station).session.machine;
+    const auto text = [&] {
+      std::promise<TextAnswer> answer;
+      dispatcher_->read_log(machine, {{1, 1}, FileKind::kStdout, 0},
+                            [&](const TextAnswer& given) { answer.set_value(given); });
+      return answer.get_future().get();
+    };
+    CPPUNIT_ASSERT_EQUAL(std::string("here"), text().text);
+    station->lives = false;
+    CPPUNIT_ASSERT(eventually([&] { return join_again(machine).empty(); }));
+    CPPUNIT_ASSERT(text().kind == TextAnswer::Kind::kFailed);
   }
 
   // Changes the database as another process, while the server runs.
