@@ -194,6 +194,18 @@ class Docs(unittest.TestCase):
             with open(os.path.join(scene.checkout, "squares", "square-%d" % index)) as f:
                 self.assertEqual(int(f.read()), index * index)
         self.assertEqual(output.count("pi is about 3.1415926"), 2)
+        self.check_eviction(output)
+
+    def check_eviction(self, output):
+        """The show-piece printed that its job was evicted once, and resumed where it was."""
+        told = re.sub(r"(?m)^\d{4}-\d\d-\d\dT\S+Z .*\n", "",  # without the daemons' logs
+                      output[output.rindex("attempt 1 on "):])
+        machine = re.escape(os.uname().nodename)
+        self.assertRegex(told, r"attempt 1 on %s\nstarting at term 0\n" % machine)
+        self.assertRegex(told, r"(?m)^job \d+ pi: waiting .*, used by its owner$")
+        self.assertRegex(told, r"(?m)^attempt 1 ended: owner came back")
+        self.assertRegex(told, r"attempt 2 on %s\nstarting at term [1-9]\d*\npi is about " % machine)
+        self.assertNotIn("attempt 3", told)
 
     def test_listing_saves_itself(self):
         """The program of README.md, when asked to leave, resumes where it was."""
@@ -225,10 +237,13 @@ class Docs(unittest.TestCase):
             first = start()
             harness.wait_for(lambda: field("I", 8) == 1, "the listing to answer signals")
             first.send_signal(signal.SIGTERM)
-            self.assertEqual(first.communicate(timeout=harness.PATIENCE)[0], "")
+            self.assertEqual(first.communicate(timeout=harness.PATIENCE)[0],
+                             "starting at term 0\n")
             self.assertEqual((first.returncode, field("I", 12)), (75, 1))
             second = start()
-            self.assertEqual(second.communicate(timeout=harness.PATIENCE)[0], whole)
+            resumed = second.communicate(timeout=harness.PATIENCE)[0].split("\n", 1)
+            self.assertRegex(resumed[0], r"^starting at term [1-9]\d*$")
+            self.assertEqual(resumed[1], whole.split("\n", 1)[1])
             self.assertEqual((second.returncode, field("Q", 64)), (0, 1))
 
     def test_listings_compile(self):
