@@ -1,15 +1,20 @@
-"""Installation: `cmake --install` below a prefix, and the Debian packages, built, inspected
-and unpacked. usage: packages_test.py BUILD_FOLDER [Class.test]"""
+"""Installation: `cmake --install` below a prefix, and the Debian packages, built, inspected,
+unpacked, and installed, upgraded, removed and purged in a copy of this machine. usage: packages_test.py BUILD_FOLDER [Class.test]"""
 
 import glob
 import gzip
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+
+import harness
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = ""
@@ -36,18 +41,25 @@ def tearDownModule():
     shutil.rmtree(FOLDER)
 
 
+def packages(version=None):
+    """Name -> file of each package, made at the first call for a version."""
+    made = os.path.join(FOLDER, "made", version or "now")
+    if not os.path.exists(made):
+        skip_without("cpack", "dpkg-deb", "dpkg-shlibdeps", "file")
+        done = subprocess.run(["cpack", "-G", "DEB", "-B", made] +
+                              (["-R", version] if version else []), cwd=BUILD, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        if done.returncode != 0:
+            raise AssertionError(done.stdout)
+    return {os.path.basename(f).split("_")[0]: f for f in glob.glob(made + "/*.deb")}
+
+
 class Packages(unittest.TestCase):
     """The packages, built once."""
 
     @classmethod
     def setUpClass(cls):
-        skip_without("cpack", "dpkg-deb", "dpkg-shlibdeps", "file")
-        made = os.path.join(FOLDER, "made")
-        done = subprocess.run(["cpack", "-G", "DEB", "-B", made], cwd=BUILD, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        if done.returncode != 0:
-            raise AssertionError(done.stdout)
-        cls.files = {os.path.basename(f).split("_")[0]: f for f in glob.glob(made + "/*.deb")}
+        cls.files = packages()
 
     def fields(self, package):
         text = output("dpkg-deb", "-f", self.files[package])
@@ -226,6 +238,158 @@ class Packages(unittest.TestCase):
                     '}\n')
         subprocess.run(["cc", "-Wall", "-Werror", program + ".c", "-o", program] + flags, check=True)
         subprocess.run([program], check=True, env={})
+
+
+class Machine:
+    """A copy of this machine that may be changed: an overlay of its root file system with a
+    /run of its own, in a mount and process namespace that ends with everything in it."""
+
+    BEGIN = """set -e
+mount -t tmpfs none "$1"
+mkdir "$1/changes" "$1/work" "$1/root"
+mount -t overlay overlay -o "lowerdir=/,upperdir=$1/changes,workdir=$1/work" "$1/root"
+test -e "$1/root/var/lib/dpkg/status" || { echo "/var is a file system of its own" >&2; exit 1; }
+mount -t tmpfs none "$1/root/run"
+mount -t proc none "$1/root/proc"
+mount --rbind /dev "$1/root/dev"
+mount --bind "$2" "$1/root/mnt"
+exec chroot "$1/root" sh -c 'echo ready; read end'
+"""
+
+    def __init__(self, shown):
+        """`shown`: a folder that is at /mnt there."""
+        skip_without("unshare", "nsenter", "chroot")
+        folder = tempfile.mkdtemp(dir=FOLDER)
+        self.first = subprocess.Popen(["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh",
+                                       "-c", self.BEGIN, "sh", folder, shown], text=True,
+                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                      stderr=subprocess.PIPE)
+        if self.first.stdout.readline() != "ready\n":
+            raise unittest.SkipTest("no overlay of / here: " + self.first.communicate()[1])
+        self.init = harness.children(self.first.pid)[0]
+
+    def close(self):
+        self.first.communicate("end\n")
+
+    def words(self, *command):
+        return ["nsenter", "--target", str(self.init), "--mount", "--pid", "--root", "env",
+                "-i", "--chdir=/", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"] + list(command)
+
+    def run(self, *command):
+        """The output, errors included."""
+        done = subprocess.run(self.words(*command), stdin=subprocess.DEVNULL, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              timeout=harness.PATIENCE)
+        if done.returncode != 0:
+            raise AssertionError("%s: %s" % (command, done.stdout))
+        return done.stdout
+
+    def start(self, log, *command):
+        with open(os.path.join(FOLDER, log), "w") as f:
+            return subprocess.Popen(self.words(*command), stdin=subprocess.DEVNULL, stdout=f,
+                                    stderr=f)
+
+    def path(self, path):
+        return "/proc/%d/root%s" % (self.init, path)
+
+    def exist(self, *paths):
+        return [p for p in paths if os.path.lexists(self.path(p))]
+
+    def named(self, part):
+        """All paths with this in their name."""
+        return sorted(os.path.join(folder, name)[len(self.path("")):]
+                      for top in ("/etc", "/run", "/usr", "/var")
+                      for folder, below, names in os.walk(self.path(top))
+                      for name in below + names if part in name)
+
+    def write(self, path, text, how="w"):
+        with open(self.path(path), how) as f:
+            f.write(text)
+
+    def read(self, path):
+        with open(self.path(path)) as f:
+            return f.read()
+
+
+@unittest.skipUnless(os.geteuid() == 0, "needs root: installs packages in a copy of this machine")
+class Life(unittest.TestCase):
+    """From the first installation to the purge, with dpkg and the real maintainer scripts."""
+
+    SETTINGS = ["/etc/sublet/client.toml", "/etc/sublet/loadmon.toml", "/etc/sublet/server.toml"]
+    STATES = ["/var/lib/sublet-client", "/var/lib/sublet-server"]
+    ENABLED = ["/etc/systemd/system/multi-user.target.wants/sublet-client.service",
+               "/etc/systemd/system/multi-user.target.wants/sublet-server.service"]
+    # The monitor takes whoever is at this machine for away.
+    AWAY = 'idle_time = "1 s"\ninput = false\n[cpu]\nbecome_idle = -1\nstay_idle = -1\n'
+    LATER = "99.0.0"
+
+    def setUp(self):
+        packages()
+        packages(self.LATER)
+        self.machine = Machine(os.path.join(FOLDER, "made"))
+        self.addCleanup(self.machine.close)
+        # Those of the machine itself, if they are installed.
+        self.machine.run("dpkg", "--purge", *PACKAGES)
+        self.before = self.machine.named("sublet")
+
+    def dpkg(self, action, version):
+        files = packages(version).values()
+        made = os.path.join(FOLDER, "made")
+        self.machine.run("dpkg", action, *(f.replace(made, "/mnt") for f in files))
+        self.assertEqual(self.machine.run("dpkg", "--audit"), "")
+        self.assertEqual(self.versions(), {version or output(BUILD + "/bin/sublet",
+                                                             "--version").split()[1]})
+
+    def versions(self):
+        return set(self.machine.run("dpkg-query", "-W", "-f", "${Version}\n", *PACKAGES).split())
+
+    def pool(self):
+        """Starts the installed daemons as systemd would."""
+        self.daemons = [
+            self.machine.start("server.log", "runuser", "-u", "sublet", "--", "sublet-server",
+                               "--config", "/etc/sublet/server.toml"),
+            self.machine.start("client.log", "sublet-client", "--config", "/etc/sublet/client.toml")]
+
+    def stop_pool(self):
+        for daemon, pid in ((d, harness.children(d.pid)) for d in self.daemons[::-1]):
+            for child in pid:
+                harness.kill(child, signal.SIGTERM)
+            daemon.wait(harness.PATIENCE)
+
+    def test_install_upgrade_remove_purge(self):
+        machine = self.machine
+        self.dpkg("--install", None)
+        self.assertEqual(machine.exist(*self.SETTINGS + self.STATES[1:] + self.ENABLED),
+                         self.SETTINGS + self.STATES[1:] + self.ENABLED)
+        self.assertEqual(machine.run("stat", "-c", "%U %a", self.STATES[1], "/run/sublet"),
+                         "sublet 700\nsublet 755\n")
+        machine.write("/etc/sublet/loadmon.toml", self.AWAY)
+        self.pool()
+        self.assertIn("it ran\n", machine.run("sublet", "submit", "--wait", "--", "echo", "it ran"))
+        self.stop_pool()
+
+        # An upgrade keeps settings, the choice of services, and jobs; dpkg asks nothing.
+        machine.write("/etc/sublet/server.toml", "# mine\n", "a")
+        os.unlink(machine.path(self.ENABLED[0]))
+        self.dpkg("--install", self.LATER)
+        self.assertTrue(machine.read("/etc/sublet/server.toml").endswith("# mine\n"))
+        self.assertEqual(machine.read("/etc/sublet/loadmon.toml"), self.AWAY)
+        self.assertEqual(machine.exist(*self.ENABLED), self.ENABLED[1:])
+        self.pool()
+        self.assertIn("it ran\n", machine.run("sublet", "logs", "1"))
+        self.stop_pool()
+
+        # A removal keeps them, too.
+        machine.run("dpkg", "--remove", *PACKAGES)
+        self.assertEqual(machine.exist("/usr/sbin/sublet-server", "/usr/sbin/sublet-client",
+                                       "/usr/bin/sublet"), [])
+        self.assertEqual(machine.exist(*self.SETTINGS + self.STATES), self.SETTINGS + self.STATES)
+        self.assertTrue(machine.read("/etc/sublet/server.toml").endswith("# mine\n"))
+
+        # A purge leaves only the account.
+        machine.run("dpkg", "--purge", *PACKAGES)
+        self.assertEqual(machine.named("sublet"), self.before)
+        self.assertIn("sublet", machine.run("getent", "passwd", "sublet"))
 
 
 class Installed(unittest.TestCase):
