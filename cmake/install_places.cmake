@@ -2,8 +2,11 @@
 # /usr, with settings in /etc; with another prefix, which is known only now, the paths are
 # changed to lie below it. Existing settings are kept.
 set(settings /etc)
+set(user_units ${CMAKE_INSTALL_PREFIX}/lib/systemd/user)
 if(NOT CMAKE_INSTALL_PREFIX STREQUAL "/usr")
   set(settings ${CMAKE_INSTALL_PREFIX}/etc)
+  # systemd also looks there below ~/.local and /usr/local.
+  set(user_units ${CMAKE_INSTALL_PREFIX}/share/systemd/user)
 endif()
 
 function(install_with_places file folder)
@@ -33,6 +36,7 @@ elseif(SUBLET_COMPONENT STREQUAL "client")
   install_settings(client.toml)
   install_settings(loadmon.toml)
   install_with_places(etc/systemd/sublet-client.service ${CMAKE_INSTALL_PREFIX}/lib/systemd/system)
+  install_with_places(etc/systemd/user/sublet-client.service ${user_units})
 elseif(SUBLET_COMPONENT STREQUAL "checkpoint")
   install_with_places(checkpoint-api/sublet-checkpoint.pc
                       ${CMAKE_INSTALL_PREFIX}/${SUBLET_LIBDIR}/pkgconfig)

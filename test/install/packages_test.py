@@ -4,6 +4,7 @@ unpacked, and installed, upgraded, removed and purged in a copy of this machine.
 import glob
 import gzip
 import os
+import pwd
 import re
 import shutil
 import signal
@@ -105,7 +106,8 @@ class Packages(unittest.TestCase):
                               "/usr/share/doc/sublet-server/administrator.md"},
                              set(self.contents("sublet-server")))
         self.assertLessEqual({"/etc/sublet/client.toml", "/etc/sublet/loadmon.toml",
-                              "/usr/lib/systemd/system/sublet-client.service"},
+                              "/usr/lib/systemd/system/sublet-client.service",
+                              "/usr/lib/systemd/user/sublet-client.service"},
                              set(self.contents("sublet-client")))
         self.assertIn("/usr/share/sublet/idl/job_scheduler.idl", self.contents("sublet"))
         self.assertLessEqual({"/usr/include/sublet/sublet_checkpoint.h",
@@ -408,9 +410,14 @@ class Installed(unittest.TestCase):
         with open(os.path.join(self.prefix, path)) as f:
             return f.read()
 
+    UNITS = {"lib/systemd/system/sublet-server.service": "server",
+             "lib/systemd/system/sublet-client.service": "client",
+             # One of the folders below ~/.local where systemd looks for a user's units.
+             "share/systemd/user/sublet-client.service": "client"}
+
     def test_places_follow_the_prefix(self):
-        for unit in ("server", "client"):
-            text = self.read("lib/systemd/system/sublet-%s.service" % unit)
+        for path, unit in self.UNITS.items():
+            text = self.read(path)
             command = re.search("^ExecStart=(.*)$", text, re.MULTILINE)[1].split()
             self.assertEqual(command, ["%s/sbin/sublet-%s" % (self.prefix, unit), "--config",
                                        "%s/etc/sublet/%s.toml" % (self.prefix, unit)])
@@ -428,10 +435,12 @@ class Installed(unittest.TestCase):
 
     def test_units_are_sound(self):
         skip_without("systemd-analyze")
-        for unit in ("server", "client"):
-            path = "%s/lib/systemd/system/sublet-%s.service" % (self.prefix, unit)
-            done = subprocess.run(["systemd-analyze", "verify", "--man=no", path], text=True,
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        for path in self.UNITS:
+            of_user = ["--user"] if "/user/" in path else []
+            done = subprocess.run(["systemd-analyze", "verify", "--man=no"] + of_user +
+                                  [os.path.join(self.prefix, path)], text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                  env={**os.environ, "XDG_RUNTIME_DIR": FOLDER})
             # It also reports other units of this machine.
             ours = [line for line in done.stdout.splitlines() if "sublet" in line]
             self.assertEqual((done.returncode, ours), (0, []), done.stdout)
@@ -442,9 +451,8 @@ class Installed(unittest.TestCase):
                        check=True, stdout=subprocess.DEVNULL)
 
     def test_units_say_what_the_daemons_rely_on(self):
-        server = self.read("lib/systemd/system/sublet-server.service")
-        client = self.read("lib/systemd/system/sublet-client.service")
-        for text in (server, client):
+        server, client, of_user = map(self.read, self.UNITS)
+        for text in (server, client, of_user):
             self.assertRegex(text, "(?m)^Type=notify$")
             self.assertRegex(text, "(?m)^NotifyAccess=main$")
             self.assertRegex(text, "(?m)^WatchdogSec=")
@@ -452,9 +460,40 @@ class Installed(unittest.TestCase):
         # Callers are identified by their user ids, which a user namespace would hide.
         self.assertNotRegex(server, "(?m)^(PrivateUsers|DynamicUser)=")
         # Jobs survive a restart, and have no private /tmp that it would remove.
-        self.assertRegex(client, "(?m)^KillMode=process$")
-        self.assertRegex(client, "(?m)^RestartKillSignal=SIGHUP$")
-        self.assertNotRegex(client, "(?m)^(PrivateTmp|RuntimeDirectory|DynamicUser)=")
+        for text in (client, of_user):
+            self.assertRegex(text, "(?m)^KillMode=process$")
+            self.assertRegex(text, "(?m)^RestartKillSignal=SIGHUP$")
+            self.assertNotRegex(text, "(?m)^(PrivateTmp|RuntimeDirectory|DynamicUser)=")
+        # What only root's manager can do.
+        self.assertNotRegex(of_user, "(?m)^(User|StateDirectory|Protect.*|CapabilityBoundingSet)=")
+        self.assertRegex(of_user, "(?m)^WantedBy=default.target$")
+
+    def test_the_user_unit_starts_the_client(self):
+        """Its command as an ordinary user, with nothing but a home: a job runs as that user."""
+        root = os.geteuid() == 0
+        account = pwd.getpwnam("nobody") if root else pwd.getpwuid(os.geteuid())
+        command = re.search("(?m)^ExecStart=(.*)$", self.read(list(self.UNITS)[2]))[1].split()
+        os.chmod(FOLDER, 0o755)
+        with harness.Pool(["pool.administrators=" + account.pw_name]) as pool:
+            pool.start_server()
+            client = pool.client("curly")
+            home = os.path.join(pool.folder, "home")
+            os.mkdir(home)
+            os.chown(home, account.pw_uid, account.pw_gid)
+            client.owner("away")
+            # The pool and the owner's presence are the test's.
+            with open(os.path.join(pool.folder, "client-curly.log"), "w") as log:
+                client.process = subprocess.Popen(
+                    command + client.server_arguments() + ["--monitor-control", client.control],
+                    env={"HOME": home, "PATH": "/usr/bin:/bin"}, stdin=subprocess.DEVNULL,
+                    stdout=log, stderr=log, cwd=home,
+                    **({"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+                       if root else {}))
+            pool.wait_machines(1)
+            self.assertTrue(os.path.exists(home + "/.local/state/sublet-client/machine"))
+            status, out, err = pool.run("submit", "--wait", "--", "id", "-u")
+            self.assertEqual((status, out), (0, "%d\n" % account.pw_uid), err + pool.all_logs())
+            self.assertEqual(client.stop(harness.PATIENCE), 0)
 
 
 if __name__ == "__main__":
