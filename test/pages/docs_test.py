@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tomllib
 import unittest
+import xml.etree.ElementTree
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 
@@ -353,6 +354,33 @@ class Docs(unittest.TestCase):
                 if target and "://" not in target:
                     self.assertTrue(os.path.exists(os.path.join(folder, target)),
                                     "%s: %s" % (page, target))
+
+    def picture(self, name):
+        """What docs/pictures.py draws now."""
+        return subprocess.run([sys.executable, "-B", os.path.join(harness.ROOT, "docs", "pictures.py"),
+                               name], check=True, capture_output=True, text=True,
+                              timeout=harness.PATIENCE).stdout
+
+    def test_latency_plot(self):
+        drawn = self.picture("latency")
+        self.assertTrue(read("docs/latency.svg") == drawn,
+                        "stale; made anew by: python3 docs/pictures.py latency > docs/latency.svg")
+        for what in ("evicted → running on another idle machine", "submit → running"):
+            self.assertIn(what, drawn)
+        xml.etree.ElementTree.fromstring(drawn)
+
+    def test_picture_of_top(self):
+        """The picture in README.md has the headings that `sublet top` has today."""
+        texts = {}
+        for which, svg in (("kept", read("docs/top.svg")), ("now", self.picture("top"))):
+            texts[which] = ["".join(element.itertext()) for element in
+                            xml.etree.ElementTree.fromstring(svg).iter() if element.tag[-4:] == "text"]
+            self.assertTrue(any(re.search(r"waiting +1 +owner came back", t) for t in texts[which]))
+        headings = [[text.split() for text in texts[which] if re.match("(NAME|USER|AGO) ", text)]
+                    for which in ("kept", "now")]
+        self.assertEqual(len(headings[0]), 3)
+        self.assertEqual(headings[0], headings[1],
+                         "stale; made anew by: python3 docs/pictures.py top > docs/top.svg")
 
     def test_reference_of_the_contract(self):
         done = subprocess.run([sys.executable, os.path.join(harness.ROOT, "docs",
