@@ -256,6 +256,23 @@ class Docs(unittest.TestCase):
                                           capture_output=True)
                     self.assertEqual((done.returncode, done.stderr), (0, ""), block.place)
 
+    def test_headings_of_samples(self):
+        """The columns in samples of output are among those that the command prints."""
+        printed = set()
+        for folder, _, names in os.walk(os.path.join(harness.ROOT, "cli")):
+            for name in names:
+                if name.endswith(".cc") and not name.endswith("_test.cc"):
+                    printed.update(re.findall(r'"([A-Z][A-Z ]+)"', read(os.path.join(folder, name))))
+        seen = 0
+        for page in PAGES:
+            for block in (b for b in blocks(page) if b.language == "text"):
+                for line in block.text.split("\n"):
+                    if re.fullmatch(r" *[A-Z]+( +[A-Z]+)+(  …)?", line):
+                        self.assertEqual(set(re.split("  +", line.strip(" …"))) - printed, set(),
+                                         block.place)
+                        seen += 1
+        self.assertGreater(seen, 5)
+
     def test_batch_files(self):
         """Checks each batch file, with files of the names that it uses."""
         seen = 0
