@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <set>
 
 #include "base/files.h"
 #include "base/text.h"
@@ -203,7 +202,7 @@ PlannedJob read_job(const TomlReader& r, const TomlValue& table, const PlannedJo
     if (job.count != 0)
       r.fail(count != nullptr ? *count : table,
              "count and parameters cannot be used together: the parameters determine the count");
-    job.count = combinations(r, table, job.axes);
+    r.check(table, count_combinations(job.axes, &job.count));
   }
   const TomlValue* program = table.find("program");
   const TomlValue& at = program != nullptr ? *program : table;
@@ -231,25 +230,6 @@ StopWhen read_stop_when(const TomlReader& r, const TomlMember& m) {
        {"output", [&](auto& v) { r.check(v.value, check_output_name(r.text(v), &when.output)); }}});
   if (!when.is_set()) r.fail(m.value, "stop_when needs done, failed or output");
   return when;
-}
-
-// Checks that the batch can fulfil it. `table`: its place in the file, for errors.
-void check_stop_when(const TomlReader& r, const TomlValue& table, const BatchPlan& plan) {
-  for (const char* key : {"done", "failed"}) {
-    const TomlValue* number = table.find(key);
-    if (number != nullptr && static_cast<uint64_t>(number->integer) > plan.job_count())
-      r.fail(*number, "the batch has only " + std::to_string(plan.job_count()) + " jobs");
-  }
-  const TomlValue* output = table.find("output");
-  if (output == nullptr) return;
-  std::set<std::string> described;
-  for (const PlannedJob& job : plan.jobs)
-    for (const OutputFile& o : job.what.outputs) described.insert(o.name);
-  if (described.contains(plan.stop_when.output)) return;
-  const std::string near =
-      nearest_word(plan.stop_when.output, {described.begin(), described.end()});
-  r.fail(*output, "no job describes an output '" + escape_for_terminal(plan.stop_when.output) +
-                      "'" + (near.empty() ? "" : "; did you mean '" + near + "'?"));
 }
 
 // How much the job adds to the plan: an array counts once, unless it is submitted as
@@ -328,7 +308,9 @@ BatchPlan parse_batch(std::string_view text, const std::string& file, const std:
     if (total > kJobsPerBatch)
       r.fail(table, "more than " + std::to_string(kJobsPerBatch) + " jobs in the batch");
   }
-  if (stop != nullptr) check_stop_when(r, *stop, plan);
+  for (const char* key : {"done", "failed", "output"})
+    if (const TomlValue* v = stop == nullptr ? nullptr : stop->find(key))
+      r.check(*v, check_stop_when(plan, key));
   return plan;
 }
 

@@ -1,8 +1,10 @@
 #include "cli/batch/plan.h"
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 
+#include "base/text.h"
 #include "cli/names.h"
 
 namespace sublet::cli {
@@ -86,6 +88,22 @@ std::string set_environment(PlannedJob* job, const std::string& name, const std:
   if (job->what.environment.size() == kNamesPerJob) return "more than 4096 variables";
   job->what.environment.push_back(prefix + value);
   return "";
+}
+
+std::string check_stop_when(const BatchPlan& plan, std::string_view condition) {
+  const StopWhen& when = plan.stop_when;
+  if (condition != "output") {
+    const uint64_t number = condition == "done" ? when.done : when.failed;
+    if (number <= plan.job_count()) return "";
+    return "the batch has only " + std::to_string(plan.job_count()) + " jobs";
+  }
+  std::set<std::string> described;
+  for (const PlannedJob& job : plan.jobs)
+    for (const OutputFile& o : job.what.outputs) described.insert(o.name);
+  if (when.output.empty() || described.contains(when.output)) return "";
+  const std::string near = nearest_word(when.output, {described.begin(), described.end()});
+  return "no job describes an output '" + escape_for_terminal(when.output) + "'" +
+         (near.empty() ? "" : "; did you mean '" + near + "'?");
 }
 
 }  // namespace sublet::cli

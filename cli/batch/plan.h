@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/pool/pool.h"
@@ -46,6 +47,9 @@ std::string add_input(PlannedJob* job, PlannedInput input);
 std::string add_output(PlannedJob* job, const std::string& name, bool required);
 // Replaces an older value. `name` must not contain '='. Returns an error text, or "".
 std::string set_environment(PlannedJob* job, const std::string& name, const std::string& value);
+// Whether the batch can meet this condition of its stop_when ("done", "failed" or "output") if
+// it is set. Returns an error text, or "".
+std::string check_stop_when(const BatchPlan& plan, std::string_view condition);
 
 }  // namespace sublet::cli
 

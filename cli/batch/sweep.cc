@@ -28,17 +28,6 @@ std::string wrong_name(const std::string& name) {
   return "";
 }
 
-// Fails if the axis has a name that is already used.
-void add_axis(const TomlReader& r, const TomlValue& at, Axis axis, std::vector<Axis>* axes) {
-  std::set<std::string> names;
-  for (const Axis& other : *axes) names.insert(other.names.begin(), other.names.end());
-  for (const std::string& name : axis.names) {
-    r.check(at, wrong_name(name));
-    if (!names.insert(name).second) r.fail(at, "two parameters are called '" + name + "'");
-  }
-  axes->push_back(std::move(axis));
-}
-
 std::string value_text(const TomlReader& r, const TomlValue& v) {
   switch (v.kind) {
     case TomlKind::text:
@@ -182,11 +171,22 @@ class CsvParser {
 
 }  // namespace
 
+std::string add_axis(Axis axis, std::vector<Axis>* axes) {
+  std::set<std::string> names;
+  for (const Axis& other : *axes) names.insert(other.names.begin(), other.names.end());
+  for (const std::string& name : axis.names) {
+    if (std::string wrong = wrong_name(name); !wrong.empty()) return wrong;
+    if (!names.insert(name).second) return "two parameters are called '" + name + "'";
+  }
+  axes->push_back(std::move(axis));
+  return "";
+}
+
 void add_parameters(const TomlReader& r, const TomlMember& m, std::vector<Axis>* axes) {
   for (const TomlMember& parameter : r.expect(m, TomlKind::table).members) {
     const TomlValue& v = parameter.value;
     if (v.kind == TomlKind::table) {
-      add_axis(r, v, read_range(r, parameter), axes);
+      r.check(v, add_axis(read_range(r, parameter), axes));
       continue;
     }
     if (v.kind != TomlKind::array || v.items.empty())
@@ -194,7 +194,7 @@ void add_parameters(const TomlReader& r, const TomlMember& m, std::vector<Axis>*
                     "' must be a list such as [1, 2] or a range { from = 1, to = 100 }");
     Axis axis{{parameter.key}, {}, 0, 0, 1};
     for (const TomlValue& item : v.items) axis.values.push_back(value_text(r, item));
-    add_axis(r, v, std::move(axis), axes);
+    r.check(v, add_axis(std::move(axis), axes));
   }
 }
 
@@ -216,27 +216,26 @@ Axis parse_csv(std::string_view text, const std::string& file) {
   return axis;
 }
 
+Axis read_table(const std::string& path) {
+  return parse_csv(system_files().read_file(path, kBatchFileMax), path);
+}
+
 void add_table(const TomlReader& r, const TomlMember& m, std::vector<Axis>* axes) {
-  const std::string name = r.text(m);
-  const std::string path = located(r.folder(), name);
-  std::string text;
   try {
-    text = system_files().read_file(path, kBatchFileMax);
+    r.check(m.value, add_axis(read_table(located(r.folder(), r.text(m))), axes));
   } catch (const FileError& e) {
     r.fail(m.value, e.what());
   }
-  add_axis(r, m.value, parse_csv(text, path), axes);
 }
 
-uint64_t combinations(const TomlReader& r, const TomlValue& at, const std::vector<Axis>& axes) {
-  uint64_t count = 1;
+std::string count_combinations(const std::vector<Axis>& axes, uint64_t* count) {
+  *count = 1;
   for (const Axis& axis : axes) {
-    if (axis.count() > kJobsPerBatch || count * axis.count() > kJobsPerBatch)
-      r.fail(at,
-             "the parameters have more than " + std::to_string(kJobsPerBatch) + " combinations");
-    count *= axis.count();
+    if (axis.count() > kJobsPerBatch || *count * axis.count() > kJobsPerBatch)
+      return "the parameters have more than " + std::to_string(kJobsPerBatch) + " combinations";
+    *count *= axis.count();
   }
-  return count;
+  return "";
 }
 
 std::string misspelt_placeholder(const PlannedJob& job, const std::string& text) {

@@ -1,5 +1,5 @@
 // Parameters of arrays: reads them from a batch file or a table and inserts them into
-// jobs. Pure, except for add_table and read_lines.
+// jobs. Pure, except for add_table, read_table and read_lines.
 #ifndef SUBLET_CLI_BATCH_SWEEP_H_
 #define SUBLET_CLI_BATCH_SWEEP_H_
 
@@ -15,13 +15,18 @@ namespace sublet::cli {
 // `parameters = { rate = [0.1, 0.2], seed = { from = 1, to = 100, step = 1 } }`: one
 // axis per parameter, in the file's order.
 void add_parameters(const TomlReader& r, const TomlMember& m, std::vector<Axis>* axes);
+// Returns an error text (a bad or duplicate name), or "".
+std::string add_axis(Axis axis, std::vector<Axis>* axes);
 // `table = "FILE.csv"`: one axis with the columns that its first line names.
 void add_table(const TomlReader& r, const TomlMember& m, std::vector<Axis>* axes);
+// The same of a file. Throws FileError or DocumentError.
+Axis read_table(const std::string& path);
 // RFC 4180: quotes, doubled inside; lines end in LF or CRLF. Throws DocumentError.
 Axis parse_csv(std::string_view text, const std::string& file);
 
-// The number of jobs; fails at `at` if there are more than a batch may have.
-uint64_t combinations(const TomlReader& r, const TomlValue& at, const std::vector<Axis>& axes);
+// Sets the number of jobs that the axes make. Returns an error text (more than a batch may
+// have), or "".
+std::string count_combinations(const std::vector<Axis>& axes, uint64_t* count);
 // Checks the job's "{NAME}"s. Returns an error text (a misspelt parameter, or one that is
 // not used), or "".
 std::string check_placeholders(const PlannedJob& job);

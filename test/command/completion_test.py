@@ -49,7 +49,7 @@ class Completion(unittest.TestCase):
         self.assertEqual(self.offered("nonsense", "su"), ["submit"])
 
     def test_options(self):
-        self.assertEqual(self.offered("submit", "--me"), ["--memory"])
+        self.assertEqual(self.offered("submit", "--retr"), ["--retries"])
         self.assertEqual(self.offered("ls", "--each-job", "--li"), ["--limit"])
         self.assertEqual(self.offered("admin", "invite", "--adm"), ["--administrator"])
         everywhere = ["--help", "--version", "--server", "--json", "--timeout"]
@@ -68,7 +68,7 @@ class Completion(unittest.TestCase):
         self.assertEqual(self.offered("report", "m"), ["machines"])
         self.assertEqual(self.offered("completion", ""), ["bash", "fish", "zsh"])
         self.assertEqual(self.offered("submit", "--name", "s"), [])
-        self.assertEqual(self.offered("submit", "--name", "submit", "--me"), ["--memory"])
+        self.assertEqual(self.offered("submit", "--name", "submit", "--retr"), ["--retries"])
 
     def test_files(self):
         self.assertEqual(self.offered("submit", "let"), ["letters.toml"])
@@ -80,7 +80,7 @@ class Completion(unittest.TestCase):
     def test_program_after_dashes(self):
         self.assertIn("printf", self.offered("submit", "--wait", "--", "print"))
         self.assertEqual(self.offered("submit", "--", "cat", "let"), ["letters.toml"])
-        self.assertEqual(self.offered("submit", "--", "cat", "--me"), [])
+        self.assertEqual(self.offered("submit", "--", "cat", "--retr"), [])
         self.assertEqual(self.offered("ls", "--", "print"), [])
 
     def at_a_terminal(self, shell, prepare, typed):
@@ -134,7 +134,7 @@ class Completion(unittest.TestCase):
         self.assertEqual(offered("sublet machi"), ["machines"])
         self.assertEqual(offered("sublet admin re"), ["revoke"])
         self.assertEqual(offered("sublet ls --state he"), ["held"])
-        self.assertEqual(offered("sublet submit --mem"), ["--memory"])
+        self.assertEqual(offered("sublet submit --retr"), ["--retries"])
         self.assertEqual(offered("sublet submit --input let"), ["letters.toml"])
         self.assertEqual(offered("sublet submit let"), ["letters.toml"])
         self.assertEqual(offered("sublet show let"), [])

@@ -1,0 +1,238 @@
+#include "cli/commands/job_options.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <limits>
+#include <optional>
+
+#include "base/files.h"
+#include "base/text.h"
+#include "cli/batch/sweep.h"
+#include "cli/batch/toml_reader.h"
+#include "cli/names.h"
+
+namespace sublet::cli {
+
+namespace {
+
+constexpr int64_t kMostOfAMachine = 100'000;  // cores, processes
+
+void check(const std::string& option, const std::string& wrong) {
+  if (!wrong.empty()) usage_error(option + ": " + wrong, "see `sublet submit --help`");
+}
+
+uint64_t size_option(const std::string& option, const std::string& text) {
+  if (text.empty()) return 0;
+  std::optional<uint64_t> bytes = parse_bytes(text);
+  if (!bytes || *bytes == 0 || *bytes > std::numeric_limits<int64_t>::max())
+    usage_error(option + ": '" + text + "' is not a size", "write it as \"2 GiB\" or 500MB");
+  return *bytes;
+}
+
+int64_t duration_option(const std::string& option, const std::string& text) {
+  if (text.empty()) return 0;
+  std::optional<int64_t> ms = parse_duration_ms(text);
+  if (!ms || *ms == 0)
+    usage_error(option + ": '" + text + "' is not a duration",
+                "write it as 90, 2h or \"1 h 30 min\"");
+  return *ms;
+}
+
+template <typename Number>
+Number number_option(const std::string& option, int64_t n, int64_t min, int64_t max) {
+  if (n < min || n > max)
+    usage_error(option + " must be between " + std::to_string(min) + " and " + std::to_string(max),
+                "");
+  return static_cast<Number>(n);
+}
+
+void add_environment(const std::string& word, PlannedJob* job) {
+  size_t equals = word.find('=');
+  std::string name = word.substr(0, equals);
+  std::string value;
+  if (equals != std::string::npos) {
+    value = word.substr(equals + 1);
+  } else {
+    const char* here = name.empty() ? nullptr : getenv(name.c_str());
+    if (here == nullptr)
+      usage_error("--env: '" + name + "' is not set", "give a value: --env " + name + "=...");
+    value = here;
+  }
+  check("--env", set_environment(job, name, value));
+}
+
+// Whether the word ends in a '?' that no backslash escapes.
+bool ends_in_question_mark(const std::string& word) {
+  if (!word.ends_with('?')) return false;
+  size_t backslashes = 0;
+  while (backslashes + 1 < word.size() && word[word.size() - 2 - backslashes] == '\\')
+    ++backslashes;
+  return backslashes % 2 == 0;
+}
+
+void add_inputs(const std::string& option, const std::vector<std::string>& words, bool executable,
+                PlannedJob* job) {
+  for (const std::string& word : words) {
+    size_t equals = word.rfind('=');
+    PlannedInput input;
+    input.path = word.substr(0, equals);
+    input.executable = executable;
+    if (equals != std::string::npos) input.name = word.substr(equals + 1);
+    if (input.path.empty() || (equals != std::string::npos && input.name.empty()))
+      usage_error(option + ": '" + word + "' does not name a file",
+                  "write " + option + " FILE or " + option + " FILE=NAME");
+    check(option, add_input(job, std::move(input)));
+  }
+}
+
+void add_outputs(const JobOptions& o, PlannedJob* job) {
+  for (const std::string& word : o.outputs) {
+    const bool optional = ends_in_question_mark(word);
+    check("--output", add_output(job, word.substr(0, word.size() - (optional ? 1 : 0)), !optional));
+  }
+}
+
+void set_needs(const JobOptions& o, Requirements* needs) {
+  needs->os = o.os;
+  needs->architecture = o.architecture;
+  needs->cores = number_option<uint32_t>("--cores", o.cores, 0, kMostOfAMachine);
+  needs->memory = size_option("--memory", o.memory);
+  needs->disk = size_option("--disk", o.disk);
+}
+
+void set_limits(const JobOptions& o, Limits* bounds) {
+  bounds->cpu_ms = duration_option("--cpu-limit", o.cpu_limit);
+  bounds->wall_ms = duration_option("--wall-limit", o.wall_limit);
+  bounds->memory = size_option("--memory-limit", o.memory_limit);
+  bounds->output_text = size_option("--output-text-limit", o.output_text_limit);
+  bounds->output_file = size_option("--output-file-limit", o.output_file_limit);
+  bounds->processes =
+      number_option<uint32_t>("--processes-limit", o.processes_limit, 0, kMostOfAMachine);
+}
+
+void add_axes(const JobOptions& o, PlannedJob* job) {
+  const TomlReader reader("--parameter", "");
+  for (const std::string& word : o.parameters) {
+    const TomlMember table{"parameters", 1, 1, parse_toml(word + "\n", "--parameter")};
+    add_parameters(reader, table, &job->axes);
+  }
+  if (o.table.empty()) return;
+  try {
+    check("--table", add_axis(read_table(o.table), &job->axes));
+  } catch (const FileError& e) {
+    throw PoolError(ErrorKind::invalid, "batch.file", e.what(), e.advice(), o.table);
+  }
+}
+
+// Makes it an array if one of --count, --parameter, --table and --each is given.
+void make_array(const JobOptions& o, PlannedJob* job) {
+  const bool has_axes = !o.parameters.empty() || !o.table.empty();
+  if ((o.count != -1) + has_axes + o.each > 1)
+    usage_error("--count, --each, and --parameter or --table each make an array",
+                "give only one of the three");
+  if (o.count != -1)
+    job->count = number_option<uint64_t>("--count", o.count, 1, int64_t{kJobsPerBatch});
+  if (o.each) return run_for_each(job, read_lines(STDIN_FILENO));
+  if (has_axes) {
+    add_axes(o, job);
+    check("--parameter", count_combinations(job->axes, &job->count));
+  }
+  check("PROGRAM", check_placeholders(*job));
+}
+
+void add_stop_condition(const std::string& word, StopWhen* when) {
+  const size_t equals = std::min(word.find('='), word.size());
+  const std::string key = word.substr(0, equals);
+  const std::string value = word.substr(std::min(equals + 1, word.size()));
+  if (key == "output") return check("--stop-when", check_output_name(value, &when->output));
+  uint64_t number = 0;
+  const auto end = std::from_chars(value.data(), value.data() + value.size(), number);
+  if ((key != "done" && key != "failed") || number == 0 || number > kJobsPerBatch ||
+      end.ec != std::errc() || end.ptr != value.data() + value.size())
+    usage_error("--stop-when: '" + word + "' is not a condition",
+                "write done=N, failed=N or output=NAME");
+  (key == "done" ? when->done : when->failed) = number;
+}
+
+}  // namespace
+
+void usage_error(const std::string& message, const std::string& advice) {
+  throw PoolError(ErrorKind::usage, "usage.submit", message, advice);
+}
+
+BatchPlan plan_of_command(const JobOptions& o, const std::vector<std::string>& command) {
+  PlannedJob job;
+  job.what.program = command.front();
+  job.what.arguments.assign(command.begin() + 1, command.end());
+  if (job.what.program.empty()) usage_error("the program's name is empty", "");
+  job.what.name = to_utf8(o.name.empty() ? base_name(job.what.program) : o.name);
+  add_inputs("--input", o.inputs, false, &job);
+  add_inputs("--executable", o.executables, true, &job);
+  add_outputs(o, &job);
+  for (const std::string& word : o.environment) add_environment(word, &job);
+  check("PROGRAM", send_program_along(&job, "", ""));
+  set_needs(o, &job.what.needs);
+  set_limits(o, &job.what.bounds);
+  job.what.retries = number_option<uint32_t>("--retries", o.retries, 0, 1000);
+  job.what.priority = number_option<int32_t>("--priority", o.priority, -1'000'000, 1'000'000);
+  job.what.save_deadline_ms = duration_option("--save-deadline", o.save_deadline);
+  make_array(o, &job);
+  BatchPlan plan;
+  plan.name = job.what.name;
+  for (const std::string& word : o.stop_when) add_stop_condition(word, &plan.stop_when);
+  plan.jobs = told_apart(job);
+  for (const char* condition : {"done", "failed", "output"})
+    check("--stop-when", check_stop_when(plan, condition));
+  return plan;
+}
+
+void declare_job_options(Arguments& a, JobOptions* o) {
+  a.option("--name", &o->name, "name of the job (default: the program's)", "NAME");
+  a.option("--input", &o->inputs, "send this file; the job finds it as NAME (repeatable)",
+           "FILE[=NAME]");
+  a.option("--executable", &o->executables, "the same of a file that the job can execute",
+           "FILE[=NAME]");
+  a.option("--output", &o->outputs,
+           "keep this file of the job's folder, this folder (NAME/) or what matches this pattern; "
+           "a ? at the end makes it optional (repeatable)",
+           "NAME[?]");
+  a.option("--env", &o->environment, "set a variable, or copy the current one (repeatable)",
+           "NAME[=VALUE]");
+  a.option("--os", &o->os, "operating system it needs, as `uname -s` prints it in lower case",
+           "NAME");
+  a.option("--architecture", &o->architecture, "architecture it needs, as `uname -m` prints it",
+           "NAME");
+  a.option("--memory", &o->memory, "memory it needs at most, such as \"2 GiB\"", "SIZE");
+  a.option("--disk", &o->disk, "disk space it needs", "SIZE");
+  a.option("--cores", &o->cores, "cores it needs (1)", "N");
+  a.option("--retries", &o->retries, "how often a failed run is repeated (0)", "N");
+  a.option("--cpu-limit", &o->cpu_limit, "limit for the CPU time of one run", "TIME");
+  a.option("--wall-limit", &o->wall_limit, "limit for the duration of one run", "TIME");
+  a.option("--memory-limit", &o->memory_limit, "limit for its memory", "SIZE");
+  a.option("--output-text-limit", &o->output_text_limit,
+           "how much of its stdout, and of its stderr, is kept", "SIZE");
+  a.option("--output-file-limit", &o->output_file_limit, "limit for each file that it writes",
+           "SIZE");
+  a.option("--processes-limit", &o->processes_limit, "limit for the number of its processes", "N");
+  a.option("--priority", &o->priority, "among your own jobs: higher runs earlier (0)", "N");
+  a.option("--save-deadline", &o->save_deadline, "time to save when asked to leave, at most 10 min",
+           "TIME");
+  a.option("--count", &o->count, "an array of N jobs; {index} stands for 0, 1, ...", "N");
+  a.option("--parameter", &o->parameters,
+           "an array with a job for each combination of the values; VALUES as in a batch file: "
+           "'rate=[0.1, 0.2]', 'seed={from=1, to=9}' (repeatable)",
+           "NAME=VALUES");
+  a.option("--table", &o->table, "an array with a job for each line of this table", "FILE.csv");
+  a.flag(
+      "--each", &o->each,
+      "submit a job for each line of standard input; the line replaces {} in ARGS, or is appended");
+  a.option("--stop-when", &o->stop_when,
+           "remove the rest when done=N or failed=N jobs have ended so, or one has left "
+           "output=NAME (repeatable)",
+           "CONDITION");
+}
+
+}  // namespace sublet::cli

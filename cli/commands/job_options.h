@@ -1,0 +1,44 @@
+// The options of `submit` that describe a job on the command line: one for each key that a
+// [[job]] of a batch file can have. Main thread.
+#ifndef SUBLET_CLI_COMMANDS_JOB_OPTIONS_H_
+#define SUBLET_CLI_COMMANDS_JOB_OPTIONS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/options/arguments.h"
+#include "cli/batch/plan.h"
+
+namespace sublet::cli {
+
+// The values as given; "", 0 and false: not given.
+struct JobOptions {
+  std::string name;
+  std::vector<std::string> inputs, executables, outputs, environment;
+  std::string os, architecture, memory, disk;
+  int64_t cores = 0;
+  std::string cpu_limit, wall_limit, memory_limit, output_text_limit, output_file_limit;
+  int64_t processes_limit = 0;
+  int64_t retries = 0;
+  int64_t priority = 0;
+  std::string save_deadline;
+  int64_t count = -1;  // -1: not given
+  std::vector<std::string> parameters;
+  std::string table;
+  bool each = false;
+  std::vector<std::string> stop_when;
+  bool operator==(const JobOptions&) const = default;
+};
+
+void declare_job_options(Arguments& a, JobOptions* o);
+// The plan of a job with these options; `command`: its program and arguments. Reads the
+// table, and the lines of --each. Throws PoolError or DocumentError.
+BatchPlan plan_of_command(const JobOptions& o, const std::vector<std::string>& command);
+
+// Throws PoolError "usage.submit".
+[[noreturn]] void usage_error(const std::string& message, const std::string& advice);
+
+}  // namespace sublet::cli
+
+#endif  // SUBLET_CLI_COMMANDS_JOB_OPTIONS_H_

@@ -1,0 +1,160 @@
+"""The options of `submit` and the keys of batch files say the same."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+
+import harness
+
+SUBLET = os.path.join(harness.BIN, "sublet")
+READER = os.path.join(harness.ROOT, "cli", "batch", "file.cc")
+
+# Every key of a job: a use of it in a batch file, and the same on the command line.
+USES = {
+    "name": ('name = "n"', ["--name", "n"]),
+    "program": ('program = "./tool"', ["./tool"]),
+    "arguments": ('arguments = ["-a", "b c"]', ["--", "x", "-a", "b c"]),
+    "environment": ('environment = { A = "1" }', ["--env", "A=1"]),
+    "inputs.file": ('inputs = ["data"]', ["--input", "data"]),
+    "inputs.name": ('inputs = [{ file = "data", name = "d/e" }]', ["--input", "data=d/e"]),
+    "inputs.executable": ('inputs = [{ file = "tool", executable = true }]',
+                          ["--executable", "tool"]),
+    "outputs.name": ('outputs = ["o"]', ["--output", "o"]),
+    "outputs.required": ('outputs = [{ name = "o", required = false }]', ["--output", "o?"]),
+    "needs.os": ('needs = { os = "linux" }', ["--os", "linux"]),
+    "needs.architecture": ('needs = { architecture = "x86_64" }', ["--architecture", "x86_64"]),
+    "needs.cores": ("needs = { cores = 2 }", ["--cores", "2"]),
+    "needs.memory": ('needs = { memory = "2 GiB" }', ["--memory", "2 GiB"]),
+    "needs.disk": ('needs = { disk = "1 GB" }', ["--disk", "1 GB"]),
+    "limits.cpu": ('limits = { cpu = "1 h" }', ["--cpu-limit", "1 h"]),
+    "limits.wall": ("limits = { wall = 90 }", ["--wall-limit", "90"]),
+    "limits.memory": ('limits = { memory = "1 GiB" }', ["--memory-limit", "1 GiB"]),
+    "limits.output_text": ('limits = { output_text = "1 MB" }', ["--output-text-limit", "1 MB"]),
+    "limits.output_file": ('limits = { output_file = "2 MB" }', ["--output-file-limit", "2 MB"]),
+    "limits.processes": ("limits = { processes = 7 }", ["--processes-limit", "7"]),
+    "retries": ("retries = 3", ["--retries", "3"]),
+    "priority": ("priority = -4", ["--priority", "-4"]),
+    "save_deadline": ('save_deadline = "5 s"', ["--save-deadline", "5 s"]),
+    "count": ("count = 3", ["--count", "3"]),
+    "parameters": ('arguments = ["{a}", "{b}"]\nparameters = { a = [1, "x"], b = { from = 2, to = 9 } }',
+                   ["--parameter", 'a=[1, "x"]', "--parameter", "b={from = 2, to = 9}", "--", "x",
+                    "{a}", "{b}"]),
+    "table": ('arguments = ["{p}"]\ntable = "points.csv"',
+              ["--table", "points.csv", "--", "x", "{p}"]),
+}
+STOPS = {
+    "stop_when.done": ("done = 2", ["--stop-when", "done=2"]),
+    "stop_when.failed": ("failed = 3", ["--stop-when", "failed=3"]),
+    "stop_when.output": ('output = "o"', ["--stop-when", "output=o"]),
+}
+
+
+def keys_of_a_job():
+    """The keys that the reader of batch files knows: "name", "needs.os", ..."""
+    with open(READER) as f:
+        source = f.read()
+    keys = set()
+    for name, body in re.findall(r"^[\w:]\S*(?: \S+)* (\w+)\([^;{]*\) \{\n(.*?)^\}", source,
+                                 re.M | re.S):
+        if name == "parse_batch":  # the tables of the file, not of a job
+            continue
+        table = name.removeprefix("read_") + "." if name not in ("job_keys", "read_job") else ""
+        keys.update(table + key for key in re.findall(r'\{"(\w+)",\s*\[', body))
+    # A table within each job.
+    return keys - {"inputs", "outputs", "needs", "limits"}
+
+
+class JobOptions(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="sl-options-", dir="/tmp")
+        self.addCleanup(shutil.rmtree, self.folder)
+        for name, text in (("data", "d"), ("tool", "#!/bin/sh\n"), ("points.csv", "p,q\n1,2\n3,4\n")):
+            with open(os.path.join(self.folder, name), "w") as f:
+                f.write(text)
+
+    def submit(self, *words):
+        done = subprocess.run([SUBLET, "submit", "--dry-run", "--json"] + list(words), text=True,
+                              cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True,
+                              timeout=harness.PATIENCE)
+        return done.returncode, json.loads(done.stdout)
+
+    def planned(self, *words):
+        status, plan = self.submit(*words)
+        self.assertEqual(status, 0, (words, plan))
+        return plan
+
+    def write_batch(self, text):
+        with open(os.path.join(self.folder, "b.toml"), "w") as f:
+            f.write(text)
+        return "b.toml"
+
+    def test_every_key_has_an_option(self):
+        self.assertEqual(keys_of_a_job(), set(USES) | set(STOPS))
+        for key, (toml, words) in USES.items():
+            if not toml.startswith("program"):
+                toml = 'program = "x"\n' + toml
+            if "--" not in words and key != "program":
+                words = words + ["--", "x"]
+            in_file = self.planned(self.write_batch("[[job]]\n" + toml + "\n"))
+            with self.subTest(key):
+                self.assertEqual(self.planned(*(words if "--" in words else ["--"] + words))["jobs"],
+                                 in_file["jobs"])
+
+    def test_stop_when(self):
+        for key, (toml, words) in STOPS.items():
+            in_file = self.planned(self.write_batch(
+                '[batch]\nstop_when = { %s }\n[[job]]\nprogram = "x"\ncount = 5\n'
+                'outputs = ["o"]\n' % toml))
+            plan = self.planned(*words, "--count", "5", "--output", "o", "--by-job", "--wait", "--",
+                                "x")
+            self.assertEqual((plan["stop_when"], plan["jobs"]),
+                             (in_file["stop_when"], in_file["jobs"]), key)
+
+    def test_options_do_not_go_with_a_file(self):
+        batch = self.write_batch('[[job]]\nprogram = "x"\n')
+        for _, words in list(USES.values()) + list(STOPS.values()):
+            words = words[:words.index("--")] if "--" in words else words
+            if not words or not words[0].startswith("--"):
+                continue  # the program and its arguments
+            status, answer = self.submit(*words, batch)
+            self.assertEqual((status, answer["error"]["code"]), (2, "usage.submit"), words)
+            self.assertIn("batch file", answer["error"]["message"], words)
+
+    def test_values_that_are_wrong(self):
+        for words in (["--count", "0"], ["--count", "1000001"], ["--stop-when", "done=6"],
+                      ["--stop-when", "done"], ["--stop-when", "done=0"], ["--stop-when", "never=1"],
+                      ["--stop-when", "output=other"], ["--stop-when", "output=../o"],
+                      ["--processes-limit", "100001"], ["--memory-limit", "much"],
+                      ["--save-deadline", "soon"], ["--executable", "=x"],
+                      ["--count", "3", "--parameter", "index=[1]"], ["--each", "--count", "3"]):
+            more = [] if "--count" in words else ["--count", "5"]
+            status, answer = self.submit(*words, *more, "--", "x")
+            self.assertEqual((status, answer["error"]["code"]), (2, "usage.submit"), words)
+        for words, part in ((["--parameter", "a=5"], "--parameter:1:3: the values of 'a'"),
+                            (["--parameter", "a=["], "--parameter:1:"),
+                            (["--parameter", "index=[1]"], "built-in"),
+                            (["--table", "none.csv"], "none.csv"),
+                            (["--save-deadline", "11 min"], "10 min")):
+            status, answer = self.submit(*words, "--", "x", "{a}")
+            self.assertEqual(status, 3, (words, answer))
+            self.assertIn(part, answer["error"]["message"], words)
+        status, answer = self.submit("--parameter", "rate=[1]", "--", "x", "{rats}")
+        self.assertIn("did you mean {rate}", answer["error"]["message"])
+
+    def test_inputs_of_an_array(self):
+        for name in ("data-0", "data-1"):
+            open(os.path.join(self.folder, name), "w").close()
+        plan = self.planned("--count", "2", "--input", "data-{index}", "--", "cat", "data-{index}")
+        self.assertEqual([job["description"]["inputs"][0]["name"] for job in plan["jobs"]],
+                         ["data-0", "data-1"])
+
+
+if __name__ == "__main__":
+    unittest.main()
