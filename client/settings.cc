@@ -8,8 +8,8 @@
 #include <limits>
 
 #include "base/files.h"
-#include "base/options/arguments.h"
 #include "base/options/default_places.h"
+#include "base/options/settings_arguments.h"
 #include "client/link/joining.h"
 #include "transport/membership_file.h"
 
@@ -21,10 +21,9 @@ constexpr double kAny = std::numeric_limits<double>::infinity();
 constexpr double kTiB = 1024.0 * 1024 * 1024 * 1024;
 
 struct CommandLine {
-  std::string server, name, state, config, script, control, token;
-  int64_t slots = 0;
-  std::vector<std::string> sets, monitor_sets;
-  bool print_settings = false;
+  SettingsArguments settings;
+  std::string server, name, slots, state, script, control, token;
+  std::vector<std::string> monitor_sets;
 };
 
 std::string default_state() {
@@ -39,7 +38,7 @@ Manual manual() {
   return {8,
           {settings_section("Written in the file of `--config` (TOML), each as `KEY = VALUE` or "
                             "under its table; `--set` overrides them.",
-                            declare_client_settings()),
+                            Settings(client_setting_specs())),
            {"FILES",
             {{"`/var/lib/sublet-client`", "State folder, for root."},
              {"`~/.local/state/sublet-client`",
@@ -53,7 +52,7 @@ Manual manual() {
            {"EXIT STATUS",
             {{"`0`", "Stopped normally."},
              {"`1`", "Could not start."},
-             {"`2`", "The command line or a setting is wrong."}}},
+             {"`2`", "The command line or a setting is wrong; not restarted."}}},
            {"SEE ALSO",
             {{"", "`sublet`(1), `sublet-loadmon`(8), `sublet-server`(8), `sublet-shepherd`(8)"}}}}};
 }
@@ -68,29 +67,29 @@ std::optional<int> parse(int argc, char** argv, CommandLine* line) {
   arguments.option("--name", &line->name, "name for display (default: the host's name)", "NAME");
   arguments.option("--slots", &line->slots, "jobs at a time (default: one per core)", "N");
   arguments.option("--state", &line->state, "folder for records and jobs' files", "FOLDER");
-  arguments.option("--config", &line->config, "settings file (client.toml)", "FILE");
-  arguments.option("--set", &line->sets, "override one setting of the file", "KEY=VALUE");
+  line->settings.declare(arguments, "client.toml");
   arguments.option("--monitor-script", &line->script, "--script of the load monitor", "FILE");
   arguments.option("--monitor-control", &line->control, "--control of the load monitor", "FILE");
   arguments.option("--monitor-set", &line->monitor_sets, "--set of the load monitor", "KEY=VALUE");
-  arguments.flag("--print-settings", &line->print_settings, "print all settings and exit");
   arguments.command("join", "make this machine a member of a remote pool and exit")
       .positional("TOKEN", &line->token, "token from `sublet admin invite`", true);
   arguments.commands_are_optional();
   arguments.manual(manual());
-  if (auto code = arguments.parse(argc, argv)) return code;
-  if (line->print_settings) {
-    declare_client_settings().print_defaults(std::cout);
-    return 0;
-  }
-  if (line->slots < 0 || line->slots > 1024) {
-    std::cerr << "sublet-client: --slots must be 1 to 1024\n";
-    return kExitUsage;
-  }
-  return std::nullopt;
+  return arguments.parse(argc, argv);
+}
+
+Settings read(const CommandLine& line) {
+  Settings settings = line.settings.read(client_setting_specs());
+  if (!line.server.empty()) settings.override_with("server=" + line.server);
+  if (!line.name.empty()) settings.override_with("name=" + line.name);
+  if (!line.slots.empty()) settings.override_with("slots=" + line.slots);
+  return settings;
 }
 
 void fill(const Settings& from, ClientSettings* out) {
+  out->server_socket = from.text("server");
+  out->name = from.text("name");
+  out->slots = from.integer("slots");
   out->server_uid = from.integer("server_uid");
   out->slot_uids = from.integer("slot_uids");
   out->workers = from.integer("workers");
@@ -205,22 +204,18 @@ std::vector<SettingSpec> client_setting_specs() {
   };
 }
 
-Settings declare_client_settings() { return Settings(client_setting_specs()); }
-
 std::optional<int> read_client_settings(int argc, char** argv, ClientSettings* out) {
   CommandLine line;
   if (auto code = parse(argc, argv, &line)) return code;
   try {
-    Settings settings = declare_client_settings();
-    if (!line.config.empty()) settings.load_file(line.config);
-    for (const auto& assignment : line.sets) settings.override_with(assignment);
+    const Settings settings = read(line);
+    if (line.settings.print) {
+      settings.print(std::cout);
+      return 0;
+    }
     fill(settings, out);
-    out->server_socket = line.server.empty() ? settings.text("server") : line.server;
-    out->name = line.name.empty() ? settings.text("name") : line.name;
-    out->slots = line.slots > 0 ? line.slots : settings.integer("slots");
-  } catch (const std::exception& error) {
-    std::cerr << "sublet-client: " << error.what() << "\n";
-    return kExitUsage;
+  } catch (const SettingError& error) {
+    return refuse_settings("sublet-client", error);
   }
   std::string state = line.state.empty() ? default_state() : line.state;
   out->state_folder = std::filesystem::absolute(state).lexically_normal();

@@ -53,7 +53,6 @@ struct ClientSettings {
 std::optional<int> read_client_settings(int argc, char** argv, ClientSettings* out);
 
 std::vector<SettingSpec> client_setting_specs();
-Settings declare_client_settings();
 
 }  // namespace sublet::client
 

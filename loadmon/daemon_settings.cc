@@ -8,16 +8,17 @@ namespace sublet::loadmon {
 namespace {
 const std::array<std::string, 3> kMinutes = {"1min", "5min", "15min"};
 
-SettingSpec threshold(const std::string& key, const std::string& doc) {
+// `value`: of the rule "default".
+SettingSpec threshold(const std::string& key, const std::string& value, const std::string& doc) {
   return {.key = key,
           .type = SettingType::real,
-          .default_value = "-1",
+          .default_value = value,
           .min = -1,
           .max = 1e6,
           .doc = doc};
 }
 
-// The settings that a text of PresenceRule::problem() is about: "cpu: ...",
+// The two settings that a text of PresenceRule::problem() is about: "cpu: ...",
 // "load 5 min: ...".
 std::vector<std::string> thresholds(const std::string& problem) {
   if (problem.starts_with("cpu")) return {"cpu.become_idle", "cpu.stay_idle"};
@@ -77,12 +78,13 @@ std::vector<SettingSpec> setting_specs() {
        .default_value = "info",
        .doc = "lowest severity that is logged",
        .choices = {"debug", "info", "warning", "error"}},
-      threshold("cpu.become_idle", "in cores; default depends on the rule; -1: not used"),
-      threshold("cpu.stay_idle", "in cores; above it the owner is back"),
+      threshold("cpu.become_idle", "0.1", "in cores; default depends on the rule; -1: not used"),
+      threshold("cpu.stay_idle", "0.25", "in cores; above it the owner is back"),
   };
   for (const std::string& minutes : kMinutes) {
-    specs.push_back(threshold("load.become_idle_" + minutes, "load average minus the jobs' share"));
-    specs.push_back(threshold("load.stay_idle_" + minutes, "above it the owner is back"));
+    specs.push_back(
+        threshold("load.become_idle_" + minutes, "-1", "load average minus the jobs' share"));
+    specs.push_back(threshold("load.stay_idle_" + minutes, "-1", "above it the owner is back"));
   }
   return specs;
 }
@@ -100,9 +102,25 @@ protocol::PresenceRule presence_rule(const Settings& settings) {
   }
   const std::string problem = rule.problem();
   if (!problem.empty()) {
-    throw settings.wrong(thresholds(problem), "the thresholds are inconsistent: " + problem);
+    const std::vector<std::string> keys = thresholds(problem);
+    throw settings.wrong(keys, keys.at(0) + " and " + keys.at(1) + " are inconsistent" +
+                                   problem.substr(problem.find(':')));
   }
   return rule;
+}
+
+Settings with_values_of(const protocol::PresenceRule& rule, Settings settings) {
+  const auto set = [&settings](const std::string& key, const std::string& value) {
+    if (!settings.is_set(key)) settings.override_with(key + "=" + value);
+  };
+  set("input", rule.input ? "true" : "false");
+  set("cpu.become_idle", std::to_string(rule.cpu_become));
+  set("cpu.stay_idle", std::to_string(rule.cpu_stay));
+  for (size_t i = 0; i < kMinutes.size(); ++i) {
+    set("load.become_idle_" + kMinutes[i], std::to_string(rule.load_become[i]));
+    set("load.stay_idle_" + kMinutes[i], std::to_string(rule.load_stay[i]));
+  }
+  return settings;
 }
 
 }  // namespace sublet::loadmon

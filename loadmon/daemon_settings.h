@@ -15,6 +15,9 @@ std::vector<SettingSpec> setting_specs();
 // thresholds are inconsistent.
 protocol::PresenceRule presence_rule(const Settings& settings);
 
+// The settings with what they leave to the rule, for printing them.
+Settings with_values_of(const protocol::PresenceRule& rule, Settings settings);
+
 }  // namespace sublet::loadmon
 
 #endif  // SUBLET_LOADMON_DAEMON_SETTINGS_H_

@@ -9,8 +9,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/log.h"
-#include "base/options/arguments.h"
-#include "base/options/settings.h"
+#include "base/options/settings_arguments.h"
 #include "base/standard_streams.h"
 #include "loadmon/daemon_settings.h"
 #include "loadmon/machine_sources.h"
@@ -24,8 +23,8 @@ constexpr uint64_t kLargestScript = 4 << 20;
 constexpr double kNoLimit = -1;
 
 struct CommandLine {
-  std::string socket, attempts, config, script, control;
-  std::vector<std::string> sets;
+  SettingsArguments settings;
+  std::string socket, attempts, script, control;
   double alone_s = kNoLimit;
 };
 
@@ -38,7 +37,7 @@ Manual manual() {
            {"EXIT STATUS",
             {{"`0`", "Ended by a signal or by `--exit-when-alone`."},
              {"`1`", "Could not watch, or another monitor uses this socket."},
-             {"`2`", "The command line is wrong."}}},
+             {"`2`", "The command line or a setting is wrong."}}},
            {"SEE ALSO", {{"", "`sublet-client`(8)"}}}}};
 }
 
@@ -47,8 +46,7 @@ std::optional<int> read_command_line(int argc, char** argv, CommandLine* line) {
   arguments.manual(manual());
   arguments.option("--socket", &line->socket, "socket to listen on (monitor.sock)", "PATH");
   arguments.option("--attempts", &line->attempts, "the client's attempts folder", "FOLDER");
-  arguments.option("--config", &line->config, "settings file (loadmon.toml)", "FILE");
-  arguments.option("--set", &line->sets, "override one setting of the file", "KEY=VALUE");
+  line->settings.declare(arguments, "loadmon.toml");
   arguments.option("--exit-when-alone", &line->alone_s,
                    "exit when nobody has been connected for this long", "SECONDS");
   arguments.option("--script", &line->script, "simulate the owner from lines of `seconds value`",
@@ -60,7 +58,7 @@ std::optional<int> read_command_line(int argc, char** argv, CommandLine* line) {
     std::cerr << "sublet-loadmon: " << what << "\n";
     return kExitUsage;
   };
-  if (line->socket.empty()) return usage("--socket PATH is required");
+  if (line->socket.empty() && !line->settings.print) return usage("--socket PATH is required");
   if (!line->script.empty() && !line->control.empty())
     return usage("--script and --control cannot be used together");
   while (line->attempts.size() > 1 && line->attempts.back() == '/') line->attempts.pop_back();
@@ -112,11 +110,13 @@ void block_end_signals() {
 }
 
 int run(const CommandLine& line) {
-  Settings settings(setting_specs());
-  if (!line.config.empty()) settings.load_file(line.config);
-  for (const std::string& set : line.sets) settings.override_with(set);
+  const Settings settings = line.settings.read(setting_specs());
   MonitorOptions options;
   options.rule = presence_rule(settings);
+  if (line.settings.print) {
+    with_values_of(options.rule, settings).print(std::cout);
+    return 0;
+  }
   options.socket = line.socket;
   options.attempts = line.attempts;
   options.sample_ms = settings.duration_ms("sample_period");
@@ -146,6 +146,8 @@ int main(int argc, char** argv) {
   int code = 1;
   try {
     code = loadmon::run(line);
+  } catch (const SettingError& error) {
+    code = refuse_settings("sublet-loadmon", error);
   } catch (const std::exception& error) {
     std::cerr << "sublet-loadmon: " << error.what() << "\n";
   }

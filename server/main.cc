@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/options/arguments.h"
-#include "base/options/settings.h"
+#include "base/options/settings_arguments.h"
 #include "base/standard_streams.h"
 #include "server/members/authority.h"
 #include "server/server.h"
@@ -23,11 +23,9 @@ using namespace sublet;
 using namespace sublet::server;
 
 struct CommandLine {
-  std::string config;
-  std::vector<std::string> sets;
+  SettingsArguments settings;
   std::string state;
   std::string socket;
-  bool print_defaults = false;
   bool init = false;
   bool once = false;
   int64_t supervised = -1;  // descriptor of the vital signs; -1: not the child
@@ -71,19 +69,17 @@ int serve_and_log(const ServerSettings& settings, VitalSigns* signs) {
   return status;
 }
 
-ServerSettings read(const CommandLine& line) {
-  Settings settings(server_setting_specs());
-  if (!line.config.empty()) settings.load_file(line.config);
+Settings read(const CommandLine& line) {
+  Settings settings = line.settings.read(server_setting_specs());
   if (!line.state.empty()) settings.override_with("server.state=" + line.state);
   if (!line.socket.empty()) settings.override_with("server.socket=" + line.socket);
-  for (const auto& set : line.sets) settings.override_with(set);
-  return read_server_settings(settings);
+  return settings;
 }
 
 Manual manual() {
   return {8,
           {settings_section("Written in the file of `--config` (TOML), each under its table; "
-                            "`--set` overrides them. `--print-defaults` prints such a file.",
+                            "`--set` overrides them. `--print-settings` prints such a file.",
                             Settings(server_setting_specs())),
            {"FILES",
             {{"`/var/lib/sublet-server`", "State folder, for root: database, spool, authority."},
@@ -93,18 +89,19 @@ Manual manual() {
            {"SIGNALS", {{"SIGTERM, SIGINT", "Stop normally. Jobs keep running."}}},
            {"EXIT STATUS",
             {{"`0`", "Ended by a signal."},
-             {"`1`", "Could not start; a setting may be wrong."},
-             {"`2`", "The command line is wrong."}}},
+             {"`1`", "Could not start."},
+             {"`2`", "The command line or a setting is wrong; not restarted."}}},
            {"SEE ALSO", {{"", "`sublet`(1), `sublet-client`(8)"}}}}};
 }
 
 // self: the command line to restart this program with.
 int run(const CommandLine& line, const std::vector<std::string>& self) {
-  if (line.print_defaults) {
-    Settings(server_setting_specs()).print_defaults(std::cout);
+  const Settings read_settings = read(line);
+  const ServerSettings settings = read_server_settings(read_settings);
+  if (line.settings.print) {
+    read_settings.print(std::cout);
     return 0;
   }
-  const ServerSettings settings = read(line);
   if (line.init) return make_authority(settings);
   scheduling::Pool check(settings.policies);  // throws for unknown policies
   system_files().make_folders(settings.state_folder);
@@ -126,11 +123,9 @@ int main(int argc, char** argv) {
   CommandLine line;
   Arguments arguments("sublet-server", "The central server of a Sublet pool.", SUBLET_VERSION);
   arguments.manual(manual());
-  arguments.option("--config", &line.config, "settings file (see --print-defaults)", "FILE");
-  arguments.option("--set", &line.sets, "override one setting of the file", "KEY=VALUE");
+  line.settings.declare(arguments, "server.toml");
   arguments.option("--state", &line.state, "folder for the database and the spool", "FOLDER");
   arguments.option("--socket", &line.socket, "Unix socket to listen on", "PATH");
-  arguments.flag("--print-defaults", &line.print_defaults, "print all settings and exit");
   arguments.flag("--no-supervisor", &line.once, "exit when the server ends; do not restart it");
   arguments.option("--supervised", &line.supervised, "internal: used by the supervisor", "FD");
   Arguments& init =
@@ -142,6 +137,8 @@ int main(int argc, char** argv) {
   self[0] = std::filesystem::read_symlink("/proc/self/exe").string();
   try {
     return run(line, self);
+  } catch (const SettingError& e) {
+    return refuse_settings("sublet-server", e);
   } catch (const std::exception& e) {
     std::cerr << "sublet-server: " << e.what() << "\n";
     return 1;

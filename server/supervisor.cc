@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/local_socket.h"
 #include "base/log.h"
+#include "base/options/arguments.h"
 #include "base/os_error.h"
 #include "base/process.h"
 
@@ -235,7 +236,8 @@ int supervise(const SupervisorSettings& settings, const std::vector<std::string>
     // If the very first start fails, the administrator must act; a later one may fail
     // only because the disk is full for a while, and is retried.
     const bool never_served = !signs->serving && life == 1;
-    if (in_order && (g_stop || never_served || WEXITSTATUS(status) == 0))
+    const bool settings_are_wrong = in_order && WEXITSTATUS(status) == kExitUsage;
+    if (in_order && (g_stop || never_served || settings_are_wrong || WEXITSTATUS(status) == 0))
       return WEXITSTATUS(status);
     if (g_stop) return 1;
     log_write(Severity::error, "the server " + death(status));

@@ -20,9 +20,9 @@ struct SupervisorSettings {
 
 // Runs `command` with "--supervised FD" appended, and restarts it as needed; returns
 // the exit status for the whole program: the child's if it exits normally (0 after
-// SIGTERM or SIGINT, which are passed on; 1 if it could not start). The child is
-// always executed, not just forked: forks of a process with the ORB loaded share
-// the ORB's wake-up pipes.
+// SIGTERM or SIGINT, which are passed on; 1 if it could not start; kExitUsage if its
+// settings are wrong, also after a restart). The child is always executed, not just
+// forked: forks of a process with the ORB loaded share the ORB's wake-up pipes.
 //
 // Also notifies the service manager: ready when the child serves for the first time,
 // and alive while the supervisor's own loop runs. Whether the child is alive is for

@@ -17,6 +17,7 @@ class SupervisorTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_first_start_that_fails_is_not_repeated);
   CPPUNIT_TEST(a_crash_is_repeated);
   CPPUNIT_TEST(a_later_failure_is_repeated);
+  CPPUNIT_TEST(wrong_settings_end_it);
   CPPUNIT_TEST(instant_deaths_end_it);
   CPPUNIT_TEST(the_first_restart_is_immediate);
   CPPUNIT_TEST_SUITE_END();
@@ -57,6 +58,12 @@ class SupervisorTest : public CppUnit::TestFixture {
   void a_later_failure_is_repeated() {
     CPPUNIT_ASSERT_EQUAL(0, run("kill -9 $$\nexit 1\nexit 0\n"));
     CPPUNIT_ASSERT_EQUAL(size_t{3}, lived());
+  }
+
+  // The settings were changed since the first start.
+  void wrong_settings_end_it() {
+    CPPUNIT_ASSERT_EQUAL(2, run("kill -9 $$\nexit 2\nexit 0\n"));
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, lived());
   }
 
   void instant_deaths_end_it() {

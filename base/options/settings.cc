@@ -76,32 +76,27 @@ std::vector<std::string> split(const std::string& text) {
   return parts;
 }
 
+// A string in TOML syntax.
 std::string quoted(const std::string& text) {
   std::string s = "\"";
   for (char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (code < 0x20 || code == 0x7f) {
+      char escaped[8];
+      snprintf(escaped, sizeof escaped, "\\u%04x", code);
+      s += escaped;
+      continue;
+    }
     if (c == '"' || c == '\\') s += '\\';
     s += c;
   }
   return s + "\"";
 }
 
-// A default in TOML syntax.
-std::string toml_default(const SettingSpec& spec) {
-  switch (spec.type) {
-    case SettingType::boolean:
-    case SettingType::integer:
-    case SettingType::real:
-      return spec.default_value;
-    case SettingType::texts: {
-      std::string s = "[";
-      for (const std::string& part : split(spec.default_value)) {
-        s += (s.size() > 1 ? ", " : "") + quoted(part);
-      }
-      return s + "]";
-    }
-    default:
-      return quoted(spec.default_value);
-  }
+// The shortest text that is read as the same number.
+std::string shortest(double number) {
+  char s[32];
+  return {s, std::to_chars(s, s + sizeof s, number).ptr};
 }
 
 // "a.b.c" -> "a.b" and "c".
@@ -131,11 +126,23 @@ Settings::Settings(std::vector<SettingSpec> specs) {
 }
 
 void Settings::load_file(const std::string& path) {
-  load_text(system_files().read_file(path, kLargestFile), path);
+  std::string text;
+  try {
+    text = system_files().read_file(path, kLargestFile);
+  } catch (const FileError& e) {
+    throw SettingError(std::string(e.what()) + "; --config must name a settings file");
+  }
+  load_text(text, path);
 }
 
 void Settings::load_text(const std::string& toml, const std::string& file) {
-  apply_table(parse_toml(toml, file), "", file);
+  TomlValue document;
+  try {
+    document = parse_toml(toml, file);
+  } catch (const DocumentError& e) {
+    throw SettingError(std::string(e.what()) + "; correct the TOML there");
+  }
+  apply_table(document, "", file);
 }
 
 void Settings::apply_table(const TomlValue& table, const std::string& prefix,
@@ -171,7 +178,7 @@ void Settings::apply_table(const TomlValue& table, const std::string& prefix,
 std::string Settings::unknown(const std::string& key) const {
   const std::string near = nearest_word(key, order_);
   return "there is no setting \"" + escape_for_terminal(key) + "\"" +
-         (near.empty() ? "" : "; did you mean \"" + near + "\"?");
+         (near.empty() ? "; --print-settings lists them all" : "; did you mean \"" + near + "\"?");
 }
 
 void Settings::apply_reals(Entry& entry, const TomlMember& table, const std::string& file) {
@@ -213,8 +220,7 @@ Settings::Entry Settings::from_toml(const Entry& old, const TomlValue& value) {
     }
   } else if ((spec.type == SettingType::duration || spec.type == SettingType::size) &&
              (value.kind == TomlKind::text || is_number)) {
-    char number[64];
-    snprintf(number, sizeof number, "%.17g", value.real);
+    const std::string number = is_integer ? std::to_string(value.integer) : shortest(value.real);
     set_from_text(entry, value.kind == TomlKind::text ? value.text : number);
   } else {
     refuse(spec);
@@ -246,12 +252,14 @@ void Settings::set_from_text(Entry& entry, const std::string& text) {
       std::optional<int64_t> ms = parse_duration_ms(text);
       if (!ms) refuse(spec);
       entry.integer = *ms;
+      entry.text = text;
       break;
     }
     case SettingType::size: {
       std::optional<uint64_t> bytes = parse_bytes(text);
       if (!bytes) refuse(spec);
       entry.integer = static_cast<int64_t>(*bytes);
+      entry.text = text;
       break;
     }
     case SettingType::reals:
@@ -360,18 +368,45 @@ bool Settings::is_set(const std::string& key) const {
   return known->second.set;
 }
 
+std::string Settings::to_toml(const Entry& entry) {
+  switch (entry.spec.type) {
+    case SettingType::boolean:
+      return entry.boolean ? "true" : "false";
+    case SettingType::integer:
+      return std::to_string(entry.integer);
+    case SettingType::real:
+      return shortest(entry.real);
+    case SettingType::texts: {
+      std::string s = "[";
+      for (const std::string& part : entry.texts) s += (s.size() > 1 ? ", " : "") + quoted(part);
+      return s + "]";
+    }
+    default:
+      return quoted(entry.text);
+  }
+}
+
 std::vector<Settings::Description> Settings::descriptions() const {
   std::vector<Description> all;
   for (const std::string& key : order_) {
-    const SettingSpec& spec = entries_.at(key).spec;
-    const bool free = spec.type == SettingType::reals;
-    all.push_back(
-        {free ? key + ".NAME" : key, spec.doc, expectation(spec), free ? "" : toml_default(spec)});
+    Entry entry;
+    entry.spec = entries_.at(key).spec;
+    const bool free = entry.spec.type == SettingType::reals;
+    if (!free) set_from_text(entry, entry.spec.default_value);
+    all.push_back({free ? key + ".NAME" : key, entry.spec.doc, expectation(entry.spec),
+                   free ? "" : to_toml(entry)});
   }
   return all;
 }
 
-void Settings::print_defaults(std::ostream& out) const {
+void Settings::print_reals(const Entry& entry, std::ostream& out) {
+  out << "# " << entry.spec.doc << "\n# NAME = 1.0\n";
+  for (const auto& [name, number] : entry.reals)
+    out << quoted(name) << " = " << shortest(number) << "\n";
+  out << "\n";
+}
+
+void Settings::print(std::ostream& out) const {
   std::vector<std::string> tables = {""};  // keys without a table must come first
   for (const std::string& key : order_) {
     const bool free = entries_.at(key).spec.type == SettingType::reals;
@@ -381,12 +416,12 @@ void Settings::print_defaults(std::ostream& out) const {
   for (const std::string& table : tables) {
     if (!table.empty()) out << "[" << table << "]\n";
     for (const std::string& key : order_) {
-      const SettingSpec& spec = entries_.at(key).spec;
-      if (spec.type == SettingType::reals) {
-        if (key == table) out << "# " << spec.doc << "\n# NAME = 1.0\n\n";
+      const Entry& entry = entries_.at(key);
+      if (entry.spec.type == SettingType::reals) {
+        if (key == table) print_reals(entry, out);
       } else if (table_and_name(key).first == table) {
-        out << "# " << spec.doc << "\n# Value: " << expectation(spec) << ".\n"
-            << table_and_name(key).second << " = " << toml_default(spec) << "\n\n";
+        out << "# " << entry.spec.doc << "\n# Value: " << expectation(entry.spec) << ".\n"
+            << table_and_name(key).second << " = " << to_toml(entry) << "\n\n";
       }
     }
   }

@@ -49,8 +49,8 @@ class Settings {
   // All defaults. A default that violates its own spec: std::logic_error.
   explicit Settings(std::vector<SettingSpec> specs);
 
-  // Each throws SettingError (DocumentError if it is not valid TOML). Later loads
-  // override earlier ones.
+  // Each throws SettingError, also for a file that cannot be read or is not valid TOML.
+  // Later loads override earlier ones.
   void load_file(const std::string& path);
   void load_text(const std::string& toml, const std::string& file);
   // "key.path=value"; for reals "shares.anna=2". Texts are used verbatim, without quotes.
@@ -78,8 +78,8 @@ class Settings {
     std::string default_value;  // as in TOML; "" for a table with arbitrary keys
   };
   std::vector<Description> descriptions() const;
-  // The defaults as a commented TOML file that load_file accepts.
-  void print_defaults(std::ostream& out) const;
+  // The values in effect as a commented TOML file that load_file accepts.
+  void print(std::ostream& out) const;
 
  private:
   struct Entry {
@@ -89,7 +89,7 @@ class Settings {
     bool boolean = false;
     int64_t integer = 0;  // also ms and bytes
     double real = 0;
-    std::string text;
+    std::string text;  // also a duration or size as it was written
     std::vector<std::string> texts;
     std::map<std::string, double> reals;
   };
@@ -101,6 +101,8 @@ class Settings {
   static Entry from_toml(const Entry& old, const TomlValue& value);
   static void set_from_text(Entry& entry, const std::string& text);
   static void check(const Entry& entry);
+  static std::string to_toml(const Entry& entry);
+  static void print_reals(const Entry& entry, std::ostream& out);
 
   std::map<std::string, Entry> entries_;
   std::vector<std::string> order_;

@@ -54,7 +54,9 @@ class SettingsTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(ranges_are_kept);
   CPPUNIT_TEST(bad_overrides);
   CPPUNIT_TEST(a_refused_value_changes_nothing);
+  CPPUNIT_TEST(unusable_files_are_setting_errors);
   CPPUNIT_TEST(printed_defaults_load_again);
+  CPPUNIT_TEST(printed_settings_are_those_in_effect);
   CPPUNIT_TEST(misuse_is_a_logic_error);
   CPPUNIT_TEST_SUITE_END();
 
@@ -97,7 +99,8 @@ class SettingsTest : public CppUnit::TestFixture {
         std::string("s.toml:3:3: there is no setting \"lease.perod\"; did you mean "
                     "\"lease.period\"?"),
         toml_error("slots = 2\n[lease]\n  perod = 3\n"));
-    CPPUNIT_ASSERT_EQUAL(std::string("s.toml:1:1: there is no setting \"frobnication\""),
+    CPPUNIT_ASSERT_EQUAL(std::string("s.toml:1:1: there is no setting \"frobnication\"; "
+                                     "--print-settings lists them all"),
                          toml_error("frobnication = 3\n"));
     CPPUNIT_ASSERT_EQUAL(std::string("s.toml:1:1: \"lease\" must be a table"),
                          toml_error("lease = 3\n"));
@@ -155,9 +158,35 @@ class SettingsTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(!settings.is_set("slots"));
   }
 
+  void unusable_files_are_setting_errors() {
+    Settings settings = some_settings();
+    CPPUNIT_ASSERT_THROW(settings.load_file("/nowhere/s.toml"), SettingError);
+    CPPUNIT_ASSERT_THROW(settings.load_text("slots = = 1\n", "s.toml"), SettingError);
+  }
+
+  void printed_settings_are_those_in_effect() {
+    Settings settings = some_settings();
+    settings.load_text(
+        "slots = 8\nadmins = [\"a,b\", \"c\\u000ad\"]\n[lease]\nperiod = 2.5\nweight = 0.1\n"
+        "[log]\nrotate = 4096\n[shares]\n\"b o\" = 0.5\n",
+        "s.toml");
+    settings.override_with("lease.renew=false");
+    std::ostringstream out;
+    settings.print(out);
+    for (const char* line :
+         {"slots = 8\n", "admins = [\"a,b\", \"c\\u000ad\"]\n", "period = \"2.5\"\n",
+          "weight = 0.1\n", "rotate = \"4096\"\n", "renew = false\n", "\"b o\" = 0.5\n"})
+      CPPUNIT_ASSERT_MESSAGE(line + out.str(), out.str().find(line) != std::string::npos);
+    Settings again = some_settings();
+    again.load_text(out.str(), "printed");
+    CPPUNIT_ASSERT(again.texts("admins") == settings.texts("admins"));
+    CPPUNIT_ASSERT_EQUAL(int64_t{2'500}, again.duration_ms("lease.period"));
+    CPPUNIT_ASSERT_EQUAL(0.5, again.reals("shares").at("b o"));
+  }
+
   void printed_defaults_load_again() {
     std::ostringstream out;
-    some_settings().print_defaults(out);
+    some_settings().print(out);
     Settings again = some_settings();
     again.load_text(out.str(), "defaults");
     CPPUNIT_ASSERT(again.is_set("slots") && again.is_set("log.rotate") && again.is_set("admins"));
