@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "server/commit/store.h"
+#include "server/store/replacement.h"
 #include "server/store/sqlite.h"
 #include "server/store/tables.h"
 
@@ -31,13 +32,8 @@ const std::vector<std::vector<std::string>>& steps() {
 
 void copy_database(const std::string& path, const std::string& copy) {
   soci::session old;
-  sqlite::open_to_write(old, path);
-  sqlite::finish_log(old);
+  sqlite::open_to_change(old, path);
   sqlite::copy_to(old, copy);
-}
-
-void remove_copy(Files& files, const std::string& copy) {
-  for (const char* suffix : {"", "-journal"}) files.remove_file(copy + suffix);
 }
 
 void change_layout(const std::string& path, int from) {
@@ -53,30 +49,16 @@ void change_layout(const std::string& path, int from) {
   transaction.commit();
 }
 
-void exchange(Files& files, const std::string& path, const std::string& copy,
-              const std::string& kept) {
-  files.sync_file(copy);
-  files.remove_file(kept);
-  files.link(path, kept);
-  files.rename(copy, path);
-  files.sync_folder(folder_of(path));
-}
-
 }  // namespace
 
 std::string migrate(Files& files, const std::string& path, int from) {
-  const std::string copy = path + ".new", kept = path + ".layout-" + std::to_string(from);
+  const std::string kept = path + ".layout-" + std::to_string(from);
   try {
-    remove_copy(files, copy);
-    copy_database(path, copy);
-    change_layout(copy, from);
-    exchange(files, path, copy, kept);
+    replace_database(files, path, kept, [&](const std::string& copy) {
+      copy_database(path, copy);
+      change_layout(copy, from);
+    });
   } catch (const std::exception& e) {
-    try {
-      remove_copy(files, copy);  // it takes room that the next start may need
-    } catch (const FileError&) {
-      // The first error says what is wrong.
-    }
     throw StoreError("cannot bring the database " + path + " from layout " + std::to_string(from) +
                      " to " + std::to_string(kSchemaVersion) + ": " + e.what());
   }
