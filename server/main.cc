@@ -13,6 +13,7 @@
 #include "base/options/settings_arguments.h"
 #include "base/standard_streams.h"
 #include "server/members/authority.h"
+#include "server/repair_commands.h"
 #include "server/server.h"
 #include "server/settings.h"
 #include "server/supervisor.h"
@@ -27,6 +28,8 @@ struct CommandLine {
   std::string state;
   std::string socket;
   bool init = false;
+  bool check = false;
+  bool salvage = false;
   bool once = false;
   int64_t supervised = -1;  // descriptor of the vital signs; -1: not the child
 };
@@ -89,7 +92,7 @@ Manual manual() {
            {"SIGNALS", {{"SIGTERM, SIGINT", "Stop normally. Jobs keep running."}}},
            {"EXIT STATUS",
             {{"`0`", "Ended by a signal."},
-             {"`1`", "Could not start."},
+             {"`1`", "Could not start; `check`: something is damaged."},
              {"`2`", "The command line or a setting is wrong; not restarted."}}},
            {"SEE ALSO", {{"", "`sublet`(1), `sublet-client`(8)"}}}}};
 }
@@ -103,6 +106,8 @@ int run(const CommandLine& line, const std::vector<std::string>& self) {
     return 0;
   }
   if (line.init) return make_authority(settings);
+  if (line.check) return check_pool(settings);
+  if (line.salvage) return salvage_pool(settings);
   scheduling::Pool check(settings.policies);  // throws for unknown policies
   system_files().make_folders(settings.state_folder);
   system_files().make_folders(folder_of(settings.socket), 0755);
@@ -130,9 +135,15 @@ int main(int argc, char** argv) {
   arguments.option("--supervised", &line.supervised, "internal: used by the supervisor", "FD");
   Arguments& init =
       arguments.command("init", "create the pool's certificate authority, once for each pool");
+  Arguments& check =
+      arguments.command("check", "look for damage in the pool's database; a server may be running");
+  Arguments& salvage = arguments.command(
+      "salvage", "make a new database of what can be read of a damaged one, and keep the old one");
   arguments.commands_are_optional();
   if (auto status = arguments.parse(argc, argv)) return *status;
   line.init = init.chosen();
+  line.check = check.chosen();
+  line.salvage = salvage.chosen();
   std::vector<std::string> self(argv, argv + argc);
   self[0] = std::filesystem::read_symlink("/proc/self/exe").string();
   try {

@@ -44,6 +44,16 @@ void forget_history(soci::session& sql, const Changes::ForgottenHistory& h) {
   if (h.spent_before > 0) sql << "delete from spent where at < " << h.spent_before;
 }
 
+// What has failed, and what to do if the file is damaged.
+std::string text_of(const std::exception& error) {
+  const auto* from_soci = dynamic_cast<const soci::soci_error*>(&error);
+  if (from_soci == nullptr) return error.what();
+  const std::string text = from_soci->get_error_message();
+  return sqlite::is_damage(*from_soci)
+             ? text + " (the file is damaged: `sublet-server check` says where)"
+             : text;
+}
+
 }  // namespace
 
 struct SqlStore::Session {
@@ -181,7 +191,7 @@ SqlStore::SqlStore(const std::string& path) : session_(std::make_unique<Session>
     for (const Table* table : tables::all())
       for (const std::string& statement : creation(*table)) session_->sql << statement;
   } catch (const soci::soci_error& e) {
-    throw StoreError("cannot open the database " + path + ": " + e.get_error_message());
+    throw StoreError("cannot open the database " + path + ": " + text_of(e));
   }
 }
 
@@ -200,7 +210,7 @@ void SqlStore::commit(const Changes& changes) {
     transaction.commit();
   } catch (const std::exception& e) {
     for (Bulk* bulk : s.in_order()) bulk->clear();
-    throw StoreError(std::string("the database could not be written: ") + e.what());
+    throw StoreError("the database could not be written: " + text_of(e));
   }
 }
 
@@ -212,7 +222,7 @@ std::optional<RequestRow> SqlStore::find_request(const std::string& key) {
     if (!rows.next()) return std::nullopt;
     return row;
   } catch (const std::exception& e) {
-    throw StoreError(std::string("the database could not be read: ") + e.what());
+    throw StoreError("the database could not be read: " + text_of(e));
   }
 }
 
@@ -256,7 +266,7 @@ scheduling::Snapshot SqlStore::load(std::vector<std::string>* damage) {
               [](const auto& a, const auto& b) { return a.key < b.key; });
     load_rows(sql, tables::kStops, live_stops(), damage, &snapshot.batches);
   } catch (const soci::soci_error& e) {
-    throw StoreError(std::string("the database could not be read: ") + e.get_error_message());
+    throw StoreError("the database could not be read: " + text_of(e));
   }
   return snapshot;
 }

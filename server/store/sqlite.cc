@@ -48,6 +48,11 @@ void open_to_change(soci::session& session, const std::string& path) {
   session << "PRAGMA synchronous=FULL";
 }
 
+void open_new(soci::session& session, const std::string& path) {
+  open(session, path);
+  session << "PRAGMA synchronous=OFF";
+}
+
 void finish_log(soci::session& session) {
   session << "PRAGMA busy_timeout=1000";
   std::string mode;
@@ -57,6 +62,29 @@ void finish_log(soci::session& session) {
 
 void copy_to(soci::session& session, const std::string& path) {
   session << "vacuum into :path", soci::use(path, "path");
+}
+
+void attach(soci::session& session, const std::string& path, const std::string& name) {
+  session << "attach :path as " << name, soci::use(path, "path");
+}
+
+std::vector<std::string> damage_of(soci::session& session, const std::string& table) {
+  std::vector<std::string> found;
+  try {
+    soci::rowset<std::string> lines =
+        (session.prepare << "pragma integrity_check(" << table << ")");
+    for (const std::string& line : lines)
+      if (line != "ok") found.push_back(line);
+  } catch (const soci::soci_error& e) {
+    if (!is_damage(e)) throw;
+    found.push_back("the rest cannot be read");
+  }
+  return found;
+}
+
+bool is_damage(const soci::soci_error& error) {
+  const auto* of_sqlite = dynamic_cast<const soci::sqlite3_soci_error*>(&error);
+  return of_sqlite != nullptr && (of_sqlite->result() & 0xff) == SQLITE_CORRUPT;
 }
 
 std::string through(const std::string& index) { return " indexed by " + index; }

@@ -6,10 +6,12 @@
 
 #include <chrono>
 #include <string>
+#include <vector>
 
 namespace soci {
 class session;
-}
+class soci_error;
+}  // namespace soci
 
 namespace sublet::server::sqlite {
 
@@ -19,11 +21,23 @@ void open_to_read(soci::session& session, const std::string& path);
 
 // Opens a database that nobody else uses, to change its layout in one transaction.
 void open_to_change(soci::session& session, const std::string& path);
+// Creates a database that the caller syncs when it is complete.
+void open_new(soci::session& session, const std::string& path);
 // Moves all that was written into the database's own file, and removes the log. Throws
 // soci::soci_error, also if another program has the database open.
 void finish_log(soci::session& session);
 // Writes a copy of the database; the file must not exist. Throws soci::soci_error.
 void copy_to(soci::session& session, const std::string& path);
+
+// Makes another database available under this name. Throws soci::soci_error.
+void attach(soci::session& session, const std::string& path, const std::string& name);
+// What is damaged in the file's pages of this table and its indexes, at most 100 findings.
+// Throws soci::soci_error if the file is no database.
+std::vector<std::string> damage_of(soci::session& session, const std::string& table);
+// Whether a statement failed because the file is damaged.
+bool is_damage(const soci::soci_error& error);
+// The number of each row in a table that is Storage::kApart.
+inline constexpr const char* kRowNumber = "rowid";
 
 // Ends the statement that creates a table: Storage::kByKey.
 inline constexpr const char* kStoredByKey = " without rowid";

@@ -1,0 +1,73 @@
+#include "server/repair_commands.h"
+
+#include <sys/stat.h>
+
+#include <iostream>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/text.h"
+#include "server/commit/store.h"
+#include "server/store/repair.h"
+
+namespace sublet::server {
+namespace {
+
+std::string database_of(const ServerSettings& settings) {
+  const std::string path = settings.state_folder + "/pool.db";
+  struct stat about;
+  if (stat(path.c_str(), &about) != 0)
+    throw StoreError("there is no database " + path + "; name the server's folder with --state");
+  return path;
+}
+
+void print(const std::vector<DamagedTable>& damaged) {
+  for (const DamagedTable& table : damaged) {
+    std::cout << "table " << table.name << " is damaged: " << table.findings[0];
+    if (table.findings.size() > 1) std::cout << " (and " << table.findings.size() - 1 << " more)";
+    std::cout << "\n";
+  }
+}
+
+void print(const Salvage& salvaged) {
+  for (const SalvagedTable& table : salvaged.tables) {
+    if (table.complete) continue;
+    std::cout << "table " << table.name << ": " << table.rows
+              << (table.rows == 1 ? " row" : " rows") << " could be read";
+    if (!table.unreadable.empty()) std::cout << "; missing: some of " << table.unreadable;
+    std::cout << "\n";
+  }
+  std::cout << "all other tables are complete\n"
+            << "the damaged database is kept as " << salvaged.kept
+            << "; remove it when the pool runs again\n";
+}
+
+}  // namespace
+
+int check_pool(const ServerSettings& settings) {
+  const std::string database = database_of(settings);
+  const std::vector<DamagedTable> damaged = find_damage(database);
+  print(damaged);
+  if (damaged.empty()) {
+    std::cout << database << ": nothing is damaged\n";
+    return 0;
+  }
+  std::cout << "stop the server and run `sublet-server salvage`: it makes a new database of all "
+               "rows that can be read, and keeps the old one\n";
+  return 1;
+}
+
+int salvage_pool(const ServerSettings& settings) {
+  const std::string database = database_of(settings);
+  FolderLock lock(settings.state_folder);
+  const std::vector<DamagedTable> damaged = find_damage(database);
+  if (damaged.empty()) {
+    std::cout << database << ": nothing is damaged; nothing was changed\n";
+    return 0;
+  }
+  print(damaged);
+  print(salvage(system_files(), database, format_instant(system_clock().utc_us())));
+  return 0;
+}
+
+}  // namespace sublet::server

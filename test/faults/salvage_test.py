@@ -1,0 +1,96 @@
+"""Pages of the pool's database are overwritten, as by a failing disk: `sublet-server check` names
+the table, and `salvage` makes a database with which the pool goes on."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+
+import harness
+
+PAGE = 4096
+
+
+class Salvage(unittest.TestCase):
+    def setUp(self):
+        self.pool = harness.Pool()
+        self.addCleanup(self.pool.close)
+        self.database = os.path.join(self.pool.state, "pool.db")
+        self.pool.start_server()
+        with open(os.path.join(self.pool.folder, "data"), "wb") as f:
+            f.write(os.urandom(100_000))
+        moe = self.pool.client("moe").start()
+        self.pool.wait_machines(1)
+        self.done = self.pool.submit("--input", "data", "--output", "copy", "--", "cp", "data",
+                                     "copy")[0]
+        self.pool.wait_state(self.done, "done")
+        moe.owner("active")
+        self.waiting = self.pool.submit("--input", "data", "--output", "copy", "--", "cp", "data",
+                                        "copy")[0]
+        self.moe = moe
+
+    def damage(self, table):
+        """Overwrites the last leaf of the table, perhaps its only page."""
+        with sqlite3.connect(self.database) as database:
+            database.execute("pragma journal_mode = delete")
+            page, = database.execute(
+                "select pageno from dbstat where name = ? and pagetype = 'leaf' "
+                "order by path desc limit 1", (table,)).fetchone()
+        with open(self.database, "r+b") as f:
+            f.seek((page - 1) * PAGE)
+            f.write(b"\xa5" * PAGE)
+
+    def command(self, word):
+        done = subprocess.run([os.path.join(harness.BIN, "sublet-server"), "--state",
+                               self.pool.state, word], text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, timeout=harness.PATIENCE)
+        return done.returncode, done.stdout
+
+    def copied(self, job, folder):
+        self.pool.wait_state(job, "done")
+        self.pool.sublet("fetch", job, "--into", os.path.join(self.pool.folder, folder))
+        with open(os.path.join(self.pool.folder, "data"), "rb") as data, \
+                open(os.path.join(self.pool.folder, folder, "copy"), "rb") as copy:
+            return data.read() == copy.read()
+
+    def test_a_pool_goes_on(self):
+        self.assertEqual(self.command("check")[0], 0)
+        self.assertEqual(self.pool.stop_server(), 0)
+        self.damage("events")
+        status, said = self.command("check")
+        self.assertEqual(status, 1, said)
+        self.assertIn("table events is damaged: ", said)
+        self.assertIn("run `sublet-server salvage`", said)
+        status, said = self.command("salvage")
+        self.assertEqual(status, 0, said)
+        self.assertRegex(said, "table events: [0-9]+ rows could be read")
+        self.assertIn("all other tables are complete", said)
+        self.assertEqual(self.command("check")[0], 0)
+        self.assertEqual(self.command("salvage")[1], self.database +
+                         ": nothing is damaged; nothing was changed\n")
+        self.pool.start_server()
+        self.moe.owner("away")
+        self.assertTrue(self.copied(self.done, "first"))
+        self.assertTrue(self.copied(self.waiting, "second"))
+        self.assertTrue(self.copied(self.pool.submit("--input", "data", "--output", "copy", "--",
+                                                     "cp", "data", "copy")[0], "third"))
+
+    def test_a_running_server_is_not_disturbed(self):
+        status, said = self.command("salvage")
+        self.assertEqual(status, 1, said)
+        self.assertEqual(self.command("check")[0], 0)
+
+    def test_the_server_says_what_to_do(self):
+        self.assertEqual(self.pool.stop_server(), 0)
+        self.damage("requests")
+        self.pool.start_server()
+        status, _, err = self.pool.run("submit", "--", "true")
+        self.assertNotEqual(status, 0, "the damaged page was not needed")
+        self.assertIn("`sublet-server check`", self.pool.log("server"), err)
+
+
+if __name__ == "__main__":
+    unittest.main()
