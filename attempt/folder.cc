@@ -37,9 +37,10 @@ size_t point_at(const std::vector<std::string>& from, char** to, size_t most) {
 
 bool holds_nul(const AttemptOrder& order) {
   auto bad = [](const std::string& text) { return text.find('\0') != std::string::npos; };
-  return bad(order.program) || bad(order.work) || bad(order.monitor) || bad(order.cgroup_unified) ||
-         bad(order.cgroup_cpu) || bad(order.cgroup_memory) || bad(order.boot_id) ||
-         std::ranges::any_of(order.arguments, bad) || std::ranges::any_of(order.environment, bad);
+  return bad(order.program) || bad(order.work) || bad(order.standard_input) || bad(order.monitor) ||
+         bad(order.cgroup_unified) || bad(order.cgroup_cpu) || bad(order.cgroup_memory) ||
+         bad(order.boot_id) || std::ranges::any_of(order.arguments, bad) ||
+         std::ranges::any_of(order.environment, bad);
 }
 
 // The numbers have the same names on both sides.
@@ -116,6 +117,7 @@ std::string print_order(const AttemptOrder& order) {
     raw->argument_count = 1;
   }
   raw->work = order.work.c_str();
+  raw->standard_input = order.standard_input.c_str();
   raw->monitor = order.monitor.c_str();
   raw->cgroup_unified = order.cgroup_unified.c_str();
   raw->cgroup_cpu = order.cgroup_cpu.c_str();
@@ -133,6 +135,7 @@ std::optional<AttemptOrder> parse_order(std::string text, std::string* error) {
   order.arguments.assign(raw->arguments, raw->arguments + raw->argument_count);
   order.environment.assign(raw->environment, raw->environment + raw->environment_count);
   order.work = raw->work;
+  order.standard_input = raw->standard_input;
   order.monitor = raw->monitor;
   order.cgroup_unified = raw->cgroup_unified;
   order.cgroup_cpu = raw->cgroup_cpu;

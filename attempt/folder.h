@@ -25,6 +25,7 @@ struct AttemptOrder {
   std::vector<std::string> arguments;    // argv[0] first; empty: the program's path
   std::vector<std::string> environment;  // NAME=value, the job's complete environment
   std::string work = SUBLET_WORK_FOLDER;
+  std::string standard_input;
   int64_t uid = -1;  // -1: that of the client
   int64_t gid = -1;
   int64_t umask = 077;

@@ -59,6 +59,7 @@ class AttemptFolderTest : public CppUnit::TestFixture {
           *rc::gen::nonEmpty(rc::gen::container<std::vector<std::string>>(any_text(20)));
       order.environment = *rc::gen::container<std::vector<std::string>>(any_text(20));
       order.work = *any_text(40);
+      order.standard_input = *any_text(40);
       order.uid = *rc::gen::inRange<int64_t>(-1, 0xffffffffll);
       order.umask = *rc::gen::inRange<int64_t>(0, 01000);
       order.limit_memory = *rc::gen::inRange<int64_t>(0, INT64_MAX);

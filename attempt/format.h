@@ -55,8 +55,9 @@ struct sublet_order {
   size_t argument_count;
   char* environment[SUBLET_ORDER_MAX_ENVIRONMENT + 3]; /* NAME=value */
   size_t environment_count;
-  const char* work; /* working folder; a relative path: within the attempt's folder */
-  int64_t uid;      /* -1: that of the shepherd */
+  const char* work;           /* working folder; a relative path: within the attempt's folder */
+  const char* standard_input; /* a file within the working folder; "": /dev/null */
+  int64_t uid;                /* -1: that of the shepherd */
   int64_t gid;
   int64_t umask;
   int64_t stdout_limit; /* bytes kept */

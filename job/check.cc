@@ -34,6 +34,14 @@ void check_inputs(const JobDescription& job, const std::string& subject) {
   }
 }
 
+void check_standard_input(const JobDescription& job, const std::string& subject) {
+  const std::string& name = job.standard_input;
+  if (name.empty() || std::ranges::find(job.inputs, name, &InputFile::name) != job.inputs.end())
+    return;
+  invalid(subject, "the standard input `" + name + "` is not an input",
+          "Give the name of one of the job's inputs.");
+}
+
 void check_outputs(const JobDescription& job, const std::string& subject) {
   std::set<std::string> names;
   size_t searched = 0;
@@ -146,7 +154,7 @@ size_t octets_of(const JobDescription& job) {
   for (const auto& text : job.environment) octets += text.size();
   for (const auto& file : job.inputs) octets += file.name.size();
   for (const auto& file : job.outputs) octets += file.name.size();
-  return octets + sum_of_details(job).bytes;
+  return octets + job.standard_input.size() + sum_of_details(job).bytes;
 }
 
 void check_description(const JobDescription& job, const std::string& subject) {
@@ -163,6 +171,7 @@ void check_description(const JobDescription& job, const std::string& subject) {
   if (job.inputs.size() > kStringsPerJob || job.outputs.size() > kStringsPerJob)
     over_limit("field.too_many", subject, "more than 4,096 files", "Pack them into an archive.");
   check_inputs(job, subject);
+  check_standard_input(job, subject);
   check_outputs(job, subject);
   check_details(job, subject);
   if (octets_of(job) > kJobBytes)

@@ -7,6 +7,9 @@
 namespace sublet {
 namespace {
 
+// Stored among the details, so that descriptions without it keep their form.
+constexpr std::string_view kStandardInput = "standard_input";
+
 void put_strings(protocol::Encoder& out, const std::vector<std::string>& strings) {
   out.number(uint64_t{strings.size()});
   for (const auto& s : strings) out.text(s);
@@ -92,11 +95,14 @@ void put_spec(protocol::Encoder& out, const JobDescription& spec) {
   out.number(spec.retries);
   out.number(spec.save_deadline_ms);
   out.number(uint64_t{spec.programs.size()} + !spec.submit_folder.empty() +
-             !spec.submit_host.empty());
+             !spec.submit_host.empty() + !spec.standard_input.empty());
   each_detail(spec, [&](std::string_view name, std::string_view value) {
     out.text(name);
     out.text(value);
   });
+  if (spec.standard_input.empty()) return;
+  out.text(kStandardInput);
+  out.text(spec.standard_input);
 }
 
 JobDescription get_spec(protocol::Decoder& in) {
@@ -123,7 +129,11 @@ JobDescription get_spec(protocol::Decoder& in) {
   // Unknown names, which an older server stored unchecked, are ignored.
   for (uint64_t left = in.count(16); left > 0; --left) {
     const std::string name = in.text();
-    take_detail(spec, name, in.text());
+    std::string value = in.text();
+    if (name == kStandardInput)
+      spec.standard_input = std::move(value);
+    else
+      take_detail(spec, name, value);
   }
   return spec;
 }

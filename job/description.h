@@ -63,6 +63,7 @@ struct JobDescription {
   // Where it was submitted. Empty: unknown.
   std::string submit_folder = {};
   std::string submit_host = {};
+  std::string standard_input = {};  // the name of one of its inputs; empty: /dev/null
   bool operator==(const JobDescription&) const = default;
 };
 

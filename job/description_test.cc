@@ -33,6 +33,7 @@ JobDescription plain() {
 class JobDescriptionTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(JobDescriptionTest);
   CPPUNIT_TEST(survives_the_store);
+  CPPUNIT_TEST(standard_input_survives_the_store);
   CPPUNIT_TEST(index_is_filled_in);
   CPPUNIT_TEST(combinations_are_filled_in);
   CPPUNIT_TEST(bad_axes_are_named);
@@ -52,6 +53,16 @@ class JobDescriptionTest : public CppUnit::TestFixture {
     const auto got = decode_specs(bytes);
     CPPUNIT_ASSERT(got == ranges);
     CPPUNIT_ASSERT_EQUAL(bytes, encode(got));
+  }
+
+  // A description without it is stored as before there was one (the_stored_octets_stay).
+  void standard_input_survives_the_store() {
+    std::vector<SpecRange> ranges = {{plain(), false, 0, 1}};
+    const size_t without = encode(ranges).size();
+    ranges[0].spec.standard_input = "letters.data";
+    ranges.push_back({plain(), true, 7, 3});
+    CPPUNIT_ASSERT(decode_specs(encode(ranges)) == ranges);
+    CPPUNIT_ASSERT_EQUAL(8 + 2 * (without - 8) + 2 * 8 + 14 + 12, encode(ranges).size());
   }
 
   void index_is_filled_in() {
@@ -228,6 +239,7 @@ class JobDescriptionTest : public CppUnit::TestFixture {
       s.outputs.clear();
       for (int i = 0; i < 65; ++i) s.outputs.push_back({"d" + std::to_string(i) + "/", true});
     });
+    expect("`letters` is not an input", [](JobDescription& s) { s.standard_input = "letters"; });
     expect("two outputs", [](JobDescription& s) { s.outputs[1].name = s.outputs[0].name; });
     expect("not sent", [](JobDescription& s) { s.inputs[0].file = 0; });
     expect("NUL", [](JobDescription& s) { s.arguments[0] = std::string("a\0", 2); });

@@ -19,6 +19,7 @@ Assignment example() {
   a.job.environment = {"A=b c"};
   a.job.inputs = {{5, "train", true}, {6, "data/letters 1.txt", false}};
   a.job.outputs = {{"weights", true}, {"log file", false}};
+  a.job.standard_input = "train";
   a.job.bounds.memory = UINT64_MAX;
   a.job.bounds.wall_ms = 5;
   a.checkpoint_generation = 3;

@@ -140,7 +140,7 @@ namespace {
 void leave_out_other_programs(JobDescription& job) {
   std::erase_if(job.inputs, [&](const auto& input) {
     const std::string program = "./" + input.name;
-    return program != job.program &&
+    return program != job.program && input.name != job.standard_input &&
            std::ranges::any_of(job.programs, [&](const auto& p) { return p.second == program; });
   });
   job.programs.clear();

@@ -171,6 +171,11 @@ class OrderDeskTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("./x86"), accepted_.at(0)->job.program);
     CPPUNIT_ASSERT_EQUAL(size_t{2}, accepted_[0]->job.inputs.size());
     CPPUNIT_ASSERT_EQUAL(std::string("data"), accepted_[0]->job.inputs[0].name);
+    desk_->forget({1, 1});
+    one.what.name.job = 3;
+    one.what.job.standard_input = "arm";  // what the job reads stays
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(one));
+    CPPUNIT_ASSERT_EQUAL(size_t{3}, accepted_.at(1)->job.inputs.size());
     one = order(2);
     one.what.job.programs = {{"linux/aarch64", "./arm"}, {"plan9/x86_64", "./nine"}};
     const RunAnswer answer = answer_to(one);

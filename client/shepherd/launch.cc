@@ -72,6 +72,33 @@ bool become(const sublet_order& order) {
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
 }
 
+// Opens a file in the working folder. A symbolic link on the way is refused: what was staged
+// there contains none.
+int open_in_work(const char* name) {
+  int folder = AT_FDCWD;
+  while (true) {
+    const size_t length = strcspn(name, "/");
+    const bool last = name[length] == 0;
+    char part[NAME_MAX + 1] = {};
+    errno = ENAMETOOLONG;
+    if (length >= sizeof part) return -1;
+    memcpy(part, name, length);
+    const int kind = last ? O_RDONLY | O_NOCTTY : O_PATH | O_DIRECTORY;
+    const int next = openat(folder, part, kind | O_NOFOLLOW | O_CLOEXEC);
+    if (folder != AT_FDCWD) close(folder);
+    if (last || next < 0) return next;
+    folder = next;
+    name += length + 1;
+  }
+}
+
+// After the change of account and folder: the job must be able to read it itself.
+bool read_from(const char* input) {
+  if (!*input) return true;
+  const int file = open_in_work(input);
+  return file >= 0 && dup2(file, 0) == 0;
+}
+
 bool set_streams(int output, int errors) {
   int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
   return null >= 0 && dup2(null, 0) == 0 && dup2(output, 1) == 1 && dup2(errors, 2) == 2 &&
@@ -103,6 +130,7 @@ const char* prepare(const sublet_order& order, const Weight& weight, int output,
   if (const char* failed = weight.join()) return failed;
   if (!become(order)) return "account";
   if (chdir(order.work) != 0) return SUBLET_STEP_CHDIR;
+  if (!read_from(order.standard_input)) return "standard input";
   // After the change of account, which would clear it.
   if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 || getppid() != shepherd) return "parent";
   return nullptr;

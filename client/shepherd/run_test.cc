@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 
 #include "client/shepherd/test_rig.h"
 
@@ -20,6 +21,7 @@ class ShepherdRunTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(ShepherdRunTest);
   CPPUNIT_TEST(environment_is_exactly_the_ordered_one);
   CPPUNIT_TEST(job_starts_clean);
+  CPPUNIT_TEST(standard_input_is_the_ordered_file);
   CPPUNIT_TEST(exit_codes_and_signals);
   CPPUNIT_TEST(what_cannot_be_started_says_the_step);
   CPPUNIT_TEST(a_program_is_looked_for_in_the_path);
@@ -68,6 +70,37 @@ class ShepherdRunTest : public CppUnit::TestFixture {
     folder = rig.start(order);
     rig.finish(folder);
     CPPUNIT_ASSERT_EQUAL(folder + "/work\n/dev/null\n1000\n", rig.read(folder + "/stdout"));
+  }
+
+  // Makes work/ of the order with a file in data/ and a symbolic link to each of the two.
+  static void put_input(const Rig& rig, const AttemptOrder& order) {
+    const std::string work = rig.folder(order) + "/work";
+    make_attempt_folder(system_files(), rig.folder(order), order.uid, order.gid);
+    system_files().make_folders(work + "/data", 0755);
+    system_files().write_atomic(work + "/data/a b", "first\nsecond\n", 0644);
+    std::filesystem::create_symlink("data/a b", work + "/link");
+    std::filesystem::create_symlink("data", work + "/folder");
+  }
+
+  void standard_input_is_the_ordered_file() {
+    Rig rig;
+    AttemptOrder order = rig.order({});
+    order.program = "/bin/sh";
+    order.arguments = {"sh", "-c",
+                       "read line; cat; echo $line; echo more 2>&- >&0 || echo refused"};
+    order.standard_input = "data/a b";
+    put_input(rig, order);
+    const std::string folder = rig.start(order);
+    rig.finish(folder);
+    CPPUNIT_ASSERT_EQUAL(std::string("second\nfirst\nrefused\n"), rig.read(folder + "/stdout"));
+    for (const char* name : {"link", "folder/a b", "none", "data/a b/c"}) {
+      order = rig.order({"exit", "0"});
+      order.standard_input = name;
+      put_input(rig, order);
+      const AttemptExit end = rig.run(order);
+      CPPUNIT_ASSERT_EQUAL_MESSAGE(name, int64_t{SUBLET_OUTCOME_FAILED}, end.facts.outcome);
+      CPPUNIT_ASSERT_EQUAL_MESSAGE(name, std::string("standard input"), end.step);
+    }
   }
 
   void exit_codes_and_signals() {

@@ -23,6 +23,7 @@ class StagingTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(what_is_not_there_fails);
   CPPUNIT_TEST(stops_when_told);
   CPPUNIT_TEST(the_environment);
+  CPPUNIT_TEST(the_standard_input);
   CPPUNIT_TEST_SUITE_END();
 
   TemporaryFolder state_;
@@ -199,6 +200,12 @@ class StagingTest : public CppUnit::TestFixture {
         "HOME=/elsewhere", "X=1",          "TMPDIR=/w",       "PATH=/usr/local/bin:/usr/bin:/bin",
         "LANG=C.UTF-8",    "SUBLET_JOB=7", "SUBLET_ATTEMPT=1"};
     CPPUNIT_ASSERT(expected == job_environment(what_, "/w"));
+  }
+
+  void the_standard_input() {
+    CPPUNIT_ASSERT_EQUAL(std::string(), make_order(*work(), {}).standard_input);
+    what_.job.standard_input = "data/a";
+    CPPUNIT_ASSERT_EQUAL(std::string("data/a"), make_order(*work(), {}).standard_input);
   }
 };
 CPPUNIT_TEST_SUITE_REGISTRATION(StagingTest);

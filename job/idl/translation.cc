@@ -153,6 +153,7 @@ JobDescription from_idl(const v1::JobDescription& job) {
   out.program = from_octets(job.program);
   out.arguments = strings(job.arguments);
   out.environment = strings(job.environment);
+  out.standard_input = from_octets(job.standard_input);
   for (CORBA::ULong i = 0; i < job.inputs.length(); ++i)
     out.inputs.push_back(
         {job.inputs[i].file, from_octets(job.inputs[i].name), bool(job.inputs[i].executable)});
@@ -200,6 +201,7 @@ void to_idl(const JobDescription& job, v1::JobDescription& out) {
   to_octets(job.program, out.program);
   strings(job.arguments, out.arguments);
   strings(job.environment, out.environment);
+  to_octets(job.standard_input, out.standard_input);
   to_idl(job.inputs, out.inputs);
   to_idl(job.outputs, out.outputs);
   to_idl(job.needs, out.needs);
@@ -232,7 +234,6 @@ void check_served(const v1::Requirements& needs, const std::string& subject) {
 
 void check_served(const v1::JobDescription& job, const std::string& subject) {
   const ServedCheck check(subject);
-  check.reserved(has(job.standard_input), "standard_input");
   for (CORBA::ULong i = 0; i < job.inputs.length(); ++i) {
     check.reserved(has(job.inputs[i].source), "inputs.source");
     check.unknown(job.inputs[i].more, "inputs.");

@@ -34,6 +34,7 @@ JobDescription full() {
   job.programs = {{"linux/x86_64", "./train"}, {"linux/aarch64", "./train.arm"}};
   job.submit_folder = "/home/anna/\xff %";
   job.submit_host = "desk";
+  job.standard_input = "data/letters 1.txt";
   return job;
 }
 
@@ -122,8 +123,6 @@ struct Row {
 void pair(v1::Details& more) { add_detail(more, "colour", "red"); }
 
 const Row kReserved[] = {
-    {"standard_input", "standard_input",
-     [](Job& j) { to_octets(std::string("a"), j.standard_input); }},
     {"inputs.source.of_this_batch", "inputs.source",
      [](Job& j) { j.inputs[1].source.of_this_batch = true; }},
     {"inputs.source.job", "inputs.source", [](Job& j) { j.inputs[1].source.job = 7; }},

@@ -18,7 +18,8 @@ constexpr size_t kOrderBytes = 512 * 1024;
 constexpr size_t kMostLeaves = 1000;
 
 size_t weight(const RunRequest& request) {
-  size_t bytes = 512 + request.user.size() + request.spec.name.size() + request.spec.program.size();
+  size_t bytes = 512 + request.user.size() + request.spec.standard_input.size() +
+                 request.spec.name.size() + request.spec.program.size();
   each_detail(request.spec, [&](std::string_view name, std::string_view value) {
     bytes += name.size() + value.size() + 16;
   });
