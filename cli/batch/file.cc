@@ -146,6 +146,7 @@ TomlReader::Keys job_keys(const TomlReader& r, PlannedJob* job) {
       {"arguments", [=, &r](auto& v) { read_arguments(r, v, what); }},
       {"environment", [=, &r](auto& v) { read_environment(r, v, job); }},
       {"inputs", [=, &r](auto& v) { read_inputs(r, v, job); }},
+      {"stdin", [=, &r](auto& v) { what->standard_input = r.text(v); }},
       {"outputs", [=, &r](auto& v) { read_outputs(r, v, job); }},
       {"needs", [=, &r](auto& v) { read_needs(r, v, &what->needs); }},
       {"limits", [=, &r](auto& v) { read_limits(r, v, &what->bounds); }},
@@ -181,11 +182,11 @@ void check_texts(const TomlReader& r, const PlannedJob& job, const TomlValue& v)
 // `defaults`: the table [defaults], or an empty one.
 void check_spelling(const TomlReader& r, const PlannedJob& job, const TomlValue& table,
                     const TomlValue& defaults) {
-  for (const char* key : {"arguments", "environment", "inputs", "outputs"}) {
+  for (const char* key : {"arguments", "environment", "inputs", "stdin", "outputs"}) {
     const TomlValue* own = table.find(key);
     if (own != nullptr) check_texts(r, job, *own);
-    if (own != nullptr && std::string_view(key) == "arguments")
-      continue;  // they replace the others
+    const bool replaces = std::string_view(key) == "arguments" || std::string_view(key) == "stdin";
+    if (own != nullptr && replaces) continue;
     if (const TomlValue* common = defaults.find(key)) check_texts(r, job, *common);
   }
 }
@@ -212,6 +213,9 @@ PlannedJob read_job(const TomlReader& r, const TomlValue& table, const PlannedJo
     job.what.name =
         to_utf8(base_name(programs.empty() ? job.what.program : programs.front().second));
   r.check(at, send_program_along(&job, r.folder(), r.where(at)));
+  const TomlValue* own_input = table.find("stdin");
+  const TomlValue& input = own_input != nullptr ? *own_input : table;
+  r.check(input, send_standard_input(&job, r.folder(), r.where(input)));
   check_spelling(r, job, table, defaults_table);
   r.check(table, check_placeholders(job));
   return job;

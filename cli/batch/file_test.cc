@@ -14,6 +14,7 @@ class BatchFileTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(everything);
   CPPUNIT_TEST(defaults);
   CPPUNIT_TEST(program_is_sent_along);
+  CPPUNIT_TEST(standard_input_is_sent);
   CPPUNIT_TEST(programs_of_platforms);
   CPPUNIT_TEST(default_arrays);
   CPPUNIT_TEST(folders_and_patterns);
@@ -135,6 +136,38 @@ inputs = [{ file = "elsewhere", name = "bin/run" }]
     CPPUNIT_ASSERT_EQUAL(size_t{1}, plan.jobs[2].inputs.size());
     CPPUNIT_ASSERT_EQUAL(std::string("./bin/run"), plan.jobs[2].what.program);
     CPPUNIT_ASSERT(plan.jobs[2].inputs.at(0).executable);
+  }
+
+  void standard_input_is_sent() {
+    BatchPlan plan = parse(R"([defaults]
+program = "sort"
+stdin = "data/all"
+[[job]]
+[[job]]
+inputs = ["data/other", { file = "elsewhere", name = "b" }]
+stdin = "./b"
+[[job]]
+stdin = ""
+[[job]]
+stdin = "part-{n}"
+parameters = { n = [3, 5] }
+)");
+    CPPUNIT_ASSERT_EQUAL(std::string("all"), plan.jobs[0].what.standard_input);
+    CPPUNIT_ASSERT_EQUAL(std::string("dir/data/all"), plan.jobs[0].inputs.at(0).path);
+    CPPUNIT_ASSERT_EQUAL(std::string("all"), plan.jobs[0].inputs.at(0).name);
+    CPPUNIT_ASSERT(!plan.jobs[0].inputs.at(0).executable);
+    CPPUNIT_ASSERT_EQUAL(std::string("b"), plan.jobs[1].what.standard_input);
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, plan.jobs[1].inputs.size());
+    CPPUNIT_ASSERT_EQUAL(std::string(), plan.jobs[2].what.standard_input);
+    CPPUNIT_ASSERT(plan.jobs[2].inputs.empty());
+    CPPUNIT_ASSERT_EQUAL(std::string("part-5"), plan.jobs.at(4).what.standard_input);
+    CPPUNIT_ASSERT_EQUAL(std::string("dir/part-5"), plan.jobs[4].inputs.at(0).path);
+    expect_error("[[job]]\nprogram = \"cat\"\ninputs = [\"a/x\"]\nstdin = \"b/x\"\n", "4:9",
+                 "two inputs are called 'x'");
+    expect_error("[[job]]\nprogram = \"cat\"\ninputs = [\"none\"]\nstdin = \"b/\"\n", "4:9",
+                 "input name");
+    expect_error("[[job]]\nprogram = \"cat\"\ncount = 2\nstdin = \"b-{indx}\"\n", "4:9",
+                 "did you mean {index}?");
   }
 
   void programs_of_platforms() {

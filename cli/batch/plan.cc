@@ -53,6 +53,21 @@ std::string send_program_along(PlannedJob* job, const std::string& folder,
   return "";
 }
 
+std::string send_standard_input(PlannedJob* job, const std::string& folder,
+                                const std::string& where) {
+  std::string& written = job->what.standard_input;
+  if (written.empty()) return "";
+  std::string name;
+  const bool is_name = check_relative_name(written, &name).empty();
+  if (!is_name || std::ranges::find(job->inputs, name, &PlannedInput::name) == job->inputs.end()) {
+    name = base_name(written);
+    std::string wrong = add_input(job, {located(folder, written), name, false, where});
+    if (!wrong.empty()) return wrong;
+  }
+  written = name;
+  return "";
+}
+
 std::string add_input(PlannedJob* job, PlannedInput input) {
   std::string name = input.name.empty() ? base_name(input.path) : input.name;
   std::string wrong = check_relative_name(name, &input.name);

@@ -42,6 +42,10 @@ struct BatchPlan {
 // BASE.OS-ARCHITECTURE. Returns an error text, or "".
 std::string send_program_along(PlannedJob* job, const std::string& folder,
                                const std::string& where);
+// Turns what.standard_input, as the user wrote it, into the name of an input: of the one that
+// has that name, else of the file of that path, which is then sent. Returns an error text, or "".
+std::string send_standard_input(PlannedJob* job, const std::string& folder,
+                                const std::string& where);
 // Returns an error text (bad or duplicate name), or "".
 std::string add_input(PlannedJob* job, PlannedInput input);
 std::string add_output(PlannedJob* job, const std::string& name, bool required);

@@ -309,6 +309,7 @@ std::vector<PlannedJob> told_apart(const PlannedJob& job) {
       input.path = fill(input.path, values);
       input.name = fill(input.name, values);
     }
+    one.what.standard_input = fill(one.what.standard_input, values);
     for (OutputFile& output : one.what.outputs)
       output.name = fill(output.name, quoted_values(job, k));
     jobs.push_back(std::move(one));

@@ -13,6 +13,7 @@
 #include "cli/batch/sweep.h"
 #include "cli/batch/toml_reader.h"
 #include "cli/names.h"
+#include "cli/transfer/standard_input.h"
 
 namespace sublet::cli {
 
@@ -86,6 +87,16 @@ void add_inputs(const std::string& option, const std::vector<std::string>& words
                   "write " + option + " FILE or " + option + " FILE=NAME");
     check(option, add_input(job, std::move(input)));
   }
+}
+
+void add_standard_input(const JobOptions& o, PlannedJob* job) {
+  job->what.standard_input = o.standard_input;
+  if (o.standard_input == "-") {
+    if (o.each) usage_error("--each and --stdin - both read standard input", "give --stdin a file");
+    job->what.standard_input = "stdin";
+    check("--stdin", add_input(job, {copy_standard_input(STDIN_FILENO), "stdin"}));
+  }
+  check("--stdin", send_standard_input(job, "", ""));
 }
 
 void add_outputs(const JobOptions& o, PlannedJob* job) {
@@ -174,6 +185,7 @@ BatchPlan plan_of_command(const JobOptions& o, const std::vector<std::string>& c
   add_outputs(o, &job);
   for (const std::string& word : o.environment) add_environment(word, &job);
   check("PROGRAM", send_program_along(&job, "", ""));
+  add_standard_input(o, &job);
   set_needs(o, &job.what.needs);
   set_limits(o, &job.what.bounds);
   job.what.retries = number_option<uint32_t>("--retries", o.retries, 0, 1000);
@@ -195,6 +207,9 @@ void declare_job_options(Arguments& a, JobOptions* o) {
            "FILE[=NAME]");
   a.option("--executable", &o->executables, "the same of a file that the job can execute",
            "FILE[=NAME]");
+  a.option("--stdin", &o->standard_input,
+           "send this file, and let the job read it as its standard input; -: that of this command",
+           "FILE");
   a.option("--output", &o->outputs,
            "keep this file of the job's folder, this folder (NAME/) or what matches this pattern; "
            "a ? at the end makes it optional (repeatable)",

@@ -16,6 +16,7 @@ namespace sublet::cli {
 struct JobOptions {
   std::string name;
   std::vector<std::string> inputs, executables, outputs, environment;
+  std::string standard_input;  // "-": the command's own
   std::string os, architecture, memory, disk;
   int64_t cores = 0;
   std::string cpu_limit, wall_limit, memory_limit, output_text_limit, output_file_limit;
@@ -33,7 +34,7 @@ struct JobOptions {
 
 void declare_job_options(Arguments& a, JobOptions* o);
 // The plan of a job with these options; `command`: its program and arguments. Reads the
-// table, and the lines of --each. Throws PoolError or DocumentError.
+// table, and standard input for --each and --stdin -. Throws PoolError or DocumentError.
 BatchPlan plan_of_command(const JobOptions& o, const std::vector<std::string>& command);
 
 // Throws PoolError "usage.submit".

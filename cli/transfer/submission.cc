@@ -96,8 +96,8 @@ std::string host_name() {
 }
 
 size_t description_size(const PlannedJob& job) {
-  size_t sum =
-      256 + 3 * job.what.submit_folder.size() + job.what.name.size() + job.what.program.size();
+  size_t sum = 256 + 3 * job.what.submit_folder.size() + job.what.standard_input.size() +
+               job.what.name.size() + job.what.program.size();
   for (const std::string& s : job.what.arguments) sum += s.size() + 8;
   for (const std::string& s : job.what.environment) sum += s.size() + 8;
   for (const PlannedInput& i : job.inputs) sum += i.name.size() + 24;

@@ -192,6 +192,7 @@ std::string job_story(const JobDetail& job, int64_t now, size_t width, bool colo
        {"command", command_line(job.description)},
        {"programs", programs_line(job.description)},
        {"inputs", inputs},
+       {"stdin", job.description.standard_input},
        {"submitted", age(s.submitted_us, now) + " ago (" + format_instant(s.submitted_us) + ")"},
        {"progress", percent(s.progress_ppm)},
        {"CPU", format_duration_ms(s.cpu_kept_ms) + " kept, " + format_duration_ms(s.cpu_lost_ms) +
@@ -294,7 +295,9 @@ void write_json(JsonWriter& json, const JobDescription& job) {
   json.key("inputs").begin_array();
   for (const InputFile& f : job.inputs)
     json.begin_object().field("name", f.name).field("executable", f.executable).end_object();
-  json.end_array().key("outputs").begin_array();
+  json.end_array();
+  if (!job.standard_input.empty()) json.field("stdin", job.standard_input);
+  json.key("outputs").begin_array();
   for (const OutputFile& f : job.outputs)
     json.begin_object().field("name", f.name).field("required", f.required).end_object();
   json.end_array().key("needs").begin_object();

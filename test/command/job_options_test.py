@@ -26,6 +26,7 @@ USES = {
     "inputs.name": ('inputs = [{ file = "data", name = "d/e" }]', ["--input", "data=d/e"]),
     "inputs.executable": ('inputs = [{ file = "tool", executable = true }]',
                           ["--executable", "tool"]),
+    "stdin": ('stdin = "data"', ["--stdin", "data"]),
     "outputs.name": ('outputs = ["o"]', ["--output", "o"]),
     "outputs.required": ('outputs = [{ name = "o", required = false }]', ["--output", "o?"]),
     "needs.os": ('needs = { os = "linux" }', ["--os", "linux"]),

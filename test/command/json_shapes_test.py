@@ -26,6 +26,7 @@ arguments = ["-c", "touch made", "{rate}"]
 name = "sweep"
 parameters.rate = [0.5, 1.5]
 inputs = ["data"]
+stdin = "data"
 environment = { A = "b" }
 outputs = ["made"]
 [[job]]
