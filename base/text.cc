@@ -136,10 +136,12 @@ std::string two_units(int64_t big, const char* big_unit, int64_t small, const ch
   return s;
 }
 
-std::string with_one_decimal(double number, const char* unit) {
+// "1.5", "2"
+std::string with_one_decimal(double number) {
   char s[64];
-  snprintf(s, sizeof s, "%.1f %s", number, unit);
-  return s;
+  snprintf(s, sizeof s, "%.1f", number);
+  const std::string text = s;
+  return text.ends_with(".0") ? text.substr(0, text.size() - 2) : text;
 }
 
 // Edit distance between a and b, ignoring case: insertions, deletions, replacements and
@@ -258,19 +260,25 @@ std::optional<int64_t> parse_duration_ms(std::string_view text) {
 }
 
 std::string format_bytes(uint64_t bytes) {
-  if (bytes < 1000) return std::to_string(bytes) + " B";
-  static constexpr const char* kUnits[] = {"kB", "MB", "GB", "TB", "PB", "EB"};
-  double number = static_cast<double>(bytes) / 1000;
+  if (bytes < 1024) return std::to_string(bytes) + " B";
+  static constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  double number = static_cast<double>(bytes) / 1024;
   size_t unit = 0;
-  for (; number >= 999.95 && unit + 1 < std::size(kUnits); ++unit) number /= 1000;
-  return with_one_decimal(number, kUnits[unit]);
+  for (; number >= 1023.95 && unit + 1 < std::size(kUnits); ++unit) number /= 1024;
+  return with_one_decimal(number) + " " + kUnits[unit];
 }
 
 std::optional<uint64_t> parse_bytes(std::string_view text) {
-  static constexpr Unit kUnits[] = {
-      {"B", 1},           {"kB", 1e3},           {"MB", 1e6},
-      {"GB", 1e9},        {"TB", 1e12},          {"KiB", 1024.0},
-      {"MiB", 1048576.0}, {"GiB", 1073741824.0}, {"TiB", 1099511627776.0}};
+  static constexpr Unit kUnits[] = {{"B", 1},
+                                    {"kB", 1e3},
+                                    {"MB", 1e6},
+                                    {"GB", 1e9},
+                                    {"TB", 1e12},
+                                    {"KiB", 1024.0},
+                                    {"MiB", 1048576.0},
+                                    {"GiB", 1073741824.0},
+                                    {"TiB", 1099511627776.0},
+                                    {"PiB", 1125899906842624.0}};
   std::optional<double> bytes = parse_amounts(text, std::begin(kUnits), std::end(kUnits), 1);
   if (!bytes || !(*bytes < 9e15)) return std::nullopt;
   return static_cast<uint64_t>(std::llround(*bytes));

@@ -27,9 +27,9 @@ std::string format_duration_ms(int64_t ms);
 // "30", "30 s", "1.5h", "2 min 3 s". Units ms, s, min, h, d. None if it is not a
 // duration, is negative or too large.
 std::optional<int64_t> parse_duration_ms(std::string_view text);
-// Decimal units: "512 B", "21.8 kB", "1.2 GB".
+// Binary units: "512 B", "21.3 KiB", "64 MiB".
 std::string format_bytes(uint64_t bytes);
-// "64 MiB", "1.5 GB", "4096"; units B, kB, MB, GB, TB, KiB, MiB, GiB, TiB.
+// "64 MiB", "1.5 GB", "4096"; units B, kB, MB, GB, TB, KiB, MiB, GiB, TiB, PiB.
 std::optional<uint64_t> parse_bytes(std::string_view text);
 // "2026-02-03T04:05:06Z", and the same with milliseconds.
 std::string format_instant(int64_t utc_us);

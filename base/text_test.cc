@@ -83,9 +83,10 @@ class TextTest : public CppUnit::TestFixture {
 
   void sizes() {
     CPPUNIT_ASSERT_EQUAL(std::string("999 B"), format_bytes(999));
-    CPPUNIT_ASSERT_EQUAL(std::string("21.8 kB"), format_bytes(21'850 - 1));
-    CPPUNIT_ASSERT_EQUAL(std::string("1.0 MB"), format_bytes(999'999));
-    CPPUNIT_ASSERT_EQUAL(std::string("18.4 EB"), format_bytes(UINT64_MAX));
+    CPPUNIT_ASSERT_EQUAL(std::string("21.3 KiB"), format_bytes(21'850 - 1));
+    CPPUNIT_ASSERT_EQUAL(std::string("1 MiB"), format_bytes((1 << 20) - 1));
+    CPPUNIT_ASSERT_EQUAL(std::string("64 MiB"), format_bytes(64 << 20));
+    CPPUNIT_ASSERT_EQUAL(std::string("16 EiB"), format_bytes(UINT64_MAX));
     CPPUNIT_ASSERT_EQUAL(uint64_t{64} << 20, *parse_bytes("64 MiB"));
     CPPUNIT_ASSERT_EQUAL(uint64_t{1'500'000}, *parse_bytes("1.5MB"));
     CPPUNIT_ASSERT_EQUAL(uint64_t{4096}, *parse_bytes("4096"));

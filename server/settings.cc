@@ -9,6 +9,9 @@
 namespace sublet::server {
 namespace {
 
+constexpr double kTiB = 1024.0 * 1024 * 1024 * 1024;
+constexpr double kPiB = 1024 * kTiB;
+
 // Root's state folder is system-wide; for other users it is in their home.
 std::string default_state() {
   if (geteuid() == 0) return "/var/lib/sublet-server";
@@ -61,9 +64,9 @@ std::vector<SettingSpec> server_setting_specs() {
       "connections that have not presented a certificate; beyond this many the oldest is closed");
   add("server.max_strangers_per_host", T::integer, "32", 1, 100'000,
       "connections from one address that have not presented a certificate");
-  add("server.memory_limit", T::size, "4 GiB", 64 << 20, 1e15,
+  add("server.memory_limit", T::size, "4 GiB", 64 << 20, kPiB,
       "address space of the server; it is restarted when it needs more");
-  add("server.reserve", T::size, "16 MiB", 1 << 20, 1e12,
+  add("server.reserve", T::size, "16 MiB", 1 << 20, kTiB,
       "disk space reserved so that running jobs can end when the disk is full");
   add("server.queue_limit", T::integer, "100000", 100, 10'000'000,
       "work items that may wait for the committer");
@@ -75,15 +78,15 @@ std::vector<SettingSpec> server_setting_specs() {
   add("server.watchdog", T::duration, "15 s", 1000, 3'600'000,
       "a server that does not answer for this long is restarted");
   add("server.max_connections", T::integer, "12000", 128, 1'000'000,
-      "connections in all; each takes a thread with 256 kB of address space");
+      "connections in all; each takes a thread with 256 KiB of address space");
   add("server.max_connections_per_user", T::integer, "64", 4, 1'000'000,
       "connections of one user, except root and the server's own user");
   add("membership.authority_valid", T::duration, "87600 h", 3'600'000, 1e12,
       "validity of the authority that 'sublet-server init' creates");
   add("membership.certificate_valid", T::duration, "8760 h", 1000, 1e12,
       "validity of a member's certificate; clients renew the certificates of machines");
-  add("spool.largest_file", T::size, "50 GiB", 1024, 1e15, "largest file that may be stored");
-  add("spool.quota", T::size, "50 GiB", 0, 1e15,
+  add("spool.largest_file", T::size, "50 GiB", 1024, kPiB, "largest file that may be stored");
+  add("spool.quota", T::size, "50 GiB", 0, kPiB,
       "for each user: inputs and outputs together, and the same again for checkpoints");
   add("spool.keep_outputs", T::duration, "720 h", 0, 1e13,
       "how long to keep outputs after their job's end; 0: for ever");
@@ -123,7 +126,7 @@ std::vector<SettingSpec> server_setting_specs() {
   add("scheduling.refusal_pause", T::duration, "1 s", 0, 3'600'000,
       "a machine that refused an order gets none for this long");
   add("shares", T::reals, "", 1e-6, 1e6, "shares of single users: ann = 3");
-  add("quotas", T::reals, "", 0, 1e15, "spool.quota of single users, in bytes: ann = 2e11");
+  add("quotas", T::reals, "", 0, kPiB, "spool.quota of single users, in bytes: ann = 2e11");
   add("log.file", T::text, "", 0, 0, "log file; empty: standard error");
   add("log.level", T::text, "info", 0, 0,
       "lowest severity that is logged: debug, info, warning or error");

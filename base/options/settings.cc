@@ -194,8 +194,8 @@ void Settings::apply_reals(Entry& entry, const TomlMember& table, const std::str
                          refusal(entry.spec, entry.spec.key + "." + member.key));
     }
     entry.reals[member.key] = value.real;
+    entry.set = true;
   }
-  entry.set = true;
 }
 
 Settings::Entry Settings::from_toml(const Entry& old, const TomlValue& value) {

@@ -68,7 +68,7 @@ uint64_t TomlReader::bytes(const TomlMember& m) const {
     n = static_cast<uint64_t>(m.value.integer);
   if (m.value.kind == TomlKind::text) n = parse_bytes(m.value.text);
   if (!n || *n == 0 || *n > std::numeric_limits<int64_t>::max())
-    fail(m.value, m.key + " must be a size such as \"2 GiB\" or \"500 MB\", above 0");
+    fail(m.value, m.key + " must be a size such as \"2 GiB\" or \"500 MiB\", above 0");
   return *n;
 }
 

@@ -29,7 +29,7 @@ uint64_t size_option(const std::string& option, const std::string& text) {
   if (text.empty()) return 0;
   std::optional<uint64_t> bytes = parse_bytes(text);
   if (!bytes || *bytes == 0 || *bytes > std::numeric_limits<int64_t>::max())
-    usage_error(option + ": '" + text + "' is not a size", "write it as \"2 GiB\" or 500MB");
+    usage_error(option + ": '" + text + "' is not a size", "write it as \"2 GiB\" or 500MiB");
   return *bytes;
 }
 

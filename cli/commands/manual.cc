@@ -9,7 +9,7 @@ Manual command_manual() {
       {{"JOBS",
         {{"", "Job ids are written `17`, `17-20` or `17,19`; several may be given."},
          {"",
-          "Sizes are written as `2 GiB`, `500 MB` or a number of bytes, times as `1 h 30 min`, "
+          "Sizes are written as `2 GiB`, `500 MiB` or a number of bytes, times as `1 h 30 min`, "
           "`90 s` or a number of seconds."}}},
        {"ENVIRONMENT",
         {{"`SUBLET_SERVER`", "The server, if `--server` is not given."},

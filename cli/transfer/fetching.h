@@ -48,7 +48,7 @@ FetchResult fetch_jobs(Context& context, const JobFilter& filter, const FetchOpt
 // Prints one job's stdout and stderr; stores its other outputs in the folder.
 FetchResult fetch_and_print(Context& context, uint64_t job, const FetchOptions& options);
 
-// "fetched 12 files of 8 jobs (1.2 MB) into results"; warnings to stderr.
+// "fetched 12 files of 8 jobs (1.2 MiB) into results"; warnings to stderr.
 void report_fetch(const FetchResult& result, const FetchOptions& options);
 void write_json(JsonWriter& json, const FetchResult& result, const FetchOptions& options);
 

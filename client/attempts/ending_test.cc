@@ -71,15 +71,15 @@ class EndingTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(
         std::string("The owner came back. Its last save failed: No space left on device."),
         end_of(evicted).reason);
-    const LowDisk disk = {3'000'000'000, 12'000'000};
+    const LowDisk disk = {3ull << 30, 12 << 20};
     // The owner came back while it left.
     CPPUNIT_ASSERT_EQUAL(end_of(evicted).reason, end_of(evicted, disk).reason);
     evicted.facts.save_errno = 0;
     evicted.facts.reason = SUBLET_LEAVE_DRAIN;
     CPPUNIT_ASSERT_EQUAL(std::string("The client was stopped."), end_of(evicted).reason);
     CPPUNIT_ASSERT_EQUAL(uint32_t{protocol::kEndDrained}, end_of(evicted, disk).end);
-    CPPUNIT_ASSERT_EQUAL(std::string("The machine's disk was nearly full (12.0 MB left); "
-                                     "of its jobs, this one used the most (3.0 GB)."),
+    CPPUNIT_ASSERT_EQUAL(std::string("The machine's disk was nearly full (12 MiB left); "
+                                     "of its jobs, this one used the most (3 GiB)."),
                          end_of(evicted, disk).reason);
   }
 

@@ -46,7 +46,7 @@ bool is_empty_or_missing(Files& files, const std::string& path) {
   return true;
 }
 
-// "1 file (21.8 kB)"
+// "1 file (21.3 KiB)"
 std::string amount(size_t count, uint64_t bytes) {
   return std::to_string(count) + (count == 1 ? " file (" : " files (") + format_bytes(bytes) + ")";
 }

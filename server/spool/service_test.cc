@@ -367,8 +367,8 @@ class SpoolServiceTest : public testing::ServicesFixture {
     const std::string bytes(60'000, 'x');
     put(ann_, input_place(ann_), bytes);
     const std::string said = refusal([&] { put(ann_, input_place(ann_, "more"), bytes); });
-    CPPUNIT_ASSERT_EQUAL(std::string("spool.quota: `more` has 60.0 kB, and files of ann in the "
-                                     "spool have 60.0 kB of the 100.0 kB allowed"),
+    CPPUNIT_ASSERT_EQUAL(std::string("spool.quota: `more` has 58.6 KiB, and files of ann in the "
+                                     "spool have 58.6 KiB of the 97.7 KiB allowed"),
                          said);
     CPPUNIT_ASSERT_EQUAL(uint64_t{60'000}, use(ann_));
     // Two uploads that fit individually do not fit together.
@@ -406,7 +406,7 @@ class SpoolServiceTest : public testing::ServicesFixture {
                          code([&] { put(root_, where, std::string(1'000, 'z')); }));
     CPPUNIT_ASSERT(job(key).state == JobState::kHeld);
     CPPUNIT_ASSERT(
-        job(key).reason.starts_with("there is no room for its output: `large` has 1.0 kB"));
+        job(key).reason.starts_with("there is no room for its output: `large` has 1000 B"));
     apply(AttemptEnded{key, machine_, EndReason::kOutput, "", 1, -1, 1});
     CPPUNIT_ASSERT(job(key).state == JobState::kHeld);
   }

@@ -1,6 +1,6 @@
 // The spool: stores files that are transferred between submitting machine, server
 // and workstation. An upload is appended to, hashed while it is received, and valid
-// only once it is complete, verified and its row committed. Contents up to 32 kB are
+// only once it is complete, verified and its row committed. Contents up to 32 KiB are
 // stored in the row, larger ones in the spool folder, in one file for all rows with
 // the same digest. Neither the replies nor their timing reveal that a content was
 // already stored: the upload must be complete, is stored like any other, and its own

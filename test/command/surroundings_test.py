@@ -52,7 +52,7 @@ class Languages(unittest.TestCase):
     def test_whole_pools(self):
         with open(os.path.join(self.pool.folder, "b.toml"), "w") as f:
             f.write('[[job]]\nname = "grün"\nprogram = "sh"\n'
-                    'arguments = ["-c", "echo {rate}", "ü"]\nneeds = { disk = "1.5 MB" }\n'
+                    'arguments = ["-c", "echo {rate}", "ü"]\nneeds = { disk = "1.5 MiB" }\n'
                     'parameters.rate = [0.5, 1.25]\n')
         said = {}
         for language in LANGUAGES:
@@ -93,12 +93,12 @@ class Languages(unittest.TestCase):
             f.truncate(1_234_567)
         expected = None
         for language in LANGUAGES:
-            got = [self.run_in(language, "submit", "--dry-run", "--memory", "1.5 GB", "--wall-limit",
+            got = [self.run_in(language, "submit", "--dry-run", "--memory", "1.5 GiB", "--wall-limit",
                                "1.5 h", "--input", "big", "--", "true"),
-                   self.run_in(language, "submit", "--dry-run", "--json", "--memory", "1.5 GB",
+                   self.run_in(language, "submit", "--dry-run", "--json", "--memory", "1.5 GiB",
                                "--", "true"),
                    self.run_in(language, "show", "x"), self.run_in(language, "--help")]
-            self.assertIn("send 1 file (1.2 MB)", got[0][1])
+            self.assertIn("send 1 file (1.2 MiB)", got[0][1])
             expected = expected or got
             self.assertEqual(got, expected, language)
 

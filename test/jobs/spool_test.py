@@ -177,14 +177,14 @@ class Kept(SpoolCase):
         self.assertEqual(self.books("select sum(bytes) from spool_use"), [(0,)])
 
     def test_a_quota_is_named_before_anything_is_sent(self):
-        pool = self.start(server_sets=["spool.quota=1 MB"])
+        pool = self.start(server_sets=["spool.quota=1 MiB"])
         self.write("a", b"a" * 700_000)
         self.write("b", b"b" * 700_000)
         first = pool.submit("--input", "a", "--", "true")[0]
         status, out, err = pool.run("submit", "--input", "b", "--", "true")
         self.assertEqual(status, 7, err)
-        self.assertIn("`b` has 700.0 kB", err)
-        self.assertIn("700.0 kB of the 1.0 MB allowed", err)
+        self.assertIn("`b` has 683.6 KiB", err)
+        self.assertIn("683.6 KiB of the 1 MiB allowed", err)
         self.assertIn("sublet fetch --discard", err)
         self.assertEqual(err.count("\n"), 1, err)
         self.assertEqual(len(pool.sublet("ls", "--all")["jobs"]), 1)

@@ -145,7 +145,7 @@ void need(bool done, const char* what) {
 }
 
 BioPtr reader_of(const std::string& text) {
-  if (text.size() > kMostPem) throw TlsError("a PEM text of more than 16 kB");
+  if (text.size() > kMostPem) throw TlsError("a PEM text of more than 16 KiB");
   BioPtr bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
   need(bio != nullptr, "memory");
   return bio;
