@@ -326,9 +326,9 @@ class Life(unittest.TestCase):
     LATER = "99.0.0"
 
     def setUp(self):
-        packages()
-        packages(self.LATER)
-        self.machine = Machine(os.path.join(FOLDER, "made"))
+        made = os.path.join(FOLDER, "made")
+        os.makedirs(made, exist_ok=True)
+        self.machine = Machine(made)
         self.addCleanup(self.machine.close)
         # Those of the machine itself, if they are installed.
         self.machine.run("dpkg", "--purge", *PACKAGES)
@@ -467,6 +467,18 @@ class Installed(unittest.TestCase):
         # What only root's manager can do.
         self.assertNotRegex(of_user, "(?m)^(User|StateDirectory|Protect.*|CapabilityBoundingSet)=")
         self.assertRegex(of_user, "(?m)^WantedBy=default.target$")
+
+    def test_systemd_finds_the_user_unit(self):
+        """As below ~/.local, whose share/ is XDG_DATA_HOME."""
+        skip_without("systemctl")
+        home = os.path.join(FOLDER, "home")
+        os.mkdir(home)
+        subprocess.run(["systemctl", "--user", "enable", "sublet-client"], check=True,
+                       stderr=subprocess.DEVNULL,
+                       env={"PATH": os.environ["PATH"], "HOME": home, "SYSTEMD_OFFLINE": "1",
+                            "XDG_DATA_HOME": self.prefix + "/share"})
+        link = home + "/.config/systemd/user/default.target.wants/sublet-client.service"
+        self.assertEqual(os.readlink(link), self.prefix + "/share/systemd/user/sublet-client.service")
 
     def test_the_user_unit_starts_the_client(self):
         """Its command as an ordinary user, with nothing but a home: a job runs as that user."""
