@@ -66,7 +66,8 @@ class Alone(unittest.TestCase):
                       ["report", "planets"], ["report", "--since", "yesterday"],
                       ["report", "--since", "2026-11-20", "--until", "2026-11-19"],
                       ["logs", "3", "--stderr", "--both"], ["logs", "3", "--tail", "-1"],
-                      ["logs", "3", "--attempt", "-1"], ["logs", "x"], ["completion", "tcsh"]):
+                      ["logs", "3", "--attempt", "-1"], ["logs", "x"], ["completion", "tcsh"],
+                      ["fetch"], ["fetch", "--follow", "3"], ["fetch", "--follow", "--batch", "3"]):
             status, out, err = self.run_it(*words)
             self.assertEqual((status, out), (2, ""), words)
             self.assertTrue(err.startswith("sublet"), err)

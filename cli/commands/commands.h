@@ -92,7 +92,6 @@ Command hold_command(Arguments& top);
 Command release_command(Arguments& top);
 Command wait_command(Arguments& top);
 Command fetch_command(Arguments& top);
-Command return_command(Arguments& top);
 Command machines_command(Arguments& top);
 Command top_command(Arguments& top);
 Command report_command(Arguments& top);

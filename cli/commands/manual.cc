@@ -19,7 +19,7 @@ Manual command_manual() {
         {{"`~/.config/sublet/config.toml`",
           "`server = \"...\"`: the server, if neither `--server` nor `SUBLET_SERVER` is given."},
          {"`~/.config/sublet/pools/`", "Memberships of remote pools, from `sublet join`."},
-         {"`~/.local/state/sublet/`", "What `sublet return` has fetched."},
+         {"`~/.local/state/sublet/`", "What `sublet fetch --follow` has fetched."},
          {"`/run/sublet/server.sock`", "The default server."}}},
        {"EXIT STATUS",
         {{"`0`", "Success."},

@@ -102,7 +102,7 @@ int wait_and_fetch(const SubmitOptions& o, const Submitted& submitted, Context& 
   return status;
 }
 
-// Notes the folder to which `sublet return` fetches the outputs.
+// Notes the folder to which `sublet fetch --follow` fetches the outputs.
 void note_folder(BatchPlan* plan) {
   std::error_code error;
   const std::string folder = std::filesystem::current_path(error).string();

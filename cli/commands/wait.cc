@@ -1,4 +1,4 @@
-// wait and fetch.
+// wait: waits until jobs have ended.
 #include "cli/commands/commands.h"
 #include "cli/commands/waiting.h"
 #include "cli/pool/pool_client.h"
@@ -8,11 +8,6 @@
 namespace sublet::cli {
 
 namespace {
-
-int exit_of(const FetchResult& fetched) {
-  if (!fetched.unfinished.empty()) return exit_status(ErrorKind::conflict);
-  return fetched.removed.empty() ? 0 : exit_status(ErrorKind::not_found);
-}
 
 int run_wait(const Selection& selection, bool fetch, const FetchOptions& options,
              Context& context) {
@@ -45,18 +40,6 @@ int run_wait(const Selection& selection, bool fetch, const FetchOptions& options
   return status;
 }
 
-int run_fetch(const Selection& selection, const FetchOptions& options, Context& context) {
-  FetchResult fetched = fetch_jobs(context, selection.filter(), options);
-  if (context.json) {
-    JsonWriter json;
-    write_json(json, fetched, options);
-    print(json.str() + "\n");
-  } else {
-    report_fetch(fetched, options);
-  }
-  return exit_of(fetched);
-}
-
 }  // namespace
 
 Command wait_command(Arguments& top) {
@@ -72,18 +55,6 @@ Command wait_command(Arguments& top) {
   a.flag("--fetch", &o->fetch, "then fetch their outputs");
   o->into.declare(a);
   return {&a, [o](Context& context) { return run_wait(o->selection, o->fetch, o->into, context); }};
-}
-
-Command fetch_command(Arguments& top) {
-  struct Options {
-    Selection selection;
-    FetchOptions into;
-  };
-  auto o = std::make_shared<Options>();
-  Arguments& a = top.command("fetch", "Fetch the outputs of jobs that have ended");
-  o->selection.declare(a);
-  o->into.declare(a);
-  return {&a, [o](Context& context) { return run_fetch(o->selection, o->into, context); }};
 }
 
 }  // namespace sublet::cli

@@ -205,21 +205,22 @@ class JsonShapes(unittest.TestCase):
         self.run_it("report", "report", "pool")
 
     def following(self):
-        """`return`: a line for each job as it ends."""
+        """`fetch --follow`: a line for each job as it ends."""
         env = dict(self.pool.environment(), XDG_STATE_HOME=os.path.join(self.pool.folder, "state"))
         home = os.path.join(self.pool.folder, "home")
-        returning = subprocess.Popen(
-            [os.path.join(harness.BIN, "sublet"), "return", "--json", "--into", home], env=env,
+        following = subprocess.Popen(
+            [os.path.join(harness.BIN, "sublet"), "fetch", "--follow", "--json", "--into", home],
+            env=env,
             text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         try:
-            returning.stderr.readline()
+            following.stderr.readline()
             job = self.pool.submit("--", "echo", "hi")[0]
-            line = json.loads(returning.stdout.readline())
+            line = json.loads(following.stdout.readline())
             self.assertEqual(line["job"], job)
-            self.page.check_table("return", line, "return")
+            self.page.check_table("fetch --follow", line, "fetch --follow")
         finally:
-            returning.terminate()
-            returning.communicate(timeout=60)
+            following.terminate()
+            following.communicate(timeout=60)
 
     def members(self):
         with TlsPool("127.0.0.1:%d" % free_port()) as pool:

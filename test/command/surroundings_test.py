@@ -233,7 +233,7 @@ class Homes(unittest.TestCase):
     def test_return_says_what_it_cannot_keep(self):
         self.pool.start_server()
         for home in self.homes[:2]:
-            status, out, err = self.run_at(home, "return")
+            status, out, err = self.run_at(home, "fetch", "--follow")
             self.assertEqual((status, out), (8, ""), err)
             self.assertIn("cannot record what has been fetched: cannot", err)
             self.assertIn(home.removesuffix("/home"), err)
@@ -242,11 +242,11 @@ class Homes(unittest.TestCase):
         # Following the advice works.
         state = os.path.join(self.pool.folder, "state")
         env = dict(self.pool.environment(), HOME=self.homes[0], XDG_STATE_HOME=state)
-        returning = subprocess.Popen([program("sublet"), "return"], env=env, text=True,
+        following = subprocess.Popen([program("sublet"), "fetch", "--follow"], env=env, text=True,
                                      stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        self.assertIn("fetching outputs as jobs end", returning.stderr.readline())
-        returning.terminate()
-        returning.communicate(timeout=60)
+        self.assertIn("fetching outputs as jobs end", following.stderr.readline())
+        following.terminate()
+        following.communicate(timeout=60)
 
     def test_join_keeps_the_token(self):
         """If the membership cannot be stored, joining fails and the token remains valid."""

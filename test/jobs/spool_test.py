@@ -284,11 +284,11 @@ class Kept(SpoolCase):
         self.done(pool.sublet("ls", "--all")["jobs"][0]["id"])
 
 
-class Return(SpoolCase):
-    def returning(self, *options):
-        log = open(os.path.join(self.pool.folder, "return.log"), "a")
-        process = subprocess.Popen([os.path.join(harness.BIN, "sublet"), "return", *options],
-                                   cwd="/", env=self.pool.environment(),
+class Follow(SpoolCase):
+    def following(self, *options):
+        log = open(os.path.join(self.pool.folder, "fetch.log"), "a")
+        process = subprocess.Popen([os.path.join(harness.BIN, "sublet"), "fetch", "--follow",
+                                    *options], cwd="/", env=self.pool.environment(),
                                    stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         log.close()
         self.addCleanup(process.wait)
@@ -303,17 +303,17 @@ class Return(SpoolCase):
     def wait_file(self, *names):
         path = os.path.join(self.pool.folder, *names)
         harness.wait_for(lambda: os.path.exists(path),
-                         path + "\n" + self.pool.log("return") + self.pool.all_logs())
+                         path + "\n" + self.pool.log("fetch") + self.pool.all_logs())
         return self.read(*names)
 
     def wait_said(self, text, times=1):
-        harness.wait_for(lambda: self.log("return").count(text) >= times,
-                         text + "\n" + self.pool.log("return") + self.pool.all_logs())
+        harness.wait_for(lambda: self.log("fetch").count(text) >= times,
+                         text + "\n" + self.pool.log("fetch") + self.pool.all_logs())
 
     def test_outputs_come_home_once(self):
         pool = self.start()
         self.with_client()
-        process = self.returning()
+        process = self.following()
         self.wait_said("Ctrl-C")
         first = self.submit("one", "echo 1 > result")
         self.assertEqual(self.wait_file("one", "result"), b"1\n")
@@ -325,7 +325,7 @@ class Return(SpoolCase):
         self.assertEqual(self.wait_file("one", str(third), "result"), b"3\n")
         self.assertEqual(self.read("one", "result"), b"1\n")
         # A second concurrent one is refused.
-        status, out, err = pool.run("return")
+        status, out, err = pool.run("fetch", "--follow")
         self.assertIn(str(process.pid), err)
         self.assertNotEqual(status, 0)
         process.send_signal(signal.SIGINT)
@@ -337,18 +337,18 @@ class Return(SpoolCase):
         os.unlink(os.path.join(pool.folder, "one", "result"))
         pool.kill_server()
         pool.wait_serving()
-        self.returning()
+        self.following()
         self.assertEqual(self.wait_file("two", str(away), "result"), b"4\n")
         last = self.submit("two", "echo 5 > result")
         self.assertEqual(self.wait_file("two", str(last), "result"), b"5\n")
         self.assertFalse(os.path.exists(os.path.join(pool.folder, "one", "result")))
-        self.assertEqual(self.log("return").count("job %d " % first), 1)
+        self.assertEqual(self.log("fetch").count("job %d " % first), 1)
         self.assertEqual(self.read("two", "result"), b"2\n")
 
     def test_after_a_gap_in_the_history_each_comes_once(self):
         pool = self.start()
         self.with_client()
-        process = self.returning()
+        process = self.following()
         self.wait_said("Ctrl-C")
         self.submit("one", "echo 1 > result")
         self.assertEqual(self.wait_file("one", "result"), b"1\n")
@@ -363,7 +363,7 @@ class Return(SpoolCase):
         with contextlib.closing(sqlite3.connect(self.path_of_books())) as books, books:
             books.execute("delete from changes where number <= ?", (known,))
         pool.start_server()
-        self.returning()
+        self.following()
         self.assertEqual(self.wait_file("two", "result"), b"2\n")
         self.assertEqual(self.wait_file("three", "result"), b"3\n")
         # A later job's output shows that the change of this one was handled, too.
@@ -371,21 +371,21 @@ class Return(SpoolCase):
         self.assertEqual(self.wait_file("four", "result"), b"4\n")
         self.wait_said("job %d " % last)
         for job in (forgotten, kept):
-            self.assertEqual(self.log("return").count("job %d " % job), 1, self.log("return"))
+            self.assertEqual(self.log("fetch").count("job %d " % job), 1, self.log("fetch"))
         self.assertFalse(os.path.exists(os.path.join(pool.folder, "three", str(kept))))
 
     def test_an_empty_history_is_not_asked_all_the_time(self):
         pool = self.start()
-        process = self.returning()
+        process = self.following()
         self.wait_said("Ctrl-C")
 
         def waits():
             with open("/proc/%d/status" % process.pid) as f:
                 return int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", f.read(), re.M)[1])
         begun, before = time.monotonic(), waits()
-        # Each call waits for its answer; `return` may make five calls per second.
+        # Each call waits for its answer; `fetch --follow` may make five calls per second.
         harness.wait_for(lambda: time.monotonic() > begun + 2, "some time to pass")
-        self.assertLess(waits() - before, 50 * (time.monotonic() - begun), self.log("return"))
+        self.assertLess(waits() - before, 50 * (time.monotonic() - begun), self.log("fetch"))
         # The very first change is handled.
         self.with_client()
         job = self.submit("one", "echo 1 > result")
@@ -395,7 +395,7 @@ class Return(SpoolCase):
     def test_into_one_folder_and_then_discarded(self):
         pool = self.start()
         self.with_client()
-        self.returning("--into", os.path.join(pool.folder, "home"), "--by-job", "--discard")
+        self.following("--into", os.path.join(pool.folder, "home"), "--by-job", "--discard")
         self.wait_said("Ctrl-C")
         job = self.submit("one", "echo 1 > result")
         self.assertEqual(self.wait_file("home", str(job), "result"), b"1\n")
@@ -406,7 +406,7 @@ class Return(SpoolCase):
     def test_a_folder_that_cannot_be_written_is_tried_again(self):
         pool = self.start()
         self.with_client()
-        self.returning()
+        self.following()
         self.wait_said("Ctrl-C")
         job = self.submit("one", "while [ ! -e %s/go ]; do sleep 0.1; done; echo 1 > result" %
                           pool.folder)

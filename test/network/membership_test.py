@@ -178,20 +178,21 @@ class Joining(MembershipCase):
                          ["waiting", "held", "held"])
         self.done(ann.run("rm", one))
         # Only their own outputs are fetched.
-        log = open(os.path.join(pool.folder, "return.log"), "w")
-        returning = subprocess.Popen(
-            [os.path.join(harness.BIN, "sublet"), "return", "--into", "home"], cwd=ann.home,
+        log = open(os.path.join(pool.folder, "fetch.log"), "w")
+        following = subprocess.Popen(
+            [os.path.join(harness.BIN, "sublet"), "fetch", "--follow", "--into", "home"],
+            cwd=ann.home,
             env=ann.environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         log.close()
-        self.addCleanup(returning.wait)
-        self.addCleanup(returning.kill)
-        harness.wait_for(lambda: "Ctrl-C" in pool.log("return"), "sublet return\n" +
-                         pool.log("return"))
+        self.addCleanup(following.wait)
+        self.addCleanup(following.kill)
+        harness.wait_for(lambda: "Ctrl-C" in pool.log("fetch"), "sublet fetch\n" +
+                         pool.log("fetch"))
         self.done(ann.run("release", "--mine"))
         pool.client("curly").start()
-        harness.wait_for(lambda: "job %d " % two in pool.log("return"), "ann's job to come home\n" +
-                         pool.log("return") + pool.all_logs())
-        self.assertNotIn("job %d " % login, pool.log("return"))
+        harness.wait_for(lambda: "job %d " % two in pool.log("fetch"), "ann's job to come home\n" +
+                         pool.log("fetch") + pool.all_logs())
+        self.assertNotIn("job %d " % login, pool.log("fetch"))
 
     def test_a_token_is_good_once(self):
         pool = self.ready()

@@ -1,5 +1,5 @@
-// return: fetches the outputs of the user's jobs as they end. It runs and writes as the
-// user. Nothing depends on it: outputs that it has not fetched stay in the spool.
+// fetch. With --follow it fetches the outputs of the user's jobs as they end. It runs and writes
+// as the user. Nothing depends on it: outputs that it has not fetched stay in the spool.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 #include "cli/interrupts.h"
 #include "cli/pool/pool_client.h"
 #include "cli/transfer/fetching.h"
-#include "cli/transfer/return_state.h"
+#include "cli/transfer/follow_state.h"
 #include "cli/transfer/submission.h"
 
 namespace sublet::cli {
@@ -44,13 +44,14 @@ bool is_local(const PoolError& e) {
 }
 
 PoolError not_kept(const FileError& e) {
-  return {ErrorKind::unavailable, "return.state",
-          std::string("cannot record what has been fetched: ") + e.what(),
-          "set $XDG_STATE_HOME to a folder that you can write to; `sublet fetch` needs no record",
-          e.path()};
+  return {
+      ErrorKind::unavailable, "fetch.state",
+      std::string("cannot record what has been fetched: ") + e.what(),
+      "set $XDG_STATE_HOME to a folder that you can write to; `sublet fetch JOB` needs no record",
+      e.path()};
 }
 
-// Makes the folder and locks it, so that only one `return` runs at a time.
+// Makes the folder and locks it, so that only one `fetch --follow` runs at a time.
 FolderLock locked(const std::string& folder) {
   try {
     system_files().make_folders(folder, 0700);
@@ -61,12 +62,12 @@ FolderLock locked(const std::string& folder) {
   }
 }
 
-class Returner {
+class Follower {
  public:
-  Returner(Context& context, FetchOptions options, const std::string& folder)
+  Follower(Context& context, FetchOptions options, const std::string& folder)
       : context_(context), options_(std::move(options)), folder_(folder), user_(context.user()) {
     std::string damage;
-    state_ = read_return_state(system_files(), folder_, &damage);
+    state_ = read_follow_state(system_files(), folder_, &damage);
     if (!damage.empty()) say("sublet: " + damage);
   }
 
@@ -95,7 +96,7 @@ class Returner {
   PoolClient& pool() { return context_.pool(); }
   void save() {
     try {
-      write_return_state(system_files(), folder_, state_);
+      write_follow_state(system_files(), folder_, state_);
     } catch (const FileError& e) {
       throw not_kept(e);
     }
@@ -174,7 +175,7 @@ class Returner {
       if (!again) state_.pending.erase(job);
     }
     if (state_.pending.size() > kMostPending)
-      throw PoolError(ErrorKind::limit_exceeded, "return.pending",
+      throw PoolError(ErrorKind::limit_exceeded, "fetch.pending",
                       "the outputs of more than 1,000 jobs cannot be written",
                       "make room, or use --into, and start again");
   }
@@ -246,36 +247,72 @@ class Returner {
   const FetchOptions options_;  // into: empty for the folder each job was submitted from
   const std::string folder_;    // of the state file
   const std::string user_;
-  ReturnState state_;
+  FollowState state_;
   std::set<uint64_t> caught_up_;   // already handled: their changes are skipped
   std::set<uint64_t> complained_;  // jobs whose failure has been reported
   Clock::time_point next_try_{};
 };
 
-int run_return(FetchOptions options, Context& context) {
+int exit_of(const FetchResult& fetched) {
+  if (!fetched.unfinished.empty()) return exit_status(ErrorKind::conflict);
+  return fetched.removed.empty() ? 0 : exit_status(ErrorKind::not_found);
+}
+
+int fetch_once(const Selection& selection, const FetchOptions& options, Context& context) {
+  FetchResult fetched = fetch_jobs(context, selection.filter(), options);
+  if (context.json) {
+    JsonWriter json;
+    write_json(json, fetched, options);
+    print(json.str() + "\n");
+  } else {
+    report_fetch(fetched, options);
+  }
+  return exit_of(fetched);
+}
+
+int follow(FetchOptions options, Context& context) {
   if (!options.into.empty()) options.into = std::filesystem::absolute(options.into).string();
-  const std::string folder = return_folder(context.server());
+  const std::string folder = follow_folder(context.server());
   const FolderLock lock = locked(folder);  // one at a time: nothing is fetched twice
   WhenInterrupted tell(
-      [] { say("sublet: stopped; the next `sublet return` continues from here"); });
-  Returner(context, std::move(options), folder).run();
+      [] { say("sublet: stopped; the next `sublet fetch --follow` continues from here"); });
+  Follower(context, std::move(options), folder).run();
+}
+
+struct Options {
+  Selection selection;
+  FetchOptions into;
+  bool follow = false;
+};
+
+int run_fetch(const Options& o, Context& context) {
+  if (!o.follow) {
+    FetchOptions once = o.into;
+    if (once.into.empty()) once.into = ".";
+    return fetch_once(o.selection, once, context);
+  }
+  if (!o.selection.jobs.empty() || !o.selection.batch.empty())
+    throw PoolError(ErrorKind::usage, "usage.fetch",
+                    "--follow fetches the outputs of all your jobs, and takes no JOB or --batch",
+                    "`sublet wait --fetch JOB` waits for these jobs");
+  return follow(o.into, context);
 }
 
 }  // namespace
 
-Command return_command(Arguments& top) {
-  auto o = std::make_shared<FetchOptions>();
-  o->into.clear();
-  Arguments& a =
-      top.command("return",
-                  "Fetch the outputs of each of your jobs as it ends, until Ctrl-C, into the "
-                  "folder from which it was submitted. Existing files are not replaced: if one is "
-                  "in the way, the outputs go into a folder named after the job's id.");
-  a.option("--into", &o->into,
-           "one folder for all jobs, including those submitted on other machines", "FOLDER");
-  a.flag("--by-job", &o->by_job, "put each job's outputs into a folder named after its id");
-  a.flag("--discard", &o->discard, "then remove them from the server");
-  return {&a, [o](Context& context) { return run_return(*o, context); }};
+Command fetch_command(Arguments& top) {
+  auto o = std::make_shared<Options>();
+  o->into.into.clear();  // --follow: the folder from which each job was submitted
+  Arguments& a = top.command("fetch",
+                             "Fetch the outputs of jobs that have ended; with --follow, those of "
+                             "each of your jobs as it ends");
+  o->selection.declare(a);
+  o->into.declare(a);
+  a.flag("--follow", &o->follow,
+         "until Ctrl-C, fetch the outputs of each of your jobs as it ends, into the folder from "
+         "which it was submitted. Existing files are not replaced: if one is in the way, the "
+         "outputs go into a folder named after the job's id");
+  return {&a, [o](Context& context) { return run_fetch(*o, context); }};
 }
 
 }  // namespace sublet::cli

@@ -1,4 +1,4 @@
-#include "cli/transfer/return_state.h"
+#include "cli/transfer/follow_state.h"
 
 #include <cerrno>
 #include <cstdlib>
@@ -12,17 +12,17 @@ namespace sublet::cli {
 
 namespace {
 
-constexpr const char* kTitle = "sublet-return 1";
+constexpr const char* kTitle = "sublet-fetch 1";
 constexpr uint64_t kMostBytes = 1 << 20;
 
 std::string path_in(const std::string& folder) { return folder + "/state"; }
 
 // nullopt: not a state file, or incomplete.
-std::optional<ReturnState> parse(const std::string& text) {
+std::optional<FollowState> parse(const std::string& text) {
   std::istringstream in(text);
   std::string line;
   if (!std::getline(in, line) || line != kTitle) return {};
-  ReturnState state;
+  FollowState state;
   std::string key;
   while (in >> key) {
     if (key == "end") return state;
@@ -38,7 +38,7 @@ std::optional<ReturnState> parse(const std::string& text) {
 
 }  // namespace
 
-std::string return_folder(const std::string& server) {
+std::string follow_folder(const std::string& server) {
   const char* state = getenv("XDG_STATE_HOME");
   const char* home = getenv("HOME");
   std::string base;
@@ -47,12 +47,12 @@ std::string return_folder(const std::string& server) {
   else if (home != nullptr && *home == '/')
     base = std::string(home) + "/.local/state";
   else
-    throw PoolError(ErrorKind::invalid, "return.home", "neither $HOME nor $XDG_STATE_HOME is set",
-                    "set one: `return` records there what has been fetched");
-  return base + "/sublet/return-" + hex(digest_of(server)).substr(0, 16);
+    throw PoolError(ErrorKind::invalid, "fetch.home", "neither $HOME nor $XDG_STATE_HOME is set",
+                    "set one: `fetch --follow` records there what has been fetched");
+  return base + "/sublet/fetch-" + hex(digest_of(server)).substr(0, 16);
 }
 
-ReturnState read_return_state(Files& files, const std::string& folder, std::string* damage) {
+FollowState read_follow_state(Files& files, const std::string& folder, std::string* damage) {
   const std::string path = path_in(folder);
   if (!files.exists(path)) return {};
   try {
@@ -65,7 +65,7 @@ ReturnState read_return_state(Files& files, const std::string& folder, std::stri
   return {};
 }
 
-void write_return_state(Files& files, const std::string& folder, const ReturnState& state) {
+void write_follow_state(Files& files, const std::string& folder, const FollowState& state) {
   std::ostringstream out;
   out << kTitle << "\nsince " << state.since << "\nat " << state.at_us << "\n";
   for (const auto& [id, by_job] : state.pending)
