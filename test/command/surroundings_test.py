@@ -80,7 +80,7 @@ class Languages(unittest.TestCase):
             for text in texts:
                 self.assertTrue(text)
             self.assertRegex(texts[1], r"submitted .*\(20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ\)")
-            self.assertRegex(texts[2], r"\d\.\d GB")
+            self.assertRegex(texts[2], r"  [\d.]+ GiB  ")
             self.assertRegex(texts[3], r" \d+\.\d ")
             detail = pool.job(jobs[1])
             line = pool.sublet("report")["standings"][0]
@@ -93,8 +93,8 @@ class Languages(unittest.TestCase):
             f.truncate(1_234_567)
         expected = None
         for language in LANGUAGES:
-            got = [self.run_in(language, "submit", "--dry-run", "--memory", "1.5 GiB", "--wall-limit",
-                               "1.5 h", "--input", "big", "--", "true"),
+            got = [self.run_in(language, "submit", "--dry-run", "--memory", "1.5 GiB",
+                               "--wall-limit", "1.5 h", "--input", "big", "--", "true"),
                    self.run_in(language, "submit", "--dry-run", "--json", "--memory", "1.5 GiB",
                                "--", "true"),
                    self.run_in(language, "show", "x"), self.run_in(language, "--help")]
@@ -165,9 +165,11 @@ class Configurations(unittest.TestCase):
                 ("sublet-server", server, "[scheduling]\njobs = 'fair'\n", "2:8", "fair-share"),
                 ("sublet-server", server, "[scheduling]\nmachines = 'x'\n", "2:12", "fifo-idle"),
                 ("sublet-loadmon", monitor, "[load]\nstay_idle_5min = 1\n", "2:18",
-                 "load 5 min: become and stay must both be set"),
+                 "load.become_idle_5min and load.stay_idle_5min are inconsistent: become and stay "
+                 "must both be set"),
                 ("sublet-loadmon", monitor, "[cpu]\nbecome_idle = 2.5\n", "2:15",
-                 "cpu: become must not be above stay")):
+                 "cpu.become_idle and cpu.stay_idle are inconsistent: become must not be "
+                 "above stay")):
             with self.subTest(text):
                 heard = self.refused(name, text, *args)
                 self.assertIn("x.toml:%s: " % place, heard)
