@@ -149,18 +149,6 @@ std::string job_state_name(uint32_t state) { return name_of(kJobStates, state); 
 std::string machine_state_name(uint32_t state) { return name_of(kMachineStates, state); }
 std::string attempt_state_name(uint32_t state) { return name_of(kAttemptStates, state); }
 
-std::string ended_name(uint32_t ended) {
-  static constexpr const char* kFailures[] = {
-      "",        "done",           "exit status",    "killed by a signal", "could not start",
-      "staging", "output missing", "over its limits"};
-  static constexpr const char* kEvictions[] = {
-      "owner came back", "load monitor failed", "out of touch", "pre-empted", "client stopped",
-      "refused",         "machine lost",        "removed",      "held",       "superseded"};
-  if (ended < 8) return kFailures[ended];
-  if (ended >= 16 && ended < 26) return kEvictions[ended - 16];
-  return std::to_string(ended);
-}
-
 // Refused, lost, removed, held and superseded attempts were not evicted.
 bool is_eviction(uint32_t ended) { return ended >= 16 && ended <= 20; }
 

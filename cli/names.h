@@ -37,7 +37,6 @@ std::string job_state_name(uint32_t state);
 std::string machine_state_name(uint32_t state);
 std::string attempt_state_name(uint32_t state);
 // How an attempt ended, in a few words: "owner came back".
-std::string ended_name(uint32_t ended);
 bool is_eviction(uint32_t ended);
 std::vector<std::string> job_state_names();
 // Throws PoolError (usage) that suggests the nearest word.

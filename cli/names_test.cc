@@ -98,9 +98,6 @@ class NamesTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("8"), job_state_name(8));
     CPPUNIT_ASSERT_EQUAL(std::string("99"), job_state_name(99));
     CPPUNIT_ASSERT_EQUAL(std::string("0"), machine_state_name(0));
-    CPPUNIT_ASSERT_EQUAL(std::string("15"), ended_name(15));
-    CPPUNIT_ASSERT_EQUAL(std::string("owner came back"), ended_name(16));
-    CPPUNIT_ASSERT_EQUAL(std::string("superseded"), ended_name(25));
     CPPUNIT_ASSERT_EQUAL(uint32_t{kFailed}, parse_job_state("failed"));
     CPPUNIT_ASSERT_EQUAL(uint32_t{kDelivering}, parse_job_state("delivering"));
     for (const char* word : {"fialed", "", "8"})

@@ -68,7 +68,7 @@ void Workers::work(int nice) {
     try {
       task();
     } catch (const std::exception& error) {
-      log(Severity::error) << "unexpected: " << error.what();
+      log(Severity::error) << "a task failed unexpectedly: " << error.what();
     }
     task = nullptr;
     lock.lock();

@@ -129,7 +129,7 @@ void Attempts::tidy(int64_t now) {
     if (attempt->kill == Attempt::Kill::none || attempt->reported) continue;
     attempt->reported = true;
     log(attempt->hold ? Severity::warning : Severity::error)
-        << "job " << attempt->job << " attempt " << attempt->attempt
+        << "attempt " << attempt->job << "." << attempt->attempt
         << (attempt->hold ? " killed: " : " must be killed, but its folder cannot be read: ")
         << words(attempt->kill);
   }
@@ -139,7 +139,7 @@ void Attempts::tidy(int64_t now) {
   for (const auto& attempt : attempts_) {
     if (attempt->attended || attempt->noted || now - attempt->found_at < kGrace) continue;
     attempt->noted = true;
-    log(Severity::warning) << "job " << attempt->job << " attempt " << attempt->attempt
+    log(Severity::warning) << "attempt " << attempt->job << "." << attempt->attempt
                            << " runs without a shepherd";
   }
 }

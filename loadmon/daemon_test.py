@@ -246,7 +246,7 @@ def silent_shepherd():
         room.control("active")
         other.send(ACK, other.until(ACTIVE)["sequence"])
         killed(silent_job)
-        until(lambda: "job 1 attempt 1 killed: its shepherd did not answer" in room.logged(), "log")
+        until(lambda: "attempt 1.1 killed: its shepherd did not answer" in room.logged(), "log")
         assert other_job.poll() is None
         assert "job 2" not in room.logged()
 
@@ -273,7 +273,7 @@ def stopped_shepherd_full_socket():
         job = room.job(1)
         shepherd = room.connect(1, 1)
         client = room.connect()
-        until(lambda: "does not read its frames" in room.logged(), "a full socket")
+        until(lambda: "does not read what it is sent" in room.logged(), "a full socket")
         assert job.poll() is None  # harmless while the owner is away
         room.control("active")
         killed(job)
@@ -292,7 +292,7 @@ def shepherd_lost():
             shepherd.until(AWAY)
         shepherds[0].socket.close()
         killed(jobs[0])
-        until(lambda: "job 1 attempt 1 killed: its shepherd is gone" in room.logged(), "log")
+        until(lambda: "attempt 1.1 killed: its shepherd is gone" in room.logged(), "log")
         assert jobs[1].poll() is None
         # With an exit record the attempt has ended, and nothing of it is killed.
         open(f"{room.attempts}/2.1/exit", "w").close()
@@ -315,12 +315,12 @@ def unattended_job():
         client.until(AWAY)
         late = room.job(2)
         for number in 1, 2:
-            until(lambda: f"job {number} attempt 1 runs without a shepherd" in room.logged(), "log")
+            until(lambda: f"attempt {number}.1 runs without a shepherd" in room.logged(), "log")
         assert early.poll() is None and late.poll() is None
         room.control("active")
         killed(early)
         killed(late)
-        until(lambda: "job 2 attempt 1 killed: it has no shepherd" in room.logged(), "log")
+        until(lambda: "attempt 2.1 killed: it has no shepherd" in room.logged(), "log")
 
 
 def owner_here_at_start():
@@ -369,7 +369,7 @@ def wrong_user():
             except BaseException:
                 os._exit(2)
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-        until(lambda: "of uid 65534 refused" in room.logged(), "the log")
+        until(lambda: "of user id 65534: only root" in room.logged(), "the log")
         room.connect().until(AWAY)
 
 

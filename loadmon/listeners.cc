@@ -36,7 +36,8 @@ Listeners::~Listeners() {
 
 void Listeners::add(UniqueFd fd, pid_t pid) {
   if (count_ >= most_) {
-    if (!refused_) log(Severity::warning) << "more than " << most_ << " connections: refused";
+    if (!refused_)
+      log(Severity::warning) << "more than " << most_ << " connections: further ones are refused";
     refused_ = true;
     return;
   }
@@ -94,7 +95,7 @@ void Listeners::tell(const sublet_frame& frame) noexcept {
     if (listener->role_ == Listener::Role::none) continue;
     const bool full = !send(listener.get(), frame) && (errno == EAGAIN || errno == EWOULDBLOCK);
     if (full && !listener->full_)
-      log(Severity::warning) << "process " << listener->pid_ << " does not read its frames";
+      log(Severity::warning) << "process " << listener->pid_ << " does not read what it is sent";
     listener->full_ = full;
   }
 }
@@ -108,7 +109,8 @@ bool Listeners::read_one(Listener* listener) {
   const bool well_formed = got == static_cast<ssize_t>(sizeof frame) &&
                            frame.magic == SUBLET_FRAME_MAGIC && frame.reserved == 0;
   if (!well_formed) {
-    if (got > 0) log(Severity::warning) << "process " << listener->pid_ << " sent an invalid frame";
+    if (got > 0)
+      log(Severity::warning) << "process " << listener->pid_ << " sent invalid data: disconnected";
     close(listener);
     return false;
   }
@@ -126,9 +128,8 @@ void Listeners::hello(Listener* listener, const sublet_frame& frame) {
   } else {
     Attempt* attempt = hooks_.find_attempt(frame.job, frame.attempt);
     if (attempt->attended) {
-      log(Severity::warning) << "process " << listener->pid_ << " claims job " << frame.job
-                             << " attempt " << frame.attempt
-                             << ", which another connection has: refused";
+      log(Severity::warning) << "process " << listener->pid_ << " claims attempt " << frame.job
+                             << "." << frame.attempt << ", which another connection has: refused";
       close(listener);
       return;
     }
@@ -171,7 +172,8 @@ void Listeners::close_mute(int64_t now) {
     while (mute() && read_one(listener.get())) {
     }
     if (!mute()) continue;
-    log(Severity::warning) << "process " << listener->pid_ << " did not send HELLO in time";
+    log(Severity::warning) << "process " << listener->pid_
+                           << " did not say in time who it is: disconnected";
     close(listener.get());
   }
 }

@@ -131,7 +131,8 @@ int run(const CommandLine& line) {
              .file = settings.text("log.file"),
              .level = *severity_from(settings.text("log.level"))});
   protect();
-  log(Severity::info) << "watches, rule " << settings.text("rule") << ", socket " << line.socket;
+  log(Severity::info) << "watching for the owner by the rule '" << settings.text("rule")
+                      << "', socket " << line.socket;
   const int code = monitor.run();
   return code;
 }

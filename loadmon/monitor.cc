@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cmath>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 
 #include "base/clock.h"
@@ -81,13 +82,13 @@ const char* words(sublet_presence_reason reason) {
     case SUBLET_PRESENCE_INPUT:
       return "input";
     case SUBLET_PRESENCE_SCRIPT:
-      return "script";
+      return "simulated";
     case SUBLET_PRESENCE_BLIND:
-      return "blind";
+      return "assumed, because something could not be observed";
     case SUBLET_PRESENCE_QUIET:
-      return "quiet";
+      return "quiet for long enough";
     default:
-      return "settling";
+      return "not quiet for long enough";
   }
 }
 }  // namespace
@@ -152,12 +153,12 @@ int Monitor::run() {
   step();
   while (!stop_) {
     if (reactor_.handle_events() < 0 && errno != EINTR) {
-      log(Severity::error) << "the reactor failed: " << strerror(errno);
+      log(Severity::error) << "cannot wait for events: " << strerror(errno);
       return 1;
     }
   }
   if (failed_) return 1;
-  log(Severity::info) << "ends; " << listeners_.count() << " connections closed";
+  log(Severity::info) << "stopped; " << listeners_.count() << " connections were closed";
   return 0;
 }
 
@@ -168,7 +169,8 @@ void Monitor::accept_all() {
       if (!fd.valid()) return;
       const PeerCredentials peer = peer_credentials(fd.get());
       if (peer.uid != 0 && peer.uid != geteuid()) {
-        log(Severity::warning) << "process " << peer.pid << " of uid " << peer.uid << " refused";
+        log(Severity::warning) << "refused process " << peer.pid << " of user id " << peer.uid
+                               << ": only root and this account may connect";
         continue;
       }
       listeners_.add(std::move(fd), peer.pid);
@@ -195,9 +197,10 @@ protocol::PresenceSample Monitor::ask_sources(int64_t now) {
   sample.blind = blind != nullptr;
   if (sample.blind != !blind_source_.empty()) {
     if (blind != nullptr) {
-      log(Severity::warning) << "source failed: " << blind->name();
+      log(Severity::warning) << "the source '" << blind->name()
+                             << "' failed: the owner is assumed to be here";
     } else {
-      log(Severity::info) << "source works again: " << blind_source_;
+      log(Severity::info) << "the source '" << blind_source_ << "' works again";
     }
     blind_source_ = blind != nullptr ? blind->name() : "";
   }
@@ -221,8 +224,13 @@ void Monitor::changed(const protocol::PresenceVerdict& before, int64_t now) {
     // of those that do not answer.
     folder_.prepare_all();
     attempts_.enforce(boot_now());
-    log(Severity::info) << "the owner is here: " << words(verdict_.reason) << ", "
-                        << news.arg[0] / 1000.0 << " cores";
+    std::string reason = words(verdict_.reason);
+    if (verdict_.reason == SUBLET_PRESENCE_CPU) {
+      char cores[32];
+      snprintf(cores, sizeof cores, " of %.2f cores", news.arg[0] / 1000.0);
+      reason += cores;
+    }
+    log(Severity::info) << "the owner is here: " << reason;
   } else {
     listeners_.tell(news);
     log(Severity::info) << "the machine is idle: " << words(verdict_.reason);

@@ -31,6 +31,18 @@ EndCode classify_aware_leave(const ExitFacts& facts) {
 
 }  // namespace
 
+std::string end_name(uint32_t end) {
+  static constexpr const char* kFailures[] = {
+      "",        "done",           "exit status",    "killed by a signal", "could not start",
+      "staging", "output missing", "over its limits"};
+  static constexpr const char* kEvictions[] = {
+      "owner came back", "load monitor failed", "out of touch", "pre-empted", "client stopped",
+      "refused",         "machine lost",        "removed",      "held",       "superseded"};
+  if (end < 8) return kFailures[end];
+  if (end >= 16 && end < 26) return kEvictions[end - 16];
+  return std::to_string(end);
+}
+
 EndCode end_of_leave(sublet_leave_reason reason) {
   switch (reason) {
     case SUBLET_LEAVE_OWNER:

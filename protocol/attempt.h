@@ -73,6 +73,8 @@ enum EndCode : uint32_t {
 };
 // True for the ends that are not a failure of the job: 16 and above.
 constexpr bool is_eviction(uint32_t end) { return end >= kEndOwner; }
+// "done", "owner came back"; a number that is not known here: the number.
+std::string end_name(uint32_t end);
 // The end of an attempt that left for this reason.
 EndCode end_of_leave(sublet_leave_reason reason);
 

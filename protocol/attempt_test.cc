@@ -186,6 +186,7 @@ class AttemptTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(work_under_way_is_waited_for);
   CPPUNIT_TEST(any_history_ends_once);
   CPPUNIT_TEST(classification);
+  CPPUNIT_TEST(ends_have_names);
   CPPUNIT_TEST_SUITE_END();
 
   void every_cell_of_the_table() {
@@ -399,6 +400,15 @@ class AttemptTest : public CppUnit::TestFixture {
       CPPUNIT_ASSERT_EQUAL(kEndRemoved, unaware(SUBLET_LEAVE_REMOVED, 0, true));
       CPPUNIT_ASSERT_EQUAL(kEndSuperseded, unaware(SUBLET_LEAVE_REPLACED, 0, true));
     }
+  }
+
+  void ends_have_names() {
+    CPPUNIT_ASSERT_EQUAL(std::string("done"), end_name(kEndDone));
+    CPPUNIT_ASSERT_EQUAL(std::string("over its limits"), end_name(kEndLimit));
+    CPPUNIT_ASSERT_EQUAL(std::string("owner came back"), end_name(kEndOwner));
+    CPPUNIT_ASSERT_EQUAL(std::string("superseded"), end_name(kEndSuperseded));
+    for (uint32_t unknown : {8, 15, 26})
+      CPPUNIT_ASSERT_EQUAL(std::to_string(unknown), end_name(unknown));
   }
 };
 CPPUNIT_TEST_SUITE_REGISTRATION(AttemptTest);

@@ -205,7 +205,7 @@ void Server::answered(std::vector<scheduling::OrderAnswered> answers) {
     });
   } catch (const Refusal& refusal) {
     // Stopping or overloaded: the lease decides, as after any lost reply.
-    log(Severity::warning) << "the reply to an order was lost: " << refusal.message;
+    log(Severity::warning) << "a workstation's answer to an order was lost: " << refusal.message;
   }
 }
 

@@ -104,7 +104,8 @@ class Watch {
       beat_ms_ = now;
     }
     ask(now);
-    if (beat_ms_ && now - beat_ms_ > settings_.watchdog_ms) return "its committer hangs";
+    if (beat_ms_ && now - beat_ms_ > settings_.watchdog_ms)
+      return "it no longer commits anything to its database";
     if (now - lively_ms_ > settings_.watchdog_ms) return "it does not answer";
     if (spins(now)) return "it uses the CPU although there are no requests";
     return std::nullopt;
@@ -248,10 +249,9 @@ int supervise(const SupervisorSettings& settings, const std::vector<std::string>
     }
     instant = watch.life_ms() < kInstantMs ? instant + 1 : 0;
     if (instant >= kInstantDeaths) {
-      log_write(
-          Severity::error,
-          "it died " + std::to_string(instant) +
-              " times within 10 s of its start: giving up; see the lines above for the reason");
+      log_write(Severity::error, "the server died " + std::to_string(instant) +
+                                     " times, each within 10 s of its start: giving up; see the "
+                                     "lines above for the reason");
       return 1;
     }
     pause(restart_pause_ms(instant), manager);

@@ -5,6 +5,7 @@
 #include "cli/names.h"
 #include "cli/views/job_text.h"
 #include "cli/views/output.h"
+#include "protocol/attempt.h"
 
 namespace sublet::cli {
 
@@ -75,7 +76,7 @@ bool LogReader::go_to_next_attempt(const JobDetail& job) {
   const bool gone = std::ranges::any_of(streams_, [](const Stream& s) { return s.gone; });
   for (const AttemptInfo& a : job.attempts)
     if (a.number == attempt_ && (gone || !last))
-      output_.note(name + " ended: " + ended_name(a.ended) +
+      output_.note(name + " ended: " + protocol::end_name(a.ended) +
                    (gone ? "; its last output is not kept" : ""));
   if (last) return false;
   ++attempt_;

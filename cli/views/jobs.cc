@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "cli/names.h"
+#include "protocol/attempt.h"
 
 namespace sublet::cli {
 
@@ -24,7 +25,7 @@ std::string shell_word(const std::string& word) {
 }
 
 std::string how_ended(const AttemptInfo& a) {
-  std::string out = ended_name(a.ended);
+  std::string out = protocol::end_name(a.ended);
   if (a.ended == 2) out += " " + std::to_string(a.exit_status);
   if (a.ended == 3) out += " " + std::to_string(a.signal);
   return out;
@@ -84,7 +85,7 @@ std::string facts(const std::vector<std::pair<std::string, std::string>>& all, s
 void write_attempt(JsonWriter& json, const AttemptInfo& a) {
   json.begin_object();
   json.field("number", a.number).field("machine", a.machine).field("machine_name", a.machine_name);
-  json.field("state", attempt_state_name(a.state)).field("ended", ended_name(a.ended));
+  json.field("state", attempt_state_name(a.state)).field("ended", protocol::end_name(a.ended));
   json.field("ended_code", a.ended).field("reason", a.reason);
   json.field("decided_us", a.decided_us).field("started_us", a.started_us);
   json.field("finished_us", a.finished_us);

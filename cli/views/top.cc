@@ -9,6 +9,7 @@
 #include "cli/views/machines.h"
 #include "cli/views/output.h"
 #include "cli/views/reports.h"
+#include "protocol/attempt.h"
 
 namespace sublet::cli {
 
@@ -119,7 +120,7 @@ std::string events_table(const std::vector<Change>& events, int64_t now, size_t 
   std::vector<Row> rows;
   for (const Change& c : events)
     rows.push_back({{age(c.at_us, now), format_ids({{c.job, c.count}}), job_state_name(c.state),
-                     c.attempt == 0 ? "" : std::to_string(c.attempt), ended_name(c.ended)},
+                     c.attempt == 0 ? "" : std::to_string(c.attempt), protocol::end_name(c.ended)},
                     is_eviction(c.ended) ? Colour::yellow : state_colour(c.state)});
   return list_table({{"AGO", true, 3, 5},
                      {"JOB", true, 4, 10},
@@ -230,7 +231,7 @@ void write_json(JsonWriter& json, const PoolPicture& p) {
   for (const Change& c : p.events) {
     json.begin_object().field("at_us", c.at_us).field("job", c.job).field("count", c.count);
     json.field("batch", c.batch).field("state", job_state_name(c.state));
-    json.field("attempt", c.attempt).field("ended", ended_name(c.ended));
+    json.field("attempt", c.attempt).field("ended", protocol::end_name(c.ended));
     json.field("ended_code", c.ended).end_object();
   }
   json.end_array().end_object();

@@ -224,9 +224,10 @@ void Attempts::answered(const AttemptName& name, uint32_t verdict, bool of_end) 
   if (ended) {
     bool reported = entry->machine.state() == AttemptState::kReporting;
     if (!reported || verdict == kVerdictSuperseded)
-      log(Severity::info) << entry->work->label()
-                          << " no longer counts: the job moved to another machine "
-                          << "or its end is known";
+      log(Severity::info) << entry->work->label() << " no longer counts: "
+                          << (verdict == kVerdictKnown
+                                  ? "the server already knows its end"
+                                  : "the job moved to another machine or has ended");
     uint32_t actions = entry->machine.superseded();
     entry->work->leave_reason = SUBLET_LEAVE_REPLACED;
     return apply(*entry, actions);

@@ -105,7 +105,7 @@ void Attempts::on_removed(const WorkPtr& work) {
   drop_tenant(*entry);
   const AttemptEnd& end = work->end;
   log(Severity::info) << work->label() << " is over"
-                      << (end.end != 0 ? ": end " + std::to_string(end.end) : "")
+                      << (end.end != kEndNone ? ": " + end_name(end.end) : "")
                       << (end.reason.empty() ? "" : ". " + end.reason);
   delivered_by_forgotten_ += work->delivered;
   entries_.erase(work->assignment->name);

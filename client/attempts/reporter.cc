@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/text.h"
 
 namespace sublet::client {
 namespace {
@@ -184,7 +185,8 @@ bool Reporter::send_ends(Ends& ends) {
       End& end = ends[0];
       postpone(end);
       log(Severity::error) << end.work->label() << ": the server refused the report of its end, "
-                           << "again in " << end.refused_pause_ms << " ms: " << error.what();
+                           << "again in " << format_duration_ms(end.refused_pause_ms) << ": "
+                           << error.what();
       return true;
     }
   }

@@ -82,8 +82,8 @@ void AttemptTasks::post(Workers& pool, const WorkPtr& work, std::function<void()
       task();
     } catch (const std::exception& error) {
       int64_t pause = next_pause(pause_ms);
-      log(Severity::error) << work->label() << ": unexpected error, retrying in " << pause
-                           << " ms: " << error.what();
+      log(Severity::error) << work->label() << ": unexpected error, retrying in "
+                           << format_duration_ms(pause) << ": " << error.what();
       post(pool, work, task, pause, pause);
     }
   };

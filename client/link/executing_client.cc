@@ -25,7 +25,8 @@ void check_count(CORBA::ULong count, CORBA::ULong most) {
 
 void ExecutingClientServant::check_term(idl::ServerTerm term) {
   if (desk_.accept_term(term)) return;
-  log(Severity::warning) << "an order of term " << term << " refused: that server is replaced";
+  log(Severity::warning) << "an order is refused: its server has been replaced by another (term "
+                         << term << ")";
   throw idl::Conflict("server.term", "This server has been replaced by another.",
                       "Stop it: the pool is led by a newer one.", "server");
 }
@@ -38,7 +39,7 @@ void ExecutingClientServant::check_caller() const {
   const auto uid = peer ? peer->uid() : std::nullopt;
   if (uid && (*uid == server_uid_ || *uid == 0)) return;
   log(Severity::warning) << "an order from " << (peer ? peer->text() : "an unknown peer")
-                         << " refused: not the server";
+                         << " is refused: only the server may give orders";
   throw idl::NotPermitted("client.caller", "Only the server may order this.",
                           "Ask the server instead.", "");
 }

@@ -104,7 +104,8 @@ bool SessionKeeper::wait(int64_t ms) {
 }
 
 void SessionKeeper::failed(const std::string& why) {
-  if (complaint_.empty()) log(Severity::warning) << "no server: " << why << "; retrying";
+  if (complaint_.empty())
+    log(Severity::warning) << "not connected to the server: " << why << "; retrying";
   complaint_ = why;
   pause_ms_ = next_pause(pause_ms_);
 }
@@ -131,8 +132,21 @@ bool SessionKeeper::attach_again() {
 
 void SessionKeeper::lose(const ServerError& error) {
   away_ = true;
-  if (!error.passing() || error.kind() == ServerError::Kind::kSessionOver) over_ = true;
-  failed(error.what());
+  const bool session_over = error.kind() == ServerError::Kind::kSessionOver;
+  if (!error.passing() || session_over) over_ = true;
+  // The server is there; the log will say that the client joined again.
+  if (session_over)
+    pause_ms_ = next_pause(pause_ms_);
+  else
+    failed(error.what());
+}
+
+void SessionKeeper::log_joined() {
+  log(Severity::info) << (joined_ && !complaint_.empty() ? "the server is back: " : "")
+                      << "joined the pool " << (joined_ ? "again " : "") << "as machine "
+                      << identity_.machine << " ('" << facts_.name << "')";
+  joined_ = true;
+  complaint_.clear();
 }
 
 bool SessionKeeper::join() {
@@ -147,8 +161,7 @@ bool SessionKeeper::join() {
                                                  : protocol::renew_every_ms(joined.lease_ms));
     hooks_.joined(joined);
     server_.attach();
-    log(Severity::info) << "joined the pool as machine " << identity_.machine << " ('"
-                        << facts_.name << "')";
+    log_joined();
     return renew();
   } catch (const std::exception& error) {
     away_ = over_ = true;

@@ -55,6 +55,7 @@ class SessionKeeper {
   // Joins or attaches again, whichever is needed.
   bool connect();
   bool join();
+  void log_joined();
   bool attach_again();
   void lose(const ServerError& error);
   // False: the session is gone or the server unavailable.
@@ -80,6 +81,7 @@ class SessionKeeper {
   // Used by the thread only.
   bool away_ = false;      // the session may exist, but its connection does not
   std::string complaint_;  // the last failure; empty: none since the last success
+  bool joined_ = false;    // at least once since this client started
   int64_t pause_ms_ = 0;
   int64_t renew_every_ms_ = 10'000;
   int64_t next_renew_ns_ = 0;

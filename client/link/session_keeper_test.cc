@@ -4,8 +4,13 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <fstream>
 #include <mutex>
+#include <string>
+#include <vector>
 
+#include "base/log.h"
+#include "base/testing/temporary_folder.h"
 #include "client/testing/memory_server.h"
 
 namespace sublet::client {
@@ -76,6 +81,7 @@ class SessionKeeperTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(changes_are_told);
   CPPUNIT_TEST(a_session_that_is_over_is_made_anew);
   CPPUNIT_TEST(a_server_that_is_away_is_tried_again);
+  CPPUNIT_TEST(only_a_known_server_comes_back);
   CPPUNIT_TEST(any_thread_may_tell_of_changes);
   CPPUNIT_TEST(stop_withdraws_who_is_registered);
   CPPUNIT_TEST_SUITE_END();
@@ -134,6 +140,44 @@ class SessionKeeperTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(server_.comes(&Counts::joins, 2));
     server_.away(false);
     CPPUNIT_ASSERT(server_.comes(&Counts::renewals, 1));
+  }
+
+  // What the log says of the server, without the time.
+  std::vector<std::string> logged(const std::string& file) {
+    std::vector<std::string> lines;
+    std::ifstream in(file);
+    for (std::string line; std::getline(in, line);)
+      lines.push_back(line.substr(line.find(' ') + 1));
+    return lines;
+  }
+
+  void only_a_known_server_comes_back() {
+    TemporaryFolder folder;
+    LogSettings settings;
+    settings.component = "client";
+    settings.file = folder / "log";
+    log_start(settings);
+    server_.away(true);
+    auto keeper = started();
+    CPPUNIT_ASSERT(server_.comes(&Counts::joins, 2));
+    server_.away(false);
+    CPPUNIT_ASSERT(server_.comes(&Counts::renewals, 1));
+    keeper->session_ended();
+    CPPUNIT_ASSERT(server_.comes(&Counts::renewals, 2));
+    server_.away(true);
+    keeper->something_changed();
+    CPPUNIT_ASSERT(server_.comes(&Counts::renewals, 3));
+    server_.away(false);
+    CPPUNIT_ASSERT(server_.comes(&Counts::renewals, 4));
+    keeper->stop(false);
+    log_stop();
+    const std::string away =
+        "warning client: not connected to the server: Nobody is there.; retrying";
+    const std::vector<std::string> expected = {
+        away, "info client: joined the pool as machine 7 ('')",
+        "info client: joined the pool again as machine 7 ('')", away,
+        "info client: the server is back"};
+    CPPUNIT_ASSERT(expected == logged(settings.file));
   }
 
   void any_thread_may_tell_of_changes() {

@@ -59,7 +59,8 @@ class CorbaWorkstation : public Workstation {
         call_vacate(requests, first, std::min(first + kMostLeaves, requests.size()));
       return true;
     } catch (const CORBA::Exception& e) {
-      log(Severity::warning) << "a workstation did not receive vacate: " << e._name();
+      log(Severity::warning) << "a workstation could not be told that jobs must leave: "
+                             << e._name();
       return false;
     }
   }

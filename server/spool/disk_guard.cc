@@ -5,6 +5,7 @@
 
 #include "base/files.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "base/unique_fd.h"
 #include "server/refusal.h"
 
@@ -31,7 +32,7 @@ void DiskGuard::restore_reserve() {
     return;
   }
   held_ = true;
-  log(Severity::info) << "a reserve of " << bytes_ << " bytes is kept in " << folder_;
+  log(Severity::info) << format_bytes(bytes_) << " are kept in reserve in " << folder_;
 }
 
 void DiskGuard::check() const {

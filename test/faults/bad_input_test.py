@@ -52,6 +52,13 @@ class BadInput(unittest.TestCase):
                 details = pool.wait_state(job, "failed")
                 self.assertEqual([a["number"] for a in details["attempt_list"]],
                                  list(range(1, 62)))
+            with self.subTest("the client's log names the ends"):
+                with open(os.path.join(pool.folder, "client-curly.log")) as f:
+                    log = f.read()
+                for words in (": done", ": exit status. ", ": killed by a signal. ",
+                              ": could not start. ", ": output missing. ", ": over its limits. "):
+                    self.assertIn(" is over" + words, log)
+                self.assertNotRegex(log, r"\bend \d")
 
     def test_output_larger_than_its_bound(self):
         with harness.Pool() as pool:

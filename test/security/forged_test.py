@@ -482,7 +482,7 @@ class Forged(unittest.TestCase):
         before the folder was closed, the client sends nothing."""
         with harness.Pool() as pool, FakeServer(pool, NOBODY) as fake:
             curly = pool.client("curly").start()
-            for sentence in (NOT_TRUSTED, "no server: "):
+            for sentence in (NOT_TRUSTED, "not connected to the server: "):
                 harness.wait_for(lambda: sentence in whole_log(pool, "client-curly"), sentence)
             self.assertIsNone(curly.process.poll())
             curly.stop()
