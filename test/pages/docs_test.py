@@ -152,6 +152,14 @@ class Scene:
                 texts.append(f.read())
         return texts[1].split()[-1], texts[0]
 
+    def logs(self):
+        """What the daemons that README.md starts have logged."""
+        texts = []
+        for path in glob.glob(os.path.join(self.home, "*.log")):
+            with open(path, errors="replace") as f:
+                texts.append(f.read())
+        return "".join(texts)
+
     @staticmethod
     def patient(text):
         """Inserts a wait after the start of a server, as a typing user would wait."""
@@ -185,7 +193,7 @@ class Docs(unittest.TestCase):
                     pool.client("curly", slots=2).start()
                     pool.wait_machines(1)
                 last, output = scene.play(played, page == "README.md")
-                self.assertEqual(last, "done", output[-4000:] + pool.all_logs())
+                self.assertEqual(last, "done", output[-4000:] + scene.logs() + pool.all_logs())
                 if page == "README.md":
                     self.check_readme(scene, output)
 
@@ -196,11 +204,14 @@ class Docs(unittest.TestCase):
                 self.assertEqual(int(f.read()), index * index)
         self.assertEqual(output.count("pi is about 3.1415926"), 2)
         self.check_eviction(output)
+        # The daemons run in the background of the user's terminal.
+        self.assertNotRegex(output, r"(?m)^\d{4}-\d\d-\d\dT\S+ \w+ (server|client|loadmon): ")
+        for daemon in ("server", "client", "loadmon"):
+            self.assertIn(" info %s: " % daemon, scene.logs())
 
     def check_eviction(self, output):
         """The show-piece printed that its job was evicted once, and resumed where it was."""
-        told = re.sub(r"(?m)^\d{4}-\d\d-\d\dT\S+Z .*\n", "",  # without the daemons' logs
-                      output[output.rindex("attempt 1 on "):])
+        told = output[output.rindex("attempt 1 on "):]
         machine = re.escape(os.uname().nodename)
         self.assertRegex(told, r"attempt 1 on %s\nstarting at term 0\n" % machine)
         self.assertRegex(told, r"(?m)^job \d+ pi: waiting .*, used by its owner$")
