@@ -54,7 +54,7 @@ class StandardInput(unittest.TestCase):
         for n in range(2):
             with open(os.path.join(target, "out-%d" % n)) as f:
                 self.assertEqual(f.read(), "%d\n" % n)
-        job = json.loads(self.pool.run("ls", "--all", "--json")[1])["jobs"][0]["id"]
+        job = json.loads(self.pool.run("ls", "--all", "--reverse", "--json")[1])["jobs"][0]["id"]
         self.assertIn("stdin      part-0\n", self.pool.run("show", job)[1])
         self.assertEqual(self.pool.job(job)["description"]["stdin"], "part-0")
 

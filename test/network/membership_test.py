@@ -171,7 +171,7 @@ class Joining(MembershipCase):
         self.assertEqual(self.jobs_of(ann), [])
         one, two = [json.loads(self.done(ann.run("--json", "submit", "--", "true")))["jobs"]["first"]
                     for _ in range(2)]
-        self.assertEqual(self.jobs_of(ann), [one, two])
+        self.assertEqual(self.jobs_of(ann), [two, one])
         self.assertEqual([job["id"] for job in pool.sublet("ls")["jobs"]], [login])
         self.done(ann.run("hold", "--mine"))
         self.assertEqual([pool.job_state(job) for job in (login, one, two)],
