@@ -248,7 +248,7 @@ def silent_shepherd():
         killed(silent_job)
         until(lambda: "attempt 1.1 killed: its shepherd did not answer" in room.logged(), "log")
         assert other_job.poll() is None
-        assert "job 2" not in room.logged()
+        assert "attempt 2." not in room.logged()
 
 
 def late_job():
@@ -303,7 +303,7 @@ def shepherd_lost():
         client.until(ACTIVE)
         room.control("away")
         client.until(AWAY)
-        assert "job 2" not in room.logged()
+        assert "attempt 2." not in room.logged()
 
 
 def unattended_job():
@@ -338,7 +338,7 @@ def monitor_ends():
     with Room() as room:
         for number, status in (signal.SIGKILL, -signal.SIGKILL), (signal.SIGTERM, 0):
             monitor = room.start_with_control("away")
-            until(lambda: "watches" in room.logged(), "its start")
+            until(lambda: "watching for the owner" in room.logged(), "its start")
             listeners = [room.connect(), room.connect(1, 1)]
             for listener in listeners:
                 listener.until(AWAY)
