@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "client/shepherd/shared_places.h"
@@ -150,7 +151,16 @@ const char* search_path(const sublet_order& order) {
 // only if nothing can be executed.
 void execute(const sublet_order& order) {
   if (strchr(order.program, '/')) {
-    execve(order.program, order.arguments, order.environment);
+    // A program that was just staged is busy as long as a process that the client forked
+    // meanwhile has not executed its own program: it still has the file open for writing.
+    constexpr int kBusyTries = 200;
+    for (int tries = 0; tries < kBusyTries; ++tries) {
+      execve(order.program, order.arguments, order.environment);
+      if (errno != ETXTBSY) return;
+      const struct timespec pause = {0, 5'000'000};
+      nanosleep(&pause, nullptr);
+    }
+    errno = ETXTBSY;
     return;
   }
   int error = ENOENT;

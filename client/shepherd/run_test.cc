@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
+#include <thread>
 
 #include "client/shepherd/test_rig.h"
 
@@ -22,6 +24,7 @@ class ShepherdRunTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(environment_is_exactly_the_ordered_one);
   CPPUNIT_TEST(job_starts_clean);
   CPPUNIT_TEST(standard_input_is_the_ordered_file);
+  CPPUNIT_TEST(a_busy_program_is_tried_again);
   CPPUNIT_TEST(exit_codes_and_signals);
   CPPUNIT_TEST(what_cannot_be_started_says_the_step);
   CPPUNIT_TEST(a_program_is_looked_for_in_the_path);
@@ -101,6 +104,27 @@ class ShepherdRunTest : public CppUnit::TestFixture {
       CPPUNIT_ASSERT_EQUAL_MESSAGE(name, int64_t{SUBLET_OUTCOME_FAILED}, end.facts.outcome);
       CPPUNIT_ASSERT_EQUAL_MESSAGE(name, std::string("standard input"), end.step);
     }
+  }
+
+  // It is closed 100 ms after the start; if the program is executed later, this proves nothing.
+  void a_busy_program_is_tried_again() {
+    Rig rig;
+    AttemptOrder order = rig.order({});
+    make_attempt_folder(system_files(), rig.folder(order), order.uid, order.gid);
+    order.program = rig.folder(order) + "/work/prog";
+    order.arguments = {"prog"};
+    std::filesystem::copy_file("/bin/true", order.program);
+    std::filesystem::permissions(order.program, std::filesystem::perms(0755));
+    const int writer = open(order.program.c_str(), O_WRONLY | O_CLOEXEC);
+    CPPUNIT_ASSERT(writer >= 0);
+    std::thread end_of_writing([writer] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      close(writer);
+    });
+    const AttemptExit end = rig.run(order);
+    end_of_writing.join();
+    CPPUNIT_ASSERT_EQUAL(std::string(), end.step);
+    CPPUNIT_ASSERT_EQUAL(int64_t{0}, end.facts.code);
   }
 
   void exit_codes_and_signals() {
