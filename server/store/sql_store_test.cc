@@ -394,6 +394,9 @@ class SqlStoreTest : public CppUnit::TestFixture {
     Archive archive(path());
     // While the job runs, only checkpoints older than the two newest are unneeded.
     CPPUNIT_ASSERT(unneeded(archive) == std::vector<uint64_t>{2});
+    // Even if the batch's row was lost to a damaged page.
+    sql("delete from batches where id = 4");
+    CPPUNIT_ASSERT(unneeded(archive) == std::vector<uint64_t>{2});
     Changes done;
     done.jobs[17] = job(17);
     done.jobs[17].state = JobState::kDone;

@@ -126,6 +126,9 @@ class OwnerMatrix(unittest.TestCase):
             os.chmod(folder, 0o777)  # as root, the job has another user id
             os.mkfifo(folder + "/go")
             os.chmod(folder + "/go", 0o666)
+            # For reading, too: opening does not wait for the job, which may be stopped before.
+            go = os.open(folder + "/go", os.O_RDWR)
+            self.addCleanup(os.close, go)
             curly, main, pids = self.start(pool, LATE_BURNER % (folder, folder))
             job = harness.wait_for(lambda: len(marked(self.mark)) == 2 and marked(self.mark),
                                    "the job to wait in its loop")
@@ -135,8 +138,7 @@ class OwnerMatrix(unittest.TestCase):
             harness.wait_for(lambda: os.path.exists(folder + "/asked"), "the request to leave")
             harness.kill(pids["shepherd"], signal.SIGSTOP)
             with harness.Pace() as pace:
-                with open(folder + "/go", "w", encoding="ascii"):
-                    pass
+                os.write(go, b"\n")
                 began = time.monotonic()
                 took = self.wait_quiet(job) - began
             for pid in pids[victim], pids["shepherd"]:

@@ -17,7 +17,8 @@ namespace {
 
 using scheduling::JobRange;
 
-// Descriptions read for a page if only jobs of a certain name are wanted.
+// If only jobs of a certain name are wanted: records read for a page, and descriptions of one.
+constexpr uint32_t kRecordsRead = 1'000;
 constexpr uint32_t kNamesRead = 10'000;
 
 // Sorted, without overlaps, and limited to valid ids of the database.
@@ -235,7 +236,8 @@ JobId Archive::add_described(const JobQuery& query, const JobRow& run, uint32_t 
 }
 
 JobPage Archive::described_runs(const JobQuery& query, JobId after, uint32_t limit) {
-  const JobPage all = runs(query, after, limit);
+  // Few of many records may have the name.
+  const JobPage all = runs(query, after, query.name.empty() ? limit : kRecordsRead);
   JobPage page;
   page.next = all.next;
   JobId reached = after;
