@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <filesystem>
-#include <thread>
+#include <fstream>
+#include <optional>
 
 #include "client/shepherd/test_rig.h"
 
@@ -106,7 +106,15 @@ class ShepherdRunTest : public CppUnit::TestFixture {
     }
   }
 
-  // It is closed 100 ms after the start; if the program is executed later, this proves nothing.
+  // How often the process has waited for something; nullopt: it is gone.
+  static std::optional<int> waits(pid_t pid) {
+    std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+    const std::string key = "voluntary_ctxt_switches:";
+    for (std::string line; std::getline(status, line);)
+      if (line.starts_with(key)) return std::stoi(line.substr(key.size()));
+    return std::nullopt;
+  }
+
   void a_busy_program_is_tried_again() {
     Rig rig;
     AttemptOrder order = rig.order({});
@@ -115,14 +123,14 @@ class ShepherdRunTest : public CppUnit::TestFixture {
     order.arguments = {"prog"};
     std::filesystem::copy_file("/bin/true", order.program);
     std::filesystem::permissions(order.program, std::filesystem::perms(0755));
-    const int writer = open(order.program.c_str(), O_WRONLY | O_CLOEXEC);
-    CPPUNIT_ASSERT(writer >= 0);
-    std::thread end_of_writing([writer] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
-      close(writer);
-    });
-    const AttemptExit end = rig.run(order);
-    end_of_writing.join();
+    UniqueFd writer(open(order.program.c_str(), O_WRONLY | O_CLOEXEC));
+    CPPUNIT_ASSERT(writer.valid());
+    const std::string folder = rig.start(order);
+    // Its process waits only a few times until it first tries, then once after each try.
+    const pid_t pid = rig.record(folder).program.pid;
+    CPPUNIT_ASSERT(wait_until([&] { return waits(pid).value_or(20) >= 20; }));
+    writer.reset();
+    const AttemptExit end = rig.finish(folder);
     CPPUNIT_ASSERT_EQUAL(std::string(), end.step);
     CPPUNIT_ASSERT_EQUAL(int64_t{0}, end.facts.code);
   }
