@@ -127,7 +127,7 @@ class Settings(unittest.TestCase):
         self.assertIn(self.file + ":1:1: there is no setting", server.stderr.read())
 
     def test_systemd_does_not_restart_them(self):
-        for unit in ("sublet-server.service", "sublet-client.service"):
+        for unit in ("sublet-server.service", "sublet-client.service", "user/sublet-client.service"):
             parser = configparser.ConfigParser(strict=False, interpolation=None)
             parser.read(os.path.join(UNITS, unit))
             self.assertEqual(parser["Service"]["Restart"], "on-failure", unit)
