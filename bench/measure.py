@@ -151,6 +151,24 @@ class Told:
         self.socket.close()
 
 
+class Tenants:
+    """Runs bench-tell with these words, each time as a job of its own: one that is evicted five
+    times in a row at once is held. End it before the owner leaves: it would start again."""
+
+    def __init__(self, pool, told, *words):
+        self.pool = pool
+        self.told = told
+        self.words = words
+
+    def start(self):
+        """Submits a job and waits for its start; returns its pid."""
+        self.job = self.pool.submit("--", self.told.program, self.told.path, *self.words)[0]
+        return self.told.hear("start")[1]
+
+    def end(self):
+        self.pool.sublet("rm", self.job)
+
+
 # -- what processes use ----------------------------------------------------------
 
 

@@ -31,14 +31,16 @@ def leaves(report, rounds, signal):
     to_told, to_gone = [], []
     with harness.Pool() as pool:
         curly, told = start(pool)
+        tenants = measure.Tenants(pool, told, "leave")
         for _ in range(rounds):
-            _, pid = told.hear("start")
+            pid = tenants.start()
             event = time.monotonic()
             curly.owner("active")
             gone = measure.until_gone(pid)
             at, _ = told.hear("told")
             to_told.append(at - event)
             to_gone.append(gone - event)
+            tenants.end()
             curly.owner("away")
         told.close()
     report.add_delays("event_to_told", to_told, signal)
@@ -52,40 +54,41 @@ def stays(report, rounds, signal):
         with open(clock, "wb") as f:
             f.write(bytes(8))
         os.chmod(clock, 0o666)
-        curly, told = start(pool, "stay", clock)
+        curly, told = start(pool)
+        tenants = measure.Tenants(pool, told, "stay", clock)
         for _ in range(rounds):
-            _, pid = told.hear("start")
+            pid = tenants.start()
             event = time.monotonic()
             curly.owner("active")
             measure.until_gone(pid)
             with open(clock, "rb") as f:
                 to_stopped.append(struct.unpack("=q", f.read(8))[0] / measure.NS - event)
+            tenants.end()
             curly.owner("away")
         told.close()
     report.add_delays("event_to_stopped", to_stopped, signal)
 
 
-def start(pool, *how, **options):
+def start(pool, **options):
     pool.start_server()
     curly = pool.client("curly", **options).start()
     pool.wait_machines(1)
-    told = measure.Told(pool)
-    with measure.Caller(pool) as caller:
-        caller.ask("submit", told.program, told.path, *(how or ["leave"]))
-    return curly, told
+    return curly, measure.Told(pool)
 
 
 def load(report, rounds):
     delays = []
     with harness.Pool() as pool:
         _, told = start(pool, scripted=False, monitor_sets=["idle_time=1s", "input=false"])
+        tenants = measure.Tenants(pool, told, "leave")
         for _ in range(rounds):
-            told.hear("start")
+            tenants.start()
             time.sleep(SAMPLE_SECONDS)
             began = time.monotonic()
             owners = subprocess.Popen(["sh", "-c", "while :; do :; done"])
             try:
                 at, _ = told.hear("told")
+                tenants.end()
             finally:
                 owners.kill()
                 owners.wait()
