@@ -10,12 +10,12 @@
 
 int main(int argc, char** argv) {
   sublet::keep_standard_streams();
-  sublet::client::ClientSettings settings;
-  if (auto code = sublet::client::read_client_settings(argc, argv, &settings)) return *code;
-  signal(SIGPIPE, SIG_IGN);
-  if (!settings.join_token.empty())
-    return sublet::client::join_pool_with(settings.join_token, settings.state_folder);
   try {
+    sublet::client::ClientSettings settings;
+    if (auto code = sublet::client::read_client_settings(argc, argv, &settings)) return *code;
+    signal(SIGPIPE, SIG_IGN);
+    if (!settings.join_token.empty())
+      return sublet::client::join_pool_with(settings.join_token, settings.state_folder);
     sublet::log_start(settings.log);
     int code = sublet::client::run_client(settings);
     sublet::log_stop();

@@ -1,6 +1,7 @@
 #include "base/options/settings.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -13,6 +14,24 @@ namespace sublet {
 namespace {
 
 constexpr uint64_t kLargestFile = 1 << 20;
+
+// Errors that last until somebody changes the file or its place. Others (too many open
+// files, an I/O error) may be gone at the next start.
+bool lasting(int code) {
+  switch (code) {
+    case ENOENT:
+    case ENOTDIR:
+    case EISDIR:
+    case EACCES:
+    case EPERM:
+    case ELOOP:
+    case ENAMETOOLONG:
+    case EFBIG:
+      return true;
+    default:
+      return false;
+  }
+}
 
 std::string at(const std::string& file, uint32_t line, uint32_t column) {
   return file + ":" + std::to_string(line) + ":" + std::to_string(column) + ": ";
@@ -130,6 +149,7 @@ void Settings::load_file(const std::string& path) {
   try {
     text = system_files().read_file(path, kLargestFile);
   } catch (const FileError& e) {
+    if (!lasting(e.code())) throw;
     throw SettingError(std::string(e.what()) + "; --config must name a settings file");
   }
   load_text(text, path);

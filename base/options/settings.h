@@ -49,8 +49,9 @@ class Settings {
   // All defaults. A default that violates its own spec: std::logic_error.
   explicit Settings(std::vector<SettingSpec> specs);
 
-  // Each throws SettingError, also for a file that cannot be read or is not valid TOML.
-  // Later loads override earlier ones.
+  // Each throws SettingError, also for a file that is missing, forbidden or not valid TOML.
+  // Later loads override earlier ones. load_file also throws FileError, for errors that may
+  // be gone at the next try.
   void load_file(const std::string& path);
   void load_text(const std::string& toml, const std::string& file);
   // "key.path=value"; for reals "shares.anna=2". Texts are used verbatim, without quotes.

@@ -18,7 +18,7 @@ struct SettingsArguments {
 
   // `file` is the usual name of the file, for the help text.
   void declare(Arguments& arguments, const std::string& file);
-  // The defaults, changed by the file, then by --set. Throws SettingError.
+  // The defaults, changed by the file, then by --set. Throws SettingError, FileError.
   Settings read(std::vector<SettingSpec> specs) const;
 };
 

@@ -1,10 +1,14 @@
 #include "base/options/settings.h"
 
 #include <cppunit/extensions/HelperMacros.h>
+#include <sys/resource.h>
 
+#include <cerrno>
 #include <functional>
 #include <limits>
 #include <sstream>
+
+#include "base/files.h"
 
 namespace sublet {
 namespace {
@@ -55,6 +59,7 @@ class SettingsTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(bad_overrides);
   CPPUNIT_TEST(a_refused_value_changes_nothing);
   CPPUNIT_TEST(unusable_files_are_setting_errors);
+  CPPUNIT_TEST(too_many_open_files_are_no_setting_error);
   CPPUNIT_TEST(printed_defaults_load_again);
   CPPUNIT_TEST(printed_settings_are_those_in_effect);
   CPPUNIT_TEST(misuse_is_a_logic_error);
@@ -162,6 +167,25 @@ class SettingsTest : public CppUnit::TestFixture {
     Settings settings = some_settings();
     CPPUNIT_ASSERT_THROW(settings.load_file("/nowhere/s.toml"), SettingError);
     CPPUNIT_ASSERT_THROW(settings.load_text("slots = = 1\n", "s.toml"), SettingError);
+  }
+
+  // It may work at the next start: no reason never to start again.
+  void too_many_open_files_are_no_setting_error() {
+    Settings settings = some_settings();
+    rlimit before{};
+    CPPUNIT_ASSERT_EQUAL(0, getrlimit(RLIMIT_NOFILE, &before));
+    rlimit none = before;
+    none.rlim_cur = 0;
+    CPPUNIT_ASSERT_EQUAL(0, setrlimit(RLIMIT_NOFILE, &none));
+    bool passing = false;
+    try {
+      settings.load_file("/dev/null");
+    } catch (const FileError& error) {
+      passing = error.code() == EMFILE;
+    } catch (const SettingError&) {
+    }
+    CPPUNIT_ASSERT_EQUAL(0, setrlimit(RLIMIT_NOFILE, &before));
+    CPPUNIT_ASSERT(passing);
   }
 
   void printed_settings_are_those_in_effect() {
