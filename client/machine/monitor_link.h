@@ -49,7 +49,8 @@ class MonitorLink {
   int64_t silent_at(int64_t since) const;
   void read();
   void lose(const char* why);
-  void spawn();
+  // first: no start has been in vain since a monitor last answered.
+  void spawn(bool first);
   void replace(const char* why, int64_t now);
 
   Loop& loop_;
@@ -64,7 +65,8 @@ class MonitorLink {
   int64_t silent_from_ns_ = 0;  // silence counts from here on
   int64_t connect_due_ns_ = 0;
   int64_t spawn_due_ns_ = 0;  // earliest time to start a monitor
-  int64_t pause_ms_ = 0;
+  int64_t pause_ms_ = 0;      // 0: the last monitor started has answered
+  bool said_in_vain_ = false;
   int accusations_ = 0;
   int64_t give_up_ns_ = 0;  // deadline for the first monitor; 0: it has come or has passed
 };

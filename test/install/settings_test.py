@@ -126,6 +126,21 @@ class Settings(unittest.TestCase):
         self.assertEqual(server.wait(harness.PATIENCE), WRONG)
         self.assertIn(self.file + ":1:1: there is no setting", server.stderr.read())
 
+    def test_a_monitor_that_refuses_its_settings(self):
+        """The client says once that nothing can run, and goes on trying."""
+        self.pool.start_server()
+        client = self.pool.client("curly", monitor_sets=["no_such_word=1"]).start()
+        log = os.path.join(self.pool.folder, "client-curly.log")
+
+        def lines(word):
+            with open(log) as f:
+                return [line for line in f if word in line]
+        wait_for(lambda: len(lines("no_such_word")) >= 4, "four monitors to refuse their settings")
+        self.assertEqual([len(lines(word)) for word in
+                          ("load monitor started", "no load monitor answers")], [1, 1])
+        self.assertIn("no job can run here", lines("no load monitor answers")[0])
+        client.stop()
+
     def test_systemd_does_not_restart_them(self):
         for unit in ("sublet-server.service", "sublet-client.service", "user/sublet-client.service"):
             parser = configparser.ConfigParser(strict=False, interpolation=None)
