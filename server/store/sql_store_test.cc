@@ -343,22 +343,26 @@ class SqlStoreTest : public CppUnit::TestFixture {
     store.commit(c);
     sql("update jobs set state = 99 where id in (3, 4, 10)");
     Archive archive(path());
-    const auto ids = [&](bool runs, uint32_t limit) {
+    const auto ids = [&](JobQuery query, bool runs, uint32_t limit) {
       std::vector<JobId> found;
       JobId after = 0;
       do {
         const JobPage page =
-            runs ? archive.runs(JobQuery{}, after, limit) : archive.jobs(JobQuery{}, after, limit);
+            runs ? archive.runs(query, after, limit) : archive.jobs(query, after, limit);
         for (const JobRow& row : page.rows) found.push_back(row.job.id);
-        CPPUNIT_ASSERT(page.next == 0 || page.next > after);
+        CPPUNIT_ASSERT(page.next == 0 || after == 0 ||
+                       (query.newest_first ? page.next < after : page.next > after));
         after = page.next;
       } while (after != 0);
       return found;
     };
-    const std::vector<JobId> readable{1, 2, 5, 6, 7, 50};
-    for (uint32_t limit : {1u, 2u, 3u, 9u, 100u}) {
-      CPPUNIT_ASSERT(ids(true, limit) == readable);
-      CPPUNIT_ASSERT(ids(false, limit) == readable);
+    std::vector<JobId> readable{1, 2, 5, 6, 7, 50};
+    for (const bool newest_first : {false, true}) {
+      JobQuery query;
+      query.newest_first = newest_first;
+      for (uint32_t limit : {1u, 2u, 3u, 9u, 100u})
+        for (const bool runs : {false, true}) CPPUNIT_ASSERT(ids(query, runs, limit) == readable);
+      std::reverse(readable.begin(), readable.end());
     }
   }
 
