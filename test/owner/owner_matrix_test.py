@@ -4,6 +4,7 @@ after every process of the job is gone or cannot use the CPU.
 
 The deadline of 2 s is for a quiet machine (harness.Pace)."""
 
+import contextlib
 import itertools
 import os
 import signal
@@ -74,6 +75,17 @@ def parent_and_session(pid):
         return 0, 0
 
 
+@contextlib.contextmanager
+def resumed_afterwards(pids):
+    """Also if the test fails: a stopped daemon could not end with its pool."""
+    pids = list(pids)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            harness.kill(pid, signal.SIGCONT)
+
+
 class OwnerMatrix(unittest.TestCase):
     def start(self, pool, script):
         """Returns the client, the job's main process, and the daemons that guard the owner."""
@@ -107,14 +119,12 @@ class OwnerMatrix(unittest.TestCase):
         """victims: name -> the signal sent to it."""
         with harness.Pool() as pool:
             curly, job, pids = self.start_burner(pool)
-            with harness.Pace() as pace:
+            with resumed_afterwards(pids[victim] for victim in victims), harness.Pace() as pace:
                 for victim, sig in victims.items():
                     harness.kill(pids[victim], sig)
                 curly.owner("active")
                 began = time.monotonic()
                 took = self.wait_quiet(job) - began
-            for victim in victims:
-                harness.kill(pids[victim], signal.SIGCONT)
             self.assertLess(took, pace.limit(LIMIT), pool.all_logs())
 
     def check_stopped_later(self, victim, sig):
@@ -133,16 +143,16 @@ class OwnerMatrix(unittest.TestCase):
             job = harness.wait_for(lambda: len(marked(self.mark)) == 2 and marked(self.mark),
                                    "the job to wait in its loop")
             self.assertIn(main, job)
-            harness.kill(pids[victim], sig)
-            curly.owner("active")
-            harness.wait_for(lambda: os.path.exists(folder + "/asked"), "the request to leave")
-            harness.kill(pids["shepherd"], signal.SIGSTOP)
-            with harness.Pace() as pace:
-                os.write(go, b"\n")
-                began = time.monotonic()
-                took = self.wait_quiet(job) - began
-            for pid in pids[victim], pids["shepherd"]:
-                harness.kill(pid, signal.SIGCONT)
+            with resumed_afterwards((pids[victim], pids["shepherd"])):
+                harness.kill(pids[victim], sig)
+                curly.owner("active")
+                harness.wait_for(lambda: os.path.exists(folder + "/asked"),
+                                 "the request to leave")
+                harness.kill(pids["shepherd"], signal.SIGSTOP)
+                with harness.Pace() as pace:
+                    os.write(go, b"\n")
+                    began = time.monotonic()
+                    took = self.wait_quiet(job) - began
             self.assertLess(took, pace.limit(STOPPED_LIMIT), pool.all_logs())
 
     def test_shepherd_stopped_after_its_answer_without_a_monitor(self):
