@@ -3,6 +3,8 @@
 #include <cppunit/extensions/HelperMacros.h>
 #include <sqlite3.h>
 
+#include <algorithm>
+
 #include "base/testing/temporary_folder.h"
 #include "job/codec.h"
 #include "server/store/archive/archive.h"
