@@ -11,7 +11,7 @@ import giop
 import harness
 
 RATE = 2 << 20  # bytes a second
-SIZE = 32 << 20
+SIZE = int(os.environ.get("SUBLET_DELIVERY_BYTES", 32 << 20))
 
 
 class SlowLink(giop.Relay):
@@ -41,7 +41,7 @@ class Delivering(unittest.TestCase):
                          "attempt 1 has ended on curly; its outputs are on their way")
         listed = self.pool.sublet("ls", "--state", "delivering")["jobs"]
         self.assertEqual([one["id"] for one in listed], [job])
-        shown = self.pool.wait_state(job, ["done", "failed"])
+        shown = self.pool.wait_state(job, ["done", "failed"], harness.PATIENCE + 2 * SIZE / RATE)
         self.assertEqual((shown["state"], shown["attempts"]), ("done", 1), shown["reason"])
         self.assertEqual([output["size"] for output in shown["outputs"]], [SIZE])
 
