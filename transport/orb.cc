@@ -223,10 +223,10 @@ void Orb::shutdown() {
 
 CORBA::Object_ptr Orb::resolve(const std::string& path, const std::string& key) const {
   const std::string socket_path = over_tls_ ? kOverTls : path;
-  if (socket_path.empty() || key.empty() || socket_path.find_first_of(":,") != std::string::npos ||
-      key.find_first_of("%,#") != std::string::npos) {
-    throw OrbError("not an address: socket " + socket_path + ", object " + key);
-  }
+  if (socket_path.empty() || socket_path.find_first_of(":,") != std::string::npos)
+    throw OrbError("'" + socket_path + "' is not the path of a socket that can be called");
+  if (key.empty() || key.find_first_of("%,#") != std::string::npos)
+    throw OrbError("'" + key + "' is not the key of an object");
   const std::string address = "corbaloc:omniunix:" + socket_path + ":/" + key;
   try {
     return orb_->string_to_object(address.c_str());

@@ -86,7 +86,7 @@ const char* toml_kind_name(TomlKind kind) {
     case TomlKind::integer:
       return "a whole number";
     case TomlKind::real:
-      return "a number";
+      return "a number with a point";
     case TomlKind::text:
       return "a string";
     case TomlKind::date:

@@ -8,6 +8,7 @@
 #include "cli/batch/sweep.h"
 #include "cli/batch/toml_reader.h"
 #include "cli/names.h"
+#include "job/check.h"
 
 namespace sublet::cli {
 
@@ -17,7 +18,6 @@ constexpr size_t kNameMax = 200;
 constexpr size_t kNamesPerBatch = 2'000'000;   // of all jobs together: what fits in memory
 constexpr size_t kBytesPerBatch = 512u << 20;  // of these, all jobs together
 constexpr size_t kPlatforms = 16;              // of a job's programs
-constexpr int64_t kSaveDeadlineMax = 600'000;  // ms
 
 void read_needs(const TomlReader& r, const TomlMember& m, Requirements* needs) {
   r.each_member(
@@ -159,7 +159,7 @@ TomlReader::Keys job_keys(const TomlReader& r, PlannedJob* job) {
       {"save_deadline",
        [=, &r](auto& v) {
          what->save_deadline_ms = r.duration_ms(v);
-         if (what->save_deadline_ms > kSaveDeadlineMax)
+         if (what->save_deadline_ms > kMaxSaveDeadlineMs)
            r.fail(v.value, "save_deadline may be at most 10 min");
        }},
   };

@@ -110,7 +110,8 @@ std::string check_stop_when(const BatchPlan& plan, std::string_view condition) {
   if (condition != "output") {
     const uint64_t number = condition == "done" ? when.done : when.failed;
     if (number <= plan.job_count()) return "";
-    return "the batch has only " + std::to_string(plan.job_count()) + " jobs";
+    const uint64_t jobs = plan.job_count();
+    return "the batch has only " + std::to_string(jobs) + (jobs == 1 ? " job" : " jobs");
   }
   std::set<std::string> described;
   for (const PlannedJob& job : plan.jobs)

@@ -112,7 +112,8 @@ std::optional<int64_t> Context::timeout_ms() const {
   if (timeout_.empty()) return {};
   std::optional<int64_t> ms = parse_duration_ms(timeout_);
   if (!ms || *ms < 1)
-    throw PoolError(ErrorKind::usage, "usage.timeout", "'" + timeout_ + "' is not a duration",
+    throw PoolError(ErrorKind::usage, "usage.timeout",
+                    "--timeout: '" + timeout_ + "' is not a duration above 0",
                     "write it as 30 or \"2 min\"", timeout_);
   return ms;
 }

@@ -14,6 +14,7 @@
 #include "cli/batch/toml_reader.h"
 #include "cli/names.h"
 #include "cli/transfer/standard_input.h"
+#include "job/check.h"
 
 namespace sublet::cli {
 
@@ -48,6 +49,12 @@ Number number_option(const std::string& option, int64_t n, int64_t min, int64_t 
     usage_error(option + " must be between " + std::to_string(min) + " and " + std::to_string(max),
                 "");
   return static_cast<Number>(n);
+}
+
+// 0, which is the description's default, if the option was not given.
+uint32_t number_of_a_machine(const std::string& option, int64_t n) {
+  if (n == JobOptions::kNotGiven) return 0;
+  return number_option<uint32_t>(option, n, 1, kMostOfAMachine);
 }
 
 void add_environment(const std::string& word, PlannedJob* job) {
@@ -109,7 +116,7 @@ void add_outputs(const JobOptions& o, PlannedJob* job) {
 void set_needs(const JobOptions& o, Requirements* needs) {
   needs->os = o.os;
   needs->architecture = o.architecture;
-  needs->cores = number_option<uint32_t>("--cores", o.cores, 0, kMostOfAMachine);
+  needs->cores = number_of_a_machine("--cores", o.cores);
   needs->memory = size_option("--memory", o.memory);
   needs->disk = size_option("--disk", o.disk);
 }
@@ -120,8 +127,7 @@ void set_limits(const JobOptions& o, Limits* bounds) {
   bounds->memory = size_option("--memory-limit", o.memory_limit);
   bounds->output_text = size_option("--output-text-limit", o.output_text_limit);
   bounds->output_file = size_option("--output-file-limit", o.output_file_limit);
-  bounds->processes =
-      number_option<uint32_t>("--processes-limit", o.processes_limit, 0, kMostOfAMachine);
+  bounds->processes = number_of_a_machine("--processes-limit", o.processes_limit);
 }
 
 void add_axes(const JobOptions& o, PlannedJob* job) {
@@ -191,6 +197,8 @@ BatchPlan plan_of_command(const JobOptions& o, const std::vector<std::string>& c
   job.what.retries = number_option<uint32_t>("--retries", o.retries, 0, 1000);
   job.what.priority = number_option<int32_t>("--priority", o.priority, -1'000'000, 1'000'000);
   job.what.save_deadline_ms = duration_option("--save-deadline", o.save_deadline);
+  if (job.what.save_deadline_ms > kMaxSaveDeadlineMs)
+    usage_error("--save-deadline may be at most 10 min", "save less data, or more often");
   make_array(o, &job);
   BatchPlan plan;
   plan.name = job.what.name;

@@ -4,6 +4,7 @@
 #define SUBLET_CLI_COMMANDS_JOB_OPTIONS_H_
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -12,15 +13,17 @@
 
 namespace sublet::cli {
 
-// The values as given; "", 0 and false: not given.
+// The values as given; "", 0, kNotGiven and false: not given.
 struct JobOptions {
+  static constexpr int64_t kNotGiven = std::numeric_limits<int64_t>::min();
+
   std::string name;
   std::vector<std::string> inputs, executables, outputs, environment;
   std::string standard_input;  // "-": the command's own
   std::string os, architecture, memory, disk;
-  int64_t cores = 0;
+  int64_t cores = kNotGiven;
   std::string cpu_limit, wall_limit, memory_limit, output_text_limit, output_file_limit;
-  int64_t processes_limit = 0;
+  int64_t processes_limit = kNotGiven;
   int64_t retries = 0;
   int64_t priority = 0;
   std::string save_deadline;

@@ -34,7 +34,8 @@ struct InviteOptions {
 int run_invite(const InviteOptions& o, Context& context) {
   const auto valid = parse_duration_ms(o.valid);
   if (!valid || *valid < 1000)
-    throw PoolError(ErrorKind::usage, "usage.valid", "'" + o.valid + "' is not a duration",
+    throw PoolError(ErrorKind::usage, "usage.valid",
+                    "--valid: '" + o.valid + "' is not a duration of a second or more",
                     "write it as \"1 d\" or \"30 min\"", o.valid);
   if (o.user && o.administrator)
     throw PoolError(ErrorKind::usage, "usage.role",

@@ -42,7 +42,8 @@ PoolClient::PoolClient(const std::string& server, const Patience& patience) {
     remote_ = std::make_unique<CorbaPool>(server, patience);
   } catch (const OrbError& e) {
     throw PoolError(ErrorKind::usage, "server.address", e.what(),
-                    "name the server's Unix socket with --server", server);
+                    "write --server /PATH/OF/SOCKET, without ':' or ',', or tls://HOST:PORT",
+                    server);
   }
 }
 

@@ -133,7 +133,7 @@ class JobOptions(unittest.TestCase):
                       ["--stop-when", "done"], ["--stop-when", "done=0"], ["--stop-when", "never=1"],
                       ["--stop-when", "output=other"], ["--stop-when", "output=../o"],
                       ["--processes-limit", "100001"], ["--memory-limit", "much"],
-                      ["--save-deadline", "soon"], ["--executable", "=x"],
+                      ["--save-deadline", "soon"], ["--save-deadline", "11 min"], ["--executable", "=x"],
                       ["--count", "3", "--parameter", "index=[1]"], ["--each", "--count", "3"]):
             more = [] if "--count" in words else ["--count", "5"]
             status, answer = self.submit(*words, *more, "--", "x")
@@ -141,8 +141,7 @@ class JobOptions(unittest.TestCase):
         for words, part in ((["--parameter", "a=5"], "--parameter:1:3: the values of 'a'"),
                             (["--parameter", "a=["], "--parameter:1:"),
                             (["--parameter", "index=[1]"], "built-in"),
-                            (["--table", "none.csv"], "none.csv"),
-                            (["--save-deadline", "11 min"], "10 min")):
+                            (["--table", "none.csv"], "none.csv")):
             status, answer = self.submit(*words, "--", "x", "{a}")
             self.assertEqual(status, 3, (words, answer))
             self.assertIn(part, answer["error"]["message"], words)
