@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "server/store/table_copier.h"
 
 namespace sublet::server {
 
@@ -22,13 +23,6 @@ struct DamagedTable {
 // Reads every page of the database; a server may be using it. Throws StoreError if the file is
 // not a database of the present layout.
 std::vector<DamagedTable> find_damage(const std::string& database);
-
-struct SalvagedTable {
-  std::string name;
-  uint64_t rows = 0;       // in the new database
-  bool complete = true;    // every row could be read
-  std::string unreadable;  // where rows are missing: "number 17 to 40"; empty: not known
-};
 
 struct Salvage {
   std::vector<SalvagedTable> tables;
