@@ -2,10 +2,13 @@
 
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <iostream>
 
+#include "base/account.h"
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/os_error.h"
 #include "base/text.h"
 #include "server/commit/store.h"
 #include "server/store/repair.h"
@@ -13,12 +16,14 @@
 namespace sublet::server {
 namespace {
 
+// From here on the process acts as the folder's owner, also for an administrator.
 std::string database_of(const ServerSettings& settings) {
+  become_owner_of(settings.state_folder);
   const std::string path = settings.state_folder + "/pool.db";
   struct stat about;
-  if (stat(path.c_str(), &about) != 0)
-    throw StoreError("there is no database " + path + "; name the server's folder with --state");
-  return path;
+  if (stat(path.c_str(), &about) == 0) return path;
+  if (errno != ENOENT && errno != ENOTDIR) throw OsError(errno, "open", path);
+  throw StoreError("there is no database " + path + "; name the server's folder with --state");
 }
 
 void print(const std::vector<DamagedTable>& damaged) {
@@ -31,6 +36,10 @@ void print(const std::vector<DamagedTable>& damaged) {
 
 void print(const Salvage& salvaged) {
   for (const SalvagedTable& table : salvaged.tables) {
+    if (table.refused > 0)
+      std::cout << "table " << table.name << ": " << table.refused
+                << (table.refused == 1 ? " row has" : " rows have")
+                << " impossible values and cannot be kept\n";
     if (table.complete) continue;
     std::cout << "table " << table.name << ": " << table.rows
               << (table.rows == 1 ? " row" : " rows") << " could be read";

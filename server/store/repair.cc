@@ -13,23 +13,96 @@
 namespace sublet::server {
 namespace {
 
-// A table that cannot be read has every layout.
-void require_present_layout(soci::session& sql, const std::string& schema) {
-  int32_t layout = kSchemaVersion;
+// No server has written a layout above this. A larger one was changed by the disk.
+constexpr long long kLastLayout = 1000;
+
+// The layout that the database gives; the present one if it cannot be read.
+long long layout_of(soci::session& sql, const std::string& schema) {
+  long long layout = kSchemaVersion;
   try {
     sql << "select version from " << schema << "pool", soci::into(layout);
   } catch (const soci::soci_error& e) {
     if (!sqlite::is_damage(e)) throw;
   }
-  if (layout != kSchemaVersion)
+  return layout;
+}
+
+bool is_layout(long long layout) { return layout > 0 && layout <= kLastLayout; }
+
+// Returns the layout. A table that cannot be read, and a layout that none can be, count as
+// the present one.
+long long require_present_layout(soci::session& sql, const std::string& schema) {
+  const long long layout = layout_of(sql, schema);
+  if (layout != kSchemaVersion && is_layout(layout))
     throw StoreError("it has layout " + std::to_string(layout) + ", and this program needs " +
                      std::to_string(kSchemaVersion) +
                      "; use the version of the server that wrote it");
+  return layout;
+}
+
+// A column that has ids: its table, the column, how many ids follow it, and the id's kind in
+// table pool.
+struct IdColumn {
+  const char* table;
+  const char* last;
+  const char* next;
+};
+
+// Every column that may know the last id given, should table pool or the last rows of others
+// be lost. Ids are never given again.
+constexpr IdColumn kIdColumns[] = {
+    {"jobs", "id + count - 1", "next_job"},
+    {"specs", "first_job + jobs - 1", "next_job"},
+    {"batches", "first_job + jobs - 1", "next_job"},
+    {"attempts", "job", "next_job"},
+    {"ends", "job", "next_job"},
+    {"uses", "job", "next_job"},
+    {"changes", "job + count - 1", "next_job"},
+    {"files", "job", "next_job"},
+    {"outputs_removed", "job", "next_job"},
+    {"batches", "id", "next_batch"},
+    {"stops", "batch", "next_batch"},
+    {"parts", "batch", "next_batch"},
+    {"jobs", "batch", "next_batch"},
+    {"uses", "batch", "next_batch"},
+    {"changes", "batch", "next_batch"},
+    {"files", "batch", "next_batch"},
+    {"machines", "id", "next_machine"},
+    {"credentials", "machine", "next_machine"},
+    {"attempts", "machine", "next_machine"},
+    {"uses", "machine", "next_machine"},
+    {"changes", "number", "next_change"},
+};
+
+// Makes what table pool says at least what the other tables say.
+void restore_pool(soci::session& sql) {
+  sql << "insert or ignore into pool (id, version, next_job, next_batch, next_machine, "
+         "next_change, last_tick, now) values (1, 0, 1, 1, 1, 1, 0, 0)";
+  sql << "delete from pool where id <> 1";
+  sql << "update pool set version = " << kSchemaVersion;
+  for (const IdColumn& ids : kIdColumns)
+    sql << "update pool set " << ids.next << " = max(" << ids.next << ", (select coalesce(max("
+        << ids.last << "), 0) + 1 from " << ids.table << "))";
+  for (const char* table : {"events", "changes"})
+    sql << "update pool set now = max(now, (select coalesce(max(at), 0) from " << table << "))";
+  sql << "update pool set last_tick = now where last_tick = 0";
+}
+
+// What the tables say of each other's rows. A content that no file refers to leaves its file
+// in the spool, which the server's next start puts aside.
+void restore_agreement(soci::session& sql) {
+  restore_pool(sql);
+  sql << "delete from contents where not exists (select 1 from files where files.content = "
+         "contents.id)";
+  sql << "delete from spool_use";
+  sql << "insert into spool_use (user_name, kind, bytes) select user_name, kind = 2, sum(size) "
+         "from files group by user_name, kind = 2";
 }
 
 std::vector<SalvagedTable> copy_tables(const std::string& database, const std::string& copy) {
   soci::session sql;
   sqlite::open_new(sql, copy);
+  sqlite::tolerate_damage(sql);
   sqlite::attach(sql, database, "old");
   require_present_layout(sql, "old.");
   std::vector<SalvagedTable> copied;
@@ -39,6 +112,7 @@ std::vector<SalvagedTable> copy_tables(const std::string& database, const std::s
   }
   if (std::all_of(copied.begin(), copied.end(), [](const auto& one) { return one.rows == 0; }))
     throw StoreError("no row of it can be read");
+  restore_agreement(sql);
   return copied;
 }
 
@@ -48,8 +122,11 @@ std::vector<DamagedTable> find_damage(const std::string& database) {
   try {
     soci::session sql;
     sqlite::open_to_read(sql, database);
-    require_present_layout(sql, "");
+    sqlite::tolerate_damage(sql);
+    const long long layout = require_present_layout(sql, "");
     std::vector<DamagedTable> damaged;
+    if (!is_layout(layout))
+      damaged.push_back({tables::kPool.name, {"no database has layout " + std::to_string(layout)}});
     for (const Table* table : tables::all()) {
       auto findings = sqlite::damage_of(sql, table->name);
       if (!findings.empty()) damaged.push_back({table->name, std::move(findings)});

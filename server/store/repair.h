@@ -31,7 +31,8 @@ struct Salvage {
 
 // Replaces the database, which no program may have open, by a new one with all rows that can be
 // read, and keeps the old one beside it as NAME.damaged-SUFFIX. Needs as much disk space as the
-// database has. Throws StoreError; then nothing was changed.
+// database has. Throws StoreError; then the database is the old one or, if the last sync of its
+// folder failed, perhaps the new one, with the old one beside it.
 Salvage salvage(Files& files, const std::string& database, const std::string& suffix);
 
 }  // namespace sublet::server

@@ -3,9 +3,11 @@
 #include <cppunit/extensions/HelperMacros.h>
 #include <sqlite3.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <utility>
 
 #include "base/testing/faulty_files.h"
 #include "base/testing/temporary_folder.h"
@@ -18,6 +20,49 @@ namespace {
 
 using namespace scheduling;
 
+// A disk that cannot read some pages of the files opened from now on.
+class UnreadablePages {
+ public:
+  explicit UnreadablePages(std::set<int> pages) {
+    pages_ = std::move(pages);
+    real_ = sqlite3_vfs_find(nullptr);
+    shim_ = *real_;
+    shim_.zName = "unreadable";
+    shim_.pNext = nullptr;
+    shim_.xOpen = open;
+    sqlite3_vfs_register(&shim_, 1);
+  }
+  ~UnreadablePages() {
+    sqlite3_vfs_unregister(&shim_);
+    sqlite3_vfs_register(real_, 1);
+  }
+  UnreadablePages(const UnreadablePages&) = delete;
+
+ private:
+  static int open(sqlite3_vfs*, sqlite3_filename name, sqlite3_file* file, int flags, int* out) {
+    const int code = real_->xOpen(real_, name, file, flags, out);
+    if (code != SQLITE_OK || name == nullptr || !std::string(name).ends_with("/pool.db"))
+      return code;
+    real_methods_ = file->pMethods;
+    methods_ = *real_methods_;
+    methods_.xRead = read;
+    methods_.xFetch = nullptr;
+    methods_.iVersion = 2;
+    file->pMethods = &methods_;
+    return code;
+  }
+  static int read(sqlite3_file* file, void* to, int size, sqlite3_int64 offset) {
+    if (pages_.contains(static_cast<int>(offset / 4096) + 1)) return SQLITE_IOERR_READ;
+    return real_methods_->xRead(file, to, size, offset);
+  }
+
+  static inline std::set<int> pages_;
+  static inline sqlite3_vfs* real_ = nullptr;
+  static inline sqlite3_vfs shim_;
+  static inline const sqlite3_io_methods* real_methods_ = nullptr;
+  static inline sqlite3_io_methods methods_;
+};
+
 // Pages of the database file are overwritten, as by a failing disk.
 class RepairTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(RepairTest);
@@ -26,6 +71,13 @@ class RepairTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(two_damaged_pages_cost_their_rows);
   CPPUNIT_TEST(both_ends_may_be_damaged);
   CPPUNIT_TEST(any_page_may_be_damaged);
+  CPPUNIT_TEST(a_file_that_was_cut_off);
+  CPPUNIT_TEST(pages_that_the_disk_cannot_read);
+  CPPUNIT_TEST(rows_that_cannot_be_kept_are_counted);
+  CPPUNIT_TEST(a_layout_that_cannot_be);
+  CPPUNIT_TEST(ids_are_never_given_again);
+  CPPUNIT_TEST(the_spool_agrees_afterwards);
+  CPPUNIT_TEST(the_link_is_synced_before_the_replacement);
   CPPUNIT_TEST(the_old_one_is_kept);
   CPPUNIT_TEST(what_is_no_database_is_left_alone);
   CPPUNIT_TEST_SUITE_END();
@@ -181,6 +233,103 @@ class RepairTest : public CppUnit::TestFixture {
         CPPUNIT_ASSERT_EQUAL(size_t{0}, n);  // the schema
       }
     }
+  }
+
+  void a_file_that_was_cut_off() {
+    for (const unsigned parts : {3u, 5u, 6u, 7u}) {
+      make();
+      finish_log();
+      const auto size = std::filesystem::file_size(path()) / 4096;
+      std::filesystem::resize_file(path(), size * parts / 8 * 4096 + 100);
+      CPPUNIT_ASSERT(!find_damage(path()).empty());
+      const Salvage result = salvage(files_, path(), "1");
+      uint64_t rows = 0;
+      for (const SalvagedTable& one : result.tables) rows += one.rows;
+      CPPUNIT_ASSERT(rows > kJobs * parts / 4 && rows < 4 * kJobs * parts / 8 + kJobs);
+      CPPUNIT_ASSERT(find_damage(path()).empty());
+      std::vector<std::string> skipped;
+      SqlStore(path()).load(&skipped);
+      CPPUNIT_ASSERT(skipped.empty());
+    }
+  }
+
+  void pages_that_the_disk_cannot_read() {
+    const std::vector<int> all = leaves("jobs");
+    UnreadablePages disk({all.at(5), all.at(9)});
+    const auto found = find_damage(path());
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, found.size());
+    CPPUNIT_ASSERT_EQUAL(std::string("jobs"), found[0].name);
+    const Salvage result = salvage(files_, path(), "1");
+    const SalvagedTable& jobs_table = table(result, "jobs");
+    CPPUNIT_ASSERT(!jobs_table.complete);
+    CPPUNIT_ASSERT(jobs_table.rows > kJobs - 200 && jobs_table.rows < kJobs);
+    CPPUNIT_ASSERT(table(result, "specs").complete);
+  }
+
+  void rows_that_cannot_be_kept_are_counted() {
+    execute(
+        "pragma writable_schema=on; update sqlite_master set sql = replace(sql, 'name text not "
+        "null', 'name text') where name = 'specs'");
+    execute("update specs set name = null where first_job in (7, 8)");
+    const SalvagedTable specs = table(salvage(files_, path(), "1"), "specs");
+    CPPUNIT_ASSERT_EQUAL(uint64_t{2}, specs.refused);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{kJobs - 2}, specs.rows);
+  }
+
+  void a_layout_that_cannot_be() {
+    for (const char* layout : {"1000006", "-6", "0"}) {
+      make();
+      execute(std::string("update pool set version = ") + layout);
+      finish_log();
+      const auto found = find_damage(path());
+      CPPUNIT_ASSERT_EQUAL(size_t{1}, found.size());
+      CPPUNIT_ASSERT_EQUAL(std::string("no database has layout ") + layout, found[0].findings[0]);
+      salvage(files_, path(), "1");
+      CPPUNIT_ASSERT(find_damage(path()).empty());
+      CPPUNIT_ASSERT_EQUAL(size_t{kJobs}, jobs().size());
+    }
+    execute("update pool set version = 4");
+    CPPUNIT_ASSERT_THROW(find_damage(path()), StoreError);
+  }
+
+  // Even if table pool and the newest jobs are lost.
+  void ids_are_never_given_again() {
+    execute(
+        "delete from pool; delete from jobs where id > 10; delete from specs; "
+        "insert into outputs_removed (job, at) values (7000, 1); "
+        "insert into credentials (machine, secret, uid) values (30, 's', 0); "
+        "insert into stops (batch, stop_done, stop_failed, stop_output, done, failed, stopped_by) "
+        "values (60, 1, 0, '', 0, 0, '')");
+    salvage(files_, path(), "1");
+    const std::vector<int> next = numbers(
+        "select next_job from pool union all select next_machine from pool union all "
+        "select next_batch from pool union all select now from pool");
+    CPPUNIT_ASSERT((next == std::vector<int>{7001, 31, 61, 1000}));
+  }
+
+  void the_spool_agrees_afterwards() {
+    execute(
+        "insert into files (id, kind, batch, job, attempt, generation, name, size, digest, in_row, "
+        "body, counts, user_name, content) values (1, 1, 4, 0, 0, 0, 'a', 100, 'd', 0, '', 0, "
+        "'ann', 5), (2, 2, 0, 3, 1, 1, 'b', 30, 'e', 1, '', 0, 'ann', 0);"
+        "insert into contents (id, digest, size, identity, damaged) values (5, 'd', 100, '', 0), "
+        "(6, 'f', 50, '', 0);"
+        "insert into spool_use (user_name, kind, bytes) values ('ann', 0, 999999), "
+        "('ben', 1, 5)");
+    salvage(files_, path(), "1");
+    CPPUNIT_ASSERT(numbers("select id from contents") == std::vector<int>{5});
+    CPPUNIT_ASSERT(
+        (numbers("select bytes from spool_use order by kind") == std::vector<int>{100, 30}));
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, numbers("select bytes from spool_use").size());
+  }
+
+  // Else a loss of power might leave the new database without the old one beside it.
+  void the_link_is_synced_before_the_replacement() {
+    damage(leaves("events").at(3));
+    files_.fail_step(FileStep::sync_folder, EIO);
+    CPPUNIT_ASSERT_THROW(salvage(files_, path(), "1"), StoreError);
+    files_.fail_step(FileStep::sync_folder, 0);
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, find_damage(path()).size());
   }
 
   void the_old_one_is_kept() {

@@ -13,15 +13,17 @@ namespace {
 
 void finish_log_of(const std::string& path) {
   soci::session old;
-  sqlite::open_to_write(old, path);
+  sqlite::open_damaged(old, path);
   sqlite::finish_log(old);
 }
 
-// An administrator may replace the database of a server that runs as another user.
+// The server may run in a group of its own.
 void keep_owner(const std::string& path, const std::string& copy) {
-  struct stat about;
-  if (stat(path.c_str(), &about) != 0 || chown(copy.c_str(), about.st_uid, about.st_gid) != 0 ||
-      chmod(copy.c_str(), about.st_mode & 07777) != 0)
+  struct stat old, made;
+  const bool known = stat(path.c_str(), &old) == 0 && stat(copy.c_str(), &made) == 0;
+  const bool same = known && old.st_uid == made.st_uid && old.st_gid == made.st_gid;
+  if (!known || (!same && chown(copy.c_str(), old.st_uid, old.st_gid) != 0) ||
+      chmod(copy.c_str(), old.st_mode & 07777) != 0)
     throw OsError(errno, "give the database's owner to", copy);
 }
 
@@ -42,6 +44,7 @@ void replace_database(Files& files, const std::string& path, const std::string& 
     files.sync_file(copy);
     files.remove_file(kept);
     files.link(path, kept);
+    files.sync_folder(folder_of(path));
     files.rename(copy, path);
     files.sync_folder(folder_of(path));
   } catch (const std::exception&) {

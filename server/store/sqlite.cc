@@ -48,6 +48,12 @@ void open_to_change(soci::session& session, const std::string& path) {
   session << "PRAGMA synchronous=FULL";
 }
 
+void open_damaged(soci::session& session, const std::string& path) {
+  open(session, path);
+  tolerate_damage(session);
+  session << "PRAGMA synchronous=FULL";
+}
+
 void open_new(soci::session& session, const std::string& path) {
   open(session, path);
   session << "PRAGMA synchronous=OFF";
@@ -62,6 +68,12 @@ void finish_log(soci::session& session) {
 
 void copy_to(soci::session& session, const std::string& path) {
   session << "vacuum into :path", soci::use(path, "path");
+}
+
+void tolerate_damage(soci::session& session) {
+  // Without this, a file shorter than its header says is not opened at all.
+  session << "PRAGMA writable_schema=ON";
+  sqlite_api::sqlite3_extended_result_codes(handle(session), 1);
 }
 
 void attach(soci::session& session, const std::string& path, const std::string& name) {
@@ -84,7 +96,10 @@ std::vector<std::string> damage_of(soci::session& session, const std::string& ta
 
 bool is_damage(const soci::soci_error& error) {
   const auto* of_sqlite = dynamic_cast<const soci::sqlite3_soci_error*>(&error);
-  return of_sqlite != nullptr && (of_sqlite->result() & 0xff) == SQLITE_CORRUPT;
+  if (of_sqlite == nullptr) return false;
+  const int code = of_sqlite->result();
+  return (code & 0xff) == SQLITE_CORRUPT || code == SQLITE_IOERR_READ ||
+         code == SQLITE_IOERR_SHORT_READ;
 }
 
 std::string through(const std::string& index) { return " indexed by " + index; }

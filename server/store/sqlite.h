@@ -21,6 +21,8 @@ void open_to_read(soci::session& session, const std::string& path);
 
 // Opens a database that nobody else uses, to change its layout in one transaction.
 void open_to_change(soci::session& session, const std::string& path);
+// The same for one that may be damaged: tolerate_damage() before its first page is read.
+void open_damaged(soci::session& session, const std::string& path);
 // Creates a database that the caller syncs when it is complete.
 void open_new(soci::session& session, const std::string& path);
 // Moves all that was written into the database's own file, and removes the log. Throws
@@ -29,12 +31,16 @@ void finish_log(soci::session& session);
 // Writes a copy of the database; the file must not exist. Throws soci::soci_error.
 void copy_to(soci::session& session, const std::string& path);
 
+// Lets statements read what is left of a damaged database, even if its file was cut off, and
+// be told a disk's read errors from others.
+void tolerate_damage(soci::session& session);
 // Makes another database available under this name. Throws soci::soci_error.
 void attach(soci::session& session, const std::string& path, const std::string& name);
 // What is damaged in the file's pages of this table and its indexes, at most 100 findings.
 // Throws soci::soci_error if the file is no database.
 std::vector<std::string> damage_of(soci::session& session, const std::string& table);
-// Whether a statement failed because the file is damaged.
+// Whether a statement failed because the file is damaged; after tolerate_damage() also if the
+// disk could not read it.
 bool is_damage(const soci::soci_error& error);
 // The number of each row in a table that is Storage::kApart.
 inline constexpr const char* kRowNumber = "rowid";

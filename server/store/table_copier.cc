@@ -7,6 +7,7 @@
 #include <queue>
 #include <vector>
 
+#include "server/store/rows.h"
 #include "server/store/sqlite.h"
 
 namespace sublet::server {
@@ -183,14 +184,18 @@ void TableCopier::divide(const Range& whole) {
 SalvagedTable TableCopier::copy() {
   SalvagedTable result;
   result.name = name_;
-  if (!walk(true)) {
+  uint64_t old = 0;
+  if (walk(true)) {
+    old = number_of(sql_, "select count(*) from old." + name_ + " not indexed");
+  } else {
     result.complete = false;
     set_mark();
     walk(false);
     const auto range = numeric_ ? between() : std::nullopt;
     if (range) divide(*range);
   }
-  sql_ << "select count(*) from main." << name_, soci::into(result.rows);
+  result.rows = number_of(sql_, "select count(*) from main." + name_);
+  if (result.complete && old > result.rows) result.refused = old - result.rows;
   if (unreadable_)
     result.unreadable = first_key_ + " " + std::to_string(unreadable_->first) + " to " +
                         std::to_string(unreadable_->last);

@@ -17,6 +17,7 @@ namespace sublet::server {
 struct SalvagedTable {
   std::string name;
   uint64_t rows = 0;       // in the new database
+  uint64_t refused = 0;    // could be read, but not be stored: a value or its key cannot be right
   bool complete = true;    // every row could be read
   std::string unreadable;  // where rows are missing: "number 17 to 40"; empty: not known
 };

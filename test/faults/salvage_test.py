@@ -2,6 +2,7 @@
 the table, and `salvage` makes a database with which the pool goes on."""
 
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -82,6 +83,51 @@ class Salvage(unittest.TestCase):
         status, said = self.command("salvage")
         self.assertEqual(status, 1, said)
         self.assertEqual(self.command("check")[0], 0)
+
+    def test_a_file_that_was_cut_off(self):
+        self.assertEqual(self.pool.stop_server(), 0)
+        self.damage("events")
+        os.truncate(self.database, os.path.getsize(self.database) * 3 // 4 // PAGE * PAGE)
+        status, said = self.command("check")
+        self.assertEqual(status, 1, said)
+        status, said = self.command("salvage")
+        self.assertEqual(status, 0, said)
+        self.assertEqual(self.command("check")[0], 0)
+        self.pool.start_server()
+        self.moe.owner("away")
+        job = self.pool.submit("--input", "data", "--output", "copy", "--", "cp", "data",
+                               "copy")[0]
+        self.assertGreater(job, self.waiting)
+        self.assertTrue(self.copied(job, "after"))
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root")
+    def test_root_follows_no_links_of_the_folders_owner(self):
+        """Root acts as the account that the folder belongs to."""
+        self.assertEqual(self.pool.stop_server(), 0)
+        self.damage("events")
+        own = os.path.join(self.pool.folder, "roots")
+        os.mkdir(own, 0o700)
+        secret = os.path.join(own, "pool.db")
+        os.rename(self.database, secret)
+        with open(secret, "rb") as f:
+            before = f.read()
+        os.symlink(secret, self.database)
+        for folder, _, names in os.walk(self.pool.state):
+            for name in [folder] + [os.path.join(folder, name) for name in names]:
+                os.lchown(name, 200001, 200001)
+        for word in ("check", "salvage"):
+            status, said = self.command(word)
+            self.assertEqual((status, said), (
+                1, "sublet-server: cannot open %s: Permission denied (check its owner and "
+                "permissions)\n" % self.database))
+        os.unlink(self.database)
+        shutil.copy(secret, self.database)
+        os.chown(self.database, 200001, 200001)
+        self.assertEqual(self.command("salvage")[0], 0)
+        for name in os.listdir(self.pool.state):
+            self.assertEqual(os.lstat(os.path.join(self.pool.state, name)).st_uid, 200001, name)
+        with open(secret, "rb") as f:
+            self.assertEqual(f.read(), before)
 
     def test_the_server_says_what_to_do(self):
         self.assertEqual(self.pool.stop_server(), 0)
