@@ -6,6 +6,7 @@
 
 #include "server/commit/store.h"
 #include "server/store/replacement.h"
+#include "server/store/set_aside.h"
 #include "server/store/sqlite.h"
 #include "server/store/table_copier.h"
 #include "server/store/tables.h"
@@ -108,7 +109,7 @@ std::vector<SalvagedTable> copy_tables(const std::string& database, const std::s
   std::vector<SalvagedTable> copied;
   for (const Table* table : tables::all()) {
     for (const std::string& statement : creation(*table)) sql << statement;
-    copied.push_back(TableCopier(sql, *table).copy());
+    copied.push_back(TableCopier(sql, *table, std::string("old.") + table->name).copy());
   }
   if (std::all_of(copied.begin(), copied.end(), [](const auto& one) { return one.rows == 0; }))
     throw StoreError("no row of it can be read");
@@ -131,6 +132,8 @@ std::vector<DamagedTable> find_damage(const std::string& database) {
       auto findings = sqlite::damage_of(sql, table->name);
       if (!findings.empty()) damaged.push_back({table->name, std::move(findings)});
     }
+    for (const std::string& name : tables_set_aside(sql))
+      damaged.push_back({name, {"the server has set it aside"}});
     return damaged;
   } catch (const std::exception& e) {
     throw StoreError("cannot check the database " + database + ": " + e.what());

@@ -78,6 +78,9 @@ class RepairTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(ids_are_never_given_again);
   CPPUNIT_TEST(the_spool_agrees_afterwards);
   CPPUNIT_TEST(the_link_is_synced_before_the_replacement);
+  CPPUNIT_TEST(the_store_goes_on_without_what_it_need_not_read);
+  CPPUNIT_TEST(what_can_be_read_of_it_stays_in_use);
+  CPPUNIT_TEST(the_store_stops_at_what_it_needs);
   CPPUNIT_TEST(the_old_one_is_kept);
   CPPUNIT_TEST(what_is_no_database_is_left_alone);
   CPPUNIT_TEST_SUITE_END();
@@ -330,6 +333,79 @@ class RepairTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_THROW(salvage(files_, path(), "1"), StoreError);
     files_.fail_step(FileStep::sync_folder, 0);
     CPPUNIT_ASSERT_EQUAL(size_t{1}, find_damage(path()).size());
+  }
+
+  // What a server writes for one more job.
+  static Changes one_more(JobId id) {
+    Changes c;
+    c.has_pool = true;
+    JobRecord job;
+    job.id = id;
+    job.user = "ann";
+    job.state = JobState::kWaiting;
+    c.jobs[id] = job;
+    const std::string request = "request " + std::to_string(id);
+    c.requests[request] = RequestRow{request, "digest", "answer", 5};
+    c.events.push_back(EventRow{2000, 3, "event"});
+    c.changes.push_back(ChangeRecord{.number = id, .at = 2000, .job = id, .user = "ann"});
+    return c;
+  }
+
+  void the_store_goes_on_without_what_it_need_not_read() {
+    for (const std::string table : {"events", "requests", "changes"}) {
+      make();
+      Changes changes;
+      for (JobId id = 1; id <= kJobs; ++id)
+        changes.changes.push_back(ChangeRecord{.number = id, .at = 1000, .job = id, .user = "ann"});
+      SqlStore(path()).commit(changes);
+      finish_log();
+      for (const int page : leaves(table)) damage(page);
+      SqlStore store(path());
+      std::vector<std::string> skipped;
+      CPPUNIT_ASSERT_EQUAL(Micros{1000}, store.load(&skipped).pool.now);
+      CPPUNIT_ASSERT(!store.find_request("request 7").has_value() || table != "requests");
+      for (const JobId id : {kJobs + 1, kJobs + 2}) store.commit(one_more(id));
+      CPPUNIT_ASSERT(store.find_request("request " + std::to_string(kJobs + 2)).has_value());
+      CPPUNIT_ASSERT_EQUAL(size_t{2}, store.load(&skipped).jobs.size());
+      CPPUNIT_ASSERT(skipped.empty());
+      const auto found = find_damage(path());
+      CPPUNIT_ASSERT_EQUAL(size_t{1}, found.size());
+      CPPUNIT_ASSERT_EQUAL(table + "_damaged_1", found[0].name);
+      // The new table has its indexes.
+      const std::string indexes =
+          "select count(*) from sqlite_schema where type = 'index' and sql "
+          "is not null and tbl_name = '";
+      CPPUNIT_ASSERT(numbers(indexes + table + "'") == numbers(indexes + table + "_damaged_1'"));
+    }
+  }
+
+  void what_can_be_read_of_it_stays_in_use() {
+    const std::vector<int> all = leaves("requests");
+    damage(all.at(5));
+    SqlStore store(path());
+    const auto known = [&] {
+      size_t count = 0;
+      for (JobId id = 1; id <= kJobs; ++id)
+        count += store.find_request("request " + std::to_string(id)).has_value();
+      return count;
+    };
+    known();  // meets the damaged page
+    const size_t left = known();
+    CPPUNIT_ASSERT(left < kJobs && left > kJobs - 3 * kJobs / all.size());
+    store.commit(one_more(kJobs + 1));
+  }
+
+  void the_store_stops_at_what_it_needs() {
+    damage(leaves("jobs").back());
+    bool advised = false;
+    try {
+      SqlStore store(path());
+      store.commit(one_more(kJobs + 1));
+    } catch (const StoreError& e) {
+      advised = std::string(e.what()).find("`sublet-server check`") != std::string::npos;
+    }
+    CPPUNIT_ASSERT(advised);
+    CPPUNIT_ASSERT_EQUAL(std::string("jobs"), find_damage(path()).at(0).name);
   }
 
   void the_old_one_is_kept() {

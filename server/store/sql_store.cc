@@ -3,13 +3,16 @@
 #include <soci/soci.h>
 
 #include <algorithm>
+#include <functional>
 #include <set>
+#include <utility>
 
 #include "base/files.h"
 #include "base/log.h"
 #include "server/store/live.h"
 #include "server/store/migration.h"
 #include "server/store/rows.h"
+#include "server/store/set_aside.h"
 #include "server/store/sqlite.h"
 #include "server/store/tables.h"
 #include "server/store/writer.h"
@@ -37,10 +40,13 @@ void forget_oldest(soci::session& sql, const char* table, Micros before) {
       << table << " order by number limit " << kForgotten << ") where at < " << before << ")";
 }
 
-void forget_history(soci::session& sql, const Changes::ForgottenHistory& h) {
+void forget_uses(soci::session& sql, const Changes::ForgottenHistory& h) {
   if (h.uses_until > 0)
     sql << "delete from uses where (finished, job, attempt) <= (" << h.uses_until << ", "
         << h.last.job << ", " << h.last.attempt << ")";
+}
+
+void forget_spent(soci::session& sql, const Changes::ForgottenHistory& h) {
   if (h.spent_before > 0) sql << "delete from spent where at < " << h.spent_before;
 }
 
@@ -52,6 +58,24 @@ std::string text_of(const std::exception& error) {
   return sqlite::is_damage(*from_soci)
              ? text + " (the file is damaged: `sublet-server check` says where)"
              : text;
+}
+
+}  // namespace
+
+namespace {
+
+// Calls `work`, which sets `at` to the table that it is about to use. If a page of that table
+// is damaged and serving does not need it, sets the table aside and calls `work` again.
+void or_set_aside(soci::session& sql, const Table*& at, const std::function<void()>& work) {
+  for (std::set<const Table*> aside;;) {
+    try {
+      return work();
+    } catch (const soci::soci_error& e) {
+      const bool again = sqlite::is_damage(e) && at && can_be_set_aside(*at);
+      if (!again || !aside.insert(at).second) throw;
+      set_aside(sql, *at);
+    }
+  }
 }
 
 }  // namespace
@@ -104,8 +128,27 @@ struct SqlStore::Session {
         &requests,  &events, &drop_batch, &drop_parts,  &count_out, &drop_file,   &drop_content,
         &count_file};
   }
+  // The table whose damage makes this statement fail, if it can be set aside.
+  const Table* table_of(const Bulk* bulk) const;
   void add(const Changes& changes);
+  void clear();
+  // Writes what was added. `at`: the table being written, if that can be set aside.
+  void write(const Changes& changes, const Table*& at);
 };
+
+const Table* SqlStore::Session::table_of(const Bulk* bulk) const {
+  if (bulk == &ends) return &tables::kEnds;
+  if (bulk == &uses) return &tables::kUses;
+  if (bulk == &spent) return &tables::kSpent;
+  if (bulk == &changes) return &tables::kChanges;
+  if (bulk == &requests) return &tables::kRequests;
+  if (bulk == &events) return &tables::kEvents;
+  return nullptr;
+}
+
+void SqlStore::Session::clear() {
+  for (Bulk* bulk : in_order()) bulk->clear();
+}
 
 namespace {
 
@@ -197,30 +240,51 @@ SqlStore::SqlStore(const std::string& path) : session_(std::make_unique<Session>
 
 SqlStore::~SqlStore() = default;
 
+void SqlStore::Session::write(const Changes& changes, const Table*& at) {
+  soci::transaction transaction(sql);
+  for (Bulk* bulk : in_order()) {
+    at = table_of(bulk);
+    bulk->flush(sql);
+  }
+  at = &tables::kRequests;
+  forget_requests(sql, changes.forget_requests);
+  at = &tables::kEvents;
+  forget_oldest(sql, "events", changes.forget_events);
+  at = &tables::kChanges;
+  forget_oldest(sql, "changes", changes.forget_changes);
+  at = &tables::kUses;
+  forget_uses(sql, changes.forget_history);
+  at = &tables::kSpent;
+  forget_spent(sql, changes.forget_history);
+  at = nullptr;
+  transaction.commit();
+}
+
 void SqlStore::commit(const Changes& changes) {
-  Session& s = *session_;
+  const Table* at = nullptr;
   try {
-    s.add(changes);
-    soci::transaction transaction(s.sql);
-    for (Bulk* bulk : s.in_order()) bulk->flush(s.sql);
-    forget_requests(s.sql, changes.forget_requests);
-    forget_oldest(s.sql, "events", changes.forget_events);
-    forget_oldest(s.sql, "changes", changes.forget_changes);
-    forget_history(s.sql, changes.forget_history);
-    transaction.commit();
+    or_set_aside(session_->sql, at, [&] {
+      session_->clear();
+      session_->add(changes);
+      session_->write(changes, at);
+    });
   } catch (const std::exception& e) {
-    for (Bulk* bulk : s.in_order()) bulk->clear();
+    session_->clear();
     throw StoreError("the database could not be written: " + text_of(e));
   }
 }
 
 std::optional<RequestRow> SqlStore::find_request(const std::string& key) {
+  const Table* at = &tables::kRequests;
   try {
-    RequestRow row;
-    Rows rows(session_->sql);
-    rows.into(tables::kRequests, row).with("id", key).select("requests where id = :id");
-    if (!rows.next()) return std::nullopt;
-    return row;
+    std::optional<RequestRow> found;
+    or_set_aside(session_->sql, at, [&] {
+      RequestRow row;
+      Rows rows(session_->sql);
+      rows.into(tables::kRequests, row).with("id", key).select("requests where id = :id");
+      if (rows.next()) found = std::move(row);
+    });
+    return found;
   } catch (const std::exception& e) {
     throw StoreError("the database could not be read: " + text_of(e));
   }
@@ -244,6 +308,16 @@ void load_rows(soci::session& sql, const TableOf<Row>& table,
 
 }  // namespace
 
+namespace {
+
+// Of a table whose row numbers increase with time.
+Micros last_instant(soci::session& sql, const std::string& table) {
+  return static_cast<Micros>(
+      number_of(sql, "select at from " + table + " order by number desc limit 1"));
+}
+
+}  // namespace
+
 scheduling::Snapshot SqlStore::load(std::vector<std::string>* damage) {
   scheduling::Snapshot snapshot;
   soci::session& sql = session_->sql;
@@ -254,10 +328,15 @@ scheduling::Snapshot SqlStore::load(std::vector<std::string>* damage) {
     snapshot.last_job = number_of(sql, kLastJob);
     snapshot.last_batch = number_of(sql, "select max(id) from batches");
     snapshot.last_machine = number_of(sql, "select max(id) from machines");
-    snapshot.last_change = number_of(sql, "select max(number) from changes");
-    snapshot.pool.now = std::max(
-        snapshot.pool.now,
-        static_cast<Micros>(number_of(sql, "select at from events order by number desc limit 1")));
+    const Table* at = &tables::kChanges;
+    or_set_aside(sql, at, [&] {
+      snapshot.last_change = number_of(sql, "select max(number) from changes");
+      snapshot.pool.now = std::max(snapshot.pool.now, last_instant(sql, "changes"));
+    });
+    at = &tables::kEvents;
+    or_set_aside(sql, at, [&] {
+      snapshot.pool.now = std::max(snapshot.pool.now, last_instant(sql, "events"));
+    });
     load_rows(sql, tables::kUsers, {"users"}, damage, &snapshot.users);
     load_rows(sql, tables::kMachines, {"machines order by id"}, damage, &snapshot.machines);
     load_rows(sql, tables::kJobs, live_jobs(), damage, &snapshot.jobs);

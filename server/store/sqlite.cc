@@ -102,6 +102,23 @@ bool is_damage(const soci::soci_error& error) {
          code == SQLITE_IOERR_SHORT_READ;
 }
 
+std::vector<std::string> table_names(soci::session& session) {
+  soci::rowset<std::string> rows =
+      (session.prepare << "select name from sqlite_schema where type = 'table'");
+  return {rows.begin(), rows.end()};
+}
+
+// An index cannot be renamed, and dropping it would read all its pages: its new name is
+// written into the schema.
+void rename_damaged(soci::session& session, const std::string& from, const std::string& to) {
+  session << "PRAGMA writable_schema=ON";
+  session << "update sqlite_schema set sql = replace(sql, name, '" << to << "_' || name), name = '"
+          << to << "_' || name where type = 'index' and tbl_name = '" << from
+          << "' and sql is not null";
+  session << "PRAGMA writable_schema=RESET";
+  session << "alter table " << from << " rename to " << to;
+}
+
 std::string through(const std::string& index) { return " indexed by " + index; }
 
 TimeLimit::TimeLimit(soci::session& session, std::chrono::microseconds span)

@@ -42,6 +42,11 @@ std::vector<std::string> damage_of(soci::session& session, const std::string& ta
 // Whether a statement failed because the file is damaged; after tolerate_damage() also if the
 // disk could not read it.
 bool is_damage(const soci::soci_error& error);
+// The names of all tables. Throws soci::soci_error.
+std::vector<std::string> table_names(soci::session& session);
+// Renames a table and its indexes without reading any of their pages; call it in a
+// transaction. Throws soci::soci_error.
+void rename_damaged(soci::session& session, const std::string& from, const std::string& to);
 // The number of each row in a table that is Storage::kApart.
 inline constexpr const char* kRowNumber = "rowid";
 

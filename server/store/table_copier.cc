@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <queue>
+#include <utility>
 #include <vector>
 
 #include "server/store/rows.h"
@@ -24,7 +25,8 @@ void add_word(std::string& list, const std::string& word) {
 
 }  // namespace
 
-TableCopier::TableCopier(soci::session& sql, const Table& table) : sql_(sql), name_(table.name) {
+TableCopier::TableCopier(soci::session& sql, const Table& table, std::string source)
+    : sql_(sql), name_(table.name), source_(std::move(source)) {
   bool numbered = false;
   for (const Column& column : table.columns()) {
     add_word(columns_, column.name);
@@ -50,7 +52,7 @@ TableCopier::TableCopier(soci::session& sql, const Table& table) : sql_(sql), na
 bool TableCopier::try_copy(const std::string& rest) {
   try {
     sql_ << "insert or ignore into main." << name_ << " (" << columns_ << ") select " << columns_
-         << " from old." << name_ << " " << rest;
+         << " from " << source_ << " " << rest;
     return true;
   } catch (const soci::soci_error& e) {
     if (!sqlite::is_damage(e)) throw;
@@ -117,7 +119,7 @@ void TableCopier::note_unreadable(const Range& range) {
 bool TableCopier::can_reach(long long key) {
   try {
     long long found = 0;
-    sql_ << "select " << first_key_ << " from old." << name_ << " where " << first_key_
+    sql_ << "select " << first_key_ << " from " << source_ << " where " << first_key_
          << " >= " << key << " order by " << first_key_ << " limit 1",
         soci::into(found);
     return true;
@@ -186,7 +188,7 @@ SalvagedTable TableCopier::copy() {
   result.name = name_;
   uint64_t old = 0;
   if (walk(true)) {
-    old = number_of(sql_, "select count(*) from old." + name_ + " not indexed");
+    old = number_of(sql_, "select count(*) from " + source_ + " not indexed");
   } else {
     result.complete = false;
     set_mark();

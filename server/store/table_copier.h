@@ -22,14 +22,15 @@ struct SalvagedTable {
   std::string unreadable;  // where rows are missing: "number 17 to 40"; empty: not known
 };
 
-// Copies a table from the attached database `old` to the empty one in the new database.
+// Copies a table to the empty one of its name in the database `main`. `source`: from where, for
+// example "old.jobs" of an attached database.
 //
 // A damaged page cannot be read, nor can an order that passes it be followed. So rows are read
 // from both ends up to the first damage there, and what remains between is divided by its key
 // again and again.
 class TableCopier {
  public:
-  TableCopier(soci::session& sql, const Table& table);
+  TableCopier(soci::session& sql, const Table& table, std::string source);
   SalvagedTable copy();
 
  private:
@@ -56,6 +57,7 @@ class TableCopier {
 
   soci::session& sql_;
   const std::string name_;
+  const std::string source_;
   std::string columns_;
   std::string keys_;        // "(job, attempt)"
   std::string ascending_;   // "job, attempt"

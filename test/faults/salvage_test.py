@@ -129,13 +129,34 @@ class Salvage(unittest.TestCase):
         with open(secret, "rb") as f:
             self.assertEqual(f.read(), before)
 
+    def test_the_server_goes_on_without_history(self):
+        """Also if the damage is found while it runs."""
+        self.assertEqual(self.pool.stop_server(), 0)
+        for table in ("events", "requests", "changes"):
+            self.damage(table)
+        self.pool.start_server()
+        self.moe.owner("away")
+        self.assertTrue(self.copied(self.waiting, "first"))
+        self.assertTrue(self.copied(self.pool.submit("--input", "data", "--output", "copy", "--",
+                                                     "cp", "data", "copy")[0], "second"))
+        log = self.pool.log("server")
+        status, said = self.command("check")
+        self.assertEqual(status, 1, said)
+        for table in ("events", "requests", "changes"):
+            self.assertIn("table %s of the database is damaged: it was set aside as %s_damaged_1" %
+                          (table, table), log)
+            self.assertIn("table %s_damaged_1 is damaged: the server has set it aside\n" % table,
+                          said)
+        self.assertEqual(self.pool.stop_server(), 0)
+        self.assertEqual(self.command("salvage")[0], 0)
+        self.assertEqual(self.command("check")[0], 0)
+
     def test_the_server_says_what_to_do(self):
         self.assertEqual(self.pool.stop_server(), 0)
-        self.damage("requests")
-        self.pool.start_server()
-        status, _, err = self.pool.run("submit", "--", "true")
-        self.assertNotEqual(status, 0, "the damaged page was not needed")
-        self.assertIn("`sublet-server check`", self.pool.log("server"), err)
+        self.damage("jobs")
+        self.pool.start_server(wait=False)
+        harness.wait_for(lambda: "`sublet-server check`" in self.pool.log("server"),
+                         "the server's advice")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,67 @@
+#include "server/store/set_aside.h"
+
+#include <soci/soci.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "server/store/rows.h"
+#include "server/store/sqlite.h"
+#include "server/store/table_copier.h"
+#include "server/store/tables.h"
+
+namespace sublet::server {
+namespace {
+
+constexpr const char* kMark = "_damaged_";
+
+std::string unused_name(soci::session& session, const std::string& table) {
+  const std::vector<std::string> used = tables_set_aside(session);
+  for (int number = 1;; ++number) {
+    const std::string name = table + kMark + std::to_string(number);
+    if (std::find(used.begin(), used.end(), name) == used.end()) return name;
+  }
+}
+
+std::string what_was_kept(const SalvagedTable& copied) {
+  std::string text = std::to_string(copied.rows) + (copied.rows == 1 ? " row" : " rows") +
+                     " could be read and stay in use";
+  if (!copied.unreadable.empty()) text += "; missing: some of " + copied.unreadable;
+  return text;
+}
+
+}  // namespace
+
+bool can_be_set_aside(const Table& table) {
+  for (const Table* one :
+       std::initializer_list<const Table*>{&tables::kEvents, &tables::kChanges, &tables::kRequests,
+                                           &tables::kSpent, &tables::kUses, &tables::kEnds})
+    if (one == &table) return true;
+  return false;
+}
+
+void set_aside(soci::session& session, const Table& table) {
+  const std::string aside = unused_name(session, table.name);
+  soci::transaction transaction(session);
+  sqlite::rename_damaged(session, table.name, aside);
+  for (const std::string& statement : creation(table)) session << statement;
+  transaction.commit();
+  // Not in that transaction: a statement that meets a damaged page rolls all of it back.
+  const std::string kept = &table == &tables::kEvents
+                               ? "a new one was begun"
+                               : what_was_kept(TableCopier(session, table, "main." + aside).copy());
+  log(Severity::error) << "table " << table.name
+                       << " of the database is damaged: it was set aside as " << aside << ", and "
+                       << kept
+                       << ". The server goes on; look at the disk, then stop the server and run "
+                          "`sublet-server salvage`";
+}
+
+std::vector<std::string> tables_set_aside(soci::session& session) {
+  std::vector<std::string> names;
+  for (const std::string& name : sqlite::table_names(session))
+    if (name.find(kMark) != std::string::npos) names.push_back(name);
+  return names;
+}
+
+}  // namespace sublet::server

@@ -1,0 +1,31 @@
+// What the server does by itself about a damaged table that it can do without: history, and
+// answers to repeated requests. Such a table costs itself only (design rule 9).
+#ifndef SUBLET_SERVER_STORE_SET_ASIDE_H_
+#define SUBLET_SERVER_STORE_SET_ASIDE_H_
+
+#include <string>
+#include <vector>
+
+#include "server/store/table.h"
+
+namespace soci {
+class session;
+}
+
+namespace sublet::server {
+
+// Whether serving can go on with an empty table in its place.
+bool can_be_set_aside(const Table& table);
+
+// Renames the damaged table to NAME_damaged_NUMBER, begins a new one with what can be read of
+// it (events: nothing, because there may be very many), and logs what was lost.
+// Nothing is deleted. Call it outside a transaction; throws soci::soci_error. If the process
+// ends meanwhile, what was not copied stays in the table set aside. The committer's thread.
+void set_aside(soci::session& session, const Table& table);
+
+// The names of the tables that were set aside.
+std::vector<std::string> tables_set_aside(soci::session& session);
+
+}  // namespace sublet::server
+
+#endif  // SUBLET_SERVER_STORE_SET_ASIDE_H_
