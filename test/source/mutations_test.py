@@ -215,6 +215,11 @@ int main(void) { return tested(9) == 2 && same(0) == 5 && same(1) == 1 && same(8
 }
 
 
+def environment_of(pid):
+    with open("/proc/%d/environ" % pid, "rb") as f:
+        return f.read()
+
+
 class WholeRun(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -318,7 +323,12 @@ class WholeRun(unittest.TestCase):
         left = subprocess.Popen(["sleep", "60"], env=workshop.environment())
         other = subprocess.Popen(["sleep", "60"])
         try:
-            workshop.sweep()  # Popen() returns when the program has been executed
+            # Popen() returns in the middle of exec, before the kernel shows the environment.
+            end = time.monotonic() + 60
+            while b"SUBLET_MUTATIONS" not in environment_of(left.pid):
+                self.assertLess(time.monotonic(), end)
+                time.sleep(0.001)
+            workshop.sweep()
             self.assertEqual(left.wait(30), -9)
             self.assertIsNone(other.poll())
         finally:
