@@ -15,9 +15,11 @@
 #include <cstring>
 
 #include "base/clock.h"
+#include "base/files.h"
 #include "base/local_socket.h"
 #include "base/log.h"
 #include "base/os_error.h"
+#include "loadmon/owners_word.h"
 
 namespace sublet::loadmon {
 namespace {
@@ -87,6 +89,8 @@ const char* words(sublet_presence_reason reason) {
       return "assumed, because something could not be observed";
     case SUBLET_PRESENCE_QUIET:
       return "quiet for long enough";
+    case SUBLET_PRESENCE_PAUSED:
+      return "said so with `sublet owner pause`";
     default:
       return "not quiet for long enough";
   }
@@ -126,6 +130,11 @@ Monitor::Monitor(const MonitorOptions& options, std::vector<std::unique_ptr<Sour
     if (read(timer_.get(), &times, sizeof times) > 0) timer_at_ = 0;
     step();
   });
+  sources_.push_back(std::make_unique<OwnersWord>(
+      folder_of(options.socket), system_files(),
+      OwnersWord::Hooks{.jobs = [this] { return folder_.processes(); },
+                        .daemons = [this] { return listeners_.pids(); },
+                        .attempts = [this] { return attempts_here(); }}));
   for (const auto& source : sources_) {
     if (source->handle() >= 0) {
       watch(source->handle(), [this] {
@@ -213,6 +222,7 @@ void Monitor::take_sample(int64_t now) {
   const protocol::PresenceVerdict before = verdict_;
   verdict_ = presence_.update(sample_);
   if (verdict_.state != before.state) changed(before, now);
+  for (const auto& source : sources_) source->told(verdict_);
 }
 
 void Monitor::changed(const protocol::PresenceVerdict& before, int64_t now) {
@@ -270,6 +280,13 @@ void Monitor::find_attempts(int64_t now) {
         attempts_.ask(attempt.get(), sequence_, now, now + (attempt->save_ms + 1000) * kMs);
     }
   }
+}
+
+std::vector<std::pair<uint64_t, uint32_t>> Monitor::attempts_here() const {
+  std::vector<std::pair<uint64_t, uint32_t>> here;
+  for (const auto& attempt : attempts_.all())
+    if (!attempt->ended) here.emplace_back(attempt->job, attempt->attempt);
+  return here;
 }
 
 int64_t Monitor::next_scripted() const {

@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -71,6 +72,7 @@ class Monitor {
   void shepherd_left(Attempt* attempt);
   void find_attempts(int64_t now);
   sublet_frame frame(const protocol::PresenceVerdict& verdict);
+  std::vector<std::pair<uint64_t, uint32_t>> attempts_here() const;
   int64_t next_scripted() const;
   int64_t next_step(int64_t now) const;
   void set_timer(int64_t at);

@@ -29,6 +29,8 @@ class Source {
   // `now`: CLOCK_BOOTTIME, ns. False: the source failed, which counts as the owner's
   // presence.
   virtual bool sample(int64_t now, const JobsEffect& jobs, protocol::PresenceSample* sample) = 0;
+  // Called after everybody has been told what a sample showed: time for bookkeeping.
+  virtual void told(const protocol::PresenceVerdict& /*verdict*/) {}
   // A descriptor that becomes readable when a sample should be taken at once; -1: none.
   // sample() drains it.
   virtual int handle() const { return -1; }

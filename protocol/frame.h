@@ -6,13 +6,16 @@
  * (docs/architecture.md, "The owner first"). All integers are in host byte order:
  * a frame never leaves the machine. Instants are nanoseconds of CLOCK_BOOTTIME.
  *
- * Two sockets use it:
+ * Three sockets use it:
  *   MONITOR  monitor.sock, the Load Monitor listens; the client and every shepherd
  *            connect and stay connected. A lost connection, or silence longer than
  *            SUBLET_MONITOR_SILENCE_NS, means that the owner must be assumed back.
  *   CONTROL  attempts/<job>.<attempt>/control, the shepherd listens; the client
  *            connects, and connects again after it was restarted.
- * Each side accepts only peers whose uid (SO_PEERCRED) is root or its own.
+ *   OWNER    owner.sock, the Load Monitor listens; everybody at this machine who is
+ *            not a job may connect, to say or ask whether jobs may run (`sublet owner`).
+ * On the first two, each side accepts only peers whose uid (SO_PEERCRED) is root or its
+ * own.
  *
  * Plain C, so that the shepherd (C library only) includes it too. */
 #ifndef SUBLET_PROTOCOL_FRAME_H_
@@ -63,7 +66,26 @@ enum sublet_frame_kind {
    * Sent on QUERY, and unasked when the state or the generation changes. */
   SUBLET_FRAME_STATUS = 32,
   /* The exit record is on disk; the shepherd ends after this frame. */
-  SUBLET_FRAME_ENDED = 33
+  SUBLET_FRAME_ENDED = 33,
+
+  /* owner -> monitor; one for each connection. state: enum sublet_owner_word; arg[0]: of
+   * PAUSE, for how many ms, 0: until RESUME. */
+  SUBLET_FRAME_OWNER = 48,
+  /* monitor -> owner, when the word has been obeyed and stored. state and reason: the
+   * presence; instant: since when; arg[0]: ms until the machine may become idle, as in
+   * PRESENCE; sequence: 0, or the errno with which the word was refused; arg[1]: of a pause, ms that are left, -1: until RESUME, 0: there is none;
+   * arg[2]: the uid that asked for it; arg[3]: errno with which it could not be stored, so
+   * that a restart forgets it. job: number of attempts here, each named by one more frame.
+   * After it the monitor hangs up. */
+  SUBLET_FRAME_OWNER_STATUS = 49,
+  /* monitor -> owner: job and attempt. */
+  SUBLET_FRAME_OWNER_ATTEMPT = 50
+};
+
+enum sublet_owner_word {
+  SUBLET_OWNER_STATUS = 1, /* change nothing */
+  SUBLET_OWNER_PAUSE = 2,  /* the owner is back: no jobs until further notice */
+  SUBLET_OWNER_RESUME = 3  /* the monitor judges by itself again */
 };
 
 enum sublet_presence {
@@ -80,7 +102,8 @@ enum sublet_presence_reason {
   SUBLET_PRESENCE_SETTLING = 4, /* quiet, but not yet for long enough */
   SUBLET_PRESENCE_SCRIPT = 5,   /* decided by a scripted source */
   SUBLET_PRESENCE_BLIND = 6,    /* a source failed: the owner is assumed present */
-  SUBLET_PRESENCE_QUIET = 7     /* quiet for long enough */
+  SUBLET_PRESENCE_QUIET = 7,    /* quiet for long enough */
+  SUBLET_PRESENCE_PAUSED = 8    /* the owner's own word: not now */
 };
 
 enum sublet_shepherd_state {

@@ -26,6 +26,7 @@ struct PresenceSample {
   int64_t input_age_ms = -1;                  // since the last input; < 0: not known
   ScriptedOwner scripted = ScriptedOwner::kNone;  // overrides everything above
   bool blind = false;                             // a source failed
+  bool paused = false;                            // the owner's own word: no jobs now
 };
 
 // The conditions for an idle machine. It becomes idle when every measure has been

@@ -62,6 +62,7 @@ PresenceSample any_sample(int64_t before) {
   sample.scripted = *rc::gen::weightedElement<ScriptedOwner>(
       {{60, ScriptedOwner::kNone}, {1, ScriptedOwner::kActive}, {1, ScriptedOwner::kAway}});
   sample.blind = *rc::gen::weightedElement<bool>({{60, false}, {1, true}});
+  sample.paused = *rc::gen::weightedElement<bool>({{60, false}, {1, true}});
   return sample;
 }
 
@@ -74,11 +75,13 @@ bool unseen(const PresenceRule& rule, const PresenceSample* before, const Presen
   return sample.scripted == ScriptedOwner::kNone && sample.cpu < 0;
 }
 bool violates(const PresenceRule& rule, const PresenceSample& sample) {
+  if (sample.paused) return true;
   if (sample.scripted != ScriptedOwner::kNone) return sample.scripted == ScriptedOwner::kActive;
   return sample.cpu > rule.cpu_stay ||
          (sample.input_age_ms >= 0 && sample.input_age_ms < rule.idle_time_ms);
 }
 bool quiet(const PresenceRule& rule, const PresenceSample& sample) {
+  if (sample.paused) return false;
   if (sample.scripted != ScriptedOwner::kNone) return sample.scripted == ScriptedOwner::kAway;
   return sample.cpu < rule.cpu_become;
 }
@@ -98,6 +101,7 @@ class PresenceTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(classic_follows_the_load);
   CPPUNIT_TEST(input_evicts_and_delays);
   CPPUNIT_TEST(script_acts_at_once_unless_told_to_wait);
+  CPPUNIT_TEST(the_owners_word_counts_first);
   CPPUNIT_TEST(blindness_is_the_owner);
   CPPUNIT_TEST(suspend_starts_afresh);
   CPPUNIT_TEST(silence_is_the_owner);
@@ -231,6 +235,25 @@ class PresenceTest : public CppUnit::TestFixture {
     }
     CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_AWAY,
                          waits.update(scripted_at(61 * kSecond, ScriptedOwner::kAway)).state);
+  }
+
+  void the_owners_word_counts_first() {
+    PresenceRule rule = quick_rule();
+    rule.script_waits = true;
+    OwnerPresence presence(rule);
+    int64_t at = 1;
+    const auto next = [&](bool paused) {
+      PresenceSample sample = scripted_at(at++ * kSecond, ScriptedOwner::kAway);
+      sample.paused = paused;
+      return presence.update(sample);
+    };
+    while (at <= 61) next(false);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_AWAY, next(false).state);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_ACTIVE, next(true).state);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_PAUSED, next(true).reason);
+    // Afterwards the quiet time begins anew.
+    for (int n = 0; n < 60; ++n) CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_SETTLING, next(false).reason);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_AWAY, next(false).state);
   }
 
   void blindness_is_the_owner() {

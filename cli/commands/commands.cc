@@ -222,6 +222,10 @@ int run_command_line(int argc, const char* const* argv) {
   Arguments& admin = top.command("admin", "Manage remote members of the pool");
   for (Command (*command)(Arguments&) : {invite_command, revoke_command, members_command})
     commands.push_back(command(admin));
+  Arguments& owner = top.command("owner", "Say whether jobs may run at this machine now");
+  for (Command (*command)(Arguments&) :
+       {owner_pause_command, owner_resume_command, owner_status_command})
+    commands.push_back(command(owner));
   commands.push_back(completion_command(top));
   top.manual(command_manual());
   std::ostringstream out;
@@ -243,7 +247,7 @@ int run_command_line(int argc, const char* const* argv) {
   }
   for (const Command& command : commands)
     if (command.arguments->chosen()) return run_safely(command, context);
-  print(admin.chosen() ? admin.help() : top.help());
+  print(admin.chosen() ? admin.help() : owner.chosen() ? owner.help() : top.help());
   return kExitUsage;
 }
 

@@ -102,6 +102,10 @@ Command completion_command(Arguments& top);
 Command invite_command(Arguments& admin);
 Command revoke_command(Arguments& admin);
 Command members_command(Arguments& admin);
+// The subcommands of `owner`.
+Command owner_pause_command(Arguments& owner);
+Command owner_resume_command(Arguments& owner);
+Command owner_status_command(Arguments& owner);
 
 // The text of the manual page besides the options (manual.cc).
 Manual command_manual();

@@ -84,6 +84,7 @@ MachineInfo from_machine(const v1::MachineInfo& m) {
   out.memory = m.description.memory;
   out.disk = m.description.disk;
   out.away = m.report.away;
+  out.paused = m.report.reason == v1::PRESENCE_PAUSED;
   out.owner_cpu = m.report.owner_cpu;
   out.input_idle_ms = m.report.input_idle;
   out.slots_free = m.report.slots_free;

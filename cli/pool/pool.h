@@ -216,6 +216,7 @@ struct MachineInfo {
   uint64_t memory = 0;
   uint64_t disk = 0;
   bool away = false;
+  bool paused = false;  // by its owner's own word
   double owner_cpu = 0;
   int64_t input_idle_ms = -1;
   uint32_t slots_free = 0;

@@ -10,7 +10,7 @@ namespace {
 
 std::string owner_of(const MachineInfo& m) {
   if (m.state == kMachineGone || m.state == kMachineSilent) return "";
-  std::string out = m.away ? "away" : "there";
+  std::string out = m.away ? "away" : m.paused ? "paused" : "there";
   if (m.input_idle_ms >= 0) out += ", idle " + age(1, 1 + m.input_idle_ms * 1000);
   if (m.owner_cpu >= 0.01) out += ", " + decimal(m.owner_cpu, 2) + " cores";
   return out;
@@ -62,7 +62,8 @@ void write_json(JsonWriter& json, const MachineInfo& m) {
   json.field("version", m.version).field("cores", m.cores).field("slots", m.slots);
   json.field("slots_free", m.slots_free).field("memory", m.memory);
   json.field("memory_free", m.memory_free).field("disk", m.disk).field("disk_free", m.disk_free);
-  json.field("owner_away", m.away).field("owner_cpu", m.owner_cpu);
+  json.field("owner_away", m.away).field("owner_paused", m.paused);
+  json.field("owner_cpu", m.owner_cpu);
   json.field("input_idle_ms", m.input_idle_ms).key("running").begin_array();
   for (const auto& [job, attempt] : m.running)
     json.begin_object().field("job", job).field("attempt", attempt).end_object();

@@ -40,7 +40,8 @@ static_assert(idl::PRESENCE_NONE == SUBLET_PRESENCE_NONE &&
               idl::PRESENCE_SETTLING == SUBLET_PRESENCE_SETTLING &&
               idl::PRESENCE_SCRIPT == SUBLET_PRESENCE_SCRIPT &&
               idl::PRESENCE_BLIND == SUBLET_PRESENCE_BLIND &&
-              idl::PRESENCE_QUIET == SUBLET_PRESENCE_QUIET);
+              idl::PRESENCE_QUIET == SUBLET_PRESENCE_QUIET &&
+              idl::PRESENCE_PAUSED == SUBLET_PRESENCE_PAUSED);
 
 namespace {
 

@@ -114,8 +114,10 @@ class JsonShapes(unittest.TestCase):
             out = self.pool.run(*words, "--help")[1]
             return re.findall(r"^  ([a-z]+) ", out.split("Subcommands:")[1], re.M)
         scripts = {"completion"}  # prints a script, even with --json
-        expected = set(commands()) - {"admin"} - scripts
-        expected |= {"admin " + c for c in commands("admin")}
+        groups = {"admin", "owner"}
+        expected = set(commands()) - groups - scripts
+        for group in groups:
+            expected |= {group + " " + c for c in commands(group)}
         self.assertEqual({re.sub(" (JOB|of several)$", "", c) for c in self.page.commands},
                          expected)
 
@@ -197,6 +199,9 @@ class JsonShapes(unittest.TestCase):
         self.run_it("top", "top", "--once")
         self.pool.sublet("rm", running)
         self.run_it("about", "about")
+        for word in ("pause", "status", "resume"):
+            self.run_it("owner " + word, "owner", word, "--state",
+                        self.pool.clients["curly"].state)
         for words in ([], ["machines"], ["jobs"], ["--by", "day", "--by", "batch"]):
             self.run_it("report", "report", *words)
         # The server records its own CPU time every few seconds.

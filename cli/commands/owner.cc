@@ -1,0 +1,222 @@
+// owner: what the owner of this machine says to its load monitor. Needs no server and no
+// special rights.
+#include <pwd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <optional>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/json.h"
+#include "base/local_socket.h"
+#include "base/text.h"
+#include "cli/commands/commands.h"
+#include "protocol/frame.h"
+#include "protocol/pause.h"
+
+namespace sublet::cli {
+
+namespace {
+
+constexpr char kMachinesState[] = "/var/lib/sublet-client";  // of a client run by root
+constexpr int64_t kPatienceMs = 5'000;
+
+struct OwnerAnswer {
+  sublet_frame status = {};
+  std::vector<std::pair<uint64_t, uint32_t>> attempts;
+};
+
+// The folder of this user's own client if that has a monitor, else of the machine's.
+std::string state_folder(const std::string& option) {
+  if (!option.empty()) return option;
+  const char* state = getenv("XDG_STATE_HOME");
+  const char* home = getenv("HOME");
+  std::string own;
+  if (state != nullptr && *state == '/')
+    own = std::string(state) + "/sublet-client";
+  else if (home != nullptr)
+    own = std::string(home) + "/.local/state/sublet-client";
+  return system_files().exists(own + "/owner.sock") ? own : kMachinesState;
+}
+
+PoolError no_monitor(const std::string& folder, const std::string& why) {
+  return PoolError(ErrorKind::unavailable, "monitor.unreachable",
+                   "no load monitor answers at " + folder + "/owner.sock (" + why + ")",
+                   "no job can run here without one; a client in another folder is named with "
+                   "--state",
+                   folder);
+}
+
+std::optional<sublet_frame> next_frame(int socket, const std::string& folder) {
+  sublet_frame frame;
+  const ssize_t got = recv(socket, &frame, sizeof frame, 0);
+  if (got == 0 || (got < 0 && errno == ECONNRESET)) return std::nullopt;
+  if (got < 0) throw no_monitor(folder, errno == EAGAIN ? "no answer" : std::strerror(errno));
+  if (got != static_cast<ssize_t>(sizeof frame) || frame.magic != SUBLET_FRAME_MAGIC)
+    throw no_monitor(folder, "its answer is of another version");
+  return frame;
+}
+
+OwnerAnswer say_to_monitor(const std::string& folder, sublet_owner_word word, int64_t length_ms,
+                           int64_t patience_ms) {
+  UniqueFd socket;
+  try {
+    socket = connect_local(SocketKind::seqpacket, folder + "/owner.sock");
+  } catch (const OsError& e) {
+    throw no_monitor(folder, std::strerror(e.code()));
+  }
+  const timeval patience = {.tv_sec = patience_ms / 1000, .tv_usec = patience_ms % 1000 * 1000};
+  setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  sublet_frame frame = {};
+  frame.magic = SUBLET_FRAME_MAGIC;
+  frame.kind = SUBLET_FRAME_OWNER;
+  frame.state = word;
+  frame.arg[0] = length_ms;
+  if (send(socket.get(), &frame, sizeof frame, MSG_NOSIGNAL) < 0)
+    throw no_monitor(folder, "it hangs up");
+  OwnerAnswer answer;
+  const auto status = next_frame(socket.get(), folder);
+  if (!status || status->kind != SUBLET_FRAME_OWNER_STATUS)
+    throw no_monitor(folder, "it hangs up; too many ask at once");
+  answer.status = *status;
+  while (const auto more = next_frame(socket.get(), folder))
+    answer.attempts.emplace_back(more->job, more->attempt);
+  if (answer.status.sequence != 0)
+    throw PoolError(ErrorKind::not_permitted, "owner.job",
+                    "a job may not speak for the owner of the machine",
+                    "run it in a session of your own", folder);
+  return answer;
+}
+
+std::string user_name(int64_t uid) {
+  const passwd* entry = getpwuid(static_cast<uid_t>(uid));
+  return entry != nullptr ? entry->pw_name : "user id " + std::to_string(uid);
+}
+
+// As idl/types.idl, PRESENCE_...
+std::string reason_name(uint32_t reason) {
+  constexpr const char* kNames[] = {"",       "cpu",   "load",  "input", "settling",
+                                    "script", "blind", "quiet", "paused"};
+  return reason < std::size(kNames) ? kNames[reason] : std::to_string(reason);
+}
+
+std::string sense_of(const sublet_frame& status) {
+  switch (status.reason) {
+    case SUBLET_PRESENCE_CPU:
+      return "you are here: the CPU is in use";
+    case SUBLET_PRESENCE_LOAD:
+      return "you are here: the load is high";
+    case SUBLET_PRESENCE_INPUT:
+      return "you are here: keyboard, mouse or terminal";
+    case SUBLET_PRESENCE_SETTLING:
+      return "not until it has been quiet for another " + format_duration_ms(status.arg[0]);
+    case SUBLET_PRESENCE_SCRIPT:
+      return "by a script that simulates the owner";
+    case SUBLET_PRESENCE_BLIND:
+      return "something could not be observed, which counts as your presence";
+    default:
+      return "you are away";
+  }
+}
+
+std::string jobs_line(const OwnerAnswer& answer) {
+  if (answer.status.job == 0) return "no job is here\n";
+  std::string line = counted(answer.status.job, "job") + (answer.status.job == 1 ? " is" : " are") +
+                     " here or leaving:";
+  for (const auto& [job, attempt] : answer.attempts) line += " " + std::to_string(job);
+  if (answer.attempts.size() < answer.status.job) line += " and more";
+  return line + "\n";
+}
+
+std::string text_of(const OwnerAnswer& answer) {
+  const sublet_frame& status = answer.status;
+  const int64_t left = status.arg[1];
+  std::string text;
+  if (left != 0) {
+    text = "paused by " + user_name(status.arg[2]) +
+           (left < 0 ? std::string(" until `sublet owner resume`")
+                     : " for another " + format_duration_ms((left + 999) / 1000 * 1000)) +
+           ": no jobs\n";
+  } else {
+    const bool away = status.state == SUBLET_PRESENCE_AWAY;
+    text = std::string(away ? "jobs may run" : "no jobs now") + ": " + sense_of(status) + "\n";
+  }
+  return text + jobs_line(answer);
+}
+
+std::string json_of(const OwnerAnswer& answer) {
+  const sublet_frame& status = answer.status;
+  JsonWriter json;
+  json.begin_object();
+  json.field("jobs_may_run", status.state == SUBLET_PRESENCE_AWAY);
+  json.field("reason", reason_name(status.reason));
+  json.field("paused", status.arg[1] != 0);
+  json.field("pause_left_ms", status.arg[1]);
+  json.field("paused_by", status.arg[1] != 0 ? user_name(status.arg[2]) : "");
+  json.field("idle_in_ms", status.arg[0]).key("attempts").begin_array();
+  for (const auto& [job, attempt] : answer.attempts)
+    json.begin_object().field("job", job).field("attempt", attempt).end_object();
+  json.end_array().end_object();
+  return json.str() + "\n";
+}
+
+int64_t pause_length(const std::string& text) {
+  if (text.empty()) return 0;
+  const auto ms = parse_duration_ms(text);
+  if (!ms || *ms < 1 || *ms > protocol::kLongestPauseMs)
+    throw PoolError(ErrorKind::usage, "usage.pause",
+                    "'" + text + "' is not a duration above 0 and up to 366 d",
+                    "write it as 2h or \"30 min\", or leave it out to pause until `sublet owner "
+                    "resume`",
+                    text);
+  return *ms;
+}
+
+int run_owner(const std::string& folder, sublet_owner_word word, const std::string& length,
+              Context& context) {
+  const OwnerAnswer answer = say_to_monitor(state_folder(folder), word, pause_length(length),
+                                            context.timeout_ms().value_or(kPatienceMs));
+  print(context.json ? json_of(answer) : text_of(answer));
+  if (answer.status.arg[3] != 0 && word != SUBLET_OWNER_STATUS)
+    say("this could not be stored, so that a restart forgets it: " +
+        std::string(std::strerror(static_cast<int>(answer.status.arg[3]))));
+  return 0;
+}
+
+Command owner_word(Arguments& owner, const std::string& name, const std::string& help,
+                   sublet_owner_word word) {
+  auto folder = std::make_shared<std::string>();
+  auto length = std::make_shared<std::string>();
+  Arguments& a = owner.command(name, help);
+  if (word == SUBLET_OWNER_PAUSE)
+    a.positional("TIME", length.get(), "for how long, such as 2h (until `resume`)", false);
+  a.option("--state", folder.get(),
+           "state folder of the client (your own client's, else /var/lib/sublet-client)", "FOLDER");
+  return {&a, [folder, length, word](Context& context) {
+            return run_owner(*folder, word, *length, context);
+          }};
+}
+
+}  // namespace
+
+Command owner_pause_command(Arguments& owner) {
+  return owner_word(owner, "pause",
+                    "Not now: no jobs at this machine, at once. They save and leave",
+                    SUBLET_OWNER_PAUSE);
+}
+
+Command owner_resume_command(Arguments& owner) {
+  return owner_word(owner, "resume",
+                    "End a pause: jobs may come again when you have been away for long enough",
+                    SUBLET_OWNER_RESUME);
+}
+
+Command owner_status_command(Arguments& owner) {
+  return owner_word(owner, "status", "Show whether jobs may run here, why, and which are here",
+                    SUBLET_OWNER_STATUS);
+}
+
+}  // namespace sublet::cli

@@ -1,0 +1,294 @@
+#include "loadmon/owners_word.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <set>
+
+#include "base/clock.h"
+#include "base/local_socket.h"
+#include "base/log.h"
+#include "base/os_error.h"
+#include "base/process.h"
+#include "base/text.h"
+
+namespace sublet::loadmon {
+namespace {
+
+using protocol::Pause;
+
+constexpr int64_t kMs = 1'000'000;
+constexpr int64_t kSpeakWithin = 5'000 * kMs;
+constexpr size_t kMostSpeakers = 64;
+constexpr size_t kMostOfAUser = 4;
+constexpr int kBacklog = 16;
+constexpr int kEvents = 16;
+constexpr int kMostAncestors = 256;
+constexpr size_t kMostAttempts = 64;
+constexpr uint64_t kLargestPause = 4096;
+
+protocol::Moment moment() { return {boot_id(), system_clock().boot_ns(), system_clock().utc_us()}; }
+
+// 0: there is no such process, or it has no parent.
+pid_t parent_of(pid_t pid) {
+  std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+  std::string line;
+  if (!std::getline(stat, line)) return 0;
+  const size_t name_end = line.rfind(')');
+  if (name_end == std::string::npos || name_end + 4 > line.size()) return 0;
+  return static_cast<pid_t>(std::atoi(line.c_str() + name_end + 4));
+}
+
+bool is_well_formed(const sublet_frame& frame) {
+  return frame.magic == SUBLET_FRAME_MAGIC && frame.kind == SUBLET_FRAME_OWNER &&
+         frame.reserved == 0 && frame.state >= SUBLET_OWNER_STATUS &&
+         frame.state <= SUBLET_OWNER_RESUME && frame.arg[0] >= 0 &&
+         frame.arg[0] <= protocol::kLongestPauseMs;
+}
+
+}  // namespace
+
+OwnersWord::OwnersWord(const std::string& folder, Files& files, Hooks hooks)
+    : path_(folder + "/pause"),
+      files_(files),
+      hooks_(std::move(hooks)),
+      events_(epoll_create1(EPOLL_CLOEXEC)),
+      listener_(listen_local(SocketKind::seqpacket, folder + "/owner.sock", 0666, kBacklog, true)),
+      stored_event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!events_.valid() || !stored_event_.valid()) throw OsError(errno, "watch", "the owner's word");
+  watch(listener_.get());
+  watch(stored_event_.get());
+  load();
+}
+
+OwnersWord::~OwnersWord() {
+  if (storer_.joinable()) storer_.join();
+}
+
+void OwnersWord::watch(int fd) {
+  epoll_event event = {};
+  event.events = EPOLLIN;
+  event.data.fd = fd;
+  if (epoll_ctl(events_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
+    throw OsError(errno, "watch", "the owner's word");
+}
+
+void OwnersWord::load() {
+  try {
+    pause_ = protocol::decode_pause(files_.read_file(path_, kLargestPause));
+    if (pause_) return;
+    log(Severity::error) << path_ << " is damaged; no jobs run here until `sublet owner resume`";
+  } catch (const FileError& error) {
+    if (error.code() == ENOENT) return;
+    log(Severity::error) << error.what() << "; no jobs run here until `sublet owner resume`";
+  }
+  pause_ = Pause{moment(), 0, geteuid()};
+}
+
+bool OwnersWord::sample(int64_t now, const JobsEffect&, protocol::PresenceSample* sample) {
+  accept_all(now);
+  read_all();
+  for (auto speaker = speakers_.begin(); speaker != speakers_.end();) {
+    const auto next = std::next(speaker);
+    if (speaker->second.speak_by != 0 && now >= speaker->second.speak_by) close(speaker);
+    speaker = next;
+  }
+  uint64_t times = 0;
+  if (read(stored_event_.get(), &times, sizeof times) > 0) note_stored();
+  if (pause_ && pause_->left_ms(moment()) == 0) change(std::nullopt);
+  sample->paused = pause_.has_value();
+  return true;
+}
+
+void OwnersWord::accept_all(int64_t now) {
+  try {
+    for (size_t n = 0; n < kMostSpeakers; ++n) {
+      UniqueFd fd = accept_local(listener_.get(), true);
+      if (!fd.valid()) return;
+      const PeerCredentials peer = peer_credentials(fd.get());
+      const auto same = std::count_if(speakers_.begin(), speakers_.end(),
+                                      [&](const auto& one) { return one.second.uid == peer.uid; });
+      // Who is turned away sees the connection close.
+      if (speakers_.size() >= kMostSpeakers || static_cast<size_t>(same) >= kMostOfAUser) continue;
+      const int number = fd.get();
+      watch(number);
+      speakers_[number] = Speaker{
+          .fd = std::move(fd), .pid = peer.pid, .uid = peer.uid, .speak_by = now + kSpeakWithin};
+    }
+  } catch (const OsError& error) {
+    log(Severity::warning) << error.what();
+  }
+}
+
+void OwnersWord::read_all() {
+  epoll_event ready[kEvents];
+  const int count = epoll_wait(events_.get(), ready, kEvents, 0);
+  for (int i = 0; i < count; ++i) {
+    const auto speaker = speakers_.find(ready[i].data.fd);
+    if (speaker == speakers_.end()) continue;
+    sublet_frame frame;
+    const ssize_t got = recv(speaker->first, &frame, sizeof frame, MSG_DONTWAIT | MSG_TRUNC);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+    const bool first = speaker->second.speak_by != 0;
+    if (got != static_cast<ssize_t>(sizeof frame) || !first || !is_well_formed(frame)) {
+      close(speaker);
+    } else {
+      hear(speaker->second, frame);
+    }
+  }
+}
+
+void OwnersWord::hear(Speaker& speaker, const sublet_frame& frame) {
+  speaker.speak_by = 0;
+  speaker.answered_after = stored_;
+  if (frame.state == SUBLET_OWNER_STATUS) return;
+  speaker.refusal = refusal_of(speaker);
+  if (speaker.refusal != 0) {
+    log(Severity::warning) << "refused process " << speaker.pid << " of user id " << speaker.uid
+                           << ", which belongs to a job: only the owner may pause or resume";
+    return;
+  }
+  if (frame.state == SUBLET_OWNER_PAUSE) {
+    change(Pause{moment(), frame.arg[0], speaker.uid});
+  } else if (pause_) {
+    change(std::nullopt);
+  }
+  speaker.answered_after = changes_;
+}
+
+int OwnersWord::refusal_of(const Speaker& speaker) const {
+  return is_of_a_job(speaker) ? EPERM : 0;
+}
+
+bool OwnersWord::is_of_a_job(const Speaker& speaker) const {
+  const std::vector<pid_t> jobs = hooks_.jobs();
+  if (speaker.uid != 0 && speaker.uid != geteuid()) {
+    for (const pid_t pid : jobs) {
+      struct stat about;
+      const bool known = stat(("/proc/" + std::to_string(pid)).c_str(), &about) == 0;
+      if (known && about.st_uid == speaker.uid) return true;
+    }
+  }
+  std::set<pid_t> roots(jobs.begin(), jobs.end());
+  for (const pid_t pid : hooks_.daemons()) roots.insert(pid);
+  // A shepherd is a subreaper: what its job leaves behind remains its descendant. Who has
+  // already ended cannot be judged.
+  pid_t pid = speaker.pid;
+  for (int n = 0; n < kMostAncestors && pid > 1; ++n) {
+    if (roots.contains(pid)) return true;
+    pid = parent_of(pid);
+    if (pid == 0 && n == 0) return true;
+  }
+  return pid > 1;
+}
+
+void OwnersWord::change(std::optional<Pause> pause) {
+  pause_ = std::move(pause);
+  ++changes_;
+}
+
+void OwnersWord::close(std::map<int, Speaker>::iterator speaker) {
+  epoll_ctl(events_.get(), EPOLL_CTL_DEL, speaker->first, nullptr);
+  speakers_.erase(speaker);
+}
+
+void OwnersWord::told(const protocol::PresenceVerdict& verdict) {
+  if (changes_ != on_its_way_ && !storer_.joinable()) store();
+  for (auto speaker = speakers_.begin(); speaker != speakers_.end();) {
+    const auto next = std::next(speaker);
+    const Speaker& one = speaker->second;
+    if (one.speak_by == 0 && one.answered_after <= stored_) {
+      answer(one, verdict);
+      close(speaker);
+    }
+    speaker = next;
+  }
+}
+
+void OwnersWord::answer(const Speaker& speaker, const protocol::PresenceVerdict& verdict) const {
+  const auto attempts = hooks_.attempts();
+  sublet_frame frame = {};
+  frame.magic = SUBLET_FRAME_MAGIC;
+  frame.kind = SUBLET_FRAME_OWNER_STATUS;
+  frame.sequence = static_cast<uint32_t>(speaker.refusal);
+  frame.state = verdict.state;
+  frame.reason = verdict.reason;
+  frame.instant = verdict.since;
+  frame.job = attempts.size();
+  frame.arg[0] = verdict.ms_until_idle;
+  if (pause_) {
+    const int64_t left = pause_->left_ms(moment());
+    frame.arg[1] = left == Pause::kEndless ? -1 : std::max<int64_t>(left, 1);
+    frame.arg[2] = pause_->by;
+  }
+  frame.arg[3] = store_error_;
+  const auto send = [&] {
+    return ::send(speaker.fd.get(), &frame, sizeof frame, MSG_DONTWAIT | MSG_NOSIGNAL) > 0;
+  };
+  if (!send()) return;
+  frame = {};
+  frame.magic = SUBLET_FRAME_MAGIC;
+  frame.kind = SUBLET_FRAME_OWNER_ATTEMPT;
+  for (size_t n = 0; n < std::min(attempts.size(), kMostAttempts); ++n) {
+    frame.job = attempts[n].first;
+    frame.attempt = attempts[n].second;
+    if (!send()) return;
+  }
+}
+
+void OwnersWord::store() {
+  on_its_way_ = changes_;
+  const std::string line = pause_ ? protocol::encode(*pause_) : "";
+  if (pause_) {
+    const int64_t left = pause_->left_ms(moment());
+    log(Severity::info) << "paused by user id " << pause_->by << ", "
+                        << (left == Pause::kEndless ? "until `sublet owner resume`"
+                                                    : "for " + format_duration_ms(left));
+  } else {
+    log(Severity::info) << "no longer paused: the owner's absence is judged again";
+  }
+  storer_ = std::thread([this, line] {
+    try {
+      if (line.empty()) {
+        files_.remove_file(path_);
+      } else {
+        files_.write_atomic(path_, line);
+      }
+      storer_error_ = 0;
+    } catch (const FileError& error) {
+      storer_error_ = error.code();
+    }
+    const uint64_t once = 1;
+    while (write(stored_event_.get(), &once, sizeof once) < 0 && errno == EINTR) {
+    }
+  });
+}
+
+void OwnersWord::note_stored() {
+  if (storer_.joinable()) storer_.join();
+  stored_ = on_its_way_;
+  store_error_ = storer_error_;
+  if (store_error_ != 0)
+    log(Severity::error) << "the pause cannot be stored, so a restart of the monitor forgets it: "
+                         << path_ << ": " << std::strerror(store_error_);
+}
+
+int64_t OwnersWord::next_change(int64_t now) const {
+  int64_t next = kNever;
+  if (pause_) {
+    const int64_t left = pause_->left_ms(moment());
+    if (left != Pause::kEndless) next = now + left * kMs;
+  }
+  for (const auto& [fd, speaker] : speakers_)
+    if (speaker.speak_by != 0) next = std::min(next, speaker.speak_by);
+  return next;
+}
+
+}  // namespace sublet::loadmon

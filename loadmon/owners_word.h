@@ -1,0 +1,93 @@
+// What the owner says of this machine, in place of being seen: "not now" (`sublet owner
+// pause`) counts as presence until it is taken back or over. Anybody at this machine may say
+// it, known by the kernel's word; only processes of jobs may not.
+//
+// The word takes effect with the sample that reads it. Only when everybody has been told is
+// it stored, on a thread of its own, and then answered. It survives the monitor and the
+// machine. One thread, but for storing.
+#ifndef SUBLET_LOADMON_OWNERS_WORD_H_
+#define SUBLET_LOADMON_OWNERS_WORD_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/files.h"
+#include "base/unique_fd.h"
+#include "loadmon/source.h"
+#include "protocol/frame.h"
+#include "protocol/pause.h"
+
+namespace sublet::loadmon {
+
+class OwnersWord : public Source {
+ public:
+  struct Hooks {
+    // The processes of jobs, of their shepherds and of the client: what descends from them
+    // may not speak for the owner, nor may the accounts of the first.
+    std::function<std::vector<pid_t>()> jobs;
+    std::function<std::vector<pid_t>()> daemons;
+    // Job and attempt of those that run here.
+    std::function<std::vector<std::pair<uint64_t, uint32_t>>()> attempts;
+  };
+
+  // Listens on FOLDER/owner.sock and keeps FOLDER/pause. What cannot be read there counts as
+  // a pause without end. Throws OsError if it cannot listen.
+  OwnersWord(const std::string& folder, Files& files, Hooks hooks);
+  ~OwnersWord() override;
+
+  std::string name() const override { return "owner's word"; }
+  bool sample(int64_t now, const JobsEffect& jobs, protocol::PresenceSample* sample) override;
+  void told(const protocol::PresenceVerdict& verdict) override;
+  int handle() const override { return events_.get(); }
+  int64_t next_change(int64_t now) const override;
+
+ private:
+  struct Speaker {
+    UniqueFd fd;
+    pid_t pid = 0;
+    uid_t uid = 0;
+    int64_t speak_by = 0;         // CLOCK_BOOTTIME, ns; 0: it has spoken
+    int refusal = 0;              // errno
+    uint64_t answered_after = 0;  // the change to be stored before its answer
+  };
+
+  void load();
+  void watch(int fd);
+  void accept_all(int64_t now);
+  void read_all();
+  void hear(Speaker& speaker, const sublet_frame& frame);
+  int refusal_of(const Speaker& speaker) const;
+  bool is_of_a_job(const Speaker& speaker) const;
+  void change(std::optional<protocol::Pause> pause);
+  void close(std::map<int, Speaker>::iterator speaker);
+  void answer(const Speaker& speaker, const protocol::PresenceVerdict& verdict) const;
+  void store();
+  void note_stored();
+
+  const std::string path_;
+  Files& files_;
+  const Hooks hooks_;
+  UniqueFd events_;  // epoll: the listener, the speakers and stored_event_
+  UniqueFd listener_;
+  UniqueFd stored_event_;
+  std::map<int, Speaker> speakers_;  // by descriptor
+  std::optional<protocol::Pause> pause_;
+  uint64_t changes_ = 0;     // of pause_
+  uint64_t on_its_way_ = 0;  // the last change given to storer_
+  uint64_t stored_ = 0;      // the last change on disk, or that could not be stored
+  int store_error_ = 0;      // errno of that
+  std::thread storer_;       // writes one change
+  int storer_error_ = 0;     // its result, read after it has ended
+};
+
+}  // namespace sublet::loadmon
+
+#endif  // SUBLET_LOADMON_OWNERS_WORD_H_

@@ -1,0 +1,205 @@
+"""The owner's word: `sublet owner pause`, `resume` and `status`, without a server and without
+root. Jobs may not speak for the owner."""
+
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+
+import harness
+from harness import wait_for
+
+LIMIT = 2.0  # as in the owner's matrix
+NOBODY = 65534
+FRAME = struct.Struct("=IHHQIIIIq4q")
+MAGIC, OWNER, PAUSE, RESUME = 0x314C4253, 48, 2, 3
+BURNER = "trap '' TERM; while :; do :; done"
+
+
+def frame(word, length=0, kind=OWNER):
+    return FRAME.pack(MAGIC, kind, 0, 0, 0, 0, word, 0, 0, length, 0, 0, 0)
+
+
+class OwnersWord(unittest.TestCase):
+    def setUp(self):
+        self.pool = harness.Pool()
+        self.addCleanup(self.pool.close)
+        self.pool.start_server()
+        self.curly = self.pool.client("curly").start()
+        self.pool.wait_machines(1)
+        # What a job or another account can execute: the checkout may be closed to them.
+        self.sublet = self.pool.public(os.path.join(harness.BIN, "sublet"))
+
+    def say(self, *words, uid=None):
+        """As an ordinary user where this test is root. Returns status, stdout, stderr."""
+        command = [self.sublet, "owner", *words, "--state", self.curly.state]
+        if os.geteuid() == 0 and uid != 0:
+            command = ["setpriv", "--reuid=%d" % (uid or NOBODY), "--clear-groups"] + command
+        # The server is not needed.
+        env = dict(self.pool.environment(), SUBLET_SERVER="/nowhere")
+        done = subprocess.run(command, text=True, stdin=subprocess.DEVNULL, capture_output=True,
+                              env=env, cwd="/", timeout=harness.PATIENCE)
+        return done.returncode, done.stdout, done.stderr
+
+    def status(self):
+        code, out, err = self.say("status", "--json")
+        self.assertEqual((code, err), (0, ""))
+        return json.loads(out)
+
+    def burning(self):
+        job = self.pool.submit("--", "sh", "-c", BURNER)[0]
+        self.pool.wait_state(job, "running")
+        attempt = wait_for(self.curly.running, "an attempt")
+        return job, int(self.curly.record(attempt)["job_pid"])
+
+    def test_not_now(self):
+        job, pid = self.burning()
+        with harness.Pace() as pace:
+            code, out, err = self.say("pause")
+            wait_for(lambda: not harness.alive(pid), "the job to be gone")
+        self.assertLess(pace.took, pace.limit(LIMIT + 0.5))  # the save deadline of 2 s passes
+        self.assertEqual((code, err), (0, ""))
+        self.assertRegex(out, r"^paused by \S+ until `sublet owner resume`: no jobs\n")
+        wait_for(lambda: not self.curly.attempts(), "the attempt to be forgotten")
+        details = self.pool.job(job)
+        self.assertEqual(details["attempt_list"][0]["ended"], "owner came back")
+        self.assertEqual(details["evictions"], 1)
+        machine, = self.pool.machines()
+        self.assertTrue(machine["owner_paused"])
+
+        # It outlives monitor and client; both see an owner who is away.
+        self.assertTrue(os.path.exists(self.curly.state + "/pause"))
+        monitor, = self.curly.monitor_pids()
+        harness.kill(monitor)
+        wait_for(lambda: [p for p in self.curly.monitor_pids() if p != monitor],
+                 "another monitor")
+        self.curly.stop()
+        self.curly.start()
+        wait_for(lambda: self.pool.machines()[0]["owner_paused"], "the machine to say so again")
+        self.assertTrue(self.status()["paused"])
+        self.assertEqual(self.pool.job(job)["attempts"], 1)
+
+        code, out, err = self.say("resume")
+        self.assertEqual((code, err), (0, ""))
+        self.assertFalse(os.path.exists(self.curly.state + "/pause"))
+        self.pool.wait_state(job, "running")
+        self.assertEqual(self.pool.job(job)["attempts"], 2)
+        wait_for(lambda: self.status()["attempts"] == [{"job": job, "attempt": 2}],
+                 "the status to name the attempt")
+
+    def test_for_some_time(self):
+        job, _ = self.burning()
+        code, out, _ = self.say("pause", "2s")
+        self.assertEqual(code, 0)
+        self.assertRegex(out, r"^paused by \S+ for another (2|1) s: no jobs\n")
+        self.assertTrue(self.status()["paused"])
+        wait_for(lambda: not self.status()["paused"], "the pause to be over")
+        self.pool.wait_state(job, "running")
+        wait_for(lambda: not os.path.exists(self.curly.state + "/pause"), "it to be forgotten")
+
+    def test_the_owner_who_is_there_stays(self):
+        self.curly.owner("active")
+        wait_for(lambda: not self.status()["jobs_may_run"], "the owner to be seen")
+        self.say("pause")
+        code, out, _ = self.say("resume")
+        self.assertEqual(code, 0)
+        self.assertIn("no jobs now", out)
+
+    def test_a_job_may_not(self):
+        self.say("pause", "1s")
+        words = [self.sublet, "owner", "--state", self.curly.state]
+        script = "; ".join("%s owner %s --state %s; echo $?" % (self.sublet, word,
+                                                               self.curly.state)
+                           for word in ("pause", "resume"))
+        # What it leaves behind may not, either.
+        script += "; (sh -c '%s; echo $?' &)" % " ".join(words[:2] + ["pause"] + words[2:])
+        job = self.pool.submit("--", "sh", "-c", script + "; sleep 1")[0]
+        self.pool.wait_state(job, "done")
+        said = self.pool.run("logs", job)
+        self.assertEqual(said[1], "5\n5\n5\n", said)
+        self.assertIn("a job may not speak for the owner of the machine", said[2] + said[1] +
+                      self.pool.run("logs", job, "--stderr")[1])
+        self.assertFalse(self.status()["paused"])
+
+    def connect(self):
+        peer = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.addCleanup(peer.close)
+        peer.settimeout(harness.PATIENCE)
+        peer.connect(self.curly.state + "/owner.sock")
+        return peer
+
+    def test_hostile_peers(self):
+        """They are few at a time, and the owner's return is seen beside them."""
+        job, pid = self.burning()
+        wrong = [b"", b"x", frame(PAUSE)[:-1], frame(PAUSE) + b"x", frame(0), frame(9),
+                 frame(PAUSE, -1), frame(PAUSE, 1 << 62), frame(PAUSE, kind=1), b"\0" * 72]
+        for data in wrong:
+            peer = self.connect()
+            peer.send(data)
+            self.assertEqual(peer.recv(100), b"", data)
+        self.assertFalse(self.status()["paused"])
+        child = subprocess.Popen(
+            [sys.executable, "-c",
+             "import os, socket, sys\n"
+             "if os.geteuid() == 0: os.setresuid(65534, 65534, 65534)\n"
+             "held = []\n"
+             "for n in range(1000):\n"
+             "  one = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
+             "  one.setblocking(False)\n"
+             "  try: one.connect(sys.argv[1])\n"
+             "  except OSError: pass\n"
+             "  held.append(one)\n"
+             "print(flush=True); sys.stdin.read()", self.curly.state + "/owner.sock"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.addCleanup(child.stdout.close)
+        self.addCleanup(child.wait)
+        self.addCleanup(child.kill)
+        child.stdout.readline()
+        monitor, = self.curly.monitor_pids()
+        self.assertLess(len(os.listdir("/proc/%d/fd" % monitor)), 150)
+        if os.geteuid() == 0:  # another account is heard
+            self.assertEqual(self.say("status", uid=0)[0], 0)
+        self.curly.owner("active")
+        wait_for(lambda: not harness.alive(pid), "the job to be gone")
+        child.stdin.close()
+
+    def test_what_is_stored_may_be_damaged(self):
+        self.curly.stop()
+        for pid in self.curly.monitor_pids():
+            harness.kill(pid, signal.SIGTERM)
+        wait_for(lambda: not self.curly.monitor_pids(), "the monitor to end")
+        with open(self.curly.state + "/pause", "w") as f:
+            f.write("nonsense\n")
+        self.curly.start()
+        wait_for(lambda: self.pool.machines()[0]["owner_paused"], "the machine to be paused")
+        self.assertEqual(self.say("resume")[0], 0)
+        self.assertFalse(self.status()["paused"])
+
+    def test_what_cannot_be_stored_holds_nevertheless(self):
+        os.mkdir(self.curly.state + "/pause")  # no file can take its place
+        code, out, err = self.say("pause")
+        self.assertEqual(code, 0)
+        self.assertIn("paused by", out)
+        self.assertIn("this could not be stored, so that a restart forgets it: ", err)
+        self.assertTrue(self.status()["paused"])
+        os.rmdir(self.curly.state + "/pause")
+
+    def test_without_a_monitor(self):
+        code, out, err = self.say("status", "--state", "/nowhere")
+        self.assertEqual((code, out), (2, ""), err)  # --state twice
+        done = subprocess.run([self.sublet, "owner", "status", "--state", "/nowhere"], text=True,
+                              capture_output=True, timeout=harness.PATIENCE)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (
+            8, "", "sublet: no load monitor answers at /nowhere/owner.sock (No such file or "
+            "directory); no job can run here without one; a client in another folder is named "
+            "with --state\n"))
+
+
+if __name__ == "__main__":
+    unittest.main()
