@@ -624,8 +624,8 @@ class WithPool(unittest.TestCase):
         self.assertEqual(status, 124, err)
 
     def test_wait_says_why_nothing_runs(self):
-        waiting = subprocess.Popen([SUBLET, "submit", "--wait", "--into", "my folder", "--memory",
-                                    "1000 TB", "--", "true"], stderr=subprocess.PIPE, text=True,
+        waiting = subprocess.Popen([SUBLET, "submit", "--wait", "--into", "my folder", "--even-so",
+                                    "--memory", "1000 TB", "--", "true"], stderr=subprocess.PIPE, text=True,
                                    cwd=self.folder, env=self.pool.environment())
         job = int(waiting.stderr.readline().split()[1])
         self.addCleanup(self.run_it, "rm", job)
@@ -703,7 +703,7 @@ class WithPool(unittest.TestCase):
             self.assertEqual(done.returncode, 5, done.stderr)
             self.assertIn("belongs to", done.stderr)
         # Anybody may wait for it, but does not learn why it waits.
-        waits = self.pool.submit("--memory", "1000 TB", "--", "true")[0]
+        waits = self.pool.submit("--even-so", "--memory", "1000 TB", "--", "true")[0]
         self.addCleanup(self.run_it, "rm", waits)
         done = subprocess.run([program, "wait", str(waits), "--timeout", "3"], user=65534,
                               group=65534, cwd="/", extra_groups=[], text=True,

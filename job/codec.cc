@@ -95,7 +95,7 @@ void put_spec(protocol::Encoder& out, const JobDescription& spec) {
   out.number(spec.retries);
   out.number(spec.save_deadline_ms);
   out.number(uint64_t{spec.programs.size()} + !spec.submit_folder.empty() +
-             !spec.submit_host.empty() + !spec.standard_input.empty());
+             !spec.submit_host.empty() + !spec.standard_input.empty() + spec.even_so);
   each_detail(spec, [&](std::string_view name, std::string_view value) {
     out.text(name);
     out.text(value);

@@ -40,6 +40,9 @@ bool take_detail(JobDescription& job, std::string_view name, std::string_view va
     return folder.has_value();
   } else if (name == kSubmitHost) {
     job.submit_host = value;
+  } else if (name == detail_name::kEvenSo) {
+    job.even_so = value == "true";
+    return job.even_so;
   } else {
     return false;
   }

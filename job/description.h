@@ -64,6 +64,7 @@ struct JobDescription {
   std::string submit_folder = {};
   std::string submit_host = {};
   std::string standard_input = {};  // the name of one of its inputs; empty: /dev/null
+  bool even_so = false;             // to be taken even if no machine of the pool could run it
   bool operator==(const JobDescription&) const = default;
 };
 
@@ -91,6 +92,7 @@ namespace detail_name {
 inline constexpr std::string_view kProgramAt = "program@";          // + OS/ARCHITECTURE
 inline constexpr std::string_view kSubmitFolder = "submit_folder";  // percent-encoded
 inline constexpr std::string_view kSubmitHost = "submit_host";
+inline constexpr std::string_view kEvenSo = "even_so";  // "true"
 }  // namespace detail_name
 using Details = std::vector<std::pair<std::string, std::string>>;
 Details details_of(const JobDescription& job);
@@ -102,9 +104,10 @@ void each_detail(const JobDescription& job, Take take) {
   if (!job.submit_folder.empty())
     take(detail_name::kSubmitFolder, percent_encode(job.submit_folder));
   if (!job.submit_host.empty()) take(detail_name::kSubmitHost, job.submit_host);
+  if (job.even_so) take(detail_name::kEvenSo, "true");
 }
-// Sets the field for one of them; false: the name is unknown, or a folder is not
-// percent-encoded.
+// Sets the field for one of them; false: the name is unknown, or the value is not of its
+// form.
 bool take_detail(JobDescription& job, std::string_view name, std::string_view value);
 
 }  // namespace sublet

@@ -24,6 +24,7 @@ class AllocationTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(refusal_pauses);
   CPPUNIT_TEST(reasons_are_kept);
   CPPUNIT_TEST(why_it_waits);
+  CPPUNIT_TEST(what_no_machine_could_ever_run);
   CPPUNIT_TEST_SUITE_END();
 
   static void done(TestPool& t, JobId job) { t.end(job, EndReason::kDone, 0); }
@@ -258,8 +259,34 @@ class AllocationTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("held by bob until it is released"), why(small + 2));
     CPPUNIT_ASSERT_EQUAL(std::string("job 99 is not live"), why(99));
   }
-};
 
+  void what_no_machine_could_ever_run() {
+    TestPool t;
+    const auto needs = [](uint64_t gib, uint32_t cores = 1, const std::string& os = "") {
+      Requirements out;
+      out.memory = gib << 30;
+      out.cores = cores;
+      out.os = os;
+      return out;
+    };
+    // Nothing is known of an empty pool.
+    CPPUNIT_ASSERT_EQUAL(std::string(), t.pool.unsuitable(needs(1000)));
+    const MachineId a = t.join("a", 2);  // 8 GiB
+    CPPUNIT_ASSERT_EQUAL(std::string("no machine has 9 GiB of memory (largest: 8 GiB)"),
+                         t.pool.unsuitable(needs(9)));
+    // What is in use, or its owner's, counts: it may become free.
+    CPPUNIT_ASSERT_EQUAL(std::string(), t.pool.unsuitable(needs(8)));
+    t.apply(MachineReported{a, false, 1ull << 30, 1ull << 30});
+    CPPUNIT_ASSERT_EQUAL(std::string(), t.pool.unsuitable(needs(8)));
+    // A machine that has gone may come back.
+    const MachineId big = t.join({0, "big", "plan9", "x86_64", 8, 1, 64ull << 30, 1ull << 40});
+    t.apply(MachineWithdrew{big});
+    CPPUNIT_ASSERT_EQUAL(std::string(), t.pool.unsuitable(needs(64, 8, "plan9")));
+    CPPUNIT_ASSERT_EQUAL(std::string("none of the 1 machine that fit otherwise has 9 cores for one "
+                                     "job (largest: 8)"),
+                         t.pool.unsuitable(needs(64, 9, "plan9")));
+  }
+};
 CPPUNIT_TEST_SUITE_REGISTRATION(AllocationTest);
 }  // namespace
 }  // namespace sublet::scheduling

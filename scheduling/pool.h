@@ -59,6 +59,7 @@ struct Outlook {
   uint64_t ahead = 0;               // waiting jobs that come before it on one of them
   bool ahead_is_all = true;         // false: `ahead` is a lower bound
   Micros at_work_since = 0;         // earliest start of the jobs running on them; 0: none run
+  uint64_t lent = 0;                // of the machines: their owner is away, or jobs run there
 };
 
 struct MachineView {
@@ -106,6 +107,9 @@ class Pool {
   // One sentence about a live job: why it has no machine, who holds it, or how long
   // it has been on its machine and why it was chosen.
   std::string why(JobId id, Micros now) const;
+  // Why no machine that the pool has ever known, be it silent or gone, could run such a job:
+  // "no machine has 64 GiB of memory (largest: 16 GiB)". "": one could, or none is known.
+  std::string unsuitable(const Requirements& needs) const;
   // None: the job is not waiting, or no machine fits it.
   std::optional<Outlook> outlook(JobId id) const;
 

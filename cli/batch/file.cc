@@ -150,6 +150,7 @@ TomlReader::Keys job_keys(const TomlReader& r, PlannedJob* job) {
       {"outputs", [=, &r](auto& v) { read_outputs(r, v, job); }},
       {"needs", [=, &r](auto& v) { read_needs(r, v, &what->needs); }},
       {"limits", [=, &r](auto& v) { read_limits(r, v, &what->bounds); }},
+      {"even_so", [=, &r](auto& v) { what->even_so = r.expect(v, TomlKind::boolean).boolean; }},
       {"retries",
        [=, &r](auto& v) { what->retries = static_cast<uint32_t>(r.integer(v, 0, 1000)); }},
       {"priority",

@@ -24,6 +24,7 @@ struct SubmitOptions {
   JobOptions job;
   bool wait = false;
   bool dry_run = false;
+  bool even_so = false;
   std::string into;
   bool by_job = false;
 };
@@ -131,6 +132,8 @@ int run_submit(const SubmitOptions& o, Context& context) {
   InputFiles files;
   files.read(plan);
   note_folder(&plan);
+  if (o.even_so)
+    for (PlannedJob& job : plan.jobs) job.what.even_so = true;
   check_plan(plan);
   check_outputs(o, plan);
   if (o.dry_run) {
@@ -166,6 +169,8 @@ Command submit_command(Arguments& top) {
   a.positional("FILE.toml", &o->file, "batch file (docs/batch-files.md)", false);
   a.passthrough("PROGRAM", &o->command, "program and its arguments");
   declare_job_options(a, &o->job);
+  a.flag("--even-so", &o->even_so,
+         "also submit what no machine of the pool could run, and wait for such a machine");
   a.flag("--wait", &o->wait, "wait until all have ended, then fetch their outputs");
   a.option("--into", &o->into, "with --wait: folder for the outputs (the current one)", "FOLDER");
   a.flag("--by-job", &o->by_job, "with --wait: put each job's outputs into FOLDER/ID");

@@ -298,6 +298,7 @@ void write_json(JsonWriter& json, const JobDescription& job) {
     json.begin_object().field("name", f.name).field("executable", f.executable).end_object();
   json.end_array();
   if (!job.standard_input.empty()) json.field("stdin", job.standard_input);
+  if (job.even_so) json.field("even_so", true);
   json.key("outputs").begin_array();
   for (const OutputFile& f : job.outputs)
     json.begin_object().field("name", f.name).field("required", f.required).end_object();

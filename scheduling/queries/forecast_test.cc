@@ -15,6 +15,7 @@ class ForecastTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(ForecastTest);
   CPPUNIT_TEST(the_rate_at_which_places_come_free);
   CPPUNIT_TEST(no_basis_yet);
+  CPPUNIT_TEST(owners_who_are_there_give_no_basis);
   CPPUNIT_TEST(long_waits);
   CPPUNIT_TEST(what_frees_a_place);
   CPPUNIT_TEST(the_outlook_of_a_job);
@@ -34,7 +35,7 @@ class ForecastTest : public CppUnit::TestFixture {
   void the_rate_at_which_places_come_free() {
     auto recent = a_minute_each(10, 5, kStart);
     recent.push_back({6, kStart - 3000 * kSecond, kStart});  // does not fit
-    const Outlook two_ahead{{4, 5}, 2, true, kStart - 30 * kSecond};
+    const Outlook two_ahead{{4, 5}, 2, true, kStart - 30 * kSecond, 2};
     Forecast f = forecast(two_ahead, recent, kStart - 3600 * kSecond, kStart);
     CPPUNIT_ASSERT(f.starts_at.has_value());
     CPPUNIT_ASSERT_EQUAL(kStart + 180 * kSecond, *f.starts_at);
@@ -43,12 +44,12 @@ class ForecastTest : public CppUnit::TestFixture {
                     "the last 10 min on the machines that fit"),
         f.sentence);
     // A job started before the window must not extend the measured time.
-    f = forecast({{5}, 0, true, 1}, recent, kStart - 1200 * kSecond, kStart);
+    f = forecast({{5}, 0, true, 1, 1}, recent, kStart - 1200 * kSecond, kStart);
     CPPUNIT_ASSERT_EQUAL(kStart + 120 * kSecond, *f.starts_at);
   }
 
   void no_basis_yet() {
-    const Outlook outlook{{5}, 2, true, kStart - 7 * kSecond};
+    const Outlook outlook{{5}, 2, true, kStart - 7 * kSecond, 1};
     const Forecast f =
         forecast(outlook, a_minute_each(2, 5, kStart), kStart - 3600 * kSecond, kStart);
     CPPUNIT_ASSERT(!f.starts_at.has_value());
@@ -59,11 +60,22 @@ class ForecastTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(!forecast(outlook, {}, kStart - 3600 * kSecond, kStart).starts_at);
   }
 
+  // However many slots became free before.
+  void owners_who_are_there_give_no_basis() {
+    const Outlook outlook{{5}, 0, true, 0, 0};
+    const Forecast f =
+        forecast(outlook, a_minute_each(50, 5, kStart), kStart - 3600 * kSecond, kStart);
+    CPPUNIT_ASSERT(!f.starts_at.has_value());
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("not known: the machines that fit are used by their owners or silent"),
+        f.sentence);
+  }
+
   void long_waits() {
     const auto recent = a_minute_each(10, 5, kStart);
-    Forecast f = forecast({{5}, 1000, false, 0}, recent, kStart - 3600 * kSecond, kStart);
+    Forecast f = forecast({{5}, 1000, false, 0, 1}, recent, kStart - 3600 * kSecond, kStart);
     CPPUNIT_ASSERT(f.sentence.starts_with("not before 17 h from now: at least 1000 jobs are"));
-    f = forecast({{5}, ~uint64_t{0} - 1, true, 0}, recent, kStart - 3600 * kSecond, kStart);
+    f = forecast({{5}, ~uint64_t{0} - 1, true, 0, 1}, recent, kStart - 3600 * kSecond, kStart);
     CPPUNIT_ASSERT(!f.starts_at.has_value());
     CPPUNIT_ASSERT(f.sentence.starts_with("not within a year: "));
   }
@@ -92,6 +104,11 @@ class ForecastTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(outlook->machines == std::vector<MachineId>{m});
     CPPUNIT_ASSERT_EQUAL(uint64_t{2}, outlook->ahead);
     CPPUNIT_ASSERT_EQUAL(t.now, outlook->at_work_since);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1}, outlook->lent);
+    t.report(m, false);  // its job has not left yet
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1}, t.pool.outlook(first + 3)->lent);
+    t.end(first, EndReason::kOwner);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{0}, t.pool.outlook(first + 3)->lent);
     choosy.needs.cores = 64;
     CPPUNIT_ASSERT(!t.pool.outlook(t.submit("ann", 1, choosy)));  // nothing fits
     CPPUNIT_ASSERT(!t.pool.outlook(999));

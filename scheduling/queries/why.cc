@@ -34,9 +34,22 @@ std::string alternatives(std::string platforms) {
   return platforms;
 }
 
+// What counts as a machine's memory and disk.
+enum class Room {
+  kNow,  // what it offers
+  kAll,  // what it has, the part in use included
+};
+
+uint64_t memory_of(const Machine& m, Room room) {
+  return room == Room::kNow ? memory_offered(m) : std::max(m.record.memory, memory_offered(m));
+}
+uint64_t disk_of(const Machine& m, Room room) {
+  return room == Room::kNow ? m.disk_free : std::max(m.record.disk, m.disk_free);
+}
+
 // Narrows the machines by one requirement after the other; if none is left, `missing`
 // names the requirement that excluded the last ones.
-Machines fitting(const Machines& all, const Requirements& needs, std::string& missing) {
+Machines fitting(const Machines& all, const Requirements& needs, Room room, std::string& missing) {
   struct Step {
     bool asked;
     std::string what;
@@ -46,7 +59,8 @@ Machines fitting(const Machines& all, const Requirements& needs, std::string& mi
   };
   const auto plain = [](uint64_t n) { return std::to_string(n); };
   const auto cores = [](const Machine& m) { return uint64_t{m.kind->slot_cores}; };
-  const auto disk = [](const Machine& m) { return m.disk_free; };
+  const auto memory = [&](const Machine& m) { return memory_of(m, room); };
+  const auto disk = [&](const Machine& m) { return disk_of(m, room); };
   const Step steps[] = {
       {!needs.os.empty(), "runs " + needs.os, nullptr,
        [&](const Machine& m) { return m.record.os == needs.os; }, nullptr},
@@ -59,10 +73,10 @@ Machines fitting(const Machines& all, const Requirements& needs, std::string& mi
        nullptr},
       {needs.cores > 0, "has " + counted(needs.cores, "core") + " for one job", cores,
        [&](const Machine& m) { return needs.cores <= m.kind->slot_cores; }, plain},
-      {needs.memory > 0, "has " + bytes_text(needs.memory) + " of memory", memory_offered,
-       [&](const Machine& m) { return needs.memory <= memory_offered(m); }, bytes_text},
+      {needs.memory > 0, "has " + bytes_text(needs.memory) + " of memory", memory,
+       [&](const Machine& m) { return needs.memory <= memory(m); }, bytes_text},
       {needs.disk > 0, "has " + bytes_text(needs.disk) + " of disk", disk,
-       [&](const Machine& m) { return needs.disk <= m.disk_free; }, bytes_text},
+       [&](const Machine& m) { return needs.disk <= disk(m); }, bytes_text},
   };
   Machines left = all;
   for (const Step& step : steps) {
@@ -256,7 +270,7 @@ std::string Pool::why(JobId id, Micros now) const {
   const Machines all = in_the_pool(s);
   if (all.empty()) return "no machine is in the pool";
   std::string missing;
-  const Machines fit = fitting(all, job->record.needs, missing);
+  const Machines fit = fitting(all, job->record.needs, Room::kNow, missing);
   if (fit.empty()) return missing;
   std::string text = none_idle(fit);
   const Ahead ahead = count_ahead(*job, id, s.drift, fit);
@@ -268,17 +282,32 @@ std::string Pool::why(JobId id, Micros now) const {
   return text;
 }
 
+std::string Pool::unsuitable(const Requirements& needs) const {
+  Machines known;
+  for (const auto& [id, m] : state_->machines) {
+    // Mostly the first one could, and the others need not be looked at.
+    const bool room =
+        needs.memory <= memory_of(m, Room::kAll) && needs.disk <= disk_of(m, Room::kAll);
+    if (room && suits(*m.kind, needs)) return "";
+    known.push_back(&m);
+  }
+  std::string missing;
+  if (!known.empty()) fitting(known, needs, Room::kAll, missing);
+  return missing;
+}
+
 std::optional<Outlook> Pool::outlook(JobId id) const {
   const State& s = *state_;
   const Job* job = s.job_with(id);
   if (job == nullptr || job->record.state != JobState::kWaiting) return std::nullopt;
   std::string missing;
-  const Machines fit = fitting(in_the_pool(s), job->record.needs, missing);
+  const Machines fit = fitting(in_the_pool(s), job->record.needs, Room::kNow, missing);
   if (fit.empty()) return std::nullopt;
   const Ahead ahead = count_ahead(*job, id, s.drift, fit);
-  Outlook outlook{{}, ahead.count, ahead.all, 0};
+  Outlook outlook{{}, ahead.count, ahead.all, 0, 0};
   for (const Machine* m : fit) {
     outlook.machines.push_back(m->record.id);
+    outlook.lent += !m->silent && (m->away || !m->running.empty());
     for (const JobId running : m->running) {
       const Micros started = s.attempts.at(running).record.started;
       Micros& first = outlook.at_work_since;

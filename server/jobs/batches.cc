@@ -57,6 +57,27 @@ void add_brain_jobs(const std::vector<SpecRange>& specs, scheduling::Submitted& 
   }
 }
 
+// So many different needs of a batch are looked at: each costs a look at every machine.
+constexpr size_t kNeedsLookedAt = 64;
+
+// Refuses jobs that no machine known to the pool could ever run, unless they are to wait.
+void check_needs(const scheduling::Pool& pool, const std::vector<SpecRange>& specs) {
+  std::vector<scheduling::Requirements> seen;
+  for (const auto& range : specs) {
+    if (range.spec.even_so) continue;
+    const scheduling::Requirements needs = brain_job(range.spec).needs;
+    if (std::find(seen.rbegin(), seen.rend(), needs) != seen.rend()) continue;
+    if (seen.size() == kNeedsLookedAt) return;
+    seen.push_back(needs);
+    const std::string why = pool.unsuitable(needs);
+    if (!why.empty())
+      throw Refusal(Refusal::Kind::kConflict, "needs.unmet",
+                    "job '" + range.spec.name + "' could never run in this pool: " + why,
+                    "Ask for less, or say --even-so (even_so = true) to wait for such a machine.",
+                    range.spec.name);
+  }
+}
+
 void read_part(const PartRow& part, std::vector<SpecRange>& specs) {
   try {
     auto more = decode_specs(part.body);
@@ -199,6 +220,7 @@ void JobService::commit_in(Turn& turn, BatchRow batch, std::pair<JobId, uint64_t
                   "Append some first.", "batch " + std::to_string(batch.id));
   check_inputs(turn, specs, batch.id);
   refusing([&] { check_stop_when(batch.stop_when, specs); });
+  check_needs(turn.pool(), specs);
   scheduling::Submitted event{
       batch.id, batch.user, batch.submit_host, {}, brain_form(batch.stop_when)};
   add_brain_jobs(specs, event);
@@ -265,6 +287,7 @@ JobId JobService::submit(const Caller& caller, const std::string& request, const
       id = std::stoull(*answer);
       return;
     }
+    check_needs(turn.pool(), specs);
     const BatchId batch = turn.apply(scheduling::BatchOpened{caller.user}).answer.batch;
     scheduling::Submitted event{batch, caller.user, host, {}};
     add_brain_jobs(specs, event);

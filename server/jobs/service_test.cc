@@ -32,6 +32,7 @@ class JobServiceTest : public testing::ServicesFixture {
   CPPUNIT_TEST(others_see_states_only);
   CPPUNIT_TEST(the_nameless_submit_nothing);
   CPPUNIT_TEST(the_first_change_is_not_missed);
+  CPPUNIT_TEST(what_no_machine_could_run_is_refused);
   CPPUNIT_TEST_SUITE_END();
 
  public:
@@ -62,6 +63,37 @@ class JobServiceTest : public testing::ServicesFixture {
     for (auto [state, count] : archive_->count(query)) sum += count;
     return sum;
   }
+  void what_no_machine_could_run_is_refused() {
+    JobDescription large;
+    large.program = "true";
+    large.needs.memory = 64ull << 30;
+    const auto submit_single = [&] { jobs_->submit(ann_, random_bytes(16), "desk", large); };
+    submit_single();  // no machine is known yet
+    curly_joins();
+    CPPUNIT_ASSERT_EQUAL(std::string("needs.unmet"), code(submit_single));
+    const BatchId batch = open();
+    SpecRange fits = job(), large_one = job();
+    large_one.spec = large;
+    jobs_->append(ann_, batch, 0, {fits, large_one});
+    const auto commit = [&] { jobs_->commit_batch(ann_, random_bytes(16), batch); };
+    CPPUNIT_ASSERT_EQUAL(std::string("needs.unmet"), code(commit));
+    CPPUNIT_ASSERT_EQUAL(uint64_t{0}, jobs_of(batch));
+    large.even_so = true;
+    submit_single();
+    const BatchId other = open();
+    large_one.spec = large;
+    jobs_->append(ann_, other, 0, {fits, large_one});
+    jobs_->commit_batch(ann_, random_bytes(16), other);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{2}, jobs_of(other));
+    // A few different needs more than are looked at cost nothing else.
+    const BatchId many = open();
+    std::vector<SpecRange> jobs(500, job());
+    for (size_t n = 0; n < jobs.size(); ++n) jobs[n].spec.needs.memory = n + 1;
+    jobs_->append(ann_, many, 0, jobs);
+    jobs_->commit_batch(ann_, random_bytes(16), many);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{500}, jobs_of(many));
+  }
+
   void a_batch_is_committed_once() {
     for (int round = 0; round < 20; ++round) {
       const BatchId batch = open();

@@ -40,6 +40,7 @@ USES = {
     "limits.output_text": ('limits = { output_text = "1 MB" }', ["--output-text-limit", "1 MB"]),
     "limits.output_file": ('limits = { output_file = "2 MB" }', ["--output-file-limit", "2 MB"]),
     "limits.processes": ("limits = { processes = 7 }", ["--processes-limit", "7"]),
+    "even_so": ("even_so = true", ["--even-so"]),
     "retries": ("retries = 3", ["--retries", "3"]),
     "priority": ("priority = -4", ["--priority", "-4"]),
     "save_deadline": ('save_deadline = "5 s"', ["--save-deadline", "5 s"]),
@@ -122,8 +123,8 @@ class JobOptions(unittest.TestCase):
         batch = self.write_batch('[[job]]\nprogram = "x"\n')
         for _, words in list(USES.values()) + list(STOPS.values()):
             words = words[:words.index("--")] if "--" in words else words
-            if not words or not words[0].startswith("--"):
-                continue  # the program and its arguments
+            if not words or not words[0].startswith("--") or words == ["--even-so"]:
+                continue  # the program and its arguments; what may be said of a whole file
             status, answer = self.submit(*words, batch)
             self.assertEqual((status, answer["error"]["code"]), (2, "usage.submit"), words)
             self.assertIn("batch file", answer["error"]["message"], words)

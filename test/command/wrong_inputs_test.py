@@ -11,7 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import harness
 
-USAGE, INVALID, NOT_FOUND, NOT_PERMITTED, UNAVAILABLE = 2, 3, 4, 5, 8
+USAGE, INVALID, NOT_FOUND, NOT_PERMITTED, CONFLICT, UNAVAILABLE = 2, 3, 4, 5, 6, 8
 
 IDS = "; write ids as 17, 17-20 or 17,19"
 RUN = ("sublet: nothing to run; write `sublet submit FILE.toml` or `sublet submit -- PROGRAM "
@@ -138,6 +138,9 @@ COMMAND_LINES = [
      "sublet: --processes-limit must be between 1 and 100000"),
     ("submit --cores x -- true", USAGE,
      parser("submit", '--cores: "x" is not a whole number, or too large')),
+    ("submit --os plan9 -- true", CONFLICT,
+     "sublet: job 'true' could never run in this pool: no machine runs plan9; ask for less, or say "
+     "--even-so (even_so = true) to wait for such a machine"),
     ("submit --cpu-limit 3y -- true", USAGE, "sublet: --cpu-limit: '3y' is not a duration; write "
      "it as 90, 2h or \"1 h 30 min\""),
     ("submit --retries 1001 -- true", USAGE, "sublet: --retries must be between 0 and 1000"),

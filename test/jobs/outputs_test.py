@@ -155,7 +155,7 @@ class Outputs(unittest.TestCase):
         self.assertEqual(self.fetched("h"), {"which": "one\n"})
         only = self.write("only.toml", '[[job]]\nprogram = { "linux/i686" = "./two" }\n'
                                        'outputs = ["which"]\n')
-        job = self.pool.submit(only)[0]
+        job = self.pool.submit("--even-so", only)[0]
         details = self.pool.job(job)
         self.assertEqual((details["state"], details["reason"]),
                          ("waiting", "no machine is linux/i686"))

@@ -430,8 +430,8 @@ class Forged(unittest.TestCase):
             # These are all sockets; the client itself listens on none.
             self.assertEqual(self.listening(s.pool),
                              {"sublet-server": {"server.sock"}, "sublet-client": set(),
-                              "sublet-loadmon": {"monitor.sock"}, "sublet-shepherd": {"control"},
-                              "saver": set()})
+                              "sublet-loadmon": {"monitor.sock", "owner.sock"},
+                              "sublet-shepherd": {"control"}, "saver": set()})
             packets = self.forged_packets(s)
 
             def say_all(uid):
@@ -442,6 +442,14 @@ class Forged(unittest.TestCase):
                 with self.subTest(who):
                     for name, said in say_all(uid).items():
                         self.assertEqual(said, ["not let in"] * 2, name)
+            self.check_unharmed(s)
+            # Everybody may say here whether jobs may run, and nothing else.
+            owner = os.path.join(s.curly.state, "owner.sock")
+            for who, uid in s.strangers().items():
+                with self.subTest(who + ", for the owner"):
+                    said = as_user(uid, lambda: {name: self.say(owner, p)
+                                                 for name, p in packets.items()})
+                    self.assertEqual(set(said.values()), {"closed"}, said)
             self.check_unharmed(s)
             # Even if the folders are accessible to all users.
             for path in (s.curly.state, os.path.dirname(s.folder), s.folder):
