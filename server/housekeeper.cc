@@ -22,7 +22,8 @@ Housekeeper::Housekeeper(const HousekeeperSettings& settings, Pipeline& pipeline
       files_(files),
       disk_(disk),
       sessions_(sessions),
-      history_(settings.history_folder, settings.keep_uses, system_files(), archive, pipeline) {}
+      history_(settings.history_folder, settings.keep_uses, system_files(), archive, pipeline),
+      jobs_(settings.keep_jobs, archive, pipeline) {}
 
 Housekeeper::~Housekeeper() { stop(); }
 
@@ -54,6 +55,7 @@ void Housekeeper::tidy() {
     forget_old();
     files_.collect_garbage();
     history_.write_old();
+    jobs_.move_old();
   } catch (const std::exception& e) {
     // The disk is full or the server is stopping: try again in the next round.
     log(Severity::debug) << "housekeeping was postponed: " << e.what();

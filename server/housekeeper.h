@@ -12,6 +12,7 @@
 
 #include "server/accounting/history.h"
 #include "server/commit/pipeline.h"
+#include "server/jobs/history.h"
 #include "server/machines/sessions.h"
 #include "server/spool/disk_guard.h"
 #include "server/spool/service.h"
@@ -25,6 +26,7 @@ struct HousekeeperSettings {
   Micros keep_events = 0;
   Micros keep_changes = 0;
   Micros keep_uses = 0;
+  Micros keep_jobs = 0;
   std::string history_folder;
 };
 
@@ -50,6 +52,7 @@ class Housekeeper {
   DiskGuard& disk_;
   Sessions& sessions_;
   UsageHistory history_;
+  JobHistory jobs_;
   Micros recorded_cpu_ = 0;  // of this process
   std::mutex mutex_;
   std::condition_variable wake_;

@@ -139,6 +139,7 @@ Server::Server(const ServerSettings& settings, VitalSigns* signs)
       housekeeper_({.keep_events = settings.keep_events,
                     .keep_changes = settings.keep_changes,
                     .keep_uses = settings.keep_uses,
+                    .keep_jobs = settings.keep_jobs,
                     .history_folder = settings.state_folder + "/history"},
                    *pipeline_, archive_, files_, disk_, sessions_),
       reactor_(&select_reactor_) {

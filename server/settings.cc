@@ -97,6 +97,9 @@ std::vector<SettingSpec> server_setting_specs() {
   add("history.keep_uses", T::duration, "365 d", 0, 1e13,
       "how long to keep usage for reports; older days are moved to files in STATE/history; 0: for "
       "ever");
+  add("history.keep_jobs", T::duration, "30 d", 0, 1e13,
+      "how long to keep finished jobs in the database; older ones are moved to files in "
+      "STATE/history, where commands still find them; 0: for ever");
   add("scheduling.jobs", T::text, "fair-share", 0, 0, "the policy that chooses the next job");
   specs.back().choices = {"fair-share"};
   add("scheduling.machines", T::text, "fifo-idle", 0, 0, "the policy that chooses the machine");
@@ -200,6 +203,7 @@ ServerSettings read_server_settings(const Settings& s) {
   out.keep_events = s.duration_ms("history.keep_events") * 1000;
   out.keep_changes = s.duration_ms("history.keep_changes") * 1000;
   out.keep_uses = s.duration_ms("history.keep_uses") * 1000;
+  out.keep_jobs = s.duration_ms("history.keep_jobs") * 1000;
   out.crash_at = s.text("debug.crash_at");
   out.log.component = "server";
   out.log.file = s.text("log.file");

@@ -45,6 +45,7 @@ struct ServerSettings {
   int64_t keep_events = 0;   // microseconds; 0: for ever
   int64_t keep_changes = 0;  // the same
   int64_t keep_uses = 0;     // the same
+  int64_t keep_jobs = 0;     // the same
   std::string crash_at;
   LogSettings log;
 };

@@ -14,6 +14,7 @@ bool nothing(Micros instant) { return instant == 0; }
 bool nothing(const Changes::ForgottenHistory& h) {
   return h.uses_until == 0 && h.spent_before == 0;
 }
+bool nothing(const Changes::MovedJobs& moved) { return moved.jobs.empty(); }
 // Counts only with has_pool.
 bool nothing(const scheduling::PoolRecord&) { return true; }
 
@@ -27,9 +28,10 @@ bool all_nothing(const Members&... members) {
 // Does not compile unless it names every member.
 bool Changes::empty() const {
   const auto& [a, b, c, d, e, f, g, with_pool, record, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v,
-               w, x, y, z, before_a, before_b, before_c, history] = *this;
-  return !with_pool && all_nothing(a, b, c, d, e, f, g, record, h, i, j, k, l, m, n, o, p, q, r, s,
-                                   t, u, v, w, x, y, z, before_a, before_b, before_c, history);
+               w, x, y, z, before_a, before_b, before_c, history, moved] = *this;
+  return !with_pool &&
+         all_nothing(a, b, c, d, e, f, g, record, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x,
+                     y, z, before_a, before_b, before_c, history, moved);
 }
 
 void Changes::add(const scheduling::Record& record) {

@@ -195,6 +195,15 @@ struct Changes {
     Micros spent_before = 0;
   };
   ForgottenHistory forget_history;
+  // Finished jobs to delete because they are in a history file (server/jobs/history.h): the ids
+  // of their records, and of the descriptions and batches that they refer to. A description
+  // or a batch goes with the last of its jobs.
+  struct MovedJobs {
+    std::vector<JobId> jobs;
+    std::vector<JobId> specs;  // SpecRow::first_job
+    std::vector<BatchId> batches;
+  };
+  MovedJobs moved_jobs;
 
   bool empty() const;
   // Adds a record of the brain; it replaces an earlier one of the same subject.

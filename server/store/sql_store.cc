@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "base/log.h"
+#include "server/store/archive/finished.h"
 #include "server/store/live.h"
 #include "server/store/migration.h"
 #include "server/store/rows.h"
@@ -48,6 +49,26 @@ void forget_uses(soci::session& sql, const Changes::ForgottenHistory& h) {
 
 void forget_spent(soci::session& sql, const Changes::ForgottenHistory& h) {
   if (h.spent_before > 0) sql << "delete from spent where at < " << h.spent_before;
+}
+
+void forget_moved(soci::session& sql, const Changes::MovedJobs& moved) {
+  if (moved.jobs.empty()) return;
+  const std::string jobs = list_of(moved.jobs), batches = list_of(moved.batches);
+  sql << "delete from jobs where id in (" << jobs << ") and state in (5, 6, 7)";
+  for (const char* table : {"attempts", "ends"})
+    sql << "delete from " << table << " where job in (" << jobs
+        << ") and not exists (select 1 from jobs where jobs.id = " << table << ".job)";
+  sql << "delete from specs where first_job in (" << list_of(moved.specs)
+      << ") and not exists (select 1 from jobs where jobs.id >= coalesce((select max(j.id) from "
+         "jobs j where j.id <= specs.first_job), 0) and jobs.id < specs.first_job + specs.jobs and "
+         "jobs.id + jobs.count > specs.first_job)";
+  // The newest batch stays, since the next id is counted from it.
+  sql << "delete from batches where id in (" << batches
+      << ") and id < (select max(id) from batches) and not exists (select 1 from jobs where "
+         "jobs.batch = batches.id) and not exists (select 1 from files where files.batch > 0 and "
+         "files.batch = batches.id)";
+  sql << "delete from stops where batch in (" << batches
+      << ") and not exists (select 1 from batches where batches.id = stops.batch)";
 }
 
 // What has failed, and what to do if the file is damaged.
@@ -257,6 +278,7 @@ void SqlStore::Session::write(const Changes& changes, const Table*& at) {
   at = &tables::kSpent;
   forget_spent(sql, changes.forget_history);
   at = nullptr;
+  forget_moved(sql, changes.moved_jobs);
   transaction.commit();
 }
 

@@ -1,6 +1,7 @@
 #include "server/store/archive/archive.h"
 
 #include "server/store/archive/connections.h"
+#include "server/store/archive/finished.h"
 #include "server/store/rows.h"
 #include "server/store/tables.h"
 
@@ -10,6 +11,7 @@ Archive::Archive(const std::string& path) {
   try {
     connections_ = std::make_unique<Connections>(path, 2);
     reports_ = std::make_unique<Connections>(path, 1);
+    finished_ = std::make_unique<FinishedFiles>(path, path.substr(0, path.rfind('/')) + "/history");
   } catch (const soci::soci_error& e) {
     throw StoreError("cannot open the database " + path + ": " + e.get_error_message());
   }
@@ -20,9 +22,14 @@ Archive::~Archive() = default;
 void Archive::serve_apart() { connections_->serve_apart(); }
 
 std::optional<BatchRow> Archive::batch(BatchId id) {
-  return connections_->with([&](soci::session& sql) {
-    return row_of(sql, tables::kBatches, "where id = " + std::to_string(id));
-  });
+  const std::string where = "where id = " + std::to_string(id);
+  auto found =
+      connections_->with([&](soci::session& sql) { return row_of(sql, tables::kBatches, where); });
+  if (!found)
+    finished_->each(kAllJobs, [&](soci::session& sql) {
+      if (!found) found = row_of(sql, tables::kBatches, where);
+    });
+  return found;
 }
 
 std::optional<PartRow> Archive::part(BatchId id, uint32_t number) {

@@ -56,6 +56,11 @@ struct AttemptRow {
   EndRow end;
 };
 
+struct FinishedJobs {
+  std::string month;  // "2026-01"
+  Changes::MovedJobs moved;
+};
+
 // A description as it was submitted, and the index of a job in it, from 0.
 struct SpecPlace {
   std::shared_ptr<const SpecRange> range;
@@ -73,10 +78,13 @@ struct SpoolUse {
   uint64_t checkpoints = 0;
 };
 
+class FinishedFiles;
+
 class Archive {
  public:
-  // path: of the database, which must exist. Throws StoreError, as all functions
-  // here do when the database cannot be read.
+  // path: of the database, which must exist. Finished jobs that were moved are in files in the
+  // folder `history` beside it. Throws StoreError, as all functions here do when the database
+  // cannot be read; a file that cannot be read is logged and left out.
   explicit Archive(const std::string& path);
   ~Archive();
 
@@ -111,6 +119,14 @@ class Archive {
   // The name of the output that stops the batch of this job; "": none. The job must have
   // been placed.
   std::string awaited_output(JobId id);
+
+  // Finished jobs that ended before `before`, of one UTC month, whose files have all been
+  // removed. Examines `examined` records with ids above `after`, and sets `after` to the last
+  // one examined, or to 0 when there are no more. The newest job is never among them, since
+  // the next id is counted from it.
+  FinishedJobs finished_jobs(JobId& after, Micros before, uint32_t examined);
+  // Copies them to the file of their month; on disk when it returns. Throws StoreError.
+  void copy_to_file(const FinishedJobs& finished);
 
   std::optional<BatchRow> batch(BatchId id);
   std::vector<PartRow> parts(BatchId id);
@@ -170,8 +186,6 @@ class Archive {
   Micros oldest_history();
 
  private:
-  void add_runs(const JobQuery& query, const scheduling::JobRange& range, uint32_t limit,
-                JobPage& page);
   JobId add_described(const JobQuery& query, const JobRow& run, uint32_t limit, JobPage& page);
 
   std::shared_ptr<const SpecRange> spec_range(JobId id, uint64_t* first_job);
@@ -181,6 +195,7 @@ class Archive {
   class Connections;
   std::unique_ptr<Connections> connections_;
   std::unique_ptr<Connections> reports_;
+  std::unique_ptr<FinishedFiles> finished_;
   // Enough for a million lines of command arguments.
   SpecCache arrays_{64u << 20};
   SpecCache single_jobs_{4u << 20};

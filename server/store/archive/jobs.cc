@@ -6,9 +6,11 @@
 #include <map>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "job/codec.h"
 #include "server/store/archive/archive.h"
 #include "server/store/archive/connections.h"
+#include "server/store/archive/finished.h"
 #include "server/store/rows.h"
 #include "server/store/tables.h"
 
@@ -101,24 +103,20 @@ scheduling::JobRecord part_of(const scheduling::JobRecord& record, const JobRang
   return part;
 }
 
-}  // namespace
-
-JobPage Archive::runs(const JobQuery& query, JobId after, uint32_t limit) {
-  constexpr JobId kEnd = std::numeric_limits<int64_t>::max();
-  std::vector<JobRange> ranges = query.ids;
-  if (ranges.empty()) ranges = {{0, kEnd}};
-  ranges = tidy(ranges);
-  if (query.newest_first) std::reverse(ranges.begin(), ranges.end());
-  JobPage page;
-  for (const JobRange& range : ranges) {
-    const JobRange rest = rest_of(range, after, query.newest_first);
-    if (rest.count > 0) add_runs(query, rest, limit, page);
-    if (page.next != 0) break;
-  }
-  return page;
+// Sorted, also if the query has none: then all.
+std::vector<JobRange> ranges_of(const JobQuery& query) {
+  return tidy(query.ids.empty() ? std::vector<JobRange>{kAllJobs} : query.ids);
 }
 
-namespace {
+// Whether the query can select final jobs, which may be in files.
+bool may_be_final(const JobQuery& query) {
+  const auto final = [](uint32_t state) { return state >= 5 && state <= 7; };
+  return !query.unfinished_only &&
+         (query.states.empty() || std::any_of(query.states.begin(), query.states.end(), final));
+}
+
+// In a file: its copy counts only when the pool's database no longer has the job.
+constexpr const char* kMoved = " and not exists (select 1 from live.jobs l where l.id = jobs.id)";
 
 // The cursor behind the jobs of the range that the row covers; for a damaged row, some job
 // of the range.
@@ -127,42 +125,97 @@ JobId cursor_behind(const scheduling::JobRecord& row, const JobRange& range, boo
   return std::clamp(last, range.first, range.first + range.count - 1);
 }
 
-}  // namespace
-
 // Appends the jobs of this range until `limit` rows have been read; sets page.next if
 // that limit was reached.
-void Archive::add_runs(const JobQuery& query, const JobRange& range, uint32_t limit,
-                       JobPage& page) {
-  connections_->with([&](soci::session& sql) {
-    const size_t room = limit - page.rows.size();
-    size_t read = 0;
-    JobId last = 0;
-    JobRow row;
-    Rows rows(sql);
-    rows.into(tables::kJobs, row.job, "jobs");
-    rows.into(name_of("jobs.id"), row.name).into(kMachineOfJob, row.machine);
-    rows.with("user", query.user);
-    rows.select("jobs where " + overlaps(range) + " and " + where(query) + " order by jobs.id" +
-                descending(query) + " limit " + std::to_string(room));
-    const auto count = [&] {
-      ++read;
-      last = cursor_behind(row.job, range, query.newest_first);
-    };
-    rows.each(
-        [&] {
-          count();
-          const JobId begin = row.job.id;
-          row.job = part_of(row.job, range);
-          if (row.job.id != begin)
-            sql << "select " << name_of(std::to_string(row.job.id)), soci::into(row.name);
-          page.rows.push_back(std::move(row));
-        },
-        [&](const std::string& what) {
-          count();
-          log(Severity::error) << what;
-        });
-    if (read == room) page.next = last;
+void add_runs(soci::session& sql, const JobQuery& query, const std::string& condition,
+              const JobRange& range, uint32_t limit, JobPage& page) {
+  const size_t room = limit - page.rows.size();
+  size_t read = 0;
+  JobId last = 0;
+  JobRow row;
+  Rows rows(sql);
+  rows.into(tables::kJobs, row.job, "jobs");
+  rows.into(name_of("jobs.id"), row.name).into(kMachineOfJob, row.machine);
+  rows.with("user", query.user);
+  rows.select("jobs where " + overlaps(range) + " and " + condition + " order by jobs.id" +
+              descending(query) + " limit " + std::to_string(room));
+  const auto count = [&] {
+    ++read;
+    last = cursor_behind(row.job, range, query.newest_first);
+  };
+  rows.each(
+      [&] {
+        count();
+        const JobId begin = row.job.id;
+        row.job = part_of(row.job, range);
+        if (row.job.id != begin)
+          sql << "select " << name_of(std::to_string(row.job.id)), soci::into(row.name);
+        page.rows.push_back(std::move(row));
+      },
+      [&](const std::string& what) {
+        count();
+        log(Severity::error) << what;
+      });
+  if (read == room) page.next = last;
+}
+
+// The page of one database; `condition`: of the query, for this database.
+JobPage runs_in(soci::session& sql, const JobQuery& query, const std::string& condition,
+                JobId after, uint32_t limit) {
+  std::vector<JobRange> ranges = ranges_of(query);
+  if (query.newest_first) std::reverse(ranges.begin(), ranges.end());
+  JobPage page;
+  for (const JobRange& range : ranges) {
+    const JobRange rest = rest_of(range, after, query.newest_first);
+    if (rest.count > 0) add_runs(sql, query, condition, rest, limit, page);
+    if (page.next != 0) break;
+  }
+  return page;
+}
+
+// One page of two databases' pages after the same cursor. It ends where the first of them ends,
+// so that what the other one has not read yet is not passed over. A job that was moved
+// between the two queries is in both.
+JobPage merged(const JobQuery& query, JobPage a, JobPage b, uint32_t limit) {
+  const auto before = [&](JobId x, JobId y) { return query.newest_first ? x > y : x < y; };
+  const auto cursor = [&](const JobRow& row) {
+    return query.newest_first ? row.job.id : row.job.id + row.job.count - 1;
+  };
+  JobPage page = std::move(a);
+  if (page.next == 0 || (b.next != 0 && before(b.next, page.next))) page.next = b.next;
+  std::move(b.rows.begin(), b.rows.end(), std::back_inserter(page.rows));
+  std::stable_sort(page.rows.begin(), page.rows.end(),
+                   [&](const JobRow& x, const JobRow& y) { return before(x.job.id, y.job.id); });
+  const auto same = [](const JobRow& x, const JobRow& y) { return x.job.id == y.job.id; };
+  page.rows.erase(std::unique(page.rows.begin(), page.rows.end(), same), page.rows.end());
+  if (page.next != 0)
+    std::erase_if(page.rows, [&](const JobRow& row) { return before(page.next, cursor(row)); });
+  if (page.rows.size() > limit) {
+    page.rows.resize(limit);
+    page.next = cursor(page.rows.back());
+  }
+  return page;
+}
+
+}  // namespace
+
+// The pool's database is read before the files: a job is in a file before it leaves the database,
+// so that none is missed.
+JobPage Archive::runs(const JobQuery& query, JobId after, uint32_t limit) {
+  const std::string condition = where(query);
+  JobPage page = connections_->with(
+      [&](soci::session& sql) { return runs_in(sql, query, condition, after, limit); });
+  if (!may_be_final(query)) return page;
+  const std::vector<JobRange> ranges = ranges_of(query);
+  if (ranges.empty()) return page;
+  const JobId first = ranges.front().first, end = ranges.back().first + ranges.back().count;
+  const JobRange rest = rest_of({first, end - first}, after, query.newest_first);
+  if (rest.count == 0) return page;
+  finished_->each(rest, [&](soci::session& sql) {
+    JobPage moved = runs_in(sql, query, condition + kMoved, after, limit);
+    page = merged(query, std::move(page), std::move(moved), limit);
   });
+  return page;
 }
 
 namespace {
@@ -216,7 +269,8 @@ JobId Archive::add_described(const JobQuery& query, const JobRow& run, uint32_t 
   uint64_t read = 0;
   Splitter splitter(query, run, page);
   if (run.job.count > 1) {
-    connections_->with([&](soci::session& sql) {
+    std::map<JobId, std::string> names;
+    const auto read_names = [&](soci::session& sql) {
       JobId first = 0;
       std::string name;
       Rows rows(sql);
@@ -224,11 +278,20 @@ JobId Archive::add_described(const JobQuery& query, const JobRow& run, uint32_t 
       rows.select("specs where first_job > " + std::to_string(run.job.id) + " and first_job < " +
                   std::to_string(end) + " order by first_job" + descending(query) + " limit " +
                   std::to_string(room));
-      rows.each([&] {
-        ++read;
-        if (page.rows.size() < limit) splitter.boundary(first, name);
-      });
-    });
+      rows.each([&] { names[first] = name; });
+    };
+    connections_->with(read_names);
+    if (scheduling::is_final(run.job.state))
+      finished_->each({run.job.id, run.job.count}, read_names);
+    const auto split = [&](const auto& one) {
+      if (read == room) return;
+      ++read;
+      if (page.rows.size() < limit) splitter.boundary(one.first, one.second);
+    };
+    if (query.newest_first)
+      std::for_each(names.rbegin(), names.rend(), split);
+    else
+      std::for_each(names.begin(), names.end(), split);
   }
   if (page.rows.size() == limit || read == room) return splitter.reached();
   splitter.finish();
@@ -284,15 +347,17 @@ std::vector<std::pair<uint32_t, uint64_t>> Archive::count(const JobQuery& query)
     const std::string inside =
         "case when jobs.id + jobs.count < " + end + " then jobs.id + jobs.count else " + end +
         " end - case when jobs.id > " + first + " then jobs.id else " + first + " end";
-    connections_->with([&](soci::session& sql) {
+    const auto add = [&](soci::session& sql, const std::string& condition) {
       uint32_t state = 0;
       uint64_t count = 0;
       Rows rows(sql);
       rows.into("jobs.state", state).into("sum(" + inside + ")", count).with("user", query.user);
-      rows.select("jobs where " + overlaps(range) + " and " + where(query) +
-                  " group by jobs.state");
+      rows.select("jobs where " + overlaps(range) + " and " + condition + " group by jobs.state");
       rows.each([&] { counts[state] += count; });
-    });
+    };
+    connections_->with([&](soci::session& sql) { add(sql, where(query)); });
+    if (may_be_final(query))
+      finished_->each(range, [&](soci::session& sql) { add(sql, where(query) + kMoved); });
   }
   return {counts.begin(), counts.end()};
 }
@@ -306,8 +371,8 @@ std::optional<JobRow> Archive::job(JobId id) {
 }
 
 std::vector<AttemptRow> Archive::attempts(JobId id, uint32_t after, uint32_t limit) {
-  return connections_->with([&](soci::session& sql) {
-    std::vector<AttemptRow> result;
+  std::vector<AttemptRow> result;
+  const auto read = [&](soci::session& sql) {
     AttemptRow row;
     Rows rows(sql);
     rows.into(tables::kAttempts, row.attempt, "a")
@@ -322,8 +387,13 @@ std::vector<AttemptRow> Archive::attempts(JobId id, uint32_t after, uint32_t lim
       row.end.key = row.attempt.key;
       result.push_back(row);
     });
-    return result;
-  });
+  };
+  connections_->with(read);
+  if (result.empty())
+    finished_->each({id, 1}, [&](soci::session& sql) {
+      if (result.empty()) read(sql);
+    });
+  return result;
 }
 
 std::optional<JobDescription> Archive::spec(JobId id) {
@@ -360,17 +430,109 @@ std::shared_ptr<const SpecRange> Archive::spec_range(JobId id, uint64_t* first_j
   return range;
 }
 
+namespace {
+
+// Null if this is not exactly one description.
+std::shared_ptr<const SpecRange> range_in(const std::string& body) {
+  auto ranges = decode_specs(body);
+  if (ranges.size() != 1) return nullptr;
+  return std::make_shared<const SpecRange>(std::move(ranges[0]));
+}
+
+}  // namespace
+
 // Null if there is no description for that job or an earlier one.
 std::shared_ptr<const SpecRange> Archive::read_spec(JobId id, uint64_t* first_job) {
   std::string body;
   const bool found = connections_->with(
       [&](Connection& connection) { return connection.read_spec(id, first_job, &body); });
-  if (!found) return nullptr;
-  auto ranges = decode_specs(body);
-  if (ranges.size() != 1) return nullptr;
-  auto range = std::make_shared<const SpecRange>(std::move(ranges[0]));
+  auto range = found ? range_in(body) : nullptr;
+  if (!range || id - *first_job >= range->count)
+    finished_->each({id, 1}, [&](soci::session& sql) {
+      const auto row =
+          row_of(sql, tables::kSpecs,
+                 "where first_job <= " + std::to_string(id) + " order by first_job desc limit 1");
+      if (!row || id - row->first_job >= row->count) return;
+      range = range_in(row->body);
+      *first_job = row->first_job;
+    });
+  if (!range) return nullptr;
   (range->is_array ? arrays_ : single_jobs_).keep(*first_job, range);
   return range;
+}
+
+namespace {
+
+// Whether a finished job can leave: it is not the newest (the next id is counted from it), no
+// attempt of it is still delivering, and no file needs it. The inputs of a batch are removed
+// when its last job is final; that job waits for this.
+std::string may_leave(Micros before) {
+  return "case when jobs.state in (5, 6, 7) and jobs.changed < " + std::to_string(before) +
+         " and jobs.id < (select max(id) from jobs) and not exists (select 1 from attempts a where "
+         "a.job = jobs.id and a.state <> 5) and not exists (select 1 from files f where f.job > 0 "
+         "and f.job >= jobs.id and f.job < jobs.id + jobs.count) and (not exists (select 1 from "
+         "files f where f.batch > 0 and f.batch = jobs.batch) or exists (select 1 from jobs j "
+         "where j.batch = jobs.batch and j.state in (1, 2, 3, 4, 8, 9))) then 1 else 0 end";
+}
+
+std::vector<uint64_t> numbers(soci::session& sql, const std::string& column,
+                              const std::string& rest) {
+  std::vector<uint64_t> result;
+  uint64_t number = 0;
+  Rows rows(sql);
+  rows.into(column, number).select(rest);
+  rows.each([&] { result.push_back(number); });
+  return result;
+}
+
+}  // namespace
+
+FinishedJobs Archive::finished_jobs(JobId& after, Micros before, uint32_t examined) {
+  return connections_->with([&](soci::session& sql) {
+    FinishedJobs found;
+    uint32_t read = 0;
+    JobId id = 0;
+    Micros changed = 0;
+    bool leaves = false;
+    Rows rows(sql);
+    rows.into("jobs.id", id).into("jobs.changed", changed).into(may_leave(before), leaves);
+    rows.select("jobs where jobs.id > " + std::to_string(after) + " order by jobs.id limit " +
+                std::to_string(examined));
+    bool other_month = false;
+    const auto examine = [&] {
+      const std::string month = format_instant(changed).substr(0, 7);
+      other_month = other_month || (leaves && !found.month.empty() && month != found.month);
+      if (other_month) return;
+      ++read;
+      after = id;
+      if (!leaves) return;
+      found.month = month;
+      found.moved.jobs.push_back(id);
+    };
+    rows.each(examine, [&](const std::string& what) {
+      log(Severity::error) << what;
+      leaves = false;
+      examine();
+    });
+    if (!other_month && read < examined) after = 0;
+    const std::string list = list_of(found.moved.jobs);
+    found.moved.batches = numbers(sql, "distinct batch", "jobs where id in (" + list + ")");
+    found.moved.specs = numbers(
+        sql, "distinct s.first_job",
+        "jobs j join specs s on s.first_job >= coalesce((select max(b.first_job) from specs b "
+        "where b.first_job <= j.id), 0) and s.first_job < j.id + j.count where j.id in (" +
+            list + ")");
+    return found;
+  });
+}
+
+void Archive::copy_to_file(const FinishedJobs& finished) {
+  try {
+    finished_->write(finished.month, finished.moved);
+  } catch (const soci::soci_error& e) {
+    throw StoreError("the history file of " + finished.month +
+                     " could not be written: " + e.get_error_message());
+  }
 }
 
 }  // namespace sublet::server

@@ -1,0 +1,154 @@
+#include "server/store/archive/finished.h"
+
+#include <vector>
+
+#include "base/files.h"
+#include "base/log.h"
+#include "protocol/codec.h"
+#include "server/commit/store.h"
+#include "server/store/migration.h"
+#include "server/store/rows.h"
+#include "server/store/sqlite.h"
+#include "server/store/tables.h"
+
+namespace sublet::server {
+
+struct FinishedFiles::File {
+  explicit File(std::string path) : path(std::move(path)) {}
+
+  // Logs the first failure only: lists would repeat it with each page.
+  void failed(const std::string& what) {
+    sql.close();
+    open = false;
+    if (!logged)
+      log(Severity::error) << "the history file " << path << " could not be read: " << what
+                           << "; the finished jobs in it are left out of lists: restore it from a "
+                              "backup, and restart the server";
+    logged = true;
+  }
+
+  const std::string path;
+  std::mutex mutex;
+  soci::session sql;
+  bool open = false;
+  bool logged = false;
+};
+
+namespace {
+
+bool is_job_file(const std::string& name) {
+  return name.starts_with("jobs-") && name.ends_with(".db");
+}
+
+void bring_to_present_layout(const std::string& path) {
+  soci::session sql;
+  sqlite::open_to_change(sql, path);
+  const auto layout = static_cast<int>(number_of(sql, "select version from pool where id = 1"));
+  sql.close();
+  if (layout == kSchemaVersion) return;
+  if (layout < kEarliestLayout || layout > kSchemaVersion)
+    throw StoreError("it has layout " + std::to_string(layout) + ", but this server needs layout " +
+                     std::to_string(kSchemaVersion));
+  migrate(system_files(), path, layout);
+}
+
+std::string columns_of(const Table& table) {
+  std::string list;
+  for (const Column& column : table.columns())
+    list += (list.empty() ? "" : ", ") + std::string(column.name);
+  return list;
+}
+
+// Copies rows as they are: a damaged one stays what it is, and costs itself only.
+void copy(soci::session& sql, const Table& table, const std::string& where) {
+  const std::string columns = columns_of(table);
+  sql << "insert or replace into " << table.name << " (" << columns << ") select " << columns
+      << " from live." << table.name << " where " << where;
+}
+
+}  // namespace
+
+std::string list_of(const std::vector<uint64_t>& ids) {
+  std::string list;
+  for (uint64_t id : ids) list += (list.empty() ? "" : ", ") + std::to_string(id);
+  return list;
+}
+
+FinishedFiles::FinishedFiles(const std::string& pool, const std::string& folder)
+    : pool_(pool), folder_(folder) {
+  if (!system_files().exists(folder_)) return;
+  for (const auto& entry : system_files().list(folder_)) {
+    if (!is_job_file(entry.name)) continue;
+    const auto found = file(folder_ + "/" + entry.name);
+    try {
+      bring_to_present_layout(found->path);
+    } catch (const std::exception& e) {
+      found->failed(e.what());
+      files_.erase(found->path);
+    }
+  }
+}
+
+FinishedFiles::~FinishedFiles() = default;
+
+std::shared_ptr<FinishedFiles::File> FinishedFiles::file(const std::string& path) {
+  std::lock_guard lock(mutex_);
+  auto& found = files_[path];
+  if (!found) found = std::make_shared<File>(path);
+  return found;
+}
+
+void FinishedFiles::each(const scheduling::JobRange& range,
+                         const std::function<void(soci::session&)>& f) {
+  std::vector<std::shared_ptr<File>> files;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto i = files_.rbegin(); i != files_.rend(); ++i) files.push_back(i->second);
+  }
+  for (const auto& file : files) {
+    std::lock_guard lock(file->mutex);
+    try {
+      if (!file->open) {
+        sqlite::open_to_read(file->sql, file->path);
+        sqlite::attach(file->sql, pool_, "live");
+        file->open = true;
+      }
+      const uint64_t first = number_of(file->sql, "select min(id) from jobs");
+      const uint64_t last =
+          number_of(file->sql, "select id + count - 1 from jobs order by id desc limit 1");
+      if (first != 0 && first < range.first + range.count && last >= range.first) f(file->sql);
+    } catch (const soci::soci_error& e) {
+      file->failed(e.get_error_message());
+    } catch (const protocol::Damaged& e) {
+      file->failed(e.what());
+    }
+  }
+}
+
+void FinishedFiles::write(const std::string& month, const Changes::MovedJobs& moved) {
+  system_files().make_folders(folder_);
+  const std::string path = folder_ + "/jobs-" + month + ".db";
+  soci::session sql;
+  sqlite::open_to_write(sql, path);
+  sqlite::attach(sql, pool_, "live");
+  const std::string jobs = list_of(moved.jobs), batches = list_of(moved.batches);
+  soci::transaction transaction(sql);
+  for (const Table* table : tables::all())
+    for (const std::string& statement : creation(*table)) sql << statement;
+  const auto layout = number_of(sql, "select version from main.pool where id = 1");
+  if (layout != 0 && layout != kSchemaVersion)
+    throw StoreError("the history file " + path + " has layout " + std::to_string(layout));
+  copy(sql, tables::kPool, "id = 1");
+  copy(sql, tables::kMachines,
+       "id in (select machine from live.attempts where job in (" + jobs + "))");
+  copy(sql, tables::kBatches, "id in (" + batches + ")");
+  copy(sql, tables::kStops, "batch in (" + batches + ")");
+  copy(sql, tables::kSpecs, "first_job in (" + list_of(moved.specs) + ")");
+  copy(sql, tables::kJobs, "id in (" + jobs + ")");
+  copy(sql, tables::kAttempts, "job in (" + jobs + ")");
+  copy(sql, tables::kEnds, "job in (" + jobs + ")");
+  transaction.commit();
+  file(path);
+}
+
+}  // namespace sublet::server
