@@ -10,6 +10,9 @@
 #ifndef SUBLET_SERVER_JOBS_HISTORY_H_
 #define SUBLET_SERVER_JOBS_HISTORY_H_
 
+#include <set>
+#include <string>
+
 #include "server/commit/pipeline.h"
 #include "server/store/archive/archive.h"
 
@@ -20,15 +23,21 @@ class JobHistory {
   // keep: how long finished jobs stay in the database; 0: for ever.
   JobHistory(Micros keep, Archive& archive, Pipeline& pipeline);
 
-  // Moves a bounded number of jobs; must be called periodically. Throws StoreError, FileError
-  // or Refusal; nothing is lost then, and the next call goes on with the jobs that follow.
+  // Moves a bounded number of jobs; must be called periodically. Jobs whose file cannot be
+  // written stay, which is logged once, and the others move. Throws StoreError or Refusal:
+  // nothing is lost then, and the next call goes on with the jobs that follow.
   void move_old();
 
  private:
+  // False: the file could not be written; its rows must stay.
+  bool copied(const FinishedJobs& finished);
+
   const Micros keep_;
   Archive& archive_;
   Pipeline& pipeline_;
-  JobId after_ = 0;  // examined in this pass
+  JobId after_ = 0;                   // examined in this pass
+  Micros next_pass_ = 0;              // not before
+  std::set<std::string> complained_;  // months whose file could not be written
 };
 
 }  // namespace sublet::server

@@ -26,6 +26,7 @@ class JobHistoryTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(jobs_with_files_stay);
   CPPUNIT_TEST(ids_are_not_used_again);
   CPPUNIT_TEST(a_damaged_file_costs_itself_only);
+  CPPUNIT_TEST(a_file_that_cannot_be_written_costs_its_month);
   CPPUNIT_TEST(for_ever);
   CPPUNIT_TEST(any_order_gives_the_same_list);
   CPPUNIT_TEST_SUITE_END();
@@ -269,6 +270,25 @@ class JobHistoryTest : public CppUnit::TestFixture {
     expected.erase(expected.begin(), expected.begin() + 2);
     for (uint32_t limit : {1u, 2u, 10u}) CPPUNIT_ASSERT(list(restarted, false, limit) == expected);
     CPPUNIT_ASSERT(!restarted.job(1));
+  }
+
+  void a_file_that_cannot_be_written_costs_its_month() {
+    UsedPool pool;
+    old_and_new(pool);
+    const auto before = everything(pool.archive);
+    std::filesystem::create_directories(file(pool, "2026-12"));  // no database can be there
+    JobHistory history(30 * kDay, pool.archive, pool.pipeline);
+    history.move_old();
+    CPPUNIT_ASSERT_EQUAL(uint64_t{4}, in_database(pool, "jobs"));
+    CPPUNIT_ASSERT(system_files().exists(file(pool, "2027-01")));
+    check_same(before, pool.archive);
+    std::filesystem::remove(file(pool, "2026-12"));
+    history.move_old();  // the next pass is not due yet
+    CPPUNIT_ASSERT_EQUAL(uint64_t{4}, in_database(pool, "jobs"));
+    pool.clock.advance_ms(3600 * 1000);
+    history.move_old();
+    CPPUNIT_ASSERT_EQUAL(uint64_t{2}, in_database(pool, "jobs"));
+    check_same(before, pool.archive);
   }
 
   void for_ever() {
