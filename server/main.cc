@@ -29,6 +29,7 @@ struct CommandLine {
   std::string socket;
   bool init = false;
   bool check = false;
+  bool contents = false;
   bool salvage = false;
   bool once = false;
   int64_t supervised = -1;  // descriptor of the vital signs; -1: not the child
@@ -106,7 +107,7 @@ int run(const CommandLine& line, const std::vector<std::string>& self) {
     return 0;
   }
   if (line.init) return make_authority(settings);
-  if (line.check) return check_pool(settings);
+  if (line.check) return check_pool(settings, line.contents);
   if (line.salvage) return salvage_pool(settings);
   scheduling::Pool check(settings.policies);  // throws for unknown policies
   system_files().make_folders(settings.state_folder);
@@ -135,8 +136,10 @@ int main(int argc, char** argv) {
   arguments.option("--supervised", &line.supervised, "internal: used by the supervisor", "FD");
   Arguments& init =
       arguments.command("init", "create the pool's certificate authority, once for each pool");
-  Arguments& check =
-      arguments.command("check", "look for damage in the pool's database; a server may be running");
+  Arguments& check = arguments.command(
+      "check", "look for damage in the pool's database and spool; a server may be running");
+  check.flag("--contents", &line.contents,
+             "also read all files in the spool, and compare them with their digests");
   Arguments& salvage = arguments.command(
       "salvage", "make a new database of what can be read of a damaged one, and keep the old one");
   arguments.commands_are_optional();

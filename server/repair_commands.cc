@@ -11,6 +11,7 @@
 #include "base/os_error.h"
 #include "base/text.h"
 #include "server/commit/store.h"
+#include "server/spool/spool_check.h"
 #include "server/store/repair.h"
 
 namespace sublet::server {
@@ -51,19 +52,42 @@ void print(const Salvage& salvaged) {
             << "; remove it when the pool runs again\n";
 }
 
+// False: something in the spool is damaged.
+bool check_spool_of(const ServerSettings& settings, const std::string& database,
+                    const std::vector<DamagedTable>& damaged, bool bytes) {
+  for (const DamagedTable& table : damaged)
+    if (table.name.empty() || table.name == "contents") {
+      std::cout << "the spool was not checked: check again after the salvage\n";
+      return true;
+    }
+  const SpoolFindings found = check_spool(
+      system_files(), settings.state_folder + "/spool", [&] { return contents_of(database); },
+      bytes);
+  for (const std::string& sentence : found.damage) std::cout << sentence << "\n";
+  if (!found.damage.empty())
+    std::cout << "restore these files from a backup; the server tells users whose files are "
+                 "damaged, and jobs resume from an earlier checkpoint\n";
+  for (const std::string& path : found.unused)
+    std::cout
+        << path
+        << " belongs to nothing in the database: the server removes it, or sets it aside when it "
+           "starts\n";
+  return found.damage.empty();
+}
+
 }  // namespace
 
-int check_pool(const ServerSettings& settings) {
+int check_pool(const ServerSettings& settings, bool bytes) {
   const std::string database = database_of(settings);
   const std::vector<DamagedTable> damaged = find_damage(database);
   print(damaged);
-  if (damaged.empty()) {
-    std::cout << database << ": nothing is damaged\n";
-    return 0;
-  }
-  std::cout << "stop the server and run `sublet-server salvage`: it makes a new database of all "
-               "rows that can be read, and keeps the old one\n";
-  return 1;
+  if (!damaged.empty())
+    std::cout << "stop the server and run `sublet-server salvage`: it makes a new database of all "
+                 "rows that can be read, and keeps the old one\n";
+  const bool spool_is_whole = check_spool_of(settings, database, damaged, bytes);
+  if (!damaged.empty() || !spool_is_whole) return 1;
+  std::cout << database << ": nothing is damaged\n";
+  return 0;
 }
 
 int salvage_pool(const ServerSettings& settings) {

@@ -7,8 +7,9 @@
 
 namespace sublet::server {
 
-// 0: nothing is damaged; 1: something is. A server may be running. Throws StoreError.
-int check_pool(const ServerSettings& settings);
+// Database and spool; `bytes`: also the bytes of all files in the spool. 0: nothing is damaged;
+// 1: something is. A server may be running. Throws StoreError.
+int check_pool(const ServerSettings& settings, bool bytes);
 // 0: the database is whole now, perhaps without rows that could not be read. No server may be
 // running. Throws StoreError, FileError; then nothing was changed.
 int salvage_pool(const ServerSettings& settings);

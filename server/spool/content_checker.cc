@@ -61,6 +61,11 @@ UniqueFd ContentChecker::open(const std::string& path) {
   return fd;
 }
 
+bool ContentChecker::reads_as_stored(const StoredContent& what) {
+  const UniqueFd fd = open(what.path);
+  return fd.valid() && matches(fd.get(), what);
+}
+
 ContentChecker::ContentChecker(const Clock& clock) : clock_(clock), thread_([this] { work(); }) {}
 
 ContentChecker::~ContentChecker() {

@@ -46,6 +46,9 @@ class ContentChecker {
   bool trusted(const StoredContent& what, const std::string& identity);
   void forget(uint64_t id);
 
+  // Reads the whole file. False: its bytes differ, or it is missing. Throws as open() does.
+  static bool reads_as_stored(const StoredContent& what);
+
   // Invalid if the file is missing or unreadable. Throws Refusal kUnavailable if the
   // cause may be a lack of descriptors or memory.
   static UniqueFd open(const std::string& path);

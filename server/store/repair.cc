@@ -6,6 +6,7 @@
 
 #include "server/commit/store.h"
 #include "server/store/replacement.h"
+#include "server/store/rows.h"
 #include "server/store/set_aside.h"
 #include "server/store/sqlite.h"
 #include "server/store/table_copier.h"
@@ -137,6 +138,17 @@ std::vector<DamagedTable> find_damage(const std::string& database) {
     return damaged;
   } catch (const std::exception& e) {
     throw StoreError("cannot check the database " + database + ": " + e.what());
+  }
+}
+
+std::vector<ContentRow> contents_of(const std::string& database) {
+  try {
+    soci::session sql;
+    sqlite::open_to_read(sql, database);
+    sqlite::tolerate_damage(sql);
+    return rows_of(sql, tables::kContents, "order by id");
+  } catch (const std::exception& e) {
+    throw StoreError("cannot read the database " + database + ": " + e.what());
   }
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "server/commit/changes.h"
 #include "server/store/table_copier.h"
 
 namespace sublet::server {
@@ -23,6 +24,9 @@ struct DamagedTable {
 // Reads every page of the database; a server may be using it. Throws StoreError if the file is
 // not a database of the present layout.
 std::vector<DamagedTable> find_damage(const std::string& database);
+
+// The rows of the table contents, which is not damaged. Throws StoreError.
+std::vector<ContentRow> contents_of(const std::string& database);
 
 struct Salvage {
   std::vector<SalvagedTable> tables;

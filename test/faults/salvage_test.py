@@ -44,9 +44,9 @@ class Salvage(unittest.TestCase):
             f.seek((page - 1) * PAGE)
             f.write(b"\xa5" * PAGE)
 
-    def command(self, word):
+    def command(self, *words):
         done = subprocess.run([os.path.join(harness.BIN, "sublet-server"), "--state",
-                               self.pool.state, word], text=True, stdout=subprocess.PIPE,
+                               self.pool.state, *words], text=True, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, timeout=harness.PATIENCE)
         return done.returncode, done.stdout
 
@@ -150,6 +150,30 @@ class Salvage(unittest.TestCase):
         self.assertEqual(self.pool.stop_server(), 0)
         self.assertEqual(self.command("salvage")[0], 0)
         self.assertEqual(self.command("check")[0], 0)
+
+    def test_damage_in_the_spool_is_named(self):
+        spool = os.path.join(self.pool.state, "spool")
+        self.assertEqual(self.command("check", "--contents")[0], 0)
+        with sqlite3.connect(self.database) as database:
+            number, = database.execute("select id from contents").fetchone()
+        content = os.path.join(spool, str(number))
+        with open(content, "r+b") as f:
+            first = f.read(1)
+            f.seek(0)
+            f.write(bytes([first[0] ^ 1]))
+        self.assertEqual(self.command("check")[0], 0)
+        status, said = self.command("check", "--contents")
+        self.assertEqual(status, 1, said)
+        self.assertIn(content + " differs from what was stored", said)
+        os.truncate(content, 5)
+        status, said = self.command("check")
+        self.assertEqual(status, 1, said)
+        self.assertIn(content + " has 5 bytes instead of 100000", said)
+        os.rename(content, os.path.join(spool, "999"))
+        status, said = self.command("check")
+        self.assertEqual(status, 1, said)
+        self.assertIn(content + " is missing", said)
+        self.assertIn("spool/999 belongs to nothing in the database", said)
 
     def test_the_server_says_what_to_do(self):
         self.assertEqual(self.pool.stop_server(), 0)
