@@ -11,6 +11,7 @@
 #include <cstring>
 #include <fstream>
 #include <set>
+#include <system_error>
 
 #include "base/clock.h"
 #include "base/local_socket.h"
@@ -179,8 +180,9 @@ bool OwnersWord::is_of_a_job(const Speaker& speaker) const {
   std::set<pid_t> roots(jobs.begin(), jobs.end());
   for (const pid_t pid : hooks_.daemons()) roots.insert(pid);
   // A shepherd is a subreaper: what its job leaves behind remains its descendant. Who has
-  // already ended cannot be judged.
+  // already ended, or has no pid in this name space (0), cannot be judged.
   pid_t pid = speaker.pid;
+  if (pid <= 0) return true;
   for (int n = 0; n < kMostAncestors && pid > 1; ++n) {
     if (roots.contains(pid)) return true;
     pid = parent_of(pid);
@@ -254,21 +256,28 @@ void OwnersWord::store() {
   } else {
     log(Severity::info) << "no longer paused: the owner's absence is judged again";
   }
-  storer_ = std::thread([this, line] {
-    try {
-      if (line.empty()) {
-        files_.remove_file(path_);
-      } else {
-        files_.write_atomic(path_, line);
-      }
-      storer_error_ = 0;
-    } catch (const FileError& error) {
-      storer_error_ = error.code();
+  try {
+    storer_ = std::thread([this, line] { write_down(line); });
+  } catch (const std::system_error& error) {
+    storer_error_ = error.code().value();
+    note_stored();
+  }
+}
+
+void OwnersWord::write_down(const std::string& line) {
+  try {
+    if (line.empty()) {
+      files_.remove_file(path_);
+    } else {
+      files_.write_atomic(path_, line);
     }
-    const uint64_t once = 1;
-    while (write(stored_event_.get(), &once, sizeof once) < 0 && errno == EINTR) {
-    }
-  });
+    storer_error_ = 0;
+  } catch (const FileError& error) {
+    storer_error_ = error.code();
+  }
+  const uint64_t once = 1;
+  while (write(stored_event_.get(), &once, sizeof once) < 0 && errno == EINTR) {
+  }
 }
 
 void OwnersWord::note_stored() {

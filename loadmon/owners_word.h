@@ -69,7 +69,9 @@ class OwnersWord : public Source {
   void change(std::optional<protocol::Pause> pause);
   void close(std::map<int, Speaker>::iterator speaker);
   void answer(const Speaker& speaker, const protocol::PresenceVerdict& verdict) const;
+  // Begins to store pause_, on storer_.
   void store();
+  void write_down(const std::string& line);
   void note_stored();
 
   const std::string path_;
