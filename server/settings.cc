@@ -129,7 +129,7 @@ std::vector<SettingSpec> server_setting_specs() {
   add("scheduling.refusal_pause", T::duration, "1 s", 0, 3'600'000,
       "a machine that refused an order gets none for this long");
   add("shares", T::reals, "", 1e-6, 1e6, "shares of single users: ann = 3");
-  add("quotas", T::reals, "", 0, kPiB, "spool.quota of single users, in bytes: ann = 2e11");
+  add("quotas", T::sizes, "", 0, kPiB, "spool.quota of single users: ann = \"200 GiB\"");
   add("log.file", T::text, "", 0, 0, "log file; empty: standard error");
   add("log.level", T::text, "info", 0, 0,
       "lowest severity that is logged: debug, info, warning or error");
@@ -189,7 +189,7 @@ ServerSettings read_server_settings(const Settings& s) {
   out.reserve = s.size_bytes("server.reserve");
   out.largest_file = s.size_bytes("spool.largest_file");
   out.quota = s.size_bytes("spool.quota");
-  out.quotas = s.reals("quotas");
+  out.quotas = s.sizes("quotas");
   out.keep_outputs = s.duration_ms("spool.keep_outputs") * 1000;
   out.queue_limit = s.integer("server.queue_limit");
   out.group_limit = s.integer("server.group_limit");

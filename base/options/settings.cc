@@ -39,7 +39,8 @@ std::string at(const std::string& file, uint32_t line, uint32_t column) {
 
 std::string number_text(SettingType type, double number) {
   if (type == SettingType::duration) return format_duration_ms(static_cast<int64_t>(number));
-  if (type == SettingType::size) return format_bytes(static_cast<uint64_t>(number));
+  if (type == SettingType::size || type == SettingType::sizes)
+    return format_bytes(static_cast<uint64_t>(number));
   char s[64];
   snprintf(s, sizeof s, "%.15g", number);
   return s;
@@ -55,7 +56,8 @@ std::string expectation(const SettingSpec& spec) {
       "a list of strings",
       "a duration such as \"30 s\", \"2 min\" or a number of seconds",
       "a size such as \"64 MiB\" or a number of bytes",
-      "a number"};
+      "a number",
+      "a size such as \"64 MiB\" or a number of bytes"};
   std::string s = kForms[static_cast<size_t>(spec.type)];
   if (!spec.choices.empty()) {
     s = "one of";
@@ -95,6 +97,29 @@ std::vector<std::string> split(const std::string& text) {
   return parts;
 }
 
+// Whether it is a table with arbitrary keys.
+bool has_names(SettingType type) {
+  return type == SettingType::reals || type == SettingType::sizes;
+}
+
+std::optional<double> number_of_text(SettingType type, const std::string& text) {
+  if (type == SettingType::sizes) {
+    const std::optional<uint64_t> bytes = parse_bytes(text);
+    return bytes ? std::optional<double>(static_cast<double>(*bytes)) : std::nullopt;
+  }
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+// One value of such a table, as written in the file.
+std::optional<double> number_of_value(SettingType type, const TomlValue& value) {
+  if (value.kind == TomlKind::integer || value.kind == TomlKind::real) return value.real;
+  if (type != SettingType::sizes || value.kind != TomlKind::text) return std::nullopt;
+  return number_of_text(type, value.text);
+}
+
 // A string in TOML syntax.
 std::string quoted(const std::string& text) {
   std::string s = "\"";
@@ -132,7 +157,7 @@ Settings::Settings(std::vector<SettingSpec> specs) {
     Entry entry;
     entry.spec = spec;
     try {
-      if (spec.type != SettingType::reals) set_from_text(entry, spec.default_value);
+      if (!has_names(spec.type)) set_from_text(entry, spec.default_value);
     } catch (const SettingError& e) {
       throw std::logic_error(std::string("default of a setting: ") + e.what());
     }
@@ -170,8 +195,8 @@ void Settings::apply_table(const TomlValue& table, const std::string& prefix,
   for (const TomlMember& member : table.members) {
     const std::string key = prefix + member.key;
     auto known = entries_.find(key);
-    if (known != entries_.end() && known->second.spec.type == SettingType::reals) {
-      apply_reals(known->second, member, file);
+    if (known != entries_.end() && has_names(known->second.spec.type)) {
+      apply_named(known->second, member, file);
       continue;
     }
     if (known != entries_.end()) {
@@ -201,19 +226,20 @@ std::string Settings::unknown(const std::string& key) const {
          (near.empty() ? "; --print-settings lists them all" : "; did you mean \"" + near + "\"?");
 }
 
-void Settings::apply_reals(Entry& entry, const TomlMember& table, const std::string& file) {
+void Settings::apply_named(Entry& entry, const TomlMember& table, const std::string& file) {
   if (table.value.kind != TomlKind::table) {
     throw SettingError(at(file, table.line, table.column) + "\"" + entry.spec.key +
-                       "\" must be a table of numbers");
+                       "\" must be a table of " +
+                       (entry.spec.type == SettingType::sizes ? "sizes" : "numbers"));
   }
   for (const TomlMember& member : table.value.members) {
     const TomlValue& value = member.value;
-    const bool number = value.kind == TomlKind::integer || value.kind == TomlKind::real;
-    if (!number || !within(entry.spec, value.real)) {
+    const std::optional<double> number = number_of_value(entry.spec.type, value);
+    if (!number || !within(entry.spec, *number)) {
       throw SettingError(at(file, value.line, value.column) +
                          refusal(entry.spec, entry.spec.key + "." + member.key));
     }
-    entry.reals[member.key] = value.real;
+    entry.reals[member.key] = *number;
     entry.set = true;
   }
 }
@@ -283,6 +309,7 @@ void Settings::set_from_text(Entry& entry, const std::string& text) {
       break;
     }
     case SettingType::reals:
+    case SettingType::sizes:
       refuse(spec);
   }
   entry.set = true;
@@ -295,6 +322,7 @@ void Settings::check(const Entry& entry) {
   switch (spec.type) {
     case SettingType::boolean:
     case SettingType::reals:
+    case SettingType::sizes:
       return;
     case SettingType::text:
       if (!spec.choices.empty() &&
@@ -330,13 +358,13 @@ void Settings::override_with(const std::string& assignment) {
     }
     auto [table, name] = table_and_name(key);
     auto free = entries_.find(table);
-    if (free == entries_.end() || free->second.spec.type != SettingType::reals) {
+    if (free == entries_.end() || !has_names(free->second.spec.type)) {
       throw SettingError(unknown(key));
     }
     const SettingSpec& spec = free->second.spec;
-    const double number = number_from<double>(spec, text);
-    if (!within(spec, number)) throw SettingError(refusal(spec, key));
-    free->second.reals[name] = number;
+    const std::optional<double> number = number_of_text(spec.type, text);
+    if (!number || !within(spec, *number)) throw SettingError(refusal(spec, key));
+    free->second.reals[name] = *number;
     free->second.set = true;
   } catch (const SettingError& e) {
     throw SettingError(where + e.what());
@@ -372,6 +400,9 @@ uint64_t Settings::size_bytes(const std::string& key) const {
 }
 const std::map<std::string, double>& Settings::reals(const std::string& key) const {
   return get(key, SettingType::reals).reals;
+}
+const std::map<std::string, double>& Settings::sizes(const std::string& key) const {
+  return get(key, SettingType::sizes).reals;
 }
 SettingError Settings::wrong(const std::vector<std::string>& keys,
                              const std::string& problem) const {
@@ -411,7 +442,7 @@ std::vector<Settings::Description> Settings::descriptions() const {
   for (const std::string& key : order_) {
     Entry entry;
     entry.spec = entries_.at(key).spec;
-    const bool free = entry.spec.type == SettingType::reals;
+    const bool free = has_names(entry.spec.type);
     if (!free) set_from_text(entry, entry.spec.default_value);
     all.push_back({free ? key + ".NAME" : key, entry.spec.doc, expectation(entry.spec),
                    free ? "" : to_toml(entry)});
@@ -419,8 +450,9 @@ std::vector<Settings::Description> Settings::descriptions() const {
   return all;
 }
 
-void Settings::print_reals(const Entry& entry, std::ostream& out) {
-  out << "# " << entry.spec.doc << "\n# NAME = 1.0\n";
+void Settings::print_named(const Entry& entry, std::ostream& out) {
+  out << "# " << entry.spec.doc
+      << "\n# NAME = " << (entry.spec.type == SettingType::sizes ? "\"10 GiB\"" : "1.0") << "\n";
   for (const auto& [name, number] : entry.reals)
     out << quoted(name) << " = " << shortest(number) << "\n";
   out << "\n";
@@ -429,7 +461,7 @@ void Settings::print_reals(const Entry& entry, std::ostream& out) {
 void Settings::print(std::ostream& out) const {
   std::vector<std::string> tables = {""};  // keys without a table must come first
   for (const std::string& key : order_) {
-    const bool free = entries_.at(key).spec.type == SettingType::reals;
+    const bool free = has_names(entries_.at(key).spec.type);
     const std::string table = free ? key : table_and_name(key).first;
     if (std::find(tables.begin(), tables.end(), table) == tables.end()) tables.push_back(table);
   }
@@ -437,8 +469,8 @@ void Settings::print(std::ostream& out) const {
     if (!table.empty()) out << "[" << table << "]\n";
     for (const std::string& key : order_) {
       const Entry& entry = entries_.at(key);
-      if (entry.spec.type == SettingType::reals) {
-        if (key == table) print_reals(entry, out);
+      if (has_names(entry.spec.type)) {
+        if (key == table) print_named(entry, out);
       } else if (table_and_name(key).first == table) {
         out << "# " << entry.spec.doc << "\n# Value: " << expectation(entry.spec) << ".\n"
             << table_and_name(key).second << " = " << to_toml(entry) << "\n\n";

@@ -26,13 +26,14 @@ enum class SettingType {
   duration,  // "30 s", "2 min", 30 (seconds); range and value in ms
   size,      // "64 MiB", 4096; range and value in bytes
   reals,     // a table with arbitrary keys: [shares] anna = 2; no default
+  sizes,     // the same of sizes, in bytes: [quotas] anna = "10 GiB"
 };
 
 struct SettingSpec {
   std::string key = {};  // "log.level": table "log", key "level"
   SettingType type = SettingType::text;
   std::string default_value = {};                         // in the form of an override
-  double min = -std::numeric_limits<double>::infinity();  // of numbers, and of each of reals;
+  double min = -std::numeric_limits<double>::infinity();  // of numbers, of each of reals, sizes;
   double max = std::numeric_limits<double>::infinity();   // of texts: their number
   std::string doc = {};                                   // one line
   std::vector<std::string> choices = {};                  // of a text; empty: any
@@ -54,7 +55,7 @@ class Settings {
   // be gone at the next try.
   void load_file(const std::string& path);
   void load_text(const std::string& toml, const std::string& file);
-  // "key.path=value"; for reals "shares.anna=2". Texts are used verbatim, without quotes.
+  // "key.path=value"; for reals and sizes "shares.anna=2". Texts are used verbatim, without quotes.
   void override_with(const std::string& assignment);
 
   // Each throws std::logic_error for a key that was not declared with that type.
@@ -66,6 +67,7 @@ class Settings {
   int64_t duration_ms(const std::string& key) const;
   uint64_t size_bytes(const std::string& key) const;
   const std::map<std::string, double>& reals(const std::string& key) const;
+  const std::map<std::string, double>& sizes(const std::string& key) const;  // bytes
   // False while it has its default.
   bool is_set(const std::string& key) const;
   // To be thrown by a daemon if the combination of these settings is unusable: states the
@@ -92,18 +94,18 @@ class Settings {
     double real = 0;
     std::string text;  // also a duration or size as it was written
     std::vector<std::string> texts;
-    std::map<std::string, double> reals;
+    std::map<std::string, double> reals;  // or sizes
   };
 
   const Entry& get(const std::string& key, SettingType type) const;
   std::string unknown(const std::string& key) const;
   void apply_table(const TomlValue& table, const std::string& prefix, const std::string& file);
-  static void apply_reals(Entry& entry, const TomlMember& table, const std::string& file);
+  static void apply_named(Entry& entry, const TomlMember& table, const std::string& file);
   static Entry from_toml(const Entry& old, const TomlValue& value);
   static void set_from_text(Entry& entry, const std::string& text);
   static void check(const Entry& entry);
   static std::string to_toml(const Entry& entry);
-  static void print_reals(const Entry& entry, std::ostream& out);
+  static void print_named(const Entry& entry, std::ostream& out);
 
   std::map<std::string, Entry> entries_;
   std::vector<std::string> order_;

@@ -30,6 +30,7 @@ Settings some_settings() {
       {"lease.weight", SettingType::real, "0.5", 0, 1, "Weight."},
       {"admins", SettingType::texts, "root,\"x\"", 0, 3, "Who may all."},
       {"shares", SettingType::reals, "", 0, 100, "Shares by user."},
+      {"quotas", SettingType::sizes, "", 1024, 1ull << 40, "Quotas by user."},
   });
 }
 
@@ -59,6 +60,7 @@ class SettingsTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(bad_overrides);
   CPPUNIT_TEST(a_refused_value_changes_nothing);
   CPPUNIT_TEST(unusable_files_are_setting_errors);
+  CPPUNIT_TEST(sizes_by_name);
   CPPUNIT_TEST(too_many_open_files_are_no_setting_error);
   CPPUNIT_TEST(printed_defaults_load_again);
   CPPUNIT_TEST(printed_settings_are_those_in_effect);
@@ -167,6 +169,26 @@ class SettingsTest : public CppUnit::TestFixture {
     Settings settings = some_settings();
     CPPUNIT_ASSERT_THROW(settings.load_file("/nowhere/s.toml"), SettingError);
     CPPUNIT_ASSERT_THROW(settings.load_text("slots = = 1\n", "s.toml"), SettingError);
+  }
+
+  void sizes_by_name() {
+    Settings settings = some_settings();
+    settings.load_text("[quotas]\nanna = \"10 GiB\"\nbo = 4096\n", "f");
+    settings.override_with("quotas.cleo=1.5 MiB");
+    const auto quotas = settings.sizes("quotas");
+    CPPUNIT_ASSERT_EQUAL(10.0 * (1 << 30), quotas.at("anna"));
+    CPPUNIT_ASSERT_EQUAL(4096.0, quotas.at("bo"));
+    CPPUNIT_ASSERT_EQUAL(1.5 * (1 << 20), quotas.at("cleo"));
+    for (const char* wrong : {"anna = \"much\"", "anna = 5", "anna = true", "anna = \"2 TiB\""})
+      CPPUNIT_ASSERT_THROW(settings.load_text(std::string("[quotas]\n") + wrong, "f"),
+                           SettingError);
+    CPPUNIT_ASSERT_THROW(settings.override_with("quotas.anna=5"), SettingError);
+    CPPUNIT_ASSERT_THROW(settings.override_with("shares.anna=10 GiB"), SettingError);
+    std::ostringstream printed;
+    settings.print(printed);
+    Settings again = some_settings();
+    again.load_text(printed.str(), "f");
+    CPPUNIT_ASSERT(again.sizes("quotas") == quotas);
   }
 
   // It may work at the next start: no reason never to start again.

@@ -55,7 +55,8 @@ Settings shown_in(const std::string& name, const std::vector<SettingSpec>& specs
   const Settings defaults(specs);
   for (const SettingSpec& spec : specs) {
     CPPUNIT_ASSERT_MESSAGE(name + " does not have " + spec.key,
-                           shown.is_set(spec.key) || spec.type == SettingType::reals);
+                           shown.is_set(spec.key) || spec.type == SettingType::reals ||
+                               spec.type == SettingType::sizes);
     CPPUNIT_ASSERT_EQUAL_MESSAGE(name + ": whether it sets " + spec.key, other.count(spec.key) > 0,
                                  installed.is_set(spec.key));
     if (other.count(spec.key) > 0) shown.override_with(spec.key + "=" + defaults.text(spec.key));
