@@ -2,6 +2,8 @@
 
 #include <cppunit/TestFixture.h>
 #include <cppunit/extensions/HelperMacros.h>
+#include <soci/soci.h>
+#include <soci/sqlite3/soci-sqlite3.h>
 
 #include "base/testing/temporary_folder.h"
 #include "server/store/sql_store.h"
@@ -12,6 +14,7 @@ namespace {
 class PoolIdTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(PoolIdTest);
   CPPUNIT_TEST(made_once);
+  CPPUNIT_TEST(a_damaged_one_is_replaced);
   CPPUNIT_TEST_SUITE_END();
 
   TemporaryFolder folder_;
@@ -28,6 +31,19 @@ class PoolIdTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(size_t{16}, id.size());
     CPPUNIT_ASSERT_EQUAL(id, id_of("a.db"));
     CPPUNIT_ASSERT(id != id_of("b.db"));
+  }
+
+  void a_damaged_one_is_replaced() {
+    const std::string path = folder_.path() + "/a.db";
+    const std::string before = id_of("a.db");
+    for (const char* damaged : {"", "xyz", "00ff"}) {
+      soci::session(soci::sqlite3, "db=" + path) << "update pool_id set id = :id",
+          soci::use(std::string(damaged), "id");
+      const std::string id = id_of("a.db");
+      CPPUNIT_ASSERT_EQUAL(size_t{16}, id.size());
+      CPPUNIT_ASSERT(id != before);
+      CPPUNIT_ASSERT_EQUAL(id, id_of("a.db"));
+    }
   }
 };
 CPPUNIT_TEST_SUITE_REGISTRATION(PoolIdTest);
