@@ -80,6 +80,7 @@ class RepairTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(the_link_is_synced_before_the_replacement);
   CPPUNIT_TEST(the_store_goes_on_without_what_it_need_not_read);
   CPPUNIT_TEST(what_can_be_read_of_it_stays_in_use);
+  CPPUNIT_TEST(finished_jobs_cost_themselves);
   CPPUNIT_TEST(the_store_stops_at_what_it_needs);
   CPPUNIT_TEST(the_old_one_is_kept);
   CPPUNIT_TEST(what_is_no_database_is_left_alone);
@@ -393,6 +394,24 @@ class RepairTest : public CppUnit::TestFixture {
     const size_t left = known();
     CPPUNIT_ASSERT(left < kJobs && left > kJobs - 3 * kJobs / all.size());
     store.commit(one_more(kJobs + 1));
+  }
+
+  // The page in the middle has finished jobs only.
+  void finished_jobs_cost_themselves() {
+    const std::vector<int> all = leaves("jobs");
+    damage(all.at(all.size() / 2));
+    SqlStore store(path());
+    std::vector<std::string> skipped;
+    store.load(&skipped);
+    for (const JobId id : {kJobs + 1, kJobs + 2}) store.commit(one_more(id));
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, store.load(&skipped).jobs.size());
+    CPPUNIT_ASSERT(skipped.empty());
+    Archive archive(path());
+    for (const JobId id : {JobId{1}, kJobs, kJobs + 2}) CPPUNIT_ASSERT(archive.job(id).has_value());
+    JobQuery query;
+    query.newest_first = true;
+    CPPUNIT_ASSERT_EQUAL(size_t{100}, archive.jobs(query, 0, 100).rows.size());
+    CPPUNIT_ASSERT_THROW(jobs(), StoreError);
   }
 
   void the_store_stops_at_what_it_needs() {
