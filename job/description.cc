@@ -31,6 +31,11 @@ Details details_of(const JobDescription& job) {
   return details;
 }
 
+JobDescription for_workstation(JobDescription job) {
+  job.even_so = false;
+  return job;
+}
+
 bool take_detail(JobDescription& job, std::string_view name, std::string_view value) {
   if (name.starts_with(kProgramAt)) {
     job.programs.emplace_back(name.substr(kProgramAt.size()), value);

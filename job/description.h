@@ -106,6 +106,9 @@ void each_detail(const JobDescription& job, Take take) {
   if (!job.submit_host.empty()) take(detail_name::kSubmitHost, job.submit_host);
   if (job.even_so) take(detail_name::kEvenSo, "true");
 }
+// What a workstation is told of the job: without the details that concern the server alone,
+// which a client daemon need not know and would refuse.
+JobDescription for_workstation(JobDescription job);
 // Sets the field for one of them; false: the name is unknown, or the value is not of its
 // form.
 bool take_detail(JobDescription& job, std::string_view name, std::string_view value);

@@ -189,9 +189,12 @@ std::optional<RunRequest> Server::describe(const scheduling::StartAttempt& start
   try {
     auto spec = archive_.spec(start.key.job);
     if (!spec) return std::nullopt;
-    return RunRequest{
-        start.key,    start.user, std::move(*spec), start.generation, start.checkpoint_bytes,
-        start.decided};
+    return RunRequest{start.key,
+                      start.user,
+                      for_workstation(std::move(*spec)),
+                      start.generation,
+                      start.checkpoint_bytes,
+                      start.decided};
   } catch (const std::exception& e) {
     log(Severity::error) << "cannot read the description of job " << start.key.job << ": "
                          << e.what();

@@ -12,6 +12,7 @@ class ClientTranslateTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(an_ordinary_order_is_served);
   CPPUNIT_TEST(what_is_not_served_is_named);
   CPPUNIT_TEST(requirements_too);
+  CPPUNIT_TEST(orders_say_only_what_clients_name);
   CPPUNIT_TEST_SUITE_END();
 
   static idl::RunOrder order() {
@@ -57,6 +58,29 @@ class ClientTranslateTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string(), not_served(needs));
     needs.prefer = "cores";
     CPPUNIT_ASSERT(not_served(needs).find("`needs.prefer`") != std::string::npos);
+  }
+
+  // Another release of the client daemon may not know what it does not name, and would refuse
+  // such an order for ever.
+  void orders_say_only_what_clients_name() {
+    JobDescription job;
+    job.programs = {{"linux/x86_64", "true"}};
+    job.submit_folder = "/home/ann";
+    job.submit_host = "desk";
+    job.even_so = true;
+    const idl::MachineDescription machine = to_idl(MachineFacts());
+    for (const auto& [name, value] : details_of(for_workstation(job))) {
+      const auto is_named = [&, &name = name](idl::Names const& names) {
+        for (CORBA::ULong i = 0; i < names.length(); ++i) {
+          const std::string named = names[i].in();
+          const std::string wanted = "JobDescription." + name;
+          if (named == wanted || (named.ends_with('@') && wanted.starts_with(named))) return true;
+        }
+        return false;
+      };
+      CPPUNIT_ASSERT_MESSAGE(name, is_named(machine.capabilities));
+    }
+    CPPUNIT_ASSERT_EQUAL(size_t{3}, details_of(for_workstation(job)).size());
   }
 
   static void colour(idl::Details& more) {

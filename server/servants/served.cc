@@ -15,6 +15,7 @@ constexpr std::string_view kServed[] = {
     "BatchDescription.stop_when.failed",
     "BatchDescription.stop_when.output",
     "FilePlace.suspect",
+    "JobDescription.even_so",
     "JobDescription.program@",
     "JobDescription.submit_folder",
     "JobDescription.submit_host",

@@ -52,6 +52,7 @@ class ServedTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(reserved_states);
   CPPUNIT_TEST(what_only_lists_serve);
   CPPUNIT_TEST(what_is_served_is_told);
+  CPPUNIT_TEST(details_of_jobs_are_told);
   CPPUNIT_TEST_SUITE_END();
 
  public:
@@ -143,6 +144,18 @@ class ServedTest : public CppUnit::TestFixture {
         CPPUNIT_ASSERT_EQUAL(std::string("not.served"),
                              testing::code([&] { require_served(name.substr(0, dot), more); }));
     }
+  }
+
+  void details_of_jobs_are_told() {
+    JobDescription job;
+    job.programs = {{"linux/x86_64", "true"}};
+    job.submit_folder = "/home/ann";
+    job.submit_host = "desk";
+    job.even_so = true;
+    v1::JobDescription sent;
+    to_idl(job, sent);
+    CPPUNIT_ASSERT_EQUAL(CORBA::ULong{4}, sent.more.length());
+    require_served("JobDescription", sent.more);
   }
 };
 CPPUNIT_TEST_SUITE_REGISTRATION(ServedTest);
