@@ -19,6 +19,7 @@ class ForecastTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(long_waits);
   CPPUNIT_TEST(what_frees_a_place);
   CPPUNIT_TEST(the_outlook_of_a_job);
+  CPPUNIT_TEST(no_outlook_outside_the_queue);
   CPPUNIT_TEST(saturated_pool_keeps_its_word);
   CPPUNIT_TEST_SUITE_END();
 
@@ -98,20 +99,55 @@ class ForecastTest : public CppUnit::TestFixture {
     const JobId first = t.submit("ann", 4, choosy);
     t.pass(5 * kSecond);
     t.start(first);
-    CPPUNIT_ASSERT(!t.pool.outlook(first));  // it is running
-    const auto outlook = t.pool.outlook(first + 3);
+    CPPUNIT_ASSERT(!t.pool.outlook(first, t.now));  // it is running
+    const auto outlook = t.pool.outlook(first + 3, t.now);
     CPPUNIT_ASSERT(outlook.has_value());
     CPPUNIT_ASSERT(outlook->machines == std::vector<MachineId>{m});
     CPPUNIT_ASSERT_EQUAL(uint64_t{2}, outlook->ahead);
     CPPUNIT_ASSERT_EQUAL(t.now, outlook->at_work_since);
     CPPUNIT_ASSERT_EQUAL(uint64_t{1}, outlook->lent);
     t.report(m, false);  // its job has not left yet
-    CPPUNIT_ASSERT_EQUAL(uint64_t{1}, t.pool.outlook(first + 3)->lent);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1}, t.pool.outlook(first + 3, t.now)->lent);
     t.end(first, EndReason::kOwner);
-    CPPUNIT_ASSERT_EQUAL(uint64_t{0}, t.pool.outlook(first + 3)->lent);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{0}, t.pool.outlook(first + 3, t.now)->lent);
     choosy.needs.cores = 64;
-    CPPUNIT_ASSERT(!t.pool.outlook(t.submit("ann", 1, choosy)));  // nothing fits
-    CPPUNIT_ASSERT(!t.pool.outlook(999));
+    CPPUNIT_ASSERT(!t.pool.outlook(t.submit("ann", 1, choosy), t.now));  // nothing fits
+    CPPUNIT_ASSERT(!t.pool.outlook(999, t.now));
+  }
+
+  // A free slot is of no use to a job that is backing off or whose old attempt has not ended.
+  void no_outlook_outside_the_queue() {
+    TestPool t;
+    const MachineId m = t.join("m");
+    const JobId refused = t.submit("ann");
+    const auto refuse = [&] {
+      while (t.machine_of(refused) == 0) {
+        t.now = std::max(t.now, *t.pool.next_deadline());
+        t.apply(Renewed{m, false, {}});
+        t.apply(TimePassed());
+      }
+      t.apply(OrderAnswered{t.key(refused), OrderAnswered::Answer::kRefused, "no such file"});
+    };
+    refuse();
+    refuse();
+    CPPUNIT_ASSERT(t.pool.outlook(refused, t.now).has_value());
+    refuse();  // from the third refusal on it backs off
+    CPPUNIT_ASSERT(!t.pool.outlook(refused, t.now));
+    CPPUNIT_ASSERT(t.pool.outlook(refused, t.now + 60 * kSecond).has_value());
+
+    t.apply(JobsHeld{{refused}});
+    const MachineId other = t.join("other");
+    const JobId released = t.submit("ann");
+    t.start(released);
+    t.apply(JobsHeld{{released}});
+    t.apply(JobsReleased{{released}});
+    CPPUNIT_ASSERT(t.state(released) == JobState::kWaiting);
+    CPPUNIT_ASSERT(!t.pool.outlook(released, t.now));
+    t.report(m, false);
+    t.report(other, false);
+    t.end(released, EndReason::kHeld);
+    CPPUNIT_ASSERT(t.state(released) == JobState::kWaiting);
+    CPPUNIT_ASSERT(t.pool.outlook(released, t.now).has_value());
   }
 
   // Two machines, jobs of 50 s each: after a while the forecast is correct.
@@ -133,7 +169,7 @@ class ForecastTest : public CppUnit::TestFixture {
         recent.push_back({use.machine, use.started, use.finished});
       }
       if (recent.size() != 10) continue;
-      foretold = *forecast(*t.pool.outlook(last), recent, kStart, t.now).starts_at;
+      foretold = *forecast(*t.pool.outlook(last, t.now), recent, kStart, t.now).starts_at;
     }
     const Micros placed = t.books.attempts.at({last, 1}).decided;
     CPPUNIT_ASSERT_DOUBLES_EQUAL(static_cast<double>(placed - kStart),

@@ -296,10 +296,12 @@ std::string Pool::unsuitable(const Requirements& needs) const {
   return missing;
 }
 
-std::optional<Outlook> Pool::outlook(JobId id) const {
+std::optional<Outlook> Pool::outlook(JobId id, Micros now) const {
   const State& s = *state_;
   const Job* job = s.job_with(id);
   if (job == nullptr || job->record.state != JobState::kWaiting) return std::nullopt;
+  // Slots that become free do not tell when it may be tried again.
+  if (job->record.not_before > now || s.attempts.contains(id)) return std::nullopt;
   std::string missing;
   const Machines fit = fitting(in_the_pool(s), job->record.needs, Room::kNow, missing);
   if (fit.empty()) return std::nullopt;

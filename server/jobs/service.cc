@@ -187,7 +187,7 @@ JobDetails JobService::show(const Caller& caller, JobId id) {
   Micros now = 0;
   pipeline_.perform([&](Turn& turn) {
     if (turn.pool().job(id)) details.row.job.reason = turn.pool().why(id, turn.now());
-    outlook = turn.pool().outlook(id);
+    outlook = turn.pool().outlook(id, turn.now());
     now = turn.now();
   });
   if (outlook) details.forecast = start_forecast(archive_, *outlook, now);
