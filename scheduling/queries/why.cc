@@ -283,14 +283,14 @@ std::string Pool::why(JobId id, Micros now) const {
 }
 
 std::string Pool::unsuitable(const Requirements& needs) const {
-  Machines known;
+  // Mostly the first one could, and the others need not be looked at.
   for (const auto& [id, m] : state_->machines) {
-    // Mostly the first one could, and the others need not be looked at.
     const bool room =
         needs.memory <= memory_of(m, Room::kAll) && needs.disk <= disk_of(m, Room::kAll);
     if (room && suits(*m.kind, needs)) return "";
-    known.push_back(&m);
   }
+  Machines known;
+  for (const auto& [id, m] : state_->machines) known.push_back(&m);
   std::string missing;
   if (!known.empty()) fitting(known, needs, Room::kAll, missing);
   return missing;
