@@ -73,10 +73,10 @@ enum sublet_frame_kind {
   SUBLET_FRAME_OWNER = 48,
   /* monitor -> owner, when the word has been obeyed and stored. state and reason: the
    * presence; instant: since when; arg[0]: ms until the machine may become idle, as in
-   * PRESENCE; sequence: 0, or the errno with which the word was refused; arg[1]: of a pause, ms that are left, -1: until RESUME, 0: there is none;
-   * arg[2]: the uid that asked for it; arg[3]: errno with which it could not be stored, so
-   * that a restart forgets it. job: number of attempts here, each named by one more frame.
-   * After it the monitor hangs up. */
+   * PRESENCE; sequence: 0, or the errno with which the word was refused; arg[1]: of a pause, ms
+   * that are left, -1: until RESUME, 0: there is none; arg[2]: the uid that asked for it; arg[3]:
+   * errno with which it could not be stored, so that a restart forgets it. job: number of attempts
+   * here, each named by one more frame. After it the monitor hangs up. */
   SUBLET_FRAME_OWNER_STATUS = 49,
   /* monitor -> owner: job and attempt. */
   SUBLET_FRAME_OWNER_ATTEMPT = 50
