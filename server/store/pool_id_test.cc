@@ -36,9 +36,11 @@ class PoolIdTest : public CppUnit::TestFixture {
   void a_damaged_one_is_replaced() {
     const std::string path = folder_.path() + "/a.db";
     const std::string before = id_of("a.db");
-    for (const char* damaged : {"", "xyz", "00ff"}) {
-      soci::session(soci::sqlite3, "db=" + path) << "update pool_id set id = :id",
-          soci::use(std::string(damaged), "id");
+    for (const std::string damaged : {"", "xyz", "00ff"}) {
+      {
+        soci::session sql(soci::sqlite3, "db=" + path);
+        sql << "update pool_id set id = :id", soci::use(damaged, "id");
+      }
       const std::string id = id_of("a.db");
       CPPUNIT_ASSERT_EQUAL(size_t{16}, id.size());
       CPPUNIT_ASSERT(id != before);
