@@ -150,7 +150,7 @@ std::string machine_state_name(uint32_t state) { return name_of(kMachineStates, 
 std::string attempt_state_name(uint32_t state) { return name_of(kAttemptStates, state); }
 
 // Refused, lost, removed, held and superseded attempts were not evicted.
-bool is_eviction(uint32_t ended) { return ended >= 16 && ended <= 20; }
+bool is_eviction(uint32_t ended) { return (ended >= 16 && ended <= 20) || ended == 26; }
 
 std::vector<std::string> job_state_names() {
   std::vector<std::string> names;

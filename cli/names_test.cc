@@ -103,8 +103,8 @@ class NamesTest : public CppUnit::TestFixture {
     for (const char* word : {"fialed", "", "8"})
       CPPUNIT_ASSERT_THROW(parse_job_state(word), PoolError);
     CPPUNIT_ASSERT_EQUAL(size_t{8}, job_state_names().size());
-    CPPUNIT_ASSERT(is_eviction(16) && is_eviction(20) && !is_eviction(22) && !is_eviction(23) &&
-                   !is_eviction(2));
+    CPPUNIT_ASSERT(is_eviction(16) && is_eviction(20) && is_eviction(26) && !is_eviction(22) &&
+                   !is_eviction(23) && !is_eviction(2));
   }
 };
 

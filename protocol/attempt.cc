@@ -35,11 +35,19 @@ std::string end_name(uint32_t end) {
   static constexpr const char* kFailures[] = {
       "",        "done",           "exit status",    "killed by a signal", "could not start",
       "staging", "output missing", "over its limits"};
-  static constexpr const char* kEvictions[] = {
-      "owner came back", "load monitor failed", "out of touch", "pre-empted", "client stopped",
-      "refused",         "machine lost",        "removed",      "held",       "superseded"};
+  static constexpr const char* kEvictions[] = {"owner came back",
+                                               "load monitor failed",
+                                               "out of touch",
+                                               "pre-empted",
+                                               "client stopped",
+                                               "refused",
+                                               "machine lost",
+                                               "removed",
+                                               "held",
+                                               "superseded",
+                                               "evicted by an administrator"};
   if (end < 8) return kFailures[end];
-  if (end >= 16 && end < 26) return kEvictions[end - 16];
+  if (end >= 16 && end < 27) return kEvictions[end - 16];
   return std::to_string(end);
 }
 
@@ -63,6 +71,8 @@ EndCode end_of_leave(sublet_leave_reason reason) {
       return kEndSuperseded;
     case SUBLET_LEAVE_HELD:
       return kEndHeld;
+    case SUBLET_LEAVE_ADMINISTRATOR:
+      return kEndAdministrator;
     case SUBLET_LEAVE_NONE:
       break;
   }

@@ -69,7 +69,8 @@ enum EndCode : uint32_t {
   kEndLost = 22,
   kEndRemoved = 23,
   kEndHeld = 24,
-  kEndSuperseded = 25
+  kEndSuperseded = 25,
+  kEndAdministrator = 26
 };
 // True for the ends that are not a failure of the job: 16 and above.
 constexpr bool is_eviction(uint32_t end) { return end >= kEndOwner; }

@@ -407,7 +407,8 @@ class AttemptTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("over its limits"), end_name(kEndLimit));
     CPPUNIT_ASSERT_EQUAL(std::string("owner came back"), end_name(kEndOwner));
     CPPUNIT_ASSERT_EQUAL(std::string("superseded"), end_name(kEndSuperseded));
-    for (uint32_t unknown : {8, 15, 26})
+    CPPUNIT_ASSERT_EQUAL(std::string("evicted by an administrator"), end_name(kEndAdministrator));
+    for (uint32_t unknown : {8, 15, 27})
       CPPUNIT_ASSERT_EQUAL(std::to_string(unknown), end_name(unknown));
   }
 };

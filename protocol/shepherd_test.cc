@@ -142,7 +142,8 @@ class ShepherdTest : public CppUnit::TestFixture {
   }
 
   void other_leaves_keep_the_full_deadline() {
-    for (uint32_t reason : {SUBLET_LEAVE_PREEMPT, SUBLET_LEAVE_DRAIN, SUBLET_LEAVE_HELD}) {
+    for (uint32_t reason : {SUBLET_LEAVE_PREEMPT, SUBLET_LEAVE_DRAIN, SUBLET_LEAVE_HELD,
+                            SUBLET_LEAVE_ADMINISTRATOR}) {
       Running run;
       uint32_t actions =
           run.machine.control_frame(control(SUBLET_FRAME_VACATE, reason, 0, 5000), kStart + kMs);

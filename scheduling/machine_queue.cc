@@ -55,7 +55,8 @@ MachineState state_of(const Machine& machine) {
   if (machine.record.state == MachineState::kGone) return MachineState::kGone;
   if (machine.silent) return MachineState::kSilent;
   const bool free_slot = machine.running.size() < machine.record.slots;
-  return machine.away && free_slot ? MachineState::kIdle : MachineState::kBusy;
+  const bool takes_jobs = machine.away && free_slot && !machine.record.draining;
+  return takes_jobs ? MachineState::kIdle : MachineState::kBusy;
 }
 
 MachineClass* MachineQueue::class_of(const MachineRecord& record, const JobQueue& queue) {

@@ -39,6 +39,7 @@ struct Parameters {
 struct Standing {
   std::string user;
   double shares = 1;
+  bool by_administrator = false;  // who set the shares; else the settings
   double usage = 0;
   double charges = 0;
   uint64_t active = 0;       // queued or running
@@ -55,7 +56,7 @@ struct Standing {
 
 // The data that a forecast of a waiting job's start is based on.
 struct Outlook {
-  std::vector<MachineId> machines;  // that fit it, ascending
+  std::vector<MachineId> machines;  // that fit it and are not drained, ascending
   uint64_t ahead = 0;               // waiting jobs that come before it on one of them
   bool ahead_is_all = true;         // false: `ahead` is a lower bound
   Micros at_work_since = 0;         // earliest start of the jobs running on them; 0: none run

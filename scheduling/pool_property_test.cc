@@ -153,9 +153,9 @@ class Player {
   }
   Event ending() {
     static constexpr EndReason kAll[] = {
-        EndReason::kDone,  EndReason::kExit,      EndReason::kSignal,  EndReason::kOwner,
-        EndReason::kOwner, EndReason::kDrained,   EndReason::kRefused, EndReason::kLost,
-        EndReason::kHeld,  EndReason::kSuperseded};
+        EndReason::kDone,  EndReason::kExit,       EndReason::kSignal,       EndReason::kOwner,
+        EndReason::kOwner, EndReason::kDrained,    EndReason::kRefused,      EndReason::kLost,
+        EndReason::kHeld,  EndReason::kSuperseded, EndReason::kAdministrator};
     const AttemptKey key = a_key();
     const Micros cpu = pick(100) * kSecond;
     AttemptEnded end{
@@ -164,15 +164,19 @@ class Player {
     return end;
   }
   Event rare() {
-    switch (pick(6)) {
+    switch (pick(8)) {
       case 0:
-        return SharesSet{a_user(), 1.0 + pick(3)};
+        return SharesSet{a_user(), 1.0 + pick(3), SharesSet::By(pick(3))};
       case 1:
         return ServerStarted();
       case 2:
         return JobsRemoved{{a_job(), {a_job(), 1 + pick(4)}}, some_states(), a_user()};
       case 3:
         return BatchOpened{a_user()};
+      case 4:
+        return MachineDrained{a_machine(), pick(3) == 0};
+      case 5:
+        return MachineEvicted{a_machine()};
       default:
         return Ticked();
     }
@@ -229,7 +233,7 @@ void check_invariants(const TestPool& t) {
     RC_ASSERT(text_of(m.record) == text_of(t.books.machines.at(m.record.id)));
     const bool queued = std::count(idle.begin(), idle.end(), m.record.id) == 1;
     if (queued) {
-      RC_ASSERT(m.record.state == MachineState::kIdle && m.away);
+      RC_ASSERT(m.record.state == MachineState::kIdle && m.away && !m.record.draining);
       RC_ASSERT(m.running.size() < m.record.slots);
       for (const JobRecord* job : placeable) RC_ASSERT(!fits(m, job->needs));
     }

@@ -379,6 +379,9 @@ class PoolStatesTest : public CppUnit::TestFixture {
                                        JobsHeld{{1}},
                                        JobsReleased{{1}},
                                        SharesSet{"ann", 0},
+                                       SharesSet{"ann", 0, SharesSet::By::kAdministrator},
+                                       MachineDrained{7},
+                                       MachineEvicted{7},
                                        TimePassed(),
                                        ServerStarted()};
     for (const Event& event : events) {

@@ -49,10 +49,10 @@ struct ToText {
   }
   std::string operator()(const MachineRecord& r) const {
     return line("machine", r.id, r.name, r.os, r.architecture, r.cores, r.slots, r.memory, r.disk,
-                r.state, r.state_since);
+                r.state, r.state_since, r.draining);
   }
   std::string operator()(const UserRecord& r) const {
-    return line("user", r.name, r.shares, r.usage, r.charges);
+    return line("user", r.name, r.shares, r.usage, r.charges, r.by_administrator);
   }
   std::string operator()(const UseRecord& r) const {
     return line("use", r.key, r.user, r.machine, r.batch, r.ended, r.finished, r.wall, r.used,

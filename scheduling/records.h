@@ -73,6 +73,7 @@ struct MachineRecord {
   uint64_t disk = 0;
   MachineState state = MachineState::kBusy;
   Micros state_since = 0;
+  bool draining = false;  // takes no jobs, by an administrator's word
 };
 
 struct UserRecord {
@@ -80,6 +81,8 @@ struct UserRecord {
   double shares = 1;
   double usage = 0;    // decayed CPU seconds
   double charges = 0;  // CPU seconds since the last tick
+  // An administrator has set the shares; the settings do not change them.
+  bool by_administrator = false;
 };
 
 // One use of a machine, recorded once, when an attempt ends. A checkpoint that is
@@ -177,13 +180,17 @@ struct TellToLeave {
 using Decision = std::variant<StartAttempt, TellToLeave>;
 
 struct Answer {
-  JobId first_job = 0;                                   // Submitted
-  BatchId batch = 0;                                     // BatchOpened
-  MachineId machine = 0;                                 // MachineJoined
-  uint64_t changed = 0;                                  // JobsRemoved, JobsHeld, JobsReleased
-  uint64_t unchanged = 0;                                // the same
+  JobId first_job = 0;    // Submitted
+  BatchId batch = 0;      // BatchOpened
+  MachineId machine = 0;  // MachineJoined
+  // JobsRemoved, JobsHeld, JobsReleased; MachineDrained: 1 if it was otherwise before;
+  // MachineEvicted: the attempts told to leave.
+  uint64_t changed = 0;
+  uint64_t unchanged = 0;                                // JobsRemoved, JobsHeld, JobsReleased
   std::vector<std::pair<AttemptKey, Verdict>> verdicts;  // Renewed, AttemptStarted, AttemptEnded
-  bool accepted = true;  // CheckpointStored: the attempt counts; MachineJoined: machine known
+  // CheckpointStored: the attempt counts; SharesSet: valid; MachineJoined, MachineDrained,
+  // MachineEvicted: machine known.
+  bool accepted = true;
 };
 
 struct Outcome {

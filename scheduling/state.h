@@ -59,6 +59,8 @@ struct Pool::State {
   void on(const MachineJoined& event);
   void on(const MachineReported& event);
   void on(const MachineWithdrew& event);
+  void on(const MachineDrained& event);
+  void on(const MachineEvicted& event);
   void on(const Renewed& event);
   void on(const OrderAnswered& event);
   void on(const AttemptStarted& event);
@@ -98,6 +100,8 @@ struct Pool::State {
   void note_acceptance(Job& job);
   void note_delivery(Attempt& attempt, uint64_t delivered);
   void tell_to_leave(Attempt& attempt, LeaveReason reason);
+  // Why an attempt that has been told so must leave.
+  static LeaveReason reason_to_leave(const Attempt& attempt);
   void remove(Job& job, const std::string& reason);
   void control(const std::vector<JobRange>& ranges, const std::vector<JobState>& only_in,
                const std::function<bool(Job&)>& change);

@@ -66,7 +66,8 @@ enum class EndReason : uint32_t {
   kLost = 22,
   kRemoved = 23,
   kHeld = 24,
-  kSuperseded = 25
+  kSuperseded = 25,
+  kAdministrator = 26
 };
 
 // Final states never change again.
@@ -76,11 +77,19 @@ inline bool is_final(JobState s) {
 // A failure uses up a retry; an eviction or a refusal never does (rule 7).
 inline bool is_failure(EndReason r) { return r >= EndReason::kExit && r <= EndReason::kLimit; }
 // The attempt lost its slot through no fault of the job.
-inline bool is_eviction(EndReason r) { return r >= EndReason::kOwner && r <= EndReason::kDrained; }
+inline bool is_eviction(EndReason r) {
+  return (r >= EndReason::kOwner && r <= EndReason::kDrained) || r == EndReason::kAdministrator;
+}
 
 enum class MachineState : uint32_t { kIdle = 1, kBusy = 2, kSilent = 3, kGone = 4 };
 
-enum class LeaveReason : uint32_t { kPreempt = 4, kRemoved = 5, kSuperseded = 8, kHeld = 9 };
+enum class LeaveReason : uint32_t {
+  kPreempt = 4,
+  kRemoved = 5,
+  kSuperseded = 8,
+  kHeld = 9,
+  kAdministrator = 10
+};
 
 enum class Verdict : uint32_t { kCounts = 1, kSuperseded = 2, kKnown = 3, kLater = 4 };
 

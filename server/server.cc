@@ -13,6 +13,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "server/access.h"
+#include "server/administration.h"
 #include "server/commit/crash_point.h"
 #include "server/commit/pipeline.h"
 #include "server/housekeeper.h"
@@ -77,6 +78,7 @@ class Server : public ACE_Event_Handler {
   LogDesk log_desk_;
   LogService logs_;
   Members members_;
+  AdministrationService administration_;
   Housekeeper housekeeper_;
   std::atomic<bool> open_{false};
   std::unique_ptr<Orb> orb_;
@@ -136,6 +138,9 @@ Server::Server(const ServerSettings& settings, VitalSigns* signs)
                 }),
       logs_(archive_, spool_, access_, log_desk_),
       members_(member_settings(settings), authority_, *pipeline_, archive_, system_clock()),
+      administration_(*pipeline_, archive_, access_,
+                      {settings.shares, settings.policies.default_shares},
+                      {settings.quota, settings.quotas, settings.keep_outputs}),
       housekeeper_({.keep_events = settings.keep_events,
                     .keep_changes = settings.keep_changes,
                     .keep_uses = settings.keep_uses,
@@ -267,6 +272,7 @@ void Server::activate() {
                           files_,
                           logs_,
                           members_,
+                          administration_,
                           *orb_,
                           settings_.policies.lease / 1000,
                           settings_.policies.tick / 1000,

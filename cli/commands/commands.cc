@@ -219,8 +219,11 @@ int run_command_line(int argc, const char* const* argv) {
                                    fetch_command(top),  hold_command(top),     release_command(top),
                                    remove_command(top), machines_command(top), top_command(top),
                                    report_command(top), about_command(top),    join_command(top)};
-  Arguments& admin = top.command("admin", "Manage remote members of the pool");
-  for (Command (*command)(Arguments&) : {invite_command, revoke_command, members_command})
+  Arguments& admin =
+      top.command("admin", "Administer the pool: its machines, shares, quotas and members");
+  for (Command (*command)(Arguments&) :
+       {drain_command, resume_command, evict_command, shares_command, quota_command, invite_command,
+        revoke_command, members_command})
     commands.push_back(command(admin));
   Arguments& owner = top.command("owner", "Say whether jobs may run at this machine now");
   for (Command (*command)(Arguments&) :

@@ -81,6 +81,9 @@ std::optional<PoolError> missing_jobs(PoolClient& pool, const JobFilter& filter)
 bool any_jobs(PoolClient& pool, const JobFilter& filter, std::string cursor);
 // In order of number, page by page.
 std::vector<MachineInfo> all_machines(PoolClient& pool);
+// Those with these names, in their order; of several with a name, the one that is not gone.
+// Throws PoolError if there is none.
+std::vector<MachineInfo> machines_named(PoolClient& pool, const std::vector<std::string>& names);
 
 Command submit_command(Arguments& top);
 Command list_command(Arguments& top);
@@ -102,6 +105,11 @@ Command completion_command(Arguments& top);
 Command invite_command(Arguments& admin);
 Command revoke_command(Arguments& admin);
 Command members_command(Arguments& admin);
+Command drain_command(Arguments& admin);
+Command resume_command(Arguments& admin);
+Command evict_command(Arguments& admin);
+Command shares_command(Arguments& admin);
+Command quota_command(Arguments& admin);
 // The subcommands of `owner`.
 Command owner_pause_command(Arguments& owner);
 Command owner_resume_command(Arguments& owner);

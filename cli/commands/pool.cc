@@ -12,32 +12,9 @@ namespace sublet::cli {
 
 namespace {
 
-// The machines with these names, in their order.
-std::vector<MachineInfo> named(const std::vector<MachineInfo>& all,
-                               const std::vector<std::string>& names) {
-  std::vector<MachineInfo> found;
-  std::vector<std::string> known;
-  for (const MachineInfo& m : all) known.push_back(m.name);
-  for (const std::string& name : names) {
-    // Of several with a name all but one are gone.
-    const MachineInfo* at = nullptr;
-    for (const MachineInfo& m : all)
-      if (m.name == name && (at == nullptr || at->state == kMachineGone)) at = &m;
-    const std::string near = nearest_word(name, known);
-    if (at == nullptr)
-      throw PoolError(ErrorKind::not_found, "machine.unknown",
-                      "there is no machine '" + escape_for_terminal(name) + "'",
-                      near.empty() ? "see `sublet machines`"
-                                   : "did you mean '" + escape_for_terminal(near) + "'?",
-                      name);
-    found.push_back(*at);
-  }
-  return found;
-}
-
 int run_machines(const std::vector<std::string>& names, Context& context) {
-  std::vector<MachineInfo> machines = all_machines(context.pool());
-  if (!names.empty()) machines = named(machines, names);
+  const std::vector<MachineInfo> machines =
+      names.empty() ? all_machines(context.pool()) : machines_named(context.pool(), names);
   if (context.json) {
     JsonWriter json;
     json.begin_object().key("machines").begin_array();
@@ -93,6 +70,28 @@ std::vector<MachineInfo> all_machines(PoolClient& pool) {
     cursor = page.next;
   } while (!cursor.empty());
   return machines;
+}
+
+std::vector<MachineInfo> machines_named(PoolClient& pool, const std::vector<std::string>& names) {
+  const std::vector<MachineInfo> all = all_machines(pool);
+  std::vector<MachineInfo> found;
+  std::vector<std::string> known;
+  for (const MachineInfo& m : all) known.push_back(m.name);
+  for (const std::string& name : names) {
+    // Of several with a name all but one are gone.
+    const MachineInfo* at = nullptr;
+    for (const MachineInfo& m : all)
+      if (m.name == name && (at == nullptr || at->state == kMachineGone)) at = &m;
+    const std::string near = nearest_word(name, known);
+    if (at == nullptr)
+      throw PoolError(ErrorKind::not_found, "machine.unknown",
+                      "there is no machine '" + escape_for_terminal(name) + "'",
+                      near.empty() ? "see `sublet machines`"
+                                   : "did you mean '" + escape_for_terminal(near) + "'?",
+                      name);
+    found.push_back(*at);
+  }
+  return found;
 }
 
 Command machines_command(Arguments& top) {

@@ -113,6 +113,7 @@ CorbaPool::CorbaPool(const std::string& socket_path, const Patience& p)
   leaver = resolve<v1::JobScheduler>("JobScheduler");
   allocator = resolve<v1::MachineAllocator>("MachineAllocator");
   membership = resolve<v1::Membership>("Membership");
+  administration = resolve<v1::Administration>("Administration");
   accounting = resolve<v1::Accounting>("Accounting");
   spool = resolve<v1::Spool>("Spool");
   set_call_timeout(watcher, patience.call_timeout_ms + static_cast<int>(kHoldMax));

@@ -62,6 +62,7 @@ struct CorbaPool {
   v1::JobScheduler_var leaver;  // for calls while the process ends
   v1::MachineAllocator_var allocator;
   v1::Membership_var membership;
+  v1::Administration_var administration;
   v1::Accounting_var accounting;
   v1::Spool_var spool;
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "accounting.hh"
+#include "administration.hh"
 #include "base/octets.h"
 #include "cli/pool/pool.h"
 #include "job/idl/translation.h"
@@ -38,6 +39,8 @@ LogPart from_log(const v1::LogPart& part);
 ChangePage from_changes(const v1::ChangePage& page);
 MachinePage from_machines(const v1::MachinePage& page);
 MemberPage from_members(const v1::MemberPage& page);
+SharesPage from_shares(const v1::SharesPage& page);
+QuotaPage from_quotas(const v1::QuotaPage& page);
 UsagePage from_usage(const v1::UsagePage& page);
 StandingPage from_standings(const v1::StandingPage& page);
 

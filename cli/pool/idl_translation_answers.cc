@@ -85,6 +85,7 @@ MachineInfo from_machine(const v1::MachineInfo& m) {
   out.disk = m.description.disk;
   out.away = m.report.away;
   out.paused = m.report.reason == v1::PRESENCE_PAUSED;
+  out.draining = m.draining;
   out.owner_cpu = m.report.owner_cpu;
   out.input_idle_ms = m.report.input_idle;
   out.slots_free = m.report.slots_free;
@@ -227,6 +228,24 @@ UsagePage from_usage(const v1::UsagePage& page) {
                                              number_in(l.more, "waited_us", 0),
                                              number_in(l.more, "local_us", -1)};
                           }),
+          from_octets(page.next)};
+}
+
+SharesPage from_shares(const v1::SharesPage& page) {
+  return {each<UserShares>(page.shares,
+                           [](const v1::UserShares& s) {
+                             return UserShares{text(s.user), s.shares, s.by_administrator != 0};
+                           }),
+          from_octets(page.next)};
+}
+
+QuotaPage from_quotas(const v1::QuotaPage& page) {
+  return {each<Quota>(page.quotas,
+                      [](const v1::Quota& q) {
+                        return Quota{text(q.user), q.bytes, q.used,
+                                     static_cast<uint64_t>(number_in(q.more, "checkpoints", 0)),
+                                     q.by_administrator != 0};
+                      }),
           from_octets(page.next)};
 }
 

@@ -216,7 +216,8 @@ struct MachineInfo {
   uint64_t memory = 0;
   uint64_t disk = 0;
   bool away = false;
-  bool paused = false;  // by its owner's own word
+  bool paused = false;    // by its owner's own word
+  bool draining = false;  // by an administrator's word
   double owner_cpu = 0;
   int64_t input_idle_ms = -1;
   uint32_t slots_free = 0;
@@ -250,6 +251,30 @@ struct MemberInfo {
 
 struct MemberPage {
   std::vector<MemberInfo> members;
+  std::string next;
+};
+
+struct UserShares {
+  std::string user;
+  double shares = 0;
+  bool by_administrator = false;
+};
+
+struct SharesPage {
+  std::vector<UserShares> shares;
+  std::string next;
+};
+
+struct Quota {
+  std::string user;
+  uint64_t bytes = 0;
+  uint64_t used = 0;
+  uint64_t checkpoints = 0;
+  bool by_administrator = false;
+};
+
+struct QuotaPage {
+  std::vector<Quota> quotas;
   std::string next;
 };
 

@@ -193,6 +193,52 @@ MemberPage PoolClient::members(const std::string& cursor, uint32_t limit) {
   return from_members(page);
 }
 
+bool PoolClient::drain(const RequestId& request, uint64_t machine) {
+  const auto id = octets_of<v1::RequestId>(request);
+  return remote_->call([&] { return remote_->administration->drain(id, machine) != 0; });
+}
+
+bool PoolClient::resume(const RequestId& request, uint64_t machine) {
+  const auto id = octets_of<v1::RequestId>(request);
+  return remote_->call([&] { return remote_->administration->resume(id, machine) != 0; });
+}
+
+uint64_t PoolClient::evict(const RequestId& request, uint64_t machine) {
+  const auto id = octets_of<v1::RequestId>(request);
+  return remote_->call([&] { return uint64_t{remote_->administration->evict(id, machine)}; });
+}
+
+void PoolClient::set_shares(const RequestId& request, const std::string& user,
+                            std::optional<double> shares) {
+  v1::UserShares part{};
+  part.user = to_string(user);
+  part.shares = shares.value_or(0);
+  const auto id = octets_of<v1::RequestId>(request);
+  remote_->call([&] { remote_->administration->set_shares(id, part); });
+}
+
+void PoolClient::set_quota(const RequestId& request, const std::string& user,
+                           std::optional<uint64_t> bytes) {
+  v1::Quota bound{};
+  bound.user = to_string(user);
+  bound.by_administrator = bytes.has_value();
+  bound.bytes = bytes.value_or(0);
+  const auto id = octets_of<v1::RequestId>(request);
+  remote_->call([&] { remote_->administration->set_quota(id, bound); });
+}
+
+SharesPage PoolClient::shares(const std::string& cursor, uint32_t limit) {
+  v1::SharesPage_var page = remote_->call(
+      [&] { return remote_->administration->shares(octets_of<v1::Bytes>(cursor), limit); });
+  return from_shares(page);
+}
+
+QuotaPage PoolClient::quotas(const std::string& cursor, uint32_t limit) {
+  v1::QuotaPage_var page = remote_->call(
+      [&] { return remote_->administration->quotas(octets_of<v1::Bytes>(cursor), limit); });
+  return from_quotas(page);
+}
+
 UsagePage PoolClient::usage(const ReportQuery& query, const std::string& cursor, uint32_t limit) {
   v1::UsagePage_var page = remote_->call([&] {
     return remote_->accounting->usage(to_query(query), octets_of<v1::Bytes>(cursor), limit);

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -69,6 +70,16 @@ class PoolClient : public SpoolCalls, public LogCalls {
   Invitation invite(const RequestId& request, const std::string& name, Role role, int64_t valid_ms);
   void revoke(const RequestId& request, const std::string& name);
   MemberPage members(const std::string& cursor, uint32_t limit);
+
+  // False: it was so already.
+  bool drain(const RequestId& request, uint64_t machine);
+  bool resume(const RequestId& request, uint64_t machine);
+  uint64_t evict(const RequestId& request, uint64_t machine);
+  // std::nullopt: as the server's settings say.
+  void set_shares(const RequestId& request, const std::string& user, std::optional<double> shares);
+  void set_quota(const RequestId& request, const std::string& user, std::optional<uint64_t> bytes);
+  SharesPage shares(const std::string& cursor, uint32_t limit);
+  QuotaPage quotas(const std::string& cursor, uint32_t limit);
 
   UsagePage usage(const ReportQuery& query, const std::string& cursor, uint32_t limit);
   // All users, in order of name.

@@ -16,6 +16,13 @@ std::string owner_of(const MachineInfo& m) {
   return out;
 }
 
+// A drained machine is busy to the server: it takes no jobs.
+std::string state_of(const MachineInfo& m) {
+  const std::string state = machine_state_name(m.state);
+  if (!m.draining) return state;
+  return m.state == kMachineBusy ? "drained" : state + ", drained";
+}
+
 Colour colour_of(const MachineInfo& m) {
   switch (m.state) {
     case kMachineIdle:
@@ -36,10 +43,10 @@ std::string machines_table(const std::vector<MachineInfo>& machines, int64_t now
   std::vector<Row> rows;
   for (const MachineInfo& m : machines)
     rows.push_back(
-        {{m.name, machine_state_name(m.state) + (m.requesting ? ", requesting" : ""),
-          age(m.state_since_us, now), std::to_string(m.slots_free) + "/" + std::to_string(m.slots),
-          std::to_string(m.cores), format_bytes(m.memory), format_bytes(m.disk),
-          m.os + " " + m.architecture, owner_of(m), age(m.heard_us, now)},
+        {{m.name, state_of(m) + (m.requesting ? ", requesting" : ""), age(m.state_since_us, now),
+          std::to_string(m.slots_free) + "/" + std::to_string(m.slots), std::to_string(m.cores),
+          format_bytes(m.memory), format_bytes(m.disk), m.os + " " + m.architecture, owner_of(m),
+          age(m.heard_us, now)},
          colour_of(m)});
   return list_table({{"NAME", false, 6, 10},
                      {"STATE", false, 6, 9},
@@ -63,6 +70,7 @@ void write_json(JsonWriter& json, const MachineInfo& m) {
   json.field("slots_free", m.slots_free).field("memory", m.memory);
   json.field("memory_free", m.memory_free).field("disk", m.disk).field("disk_free", m.disk_free);
   json.field("owner_away", m.away).field("owner_paused", m.paused);
+  json.field("draining", m.draining);
   json.field("owner_cpu", m.owner_cpu);
   json.field("input_idle_ms", m.input_idle_ms).key("running").begin_array();
   for (const auto& [job, attempt] : m.running)

@@ -99,6 +99,8 @@ std::string leave_sentence(sublet_leave_reason reason, const LowDisk& disk) {
       return "The job moved to another machine.";
     case SUBLET_LEAVE_HELD:
       return "The job was held.";
+    case SUBLET_LEAVE_ADMINISTRATOR:
+      return "An administrator wanted the machine empty.";
     case SUBLET_LEAVE_NONE:
       break;
   }

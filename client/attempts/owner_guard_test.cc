@@ -87,7 +87,8 @@ class OwnerGuardTest : public CppUnit::TestFixture {
   }
 
   void only_the_owner_cannot_wait() {
-    for (auto reason : {SUBLET_LEAVE_PREEMPT, SUBLET_LEAVE_HELD, SUBLET_LEAVE_DRAIN}) {
+    for (auto reason : {SUBLET_LEAVE_PREEMPT, SUBLET_LEAVE_HELD, SUBLET_LEAVE_DRAIN,
+                        SUBLET_LEAVE_ADMINISTRATOR}) {
       guard_.urge(*tenancy_, SUBLET_FRAME_VACATE, reason, 1000 * kMs);
       CPPUNIT_ASSERT_EQUAL(kNever, tenancy_->ack_due_ns);
       CPPUNIT_ASSERT_EQUAL(1700 * kMs, tenancy_->kill_due_ns);

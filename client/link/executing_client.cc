@@ -94,7 +94,8 @@ void ExecutingClientServant::vacate(const idl::SessionKey& session, idl::ServerT
     auto reason = static_cast<uint32_t>(orders[i].reason);
     // An unknown reason still means that the attempt must leave.
     bool known = reason == SUBLET_LEAVE_PREEMPT || reason == SUBLET_LEAVE_REMOVED ||
-                 reason == SUBLET_LEAVE_REPLACED || reason == SUBLET_LEAVE_HELD;
+                 reason == SUBLET_LEAVE_REPLACED || reason == SUBLET_LEAVE_HELD ||
+                 reason == SUBLET_LEAVE_ADMINISTRATOR;
     plain.push_back({from_idl(orders[i].key),
                      known ? static_cast<sublet_leave_reason>(reason) : SUBLET_LEAVE_PREEMPT});
   }

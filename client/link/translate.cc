@@ -28,11 +28,13 @@ static_assert(idl::END_DONE == protocol::kEndDone && idl::END_EXIT == protocol::
               idl::END_PREEMPTED == protocol::kEndPreempted &&
               idl::END_DRAINED == protocol::kEndDrained && idl::END_LOST == protocol::kEndLost &&
               idl::END_REMOVED == protocol::kEndRemoved && idl::END_HELD == protocol::kEndHeld &&
-              idl::END_SUPERSEDED == protocol::kEndSuperseded);
+              idl::END_SUPERSEDED == protocol::kEndSuperseded &&
+              idl::END_ADMINISTRATOR == protocol::kEndAdministrator);
 static_assert(idl::LEAVE_PREEMPT == SUBLET_LEAVE_PREEMPT &&
               idl::LEAVE_REMOVED == SUBLET_LEAVE_REMOVED &&
               idl::LEAVE_SUPERSEDED == SUBLET_LEAVE_REPLACED &&
-              idl::LEAVE_HELD == SUBLET_LEAVE_HELD);
+              idl::LEAVE_HELD == SUBLET_LEAVE_HELD &&
+              idl::LEAVE_ADMINISTRATOR == SUBLET_LEAVE_ADMINISTRATOR);
 static_assert(idl::PRESENCE_NONE == SUBLET_PRESENCE_NONE &&
               idl::PRESENCE_CPU == SUBLET_PRESENCE_CPU &&
               idl::PRESENCE_LOAD == SUBLET_PRESENCE_LOAD &&
@@ -49,7 +51,7 @@ template <typename Exception>
 [[noreturn]] void rethrow(ServerError::Kind kind, const Exception& e) {
   std::string code = e.code.in();
   std::string text = e.message.in();
-  if (*e.advice.in() != '\0') text += " " + std::string(e.advice.in());
+  if (*e.advice.in() != '\0') text += ". " + std::string(e.advice.in());
   if (code.starts_with("session.")) kind = ServerError::Kind::kSessionOver;
   throw ServerError(kind, code, text);
 }

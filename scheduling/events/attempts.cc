@@ -139,7 +139,7 @@ Verdict Pool::State::renew(const Renewed::Status& status, MachineId machine) {
   const bool leaving = attempt->record.state == AttemptState::kLeaving;
   if (leaving && precedes(status.state, AttemptState::kLeaving)) {
     // The machine has not received the order to leave: send it again.
-    tell_to_leave(*attempt, attempt->job == nullptr ? LeaveReason::kRemoved : LeaveReason::kHeld);
+    tell_to_leave(*attempt, reason_to_leave(*attempt));
   }
   // kEnded in a renewal: the report of the end is still to come.
   const bool ended = status.state == AttemptState::kEnded;

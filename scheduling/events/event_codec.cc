@@ -200,6 +200,7 @@ template <typename A>
 void fields(A& a, SharesSet& e) {
   a.field(e.user);
   a.field(e.shares);
+  a.tail(e.by != SharesSet::By::kSettings, [&] { a.field(e.by); });
 }
 template <typename A>
 void fields(A&, Ticked&) {}
@@ -215,6 +216,16 @@ void fields(A& a, CheckpointDamaged& e) {
   a.field(e.generation);
   a.field(e.usable);
   a.field(e.bytes);
+}
+
+template <typename A>
+void fields(A& a, MachineDrained& e) {
+  a.field(e.machine);
+  a.field(e.drained);
+}
+template <typename A>
+void fields(A& a, MachineEvicted& e) {
+  a.field(e.machine);
 }
 
 template <size_t I = 0>

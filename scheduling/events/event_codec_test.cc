@@ -54,11 +54,13 @@ class EventCodecTest : public CppUnit::TestFixture {
               JobsRemoved{ids, states, text},
               JobsHeld{ids, states, text, text},
               JobsReleased{ids, states},
-              SharesSet{text, 0.25},
+              SharesSet{text, 0.25, SharesSet::By(b % 3)},
               Ticked{},
               TimePassed{},
               ServerStarted{},
-              CheckpointDamaged{key, a, a, a, a}};
+              CheckpointDamaged{key, a, a, a, a},
+              MachineDrained{a, flag},
+              MachineEvicted{a}};
           static_assert(std::size(events) == std::variant_size_v<Event>);
           for (const auto& event : events) RC_ASSERT(again(event) == encode_event(event));
         }));

@@ -113,10 +113,28 @@ struct JobsReleased {
   std::vector<JobRange> jobs;
   std::vector<JobState> only_in = {};
 };
-// A user's shares from the configuration.
+// A user's shares. Those from the settings do not count while an administrator has set
+// others.
 struct SharesSet {
+  enum class By : uint32_t {
+    kSettings,
+    kAdministrator,
+    kGivenBack,  // an administrator gave them back to the settings, which say `shares`
+  };
   std::string user;
   double shares = 1;
+  By by = By::kSettings;
+};
+// An administrator drains the machine: it takes no more jobs, whatever joins or restarts,
+// until it is resumed (`drained` false).
+struct MachineDrained {
+  MachineId machine = 0;
+  bool drained = true;
+};
+// An administrator evicts the jobs of the machine: each saves and leaves, unless it has ended
+// and delivers.
+struct MachineEvicted {
+  MachineId machine = 0;
 };
 // The Alarm Sender's tick: usage decays (formulas 3.1 and 3.2 of the source).
 struct Ticked {};
@@ -139,7 +157,7 @@ struct CheckpointDamaged {
 using Event = std::variant<Submitted, BatchOpened, MachineJoined, MachineReported, MachineWithdrew,
                            Renewed, OrderAnswered, AttemptStarted, CheckpointStored, AttemptEnded,
                            JobsRemoved, JobsHeld, JobsReleased, SharesSet, Ticked, TimePassed,
-                           ServerStarted, CheckpointDamaged>;
+                           ServerStarted, CheckpointDamaged, MachineDrained, MachineEvicted>;
 
 }  // namespace sublet::scheduling
 

@@ -214,6 +214,14 @@ void Pool::State::tell_to_leave(Attempt& attempt, LeaveReason reason) {
   outcome.decisions.push_back(TellToLeave{attempt.record.key, attempt.machine->record.id, reason});
 }
 
+LeaveReason Pool::State::reason_to_leave(const Attempt& attempt) {
+  if (attempt.job == nullptr) return LeaveReason::kRemoved;
+  const JobState state = attempt.job->record.state;
+  // A job that was held, and perhaps released since.
+  const bool held = state == JobState::kHeld || state == JobState::kWaiting;
+  return held ? LeaveReason::kHeld : LeaveReason::kAdministrator;
+}
+
 // Calls `change` for each live job in the ranges, split from others. `change` returns
 // whether it changed anything.
 void Pool::State::control(const std::vector<JobRange>& ranges, const std::vector<JobState>& only_in,
@@ -291,8 +299,9 @@ void Pool::State::forget_spare_users() {
   spare_users.erase(std::unique(spare_users.begin(), spare_users.end()), spare_users.end());
   for (const User* user : spare_users) {
     const UserRecord& record = user->record;
-    const bool worth_knowing =
-        record.usage != 0 || record.charges != 0 || record.shares != parameters.default_shares;
+    const bool worth_knowing = record.usage != 0 || record.charges != 0 ||
+                               record.shares != parameters.default_shares ||
+                               record.by_administrator;
     if (worth_knowing || user->jobs > 0 || user->attempts > 0) continue;
     users.erase(users.find(record.name));
   }

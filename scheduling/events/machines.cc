@@ -1,4 +1,4 @@
-// Events of workstations: join, report, renew, withdraw.
+// Events of workstations: join, report, renew, withdraw; drained and cleared by administrators.
 #include <algorithm>
 
 #include "scheduling/state.h"
@@ -50,8 +50,17 @@ void Pool::State::on(const MachineJoined& event) {
   if (old_name != machine_names.end() && old_name->second == id) machine_names.erase(old_name);
   m.due_kind = Timed::Kind::kMachine;
   m.due_id = id;
-  m.record = {id,          event.name,   event.os,   event.architecture,  event.cores,
-              event.slots, event.memory, event.disk, MachineState::kBusy, now};
+  m.record = {id,
+              event.name,
+              event.os,
+              event.architecture,
+              event.cores,
+              event.slots,
+              event.memory,
+              event.disk,
+              MachineState::kBusy,
+              now,
+              m.record.draining};
   m.kind = idle.class_of(m.record, queue);
   m.away = false;  // busy until it reports
   m.silent = false;
@@ -93,6 +102,29 @@ void Pool::State::on(const MachineWithdrew& event) {
   idle.remove(*m);
   schedule(*m);
   touch(*m);
+}
+
+void Pool::State::on(const MachineDrained& event) {
+  Machine* m = machine(event.machine);
+  outcome.answer.accepted = m != nullptr;
+  if (m == nullptr || m->record.draining == event.drained) return;
+  outcome.answer.changed = 1;
+  m->record.draining = event.drained;
+  m->rewritten = true;
+  idle.update(*m, false, now);
+  touch(*m);
+}
+
+void Pool::State::on(const MachineEvicted& event) {
+  const Machine* m = machine(event.machine);
+  outcome.answer.accepted = m != nullptr;
+  if (m == nullptr) return;
+  for (const JobId id : m->running) {
+    Attempt& attempt = attempts.at(id);
+    if (!precedes(attempt.record.state, AttemptState::kLeaving)) continue;
+    tell_to_leave(attempt, LeaveReason::kAdministrator);
+    ++outcome.answer.changed;
+  }
 }
 
 void Pool::State::on(const Renewed& event) {

@@ -13,8 +13,11 @@ void Pool::State::on(const SharesSet& event) {
     return;
   }
   User& u = user(event.user);
-  if (u.record.shares == event.shares) return;
+  if (u.record.by_administrator && event.by == SharesSet::By::kSettings) return;
+  const bool by_administrator = event.by == SharesSet::By::kAdministrator;
+  if (u.record.shares == event.shares && u.record.by_administrator == by_administrator) return;
   u.record.shares = event.shares;
+  u.record.by_administrator = by_administrator;
   touch(u);
 }
 

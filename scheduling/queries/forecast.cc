@@ -19,7 +19,8 @@ Forecast forecast(const Outlook& outlook, const std::vector<Freed>& recent, Micr
                   Micros now) {
   // What became free before their owners came back says nothing of when they leave.
   if (outlook.lent == 0)
-    return {std::nullopt, "not known: the machines that fit are used by their owners or silent"};
+    return {std::nullopt,
+            "not known: the machines that fit are used by their owners, silent or drained"};
   uint64_t freed = 0;
   Micros first = outlook.at_work_since != 0 ? outlook.at_work_since : now;
   for (const Freed& f : recent) {

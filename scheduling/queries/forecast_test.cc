@@ -68,7 +68,7 @@ class ForecastTest : public CppUnit::TestFixture {
         forecast(outlook, a_minute_each(50, 5, kStart), kStart - 3600 * kSecond, kStart);
     CPPUNIT_ASSERT(!f.starts_at.has_value());
     CPPUNIT_ASSERT_EQUAL(
-        std::string("not known: the machines that fit are used by their owners or silent"),
+        std::string("not known: the machines that fit are used by their owners, silent or drained"),
         f.sentence);
   }
 

@@ -43,6 +43,8 @@ std::string words_for(EndReason ended) {
       return "held";
     case EndReason::kSuperseded:
       return "given up";
+    case EndReason::kAdministrator:
+      return "evicted: by an administrator";
   }
   return "ended for reason " + std::to_string(static_cast<uint32_t>(ended));
 }

@@ -71,6 +71,7 @@ std::vector<Standing> Pool::standings(Micros now) const {
   for (const auto& [name, user] : s.users) {
     Standing standing{name,
                       user.record.shares,
+                      user.record.by_administrator,
                       user.record.usage,
                       user.record.charges,
                       user.active,

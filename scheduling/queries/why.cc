@@ -83,9 +83,8 @@ Machines fitting(const Machines& all, const Requirements& needs, Room room, std:
     if (!step.asked) continue;
     Machines next = only(left, step.fits);
     if (next.empty()) {
-      missing = left.size() == all.size()
-                    ? "no machine "
-                    : "none of the " + counted(left.size(), "machine") + " that fit otherwise ";
+      missing = "no machine ";
+      if (left.size() < all.size()) missing += "that fits otherwise ";
       missing += step.what;
       if (!step.size) return next;
       uint64_t largest = 0;
@@ -100,9 +99,11 @@ Machines fitting(const Machines& all, const Requirements& needs, Room room, std:
 
 // "4 machines fit, all used by their owners"; mixed: "...: 1 used by its owner, 3 full".
 std::string none_idle(const Machines& fit) {
-  uint64_t silent = 0, owners = 0, full = 0, paused = 0;
+  uint64_t drained = 0, silent = 0, owners = 0, full = 0, paused = 0;
   for (const Machine* m : fit) {
-    if (m->silent) {
+    if (m->record.draining) {
+      ++drained;
+    } else if (m->silent) {
       ++silent;
     } else if (!m->away) {
       ++owners;
@@ -117,6 +118,7 @@ std::string none_idle(const Machines& fit) {
       {owners, owners == 1 ? "used by its owner" : "used by their owners"},
       {full, "full"},
       {silent, "silent"},
+      {drained, "drained by an administrator"},
       {paused, "pausing after a refusal"}};
   const char* separator = ": ";
   for (const auto& [count, what] : parts) {
@@ -308,6 +310,7 @@ std::optional<Outlook> Pool::outlook(JobId id, Micros now) const {
   const Ahead ahead = count_ahead(*job, id, s.drift, fit);
   Outlook outlook{{}, ahead.count, ahead.all, 0, 0};
   for (const Machine* m : fit) {
+    if (m->record.draining) continue;
     outlook.machines.push_back(m->record.id);
     outlook.lent += !m->silent && (m->away || !m->running.empty());
     for (const JobId running : m->running) {

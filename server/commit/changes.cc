@@ -28,10 +28,11 @@ bool all_nothing(const Members&... members) {
 // Does not compile unless it names every member.
 bool Changes::empty() const {
   const auto& [a, b, c, d, e, f, g, with_pool, record, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v,
-               w, x, y, z, before_a, before_b, before_c, history, moved] = *this;
+               w, x, y, z, quotas_a, quotas_b, before_a, before_b, before_c, history, moved] =
+      *this;
   return !with_pool &&
          all_nothing(a, b, c, d, e, f, g, record, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x,
-                     y, z, before_a, before_b, before_c, history, moved);
+                     y, z, quotas_a, quotas_b, before_a, before_b, before_c, history, moved);
 }
 
 void Changes::add(const scheduling::Record& record) {

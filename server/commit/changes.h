@@ -129,6 +129,12 @@ struct EndRow {
   bool stderr_cut = false;
 };
 
+// A user's quota in the spool, set by an administrator.
+struct QuotaRow {
+  std::string user;
+  uint64_t bytes = 0;
+};
+
 struct RequestRow {
   std::string key;     // uid and request id, hex
   std::string digest;  // of operation and arguments, hex
@@ -178,6 +184,8 @@ struct Changes {
   std::map<uint64_t, MemberRow> members;
   std::map<std::string, InvitationRow> invitations;
   std::vector<std::string> dropped_invitations;
+  std::map<std::string, QuotaRow> quotas;
+  std::vector<std::string> dropped_quotas;  // the settings count again
   std::vector<EndRow> ends;
   std::vector<SpentRow> spent;
   std::map<std::string, RequestRow> requests;

@@ -1,9 +1,13 @@
-// The servant of Administration. No operation of it is served yet.
-#include "administration.hh"
+// The servant of Administration. What owners do from elsewhere is not served yet.
+#include "server/administration.h"
 
+#include "administration.hh"
+#include "base/text.h"
 #include "server/servants/guard_call.h"
+#include "server/servants/page.h"
 #include "server/servants/servants.h"
 #include "server/servants/served.h"
+#include "server/servants/translate.h"
 
 namespace sublet::server {
 namespace {
@@ -14,20 +18,59 @@ class AdministrationServant : public POA_Sublet::v1::Administration {
  public:
   explicit AdministrationServant(const Services& s) : s_(s) {}
 
-  void drain(const v1::RequestId&, v1::MachineNumber) override { refuse("Administration.drain"); }
-  void resume(const v1::RequestId&, v1::MachineNumber) override { refuse("Administration.resume"); }
-  CORBA::ULong evict(const v1::RequestId&, v1::MachineNumber) override {
-    refuse("Administration.evict");
+  CORBA::Boolean drain(const v1::RequestId& request, v1::MachineNumber machine) override {
+    return drained(request, machine, true);
   }
-  void set_shares(const v1::RequestId&, const v1::UserShares&) override {
-    refuse("Administration.set_shares");
+  CORBA::Boolean resume(const v1::RequestId& request, v1::MachineNumber machine) override {
+    return drained(request, machine, false);
   }
-  void set_quota(const v1::RequestId&, const v1::Quota&) override {
-    refuse("Administration.set_quota");
+
+  CORBA::ULong evict(const v1::RequestId& request, v1::MachineNumber machine) override {
+    return guard_call([&] {
+      const uint64_t told =
+          s_.administration.evict(s_.access.caller(), from_octets(request), machine);
+      return static_cast<CORBA::ULong>(told);
+    });
   }
-  v1::QuotaPage* quotas(const v1::Bytes&, CORBA::ULong) override {
-    refuse("Administration.quotas");
+
+  void set_shares(const v1::RequestId& request, const v1::UserShares& part) override {
+    guard_call([&] {
+      require_served("UserShares", part.more);
+      const auto shares = part.shares == 0 ? std::nullopt : std::optional<double>(part.shares);
+      s_.administration.set_shares(s_.access.caller(), from_octets(request), part.user.in(),
+                                   shares);
+    });
   }
+
+  void set_quota(const v1::RequestId& request, const v1::Quota& bound) override {
+    guard_call([&] {
+      require_served("Quota", bound.more);
+      const auto bytes =
+          bound.by_administrator ? std::optional<uint64_t>(bound.bytes) : std::nullopt;
+      s_.administration.set_quota(s_.access.caller(), from_octets(request), bound.user.in(), bytes);
+    });
+  }
+
+  v1::SharesPage* shares(const v1::Bytes& cursor, CORBA::ULong limit) override {
+    return guard_call([&] {
+      s_.access.submitter();
+      const auto lines = s_.administration.shares(from_octets(cursor), limit);
+      v1::SharesPage_var out = new v1::SharesPage();
+      fill_page(lines, limit, out->shares, out->next);
+      return out._retn();
+    });
+  }
+
+  v1::QuotaPage* quotas(const v1::Bytes& cursor, CORBA::ULong limit) override {
+    return guard_call([&] {
+      const auto lines =
+          s_.administration.quotas(s_.access.submitter(), from_octets(cursor), limit);
+      v1::QuotaPage_var out = new v1::QuotaPage();
+      fill_page(lines, limit, out->quotas, out->next);
+      return out._retn();
+    });
+  }
+
   void reclaim(const v1::RequestId&, v1::MachineNumber, v1::Duration) override {
     refuse("Administration.reclaim");
   }
@@ -37,6 +80,33 @@ class AdministrationServant : public POA_Sublet::v1::Administration {
   }
 
  private:
+  CORBA::Boolean drained(const v1::RequestId& request, v1::MachineNumber machine, bool drained) {
+    return guard_call([&] {
+      return s_.administration.drain(s_.access.caller(), from_octets(request), machine, drained);
+    });
+  }
+
+  template <typename Line, typename Items>
+  static void fill_page(const std::vector<Line>& lines, CORBA::ULong limit, Items& items,
+                        v1::Bytes& next) {
+    items.length(lines.size());
+    for (size_t i = 0; i < lines.size(); ++i) fill(lines[i], items[i]);
+    const auto after = [&](size_t last) { return lines[last].user; };
+    to_octets(end_page(items, lines.size() == limit ? after(limit - 1) : "", after), next);
+  }
+  static void fill(const SharesLine& line, v1::UserShares& out) {
+    out.user = CORBA::string_dup(to_utf8(line.user).c_str());
+    out.shares = line.shares;
+    out.by_administrator = line.by_administrator;
+  }
+  static void fill(const QuotaLine& line, v1::Quota& out) {
+    out.user = CORBA::string_dup(to_utf8(line.user).c_str());
+    out.bytes = line.bytes;
+    out.used = line.used.files;
+    out.by_administrator = line.by_administrator;
+    add_detail(out.more, "checkpoints", std::to_string(line.used.checkpoints));
+  }
+
   [[noreturn]] void refuse(const char* operation) {
     guard_call([&] {
       s_.access.caller();

@@ -62,6 +62,14 @@ size_t octets_of(const v1::MemberInfo& item) {
   return octets_of_texts(item.name, item.invited_by) + octets_of(item.more);
 }
 
+size_t octets_of(const v1::UserShares& item) {
+  return octets_of_texts(item.user) + octets_of(item.more);
+}
+
+size_t octets_of(const v1::Quota& item) {
+  return octets_of_texts(item.user) + octets_of(item.more);
+}
+
 size_t octets_of(const v1::UsageLine& item) {
   return kNumbers + octets_of(item.group) + octets_of(item.more);
 }

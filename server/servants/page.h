@@ -7,6 +7,7 @@
 #include <string>
 
 #include "accounting.hh"
+#include "administration.hh"
 #include "job_scheduler.hh"
 #include "machine_allocator.hh"
 #include "membership.hh"
@@ -23,6 +24,8 @@ size_t octets_of(const Sublet::v1::OutputInfo& item);
 size_t octets_of(const Sublet::v1::Change& item);
 size_t octets_of(const Sublet::v1::MachineInfo& item);
 size_t octets_of(const Sublet::v1::MemberInfo& item);
+size_t octets_of(const Sublet::v1::UserShares& item);
+size_t octets_of(const Sublet::v1::Quota& item);
 size_t octets_of(const Sublet::v1::UsageLine& item);
 size_t octets_of(const Sublet::v1::Standing& item);
 

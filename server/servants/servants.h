@@ -12,6 +12,7 @@
 #include <string>
 
 #include "server/access.h"
+#include "server/administration.h"
 #include "server/commit/pipeline.h"
 #include "server/jobs/log_service.h"
 #include "server/jobs/service.h"
@@ -36,6 +37,7 @@ struct Services {
   SpoolService& spool;
   LogService& logs;
   Members& members;
+  AdministrationService& administration;
   Orb& orb;
   int64_t lease_ms = 0;
   int64_t tick_ms = 0;

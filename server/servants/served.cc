@@ -11,6 +11,13 @@ namespace {
 namespace v1 = Sublet::v1;
 
 constexpr std::string_view kServed[] = {
+    "Administration.drain",
+    "Administration.evict",
+    "Administration.quotas",
+    "Administration.resume",
+    "Administration.set_quota",
+    "Administration.set_shares",
+    "Administration.shares",
     "BatchDescription.stop_when.done",
     "BatchDescription.stop_when.failed",
     "BatchDescription.stop_when.output",

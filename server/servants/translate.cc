@@ -44,7 +44,8 @@ static_assert(same(scheduling::EndReason::kNone, v1::END_NONE) &&
               same(scheduling::EndReason::kLost, v1::END_LOST) &&
               same(scheduling::EndReason::kRemoved, v1::END_REMOVED) &&
               same(scheduling::EndReason::kHeld, v1::END_HELD) &&
-              same(scheduling::EndReason::kSuperseded, v1::END_SUPERSEDED));
+              same(scheduling::EndReason::kSuperseded, v1::END_SUPERSEDED) &&
+              same(scheduling::EndReason::kAdministrator, v1::END_ADMINISTRATOR));
 static_assert(same(scheduling::MachineState::kIdle, v1::MACHINE_IDLE) &&
               same(scheduling::MachineState::kBusy, v1::MACHINE_BUSY) &&
               same(scheduling::MachineState::kSilent, v1::MACHINE_SILENT) &&
@@ -52,7 +53,8 @@ static_assert(same(scheduling::MachineState::kIdle, v1::MACHINE_IDLE) &&
 static_assert(same(scheduling::LeaveReason::kPreempt, v1::LEAVE_PREEMPT) &&
               same(scheduling::LeaveReason::kRemoved, v1::LEAVE_REMOVED) &&
               same(scheduling::LeaveReason::kSuperseded, v1::LEAVE_SUPERSEDED) &&
-              same(scheduling::LeaveReason::kHeld, v1::LEAVE_HELD));
+              same(scheduling::LeaveReason::kHeld, v1::LEAVE_HELD) &&
+              same(scheduling::LeaveReason::kAdministrator, v1::LEAVE_ADMINISTRATOR));
 static_assert(same(scheduling::Verdict::kCounts, v1::VERDICT_COUNTS) &&
               same(scheduling::Verdict::kSuperseded, v1::VERDICT_SUPERSEDED) &&
               same(scheduling::Verdict::kKnown, v1::VERDICT_KNOWN) &&
@@ -291,7 +293,7 @@ ReportedEnd from_idl(const v1::EndReport& r) {
   require_served("EndReport", r.more);
   require_unset(r.steps.length() > 0, "EndReport.steps");
   const bool known = (r.ended >= v1::END_DONE && r.ended <= v1::END_LIMIT) ||
-                     (r.ended >= v1::END_OWNER && r.ended <= v1::END_SUPERSEDED);
+                     (r.ended >= v1::END_OWNER && r.ended <= v1::END_ADMINISTRATOR);
   if (!known)
     throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "an unknown end reason",
                   "Use one of END_....", "ended");
@@ -350,6 +352,7 @@ void to_idl(const scheduling::MachineView& view, const std::optional<ReportedSta
   out.state = static_cast<CORBA::ULong>(r.state);
   out.requesting = view.requesting;
   out.state_since = r.state_since;
+  out.draining = r.draining;
   out.heard = view.last_contact;
   add_detail(out.more, "attempts", std::to_string(view.running.size()));
   if (!with_attempts) return;

@@ -119,7 +119,7 @@ void SpoolService::check_quota(const FileRow& row, uint64_t size) {
   const SpoolUse use = archive_.spool_use(row.user);
   const uint64_t held =
       (checkpoint ? use.checkpoints : use.files) + spool_.announced(row.user, checkpoint) - size;
-  const uint64_t quota = limits_.quota_of(row.user);
+  const uint64_t quota = archive_.quota(row.user).value_or(limits_.quota_of(row.user));
   const uint64_t allowed = is_output(row.kind) ? quota + quota / 4 : quota;
   if (held + size <= allowed) return;
   throw Refusal(
@@ -128,9 +128,9 @@ void SpoolService::check_quota(const FileRow& row, uint64_t size) {
           (checkpoint ? "checkpoints" : "files") + " of " + row.user + " in the spool have " +
           format_bytes(held) + " of the " + format_bytes(allowed) + " allowed",
       checkpoint ? "Remove jobs that are not needed (`sublet rm`), or ask the administrator to "
-                   "raise spool.quota."
+                   "raise your quota."
                  : "Fetch outputs with `sublet fetch --discard`, remove jobs that are not needed "
-                   "(`sublet rm`), or ask the administrator to raise spool.quota.",
+                   "(`sublet rm`), or ask the administrator to raise your quota.",
       row.user);
 }
 

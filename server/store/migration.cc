@@ -26,6 +26,11 @@ const std::vector<std::vector<std::string>>& steps() {
           "update pool set now = max(now, coalesce((select max(at) from events), 0))",
           "delete from events",
       },
+      // 7: machines that are drained, shares and quotas set by administrators.
+      {
+          "alter table users add column by_administrator integer not null default 0",
+          "alter table machines add column draining integer not null default 0",
+      },
   };
   return kSteps;
 }

@@ -24,6 +24,7 @@ class MigrationTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(every_layout_has_its_dump);
   CPPUNIT_TEST(every_layout_becomes_the_present_one);
   CPPUNIT_TEST(nothing_is_lost);
+  CPPUNIT_TEST(nothing_of_layout_6_is_lost);
   CPPUNIT_TEST(the_old_one_is_kept);
   CPPUNIT_TEST(a_failure_changes_nothing);
   CPPUNIT_TEST(a_database_in_use_is_left_alone);
@@ -126,6 +127,24 @@ class MigrationTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(size_t{1}, archive.content_ids().size());
   }
 
+  void nothing_of_layout_6_is_lost() {
+    make(6);
+    SqlStore store(path());
+    std::vector<std::string> damage;
+    const Snapshot snapshot = store.load(&damage);
+    CPPUNIT_ASSERT(damage.empty());
+    std::string live;
+    for (const auto& job : snapshot.jobs)
+      live += std::to_string(job.id) + "+" + std::to_string(job.count) + " ";
+    CPPUNIT_ASSERT_EQUAL(std::string("3+1 4+1 6+5 "), live);
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, snapshot.machines.size());
+    for (const auto& machine : snapshot.machines) CPPUNIT_ASSERT(!machine.draining);
+    CPPUNIT_ASSERT_EQUAL(2.0, snapshot.users.at(0).shares);
+    CPPUNIT_ASSERT(!snapshot.users.at(0).by_administrator);
+    // Events have kept their form.
+    CPPUNIT_ASSERT_EQUAL(line(44), rows(path(), "select count(*) from events"));
+  }
+
   void the_old_one_is_kept() {
     make(5);
     files_.write_atomic(path() + ".layout-5", "an even older one");
@@ -156,7 +175,7 @@ class MigrationTest : public CppUnit::TestFixture {
         break;
       }
       CPPUNIT_ASSERT(
-          error.starts_with("cannot bring the database " + path() + " from layout 5 to 6: "));
+          error.starts_with("cannot bring the database " + path() + " from layout 5 to 7: "));
       // Only the last step, the sync of the folder, comes after the exchange.
       CPPUNIT_ASSERT(now == line(5) || now == line(kSchemaVersion));
       if (now == line(5)) migrate(files_, path(), 5);

@@ -110,6 +110,8 @@ struct SqlStore::Session {
   Writer<MemberRow> members{tables::kMembers};
   Writer<InvitationRow> invitations{tables::kInvitations};
   Statement<std::string> drop_invitation{"delete from invitations where id = :id"};
+  Writer<QuotaRow> quotas{tables::kQuotas};
+  Statement<std::string> drop_quota{"delete from quotas where user_name = :user"};
   Writer<BatchRow> batches{tables::kBatches};
   Writer<scheduling::BatchRecord> stops{tables::kStops};
   Writer<PartRow> parts{tables::kParts};
@@ -142,12 +144,14 @@ struct SqlStore::Session {
       ">= 3"};
 
   std::vector<Bulk*> in_order() {
-    return {
-        &pool,      &users,  &machines,   &credentials, &members,   &invitations, &drop_invitation,
-        &batches,   &stops,  &parts,      &specs,       &jobs,      &attempts,    &ends,
-        &uses,      &spent,  &changes,    &count_in,    &files,     &contents,    &removed_outputs,
-        &requests,  &events, &drop_batch, &drop_parts,  &count_out, &drop_file,   &drop_content,
-        &count_file};
+    return {&pool,       &users,        &machines,        &credentials,
+            &members,    &invitations,  &drop_invitation, &quotas,
+            &drop_quota, &batches,      &stops,           &parts,
+            &specs,      &jobs,         &attempts,        &ends,
+            &uses,       &spent,        &changes,         &count_in,
+            &files,      &contents,     &removed_outputs, &requests,
+            &events,     &drop_batch,   &drop_parts,      &count_out,
+            &drop_file,  &drop_content, &count_file};
   }
   // The table whose damage makes this statement fail, if it can be set aside.
   const Table* table_of(const Bulk* bulk) const;
@@ -192,6 +196,8 @@ void SqlStore::Session::add(const Changes& c) {
   add_all(members, c.members);
   add_all(invitations, c.invitations);
   for (const auto& id : c.dropped_invitations) drop_invitation.add(id);
+  add_all(quotas, c.quotas);
+  for (const auto& user : c.dropped_quotas) drop_quota.add(user);
   add_all(batches, c.batches);
   add_all(stops, c.stops);
   add_all(parts, c.parts);

@@ -48,6 +48,7 @@ constinit const TableOf<UserRecord> kUsers = {
         column<&UserRecord::shares>("shares"),
         column<&UserRecord::usage>("usage"),
         column<&UserRecord::charges>("charges"),
+        column<&UserRecord::by_administrator>("by_administrator"),
     },
 };
 
@@ -65,6 +66,7 @@ constinit const TableOf<MachineRecord> kMachines = {
         column<&MachineRecord::disk>("disk"),
         column<&MachineRecord::state>("state").up_to(MachineState::kGone),
         column<&MachineRecord::state_since>("state_since"),
+        column<&MachineRecord::draining>("draining"),
     },
 };
 
@@ -356,6 +358,15 @@ constinit const TableOf<InvitationRow> kInvitations = {
     },
 };
 
+constinit const TableOf<QuotaRow> kQuotas = {
+    "quotas",
+    Storage::kByKey,
+    {
+        key<&QuotaRow::user>("user_name"),
+        column<&QuotaRow::bytes>("bytes"),
+    },
+};
+
 constinit const TableOf<RequestRow> kRequests = {
     "requests",
     Storage::kByKey,
@@ -386,7 +397,7 @@ std::span<const Table* const> all() {
       &kPool,    &kUsers,       &kMachines, &kCredentials, &kBatches,  &kStops,
       &kParts,   &kSpecs,       &kJobs,     &kAttempts,    &kEnds,     &kUses,
       &kSpent,   &kChanges,     &kFiles,    &kContents,    &kSpoolUse, &kRemovedOutputs,
-      &kMembers, &kInvitations, &kRequests, &kEvents,      &kPoolId};
+      &kMembers, &kInvitations, &kQuotas,   &kRequests,    &kEvents,   &kPoolId};
   return kAll;
 }
 

@@ -15,7 +15,7 @@ namespace sublet::server {
 
 // The layout of the database, kept in table pool. To change it, add a step to migration.cc and
 // a dump of the old layout to layouts/.
-inline constexpr int32_t kSchemaVersion = 6;
+inline constexpr int32_t kSchemaVersion = 7;
 
 struct PoolRow {
   int32_t id = 1;  // the only row
@@ -64,6 +64,7 @@ extern const TableOf<SpoolUseRow> kSpoolUse;
 extern const TableOf<RemovedOutputRow> kRemovedOutputs;
 extern const TableOf<MemberRow> kMembers;
 extern const TableOf<InvitationRow> kInvitations;
+extern const TableOf<QuotaRow> kQuotas;
 extern const TableOf<RequestRow> kRequests;
 extern const TableOf<EventRow> kEvents;
 

@@ -45,7 +45,7 @@ class Completion(unittest.TestCase):
         self.assertEqual(self.offered("--json", "su"), ["submit"])
         self.assertEqual(self.offered("--server", "submit", "li"), [])
         self.assertEqual(self.offered("--server", "/x", "mach"), ["machines"])
-        self.assertEqual(self.offered("admin", "re"), ["revoke"])
+        self.assertEqual(self.offered("admin", "re"), ["resume", "revoke"])
         self.assertEqual(self.offered("nonsense", "su"), ["submit"])
 
     def test_options(self):
@@ -132,7 +132,7 @@ class Completion(unittest.TestCase):
             return [word.split("\t")[0] for word in done.stdout.split("\n")[:-1]]
 
         self.assertEqual(offered("sublet machi"), ["machines"])
-        self.assertEqual(offered("sublet admin re"), ["revoke"])
+        self.assertEqual(offered("sublet admin re"), ["resume", "revoke"])
         self.assertEqual(offered("sublet ls --state he"), ["held"])
         self.assertEqual(offered("sublet submit --retr"), ["--retries"])
         self.assertEqual(offered("sublet submit --input let"), ["letters.toml"])

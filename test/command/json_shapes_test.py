@@ -148,6 +148,7 @@ class JsonShapes(unittest.TestCase):
         self.jobs()
         self.pool_itself()
         self.following()
+        self.administration()
         self.members()
         self.assertEqual(self.page.problems, [])
         self.assertEqual(self.page.never_seen(), [])
@@ -227,6 +228,12 @@ class JsonShapes(unittest.TestCase):
         finally:
             following.terminate()
             following.communicate(timeout=60)
+
+    def administration(self):
+        for act in ("drain", "evict", "resume"):
+            self.run_it("admin " + act, "admin", act, "curly")
+        self.run_it("admin shares", "admin", "shares", "ann", "2")
+        self.run_it("admin quota", "admin", "quota", "ann", "1 GiB")
 
     def members(self):
         with TlsPool("127.0.0.1:%d" % free_port()) as pool:

@@ -95,6 +95,15 @@ COMMAND_LINES = [
      "`sublet admin invite NAME --user`"),
     ("admin", USAGE, parser("admin", "a command is missing")),
     ("admin nonsense", USAGE, parser("admin", 'unknown command "nonsense"')),
+    ("admin drain", USAGE, parser("admin drain", "MACHINE is required")),
+    ("admin drain curley", NOT_FOUND, "sublet: there is no machine 'curley'; did you mean 'curly'?"),
+    ("admin evict nosuch", NOT_FOUND, "sublet: there is no machine 'nosuch'; see `sublet machines`"),
+    ("admin shares ann none", USAGE, "sublet: 'none' is not a number of shares from 0.000001 to "
+     "1000000; write a number such as 3 or 0.5, or `default` for what the settings say"),
+    ("admin shares ann 0", USAGE, "sublet: '0' is not a number of shares from 0.000001 to "
+     "1000000; write a number such as 3 or 0.5, or `default` for what the settings say"),
+    ("admin quota ann much", USAGE, "sublet: 'much' is not a size of at most 1 PiB; write it as "
+     "10GiB or \"500 MiB\", or `default` for what the settings say"),
     ("owner", USAGE, parser("owner", "a command is missing")),
     ("owner pause soon", USAGE, "sublet: 'soon' is not a duration above 0 and up to 366 d; write it "
      "as 2h or \"30 min\", or leave it out to pause until `sublet owner resume`"),

@@ -57,7 +57,8 @@ class Needs(unittest.TestCase):
         self.assertEqual(self.next_reason(command, job), "1 machine fits, used by its owner")
         shown = self.pool.job(job)
         self.assertEqual((shown["forecast"], shown["starts_at_us"]),
-                         ("not known: the machines that fit are used by their owners or silent", 0))
+                         ("not known: the machines that fit are used by their owners, silent or "
+                          "drained", 0))
         curly.owner("away")
         self.assertEqual(command.wait(harness.PATIENCE), 0, command.stderr.read())
 

@@ -145,6 +145,11 @@ class Archive {
   bool has_content(uint64_t id);
   // Bytes of this user's files in the spool.
   SpoolUse spool_use(const std::string& user);
+  // Of every user who has, or had, files there.
+  std::map<std::string, SpoolUse> spool_uses();
+  // The quota that an administrator has set for this user, for every such user.
+  std::optional<uint64_t> quota(const std::string& user);
+  std::map<std::string, uint64_t> quotas();
   // Files that are no longer needed: inputs of batches whose jobs are all final,
   // checkpoints of final jobs, checkpoints older than the two newest generations,
   // outputs of ended attempts that do not count. Without bodies. Examines `examined`

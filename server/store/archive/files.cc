@@ -164,6 +164,40 @@ SpoolUse Archive::spool_use(const std::string& user) {
   });
 }
 
+std::map<std::string, SpoolUse> Archive::spool_uses() {
+  return connections_->with([&](soci::session& sql) {
+    std::map<std::string, SpoolUse> uses;
+    SpoolUseRow row;
+    Rows rows(sql);
+    rows.into(tables::kSpoolUse, row).select("spool_use");
+    rows.each([&] {
+      SpoolUse& use = uses[row.user];
+      (row.checkpoints ? use.checkpoints : use.files) = row.bytes;
+    });
+    return uses;
+  });
+}
+
+std::optional<uint64_t> Archive::quota(const std::string& user) {
+  return connections_->with([&](soci::session& sql) -> std::optional<uint64_t> {
+    QuotaRow row;
+    Rows rows(sql);
+    rows.into(tables::kQuotas, row).with("user", user).select("quotas where user_name = :user");
+    return rows.next() ? std::optional(row.bytes) : std::nullopt;
+  });
+}
+
+std::map<std::string, uint64_t> Archive::quotas() {
+  return connections_->with([&](soci::session& sql) {
+    std::map<std::string, uint64_t> quotas;
+    QuotaRow row;
+    Rows rows(sql);
+    rows.into(tables::kQuotas, row).select("quotas");
+    rows.each([&] { quotas[row.user] = row.bytes; });
+    return quotas;
+  });
+}
+
 // A file's id is at most the instant of its upload (spool.cc), and its job ended
 // later, so the condition on the id limits the search to old rows.
 std::vector<FileRow> Archive::outputs_before(Micros ended, uint32_t limit) {

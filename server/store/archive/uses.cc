@@ -47,7 +47,9 @@ std::string summed_rows(const UsageQuery& query, bool by_job_first) {
   const std::string time = by_job_first ? "+finished" : "finished";
   std::string text =
       "(select job, user_name, machine, batch, finished as at, case when ended = 1 then 1 else 0 "
-      "end as done, 1 as attempts, case when ended between 16 and 20 then 1 else 0 end as evicted, "
+      "end as done, 1 as attempts, case when ended between 16 and 20 or ended = 26 then 1 else 0 "
+      "end as "
+      "evicted, "
       "used, kept, lost, wall, charged, waited, 0 as spent from uses where " +
       time + " >= " + since + " and " + time + " < " + until;
   if (!query.user.empty()) text += " and user_name = :user";
