@@ -29,9 +29,11 @@ std::string default_advice(int code) {
 
 std::string sentence(int code, const std::string& doing, const std::string& subject,
                      const std::string& advice) {
-  std::string s = "cannot " + doing + " " + subject + ": " + std::generic_category().message(code);
-  if (!advice.empty()) s += " (" + advice + ")";
-  return s;
+  const std::string start = "cannot " + doing + " " + subject + ": ";
+  // Who holds it says more than that it is held.
+  if (code == EBUSY && !advice.empty()) return start + advice;
+  const std::string error = start + std::generic_category().message(code);
+  return advice.empty() ? error : error + " (" + advice + ")";
 }
 
 }  // namespace

@@ -114,7 +114,7 @@ std::string sense_of(const sublet_frame& status) {
     case SUBLET_PRESENCE_SETTLING:
       return "not until it has been quiet for another " + format_duration_ms(status.arg[0]);
     case SUBLET_PRESENCE_SCRIPT:
-      return "by a script that simulates the owner";
+      return "the owner is simulated (--monitor-control)";
     case SUBLET_PRESENCE_BLIND:
       return "something could not be observed, which counts as your presence";
     default:

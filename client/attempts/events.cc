@@ -104,8 +104,9 @@ void Attempts::on_removed(const WorkPtr& work) {
   if (entry == nullptr) return;
   drop_tenant(*entry);
   const AttemptEnd& end = work->end;
-  log(Severity::info) << work->label() << " is over"
-                      << (end.end != kEndNone ? ": " + end_name(end.end) : "")
+  // The reason of an eviction says all that its name says.
+  const bool named = end.end != kEndNone && (end.reason.empty() || !is_eviction(end.end));
+  log(Severity::info) << work->label() << " is over" << (named ? ": " + end_name(end.end) : "")
                       << (end.reason.empty() ? "" : ". " + end.reason);
   delivered_by_forgotten_ += work->delivered;
   entries_.erase(work->assignment->name);

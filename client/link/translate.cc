@@ -51,7 +51,9 @@ template <typename Exception>
 [[noreturn]] void rethrow(ServerError::Kind kind, const Exception& e) {
   std::string code = e.code.in();
   std::string text = e.message.in();
-  if (*e.advice.in() != '\0') text += ". " + std::string(e.advice.in());
+  std::string advice = e.advice.in();
+  while (advice.ends_with('.')) advice.pop_back();
+  if (!advice.empty()) text += " (" + advice + ")";
   if (code.starts_with("session.")) kind = ServerError::Kind::kSessionOver;
   throw ServerError(kind, code, text);
 }

@@ -101,6 +101,10 @@ int run_members(Context& context) {
     print(json.str() + "\n");
     return 0;
   }
+  if (members.empty()) {
+    say("nobody has joined this pool from another host; invite them with `sublet admin invite`");
+    return 0;
+  }
   const int64_t now = now_us();
   std::vector<Row> rows;
   for (const auto& member : members) {
