@@ -48,6 +48,11 @@ const Host* JobQueue::known_host(const std::string& name) const {
   return it == hosts_.end() ? nullptr : &it->second;
 }
 
+Host* JobQueue::waiting_host(const std::string& name) {
+  const auto it = hosts_.find(name);
+  return it == hosts_.end() || it->second.waiting == 0 ? nullptr : &it->second;
+}
+
 void JobQueue::forget(Host* host) { hosts_.erase(hosts_.find(host->name)); }
 
 Group* JobQueue::group(const Requirements& needs, bool* made) {

@@ -119,6 +119,8 @@ class JobQueue {
   // Reorders REQUESTING.
   void requeue_hosts(const std::vector<Host*>& order);
   const Host* known_host(const std::string& name) const;
+  // Null: no job of this host waits.
+  Host* waiting_host(const std::string& name);
 
   // The job that gets this machine; null: no waiting job fits.
   Job* best_for(const Machine& machine);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "scheduling/events/event_codec.h"
 #include "scheduling/pool_testing.h"
 
 namespace sublet::scheduling {
@@ -322,6 +323,7 @@ class PoolPropertyTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(arrays_run_like_single_jobs);
   CPPUNIT_TEST(same_history_same_outcomes);
   CPPUNIT_TEST(restored_goes_on_like_the_live_one);
+  CPPUNIT_TEST(anchored_goes_on_like_the_live_one);
   CPPUNIT_TEST(damaged_rows_are_set_aside);
   CPPUNIT_TEST_SUITE_END();
 
@@ -402,6 +404,32 @@ class PoolPropertyTest : public CppUnit::TestFixture {
         RC_ASSERT(restored.requesting() == player.t.pool.requesting());
         RC_ASSERT(restored.idle() == player.t.pool.idle());
       }
+    }));
+  }
+
+  // The live one is not touched; the restored one is anchored as it was after the records.
+  void anchored_goes_on_like_the_live_one() {
+    CPPUNIT_ASSERT(rc::check("an anchored brain goes on like the live one", [](uint32_t bits) {
+      Player player(some_parameters(bits), bits & 16);
+      const std::vector<uint32_t> history = some_history();
+      const size_t until = history.empty() ? 0 : bits % history.size();
+      for (size_t i = 0; i < until; ++i) player.t.apply(player.next(history[i]));
+      Pool restored(some_parameters(bits));
+      RC_ASSERT(restored.restore(player.t.books.snapshot()).empty());
+      const Anchored anchor = player.t.pool.anchor();
+      RC_ASSERT((anchor.parameters == some_parameters(bits)));
+      const Micros now = player.t.now;
+      if (bits & 32) RC_ASSERT(text_of(player.t.apply(anchor)) == text_of(Outcome()));
+      RC_ASSERT(text_of(restored.apply(anchor, now)) == text_of(Outcome()));
+      for (size_t i = until; i < history.size(); ++i) {
+        const Event event = player.next(history[i]);
+        const Outcome& outcome = player.t.apply(event);
+        RC_ASSERT(text_of(outcome) == text_of(restored.apply(event, player.t.now)));
+        RC_ASSERT(restored.next_deadline() == player.t.pool.next_deadline());
+        RC_ASSERT(restored.requesting() == player.t.pool.requesting());
+        RC_ASSERT(restored.idle() == player.t.pool.idle());
+      }
+      RC_ASSERT(encode_event(restored.anchor()) == encode_event(player.t.pool.anchor()));
     }));
   }
 

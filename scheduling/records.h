@@ -42,6 +42,7 @@ struct JobRecord {
   uint32_t refusals = 0;  // orders refused or not delivered in a row
   Micros not_before = 0;  // not placed before this instant
   uint32_t vain = 0;      // attempts in a row that were in vain (Pool::State::was_in_vain)
+  bool operator==(const JobRecord&) const = default;
 };
 
 struct AttemptRecord {
@@ -60,6 +61,7 @@ struct AttemptRecord {
   // When it began to leave, or its delivery last made progress; 0: neither.
   Micros leaving_since = 0;
   Micros ready = 0;  // when its job became ready to run: submitted, returned or released
+  bool operator==(const AttemptRecord&) const = default;
 };
 
 struct MachineRecord {
@@ -74,6 +76,7 @@ struct MachineRecord {
   MachineState state = MachineState::kBusy;
   Micros state_since = 0;
   bool draining = false;  // takes no jobs, by an administrator's word
+  bool operator==(const MachineRecord&) const = default;
 };
 
 struct UserRecord {
@@ -83,6 +86,7 @@ struct UserRecord {
   double charges = 0;  // CPU seconds since the last tick
   // An administrator has set the shares; the settings do not change them.
   bool by_administrator = false;
+  bool operator==(const UserRecord&) const = default;
 };
 
 // One use of a machine, recorded once, when an attempt ends. A checkpoint that is
@@ -126,6 +130,7 @@ struct BatchRecord {
   uint64_t done = 0;  // of its jobs
   uint64_t failed = 0;
   JobId stopped_by = 0;  // the job whose end stopped it; 0: it has not stopped
+  bool operator==(const BatchRecord&) const = default;
 };
 
 // Counters of the pool. Ids are never reused, even after rows are pruned.
@@ -136,6 +141,7 @@ struct PoolRecord {
   uint64_t next_change = 2;  // who follows the changes from the first asks for those after 1
   Micros last_tick = 0;
   Micros now = 0;  // the newest instant the brain has seen
+  bool operator==(const PoolRecord&) const = default;
 };
 
 // The k-th of the jobs that a record describes, 0 <= k < count.

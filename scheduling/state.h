@@ -61,6 +61,7 @@ struct Pool::State {
   void on(const MachineWithdrew& event);
   void on(const MachineDrained& event);
   void on(const MachineEvicted& event);
+  void on(const Anchored& event);
   void on(const Renewed& event);
   void on(const OrderAnswered& event);
   void on(const AttemptStarted& event);

@@ -15,13 +15,15 @@ constexpr Micros kMinute = 60'000'000;
 }  // namespace
 
 Housekeeper::Housekeeper(const HousekeeperSettings& settings, Pipeline& pipeline, Archive& archive,
-                         SpoolService& files, DiskGuard& disk, Sessions& sessions)
+                         SpoolService& files, DiskGuard& disk, Sessions& sessions,
+                         EventHistory& events)
     : settings_(settings),
       pipeline_(pipeline),
       archive_(archive),
       files_(files),
       disk_(disk),
       sessions_(sessions),
+      events_(events),
       history_(settings.history_folder, settings.keep_uses, system_files(), archive, pipeline),
       jobs_(settings.keep_jobs, archive, pipeline) {}
 
@@ -53,6 +55,7 @@ void Housekeeper::tidy() {
   try {
     disk_.restore_reserve();
     forget_old();
+    events_.move_events(pipeline_);
     files_.collect_garbage();
     history_.write_old();
     jobs_.move_old();
@@ -75,7 +78,6 @@ void Housekeeper::forget_old() {
       changes.dropped_parts.push_back(batch.id);
     }
     changes.forget_requests = now - settings_.keep_requests;
-    if (settings_.keep_events) changes.forget_events = now - settings_.keep_events;
     if (settings_.keep_changes) changes.forget_changes = now - settings_.keep_changes;
     sessions_.keep_statuses([&](scheduling::AttemptKey key) {
       const auto* attempt = turn.pool().attempt(key.job);

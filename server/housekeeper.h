@@ -1,7 +1,6 @@
-// Periodic work that may take long: removes expired batches, old requests and events
-// and unneeded files, archives old uses, restores the disk reserve, and records the
-// CPU time the server itself uses. Runs on a thread of its own, so that nothing waits
-// for it.
+// Periodic work that may take long: removes expired batches, old requests and unneeded
+// files, moves events, old uses and finished jobs to files, restores the disk reserve, and records
+// the CPU time the server itself uses. Runs on a thread of its own, so that nothing waits for it.
 #ifndef SUBLET_SERVER_HOUSEKEEPER_H_
 #define SUBLET_SERVER_HOUSEKEEPER_H_
 
@@ -11,6 +10,7 @@
 #include <thread>
 
 #include "server/accounting/history.h"
+#include "server/commit/event_history.h"
 #include "server/commit/pipeline.h"
 #include "server/jobs/history.h"
 #include "server/machines/sessions.h"
@@ -23,7 +23,6 @@ namespace sublet::server {
 struct HousekeeperSettings {
   Micros batch_idle = 3600ll * 1'000'000;          // open batches idle for longer expire
   Micros keep_requests = 24 * 3600ll * 1'000'000;  // to recognize repeats; idl/types.idl
-  Micros keep_events = 0;
   Micros keep_changes = 0;
   Micros keep_uses = 0;
   Micros keep_jobs = 0;
@@ -33,7 +32,7 @@ struct HousekeeperSettings {
 class Housekeeper {
  public:
   Housekeeper(const HousekeeperSettings& settings, Pipeline& pipeline, Archive& archive,
-              SpoolService& files, DiskGuard& disk, Sessions& sessions);
+              SpoolService& files, DiskGuard& disk, Sessions& sessions, EventHistory& events);
   ~Housekeeper();
   void start();
   void stop();
@@ -51,6 +50,7 @@ class Housekeeper {
   SpoolService& files_;
   DiskGuard& disk_;
   Sessions& sessions_;
+  EventHistory& events_;
   UsageHistory history_;
   JobHistory jobs_;
   Micros recorded_cpu_ = 0;  // of this process

@@ -31,6 +31,7 @@ struct CommandLine {
   bool check = false;
   bool contents = false;
   bool salvage = false;
+  bool replay = false;
   bool once = false;
   int64_t supervised = -1;  // descriptor of the vital signs; -1: not the child
 };
@@ -109,6 +110,7 @@ int run(const CommandLine& line, const std::vector<std::string>& self) {
   if (line.init) return make_authority(settings);
   if (line.check) return check_pool(settings, line.contents);
   if (line.salvage) return salvage_pool(settings);
+  if (line.replay) return replay_history(settings);
   scheduling::Pool check(settings.policies);  // throws for unknown policies
   system_files().make_folders(settings.state_folder);
   system_files().make_folders(folder_of(settings.socket), 0755);
@@ -137,16 +139,20 @@ int main(int argc, char** argv) {
   Arguments& init =
       arguments.command("init", "create the pool's certificate authority, once for each pool");
   Arguments& check = arguments.command(
-      "check", "look for damage in the pool's database and spool; a server may be running");
+      "check",
+      "look for damage in the pool's database, spool and history; a server may be running");
   check.flag("--contents", &line.contents,
              "also read all files in the spool, and compare them with their digests");
   Arguments& salvage = arguments.command(
       "salvage", "make a new database of what can be read of a damaged one, and keep the old one");
+  Arguments& replay = arguments.command(
+      "replay", "replay the history of events, and check that each file leads to the next");
   arguments.commands_are_optional();
   if (auto status = arguments.parse(argc, argv)) return *status;
   line.init = init.chosen();
   line.check = check.chosen();
   line.salvage = salvage.chosen();
+  line.replay = replay.chosen();
   std::vector<std::string> self(argv, argv + argc);
   self[0] = std::filesystem::read_symlink("/proc/self/exe").string();
   try {

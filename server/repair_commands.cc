@@ -10,8 +10,10 @@
 #include "base/files.h"
 #include "base/os_error.h"
 #include "base/text.h"
+#include "server/commit/replay.h"
 #include "server/commit/store.h"
 #include "server/spool/spool_check.h"
+#include "server/store/archive/event_files.h"
 #include "server/store/repair.h"
 
 namespace sublet::server {
@@ -75,6 +77,52 @@ bool check_spool_of(const ServerSettings& settings, const std::string& database,
   return found.damage.empty();
 }
 
+// The databases in the history folder. False: one is damaged.
+bool check_history_of(const ServerSettings& settings) {
+  const std::string folder = settings.state_folder + "/history";
+  if (!system_files().exists(folder)) return true;
+  bool whole = true;
+  for (const FolderEntry& entry : system_files().list(folder)) {
+    if (!entry.name.ends_with(".db")) continue;
+    const std::string path = folder + "/" + entry.name;
+    try {
+      const std::vector<DamagedTable> damaged = find_damage(path);
+      if (damaged.empty()) continue;
+      std::cout << path << ": table " << damaged[0].name
+                << " is damaged: " << damaged[0].findings[0] << "\n";
+    } catch (const StoreError& e) {
+      std::cout << e.what() << "\n";
+    }
+    whole = false;
+  }
+  if (!whole)
+    std::cout << "restore these files from a backup, or move them away; the pool does not need "
+                 "them\n";
+  return whole;
+}
+
+// False: the file does not lead to the next one.
+bool print_replay(const std::string& path, const std::string& next) {
+  try {
+    const Replay played = replay(path);
+    std::cout << path << ": " << played.events << (played.events == 1 ? " event" : " events")
+              << " from " << format_instant(played.from) << " to " << format_instant(played.until);
+    const std::string difference =
+        !played.stopped.empty() || next.empty() ? "" : played.end.difference(books_at_head(next));
+    if (!played.stopped.empty())
+      std::cout << "; the rest cannot be replayed: " << played.stopped;
+    else if (!difference.empty())
+      std::cout << "; they do not lead to the next file: " << difference << " differs";
+    else if (!next.empty())
+      std::cout << "; they lead to the next file";
+    std::cout << std::endl;
+    return played.stopped.empty() && difference.empty();
+  } catch (const StoreError& e) {
+    std::cout << e.what() << std::endl;
+    return false;
+  }
+}
+
 }  // namespace
 
 int check_pool(const ServerSettings& settings, bool bytes) {
@@ -85,9 +133,24 @@ int check_pool(const ServerSettings& settings, bool bytes) {
     std::cout << "stop the server and run `sublet-server salvage`: it makes a new database of all "
                  "rows that can be read, and keeps the old one\n";
   const bool spool_is_whole = check_spool_of(settings, database, damaged, bytes);
-  if (!damaged.empty() || !spool_is_whole) return 1;
+  const bool history_is_whole = check_history_of(settings);
+  if (!damaged.empty() || !spool_is_whole || !history_is_whole) return 1;
   std::cout << database << ": nothing is damaged\n";
   return 0;
+}
+
+int replay_history(const ServerSettings& settings) {
+  become_owner_of(settings.state_folder);
+  const std::string folder = settings.state_folder + "/history";
+  const std::vector<EventFile> files =
+      EventFiles(settings.state_folder + "/pool.db", folder, system_files()).list();
+  if (files.empty()) throw StoreError("there are no files of events in " + folder);
+  bool good = true;
+  for (size_t i = 0; i < files.size(); ++i) {
+    const bool last = i + 1 == files.size();
+    good = print_replay(files[i].path, last ? "" : files[i + 1].path) && good;
+  }
+  return good ? 0 : 1;
 }
 
 int salvage_pool(const ServerSettings& settings) {

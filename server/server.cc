@@ -15,6 +15,7 @@
 #include "server/access.h"
 #include "server/administration.h"
 #include "server/commit/crash_point.h"
+#include "server/commit/event_history.h"
 #include "server/commit/pipeline.h"
 #include "server/housekeeper.h"
 #include "server/jobs/log_desk.h"
@@ -68,6 +69,8 @@ class Server : public ACE_Event_Handler {
   SqlStore store_;
   const std::string pool_id_;
   Archive archive_;
+  EventFiles event_files_;
+  EventHistory events_;
   Sessions sessions_;
   std::unique_ptr<Dispatcher> dispatcher_;
   std::unique_ptr<JobService> jobs_;
@@ -123,6 +126,9 @@ Server::Server(const ServerSettings& settings, VitalSigns* signs)
       store_(database(settings)),
       pool_id_(pool_id(database(settings))),
       archive_(database(settings)),
+      event_files_(database(settings), settings.state_folder + "/history", system_files()),
+      events_({.keep = settings.keep_events, .most_bytes = settings.events_size}, event_files_,
+              system_clock().utc_us()),
       dispatcher_(std::make_unique<Dispatcher>(hooks(), settings.dispatcher_threads)),
       pipeline_(
           std::make_unique<Pipeline>(PipelineSettings{settings.policies, settings.shares,
@@ -141,12 +147,11 @@ Server::Server(const ServerSettings& settings, VitalSigns* signs)
       administration_(*pipeline_, archive_, access_,
                       {settings.shares, settings.policies.default_shares},
                       {settings.quota, settings.quotas, settings.keep_outputs}),
-      housekeeper_({.keep_events = settings.keep_events,
-                    .keep_changes = settings.keep_changes,
+      housekeeper_({.keep_changes = settings.keep_changes,
                     .keep_uses = settings.keep_uses,
                     .keep_jobs = settings.keep_jobs,
                     .history_folder = settings.state_folder + "/history"},
-                   *pipeline_, archive_, files_, disk_, sessions_),
+                   *pipeline_, archive_, files_, disk_, sessions_, events_),
       reactor_(&select_reactor_) {
   for (const auto& sentence : pipeline_->damage()) log(Severity::error) << sentence;
   jobs_ = std::make_unique<JobService>(*pipeline_, archive_, sessions_, access_,

@@ -90,8 +90,11 @@ std::vector<SettingSpec> server_setting_specs() {
       "for each user: inputs and outputs together, and the same again for checkpoints");
   add("spool.keep_outputs", T::duration, "720 h", 0, 1e13,
       "how long to keep outputs after their job's end; 0: for ever");
-  add("history.keep_events", T::duration, "24 h", 0, 1e13,
-      "how long to keep every event with its records, for replay; 0: for ever");
+  add("history.keep_events", T::duration, "400 d", 0, 1e13,
+      "how long to keep every event of the pool, for replay, in files in STATE/history; 0: for "
+      "ever");
+  add("history.events_size", T::size, "10 GiB", 1 << 20, kPiB,
+      "bound of all these files together; the oldest are removed first");
   add("history.keep_changes", T::duration, "720 h", 0, 1e13,
       "how long to keep jobs' state changes, for waiting commands; 0: for ever");
   add("history.keep_uses", T::duration, "365 d", 0, 1e13,
@@ -201,6 +204,7 @@ ServerSettings read_server_settings(const Settings& s) {
   out.policies = read_policies(s);
   out.shares = s.reals("shares");
   out.keep_events = s.duration_ms("history.keep_events") * 1000;
+  out.events_size = s.size_bytes("history.events_size");
   out.keep_changes = s.duration_ms("history.keep_changes") * 1000;
   out.keep_uses = s.duration_ms("history.keep_uses") * 1000;
   out.keep_jobs = s.duration_ms("history.keep_jobs") * 1000;

@@ -42,8 +42,9 @@ struct ServerSettings {
   size_t max_connections_per_uid = 0;
   int call_timeout_ms = 0;
   int64_t watchdog_ms = 0;
-  int64_t keep_events = 0;   // microseconds; 0: for ever
-  int64_t keep_changes = 0;  // the same
+  int64_t keep_events = 0;  // microseconds; 0: for ever
+  uint64_t events_size = 0;
+  int64_t keep_changes = 0;  // as keep_events
   int64_t keep_uses = 0;     // the same
   int64_t keep_jobs = 0;     // the same
   std::string crash_at;

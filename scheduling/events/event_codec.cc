@@ -207,7 +207,56 @@ void fields(A&, Ticked&) {}
 template <typename A>
 void fields(A&, TimePassed&) {}
 template <typename A>
-void fields(A&, ServerStarted&) {}
+void fields(A& a, Parameters& p) {
+  a.field(p.job_policy);
+  a.field(p.machine_policy);
+  a.field(p.tick);
+  a.field(p.half_life);
+  a.field(p.initial_priority_zero);
+  a.field(p.turns_by_machine);
+  a.field(p.charge_all);
+  a.field(p.drift);
+  a.field(p.default_shares);
+  a.field(p.lease);
+  a.field(p.leaving_wait);
+  a.field(p.refusal_pause);
+}
+template <typename A>
+void fields(A& a, ServerStarted& e) {
+  a.tail(e.parameters.has_value(), [&] {
+    if (!e.parameters) e.parameters.emplace();
+    fields(a, *e.parameters);
+  });
+}
+template <typename A>
+void fields(A& a, Anchored& e) {
+  fields(a, e.parameters);
+  a.size(e.machines);
+  for (auto& m : e.machines) {
+    a.field(m.machine);
+    a.field(m.away);
+    a.field(m.silent);
+    a.field(m.memory_free);
+    a.field(m.disk_free);
+    a.field(m.last_contact);
+    a.field(m.paused_until);
+    a.field(m.registration);
+  }
+  a.size(e.idle);
+  for (auto& m : e.idle) {
+    a.field(m.machine);
+    a.field(m.since);
+  }
+  a.size(e.attempts);
+  for (auto& attempt : e.attempts) {
+    a.field(attempt.job);
+    a.field(attempt.receipt);
+    a.field(attempt.registration);
+    a.field(attempt.delivered);
+  }
+  a.size(e.requesting);
+  for (auto& host : e.requesting) a.field(host);
+}
 
 template <typename A>
 void fields(A& a, CheckpointDamaged& e) {

@@ -57,10 +57,15 @@ class EventCodecTest : public CppUnit::TestFixture {
               SharesSet{text, 0.25, SharesSet::By(b % 3)},
               Ticked{},
               TimePassed{},
-              ServerStarted{},
+              flag ? ServerStarted{} : ServerStarted{Parameters{.job_policy = text, .tick = c}},
               CheckpointDamaged{key, a, a, a, a},
               MachineDrained{a, flag},
-              MachineEvicted{a}};
+              MachineEvicted{a},
+              Anchored{Parameters{.lease = c},
+                       {{a, flag, !flag, a, a, c, c, b}, {}},
+                       {{a, c}},
+                       {{a, c, b, a}},
+                       {text, "desk"}}};
           static_assert(std::size(events) == std::variant_size_v<Event>);
           for (const auto& event : events) RC_ASSERT(again(event) == encode_event(event));
         }));

@@ -3,10 +3,12 @@
 #ifndef SUBLET_SCHEDULING_EVENTS_EVENTS_H_
 #define SUBLET_SCHEDULING_EVENTS_EVENTS_H_
 
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "scheduling/parameters.h"
 #include "scheduling/types.h"
 
 namespace sublet::scheduling {
@@ -142,7 +144,10 @@ struct Ticked {};
 // Pool::next_deadline().
 struct TimePassed {};
 // The server process started with this state: every live lease is counted from now.
-struct ServerStarted {};
+// `parameters`: those of its brain, for who reads history; the brain has them already.
+struct ServerStarted {
+  std::optional<Parameters> parameters = std::nullopt;
+};
 // A live attempt requested its job's checkpoint and the checkpoint turned out to be
 // damaged: the job resumes from an older generation (rule 9).
 struct CheckpointDamaged {
@@ -153,11 +158,44 @@ struct CheckpointDamaged {
   uint64_t bytes = 0;       // of it
 };
 
+// What the brain knows besides its records (Pool::anchor). With it, a brain that was restored
+// from the records stored at this instant goes on exactly like the one that wrote it, in which
+// it changes nothing. A file of history begins with such records and this event, or with
+// ServerStarted.
+struct Anchored {
+  struct MachineNow {
+    MachineId machine = 0;
+    bool away = false;
+    bool silent = false;
+    uint64_t memory_free = 0;
+    uint64_t disk_free = 0;
+    Micros last_contact = 0;
+    Micros paused_until = 0;
+    uint32_t registration = 0;
+  };
+  struct Idle {
+    MachineId machine = 0;
+    Micros since = 0;
+  };
+  struct AttemptNow {
+    JobId job = 0;
+    Micros receipt = 0;
+    uint32_t registration = 0;
+    uint64_t delivered = 0;
+  };
+  Parameters parameters = {};
+  std::vector<MachineNow> machines;     // ascending
+  std::vector<Idle> idle;               // IDLE, head first
+  std::vector<AttemptNow> attempts;     // the live ones, ascending
+  std::vector<std::string> requesting;  // hosts, head first
+};
+
 // Stored by their index in this list: only append to it.
-using Event = std::variant<Submitted, BatchOpened, MachineJoined, MachineReported, MachineWithdrew,
-                           Renewed, OrderAnswered, AttemptStarted, CheckpointStored, AttemptEnded,
-                           JobsRemoved, JobsHeld, JobsReleased, SharesSet, Ticked, TimePassed,
-                           ServerStarted, CheckpointDamaged, MachineDrained, MachineEvicted>;
+using Event =
+    std::variant<Submitted, BatchOpened, MachineJoined, MachineReported, MachineWithdrew, Renewed,
+                 OrderAnswered, AttemptStarted, CheckpointStored, AttemptEnded, JobsRemoved,
+                 JobsHeld, JobsReleased, SharesSet, Ticked, TimePassed, ServerStarted,
+                 CheckpointDamaged, MachineDrained, MachineEvicted, Anchored>;
 
 }  // namespace sublet::scheduling
 

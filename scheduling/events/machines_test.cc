@@ -1,6 +1,9 @@
 // What administrators do to a machine, and to a user's shares.
 #include <cppunit/extensions/HelperMacros.h>
 
+#include <algorithm>
+
+#include "scheduling/events/event_codec.h"
 #include "scheduling/pool_testing.h"
 
 namespace sublet::scheduling {
@@ -22,6 +25,7 @@ class MachinesTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_lost_order_to_leave_is_repeated);
   CPPUNIT_TEST(a_job_that_is_not_yet_accepted_is_evicted_too);
   CPPUNIT_TEST(shares_of_an_administrator_stay);
+  CPPUNIT_TEST(an_anchor_says_all_that_records_do_not);
   CPPUNIT_TEST_SUITE_END();
 
   static MachineState state_of(const TestPool& t, MachineId machine) {
@@ -181,6 +185,36 @@ class MachinesTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(uint64_t{1}, t.last.answer.changed);
     t.apply(OrderAnswered{t.key(job), Answer::kRefused, "told to leave"});
     CPPUNIT_ASSERT(t.state(job) == JobState::kWaiting);
+  }
+
+  // What random histories seldom have: deliveries that progress, machines that pause.
+  void an_anchor_says_all_that_records_do_not() {
+    TestPool t;
+    const MachineId curly = t.join("curly", 2), moe = t.join("moe"), larry = t.join("larry");
+    const JobId job = t.submit("ann", 3, {}, "desk");
+    t.start(job);
+    t.apply(Renewed{curly, true, {{t.key(job), AttemptState::kDelivering, 17}}});
+    t.apply(OrderAnswered{t.key(job + 2), Answer::kRefused, "busy"});
+    t.report(larry, false, 5);
+    t.submit("bob", 2, {}, "lab");
+    t.pass(29 * kSecond);
+    t.report(curly, true, 123);
+    t.pass(3 * kSecond);
+    t.apply(TimePassed());
+    const Anchored anchor = t.pool.anchor();
+    const auto has = [](const auto& all, const auto& what) {
+      return std::any_of(all.begin(), all.end(), what);
+    };
+    using Now = Anchored::MachineNow;
+    CPPUNIT_ASSERT(has(anchor.machines, [&](const Now& m) { return m.silent; }));
+    CPPUNIT_ASSERT(has(anchor.machines, [&](const Now& m) { return m.memory_free == 123; }));
+    CPPUNIT_ASSERT(has(anchor.attempts, [](const auto& a) { return a.delivered == 17; }));
+    CPPUNIT_ASSERT(!anchor.requesting.empty());
+    Pool restored{Parameters()};
+    restored.restore(t.books.snapshot());
+    restored.apply(anchor, t.now);
+    CPPUNIT_ASSERT(encode_event(anchor) == encode_event(restored.anchor()));
+    CPPUNIT_ASSERT(moe != 0);
   }
 
   void shares_of_an_administrator_stay() {

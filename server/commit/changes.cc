@@ -10,7 +10,9 @@ namespace {
 template <typename Rows>
 requires requires(const Rows& rows) { rows.empty(); }
 bool nothing(const Rows& rows) { return rows.empty(); }
-bool nothing(Micros instant) { return instant == 0; }
+template <typename Number>
+requires std::is_integral_v<Number>
+bool nothing(Number limit) { return limit == 0; }
 bool nothing(const Changes::ForgottenHistory& h) {
   return h.uses_until == 0 && h.spent_before == 0;
 }

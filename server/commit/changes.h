@@ -192,8 +192,10 @@ struct Changes {
   std::vector<EventRow> events;
   // Delete rows older than these instants, a bounded number at a time; 0: none.
   Micros forget_requests = 0;
-  Micros forget_events = 0;
   Micros forget_changes = 0;
+  // Delete events up to this number, except the newest, a bounded number at a time, because they
+  // are in a file of history (server/commit/event_history.h); 0: none.
+  uint64_t forget_events = 0;
   // Rows to delete because they are in history files (server/accounting/history.h):
   // uses in order of finished, job, attempt up to and including `last`, which
   // finished at `uses_until`; CPU time of the minutes before `spent_before`. 0: none.

@@ -13,7 +13,8 @@ namespace sublet::server {
 // (before a transaction), committed, reply, dispatch (before an order is sent),
 // dispatched (answered, not recorded), report (an end was reported, not recorded),
 // reported (recorded, not answered), history (old uses are written to their file,
-// not yet deleted), moved (the same for finished jobs).
+// not yet deleted), moved (the same for finished jobs), events (the same for events),
+// anchored (a new file of events is on disk).
 void set_crash_point(const std::string& where);
 void crash_point(const char* place);
 

@@ -77,7 +77,7 @@ void Pipeline::load() {
   changes_ = Changes();
   decisions_.clear();
   Turn turn(this);
-  turn.apply(scheduling::ServerStarted{});
+  turn.apply(scheduling::ServerStarted{settings_.policies});
   for (const auto& user : users)
     if (!settings_.shares.count(user.name) && user.shares != settings_.policies.default_shares)
       turn.apply(scheduling::SharesSet{user.name, settings_.policies.default_shares});
@@ -134,7 +134,14 @@ void Pipeline::post(std::function<void(Turn&)> work, std::function<void(bool)> d
   enqueue(Work{std::move(work), std::move(done)});
 }
 
-void Pipeline::perform(std::function<void(Turn&)> work) {
+void Pipeline::perform(std::function<void(Turn&)> work) { perform(std::move(work), {}, false); }
+
+void Pipeline::perform_alone(std::function<void(Turn&)> work, std::function<void()> committed) {
+  perform(std::move(work), std::move(committed), true);
+}
+
+void Pipeline::perform(std::function<void(Turn&)> work, std::function<void()> committed,
+                       bool alone) {
   struct Ticket {
     std::promise<bool> committed;
     std::exception_ptr thrown;
@@ -147,10 +154,14 @@ void Pipeline::perform(std::function<void(Turn&)> work) {
       ticket->thrown = std::current_exception();
     }
   };
-  enqueue(Work{run, [ticket](bool ok) { ticket->committed.set_value(ok); }});
-  const bool committed = ticket->committed.get_future().get();
+  const auto done = [ticket, committed = std::move(committed)](bool ok) {
+    if (ok && committed) committed();
+    ticket->committed.set_value(ok);
+  };
+  enqueue(Work{run, done, alone});
+  const bool on_disk = ticket->committed.get_future().get();
   // A refusal, too, may depend on changes of this group that were not written to disk.
-  if (!committed)
+  if (!on_disk)
     throw unavailable("server.disk", "the server could not write its database",
                       "It may have been done nevertheless: repeat it with the same request id "
                       "when the administrator has made room.");
@@ -158,17 +169,23 @@ void Pipeline::perform(std::function<void(Turn&)> work) {
   crash_point("reply");
 }
 
-bool Pipeline::run_once() {
+std::vector<Pipeline::Work> Pipeline::next_group() {
   std::vector<Work> group;
-  {
-    std::lock_guard lock(mutex_);
-    const size_t count = std::min(queue_.size(), settings_.group_limit);
-    group.reserve(count);
-    for (size_t i = 0; i < count; ++i) {
-      group.push_back(std::move(queue_.front()));
-      queue_.pop_front();
-    }
+  std::lock_guard lock(mutex_);
+  const size_t count = std::min(queue_.size(), settings_.group_limit);
+  group.reserve(count);
+  while (group.size() < count) {
+    const bool alone = queue_.front().alone;
+    if (alone && !group.empty()) break;
+    group.push_back(std::move(queue_.front()));
+    queue_.pop_front();
+    if (alone) break;
   }
+  return group;
+}
+
+bool Pipeline::run_once() {
+  std::vector<Work> group = next_group();
   if (listener_.beat) listener_.beat();
   if (broken_ && !reload()) {
     for (auto& work : group)
@@ -208,7 +225,8 @@ void Pipeline::run_group(std::vector<Work>& group) {
       break;
     }
   }
-  if (!broken_) apply_due(turn);
+  const bool alone = !group.empty() && group.front().alone;
+  if (!broken_ && !alone) apply_due(turn);
   commit_group(group);
   performed_ += group.size();
 }

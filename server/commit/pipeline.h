@@ -93,7 +93,10 @@ class Pipeline {
   // exception of the work invalidates the brain: the whole group is refused and the
   // brain rebuilt.
   void perform(std::function<void(Turn&)> work);
-  // The same, without waiting; `done` (may be empty) is called on the committer with
+  // The same, but alone in its transaction; `committed` is called on the committer after the
+  // commit, while the brain and the database are as this work left them.
+  void perform_alone(std::function<void(Turn&)> work, std::function<void()> committed);
+  // The same as perform(), without waiting; `done` (may be empty) is called on the committer with
   // whether the work was committed.
   void post(std::function<void(Turn&)> work, std::function<void(bool)> done = {});
 
@@ -110,9 +113,12 @@ class Pipeline {
   struct Work {
     std::function<void(Turn&)> run;
     std::function<void(bool)> done;
+    bool alone = false;
   };
 
   void load();
+  void perform(std::function<void(Turn&)> work, std::function<void()> committed, bool alone);
+  std::vector<Work> next_group();
   bool reload();
   void enqueue(Work work);
   void run_group(std::vector<Work>& group);

@@ -5,6 +5,7 @@
 #include <cppunit/extensions/HelperMacros.h>
 #include <sqlite3.h>
 
+#include <future>
 #include <set>
 #include <thread>
 
@@ -58,6 +59,7 @@ class PipelineTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_restart_goes_on_where_it_was);
   CPPUNIT_TEST(threads_wait_for_their_own_commit);
   CPPUNIT_TEST(a_stopping_pipeline_refuses);
+  CPPUNIT_TEST(alone_in_its_transaction);
   CPPUNIT_TEST_SUITE_END();
 
   TemporaryFolder folder_;
@@ -120,6 +122,41 @@ class PipelineTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(done);
     CPPUNIT_ASSERT_EQUAL(size_t{1}, decisions_.size());
     CPPUNIT_ASSERT(std::holds_alternative<StartAttempt>(decisions_[0]));
+  }
+
+  // Work before and after it has transactions of its own, and nothing that is due is added.
+  void alone_in_its_transaction() {
+    pipeline_->start();
+    std::vector<uint64_t> counts;
+    const auto count = [&](Turn& turn) { counts.push_back(turn.changes().events.size()); };
+    const auto open_batch = [](Turn& turn) { turn.apply(BatchOpened()); };
+    // The others wait while the committer is at work on the first.
+    std::promise<void> queued;
+    pipeline_->post([&](Turn&) { queued.get_future().wait(); });
+    for (int i = 0; i < 3; ++i) pipeline_->post(open_batch);
+    size_t committed_events = 0;
+    bool committed = false;
+    std::thread alone([&] {
+      pipeline_->perform_alone(
+          [&](Turn& turn) {
+            count(turn);
+            turn.apply(SharesSet{"ann", 2});
+          },
+          [&] {
+            committed = true;
+            committed_events = events().size();
+          });
+    });
+    pipeline_->post(open_batch);
+    clock_.advance_ms(600'000);  // a tick is due
+    queued.set_value();
+    alone.join();
+    pipeline_->perform(count);
+    CPPUNIT_ASSERT(committed);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{0}, counts.at(0));
+    CPPUNIT_ASSERT(committed_events > 0);
+    const auto all = events();
+    CPPUNIT_ASSERT(std::holds_alternative<SharesSet>(all.at(committed_events - 1).second));
   }
 
   void a_failed_commit_changes_nothing_and_heals() {

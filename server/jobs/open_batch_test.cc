@@ -21,6 +21,8 @@ class OpenBatchTest : public CppUnit::TestFixture {
   TemporaryFolder folder_;
   SqlStore store_{folder_ / "pool.db"};
   Archive archive_{folder_ / "pool.db"};
+  EventFiles event_files_{folder_ / "pool.db", folder_ / "history", system_files()};
+  EventHistory events_{{.most_bytes = UINT64_MAX}, event_files_, system_clock().utc_us()};
   Pipeline pipeline_{PipelineSettings{}, store_, system_clock(), Pipeline::Listener{}};
   Spool spool_{spool_settings(), archive_, system_clock()};
   Sessions sessions_;
@@ -47,7 +49,7 @@ class OpenBatchTest : public CppUnit::TestFixture {
   void tidy(Micros batch_idle) {
     HousekeeperSettings settings;
     settings.batch_idle = batch_idle;
-    Housekeeper(settings, pipeline_, archive_, files_, disk_, sessions_).tidy();
+    Housekeeper(settings, pipeline_, archive_, files_, disk_, sessions_, events_).tidy();
   }
   BatchId open_with_input(uint64_t* file) {
     const BatchId batch = jobs_.open_batch(ann_, random_bytes(16), {"b", "desk"});

@@ -1,6 +1,12 @@
 #include "server/store/live.h"
 
+#include <soci/soci.h>
+
+#include <algorithm>
+
+#include "server/store/rows.h"
 #include "server/store/sqlite.h"
+#include "server/store/tables.h"
 
 // A job is final in states 5, 6 and 7, an attempt in state 5. Conditions on `state` must be
 // those of the indexes (tables.cc).
@@ -24,6 +30,39 @@ std::vector<std::string> live_attempts() {
 std::vector<std::string> live_stops() {
   return {"stops where batch in (select batch from jobs" + through("jobs_live") +
           " where state not in (5, 6, 7))"};
+}
+
+namespace {
+
+// Adds the rows that each query finds; damaged ones are skipped and reported in `damage`.
+template <typename Row>
+void load_rows(soci::session& sql, const TableOf<Row>& table,
+               const std::vector<std::string>& questions, std::vector<std::string>* damage,
+               std::vector<Row>* result) {
+  for (const std::string& question : questions) {
+    Row row;
+    Rows rows(sql);
+    rows.into(table, row, table.name).select(question);
+    rows.each([&] { result->push_back(std::move(row)); },
+              [&](const std::string& what) { damage->push_back(what); });
+  }
+}
+
+}  // namespace
+
+scheduling::Snapshot live_rows(soci::session& sql, std::vector<std::string>* damage) {
+  scheduling::Snapshot snapshot;
+  std::vector<PoolRow> pool;
+  load_rows(sql, tables::kPool, {"pool"}, damage, &pool);
+  if (!pool.empty()) snapshot.pool = pool.front().pool;
+  load_rows(sql, tables::kUsers, {"users"}, damage, &snapshot.users);
+  load_rows(sql, tables::kMachines, {"machines order by id"}, damage, &snapshot.machines);
+  load_rows(sql, tables::kJobs, live_jobs(), damage, &snapshot.jobs);
+  load_rows(sql, tables::kAttempts, live_attempts(), damage, &snapshot.attempts);
+  std::sort(snapshot.attempts.begin(), snapshot.attempts.end(),
+            [](const auto& a, const auto& b) { return a.key < b.key; });
+  load_rows(sql, tables::kStops, live_stops(), damage, &snapshot.batches);
+  return snapshot;
 }
 
 }  // namespace sublet::server

@@ -6,6 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "scheduling/records.h"
+
+namespace soci {
+class session;
+}
+
 namespace sublet::server {
 
 // What follows "select ... from", as one query or several that together find each row once.
@@ -13,6 +19,10 @@ namespace sublet::server {
 std::vector<std::string> live_jobs();
 std::vector<std::string> live_attempts();
 std::vector<std::string> live_stops();
+
+// All of them, without the highest ids. A row that cannot be read is skipped and reported in
+// `damage`. Throws soci::soci_error.
+scheduling::Snapshot live_rows(soci::session& sql, std::vector<std::string>* damage);
 
 // The highest id: the id ranges of records do not overlap.
 inline constexpr const char* kLastJob = "select id + count - 1 from jobs order by id desc limit 1";

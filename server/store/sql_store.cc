@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "base/log.h"
+#include "server/store/archive/event_files.h"
 #include "server/store/archive/finished.h"
 #include "server/store/live.h"
 #include "server/store/migration.h"
@@ -39,6 +40,14 @@ void forget_oldest(soci::session& sql, const char* table, Micros before) {
   if (oldest >= before) return;
   sql << "delete from " << table << " where number in (select number from (select number, at from "
       << table << " order by number limit " << kForgotten << ") where at < " << before << ")";
+}
+
+// The newest one stays: its number and instant are those that the next ones follow.
+void forget_events(soci::session& sql, uint64_t until) {
+  if (until == 0) return;
+  sql << "delete from events where number in (select number from events where number <= " << until
+      << " order by number limit " << EventFiles::kAtOnce
+      << ") and number < (select max(number) from events)";
 }
 
 void forget_uses(soci::session& sql, const Changes::ForgottenHistory& h) {
@@ -276,7 +285,7 @@ void SqlStore::Session::write(const Changes& changes, const Table*& at) {
   at = &tables::kRequests;
   forget_requests(sql, changes.forget_requests);
   at = &tables::kEvents;
-  forget_oldest(sql, "events", changes.forget_events);
+  forget_events(sql, changes.forget_events);
   at = &tables::kChanges;
   forget_oldest(sql, "changes", changes.forget_changes);
   at = &tables::kUses;
@@ -320,24 +329,6 @@ std::optional<RequestRow> SqlStore::find_request(const std::string& key) {
 
 namespace {
 
-// Adds the rows that each query finds; damaged ones are skipped and reported in `damage`.
-template <typename Row>
-void load_rows(soci::session& sql, const TableOf<Row>& table,
-               const std::vector<std::string>& questions, std::vector<std::string>* damage,
-               std::vector<Row>* result) {
-  for (const std::string& question : questions) {
-    Row row;
-    Rows rows(sql);
-    rows.into(table, row, table.name).select(question);
-    rows.each([&] { result->push_back(std::move(row)); },
-              [&](const std::string& what) { damage->push_back(what); });
-  }
-}
-
-}  // namespace
-
-namespace {
-
 // Of a table whose row numbers increase with time.
 Micros last_instant(soci::session& sql, const std::string& table) {
   return static_cast<Micros>(
@@ -350,9 +341,7 @@ scheduling::Snapshot SqlStore::load(std::vector<std::string>* damage) {
   scheduling::Snapshot snapshot;
   soci::session& sql = session_->sql;
   try {
-    std::vector<PoolRow> pool;
-    load_rows(sql, tables::kPool, {"pool"}, damage, &pool);
-    if (!pool.empty()) snapshot.pool = pool.front().pool;
+    snapshot = live_rows(sql, damage);
     snapshot.last_job = number_of(sql, kLastJob);
     snapshot.last_batch = number_of(sql, "select max(id) from batches");
     snapshot.last_machine = number_of(sql, "select max(id) from machines");
@@ -365,13 +354,6 @@ scheduling::Snapshot SqlStore::load(std::vector<std::string>* damage) {
     or_set_aside(sql, at, [&] {
       snapshot.pool.now = std::max(snapshot.pool.now, last_instant(sql, "events"));
     });
-    load_rows(sql, tables::kUsers, {"users"}, damage, &snapshot.users);
-    load_rows(sql, tables::kMachines, {"machines order by id"}, damage, &snapshot.machines);
-    load_rows(sql, tables::kJobs, live_jobs(), damage, &snapshot.jobs);
-    load_rows(sql, tables::kAttempts, live_attempts(), damage, &snapshot.attempts);
-    std::sort(snapshot.attempts.begin(), snapshot.attempts.end(),
-              [](const auto& a, const auto& b) { return a.key < b.key; });
-    load_rows(sql, tables::kStops, live_stops(), damage, &snapshot.batches);
   } catch (const soci::soci_error& e) {
     throw StoreError("the database could not be read: " + text_of(e));
   }

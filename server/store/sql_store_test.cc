@@ -298,16 +298,20 @@ class SqlStoreTest : public CppUnit::TestFixture {
     }
     store.commit(c);
     Changes forget;
-    forget.forget_events = 20;  // the limit itself is kept
+    forget.forget_events = 3;
     forget.forget_changes = 55;
     forget.forget_requests = 81;
     store.commit(forget);
-    CPPUNIT_ASSERT_EQUAL(std::string("20 8\n"),
+    CPPUNIT_ASSERT_EQUAL(std::string("40 6\n"),
                          texts("select min(at) || ' ' || count(*) from events", 0));
     CPPUNIT_ASSERT_EQUAL(std::string("60 4\n"),
                          texts("select min(at) || ' ' || count(*) from changes", 0));
     CPPUNIT_ASSERT_EQUAL(std::string("90 1\n"),
                          texts("select min(at) || ' ' || count(*) from requests", 0));
+    // The numbers of events go on after the newest.
+    forget.forget_events = 100;
+    store.commit(forget);
+    CPPUNIT_ASSERT_EQUAL(std::string("9\n"), texts("select number from events", 0));
     std::vector<std::string> damage;
     CPPUNIT_ASSERT_EQUAL(Micros{90}, store.load(&damage).pool.now);
   }
