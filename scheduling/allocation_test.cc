@@ -230,7 +230,8 @@ class AllocationTest : public CppUnit::TestFixture {
     const auto why = [&](JobId id) { return t.pool.why(id, t.now); };
     CPPUNIT_ASSERT_EQUAL(std::string("no machine is in the pool"), why(job));
     const MachineId a = t.join("a");
-    CPPUNIT_ASSERT_EQUAL(std::string("no machine has 64 GiB of memory (largest: 8 GiB)"), why(job));
+    CPPUNIT_ASSERT_EQUAL(std::string("no machine has 64 GiB of memory (largest: 8 GiB on a)"),
+                         why(job));
     t.report(a, false);
     t.join("b", 1, false);
     const JobId small = t.submit("bob", 3);
@@ -272,7 +273,7 @@ class AllocationTest : public CppUnit::TestFixture {
     // Nothing is known of an empty pool.
     CPPUNIT_ASSERT_EQUAL(std::string(), t.pool.unsuitable(needs(1000)));
     const MachineId a = t.join("a", 2);  // 8 GiB
-    CPPUNIT_ASSERT_EQUAL(std::string("no machine has 9 GiB of memory (largest: 8 GiB)"),
+    CPPUNIT_ASSERT_EQUAL(std::string("no machine has 9 GiB of memory (largest: 8 GiB on a)"),
                          t.pool.unsuitable(needs(9)));
     // What is in use, or its owner's, counts: it may become free.
     CPPUNIT_ASSERT_EQUAL(std::string(), t.pool.unsuitable(needs(8)));
@@ -283,7 +284,7 @@ class AllocationTest : public CppUnit::TestFixture {
     t.apply(MachineWithdrew{big});
     CPPUNIT_ASSERT_EQUAL(std::string(), t.pool.unsuitable(needs(64, 8, "plan9")));
     CPPUNIT_ASSERT_EQUAL(std::string("no machine that fits otherwise has 9 cores for one job "
-                                     "(largest: 8)"),
+                                     "(largest: 8 on big)"),
                          t.pool.unsuitable(needs(64, 9, "plan9")));
   }
 };

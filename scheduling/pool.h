@@ -93,7 +93,7 @@ class Pool {
   // it has been on its machine and why it was chosen.
   std::string why(JobId id, Micros now) const;
   // Why no machine that the pool has ever known, be it silent or gone, could run such a job:
-  // "no machine has 64 GiB of memory (largest: 16 GiB)". "": one could, or none is known.
+  // "no machine has 64 GiB of memory (largest: 16 GiB on curly)". "": one could, or none is known.
   std::string unsuitable(const Requirements& needs) const;
   // None: the job is not in the queue (it is not waiting, is backing off, or an old attempt has
   // not ended), or no machine fits it.

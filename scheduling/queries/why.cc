@@ -87,9 +87,12 @@ Machines fitting(const Machines& all, const Requirements& needs, Room room, std:
       if (left.size() < all.size()) missing += "that fits otherwise ";
       missing += step.what;
       if (!step.size) return next;
-      uint64_t largest = 0;
-      for (const Machine* m : left) largest = std::max(largest, step.size(*m));
-      missing += " (largest: " + step.text(largest) + ")";
+      const auto largest = std::max_element(
+          left.begin(), left.end(),
+          [&](const Machine* a, const Machine* b) { return step.size(*a) < step.size(*b); });
+      if (largest == left.end()) return next;
+      missing +=
+          " (largest: " + step.text(step.size(**largest)) + " on " + (*largest)->record.name + ")";
       return next;
     }
     left = std::move(next);
