@@ -352,7 +352,8 @@ class WithPool(unittest.TestCase):
             self.assertEqual([run["count"] for run in shown["jobs"]], [count])
             self.assertEqual(shown["counts"]["waiting"], count)
             self.assertRegex(pool.run("why", ids)[1], "^jobs %s true: waiting for [0-9]+ s; "
-                             "job %d: no machine is in the pool\n$" % (ids, first))
+                             "job %d: no machine is in the pool: start sublet-client on a "
+                             "workstation\n$" % (ids, first))
             self.assertEqual(pool.sublet("hold", "--batch", jobs["batch"])["changed"], count)
             last = pool.job(first + count - 1)
             self.assertEqual((last["state"], last["index"]), ("held", count - 1))

@@ -228,7 +228,8 @@ class AllocationTest : public CppUnit::TestFixture {
     big.needs.memory = 64ull << 30;
     const JobId job = t.submit("ann", 1, big);
     const auto why = [&](JobId id) { return t.pool.why(id, t.now); };
-    CPPUNIT_ASSERT_EQUAL(std::string("no machine is in the pool"), why(job));
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("no machine is in the pool: start sublet-client on a workstation"), why(job));
     const MachineId a = t.join("a");
     CPPUNIT_ASSERT_EQUAL(std::string("no machine has 64 GiB of memory (largest: 8 GiB on a)"),
                          why(job));

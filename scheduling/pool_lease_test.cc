@@ -281,7 +281,9 @@ class PoolLeaseTest : public CppUnit::TestFixture {
     t.apply(MachineWithdrew{m});
     CPPUNIT_ASSERT(t.books.machines[m].state == MachineState::kGone);
     expect_lost_at(t, job, t.now + kReassignDelay);
-    CPPUNIT_ASSERT_EQUAL(std::string("no machine is in the pool"), t.pool.why(job, t.now));
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("no machine is in the pool: start sublet-client on a workstation"),
+        t.pool.why(job, t.now));
     CPPUNIT_ASSERT_EQUAL(m, t.apply(MachineJoined{m, "m", "linux", "x86_64"}).answer.machine);
     CPPUNIT_ASSERT(t.books.machines[m].state == MachineState::kBusy);
   }

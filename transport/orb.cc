@@ -320,7 +320,7 @@ CallError describe(const CORBA::SystemException& exception) {
     return {CallFailure::kUnreachable, true, "the connection was lost (" + text + ")"};
   }
   if (is({"TRANSIENT", "COMM_FAILURE", "REBIND"})) {
-    return {CallFailure::kUnreachable, maybe_done, "no process answers there (" + text + ")"};
+    return {CallFailure::kUnreachable, maybe_done, "no server answers there"};
   }
   if (is({"NO_PERMISSION", "NO_RESOURCES", "IMP_LIMIT"})) {
     return {CallFailure::kRefused, maybe_done, "the other side refused (" + text + ")"};

@@ -9,7 +9,6 @@
 #include <optional>
 
 #include "base/clock.h"
-#include "base/files.h"
 #include "base/json.h"
 #include "base/local_socket.h"
 #include "base/text.h"
@@ -29,25 +28,41 @@ struct OwnerAnswer {
   std::vector<std::pair<uint64_t, uint32_t>> attempts;
 };
 
-// The folder of this user's own client if that has a monitor, else of the machine's.
-std::string state_folder(const std::string& option) {
-  if (!option.empty()) return option;
+// Where a client may be: the folder given, else that of this user's own client and that of the
+// machine's.
+std::vector<std::string> state_folders(const std::string& option) {
+  if (!option.empty()) return {option};
   const char* state = getenv("XDG_STATE_HOME");
   const char* home = getenv("HOME");
-  std::string own;
+  std::vector<std::string> folders;
   if (state != nullptr && *state == '/')
-    own = std::string(state) + "/sublet-client";
+    folders.push_back(std::string(state) + "/sublet-client");
   else if (home != nullptr)
-    own = std::string(home) + "/.local/state/sublet-client";
-  return system_files().exists(own + "/owner.sock") ? own : kMachinesState;
+    folders.push_back(std::string(home) + "/.local/state/sublet-client");
+  folders.push_back(kMachinesState);
+  return folders;
 }
 
-PoolError no_monitor(const std::string& folder, const std::string& why) {
+PoolError no_monitor(const std::string& folders, const std::string& why) {
   return PoolError(ErrorKind::unavailable, "monitor.unreachable",
-                   "no load monitor answers at " + folder + "/owner.sock (" + why + ")",
-                   "no job can run here without one; a client in another folder is named with "
-                   "--state",
-                   folder);
+                   "no load monitor answers in " + folders + " (" + why + ")",
+                   "start sublet-client; if it has another state folder, name that with --state",
+                   folders);
+}
+
+// To the first monitor that listens. One that has died leaves its socket.
+UniqueFd monitor_of(const std::vector<std::string>& folders, std::string* folder) {
+  std::string tried, why;
+  for (const std::string& one : folders) {
+    try {
+      *folder = one;
+      return connect_local(SocketKind::seqpacket, one + "/owner.sock");
+    } catch (const OsError& e) {
+      tried += (tried.empty() ? "" : " or ") + one;
+      why += (why.empty() ? "" : "; ") + std::string(std::strerror(e.code()));
+    }
+  }
+  throw no_monitor(tried, why);
 }
 
 std::optional<sublet_frame> next_frame(int socket, const std::string& folder) {
@@ -60,14 +75,10 @@ std::optional<sublet_frame> next_frame(int socket, const std::string& folder) {
   return frame;
 }
 
-OwnerAnswer say_to_monitor(const std::string& folder, sublet_owner_word word, int64_t length_ms,
-                           int64_t patience_ms) {
-  UniqueFd socket;
-  try {
-    socket = connect_local(SocketKind::seqpacket, folder + "/owner.sock");
-  } catch (const OsError& e) {
-    throw no_monitor(folder, std::strerror(e.code()));
-  }
+OwnerAnswer say_to_monitor(const std::vector<std::string>& folders, sublet_owner_word word,
+                           int64_t length_ms, int64_t patience_ms) {
+  std::string folder;
+  const UniqueFd socket = monitor_of(folders, &folder);
   const timeval patience = {.tv_sec = patience_ms / 1000, .tv_usec = patience_ms % 1000 * 1000};
   setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   sublet_frame frame = {};
@@ -131,14 +142,16 @@ std::string jobs_line(const OwnerAnswer& answer) {
   return line + "\n";
 }
 
-std::string text_of(const OwnerAnswer& answer) {
+// `folder`: as given on the command line.
+std::string text_of(const OwnerAnswer& answer, const std::string& folder) {
   const sublet_frame& status = answer.status;
   const int64_t left = status.arg[1];
   std::string text;
   if (left != 0) {
     text = "paused by " + user_name(status.arg[2]) +
-           (left < 0 ? std::string(" until `sublet owner resume`")
-                     : " for another " + format_duration_ms((left + 999) / 1000 * 1000)) +
+           (left < 0
+                ? " until `sublet owner resume" + (folder.empty() ? "" : " --state " + folder) + "`"
+                : " for another " + format_duration_ms((left + 999) / 1000 * 1000)) +
            ": no jobs\n";
   } else {
     const bool away = status.state == SUBLET_PRESENCE_AWAY;
@@ -177,9 +190,9 @@ int64_t pause_length(const std::string& text) {
 
 int run_owner(const std::string& folder, sublet_owner_word word, const std::string& length,
               Context& context) {
-  const OwnerAnswer answer = say_to_monitor(state_folder(folder), word, pause_length(length),
+  const OwnerAnswer answer = say_to_monitor(state_folders(folder), word, pause_length(length),
                                             context.timeout_ms().value_or(kPatienceMs));
-  print(context.json ? json_of(answer) : text_of(answer));
+  print(context.json ? json_of(answer) : text_of(answer, folder));
   if (answer.status.arg[3] != 0 && word != SUBLET_OWNER_STATUS)
     say("this could not be stored, so that a restart forgets it: " +
         std::string(std::strerror(static_cast<int>(answer.status.arg[3]))));
@@ -194,7 +207,7 @@ Command owner_word(Arguments& owner, const std::string& name, const std::string&
   if (word == SUBLET_OWNER_PAUSE)
     a.positional("TIME", length.get(), "for how long, such as 2h (until `resume`)", false);
   a.option("--state", folder.get(),
-           "state folder of the client (your own client's, else /var/lib/sublet-client)", "FOLDER");
+           "state folder of the client (your own client's, or /var/lib/sublet-client)", "FOLDER");
   return {&a, [folder, length, word](Context& context) {
             return run_owner(*folder, word, *length, context);
           }};

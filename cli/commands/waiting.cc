@@ -81,6 +81,7 @@ class Waiter {
   void one_round() {
     const bool soon = nothing_runs() && last_reason_.empty() && !context_.json;
     int64_t hold = soon ? kIdleMs : kHoldMs;
+    if (line_waits_) hold = std::clamp<int64_t>(-ms_since(next_line_), 0, hold);
     if (timeout_ms_) hold = std::clamp<int64_t>(*timeout_ms_ - ms_since(started_), 0, hold);
     ChangePage page = context_.pool().changes_since(since_, hold);
     since_ = page.last;
@@ -137,7 +138,9 @@ class Waiter {
                                              c.unfinished(), ms_since(started_)));
     if (context_.terminal.err_is_screen) {
       show_progress(line, context_.terminal.err_columns);
-    } else if (!context_.json && line != last_line_ && Clock::now() >= next_line_) {
+    } else if (!context_.json) {
+      line_waits_ = line != last_line_ && Clock::now() < next_line_;
+      if (line == last_line_ || line_waits_) return;
       say(line);
       last_line_ = line;
       next_line_ = Clock::now() + kBetweenLines;
@@ -148,6 +151,7 @@ class Waiter {
   const JobFilter& filter_;
   std::optional<int64_t> timeout_ms_;
   Clock::time_point started_ = Clock::now();
+  bool line_waits_ = false;  // until next_line_
   Clock::time_point next_line_ = started_;
   Clock::time_point next_reason_ = started_;
   std::optional<Clock::time_point> idle_since_;  // none of the jobs has run since then
@@ -191,8 +195,9 @@ int WaitResult::exit_status() const {
 WaitResult wait_for_jobs(Context& context, const JobFilter& filter,
                          std::optional<int64_t> timeout_ms, const std::string& options) {
   const std::string words = options + Selection::words(filter);
-  WhenInterrupted tell(
-      [words] { say("sublet: the jobs keep running; to continue: `sublet wait " + words + "`"); });
+  WhenInterrupted tell([words] {
+    say("sublet: the jobs stay in the pool; to continue: `sublet wait " + words + "`");
+  });
   return Waiter(context, filter, timeout_ms).run();
 }
 

@@ -105,7 +105,7 @@ bool SessionKeeper::wait(int64_t ms) {
 
 void SessionKeeper::failed(const std::string& why) {
   if (complaint_.empty())
-    log(Severity::warning) << "not connected to the server: " << why << "; retrying";
+    log(Severity::warning) << "not connected to the server: " << why << "; trying again";
   complaint_ = why;
   pause_ms_ = next_pause(pause_ms_);
 }

@@ -172,7 +172,7 @@ class SessionKeeperTest : public CppUnit::TestFixture {
     keeper->stop(false);
     log_stop();
     const std::string away =
-        "warning client: not connected to the server: Nobody is there.; retrying";
+        "warning client: not connected to the server: Nobody is there.; trying again";
     const std::vector<std::string> expected = {
         away, "info client: joined the pool as machine 7 ('')",
         "info client: joined the pool again as machine 7 ('')", away,

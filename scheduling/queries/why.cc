@@ -273,7 +273,7 @@ std::string Pool::why(JobId id, Micros now) const {
     return (reason.starts_with(refused) ? without_again(reason) : refused) + again;
   }
   const Machines all = in_the_pool(s);
-  if (all.empty()) return "no machine is in the pool";
+  if (all.empty()) return "no machine is in the pool: start sublet-client on a workstation";
   std::string missing;
   const Machines fit = fitting(all, job->record.needs, Room::kNow, missing);
   if (fit.empty()) return missing;

@@ -17,7 +17,7 @@ from on_terminal import OnTerminal, lines, width
 SUBLET = os.path.join(harness.BIN, "sublet")
 ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
 LISTS = [["ls"], ["ls", "--all"], ["machines"], ["report"], ["report", "machines"],
-         ["report", "pool"], ["report", "jobs"], ["about"], ["top", "--once"], ["admin", "members"]]
+         ["report", "pool"], ["report", "jobs"], ["about"], ["top", "--once"], ["admin", "shares"], ["admin", "quota"]]
 
 
 class OnTerminals(unittest.TestCase):

@@ -108,8 +108,8 @@ COMMAND_LINES = [
     ("owner pause soon", USAGE, "sublet: 'soon' is not a duration above 0 and up to 366 d; write it "
      "as 2h or \"30 min\", or leave it out to pause until `sublet owner resume`"),
     ("owner status --state /nowhere", UNAVAILABLE,
-     "sublet: no load monitor answers at /nowhere/owner.sock (No such file or directory); no job "
-     "can run here without one; a client in another folder is named with --state"),
+     "sublet: no load monitor answers in /nowhere (No such file or directory); start "
+     "sublet-client; if it has another state folder, name that with --state"),
     ("completion tcsh", USAGE,
      "sublet: 'tcsh' is not a supported shell; one of bash, fish, zsh"),
     ("submit", USAGE, RUN),

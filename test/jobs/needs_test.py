@@ -50,7 +50,8 @@ class Needs(unittest.TestCase):
 
     def test_reasons_that_change(self):
         command, job, reason = self.waiting()
-        self.assertEqual(reason, "no machine is in the pool")
+        self.assertEqual(reason,
+                         "no machine is in the pool: start sublet-client on a workstation")
         curly = self.pool.client("curly")
         curly.owner("active")
         curly.start()
@@ -61,6 +62,26 @@ class Needs(unittest.TestCase):
                           "drained", 0))
         curly.owner("away")
         self.assertEqual(command.wait(harness.PATIENCE), 0, command.stderr.read())
+
+    def test_each_line_is_told(self):
+        """Also one that was too soon after the last one, when nothing changes any more."""
+        self.pool.client("curly").start()
+        self.pool.wait_machines(1)
+        finish = os.path.join(self.pool.folder, "finish")
+        command = subprocess.Popen(
+            [os.path.join(harness.BIN, "sublet"), "submit", "--wait", "--", "sh", "-c",
+             "until [ -e %s ]; do sleep 0.1; done" % finish], stdout=subprocess.DEVNULL, text=True,
+            stderr=subprocess.PIPE, env=self.pool.environment(), cwd=self.pool.folder)
+        self.addCleanup(command.stderr.close)
+        self.addCleanup(command.wait)
+        self.addCleanup(command.kill)
+        for line in command.stderr:
+            if line == "0 of 1 done, 1 running\n":
+                break
+        else:
+            self.fail("it was not told")
+        open(finish, "w").close()
+        self.assertEqual(command.wait(harness.PATIENCE), 0)
 
     def test_only_what_no_machine_could_run(self):
         # Nobody knows yet what machines will come.

@@ -65,7 +65,7 @@ class OwnersWord(unittest.TestCase):
             wait_for(lambda: not harness.alive(pid), "the job to be gone")
         self.assertLess(pace.took, pace.limit(LIMIT + 0.5))  # the save deadline of 2 s passes
         self.assertEqual((code, err), (0, ""))
-        self.assertRegex(out, r"^paused by \S+ until `sublet owner resume`: no jobs\n")
+        self.assertRegex(out, r"^paused by \S+ until `sublet owner resume --state \S+`: no jobs\n")
         wait_for(lambda: not self.curly.attempts(), "the attempt to be forgotten")
         details = self.pool.job(job)
         self.assertEqual(details["attempt_list"][0]["ended"], "owner came back")
@@ -196,9 +196,23 @@ class OwnersWord(unittest.TestCase):
         done = subprocess.run([self.sublet, "owner", "status", "--state", "/nowhere"], text=True,
                               capture_output=True, timeout=harness.PATIENCE)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (
-            8, "", "sublet: no load monitor answers at /nowhere/owner.sock (No such file or "
-            "directory); no job can run here without one; a client in another folder is named "
-            "with --state\n"))
+            8, "", "sublet: no load monitor answers in /nowhere (No such file or directory); start "
+            "sublet-client; if it has another state folder, name that with --state\n"))
+
+    def test_a_socket_that_a_client_left(self):
+        """A client of the user's own that has ended hides no other one."""
+        own = os.path.join(self.pool.folder, "state", "sublet-client")
+        os.makedirs(own)
+        left = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        left.bind(os.path.join(own, "owner.sock"))
+        left.close()
+        done = subprocess.run([self.sublet, "owner", "status"], text=True, capture_output=True,
+                              timeout=harness.PATIENCE,
+                              env=dict(os.environ, XDG_STATE_HOME=os.path.dirname(own)))
+        # A client of the machine may really run here.
+        if done.returncode != 0:
+            self.assertIn("no load monitor answers in %s or /var/lib/sublet-client (Connection "
+                          "refused; " % own, done.stderr)
 
 
 if __name__ == "__main__":

@@ -162,7 +162,11 @@ class Scene:
 
     @staticmethod
     def patient(text):
-        """Inserts a wait after the start of a server, as a typing user would wait."""
+        """Inserts a wait after the start of a server, as a typing user would wait. Root's client
+        gets a folder of its own: the default is the machine's."""
+        if os.geteuid() == 0:
+            text = re.sub(r"(sublet-client .*)(--monitor-control)", r"\1--state ~/workstation \2",
+                          text)
         return re.sub(r"(?m)^(.*sublet-server .*--socket (\S+).* &)$",
                       r"\1\nuntil sublet about --server \2 >/dev/null 2>&1; do :; done", text)
 

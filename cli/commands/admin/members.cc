@@ -148,7 +148,8 @@ void tell_joined(const MemberName& member, const std::string& server, bool is_de
     return;
   }
   print("you are " + member.name + " in the pool '" + member.pool + "' at " + server + "\n" +
-        (is_default ? "" : "use it with --server " + server + "\n"));
+        (is_default ? "it is your default server now (~/.config/sublet/config.toml)\n"
+                    : "use it with --server " + server + "\n"));
 }
 
 int run_join(const std::string& text, Context& context) {
