@@ -11,9 +11,9 @@
 #include "server/commit/store.h"
 #include "server/store/live.h"
 #include "server/store/rows.h"
-#include "server/store/sql_store.h"
 #include "server/store/sqlite.h"
 #include "server/store/tables.h"
+#include "server/store/writer.h"
 
 namespace sublet::server {
 
@@ -57,16 +57,44 @@ std::optional<Micros> instant_in(const std::string& name) {
   return timegm(&parts) * kSecond + micros;
 }
 
-Changes changes_of(scheduling::Snapshot&& snapshot) {
-  Changes changes;
-  changes.has_pool = true;
-  changes.pool = snapshot.pool;
-  for (auto& row : snapshot.users) changes.users[row.name] = std::move(row);
-  for (auto& row : snapshot.machines) changes.machines[row.id] = std::move(row);
-  for (auto& row : snapshot.jobs) changes.jobs[row.id] = std::move(row);
-  for (auto& row : snapshot.attempts) changes.attempts[row.key] = std::move(row);
-  for (auto& row : snapshot.batches) changes.stops[row.id] = std::move(row);
-  return changes;
+// Few enough that a pool with a million jobs takes no more memory than one with few.
+constexpr size_t kRowsAtOnce = 1000;
+
+// Writes the rows that these queries find; damaged ones are left out.
+template <typename Row>
+void copy_rows(soci::session& from, const TableOf<Row>& table,
+               const std::vector<std::string>& questions, soci::session& to) {
+  Writer<Row> writer(table);
+  size_t waiting = 0;
+  for (const std::string& question : questions) {
+    Row row;
+    Rows rows(from);
+    rows.into(table, row, table.name).select(question);
+    rows.each(
+        [&] {
+          writer.add(row);
+          if (++waiting % kRowsAtOnce == 0) writer.flush(to);
+        },
+        [](const std::string&) {});  // named when the server started
+  }
+  writer.flush(to);
+}
+
+// The records that a brain is restored from.
+void copy_head(soci::session& from, soci::session& to) {
+  soci::transaction transaction(to);
+  for (const Table* table : tables::all())
+    for (const std::string& statement : creation(*table)) to << statement;
+  Writer<PoolRow> pool(tables::kPool);  // of a new pool, whose first event is yet to come
+  pool.add({});
+  pool.flush(to);
+  copy_rows(from, tables::kPool, {"pool"}, to);
+  copy_rows(from, tables::kUsers, {"users"}, to);
+  copy_rows(from, tables::kMachines, {"machines"}, to);
+  copy_rows(from, tables::kJobs, live_jobs(), to);
+  copy_rows(from, tables::kAttempts, live_attempts(), to);
+  copy_rows(from, tables::kStops, live_stops(), to);
+  transaction.commit();
 }
 
 // Copies events of the database attached as "live", with their numbers.
@@ -137,15 +165,12 @@ void EventFiles::begin_file() {
   for (const char* part : {"", "-wal", "-shm", "-journal"}) files_.remove_file(path + part);
   Micros begins = 0;
   try {
-    std::vector<std::string> damage;  // named when the server started
-    SqlStore(path).commit(changes_of(live_rows(held_->sql, &damage)));
     soci::session sql;
-    sqlite::open_to_change(sql, path);
+    sqlite::open_new(sql, path);
+    copy_head(held_->sql, sql);
     sqlite::attach(sql, pool_, "live");
     copy(sql, "number = " + first);
     begins = static_cast<Micros>(number_of(sql, "select at from main.events"));
-    sql << "detach live";
-    sqlite::finish_log(sql);
   } catch (const soci::soci_error& e) {
     throw failed("the records of the brain could not be copied to " + path, e);
   }
