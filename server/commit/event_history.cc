@@ -54,7 +54,7 @@ void EventHistory::move_events(Pipeline& pipeline) {
     move(pipeline, now);
     remove_old(now);
     failed_ = false;
-  } catch (const std::runtime_error& e) {
+  } catch (const std::exception& e) {
     // Until the records are no longer held, the database's log cannot be emptied.
     files_.drop();
     if (!failed_)
