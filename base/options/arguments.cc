@@ -196,6 +196,8 @@ std::string Arguments::Node::explain(const CLI::ParseError& error) const {
     near = nearest_word(word, command_names());
   }
   sentence += escape_for_terminal(word) + "\"";
+  if (passthrough != nullptr && !word.starts_with("-"))
+    sentence += "; a program and its arguments follow after \"--\"";
   return near.empty() ? sentence : sentence + "; did you mean \"" + near + "\"?";
 }
 

@@ -117,7 +117,10 @@ COMMAND_LINES = [
     ("submit true", USAGE, "sublet: 'true' is not a batch file (FILE.toml); to run a program, put "
      "-- before it: `sublet submit -- PROGRAM ARGS`"),
     ("submit none.toml", INVALID, "sublet: cannot open none.toml: No such file or directory"),
-    ("submit one.toml two.toml", USAGE, parser("submit", 'unexpected argument "two.toml"')),
+    ("submit one.toml two.toml", USAGE, parser("submit", 'unexpected argument "two.toml"; a '
+                                               'program and its arguments follow after "--"')),
+    ("submit echo hello", USAGE, parser("submit", 'unexpected argument "hello"; a program and its '
+                                        'arguments follow after "--"')),
     ("submit --count 3 one.toml", USAGE,
      "sublet: job options cannot be used with a batch file; write them into one.toml"),
     ("submit -- ./none", INVALID,
