@@ -48,6 +48,9 @@ void Pool::State::on(const Anchored& event) {
     Machine* m = machine(place.machine);
     if (m != nullptr) idle.update(*m, true, place.since);
   }
+  // No waiting job fits any of them, or it would have been placed: to search all of them again
+  // would take too long in a large pool.
+  idle.changed().clear();
   std::vector<Host*> hosts;
   for (const std::string& name : event.requesting) {
     Host* host = queue.waiting_host(name);
