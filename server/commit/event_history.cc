@@ -9,6 +9,8 @@ namespace sublet::server {
 namespace {
 constexpr Micros kDay = 24 * 3600ll * 1'000'000;
 constexpr int kSlicesPerRound = 40;
+// After so many failures in a row another file is tried.
+constexpr int kTries = 3;
 
 Micros now_of(Pipeline& pipeline) {
   Micros now = 0;
@@ -53,26 +55,23 @@ void EventHistory::move_events(Pipeline& pipeline) {
     const Micros now = now_of(pipeline);
     move(pipeline, now);
     remove_old(now);
-    failed_ = false;
+    failures_ = 0;
   } catch (const std::exception& e) {
     // Until the records are no longer held, the database's log cannot be emptied.
     files_.drop();
-    if (!failed_)
+    if (++failures_ == 1)
       log(Severity::error) << "events could not be moved to history and stay in the database: "
                            << e.what();
-    failed_ = true;
   }
 }
 
 void EventHistory::move(Pipeline& pipeline, Micros now) {
   EventFiles::Waiting waiting = files_.waiting();
-  if (!waiting.follow)
-    log(Severity::error) << "events are missing after those in " << files_.newest()->path
-                         << "; history goes on in a new file";
-  if (!files_.holds() && (is_due(now) || !waiting.follow)) hold_now(pipeline);
+  const bool same_file = goes_on(waiting);
+  if (!files_.holds() && (is_due(now) || !same_file)) hold_now(pipeline);
   if (files_.holds()) {
     const uint64_t before = files_.held_after();
-    if (files_.newest() && waiting.follow && !move_up_to(pipeline, before)) return;
+    if (files_.newest() && same_file && !move_up_to(pipeline, before)) return;
     files_.begin_file();
     crash_point("anchored");
     forget(pipeline, before);
@@ -81,6 +80,16 @@ void EventHistory::move(Pipeline& pipeline, Micros now) {
   const bool enough = waiting.count >= settings_.move_at ||
                       (waiting.count > 0 && now - waiting.since >= settings_.move_after);
   if (enough) move_up_to(pipeline, 0);
+}
+
+bool EventHistory::goes_on(const EventFiles::Waiting& waiting) const {
+  if (waiting.follow && failures_ < kTries) return true;
+  // If the new file cannot be written either, this is called again and again.
+  if (failures_ == 0 || failures_ == kTries)
+    log(Severity::error) << "history cannot go on in " << files_.newest()->path
+                         << ", which is damaged or lacks the events before those in the database; "
+                            "it goes on in a new file, without the events in between";
+  return false;
 }
 
 bool EventHistory::move_up_to(Pipeline& pipeline, uint64_t number) {

@@ -36,6 +36,8 @@ class EventHistory {
 
  private:
   void move(Pipeline& pipeline, Micros now);
+  // Whether the events in the database go on in the newest file. If not, it is logged once.
+  bool goes_on(const EventFiles::Waiting& waiting) const;
   // Anchors the brain, and keeps its records as of that event.
   void hold_now(Pipeline& pipeline);
   bool is_due(Micros now) const;
@@ -46,7 +48,7 @@ class EventHistory {
 
   const EventHistorySettings settings_;
   EventFiles& files_;
-  bool failed_ = false;  // the last call
+  int failures_ = 0;  // calls in a row
 };
 
 }  // namespace sublet::server

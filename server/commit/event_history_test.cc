@@ -30,6 +30,7 @@ class EventHistoryTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_crash_loses_and_repeats_nothing);
   CPPUNIT_TEST(a_failure_leaves_events_in_the_database);
   CPPUNIT_TEST(missing_events_begin_a_new_file);
+  CPPUNIT_TEST(a_damaged_file_stops_nothing);
   CPPUNIT_TEST(old_and_large_files_go);
   CPPUNIT_TEST(damage_is_named);
   CPPUNIT_TEST(many_events_are_moved_in_slices);
@@ -289,6 +290,30 @@ class EventHistoryTest : public CppUnit::TestFixture {
     query(path(), "delete from events where number = (select min(number) + 2 from events)");
     move();
     CPPUNIT_ASSERT(replay(newest()).stopped.starts_with("events are missing after number "));
+  }
+
+  // The newest file cannot be read, or not be written.
+  void a_damaged_file_stops_nothing() {
+    play(5);
+    move();
+    const std::string first = newest();
+    std::ofstream(first, std::ios::binary) << std::string(100'000, '\0');
+    play(5);
+    move();
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, event_files_->list().size());
+    const std::string second = newest();
+    query(second,
+          "create trigger refuse before insert on events begin select raise(abort, 'no'); "
+          "end");
+    play(5);
+    for (int i = 0; i < 4; ++i) move();
+    CPPUNIT_ASSERT_EQUAL(size_t{3}, event_files_->list().size());
+    play(5);
+    move();
+    const Replay played = replay(newest());
+    CPPUNIT_ASSERT_EQUAL(std::string(), played.stopped);
+    CPPUNIT_ASSERT_EQUAL(std::string(), played.end.difference(books_now()));
+    CPPUNIT_ASSERT_EQUAL(std::string("1|"), query(path(), "select count(*) from events"));
   }
 
   void old_and_large_files_go() {

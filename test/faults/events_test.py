@@ -115,6 +115,7 @@ class Events(unittest.TestCase):
         self.pool.start_server()
         self.pool.client("curly").start()
         self.pool.wait_state(self.pool.submit("--", "true")[0], "done")
+        harness.wait_for(lambda: len(self.history()) == 2, "another file")
 
     def test_nothing_to_replay(self):
         self.pool.start_server()

@@ -110,6 +110,16 @@ uint64_t last_number(soci::session& sql, const std::string& database) {
   return number_of(sql, "select max(number) from " + database + ".events");
 }
 
+// The number of the last event in this file; nullopt: it cannot be read.
+std::optional<uint64_t> last_in(soci::session& sql, const std::string& file) {
+  try {
+    sqlite::attach(sql, file, "file");
+    return last_number(sql, "file");
+  } catch (const soci::soci_error&) {
+    return std::nullopt;
+  }
+}
+
 StoreError failed(const std::string& what, const std::exception& why) {
   return StoreError(what + ": " + why.what());
 }
@@ -187,8 +197,10 @@ EventFiles::Waiting EventFiles::waiting() const {
   try {
     soci::session sql;
     sqlite::open_to_read(sql, pool_);
-    sqlite::attach(sql, file->path, "file");
-    const uint64_t last = last_number(sql, "file"), newest = last_number(sql, "main");
+    const uint64_t newest = last_number(sql, "main");
+    const std::optional<uint64_t> in_file = last_in(sql, file->path);
+    if (!in_file) return {.follow = false};
+    const uint64_t last = *in_file;
     if (newest <= last) return {0, 0, newest == last};
     const std::string after = " from main.events where number > " + std::to_string(last);
     const uint64_t next = number_of(sql, "select min(number)" + after);

@@ -56,7 +56,8 @@ class EventFiles {
   struct Waiting {
     uint64_t count = 0;
     scheduling::Micros since = 0;  // the instant of the first one
-    bool follow = true;            // false: some are missing between the file and these
+    // False: some are missing between the file and these, or the file cannot be read.
+    bool follow = true;
   };
   Waiting waiting() const;
   // Copies the next events up to this number (0: all), at most kAtOnce, to the newest file;
