@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <set>
@@ -37,14 +38,17 @@ constexpr uint64_t kLargestPause = 4096;
 
 protocol::Moment moment() { return {boot_id(), system_clock().boot_ns(), system_clock().utc_us()}; }
 
-// 0: there is no such process, or it has no parent.
-pid_t parent_of(pid_t pid) {
+std::optional<pid_t> parent_of(pid_t pid) {
   std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
   std::string line;
-  if (!std::getline(stat, line)) return 0;
+  if (!std::getline(stat, line)) return std::nullopt;
   const size_t name_end = line.rfind(')');
-  if (name_end == std::string::npos || name_end + 4 > line.size()) return 0;
-  return static_cast<pid_t>(std::atoi(line.c_str() + name_end + 4));
+  char state = 0;
+  int parent = 0, group = -1;
+  const char* rest = name_end == std::string::npos ? "" : line.c_str() + name_end + 1;
+  // Of a process that ends in this moment the kernel says that its parent is 0, its group -1.
+  if (sscanf(rest, " %c %d %d", &state, &parent, &group) != 3 || group < 0) return std::nullopt;
+  return parent;
 }
 
 bool is_well_formed(const sublet_frame& frame) {
@@ -55,6 +59,18 @@ bool is_well_formed(const sublet_frame& frame) {
 }
 
 }  // namespace
+
+bool may_descend(pid_t pid, const std::set<pid_t>& from, const ParentOf& parent_of) {
+  for (int n = 0; n < kMostAncestors; ++n) {
+    if (from.contains(pid)) return true;
+    if (pid == 1) return false;
+    const std::optional<pid_t> parent = parent_of(pid);
+    if (!parent) return true;
+    if (*parent == 0) return false;
+    pid = *parent;
+  }
+  return true;
+}
 
 OwnersWord::OwnersWord(const std::string& folder, Files& files, Hooks hooks)
     : path_(folder + "/pause"),
@@ -120,8 +136,11 @@ void OwnersWord::accept_all(int64_t now) {
       if (speakers_.size() >= kMostSpeakers || static_cast<size_t>(same) >= kMostOfAUser) continue;
       const int number = fd.get();
       watch(number);
-      speakers_[number] = Speaker{
-          .fd = std::move(fd), .pid = peer.pid, .uid = peer.uid, .speak_by = now + kSpeakWithin};
+      speakers_[number] = Speaker{.fd = std::move(fd),
+                                  .pid = peer.pid,
+                                  .started = process_start_time(peer.pid),
+                                  .uid = peer.uid,
+                                  .speak_by = now + kSpeakWithin};
     }
   } catch (const OsError& error) {
     log(Severity::warning) << error.what();
@@ -181,14 +200,9 @@ bool OwnersWord::is_of_a_job(const Speaker& speaker) const {
   for (const pid_t pid : hooks_.daemons()) roots.insert(pid);
   // A shepherd is a subreaper: what its job leaves behind remains its descendant. Who has
   // already ended, or has no pid in this name space (0), cannot be judged.
-  pid_t pid = speaker.pid;
-  if (pid <= 0) return true;
-  for (int n = 0; n < kMostAncestors && pid > 1; ++n) {
-    if (roots.contains(pid)) return true;
-    pid = parent_of(pid);
-    if (pid == 0 && n == 0) return true;
-  }
-  return pid > 1;
+  const pid_t pid = speaker.pid;
+  if (pid <= 0 || !speaker.started || process_start_time(pid) != speaker.started) return true;
+  return may_descend(pid, roots, parent_of);
 }
 
 void OwnersWord::change(std::optional<Pause> pause) {

@@ -14,6 +14,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -26,6 +27,13 @@
 #include "protocol/pause.h"
 
 namespace sublet::loadmon {
+
+// The parent of a process; 0: in no name space that can be seen from here; nullopt: there is no
+// such process, or it cannot be read.
+using ParentOf = std::function<std::optional<pid_t>(pid_t)>;
+// Whether a process is one of these or descends from them, or it is not certain that it does
+// not: a job may end an ancestor on purpose, before the way from its child leads to it.
+bool may_descend(pid_t pid, const std::set<pid_t>& from, const ParentOf& parent_of);
 
 class OwnersWord : public Source {
  public:
@@ -53,6 +61,7 @@ class OwnersWord : public Source {
   struct Speaker {
     UniqueFd fd;
     pid_t pid = 0;
+    std::optional<uint64_t> started;  // when it connected; the pid may be another's later
     uid_t uid = 0;
     int64_t speak_by = 0;         // CLOCK_BOOTTIME, ns; 0: it has spoken
     int refusal = 0;              // errno

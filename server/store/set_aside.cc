@@ -42,10 +42,16 @@ bool can_be_set_aside(const Table& table) {
 
 void set_aside(soci::session& session, const Table& table) {
   const std::string aside = unused_name(session, table.name);
-  soci::transaction transaction(session);
-  sqlite::rename_damaged(session, table.name, aside);
-  for (const std::string& statement : creation(table)) session << statement;
-  transaction.commit();
+  try {
+    soci::transaction transaction(session);
+    sqlite::rename_damaged(session, table.name, aside);
+    for (const std::string& statement : creation(table)) session << statement;
+    transaction.commit();
+  } catch (...) {
+    // What is rolled back in the file stays in the schema that this session remembers.
+    sqlite::reread_schema(session);
+    throw;
+  }
   // Not in that transaction: a statement that meets a damaged page rolls all of it back.
   const std::string kept = &table == &tables::kEvents
                                ? "a new one was begun"

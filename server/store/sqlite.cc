@@ -119,6 +119,8 @@ void rename_damaged(soci::session& session, const std::string& from, const std::
   session << "alter table " << from << " rename to " << to;
 }
 
+void reread_schema(soci::session& session) { session << "PRAGMA writable_schema=RESET"; }
+
 std::string through(const std::string& index) { return " indexed by " + index; }
 
 TimeLimit::TimeLimit(soci::session& session, std::chrono::microseconds span)

@@ -47,6 +47,8 @@ std::vector<std::string> table_names(soci::session& session);
 // Renames a table and its indexes without reading any of their pages; call it in a
 // transaction. Throws soci::soci_error.
 void rename_damaged(soci::session& session, const std::string& from, const std::string& to);
+// After a failed rename_damaged() that was rolled back.
+void reread_schema(soci::session& session);
 // The number of each row in a table that is Storage::kApart.
 inline constexpr const char* kRowNumber = "rowid";
 
