@@ -31,8 +31,10 @@ constexpr int64_t kSpeakWithin = 5'000 * kMs;
 constexpr size_t kMostSpeakers = 64;
 constexpr size_t kMostOfAUser = 4;
 constexpr int kBacklog = 16;
-constexpr int kEvents = 16;
-constexpr int kMostAncestors = 256;
+// In one sample, so that a job that speaks all the time hardly delays what other senses see.
+constexpr int kWordsAtOnce = 1;
+constexpr int kMostAncestors = 64;
+constexpr int64_t kBetweenComplaints = 10'000 * kMs;
 constexpr size_t kMostAttempts = 64;
 constexpr uint64_t kLargestPause = 4096;
 
@@ -148,8 +150,8 @@ void OwnersWord::accept_all(int64_t now) {
 }
 
 void OwnersWord::read_all() {
-  epoll_event ready[kEvents];
-  const int count = epoll_wait(events_.get(), ready, kEvents, 0);
+  epoll_event ready[kWordsAtOnce];
+  const int count = epoll_wait(events_.get(), ready, kWordsAtOnce, 0);
   for (int i = 0; i < count; ++i) {
     const auto speaker = speakers_.find(ready[i].data.fd);
     if (speaker == speakers_.end()) continue;
@@ -171,6 +173,9 @@ void OwnersWord::hear(Speaker& speaker, const sublet_frame& frame) {
   if (frame.state == SUBLET_OWNER_STATUS) return;
   speaker.refusal = refusal_of(speaker);
   if (speaker.refusal != 0) {
+    const int64_t now = system_clock().boot_ns();
+    if (complained_ != 0 && now - complained_ < kBetweenComplaints) return;
+    complained_ = now;
     log(Severity::warning) << "refused process " << speaker.pid << " of user id " << speaker.uid
                            << ", which belongs to a job: only the owner may pause or resume";
     return;

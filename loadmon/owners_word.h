@@ -89,6 +89,7 @@ class OwnersWord : public Source {
   UniqueFd events_;  // epoll: the listener, the speakers and stored_event_
   UniqueFd listener_;
   UniqueFd stored_event_;
+  int64_t complained_ = 0;           // of a job that spoke; CLOCK_BOOTTIME, ns
   std::map<int, Speaker> speakers_;  // by descriptor
   std::optional<protocol::Pause> pause_;
   uint64_t changes_ = 0;     // of pause_
