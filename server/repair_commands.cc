@@ -2,7 +2,6 @@
 
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <iostream>
 
@@ -53,10 +52,6 @@ void print(const Salvage& salvaged) {
   std::cout << "all other tables are complete\n"
             << "the damaged database is kept as " << salvaged.kept
             << "; remove it when the pool runs again\n";
-}
-
-bool is_set_aside(const DamagedTable& table) {
-  return table.name.find("_damaged_") != std::string::npos;
 }
 
 // False: something in the spool is damaged.
@@ -168,8 +163,6 @@ int salvage_pool(const ServerSettings& settings) {
   }
   print(damaged);
   print(salvage(system_files(), database, format_instant(system_clock().utc_us())));
-  if (std::any_of(damaged.begin(), damaged.end(), is_set_aside))
-    std::cout << "what the server had set aside is in that database only\n";
   return 0;
 }
 

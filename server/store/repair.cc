@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
+#include "base/log.h"
 #include "server/commit/store.h"
 #include "server/store/replacement.h"
 #include "server/store/rows.h"
@@ -76,12 +78,49 @@ constexpr IdColumn kIdColumns[] = {
     {"changes", "number", "next_change"},
 };
 
+// Ids beyond this are damage: it would take 285 years to give so many at a million a second.
+constexpr long long kLargestId = 1ll << 53;
+// So are instants that are further ahead of the clock.
+constexpr long long kAhead = 24 * 3600ll * 1'000'000;
+
+SalvagedTable& entry_of(std::vector<SalvagedTable>& copied, const std::string& table) {
+  return *std::find_if(copied.begin(), copied.end(),
+                       [&](const SalvagedTable& one) { return one.name == table; });
+}
+
+// Deletes the rows with a value that cannot be right: one of them would ruin the counters, or
+// the clock, for ever.
+void delete_rows(soci::session& sql, const std::string& table, const std::string& condition,
+                 std::vector<SalvagedTable>& copied) {
+  const std::string from = " from " + table + " where " + condition;
+  const uint64_t count = number_of(sql, "select count(*)" + from);
+  if (count == 0) return;
+  sql << "delete" + from;
+  SalvagedTable& entry = entry_of(copied, table);
+  entry.refused += count;
+  entry.rows -= std::min(entry.rows, count);
+}
+
+void delete_impossible_rows(soci::session& sql, long long latest,
+                            std::vector<SalvagedTable>& copied) {
+  for (const IdColumn& ids : kIdColumns)
+    delete_rows(sql, ids.table, std::string(ids.last) + " > " + std::to_string(kLargestId), copied);
+  for (const char* table : {"events", "changes"})
+    delete_rows(sql, table, "at > " + std::to_string(latest), copied);
+}
+
 // Makes what table pool says at least what the other tables say.
-void restore_pool(soci::session& sql) {
+void restore_pool(soci::session& sql, long long latest) {
   sql << "insert or ignore into pool (id, version, next_job, next_batch, next_machine, "
          "next_change, last_tick, now) values (1, 0, 1, 1, 1, 1, 0, 0)";
   sql << "delete from pool where id <> 1";
   sql << "update pool set version = " << kSchemaVersion;
+  for (const char* next : {"next_job", "next_batch", "next_machine", "next_change"})
+    sql << "update pool set " << next << " = 1 where " << next << " not between 1 and "
+        << kLargestId;
+  for (const char* instant : {"now", "last_tick"})
+    sql << "update pool set " << instant << " = 0 where " << instant << " not between 0 and "
+        << latest;
   for (const IdColumn& ids : kIdColumns)
     sql << "update pool set " << ids.next << " = max(" << ids.next << ", (select coalesce(max("
         << ids.last << "), 0) + 1 from " << ids.table << "))";
@@ -90,10 +129,34 @@ void restore_pool(soci::session& sql) {
   sql << "update pool set last_tick = now where last_tick = 0";
 }
 
+// Jobs and batches that have moved to files of history have ids, too. A file that cannot be
+// read is passed over.
+void count_finished(soci::session& sql, Files& files, const std::string& folder) {
+  if (!files.exists(folder)) return;
+  for (const FolderEntry& entry : files.list(folder)) {
+    if (!entry.name.starts_with("jobs-") || !entry.name.ends_with(".db")) continue;
+    try {
+      sqlite::attach(sql, folder + "/" + entry.name, "finished");
+      for (const IdColumn& ids : {IdColumn{"jobs", "id + count - 1", "next_job"},
+                                  IdColumn{"batches", "id", "next_batch"}})
+        sql << "update pool set " << ids.next << " = max(" << ids.next << ", (select coalesce(max("
+            << ids.last << "), 0) + 1 from finished." << ids.table << " where " << ids.last
+            << " <= " << kLargestId << "))";
+    } catch (const soci::soci_error& e) {
+      log(Severity::warning) << "the ids in " << entry.name
+                             << " could not be read: " << e.get_error_message();
+    }
+    try {
+      sql << "detach finished";
+    } catch (const soci::soci_error&) {
+      // It could not be attached.
+    }
+  }
+}
+
 // What the tables say of each other's rows. A content that no file refers to leaves its file
 // in the spool, which the server's next start puts aside.
 void restore_agreement(soci::session& sql) {
-  restore_pool(sql);
   sql << "delete from contents where not exists (select 1 from files where files.content = "
          "contents.id)";
   sql << "delete from spool_use";
@@ -101,7 +164,33 @@ void restore_agreement(soci::session& sql) {
          "from files group by user_name, kind = 2";
 }
 
-std::vector<SalvagedTable> copy_tables(const std::string& database, const std::string& copy) {
+std::vector<std::string> set_aside_in(const std::string& database) {
+  soci::session sql;
+  sqlite::open_to_read(sql, database);
+  sqlite::tolerate_damage(sql);
+  return tables_set_aside(sql);
+}
+
+// Adds what can be read of a table that the server had set aside to what it has written since.
+void add_set_aside(soci::session& sql, const Table& table, const std::string& aside,
+                   SalvagedTable& copied) {
+  Table part = table;
+  part.name = "salvaged_part";
+  part.indexes = {};
+  for (const std::string& statement : creation(part)) sql << statement;
+  const SalvagedTable found = TableCopier(sql, part, "old." + aside).copy();
+  sql << "insert or ignore into main." << table.name << " select * from main." << part.name;
+  sql << "drop table main." << part.name;
+  copied.rows = number_of(sql, std::string("select count(*) from main.") + table.name);
+  copied.refused += found.refused;
+  copied.complete = copied.complete && found.complete;
+  if (!found.unreadable.empty())
+    copied.unreadable += (copied.unreadable.empty() ? "" : ", ") + found.unreadable;
+}
+
+std::vector<SalvagedTable> copy_tables(Files& files, const std::string& database,
+                                       const std::string& copy) {
+  const std::vector<std::string> aside = set_aside_in(database);
   soci::session sql;
   sqlite::open_new(sql, copy);
   sqlite::tolerate_damage(sql);
@@ -111,9 +200,15 @@ std::vector<SalvagedTable> copy_tables(const std::string& database, const std::s
   for (const Table* table : tables::all()) {
     for (const std::string& statement : creation(*table)) sql << statement;
     copied.push_back(TableCopier(sql, *table, std::string("old.") + table->name).copy());
+    for (const std::string& name : aside)
+      if (is_aside_of(*table, name)) add_set_aside(sql, *table, name, copied.back());
   }
   if (std::all_of(copied.begin(), copied.end(), [](const auto& one) { return one.rows == 0; }))
     throw StoreError("no row of it can be read");
+  const long long latest = system_clock().utc_us() + kAhead;
+  delete_impossible_rows(sql, latest, copied);
+  restore_pool(sql, latest);
+  count_finished(sql, files, folder_of(database) + "/history");
   restore_agreement(sql);
   return copied;
 }
@@ -156,8 +251,9 @@ Salvage salvage(Files& files, const std::string& database, const std::string& su
   Salvage result;
   result.kept = database + ".damaged-" + suffix;
   try {
-    replace_database(files, database, result.kept,
-                     [&](const std::string& copy) { result.tables = copy_tables(database, copy); });
+    replace_database(files, database, result.kept, [&](const std::string& copy) {
+      result.tables = copy_tables(files, database, copy);
+    });
   } catch (const std::exception& e) {
     throw StoreError("cannot salvage the database " + database + ": " + e.what());
   }

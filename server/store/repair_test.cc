@@ -76,6 +76,9 @@ class RepairTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(rows_that_cannot_be_kept_are_counted);
   CPPUNIT_TEST(a_layout_that_cannot_be);
   CPPUNIT_TEST(ids_are_never_given_again);
+  CPPUNIT_TEST(ids_of_finished_jobs_count);
+  CPPUNIT_TEST(one_impossible_value_costs_its_row);
+  CPPUNIT_TEST(what_was_set_aside_comes_back);
   CPPUNIT_TEST(the_spool_agrees_afterwards);
   CPPUNIT_TEST(the_link_is_synced_before_the_replacement);
   CPPUNIT_TEST(the_store_goes_on_without_what_it_need_not_read);
@@ -378,6 +381,56 @@ class RepairTest : public CppUnit::TestFixture {
           "is not null and tbl_name = '";
       CPPUNIT_ASSERT(numbers(indexes + table + "'") == numbers(indexes + table + "_damaged_1'"));
     }
+  }
+
+  void ids_of_finished_jobs_count() {
+    files_.make_folders(folder_ / "history");
+    execute("attach '" + (folder_ / "history/jobs-2026-01.db") +
+            "' as f; create table f.jobs (id, count); insert into f.jobs values (8000, 5); create "
+            "table f.batches (id); insert into f.batches values (77); delete from pool");
+    std::ofstream(folder_ / "history/jobs-2026-02.db") << "no database";
+    salvage(files_, path(), "1");
+    const std::vector<int> next =
+        numbers("select next_job from pool union all select next_batch from pool");
+    CPPUNIT_ASSERT((next == std::vector<int>{8005, 78}));
+  }
+
+  // It would be the highest id, or the newest instant, for ever.
+  void one_impossible_value_costs_its_row() {
+    execute(
+        "delete from specs; "
+        "insert into outputs_removed (job, at) values (9223372036854775807, 1); "
+        "insert into events (number, at, kind, body) values (100000, 9000000000000000000, 1, ''); "
+        "insert into changes select 4611686018427387904, at, job, batch, user_name, state, "
+        "attempt, "
+        "ended, count from changes limit 1; update pool set next_machine = 9223372036854775807");
+    const Salvage salvaged = salvage(files_, path(), "1");
+    uint64_t refused = 0;
+    for (const SalvagedTable& table : salvaged.tables) refused += table.refused;
+    CPPUNIT_ASSERT(refused >= 2);
+    const std::vector<int> next = numbers(
+        "select next_job <= 4000 from pool union all select next_change <= 1000000 from pool union "
+        "all select next_machine from pool union all select now < 2000 from pool");
+    CPPUNIT_ASSERT((next == std::vector<int>{1, 1, 1, 1}));
+  }
+
+  // The server died before it had copied what can be read of it.
+  void what_was_set_aside_comes_back() {
+    const std::vector<int> all = leaves("requests");
+    damage(all.at(5));
+    {
+      SqlStore store(path());
+      for (JobId id = 1; id <= kJobs; ++id) store.find_request("request " + std::to_string(id));
+    }
+    execute("delete from requests where id <> 'request 1'");
+    execute("update requests set answer = 'newer'");
+    salvage(files_, path(), "1");
+    const std::vector<int> found = numbers(
+        "select count(*) from requests union all select count(*) from requests where answer = "
+        "'newer'");
+    CPPUNIT_ASSERT(found.at(0) > static_cast<int>(kJobs - 3 * kJobs / all.size()));
+    CPPUNIT_ASSERT_EQUAL(1, found.at(1));
+    CPPUNIT_ASSERT(find_damage(path()).empty());
   }
 
   void what_can_be_read_of_it_stays_in_use() {

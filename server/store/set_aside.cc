@@ -63,6 +63,10 @@ void set_aside(soci::session& session, const Table& table) {
                           "`sublet-server salvage`";
 }
 
+bool is_aside_of(const Table& table, const std::string& name) {
+  return name.starts_with(std::string(table.name) + kMark);
+}
+
 std::vector<std::string> tables_set_aside(soci::session& session) {
   std::vector<std::string> names;
   for (const std::string& name : sqlite::table_names(session))

@@ -25,6 +25,8 @@ void set_aside(soci::session& session, const Table& table);
 
 // The names of the tables that were set aside.
 std::vector<std::string> tables_set_aside(soci::session& session);
+// Whether this is the name of a part of the table that was set aside.
+bool is_aside_of(const Table& table, const std::string& name);
 
 }  // namespace sublet::server
 
