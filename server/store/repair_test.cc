@@ -84,6 +84,7 @@ class RepairTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(the_store_goes_on_without_what_it_need_not_read);
   CPPUNIT_TEST(what_can_be_read_of_it_stays_in_use);
   CPPUNIT_TEST(finished_jobs_cost_themselves);
+  CPPUNIT_TEST(what_cannot_be_deleted_stays);
   CPPUNIT_TEST(the_store_stops_at_what_it_needs);
   CPPUNIT_TEST(the_old_one_is_kept);
   CPPUNIT_TEST(what_is_no_database_is_left_alone);
@@ -450,6 +451,22 @@ class RepairTest : public CppUnit::TestFixture {
   }
 
   // The page in the middle has finished jobs only.
+  // A page of an index that the copy to a file of history did not need.
+  void what_cannot_be_deleted_stays() {
+    for (const int page : leaves("jobs_batch")) damage(page);
+    SqlStore store(path());
+    Changes changes;
+    changes.users["zoe"] = {.name = "zoe"};
+    changes.moved_jobs.jobs = {1, 2};
+    changes.moved_jobs.specs = {1};
+    changes.moved_jobs.batches = {1};
+    store.commit(changes);
+    CPPUNIT_ASSERT(
+        (numbers("select count(*) from users where name = 'zoe'") == std::vector<int>{1}));
+    CPPUNIT_ASSERT((numbers("select count(*) from jobs not indexed where id in (1, 2)") ==
+                    std::vector<int>{2}));
+  }
+
   void finished_jobs_cost_themselves() {
     const std::vector<int> all = leaves("jobs");
     damage(all.at(all.size() / 2));

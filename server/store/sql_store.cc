@@ -168,6 +168,8 @@ struct SqlStore::Session {
   void clear();
   // Writes what was added. `at`: the table being written, if that can be set aside.
   void write(const Changes& changes, const Table*& at);
+  void delete_moved(const Changes::MovedJobs& moved);
+  bool complained = false;  // of rows that could not be deleted
 };
 
 const Table* SqlStore::Session::table_of(const Bulk* bulk) const {
@@ -293,8 +295,24 @@ void SqlStore::Session::write(const Changes& changes, const Table*& at) {
   at = &tables::kSpent;
   forget_spent(sql, changes.forget_history);
   at = nullptr;
-  forget_moved(sql, changes.moved_jobs);
   transaction.commit();
+  delete_moved(changes.moved_jobs);
+}
+
+// Not in the transaction of the events: if a page is damaged, these rows stay where they are, and
+// nobody's event is refused for them. They are in their file already.
+void SqlStore::Session::delete_moved(const Changes::MovedJobs& moved) {
+  if (moved.jobs.empty()) return;
+  try {
+    soci::transaction transaction(sql);
+    forget_moved(sql, moved);
+    transaction.commit();
+  } catch (const soci::soci_error& e) {
+    if (!complained)
+      log(Severity::error) << "finished jobs that are in a file of history could not be deleted: "
+                           << text_of(e);
+    complained = true;
+  }
 }
 
 void SqlStore::commit(const Changes& changes) {
