@@ -43,6 +43,9 @@ void Housekeeper::stop() {
 }
 
 void Housekeeper::loop() {
+  // At once: until the records held since the start are in their file, the database's log grows
+  // with each commit, and the commit that may empty it at last takes long.
+  events_.move_events(pipeline_);
   std::unique_lock lock(mutex_);
   while (!wake_.wait_for(lock, kPause, [this] { return stopping_; })) {
     lock.unlock();

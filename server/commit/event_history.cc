@@ -1,5 +1,7 @@
 #include "server/commit/event_history.h"
 
+#include <climits>
+
 #include "base/log.h"
 #include "base/text.h"
 #include "server/commit/crash_point.h"
@@ -9,6 +11,7 @@ namespace sublet::server {
 namespace {
 constexpr Micros kDay = 24 * 3600ll * 1'000'000;
 constexpr int kSlicesPerRound = 40;
+constexpr int kAll = INT_MAX;
 // After so many failures in a row another file is tried.
 constexpr int kTries = 3;
 
@@ -68,10 +71,14 @@ void EventHistory::move_events(Pipeline& pipeline) {
 void EventHistory::move(Pipeline& pipeline, Micros now) {
   EventFiles::Waiting waiting = files_.waiting();
   const bool same_file = goes_on(waiting);
-  if (!files_.holds() && (is_due(now) || !same_file)) hold_now(pipeline);
+  if (!files_.holds() && (is_due(now) || !same_file)) {
+    // Most of them now: the records should not be held for long.
+    if (files_.newest() && same_file && !move_up_to(pipeline, 0, kSlicesPerRound)) return;
+    hold_now(pipeline);
+  }
   if (files_.holds()) {
     const uint64_t before = files_.held_after();
-    if (files_.newest() && same_file && !move_up_to(pipeline, before)) return;
+    if (files_.newest() && same_file) move_up_to(pipeline, before, kAll);
     files_.begin_file();
     crash_point("anchored");
     forget(pipeline, before);
@@ -79,7 +86,7 @@ void EventHistory::move(Pipeline& pipeline, Micros now) {
   }
   const bool enough = waiting.count >= settings_.move_at ||
                       (waiting.count > 0 && now - waiting.since >= settings_.move_after);
-  if (enough) move_up_to(pipeline, 0);
+  if (enough) move_up_to(pipeline, 0, kSlicesPerRound);
 }
 
 bool EventHistory::goes_on(const EventFiles::Waiting& waiting) const {
@@ -92,8 +99,8 @@ bool EventHistory::goes_on(const EventFiles::Waiting& waiting) const {
   return false;
 }
 
-bool EventHistory::move_up_to(Pipeline& pipeline, uint64_t number) {
-  for (int i = 0; i < kSlicesPerRound; ++i) {
+bool EventHistory::move_up_to(Pipeline& pipeline, uint64_t number, int slices) {
+  for (int i = 0; i < slices; ++i) {
     const EventFiles::Copied copied = files_.copy_events(number);
     crash_point("events");
     forget(pipeline, copied.last);

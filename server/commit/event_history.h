@@ -30,8 +30,9 @@ class EventHistory {
   // Keeps the records from which the brain is about to be restored.
   EventHistory(const EventHistorySettings& settings, EventFiles& files, Micros now);
 
-  // Moves a bounded number of events; must be called periodically. What fails is logged, once,
-  // and tried again by the next call; nothing is lost.
+  // Moves events and begins files as is due; must be called soon after the start, because the
+  // records held keep the database's log from being emptied, and periodically. What fails is
+  // logged, once, and tried again by the next call; nothing is lost.
   void move_events(Pipeline& pipeline);
 
  private:
@@ -41,8 +42,8 @@ class EventHistory {
   // Anchors the brain, and keeps its records as of that event.
   void hold_now(Pipeline& pipeline);
   bool is_due(Micros now) const;
-  // False: more are left than may be moved in one call.
-  bool move_up_to(Pipeline& pipeline, uint64_t number);
+  // Moves the events up to this number (0: all), at most so many slices. False: more are left.
+  bool move_up_to(Pipeline& pipeline, uint64_t number, int slices);
   void forget(Pipeline& pipeline, uint64_t number);
   void remove_old(Micros now);
 

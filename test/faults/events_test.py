@@ -119,7 +119,10 @@ class Events(unittest.TestCase):
 
     def test_nothing_to_replay(self):
         self.pool.start_server()
+        harness.wait_for(self.history, "a file of events\n" + self.pool.all_logs())
         self.pool.stop_server()
+        for path in self.history():
+            os.unlink(path)
         status, said = self.replay()
         self.assertEqual(status, 1)
         self.assertRegex(said, "there are no files of events in .*/history")
