@@ -27,6 +27,16 @@ scheduling::Snapshot live_rows(soci::session& sql, std::vector<std::string>* dam
 // The highest id: the id ranges of records do not overlap.
 inline constexpr const char* kLastJob = "select id + count - 1 from jobs order by id desc limit 1";
 
+// Whether a row of `jobs` can leave for a file of history: the job is finished and not the newest
+// (the next id is counted from it), no attempt of it still delivers, and no file needs it. The
+// inputs of a batch are removed when its last job is final; that job waits for this.
+inline constexpr const char* kMayLeave =
+    "jobs.state in (5, 6, 7) and jobs.id < (select max(id) from jobs) and not exists (select 1 "
+    "from attempts a where a.job = jobs.id and a.state <> 5) and not exists (select 1 from files f "
+    "where f.job > 0 and f.job >= jobs.id and f.job < jobs.id + jobs.count) and (not exists "
+    "(select 1 from files f where f.batch > 0 and f.batch = jobs.batch) or exists (select 1 from "
+    "jobs j where j.batch = jobs.batch and j.state in (1, 2, 3, 4, 8, 9)))";
+
 // The condition `content > 0` allows the partial index files_content to be used.
 inline constexpr const char* kDropContent =
     "delete from contents where id = :id and not exists (select 1 from files where files.content > "

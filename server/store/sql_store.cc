@@ -63,7 +63,8 @@ void forget_spent(soci::session& sql, const Changes::ForgottenHistory& h) {
 void forget_moved(soci::session& sql, const Changes::MovedJobs& moved) {
   if (moved.jobs.empty()) return;
   const std::string jobs = list_of(moved.jobs), batches = list_of(moved.batches);
-  sql << "delete from jobs where id in (" << jobs << ") and state in (5, 6, 7)";
+  // Chosen a moment ago, on another connection: what holds a job may have appeared since.
+  sql << "delete from jobs where id in (" << jobs << ") and " << kMayLeave;
   for (const char* table : {"attempts", "ends"})
     sql << "delete from " << table << " where job in (" << jobs
         << ") and not exists (select 1 from jobs where jobs.id = " << table << ".job)";

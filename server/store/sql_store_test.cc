@@ -53,6 +53,7 @@ class SqlStoreTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(archive_answers_from_committed_rows);
   CPPUNIT_TEST(descriptions_are_read_as_they_are_now);
   CPPUNIT_TEST(what_is_old_is_forgotten);
+  CPPUNIT_TEST(what_still_needs_its_rows_is_not_deleted);
   CPPUNIT_TEST(unneeded_files_are_found);
   CPPUNIT_TEST(a_content_is_dropped_without_reading_all_files);
   CPPUNIT_TEST(the_brain_is_loaded_without_reading_all_jobs);
@@ -379,6 +380,27 @@ class SqlStoreTest : public CppUnit::TestFixture {
       for (const FileRow& row : archive.unneeded_files(after, 2)) ids.push_back(row.id);
     } while (after != 0);
     return ids;
+  }
+
+  // Of jobs that were copied to a file of history, on another connection, a moment before.
+  void what_still_needs_its_rows_is_not_deleted() {
+    SqlStore store(path());
+    Changes c;
+    for (JobId id = 1; id <= 5; ++id) {
+      c.jobs[id] = job(id);
+      c.jobs[id].state = id == 1 ? JobState::kRunning : JobState::kDone;
+      c.attempts[{id, 1}].key = {id, 1};
+      c.attempts[{id, 1}].state = id == 2 ? AttemptState::kRunning : AttemptState::kEnded;
+    }
+    c.files[9].id = 9;
+    c.files[9].job = 3;
+    store.commit(c);
+    Changes moved;
+    moved.moved_jobs.jobs = {1, 2, 3, 4, 5};
+    store.commit(moved);
+    CPPUNIT_ASSERT_EQUAL(std::string("1\n2\n3\n5\n"), texts("select id from jobs order by id", 0));
+    CPPUNIT_ASSERT_EQUAL(std::string("1\n2\n3\n5\n"),
+                         texts("select job from attempts order by job", 0));
   }
 
   void unneeded_files_are_found() {

@@ -11,6 +11,7 @@
 #include "server/store/archive/archive.h"
 #include "server/store/archive/connections.h"
 #include "server/store/archive/finished.h"
+#include "server/store/live.h"
 #include "server/store/rows.h"
 #include "server/store/tables.h"
 
@@ -463,18 +464,6 @@ std::shared_ptr<const SpecRange> Archive::read_spec(JobId id, uint64_t* first_jo
 
 namespace {
 
-// Whether a finished job can leave: it is not the newest (the next id is counted from it), no
-// attempt of it is still delivering, and no file needs it. The inputs of a batch are removed
-// when its last job is final; that job waits for this.
-std::string may_leave(Micros before) {
-  return "case when jobs.state in (5, 6, 7) and jobs.changed < " + std::to_string(before) +
-         " and jobs.id < (select max(id) from jobs) and not exists (select 1 from attempts a where "
-         "a.job = jobs.id and a.state <> 5) and not exists (select 1 from files f where f.job > 0 "
-         "and f.job >= jobs.id and f.job < jobs.id + jobs.count) and (not exists (select 1 from "
-         "files f where f.batch > 0 and f.batch = jobs.batch) or exists (select 1 from jobs j "
-         "where j.batch = jobs.batch and j.state in (1, 2, 3, 4, 8, 9))) then 1 else 0 end";
-}
-
 std::vector<uint64_t> numbers(soci::session& sql, const std::string& column,
                               const std::string& rest) {
   std::vector<uint64_t> result;
@@ -494,8 +483,10 @@ FinishedJobs Archive::finished_jobs(JobId& after, Micros before, uint32_t examin
     JobId id = 0;
     Micros changed = 0;
     bool leaves = false;
+    const std::string leaves_if = std::string("case when ") + kMayLeave + " and jobs.changed < " +
+                                  std::to_string(before) + " then 1 else 0 end";
     Rows rows(sql);
-    rows.into("jobs.id", id).into("jobs.changed", changed).into(may_leave(before), leaves);
+    rows.into("jobs.id", id).into("jobs.changed", changed).into(leaves_if, leaves);
     rows.select("jobs where jobs.id > " + std::to_string(after) + " order by jobs.id limit " +
                 std::to_string(examined));
     bool other_month = false;
