@@ -14,7 +14,8 @@ namespace sublet::server {
 // dispatched (answered, not recorded), report (an end was reported, not recorded),
 // reported (recorded, not answered), history (old uses are written to their file,
 // not yet deleted), moved (the same for finished jobs), events (the same for events),
-// anchored (a new file of events is on disk).
+// anchored (a new file of events is on disk), set_aside (what can be read of a damaged table was
+// copied).
 void set_crash_point(const std::string& where);
 void crash_point(const char* place);
 

@@ -2,8 +2,11 @@
 
 #include <cppunit/extensions/HelperMacros.h>
 #include <sqlite3.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -11,6 +14,7 @@
 
 #include "base/testing/faulty_files.h"
 #include "base/testing/temporary_folder.h"
+#include "server/commit/crash_point.h"
 #include "server/store/archive/archive.h"
 #include "server/store/sql_store.h"
 #include "server/store/tables.h"
@@ -83,6 +87,8 @@ class RepairTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(the_link_is_synced_before_the_replacement);
   CPPUNIT_TEST(the_store_goes_on_without_what_it_need_not_read);
   CPPUNIT_TEST(what_can_be_read_of_it_stays_in_use);
+  CPPUNIT_TEST(answers_survive_a_crash_while_they_are_copied);
+  CPPUNIT_TEST(an_instant_in_the_future_does_not_move_the_clock);
   CPPUNIT_TEST(finished_jobs_cost_themselves);
   CPPUNIT_TEST(what_cannot_be_deleted_stays);
   CPPUNIT_TEST(the_store_stops_at_what_it_needs);
@@ -434,23 +440,53 @@ class RepairTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(find_damage(path()).empty());
   }
 
+  size_t known_requests(SqlStore& store) {
+    size_t count = 0;
+    for (JobId id = 1; id <= kJobs; ++id)
+      count += store.find_request("request " + std::to_string(id)).has_value();
+    return count;
+  }
+
   void what_can_be_read_of_it_stays_in_use() {
     const std::vector<int> all = leaves("requests");
     damage(all.at(5));
     SqlStore store(path());
-    const auto known = [&] {
-      size_t count = 0;
-      for (JobId id = 1; id <= kJobs; ++id)
-        count += store.find_request("request " + std::to_string(id)).has_value();
-      return count;
-    };
-    known();  // meets the damaged page
-    const size_t left = known();
+    known_requests(store);  // meets the damaged page
+    const size_t left = known_requests(store);
     CPPUNIT_ASSERT(left < kJobs && left > kJobs - 3 * kJobs / all.size());
     store.commit(one_more(kJobs + 1));
   }
 
-  // The page in the middle has finished jobs only.
+  void answers_survive_a_crash_while_they_are_copied() {
+    const std::vector<int> all = leaves("requests");
+    damage(all.at(5));
+    const pid_t child = fork();
+    if (child == 0) {
+      set_crash_point("set_aside:1");
+      SqlStore store(path());
+      known_requests(store);
+      _exit(0);
+    }
+    int status = 0;
+    CPPUNIT_ASSERT_EQUAL(child, waitpid(child, &status, 0));
+    CPPUNIT_ASSERT(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    SqlStore store(path());
+    CPPUNIT_ASSERT(known_requests(store) > kJobs - 3 * kJobs / all.size());
+  }
+
+  void an_instant_in_the_future_does_not_move_the_clock() {
+    SqlStore store(path());
+    std::vector<std::string> damage;
+    const Micros now = store.load(&damage).pool.now;
+    execute(
+        "update events set at = 4611686018427387904 where number > (select max(number) - 2 from "
+        "events)");
+    execute(
+        "insert into changes (number, at, job, batch, user_name, state, attempt, ended, count) "
+        "values (7, 4611686018427387904, 1, 1, 'ann', 1, 0, 0, 1)");
+    CPPUNIT_ASSERT_EQUAL(now, store.load(&damage).pool.now);
+  }
+
   // A page of an index that the copy to a file of history did not need.
   void what_cannot_be_deleted_stays() {
     for (const int page : leaves("jobs_batch")) damage(page);
@@ -467,6 +503,7 @@ class RepairTest : public CppUnit::TestFixture {
                     std::vector<int>{2}));
   }
 
+  // The page in the middle has finished jobs only.
   void finished_jobs_cost_themselves() {
     const std::vector<int> all = leaves("jobs");
     damage(all.at(all.size() / 2));

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "server/commit/crash_point.h"
 #include "server/store/rows.h"
 #include "server/store/sqlite.h"
 #include "server/store/table_copier.h"
@@ -14,6 +15,7 @@ namespace sublet::server {
 namespace {
 
 constexpr const char* kMark = "_damaged_";
+constexpr const char* kCopy = "readable";  // what can be read of a damaged table
 
 std::string unused_name(soci::session& session, const std::string& table) {
   const std::vector<std::string> used = tables_set_aside(session);
@@ -40,11 +42,29 @@ bool can_be_set_aside(const Table& table) {
   return false;
 }
 
-void set_aside(soci::session& session, const Table& table) {
-  const std::string aside = unused_name(session, table.name);
+namespace {
+
+Table renamed(const Table& table, const char* name) {
+  Table result = table;
+  result.name = name;
+  result.indexes = {};  // their names are taken
+  return result;
+}
+
+// Statements that read a damaged page roll back their transaction, so none of them is in one.
+SalvagedTable copy_readable(soci::session& session, const Table& table) {
+  const Table copy = renamed(table, kCopy);
+  session << "drop table if exists main." << kCopy;  // of a server that ended meanwhile
+  for (const std::string& statement : creation(copy)) session << statement;
+  return TableCopier(session, copy, std::string("main.") + table.name).copy();
+}
+
+// Puts the copy, or without one an empty table, in the place of the damaged table.
+void exchange(soci::session& session, const Table& table, const std::string& aside, bool copied) {
   try {
     soci::transaction transaction(session);
     sqlite::rename_damaged(session, table.name, aside);
+    if (copied) session << "alter table main." << kCopy << " rename to " << table.name;
     for (const std::string& statement : creation(table)) session << statement;
     transaction.commit();
   } catch (...) {
@@ -52,10 +72,17 @@ void set_aside(soci::session& session, const Table& table) {
     sqlite::reread_schema(session);
     throw;
   }
-  // Not in that transaction: a statement that meets a damaged page rolls all of it back.
-  const std::string kept = &table == &tables::kEvents
-                               ? "a new one was begun"
-                               : what_was_kept(TableCopier(session, table, "main." + aside).copy());
+}
+
+}  // namespace
+
+void set_aside(soci::session& session, const Table& table) {
+  const std::string aside = unused_name(session, table.name);
+  const bool copies = &table != &tables::kEvents;
+  const std::string kept =
+      copies ? what_was_kept(copy_readable(session, table)) : "a new one was begun";
+  crash_point("set_aside");
+  exchange(session, table, aside, copies);
   log(Severity::error) << "table " << table.name
                        << " of the database is damaged: it was set aside as " << aside << ", and "
                        << kept

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "server/store/archive/event_files.h"
@@ -348,10 +349,15 @@ std::optional<RequestRow> SqlStore::find_request(const std::string& key) {
 
 namespace {
 
-// Of a table whose row numbers increase with time.
-Micros last_instant(soci::session& sql, const std::string& table) {
+// An instant that is further ahead of the clock is damage.
+constexpr Micros kAhead = 24 * 3600ll * 1'000'000;
+
+// Of a table whose row numbers increase with time. A damaged instant among the last ones would
+// stop the brain's clock until then.
+Micros last_instant(soci::session& sql, const std::string& table, Micros latest) {
+  const std::string last = "(select at from " + table + " order by number desc limit 100)";
   return static_cast<Micros>(
-      number_of(sql, "select at from " + table + " order by number desc limit 1"));
+      number_of(sql, "select max(at) from " + last + " where at <= " + std::to_string(latest)));
 }
 
 }  // namespace
@@ -364,14 +370,15 @@ scheduling::Snapshot SqlStore::load(std::vector<std::string>* damage) {
     snapshot.last_job = number_of(sql, kLastJob);
     snapshot.last_batch = number_of(sql, "select max(id) from batches");
     snapshot.last_machine = number_of(sql, "select max(id) from machines");
+    const Micros latest = std::max(snapshot.pool.now, system_clock().utc_us()) + kAhead;
     const Table* at = &tables::kChanges;
     or_set_aside(sql, at, [&] {
       snapshot.last_change = number_of(sql, "select max(number) from changes");
-      snapshot.pool.now = std::max(snapshot.pool.now, last_instant(sql, "changes"));
+      snapshot.pool.now = std::max(snapshot.pool.now, last_instant(sql, "changes", latest));
     });
     at = &tables::kEvents;
     or_set_aside(sql, at, [&] {
-      snapshot.pool.now = std::max(snapshot.pool.now, last_instant(sql, "events"));
+      snapshot.pool.now = std::max(snapshot.pool.now, last_instant(sql, "events", latest));
     });
   } catch (const soci::soci_error& e) {
     throw StoreError("the database could not be read: " + text_of(e));
