@@ -18,8 +18,7 @@ struct FinishedFiles::File {
 
   // Logs the first failure only: lists would repeat it with each page.
   void failed(const std::string& what) {
-    sql.close();
-    open = false;
+    std::lock_guard lock(mutex);
     if (!logged)
       log(Severity::error) << "the history file " << path << " could not be read: " << what
                            << "; the finished jobs in it are left out of lists: restore it from a "
@@ -27,17 +26,51 @@ struct FinishedFiles::File {
     logged = true;
   }
 
+  // Null: none is open.
+  std::unique_ptr<soci::session> take() {
+    std::lock_guard lock(mutex);
+    if (idle.empty()) return nullptr;
+    auto session = std::move(idle.back());
+    idle.pop_back();
+    return session;
+  }
+  void give(std::unique_ptr<soci::session> session) {
+    std::lock_guard lock(mutex);
+    if (idle.size() < kMostIdle) idle.push_back(std::move(session));
+  }
+
+  static constexpr size_t kMostIdle = 2;
+
   const std::string path;
   std::mutex mutex;
-  soci::session sql;
-  bool open = false;
+  std::vector<std::unique_ptr<soci::session>> idle;
   bool logged = false;
+  bool sound = false;  // it was read whole when another database had an error
 };
 
 namespace {
 
 bool is_job_file(const std::string& name) {
   return name.starts_with("jobs-") && name.ends_with(".db");
+}
+
+bool has_jobs_of(soci::session& sql, const scheduling::JobRange& range) {
+  const uint64_t first = number_of(sql, "select min(id) from jobs");
+  const uint64_t last = number_of(sql, "select id + count - 1 from jobs order by id desc limit 1");
+  return first != 0 && first < range.first + range.count && last >= range.first;
+}
+
+// Whether all of the file can be read, by itself.
+bool is_sound(const std::string& path) {
+  try {
+    soci::session sql;
+    sqlite::open_to_read(sql, path);
+    for (const Table* table : tables::all())
+      if (!sqlite::damage_of(sql, table->name).empty()) return false;
+    return true;
+  } catch (const soci::soci_error&) {
+    return false;
+  }
 }
 
 void bring_to_present_layout(const std::string& path) {
@@ -106,23 +139,37 @@ void FinishedFiles::each(const scheduling::JobRange& range,
     for (auto i = files_.rbegin(); i != files_.rend(); ++i) files.push_back(i->second);
   }
   for (const auto& file : files) {
-    std::lock_guard lock(file->mutex);
     try {
-      if (!file->open) {
-        sqlite::open_to_read(file->sql, file->path);
-        sqlite::attach(file->sql, pool_, "live");
-        file->open = true;
-      }
-      const uint64_t first = number_of(file->sql, "select min(id) from jobs");
-      const uint64_t last =
-          number_of(file->sql, "select id + count - 1 from jobs order by id desc limit 1");
-      if (first != 0 && first < range.first + range.count && last >= range.first) f(file->sql);
+      auto session = file->take();
+      if (!session) session = open(file->path);
+      if (has_jobs_of(*session, range)) f(*session);
+      file->give(std::move(session));
     } catch (const soci::soci_error& e) {
-      file->failed(e.get_error_message());
+      blame(*file, e.get_error_message());
     } catch (const protocol::Damaged& e) {
-      file->failed(e.what());
+      blame(*file, e.what());
     }
   }
+}
+
+std::unique_ptr<soci::session> FinishedFiles::open(const std::string& path) const {
+  auto session = std::make_unique<soci::session>();
+  sqlite::open_to_read(*session, path);
+  sqlite::attach(*session, pool_, "live");
+  return session;
+}
+
+// The error of a statement that reads both databases does not say which one has failed.
+void FinishedFiles::blame(File& file, const std::string& what) const {
+  bool sound = false;
+  {
+    std::lock_guard lock(file.mutex);
+    sound = file.sound;
+  }
+  if (!sound && !is_sound(file.path)) return file.failed(what);
+  std::lock_guard lock(file.mutex);
+  file.sound = true;
+  throw StoreError("the database could not be read: " + what);
 }
 
 void FinishedFiles::write(const std::string& month, const Changes::MovedJobs& moved) {

@@ -29,7 +29,8 @@ class FinishedFiles {
   ~FinishedFiles();
 
   // Calls f for each file that has jobs of the range, newest month first, with exclusive use of
-  // the session. A file that cannot be read is logged, once, and passed over.
+  // the session. A file that cannot be read is logged, once, and passed over; StoreError if it
+  // was the pool's database.
   void each(const scheduling::JobRange& range, const std::function<void(soci::session&)>& f);
 
   // Copies these rows of the pool's database to the file of that month ("2026-01"). They are on
@@ -40,6 +41,10 @@ class FinishedFiles {
  private:
   struct File;
   std::shared_ptr<File> file(const std::string& path);
+  // Throws soci::soci_error.
+  std::unique_ptr<soci::session> open(const std::string& path) const;
+  // Passes the file over if it is damaged; throws StoreError if it is not.
+  void blame(File& file, const std::string& what) const;
 
   const std::string pool_;
   const std::string folder_;

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "base/testing/temporary_folder.h"
+#include "server/commit/store.h"
 #include "server/store/archive/archive.h"
+#include "server/store/archive/finished.h"
 #include "server/store/sql_store.h"
 
 namespace sublet::server {
@@ -25,6 +27,8 @@ class ArchiveJobsTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(only_jobs_of_a_name);
   CPPUNIT_TEST(only_jobs_changed_since);
   CPPUNIT_TEST(ids_are_listed_newest_first);
+  CPPUNIT_TEST(a_file_is_not_blamed_for_the_database);
+  CPPUNIT_TEST(questions_do_not_wait_for_each_other);
   CPPUNIT_TEST_SUITE_END();
 
   TemporaryFolder folder_;
@@ -134,6 +138,35 @@ class ArchiveJobsTest : public CppUnit::TestFixture {
     check(query, [](const Listed& one) {
       return one.id == 90 || (one.id >= 110 && one.id < 127) || one.id >= 140;
     });
+  }
+
+  std::unique_ptr<FinishedFiles> with_moved_job() {
+    auto files = std::make_unique<FinishedFiles>(folder_ / "pool.db", folder_ / "history");
+    Changes::MovedJobs moved;
+    moved.jobs = {90};
+    files->write("2026-01", moved);
+    return files;
+  }
+
+  void a_file_is_not_blamed_for_the_database() {
+    const auto files = with_moved_job();
+    const auto fail = [&] {
+      files->each(kAllJobs, [](soci::session& sql) { sql << "select * from live.nothing"; });
+    };
+    CPPUNIT_ASSERT_THROW(fail(), StoreError);
+    CPPUNIT_ASSERT_THROW(fail(), StoreError);
+    int asked = 0;
+    files->each(kAllJobs, [&](soci::session&) { ++asked; });
+    CPPUNIT_ASSERT_EQUAL(1, asked);
+  }
+
+  void questions_do_not_wait_for_each_other() {
+    const auto files = with_moved_job();
+    int asked = 0;
+    files->each(kAllJobs, [&](soci::session& one) {
+      files->each(kAllJobs, [&](soci::session& other) { asked += &one != &other; });
+    });
+    CPPUNIT_ASSERT_EQUAL(1, asked);
   }
 };
 CPPUNIT_TEST_SUITE_REGISTRATION(ArchiveJobsTest);
