@@ -28,7 +28,9 @@ void JobHistory::move_old() {
     const FinishedJobs finished = archive_.finished_jobs(after_, now - keep_, kJobsPerSlice);
     if (!finished.moved.jobs.empty() && copied(finished)) {
       crash_point("moved");
-      pipeline_.perform([&](Turn& turn) { turn.changes().moved_jobs = finished.moved; });
+      archive_.while_moving([&] {
+        pipeline_.perform([&](Turn& turn) { turn.changes().moved_jobs = finished.moved; });
+      });
     }
     if (after_ != 0) continue;
     next_pass_ = now + std::min(keep_ / kPauses, kLongestPause);

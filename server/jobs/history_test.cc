@@ -5,8 +5,11 @@
 #include <rapidcheck.h>
 #include <sqlite3.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <set>
+#include <thread>
 
 #include "base/files.h"
 #include "job/codec.h"
@@ -27,6 +30,7 @@ class JobHistoryTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(ids_are_not_used_again);
   CPPUNIT_TEST(a_damaged_file_costs_itself_only);
   CPPUNIT_TEST(a_file_that_cannot_be_written_costs_its_month);
+  CPPUNIT_TEST(each_job_is_counted_once_while_they_move);
   CPPUNIT_TEST(for_ever);
   CPPUNIT_TEST(any_order_gives_the_same_list);
   CPPUNIT_TEST_SUITE_END();
@@ -289,6 +293,33 @@ class JobHistoryTest : public CppUnit::TestFixture {
     history.move_old();
     CPPUNIT_ASSERT_EQUAL(uint64_t{2}, in_database(pool, "jobs"));
     check_same(before, pool.archive);
+  }
+
+  void each_job_is_counted_once_while_they_move() {
+    constexpr uint64_t kJobs = 60;
+    UsedPool pool;
+    for (uint64_t i = 0; i < kJobs; ++i) {
+      finish(pool);
+      wait_days(pool, 1);
+    }
+    wait_days(pool, 29);
+    std::atomic<bool> moved{false};
+    std::set<uint64_t> counts;
+    std::thread counting([&] {
+      while (!moved) {
+        uint64_t all = 0;
+        for (const auto& [state, count] : pool.archive.count({})) all += count;
+        counts.insert(all);
+      }
+    });
+    for (uint64_t i = 0; i < kJobs; ++i) {
+      wait_days(pool, 1);
+      move(pool);
+    }
+    moved = true;
+    counting.join();
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1}, in_database(pool, "jobs"));
+    CPPUNIT_ASSERT(counts == std::set<uint64_t>{kJobs});
   }
 
   void for_ever() {

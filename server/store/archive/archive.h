@@ -7,6 +7,7 @@
 #ifndef SUBLET_SERVER_STORE_ARCHIVE_ARCHIVE_H_
 #define SUBLET_SERVER_STORE_ARCHIVE_ARCHIVE_H_
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -103,7 +104,8 @@ class Archive {
   JobPage described_runs(const JobQuery& query, JobId after, uint32_t limit);
   // The same, with one row per job.
   JobPage jobs(const JobQuery& query, JobId after, uint32_t limit);
-  // The number of jobs in each state.
+  // The number of jobs in each state. Not for the committer: it may wait for a move, which
+  // waits for the committer.
   std::vector<std::pair<uint32_t, uint64_t>> count(const JobQuery& query);
   std::optional<JobRow> job(JobId id);
   // In order of number, after `after`; at most `limit`.
@@ -127,6 +129,9 @@ class Archive {
   FinishedJobs finished_jobs(JobId& after, Micros before, uint32_t examined);
   // Copies them to the file of their month; on disk when it returns. Throws StoreError.
   void copy_to_file(const FinishedJobs& finished);
+  // Calls f, which deletes jobs that were copied; so that count() does not count
+  // them in both databases.
+  void while_moving(const std::function<void()>& f);
 
   std::optional<BatchRow> batch(BatchId id);
   std::vector<PartRow> parts(BatchId id);
@@ -191,6 +196,7 @@ class Archive {
   Micros oldest_history();
 
  private:
+  std::vector<std::pair<uint32_t, uint64_t>> count_once(const JobQuery& query);
   JobId add_described(const JobQuery& query, const JobRow& run, uint32_t limit, JobPage& page);
 
   std::shared_ptr<const SpecRange> spec_range(JobId id, uint64_t* first_job);
@@ -201,6 +207,7 @@ class Archive {
   std::unique_ptr<Connections> connections_;
   std::unique_ptr<Connections> reports_;
   std::unique_ptr<FinishedFiles> finished_;
+  std::atomic<uint64_t> moves_{0};  // begun and ended; odd: one goes on
   // Enough for a million lines of command arguments.
   SpecCache arrays_{64u << 20};
   SpecCache single_jobs_{4u << 20};

@@ -2,8 +2,10 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <map>
+#include <thread>
 
 #include "base/log.h"
 #include "base/text.h"
@@ -338,7 +340,29 @@ JobPage Archive::jobs(const JobQuery& query, JobId after, uint32_t limit) {
   return page;
 }
 
+void Archive::while_moving(const std::function<void()>& f) {
+  struct Move {
+    explicit Move(std::atomic<uint64_t>& moves) : moves(moves) { ++moves; }
+    ~Move() { ++moves; }
+    std::atomic<uint64_t>& moves;
+  };
+  const Move move(moves_);
+  f();
+}
+
 std::vector<std::pair<uint32_t, uint64_t>> Archive::count(const JobQuery& query) {
+  // A move is one commit. Rather a count that may be wrong than none.
+  constexpr int kTries = 100;
+  for (int i = 1;; ++i) {
+    const uint64_t before = moves_;
+    auto counts = count_once(query);
+    if ((before % 2 == 0 && moves_ == before) || i == kTries) return counts;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+// The database and the files one after the other: what leaves the one meanwhile counts twice.
+std::vector<std::pair<uint32_t, uint64_t>> Archive::count_once(const JobQuery& query) {
   std::map<uint32_t, uint64_t> counts;
   std::vector<JobRange> ranges = query.ids;
   if (ranges.empty()) ranges = {{0, std::numeric_limits<int64_t>::max()}};
