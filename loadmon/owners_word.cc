@@ -108,7 +108,7 @@ void OwnersWord::load() {
     if (error.code() == ENOENT) return;
     log(Severity::error) << error.what() << "; no jobs run here until `sublet owner resume`";
   }
-  pause_ = Pause{moment(), 0, geteuid()};
+  pause_ = Pause{moment(), 0, Pause::kUnknown};
 }
 
 bool OwnersWord::sample(int64_t now, const JobsEffect&, protocol::PresenceSample* sample) {
@@ -171,7 +171,10 @@ void OwnersWord::hear(Speaker& speaker, const sublet_frame& frame) {
   speaker.speak_by = 0;
   speaker.answered_after = stored_;
   if (frame.state == SUBLET_OWNER_STATUS) return;
-  speaker.refusal = refusal_of(speaker);
+  std::optional<Pause> word;
+  if (frame.state == SUBLET_OWNER_PAUSE) word = Pause{moment(), frame.arg[0], speaker.uid};
+  speaker.refusal = refusal_of(speaker, word);
+  if (speaker.refusal == EACCES) return;
   if (speaker.refusal != 0) {
     const int64_t now = system_clock().boot_ns();
     if (complained_ != 0 && now - complained_ < kBetweenComplaints) return;
@@ -180,16 +183,17 @@ void OwnersWord::hear(Speaker& speaker, const sublet_frame& frame) {
                            << ", which belongs to a job: only the owner may pause or resume";
     return;
   }
-  if (frame.state == SUBLET_OWNER_PAUSE) {
-    change(Pause{moment(), frame.arg[0], speaker.uid});
-  } else if (pause_) {
-    change(std::nullopt);
-  }
+  if (word || pause_) change(std::move(word));
   speaker.answered_after = changes_;
 }
 
-int OwnersWord::refusal_of(const Speaker& speaker) const {
-  return is_of_a_job(speaker) ? EPERM : 0;
+int OwnersWord::refusal_of(const Speaker& speaker, const std::optional<Pause>& word) const {
+  if (is_of_a_job(speaker)) return EPERM;
+  if (!pause_ || pause_->by == Pause::kUnknown || speaker.uid == pause_->by || speaker.uid == 0 ||
+      speaker.uid == geteuid())
+    return 0;
+  const auto now = moment();
+  return word && word->left_ms(now) >= pause_->left_ms(now) ? 0 : EACCES;
 }
 
 bool OwnersWord::is_of_a_job(const Speaker& speaker) const {

@@ -1,6 +1,7 @@
 // What the owner says of this machine, in place of being seen: "not now" (`sublet owner
 // pause`) counts as presence until it is taken back or over. Anybody at this machine may say
-// it, known by the kernel's word; only processes of jobs may not.
+// it, known by the kernel's word; only processes of jobs may not. A pause is ended or shortened
+// only by the account that asked for it, if that is known, the monitor's own, or root.
 //
 // The word takes effect with the sample that reads it. Only when everybody has been told is
 // it stored, on a thread of its own, and then answered. It survives the monitor and the
@@ -73,7 +74,9 @@ class OwnersWord : public Source {
   void accept_all(int64_t now);
   void read_all();
   void hear(Speaker& speaker, const sublet_frame& frame);
-  int refusal_of(const Speaker& speaker) const;
+  // errno, 0: it may say this word (nullopt: resume). EPERM: it may belong to a job; EACCES: the
+  // pause of another account would end earlier.
+  int refusal_of(const Speaker& speaker, const std::optional<protocol::Pause>& word) const;
   bool is_of_a_job(const Speaker& speaker) const;
   void change(std::optional<protocol::Pause> pause);
   void close(std::map<int, Speaker>::iterator speaker);

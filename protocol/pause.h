@@ -22,7 +22,9 @@ struct Moment {
 struct Pause {
   Moment begun;
   int64_t length_ms = 0;  // 0: until it is ended
-  uint32_t by = 0;        // the uid that asked for it
+  uint32_t by = 0;        // the uid that asked for it; kUnknown: the file was damaged
+
+  static constexpr uint32_t kUnknown = std::numeric_limits<uint32_t>::max();
 
   static constexpr int64_t kEndless = std::numeric_limits<int64_t>::max();
   // Milliseconds that are left; kEndless; 0: it is over. Within a boot the wall clock does

@@ -75,6 +75,12 @@ std::optional<sublet_frame> next_frame(int socket, const std::string& folder) {
   return frame;
 }
 
+std::string user_name(int64_t uid) {
+  if (uid == protocol::Pause::kUnknown) return "an unknown user";
+  const passwd* entry = getpwuid(static_cast<uid_t>(uid));
+  return entry != nullptr ? entry->pw_name : "user id " + std::to_string(uid);
+}
+
 OwnerAnswer say_to_monitor(const std::vector<std::string>& folders, sublet_owner_word word,
                            int64_t length_ms, int64_t patience_ms) {
   std::string folder;
@@ -95,16 +101,18 @@ OwnerAnswer say_to_monitor(const std::vector<std::string>& folders, sublet_owner
   answer.status = *status;
   while (const auto more = next_frame(socket.get(), folder))
     answer.attempts.emplace_back(more->job, more->attempt);
+  if (answer.status.sequence == EACCES) {
+    const std::string who = user_name(answer.status.arg[2]);
+    throw PoolError(ErrorKind::not_permitted, "owner.paused",
+                    "this machine is paused by " + who + ", and only " + who +
+                        " or root may end or shorten that",
+                    "ask " + who + ", or say it as root", who);
+  }
   if (answer.status.sequence != 0)
     throw PoolError(ErrorKind::not_permitted, "owner.job",
                     "a job may not speak for the owner of the machine",
                     "run it in a session of your own", folder);
   return answer;
-}
-
-std::string user_name(int64_t uid) {
-  const passwd* entry = getpwuid(static_cast<uid_t>(uid));
-  return entry != nullptr ? entry->pw_name : "user id " + std::to_string(uid);
 }
 
 // As idl/types.idl, PRESENCE_...

@@ -16,7 +16,7 @@ import harness
 from harness import wait_for
 
 LIMIT = 2.0  # as in the owner's matrix
-NOBODY = 65534
+NOBODY, OTHER = 65534, 65533
 FRAME = struct.Struct("=IHHQIIIIq4q")
 MAGIC, OWNER, PAUSE, RESUME = 0x314C4253, 48, 2, 3
 BURNER = "trap '' TERM; while :; do :; done"
@@ -102,6 +102,20 @@ class OwnersWord(unittest.TestCase):
         wait_for(lambda: not self.status()["paused"], "the pause to be over")
         self.pool.wait_state(job, "running")
         wait_for(lambda: not os.path.exists(self.curly.state + "/pause"), "it to be forgotten")
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs two accounts")
+    def test_a_pause_of_another_account(self):
+        """Two people share the machine: who pauses it is not overruled by the other."""
+        self.assertEqual(self.say("pause", "1h")[0], 0)
+        for words in (["resume"], ["pause", "1min"]):
+            code, out, err = self.say(*words, uid=OTHER)
+            self.assertEqual((code, out), (5, ""), err)
+            self.assertIn("paused by nobody, and only nobody or root may end or shorten", err)
+        self.assertEqual(self.status()["paused_by"], "nobody")
+        self.assertEqual(self.say("pause", "2h", uid=OTHER)[0], 0)
+        self.assertEqual(self.say("resume")[0], 5)
+        self.assertEqual(self.say("resume", uid=0)[0], 0)
+        self.assertFalse(self.status()["paused"])
 
     def test_the_owner_who_is_there_stays(self):
         self.curly.owner("active")
