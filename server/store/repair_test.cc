@@ -73,6 +73,7 @@ class RepairTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(nothing_is_found_in_a_good_database);
   CPPUNIT_TEST(a_damaged_page_costs_its_rows);
   CPPUNIT_TEST(two_damaged_pages_cost_their_rows);
+  CPPUNIT_TEST(rows_between_damaged_pages_of_texts);
   CPPUNIT_TEST(both_ends_may_be_damaged);
   CPPUNIT_TEST(any_page_may_be_damaged);
   CPPUNIT_TEST(a_file_that_was_cut_off);
@@ -224,6 +225,21 @@ class RepairTest : public CppUnit::TestFixture {
     const size_t one = lost({5}), other = lost({10}), both = lost({5, 10});
     CPPUNIT_ASSERT_EQUAL(one + other, both);
   }
+  // Requests, whose key is a text.
+  void rows_between_damaged_pages_of_texts() {
+    const std::vector<int> all = leaves("requests");
+    CPPUNIT_ASSERT(all.size() > 20);
+    for (const size_t leaf : {size_t{4}, size_t{5}, all.size() / 2, all.size() - 1})
+      damage(all.at(leaf));
+    const Salvage salvaged = salvage(files_, path(), "1");
+    const SalvagedTable& requests = table(salvaged, "requests");
+    CPPUNIT_ASSERT(!requests.complete);
+    CPPUNIT_ASSERT(requests.unreadable.starts_with("id "));
+    // Leaves have different numbers of rows, but nearly the same.
+    CPPUNIT_ASSERT_GREATER(kJobs - 5 * kJobs / all.size() - 8, requests.rows);
+    CPPUNIT_ASSERT(find_damage(path()).empty());
+  }
+
   void both_ends_may_be_damaged() {
     const size_t first = lost({0}), last = lost({SIZE_MAX}), both = lost({0, SIZE_MAX});
     CPPUNIT_ASSERT(first > 0 && first < 100 && last > 0 && last < 100);

@@ -19,6 +19,25 @@ constexpr uint64_t kChunk = 1 << 16;
 // Statements that may fail for one table. Those for small pieces take some microseconds.
 constexpr int kFailures = 20'000;
 
+// Gaps in the rows of one table that are leapt over, and how long texts are compared for it.
+constexpr int kLeaps = 1'000;
+constexpr size_t kComparedBytes = 64;
+
+// Any bytes, as a text of SQL.
+std::string text_literal(const std::string& bytes) {
+  std::string hex;
+  for (const char c : bytes) {
+    hex += "0123456789abcdef"[static_cast<unsigned char>(c) >> 4];
+    hex += "0123456789abcdef"[static_cast<unsigned char>(c) & 15];
+  }
+  return "cast(x'" + hex + "' as text)";
+}
+
+std::string printable(std::string text) {
+  std::erase_if(text, [](char c) { return c < ' ' || c > '~'; });
+  return text;
+}
+
 void add_word(std::string& list, const std::string& word) {
   list += (list.empty() ? "" : ", ") + word;
 }
@@ -110,17 +129,26 @@ std::optional<long long> TableCopier::first_key(const std::string& rest) {
   return key;
 }
 
+std::optional<std::string> TableCopier::first_text(const std::string& rest) {
+  std::string key;
+  soci::indicator found = soci::i_null;
+  sql_ << "select " << first_key_ << " from main." << name_ << rest << " limit 1",
+      soci::into(key, found);
+  if (!sql_.got_data() || found != soci::i_ok) return std::nullopt;
+  return key;
+}
+
 void TableCopier::note_unreadable(const Range& range) {
   if (!unreadable_) unreadable_ = range;
   unreadable_ =
       Range{std::min(unreadable_->first, range.first), std::max(unreadable_->last, range.last)};
 }
 
-bool TableCopier::can_reach(long long key) {
+bool TableCopier::can_reach(const std::string& key) {
   try {
     long long found = 0;
-    sql_ << "select " << first_key_ << " from " << source_ << " where " << first_key_
-         << " >= " << key << " order by " << first_key_ << " limit 1",
+    sql_ << "select 1 from " << source_ << " where " << first_key_ << " >= " << key << " order by "
+         << first_key_ << " limit 1",
         soci::into(found);
     return true;
   } catch (const soci::soci_error& e) {
@@ -138,7 +166,7 @@ std::optional<TableCopier::Range> TableCopier::between() {
     for (long long part = 16; part < 32; ++part) keys.push_back(part << (bits - 4));
   const auto first = first_key(before_mark_ + " order by " + descending_);
   const auto last = first_key(from_mark_ + " order by " + ascending_);
-  const auto reach = [&](long long key) { return can_reach(key); };
+  const auto reach = [&](long long key) { return can_reach(std::to_string(key)); };
   if (first) {
     range.first = *first;
   } else {
@@ -183,6 +211,69 @@ void TableCopier::divide(const Range& whole) {
   }
 }
 
+// The first text behind this one from which on a row can be found; nullopt: there is none. Tries
+// the texts that differ from it in their last byte only, then those that differ earlier, and
+// makes the first that leads to a row smaller, byte by byte.
+std::optional<std::string> TableCopier::reachable_after(const std::string& key) {
+  const auto search = [&](const std::string& before, int from) {
+    for (int byte = from; byte < 256; ++byte)
+      if (can_reach(text_literal(before + static_cast<char>(byte)))) return byte;
+    return 0;
+  };
+  std::string before = key.substr(0, kComparedBytes);
+  int found = search(before, 1);
+  int least = 1;  // of the byte that was found
+  while (found == 0 && !before.empty()) {
+    least = static_cast<unsigned char>(before.back()) + 1;
+    before.pop_back();
+    found = search(before, least);
+  }
+  if (found == 0) return std::nullopt;
+  std::string reached = before + static_cast<char>(found);
+  while (found > least && before.size() < kComparedBytes) {
+    before += static_cast<char>(found - 1);
+    least = 1;
+    found = search(before, least);
+    if (found != 0) reached = before + static_cast<char>(found);
+  }
+  return reached;
+}
+
+// Copies rows from this key on, up to the next damage or the rows copied backwards, and returns
+// the last key copied; nullopt: that was the end.
+std::optional<std::string> TableCopier::copy_from(const std::string& key,
+                                                  const std::optional<std::string>& end) {
+  const std::string below = end ? first_key_ + " < " + text_literal(*end) : "true";
+  std::string at = key, condition = " >= ";
+  for (uint64_t chunk = kChunk; chunk > 0;) {
+    const std::string rows = "where " + first_key_ + condition + text_literal(at) + " and " + below;
+    if (!try_copy(rows + " order by " + ascending_ + " limit " + std::to_string(chunk))) {
+      chunk /= 16;
+      continue;
+    }
+    const auto last = first_text(" where " + below + " order by " + descending_);
+    if (!last || *last <= at) return std::nullopt;
+    at = *last;
+    condition = " > ";
+  }
+  return at;
+}
+
+// Texts cannot be divided as numbers are: an empty range within a damaged page cannot be told
+// from a full one.
+void TableCopier::leap() {
+  const auto first = first_text(before_mark_ + " order by " + descending_);
+  const auto end = first_text(from_mark_ + " order by " + ascending_);
+  std::optional<std::string> at = first ? first : "";
+  const std::string gap = first_key_ + " " + printable(*at) + " to ";
+  for (int i = 0; at && i < kLeaps; ++i) {
+    const auto next = reachable_after(*at);
+    gap_ = gap + printable(next && (!end || *next < *end) ? *next : end.value_or("the end"));
+    if (!next || (end && *next >= *end)) return;
+    at = copy_from(*next, end);
+  }
+}
+
 SalvagedTable TableCopier::copy() {
   SalvagedTable result;
   result.name = name_;
@@ -193,11 +284,15 @@ SalvagedTable TableCopier::copy() {
     result.complete = false;
     set_mark();
     walk(false);
-    const auto range = numeric_ ? between() : std::nullopt;
-    if (range) divide(*range);
+    if (!numeric_) {
+      leap();
+    } else if (const auto range = between()) {
+      divide(*range);
+    }
   }
   result.rows = number_of(sql_, "select count(*) from main." + name_);
   if (result.complete && old > result.rows) result.refused = old - result.rows;
+  result.unreadable = gap_;
   if (unreadable_)
     result.unreadable = first_key_ + " " + std::to_string(unreadable_->first) + " to " +
                         std::to_string(unreadable_->last);

@@ -27,7 +27,7 @@ struct SalvagedTable {
 //
 // A damaged page cannot be read, nor can an order that passes it be followed. So rows are read
 // from both ends up to the first damage there, and what remains between is divided by its key
-// again and again.
+// again and again, or, where that is a text, searched for the next row behind each damage.
 class TableCopier {
  public:
   TableCopier(soci::session& sql, const Table& table, std::string source);
@@ -48,11 +48,17 @@ class TableCopier {
   // True: the whole table was read.
   bool walk(bool backwards);
   void set_mark();
-  bool can_reach(long long key);
+  // Whether the first row from this key on, in SQL, can be found.
+  bool can_reach(const std::string& key);
   std::optional<Range> between();
   bool copy_range(const Range& range);
   void divide(const Range& whole);
   std::optional<long long> first_key(const std::string& rest);
+  std::optional<std::string> first_text(const std::string& rest);
+  std::optional<std::string> reachable_after(const std::string& key);
+  std::optional<std::string> copy_from(const std::string& key,
+                                       const std::optional<std::string>& end);
+  void leap();
   void note_unreadable(const Range& range);
 
   soci::session& sql_;
@@ -68,6 +74,7 @@ class TableCopier {
   std::string before_mark_;  // condition for rows not copied backwards
   std::string from_mark_;
   std::optional<Range> unreadable_;
+  std::string gap_;  // the same of a text: "id abc to abd"
 };
 
 }  // namespace sublet::server
