@@ -214,8 +214,11 @@ void Files::make_folders(const std::string& path, mode_t mode, Outlives outlives
   if (above != path) make_folders(above, mode, outlives);
   ask(FileStep::make_folder, "make the folder", path);
   if (mkdir(path.c_str(), mode) != 0) {
-    if (errno == EEXIST) return make_folders(path, mode, outlives);  // created meanwhile
-    throw FileError(errno, "make the folder", path);
+    const int error = errno;
+    if (error != EEXIST) throw FileError(error, "make the folder", path);
+    // Created meanwhile, or a symbolic link that leads nowhere.
+    if (stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode)) return;
+    throw FileError(ENOTDIR, "make the folder", path);
   }
   if (chmod(path.c_str(), mode) != 0) throw FileError(errno, "set the mode of", path);
   after(FileStep::make_folder, path);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <functional>
 #include <string>
 
@@ -159,6 +160,13 @@ class FilesTest : public CppUnit::TestFixture {
     files_.write_atomic(folder_ / "x/f", "1234");
     CPPUNIT_ASSERT_EQUAL(ENOTDIR, code_of([&] { files_.make_folders(folder_ / "x/f"); }));
     CPPUNIT_ASSERT(code_of([&] { files_.make_folders(folder_ / "x/f/g"); }) != 0);
+    for (const char* target : {"nowhere", "link"}) {
+      files_.remove_file(folder_ / "link");
+      std::filesystem::create_symlink(target, folder_ / "link");
+      for (const char* path : {"link", "link/y"})
+        CPPUNIT_ASSERT_EQUAL(ENOTDIR, code_of([&] { files_.make_folders(folder_ / path); }));
+    }
+    files_.remove_file(folder_ / "link");
     const std::vector<FolderEntry> entries = files_.list(folder_ / "x");
     CPPUNIT_ASSERT_EQUAL(size_t{2}, entries.size());
     CPPUNIT_ASSERT(entries[0].name == "f" && !entries[0].is_folder && entries[0].size == 4);
