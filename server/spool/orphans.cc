@@ -114,14 +114,7 @@ void remove_old(Files& files, const std::string& spool, Micros now) {
     if (date < oldest) files.remove_tree(orphans_folder(spool) + "/" + date);
 }
 
-}  // namespace
-
-void require_database(Files& files, const std::string& database, const std::string& spool) {
-  if (!is_empty_or_missing(files, database)) return;
-  if (!is_empty_or_missing(files, database + "-wal"))
-    throw StoreError(
-        "the database " + database + " is missing, but its newest part, " + database +
-        "-wal, is there: put the database back, or, for a new pool, move that away, too");
+void require_empty(Files& files, const std::string& spool, const std::string& why) {
   size_t count = 0;
   uint64_t bytes = 0;
   for (const FolderEntry& entry : files_in(files, spool)) {
@@ -130,9 +123,24 @@ void require_database(Files& files, const std::string& database, const std::stri
     bytes += entry.size;
   }
   if (count > 0)
+    throw StoreError(why + ", but " + spool + " has " + amount(count, bytes) +
+                     " of a pool: put its database back, or, for a new pool, move that folder "
+                     "away");
+}
+
+}  // namespace
+
+void require_database(Files& files, const std::string& database, const std::string& spool) {
+  if (!is_empty_or_missing(files, database)) return;
+  if (!is_empty_or_missing(files, database + "-wal"))
     throw StoreError(
-        "the database " + database + " is missing, but " + spool + " has " + amount(count, bytes) +
-        " of a pool: put the database back, or, for a new pool, move that folder away");
+        "the database " + database + " is missing, but its newest part, " + database +
+        "-wal, is there: put the database back, or, for a new pool, move that away, too");
+  require_empty(files, spool, "the database " + database + " is missing");
+}
+
+void require_empty_spool(Files& files, const std::string& spool) {
+  require_empty(files, spool, "the database has never been used");
 }
 
 void sort_out_orphans(Files& files, const std::string& spool, const std::set<std::string>& known,

@@ -26,6 +26,10 @@ constexpr int kKeepOrphansDays = 30;
 // commits, which opening a new one would delete.
 void require_database(Files& files, const std::string& database, const std::string& spool);
 
+// For a database that has never been used: throws StoreError, which says what to do, if the spool
+// has contents.
+void require_empty_spool(Files& files, const std::string& spool);
+
 // Brings back known contents that are missing, sets orphans aside, removes unfinished uploads
 // and what was set aside more than kKeepOrphansDays before `now`. `known`: the names of the
 // contents in the database. Logs what it moved. Throws FileError.

@@ -97,13 +97,14 @@ class OrphansTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string(), refusal());
     put("1");
     CPPUNIT_ASSERT_EQUAL("the database " + (folder_ / "pool.db") + " is missing, but " + spool_ +
-                             " has 1 file (13 B) of a pool: put the database back, or, for a new "
+                             " has 1 file (13 B) of a pool: put its database back, or, for a new "
                              "pool, move that folder away",
                          refusal());
     files_.write_atomic(folder_ / "pool.db", "");
     CPPUNIT_ASSERT(!refusal().empty());
     files_.write_atomic(folder_ / "pool.db", "SQLite format 3");
     CPPUNIT_ASSERT_EQUAL(std::string(), refusal());
+    CPPUNIT_ASSERT_THROW(require_empty_spool(files_, spool_), StoreError);
     files_.remove_file(folder_ / "pool.db");
     files_.remove_tree(spool_);
     files_.make_folders(spool_);

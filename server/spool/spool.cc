@@ -54,6 +54,7 @@ Spool::Spool(const SpoolSettings& settings, Archive& archive, const Clock& clock
   // Ids start from the current time, so that an id is never reused even if the newest
   // rows have been removed.
   next_id_ = std::max<uint64_t>(archive.last_file_id() + 1, clock.utc_us());
+  if (!archive.was_used()) require_empty_spool(files_, settings_.folder);
   std::set<std::string> known;
   for (uint64_t id : archive.content_ids()) known.insert(std::to_string(id));
   sort_out_orphans(files_, settings_.folder, known, clock_.utc_us());

@@ -19,6 +19,8 @@ class MovedDatabase(unittest.TestCase):
         self.addCleanup(self.pool.close)
         self.spool = os.path.join(self.pool.state, "spool")
         self.pool.start_server()
+        self.unused = self.copy_of_database("unused")
+        self.first = self.pool.submit("--", "true")[0]
         self.away = self.copy_of_database("before the job")
         with open(os.path.join(self.pool.folder, "data"), "wb") as f:
             f.write(DATA)
@@ -65,9 +67,25 @@ class MovedDatabase(unittest.TestCase):
             self.assertEqual(self.pool.supervisor.wait(harness.PATIENCE), 1)
             said = self.pool.log("server")
             self.assertIn("/pool.db is missing, but ", said)
-            self.assertIn(" has 1 file (195.3 KiB) of a pool: put the database back", said)
+            self.assertIn(" has 1 file (195.3 KiB) of a pool: put its database back", said)
             self.assertEqual((self.contents(), self.databases()), (kept, []))
         self.move(away, self.pool.state)
+        self.pool.start_server()
+        self.job_is_done()
+
+    def test_an_unused_database_is_refused(self):
+        newest = os.path.join(self.pool.folder, "newest")
+        kept = self.contents()
+        self.move(self.pool.state, newest)
+        self.move(self.unused, self.pool.state)
+        self.pool.start_server(wait=False)
+        self.assertEqual(self.pool.supervisor.wait(harness.PATIENCE), 1)
+        self.assertRegex(self.pool.log("server"), "the database has never been used, but .* has 1 "
+                         "file .195.3 KiB. of a pool: put its database back")
+        self.assertEqual(self.contents(), kept)
+        shutil.rmtree(self.unused)
+        self.move(self.pool.state, self.unused)
+        self.move(newest, self.pool.state)
         self.pool.start_server()
         self.job_is_done()
 
@@ -76,7 +94,7 @@ class MovedDatabase(unittest.TestCase):
         self.move(self.pool.state, newest)
         self.move(self.away, self.pool.state)
         self.pool.start_server()
-        self.assertEqual(self.pool.sublet("ls", "--all")["jobs"], [])
+        self.assertEqual([j["id"] for j in self.pool.sublet("ls", "--all")["jobs"]], [self.first])
         self.assertEqual(self.contents(), [])
         self.assertIn("does not refer to 1 file (195.3 KiB) of the spool", self.pool.log("server"))
         self.assertEqual(self.pool.stop_server(), 0)

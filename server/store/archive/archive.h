@@ -166,6 +166,8 @@ class Archive {
   // When the job's outputs were removed; 0: they still exist, or there were none.
   Micros outputs_removed_at(JobId job);
   uint64_t last_file_id();
+  // Whether any batch was ever opened, without which there are no jobs and no files.
+  bool was_used();
 
   std::optional<CredentialRow> credential(MachineId machine);
   // The machine that this member registered (CredentialRow::uid), 0 if none.

@@ -218,6 +218,14 @@ Micros Archive::outputs_removed_at(JobId job) {
   });
 }
 
+bool Archive::was_used() {
+  return connections_->with([](soci::session& sql) {
+    return number_of(sql, "select next_batch from pool where id = 1") > 1 ||
+           number_of(sql, "select max(id) from batches") > 0 ||
+           number_of(sql, "select max(id) from contents") > 0;
+  });
+}
+
 uint64_t Archive::last_file_id() {
   return connections_->with(
       [&](soci::session& sql) { return number_of(sql, "select max(id) from files"); });
