@@ -3,6 +3,7 @@
 #include <soci/soci.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -21,10 +22,10 @@ namespace {
 constexpr long long kLastLayout = 1000;
 
 // The layout that the database gives; the present one if it cannot be read.
-long long layout_of(soci::session& sql, const std::string& schema) {
+long long layout_of(soci::session& sql) {
   long long layout = kSchemaVersion;
   try {
-    sql << "select version from " << schema << "pool", soci::into(layout);
+    sql << "select version from pool", soci::into(layout);
   } catch (const soci::soci_error& e) {
     if (!sqlite::is_damage(e)) throw;
   }
@@ -33,14 +34,35 @@ long long layout_of(soci::session& sql, const std::string& schema) {
 
 bool is_layout(long long layout) { return layout > 0 && layout <= kLastLayout; }
 
+StoreError lost_tables() {
+  return StoreError(
+      "the description of its tables is damaged, so that its rows cannot be found: restore a "
+      "backup");
+}
+
+std::set<std::string> names_of_tables(soci::session& sql) {
+  try {
+    soci::rowset<std::string> names =
+        (sql.prepare << "select name from sqlite_schema where type = 'table'");
+    return {names.begin(), names.end()};
+  } catch (const soci::soci_error& e) {
+    if (!sqlite::is_damage(e)) throw;
+    throw lost_tables();
+  }
+}
+
 // Returns the layout. A table that cannot be read, and a layout that none can be, count as
 // the present one.
-long long require_present_layout(soci::session& sql, const std::string& schema) {
-  const long long layout = layout_of(sql, schema);
+long long require_present_layout(soci::session& sql) {
+  const std::set<std::string> names = names_of_tables(sql);
+  if (!names.contains(tables::kPool.name)) throw lost_tables();
+  const long long layout = layout_of(sql);
   if (layout != kSchemaVersion && is_layout(layout))
     throw StoreError("it has layout " + std::to_string(layout) + ", and this program needs " +
                      std::to_string(kSchemaVersion) +
                      "; use the version of the server that wrote it");
+  for (const Table* table : tables::all())
+    if (!names.contains(table->name)) throw lost_tables();
   return layout;
 }
 
@@ -168,6 +190,7 @@ std::vector<std::string> set_aside_in(const std::string& database) {
   soci::session sql;
   sqlite::open_to_read(sql, database);
   sqlite::tolerate_damage(sql);
+  require_present_layout(sql);
   return tables_set_aside(sql);
 }
 
@@ -195,7 +218,6 @@ std::vector<SalvagedTable> copy_tables(Files& files, const std::string& database
   sqlite::open_new(sql, copy);
   sqlite::tolerate_damage(sql);
   sqlite::attach(sql, database, "old");
-  require_present_layout(sql, "old.");
   std::vector<SalvagedTable> copied;
   for (const Table* table : tables::all()) {
     for (const std::string& statement : creation(*table)) sql << statement;
@@ -220,7 +242,7 @@ std::vector<DamagedTable> find_damage(const std::string& database) {
     soci::session sql;
     sqlite::open_to_read(sql, database);
     sqlite::tolerate_damage(sql);
-    const long long layout = require_present_layout(sql, "");
+    const long long layout = require_present_layout(sql);
     std::vector<DamagedTable> damaged;
     if (!is_layout(layout))
       damaged.push_back({tables::kPool.name, {"no database has layout " + std::to_string(layout)}});

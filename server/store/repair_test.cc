@@ -9,6 +9,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <set>
 #include <utility>
 
@@ -76,6 +77,7 @@ class RepairTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(rows_between_damaged_pages_of_texts);
   CPPUNIT_TEST(both_ends_may_be_damaged);
   CPPUNIT_TEST(any_page_may_be_damaged);
+  CPPUNIT_TEST(a_damaged_description_of_the_tables);
   CPPUNIT_TEST(a_file_that_was_cut_off);
   CPPUNIT_TEST(pages_that_the_disk_cannot_read);
   CPPUNIT_TEST(rows_that_cannot_be_kept_are_counted);
@@ -261,6 +263,35 @@ class RepairTest : public CppUnit::TestFixture {
         CPPUNIT_ASSERT(find_damage(path()).empty());
       } catch (const StoreError&) {
         CPPUNIT_ASSERT_EQUAL(size_t{0}, n);  // the schema
+      }
+    }
+  }
+
+  static std::string error_of(const std::function<void()>& act) {
+    try {
+      act();
+    } catch (const StoreError& e) {
+      return e.what();
+    }
+    return "";
+  }
+
+  void a_damaged_description_of_the_tables() {
+    const std::vector<int> described =
+        numbers("select pageno from dbstat where name = 'sqlite_schema'");
+    CPPUNIT_ASSERT(described.size() > 2);
+    for (const int page : described) {
+      make();
+      finish_log();
+      damage(page);
+      CPPUNIT_ASSERT(error_of([&] { SqlStore{path()}; }).find("check") != std::string::npos ||
+                     page == 1);
+      for (const auto& act : std::vector<std::function<void()>>{
+               [&] { find_damage(path()); }, [&] { salvage(files_, path(), "1"); }}) {
+        const std::string error = error_of(act);
+        CPPUNIT_ASSERT_MESSAGE(error,
+                               error.find("restore a backup") != std::string::npos || page == 1);
+        CPPUNIT_ASSERT(!error.empty());
       }
     }
   }

@@ -88,7 +88,7 @@ std::string text_of(const std::exception& error) {
   if (from_soci == nullptr) return error.what();
   const std::string text = from_soci->get_error_message();
   return sqlite::is_damage(*from_soci)
-             ? text + " (the file is damaged: `sublet-server check` says where)"
+             ? "the file is damaged: `sublet-server check` says where, and what to do"
              : text;
 }
 
