@@ -142,14 +142,20 @@ int check_pool(const ServerSettings& settings, bool bytes) {
 int replay_history(const ServerSettings& settings) {
   become_owner_of(settings.state_folder);
   const std::string folder = settings.state_folder + "/history";
-  const std::vector<EventFile> files =
-      EventFiles(settings.state_folder + "/pool.db", folder, system_files()).list();
+  EventFiles history(settings.state_folder + "/pool.db", folder, system_files());
+  const std::vector<EventFile> files = history.list();
   if (files.empty()) throw StoreError("there are no files of events in " + folder);
   bool good = true;
   for (size_t i = 0; i < files.size(); ++i) {
     const bool last = i + 1 == files.size();
     good = print_replay(files[i].path, last ? "" : files[i + 1].path) && good;
   }
+  const uint64_t newer = history.waiting().count;
+  if (newer > 0)
+    std::cout << newer
+              << (newer == 1 ? " newer event, still in the database, was"
+                             : " newer events, still in the database, were")
+              << " not replayed\n";
   return good ? 0 : 1;
 }
 
