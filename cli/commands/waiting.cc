@@ -23,11 +23,17 @@ constexpr int64_t kServerAwayMs = 600'000;
 constexpr auto kShortestRound = std::chrono::milliseconds(200);
 constexpr auto kBetweenLines = std::chrono::seconds(1);
 constexpr int64_t kIdleMs = 1'000;  // no job runs for so long: the reason is printed
+constexpr auto kBetweenReasons = std::chrono::seconds(2);
 constexpr auto kFirstReasonPause = std::chrono::seconds(5);
 constexpr auto kLongestReasonPause = std::chrono::seconds(600);
 
 int64_t ms_since(Clock::time_point then) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - then).count();
+}
+
+std::string without_digits(std::string text) {
+  std::erase_if(text, [](char c) { return c >= '0' && c <= '9'; });
+  return text;
 }
 
 class Waiter {
@@ -104,7 +110,7 @@ class Waiter {
   // Of the first job that is not done, as the brain sees it now. Others' jobs cannot be shown:
   // then there is no reason.
   void find_reason() {
-    next_reason_ = Clock::now() + reason_pause_;
+    next_reason_ = Clock::now() + kBetweenReasons;
     JobFilter first = filter_;
     first.runs = first.unfinished_only = true;
     try {
@@ -119,11 +125,15 @@ class Waiter {
     }
   }
 
+  // Another reason is told at once; the same with other numbers, which may change all the time,
+  // more and more seldom.
   void tell_reason() {
     if (reason_ == last_reason_) return;
+    const bool other = without_digits(reason_) != without_digits(last_reason_);
+    if (!other && Clock::now() < next_numbers_) return;
+    reason_pause_ = other ? kFirstReasonPause : std::min(2 * reason_pause_, kLongestReasonPause);
+    next_numbers_ = Clock::now() + reason_pause_;
     last_reason_ = reason_;
-    // Reasons contain numbers that may change all the time.
-    reason_pause_ = std::min(2 * reason_pause_, kLongestReasonPause);
     end_progress();
     say(reason_);
   }
@@ -156,6 +166,7 @@ class Waiter {
   Clock::time_point next_reason_ = started_;
   std::optional<Clock::time_point> idle_since_;  // none of the jobs has run since then
   std::chrono::seconds reason_pause_ = kFirstReasonPause;
+  Clock::time_point next_numbers_ = started_;
   std::string reason_, last_reason_;
   std::optional<Clock::time_point> away_since_;
   uint64_t since_ = 0;

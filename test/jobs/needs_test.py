@@ -56,6 +56,13 @@ class Needs(unittest.TestCase):
         curly.owner("active")
         curly.start()
         self.assertEqual(self.next_reason(command, job), "1 machine fits, used by its owner")
+        # Asked for every 5 s, and told each time, however often it has changed.
+        for _ in range(3):
+            for word, told in (("drain", "drained by an administrator"), ("resume", "used by its owner")):
+                self.pool.sublet("admin", word, "curly")
+                with harness.Pace() as pace:
+                    self.assertEqual(self.next_reason(command, job), "1 machine fits, " + told)
+                pace.check(self, 7, "the changed reason")
         shown = self.pool.job(job)
         self.assertEqual((shown["forecast"], shown["starts_at_us"]),
                          ("not known: the machines that fit are used by their owners, silent or "
