@@ -185,7 +185,7 @@ void Settings::load_text(const std::string& toml, const std::string& file) {
   try {
     document = parse_toml(toml, file);
   } catch (const DocumentError& e) {
-    throw SettingError(std::string(e.what()) + "; correct the TOML there");
+    throw SettingError(e.what());
   }
   apply_table(document, "", file);
 }

@@ -15,6 +15,8 @@
 #include <sstream>
 #include <utility>
 
+#include "base/options/toml_problem.h"
+
 namespace sublet {
 namespace {
 
@@ -111,9 +113,10 @@ TomlValue parse_toml(std::string_view text, const std::string& file) {
     return convert(toml::parse(text));
   } catch (const toml::parse_error& e) {
     const toml::source_position where = e.source().begin;
-    throw DocumentError(file, where.line, where.column, std::string(e.description()));
+    throw DocumentError(file, where.line, where.column,
+                        toml_problem(text, where.line, where.column, e.description()));
   } catch (const std::logic_error&) {
-    throw DocumentError(file, 1, 1, "this is not valid TOML");
+    throw DocumentError(file, 1, 1, toml_problem(text, 1, 1, ""));
   }
 }
 

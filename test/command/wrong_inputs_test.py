@@ -171,7 +171,14 @@ JOB = "[[job]]\nprogram = 'true'\n"
 # A batch file, and what is said of it after its name.
 BATCH_FILES = [
     ("", ":1:1: no [[job]] in the batch file"),
-    ("[[job]\n", ":1:7: Error while parsing table header: expected ']', saw '\\\\n'"),
+    ("[[job]\n", ":1:7: the header of a table is not closed; write [NAME] or [[NAME]]"),
+    ("[[job]]\nprogram = true.sh\n", ":2:15: 'true.sh' is not a value; write true or false, or "
+     "put a string in quotes"),
+    ("[[job]]\nprogram = ./x\n", ":2:11: './x' is not a number; a string needs quotes"),
+    ("[[job]]\nprogram = 'x\ncount = 2\n", ":2:13: the closing quote of a string is missing"),
+    (JOB + "save_deadline = 5 min\n",
+     ":3:19: 'min' follows a value; begin a new line, or put a string in quotes"),
+    (JOB + "arguments = [1, 2\ncount = 2\n", ":4:1: ',' or ']' is missing before 'count' in a list"),
     ("[job]\nprogram = 'true'\n",
      ":1:1: write [[job]] instead of [job]: a batch has a list of jobs"),
     ("program = 'true'\n",
@@ -182,8 +189,7 @@ BATCH_FILES = [
     ("[batch]\nnmae = 'x'\n" + JOB,
      ":2:1: unknown key 'nmae' in [batch]; did you mean 'name'?"),
     (JOB + "arguments = 'x'\n", ":3:13: arguments must be a list, not a string"),
-    (JOB + "program = 'false'\n", ":3:11: Error while parsing key-value pair: cannot redefine "
-     "existing string 'program'"),
+    (JOB + "program = 'false'\n", ":3:11: 'program' is defined twice"),
     (JOB + "needs = { memory = '2 GX' }\n",
      ":3:20: memory must be a size such as \"2 GiB\" or \"500 MiB\", above 0"),
     (JOB + "needs = { colour = 'red' }\n", ":3:11: unknown key 'colour' in needs; known are os, "
@@ -210,9 +216,9 @@ BATCH_FILES = [
     ("[batch]\nstop_when = { output = 'key' }\n" + JOB,
      ":2:24: no job describes an output 'key'"),
     ("[batch]\nstop_when = { done = 5 }\n" + JOB, ":2:22: the batch has only 1 job"),
-    (b"[[job]]\nprogram = 'tr\xfce'\n", ":2:13: Encountered invalid utf-8 sequence"),
-    (b"[[job]]\nprogram = 'tr\0ue'\n", ":2:14: Error while parsing literal string: control "
-     "characters other than TAB (U+0009) are explicitly prohibited"),
+    (b"[[job]]\nprogram = 'tr\xfce'\n", ":2:13: the text is not UTF-8"),
+    (b"[[job]]\nprogram = 'tr\0ue'\n", ":2:14: a control character stands in a string; write "
+     "it as an escape in \"...\""),
 ]
 
 

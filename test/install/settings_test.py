@@ -58,8 +58,9 @@ class Settings(unittest.TestCase):
                       "lists them all" % (self.file, unknown)),
                      (toml(key, '"many"'), must),
                      (toml(key, -1), must),
-                     ("\nx = = 1\n", self.file + ":2:5: Error while parsing value: could not "
-                      "determine value type; correct the TOML there")]
+                     ("\nx = = 1\n", self.file + ":2:5: '=' is not a value; a string needs quotes"),
+                     ("\nx = 5min\n",
+                      self.file + ":2:6: '5min' is not a number; a string needs quotes")]
             for text, sentence in cases:
                 with self.subTest(name, text=text):
                     self.write(text)
