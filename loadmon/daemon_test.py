@@ -233,6 +233,9 @@ def scripted_load():
             assert state == AWAY or frame["reason"] == LOAD, frame
         room.control("0.1")  # sets no load average, which this rule needs
         until(lambda: room.connect().next()["reason"] == BLIND, "a blind monitor")
+        room.control("awya")
+        until(lambda: "the source 'control' failed: the owner is assumed to be here; "
+              f"{room.control_file}: 'awya' is not `away`" in room.logged(), "file and word")
 
 
 def silent_shepherd():

@@ -189,7 +189,7 @@ void Monitor::accept_all() {
   }
 }
 
-protocol::PresenceSample Monitor::ask_sources(int64_t now) {
+protocol::PresenceSample Monitor::ask_sources(int64_t now, const Source** failed) {
   JobsEffect jobs;
   if (options_.measures_jobs) {
     std::vector<pid_t> roots = folder_.processes();
@@ -204,24 +204,32 @@ protocol::PresenceSample Monitor::ask_sources(int64_t now) {
     if (!source->sample(now, jobs, &sample)) blind = source.get();
   }
   sample.blind = blind != nullptr;
-  if (sample.blind != !blind_source_.empty()) {
-    if (blind != nullptr) {
-      log(Severity::warning) << "the source '" << blind->name()
-                             << "' failed: the owner is assumed to be here";
-    } else {
-      log(Severity::info) << "the source '" << blind_source_ << "' works again";
-    }
-    blind_source_ = blind != nullptr ? blind->name() : "";
-  }
+  *failed = blind;
   return sample;
 }
 
+void Monitor::note_blindness(const Source* failed) {
+  if ((failed != nullptr) == !blind_source_.empty()) return;
+  if (failed == nullptr) {
+    log(Severity::info) << "the source '" << blind_source_ << "' works again";
+    blind_source_.clear();
+    return;
+  }
+  blind_source_ = failed->name();
+  const std::string problem = failed->problem();
+  log(Severity::warning) << "the source '" << blind_source_
+                         << "' failed: the owner is assumed to be here"
+                         << (problem.empty() ? "" : "; ") << problem;
+}
+
 void Monitor::take_sample(int64_t now) {
-  sample_ = ask_sources(now);
+  const Source* failed = nullptr;
+  sample_ = ask_sources(now, &failed);
   sampled_at_ = now;
   const protocol::PresenceVerdict before = verdict_;
   verdict_ = presence_.update(sample_);
   if (verdict_.state != before.state) changed(before, now);
+  note_blindness(failed);
   for (const auto& source : sources_) source->told(verdict_);
 }
 

@@ -67,7 +67,10 @@ class Monitor {
   void accept_all();
   void step();
   void take_sample(int64_t now);
-  protocol::PresenceSample ask_sources(int64_t now);
+  // *failed: a source that failed, or nullptr.
+  protocol::PresenceSample ask_sources(int64_t now, const Source** failed);
+  // Logs that a source fails, or works again.
+  void note_blindness(const Source* failed);
   void changed(const protocol::PresenceVerdict& before, int64_t now);
   void shepherd_left(Attempt* attempt);
   void find_attempts(int64_t now);

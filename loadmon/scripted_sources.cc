@@ -13,12 +13,15 @@
 
 #include "base/files.h"
 #include "base/os_error.h"
+#include "base/text.h"
 
 namespace sublet::loadmon {
 namespace {
 constexpr size_t kMostLines = 100'000;
 constexpr double kMostSeconds = 1e9;
 constexpr double kMostCores = 1e6;
+constexpr size_t kLongestValue = 64;  // in a control file, in bytes
+constexpr const char* kValues = "`away`, `active`, a number of cores, or `load` and a number";
 
 // Parses the whole word as a number from 0 to `most`.
 std::optional<double> parse_number(const std::string& word, double most) {
@@ -73,8 +76,7 @@ std::vector<ScriptLine> parse_script(const std::string& text, const std::string&
     if (!seconds) fail("a line must be `seconds value`, seconds from 0 to 1000000000");
     const std::optional<ScriptedValue> value =
         parse_scripted_value(gap == std::string::npos ? "" : line.substr(gap));
-    if (!value)
-      fail("the value must be `away`, `active`, a number of cores, or `load` and a number");
+    if (!value) fail(std::string("the value must be ") + kValues);
     const auto at = static_cast<int64_t>(*seconds * 1e9);
     if (!lines.empty() && at < lines.back().at_ns) fail("times must not decrease");
     lines.push_back({at, *value});
@@ -118,11 +120,20 @@ void ControlSource::read_control() {
   changed_ = false;
   // Non-blocking: a FIFO must not block the monitor.
   const UniqueFd fd(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  char text[64];
+  char text[kLongestValue];
   const ssize_t got = fd.valid() ? read(fd.get(), text, sizeof text) : -1;
   if (got == 0 && value_) return;
-  value_ =
-      got > 0 ? parse_scripted_value(std::string(text, static_cast<size_t>(got))) : std::nullopt;
+  error_ = got < 0 ? errno : 0;
+  text_.assign(text, static_cast<size_t>(std::max<ssize_t>(got, 0)));
+  value_ = parse_scripted_value(text_);
+}
+
+std::string ControlSource::problem() const {
+  if (error_ != 0) return OsError(error_, "read", path_).what();
+  const std::string word = trimmed(text_);
+  if (word.empty()) return path_ + ": a value is missing: " + kValues;
+  return path_ + ": '" + escape_for_terminal(word) +
+         (text_.size() == kLongestValue ? "...' is not " : "' is not ") + kValues;
 }
 
 bool ControlSource::sample(int64_t /*now*/, const JobsEffect& /*jobs*/,

@@ -62,6 +62,8 @@ class ControlSource : public Source {
   explicit ControlSource(const std::string& path);
   std::string name() const override { return "control"; }
   bool sample(int64_t now, const JobsEffect& jobs, protocol::PresenceSample* sample) override;
+  // Names the file, and what it holds.
+  std::string problem() const override;
   int handle() const override { return watch_.get(); }
 
  private:
@@ -70,6 +72,8 @@ class ControlSource : public Source {
   std::string path_;
   UniqueFd watch_;
   std::optional<ScriptedValue> value_;
+  std::string text_;  // that the value was read from; cut
+  int error_ = 0;     // errno: it could not be read
   bool changed_ = true;
 };
 

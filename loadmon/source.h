@@ -29,6 +29,8 @@ class Source {
   // `now`: CLOCK_BOOTTIME, ns. False: the source failed, which counts as the owner's
   // presence.
   virtual bool sample(int64_t now, const JobsEffect& jobs, protocol::PresenceSample* sample) = 0;
+  // Why the last sample failed, for the log; "": there is nothing to add to the name.
+  virtual std::string problem() const { return ""; }
   // Called after everybody has been told what a sample showed: time for bookkeeping.
   virtual void told(const protocol::PresenceVerdict& /*verdict*/) {}
   // A descriptor that becomes readable when a sample should be taken at once; -1: none.

@@ -40,6 +40,7 @@ class SourcesTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(any_bytes_are_parsed_or_refused);
   CPPUNIT_TEST(script_is_played);
   CPPUNIT_TEST(control_file_is_followed);
+  CPPUNIT_TEST(wrong_control_file_is_named);
   CPPUNIT_TEST(control_file_that_is_no_file);
   CPPUNIT_TEST(control_file_without_a_folder);
   CPPUNIT_TEST(proc_texts);
@@ -144,14 +145,34 @@ class SourcesTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(after("load 1.5"));
     CPPUNIT_ASSERT_EQUAL(1.5, sample.load[0]);
     CPPUNIT_ASSERT_EQUAL(-1.0, sample.cpu);
-    CPPUNIT_ASSERT(!after("perhaps"));
-    CPPUNIT_ASSERT(!after(std::string(1 << 20, 'a')));
     CPPUNIT_ASSERT(after("away"));
     std::filesystem::rename(path, path + ".old");
     CPPUNIT_ASSERT(!source.sample(3, {}, &sample));
     // The descriptor has been drained.
     pollfd ready = {source.handle(), POLLIN, 0};
     CPPUNIT_ASSERT_EQUAL(0, poll(&ready, 1, 0));
+  }
+
+  void wrong_control_file_is_named() {
+    const std::string path = folder_ + "/control";
+    const std::string values = "`away`, `active`, a number of cores, or `load` and a number";
+    ControlSource source(path);
+    PresenceSample sample;
+    CPPUNIT_ASSERT(!source.sample(1, {}, &sample));
+    CPPUNIT_ASSERT_EQUAL("cannot read " + path + ": No such file or directory", source.problem());
+    const std::pair<std::string, std::string> cases[] = {
+        {"awya\n", "'awya' is not " + values},
+        {" away active", "'away active' is not " + values},
+        {"\x1b[2J", "'\\x1b[2J' is not " + values},
+        {std::string(1 << 20, 'a'), "'" + std::string(64, 'a') + "...' is not " + values},
+        {"\n", "a value is missing: " + values}};
+    for (const auto& [text, problem] : cases) {
+      write(path, text);
+      CPPUNIT_ASSERT(!source.sample(2, {}, &sample));
+      CPPUNIT_ASSERT_EQUAL(path + ": " + problem, source.problem());
+    }
+    write(path, "away");
+    CPPUNIT_ASSERT(source.sample(3, {}, &sample));
   }
 
   void control_file_that_is_no_file() {
