@@ -40,9 +40,10 @@ enum sublet_frame_kind {
   /* monitor -> all. state: enum sublet_presence; reason: enum sublet_presence_reason;
    * instant: when the monitor saw the change (or took the sample);
    * arg[0]: the owner's CPU load in 1/1000 core; arg[1]: ms since the last input or
-   * -1 if not known; arg[2]: ms until the machine may become idle (0 when it is,
-   * -1 when the owner is active); arg[3]: the owner's load average over one minute
-   * in 1/1000, or -1 if the rule does not use it. Repeated as the heartbeat. */
+   * -1 if not known; arg[2]: ms until the machine may become idle if nothing is seen
+   * of the owner from now on (0 when it is idle, -1 if that cannot be told); arg[3]: the
+   * owner's load average over one minute in 1/1000, or -1 if the rule does not use it.
+   * Repeated as the heartbeat. */
   SUBLET_FRAME_PRESENCE = 2,
   /* shepherd -> monitor or client: frame `sequence` was received and acted on.
    * state: enum sublet_shepherd_state. */

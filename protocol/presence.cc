@@ -80,6 +80,11 @@ sublet_presence_reason OwnerPresence::disturbance(const PresenceSample& sample, 
   return SUBLET_PRESENCE_NONE;
 }
 
+int64_t OwnerPresence::until_idle_after(sublet_presence_reason disturbed) const {
+  if (disturbed == SUBLET_PRESENCE_PAUSED || disturbed == SUBLET_PRESENCE_SCRIPT) return -1;
+  return std::max<int64_t>(rule_.idle_time_ms, 1);
+}
+
 void OwnerPresence::enter(sublet_presence state, sublet_presence_reason reason,
                           int64_t ms_until_idle) {
   if (state != verdict_.state || verdict_.since == 0) verdict_.since = *last_;
@@ -96,7 +101,7 @@ const PresenceVerdict& OwnerPresence::update(const PresenceSample& sample) {
       blind != SUBLET_PRESENCE_NONE ? blind : disturbance(sample, idle);
   if (disturbed != SUBLET_PRESENCE_NONE) {
     quiet_since_.reset();
-    enter(SUBLET_PRESENCE_ACTIVE, disturbed, -1);
+    enter(SUBLET_PRESENCE_ACTIVE, disturbed, until_idle_after(disturbed));
     return verdict_;
   }
   const bool scripted = sample.scripted == ScriptedOwner::kAway;

@@ -61,7 +61,8 @@ struct PresenceRule {
 struct PresenceVerdict {
   sublet_presence state = SUBLET_PRESENCE_ACTIVE;
   sublet_presence_reason reason = SUBLET_PRESENCE_BLIND;
-  // Until the machine may become idle: 0 when it is, -1 when the owner is active.
+  // Until the machine may become idle, if nothing is seen of the owner from now on: 0 when it
+  // is, -1 when this cannot be told (a pause, a scripted owner).
   int64_t ms_until_idle = -1;
   int64_t since = 0;  // instant of the sample that changed the state
 };
@@ -81,6 +82,8 @@ class OwnerPresence {
   // by the `become` thresholds; SUBLET_PRESENCE_NONE if it does not.
   sublet_presence_reason disturbance(const PresenceSample& sample, bool idle) const;
   sublet_presence_reason blindness(const PresenceSample& sample) const;
+  // ms_until_idle of a sample that shows the owner.
+  int64_t until_idle_after(sublet_presence_reason disturbed) const;
   void enter(sublet_presence state, sublet_presence_reason reason, int64_t ms_until_idle);
 
   PresenceRule rule_;

@@ -172,7 +172,7 @@ class PresenceTest : public CppUnit::TestFixture {
     const PresenceVerdict back = presence.update(cpu_at(64 * kSecond, 0.2501));
     CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_ACTIVE, back.state);
     CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_CPU, back.reason);
-    CPPUNIT_ASSERT_EQUAL(int64_t{-1}, back.ms_until_idle);
+    CPPUNIT_ASSERT_EQUAL(int64_t{60'000}, back.ms_until_idle);  // it is quiet from now on
     // Between the two it does not become idle again, and the quiet time restarts.
     for (int64_t at = 65; at < 300; ++at) {
       CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_ACTIVE,
@@ -196,9 +196,10 @@ class PresenceTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_ACTIVE, back.state);
     CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_LOAD, back.reason);
     // "Idle below 1.0": 1.0 is not.
-    CPPUNIT_ASSERT_EQUAL(int64_t{-1},
-                         presence.update(load_at(at + 3 * kSecond, 1.0)).ms_until_idle);
-    CPPUNIT_ASSERT(presence.update(load_at(at + 4 * kSecond, 0.99)).ms_until_idle > 0);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_LOAD,
+                         presence.update(load_at(at + 3 * kSecond, 1.0)).reason);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_SETTLING,
+                         presence.update(load_at(at + 4 * kSecond, 0.99)).reason);
   }
 
   void input_evicts_and_delays() {

@@ -141,6 +141,13 @@ std::string sense_of(const sublet_frame& status) {
   }
 }
 
+// After how long of the owner's absence jobs may come.
+std::string patience_of(const sublet_frame& status) {
+  const bool here = status.state != SUBLET_PRESENCE_AWAY;
+  if (!here || status.reason == SUBLET_PRESENCE_SETTLING || status.arg[0] <= 0) return "";
+  return "; jobs may run after " + format_duration_ms(status.arg[0]) + " of quiet";
+}
+
 std::string jobs_line(const OwnerAnswer& answer) {
   if (answer.status.job == 0) return "no job is here\n";
   std::string line = counted(answer.status.job, "job") + (answer.status.job == 1 ? " is" : " are") +
@@ -163,7 +170,8 @@ std::string text_of(const OwnerAnswer& answer, const std::string& folder) {
            ": no jobs\n";
   } else {
     const bool away = status.state == SUBLET_PRESENCE_AWAY;
-    text = std::string(away ? "jobs may run" : "no jobs now") + ": " + sense_of(status) + "\n";
+    text = std::string(away ? "jobs may run" : "no jobs now") + ": " + sense_of(status) +
+           patience_of(status) + "\n";
   }
   return text + jobs_line(answer);
 }

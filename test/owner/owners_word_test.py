@@ -125,6 +125,23 @@ class OwnersWord(unittest.TestCase):
         self.assertEqual(code, 0)
         self.assertIn("no jobs now", out)
 
+    def test_how_long_the_owner_must_be_away(self):
+        self.curly.owner("3.0")  # as measured, in cores
+        wait_for(lambda: self.status()["reason"] == "cpu", "the owner's programs to be seen")
+        self.assertEqual(self.status()["idle_in_ms"], 15 * 60_000)
+        code, out, _ = self.say("status")
+        self.assertEqual(code, 0)
+        self.assertEqual(out, "no jobs now: you are here: the CPU is in use; jobs may run after "
+                         "15 min of quiet\nno job is here\n")
+        self.curly.owner("0.0")
+        wait_for(lambda: self.status()["reason"] == "settling", "the owner's programs to end")
+        self.assertRegex(self.say("status")[1],
+                         r"^no jobs now: not until it has been quiet for another 1[45] min")
+        self.curly.owner("active")  # a simulated owner has no such time
+        wait_for(lambda: self.status()["reason"] == "script", "the owner")
+        self.assertNotIn("jobs may run", self.say("status")[1])
+        self.assertEqual(self.status()["idle_in_ms"], -1)
+
     def test_a_job_may_not(self):
         self.say("pause", "1s")
         words = [self.sublet, "owner", "--state", self.curly.state]
