@@ -261,7 +261,9 @@ class Client:
         return None
 
     def monitor_pids(self):
-        return processes_naming(os.path.join(self.state, "monitor.sock"))
+        asked = set(processes_naming("--print-settings"))  # whether it takes its settings
+        return [pid for pid in processes_naming(os.path.join(self.state, "monitor.sock"))
+                if pid not in asked]
 
 
 class Saver:

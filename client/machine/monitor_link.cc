@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <optional>
 
 #include "base/clock.h"
 #include "base/local_socket.h"
@@ -30,6 +31,7 @@ MonitorLink::MonitorLink(Loop& loop, Workers& local, const MonitorSettings& sett
     : loop_(loop),
       local_(local),
       settings_(settings),
+      start_(settings.command, settings.socket),
       presence_(std::move(presence)),
       lost_(std::move(lost)),
       child_(std::move(child)) {}
@@ -69,34 +71,13 @@ void MonitorLink::connect(int64_t now) {
   } catch (const OsError& error) {
     if (now < spawn_due_ns_) return;
     const bool in_vain = pause_ms_ > 0;
-    if (in_vain && !said_in_vain_) {
-      said_in_vain_ = true;
-      log(Severity::error) << "no load monitor answers at " << settings_.socket
-                           << ", so no job can run here; see its own message above, or run "
-                           << settings_.command.front() << "; it is started again and again";
-    }
     pause_ms_ = next_pause(pause_ms_);
     // At least a second to start up, plus the back-off.
     spawn_due_ns_ = now + (1000 + pause_ms_) * kMs;
-    spawn(!in_vain);
+    local_.post([this, in_vain] {
+      if (const std::optional<pid_t> pid = start_.start(in_vain)) child_(*pid);
+    });
   }
-}
-
-void MonitorLink::spawn(bool first) {
-  local_.post([this, first] {
-    try {
-      SpawnOptions options;
-      options.new_session = true;
-      std::vector<std::string> environment = {"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8"};
-      SpawnedProcess monitor = sublet::spawn(settings_.command, environment, options);
-      log(first ? Severity::info : Severity::debug)
-          << "load monitor started, pid " << monitor.id.pid;
-      child_(monitor.id.pid);
-    } catch (const std::exception& error) {
-      log(Severity::error) << "the load monitor cannot be started, so no job can run here: "
-                           << error.what();
-    }
-  });
 }
 
 void MonitorLink::read() {
@@ -112,7 +93,6 @@ void MonitorLink::read() {
     give_up_ns_ = 0;
     accusations_ = 0;
     pause_ms_ = 0;
-    said_in_vain_ = false;
     presence_(frame);
   }
 }

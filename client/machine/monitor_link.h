@@ -12,6 +12,7 @@
 
 #include "base/unique_fd.h"
 #include "client/loop.h"
+#include "client/machine/monitor_start.h"
 #include "client/workers.h"
 #include "protocol/frame.h"
 
@@ -49,13 +50,12 @@ class MonitorLink {
   int64_t silent_at(int64_t since) const;
   void read();
   void lose(const char* why);
-  // first: no start has been in vain since a monitor last answered.
-  void spawn(bool first);
   void replace(const char* why, int64_t now);
 
   Loop& loop_;
   Workers& local_;
   const MonitorSettings settings_;
+  MonitorStart start_;
   const std::function<void(const sublet_frame&)> presence_;
   const std::function<void()> lost_;
   const std::function<void(pid_t)> child_;
@@ -66,7 +66,6 @@ class MonitorLink {
   int64_t connect_due_ns_ = 0;
   int64_t spawn_due_ns_ = 0;  // earliest time to start a monitor
   int64_t pause_ms_ = 0;      // 0: the last monitor started has answered
-  bool said_in_vain_ = false;
   int accusations_ = 0;
   int64_t give_up_ns_ = 0;  // deadline for the first monitor; 0: it has come or has passed
 };

@@ -128,15 +128,63 @@ class Settings(unittest.TestCase):
         self.assertIn(self.file + ":1:1: there is no setting", server.stderr.read())
 
     def test_a_monitor_that_refuses_its_settings(self):
+        """The client says once why nothing can run, again only when the reason changes, and
+        goes on trying."""
+        self.pool.start_server()
+        asked = os.path.join(self.pool.folder, "asked")
+        program = os.path.join(self.pool.folder, "monitor")
+        with open(program, "w") as f:
+            f.write("#!/bin/sh\necho >> %s\nexec %s \"$@\"\n" % (
+                asked, os.path.join(harness.BIN, "sublet-loadmon")))
+        os.chmod(program, 0o755)
+        settings = os.path.join(self.pool.folder, "monitor.toml")
+
+        def write(text):
+            """At once: the monitor may be reading it."""
+            with open(settings + ".new", "w") as f:
+                f.write(text)
+            os.rename(settings + ".new", settings)
+
+        def lines(word):
+            with open(log) as f:
+                return [line for line in f if word in line]
+
+        def ask(times):
+            def so_often():
+                return os.path.exists(asked) and os.path.getsize(asked) >= wanted
+            wanted = times + (os.path.getsize(asked) if os.path.exists(asked) else 0)
+            wait_for(so_often, "the monitor to be started %d times" % times)
+        write("no_such_word = 1\n")
+        client = self.pool.client("curly", extra=[
+            "--set", "monitor.program=" + program, "--set", "monitor.config=" + settings]).start()
+        log = os.path.join(self.pool.folder, "client-curly.log")
+        ask(3)
+        refusal = "the load monitor refuses its settings, so no job can run here: sublet-loadmon: "
+        self.assertIn(refusal + settings + ':1:1: there is no setting "no_such_word"',
+                      lines("no_such_word")[0])
+        write("idle_time = 5min\n")
+        wait_for(lambda: lines("5min"), "the other reason")
+        ask(1)
+        self.assertEqual([len(lines(word)) for word in (
+            "no_such_word", "5min", "refuses its settings", "load monitor started",
+            "no load monitor answers")], [1, 1, 2, 0, 0])
+        write("")
+        self.pool.wait_state(self.pool.submit("--", "true")[0], "done")
+        self.assertEqual(len(lines("load monitor started")), 1)
+        client.stop()
+
+    def test_a_monitor_that_cannot_listen(self):
         """The client says once that nothing can run, and goes on trying."""
         self.pool.start_server()
-        client = self.pool.client("curly", monitor_sets=["no_such_word=1"]).start()
+        client = self.pool.client("curly")
+        os.mkdir(os.path.join(client.state, "monitor.sock.lock"))
+        client.start()
         log = os.path.join(self.pool.folder, "client-curly.log")
 
         def lines(word):
             with open(log) as f:
                 return [line for line in f if word in line]
-        wait_for(lambda: len(lines("no_such_word")) >= 4, "four monitors to refuse their settings")
+        wait_for(lambda: len(lines("sublet-loadmon: cannot open")) >= 3, "three monitors to fail")
         self.assertEqual([len(lines(word)) for word in
                           ("load monitor started", "no load monitor answers")], [1, 1])
         self.assertIn("no job can run here", lines("no load monitor answers")[0])
