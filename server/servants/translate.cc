@@ -169,7 +169,8 @@ void to_idl(const JobRow& row, const std::string& machine, int32_t progress, v1:
   out.state = static_cast<CORBA::ULong>(job.state);
   out.attempts = job.attempts;
   out.machine = text(machine);
-  out.reason = text(job.reason);
+  // In the books, "new" is a job to which nothing has happened yet.
+  if (job.reason != "new") out.reason = text(job.reason);
   out.submitted = job.submitted;
   out.changed = job.changed;
   out.progress_ppm = progress;

@@ -70,6 +70,18 @@ class Needs(unittest.TestCase):
         curly.owner("away")
         self.assertEqual(command.wait(harness.PATIENCE), 0, command.stderr.read())
 
+    def test_lists_give_no_reason_before_the_first_attempt(self):
+        """Why such a job waits is found for `why` and `show` only."""
+        job = self.pool.submit("--", "true")[0]
+        self.assertEqual(self.pool.sublet("ls")["jobs"][0]["reason"], "")
+        status, out, _ = self.pool.run("ls")
+        self.assertEqual((status, out.split("\n")[0].split()),
+                         (0, ["ID", "NAME", "USER", "STATE", "FOR"]))
+        self.assertIn("no machine is in the pool", self.pool.job(job)["reason"])
+        self.pool.run("hold", job)
+        self.pool.run("release", job)
+        self.assertEqual(self.pool.sublet("ls")["jobs"][0]["reason"], "released")
+
     def test_each_line_is_told(self):
         """Also one that was too soon after the last one, when nothing changes any more."""
         self.pool.client("curly").start()
