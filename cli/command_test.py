@@ -662,16 +662,23 @@ class WithPool(unittest.TestCase):
         with open(os.path.join(self.folder, "big"), "wb") as f:
             f.truncate(3 << 30)
         before = self.pool.sublet("ls", "--all")["jobs"]
-        sending = subprocess.Popen([SUBLET, "submit", "--input", "big", "--", "true"],
-                                   cwd=self.folder, stderr=subprocess.PIPE, text=True,
-                                   env=self.pool.environment())
-        harness.wait_for(lambda: sending.poll() is not None or harness.cpu_ticks(sending.pid) > 20,
-                         "the command to be busy")
-        self.assertIsNone(sending.poll())
-        sending.send_signal(signal.SIGINT)
-        sending.communicate(timeout=60)
-        self.assertEqual(sending.returncode, 130)
-        self.assertEqual(self.pool.sublet("ls", "--all")["jobs"], before)
+        for options in [], ["--json"]:
+            sending = subprocess.Popen([SUBLET, *options, "submit", "--input", "big", "--", "true"],
+                                       cwd=self.folder, text=True, env=self.pool.environment(),
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            harness.wait_for(
+                lambda: sending.poll() is not None or harness.cpu_ticks(sending.pid) > 20,
+                "the command to be busy")
+            self.assertIsNone(sending.poll())
+            sending.send_signal(signal.SIGINT)
+            out, err = sending.communicate(timeout=60)
+            self.assertEqual(sending.returncode, 130)
+            if options:
+                self.assertEqual(err, "")
+                self.assertEqual(json.loads(out)["error"]["code"], "submit.interrupted")
+            else:
+                self.assertEqual((out, err), ("", "sublet: interrupted; nothing was submitted\n"))
+            self.assertEqual(self.pool.sublet("ls", "--all")["jobs"], before)
 
     def test_interrupted_fetch_leaves_nothing(self):
         job = self.pool.submit("--output", "big", "--", "sh", "-c",

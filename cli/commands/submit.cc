@@ -8,6 +8,7 @@
 #include "cli/commands/commands.h"
 #include "cli/commands/job_options.h"
 #include "cli/commands/waiting.h"
+#include "cli/interrupts.h"
 #include "cli/names.h"
 #include "cli/transfer/fetching.h"
 #include "cli/transfer/submission.h"
@@ -75,9 +76,14 @@ int wait_and_fetch(const SubmitOptions& o, const Submitted& submitted, Context& 
   else
     filter.ids = {submitted.jobs};
   const FetchOptions options = fetch_options(o);
-  WaitResult result = wait_for_jobs(context, filter, std::nullopt, "--fetch " + options.words());
+  std::optional<WhenInterrupted> interrupted(
+      std::in_place,
+      tell_how_to_continue(context, filter, "--fetch " + options.words(),
+                           [submitted](JsonWriter& json) { write_json(json, submitted); }));
+  WaitResult result = wait_for_jobs(context, filter, std::nullopt);
   if (context.json) {
     FetchResult fetched = fetch_jobs(context, filter, options);
+    interrupted.reset();  // one object is printed
     JsonWriter json;
     json.begin_object();
     write_json(json, submitted);
@@ -141,7 +147,10 @@ int run_submit(const SubmitOptions& o, Context& context) {
     return 0;
   }
   if (!o.into.empty()) fetch_options(o).check_folder();
-  Submitted submitted = submit_plan(context.pool(), plan, files);
+  const Submitted submitted =
+      submit_plan(context.pool(), plan, files, [json = context.json](const PoolError& error) {
+        json ? print(error_json(error)) : say(error_line(error));
+      });
   if (o.wait) {
     if (!context.json) print_submitted(submitted, true);
     return wait_and_fetch(o, submitted, context);

@@ -1,6 +1,7 @@
 // wait: waits until jobs have ended.
 #include "cli/commands/commands.h"
 #include "cli/commands/waiting.h"
+#include "cli/interrupts.h"
 #include "cli/pool/pool_client.h"
 #include "cli/transfer/fetching.h"
 #include "cli/views/jobs.h"
@@ -16,12 +17,15 @@ int run_wait(const Selection& selection, bool fetch, const FetchOptions& options
   std::optional<int64_t> timeout = context.timeout_ms();
   if (std::optional<PoolError> missing = missing_jobs(context.pool(), filter)) throw *missing;
   if (fetch && options.into != ".") options.check_folder();
-  WaitResult result =
-      wait_for_jobs(context, filter, timeout, fetch ? "--fetch " + options.words() : "");
+  std::optional<WhenInterrupted> interrupted(
+      std::in_place,
+      tell_how_to_continue(context, filter, fetch ? "--fetch " + options.words() : ""));
+  WaitResult result = wait_for_jobs(context, filter, timeout);
   int status = report_wait(context, filter, result);
   FetchResult fetched;
   bool do_fetch = fetch && !result.timed_out;
   if (do_fetch) fetched = fetch_jobs(context, filter, options);
+  interrupted.reset();  // with --json one object is printed
   if (context.json) {
     JsonWriter json;
     json.begin_object().field("timed_out", result.timed_out);

@@ -8,7 +8,6 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "cli/interrupts.h"
 #include "cli/names.h"
 #include "cli/pool/pool_client.h"
 #include "cli/views/jobs.h"
@@ -204,12 +203,25 @@ int WaitResult::exit_status() const {
 }
 
 WaitResult wait_for_jobs(Context& context, const JobFilter& filter,
-                         std::optional<int64_t> timeout_ms, const std::string& options) {
-  const std::string words = options + Selection::words(filter);
-  WhenInterrupted tell([words] {
-    say("sublet: the jobs stay in the pool; to continue: `sublet wait " + words + "`");
-  });
+                         std::optional<int64_t> timeout_ms) {
   return Waiter(context, filter, timeout_ms).run();
+}
+
+std::function<void()> tell_how_to_continue(const Context& context, const JobFilter& filter,
+                                           const std::string& options,
+                                           std::function<void(JsonWriter&)> begin) {
+  const PoolError error(ErrorKind::unavailable, "wait.interrupted", "the jobs stay in the pool",
+                        "to continue: `sublet wait " + options + Selection::words(filter) + "`");
+  return [error, json = context.json, begin = std::move(begin)] {
+    // Not made safe to show: the command is for copying.
+    if (!json) return say("sublet: " + error.message + "; " + error.advice);
+    JsonWriter out;
+    begin(out.begin_object());
+    out.key("error");
+    write_json(out, error);
+    out.end_object();
+    print(out.str() + "\n");
+  };
 }
 
 std::optional<int64_t> time_left(uint64_t ended, uint64_t left, int64_t elapsed_ms) {

@@ -4,9 +4,11 @@
 #define SUBLET_CLI_COMMANDS_WAITING_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
+#include "base/json.h"
 #include "cli/commands/commands.h"
 #include "cli/pool/pool.h"
 
@@ -24,10 +26,16 @@ struct WaitResult {
 // Waits until all jobs of the filter have ended, or for timeout_ms. Progress on stderr: on
 // a terminal one line that is rewritten, else a line when the counts have changed, at most
 // one per second; while no job runs, also why, and again when the reason changes. Waits up to
-// ten minutes for an unreachable server. Ctrl-C ends the process and prints how to resume
-// waiting, with `options`, which end in a space. Throws PoolError.
+// ten minutes for an unreachable server. Throws PoolError.
 WaitResult wait_for_jobs(Context& context, const JobFilter& filter,
-                         std::optional<int64_t> timeout_ms, const std::string& options = "");
+                         std::optional<int64_t> timeout_ms);
+
+// For WhenInterrupted around waiting and fetching: says that the jobs stay in the pool, and
+// the command that continues, with `options`, which end in a space. With --json prints an
+// object with this as its error, after what `begin` writes into it.
+std::function<void()> tell_how_to_continue(
+    const Context& context, const JobFilter& filter, const std::string& options,
+    std::function<void(JsonWriter&)> begin = [](JsonWriter&) {});
 
 // Estimated milliseconds until the rest has ended, from the rate so far; nullopt while that
 // would be a guess (fewer than 3 jobs, or less than 5 s).

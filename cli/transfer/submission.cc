@@ -169,7 +169,8 @@ void check_plan(const BatchPlan& plan) {
   }
 }
 
-Submitted submit_plan(PoolClient& pool, const BatchPlan& plan, InputFiles& files) {
+Submitted submit_plan(PoolClient& pool, const BatchPlan& plan, InputFiles& files,
+                      const std::function<void(const PoolError&)>& tell_interrupted) {
   if (plan.jobs.size() == 1 && plan.jobs[0].count == 0 && plan.jobs[0].inputs.empty() &&
       !plan.stop_when.is_set())
     return submit_single(pool, plan.jobs[0].what);
@@ -177,12 +178,13 @@ Submitted submit_plan(PoolClient& pool, const BatchPlan& plan, InputFiles& files
   pool.set_unreachable_ms(kServerRestartMs);
   std::atomic<bool> committing{false};
   WhenInterrupted interrupted([&] {
-    if (committing) {
-      say("sublet: interrupted while the jobs were being committed; see `sublet ls --batch " +
-          std::to_string(batch) + "`");
-      return;
-    }
-    say("sublet: interrupted; nothing was submitted");
+    if (committing)
+      return tell_interrupted(PoolError(ErrorKind::unavailable, "submit.uncertain",
+                                        "interrupted while the jobs were being committed",
+                                        "see `sublet ls --batch " + std::to_string(batch) + "`",
+                                        std::to_string(batch)));
+    tell_interrupted(PoolError(ErrorKind::unavailable, "submit.interrupted", "interrupted",
+                               "nothing was submitted"));
     give_up(pool, batch);
   });
   try {

@@ -2,6 +2,8 @@
 #ifndef SUBLET_CLI_TRANSFER_SUBMISSION_H_
 #define SUBLET_CLI_TRANSFER_SUBMISSION_H_
 
+#include <functional>
+
 #include "cli/batch/plan.h"
 #include "cli/pool/pool_client.h"
 #include "cli/transfer/transfer.h"
@@ -18,8 +20,10 @@ void check_plan(const BatchPlan& plan);
 
 // `files` must have read the plan's inputs, and check_plan() must have passed. On an error or
 // Ctrl-C the batch is discarded and nothing is submitted. Only if the connection is lost during
-// the commit is the outcome unknown; the PoolError says so.
-Submitted submit_plan(PoolClient& pool, const BatchPlan& plan, InputFiles& files);
+// the commit, or Ctrl-C pressed then, is the outcome unknown; the PoolError says so.
+// tell_interrupted: called with it on Ctrl-C, as an action of WhenInterrupted.
+Submitted submit_plan(PoolClient& pool, const BatchPlan& plan, InputFiles& files,
+                      const std::function<void(const PoolError&)>& tell_interrupted);
 
 // This machine's name, as recorded with submitted jobs.
 std::string host_name();

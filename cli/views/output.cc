@@ -242,11 +242,15 @@ std::string error_line(const PoolError& error) {
 
 std::string error_json(const PoolError& error) {
   JsonWriter json;
-  json.begin_object().key("error").begin_object();
-  json.field("code", error.code).field("message", error.message);
-  json.field("advice", error.advice).field("subject", error.subject);
-  json.end_object().end_object();
+  json.begin_object().key("error");
+  write_json(json, error);
+  json.end_object();
   return json.str() + "\n";
+}
+
+void write_json(JsonWriter& json, const PoolError& error) {
+  json.begin_object().field("code", error.code).field("message", error.message);
+  json.field("advice", error.advice).field("subject", error.subject).end_object();
 }
 
 int exit_status(ErrorKind kind) {

@@ -1,6 +1,7 @@
 // The command's output: the terminal's width and colours, tables that fit it, a progress
 // line, readable ages. A closed pipe (`sublet ls | head -1`) ends the process quietly. One
-// thread, except for end_progress(), which the thread that waits for signals may also call.
+// thread, except for print(), say() and end_progress(), which the thread that waits for
+// signals may also call.
 #ifndef SUBLET_CLI_VIEWS_OUTPUT_H_
 #define SUBLET_CLI_VIEWS_OUTPUT_H_
 
@@ -9,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/json.h"
 #include "cli/pool/pool.h"
 
 namespace sublet::cli {
@@ -74,6 +76,8 @@ int64_t now_us();
 std::string error_line(const PoolError& error);
 // {"error":{"code":…,"message":…,"advice":…,"subject":…}} and a newline.
 std::string error_json(const PoolError& error);
+// {"code":…,"message":…,"advice":…,"subject":…}
+void write_json(JsonWriter& json, const PoolError& error);
 // The documented exit status of each kind.
 int exit_status(ErrorKind kind);
 

@@ -3,7 +3,9 @@ every documented field is printed, and each has its type."""
 
 import json
 import os
+import pty
 import re
+import signal
 import subprocess
 import sys
 import unittest
@@ -47,8 +49,8 @@ class Page:
             for line in f:
                 if line.startswith("### "):
                     names = re.findall(r"`([^`]+)`", line) or [line[4:].strip()]
-                    if "of several" in line:
-                        names = ["show of several"]
+                    if "of several" in line or "Interrupted" in line:
+                        names = [line[4:].strip().replace("`", "")]
                     self.commands |= {n.split(" --")[0] for n in names if n[0].islower()}
                 field, kind, *_ = [cell.strip() for cell in line.split("|")[1:]] + ["", ""]
                 if field.startswith("all of "):
@@ -146,12 +148,49 @@ class JsonShapes(unittest.TestCase):
         self.pool.wait_machines(1)
         self.submissions()
         self.jobs()
+        self.interruptions()
         self.pool_itself()
         self.following()
         self.administration()
         self.members()
         self.assertEqual(self.page.problems, [])
         self.assertEqual(self.page.never_seen(), [])
+
+    def interrupted(self, *words):
+        """Ends the command while it waits for a job; returns what it printed."""
+        screen, stderr = pty.openpty()  # there it shows its progress, also with --json
+        self.addCleanup(os.close, screen)
+        waiting = subprocess.Popen([os.path.join(harness.BIN, "sublet"), "--json", *words],
+                                   env=dict(self.pool.environment(), TERM="xterm"),
+                                   text=True, stderr=stderr,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   cwd=self.pool.folder)
+        os.close(stderr)
+        try:
+            shown = b""
+            while b"0 of 1 done" not in shown:
+                shown += os.read(screen, 1000)
+            waiting.send_signal(signal.SIGINT)
+            out, _ = waiting.communicate(timeout=harness.PATIENCE)
+        finally:
+            waiting.kill()
+            waiting.communicate()
+        self.assertEqual((waiting.returncode, out.count("\n")), (130, 1), out)
+        return json.loads(out)
+
+    def interruptions(self):
+        said = self.interrupted("submit", "--wait", "--by-job", "--input", "data", "--",
+                                "sleep", "1000")
+        self.page.check_table("Interrupted submit --wait", said, "submit --wait")
+        job = said["jobs"]["first"]
+        self.assertEqual((said["error"]["code"], said["error"]["message"], said["error"]["advice"]),
+                         ("wait.interrupted", "the jobs stay in the pool",
+                          "to continue: `sublet wait --fetch --by-job --batch %d`" % said["batch"]))
+        self.pool.wait_state(job, "running")
+        said = self.interrupted("wait", str(job))
+        self.page.check_table("Any error", said, "wait")
+        self.assertEqual(said["error"]["advice"], "to continue: `sublet wait %d`" % job)
+        self.pool.sublet("rm", job)
 
     def submissions(self):
         self.put("data", "#!/bin/sh\n")
