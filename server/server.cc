@@ -8,10 +8,13 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
 
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/options/default_places.h"
+#include "base/text.h"
 #include "server/access.h"
 #include "server/administration.h"
 #include "server/commit/crash_point.h"
@@ -310,6 +313,14 @@ int Server::handle_signal(int, siginfo_t*, ucontext_t*) {
   return 0;
 }
 
+// Commands and clients look only where root's server or the service listens.
+std::string how_to_find(const std::string& socket) {
+  if (socket == kMachinesServer) return "";
+  const std::string path = quote_for_shell(std::filesystem::absolute(socket).string());
+  return ", which is not the default: write `sublet --server " + path +
+         "` (or set SUBLET_SERVER) and `sublet-client --server " + path + "`";
+}
+
 int Server::run() {
   ACE_Sig_Set stop;
   stop.sig_add(SIGTERM);
@@ -317,7 +328,7 @@ int Server::run() {
   reactor_.register_handler(stop, this);
   housekeeper_.start();
   signs_->serving = true;
-  log(Severity::info) << "serving at " << settings_.socket;
+  log(Severity::info) << "serving at " << settings_.socket << how_to_find(settings_.socket);
   if (settings_.listen)
     log(Severity::info) << "remote members connect by TLS to " << to_text(*settings_.listen);
   reactor_.run_reactor_event_loop();

@@ -3,6 +3,8 @@ the server's supervisor nor systemd restarts it. --print-settings prints what is
 
 import configparser
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -15,6 +17,7 @@ import harness
 from harness import wait_for
 
 WRONG = 2
+NOBODY = 65534
 UNITS = os.path.join(harness.ROOT, "etc", "systemd")
 # Each daemon with a whole number among its settings, and what that must be.
 NUMBERS = {"sublet-server": ("server.queue_limit", "a whole number from 100 to 10000000"),
@@ -172,6 +175,32 @@ class Settings(unittest.TestCase):
         self.pool.wait_state(self.pool.submit("--", "true")[0], "done")
         self.assertEqual(len(lines("load monitor started")), 1)
         client.stop()
+
+    def test_a_users_server_without_options(self):
+        """Commands do not look for it; its log says what to write, and that is right."""
+        home = os.path.join(self.pool.folder, "home")
+        os.mkdir(home)
+        env = {"PATH": os.environ["PATH"], "HOME": home, "XDG_RUNTIME_DIR": home}
+        command = [self.pool.public(os.path.join(harness.BIN, "sublet-server"))]
+        if os.geteuid() == 0:
+            os.chown(home, NOBODY, NOBODY)
+            command = ["setpriv", "--reuid=%d" % NOBODY, "--clear-groups"] + command
+        server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                  env=env, text=True, cwd="/")
+        self.addCleanup(server.stderr.close)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.terminate)
+        first = next(line for line in server.stderr if "serving at" in line)
+        self.assertIn("%s/sublet/server.sock, which is not the default" % home, first)
+        told = re.findall("`(sublet[^`]*)`", first)
+        self.assertEqual(len(told), 2, first)
+        for line, words in zip(told, (["about"], ["--print-settings"])):
+            program, *arguments = shlex.split(line)
+            done = subprocess.run([os.path.join(harness.BIN, program), *arguments, *words],
+                                  text=True, stdin=subprocess.DEVNULL, capture_output=True,
+                                  env=env, timeout=harness.PATIENCE)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), line)
+        self.assertIn('server = "%s/sublet/server.sock"' % home, done.stdout)
 
     def test_a_monitor_that_cannot_listen(self):
         """The client says once that nothing can run, and goes on trying."""
