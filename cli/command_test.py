@@ -110,9 +110,16 @@ class Alone(unittest.TestCase):
         del self.environment["SUBLET_SERVER"]
         os.makedirs(os.path.join(self.folder, ".config/sublet"))
         config = self.write(".config/sublet/config.toml", 'server = "/configured/x.sock"\n')
-        self.assertIn("/configured/x.sock", self.run_it("ls")[2])
-        self.assertIn("/env.sock", self.run_it("ls", SUBLET_SERVER="/env.sock")[2])
-        self.assertIn("/opt.sock", self.run_it("ls", "--server", "/opt.sock")[2])
+        self.assertIn("no server at /configured/x.sock (from %s): " % config, self.run_it("ls")[2])
+        self.assertIn("no server at /env.sock (from $SUBLET_SERVER): ",
+                      self.run_it("ls", SUBLET_SERVER="/env.sock")[2])
+        self.assertIn("no server at /opt.sock (from --server): ",
+                      self.run_it("ls", "--server", "/opt.sock")[2])
+        os.remove(config)
+        default = "/run/sublet/server.sock"
+        if not os.path.exists(default):  # else this machine has a server
+            self.assertIn("no server at %s (the default): " % default, self.run_it("ls")[2])
+        config = self.write(".config/sublet/config.toml", "")
         self.write(".config/sublet/config.toml", "servr = 1\n")
         status, _, err = self.run_it("ls")
         self.assertEqual(status, 3)

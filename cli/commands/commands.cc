@@ -42,20 +42,22 @@ std::string server_in(const TomlValue& root, const std::string& path) {
   return server;
 }
 
-// The value of `server` in the user's configuration, or "".
-std::string configured_server() {
+// `server` in the user's configuration, if it is there.
+std::optional<ServerAddress> configured_server() {
   const char* home = getenv("HOME");
-  if (home == nullptr || *home == '\0') return "";
+  if (home == nullptr || *home == '\0') return {};
   std::string path = std::string(home) + "/.config/sublet/config.toml";
   std::string text;
   try {
     text = system_files().read_file(path, kConfigMax);
   } catch (const FileError& e) {
-    if (e.code() == ENOENT || e.code() == ENOTDIR) return "";
+    if (e.code() == ENOENT || e.code() == ENOTDIR) return {};
     throw PoolError(ErrorKind::invalid, "config.file", e.what(), kWithoutFile, path);
   }
   try {
-    return server_in(parse_toml(text, path), path);
+    const std::string server = server_in(parse_toml(text, path), path);
+    if (server.empty()) return {};
+    return ServerAddress{server, "from " + path};
   } catch (const DocumentError& e) {
     throw PoolError(ErrorKind::invalid, "config.file", e.what(),
                     std::string("correct it there; ") + kWithoutFile, path);
@@ -118,7 +120,7 @@ std::optional<int64_t> Context::timeout_ms() const {
   return ms;
 }
 
-std::string Context::server() const { return server_address(server_); }
+std::string Context::server() const { return server_address(server_).address; }
 
 std::string Context::user() const {
   if (const std::optional<Membership> ours = membership_at(server()))
@@ -135,17 +137,16 @@ PoolClient& Context::pool() {
       patience.call_timeout_ms = static_cast<int>(std::min(*ms, kCallTimeoutMax));
       patience.tries_after_timeout = 1;
     }
-    client_ = std::make_unique<PoolClient>(server(), patience);
+    client_ = std::make_unique<PoolClient>(server_address(server_), patience);
   }
   return *client_;
 }
 
-std::string server_address(const std::string& option) {
-  if (!option.empty()) return option;
+ServerAddress server_address(const std::string& option) {
+  if (!option.empty()) return {option, "from --server"};
   const char* environment = getenv("SUBLET_SERVER");
-  if (environment != nullptr && *environment != '\0') return environment;
-  std::string configured = configured_server();
-  return configured.empty() ? kMachinesServer : configured;
+  if (environment != nullptr && *environment != '\0') return {environment, "from $SUBLET_SERVER"};
+  return configured_server().value_or(ServerAddress{kMachinesServer, "the default"});
 }
 
 void Selection::declare(Arguments& arguments) {

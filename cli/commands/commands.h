@@ -17,6 +17,7 @@
 namespace sublet::cli {
 
 class PoolClient;
+struct ServerAddress;
 
 inline constexpr int kExitJobsFailed = 1;
 inline constexpr int kExitTimeout = 124;  // as timeout(1) does
@@ -55,7 +56,7 @@ class Context {
 
 // --server, else $SUBLET_SERVER, else `server` in ~/.config/sublet/config.toml,
 // else /run/sublet/server.sock. Throws PoolError.
-std::string server_address(const std::string& option);
+ServerAddress server_address(const std::string& option);
 
 struct Command {
   Arguments* arguments = nullptr;

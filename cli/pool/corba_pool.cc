@@ -32,16 +32,18 @@ int socket_errno(const std::string& path) {
   }
 }
 
-PoolError unreachable(const std::string& path, int code, const std::string& why) {
+// server: the path with its origin.
+PoolError unreachable(const std::string& server, const std::string& path, int code,
+                      const std::string& why) {
   std::string start =
       "start sublet-server there, or name another socket with --server or $SUBLET_SERVER";
   switch (code) {
     case ENOENT:
     case ENOTDIR:
-      return {ErrorKind::unavailable, "server.down", "no server at " + path + " (no such socket)",
+      return {ErrorKind::unavailable, "server.down", "no server at " + server + ": no such socket",
               start, path};
     case ECONNREFUSED:
-      return {ErrorKind::unavailable, "server.down", "no server listens on " + path, start, path};
+      return {ErrorKind::unavailable, "server.down", "no server listens on " + server, start, path};
     case ENAMETOOLONG:
       return {ErrorKind::invalid, "server.path",
               "the path of the server's socket has " + std::to_string(path.size()) +
@@ -50,36 +52,38 @@ PoolError unreachable(const std::string& path, int code, const std::string& why)
     case EACCES:
     case EPERM:
       return {ErrorKind::not_permitted, "server.no_access",
-              "you may not connect to the server at " + path,
+              "you may not connect to the server at " + server,
               "ask the administrator for access to that folder", path};
     default:
       return {ErrorKind::unavailable, "server.unreachable",
-              "the server at " + path + " cannot be reached: " + why,
+              "the server at " + server + " cannot be reached: " + why,
               "try again; see the server's log", path};
   }
 }
 
-PoolError from_call_error(const std::string& path, const CallError& error) {
+// server: the path with its origin.
+PoolError from_call_error(const std::string& server, const std::string& path,
+                          const CallError& error) {
   switch (error.kind) {
     case CallFailure::kTimeout:
       return {ErrorKind::unavailable, "server.timeout",
-              "the server at " + path + " does not answer in time",
+              "the server at " + server + " does not answer in time",
               "check whether it is overloaded or stopped; --timeout sets a longer limit", path};
     case CallFailure::kRefused:
       return {ErrorKind::not_permitted, "server.refused",
-              "the server at " + path + " refuses the call: " + error.text, "ask the administrator",
-              path};
+              "the server at " + server + " refuses the call: " + error.text,
+              "ask the administrator", path};
     case CallFailure::kGone:
       return {ErrorKind::unavailable, "server.lacks",
-              "the server at " + path + " does not know this operation",
+              "the server at " + server + " does not know this operation",
               "use the same version of command and server", path};
     case CallFailure::kProtocol:
       return {ErrorKind::invalid, "call.protocol",
-              "the server at " + path + " did not understand the call: " + error.text,
+              "the server at " + server + " did not understand the call: " + error.text,
               "use the same version of command and server", path};
     default:
       return {ErrorKind::unavailable, "server.failed",
-              "the server at " + path + " failed in the call: " + error.text,
+              "the server at " + server + " failed in the call: " + error.text,
               "see its log; try again", path};
   }
 }
@@ -96,17 +100,21 @@ OrbSettings client_settings(const std::string& server, const Patience& patience)
   return settings;
 }
 
-// Why a remote server refused us, or we refused it.
-PoolError from_dial_failure(const std::string& server, const DialFailure& failure) {
+// Why a remote server refused us, or we refused it. `origin`: of its address.
+PoolError from_dial_failure(const std::string& server, const std::string& origin,
+                            const DialFailure& failure) {
   const bool unreached = failure.code.starts_with("server.");
   return {unreached ? ErrorKind::unavailable : ErrorKind::not_permitted, failure.code,
-          failure.message, failure.advice, server};
+          failure.message + (unreached ? " (address " + origin + ")" : ""), failure.advice, server};
 }
 
 }  // namespace
 
-CorbaPool::CorbaPool(const std::string& socket_path, const Patience& p)
-    : path(socket_path), patience(p), orb(client_settings(socket_path, p)) {
+CorbaPool::CorbaPool(const ServerAddress& server, const Patience& p)
+    : path(server.address),
+      origin(server.origin),
+      patience(p),
+      orb(client_settings(server.address, p)) {
   scheduler = resolve<v1::JobScheduler>("JobScheduler");
   watcher = resolve<v1::JobScheduler>("JobScheduler");
   committer = resolve<v1::JobScheduler>("JobScheduler");
@@ -126,10 +134,11 @@ PoolError CorbaPool::failure_of(const CORBA::SystemException& e) const {
   CallError error = describe(e);
   const auto failure = orb.dial_failure();
   if (error.kind == CallFailure::kUnreachable && failure)
-    return marked(from_dial_failure(path, *failure), error.maybe_done);
+    return marked(from_dial_failure(path, origin, *failure), error.maybe_done);
+  const std::string server = path + " (" + origin + ")";
   if (error.kind == CallFailure::kUnreachable)
-    return marked(unreachable(path, socket_errno(path), error.text), error.maybe_done);
-  return marked(from_call_error(path, error), error.maybe_done);
+    return marked(unreachable(server, path, socket_errno(path), error.text), error.maybe_done);
+  return marked(from_call_error(server, path, error), error.maybe_done);
 }
 
 void CorbaPool::rethrow_translated() {

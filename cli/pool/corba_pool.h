@@ -17,7 +17,7 @@ namespace sublet::cli {
 
 // Any thread may make calls; `patience` is only changed while no call is in progress.
 struct CorbaPool {
-  CorbaPool(const std::string& socket_path, const Patience& p);
+  CorbaPool(const ServerAddress& server, const Patience& p);
 
   // One try. Returns what f returns.
   template <typename F>
@@ -53,7 +53,8 @@ struct CorbaPool {
     }
   }
 
-  std::string path;
+  std::string path;    // or tls://HOST:PORT
+  std::string origin;  // of the path
   Patience patience;
   Orb orb;
   v1::JobScheduler_var scheduler;

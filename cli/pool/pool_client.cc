@@ -37,13 +37,13 @@ std::vector<OutputInfo> all_outputs(CorbaPool& remote, uint64_t job) {
 
 }  // namespace
 
-PoolClient::PoolClient(const std::string& server, const Patience& patience) {
+PoolClient::PoolClient(const ServerAddress& server, const Patience& patience) {
   try {
     remote_ = std::make_unique<CorbaPool>(server, patience);
   } catch (const OrbError& e) {
-    throw PoolError(ErrorKind::usage, "server.address", e.what(),
-                    "write --server /PATH/OF/SOCKET, without ':' or ',', or tls://HOST:PORT",
-                    server);
+    throw PoolError(
+        ErrorKind::usage, "server.address", std::string(e.what()) + " (" + server.origin + ")",
+        "write --server /PATH/OF/SOCKET, without ':' or ',', or tls://HOST:PORT", server.address);
   }
 }
 

@@ -25,14 +25,18 @@ struct Patience {
   int unreachable_ms = 1'500;    // how long to retry if no server listens
 };
 
+struct ServerAddress {
+  std::string address;  // the path of a Unix socket, or tls://HOST:PORT
+  std::string origin;   // of the address, for messages: "from $SUBLET_SERVER", "the default"
+};
+
 struct CorbaPool;
 
 class PoolClient : public SpoolCalls, public LogCalls {
  public:
   // Makes no connection yet. One object per process (one ORB per process).
-  // server: the path of a Unix socket, or tls://HOST:PORT. Throws PoolError if it is not a
-  // valid address, or not of a pool that was joined.
-  PoolClient(const std::string& server, const Patience& patience);
+  // Throws PoolError if it is not a valid address, or not of a pool that was joined.
+  PoolClient(const ServerAddress& server, const Patience& patience);
   ~PoolClient() override;
   PoolClient(const PoolClient&) = delete;
   PoolClient& operator=(const PoolClient&) = delete;

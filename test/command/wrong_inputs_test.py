@@ -38,11 +38,11 @@ COMMAND_LINES = [
     ("--timeout 0 ls", USAGE, "sublet: --timeout: '0'" + DURATION),
     ("--timeout x ls", USAGE, "sublet: --timeout: 'x'" + DURATION),
     ("--server /nowhere/s.sock ls", UNAVAILABLE,
-     "sublet: no server at /nowhere/s.sock (no such socket); start sublet-server there, or name "
-     "another socket with --server or $SUBLET_SERVER"),
+     "sublet: no server at /nowhere/s.sock (from --server): no such socket; start sublet-server "
+     "there, or name another socket with --server or $SUBLET_SERVER"),
     ("--server http://x ls", USAGE,
-     "sublet: 'http://x' is not the path of a socket that can be called; write --server "
-     "/PATH/OF/SOCKET, without ':' or ',', or tls://HOST:PORT"),
+     "sublet: 'http://x' is not the path of a socket that can be called (from --server); write "
+     "--server /PATH/OF/SOCKET, without ':' or ',', or tls://HOST:PORT"),
     ("--server tls://nowhere ls", USAGE,
      "sublet: 'tls://nowhere' is not an address; write it as tls://HOST:PORT"),
     ("--server tls://127.0.0.1:1 ls", NOT_PERMITTED,

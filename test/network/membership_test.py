@@ -161,6 +161,10 @@ class Joining(MembershipCase):
         self.assertEqual(status, 0, err)
         for name in ("curly", "ann", "joe"):
             self.assertIn(name, out)
+        # Who cannot reach a server is told where its address is from.
+        pool.stop_server()
+        self.refused(ann.run("--server", "tls://" + pool.listen, "ls"), 8,
+                     "(address from --server)")
 
     def test_ones_own_jobs_are_those_of_the_certificates_name(self):
         """The local login name does not matter."""
