@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "base/log.h"
+#include "base/options/settings_arguments.h"
 #include "base/standard_streams.h"
 #include "client/daemon.h"
 #include "client/link/joining.h"
@@ -20,6 +21,9 @@ int main(int argc, char** argv) {
     int code = sublet::client::run_client(settings);
     sublet::log_stop();
     return code;
+  } catch (const sublet::SettingError& error) {
+    sublet::log_stop();
+    return sublet::refuse_settings("sublet-client", error);
   } catch (const std::exception& error) {
     sublet::log_stop();
     std::cerr << "sublet-client: " << error.what() << "\n";

@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "base/files.h"
+#include "base/options/settings.h"
 #include "base/os_error.h"
 #include "client/link/joining.h"
 #include "client/machine/machine.h"
@@ -28,9 +29,8 @@ std::string companion(const char* name, const char* setting, const std::string& 
   if (path.empty())
     path = (std::filesystem::read_symlink("/proc/self/exe").parent_path() / name).string();
   if (access(path.c_str(), X_OK) != 0)
-    throw std::runtime_error(path + " cannot be executed: " + std::strerror(errno) + ". Install " +
-                             name + " beside sublet-client, or name its path with --set " +
-                             setting + "=PATH.");
+    throw SettingError(path + " cannot be executed: " + std::strerror(errno) + ". Install " + name +
+                       " beside sublet-client, or name its path with --set " + setting + "=PATH.");
   return path;
 }
 

@@ -101,6 +101,10 @@ void fill(const Settings& from, ClientSettings* out) {
   out->checkpoint_interval_ms = from.duration_ms("checkpoint_interval");
   out->save_deadline_ms = from.duration_ms("save_deadline");
   out->save_deadline_most_ms = from.duration_ms("save_deadline_most");
+  if (out->save_deadline_ms > out->save_deadline_most_ms)
+    throw from.wrong({"save_deadline", "save_deadline_most"},
+                     "save_deadline and save_deadline_most are inconsistent: a job's time to save "
+                     "must not be above the most that a job may ask for");
   out->cpu_allowance_ms = from.duration_ms("cpu_allowance");
   out->patience_ms = from.duration_ms("patience");
   out->drain_ms = from.duration_ms("drain_time");
@@ -214,6 +218,7 @@ std::optional<int> read_client_settings(int argc, char** argv, ClientSettings* o
       return 0;
     }
     fill(settings, out);
+    if (line.token.empty()) require_log_file(settings);
   } catch (const SettingError& error) {
     return refuse_settings("sublet-client", error);
   }

@@ -117,6 +117,7 @@ int run(const CommandLine& line) {
     with_values_of(options.rule, settings).print(std::cout);
     return 0;
   }
+  require_log_file(settings);
   options.socket = line.socket;
   options.attempts = line.attempts;
   options.sample_ms = settings.duration_ms("sample_period");

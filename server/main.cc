@@ -115,6 +115,7 @@ int run(const CommandLine& line, const std::vector<std::string>& self) {
   if (line.check) return check_pool(settings, line.contents);
   if (line.salvage) return salvage_pool(settings);
   if (line.replay) return replay_history(settings);
+  require_log_file(read_settings);
   scheduling::Pool check(settings.policies);  // throws for unknown policies
   system_files().make_folders(settings.state_folder);
   system_files().make_folders(folder_of(settings.socket), 0755);

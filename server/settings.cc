@@ -209,6 +209,11 @@ ServerSettings read_server_settings(const Settings& s) {
   out.keep_uses = s.duration_ms("history.keep_uses") * 1000;
   out.keep_jobs = s.duration_ms("history.keep_jobs") * 1000;
   out.crash_at = s.text("debug.crash_at");
+  const size_t colon = out.crash_at.find(':');
+  const bool counts = colon != std::string::npos && colon + 1 < out.crash_at.size() &&
+                      out.crash_at.find_first_not_of("0123456789", colon + 1) == std::string::npos;
+  if (!out.crash_at.empty() && !counts)
+    throw s.wrong({"debug.crash_at"}, "debug.crash_at: '" + out.crash_at + "' is not PLACE:N");
   out.log.component = "server";
   out.log.file = s.text("log.file");
   out.log.level = *severity_from(s.text("log.level"));

@@ -182,7 +182,9 @@ std::string Arguments::Node::explain(const CLI::ParseError& error) const {
   const std::vector<std::string> left = root->remaining(true);
   const bool missing_command = !commands.empty();
   if (left.empty()) {
-    return missing_command ? "a command is missing" : escape_for_terminal(error.what());
+    const bool no_value = dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr;
+    return missing_command && !no_value ? "a command is missing"
+                                        : escape_for_terminal(error.what());
   }
   std::string word = left.front();
   word = word.substr(0, word.starts_with("-") ? word.find('=') : word.npos);

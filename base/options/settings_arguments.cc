@@ -1,7 +1,13 @@
 #include "base/options/settings_arguments.h"
 
+#include <fcntl.h>
+
+#include <cerrno>
+#include <cstring>
 #include <iostream>
 #include <utility>
+
+#include "base/unique_fd.h"
 
 namespace sublet {
 
@@ -16,6 +22,15 @@ Settings SettingsArguments::read(std::vector<SettingSpec> specs) const {
   if (!config.empty()) settings.load_file(config);
   for (const std::string& assignment : sets) settings.override_with(assignment);
   return settings;
+}
+
+void require_log_file(const Settings& settings) {
+  const std::string& path = settings.text("log.file");
+  if (path.empty()) return;
+  const UniqueFd file(open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0640));
+  if (!file.valid())
+    throw settings.wrong({"log.file"},
+                         "log.file: cannot write " + path + ": " + std::strerror(errno));
 }
 
 int refuse_settings(const std::string& program, const SettingError& error) {

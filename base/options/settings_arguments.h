@@ -22,6 +22,10 @@ struct SettingsArguments {
   Settings read(std::vector<SettingSpec> specs) const;
 };
 
+// Throws SettingError if the file that `log.file` names cannot be written; creates it. Before
+// log_start().
+void require_log_file(const Settings& settings);
+
 // For a SettingError that ends the program: prints it, and returns the exit status that
 // keeps supervisor and systemd from restarting the daemon.
 int refuse_settings(const std::string& program, const SettingError& error);

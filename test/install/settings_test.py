@@ -88,6 +88,31 @@ class Settings(unittest.TestCase):
         self.refused("sublet-server", self.file + ":2:10: server.listen: 'nowhere' is not a "
                      "HOST:PORT such as 0.0.0.0:9740 or [::]:9740", "--config", self.file)
 
+    def test_programs_and_files_that_cannot_be_used(self):
+        log = self.pool.folder + "/none/log"
+        for name in NUMBERS:
+            self.refused(name, "log.file: cannot write %s: No such file or directory" % log,
+                         "--set", "log.file=" + log)
+        for setting, program in (("shepherd_program", "sublet-shepherd"),
+                                 ("monitor.program", "sublet-loadmon")):
+            self.refused("sublet-client", "/none cannot be executed: No such file or directory. "
+                         "Install %s beside sublet-client, or name its path with --set %s=PATH." %
+                         (program, setting), "--state", self.pool.folder + "/client", "--set",
+                         setting + "=/none", "--server", self.pool.folder + "/none.sock")
+        self.refused("sublet-server", "debug.crash_at: 'foo' is not PLACE:N", "--set",
+                     "debug.crash_at=foo")
+        self.refused("sublet-client", "save_deadline and save_deadline_most are inconsistent: a "
+                     "job's time to save must not be above the most that a job may ask for",
+                     "--set", "save_deadline=20s")
+
+    def test_an_option_without_its_value(self):
+        for name in ("sublet-server", "sublet-client"):
+            for option in ("--config", "--state"):
+                done = self.run_daemon(name, option)
+                self.assertEqual(done.returncode, WRONG)
+                self.assertRegex(done.stderr, "^%s: %s: 1 required [A-Z]+ missing\n" % (
+                    name, option))
+
     def printed(self, name, *arguments):
         done = self.run_daemon(name, "--print-settings", *arguments)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
