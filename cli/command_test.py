@@ -645,7 +645,7 @@ class WithPool(unittest.TestCase):
         self.run_it("hold", job)
         self.assertIn("0 of 1 done, 1 held", waiting.stderr.readline())
         said = waiting.stderr.readline()
-        self.assertRegex(said, r"^job %d is held: held by " % job)
+        self.assertRegex(said, r"^job %d is held by " % job)
         waiting.send_signal(signal.SIGINT)
         _, err = waiting.communicate(timeout=60)
         self.assertIn("`sublet wait --fetch --into 'my folder' %d`" % job, err)

@@ -67,7 +67,8 @@ std::string AdministrationService::change(const Caller& caller, const std::strin
                                           const std::function<std::string(Turn&)>& work) {
   access_.require_administrator(caller, act.what);
   const std::string key = request_key(caller.uid, request);
-  const std::string digest = arguments_digest("administration", act.what + "\n" + act.exact);
+  const std::string digest =
+      arguments_digest("administration", act.what + act.value + "\n" + act.exact);
   std::string answer;
   bool repeated = false;
   pipeline_.perform([&](Turn& turn) {
@@ -79,7 +80,7 @@ std::string AdministrationService::change(const Caller& caller, const std::strin
     answer = work(turn);
     turn.remember(key, digest, answer);
   });
-  if (!repeated) log(Severity::info) << caller.user << ": " << act.what;
+  if (!repeated) log(Severity::info) << caller.user << ": " << act.what << act.value;
   return answer;
 }
 
@@ -105,8 +106,9 @@ uint64_t AdministrationService::evict(const Caller& caller, const std::string& r
 void AdministrationService::set_shares(const Caller& caller, const std::string& request,
                                        const std::string& user, std::optional<double> shares) {
   using By = scheduling::SharesSet::By;
-  Act act{"setting the shares of " + user + ": "};
-  act.what += shares ? scheduling::number_text(*shares) : "as the settings say";
+  Act act{"setting the shares of " + user};
+  act.value =
+      std::string(": ") + (shares ? scheduling::number_text(*shares) : "as the settings say");
   act.exact = std::to_string(std::bit_cast<uint64_t>(shares.value_or(0)));
   change(caller, request, act, [&](Turn& turn) {
     check_user(user);
@@ -123,8 +125,8 @@ void AdministrationService::set_shares(const Caller& caller, const std::string& 
 
 void AdministrationService::set_quota(const Caller& caller, const std::string& request,
                                       const std::string& user, std::optional<uint64_t> bytes) {
-  Act act{"setting the quota of " + user + ": "};
-  act.what += bytes ? format_bytes(*bytes) : "as the settings say";
+  Act act{"setting the quota of " + user};
+  act.value = std::string(": ") + (bytes ? format_bytes(*bytes) : "as the settings say");
   act.exact = bytes ? std::to_string(*bytes) : "";
   change(caller, request, act, [&](Turn& turn) {
     check_user(user);

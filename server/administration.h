@@ -63,7 +63,8 @@ class AdministrationService {
  private:
   struct Act {
     std::string what;        // for logs and refusals: "draining machine 3"
-    std::string exact = {};  // its arguments, as far as `what` rounds them
+    std::string value = {};  // what follows it in logs: ": 50 GiB"
+    std::string exact = {};  // its arguments, as far as `value` rounds them
   };
   // The answer of `work`, or the first one if this request is a repeat.
   std::string change(const Caller& caller, const std::string& request, const Act& act,

@@ -117,8 +117,13 @@ class Waiter {
       if (page.jobs.empty()) return;
       const JobSummary job = context_.pool().show(page.jobs[0].id).summary;
       if (job.state != kWaiting && job.state != kHeld) return;
-      reason_ = "job " + std::to_string(job.id) + " " +
-                (job.state == kHeld ? "is held: " : "waits: ") + escape_for_terminal(job.reason);
+      // "held by ann", "held: 5 attempts in a row vanished ..."
+      const bool says_held = job.reason.starts_with("held");
+      reason_ = "job " + std::to_string(job.id) +
+                (job.state != kHeld ? " waits: "
+                 : says_held        ? " is "
+                                    : " is held: ") +
+                escape_for_terminal(job.reason);
     } catch (const PoolError&) {
       return;
     }

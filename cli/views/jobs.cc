@@ -1,6 +1,7 @@
 #include "cli/views/jobs.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "base/text.h"
 #include "cli/names.h"
@@ -222,7 +223,9 @@ std::string why_line(const JobSummary& run, int64_t now) {
   }
   if (run.reason.empty()) return escape_for_terminal(line);
   if (run.count > 1 && !is_final(run.state)) line += "; job " + std::to_string(run.id);
-  return escape_for_terminal(line + ": " + run.reason);
+  constexpr std::string_view kHeldBecause = "held: ";
+  const bool repeats = run.state == kHeld && run.reason.starts_with(kHeldBecause);
+  return escape_for_terminal(line + ": " + run.reason.substr(repeats ? kHeldBecause.size() : 0));
 }
 
 std::string counts_line(const JobCounts& c) {

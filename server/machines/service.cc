@@ -171,7 +171,8 @@ Joined MachineService::join(const Caller& caller, MachineId machine, const std::
   });
   dispatcher_.detach(machine);
   log(Severity::info) << "machine " << machine << " " << facts.name << " joined: " << facts.slots
-                      << " slots, " << facts.os << " " << facts.architecture << ", " << holder;
+                      << (facts.slots == 1 ? " slot, " : " slots, ") << facts.os << " "
+                      << facts.architecture << ", " << holder;
   return joined;
 }
 
