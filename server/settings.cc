@@ -81,21 +81,21 @@ std::vector<SettingSpec> server_setting_specs() {
       "connections in all; each takes a thread with 256 KiB of address space");
   add("server.max_connections_per_user", T::integer, "64", 4, 1'000'000,
       "connections of one user, except root and the server's own user");
-  add("membership.authority_valid", T::duration, "87600 h", 3'600'000, 1e12,
+  add("membership.authority_valid", T::duration, "3650 d", 3'600'000, 1e12,
       "validity of the authority that 'sublet-server init' creates");
-  add("membership.certificate_valid", T::duration, "8760 h", 1000, 1e12,
+  add("membership.certificate_valid", T::duration, "365 d", 1000, 1e12,
       "validity of a member's certificate; clients renew the certificates of machines");
   add("spool.largest_file", T::size, "50 GiB", 1024, kPiB, "largest file that may be stored");
   add("spool.quota", T::size, "50 GiB", 0, kPiB,
       "for each user: inputs and outputs together, and the same again for checkpoints");
-  add("spool.keep_outputs", T::duration, "720 h", 0, 1e13,
+  add("spool.keep_outputs", T::duration, "30 d", 0, 1e13,
       "how long to keep outputs after their job's end; 0: for ever");
   add("history.keep_events", T::duration, "400 d", 0, 1e13,
       "how long to keep every event of the pool, for replay, in files in STATE/history; 0: for "
       "ever");
   add("history.events_size", T::size, "10 GiB", 1 << 20, kPiB,
       "bound of all these files together; the oldest are removed first");
-  add("history.keep_changes", T::duration, "720 h", 0, 1e13,
+  add("history.keep_changes", T::duration, "30 d", 0, 1e13,
       "how long to keep jobs' state changes, for waiting commands; 0: for ever");
   add("history.keep_uses", T::duration, "365 d", 0, 1e13,
       "how long to keep usage for reports; older days are moved to files in STATE/history; 0: for "
