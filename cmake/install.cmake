@@ -1,11 +1,13 @@
 # `cmake --install` and the Debian packages: installed files. A component is a package:
 # server, client, command (sublet), checkpoint (libsublet-checkpoint-dev).
 include(GNUInstallDirs)
+add_custom_target(installed) # builds what is installed, and nothing else
 
 function(sublet_install_program component folder)
   foreach(target ${ARGN})
     if(TARGET ${target}) # SUBLET_ROOMS may exclude some
       install(TARGETS ${target} RUNTIME DESTINATION ${folder} COMPONENT ${component})
+      add_dependencies(installed ${target})
     endif()
   endforeach()
 endfunction()
@@ -15,7 +17,11 @@ sublet_install_program(server ${CMAKE_INSTALL_SBINDIR} sublet-server)
 sublet_install_program(client ${CMAKE_INSTALL_SBINDIR} sublet-client sublet-loadmon sublet-shepherd)
 sublet_install_program(command ${CMAKE_INSTALL_BINDIR} sublet)
 
+if(TARGET manual)
+  add_dependencies(installed manual)
+endif()
 if(TARGET sublet_checkpoint)
+  add_dependencies(installed sublet_checkpoint)
   install(TARGETS sublet_checkpoint ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT checkpoint)
   install(FILES checkpoint-api/sublet_checkpoint.h checkpoint-api/sublet_checkpoint.hpp
                 checkpoint-api/sublet_status.h

@@ -90,6 +90,21 @@ class Packages(unittest.TestCase):
             self.assertLess(len(summary), 80)
             self.assertIn("\n .\n", "\n" + rest)
 
+    def test_built_without_tests(self):
+        """The target `installed` builds all that the packages have, and no test."""
+        if not os.path.exists(BUILD + "/build.ninja"):
+            self.skipTest("not built by ninja")
+        commands = output("ninja", "-t", "commands", "installed", cwd=BUILD)
+        for package in PACKAGES:
+            for path, (mode, _) in self.contents(package).items():
+                if "bin/" in path and mode[0] == "-":
+                    self.assertIn(" -o bin/%s " % os.path.basename(path), commands)
+        for made in glob.glob(BUILD + "/man/*") + glob.glob(BUILD + "/completions/*"):
+            self.assertIn("/" + os.path.relpath(made, BUILD), commands)
+        self.assertIn("libsublet_checkpoint.a", commands)
+        for other in (" -o unit/", "_test.cc", "/bench/", "/examples/"):
+            self.assertNotIn(other, commands)
+
     def test_where_things_are(self):
         for package, programs in (("sublet-server", ["/usr/sbin/sublet-server"]),
                                   # The client looks for monitor and shepherd beside it.
