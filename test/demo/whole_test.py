@@ -4,6 +4,7 @@ identical.
 usage: whole_test.py [slow]"""
 
 import os
+import re
 import subprocess
 import sys
 import unittest
@@ -21,8 +22,19 @@ class Whole(unittest.TestCase):
         done = subprocess.run([sys.executable, "-B", DEMO] + OPTIONS, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.assertEqual(done.returncode, 0, done.stdout)
-        self.assertIn("demo: 8 of 8 results identical", done.stdout)
-        self.assertIn(", 0 lost;", done.stdout)
+        said = " ".join(done.stdout.split())
+        summary = re.search(r"demo: 8 of 8 results identical, 0 lost; trainings evicted (\d+) "
+                            r"times, (\d+) of them at work; took", said)
+        self.assertTrue(summary, done.stdout)
+        usage = re.search(r"of which (\d+) were evicted: (\d+) of the trainings, (\d+) of the "
+                          "search;", said)
+        self.assertTrue(usage, done.stdout)
+        # All counts of evictions agree.
+        trainings, at_work = map(int, summary.groups())
+        everything, of_trainings, of_search = map(int, usage.groups())
+        self.assertEqual((everything, of_trainings), (trainings + of_search, trainings))
+        self.assertLessEqual(at_work, trainings)
+        self.assertIn("; evictions: %d." % of_search, said)
 
 
 if __name__ == "__main__":
