@@ -430,7 +430,25 @@ class WithPool(unittest.TestCase):
         for words in (["--wait"], ["--wait", "--into", "r"]):
             status, out, err = self.run_it("submit", *words, "b.toml")
             self.assertEqual((status, out), (6, ""), err)
-            self.assertIn("use --by-job", err)
+            self.assertIn("sublet: b.toml:4:12: several jobs leave an output `same`; ", err)
+            self.assertIn("use --by-job; nothing was submitted", err)
+        # Folders, and what lies in another job's.
+        for outputs, said in (
+                (('d/', 'd/'), "sublet: b.toml:6:12: several jobs leave an output `d/`; "),
+                (('d', 'd/x'), "sublet: b.toml:6:12: the output `d/x` of one job lies in the output "
+                               "`d` of another; "),
+                (('d/x', 'd/'), "sublet: b.toml:6:12: the output `d/x` of one job lies in the "
+                                "output `d/` of another; ")):
+            self.write("b.toml", "".join('[[job]]\nprogram = "true"\noutputs = ["%s"]\n' % one
+                                         for one in outputs))
+            status, out, err = self.run_it("submit", "--wait", "b.toml")
+            self.assertEqual((status, out), (6, ""), err)
+            self.assertTrue(err.startswith(said), err)
+            self.assertIn(said[:-2], self.run_it("submit", "--dry-run", "b.toml")[2])
+        status, out, err = self.run_it("submit", "--wait", "--count", "3", "--output", "d/", "--",
+                                       "true")
+        self.assertEqual((status, out), (6, ""), err)
+        self.assertTrue(err.startswith("sublet: several jobs leave an output `d/`; "), err)
         self.assertEqual(self.pool.sublet("ls", "--all")["jobs"], before)
 
     def test_an_unusable_folder_is_found_before_anything_runs(self):

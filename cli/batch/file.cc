@@ -81,7 +81,7 @@ void read_outputs(const TomlReader& r, const TomlMember& m, PlannedJob* job) {
              std::string("an output must be a string or a table with name and required, not ") +
                  toml_kind_name(item.kind));
     }
-    r.check(item, add_output(job, name, required));
+    r.check(item, add_output(job, name, required, r.where(item)));
   }
 }
 

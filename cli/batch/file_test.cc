@@ -4,7 +4,6 @@
 #include <rapidcheck.h>
 
 #include "base/options/toml_document.h"
-#include "cli/batch/sweep.h"
 
 namespace sublet::cli {
 namespace {
@@ -20,7 +19,6 @@ class BatchFileTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(folders_and_patterns);
   CPPUNIT_TEST(errors_say_where);
   CPPUNIT_TEST(misspelt_parameters_are_found_where_they_stand);
-  CPPUNIT_TEST(equal_outputs);
   CPPUNIT_TEST(unsafe_names);
   CPPUNIT_TEST(too_much);
   CPPUNIT_TEST(any_bytes_are_survived);
@@ -245,28 +243,6 @@ inputs = [{ file = "elsewhere", name = "x86/prog" }]
     parse("[[job]]\nprogram = \"a\"\narguments = [\"{indx}\"]");
     parse(array + "arguments = [\"{print}\", \"{}\", \"{ index }\", \"${indx}\"]");
     parse("[defaults]\narguments = [\"{indx}\"]\n" + array + "arguments = [\"{index}\"]");
-  }
-
-  void equal_outputs() {
-    const auto equal = [](const std::string& jobs) {
-      return equal_output(parse("[defaults]\nprogram = \"a\"\n" + jobs));
-    };
-    const std::string one = "[[job]]\noutputs = [\"out\"]\n";
-    CPPUNIT_ASSERT_EQUAL(std::string(), equal(one));
-    CPPUNIT_ASSERT_EQUAL(std::string("out"), equal(one + one));
-    CPPUNIT_ASSERT_EQUAL(std::string("out"), equal(one + "count = 2\n"));
-    const std::string by_index = "[[job]]\ncount = 3\noutputs = [\"w-{index}\"]\n";
-    CPPUNIT_ASSERT_EQUAL(std::string(), equal(by_index));
-    CPPUNIT_ASSERT_EQUAL(std::string("w-2"), equal(by_index + "[[job]]\noutputs = [\"w-2\"]\n"));
-    const std::string sweep =
-        "[[job]]\nparameters = { a = [1, 2], b = [1, 2] }\narguments = "
-        "[\"{a}\", \"{b}\"]\noutputs = [\"";
-    CPPUNIT_ASSERT_EQUAL(std::string("1"), equal(sweep + "{a}\"]"));
-    CPPUNIT_ASSERT_EQUAL(std::string(), equal(sweep + "{a}-{b}\"]"));
-    // Only one of the jobs may leave it; and these may have different files.
-    CPPUNIT_ASSERT_EQUAL(std::string(),
-                         equal("[[job]]\ncount = 2\noutputs = [{ name = \"key\", required = "
-                               "false }, \"folder/\", \"*.png\"]\n"));
   }
 
   void errors_say_where() {

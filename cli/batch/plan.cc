@@ -79,7 +79,8 @@ std::string add_input(PlannedJob* job, PlannedInput input) {
   return "";
 }
 
-std::string add_output(PlannedJob* job, const std::string& name, bool required) {
+std::string add_output(PlannedJob* job, const std::string& name, bool required,
+                       const std::string& where) {
   OutputFile output{"", required};
   std::string wrong = check_output_name(name, &output.name);
   if (!wrong.empty()) return "output name '" + name + "': " + wrong;
@@ -87,6 +88,7 @@ std::string add_output(PlannedJob* job, const std::string& name, bool required) 
   for (const OutputFile& other : job->what.outputs)
     if (other.name == output.name) return "two outputs are called '" + output.name + "'";
   job->what.outputs.push_back(std::move(output));
+  job->output_places.push_back(where);
   return "";
 }
 

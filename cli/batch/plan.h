@@ -28,6 +28,8 @@ struct PlannedJob {
   uint64_t count = 0;  // 0: one job; else an array with the indices 0 to count - 1
   // Parameters of an array; `count` is the number of their combinations.
   std::vector<Axis> axes = {};
+  // Of each output in `what`: "FILE:LINE:COLUMN" of the key; empty: the command line.
+  std::vector<std::string> output_places = {};
 };
 
 struct BatchPlan {
@@ -48,7 +50,8 @@ std::string send_standard_input(PlannedJob* job, const std::string& folder,
                                 const std::string& where);
 // Returns an error text (bad or duplicate name), or "".
 std::string add_input(PlannedJob* job, PlannedInput input);
-std::string add_output(PlannedJob* job, const std::string& name, bool required);
+std::string add_output(PlannedJob* job, const std::string& name, bool required,
+                       const std::string& where);
 // Replaces an older value. `name` must not contain '='. Returns an error text, or "".
 std::string set_environment(PlannedJob* job, const std::string& name, const std::string& value);
 // Whether the batch can meet this condition of its stop_when ("done", "failed" or "output") if

@@ -7,7 +7,6 @@
 #include <charconv>
 #include <functional>
 #include <set>
-#include <unordered_set>
 
 #include "base/files.h"
 #include "base/text.h"
@@ -92,12 +91,6 @@ std::vector<std::string> parameters_of(const PlannedJob& job) {
   std::vector<std::string> names = {"index"};
   for (const Axis& axis : job.axes) names.insert(names.end(), axis.names.begin(), axis.names.end());
   return names;
-}
-
-Values values_of(const PlannedJob& job, uint64_t index) {
-  Values values = values_at(job.axes, index);
-  values.emplace_back("index", std::to_string(index));
-  return values;
 }
 
 // For the names of outputs: as on the server, values stand for themselves and are not patterns.
@@ -266,23 +259,10 @@ std::string check_placeholders(const PlannedJob& job) {
   return wrong;
 }
 
-std::string equal_output(const BatchPlan& plan) {
-  // What is compared: more would take too long.
-  constexpr uint64_t kMost = 200'000;
-  constexpr size_t kMostBytes = 32u << 20;
-  size_t bytes = 0;
-  std::unordered_set<std::string> names;
-  for (const PlannedJob& job : plan.jobs)
-    for (const OutputFile& output : job.what.outputs) {
-      if (!output.required || !OutputName(output.name).is_file()) continue;
-      for (uint64_t k = 0; k < std::max<uint64_t>(job.count, 1); ++k) {
-        if (names.size() == kMost || bytes > kMostBytes) return "";
-        std::string name = job.count == 0 ? output.name : fill(output.name, quoted_values(job, k));
-        bytes += name.size();
-        if (!names.insert(name).second) return name;
-      }
-    }
-  return "";
+Values values_of(const PlannedJob& job, uint64_t index) {
+  Values values = values_at(job.axes, index);
+  values.emplace_back("index", std::to_string(index));
+  return values;
 }
 
 uint64_t jobs_told_apart(const PlannedJob& job) {

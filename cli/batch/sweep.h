@@ -33,9 +33,8 @@ std::string check_placeholders(const PlannedJob& job);
 // The same of one text of an array: an error text for a "{NAME}" that is nearly a parameter's.
 std::string misspelt_placeholder(const PlannedJob& job, const std::string& text);
 
-// The name of a required output that two jobs of the plan leave, or "". Patterns and folders
-// are not compared, and at most the first 200,000 names.
-std::string equal_output(const BatchPlan& plan);
+// The values that this job of an array has, "index" too.
+Values values_of(const PlannedJob& job, uint64_t index);
 
 // Turns an array whose inputs depend on its parameters into single jobs; returns any
 // other job unchanged.

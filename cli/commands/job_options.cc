@@ -109,7 +109,8 @@ void add_standard_input(const JobOptions& o, PlannedJob* job) {
 void add_outputs(const JobOptions& o, PlannedJob* job) {
   for (const std::string& word : o.outputs) {
     const bool optional = ends_in_question_mark(word);
-    check("--output", add_output(job, word.substr(0, word.size() - (optional ? 1 : 0)), !optional));
+    const std::string name = word.substr(0, word.size() - (optional ? 1 : 0));
+    check("--output", add_output(job, name, !optional, ""));
   }
 }
 

@@ -2,9 +2,9 @@
 #include <filesystem>
 
 #include "base/text.h"
+#include "cli/batch/equal_outputs.h"
 #include "cli/batch/file.h"
 #include "cli/batch/plan.h"
-#include "cli/batch/sweep.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/job_options.h"
 #include "cli/commands/waiting.h"
@@ -120,17 +120,30 @@ void note_folder(BatchPlan* plan) {
   }
 }
 
+std::string sentence(const EqualOutputs& equal) {
+  const std::string name = "`" + escape_for_terminal(equal.name) + "`";
+  return (equal.where.empty() ? "" : equal.where + ": ") +
+         (equal.inside.empty() ? "several jobs leave an output " + name
+                               : "the output " + name + " of one job lies in the output `" +
+                                     escape_for_terminal(equal.inside) + "` of another");
+}
+
 // Two jobs' outputs of one name cannot be fetched into one folder.
 void check_outputs(const SubmitOptions& o, const BatchPlan& plan) {
   if (o.by_job || plan.stop_when.is_set()) return;  // then one of the jobs may leave it
-  const std::string twice = equal_output(plan);
-  if (twice.empty()) return;
-  const std::string what = "several jobs leave an output `" + escape_for_terminal(twice) + "`";
-  if (o.wait)
-    throw PoolError(ErrorKind::conflict, "output.twice", what,
-                    "give each its own name, such as one with {index} in an array, or use --by-job",
-                    twice);
-  say("sublet: " + what + ": fetch them with --by-job");
+  const EqualOutputs equal = find_equal_outputs(plan);
+  if (equal.name.empty()) {
+    if (equal.compared < equal.names)
+      say("sublet: of the jobs' " + std::to_string(equal.names) + " outputs only the first " +
+          std::to_string(equal.compared) +
+          " were compared: fetch them with --by-job if several may have the same name");
+    return;
+  }
+  if (!o.wait) return say("sublet: " + sentence(equal) + ": fetch them with --by-job");
+  throw PoolError(ErrorKind::conflict, "output.twice", sentence(equal),
+                  "give each its own name, such as one with {index} in an array, or use --by-job; "
+                  "nothing was submitted",
+                  equal.name);
 }
 
 int run_submit(const SubmitOptions& o, Context& context) {
