@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <functional>
 
 #include "base/files.h"
 #include "base/text.h"
@@ -173,23 +174,32 @@ bool has_array_of_its_own(const TomlValue& table) {
   return has("count") || has("parameters") || has("table");
 }
 
-// Finds misspelt "{NAME}"s of an array where they are written.
-void check_texts(const TomlReader& r, const PlannedJob& job, const TomlValue& v) {
-  if (v.kind == TomlKind::text) r.check(v, misspelt_placeholder(job, v.text));
-  for (const TomlValue& item : v.items) check_texts(r, job, item);
-  for (const TomlMember& member : v.members) check_texts(r, job, member.value);
+using TextCheck = std::function<std::string(const std::string&)>;
+
+// Checks every text in the value; an error names its place.
+void check_texts(const TomlReader& r, const TomlValue& v, const TextCheck& wrong) {
+  if (v.kind == TomlKind::text) r.check(v, wrong(v.text));
+  for (const TomlValue& item : v.items) check_texts(r, item, wrong);
+  for (const TomlMember& member : v.members) check_texts(r, member.value, wrong);
 }
 
+// Finds misspelt "{NAME}"s of an array, and those that are not replaced, where they are written.
 // `defaults`: the table [defaults], or an empty one.
-void check_spelling(const TomlReader& r, const PlannedJob& job, const TomlValue& table,
-                    const TomlValue& defaults) {
-  for (const char* key : {"arguments", "environment", "inputs", "stdin", "outputs"}) {
+void check_placeholders(const TomlReader& r, const PlannedJob& job, const TomlValue& table,
+                        const TomlValue& defaults) {
+  const auto check = [&](const char* key, bool replaces, const TextCheck& wrong) {
     const TomlValue* own = table.find(key);
-    if (own != nullptr) check_texts(r, job, *own);
-    const bool replaces = std::string_view(key) == "arguments" || std::string_view(key) == "stdin";
-    if (own != nullptr && replaces) continue;
-    if (const TomlValue* common = defaults.find(key)) check_texts(r, job, *common);
-  }
+    if (own != nullptr) check_texts(r, *own, wrong);
+    if (own != nullptr && replaces) return;
+    if (const TomlValue* common = defaults.find(key)) check_texts(r, *common, wrong);
+  };
+  const TextCheck misspelt = [&](auto& text) { return misspelt_placeholder(job, text); };
+  for (const char* key : {"arguments", "stdin"}) check(key, true, misspelt);
+  for (const char* key : {"environment", "inputs", "outputs"}) check(key, false, misspelt);
+  check("name", true, [&](auto& text) { return misplaced_placeholder(job, text, "a job's name"); });
+  check("program", true,
+        [&](auto& text) { return misplaced_placeholder(job, text, "a job's program"); });
+  r.check(table, unused_parameter(job));
 }
 
 PlannedJob read_job(const TomlReader& r, const TomlValue& table, const PlannedJob& defaults,
@@ -217,8 +227,7 @@ PlannedJob read_job(const TomlReader& r, const TomlValue& table, const PlannedJo
   const TomlValue* own_input = table.find("stdin");
   const TomlValue& input = own_input != nullptr ? *own_input : table;
   r.check(input, send_standard_input(&job, r.folder(), r.where(input)));
-  check_spelling(r, job, table, defaults_table);
-  r.check(table, check_placeholders(job));
+  check_placeholders(r, job, table, defaults_table);
   return job;
 }
 

@@ -19,6 +19,7 @@ class BatchFileTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(folders_and_patterns);
   CPPUNIT_TEST(errors_say_where);
   CPPUNIT_TEST(misspelt_parameters_are_found_where_they_stand);
+  CPPUNIT_TEST(parameters_that_are_not_replaced);
   CPPUNIT_TEST(unsafe_names);
   CPPUNIT_TEST(too_much);
   CPPUNIT_TEST(any_bytes_are_survived);
@@ -243,6 +244,28 @@ inputs = [{ file = "elsewhere", name = "x86/prog" }]
     parse("[[job]]\nprogram = \"a\"\narguments = [\"{indx}\"]");
     parse(array + "arguments = [\"{print}\", \"{}\", \"{ index }\", \"${indx}\"]");
     parse("[defaults]\narguments = [\"{indx}\"]\n" + array + "arguments = [\"{index}\"]");
+    // A shell's variable excuses only itself.
+    parse(sweep + "arguments = [\"${RATE} {rate} ${rats}\"]");
+    expect_error(sweep + "arguments = [\"${rats} {rate} {rats}\"]", "4:14", "did you mean {rate}?");
+    expect_error(sweep + "arguments = [\"{rats} {rate} ${rats}\"]", "4:14", "did you mean {rate}?");
+  }
+
+  void parameters_that_are_not_replaced() {
+    const std::string sweep =
+        "[[job]]\nprogram = \"a\"\nparameters = { rate = [1, 2] }\narguments = [\"{rate}\"]\n";
+    const std::string same = " is the same for all jobs of an array: ";
+    expect_error(sweep + "name = \"r-{rate}\"", "5:8",
+                 "a job's name" + same + "{rate} is not replaced in it");
+    expect_error(sweep + "name = \"{rats}\"", "5:8", "{rats} is not replaced in it");
+    expect_error(sweep + "name = \"{index}\"", "5:8", "{index} is not replaced in it");
+    const std::string program = "arguments = [\"{rate}\"]\nparameters = { rate = [1, 2] }\n";
+    expect_error("[[job]]\nprogram = \"./{rate}/x\"\n" + program, "2:11",
+                 "a job's program" + same + "{rate} is not replaced in it");
+    expect_error("[defaults]\nprogram = { \"linux/x86_64\" = \"{rates}\" }\n[[job]]\n" + program,
+                 "2:30", "{rates} is not replaced in it");
+    parse(sweep + "name = \"{other} {} { rate } {\"");
+    parse("[[job]]\nprogram = \"{index}\"\nname = \"{index}\"");
+    parse("[defaults]\nprogram = \"{rate}\"\n[[job]]\nprogram = \"a\"\n" + program);
   }
 
   void errors_say_where() {

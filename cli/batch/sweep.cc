@@ -75,16 +75,21 @@ void each_text(const PlannedJob& job, const std::function<void(const std::string
   }
 }
 
-// Every NAME in "{NAME}" that could be a parameter.
-std::vector<std::string> placeholders(const std::string& text) {
-  std::vector<std::string> names;
+// A "{NAME}" that could be a parameter's.
+struct Placeholder {
+  std::string name;
+  bool is_shell = false;  // "${NAME}": a shell's variable, if there is no such parameter
+};
+std::vector<Placeholder> placeholders(const std::string& text) {
+  std::vector<Placeholder> found;
   for (size_t at = text.find('{'); at != std::string::npos; at = text.find('{', at + 1)) {
     const size_t end = text.find_first_of("{}", at + 1);
     if (end == std::string::npos || text[end] != '}') continue;
     std::string name = text.substr(at + 1, end - at - 1);
-    if (name == "index" || wrong_name(name).empty()) names.push_back(std::move(name));
+    if (name == "index" || wrong_name(name).empty())
+      found.push_back({std::move(name), at > 0 && text[at - 1] == '$'});
   }
-  return names;
+  return found;
 }
 
 std::vector<std::string> parameters_of(const PlannedJob& job) {
@@ -234,29 +239,36 @@ std::string count_combinations(const std::vector<Axis>& axes, uint64_t* count) {
 std::string misspelt_placeholder(const PlannedJob& job, const std::string& text) {
   if (job.count == 0) return "";
   const std::vector<std::string> known = parameters_of(job);
-  for (const std::string& name : placeholders(text)) {
-    if (std::ranges::find(known, name) != known.end()) continue;
-    if (text.find("${" + name + "}") != std::string::npos) continue;  // a variable of a shell
+  for (const auto& [name, is_shell] : placeholders(text)) {
+    if (is_shell || std::ranges::find(known, name) != known.end()) continue;
     const std::string near = nearest_word(name, known);
     if (!near.empty()) return "there is no parameter {" + name + "}; did you mean {" + near + "}?";
   }
   return "";
 }
 
-std::string check_placeholders(const PlannedJob& job) {
+std::string misplaced_placeholder(const PlannedJob& job, const std::string& text,
+                                  const std::string& what) {
+  if (job.count == 0) return "";
+  const std::vector<std::string> known = parameters_of(job);
+  for (const auto& [name, is_shell] : placeholders(text))
+    if (!is_shell && !nearest_word(name, known).empty())
+      return what + " is the same for all jobs of an array: {" + name + "} is not replaced in it";
+  return "";
+}
+
+std::string unused_parameter(const PlannedJob& job) {
   std::set<std::string> used;
-  std::string wrong;
   each_text(job, [&](const std::string& text) {
-    for (std::string& name : placeholders(text)) used.insert(std::move(name));
-    if (wrong.empty()) wrong = misspelt_placeholder(job, text);
+    for (Placeholder& one : placeholders(text)) used.insert(std::move(one.name));
   });
   for (const Axis& axis : job.axes) {
     const auto is_used = [&](const std::string& name) { return used.contains(name); };
-    if (wrong.empty() && std::ranges::none_of(axis.names, is_used))
-      wrong = "the parameter '" + axis.names[0] + "' is not used: write {" + axis.names[0] +
-              "} in an argument, a variable or a file's name";
+    if (std::ranges::none_of(axis.names, is_used))
+      return "the parameter '" + axis.names[0] + "' is not used: write {" + axis.names[0] +
+             "} in an argument, a variable or a file's name";
   }
-  return wrong;
+  return "";
 }
 
 Values values_of(const PlannedJob& job, uint64_t index) {

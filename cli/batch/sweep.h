@@ -27,11 +27,16 @@ Axis parse_csv(std::string_view text, const std::string& file);
 // Sets the number of jobs that the axes make. Returns an error text (more than a batch may
 // have), or "".
 std::string count_combinations(const std::vector<Axis>& axes, uint64_t* count);
-// Checks the job's "{NAME}"s. Returns an error text (a misspelt parameter, or one that is
-// not used), or "".
-std::string check_placeholders(const PlannedJob& job);
-// The same of one text of an array: an error text for a "{NAME}" that is nearly a parameter's.
+// These check "{NAME}"s of an array; of a single job they are ordinary text. Each returns an error
+// text, or "".
+// A text in which parameters are replaced: a "{NAME}" that is nearly a parameter's is an error, but
+// not "${NAME}", which may be a shell's variable.
 std::string misspelt_placeholder(const PlannedJob& job, const std::string& text);
+// A text in which they are not: so is one that is a parameter's. `what`: "a job's name".
+std::string misplaced_placeholder(const PlannedJob& job, const std::string& text,
+                                  const std::string& what);
+// A parameter that occurs nowhere.
+std::string unused_parameter(const PlannedJob& job);
 
 // The values that this job of an array has, "index" too.
 Values values_of(const PlannedJob& job, uint64_t index);

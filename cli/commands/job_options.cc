@@ -153,12 +153,27 @@ void make_array(const JobOptions& o, PlannedJob* job) {
                 "give only one of the three");
   if (o.count != -1)
     job->count = number_option<uint64_t>("--count", o.count, 1, int64_t{kJobsPerBatch});
-  if (o.each) return run_for_each(job, read_lines(STDIN_FILENO));
+  if (o.each) run_for_each(job, read_lines(STDIN_FILENO));
   if (has_axes) {
     add_axes(o, job);
     check("--parameter", count_combinations(job->axes, &job->count));
   }
-  check("PROGRAM", check_placeholders(*job));
+}
+
+// `program`: as it was given.
+void check_placeholders(const JobOptions& o, const std::string& program, const PlannedJob& job) {
+  const auto spelt = [&](const std::string& option, const std::vector<std::string>& texts) {
+    for (const std::string& text : texts) check(option, misspelt_placeholder(job, text));
+  };
+  spelt("PROGRAM", job.what.arguments);
+  spelt("--env", job.what.environment);
+  spelt("--output", o.outputs);
+  spelt("--input", o.inputs);
+  spelt("--executable", o.executables);
+  spelt("--stdin", {o.standard_input});
+  check("--name", misplaced_placeholder(job, o.name, "a job's name"));
+  check("PROGRAM", misplaced_placeholder(job, program, "a job's program"));
+  check(o.parameters.empty() ? "--table" : "--parameter", unused_parameter(job));
 }
 
 void add_stop_condition(const std::string& word, StopWhen* when) {
@@ -201,6 +216,7 @@ BatchPlan plan_of_command(const JobOptions& o, const std::vector<std::string>& c
   if (job.what.save_deadline_ms > kMaxSaveDeadlineMs)
     usage_error("--save-deadline may be at most 10 min", "save less data, or more often");
   make_array(o, &job);
+  check_placeholders(o, command.front(), job);
   BatchPlan plan;
   plan.name = job.what.name;
   for (const std::string& word : o.stop_when) add_stop_condition(word, &plan.stop_when);

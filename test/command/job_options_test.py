@@ -149,6 +149,43 @@ class JobOptions(unittest.TestCase):
         status, answer = self.submit("--parameter", "rate=[1]", "--", "x", "{rats}")
         self.assertIn("did you mean {rate}", answer["error"]["message"])
 
+    def test_misspelt_parameters_name_their_option(self):
+        near = ": there is no parameter {rats}; did you mean {rate}?"
+        fixed = " is the same for all jobs of an array: "
+        for words, command, said in (
+                (["--output", "o-{rats}"], ["x"], "--output" + near),
+                (["--output", "o-{rats}?"], ["x"], "--output" + near),
+                (["--env", "A={rats}"], ["x"], "--env" + near),
+                (["--input", "in-{rats}"], ["x"], "--input" + near),
+                (["--executable", "tool=in-{rats}"], ["x"], "--executable" + near),
+                (["--stdin", "in-{rats}"], ["x"], "--stdin" + near),
+                ([], ["x", "${rats} {rats}"], "PROGRAM" + near),
+                (["--name", "{rats}"], ["x"], "--name: a job's name" + fixed +
+                 "{rats} is not replaced in it"),
+                (["--name", "n{rate}"], ["x"], "--name: a job's name" + fixed +
+                 "{rate} is not replaced in it"),
+                ([], ["{rate}"], "PROGRAM: a job's program" + fixed +
+                 "{rate} is not replaced in it"),
+                (["--parameter", "other=[1]"], ["x"], "--parameter: the parameter 'other' is not "
+                 "used: write {other} in an argument, a variable or a file's name")):
+            status, answer = self.submit("--parameter", "rate=[1, 2]", *words, "--", *command,
+                                         "{rate}")
+            self.assertEqual((status, answer["error"]["message"]), (2, said), words)
+        for words in (["--name", "{indx}"], ["--output", "{indx}"]):
+            self.assertEqual(self.submit(*words, "--count", "3", "--", "x")[0], 2, words)
+            self.assertEqual(self.submit(*words, "--", "x")[0], 0, words)  # not an array
+        status, answer = self.submit("--parameter", "rate=[1]", "--", "x", "${rats}", "{rate}")
+        self.assertEqual(status, 0, answer)
+
+    def test_misspelt_parameters_of_each_line(self):
+        for words, option in ((["--output", "o-{lin}"], "--output"), (["--env", "A={lin}"], "--env"),
+                              (["--name", "{line}"], "--name")):
+            done = subprocess.run([SUBLET, "submit", "--dry-run", "--each"] + words + ["--", "x"],
+                                  input="1\n2\n", text=True, capture_output=True, cwd=self.folder,
+                                  timeout=harness.PATIENCE)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertTrue(done.stderr.startswith("sublet: %s: " % option), done.stderr)
+
     def test_inputs_of_an_array(self):
         for name in ("data-0", "data-1"):
             open(os.path.join(self.folder, name), "w").close()
