@@ -68,6 +68,15 @@ struct Arguments::Node {
       names.insert(names.end(), option.names.begin(), option.names.end());
     return names;
   }
+  // Whether this command, or one of its commands, has the option.
+  bool has_option(const std::string& name) const {
+    const auto has = [&](const ArgumentOption& option) {
+      return std::ranges::find(option.names, name) != option.names.end();
+    };
+    return std::ranges::any_of(table.options, has) ||
+           std::ranges::any_of(commands,
+                               [&](const auto& one) { return one->node_->has_option(name); });
+  }
   std::string explain(const CLI::ParseError& error) const;
 };
 
@@ -140,6 +149,11 @@ void Arguments::words(const std::string& name, const std::vector<std::string>& w
     if (positional.name == name) positional.words = words;
 }
 
+void Arguments::not_empty(const std::string& name) {
+  node_->app->get_option(name)->check(
+      [](const std::string& text) { return text.empty() ? "the value is empty" : ""; });
+}
+
 Arguments& Arguments::command(const std::string& name, const std::string& help) {
   auto node = std::make_unique<Node>();
   node->app = node_->app->add_subcommand(name, help);
@@ -192,7 +206,10 @@ std::string Arguments::Node::explain(const CLI::ParseError& error) const {
   std::string near;
   if (word.starts_with("-")) {
     sentence = "unknown option \"";
-    near = nearest_word(word, option_names());
+    // Not misspelt if another command has it.
+    const Node* top = this;
+    while (top->parent != nullptr) top = top->parent;
+    if (!top->has_option(word)) near = nearest_word(word, option_names());
   } else if (missing_command) {
     sentence = "unknown command \"";
     near = nearest_word(word, command_names());

@@ -48,6 +48,8 @@ class Arguments {
                    const std::string& help);
   // The values of this option or positional that shell completion offers.
   void words(const std::string& name, const std::vector<std::string>& words);
+  // Refuses an empty value of this option.
+  void not_empty(const std::string& name);
   // A sub-command; it belongs to this object. Commands may have commands.
   Arguments& command(const std::string& name, const std::string& help);
 

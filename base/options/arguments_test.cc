@@ -15,6 +15,8 @@ struct Command {
   std::string server = "default";
   std::vector<std::string> sets;
   std::string file;
+  std::string into;
+  bool cont = false;
   std::vector<std::string> program;
   std::vector<std::string> ids;
   Arguments top{"sublet", "Rents out idle workstations.", "1.2.3"};
@@ -35,6 +37,9 @@ struct Command {
     machines = &top.command("machines", "About machines");
     list = &machines->command("list", "List them");
     list->positional("ids", &ids, "Which", true);
+    list->option("--into", &into, "Folder", "FOLDER");
+    list->not_empty("--into");
+    list->flag("--cont", &cont, "Go on");
   }
 
   std::optional<int> parse(const std::vector<std::string>& arguments) {
@@ -107,6 +112,15 @@ class ArgumentsTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("sublet submit: unknown option \"--cuont\"; did you mean "
                                      "\"--count\"?\nTry \"sublet submit --help\".\n"),
                          error({"submit", "--cuont=3"}));
+    // Another command's option is not misspelt.
+    CPPUNIT_ASSERT_EQUAL(std::string("sublet submit: unknown option \"--cont\"\n"
+                                     "Try \"sublet submit --help\".\n"),
+                         error({"submit", "--cont"}));
+    CPPUNIT_ASSERT_EQUAL(std::string("sublet machines list: --into: the value is empty\n"
+                                     "Try \"sublet machines list --help\".\n"),
+                         error({"machines", "list", "curly", "--into", ""}));
+    CPPUNIT_ASSERT(error({"machines", "list", "curly", "--into="}).find("--into") !=
+                   std::string::npos);
     CPPUNIT_ASSERT_EQUAL(std::string("sublet: unknown command \"sumbit\"; did you mean "
                                      "\"submit\"?\nTry \"sublet --help\".\n"),
                          error({"sumbit", "x"}));

@@ -68,6 +68,7 @@ COMMAND_LINES = [
     ("show 99", NOT_FOUND, "sublet: there is no job 99; see `sublet ls --all`"),
     ("why 99", NOT_FOUND, "sublet: there is no job 99; see `sublet ls --all`"),
     ("logs", USAGE, parser("logs", "JOB is required")),
+    ("logs --batch 99", USAGE, parser("logs", 'unknown option "--batch"')),
     ("logs 99", NOT_FOUND, "sublet: there is no job 99; see `sublet ls --all`"),
     ("logs 1 --attempt 7", NOT_FOUND,
      "sublet: there is no attempt 7 of job 1; see `sublet show 1`"),
