@@ -458,9 +458,46 @@ class WithPool(unittest.TestCase):
             status, out, err = self.run_it("submit", "--wait", "--into", folder, "--", "true")
             self.assertEqual((status, out), (3, ""), err)
             self.assertIn(folder, err)
+            planned = self.run_it("submit", "--dry-run", "--wait", "--into", folder, "--", "true")
+            if folder != "/proc/none":  # only an attempt to make it shows that
+                self.assertEqual(planned[0], 3, planned)
         self.assertEqual(self.pool.sublet("ls", "--all")["jobs"], before)
-        status, _, err = self.run_it("submit", "--dry-run", "--wait", "--into", "new", "--", "true")
-        self.assertEqual((status, os.path.exists(self.folder + "/new")), (0, False), err)
+        for folder in ("new", "new/below"):
+            status, _, err = self.run_it("submit", "--dry-run", "--wait", "--into", folder, "--",
+                                         "true")
+            self.assertEqual((status, os.path.exists(self.folder + "/new")), (0, False), err)
+        for words in (["submit", "--wait", "--into", "", "--", "true"], ["wait", "1", "--into", ""],
+                      ["fetch", "1", "--into", ""], ["submit", "--into", "", "--", "true"]):
+            status, out, err = self.run_it(*words)
+            self.assertEqual((status, out), (2, ""), err)
+            self.assertIn("--into: the value is empty", err)
+
+    @unittest.skipUnless(os.geteuid() == 0, "becomes another user")
+    def test_a_folder_of_somebody_else_is_found_before_anything_runs(self):
+        before = self.pool.sublet("ls", "--all")["jobs"]
+        program = shutil.copy(SUBLET, os.path.join(self.folder, "sublet"))
+        os.chmod(self.folder, 0o755)
+        self.write("b.toml", '[[job]]\nprogram = "true"\n')
+        os.chmod(self.folder + "/b.toml", 0o600)
+        denied = "Permission denied (check its owner and permissions)"
+        here = "sublet: cannot write to the current folder: %s; nothing was submitted\n" % denied
+        for words, said in (
+                (["--wait", "--output", "y", "--", "true"], here),
+                (["--wait", "--count", "2", "--", "true"], here),
+                (["--wait", "--into", "x", "--", "true"],
+                 "sublet: cannot make the folder x: %s; nothing was submitted\n" % denied),
+                (["--dry-run", "--wait", "--output", "y?", "--", "true"], here),
+                (["--dry-run", "--wait", "--into", "x", "--", "true"], here),
+                (["b.toml"], "sublet: cannot open b.toml: %s\n" % denied),
+                # Nothing is to be stored.
+                (["--dry-run", "--wait", "--", "true"], ""),
+                (["--dry-run", "--output", "y", "--", "true"], "")):
+            done = subprocess.run([program, "submit"] + words, user=65534, group=65534,
+                                  extra_groups=[], cwd=self.folder, env=self.pool.environment(),
+                                  text=True, stdin=subprocess.DEVNULL, capture_output=True,
+                                  timeout=60)
+            self.assertEqual((done.returncode, done.stderr), (3 if said else 0, said), words)
+        self.assertEqual(self.pool.sublet("ls", "--all")["jobs"], before)
 
     def test_big_files_both_ways(self):
         with open(os.path.join(self.folder, "big"), "wb") as f:
@@ -755,6 +792,10 @@ class WithPool(unittest.TestCase):
         self.assertEqual(self.listing("outside"), [])
         self.assertEqual(self.run_it("fetch", job, "--into", "new/folder")[0], 0)
         self.assertEqual(self.read("new/folder/d/x"), "x\n")
+        os.makedirs(self.folder + "/taken/d/x")
+        status, _, err = self.run_it("fetch", job, "--into", "taken")
+        self.assertEqual((status, err), (3, "sublet: taken/d/x is a folder; remove it or fetch into "
+                                            "another folder\n"))
 
 
 if __name__ == "__main__":

@@ -336,7 +336,7 @@ BatchPlan read_batch_file(const std::string& path) {
     if (e.code() == EFBIG)
       throw PoolError(ErrorKind::limit_exceeded, "batch.file_size", path + " is larger than 16 MiB",
                       "use count for jobs that differ only in a number", path);
-    throw PoolError(ErrorKind::invalid, "batch.file", e.what(), e.advice(), path);
+    throw PoolError(ErrorKind::invalid, "batch.file", e.what(), "", path);
   }
   std::string folder = folder_of(path);
   BatchPlan plan = parse_batch(text, path, folder);

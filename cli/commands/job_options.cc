@@ -141,7 +141,7 @@ void add_axes(const JobOptions& o, PlannedJob* job) {
   try {
     check("--table", add_axis(read_table(o.table), &job->axes));
   } catch (const FileError& e) {
-    throw PoolError(ErrorKind::invalid, "batch.file", e.what(), e.advice(), o.table);
+    throw PoolError(ErrorKind::invalid, "batch.file", e.what(), "", o.table);
   }
 }
 

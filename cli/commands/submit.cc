@@ -146,6 +146,19 @@ void check_outputs(const SubmitOptions& o, const BatchPlan& plan) {
                   equal.name);
 }
 
+// Finds a folder that cannot be written to before anything runs. A single job without outputs
+// has nothing to store.
+void check_folder(const SubmitOptions& o, const BatchPlan& plan) {
+  const bool stores = plan.job_count() > 1 || !plan.jobs.front().what.outputs.empty();
+  if (!o.wait || (o.into.empty() && !stores)) return;
+  try {
+    fetch_options(o).check_folder(!o.dry_run);
+  } catch (PoolError& e) {
+    e.advice += (e.advice.empty() ? "" : "; ") + std::string("nothing was submitted");
+    throw;
+  }
+}
+
 int run_submit(const SubmitOptions& o, Context& context) {
   BatchPlan plan = plan_of(o);
   InputFiles files;
@@ -155,11 +168,11 @@ int run_submit(const SubmitOptions& o, Context& context) {
     for (PlannedJob& job : plan.jobs) job.what.even_so = true;
   check_plan(plan);
   check_outputs(o, plan);
+  check_folder(o, plan);
   if (o.dry_run) {
     print(context.json ? plan_json(plan, files) : plan_text(plan, files, context.terminal));
     return 0;
   }
-  if (!o.into.empty()) fetch_options(o).check_folder();
   const Submitted submitted =
       submit_plan(context.pool(), plan, files, [json = context.json](const PoolError& error) {
         json ? print(error_json(error)) : say(error_line(error));
@@ -195,6 +208,7 @@ Command submit_command(Arguments& top) {
          "also submit what no machine of the pool could run, and wait for such a machine");
   a.flag("--wait", &o->wait, "wait until all have ended, then fetch their outputs");
   a.option("--into", &o->into, "with --wait: folder for the outputs (the current one)", "FOLDER");
+  a.not_empty("--into");
   a.flag("--by-job", &o->by_job, "with --wait: put each job's outputs into FOLDER/ID");
   a.flag("--dry-run", &o->dry_run, "check everything and say what would be sent; send nothing");
   return {&a, [o](Context& context) { return run_submit(*o, context); }};

@@ -16,7 +16,7 @@ int run_wait(const Selection& selection, bool fetch, const FetchOptions& options
   JobFilter filter = selection.filter();
   std::optional<int64_t> timeout = context.timeout_ms();
   if (std::optional<PoolError> missing = missing_jobs(context.pool(), filter)) throw *missing;
-  if (fetch && options.into != ".") options.check_folder();
+  if (fetch) options.check_folder(true);
   std::optional<WhenInterrupted> interrupted(
       std::in_place,
       tell_how_to_continue(context, filter, fetch ? "--fetch " + options.words() : ""));

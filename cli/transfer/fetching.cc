@@ -87,6 +87,7 @@ void print_stream(Context& context, const PlannedFile& file) {
 
 void FetchOptions::declare(Arguments& arguments) {
   arguments.option("--into", &into, "folder for the outputs (default: the current one)", "FOLDER");
+  arguments.not_empty("--into");
   arguments.flag("--by-job", &by_job, "put each job's outputs into FOLDER/ID");
   arguments.flag("--discard", &discard, "then remove them from the server");
 }
@@ -96,7 +97,12 @@ std::string FetchOptions::words() const {
          (by_job ? "--by-job " : "") + (discard ? "--discard " : "");
 }
 
-void FetchOptions::check_folder() const { TargetFolder(into).check_writable(); }
+void FetchOptions::check_folder(bool make) const {
+  if (make)
+    TargetFolder(into).check_writable();
+  else
+    TargetFolder::check_possible(into);
+}
 
 namespace {
 

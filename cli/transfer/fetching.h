@@ -17,8 +17,8 @@ struct FetchOptions {
   void declare(Arguments& arguments);
   // The options as words of a command line, each followed by a space.
   std::string words() const;
-  // Makes the folder. Throws PoolError if the outputs cannot be written there.
-  void check_folder() const;
+  // Throws PoolError if the outputs cannot be written there; `make`: makes the folder.
+  void check_folder(bool make) const;
   std::string into = ".";
   bool by_job = false;
   bool discard = false;  // then remove them from the server

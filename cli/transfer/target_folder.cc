@@ -26,10 +26,13 @@ constexpr int kFolderFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
     throw PoolError(ErrorKind::invalid, "output.link",
                     path + " is a symbolic link or not a folder, and is not followed",
                     "remove it or fetch into another folder", path);
+  if (code == EISDIR)
+    throw PoolError(ErrorKind::invalid, "output.write", path + " is a folder",
+                    "remove it or fetch into another folder", path);
   OsError error(code, doing, path);
   bool full = code == ENOSPC || code == EDQUOT || code == EFBIG;
   throw PoolError(full ? ErrorKind::limit_exceeded : ErrorKind::invalid,
-                  full ? "output.disk" : "output.write", error.what(), error.advice(), path);
+                  full ? "output.disk" : "output.write", error.what(), "", path);
 }
 
 // Opens a subfolder, creating it if missing.
@@ -42,9 +45,23 @@ UniqueFd enter(int folder, const std::string& part, const std::string& shown) {
   }
 }
 
+void check_permission(int folder, const std::string& name, const std::string& shown) {
+  if (faccessat(folder, name.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
+    fail(errno, "write to", shown == "." ? "the current folder" : shown);
+}
+
 }  // namespace
 
-TargetFolder::TargetFolder(const std::string& path) : path_(path.empty() ? "." : path) {
+void TargetFolder::check_possible(const std::string& path) {
+  std::string there = path;  // it, or the nearest folder around it that exists
+  struct stat s {};
+  for (; stat(there.c_str(), &s) != 0; there = folder_of(there))
+    if (errno != ENOENT || folder_of(there) == there) fail(errno, "open the folder", path);
+  if (!S_ISDIR(s.st_mode)) fail(ENOTDIR, "open the folder", there);
+  check_permission(AT_FDCWD, there, there);
+}
+
+TargetFolder::TargetFolder(const std::string& path) : path_(path) {
   try {
     system_files().make_folders(path_, 0777);
   } catch (const FileError& e) {
@@ -54,9 +71,7 @@ TargetFolder::TargetFolder(const std::string& path) : path_(path.empty() ? "." :
   if (!fd_.valid()) fail(errno, "open the folder", path_);
 }
 
-void TargetFolder::check_writable() const {
-  if (faccessat(fd_.get(), ".", W_OK | X_OK, AT_EACCESS) != 0) fail(errno, "write to", path_);
-}
+void TargetFolder::check_writable() const { check_permission(fd_.get(), ".", path_); }
 
 void TargetFolder::check(const std::string& name) {
   std::string normal;

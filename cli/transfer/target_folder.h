@@ -23,6 +23,9 @@ class TargetFolder {
   explicit TargetFolder(const std::string& path);
   // Throws PoolError if this user cannot make files in it.
   void check_writable() const;
+  // The same before it exists: throws PoolError if it could not be made, or no files in it, as far
+  // as can be seen. Makes nothing.
+  static void check_possible(const std::string& path);
 
   // A file that is being received. Without commit() it is removed.
   class Pending {

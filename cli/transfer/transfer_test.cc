@@ -14,6 +14,7 @@
 
 #include "base/files.h"
 #include "cli/transfer/target_folder.h"
+#include "cli/views/output.h"
 
 namespace sublet::cli {
 namespace {
@@ -100,6 +101,8 @@ class TransferTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(target_appears_whole);
   CPPUNIT_TEST(target_refuses);
   CPPUNIT_TEST(target_replaces_link);
+  CPPUNIT_TEST(target_of_somebody_else);
+  CPPUNIT_TEST(target_before_it_exists);
   CPPUNIT_TEST_SUITE_END();
 
  public:
@@ -372,6 +375,43 @@ class TransferTest : public CppUnit::TestFixture {
     struct stat s {};
     CPPUNIT_ASSERT_EQUAL(0, lstat((folder_ + "/in/out").c_str(), &s));
     CPPUNIT_ASSERT(S_ISREG(s.st_mode));
+  }
+
+  template <typename F>
+  static std::string line_of(F f) {
+    try {
+      f();
+    } catch (const PoolError& e) {
+      return error_line(e);
+    }
+    return "none";
+  }
+
+  void target_of_somebody_else() {
+    TargetFolder folder(folder_ + "/in");
+    CPPUNIT_ASSERT_EQUAL(0, chmod((folder_ + "/in").c_str(), 0555));
+    const bool is_root = geteuid() == 0;
+    if (is_root) CPPUNIT_ASSERT_EQUAL(0, seteuid(65534));
+    const std::string cannot_begin = line_of([&] { folder.begin("y"); });
+    const std::string cannot_write = line_of([&] { folder.check_writable(); });
+    if (is_root) CPPUNIT_ASSERT_EQUAL(0, seteuid(0));
+    // Says once what to do.
+    const std::string denied = ": Permission denied (check its owner and permissions)";
+    CPPUNIT_ASSERT_EQUAL("sublet: cannot write " + folder_ + "/in/y" + denied, cannot_begin);
+    CPPUNIT_ASSERT_EQUAL("sublet: cannot write to " + folder_ + "/in" + denied, cannot_write);
+  }
+
+  void target_before_it_exists() {
+    const auto possible = [&](const std::string& name) {
+      return code_of([&] { TargetFolder::check_possible(folder_ + "/" + name); });
+    };
+    put_file("plain", "x");
+    CPPUNIT_ASSERT_EQUAL(std::string("none"), possible("."));
+    CPPUNIT_ASSERT_EQUAL(std::string("none"), possible("a/b/c"));
+    CPPUNIT_ASSERT_EQUAL(std::string("output.link"), possible("plain"));
+    CPPUNIT_ASSERT_EQUAL(std::string("output.link"), possible("plain/below"));
+    CPPUNIT_ASSERT_EQUAL(std::string("output.write"), possible(std::string(300, 'x')));
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, system_files().list(folder_).size());
   }
 
   std::string folder_;

@@ -163,7 +163,7 @@ COMMAND_LINES = [
     ("submit --into out -- true", USAGE, "sublet: --into and --by-job need --wait; `sublet fetch "
      "--into FOLDER` fetches outputs later"),
     ("submit --wait --into /proc/x -- true", INVALID,
-     "sublet: cannot make the folder /proc/x: No such file or directory"),
+     "sublet: cannot make the folder /proc/x: No such file or directory; nothing was submitted"),
     ("submit --each -- true", INVALID, "sublet: standard input has no lines; write one item per "
      "line: `seq 100 | sublet submit --each -- ./prog {}`"),
 ]
