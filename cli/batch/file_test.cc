@@ -283,6 +283,10 @@ inputs = [{ file = "elsewhere", name = "x86/prog" }]
     expect_error("[[job]]\nprogram = \"a\"\noutputs = [\"p\", \"./p\"]", "3:17", "two outputs");
     expect_error("[[job]]\nprogram = \"a\"\noutputs = [{ nme = \"p\" }]", "3:14", "'name'");
     expect_error("[[job]]\nprogram = \"a\"\nneeds = { memory = \"lots\" }", "3:20", "such as");
+    for (const char* size : {"\"9999 TiB\"", "\"1 EiB\"", "9000000000000000", "0"})
+      expect_error("[[job]]\nprogram = \"a\"\nneeds = { disk = " + std::string(size) + " }", "3:18",
+                   "above 0 and below 9000 TB");
+    parse("[[job]]\nprogram = \"a\"\nneeds = { disk = \"8999 TB\", memory = 8999999999999999 }");
     expect_error("[[job]]\nprogram = \"a\"\nneeds = { memry = 1 }", "3:11", "'memory'");
     expect_error("[[job]]\nprogram = \"a\"\nneeds = { cores = 0 }", "3:19", "between 1 and");
     expect_error("[[job]]\nprogram = \"a\"\nlimits = { cpu = \"long\" }", "3:18", "duration");

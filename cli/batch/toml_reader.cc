@@ -1,7 +1,6 @@
 #include "cli/batch/toml_reader.h"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 
 #include "base/text.h"
@@ -67,8 +66,8 @@ uint64_t TomlReader::bytes(const TomlMember& m) const {
   if (m.value.kind == TomlKind::integer && m.value.integer > 0)
     n = static_cast<uint64_t>(m.value.integer);
   if (m.value.kind == TomlKind::text) n = parse_bytes(m.value.text);
-  if (!n || *n == 0 || *n > std::numeric_limits<int64_t>::max())
-    fail(m.value, m.key + " must be a size such as \"2 GiB\" or \"500 MiB\", above 0");
+  if (!n || *n == 0 || *n >= kBytesEnd)
+    fail(m.value, m.key + " must be a size such as \"2 GiB\" or \"500 MiB\", " + kBytesRange);
   return *n;
 }
 

@@ -14,6 +14,9 @@
 namespace sublet::cli {
 
 inline constexpr size_t kTextMax = 128 * 1024;  // of an argument or variable, as execve takes them
+// The sizes that a job may ask for: parse_bytes reads no larger ones.
+inline constexpr uint64_t kBytesEnd = 9'000'000'000'000'000;
+inline constexpr const char* kBytesRange = "above 0 and below 9000 TB";
 
 class TomlReader {
  public:
@@ -38,7 +41,7 @@ class TomlReader {
   const std::string& text(const TomlMember& m, size_t max = kTextMax) const;
   int64_t integer(const TomlMember& m, int64_t min, int64_t max) const;
   int64_t duration_ms(const TomlMember& m) const;  // above 0
-  uint64_t bytes(const TomlMember& m) const;       // above 0
+  uint64_t bytes(const TomlMember& m) const;       // above 0, below kBytesEnd
 
   const std::string& folder() const { return folder_; }
   std::string where(const TomlValue& v) const;  // "FILE:LINE:COLUMN"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
-#include <limits>
 #include <optional>
 
 #include "base/files.h"
@@ -29,8 +28,9 @@ void check(const std::string& option, const std::string& wrong) {
 uint64_t size_option(const std::string& option, const std::string& text) {
   if (text.empty()) return 0;
   std::optional<uint64_t> bytes = parse_bytes(text);
-  if (!bytes || *bytes == 0 || *bytes > std::numeric_limits<int64_t>::max())
-    usage_error(option + ": '" + text + "' is not a size", "write it as \"2 GiB\" or 500MiB");
+  if (!bytes || *bytes == 0 || *bytes >= kBytesEnd)
+    usage_error(option + ": '" + text + "' is not a size " + kBytesRange,
+                "write it as \"2 GiB\" or 500MiB");
   return *bytes;
 }
 

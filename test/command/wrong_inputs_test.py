@@ -145,7 +145,14 @@ COMMAND_LINES = [
     ("submit --env =x -- true", USAGE, "sublet: --env: an environment variable needs a name; see "
      "`sublet submit --help`"),
     ("submit --memory lots -- true", USAGE,
-     "sublet: --memory: 'lots' is not a size; write it as \"2 GiB\" or 500MiB"),
+     "sublet: --memory: 'lots' is not a size above 0 and below 9000 TB; write it as \"2 GiB\" or "
+     "500MiB"),
+    ("submit --disk 9999TiB -- true", USAGE,
+     "sublet: --disk: '9999TiB' is not a size above 0 and below 9000 TB; write it as \"2 GiB\" or "
+     "500MiB"),
+    ("submit --disk 1EiB -- true", USAGE,
+     "sublet: --disk: '1EiB' is not a size above 0 and below 9000 TB; write it as \"2 GiB\" or "
+     "500MiB"),
     ("submit --cores 0 -- true", USAGE, "sublet: --cores must be between 1 and 100000"),
     ("submit --processes-limit 0 -- true", USAGE,
      "sublet: --processes-limit must be between 1 and 100000"),
@@ -192,7 +199,7 @@ BATCH_FILES = [
     (JOB + "arguments = 'x'\n", ":3:13: arguments must be a list, not a string"),
     (JOB + "program = 'false'\n", ":3:11: 'program' is defined twice"),
     (JOB + "needs = { memory = '2 GX' }\n",
-     ":3:20: memory must be a size such as \"2 GiB\" or \"500 MiB\", above 0"),
+     ":3:20: memory must be a size such as \"2 GiB\" or \"500 MiB\", above 0 and below 9000 TB"),
     (JOB + "needs = { colour = 'red' }\n", ":3:11: unknown key 'colour' in needs; known are os, "
      "architecture, cores, memory, disk"),
     (JOB + "arguments = ['{ratte}']\nparameters.rate = [1, 2]\n",
