@@ -145,6 +145,25 @@ std::string check_output_name(std::string_view name, std::string* normal) {
   return "";
 }
 
+std::string check_name_pattern(std::string_view pattern) {
+  bool open = false;  // within [...]
+  size_t first = 0;   // where a ] is one of the characters
+  for (size_t at = 0; at < pattern.size(); ++at) {
+    if (pattern[at] == '\\') {
+      if (++at == pattern.size()) return "a backslash at the end";
+    } else if (!open && pattern[at] == '[') {
+      open = true;
+      const bool negated =
+          at + 1 < pattern.size() && (pattern[at + 1] == '!' || pattern[at + 1] == '^');
+      at += negated;
+      first = at + 1;
+    } else if (open && pattern[at] == ']' && at > first) {
+      open = false;
+    }
+  }
+  return open ? "a [ has no ] after it" : "";
+}
+
 std::string job_state_name(uint32_t state) { return name_of(kJobStates, state); }
 std::string machine_state_name(uint32_t state) { return name_of(kMachineStates, state); }
 std::string attempt_state_name(uint32_t state) { return name_of(kAttemptStates, state); }

@@ -32,6 +32,10 @@ std::string check_relative_name(std::string_view name, std::string* normal);
 // "stdout" or "stderr", which are the job's streams.
 std::string check_output_name(std::string_view name, std::string* normal);
 
+// A pattern of jobs' names, as the server compares it (JobFilter in idl/job_scheduler.idl). Returns
+// an error text for one that nobody means, with an unclosed [ or a backslash at the end, or "".
+std::string check_name_pattern(std::string_view pattern);
+
 // "waiting", ...; an unknown state as its number.
 std::string job_state_name(uint32_t state);
 std::string machine_state_name(uint32_t state);

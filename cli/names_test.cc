@@ -15,6 +15,7 @@ class NamesTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(ids_survive_writing_and_reading);
   CPPUNIT_TEST(relative_names);
   CPPUNIT_TEST(accepted_names_stay_inside);
+  CPPUNIT_TEST(patterns_of_names);
   CPPUNIT_TEST(states);
   CPPUNIT_TEST_SUITE_END();
 
@@ -90,6 +91,18 @@ class NamesTest : public CppUnit::TestFixture {
       RC_ASSERT(("/" + normal + "/").find("/../") == std::string::npos);
       RC_ASSERT(("/" + normal + "/").find("//") == std::string::npos);
     }));
+  }
+
+  void patterns_of_names() {
+    for (const char* pattern : {"", "a*", "a?[bc]", "[]]", "[!]a]", "[^a-c]x]", "\\[bad", "a]",
+                                "[a\\]]", "[[]", "[a[b]", "\\\\"})
+      CPPUNIT_ASSERT_EQUAL_MESSAGE(pattern, std::string(), check_name_pattern(pattern));
+    for (const char* pattern : {"[bad", "[", "[]", "[!]", "a[b]c[", "[a\\]", "[^"})
+      CPPUNIT_ASSERT_EQUAL_MESSAGE(pattern, std::string("a [ has no ] after it"),
+                                   check_name_pattern(pattern));
+    for (const char* pattern : {"\\", "a*\\", "\\\\\\", "[a\\"})
+      CPPUNIT_ASSERT_EQUAL_MESSAGE(pattern, std::string("a backslash at the end"),
+                                   check_name_pattern(pattern));
   }
 
   void states() {

@@ -74,6 +74,9 @@ JobFilter list_filter(const ListOptions& o, const Context& context) {
   filter.user = o.user.empty() ? context.user() : o.user == "*" ? "" : o.user;
   if (!o.batch.empty()) filter.batch = parse_number(o.batch, "batch id");
   for (const std::string& word : o.states) filter.states.push_back(parse_job_state(word));
+  if (const std::string wrong = check_name_pattern(o.name); !wrong.empty())
+    throw PoolError(ErrorKind::usage, "usage.name", "--name: '" + o.name + "': " + wrong,
+                    "write a backslash before a character that stands for itself", o.name);
   filter.name = o.name;
   if (!o.since.empty()) filter.since_us = parse_when("--since", o.since, now_us());
   filter.unfinished_only = !o.all && o.states.empty() && o.batch.empty() && o.since.empty();
@@ -205,7 +208,8 @@ Command list_command(Arguments& top) {
            "S");
   a.words("--state", job_state_names());
   a.option("--batch", &o->batch, "all jobs of this batch, even ended ones", "B");
-  a.option("--name", &o->name, "jobs of this name; * and ? stand for any text and any character",
+  a.option("--name", &o->name,
+           "jobs of this name; * stands for any text, ? for any character, [abc] for one of these",
            "PATTERN");
   a.option("--since", &o->since,
            "jobs submitted or changed since then, even ended ones: \"2 h\" ago, 2026-11-20, "

@@ -58,6 +58,8 @@ COMMAND_LINES = [
      "machine, cpu, lost, evictions"),
     ("ls --since once", USAGE, "sublet: --since: 'once'" + TIME),
     ("ls --name", USAGE, parser("ls", "--name: 1 required PATTERN missing")),
+    ("ls --name [bad", USAGE, "sublet: --name: '[bad': a [ has no ] after it; write a backslash "
+     "before a character that stands for itself"),
     ("ls --batch 99", NOT_FOUND, "sublet: there is no batch 99; see `sublet ls --all`"),
     ("ls --batch x", USAGE, "sublet: 'x' is not a batch id; write a whole number, 1 or more"),
     ("show", USAGE, WHICH),
