@@ -536,9 +536,23 @@ class WithPool(unittest.TestCase):
     def test_named_machines(self):
         self.assertEqual([m["name"] for m in self.pool.sublet("machines", "moe")["machines"]],
                          ["moe"])
+        self.assertEqual([m["name"] for m in self.pool.sublet("machines", "moe", "moe")["machines"]],
+                         ["moe"])
+        for act in ("drain", "resume"):
+            status, out, err = self.run_it("admin", act, "moe", "moe")
+            self.assertEqual((status, out.count("moe")), (0, 1), (out, err))
         status, out, err = self.run_it("machines", "mo")
         self.assertEqual((status, out), (4, ""))
         self.assertIn("there is no machine 'mo'; did you mean 'moe'?", err)
+
+    def test_a_refusal_is_all_that_is_said(self):
+        for words in (["shares", "", "3"], ["quota", "", "1GiB"]):
+            status, out, err = self.run_it("admin", *words)
+            self.assertEqual((status, out, err),
+                             (3, "", "sublet: a user's name has 1 to 255 octets; give the name as in "
+                                     "`sublet report`\n"))
+        status, out, err = self.run_it("admin", "shares", "newcomer", "3")
+        self.assertEqual((status, err), (0, "nobody called 'newcomer' has used the pool lately\n"))
 
     def test_unknown_jobs(self):
         for words in (["show", "999999"], ["rm", "999999"], ["wait", "999999"], ["fetch", "999999"],

@@ -82,7 +82,8 @@ std::optional<PoolError> missing_jobs(PoolClient& pool, const JobFilter& filter)
 bool any_jobs(PoolClient& pool, const JobFilter& filter, std::string cursor);
 // In order of number, page by page.
 std::vector<MachineInfo> all_machines(PoolClient& pool);
-// Those with these names, in their order; of several with a name, the one that is not gone.
+// Those with these names, in their order, each once; of several with a name, the one that is not
+// gone.
 // Throws PoolError if there is none.
 std::vector<MachineInfo> machines_named(PoolClient& pool, const std::vector<std::string>& names);
 

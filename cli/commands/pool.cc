@@ -1,6 +1,8 @@
 // machines and about.
 #include <algorithm>
 #include <memory>
+#include <set>
+#include <string_view>
 
 #include "base/json.h"
 #include "base/text.h"
@@ -77,7 +79,9 @@ std::vector<MachineInfo> machines_named(PoolClient& pool, const std::vector<std:
   std::vector<MachineInfo> found;
   std::vector<std::string> known;
   for (const MachineInfo& m : all) known.push_back(m.name);
+  std::set<std::string_view> seen;
   for (const std::string& name : names) {
+    if (!seen.insert(name).second) continue;
     // Of several with a name all but one are gone.
     const MachineInfo* at = nullptr;
     for (const MachineInfo& m : all)

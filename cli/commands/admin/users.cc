@@ -104,8 +104,8 @@ int run_shares(const Words& words, Context& context) {
   if (!words.value.empty()) {
     std::optional<double> shares;
     if (words.value != kDefault) shares = parse_shares(words.value);
-    warn_if_new(words.user, lines);
     pool.set_shares(random_id(), words.user, shares);
+    warn_if_new(words.user, lines);
     lines = all_shares(pool);
     // Nothing more is known of a user without jobs whose shares are the default ones.
     std::erase_if(lines, [&](const UserShares& line) { return line.user != words.user; });
@@ -133,8 +133,9 @@ int run_quota(const Words& words, Context& context) {
   if (!words.value.empty()) {
     std::optional<uint64_t> bytes;
     if (words.value != kDefault) bytes = parse_quota(words.value);
-    warn_if_new(words.user, all_shares(pool));
+    const std::vector<UserShares> known = all_shares(pool);
     pool.set_quota(random_id(), words.user, bytes);
+    warn_if_new(words.user, known);
   }
   std::vector<Quota> lines = all_quotas(pool);
   if (words.value.empty()) {
