@@ -81,8 +81,9 @@ sublet_presence_reason OwnerPresence::disturbance(const PresenceSample& sample, 
 }
 
 int64_t OwnerPresence::until_idle_after(sublet_presence_reason disturbed) const {
-  if (disturbed == SUBLET_PRESENCE_PAUSED || disturbed == SUBLET_PRESENCE_SCRIPT) return -1;
-  return std::max<int64_t>(rule_.idle_time_ms, 1);
+  const bool seen = disturbed == SUBLET_PRESENCE_CPU || disturbed == SUBLET_PRESENCE_LOAD ||
+                    disturbed == SUBLET_PRESENCE_INPUT;
+  return seen ? std::max<int64_t>(rule_.idle_time_ms, 1) : -1;
 }
 
 void OwnerPresence::enter(sublet_presence state, sublet_presence_reason reason,

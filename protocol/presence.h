@@ -62,7 +62,7 @@ struct PresenceVerdict {
   sublet_presence state = SUBLET_PRESENCE_ACTIVE;
   sublet_presence_reason reason = SUBLET_PRESENCE_BLIND;
   // Until the machine may become idle, if nothing is seen of the owner from now on: 0 when it
-  // is, -1 when this cannot be told (a pause, a scripted owner).
+  // is, -1 when this cannot be told (a pause, a scripted owner, blindness).
   int64_t ms_until_idle = -1;
   int64_t since = 0;  // instant of the sample that changed the state
 };

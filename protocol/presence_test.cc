@@ -172,7 +172,7 @@ class PresenceTest : public CppUnit::TestFixture {
     const PresenceVerdict back = presence.update(cpu_at(64 * kSecond, 0.2501));
     CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_ACTIVE, back.state);
     CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_CPU, back.reason);
-    CPPUNIT_ASSERT_EQUAL(int64_t{60'000}, back.ms_until_idle);  // it is quiet from now on
+    CPPUNIT_ASSERT_EQUAL(int64_t{60'000}, back.ms_until_idle);  // if it is quiet from now on
     // Between the two it does not become idle again, and the quiet time restarts.
     for (int64_t at = 65; at < 300; ++at) {
       CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_ACTIVE,
@@ -265,6 +265,7 @@ class PresenceTest : public CppUnit::TestFixture {
     const PresenceVerdict blind = presence.update(sample);
     CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_ACTIVE, blind.state);
     CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_BLIND, blind.reason);
+    CPPUNIT_ASSERT_EQUAL(int64_t{-1}, blind.ms_until_idle);
     // An unknown value is blindness, too, if the rule needs it.
     CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_BLIND, presence.update(cpu_at(63 * kSecond, -1)).reason);
     CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_SETTLING, presence.update(cpu_at(64 * kSecond, 0)).reason);
