@@ -550,7 +550,7 @@ class ClientDaemon(unittest.TestCase):
     def test_missing_shepherd(self):
         # Missing at the start: the client does not start.
         missing = self.folder + "/no-shepherd"
-        self.assertEqual(self.client("--set", "shepherd_program=" + missing).wait(LIMIT), 1)
+        self.assertEqual(self.client("--set", "shepherd_program=" + missing).wait(LIMIT), 2)
         self.assertIn(missing, self.log())
         # Removed later.
         shutil.copy(f"{BUILD}/bin/sublet-shepherd", missing)

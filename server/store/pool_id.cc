@@ -1,7 +1,6 @@
 #include "server/store/pool_id.h"
 
 #include <soci/soci.h>
-#include <soci/sqlite3/soci-sqlite3.h>
 
 #include <optional>
 
@@ -9,6 +8,7 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "server/commit/store.h"
+#include "server/store/sqlite.h"
 
 namespace sublet::server {
 namespace {
@@ -17,8 +17,8 @@ constexpr size_t kOctets = 16;
 
 std::string pool_id(const std::string& database) {
   try {
-    soci::session sql(soci::sqlite3, "db=" + database + " timeout=10");
-    sql << "PRAGMA synchronous=FULL";
+    soci::session sql;
+    sqlite::open_to_change(sql, database);
     const std::string made = hex_encode(random_bytes(kOctets));
     sql << "insert into pool_id (id) select :made where not exists (select 1 from pool_id)",
         soci::use(made, "made");

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 
+#include "base/files.h"
 #include "base/testing/temporary_folder.h"
 #include "job/codec.h"
 #include "server/store/archive/archive.h"
 #include "server/store/live.h"
+#include "server/store/pool_id.h"
 #include "server/store/tables.h"
 
 namespace sublet::server {
@@ -44,6 +46,7 @@ JobRecord job(JobId id) {
 class SqlStoreTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(SqlStoreTest);
   CPPUNIT_TEST(what_is_committed_is_loaded);
+  CPPUNIT_TEST(any_path_is_opened_as_it_is);
   CPPUNIT_TEST(a_row_is_written_over);
   CPPUNIT_TEST(a_failed_commit_writes_nothing);
   CPPUNIT_TEST(a_damaged_row_costs_itself_only);
@@ -125,6 +128,23 @@ class SqlStoreTest : public CppUnit::TestFixture {
     const BatchRecord batch = s.batches.at(0);
     CPPUNIT_ASSERT((batch.stop_when == scheduling::StopWhen{5, 6, "key.txt"}));
     CPPUNIT_ASSERT_EQUAL(uint64_t{302}, batch.done * 100 + batch.failed);
+  }
+
+  void any_path_is_opened_as_it_is() {
+    for (const char* name :
+         {"a b", "a=b c=d", "\"quoted\" 'so'", "100%41?mode=memory#x", "b\xc3\xbcro"}) {
+      const std::string folder = folder_ / name;
+      system_files().make_folders(folder);
+      const std::string path = folder + "/pool.db";
+      { SqlStore(path).commit(some()); }
+      CPPUNIT_ASSERT_EQUAL(size_t{1}, Archive("/" + path).jobs({}, 0, 10).rows.size());
+      CPPUNIT_ASSERT(!pool_id(path).empty());
+      size_t others = 0;
+      for (const auto& entry : system_files().list(folder)) others += entry.name != "pool.db";
+      CPPUNIT_ASSERT_EQUAL(size_t{0}, others);
+      system_files().remove_tree(folder);
+      CPPUNIT_ASSERT(system_files().list(folder_.path()).empty());
+    }
   }
 
   void a_row_is_written_over() {

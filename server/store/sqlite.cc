@@ -3,7 +3,10 @@
 #include <soci/soci.h>
 #include <soci/sqlite3/soci-sqlite3.h>
 
+#include <cctype>
+#include <cstdio>
 #include <mutex>
+#include <string_view>
 
 namespace sublet::server::sqlite {
 namespace {
@@ -18,12 +21,27 @@ void set_up() {
     // already initialized; it is then only slower.
     sqlite_api::sqlite3_config(SQLITE_CONFIG_MULTITHREAD);
     sqlite_api::sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+    sqlite_api::sqlite3_config(SQLITE_CONFIG_URI, 1);
   });
+}
+
+// SOCI's connection string ends a path at a space, so each octet that could mean something to
+// it or to SQLite is written as %XX.
+std::string uri_of(const std::string& path) {
+  std::string uri = path.starts_with("/") ? "file://" : "file:";  // what follows // is a host
+  for (const char c : path) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+                       std::string_view("/._-").find(c) != std::string_view::npos;
+    char code[4];
+    snprintf(code, sizeof code, "%%%02X", static_cast<unsigned char>(c));
+    uri += plain ? std::string(1, c) : code;
+  }
+  return uri;
 }
 
 void open(soci::session& session, const std::string& path) {
   set_up();
-  session.open(soci::sqlite3, "db=" + path + " timeout=10");
+  session.open(soci::sqlite3, "db=" + uri_of(path) + " timeout=10");
 }
 
 sqlite_api::sqlite3* handle(soci::session& session) {

@@ -274,5 +274,32 @@ class Homes(unittest.TestCase):
         self.assertEqual(ann.run("ls")[0], 0)
 
 
+class Paths(unittest.TestCase):
+    """Folders with spaces and characters that mean something to a shell or a database."""
+
+    NAME = "my \"pool\" 'a'=b; %41?c#d ü"
+
+    def test_a_whole_pool(self):
+        pool = harness.Pool()
+        self.addCleanup(pool.close)
+        pool.state = os.path.join(pool.folder, self.NAME)
+        pool.start_server()
+        curly = pool.client("curly")
+        curly.state = os.path.join(pool.folder, "curly " + self.NAME)
+        curly.start()
+        with open(os.path.join(pool.folder, "in put"), "w") as f:
+            f.write("some bytes")
+        job = pool.submit("--input", "in put", "--output", "out put", "--", "cp", "in put",
+                          "out put")[0]
+        pool.wait_state(job, "done")
+        self.assertEqual(pool.stop_server(), 0)
+        pool.start_server()
+        pool.sublet("fetch", job, "--into", self.NAME + " results")
+        with open(os.path.join(pool.folder, self.NAME + " results", "out put")) as f:
+            self.assertEqual(f.read(), "some bytes")
+        self.assertEqual(sorted(n for n in os.listdir(pool.folder) if n.startswith("my")),
+                         sorted([self.NAME, self.NAME + " results"]))
+
+
 if __name__ == "__main__":
     unittest.main()
