@@ -55,8 +55,10 @@ void check_permission(int folder, const std::string& name, const std::string& sh
 void TargetFolder::check_possible(const std::string& path) {
   std::string there = path;  // it, or the nearest folder around it that exists
   struct stat s {};
-  for (; stat(there.c_str(), &s) != 0; there = folder_of(there))
+  for (; stat(there.c_str(), &s) != 0; there = folder_of(there)) {
     if (errno != ENOENT || folder_of(there) == there) fail(errno, "open the folder", path);
+    if (lstat(there.c_str(), &s) == 0) fail(ELOOP, "open the folder", there);  // leads nowhere
+  }
   if (!S_ISDIR(s.st_mode)) fail(ENOTDIR, "open the folder", there);
   check_permission(AT_FDCWD, there, there);
 }

@@ -411,7 +411,10 @@ class TransferTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("output.link"), possible("plain"));
     CPPUNIT_ASSERT_EQUAL(std::string("output.link"), possible("plain/below"));
     CPPUNIT_ASSERT_EQUAL(std::string("output.write"), possible(std::string(300, 'x')));
-    CPPUNIT_ASSERT_EQUAL(size_t{1}, system_files().list(folder_).size());
+    CPPUNIT_ASSERT_EQUAL(0, symlink("nowhere", (folder_ + "/link").c_str()));
+    CPPUNIT_ASSERT_EQUAL(std::string("output.link"), possible("link"));
+    CPPUNIT_ASSERT_EQUAL(std::string("output.link"), possible("link/below"));
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, system_files().list(folder_).size());
   }
 
   std::string folder_;
