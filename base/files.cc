@@ -121,6 +121,32 @@ void Files::write_at(int fd, const std::string& path, uint64_t offset, std::stri
   after(FileStep::write, path);
 }
 
+void Files::reserve(int fd, const std::string& path, uint64_t bytes) {
+  ask(FileStep::write, "reserve space for", path);
+  const int code = posix_fallocate(fd, 0, static_cast<off_t>(bytes));
+  if (code != 0) throw FileError(code, "reserve space for", path);
+  after(FileStep::write, path);
+}
+
+UniqueFd Files::open_to_read(const std::string& path) const {
+  return open(path, O_RDONLY | O_NOFOLLOW, 0);
+}
+
+size_t Files::read_at(int fd, const std::string& path, uint64_t offset,
+                      std::span<char> into) const {
+  ask(FileStep::read, "read", path);
+  size_t done = 0;
+  while (done < into.size()) {
+    const ssize_t n =
+        pread(fd, into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw FileError(errno, "read", path);
+    if (n == 0) break;
+    done += static_cast<size_t>(n);
+  }
+  return done;
+}
+
 void Files::sync(int fd, const std::string& path) {
   ask(FileStep::sync, "sync", path);
   if (fsync(fd) != 0) throw FileError(errno, "sync", path);

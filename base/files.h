@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -62,6 +63,10 @@ class Files {
   // Appends (creating the file with `mode`) and syncs. After a failed append the file
   // is truncated to its old size.
   virtual void append(const std::string& path, std::string_view bytes, mode_t mode = 0600);
+  // For a file that is read in parts. Does not follow a symbolic link.
+  UniqueFd open_to_read(const std::string& path) const;
+  // Fewer bytes than `into` has at the end of the file.
+  size_t read_at(int fd, const std::string& path, uint64_t offset, std::span<char> into) const;
   // Renames, replacing `to` if it exists, and syncs both folders.
   virtual void move(const std::string& from, const std::string& to);
   // Removes one file; false if it did not exist.
@@ -82,6 +87,8 @@ class Files {
   // For a file that is written over a longer time. `path`: its name, for the error.
   UniqueFd create(const std::string& path, mode_t mode = 0600);  // EEXIST if it exists
   void write_at(int fd, const std::string& path, uint64_t offset, std::string_view bytes);
+  // Takes space for that many bytes from the beginning; the file is then at least as long.
+  void reserve(int fd, const std::string& path, uint64_t bytes);
   // After an error the data may be lost even if a repeat succeeds.
   void sync(int fd, const std::string& path);
   void sync_file(const std::string& path);

@@ -7,7 +7,23 @@
 
 namespace sublet {
 
+uint64_t FaultyFiles::steps() const {
+  std::lock_guard lock(mutex_);
+  return steps_;
+}
+
+void FaultyFiles::fail_step(FileStep step, int code) {
+  std::lock_guard lock(mutex_);
+  step_codes_[step] = code;
+}
+
+void FaultyFiles::ignore_syncs(bool ignore) {
+  std::lock_guard lock(mutex_);
+  ignore_syncs_ = ignore;
+}
+
 void FaultyFiles::fail_at(uint64_t nth, int code) {
+  std::lock_guard lock(mutex_);
   fail_at_ = steps_ + nth;
   fail_onwards_ = false;
   code_ = code;
@@ -15,6 +31,7 @@ void FaultyFiles::fail_at(uint64_t nth, int code) {
 
 void FaultyFiles::fail_from(uint64_t nth, int code) {
   fail_at(nth, code);
+  std::lock_guard lock(mutex_);
   fail_onwards_ = true;
 }
 
@@ -31,6 +48,7 @@ void FaultyFiles::touch(const std::string& path) const {
 }
 
 int FaultyFiles::before(FileStep step, const std::string& path) const {
+  std::lock_guard lock(mutex_);
   const uint64_t now = steps_++;
   auto code = step_codes_.find(step);
   if (code != step_codes_.end() && code->second != 0) return code->second;
@@ -42,6 +60,7 @@ int FaultyFiles::before(FileStep step, const std::string& path) const {
 }
 
 void FaultyFiles::after(FileStep step, const std::string& path, const std::string& from) {
+  std::lock_guard lock(mutex_);
   switch (step) {
     case FileStep::sync:
       if (ignore_syncs_) break;
@@ -73,6 +92,7 @@ void FaultyFiles::after(FileStep step, const std::string& path, const std::strin
 }
 
 void FaultyFiles::lose_power() {
+  std::lock_guard lock(mutex_);
   for (const auto& [path, state] : durable_) {
     if (state) {
       std::ofstream(path, std::ios::binary | std::ios::trunc) << *state;

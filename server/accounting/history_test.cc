@@ -119,7 +119,6 @@ class UsageHistoryTest : public CppUnit::TestFixture {
 
   void a_disk_that_fails_anywhere() {
     for (uint64_t step = 0;; ++step) {
-      files_ = FaultyFiles();
       UsedPool pool;
       use_days(pool);
       const uint64_t before = files_.steps();

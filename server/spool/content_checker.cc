@@ -1,14 +1,14 @@
 #include "server/spool/content_checker.h"
 
-#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <vector>
 
 #include "base/hash.h"
+#include "base/log.h"
 #include "server/refusal.h"
 
 namespace sublet::server {
@@ -25,21 +25,6 @@ Refusal checking() {
                      "Try again in a moment.");
 }
 
-bool matches(int fd, const StoredContent& what) {
-  Hasher hash;
-  std::vector<char> part(std::min<uint64_t>(kPart, what.size));
-  uint64_t offset = 0;
-  while (offset < what.size) {
-    const ssize_t n = pread(fd, part.data(), std::min<uint64_t>(part.size(), what.size - offset),
-                            static_cast<off_t>(offset));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    hash.update(part.data(), static_cast<size_t>(n));
-    offset += static_cast<uint64_t>(n);
-  }
-  return hex(hash.finish()) == what.digest;
-}
-
 }  // namespace
 
 std::string file_identity(int fd) {
@@ -52,21 +37,46 @@ std::string file_identity(int fd) {
          " " + instant(s.st_ctim);
 }
 
-UniqueFd ContentChecker::open(const std::string& path) {
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (!fd.valid() && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == EINTR))
-    throw unavailable("server.disk",
-                      "the server cannot open a file in its spool: " + std::string(strerror(errno)),
-                      "Tell the administrator; try again.");
-  return fd;
+UniqueFd ContentChecker::open(const std::string& path, const Files& files) {
+  try {
+    return files.open_to_read(path);
+  } catch (const FileError& error) {
+    const int code = error.code();
+    if (code == EMFILE || code == ENFILE || code == ENOMEM || code == EINTR)
+      throw unavailable(
+          "server.disk",
+          "the server cannot open a file in its spool: " + std::string(strerror(code)),
+          "Tell the administrator; try again.");
+    return UniqueFd();
+  }
 }
 
-bool ContentChecker::reads_as_stored(const StoredContent& what) {
-  const UniqueFd fd = open(what.path);
-  return fd.valid() && matches(fd.get(), what);
+ContentChecker::Reading ContentChecker::read(int fd, const StoredContent& what,
+                                             const Files& files) {
+  Hasher hash;
+  std::vector<char> part(std::min<uint64_t>(kPart, what.size));
+  try {
+    for (uint64_t offset = 0; offset < what.size;) {
+      const size_t wanted = std::min<uint64_t>(part.size(), what.size - offset);
+      const size_t got = files.read_at(fd, what.path, offset, {part.data(), wanted});
+      if (got == 0) return Reading::kDiffers;
+      hash.update(part.data(), got);
+      offset += got;
+    }
+  } catch (const FileError& error) {
+    log(Severity::error) << error.what();
+    return Reading::kFailed;
+  }
+  return hex(hash.finish()) == what.digest ? Reading::kIntact : Reading::kDiffers;
 }
 
-ContentChecker::ContentChecker(const Clock& clock) : clock_(clock), thread_([this] { work(); }) {}
+bool ContentChecker::reads_as_stored(const StoredContent& what, const Files& files) {
+  const UniqueFd fd = open(what.path, files);
+  return fd.valid() && read(fd.get(), what, files) == Reading::kIntact;
+}
+
+ContentChecker::ContentChecker(const Clock& clock, const Files& files)
+    : clock_(clock), files_(files), thread_([this] { work(); }) {}
 
 ContentChecker::~ContentChecker() {
   {
@@ -85,7 +95,7 @@ bool ContentChecker::trusted(const StoredContent& what, const std::string& ident
 }
 
 bool ContentChecker::intact(const StoredContent& what, bool suspect) {
-  const UniqueFd fd = open(what.path);
+  const UniqueFd fd = open(what.path, files_);
   if (!fd.valid()) return false;
   const std::string identity = file_identity(fd.get());
   if (!suspect && trusted(what, identity)) return true;
@@ -95,7 +105,8 @@ bool ContentChecker::intact(const StoredContent& what, bool suspect) {
     if (known != results_.end()) {
       if (known->second.running) throw checking();
       const bool believed = clock_.boot_ns() - known->second.at_ns < kBelievedNs;
-      if (known->second.identity == identity && (!known->second.intact || believed))
+      const bool again = known->second.unread > 0 && known->second.unread < kReadTries;
+      if (known->second.identity == identity && !again && (!known->second.intact || believed))
         return known->second.intact;
     }
     if (what.size > kAtOnce) {
@@ -108,20 +119,37 @@ bool ContentChecker::intact(const StoredContent& what, bool suspect) {
       throw checking();
     }
   }
-  return note(what.id, identity, matches(fd.get(), what));
+  const Result result = note(what.id, identity, read(fd.get(), what, files_));
+  if (result.unread > 0 && result.unread < kReadTries)
+    throw unavailable("server.disk", "the server cannot read a file in its spool",
+                      "Tell the administrator; try again.");
+  return result.intact;
 }
 
-bool ContentChecker::note(uint64_t id, const std::string& identity, bool intact) {
+ContentChecker::Result ContentChecker::note(uint64_t id, const std::string& identity,
+                                            Reading reading) {
   std::lock_guard lock(mutex_);
-  results_[id] = Result{false, intact, identity, clock_.boot_ns()};
+  Result& result = results_[id];
+  const int unread = reading == Reading::kFailed ? result.unread + 1 : 0;
+  result = Result{false, reading == Reading::kIntact, identity, clock_.boot_ns(), unread};
+  const Result noted = result;
   for (auto it = results_.begin(); it != results_.end() && results_.size() > kRemembered;)
     it = it->second.running || it->first == id ? std::next(it) : results_.erase(it);
-  return intact;
+  return noted;
 }
 
 void ContentChecker::forget(uint64_t id) {
   std::lock_guard lock(mutex_);
   results_.erase(id);
+}
+
+void ContentChecker::check(const StoredContent& what) {
+  try {
+    const UniqueFd fd = files_.open_to_read(what.path);
+    note(what.id, file_identity(fd.get()), read(fd.get(), what, files_));
+  } catch (const FileError&) {
+    note(what.id, "", Reading::kDiffers);
+  }
 }
 
 void ContentChecker::work() {
@@ -132,9 +160,7 @@ void ContentChecker::work() {
     const StoredContent what = std::move(queue_.front());
     queue_.pop_front();
     lock.unlock();
-    const UniqueFd fd(::open(what.path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-    const std::string identity = fd.valid() ? file_identity(fd.get()) : "";
-    note(what.id, identity, fd.valid() && matches(fd.get(), what));
+    check(what);
     lock.lock();
   }
 }

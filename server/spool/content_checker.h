@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "base/files.h"
 #include "base/unique_fd.h"
 
 namespace sublet::server {
@@ -35,28 +36,31 @@ struct StoredContent {
 
 class ContentChecker {
  public:
-  explicit ContentChecker(const Clock& clock);
+  ContentChecker(const Clock& clock, const Files& files);
   ~ContentChecker();
 
-  // False: its bytes differ, or it is missing. Throws Refusal kUnavailable:
-  // "spool.checking" while it is being read, "server.disk" if it cannot be opened now.
+  // False: its bytes differ, it is missing, or three tries could not read it. Throws Refusal
+  // kUnavailable: "spool.checking" while it is being read, "server.disk" if it cannot be opened
+  // or read now.
   bool intact(const StoredContent& what, bool suspect);
   // The same for a file that is already open, without reading it; false also if not
   // known.
   bool trusted(const StoredContent& what, const std::string& identity);
   void forget(uint64_t id);
 
-  // Reads the whole file. False: its bytes differ, or it is missing. Throws as open() does.
-  static bool reads_as_stored(const StoredContent& what);
+  // Reads the whole file. False: its bytes differ, it is missing, or it cannot be read. Throws as
+  // open() does.
+  static bool reads_as_stored(const StoredContent& what, const Files& files);
 
   // Invalid if the file is missing or unreadable. Throws Refusal kUnavailable if the
   // cause may be a lack of descriptors or memory.
-  static UniqueFd open(const std::string& path);
+  static UniqueFd open(const std::string& path, const Files& files);
 
  private:
   static constexpr uint64_t kAtOnce = 1 << 20;  // bytes
   static constexpr size_t kWaiting = 1'000;
   static constexpr size_t kRemembered = 10'000;
+  static constexpr int kReadTries = 3;  // a read error may pass, and damage is for ever
   static constexpr int64_t kBelievedNs = 60'000'000'000;  // a result is used again, even if suspect
 
   struct Result {
@@ -64,12 +68,17 @@ class ContentChecker {
     bool intact = false;
     std::string identity;
     int64_t at_ns = 0;
+    int unread = 0;  // tries in a row that could not read it
   };
+  enum class Reading { kIntact, kDiffers, kFailed };
 
   void work();
-  bool note(uint64_t id, const std::string& identity, bool intact);
+  static Reading read(int fd, const StoredContent& what, const Files& files);
+  void check(const StoredContent& what);
+  Result note(uint64_t id, const std::string& identity, Reading reading);
 
   const Clock& clock_;
+  const Files& files_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<uint64_t, Result> results_;

@@ -1,9 +1,5 @@
 #include "server/spool/disk_guard.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include "base/files.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
@@ -11,25 +7,35 @@
 
 namespace sublet::server {
 
-DiskGuard::DiskGuard(const std::string& folder, uint64_t reserve_bytes)
-    : folder_(folder), path_(folder + "/reserve"), bytes_(reserve_bytes) {
+DiskGuard::DiskGuard(const std::string& folder, uint64_t reserve_bytes, Files& files)
+    : folder_(folder), path_(folder + "/reserve"), bytes_(reserve_bytes), files_(files) {
   restore_reserve();
 }
 
+void DiskGuard::erase() {
+  try {
+    files_.remove_file(path_);
+  } catch (const FileError& error) {
+    log(Severity::error) << error.what();
+  }
+}
+
 void DiskGuard::give_up_reserve(const std::string& why) {
-  unlink(path_.c_str());
+  erase();
   if (!held_.exchange(false)) return;  // already logged
   log(Severity::error) << why << "; new submissions are refused until there is room in " << folder_;
 }
 
 void DiskGuard::restore_reserve() {
   if (held_) return;
-  UniqueFd fd(::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-  // Twice the reserve must be free: once for itself, once to continue with.
-  if (!fd.valid() || system_files().free_bytes(folder_) < 2 * bytes_ ||
-      posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes_)) != 0) {
-    unlink(path_.c_str());
-    return;
+  try {
+    files_.remove_file(path_);
+    // Twice the reserve must be free: once for itself, once to continue with.
+    if (files_.free_bytes(folder_) < 2 * bytes_) return;
+    const UniqueFd fd = files_.create(path_);
+    files_.reserve(fd.get(), path_, bytes_);
+  } catch (const FileError&) {
+    return erase();
   }
   held_ = true;
   log(Severity::info) << format_bytes(bytes_) << " are kept in reserve in " << folder_;

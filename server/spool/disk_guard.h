@@ -10,12 +10,14 @@
 #include <cstdint>
 #include <string>
 
+#include "base/files.h"
+
 namespace sublet::server {
 
 class DiskGuard {
  public:
   // Creates the reserve of this many bytes; without enough space, check() throws.
-  DiskGuard(const std::string& folder, uint64_t reserve_bytes);
+  DiskGuard(const std::string& folder, uint64_t reserve_bytes, Files& files = system_files());
 
   // Must be called when a commit failed, with the reason.
   void give_up_reserve(const std::string& why);
@@ -25,9 +27,12 @@ class DiskGuard {
   void check() const;
 
  private:
+  void erase();
+
   const std::string folder_;
   const std::string path_;
   const uint64_t bytes_;
+  Files& files_;
   std::atomic<bool> held_{false};
 };
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/log.h"
 #include "server/spool/orphans.h"
 
 namespace sublet::server {
@@ -28,19 +29,6 @@ void on_disk(const char* what, const std::function<void()>& step) {
   }
 }
 
-// Returns the number of bytes read: fewer at the file's end and after a read error.
-size_t read_part(int fd, uint64_t offset, std::span<char> into) {
-  size_t done = 0;
-  while (done < into.size()) {
-    ssize_t n =
-        pread(fd, into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) break;
-    done += static_cast<size_t>(n);
-  }
-  return done;
-}
-
 // Checkpoints are counted separately, as in table spool_use.
 std::pair<std::string, bool> account(const FileRow& row) {
   return {row.user, row.kind == FileKind::kCheckpoint};
@@ -49,7 +37,7 @@ std::pair<std::string, bool> account(const FileRow& row) {
 }  // namespace
 
 Spool::Spool(const SpoolSettings& settings, Archive& archive, const Clock& clock, Files& files)
-    : settings_(settings), archive_(archive), clock_(clock), files_(files), checker_(clock) {
+    : settings_(settings), archive_(archive), clock_(clock), files_(files), checker_(clock, files) {
   files_.make_folders(settings_.folder);
   // Ids start from the current time, so that an id is never reused even if the newest
   // rows have been removed.
@@ -176,7 +164,11 @@ void Spool::hash_up_to(Upload& upload, uint64_t end) {
   const auto part = std::make_unique_for_overwrite<char[]>(kChunk);
   while (upload.hashed < end) {
     const size_t wanted = std::min<uint64_t>(kChunk, end - upload.hashed);
-    const size_t got = read_part(upload.fd.get(), upload.hashed, {part.get(), wanted});
+    size_t got = 0;
+    on_disk("read in its spool", [&] {
+      got = files_.read_at(upload.fd.get(), upload_path(upload.row.id), upload.hashed,
+                           {part.get(), wanted});
+    });
     if (got == 0) throw disk("read in its spool", EIO);
     upload.hash.update(part.get(), got);
     upload.hashed += got;
@@ -293,11 +285,20 @@ void Spool::store(Upload& upload) {
   upload.row.identity = file_identity(upload.fd.get());
 }
 
+// Nothing refers to it any more. What cannot be removed is set aside by the next start.
+void Spool::erase(const std::string& file) {
+  try {
+    files_.remove_file(file);
+  } catch (const FileError& error) {
+    log(Severity::warning) << error.what();
+  }
+}
+
 void Spool::drop(const Upload& upload) {
   const uint64_t id = upload.row.id;
   forget(id, false);
-  unlink(upload_path(id).c_str());
-  unlink(path(id).c_str());
+  erase(upload_path(id));
+  erase(path(id));
 }
 
 bool Spool::forget(uint64_t id, bool finished) {
@@ -323,7 +324,7 @@ bool Spool::finished_before(uint64_t id, const std::string& owner) {
 }
 
 void Spool::abandon(uint64_t id) {
-  if (forget(id, false)) unlink(upload_path(id).c_str());
+  if (forget(id, false)) erase(upload_path(id));
 }
 
 uint64_t Spool::announced(const std::string& user, bool checkpoints) {
@@ -336,16 +337,26 @@ StoredContent Spool::stored(const FileRow& row) const {
   return {row.content, path(row.content), row.size, row.digest, row.identity};
 }
 
+// 0 after an error, which is logged.
+size_t Spool::read_good(const FileRow& row, int fd, uint64_t offset, std::span<char> into) const {
+  try {
+    return files_.read_at(fd, path(row.content), offset, into);
+  } catch (const FileError& error) {
+    log(Severity::error) << error.what();
+    return 0;
+  }
+}
+
 size_t Spool::read(const FileRow& row, uint64_t offset, std::span<char> into) {
   if (offset >= row.size) return 0;
   into = into.first(std::min<uint64_t>({into.size(), kChunk, row.size - offset}));
   size_t got = 0;
   if (row.in_row) {
     if (offset < row.body.size()) got = row.body.copy(into.data(), into.size(), offset);
-  } else if (const UniqueFd fd = ContentChecker::open(path(row.content)); fd.valid()) {
+  } else if (const UniqueFd fd = ContentChecker::open(path(row.content), files_); fd.valid()) {
     const bool good =
         !row.damaged && (checker_.trusted(stored(row), file_identity(fd.get())) || intact(row));
-    if (good) got = read_part(fd.get(), offset, into);
+    if (good) got = read_good(row, fd.get(), offset, into);
   }
   if (got < into.size()) throw damaged(row);
   return got;
@@ -357,14 +368,14 @@ bool Spool::intact(const FileRow& row, bool suspect) {
 }
 
 bool Spool::seems_intact(const ContentRow& content) {
-  const UniqueFd fd = ContentChecker::open(path(content.id));
+  const UniqueFd fd = ContentChecker::open(path(content.id), files_);
   return fd.valid() && checker_.trusted({content.id, "", content.size, "", content.identity},
                                         file_identity(fd.get()));
 }
 
 void Spool::remove(uint64_t content) {
   checker_.forget(content);
-  unlink(path(content).c_str());
+  erase(path(content));
 }
 
 size_t Spool::drop_idle() {
@@ -377,7 +388,7 @@ size_t Spool::drop_idle() {
     for (const auto& [id, upload] : uploads_)
       if (upload->touched < before) idle.push_back(id);
   }
-  for (uint64_t id : superfluous) unlink(path(id).c_str());
+  for (uint64_t id : superfluous) erase(path(id));
   return static_cast<size_t>(
       std::ranges::count_if(idle, [&](uint64_t id) { return drop_if_idle(id, before); }));
 }

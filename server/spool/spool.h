@@ -137,12 +137,14 @@ class Spool {
   void write_chunk(Upload& upload, std::string_view chunk);
   void hash_later(const std::shared_ptr<Upload>& upload);
   // Throws Refusal.
-  static void hash_up_to(Upload& upload, uint64_t end);
+  void hash_up_to(Upload& upload, uint64_t end);
   void hash_loop();
   void verify(Upload& upload);
   void store(Upload& upload);
+  void erase(const std::string& file);
   void drop(const Upload& upload);
   bool drop_if_idle(uint64_t id, Micros before);
+  size_t read_good(const FileRow& row, int fd, uint64_t offset, std::span<char> into) const;
   Digest digest_of_all(Upload& upload);
   // False: there is no such upload.
   bool forget(uint64_t id, bool finished);

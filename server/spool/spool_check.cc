@@ -19,12 +19,12 @@ std::map<std::string, uint64_t> files_in(Files& files, const std::string& spool)
 
 // What is wrong with a content; empty: nothing.
 std::string finding(const std::string& path, const ContentRow& row, const uint64_t* size,
-                    bool bytes) {
+                    bool bytes, const Files& files) {
   if (size == nullptr) return "is missing";
   if (*size != row.size)
     return "has " + std::to_string(*size) + " bytes instead of " + std::to_string(row.size);
   if (row.damaged) return "differs from what was stored: the server has noticed it";
-  if (bytes && !ContentChecker::reads_as_stored({row.id, path, row.size, row.digest, ""}))
+  if (bytes && !ContentChecker::reads_as_stored({row.id, path, row.size, row.digest, ""}, files))
     return "differs from what was stored";
   return "";
 }
@@ -44,7 +44,7 @@ SpoolFindings check_spool(Files& files, const std::string& spool,
     const auto file = there.find(name);
     const std::string path = spool + "/" + name;
     const std::string what =
-        finding(path, row, file == there.end() ? nullptr : &file->second, bytes);
+        finding(path, row, file == there.end() ? nullptr : &file->second, bytes, files);
     if (!what.empty()) damage[row.id] = path + " " + what;
   }
   for (const auto& [name, size] : there)

@@ -37,6 +37,9 @@ class SpoolTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(one_of_many_threads_commits);
   CPPUNIT_TEST(a_doubtful_commit_removes_nothing);
   CPPUNIT_TEST(a_failed_sync_drops_the_upload);
+  CPPUNIT_TEST(a_read_error_may_pass);
+  CPPUNIT_TEST(what_cannot_be_removed_does_no_harm);
+  CPPUNIT_TEST(an_upload_that_cannot_be_read_is_not_acknowledged);
   CPPUNIT_TEST_SUITE_END();
 
   TemporaryFolder folder_;
@@ -288,6 +291,76 @@ class SpoolTest : public CppUnit::TestFixture {
     s.remove(row.id);
     CPPUNIT_ASSERT_EQUAL(std::string("spool.damaged"), code([&] { read(s, row, 0, 10); }));
     CPPUNIT_ASSERT(!s.intact(row));
+  }
+
+  void a_read_error_may_pass() {
+    FaultyFiles files;
+    Spool s({folder_.path() + "/spool"}, *archive_, clock_, files);
+    for (const size_t size : {size_t{100'000}, size_t{3} << 20}) {
+      FileRow row = send(s, std::string(size, 'k'), std::to_string(size));
+      row.identity = "";  // not verified before: it must be read
+      for (const int failures : {1, 2}) {
+        row.content += 1000;
+        system_files().link(folder_.path() + "/spool/" + std::to_string(row.id),
+                            folder_.path() + "/spool/" + std::to_string(row.content));
+        files.fail_step(FileStep::read, EIO);
+        for (int i = 0; i < failures; ++i) CPPUNIT_ASSERT(not_now(s, row));
+        files.fail_step(FileStep::read, 0);
+        CPPUNIT_ASSERT(intact(s, row));
+      }
+      row.content += 1000;
+      system_files().link(folder_.path() + "/spool/" + std::to_string(row.id),
+                          folder_.path() + "/spool/" + std::to_string(row.content));
+      files.fail_step(FileStep::read, EIO);
+      while (not_now(s, row)) {
+      }
+      CPPUNIT_ASSERT(!intact(s, row));
+      files.fail_step(FileStep::read, 0);
+    }
+  }
+
+  // Whether it may be asked for again; false: it counts as damaged.
+  static bool not_now(Spool& s, const FileRow& row) {
+    try {
+      CPPUNIT_ASSERT(!s.intact(row));
+      return false;
+    } catch (const Refusal& refusal) {
+      CPPUNIT_ASSERT(refusal.kind == Refusal::Kind::kUnavailable);
+      return true;
+    }
+  }
+
+  void what_cannot_be_removed_does_no_harm() {
+    FaultyFiles files;
+    Spool s({folder_.path() + "/spool"}, *archive_, clock_, files);
+    const std::string bytes(100'000, 'k');
+    const FileRow row = send(s, bytes);
+    const auto upload = s.open("ann", "2", input(), bytes.size(), digest_of(bytes));
+    s.put(upload.id, "ann", 0, bytes);
+    files.fail_step(FileStep::remove, EIO);
+    s.abandon(upload.id);
+    s.remove(row.content);
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, system_files().list(folder_.path() + "/spool").size());
+    files.fail_step(FileStep::remove, 0);
+    s.remove(row.content);
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, system_files().list(folder_.path() + "/spool").size());
+    CPPUNIT_ASSERT_EQUAL(std::string("upload.unknown"),
+                         code([&] { s.put(upload.id, "ann", 0, bytes); }));
+  }
+
+  void an_upload_that_cannot_be_read_is_not_acknowledged() {
+    FaultyFiles files;
+    Spool s({folder_.path() + "/spool"}, *archive_, clock_, files);
+    const std::string bytes(100'000, 'k');
+    int committed = 0;
+    files.fail_step(FileStep::read, EIO);
+    const auto upload = s.open("ann", "r", input(), bytes.size(), digest_of(bytes));
+    s.put(upload.id, "ann", 0, bytes);
+    CPPUNIT_ASSERT_EQUAL(std::string("server.disk"),
+                         code([&] { s.close(upload.id, "ann", [&](FileRow&) { ++committed; }); }));
+    CPPUNIT_ASSERT_EQUAL(0, committed);
+    files.fail_step(FileStep::read, 0);
+    CPPUNIT_ASSERT_EQUAL(hex(digest_of(bytes)), close(s, upload.id).digest);
   }
 
   // Waits for the check, since a large file is read in the background.
