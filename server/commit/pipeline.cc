@@ -163,8 +163,9 @@ void Pipeline::perform(std::function<void(Turn&)> work, std::function<void()> co
   // A refusal, too, may depend on changes of this group that were not written to disk.
   if (!on_disk)
     throw unavailable("server.disk", "the server could not write its database",
-                      "It may have been done nevertheless: repeat it with the same request id "
-                      "when the administrator has made room.");
+                      "It may have been done nevertheless: when the administrator has made room, "
+                      "look (`sublet ls`) before you do it again; programs repeat it with the same "
+                      "request id.");
   if (ticket->thrown) std::rethrow_exception(ticket->thrown);
   crash_point("reply");
 }

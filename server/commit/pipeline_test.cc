@@ -5,6 +5,7 @@
 #include <cppunit/extensions/HelperMacros.h>
 #include <sqlite3.h>
 
+#include <functional>
 #include <future>
 #include <set>
 #include <thread>
@@ -31,12 +32,17 @@ class FailingStore : public Store {
     }
     real.commit(changes);
     ++commits;
+    if (seems_to_fail > 0) {
+      --seems_to_fail;
+      throw StoreError("an error after the pages were written");
+    }
   }
   std::optional<RequestRow> find_request(const std::string& key) override {
     return real.find_request(key);
   }
   SqlStore real;
   int fail = 0;
+  int seems_to_fail = 0;  // these commits are on disk nevertheless
   int commits = 0;
 };
 
@@ -54,6 +60,8 @@ class PipelineTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(the_tick_comes_by_time);
   CPPUNIT_TEST(time_never_runs_backwards);
   CPPUNIT_TEST(repeats_are_recognised);
+  CPPUNIT_TEST(a_repeat_of_what_was_done_after_all);
+  CPPUNIT_TEST(nothing_is_forgotten_by_empty);
   CPPUNIT_TEST(a_stop_is_one_commit);
   CPPUNIT_TEST(history_replays_to_the_same_state);
   CPPUNIT_TEST(a_restart_goes_on_where_it_was);
@@ -312,6 +320,85 @@ class PipelineTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("refused"), once("other"));
     open();
     CPPUNIT_ASSERT_EQUAL(std::string("first answer"), once("d"));
+  }
+
+  // "Perhaps done; repeat it with the same id."
+  void a_repeat_of_what_was_done_after_all() {
+    pipeline_->run_once();  // the first tick
+    std::optional<bool> answered;
+    const auto submit = [&] {
+      std::string answer;
+      pipeline_->post(
+          [&](Turn& t) {
+            if (const auto old = t.answered("key", "digest")) {
+              answer = *old;
+              return;
+            }
+            const Submitted event{1, "ann", "desk", {any_job()}};
+            answer = std::to_string(t.apply(event).answer.first_job);
+            t.remember("key", "digest", answer);
+          },
+          [&](bool ok) { answered = ok; });
+      pipeline_->run_once();
+      return answer;
+    };
+    store_->seems_to_fail = 1;
+    const std::string first = submit();
+    CPPUNIT_ASSERT(answered == false);
+    clock_.advance_ms(1000);
+    const std::string again = submit();
+    CPPUNIT_ASSERT(answered == true);
+    CPPUNIT_ASSERT_EQUAL(first, again);
+    std::vector<std::string> damage;
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, store_->load(&damage).jobs.size());
+  }
+
+  void nothing_is_forgotten_by_empty() {
+    const std::vector<std::function<void(Changes&)>> each = {
+        [](Changes& c) { c.jobs[1]; },
+        [](Changes& c) {
+          c.attempts[{1, 1}];
+        },
+        [](Changes& c) { c.machines[1]; },
+        [](Changes& c) { c.users["a"]; },
+        [](Changes& c) { c.uses.emplace_back(); },
+        [](Changes& c) { c.changes.emplace_back(); },
+        [](Changes& c) { c.stops[1]; },
+        [](Changes& c) { c.has_pool = true; },
+        [](Changes& c) { c.batches[1]; },
+        [](Changes& c) { c.dropped_batches.push_back(1); },
+        [](Changes& c) { c.dropped_parts.push_back(1); },
+        [](Changes& c) { c.parts.emplace_back(); },
+        [](Changes& c) { c.specs.emplace_back(); },
+        [](Changes& c) { c.files[1]; },
+        [](Changes& c) { c.dropped_files.push_back(1); },
+        [](Changes& c) { c.contents[1]; },
+        [](Changes& c) { c.loosened_contents.push_back(1); },
+        [](Changes& c) { c.removed_outputs[1] = 1; },
+        [](Changes& c) { c.counted_files.emplace_back(); },
+        [](Changes& c) { c.credentials[1]; },
+        [](Changes& c) { c.members[1]; },
+        [](Changes& c) { c.invitations["a"]; },
+        [](Changes& c) { c.dropped_invitations.emplace_back("a"); },
+        [](Changes& c) { c.quotas["a"]; },
+        [](Changes& c) { c.dropped_quotas.emplace_back("a"); },
+        [](Changes& c) { c.ends.emplace_back(); },
+        [](Changes& c) { c.spent.emplace_back(); },
+        [](Changes& c) { c.requests["a"]; },
+        [](Changes& c) { c.events.emplace_back(); },
+        [](Changes& c) { c.forget_requests = 1; },
+        [](Changes& c) { c.forget_changes = 1; },
+        [](Changes& c) { c.forget_events = 1; },
+        [](Changes& c) { c.forget_history.uses_until = 1; },
+        [](Changes& c) { c.forget_history.spent_before = 1; },
+        [](Changes& c) { c.moved_jobs.jobs.push_back(1); },
+    };
+    CPPUNIT_ASSERT(Changes().empty());
+    for (size_t i = 0; i < each.size(); ++i) {
+      Changes changes;
+      each[i](changes);
+      CPPUNIT_ASSERT_MESSAGE(std::to_string(i), !changes.empty());
+    }
   }
 
   // Wherever a server crashes between a job's end and the removal of the other jobs, both

@@ -47,7 +47,10 @@ class Vain(unittest.TestCase):
         # It was not evicted, and nobody counts it so.
         self.assertEqual(shown["evictions"], 0)
         usage = self.pool.sublet("report", "users")["usage"]
-        self.assertEqual([line["evictions"] for line in usage], [0])
+        self.assertEqual([(line["attempts"], line["evictions"]) for line in usage],
+                         [(shown["attempts"], 0)])
+        status, _, progress = self.pool.run("wait", job, "--timeout", "0.2")
+        self.assertEqual((status, progress.splitlines()[0]), (124, "0 of 1 done, 1 held"))
         self.pool.sublet("release", job)
         harness.wait_for(lambda: self.held(job), "the job to be held again")
         self.assertGreaterEqual(self.pool.job(job)["attempts"], 10)
