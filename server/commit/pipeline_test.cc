@@ -65,6 +65,7 @@ class PipelineTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_stop_is_one_commit);
   CPPUNIT_TEST(history_replays_to_the_same_state);
   CPPUNIT_TEST(a_restart_goes_on_where_it_was);
+  CPPUNIT_TEST(usage_decays_while_the_server_is_down);
   CPPUNIT_TEST(threads_wait_for_their_own_commit);
   CPPUNIT_TEST(a_stopping_pipeline_refuses);
   CPPUNIT_TEST(alone_in_its_transaction);
@@ -399,6 +400,30 @@ class PipelineTest : public CppUnit::TestFixture {
       each[i](changes);
       CPPUNIT_ASSERT_MESSAGE(std::to_string(i), !changes.empty());
     }
+  }
+
+  double usage_on_disk() {
+    std::vector<std::string> damage;
+    for (const UserRecord& user : store_->load(&damage).users)
+      if (user.name == "ann") return user.usage;
+    return 0;
+  }
+
+  // Once, however long that was.
+  void usage_decays_while_the_server_is_down() {
+    Changes changes;
+    changes.users["ann"].name = "ann";
+    changes.users["ann"].shares = 1;
+    changes.users["ann"].usage = 1000;
+    store_->commit(changes);
+    open();
+    pipeline_->run_once();
+    const double before = usage_on_disk();
+    CPPUNIT_ASSERT(before > 900);
+    clock_.advance_ms(2 * 24 * 3600 * 1000);  // two half-lives
+    open();
+    pipeline_->run_once();
+    CPPUNIT_ASSERT_DOUBLES_EQUAL(before / 4, usage_on_disk(), before / 100);
   }
 
   // Wherever a server crashes between a job's end and the removal of the other jobs, both

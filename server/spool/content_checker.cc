@@ -42,12 +42,11 @@ UniqueFd ContentChecker::open(const std::string& path, const Files& files) {
     return files.open_to_read(path);
   } catch (const FileError& error) {
     const int code = error.code();
-    if (code == EMFILE || code == ENFILE || code == ENOMEM || code == EINTR)
-      throw unavailable(
-          "server.disk",
-          "the server cannot open a file in its spool: " + std::string(strerror(code)),
-          "Tell the administrator; try again.");
-    return UniqueFd();
+    if (code == ENOENT || code == ENOTDIR || code == ELOOP) return UniqueFd();
+    // Nothing is known of its bytes, and what counts as damaged is given up.
+    throw unavailable("server.disk",
+                      "the server cannot open a file in its spool: " + std::string(strerror(code)),
+                      "Tell the administrator; try again.");
   }
 }
 
@@ -145,10 +144,14 @@ void ContentChecker::forget(uint64_t id) {
 
 void ContentChecker::check(const StoredContent& what) {
   try {
-    const UniqueFd fd = files_.open_to_read(what.path);
-    note(what.id, file_identity(fd.get()), read(fd.get(), what, files_));
-  } catch (const FileError&) {
-    note(what.id, "", Reading::kDiffers);
+    const UniqueFd fd = open(what.path, files_);
+    if (fd.valid())
+      note(what.id, file_identity(fd.get()), read(fd.get(), what, files_));
+    else
+      note(what.id, "", Reading::kDiffers);
+  } catch (const Refusal& refusal) {
+    log(Severity::error) << refusal.message;
+    forget(what.id);  // asked again, it is opened first
   }
 }
 

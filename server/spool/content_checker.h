@@ -52,8 +52,8 @@ class ContentChecker {
   // open() does.
   static bool reads_as_stored(const StoredContent& what, const Files& files);
 
-  // Invalid if the file is missing or unreadable. Throws Refusal kUnavailable if the
-  // cause may be a lack of descriptors or memory.
+  // Invalid if there is no such file. Throws Refusal kUnavailable "server.disk" if it cannot be
+  // opened for another reason, which may pass or be mended.
   static UniqueFd open(const std::string& path, const Files& files);
 
  private:

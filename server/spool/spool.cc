@@ -368,9 +368,13 @@ bool Spool::intact(const FileRow& row, bool suspect) {
 }
 
 bool Spool::seems_intact(const ContentRow& content) {
-  const UniqueFd fd = ContentChecker::open(path(content.id), files_);
-  return fd.valid() && checker_.trusted({content.id, "", content.size, "", content.identity},
-                                        file_identity(fd.get()));
+  try {
+    const UniqueFd fd = ContentChecker::open(path(content.id), files_);
+    return fd.valid() && checker_.trusted({content.id, "", content.size, "", content.identity},
+                                          file_identity(fd.get()));
+  } catch (const Refusal&) {
+    return false;  // then it is stored again
+  }
 }
 
 void Spool::remove(uint64_t content) {

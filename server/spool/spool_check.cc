@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "server/refusal.h"
 #include "server/spool/content_checker.h"
 
 namespace sublet::server {
@@ -24,8 +25,12 @@ std::string finding(const std::string& path, const ContentRow& row, const uint64
   if (*size != row.size)
     return "has " + std::to_string(*size) + " bytes instead of " + std::to_string(row.size);
   if (row.damaged) return "differs from what was stored: the server has noticed it";
-  if (bytes && !ContentChecker::reads_as_stored({row.id, path, row.size, row.digest, ""}, files))
-    return "differs from what was stored";
+  try {
+    if (bytes && !ContentChecker::reads_as_stored({row.id, path, row.size, row.digest, ""}, files))
+      return "differs from what was stored";
+  } catch (const Refusal&) {
+    return "cannot be opened";
+  }
   return "";
 }
 

@@ -38,6 +38,7 @@ class SpoolTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_doubtful_commit_removes_nothing);
   CPPUNIT_TEST(a_failed_sync_drops_the_upload);
   CPPUNIT_TEST(a_read_error_may_pass);
+  CPPUNIT_TEST(a_file_that_cannot_be_opened_is_not_damaged);
   CPPUNIT_TEST(what_cannot_be_removed_does_no_harm);
   CPPUNIT_TEST(an_upload_that_cannot_be_read_is_not_acknowledged);
   CPPUNIT_TEST_SUITE_END();
@@ -316,6 +317,27 @@ class SpoolTest : public CppUnit::TestFixture {
       }
       CPPUNIT_ASSERT(!intact(s, row));
       files.fail_step(FileStep::read, 0);
+    }
+  }
+
+  // Nothing is known of the bytes of a file that cannot be opened.
+  void a_file_that_cannot_be_opened_is_not_damaged() {
+    FaultyFiles files;
+    Spool s({folder_.path() + "/spool"}, *archive_, clock_, files);
+    for (const size_t size : {size_t{100'000}, size_t{3} << 20}) {
+      FileRow row = send(s, std::string(size, 'k'), std::to_string(size));
+      row.identity = "";
+      for (const int error : {EIO, EACCES, EMFILE}) {
+        files.fail_step(FileStep::open, error);
+        for (int i = 0; i < 5; ++i) {
+          CPPUNIT_ASSERT(not_now(s, row));
+          CPPUNIT_ASSERT_EQUAL(std::string("server.disk"), code([&] { read(s, row, 0, 10); }));
+        }
+      }
+      CPPUNIT_ASSERT(!s.seems_intact({row.content, row.digest, row.size, row.identity}));
+      files.fail_step(FileStep::open, 0);
+      CPPUNIT_ASSERT(intact(s, row));
+      CPPUNIT_ASSERT_EQUAL(std::string("kkk"), read(s, row, 0, 3));
     }
   }
 
