@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "loadmon/source.h"
+#include "loadmon/senses/source.h"
 
 namespace sublet::loadmon {
 

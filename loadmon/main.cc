@@ -12,9 +12,9 @@
 #include "base/options/settings_arguments.h"
 #include "base/standard_streams.h"
 #include "loadmon/daemon_settings.h"
-#include "loadmon/machine_sources.h"
 #include "loadmon/monitor.h"
-#include "loadmon/scripted_sources.h"
+#include "loadmon/senses/machine_sources.h"
+#include "loadmon/senses/scripted_sources.h"
 
 namespace sublet::loadmon {
 namespace {

@@ -19,7 +19,7 @@
 #include "base/local_socket.h"
 #include "base/log.h"
 #include "base/os_error.h"
-#include "loadmon/owners_word.h"
+#include "loadmon/senses/owners_word.h"
 
 namespace sublet::loadmon {
 namespace {

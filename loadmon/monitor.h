@@ -20,7 +20,7 @@
 #include "loadmon/attempts_folder.h"
 #include "loadmon/jobs_meter.h"
 #include "loadmon/listeners.h"
-#include "loadmon/source.h"
+#include "loadmon/senses/source.h"
 #include "protocol/presence.h"
 
 namespace sublet::loadmon {

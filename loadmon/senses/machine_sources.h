@@ -1,12 +1,12 @@
 // The sources that measure the machine itself: CPU use, load averages, input.
-#ifndef SUBLET_LOADMON_MACHINE_SOURCES_H_
-#define SUBLET_LOADMON_MACHINE_SOURCES_H_
+#ifndef SUBLET_LOADMON_SENSES_MACHINE_SOURCES_H_
+#define SUBLET_LOADMON_SENSES_MACHINE_SOURCES_H_
 
 #include <cstdint>
 #include <string>
 
 #include "base/unique_fd.h"
-#include "loadmon/source.h"
+#include "loadmon/senses/source.h"
 
 namespace sublet::loadmon {
 
@@ -62,4 +62,4 @@ class InputSource : public Source {
 
 }  // namespace sublet::loadmon
 
-#endif  // SUBLET_LOADMON_MACHINE_SOURCES_H_
+#endif  // SUBLET_LOADMON_SENSES_MACHINE_SOURCES_H_

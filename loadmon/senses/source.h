@@ -1,8 +1,8 @@
 // The load monitor's means of detecting the owner. Each source fills in its part of a
 // sample; the monitor asks them one after the other, on its only thread, so a source must
 // never block.
-#ifndef SUBLET_LOADMON_SOURCE_H_
-#define SUBLET_LOADMON_SOURCE_H_
+#ifndef SUBLET_LOADMON_SENSES_SOURCE_H_
+#define SUBLET_LOADMON_SENSES_SOURCE_H_
 
 #include <cstdint>
 #include <limits>
@@ -42,4 +42,4 @@ class Source {
 
 }  // namespace sublet::loadmon
 
-#endif  // SUBLET_LOADMON_SOURCE_H_
+#endif  // SUBLET_LOADMON_SENSES_SOURCE_H_

@@ -6,8 +6,8 @@
 // The word takes effect with the sample that reads it. Only when everybody has been told is
 // it stored, on a thread of its own, and then answered. It survives the monitor and the
 // machine. One thread, but for storing.
-#ifndef SUBLET_LOADMON_OWNERS_WORD_H_
-#define SUBLET_LOADMON_OWNERS_WORD_H_
+#ifndef SUBLET_LOADMON_SENSES_OWNERS_WORD_H_
+#define SUBLET_LOADMON_SENSES_OWNERS_WORD_H_
 
 #include <sys/types.h>
 
@@ -23,7 +23,7 @@
 
 #include "base/files.h"
 #include "base/unique_fd.h"
-#include "loadmon/source.h"
+#include "loadmon/senses/source.h"
 #include "protocol/frame.h"
 #include "protocol/pause.h"
 
@@ -105,4 +105,4 @@ class OwnersWord : public Source {
 
 }  // namespace sublet::loadmon
 
-#endif  // SUBLET_LOADMON_OWNERS_WORD_H_
+#endif  // SUBLET_LOADMON_SENSES_OWNERS_WORD_H_

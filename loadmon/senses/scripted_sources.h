@@ -1,7 +1,7 @@
 // Sources that simulate an owner in tests and demonstrations: a script played from the
 // start, or a control file that may be changed.
-#ifndef SUBLET_LOADMON_SCRIPTED_SOURCES_H_
-#define SUBLET_LOADMON_SCRIPTED_SOURCES_H_
+#ifndef SUBLET_LOADMON_SENSES_SCRIPTED_SOURCES_H_
+#define SUBLET_LOADMON_SENSES_SCRIPTED_SOURCES_H_
 
 #include <cstdint>
 #include <optional>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
-#include "loadmon/source.h"
+#include "loadmon/senses/source.h"
 
 namespace sublet::loadmon {
 
@@ -79,4 +79,4 @@ class ControlSource : public Source {
 
 }  // namespace sublet::loadmon
 
-#endif  // SUBLET_LOADMON_SCRIPTED_SOURCES_H_
+#endif  // SUBLET_LOADMON_SENSES_SCRIPTED_SOURCES_H_

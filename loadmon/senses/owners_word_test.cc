@@ -1,4 +1,4 @@
-#include "loadmon/owners_word.h"
+#include "loadmon/senses/owners_word.h"
 
 #include <cppunit/extensions/HelperMacros.h>
 

@@ -1,4 +1,4 @@
-#include "loadmon/machine_sources.h"
+#include "loadmon/senses/machine_sources.h"
 
 #include <dirent.h>
 #include <fcntl.h>

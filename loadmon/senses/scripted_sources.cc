@@ -1,4 +1,4 @@
-#include "loadmon/scripted_sources.h"
+#include "loadmon/senses/scripted_sources.h"
 
 #include <fcntl.h>
 #include <sys/inotify.h>

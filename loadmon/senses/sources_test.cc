@@ -9,8 +9,8 @@
 
 #include "base/os_error.h"
 #include "loadmon/daemon_settings.h"
-#include "loadmon/machine_sources.h"
-#include "loadmon/scripted_sources.h"
+#include "loadmon/senses/machine_sources.h"
+#include "loadmon/senses/scripted_sources.h"
 
 namespace sublet::loadmon {
 namespace {
