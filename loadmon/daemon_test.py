@@ -234,7 +234,7 @@ def scripted_load():
         room.control("0.1")  # sets no load average, which this rule needs
         until(lambda: room.connect().next()["reason"] == BLIND, "a blind monitor")
         room.control("awya")
-        until(lambda: "the source 'control' failed: the owner is assumed to be here; "
+        until(lambda: "the sense 'control' failed: the owner is assumed to be here; "
               f"{room.control_file}: 'awya' is not `away`" in room.logged(), "file and word")
 
 

@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "loadmon/senses/source.h"
+#include "loadmon/senses/sense.h"
 
 namespace sublet::loadmon {
 

@@ -13,8 +13,8 @@
 #include "base/standard_streams.h"
 #include "loadmon/daemon_settings.h"
 #include "loadmon/monitor.h"
-#include "loadmon/senses/machine_sources.h"
-#include "loadmon/senses/scripted_sources.h"
+#include "loadmon/senses/machine.h"
+#include "loadmon/senses/scripted.h"
 
 namespace sublet::loadmon {
 namespace {
@@ -68,22 +68,22 @@ std::optional<int> read_command_line(int argc, char** argv, CommandLine* line) {
   return std::nullopt;
 }
 
-std::vector<std::unique_ptr<Source>> make_sources(const CommandLine& line,
-                                                  const protocol::PresenceRule& rule) {
-  std::vector<std::unique_ptr<Source>> sources;
+std::vector<std::unique_ptr<Sense>> make_senses(const CommandLine& line,
+                                                const protocol::PresenceRule& rule) {
+  std::vector<std::unique_ptr<Sense>> senses;
   if (!line.script.empty()) {
-    sources.push_back(std::make_unique<ScriptSource>(
+    senses.push_back(std::make_unique<ScriptSense>(
         parse_script(system_files().read_file(line.script, kLargestScript), line.script),
         system_clock().boot_ns()));
   } else if (!line.control.empty()) {
-    sources.push_back(std::make_unique<ControlSource>(line.control));
+    senses.push_back(std::make_unique<ControlSense>(line.control));
   } else {
     // Needed even if the rule has no threshold for it: every frame has the owner's CPU use.
-    sources.push_back(std::make_unique<CpuSource>());
-    if (rule.uses_load()) sources.push_back(std::make_unique<LoadSource>());
-    if (rule.input) sources.push_back(std::make_unique<InputSource>());
+    senses.push_back(std::make_unique<CpuSense>());
+    if (rule.uses_load()) senses.push_back(std::make_unique<LoadSense>());
+    if (rule.input) senses.push_back(std::make_unique<InputSense>());
   }
-  return sources;
+  return senses;
 }
 
 // The monitor needs few resources, but needs them at once, even when memory runs out.
@@ -125,9 +125,9 @@ int run(const CommandLine& line) {
   options.alone_ms = line.alone_s < 0 ? -1 : static_cast<int64_t>(line.alone_s * 1000);
   options.most_connections = static_cast<size_t>(settings.integer("most_connections"));
   options.measures_jobs = line.script.empty() && line.control.empty();
-  std::vector<std::unique_ptr<Source>> sources = make_sources(line, options.rule);
+  std::vector<std::unique_ptr<Sense>> senses = make_senses(line, options.rule);
   block_end_signals();
-  Monitor monitor(options, std::move(sources));
+  Monitor monitor(options, std::move(senses));
   log_start({.component = "loadmon",
              .file = settings.text("log.file"),
              .level = *severity_from(settings.text("log.level"))});

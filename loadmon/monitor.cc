@@ -97,9 +97,9 @@ const char* words(sublet_presence_reason reason) {
 }
 }  // namespace
 
-Monitor::Monitor(const MonitorOptions& options, std::vector<std::unique_ptr<Source>> sources)
+Monitor::Monitor(const MonitorOptions& options, std::vector<std::unique_ptr<Sense>> senses)
     : options_(options),
-      sources_(std::move(sources)),
+      senses_(std::move(senses)),
       lock_(lock_socket(options.socket)),
       listener_(listen_local(SocketKind::seqpacket, options.socket, 0600, kBacklog, true)),
       timer_(boot_timer()),
@@ -130,14 +130,14 @@ Monitor::Monitor(const MonitorOptions& options, std::vector<std::unique_ptr<Sour
     if (read(timer_.get(), &times, sizeof times) > 0) timer_at_ = 0;
     step();
   });
-  sources_.push_back(std::make_unique<OwnersWord>(
+  senses_.push_back(std::make_unique<OwnersWord>(
       folder_of(options.socket), system_files(),
       OwnersWord::Hooks{.jobs = [this] { return folder_.processes(); },
                         .daemons = [this] { return listeners_.pids(); },
                         .attempts = [this] { return attempts_here(); }}));
-  for (const auto& source : sources_) {
-    if (source->handle() >= 0) {
-      watch(source->handle(), [this] {
+  for (const auto& sense : senses_) {
+    if (sense->handle() >= 0) {
+      watch(sense->handle(), [this] {
         take_sample(boot_now());
         step();
       });
@@ -189,7 +189,7 @@ void Monitor::accept_all() {
   }
 }
 
-protocol::PresenceSample Monitor::ask_sources(int64_t now, const Source** failed) {
+protocol::PresenceSample Monitor::ask_senses(int64_t now, const Sense** failed) {
   JobsEffect jobs;
   if (options_.measures_jobs) {
     std::vector<pid_t> roots = folder_.processes();
@@ -199,38 +199,38 @@ protocol::PresenceSample Monitor::ask_sources(int64_t now, const Source** failed
   }
   protocol::PresenceSample sample;
   sample.instant = now;
-  const Source* blind = nullptr;
-  for (const auto& source : sources_) {
-    if (!source->sample(now, jobs, &sample)) blind = source.get();
+  const Sense* blind = nullptr;
+  for (const auto& sense : senses_) {
+    if (!sense->sample(now, jobs, &sample)) blind = sense.get();
   }
   sample.blind = blind != nullptr;
   *failed = blind;
   return sample;
 }
 
-void Monitor::note_blindness(const Source* failed) {
-  if ((failed != nullptr) == !blind_source_.empty()) return;
+void Monitor::note_blindness(const Sense* failed) {
+  if ((failed != nullptr) == !blind_sense_.empty()) return;
   if (failed == nullptr) {
-    log(Severity::info) << "the source '" << blind_source_ << "' works again";
-    blind_source_.clear();
+    log(Severity::info) << "the sense '" << blind_sense_ << "' works again";
+    blind_sense_.clear();
     return;
   }
-  blind_source_ = failed->name();
+  blind_sense_ = failed->name();
   const std::string problem = failed->problem();
-  log(Severity::warning) << "the source '" << blind_source_
+  log(Severity::warning) << "the sense '" << blind_sense_
                          << "' failed: the owner is assumed to be here"
                          << (problem.empty() ? "" : "; ") << problem;
 }
 
 void Monitor::take_sample(int64_t now) {
-  const Source* failed = nullptr;
-  sample_ = ask_sources(now, &failed);
+  const Sense* failed = nullptr;
+  sample_ = ask_senses(now, &failed);
   sampled_at_ = now;
   const protocol::PresenceVerdict before = verdict_;
   verdict_ = presence_.update(sample_);
   if (verdict_.state != before.state) changed(before, now);
   note_blindness(failed);
-  for (const auto& source : sources_) source->told(verdict_);
+  for (const auto& sense : senses_) sense->told(verdict_);
 }
 
 void Monitor::changed(const protocol::PresenceVerdict& before, int64_t now) {
@@ -298,8 +298,8 @@ std::vector<std::pair<uint64_t, uint32_t>> Monitor::attempts_here() const {
 }
 
 int64_t Monitor::next_scripted() const {
-  int64_t next = Source::kNever;
-  for (const auto& source : sources_) next = std::min(next, source->next_change(sampled_at_));
+  int64_t next = Sense::kNever;
+  for (const auto& sense : senses_) next = std::min(next, sense->next_change(sampled_at_));
   return next;
 }
 

@@ -20,7 +20,7 @@
 #include "loadmon/attempts_folder.h"
 #include "loadmon/jobs_meter.h"
 #include "loadmon/listeners.h"
-#include "loadmon/senses/source.h"
+#include "loadmon/senses/sense.h"
 #include "protocol/presence.h"
 
 namespace sublet::loadmon {
@@ -33,7 +33,7 @@ struct MonitorOptions {
   int64_t save_deadline_ms = 2000;  // for attempts that specify none
   int64_t alone_ms = -1;            // exits after this long without a connection; < 0: never
   size_t most_connections = 1024;
-  bool measures_jobs = true;  // the sources need the jobs' CPU use
+  bool measures_jobs = true;  // the senses need the jobs' CPU use
 };
 
 // Calls a function when a descriptor is readable.
@@ -55,7 +55,7 @@ class Monitor {
  public:
   // Listens on the socket. Throws OsError, also if another monitor has it. SIGTERM and
   // SIGINT must be blocked in every thread: run() handles them.
-  Monitor(const MonitorOptions& options, std::vector<std::unique_ptr<Source>> sources);
+  Monitor(const MonitorOptions& options, std::vector<std::unique_ptr<Sense>> senses);
   ~Monitor();
 
   // Runs until a signal, or until no listener has been connected for too long. Returns the
@@ -67,10 +67,10 @@ class Monitor {
   void accept_all();
   void step();
   void take_sample(int64_t now);
-  // *failed: a source that failed, or nullptr.
-  protocol::PresenceSample ask_sources(int64_t now, const Source** failed);
-  // Logs that a source fails, or works again.
-  void note_blindness(const Source* failed);
+  // *failed: a sense that failed, or nullptr.
+  protocol::PresenceSample ask_senses(int64_t now, const Sense** failed);
+  // Logs that a sense fails, or works again.
+  void note_blindness(const Sense* failed);
   void changed(const protocol::PresenceVerdict& before, int64_t now);
   void shepherd_left(Attempt* attempt);
   void find_attempts(int64_t now);
@@ -83,7 +83,7 @@ class Monitor {
   int64_t beat_period() const;
 
   MonitorOptions options_;
-  std::vector<std::unique_ptr<Source>> sources_;
+  std::vector<std::unique_ptr<Sense>> senses_;
   UniqueFd lock_;
   UniqueFd listener_;
   UniqueFd timer_;
@@ -97,7 +97,7 @@ class Monitor {
   AttemptsFolder folder_;
   JobsMeter meter_;
   Listeners listeners_;
-  std::string blind_source_;  // the source that failed at the last sample; "": none
+  std::string blind_sense_;  // the sense that failed at the last sample; "": none
   uint32_t sequence_ = 0;
   int64_t sampled_at_ = 0;
   int64_t reported_at_ = 0;

@@ -23,7 +23,7 @@
 
 #include "base/files.h"
 #include "base/unique_fd.h"
-#include "loadmon/senses/source.h"
+#include "loadmon/senses/sense.h"
 #include "protocol/frame.h"
 #include "protocol/pause.h"
 
@@ -36,7 +36,7 @@ using ParentOf = std::function<std::optional<pid_t>(pid_t)>;
 // not: a job may end an ancestor on purpose, before the way from its child leads to it.
 bool may_descend(pid_t pid, const std::set<pid_t>& from, const ParentOf& parent_of);
 
-class OwnersWord : public Source {
+class OwnersWord : public Sense {
  public:
   struct Hooks {
     // The processes of jobs, of their shepherds and of the client: what descends from them

@@ -1,12 +1,12 @@
-// The sources that measure the machine itself: CPU use, load averages, input.
-#ifndef SUBLET_LOADMON_SENSES_MACHINE_SOURCES_H_
-#define SUBLET_LOADMON_SENSES_MACHINE_SOURCES_H_
+// The senses that measure the machine itself: CPU use, load averages, input.
+#ifndef SUBLET_LOADMON_SENSES_MACHINE_H_
+#define SUBLET_LOADMON_SENSES_MACHINE_H_
 
 #include <cstdint>
 #include <string>
 
 #include "base/unique_fd.h"
-#include "loadmon/senses/source.h"
+#include "loadmon/senses/sense.h"
 
 namespace sublet::loadmon {
 
@@ -19,9 +19,9 @@ bool parse_load(const std::string& proc_loadavg, std::array<double, 3>* load);
 // The CPU use of all processes minus that of the jobs, since the last sample. Samples
 // less than 200 ms apart return the last value again, since the kernel counts in ticks of
 // 10 ms.
-class CpuSource : public Source {
+class CpuSense : public Sense {
  public:
-  CpuSource();
+  CpuSense();
   std::string name() const override { return "cpu"; }
   bool sample(int64_t now, const JobsEffect& jobs, protocol::PresenceSample* sample) override;
 
@@ -34,9 +34,9 @@ class CpuSource : public Source {
 };
 
 // The kernel's load averages minus the jobs' share.
-class LoadSource : public Source {
+class LoadSense : public Sense {
  public:
-  LoadSource();
+  LoadSense();
   std::string name() const override { return "load"; }
   bool sample(int64_t now, const JobsEffect& jobs, protocol::PresenceSample* sample) override;
 
@@ -50,7 +50,7 @@ class LoadSource : public Source {
 // 2 s. The kernel updates these times in steps of 8 s, and they do not show input to
 // windows of a graphical session: a coarse sense, but available on every machine. A
 // machine without terminals has no known input.
-class InputSource : public Source {
+class InputSense : public Sense {
  public:
   std::string name() const override { return "input"; }
   bool sample(int64_t now, const JobsEffect& jobs, protocol::PresenceSample* sample) override;
@@ -62,4 +62,4 @@ class InputSource : public Source {
 
 }  // namespace sublet::loadmon
 
-#endif  // SUBLET_LOADMON_SENSES_MACHINE_SOURCES_H_
+#endif  // SUBLET_LOADMON_SENSES_MACHINE_H_

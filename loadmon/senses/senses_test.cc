@@ -9,8 +9,8 @@
 
 #include "base/os_error.h"
 #include "loadmon/daemon_settings.h"
-#include "loadmon/senses/machine_sources.h"
-#include "loadmon/senses/scripted_sources.h"
+#include "loadmon/senses/machine.h"
+#include "loadmon/senses/scripted.h"
 
 namespace sublet::loadmon {
 namespace {
@@ -32,8 +32,8 @@ void write(const std::string& path, const std::string& text) {
 }
 }  // namespace
 
-class SourcesTest : public CppUnit::TestFixture {
-  CPPUNIT_TEST_SUITE(SourcesTest);
+class SensesTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(SensesTest);
   CPPUNIT_TEST(scripted_values);
   CPPUNIT_TEST(script);
   CPPUNIT_TEST(hostile_scripts);
@@ -50,7 +50,7 @@ class SourcesTest : public CppUnit::TestFixture {
 
  public:
   void setUp() override {
-    char name[] = "/tmp/sublet-sources-XXXXXX";
+    char name[] = "/tmp/sublet-senses-XXXXXX";
     CPPUNIT_ASSERT(mkdtemp(name) != nullptr);
     folder_ = name;
   }
@@ -106,33 +106,33 @@ class SourcesTest : public CppUnit::TestFixture {
   }
 
   void script_is_played() {
-    ScriptSource source(parse_script("1 away\n3 0.5\n4 active\n", "s"), 100 * kSecond);
-    const auto at = [&source](int64_t now) {
+    ScriptSense sense(parse_script("1 away\n3 0.5\n4 active\n", "s"), 100 * kSecond);
+    const auto at = [&sense](int64_t now) {
       PresenceSample sample;
-      CPPUNIT_ASSERT(source.sample(now, {}, &sample));
+      CPPUNIT_ASSERT(sense.sample(now, {}, &sample));
       return sample;
     };
     CPPUNIT_ASSERT(at(100 * kSecond).scripted == ScriptedOwner::kActive);
-    CPPUNIT_ASSERT_EQUAL(101 * kSecond, source.next_change(100 * kSecond));
+    CPPUNIT_ASSERT_EQUAL(101 * kSecond, sense.next_change(100 * kSecond));
     CPPUNIT_ASSERT(at(101 * kSecond).scripted == ScriptedOwner::kAway);
-    CPPUNIT_ASSERT_EQUAL(103 * kSecond, source.next_change(101 * kSecond));
+    CPPUNIT_ASSERT_EQUAL(103 * kSecond, sense.next_change(101 * kSecond));
     CPPUNIT_ASSERT(at(103 * kSecond).scripted == ScriptedOwner::kNone);
     CPPUNIT_ASSERT_EQUAL(0.5, at(103 * kSecond + 5).cpu);
     CPPUNIT_ASSERT(at(900 * kSecond).scripted == ScriptedOwner::kActive);
-    CPPUNIT_ASSERT_EQUAL(Source::kNever, source.next_change(104 * kSecond));
+    CPPUNIT_ASSERT_EQUAL(Sense::kNever, sense.next_change(104 * kSecond));
   }
 
   void control_file_is_followed() {
     const std::string path = folder_ + "/control";
-    ControlSource source(path);
+    ControlSense sense(path);
     PresenceSample sample;
-    CPPUNIT_ASSERT(!source.sample(1, {}, &sample));  // does not exist yet
+    CPPUNIT_ASSERT(!sense.sample(1, {}, &sample));  // does not exist yet
     const auto after = [&](const std::string& text) {
       write(path, text);
-      pollfd ready = {source.handle(), POLLIN, 0};
+      pollfd ready = {sense.handle(), POLLIN, 0};
       CPPUNIT_ASSERT_EQUAL(1, poll(&ready, 1, 10'000));
       sample = {};
-      return source.sample(2, {}, &sample);
+      return sense.sample(2, {}, &sample);
     };
     CPPUNIT_ASSERT(after("away\n"));
     CPPUNIT_ASSERT(sample.scripted == ScriptedOwner::kAway);
@@ -147,19 +147,19 @@ class SourcesTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(-1.0, sample.cpu);
     CPPUNIT_ASSERT(after("away"));
     std::filesystem::rename(path, path + ".old");
-    CPPUNIT_ASSERT(!source.sample(3, {}, &sample));
+    CPPUNIT_ASSERT(!sense.sample(3, {}, &sample));
     // The descriptor has been drained.
-    pollfd ready = {source.handle(), POLLIN, 0};
+    pollfd ready = {sense.handle(), POLLIN, 0};
     CPPUNIT_ASSERT_EQUAL(0, poll(&ready, 1, 0));
   }
 
   void wrong_control_file_is_named() {
     const std::string path = folder_ + "/control";
     const std::string values = "`away`, `active`, a number of cores, or `load` and a number";
-    ControlSource source(path);
+    ControlSense sense(path);
     PresenceSample sample;
-    CPPUNIT_ASSERT(!source.sample(1, {}, &sample));
-    CPPUNIT_ASSERT_EQUAL("cannot read " + path + ": No such file or directory", source.problem());
+    CPPUNIT_ASSERT(!sense.sample(1, {}, &sample));
+    CPPUNIT_ASSERT_EQUAL("cannot read " + path + ": No such file or directory", sense.problem());
     const std::pair<std::string, std::string> cases[] = {
         {"awya\n", "'awya' is not " + values},
         {" away active", "'away active' is not " + values},
@@ -168,25 +168,25 @@ class SourcesTest : public CppUnit::TestFixture {
         {"\n", "a value is missing: " + values}};
     for (const auto& [text, problem] : cases) {
       write(path, text);
-      CPPUNIT_ASSERT(!source.sample(2, {}, &sample));
-      CPPUNIT_ASSERT_EQUAL(path + ": " + problem, source.problem());
+      CPPUNIT_ASSERT(!sense.sample(2, {}, &sample));
+      CPPUNIT_ASSERT_EQUAL(path + ": " + problem, sense.problem());
     }
     write(path, "away");
-    CPPUNIT_ASSERT(source.sample(3, {}, &sample));
+    CPPUNIT_ASSERT(sense.sample(3, {}, &sample));
   }
 
   void control_file_that_is_no_file() {
     const std::string path = folder_ + "/control";
     CPPUNIT_ASSERT_EQUAL(0, mkfifo(path.c_str(), 0600));
-    ControlSource pipe(path);
+    ControlSense pipe(path);
     PresenceSample sample;
     CPPUNIT_ASSERT(!pipe.sample(1, {}, &sample));
-    ControlSource folder(folder_);
+    ControlSense folder(folder_);
     CPPUNIT_ASSERT(!folder.sample(1, {}, &sample));
   }
 
   void control_file_without_a_folder() {
-    CPPUNIT_ASSERT_THROW(ControlSource(folder_ + "/nowhere/control"), OsError);
+    CPPUNIT_ASSERT_THROW(ControlSense(folder_ + "/nowhere/control"), OsError);
   }
 
   void proc_texts() {
@@ -203,9 +203,9 @@ class SourcesTest : public CppUnit::TestFixture {
   }
 
   void the_machine_itself() {
-    CpuSource cpu;
-    LoadSource load;
-    InputSource input;
+    CpuSense cpu;
+    LoadSense load;
+    InputSense input;
     PresenceSample sample;
     CPPUNIT_ASSERT(cpu.sample(kSecond, {}, &sample));
     CPPUNIT_ASSERT(sample.cpu < 0);  // a single sample gives no value yet
@@ -242,6 +242,6 @@ class SourcesTest : public CppUnit::TestFixture {
  private:
   std::string folder_;
 };
-CPPUNIT_TEST_SUITE_REGISTRATION(SourcesTest);
+CPPUNIT_TEST_SUITE_REGISTRATION(SensesTest);
 
 }  // namespace sublet::loadmon

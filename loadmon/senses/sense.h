@@ -1,8 +1,8 @@
-// The load monitor's means of detecting the owner. Each source fills in its part of a
-// sample; the monitor asks them one after the other, on its only thread, so a source must
+// The load monitor's means of detecting the owner. Each sense fills in its part of a
+// sample; the monitor asks them one after the other, on its only thread, so a sense must
 // never block.
-#ifndef SUBLET_LOADMON_SENSES_SOURCE_H_
-#define SUBLET_LOADMON_SENSES_SOURCE_H_
+#ifndef SUBLET_LOADMON_SENSES_SENSE_H_
+#define SUBLET_LOADMON_SENSES_SENSE_H_
 
 #include <cstdint>
 #include <limits>
@@ -19,14 +19,14 @@ struct JobsEffect {
   double runnable = 0;  // number of the jobs' runnable processes, now
 };
 
-class Source {
+class Sense {
  public:
   static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
-  virtual ~Source() = default;
+  virtual ~Sense() = default;
   // Short, for the log: "cpu", "input".
   virtual std::string name() const = 0;
-  // `now`: CLOCK_BOOTTIME, ns. False: the source failed, which counts as the owner's
+  // `now`: CLOCK_BOOTTIME, ns. False: the sense failed, which counts as the owner's
   // presence.
   virtual bool sample(int64_t now, const JobsEffect& jobs, protocol::PresenceSample* sample) = 0;
   // Why the last sample failed, for the log; "": there is nothing to add to the name.
@@ -42,4 +42,4 @@ class Source {
 
 }  // namespace sublet::loadmon
 
-#endif  // SUBLET_LOADMON_SENSES_SOURCE_H_
+#endif  // SUBLET_LOADMON_SENSES_SENSE_H_

@@ -1,7 +1,7 @@
-// Sources that simulate an owner in tests and demonstrations: a script played from the
+// Senses that simulate an owner in tests and demonstrations: a script played from the
 // start, or a control file that may be changed.
-#ifndef SUBLET_LOADMON_SENSES_SCRIPTED_SOURCES_H_
-#define SUBLET_LOADMON_SENSES_SCRIPTED_SOURCES_H_
+#ifndef SUBLET_LOADMON_SENSES_SCRIPTED_H_
+#define SUBLET_LOADMON_SENSES_SCRIPTED_H_
 
 #include <cstdint>
 #include <optional>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
-#include "loadmon/senses/source.h"
+#include "loadmon/senses/sense.h"
 
 namespace sublet::loadmon {
 
@@ -41,9 +41,9 @@ std::vector<ScriptLine> parse_script(const std::string& text, const std::string&
 
 // Plays a script. Before its first line the owner is active; its last line remains in
 // effect.
-class ScriptSource : public Source {
+class ScriptSense : public Sense {
  public:
-  ScriptSource(std::vector<ScriptLine> lines, int64_t start)
+  ScriptSense(std::vector<ScriptLine> lines, int64_t start)
       : lines_(std::move(lines)), start_(start) {}
   std::string name() const override { return "script"; }
   bool sample(int64_t now, const JobsEffect& jobs, protocol::PresenceSample* sample) override;
@@ -55,11 +55,11 @@ class ScriptSource : public Source {
 };
 
 // Reads a value from a file whenever that file changes. If it is missing or invalid, the
-// source fails; an empty file (being written) changes nothing.
-class ControlSource : public Source {
+// sense fails; an empty file (being written) changes nothing.
+class ControlSense : public Sense {
  public:
   // Throws OsError if the file's folder cannot be watched.
-  explicit ControlSource(const std::string& path);
+  explicit ControlSense(const std::string& path);
   std::string name() const override { return "control"; }
   bool sample(int64_t now, const JobsEffect& jobs, protocol::PresenceSample* sample) override;
   // Names the file, and what it holds.
@@ -79,4 +79,4 @@ class ControlSource : public Source {
 
 }  // namespace sublet::loadmon
 
-#endif  // SUBLET_LOADMON_SENSES_SCRIPTED_SOURCES_H_
+#endif  // SUBLET_LOADMON_SENSES_SCRIPTED_H_

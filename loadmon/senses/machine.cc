@@ -1,4 +1,4 @@
-#include "loadmon/senses/machine_sources.h"
+#include "loadmon/senses/machine.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 namespace sublet::loadmon {
 namespace {
 constexpr int64_t kShortestWindow = 200'000'000;
-// Checking a hundred terminals costs more than all other sources together.
+// Checking a hundred terminals costs more than all other senses together.
 constexpr int64_t kTerminalsEvery = 2'000'000'000;
 
 // The start of a /proc file that is kept open.
@@ -60,9 +60,9 @@ bool parse_load(const std::string& proc_loadavg, std::array<double, 3>* load) {
   return true;
 }
 
-CpuSource::CpuSource() : stat_(open_proc("/proc/stat")) {}
+CpuSense::CpuSense() : stat_(open_proc("/proc/stat")) {}
 
-bool CpuSource::sample(int64_t now, const JobsEffect& jobs, protocol::PresenceSample* sample) {
+bool CpuSense::sample(int64_t now, const JobsEffect& jobs, protocol::PresenceSample* sample) {
   jobs_seconds_ += jobs.cpu_seconds;
   if (last_ == 0 || now - last_ >= kShortestWindow) {
     uint64_t ticks;
@@ -81,9 +81,9 @@ bool CpuSource::sample(int64_t now, const JobsEffect& jobs, protocol::PresenceSa
   return true;
 }
 
-LoadSource::LoadSource() : loadavg_(open_proc("/proc/loadavg")) {}
+LoadSense::LoadSense() : loadavg_(open_proc("/proc/loadavg")) {}
 
-bool LoadSource::sample(int64_t now, const JobsEffect& jobs, protocol::PresenceSample* sample) {
+bool LoadSense::sample(int64_t now, const JobsEffect& jobs, protocol::PresenceSample* sample) {
   if (last_ != 0) correction_.add(static_cast<double>(now - last_) * 1e-9, jobs.runnable);
   last_ = now;
   std::array<double, 3> load;
@@ -92,8 +92,7 @@ bool LoadSource::sample(int64_t now, const JobsEffect& jobs, protocol::PresenceS
   return true;
 }
 
-bool InputSource::sample(int64_t now, const JobsEffect& /*jobs*/,
-                         protocol::PresenceSample* sample) {
+bool InputSense::sample(int64_t now, const JobsEffect& /*jobs*/, protocol::PresenceSample* sample) {
   if (last_ == 0 || now - last_ >= kTerminalsEvery) {
     youngest_ = std::max(youngest_access("/dev", "tty"), youngest_access("/dev/pts", ""));
     last_ = now;

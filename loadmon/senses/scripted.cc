@@ -1,4 +1,4 @@
-#include "loadmon/senses/scripted_sources.h"
+#include "loadmon/senses/scripted.h"
 
 #include <fcntl.h>
 #include <sys/inotify.h>
@@ -85,8 +85,8 @@ std::vector<ScriptLine> parse_script(const std::string& text, const std::string&
   return lines;
 }
 
-bool ScriptSource::sample(int64_t now, const JobsEffect& /*jobs*/,
-                          protocol::PresenceSample* sample) {
+bool ScriptSense::sample(int64_t now, const JobsEffect& /*jobs*/,
+                         protocol::PresenceSample* sample) {
   const auto next = std::upper_bound(
       lines_.begin(), lines_.end(), now - start_,
       [](int64_t elapsed, const ScriptLine& line) { return elapsed < line.at_ns; });
@@ -98,14 +98,14 @@ bool ScriptSource::sample(int64_t now, const JobsEffect& /*jobs*/,
   return true;
 }
 
-int64_t ScriptSource::next_change(int64_t now) const {
+int64_t ScriptSense::next_change(int64_t now) const {
   const auto next = std::upper_bound(
       lines_.begin(), lines_.end(), now - start_,
       [](int64_t elapsed, const ScriptLine& line) { return elapsed < line.at_ns; });
   return next == lines_.end() ? kNever : start_ + next->at_ns;
 }
 
-ControlSource::ControlSource(const std::string& path)
+ControlSense::ControlSense(const std::string& path)
     : path_(path), watch_(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
   // Watches the folder, because the file may be replaced or created later.
   const std::string folder = folder_of(path);
@@ -116,7 +116,7 @@ ControlSource::ControlSource(const std::string& path)
   }
 }
 
-void ControlSource::read_control() {
+void ControlSense::read_control() {
   changed_ = false;
   // Non-blocking: a FIFO must not block the monitor.
   const UniqueFd fd(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
@@ -128,7 +128,7 @@ void ControlSource::read_control() {
   value_ = parse_scripted_value(text_);
 }
 
-std::string ControlSource::problem() const {
+std::string ControlSense::problem() const {
   if (error_ != 0) return OsError(error_, "read", path_).what();
   const std::string word = trimmed(text_);
   if (word.empty()) return path_ + ": a value is missing: " + kValues;
@@ -136,8 +136,8 @@ std::string ControlSource::problem() const {
          (text_.size() == kLongestValue ? "...' is not " : "' is not ") + kValues;
 }
 
-bool ControlSource::sample(int64_t /*now*/, const JobsEffect& /*jobs*/,
-                           protocol::PresenceSample* sample) {
+bool ControlSense::sample(int64_t /*now*/, const JobsEffect& /*jobs*/,
+                          protocol::PresenceSample* sample) {
   alignas(inotify_event) char events[4096];
   while (read(watch_.get(), events, sizeof events) > 0) changed_ = true;
   if (changed_) read_control();
