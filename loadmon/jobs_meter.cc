@@ -1,34 +1,17 @@
 #include "loadmon/jobs_meter.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <memory>
 
-#include "base/unique_fd.h"
+#include "loadmon/process_tree.h"
 
 namespace sublet::loadmon {
 namespace {
 // Of a larger tree the rest is not examined and counts as the owner's, which errs on the
 // owner's side.
 constexpr size_t kMostProcesses = 16384;
-
-// Returns "" if the file does not exist (any more). A /proc file of a process fits into
-// one page, except for a very long list of children.
-std::string read_proc(const std::string& path) {
-  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  std::string text;
-  char part[4096];
-  ssize_t got;
-  while (fd.valid() && text.size() < (1 << 20) && (got = read(fd.get(), part, sizeof part)) > 0)
-    text.append(part, static_cast<size_t>(got));
-  return text;
-}
 
 bool running(char state) { return state == 'R' || state == 'D'; }
 }  // namespace
@@ -106,23 +89,6 @@ double TreeCpu::update(const std::vector<ProcessTimes>& processes, double second
   return std::max(0.0, used);
 }
 
-void JobsMeter::look_below(pid_t pid, std::vector<pid_t>* children) const {
-  const std::string tasks = "/proc/" + std::to_string(pid) + "/task";
-  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(tasks.c_str()), closedir);
-  if (!folder) return;
-  while (const dirent* entry = readdir(folder.get())) {
-    if (entry->d_name[0] == '.') continue;
-    const std::string list = read_proc(tasks + "/" + entry->d_name + "/children");
-    for (const char* at = list.c_str(); *at != 0;) {
-      char* end;
-      const long child = strtol(at, &end, 10);
-      if (end == at) break;
-      children->push_back(static_cast<pid_t>(child));
-      at = end + strspn(end, " \n");
-    }
-  }
-}
-
 JobsEffect JobsMeter::update(const std::vector<pid_t>& roots, int64_t now) {
   // The kernel's list of children can miss some while others end, so processes known from
   // the last update are examined again.
@@ -143,7 +109,7 @@ JobsEffect JobsMeter::update(const std::vector<pid_t>& roots, int64_t now) {
     found.push_back(times);
     if (times.pid == getpid()) continue;
     if (running(times.state)) effect.runnable += 1;
-    look_below(times.pid, &open);
+    append_children(times.pid, &open);
   }
   const double seconds = last_ > 0 ? static_cast<double>(now - last_) * 1e-9 : 0;
   const double tick = 1.0 / static_cast<double>(sysconf(_SC_CLK_TCK));

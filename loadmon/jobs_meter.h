@@ -56,8 +56,6 @@ class JobsMeter {
   JobsEffect update(const std::vector<pid_t>& roots, int64_t now);
 
  private:
-  void look_below(pid_t pid, std::vector<pid_t>* children) const;
-
   TreeCpu cpu_;
   int64_t last_ = 0;
   std::unordered_map<pid_t, uint64_t> members_;  // pid -> start time, at the last update
