@@ -14,6 +14,7 @@
 #include "loadmon/daemon_settings.h"
 #include "loadmon/monitor.h"
 #include "loadmon/senses/machine.h"
+#include "loadmon/senses/owners_word.h"
 #include "loadmon/senses/scripted.h"
 
 namespace sublet::loadmon {
@@ -68,13 +69,16 @@ std::optional<int> read_command_line(int argc, char** argv, CommandLine* line) {
   return std::nullopt;
 }
 
-std::vector<std::unique_ptr<Sense>> make_senses(const CommandLine& line,
-                                                const protocol::PresenceRule& rule) {
-  std::vector<std::unique_ptr<Sense>> senses;
-  if (!line.script.empty()) {
-    senses.push_back(std::make_unique<ScriptSense>(
-        parse_script(system_files().read_file(line.script, kLargestScript), line.script),
-        system_clock().boot_ns()));
+std::vector<ScriptLine> read_script(const std::string& path) {
+  if (path.empty()) return {};
+  return parse_script(system_files().read_file(path, kLargestScript), path);
+}
+
+Monitor::Senses make_senses(const CommandLine& line, const std::vector<ScriptLine>& script,
+                            const protocol::PresenceRule& rule, const JobsHere& jobs) {
+  Monitor::Senses senses;
+  if (!script.empty()) {
+    senses.push_back(std::make_unique<ScriptSense>(script, system_clock().boot_ns()));
   } else if (!line.control.empty()) {
     senses.push_back(std::make_unique<ControlSense>(line.control));
   } else {
@@ -83,6 +87,7 @@ std::vector<std::unique_ptr<Sense>> make_senses(const CommandLine& line,
     if (rule.uses_load()) senses.push_back(std::make_unique<LoadSense>());
     if (rule.input) senses.push_back(std::make_unique<InputSense>());
   }
+  senses.push_back(std::make_unique<OwnersWord>(folder_of(line.socket), system_files(), jobs));
   return senses;
 }
 
@@ -125,9 +130,10 @@ int run(const CommandLine& line) {
   options.alone_ms = line.alone_s < 0 ? -1 : static_cast<int64_t>(line.alone_s * 1000);
   options.most_connections = static_cast<size_t>(settings.integer("most_connections"));
   options.measures_jobs = line.script.empty() && line.control.empty();
-  std::vector<std::unique_ptr<Sense>> senses = make_senses(line, options.rule);
+  const std::vector<ScriptLine> script = read_script(line.script);
   block_end_signals();
-  Monitor monitor(options, std::move(senses));
+  Monitor monitor(
+      options, [&](const JobsHere& jobs) { return make_senses(line, script, options.rule, jobs); });
   log_start({.component = "loadmon",
              .file = settings.text("log.file"),
              .level = *severity_from(settings.text("log.level"))});

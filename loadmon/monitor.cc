@@ -1,6 +1,7 @@
 #include "loadmon/monitor.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -19,7 +20,6 @@
 #include "base/local_socket.h"
 #include "base/log.h"
 #include "base/os_error.h"
-#include "loadmon/senses/owners_word.h"
 
 namespace sublet::loadmon {
 namespace {
@@ -97,9 +97,9 @@ const char* words(sublet_presence_reason reason) {
 }
 }  // namespace
 
-Monitor::Monitor(const MonitorOptions& options, std::vector<std::unique_ptr<Sense>> senses)
+Monitor::Monitor(const MonitorOptions& options,
+                 const std::function<Senses(const JobsHere&)>& make_senses)
     : options_(options),
-      senses_(std::move(senses)),
       lock_(lock_socket(options.socket)),
       listener_(listen_local(SocketKind::seqpacket, options.socket, 0600, kBacklog, true)),
       timer_(boot_timer()),
@@ -130,18 +130,16 @@ Monitor::Monitor(const MonitorOptions& options, std::vector<std::unique_ptr<Sens
     if (read(timer_.get(), &times, sizeof times) > 0) timer_at_ = 0;
     step();
   });
-  senses_.push_back(std::make_unique<OwnersWord>(
-      folder_of(options.socket), system_files(),
-      OwnersWord::Hooks{.jobs = [this] { return folder_.processes(); },
-                        .daemons = [this] { return listeners_.pids(); },
-                        .attempts = [this] { return attempts_here(); }}));
-  for (const auto& sense : senses_) {
-    if (sense->handle() >= 0) {
-      watch(sense->handle(), [this] {
-        take_sample(boot_now());
-        step();
-      });
-    }
+  senses_ = make_senses({.processes = [this] { return folder_.processes(); },
+                         .daemons = [this] { return listeners_.pids(); },
+                         .attempts = [this] { return attempts_here(); }});
+  failed_.resize(senses_.size());
+  for (size_t i = 0; i < senses_.size(); ++i) {
+    if (senses_[i]->handle() < 0) continue;
+    watch(senses_[i]->handle(), [this, i] {
+      notice(i);
+      set_timer(next_step(boot_now()));
+    });
   }
 }
 
@@ -158,7 +156,11 @@ void Monitor::watch(int fd, std::function<void()> ready) {
 }
 
 int Monitor::run() {
-  take_sample(boot_now());
+  for (const auto& sense : senses_) {
+    const std::string absence = sense->absence();
+    if (!absence.empty()) log(Severity::info) << "the sense '" << sense->name() << "': " << absence;
+  }
+  take_sample();
   step();
   while (!stop_) {
     if (reactor_.handle_events() < 0 && errno != EINTR) {
@@ -166,7 +168,7 @@ int Monitor::run() {
       return 1;
     }
   }
-  if (failed_) return 1;
+  if (exit_status_ != 0) return exit_status_;
   log(Severity::info) << "stopped; " << listeners_.count() << " connections were closed";
   return 0;
 }
@@ -189,47 +191,66 @@ void Monitor::accept_all() {
   }
 }
 
-protocol::PresenceSample Monitor::ask_senses(int64_t now, const Sense** failed) {
-  JobsEffect jobs;
-  if (options_.measures_jobs) {
-    std::vector<pid_t> roots = folder_.processes();
-    for (const pid_t pid : listeners_.pids()) roots.push_back(pid);
-    roots.push_back(getpid());
-    jobs = meter_.update(roots, now);
-  }
-  protocol::PresenceSample sample;
-  sample.instant = now;
-  const Sense* blind = nullptr;
-  for (const auto& sense : senses_) {
-    if (!sense->sample(now, jobs, &sample)) blind = sense.get();
-  }
-  sample.blind = blind != nullptr;
-  *failed = blind;
-  return sample;
+JobsEffect Monitor::meter_jobs(int64_t now) {
+  if (!options_.measures_jobs) return {};
+  std::vector<pid_t> roots = folder_.processes();
+  for (const pid_t pid : listeners_.pids()) roots.push_back(pid);
+  roots.push_back(getpid());
+  return meter_.update(roots, now);
 }
 
-void Monitor::note_blindness(const Sense* failed) {
-  if ((failed != nullptr) == !blind_sense_.empty()) return;
-  if (failed == nullptr) {
+void Monitor::note_blindness() {
+  const auto failed = std::find(failed_.begin(), failed_.end(), true);
+  const bool blind = failed != failed_.end();
+  if (blind == !blind_sense_.empty()) return;
+  if (!blind) {
     log(Severity::info) << "the sense '" << blind_sense_ << "' works again";
     blind_sense_.clear();
     return;
   }
-  blind_sense_ = failed->name();
-  const std::string problem = failed->problem();
+  const Sense& sense = *senses_[static_cast<size_t>(failed - failed_.begin())];
+  blind_sense_ = sense.name();
+  const std::string problem = sense.problem();
   log(Severity::warning) << "the sense '" << blind_sense_
                          << "' failed: the owner is assumed to be here"
                          << (problem.empty() ? "" : "; ") << problem;
 }
 
-void Monitor::take_sample(int64_t now) {
-  const Sense* failed = nullptr;
-  sample_ = ask_senses(now, &failed);
+void Monitor::notice(size_t i) {
+  // Two events may come within one step of the clock, and time that stands still counts as
+  // blindness.
+  const int64_t now = std::max(boot_now(), sample_.instant + 1);
+  sample_.instant = now;
+  failed_[i] = !senses_[i]->notice(now, &sample_);
+  judge(now);
+}
+
+void Monitor::notice_events() {
+  const int64_t now = boot_now();
+  for (size_t i = 0; i < senses_.size(); ++i) {
+    pollfd event = {senses_[i]->handle(), POLLIN, 0};
+    const bool ready = event.fd >= 0 && poll(&event, 1, 0) > 0;
+    if (ready || senses_[i]->next_notice(sample_.instant) <= now) notice(i);
+  }
+}
+
+void Monitor::take_sample() {
+  notice_events();
+  const JobsEffect jobs = meter_jobs(boot_now());
+  const int64_t now = std::max(boot_now(), sample_.instant + 1);
+  sample_ = {};
+  sample_.instant = now;
+  for (size_t i = 0; i < senses_.size(); ++i) failed_[i] = !senses_[i]->sample(now, jobs, &sample_);
   sampled_at_ = now;
+  judge(now);
+}
+
+void Monitor::judge(int64_t now) {
+  sample_.blind = std::find(failed_.begin(), failed_.end(), true) != failed_.end();
   const protocol::PresenceVerdict before = verdict_;
   verdict_ = presence_.update(sample_);
   if (verdict_.state != before.state) changed(before, now);
-  note_blindness(failed);
+  note_blindness();
   for (const auto& sense : senses_) sense->told(verdict_);
 }
 
@@ -297,18 +318,20 @@ std::vector<std::pair<uint64_t, uint32_t>> Monitor::attempts_here() const {
   return here;
 }
 
-int64_t Monitor::next_scripted() const {
+int64_t Monitor::next_notice() const {
   int64_t next = Sense::kNever;
-  for (const auto& sense : senses_) next = std::min(next, sense->next_change(sampled_at_));
+  for (const auto& sense : senses_) next = std::min(next, sense->next_notice(sample_.instant));
   return next;
 }
 
 void Monitor::step() {
-  const int64_t now = boot_now();
-  if (now + kTogether >= sampled_at_ + sample_period() || now >= next_scripted()) {
-    take_sample(now);
-    find_attempts(now);
+  if (boot_now() + kTogether >= sampled_at_ + sample_period()) {
+    take_sample();
+    find_attempts(sampled_at_);
+  } else {
+    notice_events();
   }
+  const int64_t now = boot_now();
   attempts_.enforce(now);
   attempts_.tidy(now);
   listeners_.close_mute(now);
@@ -336,7 +359,7 @@ int64_t Monitor::beat_period() const {
 int64_t Monitor::next_step(int64_t now) const {
   int64_t next = std::min(sampled_at_ + sample_period(), reported_at_ + beat_period());
   next = std::min({next, attempts_.due(), listeners_.due()});
-  next = std::min(next, next_scripted());
+  next = std::min(next, next_notice());
   if (options_.alone_ms >= 0 && listeners_.count() == 0)
     next = std::min(next, alone_since_ + options_.alone_ms * kMs);
   return std::max(next, now);
@@ -351,7 +374,8 @@ void Monitor::set_timer(int64_t at) {
   // Without its timer it would no longer act, while its listeners rely on it. So it exits:
   // the jobs leave, and the client starts another monitor.
   log(Severity::error) << "the timer failed: " << strerror(errno);
-  stop_ = failed_ = true;
+  stop_ = true;
+  exit_status_ = 1;
 }
 
 }  // namespace sublet::loadmon

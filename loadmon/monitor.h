@@ -18,6 +18,7 @@
 #include "base/unique_fd.h"
 #include "loadmon/attempts.h"
 #include "loadmon/attempts_folder.h"
+#include "loadmon/jobs_here.h"
 #include "loadmon/jobs_meter.h"
 #include "loadmon/listeners.h"
 #include "loadmon/senses/sense.h"
@@ -53,9 +54,11 @@ class Readable : public ACE_Event_Handler {
 
 class Monitor {
  public:
-  // Listens on the socket. Throws OsError, also if another monitor has it. SIGTERM and
-  // SIGINT must be blocked in every thread: run() handles them.
-  Monitor(const MonitorOptions& options, std::vector<std::unique_ptr<Sense>> senses);
+  using Senses = std::vector<std::unique_ptr<Sense>>;
+
+  // Listens on the socket, then makes the senses. Throws OsError, also if another monitor has
+  // the socket. SIGTERM and SIGINT must be blocked in every thread: run() handles them.
+  Monitor(const MonitorOptions& options, const std::function<Senses(const JobsHere&)>& make_senses);
   ~Monitor();
 
   // Runs until a signal, or until no listener has been connected for too long. Returns the
@@ -66,24 +69,31 @@ class Monitor {
   void watch(int fd, std::function<void()> ready);
   void accept_all();
   void step();
-  void take_sample(int64_t now);
-  // *failed: a sense that failed, or nullptr.
-  protocol::PresenceSample ask_senses(int64_t now, const Sense** failed);
+  JobsEffect meter_jobs(int64_t now);
+  // Asks one sense that has an event, and judges.
+  void notice(size_t i);
+  // notice() for each sense that has an event or is due.
+  void notice_events();
+  // Asks all senses, those with an event first, and judges.
+  void take_sample();
+  // Decides by sample_, and tells everybody if the verdict changes.
+  void judge(int64_t now);
   // Logs that a sense fails, or works again.
-  void note_blindness(const Sense* failed);
+  void note_blindness();
   void changed(const protocol::PresenceVerdict& before, int64_t now);
   void shepherd_left(Attempt* attempt);
   void find_attempts(int64_t now);
   sublet_frame frame(const protocol::PresenceVerdict& verdict);
   std::vector<std::pair<uint64_t, uint32_t>> attempts_here() const;
-  int64_t next_scripted() const;
+  int64_t next_notice() const;
   int64_t next_step(int64_t now) const;
   void set_timer(int64_t at);
   int64_t sample_period() const;
   int64_t beat_period() const;
 
   MonitorOptions options_;
-  std::vector<std::unique_ptr<Sense>> senses_;
+  Senses senses_;
+  std::vector<bool> failed_;  // of each sense, when it was last asked
   UniqueFd lock_;
   UniqueFd listener_;
   UniqueFd timer_;
@@ -104,7 +114,7 @@ class Monitor {
   int64_t alone_since_ = 0;  // when a connection was last made or lost
   int64_t timer_at_ = 0;
   bool stop_ = false;
-  bool failed_ = false;
+  int exit_status_ = 0;
 };
 
 }  // namespace sublet::loadmon

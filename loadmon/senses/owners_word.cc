@@ -74,10 +74,10 @@ bool may_descend(pid_t pid, const std::set<pid_t>& from, const ParentOf& parent_
   return true;
 }
 
-OwnersWord::OwnersWord(const std::string& folder, Files& files, Hooks hooks)
+OwnersWord::OwnersWord(const std::string& folder, Files& files, JobsHere jobs)
     : path_(folder + "/pause"),
       files_(files),
-      hooks_(std::move(hooks)),
+      jobs_(std::move(jobs)),
       events_(epoll_create1(EPOLL_CLOEXEC)),
       listener_(listen_local(SocketKind::seqpacket, folder + "/owner.sock", 0666, kBacklog, true)),
       stored_event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
@@ -112,6 +112,10 @@ void OwnersWord::load() {
 }
 
 bool OwnersWord::sample(int64_t now, const JobsEffect&, protocol::PresenceSample* sample) {
+  return notice(now, sample);
+}
+
+bool OwnersWord::notice(int64_t now, protocol::PresenceSample* sample) {
   accept_all(now);
   read_all();
   for (auto speaker = speakers_.begin(); speaker != speakers_.end();) {
@@ -197,7 +201,7 @@ int OwnersWord::refusal_of(const Speaker& speaker, const std::optional<Pause>& w
 }
 
 bool OwnersWord::is_of_a_job(const Speaker& speaker) const {
-  const std::vector<pid_t> jobs = hooks_.jobs();
+  const std::vector<pid_t> jobs = jobs_.processes();
   if (speaker.uid != 0 && speaker.uid != geteuid()) {
     for (const pid_t pid : jobs) {
       struct stat about;
@@ -206,7 +210,7 @@ bool OwnersWord::is_of_a_job(const Speaker& speaker) const {
     }
   }
   std::set<pid_t> roots(jobs.begin(), jobs.end());
-  for (const pid_t pid : hooks_.daemons()) roots.insert(pid);
+  for (const pid_t pid : jobs_.daemons()) roots.insert(pid);
   // A shepherd is a subreaper: what its job leaves behind remains its descendant. Who has
   // already ended, or has no pid in this name space (0), cannot be judged.
   const pid_t pid = speaker.pid;
@@ -238,7 +242,7 @@ void OwnersWord::told(const protocol::PresenceVerdict& verdict) {
 }
 
 void OwnersWord::answer(const Speaker& speaker, const protocol::PresenceVerdict& verdict) const {
-  const auto attempts = hooks_.attempts();
+  const auto attempts = jobs_.attempts();
   sublet_frame frame = {};
   frame.magic = SUBLET_FRAME_MAGIC;
   frame.kind = SUBLET_FRAME_OWNER_STATUS;
@@ -312,7 +316,7 @@ void OwnersWord::note_stored() {
                          << path_ << ": " << std::strerror(store_error_);
 }
 
-int64_t OwnersWord::next_change(int64_t now) const {
+int64_t OwnersWord::next_notice(int64_t now) const {
   int64_t next = kNever;
   if (pause_) {
     const int64_t left = pause_->left_ms(moment());

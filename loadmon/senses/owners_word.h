@@ -23,6 +23,7 @@
 
 #include "base/files.h"
 #include "base/unique_fd.h"
+#include "loadmon/jobs_here.h"
 #include "loadmon/senses/sense.h"
 #include "protocol/frame.h"
 #include "protocol/pause.h"
@@ -38,25 +39,18 @@ bool may_descend(pid_t pid, const std::set<pid_t>& from, const ParentOf& parent_
 
 class OwnersWord : public Sense {
  public:
-  struct Hooks {
-    // The processes of jobs, of their shepherds and of the client: what descends from them
-    // may not speak for the owner, nor may the accounts of the first.
-    std::function<std::vector<pid_t>()> jobs;
-    std::function<std::vector<pid_t>()> daemons;
-    // Job and attempt of those that run here.
-    std::function<std::vector<std::pair<uint64_t, uint32_t>>()> attempts;
-  };
-
   // Listens on FOLDER/owner.sock and keeps FOLDER/pause. What cannot be read there counts as
-  // a pause without end. Throws OsError if it cannot listen.
-  OwnersWord(const std::string& folder, Files& files, Hooks hooks);
+  // a pause without end. What descends from `jobs` and its daemons may not speak for the owner, nor
+  // may the accounts of jobs. Throws OsError if it cannot listen.
+  OwnersWord(const std::string& folder, Files& files, JobsHere jobs);
   ~OwnersWord() override;
 
   std::string name() const override { return "owner's word"; }
   bool sample(int64_t now, const JobsEffect& jobs, protocol::PresenceSample* sample) override;
   void told(const protocol::PresenceVerdict& verdict) override;
   int handle() const override { return events_.get(); }
-  int64_t next_change(int64_t now) const override;
+  bool notice(int64_t now, protocol::PresenceSample* sample) override;
+  int64_t next_notice(int64_t now) const override;
 
  private:
   struct Speaker {
@@ -88,7 +82,7 @@ class OwnersWord : public Sense {
 
   const std::string path_;
   Files& files_;
-  const Hooks hooks_;
+  const JobsHere jobs_;
   UniqueFd events_;  // epoll: the listener, the speakers and stored_event_
   UniqueFd listener_;
   UniqueFd stored_event_;

@@ -21,6 +21,7 @@ constexpr size_t kMostLines = 100'000;
 constexpr double kMostSeconds = 1e9;
 constexpr double kMostCores = 1e6;
 constexpr size_t kLongestValue = 64;  // in a control file, in bytes
+constexpr int kMostReads = 16;        // of 4 KiB of events at a time
 constexpr const char* kValues = "`away`, `active`, a number of cores, or `load` and a number";
 
 // Parses the whole word as a number from 0 to `most`.
@@ -43,8 +44,8 @@ std::string trimmed(const std::string& text) {
 
 void ScriptedValue::fill(protocol::PresenceSample* sample) const {
   sample->scripted = owner;
-  if (cpu >= 0) sample->cpu = cpu;
-  if (load >= 0) sample->load[0] = load;
+  sample->cpu = cpu;
+  sample->load[0] = load;
 }
 
 std::optional<ScriptedValue> parse_scripted_value(const std::string& word) {
@@ -87,6 +88,10 @@ std::vector<ScriptLine> parse_script(const std::string& text, const std::string&
 
 bool ScriptSense::sample(int64_t now, const JobsEffect& /*jobs*/,
                          protocol::PresenceSample* sample) {
+  return notice(now, sample);
+}
+
+bool ScriptSense::notice(int64_t now, protocol::PresenceSample* sample) {
   const auto next = std::upper_bound(
       lines_.begin(), lines_.end(), now - start_,
       [](int64_t elapsed, const ScriptLine& line) { return elapsed < line.at_ns; });
@@ -98,7 +103,7 @@ bool ScriptSense::sample(int64_t now, const JobsEffect& /*jobs*/,
   return true;
 }
 
-int64_t ScriptSense::next_change(int64_t now) const {
+int64_t ScriptSense::next_notice(int64_t now) const {
   const auto next = std::upper_bound(
       lines_.begin(), lines_.end(), now - start_,
       [](int64_t elapsed, const ScriptLine& line) { return elapsed < line.at_ns; });
@@ -106,18 +111,37 @@ int64_t ScriptSense::next_change(int64_t now) const {
 }
 
 ControlSense::ControlSense(const std::string& path)
-    : path_(path), watch_(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
-  // Watches the folder, because the file may be replaced or created later.
+    : path_(path),
+      name_(path.substr(path.rfind('/') + 1)),
+      watch_(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
+  // Of the folder only names are watched, because the file may be replaced or created later, and
+  // others may be written to all the time.
   const std::string folder = folder_of(path);
   if (!watch_.valid() ||
       inotify_add_watch(watch_.get(), folder.c_str(),
-                        IN_MODIFY | IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE) < 0) {
+                        IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE) < 0) {
     throw OsError(errno, "watch", folder);
+  }
+}
+
+void ControlSense::drain() {
+  alignas(inotify_event) char events[4096];
+  for (int reads = 0; reads < kMostReads; ++reads) {
+    const ssize_t got = read(watch_.get(), events, sizeof events);
+    if (got <= 0) return;
+    for (const char* at = events; at < events + got;) {
+      const auto* event = reinterpret_cast<const inotify_event*>(at);
+      at += sizeof *event + event->len;
+      // Events of the file itself have no name.
+      changed_ = changed_ || event->len == 0 || name_ == event->name;
+    }
   }
 }
 
 void ControlSense::read_control() {
   changed_ = false;
+  // Before it is read, so that no change is missed. It may be another file of this name now.
+  inotify_add_watch(watch_.get(), path_.c_str(), IN_MODIFY | IN_CLOSE_WRITE);
   // Non-blocking: a FIFO must not block the monitor.
   const UniqueFd fd(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   char text[kLongestValue];
@@ -136,10 +160,13 @@ std::string ControlSense::problem() const {
          (text_.size() == kLongestValue ? "...' is not " : "' is not ") + kValues;
 }
 
-bool ControlSense::sample(int64_t /*now*/, const JobsEffect& /*jobs*/,
+bool ControlSense::sample(int64_t now, const JobsEffect& /*jobs*/,
                           protocol::PresenceSample* sample) {
-  alignas(inotify_event) char events[4096];
-  while (read(watch_.get(), events, sizeof events) > 0) changed_ = true;
+  return notice(now, sample);
+}
+
+bool ControlSense::notice(int64_t /*now*/, protocol::PresenceSample* sample) {
+  drain();
   if (changed_) read_control();
   if (!value_) return false;
   value_->fill(sample);

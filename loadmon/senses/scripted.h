@@ -47,7 +47,8 @@ class ScriptSense : public Sense {
       : lines_(std::move(lines)), start_(start) {}
   std::string name() const override { return "script"; }
   bool sample(int64_t now, const JobsEffect& jobs, protocol::PresenceSample* sample) override;
-  int64_t next_change(int64_t now) const override;
+  bool notice(int64_t now, protocol::PresenceSample* sample) override;
+  int64_t next_notice(int64_t now) const override;
 
  private:
   std::vector<ScriptLine> lines_;
@@ -65,11 +66,14 @@ class ControlSense : public Sense {
   // Names the file, and what it holds.
   std::string problem() const override;
   int handle() const override { return watch_.get(); }
+  bool notice(int64_t now, protocol::PresenceSample* sample) override;
 
  private:
+  void drain();
   void read_control();
 
   std::string path_;
+  std::string name_;  // in its folder
   UniqueFd watch_;
   std::optional<ScriptedValue> value_;
   std::string text_;  // that the value was read from; cut

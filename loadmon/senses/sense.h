@@ -1,6 +1,8 @@
-// The load monitor's means of detecting the owner. Each sense fills in its part of a
-// sample; the monitor asks them one after the other, on its only thread, so a sense must
-// never block.
+// One way to see the owner. Each sense fills in its part of a sample; the monitor asks them
+// one after the other, on its only thread, so a sense must never block.
+//
+// A sense with an event comes before everything else: when its handle() is readable, the
+// monitor calls notice(), judges, and tells; only afterwards does it meter anything.
 #ifndef SUBLET_LOADMON_SENSES_SENSE_H_
 #define SUBLET_LOADMON_SENSES_SENSE_H_
 
@@ -24,20 +26,26 @@ class Sense {
   static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
   virtual ~Sense() = default;
-  // Short, for the log: "cpu", "input".
+  // Short, for the log: "cpu", "terminals".
   virtual std::string name() const = 0;
-  // `now`: CLOCK_BOOTTIME, ns. False: the sense failed, which counts as the owner's
-  // presence.
+  // Fills in its part of a new sample. `now`: CLOCK_BOOTTIME, ns. False: the sense failed,
+  // which counts as the owner's presence.
   virtual bool sample(int64_t now, const JobsEffect& jobs, protocol::PresenceSample* sample) = 0;
+  // A descriptor that becomes readable when something happened; -1: none.
+  virtual int handle() const { return -1; }
+  // Called when handle() is readable or next_notice() has come: drains handle(), and fills in what
+  // it showed. `sample`: the last one, with the parts of all
+  // senses; only its own may be changed. Nothing here may read a disk or look at processes
+  // without need. False: as for sample().
+  virtual bool notice(int64_t /*now*/, protocol::PresenceSample* /*sample*/) { return true; }
   // Why the last sample failed, for the log; "": there is nothing to add to the name.
   virtual std::string problem() const { return ""; }
+  // What it cannot see on this machine, and what to do about it; "": nothing. Logged once.
+  virtual std::string absence() const { return ""; }
   // Called after everybody has been told what a sample showed: time for bookkeeping.
   virtual void told(const protocol::PresenceVerdict& /*verdict*/) {}
-  // A descriptor that becomes readable when a sample should be taken at once; -1: none.
-  // sample() drains it.
-  virtual int handle() const { return -1; }
-  // The next time after `now` at which a sample should be taken; kNever: none.
-  virtual int64_t next_change(int64_t /*now*/) const { return kNever; }
+  // The next time after `now` at which notice() is to be called without an event; kNever: none.
+  virtual int64_t next_notice(int64_t /*now*/) const { return kNever; }
 };
 
 }  // namespace sublet::loadmon

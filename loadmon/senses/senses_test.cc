@@ -113,13 +113,13 @@ class SensesTest : public CppUnit::TestFixture {
       return sample;
     };
     CPPUNIT_ASSERT(at(100 * kSecond).scripted == ScriptedOwner::kActive);
-    CPPUNIT_ASSERT_EQUAL(101 * kSecond, sense.next_change(100 * kSecond));
+    CPPUNIT_ASSERT_EQUAL(101 * kSecond, sense.next_notice(100 * kSecond));
     CPPUNIT_ASSERT(at(101 * kSecond).scripted == ScriptedOwner::kAway);
-    CPPUNIT_ASSERT_EQUAL(103 * kSecond, sense.next_change(101 * kSecond));
+    CPPUNIT_ASSERT_EQUAL(103 * kSecond, sense.next_notice(101 * kSecond));
     CPPUNIT_ASSERT(at(103 * kSecond).scripted == ScriptedOwner::kNone);
     CPPUNIT_ASSERT_EQUAL(0.5, at(103 * kSecond + 5).cpu);
     CPPUNIT_ASSERT(at(900 * kSecond).scripted == ScriptedOwner::kActive);
-    CPPUNIT_ASSERT_EQUAL(Sense::kNever, sense.next_change(104 * kSecond));
+    CPPUNIT_ASSERT_EQUAL(Sense::kNever, sense.next_notice(104 * kSecond));
   }
 
   void control_file_is_followed() {
