@@ -19,7 +19,7 @@ FORMAT = "<IHHQIIIIq4q"
 FIELDS = "magic kind reserved job attempt sequence state reason instant a0 a1 a2 a3".split()
 MAGIC, HELLO, PRESENCE, ACK = 0x314C4253, 1, 2, 3
 ACTIVE, AWAY = 1, 2
-CPU, LOAD, BLIND = 1, 2, 6
+CPU, LOAD, INPUT, BLIND = 1, 2, 3, 6
 DEADLINE = 60
 PROGRAM = sys.argv[1]
 SANITIZED = "/asan/" in PROGRAM or "/tsan/" in PROGRAM
@@ -599,26 +599,157 @@ def job_spinner():
             shepherd.socket.close()
 
 
+# A program with a terminal of its own: a key is typed there for each byte of the FIFO, and read.
+TYPIST = """
+import os, pty, sys
+master, slave = pty.openpty()
+fifo = os.open(sys.argv[1], os.O_RDWR)
+while os.read(fifo, 1):
+    os.write(master, b'k\\n')
+    os.read(slave, 16)
+"""
+# Nothing but input counts, and a second without it makes the machine idle.
+INPUT_ONLY = [word for setting in ("cpu.become_idle=-1", "cpu.stay_idle=-1", "idle_time=1 s")
+              for word in ("--set", setting)]
+
+
+def own_terminals():
+    """Runs this test in a name space of its own with no other terminals, so that those of this
+    machine do not disturb."""
+    if "SUBLET_OWN_TERMINALS" in os.environ:
+        return
+    if os.geteuid() != 0:
+        sys.exit(77)
+    mount = "mount -t devpts -o newinstance,ptmxmode=0666 devpts /dev/pts"
+    os.execvpe("unshare", ["unshare", "--mount", "sh", "-c", mount + ' && exec "$0" "$@"',
+                           sys.executable, "-B", *sys.argv], dict(os.environ,
+                                                                  SUBLET_OWN_TERMINALS="1"))
+
+
+def terminals():
+    """A key at a terminal is the owner's, but not one that a job types at its own."""
+    own_terminals()
+    with Room() as room:
+        fifos = [f"{room.folder}/{name}" for name in ("jobs", "owners")]
+        for fifo in fifos:
+            os.mkfifo(fifo)
+        jobs, owners = [os.open(fifo, os.O_RDWR) for fifo in fifos]
+        # Longer than between two looks at access times, which would see the job's terminal.
+        room.start(*INPUT_ONLY, "--set", "idle_time=3 s")
+        client = room.connect()
+        client.until(AWAY)
+        room.job(1, (sys.executable, "-c", TYPIST, fifos[0]))
+        shepherd = room.connect(1, 1)
+        for _ in range(20):  # 5 s of heartbeats
+            os.write(jobs, b"k")
+            frame = shepherd.next()
+            assert frame["state"] == AWAY, frame
+        until(lambda: os.listdir("/dev/pts") != ["ptmx"], "the job's terminal")
+        # The owner's program is no descendant of the shepherd, which this process is here.
+        script = '"$0" -c "$1" "$2" > /dev/null & echo $!'
+        room.strangers.append(int(subprocess.check_output(
+            ["sh", "-c", script, sys.executable, TYPIST, fifos[1]])))
+        assert shepherd.until(ACTIVE)["reason"] == INPUT  # a terminal that opens is somebody
+        shepherd.send(ACK, 2**31 - 1)
+        client.until(AWAY)
+        os.write(owners, b"k")
+        assert client.until(ACTIVE)["reason"] == INPUT
+
+
+def devices():
+    """An event of an input device is the owner's, also of one that is plugged in later; one that
+    is unplugged does no harm. A FIFO stands for the device."""
+    with Room() as room:
+        folder = room.folder + "/dev/input"
+        os.makedirs(folder)
+        room.start(*INPUT_ONLY, "--set", "root=" + room.folder)
+        until(lambda: "'input devices': there are none in " + folder in room.logged(), "the log")
+        client = room.connect()
+        for name in "event0", "event1":
+            client.until(AWAY)
+            os.mkfifo(f"{folder}/{name}")
+            device = os.open(f"{folder}/{name}", os.O_RDWR)
+            # It is opened with the next sample, and holds what came before.
+            os.write(device, bytes(24))
+            assert client.until(ACTIVE)["reason"] == INPUT
+            client.until(AWAY)
+            os.write(device, bytes(24))
+            assert client.until(ACTIVE)["reason"] == INPUT
+            os.close(device)
+            os.remove(f"{folder}/{name}")
+        client.until(AWAY)
+
+
+def spent(pid):
+    """Wake-ups and CPU nanoseconds of a process until now, and the time."""
+    tasks = f"/proc/{pid}/task"
+    wakeups = nanoseconds = 0
+    for task in os.listdir(tasks):
+        with open(f"{tasks}/{task}/status") as f:
+            wakeups += sum(int(l.split()[1]) for l in f if l.startswith("voluntary"))
+        with open(f"{tasks}/{task}/schedstat") as f:
+            nanoseconds += int(f.read().split()[0])
+    return wakeups, nanoseconds, time.monotonic()
+
+
+def mouse():
+    """A mouse that sends a thousand events a second wakes nobody more than four times a second."""
+    with Room() as room:
+        os.makedirs(room.folder + "/dev/input")
+        os.mkfifo(room.folder + "/dev/input/event0")
+        device = os.open(room.folder + "/dev/input/event0", os.O_RDWR | os.O_NONBLOCK)
+        monitor = room.start(*INPUT_ONLY, "--set", "root=" + room.folder)
+        client = room.connect()
+        os.write(device, bytes(24))
+        client.next()
+        before, events = spent(monitor.pid), 0
+        while time.monotonic() < before[2] + 5:  # the time that is measured
+            try:
+                os.write(device, bytes(24))
+                events += 1
+            except BlockingIOError:  # the FIFO is full, which a device drops
+                pass
+            time.sleep(0.001)
+        after = spent(monitor.pid)
+        seconds = after[2] - before[2]
+        assert (after[0] - before[0]) / seconds <= 4, (before, after, events)
+
+
+def flood_of_terminals():
+    """A job that opens and closes terminals all the time is not taken for the owner, does not hide
+    the owner, and does not keep the monitor busy."""
+    own_terminals()
+    with Room() as room:
+        room.start(*INPUT_ONLY)
+        flood = "import os, pty\nwhile True: [os.close(end) for end in pty.openpty()]"
+        room.job(1, (sys.executable, "-c", flood), save_ms=3600_000)
+        shepherd = room.connect(1, 1)
+        for _ in range(3):
+            shepherd.until(AWAY)
+            for _ in range(8):
+                frame = shepherd.next()
+                assert frame["state"] == AWAY, frame
+            before = spent(room.monitor.pid)
+            script = '"$0" -c "$1" > /dev/null & echo $!'
+            opens = "import pty, time; ends = pty.openpty(); time.sleep(1000)"
+            room.strangers.append(int(subprocess.check_output(
+                ["sh", "-c", script, sys.executable, opens])))
+            frame = shepherd.until(ACTIVE)
+            assert frame["reason"] == INPUT, frame
+            shepherd.send(ACK, frame["sequence"])
+            after = spent(room.monitor.pid)
+            assert (after[1] - before[1]) / 1e9 / (after[2] - before[2]) < 0.5, (before, after)
+
+
 def at_rest():
     """The monitor's resource use while nothing happens, with a client connected."""
     with Room() as room:
         monitor = room.start()
         client = room.connect()
         client.next()
-        tasks = f"/proc/{monitor.pid}/task"
-
-        def spent():
-            wakeups = nanoseconds = 0
-            for task in os.listdir(tasks):
-                with open(f"{tasks}/{task}/status") as f:
-                    wakeups += sum(int(l.split()[1]) for l in f if l.startswith("voluntary"))
-                with open(f"{tasks}/{task}/schedstat") as f:
-                    nanoseconds += int(f.read().split()[0])
-            return wakeups, nanoseconds, time.monotonic()
-
-        before = spent()
+        before = spent(monitor.pid)
         time.sleep(5)  # the time that is measured
-        after = spent()
+        after = spent(monitor.pid)
         seconds = after[2] - before[2]
         # The budget of monitor and client together; `bench/run idle` measures both.
         wakeups, cores = (after[0] - before[0]) / seconds, (after[1] - before[1]) / seconds / 1e9
@@ -631,7 +762,8 @@ def at_rest():
 
 TESTS = [scripted_return, scripted_load, silent_shepherd, late_job,
          stopped_shepherd_full_socket, shepherd_lost, unattended_job, owner_here_at_start, monitor_ends, wrong_user, hostile_listeners,
-         many_visitors, late_reader, second_monitor, exit_when_alone, script, owner_spinner, job_spinner, at_rest]
+         many_visitors, late_reader, second_monitor, exit_when_alone, script, owner_spinner, job_spinner,
+         terminals, devices, mouse, flood_of_terminals, at_rest]
 
 if __name__ == "__main__":
     {test.__name__: test for test in TESTS}[sys.argv[2]]()

@@ -12,10 +12,13 @@
 #include "base/options/settings_arguments.h"
 #include "base/standard_streams.h"
 #include "loadmon/daemon_settings.h"
+#include "loadmon/job_terminals.h"
 #include "loadmon/monitor.h"
+#include "loadmon/senses/input_devices.h"
 #include "loadmon/senses/machine.h"
 #include "loadmon/senses/owners_word.h"
 #include "loadmon/senses/scripted.h"
+#include "loadmon/senses/terminals.h"
 
 namespace sublet::loadmon {
 namespace {
@@ -69,23 +72,30 @@ std::optional<int> read_command_line(int argc, char** argv, CommandLine* line) {
   return std::nullopt;
 }
 
+std::unique_ptr<Sense> make_terminals(const std::string& root, const JobsHere& jobs) {
+  return std::make_unique<Terminals>(
+      root, [jobs] { return find_job_terminals(jobs.processes(), jobs.daemons()); });
+}
+
 std::vector<ScriptLine> read_script(const std::string& path) {
   if (path.empty()) return {};
   return parse_script(system_files().read_file(path, kLargestScript), path);
 }
 
 Monitor::Senses make_senses(const CommandLine& line, const std::vector<ScriptLine>& script,
-                            const protocol::PresenceRule& rule, const JobsHere& jobs) {
+                            const std::string& root, const protocol::PresenceRule& rule,
+                            const JobsHere& jobs) {
   Monitor::Senses senses;
   if (!script.empty()) {
     senses.push_back(std::make_unique<ScriptSense>(script, system_clock().boot_ns()));
   } else if (!line.control.empty()) {
     senses.push_back(std::make_unique<ControlSense>(line.control));
   } else {
+    if (rule.input) senses.push_back(std::make_unique<InputDevices>(root));
+    if (rule.input) senses.push_back(make_terminals(root, jobs));
     // Needed even if the rule has no threshold for it: every frame has the owner's CPU use.
     senses.push_back(std::make_unique<CpuSense>());
     if (rule.uses_load()) senses.push_back(std::make_unique<LoadSense>());
-    if (rule.input) senses.push_back(std::make_unique<InputSense>());
   }
   senses.push_back(std::make_unique<OwnersWord>(folder_of(line.socket), system_files(), jobs));
   return senses;
@@ -132,8 +142,9 @@ int run(const CommandLine& line) {
   options.measures_jobs = line.script.empty() && line.control.empty();
   const std::vector<ScriptLine> script = read_script(line.script);
   block_end_signals();
-  Monitor monitor(
-      options, [&](const JobsHere& jobs) { return make_senses(line, script, options.rule, jobs); });
+  Monitor monitor(options, [&](const JobsHere& jobs) {
+    return make_senses(line, script, settings.text("root"), options.rule, jobs);
+  });
   log_start({.component = "loadmon",
              .file = settings.text("log.file"),
              .level = *severity_from(settings.text("log.level"))});

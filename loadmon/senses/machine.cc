@@ -1,21 +1,14 @@
 #include "loadmon/senses/machine.h"
 
-#include <dirent.h>
 #include <fcntl.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
-#include <memory>
 
 namespace sublet::loadmon {
 namespace {
 constexpr int64_t kShortestWindow = 200'000'000;
-// Checking a hundred terminals costs more than all other senses together.
-constexpr int64_t kTerminalsEvery = 2'000'000'000;
 
 // The start of a /proc file that is kept open.
 std::string read_start(int fd) {
@@ -26,23 +19,6 @@ std::string read_start(int fd) {
 
 UniqueFd open_proc(const char* path) { return UniqueFd(open(path, O_RDONLY | O_CLOEXEC)); }
 
-bool digits_only(const char* text) { return *text != 0 && text[strspn(text, "0123456789")] == 0; }
-
-// The latest access time, in seconds, of the terminals in `folder` whose names are `prefix`
-// followed by digits (not /dev/tty itself); 0 if there are none.
-int64_t youngest_access(const char* folder, const char* prefix) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> names(opendir(folder), closedir);
-  if (!names) return 0;
-  int64_t youngest = 0;
-  while (const dirent* entry = readdir(names.get())) {
-    if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0) continue;
-    if (!digits_only(entry->d_name + strlen(prefix))) continue;
-    struct stat about;
-    if (fstatat(dirfd(names.get()), entry->d_name, &about, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    if (S_ISCHR(about.st_mode)) youngest = std::max<int64_t>(youngest, about.st_atim.tv_sec);
-  }
-  return youngest;
-}
 }  // namespace
 
 bool parse_busy_ticks(const std::string& proc_stat, uint64_t* ticks) {
@@ -89,19 +65,6 @@ bool LoadSense::sample(int64_t now, const JobsEffect& jobs, protocol::PresenceSa
   std::array<double, 3> load;
   if (!parse_load(read_start(loadavg_.get()), &load)) return false;
   for (size_t i = 0; i < load.size(); ++i) sample->load[i] = correction_.owners(load[i], i);
-  return true;
-}
-
-bool InputSense::sample(int64_t now, const JobsEffect& /*jobs*/, protocol::PresenceSample* sample) {
-  if (last_ == 0 || now - last_ >= kTerminalsEvery) {
-    youngest_ = std::max(youngest_access("/dev", "tty"), youngest_access("/dev/pts", ""));
-    last_ = now;
-  }
-  if (youngest_ == 0) return true;
-  timespec wall;
-  clock_gettime(CLOCK_REALTIME, &wall);
-  // A time in the future (the clock was set back) counts as input just now.
-  sample->input_age_ms = std::max<int64_t>(0, wall.tv_sec - youngest_) * 1000;
   return true;
 }
 

@@ -1,4 +1,4 @@
-// The senses that measure the machine itself: CPU use, load averages, input.
+// The senses that measure the machine itself: CPU use, load averages.
 #ifndef SUBLET_LOADMON_SENSES_MACHINE_H_
 #define SUBLET_LOADMON_SENSES_MACHINE_H_
 
@@ -44,20 +44,6 @@ class LoadSense : public Sense {
   UniqueFd loadavg_;
   int64_t last_ = 0;
   protocol::LoadCorrection correction_;
-};
-
-// When a terminal was last read from: /dev/tty1 ... and pseudo terminals, sampled every
-// 2 s. The kernel updates these times in steps of 8 s, and they do not show input to
-// windows of a graphical session: a coarse sense, but available on every machine. A
-// machine without terminals has no known input.
-class InputSense : public Sense {
- public:
-  std::string name() const override { return "input"; }
-  bool sample(int64_t now, const JobsEffect& jobs, protocol::PresenceSample* sample) override;
-
- private:
-  int64_t last_ = 0;      // last check of the terminals, ns
-  int64_t youngest_ = 0;  // access time, s UTC; 0: no terminal
 };
 
 }  // namespace sublet::loadmon

@@ -205,7 +205,6 @@ class SensesTest : public CppUnit::TestFixture {
   void the_machine_itself() {
     CpuSense cpu;
     LoadSense load;
-    InputSense input;
     PresenceSample sample;
     CPPUNIT_ASSERT(cpu.sample(kSecond, {}, &sample));
     CPPUNIT_ASSERT(sample.cpu < 0);  // a single sample gives no value yet
@@ -218,7 +217,6 @@ class SensesTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(sample.load[0] >= 0 && sample.load[2] >= 0);
     CPPUNIT_ASSERT(load.sample(kSecond + 3600 * kSecond, {.runnable = 1e6}, &sample));
     CPPUNIT_ASSERT_EQUAL(0.0, sample.load[0]);
-    CPPUNIT_ASSERT(input.sample(kSecond, {}, &sample));
   }
 
   void settings_make_the_rule() {
