@@ -14,8 +14,9 @@
 #include "loadmon/daemon_settings.h"
 #include "loadmon/job_terminals.h"
 #include "loadmon/monitor.h"
+#include "loadmon/senses/cpu.h"
 #include "loadmon/senses/input_devices.h"
-#include "loadmon/senses/machine.h"
+#include "loadmon/senses/load.h"
 #include "loadmon/senses/owners_word.h"
 #include "loadmon/senses/scripted.h"
 #include "loadmon/senses/terminals.h"
@@ -94,7 +95,7 @@ Monitor::Senses make_senses(const CommandLine& line, const std::vector<ScriptLin
     if (rule.input) senses.push_back(std::make_unique<InputDevices>(root));
     if (rule.input) senses.push_back(make_terminals(root, jobs));
     // Needed even if the rule has no threshold for it: every frame has the owner's CPU use.
-    senses.push_back(std::make_unique<CpuSense>());
+    senses.push_back(std::make_unique<CpuSense>(root));
     if (rule.uses_load()) senses.push_back(std::make_unique<LoadSense>());
   }
   senses.push_back(std::make_unique<OwnersWord>(folder_of(line.socket), system_files(), jobs));

@@ -348,8 +348,10 @@ void Monitor::step() {
 }
 
 int64_t Monitor::sample_period() const {
-  return listeners_.count() > 0 ? options_.sample_ms * kMs
-                                : std::max(kSampleAlone, options_.sample_ms * kMs);
+  const int64_t period = options_.sample_ms * kMs;
+  if (listeners_.count() == 0) return std::max(kSampleAlone, period);
+  // With jobs there are heartbeats as often anyway, and it matters.
+  return listeners_.needs_heartbeat() ? period / 2 : period;
 }
 
 int64_t Monitor::beat_period() const {

@@ -9,7 +9,7 @@
 
 #include "base/os_error.h"
 #include "loadmon/daemon_settings.h"
-#include "loadmon/senses/machine.h"
+#include "loadmon/senses/load.h"
 #include "loadmon/senses/scripted.h"
 
 namespace sublet::loadmon {
@@ -190,11 +190,6 @@ class SensesTest : public CppUnit::TestFixture {
   }
 
   void proc_texts() {
-    uint64_t ticks = 0;
-    CPPUNIT_ASSERT(parse_busy_ticks("cpu  3893 7 1785 142059 705 0 126 66 0 0\ncpu0 1", &ticks));
-    CPPUNIT_ASSERT_EQUAL(uint64_t{5685}, ticks);
-    for (const char* text : {"", "cpu", "cpu 1 2", "intr 1 2 3", "cpux 1 2 3"})
-      CPPUNIT_ASSERT(!parse_busy_ticks(text, &ticks));
     std::array<double, 3> load = {};
     CPPUNIT_ASSERT(parse_load("0.12 0.05 1.01 1/88 4941\n", &load));
     CPPUNIT_ASSERT_EQUAL(1.01, load[2]);
@@ -203,16 +198,8 @@ class SensesTest : public CppUnit::TestFixture {
   }
 
   void the_machine_itself() {
-    CpuSense cpu;
     LoadSense load;
     PresenceSample sample;
-    CPPUNIT_ASSERT(cpu.sample(kSecond, {}, &sample));
-    CPPUNIT_ASSERT(sample.cpu < 0);  // a single sample gives no value yet
-    CPPUNIT_ASSERT(cpu.sample(2 * kSecond, {}, &sample));
-    CPPUNIT_ASSERT(sample.cpu >= 0);
-    // All CPU time was used by jobs.
-    CPPUNIT_ASSERT(cpu.sample(3 * kSecond, {.cpu_seconds = 1e6}, &sample));
-    CPPUNIT_ASSERT_EQUAL(0.0, sample.cpu);
     CPPUNIT_ASSERT(load.sample(kSecond, {}, &sample));
     CPPUNIT_ASSERT(sample.load[0] >= 0 && sample.load[2] >= 0);
     CPPUNIT_ASSERT(load.sample(kSecond + 3600 * kSecond, {.runnable = 1e6}, &sample));
