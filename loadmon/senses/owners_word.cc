@@ -3,15 +3,11 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
-#include <fstream>
-#include <set>
 #include <system_error>
 
 #include "base/clock.h"
@@ -33,25 +29,11 @@ constexpr size_t kMostOfAUser = 4;
 constexpr int kBacklog = 16;
 // In one sample, so that a job that speaks all the time hardly delays what other senses see.
 constexpr int kWordsAtOnce = 1;
-constexpr int kMostAncestors = 64;
 constexpr int64_t kBetweenComplaints = 10'000 * kMs;
 constexpr size_t kMostAttempts = 64;
 constexpr uint64_t kLargestPause = 4096;
 
 protocol::Moment moment() { return {boot_id(), system_clock().boot_ns(), system_clock().utc_us()}; }
-
-std::optional<pid_t> parent_of(pid_t pid) {
-  std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
-  std::string line;
-  if (!std::getline(stat, line)) return std::nullopt;
-  const size_t name_end = line.rfind(')');
-  char state = 0;
-  int parent = 0, group = -1;
-  const char* rest = name_end == std::string::npos ? "" : line.c_str() + name_end + 1;
-  // Of a process that ends in this moment the kernel says that its parent is 0, its group -1.
-  if (sscanf(rest, " %c %d %d", &state, &parent, &group) != 3 || group < 0) return std::nullopt;
-  return parent;
-}
 
 bool is_well_formed(const sublet_frame& frame) {
   return frame.magic == SUBLET_FRAME_MAGIC && frame.kind == SUBLET_FRAME_OWNER &&
@@ -61,18 +43,6 @@ bool is_well_formed(const sublet_frame& frame) {
 }
 
 }  // namespace
-
-bool may_descend(pid_t pid, const std::set<pid_t>& from, const ParentOf& parent_of) {
-  for (int n = 0; n < kMostAncestors; ++n) {
-    if (from.contains(pid)) return true;
-    if (pid == 1) return false;
-    const std::optional<pid_t> parent = parent_of(pid);
-    if (!parent) return true;
-    if (*parent == 0) return false;
-    pid = *parent;
-  }
-  return true;
-}
 
 OwnersWord::OwnersWord(const std::string& folder, Files& files, JobsHere jobs)
     : path_(folder + "/pause"),
@@ -135,18 +105,15 @@ void OwnersWord::accept_all(int64_t now) {
     for (size_t n = 0; n < kMostSpeakers; ++n) {
       UniqueFd fd = accept_local(listener_.get(), true);
       if (!fd.valid()) return;
-      const PeerCredentials peer = peer_credentials(fd.get());
-      const auto same = std::count_if(speakers_.begin(), speakers_.end(),
-                                      [&](const auto& one) { return one.second.uid == peer.uid; });
+      const Visitor who = visitor_at(fd.get());
+      const auto same = std::count_if(speakers_.begin(), speakers_.end(), [&](const auto& one) {
+        return one.second.who.uid == who.uid;
+      });
       // Who is turned away sees the connection close.
       if (speakers_.size() >= kMostSpeakers || static_cast<size_t>(same) >= kMostOfAUser) continue;
       const int number = fd.get();
       watch(number);
-      speakers_[number] = Speaker{.fd = std::move(fd),
-                                  .pid = peer.pid,
-                                  .started = process_start_time(peer.pid),
-                                  .uid = peer.uid,
-                                  .speak_by = now + kSpeakWithin};
+      speakers_[number] = Speaker{.fd = std::move(fd), .who = who, .speak_by = now + kSpeakWithin};
     }
   } catch (const OsError& error) {
     log(Severity::warning) << error.what();
@@ -176,14 +143,15 @@ void OwnersWord::hear(Speaker& speaker, const sublet_frame& frame) {
   speaker.answered_after = stored_;
   if (frame.state == SUBLET_OWNER_STATUS) return;
   std::optional<Pause> word;
-  if (frame.state == SUBLET_OWNER_PAUSE) word = Pause{moment(), frame.arg[0], speaker.uid};
+  if (frame.state == SUBLET_OWNER_PAUSE) word = Pause{moment(), frame.arg[0], speaker.who.uid};
   speaker.refusal = refusal_of(speaker, word);
   if (speaker.refusal == EACCES) return;
   if (speaker.refusal != 0) {
     const int64_t now = system_clock().boot_ns();
     if (complained_ != 0 && now - complained_ < kBetweenComplaints) return;
     complained_ = now;
-    log(Severity::warning) << "refused process " << speaker.pid << " of user id " << speaker.uid
+    log(Severity::warning) << "refused process " << speaker.who.pid << " of user id "
+                           << speaker.who.uid
                            << ", which belongs to a job: only the owner may pause or resume";
     return;
   }
@@ -192,30 +160,12 @@ void OwnersWord::hear(Speaker& speaker, const sublet_frame& frame) {
 }
 
 int OwnersWord::refusal_of(const Speaker& speaker, const std::optional<Pause>& word) const {
-  if (is_of_a_job(speaker)) return EPERM;
-  if (!pause_ || pause_->by == Pause::kUnknown || speaker.uid == pause_->by || speaker.uid == 0 ||
-      speaker.uid == geteuid())
+  if (may_belong_to_job(speaker.who, jobs_)) return EPERM;
+  if (!pause_ || pause_->by == Pause::kUnknown || speaker.who.uid == pause_->by ||
+      speaker.who.uid == 0 || speaker.who.uid == geteuid())
     return 0;
   const auto now = moment();
   return word && word->left_ms(now) >= pause_->left_ms(now) ? 0 : EACCES;
-}
-
-bool OwnersWord::is_of_a_job(const Speaker& speaker) const {
-  const std::vector<pid_t> jobs = jobs_.processes();
-  if (speaker.uid != 0 && speaker.uid != geteuid()) {
-    for (const pid_t pid : jobs) {
-      struct stat about;
-      const bool known = stat(("/proc/" + std::to_string(pid)).c_str(), &about) == 0;
-      if (known && about.st_uid == speaker.uid) return true;
-    }
-  }
-  std::set<pid_t> roots(jobs.begin(), jobs.end());
-  for (const pid_t pid : jobs_.daemons()) roots.insert(pid);
-  // A shepherd is a subreaper: what its job leaves behind remains its descendant. Who has
-  // already ended, or has no pid in this name space (0), cannot be judged.
-  const pid_t pid = speaker.pid;
-  if (pid <= 0 || !speaker.started || process_start_time(pid) != speaker.started) return true;
-  return may_descend(pid, roots, parent_of);
 }
 
 void OwnersWord::change(std::optional<Pause> pause) {

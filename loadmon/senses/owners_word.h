@@ -9,13 +9,10 @@
 #ifndef SUBLET_LOADMON_SENSES_OWNERS_WORD_H_
 #define SUBLET_LOADMON_SENSES_OWNERS_WORD_H_
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -25,17 +22,11 @@
 #include "base/unique_fd.h"
 #include "loadmon/jobs_here.h"
 #include "loadmon/senses/sense.h"
+#include "loadmon/visitor.h"
 #include "protocol/frame.h"
 #include "protocol/pause.h"
 
 namespace sublet::loadmon {
-
-// The parent of a process; 0: in no name space that can be seen from here; nullopt: there is no
-// such process, or it cannot be read.
-using ParentOf = std::function<std::optional<pid_t>(pid_t)>;
-// Whether a process is one of these or descends from them, or it is not certain that it does
-// not: a job may end an ancestor on purpose, before the way from its child leads to it.
-bool may_descend(pid_t pid, const std::set<pid_t>& from, const ParentOf& parent_of);
 
 class OwnersWord : public Sense {
  public:
@@ -55,9 +46,7 @@ class OwnersWord : public Sense {
  private:
   struct Speaker {
     UniqueFd fd;
-    pid_t pid = 0;
-    std::optional<uint64_t> started;  // when it connected; the pid may be another's later
-    uid_t uid = 0;
+    Visitor who;
     int64_t speak_by = 0;         // CLOCK_BOOTTIME, ns; 0: it has spoken
     int refusal = 0;              // errno
     uint64_t answered_after = 0;  // the change to be stored before its answer
@@ -71,7 +60,6 @@ class OwnersWord : public Sense {
   // errno, 0: it may say this word (nullopt: resume). EPERM: it may belong to a job; EACCES: the
   // pause of another account would end earlier.
   int refusal_of(const Speaker& speaker, const std::optional<protocol::Pause>& word) const;
-  bool is_of_a_job(const Speaker& speaker) const;
   void change(std::optional<protocol::Pause> pause);
   void close(std::map<int, Speaker>::iterator speaker);
   void answer(const Speaker& speaker, const protocol::PresenceVerdict& verdict) const;

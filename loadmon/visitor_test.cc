@@ -1,12 +1,14 @@
-#include "loadmon/senses/owners_word.h"
+#include "loadmon/visitor.h"
 
 #include <cppunit/extensions/HelperMacros.h>
+
+#include <map>
 
 namespace sublet::loadmon {
 namespace {
 
-class OwnersWordTest : public CppUnit::TestFixture {
-  CPPUNIT_TEST_SUITE(OwnersWordTest);
+class VisitorTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(VisitorTest);
   CPPUNIT_TEST(who_descends_from_a_job);
   CPPUNIT_TEST(who_cannot_be_judged);
   CPPUNIT_TEST_SUITE_END();
@@ -41,6 +43,6 @@ class OwnersWordTest : public CppUnit::TestFixture {
   }
 };
 
-CPPUNIT_TEST_SUITE_REGISTRATION(OwnersWordTest);
+CPPUNIT_TEST_SUITE_REGISTRATION(VisitorTest);
 }  // namespace
 }  // namespace sublet::loadmon
