@@ -27,11 +27,8 @@ struct CommandLine {
 };
 
 std::string default_state() {
-  if (geteuid() == 0) return "/var/lib/sublet-client";
-  const char* state = getenv("XDG_STATE_HOME");
-  if (state != nullptr && *state == '/') return std::string(state) + "/sublet-client";
-  const char* home = getenv("HOME");
-  return std::string(home != nullptr ? home : ".") + "/.local/state/sublet-client";
+  if (geteuid() == 0) return kMachinesClient;
+  return users_client_state().value_or("./.local/state/sublet-client");
 }
 
 Manual manual() {

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/local_socket.h"
+#include "base/options/default_places.h"
 #include "base/text.h"
 #include "cli/commands/commands.h"
 #include "protocol/frame.h"
@@ -20,28 +21,12 @@ namespace sublet::cli {
 
 namespace {
 
-constexpr char kMachinesState[] = "/var/lib/sublet-client";  // of a client run by root
 constexpr int64_t kPatienceMs = 5'000;
 
 struct OwnerAnswer {
   sublet_frame status = {};
   std::vector<std::pair<uint64_t, uint32_t>> attempts;
 };
-
-// Where a client may be: the folder given, else that of this user's own client and that of the
-// machine's.
-std::vector<std::string> state_folders(const std::string& option) {
-  if (!option.empty()) return {option};
-  const char* state = getenv("XDG_STATE_HOME");
-  const char* home = getenv("HOME");
-  std::vector<std::string> folders;
-  if (state != nullptr && *state == '/')
-    folders.push_back(std::string(state) + "/sublet-client");
-  else if (home != nullptr)
-    folders.push_back(std::string(home) + "/.local/state/sublet-client");
-  folders.push_back(kMachinesState);
-  return folders;
-}
 
 PoolError no_monitor(const std::string& folders, const std::string& why) {
   return PoolError(ErrorKind::unavailable, "monitor.unreachable",
@@ -206,7 +191,7 @@ int64_t pause_length(const std::string& text) {
 
 int run_owner(const std::string& folder, sublet_owner_word word, const std::string& length,
               Context& context) {
-  const OwnerAnswer answer = say_to_monitor(state_folders(folder), word, pause_length(length),
+  const OwnerAnswer answer = say_to_monitor(client_states(folder), word, pause_length(length),
                                             context.timeout_ms().value_or(kPatienceMs));
   print(context.json ? json_of(answer) : text_of(answer, folder));
   if (answer.status.arg[3] != 0 && word != SUBLET_OWNER_STATUS)
