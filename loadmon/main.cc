@@ -15,6 +15,7 @@
 #include "loadmon/job_terminals.h"
 #include "loadmon/monitor.h"
 #include "loadmon/senses/cpu.h"
+#include "loadmon/senses/desktops.h"
 #include "loadmon/senses/input_devices.h"
 #include "loadmon/senses/load.h"
 #include "loadmon/senses/owners_word.h"
@@ -73,9 +74,13 @@ std::optional<int> read_command_line(int argc, char** argv, CommandLine* line) {
   return std::nullopt;
 }
 
-std::unique_ptr<Sense> make_terminals(const std::string& root, const JobsHere& jobs) {
-  return std::make_unique<Terminals>(
-      root, [jobs] { return find_job_terminals(jobs.processes(), jobs.daemons()); });
+// Keys, pointers and touches, wherever they are seen.
+void add_input_senses(Monitor::Senses& senses, const std::string& folder, const std::string& root,
+                      const JobsHere& jobs) {
+  senses.push_back(std::make_unique<InputDevices>(root));
+  senses.push_back(std::make_unique<Terminals>(
+      root, [jobs] { return find_job_terminals(jobs.processes(), jobs.daemons()); }));
+  senses.push_back(std::make_unique<Desktops>(folder, jobs));
 }
 
 std::vector<ScriptLine> read_script(const std::string& path) {
@@ -92,8 +97,7 @@ Monitor::Senses make_senses(const CommandLine& line, const std::vector<ScriptLin
   } else if (!line.control.empty()) {
     senses.push_back(std::make_unique<ControlSense>(line.control));
   } else {
-    if (rule.input) senses.push_back(std::make_unique<InputDevices>(root));
-    if (rule.input) senses.push_back(make_terminals(root, jobs));
+    if (rule.input) add_input_senses(senses, folder_of(line.socket), root, jobs);
     // Needed even if the rule has no threshold for it: every frame has the owner's CPU use.
     senses.push_back(std::make_unique<CpuSense>(root));
     if (rule.uses_load()) senses.push_back(std::make_unique<LoadSense>());

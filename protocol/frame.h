@@ -6,7 +6,7 @@
  * (docs/architecture.md, "The owner first"). All integers are in host byte order:
  * a frame never leaves the machine. Instants are nanoseconds of CLOCK_BOOTTIME.
  *
- * Three sockets use it:
+ * Four sockets use it:
  *   MONITOR  monitor.sock, the Load Monitor listens; the client and every shepherd
  *            connect and stay connected. A lost connection, or silence longer than
  *            SUBLET_MONITOR_SILENCE_NS, means that the owner must be assumed back.
@@ -14,6 +14,8 @@
  *            connects, and connects again after it was restarted.
  *   OWNER    owner.sock, the Load Monitor listens; everybody at this machine who is
  *            not a job may connect, to say or ask whether jobs may run (`sublet owner`).
+ *   AGENT    agent.sock, the Load Monitor listens; the sublet-agent of each desktop
+ *            session connects, stays connected, and can only say that its owner is here.
  * On the first two, each side accepts only peers whose uid (SO_PEERCRED) is root or its
  * own.
  *
@@ -32,6 +34,8 @@
 /* A shepherd acknowledges a request within this time; otherwise client and monitor
  * freeze and kill its job themselves. */
 #define SUBLET_SHEPHERD_ACK_NS 300000000ll
+/* The least time between two HERE frames of an agent. */
+#define SUBLET_AGENT_PAUSE_NS 250000000ll
 
 enum sublet_frame_kind {
   /* any -> monitor, first frame after connecting. job and attempt are 0 for the
@@ -46,7 +50,7 @@ enum sublet_frame_kind {
    * Repeated as the heartbeat. */
   SUBLET_FRAME_PRESENCE = 2,
   /* shepherd -> monitor or client: frame `sequence` was received and acted on.
-   * state: enum sublet_shepherd_state. */
+   * state: enum sublet_shepherd_state. Also agent -> monitor, to PING; state is 0. */
   SUBLET_FRAME_ACK = 3,
 
   /* client -> shepherd */
@@ -80,7 +84,24 @@ enum sublet_frame_kind {
    * here, each named by one more frame. After it the monitor hangs up. */
   SUBLET_FRAME_OWNER_STATUS = 49,
   /* monitor -> owner: job and attempt. */
-  SUBLET_FRAME_OWNER_ATTEMPT = 50
+  SUBLET_FRAME_OWNER_ATTEMPT = 50,
+
+  /* agent -> monitor, the first frame: every key, pointer and touch of a desktop is seen from
+   * now on. state: enum sublet_desktop. A monitor that does not accept the agent hangs up. */
+  SUBLET_FRAME_AGENT = 64,
+  /* agent -> monitor: there was input. instant: when the agent knew. At once after silence;
+   * while input goes on at most every SUBLET_AGENT_PAUSE_NS. */
+  SUBLET_FRAME_HERE = 65,
+  /* monitor -> agent: answer with ACK, when the desktop has answered too. */
+  SUBLET_FRAME_PING = 66
+};
+
+/* How the agent sees input. */
+enum sublet_desktop {
+  SUBLET_DESKTOP_X11 = 1,         /* the SYNC extension's counter IDLETIME */
+  SUBLET_DESKTOP_WAYLAND_EXT = 2, /* ext-idle-notify-v1 */
+  SUBLET_DESKTOP_WAYLAND_KDE = 3, /* org_kde_kwin_idle */
+  SUBLET_DESKTOP_MUTTER = 4       /* org.gnome.Mutter.IdleMonitor on D-Bus */
 };
 
 enum sublet_owner_word {

@@ -1,0 +1,223 @@
+#include "loadmon/senses/desktops.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "base/local_socket.h"
+#include "base/log.h"
+#include "base/os_error.h"
+
+namespace sublet::loadmon {
+namespace {
+
+constexpr int64_t kMs = 1'000'000;
+constexpr int kBacklog = 16;
+constexpr int kEventsAtOnce = Desktops::kMostAgents + 1;
+// An agent says "here" at most four times a second, and answers pings.
+constexpr int kFramesBurst = 16;
+constexpr int kFramesPerSecond = 8;
+// Each visit wakes the monitor up. When there were too many, the others wait.
+constexpr int kVisitsBurst = 16;
+constexpr int kVisitsPerSecond = 4;
+constexpr int64_t kBetweenComplaints = 10'000 * kMs;
+
+bool is_desktop(uint32_t value) {
+  return value >= SUBLET_DESKTOP_X11 && value <= SUBLET_DESKTOP_MUTTER;
+}
+
+const char* words(uint32_t desktop) {
+  switch (desktop) {
+    case SUBLET_DESKTOP_X11:
+      return "X11";
+    case SUBLET_DESKTOP_WAYLAND_EXT:
+      return "Wayland, ext-idle-notify-v1";
+    case SUBLET_DESKTOP_WAYLAND_KDE:
+      return "Wayland, KDE's idle protocol";
+    default:
+      return "Mutter";
+  }
+}
+
+bool send_ping(int fd, uint32_t sequence) {
+  sublet_frame frame = {};
+  frame.magic = SUBLET_FRAME_MAGIC;
+  frame.kind = SUBLET_FRAME_PING;
+  frame.sequence = sequence;
+  return send(fd, &frame, sizeof frame, MSG_DONTWAIT | MSG_NOSIGNAL) > 0;
+}
+
+}  // namespace
+
+bool Allowance::any(int64_t now) {
+  left_ = std::min<double>(burst_, left_ + static_cast<double>(now - at_) * 1e-9 * per_second_);
+  at_ = now;
+  return left_ >= 1;
+}
+
+bool Allowance::take(int64_t now) {
+  if (!any(now)) return false;
+  left_ -= 1;
+  return true;
+}
+
+Desktops::Desktops(const std::string& folder, JobsHere jobs)
+    : jobs_(std::move(jobs)),
+      events_(epoll_create1(EPOLL_CLOEXEC)),
+      listener_(listen_local(SocketKind::seqpacket, folder + "/agent.sock", 0666, kBacklog, true)),
+      visits_(kVisitsBurst, kVisitsPerSecond) {
+  if (!events_.valid()) throw OsError(errno, "watch", "desktops");
+  watch(listener_.get());
+  listening_ = true;
+}
+
+void Desktops::watch(int fd) {
+  epoll_event event = {};
+  event.events = EPOLLIN;
+  event.data.fd = fd;
+  if (epoll_ctl(events_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
+    throw OsError(errno, "watch", "desktops");
+}
+
+bool Desktops::sample(int64_t now, const JobsEffect& /*jobs*/, protocol::PresenceSample* sample) {
+  hear_all(now);
+  ping_all(now);
+  listen_again(now);
+  fill(now, sample);
+  return true;
+}
+
+bool Desktops::notice(int64_t now, protocol::PresenceSample* sample) {
+  hear_all(now);
+  fill(now, sample);
+  return true;
+}
+
+void Desktops::fill(int64_t now, protocol::PresenceSample* sample) const {
+  if (seen_ == 0) return;
+  const int64_t age_ms = (now - seen_) / kMs;
+  if (sample->input_age_ms < 0 || age_ms < sample->input_age_ms) sample->input_age_ms = age_ms;
+}
+
+void Desktops::hear_all(int64_t now) {
+  epoll_event ready[kEventsAtOnce];
+  const int count = epoll_wait(events_.get(), ready, kEventsAtOnce, 0);
+  for (int i = 0; i < count; ++i) {
+    const Place agent = agents_.find(ready[i].data.fd);
+    if (agent != agents_.end())
+      read(agent, now);
+    else
+      accept_all(now);
+  }
+}
+
+void Desktops::read(Place agent, int64_t now) {
+  sublet_frame frame;
+  const ssize_t got = recv(agent->first, &frame, sizeof frame, MSG_DONTWAIT | MSG_TRUNC);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got <= 0) return dismiss(agent, agent->second.desktop != 0 ? "it hung up" : "", now);
+  if (got != static_cast<ssize_t>(sizeof frame)) return dismiss(agent, "it sent no frame", now);
+  const std::string why = hear(agent->second, frame, now);
+  if (!why.empty()) dismiss(agent, why, now);
+}
+
+std::string Desktops::hear(Agent& agent, const sublet_frame& frame, int64_t now) {
+  if (frame.magic != SUBLET_FRAME_MAGIC || frame.reserved != 0) return "it is of another version";
+  const bool known = agent.desktop != 0;
+  if (known && frame.kind == SUBLET_FRAME_HERE) seen_ = now;
+  if (!agent.frames.take(now)) {
+    banned_[agent.who.uid] = now + kBannedFor;
+    return "it said too much; its user's agents are refused for a minute";
+  }
+  if (known && frame.kind == SUBLET_FRAME_ACK && frame.sequence == agent.ping) agent.ping = 0;
+  if (known) return "";
+  if (frame.kind != SUBLET_FRAME_AGENT || !is_desktop(frame.state)) return "it sent a wrong frame";
+  if (may_belong_to_job(agent.who, jobs_)) return "it belongs to a job, or has ended";
+  agent.desktop = frame.state;
+  log(Severity::info) << "the desktop of user id " << agent.who.uid << " is watched ("
+                      << words(agent.desktop) << ", process " << agent.who.pid << ")";
+  return "";
+}
+
+void Desktops::accept_all(int64_t now) {
+  try {
+    for (;;) {
+      UniqueFd fd = accept_local(listener_.get(), true);
+      if (!fd.valid()) return;
+      admit(std::move(fd), now);
+      if (visits_.take(now)) continue;
+      epoll_ctl(events_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
+      listening_ = false;
+      return;
+    }
+  } catch (const OsError& error) {
+    log(Severity::warning) << error.what();
+  }
+}
+
+void Desktops::listen_again(int64_t now) {
+  if (listening_ || !visits_.any(now)) return;
+  watch(listener_.get());
+  listening_ = true;
+}
+
+void Desktops::admit(UniqueFd fd, int64_t now) {
+  const Visitor who = visitor_at(fd.get());
+  // Who is turned away sees the connection close.
+  if (!has_room_for(who.uid, now)) return;
+  const int number = fd.get();
+  watch(number);
+  agents_.emplace(number, Agent{.fd = std::move(fd),
+                                .who = who,
+                                .frames = Allowance(kFramesBurst, kFramesPerSecond),
+                                .asked_at = now});
+}
+
+bool Desktops::has_room_for(uid_t uid, int64_t now) {
+  std::erase_if(banned_, [now](const auto& one) { return now >= one.second; });
+  const auto same = std::count_if(agents_.begin(), agents_.end(),
+                                  [uid](const auto& one) { return one.second.who.uid == uid; });
+  return agents_.size() < kMostAgents && static_cast<size_t>(same) < kMostOfAUser &&
+         !banned_.contains(uid);
+}
+
+void Desktops::ping_all(int64_t now) {
+  for (Place place = agents_.begin(); place != agents_.end();) {
+    const Place next = std::next(place);
+    Agent& agent = place->second;
+    const int64_t since = now - agent.asked_at;
+    if (agent.ping != 0 || agent.desktop == 0) {
+      if (since >= kAnswerWithin) dismiss(place, "it does not answer", now);
+    } else if (since >= kPingEvery) {
+      agent.asked_at = now;
+      agent.ping = ++pings_ != 0 ? pings_ : ++pings_;
+      if (!send_ping(place->first, agent.ping)) dismiss(place, "it does not read", now);
+    }
+    place = next;
+  }
+}
+
+void Desktops::dismiss(Place place, const std::string& why, int64_t now) {
+  const Agent& agent = place->second;
+  if (!why.empty() &&
+      (agent.desktop != 0 || complained_ == 0 || now - complained_ >= kBetweenComplaints)) {
+    complained_ = now;
+    log(Severity::warning) << "process " << agent.who.pid << " of user id " << agent.who.uid
+                           << " no longer speaks for a desktop: " << why;
+  }
+  epoll_ctl(events_.get(), EPOLL_CTL_DEL, place->first, nullptr);
+  agents_.erase(place);
+}
+
+std::vector<Desktops::LiveAgent> Desktops::live() const {
+  std::vector<LiveAgent> live;
+  for (const auto& [fd, agent] : agents_)
+    if (agent.desktop != 0)
+      live.push_back({agent.who.uid, agent.who.pid, static_cast<sublet_desktop>(agent.desktop)});
+  return live;
+}
+
+}  // namespace sublet::loadmon
