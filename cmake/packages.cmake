@@ -12,6 +12,8 @@ pkg_check_modules(ACE REQUIRED IMPORTED_TARGET ACE)
 pkg_check_modules(CPPUNIT REQUIRED IMPORTED_TARGET cppunit)
 pkg_check_modules(SODIUM REQUIRED IMPORTED_TARGET libsodium)
 pkg_check_modules(SQLITE REQUIRED IMPORTED_TARGET sqlite3)
+pkg_check_modules(XCB REQUIRED IMPORTED_TARGET xcb xcb-sync)
+pkg_check_modules(XCB_XTEST REQUIRED IMPORTED_TARGET xcb xcb-xtest) # for tests
 find_program(OMNIIDL omniidl REQUIRED)
 
 # omniORB's internal headers, which the guarded transport subclasses.

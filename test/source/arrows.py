@@ -32,6 +32,7 @@ LIBRARIES = {
     "libsodium": ["sodium.h"],
     "CLI11": ["CLI/*"],
     "toml++": ["toml++/*"],
+    "libxcb": ["xcb/*"],
     "nlohmann/json": ["nlohmann/*"],
     "CppUnit": ["cppunit/*"],
     "RapidCheck": ["rapidcheck.h", "rapidcheck/*"],

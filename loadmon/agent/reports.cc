@@ -1,0 +1,42 @@
+#include "loadmon/agent/reports.h"
+
+namespace sublet::agent {
+
+// Too soon after the last report it is put off, not left out.
+bool Reports::report(int64_t now) {
+  const int64_t earliest = reported_ + SUBLET_AGENT_PAUSE_NS;
+  if (now < earliest) {
+    due_ = earliest;
+    return false;
+  }
+  reported_ = now;
+  due_ = state_ == State::kActive ? now + kRepeat : kNever;
+  return true;
+}
+
+bool Reports::active(int64_t now) {
+  state_ = State::kActive;
+  return report(now);
+}
+
+bool Reports::quiet(int64_t now) {
+  const bool stale = state_ == State::kActive && now - reported_ >= 2 * SUBLET_AGENT_PAUSE_NS;
+  state_ = State::kQuiet;
+  due_ = kNever;
+  return stale && report(now);
+}
+
+bool Reports::timer(int64_t now) {
+  if (now < due_) return false;
+  if (state_ == State::kUnknown) state_ = State::kActive;
+  return report(now);
+}
+
+bool Reports::connected(int64_t now) {
+  if (state_ != State::kActive) return false;
+  reported_ = now;
+  due_ = now + kRepeat;
+  return true;
+}
+
+}  // namespace sublet::agent

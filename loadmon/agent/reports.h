@@ -1,0 +1,45 @@
+// When the agent tells the load monitor that its owner is here: at once after silence, then
+// once a second while input goes on, and when it ends if the last report is older than half a
+// second. So the monitor is never wrong about the last input by more than that. Pure; instants
+// in ns. Not thread-safe.
+#ifndef SUBLET_LOADMON_AGENT_REPORTS_H_
+#define SUBLET_LOADMON_AGENT_REPORTS_H_
+
+#include <cstdint>
+#include <limits>
+
+#include "protocol/frame.h"
+
+namespace sublet::agent {
+
+class Reports {
+ public:
+  static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+  static constexpr int64_t kRepeat = 1'000'000'000;
+
+  // Until the desktop says whether it is quiet, nothing is reported for kRepeat.
+  explicit Reports(int64_t now) : due_(now + kRepeat) {}
+
+  // Each returns whether to report now. Two reports are SUBLET_AGENT_PAUSE_NS apart.
+  bool active(int64_t now);
+  bool quiet(int64_t now);
+  // At due() or later.
+  bool timer(int64_t now);
+  // To a monitor that knows nothing yet.
+  bool connected(int64_t now);
+
+  int64_t due() const { return due_; }
+
+ private:
+  enum class State { kUnknown, kActive, kQuiet };
+
+  bool report(int64_t now);
+
+  State state_ = State::kUnknown;
+  int64_t due_;
+  int64_t reported_ = -kRepeat;
+};
+
+}  // namespace sublet::agent
+
+#endif  // SUBLET_LOADMON_AGENT_REPORTS_H_

@@ -1,0 +1,83 @@
+#include "loadmon/agent/reports.h"
+
+#include <cppunit/extensions/HelperMacros.h>
+
+namespace sublet::agent {
+namespace {
+
+constexpr int64_t kMs = 1'000'000;
+constexpr int64_t kStart = 5'000'000 * kMs;
+
+class ReportsTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(ReportsTest);
+  CPPUNIT_TEST(the_first_input_is_reported_at_once);
+  CPPUNIT_TEST(input_that_goes_on_is_reported_every_second);
+  CPPUNIT_TEST(the_end_is_reported_if_the_last_report_is_old);
+  CPPUNIT_TEST(two_reports_are_apart);
+  CPPUNIT_TEST(a_desktop_that_is_quiet_at_first);
+  CPPUNIT_TEST(a_desktop_that_never_says_it_is_quiet);
+  CPPUNIT_TEST(a_new_monitor_is_told_what_is);
+  CPPUNIT_TEST_SUITE_END();
+
+  Reports reports_{kStart};
+
+ public:
+  void the_first_input_is_reported_at_once() {
+    CPPUNIT_ASSERT(!reports_.quiet(kStart));
+    CPPUNIT_ASSERT_EQUAL(Reports::kNever, reports_.due());
+    CPPUNIT_ASSERT(reports_.active(kStart + 1));
+  }
+
+  void input_that_goes_on_is_reported_every_second() {
+    CPPUNIT_ASSERT(reports_.active(kStart));
+    int64_t now = kStart;
+    for (int n = 0; n < 10; ++n) {
+      CPPUNIT_ASSERT_EQUAL(now + Reports::kRepeat, reports_.due());
+      CPPUNIT_ASSERT(!reports_.timer(reports_.due() - 1));
+      now = reports_.due();
+      CPPUNIT_ASSERT(reports_.timer(now));
+    }
+  }
+
+  void the_end_is_reported_if_the_last_report_is_old() {
+    reports_.active(kStart);
+    CPPUNIT_ASSERT(!reports_.quiet(kStart + 250 * kMs));
+    CPPUNIT_ASSERT_EQUAL(Reports::kNever, reports_.due());
+    CPPUNIT_ASSERT(reports_.active(kStart + 2000 * kMs));
+    CPPUNIT_ASSERT(reports_.quiet(kStart + 2500 * kMs));
+    CPPUNIT_ASSERT_EQUAL(Reports::kNever, reports_.due());
+  }
+
+  void two_reports_are_apart() {
+    CPPUNIT_ASSERT(reports_.active(kStart));
+    reports_.quiet(kStart + kMs);
+    CPPUNIT_ASSERT(!reports_.active(kStart + 2 * kMs));
+    CPPUNIT_ASSERT_EQUAL(kStart + int64_t{SUBLET_AGENT_PAUSE_NS}, reports_.due());
+    CPPUNIT_ASSERT(!reports_.timer(reports_.due() - 1));
+    CPPUNIT_ASSERT(reports_.timer(reports_.due()));
+  }
+
+  void a_desktop_that_is_quiet_at_first() {
+    CPPUNIT_ASSERT(!reports_.timer(kStart));
+    CPPUNIT_ASSERT(!reports_.quiet(kStart + 900 * kMs));
+    CPPUNIT_ASSERT(!reports_.timer(kStart + 5000 * kMs));
+  }
+
+  // Somebody types, or a film keeps the desktop from becoming quiet.
+  void a_desktop_that_never_says_it_is_quiet() {
+    CPPUNIT_ASSERT(reports_.timer(kStart + Reports::kRepeat));
+    CPPUNIT_ASSERT(reports_.timer(kStart + 2 * Reports::kRepeat));
+  }
+
+  void a_new_monitor_is_told_what_is() {
+    CPPUNIT_ASSERT(!reports_.connected(kStart));
+    reports_.active(kStart);
+    CPPUNIT_ASSERT(reports_.connected(kStart + kMs));
+    reports_.quiet(kStart + 2 * kMs);
+    CPPUNIT_ASSERT(!reports_.connected(kStart + 3 * kMs));
+  }
+};
+
+CPPUNIT_TEST_SUITE_REGISTRATION(ReportsTest);
+}  // namespace
+}  // namespace sublet::agent

@@ -1,0 +1,137 @@
+#include "loadmon/agent/x11_desktop.h"
+
+#include <xcb/xcbext.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace sublet::agent {
+namespace {
+
+constexpr std::string_view kIdleTime = "IDLETIME";
+
+// What libxcb allocates with malloc.
+struct Free {
+  void operator()(void* memory) const { free(memory); }
+};
+template <typename T>
+using Allocated = std::unique_ptr<T, Free>;
+
+std::string display() {
+  const char* name = getenv("DISPLAY");
+  return name != nullptr ? name : "";
+}
+
+// xcb_sync_systemcounter_name() skips two bytes too many: it takes the padding at the end of the
+// C struct for a part of the message.
+std::string_view name_of(const xcb_sync_systemcounter_t& counter) {
+  return {reinterpret_cast<const char*>(&counter.name_len + 1), counter.name_len};
+}
+
+int64_t whole(const xcb_sync_int64_t& value) {
+  return static_cast<int64_t>(static_cast<uint64_t>(static_cast<uint32_t>(value.hi)) << 32 |
+                              value.lo);
+}
+
+}  // namespace
+
+X11Desktop::X11Desktop(Hooks hooks)
+    : hooks_(std::move(hooks)), server_(xcb_connect(nullptr, nullptr), xcb_disconnect) {
+  if (xcb_connection_has_error(server_.get()) != 0)
+    throw std::runtime_error("cannot connect to the X server " + display() +
+                             ": check $DISPLAY and $XAUTHORITY");
+  find_counter();
+  active_ = new_alarm(XCB_SYNC_TESTTYPE_NEGATIVE_TRANSITION);
+  quiet_ = new_alarm(XCB_SYNC_TESTTYPE_POSITIVE_TRANSITION);
+  read_first_value();
+}
+
+void X11Desktop::find_counter() {
+  xcb_connection_t* server = server_.get();
+  const auto* extension = xcb_get_extension_data(server, &xcb_sync_id);
+  if (extension == nullptr || extension->present == 0)
+    throw std::runtime_error("the X server " + display() +
+                             " lacks the SYNC extension: input in this session cannot be seen");
+  first_event_ = extension->first_event;
+  const Allocated<xcb_sync_initialize_reply_t> version(xcb_sync_initialize_reply(
+      server, xcb_sync_initialize(server, XCB_SYNC_MAJOR_VERSION, XCB_SYNC_MINOR_VERSION),
+      nullptr));
+  const Allocated<xcb_sync_list_system_counters_reply_t> counters(
+      xcb_sync_list_system_counters_reply(server, xcb_sync_list_system_counters(server), nullptr));
+  if (version && counters) {
+    auto each = xcb_sync_list_system_counters_counters_iterator(counters.get());
+    for (; each.rem > 0; xcb_sync_systemcounter_next(&each)) {
+      if (name_of(*each.data) == kIdleTime) idle_time_ = each.data->counter;
+    }
+  }
+  if (idle_time_ == XCB_NONE)
+    throw std::runtime_error("the X server " + display() +
+                             " has no counter IDLETIME: input in this session cannot be seen");
+}
+
+xcb_sync_alarm_t X11Desktop::new_alarm(xcb_sync_testtype_t test) {
+  xcb_connection_t* server = server_.get();
+  const xcb_sync_alarm_t alarm = xcb_generate_id(server);
+  xcb_sync_create_alarm_value_list_t values = {};
+  values.counter = idle_time_;
+  values.valueType = XCB_SYNC_VALUETYPE_ABSOLUTE;
+  values.value = {.hi = 0, .lo = kQuietMs};
+  values.testType = test;
+  values.delta = {.hi = 0, .lo = 0};  // a transition can happen again
+  values.events = 1;
+  const uint32_t mask = XCB_SYNC_CA_COUNTER | XCB_SYNC_CA_VALUE_TYPE | XCB_SYNC_CA_VALUE |
+                        XCB_SYNC_CA_TEST_TYPE | XCB_SYNC_CA_DELTA | XCB_SYNC_CA_EVENTS;
+  const Allocated<xcb_generic_error_t> error(
+      xcb_request_check(server, xcb_sync_create_alarm_aux_checked(server, alarm, mask, &values)));
+  if (error || xcb_connection_has_error(server) != 0)
+    throw std::runtime_error("the X server " + display() +
+                             " refuses an alarm: input in this session cannot be seen");
+  return alarm;
+}
+
+// The alarms tell of changes only.
+void X11Desktop::read_first_value() {
+  xcb_connection_t* server = server_.get();
+  const Allocated<xcb_sync_query_counter_reply_t> value(
+      xcb_sync_query_counter_reply(server, xcb_sync_query_counter(server, idle_time_), nullptr));
+  if (!value) throw DesktopGone("the X server " + display() + " has gone");
+  whole(value->counter_value) >= kQuietMs ? hooks_.quiet() : hooks_.active();
+}
+
+void X11Desktop::dispatch() {
+  xcb_connection_t* server = server_.get();
+  while (const Allocated<xcb_generic_event_t> event{xcb_poll_for_event(server)}) {
+    if ((event->response_type & 0x7f) == first_event_ + XCB_SYNC_ALARM_NOTIFY)
+      handle_alarm(*reinterpret_cast<const xcb_sync_alarm_notify_event_t*>(event.get()));
+  }
+  if (question_ != 0) poll_answer();
+  if (xcb_connection_has_error(server) != 0)
+    throw DesktopGone("the X server " + display() + " has gone");
+}
+
+void X11Desktop::handle_alarm(const xcb_sync_alarm_notify_event_t& event) {
+  if (event.state == XCB_SYNC_ALARMSTATE_DESTROYED)
+    throw DesktopGone("the X server " + display() + " no longer counts the idle time");
+  if (event.alarm == active_) hooks_.active();
+  if (event.alarm == quiet_) hooks_.quiet();
+}
+
+void X11Desktop::poll_answer() {
+  void* reply = nullptr;
+  xcb_generic_error_t* error = nullptr;
+  if (xcb_poll_for_reply(server_.get(), question_, &reply, &error) == 0) return;
+  const Allocated<void> answer(reply);
+  const Allocated<xcb_generic_error_t> refusal(error);
+  question_ = 0;
+  if (answer) hooks_.answered();
+}
+
+void X11Desktop::probe() {
+  question_ = xcb_sync_query_counter(server_.get(), idle_time_).sequence;
+  if (xcb_flush(server_.get()) <= 0) throw DesktopGone("the X server " + display() + " has gone");
+}
+
+}  // namespace sublet::agent
