@@ -14,6 +14,9 @@ pkg_check_modules(SODIUM REQUIRED IMPORTED_TARGET libsodium)
 pkg_check_modules(SQLITE REQUIRED IMPORTED_TARGET sqlite3)
 pkg_check_modules(XCB REQUIRED IMPORTED_TARGET xcb xcb-sync)
 pkg_check_modules(XCB_XTEST REQUIRED IMPORTED_TARGET xcb xcb-xtest) # for tests
+pkg_check_modules(WAYLAND REQUIRED IMPORTED_TARGET wayland-client)
+pkg_check_modules(WAYLAND_SERVER REQUIRED IMPORTED_TARGET wayland-server) # for tests
+pkg_check_modules(SYSTEMD REQUIRED IMPORTED_TARGET libsystemd)
 find_program(OMNIIDL omniidl REQUIRED)
 
 # omniORB's internal headers, which the guarded transport subclasses.
@@ -32,3 +35,29 @@ find_library(RAPIDCHECK rapidcheck REQUIRED)
 add_library(sublet_rapidcheck INTERFACE)
 target_include_directories(sublet_rapidcheck SYSTEM INTERFACE ${RAPIDCHECK_DIR})
 target_link_libraries(sublet_rapidcheck INTERFACE ${RAPIDCHECK})
+
+# sublet_wayland_protocol(NAME FOLDER FILE): headers and code of a Wayland protocol, from its
+# description in a Debian package: NAME-client-protocol.h, NAME-server-protocol.h.
+find_program(WAYLAND_SCANNER wayland-scanner REQUIRED)
+set(WAYLAND_GENERATED ${CMAKE_BINARY_DIR}/wayland)
+file(MAKE_DIRECTORY ${WAYLAND_GENERATED})
+function(sublet_wayland_protocol name folder file)
+  find_file(WAYLAND_${name}_XML ${file} PATHS /usr/share /usr/local/share
+            PATH_SUFFIXES ${folder} REQUIRED)
+  set(xml ${WAYLAND_${name}_XML})
+  set(out ${WAYLAND_GENERATED}/${name})
+  foreach(kind client-header server-header private-code)
+    string(REPLACE "-header" "-protocol.h" suffix ${kind})
+    string(REPLACE "private-code" "protocol.c" suffix ${suffix})
+    add_custom_command(OUTPUT ${out}-${suffix}
+      COMMAND ${WAYLAND_SCANNER} ${kind} ${xml} ${out}-${suffix} DEPENDS ${xml} VERBATIM)
+    list(APPEND made ${out}-${suffix})
+  endforeach()
+  set(WAYLAND_MADE ${WAYLAND_MADE} ${made} PARENT_SCOPE)
+endfunction()
+sublet_wayland_protocol(ext-idle-notify-v1 wayland-protocols/staging/ext-idle-notify
+                        ext-idle-notify-v1.xml)
+sublet_wayland_protocol(kde-idle plasma-wayland-protocols idle.xml)
+add_library(sublet_wayland_idle STATIC ${WAYLAND_MADE})
+target_include_directories(sublet_wayland_idle SYSTEM PUBLIC ${WAYLAND_GENERATED})
+target_link_libraries(sublet_wayland_idle PUBLIC PkgConfig::WAYLAND)

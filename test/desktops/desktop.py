@@ -20,6 +20,7 @@ MAGIC, ACK, AGENT, HERE, PING = 0x314C4253, 3, 64, 65, 66
 X11, EXT, KDE, MUTTER = 1, 2, 3, 4
 # As in the agent: kQuietMs, Reports::kRepeat.
 QUIET, REPEAT = 0.25, 1.0
+NOBODY = 65534
 
 
 def missing(*programs):
@@ -67,8 +68,16 @@ class Monitor:
         while self.next(2 * REPEAT) is not None:
             pass
 
-    def ping(self, sequence):
+    def silent(self):
+        """Whether the agent lives and has nothing to say for longer than it may put that off."""
+        return self.ping(1) == 1 and self.next(2 * REPEAT) is None
+
+    def send_ping(self, sequence):
         self.agent.send(FRAME.pack(MAGIC, PING, 0, 0, 0, sequence, 0, 0, 0, 0, 0, 0, 0))
+
+    def ping(self, sequence):
+        """Returns the sequence number that is answered."""
+        self.send_ping(sequence)
         while True:
             kind, _, answered, _ = self.next()
             if kind == ACK:
@@ -119,16 +128,52 @@ class Session:
             self.environment["DISPLAY"] = ":" + number.readline().strip()
         return server
 
-    def start_agent(self, **options):
-        return self.run(os.path.join(harness.BIN, "sublet-agent"), "--state", self.folder, **options)
+    def start_sway(self):
+        """A compositor without a screen. It refuses to run as root."""
+        self.environment["XDG_RUNTIME_DIR"] = folder = os.path.join(self.folder, "run")
+        os.mkdir(folder, 0o700)
+        account = {}
+        if os.geteuid() == 0:
+            os.chmod(self.folder, 0o711)
+            os.chown(folder, NOBODY, NOBODY)
+            account = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+        self.environment.update(WLR_BACKENDS="headless", WLR_LIBINPUT_NO_DEVICES="1",
+                                WLR_RENDERER="pixman", WAYLAND_DISPLAY="wayland-1")
+        server = self.run("sway", "--config", os.devnull, stderr=subprocess.DEVNULL, **account)
+        wait_for(lambda: os.path.exists(os.path.join(folder, "wayland-1")), "sway")
+        return server
+
+    def start_bare_compositor(self):
+        """A compositor that has no idle protocol."""
+        self.environment["WAYLAND_DISPLAY"] = "wayland-7"
+        return Owner(self, "idle_compositor", "wayland-7", "bare").ready()
+
+    def start_bus(self):
+        """A session bus of its own."""
+        bus = self.run("dbus-daemon", "--session", "--nofork", "--print-address",
+                       stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.environment["DBUS_SESSION_BUS_ADDRESS"] = bus.stdout.readline().strip()
+        return bus
+
+    def start_agent(self):
+        """Its messages can be read from its stderr."""
+        return self.run(os.path.join(harness.BIN, "sublet-agent"), "--state", self.folder,
+                        stderr=subprocess.PIPE, text=True)
 
 
 class Owner:
     """The owner's hand: a program that reads what to do, and answers with when it was done."""
 
-    def __init__(self, session, program):
-        self.process = session.run(os.path.join(harness.UNIT, program), stdin=subprocess.PIPE,
-                                   stdout=subprocess.PIPE, text=True, bufsize=1)
+    def __init__(self, session, program, *arguments):
+        self.process = session.run(os.path.join(harness.UNIT, program), *arguments,
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                   bufsize=1)
+
+    def ready(self):
+        """Waits until a program that is a server, too, serves."""
+        line = self.process.stdout.readline()
+        assert line == "ready\n", line
+        return self
 
     def do(self, word):
         self.process.stdin.write(word + "\n")
@@ -137,9 +182,24 @@ class Owner:
 
 
 def wake_ups(pid):
-    """How often the process has been given the CPU."""
+    """How often the process has been woken up."""
     with open("/proc/%d/status" % pid) as status:
-        return sum(int(line.split()[1]) for line in status if "ctxt_switches" in line)
+        return next(int(line.split()[1]) for line in status if line.startswith("voluntary"))
+
+
+def use_without_pause(case, word):
+    """An owner who does not stop costs few frames, and few wake-ups of the agent."""
+    case.monitor.settle()
+    before = wake_ups(case.agent.pid)
+    first, heard = case.owner.do(word), 0
+    for _ in range(1000):
+        now = case.owner.do(word)
+        heard += case.monitor.next(0.001) is not None
+    pauses = (now - first) / 1e9 / QUIET
+    case.assertGreaterEqual(heard, 1)
+    case.assertLessEqual(heard, 2 + pauses)
+    # The end of a pause and its begin, where a busy machine made one; a word, and its answer.
+    case.assertLessEqual(wake_ups(case.agent.pid) - before, 4 * (2 + pauses))
 
 
 def wait_asleep(process):

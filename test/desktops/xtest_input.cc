@@ -1,15 +1,12 @@
-// Plays the owner of an X server, and a program that only draws. Reads one word a line: key,
-// button, motion, draw. Writes for each, when the server has done it, the instant before it was
-// asked (CLOCK_BOOTTIME, ns).
+// Plays the owner of an X server, and a program that only draws: key, button, motion, draw.
 #include <xcb/xcb.h>
 #include <xcb/xtest.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <string>
 
-#include "base/clock.h"
+#include "test/desktops/stdin_words.h"
 
 namespace {
 
@@ -60,11 +57,8 @@ int main() {
     return 1;
   }
   const xcb_screen_t* screen = xcb_setup_roots_iterator(xcb_get_setup(server)).data;
-  std::string word;
-  while (std::getline(std::cin, word)) {
-    const int64_t before = sublet::system_clock().boot_ns();
-    if (!play(server, screen, word)) return 1;
-    std::cout << before << std::endl;
+  while (sublet::test::play_word(
+      [&](const std::string& word) { return play(server, screen, word); })) {
   }
   xcb_disconnect(server);
   return 0;

@@ -33,6 +33,8 @@ LIBRARIES = {
     "CLI11": ["CLI/*"],
     "toml++": ["toml++/*"],
     "libxcb": ["xcb/*"],
+    "libwayland": ["wayland-*.h", "*-client-protocol.h", "*-server-protocol.h"],
+    "sd-bus": ["systemd/*"],
     "nlohmann/json": ["nlohmann/*"],
     "CppUnit": ["cppunit/*"],
     "RapidCheck": ["rapidcheck.h", "rapidcheck/*"],
