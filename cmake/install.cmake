@@ -15,6 +15,7 @@ endfunction()
 # In the client's own folder, where it looks for them.
 sublet_install_program(server ${CMAKE_INSTALL_SBINDIR} sublet-server)
 sublet_install_program(client ${CMAKE_INSTALL_SBINDIR} sublet-client sublet-loadmon sublet-shepherd)
+sublet_install_program(client ${CMAKE_INSTALL_BINDIR} sublet-agent)
 sublet_install_program(command ${CMAKE_INSTALL_BINDIR} sublet)
 
 if(TARGET manual)

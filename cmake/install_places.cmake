@@ -37,6 +37,8 @@ elseif(SUBLET_COMPONENT STREQUAL "client")
   install_settings(loadmon.toml)
   install_with_places(etc/systemd/sublet-client.service ${CMAKE_INSTALL_PREFIX}/lib/systemd/system)
   install_with_places(etc/systemd/user/sublet-client.service ${user_units})
+  install_with_places(etc/systemd/user/sublet-agent.service ${user_units})
+  install_with_places(etc/autostart/sublet-agent.desktop ${settings}/xdg/autostart)
 elseif(SUBLET_COMPONENT STREQUAL "checkpoint")
   install_with_places(checkpoint-api/sublet-checkpoint.pc
                       ${CMAKE_INSTALL_PREFIX}/${SUBLET_LIBDIR}/pkgconfig)

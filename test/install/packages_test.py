@@ -108,7 +108,8 @@ class Packages(unittest.TestCase):
     def test_where_things_are(self):
         for package, programs in (("sublet-server", ["/usr/sbin/sublet-server"]),
                                   # The client looks for monitor and shepherd beside it.
-                                  ("sublet-client", ["/usr/sbin/sublet-client",
+                                  ("sublet-client", ["/usr/bin/sublet-agent",
+                                                     "/usr/sbin/sublet-client",
                                                      "/usr/sbin/sublet-loadmon",
                                                      "/usr/sbin/sublet-shepherd"]),
                                   ("sublet", ["/usr/bin/sublet"])):
@@ -122,7 +123,9 @@ class Packages(unittest.TestCase):
                              set(self.contents("sublet-server")))
         self.assertLessEqual({"/etc/sublet/client.toml", "/etc/sublet/loadmon.toml",
                               "/usr/lib/systemd/system/sublet-client.service",
-                              "/usr/lib/systemd/user/sublet-client.service"},
+                              "/usr/lib/systemd/user/sublet-client.service",
+                              "/usr/lib/systemd/user/sublet-agent.service",
+                              "/etc/xdg/autostart/sublet-agent.desktop"},
                              set(self.contents("sublet-client")))
         self.assertIn("/usr/share/sublet/idl/job_scheduler.idl", self.contents("sublet"))
         self.assertLessEqual({"/usr/include/sublet/sublet_checkpoint.h",
@@ -225,6 +228,7 @@ class Packages(unittest.TestCase):
                                  ("sublet-client", "sbin/sublet-client"),
                                  ("sublet-client", "sbin/sublet-loadmon"),
                                  ("sublet-client", "sbin/sublet-shepherd"),
+                                 ("sublet-client", "bin/sublet-agent"),
                                  ("sublet", "bin/sublet")):
             path = os.path.join(self.unpacked(package), "usr", program)
             self.assertEqual(output(path, "--version"),

@@ -431,7 +431,7 @@ class Forged(unittest.TestCase):
             # These are all sockets; the client itself listens on none.
             self.assertEqual(self.listening(s.pool),
                              {"sublet-server": {"server.sock"}, "sublet-client": set(),
-                              "sublet-loadmon": {"monitor.sock", "owner.sock"},
+                              "sublet-loadmon": {"monitor.sock", "owner.sock", "agent.sock"},
                               "sublet-shepherd": {"control"}, "saver": set()})
             packets = self.forged_packets(s)
 
@@ -444,13 +444,14 @@ class Forged(unittest.TestCase):
                     for name, said in say_all(uid).items():
                         self.assertEqual(said, ["not let in"] * 2, name)
             self.check_unharmed(s)
-            # Everybody may say here whether jobs may run, and nothing else.
-            owner = os.path.join(s.curly.state, "owner.sock")
-            for who, uid in s.strangers().items():
-                with self.subTest(who + ", for the owner"):
-                    said = as_user(uid, lambda: {name: self.say(owner, p)
-                                                 for name, p in packets.items()})
-                    self.assertEqual(set(said.values()), {"closed"}, said)
+            # Everybody may say here whether jobs may run, or that he is here, and nothing else.
+            for name in ("owner.sock", "agent.sock"):
+                path = os.path.join(s.curly.state, name)
+                for who, uid in s.strangers().items():
+                    with self.subTest("%s, to %s" % (who, name)):
+                        said = as_user(uid, lambda: {name: self.say(path, p)
+                                                     for name, p in packets.items()})
+                        self.assertEqual(set(said.values()), {"closed"}, said)
             self.check_unharmed(s)
             # Even if the folders are accessible to all users.
             for path in (s.curly.state, os.path.dirname(s.folder), s.folder):
