@@ -58,6 +58,7 @@ endfunction()
 sublet_wayland_protocol(ext-idle-notify-v1 wayland-protocols/staging/ext-idle-notify
                         ext-idle-notify-v1.xml)
 sublet_wayland_protocol(kde-idle plasma-wayland-protocols idle.xml)
-add_library(sublet_wayland_idle STATIC ${WAYLAND_MADE})
-target_include_directories(sublet_wayland_idle SYSTEM PUBLIC ${WAYLAND_GENERATED})
-target_link_libraries(sublet_wayland_idle PUBLIC PkgConfig::WAYLAND)
+sublet_wayland_protocol(kde-fake-input plasma-wayland-protocols fake-input.xml) # for tests
+add_library(sublet_wayland_protocols STATIC ${WAYLAND_MADE})
+target_include_directories(sublet_wayland_protocols SYSTEM PUBLIC ${WAYLAND_GENERATED})
+target_link_libraries(sublet_wayland_protocols PUBLIC PkgConfig::WAYLAND)

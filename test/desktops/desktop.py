@@ -143,6 +143,19 @@ class Session:
         wait_for(lambda: os.path.exists(os.path.join(folder, "wayland-1")), "sway")
         return server
 
+    def start_kwin(self):
+        """Another one; it wants a session bus. A copy of the program, because where its file
+        capabilities are not permitted the original cannot be executed."""
+        self.start_bus()
+        program = shutil.copy(shutil.which("kwin_wayland"), self.folder)
+        self.environment.update(KWIN_WAYLAND_NO_PERMISSION_CHECKS="1", KWIN_COMPOSE="Q",
+                                WAYLAND_DISPLAY="wayland-5")
+        server = self.run(program, "--virtual", "--no-lockscreen", "--no-global-shortcuts",
+                          "--socket", "wayland-5", stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL)
+        wait_for(lambda: os.path.exists(os.path.join(self.folder, "wayland-5")), "kwin")
+        return server
+
     def start_bare_compositor(self):
         """A compositor that has no idle protocol."""
         self.environment["WAYLAND_DISPLAY"] = "wayland-7"

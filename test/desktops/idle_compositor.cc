@@ -1,6 +1,6 @@
-// A compositor as far as an idle watcher sees it: a seat and ext-idle-notify-v1, as Debian 12
-// has none that runs without a screen. Reads what happens at the seat: key; inhibit, uninhibit
-// (a film begins and ends); add, remove (a second seat). With `bare` it has no idle protocol.
+// A compositor as far as an idle watcher sees it: a seat and ext-idle-notify-v1. Reads what
+// happens at the seat: key; inhibit, uninhibit (a film begins and ends); add, remove (a second
+// seat). With `bare` it has no idle protocol.
 // Usage: idle_compositor NAME [bare].
 #include <ext-idle-notify-v1-server-protocol.h>
 #include <wayland-server.h>

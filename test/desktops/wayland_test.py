@@ -1,6 +1,6 @@
-"""sublet-agent in a Wayland session: sway without a screen, which speaks KDE's idle protocol, with
-a virtual keyboard; and for ext-idle-notify-v1, which nothing in Debian 12 that runs without a
-screen speaks, a small compositor of this test's own (idle_compositor)."""
+"""sublet-agent in a Wayland session, without a screen: sway, which in Debian 12 speaks KDE's old
+idle protocol, with a virtual keyboard; KWin, which speaks ext-idle-notify-v1, with fake input; and
+for films and seats that come and go a small compositor of this test's own (idle_compositor)."""
 
 import os
 import signal
@@ -61,6 +61,21 @@ class Sway(Watched, unittest.TestCase):
         self.server = self.session.start_sway()
         self.owner = desktop.Owner(self.session, "virtual_keyboard")
         self.watch(desktop.KDE)
+
+
+@unittest.skipIf(desktop.missing("kwin_wayland"), "kwin-wayland is not installed")
+class KWin(Watched, unittest.TestCase):
+    def setUp(self):
+        self.session = desktop.Session(self)
+        self.server = self.session.start_kwin()
+        self.owner = desktop.Owner(self.session, "fake_input")
+        self.watch(desktop.EXT)
+
+    def test_every_kind_of_input_is_seen(self):
+        for word in ("key", "button", "motion", "touch"):
+            self.owner.do(word)
+            self.monitor.here()
+            self.monitor.settle()
 
 
 class IdleNotify(Watched, unittest.TestCase):
