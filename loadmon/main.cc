@@ -74,13 +74,11 @@ std::optional<int> read_command_line(int argc, char** argv, CommandLine* line) {
   return std::nullopt;
 }
 
-// Keys, pointers and touches, wherever they are seen.
-void add_input_senses(Monitor::Senses& senses, const std::string& folder, const std::string& root,
-                      const JobsHere& jobs) {
+// Keys, pointers and touches, as far as no desktop tells of them.
+void add_input_senses(Monitor::Senses& senses, const std::string& root, const JobsHere& jobs) {
   senses.push_back(std::make_unique<InputDevices>(root));
   senses.push_back(std::make_unique<Terminals>(
       root, [jobs] { return find_job_terminals(jobs.processes(), jobs.daemons()); }));
-  senses.push_back(std::make_unique<Desktops>(folder, jobs));
 }
 
 std::vector<ScriptLine> read_script(const std::string& path) {
@@ -97,12 +95,14 @@ Monitor::Senses make_senses(const CommandLine& line, const std::vector<ScriptLin
   } else if (!line.control.empty()) {
     senses.push_back(std::make_unique<ControlSense>(line.control));
   } else {
-    if (rule.input) add_input_senses(senses, folder_of(line.socket), root, jobs);
+    if (rule.input) add_input_senses(senses, root, jobs);
     // Needed even if the rule has no threshold for it: every frame has the owner's CPU use.
     senses.push_back(std::make_unique<CpuSense>(root));
     if (rule.uses_load()) senses.push_back(std::make_unique<LoadSense>());
   }
-  senses.push_back(std::make_unique<OwnersWord>(folder_of(line.socket), system_files(), jobs));
+  const std::string folder = folder_of(line.socket);
+  senses.push_back(std::make_unique<Desktops>(folder, jobs));
+  senses.push_back(std::make_unique<OwnersWord>(folder, system_files(), jobs));
   return senses;
 }
 
