@@ -20,6 +20,7 @@
 #include "loadmon/senses/load.h"
 #include "loadmon/senses/owners_word.h"
 #include "loadmon/senses/scripted.h"
+#include "loadmon/senses/sessions.h"
 #include "loadmon/senses/terminals.h"
 
 namespace sublet::loadmon {
@@ -74,11 +75,19 @@ std::optional<int> read_command_line(int argc, char** argv, CommandLine* line) {
   return std::nullopt;
 }
 
-// Keys, pointers and touches, as far as no desktop tells of them.
-void add_input_senses(Monitor::Senses& senses, const std::string& root, const JobsHere& jobs) {
-  senses.push_back(std::make_unique<InputDevices>(root));
+// Keys, pointers and touches, as far as no desktop tells of them, and who is logged in.
+void add_input_senses(Monitor::Senses& senses, const Desktops& desktops, const std::string& root,
+                      const JobsHere& jobs) {
+  auto devices = std::make_unique<InputDevices>(root);
+  // Both live as long as the sense that asks them.
+  const auto is_seen = [&devices = *devices, &desktops](const Session& session) {
+    return (!session.remote && devices.can_see()) || desktops.sees(session.account);
+  };
+  const auto jobs_run = [jobs] { return !jobs.attempts().empty(); };
+  senses.push_back(std::move(devices));
   senses.push_back(std::make_unique<Terminals>(
       root, [jobs] { return find_job_terminals(jobs.processes(), jobs.daemons()); }));
+  senses.push_back(std::make_unique<Sessions>(is_seen, jobs_run));
 }
 
 std::vector<ScriptLine> read_script(const std::string& path) {
@@ -90,19 +99,20 @@ Monitor::Senses make_senses(const CommandLine& line, const std::vector<ScriptLin
                             const std::string& root, const protocol::PresenceRule& rule,
                             const JobsHere& jobs) {
   Monitor::Senses senses;
+  const std::string folder = folder_of(line.socket);
+  senses.push_back(std::make_unique<OwnersWord>(folder, system_files(), jobs));
+  auto desktops = std::make_unique<Desktops>(folder, jobs);
   if (!script.empty()) {
     senses.push_back(std::make_unique<ScriptSense>(script, system_clock().boot_ns()));
   } else if (!line.control.empty()) {
     senses.push_back(std::make_unique<ControlSense>(line.control));
   } else {
-    if (rule.input) add_input_senses(senses, root, jobs);
+    if (rule.input) add_input_senses(senses, *desktops, root, jobs);
     // Needed even if the rule has no threshold for it: every frame has the owner's CPU use.
     senses.push_back(std::make_unique<CpuSense>(root));
     if (rule.uses_load()) senses.push_back(std::make_unique<LoadSense>());
   }
-  const std::string folder = folder_of(line.socket);
-  senses.push_back(std::make_unique<Desktops>(folder, jobs));
-  senses.push_back(std::make_unique<OwnersWord>(folder, system_files(), jobs));
+  senses.push_back(std::move(desktops));
   return senses;
 }
 

@@ -91,6 +91,11 @@ const char* words(sublet_presence_reason reason) {
       return "quiet for long enough";
     case SUBLET_PRESENCE_PAUSED:
       return "said so with `sublet owner pause`";
+    case SUBLET_PRESENCE_UNSEEN:
+      return "assumed, because nothing shows the input of a graphical session; start sublet-agent "
+             "there, or run the client as root";
+    case SUBLET_PRESENCE_SLEEP:
+      return "assumed, because the machine is about to sleep";
     default:
       return "not quiet for long enough";
   }

@@ -125,7 +125,9 @@ enum sublet_presence_reason {
   SUBLET_PRESENCE_SCRIPT = 5,   /* decided by a scripted source */
   SUBLET_PRESENCE_BLIND = 6,    /* a source failed: the owner is assumed present */
   SUBLET_PRESENCE_QUIET = 7,    /* quiet for long enough */
-  SUBLET_PRESENCE_PAUSED = 8    /* the owner's own word: not now */
+  SUBLET_PRESENCE_PAUSED = 8,   /* the owner's own word: not now */
+  SUBLET_PRESENCE_UNSEEN = 9,   /* a graphical session whose input nothing shows */
+  SUBLET_PRESENCE_SLEEP = 10    /* the machine is about to sleep */
 };
 
 enum sublet_shepherd_state {

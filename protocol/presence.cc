@@ -65,6 +65,7 @@ sublet_presence_reason OwnerPresence::blindness(const PresenceSample& sample) co
 
 sublet_presence_reason OwnerPresence::disturbance(const PresenceSample& sample, bool idle) const {
   if (sample.paused) return SUBLET_PRESENCE_PAUSED;
+  if (sample.sleeps) return SUBLET_PRESENCE_SLEEP;
   if (sample.scripted == ScriptedOwner::kActive) return SUBLET_PRESENCE_SCRIPT;
   if (sample.scripted == ScriptedOwner::kAway) return SUBLET_PRESENCE_NONE;
   // An idle machine has had no input for idle_time_ms, so any more recent input is new.
@@ -77,6 +78,7 @@ sublet_presence_reason OwnerPresence::disturbance(const PresenceSample& sample, 
              : not_below(sample.load[i], rule_.load_become[i]))
       return SUBLET_PRESENCE_LOAD;
   }
+  if (rule_.input && sample.unseen) return SUBLET_PRESENCE_UNSEEN;
   return SUBLET_PRESENCE_NONE;
 }
 

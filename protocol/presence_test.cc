@@ -102,6 +102,8 @@ class PresenceTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(input_evicts_and_delays);
   CPPUNIT_TEST(script_acts_at_once_unless_told_to_wait);
   CPPUNIT_TEST(the_owners_word_counts_first);
+  CPPUNIT_TEST(an_unseen_session_counts_if_input_does);
+  CPPUNIT_TEST(sleep_counts_under_any_rule);
   CPPUNIT_TEST(blindness_is_the_owner);
   CPPUNIT_TEST(suspend_starts_afresh);
   CPPUNIT_TEST(silence_is_the_owner);
@@ -236,6 +238,38 @@ class PresenceTest : public CppUnit::TestFixture {
     }
     CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_AWAY,
                          waits.update(scripted_at(61 * kSecond, ScriptedOwner::kAway)).state);
+  }
+
+  // A machine that is idle by this rule, and then this sample.
+  static sublet_presence_reason reason_after_idle(const PresenceRule& rule, PresenceSample sample) {
+    OwnerPresence presence(rule);
+    int64_t at = 1;
+    PresenceSample quiet;
+    quiet.cpu = 0;
+    do {
+      quiet.instant = at++ * kSecond;
+    } while (presence.update(quiet).state != SUBLET_PRESENCE_AWAY);
+    sample.cpu = 0;
+    sample.instant = at * kSecond;
+    return presence.update(sample).reason;
+  }
+
+  void an_unseen_session_counts_if_input_does() {
+    PresenceSample unseen;
+    unseen.unseen = true;
+    PresenceRule rule = quick_rule();
+    rule.input = true;
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_UNSEEN, reason_after_idle(rule, unseen));
+    rule.input = false;
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_QUIET, reason_after_idle(rule, unseen));
+  }
+
+  void sleep_counts_under_any_rule() {
+    PresenceSample sleeps;
+    sleeps.sleeps = true;
+    PresenceRule rule = quick_rule();
+    rule.input = false;
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_SLEEP, reason_after_idle(rule, sleeps));
   }
 
   void the_owners_word_counts_first() {

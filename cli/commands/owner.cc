@@ -102,8 +102,8 @@ OwnerAnswer say_to_monitor(const std::vector<std::string>& folders, sublet_owner
 
 // As idl/types.idl, PRESENCE_...
 std::string reason_name(uint32_t reason) {
-  constexpr const char* kNames[] = {"",       "cpu",   "load",  "input", "settling",
-                                    "script", "blind", "quiet", "paused"};
+  constexpr const char* kNames[] = {"",      "cpu",   "load",   "input",  "settling", "script",
+                                    "blind", "quiet", "paused", "unseen", "sleep"};
   return reason < std::size(kNames) ? kNames[reason] : std::to_string(reason);
 }
 
@@ -121,6 +121,11 @@ std::string sense_of(const sublet_frame& status) {
       return "the owner is simulated (--monitor-control)";
     case SUBLET_PRESENCE_BLIND:
       return "something could not be observed, which counts as your presence";
+    case SUBLET_PRESENCE_UNSEEN:
+      return "nothing shows the input of a graphical session, which counts as your presence: start "
+             "sublet-agent there";
+    case SUBLET_PRESENCE_SLEEP:
+      return "the machine is about to sleep";
     default:
       return "you are away";
   }

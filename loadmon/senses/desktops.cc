@@ -212,6 +212,12 @@ void Desktops::dismiss(Place place, const std::string& why, int64_t now) {
   agents_.erase(place);
 }
 
+bool Desktops::sees(uid_t account) const {
+  return std::any_of(agents_.begin(), agents_.end(), [account](const auto& one) {
+    return one.second.desktop != 0 && one.second.who.uid == account;
+  });
+}
+
 std::vector<Desktops::LiveAgent> Desktops::live() const {
   std::vector<LiveAgent> live;
   for (const auto& [fd, agent] : agents_)

@@ -60,6 +60,8 @@ class Desktops : public Sense {
   int handle() const override { return events_.get(); }
   bool notice(int64_t now, protocol::PresenceSample* sample) override;
 
+  // Whether a desktop of this account is seen.
+  bool sees(uid_t account) const;
   // The accounts that have a desktop whose input is seen.
   std::vector<LiveAgent> live() const;
 

@@ -18,6 +18,8 @@ from harness import wait_for
 FRAME = struct.Struct("=IHHQIIIIq4q")
 MAGIC, ACK, AGENT, HERE, PING = 0x314C4253, 3, 64, 65, 66
 X11, EXT, KDE, MUTTER = 1, 2, 3, 4
+ACTIVE, AWAY = 1, 2
+INPUT, UNSEEN, SLEEP = 3, 9, 10
 # As in the agent: kQuietMs, Reports::kRepeat.
 QUIET, REPEAT = 0.25, 1.0
 NOBODY = 65534
@@ -87,6 +89,55 @@ class Monitor:
         if self.agent is not None:
             self.agent.close()
         self.listener.close()
+
+
+# Like the client of this machine: prints each presence that the monitor tells, and its reason.
+LISTENER = """
+import os, socket, struct, sys, time
+frame = struct.Struct("=IHHQIIIIq4q")
+monitor = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+while monitor.connect_ex(sys.argv[1]) != 0:
+    time.sleep(0.01)
+monitor.send(frame.pack(0x314C4253, 1, 0, 0, 0, 1, 0, 0, 0, os.getpid(), 0, 0, 0))
+while True:
+    fields = frame.unpack(monitor.recv(256))
+    print(fields[6], fields[7], flush=True)
+"""
+
+
+class LoadMonitor:
+    """A real load monitor, for which only input counts, and a client of this machine. It is idle
+    after a second of silence."""
+
+    def __init__(self, session, *options):
+        self.folder = session.folder
+        path = os.path.join(self.folder, "monitor.sock")
+        settings = ["idle_time=1 s", "cpu.become_idle=-1", "cpu.stay_idle=-1",
+                    "log.file=" + os.path.join(self.folder, "log")]
+        self.process = session.run(os.path.join(harness.BIN, "sublet-loadmon"), "--socket", path,
+                                   *options, *(word for one in settings for word in ("--set", one)))
+        # A process of its own: what descends from a client counts as a job.
+        self.client = session.run(sys.executable, "-c", LISTENER, path, stdout=subprocess.PIPE,
+                                  text=True)
+
+    def log(self):
+        try:
+            with open(os.path.join(self.folder, "log")) as f:
+                return f.read()
+        except FileNotFoundError:
+            return ""
+
+    def next(self):
+        """The next presence that the monitor tells, and its reason."""
+        state, reason = self.client.stdout.readline().split()
+        return int(state), int(reason)
+
+    def until(self, state):
+        """Waits for this presence; returns the reason."""
+        while True:
+            said, reason = self.next()
+            if said == state:
+                return reason
 
 
 class Session:

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import sys
 import unittest
 
@@ -72,25 +71,9 @@ class X11(unittest.TestCase):
         self.monitor.here()
 
 
-# Like the client of this machine: prints each presence that the monitor tells, and its reason.
-LISTENER = """
-import os, socket, struct, sys, time
-frame = struct.Struct("=IHHQIIIIq4q")
-monitor = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-while monitor.connect_ex(sys.argv[1]) != 0:
-    time.sleep(0.01)
-monitor.send(frame.pack(0x314C4253, 1, 0, 0, 0, 1, 0, 0, 0, os.getpid(), 0, 0, 0))
-while True:
-    fields = frame.unpack(monitor.recv(256))
-    print(fields[6], fields[7], flush=True)
-"""
-
-
 @unittest.skipIf(desktop.missing("Xvfb"), "Xvfb is not installed")
 class RealMonitor(unittest.TestCase):
     """The owner touches a key, and the load monitor's listeners know."""
-
-    ACTIVE, AWAY, INPUT = "1", "2", "3"
 
     def setUp(self):
         self.session = desktop.Session(self)
@@ -100,44 +83,24 @@ class RealMonitor(unittest.TestCase):
         control = os.path.join(self.session.folder, "control")
         with open(control, "w") as f:
             f.write("0.0")
-        path = os.path.join(self.session.folder, "monitor.sock")
-        self.session.run(os.path.join(harness.BIN, "sublet-loadmon"), "--socket", path,
-                         "--control", control, "--set", "idle_time=1 s",
-                         "--set", "log.file=" + os.path.join(self.session.folder, "log"))
-        # A process of its own: what descends from a client counts as a job.
-        self.client = self.session.run(sys.executable, "-c", LISTENER, path,
-                                       stdout=subprocess.PIPE, text=True)
+        self.monitor = desktop.LoadMonitor(self.session, "--control", control)
         self.agent = self.session.start_agent()
-        wait_for(lambda: "is watched (X11" in self.log(), "the agent to connect")
-
-    def log(self):
-        try:
-            with open(os.path.join(self.session.folder, "log")) as f:
-                return f.read()
-        except FileNotFoundError:
-            return ""
-
-    def until(self, state):
-        """Waits for this presence; returns the reason."""
-        while True:
-            said = self.client.stdout.readline().split()
-            if said[0] == state:
-                return said[1]
+        wait_for(lambda: "is watched (X11" in self.monitor.log(), "the agent to connect")
 
     def test_the_owner_comes_back(self):
         for word in ("motion", "key", "button"):
-            self.until(self.AWAY)
+            self.monitor.until(desktop.AWAY)
             self.owner.do(word)
-            self.assertEqual(self.INPUT, self.until(self.ACTIVE))
+            self.assertEqual(desktop.INPUT, self.monitor.until(desktop.ACTIVE))
 
     def test_a_stopped_agent_is_dropped(self):
         self.agent.send_signal(signal.SIGSTOP)
-        wait_for(lambda: "speaks for a desktop: it does not answer" in self.log(), "its end")
+        wait_for(lambda: "speaks for a desktop: it does not answer" in self.monitor.log(), "its end")
         self.agent.send_signal(signal.SIGCONT)
-        wait_for(lambda: self.log().count("is watched (X11") == 2, "its return")
-        self.until(self.AWAY)
+        wait_for(lambda: self.monitor.log().count("is watched (X11") == 2, "its return")
+        self.monitor.until(desktop.AWAY)
         self.owner.do("key")
-        self.assertEqual(self.INPUT, self.until(self.ACTIVE))
+        self.assertEqual(desktop.INPUT, self.monitor.until(desktop.ACTIVE))
 
 
 class NoDesktop(unittest.TestCase):

@@ -1,0 +1,336 @@
+#include "loadmon/senses/sessions.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdarg>
+#include <cstring>
+
+#include "base/log.h"
+#include "base/os_error.h"
+
+namespace sublet::loadmon {
+namespace {
+constexpr int64_t kMs = 1'000'000;
+constexpr int64_t kRetry = 10'000 * kMs;
+constexpr int64_t kGrace = 10'000 * kMs;
+constexpr size_t kMostSessions = 256;
+constexpr int kMostMessages = 256;  // handled at a time
+constexpr const char* kName = "org.freedesktop.login1";
+constexpr const char* kPath = "/org/freedesktop/login1";
+constexpr const char* kManager = "org.freedesktop.login1.Manager";
+constexpr const char* kSession = "org.freedesktop.login1.Session";
+constexpr const char* kProperties = "org.freedesktop.DBus.Properties";
+constexpr const char* kChanged =
+    "type='signal',sender='org.freedesktop.login1',interface='org.freedesktop.DBus.Properties',"
+    "member='PropertiesChanged',path_namespace='/org/freedesktop/login1/session'";
+constexpr const char* kOwnerChanged =
+    "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',"
+    "member='NameOwnerChanged',arg0='org.freedesktop.login1'";
+
+struct UnrefMessage {
+  void operator()(sd_bus_message* message) const { sd_bus_message_unref(message); }
+};
+using Message = std::unique_ptr<sd_bus_message, UnrefMessage>;
+
+bool read_text(sd_bus_message* message, std::string* value) {
+  const char* text = nullptr;
+  if (sd_bus_message_read(message, "v", "s", &text) < 0) return false;
+  *value = text;
+  return true;
+}
+
+bool read_flag(sd_bus_message* message, bool* value) {
+  int flag = 0;
+  if (sd_bus_message_read(message, "v", "b", &flag) < 0) return false;
+  *value = flag != 0;
+  return true;
+}
+
+bool read_account(sd_bus_message* message, uid_t* account) {
+  uint32_t uid = 0;
+  const char* path = nullptr;
+  if (sd_bus_message_read(message, "v", "(uo)", &uid, &path) < 0) return false;
+  *account = uid;
+  return true;
+}
+
+bool read_property(sd_bus_message* message, const std::string& name, Session* session) {
+  if (name == "Type") return read_text(message, &session->type);
+  if (name == "Class") return read_text(message, &session->category);
+  if (name == "State") return read_text(message, &session->state);
+  if (name == "Remote") return read_flag(message, &session->remote);
+  if (name == "LockedHint") return read_flag(message, &session->locked);
+  if (name == "Active") return read_flag(message, &session->active);
+  if (name == "User") return read_account(message, &session->account);
+  return sd_bus_message_skip(message, "v") >= 0;
+}
+
+// The answer of GetAll: a{sv}.
+bool read_session(sd_bus_message* message, Session* session) {
+  if (sd_bus_message_enter_container(message, 'a', "{sv}") < 0) return false;
+  int more;
+  while ((more = sd_bus_message_enter_container(message, 'e', "sv")) > 0) {
+    const char* name = nullptr;
+    if (sd_bus_message_read(message, "s", &name) < 0 || !read_property(message, name, session) ||
+        sd_bus_message_exit_container(message) < 0)
+      return false;
+  }
+  return more == 0;
+}
+
+// The path of a session in a signal SessionNew or SessionRemoved.
+std::string session_path(sd_bus_message* signal) {
+  const char *id = nullptr, *path = nullptr;
+  return sd_bus_message_read(signal, "so", &id, &path) < 0 ? "" : path;
+}
+}  // namespace
+
+Sessions::Sessions(IsSeen is_seen, std::function<bool()> jobs_run)
+    : is_seen_(std::move(is_seen)),
+      jobs_run_(std::move(jobs_run)),
+      events_(epoll_create1(EPOLL_CLOEXEC)) {
+  if (!events_.valid()) throw OsError(errno, "watch", "sessions");
+  connect(0);
+}
+
+Sessions::~Sessions() = default;
+
+void Sessions::connect(int64_t now) {
+  retry_at_ = now + kRetry;
+  failure_.clear();
+  sd_bus* bus = nullptr;
+  const int error = sd_bus_open_system(&bus);
+  bus_.reset(bus);
+  if (error < 0) return lose(std::string("the system bus: ") + std::strerror(-error), now);
+  if (!watch_signals()) return lose("the system bus takes no watch", now);
+  begin();
+  update_events();
+}
+
+void Sessions::begin() {
+  list();
+  inhibit_sleep();
+}
+
+bool Sessions::watch_signals() {
+  sd_bus* bus = bus_.get();
+  const auto watch = [bus, this](const char* member, sd_bus_message_handler_t handler) {
+    // Not waited for: the answer is taken for granted, and a failure closes the connection.
+    return sd_bus_match_signal_async(bus, nullptr, kName, kPath, kManager, member, handler, nullptr,
+                                     this) >= 0;
+  };
+  return watch("SessionNew", on_new) && watch("SessionRemoved", on_removed) &&
+         watch("PrepareForSleep", on_sleep) &&
+         sd_bus_add_match_async(bus, nullptr, kChanged, on_changed, nullptr, this) >= 0 &&
+         sd_bus_add_match_async(bus, nullptr, kOwnerChanged, on_owner_changed, nullptr, this) >= 0;
+}
+
+void Sessions::lose(const std::string& why, int64_t now) {
+  if (watched_ >= 0) epoll_ctl(events_.get(), EPOLL_CTL_DEL, watched_, nullptr);
+  watched_ = -1;
+  bus_.reset();
+  questions_.clear();
+  arriving_.clear();
+  delay_.reset();
+  sleeps_ = false;
+  missing_ = why;
+  if (missed_at_ == 0) missed_at_ = now;
+  retry_at_ = now + kRetry;
+}
+
+void Sessions::update_events() {
+  if (!bus_) return;
+  const int fd = sd_bus_get_fd(bus_.get());
+  const int wanted = sd_bus_get_events(bus_.get());
+  epoll_event event = {};
+  event.events = (wanted & POLLIN ? EPOLLIN : 0u) | (wanted & POLLOUT ? EPOLLOUT : 0u);
+  event.data.fd = fd;
+  if (fd < 0 || wanted < 0) return;
+  if (epoll_ctl(events_.get(), fd == watched_ ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &event) == 0)
+    watched_ = fd;
+}
+
+void Sessions::process(int64_t now) {
+  now_ = now;
+  if (!bus_) {
+    if (now >= retry_at_) connect(now);
+    return;
+  }
+  int done = 1;
+  for (int n = 0; done > 0 && n < kMostMessages && failure_.empty(); ++n)
+    done = sd_bus_process(bus_.get(), nullptr);
+  if (done < 0) failure_ = std::string("the system bus: ") + std::strerror(-done);
+  if (!failure_.empty()) return lose(failure_, now);
+  update_events();
+}
+
+bool Sessions::sample(int64_t now, const JobsEffect& /*jobs*/, protocol::PresenceSample* sample) {
+  if (sleeps_ && delay_.valid() && !jobs_run_()) delay_.reset();
+  return notice(now, sample);
+}
+
+bool Sessions::notice(int64_t now, protocol::PresenceSample* sample) {
+  process(now);
+  fill(now, sample);
+  // Where there has never been a logind nothing is missed; a restart of it takes a moment.
+  return !was_there_ || missed_at_ == 0 || now - missed_at_ < kGrace;
+}
+
+void Sessions::fill(int64_t now, protocol::PresenceSample* sample) const {
+  sample->sleeps = sleeps_;
+  sample->unseen = std::any_of(sessions_.begin(), sessions_.end(), [this](const auto& entry) {
+    const Session& session = entry.second;
+    return session.is_somebody() && session.is_graphical() && !is_seen_(session);
+  });
+  if (seen_at_ == kUnseen) return;
+  const int64_t age = std::max<int64_t>(0, now - seen_at_) / kMs;
+  if (sample->input_age_ms < 0 || age < sample->input_age_ms) sample->input_age_ms = age;
+}
+
+std::string Sessions::absence() const {
+  return missing_.empty() ? "" : "logins, locked screens and sleep are not seen: " + missing_;
+}
+
+void Sessions::ask(const std::string& path, const char* interface, const char* member,
+                   Handle handle, const char* types, ...) {
+  sd_bus_message* made = nullptr;
+  int error =
+      sd_bus_message_new_method_call(bus_.get(), &made, kName, path.c_str(), interface, member);
+  const Message call(made);
+  if (error >= 0) error = sd_bus_message_set_auto_start(call.get(), 0);
+  va_list arguments;
+  va_start(arguments, types);
+  if (error >= 0 && *types != 0) error = sd_bus_message_appendv(call.get(), types, arguments);
+  va_end(arguments);
+  auto question = std::make_unique<Question>(Question{this, path, handle});
+  if (error >= 0)
+    error = sd_bus_call_async(bus_.get(), nullptr, call.get(), on_answer, question.get(), 0);
+  if (error < 0) {
+    failure_ = std::string("the system bus: ") + std::strerror(-error);
+    return;
+  }
+  const Question* key = question.get();
+  questions_[key] = std::move(question);
+}
+
+int Sessions::on_answer(sd_bus_message* answer, void* question, sd_bus_error*) {
+  Sessions& self = *static_cast<const Question*>(question)->asker;
+  const auto asked = self.questions_.extract(static_cast<const Question*>(question));
+  if (asked.empty()) return 0;
+  const Question& one = *asked.mapped();
+  (self.*one.handle)(answer, one.path);
+  return 0;
+}
+
+void Sessions::list() { ask(kPath, kManager, "ListSessions", &Sessions::listed, ""); }
+
+void Sessions::listed(sd_bus_message* answer, const std::string& /*path*/) {
+  if (sd_bus_message_is_method_error(answer, nullptr) != 0) {
+    missing_ = "logind does not answer";
+    return;
+  }
+  was_there_ = true;
+  missed_at_ = 0;
+  missing_.clear();
+  if (sd_bus_message_enter_container(answer, 'a', "(susso)") < 0) return;
+  const char *id, *user, *seat, *path;
+  uint32_t uid;
+  std::set<std::string> there;
+  while (sd_bus_message_read(answer, "(susso)", &id, &uid, &user, &seat, &path) > 0)
+    there.insert(path);
+  std::erase_if(sessions_, [&there](const auto& entry) { return !there.contains(entry.first); });
+  for (const std::string& one : there) examine(one);
+}
+
+void Sessions::examine(const std::string& path) {
+  if (sessions_.size() + questions_.size() >= kMostSessions) return;
+  ask(path, kProperties, "GetAll", &Sessions::examined, "s", kSession);
+}
+
+void Sessions::examined(sd_bus_message* answer, const std::string& path) {
+  const bool arrives = arriving_.erase(path) > 0;
+  Session session;
+  if (sd_bus_message_is_method_error(answer, nullptr) != 0 || !read_session(answer, &session)) {
+    sessions_.erase(path);
+    return;
+  }
+  const auto before = sessions_.find(path);
+  const bool known = before != sessions_.end();
+  const bool came_back = known && ((before->second.locked && !session.locked) ||
+                                   (!before->second.active && session.active));
+  if (session.is_somebody() && (arrives || came_back)) seen_at_ = now_;
+  sessions_[path] = session;
+}
+
+void Sessions::inhibit_sleep() {
+  ask(kPath, kManager, "Inhibit", &Sessions::inhibited, "ssss", "sleep", "Sublet",
+      "jobs save their work and leave", "delay");
+}
+
+void Sessions::inhibited(sd_bus_message* answer, const std::string& /*path*/) {
+  int fd = -1;
+  if (sd_bus_message_is_method_error(answer, nullptr) == 0 &&
+      sd_bus_message_read(answer, "h", &fd) >= 0) {
+    delay_.reset(fcntl(fd, F_DUPFD_CLOEXEC, 0));
+    return;
+  }
+  if (!was_there_) return;
+  const sd_bus_error* error = sd_bus_message_get_error(answer);
+  log(Severity::info) << "the machine may go to sleep before jobs have saved: "
+                      << (error != nullptr && error->message != nullptr ? error->message
+                                                                        : "logind refuses a delay");
+}
+
+int Sessions::on_new(sd_bus_message* signal, void* self, sd_bus_error*) {
+  auto& sense = *static_cast<Sessions*>(self);
+  const std::string path = session_path(signal);
+  if (path.empty()) return 0;
+  sense.arriving_.insert(path);
+  sense.examine(path);
+  return 0;
+}
+
+int Sessions::on_removed(sd_bus_message* signal, void* self, sd_bus_error*) {
+  auto& sense = *static_cast<Sessions*>(self);
+  const std::string path = session_path(signal);
+  sense.sessions_.erase(path);
+  sense.arriving_.erase(path);
+  return 0;
+}
+
+int Sessions::on_changed(sd_bus_message* signal, void* self, sd_bus_error*) {
+  if (const char* path = sd_bus_message_get_path(signal))
+    static_cast<Sessions*>(self)->examine(path);
+  return 0;
+}
+
+int Sessions::on_sleep(sd_bus_message* signal, void* self, sd_bus_error*) {
+  auto& sense = *static_cast<Sessions*>(self);
+  int sleeps = 0;
+  if (sd_bus_message_read(signal, "b", &sleeps) < 0) return 0;
+  sense.sleeps_ = sleeps != 0;
+  if (sense.sleeps_) return 0;
+  // Somebody woke it.
+  sense.seen_at_ = sense.now_;
+  sense.inhibit_sleep();
+  return 0;
+}
+
+int Sessions::on_owner_changed(sd_bus_message* signal, void* self, sd_bus_error*) {
+  auto& sense = *static_cast<Sessions*>(self);
+  const char *name = nullptr, *before = nullptr, *after = nullptr;
+  if (sd_bus_message_read(signal, "sss", &name, &before, &after) < 0) return 0;
+  if (*after != 0) {
+    sense.begin();
+  } else if (sense.missed_at_ == 0) {
+    sense.missing_ = "logind has ended";
+    sense.missed_at_ = sense.now_;
+  }
+  return 0;
+}
+
+}  // namespace sublet::loadmon

@@ -1,0 +1,119 @@
+// Who is logged in, by logind's word on the system bus: a login, also over ssh, a screen that is
+// unlocked and a session that comes to the front are the owner. A graphical session whose input
+// no other sense sees is the owner all the time. Before the machine sleeps, jobs save and leave;
+// logind is asked to wait for that (it does for 5 s, unless it is set otherwise).
+//
+// Nothing here waits for the bus: questions are sent, and answers are read when they come. One
+// thread.
+#ifndef SUBLET_LOADMON_SENSES_SESSIONS_H_
+#define SUBLET_LOADMON_SENSES_SESSIONS_H_
+
+#include <sys/types.h>
+#include <systemd/sd-bus.h>
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "base/unique_fd.h"
+#include "loadmon/senses/sense.h"
+
+namespace sublet::loadmon {
+
+struct Session {
+  uid_t account = 0;
+  std::string type;      // "x11", "wayland", "tty", ...
+  std::string category;  // logind's class: "user", "greeter", "background", ...
+  std::string state;     // "active", "online", "closing"
+  bool remote = false;
+  bool locked = false;
+  bool active = false;  // in the foreground of its seat
+
+  bool is_somebody() const { return category == "user" && state != "closing"; }
+  bool is_graphical() const { return type == "x11" || type == "wayland" || type == "mir"; }
+};
+
+class Sessions : public Sense {
+ public:
+  // Whether another sense sees the input of this session, which is a graphical one.
+  using IsSeen = std::function<bool(const Session&)>;
+
+  // `jobs_run`: whether there are attempts here. Uses the bus of $DBUS_SYSTEM_BUS_ADDRESS if that
+  // is set. Throws OsError only if there are no descriptors left.
+  Sessions(IsSeen is_seen, std::function<bool()> jobs_run);
+  ~Sessions() override;
+
+  std::string name() const override { return "sessions"; }
+  bool sample(int64_t now, const JobsEffect& jobs, protocol::PresenceSample* sample) override;
+  int handle() const override { return events_.get(); }
+  bool notice(int64_t now, protocol::PresenceSample* sample) override;
+  std::string problem() const override { return missing_; }
+  std::string absence() const override;
+
+ private:
+  static constexpr int64_t kUnseen = std::numeric_limits<int64_t>::min();
+  struct Unref {
+    void operator()(sd_bus* bus) const { sd_bus_flush_close_unref(bus); }
+  };
+  // A question to logind, until its answer has been handled.
+  struct Question {
+    Sessions* asker;
+    std::string path;  // of the object that was asked
+    void (Sessions::*handle)(sd_bus_message* answer, const std::string& path);
+  };
+  using Handle = decltype(Question::handle);
+
+  void connect(int64_t now);
+  // Begins to ask, when logind is new to this connection.
+  void begin();
+  // The bus is not there, or not any more.
+  void lose(const std::string& why, int64_t now);
+  void process(int64_t now);
+  // To wake up for what the bus waits for.
+  void update_events();
+  bool watch_signals();
+  // `types` and what follows: the arguments, as for sd_bus_message_append.
+  void ask(const std::string& path, const char* interface, const char* member, Handle handle,
+           const char* types, ...);
+  static int on_answer(sd_bus_message* answer, void* question, sd_bus_error*);
+
+  void list();
+  void examine(const std::string& path);
+  void inhibit_sleep();
+  void listed(sd_bus_message* answer, const std::string& path);
+  void examined(sd_bus_message* answer, const std::string& path);
+  void inhibited(sd_bus_message* answer, const std::string& path);
+
+  static int on_new(sd_bus_message* signal, void* self, sd_bus_error*);
+  static int on_removed(sd_bus_message* signal, void* self, sd_bus_error*);
+  static int on_changed(sd_bus_message* signal, void* self, sd_bus_error*);
+  static int on_sleep(sd_bus_message* signal, void* self, sd_bus_error*);
+  static int on_owner_changed(sd_bus_message* signal, void* self, sd_bus_error*);
+  void fill(int64_t now, protocol::PresenceSample* sample) const;
+
+  const IsSeen is_seen_;
+  const std::function<bool()> jobs_run_;
+  UniqueFd events_;  // epoll: the bus
+  std::unique_ptr<sd_bus, Unref> bus_;
+  int watched_ = -1;        // the bus's descriptor in events_
+  bool was_there_ = false;  // logind has answered
+  std::string missing_;     // why it does not; "": it does, or has not yet
+  int64_t missed_at_ = 0;   // since when, if it was there; CLOCK_BOOTTIME, ns
+  int64_t retry_at_ = 0;    // CLOCK_BOOTTIME, ns
+  std::string failure_;     // of the connection, while it is being used
+  int64_t now_ = 0;         // of the call that is being carried out
+  std::map<const Question*, std::unique_ptr<Question>> questions_;
+  std::map<std::string, Session> sessions_;  // by path
+  std::set<std::string> arriving_;           // paths of logins that are being examined
+  UniqueFd delay_;                           // while it is open, logind delays the sleep
+  bool sleeps_ = false;
+  int64_t seen_at_ = kUnseen;  // CLOCK_BOOTTIME, ns
+};
+
+}  // namespace sublet::loadmon
+
+#endif  // SUBLET_LOADMON_SENSES_SESSIONS_H_

@@ -1,0 +1,191 @@
+"""The load monitor and logind: logins, unlocked screens, graphical sessions that nobody sees, and
+sleep. logind is played by python3-dbusmock on a bus of its own."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import desktop
+import harness
+from desktop import ACTIVE, AWAY, INPUT, SLEEP, UNSEEN
+from harness import wait_for
+
+PYTHON = "/usr/bin/python3"  # for which Debian's packages are
+MANAGER, MOCK = "org.freedesktop.login1.Manager", "org.freedesktop.DBus.Mock"
+ROOT = "/org/freedesktop/login1"
+
+
+def has_mock():
+    return shutil.which("dbus-daemon") and shutil.which("busctl") and subprocess.run(
+        [PYTHON, "-c", "import dbusmock, gi"], stderr=subprocess.DEVNULL).returncode == 0
+
+
+@unittest.skipUnless(has_mock(), "python3-dbusmock or dbus-daemon is not installed")
+class Sessions(unittest.TestCase):
+    def setUp(self):
+        self.session = desktop.Session(self)
+        self.session.start_bus()
+        self.address = self.session.environment["DBUS_SESSION_BUS_ADDRESS"]
+        self.session.environment["DBUS_SYSTEM_BUS_ADDRESS"] = self.address
+        # Terminals and devices of this machine do not disturb.
+        os.symlink("/proc", os.path.join(self.session.folder, "proc"))
+        os.makedirs(os.path.join(self.session.folder, "dev", "input"))
+
+    def start_logind(self):
+        logind = self.session.run(PYTHON, "-m", "dbusmock", "--session", "--template", "logind",
+                                  stdout=subprocess.DEVNULL)
+        wait_for(lambda: self.ask("ListSessions", check=False) is not None, "logind")
+        return logind
+
+    def start_monitor(self):
+        self.monitor = desktop.LoadMonitor(self.session, "--set", "root=" + self.session.folder)
+
+    def bus(self, *words, check=True):
+        done = subprocess.run(["busctl", "--address=" + self.address, "--json=short", *words],
+                              capture_output=True, text=True, timeout=harness.PATIENCE)
+        if done.returncode != 0:
+            assert not check, done.stderr
+            return None
+        return json.loads(done.stdout)["data"] if done.stdout.strip() else []
+
+    def ask(self, member, *words, check=True):
+        return self.bus("call", "org.freedesktop.login1", ROOT, MANAGER, member, *words,
+                        check=check)
+
+    def add_session(self, name, kind, uid=None, signal=True, **properties):
+        uid = os.geteuid() if uid is None else uid
+        path, = self.bus("call", "org.freedesktop.login1", ROOT, MOCK, "AddSession", "ssusb", name,
+                         "seat0", str(uid), "moe", "true")
+        self.change(name, Type=kind, **properties)
+        if signal:
+            self.emit("SessionNew", "so", "s", name, "o", path)
+
+    def change(self, name, **properties):
+        words = []
+        for key, value in properties.items():
+            flag = isinstance(value, bool)
+            words += [key, "b" if flag else "s", str(value).lower() if flag else value]
+        self.bus("call", "org.freedesktop.login1", ROOT + "/session/" + name, MOCK,
+                 "UpdateProperties", "sa{sv}", "org.freedesktop.login1.Session",
+                 str(len(properties)), *words)
+
+    def emit(self, signal, types, *arguments):
+        self.bus("call", "org.freedesktop.login1", ROOT, MOCK, "EmitSignal", "sssav", MANAGER,
+                 signal, types, str(len(arguments) // 2), *arguments)
+
+    def inhibitors(self):
+        return self.ask("ListInhibitors")[0]
+
+    def test_a_login_and_an_unlocked_screen(self):
+        self.start_logind()
+        self.start_monitor()
+        self.monitor.until(AWAY)
+        self.add_session("c1", "tty", Remote=True)  # ssh
+        self.assertEqual(INPUT, self.monitor.until(ACTIVE))
+        self.monitor.until(AWAY)
+        self.change("c1", LockedHint=True)
+        self.change("c1", LockedHint=False)
+        self.assertEqual(INPUT, self.monitor.until(ACTIVE))
+        self.monitor.until(AWAY)
+        self.change("c1", Active=False)
+        self.change("c1", Active=True)
+        self.assertEqual(INPUT, self.monitor.until(ACTIVE))
+        self.monitor.until(AWAY)
+
+    def test_what_is_no_login(self):
+        self.start_logind()
+        self.add_session("c0", "tty", signal=False)  # was there before
+        self.start_monitor()
+        self.monitor.until(AWAY)
+        self.add_session("c2", "unspecified", Class="background")  # cron
+        self.add_session("c3", "x11", Class="greeter")
+        self.change("c0", Active=False)
+        # The next one is a login: had one of these counted, it would have come before.
+        self.add_session("c4", "tty")
+        self.assertEqual(INPUT, self.monitor.until(ACTIVE))
+        self.assertEqual(1, self.monitor.log().count("the owner is here: input"))
+
+    def test_a_graphical_session_that_nobody_sees(self):
+        self.start_logind()
+        self.add_session("c1", "wayland", signal=False)
+        self.start_monitor()
+        wait_for(lambda: self.monitor.until(ACTIVE) == UNSEEN, "the session to count")
+        # With an agent it is seen, and as nothing happens there, nobody is here.
+        self.session.start_x()
+        agent = self.session.start_agent()
+        self.monitor.until(AWAY)
+        agent.kill()
+        self.assertEqual(UNSEEN, self.monitor.until(ACTIVE))
+        self.bus("call", "org.freedesktop.login1", ROOT + "/session/c1", MOCK, "UpdateProperties",
+                 "sa{sv}", "org.freedesktop.login1.Session", "1", "State", "s", "closing")
+        self.monitor.until(AWAY)
+
+    def test_an_agent_of_somebody_else_does_not_help(self):
+        self.start_logind()
+        self.add_session("c1", "x11", uid=os.geteuid() + 1, signal=False)
+        self.start_monitor()
+        self.session.start_x()
+        self.session.start_agent()
+        wait_for(lambda: "is watched (X11" in self.monitor.log(), "the agent to connect")
+        wait_for(lambda: self.monitor.until(ACTIVE) == UNSEEN, "the session to count")
+
+    def test_input_devices_show_local_sessions_only(self):
+        os.mkfifo(os.path.join(self.session.folder, "dev", "input", "event0"))
+        self.start_logind()
+        self.add_session("c1", "x11", signal=False)
+        self.start_monitor()
+        self.monitor.until(AWAY)
+        self.change("c1", Remote=True)
+        self.assertEqual(UNSEEN, self.monitor.until(ACTIVE))
+
+    def test_sleep_waits_until_the_jobs_have_gone(self):
+        self.start_logind()
+        self.start_monitor()
+        self.monitor.until(AWAY)
+        self.assertEqual([["sleep", "Sublet", "jobs save their work and leave", "delay"]],
+                         [one[:4] for one in self.inhibitors()])
+        self.emit("PrepareForSleep", "b", "b", "true")
+        self.assertEqual(SLEEP, self.monitor.until(ACTIVE))
+        # No job runs here: the machine may sleep.
+        wait_for(lambda: self.inhibitors() == [], "the delay to end")
+        self.emit("PrepareForSleep", "b", "b", "false")
+        self.monitor.until(AWAY)
+        wait_for(lambda: len(self.inhibitors()) == 1, "the next delay")
+
+    def test_without_logind_it_goes_on(self):
+        self.start_monitor()
+        self.monitor.until(AWAY)
+        # It is found when it starts.
+        logind = self.start_logind()
+        wait_for(lambda: len(self.inhibitors()) == 1, "the monitor to ask for a delay")
+        self.add_session("c1", "tty")
+        self.assertEqual(INPUT, self.monitor.until(ACTIVE))
+        self.monitor.until(AWAY)
+        # A restart is no owner.
+        logind.terminate()
+        logind.wait()
+        self.start_logind()
+        wait_for(lambda: len(self.inhibitors()) == 1, "the monitor to ask again")
+        self.add_session("c2", "tty")
+        self.assertEqual(INPUT, self.monitor.until(ACTIVE))
+        self.assertEqual(2, self.monitor.log().count("the owner is here: input"))
+        self.assertNotIn("failed", self.monitor.log())
+
+    def test_a_logind_that_has_gone_is_the_owner(self):
+        logind = self.start_logind()
+        self.start_monitor()
+        self.monitor.until(AWAY)
+        wait_for(lambda: len(self.inhibitors()) == 1, "the monitor to be known")
+        logind.terminate()
+        self.monitor.until(ACTIVE)
+        wait_for(lambda: "the sense 'sessions' failed" in self.monitor.log(), "the log")
+        self.assertIn("logind has ended", self.monitor.log())
+
+
+if __name__ == "__main__":
+    unittest.main()
