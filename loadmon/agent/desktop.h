@@ -35,7 +35,8 @@ class Desktop {
   virtual int handle() const = 0;
   // Calls the hooks; never blocks. Throws DesktopGone.
   virtual void dispatch() = 0;
-  // Asks the desktop for a sign of life. Throws DesktopGone.
+  // Asks the desktop for a sign of life. One answer may be for several questions. Throws
+  // DesktopGone.
   virtual void probe() = 0;
 };
 

@@ -1,7 +1,7 @@
 // When the agent tells the load monitor that its owner is here: at once after silence, then
-// once a second while input goes on, and when it ends if the last report is older than half a
-// second. So the monitor is never wrong about the last input by more than that. Pure; instants
-// in ns. Not thread-safe.
+// every two seconds while input goes on, and when it ends if the last report is older than half
+// a second. So the monitor is never wrong about the last input by more than that. Pure;
+// instants in ns. Not thread-safe.
 #ifndef SUBLET_LOADMON_AGENT_REPORTS_H_
 #define SUBLET_LOADMON_AGENT_REPORTS_H_
 
@@ -15,7 +15,7 @@ namespace sublet::agent {
 class Reports {
  public:
   static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
-  static constexpr int64_t kRepeat = 1'000'000'000;
+  static constexpr int64_t kRepeat = 2'000'000'000;
 
   // Until the desktop says whether it is quiet, nothing is reported for kRepeat.
   explicit Reports(int64_t now) : due_(now + kRepeat) {}

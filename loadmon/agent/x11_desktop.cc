@@ -130,6 +130,7 @@ void X11Desktop::poll_answer() {
 }
 
 void X11Desktop::probe() {
+  if (question_ != 0) return;
   question_ = xcb_sync_query_counter(server_.get(), idle_time_).sequence;
   if (xcb_flush(server_.get()) <= 0) throw DesktopGone("the X server " + display() + " has gone");
 }

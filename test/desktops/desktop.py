@@ -21,7 +21,7 @@ X11, EXT, KDE, MUTTER = 1, 2, 3, 4
 ACTIVE, AWAY = 1, 2
 INPUT, UNSEEN, SLEEP = 3, 9, 10
 # As in the agent: kQuietMs, Reports::kRepeat.
-QUIET, REPEAT = 0.25, 1.0
+QUIET, REPEAT = 0.25, 2.0
 NOBODY = 65534
 
 
@@ -67,12 +67,12 @@ class Monitor:
 
     def settle(self):
         """Until the agent has nothing more to say: the desktop is quiet."""
-        while self.next(2 * REPEAT) is not None:
+        while self.next(1.5 * REPEAT) is not None:
             pass
 
     def silent(self):
         """Whether the agent lives and has nothing to say for longer than it may put that off."""
-        return self.ping(1) == 1 and self.next(2 * REPEAT) is None
+        return self.ping(1) == 1 and self.next(1.5 * REPEAT) is None
 
     def send_ping(self, sequence):
         self.agent.send(FRAME.pack(MAGIC, PING, 0, 0, 0, sequence, 0, 0, 0, 0, 0, 0, 0))

@@ -28,7 +28,7 @@ class Watched:
     def test_a_quiet_desktop_costs_nothing(self):
         desktop.wait_asleep(self.agent)
         before = desktop.wake_ups(self.agent.pid)
-        self.assertIsNone(self.monitor.next(2 * desktop.REPEAT))
+        self.assertIsNone(self.monitor.next(1.5 * desktop.REPEAT))
         self.assertEqual(before, desktop.wake_ups(self.agent.pid))
         self.assertTrue(self.monitor.silent())
 

@@ -42,7 +42,7 @@ class X11(unittest.TestCase):
         desktop.wait_asleep(self.agent)
         before = desktop.wake_ups(self.agent.pid)
         self.owner.do("draw")
-        self.assertIsNone(self.monitor.next(2 * desktop.REPEAT))
+        self.assertIsNone(self.monitor.next(1.5 * desktop.REPEAT))
         self.assertEqual(before, desktop.wake_ups(self.agent.pid))
 
     def test_a_ping_is_answered_only_if_the_server_lives(self):
