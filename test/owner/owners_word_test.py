@@ -18,7 +18,7 @@ from harness import wait_for
 LIMIT = 2.0  # as in the owner's matrix
 NOBODY, OTHER = 65534, 65533
 FRAME = struct.Struct("=IHHQIIIIq4q")
-MAGIC, OWNER, PAUSE, RESUME = 0x314C4253, 48, 2, 3
+MAGIC, OWNER, PAUSE, RESUME, AGENT, X11 = 0x314C4253, 48, 2, 3, 64, 1
 BURNER = "trap '' TERM; while :; do :; done"
 
 
@@ -157,6 +157,21 @@ class OwnersWord(unittest.TestCase):
         self.assertIn("a job may not speak for the owner of the machine", said[2] + said[1] +
                       self.pool.run("logs", job, "--stderr")[1])
         self.assertFalse(self.status()["paused"])
+
+    def test_a_job_is_no_agent_of_a_desktop(self):
+        path = self.curly.state + "/agent.sock"
+        script = ("use Socket; socket(S, AF_UNIX, SOCK_SEQPACKET, 0) or die;"
+                  "connect(S, sockaddr_un($ARGV[0])) or die $!;"
+                  "send(S, pack('H*', $ARGV[1]), 0) or die $!;"
+                  "print defined(recv(S, $_, 100, 0)) && length ? 'heard' : 'refused', qq(\n)")
+        hello = frame(X11, kind=AGENT)
+        job = self.pool.submit("--", "perl", "-e", script, path, hello.hex())[0]
+        self.pool.wait_state(job, "done")
+        self.assertEqual("refused\n", self.pool.run("logs", job)[1])
+        # Anybody else is pinged.
+        said = subprocess.run(["perl", "-e", script, path, hello.hex()], text=True,
+                              capture_output=True, timeout=harness.PATIENCE, check=True)
+        self.assertEqual("heard\n", said.stdout)
 
     def connect(self):
         peer = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
