@@ -4,9 +4,8 @@
  * usage: bench-tell SOCKET end|leave|stay [FILE]
  *
  * It sends "start". end: exits at once. leave: waits; when asked to leave, it sends "told"
- * and exits as a program that has saved. stay: when asked to leave, it only sends "told" and
- * continues to use all the CPU time that it gets; the instant at which it last ran is stored
- * as eight octets in FILE. */
+ * and exits as a program that has saved. stay: ignores the request to leave and uses all the
+ * CPU time that it gets; the instant at which it last ran is stored as eight octets in FILE. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
@@ -50,18 +49,12 @@ static void tell(const char* socket_path, const char* word, int64_t at_ns) {
   close(fd);
 }
 
-static void stay(const char* socket_path, const char* file) {
+static void stay(const char* file) {
   int fd = open(file, O_RDWR | O_CLOEXEC);
   volatile int64_t* last =
       fd < 0 ? MAP_FAILED : mmap(NULL, sizeof *last, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (last == MAP_FAILED) exit(1);
-  for (int told = 0;;) {
-    *last = now_ns();
-    if (asked && !told) {
-      tell(socket_path, "told", asked_ns);
-      told = 1;
-    }
-  }
+  for (;;) *last = now_ns();
 }
 
 int main(int argc, char** argv) {
@@ -71,6 +64,11 @@ int main(int argc, char** argv) {
     fputs("usage: bench-tell SOCKET end|leave|stay [FILE]\n", stderr);
     return 2;
   }
+  if (stays) {
+    signal(SIGTERM, SIG_IGN);
+    tell(argv[1], "start", began);
+    stay(argv[3]);
+  }
   struct sigaction action = {.sa_handler = take_note};
   sigset_t term, old;
   sigemptyset(&term);
@@ -79,10 +77,6 @@ int main(int argc, char** argv) {
   sigaction(SIGTERM, &action, NULL);
   tell(argv[1], "start", began);
   if (!strcmp(argv[2], "end")) return 0;
-  if (stays) {
-    sigprocmask(SIG_SETMASK, &old, NULL);
-    stay(argv[1], argv[3]);
-  }
   while (!asked) sigsuspend(&old);
   tell(argv[1], "told", asked_ns);
   return LEFT;
