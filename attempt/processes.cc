@@ -67,7 +67,7 @@ bool helper_ended() { return syscall(SYS_wait4, -1, nullptr, WNOHANG | __WCLONE,
 }  // namespace
 
 AttemptProcesses::~AttemptProcesses() {
-  for (int fd : {proc_, kill_, freeze_, events_, usage_})
+  for (int fd : {proc_, kill_, freeze_, events_, members_, usage_})
     if (fd >= 0) close(fd);
 }
 
@@ -78,6 +78,7 @@ bool AttemptProcesses::open(const char* cgroup_unified) {
   kill_ = open_in(cgroup_unified, "cgroup.kill", O_WRONLY);
   freeze_ = open_in(cgroup_unified, "cgroup.freeze", O_WRONLY);
   events_ = open_in(cgroup_unified, "cgroup.events", O_RDONLY);
+  members_ = open_in(cgroup_unified, "cgroup.procs", O_RDONLY);
   usage_ = open_in(cgroup_unified, "cpu.stat", O_RDONLY);
   return true;
 }
@@ -149,10 +150,28 @@ bool AttemptProcesses::visit_one(const char* name, Visitor visitor, void* contex
   Found found;
   if (!read_stat(name, &found) || found.dead) return true;
   if (found.pid == identity_.shepherd || found.pid == getpid()) return true;
-  return !belongs(name, found) || visitor(*this, found, context);
+  return !(members_ >= 0 || belongs(name, found)) || visitor(*this, found, context);
+}
+
+bool AttemptProcesses::visit_members(Visitor visitor, void* context) noexcept {
+  if (lseek(members_, 0, SEEK_SET) != 0) return true;
+  int64_t pid = 0;  // a number may span two reads
+  for (;;) {
+    const ssize_t size = read(members_, entries_, sizeof entries_);
+    if (size <= 0) return true;
+    for (ssize_t at = 0; at < size; ++at) {
+      if (entries_[at] != '\n') {
+        pid = 10 * pid + (entries_[at] - '0');
+        continue;
+      }
+      if (!visit_one(Digits(pid).text, visitor, context)) return false;
+      pid = 0;
+    }
+  }
 }
 
 bool AttemptProcesses::visit(Visitor visitor, void* context) noexcept {
+  if (members_ >= 0) return visit_members(visitor, context);
   if (lseek(proc_, 0, SEEK_SET) != 0) return true;
   for (;;) {
     long size = syscall(SYS_getdents64, proc_, entries_, sizeof entries_);
@@ -175,7 +194,8 @@ void AttemptProcesses::signal_found(int signal) noexcept {
         if (pidfd < 0) return true;
         Digits name(found.pid);
         Found again;
-        if (self.read_stat(name.text, &again) && self.belongs(name.text, again))
+        if (self.read_stat(name.text, &again) &&
+            (self.members_ >= 0 || self.belongs(name.text, again)))
           syscall(SYS_pidfd_send_signal, pidfd, *static_cast<int*>(context), nullptr, 0);
         close(pidfd);
         return true;
@@ -322,23 +342,36 @@ bool AttemptProcesses::handles(pid_t pid, int signal) noexcept {
   return caught && (strtoull(caught + 8, nullptr, 16) >> (signal - 1) & 1);
 }
 
+bool AttemptProcesses::anyone_handles(int signal, pid_t first) noexcept {
+  if (handles(first, signal)) return true;
+  return !visit([](AttemptProcesses& self, const Found& found,
+                   void* context) { return !self.handles(found.pid, *static_cast<int*>(context)); },
+                &signal);
+}
+
 bool AttemptProcesses::signal_who_handles(int signal, pid_t first) noexcept {
   // A program that handles it is responsible for its own children.
   if (handles(first, signal)) return ::kill(first, signal) == 0;
   struct Context {
     int signal;
-    pid_t session;
     bool found;
-  } context = {signal, identity_.session, false};
+  } context = {signal, false};
   visit(
       [](AttemptProcesses& self, const Found& found, void* raw) {
         auto* context = static_cast<Context*>(raw);
-        if (found.session == context->session && self.handles(found.pid, context->signal))
+        if (self.handles(found.pid, context->signal))
           context->found |= ::kill(found.pid, context->signal) == 0;
         return true;
       },
       &context);
   return context.found;
+}
+
+bool AttemptProcesses::has_nice(int autogroup, const Digits& nice) noexcept {
+  const ssize_t count = pread(autogroup, text_, 128, 0);
+  text_[count > 0 ? count : 0] = 0;
+  const char* value = strstr(text_, " nice ");
+  return value && strtoll(value + 6, nullptr, 10) == strtoll(nice.text, nullptr, 10);
 }
 
 bool AttemptProcesses::set_autogroup_nice(int nice) noexcept {
@@ -353,9 +386,10 @@ bool AttemptProcesses::set_autogroup_nice(int nice) noexcept {
         // Consecutive processes often share a session, and so its autogroup.
         if (found.session == context->last_session) return true;
         int fd = openat(self.proc_, ProcPath(Digits(found.pid).text, "autogroup").text,
-                        O_WRONLY | O_CLOEXEC);
+                        O_RDWR | O_CLOEXEC);
         if (fd < 0) return true;
-        if (write_once(fd, context->nice.text))
+        // Only if it is different: the kernel limits how often it may be set.
+        if (self.has_nice(fd, context->nice) || write_once(fd, context->nice.text))
           context->last_session = found.session;
         else
           context->done = false;

@@ -4,8 +4,8 @@
 // logs or waits for a lock, and it is compiled into the shepherd without the C++
 // library. Not thread-safe.
 //
-// With a cgroup v2 folder one write affects all of them. Without one they are found in
-// /proc: by a user id that only this attempt has; the job's session; children of the
+// With a cgroup v2 folder one write affects all of them, and it lists them. Without one they
+// are found in /proc: by a user id that only this attempt has; the job's session; children of the
 // shepherd (a subreaper, so orphans become its children); the variable SUBLET_STATUS.
 #ifndef SUBLET_ATTEMPT_PROCESSES_H_
 #define SUBLET_ATTEMPT_PROCESSES_H_
@@ -14,6 +14,8 @@
 #include <sys/types.h>
 
 namespace sublet {
+
+struct Digits;
 
 struct AttemptIdentity {
   pid_t session = 0;                  // 0: none
@@ -48,8 +50,11 @@ class AttemptProcesses {
   void start_counting() noexcept;
   int64_t counted_ns() noexcept;
   int64_t resident_bytes() noexcept;
+  bool handles(pid_t pid, int signal) noexcept;
+  // Whether any process handles `signal`; looks at `first` first.
+  bool anyone_handles(int signal, pid_t first) noexcept;
   // Sends `signal` only to processes that handle it: to `first` alone if it does, else
-  // to those of the session that do. False if none does.
+  // to all that do. False if none does.
   bool signal_who_handles(int signal, pid_t first) noexcept;
   // Sets the weight of every autogroup (session) of the attempt. False if the kernel
   // refused one for now (without root it allows one change per 100 ms).
@@ -86,12 +91,13 @@ class AttemptProcesses {
   void look_for_new() noexcept;
   void update_cpu() noexcept;
   bool visit(Visitor visitor, void* context) noexcept;
+  bool visit_members(Visitor visitor, void* context) noexcept;
   bool visit_one(const char* name, Visitor visitor, void* context) noexcept;
   bool read_stat(const char* name, Found* found) noexcept;
   bool belongs(const char* name, const Found& found) noexcept;
   bool has_uid(const char* name) noexcept;
   bool has_status_variable(const char* name) noexcept;
-  bool handles(pid_t pid, int signal) noexcept;
+  bool has_nice(int autogroup, const Digits& nice) noexcept;
   int read_file(const char* name, const char* file, char* to, int size) noexcept;
   void signal_found(int signal) noexcept;
   bool signal_user(int signal) noexcept;
@@ -102,10 +108,11 @@ class AttemptProcesses {
 
   AttemptIdentity identity_;
   int proc_ = -1;
-  int kill_ = -1;    // cgroup.kill
-  int freeze_ = -1;  // cgroup.freeze
-  int events_ = -1;  // cgroup.events
-  int usage_ = -1;   // cpu.stat
+  int kill_ = -1;     // cgroup.kill
+  int freeze_ = -1;   // cgroup.freeze
+  int events_ = -1;   // cgroup.events
+  int members_ = -1;  // cgroup.procs
+  int usage_ = -1;    // cpu.stat
   // State of cpu_ns() without a cgroup, as of its last full scan.
   Known known_[kKnown];
   int known_count_ = 0;

@@ -29,6 +29,8 @@ std::unique_ptr<Tenant> Tenant::open(const std::string& folder, std::string* err
     *error = "/proc cannot be read";
     return nullptr;
   }
+  // If the folder is gone, nobody is left in it who has a weight.
+  tenant->weight_.open(record->cgroup_cpu.c_str());
   std::unique_ptr<char, decltype(&free)> real(realpath(folder.c_str(), nullptr), &free);
   tenant->status_path_ = std::string(real ? real.get() : folder.c_str()) + "/" SUBLET_STATUS_FILE;
   tenant->shepherd_fd_ = open_process(record->shepherd);
@@ -79,15 +81,20 @@ void Tenant::forget_the_dead() noexcept {
 void Tenant::freeze() noexcept {
   forget_the_dead();
   processes_.freeze();
+  frozen_ = true;
 }
 
 void Tenant::thaw() noexcept {
   forget_the_dead();
   processes_.thaw();
+  frozen_ = false;
 }
 
 void Tenant::kill() noexcept {
+  if (!frozen_) freeze();
   forget_the_dead();
+  // In the idle class a dying process would keep its memory for seconds beside a busy owner.
+  weight_.lift(processes_);
   processes_.kill();
   if (shepherd_gone()) return;
   // A running shepherd without processes is writing the exit record.

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "attempt/cpu_weight.h"
 #include "attempt/processes.h"
 #include "base/unique_fd.h"
 
@@ -22,9 +23,10 @@ class Tenant {
   // ticks of the kernel).
   void freeze() noexcept;
   void thaw() noexcept;
-  // One round; repeat until gone(). The shepherd is killed, too, if it is stopped or if
-  // processes survive many rounds, because it could continue them. A running shepherd
-  // without processes is writing the exit record and is not killed.
+  // One round: frozen, then lifted so that it dies fast, then killed; repeat until gone().
+  // The shepherd is killed, too, if it is stopped or if processes survive many rounds,
+  // because it could continue them. A running shepherd without processes is writing the exit
+  // record and is not killed.
   void kill() noexcept;
   // Whether no process of the attempt is left, apart from the shepherd.
   bool gone() noexcept;
@@ -43,6 +45,8 @@ class Tenant {
   std::string status_path_;
   AttemptIdentity identity_;
   AttemptProcesses processes_;
+  CpuWeight weight_;
+  bool frozen_ = false;
   int64_t program_start_ = -1;
   int rounds_ = 0;
   UniqueFd shepherd_fd_;    // pidfd; invalid: it had ended before open()

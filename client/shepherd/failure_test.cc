@@ -18,6 +18,7 @@ class ShepherdFailureTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(monitor_falls_silent_and_the_job_leaves);
   CPPUNIT_TEST(killed_shepherd_takes_its_job_along);
   CPPUNIT_TEST(tenant_cleans_up_after_a_killed_shepherd);
+  CPPUNIT_TEST(tenant_freezes_and_lifts_what_it_kills);
   CPPUNIT_TEST(tenant_freezes_and_kills_past_a_stopped_shepherd);
   CPPUNIT_TEST(tenant_leaves_a_shepherd_its_exit_record);
   CPPUNIT_TEST(tenant_needs_a_record_of_this_boot);
@@ -84,6 +85,24 @@ class ShepherdFailureTest : public CppUnit::TestFixture {
         CPPUNIT_ASSERT_EQUAL(0, rig.processes_of(folder));
       }
     }
+  }
+
+  // Its folders stay, because the shepherd that would remove them is dead.
+  void tenant_freezes_and_lifts_what_it_kills() {
+    Rig rig;
+    if (!rig.cgroups().can_weigh() || !rig.cgroups().can_kill()) return;
+    AttemptOrder order = rig.order({"spin"});
+    rig.use_cgroups(&order);
+    std::string folder = rig.start(order), error;
+    CPPUNIT_ASSERT(rig.job_is_ready(folder));
+    CPPUNIT_ASSERT_EQUAL(std::string("1\n"), rig.read(order.cgroup_cpu + "/cpu.idle"));
+    auto tenant = Tenant::open(folder, &error);
+    CPPUNIT_ASSERT_MESSAGE(error, tenant != nullptr);
+    kill_process(rig.record(folder).shepherd, SIGKILL);
+    rig.wait(folder);
+    CPPUNIT_ASSERT(kill_all(*tenant));
+    CPPUNIT_ASSERT_EQUAL(std::string("1\n"), rig.read(order.cgroup_unified + "/cgroup.freeze"));
+    CPPUNIT_ASSERT_EQUAL(std::string("0\n"), rig.read(order.cgroup_cpu + "/cpu.idle"));
   }
 
   static int64_t cpu_us_of(const ProcessId& id) {

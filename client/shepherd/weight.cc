@@ -59,13 +59,10 @@ const char* Weight::make(const sublet_order& order) {
     if (members_[i] < 0) return "cgroup";
     if (i == kUnified) birthplace_ = open(named[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
   }
-  if (*order.cgroup_cpu) {
-    idle_ = open_file(order.cgroup_cpu, "cpu.idle", O_WRONLY);
-    if (idle_ < 0) return "cgroup weight";
-  }
+  if (!cpu_.open(order.cgroup_cpu)) return "cgroup weight";
   // The kernel may refuse the child's change of its autogroup (one per 100 ms is
   // allowed), and the child does not wait.
-  pending_ = idle_ < 0;
+  pending_ = !cpu_.by_cgroup();
   if (*order.cgroup_memory) {
     memory_ = order.cgroup_memory;
     if (order.limit_memory > 0 && !limit_memory(memory_, order.limit_memory))
@@ -92,31 +89,29 @@ pid_t Weight::fork() {
 const char* Weight::join() const {
   for (int members : members_)
     if (members >= 0 && write(members, "0", 1) != 1) return "cgroup";
-  // The descriptor is shared with the shepherd, which may be lifting the weight right now.
-  if (idle_ >= 0 && pwrite(idle_, "1", 1, 0) != 1) return "cgroup weight";
-  if (idle_ < 0) {
-    // Not fatal if refused for now: refresh() retries.
-    int fd = open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC);
-    if (fd >= 0 && write(fd, "19", 2) != 2) errno = 0;
-    if (fd >= 0) close(fd);
-  }
+  // Without a cgroup not fatal if refused for now: refresh() retries.
+  if (!cpu_.demote_self() && cpu_.by_cgroup()) return "cgroup weight";
   return nullptr;
 }
 
 void Weight::lift(AttemptProcesses& processes) {
   lifted_ = true;
-  nice_ = 0;
   refresh(processes);
-  if (idle_ >= 0) pending_ = true;  // repeat once, see refresh()
+  if (cpu_.by_cgroup()) pending_ = true;  // repeat once, see refresh()
+}
+
+void Weight::demote(AttemptProcesses& processes) {
+  lifted_ = false;
+  pending_ = !cpu_.demote(processes);
 }
 
 void Weight::refresh(AttemptProcesses& processes) {
-  if (idle_ < 0) {
-    pending_ = !processes.set_autogroup_nice(nice_);
-    return;
-  }
-  if (lifted_ && pwrite(idle_, "0", 1, 0) != 1) errno = 0;  // then it saves in the idle class
-  pending_ = false;
+  if (lifted_)
+    pending_ = !cpu_.lift(processes);
+  else if (!cpu_.by_cgroup())
+    pending_ = !cpu_.demote(processes);
+  else
+    pending_ = false;
 }
 
 bool Weight::memory_ran_out() const {

@@ -5,6 +5,7 @@
 #ifndef SUBLET_CLIENT_SHEPHERD_WEIGHT_H_
 #define SUBLET_CLIENT_SHEPHERD_WEIGHT_H_
 
+#include "attempt/cpu_weight.h"
 #include "attempt/format.h"
 #include "attempt/processes.h"
 
@@ -23,8 +24,9 @@ class Weight {
   // lowest weight. Null, or the step that failed.
   const char* join() const;
 
-  // Sets normal weight. `processes` are those of the attempt.
+  // Sets normal weight, or almost none. `processes` are those of the attempt.
   void lift(AttemptProcesses& processes);
+  void demote(AttemptProcesses& processes);
   // To be called repeatedly. Without a cgroup the weight is set per session, a job may
   // create new sessions, and the kernel may refuse a change for 100 ms. With a cgroup, a
   // child that was just joining may have undone lift().
@@ -41,10 +43,9 @@ class Weight {
   const char* folders_[kFolders] = {};    // unified, memory, cpu; null: none, or a duplicate
   int members_[kFolders] = {-1, -1, -1};  // files to write to for joining; -1: none
   int birthplace_ = -1;                   // the unified folder
-  int idle_ = -1;
+  CpuWeight cpu_;
   bool lifted_ = false;
   const char* memory_ = nullptr;
-  int nice_ = 19;
   bool pending_ = false;
 };
 

@@ -1,0 +1,53 @@
+#include "attempt/cpu_weight.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace sublet {
+namespace {
+
+constexpr int kNormalNice = 0;
+constexpr int kLowestNice = 19;
+
+}  // namespace
+
+CpuWeight::~CpuWeight() {
+  if (idle_ >= 0) close(idle_);
+}
+
+bool CpuWeight::open(const char* cgroup_cpu) noexcept {
+  if (!*cgroup_cpu) return true;
+  int folder = ::open(cgroup_cpu, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return false;
+  idle_ = openat(folder, "cpu.idle", O_WRONLY | O_CLOEXEC);
+  int error = errno;
+  close(folder);
+  errno = error;
+  return idle_ >= 0;
+}
+
+// pwrite: a child that joins may use the same descriptor at this moment. A folder that was
+// removed contains nobody.
+bool CpuWeight::lift(AttemptProcesses& processes) noexcept {
+  if (idle_ < 0) return processes.set_autogroup_nice(kNormalNice);
+  return pwrite(idle_, "0", 1, 0) == 1 || errno == ENODEV;
+}
+
+bool CpuWeight::demote(AttemptProcesses& processes) noexcept {
+  if (idle_ < 0) return processes.set_autogroup_nice(kLowestNice);
+  return pwrite(idle_, "1", 1, 0) == 1 || errno == ENODEV;
+}
+
+bool CpuWeight::demote_self() const noexcept {
+  if (idle_ >= 0) return pwrite(idle_, "1", 1, 0) == 1;
+  int fd = ::open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return true;  // a kernel without autogroups
+  bool good = write(fd, "19", 2) == 2;
+  int error = errno;
+  close(fd);
+  errno = error;
+  return good;
+}
+
+}  // namespace sublet

@@ -1,0 +1,38 @@
+// The CPU weight of an attempt relative to the owner: almost none, or, while it saves or
+// dies, normal. Set by cpu.idle of its cgroup, or without one by the nice value of its
+// autogroups. Used by the shepherd and, if that does not answer, by client and monitor.
+// After open() nothing allocates, logs or waits for a lock; compiled into the shepherd
+// without the C++ library. Not thread-safe.
+#ifndef SUBLET_ATTEMPT_CPU_WEIGHT_H_
+#define SUBLET_ATTEMPT_CPU_WEIGHT_H_
+
+#include "attempt/processes.h"
+
+namespace sublet {
+
+class CpuWeight {
+ public:
+  CpuWeight() = default;
+  ~CpuWeight();
+  CpuWeight(const CpuWeight&) = delete;
+  CpuWeight& operator=(const CpuWeight&) = delete;
+
+  // `cgroup_cpu`: the attempt's own folder with cpu.idle, or "": none. False with errno if
+  // that cannot be written.
+  bool open(const char* cgroup_cpu) noexcept;
+  bool by_cgroup() const noexcept { return idle_ >= 0; }
+
+  // False if the kernel refused it for now for some process: without root it allows one
+  // change of an autogroup per 100 ms.
+  bool lift(AttemptProcesses& processes) noexcept;
+  bool demote(AttemptProcesses& processes) noexcept;
+  // Of the calling process, which has joined the cgroup. False with errno.
+  bool demote_self() const noexcept;
+
+ private:
+  int idle_ = -1;
+};
+
+}  // namespace sublet
+
+#endif  // SUBLET_ATTEMPT_CPU_WEIGHT_H_
