@@ -86,6 +86,7 @@ def orphans(report, rounds, bare_signal):
                 to_gone.append(measure.until_gone(pid) - died)
             deaf.tenants.end()
             harness.wait_for(lambda: not curly.attempts(), "the attempt's end")
+            deaf.told.forget()  # it may have started again
         deaf.told.close()
     report.add_delays("orphan_gone", to_gone, bare_signal)
 
