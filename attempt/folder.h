@@ -42,8 +42,8 @@ struct AttemptOrder {
   std::string cgroup_cpu;
   std::string cgroup_memory;
   int64_t save_deadline_ms = 2000;
-  int64_t cpu_allowance_ms = 50;
-  int64_t lease_ns = 0;  // CLOCK_BOOTTIME
+  int64_t cpu_allowance_ms = 50;  // 0: not lifted to save
+  int64_t lease_ns = 0;           // CLOCK_BOOTTIME
   int64_t patience_ms = 3600 * 1000;
   std::string boot_id;  // boot_id() of base/process.h
 

@@ -93,6 +93,7 @@ static const struct field kExitFields[] = {
     FACT(left),
     FACT(killed),
     FACT(no_handler),
+    FACT(unsaved),
     FACT(cpu_user_us),
     FACT(cpu_system_us),
     FACT(wall_us),

@@ -75,8 +75,8 @@ struct sublet_order {
   const char* cgroup_cpu;
   const char* cgroup_memory;
   int64_t save_deadline_ms;
-  int64_t cpu_allowance_ms;
-  int64_t lease_ns; /* CLOCK_BOOTTIME */
+  int64_t cpu_allowance_ms; /* 0: not lifted to save */
+  int64_t lease_ns;         /* CLOCK_BOOTTIME */
   int64_t patience_ms;
   const char* boot_id; /* of the boot to which lease_ns refers */
 };
@@ -126,6 +126,7 @@ struct sublet_exit {
   int64_t left;       /* 1: the program reported that it saved and left */
   int64_t killed;     /* 1: the shepherd killed it */
   int64_t no_handler; /* 1: no process of the job handled a SIGTERM asking it to leave */
+  int64_t unsaved;    /* 1: its handler reported that request, and no checkpoint followed */
   int64_t cpu_user_us;
   int64_t cpu_system_us;
   int64_t wall_us;

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -342,11 +343,25 @@ bool AttemptProcesses::handles(pid_t pid, int signal) noexcept {
   return caught && (strtoull(caught + 8, nullptr, 16) >> (signal - 1) & 1);
 }
 
-bool AttemptProcesses::anyone_handles(int signal, pid_t first) noexcept {
-  if (handles(first, signal)) return true;
-  return !visit([](AttemptProcesses& self, const Found& found,
-                   void* context) { return !self.handles(found.pid, *static_cast<int*>(context)); },
-                &signal);
+bool AttemptProcesses::anyone_handles(int signal, pid_t first, int news, bool* found) noexcept {
+  struct Context {
+    int signal;
+    struct pollfd news;
+    bool found;
+    bool interrupted;
+  } context = {signal, {news, POLLIN, 0}, handles(first, signal), false};
+  if (!context.found)
+    visit(
+        [](AttemptProcesses& self, const Found& one, void* raw) {
+          auto* context = static_cast<Context*>(raw);
+          context->found = self.handles(one.pid, context->signal);
+          context->interrupted = poll(&context->news, 1, 0) > 0;
+          return !context->found && !context->interrupted;
+        },
+        &context);
+  if (context.interrupted && !context.found) return false;
+  *found = context.found;
+  return true;
 }
 
 bool AttemptProcesses::signal_who_handles(int signal, pid_t first) noexcept {

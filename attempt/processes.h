@@ -51,8 +51,10 @@ class AttemptProcesses {
   int64_t counted_ns() noexcept;
   int64_t resident_bytes() noexcept;
   bool handles(pid_t pid, int signal) noexcept;
-  // Whether any process handles `signal`; looks at `first` first.
-  bool anyone_handles(int signal, pid_t first) noexcept;
+  // Whether any process handles `signal`; looks at `first` first. With hundreds of processes
+  // this takes milliseconds: it gives up when `news`, a descriptor or -1, becomes readable,
+  // and returns false without changing *found.
+  bool anyone_handles(int signal, pid_t first, int news, bool* found) noexcept;
   // Sends `signal` only to processes that handle it: to `first` alone if it does, else
   // to all that do. False if none does.
   bool signal_who_handles(int signal, pid_t first) noexcept;

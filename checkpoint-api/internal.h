@@ -106,7 +106,9 @@ enum sublet_load_result sublet_load_file(struct sublet_checkpoint* c, const char
                                          struct sublet_header* header);
 
 /* signals.c: only one handle per process responds to signals. */
-void sublet_signals_take(void);      /* SIGTERM and SIGUSR1 set flags from now on */
+/* SIGTERM and SIGUSR1 set flags from now on; the handler of SIGTERM also adds 1 to
+ * *leave_seen, which must stay valid until sublet_signals_give_back(). */
+void sublet_signals_take(uint32_t* leave_seen);
 void sublet_signals_give_back(void); /* restores SIGTERM; ignores SIGUSR1, which would kill */
 extern int sublet_wanted;            /* either flag; the only thing a point reads */
 int sublet_take_save_request(void);  /* 1 once per request */

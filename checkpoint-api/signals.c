@@ -1,4 +1,5 @@
-/* SIGTERM: save and leave. SIGUSR1: save and continue. The handler only sets flags. */
+/* SIGTERM: save and leave. SIGUSR1: save and continue. The handler only sets flags and
+ * counts the SIGTERM in the status page, so that the shepherd gives it time to save. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <string.h>
@@ -7,16 +8,19 @@
 
 static int leave_flag;
 static int save_flag;
+static uint32_t* leave_seen;
 static struct sigaction term_before;
 static int taken;
 int sublet_wanted;
 
 static void on_signal(int number) {
+  if (number == SIGTERM) __atomic_fetch_add(leave_seen, 1, __ATOMIC_RELAXED);
   __atomic_store_n(number == SIGTERM ? &leave_flag : &save_flag, 1, __ATOMIC_RELAXED);
   __atomic_store_n(&sublet_wanted, 1, __ATOMIC_RELEASE);
 }
 
-void sublet_signals_take(void) {
+void sublet_signals_take(uint32_t* counter) {
+  leave_seen = counter;
   struct sigaction action;
   memset(&action, 0, sizeof action);
   action.sa_handler = on_signal;

@@ -69,6 +69,7 @@ bool exited_with(int end, int status) { return WIFEXITED(end) && WEXITSTATUS(end
 class SignalsTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(SignalsTest);
   CPPUNIT_TEST(sigterm_saves_and_leaves);
+  CPPUNIT_TEST(the_handler_itself_counts_the_request);
   CPPUNIT_TEST(sigusr1_saves_and_goes_on);
   CPPUNIT_TEST(the_program_may_leave_by_itself);
   CPPUNIT_TEST(a_request_during_a_save_is_answered_by_that_save);
@@ -105,6 +106,7 @@ class SignalsTest : public CppUnit::TestFixture {
       CPPUNIT_ASSERT_EQUAL(round, page.generation);
       CPPUNIT_ASSERT_EQUAL(round - 1, page.resumed_generation);
       CPPUNIT_ASSERT_EQUAL(1u, page.wants_seen);
+      CPPUNIT_ASSERT_EQUAL(1u, page.leave_seen);
       CPPUNIT_ASSERT_EQUAL(0u, page.save_failed_errno);
       CPPUNIT_ASSERT_EQUAL(round == 1 ? -1 : start_ppm, page.resumed_progress_ppm);
       CPPUNIT_ASSERT(page.saved_boot_ns > 0 && page.save_ns > 0);
@@ -115,6 +117,27 @@ class SignalsTest : public CppUnit::TestFixture {
       CPPUNIT_ASSERT(step > before);
       before = step;
     }
+  }
+
+  // The program is far from its next safe point; only SIGTERM counts, and no longer after
+  // finish.
+  void the_handler_itself_counts_the_request() {
+    Pool pool;
+    const int end = end_of(start_child([&] {
+      sublet::Checkpoint checkpoint("counter", 1);
+      checkpoint.start();
+      if (pool.page().leave_seen != 0) return 1;
+      raise(SIGUSR1);
+      if (pool.page().leave_seen != 0) return 2;
+      raise(SIGTERM);
+      if (pool.page().leave_seen != 1) return 3;
+      checkpoint.finish();
+      signal(SIGTERM, SIG_IGN);
+      raise(SIGTERM);
+      return pool.page().leave_seen == 1 ? 0 : 4;
+    }));
+    CPPUNIT_ASSERT_EQUAL(0, end);
+    CPPUNIT_ASSERT_EQUAL(0u, pool.page().wants_seen);
   }
 
   void sigusr1_saves_and_goes_on() {

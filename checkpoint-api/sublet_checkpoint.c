@@ -252,9 +252,10 @@ int sublet_checkpoint_start(struct sublet_checkpoint* c,
     if (c->folder >= 0) result = resume(c, &header);
     if (result == SUBLET_REFUSED) return result;
     signals_in_use = 1;
-    sublet_signals_take();
-    plan_next_save(c, boot_ns());
     open_status(c);
+    SET(c->status->leave_seen, 0); /* from now on the handler's */
+    sublet_signals_take(&c->status->leave_seen);
+    plan_next_save(c, boot_ns());
     fill_status(c, result == SUBLET_RESUMED ? &header : NULL);
   }
   c->started = 1;

@@ -11,6 +11,9 @@
  * it with acquire order sees the size, time and duration of that save or a later one.
  * `aware` is stored with release order after everything that `start` fills in.
  *
+ * When the owner returns, a program has almost no CPU time until its SIGTERM handler has
+ * counted leave_seen; from then on it has its whole allowance to save (docs/shepherd.md).
+ *
  * Plain C, no library needed: the shepherd includes only this header. */
 #ifndef SUBLET_CHECKPOINT_API_SUBLET_STATUS_H_
 #define SUBLET_CHECKPOINT_API_SUBLET_STATUS_H_
@@ -19,7 +22,8 @@
 #include <stdint.h>
 
 #define SUBLET_STATUS_MAGIC 0x54534253u /* "SBST" in a little-endian dump */
-#define SUBLET_STATUS_VERSION 1u
+/* Version 1 has no leave_seen; there the first sign of an answer is wants_seen. */
+#define SUBLET_STATUS_VERSION 2u
 #define SUBLET_STATUS_BYTES 4096
 
 /* Exit status of a job that left because it was asked to. */
@@ -36,8 +40,8 @@ struct sublet_status {
   uint64_t save_ns;           /* duration of that save */
   int32_t progress_ppm;       /* 0 to 1,000,000; -1: unknown */
   uint32_t save_failed_errno; /* errno of the last save; 0: it succeeded */
-  uint32_t wants_seen;  /* save requests (either signal) seen at a safe point, before the save */
-  uint32_t reserved_60; /* 0 */
+  uint32_t wants_seen; /* save requests (either signal) seen at a safe point, before the save */
+  uint32_t leave_seen; /* SIGTERMs seen, counted by the handler itself; since version 2 */
   uint64_t resumed_generation;  /* generation from which this run resumed; 0: none */
   int32_t resumed_progress_ppm; /* progress stored in that generation; -1: none or unknown */
   uint32_t reserved_76;         /* 0 */
@@ -59,6 +63,7 @@ SUBLET_STATUS_ASSERT(offsetof(struct sublet_status, save_ns) == 40);
 SUBLET_STATUS_ASSERT(offsetof(struct sublet_status, progress_ppm) == 48);
 SUBLET_STATUS_ASSERT(offsetof(struct sublet_status, save_failed_errno) == 52);
 SUBLET_STATUS_ASSERT(offsetof(struct sublet_status, wants_seen) == 56);
+SUBLET_STATUS_ASSERT(offsetof(struct sublet_status, leave_seen) == 60);
 SUBLET_STATUS_ASSERT(offsetof(struct sublet_status, resumed_generation) == 64);
 SUBLET_STATUS_ASSERT(offsetof(struct sublet_status, resumed_progress_ppm) == 72);
 SUBLET_STATUS_ASSERT(sizeof(struct sublet_status) == 80);

@@ -175,7 +175,8 @@ std::vector<SettingSpec> client_setting_specs() {
       {"save_deadline_most", T::duration, "10 s", 0, kDayMs,
        "longest time to save that a job may ask for"},
       {"cpu_allowance", T::duration, "50 ms", 1, 60'000,
-       "CPU time that a job may use to save after the owner's return"},
+       "CPU time at normal weight in which a program that uses the checkpoint library may save "
+       "after the owner's return"},
       {"patience", T::duration, "1 h", 0, 30 * kDayMs,
        "how long to keep a job that is frozen because the server is unreachable"},
       {"drain_time", T::duration, "20 s", 0, kDayMs,

@@ -6,8 +6,10 @@ namespace sublet::protocol {
 namespace {
 
 constexpr int64_t kSecondNs = 1'000'000'000;
-// Bounds how far a job can exceed its allowance on each core.
-constexpr int64_t kCpuCheckNs = 2'000'000;
+// Bounds how far a job can exceed its CPU time on each core.
+constexpr int64_t kCpuCheckNs = 1'000'000;
+// How soon a demoted job is lifted after its handler has run.
+constexpr int64_t kHandlerCheckNs = 10'000'000;
 constexpr int64_t kFirstKillIntervalNs = 2'000'000;
 constexpr int64_t kLastKillIntervalNs = 100'000'000;
 
@@ -48,7 +50,7 @@ uint32_t ShepherdMachine::end_unstarted(sublet_leave_reason reason, int64_t dete
   phase_ = Phase::killing;  // of the process that has not executed the program yet
   next_check_ns_ = detected;
   kill_interval_ns_ = kFirstKillIntervalNs;
-  return kActKill;
+  return kActLift | kActKill;
 }
 
 uint32_t ShepherdMachine::kill(sublet_leave_reason reason, int64_t detected, int64_t now) {
@@ -60,9 +62,9 @@ uint32_t ShepherdMachine::kill(sublet_leave_reason reason, int64_t detected, int
   killed_ = true;
   kill_interval_ns_ = kFirstKillIntervalNs;
   next_check_ns_ = now + kill_interval_ns_;
-  // Freezes first: one write stops all processes, killing may take several rounds.
-  // Lifts, because exiting needs CPU time: at idle priority beside a busy owner a
-  // process would keep its memory for seconds.
+  // Freezes first: one write stops all processes, killing may take several rounds, and
+  // nothing runs at the weight that follows. Lifts, because exiting needs CPU time: at idle
+  // priority beside a busy owner a process would keep its memory for seconds.
   return kActFreeze | kActLift | kActKill | kActStatus;
 }
 
@@ -70,16 +72,34 @@ uint32_t ShepherdMachine::leave_for_owner(sublet_leave_reason reason, int64_t de
                                           int64_t now) {
   if (phase_ == Phase::starting || phase_ == Phase::frozen) return kill(reason, detected, now);
   if (phase_ == Phase::killing || phase_ == Phase::ended || for_owner_) return 0;
-  uint32_t actions = kActLift | kActStatus;
-  // A job that is already saving got a SIGTERM; a second one could interrupt the save.
-  if (phase_ == Phase::running) actions |= kActTerminate;
   int64_t deadline = plus(now, terms_.save_deadline_ms * kNsPerMs);
   deadline_ns_ = phase_ == Phase::saving ? least(deadline_ns_, deadline) : deadline;
   note_leave(reason, detected);
   phase_ = Phase::saving;
   for_owner_ = true;
+  return kActAssess | kActStatus;
+}
+
+uint32_t ShepherdMachine::assessed(TermAnswer answer, int64_t now) {
+  if (!leaving_for_owner()) return 0;
+  if (answer == TermAnswer::kNone) return kill(reason_, detected_ns_, now);
+  // A job that is already saving got a SIGTERM; a second one could interrupt the save.
+  const uint32_t ask = terminated_ ? 0u : uint32_t{kActTerminate};
+  terminated_ = true;
+  reports_ = answer == TermAnswer::kStatusPage && terms_.cpu_allowance_ms > 0;
+  return ask | (reports_ ? lift(now) : kActDemote);
+}
+
+uint32_t ShepherdMachine::lift(int64_t now) {
+  lifted_ = true;
   next_check_ns_ = now + kCpuCheckNs;
-  return actions;
+  return kActLift;
+}
+
+uint32_t ShepherdMachine::handler_ran(int64_t now) {
+  if (!awaiting_handler()) return 0;
+  handler_ran_ = true;
+  return lifted_ ? 0 : lift(now);
 }
 
 uint32_t ShepherdMachine::monitor_frame(const sublet_frame& frame, int64_t now) {
@@ -112,6 +132,7 @@ uint32_t ShepherdMachine::vacate(const sublet_frame& frame, int64_t now) {
   if (phase_ != Phase::running) return 0;
   note_leave(reason, now);
   phase_ = Phase::saving;
+  terminated_ = true;
   int64_t deadline_ms = frame.arg[0] > 0 ? frame.arg[0] : terms_.save_deadline_ms;
   deadline_ns_ = plus(now, least(deadline_ms, INT64_MAX / kNsPerMs) * kNsPerMs);
   return kActTerminate | kActStatus;
@@ -163,7 +184,8 @@ uint32_t ShepherdMachine::tick(int64_t now) {
     return kActKill;
   }
   if (phase_ == Phase::saving && now >= deadline_ns_) return kill(reason_, detected_ns_, now);
-  if (phase_ == Phase::saving && now >= next_check_ns_) next_check_ns_ = now + kCpuCheckNs;
+  if (phase_ == Phase::saving && now >= next_check_ns_)
+    next_check_ns_ = now + (lifted_ ? kCpuCheckNs : kHandlerCheckNs);
   if (now - last_contact_ns_ >= SUBLET_MONITOR_SILENCE_NS && !for_owner_) return monitor_lost(now);
   if (now >= terms_.lease_ns && phase_ != Phase::frozen) return lease_expired(now);
   if (phase_ == Phase::frozen && now >= lease_give_up_at(terms_.patience_ms, terms_.lease_ns))
@@ -179,8 +201,13 @@ uint32_t ShepherdMachine::tick(int64_t now) {
 }
 
 uint32_t ShepherdMachine::cpu_used(int64_t used_ns, int64_t now) {
-  if (!counting_cpu() || used_ns < terms_.cpu_allowance_ms * kNsPerMs) return 0;
-  return kill(reason_, detected_ns_, now);
+  if (!counting_cpu()) return 0;
+  const int64_t allowance = terms_.cpu_allowance_ms * kNsPerMs;
+  if (handler_ran_) return used_ns < allowance ? 0 : kill(reason_, detected_ns_, now);
+  if (used_ns < least(kUnseenNs, allowance)) return 0;
+  lifted_ = false;
+  next_check_ns_ = now + kHandlerCheckNs;
+  return kActDemote;
 }
 
 uint32_t ShepherdMachine::over_limit(int64_t now) { return kill(SUBLET_LEAVE_LIMIT, now, now); }
@@ -198,7 +225,7 @@ uint32_t ShepherdMachine::main_exited(int64_t now) {
   phase_ = Phase::killing;
   kill_interval_ns_ = kFirstKillIntervalNs;
   next_check_ns_ = now + kill_interval_ns_;
-  return kActLift | kActKill;
+  return kActFreeze | kActLift | kActKill;
 }
 
 uint32_t ShepherdMachine::all_gone(int64_t) {
@@ -216,7 +243,7 @@ int64_t ShepherdMachine::next_instant() const {
   next = least(next, terms_.lease_ns);
   if (phase_ == Phase::saving) {
     next = least(next, deadline_ns_);
-    return for_owner_ ? least(next, next_check_ns_) : next;
+    return lifted_ || awaiting_handler() ? least(next, next_check_ns_) : next;
   }
   if (phase_ != Phase::running) return next;
   if (terms_.limit_wall_s > 0)

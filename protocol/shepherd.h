@@ -8,9 +8,12 @@
 // their bits before the next input.
 //
 // How an attempt ends (docs/shepherd.md):
-//   the owner is back, or the monitor is lost or silent (from any state): SIGTERM
-//     at normal weight, within a CPU allowance and the save deadline; when either
-//     is used up, the job is frozen and killed. A frozen job is killed.
+//   the owner is back, or the monitor is lost or silent (from any state): it depends on
+//     how the job answers SIGTERM (TermAnswer). Not at all: frozen and killed at once. By a
+//     handler: SIGTERM, still demoted, killed at the save deadline. With a status page:
+//     SIGTERM at normal weight for kUnseenNs of CPU time; once its handler has reported the
+//     request, for the CPU allowance, and when that is used up it is killed. A frozen job is
+//     killed.
 //   VACATE for another reason: SIGTERM, still demoted, with the full deadline.
 //   REMOVED or REPLACED, KILL, a limit: killed.
 //   the lease: asked to save, frozen when it ends, thawed by a longer one, killed
@@ -28,19 +31,32 @@ namespace sublet::protocol {
 enum ShepherdAction : uint32_t {
   kActFreeze = 1u << 0,  // no process of the attempt uses CPU from now on
   kActThaw = 1u << 1,
-  kActLift = 1u << 2,       // normal weight, and start counting CPU (cpu_used)
-  kActTerminate = 1u << 3,  // SIGTERM: save and leave
-  kActSave = 1u << 4,       // SIGUSR1, if the program understands it
-  kActKill = 1u << 5,       // every process; repeated until all_gone
-  kActAck = 1u << 6,        // acknowledge the received frame
-  kActStart = 1u << 7,      // let the program run
-  kActStatus = 1u << 8,     // send the state to the client
-  kActWriteExit = 1u << 9   // the last action: exit record, then ENDED
+  kActAssess = 1u << 2,     // call assessed(), and carry out what it returns first
+  kActLift = 1u << 3,       // normal weight, and start counting CPU (cpu_used)
+  kActDemote = 1u << 4,     // almost no weight
+  kActTerminate = 1u << 5,  // SIGTERM: save and leave
+  kActSave = 1u << 6,       // SIGUSR1, if the program understands it
+  kActKill = 1u << 7,       // every process; repeated until all_gone
+  kActAck = 1u << 8,        // acknowledge the received frame
+  kActStart = 1u << 9,      // let the program run
+  kActStatus = 1u << 10,    // send the state to the client
+  kActWriteExit = 1u << 11  // the last action: exit record, then ENDED
 };
+
+// How a job answers SIGTERM.
+enum class TermAnswer {
+  kNone,       // no process handles it: there is nothing to wait for
+  kHandler,    // a process handles it, but does not tell what it does
+  kStatusPage  // the program reports its saves (checkpoint-api/sublet_status.h)
+};
+
+// CPU time at normal weight in which the handler of a program with a status page must have
+// reported the request: enough to run a handler, and too little to notice.
+constexpr int64_t kUnseenNs = 2'000'000;
 
 struct ShepherdTerms {
   int64_t save_deadline_ms = 2000;
-  int64_t cpu_allowance_ms = 50;
+  int64_t cpu_allowance_ms = 50;  // 0: never lifted to save
   int64_t lease_ns = 0;
   int64_t patience_ms = 3600 * 1000;
   int64_t limit_wall_s = 0;  // 0: none
@@ -57,6 +73,11 @@ class ShepherdMachine {
   uint32_t control_frame(const sublet_frame& frame, int64_t now);
   // Due at next_instant(); harmless earlier.
   uint32_t tick(int64_t now);
+  // How the job answers SIGTERM, as kActAssess asks.
+  uint32_t assessed(TermAnswer answer, int64_t now);
+  // The program's handler has reported the request to leave. To be asked while
+  // awaiting_handler().
+  uint32_t handler_ran(int64_t now);
   // CPU time of all processes since kActLift. To be called while counting_cpu().
   uint32_t cpu_used(int64_t used_ns, int64_t now);
   // The job has exceeded one of its limits.
@@ -69,7 +90,9 @@ class ShepherdMachine {
 
   // When tick() is due, INT64_MAX for never.
   int64_t next_instant() const;
-  bool counting_cpu() const { return phase_ == Phase::saving && for_owner_; }
+  bool leaving_for_owner() const { return phase_ == Phase::saving && for_owner_; }
+  bool counting_cpu() const { return leaving_for_owner() && lifted_; }
+  bool awaiting_handler() const { return leaving_for_owner() && reports_ && !handler_ran_; }
   // True from kActStart on.
   bool started() const { return started_ns_ != 0; }
   bool killed() const { return killed_; }
@@ -88,6 +111,7 @@ class ShepherdMachine {
   uint32_t lease(int64_t until, int64_t now);
   uint32_t lease_expired(int64_t now);
   uint32_t kill(sublet_leave_reason reason, int64_t detected, int64_t now);
+  uint32_t lift(int64_t now);
   uint32_t end_unstarted(sublet_leave_reason reason, int64_t detected);
   void note_leave(sublet_leave_reason reason, int64_t detected);
   void leave_frozen(int64_t now);
@@ -96,6 +120,10 @@ class ShepherdMachine {
   Phase phase_ = Phase::starting;
   sublet_leave_reason reason_ = SUBLET_LEAVE_NONE;
   bool for_owner_ = false;
+  bool terminated_ = false;  // SIGTERM has been sent
+  bool reports_ = false;     // has a status page and may be lifted
+  bool lifted_ = false;      // to save
+  bool handler_ran_ = false;
   bool save_asked_ = false;
   bool main_exited_ = false;
   bool killed_ = false;

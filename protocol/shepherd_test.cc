@@ -43,6 +43,11 @@ struct Running {
   uint32_t owner(int64_t now) {
     return machine.monitor_frame(presence(SUBLET_PRESENCE_ACTIVE, now), now);
   }
+  // The owner returns to a job that answers SIGTERM so; returns what is done with the job.
+  uint32_t owner_meets(TermAnswer answer, int64_t now) {
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kActAssess | kActAck | kActStatus}, owner(now));
+    return machine.assessed(answer, now);
+  }
   // Advances time with heartbeats of the monitor; returns the actions of all ticks.
   uint32_t pass(int64_t from, int64_t to) {
     uint32_t actions = 0;
@@ -59,8 +64,13 @@ class ShepherdTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(ShepherdTest);
   CPPUNIT_TEST(starts_only_when_the_owner_is_away);
   CPPUNIT_TEST(silence_before_the_start_ends_blind);
-  CPPUNIT_TEST(owner_gets_save_lifted_and_bounded);
+  CPPUNIT_TEST(without_a_handler_it_is_frozen_and_killed_at_once);
+  CPPUNIT_TEST(with_a_handler_it_stays_demoted_until_the_deadline);
+  CPPUNIT_TEST(with_a_page_it_is_lifted_for_its_handler_then_for_its_save);
+  CPPUNIT_TEST(a_handler_that_runs_late_is_lifted_then);
+  CPPUNIT_TEST(without_an_allowance_it_is_never_lifted);
   CPPUNIT_TEST(allowance_spent_freezes_and_kills);
+  CPPUNIT_TEST(freeze_comes_before_lift_and_lift_before_kill);
   CPPUNIT_TEST(lost_or_silent_monitor_is_the_owner);
   CPPUNIT_TEST(other_leaves_keep_the_full_deadline);
   CPPUNIT_TEST(owner_during_another_leave);
@@ -104,39 +114,104 @@ class ShepherdTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(uint32_t{kActWriteExit}, machine.all_gone(due + kMs));
   }
 
-  void owner_gets_save_lifted_and_bounded() {
+  void without_a_handler_it_is_frozen_and_killed_at_once() {
     Running run;
-    int64_t seen = kStart + 500 * kMs;
-    uint32_t actions =
-        run.machine.monitor_frame(presence(SUBLET_PRESENCE_ACTIVE, seen - kMs), seen);
-    CPPUNIT_ASSERT_EQUAL(uint32_t{kActLift | kActTerminate | kActAck | kActStatus}, actions);
-    CPPUNIT_ASSERT_EQUAL(seen - kMs, run.machine.leave_detected_ns());
-    CPPUNIT_ASSERT(run.machine.counting_cpu());
-    CPPUNIT_ASSERT_EQUAL(uint32_t{kActAck}, run.owner(seen + kMs));
-    int64_t end = seen + 2000 * kMs;
-    CPPUNIT_ASSERT_EQUAL(0u, run.machine.tick(end - 1));
-    CPPUNIT_ASSERT(run.machine.next_instant() <= end);
-    CPPUNIT_ASSERT(run.machine.tick(end) & kActKill);
+    uint32_t actions = run.owner_meets(TermAnswer::kNone, kStart + kMs);
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kActFreeze | kActLift | kActKill | kActStatus}, actions);
     CPPUNIT_ASSERT(run.machine.killed());
     CPPUNIT_ASSERT_EQUAL(SUBLET_LEAVE_OWNER, run.machine.reason());
   }
 
+  void with_a_handler_it_stays_demoted_until_the_deadline() {
+    Running run;
+    int64_t seen = kStart + 500 * kMs;
+    uint32_t actions =
+        run.machine.monitor_frame(presence(SUBLET_PRESENCE_ACTIVE, seen - kMs), seen);
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kActAssess | kActAck | kActStatus}, actions);
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kActTerminate | kActDemote},
+                         run.machine.assessed(TermAnswer::kHandler, seen));
+    CPPUNIT_ASSERT_EQUAL(seen - kMs, run.machine.leave_detected_ns());
+    CPPUNIT_ASSERT(!run.machine.counting_cpu());
+    CPPUNIT_ASSERT(!run.machine.awaiting_handler());
+    CPPUNIT_ASSERT_EQUAL(0u, run.machine.handler_ran(seen));
+    CPPUNIT_ASSERT_EQUAL(0u, run.machine.cpu_used(1000 * kMs, seen));
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kActAck}, run.owner(seen + kMs));
+    int64_t end = seen + 2000 * kMs;
+    CPPUNIT_ASSERT_EQUAL(end, run.machine.next_instant());
+    CPPUNIT_ASSERT_EQUAL(0u, run.machine.tick(end - 1));
+    actions = run.machine.tick(end);
+    CPPUNIT_ASSERT((actions & (kActFreeze | kActKill)) == (kActFreeze | kActKill));
+    CPPUNIT_ASSERT(run.machine.killed());
+    CPPUNIT_ASSERT_EQUAL(SUBLET_LEAVE_OWNER, run.machine.reason());
+  }
+
+  void with_a_page_it_is_lifted_for_its_handler_then_for_its_save() {
+    Running run;
+    int64_t now = kStart + kMs;
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kActTerminate | kActLift},
+                         run.owner_meets(TermAnswer::kStatusPage, now));
+    CPPUNIT_ASSERT(run.machine.awaiting_handler());
+    CPPUNIT_ASSERT(run.machine.next_instant() <= now + kMs);
+    CPPUNIT_ASSERT_EQUAL(0u, run.machine.cpu_used(kUnseenNs - 1, now));
+    CPPUNIT_ASSERT_EQUAL(0u, run.machine.handler_ran(now));  // it is lifted already
+    CPPUNIT_ASSERT(!run.machine.awaiting_handler());
+    CPPUNIT_ASSERT_EQUAL(0u, run.machine.cpu_used(50 * kMs - 1, now + 60 * kMs));
+    CPPUNIT_ASSERT(run.machine.tick(now + 2000 * kMs) & kActKill);
+  }
+
+  void a_handler_that_runs_late_is_lifted_then() {
+    Running run;
+    int64_t now = kStart + kMs;
+    run.owner_meets(TermAnswer::kStatusPage, now);
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kActDemote}, run.machine.cpu_used(kUnseenNs, now));
+    CPPUNIT_ASSERT(!run.machine.counting_cpu());
+    CPPUNIT_ASSERT(run.machine.awaiting_handler());
+    CPPUNIT_ASSERT(run.machine.next_instant() <= now + 10 * kMs);
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kActLift}, run.machine.handler_ran(now + 5 * kMs));
+    CPPUNIT_ASSERT_EQUAL(0u, run.machine.handler_ran(now + 5 * kMs));  // once
+    CPPUNIT_ASSERT_EQUAL(0u, run.machine.cpu_used(50 * kMs - 1, now + 60 * kMs));
+    CPPUNIT_ASSERT(run.machine.cpu_used(50 * kMs, now + 61 * kMs) & kActKill);
+  }
+
+  void without_an_allowance_it_is_never_lifted() {
+    ShepherdTerms terms = some_terms();
+    terms.cpu_allowance_ms = 0;
+    Running run(terms);
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kActTerminate | kActDemote},
+                         run.owner_meets(TermAnswer::kStatusPage, kStart + kMs));
+    CPPUNIT_ASSERT_EQUAL(0u, run.machine.handler_ran(kStart + kMs));
+  }
+
   void allowance_spent_freezes_and_kills() {
     Running run;
-    run.owner(kStart + kMs);
+    run.owner_meets(TermAnswer::kStatusPage, kStart + kMs);
+    run.machine.handler_ran(kStart + kMs);
     CPPUNIT_ASSERT_EQUAL(0u, run.machine.cpu_used(50 * kMs - 1, kStart + 60 * kMs));
     uint32_t actions = run.machine.cpu_used(50 * kMs, kStart + 61 * kMs);
     CPPUNIT_ASSERT((actions & (kActFreeze | kActKill)) == (kActFreeze | kActKill));
   }
 
+  // Actions are carried out in the order of their bits.
+  void freeze_comes_before_lift_and_lift_before_kill() {
+    CPPUNIT_ASSERT(kActFreeze < kActLift && kActLift < kActKill);
+    uint32_t all = kActFreeze | kActLift | kActKill;
+    Running exited, spent, late;
+    CPPUNIT_ASSERT_EQUAL(all, exited.machine.main_exited(kStart) & all);
+    spent.machine.control_frame(control(SUBLET_FRAME_VACATE, SUBLET_LEAVE_PREEMPT, 0, 10), kStart);
+    CPPUNIT_ASSERT_EQUAL(all, spent.machine.tick(kStart + 10 * kMs) & all);
+    CPPUNIT_ASSERT_EQUAL(all, late.machine.over_limit(kStart) & all);
+  }
+
   void lost_or_silent_monitor_is_the_owner() {
     Running lost;
-    CPPUNIT_ASSERT(lost.machine.monitor_lost(kStart + kMs) & kActTerminate);
+    CPPUNIT_ASSERT(lost.machine.monitor_lost(kStart + kMs) & kActAssess);
+    CPPUNIT_ASSERT(lost.machine.assessed(TermAnswer::kHandler, kStart + kMs) & kActTerminate);
     CPPUNIT_ASSERT_EQUAL(SUBLET_LEAVE_BLIND, lost.machine.reason());
     Running silent;
     int64_t due = silent.machine.next_instant();
     CPPUNIT_ASSERT(due == kStart + SUBLET_MONITOR_SILENCE_NS);
-    CPPUNIT_ASSERT(silent.machine.tick(due) & kActTerminate);
+    CPPUNIT_ASSERT(silent.machine.tick(due) & kActAssess);
+    CPPUNIT_ASSERT(silent.machine.assessed(TermAnswer::kStatusPage, due) & kActTerminate);
     CPPUNIT_ASSERT(silent.machine.counting_cpu());
     CPPUNIT_ASSERT_EQUAL(SUBLET_LEAVE_BLIND, silent.machine.reason());
   }
@@ -158,9 +233,8 @@ class ShepherdTest : public CppUnit::TestFixture {
   void owner_during_another_leave() {
     Running run;
     run.machine.control_frame(control(SUBLET_FRAME_VACATE, SUBLET_LEAVE_DRAIN, 0, 60'000), kStart);
-    uint32_t actions = run.owner(kStart + 100 * kMs);
-    CPPUNIT_ASSERT(actions & kActLift);
-    CPPUNIT_ASSERT(!(actions & kActTerminate));
+    uint32_t actions = run.owner_meets(TermAnswer::kStatusPage, kStart + 100 * kMs);
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kActLift}, actions);  // it got a SIGTERM before
     CPPUNIT_ASSERT_EQUAL(SUBLET_LEAVE_OWNER, run.machine.reason());
     CPPUNIT_ASSERT(run.machine.tick(kStart + 2100 * kMs) & kActKill);
   }
@@ -286,7 +360,13 @@ class ShepherdTest : public CppUnit::TestFixture {
         if (what == 6)
           actions |= machine.control_frame(
               control(SUBLET_FRAME_VACATE, static_cast<uint32_t>(wait % 10)), now);
+        if (what == 7) actions |= machine.handler_ran(now);
         if (what == 8) actions |= machine.cpu_used(wait * kMs / 10, now);
+        const auto answer = static_cast<TermAnswer>(wait % 3);
+        if (actions & kActAssess) actions |= machine.assessed(answer, now);
+        // Only who reports its saves is lifted, unless it is frozen first to die.
+        if (answer != TermAnswer::kStatusPage && (actions & kActAssess))
+          RC_ASSERT(!(actions & kActLift) || (actions & kActFreeze));
         starts += (actions & kActStart) != 0;
         killed |= (actions & kActKill) != 0;
         if (back) RC_ASSERT(!(actions & (kActThaw | kActStart | kActSave)));

@@ -103,6 +103,9 @@ class ShepherdFailureTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(kill_all(*tenant));
     CPPUNIT_ASSERT_EQUAL(std::string("1\n"), rig.read(order.cgroup_unified + "/cgroup.freeze"));
     CPPUNIT_ASSERT_EQUAL(std::string("0\n"), rig.read(order.cgroup_cpu + "/cpu.idle"));
+    const bool v2 = order.cgroup_cpu == order.cgroup_unified;
+    CPPUNIT_ASSERT_EQUAL(std::string(v2 ? "1000\n" : "10240\n"),
+                         rig.read(order.cgroup_cpu + (v2 ? "/cpu.weight" : "/cpu.shares")));
   }
 
   static int64_t cpu_us_of(const ProcessId& id) {

@@ -70,6 +70,8 @@ void Shepherd::fill_checkpoint(sublet_exit* end) {
   end->progress_ppm = end->resumed_progress_ppm = -1;
   look_at_status();
   if (!seen_.magic) return;
+  end->unsaved = term_handled_ && requests_seen() != requests_before_ &&
+                 seen_.generation == generation_before_;
   end->aware = seen_.aware != 0;
   end->left = seen_.left != 0;
   end->generation = clamp(seen_.generation);

@@ -19,10 +19,10 @@ constexpr int64_t kMs = 1'000'000;
 class ShepherdLeaveTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(ShepherdLeaveTest);
   CPPUNIT_TEST(owner_returns_and_the_job_saves_and_leaves);
-  CPPUNIT_TEST(unaware_program_ends_by_sigterm);
+  CPPUNIT_TEST(without_a_handler_it_is_killed_at_once);
   CPPUNIT_TEST(a_shell_waits_for_the_program_that_saves);
   CPPUNIT_TEST(a_program_that_ends_meanwhile_is_done);
-  CPPUNIT_TEST(deaf_program_is_killed_at_the_deadline);
+  CPPUNIT_TEST(a_handler_that_does_nothing_is_killed_at_the_deadline);
   CPPUNIT_TEST(burner_is_killed_when_its_allowance_is_spent);
   CPPUNIT_TEST(short_lived_children_spend_the_allowance_too);
   CPPUNIT_TEST(a_job_that_stops_everybody_stops_nobody);
@@ -77,6 +77,7 @@ class ShepherdLeaveTest : public CppUnit::TestFixture {
       left(end, SUBLET_LEAVE_OWNER);
       CPPUNIT_ASSERT_EQUAL(int64_t{0}, end.facts.no_handler);
       CPPUNIT_ASSERT(end.facts.quiesce_ns > 0);
+      CPPUNIT_ASSERT_EQUAL(int64_t{0}, end.facts.unsaved);
       CPPUNIT_ASSERT_EQUAL(int64_t{1}, end.facts.generation);
       CPPUNIT_ASSERT_EQUAL(int64_t{1234}, end.facts.checkpoint_bytes);
       CPPUNIT_ASSERT_EQUAL(int64_t{250000}, end.facts.progress_ppm);
@@ -84,15 +85,21 @@ class ShepherdLeaveTest : public CppUnit::TestFixture {
     });
   }
 
-  void unaware_program_ends_by_sigterm() {
-    Rig rig;
-    std::string folder = ready(rig, rig.order({"wait"}));
-    rig.monitor().say(SUBLET_PRESENCE_ACTIVE);
-    AttemptExit end = rig.finish(folder);
-    CPPUNIT_ASSERT_EQUAL(int64_t{SIGTERM}, end.facts.code);
-    CPPUNIT_ASSERT_EQUAL(int64_t{1}, end.facts.no_handler);
-    CPPUNIT_ASSERT_EQUAL(int64_t{0}, end.facts.killed);
-    CPPUNIT_ASSERT_EQUAL(int64_t{0}, end.facts.aware);
+  // Asleep, deaf or lying about its handler: there is nothing to wait for.
+  void without_a_handler_it_is_killed_at_once() {
+    for (const char* mode : {"wait", "deaf", "claim"}) {
+      each_way([mode](Rig& rig, bool cgroup) {
+        AttemptOrder order = rig.order({mode});
+        if (cgroup) rig.use_cgroups(&order);
+        order.save_deadline_ms = 60'000;
+        std::string folder = ready(rig, order);
+        rig.monitor().say(SUBLET_PRESENCE_ACTIVE);
+        AttemptExit end = rig.finish(folder);
+        killed(end, SUBLET_LEAVE_OWNER);
+        CPPUNIT_ASSERT_EQUAL(int64_t{1}, end.facts.no_handler);
+        CPPUNIT_ASSERT(end.facts.quiesce_ns < order.save_deadline_ms * kMs);
+      });
+    }
   }
 
   void a_shell_waits_for_the_program_that_saves() {
@@ -112,10 +119,9 @@ class ShepherdLeaveTest : public CppUnit::TestFixture {
     order.program = "/bin/sh";
     order.arguments = {"sh", "-c", "trap '' TERM; : > ready; while [ ! -e end ]; do :; done"};
     order.save_deadline_ms = 60'000;
-    order.cpu_allowance_ms = 60'000;
     std::string folder = ready(rig, order);
-    rig.monitor().say(SUBLET_PRESENCE_ACTIVE);
-    CPPUNIT_ASSERT(wait_until([&] { return rig.monitor().acknowledged() > 0; }));
+    UniqueFd control = rig.ask(folder, rig.frame(order, SUBLET_FRAME_VACATE, SUBLET_LEAVE_PREEMPT));
+    CPPUNIT_ASSERT(rig.receive(control.get(), SUBLET_FRAME_ACK));
     close(open((folder + "/work/end").c_str(), O_CREAT | O_WRONLY, 0600));
     AttemptExit end = rig.finish(folder);
     CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_OUTCOME_EXITED}, end.facts.outcome);
@@ -123,9 +129,9 @@ class ShepherdLeaveTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(int64_t{1}, end.facts.no_handler);
   }
 
-  void deaf_program_is_killed_at_the_deadline() {
+  void a_handler_that_does_nothing_is_killed_at_the_deadline() {
     each_way([](Rig& rig, bool cgroup) {
-      AttemptOrder order = rig.order({"deaf"});
+      AttemptOrder order = rig.order({"burn-when-asked"});
       if (cgroup) rig.use_cgroups(&order);
       order.save_deadline_ms = 2'300;  // the order's, not the default: that is shorter
       CPPUNIT_ASSERT(order.save_deadline_ms > sublet::protocol::ShepherdTerms().save_deadline_ms);
@@ -133,19 +139,21 @@ class ShepherdLeaveTest : public CppUnit::TestFixture {
       rig.monitor().say(SUBLET_PRESENCE_ACTIVE);
       AttemptExit end = rig.finish(folder);
       killed(end, SUBLET_LEAVE_OWNER);
+      CPPUNIT_ASSERT_EQUAL(int64_t{0}, end.facts.no_handler);
       CPPUNIT_ASSERT(end.facts.quiesce_ns >= order.save_deadline_ms * kMs);
     });
   }
 
   void burner_is_killed_when_its_allowance_is_spent() {
     each_way([](Rig& rig, bool cgroup) {
-      AttemptOrder order = rig.order({"burn-when-asked"});
+      AttemptOrder order = rig.order({"report-and-burn"});
       if (cgroup) rig.use_cgroups(&order);
       order.save_deadline_ms = 60'000;  // only the allowance can end it
       std::string folder = ready(rig, order);
       rig.monitor().say(SUBLET_PRESENCE_ACTIVE);
       AttemptExit end = rig.finish(folder);
       killed(end, SUBLET_LEAVE_OWNER);
+      CPPUNIT_ASSERT_EQUAL(int64_t{1}, end.facts.unsaved);
       int64_t used = end.facts.cpu_user_us + end.facts.cpu_system_us;
       CPPUNIT_ASSERT_MESSAGE(std::to_string(used), used >= 50'000);
       CPPUNIT_ASSERT(end.facts.quiesce_ns < 50'000 * kMs);

@@ -21,6 +21,9 @@ namespace {
 // job without a cgroup are searched for.
 constexpr int64_t kPendingRefreshNs = 20'000'000;
 constexpr int64_t kRefreshNs = 1'000'000'000;
+// Handlers are looked for this soon after the start, then at doubling intervals up to
+// kRefreshNs: what is known is never older than half the job's life or that and a heartbeat.
+constexpr int64_t kFirstLookNs = 20'000'000;
 // Children reaped before the monitor's socket is read again: a job may create them
 // faster than they can be reaped.
 constexpr int kReapedInARow = 64;
@@ -56,24 +59,47 @@ sublet_frame Shepherd::status_frame() {
   return frame;
 }
 
-void Shepherd::ask_to_leave() {
-  if (processes_.signal_who_handles(SIGTERM, launch_.pid())) {
-    term_handled_ = true;
-    return;
-  }
-  if (!main_gone_) ::kill(-launch_.pid(), SIGTERM);
+// Whether a process other than the main program handles SIGTERM was found out before: a job
+// may have hundreds. The main program and the page are one short read each. A handler that
+// was installed since is missed: the job is killed at once and loses what it has not saved.
+protocol::TermAnswer Shepherd::term_answer() {
+  look_at_status();
+  if (seen_.aware) return protocol::TermAnswer::kStatusPage;
+  bool handled = handler_found_ || processes_.handles(launch_.pid(), SIGTERM);
+  return handled ? protocol::TermAnswer::kHandler : protocol::TermAnswer::kNone;
+}
+
+uint32_t Shepherd::requests_seen() const {
+  return seen_.version == 1 ? seen_.wants_seen : seen_.leave_seen;
+}
+
+// False if there is no handler to ask.
+bool Shepherd::ask_to_leave() {
+  look_at_status();
+  requests_before_ = requests_seen();
+  generation_before_ = seen_.generation;
+  term_handled_ = processes_.signal_who_handles(SIGTERM, launch_.pid());
+  return term_handled_;
 }
 
 void Shepherd::act(uint32_t actions, int64_t now) {
   using namespace protocol;
   if (actions & kActFreeze) processes_.freeze();
   if (actions & kActThaw) processes_.thaw();
-  if (actions & kActLift) {
+  if (actions & kActAssess) act(machine_.assessed(term_answer(), now), now);
+  if (actions & kActLift && actions & kActKill)
+    weight_.hasten_end(processes_);
+  else if (actions & kActLift)
     weight_.lift(processes_);
-    // The kernel accepts a change of an autogroup only ten times a second: retry soon.
-    if (weight_.pending()) next_refresh_ns_ = std::min(next_refresh_ns_, now + kPendingRefreshNs);
+  if (actions & kActTerminate && !ask_to_leave()) {
+    // What was found has changed since.
+    if (machine_.leaving_for_owner()) return act(machine_.assessed(TermAnswer::kNone, now), now);
+    if (!main_gone_) ::kill(-launch_.pid(), SIGTERM);
   }
-  if (actions & kActTerminate) ask_to_leave();
+  if (actions & kActDemote) weight_.demote(processes_);
+  // The kernel accepts a change of an autogroup only ten times a second: retry soon.
+  if (actions & (kActLift | kActDemote) && weight_.pending())
+    next_refresh_ns_ = std::min(next_refresh_ns_, now + kPendingRefreshNs);
   if (machine_.counting_cpu() && (actions & kActLift)) processes_.start_counting();
   if (actions & kActSave) {
     look_at_status();
@@ -87,6 +113,8 @@ void Shepherd::act(uint32_t actions, int64_t now) {
   if (actions & kActStart) {
     launch_.go();
     next_refresh_ns_ = now + (weight_.pending() ? kPendingRefreshNs : kRefreshNs);
+    look_interval_ns_ = kFirstLookNs;
+    next_look_ns_ = now + look_interval_ns_;
   }
   if (actions & kActStatus) control_.send_all(status_frame());
   if (actions & kActWriteExit) {
@@ -109,6 +137,7 @@ void Shepherd::answer(int socket, const sublet_frame& asked, uint32_t actions) {
     if (machine_.state() == SUBLET_SHEPHERD_RUNNING) {
       cpu_us_ = processes_.cpu_ns() / 1000;
       resident_bytes_ = processes_.resident_bytes();
+      look_for_handlers(boot_now());
     }
     sublet_frame frame = status_frame();
     frame.sequence = asked.sequence;
@@ -201,7 +230,8 @@ void Shepherd::look_at_status() {
   sublet_status page;
   // Read, never mapped: truncating a mapped page would kill the shepherd (SIGBUS).
   if (pread(status_, &page, sizeof page, 0) != static_cast<ssize_t>(sizeof page)) return;
-  if (page.magic != SUBLET_STATUS_MAGIC || page.version != SUBLET_STATUS_VERSION) return;
+  if (page.magic != SUBLET_STATUS_MAGIC) return;
+  if (page.version < 1 || page.version > SUBLET_STATUS_VERSION) return;
   if (page.progress_ppm < 0 || page.progress_ppm > 1000000) page.progress_ppm = -1;
   if (page.resumed_progress_ppm < 0 || page.resumed_progress_ppm > 1000000)
     page.resumed_progress_ppm = -1;
@@ -220,9 +250,21 @@ void Shepherd::check_limits(int64_t now) {
   if (limit_ != SUBLET_LIMIT_NONE) act(machine_.over_limit(now), now);
 }
 
+void Shepherd::look_for_handlers(int64_t now) {
+  // If the monitor interrupts it, it is repeated at the next event.
+  if (!processes_.anyone_handles(SIGTERM, launch_.pid(), monitor_, &handler_found_)) return;
+  look_interval_ns_ = std::min(2 * look_interval_ns_, kRefreshNs);
+  next_look_ns_ = now + look_interval_ns_;
+}
+
 // Periodic work that no event triggers.
 void Shepherd::look_after(int64_t now) {
+  if (machine_.awaiting_handler()) {
+    look_at_status();
+    if (requests_seen() != requests_before_) act(machine_.handler_ran(now), now);
+  }
   if (machine_.counting_cpu()) act(machine_.cpu_used(processes_.counted_ns(), now), now);
+  if (machine_.state() == SUBLET_SHEPHERD_RUNNING && now >= next_look_ns_) look_for_handlers(now);
   if (!machine_.started() || now < next_refresh_ns_) return;
   weight_.refresh(processes_);
   check_limits(now);
@@ -234,7 +276,9 @@ void Shepherd::set_timer() {
   int64_t next = machine_.next_instant();
   // Otherwise the monitor's heartbeats wake us often enough.
   bool soon = machine_.started() && weight_.pending();
-  if (soon && next_refresh_ns_ < next) next = next_refresh_ns_;
+  if (soon) next = std::min(next, next_refresh_ns_);
+  soon = machine_.state() == SUBLET_SHEPHERD_RUNNING && look_interval_ns_ < SUBLET_MONITOR_BEAT_NS;
+  if (soon) next = std::min(next, next_look_ns_);
   if (next == timer_set_ns_) return;
   timer_set_ns_ = next;
   struct itimerspec when = {};

@@ -55,9 +55,12 @@ class Shepherd {
   void look_after(int64_t now);
   void check_limits(int64_t now);
   void look_at_status();
+  void look_for_handlers(int64_t now);
 
   void act(uint32_t actions, int64_t now);
-  void ask_to_leave();
+  protocol::TermAnswer term_answer();
+  bool ask_to_leave();
+  uint32_t requests_seen() const;
   void answer(int socket, const sublet_frame& asked, uint32_t actions);
   sublet_frame new_frame(sublet_frame_kind kind) const;
   sublet_frame status_frame();
@@ -88,7 +91,8 @@ class Shepherd {
   int64_t timer_set_ns_ = -1;
 
   bool main_gone_ = false;
-  bool term_handled_ = false;  // by a process of the job, when it was asked to leave
+  bool term_handled_ = false;   // by a process of the job, when it was asked to leave
+  bool handler_found_ = false;  // the same, as of the last look; see look_for_handlers()
   bool all_gone_ = false;
   bool more_to_reap_ = false;
   int main_status_ = 0;
@@ -96,6 +100,10 @@ class Shepherd {
   int64_t quiesce_ns_ = -1;
   int64_t limit_ = SUBLET_LIMIT_NONE;
   int64_t next_refresh_ns_ = 0;
+  int64_t next_look_ns_ = 0;  // for handlers
+  int64_t look_interval_ns_ = 0;
+  uint32_t requests_before_ = 0;  // seen, and the newest generation, when asked to leave
+  uint64_t generation_before_ = 0;
   int64_t cpu_us_ = 0;  // as of the client's last query
   int64_t resident_bytes_ = 0;
   struct rusage usage_ = {};

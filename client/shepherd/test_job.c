@@ -23,6 +23,11 @@ static volatile sig_atomic_t asked_to_leave, asked_to_save;
 static void note_leave(int signal) {
   (void)signal;
   asked_to_leave = 1;
+  if (page) page->leave_seen++;
+}
+static void note_leave_silently(int signal) {
+  (void)signal;
+  asked_to_leave = 1;
 }
 static void note_save(int signal) {
   (void)signal;
@@ -79,7 +84,12 @@ static void spin(void) {
   }
 }
 
-static void burn_when_asked(void) {
+/* `reports`: with a status page, so that the job is lifted. */
+static void burn_when_asked(int reports) {
+  if (reports) {
+    map_page();
+    page->aware = 1;
+  }
   signal(SIGTERM, note_leave);
   close(open("ready", O_CREAT | O_WRONLY, 0600));
   while (!asked_to_leave) pause();
@@ -142,6 +152,8 @@ static int leave_memory(void) {
 
 /* When asked to leave, starts one short-lived process after another. */
 static void burn_in_children(void) {
+  map_page();
+  page->aware = 1;
   signal(SIGTERM, note_leave);
   close(open("ready", O_CREAT | O_WRONLY, 0600));
   while (!asked_to_leave) pause();
@@ -152,6 +164,86 @@ static void burn_in_children(void) {
     }
     wait(NULL);
   }
+}
+
+/* `weight`: cpu.idle of its cgroup, or its autogroup. */
+static int has_normal_weight(const char* weight) {
+  char text[64] = {0};
+  int fd = open(weight, O_RDONLY);
+  if (fd < 0 || read(fd, text, sizeof text - 1) <= 0) exit(94);
+  close(fd);
+  const char* nice = strstr(text, " nice ");
+  return nice ? atoi(nice + 6) < 19 : text[0] == '0';
+}
+
+/* What a job sees of its own weight; the test reads it from the file "weight". */
+struct weight_seen {
+  int normal; /* now */
+  int lifts;  /* how often it became normal */
+  int asked;  /* SIGTERM has arrived */
+};
+
+/* Looks at its weight all the time. How it answers SIGTERM: "none"; "handler"; "mute": it has a
+ * page, but its handler does not report; "late": with a page, but SIGTERM is blocked until the
+ * job was lifted and demoted again; when it is lifted once more, it saves and leaves. */
+static int watch(const char* answer, const char* weight) {
+  int late = !strcmp(answer, "late"), reports = late || !strcmp(answer, "mute");
+  int fd = open("weight", O_CREAT | O_RDWR, 0600);
+  if (ftruncate(fd, sizeof(struct weight_seen)) != 0) exit(93);
+  volatile struct weight_seen* seen =
+      mmap(NULL, sizeof *seen, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  sigset_t term;
+  sigemptyset(&term);
+  sigaddset(&term, SIGTERM);
+  if (late) sigprocmask(SIG_BLOCK, &term, NULL);
+  if (reports) map_page();
+  if (strcmp(answer, "none")) signal(SIGTERM, late ? note_leave : note_leave_silently);
+  if (reports) page->aware = 1;
+  close(open("ready", O_CREAT | O_WRONLY, 0600));
+  for (;;) {
+    int normal = has_normal_weight(weight);
+    if (normal && !seen->normal) seen->lifts++;
+    seen->normal = normal;
+    seen->asked = asked_to_leave;
+    if (!late) continue;
+    if (seen->lifts > 0 && !normal) sigprocmask(SIG_UNBLOCK, &term, NULL);
+    if (!asked_to_leave || !normal) continue;
+    page->generation++;
+    page->left = 1;
+    return SUBLET_EXIT_LEFT;
+  }
+}
+
+/* A program built before the status page had leave_seen. */
+static int older(void) {
+  map_page();
+  page->version = 1;
+  signal(SIGTERM, note_leave_silently);
+  page->aware = 1;
+  close(open("ready", O_CREAT | O_WRONLY, 0600));
+  while (!asked_to_leave) pause();
+  page->wants_seen++;
+  burn_ms(20);
+  page->generation++;
+  page->left = 1;
+  return SUBLET_EXIT_LEFT;
+}
+
+/* Handles SIGTERM, and has a child that burns in a session of its own once the file "go"
+ * exists; its pid is in the file "session". */
+static void burn_in_a_new_session(void) {
+  signal(SIGTERM, note_leave);
+  if (fork() == 0) {
+    close(open("ready", O_CREAT | O_WRONLY, 0600));
+    while (access("go", F_OK) != 0) usleep(1000);
+    setsid();
+    char pid[16];
+    int length = snprintf(pid, sizeof pid, "%d", (int)getpid());
+    int fd = open("session.new", O_CREAT | O_WRONLY, 0600);
+    if (write(fd, pid, (size_t)length) != length || rename("session.new", "session") != 0) exit(92);
+    spin();
+  }
+  for (;;) pause();
 }
 
 static void inspect(void) {
@@ -194,7 +286,11 @@ int main(int argc, char** argv) {
   if (!strcmp(mode, "raise")) raise((int)number);
   if (!strcmp(mode, "spin")) spin();
   if (!strcmp(mode, "trespass")) return trespass(argc - 2, argv + 2);
-  if (!strcmp(mode, "burn-when-asked")) burn_when_asked();
+  if (!strcmp(mode, "watch")) return watch(argv[2], argv[3]);
+  if (!strcmp(mode, "older")) return older();
+  if (!strcmp(mode, "burn-in-a-new-session")) burn_in_a_new_session();
+  if (!strcmp(mode, "burn-when-asked")) burn_when_asked(0);
+  if (!strcmp(mode, "report-and-burn")) burn_when_asked(1);
   if (!strcmp(mode, "burn-in-children")) burn_in_children();
   if (!strcmp(mode, "stop-everybody")) stop_everybody();
   if (!strcmp(mode, "leave-memory")) return leave_memory();
@@ -217,6 +313,12 @@ int main(int argc, char** argv) {
   }
   if (!strcmp(mode, "deaf")) {
     signal(SIGTERM, SIG_IGN);
+    close(open("ready", O_CREAT | O_WRONLY, 0600));
+    for (;;) pause();
+  }
+  if (!strcmp(mode, "claim")) {
+    map_page();
+    page->aware = 1;
     close(open("ready", O_CREAT | O_WRONLY, 0600));
     for (;;) pause();
   }

@@ -100,6 +100,11 @@ void Weight::lift(AttemptProcesses& processes) {
   if (cpu_.by_cgroup()) pending_ = true;  // repeat once, see refresh()
 }
 
+void Weight::hasten_end(AttemptProcesses& processes) {
+  lifted_ = true;
+  pending_ = !cpu_.hasten_end(processes);
+}
+
 void Weight::demote(AttemptProcesses& processes) {
   lifted_ = false;
   pending_ = !cpu_.demote(processes);

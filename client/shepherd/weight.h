@@ -24,8 +24,10 @@ class Weight {
   // lowest weight. Null, or the step that failed.
   const char* join() const;
 
-  // Sets normal weight, or almost none. `processes` are those of the attempt.
+  // Sets normal weight, almost none, or, for frozen processes that are about to be killed,
+  // more. `processes` are those of the attempt.
   void lift(AttemptProcesses& processes);
+  void hasten_end(AttemptProcesses& processes);
   void demote(AttemptProcesses& processes);
   // To be called repeatedly. Without a cgroup the weight is set per session, a job may
   // create new sessions, and the kernel may refuse a change for 100 ms. With a cgroup, a

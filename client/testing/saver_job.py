@@ -42,10 +42,16 @@ def save():
     put(16, "=Q", generation)
 
 
+def note(number, _):
+    asked.add(number)
+    if number == signal.SIGTERM:
+        put(60, "=I", 1)  # from now on there is CPU time to save
+
+
 for number in (signal.SIGTERM, signal.SIGUSR1):
-    signal.signal(number, lambda n, _: asked.add(n))
+    signal.signal(number, note)
 put(0, "=I", 0x54534253)
-put(4, "=I", 1)
+put(4, "=I", 2)
 put(48, "=i", -1)
 put(8, "=I", 1)
 if len(sys.argv) > 2:
