@@ -262,6 +262,18 @@ void OrderDesk::note_disk_use(uint64_t job, uint64_t bytes) {
   if (disk_used_.size() > kForgottenKept) disk_used_.erase(disk_used_.begin());
 }
 
+void OrderDesk::note_unsaved(uint64_t job) {
+  std::lock_guard lock(mutex_);
+  if (std::ranges::find(unsaved_, job) != unsaved_.end()) return;
+  unsaved_.push_back(job);
+  if (unsaved_.size() > kForgottenKept) unsaved_.pop_front();
+}
+
+bool OrderDesk::may_be_lifted(uint64_t job) const {
+  std::lock_guard lock(mutex_);
+  return std::ranges::find(unsaved_, job) == unsaved_.end();
+}
+
 uint64_t OrderDesk::disk_wanted(const RunOrder& order) {
   std::lock_guard lock(mutex_);
   auto used = disk_used_.find(order.what.name.job);

@@ -131,6 +131,11 @@ class OrderDesk {
   // accepted again only if twice as much is free. Any thread.
   void note_disk_use(uint64_t job, uint64_t bytes);
 
+  // An attempt of this job was given CPU time to save, and saved nothing: here it is not
+  // lifted again. Any thread.
+  void note_unsaved(uint64_t job);
+  bool may_be_lifted(uint64_t job) const;
+
   // An attempt found on disk at the start. holds_slot: false if it has ended and only
   // waits in the outbox.
   void adopt(const Assignment& assignment, bool holds_slot);
@@ -179,6 +184,7 @@ class OrderDesk {
   int64_t trouble_pause_ms_ = 0;
   int64_t trouble_until_ns_ = 0;            // CLOCK_BOOTTIME
   std::map<uint64_t, uint64_t> disk_used_;  // by job
+  std::deque<uint64_t> unsaved_;            // jobs that may not be lifted
   std::deque<AttemptName> forgotten_;       // recent ones: a late repeat must start nothing
 };
 

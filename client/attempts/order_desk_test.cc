@@ -49,6 +49,7 @@ class OrderDeskTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(slots_and_outbox_are_bounded);
   CPPUNIT_TEST(a_full_disk_loses_nothing);
   CPPUNIT_TEST(a_job_that_filled_the_disk_needs_twice_as_much);
+  CPPUNIT_TEST(a_job_that_saved_nothing_is_not_lifted_again);
   CPPUNIT_TEST(only_an_order_that_fits_then_makes_others_give_way);
   CPPUNIT_TEST(asked_beforehand_it_knows_of_no_age);
   CPPUNIT_TEST(an_old_order_is_stale);
@@ -301,6 +302,19 @@ class OrderDeskTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(2)));
     desk_->note_disk_use(3, 1000);
     CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(3, 2)));
+  }
+
+  void a_job_that_saved_nothing_is_not_lifted_again() {
+    CPPUNIT_ASSERT(desk_->may_be_lifted(1));
+    desk_->note_unsaved(1);
+    desk_->note_unsaved(1);
+    CPPUNIT_ASSERT(!desk_->may_be_lifted(1));
+    CPPUNIT_ASSERT(desk_->may_be_lifted(2));
+    // Bounded: the oldest is forgotten.
+    uint64_t job = 1;
+    while (!desk_->may_be_lifted(1) && job < 1'000'000) desk_->note_unsaved(++job);
+    CPPUNIT_ASSERT(desk_->may_be_lifted(1));
+    CPPUNIT_ASSERT(!desk_->may_be_lifted(2));
   }
 
   void only_an_order_that_fits_then_makes_others_give_way() {

@@ -173,6 +173,7 @@ void AttemptTasks::do_stage(const WorkPtr& work) {
 
 void AttemptTasks::do_start(const WorkPtr& work) {
   AttemptOrder order = make_order(*work, settings_);
+  if (!desk_.may_be_lifted(work->assignment->name.job)) order.cpu_allowance_ms = 0;
   pid_t pid = 0;
   try {
     write_order(files_, work->folder, order);
@@ -193,6 +194,7 @@ void AttemptTasks::note_health(const WorkPtr& work) {
   std::string error;
   auto exit = read_exit(files_, work->folder, &error);
   if (!exit) return;
+  if (exit->facts.unsaved != 0) desk_.note_unsaved(work->assignment->name.job);
   if (machine_failed(*exit))
     desk_.machine_failed("a job could not be started: " + exit->step);
   else if (exit->facts.outcome != SUBLET_OUTCOME_UNSTARTED)

@@ -35,6 +35,7 @@ class AttemptTasksTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(local_work_waits_for_no_upload);
   CPPUNIT_TEST(removed_at_one_stroke);
   CPPUNIT_TEST(who_leaves_for_the_disk_makes_room_without_the_server);
+  CPPUNIT_TEST(who_saved_nothing_gets_no_allowance_the_next_time);
   CPPUNIT_TEST(uploads_hold_up_no_slot);
   CPPUNIT_TEST(who_is_stopped_while_staging_leaves_no_file_behind);
   CPPUNIT_TEST_SUITE_END();
@@ -187,6 +188,31 @@ class AttemptTasksTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(files_.exists(w->folder + "/checkpoint/checkpoint"));
     // The end has to wait: the assignment is written again, and synced this time.
     CPPUNIT_ASSERT(until([&] { return files_.exists(w->folder + "/" + kAssignmentFile); }));
+  }
+
+  void who_saved_nothing_gets_no_allowance_the_next_time() {
+    auto w = work();
+    std::string error;
+    auto allowance = [&] {
+      files_.remove_file(w->folder + "/order");
+      tasks_->perform(w, protocol::kStart, protocol::kEndNone, "");
+      // There is no shepherd here, but its order is written.
+      CPPUNIT_ASSERT(until([&] { return files_.exists(w->folder + "/order"); }));
+      return read_order(files_, w->folder, &error)->cpu_allowance_ms;
+    };
+    CPPUNIT_ASSERT(allowance() > 0);
+    AttemptExit exit;
+    exit.facts.job = 7;
+    exit.facts.attempt = 1;
+    exit.facts.outcome = SUBLET_OUTCOME_SIGNALLED;
+    exit.facts.code = SIGKILL;
+    exit.facts.asked = exit.facts.killed = exit.facts.unsaved = 1;
+    exit.facts.reason = SUBLET_LEAVE_OWNER;
+    exit.boot_id = boot_id();
+    files_.write_atomic(w->folder + "/exit", print_exit(exit));
+    tasks_->perform(w, protocol::kHandIn, protocol::kEndNone, "");
+    CPPUNIT_ASSERT(until([&] { return !desk_->may_be_lifted(7); }));
+    CPPUNIT_ASSERT_EQUAL(int64_t{0}, allowance());
   }
 
   // A slow upload delays neither a start nor the release of a slot.
