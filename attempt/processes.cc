@@ -139,11 +139,25 @@ bool AttemptProcesses::has_status_variable(const char* name) noexcept {
   return found;
 }
 
+// Who started a session below a parent that lives has neither the job's session nor the
+// shepherd as its parent.
+bool AttemptProcesses::descends_from_shepherd(const Found& found) noexcept {
+  constexpr int kGenerations = 64;
+  Found ancestor = found;
+  for (int i = 0; i < kGenerations; ++i) {
+    if (ancestor.parent == identity_.shepherd) return true;
+    if (ancestor.parent <= 2 || !read_stat(Digits(ancestor.parent).text, &ancestor)) return false;
+  }
+  return false;
+}
+
 bool AttemptProcesses::belongs(const char* name, const Found& found) noexcept {
   if (identity_.session > 0 && found.session == identity_.session) return true;
-  if (identity_.shepherd > 0 && found.parent == identity_.shepherd) return true;
   if (found.parent == 2 || found.pid == 2) return false;  // kernel threads
+  if (identity_.shepherd > 0 && found.parent == identity_.shepherd) return true;
   if (identity_.uid >= 0 && has_uid(name)) return true;
+  // With a user id of its own, the job's processes cannot change it.
+  if (identity_.uid < 0 && identity_.shepherd > 0 && descends_from_shepherd(found)) return true;
   return identity_.status_path && has_status_variable(name);
 }
 

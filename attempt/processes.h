@@ -5,8 +5,8 @@
 // library. Not thread-safe.
 //
 // With a cgroup v2 folder one write affects all of them, and it lists them. Without one they
-// are found in /proc: by a user id that only this attempt has; the job's session; children of the
-// shepherd (a subreaper, so orphans become its children); the variable SUBLET_STATUS.
+// are found in /proc: by a user id that only this attempt has; the job's session; descent from
+// the shepherd (a subreaper, so orphans become its children); the variable SUBLET_STATUS.
 #ifndef SUBLET_ATTEMPT_PROCESSES_H_
 #define SUBLET_ATTEMPT_PROCESSES_H_
 
@@ -20,7 +20,7 @@ struct Digits;
 struct AttemptIdentity {
   pid_t session = 0;                  // 0: none
   int64_t uid = -1;                   // used only by this slot; -1: none
-  pid_t shepherd = 0;                 // its children belong to the attempt; 0: none
+  pid_t shepherd = 0;                 // its descendants belong to the attempt; 0: none
   const char* status_path = nullptr;  // value of SUBLET_STATUS, not copied; null: not used
 };
 
@@ -98,6 +98,7 @@ class AttemptProcesses {
   bool read_stat(const char* name, Found* found) noexcept;
   bool belongs(const char* name, const Found& found) noexcept;
   bool has_uid(const char* name) noexcept;
+  bool descends_from_shepherd(const Found& found) noexcept;
   bool has_status_variable(const char* name) noexcept;
   bool has_nice(int autogroup, const Digits& nice) noexcept;
   int read_file(const char* name, const char* file, char* to, int size) noexcept;

@@ -90,7 +90,7 @@ void Shepherd::act(uint32_t actions, int64_t now) {
   if (actions & kActLift && actions & kActKill)
     weight_.hasten_end(processes_);
   else if (actions & kActLift)
-    weight_.lift(processes_);
+    lift_refused_ = !weight_.lift(processes_);
   if (actions & kActTerminate && !ask_to_leave()) {
     // What was found has changed since.
     if (machine_.leaving_for_owner()) return act(machine_.assessed(TermAnswer::kNone, now), now);
@@ -263,10 +263,15 @@ void Shepherd::look_after(int64_t now) {
     look_at_status();
     if (requests_seen() != requests_before_) act(machine_.handler_ran(now), now);
   }
-  if (machine_.counting_cpu()) act(machine_.cpu_used(processes_.counted_ns(), now), now);
+  if (machine_.counting_cpu() && !lift_refused_)
+    act(machine_.cpu_used(processes_.counted_ns(), now), now);
   if (machine_.state() == SUBLET_SHEPHERD_RUNNING && now >= next_look_ns_) look_for_handlers(now);
   if (!machine_.started() || now < next_refresh_ns_) return;
   weight_.refresh(processes_);
+  if (lift_refused_ && !weight_.pending()) {
+    lift_refused_ = false;
+    processes_.start_counting();
+  }
   check_limits(now);
   if (machine_.state() == SUBLET_SHEPHERD_RUNNING) look_at_status();
   next_refresh_ns_ = now + (weight_.pending() ? kPendingRefreshNs : kRefreshNs);

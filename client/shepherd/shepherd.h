@@ -100,7 +100,8 @@ class Shepherd {
   int64_t quiesce_ns_ = -1;
   int64_t limit_ = SUBLET_LIMIT_NONE;
   int64_t next_refresh_ns_ = 0;
-  int64_t next_look_ns_ = 0;  // for handlers
+  bool lift_refused_ = false;  // for now
+  int64_t next_look_ns_ = 0;   // for handlers
   int64_t look_interval_ns_ = 0;
   uint32_t requests_before_ = 0;  // seen, and the newest generation, when asked to leave
   uint64_t generation_before_ = 0;

@@ -200,13 +200,14 @@ static int watch(const char* answer, const char* weight) {
   if (strcmp(answer, "none")) signal(SIGTERM, late ? note_leave : note_leave_silently);
   if (reports) page->aware = 1;
   close(open("ready", O_CREAT | O_WRONLY, 0600));
-  for (;;) {
+  for (int before = -1;;) {
     int normal = has_normal_weight(weight);
     if (normal && !seen->normal) seen->lifts++;
     seen->normal = normal;
     seen->asked = asked_to_leave;
     if (!late) continue;
-    if (seen->lifts > 0 && !normal) sigprocmask(SIG_UNBLOCK, &term, NULL);
+    if (before < 0 && !normal) before = seen->lifts;
+    if (before >= 0 && seen->lifts > before && !normal) sigprocmask(SIG_UNBLOCK, &term, NULL);
     if (!asked_to_leave || !normal) continue;
     page->generation++;
     page->left = 1;

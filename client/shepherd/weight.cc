@@ -94,10 +94,12 @@ const char* Weight::join() const {
   return nullptr;
 }
 
-void Weight::lift(AttemptProcesses& processes) {
+bool Weight::lift(AttemptProcesses& processes) {
   lifted_ = true;
   refresh(processes);
+  const bool lifted = !pending_;
   if (cpu_.by_cgroup()) pending_ = true;  // repeat once, see refresh()
+  return lifted;
 }
 
 void Weight::hasten_end(AttemptProcesses& processes) {

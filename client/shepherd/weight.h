@@ -25,8 +25,9 @@ class Weight {
   const char* join() const;
 
   // Sets normal weight, almost none, or, for frozen processes that are about to be killed,
-  // more. `processes` are those of the attempt.
-  void lift(AttemptProcesses& processes);
+  // more. `processes` are those of the attempt. lift() returns false if the kernel refuses it
+  // for now.
+  bool lift(AttemptProcesses& processes);
   void hasten_end(AttemptProcesses& processes);
   void demote(AttemptProcesses& processes);
   // To be called repeatedly. Without a cgroup the weight is set per session, a job may
