@@ -765,6 +765,32 @@ def flood_of_terminals():
             assert (after[1] - before[1]) / 1e9 / (after[2] - before[2]) < 0.5, (before, after)
 
 
+def real_time():
+    """As root the monitor runs before everybody's programs, and its memory stays, but it loses the
+    former if it spins. A debugger's stop is not a wait; so a stopped monitor stays real-time."""
+    if os.geteuid() != 0:
+        sys.exit(77)
+
+    def policy(pid):
+        return os.sched_getscheduler(pid) & ~os.SCHED_RESET_ON_FORK
+
+    with Room() as room:
+        monitor = room.start_with_control("away")
+        room.connect().until(AWAY)
+        if policy(monitor.pid) == os.SCHED_OTHER:
+            print("skipped: real-time scheduling is not permitted here")
+            sys.exit(77)
+        assert policy(monitor.pid) == os.SCHED_RR
+        with open(f"/proc/{monitor.pid}/status") as f:
+            locked = next(int(line.split()[1]) for line in f if line.startswith("VmLck"))
+        assert locked > 0
+        os.kill(monitor.pid, signal.SIGXCPU)  # as the kernel does
+        until(lambda: policy(monitor.pid) == os.SCHED_OTHER, "normal scheduling")
+        until(lambda: os.getpriority(os.PRIO_PROCESS, monitor.pid) == -5, "nice -5")
+        room.control("active")
+        room.connect().until(ACTIVE)
+
+
 def at_rest():
     """The monitor's resource use while nothing happens, with a client connected."""
     with Room() as room:
@@ -787,7 +813,7 @@ def at_rest():
 TESTS = [scripted_return, scripted_load, silent_shepherd, late_job,
          stopped_shepherd_full_socket, shepherd_lost, unattended_job, owner_here_at_start, monitor_ends, wrong_user, hostile_listeners,
          many_visitors, late_reader, second_monitor, exit_when_alone, script, owner_spinner, masked_owner, job_spinner,
-         terminals, devices, mouse, flood_of_terminals, at_rest]
+         terminals, devices, mouse, flood_of_terminals, real_time, at_rest]
 
 if __name__ == "__main__":
     {test.__name__: test for test in TESTS}[sys.argv[2]]()

@@ -1,9 +1,6 @@
 // sublet-loadmon: detects whether the owner is present. See docs/load-monitor.md.
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <csignal>
-#include <fstream>
 #include <iostream>
 
 #include "base/clock.h"
@@ -14,6 +11,7 @@
 #include "loadmon/daemon_settings.h"
 #include "loadmon/job_terminals.h"
 #include "loadmon/monitor.h"
+#include "loadmon/protection.h"
 #include "loadmon/senses/cpu.h"
 #include "loadmon/senses/desktops.h"
 #include "loadmon/senses/input_devices.h"
@@ -116,19 +114,6 @@ Monitor::Senses make_senses(const CommandLine& line, const std::vector<ScriptLin
   return senses;
 }
 
-// The monitor needs few resources, but needs them at once, even when memory runs out.
-// Whatever is not permitted is done without.
-void protect() {
-  rlimit files;
-  if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-    files.rlim_cur = files.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &files);
-  }
-  if (geteuid() == 0) std::ofstream("/proc/self/oom_score_adj") << "-500";
-  if (setpriority(PRIO_PROCESS, 0, -5) != 0)
-    log(Severity::info) << "runs at normal priority: not permitted to raise it";
-}
-
 // Before any thread is started, so that all inherit the mask.
 void block_end_signals() {
   sigset_t signals;
@@ -163,7 +148,7 @@ int run(const CommandLine& line) {
   log_start({.component = "loadmon",
              .file = settings.text("log.file"),
              .level = *severity_from(settings.text("log.level"))});
-  protect();
+  protect_process();
   log(Severity::info) << "watching for the owner by the rule '" << settings.text("rule")
                       << "', socket " << line.socket;
   const int code = monitor.run();
