@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <systemd/sd-bus.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -89,6 +90,68 @@ std::string session_path(sd_bus_message* signal) {
 }
 }  // namespace
 
+// Called by the bus, from sd_bus_process().
+struct Sessions::Callbacks {
+  static int on_answer(sd_bus_message* answer, void* question, sd_bus_error*) {
+    Sessions& self = *static_cast<const Question*>(question)->asker;
+    const auto asked = self.questions_.extract(static_cast<const Question*>(question));
+    if (asked.empty()) return 0;
+    const Question& one = *asked.mapped();
+    (self.*one.handle)(answer, one.path);
+    return 0;
+  }
+
+  static int on_new(sd_bus_message* signal, void* self, sd_bus_error*) {
+    auto& sense = *static_cast<Sessions*>(self);
+    const std::string path = session_path(signal);
+    if (path.empty()) return 0;
+    sense.arriving_.insert(path);
+    sense.examine(path);
+    return 0;
+  }
+
+  static int on_removed(sd_bus_message* signal, void* self, sd_bus_error*) {
+    auto& sense = *static_cast<Sessions*>(self);
+    const std::string path = session_path(signal);
+    sense.sessions_.erase(path);
+    sense.arriving_.erase(path);
+    return 0;
+  }
+
+  static int on_changed(sd_bus_message* signal, void* self, sd_bus_error*) {
+    if (const char* path = sd_bus_message_get_path(signal))
+      static_cast<Sessions*>(self)->examine(path);
+    return 0;
+  }
+
+  static int on_sleep(sd_bus_message* signal, void* self, sd_bus_error*) {
+    auto& sense = *static_cast<Sessions*>(self);
+    int sleeps = 0;
+    if (sd_bus_message_read(signal, "b", &sleeps) < 0) return 0;
+    sense.sleeps_ = sleeps != 0;
+    if (sense.sleeps_) return 0;
+    // Somebody woke it.
+    sense.seen_at_ = sense.now_;
+    sense.inhibit_sleep();
+    return 0;
+  }
+
+  static int on_owner_changed(sd_bus_message* signal, void* self, sd_bus_error*) {
+    auto& sense = *static_cast<Sessions*>(self);
+    const char *name = nullptr, *before = nullptr, *after = nullptr;
+    if (sd_bus_message_read(signal, "sss", &name, &before, &after) < 0) return 0;
+    if (*after != 0) {
+      sense.begin();
+    } else if (sense.missed_at_ == 0) {
+      sense.missing_ = "logind has ended";
+      sense.missed_at_ = sense.now_;
+    }
+    return 0;
+  }
+};
+
+void Sessions::Unref::operator()(sd_bus* bus) const { sd_bus_flush_close_unref(bus); }
+
 Sessions::Sessions(IsSeen is_seen, std::function<bool()> jobs_run)
     : is_seen_(std::move(is_seen)),
       jobs_run_(std::move(jobs_run)),
@@ -123,10 +186,12 @@ bool Sessions::watch_signals() {
     return sd_bus_match_signal_async(bus, nullptr, kName, kPath, kManager, member, handler, nullptr,
                                      this) >= 0;
   };
-  return watch("SessionNew", on_new) && watch("SessionRemoved", on_removed) &&
-         watch("PrepareForSleep", on_sleep) &&
-         sd_bus_add_match_async(bus, nullptr, kChanged, on_changed, nullptr, this) >= 0 &&
-         sd_bus_add_match_async(bus, nullptr, kOwnerChanged, on_owner_changed, nullptr, this) >= 0;
+  return watch("SessionNew", Callbacks::on_new) && watch("SessionRemoved", Callbacks::on_removed) &&
+         watch("PrepareForSleep", Callbacks::on_sleep) &&
+         sd_bus_add_match_async(bus, nullptr, kChanged, Callbacks::on_changed, nullptr, this) >=
+             0 &&
+         sd_bus_add_match_async(bus, nullptr, kOwnerChanged, Callbacks::on_owner_changed, nullptr,
+                                this) >= 0;
 }
 
 void Sessions::lose(const std::string& why, int64_t now) {
@@ -208,22 +273,14 @@ void Sessions::ask(const std::string& path, const char* interface, const char* m
   va_end(arguments);
   auto question = std::make_unique<Question>(Question{this, path, handle});
   if (error >= 0)
-    error = sd_bus_call_async(bus_.get(), nullptr, call.get(), on_answer, question.get(), 0);
+    error =
+        sd_bus_call_async(bus_.get(), nullptr, call.get(), Callbacks::on_answer, question.get(), 0);
   if (error < 0) {
     failure_ = std::string("the system bus: ") + std::strerror(-error);
     return;
   }
   const Question* key = question.get();
   questions_[key] = std::move(question);
-}
-
-int Sessions::on_answer(sd_bus_message* answer, void* question, sd_bus_error*) {
-  Sessions& self = *static_cast<const Question*>(question)->asker;
-  const auto asked = self.questions_.extract(static_cast<const Question*>(question));
-  if (asked.empty()) return 0;
-  const Question& one = *asked.mapped();
-  (self.*one.handle)(answer, one.path);
-  return 0;
 }
 
 void Sessions::list() { ask(kPath, kManager, "ListSessions", &Sessions::listed, ""); }
@@ -283,54 +340,6 @@ void Sessions::inhibited(sd_bus_message* answer, const std::string& /*path*/) {
   log(Severity::info) << "the machine may go to sleep before jobs have saved: "
                       << (error != nullptr && error->message != nullptr ? error->message
                                                                         : "logind refuses a delay");
-}
-
-int Sessions::on_new(sd_bus_message* signal, void* self, sd_bus_error*) {
-  auto& sense = *static_cast<Sessions*>(self);
-  const std::string path = session_path(signal);
-  if (path.empty()) return 0;
-  sense.arriving_.insert(path);
-  sense.examine(path);
-  return 0;
-}
-
-int Sessions::on_removed(sd_bus_message* signal, void* self, sd_bus_error*) {
-  auto& sense = *static_cast<Sessions*>(self);
-  const std::string path = session_path(signal);
-  sense.sessions_.erase(path);
-  sense.arriving_.erase(path);
-  return 0;
-}
-
-int Sessions::on_changed(sd_bus_message* signal, void* self, sd_bus_error*) {
-  if (const char* path = sd_bus_message_get_path(signal))
-    static_cast<Sessions*>(self)->examine(path);
-  return 0;
-}
-
-int Sessions::on_sleep(sd_bus_message* signal, void* self, sd_bus_error*) {
-  auto& sense = *static_cast<Sessions*>(self);
-  int sleeps = 0;
-  if (sd_bus_message_read(signal, "b", &sleeps) < 0) return 0;
-  sense.sleeps_ = sleeps != 0;
-  if (sense.sleeps_) return 0;
-  // Somebody woke it.
-  sense.seen_at_ = sense.now_;
-  sense.inhibit_sleep();
-  return 0;
-}
-
-int Sessions::on_owner_changed(sd_bus_message* signal, void* self, sd_bus_error*) {
-  auto& sense = *static_cast<Sessions*>(self);
-  const char *name = nullptr, *before = nullptr, *after = nullptr;
-  if (sd_bus_message_read(signal, "sss", &name, &before, &after) < 0) return 0;
-  if (*after != 0) {
-    sense.begin();
-  } else if (sense.missed_at_ == 0) {
-    sense.missing_ = "logind has ended";
-    sense.missed_at_ = sense.now_;
-  }
-  return 0;
 }
 
 }  // namespace sublet::loadmon

@@ -9,7 +9,6 @@
 #define SUBLET_LOADMON_SENSES_SESSIONS_H_
 
 #include <sys/types.h>
-#include <systemd/sd-bus.h>
 
 #include <cstdint>
 #include <functional>
@@ -21,6 +20,9 @@
 
 #include "base/unique_fd.h"
 #include "loadmon/senses/sense.h"
+
+struct sd_bus;
+struct sd_bus_message;
 
 namespace sublet::loadmon {
 
@@ -56,8 +58,10 @@ class Sessions : public Sense {
 
  private:
   static constexpr int64_t kUnseen = std::numeric_limits<int64_t>::min();
+  // The functions that the bus calls.
+  struct Callbacks;
   struct Unref {
-    void operator()(sd_bus* bus) const { sd_bus_flush_close_unref(bus); }
+    void operator()(sd_bus* bus) const;
   };
   // A question to logind, until its answer has been handled.
   struct Question {
@@ -79,7 +83,6 @@ class Sessions : public Sense {
   // `types` and what follows: the arguments, as for sd_bus_message_append.
   void ask(const std::string& path, const char* interface, const char* member, Handle handle,
            const char* types, ...);
-  static int on_answer(sd_bus_message* answer, void* question, sd_bus_error*);
 
   void list();
   void examine(const std::string& path);
@@ -88,11 +91,6 @@ class Sessions : public Sense {
   void examined(sd_bus_message* answer, const std::string& path);
   void inhibited(sd_bus_message* answer, const std::string& path);
 
-  static int on_new(sd_bus_message* signal, void* self, sd_bus_error*);
-  static int on_removed(sd_bus_message* signal, void* self, sd_bus_error*);
-  static int on_changed(sd_bus_message* signal, void* self, sd_bus_error*);
-  static int on_sleep(sd_bus_message* signal, void* self, sd_bus_error*);
-  static int on_owner_changed(sd_bus_message* signal, void* self, sd_bus_error*);
   void fill(int64_t now, protocol::PresenceSample* sample) const;
 
   const IsSeen is_seen_;
