@@ -16,10 +16,12 @@
 #include "loadmon/senses/desktops.h"
 #include "loadmon/senses/input_devices.h"
 #include "loadmon/senses/load.h"
+#include "loadmon/senses/media.h"
 #include "loadmon/senses/owners_word.h"
 #include "loadmon/senses/scripted.h"
 #include "loadmon/senses/sessions.h"
 #include "loadmon/senses/terminals.h"
+#include "loadmon/visitor.h"
 
 namespace sublet::loadmon {
 namespace {
@@ -86,6 +88,8 @@ void add_input_senses(Monitor::Senses& senses, const Desktops& desktops, const s
   senses.push_back(std::make_unique<Terminals>(
       root, [jobs] { return find_job_terminals(jobs.processes(), jobs.daemons()); }));
   senses.push_back(std::make_unique<Sessions>(is_seen, jobs_run));
+  senses.push_back(
+      std::make_unique<Media>(root, [jobs](pid_t pid) { return is_process_of_job(pid, jobs); }));
 }
 
 std::vector<ScriptLine> read_script(const std::string& path) {

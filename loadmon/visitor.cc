@@ -53,6 +53,14 @@ bool may_belong_to_job(const Visitor& visitor, const JobsHere& here) {
   return may_descend(pid, roots, parent_of);
 }
 
+bool is_process_of_job(pid_t pid, const JobsHere& here) {
+  if (!parent_of(pid)) return false;
+  const std::vector<pid_t> jobs = here.processes(), daemons = here.daemons();
+  std::set<pid_t> roots(jobs.begin(), jobs.end());
+  roots.insert(daemons.begin(), daemons.end());
+  return may_descend(pid, roots, parent_of);
+}
+
 bool may_descend(pid_t pid, const std::set<pid_t>& from, const ParentOf& parent_of) {
   for (int n = 0; n < kMostAncestors; ++n) {
     if (from.contains(pid)) return true;

@@ -78,6 +78,7 @@ sublet_presence_reason OwnerPresence::disturbance(const PresenceSample& sample, 
              : not_below(sample.load[i], rule_.load_become[i]))
       return SUBLET_PRESENCE_LOAD;
   }
+  if (rule_.input && sample.attends) return SUBLET_PRESENCE_MEDIA;
   if (rule_.input && sample.unseen) return SUBLET_PRESENCE_UNSEEN;
   return SUBLET_PRESENCE_NONE;
 }

@@ -27,8 +27,9 @@ struct PresenceSample {
   ScriptedOwner scripted = ScriptedOwner::kNone;  // overrides everything above
   bool blind = false;                             // a source failed
   bool paused = false;                            // the owner's own word: no jobs now
-  bool unseen = false;  // somebody may be at a graphical session whose input nothing shows
-  bool sleeps = false;  // the machine is about to sleep
+  bool unseen = false;   // somebody may be at a graphical session whose input nothing shows
+  bool attends = false;  // a film or a call: the owner touches nothing, but is here
+  bool sleeps = false;   // the machine is about to sleep
 };
 
 // The conditions for an idle machine. It becomes idle when every measure has been

@@ -103,7 +103,7 @@ OwnerAnswer say_to_monitor(const std::vector<std::string>& folders, sublet_owner
 // As idl/types.idl, PRESENCE_...
 std::string reason_name(uint32_t reason) {
   constexpr const char* kNames[] = {"",      "cpu",   "load",   "input",  "settling", "script",
-                                    "blind", "quiet", "paused", "unseen", "sleep"};
+                                    "blind", "quiet", "paused", "unseen", "sleep",    "media"};
   return reason < std::size(kNames) ? kNames[reason] : std::to_string(reason);
 }
 
@@ -124,6 +124,8 @@ std::string sense_of(const sublet_frame& status) {
     case SUBLET_PRESENCE_UNSEEN:
       return "nothing shows the input of a graphical session, which counts as your presence: start "
              "sublet-agent there";
+    case SUBLET_PRESENCE_MEDIA:
+      return "you are here: sound, an open camera, or a program that keeps the screen on";
     case SUBLET_PRESENCE_SLEEP:
       return "the machine is about to sleep";
     default:

@@ -28,6 +28,9 @@ constexpr const char* kProperties = "org.freedesktop.DBus.Properties";
 constexpr const char* kChanged =
     "type='signal',sender='org.freedesktop.login1',interface='org.freedesktop.DBus.Properties',"
     "member='PropertiesChanged',path_namespace='/org/freedesktop/login1/session'";
+constexpr const char* kManagerChanged =
+    "type='signal',sender='org.freedesktop.login1',interface='org.freedesktop.DBus.Properties',"
+    "member='PropertiesChanged',path='/org/freedesktop/login1'";
 constexpr const char* kOwnerChanged =
     "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',"
     "member='NameOwnerChanged',arg0='org.freedesktop.login1'";
@@ -119,8 +122,13 @@ struct Sessions::Callbacks {
   }
 
   static int on_changed(sd_bus_message* signal, void* self, sd_bus_error*) {
-    if (const char* path = sd_bus_message_get_path(signal))
-      static_cast<Sessions*>(self)->examine(path);
+    auto& sense = *static_cast<Sessions*>(self);
+    const char* path = sd_bus_message_get_path(signal);
+    if (path == nullptr) return 0;
+    if (strcmp(path, kPath) == 0)
+      sense.ask_who_inhibits();
+    else
+      sense.examine(path);
     return 0;
   }
 
@@ -177,6 +185,7 @@ void Sessions::connect(int64_t now) {
 void Sessions::begin() {
   list();
   inhibit_sleep();
+  ask_who_inhibits();
 }
 
 bool Sessions::watch_signals() {
@@ -190,6 +199,8 @@ bool Sessions::watch_signals() {
          watch("PrepareForSleep", Callbacks::on_sleep) &&
          sd_bus_add_match_async(bus, nullptr, kChanged, Callbacks::on_changed, nullptr, this) >=
              0 &&
+         sd_bus_add_match_async(bus, nullptr, kManagerChanged, Callbacks::on_changed, nullptr,
+                                this) >= 0 &&
          sd_bus_add_match_async(bus, nullptr, kOwnerChanged, Callbacks::on_owner_changed, nullptr,
                                 this) >= 0;
 }
@@ -201,7 +212,7 @@ void Sessions::lose(const std::string& why, int64_t now) {
   questions_.clear();
   arriving_.clear();
   delay_.reset();
-  sleeps_ = false;
+  sleeps_ = attends_ = false;
   missing_ = why;
   if (missed_at_ == 0) missed_at_ = now;
   retry_at_ = now + kRetry;
@@ -247,6 +258,7 @@ bool Sessions::notice(int64_t now, protocol::PresenceSample* sample) {
 
 void Sessions::fill(int64_t now, protocol::PresenceSample* sample) const {
   sample->sleeps = sleeps_;
+  if (attends_) sample->attends = true;
   sample->unseen = std::any_of(sessions_.begin(), sessions_.end(), [this](const auto& entry) {
     const Session& session = entry.second;
     return session.is_somebody() && session.is_graphical() && !is_seen_(session);
@@ -340,6 +352,17 @@ void Sessions::inhibited(sd_bus_message* answer, const std::string& /*path*/) {
   log(Severity::info) << "the machine may go to sleep before jobs have saved: "
                       << (error != nullptr && error->message != nullptr ? error->message
                                                                         : "logind refuses a delay");
+}
+
+void Sessions::ask_who_inhibits() {
+  ask(kPath, kProperties, "Get", &Sessions::idle_inhibited, "ss", kManager, "BlockInhibited");
+}
+
+void Sessions::idle_inhibited(sd_bus_message* answer, const std::string& /*path*/) {
+  std::string what;
+  if (sd_bus_message_is_method_error(answer, nullptr) != 0 || !read_text(answer, &what)) what = "";
+  // "shutdown:idle"
+  attends_ = (":" + what + ":").find(":idle:") != std::string::npos;
 }
 
 }  // namespace sublet::loadmon

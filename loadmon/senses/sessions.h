@@ -1,7 +1,8 @@
 // Who is logged in, by logind's word on the system bus: a login, also over ssh, a screen that is
 // unlocked and a session that comes to the front are the owner. A graphical session whose input
-// no other sense sees is the owner all the time. Before the machine sleeps, jobs save and leave;
-// logind is asked to wait for that (it does for 5 s, unless it is set otherwise).
+// no other sense sees is the owner all the time, and so is a program that asks logind not to take
+// the machine for idle (a film). Before the machine sleeps, jobs save and leave; logind is asked to
+// wait for that (it does for 5 s, unless it is set otherwise).
 //
 // Nothing here waits for the bus: questions are sent, and answers are read when they come. One
 // thread.
@@ -87,7 +88,9 @@ class Sessions : public Sense {
   void list();
   void examine(const std::string& path);
   void inhibit_sleep();
+  void ask_who_inhibits();
   void listed(sd_bus_message* answer, const std::string& path);
+  void idle_inhibited(sd_bus_message* answer, const std::string& path);
   void examined(sd_bus_message* answer, const std::string& path);
   void inhibited(sd_bus_message* answer, const std::string& path);
 
@@ -109,6 +112,7 @@ class Sessions : public Sense {
   std::set<std::string> arriving_;           // paths of logins that are being examined
   UniqueFd delay_;                           // while it is open, logind delays the sleep
   bool sleeps_ = false;
+  bool attends_ = false;       // a program asks that the machine does not count as idle
   int64_t seen_at_ = kUnseen;  // CLOCK_BOOTTIME, ns
 };
 

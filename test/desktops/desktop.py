@@ -19,7 +19,7 @@ FRAME = struct.Struct("=IHHQIIIIq4q")
 MAGIC, ACK, AGENT, HERE, PING = 0x314C4253, 3, 64, 65, 66
 X11, EXT, KDE, MUTTER = 1, 2, 3, 4
 ACTIVE, AWAY = 1, 2
-INPUT, UNSEEN, SLEEP = 3, 9, 10
+INPUT, UNSEEN, SLEEP, MEDIA = 3, 9, 10, 11
 # As in the agent: kQuietMs, Reports::kRepeat.
 QUIET, REPEAT = 0.25, 2.0
 NOBODY = 65534

@@ -12,7 +12,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import desktop
 import harness
-from desktop import ACTIVE, AWAY, INPUT, SLEEP, UNSEEN
+from desktop import ACTIVE, AWAY, INPUT, MEDIA, SLEEP, UNSEEN
 from harness import wait_for
 
 PYTHON = "/usr/bin/python3"  # for which Debian's packages are
@@ -156,6 +156,46 @@ class Sessions(unittest.TestCase):
         self.emit("PrepareForSleep", "b", "b", "false")
         self.monitor.until(AWAY)
         wait_for(lambda: len(self.inhibitors()) == 1, "the next delay")
+
+    def test_a_program_that_keeps_the_screen_on(self):
+        self.start_logind()
+        self.bus("call", "org.freedesktop.login1", ROOT, MOCK, "AddProperty", "ssv", MANAGER,
+                 "BlockInhibited", "s", "")
+        self.start_monitor()
+        self.monitor.until(AWAY)
+
+        def inhibited(what):
+            self.bus("call", "org.freedesktop.login1", ROOT, MOCK, "UpdateProperties", "sa{sv}",
+                     MANAGER, "1", "BlockInhibited", "s", what)
+        inhibited("shutdown:idle")
+        self.assertEqual(MEDIA, self.monitor.until(ACTIVE))
+        inhibited("shutdown")
+        self.monitor.until(AWAY)
+
+    def test_a_film_and_a_call(self):
+        proc = os.path.join(self.session.folder, "proc")
+        stream = os.path.join(proc, "asound", "card0", "pcm0p", "sub0")
+        os.unlink(proc)
+        os.makedirs(stream)
+        for name in ("stat", "self"):
+            os.symlink("/proc/" + name, os.path.join(proc, name))
+        camera = os.path.join(self.session.folder, "dev", "video0")
+        open(camera, "w").close()
+
+        def sound(words):
+            with open(stream + "/new", "w") as f:
+                f.write(words)
+            os.rename(stream + "/new", stream + "/status")
+        sound("closed\n")
+        self.start_monitor()
+        self.monitor.until(AWAY)
+        sound("state: RUNNING\nowner_pid   : 1\n")
+        self.assertEqual(MEDIA, self.monitor.until(ACTIVE))
+        sound("closed\n")
+        self.monitor.until(AWAY)
+        with open(camera):
+            self.assertEqual(MEDIA, self.monitor.until(ACTIVE))
+        self.monitor.until(AWAY)
 
     def test_without_logind_it_goes_on(self):
         self.start_monitor()
