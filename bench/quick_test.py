@@ -29,15 +29,20 @@ METRICS = {
     "restart": ["restart_100_queued", "restart_100_queued_worst", "server_memory_100_queued"],
     "idle": [who + what for who in ("monitor", "client", "workstation", "server")
              for what in ("_cpu", "_wakeups", "_private_memory")],
-    "owner": ["event_to_told_p50", "event_to_told_p99", "event_to_gone_p50", "event_to_gone_p99",
-              "event_to_stopped_p50", "event_to_stopped_p99"],
+    "owner": [metric + percent for metric in (
+        "event_to_told", "event_to_gone", "event_to_deaf_stopped", "event_to_deaf_gone",
+        "event_to_busy_deaf_stopped", "event_to_busy_deaf_gone", "orphan_gone")
+              for percent in ("_p50", "_p99")],
     "checkpoint": ["letters_size", "save_p50", "save_p99"],
     "transfer": ["copy", "submit", "fetch"],
 }
 # Only printed if the rival is installed.
 OPTIONAL = {"rival_xargs", "rival_parallel", "rival_tsp"}
-# Measured over a short time, in clock ticks or above noise: may be zero.
-MAY_BE_ZERO = {"cpu_all_200_queued", "cpu_shepherds_and_jobs_200_queued", "cpu_monitor_200_queued"}
+# Measured over a short time, in clock ticks or above noise: may be zero. So may the last instant
+# at which a job runs after the event: it may not run any more.
+MAY_BE_ZERO = {"cpu_all_200_queued", "cpu_shepherds_and_jobs_200_queued", "cpu_monitor_200_queued",
+               "event_to_deaf_stopped_p50", "event_to_deaf_stopped_p99",
+               "event_to_busy_deaf_stopped_p50", "event_to_busy_deaf_stopped_p99"}
 
 
 def bench(*words):

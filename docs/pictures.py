@@ -130,11 +130,11 @@ def latency():
     height = top_edge + line * len(rows) + 44
 
     def x(ms):
-        return left + (right - left) * math.log10(ms) / 3  # 1 ms to 1 s
+        return left + (right - left) * (math.log10(ms) + 1) / 4  # 0.1 ms to 1 s
 
     shapes = ['<rect width="%d" height="%d" fill="#ffffff"/>' % (right + 40, height),
               '<g font-family="system-ui, sans-serif" font-size="13" fill="#222222">']
-    for ms, name in ((1, "1 ms"), (10, "10 ms"), (100, "100 ms"), (1000, "1 s")):
+    for ms, name in ((0.1, "0.1 ms"), (1, "1 ms"), (10, "10 ms"), (100, "100 ms"), (1000, "1 s")):
         shapes += ['<path d="M%.1f %d V%d" stroke="#dddddd"/>' % (x(ms), top_edge - 8, height - 40),
                    '<text x="%.1f" y="%d" text-anchor="middle">%s</text>' % (x(ms), top_edge - 14, name)]
     for number, (what, p50, p99, slow, budget) in enumerate(rows):
