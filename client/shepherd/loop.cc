@@ -21,6 +21,9 @@ namespace {
 // job without a cgroup are searched for.
 constexpr int64_t kPendingRefreshNs = 20'000'000;
 constexpr int64_t kRefreshNs = 1'000'000'000;
+// The same while such a job leaves: it may create sessions, or change their weight, just then.
+// Each search costs about 3 ms.
+constexpr int64_t kLeavingRefreshNs = 50'000'000;
 // Handlers are looked for this soon after the start, then at doubling intervals up to
 // kRefreshNs: what is known is never older than half the job's life or that and a heartbeat.
 constexpr int64_t kFirstLookNs = 20'000'000;
@@ -98,8 +101,8 @@ void Shepherd::act(uint32_t actions, int64_t now) {
   }
   if (actions & kActDemote) weight_.demote(processes_);
   // The kernel accepts a change of an autogroup only ten times a second: retry soon.
-  if (actions & (kActLift | kActDemote) && weight_.pending())
-    next_refresh_ns_ = std::min(next_refresh_ns_, now + kPendingRefreshNs);
+  if (actions & (kActLift | kActDemote))
+    next_refresh_ns_ = std::min(next_refresh_ns_, now + refresh_interval_ns());
   if (machine_.counting_cpu() && (actions & kActLift)) processes_.start_counting();
   if (actions & kActSave) {
     look_at_status();
@@ -112,7 +115,7 @@ void Shepherd::act(uint32_t actions, int64_t now) {
   }
   if (actions & kActStart) {
     launch_.go();
-    next_refresh_ns_ = now + (weight_.pending() ? kPendingRefreshNs : kRefreshNs);
+    next_refresh_ns_ = now + refresh_interval_ns();
     look_interval_ns_ = kFirstLookNs;
     next_look_ns_ = now + look_interval_ns_;
   }
@@ -257,6 +260,11 @@ void Shepherd::look_for_handlers(int64_t now) {
   next_look_ns_ = now + look_interval_ns_;
 }
 
+int64_t Shepherd::refresh_interval_ns() const {
+  if (weight_.pending()) return kPendingRefreshNs;
+  return machine_.leaving_for_owner() && !weight_.by_cgroup() ? kLeavingRefreshNs : kRefreshNs;
+}
+
 // Periodic work that no event triggers.
 void Shepherd::look_after(int64_t now) {
   if (machine_.awaiting_handler()) {
@@ -274,13 +282,13 @@ void Shepherd::look_after(int64_t now) {
   }
   check_limits(now);
   if (machine_.state() == SUBLET_SHEPHERD_RUNNING) look_at_status();
-  next_refresh_ns_ = now + (weight_.pending() ? kPendingRefreshNs : kRefreshNs);
+  next_refresh_ns_ = now + refresh_interval_ns();
 }
 
 void Shepherd::set_timer() {
   int64_t next = machine_.next_instant();
   // Otherwise the monitor's heartbeats wake us often enough.
-  bool soon = machine_.started() && weight_.pending();
+  bool soon = machine_.started() && refresh_interval_ns() < SUBLET_MONITOR_BEAT_NS;
   if (soon) next = std::min(next, next_refresh_ns_);
   soon = machine_.state() == SUBLET_SHEPHERD_RUNNING && look_interval_ns_ < SUBLET_MONITOR_BEAT_NS;
   if (soon) next = std::min(next, next_look_ns_);

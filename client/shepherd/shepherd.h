@@ -54,6 +54,7 @@ class Shepherd {
   void reap();
   void look_after(int64_t now);
   void check_limits(int64_t now);
+  int64_t refresh_interval_ns() const;
   void look_at_status();
   void look_for_handlers(int64_t now);
 
