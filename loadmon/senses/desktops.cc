@@ -18,12 +18,13 @@ constexpr int64_t kMs = 1'000'000;
 constexpr int kBacklog = 16;
 constexpr int kEventsAtOnce = Desktops::kMostAgents + 1;
 // An agent says "here" at most four times a second, and answers pings.
-constexpr int kFramesBurst = 16;
-constexpr int kFramesPerSecond = 8;
+constexpr double kFramesBurst = 16;
+constexpr double kFramesPerSecond = 8;
 // Each visit wakes the monitor up. When there were too many, the others wait.
-constexpr int kVisitsBurst = 16;
-constexpr int kVisitsPerSecond = 4;
-constexpr int64_t kBetweenComplaints = 10'000 * kMs;
+constexpr double kVisitsBurst = 16;
+constexpr double kVisitsPerSecond = 4;
+constexpr double kLinesBurst = 20;
+constexpr double kLinesPerSecond = 0.1;
 
 bool is_desktop(uint32_t value) {
   return value >= SUBLET_DESKTOP_X11 && value <= SUBLET_DESKTOP_MUTTER;
@@ -53,7 +54,7 @@ bool send_ping(int fd, uint32_t sequence) {
 }  // namespace
 
 bool Allowance::any(int64_t now) {
-  left_ = std::min<double>(burst_, left_ + static_cast<double>(now - at_) * 1e-9 * per_second_);
+  left_ = std::min(burst_, left_ + static_cast<double>(now - at_) * 1e-9 * per_second_);
   at_ = now;
   return left_ >= 1;
 }
@@ -68,7 +69,8 @@ Desktops::Desktops(const std::string& folder, JobsHere jobs)
     : jobs_(std::move(jobs)),
       events_(epoll_create1(EPOLL_CLOEXEC)),
       listener_(listen_local(SocketKind::seqpacket, folder + "/agent.sock", 0666, kBacklog, true)),
-      visits_(kVisitsBurst, kVisitsPerSecond) {
+      visits_(kVisitsBurst, kVisitsPerSecond),
+      lines_(kLinesBurst, kLinesPerSecond) {
   if (!events_.valid()) throw OsError(errno, "watch", "desktops");
   watch(listener_.get());
   listening_ = true;
@@ -137,8 +139,9 @@ std::string Desktops::hear(Agent& agent, const sublet_frame& frame, int64_t now)
   if (frame.kind != SUBLET_FRAME_AGENT || !is_desktop(frame.state)) return "it sent a wrong frame";
   if (may_belong_to_job(agent.who, jobs_)) return "it belongs to a job, or has ended";
   agent.desktop = frame.state;
-  log(Severity::info) << "the desktop of user id " << agent.who.uid << " is watched ("
-                      << words(agent.desktop) << ", process " << agent.who.pid << ")";
+  if (lines_.take(now))
+    log(Severity::info) << "the desktop of user id " << agent.who.uid << " is watched ("
+                        << words(agent.desktop) << ", process " << agent.who.pid << ")";
   return "";
 }
 
@@ -202,9 +205,7 @@ void Desktops::ping_all(int64_t now) {
 
 void Desktops::dismiss(Place place, const std::string& why, int64_t now) {
   const Agent& agent = place->second;
-  if (!why.empty() &&
-      (agent.desktop != 0 || complained_ == 0 || now - complained_ >= kBetweenComplaints)) {
-    complained_ = now;
+  if (!why.empty() && lines_.take(now)) {
     log(Severity::warning) << "process " << agent.who.pid << " of user id " << agent.who.uid
                            << " no longer speaks for a desktop: " << why;
   }

@@ -24,14 +24,14 @@ namespace sublet::loadmon {
 // An allowance of events that grows with time up to a burst.
 class Allowance {
  public:
-  Allowance(int burst, int per_second) : burst_(burst), per_second_(per_second), left_(burst) {}
+  Allowance(double burst, double per_second)
+      : burst_(burst), per_second_(per_second), left_(burst) {}
   // `now`: ns, never earlier than in the last call. False: nothing is left.
   bool any(int64_t now);
   bool take(int64_t now);
 
  private:
-  int burst_, per_second_;
-  double left_;
+  double burst_, per_second_, left_;
   int64_t at_ = 0;
 };
 
@@ -87,7 +87,7 @@ class Desktops : public Sense {
   // Why this agent must go; "": it may stay.
   std::string hear(Agent& agent, const sublet_frame& frame, int64_t now);
   void ping_all(int64_t now);
-  // `why`, if not empty, is logged, but not too often.
+  // `why`, if not empty, is logged.
   void dismiss(Place agent, const std::string& why, int64_t now);
 
   const JobsHere jobs_;
@@ -95,11 +95,11 @@ class Desktops : public Sense {
   UniqueFd listener_;
   bool listening_ = false;  // the listener is in events_
   Allowance visits_;
+  Allowance lines_;                  // of the log
   std::map<int, Agent> agents_;      // by descriptor
   std::map<uid_t, int64_t> banned_;  // until when
   uint32_t pings_ = 0;
-  int64_t complained_ = 0;  // CLOCK_BOOTTIME, ns
-  int64_t seen_ = 0;        // the last input, CLOCK_BOOTTIME, ns; 0: none yet
+  int64_t seen_ = 0;  // the last input, CLOCK_BOOTTIME, ns; 0: none yet
 };
 
 }  // namespace sublet::loadmon
