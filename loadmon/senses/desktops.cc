@@ -154,6 +154,7 @@ void Desktops::accept_all(int64_t now) {
       if (visits_.take(now)) continue;
       epoll_ctl(events_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
       listening_ = false;
+      seen_ = now;
       return;
     }
   } catch (const OsError& error) {
@@ -170,7 +171,10 @@ void Desktops::listen_again(int64_t now) {
 void Desktops::admit(UniqueFd fd, int64_t now) {
   const Visitor who = visitor_at(fd.get());
   // Who is turned away sees the connection close.
-  if (!has_room_for(who.uid, now)) return;
+  if (!has_room_for(who.uid, now)) {
+    if (!may_belong_to_job(who, jobs_)) seen_ = now;
+    return;
+  }
   const int number = fd.get();
   watch(number);
   agents_.emplace(number, Agent{.fd = std::move(fd),

@@ -3,7 +3,8 @@
 // so a liar gains nothing, and anybody but a job may run one.
 //
 // An agent is live from its first frame until it hangs up, says too much, or does not answer a
-// ping, which its desktop must answer too. One thread.
+// ping, which its desktop must answer too. Visitors that are too many to be heard count as
+// input: an owner may be among them, whom a job keeps out. One thread.
 #ifndef SUBLET_LOADMON_SENSES_DESKTOPS_H_
 #define SUBLET_LOADMON_SENSES_DESKTOPS_H_
 

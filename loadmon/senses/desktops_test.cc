@@ -220,8 +220,14 @@ class DesktopsTest : public CppUnit::TestFixture {
     std::vector<FakeAgent> agents;
     for (size_t n = 0; n < Desktops::kMostOfAUser; ++n) agents.push_back(watching());
     CPPUNIT_ASSERT_EQUAL(Desktops::kMostOfAUser, desktops_->live().size());
+    jobs_ = {getppid()};
+    const FakeAgent job(folder_);
+    CPPUNIT_ASSERT_EQUAL(int64_t{-1}, settled_age());
+    CPPUNIT_ASSERT(job.hung_up());
+    // Somebody else may be the owner.
+    jobs_.clear();
     const FakeAgent more(folder_);
-    settled_age();
+    CPPUNIT_ASSERT_EQUAL(int64_t{0}, settled_age());
     CPPUNIT_ASSERT(more.hung_up());
     agents.pop_back();
     settled_age();
@@ -240,6 +246,7 @@ class DesktopsTest : public CppUnit::TestFixture {
       if (!visitor.hung_up()) now_ += 1;
     }
     CPPUNIT_ASSERT(served > 10 && served < 100);
+    CPPUNIT_ASSERT_EQUAL(int64_t{0}, age());
     agent.say(frame_of(SUBLET_FRAME_HERE));
     CPPUNIT_ASSERT(ready());
     CPPUNIT_ASSERT_EQUAL(int64_t{0}, age());
