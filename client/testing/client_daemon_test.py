@@ -319,9 +319,12 @@ class ClientDaemon(unittest.TestCase):
         os.kill(monitor, signal.SIGSTOP)
         end = server.wait("ended", job=1)
         self.assertEqual((end["ended"], end["generation"]), (END["BLIND"], 1), end)
+        # The shepherd may notice first, and the client still accept an order, which does not start.
+        until(lambda: self.monitor_pid() not in (None, monitor), "another monitor")
+        self.assertFalse(alive(monitor))
         until(lambda: server.ask("run", job=2, attempt=1, program="true")["answer"] == 0,
               "an accepted order, once the hung monitor has been replaced")
-        self.assertFalse(alive(monitor))
+        server.wait("ended", job=2, ended=END["DONE"])
 
     def test_shepherd_killed(self):
         server, _ = self.ready()
