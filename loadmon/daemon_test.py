@@ -678,6 +678,7 @@ def terminals():
         client.until(AWAY)
         os.write(owners, b"k")
         assert client.until(ACTIVE)["reason"] == INPUT
+        until(lambda: "the owner is here: input (terminals)" in room.logged(), "the log")
 
 
 def devices():
@@ -703,6 +704,7 @@ def devices():
             os.close(device)
             os.remove(f"{folder}/{name}")
         client.until(AWAY)
+        until(lambda: "the owner is here: input (input devices)" in room.logged(), "the log")
 
 
 def spent(pid):

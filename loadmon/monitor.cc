@@ -271,6 +271,8 @@ void Monitor::changed(const protocol::PresenceVerdict& before, int64_t now) {
     folder_.prepare_all();
     attempts_.enforce(boot_now());
     std::string reason = words(verdict_.reason);
+    if (verdict_.reason == SUBLET_PRESENCE_INPUT && *sample_.input_by != 0)
+      reason += std::string(" (") + sample_.input_by + ")";
     if (verdict_.reason == SUBLET_PRESENCE_CPU) {
       char cores[32];
       snprintf(cores, sizeof cores, " of %.2f cores", news.arg[0] / 1000.0);

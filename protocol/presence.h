@@ -24,6 +24,7 @@ struct PresenceSample {
   double cpu = -1;                            // cores in use since the last sample; < 0: not known
   std::array<double, 3> load = {-1, -1, -1};  // averages over 1, 5, 15 min; < 0: not known
   int64_t input_age_ms = -1;                  // since the last input; < 0: not known
+  const char* input_by = "";                  // which sense saw it; a literal
   ScriptedOwner scripted = ScriptedOwner::kNone;  // overrides everything above
   bool blind = false;                             // a source failed
   bool paused = false;                            // the owner's own word: no jobs now

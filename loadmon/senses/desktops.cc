@@ -99,9 +99,7 @@ bool Desktops::notice(int64_t now, protocol::PresenceSample* sample) {
 }
 
 void Desktops::fill(int64_t now, protocol::PresenceSample* sample) const {
-  if (seen_ == 0) return;
-  const int64_t age_ms = (now - seen_) / kMs;
-  if (sample->input_age_ms < 0 || age_ms < sample->input_age_ms) sample->input_age_ms = age_ms;
+  if (seen_ != 0) note_input(now, seen_, "desktops", sample);
 }
 
 void Desktops::hear_all(int64_t now) {

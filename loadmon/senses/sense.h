@@ -6,6 +6,7 @@
 #ifndef SUBLET_LOADMON_SENSES_SENSE_H_
 #define SUBLET_LOADMON_SENSES_SENSE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -20,6 +21,17 @@ struct JobsEffect {
   double cpu_seconds = 0;
   double runnable = 0;  // number of the jobs' runnable processes, now
 };
+
+// Input was seen at `seen_at` by the sense `by`; another's younger input remains. `now`,
+// `seen_at`: CLOCK_BOOTTIME, ns.
+inline void note_input(int64_t now, int64_t seen_at, const char* by,
+                       protocol::PresenceSample* sample) {
+  constexpr int64_t kMs = 1'000'000;
+  const int64_t age = std::max<int64_t>(0, now - seen_at) / kMs;
+  if (sample->input_age_ms >= 0 && sample->input_age_ms <= age) return;
+  sample->input_age_ms = age;
+  sample->input_by = by;
+}
 
 class Sense {
  public:

@@ -263,9 +263,7 @@ void Sessions::fill(int64_t now, protocol::PresenceSample* sample) const {
     const Session& session = entry.second;
     return session.is_somebody() && session.is_graphical() && !is_seen_(session);
   });
-  if (seen_at_ == kUnseen) return;
-  const int64_t age = std::max<int64_t>(0, now - seen_at_) / kMs;
-  if (sample->input_age_ms < 0 || age < sample->input_age_ms) sample->input_age_ms = age;
+  if (seen_at_ != kUnseen) note_input(now, seen_at_, "sessions", sample);
 }
 
 std::string Sessions::absence() const {

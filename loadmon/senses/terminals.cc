@@ -275,9 +275,7 @@ void Terminals::seen(int64_t now) {
 }
 
 void Terminals::fill(int64_t now, protocol::PresenceSample* sample) const {
-  if (seen_at_ == kUnseen) return;
-  const int64_t age = std::max<int64_t>(0, now - seen_at_) / kMs;
-  if (sample->input_age_ms < 0 || age < sample->input_age_ms) sample->input_age_ms = age;
+  if (seen_at_ != kUnseen) note_input(now, seen_at_, "terminals", sample);
 }
 
 std::string Terminals::problem() const {

@@ -108,7 +108,7 @@ class Sessions(unittest.TestCase):
         # The next one is a login: had one of these counted, it would have come before.
         self.add_session("c4", "tty")
         self.assertEqual(INPUT, self.monitor.until(ACTIVE))
-        self.assertEqual(1, self.monitor.log().count("the owner is here: input"))
+        self.assertEqual(1, self.monitor.log().count("the owner is here: input (sessions)"))
 
     def test_a_graphical_session_that_nobody_sees(self):
         self.start_logind()
@@ -213,7 +213,7 @@ class Sessions(unittest.TestCase):
         wait_for(lambda: len(self.inhibitors()) == 1, "the monitor to ask again")
         self.add_session("c2", "tty")
         self.assertEqual(INPUT, self.monitor.until(ACTIVE))
-        self.assertEqual(2, self.monitor.log().count("the owner is here: input"))
+        self.assertEqual(2, self.monitor.log().count("the owner is here: input (sessions)"))
         self.assertNotIn("failed", self.monitor.log())
 
     def test_a_logind_that_has_gone_is_the_owner(self):
