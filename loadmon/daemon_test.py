@@ -785,7 +785,7 @@ def real_time():
         assert policy(monitor.pid) == os.SCHED_RR
         with open(f"/proc/{monitor.pid}/status") as f:
             locked = next(int(line.split()[1]) for line in f if line.startswith("VmLck"))
-        assert locked > 0
+        assert locked > 0 or SANITIZED  # whose libraries leave it out
         os.kill(monitor.pid, signal.SIGXCPU)  # as the kernel does
         until(lambda: policy(monitor.pid) == os.SCHED_OTHER, "normal scheduling")
         until(lambda: os.getpriority(os.PRIO_PROCESS, monitor.pid) == -5, "nice -5")
