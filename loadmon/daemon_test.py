@@ -646,7 +646,9 @@ def own_terminals():
         return
     if os.geteuid() != 0:
         sys.exit(77)
-    mount = "mount -t devpts -o newinstance,ptmxmode=0666 devpts /dev/pts"
+    # /dev/ptmx may lead to the terminals of another mount, as in a container.
+    mount = ("mount -t devpts -o newinstance,ptmxmode=0666 devpts /dev/pts && "
+             "{ [ -L /dev/ptmx ] || mount --bind /dev/pts/ptmx /dev/ptmx; }")
     os.execvpe("unshare", ["unshare", "--mount", "sh", "-c", mount + ' && exec "$0" "$@"',
                            sys.executable, "-B", *sys.argv], dict(os.environ,
                                                                   SUBLET_OWN_TERMINALS="1"))
