@@ -114,7 +114,8 @@ bool Listeners::read_one(Listener* listener) {
     close(listener);
     return false;
   }
-  if (frame.kind == SUBLET_FRAME_HELLO && listener->role_ == Listener::Role::none) {
+  const bool again = listener->role_ == Listener::Role::client && frame.job == 0;
+  if (frame.kind == SUBLET_FRAME_HELLO && (listener->role_ == Listener::Role::none || again)) {
     hello(listener, frame);
   } else if (frame.kind == SUBLET_FRAME_ACK && listener->attempt_ != nullptr) {
     attempts_->acknowledged(listener->attempt_, frame.sequence);

@@ -38,8 +38,8 @@
 #define SUBLET_AGENT_PAUSE_NS 250000000ll
 
 enum sublet_frame_kind {
-  /* any -> monitor, first frame after connecting. job and attempt are 0 for the
-   * client. arg[0]: the sender's pid. */
+  /* any -> monitor, first frame after connecting; answered with PRESENCE. job and attempt
+   * are 0 for the client, which may send it again. arg[0]: the sender's pid. */
   SUBLET_FRAME_HELLO = 1,
   /* monitor -> all. state: enum sublet_presence; reason: enum sublet_presence_reason;
    * instant: when the monitor saw the change (or took the sample);

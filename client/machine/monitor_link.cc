@@ -13,7 +13,6 @@
 #include "base/local_socket.h"
 #include "base/log.h"
 #include "base/process.h"
-#include "client/attempts/owner_guard.h"
 #include "client/attempts/work.h"
 
 namespace sublet::client {
@@ -22,6 +21,15 @@ namespace {
 constexpr int64_t kMs = 1'000'000;
 constexpr int64_t kConnectPauseNs = 20 * kMs;
 constexpr int64_t kFirstMonitorNs = 5'000 * kMs;
+
+// The monitor answers with its present state.
+bool say_hello(int socket) {
+  sublet_frame hello = {};
+  hello.magic = SUBLET_FRAME_MAGIC;
+  hello.kind = SUBLET_FRAME_HELLO;
+  hello.arg[0] = getpid();
+  return ::send(socket, &hello, sizeof hello, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+}
 
 }  // namespace
 
@@ -56,11 +64,7 @@ void MonitorLink::connect(int64_t now) {
       connect_due_ns_ = now + 5'000 * kMs;
       return;
     }
-    sublet_frame hello = {};
-    hello.magic = SUBLET_FRAME_MAGIC;
-    hello.kind = SUBLET_FRAME_HELLO;
-    hello.arg[0] = getpid();
-    if (::send(socket.get(), &hello, sizeof hello, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) return;
+    if (!say_hello(socket.get())) return;
     socket_ = std::move(socket);
     // While the monitor holds the other end, its pid cannot be reused.
     auto started = process_start_time(peer.pid);
@@ -91,7 +95,9 @@ void MonitorLink::read() {
     if (frame.kind != SUBLET_FRAME_PRESENCE) continue;
     heard_ns_ = system_clock().boot_ns();
     give_up_ns_ = 0;
-    accusations_ = 0;
+    // An answer to this client proves nothing about the shepherds.
+    if (doubted_ns_ == kNever) accusations_ = 0;
+    doubted_ns_ = kNever;
     pause_ms_ = 0;
     presence_(frame);
   }
@@ -100,6 +106,7 @@ void MonitorLink::read() {
 void MonitorLink::lose(const char* why) {
   lost_();  // first, because of the owner
   accusations_ = 0;
+  doubted_ns_ = kNever;
   loop_.unwatch(socket_.get());
   socket_.reset();
   connect_due_ns_ = system_clock().boot_ns() + kConnectPauseNs;
@@ -113,13 +120,18 @@ void MonitorLink::check_silence(int64_t since, int64_t now) {
 }
 
 int64_t MonitorLink::silent_at(int64_t since) const {
+  since = std::min(since, doubted_ns_);
   if (since == kNever) return kNever;
   return std::max({heard_ns_, silent_from_ns_, since}) + SUBLET_MONITOR_SILENCE_NS;
 }
 
 void MonitorLink::accuse(int64_t now) {
   constexpr int kEnough = 3;
-  if (socket_.valid() && ++accusations_ >= kEnough) replace("does not send to shepherds", now);
+  if (!socket_.valid()) return;
+  if (++accusations_ >= kEnough) return replace("does not send to shepherds", now);
+  // Without jobs it sends rarely, so silence alone would not be noticed before the next job.
+  if (doubted_ns_ == kNever) doubted_ns_ = now;
+  say_hello(socket_.get());
 }
 
 void MonitorLink::replace(const char* why, int64_t now) {
@@ -141,7 +153,8 @@ void MonitorLink::tick(int64_t now) {
 int64_t MonitorLink::next_due(int64_t since) const {
   int64_t due = give_up_ns_ != 0 ? give_up_ns_ : kNever;
   if (!socket_.valid()) return std::min(due, connect_due_ns_);
-  return since == kNever ? due : std::min<int64_t>(due, silent_at(since) + 10 * kMs);
+  const int64_t silent = silent_at(since);
+  return silent == kNever ? due : std::min<int64_t>(due, silent + 10 * kMs);
 }
 
 }  // namespace sublet::client

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "client/attempts/owner_guard.h"
 #include "client/loop.h"
 #include "client/machine/monitor_start.h"
 #include "client/workers.h"
@@ -35,8 +36,9 @@ class MonitorLink {
 
   void start(int64_t now);
   void tick(int64_t now);
-  // A shepherd received nothing from the monitor and ended its job. After three such
-  // reports without a frame received here, the monitor is replaced.
+  // A shepherd received nothing from the monitor and ended its job. The monitor is asked for
+  // its state, and replaced if it does not answer within SUBLET_MONITOR_SILENCE_NS, or after
+  // three such reports if it sent nothing here meanwhile but answers.
   void accuse(int64_t now);
   // `since`: from when on the monitor must send at least every SUBLET_MONITOR_BEAT_NS;
   // kNever: it need not.
@@ -67,7 +69,8 @@ class MonitorLink {
   int64_t spawn_due_ns_ = 0;  // earliest time to start a monitor
   int64_t pause_ms_ = 0;      // 0: the last monitor started has answered
   int accusations_ = 0;
-  int64_t give_up_ns_ = 0;  // deadline for the first monitor; 0: it has come or has passed
+  int64_t doubted_ns_ = kNever;  // since when it owes an answer after an accusation
+  int64_t give_up_ns_ = 0;       // deadline for the first monitor; 0: it has come or has passed
 };
 
 }  // namespace sublet::client

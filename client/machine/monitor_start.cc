@@ -43,30 +43,17 @@ std::string read_answer(int pipe, int64_t until_ns) {
   return text;
 }
 
-// What the program says against its settings; "": nothing, or it does not answer. Throws
-// OsError.
-std::string refusal_of(std::vector<std::string> command) {
-  command.emplace_back("--print-settings");
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) throw OsError(errno, "create", "a pipe");
-  const UniqueFd from(ends[0]);
-  UniqueFd to(ends[1]);
-  const UniqueFd nowhere(open("/dev/null", O_WRONLY | O_CLOEXEC));
-  if (!nowhere.valid()) throw OsError(errno, "open", "/dev/null");
-  SpawnOptions options;
-  options.fds = {{nowhere.get(), 1}, {to.get(), 2}};
-  const SpawnedProcess process = spawn(command, environment(), options);
-  to.reset();
-  const std::string text = read_answer(from.get(), system_clock().boot_ns() + kAnswerNs);
-  // It has closed the pipe and so ends, or hangs.
+bool has_ended(const SpawnedProcess& process, int64_t within_ns) {
   pollfd ended = {process.pidfd.get(), POLLIN, 0};
-  if (poll(&ended, 1, static_cast<int>(kAnswerNs / 1'000'000)) <= 0)
-    kill_process(process.id, SIGKILL);
+  return poll(&ended, 1, static_cast<int>(within_ns / 1'000'000)) > 0;
+}
+
+// Its exit status as from waitpid().
+int reap(const SpawnedProcess& process) {
   int status = 0;
   while (waitpid(process.id.pid, &status, 0) < 0 && errno == EINTR) {
   }
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != kExitUsage) return "";
-  return escape_for_terminal(text.substr(0, text.find('\n')));
+  return status;
 }
 
 }  // namespace
@@ -82,8 +69,9 @@ std::optional<pid_t> MonitorStart::start(bool in_vain) {
     started_ = said_in_vain_ = false;
   }
   try {
-    const std::string refusal = refusal_of(command_);
-    if (refusal.empty()) return start_one();
+    if (!ask_again()) return std::nullopt;
+    const std::string refusal = refusal_of_settings();
+    if (refusal.empty()) return asked_ ? std::nullopt : std::optional(start_one());
     complain("the load monitor refuses its settings, so no job can run here: " + refusal +
              "; it is asked again every few seconds");
   } catch (const std::exception& error) {
@@ -91,6 +79,43 @@ std::optional<pid_t> MonitorStart::start(bool in_vain) {
              std::string(error.what()));
   }
   return std::nullopt;
+}
+
+bool MonitorStart::ask_again() {
+  if (!asked_) return true;
+  if (!has_ended(*asked_, 0)) return false;
+  reap(*asked_);
+  asked_.reset();
+  return true;
+}
+
+std::string MonitorStart::refusal_of_settings() {
+  std::vector<std::string> command = command_;
+  command.emplace_back("--print-settings");
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) throw OsError(errno, "create", "a pipe");
+  const UniqueFd from(ends[0]);
+  UniqueFd to(ends[1]);
+  const UniqueFd nowhere(open("/dev/null", O_WRONLY | O_CLOEXEC));
+  if (!nowhere.valid()) throw OsError(errno, "open", "/dev/null");
+  SpawnOptions options;
+  options.fds = {{nowhere.get(), 1}, {to.get(), 2}};
+  asked_ = spawn(command, environment(), options);
+  to.reset();
+  const std::string text = read_answer(from.get(), system_clock().boot_ns() + kAnswerNs);
+  // It has closed the pipe and so ends, or hangs.
+  if (!has_ended(*asked_, kAnswerNs)) {
+    kill_process(asked_->id, SIGKILL);
+    if (!has_ended(*asked_, kAnswerNs)) {
+      complain("the load monitor's program (process " + std::to_string(asked_->id.pid) +
+               ") hangs and cannot be killed, so no job can run here; is its file system there?");
+      return "";
+    }
+  }
+  const int status = reap(*asked_);
+  asked_.reset();
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != kExitUsage) return "";
+  return escape_for_terminal(text.substr(0, text.find('\n')));
 }
 
 void MonitorStart::complain(const std::string& what) {

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "base/process.h"
+
 namespace sublet::client {
 
 class MonitorStart {
@@ -24,13 +26,19 @@ class MonitorStart {
 
  private:
   pid_t start_one();
+  // What the program says against its settings; "": nothing, or it does not answer. If it cannot
+  // even be killed, it stays in asked_. Throws OsError.
+  std::string refusal_of_settings();
+  // False while the last one that was asked still hangs.
+  bool ask_again();
   void complain(const std::string& what);
 
   const std::vector<std::string> command_;
   const std::string socket_;
   std::mutex one_at_a_time_;
-  std::string complaint_;  // the last one that was logged
-  bool started_ = false;   // one that has not answered
+  std::string complaint_;                // the last one that was logged
+  bool started_ = false;                 // one that has not answered
+  std::optional<SpawnedProcess> asked_;  // about its settings
   bool said_in_vain_ = false;
 };
 
