@@ -145,6 +145,10 @@ void OwnersWord::hear(Speaker& speaker, const sublet_frame& frame) {
   std::optional<Pause> word;
   if (frame.state == SUBLET_OWNER_PAUSE) word = Pause{moment(), frame.arg[0], speaker.who.uid};
   speaker.refusal = refusal_of(speaker, word);
+  // Who only makes another's pause longer must not be able to end it then.
+  const uid_t account = speaker.who.uid;
+  if (word && pause_ && pause_->by != Pause::kUnknown && account != 0 && account != geteuid())
+    word->by = pause_->by;
   if (speaker.refusal == EACCES) return;
   if (speaker.refusal != 0) {
     const int64_t now = system_clock().boot_ns();

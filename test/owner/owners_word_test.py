@@ -112,9 +112,13 @@ class OwnersWord(unittest.TestCase):
             self.assertEqual((code, out), (5, ""), err)
             self.assertIn("paused by nobody, and only nobody or root may end or shorten", err)
         self.assertEqual(self.status()["paused_by"], "nobody")
+        # Who makes it longer does not make it his own, and so cannot end it.
         self.assertEqual(self.say("pause", "2h", uid=OTHER)[0], 0)
-        self.assertEqual(self.say("resume")[0], 5)
-        self.assertEqual(self.say("resume", uid=0)[0], 0)
+        self.assertEqual(self.status()["paused_by"], "nobody")
+        self.assertEqual(self.say("resume", uid=OTHER)[0], 5)
+        self.assertEqual(self.say("pause", uid=OTHER)[0], 0)
+        self.assertEqual(self.say("resume", uid=OTHER)[0], 5)
+        self.assertEqual(self.say("resume")[0], 0)
         self.assertFalse(self.status()["paused"])
 
     def test_the_owner_who_is_there_stays(self):
