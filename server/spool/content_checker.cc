@@ -25,6 +25,11 @@ Refusal checking() {
                      "Try again in a moment.");
 }
 
+Refusal unreadable() {
+  return unavailable("server.disk", "the server cannot read a file in its spool",
+                     "Tell the administrator; try again.");
+}
+
 }  // namespace
 
 std::string file_identity(int fd) {
@@ -71,7 +76,10 @@ ContentChecker::Reading ContentChecker::read(int fd, const StoredContent& what,
 
 bool ContentChecker::reads_as_stored(const StoredContent& what, const Files& files) {
   const UniqueFd fd = open(what.path, files);
-  return fd.valid() && read(fd.get(), what, files) == Reading::kIntact;
+  if (!fd.valid()) return false;
+  const Reading reading = read(fd.get(), what, files);
+  if (reading == Reading::kFailed) throw unreadable();
+  return reading == Reading::kIntact;
 }
 
 ContentChecker::ContentChecker(const Clock& clock, const Files& files)
@@ -100,28 +108,23 @@ bool ContentChecker::intact(const StoredContent& what, bool suspect) {
   if (!suspect && trusted(what, identity)) return true;
   {
     std::lock_guard lock(mutex_);
-    const auto known = results_.find(what.id);
-    if (known != results_.end()) {
-      if (known->second.running) throw checking();
-      const bool believed = clock_.boot_ns() - known->second.at_ns < kBelievedNs;
-      const bool again = known->second.unread > 0 && known->second.unread < kReadTries;
-      if (known->second.identity == identity && !again && (!known->second.intact || believed))
-        return known->second.intact;
-    }
+    Result& known = results_[what.id];
+    if (known.running) throw checking();
+    const bool undecided = known.identity != identity || is_unread(known);
+    const bool believed = clock_.boot_ns() - known.at_ns < kBelievedNs;
+    if (!undecided && (!known.intact || believed)) return known.intact;
     if (what.size > kAtOnce) {
       if (queue_.size() >= kWaiting)
         throw unavailable("server.busy", "too many files in the spool are being verified",
                           "Try again in a moment.");
-      results_[what.id].running = true;
+      known.running = true;
       queue_.push_back(what);
       changed_.notify_all();
-      throw checking();
+      throw is_unread(known) ? unreadable() : checking();
     }
   }
   const Result result = note(what.id, identity, read(fd.get(), what, files_));
-  if (result.unread > 0 && result.unread < kReadTries)
-    throw unavailable("server.disk", "the server cannot read a file in its spool",
-                      "Tell the administrator; try again.");
+  if (is_unread(result)) throw unreadable();
   return result.intact;
 }
 
@@ -129,12 +132,28 @@ ContentChecker::Result ContentChecker::note(uint64_t id, const std::string& iden
                                             Reading reading) {
   std::lock_guard lock(mutex_);
   Result& result = results_[id];
-  const int unread = reading == Reading::kFailed ? result.unread + 1 : 0;
-  result = Result{false, reading == Reading::kIntact, identity, clock_.boot_ns(), unread};
+  const int64_t now = clock_.boot_ns();
+  Result next{false, reading == Reading::kIntact, identity, now, 0};
+  if (reading == Reading::kFailed) {
+    const bool counts = result.unread == 0 || now - result.at_ns >= kTryNs;
+    next.unread = result.unread + (counts ? 1 : 0);
+    if (!counts) next.at_ns = result.at_ns;
+  }
+  result = next;
   const Result noted = result;
   for (auto it = results_.begin(); it != results_.end() && results_.size() > kRemembered;)
     it = it->second.running || it->first == id ? std::next(it) : results_.erase(it);
   return noted;
+}
+
+void ContentChecker::note_unread(const StoredContent& what, const std::string& identity) {
+  note(what.id, identity, Reading::kFailed);
+}
+
+bool ContentChecker::was_given_up(uint64_t id) {
+  std::lock_guard lock(mutex_);
+  const auto known = results_.find(id);
+  return known != results_.end() && known->second.unread >= kReadTries;
 }
 
 void ContentChecker::forget(uint64_t id) {

@@ -39,17 +39,21 @@ class ContentChecker {
   ContentChecker(const Clock& clock, const Files& files);
   ~ContentChecker();
 
-  // False: its bytes differ, it is missing, or three tries could not read it. Throws Refusal
-  // kUnavailable: "spool.checking" while it is being read, "server.disk" if it cannot be opened
-  // or read now.
+  // False: its bytes differ, it is missing, or it was given up: kReadTries tries, kTryNs apart,
+  // could not read it. Throws Refusal kUnavailable: "spool.checking" while it is being read,
+  // "server.disk" if it cannot be opened or read now.
   bool intact(const StoredContent& what, bool suspect);
   // The same for a file that is already open, without reading it; false also if not
   // known.
   bool trusted(const StoredContent& what, const std::string& identity);
+  // Somebody else could not read the file: a failed try, and it is no longer trusted.
+  void note_unread(const StoredContent& what, const std::string& identity);
+  // Whether it counts as damaged only because it could not be read.
+  bool was_given_up(uint64_t id);
   void forget(uint64_t id);
 
-  // Reads the whole file. False: its bytes differ, it is missing, or it cannot be read. Throws as
-  // open() does.
+  // Reads the whole file. False: its bytes differ, or it is missing. Throws as open() does, also if
+  // it cannot be read.
   static bool reads_as_stored(const StoredContent& what, const Files& files);
 
   // Invalid if there is no such file. Throws Refusal kUnavailable "server.disk" if it cannot be
@@ -60,18 +64,23 @@ class ContentChecker {
   static constexpr uint64_t kAtOnce = 1 << 20;  // bytes
   static constexpr size_t kWaiting = 1'000;
   static constexpr size_t kRemembered = 10'000;
-  static constexpr int kReadTries = 3;  // a read error may pass, and damage is for ever
+  // A read error may pass (a cable, a controller that resets), and damage is for ever.
+  static constexpr int kReadTries = 3;
+  static constexpr int64_t kTryNs = 60'000'000'000;
   static constexpr int64_t kBelievedNs = 60'000'000'000;  // a result is used again, even if suspect
 
   struct Result {
     bool running = false;
     bool intact = false;
     std::string identity;
-    int64_t at_ns = 0;
-    int unread = 0;  // tries in a row that could not read it
+    int64_t at_ns = 0;  // when it was read, or the last try that counts
+    int unread = 0;     // tries in a row that could not read it
   };
   enum class Reading { kIntact, kDiffers, kFailed };
 
+  static bool is_unread(const Result& result) {
+    return result.unread > 0 && result.unread < kReadTries;
+  }
   void work();
   static Reading read(int fd, const StoredContent& what, const Files& files);
   void check(const StoredContent& what);

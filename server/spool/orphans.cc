@@ -143,6 +143,16 @@ void require_empty_spool(Files& files, const std::string& spool) {
   require_empty(files, spool, "the database has never been used");
 }
 
+void set_orphan_aside(Files& files, const std::string& spool, const std::string& name, Micros now) {
+  Moves aside(files, spool, orphans_folder(spool) + "/" + date_of(now));
+  aside.add({.name = name});
+  aside.sync();
+  log(Severity::warning) << "content " << name
+                         << " of the spool, which could not be read, is kept in "
+                         << orphans_folder(spool) << "/" << date_of(now) << " for "
+                         << kKeepOrphansDays << " days";
+}
+
 void sort_out_orphans(Files& files, const std::string& spool, const std::set<std::string>& known,
                       Micros now) {
   bring_back(files, spool, known);

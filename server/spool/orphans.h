@@ -30,6 +30,9 @@ void require_database(Files& files, const std::string& database, const std::stri
 // has contents.
 void require_empty_spool(Files& files, const std::string& spool);
 
+// Sets one content aside that nobody needs any more but that could not be read. Throws FileError.
+void set_orphan_aside(Files& files, const std::string& spool, const std::string& name, Micros now);
+
 // Brings back known contents that are missing, sets orphans aside, removes unfinished uploads
 // and what was set aside more than kKeepOrphansDays before `now`. `known`: the names of the
 // contents in the database. Logs what it moved. Throws FileError.

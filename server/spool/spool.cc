@@ -337,13 +337,13 @@ StoredContent Spool::stored(const FileRow& row) const {
   return {row.content, path(row.content), row.size, row.digest, row.identity};
 }
 
-// 0 after an error, which is logged.
-size_t Spool::read_good(const FileRow& row, int fd, uint64_t offset, std::span<char> into) const {
+size_t Spool::read_good(const FileRow& row, int fd, uint64_t offset, std::span<char> into) {
   try {
     return files_.read_at(fd, path(row.content), offset, into);
   } catch (const FileError& error) {
     log(Severity::error) << error.what();
-    return 0;
+    checker_.note_unread(stored(row), file_identity(fd));
+    throw disk("read in its spool", error.code());
   }
 }
 
@@ -378,8 +378,14 @@ bool Spool::seems_intact(const ContentRow& content) {
 }
 
 void Spool::remove(uint64_t content) {
+  const bool unread = checker_.was_given_up(content);
   checker_.forget(content);
-  erase(path(content));
+  if (!unread) return erase(path(content));
+  try {
+    set_orphan_aside(files_, settings_.folder, std::to_string(content), clock_.utc_us());
+  } catch (const FileError& error) {  // the next start sets it aside
+    log(Severity::error) << error.what();
+  }
 }
 
 size_t Spool::drop_idle() {

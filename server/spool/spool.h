@@ -95,10 +95,11 @@ class Spool {
   // The same without reading the file; false also if not known.
   bool seems_intact(const ContentRow& content);
   // Reads part of a committed file, at most kChunk. Returns the number of bytes; 0 at
-  // or beyond its end. Throws Refusal if it is damaged or missing.
+  // or beyond its end. Throws Refusal if it is damaged or missing, or "server.disk" if it cannot
+  // be read now.
   size_t read(const FileRow& row, uint64_t offset, std::span<char> into);
   static Refusal damaged(const FileRow& row);
-  // Removes a content that no row refers to.
+  // Removes a content that no row refers to; one that could only not be read becomes an orphan.
   void remove(uint64_t content);
 
   // Drops idle uploads and removes superfluous files; returns the number of uploads.
@@ -144,7 +145,7 @@ class Spool {
   void erase(const std::string& file);
   void drop(const Upload& upload);
   bool drop_if_idle(uint64_t id, Micros before);
-  size_t read_good(const FileRow& row, int fd, uint64_t offset, std::span<char> into) const;
+  size_t read_good(const FileRow& row, int fd, uint64_t offset, std::span<char> into);
   Digest digest_of_all(Upload& upload);
   // False: there is no such upload.
   bool forget(uint64_t id, bool finished);

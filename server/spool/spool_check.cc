@@ -29,7 +29,7 @@ std::string finding(const std::string& path, const ContentRow& row, const uint64
     if (bytes && !ContentChecker::reads_as_stored({row.id, path, row.size, row.digest, ""}, files))
       return "differs from what was stored";
   } catch (const Refusal&) {
-    return "cannot be opened";
+    return "cannot be read";
   }
   return "";
 }

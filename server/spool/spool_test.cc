@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "base/testing/faulty_files.h"
 #include "base/testing/temporary_folder.h"
+#include "base/text.h"
 #include "server/refusal_testing.h"
 #include "server/store/sql_store.h"
 
@@ -38,6 +39,8 @@ class SpoolTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_doubtful_commit_removes_nothing);
   CPPUNIT_TEST(a_failed_sync_drops_the_upload);
   CPPUNIT_TEST(a_read_error_may_pass);
+  CPPUNIT_TEST(a_file_is_given_up_after_minutes);
+  CPPUNIT_TEST(an_error_while_it_is_fetched_is_no_damage);
   CPPUNIT_TEST(a_file_that_cannot_be_opened_is_not_damaged);
   CPPUNIT_TEST(what_cannot_be_removed_does_no_harm);
   CPPUNIT_TEST(an_upload_that_cannot_be_read_is_not_acknowledged);
@@ -309,15 +312,47 @@ class SpoolTest : public CppUnit::TestFixture {
         files.fail_step(FileStep::read, 0);
         CPPUNIT_ASSERT(intact(s, row));
       }
-      row.content += 1000;
-      system_files().link(folder_.path() + "/spool/" + std::to_string(row.id),
-                          folder_.path() + "/spool/" + std::to_string(row.content));
+    }
+  }
+
+  // Clients repeat within a second, and a disk that resets takes longer.
+  void a_file_is_given_up_after_minutes() {
+    FaultyFiles files;
+    Spool s({folder_.path() + "/spool"}, *archive_, clock_, files);
+    for (const size_t size : {size_t{100'000}, size_t{3} << 20}) {
+      FileRow row = send(s, std::string(size, 'k'), std::to_string(size));
+      row.identity = "";
       files.fail_step(FileStep::read, EIO);
-      while (not_now(s, row)) {
-      }
+      for (int i = 0; i < 20; ++i) CPPUNIT_ASSERT(not_now(s, row));
+      clock_.advance_ms(61'000);
+      for (int i = 0; i < 20; ++i) CPPUNIT_ASSERT(not_now(s, row));
+      clock_.advance_ms(61'000);
+      while (not_now(s, row)) clock_.advance_ms(61'000);
       CPPUNIT_ASSERT(!intact(s, row));
       files.fail_step(FileStep::read, 0);
+      // Nobody knows what it has: it is kept.
+      s.remove(row.content);
+      const std::string spool = folder_.path() + "/spool/";
+      CPPUNIT_ASSERT(!system_files().exists(spool + std::to_string(row.content)));
+      CPPUNIT_ASSERT_EQUAL(std::string(size, 'k'),
+                           system_files().read_file(
+                               spool + "orphans/" + format_instant(clock_.utc_us()).substr(0, 10) +
+                                   "/" + std::to_string(row.content),
+                               size + 1));
     }
+  }
+
+  // Damage is for ever: one error says nothing of it.
+  void an_error_while_it_is_fetched_is_no_damage() {
+    FaultyFiles files;
+    Spool s({folder_.path() + "/spool"}, *archive_, clock_, files);
+    const FileRow row = send(s, std::string(100'000, 'k'));
+    CPPUNIT_ASSERT_EQUAL(std::string("kkk"), read(s, row, 0, 3));
+    files.fail_step(FileStep::read, EIO);
+    for (int i = 0; i < 5; ++i)
+      CPPUNIT_ASSERT_EQUAL(std::string("server.disk"), code([&] { read(s, row, 0, 3); }));
+    files.fail_step(FileStep::read, 0);
+    CPPUNIT_ASSERT_EQUAL(std::string("kkk"), read(s, row, 0, 3));
   }
 
   // Nothing is known of the bytes of a file that cannot be opened.
