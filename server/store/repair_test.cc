@@ -1,6 +1,7 @@
 #include "server/store/repair.h"
 
 #include <cppunit/extensions/HelperMacros.h>
+#include <soci/soci.h>
 #include <sqlite3.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,7 +18,9 @@
 #include "base/testing/temporary_folder.h"
 #include "server/commit/crash_point.h"
 #include "server/store/archive/archive.h"
+#include "server/store/set_aside.h"
 #include "server/store/sql_store.h"
+#include "server/store/sqlite.h"
 #include "server/store/tables.h"
 
 namespace sublet::server {
@@ -91,6 +94,7 @@ class RepairTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(the_store_goes_on_without_what_it_need_not_read);
   CPPUNIT_TEST(what_can_be_read_of_it_stays_in_use);
   CPPUNIT_TEST(answers_survive_a_crash_while_they_are_copied);
+  CPPUNIT_TEST(no_time_or_room_to_copy_is_no_obstacle);
   CPPUNIT_TEST(an_instant_in_the_future_does_not_move_the_clock);
   CPPUNIT_TEST(finished_jobs_cost_themselves);
   CPPUNIT_TEST(what_cannot_be_deleted_stays);
@@ -519,6 +523,33 @@ class RepairTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     SqlStore store(path());
     CPPUNIT_ASSERT(known_requests(store) > kJobs - 3 * kJobs / all.size());
+  }
+
+  // Everybody waits for the committer meanwhile, and a full disk is no reason to stop.
+  void no_time_or_room_to_copy_is_no_obstacle() {
+    for (const bool room : {true, false}) {
+      make();
+      finish_log();
+      const std::vector<int> all = leaves("requests");
+      damage(all.at(5));
+      soci::session session;
+      sqlite::open_to_write(session, path());
+      if (!room) {
+        const int pages = numbers("pragma page_count").at(0);
+        session << "pragma max_page_count = " << pages + 4;
+      }
+      set_aside(session, tables::kRequests, std::chrono::seconds(room ? 0 : 600));
+      session.close();
+      {
+        SqlStore store(path());
+        CPPUNIT_ASSERT(known_requests(store) < kJobs / 2);
+        store.commit(one_more(kJobs + 1));
+        CPPUNIT_ASSERT(store.find_request("request " + std::to_string(kJobs + 1)).has_value());
+      }
+      salvage(files_, path(), room ? "1" : "2");
+      CPPUNIT_ASSERT(numbers("select count(*) from requests").at(0) >
+                     static_cast<int>(kJobs - 3 * kJobs / all.size()));
+    }
   }
 
   void an_instant_in_the_future_does_not_move_the_clock() {

@@ -51,12 +51,30 @@ Table renamed(const Table& table, const char* name) {
   return result;
 }
 
-// Statements that read a damaged page roll back their transaction, so none of them is in one.
-SalvagedTable copy_readable(soci::session& session, const Table& table) {
-  const Table copy = renamed(table, kCopy);
-  session << "drop table if exists main." << kCopy;  // of a server that ended meanwhile
+void begin_copy(soci::session& session, const Table& copy) {
+  session << "drop table if exists main." << kCopy;  // of a server that ended meanwhile, too
   for (const std::string& statement : creation(copy)) session << statement;
-  return TableCopier(session, copy, std::string("main.") + table.name).copy();
+}
+
+// Returns what stays in use, as text. Statements that read a damaged page roll back their
+// transaction, so none of them is in one.
+std::string copy_readable(soci::session& session, const Table& table,
+                          std::chrono::microseconds longest) {
+  const Table copy = renamed(table, kCopy);
+  begin_copy(session, copy);
+  bool full = false;
+  try {
+    const sqlite::TimeLimit limit(session, longest);
+    return what_was_kept(TableCopier(session, copy, std::string("main.") + table.name).copy());
+  } catch (const soci::soci_error& e) {
+    full = sqlite::is_full(e);
+    if (!full && !sqlite::was_interrupted(e)) throw;
+  }
+  // Others need the room more.
+  if (full) begin_copy(session, copy);
+  const uint64_t rows = number_of(session, std::string("select count(*) from main.") + kCopy);
+  return "only its newest " + std::to_string(rows) + " rows stay in use, because there was no " +
+         (full ? "room" : "time") + " to copy more: salvage brings back the others";
 }
 
 // Puts the copy, or without one an empty table, in the place of the damaged table.
@@ -76,11 +94,10 @@ void exchange(soci::session& session, const Table& table, const std::string& asi
 
 }  // namespace
 
-void set_aside(soci::session& session, const Table& table) {
+void set_aside(soci::session& session, const Table& table, std::chrono::microseconds longest) {
   const std::string aside = unused_name(session, table.name);
   const bool copies = &table != &tables::kEvents;
-  const std::string kept =
-      copies ? what_was_kept(copy_readable(session, table)) : "a new one was begun";
+  const std::string kept = copies ? copy_readable(session, table, longest) : "a new one was begun";
   crash_point("set_aside");
   exchange(session, table, aside, copies);
   log(Severity::error) << "table " << table.name

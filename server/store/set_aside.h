@@ -3,6 +3,7 @@
 #ifndef SUBLET_SERVER_STORE_SET_ASIDE_H_
 #define SUBLET_SERVER_STORE_SET_ASIDE_H_
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -20,9 +21,11 @@ bool can_be_set_aside(const Table& table);
 // Renames the damaged table to NAME_damaged_NUMBER, puts what can be read of it in its place
 // (events: nothing, because there may be very many), and logs what was lost. Nothing is deleted,
 // and if the process ends meanwhile, the damaged table is still in its place. Call it outside a
-// transaction; throws soci::soci_error. The committer's thread: it takes about a second for half
-// a million rows.
-void set_aside(soci::session& session, const Table& table);
+// transaction; throws soci::soci_error. The committer's thread, which all wait for: after
+// `longest`, or when the disk is full, the other rows wait for a salvage (a second is half a
+// million rows).
+void set_aside(soci::session& session, const Table& table,
+               std::chrono::microseconds longest = std::chrono::seconds(2));
 
 // The names of the tables that were set aside.
 std::vector<std::string> tables_set_aside(soci::session& session);

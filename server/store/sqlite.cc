@@ -17,11 +17,13 @@ void set_up() {
   std::call_once(once, [] {
     // Only one thread uses a connection at a time (the committer, or the current user of an
     // archive connection), so SQLite's mutexes are not needed. Memory statistics are not
-    // used, and would take a global lock on each allocation. Both calls fail if SQLite is
+    // used, and would take a global lock on each allocation. These two fail if SQLite is
     // already initialized; it is then only slower.
     sqlite_api::sqlite3_config(SQLITE_CONFIG_MULTITHREAD);
     sqlite_api::sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
-    sqlite_api::sqlite3_config(SQLITE_CONFIG_URI, 1);
+    // Without this one, uri_of() would name another file.
+    if (sqlite_api::sqlite3_config(SQLITE_CONFIG_URI, 1) != SQLITE_OK)
+      throw soci::soci_error("SQLite was initialized by something else");
   });
 }
 
@@ -42,6 +44,12 @@ std::string uri_of(const std::string& path) {
 void open(soci::session& session, const std::string& path) {
   set_up();
   session.open(soci::sqlite3, "db=" + uri_of(path) + " timeout=10");
+}
+
+// SQLite's result code; SQLITE_OK: the error is SOCI's own.
+int code_of(const soci::soci_error& error) {
+  const auto* of_sqlite = dynamic_cast<const soci::sqlite3_soci_error*>(&error);
+  return of_sqlite != nullptr ? of_sqlite->result() : SQLITE_OK;
 }
 
 sqlite_api::sqlite3* handle(soci::session& session) {
@@ -113,12 +121,14 @@ std::vector<std::string> damage_of(soci::session& session, const std::string& ta
 }
 
 bool is_damage(const soci::soci_error& error) {
-  const auto* of_sqlite = dynamic_cast<const soci::sqlite3_soci_error*>(&error);
-  if (of_sqlite == nullptr) return false;
-  const int code = of_sqlite->result();
+  const int code = code_of(error);
   return (code & 0xff) == SQLITE_CORRUPT || code == SQLITE_IOERR_READ ||
          code == SQLITE_IOERR_SHORT_READ;
 }
+
+bool is_full(const soci::soci_error& error) { return code_of(error) == SQLITE_FULL; }
+
+bool was_interrupted(const soci::soci_error& error) { return code_of(error) == SQLITE_INTERRUPT; }
 
 std::vector<std::string> table_names(soci::session& session) {
   soci::rowset<std::string> rows =

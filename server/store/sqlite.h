@@ -42,6 +42,9 @@ std::vector<std::string> damage_of(soci::session& session, const std::string& ta
 // Whether a statement failed because the file is damaged; after tolerate_damage() also if the
 // disk could not read it.
 bool is_damage(const soci::soci_error& error);
+// Whether a statement failed because there was no room, or because a TimeLimit ended it.
+bool is_full(const soci::soci_error& error);
+bool was_interrupted(const soci::soci_error& error);
 // The names of all tables. Throws soci::soci_error.
 std::vector<std::string> table_names(soci::session& session);
 // Renames a table and its indexes without reading any of their pages; call it in a

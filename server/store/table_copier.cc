@@ -70,8 +70,11 @@ TableCopier::TableCopier(soci::session& sql, const Table& table, std::string sou
 
 bool TableCopier::try_copy(const std::string& rest) {
   try {
-    sql_ << "insert or ignore into main." << name_ << " (" << columns_ << ") select " << columns_
-         << " from " << source_ << " " << rest;
+    soci::statement insertion =
+        (sql_.prepare << "insert or ignore into main." << name_ << " (" << columns_ << ") select "
+                      << columns_ << " from " << source_ << " " << rest);
+    insertion.execute(true);
+    copied_ = insertion.get_affected_rows();
     return true;
   } catch (const soci::soci_error& e) {
     if (!sqlite::is_damage(e)) throw;
@@ -102,20 +105,15 @@ bool TableCopier::walk(bool backwards) {
   const std::string order = backwards ? descending_ : ascending_;
   std::string begun;
   uint64_t chunk = kChunk;
-  long long before = -1;
   while (chunk > 0) {
     if (!try_copy(begun + " order by " + order + " limit " + std::to_string(chunk))) {
       chunk /= 16;
       continue;
     }
-    long long count = 0;
-    sql_ << "select count(*) from main." << name_, soci::into(count);
     // The last row that a small chunk ended with may be one that the new table refuses.
-    if (count == before) return chunk == kChunk;
-    before = count;
-    if (count > 0)
-      begun = "where " + keys_ + (backwards ? " < " : " > ") +
-              reached(before_mark_, backwards ? ascending_ : descending_);
+    if (copied_ == 0) return chunk == kChunk;
+    begun = "where " + keys_ + (backwards ? " < " : " > ") +
+            reached(before_mark_, backwards ? ascending_ : descending_);
   }
   return false;
 }

@@ -41,7 +41,7 @@ class TableCopier {
     uint64_t width() const { return static_cast<uint64_t>(last) - static_cast<uint64_t>(first); }
   };
 
-  // False: a page is damaged; nothing was copied.
+  // False: a page is damaged; nothing was copied. Else copied_ rows were.
   bool try_copy(const std::string& rest);
   // The key of the first row in the new database that fulfils the condition, in this order.
   std::string reached(const std::string& condition, const std::string& order) const;
@@ -73,6 +73,7 @@ class TableCopier {
   bool one_key_ = true;      // and there is no other
   std::string before_mark_;  // condition for rows not copied backwards
   std::string from_mark_;
+  long long copied_ = 0;
   std::optional<Range> unreadable_;
   std::string gap_;  // the same of a text: "id abc to abd"
 };
