@@ -756,6 +756,53 @@ class WithPool(unittest.TestCase):
                 self.assertEqual((out, err), ("", "sublet: interrupted; nothing was submitted\n"))
             self.assertEqual(self.pool.sublet("ls", "--all")["jobs"], before)
 
+    @staticmethod
+    def has_socket(process):
+        folder = "/proc/%d/fd/" % process.pid
+        try:
+            return any(os.readlink(folder + fd).startswith("socket:") for fd in os.listdir(folder))
+        except FileNotFoundError:
+            return False
+
+    @staticmethod
+    def watches_interrupts(process):
+        with open("/proc/%d/status" % process.pid) as status:
+            blocked = [line.split()[1] for line in status if line.startswith("SigBlk")]
+        return process.poll() is not None or int(blocked[0], 16) & (1 << (signal.SIGINT - 1)) != 0
+
+    def test_interrupted_at_any_instant(self):
+        """One JSON object is printed, and it is true."""
+        with open(os.path.join(self.folder, "data"), "w") as f:
+            f.write("data")
+        before = self.pool.sublet("ls", "--all")["jobs"]
+        for words, code in ([["--input", "data"], "submit.interrupted"], [[], "submit.uncertain"]):
+            server = self.pool.server_pid()
+            os.kill(server, signal.SIGSTOP)
+            try:
+                sending = subprocess.Popen([SUBLET, "--json", "submit", *words, "--", "true"],
+                                           cwd=self.folder, text=True, stdout=subprocess.PIPE,
+                                           stderr=subprocess.PIPE, env=self.pool.environment())
+                harness.wait_for(lambda: self.has_socket(sending), "the command to connect")
+                sending.send_signal(signal.SIGINT)
+                out, err = sending.communicate(timeout=60)
+            finally:
+                os.kill(server, signal.SIGCONT)
+            self.assertEqual((sending.returncode, err), (130, ""))
+            self.assertEqual(json.loads(out)["error"]["code"], code)
+            if code == "submit.interrupted":
+                self.assertEqual(self.pool.sublet("ls", "--all")["jobs"], before)
+        for _ in range(30):
+            sending = subprocess.Popen([SUBLET, "--json", "submit", "--", "true"], text=True,
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                       env=self.pool.environment())
+            harness.wait_for(lambda: self.watches_interrupts(sending), "the command to begin")
+            sending.send_signal(signal.SIGINT)
+            out, err = sending.communicate(timeout=60)
+            # Before the command knows its words, it may end in silence.
+            if out or sending.returncode == 0:
+                said = json.loads(out)
+                self.assertTrue("jobs" in said or said["error"]["code"].startswith("submit."), out)
+
     def test_interrupted_fetch_leaves_nothing(self):
         job = self.pool.submit("--output", "big", "--", "sh", "-c",
                                "head -c 60000000 /dev/zero > big")[0]

@@ -69,21 +69,44 @@ FetchOptions fetch_options(const SubmitOptions& o) {
   return {o.into.empty() ? "." : o.into, o.by_job};
 }
 
-int wait_and_fetch(const SubmitOptions& o, const Submitted& submitted, Context& context) {
+JobFilter filter_of(const Submitted& submitted) {
   JobFilter filter;
   if (submitted.batch != 0)
     filter.batch = submitted.batch;
   else
     filter.ids = {submitted.jobs};
+  return filter;
+}
+
+void print_result(const Submitted& submitted, const Context& context) {
+  if (!context.json) return print_submitted(submitted, false);
+  JsonWriter json;
+  json.begin_object();
+  write_json(json, submitted);
+  json.end_object();
+  print(json.str() + "\n");
+}
+
+// For WhenInterrupted: whatever the instant, one thing is said, and it is true.
+void tell_interrupted(Submission& submission, const SubmitOptions& o, const Context& context) {
+  submission.interrupt(
+      [&](const PoolError& error) {
+        context.json ? print(error_json(error)) : say(error_line(error));
+      },
+      [&](const Submitted& submitted) {
+        if (!o.wait) return print_result(submitted, context);
+        tell_how_to_continue(context, filter_of(submitted), "--fetch " + fetch_options(o).words(),
+                             [&](JsonWriter& json) { write_json(json, submitted); })();
+      });
+}
+
+int wait_and_fetch(const SubmitOptions& o, Submission& submission, const Submitted& submitted,
+                   Context& context) {
+  const JobFilter filter = filter_of(submitted);
   const FetchOptions options = fetch_options(o);
-  std::optional<WhenInterrupted> interrupted(
-      std::in_place,
-      tell_how_to_continue(context, filter, "--fetch " + options.words(),
-                           [submitted](JsonWriter& json) { write_json(json, submitted); }));
   WaitResult result = wait_for_jobs(context, filter, std::nullopt);
   if (context.json) {
     FetchResult fetched = fetch_jobs(context, filter, options);
-    interrupted.reset();  // one object is printed
     JsonWriter json;
     json.begin_object();
     write_json(json, submitted);
@@ -93,7 +116,7 @@ int wait_and_fetch(const SubmitOptions& o, const Submitted& submitted, Context& 
     json.key("fetched");
     write_json(json, fetched, options);
     json.end_object();
-    print(json.str() + "\n");
+    submission.tell([&] { print(json.str() + "\n"); });
     return result.exit_status();
   }
   if (submitted.jobs.count == 1) {
@@ -160,6 +183,8 @@ void check_folder(const SubmitOptions& o, const BatchPlan& plan) {
 }
 
 int run_submit(const SubmitOptions& o, Context& context) {
+  Submission submission;
+  const WhenInterrupted interrupted([&] { tell_interrupted(submission, o, context); });
   BatchPlan plan = plan_of(o);
   InputFiles files;
   files.read(plan);
@@ -173,23 +198,12 @@ int run_submit(const SubmitOptions& o, Context& context) {
     print(context.json ? plan_json(plan, files) : plan_text(plan, files, context.terminal));
     return 0;
   }
-  const Submitted submitted =
-      submit_plan(context.pool(), plan, files, [json = context.json](const PoolError& error) {
-        json ? print(error_json(error)) : say(error_line(error));
-      });
+  const Submitted submitted = submission.run(context.pool(), plan, files);
   if (o.wait) {
     if (!context.json) print_submitted(submitted, true);
-    return wait_and_fetch(o, submitted, context);
+    return wait_and_fetch(o, submission, submitted, context);
   }
-  if (context.json) {
-    JsonWriter json;
-    json.begin_object();
-    write_json(json, submitted);
-    json.end_object();
-    print(json.str() + "\n");
-  } else {
-    print_submitted(submitted, false);
-  }
+  submission.tell([&] { print_result(submitted, context); });
   return 0;
 }
 

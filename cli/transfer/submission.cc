@@ -2,11 +2,7 @@
 
 #include <unistd.h>
 
-#include <atomic>
-
 #include "base/random.h"
-#include "cli/interrupts.h"
-#include "cli/views/output.h"
 #include "job/check.h"
 
 namespace sublet::cli {
@@ -70,9 +66,9 @@ IdRange commit(PoolClient& pool, uint64_t batch) {
   }
 }
 
-Submitted submit_single(PoolClient& pool, const JobDescription& job) {
+IdRange submit_single(PoolClient& pool, const JobDescription& job) {
   try {
-    return {0, {pool.submit(random_id(), host_name(), job), 1}};
+    return {pool.submit(random_id(), host_name(), job), 1};
   } catch (const PoolError& e) {
     if (e.maybe_done) uncertain(e);
     throw;
@@ -169,24 +165,30 @@ void check_plan(const BatchPlan& plan) {
   }
 }
 
-Submitted submit_plan(PoolClient& pool, const BatchPlan& plan, InputFiles& files,
-                      const std::function<void(const PoolError&)>& tell_interrupted) {
-  if (plan.jobs.size() == 1 && plan.jobs[0].count == 0 && plan.jobs[0].inputs.empty() &&
-      !plan.stop_when.is_set())
-    return submit_single(pool, plan.jobs[0].what);
-  uint64_t batch = pool.open_batch(random_id(), plan.name, host_name(), plan.stop_when);
+Submitted Submission::run(PoolClient& pool, const BatchPlan& plan, InputFiles& files) {
+  const bool single = plan.jobs.size() == 1 && plan.jobs[0].count == 0 &&
+                      plan.jobs[0].inputs.empty() && !plan.stop_when.is_set();
+  IdRange jobs;
+  if (single) {
+    begin_commit();
+    jobs = submit_single(pool, plan.jobs[0].what);
+  } else {
+    jobs = submit_batch(pool, plan, files);
+  }
+  std::lock_guard lock(mutex_);
+  submitted_.jobs = jobs;
+  stage_ = Stage::kSubmitted;
+  return submitted_;
+}
+
+IdRange Submission::submit_batch(PoolClient& pool, const BatchPlan& plan, InputFiles& files) {
+  const uint64_t batch = pool.open_batch(random_id(), plan.name, host_name(), plan.stop_when);
+  {
+    std::lock_guard lock(mutex_);
+    pool_ = &pool;
+    submitted_.batch = batch;
+  }
   pool.set_unreachable_ms(kServerRestartMs);
-  std::atomic<bool> committing{false};
-  WhenInterrupted interrupted([&] {
-    if (committing)
-      return tell_interrupted(PoolError(ErrorKind::unavailable, "submit.uncertain",
-                                        "interrupted while the jobs were being committed",
-                                        "see `sublet ls --batch " + std::to_string(batch) + "`",
-                                        std::to_string(batch)));
-    tell_interrupted(PoolError(ErrorKind::unavailable, "submit.interrupted", "interrupted",
-                               "nothing was submitted"));
-    give_up(pool, batch);
-  });
   try {
     files.upload(pool, batch);
     append_all(pool, batch, plan, files);
@@ -194,8 +196,45 @@ Submitted submit_plan(PoolClient& pool, const BatchPlan& plan, InputFiles& files
     give_up(pool, batch);
     throw;
   }
-  committing = true;
-  return {batch, commit(pool, batch)};
+  begin_commit();
+  return commit(pool, batch);
+}
+
+void Submission::begin_commit() {
+  std::unique_lock lock(mutex_);
+  if (stage_ == Stage::kSending) {
+    stage_ = Stage::kCommitting;
+    return;
+  }
+  lock.unlock();
+  while (true) pause();
+}
+
+void Submission::interrupt(const std::function<void(const PoolError&)>& failed,
+                           const std::function<void(const Submitted&)>& submitted) {
+  std::unique_lock lock(mutex_);
+  const uint64_t batch = submitted_.batch;
+  if (stage_ == Stage::kSending) {
+    stage_ = Stage::kInterrupted;
+    failed(PoolError(ErrorKind::unavailable, "submit.interrupted", "interrupted",
+                     "nothing was submitted"));
+    lock.unlock();
+    if (pool_ != nullptr) give_up(*pool_, batch);
+  } else if (stage_ == Stage::kCommitting) {
+    failed(PoolError(
+        ErrorKind::unavailable, "submit.uncertain",
+        "interrupted while the jobs were being committed",
+        "see `sublet ls" + (batch != 0 ? " --batch " + std::to_string(batch) : std::string()) + "`",
+        batch != 0 ? std::to_string(batch) : ""));
+  } else if (stage_ == Stage::kSubmitted) {
+    submitted(submitted_);
+  }
+}
+
+void Submission::tell(const std::function<void()>& how) {
+  std::lock_guard lock(mutex_);
+  how();
+  stage_ = Stage::kTold;
 }
 
 }  // namespace sublet::cli

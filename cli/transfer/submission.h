@@ -1,8 +1,9 @@
-// Submits a plan: afterwards either all of its jobs exist, or none. Main thread.
+// Submits a plan: afterwards either all of its jobs exist, or none.
 #ifndef SUBLET_CLI_TRANSFER_SUBMISSION_H_
 #define SUBLET_CLI_TRANSFER_SUBMISSION_H_
 
 #include <functional>
+#include <mutex>
 
 #include "cli/batch/plan.h"
 #include "cli/pool/pool_client.h"
@@ -18,12 +19,34 @@ struct Submitted {
 // Makes the server's checks of each job (job/check.h). Throws PoolError.
 void check_plan(const BatchPlan& plan);
 
-// `files` must have read the plan's inputs, and check_plan() must have passed. On an error or
-// Ctrl-C the batch is discarded and nothing is submitted. Only if the connection is lost during
-// the commit, or Ctrl-C pressed then, is the outcome unknown; the PoolError says so.
-// tell_interrupted: called with it on Ctrl-C, as an action of WhenInterrupted.
-Submitted submit_plan(PoolClient& pool, const BatchPlan& plan, InputFiles& files,
-                      const std::function<void(const PoolError&)>& tell_interrupted);
+// One submission, until what came of it has been told. The command's thread, except interrupt().
+class Submission {
+ public:
+  // `files` must have read the plan's inputs, and check_plan() must have passed. On an error the
+  // batch is discarded and nothing is submitted. Only if the connection is lost during the commit
+  // is the outcome unknown; the PoolError says so. `pool` must outlive this.
+  Submitted run(PoolClient& pool, const BatchPlan& plan, InputFiles& files);
+
+  // For WhenInterrupted, from before run() on. Calls `failed` with what is to be said if the jobs
+  // are not submitted (then they never will be), or if nobody knows, and `submitted` if they are,
+  // but neither after tell(). Any thread.
+  void interrupt(const std::function<void(const PoolError&)>& failed,
+                 const std::function<void(const Submitted&)>& submitted);
+  // Calls `how`, which says what came of it; interrupt() does nothing from then on.
+  void tell(const std::function<void()>& how);
+
+ private:
+  enum class Stage { kSending, kInterrupted, kCommitting, kSubmitted, kTold };
+
+  IdRange submit_batch(PoolClient& pool, const BatchPlan& plan, InputFiles& files);
+  // Waits for the end of the process if it was interrupted.
+  void begin_commit();
+
+  std::mutex mutex_;  // for the following
+  Stage stage_ = Stage::kSending;
+  PoolClient* pool_ = nullptr;  // from when a batch is open on
+  Submitted submitted_;         // the batch likewise
+};
 
 // This machine's name, as recorded with submitted jobs.
 std::string host_name();
