@@ -326,6 +326,19 @@ class ClientDaemon(unittest.TestCase):
               "an accepted order, once the hung monitor has been replaced")
         server.wait("ended", job=2, ended=END["DONE"])
 
+    def test_monitor_stopped_at_rest(self):
+        # Without jobs the client does not wait for its frames; the first job that needs it tells.
+        server, _ = self.ready()
+        monitor = self.monitor_pid()
+        os.kill(monitor, signal.SIGSTOP)
+        self.run_job(server, 1, program="true")
+        self.assertEqual(server.wait("ended", job=1)["ended"], END["BLIND"])
+        until(lambda: self.monitor_pid() not in (None, monitor), "another monitor")
+        self.assertFalse(alive(monitor))
+        until(lambda: server.ask("run", job=2, attempt=1, program="true")["answer"] == 0,
+              "an accepted order, once the hung monitor has been replaced")
+        server.wait("ended", job=2, ended=END["DONE"])
+
     def test_shepherd_killed(self):
         server, _ = self.ready()
         self.run_job(server, 1, program="sleep", arguments=["1000"])
