@@ -1,5 +1,6 @@
 #include "server/store/archive/finished.h"
 
+#include <chrono>
 #include <vector>
 
 #include "base/files.h"
@@ -12,6 +13,23 @@
 #include "server/store/tables.h"
 
 namespace sublet::server {
+
+namespace {
+
+// Whether all of the file can be read, by itself.
+bool can_be_read(const std::string& path) {
+  try {
+    soci::session sql;
+    sqlite::open_to_read(sql, path);
+    for (const Table* table : tables::all())
+      if (!sqlite::damage_of(sql, table->name).empty()) return false;
+    return true;
+  } catch (const soci::soci_error&) {
+    return false;
+  }
+}
+
+}  // namespace
 
 struct FinishedFiles::File {
   explicit File(std::string path) : path(std::move(path)) {}
@@ -39,13 +57,28 @@ struct FinishedFiles::File {
     if (idle.size() < kMostIdle) idle.push_back(std::move(session));
   }
 
+  // Whether all of it could be read when this was last looked at, a minute ago at most.
+  bool is_sound() {
+    std::lock_guard only(looking);
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= believed_until) {
+      sound = can_be_read(path);
+      believed_until = std::chrono::steady_clock::now() + kBelieved;
+    }
+    return sound;
+  }
+
   static constexpr size_t kMostIdle = 2;
+  static constexpr std::chrono::seconds kBelieved{60};
 
   const std::string path;
   std::mutex mutex;
   std::vector<std::unique_ptr<soci::session>> idle;
   bool logged = false;
-  bool sound = false;  // it was read whole when another database had an error
+  // Reading a file whole takes long, and lists would ask again with each page.
+  std::mutex looking;  // for the two below
+  bool sound = false;
+  std::chrono::steady_clock::time_point believed_until;  // sound
 };
 
 namespace {
@@ -58,19 +91,6 @@ bool has_jobs_of(soci::session& sql, const scheduling::JobRange& range) {
   const uint64_t first = number_of(sql, "select min(id) from jobs");
   const uint64_t last = number_of(sql, "select id + count - 1 from jobs order by id desc limit 1");
   return first != 0 && first < range.first + range.count && last >= range.first;
-}
-
-// Whether all of the file can be read, by itself.
-bool is_sound(const std::string& path) {
-  try {
-    soci::session sql;
-    sqlite::open_to_read(sql, path);
-    for (const Table* table : tables::all())
-      if (!sqlite::damage_of(sql, table->name).empty()) return false;
-    return true;
-  } catch (const soci::soci_error&) {
-    return false;
-  }
 }
 
 void bring_to_present_layout(const std::string& path) {
@@ -146,8 +166,8 @@ void FinishedFiles::each(const scheduling::JobRange& range,
       file->give(std::move(session));
     } catch (const soci::soci_error& e) {
       blame(*file, e.get_error_message());
-    } catch (const protocol::Damaged& e) {
-      blame(*file, e.what());
+    } catch (const protocol::Damaged& e) {  // a row of the file
+      file->failed(e.what());
     }
   }
 }
@@ -160,15 +180,8 @@ std::unique_ptr<soci::session> FinishedFiles::open(const std::string& path) cons
 }
 
 // The error of a statement that reads both databases does not say which one has failed.
-void FinishedFiles::blame(File& file, const std::string& what) const {
-  bool sound = false;
-  {
-    std::lock_guard lock(file.mutex);
-    sound = file.sound;
-  }
-  if (!sound && !is_sound(file.path)) return file.failed(what);
-  std::lock_guard lock(file.mutex);
-  file.sound = true;
+void FinishedFiles::blame(File& file, const std::string& what) {
+  if (!file.is_sound()) return file.failed(what);
   throw StoreError("the database could not be read: " + what);
 }
 

@@ -44,7 +44,7 @@ class FinishedFiles {
   // Throws soci::soci_error.
   std::unique_ptr<soci::session> open(const std::string& path) const;
   // Passes the file over if it is damaged; throws StoreError if it is not.
-  void blame(File& file, const std::string& what) const;
+  static void blame(File& file, const std::string& what);
 
   const std::string pool_;
   const std::string folder_;

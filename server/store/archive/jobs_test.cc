@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/testing/temporary_folder.h"
+#include "protocol/codec.h"
 #include "server/commit/store.h"
 #include "server/store/archive/archive.h"
 #include "server/store/archive/finished.h"
@@ -28,6 +29,7 @@ class ArchiveJobsTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(only_jobs_changed_since);
   CPPUNIT_TEST(ids_are_listed_newest_first);
   CPPUNIT_TEST(a_file_is_not_blamed_for_the_database);
+  CPPUNIT_TEST(a_row_that_cannot_be_right_costs_its_file);
   CPPUNIT_TEST(questions_do_not_wait_for_each_other);
   CPPUNIT_TEST_SUITE_END();
 
@@ -158,6 +160,19 @@ class ArchiveJobsTest : public CppUnit::TestFixture {
     int asked = 0;
     files->each(kAllJobs, [&](soci::session&) { ++asked; });
     CPPUNIT_ASSERT_EQUAL(1, asked);
+  }
+
+  // Such as bytes that a member cannot hold: SQLite finds nothing wrong with the file.
+  void a_row_that_cannot_be_right_costs_its_file() {
+    const auto files = with_moved_job();
+    Changes::MovedJobs moved;
+    moved.jobs = {200};
+    files->write("2026-02", moved);
+    int asked = 0;
+    files->each(kAllJobs, [&](soci::session&) {
+      if (++asked == 1) throw protocol::Damaged("jobs.state is out of range");
+    });
+    CPPUNIT_ASSERT_EQUAL(2, asked);
   }
 
   void questions_do_not_wait_for_each_other() {
