@@ -97,6 +97,13 @@ class Sessions(unittest.TestCase):
         self.assertEqual(INPUT, self.monitor.until(ACTIVE))
         self.monitor.until(AWAY)
 
+    def seen_by_sessions(self, times):
+        """What is told comes before what is logged."""
+        def count():
+            return self.monitor.log().count("the owner is here: input (sessions)")
+        wait_for(lambda: count() >= times, "the log to say so")
+        self.assertEqual(times, count())
+
     def test_what_is_no_login(self):
         self.start_logind()
         self.add_session("c0", "tty", signal=False)  # was there before
@@ -108,7 +115,7 @@ class Sessions(unittest.TestCase):
         # The next one is a login: had one of these counted, it would have come before.
         self.add_session("c4", "tty")
         self.assertEqual(INPUT, self.monitor.until(ACTIVE))
-        self.assertEqual(1, self.monitor.log().count("the owner is here: input (sessions)"))
+        self.seen_by_sessions(1)
 
     def test_a_graphical_session_that_nobody_sees(self):
         self.start_logind()
@@ -213,7 +220,7 @@ class Sessions(unittest.TestCase):
         wait_for(lambda: len(self.inhibitors()) == 1, "the monitor to ask again")
         self.add_session("c2", "tty")
         self.assertEqual(INPUT, self.monitor.until(ACTIVE))
-        self.assertEqual(2, self.monitor.log().count("the owner is here: input (sessions)"))
+        self.seen_by_sessions(2)
         self.assertNotIn("failed", self.monitor.log())
 
     def test_a_logind_that_has_gone_is_the_owner(self):
