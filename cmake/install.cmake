@@ -35,7 +35,7 @@ function(sublet_install_docs component package)
 endfunction()
 sublet_install_docs(server sublet-server administrator.md membership.md fair-share.md transport.md)
 sublet_install_docs(client sublet-client guide-owner.md client.md load-monitor.md
-                    shepherd.md)
+                    rules.md shepherd.md)
 sublet_install_docs(command sublet guide-user.md command.md batch-files.md errors.md json.md)
 sublet_install_docs(checkpoint libsublet-checkpoint-dev checkpoint-api.md checkpoint-format.md)
 # Licence and changes, which Debian wants in every package.

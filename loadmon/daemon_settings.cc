@@ -1,6 +1,7 @@
 #include "loadmon/daemon_settings.h"
 
 #include <array>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,12 @@ std::vector<SettingSpec> setting_specs() {
           .default_value = "15 min",
           .doc = "how long a machine must be quiet before jobs may start",
       },
+      {.key = "idle_when",
+       .default_value = "",
+       .doc = "jobs may come only when this rule holds, too; empty: always (docs/rules.md)"},
+      {.key = "evict_when",
+       .default_value = "",
+       .doc = "jobs must leave when this rule holds; empty: when idle_when does not hold"},
       {.key = "input",
        .type = SettingType::boolean,
        .default_value = "true",
@@ -110,6 +117,21 @@ protocol::PresenceRule presence_rule(const Settings& settings) {
                                    problem.substr(problem.find(':')));
   }
   return rule;
+}
+
+std::vector<RulePair> rule_pairs(const Settings& settings) {
+  const std::string& idle = settings.text("idle_when");
+  const std::string& evict = settings.text("evict_when");
+  std::vector<RulePair> pairs;
+  for (const std::string key : {"idle_when", "evict_when"}) {  // one by one, to name the wrong one
+    try {
+      parse_pair(key == "idle_when" ? idle : "", key == "evict_when" ? evict : "");
+    } catch (const std::exception& error) {
+      throw settings.wrong({key}, key + ": " + error.what());
+    }
+  }
+  if (!idle.empty() || !evict.empty()) pairs.push_back(parse_pair(idle, evict));
+  return pairs;
 }
 
 Settings with_values_of(const protocol::PresenceRule& rule, Settings settings) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/options/settings.h"
+#include "loadmon/owners_rules.h"
 #include "protocol/presence.h"
 
 namespace sublet::loadmon {
@@ -14,6 +15,9 @@ std::vector<SettingSpec> setting_specs();
 // The named preset, modified by the other settings. Throws SettingError if the
 // thresholds are inconsistent.
 protocol::PresenceRule presence_rule(const Settings& settings);
+
+// The rules of idle_when and evict_when; none: both are empty. Throws SettingError.
+std::vector<RulePair> rule_pairs(const Settings& settings);
 
 // The settings with what they leave to the rule, for printing them.
 Settings with_values_of(const protocol::PresenceRule& rule, Settings settings);

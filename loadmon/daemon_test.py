@@ -19,7 +19,7 @@ FORMAT = "<IHHQIIIIq4q"
 FIELDS = "magic kind reserved job attempt sequence state reason instant a0 a1 a2 a3".split()
 MAGIC, HELLO, PRESENCE, ACK = 0x314C4253, 1, 2, 3
 ACTIVE, AWAY = 1, 2
-CPU, LOAD, INPUT, BLIND = 1, 2, 3, 6
+CPU, LOAD, INPUT, SCRIPT, BLIND, RULE = 1, 2, 3, 5, 6, 12
 DEADLINE = 60
 PROGRAM = sys.argv[1]
 SANITIZED = "/asan/" in PROGRAM or "/tsan/" in PROGRAM
@@ -815,10 +815,73 @@ def at_rest():
         assert private <= 2000 or SANITIZED, private
 
 
+def rules():
+    """The administrator's rules over what is known of the machine."""
+    with Room() as room:
+        battery = room.folder + "/root/sys/class/power_supply/BAT0"
+        os.makedirs(battery)
+
+        def charge(status, per_cent):
+            for name, text in (("type", "Battery"), ("status", status), ("capacity", per_cent)):
+                with open(f"{battery}/{name}", "w") as f:
+                    f.write(f"{text}\n")
+        charge("Charging", 50)
+        room.start_with_control("away", "--set", "root=" + room.folder + "/root",
+                                "--set", "idle_time=1 s", "--set", "idle_when=battery >= 40",
+                                "--set", "evict_when=on_battery and battery < 20")
+        connection = room.connect()
+        connection.until(AWAY)
+        charge("Discharging", 12)
+        frame = connection.until(ACTIVE)
+        assert frame["reason"] == RULE, frame
+        line = ("no jobs by evict_when: on_battery (on_battery is true); "
+                "evict_when: battery < 20 (battery is 12)")
+        until(lambda: line in room.logged(), "the log to say which rule")
+        charge("Charging", 30)  # neither rule, and the rest is over: it must not become idle
+        until(lambda: connection.until(ACTIVE)["reason"] == RULE, "a frame")
+        room.control("active")
+        until(lambda: connection.next()["reason"] == SCRIPT, "the owner to count first")
+        room.control("away")
+        charge("Charging", 40)
+        connection.until(AWAY)
+
+
+def programs_of_jobs():
+    """A rule about a program is about the owner's, not about a job's of the same name."""
+    with Room() as room:
+        program = room.folder + "/tally"
+        shutil.copy("/bin/sleep", program)
+        room.job(7, (program, "1000"))
+        room.start_with_control("away", "--set", "idle_time=1 s",
+                                "--set", "evict_when='tally' in programs")
+        room.connect(7, 1)
+        connection = room.connect()
+        connection.until(AWAY)
+        owner = room.run(program, "1000")
+        assert connection.until(ACTIVE)["reason"] == RULE
+        owner.kill()
+        owner.wait()
+        connection.until(AWAY)
+
+
+def wrong_rules():
+    with Room() as room:
+        for setting, complaint in (
+                ("evict_when=on_batery", "evict_when: column 1: unknown name 'on_batery'; "
+                                         "did you mean 'on_battery'?"),
+                ("idle_when=cpu < 1 @", "idle_when: column 9: '@' cannot stand outside of a text"),
+                ("idle_when=1 > 2 and media", "idle_when: it is always false, so no job could "
+                                              "ever run here"),
+                ("evict_when=true", "evict_when: it is always true, so no job could ever run here")):
+            done = subprocess.run(room.command("--set", setting), capture_output=True, text=True,
+                                  timeout=DEADLINE)
+            assert done.returncode == 2 and complaint in done.stderr, done
+
+
 TESTS = [scripted_return, scripted_load, silent_shepherd, late_job,
          stopped_shepherd_full_socket, shepherd_lost, unattended_job, owner_here_at_start, monitor_ends, wrong_user, hostile_listeners,
          many_visitors, late_reader, second_monitor, exit_when_alone, script, owner_spinner, masked_owner, job_spinner,
-         terminals, devices, mouse, flood_of_terminals, real_time, at_rest]
+         terminals, devices, mouse, flood_of_terminals, real_time, at_rest, rules, programs_of_jobs, wrong_rules]
 
 if __name__ == "__main__":
     {test.__name__: test for test in TESTS}[sys.argv[2]]()

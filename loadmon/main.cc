@@ -99,7 +99,7 @@ std::vector<ScriptLine> read_script(const std::string& path) {
 
 Monitor::Senses make_senses(const CommandLine& line, const std::vector<ScriptLine>& script,
                             const std::string& root, const protocol::PresenceRule& rule,
-                            const JobsHere& jobs) {
+                            const std::vector<RulePair>& pairs, const JobsHere& jobs) {
   Monitor::Senses senses;
   const std::string folder = folder_of(line.socket);
   senses.push_back(std::make_unique<OwnersWord>(folder, system_files(), jobs));
@@ -109,13 +109,24 @@ Monitor::Senses make_senses(const CommandLine& line, const std::vector<ScriptLin
   } else if (!line.control.empty()) {
     senses.push_back(std::make_unique<ControlSense>(line.control));
   } else {
-    if (rule.input) add_input_senses(senses, *desktops, root, jobs);
+    if (rule.input || use(pairs, Fact::kInputIdle) || use(pairs, Fact::kMedia))
+      add_input_senses(senses, *desktops, root, jobs);
     // Needed even if the rule has no threshold for it: every frame has the owner's CPU use.
     senses.push_back(std::make_unique<CpuSense>(root));
-    if (rule.uses_load()) senses.push_back(std::make_unique<LoadSense>());
+    if (rule.uses_load() || use(pairs, Fact::kLoad))
+      senses.push_back(std::make_unique<LoadSense>());
   }
   senses.push_back(std::move(desktops));
   return senses;
+}
+
+std::unique_ptr<OwnersRules> make_rules(std::vector<RulePair> pairs, const std::string& root,
+                                        const std::string& folder, const JobsHere& jobs) {
+  return std::make_unique<OwnersRules>(
+      std::move(pairs),
+      [files = std::make_shared<MachineStateFiles>(root, folder)](
+          int64_t now, const std::vector<pid_t>& of_jobs) { return files->read(now, of_jobs); },
+      jobs);
 }
 
 // Before any thread is started, so that all inherit the mask.
@@ -132,6 +143,7 @@ int run(const CommandLine& line) {
   const Settings settings = line.settings.read(setting_specs());
   MonitorOptions options;
   options.rule = presence_rule(settings);
+  std::vector<RulePair> pairs = rule_pairs(settings);
   if (line.settings.print) {
     with_values_of(options.rule, settings).print(std::cout);
     return 0;
@@ -146,9 +158,15 @@ int run(const CommandLine& line) {
   options.measures_jobs = line.script.empty() && line.control.empty();
   const std::vector<ScriptLine> script = read_script(line.script);
   block_end_signals();
-  Monitor monitor(options, [&](const JobsHere& jobs) {
-    return make_senses(line, script, settings.text("root"), options.rule, jobs);
-  });
+  const std::string& root = settings.text("root");
+  Monitor monitor(
+      options,
+      [&](const JobsHere& jobs) {
+        return make_senses(line, script, root, options.rule, pairs, jobs);
+      },
+      [&](const JobsHere& jobs) {
+        return make_rules(std::move(pairs), root, folder_of(line.socket), jobs);
+      });
   log_start({.component = "loadmon",
              .file = settings.text("log.file"),
              .level = *severity_from(settings.text("log.level"))});

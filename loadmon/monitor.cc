@@ -105,7 +105,8 @@ const char* words(sublet_presence_reason reason) {
 }  // namespace
 
 Monitor::Monitor(const MonitorOptions& options,
-                 const std::function<Senses(const JobsHere&)>& make_senses)
+                 const std::function<Senses(const JobsHere&)>& make_senses,
+                 const std::function<std::unique_ptr<OwnersRules>(const JobsHere&)>& make_rules)
     : options_(options),
       lock_(lock_socket(options.socket)),
       listener_(listen_local(SocketKind::seqpacket, options.socket, 0600, kBacklog, true)),
@@ -137,9 +138,11 @@ Monitor::Monitor(const MonitorOptions& options,
     if (read(timer_.get(), &times, sizeof times) > 0) timer_at_ = 0;
     step();
   });
-  senses_ = make_senses({.processes = [this] { return folder_.processes(); },
+  const JobsHere jobs = {.processes = [this] { return folder_.processes(); },
                          .daemons = [this] { return listeners_.pids(); },
-                         .attempts = [this] { return attempts_here(); }});
+                         .attempts = [this] { return attempts_here(); }};
+  senses_ = make_senses(jobs);
+  rules_ = make_rules(jobs);
   failed_.resize(senses_.size());
   for (size_t i = 0; i < senses_.size(); ++i) {
     if (senses_[i]->handle() < 0) continue;
@@ -167,6 +170,7 @@ int Monitor::run() {
     const std::string absence = sense->absence();
     if (!absence.empty()) log(Severity::info) << "the sense '" << sense->name() << "': " << absence;
   }
+  rules_->refresh(boot_now());
   take_sample();
   step();
   while (!stop_) {
@@ -250,10 +254,12 @@ void Monitor::take_sample() {
   for (size_t i = 0; i < senses_.size(); ++i) failed_[i] = !senses_[i]->sample(now, jobs, &sample_);
   sampled_at_ = now;
   judge(now);
+  rules_->refresh(now);
 }
 
 void Monitor::judge(int64_t now) {
   sample_.blind = std::find(failed_.begin(), failed_.end(), true) != failed_.end();
+  rules_->judge(&sample_);
   const protocol::PresenceVerdict before = verdict_;
   verdict_ = presence_.update(sample_);
   if (verdict_.state != before.state) changed(before, now);
@@ -270,19 +276,28 @@ void Monitor::changed(const protocol::PresenceVerdict& before, int64_t now) {
     // of those that do not answer.
     folder_.prepare_all();
     attempts_.enforce(boot_now());
-    std::string reason = words(verdict_.reason);
-    if (verdict_.reason == SUBLET_PRESENCE_INPUT && *sample_.input_by != 0)
-      reason += std::string(" (") + sample_.input_by + ")";
-    if (verdict_.reason == SUBLET_PRESENCE_CPU) {
-      char cores[32];
-      snprintf(cores, sizeof cores, " of %.2f cores", news.arg[0] / 1000.0);
-      reason += cores;
-    }
-    log(Severity::info) << "the owner is here: " << reason;
+    log(Severity::info) << cause(news);
   } else {
     listeners_.tell(news);
     log(Severity::info) << "the machine is idle: " << words(verdict_.reason);
   }
+}
+
+std::string Monitor::cause(const sublet_frame& news) const {
+  if (verdict_.reason == SUBLET_PRESENCE_RULE) {
+    std::string text;
+    for (const std::string& reason : rules_->reasons()) text += (text.empty() ? "" : "; ") + reason;
+    return "no jobs by " + (text.empty() ? "a rule" : text);
+  }
+  std::string text = std::string("the owner is here: ") + words(verdict_.reason);
+  if (verdict_.reason == SUBLET_PRESENCE_INPUT && *sample_.input_by != 0)
+    text += std::string(" (") + sample_.input_by + ")";
+  if (verdict_.reason == SUBLET_PRESENCE_CPU) {
+    char cores[32];
+    snprintf(cores, sizeof cores, " of %.2f cores", news.arg[0] / 1000.0);
+    text += cores;
+  }
+  return text;
 }
 
 sublet_frame Monitor::frame(const protocol::PresenceVerdict& verdict) {

@@ -21,6 +21,7 @@
 #include "loadmon/jobs_here.h"
 #include "loadmon/jobs_meter.h"
 #include "loadmon/listeners.h"
+#include "loadmon/owners_rules.h"
 #include "loadmon/senses/sense.h"
 #include "protocol/presence.h"
 
@@ -56,9 +57,10 @@ class Monitor {
  public:
   using Senses = std::vector<std::unique_ptr<Sense>>;
 
-  // Listens on the socket, then makes the senses. Throws OsError, also if another monitor has
-  // the socket. SIGTERM and SIGINT must be blocked in every thread: run() handles them.
-  Monitor(const MonitorOptions& options, const std::function<Senses(const JobsHere&)>& make_senses);
+  // Listens on the socket, then makes the senses and the rules. Throws OsError, also if another
+  // monitor has the socket. SIGTERM and SIGINT must be blocked in every thread: run() handles them.
+  Monitor(const MonitorOptions& options, const std::function<Senses(const JobsHere&)>& make_senses,
+          const std::function<std::unique_ptr<OwnersRules>(const JobsHere&)>& make_rules);
   ~Monitor();
 
   // Runs until a signal, or until no listener has been connected for too long. Returns the
@@ -83,6 +85,8 @@ class Monitor {
   void changed(const protocol::PresenceVerdict& before, int64_t now);
   void shepherd_left(Attempt* attempt);
   void find_attempts(int64_t now);
+  // Why the owner is taken for present, for the log.
+  std::string cause(const sublet_frame& news) const;
   sublet_frame frame(const protocol::PresenceVerdict& verdict);
   std::vector<std::pair<uint64_t, uint32_t>> attempts_here() const;
   int64_t next_notice() const;
@@ -93,6 +97,7 @@ class Monitor {
 
   MonitorOptions options_;
   Senses senses_;
+  std::unique_ptr<OwnersRules> rules_;
   std::vector<bool> failed_;  // of each sense, when it was last asked
   UniqueFd lock_;
   UniqueFd listener_;

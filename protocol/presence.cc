@@ -97,6 +97,18 @@ void OwnerPresence::enter(sublet_presence state, sublet_presence_reason reason,
   verdict_.ms_until_idle = ms_until_idle;
 }
 
+// The owner may have been away for long when a rule ends, such as one for the night: then jobs need
+// not wait for the quiet time once more.
+bool OwnerPresence::rules_permit(const PresenceSample& sample, bool idle) {
+  const int64_t rest = rule_.rule_rest_ms() * kMs;
+  if (sample.rule_evicts && (idle || sample.instant < ruled_until_))
+    ruled_until_ = sample.instant + rest;
+  const bool rests = !idle && sample.instant < ruled_until_;
+  if (!sample.rule_evicts && !rests && (idle || !sample.rule_withholds)) return true;
+  enter(SUBLET_PRESENCE_ACTIVE, SUBLET_PRESENCE_RULE, -1);
+  return false;
+}
+
 const PresenceVerdict& OwnerPresence::update(const PresenceSample& sample) {
   const sublet_presence_reason blind = blindness(sample);
   last_ = sample.instant;
@@ -111,6 +123,7 @@ const PresenceVerdict& OwnerPresence::update(const PresenceSample& sample) {
   const bool scripted = sample.scripted == ScriptedOwner::kAway;
   const sublet_presence_reason quiet = scripted ? SUBLET_PRESENCE_SCRIPT : SUBLET_PRESENCE_QUIET;
   if (!quiet_since_) quiet_since_ = sample.instant;
+  if (!rules_permit(sample, idle)) return verdict_;
   if (idle || (scripted && !rule_.script_waits)) {
     enter(SUBLET_PRESENCE_AWAY, quiet, 0);
     return verdict_;

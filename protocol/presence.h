@@ -31,12 +31,17 @@ struct PresenceSample {
   bool unseen = false;   // somebody may be at a graphical session whose input nothing shows
   bool attends = false;  // a film or a call: the owner touches nothing, but is here
   bool sleeps = false;   // the machine is about to sleep
+  // By the owner's rules (docs/load-monitor.md): no jobs now, and no jobs from now on.
+  bool rule_evicts = false;
+  bool rule_withholds = false;
 };
 
 // The conditions for an idle machine. It becomes idle when every measure has been
 // below its `become` threshold for idle_time_ms, and stays idle until one is above
 // its `stay` threshold. A negative threshold: that measure is ignored.
 struct PresenceRule {
+  static constexpr int64_t kRuleRestMs = 60 * 1000;
+
   double cpu_become = -1;  // cores
   double cpu_stay = -1;
   std::array<double, 3> load_become = {-1, -1, -1};
@@ -50,6 +55,9 @@ struct PresenceRule {
   // A script's "away" must last idle_time_ms, too.
   bool script_waits = false;
 
+  // After a rule has evicted, jobs come again only when none has spoken for so long: what
+  // they did may be what it was about.
+  int64_t rule_rest_ms() const { return idle_time_ms < kRuleRestMs ? idle_time_ms : kRuleRestMs; }
   bool uses_cpu() const { return cpu_stay >= 0; }
   bool uses_load() const;
 
@@ -88,12 +96,15 @@ class OwnerPresence {
   sublet_presence_reason blindness(const PresenceSample& sample) const;
   // ms_until_idle of a sample that shows the owner.
   int64_t until_idle_after(sublet_presence_reason disturbed) const;
+  // False: a rule keeps jobs away, which the verdict says now.
+  bool rules_permit(const PresenceSample& sample, bool idle);
   void enter(sublet_presence state, sublet_presence_reason reason, int64_t ms_until_idle);
 
   PresenceRule rule_;
   PresenceVerdict verdict_;
   std::optional<int64_t> last_;         // instant of the last sample
   std::optional<int64_t> quiet_since_;  // first of the consecutive quiet samples
+  int64_t ruled_until_ = 0;             // rule_rest_ms() after a rule last evicted or spoke on
 };
 
 // The jobs' part of the load averages. Like the kernel's, this is an exponential

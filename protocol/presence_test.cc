@@ -104,6 +104,8 @@ class PresenceTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(the_owners_word_counts_first);
   CPPUNIT_TEST(an_unseen_session_counts_if_input_does);
   CPPUNIT_TEST(sleep_counts_under_any_rule);
+  CPPUNIT_TEST(rules_evict_and_withhold);
+  CPPUNIT_TEST(after_a_rule_has_evicted_there_is_a_rest);
   CPPUNIT_TEST(blindness_is_the_owner);
   CPPUNIT_TEST(suspend_starts_afresh);
   CPPUNIT_TEST(silence_is_the_owner);
@@ -289,6 +291,52 @@ class PresenceTest : public CppUnit::TestFixture {
     // Afterwards the quiet time begins anew.
     for (int n = 0; n < 60; ++n) CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_SETTLING, next(false).reason);
     CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_AWAY, next(false).state);
+  }
+
+  static PresenceSample ruled_at(int64_t instant, bool evicts, bool withholds) {
+    PresenceSample sample = cpu_at(instant, 0.02);
+    sample.rule_evicts = evicts;
+    sample.rule_withholds = withholds;
+    return sample;
+  }
+
+  void rules_evict_and_withhold() {
+    OwnerPresence presence(quick_rule());
+    // The owner is away for long while a rule withholds the machine.
+    PresenceVerdict verdict;
+    int64_t at = kSecond;
+    for (; at < 62 * kSecond; at += kSecond / 2) {
+      verdict = presence.update(ruled_at(at, false, true));
+      CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_ACTIVE, verdict.state);
+      CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_RULE, verdict.reason);
+    }
+    // When it ends, nobody waits for the quiet time again.
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_AWAY, presence.update(ruled_at(at, false, false)).state);
+    // What only withholds, evicts nobody.
+    at += kSecond / 2;
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_AWAY, presence.update(ruled_at(at, false, true)).state);
+    at += kSecond / 2;
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_RULE, presence.update(ruled_at(at, true, true)).reason);
+    // The owner counts first.
+    at += kSecond / 2;
+    PresenceSample busy = ruled_at(at, true, true);
+    busy.cpu = 1;
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_CPU, presence.update(busy).reason);
+  }
+
+  // Otherwise a job that a rule is about would come and go for ever.
+  void after_a_rule_has_evicted_there_is_a_rest() {
+    PresenceRule rule = quick_rule();
+    rule.idle_time_ms = 600'000;
+    OwnerPresence presence(rule);
+    int64_t at = kSecond;
+    for (; at < 602 * kSecond; at += kSecond / 2) presence.update(ruled_at(at, false, false));
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_AWAY, presence.at(at).state);
+    const int64_t last = at + 10 * kSecond;
+    for (; at <= last; at += kSecond / 2) presence.update(ruled_at(at, true, true));
+    for (; at < last + PresenceRule::kRuleRestMs * kMs; at += kSecond / 2)
+      CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_RULE, presence.update(ruled_at(at, false, false)).reason);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_AWAY, presence.update(ruled_at(at, false, false)).state);
   }
 
   void blindness_is_the_owner() {

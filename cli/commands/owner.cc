@@ -103,7 +103,7 @@ OwnerAnswer say_to_monitor(const std::vector<std::string>& folders, sublet_owner
 // As idl/types.idl, PRESENCE_...
 std::string reason_name(uint32_t reason) {
   constexpr const char* kNames[] = {"",      "cpu",   "load",   "input",  "settling", "script",
-                                    "blind", "quiet", "paused", "unseen", "sleep",    "media"};
+                                    "blind", "quiet", "paused", "unseen", "sleep",    "media", "rule"};
   return reason < std::size(kNames) ? kNames[reason] : std::to_string(reason);
 }
 
@@ -126,6 +126,8 @@ std::string sense_of(const sublet_frame& status) {
              "sublet-agent there";
     case SUBLET_PRESENCE_MEDIA:
       return "you are here: sound, an open camera, or a program that keeps the screen on";
+    case SUBLET_PRESENCE_RULE:
+      return "a rule of this machine keeps jobs away";
     case SUBLET_PRESENCE_SLEEP:
       return "the machine is about to sleep";
     default:

@@ -146,12 +146,14 @@ class Tree:
                          for path, text in files.items() if path.endswith(SOURCES)}
 
     def target(self, path, name):
-        """The file that `path` includes as "name"; for a generated header, its IDL."""
+        """The file that `path` includes as "name"; for a generated header, its IDL or grammar."""
         beside = os.path.normpath(os.path.join(os.path.dirname(path), name))
         generated = name[:-3] + ".idl" if name.endswith(".hh") else None
         for candidate in (name, beside):
             if candidate in self.files:
                 return candidate
+        if name.endswith("/parser.h") and name[:-8] + "grammar.yy" in self.files:
+            return name[:-8] + "grammar.yy"
         if generated:
             here = [file for file in self.files if file.endswith("/" + generated)]
             return here[0] if here else None
@@ -193,7 +195,7 @@ class Tree:
                     wrong.append("<%s> belongs to no library listed in %s" % (name, PAGE))
                 continue
             if not target:
-                wrong.append("\"%s\" is neither a file nor generated from IDL" % name)
+                wrong.append("\"%s\" is neither a file nor generated" % name)
                 continue
             other = room_of(target, self.tables.rooms)
             uses = self.tables.rooms[room]
@@ -259,7 +261,7 @@ def read_files(root):
     for folder, folders, names in os.walk(root):
         folders[:] = [name for name in folders if not name.startswith((".", "build", "__"))]
         for name in names:
-            if name.endswith(MODULES):
+            if name.endswith(MODULES + (".yy",)):
                 path = os.path.join(folder, name)
                 with open(path, encoding="utf-8", errors="replace") as f:
                     files[os.path.relpath(path, root)] = f.read()
