@@ -229,7 +229,8 @@ class Daemons:
     def __init__(self, pool, client):
         self.server = [pool.supervisor.pid] + harness.children(pool.supervisor.pid)
         self.client = [client.process.pid]
-        self.monitor = client.monitor_pids()
+        # A machine is known before its monitor runs.
+        self.monitor = harness.wait_for(client.monitor_pids, "the load monitor")
 
 
 def until_gone(pid):
