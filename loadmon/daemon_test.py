@@ -17,7 +17,7 @@ import time
 
 FORMAT = "<IHHQIIIIq4q"
 FIELDS = "magic kind reserved job attempt sequence state reason instant a0 a1 a2 a3".split()
-MAGIC, HELLO, PRESENCE, ACK = 0x314C4253, 1, 2, 3
+MAGIC, HELLO, PRESENCE, ACK, OWNER, OWNER_SENSE = 0x314C4253, 1, 2, 3, 48, 51
 ACTIVE, AWAY = 1, 2
 CPU, LOAD, INPUT, SCRIPT, BLIND, RULE = 1, 2, 3, 5, 6, 12
 DEADLINE = 60
@@ -144,6 +144,21 @@ class Room:
 
     def connect(self, *arguments, **options):
         return Connection(self.socket, *arguments, **options)
+
+    def senses(self):
+        """What `sublet owner status` is told: name -> whether it keeps jobs away, what it sees.
+        Of several rules, the last."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as owner:
+            owner.settimeout(DEADLINE)
+            owner.connect(self.folder + "/owner.sock")
+            owner.send(struct.pack(FORMAT, MAGIC, OWNER, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0))
+            found = {}
+            while data := owner.recv(1024):
+                frame = dict(zip(FIELDS, struct.unpack(FORMAT, data[:struct.calcsize(FORMAT)])))
+                if frame["kind"] == OWNER_SENSE:
+                    name, value = data[struct.calcsize(FORMAT):].decode().split("\n")
+                    found[name] = (frame["state"], value)
+            return found
 
     def logged(self):
         if not os.path.exists(self.log):
@@ -837,6 +852,9 @@ def rules():
         line = ("no jobs by evict_when: on_battery (on_battery is true); "
                 "evict_when: battery < 20 (battery is 12)")
         until(lambda: line in room.logged(), "the log to say which rule")
+        senses = room.senses()
+        assert senses["rule"] == (1, "evict_when: battery < 20 (battery is 12)"), senses
+        assert senses["simulated owner"] == (0, "away"), senses
         charge("Charging", 30)  # neither rule, and the rest is over: it must not become idle
         until(lambda: connection.until(ACTIVE)["reason"] == RULE, "a frame")
         room.control("active")

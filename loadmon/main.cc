@@ -99,10 +99,11 @@ std::vector<ScriptLine> read_script(const std::string& path) {
 
 Monitor::Senses make_senses(const CommandLine& line, const std::vector<ScriptLine>& script,
                             const std::string& root, const protocol::PresenceRule& rule,
-                            const std::vector<RulePair>& pairs, const JobsHere& jobs) {
+                            const std::vector<RulePair>& pairs, const JobsHere& jobs,
+                            const Monitor::Describe& describe) {
   Monitor::Senses senses;
   const std::string folder = folder_of(line.socket);
-  senses.push_back(std::make_unique<OwnersWord>(folder, system_files(), jobs));
+  senses.push_back(std::make_unique<OwnersWord>(folder, system_files(), jobs, describe));
   auto desktops = std::make_unique<Desktops>(folder, jobs);
   if (!script.empty()) {
     senses.push_back(std::make_unique<ScriptSense>(script, system_clock().boot_ns()));
@@ -161,8 +162,8 @@ int run(const CommandLine& line) {
   const std::string& root = settings.text("root");
   Monitor monitor(
       options,
-      [&](const JobsHere& jobs) {
-        return make_senses(line, script, root, options.rule, pairs, jobs);
+      [&](const JobsHere& jobs, const Monitor::Describe& describe) {
+        return make_senses(line, script, root, options.rule, pairs, jobs, describe);
       },
       [&](const JobsHere& jobs) {
         return make_rules(std::move(pairs), root, folder_of(line.socket), jobs);

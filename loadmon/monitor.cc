@@ -105,7 +105,7 @@ const char* words(sublet_presence_reason reason) {
 }  // namespace
 
 Monitor::Monitor(const MonitorOptions& options,
-                 const std::function<Senses(const JobsHere&)>& make_senses,
+                 const std::function<Senses(const JobsHere&, const Describe&)>& make_senses,
                  const std::function<std::unique_ptr<OwnersRules>(const JobsHere&)>& make_rules)
     : options_(options),
       lock_(lock_socket(options.socket)),
@@ -141,7 +141,7 @@ Monitor::Monitor(const MonitorOptions& options,
   const JobsHere jobs = {.processes = [this] { return folder_.processes(); },
                          .daemons = [this] { return listeners_.pids(); },
                          .attempts = [this] { return attempts_here(); }};
-  senses_ = make_senses(jobs);
+  senses_ = make_senses(jobs, [this] { return describe(); });
   rules_ = make_rules(jobs);
   failed_.resize(senses_.size());
   for (size_t i = 0; i < senses_.size(); ++i) {
@@ -281,6 +281,14 @@ void Monitor::changed(const protocol::PresenceVerdict& before, int64_t now) {
     listeners_.tell(news);
     log(Severity::info) << "the machine is idle: " << words(verdict_.reason);
   }
+}
+
+std::vector<SenseLine> Monitor::describe() const {
+  std::vector<SenseLine> lines = sense_lines(sample_, presence_, options_.rule);
+  for (const std::string& reason : rules_->reasons()) lines.push_back({"rule", reason, true});
+  for (size_t i = 0; i < senses_.size(); ++i)
+    if (failed_[i]) lines.push_back({senses_[i]->name(), "failed: " + senses_[i]->problem(), true});
+  return lines;
 }
 
 std::string Monitor::cause(const sublet_frame& news) const {

@@ -22,6 +22,7 @@
 #include "loadmon/jobs_meter.h"
 #include "loadmon/listeners.h"
 #include "loadmon/owners_rules.h"
+#include "loadmon/sense_lines.h"
 #include "loadmon/senses/sense.h"
 #include "protocol/presence.h"
 
@@ -57,9 +58,13 @@ class Monitor {
  public:
   using Senses = std::vector<std::unique_ptr<Sense>>;
 
+  // What all senses see, on the monitor's thread.
+  using Describe = std::function<std::vector<SenseLine>()>;
+
   // Listens on the socket, then makes the senses and the rules. Throws OsError, also if another
   // monitor has the socket. SIGTERM and SIGINT must be blocked in every thread: run() handles them.
-  Monitor(const MonitorOptions& options, const std::function<Senses(const JobsHere&)>& make_senses,
+  Monitor(const MonitorOptions& options,
+          const std::function<Senses(const JobsHere&, const Describe&)>& make_senses,
           const std::function<std::unique_ptr<OwnersRules>(const JobsHere&)>& make_rules);
   ~Monitor();
 
@@ -85,6 +90,7 @@ class Monitor {
   void changed(const protocol::PresenceVerdict& before, int64_t now);
   void shepherd_left(Attempt* attempt);
   void find_attempts(int64_t now);
+  std::vector<SenseLine> describe() const;
   // Why the owner is taken for present, for the log.
   std::string cause(const sublet_frame& news) const;
   sublet_frame frame(const protocol::PresenceVerdict& verdict);

@@ -34,6 +34,7 @@
 /* A shepherd acknowledges a request within this time; otherwise client and monitor
  * freeze and kill its job themselves. */
 #define SUBLET_SHEPHERD_ACK_NS 300000000ll
+#define SUBLET_OWNER_SENSE_BYTES 400
 /* The least time between two HERE frames of an agent. */
 #define SUBLET_AGENT_PAUSE_NS 250000000ll
 
@@ -85,6 +86,10 @@ enum sublet_frame_kind {
   SUBLET_FRAME_OWNER_STATUS = 49,
   /* monitor -> owner: job and attempt. */
   SUBLET_FRAME_OWNER_ATTEMPT = 50,
+  /* monitor -> owner, in answer to STATUS: what one sense sees. state: 1 if it speaks against
+   * jobs, else 0. The frame is followed, in the same message, by at most
+   * SUBLET_OWNER_SENSE_BYTES of text: its name, a line feed, what it sees. */
+  SUBLET_FRAME_OWNER_SENSE = 51,
 
   /* agent -> monitor, the first frame: every key, pointer and touch of a desktop is seen from
    * now on. state: enum sublet_desktop. A monitor that does not accept the agent hangs up. */

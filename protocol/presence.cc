@@ -63,24 +63,55 @@ sublet_presence_reason OwnerPresence::blindness(const PresenceSample& sample) co
   return blind ? SUBLET_PRESENCE_BLIND : SUBLET_PRESENCE_NONE;
 }
 
-sublet_presence_reason OwnerPresence::disturbance(const PresenceSample& sample, bool idle) const {
-  if (sample.paused) return SUBLET_PRESENCE_PAUSED;
-  if (sample.sleeps) return SUBLET_PRESENCE_SLEEP;
-  if (sample.scripted == ScriptedOwner::kActive) return SUBLET_PRESENCE_SCRIPT;
-  if (sample.scripted == ScriptedOwner::kAway) return SUBLET_PRESENCE_NONE;
-  // An idle machine has had no input for idle_time_ms, so any more recent input is new.
-  if (idle && rule_.input && sample.input_age_ms >= 0 && sample.input_age_ms < rule_.idle_time_ms)
-    return SUBLET_PRESENCE_INPUT;
-  if (idle ? above(sample.cpu, rule_.cpu_stay) : not_below(sample.cpu, rule_.cpu_become))
-    return SUBLET_PRESENCE_CPU;
+bool OwnerPresence::load_disturbs(const PresenceSample& sample, bool idle) const {
   for (size_t i = 0; i < sample.load.size(); ++i) {
     if (idle ? above(sample.load[i], rule_.load_stay[i])
              : not_below(sample.load[i], rule_.load_become[i]))
-      return SUBLET_PRESENCE_LOAD;
+      return true;
   }
-  if (rule_.input && sample.attends) return SUBLET_PRESENCE_MEDIA;
-  if (rule_.input && sample.unseen) return SUBLET_PRESENCE_UNSEEN;
+  return false;
+}
+
+bool OwnerPresence::disturbs(sublet_presence_reason reason, const PresenceSample& sample,
+                             bool idle) const {
+  switch (reason) {
+    case SUBLET_PRESENCE_PAUSED:
+      return sample.paused;
+    case SUBLET_PRESENCE_SLEEP:
+      return sample.sleeps;
+    case SUBLET_PRESENCE_SCRIPT:
+      return sample.scripted == ScriptedOwner::kActive;
+    case SUBLET_PRESENCE_INPUT:
+      // An idle machine has had no input for idle_time_ms, so any more recent input is new.
+      return idle && rule_.input && sample.input_age_ms >= 0 &&
+             sample.input_age_ms < rule_.idle_time_ms;
+    case SUBLET_PRESENCE_CPU:
+      return idle ? above(sample.cpu, rule_.cpu_stay) : not_below(sample.cpu, rule_.cpu_become);
+    case SUBLET_PRESENCE_LOAD:
+      return load_disturbs(sample, idle);
+    case SUBLET_PRESENCE_MEDIA:
+      return rule_.input && sample.attends;
+    case SUBLET_PRESENCE_UNSEEN:
+      return rule_.input && sample.unseen;
+    default:
+      return false;
+  }
+}
+
+sublet_presence_reason OwnerPresence::disturbance(const PresenceSample& sample, bool idle) const {
+  const bool simulated_away = sample.scripted == ScriptedOwner::kAway;
+  for (const auto reason : {SUBLET_PRESENCE_PAUSED, SUBLET_PRESENCE_SLEEP, SUBLET_PRESENCE_SCRIPT})
+    if (disturbs(reason, sample, idle)) return reason;
+  if (simulated_away) return SUBLET_PRESENCE_NONE;
+  for (const auto reason : {SUBLET_PRESENCE_INPUT, SUBLET_PRESENCE_CPU, SUBLET_PRESENCE_LOAD,
+                            SUBLET_PRESENCE_MEDIA, SUBLET_PRESENCE_UNSEEN})
+    if (disturbs(reason, sample, idle)) return reason;
   return SUBLET_PRESENCE_NONE;
+}
+
+bool OwnerPresence::speaks_against_jobs(sublet_presence_reason reason,
+                                        const PresenceSample& sample) const {
+  return disturbs(reason, sample, false) || disturbs(reason, sample, true);
 }
 
 int64_t OwnerPresence::until_idle_after(sublet_presence_reason disturbed) const {

@@ -86,6 +86,8 @@ class OwnerPresence {
   // The verdict after this sample. Active until the first one. A sample that is
   // not later than the one before is treated as blindness.
   const PresenceVerdict& update(const PresenceSample& sample);
+  // Whether what this reason stands for would keep jobs away or end their stay by itself.
+  bool speaks_against_jobs(sublet_presence_reason reason, const PresenceSample& sample) const;
   // The verdict at `now`: no sample for longer than max_gap_ms is blindness.
   PresenceVerdict at(int64_t now) const;
 
@@ -93,6 +95,8 @@ class OwnerPresence {
   // Why this sample ends or prevents idleness, by the `stay` thresholds if `idle`, else
   // by the `become` thresholds; SUBLET_PRESENCE_NONE if it does not.
   sublet_presence_reason disturbance(const PresenceSample& sample, bool idle) const;
+  bool disturbs(sublet_presence_reason reason, const PresenceSample& sample, bool idle) const;
+  bool load_disturbs(const PresenceSample& sample, bool idle) const;
   sublet_presence_reason blindness(const PresenceSample& sample) const;
   // ms_until_idle of a sample that shows the owner.
   int64_t until_idle_after(sublet_presence_reason disturbed) const;

@@ -335,7 +335,8 @@ class PresenceTest : public CppUnit::TestFixture {
     const int64_t last = at + 10 * kSecond;
     for (; at <= last; at += kSecond / 2) presence.update(ruled_at(at, true, true));
     for (; at < last + PresenceRule::kRuleRestMs * kMs; at += kSecond / 2)
-      CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_RULE, presence.update(ruled_at(at, false, false)).reason);
+      CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_RULE,
+                           presence.update(ruled_at(at, false, false)).reason);
     CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_AWAY, presence.update(ruled_at(at, false, false)).state);
   }
 

@@ -23,9 +23,20 @@ namespace {
 
 constexpr int64_t kPatienceMs = 5'000;
 
+struct SeenBySense {
+  std::string sense, value;
+  bool keeps_jobs_away = false;
+};
+
 struct OwnerAnswer {
   sublet_frame status = {};
   std::vector<std::pair<uint64_t, uint32_t>> attempts;
+  std::vector<SeenBySense> senses;  // in answer to STATUS
+};
+
+struct Message {
+  sublet_frame frame;
+  std::string text;  // after the frame
 };
 
 PoolError no_monitor(const std::string& folders, const std::string& why) {
@@ -50,20 +61,34 @@ UniqueFd monitor_of(const std::vector<std::string>& folders, std::string* folder
   throw no_monitor(tried, why);
 }
 
-std::optional<sublet_frame> next_frame(int socket, const std::string& folder) {
-  sublet_frame frame;
-  const ssize_t got = recv(socket, &frame, sizeof frame, 0);
+std::optional<Message> next_message(int socket, const std::string& folder) {
+  char bytes[sizeof(sublet_frame) + SUBLET_OWNER_SENSE_BYTES];
+  const ssize_t got = recv(socket, bytes, sizeof bytes, 0);
   if (got == 0 || (got < 0 && errno == ECONNRESET)) return std::nullopt;
   if (got < 0) throw no_monitor(folder, errno == EAGAIN ? "no answer" : std::strerror(errno));
-  if (got != static_cast<ssize_t>(sizeof frame) || frame.magic != SUBLET_FRAME_MAGIC)
+  Message message = {};
+  if (got >= static_cast<ssize_t>(sizeof message.frame)) {
+    memcpy(&message.frame, bytes, sizeof message.frame);
+    message.text.assign(bytes + sizeof message.frame, bytes + got);
+  }
+  if (message.frame.magic != SUBLET_FRAME_MAGIC)
     throw no_monitor(folder, "its answer is of another version");
-  return frame;
+  return message;
 }
 
 std::string user_name(int64_t uid) {
   if (uid == protocol::Pause::kUnknown) return "an unknown user";
   const passwd* entry = getpwuid(static_cast<uid_t>(uid));
   return entry != nullptr ? entry->pw_name : "user id " + std::to_string(uid);
+}
+
+void add(const Message& message, OwnerAnswer* answer) {
+  if (message.frame.kind == SUBLET_FRAME_OWNER_ATTEMPT)
+    answer->attempts.emplace_back(message.frame.job, message.frame.attempt);
+  const size_t feed = message.text.find('\n');
+  if (message.frame.kind == SUBLET_FRAME_OWNER_SENSE && feed != std::string::npos)
+    answer->senses.push_back(
+        {message.text.substr(0, feed), message.text.substr(feed + 1), message.frame.state != 0});
 }
 
 OwnerAnswer say_to_monitor(const std::vector<std::string>& folders, sublet_owner_word word,
@@ -80,12 +105,11 @@ OwnerAnswer say_to_monitor(const std::vector<std::string>& folders, sublet_owner
   if (send(socket.get(), &frame, sizeof frame, MSG_NOSIGNAL) < 0)
     throw no_monitor(folder, "it hangs up");
   OwnerAnswer answer;
-  const auto status = next_frame(socket.get(), folder);
-  if (!status || status->kind != SUBLET_FRAME_OWNER_STATUS)
+  const auto status = next_message(socket.get(), folder);
+  if (!status || status->frame.kind != SUBLET_FRAME_OWNER_STATUS)
     throw no_monitor(folder, "it hangs up; too many ask at once");
-  answer.status = *status;
-  while (const auto more = next_frame(socket.get(), folder))
-    answer.attempts.emplace_back(more->job, more->attempt);
+  answer.status = status->frame;
+  while (const auto more = next_message(socket.get(), folder)) add(*more, &answer);
   if (answer.status.sequence == EACCES) {
     const std::string who = user_name(answer.status.arg[2]);
     throw PoolError(ErrorKind::not_permitted, "owner.paused",
@@ -102,8 +126,9 @@ OwnerAnswer say_to_monitor(const std::vector<std::string>& folders, sublet_owner
 
 // As idl/types.idl, PRESENCE_...
 std::string reason_name(uint32_t reason) {
-  constexpr const char* kNames[] = {"",      "cpu",   "load",   "input",  "settling", "script",
-                                    "blind", "quiet", "paused", "unseen", "sleep",    "media", "rule"};
+  constexpr const char* kNames[] = {"",       "cpu",   "load",  "input",  "settling",
+                                    "script", "blind", "quiet", "paused", "unseen",
+                                    "sleep",  "media", "rule"};
   return reason < std::size(kNames) ? kNames[reason] : std::to_string(reason);
 }
 
@@ -151,6 +176,16 @@ std::string jobs_line(const OwnerAnswer& answer) {
   return line + "\n";
 }
 
+std::string senses_table(const OwnerAnswer& answer, const Context& context) {
+  if (answer.senses.empty()) return "";
+  std::vector<Row> rows;
+  for (const SeenBySense& seen : answer.senses)
+    rows.push_back({{seen.sense, seen.keeps_jobs_away ? "no jobs" : "-", seen.value},
+                    seen.keeps_jobs_away ? Colour::yellow : Colour::none});
+  return "\n" + list_table({{"SENSE", false, 8, 3}, {"SAYS", false, 7, 2}, {"SEES", false, 8, 1}},
+                           rows, context.terminal.columns, context.terminal.colour);
+}
+
 // `folder`: as given on the command line.
 std::string text_of(const OwnerAnswer& answer, const std::string& folder) {
   const sublet_frame& status = answer.status;
@@ -182,6 +217,13 @@ std::string json_of(const OwnerAnswer& answer) {
   json.field("idle_in_ms", status.arg[0]).key("attempts").begin_array();
   for (const auto& [job, attempt] : answer.attempts)
     json.begin_object().field("job", job).field("attempt", attempt).end_object();
+  json.end_array().key("senses").begin_array();
+  for (const SeenBySense& seen : answer.senses)
+    json.begin_object()
+        .field("sense", seen.sense)
+        .field("keeps_jobs_away", seen.keeps_jobs_away)
+        .field("value", seen.value)
+        .end_object();
   json.end_array().end_object();
   return json.str() + "\n";
 }
@@ -202,7 +244,7 @@ int run_owner(const std::string& folder, sublet_owner_word word, const std::stri
               Context& context) {
   const OwnerAnswer answer = say_to_monitor(client_states(folder), word, pause_length(length),
                                             context.timeout_ms().value_or(kPatienceMs));
-  print(context.json ? json_of(answer) : text_of(answer, folder));
+  print(context.json ? json_of(answer) : text_of(answer, folder) + senses_table(answer, context));
   if (answer.status.arg[3] != 0 && word != SUBLET_OWNER_STATUS)
     say("this could not be stored, so that a restart forgets it: " +
         std::string(std::strerror(static_cast<int>(answer.status.arg[3]))));

@@ -44,10 +44,12 @@ bool is_well_formed(const sublet_frame& frame) {
 
 }  // namespace
 
-OwnersWord::OwnersWord(const std::string& folder, Files& files, JobsHere jobs)
+OwnersWord::OwnersWord(const std::string& folder, Files& files, JobsHere jobs,
+                       std::function<std::vector<SenseLine>()> describe)
     : path_(folder + "/pause"),
       files_(files),
       jobs_(std::move(jobs)),
+      describe_(std::move(describe)),
       events_(epoll_create1(EPOLL_CLOEXEC)),
       listener_(listen_local(SocketKind::seqpacket, folder + "/owner.sock", 0666, kBacklog, true)),
       stored_event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
@@ -141,7 +143,8 @@ void OwnersWord::read_all() {
 void OwnersWord::hear(Speaker& speaker, const sublet_frame& frame) {
   speaker.speak_by = 0;
   speaker.answered_after = stored_;
-  if (frame.state == SUBLET_OWNER_STATUS) return;
+  speaker.wants_senses = frame.state == SUBLET_OWNER_STATUS;
+  if (speaker.wants_senses) return;
   std::optional<Pause> word;
   if (frame.state == SUBLET_OWNER_PAUSE) word = Pause{moment(), frame.arg[0], speaker.who.uid};
   speaker.refusal = refusal_of(speaker, word);
@@ -223,6 +226,21 @@ void OwnersWord::answer(const Speaker& speaker, const protocol::PresenceVerdict&
     frame.job = attempts[n].first;
     frame.attempt = attempts[n].second;
     if (!send()) return;
+  }
+  if (speaker.wants_senses) describe(speaker);
+}
+
+void OwnersWord::describe(const Speaker& speaker) const {
+  for (const SenseLine& line : describe_()) {
+    sublet_frame frame = {};
+    frame.magic = SUBLET_FRAME_MAGIC;
+    frame.kind = SUBLET_FRAME_OWNER_SENSE;
+    frame.state = line.keeps_jobs_away ? 1 : 0;
+    const std::string text = (line.name + "\n" + line.value).substr(0, SUBLET_OWNER_SENSE_BYTES);
+    std::string message(reinterpret_cast<const char*>(&frame), sizeof frame);
+    message += text;
+    if (::send(speaker.fd.get(), message.data(), message.size(), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+      return;
   }
 }
 

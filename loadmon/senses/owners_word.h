@@ -21,6 +21,7 @@
 #include "base/files.h"
 #include "base/unique_fd.h"
 #include "loadmon/jobs_here.h"
+#include "loadmon/sense_lines.h"
 #include "loadmon/senses/sense.h"
 #include "loadmon/visitor.h"
 #include "protocol/frame.h"
@@ -32,8 +33,10 @@ class OwnersWord : public Sense {
  public:
   // Listens on FOLDER/owner.sock and keeps FOLDER/pause. What cannot be read there counts as
   // a pause without end. What descends from `jobs` and its daemons may not speak for the owner, nor
-  // may the accounts of jobs. Throws OsError if it cannot listen.
-  OwnersWord(const std::string& folder, Files& files, JobsHere jobs);
+  // may the accounts of jobs. `describe`: what all senses see now. Throws OsError if it cannot
+  // listen.
+  OwnersWord(const std::string& folder, Files& files, JobsHere jobs,
+             std::function<std::vector<SenseLine>()> describe);
   ~OwnersWord() override;
 
   std::string name() const override { return "owner's word"; }
@@ -47,8 +50,9 @@ class OwnersWord : public Sense {
   struct Speaker {
     UniqueFd fd;
     Visitor who;
-    int64_t speak_by = 0;         // CLOCK_BOOTTIME, ns; 0: it has spoken
-    int refusal = 0;              // errno
+    int64_t speak_by = 0;  // CLOCK_BOOTTIME, ns; 0: it has spoken
+    int refusal = 0;       // errno
+    bool wants_senses = false;
     uint64_t answered_after = 0;  // the change to be stored before its answer
   };
 
@@ -63,6 +67,7 @@ class OwnersWord : public Sense {
   void change(std::optional<protocol::Pause> pause);
   void close(std::map<int, Speaker>::iterator speaker);
   void answer(const Speaker& speaker, const protocol::PresenceVerdict& verdict) const;
+  void describe(const Speaker& speaker) const;
   // Begins to store pause_, on storer_.
   void store();
   void write_down(const std::string& line);
@@ -71,6 +76,7 @@ class OwnersWord : public Sense {
   const std::string path_;
   Files& files_;
   const JobsHere jobs_;
+  const std::function<std::vector<SenseLine>()> describe_;
   UniqueFd events_;  // epoll: the listener, the speakers and stored_event_
   UniqueFd listener_;
   UniqueFd stored_event_;

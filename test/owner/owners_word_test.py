@@ -93,6 +93,28 @@ class OwnersWord(unittest.TestCase):
         wait_for(lambda: self.status()["attempts"] == [{"job": job, "attempt": 2}],
                  "the status to name the attempt")
 
+    def test_what_the_senses_see(self):
+        def said():
+            return {seen["sense"]: (seen["keeps_jobs_away"], seen["value"])
+                    for seen in self.status()["senses"]}
+        self.assertEqual(said(), {"owner's word": (False, "no pause"),
+                                  "simulated owner": (False, "away")})
+        self.curly.owner("active")
+        wait_for(lambda: said()["simulated owner"] == (True, "here"), "the owner to be seen")
+        code, out, _ = self.say("status")
+        self.assertEqual(code, 0)
+        self.assertRegex(out, r"(?m)^SENSE +SAYS +SEES$")
+        self.assertRegex(out, r"(?m)^owner's word +- +no pause$")
+        self.assertRegex(out, r"(?m)^simulated owner +no jobs +here$")
+        self.curly.owner("0.5")  # a use of the CPU that keeps jobs away without more
+        wait_for(lambda: said()["cpu"] == (True, "0.50 cores"), "the CPU")
+        self.assertEqual(said()["input"], (False, "none was seen"))
+        self.assertEqual(self.say("pause")[0], 0)
+        self.assertEqual(said()["owner's word"], (True, "paused"))
+        # What changes something is answered without them.
+        code, out, _ = self.say("resume", "--json")
+        self.assertEqual((code, json.loads(out)["senses"]), (0, []))
+
     def test_for_some_time(self):
         job, _ = self.burning()
         code, out, _ = self.say("pause", "2s")
