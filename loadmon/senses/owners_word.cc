@@ -1,14 +1,13 @@
 #include "loadmon/senses/owners_word.h"
 
+#include <poll.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <system_error>
 
 #include "base/clock.h"
 #include "base/local_socket.h"
@@ -42,25 +41,24 @@ bool is_well_formed(const sublet_frame& frame) {
          frame.arg[0] <= protocol::kLongestPauseMs;
 }
 
+bool is_readable(int fd) {
+  pollfd event = {fd, POLLIN, 0};
+  return poll(&event, 1, 0) > 0;
+}
+
 }  // namespace
 
 OwnersWord::OwnersWord(const std::string& folder, Files& files, JobsHere jobs,
                        std::function<std::vector<SenseLine>()> describe)
-    : path_(folder + "/pause"),
-      files_(files),
-      jobs_(std::move(jobs)),
+    : jobs_(std::move(jobs)),
       describe_(std::move(describe)),
+      pause_file_(folder + "/pause", files),
       events_(epoll_create1(EPOLL_CLOEXEC)),
-      listener_(listen_local(SocketKind::seqpacket, folder + "/owner.sock", 0666, kBacklog, true)),
-      stored_event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (!events_.valid() || !stored_event_.valid()) throw OsError(errno, "watch", "the owner's word");
+      listener_(listen_local(SocketKind::seqpacket, folder + "/owner.sock", 0666, kBacklog, true)) {
+  if (!events_.valid()) throw OsError(errno, "watch", "the owner's word");
   watch(listener_.get());
-  watch(stored_event_.get());
-  load();
-}
-
-OwnersWord::~OwnersWord() {
-  if (storer_.joinable()) storer_.join();
+  watch(pause_file_.handle());
+  load(files);
 }
 
 void OwnersWord::watch(int fd) {
@@ -71,11 +69,12 @@ void OwnersWord::watch(int fd) {
     throw OsError(errno, "watch", "the owner's word");
 }
 
-void OwnersWord::load() {
+void OwnersWord::load(Files& files) {
   try {
-    pause_ = protocol::decode_pause(files_.read_file(path_, kLargestPause));
+    pause_ = protocol::decode_pause(files.read_file(pause_file_.path(), kLargestPause));
     if (pause_) return;
-    log(Severity::error) << path_ << " is damaged; no jobs run here until `sublet owner resume`";
+    log(Severity::error) << pause_file_.path()
+                         << " is damaged; no jobs run here until `sublet owner resume`";
   } catch (const FileError& error) {
     if (error.code() == ENOENT) return;
     log(Severity::error) << error.what() << "; no jobs run here until `sublet owner resume`";
@@ -95,8 +94,7 @@ bool OwnersWord::notice(int64_t now, protocol::PresenceSample* sample) {
     if (speaker->second.speak_by != 0 && now >= speaker->second.speak_by) close(speaker);
     speaker = next;
   }
-  uint64_t times = 0;
-  if (read(stored_event_.get(), &times, sizeof times) > 0) note_stored();
+  if (is_readable(pause_file_.handle())) pause_file_.note();
   if (pause_ && pause_->left_ms(moment()) == 0) change(std::nullopt);
   sample->paused = pause_.has_value();
   return true;
@@ -142,7 +140,7 @@ void OwnersWord::read_all() {
 
 void OwnersWord::hear(Speaker& speaker, const sublet_frame& frame) {
   speaker.speak_by = 0;
-  speaker.answered_after = stored_;
+  speaker.answered_after = pause_file_.stored();
   speaker.wants_senses = frame.state == SUBLET_OWNER_STATUS;
   if (speaker.wants_senses) return;
   std::optional<Pause> word;
@@ -162,8 +160,7 @@ void OwnersWord::hear(Speaker& speaker, const sublet_frame& frame) {
                            << ", which belongs to a job: only the owner may pause or resume";
     return;
   }
-  if (word || pause_) change(std::move(word));
-  speaker.answered_after = changes_;
+  if (word || pause_) speaker.answered_after = change(std::move(word));
 }
 
 int OwnersWord::refusal_of(const Speaker& speaker, const std::optional<Pause>& word) const {
@@ -175,9 +172,9 @@ int OwnersWord::refusal_of(const Speaker& speaker, const std::optional<Pause>& w
   return word && word->left_ms(now) >= pause_->left_ms(now) ? 0 : EACCES;
 }
 
-void OwnersWord::change(std::optional<Pause> pause) {
+uint64_t OwnersWord::change(std::optional<Pause> pause) {
   pause_ = std::move(pause);
-  ++changes_;
+  return pause_file_.change(pause_ ? protocol::encode(*pause_) : "");
 }
 
 void OwnersWord::close(std::map<int, Speaker>::iterator speaker) {
@@ -186,11 +183,11 @@ void OwnersWord::close(std::map<int, Speaker>::iterator speaker) {
 }
 
 void OwnersWord::told(const protocol::PresenceVerdict& verdict) {
-  if (changes_ != on_its_way_ && !storer_.joinable()) store();
+  if (pause_file_.begin()) log_pause();
   for (auto speaker = speakers_.begin(); speaker != speakers_.end();) {
     const auto next = std::next(speaker);
     const Speaker& one = speaker->second;
-    if (one.speak_by == 0 && one.answered_after <= stored_) {
+    if (one.speak_by == 0 && one.answered_after <= pause_file_.stored()) {
       answer(one, verdict);
       close(speaker);
     }
@@ -214,7 +211,7 @@ void OwnersWord::answer(const Speaker& speaker, const protocol::PresenceVerdict&
     frame.arg[1] = left == Pause::kEndless ? -1 : std::max<int64_t>(left, 1);
     frame.arg[2] = pause_->by;
   }
-  frame.arg[3] = store_error_;
+  frame.arg[3] = pause_file_.error();
   const auto send = [&] {
     return ::send(speaker.fd.get(), &frame, sizeof frame, MSG_DONTWAIT | MSG_NOSIGNAL) > 0;
   };
@@ -244,48 +241,15 @@ void OwnersWord::describe(const Speaker& speaker) const {
   }
 }
 
-void OwnersWord::store() {
-  on_its_way_ = changes_;
-  const std::string line = pause_ ? protocol::encode(*pause_) : "";
-  if (pause_) {
-    const int64_t left = pause_->left_ms(moment());
-    log(Severity::info) << "paused by user id " << pause_->by << ", "
-                        << (left == Pause::kEndless ? "until `sublet owner resume`"
-                                                    : "for " + format_duration_ms(left));
-  } else {
+void OwnersWord::log_pause() const {
+  if (!pause_) {
     log(Severity::info) << "no longer paused: the owner's absence is judged again";
+    return;
   }
-  try {
-    storer_ = std::thread([this, line] { write_down(line); });
-  } catch (const std::system_error& error) {
-    storer_error_ = error.code().value();
-    note_stored();
-  }
-}
-
-void OwnersWord::write_down(const std::string& line) {
-  try {
-    if (line.empty()) {
-      files_.remove_file(path_);
-    } else {
-      files_.write_atomic(path_, line);
-    }
-    storer_error_ = 0;
-  } catch (const FileError& error) {
-    storer_error_ = error.code();
-  }
-  const uint64_t once = 1;
-  while (write(stored_event_.get(), &once, sizeof once) < 0 && errno == EINTR) {
-  }
-}
-
-void OwnersWord::note_stored() {
-  if (storer_.joinable()) storer_.join();
-  stored_ = on_its_way_;
-  store_error_ = storer_error_;
-  if (store_error_ != 0)
-    log(Severity::error) << "the pause cannot be stored, so a restart of the monitor forgets it: "
-                         << path_ << ": " << std::strerror(store_error_);
+  const int64_t left = pause_->left_ms(moment());
+  log(Severity::info) << "paused by user id " << pause_->by << ", "
+                      << (left == Pause::kEndless ? "until `sublet owner resume`"
+                                                  : "for " + format_duration_ms(left));
 }
 
 int64_t OwnersWord::next_notice(int64_t now) const {

@@ -14,7 +14,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -23,6 +22,7 @@
 #include "loadmon/jobs_here.h"
 #include "loadmon/sense_lines.h"
 #include "loadmon/senses/sense.h"
+#include "loadmon/stored_text.h"
 #include "loadmon/visitor.h"
 #include "protocol/frame.h"
 #include "protocol/pause.h"
@@ -37,7 +37,6 @@ class OwnersWord : public Sense {
   // listen.
   OwnersWord(const std::string& folder, Files& files, JobsHere jobs,
              std::function<std::vector<SenseLine>()> describe);
-  ~OwnersWord() override;
 
   std::string name() const override { return "owner's word"; }
   bool sample(int64_t now, const JobsEffect& jobs, protocol::PresenceSample* sample) override;
@@ -53,10 +52,11 @@ class OwnersWord : public Sense {
     int64_t speak_by = 0;  // CLOCK_BOOTTIME, ns; 0: it has spoken
     int refusal = 0;       // errno
     bool wants_senses = false;
-    uint64_t answered_after = 0;  // the change to be stored before its answer
+    uint64_t answered_after = 0;  // the change of pause_file_ to be stored before its answer
   };
 
-  void load();
+  void load(Files& files);
+  void log_pause() const;
   void watch(int fd);
   void accept_all(int64_t now);
   void read_all();
@@ -64,31 +64,19 @@ class OwnersWord : public Sense {
   // errno, 0: it may say this word (nullopt: resume). EPERM: it may belong to a job; EACCES: the
   // pause of another account would end earlier.
   int refusal_of(const Speaker& speaker, const std::optional<protocol::Pause>& word) const;
-  void change(std::optional<protocol::Pause> pause);
+  // Returns its number in pause_file_.
+  uint64_t change(std::optional<protocol::Pause> pause);
   void close(std::map<int, Speaker>::iterator speaker);
   void answer(const Speaker& speaker, const protocol::PresenceVerdict& verdict) const;
   void describe(const Speaker& speaker) const;
-  // Begins to store pause_, on storer_.
-  void store();
-  void write_down(const std::string& line);
-  void note_stored();
-
-  const std::string path_;
-  Files& files_;
   const JobsHere jobs_;
   const std::function<std::vector<SenseLine>()> describe_;
-  UniqueFd events_;  // epoll: the listener, the speakers and stored_event_
+  StoredText pause_file_;
+  UniqueFd events_;  // epoll: the listener, the speakers and what has been stored
   UniqueFd listener_;
-  UniqueFd stored_event_;
   int64_t complained_ = 0;           // of a job that spoke; CLOCK_BOOTTIME, ns
   std::map<int, Speaker> speakers_;  // by descriptor
   std::optional<protocol::Pause> pause_;
-  uint64_t changes_ = 0;     // of pause_
-  uint64_t on_its_way_ = 0;  // the last change given to storer_
-  uint64_t stored_ = 0;      // the last change on disk, or that could not be stored
-  int store_error_ = 0;      // errno of that
-  std::thread storer_;       // writes one change
-  int storer_error_ = 0;     // its result, read after it has ended
 };
 
 }  // namespace sublet::loadmon
