@@ -1,7 +1,6 @@
 #include "loadmon/daemon_settings.h"
 
 #include <array>
-#include <exception>
 #include <string>
 #include <vector>
 
@@ -54,6 +53,10 @@ std::vector<SettingSpec> setting_specs() {
       {.key = "evict_when",
        .default_value = "",
        .doc = "jobs must leave when this rule holds; empty: when idle_when does not hold"},
+      {.key = "owners",
+       .type = SettingType::texts,
+       .default_value = "",
+       .doc = "accounts that may set this machine's rules besides root and the client's own"},
       {.key = "input",
        .type = SettingType::boolean,
        .default_value = "true",
@@ -123,14 +126,11 @@ std::vector<RulePair> rule_pairs(const Settings& settings) {
   const std::string& idle = settings.text("idle_when");
   const std::string& evict = settings.text("evict_when");
   std::vector<RulePair> pairs;
-  for (const std::string key : {"idle_when", "evict_when"}) {  // one by one, to name the wrong one
-    try {
-      parse_pair(key == "idle_when" ? idle : "", key == "evict_when" ? evict : "");
-    } catch (const std::exception& error) {
-      throw settings.wrong({key}, key + ": " + error.what());
-    }
+  try {
+    if (!idle.empty() || !evict.empty()) pairs.push_back(parse_pair("", idle, evict));
+  } catch (const RuleRefusal& refusal) {
+    throw settings.wrong({refusal.setting()}, refusal.what());
   }
-  if (!idle.empty() || !evict.empty()) pairs.push_back(parse_pair(idle, evict));
   return pairs;
 }
 

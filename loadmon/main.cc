@@ -1,7 +1,10 @@
 // sublet-loadmon: detects whether the owner is present. See docs/load-monitor.md.
 
+#include <pwd.h>
+
 #include <csignal>
 #include <iostream>
+#include <set>
 
 #include "base/clock.h"
 #include "base/files.h"
@@ -98,24 +101,24 @@ std::vector<ScriptLine> read_script(const std::string& path) {
 }
 
 Monitor::Senses make_senses(const CommandLine& line, const std::vector<ScriptLine>& script,
-                            const std::string& root, const protocol::PresenceRule& rule,
-                            const std::vector<RulePair>& pairs, const JobsHere& jobs,
-                            const Monitor::Describe& describe) {
+                            const std::string& root, const JobsHere& jobs,
+                            const Monitor::Describe& describe, OwnersRules& rules,
+                            const std::set<uid_t>& owners) {
   Monitor::Senses senses;
   const std::string folder = folder_of(line.socket);
-  senses.push_back(std::make_unique<OwnersWord>(folder, system_files(), jobs, describe));
+  senses.push_back(
+      std::make_unique<OwnersWord>(folder, system_files(), jobs, describe, rules, owners));
   auto desktops = std::make_unique<Desktops>(folder, jobs);
   if (!script.empty()) {
     senses.push_back(std::make_unique<ScriptSense>(script, system_clock().boot_ns()));
   } else if (!line.control.empty()) {
     senses.push_back(std::make_unique<ControlSense>(line.control));
   } else {
-    if (rule.input || use(pairs, Fact::kInputIdle) || use(pairs, Fact::kMedia))
-      add_input_senses(senses, *desktops, root, jobs);
+    // Also if this rule ignores them: the owner's own rules may ask.
+    add_input_senses(senses, *desktops, root, jobs);
     // Needed even if the rule has no threshold for it: every frame has the owner's CPU use.
     senses.push_back(std::make_unique<CpuSense>(root));
-    if (rule.uses_load() || use(pairs, Fact::kLoad))
-      senses.push_back(std::make_unique<LoadSense>());
+    senses.push_back(std::make_unique<LoadSense>());
   }
   senses.push_back(std::move(desktops));
   return senses;
@@ -128,6 +131,18 @@ std::unique_ptr<OwnersRules> make_rules(std::vector<RulePair> pairs, const std::
       [files = std::make_shared<MachineStateFiles>(root, folder)](
           int64_t now, const std::vector<pid_t>& of_jobs) { return files->read(now, of_jobs); },
       jobs);
+}
+
+// An account that does not exist (yet) is logged.
+std::set<uid_t> owner_accounts(const std::vector<std::string>& names) {
+  std::set<uid_t> accounts;
+  for (const std::string& name : names) {
+    if (const passwd* entry = getpwnam(name.c_str()))
+      accounts.insert(entry->pw_uid);
+    else
+      log(Severity::warning) << "owners: there is no account '" << name << "' on this machine";
+  }
+  return accounts;
 }
 
 // Before any thread is started, so that all inherit the mask.
@@ -160,10 +175,11 @@ int run(const CommandLine& line) {
   const std::vector<ScriptLine> script = read_script(line.script);
   block_end_signals();
   const std::string& root = settings.text("root");
+  const std::set<uid_t> owners = owner_accounts(settings.texts("owners"));
   Monitor monitor(
       options,
-      [&](const JobsHere& jobs, const Monitor::Describe& describe) {
-        return make_senses(line, script, root, options.rule, pairs, jobs, describe);
+      [&](const JobsHere& jobs, const Monitor::Describe& describe, OwnersRules& rules) {
+        return make_senses(line, script, root, jobs, describe, rules, owners);
       },
       [&](const JobsHere& jobs) {
         return make_rules(std::move(pairs), root, folder_of(line.socket), jobs);

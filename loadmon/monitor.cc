@@ -104,9 +104,10 @@ const char* words(sublet_presence_reason reason) {
 }
 }  // namespace
 
-Monitor::Monitor(const MonitorOptions& options,
-                 const std::function<Senses(const JobsHere&, const Describe&)>& make_senses,
-                 const std::function<std::unique_ptr<OwnersRules>(const JobsHere&)>& make_rules)
+Monitor::Monitor(
+    const MonitorOptions& options,
+    const std::function<Senses(const JobsHere&, const Describe&, OwnersRules&)>& make_senses,
+    const std::function<std::unique_ptr<OwnersRules>(const JobsHere&)>& make_rules)
     : options_(options),
       lock_(lock_socket(options.socket)),
       listener_(listen_local(SocketKind::seqpacket, options.socket, 0600, kBacklog, true)),
@@ -141,8 +142,9 @@ Monitor::Monitor(const MonitorOptions& options,
   const JobsHere jobs = {.processes = [this] { return folder_.processes(); },
                          .daemons = [this] { return listeners_.pids(); },
                          .attempts = [this] { return attempts_here(); }};
-  senses_ = make_senses(jobs, [this] { return describe(); });
   rules_ = make_rules(jobs);
+  senses_ = make_senses(
+      jobs, [this] { return describe(); }, *rules_);
   failed_.resize(senses_.size());
   for (size_t i = 0; i < senses_.size(); ++i) {
     if (senses_[i]->handle() < 0) continue;

@@ -61,10 +61,10 @@ class Monitor {
   // What all senses see, on the monitor's thread.
   using Describe = std::function<std::vector<SenseLine>()>;
 
-  // Listens on the socket, then makes the senses and the rules. Throws OsError, also if another
+  // Listens on the socket, then makes the rules and the senses. Throws OsError, also if another
   // monitor has the socket. SIGTERM and SIGINT must be blocked in every thread: run() handles them.
   Monitor(const MonitorOptions& options,
-          const std::function<Senses(const JobsHere&, const Describe&)>& make_senses,
+          const std::function<Senses(const JobsHere&, const Describe&, OwnersRules&)>& make_senses,
           const std::function<std::unique_ptr<OwnersRules>(const JobsHere&)>& make_rules);
   ~Monitor();
 
@@ -102,8 +102,8 @@ class Monitor {
   int64_t beat_period() const;
 
   MonitorOptions options_;
-  Senses senses_;
   std::unique_ptr<OwnersRules> rules_;
+  Senses senses_;
   std::vector<bool> failed_;  // of each sense, when it was last asked
   UniqueFd lock_;
   UniqueFd listener_;

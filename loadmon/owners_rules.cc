@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <set>
-#include <stdexcept>
+#include <sstream>
 #include <utility>
 
 #include "base/clock.h"
@@ -14,49 +14,142 @@ namespace {
 using rules::Rule;
 using rules::Truth;
 
-std::optional<Rule> parse(const std::string& text) {
+constexpr const char* kHeading = "sublet-rules 1";
+constexpr const char* kEnd = "end";
+constexpr size_t kMostPairs = 64;
+constexpr size_t kLongestName = 256;
+
+std::optional<Rule> parse(const std::string& setting, const std::string& text, Truth useless) {
   if (text.empty()) return std::nullopt;
-  return Rule::parse(text, facts_vocabulary());
+  try {
+    Rule rule = Rule::parse(text, facts_vocabulary());
+    if (rule.always() != useless) return rule;
+  } catch (const rules::RuleError& error) {
+    throw RuleRefusal(setting, error.what());
+  }
+  throw RuleRefusal(setting, std::string("it is always ") +
+                                 (useless == Truth::kTrue ? "true" : "false") +
+                                 ", so no job could ever run here");
 }
 
-void for_each(const std::vector<RulePair>& pairs, const std::function<void(const Rule&)>& f) {
-  for (const RulePair& pair : pairs) {
-    if (pair.idle) f(*pair.idle);
-    if (pair.evict) f(*pair.evict);
+std::string text_of(const std::optional<Rule>& rule) { return rule ? rule->text() : ""; }
+
+void require_user(const std::string& name) {
+  for (const char c : name)
+    if (static_cast<unsigned char>(c) <= ' ' || c == 0x7f || name.size() > kLongestName)
+      throw std::invalid_argument("this cannot be the name of a user");
+}
+
+// The parts between tabs.
+std::vector<std::string> fields_of(const std::string& line) {
+  std::vector<std::string> fields(1);
+  for (const char c : line) {
+    if (c == '\t' && fields.size() < 3)
+      fields.emplace_back();
+    else
+      fields.back() += c;
   }
+  return fields;
 }
 
 }  // namespace
 
-bool use(const std::vector<RulePair>& pairs, Fact fact) {
-  bool used = false;
-  for_each(pairs, [&](const Rule& rule) {
-    used =
-        used || std::count(rule.names().begin(), rule.names().end(), static_cast<size_t>(fact)) > 0;
-  });
-  return used;
+RulePair parse_pair(const std::string& user, const std::string& idle, const std::string& evict) {
+  return {user, parse("idle_when", idle, Truth::kFalse), parse("evict_when", evict, Truth::kTrue)};
 }
 
-RulePair parse_pair(const std::string& idle, const std::string& evict) {
-  RulePair pair{parse(idle), parse(evict)};
-  if (pair.idle && pair.idle->always() == Truth::kFalse)
-    throw std::invalid_argument("it is always false, so no job could ever run here");
-  if (pair.evict && pair.evict->always() == Truth::kTrue)
-    throw std::invalid_argument("it is always true, so no job could ever run here");
-  return pair;
+OwnersRules::OwnersRules(std::vector<RulePair> fixed, MachineReader::Read read, JobsHere jobs)
+    : fixed_(std::move(fixed)), read_(std::move(read)), jobs_(std::move(jobs)) {
+  read_if_needed();
 }
 
-OwnersRules::OwnersRules(std::vector<RulePair> pairs, MachineReader::Read read, JobsHere jobs)
-    : pairs_(std::move(pairs)), jobs_(std::move(jobs)) {
-  bool needs_machine = false;
-  for (size_t fact = 0; fact < static_cast<size_t>(Fact::kCount); ++fact)
-    needs_machine = needs_machine || (is_of_machine(static_cast<Fact>(fact)) &&
-                                      use(pairs_, static_cast<Fact>(fact)));
-  if (needs_machine) reader_ = std::make_unique<MachineReader>(std::move(read));
+void OwnersRules::read_if_needed() {
+  bool needed = false;
+  for (const auto* pairs : both()) {
+    for (const RulePair& pair : *pairs) {
+      needed = needed || !pair.user.empty();
+      for (const auto* rule : {&pair.idle, &pair.evict}) {
+        if (!*rule) continue;
+        for (const size_t name : (*rule)->names())
+          needed = needed || is_of_machine(static_cast<Fact>(name));
+      }
+    }
+  }
+  if (needed && !reader_) reader_ = std::make_unique<MachineReader>(read_);
+  if (!needed) {  // what it read would be old when it is needed again
+    reader_.reset();
+    machine_.reset();
+    facts_.set_machine(nullptr);
+  }
+  readings_ = 0;
+}
+
+void OwnersRules::set(const std::string& user, const std::string& idle, const std::string& evict) {
+  require_user(user);
+  for (const std::string& text : {idle, evict})
+    if (text.find_first_of("\n\r\t") != std::string::npos)
+      throw std::invalid_argument("a rule is one line, without tabs");
+  RulePair pair = parse_pair(user, idle, evict);
+  const auto at = std::lower_bound(
+      own_.begin(), own_.end(), user,
+      [](const RulePair& one, const std::string& name) { return one.user < name; });
+  const bool known = at != own_.end() && at->user == user;
+  const bool removes = !pair.idle && !pair.evict;
+  if (!known && !removes && own_.size() >= kMostPairs)
+    throw std::invalid_argument("there are rules for " + std::to_string(kMostPairs) +
+                                " users already");
+  unreadable_ = false;
+  if (removes && known) own_.erase(at);
+  if (!removes && known) *at = std::move(pair);
+  if (!removes && !known) own_.insert(at, std::move(pair));
+  read_if_needed();
+}
+
+std::string OwnersRules::stored_form() const {
+  if (own_.empty()) return "";
+  std::string form = std::string(kHeading) + "\n";
+  for (const RulePair& pair : own_)
+    form += pair.user + "\t" + text_of(pair.idle) + "\t" + text_of(pair.evict) + "\n";
+  return form + kEnd + "\n";
+}
+
+bool OwnersRules::load(const std::string& form) {
+  own_.clear();
+  std::istringstream lines(form);
+  std::string line;
+  unreadable_ = true;
+  if (!std::getline(lines, line) || line != kHeading) return false;
+  try {
+    std::vector<std::vector<std::string>> all;
+    while (std::getline(lines, line) && line != kEnd) all.push_back(fields_of(line));
+    if (line != kEnd) return false;
+    for (const auto& fields : all)
+      if (fields.size() == 3) set(fields[0], fields[1], fields[2]);
+    unreadable_ = own_.size() != all.size();
+  } catch (const std::invalid_argument&) {
+    unreadable_ = true;
+  }
+  return !unreadable_;
+}
+
+std::vector<OwnersRules::Line> OwnersRules::lines() const {
+  std::vector<Line> all;
+  for (const auto* pairs : both())
+    for (const RulePair& pair : *pairs)
+      all.push_back({pairs == &fixed_, pair.user, text_of(pair.idle), text_of(pair.evict)});
+  return all;
+}
+
+// If nobody knows who is here, the user may be.
+bool OwnersRules::applies(const RulePair& pair) const {
+  if (pair.user.empty()) return true;
+  const rules::Value& users = facts_.values()[static_cast<size_t>(Fact::kUsers)];
+  if (!users.is_known()) return true;
+  const auto names = users.texts();
+  return std::find(names.begin(), names.end(), pair.user) != names.end();
 }
 
 void OwnersRules::refresh(int64_t now) {
-  if (pairs_.empty()) return;
   facts_.set_time(system_clock().utc_us());
   if (!reader_ || !reader_->refresh(now, jobs_.processes, &machine_)) return;
   facts_.set_machine(machine_ ? &*machine_ : nullptr);
@@ -75,33 +168,43 @@ bool OwnersRules::permits(const RulePair& pair) const {
 
 void OwnersRules::judge(protocol::PresenceSample* sample) {
   sample->rule_evicts = sample->rule_withholds = false;
-  if (pairs_.empty()) return;
   facts_.set_sample(*sample);
-  for (const RulePair& pair : pairs_) {
-    sample->rule_evicts = sample->rule_evicts || evicts(pair);
-    sample->rule_withholds = sample->rule_withholds || !permits(pair);
+  for (const auto* pairs : both()) {
+    for (const RulePair& pair : *pairs) {
+      if (!applies(pair)) continue;
+      sample->rule_evicts = sample->rule_evicts || evicts(pair);
+      sample->rule_withholds = sample->rule_withholds || !permits(pair);
+    }
   }
+  if (unreadable_) sample->rule_evicts = sample->rule_withholds = true;
 }
 
 std::vector<std::string> OwnersRules::reasons() const {
   std::vector<std::string> all;
-  for (const RulePair& pair : pairs_) {
-    if (permits(pair)) continue;
-    const bool by_evict = pair.evict && evicts(pair);
-    const Rule& rule = by_evict ? *pair.evict : *pair.idle;
-    for (std::string& line : rule.why(facts_.values()))
-      all.push_back(std::string(by_evict ? "evict_when: " : "idle_when: ") + line);
+  if (unreadable_) all.emplace_back("the owner's rules cannot be read: set them again");
+  for (const auto* pairs : both()) {
+    for (const RulePair& pair : *pairs) {
+      if (!applies(pair) || permits(pair)) continue;
+      const bool by_evict = pair.evict && evicts(pair);
+      const Rule& rule = by_evict ? *pair.evict : *pair.idle;
+      const std::string scope = pair.user.empty() ? "" : " for " + pair.user;
+      for (std::string& line : rule.why(facts_.values()))
+        all.push_back((by_evict ? "evict_when" : "idle_when") + scope + ": " + line);
+    }
   }
   return all;
 }
 
 void OwnersRules::note_unknown() const {
   std::set<std::string> names;
-  for_each(pairs_, [&](const Rule& rule) {
-    for (const size_t name : rule.names())
-      if (is_of_machine(static_cast<Fact>(name)) && !facts_.values()[name].is_known())
-        names.insert(facts_vocabulary()[name].name);
-  });
+  for (const auto* pairs : both())
+    for (const RulePair& pair : *pairs)
+      for (const auto* rule : {&pair.idle, &pair.evict}) {
+        if (!*rule) continue;
+        for (const size_t name : (*rule)->names())
+          if (is_of_machine(static_cast<Fact>(name)) && !facts_.values()[name].is_known())
+            names.insert(facts_vocabulary()[name].name);
+      }
   for (const std::string& name : names)
     log(Severity::warning) << "a rule asks for '" << name
                            << "', which this machine does not tell: that speaks against jobs, "

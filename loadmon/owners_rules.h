@@ -6,9 +6,12 @@
 #ifndef SUBLET_LOADMON_OWNERS_RULES_H_
 #define SUBLET_LOADMON_OWNERS_RULES_H_
 
+#include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -24,20 +27,45 @@ namespace sublet::loadmon {
 // not hold; without `idle`, they may come when `evict` does not hold. With both, a value between
 // them neither brings nor drives away anybody.
 struct RulePair {
+  std::string user;  // it counts only while this one is logged in here; empty: always
   std::optional<rules::Rule> idle, evict;
 };
 
-// From two texts; "": none. Throws rules::RuleError; std::invalid_argument if no job could ever
-// run by it.
-RulePair parse_pair(const std::string& idle, const std::string& evict);
+// what(): "evict_when: column 1: unknown name 'z'".
+class RuleRefusal : public std::invalid_argument {
+ public:
+  RuleRefusal(const std::string& setting, const std::string& problem)
+      : std::invalid_argument(setting + ": " + problem), setting_(setting) {}
+  // "idle_when" or "evict_when"
+  const std::string& setting() const { return setting_; }
 
-// Whether one of the rules needs this fact.
-bool use(const std::vector<RulePair>& pairs, Fact fact);
+ private:
+  std::string setting_;
+};
+
+// From two texts; "": none. Throws RuleRefusal, also if no job could ever run by it.
+RulePair parse_pair(const std::string& user, const std::string& idle, const std::string& evict);
 
 class OwnersRules {
  public:
-  // `read`: reads the machine's state; used only if a rule needs it.
-  OwnersRules(std::vector<RulePair> pairs, MachineReader::Read read, JobsHere jobs);
+  // `fixed`: the administrator's, which always count. `read`: reads the machine's state; used
+  // only if a rule needs it.
+  OwnersRules(std::vector<RulePair> fixed, MachineReader::Read read, JobsHere jobs);
+
+  // The owner's own: replaces the pair of this user, or removes it if both texts are empty.
+  // Throws RuleRefusal, or std::invalid_argument for a name that cannot be a user's or too many
+  // pairs; then nothing has changed.
+  void set(const std::string& user, const std::string& idle, const std::string& evict);
+  // The owner's own, to be stored; empty: there are none.
+  std::string stored_form() const;
+  // From stored_form(). False: it cannot be read; no job may come until set() is called.
+  bool load(const std::string& form);
+  // All, the administrator's first.
+  struct Line {
+    bool fixed = false;
+    std::string user, idle, evict;
+  };
+  std::vector<Line> lines() const;
 
   // Between two samples: the time of day, and news of the machine's state.
   void refresh(int64_t now);
@@ -50,10 +78,17 @@ class OwnersRules {
  private:
   // Names what a rule uses and this machine does not tell, in the log.
   void note_unknown() const;
+  void read_if_needed();
+  // fixed_ and own_
+  std::array<const std::vector<RulePair>*, 2> both() const { return {&fixed_, &own_}; }
+  bool applies(const RulePair& pair) const;
   bool permits(const RulePair& pair) const;  // that jobs come
   bool evicts(const RulePair& pair) const;
 
-  const std::vector<RulePair> pairs_;
+  const std::vector<RulePair> fixed_;
+  std::vector<RulePair> own_;  // sorted by user
+  bool unreadable_ = false;    // own_
+  const MachineReader::Read read_;
   const JobsHere jobs_;
   std::unique_ptr<MachineReader> reader_;
   Facts facts_;

@@ -2,6 +2,7 @@
 
 #include <cppunit/extensions/HelperMacros.h>
 
+#include <atomic>
 #include <chrono>
 #include <stdexcept>
 #include <thread>
@@ -17,21 +18,26 @@ class OwnersRulesTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(one_rule_is_both);
   CPPUNIT_TEST(what_is_unknown_speaks_against_jobs);
   CPPUNIT_TEST(all_pairs_must_hold);
+  CPPUNIT_TEST(the_owner_adds_to_what_is_fixed);
+  CPPUNIT_TEST(scopes);
+  CPPUNIT_TEST(they_are_kept);
   CPPUNIT_TEST(what_would_never_lend_is_refused);
   CPPUNIT_TEST(the_machine_is_read_only_if_a_rule_needs_it);
   CPPUNIT_TEST_SUITE_END();
 
-  int readings_ = 0;
+  std::atomic<int> readings_ = 0;
+  std::vector<std::string> users_;
 
   OwnersRules make(std::vector<std::pair<std::string, std::string>> texts) {
     std::vector<RulePair> pairs;
-    for (const auto& [idle, evict] : texts) pairs.push_back(parse_pair(idle, evict));
+    for (const auto& [idle, evict] : texts) pairs.push_back(parse_pair("", idle, evict));
     return {std::move(pairs),
             [this](int64_t now, const std::vector<pid_t>&) {
               ++readings_;
               MachineState state;
               state.at = now;
               state.battery = 50;
+              state.users = users_;
               return state;
             },
             {.processes = [] { return std::vector<pid_t>(); },
@@ -88,11 +94,86 @@ class OwnersRulesTest : public CppUnit::TestFixture {
                     Strings{"idle_when: cpu < 3 (cpu is 4)", "evict_when: cpu > 1 (cpu is 4)"}));
   }
 
+  void the_owner_adds_to_what_is_fixed() {
+    OwnersRules rules = make({{"cpu < 3", ""}});
+    rules.set("", "cpu < 1", "");
+    CPPUNIT_ASSERT_EQUAL(std::string("e"), verdict(rules, 2));
+    rules.set("", "", "cpu > 2.5");
+    CPPUNIT_ASSERT_EQUAL(std::string(""), verdict(rules, 2));
+    // What is fixed stays, whatever the owner says.
+    rules.set("", "cpu >= 0 or true", "");
+    CPPUNIT_ASSERT_EQUAL(std::string("e"), verdict(rules, 4));
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, rules.lines().size());
+    rules.set("", "", "");
+    rules.set("", "", "");
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, rules.lines().size());
+    CPPUNIT_ASSERT(rules.lines()[0].fixed && rules.lines()[0].idle == "cpu < 3");
+    CPPUNIT_ASSERT_EQUAL(std::string(""), rules.stored_form());
+    CPPUNIT_ASSERT_THROW(rules.set("", "cpu <", ""), RuleRefusal);
+    CPPUNIT_ASSERT_THROW(rules.set("", "cpu <\n1", ""), std::invalid_argument);
+    CPPUNIT_ASSERT_THROW(rules.set("no name", "cpu < 1", ""), std::invalid_argument);
+    CPPUNIT_ASSERT_EQUAL(std::string(""), rules.stored_form());
+    for (int i = 0; i < 64; ++i) rules.set("user" + std::to_string(i), "cpu < 1", "");
+    CPPUNIT_ASSERT_THROW(rules.set("one-more", "cpu < 1", ""), std::invalid_argument);
+    rules.set("user7", "cpu < 2", "");
+  }
+
+  // Waits for the reader's thread until the rules say so.
+  static void becomes(const std::string& expected, OwnersRules& rules, double cpu) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (verdict(rules, cpu) != expected && std::chrono::steady_clock::now() < deadline) {
+      rules.refresh(1);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    CPPUNIT_ASSERT_EQUAL(expected, verdict(rules, cpu));
+  }
+
+  // Two scopes, and whether the user is here, which may not be known.
+  void scopes() {
+    for (const std::string here : {"anna", "ben", ""}) {
+      for (const bool for_all : {false, true}) {
+        for (const bool for_anna : {false, true}) {
+          users_ = {here};
+          OwnersRules rules = make({});
+          if (for_all) rules.set("", "cpu < 3", "");
+          if (for_anna) rules.set("anna", "cpu < 1", "");
+          if (for_anna && here == "ben") becomes("", rules, 2);
+          const bool anna_counts = for_anna && here != "ben";
+          CPPUNIT_ASSERT_EQUAL(std::string(anna_counts ? "e" : ""), verdict(rules, 2));
+          CPPUNIT_ASSERT_EQUAL(std::string(anna_counts || for_all ? "e" : ""), verdict(rules, 4));
+          CPPUNIT_ASSERT_EQUAL(std::string(""), verdict(rules, 0.5));
+        }
+      }
+    }
+  }
+
+  void they_are_kept() {
+    OwnersRules rules = make({{"cpu < 3", ""}});
+    rules.set("anna", "cpu < 1", "'it\\'s' in programs");
+    rules.set("", "", "cpu > 2");
+    OwnersRules again = make({{"cpu < 3", ""}});
+    CPPUNIT_ASSERT(again.load(rules.stored_form()));
+    CPPUNIT_ASSERT_EQUAL(rules.stored_form(), again.stored_form());
+    CPPUNIT_ASSERT_EQUAL(size_t{3}, again.lines().size());
+    // Damage keeps jobs away, until somebody says what holds.
+    const std::string form = rules.stored_form();
+    for (size_t size = 0; size + 1 < form.size(); ++size) {
+      OwnersRules damaged = make({});
+      CPPUNIT_ASSERT(!damaged.load(form.substr(0, size)));
+      CPPUNIT_ASSERT_EQUAL(std::string("e"), verdict(damaged, 0));
+      CPPUNIT_ASSERT(!damaged.reasons().empty());
+    }
+    OwnersRules damaged = make({});
+    CPPUNIT_ASSERT(!damaged.load("sublet-rules 1\n\tcpu <\t\nend\n"));
+    damaged.set("", "cpu < 1", "");
+    CPPUNIT_ASSERT_EQUAL(std::string(""), verdict(damaged, 0));
+  }
+
   void what_would_never_lend_is_refused() {
-    CPPUNIT_ASSERT_THROW(parse_pair("1 > 2", ""), std::invalid_argument);
-    CPPUNIT_ASSERT_THROW(parse_pair("", "cpu > 1 or 1 < 2"), std::invalid_argument);
-    CPPUNIT_ASSERT_THROW(parse_pair("cpuu > 1", ""), rules::RuleError);
-    parse_pair("1 < 2", "false");
+    CPPUNIT_ASSERT_THROW(parse_pair("", "1 > 2", ""), std::invalid_argument);
+    CPPUNIT_ASSERT_THROW(parse_pair("", "", "cpu > 1 or 1 < 2"), std::invalid_argument);
+    CPPUNIT_ASSERT_THROW(parse_pair("", "cpuu > 1", ""), RuleRefusal);
+    parse_pair("", "1 < 2", "false");
   }
 
   void the_machine_is_read_only_if_a_rule_needs_it() {
@@ -104,7 +185,7 @@ class OwnersRulesTest : public CppUnit::TestFixture {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (verdict(with, 0) == "e" && std::chrono::steady_clock::now() < deadline) with.refresh(1);
     CPPUNIT_ASSERT_EQUAL(std::string(""), verdict(with, 0));
-    CPPUNIT_ASSERT_EQUAL(1, readings_);
+    CPPUNIT_ASSERT_EQUAL(1, readings_.load());
   }
 };
 

@@ -35,6 +35,7 @@
  * freeze and kill its job themselves. */
 #define SUBLET_SHEPHERD_ACK_NS 300000000ll
 #define SUBLET_OWNER_SENSE_BYTES 400
+#define SUBLET_OWNER_RULE_BYTES 9000
 /* The least time between two HERE frames of an agent. */
 #define SUBLET_AGENT_PAUSE_NS 250000000ll
 
@@ -90,6 +91,11 @@ enum sublet_frame_kind {
    * jobs, else 0. The frame is followed, in the same message, by at most
    * SUBLET_OWNER_SENSE_BYTES of text: its name, a line feed, what it sees. */
   SUBLET_FRAME_OWNER_SENSE = 51,
+  /* monitor -> owner, in answer to RULES: one pair. state: 1 if it is the administrator's. Text:
+   * as in RULES. */
+  SUBLET_FRAME_OWNER_RULE = 52,
+  /* monitor -> owner: why the word was refused, as text. */
+  SUBLET_FRAME_OWNER_COMPLAINT = 53,
 
   /* agent -> monitor, the first frame: every key, pointer and touch of a desktop is seen from
    * now on. state: enum sublet_desktop. A monitor that does not accept the agent hangs up. */
@@ -112,7 +118,10 @@ enum sublet_desktop {
 enum sublet_owner_word {
   SUBLET_OWNER_STATUS = 1, /* change nothing */
   SUBLET_OWNER_PAUSE = 2,  /* the owner is back: no jobs until further notice */
-  SUBLET_OWNER_RESUME = 3  /* the monitor judges by itself again */
+  SUBLET_OWNER_RESUME = 3, /* the monitor judges by itself again */
+  /* With text after the frame, in the same message: set the pair of one user (USER, a line feed,
+   * idle_when, a line feed, evict_when), by the owners only. Without: change nothing. */
+  SUBLET_OWNER_RULES = 4
 };
 
 enum sublet_presence {

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
+#include <stdexcept>
 
 #include "base/clock.h"
 #include "base/local_socket.h"
@@ -31,14 +33,25 @@ constexpr int kWordsAtOnce = 1;
 constexpr int64_t kBetweenComplaints = 10'000 * kMs;
 constexpr size_t kMostAttempts = 64;
 constexpr uint64_t kLargestPause = 4096;
+constexpr uint64_t kLargestRules = 1 << 20;
 
 protocol::Moment moment() { return {boot_id(), system_clock().boot_ns(), system_clock().utc_us()}; }
 
 bool is_well_formed(const sublet_frame& frame) {
   return frame.magic == SUBLET_FRAME_MAGIC && frame.kind == SUBLET_FRAME_OWNER &&
          frame.reserved == 0 && frame.state >= SUBLET_OWNER_STATUS &&
-         frame.state <= SUBLET_OWNER_RESUME && frame.arg[0] >= 0 &&
+         frame.state <= SUBLET_OWNER_RULES && frame.arg[0] >= 0 &&
          frame.arg[0] <= protocol::kLongestPauseMs;
+}
+
+bool send_text(int socket, sublet_frame_kind kind, uint32_t state, const std::string& text) {
+  sublet_frame frame = {};
+  frame.magic = SUBLET_FRAME_MAGIC;
+  frame.kind = static_cast<uint16_t>(kind);
+  frame.state = state;
+  const std::string message =
+      std::string(reinterpret_cast<const char*>(&frame), sizeof frame) + text;
+  return ::send(socket, message.data(), message.size(), MSG_DONTWAIT | MSG_NOSIGNAL) > 0;
 }
 
 bool is_readable(int fd) {
@@ -49,16 +62,22 @@ bool is_readable(int fd) {
 }  // namespace
 
 OwnersWord::OwnersWord(const std::string& folder, Files& files, JobsHere jobs,
-                       std::function<std::vector<SenseLine>()> describe)
+                       std::function<std::vector<SenseLine>()> describe, OwnersRules& rules,
+                       std::set<uid_t> owners)
     : jobs_(std::move(jobs)),
       describe_(std::move(describe)),
+      rules_(rules),
+      owners_(std::move(owners)),
       pause_file_(folder + "/pause", files),
+      rules_file_(folder + "/rules", files),
       events_(epoll_create1(EPOLL_CLOEXEC)),
       listener_(listen_local(SocketKind::seqpacket, folder + "/owner.sock", 0666, kBacklog, true)) {
   if (!events_.valid()) throw OsError(errno, "watch", "the owner's word");
   watch(listener_.get());
   watch(pause_file_.handle());
+  watch(rules_file_.handle());
   load(files);
+  load_rules(files);
 }
 
 void OwnersWord::watch(int fd) {
@@ -82,6 +101,19 @@ void OwnersWord::load(Files& files) {
   pause_ = Pause{moment(), 0, Pause::kUnknown};
 }
 
+void OwnersWord::load_rules(Files& files) {
+  std::string problem = "is damaged";
+  try {
+    if (rules_.load(files.read_file(rules_file_.path(), kLargestRules))) return;
+  } catch (const FileError& error) {
+    if (error.code() == ENOENT) return;
+    rules_.load("");
+    problem = std::strerror(error.code());
+  }
+  log(Severity::error) << rules_file_.path() << ": " << problem
+                       << "; no jobs run here until `sublet owner rules` sets rules";
+}
+
 bool OwnersWord::sample(int64_t now, const JobsEffect&, protocol::PresenceSample* sample) {
   return notice(now, sample);
 }
@@ -94,7 +126,8 @@ bool OwnersWord::notice(int64_t now, protocol::PresenceSample* sample) {
     if (speaker->second.speak_by != 0 && now >= speaker->second.speak_by) close(speaker);
     speaker = next;
   }
-  if (is_readable(pause_file_.handle())) pause_file_.note();
+  for (StoredText* file : {&pause_file_, &rules_file_})
+    if (is_readable(file->handle())) file->note();
   if (pause_ && pause_->left_ms(moment()) == 0) change(std::nullopt);
   sample->paused = pause_.has_value();
   return true;
@@ -126,23 +159,61 @@ void OwnersWord::read_all() {
   for (int i = 0; i < count; ++i) {
     const auto speaker = speakers_.find(ready[i].data.fd);
     if (speaker == speakers_.end()) continue;
-    sublet_frame frame;
-    const ssize_t got = recv(speaker->first, &frame, sizeof frame, MSG_DONTWAIT | MSG_TRUNC);
+    sublet_frame frame = {};
+    char text[SUBLET_OWNER_RULE_BYTES];
+    iovec parts[] = {{&frame, sizeof frame}, {text, sizeof text}};
+    msghdr message = {};
+    message.msg_iov = parts;
+    message.msg_iovlen = std::size(parts);
+    const ssize_t got = recvmsg(speaker->first, &message, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
     const bool first = speaker->second.speak_by != 0;
-    if (got != static_cast<ssize_t>(sizeof frame) || !first || !is_well_formed(frame)) {
+    const ssize_t more = got - static_cast<ssize_t>(sizeof frame);
+    const bool whole = more >= 0 && (message.msg_flags & MSG_TRUNC) == 0 &&
+                       (more == 0 || frame.state == SUBLET_OWNER_RULES);
+    if (!whole || !first || !is_well_formed(frame)) {
       close(speaker);
     } else {
-      hear(speaker->second, frame);
+      hear(speaker->second, frame, std::string(text, static_cast<size_t>(more)));
     }
   }
 }
 
-void OwnersWord::hear(Speaker& speaker, const sublet_frame& frame) {
+void OwnersWord::hear_rules(Speaker& speaker, const std::string& text) {
+  const uid_t account = speaker.who.uid;
+  if (may_belong_to_job(speaker.who, jobs_)) {
+    speaker.refusal = EPERM;
+    return;
+  }
+  if (account != 0 && account != geteuid() && !owners_.contains(account)) {
+    speaker.refusal = EACCES;
+    speaker.complaint =
+        "only root, the account of the client and the accounts of the load monitor's setting "
+        "`owners` may change the rules";
+    return;
+  }
+  const size_t idle = text.find('\n'), evict = text.find('\n', idle + 1);
+  try {
+    if (idle == std::string::npos || evict == std::string::npos)
+      throw std::invalid_argument("this is no pair of rules");
+    rules_.set(text.substr(0, idle), text.substr(idle + 1, evict - idle - 1),
+               text.substr(evict + 1));
+  } catch (const std::invalid_argument& refusal) {
+    speaker.refusal = EINVAL;
+    speaker.complaint = refusal.what();
+    return;
+  }
+  speaker.awaits = &rules_file_;
+  speaker.answered_after = rules_file_.change(rules_.stored_form());
+}
+
+void OwnersWord::hear(Speaker& speaker, const sublet_frame& frame, const std::string& text) {
   speaker.speak_by = 0;
+  speaker.word = frame.state;
+  if (frame.state == SUBLET_OWNER_RULES && !text.empty()) return hear_rules(speaker, text);
+  if (frame.state == SUBLET_OWNER_STATUS || frame.state == SUBLET_OWNER_RULES) return;
+  speaker.awaits = &pause_file_;
   speaker.answered_after = pause_file_.stored();
-  speaker.wants_senses = frame.state == SUBLET_OWNER_STATUS;
-  if (speaker.wants_senses) return;
   std::optional<Pause> word;
   if (frame.state == SUBLET_OWNER_PAUSE) word = Pause{moment(), frame.arg[0], speaker.who.uid};
   speaker.refusal = refusal_of(speaker, word);
@@ -184,10 +255,12 @@ void OwnersWord::close(std::map<int, Speaker>::iterator speaker) {
 
 void OwnersWord::told(const protocol::PresenceVerdict& verdict) {
   if (pause_file_.begin()) log_pause();
+  if (rules_file_.begin()) log(Severity::info) << "the owner's rules have changed";
   for (auto speaker = speakers_.begin(); speaker != speakers_.end();) {
     const auto next = std::next(speaker);
     const Speaker& one = speaker->second;
-    if (one.speak_by == 0 && one.answered_after <= pause_file_.stored()) {
+    if (one.speak_by == 0 &&
+        (one.awaits == nullptr || one.answered_after <= one.awaits->stored())) {
       answer(one, verdict);
       close(speaker);
     }
@@ -211,7 +284,7 @@ void OwnersWord::answer(const Speaker& speaker, const protocol::PresenceVerdict&
     frame.arg[1] = left == Pause::kEndless ? -1 : std::max<int64_t>(left, 1);
     frame.arg[2] = pause_->by;
   }
-  frame.arg[3] = pause_file_.error();
+  frame.arg[3] = speaker.awaits != nullptr ? speaker.awaits->error() : 0;
   const auto send = [&] {
     return ::send(speaker.fd.get(), &frame, sizeof frame, MSG_DONTWAIT | MSG_NOSIGNAL) > 0;
   };
@@ -224,19 +297,23 @@ void OwnersWord::answer(const Speaker& speaker, const protocol::PresenceVerdict&
     frame.attempt = attempts[n].second;
     if (!send()) return;
   }
-  if (speaker.wants_senses) describe(speaker);
+  if (speaker.word == SUBLET_OWNER_STATUS) describe(speaker);
+  if (speaker.word == SUBLET_OWNER_RULES) list_rules(speaker);
+}
+
+void OwnersWord::list_rules(const Speaker& speaker) const {
+  if (!speaker.complaint.empty())
+    send_text(speaker.fd.get(), SUBLET_FRAME_OWNER_COMPLAINT, 0, speaker.complaint);
+  for (const OwnersRules::Line& line : rules_.lines())
+    if (!send_text(speaker.fd.get(), SUBLET_FRAME_OWNER_RULE, line.fixed ? 1 : 0,
+                   line.user + "\n" + line.idle + "\n" + line.evict))
+      return;
 }
 
 void OwnersWord::describe(const Speaker& speaker) const {
   for (const SenseLine& line : describe_()) {
-    sublet_frame frame = {};
-    frame.magic = SUBLET_FRAME_MAGIC;
-    frame.kind = SUBLET_FRAME_OWNER_SENSE;
-    frame.state = line.keeps_jobs_away ? 1 : 0;
     const std::string text = (line.name + "\n" + line.value).substr(0, SUBLET_OWNER_SENSE_BYTES);
-    std::string message(reinterpret_cast<const char*>(&frame), sizeof frame);
-    message += text;
-    if (::send(speaker.fd.get(), message.data(), message.size(), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+    if (!send_text(speaker.fd.get(), SUBLET_FRAME_OWNER_SENSE, line.keeps_jobs_away ? 1 : 0, text))
       return;
   }
 }

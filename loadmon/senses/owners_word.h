@@ -13,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "base/files.h"
 #include "base/unique_fd.h"
 #include "loadmon/jobs_here.h"
+#include "loadmon/owners_rules.h"
 #include "loadmon/sense_lines.h"
 #include "loadmon/senses/sense.h"
 #include "loadmon/stored_text.h"
@@ -33,10 +35,12 @@ class OwnersWord : public Sense {
  public:
   // Listens on FOLDER/owner.sock and keeps FOLDER/pause. What cannot be read there counts as
   // a pause without end. What descends from `jobs` and its daemons may not speak for the owner, nor
-  // may the accounts of jobs. `describe`: what all senses see now. Throws OsError if it cannot
-  // listen.
+  // may the accounts of jobs. `describe`: what all senses see now. `rules`: what the accounts of
+  // `owners`, the monitor's own and root may change; kept in FOLDER/rules. Throws OsError if it
+  // cannot listen.
   OwnersWord(const std::string& folder, Files& files, JobsHere jobs,
-             std::function<std::vector<SenseLine>()> describe);
+             std::function<std::vector<SenseLine>()> describe, OwnersRules& rules,
+             std::set<uid_t> owners);
 
   std::string name() const override { return "owner's word"; }
   bool sample(int64_t now, const JobsEffect& jobs, protocol::PresenceSample* sample) override;
@@ -49,18 +53,22 @@ class OwnersWord : public Sense {
   struct Speaker {
     UniqueFd fd;
     Visitor who;
-    int64_t speak_by = 0;  // CLOCK_BOOTTIME, ns; 0: it has spoken
-    int refusal = 0;       // errno
-    bool wants_senses = false;
-    uint64_t answered_after = 0;  // the change of pause_file_ to be stored before its answer
+    int64_t speak_by = 0;                // CLOCK_BOOTTIME, ns; 0: it has spoken
+    int refusal = 0;                     // errno
+    uint32_t word = 0;                   // sublet_owner_word
+    std::string complaint = {};               // why it was refused, if that needs words
+    const StoredText* awaits = nullptr;  // what is to be stored before its answer ...
+    uint64_t answered_after = 0;         // ... and which change of it
   };
 
   void load(Files& files);
+  void load_rules(Files& files);
   void log_pause() const;
   void watch(int fd);
   void accept_all(int64_t now);
   void read_all();
-  void hear(Speaker& speaker, const sublet_frame& frame);
+  void hear(Speaker& speaker, const sublet_frame& frame, const std::string& text);
+  void hear_rules(Speaker& speaker, const std::string& text);
   // errno, 0: it may say this word (nullopt: resume). EPERM: it may belong to a job; EACCES: the
   // pause of another account would end earlier.
   int refusal_of(const Speaker& speaker, const std::optional<protocol::Pause>& word) const;
@@ -69,9 +77,12 @@ class OwnersWord : public Sense {
   void close(std::map<int, Speaker>::iterator speaker);
   void answer(const Speaker& speaker, const protocol::PresenceVerdict& verdict) const;
   void describe(const Speaker& speaker) const;
+  void list_rules(const Speaker& speaker) const;
   const JobsHere jobs_;
   const std::function<std::vector<SenseLine>()> describe_;
-  StoredText pause_file_;
+  OwnersRules& rules_;
+  const std::set<uid_t> owners_;
+  StoredText pause_file_, rules_file_;
   UniqueFd events_;  // epoll: the listener, the speakers and what has been stored
   UniqueFd listener_;
   int64_t complained_ = 0;           // of a job that spoke; CLOCK_BOOTTIME, ns
