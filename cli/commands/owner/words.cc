@@ -1,128 +1,18 @@
-// owner: what the owner of this machine says to its load monitor. Needs no server and no
-// special rights.
-#include <pwd.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <cerrno>
+// owner pause, resume and status: words to the load monitor of this machine. They need no server
+// and no special rights.
 #include <cstring>
-#include <optional>
+#include <iterator>
 
-#include "base/clock.h"
 #include "base/json.h"
-#include "base/local_socket.h"
 #include "base/options/default_places.h"
 #include "base/text.h"
 #include "cli/commands/commands.h"
-#include "protocol/frame.h"
+#include "cli/commands/owner/monitor.h"
 #include "protocol/pause.h"
 
 namespace sublet::cli {
 
 namespace {
-
-constexpr int64_t kPatienceMs = 5'000;
-
-struct SeenBySense {
-  std::string sense, value;
-  bool keeps_jobs_away = false;
-};
-
-struct OwnerAnswer {
-  sublet_frame status = {};
-  std::vector<std::pair<uint64_t, uint32_t>> attempts;
-  std::vector<SeenBySense> senses;  // in answer to STATUS
-};
-
-struct Message {
-  sublet_frame frame;
-  std::string text;  // after the frame
-};
-
-PoolError no_monitor(const std::string& folders, const std::string& why) {
-  return PoolError(ErrorKind::unavailable, "monitor.unreachable",
-                   "no load monitor answers in " + folders + " (" + why + ")",
-                   "start sublet-client; if it has another state folder, name that with --state",
-                   folders);
-}
-
-// To the first monitor that listens. One that has died leaves its socket.
-UniqueFd monitor_of(const std::vector<std::string>& folders, std::string* folder) {
-  std::string tried, why;
-  for (const std::string& one : folders) {
-    try {
-      *folder = one;
-      return connect_local(SocketKind::seqpacket, one + "/owner.sock");
-    } catch (const OsError& e) {
-      tried += (tried.empty() ? "" : " or ") + one;
-      why += (why.empty() ? "" : "; ") + std::string(std::strerror(e.code()));
-    }
-  }
-  throw no_monitor(tried, why);
-}
-
-std::optional<Message> next_message(int socket, const std::string& folder) {
-  char bytes[sizeof(sublet_frame) + SUBLET_OWNER_SENSE_BYTES];
-  const ssize_t got = recv(socket, bytes, sizeof bytes, 0);
-  if (got == 0 || (got < 0 && errno == ECONNRESET)) return std::nullopt;
-  if (got < 0) throw no_monitor(folder, errno == EAGAIN ? "no answer" : std::strerror(errno));
-  Message message = {};
-  if (got >= static_cast<ssize_t>(sizeof message.frame)) {
-    memcpy(&message.frame, bytes, sizeof message.frame);
-    message.text.assign(bytes + sizeof message.frame, bytes + got);
-  }
-  if (message.frame.magic != SUBLET_FRAME_MAGIC)
-    throw no_monitor(folder, "its answer is of another version");
-  return message;
-}
-
-std::string user_name(int64_t uid) {
-  if (uid == protocol::Pause::kUnknown) return "an unknown user";
-  const passwd* entry = getpwuid(static_cast<uid_t>(uid));
-  return entry != nullptr ? entry->pw_name : "user id " + std::to_string(uid);
-}
-
-void add(const Message& message, OwnerAnswer* answer) {
-  if (message.frame.kind == SUBLET_FRAME_OWNER_ATTEMPT)
-    answer->attempts.emplace_back(message.frame.job, message.frame.attempt);
-  const size_t feed = message.text.find('\n');
-  if (message.frame.kind == SUBLET_FRAME_OWNER_SENSE && feed != std::string::npos)
-    answer->senses.push_back(
-        {message.text.substr(0, feed), message.text.substr(feed + 1), message.frame.state != 0});
-}
-
-OwnerAnswer say_to_monitor(const std::vector<std::string>& folders, sublet_owner_word word,
-                           int64_t length_ms, int64_t patience_ms) {
-  std::string folder;
-  const UniqueFd socket = monitor_of(folders, &folder);
-  const timeval patience = {.tv_sec = patience_ms / 1000, .tv_usec = patience_ms % 1000 * 1000};
-  setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-  sublet_frame frame = {};
-  frame.magic = SUBLET_FRAME_MAGIC;
-  frame.kind = SUBLET_FRAME_OWNER;
-  frame.state = word;
-  frame.arg[0] = length_ms;
-  if (send(socket.get(), &frame, sizeof frame, MSG_NOSIGNAL) < 0)
-    throw no_monitor(folder, "it hangs up");
-  OwnerAnswer answer;
-  const auto status = next_message(socket.get(), folder);
-  if (!status || status->frame.kind != SUBLET_FRAME_OWNER_STATUS)
-    throw no_monitor(folder, "it hangs up; too many ask at once");
-  answer.status = status->frame;
-  while (const auto more = next_message(socket.get(), folder)) add(*more, &answer);
-  if (answer.status.sequence == EACCES) {
-    const std::string who = user_name(answer.status.arg[2]);
-    throw PoolError(ErrorKind::not_permitted, "owner.paused",
-                    "this machine is paused by " + who + ", and only " + who +
-                        " or root may end or shorten that",
-                    "ask " + who + ", or say it as root", who);
-  }
-  if (answer.status.sequence != 0)
-    throw PoolError(ErrorKind::not_permitted, "owner.job",
-                    "a job may not speak for the owner of the machine",
-                    "run it in a session of your own", folder);
-  return answer;
-}
 
 // As idl/types.idl, PRESENCE_...
 std::string reason_name(uint32_t reason) {
@@ -242,8 +132,8 @@ int64_t pause_length(const std::string& text) {
 
 int run_owner(const std::string& folder, sublet_owner_word word, const std::string& length,
               Context& context) {
-  const OwnerAnswer answer = say_to_monitor(client_states(folder), word, pause_length(length),
-                                            context.timeout_ms().value_or(kPatienceMs));
+  const OwnerAnswer answer = say_to_monitor(client_states(folder), {word, pause_length(length)},
+                                            context.timeout_ms().value_or(kOwnerPatienceMs));
   print(context.json ? json_of(answer) : text_of(answer, folder) + senses_table(answer, context));
   if (answer.status.arg[3] != 0 && word != SUBLET_OWNER_STATUS)
     say("this could not be stored, so that a restart forgets it: " +

@@ -1,0 +1,43 @@
+// What is said at the load monitor's owner.sock, and its answers. Needs no server.
+#ifndef SUBLET_CLI_COMMANDS_OWNER_MONITOR_H_
+#define SUBLET_CLI_COMMANDS_OWNER_MONITOR_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "protocol/frame.h"
+
+namespace sublet::cli {
+
+// How long an answer is waited for, unless --timeout says otherwise.
+constexpr int64_t kOwnerPatienceMs = 5'000;
+
+struct SeenBySense {
+  std::string sense, value;
+  bool keeps_jobs_away = false;
+};
+
+struct OwnerAnswer {
+  sublet_frame status = {};
+  std::vector<std::pair<uint64_t, uint32_t>> attempts;
+  std::vector<SeenBySense> senses;  // in answer to STATUS
+};
+
+struct OwnerWord {
+  sublet_owner_word word = SUBLET_OWNER_STATUS;
+  int64_t length_ms = 0;  // of a pause; 0: without end
+};
+
+// Says the word to the monitor of the first of these state folders that has one. Throws PoolError:
+// none answers within the patience, or it refuses the word.
+OwnerAnswer say_to_monitor(const std::vector<std::string>& folders, const OwnerWord& word,
+                           int64_t patience_ms);
+
+// The name of an account, as well as it is known here.
+std::string user_name(int64_t uid);
+
+}  // namespace sublet::cli
+
+#endif  // SUBLET_CLI_COMMANDS_OWNER_MONITOR_H_
