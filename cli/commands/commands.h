@@ -116,6 +116,7 @@ Command quota_command(Arguments& admin);
 Command owner_pause_command(Arguments& owner);
 Command owner_resume_command(Arguments& owner);
 Command owner_status_command(Arguments& owner);
+Command owner_rules_command(Arguments& owner);
 
 // The text of the manual page besides the options (manual.cc).
 Manual command_manual();

@@ -243,6 +243,9 @@ class JsonShapes(unittest.TestCase):
         for word in ("pause", "status", "resume"):
             self.run_it("owner " + word, "owner", word, "--state",
                         self.pool.clients["curly"].state)
+        for words in (["--idle-when", "hour >= 0"], ["--remove"]):
+            self.run_it("owner rules", "owner", "rules", *words, "--state",
+                        self.pool.clients["curly"].state)
         for words in ([], ["machines"], ["jobs"], ["--by", "day", "--by", "batch"]):
             self.run_it("report", "report", *words)
         # The server records its own CPU time every few seconds.

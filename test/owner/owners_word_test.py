@@ -115,6 +115,66 @@ class OwnersWord(unittest.TestCase):
         code, out, _ = self.say("resume", "--json")
         self.assertEqual((code, json.loads(out)["senses"]), (0, []))
 
+    def rules(self, *words, uid=None):
+        code, out, err = self.say("rules", "--json", *words, uid=uid)
+        self.assertEqual((code, err), (0, ""))
+        return json.loads(out)["rules"]
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs several accounts")
+    def test_rules(self):
+        self.assertEqual(self.rules(), [])
+        code, out, _ = self.say("rules")
+        self.assertEqual((code, out), (0, "no rules: jobs may run whenever the senses see nobody\n"))
+        # Others may look, but not change anything.
+        code, out, err = self.say("rules", "--evict-when", "day in workdays", uid=OTHER)
+        self.assertEqual((code, out), (5, ""), err)
+        self.assertIn("only root, the account of the client and the accounts of", err)
+        for rule, complaint in (("on_batery", "evict_when: column 1: unknown name 'on_batery'; did you "
+                                              "mean 'on_battery'?"),
+                                ("1 < 2", "evict_when: it is always true, so no job could"),
+                                ("cpu < '", "evict_when: column 7: this text has no closing quote"),
+                                ("cpu <\n1", "a rule is one line"),
+                                ("x" * 5000, "a rule has at most 4096 bytes")):
+            code, out, err = self.say("rules", "--evict-when", rule, uid=0)
+            self.assertEqual((code, out), (3, ""), err)
+            self.assertIn(complaint, err)
+        self.assertEqual(self.rules(), [])
+        # A job leaves at once, and the machine says why.
+        job, pid = self.burning()
+        code, out, err = self.say("rules", "--evict-when", "hour >= 0", uid=0)
+        self.assertEqual((code, err), (0, ""))
+        self.assertRegex(out, r"(?m)^owner +always +hour >= 0$")
+        wait_for(lambda: not harness.alive(pid), "the job to be gone")
+        self.assertEqual(self.status()["reason"], "rule")
+        rule = [seen for seen in self.status()["senses"] if seen["sense"] == "rule"]
+        self.assertRegex(rule[0]["value"], r"^evict_when: hour >= 0 \(hour is \d+\)$")
+        # It outlives the monitor.
+        monitor, = self.curly.monitor_pids()
+        harness.kill(monitor)
+        wait_for(lambda: [p for p in self.curly.monitor_pids() if p != monitor], "another monitor")
+        wait_for(lambda: self.say("status")[0] == 0, "it to answer")
+        self.assertEqual(self.rules(), [{"by_administrator": False, "user": "", "idle_when": "",
+                                         "evict_when": "hour >= 0"}])
+        # Rules for somebody who is not here do not count.
+        self.assertEqual(len(self.rules("--user", "zoe", "--idle-when", "hour < 0", uid=0)), 2)
+        self.assertEqual(len(self.rules("--remove", uid=0)), 1)
+        self.pool.wait_state(job, "running")
+        self.assertEqual(self.rules("--user", "zoe", "--remove", uid=0), [])
+        wait_for(lambda: not os.path.exists(self.curly.state + "/rules"), "them to be forgotten")
+
+    @unittest.skipUnless(os.geteuid() == 0, "damages a file of the monitor")
+    def test_rules_that_cannot_be_read(self):
+        self.rules("--idle-when", "hour >= 0", uid=0)
+        monitor, = self.curly.monitor_pids()
+        with open(self.curly.state + "/rules", "w") as f:
+            f.write("sublet-rules 1\n\thour")
+        harness.kill(monitor)
+        wait_for(lambda: [p for p in self.curly.monitor_pids() if p != monitor], "another monitor")
+        wait_for(lambda: self.say("status")[0] == 0 and self.status()["reason"] == "rule",
+                 "it to keep jobs away")
+        self.rules("--remove", uid=0)
+        wait_for(lambda: self.status()["jobs_may_run"], "it to judge again")
+
     def test_for_some_time(self):
         job, _ = self.burning()
         code, out, _ = self.say("pause", "2s")

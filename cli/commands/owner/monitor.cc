@@ -42,7 +42,7 @@ UniqueFd monitor_of(const std::vector<std::string>& folders, std::string* folder
 }
 
 std::optional<Message> next_message(int socket, const std::string& folder) {
-  char bytes[sizeof(sublet_frame) + SUBLET_OWNER_SENSE_BYTES];
+  char bytes[sizeof(sublet_frame) + SUBLET_OWNER_RULE_BYTES];
   const ssize_t got = recv(socket, bytes, sizeof bytes, 0);
   if (got == 0 || (got < 0 && errno == ECONNRESET)) return std::nullopt;
   if (got < 0) throw no_monitor(folder, errno == EAGAIN ? "no answer" : std::strerror(errno));
@@ -56,6 +56,16 @@ std::optional<Message> next_message(int socket, const std::string& folder) {
   return message;
 }
 
+// Unless a job spoke, which is refused as for the other words.
+void refuse_rules(const OwnerAnswer& answer) {
+  if (answer.status.sequence == EINVAL)
+    throw PoolError(ErrorKind::invalid, "owner.rule", answer.complaint,
+                    "see docs/rules.md for the language, docs/load-monitor.md for the names", "");
+  if (answer.status.sequence == EACCES)
+    throw PoolError(ErrorKind::not_permitted, "owner.rules", answer.complaint,
+                    "say it as root, or ask the administrator", "");
+}
+
 void add(const Message& message, OwnerAnswer* answer) {
   if (message.frame.kind == SUBLET_FRAME_OWNER_ATTEMPT)
     answer->attempts.emplace_back(message.frame.job, message.frame.attempt);
@@ -63,6 +73,12 @@ void add(const Message& message, OwnerAnswer* answer) {
   if (message.frame.kind == SUBLET_FRAME_OWNER_SENSE && feed != std::string::npos)
     answer->senses.push_back(
         {message.text.substr(0, feed), message.text.substr(feed + 1), message.frame.state != 0});
+  const size_t second = message.text.find('\n', feed + 1);
+  if (message.frame.kind == SUBLET_FRAME_OWNER_RULE && second != std::string::npos)
+    answer->rules.push_back({message.frame.state != 0, message.text.substr(0, feed),
+                             message.text.substr(feed + 1, second - feed - 1),
+                             message.text.substr(second + 1)});
+  if (message.frame.kind == SUBLET_FRAME_OWNER_COMPLAINT) answer->complaint = message.text;
 }
 
 }  // namespace
@@ -84,7 +100,9 @@ OwnerAnswer say_to_monitor(const std::vector<std::string>& folders, const OwnerW
   frame.kind = SUBLET_FRAME_OWNER;
   frame.state = word.word;
   frame.arg[0] = word.length_ms;
-  if (send(socket.get(), &frame, sizeof frame, MSG_NOSIGNAL) < 0)
+  const std::string message =
+      std::string(reinterpret_cast<const char*>(&frame), sizeof frame) + word.text;
+  if (send(socket.get(), message.data(), message.size(), MSG_NOSIGNAL) < 0)
     throw no_monitor(folder, "it hangs up");
   OwnerAnswer answer;
   const auto status = next_message(socket.get(), folder);
@@ -92,6 +110,7 @@ OwnerAnswer say_to_monitor(const std::vector<std::string>& folders, const OwnerW
     throw no_monitor(folder, "it hangs up; too many ask at once");
   answer.status = status->frame;
   while (const auto more = next_message(socket.get(), folder)) add(*more, &answer);
+  if (answer.status.sequence != 0 && word.word == SUBLET_OWNER_RULES) refuse_rules(answer);
   if (answer.status.sequence == EACCES) {
     const std::string who = user_name(answer.status.arg[2]);
     throw PoolError(ErrorKind::not_permitted, "owner.paused",

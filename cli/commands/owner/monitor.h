@@ -19,15 +19,24 @@ struct SeenBySense {
   bool keeps_jobs_away = false;
 };
 
+// Rules of one user, or of everybody.
+struct OwnersPair {
+  bool fixed = false;  // the administrator's
+  std::string user, idle_when, evict_when;
+};
+
 struct OwnerAnswer {
   sublet_frame status = {};
   std::vector<std::pair<uint64_t, uint32_t>> attempts;
   std::vector<SeenBySense> senses;  // in answer to STATUS
+  std::vector<OwnersPair> rules;    // in answer to RULES
+  std::string complaint;            // why it was refused, if the monitor says so in words
 };
 
 struct OwnerWord {
   sublet_owner_word word = SUBLET_OWNER_STATUS;
   int64_t length_ms = 0;  // of a pause; 0: without end
+  std::string text = {};  // of RULES: the pair to set; empty: none
 };
 
 // Says the word to the monitor of the first of these state folders that has one. Throws PoolError:
