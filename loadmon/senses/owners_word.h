@@ -56,7 +56,7 @@ class OwnersWord : public Sense {
     int64_t speak_by = 0;                // CLOCK_BOOTTIME, ns; 0: it has spoken
     int refusal = 0;                     // errno
     uint32_t word = 0;                   // sublet_owner_word
-    std::string complaint = {};               // why it was refused, if that needs words
+    std::string complaint = {};          // why it was refused, if that needs words
     const StoredText* awaits = nullptr;  // what is to be stored before its answer ...
     uint64_t answered_after = 0;         // ... and which change of it
   };
