@@ -869,17 +869,19 @@ def programs_of_jobs():
     with Room() as room:
         program = room.folder + "/tally"
         shutil.copy("/bin/sleep", program)
-        room.job(7, (program, "1000"))
+        job = room.job(7, (program, "1000"), save_ms=3600_000)
         room.start_with_control("away", "--set", "idle_time=1 s",
                                 "--set", "evict_when='tally' in programs")
-        room.connect(7, 1)
-        connection = room.connect()
-        connection.until(AWAY)
+        shepherd = room.connect(7, 1)
+        shepherd.send(ACK, shepherd.until(ACTIVE)["sequence"])  # nothing is known yet
+        shepherd.until(AWAY)
         owner = room.run(program, "1000")
-        assert connection.until(ACTIVE)["reason"] == RULE
-        owner.kill()
-        owner.wait()
-        connection.until(AWAY)
+        back = shepherd.until(ACTIVE)
+        assert back["reason"] == RULE
+        shepherd.send(ACK, back["sequence"])
+        owner.kill()  # it ends, but nobody waits for it
+        shepherd.until(AWAY)
+        assert job.poll() is None
 
 
 def wrong_rules():

@@ -139,6 +139,7 @@ class FactsTest : public CppUnit::TestFixture {
     put("proc/61/stat", "61 (grand) child) S 60 60 60");
     put("proc/70/stat", "70 (blender) S 1 70 70");
     put("proc/71/stat", "71 no name");
+    put("proc/72/stat", "72 (ended) Z 1 70 70");
     MachineStateFiles machine = files();
     CPPUNIT_ASSERT((machine.read(kSecond, {60}).programs ==
                     std::vector<std::string>{"blender", "init", "shepherd"}));

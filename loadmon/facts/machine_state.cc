@@ -48,13 +48,15 @@ struct Process {
   std::string name;
 };
 
-// "123 (name) S 1 ..."
+// "123 (name) S 1 ..."; std::nullopt also if it has ended.
 std::optional<Process> process_from(const std::string& stat) {
   const size_t open = stat.find('('), close = stat.rfind(')');
   if (open == std::string::npos || close == std::string::npos || close < open) return std::nullopt;
   Process process;
   process.name = stat.substr(open + 1, close - open - 1);
-  if (sscanf(stat.c_str() + close + 1, " %*c %d", &process.parent) != 1) return std::nullopt;
+  char state = 0;
+  if (sscanf(stat.c_str() + close + 1, " %c %d", &state, &process.parent) != 2 || state == 'Z')
+    return std::nullopt;
   return process;
 }
 
