@@ -235,8 +235,10 @@ class OwnersWord(unittest.TestCase):
                                                                self.curly.state)
                            for word in ("pause", "resume"))
         # What it leaves behind may not, either.
-        script += "; (sh -c '%s; echo $?' &)" % " ".join(words[:2] + ["pause"] + words[2:])
-        job = self.pool.submit("--", "sh", "-c", script + "; sleep 1")[0]
+        script += "; (sh -c '%s; echo $?; : > said' &)" % " ".join(words[:2] + ["pause"] +
+                                                                   words[2:])
+        script += "; while [ ! -e said ]; do sleep 0.02; done"
+        job = self.pool.submit("--", "sh", "-c", script)[0]
         self.pool.wait_state(job, "done")
         said = self.pool.run("logs", job)
         self.assertEqual(said[1], "5\n5\n5\n", said)
