@@ -80,6 +80,7 @@ static const struct field kRecordFields[] = {
 };
 
 #define FACT(member) NUMBER(sublet_exit, member, kOptional, INT64_MIN, INT64_MAX, 0)
+#define STEP(member) NUMBER(sublet_exit, member, kOptional, -1, INT64_MAX, -1)
 
 static const struct field kExitFields[] = {
     NUMBER(sublet_exit, job, kRequired, 1, INT64_MAX, 0),
@@ -108,7 +109,12 @@ static const struct field kExitFields[] = {
     NUMBER(sublet_exit, progress_ppm, kOptional, -1, 1000000, -1),
     FACT(resumed_generation),
     NUMBER(sublet_exit, resumed_progress_ppm, kOptional, -1, 1000000, -1),
-    NUMBER(sublet_exit, quiesce_ns, kOptional, -1, INT64_MAX, -1),
+    STEP(quiesce_ns),
+    STEP(told_ns),
+    STEP(demoted_ns),
+    STEP(save_asked_ns),
+    STEP(checkpointed_ns),
+    FACT(sensed),
     FACT(frozen_ms),
     FACT(stdout_bytes),
     FACT(stderr_bytes),

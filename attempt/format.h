@@ -141,7 +141,13 @@ struct sublet_exit {
   int64_t progress_ppm; /* -1: not reported */
   int64_t resumed_generation;
   int64_t resumed_progress_ppm;
-  int64_t quiesce_ns;   /* asked to leave -> all processes gone; -1: was not asked */
+  int64_t quiesce_ns; /* asked to leave -> all processes gone; -1: was not asked */
+  /* The steps before that, each after the cause was sensed (protocol/eviction.h); -1: not. */
+  int64_t told_ns;
+  int64_t demoted_ns;
+  int64_t save_asked_ns;
+  int64_t checkpointed_ns;
+  int64_t sensed;       /* enum sublet_presence_reason with which the monitor said so, 0: none */
   int64_t frozen_ms;    /* time spent frozen */
   int64_t stdout_bytes; /* kept */
   int64_t stderr_bytes;

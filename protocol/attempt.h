@@ -74,6 +74,11 @@ enum EndCode : uint32_t {
 };
 // True for the ends that are not a failure of the job: 16 and above.
 constexpr bool is_eviction(uint32_t end) { return end >= kEndOwner; }
+// True for those of them that the machine or its owner wanted, and not the job's user: what
+// reports count as evictions.
+constexpr bool had_to_leave(uint32_t end) {
+  return (end >= kEndOwner && end <= kEndDrained) || end == kEndAdministrator;
+}
 // "done", "owner came back"; a number that is not known here: the number.
 std::string end_name(uint32_t end);
 // The end of an attempt that left for this reason.

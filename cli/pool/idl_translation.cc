@@ -43,6 +43,7 @@ v1::ReportQuery to_query(const ReportQuery& query) {
   out.by.length(static_cast<CORBA::ULong>(query.by.size()));
   for (CORBA::ULong i = 0; i < query.by.size(); ++i) out.by[i] = query.by[i];
   out.user = to_string(query.user);
+  if (query.steps) to_idl(Details{{"steps", "all"}}, out.more);
   return out;
 }
 

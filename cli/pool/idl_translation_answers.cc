@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <sstream>
 
 #include "base/text.h"
 #include "cli/pool/idl_translation.h"
+#include "job/idl/eviction.h"
 
 namespace sublet::cli {
 namespace {
@@ -33,6 +35,20 @@ int64_t number_in(const v1::Details& details, const char* name, int64_t otherwis
   return error == std::errc() && end == word.data() + word.size() ? value : otherwise;
 }
 
+// Those that this program knows.
+std::vector<StepSpread> steps_in(const v1::Details& details) {
+  std::vector<StepSpread> steps;
+  for (const protocol::EvictionStep& step : protocol::kEvictionSteps) {
+    const std::string name = "step." + std::to_string(step.number);
+    std::istringstream numbers(word_in(details, name.c_str()));
+    StepSpread spread;
+    spread.step = step.name;
+    numbers >> spread.count >> spread.p50_us >> spread.p95_us >> spread.p99_us >> spread.most_us;
+    if (numbers) steps.push_back(spread);
+  }
+  return steps;
+}
+
 // The number of jobs that this entry of a list represents.
 uint64_t count_in(const v1::Details& details) {
   return static_cast<uint64_t>(std::max<int64_t>(number_in(details, "count", 1), 1));
@@ -58,7 +74,8 @@ AttemptInfo from_attempt(const v1::AttemptInfo& a) {
   out.checkpoint_bytes = a.checkpoint_bytes;
   out.resumed_ppm = a.resumed_ppm;
   out.progress_ppm = a.progress_ppm;
-  out.quiesce_us = a.quiesce_us;
+  out.steps = from_idl(a.steps);
+  if (out.steps.gone < 0) out.steps.gone = a.quiesce_us;  // an earlier server sends no steps
   return out;
 }
 
@@ -226,7 +243,8 @@ UsagePage from_usage(const v1::UsagePage& page) {
                                              l.wall_us,
                                              l.charged_us,
                                              number_in(l.more, "waited_us", 0),
-                                             number_in(l.more, "local_us", -1)};
+                                             number_in(l.more, "local_us", -1),
+                                             steps_in(l.more)};
                           }),
           from_octets(page.next)};
 }

@@ -17,6 +17,7 @@
 #include "job/file_place.h"
 #include "job/state.h"
 #include "job/stop_when.h"
+#include "protocol/eviction.h"
 
 namespace sublet::cli {
 
@@ -137,7 +138,7 @@ struct AttemptInfo {
   uint64_t checkpoint_bytes = 0;
   int32_t resumed_ppm = -1;
   int32_t progress_ppm = -1;
-  int64_t quiesce_us = -1;
+  protocol::EvictionSteps steps;
 };
 
 struct OutputInfo {
@@ -278,6 +279,13 @@ struct QuotaPage {
   std::string next;
 };
 
+// How long a step of evictions took, in microseconds after the cause was sensed.
+struct StepSpread {
+  std::string step;
+  uint64_t count = 0;
+  int64_t p50_us = 0, p95_us = 0, p99_us = 0, most_us = 0;
+};
+
 struct UsageLine {
   Details group;
   uint64_t jobs_done = 0;
@@ -289,7 +297,8 @@ struct UsageLine {
   int64_t wall_us = 0;
   int64_t charged_us = 0;
   int64_t waited_us = 0;
-  int64_t local_us = -1;  // -1: the line is not for the whole pool
+  int64_t local_us = -1;               // -1: the line is not for the whole pool
+  std::vector<StepSpread> steps = {};  // if they were asked for
 };
 
 struct UsagePage {
@@ -302,6 +311,7 @@ struct ReportQuery {
   int64_t until_us = 0;
   std::vector<uint64_t> by;
   std::string user;
+  bool steps = false;  // with how long the steps of evictions took
 };
 
 struct Standing {

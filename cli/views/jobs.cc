@@ -49,7 +49,7 @@ std::string attempts_table(const std::vector<AttemptInfo>& attempts, int64_t now
           a.started_us == 0 ? "" : age(a.started_us, over ? a.finished_us : now), some_ms(a.cpu_ms),
           some_ms(a.cpu_ms - a.cpu_lost_ms), some_ms(a.cpu_lost_ms), percent(a.resumed_ppm),
           percent(a.progress_ppm), some_bytes(a.checkpoint_bytes),
-          a.quiesce_us < 0 ? "" : format_duration_ms((a.quiesce_us + 999) / 1000), a.reason},
+          a.steps.gone < 0 ? "" : format_duration_ms((a.steps.gone + 999) / 1000), a.reason},
          over ? (a.ended == 1 ? Colour::none : Colour::dim) : Colour::green});
   }
   return list_table(columns, rows, width, colour);
@@ -96,7 +96,9 @@ void write_attempt(JsonWriter& json, const AttemptInfo& a) {
   json.field("memory_peak", a.memory_peak).field("generation", a.generation);
   json.field("checkpoint_bytes", a.checkpoint_bytes);
   json.field("resumed_ppm", a.resumed_ppm).field("progress_ppm", a.progress_ppm);
-  json.field("quiesce_us", a.quiesce_us);
+  json.field("quiesce_us", a.steps.gone).field("told_us", a.steps.told);
+  json.field("demoted_us", a.steps.demoted).field("save_asked_us", a.steps.save_asked);
+  json.field("saved_us", a.steps.saved);
   json.end_object();
 }
 

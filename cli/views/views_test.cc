@@ -169,7 +169,7 @@ class ViewsTest : public CppUnit::TestFixture {
     a.finished_us = kNow - 5'000'000;
     a.cpu_ms = 2'000;
     a.cpu_lost_ms = 500;
-    a.quiesce_us = 12'300;
+    a.steps.gone = 12'300;
     detail.attempts.push_back(a);
     for (size_t width : {20u, 80u}) {
       std::string text = job_story(detail, kNow, width, false);

@@ -107,6 +107,15 @@ std::string leave_sentence(sublet_leave_reason reason, const LowDisk& disk) {
   return "Its processes vanished.";
 }
 
+protocol::EvictionSteps steps_of(const sublet_exit& facts) {
+  const auto us = [](int64_t ns) { return ns < 0 ? -1 : ns / 1000; };
+  return {.told = us(facts.told_ns),
+          .demoted = us(facts.demoted_ns),
+          .save_asked = us(facts.save_asked_ns),
+          .saved = us(facts.checkpointed_ns),
+          .gone = us(facts.quiesce_ns)};
+}
+
 bool machine_failed(const AttemptExit& exit) {
   bool own = exit.step == "exec" || exit.step == "chdir" || exit.step == "limits";
   return exit.facts.outcome == SUBLET_OUTCOME_FAILED && !own;
@@ -175,10 +184,22 @@ AttemptEnd end_from_exit(const Assignment& what, const AttemptExit& exit, const 
                         ? static_cast<int32_t>(std::max<int64_t>(0, facts.resumed_progress_ppm))
                         : -1;
   end.progress_ppm = static_cast<int32_t>(facts.progress_ppm);
-  end.quiesce_us = facts.quiesce_ns < 0 ? -1 : facts.quiesce_ns / 1000;
+  end.steps = steps_of(facts);
+  end.sensed = static_cast<uint32_t>(facts.sensed);
   end.stdout_cut = facts.stdout_dropped > 0;
   end.stderr_cut = facts.stderr_dropped > 0;
   return end;
+}
+
+protocol::EvictionNote note_of(const AttemptEnd& end) {
+  protocol::EvictionNote note;
+  note.at_us = end.finished_us - std::max<int64_t>(0, end.steps.gone);
+  note.job = end.name.job;
+  note.attempt = end.name.attempt;
+  note.ended = static_cast<protocol::EndCode>(end.end);
+  note.sensed = end.sensed;
+  if (plausible(end.steps)) note.steps = end.steps;
+  return note;
 }
 
 AttemptEnd end_from_record(const Assignment& what, const EndRecord& record) {

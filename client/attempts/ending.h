@@ -12,16 +12,20 @@
 #include "client/attempts/work.h"
 #include "client/link/server_calls.h"
 #include "protocol/attempt.h"
+#include "protocol/eviction.h"
 
 namespace sublet::client {
 
 // The program could not be started, because of the machine and not of the job.
 bool machine_failed(const AttemptExit& exit);
 protocol::ExitFacts exit_facts(const AttemptExit& exit);
+protocol::EvictionSteps steps_of(const sublet_exit& facts);
 // Sets everything but generation, checkpoint_bytes and outputs, which the upload
 // sets. END_DONE still depends on the required outputs.
 AttemptEnd end_from_exit(const Assignment& what, const AttemptExit& exit, const LowDisk& disk,
                          const Clock& clock, const std::string& boot);
+// Of an attempt that had to leave.
+protocol::EvictionNote note_of(const AttemptEnd& end);
 AttemptEnd end_from_record(const Assignment& what, const EndRecord& record);
 // One sentence: why an attempt had to leave. SUBLET_LEAVE_DRAIN with disk.used > 0
 // means that the disk ran low.

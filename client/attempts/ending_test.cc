@@ -12,7 +12,8 @@ AttemptExit exited(int64_t outcome, int64_t code) {
   exit.facts.outcome = outcome;
   exit.facts.code = code;
   exit.facts.progress_ppm = -1;
-  exit.facts.quiesce_ns = -1;
+  exit.facts.told_ns = exit.facts.demoted_ns = exit.facts.save_asked_ns = -1;
+  exit.facts.checkpointed_ns = exit.facts.quiesce_ns = -1;
   exit.facts.started_ns = 1'000'000'000;
   exit.facts.ended_ns = 3'000'000'000;
   exit.facts.cpu_user_us = 900'000;
@@ -43,7 +44,15 @@ class EndingTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(int64_t{1'000'000}, end.cpu_us);
     CPPUNIT_ASSERT_EQUAL(int64_t{1'000'000'000'000 - 4'000'000}, end.started_us);
     CPPUNIT_ASSERT_EQUAL(int64_t{1'000'000'000'000 - 2'000'000}, end.finished_us);
-    CPPUNIT_ASSERT_EQUAL(int64_t{-1}, end.quiesce_us);
+    CPPUNIT_ASSERT(protocol::EvictionSteps() == end.steps);
+    AttemptExit left = exited(SUBLET_OUTCOME_EXITED, 75);
+    left.facts.told_ns = 1'999;
+    left.facts.save_asked_ns = 2'000;
+    left.facts.checkpointed_ns = 3'000;
+    left.facts.quiesce_ns = 4'000;
+    CPPUNIT_ASSERT((protocol::EvictionSteps{
+                       .told = 1, .demoted = -1, .save_asked = 2, .saved = 3, .gone = 4}) ==
+                   end_of(left).steps);
     end = end_of(exited(SUBLET_OUTCOME_SIGNALLED, 11));
     CPPUNIT_ASSERT_EQUAL(-1, end.exit_status);
     CPPUNIT_ASSERT_EQUAL(11, end.signal);

@@ -47,7 +47,8 @@ AttemptTasks::AttemptTasks(const TaskThreads& threads, Files& files, ServerCalls
       cache_(cache),
       settings_(settings),
       shepherd_program_(std::move(shepherd_program)),
-      events_(std::move(events)) {}
+      events_(std::move(events)),
+      evictions_(files, desk.state_folder()) {}
 
 bool AttemptTasks::has_slow(uint32_t actions) { return (actions & kSlow) != 0; }
 
@@ -147,6 +148,7 @@ void AttemptTasks::record_end(const WorkPtr& work, EndCode end, const std::strin
   log(is_eviction(end) ? Severity::info : Severity::warning) << work->label() << ": " << reason;
   seal(work);
   make_room(work);
+  note_eviction(work);
 }
 
 void AttemptTasks::seal(const WorkPtr& work) {
@@ -215,7 +217,19 @@ void AttemptTasks::do_checkpoint(const WorkPtr& work) {
 void AttemptTasks::close_and_hand_in(const WorkPtr& work) {
   note_health(work);  // before the slot is free for the next order
   seal(work);
-  post(threads_.uploads, work, [this, work] { do_hand_in(work); });
+  post(threads_.uploads, work, [this, work] {
+    find_end(*work, files_);
+    note_eviction(work);
+    do_hand_in(work);
+  });
+}
+
+void AttemptTasks::note_eviction(const WorkPtr& work) {
+  if (work->eviction_noted) return;
+  work->eviction_noted = true;
+  if (!had_to_leave(work->end.end)) return;
+  // The file is not written here: what was saved is to reach the server first.
+  post(threads_.local, work, [this, note = note_of(work->end)] { evictions_.add(note); });
 }
 
 void AttemptTasks::do_hand_in(const WorkPtr& work) {

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "base/files.h"
+#include "client/attempts/eviction_notes.h"
 #include "client/attempts/order_desk.h"
 #include "client/attempts/reporter.h"
 #include "client/attempts/work.h"
@@ -89,6 +90,8 @@ class AttemptTasks {
   void close_and_hand_in(const WorkPtr& work);
   void do_hand_in(const WorkPtr& work);
   void do_remove(const WorkPtr& work);
+  // For `sublet owner history`, if the attempt had to leave.
+  void note_eviction(const WorkPtr& work);
   // Reports to the desk, once, whether this machine could start the program.
   void note_health(const WorkPtr& work);
   void remove_cgroups(const AttemptName& name);
@@ -107,6 +110,7 @@ class AttemptTasks {
   const JobSettings settings_;
   const std::string shepherd_program_;
   const TaskEvents events_;
+  EvictionNotes evictions_;
 };
 
 }  // namespace sublet::client

@@ -62,6 +62,7 @@ struct AttemptWork {
   uint64_t handed_in_bytes = 0;
   AttemptEnd end;               // complete once the hand-in is
   bool health_noted = false;    // note_health() has been done
+  bool eviction_noted = false;  // note_eviction() has been done
   int64_t retry_ms = 0;         // the current back-off
   size_t inputs_here = 0;       // number fetched; the next one may be in progress
   bool outlives_power = false;  // the assignment has been synced

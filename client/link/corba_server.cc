@@ -29,6 +29,12 @@ OrbSettings orb_settings(const ServerPlace& place) {
   return settings;
 }
 
+bool names(const idl::Names& all, std::string_view name) {
+  for (CORBA::ULong i = 0; i < all.length(); ++i)
+    if (all[i].in() == name) return true;
+  return false;
+}
+
 }  // namespace
 
 struct CorbaServer::Parts {
@@ -126,6 +132,7 @@ struct CorbaServer::Parts {
   std::optional<Renewal> renewal;  // of the certificate; the session's thread
   std::mutex mutex;
   std::optional<std::string> key;
+  std::atomic<bool> keeps_steps{false};  // the server of this session keeps EndReport.steps
   idl::Session_var session_reference;
   std::atomic<uint64_t> dialled_at_attach{0};  // connections opened until the last attach()
 };
@@ -181,6 +188,7 @@ Joined CorbaServer::join(const MachineIdentity& identity, const MachineFacts& fa
     joined.server_time_us = answer->server_time;
     joined.lease_ms = answer->lease;
     joined.renew_every_ms = answer->renew_every;
+    parts_->keeps_steps = names(answer->capabilities, "EndReport.steps");
     if (CORBA::is_nil(answer->session_reference))
       throw ServerError(ServerError::Kind::kAway, "", "the server gave no session");
     {
@@ -265,7 +273,7 @@ std::vector<AttemptVerdict> CorbaServer::ended(const std::vector<AttemptEnd>& en
     idl::EndReports reports;
     reports.length(static_cast<CORBA::ULong>(ends.size()));
     for (size_t i = 0; i < ends.size(); ++i)
-      reports[static_cast<CORBA::ULong>(i)] = to_idl(ends[i]);
+      reports[static_cast<CORBA::ULong>(i)] = to_idl(ends[i], parts_->keeps_steps);
     idl::Verdicts_var answer = parts_->execution->ended(key, reports);
     verdicts = from_idl(answer.in());
   });

@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/random.h"
 #include "job/file_place.h"
+#include "protocol/eviction.h"
 
 namespace sublet::client {
 
@@ -128,7 +129,8 @@ struct AttemptEnd {
   uint64_t resumed_generation = 0;
   int32_t resumed_ppm = -1;
   int32_t progress_ppm = -1;
-  int64_t quiesce_us = -1;
+  protocol::EvictionSteps steps;
+  uint32_t sensed = 0;  // enum sublet_presence_reason; not reported
   bool stdout_cut = false;
   bool stderr_cut = false;
   std::vector<uint64_t> outputs;

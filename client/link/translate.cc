@@ -139,7 +139,7 @@ idl::StartReport to_idl(const AttemptStart& start) {
   return out;
 }
 
-idl::EndReport to_idl(const AttemptEnd& end) {
+idl::EndReport to_idl(const AttemptEnd& end, bool with_steps) {
   idl::EndReport out{};
   out.key = to_idl(end.name);
   out.ended = end.end;
@@ -157,12 +157,13 @@ idl::EndReport to_idl(const AttemptEnd& end) {
   out.resumed_generation = end.resumed_generation;
   out.resumed_ppm = end.resumed_ppm;
   out.progress_ppm = end.progress_ppm;
-  out.quiesce_us = end.quiesce_us;
+  out.quiesce_us = end.steps.gone;
   out.stdout_cut = end.stdout_cut;
   out.stderr_cut = end.stderr_cut;
   out.outputs.length(static_cast<CORBA::ULong>(end.outputs.size()));
   for (size_t i = 0; i < end.outputs.size(); ++i)
     out.outputs[static_cast<CORBA::ULong>(i)] = end.outputs[i];
+  if (with_steps) sublet::to_idl(end.steps, out.steps);
   return out;
 }
 

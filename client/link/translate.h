@@ -11,6 +11,7 @@
 #include "client/link/server_calls.h"
 #include "executing_client.hh"
 #include "execution_server.hh"
+#include "job/idl/eviction.h"
 #include "job/idl/translation.h"
 #include "machine_allocator.hh"
 #include "spool.hh"
@@ -26,7 +27,8 @@ idl::MachineDescription to_idl(const MachineFacts& facts);
 idl::MachineReport to_idl(const MachineState& state);
 idl::AttemptStatus to_idl(const HeldAttempt& held);
 idl::StartReport to_idl(const AttemptStart& start);
-idl::EndReport to_idl(const AttemptEnd& end);
+// with_steps: whether the server keeps the steps of evictions; one that does not refuses them.
+idl::EndReport to_idl(const AttemptEnd& end, bool with_steps);
 RunOrder from_idl(const idl::RunOrder& order);
 // A sentence why this client cannot serve the order or requirements; empty: it can.
 std::string not_served(const idl::RunOrder& order);

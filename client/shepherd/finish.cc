@@ -54,7 +54,6 @@ void Shepherd::fill_usage(sublet_exit* end) {
   end->ended_ns = ended_ns_;
   end->wall_us = machine_.started() ? (ended_ns_ - machine_.started_ns()) / 1000 : 0;
   end->frozen_ms = machine_.frozen_ns() / 1000000;
-  end->quiesce_ns = quiesce_ns_;
   // The cgroup also counts children that were never waited for.
   if (*order_.cgroup_unified) {
     int64_t more = processes_.cpu_ns() / 1000 - end->cpu_user_us - end->cpu_system_us;
@@ -83,6 +82,22 @@ void Shepherd::fill_checkpoint(sublet_exit* end) {
   end->resumed_progress_ppm = seen_.resumed_progress_ppm;
 }
 
+void Shepherd::fill_steps(sublet_exit* end) const {
+  end->told_ns = end->demoted_ns = end->save_asked_ns = end->checkpointed_ns = -1;
+  end->quiesce_ns = -1;
+  if (steps_.sensed == 0) return;
+  const auto after = [this](int64_t step) { return step == 0 ? -1 : step - steps_.sensed; };
+  end->sensed = sensed_;
+  end->told_ns = after(steps_.told);
+  end->demoted_ns = after(steps_.demoted);
+  end->save_asked_ns = after(steps_.save_asked);
+  end->quiesce_ns = after(ended_ns_);
+  // The job may write anything there.
+  const bool saved = seen_.magic && seen_.generation != generation_before_ &&
+                     end->saved_ns >= steps_.save_asked && end->saved_ns <= ended_ns_;
+  if (steps_.save_asked != 0 && saved) end->checkpointed_ns = after(end->saved_ns);
+}
+
 bool Shepherd::write_exit(const sublet_exit& end) {
   size_t size = sublet_format_print(&sublet_exit_format, &end, out_, sizeof out_);
   return size <= sizeof out_ && write_atomically(folder_, SUBLET_EXIT_FILE, out_, size, true);
@@ -98,6 +113,7 @@ int Shepherd::finish() {
   fill_outcome(&end);
   fill_usage(&end);
   fill_checkpoint(&end);
+  fill_steps(&end);
   if (end.outcome == SUBLET_OUTCOME_SIGNALLED && end.limit == SUBLET_LIMIT_NONE) {
     if (end.code == SIGXCPU) end.limit = SUBLET_LIMIT_CPU;
     if (end.code == SIGXFSZ) end.limit = SUBLET_LIMIT_FILE;
@@ -125,8 +141,9 @@ int Shepherd::end_before_start(const char* step, int error) {
   failure_.error = error;
   strncpy(failure_.step, step, sizeof failure_.step - 1);
   fill_outcome(&end);
-  end.progress_ppm = end.resumed_progress_ppm = end.quiesce_ns = -1;
-  end.ended_ns = boot_now();
+  end.progress_ppm = end.resumed_progress_ppm = -1;
+  end.ended_ns = ended_ns_ = boot_now();
+  fill_steps(&end);
   // No job starts without the monitor's consent; that is not the job's fault.
   if (strcmp(step, "monitor") == 0) {
     end.outcome = SUBLET_OUTCOME_UNSTARTED;

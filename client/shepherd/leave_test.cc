@@ -67,6 +67,15 @@ class ShepherdLeaveTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(int64_t{1}, end.facts.killed);
   }
 
+  // Steps that were taken, each not before the one before.
+  static void in_order(const std::vector<int64_t>& steps) {
+    int64_t last = 0;
+    for (const int64_t step : steps) {
+      CPPUNIT_ASSERT(step >= last);
+      last = step;
+    }
+  }
+
   void owner_returns_and_the_job_saves_and_leaves() {
     each_way([](Rig& rig, bool cgroup) {
       AttemptOrder order = rig.order({"aware", "1"});
@@ -77,6 +86,9 @@ class ShepherdLeaveTest : public CppUnit::TestFixture {
       left(end, SUBLET_LEAVE_OWNER);
       CPPUNIT_ASSERT_EQUAL(int64_t{0}, end.facts.no_handler);
       CPPUNIT_ASSERT(end.facts.quiesce_ns > 0);
+      in_order({end.facts.told_ns, end.facts.save_asked_ns, end.facts.checkpointed_ns,
+                end.facts.quiesce_ns});
+      CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_PRESENCE_SCRIPT}, end.facts.sensed);
       CPPUNIT_ASSERT_EQUAL(int64_t{0}, end.facts.unsaved);
       CPPUNIT_ASSERT_EQUAL(int64_t{1}, end.facts.generation);
       CPPUNIT_ASSERT_EQUAL(int64_t{1234}, end.facts.checkpoint_bytes);
@@ -98,6 +110,9 @@ class ShepherdLeaveTest : public CppUnit::TestFixture {
         killed(end, SUBLET_LEAVE_OWNER);
         CPPUNIT_ASSERT_EQUAL(int64_t{1}, end.facts.no_handler);
         CPPUNIT_ASSERT(end.facts.quiesce_ns < order.save_deadline_ms * kMs);
+        in_order({end.facts.told_ns, end.facts.demoted_ns, end.facts.quiesce_ns});
+        CPPUNIT_ASSERT_EQUAL(int64_t{-1}, end.facts.save_asked_ns);
+        CPPUNIT_ASSERT_EQUAL(int64_t{-1}, end.facts.checkpointed_ns);
       });
     }
   }
@@ -141,6 +156,9 @@ class ShepherdLeaveTest : public CppUnit::TestFixture {
       killed(end, SUBLET_LEAVE_OWNER);
       CPPUNIT_ASSERT_EQUAL(int64_t{0}, end.facts.no_handler);
       CPPUNIT_ASSERT(end.facts.quiesce_ns >= order.save_deadline_ms * kMs);
+      in_order(
+          {end.facts.told_ns, end.facts.save_asked_ns, end.facts.demoted_ns, end.facts.quiesce_ns});
+      CPPUNIT_ASSERT_EQUAL(int64_t{-1}, end.facts.checkpointed_ns);
     });
   }
 

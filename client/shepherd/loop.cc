@@ -85,8 +85,17 @@ bool Shepherd::ask_to_leave() {
   return term_handled_;
 }
 
+// A more urgent cause begins anew, and a job whose lease came back does not leave.
+void Shepherd::note_leave(int64_t now) {
+  if (machine_.leave_detected_ns() == steps_.sensed) return;
+  steps_ = {};
+  steps_.sensed = machine_.leave_detected_ns();
+  steps_.told = now;
+}
+
 void Shepherd::act(uint32_t actions, int64_t now) {
   using namespace protocol;
+  note_leave(now);
   if (actions & kActFreeze) processes_.freeze();
   if (actions & kActThaw) processes_.thaw();
   if (actions & kActAssess) act(machine_.assessed(term_answer(), now), now);
@@ -94,12 +103,16 @@ void Shepherd::act(uint32_t actions, int64_t now) {
     weight_.hasten_end(processes_);
   else if (actions & kActLift)
     lift_refused_ = !weight_.lift(processes_);
-  if (actions & kActTerminate && !ask_to_leave()) {
+  if (actions & kActTerminate && ask_to_leave()) {
+    steps_.save_asked = boot_now();
+  } else if (actions & kActTerminate) {
     // What was found has changed since.
     if (machine_.leaving_for_owner()) return act(machine_.assessed(TermAnswer::kNone, now), now);
     if (!main_gone_) ::kill(-launch_.pid(), SIGTERM);
   }
   if (actions & kActDemote) weight_.demote(processes_);
+  if (actions & (kActFreeze | kActDemote) && steps_.demoted == 0 && !main_gone_)
+    steps_.demoted = boot_now();
   // The kernel accepts a change of an autogroup only ten times a second: retry soon.
   if (actions & (kActLift | kActDemote))
     next_refresh_ns_ = std::min(next_refresh_ns_, now + refresh_interval_ns());
@@ -123,7 +136,6 @@ void Shepherd::act(uint32_t actions, int64_t now) {
   if (actions & kActWriteExit) {
     all_gone_ = true;
     ended_ns_ = now;
-    if (machine_.leave_detected_ns() > 0) quiesce_ns_ = now - machine_.leave_detected_ns();
   }
 }
 
@@ -161,6 +173,7 @@ void Shepherd::read_monitor() {
       return;
     }
     uint32_t actions = machine_.monitor_frame(frame, now);
+    if (machine_.leave_detected_ns() != steps_.sensed) sensed_ = frame.reason;
     act(actions, now);
     answer(monitor_, frame, actions);
   }

@@ -59,6 +59,7 @@ class Shepherd {
   void look_for_handlers(int64_t now);
 
   void act(uint32_t actions, int64_t now);
+  void note_leave(int64_t now);
   protocol::TermAnswer term_answer();
   bool ask_to_leave();
   uint32_t requests_seen() const;
@@ -72,6 +73,7 @@ class Shepherd {
   void fill_outcome(sublet_exit* end) const;
   void fill_usage(sublet_exit* end);
   void fill_checkpoint(sublet_exit* end);
+  void fill_steps(sublet_exit* end) const;
   bool write_exit(const sublet_exit& end);
 
   sublet_order order_;
@@ -98,7 +100,15 @@ class Shepherd {
   bool more_to_reap_ = false;
   int main_status_ = 0;
   int64_t ended_ns_ = 0;
-  int64_t quiesce_ns_ = -1;
+  // Of its leaving, in CLOCK_BOOTTIME; 0: not yet.
+  struct Steps {
+    int64_t sensed = 0;
+    int64_t told = 0;
+    int64_t demoted = 0;
+    int64_t save_asked = 0;
+  };
+  Steps steps_;
+  uint32_t sensed_ = 0;  // enum sublet_presence_reason
   int64_t limit_ = SUBLET_LIMIT_NONE;
   int64_t next_refresh_ns_ = 0;
   bool lift_refused_ = false;  // for now

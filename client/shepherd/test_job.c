@@ -70,6 +70,8 @@ static int aware(long ms) {
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
     burn_ms(used.tv_sec * 1000 + used.tv_nsec / 1000000 + ms);
     page->checkpoint_bytes = 1234;
+    clock_gettime(CLOCK_BOOTTIME, &used);
+    page->saved_boot_ns = used.tv_sec * 1000000000ull + used.tv_nsec;
     page->generation++;
     asked_to_save = 0;
     if (!asked_to_leave) continue;

@@ -68,6 +68,7 @@ void FakeMonitor::send_to(int fd) {
   frame.magic = SUBLET_FRAME_MAGIC;
   frame.kind = SUBLET_FRAME_PRESENCE;
   frame.state = static_cast<uint32_t>(state_.load());
+  frame.reason = SUBLET_PRESENCE_SCRIPT;
   frame.instant = boot_now_ns();
   if (!silent_) send(fd, &frame, sizeof frame, MSG_NOSIGNAL | MSG_DONTWAIT);
 }

@@ -257,39 +257,6 @@ struct Outputs {
   }
 };
 
-// Fills work.end from the records; a damaged exit record means a lost attempt.
-void begin_end(AttemptWork& work, Files& files, uint64_t* saved_generation) {
-  const Assignment& what = *work.assignment;
-  std::string error;
-  auto exit = read_exit(files, work.folder, &error);
-  if (exit) {
-    // Killed by this client because the shepherd did not respond and so cannot know why.
-    auto reason = work.leave_reason.load();
-    if (exit->facts.asked == 0 && exit->facts.outcome == SUBLET_OUTCOME_SIGNALLED &&
-        exit->facts.code == SIGKILL && reason != SUBLET_LEAVE_NONE) {
-      exit->facts.asked = exit->facts.killed = 1;
-      exit->facts.reason = reason;
-    }
-    work.end = end_from_exit(what, *exit, work.low_disk(), system_clock(), boot_id());
-    work.end.cpu_saved_us =
-        cpu_at_checkpoint(*exit, work.reported_generation, work.reported_cpu_us);
-    *saved_generation = static_cast<uint64_t>(exit->facts.generation);
-    if (work.reported_generation < *saved_generation) work.reported_generation = *saved_generation;
-    return;
-  }
-  try {
-    if (auto record = read_end(files, work.folder)) {
-      work.end = end_from_record(what, *record);
-      work.end.started_us = work.started_us;
-      return;
-    }
-  } catch (const std::exception& e) {
-    error = e.what();
-  }
-  work.end = end_from_record(
-      what, {protocol::kEndLost, "Its exit record cannot be read: " + error, what.accepted_us});
-}
-
 void hand_in_all(Uploader& to, const JobSettings& settings) {
   AttemptWork& work = to.work;
   const Assignment& what = *work.assignment;
@@ -321,11 +288,42 @@ uint64_t checkpoint_generation(int fd, uint64_t size, uint64_t reported) {
   return wrong == nullptr ? header.generation : reported;
 }
 
+void find_end(AttemptWork& work, Files& files) {
+  const Assignment& what = *work.assignment;
+  std::string error;
+  auto exit = read_exit(files, work.folder, &error);
+  if (exit) {
+    // Killed by this client because the shepherd did not respond and so cannot know why.
+    auto reason = work.leave_reason.load();
+    if (exit->facts.asked == 0 && exit->facts.outcome == SUBLET_OUTCOME_SIGNALLED &&
+        exit->facts.code == SIGKILL && reason != SUBLET_LEAVE_NONE) {
+      exit->facts.asked = exit->facts.killed = 1;
+      exit->facts.reason = reason;
+    }
+    work.end = end_from_exit(what, *exit, work.low_disk(), system_clock(), boot_id());
+    work.end.cpu_saved_us =
+        cpu_at_checkpoint(*exit, work.reported_generation, work.reported_cpu_us);
+    const auto saved = static_cast<uint64_t>(exit->facts.generation);
+    if (work.reported_generation < saved) work.reported_generation = saved;
+    return;
+  }
+  try {
+    if (auto record = read_end(files, work.folder)) {
+      work.end = end_from_record(what, *record);
+      work.end.started_us = work.started_us;
+      return;
+    }
+  } catch (const std::exception& e) {
+    error = e.what();
+  }
+  work.end = end_from_record(
+      what, {protocol::kEndLost, "Its exit record cannot be read: " + error, what.accepted_us});
+}
+
 TaskResult hand_in(AttemptWork& work, ServerCalls& server, Files& files,
                    const JobSettings& settings, Pace& pace, std::string* why) {
   try {
-    uint64_t saved = 0;
-    begin_end(work, files, &saved);
+    find_end(work, files);
     Uploader to{work, server, pace};
     hand_in_all(to, settings);
     return TaskResult::kDone;

@@ -13,6 +13,10 @@
 
 namespace sublet::client {
 
+// Sets work.end, except for what the hand-in adds, from the records in the attempt's folder; a
+// damaged exit record means a lost attempt.
+void find_end(AttemptWork& work, Files& files);
+
 // After the attempt's end: fills work.end. The folder must already be closed to the
 // job's account. kAgain with the cause in *why.
 TaskResult hand_in(AttemptWork& work, ServerCalls& server, Files& files,

@@ -12,6 +12,7 @@
 
 #include "job/file_place.h"
 #include "job/stop_when.h"
+#include "protocol/eviction.h"
 #include "scheduling/records.h"
 #include "transport/membership.h"
 
@@ -124,7 +125,7 @@ struct EndRow {
   uint64_t checkpoint_bytes = 0;
   int64_t resumed_ppm = -1;
   int64_t progress_ppm = -1;
-  int64_t quiesce_us = -1;
+  protocol::EvictionSteps steps;
   bool stdout_cut = false;
   bool stderr_cut = false;
 };

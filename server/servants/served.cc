@@ -21,6 +21,7 @@ constexpr std::string_view kServed[] = {
     "BatchDescription.stop_when.done",
     "BatchDescription.stop_when.failed",
     "BatchDescription.stop_when.output",
+    "EndReport.steps",
     "FilePlace.suspect",
     "JobDescription.even_so",
     "JobDescription.program@",
@@ -32,6 +33,7 @@ constexpr std::string_view kServed[] = {
     "JobFilter.since",
     "JobFilter.stopped",
     "MachineDescription.pid",
+    "ReportQuery.steps",
 };
 
 bool is_served(const std::string& name) {

@@ -50,6 +50,7 @@ class ServedTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(unknown_names);
   CPPUNIT_TEST(reserved_fields);
   CPPUNIT_TEST(reserved_states);
+  CPPUNIT_TEST(steps_that_cannot_have_been);
   CPPUNIT_TEST(what_only_lists_serve);
   CPPUNIT_TEST(what_is_served_is_told);
   CPPUNIT_TEST(details_of_jobs_are_told);
@@ -107,13 +108,24 @@ class ServedTest : public CppUnit::TestFixture {
     report.free.length(1);
     report.free[0] = gpu();
     CPPUNIT_ASSERT_EQUAL(std::string("MachineReport.free"), unserved(report));
+  }
 
+  // A workstation may say anything; the end of its attempt counts nevertheless.
+  void steps_that_cannot_have_been() {
     v1::EndReport end{};
-    end.ended = v1::END_DONE;
-    CPPUNIT_ASSERT_EQUAL(std::string(), unserved(end));
+    end.ended = v1::END_OWNER;
+    end.quiesce_us = 900;
     end.steps.length(1);
-    end.steps[0].step = v1::STEP_SENSED;
-    CPPUNIT_ASSERT_EQUAL(std::string("EndReport.steps"), unserved(end));
+    end.steps[0].step = v1::STEP_TOLD;
+    end.steps[0].after_us = 80;
+    CPPUNIT_ASSERT((protocol::EvictionSteps{.told = 80, .gone = 900}) == from_idl(end).row.steps);
+    for (const int64_t nonsense : {int64_t{901}, int64_t{-2}, INT64_MAX, INT64_MIN}) {
+      end.steps[0].after_us = nonsense;
+      CPPUNIT_ASSERT(protocol::EvictionSteps{}.told == from_idl(end).row.steps.told);
+    }
+    end.steps.length(0);
+    end.quiesce_us = INT64_MIN;
+    CPPUNIT_ASSERT(protocol::EvictionSteps() == from_idl(end).row.steps);
   }
 
   void reserved_states() {

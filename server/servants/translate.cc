@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "job/idl/eviction.h"
 #include "job/stop_when.h"
 #include "server/refusal.h"
 #include "server/servants/served.h"
@@ -201,7 +202,8 @@ void to_idl(const AttemptRow& row, v1::AttemptInfo& out) {
   out.checkpoint_bytes = row.end.checkpoint_bytes;
   out.resumed_ppm = row.end.resumed_ppm;
   out.progress_ppm = row.end.progress_ppm;
-  out.quiesce_us = row.end.quiesce_us;
+  out.quiesce_us = row.end.steps.gone;
+  sublet::to_idl(row.end.steps, out.steps);
 }
 
 void to_idl(const JobOutputs& outputs, v1::OutputInfos& out) {
@@ -292,7 +294,6 @@ AttemptKey from_idl(const v1::StartReport& r) {
 
 ReportedEnd from_idl(const v1::EndReport& r) {
   require_served("EndReport", r.more);
-  require_unset(r.steps.length() > 0, "EndReport.steps");
   const bool known = (r.ended >= v1::END_DONE && r.ended <= v1::END_LIMIT) ||
                      (r.ended >= v1::END_OWNER && r.ended <= v1::END_ADMINISTRATOR);
   if (!known)
@@ -313,7 +314,9 @@ ReportedEnd from_idl(const v1::EndReport& r) {
   end.row.checkpoint_bytes = r.checkpoint_bytes;
   end.row.resumed_ppm = r.resumed_ppm;
   end.row.progress_ppm = r.progress_ppm;
-  end.row.quiesce_us = r.quiesce_us;
+  end.row.steps = sublet::from_idl(r.steps);
+  end.row.steps.gone = r.quiesce_us;
+  if (!plausible(end.row.steps)) end.row.steps = {};
   end.row.stdout_cut = r.stdout_cut;
   end.row.stderr_cut = r.stderr_cut;
   if (r.outputs.length() > 10'000)

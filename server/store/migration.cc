@@ -31,6 +31,13 @@ const std::vector<std::vector<std::string>>& steps() {
           "alter table users add column by_administrator integer not null default 0",
           "alter table machines add column draining integer not null default 0",
       },
+      // 8: the steps of evictions.
+      {
+          "alter table ends add column told_us bigint not null default -1",
+          "alter table ends add column demoted_us bigint not null default -1",
+          "alter table ends add column save_asked_us bigint not null default -1",
+          "alter table ends add column saved_us bigint not null default -1",
+      },
   };
   return kSteps;
 }

@@ -25,6 +25,7 @@ class MigrationTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(every_layout_becomes_the_present_one);
   CPPUNIT_TEST(nothing_is_lost);
   CPPUNIT_TEST(nothing_of_layout_6_is_lost);
+  CPPUNIT_TEST(nothing_of_layout_7_is_lost);
   CPPUNIT_TEST(the_old_one_is_kept);
   CPPUNIT_TEST(a_failure_changes_nothing);
   CPPUNIT_TEST(a_database_in_use_is_left_alone);
@@ -145,6 +146,21 @@ class MigrationTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(line(44), rows(path(), "select count(*) from events"));
   }
 
+  void nothing_of_layout_7_is_lost() {
+    make(7);
+    SqlStore store(path());
+    std::vector<std::string> damage;
+    const Snapshot snapshot = store.load(&damage);
+    CPPUNIT_ASSERT(damage.empty());
+    CPPUNIT_ASSERT(snapshot.machines.at(0).draining);
+    CPPUNIT_ASSERT_EQUAL(std::string("bob|1073741824|\n"),
+                         rows(path(), "select user_name, bytes from quotas"));
+    Archive archive(path());
+    const auto held = archive.attempts(3), done = archive.attempts(1);
+    CPPUNIT_ASSERT((protocol::EvictionSteps{.gone = 30720}) == held.at(0).end.steps);
+    CPPUNIT_ASSERT(protocol::EvictionSteps() == done.at(0).end.steps);
+  }
+
   void the_old_one_is_kept() {
     make(5);
     files_.write_atomic(path() + ".layout-5", "an even older one");
@@ -175,7 +191,7 @@ class MigrationTest : public CppUnit::TestFixture {
         break;
       }
       CPPUNIT_ASSERT(
-          error.starts_with("cannot bring the database " + path() + " from layout 5 to 7: "));
+          error.starts_with("cannot bring the database " + path() + " from layout 5 to 8: "));
       // Only the last step, the sync of the folder, comes after the exchange.
       CPPUNIT_ASSERT(now == line(5) || now == line(kSchemaVersion));
       if (now == line(5)) migrate(files_, path(), 5);

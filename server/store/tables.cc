@@ -4,6 +4,7 @@
 
 namespace sublet::server::tables {
 
+using protocol::EvictionSteps;
 using scheduling::AttemptKey;
 using scheduling::AttemptRecord;
 using scheduling::AttemptState;
@@ -214,9 +215,13 @@ constinit const TableOf<EndRow> kEnds = {
         column<&EndRow::checkpoint_bytes>("checkpoint_bytes"),
         column<&EndRow::resumed_ppm>("resumed_ppm"),
         column<&EndRow::progress_ppm>("progress_ppm"),
-        column<&EndRow::quiesce_us>("quiesce_us"),
+        column<&EndRow::steps, &EvictionSteps::gone>("quiesce_us"),
         column<&EndRow::stdout_cut>("stdout_cut"),
         column<&EndRow::stderr_cut>("stderr_cut"),
+        column<&EndRow::steps, &EvictionSteps::told>("told_us"),
+        column<&EndRow::steps, &EvictionSteps::demoted>("demoted_us"),
+        column<&EndRow::steps, &EvictionSteps::save_asked>("save_asked_us"),
+        column<&EndRow::steps, &EvictionSteps::saved>("saved_us"),
     },
 };
 
