@@ -11,7 +11,7 @@
 namespace sublet::cli {
 namespace {
 
-const std::vector<std::string> kReports = {"users", "machines", "jobs", "pool"};
+const std::vector<std::string> kReports = {"users", "machines", "jobs", "pool", "evictions"};
 // In the order of GroupBy.
 const std::vector<std::string> kGroups = {"user", "machine", "batch", "day", "week", "job"};
 
@@ -26,13 +26,14 @@ struct ReportOptions {
 
 // What the lines are grouped by, outermost first.
 std::vector<std::string> groups(const ReportOptions& o) {
-  static const std::vector<std::string> kOwn = {"user", "machine", "job"};
+  static const std::vector<std::string> kOwn = {"user", "machine", "job", "", "machine"};
   std::vector<std::string> by;
   if (!o.what.empty()) {
     const auto found = std::find(kReports.begin(), kReports.end(), o.what);
     if (found == kReports.end())
       throw unknown_word("usage.report", "the report ", o.what, kReports);
-    if (o.what != "pool") by.push_back(kOwn[static_cast<size_t>(found - kReports.begin())]);
+    const std::string& own = kOwn[static_cast<size_t>(found - kReports.begin())];
+    if (!own.empty() && (o.what != "evictions" || o.by.empty())) by.push_back(own);
   } else if (o.by.empty()) {
     by.push_back("user");
   }
@@ -47,6 +48,7 @@ std::vector<std::string> groups(const ReportOptions& o) {
 ReportQuery query_of(const ReportOptions& o, const std::vector<std::string>& by) {
   ReportQuery query;
   query.user = o.user;
+  query.steps = o.what == "evictions";
   for (const std::string& word : by)
     query.by.push_back(
         static_cast<uint64_t>(std::find(kGroups.begin(), kGroups.end(), word) - kGroups.begin()) +
@@ -68,6 +70,13 @@ Report fetch(Context& context, const ReportOptions& o, const ReportQuery& query)
     report.usage.insert(report.usage.end(), page.lines.begin(), page.lines.end());
     cursor = page.next;
   } while (!cursor.empty());
+  report.of_steps = query.steps;
+  if (query.steps) {
+    ReportQuery all = query;
+    all.by.clear();
+    const UsagePage page = context.pool().usage(all, "", 1);
+    if (!page.lines.empty()) report.total_steps = page.lines.front().steps;
+  }
   report.of_users = o.what.empty() || o.what == "users";
   if (!report.of_users) return report;
   report.standings = context.pool().current_standings();
@@ -89,10 +98,16 @@ int run_report(const ReportOptions& o, Context& context) {
     return 0;
   }
   if (o.csv) {
-    print(report_csv(report, by));
+    print(report.of_steps ? steps_csv(report, by) : report_csv(report, by));
     return 0;
   }
   const Terminal& t = context.terminal;
+  if (report.of_steps) {
+    print(report.total_steps.empty()
+              ? "no job had to leave in that period\n"
+              : steps_table(report.usage, report.total_steps, t.columns, t.colour));
+    return 0;
+  }
   print(report.usage.empty() ? "nothing was used in that period\n"
                              : usage_table(report.usage, t.columns, t.colour));
   if (!report.standings.empty())
@@ -108,7 +123,7 @@ int run_report(const ReportOptions& o, Context& context) {
 Command report_command(Arguments& top) {
   auto o = std::make_shared<ReportOptions>();
   Arguments& a = top.command("report", "Show who used what, what was gained, and how users stand");
-  a.positional("WHAT", &o->what, "users (the default), machines, jobs or pool", false);
+  a.positional("WHAT", &o->what, "users (the default), machines, jobs, pool or evictions", false);
   a.words("WHAT", kReports);
   a.option("--by", &o->by, "one line per user, machine, batch, job, day or week; repeatable",
            "GROUP");

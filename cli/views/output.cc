@@ -221,6 +221,13 @@ std::string age(int64_t then_us, int64_t now_us) {
 
 std::string percent(int32_t ppm) { return ppm < 0 ? "" : std::to_string(ppm / 10'000) + " %"; }
 
+std::string short_time_us(int64_t us) {
+  if (us < 9'995) return decimal(static_cast<double>(us) / 1e3, 2) + " ms";
+  if (us < 999'950) return decimal(static_cast<double>(us) / 1e3, 1) + " ms";
+  if (us < 60'000'000) return decimal(static_cast<double>(us) / 1e6, 1) + " s";
+  return format_duration_ms(us / 1000);
+}
+
 std::string decimal(double value, int places) {
   char text[64];
   snprintf(text, sizeof text, "%.*f", places, value);

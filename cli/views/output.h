@@ -68,6 +68,8 @@ std::string age(int64_t then_us, int64_t now_us);
 std::string percent(int32_t ppm);
 // "0.25", with this number of decimal places.
 std::string decimal(double value, int places);
+// Of a duration that is usually below a second: "0.35 ms", "30.7 ms", "2.4 s".
+std::string short_time_us(int64_t us);
 // "1 job", "2 jobs"
 std::string counted(uint64_t n, const std::string& noun);
 int64_t now_us();

@@ -88,6 +88,32 @@ std::vector<std::string> standing_cells(const Standing& s) {
           s.reason};
 }
 
+std::vector<Column> group_columns(const UsageLine& line) {
+  std::vector<Column> columns;
+  for (const auto& [name, value] : line.group) {
+    std::string title = name;
+    for (char& c : title) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    columns.push_back({title, name == "job" || name == "batch", 6, 20});
+  }
+  return columns;
+}
+
+std::vector<std::string> group_of(const UsageLine& line) {
+  std::vector<std::string> group;
+  for (const auto& [name, value] : line.group) group.push_back(value);
+  return group;
+}
+
+void write_json(JsonWriter& json, const char* name, const std::vector<StepSpread>& steps) {
+  json.key(name).begin_array();
+  for (const StepSpread& s : steps) {
+    json.begin_object().field("step", s.step).field("count", s.count).field("p50_us", s.p50_us);
+    json.field("p95_us", s.p95_us).field("p99_us", s.p99_us).field("most_us", s.most_us);
+    json.end_object();
+  }
+  json.end_array();
+}
+
 void append(std::vector<std::string>& to, const std::vector<std::string>& more) {
   to.insert(to.end(), more.begin(), more.end());
 }
@@ -106,14 +132,9 @@ double leverage(const UsageLine& line) {
 }
 
 std::string usage_table(const std::vector<UsageLine>& lines, size_t width, bool colour) {
-  std::vector<Column> columns;
   std::vector<Row> rows;
   if (lines.empty()) return "";
-  for (const auto& [name, value] : lines.front().group) {
-    std::string title = name;
-    for (char& c : title) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-    columns.push_back({title, name == "job" || name == "batch", 6, 20});
-  }
+  std::vector<Column> columns = group_columns(lines.front());
   const std::vector<Column> measured = {
       {"DONE", true, 3, 8},   {"TRIES", true, 3, 2},   {"EVICTED", true, 3, 3},
       {"CPU", true, 4, 10},   {"OF WALL", true, 4, 3}, {"KEPT", true, 4, 6},
@@ -124,16 +145,37 @@ std::string usage_table(const std::vector<UsageLine>& lines, size_t width, bool 
     append(cells, figures(l));
     rows.push_back({cells, c});
   };
-  for (const UsageLine& l : lines) {
-    std::vector<std::string> group;
-    for (const auto& [name, value] : l.group) group.push_back(value);
-    add(group, l, Colour::none);
-  }
+  for (const UsageLine& l : lines) add(group_of(l), l, Colour::none);
   if (lines.size() > 1) {
     std::vector<std::string> group(lines.front().group.size());
     group.front() = "total";
     add(group, sum_of(lines), Colour::dim);
   }
+  return list_table(columns, rows, width, colour);
+}
+
+std::string steps_table(const std::vector<UsageLine>& lines, const std::vector<StepSpread>& total,
+                        size_t width, bool colour) {
+  if (lines.empty()) return "";
+  std::vector<Row> rows;
+  const auto add = [&rows](std::vector<std::string> cells, const StepSpread& s, Colour c) {
+    std::string step = s.step;
+    std::replace(step.begin(), step.end(), '_', ' ');
+    append(cells, {step, std::to_string(s.count), short_time_us(s.p50_us), short_time_us(s.p95_us),
+                   short_time_us(s.p99_us), short_time_us(s.most_us)});
+    rows.push_back({cells, c});
+  };
+  for (const UsageLine& l : lines)
+    for (const StepSpread& s : l.steps) add(group_of(l), s, Colour::none);
+  std::vector<std::string> all(lines.front().group.size());
+  if (!all.empty()) all.front() = "total";
+  if (lines.size() > 1)
+    for (const StepSpread& s : total) add(all, s, Colour::dim);
+  std::vector<Column> columns = group_columns(lines.front());
+  const std::vector<Column> measured = {{"STEP", false, 4, 10}, {"OF", true, 2, 2},
+                                        {"P50", true, 6, 9},    {"P95", true, 6, 3},
+                                        {"P99", true, 6, 8},    {"MAX", true, 6, 7}};
+  columns.insert(columns.end(), measured.begin(), measured.end());
   return list_table(columns, rows, width, colour);
 }
 
@@ -171,9 +213,11 @@ void write_json(JsonWriter& json, const Report& report) {
     json.field("charged_us", l.charged_us).field("waited_us", l.waited_us);
     if (l.local_us >= 0) json.field("local_us", l.local_us);
     if (leverage(l) > 0) json.field("leverage", leverage(l));
+    if (report.of_steps) write_json(json, "steps", l.steps);
     json.end_object();
   }
   json.end_array();
+  if (report.of_steps) write_json(json, "steps", report.total_steps);
   if (report.of_users) {
     json.key("standings").begin_array();
     for (const Standing& s : report.standings) write_json(json, s);
@@ -192,8 +236,7 @@ std::string report_csv(const Report& report, const std::vector<std::string>& by)
   if (with_standings)
     for (const Standing& s : report.standings) standings[s.user] = &s;
   for (const UsageLine& l : report.usage) {
-    std::vector<std::string> cells;
-    for (const auto& [name, value] : l.group) cells.push_back(value);
+    std::vector<std::string> cells = group_of(l);
     append(cells, usage_cells(l));
     if (with_standings) {
       const auto own = standings.find(cells.front());
@@ -209,6 +252,21 @@ std::string report_csv(const Report& report, const std::vector<std::string>& by)
     append(cells, standing_cells(*standing));
     text += csv_line(cells);
   }
+  return text;
+}
+
+std::string steps_csv(const Report& report, const std::vector<std::string>& by) {
+  std::vector<std::string> heading = by;
+  append(heading, {"step", "count", "p50_us", "p95_us", "p99_us", "most_us"});
+  std::string text = csv_line(heading);
+  for (const UsageLine& l : report.usage)
+    for (const StepSpread& s : l.steps) {
+      std::vector<std::string> cells = group_of(l);
+      append(cells,
+             {s.step, std::to_string(s.count), std::to_string(s.p50_us), std::to_string(s.p95_us),
+              std::to_string(s.p99_us), std::to_string(s.most_us)});
+      text += csv_line(cells);
+    }
   return text;
 }
 

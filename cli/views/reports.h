@@ -13,6 +13,8 @@ namespace sublet::cli {
 struct Report {
   std::vector<UsageLine> usage;
   bool of_users = false;  // includes the users' standings
+  bool of_steps = false;  // how long the steps of evictions took
+  std::vector<StepSpread> total_steps;
   std::vector<Standing> standings;
 };
 
@@ -23,6 +25,10 @@ double leverage(const UsageLine& line);
 
 // Each line, and their sum if there are several.
 std::string usage_table(const std::vector<UsageLine>& lines, size_t width, bool colour);
+// How long the steps of evictions took: for each line, and for all of them (`total`) if there are
+// several.
+std::string steps_table(const std::vector<UsageLine>& lines, const std::vector<StepSpread>& total,
+                        size_t width, bool colour);
 std::string standings_table(const std::vector<Standing>& standings, size_t width, bool colour);
 void write_json(JsonWriter& json, const Report& report);
 void write_json(JsonWriter& json, const Standing& standing);
@@ -30,6 +36,8 @@ void write_json(JsonWriter& json, const Standing& standing);
 // names of the groups. If grouped by user, standings are added; a user without usage has
 // empty cells there.
 std::string report_csv(const Report& report, const std::vector<std::string>& by);
+// A line for each step of each line.
+std::string steps_csv(const Report& report, const std::vector<std::string>& by);
 
 }  // namespace sublet::cli
 

@@ -54,6 +54,7 @@ class ReportViewsTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(sums_below);
   CPPUNIT_TEST(csv);
   CPPUNIT_TEST(json);
+  CPPUNIT_TEST(steps);
   CPPUNIT_TEST(leverage_of_the_pool);
   CPPUNIT_TEST(instants);
   CPPUNIT_TEST_SUITE_END();
@@ -124,6 +125,27 @@ class ReportViewsTest : public CppUnit::TestFixture {
     JsonWriter empty;
     write_json(empty, report);
     CPPUNIT_ASSERT_EQUAL(std::string(R"({"usage":[]})"), empty.str());
+  }
+
+  void steps() {
+    Report report;
+    report.of_steps = true;
+    report.usage = {line("ann", 1000), line("bob", 1)};
+    report.usage[0].steps = {{"save_asked", 3, 120, 9'999, 10'000, 2'400'000}};
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("USER   STEP        OF      P50      P95      P99         MAX\n"
+                    "ann    save asked   3  0.12 ms  10.0 ms  10.0 ms       2.4 s\n"
+                    "total  gone         4  0.00 ms  0.00 ms  0.01 ms  1 min 30 s\n"),
+        steps_table(report.usage, {{"gone", 4, 1, 2, 7, 90'000'000}}, 0, false));
+    CPPUNIT_ASSERT_EQUAL(std::string("user,step,count,p50_us,p95_us,p99_us,most_us\n"
+                                     "ann,save_asked,3,120,9999,10000,2400000\n"),
+                         steps_csv(report, {"user"}));
+    JsonWriter writer;
+    write_json(writer, report);
+    CPPUNIT_ASSERT(writer.str().find(R"("waited_us":8000000,"steps":[{"step":"save_asked",)"
+                                     R"("count":3,"p50_us":120,"p95_us":9999,"p99_us":10000,)"
+                                     R"("most_us":2400000}]})") != std::string::npos);
+    CPPUNIT_ASSERT(writer.str().ends_with(R"("steps":[]})"));
   }
 
   void leverage_of_the_pool() {

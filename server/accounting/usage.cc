@@ -1,5 +1,6 @@
 #include "server/accounting/usage.h"
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <string_view>
@@ -64,6 +65,12 @@ std::optional<int64_t> group_number(GroupBy by, const std::string& text) {
   }
   if (number < 0 || group_text(by, number) != text) return std::nullopt;
   return number;
+}
+
+StepSpread spread_of(uint32_t step, std::vector<int64_t>& values) {
+  std::sort(values.begin(), values.end());
+  const auto percentile = [&](size_t p) { return values[(values.size() * p + 99) / 100 - 1]; };
+  return {step, values.size(), percentile(50), percentile(95), percentile(99), values.back()};
 }
 
 }  // namespace sublet::server

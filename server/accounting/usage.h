@@ -44,12 +44,26 @@ struct UsageQuery {
   Micros until = 0;
   std::vector<GroupBy> by;
   std::string user;          // "": all users
+  bool with_steps = false;   // also how long the steps of evictions took
   bool with_server = false;  // also the server's CPU time; `by` must have only days and weeks
   // Only groups after this one: a value for each of `by`. Empty: from the first.
   std::vector<std::string> after;
   uint32_t limit = 0;  // lines; 0: all
   Micros may_take = kLongestReport;
 };
+// How long a step of evictions took, in microseconds after the cause was sensed. Percentiles by
+// nearest rank: each was measured.
+struct StepSpread {
+  uint32_t step = 0;   // STEP_... of idl/types.idl
+  uint64_t count = 0;  // evictions in which it was measured; > 0
+  int64_t p50 = 0;
+  int64_t p95 = 0;
+  int64_t p99 = 0;
+  int64_t most = 0;
+};
+// Of values in any order; at least one.
+StepSpread spread_of(uint32_t step, std::vector<int64_t>& values);
+
 struct UsageRow {
   std::vector<std::pair<std::string, std::string>> group;
   uint64_t jobs_done = 0;
@@ -62,6 +76,8 @@ struct UsageRow {
   int64_t charged = 0;
   int64_t waited = 0;
   std::optional<int64_t> server_cpu;  // with_server
+  // with_steps; of the attempts whose ends are in the database, see history.keep_jobs.
+  std::vector<StepSpread> steps;
 };
 
 struct OldUse {

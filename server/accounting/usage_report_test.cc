@@ -10,6 +10,7 @@
 
 namespace sublet::server {
 namespace {
+using scheduling::EndReason;
 using testing::kDay;
 using testing::kSecond;
 using testing::kStart;
@@ -91,6 +92,83 @@ UsageRow sum_over_attempts(UsedPool& pool, std::vector<Micros>* ends) {
   return sum;
 }
 
+struct Left {
+  scheduling::UseRecord use;
+  EndRow end;
+};
+
+std::vector<Left> some_ends() {
+  static constexpr EndReason kAll[] = {EndReason::kDone,          EndReason::kOwner,
+                                       EndReason::kOwner,         EndReason::kBlind,
+                                       EndReason::kAdministrator, EndReason::kHeld};
+  std::vector<Left> all;
+  const auto numbers = *rc::gen::arbitrary<std::vector<uint8_t>>();
+  for (JobId job = 1; job <= numbers.size(); ++job) {
+    const uint32_t bits = numbers[job - 1] * 2654435761u >> 8;
+    Left left;
+    left.use.key = left.end.key = {job, 1};
+    left.use.user = std::string(1, static_cast<char>('a' + bits % 3));
+    left.use.machine = 1 + bits / 3 % 3;
+    left.use.batch = 1;
+    left.use.ended = kAll[bits / 9 % 6];
+    left.use.finished = kStart + bits / 54 % 3 * kDay;
+    left.end.steps.told = bits % 1000;
+    if (bits % 4 != 0) left.end.steps.saved = left.end.steps.told + bits % 17;
+    left.end.steps.gone = left.end.steps.told + bits % 100'000;
+    all.push_back(left);
+  }
+  return all;
+}
+
+// Slower, and written without the other: the smallest value that p percent do not exceed.
+int64_t percentile(const std::vector<int64_t>& values, size_t p) {
+  int64_t found = INT64_MAX;
+  for (const int64_t value : values) {
+    const auto up_to = static_cast<size_t>(
+        std::count_if(values.begin(), values.end(), [&](int64_t v) { return v <= value; }));
+    if (up_to * 100 >= p * values.size()) found = std::min(found, value);
+  }
+  return found;
+}
+
+std::string group_of(const Left& left, const std::vector<GroupBy>& by) {
+  std::string text;
+  for (const GroupBy one : by)
+    text += (one == GroupBy::kUser      ? left.use.user
+             : one == GroupBy::kMachine ? "m" + std::to_string(left.use.machine)
+             : one == GroupBy::kDay     ? group_text(one, left.use.finished / kDay)
+                                        : std::to_string(left.use.key.job)) +
+            " ";
+  return text;
+}
+
+std::string steps_of(const std::vector<Left>& all, const std::vector<GroupBy>& by,
+                     const std::string& group) {
+  std::string text;
+  for (const protocol::EvictionStep& step : protocol::kEvictionSteps) {
+    std::vector<int64_t> values;
+    for (const Left& left : all)
+      if (group_of(left, by) == group && is_eviction(left.use.ended) &&
+          left.end.steps.*step.after_us >= 0)
+        values.push_back(left.end.steps.*step.after_us);
+    if (values.empty()) continue;
+    text += std::to_string(step.number) + ":" + std::to_string(values.size());
+    for (const size_t p : {50, 95, 99, 100}) text += "," + std::to_string(percentile(values, p));
+    text += " ";
+  }
+  return text;
+}
+
+std::string steps_of(const UsageRow& row) {
+  std::string text;
+  for (const StepSpread& s : row.steps) {
+    text += std::to_string(s.step) + ":" + std::to_string(s.count);
+    for (const int64_t us : {s.p50, s.p95, s.p99, s.most}) text += "," + std::to_string(us);
+    text += " ";
+  }
+  return text;
+}
+
 class UsageReportTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(UsageReportTest);
   CPPUNIT_TEST(reports_add_up);
@@ -99,6 +177,7 @@ class UsageReportTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(waiting_is_from_ready_to_start);
   CPPUNIT_TEST(what_the_server_spent_belongs_to_its_day);
   CPPUNIT_TEST(names_are_only_text);
+  CPPUNIT_TEST(steps_are_those_of_the_lines_evictions);
   CPPUNIT_TEST(a_report_that_takes_too_long_is_ended);
   CPPUNIT_TEST_SUITE_END();
 
@@ -266,6 +345,39 @@ class UsageReportTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(int64_t{111}, rows[0].server_cpu.value());
     CPPUNIT_ASSERT_EQUAL(uint64_t{0}, rows[1].attempts);
     CPPUNIT_ASSERT_EQUAL(int64_t{70}, rows[1].server_cpu.value());
+  }
+
+  void steps_are_those_of_the_lines_evictions() {
+    CPPUNIT_ASSERT(rc::check("steps by any grouping, in pages of any size", [] {
+      UsedPool pool;
+      const std::vector<Left> all = some_ends();
+      pool.pipeline.perform([&](Turn& t) {
+        for (const Left& left : all) {
+          t.changes().uses.push_back(left.use);
+          t.changes().ends.push_back(left.end);
+        }
+        t.remember("key", "digest", "answer");
+      });
+      UsageQuery query;
+      query.until = kStart + 10 * kDay;
+      query.with_steps = true;
+      for (const auto& by : std::vector<std::vector<GroupBy>>{
+               {}, {GroupBy::kUser}, {GroupBy::kDay, GroupBy::kMachine}, {GroupBy::kJob}}) {
+        query.by = by;
+        query.limit = 0;
+        for (const auto& rows :
+             {pool.archive.usage(query), in_pages(pool.archive, query, by.empty() ? 2 : 3)}) {
+          RC_ASSERT(!rows.empty() || all.empty());
+          for (const UsageRow& row : rows) {
+            std::string group;
+            for (const auto& [name, value] : row.group) group += value + " ";
+            RC_ASSERT(steps_of(row) == steps_of(all, by, group));
+          }
+        }
+      }
+      query.with_steps = false;
+      for (const UsageRow& row : pool.archive.usage(query)) RC_ASSERT(row.steps.empty());
+    }));
   }
 
   void a_report_that_takes_too_long_is_ended() {

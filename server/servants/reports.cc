@@ -110,6 +110,8 @@ class AccountingServant : public POA_Sublet::v1::Accounting {
       out.by.push_back(static_cast<GroupBy>(by));
     }
     out.user = query.user.in();
+    for (CORBA::ULong i = 0; i < query.more.length(); ++i)
+      out.with_steps = out.with_steps || query.more[i].name.in() == std::string_view("steps");
     return out;
   }
 
@@ -126,6 +128,12 @@ class AccountingServant : public POA_Sublet::v1::Accounting {
     line.charged_us = row.charged;
     add_detail(line.more, "waited_us", std::to_string(row.waited));
     if (row.server_cpu) add_detail(line.more, "local_us", std::to_string(*row.server_cpu));
+    for (const StepSpread& spread : row.steps) {
+      std::string numbers = std::to_string(spread.count);
+      for (const int64_t us : {spread.p50, spread.p95, spread.p99, spread.most})
+        numbers += " " + std::to_string(us);
+      add_detail(line.more, "step." + std::to_string(spread.step), numbers);
+    }
   }
 
   static void to_idl(const UserStanding& s, v1::Standing& out) {

@@ -1,5 +1,6 @@
 // Queries on table uses: sums and rows.
 #include <algorithm>
+#include <map>
 #include <stdexcept>
 
 #include "server/refusal.h"
@@ -61,21 +62,38 @@ std::string summed_rows(const UsageQuery& query, bool by_job_first) {
   return text + ") as u";
 }
 
-// What follows "select SUMS, GROUPS from". query.after is bound as parameters where groups
-// are names.
-std::string groups_of(const UsageQuery& query) {
-  std::vector<std::string> groups, after;
-  for (size_t i = 0; i < query.by.size(); ++i) {
-    groups.push_back(expression_of(query.by[i]));
-    if (query.after.empty()) continue;
-    if (!is_numbered(query.by[i])) {
-      after.push_back(":after" + std::to_string(i));
-    } else if (const auto number = group_number(query.by[i], query.after.at(i))) {
-      after.push_back(std::to_string(*number));
+std::vector<std::string> expressions(const UsageQuery& query) {
+  std::vector<std::string> groups;
+  for (const GroupBy by : query.by) groups.push_back(expression_of(by));
+  return groups;
+}
+
+// For comparison with these: `values`, one for each group. Names are parameters, `prefix` with the
+// group's place.
+std::vector<std::string> compared_with(const UsageQuery& query, const std::string& prefix,
+                                       const std::vector<std::string>& values) {
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!is_numbered(query.by.at(i))) {
+      texts.push_back(":" + prefix + std::to_string(i));
+    } else if (const auto number = group_number(query.by[i], values[i])) {
+      texts.push_back(std::to_string(*number));
     } else {
       throw std::invalid_argument("no such group");
     }
   }
+  return texts;
+}
+void bind_groups(Rows& rows, const UsageQuery& query, const std::string& prefix,
+                 const std::vector<std::string>& values) {
+  for (size_t i = 0; i < values.size(); ++i)
+    if (!is_numbered(query.by.at(i))) rows.with(prefix + std::to_string(i), values[i]);
+}
+
+// What follows "select SUMS, GROUPS from".
+std::string groups_of(const UsageQuery& query) {
+  const std::vector<std::string> groups = expressions(query);
+  const std::vector<std::string> after = compared_with(query, "after", query.after);
   const bool by_job_first = !query.by.empty() && query.by[0] == GroupBy::kJob;
   std::string text = summed_rows(query, by_job_first);
   if (std::count(query.by.begin(), query.by.end(), GroupBy::kMachine) > 0)
@@ -104,9 +122,8 @@ std::vector<UsageRow> sums_of(soci::session& sql, const UsageQuery& query) {
   for (size_t i = 0; i < query.by.size(); ++i) {
     const std::string group = expression_of(query.by[i]);
     is_numbered(query.by[i]) ? rows.into(group, numbers[i]) : rows.into(group, names[i]);
-    if (!query.after.empty() && !is_numbered(query.by[i]))
-      rows.with("after" + std::to_string(i), query.after.at(i));
   }
+  bind_groups(rows, query, "after", query.after);
   rows.select(groups_of(query));
   std::vector<UsageRow> result;
   rows.each([&] {
@@ -120,6 +137,68 @@ std::vector<UsageRow> sums_of(soci::session& sql, const UsageQuery& query) {
   return result;
 }
 
+// What follows "select GROUPS, STEPS from", for the groups of these lines.
+std::string evictions_of(const UsageQuery& query, const std::vector<std::string>& last) {
+  const std::vector<std::string> groups = expressions(query);
+  std::string text =
+      "(select job, attempt, user_name, machine, batch, finished as at from uses where finished "
+      ">= " +
+      std::to_string(query.since) + " and finished < " + std::to_string(query.until) +
+      " and (ended between 16 and 20 or ended = 26)";
+  if (!query.user.empty()) text += " and user_name = :user";
+  text += ") as u join ends e on e.job = u.job and e.attempt = u.attempt";
+  if (std::count(query.by.begin(), query.by.end(), GroupBy::kMachine) > 0)
+    text += " left join machines m on m.id = u.machine";
+  if (!groups.empty())
+    text += " where (" + list(groups) + ") <= (" + list(compared_with(query, "last", last)) + ")";
+  if (!query.after.empty())
+    text +=
+        " and (" + list(groups) + ") > (" + list(compared_with(query, "after", query.after)) + ")";
+  if (!groups.empty()) text += " order by " + list(groups);
+  return text;
+}
+
+std::vector<std::string> values_of(const UsageRow& row) {
+  std::vector<std::string> values;
+  for (const auto& [name, value] : row.group) values.push_back(value);
+  return values;
+}
+
+// Fills in UsageRow::steps.
+void add_steps(soci::session& sql, const UsageQuery& query, std::vector<UsageRow>& lines) {
+  if (lines.empty()) return;
+  const std::vector<std::string> last = values_of(lines.back());
+  std::vector<std::string> names(query.by.size());
+  std::vector<int64_t> numbers(query.by.size());
+  EndRow end;
+  Rows rows(sql);
+  for (size_t i = 0; i < query.by.size(); ++i) {
+    const std::string group = expression_of(query.by[i]);
+    is_numbered(query.by[i]) ? rows.into(group, numbers[i]) : rows.into(group, names[i]);
+  }
+  rows.into(tables::kEnds, end, "e");
+  if (!query.user.empty()) rows.with("user", query.user);
+  bind_groups(rows, query, "after", query.after);
+  bind_groups(rows, query, "last", last);
+  rows.select(evictions_of(query, last));
+  std::map<uint32_t, std::vector<int64_t>> values;  // by step
+  auto line = lines.begin();
+  const auto finish = [&] {
+    for (auto& [step, measured] : values) line->steps.push_back(spread_of(step, measured));
+    values.clear();
+  };
+  rows.each([&] {
+    std::vector<std::string> group;
+    for (size_t i = 0; i < query.by.size(); ++i)
+      group.push_back(is_numbered(query.by[i]) ? group_text(query.by[i], numbers[i]) : names[i]);
+    if (group != values_of(*line)) finish();
+    while (line + 1 != lines.end() && group != values_of(*line)) ++line;
+    for (const protocol::EvictionStep& step : protocol::kEvictionSteps)
+      if (end.steps.*step.after_us >= 0) values[step.number].push_back(end.steps.*step.after_us);
+  });
+  finish();
+}
+
 }  // namespace
 
 std::vector<UsageRow> Archive::usage(const UsageQuery& query) {
@@ -128,7 +207,9 @@ std::vector<UsageRow> Archive::usage(const UsageQuery& query) {
       [&](soci::session& sql) {
         const sqlite::TimeLimit limit(sql, may_take);
         try {
-          return sums_of(sql, query);
+          std::vector<UsageRow> lines = sums_of(sql, query);
+          if (query.with_steps) add_steps(sql, query, lines);
+          return lines;
         } catch (const soci::soci_error&) {
           if (!limit.is_over()) throw;
           throw Refusal(Refusal::Kind::kLimitExceeded, "report.too_long",
