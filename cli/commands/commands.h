@@ -117,6 +117,7 @@ Command owner_pause_command(Arguments& owner);
 Command owner_resume_command(Arguments& owner);
 Command owner_status_command(Arguments& owner);
 Command owner_rules_command(Arguments& owner);
+Command owner_history_command(Arguments& owner);
 
 // The text of the manual page besides the options (manual.cc).
 Manual command_manual();

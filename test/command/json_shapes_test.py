@@ -246,6 +246,16 @@ class JsonShapes(unittest.TestCase):
         for words in (["--idle-when", "hour >= 0"], ["--remove"]):
             self.run_it("owner rules", "owner", "rules", *words, "--state",
                         self.pool.clients["curly"].state)
+        self.pool.wait_machines(1)
+        evicted = self.pool.submit("--", "sleep", "1000")[0]
+        self.pool.wait_state(evicted, "running")
+        self.pool.clients["curly"].owner("active")
+        self.pool.wait_state(evicted, "waiting")
+        self.pool.sublet("rm", evicted)
+        self.pool.clients["curly"].owner("away")
+        self.assertTrue(self.run_it("report", "report", "evictions")["steps"])
+        self.assertTrue(self.run_it("owner history", "owner", "history", "--state",
+                                    self.pool.clients["curly"].state)["evictions"])
         for words in ([], ["machines"], ["jobs"], ["--by", "day", "--by", "batch"]):
             self.run_it("report", "report", *words)
         # The server records its own CPU time every few seconds.

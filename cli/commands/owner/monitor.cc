@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <optional>
 
 #include "base/local_socket.h"
@@ -82,6 +83,13 @@ void add(const Message& message, OwnerAnswer* answer) {
 }
 
 }  // namespace
+
+std::string presence_name(uint32_t reason) {
+  constexpr const char* kNames[] = {"",       "cpu",   "load",  "input",  "settling",
+                                    "script", "blind", "quiet", "paused", "unseen",
+                                    "sleep",  "media", "rule"};
+  return reason < std::size(kNames) ? kNames[reason] : std::to_string(reason);
+}
 
 std::string user_name(int64_t uid) {
   if (uid == protocol::Pause::kUnknown) return "an unknown user";

@@ -44,6 +44,8 @@ struct OwnerWord {
 OwnerAnswer say_to_monitor(const std::vector<std::string>& folders, const OwnerWord& word,
                            int64_t patience_ms);
 
+// "input"; as idl/types.idl, PRESENCE_...
+std::string presence_name(uint32_t reason);
 // The name of an account, as well as it is known here.
 std::string user_name(int64_t uid);
 

@@ -1,7 +1,6 @@
 // owner pause, resume and status: words to the load monitor of this machine. They need no server
 // and no special rights.
 #include <cstring>
-#include <iterator>
 
 #include "base/json.h"
 #include "base/options/default_places.h"
@@ -13,14 +12,6 @@
 namespace sublet::cli {
 
 namespace {
-
-// As idl/types.idl, PRESENCE_...
-std::string reason_name(uint32_t reason) {
-  constexpr const char* kNames[] = {"",       "cpu",   "load",  "input",  "settling",
-                                    "script", "blind", "quiet", "paused", "unseen",
-                                    "sleep",  "media", "rule"};
-  return reason < std::size(kNames) ? kNames[reason] : std::to_string(reason);
-}
 
 std::string sense_of(const sublet_frame& status) {
   switch (status.reason) {
@@ -100,7 +91,7 @@ std::string json_of(const OwnerAnswer& answer) {
   JsonWriter json;
   json.begin_object();
   json.field("jobs_may_run", status.state == SUBLET_PRESENCE_AWAY);
-  json.field("reason", reason_name(status.reason));
+  json.field("reason", presence_name(status.reason));
   json.field("paused", status.arg[1] != 0);
   json.field("pause_left_ms", status.arg[1]);
   json.field("paused_by", status.arg[1] != 0 ? user_name(status.arg[2]) : "");
