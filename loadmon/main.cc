@@ -79,7 +79,7 @@ std::optional<int> read_command_line(int argc, char** argv, CommandLine* line) {
 }
 
 // Keys, pointers and touches, as far as no desktop tells of them, and who is logged in.
-void add_input_senses(Monitor::Senses& senses, const Desktops& desktops, const std::string& root,
+void add_input_senses(Senses& senses, const Desktops& desktops, const std::string& root,
                       const JobsHere& jobs) {
   auto devices = std::make_unique<InputDevices>(root);
   // Both live as long as the sense that asks them.
@@ -100,11 +100,10 @@ std::vector<ScriptLine> read_script(const std::string& path) {
   return parse_script(system_files().read_file(path, kLargestScript), path);
 }
 
-Monitor::Senses make_senses(const CommandLine& line, const std::vector<ScriptLine>& script,
-                            const std::string& root, const JobsHere& jobs,
-                            const Monitor::Describe& describe, OwnersRules& rules,
-                            const std::set<uid_t>& owners) {
-  Monitor::Senses senses;
+Senses make_senses(const CommandLine& line, const std::vector<ScriptLine>& script,
+                   const std::string& root, const JobsHere& jobs, const Monitor::Describe& describe,
+                   OwnersRules& rules, const std::set<uid_t>& owners) {
+  Senses senses;
   const std::string folder = folder_of(line.socket);
   senses.push_back(
       std::make_unique<OwnersWord>(folder, system_files(), jobs, describe, rules, owners));

@@ -116,11 +116,11 @@ Monitor::Monitor(
       reactor_(new ACE_Dev_Poll_Reactor(
                    kOtherDescriptors + kPerConnection * options.most_connections, true),
                true),
-      presence_(options.rule),
+      watch_(options.rule, [this](const auto& before) { changed(before); }),
       folder_(options.attempts, options.save_deadline_ms, &attempts_),
       listeners_(&reactor_, &attempts_, options.most_connections,
                  {.now = boot_now,
-                  .current = [this] { return frame(presence_.at(boot_now())); },
+                  .current = [this] { return frame(watch_.verdict_at(boot_now())); },
                   .find_attempt =
                       [this](uint64_t job, uint32_t attempt) {
                         return folder_.find(job, attempt, boot_now());
@@ -142,13 +142,15 @@ Monitor::Monitor(
   const JobsHere jobs = {.processes = [this] { return folder_.processes(); },
                          .daemons = [this] { return listeners_.pids(); },
                          .attempts = [this] { return attempts_here(); }};
-  rules_ = make_rules(jobs);
-  senses_ = make_senses(
-      jobs, [this] { return describe(); }, *rules_);
-  failed_.resize(senses_.size());
-  for (size_t i = 0; i < senses_.size(); ++i) {
-    if (senses_[i]->handle() < 0) continue;
-    watch(senses_[i]->handle(), [this, i] {
+  auto rules = make_rules(jobs);
+  Senses senses = make_senses(
+      jobs, [this] { return watch_.describe(); }, *rules);
+  rules->refresh(boot_now());
+  watch_.use(std::move(senses), std::move(rules));
+  for (size_t i = 0; i < watch_.senses().size(); ++i) {
+    const int handle = watch_.senses()[i]->handle();
+    if (handle < 0) continue;
+    watch(handle, [this, i] {
       notice(i);
       set_timer(next_step(boot_now()));
     });
@@ -168,11 +170,7 @@ void Monitor::watch(int fd, std::function<void()> ready) {
 }
 
 int Monitor::run() {
-  for (const auto& sense : senses_) {
-    const std::string absence = sense->absence();
-    if (!absence.empty()) log(Severity::info) << "the sense '" << sense->name() << "': " << absence;
-  }
-  rules_->refresh(boot_now());
+  watch_.log_absences();
   take_sample();
   step();
   while (!stop_) {
@@ -212,68 +210,20 @@ JobsEffect Monitor::meter_jobs(int64_t now) {
   return meter_.update(roots, now);
 }
 
-void Monitor::note_blindness() {
-  const auto failed = std::find(failed_.begin(), failed_.end(), true);
-  const bool blind = failed != failed_.end();
-  if (blind == !blind_sense_.empty()) return;
-  if (!blind) {
-    log(Severity::info) << "the sense '" << blind_sense_ << "' works again";
-    blind_sense_.clear();
-    return;
-  }
-  const Sense& sense = *senses_[static_cast<size_t>(failed - failed_.begin())];
-  blind_sense_ = sense.name();
-  const std::string problem = sense.problem();
-  log(Severity::warning) << "the sense '" << blind_sense_
-                         << "' failed: the owner is assumed to be here"
-                         << (problem.empty() ? "" : "; ") << problem;
-}
-
-void Monitor::notice(size_t i) {
-  // Two events may come within one step of the clock, and time that stands still counts as
-  // blindness.
-  const int64_t now = std::max(boot_now(), sample_.instant + 1);
-  sample_.instant = now;
-  failed_[i] = !senses_[i]->notice(now, &sample_);
-  judge(now);
-}
-
-void Monitor::notice_events() {
-  const int64_t now = boot_now();
-  for (size_t i = 0; i < senses_.size(); ++i) {
-    pollfd event = {senses_[i]->handle(), POLLIN, 0};
-    const bool ready = event.fd >= 0 && poll(&event, 1, 0) > 0;
-    if (ready || senses_[i]->next_notice(sample_.instant) <= now) notice(i);
-  }
-}
+void Monitor::notice(size_t sense) { watch_.notice(sense, boot_now()); }
 
 void Monitor::take_sample() {
-  notice_events();
+  watch_.notice_events(boot_now());
   const JobsEffect jobs = meter_jobs(boot_now());
-  const int64_t now = std::max(boot_now(), sample_.instant + 1);
-  sample_ = {};
-  sample_.instant = now;
-  for (size_t i = 0; i < senses_.size(); ++i) failed_[i] = !senses_[i]->sample(now, jobs, &sample_);
-  sampled_at_ = now;
-  judge(now);
-  rules_->refresh(now);
+  watch_.sample(boot_now(), jobs);
+  sampled_at_ = watch_.seen().instant;
 }
 
-void Monitor::judge(int64_t now) {
-  sample_.blind = std::find(failed_.begin(), failed_.end(), true) != failed_.end();
-  rules_->judge(&sample_);
-  const protocol::PresenceVerdict before = verdict_;
-  verdict_ = presence_.update(sample_);
-  if (verdict_.state != before.state) changed(before, now);
-  note_blindness();
-  for (const auto& sense : senses_) sense->told(verdict_);
-}
-
-void Monitor::changed(const protocol::PresenceVerdict& before, int64_t now) {
-  const sublet_frame news = frame(verdict_);
-  reported_at_ = now;
+void Monitor::changed(const protocol::PresenceVerdict& before) {
+  const sublet_frame news = frame(watch_.verdict());
+  reported_at_ = watch_.seen().instant;
   if (before.state == SUBLET_PRESENCE_AWAY) {
-    listeners_.evict(news, now);
+    listeners_.evict(news, reported_at_);
     // All listeners have been notified; now there is time to prepare for killing the jobs
     // of those that do not answer.
     folder_.prepare_all();
@@ -281,28 +231,22 @@ void Monitor::changed(const protocol::PresenceVerdict& before, int64_t now) {
     log(Severity::info) << cause(news);
   } else {
     listeners_.tell(news);
-    log(Severity::info) << "the machine is idle: " << words(verdict_.reason);
+    log(Severity::info) << "the machine is idle: " << words(watch_.verdict().reason);
   }
-}
-
-std::vector<SenseLine> Monitor::describe() const {
-  std::vector<SenseLine> lines = sense_lines(sample_, presence_, options_.rule);
-  for (const std::string& reason : rules_->reasons()) lines.push_back({"rule", reason, true});
-  for (size_t i = 0; i < senses_.size(); ++i)
-    if (failed_[i]) lines.push_back({senses_[i]->name(), "failed: " + senses_[i]->problem(), true});
-  return lines;
 }
 
 std::string Monitor::cause(const sublet_frame& news) const {
-  if (verdict_.reason == SUBLET_PRESENCE_RULE) {
+  const protocol::PresenceSample& seen = watch_.seen();
+  if (news.reason == SUBLET_PRESENCE_RULE) {
     std::string text;
-    for (const std::string& reason : rules_->reasons()) text += (text.empty() ? "" : "; ") + reason;
+    for (const std::string& reason : watch_.rules_against())
+      text += (text.empty() ? "" : "; ") + reason;
     return "no jobs by " + (text.empty() ? "a rule" : text);
   }
-  std::string text = std::string("the owner is here: ") + words(verdict_.reason);
-  if (verdict_.reason == SUBLET_PRESENCE_INPUT && *sample_.input_by != 0)
-    text += std::string(" (") + sample_.input_by + ")";
-  if (verdict_.reason == SUBLET_PRESENCE_CPU) {
+  std::string text = std::string("the owner is here: ") + words(watch_.verdict().reason);
+  if (news.reason == SUBLET_PRESENCE_INPUT && *seen.input_by != 0)
+    text += std::string(" (") + seen.input_by + ")";
+  if (news.reason == SUBLET_PRESENCE_CPU) {
     char cores[32];
     snprintf(cores, sizeof cores, " of %.2f cores", news.arg[0] / 1000.0);
     text += cores;
@@ -311,17 +255,18 @@ std::string Monitor::cause(const sublet_frame& news) const {
 }
 
 sublet_frame Monitor::frame(const protocol::PresenceVerdict& verdict) {
+  const protocol::PresenceSample& seen = watch_.seen();
   sublet_frame frame = {};
   frame.magic = SUBLET_FRAME_MAGIC;
   frame.kind = SUBLET_FRAME_PRESENCE;
   frame.sequence = ++sequence_;
   frame.state = verdict.state;
   frame.reason = verdict.reason;
-  frame.instant = sample_.instant;
-  frame.arg[0] = static_cast<int64_t>(std::max(0.0, sample_.cpu) * 1000);
-  frame.arg[1] = sample_.input_age_ms;
+  frame.instant = seen.instant;
+  frame.arg[0] = static_cast<int64_t>(std::max(0.0, seen.cpu) * 1000);
+  frame.arg[1] = seen.input_age_ms;
   frame.arg[2] = verdict.ms_until_idle;
-  frame.arg[3] = sample_.load[0] < 0 ? -1 : std::llround(sample_.load[0] * 1000);
+  frame.arg[3] = seen.load[0] < 0 ? -1 : std::llround(seen.load[0] * 1000);
   return frame;
 }
 
@@ -337,7 +282,7 @@ void Monitor::find_attempts(int64_t now) {
   folder_.scan(now);
   // Found while the owner is here: their shepherds had no connection to this monitor and so
   // may be saving already. They get the time to finish.
-  if (verdict_.state != SUBLET_PRESENCE_AWAY) {
+  if (watch_.verdict().state != SUBLET_PRESENCE_AWAY) {
     for (const auto& attempt : attempts_.all()) {
       if (!attempt->attended)
         attempts_.ask(attempt.get(), sequence_, now, now + (attempt->save_ms + 1000) * kMs);
@@ -352,25 +297,19 @@ std::vector<std::pair<uint64_t, uint32_t>> Monitor::attempts_here() const {
   return here;
 }
 
-int64_t Monitor::next_notice() const {
-  int64_t next = Sense::kNever;
-  for (const auto& sense : senses_) next = std::min(next, sense->next_notice(sample_.instant));
-  return next;
-}
-
 void Monitor::step() {
   if (boot_now() + kTogether >= sampled_at_ + sample_period()) {
     take_sample();
     find_attempts(sampled_at_);
   } else {
-    notice_events();
+    watch_.notice_events(boot_now());
   }
   const int64_t now = boot_now();
   attempts_.enforce(now);
   attempts_.tidy(now);
   listeners_.close_mute(now);
   if (now + kTogether >= reported_at_ + beat_period()) {
-    listeners_.tell(frame(presence_.at(now)));
+    listeners_.tell(frame(watch_.verdict_at(now)));
     reported_at_ = now;
   }
   if (options_.alone_ms >= 0 && listeners_.count() == 0 &&
@@ -395,7 +334,7 @@ int64_t Monitor::beat_period() const {
 int64_t Monitor::next_step(int64_t now) const {
   int64_t next = std::min(sampled_at_ + sample_period(), reported_at_ + beat_period());
   next = std::min({next, attempts_.due(), listeners_.due()});
-  next = std::min(next, next_notice());
+  next = std::min(next, watch_.next_notice());
   if (options_.alone_ms >= 0 && listeners_.count() == 0)
     next = std::min(next, alone_since_ + options_.alone_ms * kMs);
   return std::max(next, now);

@@ -21,9 +21,7 @@
 #include "loadmon/jobs_here.h"
 #include "loadmon/jobs_meter.h"
 #include "loadmon/listeners.h"
-#include "loadmon/owners_rules.h"
-#include "loadmon/sense_lines.h"
-#include "loadmon/senses/sense.h"
+#include "loadmon/owner_watch.h"
 #include "protocol/presence.h"
 
 namespace sublet::loadmon {
@@ -56,8 +54,6 @@ class Readable : public ACE_Event_Handler {
 
 class Monitor {
  public:
-  using Senses = std::vector<std::unique_ptr<Sense>>;
-
   // What all senses see, on the monitor's thread.
   using Describe = std::function<std::vector<SenseLine>()>;
 
@@ -77,48 +73,34 @@ class Monitor {
   void accept_all();
   void step();
   JobsEffect meter_jobs(int64_t now);
-  // Asks one sense that has an event, and judges.
-  void notice(size_t i);
-  // notice() for each sense that has an event or is due.
-  void notice_events();
-  // Asks all senses, those with an event first, and judges.
+  void notice(size_t sense);
+  // Asks all senses, those with an event first.
   void take_sample();
-  // Decides by sample_, and tells everybody if the verdict changes.
-  void judge(int64_t now);
-  // Logs that a sense fails, or works again.
-  void note_blindness();
-  void changed(const protocol::PresenceVerdict& before, int64_t now);
+  // Tells everybody that the verdict has changed.
+  void changed(const protocol::PresenceVerdict& before);
   void shepherd_left(Attempt* attempt);
   void find_attempts(int64_t now);
-  std::vector<SenseLine> describe() const;
   // Why the owner is taken for present, for the log.
   std::string cause(const sublet_frame& news) const;
   sublet_frame frame(const protocol::PresenceVerdict& verdict);
   std::vector<std::pair<uint64_t, uint32_t>> attempts_here() const;
-  int64_t next_notice() const;
   int64_t next_step(int64_t now) const;
   void set_timer(int64_t at);
   int64_t sample_period() const;
   int64_t beat_period() const;
 
   MonitorOptions options_;
-  std::unique_ptr<OwnersRules> rules_;
-  Senses senses_;
-  std::vector<bool> failed_;  // of each sense, when it was last asked
   UniqueFd lock_;
   UniqueFd listener_;
   UniqueFd timer_;
   UniqueFd signals_;
   ACE_Reactor reactor_;
   std::vector<std::unique_ptr<Readable>> readables_;
-  protocol::OwnerPresence presence_;
-  protocol::PresenceVerdict verdict_;
-  protocol::PresenceSample sample_;
+  OwnerWatch watch_;
   Attempts attempts_;
   AttemptsFolder folder_;
   JobsMeter meter_;
   Listeners listeners_;
-  std::string blind_sense_;  // the sense that failed at the last sample; "": none
   uint32_t sequence_ = 0;
   int64_t sampled_at_ = 0;
   int64_t reported_at_ = 0;
