@@ -1,5 +1,4 @@
-// Keys at terminals and events of input devices. Devices are FIFOs here, because there may be
-// none on this machine; terminals are real.
+// Keys at terminals and events of input devices.
 #include <cppunit/extensions/HelperMacros.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -19,10 +18,13 @@
 #include "base/unique_fd.h"
 #include "loadmon/senses/input_devices.h"
 #include "loadmon/senses/terminals.h"
+#include "loadmon/testing/devices.h"
 
 namespace sublet::loadmon {
 namespace {
 using protocol::PresenceSample;
+using testing::press;
+using testing::PseudoTerminal;
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kStart = 1'000'000 * kSecond;
 
@@ -30,37 +32,6 @@ bool ready(int fd, int ms = 0) {
   pollfd event = {fd, POLLIN, 0};
   return poll(&event, 1, ms) > 0;
 }
-
-// A pseudo-terminal of the file system below a folder's dev/pts.
-struct PseudoTerminal {
-  UniqueFd master, slave;
-  unsigned number = 0;
-
-  explicit PseudoTerminal(const std::string& root) {
-    const std::string pts = root + "/dev/pts/";
-    master.reset(open((pts + "ptmx").c_str(), O_RDWR | O_NOCTTY | O_CLOEXEC));
-    CPPUNIT_ASSERT(master.valid());
-    int locked = 0;
-    CPPUNIT_ASSERT_EQUAL(0, ioctl(master.get(), TIOCSPTLCK, &locked));
-    CPPUNIT_ASSERT_EQUAL(0, ioctl(master.get(), TIOCGPTN, &number));
-    slave.reset(open((pts + std::to_string(number)).c_str(), O_RDWR | O_NOCTTY | O_CLOEXEC));
-    CPPUNIT_ASSERT(slave.valid());
-  }
-  // Waits until it is old enough to be judged at once.
-  void aged() const {
-    struct stat about;
-    CPPUNIT_ASSERT_EQUAL(0, fstat(slave.get(), &about));
-    const int64_t opened = about.st_ctim.tv_sec * 1'000'000 + about.st_ctim.tv_nsec / 1'000;
-    while (system_clock().utc_us() - opened < 30'000) usleep(1000);
-  }
-  // A line is typed, and read by a program.
-  void type() {
-    CPPUNIT_ASSERT_EQUAL(ssize_t{2}, write(master.get(), "x\n", 2));
-    char text[8];
-    CPPUNIT_ASSERT(read(slave.get(), text, sizeof text) > 0);
-  }
-  void print() { CPPUNIT_ASSERT_EQUAL(ssize_t{2}, write(slave.get(), "y\n", 2)); }
-};
 }  // namespace
 
 class InputTest : public CppUnit::TestFixture {
@@ -318,22 +289,8 @@ class InputTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(write(fd, &number, sizeof number) == sizeof number);
   }
 
-  // Terminals of their own, so that those of this machine do not disturb.
-  bool mount_terminals() {
-    mounted_ = geteuid() == 0 && mount("devpts", (root_ + "/dev/pts").c_str(), "devpts", 0,
-                                       "newinstance,ptmxmode=0666") == 0;
-    if (!mounted_) skip("only root can mount terminals");
-    return mounted_;
-  }
-  UniqueFd device(const std::string& name) {
-    const std::string path = root_ + "/dev/input/" + name;
-    CPPUNIT_ASSERT_EQUAL(0, mkfifo(path.c_str(), 0600));
-    return UniqueFd(open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
-  }
-  static void press(const UniqueFd& device) {
-    const char event[24] = {};
-    CPPUNIT_ASSERT_EQUAL(static_cast<ssize_t>(sizeof event), write(device.get(), event, 24));
-  }
+  bool mount_terminals() { return mounted_ = testing::mount_terminals(root_); }
+  UniqueFd device(const std::string& name) { return testing::make_device(root_, name); }
   // The age of the last input; -1: none.
   static int64_t sample(Sense& sense, int64_t now) {
     PresenceSample sample;
