@@ -1,7 +1,6 @@
 #include "loadmon/senses/owners_word.h"
 
 #include <poll.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -28,8 +27,9 @@ constexpr int64_t kSpeakWithin = 5'000 * kMs;
 constexpr size_t kMostSpeakers = 64;
 constexpr size_t kMostOfAUser = 4;
 constexpr int kBacklog = 16;
-// In one sample, so that a job that speaks all the time hardly delays what other senses see.
-constexpr int kWordsAtOnce = 1;
+// Wake-ups by those who come and speak: so many in a row, then one in so long.
+constexpr int64_t kMostWakes = 20;
+constexpr int64_t kBetweenWakes = 20 * kMs;
 constexpr int64_t kBetweenComplaints = 10'000 * kMs;
 constexpr size_t kMostAttempts = 64;
 constexpr uint64_t kLargestPause = 4096;
@@ -70,9 +70,7 @@ OwnersWord::OwnersWord(const std::string& folder, Files& files, JobsHere jobs,
       owners_(std::move(owners)),
       pause_file_(folder + "/pause", files),
       rules_file_(folder + "/rules", files),
-      events_(epoll_create1(EPOLL_CLOEXEC)),
       listener_(listen_local(SocketKind::seqpacket, folder + "/owner.sock", 0666, kBacklog, true)) {
-  if (!events_.valid()) throw OsError(errno, "watch", "the owner's word");
   watch(listener_.get());
   watch(pause_file_.handle());
   watch(rules_file_.handle());
@@ -81,11 +79,7 @@ OwnersWord::OwnersWord(const std::string& folder, Files& files, JobsHere jobs,
 }
 
 void OwnersWord::watch(int fd) {
-  epoll_event event = {};
-  event.events = EPOLLIN;
-  event.data.fd = fd;
-  if (epoll_ctl(events_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
-    throw OsError(errno, "watch", "the owner's word");
+  if (!events_.add(fd)) throw OsError(errno, "watch", "the owner's word");
 }
 
 void OwnersWord::load(Files& files) {
@@ -119,8 +113,9 @@ bool OwnersWord::sample(int64_t now, const JobsEffect&, protocol::PresenceSample
 }
 
 bool OwnersWord::notice(int64_t now, protocol::PresenceSample* sample) {
-  accept_all(now);
-  read_all();
+  events_.wake(now);
+  const bool came = accept_all(now);
+  if (read_one() || came) slow_down(now);
   for (auto speaker = speakers_.begin(); speaker != speakers_.end();) {
     const auto next = std::next(speaker);
     if (speaker->second.speak_by != 0 && now >= speaker->second.speak_by) close(speaker);
@@ -133,11 +128,22 @@ bool OwnersWord::notice(int64_t now, protocol::PresenceSample* sample) {
   return true;
 }
 
-void OwnersWord::accept_all(int64_t now) {
+void OwnersWord::slow_down(int64_t now) {
+  const int64_t more = (now - wakes_counted_at_) / kBetweenWakes;
+  if (more > 0) wakes_counted_at_ = now;
+  wakes_left_ = std::min(kMostWakes, wakes_left_ + more) - 1;
+  if (wakes_left_ > 0) return;
+  wakes_left_ = 0;
+  events_.rest(now + kBetweenWakes);
+}
+
+bool OwnersWord::accept_all(int64_t now) {
+  bool came = false;
   try {
     for (size_t n = 0; n < kMostSpeakers; ++n) {
       UniqueFd fd = accept_local(listener_.get(), true);
-      if (!fd.valid()) return;
+      if (!fd.valid()) return came;
+      came = true;
       const Visitor who = visitor_at(fd.get());
       const auto same = std::count_if(speakers_.begin(), speakers_.end(), [&](const auto& one) {
         return one.second.who.uid == who.uid;
@@ -151,13 +157,12 @@ void OwnersWord::accept_all(int64_t now) {
   } catch (const OsError& error) {
     log(Severity::warning) << error.what();
   }
+  return came;
 }
 
-void OwnersWord::read_all() {
-  epoll_event ready[kWordsAtOnce];
-  const int count = epoll_wait(events_.get(), ready, kWordsAtOnce, 0);
-  for (int i = 0; i < count; ++i) {
-    const auto speaker = speakers_.find(ready[i].data.fd);
+bool OwnersWord::read_one() {
+  for (const int fd : events_.ready()) {
+    const auto speaker = speakers_.find(fd);
     if (speaker == speakers_.end()) continue;
     sublet_frame frame = {};
     char text[SUBLET_OWNER_RULE_BYTES];
@@ -176,7 +181,9 @@ void OwnersWord::read_all() {
     } else {
       hear(speaker->second, frame, std::string(text, static_cast<size_t>(more)));
     }
+    return true;
   }
+  return false;
 }
 
 void OwnersWord::hear_rules(Speaker& speaker, const std::string& text) {
@@ -249,7 +256,7 @@ uint64_t OwnersWord::change(std::optional<Pause> pause) {
 }
 
 void OwnersWord::close(std::map<int, Speaker>::iterator speaker) {
-  epoll_ctl(events_.get(), EPOLL_CTL_DEL, speaker->first, nullptr);
+  events_.remove(speaker->first);
   speakers_.erase(speaker);
 }
 
@@ -337,6 +344,7 @@ int64_t OwnersWord::next_notice(int64_t now) const {
   }
   for (const auto& [fd, speaker] : speakers_)
     if (speaker.speak_by != 0) next = std::min(next, speaker.speak_by);
+  if (events_.rests_until() != 0) next = std::min(next, events_.rests_until());
   return next;
 }
 

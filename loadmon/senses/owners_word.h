@@ -23,6 +23,7 @@
 #include "loadmon/jobs_here.h"
 #include "loadmon/owners_rules.h"
 #include "loadmon/sense_lines.h"
+#include "loadmon/senses/event_set.h"
 #include "loadmon/senses/sense.h"
 #include "loadmon/stored_text.h"
 #include "loadmon/visitor.h"
@@ -45,7 +46,7 @@ class OwnersWord : public Sense {
   std::string name() const override { return "owner's word"; }
   bool sample(int64_t now, const JobsEffect& jobs, protocol::PresenceSample* sample) override;
   void told(const protocol::PresenceVerdict& verdict) override;
-  int handle() const override { return events_.get(); }
+  int handle() const override { return events_.handle(); }
   bool notice(int64_t now, protocol::PresenceSample* sample) override;
   int64_t next_notice(int64_t now) const override;
 
@@ -65,8 +66,13 @@ class OwnersWord : public Sense {
   void load_rules(Files& files);
   void log_pause() const;
   void watch(int fd);
-  void accept_all(int64_t now);
-  void read_all();
+  // False: nobody came.
+  bool accept_all(int64_t now);
+  // One word, so that a job that speaks all the time hardly delays what other senses see. False:
+  // nobody spoke.
+  bool read_one();
+  // Somebody came or spoke: who does so too often has to wait.
+  void slow_down(int64_t now);
   void hear(Speaker& speaker, const sublet_frame& frame, const std::string& text);
   void hear_rules(Speaker& speaker, const std::string& text);
   // errno, 0: it may say this word (nullopt: resume). EPERM: it may belong to a job; EACCES: the
@@ -83,8 +89,10 @@ class OwnersWord : public Sense {
   OwnersRules& rules_;
   const std::set<uid_t> owners_;
   StoredText pause_file_, rules_file_;
-  UniqueFd events_;  // epoll: the listener, the speakers and what has been stored
+  EventSet events_;  // the listener, the speakers and what has been stored
   UniqueFd listener_;
+  int64_t wakes_left_ = 0;           // until it rests; see slow_down()
+  int64_t wakes_counted_at_ = 0;     // CLOCK_BOOTTIME, ns
   int64_t complained_ = 0;           // of a job that spoke; CLOCK_BOOTTIME, ns
   std::map<int, Speaker> speakers_;  // by descriptor
   std::optional<protocol::Pause> pause_;

@@ -18,7 +18,7 @@ from harness import wait_for
 LIMIT = 2.0  # as in the owner's matrix
 NOBODY, OTHER = 65534, 65533
 FRAME = struct.Struct("=IHHQIIIIq4q")
-MAGIC, OWNER, PAUSE, RESUME, AGENT, X11 = 0x314C4253, 48, 2, 3, 64, 1
+MAGIC, OWNER, STATUS, PAUSE, RESUME, AGENT, X11 = 0x314C4253, 48, 1, 2, 3, 64, 1
 BURNER = "trap '' TERM; while :; do :; done"
 
 
@@ -302,6 +302,39 @@ class OwnersWord(unittest.TestCase):
         self.curly.owner("active")
         wait_for(lambda: not harness.alive(pid), "the job to be gone")
         child.stdin.close()
+
+    def test_a_flood(self):
+        """Who asks without end is answered 50 times a second, and others beside him."""
+        job, pid = self.burning()
+        flood = subprocess.Popen(
+            [sys.executable, "-c",
+             "import os, socket, sys, time\n"
+             "if os.geteuid() == 0: os.setresuid(65534, 65534, 65534)\n"
+             "word, answers, begun = bytes.fromhex(sys.argv[2]), 0, time.monotonic()\n"
+             "while not os.path.exists(sys.argv[3]):\n"
+             "  try:\n"
+             "    one = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
+             "    one.connect(sys.argv[1])\n"
+             "    one.send(word)\n"
+             "    answers += len(one.recv(100)) > 0\n"
+             "    if answers == 100: print(flush=True)\n"
+             "  except OSError: pass\n"
+             "print(answers, time.monotonic() - begun)", self.curly.state + "/owner.sock",
+             frame(STATUS).hex(), self.pool.folder + "/enough"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(flood.stdout.close)
+        self.addCleanup(flood.wait)
+        self.addCleanup(flood.kill)
+        flood.stdout.readline()
+        self.assertEqual(self.say("pause", "1h", uid=0)[0], 0)
+        wait_for(lambda: not harness.alive(pid), "the job to be gone")
+        self.assertEqual(self.say("resume", uid=0)[0], 0)
+        with open(self.pool.folder + "/enough", "w"):
+            pass
+        answers, seconds = flood.stdout.read().split()
+        self.assertGreaterEqual(int(answers), 100)
+        # Besides, one is read with each sample: at most six a second.
+        self.assertLessEqual(int(answers), 21 + 56 * (float(seconds) + 1))
 
     def test_what_is_stored_may_be_damaged(self):
         self.curly.stop()
