@@ -36,6 +36,7 @@
 #define SUBLET_SHEPHERD_ACK_NS 300000000ll
 #define SUBLET_OWNER_SENSE_BYTES 400
 #define SUBLET_OWNER_RULE_BYTES 9000
+#define SUBLET_OWNER_LENT 0xffffffffu
 /* The least time between two HERE frames of an agent. */
 #define SUBLET_AGENT_PAUSE_NS 250000000ll
 
@@ -76,14 +77,15 @@ enum sublet_frame_kind {
   SUBLET_FRAME_ENDED = 33,
 
   /* owner -> monitor; one for each connection. state: enum sublet_owner_word; arg[0]: of
-   * PAUSE, for how many ms, 0: until RESUME. */
+   * PAUSE, for how many ms, 0: until RESUME; of LEND, see there. */
   SUBLET_FRAME_OWNER = 48,
   /* monitor -> owner, when the word has been obeyed and stored. state and reason: the
    * presence; instant: since when; arg[0]: ms until the machine may become idle, as in
    * PRESENCE; sequence: 0, or the errno with which the word was refused; arg[1]: of a pause, ms
    * that are left, -1: until RESUME, 0: there is none; arg[2]: the uid that asked for it; arg[3]:
-   * errno with which it could not be stored, so that a restart forgets it. job: number of attempts
-   * here, each named by one more frame. After it the monitor hangs up. */
+   * errno with which it could not be stored, so that a restart forgets it. attempt: for how many
+   * seconds the machine is lent, 0: it is withdrawn, SUBLET_OWNER_LENT: without end. job: number of
+   * attempts here, each named by one more frame. After it the monitor hangs up. */
   SUBLET_FRAME_OWNER_STATUS = 49,
   /* monitor -> owner: job and attempt. */
   SUBLET_FRAME_OWNER_ATTEMPT = 50,
@@ -121,7 +123,9 @@ enum sublet_owner_word {
   SUBLET_OWNER_RESUME = 3, /* the monitor judges by itself again */
   /* With text after the frame, in the same message: set the pair of one user (USER, a line feed,
    * idle_when, a line feed, evict_when), by the owners only. Without: change nothing. */
-  SUBLET_OWNER_RULES = 4
+  SUBLET_OWNER_RULES = 4,
+  SUBLET_OWNER_RECLAIM = 5, /* the machine is withdrawn: no jobs until LEND */
+  SUBLET_OWNER_LEND = 6     /* by the owners only; arg[0]: for how many ms, 0: without end */
 };
 
 enum sublet_presence {

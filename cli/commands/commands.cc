@@ -228,8 +228,8 @@ int run_command_line(int argc, const char* const* argv) {
     commands.push_back(command(admin));
   Arguments& owner = top.command("owner", "Say whether jobs may run at this machine now");
   for (Command (*command)(Arguments&) :
-       {owner_pause_command, owner_resume_command, owner_status_command, owner_rules_command,
-        owner_history_command})
+       {owner_pause_command, owner_resume_command, owner_reclaim_command, owner_lend_command,
+        owner_until_command, owner_status_command, owner_rules_command, owner_history_command})
     commands.push_back(command(owner));
   commands.push_back(completion_command(top));
   top.manual(command_manual());

@@ -116,6 +116,9 @@ Command quota_command(Arguments& admin);
 Command owner_pause_command(Arguments& owner);
 Command owner_resume_command(Arguments& owner);
 Command owner_status_command(Arguments& owner);
+Command owner_reclaim_command(Arguments& owner);
+Command owner_lend_command(Arguments& owner);
+Command owner_until_command(Arguments& owner);
 Command owner_rules_command(Arguments& owner);
 Command owner_history_command(Arguments& owner);
 

@@ -40,7 +40,7 @@ protocol::Moment moment() { return {boot_id(), system_clock().boot_ns(), system_
 bool is_well_formed(const sublet_frame& frame) {
   return frame.magic == SUBLET_FRAME_MAGIC && frame.kind == SUBLET_FRAME_OWNER &&
          frame.reserved == 0 && frame.state >= SUBLET_OWNER_STATUS &&
-         frame.state <= SUBLET_OWNER_RULES && frame.arg[0] >= 0 &&
+         frame.state <= SUBLET_OWNER_LEND && frame.arg[0] >= 0 &&
          frame.arg[0] <= protocol::kLongestPauseMs;
 }
 
@@ -70,10 +70,12 @@ OwnersWord::OwnersWord(const std::string& folder, Files& files, JobsHere jobs,
       owners_(std::move(owners)),
       pause_file_(folder + "/pause", files),
       rules_file_(folder + "/rules", files),
+      lending_file_(folder + "/lending", files),
       listener_(listen_local(SocketKind::seqpacket, folder + "/owner.sock", 0666, kBacklog, true)) {
   watch(listener_.get());
   watch(pause_file_.handle());
   watch(rules_file_.handle());
+  watch(lending_file_.handle());
   load(files);
   load_rules(files);
 }
@@ -83,16 +85,20 @@ void OwnersWord::watch(int fd) {
 }
 
 void OwnersWord::load(Files& files) {
-  try {
-    pause_ = protocol::decode_pause(files.read_file(pause_file_.path(), kLargestPause));
-    if (pause_) return;
-    log(Severity::error) << pause_file_.path()
-                         << " is damaged; no jobs run here until `sublet owner resume`";
-  } catch (const FileError& error) {
-    if (error.code() == ENOENT) return;
-    log(Severity::error) << error.what() << "; no jobs run here until `sublet owner resume`";
-  }
-  pause_ = Pause{moment(), 0, Pause::kUnknown};
+  const auto read = [&files](const StoredText& file, const char* remedy) -> std::optional<Pause> {
+    std::string problem = file.path() + " is damaged";
+    try {
+      const auto stored = protocol::decode_pause(files.read_file(file.path(), kLargestPause));
+      if (stored) return stored;
+    } catch (const FileError& error) {
+      if (error.code() == ENOENT) return std::nullopt;
+      problem = error.what();
+    }
+    log(Severity::error) << problem << "; no jobs run here until `sublet owner " << remedy << "`";
+    return Pause{moment(), 0, Pause::kUnknown};
+  };
+  pause_ = read(pause_file_, "resume");
+  withdrawal_ = read(lending_file_, "lend");
 }
 
 void OwnersWord::load_rules(Files& files) {
@@ -121,10 +127,15 @@ bool OwnersWord::notice(int64_t now, protocol::PresenceSample* sample) {
     if (speaker->second.speak_by != 0 && now >= speaker->second.speak_by) close(speaker);
     speaker = next;
   }
-  for (StoredText* file : {&pause_file_, &rules_file_})
+  for (StoredText* file : {&pause_file_, &rules_file_, &lending_file_})
     if (is_readable(file->handle())) file->note();
   if (pause_ && pause_->left_ms(moment()) == 0) change(std::nullopt);
-  sample->paused = pause_.has_value();
+  // A clock that is set back later must not lend it again.
+  if (is_withdrawn() && withdrawal_->length_ms != 0) {
+    withdrawal_ = Pause{moment(), 0, withdrawal_->by};
+    lending_file_.change(protocol::encode(*withdrawal_));
+  }
+  sample->paused = pause_ || is_withdrawn();
   return true;
 }
 
@@ -186,19 +197,47 @@ bool OwnersWord::read_one() {
   return false;
 }
 
-void OwnersWord::hear_rules(Speaker& speaker, const std::string& text) {
+bool OwnersWord::is_owner(Speaker& speaker, const std::string& doing) const {
   const uid_t account = speaker.who.uid;
+  if (account == 0 || account == geteuid() || owners_.contains(account)) return true;
+  speaker.refusal = EACCES;
+  speaker.complaint =
+      "only root, the account of the client and the accounts of the load monitor's setting "
+      "`owners` may " +
+      doing;
+  return false;
+}
+
+void OwnersWord::hear_lending(Speaker& speaker, const sublet_frame& frame) {
   if (may_belong_to_job(speaker.who, jobs_)) {
     speaker.refusal = EPERM;
     return;
   }
-  if (account != 0 && account != geteuid() && !owners_.contains(account)) {
-    speaker.refusal = EACCES;
-    speaker.complaint =
-        "only root, the account of the client and the accounts of the load monitor's setting "
-        "`owners` may change the rules";
+  const bool lends = frame.state == SUBLET_OWNER_LEND;
+  if (lends && !is_owner(speaker, "lend this machine")) return;
+  withdrawal_.reset();
+  if (!lends) withdrawal_ = Pause{moment(), 0, speaker.who.uid};
+  if (lends && frame.arg[0] != 0) withdrawal_ = Pause{moment(), frame.arg[0], speaker.who.uid};
+  speaker.awaits = &lending_file_;
+  speaker.answered_after = lending_file_.change(withdrawal_ ? protocol::encode(*withdrawal_) : "");
+}
+
+bool OwnersWord::is_withdrawn() const {
+  return withdrawal_ && (withdrawal_->length_ms == 0 || withdrawal_->left_ms(moment()) == 0);
+}
+
+uint32_t OwnersWord::lent_s() const {
+  if (!withdrawal_) return SUBLET_OWNER_LENT;
+  if (is_withdrawn()) return 0;
+  return static_cast<uint32_t>((withdrawal_->left_ms(moment()) + 999) / 1000);
+}
+
+void OwnersWord::hear_rules(Speaker& speaker, const std::string& text) {
+  if (may_belong_to_job(speaker.who, jobs_)) {
+    speaker.refusal = EPERM;
     return;
   }
+  if (!is_owner(speaker, "change the rules")) return;
   const size_t idle = text.find('\n'), evict = text.find('\n', idle + 1);
   try {
     if (idle == std::string::npos || evict == std::string::npos)
@@ -218,6 +257,8 @@ void OwnersWord::hear(Speaker& speaker, const sublet_frame& frame, const std::st
   speaker.speak_by = 0;
   speaker.word = frame.state;
   if (frame.state == SUBLET_OWNER_RULES && !text.empty()) return hear_rules(speaker, text);
+  if (frame.state == SUBLET_OWNER_RECLAIM || frame.state == SUBLET_OWNER_LEND)
+    return hear_lending(speaker, frame);
   if (frame.state == SUBLET_OWNER_STATUS || frame.state == SUBLET_OWNER_RULES) return;
   speaker.awaits = &pause_file_;
   speaker.answered_after = pause_file_.stored();
@@ -263,6 +304,7 @@ void OwnersWord::close(std::map<int, Speaker>::iterator speaker) {
 void OwnersWord::told(const protocol::PresenceVerdict& verdict) {
   if (pause_file_.begin()) log_pause();
   if (rules_file_.begin()) log(Severity::info) << "the owner's rules have changed";
+  if (lending_file_.begin()) log_lending();
   for (auto speaker = speakers_.begin(); speaker != speakers_.end();) {
     const auto next = std::next(speaker);
     const Speaker& one = speaker->second;
@@ -285,6 +327,7 @@ void OwnersWord::answer(const Speaker& speaker, const protocol::PresenceVerdict&
   frame.reason = verdict.reason;
   frame.instant = verdict.since;
   frame.job = attempts.size();
+  frame.attempt = lent_s();
   frame.arg[0] = verdict.ms_until_idle;
   if (pause_) {
     const int64_t left = pause_->left_ms(moment());
@@ -304,13 +347,13 @@ void OwnersWord::answer(const Speaker& speaker, const protocol::PresenceVerdict&
     frame.attempt = attempts[n].second;
     if (!send()) return;
   }
+  if (!speaker.complaint.empty())
+    send_text(speaker.fd.get(), SUBLET_FRAME_OWNER_COMPLAINT, 0, speaker.complaint);
   if (speaker.word == SUBLET_OWNER_STATUS) describe(speaker);
   if (speaker.word == SUBLET_OWNER_RULES) list_rules(speaker);
 }
 
 void OwnersWord::list_rules(const Speaker& speaker) const {
-  if (!speaker.complaint.empty())
-    send_text(speaker.fd.get(), SUBLET_FRAME_OWNER_COMPLAINT, 0, speaker.complaint);
   for (const OwnersRules::Line& line : rules_.lines())
     if (!send_text(speaker.fd.get(), SUBLET_FRAME_OWNER_RULE, line.fixed ? 1 : 0,
                    line.user + "\n" + line.idle + "\n" + line.evict))
@@ -336,12 +379,27 @@ void OwnersWord::log_pause() const {
                                                   : "for " + format_duration_ms(left));
 }
 
+void OwnersWord::log_lending() const {
+  if (!withdrawal_) {
+    log(Severity::info) << "this machine is lent";
+    return;
+  }
+  log(Severity::info) << "this machine is "
+                      << (is_withdrawn()
+                              ? "withdrawn until `sublet owner lend`"
+                              : "lent for " + format_duration_ms(withdrawal_->length_ms) +
+                                    ", and withdrawn then")
+                      << ", by user id " << withdrawal_->by;
+}
+
 int64_t OwnersWord::next_notice(int64_t now) const {
   int64_t next = kNever;
   if (pause_) {
     const int64_t left = pause_->left_ms(moment());
     if (left != Pause::kEndless) next = now + left * kMs;
   }
+  if (withdrawal_ && !is_withdrawn())
+    next = std::min(next, now + withdrawal_->left_ms(moment()) * kMs);
   for (const auto& [fd, speaker] : speakers_)
     if (speaker.speak_by != 0) next = std::min(next, speaker.speak_by);
   if (events_.rests_until() != 0) next = std::min(next, events_.rests_until());

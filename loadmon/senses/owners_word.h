@@ -1,7 +1,8 @@
 // What the owner says of this machine, in place of being seen: "not now" (`sublet owner
 // pause`) counts as presence until it is taken back or over. Anybody at this machine may say
 // it, known by the kernel's word; only processes of jobs may not. A pause is ended or shortened
-// only by the account that asked for it, if that is known, the monitor's own, or root.
+// only by the account that asked for it, if that is known, the monitor's own, or root. Anybody may
+// withdraw the machine, too (`sublet owner reclaim`); only its owners may lend it again.
 //
 // The word takes effect with the sample that reads it. Only when everybody has been told is
 // it stored, on a thread of its own, and then answered. It survives the monitor and the
@@ -34,11 +35,11 @@ namespace sublet::loadmon {
 
 class OwnersWord : public Sense {
  public:
-  // Listens on FOLDER/owner.sock and keeps FOLDER/pause. What cannot be read there counts as
-  // a pause without end. What descends from `jobs` and its daemons may not speak for the owner, nor
-  // may the accounts of jobs. `describe`: what all senses see now. `rules`: what the accounts of
-  // `owners`, the monitor's own and root may change; kept in FOLDER/rules. Throws OsError if it
-  // cannot listen.
+  // Listens on FOLDER/owner.sock and keeps FOLDER/pause and FOLDER/lending. What cannot be read
+  // there counts as a pause without end, or as withdrawn. What descends from `jobs` and its daemons
+  // may not speak for the owner, nor may the accounts of jobs. `describe`: what all senses see now.
+  // `rules`: what the accounts of `owners`, the monitor's own and root may change; kept in
+  // FOLDER/rules. Throws OsError if it cannot listen.
   OwnersWord(const std::string& folder, Files& files, JobsHere jobs,
              std::function<std::vector<SenseLine>()> describe, OwnersRules& rules,
              std::set<uid_t> owners);
@@ -65,6 +66,7 @@ class OwnersWord : public Sense {
   void load(Files& files);
   void load_rules(Files& files);
   void log_pause() const;
+  void log_lending() const;
   void watch(int fd);
   // False: nobody came.
   bool accept_all(int64_t now);
@@ -75,6 +77,12 @@ class OwnersWord : public Sense {
   void slow_down(int64_t now);
   void hear(Speaker& speaker, const sublet_frame& frame, const std::string& text);
   void hear_rules(Speaker& speaker, const std::string& text);
+  void hear_lending(Speaker& speaker, const sublet_frame& frame);
+  // False: refused, since only the owners may `doing`.
+  bool is_owner(Speaker& speaker, const std::string& doing) const;
+  bool is_withdrawn() const;
+  // As in SUBLET_FRAME_OWNER_STATUS.
+  uint32_t lent_s() const;
   // errno, 0: it may say this word (nullopt: resume). EPERM: it may belong to a job; EACCES: the
   // pause of another account would end earlier.
   int refusal_of(const Speaker& speaker, const std::optional<protocol::Pause>& word) const;
@@ -88,7 +96,7 @@ class OwnersWord : public Sense {
   const std::function<std::vector<SenseLine>()> describe_;
   OwnersRules& rules_;
   const std::set<uid_t> owners_;
-  StoredText pause_file_, rules_file_;
+  StoredText pause_file_, rules_file_, lending_file_;
   EventSet events_;  // the listener, the speakers and what has been stored
   UniqueFd listener_;
   int64_t wakes_left_ = 0;           // until it rests; see slow_down()
@@ -96,6 +104,8 @@ class OwnersWord : public Sense {
   int64_t complained_ = 0;           // of a job that spoke; CLOCK_BOOTTIME, ns
   std::map<int, Speaker> speakers_;  // by descriptor
   std::optional<protocol::Pause> pause_;
+  // The machine is withdrawn after so long; length 0: it is. None: it is lent without end.
+  std::optional<protocol::Pause> withdrawal_;
 };
 
 }  // namespace sublet::loadmon

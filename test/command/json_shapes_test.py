@@ -240,9 +240,12 @@ class JsonShapes(unittest.TestCase):
         self.run_it("top", "top", "--once")
         self.pool.sublet("rm", running)
         self.run_it("about", "about")
-        for word in ("pause", "status", "resume"):
+        for word in ("pause", "reclaim", "lend", "status", "resume"):
             self.run_it("owner " + word, "owner", word, "--state",
                         self.pool.clients["curly"].state)
+        self.run_it("owner until", "owner", "until", "23:59", "--state",
+                    self.pool.clients["curly"].state)
+        self.pool.sublet("owner", "lend", "--state", self.pool.clients["curly"].state)
         for words in (["--idle-when", "hour >= 0"], ["--remove"]):
             self.run_it("owner rules", "owner", "rules", *words, "--state",
                         self.pool.clients["curly"].state)

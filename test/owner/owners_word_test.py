@@ -303,6 +303,47 @@ class OwnersWord(unittest.TestCase):
         wait_for(lambda: not harness.alive(pid), "the job to be gone")
         child.stdin.close()
 
+    def test_withdrawn_and_lent(self):
+        job, pid = self.burning()
+        code, out, _ = self.say("reclaim")
+        self.assertEqual((code, out.split("\n")[0]),
+                         (0, "this machine is withdrawn until `sublet owner lend --state %s`: no jobs"
+                          % self.curly.state))
+        wait_for(lambda: not harness.alive(pid), "the job to be gone")
+        status = self.status()
+        self.assertEqual((status["withdrawn"], status["lent_s"], status["paused"],
+                          status["reason"]), (True, 0, False, "paused"))
+        # It outlives the monitor; a pause beside it is another matter.
+        monitor, = self.curly.monitor_pids()
+        harness.kill(monitor)
+        wait_for(lambda: [p for p in self.curly.monitor_pids() if p != monitor], "another monitor")
+        wait_for(lambda: self.say("status")[0] == 0, "it to answer")
+        self.say("pause")
+        self.assertEqual(self.say("resume")[0], 0)
+        self.assertTrue(self.status()["withdrawn"])
+        if os.geteuid() == 0:
+            for words in ["lend"], ["until", "2h"]:
+                code, out, err = self.say(*words)
+                self.assertEqual((code, out), (5, ""), err)
+                self.assertIn("may lend this machine", err)
+        code, out, _ = self.say("until", "2s", uid=os.geteuid())
+        self.assertEqual(code, 0)
+        self.assertRegex(out, r"(?m)^lent for another (2|1) s, and withdrawn then$")
+        self.assertFalse(self.status()["withdrawn"])
+        wait_for(lambda: self.status()["withdrawn"], "the time to be over")
+        self.assertTrue(os.path.exists(self.curly.state + "/lending"))
+        code, out, _ = self.say("lend", uid=os.geteuid())
+        self.assertEqual((code, self.status()["lent_s"]), (0, -1))
+        self.assertFalse(os.path.exists(self.curly.state + "/lending"))
+        self.pool.wait_state(job, "running")
+        for wrong in "", "24:00", "12:60", "18:0x", "-1:00", "400d", "18:00 ", "noon":
+            code, out, err = self.say("until", wrong, uid=os.geteuid())
+            self.assertEqual((code, out), (2, ""), (wrong, err))
+        self.assertEqual(self.status()["lent_s"], -1)
+        code, out, _ = self.say("until", "23:59", uid=os.geteuid())
+        self.assertRegex(out, r"(?m)^lent for another .*, and withdrawn then$")
+        self.assertLessEqual(self.status()["lent_s"], 86400)
+
     def test_a_flood(self):
         """Who asks without end is answered 50 times a second, and others beside him."""
         job, pid = self.burning()
@@ -341,12 +382,16 @@ class OwnersWord(unittest.TestCase):
         for pid in self.curly.monitor_pids():
             harness.kill(pid, signal.SIGTERM)
         wait_for(lambda: not self.curly.monitor_pids(), "the monitor to end")
-        with open(self.curly.state + "/pause", "w") as f:
-            f.write("nonsense\n")
+        for name in "pause", "lending":
+            with open(self.curly.state + "/" + name, "w") as f:
+                f.write("nonsense\n")
         self.curly.start()
         wait_for(lambda: self.pool.machines()[0]["owner_paused"], "the machine to be paused")
         self.assertEqual(self.say("resume")[0], 0)
         self.assertFalse(self.status()["paused"])
+        self.assertTrue(self.status()["withdrawn"])
+        self.assertEqual(self.say("lend", uid=os.geteuid())[0], 0)
+        self.assertTrue(self.status()["jobs_may_run"])
 
     def test_what_cannot_be_stored_holds_nevertheless(self):
         os.mkdir(self.curly.state + "/pause")  # no file can take its place

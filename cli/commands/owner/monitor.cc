@@ -58,12 +58,12 @@ std::optional<Message> next_message(int socket, const std::string& folder) {
 }
 
 // Unless a job spoke, which is refused as for the other words.
-void refuse_rules(const OwnerAnswer& answer) {
+void refuse_as_it_says(const OwnerAnswer& answer) {
   if (answer.status.sequence == EINVAL)
     throw PoolError(ErrorKind::invalid, "owner.rule", answer.complaint,
                     "see docs/rules.md for the language, docs/load-monitor.md for the names", "");
   if (answer.status.sequence == EACCES)
-    throw PoolError(ErrorKind::not_permitted, "owner.rules", answer.complaint,
+    throw PoolError(ErrorKind::not_permitted, "owner.not_owner", answer.complaint,
                     "say it as root, or ask the administrator", "");
 }
 
@@ -118,7 +118,7 @@ OwnerAnswer say_to_monitor(const std::vector<std::string>& folders, const OwnerW
     throw no_monitor(folder, "it hangs up; too many ask at once");
   answer.status = status->frame;
   while (const auto more = next_message(socket.get(), folder)) add(*more, &answer);
-  if (answer.status.sequence != 0 && word.word == SUBLET_OWNER_RULES) refuse_rules(answer);
+  if (!answer.complaint.empty()) refuse_as_it_says(answer);
   if (answer.status.sequence == EACCES) {
     const std::string who = user_name(answer.status.arg[2]);
     throw PoolError(ErrorKind::not_permitted, "owner.paused",

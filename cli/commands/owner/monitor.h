@@ -35,7 +35,7 @@ struct OwnerAnswer {
 
 struct OwnerWord {
   sublet_owner_word word = SUBLET_OWNER_STATUS;
-  int64_t length_ms = 0;  // of a pause; 0: without end
+  int64_t length_ms = 0;  // of PAUSE and LEND; 0: without end
   std::string text = {};  // of RULES: the pair to set; empty: none
 };
 

@@ -1,6 +1,7 @@
-// owner pause, resume and status: words to the load monitor of this machine. They need no server
-// and no special rights.
+// owner pause, resume, reclaim, lend, until and status: words to the load monitor of this machine.
+// They need no server and no root.
 #include <cstring>
+#include <ctime>
 
 #include "base/json.h"
 #include "base/options/default_places.h"
@@ -78,11 +79,17 @@ std::string text_of(const OwnerAnswer& answer, const std::string& folder) {
                 ? " until `sublet owner resume" + (folder.empty() ? "" : " --state " + folder) + "`"
                 : " for another " + format_duration_ms((left + 999) / 1000 * 1000)) +
            ": no jobs\n";
+  } else if (status.attempt == 0) {
+    text = "this machine is withdrawn until `sublet owner lend" +
+           (folder.empty() ? "" : " --state " + folder) + "`: no jobs\n";
   } else {
     const bool away = status.state == SUBLET_PRESENCE_AWAY;
     text = std::string(away ? "jobs may run" : "no jobs now") + ": " + sense_of(status) +
            patience_of(status) + "\n";
   }
+  if (status.attempt != 0 && status.attempt != SUBLET_OWNER_LENT)
+    text += "lent for another " + format_duration_ms(int64_t{status.attempt} * 1000) +
+            ", and withdrawn then\n";
   return text + jobs_line(answer);
 }
 
@@ -95,6 +102,8 @@ std::string json_of(const OwnerAnswer& answer) {
   json.field("paused", status.arg[1] != 0);
   json.field("pause_left_ms", status.arg[1]);
   json.field("paused_by", status.arg[1] != 0 ? user_name(status.arg[2]) : "");
+  json.field("withdrawn", status.attempt == 0);
+  json.field("lent_s", status.attempt == SUBLET_OWNER_LENT ? -1 : int64_t{status.attempt});
   json.field("idle_in_ms", status.arg[0]).key("attempts").begin_array();
   for (const auto& [job, attempt] : answer.attempts)
     json.begin_object().field("job", job).field("attempt", attempt).end_object();
@@ -121,9 +130,43 @@ int64_t pause_length(const std::string& text) {
   return *ms;
 }
 
-int run_owner(const std::string& folder, sublet_owner_word word, const std::string& length,
+// Milliseconds until the time of day comes next here; std::nullopt: it is none.
+std::optional<int64_t> until_time_of_day(const std::string& text) {
+  int hour = 0, minute = 0, end = 0;
+  const bool whole = sscanf(text.c_str(), "%2d:%2d%n", &hour, &minute, &end) == 2 &&
+                     static_cast<size_t>(end) == text.size() && text[0] != '-';
+  if (!whole || hour < 0 || hour > 23 || minute < 0 || minute > 59) return std::nullopt;
+  const time_t now = time(nullptr);
+  tm then = {};
+  localtime_r(&now, &then);
+  then.tm_hour = hour;
+  then.tm_min = minute;
+  then.tm_sec = 0;
+  then.tm_isdst = -1;
+  time_t at = mktime(&then);
+  if (at <= now) {
+    ++then.tm_mday;
+    then.tm_hour = hour;
+    then.tm_min = minute;
+    then.tm_isdst = -1;
+    at = mktime(&then);
+  }
+  return int64_t{at - now} * 1000;
+}
+
+int64_t lent_length(const std::string& text) {
+  auto ms = until_time_of_day(text);
+  if (!ms) ms = parse_duration_ms(text);
+  if (!ms || *ms < 1 || *ms > protocol::kLongestPauseMs)
+    throw PoolError(ErrorKind::usage, "usage.until",
+                    "'" + text + "' is neither a time of day nor a duration of up to 366 d",
+                    "write it as 18:00, 2h or \"30 min\"", text);
+  return *ms;
+}
+
+int run_owner(const std::string& folder, sublet_owner_word word, int64_t length_ms,
               Context& context) {
-  const OwnerAnswer answer = say_to_monitor(client_states(folder), {word, pause_length(length)},
+  const OwnerAnswer answer = say_to_monitor(client_states(folder), {word, length_ms},
                                             context.timeout_ms().value_or(kOwnerPatienceMs));
   print(context.json ? json_of(answer) : text_of(answer, folder) + senses_table(answer, context));
   if (answer.status.arg[3] != 0 && word != SUBLET_OWNER_STATUS)
@@ -132,26 +175,50 @@ int run_owner(const std::string& folder, sublet_owner_word word, const std::stri
   return 0;
 }
 
+// How long the word is to hold.
+struct TimeArgument {
+  const char* help = "";
+  bool required = false;
+  int64_t (*parse)(const std::string&) = nullptr;
+};
+
 Command owner_word(Arguments& owner, const std::string& name, const std::string& help,
-                   sublet_owner_word word) {
+                   sublet_owner_word word, const TimeArgument& argument = {}) {
   auto folder = std::make_shared<std::string>();
   auto length = std::make_shared<std::string>();
   Arguments& a = owner.command(name, help);
-  if (word == SUBLET_OWNER_PAUSE)
-    a.positional("TIME", length.get(), "for how long, such as 2h (until `resume`)", false);
+  if (argument.parse != nullptr)
+    a.positional("TIME", length.get(), argument.help, argument.required);
   a.option("--state", folder.get(),
            "state folder of the client (your own client's, or /var/lib/sublet-client)", "FOLDER");
-  return {&a, [folder, length, word](Context& context) {
-            return run_owner(*folder, word, *length, context);
+  return {&a, [folder, length, word, parse = argument.parse](Context& context) {
+            return run_owner(*folder, word, parse == nullptr ? 0 : parse(*length), context);
           }};
 }
 
 }  // namespace
 
 Command owner_pause_command(Arguments& owner) {
-  return owner_word(owner, "pause",
-                    "Not now: no jobs at this machine, at once. They save and leave",
-                    SUBLET_OWNER_PAUSE);
+  return owner_word(
+      owner, "pause", "Not now: no jobs at this machine, at once. They save and leave",
+      SUBLET_OWNER_PAUSE, {"for how long, such as 2h (until `resume`)", false, pause_length});
+}
+
+Command owner_reclaim_command(Arguments& owner) {
+  return owner_word(
+      owner, "reclaim",
+      "Withdraw this machine: no jobs until `lend`. Those that are here save and leave",
+      SUBLET_OWNER_RECLAIM);
+}
+
+Command owner_lend_command(Arguments& owner) {
+  return owner_word(owner, "lend", "Lend this machine again, without end", SUBLET_OWNER_LEND);
+}
+
+Command owner_until_command(Arguments& owner) {
+  return owner_word(owner, "until", "Lend this machine until a time, and withdraw it then",
+                    SUBLET_OWNER_LEND,
+                    {"a time of day here, such as 18:00, or for how long: 2h", true, lent_length});
 }
 
 Command owner_resume_command(Arguments& owner) {
