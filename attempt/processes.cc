@@ -406,12 +406,23 @@ bool AttemptProcesses::has_nice(int autogroup, const Digits& nice) noexcept {
 bool AttemptProcesses::set_autogroup_nice(int nice) noexcept {
   struct Context {
     Digits nice;
+    pid_t own_session;
+    pid_t shepherds_session;
     pid_t last_session;
     bool done;
-  } context = {Digits(nice), 0, true};
+  } context = {Digits(nice), getsid(0), 0, 0, true};
+  Found shepherd = {};
+  if (identity_.shepherd > 0 && read_stat(Digits(identity_.shepherd).text, &shepherd))
+    context.shepherds_session = shepherd.session;
   visit(
       [](AttemptProcesses& self, const Found& found, void* raw) {
         auto* context = static_cast<Context*>(raw);
+        // A child that has not begun its own session yet. This one is the shepherd's, which must be
+        // able to end the job beside a busy owner.
+        if (found.session == context->own_session || found.session == context->shepherds_session) {
+          context->done = false;
+          return true;
+        }
         // Consecutive processes often share a session, and so its autogroup.
         if (found.session == context->last_session) return true;
         int fd = openat(self.proc_, ProcPath(Digits(found.pid).text, "autogroup").text,

@@ -59,7 +59,8 @@ class AttemptProcesses {
   // to all that do. False if none does.
   bool signal_who_handles(int signal, pid_t first) noexcept;
   // Sets the weight of every autogroup (session) of the attempt. False if the kernel
-  // refused one for now (without root it allows one change per 100 ms).
+  // refused one for now (without root it allows one change per 100 ms), or a process has no session
+  // of its own yet: that of the shepherd and of the caller is never changed.
   bool set_autogroup_nice(int nice) noexcept;
 
  private:

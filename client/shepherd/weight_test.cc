@@ -5,8 +5,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <iostream>
 
+#include "attempt/processes.h"
 #include "client/shepherd/test_rig.h"
 
 using namespace sublet;
@@ -65,6 +67,7 @@ class ShepherdWeightTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(owner_keeps_core_with_cgroup);
   CPPUNIT_TEST(owner_keeps_core_without_cgroup);
   CPPUNIT_TEST(save_beside_a_busy_owner_ends_in_time);
+  CPPUNIT_TEST(the_session_of_the_shepherd_keeps_its_weight);
   CPPUNIT_TEST_SUITE_END();
 
   static void owner_keeps_core(bool cgroup, const char* name) {
@@ -120,6 +123,47 @@ class ShepherdWeightTest : public CppUnit::TestFixture {
       CPPUNIT_ASSERT_EQUAL(int64_t{1}, end.facts.generation);
       CPPUNIT_ASSERT(end.facts.quiesce_ns <= order.save_deadline_ms * kMs);
     }
+  }
+
+  // It has to end the job beside a busy owner. A child is in its session until it has begun its
+  // own, which on a busy machine takes a while.
+  void the_session_of_the_shepherd_keeps_its_weight() {
+    const pid_t shepherd = fork();
+    if (shepherd == 0) _exit(act_as_shepherd());
+    int status = 0;
+    waitpid(shepherd, &status, 0);
+    CPPUNIT_ASSERT_EQUAL(0, status);
+  }
+
+ private:
+  static bool has_nice(pid_t pid, int nice) {
+    std::ifstream file("/proc/" + std::to_string(pid) + "/autogroup");
+    std::string line;
+    std::getline(file, line);
+    return line.empty() || line.ends_with(" nice " + std::to_string(nice));
+  }
+  // Which step failed; 0: none.
+  static int act_as_shepherd() {
+    int begin[2], begun[2];
+    char byte = 0;
+    if (setsid() < 0 || pipe(begin) != 0 || pipe(begun) != 0) return 1;
+    const pid_t child = fork();
+    if (child == 0) {
+      if (read(begin[0], &byte, 1) == 1) setsid();
+      if (write(begun[1], &byte, 1) == 1) pause();
+      _exit(0);
+    }
+    AttemptProcesses processes;
+    if (!processes.open("")) return 2;
+    processes.set({.shepherd = getpid()});
+    int failed = 0;
+    if (processes.set_autogroup_nice(19) || !has_nice(getpid(), 0)) failed = 3;
+    if (write(begin[1], &byte, 1) != 1 || read(begun[0], &byte, 1) != 1) failed = 4;
+    const bool done = wait_until([&] { return processes.set_autogroup_nice(19); });
+    if (failed == 0 && (!done || !has_nice(child, 19) || !has_nice(getpid(), 0))) failed = 5;
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    return failed;
   }
 };
 
