@@ -21,6 +21,7 @@ class ShepherdLeaveTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(owner_returns_and_the_job_saves_and_leaves);
   CPPUNIT_TEST(without_a_handler_it_is_killed_at_once);
   CPPUNIT_TEST(a_shell_waits_for_the_program_that_saves);
+  CPPUNIT_TEST(it_may_have_saved_before_all_were_asked);
   CPPUNIT_TEST(a_program_that_ends_meanwhile_is_done);
   CPPUNIT_TEST(a_handler_that_does_nothing_is_killed_at_the_deadline);
   CPPUNIT_TEST(burner_is_killed_when_its_allowance_is_spent);
@@ -125,6 +126,28 @@ class ShepherdLeaveTest : public CppUnit::TestFixture {
     std::string folder = ready(rig, order);
     rig.monitor().say(SUBLET_PRESENCE_ACTIVE);
     left(rig.finish(folder), SUBLET_LEAVE_OWNER);
+  }
+
+  // Asking goes on for a while where there are many processes.
+  void it_may_have_saved_before_all_were_asked() {
+    each_way([](Rig& rig, bool cgroup) {
+      AttemptOrder order = rig.order({});
+      if (cgroup) rig.use_cgroups(&order);
+      order.program = "/bin/sh";
+      order.arguments = {"sh", "-c",
+                         rig.test_job() +
+                             " aware 1 & saves=$!; i=0; "
+                             "while [ $i -lt 300 ]; do sleep 1000 & i=$((i+1)); done; : > all; "
+                             "wait $saves; exit $?"};
+      order.environment.push_back("PATH=/usr/bin:/bin");
+      std::string folder = ready(rig, order);
+      CPPUNIT_ASSERT(wait_until([&] { return access((folder + "/work/all").c_str(), F_OK) == 0; }));
+      rig.monitor().say(SUBLET_PRESENCE_ACTIVE);
+      AttemptExit end = rig.finish(folder);
+      left(end, SUBLET_LEAVE_OWNER);
+      in_order({end.facts.told_ns, end.facts.save_asked_ns, end.facts.checkpointed_ns,
+                end.facts.quiesce_ns});
+    });
   }
 
   // It was asked, and ended by itself: its status is not an answer.

@@ -81,7 +81,10 @@ bool Shepherd::ask_to_leave() {
   look_at_status();
   requests_before_ = requests_seen();
   generation_before_ = seen_.generation;
+  // Before the first is asked: it may have saved when the last is.
+  const int64_t now = boot_now();
   term_handled_ = processes_.signal_who_handles(SIGTERM, launch_.pid());
+  if (term_handled_) steps_.save_asked = now;
   return term_handled_;
 }
 
@@ -103,9 +106,7 @@ void Shepherd::act(uint32_t actions, int64_t now) {
     weight_.hasten_end(processes_);
   else if (actions & kActLift)
     lift_refused_ = !weight_.lift(processes_);
-  if (actions & kActTerminate && ask_to_leave()) {
-    steps_.save_asked = boot_now();
-  } else if (actions & kActTerminate) {
+  if (actions & kActTerminate && !ask_to_leave()) {
     // What was found has changed since.
     if (machine_.leaving_for_owner()) return act(machine_.assessed(TermAnswer::kNone, now), now);
     if (!main_gone_) ::kill(-launch_.pid(), SIGTERM);
