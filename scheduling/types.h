@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "protocol/attempt.h"
+
 namespace sublet::scheduling {
 
 using JobId = uint64_t;
@@ -77,9 +79,7 @@ inline bool is_final(JobState s) {
 // A failure uses up a retry; an eviction or a refusal never does (rule 7).
 inline bool is_failure(EndReason r) { return r >= EndReason::kExit && r <= EndReason::kLimit; }
 // The attempt lost its slot through no fault of the job.
-inline bool is_eviction(EndReason r) {
-  return (r >= EndReason::kOwner && r <= EndReason::kDrained) || r == EndReason::kAdministrator;
-}
+inline bool is_eviction(EndReason r) { return protocol::had_to_leave(static_cast<uint32_t>(r)); }
 
 enum class MachineState : uint32_t { kIdle = 1, kBusy = 2, kSilent = 3, kGone = 4 };
 

@@ -12,6 +12,8 @@
 namespace sublet::server {
 namespace {
 
+// As protocol::had_to_leave().
+constexpr const char* kWasEvicted = "(ended between 16 and 20 or ended = 26)";
 // The name of machine m, which may have been removed since.
 constexpr const char* kMachineName = "coalesce(m.name, 'gone')";
 
@@ -48,10 +50,11 @@ std::string summed_rows(const UsageQuery& query, bool by_job_first) {
   const std::string time = by_job_first ? "+finished" : "finished";
   std::string text =
       "(select job, user_name, machine, batch, finished as at, case when ended = 1 then 1 else 0 "
-      "end as done, 1 as attempts, case when ended between 16 and 20 or ended = 26 then 1 else 0 "
-      "end as "
-      "evicted, "
-      "used, kept, lost, wall, charged, waited, 0 as spent from uses where " +
+      "end as done, 1 as attempts, case when " +
+      std::string(kWasEvicted) +
+      " then 1 else 0 end as evicted, used, kept, lost, wall, charged, waited, 0 as spent from "
+      "uses "
+      "where " +
       time + " >= " + since + " and " + time + " < " + until;
   if (!query.user.empty()) text += " and user_name = :user";
   if (query.with_server)
@@ -143,8 +146,8 @@ std::string evictions_of(const UsageQuery& query, const std::vector<std::string>
   std::string text =
       "(select job, attempt, user_name, machine, batch, finished as at from uses where finished "
       ">= " +
-      std::to_string(query.since) + " and finished < " + std::to_string(query.until) +
-      " and (ended between 16 and 20 or ended = 26)";
+      std::to_string(query.since) + " and finished < " + std::to_string(query.until) + " and " +
+      kWasEvicted;
   if (!query.user.empty()) text += " and user_name = :user";
   text += ") as u join ends e on e.job = u.job and e.attempt = u.attempt";
   if (std::count(query.by.begin(), query.by.end(), GroupBy::kMachine) > 0)
