@@ -228,8 +228,9 @@ void AttemptTasks::note_eviction(const WorkPtr& work) {
   if (work->eviction_noted) return;
   work->eviction_noted = true;
   if (!had_to_leave(work->end.end)) return;
-  // The file is not written here: what was saved is to reach the server first.
-  post(threads_.local, work, [this, note = note_of(work->end)] { evictions_.add(note); });
+  // Later: what was saved is to reach the server first. And not by the threads on which an owner
+  // may wait for a kill: it writes a file.
+  post(threads_.workers, work, [this, note = note_of(work->end)] { evictions_.add(note); });
 }
 
 void AttemptTasks::do_hand_in(const WorkPtr& work) {
