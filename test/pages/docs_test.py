@@ -167,6 +167,7 @@ class Scene:
         if os.geteuid() == 0:
             text = re.sub(r"(sublet-client .*)(--monitor-control)", r"\1--state ~/workstation \2",
                           text)
+            text = re.sub(r"(bin/sublet owner history)", r"\1 --state ~/workstation", text)
         return re.sub(r"(?m)^(.*sublet-server .*--socket (\S+).* &)$",
                       r"\1\nuntil sublet about --server \2 >/dev/null 2>&1; do :; done", text)
 
@@ -221,6 +222,7 @@ class Docs(unittest.TestCase):
         self.assertRegex(told, r"(?m)^job \d+ pi: waiting .*, used by its owner$")
         self.assertRegex(told, r"(?m)^attempt 1 ended: owner came back")
         self.assertRegex(told, r"attempt 2 on %s\nstarting at term [1-9]\d*\npi is about " % machine)
+        self.assertRegex(told, r"(?m)^WHEN .*\n\S+ +\d+\.1 +simulated owner( +\S+ ms){4}$")
         self.assertNotIn("attempt 3", told)
 
     def test_listing_saves_itself(self):
