@@ -56,7 +56,8 @@ std::vector<SettingSpec> setting_specs() {
       {.key = "owners",
        .type = SettingType::texts,
        .default_value = "",
-       .doc = "accounts that may set this machine's rules besides root and the client's own"},
+       .doc = "accounts that may set this machine's rules and lend it, besides root and the "
+              "client's own"},
       {.key = "input",
        .type = SettingType::boolean,
        .default_value = "true",

@@ -36,7 +36,7 @@
 #define SUBLET_SHEPHERD_ACK_NS 300000000ll
 #define SUBLET_OWNER_SENSE_BYTES 400
 #define SUBLET_OWNER_RULE_BYTES 9000
-#define SUBLET_OWNER_LENT 0xffffffffu
+#define SUBLET_OWNER_WITHDRAWN 0xffffffffu
 /* The least time between two HERE frames of an agent. */
 #define SUBLET_AGENT_PAUSE_NS 250000000ll
 
@@ -84,7 +84,7 @@ enum sublet_frame_kind {
    * PRESENCE; sequence: 0, or the errno with which the word was refused; arg[1]: of a pause, ms
    * that are left, -1: until RESUME, 0: there is none; arg[2]: the uid that asked for it; arg[3]:
    * errno with which it could not be stored, so that a restart forgets it. attempt: for how many
-   * seconds the machine is lent, 0: it is withdrawn, SUBLET_OWNER_LENT: without end. job: number of
+   * seconds the machine is lent, 0: without end, or SUBLET_OWNER_WITHDRAWN. job: number of
    * attempts here, each named by one more frame. After it the monitor hangs up. */
   SUBLET_FRAME_OWNER_STATUS = 49,
   /* monitor -> owner: job and attempt. */

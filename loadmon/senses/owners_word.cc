@@ -227,8 +227,8 @@ bool OwnersWord::is_withdrawn() const {
 }
 
 uint32_t OwnersWord::lent_s() const {
-  if (!withdrawal_) return SUBLET_OWNER_LENT;
-  if (is_withdrawn()) return 0;
+  if (!withdrawal_) return 0;
+  if (is_withdrawn()) return SUBLET_OWNER_WITHDRAWN;
   return static_cast<uint32_t>((withdrawal_->left_ms(moment()) + 999) / 1000);
 }
 

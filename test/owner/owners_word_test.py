@@ -307,7 +307,7 @@ class OwnersWord(unittest.TestCase):
         job, pid = self.burning()
         code, out, _ = self.say("reclaim")
         self.assertEqual((code, out.split("\n")[0]),
-                         (0, "this machine is withdrawn until `sublet owner lend --state %s`: no jobs"
+                         (0, "withdrawn until `sublet owner lend --state %s`: no jobs"
                           % self.curly.state))
         wait_for(lambda: not harness.alive(pid), "the job to be gone")
         status = self.status()
@@ -318,7 +318,8 @@ class OwnersWord(unittest.TestCase):
         harness.kill(monitor)
         wait_for(lambda: [p for p in self.curly.monitor_pids() if p != monitor], "another monitor")
         wait_for(lambda: self.say("status")[0] == 0, "it to answer")
-        self.say("pause")
+        out = self.say("pause")[1]
+        self.assertRegex(out, r"(?s)^paused by .*\nwithdrawn until `sublet owner lend")
         self.assertEqual(self.say("resume")[0], 0)
         self.assertTrue(self.status()["withdrawn"])
         if os.geteuid() == 0:

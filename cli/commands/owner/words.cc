@@ -72,6 +72,7 @@ std::string senses_table(const OwnerAnswer& answer, const Context& context) {
 std::string text_of(const OwnerAnswer& answer, const std::string& folder) {
   const sublet_frame& status = answer.status;
   const int64_t left = status.arg[1];
+  const bool withdrawn = status.attempt == SUBLET_OWNER_WITHDRAWN;
   std::string text;
   if (left != 0) {
     text = "paused by " + user_name(status.arg[2]) +
@@ -79,15 +80,15 @@ std::string text_of(const OwnerAnswer& answer, const std::string& folder) {
                 ? " until `sublet owner resume" + (folder.empty() ? "" : " --state " + folder) + "`"
                 : " for another " + format_duration_ms((left + 999) / 1000 * 1000)) +
            ": no jobs\n";
-  } else if (status.attempt == 0) {
-    text = "this machine is withdrawn until `sublet owner lend" +
-           (folder.empty() ? "" : " --state " + folder) + "`: no jobs\n";
-  } else {
+  } else if (!withdrawn) {
     const bool away = status.state == SUBLET_PRESENCE_AWAY;
     text = std::string(away ? "jobs may run" : "no jobs now") + ": " + sense_of(status) +
            patience_of(status) + "\n";
   }
-  if (status.attempt != 0 && status.attempt != SUBLET_OWNER_LENT)
+  if (withdrawn)
+    text += "withdrawn until `sublet owner lend" + (folder.empty() ? "" : " --state " + folder) +
+            "`: no jobs\n";
+  else if (status.attempt != 0)
     text += "lent for another " + format_duration_ms(int64_t{status.attempt} * 1000) +
             ", and withdrawn then\n";
   return text + jobs_line(answer);
@@ -102,8 +103,9 @@ std::string json_of(const OwnerAnswer& answer) {
   json.field("paused", status.arg[1] != 0);
   json.field("pause_left_ms", status.arg[1]);
   json.field("paused_by", status.arg[1] != 0 ? user_name(status.arg[2]) : "");
-  json.field("withdrawn", status.attempt == 0);
-  json.field("lent_s", status.attempt == SUBLET_OWNER_LENT ? -1 : int64_t{status.attempt});
+  const bool withdrawn = status.attempt == SUBLET_OWNER_WITHDRAWN;
+  json.field("withdrawn", withdrawn);
+  json.field("lent_s", withdrawn ? 0 : status.attempt == 0 ? -1 : int64_t{status.attempt});
   json.field("idle_in_ms", status.arg[0]).key("attempts").begin_array();
   for (const auto& [job, attempt] : answer.attempts)
     json.begin_object().field("job", job).field("attempt", attempt).end_object();
