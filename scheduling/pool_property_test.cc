@@ -333,9 +333,12 @@ class PoolPropertyTest : public CppUnit::TestFixture {
       Player player(some_parameters(bits), bits & 16);
       for (const uint32_t choice : some_history()) {
         const Event event = player.next(choice);
+        const auto deadline = player.t.pool.next_deadline();
+        // Any event carries out what is due.
+        const bool due = deadline && *deadline <= player.t.now;
         const bool stale = is_stale(player.t, event);
         const Outcome& outcome = player.t.apply(event);
-        if (stale) RC_ASSERT(outcome.records.empty() && outcome.decisions.empty());
+        if (stale && !due) RC_ASSERT(outcome.records.empty() && outcome.decisions.empty());
         check_invariants(player.t);
         check_rows(player.t.books);
         check_batches(player.t);
