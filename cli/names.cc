@@ -59,11 +59,11 @@ std::string name_of(Names names, uint32_t value) {
   return known ? std::string(names[value - 1]) : std::to_string(value);
 }
 
-constexpr std::string_view kJobStates[] = {"waiting", "placed",  "running", "held",      "done",
-                                           "failed",  "removed", "",        "delivering"};
+constexpr std::string_view kJobStates[] = {"waiting", "placed",  "running",   "held",      "done",
+                                           "failed",  "removed", "suspended", "delivering"};
 constexpr std::string_view kMachineStates[] = {"idle", "busy", "silent", "gone"};
-constexpr std::string_view kAttemptStates[] = {"ordered", "staging", "running",   "leaving",
-                                               "ended",   "",        "delivering"};
+constexpr std::string_view kAttemptStates[] = {"ordered", "staging",   "running",   "leaving",
+                                               "ended",   "suspended", "delivering"};
 
 }  // namespace
 
@@ -185,8 +185,8 @@ uint32_t parse_job_state(const std::string& word) {
   const std::vector<std::string> all = job_state_names();
   std::string near = nearest_word(word, all);
   throw PoolError(ErrorKind::usage, "usage.state", "'" + word + "' is not a job state",
-                  near.empty() ? "one of waiting, placed, running, delivering, held, done, failed, "
-                                 "removed"
+                  near.empty() ? "one of waiting, placed, running, suspended, delivering, held, "
+                                 "done, failed, removed"
                                : "did you mean " + near + "?",
                   word);
 }

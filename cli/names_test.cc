@@ -108,14 +108,15 @@ class NamesTest : public CppUnit::TestFixture {
   void states() {
     CPPUNIT_ASSERT_EQUAL(std::string("held"), job_state_name(kHeld));
     CPPUNIT_ASSERT_EQUAL(std::string("delivering"), job_state_name(kDelivering));
-    CPPUNIT_ASSERT_EQUAL(std::string("8"), job_state_name(8));
+    CPPUNIT_ASSERT_EQUAL(std::string("suspended"), job_state_name(kSuspended));
+    CPPUNIT_ASSERT_EQUAL(std::string("10"), job_state_name(10));
     CPPUNIT_ASSERT_EQUAL(std::string("99"), job_state_name(99));
     CPPUNIT_ASSERT_EQUAL(std::string("0"), machine_state_name(0));
     CPPUNIT_ASSERT_EQUAL(uint32_t{kFailed}, parse_job_state("failed"));
     CPPUNIT_ASSERT_EQUAL(uint32_t{kDelivering}, parse_job_state("delivering"));
     for (const char* word : {"fialed", "", "8"})
       CPPUNIT_ASSERT_THROW(parse_job_state(word), PoolError);
-    CPPUNIT_ASSERT_EQUAL(size_t{8}, job_state_names().size());
+    CPPUNIT_ASSERT_EQUAL(size_t{9}, job_state_names().size());
     CPPUNIT_ASSERT(is_eviction(16) && is_eviction(20) && is_eviction(26) && !is_eviction(22) &&
                    !is_eviction(23) && !is_eviction(2));
   }

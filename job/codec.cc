@@ -9,6 +9,7 @@ namespace {
 
 // Stored among the details, so that descriptions without it keep their form.
 constexpr std::string_view kStandardInput = "standard_input";
+constexpr std::string_view kLeaving = "leaving";
 
 void put_strings(protocol::Encoder& out, const std::vector<std::string>& strings) {
   out.number(uint64_t{strings.size()});
@@ -95,14 +96,20 @@ void put_spec(protocol::Encoder& out, const JobDescription& spec) {
   out.number(spec.retries);
   out.number(spec.save_deadline_ms);
   out.number(uint64_t{spec.programs.size()} + !spec.submit_folder.empty() +
-             !spec.submit_host.empty() + !spec.standard_input.empty() + spec.even_so);
+             !spec.submit_host.empty() + !spec.standard_input.empty() + spec.even_so +
+             (spec.leaving != Leaving::kDefault));
   each_detail(spec, [&](std::string_view name, std::string_view value) {
     out.text(name);
     out.text(value);
   });
-  if (spec.standard_input.empty()) return;
-  out.text(kStandardInput);
-  out.text(spec.standard_input);
+  if (!spec.standard_input.empty()) {
+    out.text(kStandardInput);
+    out.text(spec.standard_input);
+  }
+  if (spec.leaving != Leaving::kDefault) {
+    out.text(kLeaving);
+    out.text(leaving_name(spec.leaving));
+  }
 }
 
 JobDescription get_spec(protocol::Decoder& in) {
@@ -132,6 +139,8 @@ JobDescription get_spec(protocol::Decoder& in) {
     std::string value = in.text();
     if (name == kStandardInput)
       spec.standard_input = std::move(value);
+    else if (name == kLeaving)
+      spec.leaving = leaving_named(value).value_or(Leaving::kDefault);
     else
       take_detail(spec, name, value);
   }

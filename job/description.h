@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "job/axis.h"
+#include "job/leaving.h"
 
 namespace sublet {
 
@@ -58,6 +59,7 @@ struct JobDescription {
   int32_t priority = 0;
   uint32_t retries = 0;
   int64_t save_deadline_ms = 0;
+  Leaving leaving = Leaving::kDefault;
   // "OS/ARCHITECTURE" and the program for it, instead of `program`.
   std::vector<std::pair<std::string, std::string>> programs = {};
   // Where it was submitted. Empty: unknown.

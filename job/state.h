@@ -15,6 +15,7 @@ enum JobState : uint32_t {
   kDone = 5,
   kFailed = 6,
   kRemoved = 7,
+  kSuspended = 8,
   kDelivering = 9
 };
 

@@ -146,8 +146,9 @@ class Player {
       const bool live = a.state != AttemptState::kEnded;
       if (a.machine != r.machine || pick(live ? 8 : 2) == 0) continue;
       static constexpr AttemptState kReported[] = {
-          AttemptState::kOrdered, AttemptState::kStaging, AttemptState::kRunning,
-          AttemptState::kLeaving, AttemptState::kEnded,   AttemptState::kDelivering};
+          AttemptState::kOrdered,   AttemptState::kStaging, AttemptState::kRunning,
+          AttemptState::kSuspended, AttemptState::kLeaving, AttemptState::kEnded,
+          AttemptState::kDelivering};
       r.attempts.push_back({key, kReported[pick(std::size(kReported))], pick(3)});
     }
     return r;
@@ -219,9 +220,7 @@ void check_invariants(const TestPool& t) {
     const auto view = t.pool.job(id);
     RC_ASSERT(!view == is_final(job.state));
     if (view) RC_ASSERT(text_of(*view) == text_of(job));
-    const bool at_work = job.state == JobState::kPlaced || job.state == JobState::kRunning ||
-                         job.state == JobState::kDelivering;
-    if (at_work) RC_ASSERT(live.contains(id));
+    if (is_at_work(job.state)) RC_ASSERT(live.contains(id));
     waiting += job.state == JobState::kWaiting;
     if (job.state == JobState::kWaiting && !live.contains(id) && job.not_before <= t.now)
       placeable.push_back(&job);

@@ -32,6 +32,7 @@ struct OneJob {
     t.report(machine, true);
     t.report(machine, false);  // so that no other job is placed
     if (state != JobState::kPlaced) t.start(job);
+    if (state == JobState::kSuspended) t.renew(job, AttemptState::kSuspended);
     if (state == JobState::kDelivering) t.renew(job, AttemptState::kDelivering);
     if (state == JobState::kDone) t.end(job, EndReason::kDone);
     if (state == JobState::kFailed) t.end(job, EndReason::kExit);
@@ -43,8 +44,8 @@ struct OneJob {
     if (state == AttemptState::kStaging) return;
     t.apply(AttemptStarted{{job, 1}, machine});
     if (state == AttemptState::kRunning) return;
-    if (state == AttemptState::kDelivering) {
-      t.renew(job, AttemptState::kDelivering);
+    if (state == AttemptState::kDelivering || state == AttemptState::kSuspended) {
+      t.renew(job, state);
       return;
     }
     t.renew(job, AttemptState::kLeaving);
@@ -57,6 +58,7 @@ class PoolStatesTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(job_table);
   CPPUNIT_TEST(retries_are_for_failures_only);
   CPPUNIT_TEST(attempt_table);
+  CPPUNIT_TEST(a_suspended_job_goes_on);
   CPPUNIT_TEST(ended_attempts_are_refused);
   CPPUNIT_TEST(other_machines_are_refused);
   CPPUNIT_TEST(checkpoints_only_rise);
@@ -81,6 +83,8 @@ class PoolStatesTest : public CppUnit::TestFixture {
          {kSame, J::kRunning, J::kDone, J::kFailed, J::kWaiting, J::kHeld, kSame, J::kRemoved}},
         {J::kRunning,
          {kSame, kSame, J::kDone, J::kFailed, J::kWaiting, J::kHeld, kSame, J::kRemoved}},
+        {J::kSuspended,
+         {kSame, J::kRunning, J::kDone, J::kFailed, J::kWaiting, J::kHeld, kSame, J::kRemoved}},
         {J::kDelivering,
          {kSame, kSame, J::kDone, J::kFailed, J::kWaiting, J::kHeld, kSame, J::kRemoved}},
         {J::kHeld, {kSame, kSame, kSame, kSame, kSame, kSame, J::kWaiting, J::kRemoved}},
@@ -111,9 +115,7 @@ class PoolStatesTest : public CppUnit::TestFixture {
           CPPUNIT_ASSERT_EQUAL_MESSAGE(cell, uint64_t{expected != kSame}, t.last.answer.changed);
           CPPUNIT_ASSERT_EQUAL_MESSAGE(cell, uint64_t{expected == kSame}, t.last.answer.unchanged);
         }
-        const bool at_work =
-            before == J::kPlaced || before == J::kRunning || before == J::kDelivering;
-        if (at_work && (event == kHold || event == kRemove)) {
+        if (is_at_work(before) && (event == kHold || event == kRemove)) {
           const auto& leave = std::get<TellToLeave>(t.last.decisions.at(0));
           CPPUNIT_ASSERT(leave.key == key);
           CPPUNIT_ASSERT(leave.reason ==
@@ -129,6 +131,28 @@ class PoolStatesTest : public CppUnit::TestFixture {
     t.join({machine, "larry", "linux", "x86_64", 1, 1, 1ull << 30, 1ull << 30});
     CPPUNIT_ASSERT(t.pool.machine_named("larry") == machine);
     CPPUNIT_ASSERT(!t.pool.machine_named("curly"));
+  }
+
+  // By the machine's word, as often as its owner comes and goes; its start stays what it was.
+  void a_suspended_job_goes_on() {
+    OneJob one;
+    TestPool& t = one.t;
+    one.bring_to(JobState::kRunning);
+    const Micros started = t.books.attempts[t.key(one.job)].started;
+    for (int i = 0; i < 2; ++i) {
+      t.pass(kSecond);
+      t.renew(one.job, AttemptState::kSuspended);
+      CPPUNIT_ASSERT(t.state(one.job) == JobState::kSuspended);
+      t.pass(kSecond);
+      t.renew(one.job, AttemptState::kRunning);
+      CPPUNIT_ASSERT(t.state(one.job) == JobState::kRunning);
+    }
+    CPPUNIT_ASSERT_EQUAL(started, t.books.attempts[t.key(one.job)].started);
+    t.renew(one.job, AttemptState::kSuspended);
+    t.renew(one.job, AttemptState::kLeaving);
+    CPPUNIT_ASSERT(t.state(one.job) == JobState::kRunning);
+    t.renew(one.job, AttemptState::kSuspended);  // said before it left
+    CPPUNIT_ASSERT(t.books.attempts[t.key(one.job)].state == AttemptState::kLeaving);
   }
 
   // Its program ended before it was told to leave.
@@ -168,6 +192,7 @@ class PoolStatesTest : public CppUnit::TestFixture {
       kAccepted,
       kRefused,
       kStarted,
+      kSuspended,
       kLeaving,
       kDelivering,
       kEnds,
@@ -176,22 +201,26 @@ class PoolStatesTest : public CppUnit::TestFixture {
     };
     const std::map<A, std::vector<A>> table = {
         {A::kOrdered,
-         {A::kStaging, A::kEnded, A::kRunning, A::kLeaving, A::kDelivering, A::kEnded, A::kEnded,
-          A::kEnded}},
+         {A::kStaging, A::kEnded, A::kRunning, A::kSuspended, A::kLeaving, A::kDelivering,
+          A::kEnded, A::kEnded, A::kEnded}},
         {A::kStaging,
-         {A::kStaging, A::kEnded, A::kRunning, A::kLeaving, A::kDelivering, A::kEnded, A::kEnded,
-          A::kEnded}},
+         {A::kStaging, A::kEnded, A::kRunning, A::kSuspended, A::kLeaving, A::kDelivering,
+          A::kEnded, A::kEnded, A::kEnded}},
         {A::kRunning,
-         {A::kRunning, A::kRunning, A::kRunning, A::kLeaving, A::kDelivering, A::kEnded, A::kEnded,
-          A::kEnded}},
+         {A::kRunning, A::kRunning, A::kRunning, A::kSuspended, A::kLeaving, A::kDelivering,
+          A::kEnded, A::kEnded, A::kEnded}},
+        {A::kSuspended,
+         {A::kSuspended, A::kSuspended, A::kRunning, A::kSuspended, A::kLeaving, A::kDelivering,
+          A::kEnded, A::kEnded, A::kEnded}},
         {A::kLeaving,
-         {A::kLeaving, A::kLeaving, A::kLeaving, A::kLeaving, A::kDelivering, A::kEnded, A::kEnded,
-          A::kEnded}},
+         {A::kLeaving, A::kLeaving, A::kLeaving, A::kLeaving, A::kLeaving, A::kDelivering,
+          A::kEnded, A::kEnded, A::kEnded}},
         {A::kDelivering,
-         {A::kDelivering, A::kDelivering, A::kDelivering, A::kDelivering, A::kDelivering, A::kEnded,
-          A::kEnded, A::kEnded}},
+         {A::kDelivering, A::kDelivering, A::kDelivering, A::kDelivering, A::kDelivering,
+          A::kDelivering, A::kEnded, A::kEnded, A::kEnded}},
         {A::kEnded,
-         {A::kEnded, A::kEnded, A::kEnded, A::kEnded, A::kEnded, A::kEnded, A::kEnded, A::kEnded}}};
+         {A::kEnded, A::kEnded, A::kEnded, A::kEnded, A::kEnded, A::kEnded, A::kEnded, A::kEnded,
+          A::kEnded}}};
     for (const auto& [before, row] : table) {
       for (int event = kAccepted; event <= kSuperseded; ++event) {
         OneJob one;
@@ -201,6 +230,8 @@ class PoolStatesTest : public CppUnit::TestFixture {
         if (event == kAccepted) t.apply(OrderAnswered{key, Answer::kAccepted, ""});
         if (event == kRefused) t.apply(OrderAnswered{key, Answer::kRefused, ""});
         if (event == kStarted) t.apply(AttemptStarted{key, one.machine});
+        if (event == kSuspended)
+          t.apply(Renewed{one.machine, false, {{key, AttemptState::kSuspended}}});
         if (event == kLeaving) {
           t.apply(Renewed{one.machine, false, {{key, AttemptState::kLeaving}}});
         }

@@ -113,7 +113,7 @@ struct Writer {
     once("attempt " + plain(r.key));
     const auto it = books.attempts.find(r.key);
     if (it != books.attempts.end()) {
-      demand(it->second.state == r.state || precedes(it->second.state, r.state),
+      demand(it->second.state == r.state || may_follow(r.state, it->second.state),
              "an attempt's state went back");
       demand(it->second.state != AttemptState::kEnded, "an ended attempt changed");
     }

@@ -184,10 +184,7 @@ class Restorer {
       Job* job = s_.live_job(row.id);
       if (job == nullptr) continue;
       JobRecord& record = job->record;
-      const bool at_work = record.state == JobState::kPlaced ||
-                           record.state == JobState::kRunning ||
-                           record.state == JobState::kDelivering;
-      if (at_work && s_.live_attempt(row.id) == nullptr) {
+      if (is_at_work(record.state) && s_.live_attempt(row.id) == nullptr) {
         complain(name_of(row.id) + " was at work without an attempt: it waits again");
         record.state = JobState::kWaiting;
         s_.waiting += record.count;

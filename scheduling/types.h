@@ -25,10 +25,14 @@ enum class JobState : uint32_t {
   kDone = 5,
   kFailed = 6,
   kRemoved = 7,
+  kSuspended = 8,  // its attempt is
   kDelivering = 9  // its program has ended, its outputs are on their way
 };
-inline bool is_known(JobState s) {
-  return (s >= JobState::kWaiting && s <= JobState::kRemoved) || s == JobState::kDelivering;
+inline bool is_known(JobState s) { return s >= JobState::kWaiting && s <= JobState::kDelivering; }
+// Has a machine.
+inline bool is_at_work(JobState s) {
+  return s == JobState::kPlaced || s == JobState::kRunning || s == JobState::kSuspended ||
+         s == JobState::kDelivering;
 }
 
 enum class AttemptState : uint32_t {
@@ -37,17 +41,23 @@ enum class AttemptState : uint32_t {
   kRunning = 3,
   kLeaving = 4,
   kEnded = 5,
+  kSuspended = 6,  // frozen while the machine's owner is there; may run again
   kDelivering = 7  // its program has ended, its outputs are on their way
 };
 inline bool is_known(AttemptState s) {
-  return (s >= AttemptState::kOrdered && s <= AttemptState::kEnded) ||
-         s == AttemptState::kDelivering;
+  return s >= AttemptState::kOrdered && s <= AttemptState::kDelivering;
 }
-// Whether an attempt in state `a` may go on to `b`: the numbers are not in order.
+// Whether `b` comes after `a` in the life of an attempt: the numbers are not in order.
 inline bool precedes(AttemptState a, AttemptState b) {
-  if (a == AttemptState::kEnded || b == AttemptState::kEnded)
-    return a != b && b == AttemptState::kEnded;
-  return a < b;
+  const auto place = [](AttemptState s) {
+    constexpr int kPlaces[] = {0, 0, 1, 2, 4, 6, 3, 5};
+    return kPlaces[static_cast<uint32_t>(s)];
+  };
+  return place(a) < place(b);
+}
+// Whether an attempt in state `a` may go on to `b`: a suspended one may run again.
+inline bool may_follow(AttemptState b, AttemptState a) {
+  return precedes(a, b) || (a == AttemptState::kSuspended && b == AttemptState::kRunning);
 }
 
 enum class EndReason : uint32_t {

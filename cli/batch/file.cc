@@ -137,6 +137,12 @@ uint64_t read_count(const TomlReader& r, const TomlMember& m) {
 }
 
 // The keys that [defaults] and [[job]] share.
+Leaving read_leaving(const TomlReader& r, const TomlMember& v) {
+  const auto leaving = leaving_named(r.text(v));
+  if (!leaving) r.fail(v.value, "leaving must be one of leave, suspend, linger, kill");
+  return *leaving;
+}
+
 TomlReader::Keys job_keys(const TomlReader& r, PlannedJob* job) {
   JobDescription* what = &job->what;
   return {
@@ -164,6 +170,7 @@ TomlReader::Keys job_keys(const TomlReader& r, PlannedJob* job) {
          if (what->save_deadline_ms > kMaxSaveDeadlineMs)
            r.fail(v.value, "save_deadline may be at most 10 min");
        }},
+      {"leaving", [=, &r](auto& v) { what->leaving = read_leaving(r, v); }},
   };
 }
 

@@ -72,6 +72,15 @@ void add_environment(const std::string& word, PlannedJob* job) {
   check("--env", set_environment(job, name, value));
 }
 
+Leaving leaving_option(const std::string& word) {
+  if (word.empty()) return Leaving::kDefault;
+  const auto leaving = leaving_named(word);
+  if (!leaving)
+    usage_error("--leaving: '" + word + "' is not a way to leave",
+                "write leave, suspend, linger or kill");
+  return *leaving;
+}
+
 // Whether the word ends in a '?' that no backslash escapes.
 bool ends_in_question_mark(const std::string& word) {
   if (!word.ends_with('?')) return false;
@@ -215,6 +224,7 @@ BatchPlan plan_of_command(const JobOptions& o, const std::vector<std::string>& c
   job.what.save_deadline_ms = duration_option("--save-deadline", o.save_deadline);
   if (job.what.save_deadline_ms > kMaxSaveDeadlineMs)
     usage_error("--save-deadline may be at most 10 min", "save less data, or more often");
+  job.what.leaving = leaving_option(o.leaving);
   make_array(o, &job);
   check_placeholders(o, command.front(), job);
   BatchPlan plan;
@@ -260,6 +270,11 @@ void declare_job_options(Arguments& a, JobOptions* o) {
   a.option("--priority", &o->priority, "among your own jobs: higher runs earlier (0)", "N");
   a.option("--save-deadline", &o->save_deadline, "time to save when asked to leave, at most 10 min",
            "TIME");
+  a.option("--leaving", &o->leaving,
+           "what it does when the machine's owner is back, if that is stricter than the machine's "
+           "own way: leave, suspend, linger or kill",
+           "WAY");
+  a.words("--leaving", leaving_names());
   a.option("--count", &o->count, "an array of N jobs; {index} stands for 0, 1, ...", "N");
   a.option("--parameter", &o->parameters,
            "an array with a job for each combination of the values; VALUES as in a batch file: "

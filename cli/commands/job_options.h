@@ -27,6 +27,7 @@ struct JobOptions {
   int64_t retries = 0;
   int64_t priority = 0;
   std::string save_deadline;
+  std::string leaving;
   int64_t count = -1;  // -1: not given
   std::vector<std::string> parameters;
   std::string table;

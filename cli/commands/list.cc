@@ -204,7 +204,8 @@ Command list_command(Arguments& top) {
   a.flag("--all", &o->all, "include jobs that have ended");
   a.option("--user", &o->user, "another user's jobs; '*' for everyone's", "U");
   a.option("--state", &o->states,
-           "waiting, placed, running, delivering, held, done, failed or removed; may be repeated",
+           "waiting, placed, running, suspended, delivering, held, done, failed or removed; may be "
+           "repeated",
            "S");
   a.words("--state", job_state_names());
   a.option("--batch", &o->batch, "all jobs of this batch, even ended ones", "B");

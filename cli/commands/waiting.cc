@@ -103,7 +103,7 @@ class Waiter {
 
   bool nothing_runs() const {
     const JobCounts& c = result_.counts;
-    return c.placed + c.running + c.delivering == 0;
+    return c.placed + c.running + c.suspended + c.delivering == 0;
   }
 
   // Of the first job that is not done, as the brain sees it now. Others' jobs cannot be shown:
@@ -243,6 +243,7 @@ std::string progress_line(const JobCounts& c, uint64_t evictions, std::optional<
   add(c.failed, "failed");
   add(c.removed, "removed");
   add(c.running, "running");
+  add(c.suspended, "suspended");
   add(c.delivering, "delivering");
   add(c.waiting + c.placed, "waiting");
   add(c.held, "held");

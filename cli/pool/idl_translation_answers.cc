@@ -166,10 +166,11 @@ OutputPage from_outputs(const v1::OutputPage& page) {
 JobCounts from_counts(const v1::JobCounts& counts) {
   JobCounts out;
   const std::map<uint64_t, uint64_t*> places = {
-      {kWaiting, &out.waiting}, {kPlaced, &out.placed},
-      {kRunning, &out.running}, {kHeld, &out.held},
-      {kDone, &out.done},       {kFailed, &out.failed},
-      {kRemoved, &out.removed}, {kDelivering, &out.delivering}};
+      {kWaiting, &out.waiting},    {kPlaced, &out.placed},
+      {kRunning, &out.running},    {kHeld, &out.held},
+      {kDone, &out.done},          {kFailed, &out.failed},
+      {kRemoved, &out.removed},    {kDelivering, &out.delivering},
+      {kSuspended, &out.suspended}};
   for (CORBA::ULong i = 0; i < counts.length(); ++i) {
     const auto place = places.find(counts[i].value);
     (place == places.end() ? out.other : *place->second) += counts[i].number;

@@ -160,9 +160,11 @@ struct JobDetail {
 
 struct JobCounts {
   uint64_t waiting = 0, placed = 0, running = 0, held = 0, done = 0, failed = 0, removed = 0;
-  uint64_t delivering = 0;
+  uint64_t suspended = 0, delivering = 0;
   uint64_t other = 0;  // in states unknown to this command; counted as not final
-  uint64_t unfinished() const { return waiting + placed + running + delivering + held + other; }
+  uint64_t unfinished() const {
+    return waiting + placed + running + suspended + delivering + held + other;
+  }
   uint64_t total() const { return unfinished() + done + failed + removed; }
   bool operator==(const JobCounts&) const = default;
 };

@@ -67,7 +67,7 @@ std::string outputs_table(const std::vector<OutputInfo>& outputs, size_t width, 
 
 bool alike(const JobSummary& a, const JobSummary& b) {
   return a.batch != 0 && a.batch == b.batch && a.name == b.name && a.user == b.user &&
-         a.state == b.state && a.state != kPlaced && a.state != kRunning &&
+         a.state == b.state && a.state != kPlaced && a.state != kRunning && a.state != kSuspended &&
          a.state != kDelivering && (a.state == kWaiting || a.reason == b.reason);
 }
 
@@ -130,6 +130,7 @@ Colour state_colour(uint32_t state) {
     case kRunning:
     case kDelivering:
       return Colour::green;
+    case kSuspended:
     case kHeld:
       return Colour::yellow;
     case kFailed:
@@ -197,6 +198,7 @@ std::string job_story(const JobDetail& job, int64_t now, size_t width, bool colo
        {"programs", programs_line(job.description)},
        {"inputs", inputs},
        {"stdin", job.description.standard_input},
+       {"leaving", leaving_name(job.description.leaving)},
        {"submitted", age(s.submitted_us, now) + " ago (" + format_instant(s.submitted_us) + ")"},
        {"progress", percent(s.progress_ppm)},
        {"CPU", format_duration_ms(s.cpu_kept_ms) + " kept, " + format_duration_ms(s.cpu_lost_ms) +
@@ -242,6 +244,7 @@ std::string counts_line(const JobCounts& c) {
   add(c.failed, "failed");
   add(c.removed, "removed");
   add(c.running, "running");
+  add(c.suspended, "suspended");
   add(c.delivering, "delivering");
   add(c.waiting + c.placed, "waiting");
   add(c.held, "held");
@@ -282,7 +285,7 @@ void write_json(JsonWriter& json, const JobDetail& job) {
 void write_json(JsonWriter& json, const JobCounts& c) {
   json.begin_object();
   json.field("waiting", c.waiting).field("placed", c.placed).field("running", c.running);
-  json.field("delivering", c.delivering).field("held", c.held);
+  json.field("suspended", c.suspended).field("delivering", c.delivering).field("held", c.held);
   json.field("done", c.done).field("failed", c.failed);
   json.field("removed", c.removed);
   json.end_object();
@@ -318,6 +321,7 @@ void write_json(JsonWriter& json, const JobDescription& job) {
   json.end_object();
   json.field("priority", job.priority).field("retries", job.retries);
   json.field("save_deadline_ms", job.save_deadline_ms);
+  if (job.leaving != Leaving::kDefault) json.field("leaving", leaving_name(job.leaving));
   json.end_object();
 }
 

@@ -67,6 +67,7 @@ std::string slot_figures(const std::vector<MachineInfo>& machines) {
 std::string job_figures(const JobCounts& c) {
   return Figures(c.unfinished())
       .add(c.running, "running")
+      .add(c.suspended, "suspended")
       .add(c.delivering, "delivering")
       .add(c.placed, "placed")
       .add(c.waiting, "waiting")
@@ -220,7 +221,9 @@ std::string top_frame(const PoolPicture& p, const std::string& notice, size_t co
 void write_json(JsonWriter& json, const PoolPicture& p) {
   json.begin_object().field("at_us", p.at_us).field("pool", p.pool);
   json.key("jobs").begin_object().field("waiting", p.jobs.waiting).field("placed", p.jobs.placed);
-  json.field("running", p.jobs.running).field("delivering", p.jobs.delivering);
+  json.field("running", p.jobs.running)
+      .field("suspended", p.jobs.suspended)
+      .field("delivering", p.jobs.delivering);
   json.field("held", p.jobs.held).end_object();
   json.key("machines").begin_array();
   for (const MachineInfo& m : p.machines) write_json(json, m);

@@ -12,7 +12,12 @@ namespace v1 = Sublet::v1;
 static_assert(kWaiting == v1::JOB_WAITING && kPlaced == v1::JOB_PLACED &&
               kRunning == v1::JOB_RUNNING && kHeld == v1::JOB_HELD && kDone == v1::JOB_DONE &&
               kFailed == v1::JOB_FAILED && kRemoved == v1::JOB_REMOVED &&
-              kDelivering == v1::JOB_DELIVERING);
+              kSuspended == v1::JOB_SUSPENDED && kDelivering == v1::JOB_DELIVERING);
+static_assert(uint32_t(Leaving::kDefault) == v1::LEAVING_DEFAULT &&
+              uint32_t(Leaving::kSave) == v1::LEAVING_SAVE &&
+              uint32_t(Leaving::kSuspend) == v1::LEAVING_SUSPEND &&
+              uint32_t(Leaving::kLinger) == v1::LEAVING_LINGER &&
+              uint32_t(Leaving::kKill) == v1::LEAVING_KILL);
 static_assert(uint32_t(FileKind::kInput) == v1::FILE_INPUT &&
               uint32_t(FileKind::kCheckpoint) == v1::FILE_CHECKPOINT &&
               uint32_t(FileKind::kOutput) == v1::FILE_OUTPUT &&
@@ -72,7 +77,6 @@ void to_idl(const Limits& bounds, v1::Limits& out) {
 void clear_reserved(v1::JobDescription& out) {
   out.checkpoint.every = 0;
   out.checkpoint.signal = 0;
-  out.leaving = v1::LEAVING_DEFAULT;
   out.network = v1::NETWORK_DEFAULT;
   out.not_before = 0;
   out.reservation = 0;
@@ -165,6 +169,7 @@ JobDescription from_idl(const v1::JobDescription& job) {
   out.priority = job.priority;
   out.retries = job.retries;
   out.save_deadline_ms = job.save_deadline;
+  out.leaving = static_cast<Leaving>(job.leaving);
   for (CORBA::ULong i = 0; i < job.more.length(); ++i)
     take_detail(out, job.more[i].name.in(), job.more[i].value.in());
   return out;
@@ -209,6 +214,7 @@ void to_idl(const JobDescription& job, v1::JobDescription& out) {
   out.priority = job.priority;
   out.retries = job.retries;
   out.save_deadline = job.save_deadline_ms;
+  out.leaving = static_cast<CORBA::ULong>(job.leaving);
   to_idl(details_of(job), out.more);
   clear_reserved(out);
 }
@@ -243,7 +249,7 @@ void check_served(const v1::JobDescription& job, const std::string& subject) {
   check_served(job.needs, subject);
   check.unknown(job.bounds.more, "bounds.");
   check.reserved(has(job.checkpoint), "checkpoint");
-  check.reserved(job.leaving != v1::LEAVING_DEFAULT, "leaving");
+  check.reserved(job.leaving > v1::LEAVING_KILL, "leaving");
   check.reserved(job.network != v1::NETWORK_DEFAULT, "network");
   check.reserved(has(job.waits_for), "waits_for");
   check.reserved(job.not_before != 0, "not_before");

@@ -137,7 +137,6 @@ const Row kReserved[] = {
     {"checkpoint.signal", "checkpoint", [](Job& j) { j.checkpoint.signal = 10; }},
     {"checkpoint.exit_codes", "checkpoint", [](Job& j) { one(j.checkpoint.exit_codes) = 75; }},
     {"checkpoint.more", "checkpoint", [](Job& j) { pair(j.checkpoint.more); }},
-    {"leaving", "leaving", [](Job& j) { j.leaving = v1::LEAVING_KILL; }},
     {"network", "network", [](Job& j) { j.network = 99; }},
     {"waits_for.after", "waits_for",
      [](Job& j) {

@@ -33,23 +33,29 @@ Micros Pool::State::reassign_at(const Attempt& attempt) const {
   return attempt.receipt + protocol::reassign_delay_us(parameters.lease);
 }
 
-// Never moves back; a job whose attempt is running is running.
+// Never moves back, except that a suspended attempt may run again; a job whose attempt is running
+// is running.
 void Pool::State::advance(Attempt& attempt, AttemptState state) {
   AttemptRecord& record = attempt.record;
-  if (!precedes(record.state, state)) return;
+  if (!may_follow(state, record.state)) return;
+  const bool resumes = record.state == AttemptState::kSuspended;
   record.state = state;
   const auto move_job = [&](JobState to) {
-    const bool at_work =
-        attempt.job != nullptr && (attempt.job->record.state == JobState::kPlaced ||
-                                   attempt.job->record.state == JobState::kRunning);
-    if (at_work) set_state(*attempt.job, to);
+    if (attempt.job == nullptr) return;
+    const JobState from = attempt.job->record.state;
+    if (is_at_work(from) && from != JobState::kDelivering) set_state(*attempt.job, to);
   };
   if (state == AttemptState::kLeaving || state == AttemptState::kDelivering) {
     record.leaving_since = now;
   }
   if (state == AttemptState::kDelivering) move_job(JobState::kDelivering);
+  if (state == AttemptState::kSuspended) move_job(JobState::kSuspended);
+  // A suspended job that saves and leaves is not suspended any more.
+  if (state == AttemptState::kLeaving && attempt.job != nullptr &&
+      attempt.job->record.state == JobState::kSuspended)
+    move_job(JobState::kRunning);
   if (state == AttemptState::kRunning) {
-    record.started = now;
+    if (!resumes || record.started == 0) record.started = now;
     move_job(JobState::kRunning);
   }
   touch(attempt);

@@ -242,6 +242,9 @@ std::string at_work(const Attempt& attempt, Micros now) {
       return text(" has been in preparation on ", record.decided);
     case AttemptState::kRunning:
       return text(" has been running on ", record.started);
+    case AttemptState::kSuspended:
+      return number + " is suspended on " + machine +
+             ", whose owner is back: it goes on there if he goes soon, else it saves and leaves";
     case AttemptState::kDelivering:
       return number + " has ended on " + machine + "; its outputs are on their way";
     default:

@@ -18,6 +18,7 @@ static_assert(same(kWaiting, scheduling::JobState::kWaiting) &&
               same(kDone, scheduling::JobState::kDone) &&
               same(kFailed, scheduling::JobState::kFailed) &&
               same(kRemoved, scheduling::JobState::kRemoved) &&
+              same(kSuspended, scheduling::JobState::kSuspended) &&
               same(kDelivering, scheduling::JobState::kDelivering));
 
 std::string platforms_of(const JobDescription& job) {

@@ -50,8 +50,8 @@ LogService::Source LogService::source_of(const AttemptRow& row, bool newest, Fil
   Source source{row.attempt.key.attempt, Where::kNowhereYet, row.attempt.machine, row.machine_name,
                 false};
   const AttemptState state = row.attempt.state;
-  if (state == AttemptState::kRunning || state == AttemptState::kLeaving ||
-      state == AttemptState::kDelivering) {
+  if (state == AttemptState::kRunning || state == AttemptState::kSuspended ||
+      state == AttemptState::kLeaving || state == AttemptState::kDelivering) {
     source.where = Where::kMachine;
   } else if (state == AttemptState::kEnded) {
     const auto ended = row.attempt.ended;

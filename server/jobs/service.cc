@@ -197,9 +197,7 @@ JobDetails JobService::show(const Caller& caller, JobId id) {
 int32_t JobService::progress(const scheduling::JobRecord& job) const {
   using scheduling::JobState;
   if (job.state == JobState::kDone) return 1'000'000;
-  const bool at_work = job.state == JobState::kPlaced || job.state == JobState::kRunning ||
-                       job.state == JobState::kDelivering;
-  if (!at_work) return -1;
+  if (!scheduling::is_at_work(job.state)) return -1;
   auto status = sessions_.status({job.id, job.attempts});
   return status ? status->progress_ppm : -1;
 }

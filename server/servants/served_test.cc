@@ -49,7 +49,7 @@ class ServedTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(ServedTest);
   CPPUNIT_TEST(unknown_names);
   CPPUNIT_TEST(reserved_fields);
-  CPPUNIT_TEST(reserved_states);
+  CPPUNIT_TEST(states_of_attempts);
   CPPUNIT_TEST(steps_that_cannot_have_been);
   CPPUNIT_TEST(what_only_lists_serve);
   CPPUNIT_TEST(what_is_served_is_told);
@@ -128,14 +128,18 @@ class ServedTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(protocol::EvictionSteps() == from_idl(end).row.steps);
   }
 
-  void reserved_states() {
+  void states_of_attempts() {
     v1::AttemptStatus status{};
     status.state = v1::ATTEMPT_RUNNING;
     CPPUNIT_ASSERT_EQUAL(std::string(), unserved(status));
     status.state = v1::ATTEMPT_SUSPENDED;
-    CPPUNIT_ASSERT_EQUAL(std::string("ATTEMPT_SUSPENDED"), unserved(status));
+    CPPUNIT_ASSERT_EQUAL(std::string(), unserved(status));
     status.state = v1::ATTEMPT_DELIVERING;
     CPPUNIT_ASSERT_EQUAL(std::string(), unserved(status));
+    for (const CORBA::ULong none : {v1::ATTEMPT_ORDERED, v1::ATTEMPT_ENDED, CORBA::ULong{8}}) {
+      status.state = none;
+      CPPUNIT_ASSERT_EQUAL(std::string("field.invalid"), testing::code([&] { from_idl(status); }));
+    }
   }
 
   // Every name in the capabilities is accepted; for one that ends in "@", all names

@@ -27,6 +27,7 @@ static_assert(same(scheduling::AttemptState::kOrdered, v1::ATTEMPT_ORDERED) &&
               same(scheduling::AttemptState::kRunning, v1::ATTEMPT_RUNNING) &&
               same(scheduling::AttemptState::kLeaving, v1::ATTEMPT_LEAVING) &&
               same(scheduling::AttemptState::kEnded, v1::ATTEMPT_ENDED) &&
+              same(scheduling::AttemptState::kSuspended, v1::ATTEMPT_SUSPENDED) &&
               same(scheduling::AttemptState::kDelivering, v1::ATTEMPT_DELIVERING));
 static_assert(same(scheduling::EndReason::kNone, v1::END_NONE) &&
               same(scheduling::EndReason::kDone, v1::END_DONE) &&
@@ -273,13 +274,13 @@ ReportedState from_idl(const v1::MachineReport& r) {
 
 ReportedAttempt from_idl(const v1::AttemptStatus& s) {
   require_served("AttemptStatus", s.more);
-  require_unset(s.state == v1::ATTEMPT_SUSPENDED, "ATTEMPT_SUSPENDED");
   ReportedAttempt attempt;
   attempt.key = key(s.key);
-  const bool held = s.state >= v1::ATTEMPT_STAGING && s.state <= v1::ATTEMPT_LEAVING;
-  if (!held && s.state != v1::ATTEMPT_DELIVERING)
+  const bool held = s.state >= v1::ATTEMPT_STAGING && s.state <= v1::ATTEMPT_DELIVERING &&
+                    s.state != v1::ATTEMPT_ENDED;
+  if (!held)
     throw Refusal(Refusal::Kind::kInvalid, "field.invalid",
-                  "an attempt's state must be 2, 3, 4 or 7",
+                  "an attempt's state must be 2, 3, 4, 6 or 7",
                   "List only attempts that this machine has.", "state");
   attempt.state = static_cast<scheduling::AttemptState>(s.state);
   attempt.delivered = s.delivered;
