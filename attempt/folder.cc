@@ -63,6 +63,8 @@ void copy_order_numbers(const From& from, To& to) {
   to.cpu_allowance_ms = from.cpu_allowance_ms;
   to.lease_ns = from.lease_ns;
   to.patience_ms = from.patience_ms;
+  to.leaving = from.leaving;
+  to.suspend_ms = from.suspend_ms;
 }
 
 std::optional<std::string> read_if_there(const Files& files, const std::string& path,

@@ -14,6 +14,7 @@
 #include "base/files.h"
 #include "base/process.h"
 #include "base/unique_fd.h"
+#include "protocol/leaving.h"
 
 namespace sublet {
 
@@ -45,6 +46,8 @@ struct AttemptOrder {
   int64_t cpu_allowance_ms = 50;  // 0: not lifted to save
   int64_t lease_ns = 0;           // CLOCK_BOOTTIME
   int64_t patience_ms = 3600 * 1000;
+  int64_t leaving = SUBLET_LEAVING_SAVE;  // enum sublet_leaving
+  int64_t suspend_ms = 0;
   std::string boot_id;  // boot_id() of base/process.h
 
   bool operator==(const AttemptOrder&) const = default;

@@ -60,6 +60,8 @@ static const struct field kOrderFields[] = {
     NUMBER(sublet_order, cpu_allowance_ms, kRequired, 0, WEEK_MS, 0),
     NUMBER(sublet_order, lease_ns, kRequired, 0, INT64_MAX, 0),
     NUMBER(sublet_order, patience_ms, kRequired, 0, 4 * WEEK_MS, 0),
+    NUMBER(sublet_order, leaving, kOptional, 1, 4, 1),
+    NUMBER(sublet_order, suspend_ms, kOptional, 0, 4 * WEEK_MS, 0),
     TEXT(sublet_order, boot_id, kRequired, 64),
 };
 

@@ -78,6 +78,8 @@ struct sublet_order {
   int64_t cpu_allowance_ms; /* 0: not lifted to save */
   int64_t lease_ns;         /* CLOCK_BOOTTIME */
   int64_t patience_ms;
+  int64_t leaving;     /* enum sublet_leaving (protocol/leaving.h), not DEFAULT */
+  int64_t suspend_ms;  /* how long it may stay suspended */
   const char* boot_id; /* of the boot to which lease_ns refers */
 };
 

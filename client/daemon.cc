@@ -64,6 +64,8 @@ class Daemon {
   MachineIdentity identity_;
   PublicPresence presence_;
   bool presence_known_ = false;
+  OwnersPresence owners_;    // by the monitor's last word
+  bool owner_gone_ = false;  // by the monitor's last word; not `away`: what stayed may go on
 
   InputCache cache_;
   Loop loop_;  // before every thread: it blocks the signals that they inherit
@@ -216,18 +218,26 @@ void Daemon::on_joined(const Joined& joined) {
 
 // The owner's return: the frames to the shepherds are sent first, everything else follows.
 void Daemon::on_presence(const sublet_frame& frame) {
-  bool away = frame.state == SUBLET_PRESENCE_AWAY;
-  bool was_away = presence_.away.exchange(away);
-  if (!away && (was_away || !presence_known_)) {
+  // What stayed may go on before new jobs may come.
+  const bool gone = frame.state == SUBLET_PRESENCE_AWAY;
+  const bool away = gone && frame.reason != SUBLET_PRESENCE_SETTLING;
+  const bool was_away = presence_.away.exchange(away);
+  const OwnersPresence owners = {static_cast<sublet_presence>(frame.state),
+                                 static_cast<sublet_presence_reason>(frame.reason)};
+  const bool told_before =
+      presence_known_ && !owner_gone_ && owners_.is_strict() >= owners.is_strict();
+  if (!gone && !told_before) {
     bool blind = frame.reason == SUBLET_PRESENCE_BLIND;
-    attempts_.evict(blind ? SUBLET_LEAVE_BLIND : SUBLET_LEAVE_OWNER, now_ns());
+    attempts_.evict(blind ? SUBLET_LEAVE_BLIND : SUBLET_LEAVE_OWNER, owners, now_ns());
   }
+  owner_gone_ = gone;
+  owners_ = owners;
   bool changed = away != was_away || !presence_known_ || frame.reason != presence_.reason.load();
   presence_known_ = true;
   presence_.reason = frame.reason;
   presence_.owner_cpu_milli = frame.arg[0];
   presence_.input_idle_ms = frame.arg[1];
-  if (away) attempts_.owner_away();
+  if (gone) attempts_.owner_away();
   if (changed) keeper_->presence_changed();
   if (away != was_away)
     log(Severity::info) << (away ? "the owner is away: jobs may run" : "the owner is here");
@@ -236,8 +246,10 @@ void Daemon::on_presence(const sublet_frame& frame) {
 
 void Daemon::on_blind() {
   presence_.away = false;
-  attempts_.evict(SUBLET_LEAVE_BLIND, now_ns());
+  owners_ = {SUBLET_PRESENCE_ACTIVE, SUBLET_PRESENCE_BLIND};
+  attempts_.evict(SUBLET_LEAVE_BLIND, owners_, now_ns());
   presence_known_ = true;
+  owner_gone_ = false;
   presence_.reason = SUBLET_PRESENCE_BLIND;
   keeper_->presence_changed();
   set_timer();

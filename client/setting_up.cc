@@ -117,6 +117,8 @@ JobSettings job_settings(const ClientSettings& settings, const std::string& stat
   job.save_deadline_most_ms = settings.save_deadline_most_ms;
   job.cpu_allowance_ms = settings.cpu_allowance_ms;
   job.patience_ms = settings.patience_ms;
+  job.leaving = static_cast<sublet_leaving>(settings.leaving);
+  job.suspend_ms = settings.suspend_ms;
   job.output_text = settings.output_text;
   job.output_file = settings.output_file;
   job.output_text_most = settings.output_text_most;

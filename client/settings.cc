@@ -104,6 +104,8 @@ void fill(const Settings& from, ClientSettings* out) {
                      "must not be above the most that a job may ask for");
   out->cpu_allowance_ms = from.duration_ms("cpu_allowance");
   out->patience_ms = from.duration_ms("patience");
+  out->leaving = *leaving_named(from.text("leaving"));
+  out->suspend_ms = from.duration_ms("suspend_for");
   out->drain_ms = from.duration_ms("drain_time");
   out->output_text = from.size_bytes("output_text");
   out->output_file = from.size_bytes("output_file");
@@ -177,6 +179,13 @@ std::vector<SettingSpec> client_setting_specs() {
       {"cpu_allowance", T::duration, "50 ms", 1, 60'000,
        "CPU time at normal weight in which a program that uses the checkpoint library may save "
        "after the owner's return"},
+      {"leaving", T::text, "leave", -kAny, kAny,
+       "what jobs do when the owner is back: save and leave; be suspended, and leave if the owner "
+       "stays; linger, as long as the owner is not slowed down; or be killed. A job may ask for a "
+       "stricter way",
+       leaving_names()},
+      {"suspend_for", T::duration, "5 min", 1000, kDayMs,
+       "how long a job stays suspended before it saves and leaves"},
       {"patience", T::duration, "1 h", 0, 30 * kDayMs,
        "how long to keep a job that is frozen because the server is unreachable"},
       {"drain_time", T::duration, "20 s", 0, kDayMs,

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/options/settings.h"
+#include "job/leaving.h"
 #include "transport/tls/dial.h"
 
 namespace sublet::client {
@@ -40,6 +41,8 @@ struct ClientSettings {
   int64_t save_deadline_most_ms = 0;
   int64_t cpu_allowance_ms = 0;
   int64_t patience_ms = 0;
+  Leaving leaving = Leaving::kSave;  // what jobs do when the owner is back, unless stricter
+  int64_t suspend_ms = 0;
   int64_t drain_ms = 0;
   uint64_t output_text = 0;
   uint64_t output_file = 0;

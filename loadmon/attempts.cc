@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "protocol/leaving.h"
 
 namespace sublet::loadmon {
 namespace {
@@ -12,6 +13,8 @@ constexpr int64_t kGrace = 1'000'000'000;
 constexpr int64_t kLookAgain = 300'000'000;
 // A killed job that still exists (a process was just being created) is killed again.
 constexpr int64_t kAgain = 100'000'000;
+// Heartbeats that the shepherd of a job that stays may leave unanswered: 2 s.
+constexpr int kMostUnanswered = 8;
 
 const char* words(Attempt::Kill why) {
   switch (why) {
@@ -48,25 +51,53 @@ Attempt* Attempts::add(uint64_t job, uint32_t attempt, int64_t now) {
   return attempts_.back().get();
 }
 
-void Attempts::ask(Attempt* attempt, uint32_t sequence, int64_t now, int64_t due) noexcept {
-  if (attempt->stage != Attempt::Stage::unasked) return;
+void Attempts::ask(Attempt* attempt, const sublet_frame& frame, int64_t now, int64_t due) noexcept {
+  if (attempt->stage != Attempt::Stage::unasked && attempt->stage != Attempt::Stage::staying)
+    return;
   attempt->stage = Attempt::Stage::asked;
-  attempt->sequence = sequence;
+  attempt->sequence = frame.sequence;
+  attempt->may_stay = frame.state == SUBLET_PRESENCE_ACTIVE &&
+                      sublet_may_stay(static_cast<sublet_presence_reason>(frame.reason));
   attempt->asked_at = now;
   attempt->due = due;
 }
 
-void Attempts::ask_unattended(uint32_t sequence, int64_t now, int64_t due) noexcept {
+void Attempts::ask_unattended(const sublet_frame& frame, int64_t now, int64_t due) noexcept {
   for (const auto& attempt : attempts_) {
-    if (!attempt->attended) ask(attempt.get(), sequence, now, due);
+    if (!attempt->attended) ask(attempt.get(), frame, now, due);
   }
 }
 
-void Attempts::acknowledged(Attempt* attempt, uint32_t sequence) noexcept {
-  if (attempt->stage != Attempt::Stage::asked) return;
-  if (static_cast<int32_t>(sequence - attempt->sequence) < 0) return;
+void Attempts::acknowledged(Attempt* attempt, const sublet_frame& ack, int64_t now) noexcept {
+  const bool stayed = attempt->stage == Attempt::Stage::staying;
+  if (attempt->stage != Attempt::Stage::asked && !stayed) return;
+  if (static_cast<int32_t>(ack.sequence - attempt->sequence) < 0) return;
+  const bool stays =
+      ack.state == SUBLET_SHEPHERD_SUSPENDED || ack.state == SUBLET_SHEPHERD_LINGERING;
+  if (stays && attempt->may_stay) {
+    attempt->unanswered = 0;
+    attempt->lingers = ack.state == SUBLET_SHEPHERD_LINGERING;
+    if (!stayed) attempt->due = now + kLookAgain;
+    attempt->stage = Attempt::Stage::staying;
+    return;
+  }
+  if (stayed) attempt->asked_at = now;
   attempt->stage = Attempt::Stage::leaving;
   set_save_deadline(attempt, attempt->save_ms);
+}
+
+void Attempts::reminded(Attempt* attempt) noexcept {
+  if (attempt->stage == Attempt::Stage::staying) ++attempt->unanswered;
+}
+
+void Attempts::owner_away() noexcept {
+  for (const auto& attempt : attempts_)
+    if (attempt->stage == Attempt::Stage::staying) attempt->stage = Attempt::Stage::unasked;
+}
+
+bool Attempts::anyone_stays() const noexcept {
+  return std::any_of(attempts_.begin(), attempts_.end(),
+                     [](const auto& attempt) { return attempt->stage == Attempt::Stage::staying; });
 }
 
 void Attempts::set_save_deadline(Attempt* attempt, int64_t ms) noexcept {
@@ -74,6 +105,12 @@ void Attempts::set_save_deadline(Attempt* attempt, int64_t ms) noexcept {
   if (attempt->stage != Attempt::Stage::leaving) return;
   attempt->deadline = attempt->asked_at + ms * 1'000'000 + kGrace;
   attempt->due = std::min(attempt->due, attempt->deadline);
+}
+
+bool Attempts::anyone_lingers() const noexcept {
+  return std::any_of(attempts_.begin(), attempts_.end(), [](const auto& attempt) {
+    return attempt->stage == Attempt::Stage::staying && attempt->lingers;
+  });
 }
 
 void Attempts::end(Attempt* attempt, Attempt::Kill why, int64_t now) noexcept {
@@ -100,6 +137,15 @@ void Attempts::check_leaving(Attempt* attempt, int64_t now) noexcept {
   attempt->due = std::min(now + kLookAgain, attempt->deadline);
 }
 
+// A suspended job is frozen, and one that lingers has little weight: it does no harm at once if
+// its shepherd cannot answer.
+void Attempts::check_staying(Attempt* attempt, int64_t now) noexcept {
+  if (attempt->hold && attempt->hold->shepherd_stopped())
+    return end(attempt, Attempt::Kill::stopped, now);
+  if (attempt->unanswered > kMostUnanswered) return end(attempt, Attempt::Kill::silent, now);
+  attempt->due = now + kLookAgain;
+}
+
 void Attempts::enforce(int64_t now) noexcept {
   for (const auto& attempt : attempts_) {
     if (attempt->stage == Attempt::Stage::unasked || now < attempt->due) continue;
@@ -109,6 +155,8 @@ void Attempts::enforce(int64_t now) noexcept {
       end(attempt.get(), attempt->kill, now);
     } else if (attempt->stage == Attempt::Stage::leaving) {
       check_leaving(attempt.get(), now);
+    } else if (attempt->stage == Attempt::Stage::staying) {
+      check_staying(attempt.get(), now);
     } else {
       end(attempt.get(), attempt->attended ? Attempt::Kill::silent : Attempt::Kill::unattended,
           now);

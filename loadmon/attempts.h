@@ -4,6 +4,11 @@
 // An attempt stays `unasked` until the owner is back. Transitions:
 //   unasked -> asked      the shepherd has been notified
 //   asked   -> leaving    it has acknowledged: the job saves and leaves
+//   asked   -> staying    it has acknowledged: the job is suspended, or lingers
+//   staying -> leaving    it says so later
+//   staying -> asked      the job may not stay any longer
+//   staying -> unasked    the owner has gone
+//   staying -> killed     its shepherd was stopped, or does not answer any more
 //   asked   -> killed     no acknowledgement in time, or no shepherd
 //   leaving -> killed     still there after its deadline, or its shepherd was stopped
 //   any     -> killed     the shepherd died before its job
@@ -17,6 +22,8 @@
 #include <memory>
 #include <string>
 #include <vector>
+
+#include "protocol/frame.h"
 
 namespace sublet::loadmon {
 
@@ -33,7 +40,7 @@ class JobHold {
 };
 
 struct Attempt {
-  enum class Stage { unasked, asked, leaving, killed };
+  enum class Stage { unasked, asked, staying, leaving, killed };
   // Why the monitor killed it.
   enum class Kill { none, silent, stopped, late, shepherd_lost, unattended };
 
@@ -49,6 +56,9 @@ struct Attempt {
   Stage stage = Stage::unasked;
   Kill kill = Kill::none;
   uint32_t sequence = 0;  // of the frame that asked it to leave
+  bool may_stay = false;  // so that frame said
+  bool lingers = false;   // staying: it runs
+  int unanswered = 0;     // frames since it last said that it stays
   int64_t asked_at = 0;
   int64_t due = 0;        // when to take the next step, unless something happens before
   int64_t deadline = 0;   // when it must be gone; set once `leaving`
@@ -70,11 +80,19 @@ class Attempts {
   // The eviction path, all times in ns: the functions up to due() neither allocate nor
   // log.
   // The shepherd was notified by frame `sequence` and must acknowledge it by `due`.
-  void ask(Attempt* attempt, uint32_t sequence, int64_t now, int64_t due) noexcept;
+  void ask(Attempt* attempt, const sublet_frame& frame, int64_t now, int64_t due) noexcept;
   // Does this for all attempts without a shepherd, which may still connect by `due`.
-  void ask_unattended(uint32_t sequence, int64_t now, int64_t due) noexcept;
+  void ask_unattended(const sublet_frame& frame, int64_t now, int64_t due) noexcept;
   // Ignores acknowledgements of older frames.
-  void acknowledged(Attempt* attempt, uint32_t sequence) noexcept;
+  void acknowledged(Attempt* attempt, const sublet_frame& ack, int64_t now) noexcept;
+  // Its shepherd is sent a heartbeat that it must acknowledge.
+  void reminded(Attempt* attempt) noexcept;
+  // The owner has gone: what stayed goes on.
+  void owner_away() noexcept;
+  // Whether a job is here that waits, or runs on, while the owner is here.
+  bool anyone_stays() const noexcept;
+  // Whether one of them runs on.
+  bool anyone_lingers() const noexcept;
   // Its shepherd is gone, and no exit record has been written.
   void shepherd_lost(Attempt* attempt, int64_t now) noexcept;
   // Freezes and kills what is due.
@@ -89,6 +107,7 @@ class Attempts {
  private:
   void end(Attempt* attempt, Attempt::Kill why, int64_t now) noexcept;
   void check_leaving(Attempt* attempt, int64_t now) noexcept;
+  void check_staying(Attempt* attempt, int64_t now) noexcept;
 
   std::vector<std::unique_ptr<Attempt>> attempts_;
 };

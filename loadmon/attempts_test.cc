@@ -2,6 +2,8 @@
 
 #include <cppunit/extensions/HelperMacros.h>
 
+#include <vector>
+
 namespace sublet::loadmon {
 namespace {
 constexpr int64_t kMs = 1'000'000;
@@ -27,6 +29,21 @@ class FakeHold : public JobHold {
  private:
   FakeJob* job_;
 };
+
+sublet_frame told(uint32_t sequence, sublet_presence_reason reason = SUBLET_PRESENCE_INPUT,
+                  sublet_presence state = SUBLET_PRESENCE_ACTIVE) {
+  sublet_frame frame = {};
+  frame.sequence = sequence;
+  frame.state = state;
+  frame.reason = reason;
+  return frame;
+}
+sublet_frame answer(uint32_t sequence, sublet_shepherd_state state = SUBLET_SHEPHERD_SAVING) {
+  sublet_frame frame = {};
+  frame.sequence = sequence;
+  frame.state = state;
+  return frame;
+}
 }  // namespace
 
 class AttemptsTest : public CppUnit::TestFixture {
@@ -40,6 +57,9 @@ class AttemptsTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(old_acknowledgement_says_nothing);
   CPPUNIT_TEST(sequence_wraps);
   CPPUNIT_TEST(asked_once);
+  CPPUNIT_TEST(who_stays_is_watched);
+  CPPUNIT_TEST(who_stays_may_leave_later);
+  CPPUNIT_TEST(who_may_not_stay_must_leave);
   CPPUNIT_TEST(lost_shepherd);
   CPPUNIT_TEST(ended_in_good_order);
   CPPUNIT_TEST(nobody_speaks_for_it);
@@ -67,7 +87,7 @@ class AttemptsTest : public CppUnit::TestFixture {
   }
 
   void silent_shepherd() {
-    attempts_->ask(attempt_, 5, 0, 300 * kMs);
+    attempts_->ask(attempt_, told(5), 0, 300 * kMs);
     attempts_->enforce(299 * kMs);
     CPPUNIT_ASSERT_EQUAL(0, job_.frozen);
     CPPUNIT_ASSERT_EQUAL(300 * kMs, attempts_->due());
@@ -76,13 +96,13 @@ class AttemptsTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(1, job_.killed);
     CPPUNIT_ASSERT(attempt_->kill == Attempt::Kill::silent);
     // A late acknowledgement changes nothing.
-    attempts_->acknowledged(attempt_, 5);
+    attempts_->acknowledged(attempt_, answer(5), 0);
     CPPUNIT_ASSERT(attempt_->stage == Attempt::Stage::killed);
   }
 
   void acknowledged_and_gone_in_time() {
-    attempts_->ask(attempt_, 5, 0, 300 * kMs);
-    attempts_->acknowledged(attempt_, 5);
+    attempts_->ask(attempt_, told(5), 0, 300 * kMs);
+    attempts_->acknowledged(attempt_, answer(5), 0);
     attempts_->enforce(2999 * kMs);
     CPPUNIT_ASSERT_EQUAL(0, job_.killed);
     job_.gone = true;
@@ -92,8 +112,8 @@ class AttemptsTest : public CppUnit::TestFixture {
   }
 
   void acknowledged_but_late() {
-    attempts_->ask(attempt_, 5, 100 * kMs, 400 * kMs);
-    attempts_->acknowledged(attempt_, 6);  // of a heartbeat after it
+    attempts_->ask(attempt_, told(5), 100 * kMs, 400 * kMs);
+    attempts_->acknowledged(attempt_, answer(6), 0);  // of a heartbeat after it
     CPPUNIT_ASSERT_EQUAL(400 * kMs, attempts_->due());
     attempts_->enforce(3099 * kMs);
     CPPUNIT_ASSERT_EQUAL(0, job_.killed);
@@ -104,8 +124,8 @@ class AttemptsTest : public CppUnit::TestFixture {
   }
 
   void acknowledged_then_stopped() {
-    attempts_->ask(attempt_, 5, 0, 300 * kMs);
-    attempts_->acknowledged(attempt_, 5);
+    attempts_->ask(attempt_, told(5), 0, 300 * kMs);
+    attempts_->acknowledged(attempt_, answer(5), 0);
     attempts_->enforce(300 * kMs);
     CPPUNIT_ASSERT_EQUAL(600 * kMs, attempts_->due());
     job_.shepherd_stopped = true;
@@ -115,10 +135,10 @@ class AttemptsTest : public CppUnit::TestFixture {
   }
 
   void deadline_read_later() {
-    attempts_->ask(attempt_, 5, 0, 300 * kMs);
+    attempts_->ask(attempt_, told(5), 0, 300 * kMs);
     attempts_->set_save_deadline(attempt_, 60'000);
     CPPUNIT_ASSERT_EQUAL(300 * kMs, attempts_->due());
-    attempts_->acknowledged(attempt_, 5);
+    attempts_->acknowledged(attempt_, answer(5), 0);
     CPPUNIT_ASSERT_EQUAL(61'000 * kMs, attempt_->deadline);
     attempts_->set_save_deadline(attempt_, 100);
     CPPUNIT_ASSERT_EQUAL(1100 * kMs, attempt_->deadline);
@@ -126,23 +146,77 @@ class AttemptsTest : public CppUnit::TestFixture {
   }
 
   void old_acknowledgement_says_nothing() {
-    attempts_->ask(attempt_, 5, 0, 300 * kMs);
-    attempts_->acknowledged(attempt_, 4);
+    attempts_->ask(attempt_, told(5), 0, 300 * kMs);
+    attempts_->acknowledged(attempt_, answer(4), 0);
     attempts_->enforce(300 * kMs);
     CPPUNIT_ASSERT_EQUAL(1, job_.killed);
   }
 
   void sequence_wraps() {
-    attempts_->ask(attempt_, 0xffffffff, 0, 300 * kMs);
-    attempts_->acknowledged(attempt_, 0);
+    attempts_->ask(attempt_, told(0xffffffff), 0, 300 * kMs);
+    attempts_->acknowledged(attempt_, answer(0), 0);
     CPPUNIT_ASSERT(attempt_->stage == Attempt::Stage::leaving);
   }
 
   void asked_once() {
-    attempts_->ask(attempt_, 5, 0, 300 * kMs);
-    attempts_->ask(attempt_, 9, 200 * kMs, 500 * kMs);  // the owner left and came back
+    attempts_->ask(attempt_, told(5), 0, 300 * kMs);
+    attempts_->ask(attempt_, told(9), 200 * kMs, 500 * kMs);  // the owner left and came back
     attempts_->enforce(300 * kMs);
     CPPUNIT_ASSERT_EQUAL(1, job_.killed);
+  }
+
+  void who_stays_is_watched() {
+    attempts_->ask(attempt_, told(5), 0, 300 * kMs);
+    attempts_->acknowledged(attempt_, answer(5, SUBLET_SHEPHERD_SUSPENDED), kMs);
+    CPPUNIT_ASSERT(attempts_->anyone_stays());
+    // For hours, as long as its shepherd answers.
+    for (int64_t at = 300 * kMs; at < 7'200'000 * kMs; at += 300 * kMs) {
+      attempts_->reminded(attempt_);
+      attempts_->acknowledged(attempt_, answer(6, SUBLET_SHEPHERD_SUSPENDED), at);
+      attempts_->enforce(at);
+    }
+    CPPUNIT_ASSERT_EQUAL(0, job_.killed);
+    for (int i = 0; i < 8; ++i) attempts_->reminded(attempt_);
+    attempts_->enforce(7'201'000 * kMs);
+    CPPUNIT_ASSERT_EQUAL(0, job_.killed);
+    attempts_->reminded(attempt_);
+    attempts_->enforce(7'202'000 * kMs);
+    CPPUNIT_ASSERT_EQUAL(1, job_.killed);
+    CPPUNIT_ASSERT(attempt_->kill == Attempt::Kill::silent);
+  }
+
+  void who_stays_may_leave_later() {
+    attempts_->ask(attempt_, told(5), 0, 300 * kMs);
+    attempts_->acknowledged(attempt_, answer(5, SUBLET_SHEPHERD_LINGERING), kMs);
+    attempts_->owner_away();
+    CPPUNIT_ASSERT(!attempts_->anyone_stays());
+    CPPUNIT_ASSERT_EQUAL(Attempts::kNever, attempts_->due());
+    attempts_->ask(attempt_, told(9), 10'000 * kMs, 10'300 * kMs);
+    attempts_->acknowledged(attempt_, answer(9, SUBLET_SHEPHERD_SUSPENDED), 10'001 * kMs);
+    // Its time to save begins when it says that it leaves.
+    attempts_->acknowledged(attempt_, answer(30), 20'000 * kMs);
+    attempts_->enforce(22'999 * kMs);
+    CPPUNIT_ASSERT_EQUAL(0, job_.killed);
+    attempts_->enforce(23'000 * kMs);
+    CPPUNIT_ASSERT_EQUAL(1, job_.killed);
+    CPPUNIT_ASSERT(attempt_->kill == Attempt::Kill::late);
+  }
+
+  void who_may_not_stay_must_leave() {
+    const std::vector<sublet_frame> strict = {
+        told(9, SUBLET_PRESENCE_PAUSED), told(9, SUBLET_PRESENCE_SLEEP),
+        told(9, SUBLET_PRESENCE_RULE),   told(9, SUBLET_PRESENCE_BLIND),
+        told(9, SUBLET_PRESENCE_UNSEEN), told(9, SUBLET_PRESENCE_INPUT, SUBLET_PRESENCE_BURDENED)};
+    for (const sublet_frame& frame : strict) {
+      setUp();
+      attempts_->ask(attempt_, told(5), 0, 300 * kMs);
+      attempts_->acknowledged(attempt_, answer(5, SUBLET_SHEPHERD_SUSPENDED), kMs);
+      attempts_->ask(attempt_, frame, 1000 * kMs, 1300 * kMs);
+      attempts_->acknowledged(attempt_, answer(9, SUBLET_SHEPHERD_SUSPENDED), 1001 * kMs);
+      CPPUNIT_ASSERT(!attempts_->anyone_stays());
+      attempts_->enforce(4000 * kMs);
+      CPPUNIT_ASSERT(attempt_->kill == Attempt::Kill::late);
+    }
   }
 
   void lost_shepherd() {
@@ -168,7 +242,7 @@ class AttemptsTest : public CppUnit::TestFixture {
     Attempt* other = attempts_->add(8, 1, 0);
     other->hold = std::make_unique<FakeHold>(&other_job);
     other->attended = true;
-    attempts_->ask_unattended(5, 0, 300 * kMs);
+    attempts_->ask_unattended(told(5), 0, 300 * kMs);
     attempts_->enforce(300 * kMs);
     CPPUNIT_ASSERT_EQUAL(1, job_.killed);
     CPPUNIT_ASSERT(attempt_->kill == Attempt::Kill::unattended);
@@ -176,7 +250,7 @@ class AttemptsTest : public CppUnit::TestFixture {
   }
 
   void killed_until_it_is_gone() {
-    attempts_->ask(attempt_, 5, 0, 0);
+    attempts_->ask(attempt_, told(5), 0, 0);
     for (int64_t at = 0; at < 10; ++at) {
       attempts_->enforce(at * 100 * kMs);
       CPPUNIT_ASSERT_EQUAL(static_cast<int>(at + 1), job_.killed);
@@ -191,7 +265,7 @@ class AttemptsTest : public CppUnit::TestFixture {
 
   void folder_that_cannot_be_read() {
     attempt_->hold.reset();
-    attempts_->ask(attempt_, 5, 0, 0);
+    attempts_->ask(attempt_, told(5), 0, 0);
     attempts_->enforce(0);
     attempts_->shepherd_lost(attempt_, kMs);
     attempts_->tidy(kMs);

@@ -47,6 +47,18 @@ std::vector<SettingSpec> setting_specs() {
           .default_value = "15 min",
           .doc = "how long a machine must be quiet before jobs may start",
       },
+      {.key = "resume_time",
+       .type = SettingType::duration,
+       .default_value = "1 min",
+       .doc = "how long a machine must be quiet before jobs go on that stayed when the owner came"},
+      {.key = "linger_slowdown",
+       .type = SettingType::real,
+       .default_value = "0.1",
+       .min = 0,
+       .max = 1,
+       .doc =
+           "jobs linger as long as a program of the owner's has to wait at most for this part of "
+           "its time, for CPU or memory"},
       {.key = "idle_when",
        .default_value = "",
        .doc = "jobs may come only when this rule holds, too; empty: always (docs/rules.md)"},
@@ -106,6 +118,7 @@ std::vector<SettingSpec> setting_specs() {
 protocol::PresenceRule presence_rule(const Settings& settings) {
   protocol::PresenceRule rule = *protocol::PresenceRule::preset(settings.text("rule"));
   rule.idle_time_ms = settings.duration_ms("idle_time");
+  rule.resume_time_ms = settings.duration_ms("resume_time");
   rule.script_waits = settings.boolean("script_waits");
   if (settings.is_set("input")) rule.input = settings.boolean("input");
   take(settings, "cpu.become_idle", &rule.cpu_become);

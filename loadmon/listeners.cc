@@ -73,8 +73,7 @@ bool Listeners::send(Listener* listener, const sublet_frame& frame) noexcept {
 void Listeners::ask(Listener* listener, const sublet_frame& frame, int64_t now) noexcept {
   // If the socket is full, the shepherd has not been reading for a long time.
   const bool sent = send(listener, frame);
-  attempts_->ask(listener->attempt_, frame.sequence, now,
-                 sent ? now + SUBLET_SHEPHERD_ACK_NS : now);
+  attempts_->ask(listener->attempt_, frame, now, sent ? now + SUBLET_SHEPHERD_ACK_NS : now);
 }
 
 // From here on the owner is waiting: one non-blocking send() per connection, using
@@ -87,12 +86,15 @@ void Listeners::evict(const sublet_frame& frame, int64_t now) noexcept {
   for (const auto& listener : listeners_) {
     if (listener->role_ == Listener::Role::client) listener->full_ = !send(listener.get(), frame);
   }
-  attempts_->ask_unattended(frame.sequence, now, now + SUBLET_SHEPHERD_ACK_NS);
+  attempts_->ask_unattended(frame, now, now + SUBLET_SHEPHERD_ACK_NS);
 }
 
 void Listeners::tell(const sublet_frame& frame) noexcept {
+  if (frame.state == SUBLET_PRESENCE_AWAY) attempts_->owner_away();
   for (const auto& listener : listeners_) {
     if (listener->role_ == Listener::Role::none) continue;
+    if (listener->attempt_ != nullptr && frame.state != SUBLET_PRESENCE_AWAY)
+      attempts_->reminded(listener->attempt_);
     const bool full = !send(listener.get(), frame) && (errno == EAGAIN || errno == EWOULDBLOCK);
     if (full && !listener->full_)
       log(Severity::warning) << "process " << listener->pid_ << " does not read what it is sent";
@@ -118,7 +120,7 @@ bool Listeners::read_one(Listener* listener) {
   if (frame.kind == SUBLET_FRAME_HELLO && (listener->role_ == Listener::Role::none || again)) {
     hello(listener, frame);
   } else if (frame.kind == SUBLET_FRAME_ACK && listener->attempt_ != nullptr) {
-    attempts_->acknowledged(listener->attempt_, frame.sequence);
+    attempts_->acknowledged(listener->attempt_, frame, hooks_.now());
   }
   return listener->fd_.valid();
 }

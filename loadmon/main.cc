@@ -170,6 +170,8 @@ int run(const CommandLine& line) {
   options.save_deadline_ms = settings.duration_ms("save_deadline");
   options.alone_ms = line.alone_s < 0 ? -1 : static_cast<int64_t>(line.alone_s * 1000);
   options.most_connections = static_cast<size_t>(settings.integer("most_connections"));
+  options.linger_slowdown = settings.real("linger_slowdown");
+  options.root = settings.text("root");
   options.measures_jobs = line.script.empty() && line.control.empty();
   const std::vector<ScriptLine> script = read_script(line.script);
   block_end_signals();

@@ -116,8 +116,9 @@ Monitor::Monitor(
       reactor_(new ACE_Dev_Poll_Reactor(
                    kOtherDescriptors + kPerConnection * options.most_connections, true),
                true),
-      watch_(options.rule, [this](const auto& before) { changed(before); }),
+      watch_(options.rule, [this] { changed(); }),
       folder_(options.attempts, options.save_deadline_ms, &attempts_),
+      burden_(options.linger_slowdown, options.root),
       listeners_(&reactor_, &attempts_, options.most_connections,
                  {.now = boot_now,
                   .current = [this] { return frame(watch_.verdict_at(boot_now())); },
@@ -214,15 +215,17 @@ void Monitor::notice(size_t sense) { watch_.notice(sense, boot_now()); }
 
 void Monitor::take_sample() {
   watch_.notice_events(boot_now());
+  burden_.watch(attempts_.anyone_lingers());
+  watch_.note_jobs_that_stay(attempts_.anyone_stays(), burden_.is_too_heavy());
   const JobsEffect jobs = meter_jobs(boot_now());
   watch_.sample(boot_now(), jobs);
   sampled_at_ = watch_.seen().instant;
 }
 
-void Monitor::changed(const protocol::PresenceVerdict& before) {
+void Monitor::changed() {
   const sublet_frame news = frame(watch_.verdict());
   reported_at_ = watch_.seen().instant;
-  if (before.state == SUBLET_PRESENCE_AWAY) {
+  if (watch_.verdict().state != SUBLET_PRESENCE_AWAY) {
     listeners_.evict(news, reported_at_);
     // All listeners have been notified; now there is time to prepare for killing the jobs
     // of those that do not answer.
@@ -231,7 +234,10 @@ void Monitor::changed(const protocol::PresenceVerdict& before) {
     log(Severity::info) << cause(news);
   } else {
     listeners_.tell(news);
-    log(Severity::info) << "the machine is idle: " << words(watch_.verdict().reason);
+    if (news.reason == SUBLET_PRESENCE_SETTLING)
+      log(Severity::info) << "the owner has gone: jobs that stayed go on";
+    else
+      log(Severity::info) << "the machine is idle: " << words(watch_.verdict().reason);
   }
 }
 
@@ -260,7 +266,7 @@ sublet_frame Monitor::frame(const protocol::PresenceVerdict& verdict) {
   frame.magic = SUBLET_FRAME_MAGIC;
   frame.kind = SUBLET_FRAME_PRESENCE;
   frame.sequence = ++sequence_;
-  frame.state = verdict.state;
+  frame.state = verdict.burdened ? SUBLET_PRESENCE_BURDENED : verdict.state;
   frame.reason = verdict.reason;
   frame.instant = seen.instant;
   frame.arg[0] = static_cast<int64_t>(std::max(0.0, seen.cpu) * 1000);
@@ -285,7 +291,8 @@ void Monitor::find_attempts(int64_t now) {
   if (watch_.verdict().state != SUBLET_PRESENCE_AWAY) {
     for (const auto& attempt : attempts_.all()) {
       if (!attempt->attended)
-        attempts_.ask(attempt.get(), sequence_, now, now + (attempt->save_ms + 1000) * kMs);
+        attempts_.ask(attempt.get(), frame(watch_.verdict()), now,
+                      now + (attempt->save_ms + 1000) * kMs);
     }
   }
 }

@@ -18,6 +18,7 @@
 #include "base/unique_fd.h"
 #include "loadmon/attempts.h"
 #include "loadmon/attempts_folder.h"
+#include "loadmon/burden.h"
 #include "loadmon/jobs_here.h"
 #include "loadmon/jobs_meter.h"
 #include "loadmon/listeners.h"
@@ -34,7 +35,9 @@ struct MonitorOptions {
   int64_t save_deadline_ms = 2000;  // for attempts that specify none
   int64_t alone_ms = -1;            // exits after this long without a connection; < 0: never
   size_t most_connections = 1024;
-  bool measures_jobs = true;  // the senses need the jobs' CPU use
+  double linger_slowdown = 0.1;  // see Burden
+  std::string root;              // files of the kernel are read below it
+  bool measures_jobs = true;     // the senses need the jobs' CPU use
 };
 
 // Calls a function when a descriptor is readable.
@@ -77,7 +80,7 @@ class Monitor {
   // Asks all senses, those with an event first.
   void take_sample();
   // Tells everybody that the verdict has changed.
-  void changed(const protocol::PresenceVerdict& before);
+  void changed();
   void shepherd_left(Attempt* attempt);
   void find_attempts(int64_t now);
   // Why the owner is taken for present, for the log.
@@ -100,6 +103,7 @@ class Monitor {
   Attempts attempts_;
   AttemptsFolder folder_;
   JobsMeter meter_;
+  Burden burden_;
   Listeners listeners_;
   uint32_t sequence_ = 0;
   int64_t sampled_at_ = 0;

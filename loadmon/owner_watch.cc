@@ -54,10 +54,12 @@ int64_t OwnerWatch::next_notice() const {
 
 void OwnerWatch::judge() {
   sample_.blind = std::find(failed_.begin(), failed_.end(), true) != failed_.end();
+  sample_.jobs_stay = jobs_stay_;
+  sample_.burdened = burdened_;
   rules_->judge(&sample_);
   const protocol::PresenceVerdict before = verdict_;
   verdict_ = presence_.update(sample_);
-  if (verdict_.state != before.state) changed_(before);
+  if (protocol::is_news(before, verdict_)) changed_();
   note_blindness();
   for (const auto& sense : senses_) sense->told(verdict_);
 }

@@ -22,9 +22,8 @@ using Senses = std::vector<std::unique_ptr<Sense>>;
 
 class OwnerWatch {
  public:
-  // changed: the owner came back, or the machine became idle; everybody is to be told now.
-  OwnerWatch(const protocol::PresenceRule& rule,
-             std::function<void(const protocol::PresenceVerdict& before)> changed)
+  // changed: everybody is to be told now (protocol::is_news).
+  OwnerWatch(const protocol::PresenceRule& rule, std::function<void()> changed)
       : rule_(rule), presence_(rule), changed_(std::move(changed)) {}
 
   // To be called once, first.
@@ -32,6 +31,12 @@ class OwnerWatch {
   const Senses& senses() const { return senses_; }
   // What they cannot see on this machine.
   void log_absences() const;
+
+  // Whether jobs are here that wait, or run on, while the owner is here, and slow him down.
+  void note_jobs_that_stay(bool any, bool burdened) {
+    jobs_stay_ = any;
+    burdened_ = burdened;
+  }
 
   // Instants are of CLOCK_BOOTTIME, ns. A sense has an event: asks it, and judges.
   void notice(size_t sense, int64_t now);
@@ -63,8 +68,10 @@ class OwnerWatch {
   protocol::OwnerPresence presence_;
   protocol::PresenceVerdict verdict_;
   protocol::PresenceSample sample_;
+  bool jobs_stay_ = false;
+  bool burdened_ = false;
   std::string blind_sense_;  // the sense that failed at the last sample; "": none
-  const std::function<void(const protocol::PresenceVerdict& before)> changed_;
+  const std::function<void()> changed_;
 };
 
 }  // namespace sublet::loadmon

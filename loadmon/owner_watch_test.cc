@@ -35,8 +35,7 @@ constexpr pid_t kJob = 77, kPlayer = 78;
 // A workstation whose clock is turned by the test.
 class Workstation {
  public:
-  Workstation()
-      : watch_(*protocol::PresenceRule::preset("default"), [this](const auto&) { ++changes; }) {
+  Workstation() : watch_(*protocol::PresenceRule::preset("default"), [this] { ++changes; }) {
     for (const char* folder : {"dev/input", "dev/pts", "sys/fs/cgroup/cpuacct"})
       std::filesystem::create_directories(root() + "/" + folder);
     write("dev/video0", "");

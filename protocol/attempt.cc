@@ -191,6 +191,7 @@ uint32_t AttemptMachine::leave(sublet_leave_reason reason) {
       return stop ? kStopWork : 0u;
     }
     case AttemptState::kRunning:
+    case AttemptState::kSuspended:
       leave_reason_ = reason;
       kill_ = kills(reason);
       state_ = AttemptState::kLeaving;
@@ -208,9 +209,29 @@ uint32_t AttemptMachine::leave(sublet_leave_reason reason) {
   }
 }
 
+uint32_t AttemptMachine::stays(bool suspended) {
+  const bool asked = state_ == AttemptState::kLeaving && leave_reason_ == SUBLET_LEAVE_OWNER &&
+                     !kill_ && has_shepherd();
+  if (!asked && state_ != AttemptState::kRunning) return 0;
+  leave_reason_ = SUBLET_LEAVE_NONE;
+  state_ = suspended ? AttemptState::kSuspended : AttemptState::kRunning;
+  return 0;
+}
+
+uint32_t AttemptMachine::resumed() {
+  if (state_ == AttemptState::kSuspended) state_ = AttemptState::kRunning;
+  return 0;
+}
+
+uint32_t AttemptMachine::leaves_by_itself(sublet_leave_reason reason) {
+  const bool stayed = state_ == AttemptState::kRunning || state_ == AttemptState::kSuspended;
+  return stayed ? leave(reason) & ~uint32_t{kSendVacate} : 0u;
+}
+
 bool AttemptMachine::has_shepherd() const {
   if (work_ == Work::kStage || work_ == Work::kStart) return false;
-  return state_ == AttemptState::kRunning || state_ == AttemptState::kLeaving;
+  return state_ == AttemptState::kRunning || state_ == AttemptState::kSuspended ||
+         state_ == AttemptState::kLeaving;
 }
 
 uint32_t AttemptMachine::ended() {
@@ -255,6 +276,7 @@ uint32_t AttemptMachine::superseded() {
       state_ = AttemptState::kLeaving;
       return 0;
     case AttemptState::kRunning:
+    case AttemptState::kSuspended:
       state_ = AttemptState::kLeaving;
       return urge();
     case AttemptState::kLeaving:

@@ -3,7 +3,7 @@
 // come out. Pure: no clock, no I/O. Not thread-safe.
 //
 //   accepted -> staging -> starting -> running -> leaving -> handing_in ->
-//   reporting -> forgotten
+//   reporting -> forgotten; running <-> suspended -> leaving
 //
 // At most one slow operation (files, server) is in progress for an attempt: staging,
 // starting, a checkpoint, or the hand-in. It always ends with an event, even if it was
@@ -27,6 +27,7 @@ enum class AttemptState {
   kStaging,   // program, inputs and checkpoint are being fetched
   kStarting,  // the shepherd is being started
   kRunning,
+  kSuspended,  // frozen in place while the owner is here
   kLeaving,    // asked to leave, or superseded, and not yet ended
   kHandingIn,  // ended; checkpoint and outputs are being sent to the server
   kReporting,  // the end is being reported
@@ -131,6 +132,12 @@ class AttemptMachine {
   uint32_t checkpoint_done(uint64_t handed_in, int64_t now_ms);  // 0: not handed in
   uint32_t tick(int64_t now_ms);                                 // due at checkpoint_due_ms()
   uint32_t leave(sublet_leave_reason reason);
+  // The shepherd says that the job stays although the owner is back: suspended, or running.
+  uint32_t stays(bool suspended);
+  // The shepherd says that it runs again.
+  uint32_t resumed();
+  // The shepherd says that it has asked a job that stayed to leave.
+  uint32_t leaves_by_itself(sublet_leave_reason reason);
   uint32_t ended();     // the exit record is on disk
   uint32_t vanished();  // the shepherd is gone without an exit record
   uint32_t handed_in();

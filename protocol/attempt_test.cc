@@ -187,6 +187,7 @@ class AttemptTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(any_history_ends_once);
   CPPUNIT_TEST(classification);
   CPPUNIT_TEST(ends_have_names);
+  CPPUNIT_TEST(who_stays_goes_on_or_leaves);
   CPPUNIT_TEST_SUITE_END();
 
   void every_cell_of_the_table() {
@@ -410,6 +411,48 @@ class AttemptTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("evicted by an administrator"), end_name(kEndAdministrator));
     for (uint32_t unknown : {8, 15, 27})
       CPPUNIT_ASSERT_EQUAL(std::to_string(unknown), end_name(unknown));
+  }
+
+  void who_stays_goes_on_or_leaves() {
+    AttemptMachine m(0, 0);
+    m.begin();
+    m.staged();
+    m.shepherd_started();
+    // The client may hear of it before or after it has passed on that the owner is here.
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kSendVacate}, m.leave(SUBLET_LEAVE_OWNER));
+    CPPUNIT_ASSERT_EQUAL(0u, m.stays(true));
+    CPPUNIT_ASSERT(m.state() == AttemptState::kSuspended);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_LEAVE_NONE, m.leave_reason());
+    CPPUNIT_ASSERT(m.holds_slot());
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kSendLease}, m.lease_renewed());
+    m.resumed();
+    CPPUNIT_ASSERT(m.state() == AttemptState::kRunning);
+    m.stays(true);
+    CPPUNIT_ASSERT_EQUAL(0u, m.leaves_by_itself(SUBLET_LEAVE_OWNER));
+    CPPUNIT_ASSERT(m.state() == AttemptState::kLeaving);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_LEAVE_OWNER, m.leave_reason());
+    m.resumed();
+    CPPUNIT_ASSERT(m.state() == AttemptState::kLeaving);
+    // Who must leave for another reason does not stay.
+    AttemptMachine other(0, 0);
+    other.begin();
+    other.staged();
+    other.shepherd_started();
+    other.leave(SUBLET_LEAVE_PREEMPT);
+    other.stays(true);
+    CPPUNIT_ASSERT(other.state() == AttemptState::kLeaving);
+    // A suspended one can end, vanish, be removed or superseded.
+    for (const int end : {0, 1, 2, 3}) {
+      AttemptMachine one(0, 0);
+      one.begin();
+      one.staged();
+      one.shepherd_started();
+      one.stays(true);
+      if (end == 0) CPPUNIT_ASSERT_EQUAL(uint32_t{kHandIn}, one.ended());
+      if (end == 1) CPPUNIT_ASSERT(one.vanished() & kKillTenant);
+      if (end == 2) CPPUNIT_ASSERT_EQUAL(uint32_t{kSendKill}, one.leave(SUBLET_LEAVE_REMOVED));
+      if (end == 3) CPPUNIT_ASSERT_EQUAL(uint32_t{kSendKill}, one.superseded());
+    }
   }
 };
 CPPUNIT_TEST_SUITE_REGISTRATION(AttemptTest);

@@ -46,21 +46,24 @@ enum sublet_frame_kind {
   SUBLET_FRAME_HELLO = 1,
   /* monitor -> all. state: enum sublet_presence; reason: enum sublet_presence_reason;
    * instant: when the monitor saw the change (or took the sample);
-   * arg[0]: the owner's CPU load in 1/1000 core; arg[1]: ms since the last input or
+   * AWAY with the reason SETTLING: the owner has gone again, but not for long enough that new jobs
+   * may come. arg[0]: the owner's CPU load in 1/1000 core; arg[1]: ms since the last input or
    * -1 if not known; arg[2]: ms until the machine may become idle if nothing is seen
    * of the owner from now on (0 when it is idle, -1 if that cannot be told); arg[3]: the
    * owner's load average over one minute in 1/1000, or -1 if the rule does not use it.
    * Repeated as the heartbeat. */
   SUBLET_FRAME_PRESENCE = 2,
   /* shepherd -> monitor or client: frame `sequence` was received and acted on.
-   * state: enum sublet_shepherd_state. Also agent -> monitor, to PING; state is 0. */
+   * state: enum sublet_shepherd_state; SUSPENDED and LINGERING: the job stays although the owner
+   * is back. Also agent -> monitor, to PING; state is 0. */
   SUBLET_FRAME_ACK = 3,
 
   /* client -> shepherd */
   /* The lease is valid until `instant`. A frozen attempt resumes. */
   SUBLET_FRAME_LEASE = 16,
   /* Save and leave. reason: enum sublet_leave_reason; arg[0]: save deadline in ms
-   * (0: the deadline of the attempt's record). */
+   * (0: the deadline of the attempt's record); arg[1]: if the owner is back, enum
+   * sublet_presence_reason. */
   SUBLET_FRAME_VACATE = 17,
   /* Kill at once, nothing is saved. reason: enum sublet_leave_reason. */
   SUBLET_FRAME_KILL = 18,
@@ -131,7 +134,8 @@ enum sublet_owner_word {
 enum sublet_presence {
   SUBLET_PRESENCE_UNKNOWN = 0, /* treated as ACTIVE */
   SUBLET_PRESENCE_ACTIVE = 1,  /* the owner is present: no jobs */
-  SUBLET_PRESENCE_AWAY = 2     /* the machine is idle: jobs may run */
+  SUBLET_PRESENCE_AWAY = 2,    /* the machine is idle: jobs may run */
+  SUBLET_PRESENCE_BURDENED = 3 /* as ACTIVE, and jobs that linger slow the owner down */
 };
 
 enum sublet_presence_reason {
@@ -155,7 +159,9 @@ enum sublet_shepherd_state {
   SUBLET_SHEPHERD_RUNNING = 2,
   SUBLET_SHEPHERD_SAVING = 3, /* asked to save and leave */
   SUBLET_SHEPHERD_FROZEN = 4, /* stopped, uses no CPU: lease expired or being killed */
-  SUBLET_SHEPHERD_ENDED = 5
+  SUBLET_SHEPHERD_ENDED = 5,
+  SUBLET_SHEPHERD_SUSPENDED = 6, /* frozen while the owner is here; it may go on */
+  SUBLET_SHEPHERD_LINGERING = 7  /* running while the owner is here */
 };
 
 enum sublet_leave_reason {

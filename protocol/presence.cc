@@ -22,6 +22,13 @@ bool not_below(double value, double threshold) { return threshold >= 0 && value 
 bool missing(double value, double threshold) { return threshold >= 0 && !(value >= 0); }
 }  // namespace
 
+bool is_news(const PresenceVerdict& before, const PresenceVerdict& after) {
+  const bool came = before.state == SUBLET_PRESENCE_AWAY &&
+                    before.reason == SUBLET_PRESENCE_SETTLING &&
+                    after.reason != SUBLET_PRESENCE_SETTLING;
+  return before.state != after.state || (after.is_strict() && !before.is_strict()) || came;
+}
+
 bool PresenceRule::uses_load() const {
   return std::any_of(load_stay.begin(), load_stay.end(), [](double t) { return t >= 0; });
 }
@@ -48,6 +55,7 @@ std::string PresenceRule::problem() const {
                          load_become[i], load_stay[i]);
   }
   if (found.empty() && idle_time_ms < 0) found = "idle time must not be negative";
+  if (found.empty() && resume_time_ms < 0) found = "resume time must not be negative";
   if (found.empty() && max_gap_ms <= 0) found = "the longest gap must be above 0";
   return found;
 }
@@ -82,9 +90,11 @@ bool OwnerPresence::disturbs(sublet_presence_reason reason, const PresenceSample
     case SUBLET_PRESENCE_SCRIPT:
       return sample.scripted == ScriptedOwner::kActive;
     case SUBLET_PRESENCE_INPUT:
-      // An idle machine has had no input for idle_time_ms, so any more recent input is new.
+      // An idle machine has had no input for so long, so any more recent input is new.
       return idle && rule_.input && sample.input_age_ms >= 0 &&
-             sample.input_age_ms < rule_.idle_time_ms;
+             sample.input_age_ms < (is_settling()
+                                        ? std::min(rule_.resume_time_ms, rule_.idle_time_ms)
+                                        : rule_.idle_time_ms);
     case SUBLET_PRESENCE_CPU:
       return idle ? above(sample.cpu, rule_.cpu_stay) : not_below(sample.cpu, rule_.cpu_become);
     case SUBLET_PRESENCE_LOAD:
@@ -126,6 +136,7 @@ void OwnerPresence::enter(sublet_presence state, sublet_presence_reason reason,
   verdict_.state = state;
   verdict_.reason = reason;
   verdict_.ms_until_idle = ms_until_idle;
+  verdict_.burdened = false;
 }
 
 // The owner may have been away for long when a rule ends, such as one for the night: then jobs need
@@ -149,23 +160,28 @@ const PresenceVerdict& OwnerPresence::update(const PresenceSample& sample) {
   if (disturbed != SUBLET_PRESENCE_NONE) {
     quiet_since_.reset();
     enter(SUBLET_PRESENCE_ACTIVE, disturbed, until_idle_after(disturbed));
+    verdict_.burdened = sample.burdened;
     return verdict_;
   }
   const bool scripted = sample.scripted == ScriptedOwner::kAway;
   const sublet_presence_reason quiet = scripted ? SUBLET_PRESENCE_SCRIPT : SUBLET_PRESENCE_QUIET;
   if (!quiet_since_) quiet_since_ = sample.instant;
   if (!rules_permit(sample, idle)) return verdict_;
-  if (idle || (scripted && !rule_.script_waits)) {
+  const bool settling = is_settling();
+  if ((idle && !settling) || (scripted && !rule_.script_waits)) {
     enter(SUBLET_PRESENCE_AWAY, quiet, 0);
     return verdict_;
   }
   int64_t left = rule_.idle_time_ms - (sample.instant - *quiet_since_) / kMs;
   if (rule_.input && !scripted && sample.input_age_ms >= 0)
     left = std::max(left, rule_.idle_time_ms - sample.input_age_ms);
-  if (left > 0) {
-    enter(SUBLET_PRESENCE_ACTIVE, SUBLET_PRESENCE_SETTLING, left);
-  } else {
+  if (left <= 0) {
     enter(SUBLET_PRESENCE_AWAY, quiet, 0);
+  } else {
+    const bool gone = sample.jobs_stay && rule_.idle_time_ms - left >= rule_.resume_time_ms;
+    enter(settling || gone ? SUBLET_PRESENCE_AWAY : SUBLET_PRESENCE_ACTIVE,
+          SUBLET_PRESENCE_SETTLING, left);
+    verdict_.burdened = sample.burdened && verdict_.state == SUBLET_PRESENCE_ACTIVE;
   }
   return verdict_;
 }

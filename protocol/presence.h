@@ -11,6 +11,7 @@
 #include <string>
 
 #include "protocol/frame.h"
+#include "protocol/leaving.h"
 
 namespace sublet::protocol {
 
@@ -34,6 +35,8 @@ struct PresenceSample {
   // By the owner's rules (docs/load-monitor.md): no jobs now, and no jobs from now on.
   bool rule_evicts = false;
   bool rule_withholds = false;
+  bool jobs_stay = false;  // suspended or lingering ones are here
+  bool burdened = false;   // lingering ones slow the owner down
 };
 
 // The conditions for an idle machine. It becomes idle when every measure has been
@@ -50,6 +53,8 @@ struct PresenceRule {
   // Unknown (a machine without a terminal) means no input.
   bool input = false;
   int64_t idle_time_ms = 15 * 60 * 1000;
+  // The same for jobs that stayed while the owner was here: they go on before others may come.
+  int64_t resume_time_ms = 60 * 1000;
   // A longer gap between samples (suspend, a stopped monitor) counts as blindness.
   int64_t max_gap_ms = 10 * 1000;
   // A script's "away" must last idle_time_ms, too.
@@ -70,14 +75,25 @@ struct PresenceRule {
   std::string problem() const;
 };
 
+// AWAY with the reason SETTLING: the owner has gone again. Jobs that stayed go on; others may not
+// come yet.
 struct PresenceVerdict {
   sublet_presence state = SUBLET_PRESENCE_ACTIVE;
   sublet_presence_reason reason = SUBLET_PRESENCE_BLIND;
   // Until the machine may become idle, if nothing is seen of the owner from now on: 0 when it
   // is, -1 when this cannot be told (a pause, a scripted owner, blindness).
   int64_t ms_until_idle = -1;
-  int64_t since = 0;  // instant of the sample that changed the state
+  int64_t since = 0;      // instant of the sample that changed the state
+  bool burdened = false;  // ACTIVE, and lingering jobs slow the owner down
+
+  // Whether the owner is here and no job may stay, in whichever mode (protocol/leaving.h).
+  bool is_strict() const {
+    return state != SUBLET_PRESENCE_AWAY && (burdened || !sublet_may_stay(reason));
+  }
 };
+// Whether everybody must be told now: the owner came or went, jobs may not stay any longer, or
+// others may come.
+bool is_news(const PresenceVerdict& before, const PresenceVerdict& after);
 
 class OwnerPresence {
  public:
@@ -102,6 +118,10 @@ class OwnerPresence {
   int64_t until_idle_after(sublet_presence_reason disturbed) const;
   // False: a rule keeps jobs away, which the verdict says now.
   bool rules_permit(const PresenceSample& sample, bool idle);
+  // The owner has gone again, but not for idle_time_ms.
+  bool is_settling() const {
+    return verdict_.state == SUBLET_PRESENCE_AWAY && verdict_.reason == SUBLET_PRESENCE_SETTLING;
+  }
   void enter(sublet_presence state, sublet_presence_reason reason, int64_t ms_until_idle);
 
   PresenceRule rule_;

@@ -108,6 +108,8 @@ class PresenceTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(after_a_rule_has_evicted_there_is_a_rest);
   CPPUNIT_TEST(blindness_is_the_owner);
   CPPUNIT_TEST(suspend_starts_afresh);
+  CPPUNIT_TEST(jobs_that_stayed_go_on_first);
+  CPPUNIT_TEST(news);
   CPPUNIT_TEST(silence_is_the_owner);
   CPPUNIT_TEST(not_a_number_is_blindness);
   CPPUNIT_TEST(away_only_after_uninterrupted_quiet);
@@ -356,6 +358,73 @@ class PresenceTest : public CppUnit::TestFixture {
     sample = scripted_at(65 * kSecond, ScriptedOwner::kAway);
     sample.blind = true;
     CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_ACTIVE, presence.update(sample).state);
+  }
+
+  // A minute of quiet is enough for them; others come after 15.
+  void jobs_that_stayed_go_on_first() {
+    PresenceRule rule = *PresenceRule::preset("default");
+    OwnerPresence presence(rule);
+    int64_t at = 0;
+    const auto quiet = [&](int64_t seconds, bool jobs_stay) {
+      PresenceVerdict last;
+      for (const int64_t end = at + seconds * kSecond; at < end; at += kSecond / 2) {
+        PresenceSample sample = cpu_at(at + 1, 0.02);
+        sample.jobs_stay = jobs_stay;
+        last = presence.update(sample);
+      }
+      return last;
+    };
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_QUIET, quiet(15 * 60 + 2, false).reason);
+    PresenceSample key = cpu_at(at + 1, 0.02);
+    key.input_age_ms = 0;
+    key.jobs_stay = true;
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_INPUT, presence.update(key).reason);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_ACTIVE, quiet(59, true).state);
+    const PresenceVerdict gone = quiet(3, true);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_AWAY, gone.state);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_SETTLING, gone.reason);
+    CPPUNIT_ASSERT(gone.ms_until_idle > 13 * 60'000 && gone.ms_until_idle < 14 * 60'000);
+    // It stays so when they have ended, until the owner comes or the time is over.
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_SETTLING, quiet(60, false).reason);
+    PresenceSample old = cpu_at(++at, 0.02);
+    old.input_age_ms = 125'000;
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_AWAY, presence.update(old).state);
+    PresenceSample again = cpu_at(++at, 0.02);
+    again.input_age_ms = 10;
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_ACTIVE, presence.update(again).state);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_SETTLING, quiet(70, true).reason);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_QUIET, quiet(14 * 60, false).reason);
+    // Nobody stayed: the owner's quiet time is whole.
+    presence.update(again = cpu_at(++at, 2.0));
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_ACTIVE, quiet(14 * 60, false).state);
+  }
+
+  void news() {
+    const auto verdict = [](sublet_presence state, sublet_presence_reason reason,
+                            bool burdened = false) {
+      PresenceVerdict v;
+      v.state = state;
+      v.reason = reason;
+      v.burdened = burdened;
+      return v;
+    };
+    const auto here = verdict(SUBLET_PRESENCE_ACTIVE, SUBLET_PRESENCE_INPUT);
+    const auto paused = verdict(SUBLET_PRESENCE_ACTIVE, SUBLET_PRESENCE_PAUSED);
+    const auto burdened = verdict(SUBLET_PRESENCE_ACTIVE, SUBLET_PRESENCE_INPUT, true);
+    const auto settling = verdict(SUBLET_PRESENCE_AWAY, SUBLET_PRESENCE_SETTLING);
+    const auto idle = verdict(SUBLET_PRESENCE_AWAY, SUBLET_PRESENCE_QUIET);
+    for (const auto& [before, after, expected] : {std::tuple(here, here, false),
+                                                  {here, paused, true},
+                                                  {here, burdened, true},
+                                                  {paused, here, false},
+                                                  {paused, burdened, false},
+                                                  {here, settling, true},
+                                                  {settling, idle, true},
+                                                  {settling, here, true},
+                                                  {idle, idle, false},
+                                                  {idle, here, true},
+                                                  {settling, settling, false}})
+      CPPUNIT_ASSERT_EQUAL(expected, is_news(before, after));
   }
 
   void suspend_starts_afresh() {

@@ -42,7 +42,8 @@ void ShepherdMachine::note_leave(sublet_leave_reason reason, int64_t detected) {
 }
 
 void ShepherdMachine::leave_frozen(int64_t now) {
-  if (phase_ == Phase::frozen) frozen_total_ns_ += now - frozen_since_ns_;
+  if (phase_ != Phase::frozen && phase_ != Phase::suspended) return;
+  frozen_total_ns_ += now - frozen_since_ns_;
 }
 
 uint32_t ShepherdMachine::end_unstarted(sublet_leave_reason reason, int64_t detected) {
@@ -72,12 +73,70 @@ uint32_t ShepherdMachine::leave_for_owner(sublet_leave_reason reason, int64_t de
                                           int64_t now) {
   if (phase_ == Phase::starting || phase_ == Phase::frozen) return kill(reason, detected, now);
   if (phase_ == Phase::killing || phase_ == Phase::ended || for_owner_) return 0;
+  if (terms_.leaving == SUBLET_LEAVING_KILL) return kill(reason, detected, now);
+  const bool suspended = phase_ == Phase::suspended;
+  // Without its lease it may not run, not even to save.
+  if (suspended && now >= terms_.lease_ns) return kill(reason, detected, now);
+  leave_frozen(now);
   int64_t deadline = plus(now, terms_.save_deadline_ms * kNsPerMs);
   deadline_ns_ = phase_ == Phase::saving ? least(deadline_ns_, deadline) : deadline;
   note_leave(reason, detected);
   phase_ = Phase::saving;
   for_owner_ = true;
-  return kActAssess | kActStatus;
+  return (suspended ? uint32_t{kActThaw} : 0u) | kActAssess | kActStatus;
+}
+
+uint32_t ShepherdMachine::suspend(int64_t now) {
+  phase_ = Phase::suspended;
+  frozen_since_ns_ = now;
+  deadline_ns_ = plus(now, terms_.suspend_ms * kNsPerMs);
+  return kActFreeze | kActStatus;
+}
+
+uint32_t ShepherdMachine::resume(int64_t now) {
+  // Its lease ran out in this moment: it stays frozen until there is a longer one.
+  if (now >= terms_.lease_ns) {
+    phase_ = Phase::frozen;
+    note_leave(SUBLET_LEAVE_LEASE, now);
+    return kActStatus;
+  }
+  leave_frozen(now);
+  phase_ = Phase::running;
+  return kActThaw | kActStatus;
+}
+
+uint32_t ShepherdMachine::tick_suspended(int64_t now) {
+  // Nor may it wait until it has no lease in which to save.
+  const bool lease_ends = now >= lease_save_at(terms_.save_deadline_ms, terms_.lease_ns);
+  return now >= deadline_ns_ || lease_ends ? leave_for_owner(SUBLET_LEAVE_OWNER, now, now) : 0;
+}
+
+uint32_t ShepherdMachine::owner_here(sublet_presence_reason cause, bool burdened, int64_t detected,
+                                     int64_t now) {
+  if (cause == SUBLET_PRESENCE_BLIND) return leave_for_owner(SUBLET_LEAVE_BLIND, detected, now);
+  if (sublet_may_stay(cause) && terms_.leaving == SUBLET_LEAVING_SUSPEND) {
+    if (phase_ == Phase::suspended) return 0;
+    if (phase_ == Phase::running) return suspend(now);
+  }
+  if (sublet_may_stay(cause) && terms_.leaving == SUBLET_LEAVING_LINGER && !burdened &&
+      phase_ == Phase::running) {
+    const bool told = lingers_;
+    lingers_ = true;
+    return told ? 0u : uint32_t{kActStatus};
+  }
+  return leave_for_owner(SUBLET_LEAVE_OWNER, detected, now);
+}
+
+uint32_t ShepherdMachine::owner_away(sublet_presence_reason cause, int64_t now) {
+  const bool lingered = lingers_;
+  lingers_ = false;
+  if (phase_ == Phase::suspended) return resume(now);
+  if (phase_ == Phase::running && lingered) return kActStatus;
+  if (phase_ != Phase::starting || now >= terms_.lease_ns) return 0;
+  if (cause == SUBLET_PRESENCE_SETTLING) return kill(SUBLET_LEAVE_OWNER, now, now);
+  phase_ = Phase::running;
+  started_ns_ = now;
+  return kActStart | kActStatus;
 }
 
 uint32_t ShepherdMachine::assessed(TermAnswer answer, int64_t now) {
@@ -105,15 +164,10 @@ uint32_t ShepherdMachine::handler_ran(int64_t now) {
 uint32_t ShepherdMachine::monitor_frame(const sublet_frame& frame, int64_t now) {
   last_contact_ns_ = now;
   if (frame.kind != SUBLET_FRAME_PRESENCE) return 0;
-  if (frame.state == SUBLET_PRESENCE_AWAY) {
-    if (phase_ != Phase::starting || now >= terms_.lease_ns) return 0;
-    phase_ = Phase::running;
-    started_ns_ = now;
-    return kActStart | kActStatus;
-  }
-  sublet_leave_reason reason =
-      frame.reason == SUBLET_PRESENCE_BLIND ? SUBLET_LEAVE_BLIND : SUBLET_LEAVE_OWNER;
-  return leave_for_owner(reason, plausible(frame.instant, now), now) | kActAck;
+  const auto cause = static_cast<sublet_presence_reason>(frame.reason);
+  if (frame.state == SUBLET_PRESENCE_AWAY) return owner_away(cause, now);
+  const bool burdened = frame.state == SUBLET_PRESENCE_BURDENED;
+  return owner_here(cause, burdened, plausible(frame.instant, now), now) | kActAck;
 }
 
 uint32_t ShepherdMachine::monitor_lost(int64_t now) {
@@ -122,13 +176,18 @@ uint32_t ShepherdMachine::monitor_lost(int64_t now) {
 
 uint32_t ShepherdMachine::vacate(const sublet_frame& frame, int64_t now) {
   auto reason = static_cast<sublet_leave_reason>(frame.reason);
-  if (reason == SUBLET_LEAVE_OWNER || reason == SUBLET_LEAVE_BLIND)
+  if (reason == SUBLET_LEAVE_BLIND)
     return leave_for_owner(reason, plausible(frame.instant, now), now);
+  if (reason == SUBLET_LEAVE_OWNER)
+    return owner_here(static_cast<sublet_presence_reason>(frame.arg[1]),
+                      frame.state == SUBLET_PRESENCE_BURDENED, plausible(frame.instant, now), now);
   // Nothing that the job could save would be used.
   if (reason == SUBLET_LEAVE_REMOVED || reason == SUBLET_LEAVE_REPLACED)
     return kill(reason, now, now);
   // A frozen job has lost its lease: it may not run, not even to save.
   if (phase_ == Phase::starting || phase_ == Phase::frozen) return kill(reason, now, now);
+  // The owner is here, too.
+  if (phase_ == Phase::suspended || lingers_) return leave_for_owner(reason, now, now);
   if (phase_ != Phase::running) return 0;
   note_leave(reason, now);
   phase_ = Phase::saving;
@@ -187,11 +246,13 @@ uint32_t ShepherdMachine::tick(int64_t now) {
   if (phase_ == Phase::saving && now >= next_check_ns_)
     next_check_ns_ = now + (lifted_ ? kCpuCheckNs : kHandlerCheckNs);
   if (now - last_contact_ns_ >= SUBLET_MONITOR_SILENCE_NS && !for_owner_) return monitor_lost(now);
+  if (phase_ == Phase::suspended) return tick_suspended(now);
   if (now >= terms_.lease_ns && phase_ != Phase::frozen) return lease_expired(now);
   if (phase_ == Phase::frozen && now >= lease_give_up_at(terms_.patience_ms, terms_.lease_ns))
     return kill(SUBLET_LEAVE_LEASE, now, now);
   if (phase_ != Phase::running) return 0;
-  if (terms_.limit_wall_s > 0 && now - started_ns_ >= terms_.limit_wall_s * kSecondNs)
+  if (terms_.limit_wall_s > 0 &&
+      now - started_ns_ - frozen_total_ns_ >= terms_.limit_wall_s * kSecondNs)
     return kill(SUBLET_LEAVE_LIMIT, now, now);
   if (!save_asked_ && now >= lease_save_at(terms_.save_deadline_ms, terms_.lease_ns)) {
     save_asked_ = true;
@@ -240,6 +301,9 @@ int64_t ShepherdMachine::next_instant() const {
   int64_t next = for_owner_ ? INT64_MAX : plus(last_contact_ns_, SUBLET_MONITOR_SILENCE_NS);
   if (phase_ == Phase::frozen)
     return least(next, lease_give_up_at(terms_.patience_ms, terms_.lease_ns));
+  if (phase_ == Phase::suspended)
+    return least(least(next, deadline_ns_),
+                 lease_save_at(terms_.save_deadline_ms, terms_.lease_ns));
   next = least(next, terms_.lease_ns);
   if (phase_ == Phase::saving) {
     next = least(next, deadline_ns_);
@@ -247,7 +311,7 @@ int64_t ShepherdMachine::next_instant() const {
   }
   if (phase_ != Phase::running) return next;
   if (terms_.limit_wall_s > 0)
-    next = least(next, plus(started_ns_, terms_.limit_wall_s * kSecondNs));
+    next = least(next, plus(started_ns_ + frozen_total_ns_, terms_.limit_wall_s * kSecondNs));
   if (!save_asked_) next = least(next, lease_save_at(terms_.save_deadline_ms, terms_.lease_ns));
   return next;
 }
@@ -257,7 +321,9 @@ sublet_shepherd_state ShepherdMachine::state() const {
     case Phase::starting:
       return SUBLET_SHEPHERD_STARTING;
     case Phase::running:
-      return SUBLET_SHEPHERD_RUNNING;
+      return lingers_ ? SUBLET_SHEPHERD_LINGERING : SUBLET_SHEPHERD_RUNNING;
+    case Phase::suspended:
+      return SUBLET_SHEPHERD_SUSPENDED;
     case Phase::saving:
       return SUBLET_SHEPHERD_SAVING;
     case Phase::frozen:

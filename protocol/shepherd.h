@@ -14,6 +14,8 @@
 //     SIGTERM at normal weight for kUnseenNs of CPU time; once its handler has reported the
 //     request, for the CPU allowance, and when that is used up it is killed. A frozen job is
 //     killed.
+//     By the mode of leaving (protocol/leaving.h) it may instead be killed at once; be frozen, and
+//     go on if the owner goes in time, else leave as above; or run on until it is a burden.
 //   VACATE for another reason: SIGTERM, still demoted, with the full deadline.
 //   REMOVED or REPLACED, KILL, a limit: killed.
 //   the lease: asked to save, frozen when it ends, thawed by a longer one, killed
@@ -25,6 +27,7 @@
 #include <stdint.h>
 
 #include "protocol/frame.h"
+#include "protocol/leaving.h"
 
 namespace sublet::protocol {
 
@@ -59,7 +62,9 @@ struct ShepherdTerms {
   int64_t cpu_allowance_ms = 50;  // 0: never lifted to save
   int64_t lease_ns = 0;
   int64_t patience_ms = 3600 * 1000;
-  int64_t limit_wall_s = 0;  // 0: none
+  int64_t limit_wall_s = 0;  // without the time spent frozen; 0: none
+  sublet_leaving leaving = SUBLET_LEAVING_SAVE;
+  int64_t suspend_ms = 0;  // how long it may stay suspended
 };
 
 class ShepherdMachine {
@@ -93,6 +98,8 @@ class ShepherdMachine {
   bool leaving_for_owner() const { return phase_ == Phase::saving && for_owner_; }
   bool counting_cpu() const { return leaving_for_owner() && lifted_; }
   bool awaiting_handler() const { return leaving_for_owner() && reports_ && !handler_ran_; }
+  // Runs, whether or not the owner is here, and was not asked to leave.
+  bool runs() const { return phase_ == Phase::running; }
   // True from kActStart on.
   bool started() const { return started_ns_ != 0; }
   bool killed() const { return killed_; }
@@ -104,8 +111,13 @@ class ShepherdMachine {
   int64_t started_ns() const { return started_ns_; }
 
  private:
-  enum class Phase { starting, running, saving, frozen, killing, ended };
+  enum class Phase { starting, running, suspended, saving, frozen, killing, ended };
 
+  uint32_t owner_here(sublet_presence_reason cause, bool burdened, int64_t detected, int64_t now);
+  uint32_t owner_away(sublet_presence_reason cause, int64_t now);
+  uint32_t suspend(int64_t now);
+  uint32_t resume(int64_t now);
+  uint32_t tick_suspended(int64_t now);
   uint32_t leave_for_owner(sublet_leave_reason reason, int64_t detected, int64_t now);
   uint32_t vacate(const sublet_frame& frame, int64_t now);
   uint32_t lease(int64_t until, int64_t now);
@@ -120,6 +132,7 @@ class ShepherdMachine {
   Phase phase_ = Phase::starting;
   sublet_leave_reason reason_ = SUBLET_LEAVE_NONE;
   bool for_owner_ = false;
+  bool lingers_ = false;     // running although the owner is here
   bool terminated_ = false;  // SIGTERM has been sent
   bool reports_ = false;     // has a status page and may be lifted
   bool lifted_ = false;      // to save
@@ -129,7 +142,7 @@ class ShepherdMachine {
   bool killed_ = false;
   int64_t last_contact_ns_;  // with the monitor
   int64_t detected_ns_ = 0;
-  int64_t deadline_ns_ = 0;    // of the save
+  int64_t deadline_ns_ = 0;    // of the save, or of the suspension
   int64_t next_check_ns_ = 0;  // of CPU use while saving; of the next kill
   int64_t kill_interval_ns_ = 0;
   int64_t started_ns_ = 0;

@@ -78,6 +78,13 @@ class ShepherdTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(lease_saves_freezes_thaws);
   CPPUNIT_TEST(patience_ends);
   CPPUNIT_TEST(owner_kills_a_frozen_job);
+  CPPUNIT_TEST(suspended_until_the_owner_goes);
+  CPPUNIT_TEST(suspended_until_its_time_is_over);
+  CPPUNIT_TEST(suspended_and_its_lease_ends);
+  CPPUNIT_TEST(suspended_and_asked_to_leave);
+  CPPUNIT_TEST(lingers_until_it_is_a_burden);
+  CPPUNIT_TEST(killed_without_a_save);
+  CPPUNIT_TEST(the_quiet_time_starts_nothing);
   CPPUNIT_TEST(frozen_job_is_not_asked_to_save);
   CPPUNIT_TEST(exit_kills_the_rest);
   CPPUNIT_TEST(wall_limit_kills);
@@ -101,6 +108,143 @@ class ShepherdTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(0u, machine.monitor_frame(presence(SUBLET_PRESENCE_AWAY), kStart));
     CPPUNIT_ASSERT(machine.tick(kStart) & kActKill);
     CPPUNIT_ASSERT_EQUAL(SUBLET_LEAVE_LEASE, machine.reason());
+  }
+
+  static Running running(sublet_leaving leaving, int64_t suspend_ms = 10'000) {
+    ShepherdTerms terms = some_terms();
+    terms.leaving = leaving;
+    terms.suspend_ms = suspend_ms;
+    return Running(terms);
+  }
+  // The owner is back, for a reason.
+  static uint32_t back(Running& run, int64_t now, uint32_t reason = SUBLET_PRESENCE_INPUT,
+                       uint32_t state = SUBLET_PRESENCE_ACTIVE) {
+    sublet_frame frame = presence(state, now);
+    frame.reason = reason;
+    return run.machine.monitor_frame(frame, now) & ~uint32_t{kActAck};
+  }
+
+  void suspended_until_the_owner_goes() {
+    Running run = running(SUBLET_LEAVING_SUSPEND);
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kActFreeze | kActStatus}, back(run, kStart + kMs));
+    CPPUNIT_ASSERT_EQUAL(SUBLET_SHEPHERD_SUSPENDED, run.machine.state());
+    CPPUNIT_ASSERT_EQUAL(0u, back(run, kStart + 500 * kMs));
+    CPPUNIT_ASSERT_EQUAL(SUBLET_LEAVE_NONE, run.machine.reason());
+    const int64_t gone = kStart + 900 * kMs;
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kActThaw | kActStatus},
+                         run.machine.monitor_frame(presence(SUBLET_PRESENCE_AWAY), gone));
+    CPPUNIT_ASSERT_EQUAL(SUBLET_SHEPHERD_RUNNING, run.machine.state());
+    CPPUNIT_ASSERT_EQUAL(899 * kMs, run.machine.frozen_ns());
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kActFreeze | kActStatus}, back(run, kStart + 950 * kMs));
+  }
+
+  void suspended_until_its_time_is_over() {
+    Running run = running(SUBLET_LEAVING_SUSPEND, 1000);
+    back(run, kStart);
+    for (int64_t at = 250; at < 1000; at += 250) {
+      back(run, kStart + at * kMs);
+      CPPUNIT_ASSERT_EQUAL(0u, run.machine.tick(kStart + at * kMs));
+    }
+    const int64_t over = kStart + 1000 * kMs;
+    CPPUNIT_ASSERT_EQUAL(over, run.machine.next_instant());
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kActThaw | kActAssess | kActStatus}, run.machine.tick(over));
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kActTerminate | kActLift},
+                         run.machine.assessed(TermAnswer::kStatusPage, over));
+    CPPUNIT_ASSERT_EQUAL(over, run.machine.leave_detected_ns());
+    CPPUNIT_ASSERT_EQUAL(SUBLET_LEAVE_OWNER, run.machine.reason());
+    // Too late to stay.
+    CPPUNIT_ASSERT_EQUAL(0u, run.machine.monitor_frame(presence(SUBLET_PRESENCE_AWAY), over + kMs));
+    CPPUNIT_ASSERT_EQUAL(SUBLET_SHEPHERD_SAVING, run.machine.state());
+  }
+
+  void suspended_and_its_lease_ends() {
+    Running run = running(SUBLET_LEAVING_SUSPEND, 3600'000);
+    const ShepherdTerms terms = some_terms();
+    const int64_t save_at = lease_save_at(terms.save_deadline_ms, terms.lease_ns);
+    for (int64_t at = kStart; at < save_at; at += 250 * kMs) {
+      back(run, at);
+      CPPUNIT_ASSERT_EQUAL(0u, run.machine.tick(at));
+    }
+    back(run, save_at - 1);
+    CPPUNIT_ASSERT(run.machine.next_instant() == save_at);
+    CPPUNIT_ASSERT(run.machine.tick(save_at) & kActAssess);  // leaves while it may still run
+    // Without a tick in time: it may not run any more.
+    Running late = running(SUBLET_LEAVING_SUSPEND, 3600'000);
+    back(late, kStart);
+    CPPUNIT_ASSERT(late.machine.tick(terms.lease_ns) & kActKill);
+    Running gone = running(SUBLET_LEAVING_SUSPEND, 3600'000);
+    back(gone, kStart);
+    const uint32_t actions =
+        gone.machine.monitor_frame(presence(SUBLET_PRESENCE_AWAY), terms.lease_ns);
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kActStatus}, actions);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_SHEPHERD_FROZEN, gone.machine.state());
+    CPPUNIT_ASSERT(
+        gone.machine.control_frame(control(SUBLET_FRAME_LEASE, 0, terms.lease_ns + 30'000 * kMs),
+                                   terms.lease_ns + kMs) &
+        kActThaw);
+  }
+
+  void suspended_and_asked_to_leave() {
+    for (auto reason : {SUBLET_LEAVE_PREEMPT, SUBLET_LEAVE_DRAIN, SUBLET_LEAVE_HELD}) {
+      Running run = running(SUBLET_LEAVING_SUSPEND);
+      back(run, kStart + kMs);
+      const uint32_t actions =
+          run.machine.control_frame(control(SUBLET_FRAME_VACATE, reason), kStart + 2 * kMs);
+      CPPUNIT_ASSERT_EQUAL(uint32_t{kActThaw | kActAssess | kActAck | kActStatus}, actions);
+      CPPUNIT_ASSERT_EQUAL(reason, run.machine.reason());
+    }
+    Running removed = running(SUBLET_LEAVING_SUSPEND);
+    back(removed, kStart + kMs);
+    CPPUNIT_ASSERT(removed.machine.control_frame(control(SUBLET_FRAME_VACATE, SUBLET_LEAVE_REMOVED),
+                                                 kStart + 2 * kMs) &
+                   kActKill);
+    // By the owner's word, by a rule, by a monitor that is lost.
+    for (auto strict : {SUBLET_PRESENCE_PAUSED, SUBLET_PRESENCE_RULE, SUBLET_PRESENCE_SLEEP,
+                        SUBLET_PRESENCE_BLIND, SUBLET_PRESENCE_UNSEEN}) {
+      Running run = running(SUBLET_LEAVING_SUSPEND);
+      back(run, kStart + kMs);
+      CPPUNIT_ASSERT(back(run, kStart + 2 * kMs, strict) & kActAssess);
+    }
+    Running lost = running(SUBLET_LEAVING_SUSPEND);
+    back(lost, kStart + kMs);
+    CPPUNIT_ASSERT(lost.machine.monitor_lost(kStart + 2 * kMs) & kActAssess);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_LEAVE_BLIND, lost.machine.reason());
+  }
+
+  void lingers_until_it_is_a_burden() {
+    Running run = running(SUBLET_LEAVING_LINGER);
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kActStatus}, back(run, kStart + kMs));
+    CPPUNIT_ASSERT_EQUAL(SUBLET_SHEPHERD_LINGERING, run.machine.state());
+    CPPUNIT_ASSERT_EQUAL(0u, back(run, kStart + 2 * kMs, SUBLET_PRESENCE_CPU));
+    CPPUNIT_ASSERT(run.machine.runs());
+    CPPUNIT_ASSERT_EQUAL(
+        uint32_t{kActStatus},
+        run.machine.monitor_frame(presence(SUBLET_PRESENCE_AWAY), kStart + 3 * kMs));
+    CPPUNIT_ASSERT_EQUAL(SUBLET_SHEPHERD_RUNNING, run.machine.state());
+    back(run, kStart + 4 * kMs);
+    CPPUNIT_ASSERT_EQUAL(
+        uint32_t{kActAssess | kActStatus},
+        back(run, kStart + 5 * kMs, SUBLET_PRESENCE_INPUT, SUBLET_PRESENCE_BURDENED));
+    CPPUNIT_ASSERT_EQUAL(SUBLET_SHEPHERD_SAVING, run.machine.state());
+  }
+
+  void killed_without_a_save() {
+    Running run = running(SUBLET_LEAVING_KILL);
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kActFreeze | kActLift | kActKill | kActStatus},
+                         back(run, kStart + kMs));
+    CPPUNIT_ASSERT_EQUAL(SUBLET_LEAVE_OWNER, run.machine.reason());
+  }
+
+  // The owner has gone again, but only what stayed may run.
+  void the_quiet_time_starts_nothing() {
+    sublet_frame settling = presence(SUBLET_PRESENCE_AWAY);
+    settling.reason = SUBLET_PRESENCE_SETTLING;
+    ShepherdMachine fresh(some_terms(), kStart);
+    CPPUNIT_ASSERT(fresh.monitor_frame(settling, kStart) & kActKill);
+    CPPUNIT_ASSERT(!fresh.started());
+    Running run = running(SUBLET_LEAVING_SUSPEND);
+    back(run, kStart + kMs);
+    CPPUNIT_ASSERT(run.machine.monitor_frame(settling, kStart + 2 * kMs) & kActThaw);
   }
 
   void silence_before_the_start_ends_blind() {

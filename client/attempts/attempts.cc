@@ -86,7 +86,7 @@ void Attempts::send_frames(Entry& entry, uint32_t actions, int64_t now) {
   if (actions & kSendKill)
     guard_.urge(*entry.tenancy, SUBLET_FRAME_KILL, entry.machine.leave_reason(), now);
   if (actions & kSendVacate)
-    guard_.urge(*entry.tenancy, SUBLET_FRAME_VACATE, entry.machine.leave_reason(), now);
+    guard_.urge(*entry.tenancy, SUBLET_FRAME_VACATE, entry.machine.leave_reason(), now, presence_);
   if (actions & kSendLease)
     guard_.send(*entry.tenancy, SUBLET_FRAME_LEASE, 0, entry.work->lease_ns);
 }
@@ -156,11 +156,19 @@ void Attempts::drop_tenant(Entry& entry) {
 
 // ---- the owner --------------------------------------------------------------
 
-void Attempts::evict(sublet_leave_reason reason, int64_t now) {
-  guard_.evict(reason, now);
+void Attempts::owner_away() {
+  evicting_ = SUBLET_LEAVE_NONE;
+  guard_.owner_away();
+}
+
+void Attempts::evict(sublet_leave_reason reason, const OwnersPresence& presence, int64_t now) {
+  guard_.evict(reason, presence, now);
   // The frames are sent; the rest is bookkeeping.
   evicting_ = reason;
+  presence_ = presence;
   for (auto& [name, entry] : entries_) {
+    // Its shepherd was told by the monitor and has answered already.
+    if (entry->machine.state() == AttemptState::kSuspended && !presence.is_strict()) continue;
     if (entry->tenancy && !entry->tenancy->tenant) entry->tenant_due_ns = now;
     uint32_t actions = entry->machine.leave(reason);
     if (actions != 0) entry->work->leave_reason = entry->machine.leave_reason();
@@ -257,6 +265,13 @@ void Attempts::report_hand_in(const Entry& entry, HeldAttempt* held) const {
   held->delivered = waits ? delivered_by_all() : entry.work->delivered.load();
 }
 
+// Until its shepherd has answered, nobody knows whether the job leaves or stays; the server takes
+// no leave back.
+bool Attempts::may_stay(const Entry& entry) const {
+  return entry.tenancy && entry.tenancy->evicting && entry.tenancy->ack_due_ns != kNever &&
+         !presence_.is_strict();
+}
+
 std::vector<HeldAttempt> Attempts::held() {
   std::vector<HeldAttempt> out;
   for (auto& [name, entry] : entries_) {
@@ -271,8 +286,11 @@ std::vector<HeldAttempt> Attempts::held() {
       case AttemptState::kRunning:
         one.state = kAttemptRunning;
         break;
+      case AttemptState::kSuspended:
+        one.state = kAttemptSuspended;
+        break;
       case AttemptState::kLeaving:
-        one.state = kAttemptLeaving;
+        one.state = may_stay(*entry) ? kAttemptRunning : kAttemptLeaving;
         break;
       default:
         report_hand_in(*entry, &one);

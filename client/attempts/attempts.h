@@ -42,8 +42,8 @@ class Attempts {
   void adopt(std::shared_ptr<const Assignment> assignment, const protocol::FolderFacts& facts);
 
   // The owner is back: frames first, then bookkeeping.
-  void evict(sublet_leave_reason reason, int64_t now);
-  void owner_away() { evicting_ = SUBLET_LEAVE_NONE; }
+  void evict(sublet_leave_reason reason, const OwnersPresence& presence, int64_t now);
+  void owner_away();
   void vacate(const AttemptName& name, sublet_leave_reason reason);
   void vacate_all(sublet_leave_reason reason);
   // Disk space is low and this attempt uses the most: it must leave. A second call
@@ -97,6 +97,7 @@ class Attempts {
   void leave(Entry& entry, sublet_leave_reason reason);
   static std::string why_left(const Entry& entry);
   uint64_t delivered_by_all() const;
+  bool may_stay(const Entry& entry) const;
   void report_hand_in(const Entry& entry, HeldAttempt* held) const;
   void make_tenant(Entry& entry);
   // Unless its processes may still be there.
@@ -107,6 +108,7 @@ class Attempts {
   void connected(Entry& entry, UniqueFd socket, int64_t now);
   void read_control(const AttemptName& name);
   void on_frame(Entry& entry, const sublet_frame& frame);
+  void note_stay(Entry& entry, const sublet_frame& frame);
   void disconnect(Entry& entry);
   void check_end(Entry& entry);
   void open_tenant(Entry& entry);
@@ -138,6 +140,7 @@ class Attempts {
   std::vector<pid_t> children_;
   int64_t newest_tenant_ns_ = 0;
   sublet_leave_reason evicting_ = SUBLET_LEAVE_NONE;  // another value while the owner is here
+  OwnersPresence presence_;                           // while the owner is here
 };
 
 }  // namespace sublet::client

@@ -26,7 +26,8 @@ void OwnerGuard::remove(Tenancy* tenancy) {
   std::erase_if(tenancies_, [&](const auto& one) { return one.get() == tenancy; });
 }
 
-bool OwnerGuard::send(Tenancy& tenancy, sublet_frame_kind kind, uint32_t reason, int64_t instant) {
+bool OwnerGuard::send(Tenancy& tenancy, sublet_frame_kind kind, uint32_t reason, int64_t instant,
+                      const OwnersPresence& presence) {
   if (!tenancy.control.valid()) return false;
   sublet_frame frame = {};
   frame.magic = SUBLET_FRAME_MAGIC;
@@ -35,16 +36,18 @@ bool OwnerGuard::send(Tenancy& tenancy, sublet_frame_kind kind, uint32_t reason,
   frame.attempt = tenancy.name.attempt;
   frame.sequence = ++tenancy.sequence;
   frame.reason = reason;
+  frame.state = presence.state;
+  frame.arg[1] = presence.reason;
   frame.instant = instant;
   return ::send(tenancy.control.get(), &frame, sizeof frame, MSG_DONTWAIT | MSG_NOSIGNAL) ==
          static_cast<ssize_t>(sizeof frame);
 }
 
 void OwnerGuard::urge(Tenancy& tenancy, sublet_frame_kind kind, sublet_leave_reason reason,
-                      int64_t now) {
+                      int64_t now, const OwnersPresence& presence) {
   // The deadlines are set even if sending fails: the job of a shepherd that cannot be
   // reached is frozen and killed, too.
-  send(tenancy, kind, reason, now);
+  send(tenancy, kind, reason, now, presence);
   int64_t save_ns = kind == SUBLET_FRAME_KILL ? 0 : tenancy.save_deadline_ms * kMs;
   if (kind == SUBLET_FRAME_KILL || reason == SUBLET_LEAVE_OWNER || reason == SUBLET_LEAVE_BLIND) {
     tenancy.asked = tenancy.sequence;
@@ -55,19 +58,35 @@ void OwnerGuard::urge(Tenancy& tenancy, sublet_frame_kind kind, sublet_leave_rea
       tenancy.kill_due_ns, now + std::max<int64_t>(save_ns, SUBLET_SHEPHERD_ACK_NS) + kKillSlackNs);
 }
 
-void OwnerGuard::evict(sublet_leave_reason reason, int64_t now) {
+void OwnerGuard::evict(sublet_leave_reason reason, const OwnersPresence& presence, int64_t now) {
   for (const auto& tenancy : tenancies_) {
-    if (tenancy->evicting) continue;
+    if (tenancy->evicting && !(tenancy->stays && presence.is_strict())) continue;
     tenancy->evicting = true;
-    urge(*tenancy, SUBLET_FRAME_VACATE, reason, now);
+    tenancy->stays = false;
+    urge(*tenancy, SUBLET_FRAME_VACATE, reason, now, presence);
   }
 }
 
-void OwnerGuard::acknowledged(Tenancy& tenancy, uint32_t sequence) {
-  if (tenancy.asked == 0 || sequence < tenancy.asked) return;
+void OwnerGuard::owner_away() {
+  for (const auto& tenancy : tenancies_) {
+    if (!tenancy->stays) continue;
+    tenancy->evicting = tenancy->stays = false;
+    tenancy->asked = 0;
+    tenancy->look_due_ns = kNever;
+  }
+}
+
+void OwnerGuard::acknowledged(Tenancy& tenancy, const sublet_frame& ack) {
+  if (tenancy.asked == 0 || ack.sequence < tenancy.asked) return;
   tenancy.ack_due_ns = kNever;
+  const bool stays =
+      ack.state == SUBLET_SHEPHERD_SUSPENDED || ack.state == SUBLET_SHEPHERD_LINGERING;
+  if (stays && tenancy.evicting && !tenancy.killed) {
+    tenancy.stays = true;
+    tenancy.kill_due_ns = kNever;
+  }
   if (!tenancy.frozen || tenancy.killed || !tenancy.tenant) return;
-  tenancy.tenant->thaw();
+  if (ack.state != SUBLET_SHEPHERD_SUSPENDED) tenancy.tenant->thaw();
   tenancy.frozen = false;
 }
 

@@ -18,6 +18,7 @@
 #include "attempt/tenant.h"
 #include "base/unique_fd.h"
 #include "protocol/frame.h"
+#include "protocol/leaving.h"
 
 namespace sublet::client {
 
@@ -31,6 +32,7 @@ struct Tenancy {
   std::shared_ptr<Tenant> tenant;  // null until its record has been read
   uint32_t sequence = 0;           // of the last frame sent
   bool evicting = false;           // notified that the owner is back
+  bool stays = false;              // its shepherd answered that the job stays nevertheless
   uint32_t asked = 0;              // the frame whose ACK is awaited
   // As long as tenant is null these remain due; they are enforced once it is set.
   int64_t ack_due_ns = kNever;   // when the job is frozen
@@ -40,23 +42,37 @@ struct Tenancy {
   bool killed = false;           // by this client
 };
 
+// Of the owner, as the load monitor's last frame told it.
+struct OwnersPresence {
+  sublet_presence state = SUBLET_PRESENCE_ACTIVE;
+  sublet_presence_reason reason = SUBLET_PRESENCE_NONE;
+  // Whether no job may stay, in whichever mode.
+  bool is_strict() const { return state == SUBLET_PRESENCE_BURDENED || !sublet_may_stay(reason); }
+};
+
 class OwnerGuard {
  public:
   // The result stays valid until removed.
   Tenancy* add(const AttemptName& name, int64_t save_deadline_ms);
   void remove(Tenancy* tenancy);
 
-  // The owner is back (or must be assumed to be): all attempts leave. `reason` is
-  // SUBLET_LEAVE_OWNER or _BLIND. Each attempt is notified only once.
-  void evict(sublet_leave_reason reason, int64_t now);
+  // The owner is back (or must be assumed to be): all attempts leave, unless their shepherds say
+  // that they stay. `reason` is SUBLET_LEAVE_OWNER or _BLIND, `presence` what the monitor said.
+  // Each attempt is notified only once, but again if it stays and may not any longer.
+  void evict(sublet_leave_reason reason, const OwnersPresence& presence, int64_t now);
+  // The owner has gone: attempts that stayed go on.
+  void owner_away();
   // One attempt leaves: VACATE or KILL. If the owner is back or the frame is KILL, a
   // shepherd that does not acknowledge in time is considered hung and its job is
   // frozen; otherwise the job has until the end of its time to save.
-  void urge(Tenancy& tenancy, sublet_frame_kind kind, sublet_leave_reason reason, int64_t now);
+  void urge(Tenancy& tenancy, sublet_frame_kind kind, sublet_leave_reason reason, int64_t now,
+            const OwnersPresence& presence = {});
   // False if the shepherd is not connected or the socket is full.
-  bool send(Tenancy& tenancy, sublet_frame_kind kind, uint32_t reason, int64_t instant);
-  // The shepherd has sent an ACK: if it answers the awaited frame, its job is thawed.
-  void acknowledged(Tenancy& tenancy, uint32_t sequence);
+  bool send(Tenancy& tenancy, sublet_frame_kind kind, uint32_t reason, int64_t instant,
+            const OwnersPresence& presence = {});
+  // The shepherd has sent an ACK: if it answers the awaited frame, its job is thawed, and stays if
+  // the state says so.
+  void acknowledged(Tenancy& tenancy, const sublet_frame& ack);
   // Freezes and kills what is due. True if an attempt was frozen or killed for the
   // first time; the caller logs it later.
   bool tick(int64_t now);

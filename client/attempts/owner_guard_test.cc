@@ -17,6 +17,15 @@ namespace {
 
 constexpr int64_t kMs = 1'000'000;
 
+constexpr OwnersPresence kTyping = {SUBLET_PRESENCE_ACTIVE, SUBLET_PRESENCE_INPUT};
+
+sublet_frame answer(uint32_t sequence, sublet_shepherd_state state = SUBLET_SHEPHERD_SAVING) {
+  sublet_frame frame = {};
+  frame.sequence = sequence;
+  frame.state = state;
+  return frame;
+}
+
 // A sleeping process, killed by the destructor.
 struct Sleeper {
   Sleeper() {
@@ -44,6 +53,8 @@ class OwnerGuardTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(only_the_owner_cannot_wait);
   CPPUNIT_TEST(what_is_due_waits_for_its_tenant);
   CPPUNIT_TEST(a_late_answer_thaws);
+  CPPUNIT_TEST(who_stays_is_asked_again_when_it_may_not);
+  CPPUNIT_TEST(a_suspended_job_is_not_thawed);
   CPPUNIT_TEST(a_shepherd_stopped_after_its_answer);
   CPPUNIT_TEST(an_ended_job_keeps_its_shepherd);
   CPPUNIT_TEST(a_stopped_shepherd_without_a_job_goes);
@@ -93,18 +104,18 @@ class OwnerGuardTest : public CppUnit::TestFixture {
       CPPUNIT_ASSERT_EQUAL(kNever, tenancy_->ack_due_ns);
       CPPUNIT_ASSERT_EQUAL(1700 * kMs, tenancy_->kill_due_ns);
     }
-    guard_.evict(SUBLET_LEAVE_OWNER, 1100 * kMs);
+    guard_.evict(SUBLET_LEAVE_OWNER, kTyping, 1100 * kMs);
     CPPUNIT_ASSERT_EQUAL(int64_t{1100 * kMs + SUBLET_SHEPHERD_ACK_NS}, tenancy_->ack_due_ns);
-    guard_.acknowledged(*tenancy_, tenancy_->asked - 1);  // of an earlier frame
+    guard_.acknowledged(*tenancy_, answer(tenancy_->asked - 1));  // of an earlier frame
     CPPUNIT_ASSERT(tenancy_->ack_due_ns != kNever);
-    guard_.acknowledged(*tenancy_, tenancy_->asked);
+    guard_.acknowledged(*tenancy_, answer(tenancy_->asked));
     CPPUNIT_ASSERT_EQUAL(kNever, tenancy_->ack_due_ns);
     guard_.urge(*tenancy_, SUBLET_FRAME_KILL, SUBLET_LEAVE_REMOVED, 1200 * kMs);
     CPPUNIT_ASSERT(tenancy_->ack_due_ns != kNever);
   }
 
   void what_is_due_waits_for_its_tenant() {
-    guard_.evict(SUBLET_LEAVE_OWNER, 0);
+    guard_.evict(SUBLET_LEAVE_OWNER, kTyping, 0);
     CPPUNIT_ASSERT(!guard_.tick(400 * kMs));
     CPPUNIT_ASSERT_EQUAL(kNever, guard_.next_due());  // nothing can be enforced yet
     Sleeper program, shepherd;
@@ -119,19 +130,59 @@ class OwnerGuardTest : public CppUnit::TestFixture {
   void a_late_answer_thaws() {
     Sleeper program, shepherd;
     tenancy_->tenant = tenant(program, shepherd);
-    guard_.evict(SUBLET_LEAVE_OWNER, 0);
+    guard_.evict(SUBLET_LEAVE_OWNER, kTyping, 0);
     CPPUNIT_ASSERT(guard_.tick(400 * kMs));
     CPPUNIT_ASSERT(comes([&] { return program.state() == 'T'; }));
-    guard_.acknowledged(*tenancy_, tenancy_->asked);
+    guard_.acknowledged(*tenancy_, answer(tenancy_->asked));
     CPPUNIT_ASSERT(comes([&] { return program.state() == 'S'; }));
     CPPUNIT_ASSERT(!tenancy_->frozen);
+  }
+
+  sublet_frame read_frame() {
+    sublet_frame frame = {};
+    CPPUNIT_ASSERT_EQUAL(ssize_t{sizeof frame}, recv(shepherd_end_.get(), &frame, sizeof frame, 0));
+    return frame;
+  }
+  bool nothing_to_read() {
+    char byte;
+    return recv(shepherd_end_.get(), &byte, 1, MSG_DONTWAIT | MSG_PEEK) < 0;
+  }
+
+  void who_stays_is_asked_again_when_it_may_not() {
+    guard_.evict(SUBLET_LEAVE_OWNER, kTyping, 0);
+    CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_PRESENCE_INPUT}, read_frame().arg[1]);
+    guard_.acknowledged(*tenancy_, answer(tenancy_->asked, SUBLET_SHEPHERD_SUSPENDED));
+    CPPUNIT_ASSERT(tenancy_->stays);
+    CPPUNIT_ASSERT_EQUAL(kNever, tenancy_->kill_due_ns);
+    guard_.evict(SUBLET_LEAVE_OWNER, kTyping, 500 * kMs);
+    CPPUNIT_ASSERT(nothing_to_read());
+    guard_.evict(SUBLET_LEAVE_OWNER, {SUBLET_PRESENCE_ACTIVE, SUBLET_PRESENCE_PAUSED}, 900 * kMs);
+    CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_PRESENCE_PAUSED}, read_frame().arg[1]);
+    CPPUNIT_ASSERT_EQUAL(1600 * kMs, tenancy_->kill_due_ns);
+    guard_.owner_away();  // it must leave nevertheless
+    CPPUNIT_ASSERT_EQUAL(1600 * kMs, tenancy_->kill_due_ns);
+  }
+
+  void a_suspended_job_is_not_thawed() {
+    Sleeper program, shepherd;
+    tenancy_->tenant = tenant(program, shepherd);
+    guard_.evict(SUBLET_LEAVE_OWNER, kTyping, 0);
+    CPPUNIT_ASSERT(guard_.tick(400 * kMs));
+    CPPUNIT_ASSERT(comes([&] { return program.state() == 'T'; }));
+    guard_.acknowledged(*tenancy_, answer(tenancy_->asked, SUBLET_SHEPHERD_SUSPENDED));
+    for (int64_t at = 700; at < 10'000; at += 300) guard_.tick(at * kMs);
+    CPPUNIT_ASSERT_EQUAL('T', program.state());
+    guard_.owner_away();
+    CPPUNIT_ASSERT_EQUAL(kNever, guard_.next_due());
+    guard_.evict(SUBLET_LEAVE_OWNER, kTyping, 20'000 * kMs);
+    CPPUNIT_ASSERT(guard_.next_due() != kNever);
   }
 
   void a_shepherd_stopped_after_its_answer() {
     Sleeper program, shepherd;
     tenancy_->tenant = tenant(program, shepherd);
-    guard_.evict(SUBLET_LEAVE_OWNER, 0);
-    guard_.acknowledged(*tenancy_, tenancy_->asked);
+    guard_.evict(SUBLET_LEAVE_OWNER, kTyping, 0);
+    guard_.acknowledged(*tenancy_, answer(tenancy_->asked));
     CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_SHEPHERD_ACK_NS}, guard_.next_due());
     CPPUNIT_ASSERT(!guard_.tick(300 * kMs));
     CPPUNIT_ASSERT(comes([&] { return program.state() == 'S'; }));  // it runs at first
@@ -141,10 +192,10 @@ class OwnerGuardTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(guard_.tick(600 * kMs));
     CPPUNIT_ASSERT(comes([&] { return program.state() == 'T'; }));
     // It continues and answers the frame sent to it meanwhile.
-    guard_.acknowledged(*tenancy_, tenancy_->asked - 1);
+    guard_.acknowledged(*tenancy_, answer(tenancy_->asked - 1));
     CPPUNIT_ASSERT(tenancy_->frozen);
     kill(shepherd.process.id.pid, SIGCONT);
-    guard_.acknowledged(*tenancy_, tenancy_->asked);
+    guard_.acknowledged(*tenancy_, answer(tenancy_->asked));
     CPPUNIT_ASSERT(comes([&] { return program.state() == 'S'; }));
     guard_.tick(700 * kMs);
     CPPUNIT_ASSERT(comes([&] { return program.state() == 'Z'; }));
@@ -153,8 +204,8 @@ class OwnerGuardTest : public CppUnit::TestFixture {
   void an_ended_job_keeps_its_shepherd() {
     Sleeper program, shepherd;
     tenancy_->tenant = tenant(program, shepherd);
-    guard_.evict(SUBLET_LEAVE_OWNER, 0);
-    guard_.acknowledged(*tenancy_, tenancy_->asked);
+    guard_.evict(SUBLET_LEAVE_OWNER, kTyping, 0);
+    guard_.acknowledged(*tenancy_, answer(tenancy_->asked));
     program.end();
     for (int64_t at = 10'000; at < 20'000; at += 500) CPPUNIT_ASSERT(!guard_.tick(at * kMs));
     CPPUNIT_ASSERT(!tenancy_->killed);
@@ -170,7 +221,7 @@ class OwnerGuardTest : public CppUnit::TestFixture {
     program.end();
     kill(shepherd.process.id.pid, SIGSTOP);
     CPPUNIT_ASSERT(comes([&] { return shepherd.state() == 'T'; }));
-    guard_.evict(SUBLET_LEAVE_OWNER, 0);
+    guard_.evict(SUBLET_LEAVE_OWNER, kTyping, 0);
     guard_.tick(10'000 * kMs);
     CPPUNIT_ASSERT(comes([&] { return shepherd.state() == 'Z'; }));
   }

@@ -48,7 +48,9 @@ void Attempts::connected(Entry& entry, UniqueFd socket, int64_t now) {
         evicting_ != SUBLET_LEAVE_NONE ? evicting_ : entry.machine.leave_reason();
     bool kill = reason == SUBLET_LEAVE_REMOVED || reason == SUBLET_LEAVE_REPLACED ||
                 entry.machine.is_superseded();
-    guard_.urge(*entry.tenancy, kill ? SUBLET_FRAME_KILL : SUBLET_FRAME_VACATE, reason, now);
+    guard_.urge(*entry.tenancy, kill ? SUBLET_FRAME_KILL : SUBLET_FRAME_VACATE, reason, now,
+                presence_);
+    entry.tenancy->evicting = evicting_ != SUBLET_LEAVE_NONE;
     if (evicting_ != SUBLET_LEAVE_NONE && entry.machine.state() == AttemptState::kRunning)
       leave(entry, evicting_);
     return;
@@ -76,9 +78,13 @@ void Attempts::read_control(const AttemptName& name) {
 }
 
 void Attempts::on_frame(Entry& entry, const sublet_frame& frame) {
-  if (frame.kind == SUBLET_FRAME_ACK) return guard_.acknowledged(*entry.tenancy, frame.sequence);
+  if (frame.kind == SUBLET_FRAME_ACK) {
+    guard_.acknowledged(*entry.tenancy, frame);
+    return note_stay(entry, frame);
+  }
   if (frame.kind == SUBLET_FRAME_ENDED) return check_end(entry);
   if (frame.kind != SUBLET_FRAME_STATUS) return;
+  note_stay(entry, frame);
   HeldAttempt& reported = entry.reported;
   bool news = static_cast<uint64_t>(frame.arg[2]) > reported.generation;
   reported.cpu_ms = std::max(reported.cpu_ms, frame.arg[0] / 1000);
@@ -94,6 +100,35 @@ void Attempts::on_frame(Entry& entry, const sublet_frame& frame) {
     entry.work->reported_cpu_us = frame.arg[0];
     apply(entry, entry.machine.generation(reported.generation, now_ns() / kMs));
   }
+}
+
+// What the shepherd of a job that stays, or has stayed, decided by itself.
+void Attempts::note_stay(Entry& entry, const sublet_frame& frame) {
+  const AttemptState before = entry.machine.state();
+  uint32_t actions = 0;
+  switch (frame.state) {
+    case SUBLET_SHEPHERD_SUSPENDED:
+    case SUBLET_SHEPHERD_LINGERING:
+      actions = entry.machine.stays(frame.state == SUBLET_SHEPHERD_SUSPENDED);
+      break;
+    case SUBLET_SHEPHERD_RUNNING:
+      actions = entry.machine.resumed();
+      break;
+    case SUBLET_SHEPHERD_SAVING:
+      actions = entry.machine.leaves_by_itself(static_cast<sublet_leave_reason>(frame.reason));
+      break;
+    default:
+      return;
+  }
+  const AttemptState after = entry.machine.state();
+  if (after == before) return;
+  entry.work->leave_reason = entry.machine.leave_reason();
+  apply(entry, actions, why_left(entry));
+  if (after == AttemptState::kSuspended)
+    log(Severity::info) << entry.work->label() << " is suspended: the owner is here";
+  if (before == AttemptState::kSuspended && after == AttemptState::kRunning)
+    log(Severity::info) << entry.work->label() << " goes on: the owner has gone";
+  if (before == AttemptState::kSuspended || after == AttemptState::kSuspended) changed_();
 }
 
 void Attempts::disconnect(Entry& entry) {

@@ -71,6 +71,7 @@ struct MachineState {
 inline constexpr uint32_t kAttemptStaging = 2;
 inline constexpr uint32_t kAttemptRunning = 3;
 inline constexpr uint32_t kAttemptLeaving = 4;
+inline constexpr uint32_t kAttemptSuspended = 6;
 inline constexpr uint32_t kAttemptDelivering = 7;
 inline constexpr uint32_t kVerdictCounts = 1;
 inline constexpr uint32_t kVerdictSuperseded = 2;

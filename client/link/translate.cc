@@ -15,6 +15,7 @@ static_assert(idl::RUN_ACCEPTED == kRunAccepted && idl::RUN_REFUSED_OWNER == kRu
               idl::RUN_REFUSED_ERROR == kRunError && idl::RUN_REFUSED_STALE == kRunStale);
 static_assert(idl::ATTEMPT_STAGING == kAttemptStaging && idl::ATTEMPT_RUNNING == kAttemptRunning &&
               idl::ATTEMPT_LEAVING == kAttemptLeaving &&
+              idl::ATTEMPT_SUSPENDED == kAttemptSuspended &&
               idl::ATTEMPT_DELIVERING == kAttemptDelivering);
 static_assert(idl::VERDICT_COUNTS == kVerdictCounts &&
               idl::VERDICT_SUPERSEDED == kVerdictSuperseded &&

@@ -150,7 +150,7 @@ void Shepherd::answer(int socket, const sublet_frame& asked, uint32_t actions) {
   if (asked.kind == SUBLET_FRAME_QUERY) {
     look_at_status();
     // Scanning /proc is too slow to do during an eviction.
-    if (machine_.state() == SUBLET_SHEPHERD_RUNNING) {
+    if (machine_.runs()) {
       cpu_us_ = processes_.cpu_ns() / 1000;
       resident_bytes_ = processes_.resident_bytes();
       look_for_handlers(boot_now());
@@ -173,8 +173,10 @@ void Shepherd::read_monitor() {
       act(machine_.monitor_lost(now), now);
       return;
     }
+    const bool ran = machine_.runs();
     uint32_t actions = machine_.monitor_frame(frame, now);
-    if (machine_.leave_detected_ns() != steps_.sensed) sensed_ = frame.reason;
+    const bool suspended = ran && !machine_.runs();
+    if (suspended || machine_.leave_detected_ns() != steps_.sensed) sensed_ = frame.reason;
     act(actions, now);
     answer(monitor_, frame, actions);
   }
@@ -258,7 +260,7 @@ void Shepherd::look_at_status() {
 }
 
 void Shepherd::check_limits(int64_t now) {
-  if (machine_.state() != SUBLET_SHEPHERD_RUNNING) return;
+  if (!machine_.runs()) return;
   if (order_.limit_cpu_s > 0 && processes_.cpu_ns() / 1000000000 >= order_.limit_cpu_s)
     limit_ = SUBLET_LIMIT_CPU;
   if (order_.limit_memory > 0 && !*order_.cgroup_memory &&
@@ -287,7 +289,7 @@ void Shepherd::look_after(int64_t now) {
   }
   if (machine_.counting_cpu() && !lift_refused_)
     act(machine_.cpu_used(processes_.counted_ns(), now), now);
-  if (machine_.state() == SUBLET_SHEPHERD_RUNNING && now >= next_look_ns_) look_for_handlers(now);
+  if (machine_.runs() && now >= next_look_ns_) look_for_handlers(now);
   if (!machine_.started() || now < next_refresh_ns_) return;
   weight_.refresh(processes_);
   if (lift_refused_ && !weight_.pending()) {
@@ -295,7 +297,7 @@ void Shepherd::look_after(int64_t now) {
     processes_.start_counting();
   }
   check_limits(now);
-  if (machine_.state() == SUBLET_SHEPHERD_RUNNING) look_at_status();
+  if (machine_.runs()) look_at_status();
   next_refresh_ns_ = now + refresh_interval_ns();
 }
 
@@ -304,7 +306,7 @@ void Shepherd::set_timer() {
   // Otherwise the monitor's heartbeats wake us often enough.
   bool soon = machine_.started() && refresh_interval_ns() < SUBLET_MONITOR_BEAT_NS;
   if (soon) next = std::min(next, next_refresh_ns_);
-  soon = machine_.state() == SUBLET_SHEPHERD_RUNNING && look_interval_ns_ < SUBLET_MONITOR_BEAT_NS;
+  soon = machine_.runs() && look_interval_ns_ < SUBLET_MONITOR_BEAT_NS;
   if (soon) next = std::min(next, next_look_ns_);
   if (next == timer_set_ns_) return;
   timer_set_ns_ = next;

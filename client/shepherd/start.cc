@@ -171,6 +171,8 @@ int Shepherd::run() {
   terms.lease_ns = order_.lease_ns;
   terms.patience_ms = order_.patience_ms;
   terms.limit_wall_s = order_.limit_wall_s;
+  terms.leaving = static_cast<sublet_leaving>(order_.leaving);
+  terms.suspend_ms = order_.suspend_ms;
   machine_ = protocol::ShepherdMachine(terms, boot_now());
   failed = prepare();
   if (failed) return end_before_start(failed, errno);

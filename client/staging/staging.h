@@ -13,6 +13,7 @@
 #include "client/attempts/work.h"
 #include "client/staging/input_cache.h"
 #include "protocol/attempt.h"
+#include "protocol/leaving.h"
 
 namespace sublet::client {
 
@@ -24,6 +25,8 @@ struct JobSettings {
   int64_t save_deadline_most_ms = 10'000;
   int64_t cpu_allowance_ms = 50;
   int64_t patience_ms = 3600 * 1000;
+  sublet_leaving leaving = SUBLET_LEAVING_SAVE;  // the owner's wish
+  int64_t suspend_ms = 0;
   uint64_t output_text = 1 << 20;
   uint64_t output_file = 1u << 30;
   // Limits for what a job may ask for; output_file_most also limits all files together.

@@ -1,0 +1,133 @@
+#include "loadmon/burden.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+
+#include "base/unique_fd.h"
+
+namespace sublet::loadmon {
+namespace {
+constexpr std::chrono::milliseconds kPeriod{1000};
+constexpr double kPeriodUs = 1'000'000;
+constexpr int64_t kBurstNs = 10'000'000;
+// Fewer rounds say little.
+constexpr size_t kFewest = 2;
+
+int64_t cpu_time_ns() {
+  timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return now.tv_sec * 1'000'000'000 + now.tv_nsec;
+}
+
+// The text of a small file of the kernel's; empty if it cannot be read.
+std::string text_of(const std::string& path) {
+  char text[256];
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const ssize_t size = fd.valid() ? read(fd.get(), text, sizeof text - 1) : -1;
+  return std::string(text, static_cast<size_t>(std::max<ssize_t>(size, 0)));
+}
+
+// For how long this thread has waited for a CPU so far, ns; -1: the kernel does not say.
+long long waited_ns() {
+  long long ran = 0, waited = -1;
+  if (sscanf(text_of("/proc/thread-self/schedstat").c_str(), "%lld %lld", &ran, &waited) != 2)
+    return -1;
+  return waited;
+}
+
+// For how long some program has waited for memory so far, µs; -1: not known.
+long long memory_waited_us(const std::string& pressure_file) {
+  const std::string text = text_of(pressure_file);
+  const size_t at = text.find("total=");
+  long long total = -1;
+  if (!text.starts_with("some ") || at == std::string::npos ||
+      sscanf(text.c_str() + at, "total=%lld", &total) != 1)
+    return -1;
+  return total;
+}
+}  // namespace
+
+Burden::Burden(double bound, const std::string& root)
+    : bound_(bound), pressure_file_(root + "/proc/pressure/memory") {}
+
+Burden::~Burden() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Burden::watch(bool jobs_linger) {
+  if (jobs_linger == watching_) return;
+  watching_ = jobs_linger;
+  too_heavy_ = false;
+  {
+    std::lock_guard lock(mutex_);
+    wanted_ = jobs_linger;
+  }
+  if (jobs_linger && !thread_.joinable()) thread_ = std::thread([this] { run(); });
+  changed_.notify_all();
+}
+
+bool Burden::sleep_until_next_round() {
+  std::unique_lock lock(mutex_);
+  if (!wanted_ && !stop_) {
+    changed_.wait(lock, [this] { return wanted_ || stop_; });
+    count_ = 0;
+    memory_us_ = -1;
+  }
+  return !changed_.wait_for(lock, kPeriod, [this] { return stop_; });
+}
+
+void Burden::run() {
+  // The monitor's own thread has more weight than the owner's programs.
+  const sched_param none = {};
+  sched_setscheduler(0, SCHED_OTHER, &none);
+  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 0);
+  while (sleep_until_next_round()) {
+    Round round;
+    if (!measure(&round)) round.waited = 1;
+    rounds_[count_++ % kRounds] = round;
+    judge();
+  }
+}
+
+bool Burden::measure(Round* round) {
+  const long long memory = memory_waited_us(pressure_file_);
+  if (memory >= 0 && memory_us_ >= 0)
+    round->memory = static_cast<double>(memory - memory_us_) / kPeriodUs;
+  memory_us_ = memory;
+  const long long before = waited_ns();
+  for (const int64_t end = cpu_time_ns() + kBurstNs; cpu_time_ns() < end;) {
+  }
+  const long long after = waited_ns();
+  if (before < 0 || after < before) return false;
+  const auto waited = static_cast<double>(after - before);
+  round->waited = waited / (waited + kBurstNs);
+  return true;
+}
+
+void Burden::judge() {
+  const size_t known = std::min(count_, kRounds);
+  if (known < kFewest) return;
+  Round mean;
+  for (size_t i = 0; i < known; ++i) {
+    mean.waited += rounds_[i].waited / static_cast<double>(known);
+    mean.memory += rounds_[i].memory / static_cast<double>(known);
+  }
+  const bool heavy = mean.waited > bound_ || mean.memory > bound_;
+  std::lock_guard lock(mutex_);
+  if (wanted_) too_heavy_ = heavy;
+}
+
+}  // namespace sublet::loadmon

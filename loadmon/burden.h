@@ -1,0 +1,64 @@
+// How much jobs that linger slow the owner's programs down, measured on a program of our own that
+// weighs as much as one of the owner's: every second a thread uses 10 ms of CPU time and looks how
+// long it had to wait for the CPU, and for how long programs waited for memory meanwhile. Both are
+// taken over the last 8 s. (Less CPU time shows nothing: who has slept is served first, for some
+// milliseconds.) The owner's own programs delay that thread, too: where they take all
+// CPU time, a job that lingers gets none, and may as well go elsewhere.
+#ifndef SUBLET_LOADMON_BURDEN_H_
+#define SUBLET_LOADMON_BURDEN_H_
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace sublet::loadmon {
+
+class Burden {
+ public:
+  // bound: the largest share of its time that a program of the owner's may have to wait, 0 to 1.
+  // root: files of the kernel are read below it.
+  Burden(double bound, const std::string& root);
+  ~Burden();
+
+  // One thread calls the two; neither waits.
+  // Jobs linger, or do so no longer. Measuring begins anew with each "true".
+  void watch(bool jobs_linger);
+  // The jobs are too much of a burden, as far as is known. Where nothing can be measured, they
+  // are.
+  bool is_too_heavy() const { return too_heavy_; }
+
+ private:
+  static constexpr size_t kRounds = 8;
+  struct Round {
+    double waited = 0;  // share of its time in which the thread waited for the CPU
+    double memory = 0;  // share of the time in which some program waited for memory
+  };
+
+  void run();
+  bool sleep_until_next_round();
+  bool measure(Round* round);
+  void judge();
+
+  const double bound_;
+  const std::string pressure_file_;
+  std::atomic<bool> too_heavy_{false};
+  bool watching_ = false;  // of watch() alone
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool wanted_ = false;
+  bool stop_ = false;
+
+  // Of the thread alone.
+  std::array<Round, kRounds> rounds_;
+  size_t count_ = 0;
+  long long memory_us_ = -1;  // spent waiting for memory up to the last round; -1: not known
+  std::thread thread_;        // started when jobs linger for the first time
+};
+
+}  // namespace sublet::loadmon
+
+#endif  // SUBLET_LOADMON_BURDEN_H_

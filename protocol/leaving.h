@@ -1,0 +1,71 @@
+/* What a job does when the owner is back: the modes, and when a job may stay.
+ *
+ * The workstation has a mode, and a job may have one; the stricter of the two holds, so that no
+ * job stays where the owner does not allow it, and a job may leave where it could stay. Plain C,
+ * so that the shepherd (C library only) includes it too. */
+#ifndef SUBLET_PROTOCOL_LEAVING_H_
+#define SUBLET_PROTOCOL_LEAVING_H_
+
+#include <stdbool.h>
+
+#include "protocol/frame.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* LEAVING_... of idl/types.idl, the same numbers. */
+enum sublet_leaving {
+  SUBLET_LEAVING_DEFAULT = 0, /* of a job: the workstation's */
+  SUBLET_LEAVING_SAVE = 1,    /* saves and leaves */
+  SUBLET_LEAVING_SUSPEND = 2, /* frozen at once; goes on if the owner goes soon, else saves and
+                                 leaves */
+  SUBLET_LEAVING_LINGER = 3,  /* runs on at the idle weight as long as the owner is not slowed
+                                 down, else saves and leaves */
+  SUBLET_LEAVING_KILL = 4     /* killed at once */
+};
+
+/* The larger, the less the owner has to bear. */
+static inline int sublet_leaving_strictness(enum sublet_leaving leaving) {
+  switch (leaving) {
+    case SUBLET_LEAVING_LINGER:
+      return 1;
+    case SUBLET_LEAVING_SUSPEND:
+      return 2;
+    case SUBLET_LEAVING_SAVE:
+      return 3;
+    case SUBLET_LEAVING_KILL:
+      return 4;
+    case SUBLET_LEAVING_DEFAULT:
+      break;
+  }
+  return 0;
+}
+
+static inline enum sublet_leaving sublet_leaving_stricter(enum sublet_leaving a,
+                                                          enum sublet_leaving b) {
+  return sublet_leaving_strictness(a) >= sublet_leaving_strictness(b) ? a : b;
+}
+
+/* Whether jobs that suspend or linger may stay while the owner is here for this reason. Not if
+ * the owner, a rule or the administrator said that there shall be no jobs, if the machine is about
+ * to sleep, or if nobody knows what the owner does. */
+static inline bool sublet_may_stay(enum sublet_presence_reason reason) {
+  switch (reason) {
+    case SUBLET_PRESENCE_CPU:
+    case SUBLET_PRESENCE_LOAD:
+    case SUBLET_PRESENCE_INPUT:
+    case SUBLET_PRESENCE_MEDIA:
+    case SUBLET_PRESENCE_SETTLING:
+    case SUBLET_PRESENCE_SCRIPT:
+      return true;
+    default:
+      return false;
+  }
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* SUBLET_PROTOCOL_LEAVING_H_ */
