@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/service_notify.h"
+#include "base/start_up_memory.h"
 #include "base/text.h"
 #include "client/attempts/adoption.h"
 #include "client/attempts/attempts.h"
@@ -29,6 +30,8 @@ namespace {
 constexpr int64_t kMs = 1'000'000;
 constexpr size_t kLocalThreads = 2;
 constexpr int kUploadNice = 19;
+// After the start and after the last job: the calls to the server that follow either are over.
+constexpr int64_t kUntilRest_ns = 5'000 * kMs;
 
 int64_t now_ns() { return system_clock().boot_ns(); }
 
@@ -49,6 +52,7 @@ class Daemon {
   void on_signal(int signal);
   void on_tick();
   void after_round();
+  void rest_if_due(int64_t now);
   void set_timer();
   bool held(std::vector<HeldAttempt>* out);
   MachineState machine_state();
@@ -87,6 +91,8 @@ class Daemon {
   std::atomic<bool> draining_{false};
   bool hasty_ = false;  // a second signal
   int64_t drain_until_ns_ = kNever;
+  bool worked_ = true;            // there was an attempt, or the start
+  int64_t rests_at_ns_ = kNever;  // when that will have been over for kUntilRest_ns
 };
 
 Daemon::Daemon(const ClientSettings& settings)
@@ -277,6 +283,7 @@ void Daemon::on_tick() {
   monitor_.tick(now);
   monitor_.check_silence(attempts_.tenants_since_ns(), now);
   manager_.alive(now);
+  rest_if_due(now);
   if (now >= drain_until_ns_) {
     log(Severity::warning)
         << "not everything has been reported; the rest is kept for the next start";
@@ -286,13 +293,22 @@ void Daemon::on_tick() {
 }
 
 void Daemon::after_round() {
-  if (draining_ && attempts_.empty()) loop_.stop();
+  const bool works = !attempts_.empty();
+  if (draining_ && !works) loop_.stop();
+  if (works != worked_) rests_at_ns_ = works ? kNever : now_ns() + kUntilRest_ns;
+  worked_ = works;
   set_timer();
+}
+
+void Daemon::rest_if_due(int64_t now) {
+  if (now < rests_at_ns_) return;
+  rests_at_ns_ = kNever;
+  release_start_up_memory();
 }
 
 void Daemon::set_timer() {
   int64_t due = std::min({attempts_.next_due(), monitor_.next_due(attempts_.tenants_since_ns()),
-                          drain_until_ns_, manager_.next_due()});
+                          drain_until_ns_, rests_at_ns_, manager_.next_due()});
   loop_.wake_at(due);
 }
 

@@ -5,11 +5,13 @@
 #include "base/log.h"
 #include "base/options/settings_arguments.h"
 #include "base/standard_streams.h"
+#include "base/start_up_memory.h"
 #include "client/daemon.h"
 #include "client/link/joining.h"
 #include "client/settings.h"
 
 int main(int argc, char** argv) {
+  sublet::share_heaps();
   sublet::keep_standard_streams();
   try {
     sublet::client::ClientSettings settings;

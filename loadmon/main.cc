@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/options/settings_arguments.h"
 #include "base/standard_streams.h"
+#include "base/start_up_memory.h"
 #include "loadmon/daemon_settings.h"
 #include "loadmon/job_terminals.h"
 #include "loadmon/monitor.h"
@@ -198,6 +199,7 @@ int run(const CommandLine& line) {
 }  // namespace sublet::loadmon
 
 int main(int argc, char** argv) {
+  sublet::share_heaps();
   sublet::keep_standard_streams();
   using namespace sublet;
   loadmon::CommandLine line;

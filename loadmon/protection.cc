@@ -11,6 +11,7 @@
 #include <fstream>
 
 #include "base/log.h"
+#include "base/start_up_memory.h"
 
 namespace sublet::loadmon {
 namespace {
@@ -52,9 +53,12 @@ void protect_process() {
   if (geteuid() == 0) std::ofstream("/proc/self/oom_score_adj") << "-500";
   if (!become_real_time() && setpriority(PRIO_PROCESS, 0, kNice) != 0)
     log(Severity::info) << "runs at normal priority: not permitted to raise it";
-  // Only pages that were used: all of its libraries would be several times as much.
+  release_start_up_memory();
+  // Only pages that are used from now on, and its own code, used or not yet: all of its libraries
+  // would be several times as much.
   if (mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) != 0)
     log(Severity::info) << "its memory may be swapped out: " << std::strerror(errno);
+  keep_own_code();
 }
 
 }  // namespace sublet::loadmon
