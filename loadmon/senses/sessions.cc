@@ -3,15 +3,16 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
-#include <systemd/sd-bus.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdarg>
 #include <cstring>
 
 #include "base/log.h"
 #include "base/os_error.h"
+#include "loadmon/senses/systemd_bus.h"
 
 namespace sublet::loadmon {
 namespace {
@@ -36,20 +37,20 @@ constexpr const char* kOwnerChanged =
     "member='NameOwnerChanged',arg0='org.freedesktop.login1'";
 
 struct UnrefMessage {
-  void operator()(sd_bus_message* message) const { sd_bus_message_unref(message); }
+  void operator()(sd_bus_message* message) const { systemd::bus_message_unref(message); }
 };
 using Message = std::unique_ptr<sd_bus_message, UnrefMessage>;
 
 bool read_text(sd_bus_message* message, std::string* value) {
   const char* text = nullptr;
-  if (sd_bus_message_read(message, "v", "s", &text) < 0) return false;
+  if (systemd::bus_message_read(message, "v", "s", &text) < 0) return false;
   *value = text;
   return true;
 }
 
 bool read_flag(sd_bus_message* message, bool* value) {
   int flag = 0;
-  if (sd_bus_message_read(message, "v", "b", &flag) < 0) return false;
+  if (systemd::bus_message_read(message, "v", "b", &flag) < 0) return false;
   *value = flag != 0;
   return true;
 }
@@ -57,7 +58,7 @@ bool read_flag(sd_bus_message* message, bool* value) {
 bool read_account(sd_bus_message* message, uid_t* account) {
   uint32_t uid = 0;
   const char* path = nullptr;
-  if (sd_bus_message_read(message, "v", "(uo)", &uid, &path) < 0) return false;
+  if (systemd::bus_message_read(message, "v", "(uo)", &uid, &path) < 0) return false;
   *account = uid;
   return true;
 }
@@ -70,17 +71,17 @@ bool read_property(sd_bus_message* message, const std::string& name, Session* se
   if (name == "LockedHint") return read_flag(message, &session->locked);
   if (name == "Active") return read_flag(message, &session->active);
   if (name == "User") return read_account(message, &session->account);
-  return sd_bus_message_skip(message, "v") >= 0;
+  return systemd::bus_message_skip(message, "v") >= 0;
 }
 
 // The answer of GetAll: a{sv}.
 bool read_session(sd_bus_message* message, Session* session) {
-  if (sd_bus_message_enter_container(message, 'a', "{sv}") < 0) return false;
+  if (systemd::bus_message_enter_container(message, 'a', "{sv}") < 0) return false;
   int more;
-  while ((more = sd_bus_message_enter_container(message, 'e', "sv")) > 0) {
+  while ((more = systemd::bus_message_enter_container(message, 'e', "sv")) > 0) {
     const char* name = nullptr;
-    if (sd_bus_message_read(message, "s", &name) < 0 || !read_property(message, name, session) ||
-        sd_bus_message_exit_container(message) < 0)
+    if (systemd::bus_message_read(message, "s", &name) < 0 ||
+        !read_property(message, name, session) || systemd::bus_message_exit_container(message) < 0)
       return false;
   }
   return more == 0;
@@ -89,11 +90,11 @@ bool read_session(sd_bus_message* message, Session* session) {
 // The path of a session in a signal SessionNew or SessionRemoved.
 std::string session_path(sd_bus_message* signal) {
   const char *id = nullptr, *path = nullptr;
-  return sd_bus_message_read(signal, "so", &id, &path) < 0 ? "" : path;
+  return systemd::bus_message_read(signal, "so", &id, &path) < 0 ? "" : path;
 }
 }  // namespace
 
-// Called by the bus, from sd_bus_process().
+// Called by the bus, from systemd::bus_process().
 struct Sessions::Callbacks {
   static int on_answer(sd_bus_message* answer, void* question, sd_bus_error*) {
     Sessions& self = *static_cast<const Question*>(question)->asker;
@@ -123,7 +124,7 @@ struct Sessions::Callbacks {
 
   static int on_changed(sd_bus_message* signal, void* self, sd_bus_error*) {
     auto& sense = *static_cast<Sessions*>(self);
-    const char* path = sd_bus_message_get_path(signal);
+    const char* path = systemd::bus_message_get_path(signal);
     if (path == nullptr) return 0;
     if (strcmp(path, kPath) == 0)
       sense.ask_who_inhibits();
@@ -135,7 +136,7 @@ struct Sessions::Callbacks {
   static int on_sleep(sd_bus_message* signal, void* self, sd_bus_error*) {
     auto& sense = *static_cast<Sessions*>(self);
     int sleeps = 0;
-    if (sd_bus_message_read(signal, "b", &sleeps) < 0) return 0;
+    if (systemd::bus_message_read(signal, "b", &sleeps) < 0) return 0;
     sense.sleeps_ = sleeps != 0;
     if (sense.sleeps_) return 0;
     // Somebody woke it.
@@ -147,7 +148,7 @@ struct Sessions::Callbacks {
   static int on_owner_changed(sd_bus_message* signal, void* self, sd_bus_error*) {
     auto& sense = *static_cast<Sessions*>(self);
     const char *name = nullptr, *before = nullptr, *after = nullptr;
-    if (sd_bus_message_read(signal, "sss", &name, &before, &after) < 0) return 0;
+    if (systemd::bus_message_read(signal, "sss", &name, &before, &after) < 0) return 0;
     if (*after != 0) {
       sense.begin();
     } else if (sense.missed_at_ == 0) {
@@ -158,23 +159,42 @@ struct Sessions::Callbacks {
   }
 };
 
-void Sessions::Unref::operator()(sd_bus* bus) const { sd_bus_flush_close_unref(bus); }
+void Sessions::Unref::operator()(sd_bus* bus) const { systemd::bus_flush_close_unref(bus); }
 
 Sessions::Sessions(IsSeen is_seen, std::function<bool()> jobs_run)
     : is_seen_(std::move(is_seen)),
       jobs_run_(std::move(jobs_run)),
       events_(epoll_create1(EPOLL_CLOEXEC)) {
   if (!events_.valid()) throw OsError(errno, "watch", "sessions");
+  // Now there is time to wait for a disk, later there is not.
+  if (systemd::has_bus()) begin_to_load();
+  if (library_.valid()) library_.wait();
   connect(0);
 }
 
 Sessions::~Sessions() = default;
 
+void Sessions::begin_to_load() { library_ = std::async(std::launch::async, systemd::load); }
+
+bool Sessions::can_connect(int64_t now) {
+  if (!library_.valid()) {
+    if (!systemd::has_bus()) {
+      lose(std::string("the system bus: ") + std::strerror(ENOENT), now);
+      return false;
+    }
+    begin_to_load();
+  }
+  if (library_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return false;
+  if (!library_.get().empty()) lose(library_.get(), now);
+  return library_.get().empty();
+}
+
 void Sessions::connect(int64_t now) {
   retry_at_ = now + kRetry;
   failure_.clear();
+  if (!can_connect(now)) return;
   sd_bus* bus = nullptr;
-  const int error = sd_bus_open_system(&bus);
+  const int error = systemd::bus_open_system(&bus);
   bus_.reset(bus);
   if (error < 0) return lose(std::string("the system bus: ") + std::strerror(-error), now);
   if (!watch_signals()) return lose("the system bus takes no watch", now);
@@ -192,17 +212,17 @@ bool Sessions::watch_signals() {
   sd_bus* bus = bus_.get();
   const auto watch = [bus, this](const char* member, sd_bus_message_handler_t handler) {
     // Not waited for: the answer is taken for granted, and a failure closes the connection.
-    return sd_bus_match_signal_async(bus, nullptr, kName, kPath, kManager, member, handler, nullptr,
-                                     this) >= 0;
+    return systemd::bus_match_signal_async(bus, nullptr, kName, kPath, kManager, member, handler,
+                                           nullptr, this) >= 0;
   };
   return watch("SessionNew", Callbacks::on_new) && watch("SessionRemoved", Callbacks::on_removed) &&
          watch("PrepareForSleep", Callbacks::on_sleep) &&
-         sd_bus_add_match_async(bus, nullptr, kChanged, Callbacks::on_changed, nullptr, this) >=
-             0 &&
-         sd_bus_add_match_async(bus, nullptr, kManagerChanged, Callbacks::on_changed, nullptr,
-                                this) >= 0 &&
-         sd_bus_add_match_async(bus, nullptr, kOwnerChanged, Callbacks::on_owner_changed, nullptr,
-                                this) >= 0;
+         systemd::bus_add_match_async(bus, nullptr, kChanged, Callbacks::on_changed, nullptr,
+                                      this) >= 0 &&
+         systemd::bus_add_match_async(bus, nullptr, kManagerChanged, Callbacks::on_changed, nullptr,
+                                      this) >= 0 &&
+         systemd::bus_add_match_async(bus, nullptr, kOwnerChanged, Callbacks::on_owner_changed,
+                                      nullptr, this) >= 0;
 }
 
 void Sessions::lose(const std::string& why, int64_t now) {
@@ -220,8 +240,8 @@ void Sessions::lose(const std::string& why, int64_t now) {
 
 void Sessions::update_events() {
   if (!bus_) return;
-  const int fd = sd_bus_get_fd(bus_.get());
-  const int wanted = sd_bus_get_events(bus_.get());
+  const int fd = systemd::bus_get_fd(bus_.get());
+  const int wanted = systemd::bus_get_events(bus_.get());
   epoll_event event = {};
   event.events = (wanted & POLLIN ? EPOLLIN : 0u) | (wanted & POLLOUT ? EPOLLOUT : 0u);
   event.data.fd = fd;
@@ -238,7 +258,7 @@ void Sessions::process(int64_t now) {
   }
   int done = 1;
   for (int n = 0; done > 0 && n < kMostMessages && failure_.empty(); ++n)
-    done = sd_bus_process(bus_.get(), nullptr);
+    done = systemd::bus_process(bus_.get(), nullptr);
   if (done < 0) failure_ = std::string("the system bus: ") + std::strerror(-done);
   if (!failure_.empty()) return lose(failure_, now);
   update_events();
@@ -273,18 +293,18 @@ std::string Sessions::absence() const {
 void Sessions::ask(const std::string& path, const char* interface, const char* member,
                    Handle handle, const char* types, ...) {
   sd_bus_message* made = nullptr;
-  int error =
-      sd_bus_message_new_method_call(bus_.get(), &made, kName, path.c_str(), interface, member);
+  int error = systemd::bus_message_new_method_call(bus_.get(), &made, kName, path.c_str(),
+                                                   interface, member);
   const Message call(made);
-  if (error >= 0) error = sd_bus_message_set_auto_start(call.get(), 0);
+  if (error >= 0) error = systemd::bus_message_set_auto_start(call.get(), 0);
   va_list arguments;
   va_start(arguments, types);
-  if (error >= 0 && *types != 0) error = sd_bus_message_appendv(call.get(), types, arguments);
+  if (error >= 0 && *types != 0) error = systemd::bus_message_appendv(call.get(), types, arguments);
   va_end(arguments);
   auto question = std::make_unique<Question>(Question{this, path, handle});
   if (error >= 0)
-    error =
-        sd_bus_call_async(bus_.get(), nullptr, call.get(), Callbacks::on_answer, question.get(), 0);
+    error = systemd::bus_call_async(bus_.get(), nullptr, call.get(), Callbacks::on_answer,
+                                    question.get(), 0);
   if (error < 0) {
     failure_ = std::string("the system bus: ") + std::strerror(-error);
     return;
@@ -296,18 +316,18 @@ void Sessions::ask(const std::string& path, const char* interface, const char* m
 void Sessions::list() { ask(kPath, kManager, "ListSessions", &Sessions::listed, ""); }
 
 void Sessions::listed(sd_bus_message* answer, const std::string& /*path*/) {
-  if (sd_bus_message_is_method_error(answer, nullptr) != 0) {
+  if (systemd::bus_message_is_method_error(answer, nullptr) != 0) {
     missing_ = "logind does not answer";
     return;
   }
   was_there_ = true;
   missed_at_ = 0;
   missing_.clear();
-  if (sd_bus_message_enter_container(answer, 'a', "(susso)") < 0) return;
+  if (systemd::bus_message_enter_container(answer, 'a', "(susso)") < 0) return;
   const char *id, *user, *seat, *path;
   uint32_t uid;
   std::set<std::string> there;
-  while (sd_bus_message_read(answer, "(susso)", &id, &uid, &user, &seat, &path) > 0)
+  while (systemd::bus_message_read(answer, "(susso)", &id, &uid, &user, &seat, &path) > 0)
     there.insert(path);
   std::erase_if(sessions_, [&there](const auto& entry) { return !there.contains(entry.first); });
   for (const std::string& one : there) examine(one);
@@ -321,7 +341,8 @@ void Sessions::examine(const std::string& path) {
 void Sessions::examined(sd_bus_message* answer, const std::string& path) {
   const bool arrives = arriving_.erase(path) > 0;
   Session session;
-  if (sd_bus_message_is_method_error(answer, nullptr) != 0 || !read_session(answer, &session)) {
+  if (systemd::bus_message_is_method_error(answer, nullptr) != 0 ||
+      !read_session(answer, &session)) {
     sessions_.erase(path);
     return;
   }
@@ -340,13 +361,13 @@ void Sessions::inhibit_sleep() {
 
 void Sessions::inhibited(sd_bus_message* answer, const std::string& /*path*/) {
   int fd = -1;
-  if (sd_bus_message_is_method_error(answer, nullptr) == 0 &&
-      sd_bus_message_read(answer, "h", &fd) >= 0) {
+  if (systemd::bus_message_is_method_error(answer, nullptr) == 0 &&
+      systemd::bus_message_read(answer, "h", &fd) >= 0) {
     delay_.reset(fcntl(fd, F_DUPFD_CLOEXEC, 0));
     return;
   }
   if (!was_there_) return;
-  const sd_bus_error* error = sd_bus_message_get_error(answer);
+  const sd_bus_error* error = systemd::bus_message_get_error(answer);
   log(Severity::info) << "the machine may go to sleep before jobs have saved: "
                       << (error != nullptr && error->message != nullptr ? error->message
                                                                         : "logind refuses a delay");
@@ -358,7 +379,8 @@ void Sessions::ask_who_inhibits() {
 
 void Sessions::idle_inhibited(sd_bus_message* answer, const std::string& /*path*/) {
   std::string what;
-  if (sd_bus_message_is_method_error(answer, nullptr) != 0 || !read_text(answer, &what)) what = "";
+  if (systemd::bus_message_is_method_error(answer, nullptr) != 0 || !read_text(answer, &what))
+    what = "";
   // "shutdown:idle"
   attends_ = (":" + what + ":").find(":idle:") != std::string::npos;
 }

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <limits>
 #include <map>
 #include <memory>
@@ -72,6 +73,10 @@ class Sessions : public Sense {
   };
   using Handle = decltype(Question::handle);
 
+  // Of the library for the bus, on another thread.
+  void begin_to_load();
+  // Whether the library is there; begins to load it when there is a bus.
+  bool can_connect(int64_t now);
   void connect(int64_t now);
   // Begins to ask, when logind is new to this connection.
   void begin();
@@ -98,7 +103,8 @@ class Sessions : public Sense {
 
   const IsSeen is_seen_;
   const std::function<bool()> jobs_run_;
-  UniqueFd events_;  // epoll: the bus
+  std::shared_future<std::string> library_;  // why it could not be loaded
+  UniqueFd events_;                          // epoll: the bus
   std::unique_ptr<sd_bus, Unref> bus_;
   int watched_ = -1;        // the bus's descriptor in events_
   bool was_there_ = false;  // logind has answered
