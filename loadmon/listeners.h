@@ -3,9 +3,6 @@
 #ifndef SUBLET_LOADMON_LISTENERS_H_
 #define SUBLET_LOADMON_LISTENERS_H_
 
-#include <ace/Event_Handler.h>
-#include <ace/Reactor.h>
-
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -17,27 +14,17 @@
 
 namespace sublet::loadmon {
 
-class Listeners;
-
 // One connection. After closing, the object is reused for another one rather than
-// destroyed, because the reactor may still hold its address.
-class Listener : public ACE_Event_Handler {
- public:
+// destroyed, because an event that was read already may hold its address.
+struct Listener {
   enum class Role { none, client, shepherd };
 
-  explicit Listener(Listeners* owner) : owner_(owner) {}
-  ACE_HANDLE get_handle() const override { return fd_.get(); }
-  int handle_input(ACE_HANDLE) override;
-
- private:
-  friend class Listeners;
-  Listeners* owner_;
-  UniqueFd fd_;
-  Role role_ = Role::none;
-  pid_t pid_ = 0;
-  Attempt* attempt_ = nullptr;  // of a shepherd
-  int64_t hello_by_ = 0;        // deadline for its HELLO; 0: received
-  bool full_ = false;           // its socket was full at the last frame
+  UniqueFd fd;
+  Role role = Role::none;
+  pid_t pid = 0;
+  Attempt* attempt = nullptr;  // of a shepherd
+  int64_t hello_by = 0;        // deadline for its HELLO; 0: received
+  bool full = false;           // its socket was full at the last frame
 };
 
 class Listeners {
@@ -50,8 +37,15 @@ class Listeners {
     std::function<void()> changed;  // a connection was made or closed, or sent HELLO
   };
 
-  Listeners(ACE_Reactor* reactor, Attempts* attempts, size_t most, Hooks hooks);
-  ~Listeners();
+  // Throws OsError.
+  Listeners(Attempts* attempts, size_t most, Hooks hooks);
+
+  // Readable when one of the connections is. They have an epoll descriptor of their own because
+  // the reactor has an entry, in memory that is written to, for each number that a descriptor
+  // may have; and beside many jobs there are many.
+  int handle() const { return events_.get(); }
+  // Reads what has come.
+  void read_all();
 
   // Adds a new connection of process `pid`; refuses it if there are `most`.
   void add(UniqueFd fd, pid_t pid);
@@ -72,7 +66,6 @@ class Listeners {
   std::vector<pid_t> pids() const;
 
  private:
-  friend class Listener;
   // Reads one frame. False if there is none, or if the connection was closed.
   bool read_one(Listener* listener);
   void hello(Listener* listener, const sublet_frame& frame);
@@ -80,7 +73,7 @@ class Listeners {
   bool send(Listener* listener, const sublet_frame& frame) noexcept;
   void ask(Listener* listener, const sublet_frame& frame, int64_t now) noexcept;
 
-  ACE_Reactor* reactor_;
+  UniqueFd events_;
   Attempts* attempts_;
   size_t most_;
   Hooks hooks_;

@@ -32,9 +32,8 @@ constexpr int64_t kSampleAlone = 5000 * kMs;
 // Heartbeat to a client without jobs, which reports the owner's load.
 constexpr int64_t kBeatToClient = 10'000 * kMs;
 constexpr int kBacklog = 128;
-// Descriptors other than connections: each attempt may hold a few.
-constexpr size_t kOtherDescriptors = 1024;
-constexpr size_t kPerConnection = 8;
+// The reactor watches none with a higher number; all that it watches are opened at the start.
+constexpr size_t kMostDescriptors = 1024;
 
 int64_t boot_now() { return system_clock().boot_ns(); }
 
@@ -113,13 +112,11 @@ Monitor::Monitor(
       listener_(listen_local(SocketKind::seqpacket, options.socket, 0600, kBacklog, true)),
       timer_(boot_timer()),
       signals_(end_signals()),
-      reactor_(new ACE_Dev_Poll_Reactor(
-                   kOtherDescriptors + kPerConnection * options.most_connections, true),
-               true),
+      reactor_(new ACE_Dev_Poll_Reactor(kMostDescriptors, true), true),
       watch_(options.rule, [this] { changed(); }),
       folder_(options.attempts, options.save_deadline_ms, &attempts_),
       burden_(options.linger_slowdown, options.root),
-      listeners_(&reactor_, &attempts_, options.most_connections,
+      listeners_(&attempts_, options.most_connections,
                  {.now = boot_now,
                   .current = [this] { return frame(watch_.verdict_at(boot_now())); },
                   .find_attempt =
@@ -134,6 +131,7 @@ Monitor::Monitor(
                       }}),
       alone_since_(boot_now()) {
   watch(listener_.get(), [this] { accept_all(); });
+  watch(listeners_.handle(), [this] { listeners_.read_all(); });
   watch(signals_.get(), [this] { stop_ = true; });
   watch(timer_.get(), [this] {
     uint64_t times;
