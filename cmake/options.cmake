@@ -8,6 +8,10 @@ target_compile_options(sublet_options INTERFACE -Wall -Wextra -Werror -fno-commo
   $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor -Woverloaded-virtual>)
 target_include_directories(sublet_options INTERFACE ${CMAKE_SOURCE_DIR})
 
+# Functions of libraries are looked up when a program starts, not when they are first called: not
+# while an owner waits, and the libraries' symbol tables need not stay in memory.
+add_link_options(-Wl,-z,now)
+
 if(SUBLET_SANITIZE STREQUAL "address")
   # Excluded: checks that the address sanitizer does anyway, at the access (they take a third
   # of the compile time); and vptr, which needs type information that SOCI hides, and
@@ -20,6 +24,27 @@ elseif(SUBLET_SANITIZE STREQUAL "thread")
   add_compile_options(-fsanitize=thread -fno-omit-frame-pointer)
   add_link_options(-fsanitize=thread)
 endif()
+
+# What runs on somebody's workstation all the time is compiled to be small: what is at rest there
+# is in memory, and its time is that of system calls. Functions that a program does not use are
+# left out. Memory at run time: base/start_up_memory.h.
+set(SUBLET_SMALL $<$<CONFIG:RelWithDebInfo>:-Os> -ffunction-sections -fdata-sections)
+if(NOT SUBLET_SANITIZE)
+  add_link_options(-Wl,--gc-sections)
+endif()
+# sublet_small(TARGETS...), sublet_small_sources(SOURCES...)
+function(sublet_small)
+  if(NOT SUBLET_SANITIZE)
+    foreach(target ${ARGN})
+      target_compile_options(${target} PRIVATE ${SUBLET_SMALL})
+    endforeach()
+  endif()
+endfunction()
+function(sublet_small_sources)
+  if(NOT SUBLET_SANITIZE)
+    set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_OPTIONS ${SUBLET_SMALL})
+  endif()
+endfunction()
 
 # sublet_inner_loops(SOURCES...): the arithmetic of guest programs, which tests of whole
 # daemons wait for; compiled for full speed even with sanitizers.
