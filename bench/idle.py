@@ -1,11 +1,25 @@
 """What the daemons use at rest: CPU, wake-ups, private memory, without jobs.
 
-The monitor samples the real machine twice a second."""
+The monitor samples the real machine twice a second. Then the same for a workstation whose owner
+moves the mouse all the time, 1,000 events a second: each comes from an input device, played by a
+FIFO, and to the owner's X server (Xvfb), which sublet-agent watches. `mouse_events` is the rate
+that was reached."""
 
+import contextlib
+import os
+import subprocess
+import sys
 import time
 
 import harness
 import measure
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "test",
+                                "desktops"))
+import desktop  # noqa: E402
+
+EVENT = bytes(24)  # struct input_event
+RATE = 1000  # events a second
 
 
 def run(report, quick):
@@ -16,18 +30,82 @@ def run(report, quick):
         daemons = measure.Daemons(pool, client)
         groups = {"monitor": daemons.monitor, "client": daemons.client,
                   "workstation": daemons.monitor + daemons.client, "server": daemons.server}
-        time.sleep(0.5 if quick else 5)
-        before = {name: use(pids) for name, pids in groups.items()}
-        began = time.monotonic()
-        # Longer than the time between two renewals of the lease.
-        time.sleep(12 if quick else 30)
-        seconds = time.monotonic() - began
+        # A start is over after 5 s; longer than the time between two renewals of the lease.
+        watch(report, groups, time.sleep, 6, 12 if quick else 30)
         for name, pids in groups.items():
-            cpu, woken = (now - then for now, then in zip(use(pids), before[name]))
-            report.add(name + "_cpu", 100 * cpu / seconds, "% of a core")
-            report.add(name + "_wakeups", woken / seconds, "/s")
             report.add(name + "_private_memory", measure.private_bytes(pids) / 1e6, "MB")
+        client.stop()
+        with Cleanups() as cleanups:
+            beside_a_mouse(report, pool, cleanups, 2 if quick else 20)
+
+
+class Cleanups(contextlib.ExitStack):
+    """As desktop.Session wants it."""
+    addCleanup = contextlib.ExitStack.callback
+
+
+def watch(report, groups, live, settles, lasts, prefix=""):
+    """What each group of processes uses while live(seconds) plays the owner."""
+    live(settles)
+    before = {name: use(pids) for name, pids in groups.items()}
+    began = time.monotonic()
+    live(lasts)
+    seconds = time.monotonic() - began
+    for name, pids in groups.items():
+        cpu, woken = (now - then for now, then in zip(use(pids), before[name]))
+        report.add(prefix + name + "_cpu", 100 * cpu / seconds, "% of a core")
+        report.add(prefix + name + "_wakeups", woken / seconds, "/s")
 
 
 def use(pids):
     return measure.cpu_seconds(pids), measure.wakeups(pids)
+
+
+def beside_a_mouse(report, pool, cleanups, lasts):
+    if desktop.missing("Xvfb"):
+        raise measure.Unmeasurable("Xvfb is not installed")
+    device = Device(pool.folder)
+    cleanups.callback(device.close)
+    client = pool.client("moe", scripted=False, monitor_sets=["root=" + device.root]).start()
+    cleanups.callback(client.stop)
+    monitor = harness.wait_for(client.monitor_pids, "the load monitor")
+    session = desktop.Session(cleanups)
+    session.start_x()
+    pointer = desktop.Owner(session, "xtest_input")
+    agent = session.run(os.path.join(harness.BIN, "sublet-agent"), "--state", client.state,
+                        stderr=subprocess.DEVNULL)
+    harness.wait_for(lambda: " is watched " in pool.log("client-moe"), "the agent to be known")
+    rates = []
+
+    def move(seconds):
+        began = time.monotonic()
+        for n in range(1, seconds * RATE + 1):
+            device.move()
+            pointer.do("motion")
+            time.sleep(max(0, began + n / RATE - time.monotonic()))
+        rates.append(n / (time.monotonic() - began))
+
+    groups = {"agent": [agent.pid], "workstation": monitor + [client.process.pid],
+              "all": monitor + [client.process.pid, agent.pid]}
+    watch(report, groups, move, 1, lasts, "mouse_")
+    report.add("mouse_events", rates[-1], "/s")
+    report.add("agent_private_memory", measure.private_bytes([agent.pid]) / 1e6, "MB")
+
+
+class Device:
+    """A mouse in a folder that is to the monitor what / is otherwise."""
+
+    def __init__(self, folder):
+        self.root = os.path.join(folder, "root")
+        os.makedirs(self.root + "/dev/input")
+        os.symlink("/proc", self.root + "/proc")
+        path = self.root + "/dev/input/event0"
+        os.mkfifo(path)
+        self.fifo = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+
+    def move(self):
+        with contextlib.suppress(BlockingIOError):  # full: a device drops what nobody reads
+            os.write(self.fifo, EVENT)
+
+    def close(self):
+        os.close(self.fifo)

@@ -1,7 +1,9 @@
 """Each benchmark with --quick: it runs, and prints each of its figures once, in the documented
-form. Their values are not checked, except that they are positive."""
+form. Their values are not checked, except that they are positive, and that a workstation at rest
+uses no more than its budget."""
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -28,7 +30,9 @@ METRICS = {
         "joins", "memory_each", "cpu", "renewal_p50", "renewal_p99", "ping_p50", "ping_p99")],
     "restart": ["restart_100_queued", "restart_100_queued_worst", "server_memory_100_queued"],
     "idle": [who + what for who in ("monitor", "client", "workstation", "server")
-             for what in ("_cpu", "_wakeups", "_private_memory")],
+             for what in ("_cpu", "_wakeups", "_private_memory")] +
+            [who + what for who in ("mouse_agent", "mouse_workstation", "mouse_all")
+             for what in ("_cpu", "_wakeups")] + ["mouse_events", "agent_private_memory"],
     "owner": [metric + percent for metric in (
         "event_to_told", "event_to_gone", "event_to_deaf_stopped", "event_to_deaf_gone",
         "event_to_busy_deaf_stopped", "event_to_busy_deaf_gone", "orphan_gone")
@@ -43,6 +47,9 @@ OPTIONAL = {"rival_xargs", "rival_parallel", "rival_tsp"}
 MAY_BE_ZERO = {"cpu_all_200_queued", "cpu_shepherds_and_jobs_200_queued", "cpu_monitor_200_queued",
                "event_to_deaf_stopped_p50", "event_to_deaf_stopped_p99",
                "event_to_busy_deaf_stopped_p50", "event_to_busy_deaf_stopped_p99"}
+
+# Of the budgets, those that hold also in a short run beside other load.
+AT_MOST = {"workstation_private_memory": 4.0, "workstation_wakeups": 4.0, "mouse_all_wakeups": 4.0}
 
 
 def bench(*words):
@@ -67,6 +74,7 @@ class Quick(unittest.TestCase):
             self.assertGreater(line.get("limit", 1), 0, line)
             if line["metric"] not in MAY_BE_ZERO:
                 self.assertGreater(line["value"], 0, line)
+            self.assertLessEqual(line["value"], AT_MOST.get(line["metric"], math.inf), line)
 
     def test_the_list_has_every_name(self):
         status, out, err = bench("--list")
