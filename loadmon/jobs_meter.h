@@ -8,8 +8,10 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "loadmon/senses/sense.h"
@@ -52,10 +54,15 @@ class TreeCpu {
 
 class JobsMeter {
  public:
+  // `look_up` is called again and again while processes are examined: hundreds take many
+  // milliseconds, and the owner must not wait for that.
+  explicit JobsMeter(std::function<void()> look_up) : look_up_(std::move(look_up)) {}
+
   // `roots`: the client, the shepherds and the monitor itself. `now`: ns.
   JobsEffect update(const std::vector<pid_t>& roots, int64_t now);
 
  private:
+  const std::function<void()> look_up_;
   TreeCpu cpu_;
   int64_t last_ = 0;
   std::unordered_map<pid_t, uint64_t> members_;  // pid -> start time, at the last update

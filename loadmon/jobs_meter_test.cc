@@ -62,6 +62,7 @@ class JobsMeterTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(lost_processes_are_estimated);
   CPPUNIT_TEST(every_tick_is_counted_once);
   CPPUNIT_TEST(finds_a_real_grandchild);
+  CPPUNIT_TEST(looks_up_while_there_are_many);
   CPPUNIT_TEST_SUITE_END();
 
  public:
@@ -178,7 +179,7 @@ class JobsMeterTest : public CppUnit::TestFixture {
     pid_t grandchild = 0;
     CPPUNIT_ASSERT_EQUAL(ssize_t{sizeof grandchild},
                          read(started[0], &grandchild, sizeof grandchild));
-    JobsMeter meter;
+    JobsMeter meter([] {});
     meter.update({child}, system_clock().boot_ns());
     const int64_t deadline = system_clock().boot_ns() + 20'000'000'000;
     double used = 0;
@@ -197,6 +198,25 @@ class JobsMeterTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(meter.update({child}, system_clock().boot_ns()).cpu_seconds >= 0);
     close(started[0]);
     close(started[1]);
+  }
+
+  void looks_up_while_there_are_many() {
+    constexpr size_t kMany = 100;
+    std::vector<pid_t> children;
+    for (size_t i = 0; i < kMany; ++i) {
+      const pid_t child = fork();
+      if (child == 0) {
+        pause();
+        _exit(0);
+      }
+      children.push_back(child);
+    }
+    int looks = 0;
+    JobsMeter meter([&looks] { ++looks; });
+    meter.update(children, system_clock().boot_ns());
+    for (const pid_t child : children) kill(child, SIGKILL);
+    for (const pid_t child : children) waitpid(child, nullptr, 0);
+    CPPUNIT_ASSERT(looks >= 5);
   }
 };
 CPPUNIT_TEST_SUITE_REGISTRATION(JobsMeterTest);

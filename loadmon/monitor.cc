@@ -115,6 +115,7 @@ Monitor::Monitor(
       reactor_(new ACE_Dev_Poll_Reactor(kMostDescriptors, true), true),
       watch_(options.rule, [this] { changed(); }),
       folder_(options.attempts, options.save_deadline_ms, &attempts_),
+      meter_([this] { watch_.notice_events(boot_now()); }),
       burden_(options.linger_slowdown, options.root),
       listeners_(&attempts_, options.most_connections,
                  {.now = boot_now,
