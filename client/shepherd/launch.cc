@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/real_time.h"
 #include "client/shepherd/shared_places.h"
 #include "client/shepherd/system.h"
 
@@ -46,6 +47,7 @@ int64_t processes_of(const sublet_order& order) {
 }
 
 bool set_limits(const sublet_order& order) {
+  lift_real_time_bound();
   struct rlimit none = {0, 0};
   bool good =
       setrlimit(RLIMIT_CORE, &none) == 0 && limit(RLIMIT_FSIZE, order.limit_file) &&

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/real_time.h"
 #include "client/shepherd/shepherd.h"
 
 namespace sublet::shepherd {
@@ -102,6 +103,8 @@ const char* Shepherd::prepare() {
   // Pages stay in memory once used: an eviction under memory pressure must not wait for
   // the disk. It does no harm if this is not permitted.
   mlockall(MCL_CURRENT | MCL_ONFAULT);
+  // Nor for the owner's busy programs.
+  become_real_time(0);
   if (!add_environment()) return "environment";
   if (!control_.listen()) return "control";
   if (const char* failed = make_status_page()) return failed;

@@ -68,7 +68,31 @@ class ShepherdWeightTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(owner_keeps_core_without_cgroup);
   CPPUNIT_TEST(save_beside_a_busy_owner_ends_in_time);
   CPPUNIT_TEST(the_session_of_the_shepherd_keeps_its_weight);
+  CPPUNIT_TEST(the_shepherd_runs_before_everybody_and_its_job_does_not);
   CPPUNIT_TEST_SUITE_END();
+
+  void the_shepherd_runs_before_everybody_and_its_job_does_not() {
+    if (skip_unless_root("real-time shepherd")) return;
+    Rig rig;
+    const std::string folder = rig.start(rig.order({"aware"}));
+    CPPUNIT_ASSERT(wait_until([&] { return rig.job_is_ready(folder); }));
+    const AttemptRecord record = rig.record(folder);
+    const pid_t shepherd = record.shepherd.pid, job = record.program.pid;
+    const int policy = sched_getscheduler(shepherd);
+    if (policy == SCHED_OTHER) {
+      std::cerr << "skipped: real-time scheduling is not permitted here\n";
+      return;
+    }
+    CPPUNIT_ASSERT_EQUAL(SCHED_RR | SCHED_RESET_ON_FORK, policy);
+    CPPUNIT_ASSERT_EQUAL(SCHED_OTHER, sched_getscheduler(job));
+    const std::string limits = rig.read("/proc/" + std::to_string(job) + "/limits");
+    CPPUNIT_ASSERT(limits.find("Max realtime timeout      unlimited") != std::string::npos);
+    // As the kernel does if it spins.
+    kill(shepherd, SIGXCPU);
+    CPPUNIT_ASSERT(wait_until([&] { return sched_getscheduler(shepherd) == SCHED_OTHER; }));
+    rig.monitor().say(SUBLET_PRESENCE_ACTIVE);
+    CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_OUTCOME_EXITED}, rig.finish(folder).facts.outcome);
+  }
 
   static void owner_keeps_core(bool cgroup, const char* name) {
     Rig rig;
