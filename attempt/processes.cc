@@ -49,6 +49,11 @@ bool write_word(int fd, const char* word) {
 }
 bool write_once(int fd, const char* word) { return write(fd, word, strlen(word)) > 0; }
 
+bool is_readable(int fd) {
+  struct pollfd one = {fd, POLLIN, 0};
+  return poll(&one, 1, 0) > 0;
+}
+
 // The CPU-time clock of a process, constructed as by clock_getcpuclockid.
 int64_t process_cpu_ns(pid_t pid) {
   struct timespec used;
@@ -340,15 +345,19 @@ int64_t AttemptProcesses::counted_ns() noexcept {
   return cpu_.more_than(cpu_before_);
 }
 
-int64_t AttemptProcesses::resident_bytes() noexcept {
-  int64_t pages = 0;
-  visit(
-      [](AttemptProcesses&, const Found& found, void* context) {
-        *static_cast<int64_t*>(context) += found.resident_pages;
-        return true;
+int64_t AttemptProcesses::resident_bytes(int news) noexcept {
+  struct Context {
+    int news;
+    int64_t pages;
+  } context = {news, 0};
+  const bool all = visit(
+      [](AttemptProcesses&, const Found& found, void* raw) {
+        auto* context = static_cast<Context*>(raw);
+        context->pages += found.resident_pages;
+        return !is_readable(context->news);
       },
-      &pages);
-  return pages * sysconf(_SC_PAGESIZE);
+      &context);
+  return all ? context.pages * sysconf(_SC_PAGESIZE) : -1;
 }
 
 bool AttemptProcesses::handles(pid_t pid, int signal) noexcept {
@@ -360,16 +369,16 @@ bool AttemptProcesses::handles(pid_t pid, int signal) noexcept {
 bool AttemptProcesses::anyone_handles(int signal, pid_t first, int news, bool* found) noexcept {
   struct Context {
     int signal;
-    struct pollfd news;
+    int news;
     bool found;
     bool interrupted;
-  } context = {signal, {news, POLLIN, 0}, handles(first, signal), false};
+  } context = {signal, news, handles(first, signal), false};
   if (!context.found)
     visit(
         [](AttemptProcesses& self, const Found& one, void* raw) {
           auto* context = static_cast<Context*>(raw);
           context->found = self.handles(one.pid, context->signal);
-          context->interrupted = poll(&context->news, 1, 0) > 0;
+          context->interrupted = is_readable(context->news);
           return !context->found && !context->interrupted;
         },
         &context);

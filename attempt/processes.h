@@ -49,11 +49,12 @@ class AttemptProcesses {
   // The CPU time used since start_counting().
   void start_counting() noexcept;
   int64_t counted_ns() noexcept;
-  int64_t resident_bytes() noexcept;
+  // With hundreds of processes this takes milliseconds, and so does the next but one: both give
+  // up when `news`, a descriptor or -1, becomes readable. Then this is -1.
+  int64_t resident_bytes(int news) noexcept;
   bool handles(pid_t pid, int signal) noexcept;
-  // Whether any process handles `signal`; looks at `first` first. With hundreds of processes
-  // this takes milliseconds: it gives up when `news`, a descriptor or -1, becomes readable,
-  // and returns false without changing *found.
+  // Whether any process handles `signal`; looks at `first` first. False, without changing
+  // *found: it gave up.
   bool anyone_handles(int signal, pid_t first, int news, bool* found) noexcept;
   // Sends `signal` only to processes that handle it: to `first` alone if it does, else
   // to all that do. False if none does.

@@ -152,7 +152,8 @@ void Shepherd::answer(int socket, const sublet_frame& asked, uint32_t actions) {
     // Scanning /proc is too slow to do during an eviction.
     if (machine_.runs()) {
       cpu_us_ = processes_.cpu_ns() / 1000;
-      resident_bytes_ = processes_.resident_bytes();
+      const int64_t resident = processes_.resident_bytes(monitor_);
+      if (resident >= 0) resident_bytes_ = resident;
       look_for_handlers(boot_now());
     }
     sublet_frame frame = status_frame();
@@ -264,7 +265,7 @@ void Shepherd::check_limits(int64_t now) {
   if (order_.limit_cpu_s > 0 && processes_.cpu_ns() / 1000000000 >= order_.limit_cpu_s)
     limit_ = SUBLET_LIMIT_CPU;
   if (order_.limit_memory > 0 && !*order_.cgroup_memory &&
-      processes_.resident_bytes() > order_.limit_memory)
+      processes_.resident_bytes(monitor_) > order_.limit_memory)
     limit_ = SUBLET_LIMIT_MEMORY;
   if (limit_ != SUBLET_LIMIT_NONE) act(machine_.over_limit(now), now);
 }

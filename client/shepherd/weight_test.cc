@@ -68,8 +68,33 @@ class ShepherdWeightTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(owner_keeps_core_without_cgroup);
   CPPUNIT_TEST(save_beside_a_busy_owner_ends_in_time);
   CPPUNIT_TEST(the_session_of_the_shepherd_keeps_its_weight);
+  CPPUNIT_TEST(news_interrupt_what_takes_long);
   CPPUNIT_TEST(the_shepherd_runs_before_everybody_and_its_job_does_not);
   CPPUNIT_TEST_SUITE_END();
+
+  void news_interrupt_what_takes_long() {
+    const pid_t job = fork();
+    if (job == 0) {
+      setsid();
+      pause();
+      _exit(0);
+    }
+    AttemptProcesses processes;
+    CPPUNIT_ASSERT(processes.open(""));
+    processes.set({.session = job});
+    int news[2];
+    CPPUNIT_ASSERT_EQUAL(0, pipe(news));
+    CPPUNIT_ASSERT(wait_until([&] { return processes.resident_bytes(news[0]) > 0; }));
+    CPPUNIT_ASSERT_EQUAL(ssize_t{1}, write(news[1], "n", 1));
+    CPPUNIT_ASSERT_EQUAL(int64_t{-1}, processes.resident_bytes(news[0]));
+    bool found = true;
+    CPPUNIT_ASSERT(!processes.anyone_handles(SIGTERM, job, news[0], &found));
+    CPPUNIT_ASSERT(found);
+    kill(job, SIGKILL);
+    waitpid(job, nullptr, 0);
+    close(news[0]);
+    close(news[1]);
+  }
 
   void the_shepherd_runs_before_everybody_and_its_job_does_not() {
     if (skip_unless_root("real-time shepherd")) return;
