@@ -6,6 +6,7 @@
 // stdin has one order per line, stdout one JSON object for each. Instants are seconds of
 // CLOCK_MONOTONIC. All jobs run `true` unless a program is given.
 //   submit PROGRAM [WORD...]      {"job", "asked", "answered"}
+//   remove JOB                    {}
 //   singles COUNT CALLERS         one job per call, CALLERS concurrent callers:
 //                                 {"seconds", "p50", "p99"}; percentiles of a call
 //   batch COUNT PER_CALL [KINDS]  one batch, PER_CALL jobs per call: {"seconds"}; with
@@ -77,6 +78,7 @@ class BenchCaller {
     std::string order;
     words >> order;
     if (order == "submit") return submit(words);
+    if (order == "remove") return remove(words);
     if (order == "singles") return singles(words);
     if (order == "batch") return batch(words);
     if (order == "array") return array(words);
@@ -111,6 +113,14 @@ class BenchCaller {
     const v1::JobId id = scheduler_->submit(request(), "bench", what);
     std::printf("{\"job\": %llu, \"asked\": %.9f, \"answered\": %.9f}\n",
                 static_cast<unsigned long long>(id), asked, now());
+  }
+
+  void remove(std::istream& words) {
+    v1::JobFilter which{};
+    which.ids.length(1);
+    which.ids[0] = {number(words), 1};
+    const v1::Control_var done = scheduler_->remove(request(), which);
+    std::puts("{}");
   }
 
   void singles(std::istream& words) {

@@ -27,11 +27,13 @@ def bench(name):
 def arguments():
     parser = argparse.ArgumentParser(
         prog="bench/run", description=__doc__, formatter_class=argparse.RawTextHelpFormatter,
-        usage="bench/run NAME... [--json] [--quick] | bench/run --list")
+        usage="bench/run NAME... [--json] [--quick] [--only PART] | bench/run --list")
     parser.add_argument("names", nargs="*", metavar="NAME", help="a benchmark")
     parser.add_argument("--json", action="store_true", help="print one JSON object per line")
     parser.add_argument("--quick", action="store_true",
                         help="only check that everything works; the figures mean nothing")
+    parser.add_argument("--only", metavar="PART", action="append",
+                        help="only this part of a benchmark that has parts; repeatable")
     parser.add_argument("--list", action="store_true", help="list the benchmarks")
     return parser
 
@@ -53,13 +55,21 @@ def main():
                 name, "did you mean '%s'?" % near[0] if near else "--list shows all"),
                 file=sys.stderr)
             return 2
+    for part in asked.only or ():
+        for name in asked.names:
+            parts = getattr(bench(name), "PARTS", [])
+            if part not in parts:
+                print("bench: '%s' has no part '%s'%s" % (
+                    name, part, "; it has " + ", ".join(parts) if parts else ""), file=sys.stderr)
+                return 2
     if "SUBLET_BIN" not in os.environ:
         prepare = os.path.join(os.path.dirname(os.path.abspath(__file__)), "prepare")
         if subprocess.run([prepare]).returncode != 0:
             return 1
     for name in asked.names:
         try:
-            bench(name).run(measure.Report(name, asked.json), asked.quick)
+            options = {"only": asked.only} if asked.only else {}
+            bench(name).run(measure.Report(name, asked.json), asked.quick, **options)
         except (measure.Unmeasurable, harness.Timeout, harness.Failed) as error:
             print("bench: %s: %s" % (name, error), file=sys.stderr)
             return 1

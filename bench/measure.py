@@ -29,16 +29,22 @@ class Report:
         if not as_json:
             print(bench)
 
-    def add(self, metric, value, unit, limit=None):
-        """limit: the physical limit, or the best of all programs, in the same unit."""
+    def add(self, metric, value, unit, limit=None, budget=None):
+        """limit: the physical limit, or the best of all programs; budget: the most that is
+        allowed; in the same unit."""
         line = {"bench": self.bench, "metric": metric, "value": value, "unit": unit}
         if limit is not None:
             line["limit"] = limit
+        if budget is not None:
+            line["budget"] = budget
         if self.as_json:
             print(json.dumps(line))
         else:
             beside = "" if limit is None else "  limit %s, ratio %.2f" % (short(limit),
                                                                           value / limit)
+            if budget is not None:
+                beside += "  budget %s: %s" % (short(budget),
+                                               "met" if value <= budget else "NOT MET")
             print("  %-38s %12s %s%s" % (metric, short(value), unit, beside))
         sys.stdout.flush()
 
@@ -47,6 +53,14 @@ class Report:
         for percent, limit in zip((50, 99), limits):
             self.add("%s_p%d" % (metric, percent), 1000 * percentile(seconds, percent), "ms",
                      None if limit is None else 1000 * limit)
+
+    def add_spread(self, metric, seconds, budget=None):
+        """Median, 99th percentile and the largest, in milliseconds; the budget is for the 99th
+        percentile."""
+        for percent in (50, 99):
+            self.add("%s_p%d" % (metric, percent), 1000 * percentile(seconds, percent), "ms",
+                     budget=budget if percent == 99 else None)
+        self.add(metric + "_max", 1000 * max(seconds), "ms")
 
 
 def short(value):

@@ -10,9 +10,13 @@ import sys
 import unittest
 
 import measure
+from owner import kinds, senses
 
 BENCH = os.path.dirname(os.path.abspath(__file__))
 CPU = ["cpu_server", "cpu_client", "cpu_monitor", "cpu_all", "cpu_shepherds_and_jobs"]
+# Of each sense whose programs are installed, each kind of job, and the two surroundings.
+EVICTIONS = [kind.NAME for kind in senses.EVENT_DRIVEN if senses.installed(kind)] + [
+    "control", *kinds.KINDS, "alone", "beside_programs"]
 METRICS = {
     "throughput": ["jobs_per_second_200_queued", "limit_afterwards"] +
                   [cpu + "_200_queued" for cpu in CPU],
@@ -33,10 +37,11 @@ METRICS = {
              for what in ("_cpu", "_wakeups", "_private_memory")] +
             [who + what for who in ("mouse_agent", "mouse_workstation", "mouse_all")
              for what in ("_cpu", "_wakeups")] + ["mouse_events", "agent_private_memory"],
-    "owner": [metric + percent for metric in (
-        "event_to_told", "event_to_gone", "event_to_deaf_stopped", "event_to_deaf_gone",
-        "event_to_busy_deaf_stopped", "event_to_busy_deaf_gone", "orphan_gone")
-              for percent in ("_p50", "_p99")],
+    "owner": [metric + part for metric in [
+        group + way for group in EVICTIONS for way in ("_stopped", "_gone")] + ["save_took"]
+              for part in ("_p50", "_p99", "_max")] +
+             [metric + part for metric in ("event_to_told", "event_to_gone", "orphan_gone")
+              for part in ("_p50", "_p99")] + ["light_unnoticed", "saves_missing"],
     "checkpoint": ["letters_size", "save_p50", "save_p99"],
     "transfer": ["copy", "submit", "fetch"],
 }
@@ -44,9 +49,9 @@ METRICS = {
 OPTIONAL = {"rival_xargs", "rival_parallel", "rival_tsp"}
 # Measured over a short time, in clock ticks or above noise: may be zero. So may the last instant
 # at which a job runs after the event: it may not run any more.
-MAY_BE_ZERO = {"cpu_all_200_queued", "cpu_shepherds_and_jobs_200_queued", "cpu_monitor_200_queued",
-               "event_to_deaf_stopped_p50", "event_to_deaf_stopped_p99",
-               "event_to_busy_deaf_stopped_p50", "event_to_busy_deaf_stopped_p99"}
+MAY_BE_ZERO = {"saves_missing", "cpu_all_200_queued", "cpu_shepherds_and_jobs_200_queued", "cpu_monitor_200_queued",
+               *(group + "_stopped" + part for group in EVICTIONS
+                 for part in ("_p50", "_p99", "_max"))}
 
 # Of the budgets, those that hold also in a short run beside other load.
 AT_MOST = {"workstation_private_memory": 4.0, "workstation_wakeups": 4.0, "mouse_all_wakeups": 4.0}
@@ -69,7 +74,7 @@ class Quick(unittest.TestCase):
         self.assertEqual(sorted(told), sorted(METRICS[name]))
         for line in lines:
             self.assertEqual(line["bench"], name)
-            self.assertLessEqual(set(line), {"bench", "metric", "value", "unit", "limit"})
+            self.assertLessEqual(set(line), {"bench", "metric", "value", "unit", "limit", "budget"})
             self.assertTrue(line["unit"], line)
             self.assertGreater(line.get("limit", 1), 0, line)
             if line["metric"] not in MAY_BE_ZERO:
@@ -80,6 +85,12 @@ class Quick(unittest.TestCase):
         status, out, err = bench("--list")
         self.assertEqual((status, err), (0, ""))
         self.assertEqual([line.split()[0] for line in out.splitlines()], list(METRICS))
+
+    def test_wrong_parts_are_refused_before_anything_runs(self):
+        for name, part in ("owner", "ky"), ("idle", "key"):
+            status, out, err = bench(name, "--only", part)
+            self.assertEqual((status, out), (2, ""))
+            self.assertIn("has no part '%s'" % part, err)
 
     def test_wrong_names_are_refused_before_anything_runs(self):
         status, out, err = bench("idle", "throughptu", "--json")

@@ -219,10 +219,10 @@ class Session:
         self.environment["DBUS_SESSION_BUS_ADDRESS"] = bus.stdout.readline().strip()
         return bus
 
-    def start_agent(self):
-        """Its messages can be read from its stderr."""
-        return self.run(os.path.join(harness.BIN, "sublet-agent"), "--state", self.folder,
-                        stderr=subprocess.PIPE, text=True)
+    def start_agent(self, state=None):
+        """Its messages can be read from its stderr. `state`: the folder of the monitor's socket."""
+        return self.run(os.path.join(harness.BIN, "sublet-agent"), "--state",
+                        state or self.folder, stderr=subprocess.PIPE, text=True)
 
 
 class Owner:

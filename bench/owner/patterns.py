@@ -1,0 +1,78 @@
+"""The owner's CPU use in several patterns (bench-pattern), beside a job: how soon it is noticed,
+or for how long it is not, below the threshold of a quarter of a core."""
+
+import contextlib
+import os
+import subprocess
+import time
+
+import harness
+import measure
+from owner.steps import start
+
+BUDGET_MS = 500
+SAMPLE_SECONDS = 0.5  # sample_period
+# A pause of another length each time, so that the program begins anywhere between two samples.
+PAUSES = [0.5 + 0.037 * step for step in range(7)]
+# How long a program below the threshold is watched.
+WATCHED_SECONDS = 10
+PATTERNS = {"steady": ["steady"], "on_off": ["on-off"], "bursts": ["between-ticks"],
+            "niced": ["steady"], "short": ["short"]}
+NICE = {"niced": 19}
+SETTINGS = ["idle_time=1 s", "input=false"]
+
+
+def run(report, quick):
+    if quick:  # detection needs an otherwise idle machine
+        return light(report, 0.2)
+    for name, words in PATTERNS.items():
+        noticed(report, name, words, 20)
+    light(report, WATCHED_SECONDS)
+
+
+def noticed(report, name, words, rounds):
+    delays = []
+    with harness.Pool() as pool:
+        _, told = start(pool, scripted=False, monitor_sets=SETTINGS)
+        tenants = measure.Tenants(pool, told, "leave")
+        for turn in range(rounds):
+            tenants.start()
+            time.sleep(PAUSES[turn % len(PAUSES)])
+            with program(words, NICE.get(name, 0)) as began:
+                at, _ = told.hear("told")
+                tenants.end()
+            delays.append(at - began)
+        told.close()
+    report.add_spread(name + "_told", delays, BUDGET_MS)
+
+
+@contextlib.contextmanager
+def program(words, nice=0):
+    """Runs it within the block; the instant at which it began."""
+    began = time.monotonic()
+    running = subprocess.Popen([measure.program("pattern")] + words, start_new_session=True,
+                               preexec_fn=lambda: os.nice(nice))
+    try:
+        yield began
+    finally:
+        running.kill()
+        running.wait()
+
+
+def light(report, seconds):
+    """A program that uses 20 % of a core."""
+    with harness.Pool() as pool:
+        curly, told = start(pool, scripted=False, monitor_sets=SETTINGS)
+        tenants = measure.Tenants(pool, told, "leave")
+        pid = tenants.start()
+        with program(["light"]) as began:
+            with contextlib.suppress(harness.Timeout):
+                harness.wait_for(lambda: not harness.alive(pid), "the job's end", seconds)
+            unnoticed = time.monotonic() - began
+            evicted = not harness.alive(pid)
+        tenants.end()
+        told.close()
+    report.add("light_unnoticed", unnoticed, "s")
+    if evicted and seconds == WATCHED_SECONDS:
+        raise measure.Unmeasurable("a program below the threshold evicted a job after %.1f s" %
+                                   unnoticed)

@@ -1,0 +1,160 @@
+"""The owner's hand: makes an event where a sense of the monitor is. A workstation has all of them
+at once, below a root folder of its own, so that this machine's terminals do not disturb."""
+
+import contextlib
+import ctypes
+import fcntl
+import os
+import struct
+import subprocess
+import sys
+import time
+
+import harness
+import measure
+
+sys.path.insert(0, os.path.join(harness.ROOT, "test", "desktops"))
+import desktop  # noqa: E402
+
+TIOCGPTN, TIOCSPTLCK = 0x80045430, 0x40045431  # <asm-generic/ioctls.h>
+CLONE_NEWNS = 0x00020000
+EVENT_BYTES = 24  # of <linux/input.h>
+# The monitor's settings: only input counts, and a moment without it makes the machine idle.
+SETTINGS = ["idle_time=100 ms", "sample_period=100 ms", "cpu.become_idle=-1", "cpu.stay_idle=-1"]
+
+
+def real_time(pid=0):
+    """What plays or observes the owner does not wait for the owner's programs, as a device and a
+    clock do not. As far as it is permitted."""
+    with contextlib.suppress(PermissionError):
+        os.sched_setscheduler(pid, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+
+
+class Room(contextlib.ExitStack):
+    """What the senses look at: a root folder, and desktops, which a desktop.Session sees as its
+    test case."""
+
+    addCleanup = contextlib.ExitStack.callback
+
+    def __init__(self, pool):
+        super().__init__()
+        self.root = os.path.join(pool.folder, "root")
+        os.makedirs(os.path.join(self.root, "dev", "input"))
+        os.symlink("/proc", os.path.join(self.root, "proc"))
+        os.symlink("/sys", os.path.join(self.root, "sys"))
+        self.pts = os.path.join(self.root, "dev", "pts")
+        if os.geteuid() == 0:
+            self.mount_terminals()
+        else:
+            os.symlink("/dev/pts", self.pts)
+
+    def mount_terminals(self):
+        os.mkdir(self.pts)
+        if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNS) != 0:
+            raise measure.Unmeasurable("no mount name space: " + os.strerror(ctypes.get_errno()))
+        for words in (["--make-rprivate", "/"],
+                      ["-t", "devpts", "-o", "newinstance,ptmxmode=0666", "devpts", self.pts]):
+            subprocess.run(["mount"] + words, check=True)
+        self.callback(subprocess.run, ["umount", self.pts], check=True)
+
+
+class Key:
+    """A key typed at a pseudo-terminal, where a program of the owner's reads it."""
+
+    NAME = "key"
+    REST = 1.1  # for so long the monitor looks away from a sense that it has heard
+
+    def __init__(self, room, _client):
+        self.master = os.open(os.path.join(room.pts, "ptmx"), os.O_RDWR | os.O_NOCTTY)
+        room.callback(os.close, self.master)
+        fcntl.ioctl(self.master, TIOCSPTLCK, struct.pack("i", 0))
+        number, = struct.unpack("i", fcntl.ioctl(self.master, TIOCGPTN, bytes(4)))
+        with open(os.path.join(room.pts, str(number)), "rb", buffering=0) as slave:
+            reader = subprocess.Popen(["cat"], stdin=slave, stdout=subprocess.DEVNULL,
+                                      start_new_session=True)
+        room.callback(reader.wait)
+        room.callback(reader.kill)
+
+    def act(self):
+        at = time.monotonic()
+        os.write(self.master, b"k\n")
+        return at
+
+
+class Device:
+    """An event of an input device; a FIFO stands for it."""
+
+    NAME = "device"
+    REST = 1.1
+
+    def __init__(self, room, _client):
+        path = os.path.join(room.root, "dev", "input", "event0")
+        os.mkfifo(path)
+        self.fifo = os.open(path, os.O_RDWR)
+        room.callback(os.close, self.fifo)
+
+    def act(self):
+        at = time.monotonic()
+        os.write(self.fifo, bytes(EVENT_BYTES))
+        return at
+
+
+class Desktop:
+    """A key of a program that plays a desktop's owner."""
+
+    REST = 0.4  # the agent waits for a quarter of a second of silence
+
+    def __init__(self, room, client):
+        session = desktop.Session(room)
+        self.start(session)
+        self.owner = desktop.Owner(session, self.HAND)
+        real_time(self.owner.process.pid)
+        session.start_agent(client.state)
+
+    def act(self):
+        # Its instant is that of the clock that goes on during suspend.
+        ahead = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns()
+        return (self.owner.do("key") - ahead) / measure.NS
+
+
+class X11(Desktop):
+    NAME = "x11"
+    HAND = "xtest_input"
+    PROGRAM = "Xvfb"
+
+    def start(self, session):
+        session.start_x()
+
+
+class Sway(Desktop):
+    NAME = "sway"
+    HAND = "virtual_keyboard"
+    PROGRAM = "sway"
+
+    def start(self, session):
+        session.start_sway()
+
+
+class Control:
+    """The monitor's control file, which replaces all senses: the reference."""
+
+    NAME = "control"
+    REST = 0
+
+    def __init__(self, client):
+        self.client = client
+
+    def act(self):
+        at = time.monotonic()
+        self.client.owner("active")
+        return at
+
+
+EVENT_DRIVEN = (Key, Device, X11, Sway)
+
+
+def installed(kind):
+    missing = desktop.missing(kind.PROGRAM) if hasattr(kind, "PROGRAM") else None
+    if missing:
+        print("bench: owner: %s is not installed" % missing, file=sys.stderr)
+    return not missing
