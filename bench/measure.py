@@ -161,9 +161,13 @@ class Told:
             if said == word:
                 return int(at) / NS, int(pid)
 
+    def waits(self, seconds):
+        """Whether there is a datagram within this time."""
+        return bool(select.select([self.socket], [], [], seconds)[0])
+
     def forget(self):
         """Drops the datagrams of jobs that have ended."""
-        while select.select([self.socket], [], [], 0)[0]:
+        while self.waits(0):
             self.socket.recv(256)
 
     def close(self):

@@ -27,13 +27,13 @@ class Workstation:
         self.client = pool.client("curly", **options).start()
         pool.wait_machines(1)
         self.caller = stack.enter_context(measure.Caller(pool))
-        self.tenants = kinds.Tenants(pool, self.caller)
+        self.tenants = kinds.Tenants(pool, self.caller, self.client)
         stack.callback(self.tenants.told.close)
-        self.used = collections.defaultdict(float)
+        self.used = collections.defaultdict(time.monotonic)  # a sense that is new has been heard
 
     def evict(self, sense, kind, programs, busy):
         pid = self.tenants.start(kind)
-        cgroup = kinds.cgroup_of(self.client)
+        cgroup = kinds.cgroup_of(self.client, "unified")
         time.sleep(max(0, self.used[sense] + sense.REST - time.monotonic()))
         if not harness.alive(pid):  # another sense has heard something
             self.settle()

@@ -20,14 +20,16 @@ PATTERNS = {"steady": ["steady"], "on_off": ["on-off"], "bursts": ["between-tick
             "niced": ["steady"], "short": ["short"]}
 NICE = {"niced": 19}
 SETTINGS = ["idle_time=1 s", "input=false"]
+# Detection needs an otherwise idle machine: a quick run does without it.
+UNWATCHED = SETTINGS + ["cpu.become_idle=1000", "cpu.stay_idle=1000"]
 
 
 def run(report, quick):
-    if quick:  # detection needs an otherwise idle machine
-        return light(report, 0.2)
+    if quick:
+        return light(report, 0.2, UNWATCHED)
     for name, words in PATTERNS.items():
         noticed(report, name, words, 20)
-    light(report, WATCHED_SECONDS)
+    light(report, WATCHED_SECONDS, SETTINGS)
 
 
 def noticed(report, name, words, rounds):
@@ -59,10 +61,10 @@ def program(words, nice=0):
         running.wait()
 
 
-def light(report, seconds):
+def light(report, seconds, settings):
     """A program that uses 20 % of a core."""
     with harness.Pool() as pool:
-        curly, told = start(pool, scripted=False, monitor_sets=SETTINGS)
+        _, told = start(pool, scripted=False, monitor_sets=settings)
         tenants = measure.Tenants(pool, told, "leave")
         pid = tenants.start()
         with program(["light"]) as began:
@@ -72,7 +74,7 @@ def light(report, seconds):
             evicted = not harness.alive(pid)
         tenants.end()
         told.close()
-    report.add("light_unnoticed", unnoticed, "s")
-    if evicted and seconds == WATCHED_SECONDS:
+    if evicted:
         raise measure.Unmeasurable("a program below the threshold evicted a job after %.1f s" %
                                    unnoticed)
+    report.add("light_unnoticed", unnoticed, "s")

@@ -8,6 +8,7 @@ import os
 import struct
 import subprocess
 import sys
+import termios
 import time
 
 import harness
@@ -62,7 +63,7 @@ class Key:
     """A key typed at a pseudo-terminal, where a program of the owner's reads it."""
 
     NAME = "key"
-    REST = 1.1  # for so long the monitor looks away from a sense that it has heard
+    REST = 1.25  # for a second the monitor looks away from a sense that it has heard
 
     def __init__(self, room, _client):
         self.master = os.open(os.path.join(room.pts, "ptmx"), os.O_RDWR | os.O_NOCTTY)
@@ -70,6 +71,7 @@ class Key:
         fcntl.ioctl(self.master, TIOCSPTLCK, struct.pack("i", 0))
         number, = struct.unpack("i", fcntl.ioctl(self.master, TIOCGPTN, bytes(4)))
         with open(os.path.join(room.pts, str(number)), "rb", buffering=0) as slave:
+            forget_echo(slave)
             reader = subprocess.Popen(["cat"], stdin=slave, stdout=subprocess.DEVNULL,
                                       start_new_session=True)
         room.callback(reader.wait)
@@ -81,11 +83,18 @@ class Key:
         return at
 
 
+def forget_echo(terminal):
+    """Nobody reads what it would write."""
+    modes = termios.tcgetattr(terminal)
+    modes[3] &= ~termios.ECHO
+    termios.tcsetattr(terminal, termios.TCSANOW, modes)
+
+
 class Device:
     """An event of an input device; a FIFO stands for it."""
 
     NAME = "device"
-    REST = 1.1
+    REST = 1.25
 
     def __init__(self, room, _client):
         path = os.path.join(room.root, "dev", "input", "event0")
