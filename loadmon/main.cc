@@ -84,14 +84,13 @@ void add_input_senses(Senses& senses, const Desktops& desktops, const std::strin
                       const JobsHere& jobs) {
   auto devices = std::make_unique<InputDevices>(root);
   // Both live as long as the sense that asks them.
-  const auto is_seen = [&devices = *devices, &desktops](const Session& session) {
-    return (!session.remote && devices.can_see()) || desktops.sees(session.account);
-  };
-  const auto jobs_run = [jobs] { return !jobs.attempts().empty(); };
+  Sessions::Others others = {.desktops = [&desktops] { return desktops.live(); },
+                             .devices_see = [&devices = *devices] { return devices.can_see(); },
+                             .jobs_run = [jobs] { return !jobs.attempts().empty(); }};
   senses.push_back(std::move(devices));
   senses.push_back(std::make_unique<Terminals>(
       root, [jobs] { return find_job_terminals(jobs.processes(), jobs.daemons()); }));
-  senses.push_back(std::make_unique<Sessions>(is_seen, jobs_run));
+  senses.push_back(std::make_unique<Sessions>(std::move(others)));
   senses.push_back(
       std::make_unique<Media>(root, [jobs](pid_t pid) { return is_process_of_job(pid, jobs); }));
 }
@@ -108,7 +107,7 @@ Senses make_senses(const CommandLine& line, const std::vector<ScriptLine>& scrip
   const std::string folder = folder_of(line.socket);
   senses.push_back(
       std::make_unique<OwnersWord>(folder, system_files(), jobs, describe, rules, owners));
-  auto desktops = std::make_unique<Desktops>(folder, jobs);
+  auto desktops = std::make_unique<Desktops>(folder, root, jobs);
   if (!script.empty()) {
     senses.push_back(std::make_unique<ScriptSense>(script, system_clock().boot_ns()));
   } else if (!line.control.empty()) {

@@ -103,7 +103,9 @@ enum sublet_frame_kind {
   SUBLET_FRAME_OWNER_COMPLAINT = 53,
 
   /* agent -> monitor, the first frame: every key, pointer and touch of a desktop is seen from
-   * now on. state: enum sublet_desktop. A monitor that does not accept the agent hangs up. */
+   * now on. state: enum sublet_desktop; arg[0]: the pid of the X server or compositor, 0: not
+   * known; arg[1]: of X11 on this machine, the number of the display + 1, 0: not known. A monitor
+   * that does not accept the agent hangs up. */
   SUBLET_FRAME_AGENT = 64,
   /* agent -> monitor: there was input. instant: when the agent knew. At once after silence;
    * while input goes on at most every SUBLET_AGENT_PAUSE_NS. */

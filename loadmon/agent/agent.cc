@@ -27,7 +27,7 @@ Agent::Agent(const std::vector<std::string>& folders)
   desktop_ = open_desktop({.active = [=] { report_if_due(&Reports::active); },
                            .quiet = [=] { report_if_due(&Reports::quiet); },
                            .answered = [this] { monitor_->answer(boot_now()); }});
-  monitor_ = std::make_unique<MonitorLink>(folders, desktop_->kind());
+  monitor_ = std::make_unique<MonitorLink>(folders, *desktop_);
   watch(desktop_->handle());
 }
 

@@ -3,6 +3,9 @@
 #ifndef SUBLET_LOADMON_AGENT_DESKTOP_H_
 #define SUBLET_LOADMON_AGENT_DESKTOP_H_
 
+#include <sys/types.h>
+
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <stdexcept>
@@ -31,6 +34,10 @@ class Desktop {
 
   virtual ~Desktop() = default;
   virtual sublet_desktop kind() const = 0;
+  // The process of the X server or compositor; 0: not known.
+  virtual pid_t server() const = 0;
+  // Of X11 on this machine: its number + 1; 0: not known.
+  virtual int64_t local_display() const { return 0; }
   // Readable when dispatch() has something to do.
   virtual int handle() const = 0;
   // Calls the hooks; never blocks. Throws DesktopGone.

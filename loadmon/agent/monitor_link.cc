@@ -26,10 +26,18 @@ sublet_frame frame_of(sublet_frame_kind kind) {
   return frame;
 }
 
+sublet_frame greeting(const Desktop& desktop) {
+  sublet_frame frame = frame_of(SUBLET_FRAME_AGENT);
+  frame.state = desktop.kind();
+  frame.arg[0] = desktop.server();
+  frame.arg[1] = desktop.local_display();
+  return frame;
+}
+
 }  // namespace
 
-MonitorLink::MonitorLink(std::vector<std::string> folders, sublet_desktop desktop)
-    : folders_(std::move(folders)), desktop_(desktop), retry_after_(kFirstRetry) {}
+MonitorLink::MonitorLink(std::vector<std::string> folders, const Desktop& desktop)
+    : folders_(std::move(folders)), greeting_(greeting(desktop)), retry_after_(kFirstRetry) {}
 
 int64_t MonitorLink::due() const {
   return monitor_.valid() ? std::numeric_limits<int64_t>::max() : retry_at_;
@@ -54,9 +62,7 @@ bool MonitorLink::connect(int64_t now) {
   }
   complained_ = false;
   connected_at_ = now;
-  sublet_frame frame = frame_of(SUBLET_FRAME_AGENT);
-  frame.state = desktop_;
-  send(frame, now);
+  send(greeting_, now);
   return monitor_.valid();
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "loadmon/agent/desktop.h"
 #include "protocol/frame.h"
 
 namespace sublet::agent {
@@ -15,7 +16,7 @@ namespace sublet::agent {
 class MonitorLink {
  public:
   // `folders`: where a load monitor may be, as from client_states().
-  MonitorLink(std::vector<std::string> folders, sublet_desktop desktop);
+  MonitorLink(std::vector<std::string> folders, const Desktop& desktop);
 
   // -1: there is no connection.
   int handle() const { return monitor_.get(); }
@@ -34,7 +35,7 @@ class MonitorLink {
   void lost(int64_t now);
 
   const std::vector<std::string> folders_;
-  const sublet_desktop desktop_;
+  const sublet_frame greeting_;
   UniqueFd monitor_;
   uint32_t ping_ = 0;  // sequence of the last one
   int64_t connected_at_ = 0;

@@ -52,6 +52,15 @@ std::unique_ptr<MutterDesktop> MutterDesktop::open(Hooks hooks) {
   return desktop;
 }
 
+pid_t MutterDesktop::server() const {
+  sd_bus_creds* found = nullptr;
+  pid_t pid = 0;
+  if (sd_bus_get_name_creds(bus_.get(), kName, SD_BUS_CREDS_PID, &found) < 0) return 0;
+  if (sd_bus_creds_get_pid(found, &pid) < 0) pid = 0;
+  sd_bus_creds_unref(found);
+  return pid;
+}
+
 void MutterDesktop::watch() {
   sd_bus* bus = bus_.get();
   int error = sd_bus_match_signal(bus, nullptr, kName, kPath, kName, "WatchFired", on_fired, this);

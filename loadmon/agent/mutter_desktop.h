@@ -19,6 +19,7 @@ class MutterDesktop : public Desktop {
   static std::unique_ptr<MutterDesktop> open(Hooks hooks);
 
   sublet_desktop kind() const override { return SUBLET_DESKTOP_MUTTER; }
+  pid_t server() const override;
   int handle() const override { return sd_bus_get_fd(bus_.get()); }
   void dispatch() override;
   void probe() override;

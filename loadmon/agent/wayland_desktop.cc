@@ -10,6 +10,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/local_socket.h"
+
 namespace sublet::agent {
 namespace {
 
@@ -70,6 +72,8 @@ WaylandDesktop::~WaylandDesktop() {
 sublet_desktop WaylandDesktop::kind() const {
   return ext_ != nullptr ? SUBLET_DESKTOP_WAYLAND_EXT : SUBLET_DESKTOP_WAYLAND_KDE;
 }
+
+pid_t WaylandDesktop::server() const { return peer_credentials(handle()).pid; }
 
 void WaylandDesktop::add_global(uint32_t name, const char* interface) {
   const std::string_view type = interface;

@@ -26,6 +26,7 @@ class WaylandDesktop : public Desktop {
   ~WaylandDesktop() override;
 
   sublet_desktop kind() const override;
+  pid_t server() const override;
   int handle() const override { return wl_display_get_fd(compositor_); }
   void dispatch() override;
   void probe() override;

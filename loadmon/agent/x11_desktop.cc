@@ -8,6 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/local_socket.h"
+
 namespace sublet::agent {
 namespace {
 
@@ -47,6 +49,16 @@ X11Desktop::X11Desktop(Hooks hooks)
   active_ = new_alarm(XCB_SYNC_TESTTYPE_NEGATIVE_TRANSITION);
   quiet_ = new_alarm(XCB_SYNC_TESTTYPE_POSITIVE_TRANSITION);
   read_first_value();
+}
+
+pid_t X11Desktop::server() const { return peer_credentials(handle()).pid; }
+
+int64_t X11Desktop::local_display() const {
+  char* host = nullptr;
+  int number = 0;
+  if (xcb_parse_display(nullptr, &host, &number, nullptr) == 0) return 0;
+  const Allocated<char> name(host);
+  return *host == 0 ? number + 1 : 0;
 }
 
 void X11Desktop::find_counter() {

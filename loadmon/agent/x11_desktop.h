@@ -18,6 +18,8 @@ class X11Desktop : public Desktop {
   explicit X11Desktop(Hooks hooks);
 
   sublet_desktop kind() const override { return SUBLET_DESKTOP_X11; }
+  pid_t server() const override;
+  int64_t local_display() const override;
   int handle() const override { return xcb_get_file_descriptor(server_.get()); }
   void dispatch() override;
   void probe() override;

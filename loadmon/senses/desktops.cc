@@ -65,8 +65,9 @@ bool Allowance::take(int64_t now) {
   return true;
 }
 
-Desktops::Desktops(const std::string& folder, JobsHere jobs)
-    : jobs_(std::move(jobs)),
+Desktops::Desktops(const std::string& folder, const std::string& root, JobsHere jobs)
+    : root_(root),
+      jobs_(std::move(jobs)),
       events_(epoll_create1(EPOLL_CLOEXEC)),
       listener_(listen_local(SocketKind::seqpacket, folder + "/agent.sock", 0666, kBacklog, true)),
       visits_(kVisitsBurst, kVisitsPerSecond),
@@ -118,7 +119,7 @@ void Desktops::read(Place agent, int64_t now) {
   sublet_frame frame;
   const ssize_t got = recv(agent->first, &frame, sizeof frame, MSG_DONTWAIT | MSG_TRUNC);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (got <= 0) return dismiss(agent, agent->second.desktop != 0 ? "it hung up" : "", now);
+  if (got <= 0) return dismiss(agent, agent->second.known ? "it hung up" : "", now);
   if (got != static_cast<ssize_t>(sizeof frame)) return dismiss(agent, "it sent no frame", now);
   const std::string why = hear(agent->second, frame, now);
   if (!why.empty()) dismiss(agent, why, now);
@@ -126,7 +127,7 @@ void Desktops::read(Place agent, int64_t now) {
 
 std::string Desktops::hear(Agent& agent, const sublet_frame& frame, int64_t now) {
   if (frame.magic != SUBLET_FRAME_MAGIC || frame.reserved != 0) return "it is of another version";
-  const bool known = agent.desktop != 0;
+  const bool known = agent.known;
   if (known && frame.kind == SUBLET_FRAME_HERE) seen_ = now;
   if (!agent.frames.take(now)) {
     banned_[agent.who.uid] = now + kBannedFor;
@@ -136,11 +137,23 @@ std::string Desktops::hear(Agent& agent, const sublet_frame& frame, int64_t now)
   if (known) return "";
   if (frame.kind != SUBLET_FRAME_AGENT || !is_desktop(frame.state)) return "it sent a wrong frame";
   if (may_belong_to_job(agent.who, jobs_)) return "it belongs to a job, or has ended";
-  agent.desktop = frame.state;
-  if (lines_.take(now))
-    log(Severity::info) << "the desktop of user id " << agent.who.uid << " is watched ("
-                        << words(agent.desktop) << ", process " << agent.who.pid << ")";
+  greet(agent, frame, now);
   return "";
+}
+
+void Desktops::greet(Agent& agent, const sublet_frame& frame, int64_t now) {
+  agent.known = true;
+  WatchedDesktop& watched = agent.watched;
+  watched.uid = agent.who.uid;
+  watched.pid = agent.who.pid;
+  watched.desktop = static_cast<sublet_desktop>(frame.state);
+  watched.server = static_cast<pid_t>(frame.arg[0]);
+  watched.display = frame.arg[1];
+  watched.server_session = session_of_process(root_, watched.server);
+  watched.agent_session = session_of_process(root_, watched.pid);
+  if (!lines_.take(now)) return;
+  log(Severity::info) << "the desktop of user id " << watched.uid << " is watched ("
+                      << words(watched.desktop) << ", process " << watched.pid << ")";
 }
 
 void Desktops::accept_all(int64_t now) {
@@ -194,7 +207,7 @@ void Desktops::ping_all(int64_t now) {
     const Place next = std::next(place);
     Agent& agent = place->second;
     const int64_t since = now - agent.asked_at;
-    if (agent.ping != 0 || agent.desktop == 0) {
+    if (agent.ping != 0 || !agent.known) {
       if (since >= kAnswerWithin) dismiss(place, "it does not answer", now);
     } else if (since >= kPingEvery) {
       agent.asked_at = now;
@@ -215,17 +228,10 @@ void Desktops::dismiss(Place place, const std::string& why, int64_t now) {
   agents_.erase(place);
 }
 
-bool Desktops::sees(uid_t account) const {
-  return std::any_of(agents_.begin(), agents_.end(), [account](const auto& one) {
-    return one.second.desktop != 0 && one.second.who.uid == account;
-  });
-}
-
-std::vector<Desktops::LiveAgent> Desktops::live() const {
-  std::vector<LiveAgent> live;
+std::vector<WatchedDesktop> Desktops::live() const {
+  std::vector<WatchedDesktop> live;
   for (const auto& [fd, agent] : agents_)
-    if (agent.desktop != 0)
-      live.push_back({agent.who.uid, agent.who.pid, static_cast<sublet_desktop>(agent.desktop)});
+    if (agent.known) live.push_back(agent.watched);
   return live;
 }
 

@@ -17,6 +17,7 @@
 
 #include "base/unique_fd.h"
 #include "loadmon/senses/sense.h"
+#include "loadmon/senses/shown_sessions.h"
 #include "loadmon/visitor.h"
 #include "protocol/frame.h"
 
@@ -45,14 +46,9 @@ class Desktops : public Sense {
   static constexpr size_t kMostAgents = 64;
   static constexpr size_t kMostOfAUser = 8;
 
-  struct LiveAgent {
-    uid_t uid;
-    pid_t pid;
-    sublet_desktop desktop;
-  };
-
-  // Listens on FOLDER/agent.sock. Throws OsError if it cannot listen.
-  Desktops(const std::string& folder, JobsHere jobs);
+  // Listens on FOLDER/agent.sock. `root`: "" or, in tests, a folder that contains proc/. Throws
+  // OsError if it cannot listen.
+  Desktops(const std::string& folder, const std::string& root, JobsHere jobs);
 
   std::string name() const override { return "desktops"; }
   // Pings are sent, and their lack of an answer is noticed, with the samples: they need no
@@ -61,16 +57,15 @@ class Desktops : public Sense {
   int handle() const override { return events_.get(); }
   bool notice(int64_t now, protocol::PresenceSample* sample) override;
 
-  // Whether a desktop of this account is seen.
-  bool sees(uid_t account) const;
-  // The accounts that have a desktop whose input is seen.
-  std::vector<LiveAgent> live() const;
+  // The desktops whose input is seen.
+  std::vector<WatchedDesktop> live() const;
 
  private:
   struct Agent {
     UniqueFd fd;
     Visitor who;
-    uint32_t desktop = 0;  // enum sublet_desktop; 0: it has not yet said
+    bool known = false;  // it has said what it watches
+    WatchedDesktop watched = {};
     Allowance frames;
     int64_t asked_at = 0;  // when it connected or was last pinged
     uint32_t ping = 0;     // sequence; 0: the last one has been answered
@@ -87,10 +82,12 @@ class Desktops : public Sense {
   void read(Place agent, int64_t now);
   // Why this agent must go; "": it may stay.
   std::string hear(Agent& agent, const sublet_frame& frame, int64_t now);
+  void greet(Agent& agent, const sublet_frame& frame, int64_t now);
   void ping_all(int64_t now);
   // `why`, if not empty, is logged.
   void dismiss(Place agent, const std::string& why, int64_t now);
 
+  const std::string root_;
   const JobsHere jobs_;
   UniqueFd events_;  // epoll: the listener and the agents
   UniqueFd listener_;

@@ -71,10 +71,10 @@ class DesktopsTest : public CppUnit::TestFixture {
     char name[] = "/tmp/sublet-desktops-XXXXXX";
     CPPUNIT_ASSERT(mkdtemp(name) != nullptr);
     folder_ = name;
-    desktops_ =
-        std::make_unique<Desktops>(folder_, JobsHere{.processes = [this] { return jobs_; },
-                                                     .daemons = [] { return std::vector<pid_t>(); },
-                                                     .attempts = {}});
+    desktops_ = std::make_unique<Desktops>(folder_, "",
+                                           JobsHere{.processes = [this] { return jobs_; },
+                                                    .daemons = [] { return std::vector<pid_t>(); },
+                                                    .attempts = {}});
   }
   void tearDown() override {
     desktops_.reset();

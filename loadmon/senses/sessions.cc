@@ -64,6 +64,8 @@ bool read_account(sd_bus_message* message, uid_t* account) {
 }
 
 bool read_property(sd_bus_message* message, const std::string& name, Session* session) {
+  if (name == "Id") return read_text(message, &session->id);
+  if (name == "Display") return read_text(message, &session->display);
   if (name == "Type") return read_text(message, &session->type);
   if (name == "Class") return read_text(message, &session->category);
   if (name == "State") return read_text(message, &session->state);
@@ -161,10 +163,8 @@ struct Sessions::Callbacks {
 
 void Sessions::Unref::operator()(sd_bus* bus) const { systemd::bus_flush_close_unref(bus); }
 
-Sessions::Sessions(IsSeen is_seen, std::function<bool()> jobs_run)
-    : is_seen_(std::move(is_seen)),
-      jobs_run_(std::move(jobs_run)),
-      events_(epoll_create1(EPOLL_CLOEXEC)) {
+Sessions::Sessions(Others others)
+    : others_(std::move(others)), events_(epoll_create1(EPOLL_CLOEXEC)) {
   if (!events_.valid()) throw OsError(errno, "watch", "sessions");
   // Now there is time to wait for a disk, later there is not.
   if (systemd::has_bus()) begin_to_load();
@@ -265,7 +265,7 @@ void Sessions::process(int64_t now) {
 }
 
 bool Sessions::sample(int64_t now, const JobsEffect& /*jobs*/, protocol::PresenceSample* sample) {
-  if (sleeps_ && delay_.valid() && !jobs_run_()) delay_.reset();
+  if (sleeps_ && delay_.valid() && !others_.jobs_run()) delay_.reset();
   return notice(now, sample);
 }
 
@@ -279,11 +279,22 @@ bool Sessions::notice(int64_t now, protocol::PresenceSample* sample) {
 void Sessions::fill(int64_t now, protocol::PresenceSample* sample) const {
   sample->sleeps = sleeps_;
   if (attends_) sample->attends = true;
-  sample->unseen = std::any_of(sessions_.begin(), sessions_.end(), [this](const auto& entry) {
-    const Session& session = entry.second;
-    return session.is_somebody() && session.is_graphical() && !is_seen_(session);
-  });
+  sample->unseen = any_is_unseen();
   if (seen_at_ != kUnseen) note_input(now, seen_at_, "sessions", sample);
+}
+
+bool Sessions::any_is_unseen() const {
+  std::vector<Session> graphical;
+  for (const auto& [path, session] : sessions_)
+    if (session.is_somebody() && session.is_graphical()) graphical.push_back(session);
+  if (graphical.empty()) return false;
+  const std::vector<size_t> shown = shown_sessions(others_.desktops(), graphical);
+  const bool devices_see = others_.devices_see();
+  for (size_t i = 0; i < graphical.size(); ++i) {
+    const bool at_devices = devices_see && !graphical[i].remote;
+    if (!at_devices && std::find(shown.begin(), shown.end(), i) == shown.end()) return true;
+  }
+  return false;
 }
 
 std::string Sessions::absence() const {

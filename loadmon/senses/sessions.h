@@ -19,36 +19,29 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/unique_fd.h"
 #include "loadmon/senses/sense.h"
+#include "loadmon/senses/shown_sessions.h"
 
 struct sd_bus;
 struct sd_bus_message;
 
 namespace sublet::loadmon {
 
-struct Session {
-  uid_t account = 0;
-  std::string type;      // "x11", "wayland", "tty", ...
-  std::string category;  // logind's class: "user", "greeter", "background", ...
-  std::string state;     // "active", "online", "closing"
-  bool remote = false;
-  bool locked = false;
-  bool active = false;  // in the foreground of its seat
-
-  bool is_somebody() const { return category == "user" && state != "closing"; }
-  bool is_graphical() const { return type == "x11" || type == "wayland" || type == "mir"; }
-};
-
 class Sessions : public Sense {
  public:
-  // Whether another sense sees the input of this session, which is a graphical one.
-  using IsSeen = std::function<bool(const Session&)>;
+  // What other senses know, and the jobs.
+  struct Others {
+    std::function<std::vector<WatchedDesktop>()> desktops;
+    std::function<bool()> devices_see;  // input of sessions at this machine
+    std::function<bool()> jobs_run;     // whether there are attempts here
+  };
 
-  // `jobs_run`: whether there are attempts here. Uses the bus of $DBUS_SYSTEM_BUS_ADDRESS if that
-  // is set. Throws OsError only if there are no descriptors left.
-  Sessions(IsSeen is_seen, std::function<bool()> jobs_run);
+  // Uses the bus of $DBUS_SYSTEM_BUS_ADDRESS if that is set. Throws OsError only if there are no
+  // descriptors left.
+  explicit Sessions(Others others);
   ~Sessions() override;
 
   std::string name() const override { return "sessions"; }
@@ -100,9 +93,10 @@ class Sessions : public Sense {
   void inhibited(sd_bus_message* answer, const std::string& path);
 
   void fill(int64_t now, protocol::PresenceSample* sample) const;
+  // Whether there is a graphical session whose input nothing shows.
+  bool any_is_unseen() const;
 
-  const IsSeen is_seen_;
-  const std::function<bool()> jobs_run_;
+  const Others others_;
   std::shared_future<std::string> library_;  // why it could not be loaded
   UniqueFd events_;                          // epoll: the bus
   std::unique_ptr<sd_bus, Unref> bus_;

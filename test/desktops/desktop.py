@@ -17,6 +17,7 @@ from harness import wait_for
 
 FRAME = struct.Struct("=IHHQIIIIq4q")
 MAGIC, ACK, AGENT, HERE, PING = 0x314C4253, 3, 64, 65, 66
+OWNER, OWNER_SENSE = 48, 51
 X11, EXT, KDE, MUTTER = 1, 2, 3, 4
 ACTIVE, AWAY = 1, 2
 INPUT, UNSEEN, SLEEP, MEDIA = 3, 9, 10, 11
@@ -126,6 +127,20 @@ class LoadMonitor:
                 return f.read()
         except FileNotFoundError:
             return ""
+
+    def senses(self):
+        """What `sublet owner status` is told: name -> whether it keeps jobs away, what it sees."""
+        found = {}
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as owner:
+            owner.settimeout(harness.PATIENCE)
+            owner.connect(os.path.join(self.folder, "owner.sock"))
+            owner.send(FRAME.pack(MAGIC, OWNER, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0))
+            while data := owner.recv(1024):
+                fields = FRAME.unpack(data[:FRAME.size])
+                if fields[1] == OWNER_SENSE:
+                    name, value = data[FRAME.size:].decode().split("\n")
+                    found[name] = (fields[6], value)
+        return found
 
     def next(self):
         """The next presence that the monitor tells, and its reason."""

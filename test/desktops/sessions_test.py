@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -119,7 +120,7 @@ class Sessions(unittest.TestCase):
 
     def test_a_graphical_session_that_nobody_sees(self):
         self.start_logind()
-        self.add_session("c1", "wayland", signal=False)
+        self.add_session("c1", "x11", signal=False)
         self.start_monitor()
         wait_for(lambda: self.monitor.until(ACTIVE) == UNSEEN, "the session to count")
         # With an agent it is seen, and as nothing happens there, nobody is here.
@@ -128,9 +129,65 @@ class Sessions(unittest.TestCase):
         self.monitor.until(AWAY)
         agent.kill()
         self.assertEqual(UNSEEN, self.monitor.until(ACTIVE))
-        self.bus("call", "org.freedesktop.login1", ROOT + "/session/c1", MOCK, "UpdateProperties",
-                 "sa{sv}", "org.freedesktop.login1.Session", "1", "State", "s", "closing")
+        self.change("c1", State="closing")
         self.monitor.until(AWAY)
+
+    def test_an_agent_shows_one_session_of_its_account(self):
+        self.start_logind()
+        self.add_session("c1", "x11", signal=False)
+        self.add_session("c2", "x11", signal=False)
+        self.start_monitor()
+        self.session.start_x()
+        # Two of one desktop show no more than one.
+        for _ in range(2):
+            self.session.start_agent()
+        wait_for(lambda: self.monitor.log().count("is watched (X11") == 2, "the agents to connect")
+        self.stays_unseen()
+        self.session.start_x()
+        self.session.start_agent()
+        self.monitor.until(AWAY)
+
+    def test_an_agent_shows_the_session_of_its_display(self):
+        self.start_logind()
+        self.session.start_x()
+        other = ":%d" % (int(self.session.environment["DISPLAY"][1:]) + 1)
+        self.add_session("c1", "x11", signal=False, Display=other)
+        self.start_monitor()
+        self.session.start_agent()
+        wait_for(lambda: "is watched (X11" in self.monitor.log(), "the agent to connect")
+        self.stays_unseen()
+        self.change("c1", Display=self.session.environment["DISPLAY"])
+        self.monitor.until(AWAY)
+        # It shows no session of Wayland.
+        self.change("c1", Type="wayland")
+        self.assertEqual(UNSEEN, self.monitor.until(ACTIVE))
+
+    def test_the_kernel_knows_the_session_of_a_display(self):
+        # The session's own scope, as systemd names it, for this X server.
+        server = self.session.start_x()
+        proc = os.path.join(self.session.folder, "proc")
+        os.unlink(proc)
+        os.makedirs(os.path.join(proc, str(server.pid)))
+        for name in ("stat", "self"):
+            os.symlink("/proc/" + name, os.path.join(proc, name))
+        with open(os.path.join(proc, str(server.pid), "cgroup"), "w") as f:
+            f.write("1:name=systemd:/user.slice/user-0.slice/session-c2.scope\n0::/\n")
+        self.start_logind()
+        self.add_session("c1", "x11", signal=False)
+        self.start_monitor()
+        self.session.start_agent()
+        wait_for(lambda: "is watched (X11" in self.monitor.log(), "the agent to connect")
+        self.stays_unseen()
+        self.change("c1", State="closing")
+        self.add_session("c2", "x11")
+        self.monitor.until(AWAY)
+
+    def stays_unseen(self):
+        """For longer than the monitor would need to take a sample and to become idle."""
+        end = time.monotonic() + 3
+        while time.monotonic() < end:
+            self.assertEqual((1, "one whose input nothing shows"), self.monitor.senses()["sessions"])
+            time.sleep(0.1)
 
     def test_an_agent_of_somebody_else_does_not_help(self):
         self.start_logind()
