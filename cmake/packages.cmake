@@ -57,6 +57,7 @@ function(sublet_wayland_protocol name folder file)
 endfunction()
 sublet_wayland_protocol(ext-idle-notify-v1 wayland-protocols/staging/ext-idle-notify
                         ext-idle-notify-v1.xml)
+sublet_wayland_protocol(xdg-shell wayland-protocols/stable/xdg-shell xdg-shell.xml) # for tests
 sublet_wayland_protocol(kde-idle plasma-wayland-protocols idle.xml)
 sublet_wayland_protocol(kde-fake-input plasma-wayland-protocols fake-input.xml) # for tests
 add_library(sublet_wayland_protocols STATIC ${WAYLAND_MADE})

@@ -80,8 +80,9 @@ std::optional<int> read_command_line(int argc, char** argv, CommandLine* line) {
 }
 
 // Keys, pointers and touches, as far as no desktop tells of them, and who is logged in.
-void add_input_senses(Senses& senses, const Desktops& desktops, const std::string& root,
+void add_input_senses(Senses& senses, const Desktops& desktops, const Settings& settings,
                       const JobsHere& jobs) {
+  const std::string& root = settings.text("root");
   auto devices = std::make_unique<InputDevices>(root);
   // Both live as long as the sense that asks them.
   Sessions::Others others = {.desktops = [&desktops] { return desktops.live(); },
@@ -90,7 +91,8 @@ void add_input_senses(Senses& senses, const Desktops& desktops, const std::strin
   senses.push_back(std::move(devices));
   senses.push_back(std::make_unique<Terminals>(
       root, [jobs] { return find_job_terminals(jobs.processes(), jobs.daemons()); }));
-  senses.push_back(std::make_unique<Sessions>(std::move(others)));
+  senses.push_back(
+      std::make_unique<Sessions>(std::move(others), settings.duration_ms("full_screen")));
   senses.push_back(
       std::make_unique<Media>(root, [jobs](pid_t pid) { return is_process_of_job(pid, jobs); }));
 }
@@ -101,9 +103,11 @@ std::vector<ScriptLine> read_script(const std::string& path) {
 }
 
 Senses make_senses(const CommandLine& line, const std::vector<ScriptLine>& script,
-                   const std::string& root, const JobsHere& jobs, const Monitor::Describe& describe,
-                   OwnersRules& rules, const std::set<uid_t>& owners) {
+                   const Settings& settings, const JobsHere& jobs,
+                   const Monitor::Describe& describe, OwnersRules& rules,
+                   const std::set<uid_t>& owners) {
   Senses senses;
+  const std::string& root = settings.text("root");
   const std::string folder = folder_of(line.socket);
   senses.push_back(
       std::make_unique<OwnersWord>(folder, system_files(), jobs, describe, rules, owners));
@@ -114,7 +118,7 @@ Senses make_senses(const CommandLine& line, const std::vector<ScriptLine>& scrip
     senses.push_back(std::make_unique<ControlSense>(line.control));
   } else {
     // Also if this rule ignores them: the owner's own rules may ask.
-    add_input_senses(senses, *desktops, root, jobs);
+    add_input_senses(senses, *desktops, settings, jobs);
     // Needed even if the rule has no threshold for it: every frame has the owner's CPU use.
     senses.push_back(std::make_unique<CpuSense>(root));
     senses.push_back(std::make_unique<LoadSense>());
@@ -180,7 +184,7 @@ int run(const CommandLine& line) {
   Monitor monitor(
       options,
       [&](const JobsHere& jobs, const Monitor::Describe& describe, OwnersRules& rules) {
-        return make_senses(line, script, root, jobs, describe, rules, owners);
+        return make_senses(line, script, settings, jobs, describe, rules, owners);
       },
       [&](const JobsHere& jobs) {
         return make_rules(std::move(pairs), root, folder_of(line.socket), jobs);

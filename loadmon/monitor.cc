@@ -94,7 +94,7 @@ const char* words(sublet_presence_reason reason) {
       return "assumed, because nothing shows the input of a graphical session; start sublet-agent "
              "there, or run the client as root";
     case SUBLET_PRESENCE_MEDIA:
-      return "sound, an open camera, or a program that keeps the screen on";
+      return "sound, an open camera, or a program that keeps the screen on or fills it";
     case SUBLET_PRESENCE_SLEEP:
       return "assumed, because the machine is about to sleep";
     default:

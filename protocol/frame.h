@@ -111,7 +111,10 @@ enum sublet_frame_kind {
    * while input goes on at most every SUBLET_AGENT_PAUSE_NS. */
   SUBLET_FRAME_HERE = 65,
   /* monitor -> agent: answer with ACK, when the desktop has answered too. */
-  SUBLET_FRAME_PING = 66
+  SUBLET_FRAME_PING = 66,
+  /* agent -> monitor: state: 1: from now on a full-screen program is in front, which may be a
+   * film; 0, as at first: none is. At most once a second. */
+  SUBLET_FRAME_FULL_SCREEN = 67
 };
 
 /* How the agent sees input. */

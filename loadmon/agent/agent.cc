@@ -26,7 +26,12 @@ Agent::Agent(const std::vector<std::string>& folders)
   };
   desktop_ = open_desktop({.active = [=] { report_if_due(&Reports::active); },
                            .quiet = [=] { report_if_due(&Reports::quiet); },
-                           .answered = [this] { monitor_->answer(boot_now()); }});
+                           .answered = [this] { monitor_->answer(boot_now()); },
+                           .full_screen =
+                               [this](bool is) {
+                                 const int64_t now = boot_now();
+                                 report_full_screen_if(full_screen_.changed(is, now), now);
+                               }});
   monitor_ = std::make_unique<MonitorLink>(folders, *desktop_);
   watch(desktop_->handle());
 }
@@ -43,10 +48,15 @@ void Agent::report_if(bool wanted, int64_t now) {
   if (wanted && monitor_) monitor_->say_here(now);
 }
 
+void Agent::report_full_screen_if(bool wanted, int64_t now) {
+  if (wanted && monitor_) monitor_->say_full_screen(full_screen_.is(), now);
+}
+
 void Agent::connect(int64_t now) {
   if (!monitor_->connect(now)) return;
   watch(monitor_->handle());
   report_if(reports_.connected(now), now);
+  report_full_screen_if(full_screen_.connected(now), now);
 }
 
 void Agent::run() {
@@ -55,6 +65,7 @@ void Agent::run() {
     const int64_t now = boot_now();
     if (now >= monitor_->due()) connect(now);
     report_if(reports_.timer(now), now);
+    report_full_screen_if(full_screen_.timer(now), now);
     epoll_event ready[2];
     const int count = epoll_wait(events_.get(), ready, 2, patience(now));
     for (int i = 0; i < count; ++i) {
@@ -64,7 +75,7 @@ void Agent::run() {
 }
 
 int Agent::patience(int64_t now) const {
-  const int64_t due = std::min(reports_.due(), monitor_->due());
+  const int64_t due = std::min({reports_.due(), full_screen_.due(), monitor_->due()});
   if (due == Reports::kNever) return -1;
   return static_cast<int>(std::max<int64_t>(0, (due - now + kMs - 1) / kMs));
 }

@@ -25,12 +25,14 @@ class Agent {
  private:
   void watch(int fd);
   void report_if(bool wanted, int64_t now);
+  void report_full_screen_if(bool wanted, int64_t now);
   void connect(int64_t now);
   // For epoll_wait: milliseconds until something is due, -1: nothing is.
   int patience(int64_t now) const;
 
   UniqueFd events_;
   Reports reports_;
+  FullScreenReports full_screen_;
   std::unique_ptr<MonitorLink> monitor_;  // null until the desktop is open
   std::unique_ptr<Desktop> desktop_;
 };

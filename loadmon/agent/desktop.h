@@ -30,6 +30,8 @@ class Desktop {
     std::function<void()> active;    // input, after quiet
     std::function<void()> quiet;     // no input for kQuietMs
     std::function<void()> answered;  // the desktop has answered a probe()
+    // Whether a full-screen program is in front. Until it is called, none is.
+    std::function<void(bool)> full_screen;
   };
 
   virtual ~Desktop() = default;

@@ -85,6 +85,12 @@ void MonitorLink::say_here(int64_t now) {
   send(frame, now);
 }
 
+void MonitorLink::say_full_screen(bool is, int64_t now) {
+  sublet_frame frame = frame_of(SUBLET_FRAME_FULL_SCREEN);
+  frame.state = is ? 1 : 0;
+  send(frame, now);
+}
+
 void MonitorLink::answer(int64_t now) {
   sublet_frame frame = frame_of(SUBLET_FRAME_ACK);
   frame.sequence = ping_;

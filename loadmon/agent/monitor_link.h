@@ -28,6 +28,7 @@ class MonitorLink {
   bool read(int64_t now);
   // What cannot be sent ends the connection.
   void say_here(int64_t now);
+  void say_full_screen(bool is, int64_t now);
   void answer(int64_t now);
 
  private:

@@ -39,4 +39,23 @@ bool Reports::connected(int64_t now) {
   return true;
 }
 
+bool FullScreenReports::changed(bool is, int64_t now) {
+  is_ = is;
+  due_ = is_ == said_ ? Reports::kNever : said_at_ + kPause;
+  return timer(now);
+}
+
+bool FullScreenReports::timer(int64_t now) {
+  if (now < due_) return false;
+  said_ = is_;
+  said_at_ = now;
+  due_ = Reports::kNever;
+  return true;
+}
+
+bool FullScreenReports::connected(int64_t now) {
+  said_ = false;
+  return changed(is_, now);
+}
+
 }  // namespace sublet::agent

@@ -40,6 +40,29 @@ class Reports {
   int64_t reported_ = -kRepeat;
 };
 
+// When the agent says whether a full-screen program is in front: at once, but not more often than
+// every second. Pure, as above.
+class FullScreenReports {
+ public:
+  static constexpr int64_t kPause = 1'000'000'000;
+
+  // Each returns whether to say now what is() is.
+  bool changed(bool is, int64_t now);
+  // At due() or later.
+  bool timer(int64_t now);
+  // To a monitor that knows nothing yet.
+  bool connected(int64_t now);
+
+  bool is() const { return is_; }
+  int64_t due() const { return due_; }
+
+ private:
+  bool is_ = false;
+  bool said_ = false;
+  int64_t said_at_ = -kPause;
+  int64_t due_ = Reports::kNever;
+};
+
 }  // namespace sublet::agent
 
 #endif  // SUBLET_LOADMON_AGENT_REPORTS_H_

@@ -17,6 +17,8 @@ class ReportsTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_desktop_that_is_quiet_at_first);
   CPPUNIT_TEST(a_desktop_that_never_says_it_is_quiet);
   CPPUNIT_TEST(a_new_monitor_is_told_what_is);
+  CPPUNIT_TEST(a_full_screen_program);
+  CPPUNIT_TEST(a_full_screen_program_and_a_new_monitor);
   CPPUNIT_TEST_SUITE_END();
 
   Reports reports_{kStart};
@@ -75,6 +77,33 @@ class ReportsTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(reports_.connected(kStart + kMs));
     reports_.quiet(kStart + 2 * kMs);
     CPPUNIT_ASSERT(!reports_.connected(kStart + 3 * kMs));
+  }
+
+  void a_full_screen_program() {
+    constexpr int64_t kPause = FullScreenReports::kPause;
+    FullScreenReports reports;
+    CPPUNIT_ASSERT(!reports.changed(false, kStart));
+    CPPUNIT_ASSERT(reports.changed(true, kStart));
+    CPPUNIT_ASSERT_EQUAL(Reports::kNever, reports.due());
+    CPPUNIT_ASSERT(!reports.changed(false, kStart + 1));
+    // Changed back before it was said.
+    CPPUNIT_ASSERT(!reports.changed(true, kStart + 2));
+    CPPUNIT_ASSERT_EQUAL(Reports::kNever, reports.due());
+    CPPUNIT_ASSERT(!reports.changed(false, kStart + 3));
+    CPPUNIT_ASSERT_EQUAL(kStart + kPause, reports.due());
+    CPPUNIT_ASSERT(!reports.timer(kStart + kPause - 1));
+    CPPUNIT_ASSERT(reports.timer(kStart + kPause));
+    CPPUNIT_ASSERT(!reports.is());
+    CPPUNIT_ASSERT_EQUAL(Reports::kNever, reports.due());
+  }
+
+  void a_full_screen_program_and_a_new_monitor() {
+    FullScreenReports reports;
+    CPPUNIT_ASSERT(!reports.connected(kStart));
+    CPPUNIT_ASSERT(reports.changed(true, kStart));
+    CPPUNIT_ASSERT(!reports.connected(kStart + 1));
+    CPPUNIT_ASSERT(reports.timer(reports.due()));
+    CPPUNIT_ASSERT(reports.connected(kStart + 5 * FullScreenReports::kPause));
   }
 };
 

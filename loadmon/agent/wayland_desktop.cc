@@ -23,8 +23,10 @@ std::string compositor() {
 }
 
 const wl_registry_listener kGlobals = {
-    .global = [](void* self, wl_registry*, uint32_t name, const char* interface,
-                 uint32_t) { static_cast<WaylandDesktop*>(self)->add_global(name, interface); },
+    .global =
+        [](void* self, wl_registry*, uint32_t name, const char* interface, uint32_t version) {
+          static_cast<WaylandDesktop*>(self)->add_global(name, interface, version);
+        },
     .global_remove =
         [](void* self, wl_registry*, uint32_t name) {
           static_cast<WaylandDesktop*>(self)->remove_global(name);
@@ -42,7 +44,9 @@ T* bind(wl_registry* registry, uint32_t name, const wl_interface& interface) {
 }  // namespace
 
 WaylandDesktop::WaylandDesktop(Hooks hooks)
-    : hooks_(std::move(hooks)), compositor_(wl_display_connect(nullptr)) {}
+    : hooks_(std::move(hooks)),
+      compositor_(wl_display_connect(nullptr)),
+      windows_(hooks_.full_screen) {}
 
 std::unique_ptr<WaylandDesktop> WaylandDesktop::open(Hooks hooks) {
   std::unique_ptr<WaylandDesktop> desktop(new WaylandDesktop(std::move(hooks)));
@@ -62,6 +66,7 @@ std::unique_ptr<WaylandDesktop> WaylandDesktop::open(Hooks hooks) {
 WaylandDesktop::~WaylandDesktop() {
   if (compositor_ == nullptr) return;
   for (const auto& seat : seats_) release(*seat);
+  windows_.release();
   if (question_ != nullptr) wl_callback_destroy(question_);
   if (ext_ != nullptr) ext_idle_notifier_v1_destroy(ext_);
   if (kde_ != nullptr) org_kde_kwin_idle_destroy(kde_);
@@ -75,7 +80,7 @@ sublet_desktop WaylandDesktop::kind() const {
 
 pid_t WaylandDesktop::server() const { return peer_credentials(handle()).pid; }
 
-void WaylandDesktop::add_global(uint32_t name, const char* interface) {
+void WaylandDesktop::add_global(uint32_t name, const char* interface, uint32_t version) {
   const std::string_view type = interface;
   if (type == ext_idle_notifier_v1_interface.name && ext_ == nullptr) {
     ext_ = bind<ext_idle_notifier_v1>(registry_, name, ext_idle_notifier_v1_interface);
@@ -88,6 +93,8 @@ void WaylandDesktop::add_global(uint32_t name, const char* interface) {
     seat.name = name;
     seat.seat = bind<wl_seat>(registry_, name, wl_seat_interface);
     if (watching_) watch(seat);
+  } else {
+    windows_.add_global(registry_, name, interface, version);
   }
 }
 

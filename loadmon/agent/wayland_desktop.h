@@ -1,5 +1,6 @@
 // Wayland: ext-idle-notify-v1, or KDE's older protocol, for each seat. Both tell when a seat has
 // been idle for a time and when it no longer is; a film that inhibits idleness counts as use.
+// Whether a full-screen program is in front is known where the compositor tells of windows.
 #ifndef SUBLET_LOADMON_AGENT_WAYLAND_DESKTOP_H_
 #define SUBLET_LOADMON_AGENT_WAYLAND_DESKTOP_H_
 
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "loadmon/agent/desktop.h"
+#include "loadmon/agent/wayland_windows.h"
 
 struct ext_idle_notifier_v1;
 struct ext_idle_notification_v1;
@@ -32,7 +34,7 @@ class WaylandDesktop : public Desktop {
   void probe() override;
 
   // The compositor's events; for its callbacks only.
-  void add_global(uint32_t name, const char* interface);
+  void add_global(uint32_t name, const char* interface, uint32_t version);
   void remove_global(uint32_t name);
   void answered();
 
@@ -60,6 +62,7 @@ class WaylandDesktop : public Desktop {
   bool watching_ = false;            // what comes later is watched at once
   wl_callback* question_ = nullptr;  // the probe's
   std::vector<std::unique_ptr<Seat>> seats_;
+  WaylandWindows windows_;
 };
 
 }  // namespace sublet::agent

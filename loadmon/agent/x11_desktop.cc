@@ -2,6 +2,7 @@
 
 #include <xcb/xcbext.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -14,6 +15,7 @@ namespace sublet::agent {
 namespace {
 
 constexpr std::string_view kIdleTime = "IDLETIME";
+constexpr uint32_t kMostStates = 32;  // of a window
 
 // What libxcb allocates with malloc.
 struct Free {
@@ -40,8 +42,9 @@ int64_t whole(const xcb_sync_int64_t& value) {
 
 }  // namespace
 
-X11Desktop::X11Desktop(Hooks hooks)
-    : hooks_(std::move(hooks)), server_(xcb_connect(nullptr, nullptr), xcb_disconnect) {
+X11Desktop::X11Desktop(Hooks hooks) : hooks_(std::move(hooks)), server_(nullptr, xcb_disconnect) {
+  int screen = 0;
+  server_.reset(xcb_connect(nullptr, &screen));
   if (xcb_connection_has_error(server_.get()) != 0)
     throw std::runtime_error("cannot connect to the X server " + display() +
                              ": check $DISPLAY and $XAUTHORITY");
@@ -49,6 +52,7 @@ X11Desktop::X11Desktop(Hooks hooks)
   active_ = new_alarm(XCB_SYNC_TESTTYPE_NEGATIVE_TRANSITION);
   quiet_ = new_alarm(XCB_SYNC_TESTTYPE_POSITIVE_TRANSITION);
   read_first_value();
+  watch_windows(screen);
 }
 
 pid_t X11Desktop::server() const { return peer_credentials(handle()).pid; }
@@ -115,13 +119,107 @@ void X11Desktop::read_first_value() {
 
 void X11Desktop::dispatch() {
   xcb_connection_t* server = server_.get();
-  while (const Allocated<xcb_generic_event_t> event{xcb_poll_for_event(server)}) {
-    if ((event->response_type & 0x7f) == first_event_ + XCB_SYNC_ALARM_NOTIFY)
-      handle_alarm(*reinterpret_cast<const xcb_sync_alarm_notify_event_t*>(event.get()));
-  }
-  if (question_ != 0) poll_answer();
+  Allocated<xcb_generic_event_t> event{xcb_poll_for_event(server)};
+  do {
+    for (; event; event.reset(xcb_poll_for_event(server))) handle_event(*event);
+    if (question_ != 0) poll_answer();
+    poll_windows();
+    // Who looks for an answer, or asks, may read events, too.
+    event.reset(xcb_poll_for_queued_event(server));
+  } while (event);
   if (xcb_connection_has_error(server) != 0)
     throw DesktopGone("the X server " + display() + " has gone");
+}
+
+void X11Desktop::handle_event(const xcb_generic_event_t& event) {
+  const int type = event.response_type & 0x7f;
+  if (type == first_event_ + XCB_SYNC_ALARM_NOTIFY) {
+    handle_alarm(reinterpret_cast<const xcb_sync_alarm_notify_event_t&>(event));
+  } else if (type == XCB_PROPERTY_NOTIFY) {
+    const auto& changed = reinterpret_cast<const xcb_property_notify_event_t&>(event);
+    if (changed.atom == (changed.window == root_ ? active_window_ : state_)) look_at_windows();
+  } else if (type == XCB_VISIBILITY_NOTIFY) {
+    const auto& seen = reinterpret_cast<const xcb_visibility_notify_event_t&>(event);
+    if (seen.window == window_) hidden_ = seen.state == XCB_VISIBILITY_FULLY_OBSCURED;
+    tell_full_screen();
+  } else if (type == XCB_UNMAP_NOTIFY || type == XCB_DESTROY_NOTIFY) {
+    look_at_windows();
+  }
+}
+
+void X11Desktop::watch_windows(int screen) {
+  auto screens = xcb_setup_roots_iterator(xcb_get_setup(server_.get()));
+  for (; screen > 0 && screens.rem > 1; --screen) xcb_screen_next(&screens);
+  root_ = screens.data->root;
+  active_window_ = atom("_NET_ACTIVE_WINDOW");
+  state_ = atom("_NET_WM_STATE");
+  full_screen_ = atom("_NET_WM_STATE_FULLSCREEN");
+  const uint32_t events = XCB_EVENT_MASK_PROPERTY_CHANGE;
+  xcb_change_window_attributes(server_.get(), root_, XCB_CW_EVENT_MASK, &events);
+  look_at_windows();
+}
+
+xcb_atom_t X11Desktop::atom(const char* name) {
+  xcb_connection_t* server = server_.get();
+  const Allocated<xcb_intern_atom_reply_t> reply(xcb_intern_atom_reply(
+      server, xcb_intern_atom(server, 0, static_cast<uint16_t>(strlen(name)), name), nullptr));
+  if (!reply) throw DesktopGone("the X server " + display() + " has gone");
+  return reply->atom;
+}
+
+void X11Desktop::look_at_windows() {
+  again_ = asked_ != Asked::nothing;
+  if (!again_) ask_for(root_, active_window_, XCB_ATOM_WINDOW, Asked::window);
+}
+
+void X11Desktop::ask_for(xcb_window_t window, xcb_atom_t property, xcb_atom_t type, Asked asked) {
+  asked_ = asked;
+  window_question_ =
+      xcb_get_property(server_.get(), 0, window, property, type, 0, kMostStates).sequence;
+  xcb_flush(server_.get());
+}
+
+void X11Desktop::poll_windows() {
+  void* reply = nullptr;
+  xcb_generic_error_t* error = nullptr;
+  while (asked_ != Asked::nothing &&
+         xcb_poll_for_reply(server_.get(), window_question_, &reply, &error) != 0) {
+    // A window that has gone has no property.
+    const Allocated<xcb_get_property_reply_t> answer(static_cast<xcb_get_property_reply_t*>(reply));
+    const Allocated<xcb_generic_error_t> refusal(error);
+    const bool known = answer && answer->format == 32;
+    const auto* values =
+        known ? static_cast<const uint32_t*>(xcb_get_property_value(answer.get())) : nullptr;
+    const uint32_t* end = known ? values + answer->value_len : nullptr;
+    if (std::exchange(asked_, Asked::nothing) == Asked::window) {
+      take_window(values != end ? *values : XCB_NONE);
+      continue;
+    }
+    fills_ = std::find(values, end, full_screen_) != end;
+    tell_full_screen();
+    if (std::exchange(again_, false)) look_at_windows();
+  }
+}
+
+void X11Desktop::take_window(xcb_window_t window) {
+  xcb_connection_t* server = server_.get();
+  if (window != window_) {
+    const uint32_t none = 0, events = XCB_EVENT_MASK_PROPERTY_CHANGE |
+                                      XCB_EVENT_MASK_VISIBILITY_CHANGE |
+                                      XCB_EVENT_MASK_STRUCTURE_NOTIFY;
+    if (window_ != XCB_NONE)
+      xcb_change_window_attributes(server, window_, XCB_CW_EVENT_MASK, &none);
+    if (window != XCB_NONE)
+      xcb_change_window_attributes(server, window, XCB_CW_EVENT_MASK, &events);
+    window_ = window;
+    hidden_ = false;
+  }
+  ask_for(window, state_, XCB_ATOM_ATOM, Asked::state);
+}
+
+void X11Desktop::tell_full_screen() {
+  const bool now = fills_ && !hidden_;
+  if (std::exchange(told_, now) != now) hooks_.full_screen(now);
 }
 
 void X11Desktop::handle_alarm(const xcb_sync_alarm_notify_event_t& event) {

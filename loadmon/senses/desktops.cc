@@ -17,7 +17,8 @@ namespace {
 constexpr int64_t kMs = 1'000'000;
 constexpr int kBacklog = 16;
 constexpr int kEventsAtOnce = Desktops::kMostAgents + 1;
-// An agent says "here" at most four times a second, and answers pings.
+// An agent says "here" at most four times a second, that a program fills the screen once, and
+// answers pings.
 constexpr double kFramesBurst = 16;
 constexpr double kFramesPerSecond = 8;
 // Each visit wakes the monitor up. When there were too many, the others wait.
@@ -128,11 +129,12 @@ void Desktops::read(Place agent, int64_t now) {
 std::string Desktops::hear(Agent& agent, const sublet_frame& frame, int64_t now) {
   if (frame.magic != SUBLET_FRAME_MAGIC || frame.reserved != 0) return "it is of another version";
   const bool known = agent.known;
-  if (known && frame.kind == SUBLET_FRAME_HERE) seen_ = now;
+  if (known && frame.kind == SUBLET_FRAME_HERE) seen_ = agent.watched.touched_at = now;
   if (!agent.frames.take(now)) {
     banned_[agent.who.uid] = now + kBannedFor;
     return "it said too much; its user's agents are refused for a minute";
   }
+  if (known && frame.kind == SUBLET_FRAME_FULL_SCREEN) agent.watched.full_screen = frame.state == 1;
   if (known && frame.kind == SUBLET_FRAME_ACK && frame.sequence == agent.ping) agent.ping = 0;
   if (known) return "";
   if (frame.kind != SUBLET_FRAME_AGENT || !is_desktop(frame.state)) return "it sent a wrong frame";
@@ -149,6 +151,7 @@ void Desktops::greet(Agent& agent, const sublet_frame& frame, int64_t now) {
   watched.desktop = static_cast<sublet_desktop>(frame.state);
   watched.server = static_cast<pid_t>(frame.arg[0]);
   watched.display = frame.arg[1];
+  watched.touched_at = now;
   watched.server_session = session_of_process(root_, watched.server);
   watched.agent_session = session_of_process(root_, watched.pid);
   if (!lines_.take(now)) return;

@@ -163,8 +163,8 @@ struct Sessions::Callbacks {
 
 void Sessions::Unref::operator()(sd_bus* bus) const { systemd::bus_flush_close_unref(bus); }
 
-Sessions::Sessions(Others others)
-    : others_(std::move(others)), events_(epoll_create1(EPOLL_CLOEXEC)) {
+Sessions::Sessions(Others others, int64_t film_ms)
+    : others_(std::move(others)), film_ms_(film_ms), events_(epoll_create1(EPOLL_CLOEXEC)) {
   if (!events_.valid()) throw OsError(errno, "watch", "sessions");
   // Now there is time to wait for a disk, later there is not.
   if (systemd::has_bus()) begin_to_load();
@@ -279,22 +279,35 @@ bool Sessions::notice(int64_t now, protocol::PresenceSample* sample) {
 void Sessions::fill(int64_t now, protocol::PresenceSample* sample) const {
   sample->sleeps = sleeps_;
   if (attends_) sample->attends = true;
-  sample->unseen = any_is_unseen();
+  look_at_desktops(now, sample);
   if (seen_at_ != kUnseen) note_input(now, seen_at_, "sessions", sample);
 }
 
-bool Sessions::any_is_unseen() const {
+void Sessions::look_at_desktops(int64_t now, protocol::PresenceSample* sample) const {
   std::vector<Session> graphical;
   for (const auto& [path, session] : sessions_)
     if (session.is_somebody() && session.is_graphical()) graphical.push_back(session);
-  if (graphical.empty()) return false;
-  const std::vector<size_t> shown = shown_sessions(others_.desktops(), graphical);
+  const std::vector<WatchedDesktop> desktops = others_.desktops();
+  const std::vector<size_t> shown = shown_sessions(desktops, graphical);
   const bool devices_see = others_.devices_see();
-  for (size_t i = 0; i < graphical.size(); ++i) {
-    const bool at_devices = devices_see && !graphical[i].remote;
-    if (!at_devices && std::find(shown.begin(), shown.end(), i) == shown.end()) return true;
+  sample->unseen = false;
+  for (size_t s = 0; s < graphical.size(); ++s) {
+    const bool at_devices = devices_see && !graphical[s].remote;
+    if (!at_devices && std::find(shown.begin(), shown.end(), s) == shown.end())
+      sample->unseen = true;
   }
-  return false;
+  for (size_t d = 0; d < desktops.size(); ++d) {
+    // A locked screen shows no film, and one of another session is not looked at.
+    const bool watchable =
+        shown[d] == kNoSession || (!graphical[shown[d]].locked && graphical[shown[d]].active);
+    if (watchable && is_film(desktops[d], now, sample->input_age_ms)) sample->attends = true;
+  }
+}
+
+bool Sessions::is_film(const WatchedDesktop& desktop, int64_t now, int64_t input_age_ms) const {
+  const int64_t untouched_ms = (now - desktop.touched_at) / kMs;
+  const int64_t age_ms = input_age_ms < 0 ? untouched_ms : std::min(untouched_ms, input_age_ms);
+  return desktop.full_screen && age_ms < film_ms_;
 }
 
 std::string Sessions::absence() const {

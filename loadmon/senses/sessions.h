@@ -1,7 +1,8 @@
 // Who is logged in, by logind's word on the system bus: a login, also over ssh, a screen that is
 // unlocked and a session that comes to the front are the owner. A graphical session whose input
 // no other sense sees is the owner all the time, and so is a program that asks logind not to take
-// the machine for idle (a film). Before the machine sleeps, jobs save and leave; logind is asked to
+// the machine for idle (a film), or one that fills the screen of a session in front that is not
+// locked. Before the machine sleeps, jobs save and leave; logind is asked to
 // wait for that (it does for 5 s, unless it is set otherwise).
 //
 // Nothing here waits for the bus: questions are sent, and answers are read when they come. One
@@ -39,9 +40,10 @@ class Sessions : public Sense {
     std::function<bool()> jobs_run;     // whether there are attempts here
   };
 
-  // Uses the bus of $DBUS_SYSTEM_BUS_ADDRESS if that is set. Throws OsError only if there are no
-  // descriptors left.
-  explicit Sessions(Others others);
+  // `film_ms`: how long after the last input a full-screen program counts as a film. Uses the bus
+  // of $DBUS_SYSTEM_BUS_ADDRESS if that is set. Throws OsError only if there are no descriptors
+  // left.
+  Sessions(Others others, int64_t film_ms);
   ~Sessions() override;
 
   std::string name() const override { return "sessions"; }
@@ -93,10 +95,12 @@ class Sessions : public Sense {
   void inhibited(sd_bus_message* answer, const std::string& path);
 
   void fill(int64_t now, protocol::PresenceSample* sample) const;
-  // Whether there is a graphical session whose input nothing shows.
-  bool any_is_unseen() const;
+  // The graphical sessions, and what is known of them from others.
+  void look_at_desktops(int64_t now, protocol::PresenceSample* sample) const;
+  bool is_film(const WatchedDesktop& desktop, int64_t now, int64_t input_age_ms) const;
 
   const Others others_;
+  const int64_t film_ms_;
   std::shared_future<std::string> library_;  // why it could not be loaded
   UniqueFd events_;                          // epoll: the bus
   std::unique_ptr<sd_bus, Unref> bus_;

@@ -16,7 +16,7 @@ import harness
 from harness import wait_for
 
 FRAME = struct.Struct("=IHHQIIIIq4q")
-MAGIC, ACK, AGENT, HERE, PING = 0x314C4253, 3, 64, 65, 66
+MAGIC, ACK, AGENT, HERE, PING, FULL_SCREEN = 0x314C4253, 3, 64, 65, 66, 67
 OWNER, OWNER_SENSE = 48, 51
 X11, EXT, KDE, MUTTER = 1, 2, 3, 4
 ACTIVE, AWAY = 1, 2
@@ -65,6 +65,13 @@ class Monitor:
         frame = self.next()
         assert frame and frame[0] == HERE, frame
         return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+    def full_screen(self):
+        """Waits for word whether a full-screen program is in front; returns it."""
+        while True:
+            kind, state, _, _ = self.next()
+            if kind == FULL_SCREEN:
+                return state
 
     def settle(self):
         """Until the agent has nothing more to say: the desktop is quiet."""

@@ -43,8 +43,11 @@ class Sessions(unittest.TestCase):
         wait_for(lambda: self.ask("ListSessions", check=False) is not None, "logind")
         return logind
 
-    def start_monitor(self):
-        self.monitor = desktop.LoadMonitor(self.session, "--set", "root=" + self.session.folder)
+    def start_monitor(self, **settings):
+        settings["root"] = self.session.folder
+        self.monitor = desktop.LoadMonitor(
+            self.session, *(word for key, value in settings.items()
+                            for word in ("--set", "%s=%s" % (key, value))))
 
     def bus(self, *words, check=True):
         done = subprocess.run(["busctl", "--address=" + self.address, "--json=short", *words],
@@ -259,6 +262,43 @@ class Sessions(unittest.TestCase):
         self.monitor.until(AWAY)
         with open(camera):
             self.assertEqual(MEDIA, self.monitor.until(ACTIVE))
+        self.monitor.until(AWAY)
+
+    def start_film(self):
+        """An agent of a session c1, and a film there; nobody touches anything any more."""
+        self.session.start_x()
+        self.owner = desktop.Owner(self.session, "xtest_input")
+        self.session.start_agent()
+        wait_for(lambda: "is watched (X11" in self.monitor.log(), "the agent to connect")
+        self.monitor.until(AWAY)
+        self.owner.do("fill")
+        self.assertEqual(MEDIA, self.monitor.until(ACTIVE))
+
+    def test_a_full_screen_film(self):
+        self.start_logind()
+        self.add_session("c1", "x11", signal=False)
+        self.start_monitor()
+        self.start_film()
+        self.owner.do("shrink")
+        self.monitor.until(AWAY)
+        # No film: a locked session, and one that is not in front.
+        self.owner.do("fill")
+        self.assertEqual(MEDIA, self.monitor.until(ACTIVE))
+        self.change("c1", LockedHint=True)
+        self.monitor.until(AWAY)
+        self.change("c1", LockedHint=False)
+        self.assertEqual(INPUT, self.monitor.until(ACTIVE))
+        wait_for(lambda: self.monitor.senses()["media"][0] == 1, "the film to count")
+        self.change("c1", Active=False)
+        self.monitor.until(AWAY)
+
+    def test_a_full_screen_program_that_nobody_touches_for_long(self):
+        self.start_monitor(full_screen="4 s")
+        self.start_film()
+        self.monitor.until(AWAY)
+        self.owner.do("key")
+        self.assertEqual(INPUT, self.monitor.until(ACTIVE))
+        wait_for(lambda: self.monitor.senses()["media"][0] == 1, "the film to count again")
         self.monitor.until(AWAY)
 
     def test_without_logind_it_goes_on(self):

@@ -63,6 +63,19 @@ class Sway(Watched, unittest.TestCase):
         self.owner = desktop.Owner(self.session, "virtual_keyboard")
         self.watch(desktop.KDE)
 
+    def test_a_full_screen_program_is_told(self):
+        self.monitor.settle()
+        films = [desktop.Owner(self.session, "film") for _ in range(2)]
+        for film in films:
+            film.do("fill")
+            self.assertEqual(1, self.monitor.full_screen())
+            film.do("shrink")
+            self.assertEqual(0, self.monitor.full_screen())
+        films[1].do("fill")
+        self.assertEqual(1, self.monitor.full_screen())
+        films[1].process.kill()
+        self.assertEqual(0, self.monitor.full_screen())
+
 
 @unittest.skipIf(desktop.missing("kwin_wayland"), "kwin-wayland is not installed")
 class KWin(Watched, unittest.TestCase):

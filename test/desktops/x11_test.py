@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -45,6 +46,45 @@ class X11(unittest.TestCase):
         self.owner.do("draw")
         self.assertIsNone(self.monitor.next(1.5 * desktop.REPEAT))
         self.assertEqual(before, desktop.wake_ups(self.agent.pid))
+
+    def test_a_full_screen_program_is_told(self):
+        self.monitor.settle()
+        for end in "shrink", "close":
+            self.owner.do("fill")
+            self.assertEqual(1, self.monitor.full_screen())
+            self.owner.do(end)
+            self.assertEqual(0, self.monitor.full_screen())
+        # What lies behind a lock is not.
+        self.owner.do("fill")
+        self.assertEqual(1, self.monitor.full_screen())
+        self.owner.do("lock")
+        self.assertEqual(0, self.monitor.full_screen())
+        self.owner.do("unlock")
+        self.assertEqual(1, self.monitor.full_screen())
+
+    def test_a_program_that_changes_all_the_time_is_told_now_and_then(self):
+        self.monitor.settle()
+        began = time.monotonic()
+        for _ in range(200):
+            self.owner.do("fill")
+            self.owner.do("shrink")
+        self.owner.do("fill")
+        told = []
+        while (frame := self.monitor.next(1.5 * desktop.REPEAT)) is not None:
+            if frame[0] == desktop.FULL_SCREEN:
+                told.append(frame[1])
+        self.assertEqual(1, told[-1])
+        self.assertLessEqual(len(told), 2 + (time.monotonic() - began))
+
+    def test_a_new_monitor_is_told_of_the_program(self):
+        self.owner.do("fill")
+        self.assertEqual(1, self.monitor.full_screen())
+        self.monitor.close()
+        os.unlink(os.path.join(self.session.folder, "agent.sock"))
+        self.monitor = desktop.Monitor(self.session.folder)
+        self.addCleanup(self.monitor.close)
+        self.monitor.accept()
+        self.assertEqual(1, self.monitor.full_screen())
 
     def test_a_ping_is_answered_only_if_the_server_lives(self):
         self.monitor.settle()

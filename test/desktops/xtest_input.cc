@@ -1,10 +1,13 @@
-// Plays the owner of an X server, and a program that only draws: key, button, motion, draw.
+// Plays the owner of an X server (key, button, motion), a program that only draws (draw), and a
+// window manager with a film: fill, shrink, close; lock and unlock cover it with another window.
 #include <xcb/xcb.h>
 #include <xcb/xtest.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <iostream>
 #include <string>
+#include <utility>
 
 #include "test/desktops/stdin_words.h"
 
@@ -28,6 +31,51 @@ void draw(xcb_connection_t* server, const xcb_screen_t* screen) {
   xcb_destroy_window(server, window);
 }
 
+xcb_window_t new_window(xcb_connection_t* server, const xcb_screen_t* screen, bool unmanaged) {
+  const xcb_window_t window = xcb_generate_id(server);
+  const uint32_t value = unmanaged;
+  xcb_create_window(server, XCB_COPY_FROM_PARENT, window, screen->root, 0, 0,
+                    screen->width_in_pixels, screen->height_in_pixels, 0,
+                    XCB_WINDOW_CLASS_INPUT_OUTPUT, screen->root_visual, XCB_CW_OVERRIDE_REDIRECT,
+                    &value);
+  xcb_map_window(server, window);
+  return window;
+}
+
+xcb_atom_t atom(xcb_connection_t* server, const char* name) {
+  xcb_intern_atom_reply_t* reply = xcb_intern_atom_reply(
+      server, xcb_intern_atom(server, 0, static_cast<uint16_t>(strlen(name)), name), nullptr);
+  const xcb_atom_t found = reply != nullptr ? reply->atom : XCB_NONE;
+  free(reply);
+  return found;
+}
+
+void set(xcb_connection_t* server, xcb_window_t window, const char* name, xcb_atom_t type,
+         uint32_t value) {
+  xcb_change_property(server, XCB_PROP_MODE_REPLACE, window, atom(server, name), type, 32,
+                      value == XCB_NONE ? 0 : 1, &value);
+}
+
+bool play_film(xcb_connection_t* server, const xcb_screen_t* screen, const std::string& word) {
+  static xcb_window_t film = XCB_NONE, lock = XCB_NONE;
+  if (word == "fill") {
+    if (film == XCB_NONE) film = new_window(server, screen, false);
+    set(server, film, "_NET_WM_STATE", XCB_ATOM_ATOM, atom(server, "_NET_WM_STATE_FULLSCREEN"));
+    set(server, screen->root, "_NET_ACTIVE_WINDOW", XCB_ATOM_WINDOW, film);
+  } else if (word == "shrink") {
+    set(server, film, "_NET_WM_STATE", XCB_ATOM_ATOM, XCB_NONE);
+  } else if (word == "close") {
+    xcb_destroy_window(server, std::exchange(film, XCB_NONE));
+  } else if (word == "lock") {
+    lock = new_window(server, screen, true);
+  } else if (word == "unlock") {
+    xcb_destroy_window(server, lock);
+  } else {
+    return false;
+  }
+  return true;
+}
+
 bool play(xcb_connection_t* server, const xcb_screen_t* screen, const std::string& word) {
   if (word == "key") {
     fake(server, XCB_KEY_PRESS, kSomeKey, 0, 0);
@@ -41,7 +89,7 @@ bool play(xcb_connection_t* server, const xcb_screen_t* screen, const std::strin
     step = static_cast<int16_t>(-step);
   } else if (word == "draw") {
     draw(server, screen);
-  } else {
+  } else if (!play_film(server, screen, word)) {
     return false;
   }
   free(xcb_get_input_focus_reply(server, xcb_get_input_focus(server), nullptr));

@@ -32,7 +32,8 @@ std::string sense_of(const sublet_frame& status) {
       return "nothing shows the input of a graphical session, which counts as your presence: start "
              "sublet-agent there";
     case SUBLET_PRESENCE_MEDIA:
-      return "you are here: sound, an open camera, or a program that keeps the screen on";
+      return "you are here: sound, an open camera, or a program that keeps the screen on or fills "
+             "it";
     case SUBLET_PRESENCE_RULE:
       return "a rule of this machine keeps jobs away";
     case SUBLET_PRESENCE_SLEEP:
