@@ -48,8 +48,9 @@ struct Attempt {
   uint32_t attempt = 0;
   std::unique_ptr<JobHold> hold;  // null: its folder has not been read or cannot be
   int64_t save_ms = 0;            // its save deadline
-  std::vector<pid_t> roots;       // shepherd and program, for the jobs' CPU use
+  std::vector<pid_t> roots;       // shepherd, then program, for the jobs' CPU use
   std::string cgroup;             // contains all its processes; empty: none
+  std::string cpu_cgroup;         // likewise, and accounts for their CPU time; empty: none
   int64_t found_at = 0;           // ns
   bool attended = false;          // its shepherd is connected
   bool ended = false;             // its exit record has been written

@@ -4,12 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 
 #include "attempt/folder.h"
 #include "attempt/tenant.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "loadmon/cgroups.h"
 
 namespace sublet::loadmon {
 namespace {
@@ -61,6 +61,8 @@ void AttemptsFolder::prepare(Attempt* attempt) {
     attempt->roots = {record->shepherd.pid, record->program.pid};
     attempt->cgroup = first_not_empty(record->cgroup_unified,
                                       first_not_empty(record->cgroup_cpu, record->cgroup_memory));
+    for (const std::string& one : {record->cgroup_cpu, record->cgroup_unified})
+      if (!one.empty() && cgroup_usage_us(one) >= 0) attempt->cpu_cgroup = one;
     const std::optional<AttemptOrder> order = read_order(system_files(), folder, &error);
     if (order) attempts_->set_save_deadline(attempt, order->save_deadline_ms);
   } catch (const std::exception& problem) {
@@ -102,11 +104,17 @@ std::vector<pid_t> AttemptsFolder::processes() const {
   std::vector<pid_t> pids;
   for (const auto& attempt : attempts_->all()) {
     pids.insert(pids.end(), attempt->roots.begin(), attempt->roots.end());
-    if (attempt->cgroup.empty()) continue;
-    std::ifstream members(attempt->cgroup + "/cgroup.procs");
-    for (pid_t pid; members >> pid;) pids.push_back(pid);
+    if (!attempt->cgroup.empty()) append_cgroup_members(attempt->cgroup, &pids);
   }
   return pids;
+}
+
+std::vector<JobToMeter> AttemptsFolder::to_meter() const {
+  std::vector<JobToMeter> jobs;
+  for (const auto& attempt : attempts_->all())
+    if (!attempt->roots.empty())
+      jobs.push_back({attempt->roots, attempt->cgroup, attempt->cpu_cgroup});
+  return jobs;
 }
 
 }  // namespace sublet::loadmon

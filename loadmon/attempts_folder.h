@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "loadmon/attempts.h"
+#include "loadmon/jobs_meter.h"
 
 namespace sublet::loadmon {
 
@@ -32,6 +33,8 @@ class AttemptsFolder {
   void scan(int64_t now);
   // The processes known to belong to jobs.
   std::vector<pid_t> processes() const;
+  // The jobs whose records have been read.
+  std::vector<JobToMeter> to_meter() const;
 
  private:
   std::string folder_of_attempt(const Attempt& attempt) const;

@@ -166,9 +166,9 @@ class Room:
         with open(self.log) as f:
             return f.read()
 
-    def job(self, number, command=("sleep", "1000"), save_ms=2000):
+    def job(self, number, command=("sleep", "1000"), save_ms=2000, cgroup=""):
         """A running attempt `number`.1, with the files that a shepherd writes. Its shepherd is
-        an idle process: the test connects in its place."""
+        an idle process: the test connects in its place. `cgroup`: a folder that it joins."""
         folder = f"{self.attempts}/{number}.1"
         os.mkdir(folder)
         shepherd = self.run("sleep", "1000")
@@ -178,6 +178,8 @@ class Room:
             boot = f.read().strip()
         with open(folder + "/order", "w") as f:
             f.write(f"sublet-order 1\njob {number}\nattempt 1\nprogram sleep\nwork work\n"
+        if cgroup:
+            command = ("sh", "-c", 'echo $$ > "$0"; exec "$@"', cgroup + "/cgroup.procs", *command)
                     f"stdout_limit 0\nstderr_limit 0\nmonitor m\nsave_deadline_ms {save_ms}\n"
                     f"cpu_allowance_ms 50\nlease_ns 0\npatience_ms 0\nboot_id {boot}\nend\n")
         with open(folder + "/record.new", "w") as f:
@@ -190,6 +192,7 @@ class Room:
 
 
 def killed(process):
+                    + (f"cgroup_unified {cgroup}\n" if cgroup else "") +
     until(lambda: process.poll() is not None, "the job's end")
     assert process.returncode == -signal.SIGKILL, process.returncode
 
@@ -646,6 +649,66 @@ import os, pty, sys
 master, slave = pty.openpty()
 fifo = os.open(sys.argv[1], os.O_RDWR)
 while os.read(fifo, 1):
+# Burns about half a core in short processes that nobody reaps: their CPU time is in no process.
+UNREAPED = """
+import os, signal, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+while True:
+    if os.fork() == 0:
+        end = time.process_time() + 0.06
+        while time.process_time() < end:
+            pass
+        os._exit(0)
+    time.sleep(0.1)
+"""
+
+
+class JobsGroup:
+    """A cgroup like those that shepherds make; None if none can be made."""
+
+    def __enter__(self):
+        roots = [root for root in ("/sys/fs/cgroup/unified", "/sys/fs/cgroup")
+                 if os.path.exists(root + "/cgroup.controllers")]
+        self.folder = f"{(roots + [''])[0]}/sublet-test-{os.getpid()}"
+        try:
+            os.mkdir(self.folder)
+        except OSError as error:
+            print("skipped: no cgroup v2 to make groups in:", error)
+            sys.exit(77)
+        return self
+
+    def __exit__(self, *_):
+        with open(self.folder + "/cgroup.kill", "w") as f:
+            f.write("1")
+        until(lambda: not self.members(), "the job's end")
+        os.rmdir(self.folder)
+
+    def members(self):
+        with open(self.folder + "/cgroup.procs") as f:
+            return f.read().split()
+
+    def used(self):
+        with open(self.folder + "/cpu.stat") as f:
+            return int(f.readline().split()[1]) / 1e6
+
+
+def unreaped_job():
+    """The CPU time of a job that has a cgroup is what that accounts for, whoever reaps it."""
+    def is_right():
+        begin = time.monotonic(), busy_seconds(), group.used()
+        seen = watched(shepherd, 2)
+        end = time.monotonic(), busy_seconds(), group.used()
+        seconds, busy, jobs = [after - before for before, after in zip(begin, end)]
+        print(f"owner {seen:.2f}, all {busy / seconds:.2f}, job {jobs / seconds:.2f}")
+        return jobs / seconds > 0.2 and abs(seen - (busy - jobs) / seconds) < jobs / seconds / 4
+    with JobsGroup() as group, Room() as room:
+        room.start("--set", "input=false")
+        room.job(1, (sys.executable, "-c", UNREAPED), save_ms=3600_000, cgroup=group.folder)
+        shepherd = room.connect(1, 1)
+        shepherd.send(ACK, shepherd.until(ACTIVE)["sequence"])
+        until(lambda: is_right() and is_right(), "two spans in which both are right")
+
+
     os.write(master, b'k\\n')
     os.read(slave, 16)
 """
@@ -900,7 +963,7 @@ def wrong_rules():
 
 TESTS = [scripted_return, scripted_load, silent_shepherd, late_job,
          stopped_shepherd_full_socket, shepherd_lost, unattended_job, owner_here_at_start, monitor_ends, wrong_user, hostile_listeners,
-         many_visitors, late_reader, second_monitor, exit_when_alone, script, owner_spinner, masked_owner, job_spinner,
+         many_visitors, late_reader, second_monitor, exit_when_alone, script, owner_spinner, masked_owner, job_spinner, unreaped_job,
          terminals, devices, mouse, flood_of_terminals, real_time, at_rest, rules, programs_of_jobs, wrong_rules]
 
 if __name__ == "__main__":

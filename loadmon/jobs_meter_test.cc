@@ -6,9 +6,12 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <fstream>
 #include <map>
 
 #include "base/clock.h"
+#include "base/testing/temporary_folder.h"
+#include "loadmon/cgroups.h"
 
 namespace sublet::loadmon {
 namespace {
@@ -61,8 +64,11 @@ class JobsMeterTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(reaped_is_not_counted_twice);
   CPPUNIT_TEST(lost_processes_are_estimated);
   CPPUNIT_TEST(every_tick_is_counted_once);
+  CPPUNIT_TEST(what_a_group_counts_is_counted_once);
   CPPUNIT_TEST(finds_a_real_grandchild);
   CPPUNIT_TEST(looks_up_while_there_are_many);
+  CPPUNIT_TEST(a_group_counts_for_its_job);
+  CPPUNIT_TEST(who_is_in_a_group);
   CPPUNIT_TEST_SUITE_END();
 
  public:
@@ -165,6 +171,36 @@ class JobsMeterTest : public CppUnit::TestFixture {
     }));
   }
 
+  // 10: the client, 11: a shepherd, 12 and 13: its job, -1: the job's cgroup.
+  void what_a_group_counts_is_counted_once() {
+    const auto shepherd = [](uint64_t own, uint64_t children, bool apart) {
+      ProcessTimes times = process(11, 10, own, children, 5);
+      times.children_apart = apart;
+      return times;
+    };
+    TreeCpu cpu;
+    const ProcessTimes client = process(10, 1, 0, 0, 3);
+    cpu.update({client, shepherd(0, 0, false), process(12, 11, 0, 0, 6)}, 0, 100);
+    CPPUNIT_ASSERT_EQUAL(90.0, cpu.update({client, shepherd(1, 0, false), process(12, 11, 80, 0, 6),
+                                           process(13, 12, 9, 0, 120)},
+                                          0.5, 100));
+    const std::vector<pid_t> handed_over = cpu.hand_over(process(-1, 11, 95, 0));
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, handed_over.size());
+    CPPUNIT_ASSERT_EQUAL(
+        42.0, cpu.update({client, shepherd(3, 0, true), process(-1, 11, 135, 0)}, 0.5, 150));
+    // The shepherd reaps 12, whose CPU time is in the group's.
+    CPPUNIT_ASSERT_EQUAL(
+        5.0, cpu.update({client, shepherd(3, 120, true), process(-1, 11, 140, 0)}, 0.5, 200));
+    // Job, group and shepherd end at once; the client reaps the shepherd. What the group counted
+    // last, 7, is found in that.
+    TreeCpu other = cpu;
+    CPPUNIT_ASSERT_EQUAL(
+        2.0, other.update({client, shepherd(5, 120, true), process(-1, 11, 140, 0)}, 0.5, 250));
+    CPPUNIT_ASSERT_EQUAL(9.0, cpu.update({process(10, 1, 0, 5 + 147, 3)}, 0.5, 250));
+    // Or the group alone: the shepherd has another job.
+    CPPUNIT_ASSERT_EQUAL(7.0, other.update({client, shepherd(5, 147, false)}, 0.5, 300));
+  }
+
   void finds_a_real_grandchild() {
     int started[2];
     CPPUNIT_ASSERT_EQUAL(0, pipe(started));
@@ -180,13 +216,13 @@ class JobsMeterTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(ssize_t{sizeof grandchild},
                          read(started[0], &grandchild, sizeof grandchild));
     JobsMeter meter([] {});
-    meter.update({child}, system_clock().boot_ns());
+    meter.update({child}, {}, false, system_clock().boot_ns());
     const int64_t deadline = system_clock().boot_ns() + 20'000'000'000;
     double used = 0;
     bool runnable = false;
     while (system_clock().boot_ns() < deadline && (used < 0.2 || !runnable)) {
       usleep(20'000);
-      const JobsEffect effect = meter.update({child}, system_clock().boot_ns());
+      const JobsEffect effect = meter.update({child}, {}, false, system_clock().boot_ns());
       used += effect.cpu_seconds;
       runnable = runnable || effect.runnable >= 1;
     }
@@ -195,7 +231,7 @@ class JobsMeterTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(used >= 0.2);
     CPPUNIT_ASSERT(runnable);
     // All were reaped meanwhile: nothing is left, and nothing fails.
-    CPPUNIT_ASSERT(meter.update({child}, system_clock().boot_ns()).cpu_seconds >= 0);
+    CPPUNIT_ASSERT(meter.update({child}, {}, false, system_clock().boot_ns()).cpu_seconds >= 0);
     close(started[0]);
     close(started[1]);
   }
@@ -213,10 +249,69 @@ class JobsMeterTest : public CppUnit::TestFixture {
     }
     int looks = 0;
     JobsMeter meter([&looks] { ++looks; });
-    meter.update(children, system_clock().boot_ns());
+    meter.update(children, {}, false, system_clock().boot_ns());
     for (const pid_t child : children) kill(child, SIGKILL);
     for (const pid_t child : children) waitpid(child, nullptr, 0);
     CPPUNIT_ASSERT(looks >= 5);
+  }
+
+  void a_group_counts_for_its_job() {
+    TemporaryFolder group;
+    const auto set_usage = [&group](int us) {
+      std::ofstream(group / "cpu.stat") << "usage_usec " << us << "\nuser_usec 0\n";
+    };
+    set_usage(5'000'000);
+    int started[2];
+    CPPUNIT_ASSERT_EQUAL(0, pipe(started));
+    const pid_t shepherd = fork();
+    CPPUNIT_ASSERT(shepherd >= 0);
+    if (shepherd == 0) {
+      const pid_t program = start_spinner();
+      if (write(started[1], &program, sizeof program) < 0) _exit(1);
+      waitpid(program, nullptr, 0);
+      _exit(0);
+    }
+    pid_t program = 0;
+    CPPUNIT_ASSERT_EQUAL(ssize_t{sizeof program}, read(started[0], &program, sizeof program));
+    std::ofstream(group / "cgroup.procs") << program << "\n";
+    const std::vector<JobToMeter> jobs = {{{shepherd, program}, group.path(), group.path()}};
+    JobsMeter meter([] {});
+    int64_t now = system_clock().boot_ns();
+    const auto update = [&](bool counts_runnable) {
+      return meter.update({}, jobs, counts_runnable, now += 250'000'000);
+    };
+    update(false);
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, meter.examined());
+    // However much the program itself uses, and whoever descends from it.
+    const int64_t until = system_clock().boot_ns() + 100'000'000;
+    while (system_clock().boot_ns() < until) usleep(10'000);
+    set_usage(5'100'000);
+    JobsEffect effect = update(false);
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, meter.examined());
+    CPPUNIT_ASSERT_DOUBLES_EQUAL(0.1, effect.cpu_seconds, 1e-9);
+    CPPUNIT_ASSERT_DOUBLES_EQUAL(0.4, effect.runnable, 1e-9);
+    effect = update(true);
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, meter.examined());
+    CPPUNIT_ASSERT_DOUBLES_EQUAL(0, effect.cpu_seconds, 1e-9);
+    CPPUNIT_ASSERT_DOUBLES_EQUAL(1, effect.runnable, 1e-9);
+    set_usage(5'600'001);
+    CPPUNIT_ASSERT_DOUBLES_EQUAL(0.500001, update(false).cpu_seconds, 1e-9);
+    // Without its group it is found in the tree again.
+    CPPUNIT_ASSERT_EQUAL(0, unlink((group / "cpu.stat").c_str()));
+    update(false);
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, meter.examined());
+    kill(program, SIGKILL);
+    waitpid(shepherd, nullptr, 0);
+    close(started[0]);
+    close(started[1]);
+  }
+
+  void who_is_in_a_group() {
+    const std::unordered_set<std::string> names = {"sublet-c1-7.1"};
+    CPPUNIT_ASSERT(names_cgroup("4:memory:/\n0::/sublet-c1-7.1\n", names));
+    CPPUNIT_ASSERT(names_cgroup("0::/outer/sublet-c1-7.1/inner", names));
+    CPPUNIT_ASSERT(!names_cgroup("0::/sublet-c1-7.12\n1:cpu:/user.slice\n", names));
+    CPPUNIT_ASSERT(!names_cgroup("", names));
   }
 };
 CPPUNIT_TEST_SUITE_REGISTRATION(JobsMeterTest);

@@ -204,10 +204,9 @@ void Monitor::accept_all() {
 
 JobsEffect Monitor::meter_jobs(int64_t now) {
   if (!options_.measures_jobs) return {};
-  std::vector<pid_t> roots = folder_.processes();
-  for (const pid_t pid : listeners_.pids()) roots.push_back(pid);
-  roots.push_back(getpid());
-  return meter_.update(roots, now);
+  std::vector<pid_t> daemons = listeners_.pids();
+  daemons.push_back(getpid());
+  return meter_.update(daemons, folder_.to_meter(), watch_.uses_load(), now);
 }
 
 void Monitor::notice(size_t sense) { watch_.notice(sense, boot_now()); }

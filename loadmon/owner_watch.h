@@ -26,6 +26,9 @@ class OwnerWatch {
   OwnerWatch(const protocol::PresenceRule& rule, std::function<void()> changed)
       : rule_(rule), presence_(rule), changed_(std::move(changed)) {}
 
+  // Whether the load average counts, or a rule asks for it.
+  bool uses_load() const { return rule_.uses_load() || rules_->use(Fact::kLoad); }
+
   // To be called once, first.
   void use(Senses senses, std::unique_ptr<OwnersRules> rules);
   const Senses& senses() const { return senses_; }

@@ -195,6 +195,17 @@ std::vector<std::string> OwnersRules::reasons() const {
   return all;
 }
 
+bool OwnersRules::use(Fact fact) const {
+  const auto asks = [fact](const std::optional<rules::Rule>& rule) {
+    return rule && std::find(rule->names().begin(), rule->names().end(),
+                             static_cast<size_t>(fact)) != rule->names().end();
+  };
+  for (const auto* pairs : both())
+    for (const RulePair& pair : *pairs)
+      if (asks(pair.idle) || asks(pair.evict)) return true;
+  return false;
+}
+
 void OwnersRules::note_unknown() const {
   std::set<std::string> names;
   for (const auto* pairs : both())

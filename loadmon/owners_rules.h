@@ -67,6 +67,9 @@ class OwnersRules {
   };
   std::vector<Line> lines() const;
 
+  // Whether one of them asks for it.
+  bool use(Fact fact) const;
+
   // Between two samples: the time of day, and news of the machine's state.
   void refresh(int64_t now);
   // Says in the sample what the rules say of it.

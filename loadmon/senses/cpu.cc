@@ -12,8 +12,8 @@
 #include <map>
 #include <utility>
 
-#include "base/proc_text.h"
 #include "base/unique_fd.h"
+#include "loadmon/cgroups.h"
 
 namespace sublet::loadmon {
 namespace {
@@ -30,11 +30,6 @@ std::string read_start(const std::string& path) {
   return got > 0 ? std::string(text, static_cast<size_t>(got)) : std::string();
 }
 
-// usage_usec of a group's cpu.stat, or -1.
-int64_t usage_us(const std::string& group) {
-  return number_after(read_start(group + "/cpu.stat").c_str(), "usage_usec ");
-}
-
 // cgroup v2. The root's own cpu.stat is sampled at ticks; those of its children are exact.
 class UnitClock : public CpuClock {
  public:
@@ -45,21 +40,21 @@ class UnitClock : public CpuClock {
     const std::string path = own.substr(0, own.find('\n'));
     if (!path.starts_with("0::/") || !path.ends_with(kUnit)) return nullptr;
     const std::string unit = groups + path.substr(strlen("0::"));
-    if (usage_us(unit) < 0) return nullptr;
+    if (cgroup_usage_us(unit) < 0) return nullptr;
     return std::unique_ptr<CpuClock>(new UnitClock(groups, unit));
   }
 
   bool counts_jobs() const override { return false; }
   std::optional<double> read() override {
     const std::unique_ptr<DIR, int (*)(DIR*)> names(opendir(groups_.c_str()), closedir);
-    const int64_t ours = usage_us(unit_);
+    const int64_t ours = cgroup_usage_us(unit_);
     if (!names || ours < 0) return std::nullopt;
     std::map<std::string, int64_t> now;
     while (const dirent* entry = readdir(names.get())) {
       const std::string name = entry->d_name;
       if (entry->d_type != DT_DIR || name.starts_with(".") || name.starts_with(kJobsGroup))
         continue;
-      const int64_t usage = usage_us(groups_ + "/" + name);
+      const int64_t usage = cgroup_usage_us(groups_ + "/" + name);
       if (usage >= 0) now[name] = usage;
     }
     // A group that is gone took its usage along: what it used since the last reading is not known.
