@@ -14,6 +14,8 @@ constexpr int kLowestNice = 19;
 // the owner something of every core.
 constexpr char kHeavyWeight[] = "1000";
 constexpr char kHeavyShares[] = "10240";
+constexpr char kNormalWeight[] = "100";
+constexpr char kNormalShares[] = "1024";
 
 }  // namespace
 
@@ -29,9 +31,11 @@ bool CpuWeight::open(const char* cgroup_cpu) noexcept {
   idle_ = openat(folder, "cpu.idle", O_WRONLY | O_CLOEXEC);
   int error = errno;
   heavy_ = kHeavyWeight;
+  normal_ = kNormalWeight;
   weight_ = openat(folder, "cpu.weight", O_WRONLY | O_CLOEXEC);
   if (weight_ < 0) {
     heavy_ = kHeavyShares;
+    normal_ = kNormalShares;
     weight_ = openat(folder, "cpu.shares", O_WRONLY | O_CLOEXEC);
   }
   close(folder);
@@ -43,7 +47,14 @@ bool CpuWeight::open(const char* cgroup_cpu) noexcept {
 // removed contains nobody.
 bool CpuWeight::lift(AttemptProcesses& processes) noexcept {
   if (idle_ < 0) return processes.set_autogroup_nice(kNormalNice);
-  return pwrite(idle_, "0", 1, 0) == 1 || errno == ENODEV;
+  const bool lifted = pwrite(idle_, "0", 1, 0) == 1 || errno == ENODEV;
+  set_weight(normal_);
+  return lifted;
+}
+
+// In this order: the kernel refuses it in the idle class. Another weight will do, too.
+void CpuWeight::set_weight(const char* weight) const noexcept {
+  if (weight_ >= 0 && pwrite(weight_, weight, strlen(weight), 0) < 0) errno = 0;
 }
 
 bool CpuWeight::demote(AttemptProcesses& processes) noexcept {
@@ -51,10 +62,9 @@ bool CpuWeight::demote(AttemptProcesses& processes) noexcept {
   return pwrite(idle_, "1", 1, 0) == 1 || errno == ENODEV;
 }
 
-bool CpuWeight::hasten_end(AttemptProcesses& processes) noexcept {
-  bool lifted = lift(processes);
-  // In this order: the kernel refuses it in the idle class. Normal weight will do, too.
-  if (weight_ >= 0 && pwrite(weight_, heavy_, strlen(heavy_), 0) < 0) errno = 0;
+bool CpuWeight::hasten(AttemptProcesses& processes) noexcept {
+  const bool lifted = lift(processes);
+  set_weight(heavy_);
   return lifted;
 }
 

@@ -26,18 +26,21 @@ class CpuWeight {
   // change of an autogroup per 100 ms.
   bool lift(AttemptProcesses& processes) noexcept;
   bool demote(AttemptProcesses& processes) noexcept;
-  // To be called when they are frozen and about to be killed: nothing of the job runs at this
-  // weight but the kernel, which takes its memory back. Beside two busy programs of the
-  // owner's on each core they are gone in a third of the time that lift() gives them. Without
-  // a cgroup like lift().
-  bool hasten_end(AttemptProcesses& processes) noexcept;
+  // More than that, for what takes a moment: a handler that is asked to save, or, when all are
+  // frozen and about to be killed, the kernel, which takes their memory back. Beside two busy
+  // programs of the owner's on each core they are gone in a third of the time that lift() gives
+  // them. Without a cgroup like lift().
+  bool hasten(AttemptProcesses& processes) noexcept;
   // Of the calling process, which has joined the cgroup. False with errno.
   bool demote_self() const noexcept;
 
  private:
+  void set_weight(const char* weight) const noexcept;
+
   int idle_ = -1;    // cpu.idle
   int weight_ = -1;  // cpu.weight of cgroup v2, or cpu.shares; -1: none
   const char* heavy_ = "";
+  const char* normal_ = "";
 };
 
 }  // namespace sublet

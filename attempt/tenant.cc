@@ -94,7 +94,7 @@ void Tenant::kill() noexcept {
   if (!frozen_) freeze();
   forget_the_dead();
   // In the idle class a dying process would keep its memory for seconds beside a busy owner.
-  weight_.hasten_end(processes_);
+  weight_.hasten(processes_);
   processes_.kill();
   if (shepherd_gone()) return;
   // A running shepherd without processes is writing the exit record.

@@ -2,6 +2,7 @@
 // jobs look at their own weight.
 #include <cppunit/extensions/HelperMacros.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -25,6 +26,7 @@ class ShepherdLiftTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_page_without_an_answer_is_demoted_again);
   CPPUNIT_TEST(without_an_allowance_a_page_does_not_help);
   CPPUNIT_TEST(a_late_handler_is_lifted_to_save);
+  CPPUNIT_TEST(the_handler_has_more_weight_than_the_save);
   CPPUNIT_TEST(an_older_program_saves_and_leaves);
   CPPUNIT_TEST(a_handler_in_a_child_is_found_beforehand);
   CPPUNIT_TEST(a_new_session_is_demoted);
@@ -104,6 +106,28 @@ class ShepherdLiftTest : public CppUnit::TestFixture {
       rig.finish(folder);
       CPPUNIT_ASSERT_EQUAL(before + 1, seen(rig, folder).lifts);
     });
+  }
+
+  void the_handler_has_more_weight_than_the_save() {
+    Rig rig;
+    if (!rig.cgroups().can_weigh()) return;
+    AttemptOrder order = rig.order({"aware", "20000"});
+    rig.use_cgroups(&order);
+    order.cpu_allowance_ms = order.save_deadline_ms = 60'000;
+    const std::string folder = rig.start(order);
+    CPPUNIT_ASSERT(wait_until([&] { return rig.job_is_ready(folder); }));
+    const pid_t job = rig.record(folder).program.pid;
+    const auto weight = [&] {
+      const std::string shares = rig.read(order.cgroup_cpu + "/cpu.shares");
+      return shares.empty() ? rig.read(order.cgroup_cpu + "/cpu.weight") : shares;
+    };
+    kill(job, SIGSTOP);  // its handler cannot answer
+    rig.monitor().say(SUBLET_PRESENCE_ACTIVE);
+    CPPUNIT_ASSERT(wait_until([&] { return weight() == "10240\n" || weight() == "1000\n"; }));
+    kill(job, SIGCONT);
+    CPPUNIT_ASSERT(wait_until([&] { return weight() == "1024\n" || weight() == "100\n"; }));
+    rig.ask(folder, rig.frame(order, SUBLET_FRAME_KILL, SUBLET_LEAVE_REMOVED));
+    rig.finish(folder);
   }
 
   void without_an_allowance_a_page_does_not_help() {

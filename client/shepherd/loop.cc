@@ -102,10 +102,10 @@ void Shepherd::act(uint32_t actions, int64_t now) {
   if (actions & kActFreeze) processes_.freeze();
   if (actions & kActThaw) processes_.thaw();
   if (actions & kActAssess) act(machine_.assessed(term_answer(), now), now);
-  if (actions & kActLift && actions & kActKill)
-    weight_.hasten_end(processes_);
-  else if (actions & kActLift)
-    lift_refused_ = !weight_.lift(processes_);
+  // Until its handler has answered it is lifted for a moment only.
+  const bool briefly = (actions & kActKill) || machine_.awaiting_handler();
+  if (actions & kActLift)
+    lift_refused_ = !(briefly ? weight_.hasten(processes_) : weight_.lift(processes_));
   if (actions & kActTerminate && !ask_to_leave()) {
     // What was found has changed since.
     if (machine_.leaving_for_owner()) return act(machine_.assessed(TermAnswer::kNone, now), now);
@@ -286,7 +286,10 @@ int64_t Shepherd::refresh_interval_ns() const {
 void Shepherd::look_after(int64_t now) {
   if (machine_.awaiting_handler()) {
     look_at_status();
-    if (requests_seen() != requests_before_) act(machine_.handler_ran(now), now);
+    if (requests_seen() != requests_before_) {
+      act(machine_.handler_ran(now), now);
+      if (machine_.counting_cpu()) weight_.lift(processes_);  // from now on like the owner's
+    }
   }
   if (machine_.counting_cpu() && !lift_refused_)
     act(machine_.cpu_used(processes_.counted_ns(), now), now);

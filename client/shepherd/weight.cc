@@ -102,9 +102,10 @@ bool Weight::lift(AttemptProcesses& processes) {
   return lifted;
 }
 
-void Weight::hasten_end(AttemptProcesses& processes) {
+bool Weight::hasten(AttemptProcesses& processes) {
   lifted_ = true;
-  pending_ = !cpu_.hasten_end(processes);
+  pending_ = !cpu_.hasten(processes);
+  return !pending_;
 }
 
 void Weight::demote(AttemptProcesses& processes) {

@@ -24,11 +24,10 @@ class Weight {
   // lowest weight. Null, or the step that failed.
   const char* join() const;
 
-  // Sets normal weight, almost none, or, for frozen processes that are about to be killed,
-  // more. `processes` are those of the attempt. lift() returns false if the kernel refuses it
-  // for now.
+  // Sets normal weight, or for a moment more (CpuWeight::hasten), or almost none. `processes`
+  // are those of the attempt. False if the kernel refuses it for now.
   bool lift(AttemptProcesses& processes);
-  void hasten_end(AttemptProcesses& processes);
+  bool hasten(AttemptProcesses& processes);
   void demote(AttemptProcesses& processes);
   // To be called repeatedly. Without a cgroup the weight is set per session, a job may
   // create new sessions, and the kernel may refuse a change for 100 ms. With a cgroup, a
