@@ -129,7 +129,8 @@ Daemon::Daemon(const ClientSettings& settings)
           [this] { keeper_raw_->something_changed(); }, [this] { monitor_.accuse(now_ns()); }),
       monitor_(
           loop_, local_, monitor_settings(settings, state_),
-          [this](const sublet_frame& frame) { on_presence(frame); }, [this] { on_blind(); },
+          [this](const sublet_frame& frame) { on_presence(frame); },
+          [this](const sublet_frame& frame) { tasks_->note_cause(frame); }, [this] { on_blind(); },
           child_started()),
       disk_(
           disk_settings(settings, state_), system_files(), desk_,

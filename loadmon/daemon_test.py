@@ -17,7 +17,8 @@ import time
 
 FORMAT = "<IHHQIIIIq4q"
 FIELDS = "magic kind reserved job attempt sequence state reason instant a0 a1 a2 a3".split()
-MAGIC, HELLO, PRESENCE, ACK, OWNER, OWNER_SENSE = 0x314C4253, 1, 2, 3, 48, 51
+MAGIC, HELLO, PRESENCE, ACK, CAUSE = 0x314C4253, 1, 2, 3, 4
+OWNER, OWNER_SENSE = 48, 51
 ACTIVE, AWAY = 1, 2
 CPU, LOAD, INPUT, SCRIPT, BLIND, RULE = 1, 2, 3, 5, 6, 12
 DEADLINE = 60
@@ -56,6 +57,7 @@ class Connection:
 
     def __init__(self, path, job=0, attempt=0, hello=True):
         self.job, self.attempt = job, attempt
+        self.place = None  # of the last frame CAUSE
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.settimeout(DEADLINE)
         self.socket.connect(path)
@@ -67,12 +69,16 @@ class Connection:
                                      0, 0, os.getpid(), 0, 0, 0))
 
     def next(self):
-        """The next frame, or None if the monitor has closed the connection."""
-        try:
-            data = self.socket.recv(256)
-        except ConnectionResetError:
-            return None
-        return dict(zip(FIELDS, struct.unpack(FORMAT, data))) if data else None
+        """The next frame but CAUSE, or None if the monitor has closed the connection."""
+        while True:
+            try:
+                data = self.socket.recv(256)
+            except ConnectionResetError:
+                return None
+            frame = dict(zip(FIELDS, struct.unpack(FORMAT, data))) if data else None
+            if frame is None or frame["kind"] != CAUSE:
+                return frame
+            self.place = data[-32:].rstrip(b"\0").decode()
 
     def until(self, state):
         while True:
@@ -172,27 +178,27 @@ class Room:
         folder = f"{self.attempts}/{number}.1"
         os.mkdir(folder)
         shepherd = self.run("sleep", "1000")
+        if cgroup:
+            command = ("sh", "-c", 'echo $$ > "$0"; exec "$@"', cgroup + "/cgroup.procs", *command)
         job = self.run(*command, start_new_session=True,
                        env=dict(os.environ, SUBLET_STATUS=folder + "/status"))
         with open("/proc/sys/kernel/random/boot_id") as f:
             boot = f.read().strip()
         with open(folder + "/order", "w") as f:
             f.write(f"sublet-order 1\njob {number}\nattempt 1\nprogram sleep\nwork work\n"
-        if cgroup:
-            command = ("sh", "-c", 'echo $$ > "$0"; exec "$@"', cgroup + "/cgroup.procs", *command)
                     f"stdout_limit 0\nstderr_limit 0\nmonitor m\nsave_deadline_ms {save_ms}\n"
                     f"cpu_allowance_ms 50\nlease_ns 0\npatience_ms 0\nboot_id {boot}\nend\n")
         with open(folder + "/record.new", "w") as f:
             f.write(f"sublet-record 1\njob {number}\nattempt 1\nboot_id {boot}\n"
                     f"shepherd_pid {shepherd.pid}\nshepherd_start {start_time(shepherd.pid)}\n"
                     f"job_pid {job.pid}\njob_start {start_time(job.pid)}\nsession {job.pid}\n"
+                    + (f"cgroup_unified {cgroup}\n" if cgroup else "") +
                     "uid -1\nstarted_ns 1\nend\n")
         os.rename(folder + "/record.new", folder + "/record")
         return job
 
 
 def killed(process):
-                    + (f"cgroup_unified {cgroup}\n" if cgroup else "") +
     until(lambda: process.poll() is not None, "the job's end")
     assert process.returncode == -signal.SIGKILL, process.returncode
 
@@ -643,12 +649,6 @@ def job_spinner():
             shepherd.socket.close()
 
 
-# A program with a terminal of its own: a key is typed there for each byte of the FIFO, and read.
-TYPIST = """
-import os, pty, sys
-master, slave = pty.openpty()
-fifo = os.open(sys.argv[1], os.O_RDWR)
-while os.read(fifo, 1):
 # Burns about half a core in short processes that nobody reaps: their CPU time is in no process.
 UNREAPED = """
 import os, signal, time
@@ -709,6 +709,12 @@ def unreaped_job():
         until(lambda: is_right() and is_right(), "two spans in which both are right")
 
 
+# A program with a terminal of its own: a key is typed there for each byte of the FIFO, and read.
+TYPIST = """
+import os, pty, sys
+master, slave = pty.openpty()
+fifo = os.open(sys.argv[1], os.O_RDWR)
+while os.read(fifo, 1):
     os.write(master, b'k\\n')
     os.read(slave, 16)
 """
@@ -758,7 +764,7 @@ def terminals():
         client.until(AWAY)
         os.write(owners, b"k")
         assert client.until(ACTIVE)["reason"] == INPUT
-        until(lambda: "the owner is here: input (terminals)" in room.logged(), "the log")
+        until(lambda: "the owner is here: input (terminals, pts/" in room.logged(), "the log")
 
 
 def devices():
@@ -781,10 +787,13 @@ def devices():
             client.until(AWAY)
             os.write(device, bytes(24))
             assert client.until(ACTIVE)["reason"] == INPUT
+            client.until(AWAY)
+            assert client.place == name, client.place
             os.close(device)
             os.remove(f"{folder}/{name}")
         client.until(AWAY)
-        until(lambda: "the owner is here: input (input devices)" in room.logged(), "the log")
+        until(lambda: all("the owner is here: input (input devices, event%d)" % i in room.logged()
+                          for i in range(2)), "the log")
 
 
 def spent(pid):

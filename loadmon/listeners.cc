@@ -96,6 +96,11 @@ void Listeners::evict(const sublet_frame& frame, int64_t now) noexcept {
   attempts_->ask_unattended(frame, now, now + SUBLET_SHEPHERD_ACK_NS);
 }
 
+void Listeners::explain(const sublet_frame& cause) noexcept {
+  for (const auto& listener : listeners_)
+    if (listener->role == Listener::Role::client) send(listener.get(), cause);
+}
+
 void Listeners::tell(const sublet_frame& frame) noexcept {
   if (frame.state == SUBLET_PRESENCE_AWAY) attempts_->owner_away();
   for (const auto& listener : listeners_) {

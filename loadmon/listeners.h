@@ -52,6 +52,8 @@ class Listeners {
 
   // The eviction path: sends to the shepherds first, then to the client.
   void evict(const sublet_frame& frame, int64_t now) noexcept;
+  // The same, where the owner was seen: to the clients, which note it.
+  void explain(const sublet_frame& cause) noexcept;
   // Sends a heartbeat, or that the owner is away.
   void tell(const sublet_frame& frame) noexcept;
   // Closes connections that sent no HELLO in time.

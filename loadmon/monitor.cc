@@ -225,6 +225,7 @@ void Monitor::changed() {
   reported_at_ = watch_.seen().instant;
   if (watch_.verdict().state != SUBLET_PRESENCE_AWAY) {
     listeners_.evict(news, reported_at_);
+    listeners_.explain(cause_frame(news));
     // All listeners have been notified; now there is time to prepare for killing the jobs
     // of those that do not answer.
     folder_.prepare_all();
@@ -239,6 +240,16 @@ void Monitor::changed() {
   }
 }
 
+sublet_frame Monitor::cause_frame(const sublet_frame& news) const noexcept {
+  sublet_frame frame = {};
+  frame.magic = SUBLET_FRAME_MAGIC;
+  frame.kind = SUBLET_FRAME_CAUSE;
+  frame.sequence = news.sequence;
+  frame.instant = news.instant;
+  watch_.seen().place_of(watch_.verdict().reason).put(&frame);
+  return frame;
+}
+
 std::string Monitor::cause(const sublet_frame& news) const {
   const protocol::PresenceSample& seen = watch_.seen();
   if (news.reason == SUBLET_PRESENCE_RULE) {
@@ -248,8 +259,13 @@ std::string Monitor::cause(const sublet_frame& news) const {
     return "no jobs by " + (text.empty() ? "a rule" : text);
   }
   std::string text = std::string("the owner is here: ") + words(watch_.verdict().reason);
-  if (news.reason == SUBLET_PRESENCE_INPUT && *seen.input_by != 0)
-    text += std::string(" (") + seen.input_by + ")";
+  std::string by = news.reason == SUBLET_PRESENCE_INPUT   ? seen.input_by
+                   : news.reason == SUBLET_PRESENCE_MEDIA ? seen.attends_by
+                                                          : "";
+  const protocol::Place place = seen.place_of(watch_.verdict().reason);
+  if (!by.empty() && !place.empty()) by += ", ";
+  by += place.text();
+  if (!by.empty()) text += " (" + by + ")";
   if (news.reason == SUBLET_PRESENCE_CPU) {
     char cores[32];
     snprintf(cores, sizeof cores, " of %.2f cores", news.arg[0] / 1000.0);

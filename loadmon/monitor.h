@@ -86,6 +86,7 @@ class Monitor {
   // Why the owner is taken for present, for the log.
   std::string cause(const sublet_frame& news) const;
   sublet_frame frame(const protocol::PresenceVerdict& verdict);
+  sublet_frame cause_frame(const sublet_frame& news) const noexcept;
   std::vector<std::pair<uint64_t, uint32_t>> attempts_here() const;
   int64_t next_step(int64_t now) const;
   void set_timer(int64_t at);

@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "protocol/place.h"
+
 namespace sublet::protocol {
 namespace {
 
@@ -28,6 +30,7 @@ std::string line_of(const EvictionNote& note) {
     line += " " + std::to_string(number);
   for (const EvictionStep& step : kEvictionSteps)
     line += " " + std::to_string(note.steps.*step.after_us);
+  if (!note.place.empty()) line += " " + note.place;
   return line + "\n";
 }
 
@@ -40,7 +43,8 @@ std::optional<EvictionNote> note_in(std::string_view line) {
   for (const EvictionStep& step : kEvictionSteps)
     whole = whole && read_number(&line, &(note.steps.*step.after_us));
   note.ended = static_cast<EndCode>(ended);
-  if (!whole || !line.empty() || !plausible(note.steps)) return std::nullopt;
+  note.place = line;
+  if (!whole || Place(line).text() != note.place || !plausible(note.steps)) return std::nullopt;
   return note;
 }
 

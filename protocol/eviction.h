@@ -48,6 +48,7 @@ struct EvictionNote {
   uint32_t attempt = 0;
   EndCode ended = kEndNone;
   uint32_t sensed = 0;  // enum sublet_presence_reason, if it was the load monitor's word
+  std::string place;    // where, as of a Place; "": it is not known
   EvictionSteps steps;
 
   bool operator==(const EvictionNote&) const = default;

@@ -3,6 +3,8 @@
 #include <cppunit/extensions/HelperMacros.h>
 #include <rapidcheck.h>
 
+#include "protocol/place.h"
+
 namespace sublet::protocol {
 namespace {
 
@@ -16,7 +18,13 @@ class EvictionTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE_END();
 
   static EvictionNote note(uint64_t job) {
-    return {.at_us = 5, .job = job, .attempt = 2, .ended = kEndOwner, .sensed = 3, .steps = {}};
+    return {.at_us = 5,
+            .job = job,
+            .attempt = 2,
+            .ended = kEndOwner,
+            .sensed = 3,
+            .place = "event5 AT Translated Set 2 keyb",
+            .steps = {}};
   }
 
  public:
@@ -41,6 +49,7 @@ class EvictionTest : public CppUnit::TestFixture {
       one.job = *rc::gen::arbitrary<uint64_t>();
       one.attempt = *rc::gen::arbitrary<uint32_t>();
       one.sensed = *rc::gen::arbitrary<uint32_t>();
+      one.place = Place(*rc::gen::arbitrary<std::string>()).text();
       int64_t after = *rc::gen::inRange<int64_t>(-1, 100);
       for (const EvictionStep& step : kEvictionSteps) {
         one.steps.*step.after_us = after;
@@ -58,7 +67,13 @@ class EvictionTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(size_t{2}, notes_in(text + "1 2 3\nnonsense\n\n")->size());
     CPPUNIT_ASSERT_EQUAL(size_t{2}, notes_in(text + "5 3 2 16 3 9 8 7 6 5\n")->size());
     CPPUNIT_ASSERT_EQUAL(size_t{2}, notes_in(text + printed({note(2)}))->size());
-    CPPUNIT_ASSERT_EQUAL(size_t{1}, notes_in(text.substr(0, text.size() - 4))->size());
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, notes_in(text.substr(0, text.size() - 40))->size());
+    // A place is short and can be printed; older notes have none.
+    const std::string plain = "sublet-evictions 1\n5 9 2 16 3 1 2 -1 -1 3";
+    CPPUNIT_ASSERT_EQUAL(std::string(), notes_in(plain + "\n")->front().place);
+    CPPUNIT_ASSERT_EQUAL(std::string("pts/3"), notes_in(plain + " pts/3\n")->front().place);
+    CPPUNIT_ASSERT(notes_in(plain + " \x1b[2J\n")->empty());
+    CPPUNIT_ASSERT(notes_in(plain + " " + std::string(32, 'x') + "\n")->empty());
     CPPUNIT_ASSERT(!notes_in("sublet-evictions 2\n"));
     CPPUNIT_ASSERT_EQUAL(size_t{0}, notes_in("")->size());
   }

@@ -37,6 +37,8 @@
 #define SUBLET_OWNER_SENSE_BYTES 400
 #define SUBLET_OWNER_RULE_BYTES 9000
 #define SUBLET_OWNER_WITHDRAWN 0xffffffffu
+/* Where the owner was seen, as text that ends in a NUL. */
+#define SUBLET_PLACE_BYTES 32
 /* The least time between two HERE frames of an agent. */
 #define SUBLET_AGENT_PAUSE_NS 250000000ll
 
@@ -57,6 +59,9 @@ enum sublet_frame_kind {
    * state: enum sublet_shepherd_state; SUSPENDED and LINGERING: the job stays although the owner
    * is back. Also agent -> monitor, to PING; state is 0. */
   SUBLET_FRAME_ACK = 3,
+  /* monitor -> client, after a PRESENCE by which jobs leave: where the owner was seen. instant: of
+   * that PRESENCE; arg: SUBLET_PLACE_BYTES of text, empty if it cannot be told. */
+  SUBLET_FRAME_CAUSE = 4,
 
   /* client -> shepherd */
   /* The lease is valid until `instant`. A frozen attempt resumes. */

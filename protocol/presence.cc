@@ -29,6 +29,19 @@ bool is_news(const PresenceVerdict& before, const PresenceVerdict& after) {
   return before.state != after.state || (after.is_strict() && !before.is_strict()) || came;
 }
 
+Place PresenceSample::place_of(sublet_presence_reason reason) const {
+  switch (reason) {
+    case SUBLET_PRESENCE_INPUT:
+      return input_place;
+    case SUBLET_PRESENCE_MEDIA:
+      return attends_place;
+    case SUBLET_PRESENCE_UNSEEN:
+      return unseen_place;
+    default:
+      return {};
+  }
+}
+
 bool PresenceRule::uses_load() const {
   return std::any_of(load_stay.begin(), load_stay.end(), [](double t) { return t >= 0; });
 }

@@ -12,6 +12,7 @@
 
 #include "protocol/frame.h"
 #include "protocol/leaving.h"
+#include "protocol/place.h"
 
 namespace sublet::protocol {
 
@@ -26,17 +27,24 @@ struct PresenceSample {
   std::array<double, 3> load = {-1, -1, -1};  // averages over 1, 5, 15 min; < 0: not known
   int64_t input_age_ms = -1;                  // since the last input; < 0: not known
   const char* input_by = "";                  // which sense saw it; a literal
+  Place input_place;                          // and where
   ScriptedOwner scripted = ScriptedOwner::kNone;  // overrides everything above
   bool blind = false;                             // a source failed
   bool paused = false;                            // the owner's own word: no jobs now
-  bool unseen = false;   // somebody may be at a graphical session whose input nothing shows
-  bool attends = false;  // a film or a call: the owner touches nothing, but is here
-  bool sleeps = false;   // the machine is about to sleep
+  bool unseen = false;  // somebody may be at a graphical session whose input nothing shows
+  Place unseen_place;
+  bool attends = false;         // a film or a call: the owner touches nothing, but is here
+  const char* attends_by = "";  // a literal: "sound"
+  Place attends_place;
+  bool sleeps = false;  // the machine is about to sleep
   // By the owner's rules (docs/load-monitor.md): no jobs now, and no jobs from now on.
   bool rule_evicts = false;
   bool rule_withholds = false;
   bool jobs_stay = false;  // suspended or lingering ones are here
   bool burdened = false;   // lingering ones slow the owner down
+
+  // Where that was seen which a verdict is about.
+  Place place_of(sublet_presence_reason reason) const;
 };
 
 // The conditions for an idle machine. It becomes idle when every measure has been

@@ -186,6 +186,7 @@ AttemptEnd end_from_exit(const Assignment& what, const AttemptExit& exit, const 
   end.progress_ppm = static_cast<int32_t>(facts.progress_ppm);
   end.steps = steps_of(facts);
   end.sensed = static_cast<uint32_t>(facts.sensed);
+  if (same_boot && facts.quiesce_ns >= 0) end.sensed_ns = facts.ended_ns - facts.quiesce_ns;
   end.stdout_cut = facts.stdout_dropped > 0;
   end.stderr_cut = facts.stderr_dropped > 0;
   return end;

@@ -23,7 +23,21 @@ std::vector<protocol::EvictionNote> EvictionNotes::stored() const {
   }
 }
 
-void EvictionNotes::add(const protocol::EvictionNote& note) {
+void EvictionNotes::note_cause(const sublet_frame& cause) {
+  const std::lock_guard lock(causes_mutex_);
+  causes_[next_cause_++ % causes_.size()] = {cause.instant, protocol::Place(cause)};
+}
+
+std::string EvictionNotes::place_at(int64_t sensed_ns) {
+  const std::lock_guard lock(causes_mutex_);
+  const auto found = std::find_if(causes_.begin(), causes_.end(), [sensed_ns](const Cause& one) {
+    return one.instant == sensed_ns;
+  });
+  return found == causes_.end() ? "" : found->place.text();
+}
+
+void EvictionNotes::add(protocol::EvictionNote note, int64_t sensed_ns) {
+  if (sensed_ns != 0) note.place = place_at(sensed_ns);
   const std::lock_guard lock(mutex_);
   if (!notes_) notes_ = stored();
   const bool known = std::any_of(notes_->begin(), notes_->end(), [&](const auto& one) {

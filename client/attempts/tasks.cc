@@ -230,7 +230,9 @@ void AttemptTasks::note_eviction(const WorkPtr& work) {
   if (!had_to_leave(work->end.end)) return;
   // Later: what was saved is to reach the server first. And not by the threads on which an owner
   // may wait for a kill: it writes a file.
-  post(threads_.workers, work, [this, note = note_of(work->end)] { evictions_.add(note); });
+  post(threads_.workers, work, [this, note = note_of(work->end), sensed_ns = work->end.sensed_ns] {
+    evictions_.add(note, sensed_ns);
+  });
 }
 
 void AttemptTasks::do_hand_in(const WorkPtr& work) {

@@ -70,6 +70,9 @@ class AttemptTasks {
 
   void hurry() { threads_.hurry(); }
 
+  // The monitor's frame CAUSE, for `sublet owner history`. Any thread.
+  void note_cause(const sublet_frame& frame) { evictions_.note_cause(frame); }
+
   // Checks for an exit record and a living shepherd; results in the event ended,
   // vanished or still_alive.
   void check_end(const WorkPtr& work);

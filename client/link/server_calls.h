@@ -131,7 +131,8 @@ struct AttemptEnd {
   int32_t resumed_ppm = -1;
   int32_t progress_ppm = -1;
   protocol::EvictionSteps steps;
-  uint32_t sensed = 0;  // enum sublet_presence_reason; not reported
+  uint32_t sensed = 0;    // enum sublet_presence_reason; not reported
+  int64_t sensed_ns = 0;  // CLOCK_BOOTTIME, 0: not known; not reported
   bool stdout_cut = false;
   bool stderr_cut = false;
   std::vector<uint64_t> outputs;

@@ -35,12 +35,14 @@ bool say_hello(int socket) {
 
 MonitorLink::MonitorLink(Loop& loop, Workers& local, const MonitorSettings& settings,
                          std::function<void(const sublet_frame&)> presence,
-                         std::function<void()> lost, std::function<void(pid_t)> child)
+                         std::function<void(const sublet_frame&)> cause, std::function<void()> lost,
+                         std::function<void(pid_t)> child)
     : loop_(loop),
       local_(local),
       settings_(settings),
       start_(settings.command, settings.socket),
       presence_(std::move(presence)),
+      cause_(std::move(cause)),
       lost_(std::move(lost)),
       child_(std::move(child)) {}
 
@@ -92,6 +94,7 @@ void MonitorLink::read() {
     if (n <= 0) return lose("has gone");
     if (n != static_cast<ssize_t>(sizeof frame) || frame.magic != SUBLET_FRAME_MAGIC)
       return lose("sends invalid data");
+    if (frame.kind == SUBLET_FRAME_CAUSE) cause_(frame);
     if (frame.kind != SUBLET_FRAME_PRESENCE) continue;
     heard_ns_ = system_clock().boot_ns();
     give_up_ns_ = 0;

@@ -26,11 +26,12 @@ struct MonitorSettings {
 
 class MonitorLink {
  public:
-  // presence: called for each PRESENCE frame. lost: called if there is no monitor to
-  // rely on, also if the first one does not answer within five seconds. child: called
+  // presence: called for each PRESENCE frame. cause: for each CAUSE. lost: called if there is no
+  // monitor to rely on, also if the first one does not answer within five seconds. child: called
   // with the pid of a monitor started here.
   MonitorLink(Loop& loop, Workers& local, const MonitorSettings& settings,
-              std::function<void(const sublet_frame&)> presence, std::function<void()> lost,
+              std::function<void(const sublet_frame&)> presence,
+              std::function<void(const sublet_frame&)> cause, std::function<void()> lost,
               std::function<void(pid_t)> child);
   ~MonitorLink();
 
@@ -58,7 +59,7 @@ class MonitorLink {
   Workers& local_;
   const MonitorSettings settings_;
   MonitorStart start_;
-  const std::function<void(const sublet_frame&)> presence_;
+  const std::function<void(const sublet_frame&)> presence_, cause_;
   const std::function<void()> lost_;
   const std::function<void(pid_t)> child_;
   UniqueFd socket_;

@@ -44,6 +44,21 @@ const char* words(uint32_t desktop) {
   }
 }
 
+// Visitors that are too many to be heard.
+const protocol::Place kVisitors("agents");
+
+protocol::Place place_of(const WatchedDesktop& watched) {
+  const bool x11 = watched.desktop == SUBLET_DESKTOP_X11;
+  protocol::Place place(x11 ? "X11" : "Wayland");
+  const std::string& session =
+      watched.server_session.empty() ? watched.agent_session : watched.server_session;
+  if (x11 && watched.display > 0)
+    place.append(" :" + std::to_string(watched.display - 1));
+  else if (!session.empty())
+    place.append(", session " + session);
+  return place;
+}
+
 bool send_ping(int fd, uint32_t sequence) {
   sublet_frame frame = {};
   frame.magic = SUBLET_FRAME_MAGIC;
@@ -101,7 +116,12 @@ bool Desktops::notice(int64_t now, protocol::PresenceSample* sample) {
 }
 
 void Desktops::fill(int64_t now, protocol::PresenceSample* sample) const {
-  if (seen_ != 0) note_input(now, seen_, "desktops", sample);
+  if (seen_ != 0) note_input(now, seen_, "desktops", seen_in_, sample);
+}
+
+void Desktops::seen(int64_t now, const protocol::Place& place) {
+  seen_ = now;
+  seen_in_ = place;
 }
 
 void Desktops::hear_all(int64_t now) {
@@ -129,7 +149,10 @@ void Desktops::read(Place agent, int64_t now) {
 std::string Desktops::hear(Agent& agent, const sublet_frame& frame, int64_t now) {
   if (frame.magic != SUBLET_FRAME_MAGIC || frame.reserved != 0) return "it is of another version";
   const bool known = agent.known;
-  if (known && frame.kind == SUBLET_FRAME_HERE) seen_ = agent.watched.touched_at = now;
+  if (known && frame.kind == SUBLET_FRAME_HERE) {
+    agent.watched.touched_at = now;
+    seen(now, agent.watched.place);
+  }
   if (!agent.frames.take(now)) {
     banned_[agent.who.uid] = now + kBannedFor;
     return "it said too much; its user's agents are refused for a minute";
@@ -152,6 +175,7 @@ void Desktops::greet(Agent& agent, const sublet_frame& frame, int64_t now) {
   watched.server = static_cast<pid_t>(frame.arg[0]);
   watched.display = frame.arg[1];
   watched.touched_at = now;
+  watched.place = place_of(watched);
   watched.server_session = session_of_process(root_, watched.server);
   watched.agent_session = session_of_process(root_, watched.pid);
   if (!lines_.take(now)) return;
@@ -168,7 +192,7 @@ void Desktops::accept_all(int64_t now) {
       if (visits_.take(now)) continue;
       epoll_ctl(events_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
       listening_ = false;
-      seen_ = now;
+      seen(now, kVisitors);
       return;
     }
   } catch (const OsError& error) {
@@ -186,7 +210,7 @@ void Desktops::admit(UniqueFd fd, int64_t now) {
   const Visitor who = visitor_at(fd.get());
   // Who is turned away sees the connection close.
   if (!has_room_for(who.uid, now)) {
-    if (!may_belong_to_job(who, jobs_)) seen_ = now;
+    if (!may_belong_to_job(who, jobs_)) seen(now, kVisitors);
     return;
   }
   const int number = fd.get();

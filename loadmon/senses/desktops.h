@@ -80,6 +80,7 @@ class Desktops : public Sense {
   bool has_room_for(uid_t uid, int64_t now);
   void hear_all(int64_t now);
   void read(Place agent, int64_t now);
+  void seen(int64_t now, const protocol::Place& place);
   // Why this agent must go; "": it may stay.
   std::string hear(Agent& agent, const sublet_frame& frame, int64_t now);
   void greet(Agent& agent, const sublet_frame& frame, int64_t now);
@@ -98,6 +99,7 @@ class Desktops : public Sense {
   std::map<uid_t, int64_t> banned_;  // until when
   uint32_t pings_ = 0;
   int64_t seen_ = 0;  // the last input, CLOCK_BOOTTIME, ns; 0: none yet
+  protocol::Place seen_in_;
 };
 
 }  // namespace sublet::loadmon

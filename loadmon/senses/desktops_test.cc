@@ -57,6 +57,7 @@ class DesktopsTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(input_is_seen);
   CPPUNIT_TEST(an_older_input_of_another_sense_does_not_count);
   CPPUNIT_TEST(who_has_not_said_what_it_watches_is_not_heard);
+  CPPUNIT_TEST(the_place_is_known);
   CPPUNIT_TEST(jobs_are_refused);
   CPPUNIT_TEST(mute_agents_are_dropped);
   CPPUNIT_TEST(pings_keep_an_agent_alive);
@@ -111,6 +112,25 @@ class DesktopsTest : public CppUnit::TestFixture {
     agent.say(frame_of(SUBLET_FRAME_HERE));
     CPPUNIT_ASSERT_EQUAL(int64_t{-1}, settled_age());
     CPPUNIT_ASSERT(agent.hung_up());
+  }
+
+  void the_place_is_known() {
+    const FakeAgent agent(folder_);
+    sublet_frame greeting = frame_of(SUBLET_FRAME_AGENT, SUBLET_DESKTOP_X11);
+    greeting.arg[1] = 2;
+    agent.say(greeting);
+    agent.say(frame_of(SUBLET_FRAME_HERE));
+    settled_age();
+    protocol::PresenceSample sample;
+    CPPUNIT_ASSERT(desktops_->notice(now_, &sample));
+    CPPUNIT_ASSERT_EQUAL(std::string("X11 :1"), std::string(sample.input_place.text()));
+    CPPUNIT_ASSERT(!desktops_->live().front().full_screen);
+    agent.say(frame_of(SUBLET_FRAME_FULL_SCREEN, 1));
+    settled_age();
+    CPPUNIT_ASSERT(desktops_->live().front().full_screen);
+    agent.say(frame_of(SUBLET_FRAME_FULL_SCREEN, 0));
+    settled_age();
+    CPPUNIT_ASSERT(!desktops_->live().front().full_screen);
   }
 
   void jobs_are_refused() {

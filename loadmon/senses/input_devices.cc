@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <string_view>
 
 #include "base/os_error.h"
 
@@ -28,6 +29,15 @@ bool is_moved_by_itself(int fd) {
   unsigned char properties[INPUT_PROP_CNT / 8 + 1] = {};
   if (ioctl(fd, EVIOCGPROP(sizeof properties), properties) < 0) return false;
   return (properties[INPUT_PROP_ACCELEROMETER / 8] >> (INPUT_PROP_ACCELEROMETER % 8)) & 1;
+}
+
+protocol::Place place_of(int fd, const std::string& path) {
+  protocol::Place place(std::string_view(path).substr(path.rfind('/') + 1));
+  char name[64] = "";
+  if (ioctl(fd, EVIOCGNAME(sizeof name - 1), name) <= 0) return place;
+  place.append(" ");
+  place.append(name);
+  return place;
 }
 }  // namespace
 
@@ -72,7 +82,8 @@ void InputDevices::open_device(const std::string& path) {
   }
   if (is_moved_by_itself(fd.get()) || !events_.add(fd.get())) return;
   const int number = fd.get();
-  devices_[number] = {std::move(fd), path};
+  const protocol::Place place = place_of(number, path);
+  devices_[number] = {std::move(fd), path, place};
 }
 
 bool InputDevices::sample(int64_t now, const JobsEffect& /*jobs*/,
@@ -95,7 +106,13 @@ void InputDevices::drain(int64_t now) {
   for (const int fd : events_.ready()) {
     if (fd == inotify_.get()) {
       read_names();
-    } else if (!discard(fd, &any)) {
+      continue;
+    }
+    bool pressed = false;
+    const bool there = discard(fd, &pressed);
+    if (pressed) seen_in_ = devices_[fd].place;
+    any = any || pressed;
+    if (!there) {
       events_.remove(fd);
       devices_.erase(fd);
       changed_ = true;
@@ -123,7 +140,7 @@ void InputDevices::read_names() {
 }
 
 void InputDevices::fill(int64_t now, protocol::PresenceSample* sample) const {
-  if (seen_at_ != kUnseen) note_input(now, seen_at_, "input devices", sample);
+  if (seen_at_ != kUnseen) note_input(now, seen_at_, "input devices", seen_in_, sample);
 }
 
 std::string InputDevices::absence() const {

@@ -34,6 +34,7 @@ class InputDevices : public Sense {
   struct Device {
     UniqueFd fd;
     std::string path;
+    protocol::Place place = {};  // its name here, and what it calls itself
   };
 
   // Watches dev/input, or dev until that appears.
@@ -53,6 +54,7 @@ class InputDevices : public Sense {
   std::map<std::string, int> unreadable_;  // path -> errno
   bool changed_ = false;                   // devices were added, or may be read now
   int64_t seen_at_ = kUnseen;              // CLOCK_BOOTTIME, ns
+  protocol::Place seen_in_;
 };
 
 }  // namespace sublet::loadmon

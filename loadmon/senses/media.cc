@@ -10,7 +10,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <string_view>
 
+#include "base/files.h"
 #include "base/os_error.h"
 
 namespace sublet::loadmon {
@@ -54,7 +56,7 @@ void Media::look_for_cameras() {
                                  IN_CREATE | IN_ATTRIB | IN_ONLYDIR);
   for_each_name(root_ + "/dev", "video", [this](const std::string& camera) {
     const int watch = inotify_add_watch(inotify_.get(), camera.c_str(), IN_OPEN | IN_CLOSE);
-    if (watch >= 0) cameras_.try_emplace(watch, 0);
+    if (watch >= 0) cameras_.try_emplace(watch, Camera{.place = place_of(camera, "/dev/")});
   });
 }
 
@@ -77,17 +79,25 @@ bool Media::sample(int64_t now, const JobsEffect& /*jobs*/, protocol::PresenceSa
     look_for_streams();
     looked_at_ = now;
   }
-  sounding_ = std::any_of(streams_.begin(), streams_.end(),
-                          [this](const std::string& status) { return is_sounding(status); });
+  const auto sounds =
+      std::find_if(streams_.begin(), streams_.end(),
+                   [this](const std::string& status) { return is_sounding(status); });
+  sounding_ = sounds != streams_.end();
+  if (sounding_) sounds_in_ = place_of(folder_of(*sounds), "/proc/asound/");
   return notice(now, sample);
 }
 
 bool Media::notice(int64_t /*now*/, protocol::PresenceSample* sample) {
   drain();
-  const bool filming = std::any_of(cameras_.begin(), cameras_.end(),
-                                   [](const auto& camera) { return camera.second > 0; });
-  if (sounding_ || filming) sample->attends = true;
+  if (sounding_) note_media("sound", sounds_in_, sample);
+  for (const auto& [watch, camera] : cameras_)
+    if (camera.opens > 0) note_media("an open camera", camera.place, sample);
   return true;
+}
+
+protocol::Place Media::place_of(const std::string& path, const char* folder) const {
+  const size_t before = root_.size() + strlen(folder);
+  return protocol::Place(std::string_view(path).substr(std::min(path.size(), before)));
 }
 
 void Media::drain() {
@@ -100,7 +110,7 @@ void Media::drain() {
       at += sizeof *event + event->len;
       const auto camera = cameras_.find(event->wd);
       if (event->mask & IN_Q_OVERFLOW) {
-        for (auto& [watch, opens] : cameras_) opens = 0;
+        for (auto& [watch, one] : cameras_) one.opens = 0;
       } else if (event->wd == dev_watch_) {
         if (event->len > 0 && is_camera(event->name)) look_for_cameras();
       } else if (camera == cameras_.end()) {
@@ -108,9 +118,9 @@ void Media::drain() {
       } else if (event->mask & IN_IGNORED) {
         cameras_.erase(camera);
       } else if (event->mask & IN_OPEN) {
-        ++camera->second;
-      } else if ((event->mask & IN_CLOSE) && camera->second > 0) {
-        --camera->second;
+        ++camera->second.opens;
+      } else if ((event->mask & IN_CLOSE) && camera->second.opens > 0) {
+        --camera->second.opens;
       }
     }
   }

@@ -32,6 +32,8 @@ class Media : public Sense {
   void look_for_streams();
   void look_for_cameras();
   bool is_sounding(const std::string& status) const;
+  // Of a stream or a camera, by its path.
+  protocol::Place place_of(const std::string& path, const char* folder) const;
   // Counts the cameras that were opened and closed.
   void drain();
 
@@ -41,8 +43,13 @@ class Media : public Sense {
   int dev_watch_ = -1;
   int64_t looked_at_ = 0;             // for streams; CLOCK_BOOTTIME, ns
   std::vector<std::string> streams_;  // paths of status files
-  std::map<int, int> cameras_;        // watch -> how often it is open, since it is watched
+  struct Camera {
+    protocol::Place place = {};
+    int opens = 0;  // how often it is open, since it is watched
+  };
+  std::map<int, Camera> cameras_;  // by watch
   bool sounding_ = false;
+  protocol::Place sounds_in_;
 };
 
 }  // namespace sublet::loadmon

@@ -22,15 +22,25 @@ struct JobsEffect {
   double runnable = 0;  // number of the jobs' runnable processes, now
 };
 
-// Input was seen at `seen_at` by the sense `by`; another's younger input remains. `now`,
-// `seen_at`: CLOCK_BOOTTIME, ns.
-inline void note_input(int64_t now, int64_t seen_at, const char* by,
+// Input was seen at `seen_at` by the sense `by`, at `place`; another's younger input remains.
+// `now`, `seen_at`: CLOCK_BOOTTIME, ns.
+inline void note_input(int64_t now, int64_t seen_at, const char* by, const protocol::Place& place,
                        protocol::PresenceSample* sample) {
   constexpr int64_t kMs = 1'000'000;
   const int64_t age = std::max<int64_t>(0, now - seen_at) / kMs;
   if (sample->input_age_ms >= 0 && sample->input_age_ms <= age) return;
   sample->input_age_ms = age;
   sample->input_by = by;
+  sample->input_place = place;
+}
+
+// The owner watches a film or is in a call; what was noted before remains.
+inline void note_media(const char* by, const protocol::Place& place,
+                       protocol::PresenceSample* sample) {
+  if (sample->attends) return;
+  sample->attends = true;
+  sample->attends_by = by;
+  sample->attends_place = place;
 }
 
 class Sense {

@@ -89,6 +89,10 @@ bool read_session(sd_bus_message* message, Session* session) {
   return more == 0;
 }
 
+protocol::Place place_of(const Session& session) {
+  return protocol::Place("session " + session.id);
+}
+
 // The path of a session in a signal SessionNew or SessionRemoved.
 std::string session_path(sd_bus_message* signal) {
   const char *id = nullptr, *path = nullptr;
@@ -143,6 +147,7 @@ struct Sessions::Callbacks {
     if (sense.sleeps_) return 0;
     // Somebody woke it.
     sense.seen_at_ = sense.now_;
+    sense.seen_in_ = protocol::Place("woken up");
     sense.inhibit_sleep();
     return 0;
   }
@@ -278,9 +283,9 @@ bool Sessions::notice(int64_t now, protocol::PresenceSample* sample) {
 
 void Sessions::fill(int64_t now, protocol::PresenceSample* sample) const {
   sample->sleeps = sleeps_;
-  if (attends_) sample->attends = true;
+  if (attends_) note_media("a program that keeps the screen on", {}, sample);
   look_at_desktops(now, sample);
-  if (seen_at_ != kUnseen) note_input(now, seen_at_, "sessions", sample);
+  if (seen_at_ != kUnseen) note_input(now, seen_at_, "sessions", seen_in_, sample);
 }
 
 void Sessions::look_at_desktops(int64_t now, protocol::PresenceSample* sample) const {
@@ -293,14 +298,16 @@ void Sessions::look_at_desktops(int64_t now, protocol::PresenceSample* sample) c
   sample->unseen = false;
   for (size_t s = 0; s < graphical.size(); ++s) {
     const bool at_devices = devices_see && !graphical[s].remote;
-    if (!at_devices && std::find(shown.begin(), shown.end(), s) == shown.end())
-      sample->unseen = true;
+    if (at_devices || std::find(shown.begin(), shown.end(), s) != shown.end()) continue;
+    sample->unseen = true;
+    sample->unseen_place = place_of(graphical[s]);
   }
   for (size_t d = 0; d < desktops.size(); ++d) {
     // A locked screen shows no film, and one of another session is not looked at.
     const bool watchable =
         shown[d] == kNoSession || (!graphical[shown[d]].locked && graphical[shown[d]].active);
-    if (watchable && is_film(desktops[d], now, sample->input_age_ms)) sample->attends = true;
+    if (watchable && is_film(desktops[d], now, sample->input_age_ms))
+      note_media("a full-screen program", desktops[d].place, sample);
   }
 }
 
@@ -374,7 +381,10 @@ void Sessions::examined(sd_bus_message* answer, const std::string& path) {
   const bool known = before != sessions_.end();
   const bool came_back = known && ((before->second.locked && !session.locked) ||
                                    (!before->second.active && session.active));
-  if (session.is_somebody() && (arrives || came_back)) seen_at_ = now_;
+  if (session.is_somebody() && (arrives || came_back)) {
+    seen_at_ = now_;
+    seen_in_ = place_of(session);
+  }
   sessions_[path] = session;
 }
 

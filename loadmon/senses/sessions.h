@@ -118,6 +118,7 @@ class Sessions : public Sense {
   bool sleeps_ = false;
   bool attends_ = false;       // a program asks that the machine does not count as idle
   int64_t seen_at_ = kUnseen;  // CLOCK_BOOTTIME, ns
+  protocol::Place seen_in_;
 };
 
 }  // namespace sublet::loadmon

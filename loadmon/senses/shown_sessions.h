@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "protocol/frame.h"
+#include "protocol/place.h"
 
 namespace sublet::loadmon {
 
@@ -41,8 +42,9 @@ struct WatchedDesktop {
   int64_t display = 0;  // of X11 on this machine: its number + 1; 0: not known
   // logind's ids of the sessions in which server and agent run; "": in none.
   std::string server_session = {}, agent_session = {};
-  bool full_screen = false;  // a full-screen program is in front
-  int64_t touched_at = 0;    // last input, or when the agent came; CLOCK_BOOTTIME, ns
+  protocol::Place place = {};  // "X11 :0"
+  bool full_screen = false;    // a full-screen program is in front
+  int64_t touched_at = 0;      // last input, or when the agent came; CLOCK_BOOTTIME, ns
 };
 
 constexpr size_t kNoSession = SIZE_MAX;

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "base/clock.h"
@@ -127,7 +128,7 @@ bool Terminals::sample(int64_t now, const JobsEffect& /*jobs*/, protocol::Presen
     watched_.clear();
     of_jobs_.clear();
     look_for_terminals();
-    seen(now);
+    seen(now, "");
   }
   if (undecided_) decide(now);
   if (times_at_ == 0 || now - times_at_ >= kTimesEvery) look_at_times(now, times_at_ == 0);
@@ -190,7 +191,7 @@ void Terminals::heard(Terminal& terminal, int64_t now) {
     return;
   }
   if (is_any(terminal.path) ? of_jobs_.empty() || any_was_just_read() : is_owners(terminal.path))
-    seen(now);
+    seen(now, terminal.path);
 }
 
 void Terminals::decide(int64_t now) {
@@ -210,7 +211,7 @@ void Terminals::decide(int64_t now) {
       undecided_ = true;
       heard_ = heard_ || one.heard;
     } else if (whose == Whose::owners) {
-      if (one.heard) seen(now);
+      if (one.heard) seen(now, one.path);
       one.owners = true;
       one.heard = false;
     } else {
@@ -255,10 +256,13 @@ bool Terminals::any_was_just_read() const {
 void Terminals::look_at_times(int64_t now, bool all) {
   times_at_ = now;
   int64_t youngest = 0;
-  const auto look = [&youngest](const std::string& path) {
+  const std::string* place = nullptr;
+  const auto look = [&](const std::string& path) {
     struct stat about;
     if (is_any(path) || !is_owners(path) || !describe(path, &about)) return;
-    youngest = std::max<int64_t>(youngest, about.st_atim.tv_sec);
+    if (about.st_atim.tv_sec <= youngest) return;
+    youngest = about.st_atim.tv_sec;
+    place = &path;
   };
   for (const std::string& path : unwatched_) look(path);
   if (all)
@@ -266,16 +270,24 @@ void Terminals::look_at_times(int64_t now, bool all) {
   if (youngest == 0) return;
   // A time in the future (the clock was set back) counts as a key just now.
   const int64_t age_s = std::max<int64_t>(0, utc_s() - youngest);
-  seen_at_ = std::max(seen_at_, now - age_s * 1'000 * kMs);
+  const int64_t read_at = now - age_s * 1'000 * kMs;
+  if (read_at <= seen_at_) return;
+  seen_at_ = read_at;
+  seen_in_ = place_of(*place);
 }
 
-void Terminals::seen(int64_t now) {
+protocol::Place Terminals::place_of(const std::string& path) const {
+  return protocol::Place(std::string_view(path).substr(std::min(path.size(), dev_.size() + 1)));
+}
+
+void Terminals::seen(int64_t now, const std::string& path) {
   seen_at_ = now;
+  seen_in_ = place_of(path);
   events_.rest(now + kRest);
 }
 
 void Terminals::fill(int64_t now, protocol::PresenceSample* sample) const {
-  if (seen_at_ != kUnseen) note_input(now, seen_at_, "terminals", sample);
+  if (seen_at_ != kUnseen) note_input(now, seen_at_, "terminals", seen_in_, sample);
 }
 
 std::string Terminals::problem() const {

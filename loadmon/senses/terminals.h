@@ -66,7 +66,9 @@ class Terminals : public Sense {
   // The owner's terminals have been read from in the last seconds: /dev/tty is any of them.
   bool any_was_just_read() const;
   void look_at_times(int64_t now, bool all);
-  void seen(int64_t now);
+  // `path`: of the terminal; "": not known.
+  void seen(int64_t now, const std::string& path);
+  protocol::Place place_of(const std::string& path) const;
   void fill(int64_t now, protocol::PresenceSample* sample) const;
 
   const std::string dev_;
@@ -83,7 +85,8 @@ class Terminals : public Sense {
   int64_t decide_at_ = 0;            // not before; CLOCK_BOOTTIME, ns
   int64_t times_at_ = 0;             // the last look at access times; 0: none
   int64_t seen_at_ = kUnseen;        // the last key
-  int error_ = 0;                    // errno: a terminal cannot be watched for want of watches
+  protocol::Place seen_in_;
+  int error_ = 0;  // errno: a terminal cannot be watched for want of watches
 };
 
 }  // namespace sublet::loadmon

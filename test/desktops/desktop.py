@@ -109,7 +109,8 @@ while monitor.connect_ex(sys.argv[1]) != 0:
 monitor.send(frame.pack(0x314C4253, 1, 0, 0, 0, 1, 0, 0, 0, os.getpid(), 0, 0, 0))
 while True:
     fields = frame.unpack(monitor.recv(256))
-    print(fields[6], fields[7], flush=True)
+    if fields[1] == 2:
+        print(fields[6], fields[7], flush=True)
 """
 
 

@@ -104,7 +104,7 @@ class Sessions(unittest.TestCase):
     def seen_by_sessions(self, times):
         """What is told comes before what is logged."""
         def count():
-            return self.monitor.log().count("the owner is here: input (sessions)")
+            return self.monitor.log().count("the owner is here: input (sessions, session c")
         wait_for(lambda: count() >= times, "the log to say so")
         self.assertEqual(times, count())
 
@@ -189,7 +189,9 @@ class Sessions(unittest.TestCase):
         """For longer than the monitor would need to take a sample and to become idle."""
         end = time.monotonic() + 3
         while time.monotonic() < end:
-            self.assertEqual((1, "one whose input nothing shows"), self.monitor.senses()["sessions"])
+            against, value = self.monitor.senses()["sessions"]
+            self.assertEqual(1, against)
+            self.assertRegex(value, "^one whose input nothing shows, session c[12]$")
             time.sleep(0.1)
 
     def test_an_agent_of_somebody_else_does_not_help(self):
@@ -258,10 +260,12 @@ class Sessions(unittest.TestCase):
         self.monitor.until(AWAY)
         sound("state: RUNNING\nowner_pid   : 1\n")
         self.assertEqual(MEDIA, self.monitor.until(ACTIVE))
+        self.assertEqual((1, "sound, card0/pcm0p/sub0"), self.monitor.senses()["media"])
         sound("closed\n")
         self.monitor.until(AWAY)
         with open(camera):
             self.assertEqual(MEDIA, self.monitor.until(ACTIVE))
+            self.assertEqual((1, "an open camera, video0"), self.monitor.senses()["media"])
         self.monitor.until(AWAY)
 
     def start_film(self):
@@ -273,6 +277,9 @@ class Sessions(unittest.TestCase):
         self.monitor.until(AWAY)
         self.owner.do("fill")
         self.assertEqual(MEDIA, self.monitor.until(ACTIVE))
+        film = "a full-screen program, X11 " + self.session.environment["DISPLAY"]
+        self.assertEqual((1, film), self.monitor.senses()["media"])
+        wait_for(lambda: "(%s)" % film in self.monitor.log(), "the log to say so")
 
     def test_a_full_screen_film(self):
         self.start_logind()

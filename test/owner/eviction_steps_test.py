@@ -126,6 +126,26 @@ class EvictionSteps(TrainingCase):
         wait_for(lambda: self.curly.running() == "1.2", "the job to run again")
         self.assertEqual(len(self.history()), 1)
 
+    def test_the_place_where_the_owner_was_seen(self):
+        self.curly.stop()
+        root = os.path.join(self.pool.folder, "root")
+        os.makedirs(os.path.join(root, "dev", "input"))
+        os.symlink("/proc", os.path.join(root, "proc"))
+        device = os.path.join(root, "dev", "input", "event5")
+        os.mkfifo(device)
+        sets = ["root=" + root, "idle_time=1 s", "cpu.become_idle=-1", "cpu.stay_idle=-1"]
+        self.curly = self.pool.client("larry", scripted=False, monitor_sets=sets).start()
+        self.run_shell("")
+        with open(device, "wb") as pressed:
+            pressed.write(bytes(24))
+        wait_for(self.history, "the eviction to be noted")
+        note, = self.history()
+        self.assertEqual((note["sensed"], note["place"]), ("input", "event5"))
+        out = self.pool.run("owner", "history", "--state", self.curly.state)[1]
+        self.assertRegex(out, r"\n20\S+Z +1\.1 +input, event5 +\d")
+        with open(os.path.join(self.curly.state, "evictions")) as f:
+            self.assertRegex(f.read(), r"^sublet-evictions 1\n\d+ 1 1 \d+ 3 .* event5\n$")
+
     def test_notes_that_cannot_be_read(self):
         path = os.path.join(self.curly.state, "evictions")
         with open(path, "w") as f:

@@ -46,6 +46,11 @@ std::vector<EvictionNote> notes_of(const std::vector<std::string>& folders) {
   return {};
 }
 
+// With the place, where one is known: "input, pts/3".
+std::string at(const char* words, const char* kind, const std::string& place) {
+  return place.empty() ? words : std::string(kind) + ", " + place;
+}
+
 // What made the job leave, if it was the owner and the load monitor said what.
 std::string phrase(const EvictionNote& note) {
   if (note.ended != protocol::kEndOwner) return protocol::end_name(note.ended);
@@ -55,17 +60,17 @@ std::string phrase(const EvictionNote& note) {
     case SUBLET_PRESENCE_LOAD:
       return "high load";
     case SUBLET_PRESENCE_INPUT:
-      return "keyboard, mouse or terminal";
+      return at("keyboard, mouse or terminal", "input", note.place);
     case SUBLET_PRESENCE_SCRIPT:
       return "simulated owner";
     case SUBLET_PRESENCE_PAUSED:
       return "sublet owner pause";
     case SUBLET_PRESENCE_UNSEEN:
-      return "a session that cannot be seen";
+      return at("a session that cannot be seen", "unseen", note.place);
     case SUBLET_PRESENCE_SLEEP:
       return "going to sleep";
     case SUBLET_PRESENCE_MEDIA:
-      return "sound, camera or a film";
+      return at("sound, camera or a film", "media", note.place);
     case SUBLET_PRESENCE_RULE:
       return "a rule";
     default:
@@ -103,7 +108,7 @@ std::string json_of(const std::vector<EvictionNote>& notes) {
   for (const EvictionNote& note : notes) {
     json.begin_object().field("at_us", note.at_us).field("job", note.job);
     json.field("attempt", note.attempt).field("ended", protocol::end_name(note.ended));
-    json.field("sensed", presence_name(note.sensed));
+    json.field("sensed", presence_name(note.sensed)).field("place", note.place);
     for (const protocol::EvictionStep& step : protocol::kEvictionSteps)
       json.field((std::string(step.name) + "_us").c_str(), note.steps.*step.after_us);
     json.end_object();
