@@ -24,7 +24,7 @@ OWNERS = {
 STEPS = 12  # per minute: the kernel updates its average every 5 s
 
 FRAME = "<IHHQIIIIq4q"  # protocol/frame.h
-MAGIC, HELLO = 0x314C4253, 1
+MAGIC, HELLO, PRESENCE = 0x314C4253, 1, 2
 ACTIVE = 1
 LOAD, SETTLING = 2, 4
 
@@ -79,6 +79,8 @@ class Recorder:
         if not data:
             return False
         frame = struct.unpack(FRAME, data)
+        if frame[1] != PRESENCE:
+            return True
         sample = Sample(at=frame[8] / 1e9, load=frame[12] / 1000, state=frame[6], reason=frame[7],
                         until_idle=frame[11] / 1000)
         if not self.samples or sample.at > self.samples[-1].at:
