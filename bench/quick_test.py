@@ -54,7 +54,7 @@ MAY_BE_ZERO = {"saves_missing", "cpu_all_200_queued", "cpu_shepherds_and_jobs_20
                  for part in ("_p50", "_p99", "_max"))}
 
 # Of the budgets, those that hold also in a short run beside other load.
-AT_MOST = {"workstation_private_memory": 4.0, "workstation_wakeups": 4.0, "mouse_all_wakeups": 4.0}
+AT_MOST = {"workstation_private_memory": 4.0, "workstation_wakeups": 4.0}
 
 
 def bench(*words):
