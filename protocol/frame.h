@@ -15,7 +15,8 @@
  *   OWNER    owner.sock, the Load Monitor listens; everybody at this machine who is
  *            not a job may connect, to say or ask whether jobs may run (`sublet owner`).
  *   AGENT    agent.sock, the Load Monitor listens; the sublet-agent of each desktop
- *            session connects, stays connected, and can only say that its owner is here.
+ *            session connects, stays connected, and can only say that its owner is here, or
+ *            watches a film.
  * On the first two, each side accepts only peers whose uid (SO_PEERCRED) is root or its
  * own.
  *
