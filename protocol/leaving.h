@@ -1,18 +1,12 @@
 /* What a job does when the owner is back: the modes, and when a job may stay.
  *
  * The workstation has a mode, and a job may have one; the stricter of the two holds, so that no
- * job stays where the owner does not allow it, and a job may leave where it could stay. Plain C,
- * so that the shepherd (C library only) includes it too. */
+ * job stays where the owner does not allow it, and a job may leave where it could stay. Without the
+ * C++ library, because the static shepherd includes it too. */
 #ifndef SUBLET_PROTOCOL_LEAVING_H_
 #define SUBLET_PROTOCOL_LEAVING_H_
 
-#include <stdbool.h>
-
 #include "protocol/frame.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* LEAVING_... of idl/types.idl, the same numbers. */
 enum sublet_leaving {
@@ -26,7 +20,7 @@ enum sublet_leaving {
 };
 
 /* The larger, the less the owner has to bear. */
-static inline int sublet_leaving_strictness(enum sublet_leaving leaving) {
+constexpr int sublet_leaving_strictness(sublet_leaving leaving) {
   switch (leaving) {
     case SUBLET_LEAVING_LINGER:
       return 1;
@@ -42,15 +36,14 @@ static inline int sublet_leaving_strictness(enum sublet_leaving leaving) {
   return 0;
 }
 
-static inline enum sublet_leaving sublet_leaving_stricter(enum sublet_leaving a,
-                                                          enum sublet_leaving b) {
+constexpr sublet_leaving sublet_leaving_stricter(sublet_leaving a, sublet_leaving b) {
   return sublet_leaving_strictness(a) >= sublet_leaving_strictness(b) ? a : b;
 }
 
 /* Whether jobs that suspend or linger may stay while the owner is here for this reason. Not if
  * the owner, a rule or the administrator said that there shall be no jobs, if the machine is about
  * to sleep, or if nobody knows what the owner does. */
-static inline bool sublet_may_stay(enum sublet_presence_reason reason) {
+constexpr bool sublet_may_stay(sublet_presence_reason reason) {
   switch (reason) {
     case SUBLET_PRESENCE_CPU:
     case SUBLET_PRESENCE_LOAD:
@@ -63,9 +56,5 @@ static inline bool sublet_may_stay(enum sublet_presence_reason reason) {
       return false;
   }
 }
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif /* SUBLET_PROTOCOL_LEAVING_H_ */

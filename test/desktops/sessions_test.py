@@ -187,6 +187,8 @@ class Sessions(unittest.TestCase):
 
     def stays_unseen(self):
         """For longer than the monitor would need to take a sample and to become idle."""
+        # The monitor does not wait for what logind says at its start.
+        wait_for(lambda: self.monitor.senses()["sessions"][0] == 1, "the session to count")
         end = time.monotonic() + 3
         while time.monotonic() < end:
             against, value = self.monitor.senses()["sessions"]
