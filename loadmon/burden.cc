@@ -1,22 +1,22 @@
 #include "loadmon/burden.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
+#include <cerrno>
 #include <cstdio>
-#include <cstring>
 
-#include "base/unique_fd.h"
+#include "base/os_error.h"
 
 namespace sublet::loadmon {
 namespace {
-constexpr std::chrono::milliseconds kPeriod{1000};
-constexpr double kPeriodUs = 1'000'000;
+constexpr int kPeriodMs = 1000;
 constexpr int64_t kBurstNs = 10'000'000;
 // Fewer rounds say little.
 constexpr size_t kFewest = 2;
@@ -56,37 +56,40 @@ long long memory_waited_us(const std::string& pressure_file) {
 }  // namespace
 
 Burden::Burden(double bound, const std::string& root)
-    : bound_(bound), pressure_file_(root + "/proc/pressure/memory") {}
+    : bound_(bound),
+      pressure_file_(root + "/proc/pressure/memory"),
+      wake_up_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!wake_up_.valid()) throw OsError(errno, "create", "an event");
+}
 
 Burden::~Burden() {
-  {
-    std::lock_guard lock(mutex_);
-    stop_ = true;
-  }
-  changed_.notify_all();
+  stop_ = true;
+  wake();
   if (thread_.joinable()) thread_.join();
 }
 
-void Burden::watch(bool jobs_linger) {
-  if (jobs_linger == watching_) return;
-  watching_ = jobs_linger;
-  too_heavy_ = false;
-  {
-    std::lock_guard lock(mutex_);
-    wanted_ = jobs_linger;
-  }
-  if (jobs_linger && !thread_.joinable()) thread_ = std::thread([this] { run(); });
-  changed_.notify_all();
+void Burden::wake() const {
+  // Fails only if it has not been read for long.
+  eventfd_write(wake_up_.get(), 1);
 }
 
-bool Burden::sleep_until_next_round() {
-  std::unique_lock lock(mutex_);
-  if (!wanted_ && !stop_) {
-    changed_.wait(lock, [this] { return wanted_ || stop_; });
+void Burden::watch(bool jobs_linger) {
+  if (jobs_linger == is_wanted(turn_)) return;
+  ++turn_;
+  if (jobs_linger && !thread_.joinable()) thread_ = std::thread([this] { run(); });
+  wake();
+}
+
+uint32_t Burden::next_round() {
+  pollfd event = {wake_up_.get(), POLLIN, 0};
+  for (uint32_t turn = turn_;; turn = turn_) {
+    const bool woken = poll(&event, 1, is_wanted(turn) ? kPeriodMs : -1) > 0;
+    if (stop_ || (!woken && turn == turn_)) return turn;
+    eventfd_t times;
+    eventfd_read(wake_up_.get(), &times);
     count_ = 0;
     memory_us_ = -1;
   }
-  return !changed_.wait_for(lock, kPeriod, [this] { return stop_; });
 }
 
 void Burden::run() {
@@ -94,18 +97,21 @@ void Burden::run() {
   const sched_param none = {};
   sched_setscheduler(0, SCHED_OTHER, &none);
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 0);
-  while (sleep_until_next_round()) {
+  for (uint32_t turn = next_round(); !stop_; turn = next_round()) {
     Round round;
     if (!measure(&round)) round.waited = 1;
     rounds_[count_++ % kRounds] = round;
-    judge();
+    if (is_heavy())
+      found_too_heavy_ = turn;
+    else if (found_too_heavy_ == turn)
+      found_too_heavy_ = 0;
   }
 }
 
 bool Burden::measure(Round* round) {
   const long long memory = memory_waited_us(pressure_file_);
   if (memory >= 0 && memory_us_ >= 0)
-    round->memory = static_cast<double>(memory - memory_us_) / kPeriodUs;
+    round->memory = static_cast<double>(memory - memory_us_) / (kPeriodMs * 1000.0);
   memory_us_ = memory;
   const long long before = waited_ns();
   for (const int64_t end = cpu_time_ns() + kBurstNs; cpu_time_ns() < end;) {
@@ -117,17 +123,15 @@ bool Burden::measure(Round* round) {
   return true;
 }
 
-void Burden::judge() {
+bool Burden::is_heavy() const {
   const size_t known = std::min(count_, kRounds);
-  if (known < kFewest) return;
+  if (known < kFewest) return false;
   Round mean;
   for (size_t i = 0; i < known; ++i) {
     mean.waited += rounds_[i].waited / static_cast<double>(known);
     mean.memory += rounds_[i].memory / static_cast<double>(known);
   }
-  const bool heavy = mean.waited > bound_ || mean.memory > bound_;
-  std::lock_guard lock(mutex_);
-  if (wanted_) too_heavy_ = heavy;
+  return mean.waited > bound_ || mean.memory > bound_;
 }
 
 }  // namespace sublet::loadmon

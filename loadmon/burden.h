@@ -9,10 +9,11 @@
 
 #include <array>
 #include <atomic>
-#include <condition_variable>
-#include <mutex>
+#include <cstdint>
 #include <string>
 #include <thread>
+
+#include "base/unique_fd.h"
 
 namespace sublet::loadmon {
 
@@ -23,12 +24,13 @@ class Burden {
   Burden(double bound, const std::string& root);
   ~Burden();
 
-  // One thread calls the two; neither waits.
+  // One thread calls the two; neither waits, not even for a lock: the measuring thread has no more
+  // weight than the owner's programs.
   // Jobs linger, or do so no longer. Measuring begins anew with each "true".
   void watch(bool jobs_linger);
   // The jobs are too much of a burden, as far as is known. Where nothing can be measured, they
   // are.
-  bool is_too_heavy() const { return too_heavy_; }
+  bool is_too_heavy() const { return found_too_heavy_ == turn_ && is_wanted(turn_); }
 
  private:
   static constexpr size_t kRounds = 8;
@@ -37,20 +39,21 @@ class Burden {
     double memory = 0;  // share of the time in which some program waited for memory
   };
 
+  // Turns in which jobs linger are odd, the others even.
+  static bool is_wanted(uint32_t turn) { return turn % 2 == 1; }
+  void wake() const;
   void run();
-  bool sleep_until_next_round();
+  // Waits until a round is due; returns its turn, which is new if rounds_ was emptied.
+  uint32_t next_round();
   bool measure(Round* round);
-  void judge();
+  bool is_heavy() const;
 
   const double bound_;
   const std::string pressure_file_;
-  std::atomic<bool> too_heavy_{false};
-  bool watching_ = false;  // of watch() alone
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool wanted_ = false;
-  bool stop_ = false;
+  const UniqueFd wake_up_;  // eventfd
+  std::atomic<uint32_t> turn_{0};
+  std::atomic<uint32_t> found_too_heavy_{0};  // the last turn in which they were
+  std::atomic<bool> stop_{false};
 
   // Of the thread alone.
   std::array<Round, kRounds> rounds_;
