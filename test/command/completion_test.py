@@ -63,7 +63,7 @@ class Completion(unittest.TestCase):
     def test_values(self):
         self.assertEqual(self.offered("ls", "--state", "r"), ["running", "removed"])
         self.assertEqual(self.offered("ls", "--state", "=", "he"), ["held"])
-        self.assertEqual(len(self.offered("rm", "--mine", "--state", "=")), 8)
+        self.assertEqual(len(self.offered("rm", "--mine", "--state", "=")), 9)
         self.assertEqual(self.offered("report", "--by", "w"), ["week"])
         self.assertEqual(self.offered("report", "m"), ["machines"])
         self.assertEqual(self.offered("completion", ""), ["bash", "fish", "zsh"])

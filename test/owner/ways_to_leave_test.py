@@ -164,7 +164,8 @@ class WaysToLeave(unittest.TestCase):
         self.assertEqual(len(self.pool.job(job)["attempt_list"]), 1)
 
     def test_lingers_beside_the_owner(self):
-        self.start("leaving=linger")
+        # Other tests that run beside this one are no burden here.
+        self.start("leaving=linger", monitor_sets=["linger_slowdown=1"])
         job = self.run_job()
         self.curly.owner("active")
         wait_for(lambda: "the owner is here" in self.pool.log("client-curly"), "the owner")
