@@ -114,7 +114,7 @@ uint32_t ShepherdMachine::tick_suspended(int64_t now) {
 uint32_t ShepherdMachine::owner_here(sublet_presence_reason cause, bool burdened, int64_t detected,
                                      int64_t now) {
   if (cause == SUBLET_PRESENCE_BLIND) return leave_for_owner(SUBLET_LEAVE_BLIND, detected, now);
-  if (sublet_may_stay(cause) && terms_.leaving == SUBLET_LEAVING_SUSPEND) {
+  if (sublet_may_stay(cause) && !burdened && terms_.leaving == SUBLET_LEAVING_SUSPEND) {
     if (phase_ == Phase::suspended) return 0;
     if (phase_ == Phase::running) return suspend(now);
   }
@@ -282,6 +282,11 @@ uint32_t ShepherdMachine::main_exited(int64_t now) {
   if (main_exited_ || phase_ == Phase::ended) return 0;
   main_exited_ = true;
   if (phase_ == Phase::killing) return kActKill;
+  // A frozen program does not end by itself: somebody killed it for the owner.
+  if (phase_ == Phase::suspended) {
+    note_leave(SUBLET_LEAVE_OWNER, now);
+    killed_ = true;
+  }
   leave_frozen(now);
   phase_ = Phase::killing;
   kill_interval_ns_ = kFirstKillIntervalNs;

@@ -205,6 +205,16 @@ class ShepherdTest : public CppUnit::TestFixture {
       back(run, kStart + kMs);
       CPPUNIT_ASSERT(back(run, kStart + 2 * kMs, strict) & kActAssess);
     }
+    // By a burden, whichever job it is: monitor and client accept no stay then.
+    Running burden = running(SUBLET_LEAVING_SUSPEND);
+    back(burden, kStart + kMs);
+    CPPUNIT_ASSERT(back(burden, kStart + 2 * kMs, SUBLET_PRESENCE_INPUT, SUBLET_PRESENCE_BURDENED) &
+                   kActAssess);
+    Running killed = running(SUBLET_LEAVING_SUSPEND);
+    back(killed, kStart + kMs);
+    killed.machine.main_exited(kStart + 2 * kMs);
+    CPPUNIT_ASSERT(killed.machine.killed());
+    CPPUNIT_ASSERT_EQUAL(SUBLET_LEAVE_OWNER, killed.machine.reason());
     Running lost = running(SUBLET_LEAVING_SUSPEND);
     back(lost, kStart + kMs);
     CPPUNIT_ASSERT(lost.machine.monitor_lost(kStart + 2 * kMs) & kActAssess);
