@@ -227,7 +227,7 @@ void Daemon::on_joined(const Joined& joined) {
 void Daemon::on_presence(const sublet_frame& frame) {
   // What stayed may go on before new jobs may come.
   const bool gone = frame.state == SUBLET_PRESENCE_AWAY;
-  const bool away = gone && frame.reason != SUBLET_PRESENCE_SETTLING;
+  const bool away = sublet_jobs_may_come(frame.state, frame.reason);
   const bool was_away = presence_.away.exchange(away);
   const OwnersPresence owners = {static_cast<sublet_presence>(frame.state),
                                  static_cast<sublet_presence_reason>(frame.reason)};

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <system_error>
 
 #include "base/os_error.h"
 
@@ -76,8 +77,16 @@ void Burden::wake() const {
 void Burden::watch(bool jobs_linger) {
   if (jobs_linger == is_wanted(turn_)) return;
   ++turn_;
-  if (jobs_linger && !thread_.joinable()) thread_ = std::thread([this] { run(); });
+  if (jobs_linger && !start()) found_too_heavy_ = turn_.load();
   wake();
+}
+
+// Without a thread nothing is measured; the monitor goes on.
+bool Burden::start() try {
+  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+  return true;
+} catch (const std::system_error&) {
+  return false;
 }
 
 uint32_t Burden::next_round() {

@@ -42,6 +42,7 @@ class Burden {
   // Turns in which jobs linger are odd, the others even.
   static bool is_wanted(uint32_t turn) { return turn % 2 == 1; }
   void wake() const;
+  bool start();
   void run();
   // Waits until a round is due; returns its turn, which is new if rounds_ was emptied.
   uint32_t next_round();

@@ -136,13 +136,13 @@ uint64_t read_count(const TomlReader& r, const TomlMember& m) {
   return static_cast<uint64_t>(r.integer(m, 1, static_cast<int64_t>(kJobsPerBatch)));
 }
 
-// The keys that [defaults] and [[job]] share.
 Leaving read_leaving(const TomlReader& r, const TomlMember& v) {
   const auto leaving = leaving_named(r.text(v));
   if (!leaving) r.fail(v.value, "leaving must be one of leave, suspend, linger, kill");
   return *leaving;
 }
 
+// The keys that [defaults] and [[job]] share.
 TomlReader::Keys job_keys(const TomlReader& r, PlannedJob* job) {
   JobDescription* what = &job->what;
   return {

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/owner/monitor.h"
+#include "protocol/leaving.h"
 #include "protocol/pause.h"
 
 namespace sublet::cli {
@@ -82,8 +83,8 @@ std::string text_of(const OwnerAnswer& answer, const std::string& folder) {
                 : " for another " + format_duration_ms((left + 999) / 1000 * 1000)) +
            ": no jobs\n";
   } else if (!withdrawn) {
-    const bool away = status.state == SUBLET_PRESENCE_AWAY;
-    text = std::string(away ? "jobs may run" : "no jobs now") + ": " + sense_of(status) +
+    const bool may_come = sublet_jobs_may_come(status.state, status.reason);
+    text = std::string(may_come ? "jobs may run" : "no jobs now") + ": " + sense_of(status) +
            patience_of(status) + "\n";
   }
   if (withdrawn)
@@ -99,7 +100,7 @@ std::string json_of(const OwnerAnswer& answer) {
   const sublet_frame& status = answer.status;
   JsonWriter json;
   json.begin_object();
-  json.field("jobs_may_run", status.state == SUBLET_PRESENCE_AWAY);
+  json.field("jobs_may_run", sublet_jobs_may_come(status.state, status.reason));
   json.field("reason", presence_name(status.reason));
   json.field("paused", status.arg[1] != 0);
   json.field("pause_left_ms", status.arg[1]);
