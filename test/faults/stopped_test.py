@@ -18,8 +18,9 @@ class Stopped(unittest.TestCase):
     def setUp(self):
         self.pool = harness.Pool()
         self.addCleanup(self.pool.close)
-        # Longer than the test: none of these calls ends by its time limit.
-        self.pool.start_server(sets=["server.call_timeout=300 s"])
+        # Longer than the test: none of these calls ends by its time limit, nor is a job given to
+        # another machine.
+        self.pool.start_server(sets=["server.call_timeout=10 min", "scheduling.lease=1 h"])
         self.deaf = [self.pool.client("deaf%d" % i).start() for i in range(STOPPED)]
         self.pool.wait_machines(STOPPED)
         self.pool.client("curly").start()
