@@ -125,7 +125,7 @@ Daemon::Daemon(const ClientSettings& settings)
       attempts_(
           loop_, local_,
           {state_, settings.checkpoint_interval_ms, settings.save_deadline_ms,
-           settings.save_deadline_most_ms},
+           settings.save_deadline_most_ms, static_cast<sublet_leaving>(settings.leaving)},
           [this] { keeper_raw_->something_changed(); }, [this] { monitor_.accuse(now_ns()); }),
       monitor_(
           loop_, local_, monitor_settings(settings, state_),

@@ -140,7 +140,8 @@ JobDescription get_spec(protocol::Decoder& in) {
     if (name == kStandardInput)
       spec.standard_input = std::move(value);
     else if (name == kLeaving)
-      spec.leaving = leaving_named(value).value_or(Leaving::kDefault);
+      // What a later version wrote may be stricter than the workstation's way.
+      spec.leaving = leaving_named(value).value_or(Leaving::kSave);
     else
       take_detail(spec, name, value);
   }

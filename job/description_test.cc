@@ -34,6 +34,7 @@ class JobDescriptionTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(JobDescriptionTest);
   CPPUNIT_TEST(survives_the_store);
   CPPUNIT_TEST(standard_input_survives_the_store);
+  CPPUNIT_TEST(an_unknown_way_to_leave_is_not_the_default);
   CPPUNIT_TEST(index_is_filled_in);
   CPPUNIT_TEST(combinations_are_filled_in);
   CPPUNIT_TEST(bad_axes_are_named);
@@ -63,6 +64,16 @@ class JobDescriptionTest : public CppUnit::TestFixture {
     ranges.push_back({plain(), true, 7, 3});
     CPPUNIT_ASSERT(decode_specs(encode(ranges)) == ranges);
     CPPUNIT_ASSERT_EQUAL(8 + 2 * (without - 8) + 2 * 8 + 14 + 12, encode(ranges).size());
+  }
+
+  // A later version may know stricter ways than this one.
+  void an_unknown_way_to_leave_is_not_the_default() {
+    std::vector<SpecRange> ranges = {{plain(), false, 0, 1}};
+    ranges[0].spec.leaving = Leaving::kKill;
+    std::string stored = encode(ranges);
+    CPPUNIT_ASSERT(decode_specs(stored).at(0).spec.leaving == Leaving::kKill);
+    stored.replace(stored.rfind("kill"), 4, "flee");
+    CPPUNIT_ASSERT(decode_specs(stored).at(0).spec.leaving == Leaving::kSave);
   }
 
   void index_is_filled_in() {

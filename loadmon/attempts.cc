@@ -52,12 +52,17 @@ Attempt* Attempts::add(uint64_t job, uint32_t attempt, int64_t now) {
 }
 
 void Attempts::ask(Attempt* attempt, const sublet_frame& frame, int64_t now, int64_t due) noexcept {
-  if (attempt->stage != Attempt::Stage::unasked && attempt->stage != Attempt::Stage::staying)
+  const bool may_stay = frame.state == SUBLET_PRESENCE_ACTIVE &&
+                        sublet_may_stay(static_cast<sublet_presence_reason>(frame.reason));
+  const bool again = attempt->stage == Attempt::Stage::asked;
+  const bool stricter = again && attempt->may_stay && !may_stay;
+  if (!stricter && attempt->stage != Attempt::Stage::unasked &&
+      attempt->stage != Attempt::Stage::staying)
     return;
   attempt->stage = Attempt::Stage::asked;
   attempt->sequence = frame.sequence;
-  attempt->may_stay = frame.state == SUBLET_PRESENCE_ACTIVE &&
-                      sublet_may_stay(static_cast<sublet_presence_reason>(frame.reason));
+  attempt->may_stay = may_stay;
+  if (again) return;
   attempt->asked_at = now;
   attempt->due = due;
 }
@@ -74,7 +79,7 @@ void Attempts::acknowledged(Attempt* attempt, const sublet_frame& ack, int64_t n
   if (static_cast<int32_t>(ack.sequence - attempt->sequence) < 0) return;
   const bool stays =
       ack.state == SUBLET_SHEPHERD_SUSPENDED || ack.state == SUBLET_SHEPHERD_LINGERING;
-  if (stays && attempt->may_stay) {
+  if (stays && attempt->may_stay && attempt->can_stay) {
     attempt->unanswered = 0;
     attempt->lingers = ack.state == SUBLET_SHEPHERD_LINGERING;
     if (!stayed) attempt->due = now + kLookAgain;

@@ -7,6 +7,7 @@
 //   asked   -> staying    it has acknowledged: the job is suspended, or lingers
 //   staying -> leaving    it says so later
 //   staying -> asked      the job may not stay any longer
+//   asked   -> asked      likewise, before it has acknowledged
 //   staying -> unasked    the owner has gone
 //   staying -> killed     its shepherd was stopped, or does not answer any more
 //   asked   -> killed     no acknowledgement in time, or no shepherd
@@ -56,6 +57,7 @@ struct Attempt {
   bool ended = false;             // its exit record has been written
   Stage stage = Stage::unasked;
   Kill kill = Kill::none;
+  bool can_stay = true;   // by the way to leave of its order; not read yet: believed
   uint32_t sequence = 0;  // of the frame that asked it to leave
   bool may_stay = false;  // so that frame said
   bool lingers = false;   // staying: it runs
@@ -80,7 +82,8 @@ class Attempts {
 
   // The eviction path, all times in ns: the functions up to due() neither allocate nor
   // log.
-  // The shepherd was notified by frame `sequence` and must acknowledge it by `due`.
+  // The shepherd was notified by this frame and must acknowledge it by `due`, or by what was due
+  // before if it has not acknowledged an earlier one.
   void ask(Attempt* attempt, const sublet_frame& frame, int64_t now, int64_t due) noexcept;
   // Does this for all attempts without a shepherd, which may still connect by `due`.
   void ask_unattended(const sublet_frame& frame, int64_t now, int64_t due) noexcept;

@@ -64,7 +64,10 @@ void AttemptsFolder::prepare(Attempt* attempt) {
     for (const std::string& one : {record->cgroup_cpu, record->cgroup_unified})
       if (!one.empty() && cgroup_usage_us(one) >= 0) attempt->cpu_cgroup = one;
     const std::optional<AttemptOrder> order = read_order(system_files(), folder, &error);
-    if (order) attempts_->set_save_deadline(attempt, order->save_deadline_ms);
+    if (order) {
+      attempts_->set_save_deadline(attempt, order->save_deadline_ms);
+      attempt->can_stay = sublet_can_stay(static_cast<sublet_leaving>(order->leaving));
+    }
   } catch (const std::exception& problem) {
     log(Severity::warning) << problem.what();
   }

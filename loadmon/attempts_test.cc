@@ -60,6 +60,8 @@ class AttemptsTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(who_stays_is_watched);
   CPPUNIT_TEST(who_stays_may_leave_later);
   CPPUNIT_TEST(who_may_not_stay_must_leave);
+  CPPUNIT_TEST(told_strictly_before_it_has_answered);
+  CPPUNIT_TEST(whose_order_lets_it_not_stay);
   CPPUNIT_TEST(lost_shepherd);
   CPPUNIT_TEST(ended_in_good_order);
   CPPUNIT_TEST(nobody_speaks_for_it);
@@ -217,6 +219,26 @@ class AttemptsTest : public CppUnit::TestFixture {
       attempts_->enforce(4000 * kMs);
       CPPUNIT_ASSERT(attempt_->kill == Attempt::Kill::late);
     }
+  }
+
+  void told_strictly_before_it_has_answered() {
+    attempts_->ask(attempt_, told(5), 0, 300 * kMs);
+    attempts_->ask(attempt_, told(9, SUBLET_PRESENCE_PAUSED), 200 * kMs, 500 * kMs);
+    // An answer to the first does not count, and the time for the answer is what it was.
+    attempts_->acknowledged(attempt_, answer(5, SUBLET_SHEPHERD_SUSPENDED), 201 * kMs);
+    CPPUNIT_ASSERT(!attempts_->anyone_stays());
+    CPPUNIT_ASSERT_EQUAL(300 * kMs, attempts_->due());
+    attempts_->acknowledged(attempt_, answer(9), 202 * kMs);
+    CPPUNIT_ASSERT(attempt_->stage == Attempt::Stage::leaving);
+  }
+
+  void whose_order_lets_it_not_stay() {
+    attempt_->can_stay = false;
+    attempts_->ask(attempt_, told(5), 0, 300 * kMs);
+    attempts_->acknowledged(attempt_, answer(5, SUBLET_SHEPHERD_SUSPENDED), kMs);
+    CPPUNIT_ASSERT(!attempts_->anyone_stays());
+    attempts_->enforce(3000 * kMs);
+    CPPUNIT_ASSERT(attempt_->kill == Attempt::Kill::late);
   }
 
   void lost_shepherd() {

@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <system_error>
 
+#include "base/clock.h"
 #include "base/os_error.h"
 
 namespace sublet::loadmon {
@@ -74,10 +75,12 @@ void Burden::wake() const {
   eventfd_write(wake_up_.get(), 1);
 }
 
-void Burden::watch(bool jobs_linger) {
-  if (jobs_linger == is_wanted(turn_)) return;
-  ++turn_;
-  if (jobs_linger && !start()) found_too_heavy_ = turn_.load();
+void Burden::watch(bool jobs_stay, bool jobs_linger) {
+  const bool more = jobs_linger && !jobs_linger_;
+  jobs_linger_ = jobs_linger;
+  if (jobs_stay == is_wanted(turn_) && !(jobs_stay && more)) return;
+  turn_ += jobs_stay == is_wanted(turn_) ? 2 : 1;
+  if (jobs_stay && !start()) found_too_heavy_ = turn_.load();
   wake();
 }
 
@@ -118,10 +121,21 @@ void Burden::run() {
 }
 
 bool Burden::measure(Round* round) {
+  measure_memory(round);
+  return !jobs_linger_ || measure_cpu(round);
+}
+
+void Burden::measure_memory(Round* round) {
   const long long memory = memory_waited_us(pressure_file_);
-  if (memory >= 0 && memory_us_ >= 0)
-    round->memory = static_cast<double>(memory - memory_us_) / (kPeriodMs * 1000.0);
+  const int64_t now = system_clock().boot_ns() / 1000;
+  if (memory >= 0 && memory_us_ >= 0 && now > memory_at_us_)
+    round->memory =
+        static_cast<double>(memory - memory_us_) / static_cast<double>(now - memory_at_us_);
   memory_us_ = memory;
+  memory_at_us_ = now;
+}
+
+bool Burden::measure_cpu(Round* round) const {
   const long long before = waited_ns();
   for (const int64_t end = cpu_time_ns() + kBurstNs; cpu_time_ns() < end;) {
   }

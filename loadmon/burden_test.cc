@@ -51,7 +51,8 @@ class BurdenTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(BurdenTest);
   CPPUNIT_TEST(programs_of_the_same_weight_are_one);
   CPPUNIT_TEST(waiting_for_memory_is_one);
-  CPPUNIT_TEST(nobody_lingers);
+  CPPUNIT_TEST(suspended_jobs_only_hold_memory);
+  CPPUNIT_TEST(nobody_stays);
   CPPUNIT_TEST_SUITE_END();
 
   TemporaryFolder folder_;
@@ -67,16 +68,16 @@ class BurdenTest : public CppUnit::TestFixture {
   void programs_of_the_same_weight_are_one() {
     Burden burden(0.2, folder_.path());
     Spinners spinners(SCHED_OTHER);
-    burden.watch(true);
+    burden.watch(true, true);
     CPPUNIT_ASSERT(comes(burden));
-    burden.watch(false);
+    burden.watch(false, false);
     CPPUNIT_ASSERT(!burden.is_too_heavy());
   }
 
   void waiting_for_memory_is_one() {
     write_pressure(1'000'000);
-    Burden burden(0.99, folder_.path());
-    burden.watch(true);
+    Burden burden(0.5, folder_.path());
+    burden.watch(true, false);
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     for (long long total = 1'000'000;
          !burden.is_too_heavy() && std::chrono::steady_clock::now() < end; total += 200'000) {
@@ -86,15 +87,28 @@ class BurdenTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(burden.is_too_heavy());
   }
 
+  // They wait for no CPU, so that nothing is measured of it; but of those that linger, as soon as
+  // there is one.
+  void suspended_jobs_only_hold_memory() {
+    write_pressure(1'000'000);
+    Burden burden(0, folder_.path());  // any wait is too much
+    Spinners spinners(SCHED_OTHER);
+    burden.watch(true, false);
+    usleep(3'500'000);  // three rounds
+    CPPUNIT_ASSERT(!burden.is_too_heavy());
+    burden.watch(true, true);
+    CPPUNIT_ASSERT(comes(burden));
+  }
+
   // Nothing is measured, and nothing found before counts the next time.
-  void nobody_lingers() {
+  void nobody_stays() {
     Burden burden(-1, folder_.path());  // whatever is measured is too much
     usleep(100'000);
     CPPUNIT_ASSERT(!burden.is_too_heavy());
-    burden.watch(true);
+    burden.watch(true, true);
     CPPUNIT_ASSERT(comes(burden));
-    burden.watch(false);
-    burden.watch(true);
+    burden.watch(false, false);
+    burden.watch(true, true);
     CPPUNIT_ASSERT(!burden.is_too_heavy());
     CPPUNIT_ASSERT(comes(burden));
   }

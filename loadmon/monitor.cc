@@ -213,8 +213,9 @@ void Monitor::notice(size_t sense) { watch_.notice(sense, boot_now()); }
 
 void Monitor::take_sample() {
   watch_.notice_events(boot_now());
-  burden_.watch(attempts_.anyone_lingers());
-  watch_.note_jobs_that_stay(attempts_.anyone_stays(), burden_.is_too_heavy());
+  const bool jobs_stay = attempts_.anyone_stays();
+  burden_.watch(jobs_stay, attempts_.anyone_lingers());
+  watch_.note_jobs_that_stay(jobs_stay, burden_.is_too_heavy());
   const JobsEffect jobs = meter_jobs(boot_now());
   watch_.sample(boot_now(), jobs);
   sampled_at_ = watch_.seen().instant;
@@ -252,13 +253,15 @@ sublet_frame Monitor::cause_frame(const sublet_frame& news) const noexcept {
 
 std::string Monitor::cause(const sublet_frame& news) const {
   const protocol::PresenceSample& seen = watch_.seen();
-  if (news.reason == SUBLET_PRESENCE_RULE) {
+  if (news.reason == SUBLET_PRESENCE_RULE || news.reason == SUBLET_PRESENCE_WITHHELD) {
     std::string text;
     for (const std::string& reason : watch_.rules_against())
       text += (text.empty() ? "" : "; ") + reason;
     return "no jobs by " + (text.empty() ? "a rule" : text);
   }
-  std::string text = std::string("the owner is here: ") + words(watch_.verdict().reason);
+  std::string text =
+      news.state == SUBLET_PRESENCE_BURDENED ? "jobs that stayed slow the owner down; " : "";
+  text += std::string("the owner is here: ") + words(watch_.verdict().reason);
   std::string by = news.reason == SUBLET_PRESENCE_INPUT   ? seen.input_by
                    : news.reason == SUBLET_PRESENCE_MEDIA ? seen.attends_by
                                                           : "";

@@ -215,10 +215,12 @@ uint32_t AttemptMachine::stays(bool suspended) {
   if (!asked && state_ != AttemptState::kRunning) return 0;
   leave_reason_ = SUBLET_LEAVE_NONE;
   state_ = suspended ? AttemptState::kSuspended : AttemptState::kRunning;
+  lingers_ = !suspended;
   return 0;
 }
 
 uint32_t AttemptMachine::resumed() {
+  lingers_ = false;
   if (state_ == AttemptState::kSuspended) state_ = AttemptState::kRunning;
   return 0;
 }
@@ -243,7 +245,10 @@ uint32_t AttemptMachine::ended() {
 uint32_t AttemptMachine::vanished() {
   if (!has_shepherd()) return 0;
   if (superseded_) return kKillTenant | forget();
-  // If it was asked to leave and its hung shepherd was killed, it has left.
+  // If it was asked to leave and its hung shepherd was killed, it has left; likewise if it stayed
+  // while the owner is here.
+  const bool stayed = state_ == AttemptState::kSuspended || lingers_;
+  if (stayed && leave_reason_ == SUBLET_LEAVE_NONE) leave_reason_ = SUBLET_LEAVE_OWNER;
   end_ = end_of_leave(leave_reason_);
   return begin_hand_in(kKillTenant | kRecordEnd);
 }

@@ -133,8 +133,9 @@ class AttemptMachine {
   uint32_t tick(int64_t now_ms);                                 // due at checkpoint_due_ms()
   uint32_t leave(sublet_leave_reason reason);
   // The shepherd says that the job stays although the owner is back: suspended, or running.
+  // If it vanishes then, it has left for the owner.
   uint32_t stays(bool suspended);
-  // The shepherd says that it runs again.
+  // The shepherd says that it runs, and the owner has gone.
   uint32_t resumed();
   // The shepherd says that it has asked a job that stayed to leave.
   uint32_t leaves_by_itself(sublet_leave_reason reason);
@@ -170,7 +171,8 @@ class AttemptMachine {
   sublet_leave_reason leave_reason_ = SUBLET_LEAVE_NONE;
   EndCode end_ = kEndNone;
   bool superseded_ = false;
-  bool kill_ = false;  // leave by KILL instead of VACATE
+  bool kill_ = false;     // leave by KILL instead of VACATE
+  bool lingers_ = false;  // running although the owner is here
   int64_t checkpoint_interval_ms_;
   uint64_t held_generation_;
   uint64_t newest_generation_ = 0;

@@ -449,9 +449,24 @@ class AttemptTest : public CppUnit::TestFixture {
       one.shepherd_started();
       one.stays(true);
       if (end == 0) CPPUNIT_ASSERT_EQUAL(uint32_t{kHandIn}, one.ended());
-      if (end == 1) CPPUNIT_ASSERT(one.vanished() & kKillTenant);
+      if (end == 1) {
+        CPPUNIT_ASSERT(one.vanished() & kKillTenant);
+        CPPUNIT_ASSERT_EQUAL(kEndOwner, one.end());
+      }
       if (end == 2) CPPUNIT_ASSERT_EQUAL(uint32_t{kSendKill}, one.leave(SUBLET_LEAVE_REMOVED));
       if (end == 3) CPPUNIT_ASSERT_EQUAL(uint32_t{kSendKill}, one.superseded());
+    }
+    // The shepherd of one that lingers vanishes: while the owner is here, and when he has gone.
+    for (const bool gone : {false, true}) {
+      AttemptMachine one(0, 0);
+      one.begin();
+      one.staged();
+      one.shepherd_started();
+      one.stays(false);
+      CPPUNIT_ASSERT(one.state() == AttemptState::kRunning);
+      if (gone) one.resumed();
+      one.vanished();
+      CPPUNIT_ASSERT_EQUAL(gone ? kEndLost : kEndOwner, one.end());
     }
   }
 };

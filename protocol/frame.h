@@ -162,7 +162,8 @@ enum sublet_presence_reason {
   SUBLET_PRESENCE_UNSEEN = 9,   /* a graphical session whose input nothing shows */
   SUBLET_PRESENCE_SLEEP = 10,   /* the machine is about to sleep */
   SUBLET_PRESENCE_MEDIA = 11,   /* sound, an open camera, a program that keeps the screen on */
-  SUBLET_PRESENCE_RULE = 12     /* a rule of the owner or the administrator */
+  SUBLET_PRESENCE_RULE = 12,    /* a rule of the owner or the administrator: no jobs */
+  SUBLET_PRESENCE_WITHHELD = 13 /* such a rule: no more jobs */
 };
 
 enum sublet_shepherd_state {

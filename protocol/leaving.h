@@ -40,6 +40,11 @@ constexpr sublet_leaving sublet_leaving_stricter(sublet_leaving a, sublet_leavin
   return sublet_leaving_strictness(a) >= sublet_leaving_strictness(b) ? a : b;
 }
 
+/* Whether a job that leaves so may stay while the owner is here. */
+constexpr bool sublet_can_stay(sublet_leaving leaving) {
+  return leaving == SUBLET_LEAVING_SUSPEND || leaving == SUBLET_LEAVING_LINGER;
+}
+
 /* Whether jobs that suspend or linger may stay while the owner is here for this reason. Not if
  * the owner, a rule or the administrator said that there shall be no jobs, if the machine is about
  * to sleep, or if nobody knows what the owner does. */
@@ -50,6 +55,7 @@ constexpr bool sublet_may_stay(sublet_presence_reason reason) {
     case SUBLET_PRESENCE_INPUT:
     case SUBLET_PRESENCE_MEDIA:
     case SUBLET_PRESENCE_SETTLING:
+    case SUBLET_PRESENCE_WITHHELD:
     case SUBLET_PRESENCE_SCRIPT:
       return true;
     default:

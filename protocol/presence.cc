@@ -159,8 +159,10 @@ bool OwnerPresence::rules_permit(const PresenceSample& sample, bool idle) {
   if (sample.rule_evicts && (idle || sample.instant < ruled_until_))
     ruled_until_ = sample.instant + rest;
   const bool rests = !idle && sample.instant < ruled_until_;
-  if (!sample.rule_evicts && !rests && (idle || !sample.rule_withholds)) return true;
-  enter(SUBLET_PRESENCE_ACTIVE, SUBLET_PRESENCE_RULE, -1);
+  const bool no_jobs = sample.rule_evicts || rests;
+  if (!no_jobs && (idle || !sample.rule_withholds)) return true;
+  enter(SUBLET_PRESENCE_ACTIVE, no_jobs ? SUBLET_PRESENCE_RULE : SUBLET_PRESENCE_WITHHELD, -1);
+  verdict_.burdened = sample.burdened;
   return false;
 }
 
@@ -168,10 +170,13 @@ const PresenceVerdict& OwnerPresence::update(const PresenceSample& sample) {
   const sublet_presence_reason blind = blindness(sample);
   last_ = sample.instant;
   const bool idle = verdict_.state == SUBLET_PRESENCE_AWAY;
-  const sublet_presence_reason disturbed =
+  sublet_presence_reason disturbed =
       blind != SUBLET_PRESENCE_NONE ? blind : disturbance(sample, idle);
   if (disturbed != SUBLET_PRESENCE_NONE) {
     quiet_since_.reset();
+    // The stricter word of the two.
+    if (sample.jobs_stay && sample.rule_evicts && sublet_may_stay(disturbed))
+      disturbed = SUBLET_PRESENCE_RULE;
     enter(SUBLET_PRESENCE_ACTIVE, disturbed, until_idle_after(disturbed));
     verdict_.burdened = sample.burdened;
     return verdict_;

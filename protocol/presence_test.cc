@@ -310,7 +310,8 @@ class PresenceTest : public CppUnit::TestFixture {
     for (; at < 62 * kSecond; at += kSecond / 2) {
       verdict = presence.update(ruled_at(at, false, true));
       CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_ACTIVE, verdict.state);
-      CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_RULE, verdict.reason);
+      CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_WITHHELD, verdict.reason);
+      CPPUNIT_ASSERT(!verdict.is_strict());  // what stayed, stays
     }
     // When it ends, nobody waits for the quiet time again.
     CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_AWAY, presence.update(ruled_at(at, false, false)).state);
@@ -323,6 +324,13 @@ class PresenceTest : public CppUnit::TestFixture {
     at += kSecond / 2;
     PresenceSample busy = ruled_at(at, true, true);
     busy.cpu = 1;
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_CPU, presence.update(busy).reason);
+    // But what stayed must leave by the rule.
+    busy.instant += kSecond / 2;
+    busy.jobs_stay = true;
+    CPPUNIT_ASSERT(presence.update(busy).is_strict());
+    busy.instant += kSecond / 2;
+    busy.rule_evicts = false;
     CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_CPU, presence.update(busy).reason);
   }
 

@@ -83,7 +83,8 @@ uint32_t ShepherdMachine::leave_for_owner(sublet_leave_reason reason, int64_t de
   note_leave(reason, detected);
   phase_ = Phase::saving;
   for_owner_ = true;
-  return (suspended ? uint32_t{kActThaw} : 0u) | kActAssess | kActStatus;
+  thaws_ = suspended;
+  return kActAssess | kActStatus;
 }
 
 uint32_t ShepherdMachine::suspend(int64_t now) {
@@ -146,7 +147,10 @@ uint32_t ShepherdMachine::assessed(TermAnswer answer, int64_t now) {
   const uint32_t ask = terminated_ ? 0u : uint32_t{kActTerminate};
   terminated_ = true;
   reports_ = answer == TermAnswer::kStatusPage && terms_.cpu_allowance_ms > 0;
-  return ask | (reports_ ? lift(now) : kActDemote);
+  // It runs again only with the request before it.
+  const uint32_t thaw = thaws_ ? uint32_t{kActThaw} : 0u;
+  thaws_ = false;
+  return ask | thaw | (reports_ ? lift(now) : kActDemote);
 }
 
 uint32_t ShepherdMachine::lift(int64_t now) {
@@ -254,11 +258,12 @@ uint32_t ShepherdMachine::tick(int64_t now) {
   if (terms_.limit_wall_s > 0 &&
       now - started_ns_ - frozen_total_ns_ >= terms_.limit_wall_s * kSecondNs)
     return kill(SUBLET_LEAVE_LIMIT, now, now);
-  if (!save_asked_ && now >= lease_save_at(terms_.save_deadline_ms, terms_.lease_ns)) {
-    save_asked_ = true;
-    return kActSave;
-  }
-  return 0;
+  if (now < lease_save_at(terms_.save_deadline_ms, terms_.lease_ns)) return 0;
+  // Beside the owner it may not wait, frozen, for a longer lease.
+  if (lingers_) return leave_for_owner(SUBLET_LEAVE_OWNER, now, now);
+  if (save_asked_) return 0;
+  save_asked_ = true;
+  return kActSave;
 }
 
 uint32_t ShepherdMachine::cpu_used(int64_t used_ns, int64_t now) {
@@ -278,12 +283,12 @@ uint32_t ShepherdMachine::start_failed(int64_t now) {
   return kActKill;
 }
 
-uint32_t ShepherdMachine::main_exited(int64_t now) {
+uint32_t ShepherdMachine::main_exited(bool killed_by_others, int64_t now) {
   if (main_exited_ || phase_ == Phase::ended) return 0;
   main_exited_ = true;
   if (phase_ == Phase::killing) return kActKill;
-  // A frozen program does not end by itself: somebody killed it for the owner.
-  if (phase_ == Phase::suspended) {
+  // Somebody killed it for the owner, who is here. A frozen program does not end by itself.
+  if (phase_ == Phase::suspended || (lingers_ && killed_by_others)) {
     note_leave(SUBLET_LEAVE_OWNER, now);
     killed_ = true;
   }
@@ -317,7 +322,8 @@ int64_t ShepherdMachine::next_instant() const {
   if (phase_ != Phase::running) return next;
   if (terms_.limit_wall_s > 0)
     next = least(next, plus(started_ns_ + frozen_total_ns_, terms_.limit_wall_s * kSecondNs));
-  if (!save_asked_) next = least(next, lease_save_at(terms_.save_deadline_ms, terms_.lease_ns));
+  if (!save_asked_ || lingers_)
+    next = least(next, lease_save_at(terms_.save_deadline_ms, terms_.lease_ns));
   return next;
 }
 

@@ -32,12 +32,12 @@
 namespace sublet::protocol {
 
 enum ShepherdAction : uint32_t {
-  kActFreeze = 1u << 0,  // no process of the attempt uses CPU from now on
-  kActThaw = 1u << 1,
-  kActAssess = 1u << 2,     // call assessed(), and carry out what it returns first
-  kActLift = 1u << 3,       // normal weight, and start counting CPU (cpu_used)
+  kActFreeze = 1u << 0,     // no process of the attempt uses CPU from now on
+  kActAssess = 1u << 1,     // call assessed(), and carry out what it returns first
+  kActLift = 1u << 2,       // normal weight, and start counting CPU (cpu_used)
+  kActTerminate = 1u << 3,  // SIGTERM: save and leave
   kActDemote = 1u << 4,     // almost no weight
-  kActTerminate = 1u << 5,  // SIGTERM: save and leave
+  kActThaw = 1u << 5,
   kActSave = 1u << 6,       // SIGUSR1, if the program understands it
   kActKill = 1u << 7,       // every process; repeated until all_gone
   kActAck = 1u << 8,        // acknowledge the received frame
@@ -89,7 +89,8 @@ class ShepherdMachine {
   uint32_t over_limit(int64_t now);
   // The program could not be executed (its process has exited or will).
   uint32_t start_failed(int64_t now);
-  uint32_t main_exited(int64_t now);
+  // killed_by_others: by a SIGKILL that is neither ours nor its memory limit's.
+  uint32_t main_exited(bool killed_by_others, int64_t now);
   // No process of the attempt is left. Only after main_exited, or before kActStart.
   uint32_t all_gone(int64_t now);
 
@@ -133,6 +134,7 @@ class ShepherdMachine {
   sublet_leave_reason reason_ = SUBLET_LEAVE_NONE;
   bool for_owner_ = false;
   bool lingers_ = false;     // running although the owner is here
+  bool thaws_ = false;       // when asked to leave: it was suspended
   bool terminated_ = false;  // SIGTERM has been sent
   bool reports_ = false;     // has a status page and may be lifted
   bool lifted_ = false;      // to save

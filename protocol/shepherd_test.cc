@@ -83,6 +83,8 @@ class ShepherdTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(suspended_and_its_lease_ends);
   CPPUNIT_TEST(suspended_and_asked_to_leave);
   CPPUNIT_TEST(lingers_until_it_is_a_burden);
+  CPPUNIT_TEST(lingers_and_is_killed);
+  CPPUNIT_TEST(lingers_until_its_lease_ends);
   CPPUNIT_TEST(killed_without_a_save);
   CPPUNIT_TEST(the_quiet_time_starts_nothing);
   CPPUNIT_TEST(frozen_job_is_not_asked_to_save);
@@ -147,8 +149,8 @@ class ShepherdTest : public CppUnit::TestFixture {
     }
     const int64_t over = kStart + 1000 * kMs;
     CPPUNIT_ASSERT_EQUAL(over, run.machine.next_instant());
-    CPPUNIT_ASSERT_EQUAL(uint32_t{kActThaw | kActAssess | kActStatus}, run.machine.tick(over));
-    CPPUNIT_ASSERT_EQUAL(uint32_t{kActTerminate | kActLift},
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kActAssess | kActStatus}, run.machine.tick(over));
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kActTerminate | kActLift | kActThaw},
                          run.machine.assessed(TermAnswer::kStatusPage, over));
     CPPUNIT_ASSERT_EQUAL(over, run.machine.leave_detected_ns());
     CPPUNIT_ASSERT_EQUAL(SUBLET_LEAVE_OWNER, run.machine.reason());
@@ -190,8 +192,12 @@ class ShepherdTest : public CppUnit::TestFixture {
       back(run, kStart + kMs);
       const uint32_t actions =
           run.machine.control_frame(control(SUBLET_FRAME_VACATE, reason), kStart + 2 * kMs);
-      CPPUNIT_ASSERT_EQUAL(uint32_t{kActThaw | kActAssess | kActAck | kActStatus}, actions);
+      CPPUNIT_ASSERT_EQUAL(uint32_t{kActAssess | kActAck | kActStatus}, actions);
       CPPUNIT_ASSERT_EQUAL(reason, run.machine.reason());
+      // It runs again, but not before it has been asked to save.
+      CPPUNIT_ASSERT(kActTerminate < kActThaw && kActDemote < kActThaw);
+      CPPUNIT_ASSERT_EQUAL(uint32_t{kActTerminate | kActDemote | kActThaw},
+                           run.machine.assessed(TermAnswer::kHandler, kStart + 2 * kMs));
     }
     Running removed = running(SUBLET_LEAVING_SUSPEND);
     back(removed, kStart + kMs);
@@ -212,7 +218,7 @@ class ShepherdTest : public CppUnit::TestFixture {
                    kActAssess);
     Running killed = running(SUBLET_LEAVING_SUSPEND);
     back(killed, kStart + kMs);
-    killed.machine.main_exited(kStart + 2 * kMs);
+    killed.machine.main_exited(false, kStart + 2 * kMs);
     CPPUNIT_ASSERT(killed.machine.killed());
     CPPUNIT_ASSERT_EQUAL(SUBLET_LEAVE_OWNER, killed.machine.reason());
     Running lost = running(SUBLET_LEAVING_SUSPEND);
@@ -236,6 +242,38 @@ class ShepherdTest : public CppUnit::TestFixture {
         uint32_t{kActAssess | kActStatus},
         back(run, kStart + 5 * kMs, SUBLET_PRESENCE_INPUT, SUBLET_PRESENCE_BURDENED));
     CPPUNIT_ASSERT_EQUAL(SUBLET_SHEPHERD_SAVING, run.machine.state());
+  }
+
+  void lingers_and_is_killed() {
+    // Beside the owner it was in the way, whoever killed it; what ends by itself does so.
+    for (const bool by_others : {false, true}) {
+      Running run = running(SUBLET_LEAVING_LINGER);
+      back(run, kStart + kMs);
+      run.machine.main_exited(by_others, kStart + 2 * kMs);
+      CPPUNIT_ASSERT_EQUAL(by_others, run.machine.killed());
+      CPPUNIT_ASSERT_EQUAL(by_others ? SUBLET_LEAVE_OWNER : SUBLET_LEAVE_NONE,
+                           run.machine.reason());
+    }
+    Running alone = running(SUBLET_LEAVING_LINGER);
+    alone.machine.main_exited(true, kStart + kMs);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_LEAVE_NONE, alone.machine.reason());
+  }
+
+  // As a suspended one: frozen beside the owner it would be killed with what it has not saved.
+  void lingers_until_its_lease_ends() {
+    Running run = running(SUBLET_LEAVING_LINGER);
+    const int64_t save_at = lease_save_at(2000, some_terms().lease_ns);
+    run.pass(kStart, save_at - 200 * kMs);
+    back(run, save_at - kMs);
+    CPPUNIT_ASSERT_EQUAL(save_at, run.machine.next_instant());
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kActAssess | kActStatus}, run.machine.tick(save_at));
+    CPPUNIT_ASSERT_EQUAL(SUBLET_LEAVE_OWNER, run.machine.reason());
+    // Also one that was asked to save before.
+    Running asked = running(SUBLET_LEAVING_LINGER);
+    asked.pass(kStart, save_at + 100 * kMs);
+    back(asked, save_at + 200 * kMs);
+    CPPUNIT_ASSERT(asked.machine.next_instant() <= save_at + 200 * kMs);
+    CPPUNIT_ASSERT(asked.machine.tick(save_at + 200 * kMs) & kActAssess);
   }
 
   void killed_without_a_save() {
@@ -350,7 +388,7 @@ class ShepherdTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(kActFreeze < kActLift && kActLift < kActKill);
     uint32_t all = kActFreeze | kActLift | kActKill;
     Running exited, spent, late;
-    CPPUNIT_ASSERT_EQUAL(all, exited.machine.main_exited(kStart) & all);
+    CPPUNIT_ASSERT_EQUAL(all, exited.machine.main_exited(false, kStart) & all);
     spent.machine.control_frame(control(SUBLET_FRAME_VACATE, SUBLET_LEAVE_PREEMPT, 0, 10), kStart);
     CPPUNIT_ASSERT_EQUAL(all, spent.machine.tick(kStart + 10 * kMs) & all);
     CPPUNIT_ASSERT_EQUAL(all, late.machine.over_limit(kStart) & all);
@@ -459,7 +497,7 @@ class ShepherdTest : public CppUnit::TestFixture {
 
   void exit_kills_the_rest() {
     Running run;
-    CPPUNIT_ASSERT(run.machine.main_exited(kStart + kMs) & kActKill);
+    CPPUNIT_ASSERT(run.machine.main_exited(false, kStart + kMs) & kActKill);
     CPPUNIT_ASSERT(!run.machine.killed());
     CPPUNIT_ASSERT_EQUAL(SUBLET_LEAVE_NONE, run.machine.reason());
     CPPUNIT_ASSERT_EQUAL(uint32_t{kActWriteExit}, run.machine.all_gone(kStart + 2 * kMs));
@@ -479,7 +517,7 @@ class ShepherdTest : public CppUnit::TestFixture {
 
   void killing_goes_on_until_all_are_gone() {
     Running run;
-    run.machine.main_exited(kStart);
+    run.machine.main_exited(false, kStart);
     int64_t now = kStart;
     for (int i = 0; i < 50; ++i) {
       int64_t next = run.machine.next_instant();

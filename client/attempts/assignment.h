@@ -42,6 +42,11 @@ inline int64_t save_deadline_of(const Assignment& what, int64_t standard_ms, int
   return wanted < most_ms ? wanted : most_ms;
 }
 
+// What it does when the owner is back: the stricter of the owner's wish and the job's.
+inline sublet_leaving leaving_of(const Assignment& what, sublet_leaving owners) {
+  return sublet_leaving_stricter(owners, static_cast<sublet_leaving>(what.job.leaving));
+}
+
 // The limit of its resident memory, in bytes; 0: none.
 inline uint64_t memory_bound(const JobDescription& job) {
   if (job.needs.memory == 0 || job.bounds.memory == 0) return job.needs.memory + job.bounds.memory;

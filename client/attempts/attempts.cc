@@ -132,6 +132,7 @@ void Attempts::make_tenant(Entry& entry) {
   entry.tenancy = guard_.add(what.name, save_deadline_of(what, settings_.save_deadline_ms,
                                                          settings_.save_deadline_most_ms));
   entry.connect_pause_ns = kFirstConnectNs;
+  entry.tenancy->can_stay = sublet_can_stay(leaving_of(what, settings_.leaving));
   newest_tenant_ns_ = now_ns();
   entry.connect_due_ns = newest_tenant_ns_;
   entry.tenant_due_ns = newest_tenant_ns_ + kTenantAfterNs;
@@ -265,13 +266,6 @@ void Attempts::report_hand_in(const Entry& entry, HeldAttempt* held) const {
   held->delivered = waits ? delivered_by_all() : entry.work->delivered.load();
 }
 
-// Until its shepherd has answered, nobody knows whether the job leaves or stays; the server takes
-// no leave back.
-bool Attempts::may_stay(const Entry& entry) const {
-  return entry.tenancy && entry.tenancy->evicting && entry.tenancy->ack_due_ns != kNever &&
-         !presence_.is_strict();
-}
-
 std::vector<HeldAttempt> Attempts::held() {
   std::vector<HeldAttempt> out;
   for (auto& [name, entry] : entries_) {
@@ -289,9 +283,12 @@ std::vector<HeldAttempt> Attempts::held() {
       case AttemptState::kSuspended:
         one.state = kAttemptSuspended;
         break;
-      case AttemptState::kLeaving:
-        one.state = may_stay(*entry) ? kAttemptRunning : kAttemptLeaving;
+      case AttemptState::kLeaving: {
+        // The server takes no leave back.
+        const bool undecided = entry->tenancy && entry->tenancy->is_undecided();
+        one.state = undecided ? kAttemptRunning : kAttemptLeaving;
         break;
+      }
       default:
         report_hand_in(*entry, &one);
         break;

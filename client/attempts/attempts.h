@@ -23,6 +23,7 @@ struct AttemptsSettings {
   int64_t checkpoint_interval_ms = 30'000;
   int64_t save_deadline_ms = 2'000;  // for jobs that specify none
   int64_t save_deadline_most_ms = 10'000;
+  sublet_leaving leaving = SUBLET_LEAVING_SAVE;  // the owner's wish
 };
 
 class Attempts {
@@ -97,7 +98,6 @@ class Attempts {
   void leave(Entry& entry, sublet_leave_reason reason);
   static std::string why_left(const Entry& entry);
   uint64_t delivered_by_all() const;
-  bool may_stay(const Entry& entry) const;
   void report_hand_in(const Entry& entry, HeldAttempt* held) const;
   void make_tenant(Entry& entry);
   // Unless its processes may still be there.
@@ -108,7 +108,7 @@ class Attempts {
   void connected(Entry& entry, UniqueFd socket, int64_t now);
   void read_control(const AttemptName& name);
   void on_frame(Entry& entry, const sublet_frame& frame);
-  void note_stay(Entry& entry, const sublet_frame& frame);
+  void note_shepherds_state(Entry& entry, const sublet_frame& frame);
   void disconnect(Entry& entry);
   void check_end(Entry& entry);
   void open_tenant(Entry& entry);

@@ -176,7 +176,7 @@ AttemptEnd end_from_exit(const Assignment& what, const AttemptExit& exit, const 
   bool same_boot = exit.boot_id == boot;
   end.started_us = to_utc(facts.started_ns, clock, same_boot);
   end.finished_us = to_utc(facts.ended_ns, clock, same_boot);
-  end.wall_ms = facts.wall_us / 1000;
+  end.wall_ms = std::max<int64_t>(0, facts.wall_us / 1000 - facts.frozen_ms);
   end.cpu_us = facts.cpu_user_us + facts.cpu_system_us;
   end.memory_peak = static_cast<uint64_t>(std::max<int64_t>(0, facts.max_rss_bytes));
   end.resumed_generation = static_cast<uint64_t>(facts.resumed_generation);

@@ -45,6 +45,10 @@ class EndingTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(int64_t{1'000'000'000'000 - 4'000'000}, end.started_us);
     CPPUNIT_ASSERT_EQUAL(int64_t{1'000'000'000'000 - 2'000'000}, end.finished_us);
     CPPUNIT_ASSERT(protocol::EvictionSteps() == end.steps);
+    AttemptExit suspended = exited(SUBLET_OUTCOME_EXITED, 0);
+    suspended.facts.wall_us = 2'000'000;
+    suspended.facts.frozen_ms = 1'500;
+    CPPUNIT_ASSERT_EQUAL(int64_t{500}, end_of(suspended).wall_ms);
     AttemptExit left = exited(SUBLET_OUTCOME_EXITED, 75);
     left.facts.told_ns = 1'999;
     left.facts.save_asked_ns = 2'000;

@@ -49,8 +49,11 @@ void OwnerGuard::urge(Tenancy& tenancy, sublet_frame_kind kind, sublet_leave_rea
   // reached is frozen and killed, too.
   send(tenancy, kind, reason, now, presence);
   int64_t save_ns = kind == SUBLET_FRAME_KILL ? 0 : tenancy.save_deadline_ms * kMs;
+  tenancy.asked = tenancy.sequence;
+  tenancy.awaiting = true;
+  tenancy.must_leave =
+      !(reason == SUBLET_LEAVE_OWNER && kind == SUBLET_FRAME_VACATE) || presence.is_strict();
   if (kind == SUBLET_FRAME_KILL || reason == SUBLET_LEAVE_OWNER || reason == SUBLET_LEAVE_BLIND) {
-    tenancy.asked = tenancy.sequence;
     tenancy.ack_due_ns = std::min<int64_t>(tenancy.ack_due_ns, now + SUBLET_SHEPHERD_ACK_NS);
     tenancy.look_due_ns = now + SUBLET_SHEPHERD_ACK_NS;
   }
@@ -60,30 +63,39 @@ void OwnerGuard::urge(Tenancy& tenancy, sublet_frame_kind kind, sublet_leave_rea
 
 void OwnerGuard::evict(sublet_leave_reason reason, const OwnersPresence& presence, int64_t now) {
   for (const auto& tenancy : tenancies_) {
-    if (tenancy->evicting && !(tenancy->stays && presence.is_strict())) continue;
+    if (tenancy->evicting && (tenancy->must_leave || !presence.is_strict())) continue;
     tenancy->evicting = true;
     tenancy->stays = false;
     urge(*tenancy, SUBLET_FRAME_VACATE, reason, now, presence);
   }
 }
 
+// Who has not answered is still awaited, and killed if no answer comes.
 void OwnerGuard::owner_away() {
   for (const auto& tenancy : tenancies_) {
-    if (!tenancy->stays) continue;
+    if (!tenancy->stays && !tenancy->is_undecided()) continue;
     tenancy->evicting = tenancy->stays = false;
-    tenancy->asked = 0;
-    tenancy->look_due_ns = kNever;
+    if (!tenancy->awaiting) tenancy->look_due_ns = kNever;
   }
+}
+
+void OwnerGuard::leaves(Tenancy& tenancy, int64_t now) {
+  tenancy.stays = false;
+  tenancy.look_due_ns = now + SUBLET_SHEPHERD_ACK_NS;
+  tenancy.kill_due_ns =
+      std::min(tenancy.kill_due_ns, now + tenancy.save_deadline_ms * kMs + kKillSlackNs);
 }
 
 void OwnerGuard::acknowledged(Tenancy& tenancy, const sublet_frame& ack) {
   if (tenancy.asked == 0 || ack.sequence < tenancy.asked) return;
+  tenancy.awaiting = false;
   tenancy.ack_due_ns = kNever;
   const bool stays =
       ack.state == SUBLET_SHEPHERD_SUSPENDED || ack.state == SUBLET_SHEPHERD_LINGERING;
-  if (stays && tenancy.evicting && !tenancy.killed) {
-    tenancy.stays = true;
+  if (stays && !tenancy.must_leave && !tenancy.killed) {
+    tenancy.stays = tenancy.evicting;
     tenancy.kill_due_ns = kNever;
+    if (!tenancy.evicting) tenancy.look_due_ns = kNever;
   }
   if (!tenancy.frozen || tenancy.killed || !tenancy.tenant) return;
   if (ack.state != SUBLET_SHEPHERD_SUSPENDED) tenancy.tenant->thaw();
@@ -99,6 +111,7 @@ bool OwnerGuard::stopped_since(Tenancy& tenancy, int64_t now) {
   // When it continues, its acknowledgement of this frame thaws the job.
   send(tenancy, SUBLET_FRAME_VACATE, SUBLET_LEAVE_OWNER, now);
   tenancy.asked = tenancy.sequence;
+  tenancy.awaiting = tenancy.must_leave = true;
   return true;
 }
 

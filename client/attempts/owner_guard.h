@@ -31,9 +31,16 @@ struct Tenancy {
   UniqueFd control;                // the shepherd's socket; invalid: not connected
   std::shared_ptr<Tenant> tenant;  // null until its record has been read
   uint32_t sequence = 0;           // of the last frame sent
+  bool can_stay = false;           // by its way to leave it may stay while the owner is here
   bool evicting = false;           // notified that the owner is back
+  bool must_leave = false;         // what asked it last lets no job stay
   bool stays = false;              // its shepherd answered that the job stays nevertheless
-  uint32_t asked = 0;              // the frame whose ACK is awaited
+  uint32_t asked = 0;              // the last frame that asked it to leave; 0: none
+  bool awaiting = false;           // its ACK
+
+  // Whether nobody knows yet if it leaves: it may stay, and its shepherd has not answered.
+  bool is_undecided() const { return can_stay && awaiting && !must_leave && !killed; }
+
   // As long as tenant is null these remain due; they are enforced once it is set.
   int64_t ack_due_ns = kNever;   // when the job is frozen
   int64_t look_due_ns = kNever;  // when to look whether its shepherd was stopped
@@ -60,8 +67,10 @@ class OwnerGuard {
   // that they stay. `reason` is SUBLET_LEAVE_OWNER or _BLIND, `presence` what the monitor said.
   // Each attempt is notified only once, but again if it stays and may not any longer.
   void evict(sublet_leave_reason reason, const OwnersPresence& presence, int64_t now);
-  // The owner has gone: attempts that stayed go on.
+  // The owner has gone: attempts that stayed, or still may, go on.
   void owner_away();
+  // Its shepherd has asked an attempt that stayed to leave.
+  void leaves(Tenancy& tenancy, int64_t now);
   // One attempt leaves: VACATE or KILL. If the owner is back or the frame is KILL, a
   // shepherd that does not acknowledge in time is considered hung and its job is
   // frozen; otherwise the job has until the end of its time to save.
@@ -70,8 +79,8 @@ class OwnerGuard {
   // False if the shepherd is not connected or the socket is full.
   bool send(Tenancy& tenancy, sublet_frame_kind kind, uint32_t reason, int64_t instant,
             const OwnersPresence& presence = {});
-  // The shepherd has sent an ACK: if it answers the awaited frame, its job is thawed, and stays if
-  // the state says so.
+  // The shepherd has sent an ACK: if it answers the last frame that asked, its job is thawed, and
+  // stays if the state says so.
   void acknowledged(Tenancy& tenancy, const sublet_frame& ack);
   // Freezes and kills what is due. True if an attempt was frozen or killed for the
   // first time; the caller logs it later.

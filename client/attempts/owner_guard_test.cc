@@ -54,6 +54,10 @@ class OwnerGuardTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(what_is_due_waits_for_its_tenant);
   CPPUNIT_TEST(a_late_answer_thaws);
   CPPUNIT_TEST(who_stays_is_asked_again_when_it_may_not);
+  CPPUNIT_TEST(strictly_before_it_has_answered);
+  CPPUNIT_TEST(an_answer_after_the_owner_has_gone);
+  CPPUNIT_TEST(an_earlier_answer_ends_no_deadline);
+  CPPUNIT_TEST(who_leaves_by_itself_has_a_deadline);
   CPPUNIT_TEST(a_suspended_job_is_not_thawed);
   CPPUNIT_TEST(a_shepherd_stopped_after_its_answer);
   CPPUNIT_TEST(an_ended_job_keeps_its_shepherd);
@@ -161,6 +165,57 @@ class OwnerGuardTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(1600 * kMs, tenancy_->kill_due_ns);
     guard_.owner_away();  // it must leave nevertheless
     CPPUNIT_ASSERT_EQUAL(1600 * kMs, tenancy_->kill_due_ns);
+  }
+
+  void strictly_before_it_has_answered() {
+    tenancy_->can_stay = true;
+    guard_.evict(SUBLET_LEAVE_OWNER, kTyping, 0);
+    CPPUNIT_ASSERT(tenancy_->is_undecided());
+    const uint32_t first = tenancy_->asked;
+    guard_.evict(SUBLET_LEAVE_OWNER, {SUBLET_PRESENCE_ACTIVE, SUBLET_PRESENCE_PAUSED}, 100 * kMs);
+    CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_PRESENCE_INPUT}, read_frame().arg[1]);
+    CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_PRESENCE_PAUSED}, read_frame().arg[1]);
+    CPPUNIT_ASSERT(!tenancy_->is_undecided());
+    guard_.acknowledged(*tenancy_, answer(first, SUBLET_SHEPHERD_SUSPENDED));
+    CPPUNIT_ASSERT(!tenancy_->stays);
+    CPPUNIT_ASSERT_EQUAL(700 * kMs, tenancy_->kill_due_ns);
+  }
+
+  void an_answer_after_the_owner_has_gone() {
+    tenancy_->can_stay = true;
+    guard_.evict(SUBLET_LEAVE_OWNER, kTyping, 0);
+    guard_.owner_away();
+    CPPUNIT_ASSERT(tenancy_->kill_due_ns != kNever);  // in case that none comes
+    CPPUNIT_ASSERT(tenancy_->is_undecided());
+    guard_.acknowledged(*tenancy_, answer(tenancy_->asked, SUBLET_SHEPHERD_SUSPENDED));
+    CPPUNIT_ASSERT(!tenancy_->stays && !tenancy_->is_undecided());
+    CPPUNIT_ASSERT_EQUAL(kNever, tenancy_->kill_due_ns);
+    read_frame();
+    guard_.evict(SUBLET_LEAVE_OWNER, kTyping, 5000 * kMs);  // the owner is back again
+    read_frame();
+    CPPUNIT_ASSERT(tenancy_->kill_due_ns != kNever);
+    // One that has to leave leaves, whether or not the owner is still here.
+    guard_.acknowledged(*tenancy_, answer(tenancy_->asked));
+    guard_.owner_away();
+    CPPUNIT_ASSERT_EQUAL(5700 * kMs, tenancy_->kill_due_ns);
+  }
+
+  void an_earlier_answer_ends_no_deadline() {
+    guard_.evict(SUBLET_LEAVE_OWNER, kTyping, 0);
+    const uint32_t first = tenancy_->asked;
+    guard_.urge(*tenancy_, SUBLET_FRAME_VACATE, SUBLET_LEAVE_PREEMPT, 100 * kMs);
+    guard_.acknowledged(*tenancy_, answer(first, SUBLET_SHEPHERD_SUSPENDED));
+    guard_.acknowledged(*tenancy_, answer(first + 1));
+    CPPUNIT_ASSERT_EQUAL(700 * kMs, tenancy_->kill_due_ns);
+  }
+
+  void who_leaves_by_itself_has_a_deadline() {
+    guard_.evict(SUBLET_LEAVE_OWNER, kTyping, 0);
+    guard_.acknowledged(*tenancy_, answer(tenancy_->asked, SUBLET_SHEPHERD_SUSPENDED));
+    CPPUNIT_ASSERT_EQUAL(kNever, tenancy_->kill_due_ns);
+    guard_.leaves(*tenancy_, 60'000 * kMs);
+    CPPUNIT_ASSERT(!tenancy_->stays);
+    CPPUNIT_ASSERT_EQUAL(60'700 * kMs, tenancy_->kill_due_ns);
   }
 
   void a_suspended_job_is_not_thawed() {

@@ -80,11 +80,11 @@ void Attempts::read_control(const AttemptName& name) {
 void Attempts::on_frame(Entry& entry, const sublet_frame& frame) {
   if (frame.kind == SUBLET_FRAME_ACK) {
     guard_.acknowledged(*entry.tenancy, frame);
-    return note_stay(entry, frame);
+    return note_shepherds_state(entry, frame);
   }
   if (frame.kind == SUBLET_FRAME_ENDED) return check_end(entry);
   if (frame.kind != SUBLET_FRAME_STATUS) return;
-  note_stay(entry, frame);
+  note_shepherds_state(entry, frame);
   HeldAttempt& reported = entry.reported;
   bool news = static_cast<uint64_t>(frame.arg[2]) > reported.generation;
   reported.cpu_ms = std::max(reported.cpu_ms, frame.arg[0] / 1000);
@@ -103,7 +103,7 @@ void Attempts::on_frame(Entry& entry, const sublet_frame& frame) {
 }
 
 // What the shepherd of a job that stays, or has stayed, decided by itself.
-void Attempts::note_stay(Entry& entry, const sublet_frame& frame) {
+void Attempts::note_shepherds_state(Entry& entry, const sublet_frame& frame) {
   const AttemptState before = entry.machine.state();
   uint32_t actions = 0;
   switch (frame.state) {
@@ -124,6 +124,7 @@ void Attempts::note_stay(Entry& entry, const sublet_frame& frame) {
   if (after == before) return;
   entry.work->leave_reason = entry.machine.leave_reason();
   apply(entry, actions, why_left(entry));
+  if (after == AttemptState::kLeaving && entry.tenancy) guard_.leaves(*entry.tenancy, now_ns());
   if (after == AttemptState::kSuspended)
     log(Severity::info) << entry.work->label() << " is suspended: the owner is here";
   if (before == AttemptState::kSuspended && after == AttemptState::kRunning)

@@ -100,7 +100,6 @@ void Shepherd::act(uint32_t actions, int64_t now) {
   using namespace protocol;
   note_leave(now);
   if (actions & kActFreeze) processes_.freeze();
-  if (actions & kActThaw) processes_.thaw();
   if (actions & kActAssess) act(machine_.assessed(term_answer(), now), now);
   // Until its handler has answered it is lifted for a moment only.
   const bool briefly = (actions & kActKill) || machine_.awaiting_handler();
@@ -112,6 +111,7 @@ void Shepherd::act(uint32_t actions, int64_t now) {
     if (!main_gone_) ::kill(-launch_.pid(), SIGTERM);
   }
   if (actions & kActDemote) weight_.demote(processes_);
+  if (actions & kActThaw) processes_.thaw();
   if (actions & (kActFreeze | kActDemote) && steps_.demoted == 0 && !main_gone_)
     steps_.demoted = boot_now();
   // The kernel accepts a change of an autogroup only ten times a second: retry soon.
@@ -223,6 +223,11 @@ void Shepherd::read_signals() {
   }
 }
 
+bool Shepherd::killed_by_others() const {
+  return WIFSIGNALED(main_status_) && WTERMSIG(main_status_) == SIGKILL &&
+         !weight_.memory_ran_out();
+}
+
 void Shepherd::reap() {
   bool main_just_gone = false, nobody_left = false;
   more_to_reap_ = true;
@@ -241,7 +246,7 @@ void Shepherd::reap() {
     main_status_ = status;
   }
   int64_t now = boot_now();
-  uint32_t actions = main_just_gone ? machine_.main_exited(now) : 0;
+  uint32_t actions = main_just_gone ? machine_.main_exited(killed_by_others(), now) : 0;
   // Most programs leave no processes behind, so there is nothing to kill.
   act(nobody_left ? machine_.all_gone(now) : actions, now);
 }

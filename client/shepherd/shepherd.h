@@ -62,6 +62,7 @@ class Shepherd {
   void note_leave(int64_t now);
   protocol::TermAnswer term_answer();
   bool ask_to_leave();
+  bool killed_by_others() const;
   uint32_t requests_seen() const;
   void answer(int socket, const sublet_frame& asked, uint32_t actions);
   sublet_frame new_frame(sublet_frame_kind kind) const;

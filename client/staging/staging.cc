@@ -239,8 +239,7 @@ AttemptOrder make_order(const AttemptWork& work, const JobSettings& settings) {
       save_deadline_of(what, settings.save_deadline_ms, settings.save_deadline_most_ms);
   order.cpu_allowance_ms = settings.cpu_allowance_ms;
   order.patience_ms = settings.patience_ms;
-  order.leaving =
-      sublet_leaving_stricter(settings.leaving, static_cast<sublet_leaving>(what.job.leaving));
+  order.leaving = leaving_of(what, settings.leaving);
   order.suspend_ms = settings.suspend_ms;
   order.lease_ns = work.lease_ns;
   order.boot_id = boot_id();

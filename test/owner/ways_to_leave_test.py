@@ -1,6 +1,7 @@
 """What a job does when the owner is back, by the workstation's way and its own: leave, suspend,
 linger, kill."""
 
+import json
 import os
 import signal
 import sys
@@ -123,6 +124,9 @@ class WaysToLeave(unittest.TestCase):
                     harness.kill(pid)
                 wait_for(lambda: not harness.alive(int(record["job_pid"])), "the job to be gone")
                 self.pool.wait_state(job, "waiting")
+                self.assertIn(self.attempt(job)["ended"],
+                              {"monitor": ["load monitor failed"],
+                               "shepherd": ["owner came back"]}[victim])
                 self.pool.close()
 
     def test_a_stopped_shepherd(self):
@@ -133,6 +137,44 @@ class WaysToLeave(unittest.TestCase):
         record = self.curly.record("%d.1" % job)
         os.kill(int(record["shepherd_pid"]), signal.SIGSTOP)
         wait_for(lambda: not harness.alive(int(record["job_pid"])), "the job to be killed")
+        self.pool.wait_state(job, "waiting")
+        self.assertEqual(self.attempt(job)["ended"], "owner came back")
+
+    def test_a_lingering_job_is_killed(self):
+        """Whoever kills it while the owner is here: it was in the way."""
+        self.start("leaving=linger", monitor_sets=["linger_slowdown=1"])
+        job = self.run_job()
+        self.curly.owner("active")
+        wait_for(lambda: self.pool.machines()[0]["state"] == "busy", "the machine to be busy")
+        os.kill(int(self.curly.record("%d.1" % job)["job_pid"]), signal.SIGKILL)
+        self.pool.wait_state(job, "waiting")
+        self.assertEqual(self.attempt(job)["ended"], "owner came back")
+
+    def rule(self, *words):
+        code, _, err = self.pool.run("owner", "rules", *words, "--state", self.curly.state)
+        self.assertEqual((code, err), (0, ""))
+
+    def test_rules(self):
+        """One that withholds the machine lets wait what is suspended; one that evicts does not."""
+        self.start("leaving=suspend", "suspend_for=1 h")
+        job = self.run_job()
+        self.curly.owner("active")
+        self.wait_suspended(job)
+        self.rule("--idle-when", "hour < 0", "--evict-when", "hour < 0")
+        self.curly.owner("away")
+        wait_for(lambda: self.status()["reason"] == "rule", "the rule to keep jobs away")
+        self.assertEqual(self.pool.job_state(job), "suspended")
+        self.rule("--remove")
+        self.pool.wait_state(job, "running")
+        self.curly.owner("active")
+        self.wait_suspended(job)
+        self.rule("--evict-when", "hour >= 0")
+        self.pool.wait_state(job, "waiting")
+        self.assertEqual(self.attempt(job)["ended"], "owner came back")
+
+    def status(self):
+        return json.loads(self.pool.run("owner", "status", "--json", "--state",
+                                        self.curly.state)[1])
 
     def test_a_restarted_client(self):
         """It adopts a suspended job, which goes on when the owner has gone."""

@@ -72,6 +72,7 @@ std::string phrase(const EvictionNote& note) {
     case SUBLET_PRESENCE_MEDIA:
       return at("sound, camera or a film", "media", note.place);
     case SUBLET_PRESENCE_RULE:
+    case SUBLET_PRESENCE_WITHHELD:
       return "a rule";
     default:
       return protocol::end_name(note.ended);

@@ -87,7 +87,7 @@ void add(const Message& message, OwnerAnswer* answer) {
 std::string presence_name(uint32_t reason) {
   constexpr const char* kNames[] = {"",       "cpu",   "load",  "input",  "settling",
                                     "script", "blind", "quiet", "paused", "unseen",
-                                    "sleep",  "media", "rule"};
+                                    "sleep",  "media", "rule",  "rule"};
   return reason < std::size(kNames) ? kNames[reason] : std::to_string(reason);
 }
 

@@ -36,6 +36,7 @@ std::string sense_of(const sublet_frame& status) {
       return "you are here: sound, an open camera, or a program that keeps the screen on or fills "
              "it";
     case SUBLET_PRESENCE_RULE:
+    case SUBLET_PRESENCE_WITHHELD:
       return "a rule of this machine keeps jobs away";
     case SUBLET_PRESENCE_SLEEP:
       return "the machine is about to sleep";
