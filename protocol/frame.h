@@ -42,6 +42,8 @@
 #define SUBLET_PLACE_BYTES 32
 /* The least time between two HERE frames of an agent. */
 #define SUBLET_AGENT_PAUSE_NS 250000000ll
+/* For how long an agent may say nothing while input goes on. */
+#define SUBLET_AGENT_GOES_ON_NS 10000000000ll
 
 enum sublet_frame_kind {
   /* any -> monitor, first frame after connecting; answered with PRESENCE. job and attempt
@@ -113,8 +115,9 @@ enum sublet_frame_kind {
    * known; arg[1]: of X11 on this machine, the number of the display + 1, 0: not known. A monitor
    * that does not accept the agent hangs up. */
   SUBLET_FRAME_AGENT = 64,
-  /* agent -> monitor: there was input. instant: when the agent knew. At once after silence;
-   * while input goes on at most every SUBLET_AGENT_PAUSE_NS. */
+  /* agent -> monitor: there was input. instant: when the agent knew. At once after silence, and at
+   * most every SUBLET_AGENT_PAUSE_NS. state: 1: it goes on until the next such frame, which comes
+   * within SUBLET_AGENT_GOES_ON_NS. */
   SUBLET_FRAME_HERE = 65,
   /* monitor -> agent: answer with ACK, when the desktop has answered too. */
   SUBLET_FRAME_PING = 66,

@@ -45,7 +45,7 @@ void Agent::watch(int fd) {
 }
 
 void Agent::report_if(bool wanted, int64_t now) {
-  if (wanted && monitor_) monitor_->say_here(now);
+  if (wanted && monitor_) monitor_->say_here(reports_.goes_on(), now);
 }
 
 void Agent::report_full_screen_if(bool wanted, int64_t now) {

@@ -79,8 +79,9 @@ bool MonitorLink::read(int64_t now) {
   return true;
 }
 
-void MonitorLink::say_here(int64_t now) {
+void MonitorLink::say_here(bool goes_on, int64_t now) {
   sublet_frame frame = frame_of(SUBLET_FRAME_HERE);
+  frame.state = goes_on ? 1 : 0;
   frame.instant = now;
   send(frame, now);
 }

@@ -27,7 +27,7 @@ class MonitorLink {
   // Reads what the monitor says. True: it has pinged, and waits for answer().
   bool read(int64_t now);
   // What cannot be sent ends the connection.
-  void say_here(int64_t now);
+  void say_here(bool goes_on, int64_t now);
   void say_full_screen(bool is, int64_t now);
   void answer(int64_t now);
 

@@ -9,12 +9,15 @@ bool Reports::report(int64_t now) {
     due_ = earliest;
     return false;
   }
+  const bool active = state_ == State::kActive;
   reported_ = now;
-  due_ = state_ == State::kActive ? now + kRepeat : kNever;
+  goes_on_ = active && now - active_since_ >= kGoesOn;
+  due_ = !active ? kNever : now + (goes_on_ ? kRepeat : kGoesOn);
   return true;
 }
 
 bool Reports::active(int64_t now) {
+  if (state_ != State::kActive) active_since_ = now;
   state_ = State::kActive;
   return report(now);
 }
@@ -23,20 +26,18 @@ bool Reports::quiet(int64_t now) {
   const bool stale = state_ == State::kActive && now - reported_ >= 2 * SUBLET_AGENT_PAUSE_NS;
   state_ = State::kQuiet;
   due_ = kNever;
-  return stale && report(now);
+  return (stale || goes_on_) && report(now);
 }
 
 bool Reports::timer(int64_t now) {
   if (now < due_) return false;
-  if (state_ == State::kUnknown) state_ = State::kActive;
-  return report(now);
+  return state_ == State::kUnknown ? active(now) : report(now);
 }
 
 bool Reports::connected(int64_t now) {
   if (state_ != State::kActive) return false;
-  reported_ = now;
-  due_ = now + kRepeat;
-  return true;
+  reported_ = now - SUBLET_AGENT_PAUSE_NS;
+  return report(now);
 }
 
 bool FullScreenReports::changed(bool is, int64_t now) {

@@ -11,7 +11,8 @@ constexpr int64_t kStart = 5'000'000 * kMs;
 class ReportsTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(ReportsTest);
   CPPUNIT_TEST(the_first_input_is_reported_at_once);
-  CPPUNIT_TEST(input_that_goes_on_is_reported_every_second);
+  CPPUNIT_TEST(input_that_goes_on_is_reported_seldom);
+  CPPUNIT_TEST(the_end_of_what_goes_on_is_always_reported);
   CPPUNIT_TEST(the_end_is_reported_if_the_last_report_is_old);
   CPPUNIT_TEST(two_reports_are_apart);
   CPPUNIT_TEST(a_desktop_that_is_quiet_at_first);
@@ -30,15 +31,32 @@ class ReportsTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(reports_.active(kStart + 1));
   }
 
-  void input_that_goes_on_is_reported_every_second() {
+  void input_that_goes_on_is_reported_seldom() {
     CPPUNIT_ASSERT(reports_.active(kStart));
+    CPPUNIT_ASSERT(!reports_.goes_on());
     int64_t now = kStart;
     for (int n = 0; n < 10; ++n) {
-      CPPUNIT_ASSERT_EQUAL(now + Reports::kRepeat, reports_.due());
+      CPPUNIT_ASSERT_EQUAL(now + (n == 0 ? Reports::kGoesOn : Reports::kRepeat), reports_.due());
       CPPUNIT_ASSERT(!reports_.timer(reports_.due() - 1));
       now = reports_.due();
       CPPUNIT_ASSERT(reports_.timer(now));
+      CPPUNIT_ASSERT(reports_.goes_on());
     }
+    // A monitor that believes that it goes on is told when it does not.
+    CPPUNIT_ASSERT(reports_.quiet(now + 600 * kMs));
+    CPPUNIT_ASSERT(!reports_.goes_on());
+  }
+
+  // Its end comes too soon after a report, and is put off, not left out.
+  void the_end_of_what_goes_on_is_always_reported() {
+    reports_.active(kStart);
+    CPPUNIT_ASSERT(reports_.timer(kStart + Reports::kGoesOn));
+    const int64_t said = kStart + Reports::kGoesOn;
+    CPPUNIT_ASSERT(!reports_.quiet(said + kMs));
+    CPPUNIT_ASSERT_EQUAL(said + int64_t{SUBLET_AGENT_PAUSE_NS}, reports_.due());
+    CPPUNIT_ASSERT(reports_.timer(reports_.due()));
+    CPPUNIT_ASSERT(!reports_.goes_on());
+    CPPUNIT_ASSERT_EQUAL(Reports::kNever, reports_.due());
   }
 
   void the_end_is_reported_if_the_last_report_is_old() {
@@ -67,8 +85,10 @@ class ReportsTest : public CppUnit::TestFixture {
 
   // Somebody types, or a film keeps the desktop from becoming quiet.
   void a_desktop_that_never_says_it_is_quiet() {
-    CPPUNIT_ASSERT(reports_.timer(kStart + Reports::kRepeat));
-    CPPUNIT_ASSERT(reports_.timer(kStart + 2 * Reports::kRepeat));
+    CPPUNIT_ASSERT(reports_.timer(kStart + Reports::kGoesOn));
+    CPPUNIT_ASSERT(!reports_.goes_on());
+    CPPUNIT_ASSERT(reports_.timer(kStart + 2 * Reports::kGoesOn));
+    CPPUNIT_ASSERT(reports_.goes_on());
   }
 
   void a_new_monitor_is_told_what_is() {

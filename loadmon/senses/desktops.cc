@@ -24,6 +24,8 @@ constexpr double kFramesPerSecond = 8;
 // Each visit wakes the monitor up. When there were too many, the others wait.
 constexpr double kVisitsBurst = 16;
 constexpr double kVisitsPerSecond = 4;
+// A repeated report may be late.
+constexpr int64_t kGoesOnAtMost = SUBLET_AGENT_GOES_ON_NS + 2'000 * kMs;
 constexpr double kLinesBurst = 20;
 constexpr double kLinesPerSecond = 0.1;
 
@@ -115,7 +117,12 @@ bool Desktops::notice(int64_t now, protocol::PresenceSample* sample) {
   return true;
 }
 
-void Desktops::fill(int64_t now, protocol::PresenceSample* sample) const {
+void Desktops::fill(int64_t now, protocol::PresenceSample* sample) {
+  for (auto& [fd, agent] : agents_) {
+    if (now >= agent.goes_on_until) continue;
+    agent.watched.touched_at = now;
+    seen(now, agent.watched.place);
+  }
   if (seen_ != 0) note_input(now, seen_, "desktops", seen_in_, sample);
 }
 
@@ -151,6 +158,7 @@ std::string Desktops::hear(Agent& agent, const sublet_frame& frame, int64_t now)
   const bool known = agent.known;
   if (known && frame.kind == SUBLET_FRAME_HERE) {
     agent.watched.touched_at = now;
+    agent.goes_on_until = frame.state == 1 ? now + kGoesOnAtMost : 0;
     seen(now, agent.watched.place);
   }
   if (!agent.frames.take(now)) {

@@ -66,13 +66,14 @@ class Desktops : public Sense {
     Visitor who;
     bool known = false;  // it has said what it watches
     WatchedDesktop watched = {};
+    int64_t goes_on_until = 0;  // its input, unless it says otherwise before
     Allowance frames;
     int64_t asked_at = 0;  // when it connected or was last pinged
     uint32_t ping = 0;     // sequence; 0: the last one has been answered
   };
   using Place = std::map<int, Agent>::iterator;
 
-  void fill(int64_t now, protocol::PresenceSample* sample) const;
+  void fill(int64_t now, protocol::PresenceSample* sample);
   void watch(int fd);
   void listen_again(int64_t now);
   void accept_all(int64_t now);

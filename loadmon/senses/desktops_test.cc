@@ -55,6 +55,7 @@ class FakeAgent {
 class DesktopsTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(DesktopsTest);
   CPPUNIT_TEST(input_is_seen);
+  CPPUNIT_TEST(input_goes_on);
   CPPUNIT_TEST(an_older_input_of_another_sense_does_not_count);
   CPPUNIT_TEST(who_has_not_said_what_it_watches_is_not_heard);
   CPPUNIT_TEST(the_place_is_known);
@@ -96,6 +97,35 @@ class DesktopsTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(ready());
     CPPUNIT_ASSERT_EQUAL(int64_t{3000}, age());
     CPPUNIT_ASSERT(desktops_->live().empty());
+  }
+
+  // A hand on the mouse: the agent says so once, and when it has gone.
+  void input_goes_on() {
+    const FakeAgent agent = watching();
+    const auto age_after_a_second = [&] {
+      now_ += kSecond;
+      const int64_t seen = age();
+      sublet_frame ping = agent.next();
+      if (ping.kind == SUBLET_FRAME_PING) {
+        ping.kind = SUBLET_FRAME_ACK;
+        agent.say(ping);
+        age();
+      }
+      return seen;
+    };
+    agent.say(frame_of(SUBLET_FRAME_HERE, 1));
+    for (int i = 0; i < 5; ++i) CPPUNIT_ASSERT_EQUAL(int64_t{0}, age_after_a_second());
+    CPPUNIT_ASSERT(!ready());
+    CPPUNIT_ASSERT_EQUAL(now_, desktops_->live().front().touched_at);
+    agent.say(frame_of(SUBLET_FRAME_HERE));
+    CPPUNIT_ASSERT_EQUAL(int64_t{0}, age());
+    CPPUNIT_ASSERT_EQUAL(int64_t{1000}, age_after_a_second());
+    // Who does not repeat it has lost its desktop.
+    agent.say(frame_of(SUBLET_FRAME_HERE, 1));
+    age();
+    for (int i = 0; i < 11; ++i) CPPUNIT_ASSERT_EQUAL(int64_t{0}, age_after_a_second());
+    CPPUNIT_ASSERT_EQUAL(int64_t{1000}, age_after_a_second());
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, desktops_->live().size());
   }
 
   void an_older_input_of_another_sense_does_not_count() {
