@@ -8,7 +8,6 @@ import time
 
 import harness
 import measure
-from owner.steps import start
 
 BUDGET_MS = 500
 SAMPLE_SECONDS = 0.5  # sample_period
@@ -32,10 +31,18 @@ def run(report, quick):
     light(report, WATCHED_SECONDS, SETTINGS)
 
 
+def start(pool, settings):
+    """A workstation, and an ear for its jobs. Nobody asks the server for the machine's state: on a
+    machine that is watched, the questions are a busy owner."""
+    pool.start_server()
+    pool.client("curly", scripted=False, monitor_sets=settings).start()
+    return measure.Told(pool)
+
+
 def noticed(report, name, words, rounds):
     delays = []
     with harness.Pool() as pool:
-        _, told = start(pool, scripted=False, monitor_sets=SETTINGS)
+        told = start(pool, SETTINGS)
         tenants = measure.Tenants(pool, told, "leave")
         for turn in range(rounds):
             tenants.start()
@@ -64,7 +71,7 @@ def program(words, nice=0):
 def light(report, seconds, settings):
     """A program that uses 20 % of a core."""
     with harness.Pool() as pool:
-        _, told = start(pool, scripted=False, monitor_sets=settings)
+        told = start(pool, settings)
         tenants = measure.Tenants(pool, told, "leave")
         pid = tenants.start()
         with program(["light"]) as began:
