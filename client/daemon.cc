@@ -21,6 +21,7 @@
 #include "client/machine/disk_watch.h"
 #include "client/machine/machine.h"
 #include "client/machine/monitor_link.h"
+#include "client/machine/pool_logins.h"
 #include "client/setting_up.h"
 #include "client/staging/input_cache.h"
 
@@ -86,6 +87,7 @@ class Daemon {
   std::unique_ptr<SessionKeeper> keeper_;
   MonitorLink monitor_;
   DiskWatch disk_;
+  std::unique_ptr<PoolLogins> logins_;  // null: not wanted
 
   std::atomic<bool> stopping_{false};  // the loop ends or has ended
   std::atomic<bool> draining_{false};
@@ -157,6 +159,7 @@ Daemon::Daemon(const ClientSettings& settings)
                                           job_settings(settings, state_, cgroups_),
                                           shepherd_program(settings), attempts_.events());
   attempts_.connect(tasks_.get(), reporter_.get());
+  if (settings.pool_logins) logins_ = std::make_unique<PoolLogins>(state_);
 }
 
 Daemon::~Daemon() {
@@ -182,6 +185,7 @@ KeeperHooks Daemon::keeper_hooks() {
   hooks.renewed = [this](int64_t sent_ns, const Renewed& renewed) {
     desk_.set_server_clock(renewed.server_time_us, sent_ns);
     loop_.post([=, this] { attempts_.renewed(sent_ns, renewed.lease_ms, renewed.verdicts); });
+    if (logins_) logins_->exchange(renewed.logins);
   };
   hooks.joined = [this](const Joined& joined) { on_joined(joined); };
   return hooks;
@@ -344,6 +348,7 @@ MachineState Daemon::machine_state() {
     state.disk_free = system_files().free_bytes(state_) + cache_.bytes();
   } catch (const FileError&) {  // unknown: report 0
   }
+  if (logins_) state.logins = logins_->report();
   return state;
 }
 

@@ -105,6 +105,7 @@ void fill(const Settings& from, ClientSettings* out) {
   out->cpu_allowance_ms = from.duration_ms("cpu_allowance");
   out->patience_ms = from.duration_ms("patience");
   out->leaving = *leaving_named(from.text("leaving"));
+  out->pool_logins = from.boolean("pool_logins");
   out->suspend_ms = from.duration_ms("suspend_for");
   out->drain_ms = from.duration_ms("drain_time");
   out->output_text = from.size_bytes("output_text");
@@ -186,6 +187,10 @@ std::vector<SettingSpec> client_setting_specs() {
        leaving_names()},
       {"suspend_for", T::duration, "5 min", 1000, kDayMs,
        "how long a job stays suspended before it saves and leaves"},
+      {"pool_logins", T::boolean, "false", -kAny, kAny,
+       "whether owners' rules of other machines may ask whether a user is logged in here, and "
+       "those "
+       "of this one where a user is logged in"},
       {"patience", T::duration, "1 h", 0, 30 * kDayMs,
        "how long to keep a job that is frozen because the server is unreachable"},
       {"drain_time", T::duration, "20 s", 0, kDayMs,

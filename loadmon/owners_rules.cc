@@ -34,10 +34,17 @@ std::optional<Rule> parse(const std::string& setting, const std::string& text, T
 
 std::string text_of(const std::optional<Rule>& rule) { return rule ? rule->text() : ""; }
 
-void require_user(const std::string& name) {
-  for (const char c : name)
-    if (static_cast<unsigned char>(c) <= ' ' || c == 0x7f || name.size() > kLongestName)
+RulePair pair_of_scope(const std::string& scope) {
+  RulePair pair;
+  const size_t space = scope.find(' ');
+  pair.user = scope.substr(0, space);
+  pair.anywhere = space != std::string::npos;
+  for (const char c : pair.user)
+    if (static_cast<unsigned char>(c) <= ' ' || c == 0x7f || pair.user.size() > kLongestName)
       throw std::invalid_argument("this cannot be the name of a user");
+  if (pair.anywhere && (pair.user.empty() || scope != pair.scope()))
+    throw std::invalid_argument("a scope is USER or USER anywhere");
+  return pair;
 }
 
 // The parts between tabs.
@@ -54,8 +61,11 @@ std::vector<std::string> fields_of(const std::string& line) {
 
 }  // namespace
 
-RulePair parse_pair(const std::string& user, const std::string& idle, const std::string& evict) {
-  return {user, parse("idle_when", idle, Truth::kFalse), parse("evict_when", evict, Truth::kTrue)};
+RulePair parse_pair(const std::string& scope, const std::string& idle, const std::string& evict) {
+  RulePair pair = pair_of_scope(scope);
+  pair.idle = parse("idle_when", idle, Truth::kFalse);
+  pair.evict = parse("evict_when", evict, Truth::kTrue);
+  return pair;
 }
 
 OwnersRules::OwnersRules(std::vector<RulePair> fixed, MachineReader::Read read, JobsHere jobs)
@@ -64,7 +74,7 @@ OwnersRules::OwnersRules(std::vector<RulePair> fixed, MachineReader::Read read, 
 }
 
 void OwnersRules::read_if_needed() {
-  bool needed = false;
+  bool needed = !pool_.wanted().empty();
   for (const auto* pairs : both()) {
     for (const RulePair& pair : *pairs) {
       needed = needed || !pair.user.empty();
@@ -84,16 +94,15 @@ void OwnersRules::read_if_needed() {
   readings_ = 0;
 }
 
-void OwnersRules::set(const std::string& user, const std::string& idle, const std::string& evict) {
-  require_user(user);
+void OwnersRules::set(const std::string& scope, const std::string& idle, const std::string& evict) {
   for (const std::string& text : {idle, evict})
     if (text.find_first_of("\n\r\t") != std::string::npos)
       throw std::invalid_argument("a rule is one line, without tabs");
-  RulePair pair = parse_pair(user, idle, evict);
+  RulePair pair = parse_pair(scope, idle, evict);
   const auto at = std::lower_bound(
-      own_.begin(), own_.end(), user,
-      [](const RulePair& one, const std::string& name) { return one.user < name; });
-  const bool known = at != own_.end() && at->user == user;
+      own_.begin(), own_.end(), scope,
+      [](const RulePair& one, const std::string& other) { return one.scope() < other; });
+  const bool known = at != own_.end() && at->scope() == scope;
   const bool removes = !pair.idle && !pair.evict;
   if (!known && !removes && own_.size() >= kMostPairs)
     throw std::invalid_argument("there are rules for " + std::to_string(kMostPairs) +
@@ -109,7 +118,7 @@ std::string OwnersRules::stored_form() const {
   if (own_.empty()) return "";
   std::string form = std::string(kHeading) + "\n";
   for (const RulePair& pair : own_)
-    form += pair.user + "\t" + text_of(pair.idle) + "\t" + text_of(pair.evict) + "\n";
+    form += pair.scope() + "\t" + text_of(pair.idle) + "\t" + text_of(pair.evict) + "\n";
   return form + kEnd + "\n";
 }
 
@@ -136,20 +145,42 @@ std::vector<OwnersRules::Line> OwnersRules::lines() const {
   std::vector<Line> all;
   for (const auto* pairs : both())
     for (const RulePair& pair : *pairs)
-      all.push_back({pairs == &fixed_, pair.user, text_of(pair.idle), text_of(pair.evict)});
+      all.push_back({pairs == &fixed_, pair.scope(), text_of(pair.idle), text_of(pair.evict)});
   return all;
 }
 
-// If nobody knows who is here, the user may be.
+std::optional<bool> OwnersRules::is_logged_in_here(const std::string& user) const {
+  const rules::Value& users = facts_.values()[static_cast<size_t>(Fact::kUsers)];
+  if (!users.is_known()) return std::nullopt;
+  const auto names = users.texts();
+  return std::find(names.begin(), names.end(), user) != names.end();
+}
+
 bool OwnersRules::applies(const RulePair& pair) const {
   if (pair.user.empty()) return true;
-  const rules::Value& users = facts_.values()[static_cast<size_t>(Fact::kUsers)];
-  if (!users.is_known()) return true;
-  const auto names = users.texts();
-  return std::find(names.begin(), names.end(), pair.user) != names.end();
+  const bool here = is_logged_in_here(pair.user).value_or(true);
+  return here || (pair.anywhere && pool_.is_logged_in(pair.user, now_).value_or(true));
+}
+
+bool OwnersRules::note_pool(const std::string& text) {
+  const bool noted = pool_.note(text, now_);
+  read_if_needed();
+  return noted;
+}
+
+std::string OwnersRules::pool_answer() const {
+  std::string text;
+  for (const auto* pairs : both())
+    for (const RulePair& pair : *pairs)
+      if (pair.anywhere) text += "ask " + pair.user + "\n";
+  for (const std::string& user : pool_.wanted())
+    if (is_logged_in_here(user).value_or(false)) text += "here " + user + "\n";
+  if (text.size() <= SUBLET_OWNER_RULE_BYTES) return text;
+  return text.substr(0, text.rfind('\n', SUBLET_OWNER_RULE_BYTES - 1) + 1);
 }
 
 void OwnersRules::refresh(int64_t now) {
+  now_ = now;
   facts_.set_time(system_clock().utc_us());
   if (!reader_ || !reader_->refresh(now, jobs_.processes, &machine_)) return;
   facts_.set_machine(machine_ ? &*machine_ : nullptr);
@@ -172,7 +203,7 @@ void OwnersRules::judge(protocol::PresenceSample* sample) {
   for (const auto* pairs : both()) {
     for (const RulePair& pair : *pairs) {
       if (!applies(pair)) continue;
-      sample->rule_evicts = sample->rule_evicts || evicts(pair);
+      sample->rule_evicts = sample->rule_evicts || (!pair.anywhere && evicts(pair));
       sample->rule_withholds = sample->rule_withholds || !permits(pair);
     }
   }
@@ -187,7 +218,10 @@ std::vector<std::string> OwnersRules::reasons() const {
       if (!applies(pair) || permits(pair)) continue;
       const bool by_evict = pair.evict && evicts(pair);
       const Rule& rule = by_evict ? *pair.evict : *pair.idle;
-      const std::string scope = pair.user.empty() ? "" : " for " + pair.user;
+      std::string scope = pair.user.empty() ? "" : " for " + pair.scope();
+      if (pair.anywhere && !is_logged_in_here(pair.user).value_or(false) &&
+          !pool_.is_logged_in(pair.user, now_))
+        scope += " (not known where he is logged in)";
       for (std::string& line : rule.why(facts_.values()))
         all.push_back((by_evict ? "evict_when" : "idle_when") + scope + ": " + line);
     }

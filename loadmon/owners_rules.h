@@ -18,6 +18,7 @@
 #include "loadmon/facts/facts.h"
 #include "loadmon/facts/machine_reader.h"
 #include "loadmon/jobs_here.h"
+#include "loadmon/pool_logins.h"
 #include "protocol/presence.h"
 #include "rules/rule.h"
 
@@ -28,7 +29,13 @@ namespace sublet::loadmon {
 // them neither brings nor drives away anybody.
 struct RulePair {
   std::string user;  // it counts only while this one is logged in here; empty: always
+  // Or anywhere in the pool. What is known of the pool may only keep jobs from coming: such a pair
+  // drives none away.
+  bool anywhere = false;
   std::optional<rules::Rule> idle, evict;
+
+  // "", "anna", "anna anywhere".
+  std::string scope() const { return user + (anywhere ? " anywhere" : ""); }
 };
 
 // what(): "evict_when: column 1: unknown name 'z'".
@@ -43,8 +50,9 @@ class RuleRefusal : public std::invalid_argument {
   std::string setting_;
 };
 
-// From two texts; "": none. Throws RuleRefusal, also if no job could ever run by it.
-RulePair parse_pair(const std::string& user, const std::string& idle, const std::string& evict);
+// From two texts; "": none. Throws RuleRefusal, also if no job could ever run by it, or
+// std::invalid_argument for a scope that cannot be one.
+RulePair parse_pair(const std::string& scope, const std::string& idle, const std::string& evict);
 
 class OwnersRules {
  public:
@@ -52,10 +60,9 @@ class OwnersRules {
   // only if a rule needs it.
   OwnersRules(std::vector<RulePair> fixed, MachineReader::Read read, JobsHere jobs);
 
-  // The owner's own: replaces the pair of this user, or removes it if both texts are empty.
-  // Throws RuleRefusal, or std::invalid_argument for a name that cannot be a user's or too many
-  // pairs; then nothing has changed.
-  void set(const std::string& user, const std::string& idle, const std::string& evict);
+  // The owner's own: replaces the pair of this scope, or removes it if both texts are empty.
+  // Throws as parse_pair(), or std::invalid_argument for too many pairs; then nothing has changed.
+  void set(const std::string& scope, const std::string& idle, const std::string& evict);
   // The owner's own, to be stored; empty: there are none.
   std::string stored_form() const;
   // From stored_form(). False: it cannot be read; no job may come until set() is called.
@@ -63,9 +70,15 @@ class OwnersRules {
   // All, the administrator's first.
   struct Line {
     bool fixed = false;
-    std::string user, idle, evict;
+    std::string scope, idle, evict;
   };
   std::vector<Line> lines() const;
+
+  // Who is logged in in the pool, and of whom the pool wants to know (SUBLET_OWNER_POOL). False:
+  // this is no such text.
+  bool note_pool(const std::string& text);
+  // The answer: SUBLET_FRAME_OWNER_LOGINS.
+  std::string pool_answer() const;
 
   // Whether one of them asks for it.
   bool use(Fact fact) const;
@@ -84,12 +97,14 @@ class OwnersRules {
   void read_if_needed();
   // fixed_ and own_
   std::array<const std::vector<RulePair>*, 2> both() const { return {&fixed_, &own_}; }
+  std::optional<bool> is_logged_in_here(const std::string& user) const;
+  // If nobody knows who is logged in, the user is.
   bool applies(const RulePair& pair) const;
   bool permits(const RulePair& pair) const;  // that jobs come
   bool evicts(const RulePair& pair) const;
 
   const std::vector<RulePair> fixed_;
-  std::vector<RulePair> own_;  // sorted by user
+  std::vector<RulePair> own_;  // sorted by scope
   bool unreadable_ = false;    // own_
   const MachineReader::Read read_;
   const JobsHere jobs_;
@@ -97,6 +112,8 @@ class OwnersRules {
   Facts facts_;
   std::optional<MachineState> machine_;
   int readings_ = 0;
+  PoolLogins pool_;
+  int64_t now_ = 0;  // of the last sample, CLOCK_BOOTTIME
 };
 
 }  // namespace sublet::loadmon

@@ -20,6 +20,7 @@ class OwnersRulesTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(all_pairs_must_hold);
   CPPUNIT_TEST(the_owner_adds_to_what_is_fixed);
   CPPUNIT_TEST(scopes);
+  CPPUNIT_TEST(anywhere);
   CPPUNIT_TEST(they_are_kept);
   CPPUNIT_TEST(what_would_never_lend_is_refused);
   CPPUNIT_TEST(the_machine_is_read_only_if_a_rule_needs_it);
@@ -119,10 +120,11 @@ class OwnersRulesTest : public CppUnit::TestFixture {
   }
 
   // Waits for the reader's thread until the rules say so.
-  static void becomes(const std::string& expected, OwnersRules& rules, double cpu) {
+  static void becomes(const std::string& expected, OwnersRules& rules, double cpu,
+                      int64_t now = 1) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (verdict(rules, cpu) != expected && std::chrono::steady_clock::now() < deadline) {
-      rules.refresh(1);
+      rules.refresh(now);
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     CPPUNIT_ASSERT_EQUAL(expected, verdict(rules, cpu));
@@ -147,14 +149,62 @@ class OwnersRulesTest : public CppUnit::TestFixture {
     }
   }
 
+  // What is known of the pool keeps jobs from coming, and drives none away.
+  void anywhere() {
+    users_ = {"ben"};
+    OwnersRules rules = make({});
+    rules.set("anna anywhere", "cpu < 1", "");
+    const auto reason = [&] { return rules.reasons().empty() ? "" : rules.reasons().front(); };
+    // When it is known that she is not here, it may still be that she is elsewhere.
+    CPPUNIT_ASSERT(rules.note_pool("anna 0\n"));
+    becomes("", rules, 2);
+    CPPUNIT_ASSERT(rules.note_pool(""));
+    CPPUNIT_ASSERT_EQUAL(std::string("w"), verdict(rules, 2));
+    CPPUNIT_ASSERT(reason().find("for anna anywhere (not known") != std::string::npos);
+    CPPUNIT_ASSERT_EQUAL(std::string(""), verdict(rules, 0.5));
+    CPPUNIT_ASSERT_EQUAL(std::string("ask anna\n"), rules.pool_answer());
+    CPPUNIT_ASSERT(rules.note_pool("anna 0\ncarl 1\n"));
+    CPPUNIT_ASSERT_EQUAL(std::string(""), verdict(rules, 2));
+    CPPUNIT_ASSERT(rules.note_pool("anna 1\nben ?\ndora ?\n"));
+    CPPUNIT_ASSERT_EQUAL(std::string("w"), verdict(rules, 2));
+    CPPUNIT_ASSERT_EQUAL(std::string("idle_when for anna anywhere: cpu < 1 (cpu is 2)"), reason());
+    CPPUNIT_ASSERT_EQUAL(std::string("ask anna\nhere ben\n"), rules.pool_answer());
+    // It counts for a minute.
+    CPPUNIT_ASSERT(rules.note_pool("anna 0\n"));
+    CPPUNIT_ASSERT_EQUAL(std::string(""), verdict(rules, 2));
+    const int64_t later = 1 + PoolLogins::kKnownForNs;
+    rules.refresh(later);
+    CPPUNIT_ASSERT_EQUAL(std::string("w"), verdict(rules, 2));
+    CPPUNIT_ASSERT(rules.note_pool("anna 0\n"));
+    becomes("", rules, 2, later);
+    for (const char* wrong : {"anna", "anna 2", "anna 1\nben", "anna yes"}) {
+      CPPUNIT_ASSERT(rules.note_pool("anna 0\n"));
+      CPPUNIT_ASSERT_EQUAL(std::string(""), verdict(rules, 2));
+      CPPUNIT_ASSERT(!rules.note_pool(wrong));
+      CPPUNIT_ASSERT_EQUAL(std::string("w"), verdict(rules, 2));
+    }
+    // Who is logged in here is so anywhere.
+    rules.set("ben anywhere", "cpu < 1.5", "");
+    rules.set("anna anywhere", "", "");
+    CPPUNIT_ASSERT(rules.note_pool("ben 0\n"));
+    CPPUNIT_ASSERT_EQUAL(std::string("w"), verdict(rules, 2));
+    // Both scopes of a user, and the pair that always counts, hold each for itself.
+    rules.set("ben", "cpu < 3", "");
+    CPPUNIT_ASSERT_EQUAL(std::string("e"), verdict(rules, 4));
+    CPPUNIT_ASSERT_EQUAL(std::string("w"), verdict(rules, 2));
+    for (const char* scope : {" anywhere", "anna somewhere", "anna  anywhere", "anna anywhere "})
+      CPPUNIT_ASSERT_THROW(rules.set(scope, "cpu < 1", ""), std::invalid_argument);
+  }
+
   void they_are_kept() {
     OwnersRules rules = make({{"cpu < 3", ""}});
     rules.set("anna", "cpu < 1", "'it\\'s' in programs");
+    rules.set("anna anywhere", "cpu < 2", "");
     rules.set("", "", "cpu > 2");
     OwnersRules again = make({{"cpu < 3", ""}});
     CPPUNIT_ASSERT(again.load(rules.stored_form()));
     CPPUNIT_ASSERT_EQUAL(rules.stored_form(), again.stored_form());
-    CPPUNIT_ASSERT_EQUAL(size_t{3}, again.lines().size());
+    CPPUNIT_ASSERT_EQUAL(size_t{4}, again.lines().size());
     // Damage keeps jobs away, until somebody says what holds.
     const std::string form = rules.stored_form();
     for (size_t size = 0; size + 1 < form.size(); ++size) {

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <string>
@@ -51,6 +52,14 @@ bool may_belong_to_job(const Visitor& visitor, const JobsHere& here) {
   const pid_t pid = visitor.pid;
   if (pid <= 0 || !visitor.started || process_start_time(pid) != visitor.started) return true;
   return may_descend(pid, roots, parent_of);
+}
+
+bool is_client(const Visitor& visitor, const JobsHere& here) {
+  const std::vector<pid_t> jobs = here.processes(), daemons = here.daemons();
+  return (visitor.uid == 0 || visitor.uid == geteuid()) && visitor.started &&
+         std::find(daemons.begin(), daemons.end(), visitor.pid) != daemons.end() &&
+         process_start_time(visitor.pid) == visitor.started &&
+         !may_descend(visitor.pid, {jobs.begin(), jobs.end()}, parent_of);
 }
 
 bool is_process_of_job(pid_t pid, const JobsHere& here) {

@@ -27,6 +27,9 @@ Visitor visitor_at(int socket);
 // Also true if it cannot be told: it has ended, or its pid is not known here. Reads /proc.
 bool may_belong_to_job(const Visitor& visitor, const JobsHere& jobs);
 
+// Whether it is the client: connected to the monitor as such, and no job's process. Reads /proc.
+bool is_client(const Visitor& visitor, const JobsHere& jobs);
+
 // Whether it is one of a job's processes. False if it has ended.
 bool is_process_of_job(pid_t pid, const JobsHere& jobs);
 

@@ -109,6 +109,10 @@ enum sublet_frame_kind {
   SUBLET_FRAME_OWNER_RULE = 52,
   /* monitor -> owner: why the word was refused, as text. */
   SUBLET_FRAME_OWNER_COMPLAINT = 53,
+  /* monitor -> client, in answer to POOL. Text: a line for each user, "ask NAME": a rule here counts
+   * while he is logged in anywhere; "here NAME": of those that POOL asked for, he is logged in here,
+   * as far as that is known. */
+  SUBLET_FRAME_OWNER_LOGINS = 54,
 
   /* agent -> monitor, the first frame: every key, pointer and touch of a desktop is seen from
    * now on. state: enum sublet_desktop; arg[0]: the pid of the X server or compositor, 0: not
@@ -138,11 +142,16 @@ enum sublet_owner_word {
   SUBLET_OWNER_STATUS = 1, /* change nothing */
   SUBLET_OWNER_PAUSE = 2,  /* the owner is back: no jobs until further notice */
   SUBLET_OWNER_RESUME = 3, /* the monitor judges by itself again */
-  /* With text after the frame, in the same message: set the pair of one user (USER, a line feed,
-   * idle_when, a line feed, evict_when), by the owners only. Without: change nothing. */
+  /* With text after the frame, in the same message: set the pair of one scope (SCOPE, a line feed,
+   * idle_when, a line feed, evict_when), by the owners only. SCOPE: empty for always, "USER": while
+   * he is logged in here, "USER anywhere": or anywhere in the pool. Without: change nothing. */
   SUBLET_OWNER_RULES = 4,
   SUBLET_OWNER_RECLAIM = 5, /* the machine is withdrawn: no jobs until LEND */
-  SUBLET_OWNER_LEND = 6     /* by the owners only; arg[0]: for how many ms, 0: without end */
+  SUBLET_OWNER_LEND = 6,    /* by the owners only; arg[0]: for how many ms, 0: without end */
+  /* By the client only, with text: a line for each user, "NAME 1": he is logged in somewhere in the
+   * pool; "NAME 0": nowhere; "NAME ?": another machine asks whether he is here. It counts for a
+   * minute. */
+  SUBLET_OWNER_POOL = 7
 };
 
 enum sublet_presence {

@@ -79,6 +79,7 @@ class Server : public ACE_Event_Handler {
   std::unique_ptr<JobService> jobs_;
   std::unique_ptr<Pipeline> pipeline_;
   Spool spool_;
+  Logins logins_;
   MachineService machines_;
   SpoolService files_;
   LogDesk log_desk_;
@@ -138,6 +139,7 @@ Server::Server(const ServerSettings& settings, VitalSigns* signs)
                                                       settings.queue_limit, settings.group_limit},
                                      store_, system_clock(), listener())),
       spool_({spool_folder(settings), settings.largest_file}, archive_, system_clock()),
+      logins_(settings.policies.lease / 1000),
       machines_(*pipeline_, archive_, sessions_, access_, *dispatcher_),
       files_(spool_, *pipeline_, archive_, sessions_, access_, [this] { disk_.check(); },
              {settings.quota, settings.quotas, settings.keep_outputs}),
@@ -275,6 +277,7 @@ void Server::activate() {
                           *pipeline_,
                           archive_,
                           sessions_,
+                          logins_,
                           *jobs_,
                           machines_,
                           files_,

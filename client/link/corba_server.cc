@@ -132,7 +132,9 @@ struct CorbaServer::Parts {
   std::optional<Renewal> renewal;  // of the certificate; the session's thread
   std::mutex mutex;
   std::optional<std::string> key;
-  std::atomic<bool> keeps_steps{false};  // the server of this session keeps EndReport.steps
+  // What the server of this session serves.
+  std::atomic<bool> keeps_steps{false};  // EndReport.steps
+  std::atomic<bool> serves_logins{false};
   idl::Session_var session_reference;
   std::atomic<uint64_t> dialled_at_attach{0};  // connections opened until the last attach()
 };
@@ -189,6 +191,7 @@ Joined CorbaServer::join(const MachineIdentity& identity, const MachineFacts& fa
     joined.lease_ms = answer->lease;
     joined.renew_every_ms = answer->renew_every;
     parts_->keeps_steps = names(answer->capabilities, "EndReport.steps");
+    parts_->serves_logins = names(answer->capabilities, "MachineReport.logins_asked");
     if (CORBA::is_nil(answer->session_reference))
       throw ServerError(ServerError::Kind::kAway, "", "the server gave no session");
     {
@@ -236,13 +239,16 @@ Renewed CorbaServer::renew(const MachineState& state, const std::vector<HeldAtte
     statuses.length(static_cast<CORBA::ULong>(held.size()));
     for (size_t i = 0; i < held.size(); ++i)
       statuses[static_cast<CORBA::ULong>(i)] = to_idl(held[i]);
-    idl::RenewAnswer_var answer = parts_->execution->renew(key, to_idl(state), statuses);
+    idl::MachineReport report = to_idl(state);
+    if (parts_->serves_logins) add_logins(state.logins, report);
+    idl::RenewAnswer_var answer = parts_->execution->renew(key, report, statuses);
     if (!parts_->orders.accept_term(answer->term))
       throw ServerError(ServerError::Kind::kAway, "server.term",
                         "the server that answers has been replaced by another");
     renewed.lease_ms = answer->lease;
     renewed.server_time_us = answer->server_time;
     renewed.verdicts = from_idl(answer->of_attempts);
+    renewed.logins = logins_from(answer);
   });
   attach_to_new_connection();
   parts_->renew_certificate();

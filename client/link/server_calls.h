@@ -6,6 +6,7 @@
 #define SUBLET_CLIENT_LINK_SERVER_CALLS_H_
 
 #include <cstdint>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -57,6 +58,20 @@ struct MachineFacts {
   std::string version;
 };
 
+// Who is logged in where, for rules over users of the pool; in both directions
+// idl/machine_allocator.idl, MachineReport.
+struct LoginsReport {
+  bool takes_part = false;         // by the owner's wish, and its monitor answers
+  std::vector<std::string> asked;  // its rules count while these are logged in anywhere
+  std::vector<std::string> here;   // of those that others asked for, those logged in here, as far
+                                   // as its monitor can tell
+};
+
+struct LoginsAnswer {
+  std::vector<std::string> wanted;        // whom others ask for
+  std::map<std::string, bool> logged_in;  // of those that this machine asked for, as far as known
+};
+
 struct MachineState {
   bool away = false;
   uint32_t reason = 0;  // enum sublet_presence_reason
@@ -65,6 +80,7 @@ struct MachineState {
   uint32_t slots_free = 0;
   uint64_t memory_free = 0;
   uint64_t disk_free = 0;
+  LoginsReport logins;
 };
 
 // ATTEMPT_... and VERDICT_... of the IDL, the same numbers.
@@ -105,6 +121,7 @@ struct Renewed {
   int64_t lease_ms = 0;
   int64_t server_time_us = 0;
   std::vector<AttemptVerdict> verdicts;
+  LoginsAnswer logins;
 };
 
 struct AttemptStart {

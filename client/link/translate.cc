@@ -2,6 +2,9 @@
 
 #include <unistd.h>
 
+#include <sstream>
+
+#include "base/octets.h"
 #include "base/text.h"
 #include "job/check.h"
 #include "protocol/attempt.h"
@@ -120,6 +123,32 @@ idl::MachineReport to_idl(const MachineState& state) {
   out.memory_free = state.memory_free;
   out.disk_free = state.disk_free;
   return out;
+}
+
+static std::string lines_of(const std::vector<std::string>& users) {
+  std::string lines;
+  for (const std::string& user : users) lines += user + "\n";
+  return lines;
+}
+
+void add_logins(const LoginsReport& logins, idl::MachineReport& report) {
+  if (!logins.takes_part) return;
+  add_detail(report.more, "logins_asked", lines_of(logins.asked));
+  add_detail(report.more, "logins_here", lines_of(logins.here));
+}
+
+LoginsAnswer logins_from(const idl::RenewAnswer& answer) {
+  LoginsAnswer logins;
+  for (CORBA::ULong i = 0; i < answer.more.length(); ++i) {
+    const std::string_view name = answer.more[i].name.in();
+    std::istringstream words(answer.more[i].value.in());
+    std::string user, what;
+    if (name == "logins_wanted")
+      while (words >> user) logins.wanted.push_back(user);
+    else if (name == "logins")
+      while (words >> user >> what) logins.logged_in[user] = what == "1";
+  }
+  return logins;
 }
 
 idl::AttemptStatus to_idl(const HeldAttempt& held) {

@@ -24,7 +24,10 @@ inline idl::AttemptKey to_idl(const AttemptName& name) { return {name.job, name.
 inline AttemptName from_idl(const idl::AttemptKey& key) { return {key.job, key.attempt}; }
 
 idl::MachineDescription to_idl(const MachineFacts& facts);
+// Without the logins: those go with renewals to a server that serves them.
 idl::MachineReport to_idl(const MachineState& state);
+void add_logins(const LoginsReport& logins, idl::MachineReport& report);
+LoginsAnswer logins_from(const idl::RenewAnswer& answer);
 idl::AttemptStatus to_idl(const HeldAttempt& held);
 idl::StartReport to_idl(const AttemptStart& start);
 // with_steps: whether the server keeps the steps of evictions; one that does not refuses them.

@@ -40,7 +40,7 @@ protocol::Moment moment() { return {boot_id(), system_clock().boot_ns(), system_
 bool is_well_formed(const sublet_frame& frame) {
   return frame.magic == SUBLET_FRAME_MAGIC && frame.kind == SUBLET_FRAME_OWNER &&
          frame.reserved == 0 && frame.state >= SUBLET_OWNER_STATUS &&
-         frame.state <= SUBLET_OWNER_LEND && frame.arg[0] >= 0 &&
+         frame.state <= SUBLET_OWNER_POOL && frame.arg[0] >= 0 &&
          frame.arg[0] <= protocol::kLongestPauseMs;
 }
 
@@ -185,8 +185,9 @@ bool OwnersWord::read_one() {
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
     const bool first = speaker->second.speak_by != 0;
     const ssize_t more = got - static_cast<ssize_t>(sizeof frame);
-    const bool whole = more >= 0 && (message.msg_flags & MSG_TRUNC) == 0 &&
-                       (more == 0 || frame.state == SUBLET_OWNER_RULES);
+    const bool whole =
+        more >= 0 && (message.msg_flags & MSG_TRUNC) == 0 &&
+        (more == 0 || frame.state == SUBLET_OWNER_RULES || frame.state == SUBLET_OWNER_POOL);
     if (!whole || !first || !is_well_formed(frame)) {
       close(speaker);
     } else {
@@ -253,12 +254,20 @@ void OwnersWord::hear_rules(Speaker& speaker, const std::string& text) {
   speaker.answered_after = rules_file_.change(rules_.stored_form());
 }
 
+void OwnersWord::hear_pool(Speaker& speaker, const std::string& text) {
+  if (!is_client(speaker.who, jobs_))
+    speaker.refusal = EPERM;
+  else if (!rules_.note_pool(text))
+    speaker.refusal = EINVAL;
+}
+
 void OwnersWord::hear(Speaker& speaker, const sublet_frame& frame, const std::string& text) {
   speaker.speak_by = 0;
   speaker.word = frame.state;
   if (frame.state == SUBLET_OWNER_RULES && !text.empty()) return hear_rules(speaker, text);
   if (frame.state == SUBLET_OWNER_RECLAIM || frame.state == SUBLET_OWNER_LEND)
     return hear_lending(speaker, frame);
+  if (frame.state == SUBLET_OWNER_POOL) return hear_pool(speaker, text);
   if (frame.state == SUBLET_OWNER_STATUS || frame.state == SUBLET_OWNER_RULES) return;
   speaker.awaits = &pause_file_;
   speaker.answered_after = pause_file_.stored();
@@ -351,12 +360,14 @@ void OwnersWord::answer(const Speaker& speaker, const protocol::PresenceVerdict&
     send_text(speaker.fd.get(), SUBLET_FRAME_OWNER_COMPLAINT, 0, speaker.complaint);
   if (speaker.word == SUBLET_OWNER_STATUS) describe(speaker);
   if (speaker.word == SUBLET_OWNER_RULES) list_rules(speaker);
+  if (speaker.word == SUBLET_OWNER_POOL && speaker.refusal == 0)
+    send_text(speaker.fd.get(), SUBLET_FRAME_OWNER_LOGINS, 0, rules_.pool_answer());
 }
 
 void OwnersWord::list_rules(const Speaker& speaker) const {
   for (const OwnersRules::Line& line : rules_.lines())
     if (!send_text(speaker.fd.get(), SUBLET_FRAME_OWNER_RULE, line.fixed ? 1 : 0,
-                   line.user + "\n" + line.idle + "\n" + line.evict))
+                   line.scope + "\n" + line.idle + "\n" + line.evict))
       return;
 }
 

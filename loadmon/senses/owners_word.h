@@ -77,6 +77,7 @@ class OwnersWord : public Sense {
   void slow_down(int64_t now);
   void hear(Speaker& speaker, const sublet_frame& frame, const std::string& text);
   void hear_rules(Speaker& speaker, const std::string& text);
+  void hear_pool(Speaker& speaker, const std::string& text);
   void hear_lending(Speaker& speaker, const sublet_frame& frame);
   // False: refused, since only the owners may `doing`.
   bool is_owner(Speaker& speaker, const std::string& doing) const;

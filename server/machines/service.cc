@@ -237,6 +237,7 @@ Renewal MachineService::renew(const std::string& session, const Caller& caller,
   event.machine = info.machine;
   for (const auto& a : attempts) event.attempts.push_back({a.key, a.state, a.delivered});
   Renewal renewal;
+  renewal.machine = info.machine;
   pipeline_.perform([&](Turn& turn) {
     // In this turn, so that a renewal of an ended registration does not lose orders given
     // under the next one (protocol/lease.h, W4).

@@ -57,6 +57,7 @@ using Verdicts = std::vector<std::pair<scheduling::AttemptKey, scheduling::Verdi
 struct Renewal {
   Verdicts verdicts;
   Micros now = 0;  // the brain's time of the renewal
+  scheduling::MachineId machine = 0;
 };
 
 class MachineService {

@@ -1,5 +1,6 @@
 // The servants that workstations call: Machine Allocator with its sessions, and
 // Execution Server.
+#include "base/clock.h"
 #include "base/text.h"
 #include "protocol/lease.h"
 #include "server/machines/corba_workstation.h"
@@ -156,6 +157,7 @@ class ExecutionServerServant : public POA_Sublet::v1::ExecutionServer {
     return guard_call([&] {
       std::vector<ReportedAttempt> attempts;
       for (CORBA::ULong i = 0; i < running.length(); ++i) attempts.push_back(from_idl(running[i]));
+      const std::optional<LoginsReport> logins = logins_of(report);
       auto renewal =
           s_.machines.renew(from_octets(session), s_.access.caller(), from_idl(report), attempts);
       v1::RenewAnswer_var out = new v1::RenewAnswer();
@@ -163,6 +165,9 @@ class ExecutionServerServant : public POA_Sublet::v1::ExecutionServer {
       out->lease = s_.lease_ms;
       out->server_time = renewal.now;
       to_idl(renewal.verdicts, out->of_attempts);
+      if (logins)
+        to_idl(s_.logins.renewed(renewal.machine, *logins, system_clock().boot_ns() / 1'000'000),
+               out->more);
       return out._retn();
     });
   }

@@ -16,6 +16,7 @@
 #include "server/commit/pipeline.h"
 #include "server/jobs/log_service.h"
 #include "server/jobs/service.h"
+#include "server/machines/logins.h"
 #include "server/machines/service.h"
 #include "server/members/members.h"
 #include "server/spool/service.h"
@@ -32,6 +33,7 @@ struct Services {
   Pipeline& pipeline;
   Archive& archive;
   Sessions& sessions;
+  Logins& logins;
   JobService& jobs;
   MachineService& machines;
   SpoolService& spool;

@@ -33,6 +33,8 @@ constexpr std::string_view kServed[] = {
     "JobFilter.since",
     "JobFilter.stopped",
     "MachineDescription.pid",
+    "MachineReport.logins_asked",
+    "MachineReport.logins_here",
     "ReportQuery.steps",
 };
 

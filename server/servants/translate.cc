@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <limits>
+#include <sstream>
 
 #include "base/hash.h"
 #include "base/text.h"
@@ -270,6 +271,33 @@ ReportedState from_idl(const v1::MachineReport& r) {
   state.memory_free = r.memory_free;
   state.disk_free = r.disk_free;
   return state;
+}
+
+std::optional<LoginsReport> logins_of(const v1::MachineReport& r) {
+  std::optional<LoginsReport> logins;
+  for (CORBA::ULong i = 0; i < r.more.length(); ++i) {
+    const std::string_view name = r.more[i].name.in();
+    if (!name.starts_with("logins_")) continue;
+    if (!logins) logins.emplace();
+    const bool asked = name == "logins_asked";
+    std::set<std::string>& users = asked ? logins->asked : logins->here;
+    std::istringstream words(r.more[i].value.in());
+    for (std::string user; words >> user;) users.insert(user);
+    if (users.size() > (asked ? Logins::kMostAsked : Logins::kMostWanted))
+      throw Refusal(Refusal::Kind::kLimitExceeded, "logins.number", "too many users",
+                    "Ask for at most " + std::to_string(Logins::kMostAsked) + ".",
+                    std::string(name));
+  }
+  return logins;
+}
+
+void to_idl(const LoginsAnswer& logins, v1::Details& more) {
+  std::string wanted, known;
+  for (const std::string& user : logins.wanted) wanted += user + "\n";
+  for (const auto& [user, logged_in] : logins.logged_in)
+    known += user + (logged_in ? " 1\n" : " 0\n");
+  add_detail(more, "logins_wanted", wanted);
+  add_detail(more, "logins", known);
 }
 
 ReportedAttempt from_idl(const v1::AttemptStatus& s) {

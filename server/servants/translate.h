@@ -11,6 +11,7 @@
 #include "job_scheduler.hh"
 #include "machine_allocator.hh"
 #include "server/jobs/service.h"
+#include "server/machines/logins.h"
 #include "server/machines/service.h"
 #include "server/spool/service.h"
 #include "spool.hh"
@@ -35,6 +36,9 @@ void to_idl(const JobOutputs& outputs, Sublet::v1::OutputInfos& infos);
 void to_idl(const scheduling::ChangeRecord& record, Sublet::v1::Change& change);
 MachineFacts from_idl(const Sublet::v1::MachineDescription& d);
 ReportedState from_idl(const Sublet::v1::MachineReport& r);
+// None: it takes no part in telling who is logged in where. Throws Refusal.
+std::optional<LoginsReport> logins_of(const Sublet::v1::MachineReport& r);
+void to_idl(const LoginsAnswer& logins, Sublet::v1::Details& more);
 ReportedAttempt from_idl(const Sublet::v1::AttemptStatus& s);
 scheduling::AttemptKey from_idl(const Sublet::v1::StartReport& r);
 ReportedEnd from_idl(const Sublet::v1::EndReport& r);

@@ -153,7 +153,8 @@ class OwnersWord(unittest.TestCase):
         harness.kill(monitor)
         wait_for(lambda: [p for p in self.curly.monitor_pids() if p != monitor], "another monitor")
         wait_for(lambda: self.say("status")[0] == 0, "it to answer")
-        self.assertEqual(self.rules(), [{"by_administrator": False, "user": "", "idle_when": "",
+        self.assertEqual(self.rules(), [{"by_administrator": False, "user": "", "anywhere": False,
+                                         "idle_when": "",
                                          "evict_when": "hour >= 0"}])
         # Rules for somebody who is not here do not count.
         self.assertEqual(len(self.rules("--user", "zoe", "--idle-when", "hour < 0", uid=0)), 2)

@@ -67,6 +67,15 @@ void refuse_as_it_says(const OwnerAnswer& answer) {
                     "say it as root, or ask the administrator", "");
 }
 
+OwnersPair pair_of(const std::string& scope, bool fixed, std::string idle, std::string evict) {
+  const size_t space = scope.find(' ');
+  return {.fixed = fixed,
+          .user = scope.substr(0, space),
+          .anywhere = space != std::string::npos,
+          .idle_when = std::move(idle),
+          .evict_when = std::move(evict)};
+}
+
 void add(const Message& message, OwnerAnswer* answer) {
   if (message.frame.kind == SUBLET_FRAME_OWNER_ATTEMPT)
     answer->attempts.emplace_back(message.frame.job, message.frame.attempt);
@@ -76,9 +85,9 @@ void add(const Message& message, OwnerAnswer* answer) {
         {message.text.substr(0, feed), message.text.substr(feed + 1), message.frame.state != 0});
   const size_t second = message.text.find('\n', feed + 1);
   if (message.frame.kind == SUBLET_FRAME_OWNER_RULE && second != std::string::npos)
-    answer->rules.push_back({message.frame.state != 0, message.text.substr(0, feed),
-                             message.text.substr(feed + 1, second - feed - 1),
-                             message.text.substr(second + 1)});
+    answer->rules.push_back(pair_of(message.text.substr(0, feed), message.frame.state != 0,
+                                    message.text.substr(feed + 1, second - feed - 1),
+                                    message.text.substr(second + 1)));
   if (message.frame.kind == SUBLET_FRAME_OWNER_COMPLAINT) answer->complaint = message.text;
 }
 

@@ -21,8 +21,10 @@ struct SeenBySense {
 
 // Rules of one user, or of everybody.
 struct OwnersPair {
-  bool fixed = false;  // the administrator's
-  std::string user, idle_when, evict_when;
+  bool fixed = false;     // the administrator's
+  std::string user;       // it counts only while this one is logged in there, "": always,
+  bool anywhere = false;  // or anywhere in the pool
+  std::string idle_when, evict_when;
 };
 
 struct OwnerAnswer {

@@ -14,6 +14,7 @@ namespace {
 
 struct RulesOptions {
   std::string folder, user, idle_when, evict_when;
+  bool anywhere = false;
   bool remove = false;
 };
 
@@ -24,23 +25,31 @@ OwnerWord word_of(const RulesOptions& o) {
   if (!o.user.empty() && !sets && !o.remove)
     usage_error("--user needs rules, or --remove",
                 "add --idle-when 'RULE' or --evict-when 'RULE'; without any, all rules are shown");
+  if (o.anywhere && o.user.empty())
+    usage_error("--anywhere needs --user", "say whose logins count: --user NAME");
+  if (o.user.find(' ') != std::string::npos)
+    usage_error("'" + o.user + "' cannot be the name of a user", "give one name");
   OwnerWord word{SUBLET_OWNER_RULES};
   if (!sets && !o.remove) return word;
   for (const std::string& text : {o.user, o.idle_when, o.evict_when})
     if (text.find('\n') != std::string::npos)
       throw PoolError(ErrorKind::invalid, "owner.rule", "a rule is one line",
                       "write it without line breaks", "");
-  word.text = o.user + "\n" + o.idle_when + "\n" + o.evict_when;
+  word.text = o.user + (o.anywhere ? " anywhere" : "") + "\n" + o.idle_when + "\n" + o.evict_when;
   return word;
+}
+
+std::string scope_of(const OwnersPair& pair) {
+  if (pair.user.empty()) return "always";
+  return pair.user + (pair.anywhere ? " is logged in" : " is here");
 }
 
 std::string table_of(const std::vector<OwnersPair>& rules, const Context& context) {
   if (rules.empty()) return "no rules: jobs may run whenever the senses see nobody\n";
   std::vector<Row> rows;
   for (const OwnersPair& pair : rules)
-    rows.push_back(
-        {{pair.fixed ? "administrator" : "owner",
-          pair.user.empty() ? "always" : pair.user + " is here", pair.idle_when, pair.evict_when}});
+    rows.push_back({{pair.fixed ? "administrator" : "owner", scope_of(pair), pair.idle_when,
+                     pair.evict_when}});
   return list_table({{"BY", false, 6, 3},
                      {"WHILE", false, 6, 4},
                      {"IDLE_WHEN", false, 10, 2},
@@ -55,6 +64,7 @@ std::string json_of(const std::vector<OwnersPair>& rules) {
     json.begin_object()
         .field("by_administrator", pair.fixed)
         .field("user", pair.user)
+        .field("anywhere", pair.anywhere)
         .field("idle_when", pair.idle_when)
         .field("evict_when", pair.evict_when)
         .end_object();
@@ -81,6 +91,8 @@ Command owner_rules_command(Arguments& owner) {
   a.option("--idle-when", &o->idle_when, "jobs may come only when this is true", "RULE");
   a.option("--evict-when", &o->evict_when, "jobs must leave when this is true", "RULE");
   a.option("--user", &o->user, "the rules count only while this user is logged in here", "NAME");
+  a.flag("--anywhere", &o->anywhere,
+         "or anywhere in the pool; then they only keep jobs from coming");
   a.flag("--remove", &o->remove, "remove the owner's rules (with --user: those of that user)");
   a.option("--state", &o->folder,
            "state folder of the client (your own client's, or /var/lib/sublet-client)", "FOLDER");
