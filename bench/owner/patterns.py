@@ -3,6 +3,7 @@ or for how long it is not, below the threshold of a quarter of a core."""
 
 import contextlib
 import os
+import signal
 import subprocess
 import time
 
@@ -13,6 +14,8 @@ BUDGET_MS = 500
 SAMPLE_SECONDS = 0.5  # sample_period
 # A pause of another length each time, so that the program begins anywhere between two samples.
 PAUSES = [0.5 + 0.037 * step for step in range(7)]
+# After this, what the submission of a job used is no longer in a sample.
+SETTLE_SECONDS = 1.5
 # How long a program below the threshold is watched.
 WATCHED_SECONDS = 10
 PATTERNS = {"steady": ["steady"], "on_off": ["on-off"], "bursts": ["between-ticks"],
@@ -45,9 +48,10 @@ def noticed(report, name, words, rounds):
         told = start(pool, SETTINGS)
         tenants = measure.Tenants(pool, told, "leave")
         for turn in range(rounds):
-            tenants.start()
-            time.sleep(PAUSES[turn % len(PAUSES)])
-            with program(words, NICE.get(name, 0)) as began:
+            with stopped_program(words, NICE.get(name, 0)) as begin:
+                tenants.start()
+                time.sleep(PAUSES[turn % len(PAUSES)])
+                began = begin()
                 at, _ = told.hear("told")
                 tenants.end()
             delays.append(at - began)
@@ -56,16 +60,23 @@ def noticed(report, name, words, rounds):
 
 
 @contextlib.contextmanager
-def program(words, nice=0):
-    """Runs it within the block; the instant at which it began."""
-    began = time.monotonic()
-    running = subprocess.Popen([measure.program("pattern")] + words, start_new_session=True,
+def stopped_program(words, nice=0):
+    """A function that lets it run, once, and returns the instant at which it began. What its start
+    costs is over before."""
+    waiting = subprocess.Popen([measure.program("pattern")] + words, start_new_session=True,
                                preexec_fn=lambda: os.nice(nice))
+    waiting.send_signal(signal.SIGSTOP)
+
+    def begin():
+        began = time.monotonic()
+        waiting.send_signal(signal.SIGCONT)
+        return began
+
     try:
-        yield began
+        yield begin
     finally:
-        running.kill()
-        running.wait()
+        waiting.kill()
+        waiting.wait()
 
 
 def light(report, seconds, settings):
@@ -73,8 +84,10 @@ def light(report, seconds, settings):
     with harness.Pool() as pool:
         told = start(pool, settings)
         tenants = measure.Tenants(pool, told, "leave")
-        pid = tenants.start()
-        with program(["light"]) as began:
+        with stopped_program(["light"]) as begin:
+            pid = tenants.start()
+            time.sleep(SETTLE_SECONDS)
+            began = begin()
             with contextlib.suppress(harness.Timeout):
                 harness.wait_for(lambda: not harness.alive(pid), "the job's end", seconds)
             unnoticed = time.monotonic() - began
