@@ -68,13 +68,14 @@ def beside_a_mouse(report, pool, cleanups, lasts):
     cleanups.callback(device.close)
     client = pool.client("moe", scripted=False, monitor_sets=["root=" + device.root]).start()
     cleanups.callback(client.stop)
-    monitor = harness.wait_for(client.monitor_pids, "the load monitor")
     session = desktop.Session(cleanups)
     session.start_x()
     pointer = desktop.Owner(session, "xtest_input")
     agent = session.run(os.path.join(harness.BIN, "sublet-agent"), "--state", client.state,
                         stderr=subprocess.DEVNULL)
     harness.wait_for(lambda: " is watched " in pool.log("client-moe"), "the agent to be known")
+    # Not earlier: while it starts, its parent's copy looks like it.
+    monitor = client.monitor_pids()
     rates = []
 
     def move(seconds):
