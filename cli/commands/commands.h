@@ -100,6 +100,7 @@ Command fetch_command(Arguments& top);
 Command machines_command(Arguments& top);
 Command top_command(Arguments& top);
 Command report_command(Arguments& top);
+Command metrics_command(Arguments& top);
 Command about_command(Arguments& top);
 Command join_command(Arguments& top);
 Command completion_command(Arguments& top);

@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 import unittest
 
@@ -10,6 +11,21 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import harness
 from harness import wait_for
 from training import TrainingCase
+
+PYTHON = "/usr/bin/python3"  # which Debian's packages for Python are for
+READER = """
+import json, sys
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+print(json.dumps([(s.name, [v for _, v in sorted(s.labels.items())], s.value)
+                  for family in text_string_to_metric_families(sys.stdin.read())
+                  for s in family.samples]))
+"""
+
+
+def has_reader():
+    return os.path.exists(PYTHON) and subprocess.run(
+        [PYTHON, "-c", "import prometheus_client"], stderr=subprocess.DEVNULL).returncode == 0
+
 
 STEPS = ["told", "demoted", "save_asked", "saved", "gone"]
 
@@ -57,6 +73,33 @@ class EvictionSteps(TrainingCase):
         self.assertEqual(sorted(steps), sorted(names), steps)
         times = [steps[name] for name in names]
         self.assertEqual(times, sorted(times), steps)
+
+    def metrics(self):
+        """What `sublet metrics` prints, as Prometheus's own library for Python reads it: for each
+        sample its name and labels, and its value."""
+        text = self.say("metrics")
+        read = subprocess.run([PYTHON, "-c", READER], input=text, text=True, capture_output=True)
+        self.assertEqual((read.returncode, read.stderr), (0, ""), text)
+        return {(name, *labels): value for name, labels, value in json.loads(read.stdout)}
+
+    @unittest.skipUnless(has_reader(), "python3-prometheus-client is not installed")
+    def test_metrics(self):
+        before = self.metrics()
+        self.assertEqual(before["sublet_machines", "idle"], 1)
+        self.assertEqual(before["sublet_evictions_last_hour",], 0)
+        self.run_shell("")
+        self.assertEqual(self.metrics()["sublet_jobs", "running"], 1)
+        self.evict()
+        after = self.metrics()
+        self.assertEqual(after["sublet_evictions_last_hour",], 1)
+        self.assertEqual(after["sublet_jobs", "running"], 0)
+        for step in self.pool.sublet("report", "evictions")["steps"]:
+            for quantile, name in (("0.5", "p50_us"), ("0.95", "p95_us"), ("0.99", "p99_us"),
+                                   ("1.0", "most_us")):
+                self.assertEqual(after["sublet_eviction_step_seconds", quantile, step["step"]],
+                                 step[name] / 1e6)
+        self.assertIn(("sublet_eviction_step_seconds", "0.5", "gone"), after)
+        self.assertEqual(self.pool.run("metrics", "--json")[0], 2)
 
     def test_every_kind_of_job(self):
         self.assertEqual(self.history(), [])
