@@ -251,7 +251,9 @@ void Daemon::on_presence(const sublet_frame& frame) {
   if (gone) attempts_.owner_away();
   if (changed) keeper_->presence_changed();
   if (away != was_away)
-    log(Severity::info) << (away ? "the owner is away: jobs may run" : "the owner is here");
+    log(Severity::info) << (away   ? "the owner is away: jobs may run"
+                            : gone ? "no more jobs may come"
+                                   : "the owner is here");
   set_timer();
 }
 

@@ -236,6 +236,8 @@ void Monitor::changed() {
     listeners_.tell(news);
     if (news.reason == SUBLET_PRESENCE_SETTLING)
       log(Severity::info) << "the owner has gone: jobs that stayed go on";
+    else if (news.reason == SUBLET_PRESENCE_WITHHELD)
+      log(Severity::info) << cause(news);
     else
       log(Severity::info) << "the machine is idle: " << words(watch_.verdict().reason);
   }
@@ -257,7 +259,8 @@ std::string Monitor::cause(const sublet_frame& news) const {
     std::string text;
     for (const std::string& reason : watch_.rules_against())
       text += (text.empty() ? "" : "; ") + reason;
-    return "no jobs by " + (text.empty() ? "a rule" : text);
+    const bool more = news.reason == SUBLET_PRESENCE_WITHHELD;
+    return (more ? "no more jobs by " : "no jobs by ") + (text.empty() ? "a rule" : text);
   }
   std::string text =
       news.state == SUBLET_PRESENCE_BURDENED ? "jobs that stayed slow the owner down; " : "";

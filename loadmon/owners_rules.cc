@@ -44,6 +44,9 @@ RulePair pair_of_scope(const std::string& scope) {
       throw std::invalid_argument("this cannot be the name of a user");
   if (pair.anywhere && (pair.user.empty() || scope != pair.scope()))
     throw std::invalid_argument("a scope is USER or USER anywhere");
+  if (pair.anywhere && pair.user.size() > SUBLET_POOL_USER_BYTES)
+    throw std::invalid_argument("of users of the pool a name has at most " +
+                                std::to_string(SUBLET_POOL_USER_BYTES) + " bytes");
   return pair;
 }
 
@@ -85,13 +88,15 @@ void OwnersRules::read_if_needed() {
       }
     }
   }
-  if (needed && !reader_) reader_ = std::make_unique<MachineReader>(read_);
+  if (needed && !reader_) {
+    reader_ = std::make_unique<MachineReader>(read_);
+    readings_ = 0;
+  }
   if (!needed) {  // what it read would be old when it is needed again
     reader_.reset();
     machine_.reset();
     facts_.set_machine(nullptr);
   }
-  readings_ = 0;
 }
 
 void OwnersRules::set(const std::string& scope, const std::string& idle, const std::string& evict) {
@@ -111,6 +116,7 @@ void OwnersRules::set(const std::string& scope, const std::string& idle, const s
   if (removes && known) own_.erase(at);
   if (!removes && known) *at = std::move(pair);
   if (!removes && !known) own_.insert(at, std::move(pair));
+  readings_ = 0;
   read_if_needed();
 }
 
@@ -170,6 +176,8 @@ bool OwnersRules::note_pool(const std::string& text) {
 
 std::string OwnersRules::pool_answer() const {
   std::string text;
+  if (!pool_.wanted().empty() && !facts_.values()[static_cast<size_t>(Fact::kUsers)].is_known())
+    text += "unknown\n";
   for (const auto* pairs : both())
     for (const RulePair& pair : *pairs)
       if (pair.anywhere) text += "ask " + pair.user + "\n";
@@ -181,6 +189,7 @@ std::string OwnersRules::pool_answer() const {
 
 void OwnersRules::refresh(int64_t now) {
   now_ = now;
+  if (pool_.forget_old(now)) read_if_needed();
   facts_.set_time(system_clock().utc_us());
   if (!reader_ || !reader_->refresh(now, jobs_.processes, &machine_)) return;
   facts_.set_machine(machine_ ? &*machine_ : nullptr);
@@ -198,13 +207,15 @@ bool OwnersRules::permits(const RulePair& pair) const {
 }
 
 void OwnersRules::judge(protocol::PresenceSample* sample) {
-  sample->rule_evicts = sample->rule_withholds = false;
+  sample->rule_evicts = sample->rule_withholds = sample->pool_withholds = false;
   facts_.set_sample(*sample);
   for (const auto* pairs : both()) {
     for (const RulePair& pair : *pairs) {
       if (!applies(pair)) continue;
       sample->rule_evicts = sample->rule_evicts || (!pair.anywhere && evicts(pair));
-      sample->rule_withholds = sample->rule_withholds || !permits(pair);
+      const bool withholds = !permits(pair);
+      sample->rule_withholds = sample->rule_withholds || withholds;
+      sample->pool_withholds = sample->pool_withholds || (pair.anywhere && withholds);
     }
   }
   if (unreadable_) sample->rule_evicts = sample->rule_withholds = true;

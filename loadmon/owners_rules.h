@@ -29,8 +29,8 @@ namespace sublet::loadmon {
 // them neither brings nor drives away anybody.
 struct RulePair {
   std::string user;  // it counts only while this one is logged in here; empty: always
-  // Or anywhere in the pool. What is known of the pool may only keep jobs from coming: such a pair
-  // drives none away.
+  // Or anywhere in the pool. What is known of the pool may only keep jobs from coming, also to an
+  // idle machine: such a pair drives none away.
   bool anywhere = false;
   std::optional<rules::Rule> idle, evict;
 

@@ -156,7 +156,8 @@ class OwnersRulesTest : public CppUnit::TestFixture {
     rules.set("anna anywhere", "cpu < 1", "");
     const auto reason = [&] { return rules.reasons().empty() ? "" : rules.reasons().front(); };
     // When it is known that she is not here, it may still be that she is elsewhere.
-    CPPUNIT_ASSERT(rules.note_pool("anna 0\n"));
+    CPPUNIT_ASSERT(rules.note_pool("anna 0\ndora ?\n"));
+    CPPUNIT_ASSERT_EQUAL(std::string("unknown\nask anna\n"), rules.pool_answer());
     becomes("", rules, 2);
     CPPUNIT_ASSERT(rules.note_pool(""));
     CPPUNIT_ASSERT_EQUAL(std::string("w"), verdict(rules, 2));

@@ -4,14 +4,18 @@
 
 namespace sublet::loadmon {
 
-bool PoolLogins::note(const std::string& text, int64_t now) {
+void PoolLogins::forget() {
   logged_in_.clear();
   wanted_.clear();
   known_until_ = 0;
+}
+
+bool PoolLogins::note(const std::string& text, int64_t now) {
+  forget();
   std::istringstream lines(text);
   std::string name, word;
-  for (size_t n = 0; lines >> name; ++n) {
-    if (!(lines >> word) || n >= kMostNames) return false;
+  for (size_t n = 0; n < kMostNames && lines >> name; ++n) {
+    if (!(lines >> word)) return false;
     if (word == "?")
       wanted_.push_back(name);
     else if (word == "0" || word == "1")
@@ -20,6 +24,12 @@ bool PoolLogins::note(const std::string& text, int64_t now) {
       return false;
   }
   known_until_ = now + kKnownForNs;
+  return true;
+}
+
+bool PoolLogins::forget_old(int64_t now) {
+  if (known_until_ == 0 || now < known_until_) return false;
+  forget();
   return true;
 }
 

@@ -15,16 +15,21 @@ namespace sublet::loadmon {
 class PoolLogins {
  public:
   static constexpr int64_t kKnownForNs = 60'000'000'000;
-  static constexpr size_t kMostNames = 256;
+  static constexpr size_t kMostNames = 320;  // 64 of the rules here and 256 of others
 
-  // The text of SUBLET_OWNER_POOL. False: it is none; then nothing is known.
+  // The text of SUBLET_OWNER_POOL, of which no more than kMostNames count. False: it is none; then
+  // nothing is known.
   bool note(const std::string& text, int64_t now);
   // None: not known.
   std::optional<bool> is_logged_in(const std::string& user, int64_t now) const;
+  // Forgets what is a minute old. True: it did.
+  bool forget_old(int64_t now);
   // Those whom other machines ask for.
   const std::vector<std::string>& wanted() const { return wanted_; }
 
  private:
+  void forget();
+
   std::map<std::string, bool> logged_in_;
   std::vector<std::string> wanted_;
   int64_t known_until_ = 0;

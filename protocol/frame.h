@@ -36,10 +36,13 @@
  * freeze and kill its job themselves. */
 #define SUBLET_SHEPHERD_ACK_NS 300000000ll
 #define SUBLET_OWNER_SENSE_BYTES 400
-#define SUBLET_OWNER_RULE_BYTES 9000
+/* Of any text of an owner and its answer: 320 users of the pool fit in. */
+#define SUBLET_OWNER_RULE_BYTES 24000
 #define SUBLET_OWNER_WITHDRAWN 0xffffffffu
 /* Where the owner was seen, as text that ends in a NUL. */
 #define SUBLET_PLACE_BYTES 32
+/* The longest name of a user in SUBLET_OWNER_POOL and its answer. */
+#define SUBLET_POOL_USER_BYTES 64
 /* The least time between two HERE frames of an agent. */
 #define SUBLET_AGENT_PAUSE_NS 250000000ll
 /* For how long an agent may say nothing while input goes on. */
@@ -109,9 +112,9 @@ enum sublet_frame_kind {
   SUBLET_FRAME_OWNER_RULE = 52,
   /* monitor -> owner: why the word was refused, as text. */
   SUBLET_FRAME_OWNER_COMPLAINT = 53,
-  /* monitor -> client, in answer to POOL. Text: a line for each user, "ask NAME": a rule here counts
-   * while he is logged in anywhere; "here NAME": of those that POOL asked for, he is logged in here,
-   * as far as that is known. */
+  /* monitor -> client, in answer to POOL. Text: a line for each user, "ask NAME": a rule here
+   * counts while he is logged in anywhere; "here NAME": of those that POOL asked for, he is logged
+   * in here; "unknown": it is not known yet who is. */
   SUBLET_FRAME_OWNER_LOGINS = 54,
 
   /* agent -> monitor, the first frame: every key, pointer and touch of a desktop is seen from

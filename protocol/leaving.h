@@ -63,10 +63,11 @@ constexpr bool sublet_may_stay(sublet_presence_reason reason) {
   }
 }
 
-/* Whether new jobs may come by what the monitor says. When the owner has only just gone, what
- * stayed may go on, and nothing else. */
+/* Whether new jobs may come by what the monitor says. When the owner has only just gone, or a rule
+ * allows no more, those that are here go on, and nothing else. */
 constexpr bool sublet_jobs_may_come(uint32_t presence, uint32_t reason) {
-  return presence == SUBLET_PRESENCE_AWAY && reason != SUBLET_PRESENCE_SETTLING;
+  return presence == SUBLET_PRESENCE_AWAY && reason != SUBLET_PRESENCE_SETTLING &&
+         reason != SUBLET_PRESENCE_WITHHELD;
 }
 
 #endif /* SUBLET_PROTOCOL_LEAVING_H_ */

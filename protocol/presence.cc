@@ -23,10 +23,9 @@ bool missing(double value, double threshold) { return threshold >= 0 && !(value 
 }  // namespace
 
 bool is_news(const PresenceVerdict& before, const PresenceVerdict& after) {
-  const bool came = before.state == SUBLET_PRESENCE_AWAY &&
-                    before.reason == SUBLET_PRESENCE_SETTLING &&
-                    after.reason != SUBLET_PRESENCE_SETTLING;
-  return before.state != after.state || (after.is_strict() && !before.is_strict()) || came;
+  const bool others_may = sublet_jobs_may_come(after.state, after.reason);
+  return before.state != after.state || (after.is_strict() && !before.is_strict()) ||
+         others_may != sublet_jobs_may_come(before.state, before.reason);
 }
 
 Place PresenceSample::place_of(sublet_presence_reason reason) const {
@@ -186,15 +185,16 @@ const PresenceVerdict& OwnerPresence::update(const PresenceSample& sample) {
   if (!quiet_since_) quiet_since_ = sample.instant;
   if (!rules_permit(sample, idle)) return verdict_;
   const bool settling = is_settling();
+  const bool withheld = sample.pool_withholds || (sample.rule_withholds && is_closed());
   if ((idle && !settling) || (scripted && !rule_.script_waits)) {
-    enter(SUBLET_PRESENCE_AWAY, quiet, 0);
+    enter(SUBLET_PRESENCE_AWAY, withheld ? SUBLET_PRESENCE_WITHHELD : quiet, withheld ? -1 : 0);
     return verdict_;
   }
   int64_t left = rule_.idle_time_ms - (sample.instant - *quiet_since_) / kMs;
   if (rule_.input && !scripted && sample.input_age_ms >= 0)
     left = std::max(left, rule_.idle_time_ms - sample.input_age_ms);
   if (left <= 0) {
-    enter(SUBLET_PRESENCE_AWAY, quiet, 0);
+    enter(SUBLET_PRESENCE_AWAY, withheld ? SUBLET_PRESENCE_WITHHELD : quiet, withheld ? -1 : 0);
   } else {
     const bool gone = sample.jobs_stay && rule_.idle_time_ms - left >= rule_.resume_time_ms;
     enter(settling || gone ? SUBLET_PRESENCE_AWAY : SUBLET_PRESENCE_ACTIVE,

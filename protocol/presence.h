@@ -40,6 +40,8 @@ struct PresenceSample {
   // By the owner's rules (docs/load-monitor.md): no jobs now, and no jobs from now on.
   bool rule_evicts = false;
   bool rule_withholds = false;
+  // One of the latter by what is known of the pool: no more jobs on an idle machine either.
+  bool pool_withholds = false;
   bool jobs_stay = false;  // suspended or lingering ones are here
   bool burdened = false;   // lingering ones slow the owner down
 
@@ -84,7 +86,7 @@ struct PresenceRule {
 };
 
 // AWAY with the reason SETTLING: the owner has gone again. Jobs that stayed go on; others may not
-// come yet.
+// come yet. With the reason WITHHELD: likewise, as a rule wants it.
 struct PresenceVerdict {
   sublet_presence state = SUBLET_PRESENCE_ACTIVE;
   sublet_presence_reason reason = SUBLET_PRESENCE_BLIND;
@@ -129,6 +131,11 @@ class OwnerPresence {
   // The owner has gone again, but not for idle_time_ms.
   bool is_settling() const {
     return verdict_.state == SUBLET_PRESENCE_AWAY && verdict_.reason == SUBLET_PRESENCE_SETTLING;
+  }
+  // Jobs that are here may go on, but others may not come.
+  bool is_closed() const {
+    return verdict_.state == SUBLET_PRESENCE_AWAY &&
+           !sublet_jobs_may_come(verdict_.state, verdict_.reason);
   }
   void enter(sublet_presence state, sublet_presence_reason reason, int64_t ms_until_idle);
 

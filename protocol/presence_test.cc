@@ -105,6 +105,8 @@ class PresenceTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(an_unseen_session_counts_if_input_does);
   CPPUNIT_TEST(sleep_counts_under_any_rule);
   CPPUNIT_TEST(rules_evict_and_withhold);
+  CPPUNIT_TEST(the_pool_withholds);
+  CPPUNIT_TEST(a_rule_begins_while_jobs_that_stayed_go_on);
   CPPUNIT_TEST(after_a_rule_has_evicted_there_is_a_rest);
   CPPUNIT_TEST(blindness_is_the_owner);
   CPPUNIT_TEST(suspend_starts_afresh);
@@ -332,6 +334,61 @@ class PresenceTest : public CppUnit::TestFixture {
     busy.instant += kSecond / 2;
     busy.rule_evicts = false;
     CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_CPU, presence.update(busy).reason);
+  }
+
+  // What is known of the pool drives nobody away, but nobody else comes, even if the machine is idle.
+  void the_pool_withholds() {
+    OwnerPresence presence(quick_rule());
+    stay_quiet(&presence, kSecond, 62 * kSecond);
+    int64_t at = 62 * kSecond;
+    const auto next = [&](bool pool, bool rule) {
+      PresenceSample sample = ruled_at(at += kSecond / 2, false, rule);
+      sample.pool_withholds = pool;
+      return presence.update(sample);
+    };
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_QUIET, next(false, true).reason);
+    const PresenceVerdict before = presence.at(at);
+    const PresenceVerdict withheld = next(true, true);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_AWAY, withheld.state);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_WITHHELD, withheld.reason);
+    CPPUNIT_ASSERT(!sublet_jobs_may_come(withheld.state, withheld.reason));
+    CPPUNIT_ASSERT(is_news(before, withheld) && is_news(withheld, before));
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_WITHHELD, next(true, true).reason);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_QUIET, next(false, false).reason);
+    // The owner comes and goes meanwhile.
+    next(true, true);
+    PresenceSample busy = cpu_at(at += kSecond / 2, 2.0);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_CPU, presence.update(busy).reason);
+    for (int n = 0; n < 200; ++n) {
+      const PresenceVerdict here = next(true, true);
+      CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_ACTIVE, here.state);
+      CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_WITHHELD, here.reason);
+    }
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_QUIET, next(false, false).reason);
+  }
+
+  // Those that stayed go on; the quiet time that others wait for ends in the midst of a rule.
+  void a_rule_begins_while_jobs_that_stayed_go_on() {
+    PresenceRule rule = quick_rule();
+    rule.resume_time_ms = 10'000;
+    OwnerPresence presence(rule);
+    stay_quiet(&presence, kSecond, 62 * kSecond);
+    int64_t at = 62 * kSecond;
+    presence.update(cpu_at(at += kSecond / 2, 2.0));
+    const auto next = [&](bool withholds) {
+      PresenceSample sample = ruled_at(at += kSecond / 2, false, withholds);
+      sample.jobs_stay = true;
+      return presence.update(sample);
+    };
+    for (int n = 0; n < 40; ++n) next(false);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_SETTLING, next(true).reason);
+    for (int n = 0; n < 200; ++n) {
+      const PresenceVerdict verdict = next(true);
+      CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_AWAY, verdict.state);
+      CPPUNIT_ASSERT(!sublet_jobs_may_come(verdict.state, verdict.reason));
+    }
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_WITHHELD, next(true).reason);
+    CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_QUIET, next(false).reason);
   }
 
   // Otherwise a job that a rule is about would come and go for ever.

@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "base/clock.h"
+#include "protocol/lease.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/options/default_places.h"
@@ -139,7 +140,8 @@ Server::Server(const ServerSettings& settings, VitalSigns* signs)
                                                       settings.queue_limit, settings.group_limit},
                                      store_, system_clock(), listener())),
       spool_({spool_folder(settings), settings.largest_file}, archive_, system_clock()),
-      logins_(settings.policies.lease / 1000),
+      logins_(settings.policies.lease / 1000 +
+              protocol::renew_every_ms(settings.policies.lease / 1000)),
       machines_(*pipeline_, archive_, sessions_, access_, *dispatcher_),
       files_(spool_, *pipeline_, archive_, sessions_, access_, [this] { disk_.check(); },
              {settings.quota, settings.quotas, settings.keep_outputs}),

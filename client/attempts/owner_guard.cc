@@ -63,8 +63,10 @@ void OwnerGuard::urge(Tenancy& tenancy, sublet_frame_kind kind, sublet_leave_rea
 
 void OwnerGuard::evict(sublet_leave_reason reason, const OwnersPresence& presence, int64_t now) {
   for (const auto& tenancy : tenancies_) {
-    if (tenancy->evicting && (tenancy->must_leave || !presence.is_strict())) continue;
+    const bool strict = presence.is_strict();
+    if (tenancy->evicting && (tenancy->evicting_strictly || !strict)) continue;
     tenancy->evicting = true;
+    tenancy->evicting_strictly = strict;
     tenancy->stays = false;
     urge(*tenancy, SUBLET_FRAME_VACATE, reason, now, presence);
   }

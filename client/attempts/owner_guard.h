@@ -33,6 +33,7 @@ struct Tenancy {
   uint32_t sequence = 0;           // of the last frame sent
   bool can_stay = false;           // by its way to leave it may stay while the owner is here
   bool evicting = false;           // notified that the owner is back
+  bool evicting_strictly = false;  // and that no job may stay
   bool must_leave = false;         // what asked it last lets no job stay
   bool stays = false;              // its shepherd answered that the job stays nevertheless
   uint32_t asked = 0;              // the last frame that asked it to leave; 0: none

@@ -56,6 +56,7 @@ class OwnerGuardTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(who_stays_is_asked_again_when_it_may_not);
   CPPUNIT_TEST(strictly_before_it_has_answered);
   CPPUNIT_TEST(an_answer_after_the_owner_has_gone);
+  CPPUNIT_TEST(strictly_after_another_order);
   CPPUNIT_TEST(an_earlier_answer_ends_no_deadline);
   CPPUNIT_TEST(who_leaves_by_itself_has_a_deadline);
   CPPUNIT_TEST(a_suspended_job_is_not_thawed);
@@ -198,6 +199,16 @@ class OwnerGuardTest : public CppUnit::TestFixture {
     guard_.acknowledged(*tenancy_, answer(tenancy_->asked));
     guard_.owner_away();
     CPPUNIT_ASSERT_EQUAL(5700 * kMs, tenancy_->kill_due_ns);
+  }
+
+  // Whoever else asked it to leave: the owner waits for no answer.
+  void strictly_after_another_order() {
+    guard_.evict(SUBLET_LEAVE_OWNER, kTyping, 0);
+    guard_.acknowledged(*tenancy_, answer(tenancy_->asked, SUBLET_SHEPHERD_LINGERING));
+    guard_.urge(*tenancy_, SUBLET_FRAME_VACATE, SUBLET_LEAVE_DRAIN, 1000 * kMs);
+    CPPUNIT_ASSERT_EQUAL(kNever, tenancy_->ack_due_ns);
+    guard_.evict(SUBLET_LEAVE_BLIND, {SUBLET_PRESENCE_ACTIVE, SUBLET_PRESENCE_BLIND}, 1100 * kMs);
+    CPPUNIT_ASSERT_EQUAL(int64_t{1100 * kMs + SUBLET_SHEPHERD_ACK_NS}, tenancy_->ack_due_ns);
   }
 
   void an_earlier_answer_ends_no_deadline() {

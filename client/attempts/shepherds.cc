@@ -51,6 +51,7 @@ void Attempts::connected(Entry& entry, UniqueFd socket, int64_t now) {
     guard_.urge(*entry.tenancy, kill ? SUBLET_FRAME_KILL : SUBLET_FRAME_VACATE, reason, now,
                 presence_);
     entry.tenancy->evicting = evicting_ != SUBLET_LEAVE_NONE;
+    entry.tenancy->evicting_strictly = entry.tenancy->evicting && presence_.is_strict();
     if (evicting_ != SUBLET_LEAVE_NONE && entry.machine.state() == AttemptState::kRunning)
       leave(entry, evicting_);
     return;

@@ -63,8 +63,8 @@ struct MachineFacts {
 struct LoginsReport {
   bool takes_part = false;         // by the owner's wish, and its monitor answers
   std::vector<std::string> asked;  // its rules count while these are logged in anywhere
-  std::vector<std::string> here;   // of those that others asked for, those logged in here, as far
-                                   // as its monitor can tell
+  bool here_known = false;
+  std::vector<std::string> here;  // of those that others asked for, those logged in here
 };
 
 struct LoginsAnswer {

@@ -134,7 +134,7 @@ static std::string lines_of(const std::vector<std::string>& users) {
 void add_logins(const LoginsReport& logins, idl::MachineReport& report) {
   if (!logins.takes_part) return;
   add_detail(report.more, "logins_asked", lines_of(logins.asked));
-  add_detail(report.more, "logins_here", lines_of(logins.here));
+  if (logins.here_known) add_detail(report.more, "logins_here", lines_of(logins.here));
 }
 
 LoginsAnswer logins_from(const idl::RenewAnswer& answer) {

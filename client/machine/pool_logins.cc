@@ -1,19 +1,20 @@
 #include "client/machine/pool_logins.h"
 
+#include <poll.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 
 #include <cstring>
 #include <optional>
 #include <sstream>
 
+#include "base/clock.h"
 #include "base/local_socket.h"
 #include "protocol/frame.h"
 
 namespace sublet::client {
 namespace {
 
-constexpr timeval kPatience = {.tv_sec = 1, .tv_usec = 0};
+constexpr int64_t kPatienceMs = 1000;
 
 std::string message_of(const LoginsAnswer& answer) {
   sublet_frame frame = {};
@@ -30,16 +31,27 @@ std::string message_of(const LoginsAnswer& answer) {
   return std::string(reinterpret_cast<const char*>(&frame), sizeof frame) + text;
 }
 
-// The text of the monitor's answer; none: there is no whole one.
-std::optional<std::string> text_from(int socket) {
-  char bytes[sizeof(sublet_frame) + SUBLET_OWNER_RULE_BYTES];
-  for (ssize_t got; (got = recv(socket, bytes, sizeof bytes, 0)) > 0;) {
+// Whether it becomes so before `until` (CLOCK_BOOTTIME, ms).
+bool becomes(int socket, short events, int64_t until) {
+  const int64_t left = until - system_clock().boot_ns() / 1'000'000;
+  pollfd one = {socket, events, 0};
+  return left > 0 && poll(&one, 1, static_cast<int>(left)) > 0;
+}
+
+// The text of the monitor's answer; none: there is no whole one in time.
+std::optional<std::string> ask(int socket, const std::string& message, int64_t until) {
+  if (!becomes(socket, POLLOUT, until) ||
+      send(socket, message.data(), message.size(), MSG_NOSIGNAL) < 0)
+    return std::nullopt;
+  std::vector<char> bytes(sizeof(sublet_frame) + SUBLET_OWNER_RULE_BYTES);
+  while (becomes(socket, POLLIN, until)) {
+    const ssize_t got = recv(socket, bytes.data(), bytes.size(), 0);
     sublet_frame frame;
     if (got < static_cast<ssize_t>(sizeof frame)) break;
-    memcpy(&frame, bytes, sizeof frame);
+    memcpy(&frame, bytes.data(), sizeof frame);
     if (frame.magic != SUBLET_FRAME_MAGIC) break;
-    if (frame.kind != SUBLET_FRAME_OWNER_LOGINS) continue;
-    return std::string(bytes + sizeof frame, bytes + got);
+    if (frame.kind == SUBLET_FRAME_OWNER_LOGINS)
+      return std::string(bytes.data() + sizeof frame, bytes.data() + got);
   }
   return std::nullopt;
 }
@@ -48,22 +60,23 @@ std::optional<std::string> text_from(int socket) {
 
 void PoolLogins::exchange(const LoginsAnswer& answer) {
   report_ = {};
-  UniqueFd socket;
+  const int64_t until = system_clock().boot_ns() / 1'000'000 + kPatienceMs;
+  std::optional<std::string> text;
   try {
-    socket = connect_local(SocketKind::seqpacket, socket_);
+    // Without waiting: others may have filled the queue, or the monitor be stopped.
+    const UniqueFd socket = connect_local(SocketKind::seqpacket, socket_, true);
+    text = ask(socket.get(), message_of(answer), until);
   } catch (const OsError&) {
-    return;
   }
-  setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);
-  setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof kPatience);
-  const std::string message = message_of(answer);
-  if (send(socket.get(), message.data(), message.size(), MSG_NOSIGNAL) < 0) return;
-  const auto text = text_from(socket.get());
   if (!text) return;
-  report_.takes_part = true;
+  report_.takes_part = report_.here_known = true;
   std::istringstream lines(*text);
-  for (std::string word, user; lines >> word >> user;)
-    (word == "ask" ? report_.asked : report_.here).push_back(user);
+  for (std::string word, user; lines >> word;) {
+    if (word == "unknown")
+      report_.here_known = false;
+    else if (lines >> user)
+      (word == "ask" ? report_.asked : report_.here).push_back(user);
+  }
 }
 
 }  // namespace sublet::client

@@ -224,7 +224,10 @@ void Shepherd::read_signals() {
 }
 
 bool Shepherd::killed_by_others() const {
-  return WIFSIGNALED(main_status_) && WTERMSIG(main_status_) == SIGKILL &&
+  const timeval &user = usage_.ru_utime, &system = usage_.ru_stime;
+  const bool out_of_time =
+      order_.limit_cpu_s > 0 && user.tv_sec + system.tv_sec + 1 >= order_.limit_cpu_s;
+  return WIFSIGNALED(main_status_) && WTERMSIG(main_status_) == SIGKILL && !out_of_time &&
          !weight_.memory_ran_out();
 }
 

@@ -23,7 +23,8 @@ namespace sublet::server {
 // What a workstation says with its renewal.
 struct LoginsReport {
   std::set<std::string> asked;  // its owner's rules count while these are logged in
-  std::set<std::string> here;   // of the users that others asked for, those logged in there
+  // Of the users that others asked for, those logged in there; none: it is not known yet.
+  std::optional<std::set<std::string>> here;
 };
 
 struct LoginsAnswer {
@@ -36,6 +37,7 @@ class Logins {
   static constexpr int64_t kKnownForMs = 60'000;
   static constexpr size_t kMostAsked = 64;    // by a workstation
   static constexpr size_t kMostWanted = 256;  // of all; further ones stay unknown
+  static constexpr size_t kLongestName = 64;  // SUBLET_POOL_USER_BYTES
 
   // known_after_ms: so long after somebody asked for a user first, all workstations have answered.
   explicit Logins(int64_t known_after_ms) : known_after_ms_(known_after_ms) {}
@@ -48,14 +50,24 @@ class Logins {
     LoginsReport report;
     int64_t at_ms = 0;
   };
+  struct User {
+    size_t asked = 0;  // by so many machines
+    size_t here = 0;   // on so many
+    int64_t wanted_since_ms = -1;
+  };
 
+  bool is_wanted(const std::string& name) const;
+  // Adds a report to the sums, or takes it away again.
+  void count(const LoginsReport& report, bool adds, int64_t now_ms);
   void forget_old(int64_t now_ms);
-  bool is_logged_in(const std::string& user) const;
 
   const int64_t known_after_ms_;
   std::mutex mutex_;
   std::map<scheduling::MachineId, Said> said_;
-  std::map<std::string, int64_t> wanted_since_;
+  std::map<std::string, User> users_;
+  size_t wanted_ = 0;     // users that are asked for
+  size_t undecided_ = 0;  // machines of which it is not known who is logged in there
+  int64_t forgot_at_ms_ = 0;
 };
 
 }  // namespace sublet::server

@@ -273,20 +273,32 @@ ReportedState from_idl(const v1::MachineReport& r) {
   return state;
 }
 
+namespace {
+// The users in a text, separated by white space.
+std::set<std::string> users_in(const char* text, size_t most, const std::string& subject) {
+  std::set<std::string> users;
+  std::istringstream words(text);
+  for (std::string user; words >> user;) {
+    if (user.size() > Logins::kLongestName || users.size() >= most)
+      throw Refusal(Refusal::Kind::kLimitExceeded, "logins.limit",
+                    "too many users, or too long a name",
+                    "At most " + std::to_string(most) + " users, each of at most " +
+                        std::to_string(Logins::kLongestName) + " octets.",
+                    subject);
+    users.insert(user);
+  }
+  return users;
+}
+}  // namespace
+
 std::optional<LoginsReport> logins_of(const v1::MachineReport& r) {
   std::optional<LoginsReport> logins;
   for (CORBA::ULong i = 0; i < r.more.length(); ++i) {
-    const std::string_view name = r.more[i].name.in();
-    if (!name.starts_with("logins_")) continue;
+    const std::string name = r.more[i].name.in();
+    const char* value = r.more[i].value.in();
     if (!logins) logins.emplace();
-    const bool asked = name == "logins_asked";
-    std::set<std::string>& users = asked ? logins->asked : logins->here;
-    std::istringstream words(r.more[i].value.in());
-    for (std::string user; words >> user;) users.insert(user);
-    if (users.size() > (asked ? Logins::kMostAsked : Logins::kMostWanted))
-      throw Refusal(Refusal::Kind::kLimitExceeded, "logins.number", "too many users",
-                    "Ask for at most " + std::to_string(Logins::kMostAsked) + ".",
-                    std::string(name));
+    if (name == "logins_asked") logins->asked = users_in(value, Logins::kMostAsked, name);
+    if (name == "logins_here") logins->here = users_in(value, Logins::kMostWanted, name);
   }
   return logins;
 }

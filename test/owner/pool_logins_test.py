@@ -86,13 +86,26 @@ class PoolLogins(unittest.TestCase):
         self.log_in("ben")
         wait_for(lambda: self.machine()["state"] == "idle", "curly to be lent")
         # She comes back: nobody has to leave for what happens on another machine.
-        job = self.pool.submit("--name", "long", "--", "sleep", "1000")[0]
-        other = self.pool.submit("--name", "long", "--", "sleep", "1000")[0]
+        job, other = self.pool.submit("--count", 2, "--", "sh", "-c",
+                                      "until [ -e %s/end ]; do sleep 0.1; done" %
+                                      self.pool.folder)
         for one in (job, other):
             self.pool.wait_state(one, "running")
         self.log_in("anna", "ben")
-        wait_for(self.rule_says, "the server's word of anna")
-        self.assertEqual([len(self.pool.job(one)["attempt_list"]) for one in (job, other)], [1, 1])
+        wait_for(lambda: not json.loads(self.say("status", "--json"))["jobs_may_run"],
+                 "the server's word of anna")
+        third = self.pool.submit("--", "true")[0]
+        # It would have left by now, and the word has reached the server.
+        for one in (job, other):
+            self.assertEqual([a["state"] for a in self.pool.job(one)["attempt_list"]], ["running"])
+        with open(self.pool.folder + "/end", "w"):
+            pass
+        for one in (job, other):
+            self.pool.wait_state(one, "done")
+        self.pool.wait_state(third, "done")
+        # Others come to moe alone.
+        self.assertEqual(self.pool.job(third)["attempt_list"][0]["machine_name"], "moe")
+        self.assertFalse(self.machine()["owner_away"])
         # It outlives the server, of which nothing is stored, and the client.
         self.pool.kill_server()
         self.pool.wait_serving()
