@@ -188,9 +188,8 @@ std::vector<SettingSpec> client_setting_specs() {
       {"suspend_for", T::duration, "5 min", 1000, kDayMs,
        "how long a job stays suspended before it saves and leaves"},
       {"pool_logins", T::boolean, "false", -kAny, kAny,
-       "whether owners' rules of other machines may ask whether a user is logged in here, and "
-       "those "
-       "of this one where a user is logged in"},
+       "whether the rules of other machines' owners may ask whether a user is logged in here, "
+       "and this machine's rules whether a user is logged in elsewhere"},
       {"patience", T::duration, "1 h", 0, 30 * kDayMs,
        "how long to keep a job that is frozen because the server is unreachable"},
       {"drain_time", T::duration, "20 s", 0, kDayMs,

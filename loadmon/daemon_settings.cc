@@ -50,15 +50,15 @@ std::vector<SettingSpec> setting_specs() {
       {.key = "resume_time",
        .type = SettingType::duration,
        .default_value = "1 min",
-       .doc = "how long a machine must be quiet before jobs go on that stayed when the owner came"},
+       .doc =
+           "how long a machine must be quiet before suspended and lingering jobs go on as usual"},
       {.key = "linger_slowdown",
        .type = SettingType::real,
        .default_value = "0.1",
        .min = 0,
        .max = 1,
-       .doc =
-           "jobs linger as long as a program of the owner's has to wait at most for this part of "
-           "its time, for CPU or memory"},
+       .doc = "jobs stay, suspended or lingering, as long as the owner's programs wait for CPU or "
+              "memory for at most this part of the time"},
       {.key = "idle_when",
        .default_value = "",
        .doc = "jobs may come only when this rule holds, too; empty: always (docs/rules.md)"},

@@ -92,7 +92,8 @@ Command owner_rules_command(Arguments& owner) {
   a.option("--evict-when", &o->evict_when, "jobs must leave when this is true", "RULE");
   a.option("--user", &o->user, "the rules count only while this user is logged in here", "NAME");
   a.flag("--anywhere", &o->anywhere,
-         "or anywhere in the pool; then they only keep jobs from coming");
+         "with --user: count while that user is logged in anywhere in the pool; such rules only "
+         "keep jobs from coming");
   a.flag("--remove", &o->remove, "remove the owner's rules (with --user: those of that user)");
   a.option("--state", &o->folder,
            "state folder of the client (your own client's, or /var/lib/sublet-client)", "FOLDER");
