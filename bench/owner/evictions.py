@@ -1,10 +1,14 @@
 """Evicts jobs of all kinds by each sense, half of the time beside busy programs of the owner's.
 
 stopped: from the instant just before the event until a process of the job ran for the last time,
-less the job's own save. gone: until the last of its processes is gone."""
+less the job's own save. sensed: until the monitor knew of it; what of `stopped` comes before is the
+time of the owner's own programs, such as the one that reads the terminal. left: from then until the
+job ran for the last time, less its save. gone: from the event until the last of its processes is
+gone."""
 
 import collections
 import contextlib
+import os
 import sys
 import time
 
@@ -16,7 +20,7 @@ from owner.programs import OwnersPrograms
 BUDGET_MS = 10  # of stopped
 EVERY = 100  # rounds between two lines that tell how far it is
 
-Eviction = collections.namedtuple("Eviction", "sense kind busy stopped gone save")
+Eviction = collections.namedtuple("Eviction", "sense kind busy stopped sensed left gone save")
 
 
 class Workstation:
@@ -44,9 +48,18 @@ class Workstation:
         self.used[sense] = time.monotonic()
         save = self.tenants.saved_since(event)
         # Beside busy programs it may have run for the last time before the event.
-        stopped = max(0, self.tenants.last_ran() - event - save)
+        last_ran = self.tenants.last_ran() - save
         self.settle()
-        return Eviction(sense.NAME, kind, busy, stopped, gone - event, save)
+        sensed = self.sensed()
+        return Eviction(sense.NAME, kind, busy, stopped=max(0, last_ran - event),
+                        sensed=sensed - event, left=max(0, last_ran - sensed), gone=gone - event,
+                        save=save)
+
+    def sensed(self):
+        """When the cause of the last eviction was sensed (CLOCK_MONOTONIC), as the client noted it."""
+        with open(os.path.join(self.client.state, "evictions")) as f:
+            at_us = int(f.readlines()[-1].split()[0])
+        return at_us / 1e6 + time.monotonic() - time.time()
 
     def settle(self):
         self.tenants.end()
@@ -98,6 +111,8 @@ def tell(report, evictions):
         if not some:
             continue
         report.add_spread(name + "_stopped", [e.stopped for e in some], BUDGET_MS)
+        report.add_spread(name + "_sensed", [e.sensed for e in some])
+        report.add_spread(name + "_left", [e.left for e in some], BUDGET_MS)
         report.add_spread(name + "_gone", [e.gone for e in some])
     saves = [e.save for e in evictions if e.kind == kinds.SAVER]
     if saves:
