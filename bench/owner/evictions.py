@@ -74,8 +74,7 @@ class Workstation:
                 kind = kinds.KINDS[(2 * place + turn) % len(kinds.KINDS)]
                 busy = (turn + turn // len(kinds.KINDS)) % 2 == 1
                 found.append(self.evict(hand, kind, programs, busy))
-                if isinstance(hand, senses.Control):
-                    self.client.owner("away")
+                hand.over()
             if (turn + 1) % EVERY == 0:
                 print("%d evictions by each of: %s" % (
                     turn + 1, ", ".join(hand.NAME for hand in hands)), file=sys.stderr)

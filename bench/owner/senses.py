@@ -5,6 +5,7 @@ import contextlib
 import ctypes
 import fcntl
 import os
+import socket
 import struct
 import subprocess
 import sys
@@ -59,7 +60,15 @@ class Room(contextlib.ExitStack):
         self.callback(subprocess.run, ["umount", self.pts], check=True)
 
 
-class Key:
+class Hand:
+    """What plays the owner at one sense. act() returns the instant just before the event, over()
+    takes back what does not end by itself."""
+
+    def over(self):
+        pass
+
+
+class Key(Hand):
     """A key typed at a pseudo-terminal, where a program of the owner's reads it."""
 
     NAME = "key"
@@ -90,7 +99,7 @@ def forget_echo(terminal):
     termios.tcsetattr(terminal, termios.TCSANOW, modes)
 
 
-class Device:
+class Device(Hand):
     """An event of an input device; a FIFO stands for it."""
 
     NAME = "device"
@@ -108,7 +117,7 @@ class Device:
         return at
 
 
-class Desktop:
+class Desktop(Hand):
     """A key of a program that plays a desktop's owner."""
 
     REST = 0.4  # the agent waits for a quarter of a second of silence
@@ -144,7 +153,7 @@ class Sway(Desktop):
         session.start_sway()
 
 
-class Control:
+class Control(Hand):
     """The monitor's control file, which replaces all senses: the reference."""
 
     NAME = "control"
@@ -158,8 +167,43 @@ class Control:
         self.client.owner("active")
         return at
 
+    def over(self):
+        self.client.owner("away")
 
-EVENT_DRIVEN = (Key, Device, X11, Sway)
+
+class Word(Hand):
+    """The owner's word: what `sublet owner pause` sends."""
+
+    NAME = "word"
+    REST = 0
+    FRAME = struct.Struct("=IHHQIIIIq4q")
+    MAGIC, OWNER, PAUSE, RESUME = 0x314C4253, 48, 2, 3
+
+    def __init__(self, _room, client):
+        self.path = os.path.join(client.state, "owner.sock")
+
+    def say(self, word):
+        """Its instant, and the connection on which the answer comes when the word is stored."""
+        monitor = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        monitor.settimeout(harness.PATIENCE)
+        monitor.connect(self.path)
+        frame = self.FRAME.pack(self.MAGIC, self.OWNER, 0, 0, 0, 0, word, 0, 0, 0, 0, 0, 0)
+        at = time.monotonic()
+        monitor.send(frame)
+        return at, monitor
+
+    def act(self):
+        at, self.answers = self.say(self.PAUSE)
+        return at
+
+    def over(self):
+        for answers in (self.answers, self.say(self.RESUME)[1]):
+            with answers:
+                while answers.recv(4096):
+                    pass
+
+
+EVENT_DRIVEN = (Key, Device, X11, Sway, Word)
 
 
 def installed(kind):
