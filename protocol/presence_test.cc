@@ -336,7 +336,8 @@ class PresenceTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(SUBLET_PRESENCE_CPU, presence.update(busy).reason);
   }
 
-  // What is known of the pool drives nobody away, but nobody else comes, even if the machine is idle.
+  // What is known of the pool drives nobody away, but nobody else comes, even if the machine is
+  // idle.
   void the_pool_withholds() {
     OwnerPresence presence(quick_rule());
     stay_quiet(&presence, kSecond, 62 * kSecond);

@@ -11,11 +11,11 @@
 #include <filesystem>
 
 #include "base/clock.h"
-#include "protocol/lease.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/options/default_places.h"
 #include "base/text.h"
+#include "protocol/lease.h"
 #include "server/access.h"
 #include "server/administration.h"
 #include "server/commit/crash_point.h"
