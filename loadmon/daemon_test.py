@@ -20,7 +20,7 @@ FIELDS = "magic kind reserved job attempt sequence state reason instant a0 a1 a2
 MAGIC, HELLO, PRESENCE, ACK, CAUSE = 0x314C4253, 1, 2, 3, 4
 OWNER, OWNER_SENSE = 48, 51
 ACTIVE, AWAY = 1, 2
-CPU, LOAD, INPUT, SCRIPT, BLIND, RULE = 1, 2, 3, 5, 6, 12
+CPU, LOAD, INPUT, SCRIPT, BLIND, RULE, WITHHELD = 1, 2, 3, 5, 6, 12, 13
 DEADLINE = 60
 PROGRAM = sys.argv[1]
 SANITIZED = "/asan/" in PROGRAM or "/tsan/" in PROGRAM
@@ -928,7 +928,7 @@ def rules():
         assert senses["rule"] == (1, "evict_when: battery < 20 (battery is 12)"), senses
         assert senses["simulated owner"] == (0, "away"), senses
         charge("Charging", 30)  # neither rule, and the rest is over: it must not become idle
-        until(lambda: connection.until(ACTIVE)["reason"] == RULE, "a frame")
+        until(lambda: connection.until(ACTIVE)["reason"] == WITHHELD, "a frame")
         room.control("active")
         until(lambda: connection.next()["reason"] == SCRIPT, "the owner to count first")
         room.control("away")
