@@ -41,6 +41,8 @@ METRICS = {
         group + way for group in EVICTIONS for way in ("_stopped", "_sensed", "_left", "_gone")] +
               ["save_took"]
               for part in ("_p50", "_p99", "_max")] +
+             ["sound" + way + part for way in ("_stopped", "_left")
+              for part in ("_p50", "_p99", "_max")] +
              [metric + part for metric in ("event_to_told", "event_to_gone", "orphan_gone")
               for part in ("_p50", "_p99")] + ["light_unnoticed", "saves_missing"],
     "checkpoint": ["letters_size", "save_p50", "save_p99"],
@@ -51,7 +53,8 @@ OPTIONAL = {"rival_xargs", "rival_parallel", "rival_tsp"}
 # Measured over a short time, in clock ticks or above noise: may be zero. So may the last instant
 # at which a job runs after the event: it may not run any more.
 MAY_BE_ZERO = {"saves_missing", "cpu_all_200_queued", "cpu_shepherds_and_jobs_200_queued", "cpu_monitor_200_queued",
-               *(group + way + part for group in EVICTIONS for way in ("_stopped", "_left")
+               *(group + way + part for group in (*EVICTIONS, "sound")
+                 for way in ("_stopped", "_left")
                  for part in ("_p50", "_p99", "_max"))}
 
 # Of the budgets, those that hold also in a short run beside other load.

@@ -15,13 +15,16 @@ The owner's CPU use (patterns.py). PATTERN_told: from the start of a program of 
 the job is told to leave; the limit is one sampling period. PATTERN_unnoticed: for so long a
 program below the threshold did not evict.
 
---only NAME: only the evictions by the sense of that name, or `control`, `steps` or `patterns`."""
+--only NAME: only the evictions by the sense of that name, or `control`, `steps` or `patterns`.
+`sound` is seen with the next sample of the monitor, here every 100 ms, which its budget contains."""
 
 from owner import evictions, patterns, senses, steps
 
 ROUNDS = 504  # of each sense: each kind as often, as often beside busy programs
+SAMPLED_ROUNDS = 24
 SENSES = {kind.NAME: kind for kind in senses.EVENT_DRIVEN}
-PARTS = [*SENSES, "control", "steps", "patterns"]
+SAMPLED = {kind.NAME: kind for kind in senses.SAMPLED}
+PARTS = [*SENSES, *SAMPLED, "control", "steps", "patterns"]
 
 
 def run(report, quick, only=None):
@@ -34,6 +37,9 @@ def run(report, quick, only=None):
     if "control" in parts:
         evicted += evictions.by_control(rounds)
     evictions.tell(report, evicted)
+    sampled = [kind for name, kind in SAMPLED.items() if name in parts]
+    if sampled:
+        evictions.tell_sampled(report, evictions.by_senses(2 if quick else SAMPLED_ROUNDS, sampled))
     if "steps" in parts:
         steps.run(report, quick)
     if "patterns" in parts:

@@ -99,6 +99,12 @@ def by_control(rounds):
         return here.evict_all([senses.Control(here.client)], programs, rounds)
 
 
+def tell_sampled(report, evictions):
+    report.add_spread("sound_stopped", [e.stopped for e in evictions],
+                      BUDGET_MS + senses.SAMPLE_PERIOD_MS)
+    report.add_spread("sound_left", [e.left for e in evictions], BUDGET_MS)
+
+
 def tell(report, evictions):
     """Figures of each sense, of each kind of job, and of quiet and of busy cores."""
     groups = [(name, [e for e in evictions if e.sense == name])

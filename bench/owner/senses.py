@@ -22,7 +22,9 @@ TIOCGPTN, TIOCSPTLCK = 0x80045430, 0x40045431  # <asm-generic/ioctls.h>
 CLONE_NEWNS = 0x00020000
 EVENT_BYTES = 24  # of <linux/input.h>
 # The monitor's settings: only input counts, and a moment without it makes the machine idle.
-SETTINGS = ["idle_time=100 ms", "sample_period=100 ms", "cpu.become_idle=-1", "cpu.stay_idle=-1"]
+SAMPLE_PERIOD_MS = 100
+SETTINGS = ["idle_time=100 ms", "sample_period=%d ms" % SAMPLE_PERIOD_MS, "cpu.become_idle=-1",
+            "cpu.stay_idle=-1"]
 
 
 def real_time(pid=0):
@@ -42,8 +44,19 @@ class Room(contextlib.ExitStack):
         super().__init__()
         self.root = os.path.join(pool.folder, "root")
         os.makedirs(os.path.join(self.root, "dev", "input"))
-        os.symlink("/proc", os.path.join(self.root, "proc"))
         os.symlink("/sys", os.path.join(self.root, "sys"))
+        # No processes: what is looked up by pid below the root does not matter here.
+        os.mkdir(os.path.join(self.root, "proc"))
+        for name in os.listdir("/proc"):
+            if not name.isdigit() and name != "asound":
+                os.symlink("/proc/" + name, os.path.join(self.root, "proc", name))
+        # Both are looked for when the monitor starts.
+        self.stream = os.path.join(self.root, "proc/asound/card0/pcm0p/sub0/status")
+        os.makedirs(os.path.dirname(self.stream))
+        self.camera = os.path.join(self.root, "dev", "video0")
+        for path in (self.stream, self.camera):
+            with open(path, "w") as f:
+                f.write("closed\n")
         self.pts = os.path.join(self.root, "dev", "pts")
         if os.geteuid() == 0:
             self.mount_terminals()
@@ -203,7 +216,49 @@ class Word(Hand):
                     pass
 
 
-EVENT_DRIVEN = (Key, Device, X11, Sway, Word)
+class Camera(Hand):
+    """A program of the owner's opens a camera, for which a file stands."""
+
+    NAME = "camera"
+    REST = 0
+
+    def __init__(self, room, _client):
+        self.path = room.camera
+
+    def act(self):
+        at = time.monotonic()
+        self.fd = os.open(self.path, os.O_RDONLY)
+        return at
+
+    def over(self):
+        os.close(self.fd)
+
+
+class Sound(Hand):
+    """The kernel says that sound is played. The monitor looks at it with each sample."""
+
+    NAME = "sound"
+    REST = 0
+
+    def __init__(self, room, _client):
+        self.stream = room.stream
+
+    def write(self, state):
+        with open(self.stream + ".new", "w") as f:
+            f.write(state + "\n")
+        at = time.monotonic()
+        os.rename(f.name, self.stream)
+        return at
+
+    def act(self):
+        return self.write("state: RUNNING")
+
+    def over(self):
+        self.write("closed")
+
+
+EVENT_DRIVEN = (Key, Device, X11, Sway, Word, Camera)
+SAMPLED = (Sound,)
 
 
 def installed(kind):
