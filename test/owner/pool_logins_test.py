@@ -23,8 +23,8 @@ class PoolLogins(unittest.TestCase):
     def setUp(self):
         self.pool = harness.Pool()
         self.addCleanup(self.pool.close)
-        # A user's logins are known when the lease has passed once, and asked for three times in it.
-        self.pool.start_server(sets=["scheduling.lease=6 s"])
+        # Logins are known when the time of a lease and a renewal has passed.
+        self.pool.start_server(sets=["scheduling.lease=12 s"])
         self.root = os.path.join(self.pool.folder, "root")
         os.makedirs(self.root + "/run")
         os.makedirs(self.root + "/dev")
