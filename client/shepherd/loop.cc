@@ -224,9 +224,9 @@ void Shepherd::read_signals() {
 }
 
 bool Shepherd::killed_by_others() const {
-  const timeval &user = usage_.ru_utime, &system = usage_.ru_stime;
-  const bool out_of_time =
-      order_.limit_cpu_s > 0 && user.tv_sec + system.tv_sec + 1 >= order_.limit_cpu_s;
+  timeval used;
+  timeradd(&usage_.ru_utime, &usage_.ru_stime, &used);
+  const bool out_of_time = order_.limit_cpu_s > 0 && used.tv_sec >= order_.limit_cpu_s;
   return WIFSIGNALED(main_status_) && WTERMSIG(main_status_) == SIGKILL && !out_of_time &&
          !weight_.memory_ran_out();
 }
