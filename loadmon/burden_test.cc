@@ -1,7 +1,9 @@
 #include "loadmon/burden.h"
 
 #include <cppunit/extensions/HelperMacros.h>
+#include <poll.h>
 #include <sched.h>
+#include <sys/inotify.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -36,6 +38,29 @@ class Spinners {
  private:
   std::atomic<bool> stop_{false};
   std::vector<std::thread> threads_;
+};
+
+// How often a file is read.
+class Readings {
+ public:
+  explicit Readings(const std::string& path) : events_(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
+    CPPUNIT_ASSERT(inotify_add_watch(events_.get(), path.c_str(), IN_OPEN) >= 0);
+  }
+  // False: it is not, within 30 s.
+  bool come(int times) const {
+    pollfd event = {events_.get(), POLLIN, 0};
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    for (int seen = 0; std::chrono::steady_clock::now() < end;) {
+      if (poll(&event, 1, 1000) <= 0) continue;
+      inotify_event one;  // of a file that is watched itself: without a name
+      while (read(events_.get(), &one, sizeof one) == sizeof one)
+        if (++seen == times) return true;
+    }
+    return false;
+  }
+
+ private:
+  const UniqueFd events_;
 };
 
 bool comes(const Burden& burden) {
@@ -93,8 +118,10 @@ class BurdenTest : public CppUnit::TestFixture {
     write_pressure(1'000'000);
     Burden burden(0, folder_.path());  // any wait is too much
     Spinners spinners(SCHED_OTHER);
+    const Readings readings(folder_ / "proc/pressure/memory");
     burden.watch(true, false);
-    usleep(3'500'000);  // three rounds
+    // Each round begins with a reading: two rounds, which are enough to find a burden, are over.
+    CPPUNIT_ASSERT(readings.come(3));
     CPPUNIT_ASSERT(!burden.is_too_heavy());
     burden.watch(true, true);
     CPPUNIT_ASSERT(comes(burden));
