@@ -232,7 +232,7 @@ std::vector<std::string> OwnersRules::reasons() const {
       std::string scope = pair.user.empty() ? "" : " for " + pair.scope();
       if (pair.anywhere && !is_logged_in_here(pair.user).value_or(false) &&
           !pool_.is_logged_in(pair.user, now_))
-        scope += " (not known where he is logged in)";
+        scope += " (not known whether logged in)";
       for (std::string& line : rule.why(facts_.values()))
         all.push_back((by_evict ? "evict_when" : "idle_when") + scope + ": " + line);
     }

@@ -100,9 +100,11 @@ def by_control(rounds):
 
 
 def tell_sampled(report, evictions):
-    report.add_spread("sound_stopped", [e.stopped for e in evictions],
-                      BUDGET_MS + senses.SAMPLE_PERIOD_MS)
-    report.add_spread("sound_left", [e.left for e in evictions], BUDGET_MS)
+    for name in dict.fromkeys(e.sense for e in evictions):
+        some = [e for e in evictions if e.sense == name]
+        report.add_spread(name + "_stopped", [e.stopped for e in some],
+                          BUDGET_MS + senses.SAMPLE_PERIOD_MS)
+        report.add_spread(name + "_left", [e.left for e in some], BUDGET_MS)
 
 
 def tell(report, evictions):

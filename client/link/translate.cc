@@ -125,11 +125,13 @@ idl::MachineReport to_idl(const MachineState& state) {
   return out;
 }
 
-static std::string lines_of(const std::vector<std::string>& users) {
+namespace {
+std::string lines_of(const std::vector<std::string>& users) {
   std::string lines;
   for (const std::string& user : users) lines += user + "\n";
   return lines;
 }
+}  // namespace
 
 void add_logins(const LoginsReport& logins, idl::MachineReport& report) {
   if (!logins.takes_part) return;
