@@ -235,9 +235,9 @@ class Session:
         self.environment["WAYLAND_DISPLAY"] = "wayland-7"
         return Owner(self, "idle_compositor", "wayland-7", "bare").ready()
 
-    def start_bus(self):
+    def start_bus(self, *options):
         """A session bus of its own."""
-        bus = self.run("dbus-daemon", "--session", "--nofork", "--print-address",
+        bus = self.run("dbus-daemon", "--session", "--nofork", "--print-address", *options,
                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         self.environment["DBUS_SESSION_BUS_ADDRESS"] = bus.stdout.readline().strip()
         return bus

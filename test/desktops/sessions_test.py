@@ -310,6 +310,17 @@ class Sessions(unittest.TestCase):
         wait_for(lambda: self.monitor.senses()["media"][0] == 1, "the film to count again")
         self.monitor.until(AWAY)
 
+    def test_a_bus_that_comes_after_the_monitor(self):
+        self.address = "unix:path=" + os.path.join(self.session.folder, "bus")
+        self.session.environment["DBUS_SYSTEM_BUS_ADDRESS"] = self.address
+        self.start_monitor()
+        self.monitor.until(AWAY)
+        self.session.start_bus("--address", self.address)
+        self.start_logind()
+        wait_for(lambda: len(self.inhibitors()) == 1, "the monitor to ask for a delay")
+        self.add_session("c1", "tty")
+        self.assertEqual(INPUT, self.monitor.until(ACTIVE))
+
     def test_without_logind_it_goes_on(self):
         self.start_monitor()
         self.monitor.until(AWAY)
