@@ -31,7 +31,9 @@
 /* While any shepherd is connected the monitor sends a frame at least this often ... */
 #define SUBLET_MONITOR_BEAT_NS 250000000ll
 /* ... and a listener that has received nothing for this long evicts. */
+#ifndef SUBLET_MONITOR_SILENCE_NS /* longer with sanitizers: cmake/options.cmake */
 #define SUBLET_MONITOR_SILENCE_NS 1000000000ll
+#endif
 /* A shepherd acknowledges a request within this time; otherwise client and monitor
  * freeze and kill its job themselves. */
 #define SUBLET_SHEPHERD_ACK_NS 300000000ll
