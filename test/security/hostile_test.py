@@ -126,9 +126,9 @@ class Hostile(unittest.TestCase):
                     batch.append(bytes(message))
                 sent += len(batch)
                 with socket.socket(socket.AF_UNIX) as s:
-                    s.settimeout(10)
                     try:
-                        s.connect(pool.socket)
+                        s.connect(pool.socket)  # waits while the server's queue is full
+                        s.settimeout(10)
                         s.sendall(b"".join(batch))
                     except (BrokenPipeError, ConnectionResetError):
                         pass
