@@ -10,13 +10,15 @@ import sys
 import unittest
 
 import measure
-from owner import kinds, senses
+import owner
+from owner import kinds
 
 BENCH = os.path.dirname(os.path.abspath(__file__))
 CPU = ["cpu_server", "cpu_client", "cpu_monitor", "cpu_all", "cpu_shepherds_and_jobs"]
-# Of each sense whose programs are installed, each kind of job, and the two surroundings.
-EVICTIONS = [kind.NAME for kind in senses.EVENT_DRIVEN if senses.installed(kind)] + [
+# Of each sense for which everything is installed, each kind of job, and the two surroundings.
+EVICTIONS = [hand.NAME for hand in owner.installed(owner.MANY)] + [
     "control", *kinds.KINDS, "alone", "beside_programs"]
+FEW = [hand.NAME for hand in owner.installed(owner.FEW)]
 METRICS = {
     "throughput": ["jobs_per_second_200_queued", "limit_afterwards"] +
                   [cpu + "_200_queued" for cpu in CPU],
@@ -41,7 +43,7 @@ METRICS = {
         group + way for group in EVICTIONS for way in ("_stopped", "_sensed", "_left", "_gone")] +
               ["save_took"]
               for part in ("_p50", "_p99", "_max")] +
-             ["sound" + way + part for way in ("_stopped", "_left")
+             [name + way + part for name in FEW for way in ("_stopped", "_left")
               for part in ("_p50", "_p99", "_max")] +
              [metric + part for metric in ("event_to_told", "event_to_gone", "orphan_gone")
               for part in ("_p50", "_p99")] + ["light_unnoticed", "saves_missing"],
@@ -53,7 +55,7 @@ OPTIONAL = {"rival_xargs", "rival_parallel", "rival_tsp"}
 # Measured over a short time, in clock ticks or above noise: may be zero. So may the last instant
 # at which a job runs after the event: it may not run any more.
 MAY_BE_ZERO = {"saves_missing", "cpu_all_200_queued", "cpu_shepherds_and_jobs_200_queued", "cpu_monitor_200_queued",
-               *(group + way + part for group in (*EVICTIONS, "sound")
+               *(group + way + part for group in (*EVICTIONS, *FEW)
                  for way in ("_stopped", "_left")
                  for part in ("_p50", "_p99", "_max"))}
 

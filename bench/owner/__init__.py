@@ -16,30 +16,49 @@ the job is told to leave; the limit is one sampling period. PATTERN_unnoticed: f
 program below the threshold did not evict.
 
 --only NAME: only the evictions by the sense of that name, or `control`, `steps` or `patterns`.
-`sound` is seen with the next sample of the monitor, here every 100 ms, which its budget contains."""
+Few evictions are by `sound`, which is seen with the next sample of the monitor (here every 100 ms,
+which its budget contains), by a program that fills the screen, and by logind's word of a `login`, a
+screen that is kept on or `sleep`. The logind is played by a slow program, whose time counts as the
+event's: its _stopped has no budget, and _left counts from where the monitor knew."""
 
-from owner import evictions, patterns, senses, steps
+import sys
+
+from owner import evictions, logind, patterns, senses, steps
 
 ROUNDS = 504  # of each sense: each kind as often, as often beside busy programs
-SAMPLED_ROUNDS = 24
-SENSES = {kind.NAME: kind for kind in senses.EVENT_DRIVEN}
-SAMPLED = {kind.NAME: kind for kind in senses.SAMPLED}
-PARTS = [*SENSES, *SAMPLED, "control", "steps", "patterns"]
+MANY = (senses.Key, senses.Device, senses.X11, senses.Sway, senses.Word, senses.Camera)
+FEW_ROUNDS = 24
+FEW = (senses.Sound, senses.FullScreen, logind.Login, logind.ScreenKeptOn, logind.Sleep)
+PARTS = [*(hand.NAME for hand in MANY + FEW), "control", "steps", "patterns"]
+
+
+def installed(hands):
+    """Those of them for which everything is installed; tells what is missing."""
+    found = []
+    for hand in hands:
+        missing = hand.missing()
+        if missing:
+            print("bench: owner: %s is left out: %s is not installed" % (hand.NAME, missing),
+                  file=sys.stderr)
+        else:
+            found.append(hand)
+    return found
 
 
 def run(report, quick, only=None):
     parts = only or PARTS
-    rounds = 2 if quick else ROUNDS
     evicted = []
-    chosen = [kind for name, kind in SENSES.items() if name in parts]
-    if chosen:
-        evicted += evictions.by_senses(rounds, chosen)
+    many = installed(hand for hand in MANY if hand.NAME in parts)
+    if many:
+        evicted += evictions.by_senses(2 if quick else ROUNDS, many)
     if "control" in parts:
-        evicted += evictions.by_control(rounds)
+        evicted += evictions.by_control(2 if quick else ROUNDS)
     evictions.tell(report, evicted)
-    sampled = [kind for name, kind in SAMPLED.items() if name in parts]
-    if sampled:
-        evictions.tell_sampled(report, evictions.by_senses(2 if quick else SAMPLED_ROUNDS, sampled))
+    few = installed(hand for hand in FEW if hand.NAME in parts)
+    if few:
+        evicted = evictions.by_senses(2 if quick else FEW_ROUNDS, few)
+        for hand in few:
+            evictions.tell_few(report, hand, [e for e in evicted if e.sense == hand.NAME])
     if "steps" in parts:
         steps.run(report, quick)
     if "patterns" in parts:

@@ -17,7 +17,7 @@ import measure
 from owner import kinds, senses
 from owner.programs import OwnersPrograms
 
-BUDGET_MS = 10  # of stopped
+BUDGET_MS = 10  # of stopped, and of left
 EVERY = 100  # rounds between two lines that tell how far it is
 
 Eviction = collections.namedtuple("Eviction", "sense kind busy stopped sensed left gone save")
@@ -82,11 +82,13 @@ class Workstation:
 
 
 def by_senses(rounds, chosen):
-    """`chosen`: classes of senses."""
-    chosen = [kind for kind in chosen if senses.installed(kind)]
+    """`chosen`: classes of hands."""
     with harness.Pool() as pool, OwnersPrograms() as programs, senses.Room(pool) as room:
+        for kind in chosen:
+            kind.prepare(room)
         here = Workstation(pool, room, scripted=False,
-                           monitor_sets=senses.SETTINGS + ["root=" + room.root])
+                           monitor_sets=senses.SETTINGS + ["root=" + room.root],
+                           extra=room.client_options)
         hands = [kind(room, here.client) for kind in chosen]
         senses.real_time()
         return here.evict_all(hands, programs, rounds)
@@ -99,12 +101,10 @@ def by_control(rounds):
         return here.evict_all([senses.Control(here.client)], programs, rounds)
 
 
-def tell_sampled(report, evictions):
-    for name in dict.fromkeys(e.sense for e in evictions):
-        some = [e for e in evictions if e.sense == name]
-        report.add_spread(name + "_stopped", [e.stopped for e in some],
-                          BUDGET_MS + senses.SAMPLE_PERIOD_MS)
-        report.add_spread(name + "_left", [e.left for e in some], BUDGET_MS)
+def tell_few(report, hand, evictions):
+    report.add_spread(hand.NAME + "_stopped", [e.stopped for e in evictions],
+                      hand.STOPPED_BUDGET_MS)
+    report.add_spread(hand.NAME + "_left", [e.left for e in evictions], BUDGET_MS)
 
 
 def tell(report, evictions):

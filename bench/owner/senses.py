@@ -42,6 +42,8 @@ class Room(contextlib.ExitStack):
 
     def __init__(self, pool):
         super().__init__()
+        self.logind = None  # a logind.Logind
+        self.client_options = []
         self.root = os.path.join(pool.folder, "root")
         os.makedirs(os.path.join(self.root, "dev", "input"))
         os.symlink("/sys", os.path.join(self.root, "sys"))
@@ -76,6 +78,16 @@ class Room(contextlib.ExitStack):
 class Hand:
     """What plays the owner at one sense. act() returns the instant just before the event, over()
     takes back what does not end by itself."""
+
+    STOPPED_BUDGET_MS = 10  # None: it has none
+
+    @classmethod
+    def missing(cls):
+        """What must be installed for it, or None."""
+
+    @classmethod
+    def prepare(cls, room):
+        """Called before the workstation starts."""
 
     def over(self):
         pass
@@ -134,6 +146,11 @@ class Desktop(Hand):
     """A key of a program that plays a desktop's owner."""
 
     REST = 0.4  # the agent waits for a quarter of a second of silence
+    WORD = "key"
+
+    @classmethod
+    def missing(cls):
+        return desktop.missing(cls.PROGRAM)
 
     def __init__(self, room, client):
         session = desktop.Session(room)
@@ -145,7 +162,7 @@ class Desktop(Hand):
     def act(self):
         # Its instant is that of the clock that goes on during suspend.
         ahead = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns()
-        return (self.owner.do("key") - ahead) / measure.NS
+        return (self.owner.do(self.WORD) - ahead) / measure.NS
 
 
 class X11(Desktop):
@@ -155,6 +172,16 @@ class X11(Desktop):
 
     def start(self, session):
         session.start_x()
+
+
+class FullScreen(X11):
+    """A window fills the screen."""
+
+    NAME = "full_screen"
+    WORD = "fill"
+
+    def over(self):
+        self.owner.do("shrink")
 
 
 class Sway(Desktop):
@@ -239,6 +266,7 @@ class Sound(Hand):
 
     NAME = "sound"
     REST = 0
+    STOPPED_BUDGET_MS = Hand.STOPPED_BUDGET_MS + SAMPLE_PERIOD_MS
 
     def __init__(self, room, _client):
         self.stream = room.stream
@@ -255,14 +283,3 @@ class Sound(Hand):
 
     def over(self):
         self.write("closed")
-
-
-EVENT_DRIVEN = (Key, Device, X11, Sway, Word, Camera)
-SAMPLED = (Sound,)
-
-
-def installed(kind):
-    missing = desktop.missing(kind.PROGRAM) if hasattr(kind, "PROGRAM") else None
-    if missing:
-        print("bench: owner: %s is not installed" % missing, file=sys.stderr)
-    return not missing
