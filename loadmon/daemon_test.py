@@ -748,8 +748,8 @@ def terminals():
         jobs, owners = [os.open(fifo, os.O_RDWR) for fifo in fifos]
         # Longer than between two looks at access times, which would see the job's terminal.
         room.start(*INPUT_ONLY, "--set", "idle_time=3 s")
-        client = room.connect()
-        client.until(AWAY)
+        early = room.connect()
+        early.until(AWAY)
         room.job(1, (sys.executable, "-c", TYPIST, fifos[0]))
         shepherd = room.connect(1, 1)
         for _ in range(20):  # 5 s of heartbeats
@@ -761,9 +761,11 @@ def terminals():
         stranger(room, sys.executable, "-c", TYPIST, fifos[1])
         assert shepherd.until(ACTIVE)["reason"] == INPUT  # a terminal that opens is somebody
         shepherd.send(ACK, 2**31 - 1)
+        client = room.connect()  # who has not read for seconds is told the last state only
         client.until(AWAY)
         os.write(owners, b"k")
-        assert client.until(ACTIVE)["reason"] == INPUT
+        frame = client.until(ACTIVE)
+        assert frame["reason"] == INPUT, frame
         until(lambda: "the owner is here: input (terminals, pts/" in room.logged(), "the log")
 
 
