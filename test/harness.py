@@ -308,6 +308,7 @@ class Pool:
         self.server_prefix = []  # a command that becomes the server by exec
         self.supervisor = None
         self.clients = {}
+        self.patient = False  # whether commands wait for a server that is being restarted
 
     def environment(self):
         env = dict(os.environ)
@@ -353,10 +354,12 @@ class Pool:
 
     def kill_server(self):
         """Kills only the server process; the supervisor restarts it."""
+        self.patient = True
         for pid in children(self.supervisor.pid):
             kill(pid)
 
     def kill_supervisor(self):
+        self.patient = False
         pids = children(self.supervisor.pid)
         self.supervisor.kill()
         self.supervisor.wait()
@@ -365,6 +368,7 @@ class Pool:
             wait_for(lambda: not alive(pid), "the server to die")
 
     def stop_server(self, deadline=30):
+        self.patient = False
         self.supervisor.terminate()
         return self.supervisor.wait(deadline)
 
@@ -380,7 +384,7 @@ class Pool:
                  "%d machines to be %s\n%s" % (count, state, self.all_logs()))
 
     def machines(self):
-        return self.sublet("machines")["machines"]
+        return self.ask("machines")["machines"]
 
     def public(self, program):
         """A copy of one of our programs that every user can execute, because the checkout
@@ -414,13 +418,24 @@ class Pool:
             raise Failed(["sublet"] + words, status, out, err)
         return json.loads(out) if out.strip() else {}
 
+    def ask(self, *args, **options):
+        """Like sublet(), but repeats what no server has heard, if patient: on a busy machine a
+        restart takes longer than the command waits for it."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return self.sublet(*args, **options)
+            except Failed as failed:
+                if not self.patient or '"server.down"' not in failed.err or time.monotonic() > end:
+                    raise
+
     def submit(self, *args, cwd=None):
         """Runs `sublet submit`; returns the ids of the jobs."""
-        jobs = self.sublet("submit", *args, cwd=cwd)["jobs"]
+        jobs = self.ask("submit", *args, cwd=cwd)["jobs"]
         return list(range(jobs["first"], jobs["first"] + jobs["count"]))
 
     def job(self, job):
-        return self.sublet("show", job)
+        return self.ask("show", job)
 
     def job_state(self, job):
         return self.job(job)["state"]

@@ -31,6 +31,7 @@ class CrashSteps(unittest.TestCase):
         """A pool of one machine whose server dies once at PLACE:COUNT."""
         crash = "debug.crash_at=%s:%d" % (place, count)
         pool = harness.Pool(server_sets=["scheduling.lease=6 s", crash])
+        pool.patient = True
         self.addCleanup(pool.close)
         pool.start_server()
         curly = pool.client("curly").start()
@@ -76,7 +77,7 @@ class CrashSteps(unittest.TestCase):
         evicted = [a for a in details["attempt_list"] if a["ended"] == "owner came back"]
         self.assertEqual([a["number"] for a in evicted], [first], details)
         self.assertEqual(details["evictions"], 1)
-        self.assertEqual(sum(line["evictions"] for line in pool.sublet("report")["usage"]), 1)
+        self.assertEqual(sum(line["evictions"] for line in pool.ask("report")["usage"]), 1)
         self.check_crashed(pool)
 
     def remove_with_crash(self, place, count):
@@ -106,7 +107,7 @@ class CrashSteps(unittest.TestCase):
         # The machine is free for the next job.
         follower = pool.submit("--name", "next", "--", "true")[0]
         self.assertEqual(pool.wait_state(follower, ["done", "failed"])["state"], "done")
-        uses = pool.sublet("report")["usage"]
+        uses = pool.ask("report")["usage"]
         self.assertEqual(sum(line["jobs_done"] for line in uses), 1)
         self.check_crashed(pool)
 
@@ -121,7 +122,7 @@ class CrashSteps(unittest.TestCase):
             f.write('[batch]\nstop_when = { output = "key.txt" }\n[[job]]\nprogram = "sh"\n'
                     'arguments = ["-c", "mktemp %s/XXXXXX; echo 42 > key.txt"]\n'
                     'outputs = ["key.txt"]\ncount = 1000\n' % marks)
-        submitted = pool.sublet("submit", batch_file)
+        submitted = pool.ask("submit", batch_file)
         first, batch = submitted["jobs"]["first"], submitted["batch"]
         status, out, err = pool.run("wait", "--batch", batch)
         self.assertEqual((status, out), (0, "1000 jobs: 1 done, 999 removed\n"), err)
@@ -146,11 +147,11 @@ class CrashSteps(unittest.TestCase):
         self.assertEqual(self.crashes(pool), 1, "the crash was reached")
 
     def check_done_once(self, pool, job, details, output):
-        jobs = pool.sublet("ls", "--all")["jobs"]
+        jobs = pool.ask("ls", "--all")["jobs"]
         self.assertEqual(len(jobs), 1, "submitted once")
         done = [a for a in details["attempt_list"] if a["ended"] == "done"]
         self.assertEqual(len(done), 1, "one attempt counts")
-        uses = pool.sublet("report")["usage"]
+        uses = pool.ask("report")["usage"]
         self.assertEqual(sum(line["jobs_done"] for line in uses), 1)
         status, out, err = pool.run("fetch", job, "--into", os.path.join(pool.folder, "results"))
         self.assertEqual(status, 0, err)
