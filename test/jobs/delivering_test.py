@@ -10,7 +10,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import giop
 import harness
 
-RATE = 2 << 20  # bytes a second
+RATE = 1 << 20  # bytes a second
 SIZE = int(os.environ.get("SUBLET_DELIVERY_BYTES", 32 << 20))
 
 
@@ -24,8 +24,8 @@ class SlowLink(giop.Relay):
 
 class Delivering(unittest.TestCase):
     def setUp(self):
-        # An attempt that is only leaving would be given up after 5 s; this delivery takes 16 s.
-        self.pool = harness.Pool(["scheduling.lease=3 s", "scheduling.leaving_wait=5 s"])
+        # An attempt that is only leaving would be given up after 15 s; this delivery takes 32 s.
+        self.pool = harness.Pool(["scheduling.lease=10 s", "scheduling.leaving_wait=15 s"])
         self.addCleanup(self.pool.close)
         self.pool.start_server()
 
