@@ -33,7 +33,7 @@ class Alone(unittest.TestCase):
 
     def run_it(self, *args, **extra):
         done = subprocess.run([SUBLET] + list(args), cwd=self.folder, stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, errors="replace", timeout=60,
+                              capture_output=True, text=True, errors="replace", timeout=harness.PATIENCE,
                               env={**self.environment, **extra})
         return done.returncode, done.stdout, done.stderr
 
@@ -219,12 +219,12 @@ class Alone(unittest.TestCase):
     def test_closed_pipe_and_full_disk(self):
         reader, writer = os.pipe()
         os.close(reader)
-        done = subprocess.run([SUBLET, "--help"], stdout=writer, stderr=subprocess.PIPE, timeout=60)
+        done = subprocess.run([SUBLET, "--help"], stdout=writer, stderr=subprocess.PIPE, timeout=harness.PATIENCE)
         os.close(writer)
         self.assertEqual((done.returncode, done.stderr), (141, b""))
         with open("/dev/full", "w") as full:
             done = subprocess.run([SUBLET, "--help"], stdout=full, stderr=subprocess.PIPE,
-                                  timeout=60, text=True)
+                                  timeout=harness.PATIENCE, text=True)
         self.assertEqual(done.returncode, 7)
         self.assertIn("cannot write the output", done.stderr)
 
@@ -495,7 +495,7 @@ class WithPool(unittest.TestCase):
             done = subprocess.run([program, "submit"] + words, user=65534, group=65534,
                                   extra_groups=[], cwd=self.folder, env=self.pool.environment(),
                                   text=True, stdin=subprocess.DEVNULL, capture_output=True,
-                                  timeout=60)
+                                  timeout=harness.PATIENCE)
             self.assertEqual((done.returncode, done.stderr), (3 if said else 0, said), words)
         self.assertEqual(self.pool.sublet("ls", "--all")["jobs"], before)
 
@@ -693,7 +693,7 @@ class WithPool(unittest.TestCase):
                                    env=self.pool.environment())
         self.assertIn("0 of 1 done", waiting.stderr.readline())
         waiting.send_signal(signal.SIGINT)
-        _, err = waiting.communicate(timeout=60)
+        _, err = waiting.communicate(timeout=harness.PATIENCE)
         self.assertEqual(waiting.returncode, 130)
         self.assertIn("`sublet wait %d`" % job, err)
         self.assertEqual(self.state(job), "running")
@@ -716,7 +716,7 @@ class WithPool(unittest.TestCase):
         said = waiting.stderr.readline()
         self.assertRegex(said, r"^job %d is held by " % job)
         waiting.send_signal(signal.SIGINT)
-        _, err = waiting.communicate(timeout=60)
+        _, err = waiting.communicate(timeout=harness.PATIENCE)
         self.assertIn("`sublet wait --fetch --into 'my folder' %d`" % job, err)
 
     def test_wait_survives_a_server_restart(self):
@@ -747,7 +747,7 @@ class WithPool(unittest.TestCase):
                 "the command to be busy")
             self.assertIsNone(sending.poll())
             sending.send_signal(signal.SIGINT)
-            out, err = sending.communicate(timeout=60)
+            out, err = sending.communicate(timeout=harness.PATIENCE)
             self.assertEqual(sending.returncode, 130)
             if options:
                 self.assertEqual(err, "")
@@ -784,7 +784,7 @@ class WithPool(unittest.TestCase):
                                            stderr=subprocess.PIPE, env=self.pool.environment())
                 harness.wait_for(lambda: self.has_socket(sending), "the command to connect")
                 sending.send_signal(signal.SIGINT)
-                out, err = sending.communicate(timeout=60)
+                out, err = sending.communicate(timeout=harness.PATIENCE)
             finally:
                 os.kill(server, signal.SIGCONT)
             self.assertEqual((sending.returncode, err), (130, ""))
@@ -797,7 +797,7 @@ class WithPool(unittest.TestCase):
                                        env=self.pool.environment())
             harness.wait_for(lambda: self.watches_interrupts(sending), "the command to begin")
             sending.send_signal(signal.SIGINT)
-            out, err = sending.communicate(timeout=60)
+            out, err = sending.communicate(timeout=harness.PATIENCE)
             # Before the command knows its words, it may end in silence.
             if out or sending.returncode == 0:
                 said = json.loads(out)
@@ -827,7 +827,7 @@ class WithPool(unittest.TestCase):
         for words in (["rm"], ["hold"], ["show"], ["fetch"]):
             done = subprocess.run([program, words[0], str(job)], user=65534, group=65534, cwd="/",
                                   extra_groups=[], env=self.pool.environment(), text=True,
-                                  stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+                                  stdin=subprocess.DEVNULL, capture_output=True, timeout=harness.PATIENCE)
             if words == ["fetch"]:  # the job has not ended, which any user may learn
                 self.assertEqual(done.returncode, 6, done.stderr)
                 continue
@@ -839,7 +839,7 @@ class WithPool(unittest.TestCase):
         done = subprocess.run([program, "wait", str(waits), "--timeout", "3"], user=65534,
                               group=65534, cwd="/", extra_groups=[], text=True,
                               env=self.pool.environment(), stdin=subprocess.DEVNULL,
-                              capture_output=True, timeout=60)
+                              capture_output=True, timeout=harness.PATIENCE)
         self.assertEqual(done.returncode, 124, done.stderr)
 
     def test_hostile_targets(self):

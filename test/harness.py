@@ -21,7 +21,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BIN = os.path.abspath(os.environ.get("SUBLET_BIN", os.path.join(ROOT, "build", "bin")))
 UNIT = os.path.join(os.path.dirname(BIN), "unit")  # the tests' own programs
 # Sanitizers make everything slower; deadlines are for hangs, not for speed.
-PATIENCE = float(os.environ.get("SUBLET_TEST_PATIENCE", "120"))
+PATIENCE = float(os.environ.get("SUBLET_TEST_PATIENCE", "300"))
 
 # A shell without job control starts background commands with SIGINT ignored, and `nohup`
 # ignores SIGHUP; programs under test must not inherit that.
@@ -233,7 +233,7 @@ class Client:
         self.process.kill()
         self.process.wait()
 
-    def stop(self, deadline=30):
+    def stop(self, deadline=PATIENCE):
         self.process.terminate()
         return self.process.wait(deadline)
 
@@ -367,7 +367,7 @@ class Pool:
             kill(pid)
             wait_for(lambda: not alive(pid), "the server to die")
 
-    def stop_server(self, deadline=30):
+    def stop_server(self, deadline=PATIENCE):
         self.patient = False
         self.supervisor.terminate()
         return self.supervisor.wait(deadline)

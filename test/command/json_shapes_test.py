@@ -282,7 +282,7 @@ class JsonShapes(unittest.TestCase):
             self.page.check_table("fetch --follow", line, "fetch --follow")
         finally:
             following.terminate()
-            following.communicate(timeout=60)
+            following.communicate(timeout=harness.PATIENCE)
 
     def administration(self):
         for act in ("drain", "evict", "resume"):

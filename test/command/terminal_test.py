@@ -110,7 +110,7 @@ class OnTerminals(unittest.TestCase):
             self.assertIn(b"\x1b[", self.shown(*words))
             for off in ({"NO_COLOR": "1"}, {"TERM": "dumb"}, {"TERM": ""}):
                 self.assertNotIn(b"\x1b", self.shown(*words, **off), (words, off))
-            done = subprocess.run([SUBLET] + words, env=self.environment(), timeout=60,
+            done = subprocess.run([SUBLET] + words, env=self.environment(), timeout=harness.PATIENCE,
                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
             self.assertNotIn(b"\x1b", done.stdout, words)
         # An empty NO_COLOR has no effect (no-color.org).
@@ -136,7 +136,7 @@ class OnTerminals(unittest.TestCase):
             reader, writer = os.pipe()
             os.close(reader)
             done = subprocess.run([SUBLET] + [str(w) for w in words], env=self.environment(),
-                                  stdin=subprocess.DEVNULL, stdout=writer, timeout=120,
+                                  stdin=subprocess.DEVNULL, stdout=writer, timeout=harness.PATIENCE,
                                   stderr=subprocess.PIPE)
             os.close(writer)
             self.assertEqual((done.returncode, done.stderr), (141, b""), words)
@@ -153,7 +153,7 @@ class OnTerminals(unittest.TestCase):
                                  (["ls", "--json", "--limit", "5000"], b'{"jobs":[{')):
                 done = subprocess.run(
                     ["bash", "-c", '"$@" | head -c 10; exit ${PIPESTATUS[0]}', "bash", SUBLET] +
-                    words, env=pool.environment(), stdin=subprocess.DEVNULL, timeout=120,
+                    words, env=pool.environment(), stdin=subprocess.DEVNULL, timeout=harness.PATIENCE,
                     stdout=subprocess.PIPE, stderr=subprocess.PIPE)
                 self.assertEqual((done.stderr, done.returncode), (b"", 141), words)
                 self.assertEqual(done.stdout.strip()[:len(first)], first)
@@ -304,7 +304,7 @@ class Top(unittest.TestCase):
         def nobody(*words):
             done = subprocess.run([program, "top"] + list(words), user=65534, group=65534, cwd="/",
                                   extra_groups=[], env=self.pool.environment(), text=True,
-                                  stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+                                  stdin=subprocess.DEVNULL, capture_output=True, timeout=harness.PATIENCE)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             return done.stdout
 

@@ -112,7 +112,7 @@ class BadInput(unittest.TestCase):
 
     def start_refused(self, args, part):
         done = subprocess.run(args, stdin=subprocess.DEVNULL, text=True, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, timeout=60)
+                              stderr=subprocess.STDOUT, timeout=harness.PATIENCE)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn(part, done.stdout)
         self.assertLess(done.stdout.count("\n"), 8, done.stdout)
