@@ -234,7 +234,7 @@ void Daemon::on_presence(const sublet_frame& frame) {
   const bool away = sublet_jobs_may_come(frame.state, frame.reason);
   const bool was_away = presence_.away.exchange(away);
   const OwnersPresence owners = {static_cast<sublet_presence>(frame.state),
-                                 static_cast<sublet_presence_reason>(frame.reason)};
+                                 static_cast<sublet_presence_reason>(frame.reason), frame.instant};
   const bool told_before =
       presence_known_ && !owner_gone_ && owners_.is_strict() >= owners.is_strict();
   if (!gone && !told_before) {
@@ -259,7 +259,7 @@ void Daemon::on_presence(const sublet_frame& frame) {
 
 void Daemon::on_blind() {
   presence_.away = false;
-  owners_ = {SUBLET_PRESENCE_ACTIVE, SUBLET_PRESENCE_BLIND};
+  owners_ = {SUBLET_PRESENCE_ACTIVE, SUBLET_PRESENCE_BLIND, now_ns()};
   attempts_.evict(SUBLET_LEAVE_BLIND, owners_, now_ns());
   presence_known_ = true;
   owner_gone_ = false;

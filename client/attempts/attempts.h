@@ -123,6 +123,7 @@ class Attempts {
   void on_checkpoint_done(const WorkPtr& work, uint64_t generation);
   void on_handed_in(const WorkPtr& work);
   void on_still_alive(const WorkPtr& work);
+  static void keep_seen(Entry& entry);
   void on_ended(const WorkPtr& work);
   void on_vanished(const WorkPtr& work);
   void on_removed(const WorkPtr& work);

@@ -212,4 +212,14 @@ AttemptEnd end_from_record(const Assignment& what, const EndRecord& record) {
   return end;
 }
 
+void note_seen(const SeenEviction& seen, const Clock& clock, AttemptEnd* end) {
+  if (seen.sensed == 0 || seen.gone < seen.sensed || !protocol::had_to_leave(end->end)) return;
+  end->sensed = seen.reason;
+  end->sensed_ns = seen.sensed;
+  end->finished_us = to_utc(seen.gone, clock, true);
+  end->steps.gone = (seen.gone - seen.sensed) / 1000;
+  if (seen.frozen >= seen.sensed && seen.frozen <= seen.gone)
+    end->steps.demoted = (seen.frozen - seen.sensed) / 1000;
+}
+
 }  // namespace sublet::client

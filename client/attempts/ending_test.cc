@@ -26,6 +26,7 @@ class EndingTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(EndingTest);
   CPPUNIT_TEST(says_it_in_the_servers_words);
   CPPUNIT_TEST(sentences);
+  CPPUNIT_TEST(what_was_seen_without_a_shepherd);
   CPPUNIT_TEST(cpu_in_the_checkpoint);
   CPPUNIT_TEST_SUITE_END();
 
@@ -35,6 +36,32 @@ class EndingTest : public CppUnit::TestFixture {
     what.job.program = "train";
     ManualClock clock(1'000'000'000'000, 5'000'000'000);
     return end_from_exit(what, exit, disk, clock, "this");
+  }
+
+  void what_was_seen_without_a_shepherd() {
+    const ManualClock clock(1'000'000'000'000, 5'000'000'000);
+    const EndRecord record = {protocol::kEndOwner, "", 1'000'000'000'000};
+    const SeenEviction seen = {.sensed = 2'000'000'000,
+                               .frozen = 2'300'000'000,
+                               .gone = 4'000'000'000,
+                               .reason = SUBLET_PRESENCE_INPUT};
+    AttemptEnd end = end_from_record({}, record);
+    note_seen(seen, clock, &end);
+    CPPUNIT_ASSERT((protocol::EvictionSteps{.demoted = 300'000, .gone = 2'000'000}) == end.steps);
+    const protocol::EvictionNote note = note_of(end);
+    CPPUNIT_ASSERT(end.steps == note.steps);
+    CPPUNIT_ASSERT_EQUAL(uint32_t{SUBLET_PRESENCE_INPUT}, note.sensed);
+    CPPUNIT_ASSERT_EQUAL(int64_t{1'000'000'000'000 - 3'000'000}, note.at_us);
+    // Nothing was seen; it was still there; it did not have to leave.
+    for (SeenEviction other : {SeenEviction{}, SeenEviction{.sensed = 2'000'000'000}}) {
+      AttemptEnd bare = end_from_record({}, record);
+      note_seen(other, clock, &bare);
+      CPPUNIT_ASSERT(protocol::EvictionSteps() == bare.steps);
+      CPPUNIT_ASSERT_EQUAL(int64_t{1'000'000'000'000}, bare.finished_us);
+    }
+    AttemptEnd lost = end_from_record({}, {protocol::kEndLost, "", 1'000'000'000'000});
+    note_seen(seen, clock, &lost);
+    CPPUNIT_ASSERT(protocol::EvictionSteps() == lost.steps);
   }
 
   void says_it_in_the_servers_words() {

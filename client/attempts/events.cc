@@ -83,10 +83,16 @@ void Attempts::on_handed_in(const WorkPtr& work) {
   if (Entry* entry = find(work)) apply(*entry, entry->machine.handed_in());
 }
 
+// Before the task that finds the end: from then on it is the task's.
+void Attempts::keep_seen(Entry& entry) {
+  if (entry.tenancy && entry.machine.holds_slot()) entry.work->seen = entry.tenancy->seen;
+}
+
 void Attempts::on_ended(const WorkPtr& work) {
   Entry* entry = find(work);
   if (entry == nullptr) return;
   entry->checking = false;
+  keep_seen(*entry);
   apply(*entry, entry->machine.ended());
 }
 
@@ -96,6 +102,7 @@ void Attempts::on_vanished(const WorkPtr& work) {
   entry->checking = false;
   std::string reason = "Its shepherd vanished without an exit record.";
   if (entry->machine.leave_reason() != SUBLET_LEAVE_NONE) reason = why_left(*entry) + " " + reason;
+  keep_seen(*entry);
   apply(*entry, entry->machine.vanished(), reason);
 }
 

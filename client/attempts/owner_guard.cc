@@ -13,6 +13,16 @@ constexpr int64_t kKillSlackNs = 200 * kMs;
 constexpr int64_t kKillAgainNs = 20 * kMs;
 constexpr int64_t kCheckAgainNs = 500 * kMs;
 
+bool is_owner(sublet_leave_reason reason) {
+  return reason == SUBLET_LEAVE_OWNER || reason == SUBLET_LEAVE_BLIND;
+}
+
+// What is seen of an eviction that begins at `now`, or when the monitor saw the owner.
+SeenEviction begun(sublet_leave_reason reason, const OwnersPresence& presence, int64_t now) {
+  if (!is_owner(reason)) return {.sensed = now};
+  return {.sensed = presence.instant != 0 ? presence.instant : now, .reason = presence.reason};
+}
+
 }  // namespace
 
 Tenancy* OwnerGuard::add(const AttemptName& name, int64_t save_deadline_ms) {
@@ -48,12 +58,13 @@ void OwnerGuard::urge(Tenancy& tenancy, sublet_frame_kind kind, sublet_leave_rea
   // The deadlines are set even if sending fails: the job of a shepherd that cannot be
   // reached is frozen and killed, too.
   send(tenancy, kind, reason, now, presence);
+  if (tenancy.kill_due_ns == kNever) tenancy.seen = begun(reason, presence, now);
   int64_t save_ns = kind == SUBLET_FRAME_KILL ? 0 : tenancy.save_deadline_ms * kMs;
   tenancy.asked = tenancy.sequence;
   tenancy.awaiting = true;
   tenancy.must_leave =
       !(reason == SUBLET_LEAVE_OWNER && kind == SUBLET_FRAME_VACATE) || presence.is_strict();
-  if (kind == SUBLET_FRAME_KILL || reason == SUBLET_LEAVE_OWNER || reason == SUBLET_LEAVE_BLIND) {
+  if (kind == SUBLET_FRAME_KILL || is_owner(reason)) {
     tenancy.ack_due_ns = std::min<int64_t>(tenancy.ack_due_ns, now + SUBLET_SHEPHERD_ACK_NS);
     tenancy.look_due_ns = now + SUBLET_SHEPHERD_ACK_NS;
   }
@@ -83,6 +94,7 @@ void OwnerGuard::owner_away() {
 
 void OwnerGuard::leaves(Tenancy& tenancy, int64_t now) {
   tenancy.stays = false;
+  if (tenancy.kill_due_ns == kNever) tenancy.seen = {.sensed = now};
   tenancy.look_due_ns = now + SUBLET_SHEPHERD_ACK_NS;
   tenancy.kill_due_ns =
       std::min(tenancy.kill_due_ns, now + tenancy.save_deadline_ms * kMs + kKillSlackNs);
@@ -97,6 +109,7 @@ void OwnerGuard::acknowledged(Tenancy& tenancy, const sublet_frame& ack) {
   if (stays && !tenancy.must_leave && !tenancy.killed) {
     tenancy.stays = tenancy.evicting;
     tenancy.kill_due_ns = kNever;
+    tenancy.seen = {};
     if (!tenancy.evicting) tenancy.look_due_ns = kNever;
   }
   if (!tenancy.frozen || tenancy.killed || !tenancy.tenant) return;
@@ -125,10 +138,14 @@ bool OwnerGuard::enforce(Tenancy& tenancy, int64_t now) {
     tenancy.tenant->freeze();
     first = !tenancy.frozen;
     tenancy.frozen = true;
+    if (tenancy.seen.frozen == 0) tenancy.seen.frozen = now;
   }
+  // The monitor may have killed it.
+  if (tenancy.frozen && tenancy.seen.gone == 0 && tenancy.tenant->gone()) tenancy.seen.gone = now;
   if (now < tenancy.kill_due_ns) return first;
   tenancy.look_due_ns = kNever;
   if (tenancy.tenant->gone()) {
+    if (tenancy.seen.gone == 0) tenancy.seen.gone = now;
     // The job has ended, and its shepherd may still be writing the exit record:
     // killing it would throw away a finished job. kill() spares a shepherd unless it
     // is stopped and would never write the record.

@@ -17,6 +17,7 @@
 #include "attempt/folder.h"
 #include "attempt/tenant.h"
 #include "base/unique_fd.h"
+#include "client/attempts/seen_eviction.h"
 #include "protocol/frame.h"
 #include "protocol/leaving.h"
 
@@ -48,12 +49,14 @@ struct Tenancy {
   int64_t kill_due_ns = kNever;  // when it is killed, repeatedly until it is gone
   bool frozen = false;           // by this client
   bool killed = false;           // by this client
+  SeenEviction seen;             // since it was last asked to leave
 };
 
 // Of the owner, as the load monitor's last frame told it.
 struct OwnersPresence {
   sublet_presence state = SUBLET_PRESENCE_ACTIVE;
   sublet_presence_reason reason = SUBLET_PRESENCE_NONE;
+  int64_t instant = 0;  // when the monitor saw it; CLOCK_BOOTTIME, ns; 0: it is not known
   // Whether no job may stay, in whichever mode.
   bool is_strict() const { return state == SUBLET_PRESENCE_BURDENED || !sublet_may_stay(reason); }
 };

@@ -52,6 +52,8 @@ class OwnerGuardTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(OwnerGuardTest);
   CPPUNIT_TEST(only_the_owner_cannot_wait);
   CPPUNIT_TEST(what_is_due_waits_for_its_tenant);
+  CPPUNIT_TEST(what_it_has_seen);
+  CPPUNIT_TEST(what_was_seen_of_who_stays);
   CPPUNIT_TEST(a_late_answer_thaws);
   CPPUNIT_TEST(who_stays_is_asked_again_when_it_may_not);
   CPPUNIT_TEST(strictly_before_it_has_answered);
@@ -130,6 +132,37 @@ class OwnerGuardTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(comes([&] { return program.state() == 'T'; }));
     CPPUNIT_ASSERT(guard_.tick(800 * kMs));
     CPPUNIT_ASSERT(comes([&] { return program.state() == 'Z'; }));
+  }
+
+  void what_it_has_seen() {
+    Sleeper program, shepherd;
+    tenancy_->tenant = tenant(program, shepherd);
+    OwnersPresence typing = kTyping;
+    typing.instant = 90 * kMs;
+    guard_.evict(SUBLET_LEAVE_OWNER, typing, 100 * kMs);
+    guard_.urge(*tenancy_, SUBLET_FRAME_KILL, SUBLET_LEAVE_REMOVED,
+                200 * kMs);  // the same eviction
+    guard_.tick(450 * kMs);
+    SeenEviction seen = {.sensed = 90 * kMs, .frozen = 450 * kMs, .reason = SUBLET_PRESENCE_INPUT};
+    CPPUNIT_ASSERT(seen == tenancy_->seen);
+    guard_.tick(900 * kMs);
+    CPPUNIT_ASSERT(comes([&] { return program.state() == 'Z'; }));
+    program.end();
+    guard_.tick(920 * kMs);
+    guard_.tick(1500 * kMs);
+    seen.gone = 920 * kMs;
+    CPPUNIT_ASSERT(seen == tenancy_->seen);
+  }
+
+  void what_was_seen_of_who_stays() {
+    guard_.urge(*tenancy_, SUBLET_FRAME_VACATE, SUBLET_LEAVE_PREEMPT, 100 * kMs, kTyping);
+    CPPUNIT_ASSERT(SeenEviction{.sensed = 100 * kMs} == tenancy_->seen);
+    tenancy_->kill_due_ns = kNever;
+    guard_.evict(SUBLET_LEAVE_OWNER, kTyping, 200 * kMs);
+    guard_.acknowledged(*tenancy_, answer(tenancy_->asked, SUBLET_SHEPHERD_SUSPENDED));
+    CPPUNIT_ASSERT(SeenEviction() == tenancy_->seen);
+    guard_.leaves(*tenancy_, 900 * kMs);
+    CPPUNIT_ASSERT(SeenEviction{.sensed = 900 * kMs} == tenancy_->seen);
   }
 
   void a_late_answer_thaws() {

@@ -129,7 +129,10 @@ void AttemptTasks::kill_tenant(const WorkPtr& work) {
   if (!tenant) return;  // the record is from another boot, or there is none
   for (int i = 0; i < kKillRounds; ++i) {
     tenant->kill();
-    if (tenant->gone()) return;
+    if (tenant->gone()) {
+      if (work->seen.gone == 0) work->seen.gone = system_clock().boot_ns();
+      return;
+    }
     pause_ms(5);
   }
   log(Severity::error) << work->label() << ": processes are left that cannot be killed";
@@ -138,6 +141,7 @@ void AttemptTasks::kill_tenant(const WorkPtr& work) {
 void AttemptTasks::record_end(const WorkPtr& work, EndCode end, const std::string& reason) {
   EndRecord record{end, reason, system_clock().utc_us()};
   work->end = end_from_record(*work->assignment, record);
+  note_seen(work->seen, system_clock(), &work->end);
   try {
     write_end(files_, work->folder, record);
   } catch (const std::exception& error) {

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "client/attempts/assignment.h"
+#include "client/attempts/seen_eviction.h"
 #include "client/link/server_calls.h"
 
 namespace sublet::client {
@@ -61,6 +62,7 @@ struct AttemptWork {
   uint64_t handed_in_generation = 0;  // newest uploaded by this attempt
   uint64_t handed_in_bytes = 0;
   AttemptEnd end;               // complete once the hand-in is
+  SeenEviction seen;            // set before the task that finds the end
   bool health_noted = false;    // note_health() has been done
   bool eviction_noted = false;  // note_eviction() has been done
   int64_t retry_ms = 0;         // the current back-off

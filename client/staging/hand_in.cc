@@ -295,12 +295,15 @@ void find_end(AttemptWork& work, Files& files) {
   if (exit) {
     // Killed by this client because the shepherd did not respond and so cannot know why.
     auto reason = work.leave_reason.load();
-    if (exit->facts.asked == 0 && exit->facts.outcome == SUBLET_OUTCOME_SIGNALLED &&
-        exit->facts.code == SIGKILL && reason != SUBLET_LEAVE_NONE) {
+    const bool killed_from_here = exit->facts.asked == 0 &&
+                                  exit->facts.outcome == SUBLET_OUTCOME_SIGNALLED &&
+                                  exit->facts.code == SIGKILL && reason != SUBLET_LEAVE_NONE;
+    if (killed_from_here) {
       exit->facts.asked = exit->facts.killed = 1;
       exit->facts.reason = reason;
     }
     work.end = end_from_exit(what, *exit, work.low_disk(), system_clock(), boot_id());
+    if (killed_from_here) note_seen(work.seen, system_clock(), &work.end);
     work.end.cpu_saved_us =
         cpu_at_checkpoint(*exit, work.reported_generation, work.reported_cpu_us);
     const auto saved = static_cast<uint64_t>(exit->facts.generation);
@@ -310,6 +313,7 @@ void find_end(AttemptWork& work, Files& files) {
   try {
     if (auto record = read_end(files, work.folder)) {
       work.end = end_from_record(what, *record);
+      note_seen(work.seen, system_clock(), &work.end);
       work.end.started_us = work.started_us;
       return;
     }

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import unittest
@@ -168,6 +169,18 @@ class EvictionSteps(TrainingCase):
         self.curly.owner("away")
         wait_for(lambda: self.curly.running() == "1.2", "the job to run again")
         self.assertEqual(len(self.history()), 1)
+
+    def test_a_shepherd_that_cannot_tell(self):
+        """The client froze and killed its job, and knows when."""
+        self.run_shell("")
+        record = self.curly.record(self.curly.running())
+        os.kill(int(record["shepherd_pid"]), signal.SIGSTOP)
+        steps = self.evict()
+        self.in_order(steps, ["demoted", "gone"])
+        self.assertGreaterEqual(steps["demoted"], 300_000)
+        note, = self.history()
+        self.assertEqual((note["ended"], note["sensed"]), ("owner came back", "script"))
+        self.assertEqual({step: note[step + "_us"] for step in steps}, steps)
 
     def test_the_place_where_the_owner_was_seen(self):
         self.curly.stop()
