@@ -16,8 +16,8 @@ the job is told to leave; the limit is one sampling period. PATTERN_unnoticed: f
 program below the threshold did not evict.
 
 --only NAME: only the evictions by the sense of that name, or `control`, `steps` or `patterns`.
-Few evictions are by `sound`, which is seen with the next sample of the monitor (here every 100 ms,
-which its budget contains), by a program that fills the screen, and by logind's word of a `login`, a
+Few evictions are by `sound` and a `full_screen` program, which count with the next sample of the
+monitor (here every 100 ms, which their budget contains), and by logind's word of a `login`, a
 screen that is kept on or `sleep`. The logind is played by a slow program, whose time counts as the
 event's: its _stopped has no budget, and _left counts from where the monitor knew."""
 

@@ -45,7 +45,6 @@ class Workstation:
         with programs.running(busy):
             event = sense.act()
             gone = kinds.until_all_gone(pid, cgroup)
-        self.used[sense] = time.monotonic()
         save = self.tenants.saved_since(event)
         # Beside busy programs it may have run for the last time before the event.
         last_ran = self.tenants.last_ran() - save
@@ -75,6 +74,7 @@ class Workstation:
                 busy = (turn + turn // len(kinds.KINDS)) % 2 == 1
                 found.append(self.evict(hand, kind, programs, busy))
                 hand.over()
+                self.used[hand] = time.monotonic()
             if (turn + 1) % EVERY == 0:
                 print("%d evictions by each of: %s" % (
                     turn + 1, ", ".join(hand.NAME for hand in hands)), file=sys.stderr)

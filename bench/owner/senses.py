@@ -179,6 +179,8 @@ class FullScreen(X11):
 
     NAME = "full_screen"
     WORD = "fill"
+    REST = 2.5  # the agent tells of a change at once, but only once a second
+    STOPPED_BUDGET_MS = Hand.STOPPED_BUDGET_MS + SAMPLE_PERIOD_MS
 
     def over(self):
         self.owner.do("shrink")
