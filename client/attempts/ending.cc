@@ -217,7 +217,7 @@ void note_seen(const SeenEviction& seen, const Clock& clock, AttemptEnd* end) {
   end->sensed = seen.reason;
   end->sensed_ns = seen.sensed;
   end->finished_us = to_utc(seen.gone, clock, true);
-  end->steps.gone = (seen.gone - seen.sensed) / 1000;
+  end->steps = {.gone = (seen.gone - seen.sensed) / 1000};
   if (seen.frozen >= seen.sensed && seen.frozen <= seen.gone)
     end->steps.demoted = (seen.frozen - seen.sensed) / 1000;
 }

@@ -17,10 +17,17 @@ bool is_owner(sublet_leave_reason reason) {
   return reason == SUBLET_LEAVE_OWNER || reason == SUBLET_LEAVE_BLIND;
 }
 
-// What is seen of an eviction that begins at `now`, or when the monitor saw the owner.
-SeenEviction begun(sublet_leave_reason reason, const OwnersPresence& presence, int64_t now) {
-  if (!is_owner(reason)) return {.sensed = now};
-  return {.sensed = presence.instant != 0 ? presence.instant : now, .reason = presence.reason};
+// An attempt is asked to leave. The cause that was first counts, but the owner replaces others.
+void note_cause(sublet_leave_reason reason, const OwnersPresence& presence, int64_t now,
+                Tenancy* tenancy) {
+  constexpr int64_t kOldest = 60'000 * kMs;  // of an instant: it is of this return of the owner
+  SeenEviction& seen = tenancy->seen;
+  if (tenancy->kill_due_ns == kNever && seen.gone == 0) seen = {.sensed = now};
+  if (!is_owner(reason) || seen.reason != SUBLET_PRESENCE_NONE) return;
+  const bool recent =
+      presence.instant != 0 && presence.instant <= now && presence.instant > now - kOldest;
+  seen.sensed = recent ? presence.instant : now;
+  seen.reason = presence.reason;
 }
 
 }  // namespace
@@ -58,7 +65,7 @@ void OwnerGuard::urge(Tenancy& tenancy, sublet_frame_kind kind, sublet_leave_rea
   // The deadlines are set even if sending fails: the job of a shepherd that cannot be
   // reached is frozen and killed, too.
   send(tenancy, kind, reason, now, presence);
-  if (tenancy.kill_due_ns == kNever) tenancy.seen = begun(reason, presence, now);
+  note_cause(reason, presence, now, &tenancy);
   int64_t save_ns = kind == SUBLET_FRAME_KILL ? 0 : tenancy.save_deadline_ms * kMs;
   tenancy.asked = tenancy.sequence;
   tenancy.awaiting = true;
@@ -94,7 +101,7 @@ void OwnerGuard::owner_away() {
 
 void OwnerGuard::leaves(Tenancy& tenancy, int64_t now) {
   tenancy.stays = false;
-  if (tenancy.kill_due_ns == kNever) tenancy.seen = {.sensed = now};
+  note_cause(SUBLET_LEAVE_NONE, {}, now, &tenancy);
   tenancy.look_due_ns = now + SUBLET_SHEPHERD_ACK_NS;
   tenancy.kill_due_ns =
       std::min(tenancy.kill_due_ns, now + tenancy.save_deadline_ms * kMs + kKillSlackNs);
@@ -115,6 +122,7 @@ void OwnerGuard::acknowledged(Tenancy& tenancy, const sublet_frame& ack) {
   if (!tenancy.frozen || tenancy.killed || !tenancy.tenant) return;
   if (ack.state != SUBLET_SHEPHERD_SUSPENDED) tenancy.tenant->thaw();
   tenancy.frozen = false;
+  tenancy.seen.frozen = 0;
 }
 
 // A shepherd that is stopped after its acknowledgement enforces neither the CPU
@@ -140,9 +148,12 @@ bool OwnerGuard::enforce(Tenancy& tenancy, int64_t now) {
     tenancy.frozen = true;
     if (tenancy.seen.frozen == 0) tenancy.seen.frozen = now;
   }
-  // The monitor may have killed it.
-  if (tenancy.frozen && tenancy.seen.gone == 0 && tenancy.tenant->gone()) tenancy.seen.gone = now;
-  if (now < tenancy.kill_due_ns) return first;
+  if (now < tenancy.kill_due_ns) {
+    // The monitor may have killed it. To look takes time, which others' first freeze has not.
+    if (!first && tenancy.frozen && tenancy.seen.gone == 0 && tenancy.tenant->gone())
+      tenancy.seen.gone = now;
+    return first;
+  }
   tenancy.look_due_ns = kNever;
   if (tenancy.tenant->gone()) {
     if (tenancy.seen.gone == 0) tenancy.seen.gone = now;

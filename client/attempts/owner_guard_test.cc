@@ -53,6 +53,8 @@ class OwnerGuardTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(only_the_owner_cannot_wait);
   CPPUNIT_TEST(what_is_due_waits_for_its_tenant);
   CPPUNIT_TEST(what_it_has_seen);
+  CPPUNIT_TEST(what_the_monitor_has_killed);
+  CPPUNIT_TEST(the_owner_replaces_other_causes);
   CPPUNIT_TEST(what_was_seen_of_who_stays);
   CPPUNIT_TEST(a_late_answer_thaws);
   CPPUNIT_TEST(who_stays_is_asked_again_when_it_may_not);
@@ -154,6 +156,46 @@ class OwnerGuardTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(seen == tenancy_->seen);
   }
 
+  void what_the_monitor_has_killed() {
+    Sleeper program, shepherd;
+    tenancy_->tenant = tenant(program, shepherd);
+    guard_.evict(SUBLET_LEAVE_OWNER, kTyping, 100 * kMs);
+    CPPUNIT_ASSERT(guard_.tick(450 * kMs));
+    CPPUNIT_ASSERT_EQUAL(int64_t{0}, tenancy_->seen.gone);
+    program.end();
+    CPPUNIT_ASSERT(!guard_.tick(700 * kMs));
+    CPPUNIT_ASSERT_EQUAL(700 * kMs, tenancy_->seen.gone);
+    guard_.tick(1500 * kMs);
+    CPPUNIT_ASSERT_EQUAL(700 * kMs, tenancy_->seen.gone);
+    // Nothing that comes later changes what was seen of its end.
+    shepherd.end();
+    guard_.tick(3000 * kMs);
+    CPPUNIT_ASSERT_EQUAL(kNever, tenancy_->kill_due_ns);
+    guard_.evict(SUBLET_LEAVE_OWNER, {SUBLET_PRESENCE_ACTIVE, SUBLET_PRESENCE_PAUSED}, 3000 * kMs);
+    CPPUNIT_ASSERT((SeenEviction{.sensed = 100 * kMs,
+                                 .frozen = 450 * kMs,
+                                 .gone = 700 * kMs,
+                                 .reason = SUBLET_PRESENCE_INPUT}) == tenancy_->seen);
+  }
+
+  void the_owner_replaces_other_causes() {
+    OwnersPresence typing = kTyping;
+    typing.instant = 290 * kMs;
+    const SeenEviction owner = {.sensed = 290 * kMs, .reason = SUBLET_PRESENCE_INPUT};
+    guard_.urge(*tenancy_, SUBLET_FRAME_VACATE, SUBLET_LEAVE_PREEMPT, 100 * kMs);
+    guard_.evict(SUBLET_LEAVE_OWNER, typing, 300 * kMs);
+    CPPUNIT_ASSERT(owner == tenancy_->seen);
+    // The monitor told its shepherd first.
+    Tenancy* other = guard_.add({8, 1}, 500);
+    guard_.leaves(*other, 295 * kMs);
+    guard_.urge(*other, SUBLET_FRAME_VACATE, SUBLET_LEAVE_OWNER, 300 * kMs, typing);
+    CPPUNIT_ASSERT(owner == other->seen);
+    // The owner has been here for long, and this one is found only now.
+    Tenancy* third = guard_.add({9, 1}, 500);
+    guard_.urge(*third, SUBLET_FRAME_VACATE, SUBLET_LEAVE_OWNER, 90'000 * kMs, typing);
+    CPPUNIT_ASSERT_EQUAL(90'000 * kMs, third->seen.sensed);
+  }
+
   void what_was_seen_of_who_stays() {
     guard_.urge(*tenancy_, SUBLET_FRAME_VACATE, SUBLET_LEAVE_PREEMPT, 100 * kMs, kTyping);
     CPPUNIT_ASSERT(SeenEviction{.sensed = 100 * kMs} == tenancy_->seen);
@@ -174,6 +216,7 @@ class OwnerGuardTest : public CppUnit::TestFixture {
     guard_.acknowledged(*tenancy_, answer(tenancy_->asked));
     CPPUNIT_ASSERT(comes([&] { return program.state() == 'S'; }));
     CPPUNIT_ASSERT(!tenancy_->frozen);
+    CPPUNIT_ASSERT_EQUAL(int64_t{0}, tenancy_->seen.frozen);
   }
 
   sublet_frame read_frame() {

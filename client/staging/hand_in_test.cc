@@ -299,8 +299,10 @@ class HandInTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(go(*w) == TaskResult::kDone);
     CPPUNIT_ASSERT_EQUAL(uint32_t{protocol::kEndSignal}, w->end.end);
     w->leave_reason = SUBLET_LEAVE_OWNER;
+    w->seen = {.sensed = 1'000'000, .frozen = 0, .gone = 5'000'000};
     CPPUNIT_ASSERT(go(*w) == TaskResult::kDone);
     CPPUNIT_ASSERT_EQUAL(uint32_t{protocol::kEndOwner}, w->end.end);
+    CPPUNIT_ASSERT(protocol::EvictionSteps{.gone = 4000} == w->end.steps);
   }
 
   void a_damaged_exit_record_is_a_lost_attempt() {
