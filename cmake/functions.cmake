@@ -50,7 +50,7 @@ find_package(Python3 REQUIRED COMPONENTS Interpreter)
 function(sublet_daemon_test name script)
   add_test(NAME daemon.${name} COMMAND ${Python3_EXECUTABLE} -B ${script} ${ARGN} -v
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}/test)
-  set_tests_properties(daemon.${name} PROPERTIES TIMEOUT 600 LABELS daemon
+  set_tests_properties(daemon.${name} PROPERTIES TIMEOUT 1500 LABELS daemon
     ENVIRONMENT "SUBLET_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
 endfunction()
 

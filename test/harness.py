@@ -341,6 +341,7 @@ class Pool:
 
     def wait_serving(self, deadline=None):
         wait_for(self.about, "the server to serve\n" + self.log("server"), deadline)
+        self.patient = False
 
     def about(self):
         """The output of `sublet about`, or None while the server does not answer."""
@@ -405,7 +406,7 @@ class Pool:
         done = subprocess.run([os.path.join(BIN, "sublet")] + [str(a) for a in args],
                               cwd=cwd or self.folder, env=self.environment(), text=True,
                               stdin=stdin or subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, timeout=deadline or 4 * PATIENCE)
+                              stderr=subprocess.PIPE, timeout=deadline or 2 * PATIENCE)
         return done.returncode, done.stdout, done.stderr
 
     def sublet(self, *args, cwd=None, deadline=None, check=True):

@@ -31,9 +31,9 @@ class CrashSteps(unittest.TestCase):
         """A pool of one machine whose server dies once at PLACE:COUNT."""
         crash = "debug.crash_at=%s:%d" % (place, count)
         pool = harness.Pool(server_sets=["scheduling.lease=6 s", crash])
-        pool.patient = True
         self.addCleanup(pool.close)
         pool.start_server()
+        pool.patient = True
         curly = pool.client("curly").start()
         pool.wait_machines(1)
         return pool, curly
@@ -95,6 +95,7 @@ class CrashSteps(unittest.TestCase):
             self.assertIn("server", failed.err)
             pool.wait_serving()
             pool.sublet("rm", job)
+            pool.patient = True
         self.assertEqual(pool.job_state(job), "removed")
         harness.wait_for(lambda: not harness.alive(pid), "the program to go\n" + pool.all_logs())
         harness.wait_for(lambda: not curly.attempts(), "its attempt to be forgotten\n" +

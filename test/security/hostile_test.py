@@ -126,9 +126,12 @@ class Hostile(unittest.TestCase):
                     batch.append(bytes(message))
                 sent += len(batch)
                 with socket.socket(socket.AF_UNIX) as s:
+                    # For as long connect() waits for a place in the server's queue.
+                    s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO,
+                                 struct.pack("ll", int(harness.PATIENCE), 0))
                     try:
-                        s.connect(pool.socket)  # waits while the server's queue is full
-                        s.settimeout(10)
+                        s.connect(pool.socket)
+                        s.settimeout(harness.PATIENCE)
                         s.sendall(b"".join(batch))
                     except (BrokenPipeError, ConnectionResetError):
                         pass
