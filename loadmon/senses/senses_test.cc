@@ -40,6 +40,7 @@ class SensesTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(any_bytes_are_parsed_or_refused);
   CPPUNIT_TEST(script_is_played);
   CPPUNIT_TEST(control_file_is_followed);
+  CPPUNIT_TEST(files_beside_the_control_file);
   CPPUNIT_TEST(wrong_control_file_is_named);
   CPPUNIT_TEST(control_file_that_is_no_file);
   CPPUNIT_TEST(control_file_without_a_folder);
@@ -151,6 +152,25 @@ class SensesTest : public CppUnit::TestFixture {
     // The descriptor has been drained.
     pollfd ready = {sense.handle(), POLLIN, 0};
     CPPUNIT_ASSERT_EQUAL(0, poll(&ready, 1, 0));
+  }
+
+  void files_beside_the_control_file() {
+    const std::string path = folder_ + "/control", busy = folder_ + "/busy";
+    write(busy, "");
+    write(path, "away");
+    ControlSense sense(path);
+    PresenceSample sample;
+    CPPUNIT_ASSERT(sense.sample(1, {}, &sample));
+    // Who writes to another file wakes nobody.
+    for (int n = 0; n < 1000; ++n) write(busy, std::to_string(n));
+    pollfd ready = {sense.handle(), POLLIN, 0};
+    CPPUNIT_ASSERT_EQUAL(0, poll(&ready, 1, 0));
+    // Nor do any number of new ones hide a change of this one.
+    for (int n = 0; n < 3000; ++n) write(folder_ + "/new-" + std::to_string(n), "");
+    write(path, "active");
+    for (int n = 0; n < 100 && sample.scripted != ScriptedOwner::kActive; ++n)
+      if (poll(&ready, 1, 0) == 1) sense.notice(2, &sample);
+    CPPUNIT_ASSERT(sample.scripted == ScriptedOwner::kActive);
   }
 
   void wrong_control_file_is_named() {
