@@ -33,7 +33,8 @@ class Alone(unittest.TestCase):
 
     def run_it(self, *args, **extra):
         done = subprocess.run([SUBLET] + list(args), cwd=self.folder, stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, errors="replace", timeout=harness.PATIENCE,
+                              capture_output=True, text=True, errors="replace",
+                              timeout=harness.PATIENCE,
                               env={**self.environment, **extra})
         return done.returncode, done.stdout, done.stderr
 
@@ -219,7 +220,8 @@ class Alone(unittest.TestCase):
     def test_closed_pipe_and_full_disk(self):
         reader, writer = os.pipe()
         os.close(reader)
-        done = subprocess.run([SUBLET, "--help"], stdout=writer, stderr=subprocess.PIPE, timeout=harness.PATIENCE)
+        done = subprocess.run([SUBLET, "--help"], stdout=writer, stderr=subprocess.PIPE,
+                              timeout=harness.PATIENCE)
         os.close(writer)
         self.assertEqual((done.returncode, done.stderr), (141, b""))
         with open("/dev/full", "w") as full:
@@ -827,7 +829,8 @@ class WithPool(unittest.TestCase):
         for words in (["rm"], ["hold"], ["show"], ["fetch"]):
             done = subprocess.run([program, words[0], str(job)], user=65534, group=65534, cwd="/",
                                   extra_groups=[], env=self.pool.environment(), text=True,
-                                  stdin=subprocess.DEVNULL, capture_output=True, timeout=harness.PATIENCE)
+                                  stdin=subprocess.DEVNULL, capture_output=True,
+                                  timeout=harness.PATIENCE)
             if words == ["fetch"]:  # the job has not ended, which any user may learn
                 self.assertEqual(done.returncode, 6, done.stderr)
                 continue

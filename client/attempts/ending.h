@@ -27,7 +27,7 @@ AttemptEnd end_from_exit(const Assignment& what, const AttemptExit& exit, const 
 // Of an attempt that had to leave.
 protocol::EvictionNote note_of(const AttemptEnd& end);
 AttemptEnd end_from_record(const Assignment& what, const EndRecord& record);
-// What is known of the eviction of an attempt without an exit record.
+// Adds what this daemon saw of an eviction whose shepherd could not tell its steps.
 void note_seen(const SeenEviction& seen, const Clock& clock, AttemptEnd* end);
 // One sentence: why an attempt had to leave. SUBLET_LEAVE_DRAIN with disk.used > 0
 // means that the disk ran low.

@@ -17,10 +17,10 @@ bool is_owner(sublet_leave_reason reason) {
   return reason == SUBLET_LEAVE_OWNER || reason == SUBLET_LEAVE_BLIND;
 }
 
-// An attempt is asked to leave. The cause that was first counts, but the owner replaces others.
+// An attempt is asked to leave. The first cause counts, but the owner replaces any other.
 void note_cause(sublet_leave_reason reason, const OwnersPresence& presence, int64_t now,
                 Tenancy* tenancy) {
-  constexpr int64_t kOldest = 60'000 * kMs;  // of an instant: it is of this return of the owner
+  constexpr int64_t kOldest = 60'000 * kMs;  // an older instant is of an earlier return
   SeenEviction& seen = tenancy->seen;
   if (tenancy->kill_due_ns == kNever && seen.gone == 0) seen = {.sensed = now};
   if (!is_owner(reason) || seen.reason != SUBLET_PRESENCE_NONE) return;
@@ -149,7 +149,7 @@ bool OwnerGuard::enforce(Tenancy& tenancy, int64_t now) {
     if (tenancy.seen.frozen == 0) tenancy.seen.frozen = now;
   }
   if (now < tenancy.kill_due_ns) {
-    // The monitor may have killed it. To look takes time, which others' first freeze has not.
+    // The monitor may have killed it. The look takes time, and must not delay another's freeze.
     if (!first && tenancy.frozen && tenancy.seen.gone == 0 && tenancy.tenant->gone())
       tenancy.seen.gone = now;
     return first;

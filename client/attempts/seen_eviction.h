@@ -1,4 +1,4 @@
-// An eviction as this daemon saw it, for an attempt whose shepherd leaves no exit record.
+// An eviction as this daemon saw it, in case the shepherd cannot tell its steps.
 #ifndef SUBLET_CLIENT_ATTEMPTS_SEEN_EVICTION_H_
 #define SUBLET_CLIENT_ATTEMPTS_SEEN_EVICTION_H_
 

@@ -43,7 +43,8 @@ class Languages(unittest.TestCase):
         self.assertEqual(done.stdout, "1,5")
 
     def run_in(self, language, *words):
-        done = subprocess.run([program("sublet")] + [str(w) for w in words], text=True, timeout=harness.PATIENCE,
+        done = subprocess.run([program("sublet")] + [str(w) for w in words], text=True,
+                              timeout=harness.PATIENCE,
                               env=self.environment(language), cwd=self.pool.folder,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, encoding="utf-8")
@@ -125,7 +126,8 @@ class Configurations(unittest.TestCase):
             f.write(text)
         done = subprocess.run([program(name), "--config", self.file] + list(more), text=True,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, timeout=harness.PATIENCE, env=self.pool.environment())
+                              stderr=subprocess.STDOUT,
+                              timeout=harness.PATIENCE, env=self.pool.environment())
         self.assertNotEqual(done.returncode, 0, name)
         self.assertEqual(done.stdout.count("\n"), 1, done.stdout)
         self.assertTrue(done.stdout.startswith(name + ": "), done.stdout)
@@ -191,7 +193,8 @@ class Configurations(unittest.TestCase):
                             ("server = 'x\n", "1:"), ("= \x1b[2J", "1:")):
             with open(os.path.join(folder, "config.toml"), "w") as f:
                 f.write(text)
-            done = subprocess.run([program("sublet"), "ls"], env=env, text=True, timeout=harness.PATIENCE,
+            done = subprocess.run([program("sublet"), "ls"], env=env, text=True,
+                                  timeout=harness.PATIENCE,
                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE)
             self.assertEqual((done.returncode, done.stdout), (3, ""), done.stderr)
@@ -217,7 +220,8 @@ class Homes(unittest.TestCase):
         env.pop("XDG_STATE_HOME", None)
         env.update(variables)
         done = subprocess.run([program("sublet")] + [str(w) for w in words], env=env, text=True,
-                              cwd=self.pool.folder, stdin=subprocess.DEVNULL, timeout=harness.PATIENCE,
+                              cwd=self.pool.folder, stdin=subprocess.DEVNULL,
+                              timeout=harness.PATIENCE,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         return done.returncode, done.stdout, done.stderr
 

@@ -110,7 +110,8 @@ class OnTerminals(unittest.TestCase):
             self.assertIn(b"\x1b[", self.shown(*words))
             for off in ({"NO_COLOR": "1"}, {"TERM": "dumb"}, {"TERM": ""}):
                 self.assertNotIn(b"\x1b", self.shown(*words, **off), (words, off))
-            done = subprocess.run([SUBLET] + words, env=self.environment(), timeout=harness.PATIENCE,
+            done = subprocess.run([SUBLET] + words, env=self.environment(),
+                                  timeout=harness.PATIENCE,
                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
             self.assertNotIn(b"\x1b", done.stdout, words)
         # An empty NO_COLOR has no effect (no-color.org).
@@ -153,7 +154,8 @@ class OnTerminals(unittest.TestCase):
                                  (["ls", "--json", "--limit", "5000"], b'{"jobs":[{')):
                 done = subprocess.run(
                     ["bash", "-c", '"$@" | head -c 10; exit ${PIPESTATUS[0]}', "bash", SUBLET] +
-                    words, env=pool.environment(), stdin=subprocess.DEVNULL, timeout=harness.PATIENCE,
+                    words, env=pool.environment(), stdin=subprocess.DEVNULL,
+                    timeout=harness.PATIENCE,
                     stdout=subprocess.PIPE, stderr=subprocess.PIPE)
                 self.assertEqual((done.stderr, done.returncode), (b"", 141), words)
                 self.assertEqual(done.stdout.strip()[:len(first)], first)
@@ -304,7 +306,8 @@ class Top(unittest.TestCase):
         def nobody(*words):
             done = subprocess.run([program, "top"] + list(words), user=65534, group=65534, cwd="/",
                                   extra_groups=[], env=self.pool.environment(), text=True,
-                                  stdin=subprocess.DEVNULL, capture_output=True, timeout=harness.PATIENCE)
+                                  stdin=subprocess.DEVNULL, capture_output=True,
+                                  timeout=harness.PATIENCE)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             return done.stdout
 

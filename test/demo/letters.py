@@ -152,8 +152,10 @@ def run(pool, screen, seconds_an_epoch):
         # A job gets half a core here, and most of one when others have ended.
         plan[job] = (times, max(0.25, 1.5 * epochs * seconds_an_epoch / (times + 1)))
     disturb(pool, screen, Owners(pool, plan, seed=7), len(jobs) + PARTS)
-    pool.run("fetch", "%d-%d" % (jobs[0], jobs[-1]), "--into", folder, "--by-job", deadline=harness.PATIENCE)
-    pool.run("fetch", "--batch", searched["batch"], "--into", folder, deadline=harness.PATIENCE)
+    pool.run("fetch", "%d-%d" % (jobs[0], jobs[-1]), "--into", folder, "--by-job",
+             deadline=harness.PATIENCE)
+    pool.run("fetch", "--batch", searched["batch"], "--into", folder,
+             deadline=harness.PATIENCE)
     return [pool.job(job) for job in jobs], searched["batch"], folder
 
 

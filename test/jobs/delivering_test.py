@@ -10,8 +10,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import giop
 import harness
 
-RATE = 1 << 20  # bytes a second
-SIZE = int(os.environ.get("SUBLET_DELIVERY_BYTES", 32 << 20))
+RATE = 2 << 20  # bytes a second
+SIZE = int(os.environ.get("SUBLET_DELIVERY_BYTES", 64 << 20))
 
 
 class SlowLink(giop.Relay):

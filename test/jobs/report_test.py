@@ -167,7 +167,8 @@ class Report(unittest.TestCase):
         def nobody(*words):
             done = subprocess.run([program, "report"] + list(words), user=65534, group=65534,
                                   cwd="/", extra_groups=[], env=pool.environment(), text=True,
-                                  stdin=subprocess.DEVNULL, capture_output=True, timeout=harness.PATIENCE)
+                                  stdin=subprocess.DEVNULL, capture_output=True,
+                                  timeout=harness.PATIENCE)
             return done.returncode, done.stdout, done.stderr
         for what in ("users", "machines", "jobs", "pool"):
             status, out, err = nobody(what, "--json")
