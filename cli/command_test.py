@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import resource
+import select
 import shutil
 import signal
 import socket
@@ -20,6 +21,49 @@ import harness  # noqa: E402
 SUBLET = os.path.join(harness.BIN, "sublet")
 COMMANDS = ["submit", "ls", "show", "why", "logs", "wait", "fetch", "hold", "release", "rm", "machines",
             "report", "about", "completion"]
+
+
+class Relay:
+    """Stands between a command and the pool's server."""
+
+    def __init__(self, pool):
+        self.pool = pool
+        self.folder = tempfile.mkdtemp(prefix="sl-relay-", dir="/tmp")
+        self.path = os.path.join(self.folder, "server.sock")
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(self.path)
+        self.listener.listen()
+        self.listener.settimeout(harness.PATIENCE)
+        self.opened = [self.listener]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for opened in self.opened:
+            opened.close()
+        shutil.rmtree(self.folder)
+
+    def environment(self):
+        return {**self.pool.environment(), "SUBLET_SERVER": self.path}
+
+    def pass_on_until(self, operation):
+        """Passes on what both say; returns after a request for this operation, and passes on
+        nothing from then on: the command waits in vain for its reply."""
+        command = self.listener.accept()[0]
+        server = socket.socket(socket.AF_UNIX)
+        self.opened += [command, server]
+        server.connect(self.pool.socket)
+        other = {command: server, server: command}
+        asked = b""
+        while b"\0" + operation + b"\0" not in asked:
+            ready = select.select([command, server], [], [], harness.PATIENCE)[0]
+            said = {one: one.recv(1 << 16) for one in ready}
+            if not said or b"" in said.values():
+                raise harness.Timeout("no %r was asked for: %r" % (operation, asked))
+            for one, what in said.items():
+                other[one].sendall(what)
+            asked += said.get(command, b"")
 
 
 class Alone(unittest.TestCase):
@@ -759,14 +803,6 @@ class WithPool(unittest.TestCase):
             self.assertEqual(self.pool.sublet("ls", "--all")["jobs"], before)
 
     @staticmethod
-    def has_socket(process):
-        folder = "/proc/%d/fd/" % process.pid
-        try:
-            return any(os.readlink(folder + fd).startswith("socket:") for fd in os.listdir(folder))
-        except FileNotFoundError:
-            return False
-
-    @staticmethod
     def watches_interrupts(process):
         with open("/proc/%d/status" % process.pid) as status:
             blocked = [line.split()[1] for line in status if line.startswith("SigBlk")]
@@ -777,18 +813,16 @@ class WithPool(unittest.TestCase):
         with open(os.path.join(self.folder, "data"), "w") as f:
             f.write("data")
         before = self.pool.sublet("ls", "--all")["jobs"]
-        for words, code in ([["--input", "data"], "submit.interrupted"], [[], "submit.uncertain"]):
-            server = self.pool.server_pid()
-            os.kill(server, signal.SIGSTOP)
-            try:
+        for words, operation, code in (
+                [["--input", "data"], b"open_batch", "submit.interrupted"],
+                [[], b"submit", "submit.uncertain"]):
+            with Relay(self.pool) as relay:
                 sending = subprocess.Popen([SUBLET, "--json", "submit", *words, "--", "true"],
                                            cwd=self.folder, text=True, stdout=subprocess.PIPE,
-                                           stderr=subprocess.PIPE, env=self.pool.environment())
-                harness.wait_for(lambda: self.has_socket(sending), "the command to connect")
+                                           stderr=subprocess.PIPE, env=relay.environment())
+                relay.pass_on_until(operation)
                 sending.send_signal(signal.SIGINT)
                 out, err = sending.communicate(timeout=harness.PATIENCE)
-            finally:
-                os.kill(server, signal.SIGCONT)
             self.assertEqual((sending.returncode, err), (130, ""))
             self.assertEqual(json.loads(out)["error"]["code"], code)
             if code == "submit.interrupted":

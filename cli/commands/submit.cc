@@ -200,7 +200,7 @@ int run_submit(const SubmitOptions& o, Context& context) {
   }
   const Submitted submitted = submission.run(context.pool(), plan, files);
   if (o.wait) {
-    if (!context.json) print_submitted(submitted, true);
+    if (!context.json) submission.announce([&] { print_submitted(submitted, true); });
     return wait_and_fetch(o, submission, submitted, context);
   }
   submission.tell([&] { print_result(submitted, context); });

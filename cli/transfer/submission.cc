@@ -168,26 +168,15 @@ void check_plan(const BatchPlan& plan) {
 Submitted Submission::run(PoolClient& pool, const BatchPlan& plan, InputFiles& files) {
   const bool single = plan.jobs.size() == 1 && plan.jobs[0].count == 0 &&
                       plan.jobs[0].inputs.empty() && !plan.stop_when.is_set();
-  IdRange jobs;
-  if (single) {
-    begin_commit();
-    jobs = submit_single(pool, plan.jobs[0].what);
-  } else {
-    jobs = submit_batch(pool, plan, files);
-  }
-  std::lock_guard lock(mutex_);
-  submitted_.jobs = jobs;
-  stage_ = Stage::kSubmitted;
-  return submitted_;
+  if (!single) return outcome_.committed(submit_batch(pool, plan, files));
+  begin_commit();
+  return outcome_.committed(submit_single(pool, plan.jobs[0].what));
 }
 
 IdRange Submission::submit_batch(PoolClient& pool, const BatchPlan& plan, InputFiles& files) {
   const uint64_t batch = pool.open_batch(random_id(), plan.name, host_name(), plan.stop_when);
-  {
-    std::lock_guard lock(mutex_);
-    pool_ = &pool;
-    submitted_.batch = batch;
-  }
+  pool_ = &pool;
+  outcome_.batch_opened(batch);
   pool.set_unreachable_ms(kServerRestartMs);
   try {
     files.upload(pool, batch);
@@ -201,40 +190,14 @@ IdRange Submission::submit_batch(PoolClient& pool, const BatchPlan& plan, InputF
 }
 
 void Submission::begin_commit() {
-  std::unique_lock lock(mutex_);
-  if (stage_ == Stage::kSending) {
-    stage_ = Stage::kCommitting;
-    return;
-  }
-  lock.unlock();
+  if (outcome_.begin_commit()) return;
   while (true) pause();
 }
 
 void Submission::interrupt(const std::function<void(const PoolError&)>& failed,
                            const std::function<void(const Submitted&)>& submitted) {
-  std::unique_lock lock(mutex_);
-  const uint64_t batch = submitted_.batch;
-  if (stage_ == Stage::kSending) {
-    stage_ = Stage::kInterrupted;
-    failed(PoolError(ErrorKind::unavailable, "submit.interrupted", "interrupted",
-                     "nothing was submitted"));
-    lock.unlock();
-    if (pool_ != nullptr) give_up(*pool_, batch);
-  } else if (stage_ == Stage::kCommitting) {
-    failed(PoolError(
-        ErrorKind::unavailable, "submit.uncertain",
-        "interrupted while the jobs were being committed",
-        "see `sublet ls" + (batch != 0 ? " --batch " + std::to_string(batch) : std::string()) + "`",
-        batch != 0 ? std::to_string(batch) : ""));
-  } else if (stage_ == Stage::kSubmitted) {
-    submitted(submitted_);
-  }
-}
-
-void Submission::tell(const std::function<void()>& how) {
-  std::lock_guard lock(mutex_);
-  how();
-  stage_ = Stage::kTold;
+  const uint64_t discard = outcome_.interrupt(failed, submitted);
+  if (discard != 0) give_up(*pool_, discard);
 }
 
 }  // namespace sublet::cli

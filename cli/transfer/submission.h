@@ -3,18 +3,13 @@
 #define SUBLET_CLI_TRANSFER_SUBMISSION_H_
 
 #include <functional>
-#include <mutex>
 
 #include "cli/batch/plan.h"
 #include "cli/pool/pool_client.h"
+#include "cli/transfer/submission_outcome.h"
 #include "cli/transfer/transfer.h"
 
 namespace sublet::cli {
-
-struct Submitted {
-  uint64_t batch = 0;  // 0: a single job
-  IdRange jobs;
-};
 
 // Makes the server's checks of each job (job/check.h). Throws PoolError.
 void check_plan(const BatchPlan& plan);
@@ -27,25 +22,19 @@ class Submission {
   // is the outcome unknown; the PoolError says so. `pool` must outlive this.
   Submitted run(PoolClient& pool, const BatchPlan& plan, InputFiles& files);
 
-  // For WhenInterrupted, from before run() on. Calls `failed` with what is to be said if the jobs
-  // are not submitted (then they never will be), or if nobody knows, and `submitted` if they are,
-  // but neither after tell(). Any thread.
+  // For WhenInterrupted, from before run() on; see SubmissionOutcome. Any thread.
   void interrupt(const std::function<void(const PoolError&)>& failed,
                  const std::function<void(const Submitted&)>& submitted);
-  // Calls `how`, which says what came of it; interrupt() does nothing from then on.
-  void tell(const std::function<void()>& how);
+  void announce(const std::function<void()>& how) { outcome_.announce(how); }
+  void tell(const std::function<void()>& how) { outcome_.tell(how); }
 
  private:
-  enum class Stage { kSending, kInterrupted, kCommitting, kSubmitted, kTold };
-
   IdRange submit_batch(PoolClient& pool, const BatchPlan& plan, InputFiles& files);
   // Waits for the end of the process if it was interrupted.
   void begin_commit();
 
-  std::mutex mutex_;  // for the following
-  Stage stage_ = Stage::kSending;
-  PoolClient* pool_ = nullptr;  // from when a batch is open on
-  Submitted submitted_;         // the batch likewise
+  SubmissionOutcome outcome_;
+  PoolClient* pool_ = nullptr;  // set before the outcome knows of a batch
 };
 
 // This machine's name, as recorded with submitted jobs.
