@@ -170,9 +170,7 @@ uint32_t AttemptMachine::checkpoint_done(uint64_t handed_in, int64_t now_ms) {
   work_ = Work::kNone;
   last_hand_in_ms_ = now_ms;
   if (handed_in > held_generation_) held_generation_ = handed_in;
-  // The attempt ended meanwhile.
-  if (state_ == AttemptState::kHandingIn) return superseded_ ? forget() : begin_hand_in(0);
-  return 0;
+  return after_checkpoint();
 }
 
 uint32_t AttemptMachine::leave(sublet_leave_reason reason) {
@@ -244,6 +242,7 @@ uint32_t AttemptMachine::ended() {
 
 uint32_t AttemptMachine::vanished() {
   if (!has_shepherd()) return 0;
+  clearing_ = work_ == Work::kCheckpoint;
   if (superseded_) return kKillTenant | forget();
   // If it was asked to leave and its hung shepherd was killed, it has left; likewise if it stayed
   // while the owner is here.
@@ -251,6 +250,12 @@ uint32_t AttemptMachine::vanished() {
   if (stayed && leave_reason_ == SUBLET_LEAVE_NONE) leave_reason_ = SUBLET_LEAVE_OWNER;
   end_ = end_of_leave(leave_reason_);
   return begin_hand_in(kKillTenant | kRecordEnd);
+}
+
+uint32_t AttemptMachine::cleared() {
+  if (!clearing_) return 0;
+  clearing_ = false;
+  return after_checkpoint();
 }
 
 uint32_t AttemptMachine::handed_in() {
@@ -301,9 +306,15 @@ uint32_t AttemptMachine::report_later() {
 
 uint32_t AttemptMachine::begin_hand_in(uint32_t actions) {
   state_ = AttemptState::kHandingIn;
-  if (work_ == Work::kCheckpoint) return actions | kStopWork;  // checkpoint_done continues
+  if (work_ == Work::kCheckpoint) return actions | kStopWork;  // see after_checkpoint
   work_ = Work::kHandIn;
   return actions | kHandIn;
+}
+
+// Continues with an attempt that ended while a checkpoint was handed in.
+uint32_t AttemptMachine::after_checkpoint() {
+  if (state_ != AttemptState::kHandingIn || work_ != Work::kNone || clearing_) return 0;
+  return superseded_ ? forget() : begin_hand_in(0);
 }
 
 uint32_t AttemptMachine::end_without_shepherd(EndCode end) {
@@ -314,7 +325,7 @@ uint32_t AttemptMachine::end_without_shepherd(EndCode end) {
 }
 
 uint32_t AttemptMachine::forget() {
-  if (work_ == Work::kCheckpoint) {  // checkpoint_done calls this again
+  if (work_ == Work::kCheckpoint) {  // after_checkpoint calls this again
     state_ = AttemptState::kHandingIn;
     return kStopWork;
   }

@@ -8,7 +8,8 @@
 // At most one slow operation (files, server) is in progress for an attempt: staging,
 // starting, a checkpoint, or the hand-in. It always ends with an event, even if it was
 // asked to stop, and only then does the next one begin; so no file is removed while
-// an operation reads it.
+// an operation reads it. Only the clearing of a lost shepherd's attempt (kKillTenant,
+// kRecordEnd) does not wait for a checkpoint; what follows waits for both.
 //
 // The eviction path does not depend on this: the monitor notifies the shepherds
 // directly, and this state machine is informed afterwards (leave).
@@ -141,6 +142,7 @@ class AttemptMachine {
   uint32_t leaves_by_itself(sublet_leave_reason reason);
   uint32_t ended();     // the exit record is on disk
   uint32_t vanished();  // the shepherd is gone without an exit record
+  uint32_t cleared();   // kKillTenant and kRecordEnd, as far as they were wanted, are done
   uint32_t handed_in();
   uint32_t lease_renewed();
   uint32_t superseded();    // also if the server already knows the end
@@ -162,6 +164,7 @@ class AttemptMachine {
 
   bool has_shepherd() const;
   uint32_t begin_hand_in(uint32_t actions);
+  uint32_t after_checkpoint();
   uint32_t end_without_shepherd(EndCode end);
   uint32_t forget();
   uint32_t urge();
@@ -171,8 +174,9 @@ class AttemptMachine {
   sublet_leave_reason leave_reason_ = SUBLET_LEAVE_NONE;
   EndCode end_ = kEndNone;
   bool superseded_ = false;
-  bool kill_ = false;     // leave by KILL instead of VACATE
-  bool lingers_ = false;  // running although the owner is here
+  bool kill_ = false;      // leave by KILL instead of VACATE
+  bool lingers_ = false;   // running although the owner is here
+  bool clearing_ = false;  // beside the last checkpoint; `cleared` follows
   int64_t checkpoint_interval_ms_;
   uint64_t held_generation_;
   uint64_t newest_generation_ = 0;

@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <sstream>
+#include <utility>
 
 namespace sublet::protocol {
 namespace {
@@ -32,6 +33,7 @@ enum class Event {
   kRenewed,
   kSuperseded,
   kReportLater,
+  kCleared,
   kCount
 };
 
@@ -69,6 +71,8 @@ uint32_t feed(Machine& m, Event event) {
       return m.superseded();
     case Event::kReportLater:
       return m.report_later();
+    case Event::kCleared:
+      return m.cleared();
     case Event::kCount:
       break;
   }
@@ -88,6 +92,18 @@ const std::map<std::string, Way> kStations = {
     {"leaving", {Event::kBegin, Event::kStaged, Event::kShepherdStarted, Event::kLeavePreempt}},
     {"killed", {Event::kBegin, Event::kStaged, Event::kShepherdStarted, Event::kSuperseded}},
     {"handing in", {Event::kBegin, Event::kStaged, Event::kShepherdStarted, Event::kEnded}},
+    {"clearing, saving on",
+     {Event::kBegin, Event::kStaged, Event::kShepherdStarted, Event::kNewCheckpoint,
+      Event::kVanished}},
+    {"clearing",
+     {Event::kBegin, Event::kStaged, Event::kShepherdStarted, Event::kNewCheckpoint,
+      Event::kVanished, Event::kCheckpointOver}},
+    {"killed, clearing, saving on",
+     {Event::kBegin, Event::kStaged, Event::kShepherdStarted, Event::kNewCheckpoint,
+      Event::kSuperseded, Event::kVanished}},
+    {"killed, clearing",
+     {Event::kBegin, Event::kStaged, Event::kShepherdStarted, Event::kNewCheckpoint,
+      Event::kSuperseded, Event::kVanished, Event::kCheckpointOver}},
     {"reporting",
      {Event::kBegin, Event::kStaged, Event::kShepherdStarted, Event::kEnded, Event::kHandedIn}},
     {"forgotten",
@@ -165,6 +181,16 @@ const std::map<std::string, std::map<Event, Cell>> kTable = {
     {"handing in",
      {{Event::kHandedIn, {State::kReporting, kReport}},
       {Event::kSuperseded, {State::kHandingIn, kStopWork}}}},
+    {"clearing, saving on",
+     {{Event::kCheckpointOver, {State::kHandingIn, 0}},
+      {Event::kCleared, {State::kHandingIn, 0}},
+      {Event::kSuperseded, {State::kHandingIn, kStopWork}}}},
+    {"clearing",
+     {{Event::kCleared, {State::kHandingIn, kHandIn}},
+      {Event::kSuperseded, {State::kHandingIn, kStopWork}}}},
+    {"killed, clearing, saving on",
+     {{Event::kCheckpointOver, {State::kHandingIn, 0}}, {Event::kCleared, {State::kHandingIn, 0}}}},
+    {"killed, clearing", {{Event::kCleared, {State::kForgotten, kRemove}}}},
     {"reporting",
      {{Event::kReportLater, {State::kHandingIn, kHandIn}},
       {Event::kSuperseded, {State::kForgotten, kRemove}}}},
@@ -275,6 +301,15 @@ class AttemptTest : public CppUnit::TestFixture {
     m.superseded();
     CPPUNIT_ASSERT_EQUAL(uint32_t{kStopWork}, m.ended());
     CPPUNIT_ASSERT_EQUAL(uint32_t{kRemove}, m.checkpoint_done(0, 0));
+    m = at("clearing, saving on");
+    m.cleared();
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kHandIn}, m.checkpoint_done(0, 0));
+    m = at("killed, clearing, saving on");
+    m.cleared();
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kRemove}, m.checkpoint_done(0, 0));
+    m = at("clearing");
+    m.superseded();
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kRemove}, m.cleared());
     m = at("handing in");
     m.superseded();
     CPPUNIT_ASSERT_EQUAL(uint32_t{kRemove}, m.handed_in());
@@ -289,6 +324,7 @@ class AttemptTest : public CppUnit::TestFixture {
           rc::gen::inRange(0, static_cast<int>(Event::kCount)));
       Machine m(0, 0);
       uint32_t under_way = 0;  // the worker's current work
+      bool clearing = false;   // beside it
       bool removed = false;
       for (int e : events) {
         auto event = static_cast<Event>(e);
@@ -299,11 +335,14 @@ class AttemptTest : public CppUnit::TestFixture {
         if (ends_start && under_way != kStart) continue;
         if (event == Event::kCheckpointOver && under_way != kCheckpoint) continue;
         if (event == Event::kHandedIn && under_way != kHandIn) continue;
+        if (event == Event::kCleared && !std::exchange(clearing, false)) continue;
         if (ends_stage || ends_start || event == Event::kCheckpointOver ||
             event == Event::kHandedIn)
           under_way = 0;
         uint32_t actions = feed(m, event);
         RC_ASSERT(!removed || actions == 0);
+        if (actions & (kHandIn | kReport | kRemove)) RC_ASSERT(!clearing);
+        if (under_way == kCheckpoint && (actions & kKillTenant)) clearing = true;
         uint32_t work = actions & (kStage | kStart | kCheckpoint | kHandIn);
         if (work != 0) {
           RC_ASSERT(under_way == 0);

@@ -112,7 +112,7 @@ void Attempts::apply(Entry& entry, uint32_t actions, const std::string& reason) 
     reporter_->tell_ended(entry.work);
   }
   if (!AttemptTasks::has_slow(actions)) return;
-  work.stop = false;
+  if (!(actions & kStopWork)) work.stop = false;
   tasks_->perform(entry.work, actions, entry.machine.end(), reason);
 }
 

@@ -119,7 +119,7 @@ class Attempts {
   void on_staging_failed(const WorkPtr& work, protocol::EndCode end, const std::string& reason);
   void on_started(const WorkPtr& work, pid_t pid);
   void on_start_failed(const WorkPtr& work, protocol::EndCode end, const std::string& reason);
-  void on_tenant_killed(const WorkPtr& work);
+  void on_cleared(const WorkPtr& work);
   void on_checkpoint_done(const WorkPtr& work, uint64_t generation);
   void on_handed_in(const WorkPtr& work);
   void on_still_alive(const WorkPtr& work);

@@ -24,7 +24,7 @@ TaskEvents Attempts::events() {
   e.shepherd_failed = [this](const WorkPtr& work, EndCode end, const std::string& reason) {
     loop_.post([=, this] { on_start_failed(work, end, reason); });
   };
-  e.tenant_killed = to_loop(&Attempts::on_tenant_killed);
+  e.cleared = to_loop(&Attempts::on_cleared);
   e.checkpoint_done = [this](const WorkPtr& work, uint64_t generation) {
     loop_.post([=, this] { on_checkpoint_done(work, generation); });
   };
@@ -65,11 +65,11 @@ void Attempts::on_start_failed(const WorkPtr& work, EndCode end, const std::stri
   apply(*entry, entry->machine.shepherd_failed(end), left ? why_left(*entry) : reason);
 }
 
-void Attempts::on_tenant_killed(const WorkPtr& work) {
+void Attempts::on_cleared(const WorkPtr& work) {
   Entry* entry = find(work);
   if (entry == nullptr) return;
   entry->killing = false;
-  drop_tenant_if_ended(*entry);
+  apply(*entry, entry->machine.cleared());
 }
 
 void Attempts::on_checkpoint_done(const WorkPtr& work, uint64_t generation) {

@@ -69,9 +69,10 @@ void AttemptTasks::perform(const WorkPtr& work, uint32_t actions, EndCode end, s
                   : step & kCheckpoint ? threads_.uploads
                                        : threads_.workers;
   post(pool, work, [this, work, step, rest, end, reason = std::move(reason)] {
-    // No other task of this attempt runs or is queued.
+    // No other task of this attempt runs or is queued, but a checkpoint beside kLocal.
     work->retry_ms = 0;
     run(work, step, end, reason);
+    if ((step & kLocal) != 0 && (rest & kLocal) == 0) events_.cleared(work);
     if (rest != 0) perform(work, rest, end, reason);
   });
 }
@@ -94,8 +95,7 @@ void AttemptTasks::post(Workers& pool, const WorkPtr& work, std::function<void()
 void AttemptTasks::run(const WorkPtr& work, uint32_t step, EndCode end, const std::string& reason) {
   switch (step) {
     case kKillTenant:
-      kill_tenant(work);
-      return events_.tenant_killed(work);
+      return kill_tenant(work);
     case kRecordEnd:
       return record_end(work, end, reason);
     case kStage:

@@ -1,5 +1,6 @@
 // The slow work of attempts, on worker threads: carries out the state machine's
-// actions that involve files, processes or the server. One task at a time per attempt;
+// actions that involve files, processes or the server. One task at a time per attempt,
+// except that the clearing of a lost shepherd's attempt does not wait for a checkpoint;
 // every task ends with an event, posted to the reactor thread through `events`. A task
 // that throws an unexpected exception is repeated after a pause: without its event
 // the attempt would never end.
@@ -30,7 +31,8 @@ struct TaskEvents {
   std::function<void(const WorkPtr&, protocol::EndCode, const std::string&)> staging_failed;
   std::function<void(const WorkPtr&, pid_t)> shepherd_started;
   std::function<void(const WorkPtr&, protocol::EndCode, const std::string&)> shepherd_failed;
-  std::function<void(const WorkPtr&)> tenant_killed;  // or none existed, or killing failed
+  // kKillTenant and kRecordEnd are done, as far as they were asked for.
+  std::function<void(const WorkPtr&)> cleared;
   std::function<void(const WorkPtr&, uint64_t handed_in)> checkpoint_done;
   std::function<void(const WorkPtr&)> handed_in;
   std::function<void(const WorkPtr&)> ended;

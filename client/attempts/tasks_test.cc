@@ -75,7 +75,7 @@ class AttemptTasksTest : public CppUnit::TestFixture {
     events.vanished = say("vanished");
     events.still_alive = say("alive");
     events.removed = say("removed");
-    events.tenant_killed = say("killed");
+    events.cleared = say("cleared");
     events.staging_failed = [say](const WorkPtr& w, protocol::EndCode, const std::string&) {
       say("not staged")(w);
     };
@@ -152,9 +152,9 @@ class AttemptTasksTest : public CppUnit::TestFixture {
     tasks_->check_end(w);
     CPPUNIT_ASSERT(comes("vanished;"));
     tasks_->perform(w, protocol::kKillTenant | protocol::kRemove, protocol::kEndNone, "");
-    CPPUNIT_ASSERT(comes("vanished;killed;"));
+    CPPUNIT_ASSERT(comes("vanished;cleared;"));
     server_answers.set_value();
-    CPPUNIT_ASSERT(comes("vanished;killed;removed;"));
+    CPPUNIT_ASSERT(comes("vanished;cleared;removed;"));
   }
 
   void removed_at_one_stroke() {
