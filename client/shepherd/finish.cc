@@ -5,8 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "client/shepherd/shared_places.h"
 #include "client/shepherd/shepherd.h"
+#include "client/shepherd/walls/places.h"
 
 namespace sublet::shepherd {
 namespace {

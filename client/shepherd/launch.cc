@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "base/real_time.h"
-#include "client/shepherd/shared_places.h"
 #include "client/shepherd/system.h"
+#include "client/shepherd/walls/places.h"
 
 namespace sublet::shepherd {
 namespace {

@@ -14,8 +14,8 @@
 #include "client/shepherd/launch.h"
 #include "client/shepherd/links.h"
 #include "client/shepherd/output.h"
-#include "client/shepherd/shared_places.h"
 #include "client/shepherd/system.h"
+#include "client/shepherd/walls/places.h"
 #include "client/shepherd/weight.h"
 #include "protocol/shepherd.h"
 

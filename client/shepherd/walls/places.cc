@@ -1,4 +1,4 @@
-#include "client/shepherd/shared_places.h"
+#include "client/shepherd/walls/places.h"
 
 #include <dirent.h>
 #include <errno.h>

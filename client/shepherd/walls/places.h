@@ -2,8 +2,8 @@
 // its own /dev/shm and System V IPC namespace, which vanish with its last process; /tmp
 // and /var/tmp are swept at its end. Only if the shepherd is root: otherwise the job
 // runs under the client's own account, and other files there belong to it, too.
-#ifndef SUBLET_CLIENT_SHEPHERD_SHARED_PLACES_H_
-#define SUBLET_CLIENT_SHEPHERD_SHARED_PLACES_H_
+#ifndef SUBLET_CLIENT_SHEPHERD_WALLS_PLACES_H_
+#define SUBLET_CLIENT_SHEPHERD_WALLS_PLACES_H_
 
 #include <stdint.h>
 #include <time.h>
@@ -33,4 +33,4 @@ class TemporaryFolders {
 
 }  // namespace sublet::shepherd
 
-#endif  // SUBLET_CLIENT_SHEPHERD_SHARED_PLACES_H_
+#endif  // SUBLET_CLIENT_SHEPHERD_WALLS_PLACES_H_
