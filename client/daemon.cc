@@ -7,6 +7,7 @@
 #include <csignal>
 #include <future>
 
+#include "attempt/call_filters.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -199,6 +200,10 @@ void Daemon::say_hello() {
     log(Severity::warning) << "not root: jobs run under this account and can access its files and "
                               "processes; a client run by root gives each slot its own account";
   for (const auto& missing : cgroups_.missing()) log(Severity::info) << missing;
+  if (!kernel_filters_calls())
+    log(Severity::warning)
+        << "this kernel cannot filter system calls (CONFIG_SECCOMP_FILTER): jobs "
+           "may use all of them, also for keys and name spaces";
 }
 
 void Daemon::adopt() {

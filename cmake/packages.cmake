@@ -16,6 +16,7 @@ pkg_check_modules(XCB REQUIRED IMPORTED_TARGET xcb xcb-sync)
 pkg_check_modules(XCB_XTEST REQUIRED IMPORTED_TARGET xcb xcb-xtest) # for tests
 pkg_check_modules(WAYLAND REQUIRED IMPORTED_TARGET wayland-client)
 pkg_check_modules(WAYLAND_SERVER REQUIRED IMPORTED_TARGET wayland-server) # for tests
+pkg_check_modules(SECCOMP REQUIRED IMPORTED_TARGET libseccomp) # while building
 pkg_check_modules(SYSTEMD REQUIRED IMPORTED_TARGET libsystemd)
 find_program(OMNIIDL omniidl REQUIRED)
 

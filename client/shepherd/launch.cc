@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <limits.h>
+#include <linux/keyctl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 
 #include "base/real_time.h"
 #include "client/shepherd/system.h"
+#include "client/shepherd/walls/call_filter.h"
 #include "client/shepherd/walls/places.h"
 
 namespace sublet::shepherd {
@@ -46,11 +48,18 @@ int64_t processes_of(const sublet_order& order) {
   return order.limit_processes > 0 || !own ? order.limit_processes : kDefaultProcesses;
 }
 
+// The kernel pipes a core into a program of the owner's (core_pattern) even if the limit is 0, but
+// not if it is 1, which is too little for a file, too. Where it is 0 already and may not be raised,
+// it stays so.
+bool forbid_cores() {
+  constexpr struct rlimit kOne = {1, 1}, kNone = {0, 0};
+  return setrlimit(RLIMIT_CORE, &kOne) == 0 || setrlimit(RLIMIT_CORE, &kNone) == 0;
+}
+
 bool set_limits(const sublet_order& order) {
   lift_real_time_bound();
-  struct rlimit none = {0, 0};
   bool good =
-      setrlimit(RLIMIT_CORE, &none) == 0 && limit(RLIMIT_FSIZE, order.limit_file) &&
+      forbid_cores() && limit(RLIMIT_FSIZE, order.limit_file) &&
       limit(RLIMIT_NPROC, processes_of(order)) &&
       limit(RLIMIT_NOFILE, order.limit_open_files > 0 ? order.limit_open_files : kDefaultOpenFiles);
   if (!*order.cgroup_memory) good = good && limit(RLIMIT_DATA, order.limit_memory);
@@ -61,6 +70,14 @@ bool set_limits(const sublet_order& order) {
     good = good && setrlimit(RLIMIT_CPU, &cpu) == 0;
   }
   return good;
+}
+
+// A new one, and empty: the client may have been started from somebody's login, in whose session
+// keyring may be secrets. False with errno; a kernel without keyrings counts as success.
+bool leave_keyring() {
+  const char* const unnamed = nullptr;
+  return syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, unnamed) >= 0 || errno == ENOSYS ||
+         errno == EPERM;  // a container forbids it, and so does not let the job use it either
 }
 
 bool become(const sublet_order& order) {
@@ -131,12 +148,13 @@ const char* prepare(const sublet_order& order, const Weight& weight, int output,
   if (const char* failed = keep_shared_memory_apart(order)) return failed;
   // As late as possible: from here on this process gets almost no CPU time.
   if (const char* failed = weight.join()) return failed;
+  if (!leave_keyring()) return "keyring";
   if (!become(order)) return "account";
   if (chdir(order.work) != 0) return SUBLET_STEP_CHDIR;
   if (!read_from(order.standard_input)) return "standard input";
   // After the change of account, which would clear it.
   if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 || getppid() != shepherd) return "parent";
-  return nullptr;
+  return refuse_calls() ? nullptr : "call filter";
 }
 
 // The value of PATH in the order's environment; "" if it is not set.

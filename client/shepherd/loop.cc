@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/signalfd.h>
 #include <sys/time.h>
 #include <sys/timerfd.h>
@@ -37,6 +38,11 @@ void add(struct rusage* sum, const struct rusage& more) {
   if (more.ru_maxrss > sum->ru_maxrss) sum->ru_maxrss = more.ru_maxrss;
   sum->ru_nvcsw += more.ru_nvcsw;
   sum->ru_nivcsw += more.ru_nivcsw;
+}
+
+// A job that asks to be traced stops for its parent, which is not interested.
+void let_go(pid_t pid, int signal) {
+  ptrace(PTRACE_DETACH, pid, nullptr, static_cast<long>(signal == SIGTRAP ? 0 : signal));
 }
 
 }  // namespace
@@ -242,6 +248,10 @@ void Shepherd::reap() {
       more_to_reap_ = false;
       nobody_left = pid < 0 && errno == ECHILD;
       break;
+    }
+    if (WIFSTOPPED(status)) {
+      let_go(pid, WSTOPSIG(status));
+      continue;
     }
     add(&usage_, used);
     if (pid != launch_.pid()) continue;

@@ -1,15 +1,19 @@
 // Jobs that run to their end: environment, endings, limits, output, refusals.
 #include <cppunit/extensions/HelperMacros.h>
 #include <fcntl.h>
+#include <linux/keyctl.h>
 #include <signal.h>
 #include <sys/shm.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <optional>
 
 #include "client/shepherd/test_rig.h"
@@ -43,6 +47,9 @@ class ShepherdRunTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_lying_status_page_does_no_harm);
   CPPUNIT_TEST(job_cannot_reach_what_is_not_its_own);
   CPPUNIT_TEST(cgroup_folders_go_with_the_attempt);
+  CPPUNIT_TEST(what_is_not_asked_of_the_kernel);
+  CPPUNIT_TEST(who_asks_to_be_traced_is_let_go);
+  CPPUNIT_TEST(keys_of_a_login_are_not_the_jobs);
   CPPUNIT_TEST_SUITE_END();
 
   void environment_is_exactly_the_ordered_one() {
@@ -58,15 +65,21 @@ class ShepherdRunTest : public CppUnit::TestFixture {
                          rig.read(folder + "/stdout"));
   }
 
+  // 1, but 0 where it is 0 already and may not be raised.
+  static std::string limit_of_cores() {
+    const bool raised = std::system("ulimit -Sc 0; ulimit -Hc 1 2>&-") == 0;
+    return raised ? "1" : "0";
+  }
+
   void job_starts_clean() {
     Rig rig;
     AttemptOrder order = rig.order({"inspect"});
     order.umask = 027;
     std::string folder = rig.start(order);
     rig.finish(folder);
-    CPPUNIT_ASSERT_EQUAL(
-        std::string("signals 0 files 0 session 1 group 1 umask 027 core 0 death 9 new_privs 1\n"),
-        rig.read(folder + "/stdout"));
+    CPPUNIT_ASSERT_EQUAL("signals 0 files 0 session 1 group 1 umask 027 core " + limit_of_cores() +
+                             " death 9 new_privs 1\n",
+                         rig.read(folder + "/stdout"));
     order = rig.order({});
     order.program = "/bin/sh";
     order.arguments = {"sh", "-c", "pwd; readlink /proc/self/fd/0; cat /proc/self/oom_score_adj"};
@@ -433,6 +446,54 @@ class ShepherdRunTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(0,
                          rig.cgroups().remove_left_over({{static_cast<uint64_t>(order.job), 1}}));
     CPPUNIT_ASSERT_EQUAL(1, rig.cgroups().remove_left_over({}));
+  }
+
+  void what_is_not_asked_of_the_kernel() {
+    Rig rig;
+    const std::string folder = rig.start(rig.order({"ask-the-kernel"}));
+    CPPUNIT_ASSERT_EQUAL(int64_t{0}, rig.finish(folder).facts.code);
+    const std::string said = rig.read(folder + "/stdout");
+    const size_t last = said.rfind('\n', said.size() - 2) + 1;
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("keyctl EPERM\nadd_key EPERM\nrequest_key EPERM\nbpf EPERM\n"
+                    "perf_event_open EPERM\nuserfaultfd EPERM\nio_uring_setup EPERM\n"
+                    "unshare user EPERM\nunshare time EPERM\nunshare files done\n"
+                    "clone user EPERM\nclone3 ENOSYS\nsetns EPERM\nmount EPERM\n"
+                    "fsopen EPERM\nTIOCSTI EPERM\ncore limit again EPERM\ncore limit ") +
+            limit_of_cores() + "\nx32 getpid ENOSYS\nfork done\nread itself done\ntrace done\n",
+        said.substr(0, last));
+    const std::string by_32_bit = said.substr(last);
+    CPPUNIT_ASSERT_MESSAGE(
+        by_32_bit, by_32_bit == "32-bit keyctl EPERM\n" || by_32_bit == "no 32-bit calls\n");
+  }
+
+  // A job that asks to be traced has its shepherd as its tracer.
+  void who_asks_to_be_traced_is_let_go() {
+    Rig rig;
+    const AttemptExit end = rig.run(rig.order({"be-traced"}));
+    CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_OUTCOME_EXITED}, end.facts.outcome);
+    CPPUNIT_ASSERT_EQUAL(int64_t{7}, end.facts.code);
+  }
+
+  void keys_of_a_login_are_not_the_jobs() {
+    if (skip_unless_root("the keyring of a login")) return;
+    const char* name = "sublet-test-secret";
+    if (access("/proc/keys", R_OK) != 0 ||
+        syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr) < 0 ||
+        syscall(SYS_add_key, "user", name, "x", 1, KEY_SPEC_SESSION_KEYRING) < 0) {
+      std::cerr << "keys_of_a_login_are_not_the_jobs: skipped: no keyrings here\n";
+      return;
+    }
+    const std::string keys = std::string("grep -c ") + name + " /proc/keys";
+    Rig rig;
+    AttemptOrder order = rig.order({});
+    order.program = "/bin/sh";
+    order.arguments = {"sh", "-c", keys};
+    std::string folder = rig.start(order);
+    rig.finish(folder);
+    CPPUNIT_ASSERT_EQUAL(std::string("0\n"), rig.read(folder + "/stdout"));
+    CPPUNIT_ASSERT_EQUAL(0, std::system((keys + " >" + rig.base() + "/mine").c_str()));
+    CPPUNIT_ASSERT_EQUAL(std::string("1\n"), rig.read(rig.base() + "/mine"));
   }
 };
 

@@ -1,16 +1,24 @@
 /* The jobs of the shepherd's tests: test_job MODE [NUMBER]. */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/keyctl.h>
+#include <sched.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/shm.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -268,6 +276,81 @@ static void inspect(void) {
          death, prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0));
 }
 
+static void say(const char* what, long result) {
+  printf("%s %s\n", what, result < 0 ? strerrorname_np(errno) : "done");
+}
+
+static sigjmp_buf no_32_bit_calls;
+static void give_up_32_bit(int signal) { siglongjmp(no_32_bit_calls, signal); }
+
+/* A call by the numbers of 32-bit programs. The kernel may not run such. */
+static void try_32_bit_keyctl(void) {
+#if defined(__x86_64__)
+  long result;
+  signal(SIGSEGV, give_up_32_bit);
+  if (sigsetjmp(no_32_bit_calls, 1) == 0) {
+    __asm__ volatile("int $0x80" : "=a"(result) : "a"(288), "b"(0), "c"(-3), "d"(0) : "memory");
+    printf("32-bit keyctl %s\n", result < 0 ? strerrorname_np(-(int)result) : "done");
+    return;
+  }
+#endif
+  puts("no 32-bit calls");
+}
+
+static long read_memory(pid_t of) {
+  static char from = 'x', to;
+  struct iovec here = {&to, 1}, there = {&from, 1};
+  return process_vm_readv(of, &here, 1, &there, 1, 0);
+}
+
+/* Returns 7 if a signal to itself is handled although it is traced. */
+static int be_traced(void) {
+  signal(SIGUSR1, note_leave_silently);
+  ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+  raise(SIGUSR1);
+  return asked_to_leave ? 7 : 8;
+}
+
+/* Asks for what a filter of system calls refuses, and for a little more. */
+static void ask_the_kernel(void) {
+  struct rlimit core = {0, 0};
+  say("keyctl", syscall(SYS_keyctl, KEYCTL_GET_KEYRING_ID, KEY_SPEC_SESSION_KEYRING, 0));
+  say("add_key", syscall(SYS_add_key, "user", "x", "x", 1, KEY_SPEC_PROCESS_KEYRING));
+  say("request_key", syscall(SYS_request_key, "user", "x", NULL, 0));
+  say("bpf", syscall(SYS_bpf, 0, NULL, 0));
+  say("perf_event_open", syscall(SYS_perf_event_open, NULL, 0, -1, -1, 0));
+  say("userfaultfd", syscall(SYS_userfaultfd, 0));
+  say("io_uring_setup", syscall(SYS_io_uring_setup, 0, NULL));
+  say("unshare user", unshare(CLONE_NEWUSER));
+  say("unshare time", unshare(0x80));
+  say("unshare files", unshare(CLONE_FILES));
+  long child = syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0);
+  if (child == 0) _exit(0);
+  say("clone user", child);
+  say("clone3", syscall(SYS_clone3, NULL, 0));
+  say("setns", syscall(SYS_setns, -1, 0));
+  say("mount", syscall(SYS_mount, "none", "/none", "tmpfs", 0, NULL));
+  say("fsopen", syscall(SYS_fsopen, "tmpfs", 0));
+  say("TIOCSTI", ioctl(0, TIOCSTI, "x"));
+  setrlimit(RLIMIT_CORE, &core);
+  say("core limit again", prlimit(0, RLIMIT_CORE, &core, &core));
+  getrlimit(RLIMIT_CORE, &core);
+  printf("core limit %ld\n", (long)core.rlim_cur);
+#if defined(__x86_64__)
+  say("x32 getpid", syscall(0x40000000 + SYS_getpid));
+#else
+  puts("x32 getpid ENOSYS");
+#endif
+  fflush(stdout);
+  child = fork();
+  if (child == 0) _exit(0);
+  say("fork", child);
+  waitpid((pid_t)child, NULL, 0);
+  say("read itself", read_memory(getpid()));
+  say("trace", ptrace(PTRACE_TRACEME, 0, NULL, NULL));
+  try_32_bit_keyctl();
+}
+
 /* Tries what a job must not be permitted to do; arguments: a pid, then files. */
 static int trespass(int count, char** what) {
   int got = 0;
@@ -286,6 +369,8 @@ int main(int argc, char** argv) {
   if (!strcmp(mode, "exit")) return (int)number;
   if (!strcmp(mode, "aware")) return aware(number);
   if (!strcmp(mode, "inspect")) inspect();
+  if (!strcmp(mode, "be-traced")) return be_traced();
+  if (!strcmp(mode, "ask-the-kernel")) ask_the_kernel();
   if (!strcmp(mode, "raise")) raise((int)number);
   if (!strcmp(mode, "spin")) spin();
   if (!strcmp(mode, "trespass")) return trespass(argc - 2, argv + 2);

@@ -30,6 +30,7 @@ LIBRARIES = {
     "ACE": ["ace/*"],
     "Boost.Log": ["boost/*"],
     "libsodium": ["sodium.h"],
+    "libseccomp": ["seccomp.h"],
     "CLI11": ["CLI/*"],
     "toml++": ["toml++/*"],
     "libxcb": ["xcb/*"],

@@ -26,7 +26,7 @@ PAGE = """# A page
 | omniORB and the IDL's headers | `server/servants/`, `server/main.*` |
 | SOCI, SQLite | `server/store/` |
 | Boost.Log | `base/log.cc` |
-| OpenSSL, ACE, libsodium, CLI11, toml++, nlohmann/json, CppUnit, RapidCheck | tests |
+| OpenSSL, ACE, libsodium, libseccomp, CLI11, toml++, nlohmann/json, CppUnit, RapidCheck | tests |
 | libxcb, libwayland, sd-bus | tests |
 
 | files | only |
