@@ -279,6 +279,7 @@ uint32_t ShepherdMachine::cpu_used(int64_t used_ns, int64_t now) {
 uint32_t ShepherdMachine::over_limit(int64_t now) { return kill(SUBLET_LEAVE_LIMIT, now, now); }
 
 uint32_t ShepherdMachine::start_failed(int64_t now) {
+  if (phase_ == Phase::ended) return 0;
   if (phase_ != Phase::killing) end_unstarted(SUBLET_LEAVE_NONE, now);
   return kActKill;
 }

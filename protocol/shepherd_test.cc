@@ -89,6 +89,7 @@ class ShepherdTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(the_quiet_time_starts_nothing);
   CPPUNIT_TEST(frozen_job_is_not_asked_to_save);
   CPPUNIT_TEST(exit_kills_the_rest);
+  CPPUNIT_TEST(a_failed_start_heard_of_after_the_end_changes_nothing);
   CPPUNIT_TEST(wall_limit_kills);
   CPPUNIT_TEST(killing_goes_on_until_all_are_gone);
   CPPUNIT_TEST(the_owner_always_wins);
@@ -503,6 +504,15 @@ class ShepherdTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(uint32_t{kActWriteExit}, run.machine.all_gone(kStart + 2 * kMs));
     CPPUNIT_ASSERT_EQUAL(0u, run.machine.all_gone(kStart + 3 * kMs));
     CPPUNIT_ASSERT_EQUAL(INT64_MAX, run.machine.next_instant());
+  }
+
+  void a_failed_start_heard_of_after_the_end_changes_nothing() {
+    Running run;
+    run.machine.main_exited(false, kStart + kMs);
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kActWriteExit}, run.machine.all_gone(kStart + kMs));
+    CPPUNIT_ASSERT_EQUAL(0u, run.machine.start_failed(kStart + 2 * kMs));
+    CPPUNIT_ASSERT_EQUAL(int64_t{0}, run.machine.leave_detected_ns());
+    CPPUNIT_ASSERT_EQUAL(SUBLET_SHEPHERD_ENDED, run.machine.state());
   }
 
   void wall_limit_kills() {

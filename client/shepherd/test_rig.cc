@@ -185,7 +185,7 @@ AttemptExit Rig::finish(const std::string& folder) {
   CPPUNIT_ASSERT_EQUAL(0, wait(folder));
   std::string error;
   auto end = read_exit(system_files(), folder, &error);
-  CPPUNIT_ASSERT_MESSAGE(error, end.has_value());
+  CPPUNIT_ASSERT_MESSAGE(error + "\n" + read(folder + "/exit"), end.has_value());
   return *end;
 }
 
