@@ -209,8 +209,11 @@ static int watch(const char* answer, const char* weight) {
   if (reports) map_page();
   if (strcmp(answer, "none")) signal(SIGTERM, late ? note_leave : note_leave_silently);
   if (reports) page->aware = 1;
+  /* Before the test may say that the owner is back. Normal at first is no lift. */
+  seen->normal = has_normal_weight(weight);
+  int before = seen->normal ? -1 : 0;
   close(open("ready", O_CREAT | O_WRONLY, 0600));
-  for (int before = -1;;) {
+  for (;;) {
     int normal = has_normal_weight(weight);
     if (normal && !seen->normal) seen->lifts++;
     seen->normal = normal;
