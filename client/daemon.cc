@@ -201,9 +201,8 @@ void Daemon::say_hello() {
                               "processes; a client run by root gives each slot its own account";
   for (const auto& missing : cgroups_.missing()) log(Severity::info) << missing;
   if (!kernel_filters_calls())
-    log(Severity::warning)
-        << "this kernel cannot filter system calls (CONFIG_SECCOMP_FILTER): jobs "
-           "may use all of them, also for keys and name spaces";
+    log(Severity::warning) << "this kernel cannot filter system calls (CONFIG_SECCOMP_FILTER): "
+                              "jobs may use all of them, also for keys and namespaces";
 }
 
 void Daemon::adopt() {

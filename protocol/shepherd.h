@@ -87,7 +87,7 @@ class ShepherdMachine {
   uint32_t cpu_used(int64_t used_ns, int64_t now);
   // The job has exceeded one of its limits.
   uint32_t over_limit(int64_t now);
-  // The program could not be executed (its process has exited, perhaps was noticed to, or will).
+  // The program could not be executed. Its process has exited or will; all_gone() may precede.
   uint32_t start_failed(int64_t now);
   // killed_by_others: by a SIGKILL that is neither ours nor its memory limit's.
   uint32_t main_exited(bool killed_by_others, int64_t now);

@@ -1,4 +1,4 @@
-// What a job may not ask of the kernel, whoever it is: keyrings, name spaces, mounts, bpf,
+// What a job may not ask of the kernel, whoever it is: keyrings, namespaces, mounts, bpf,
 // perf events, userfaultfd, io_uring, typing into a terminal. They fail with EPERM (clone3, and
 // calls by x32 numbers, with ENOSYS). For all architectures whose programs the kernel may run.
 // make_call_filter.cc has the list.

@@ -41,8 +41,8 @@ void refuse_flag(int call, uint64_t flag) {
   add(SCMP_ACT_ERRNO(EPERM), call, {SCMP_A0_64(SCMP_CMP_MASKED_EQ, flag, flag)});
 }
 
-// New name spaces give a job the kernel's code for administrators.
-void refuse_name_spaces() {
+// New namespaces give a job the kernel's code for administrators.
+void refuse_namespaces() {
   for (const uint64_t kind : {CLONE_NEWUSER, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWIPC,
                               CLONE_NEWUTS, CLONE_NEWCGROUP}) {
     refuse_flag(SCMP_SYS(unshare), kind);
@@ -76,7 +76,7 @@ void refuse_all() {
   refuse({SCMP_SYS(keyctl), SCMP_SYS(add_key), SCMP_SYS(request_key)});
   refuse({SCMP_SYS(bpf), SCMP_SYS(perf_event_open), SCMP_SYS(userfaultfd)});
   refuse({SCMP_SYS(io_uring_setup), SCMP_SYS(io_uring_enter), SCMP_SYS(io_uring_register)});
-  refuse_name_spaces();
+  refuse_namespaces();
   refuse_mounts();
   keep_core_limit();
   // Typing into a terminal as its user.
