@@ -724,7 +724,7 @@ INPUT_ONLY = [word for setting in ("cpu.become_idle=-1", "cpu.stay_idle=-1", "id
 
 
 def own_terminals():
-    """Runs this test in a name space of its own with no other terminals, so that those of this
+    """Runs this test in a namespace of its own with no other terminals, so that those of this
     machine do not disturb."""
     if "SUBLET_OWN_TERMINALS" in os.environ:
         return

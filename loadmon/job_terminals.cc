@@ -48,7 +48,7 @@ std::optional<uint32_t> pseudo_number(dev_t terminal) {
   return (major - kFirstMajor) * 256 + minor;
 }
 
-ino_t mount_name_space(const std::string& process) {
+ino_t mount_namespace(const std::string& process) {
   struct stat about;
   return stat((process + "/ns/mnt").c_str(), &about) == 0 ? about.st_ino : 0;
 }
@@ -90,14 +90,14 @@ JobTerminals find_job_terminals(const std::vector<pid_t>& jobs, const std::vecto
   const auto is_daemon = [&](pid_t pid) {
     return pid == getpid() || std::find(daemons.begin(), daemons.end(), pid) != daemons.end();
   };
-  const ino_t here = mount_name_space("/proc/self");
+  const ino_t here = mount_namespace("/proc/self");
   JobTerminals found;
   for (const auto& [pid, process] : tree) {
     const std::string path = "/proc/" + std::to_string(pid);
     struct stat about;
     if (is_daemon(pid) || stat(path.c_str(), &about) != 0) continue;
     if (about.st_uid != 0 && about.st_uid != geteuid()) found.accounts.insert(about.st_uid);
-    if (mount_name_space(path) != here) continue;
+    if (mount_namespace(path) != here) continue;
     add_masters(path, &found.numbers);
     const std::optional<uint32_t> number = pseudo_number(process.terminal);
     if (number && tree.contains(process.session) && !is_daemon(process.session))

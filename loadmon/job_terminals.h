@@ -26,7 +26,7 @@ struct JobTerminals {
 
 // `jobs`: processes of jobs; `daemons`: shepherds and clients, whose descendants are jobs, too,
 // but whose own terminal is the owner's. At most 1,024 processes are examined. Numbers of another
-// mount name space are left out: there they may be those of other terminals, and a job must not
+// mount namespace are left out: there they may be those of other terminals, and a job must not
 // be able to pass off the owner's terminal as its own.
 JobTerminals find_job_terminals(const std::vector<pid_t>& jobs, const std::vector<pid_t>& daemons);
 

@@ -68,7 +68,7 @@ class Room(contextlib.ExitStack):
     def mount_terminals(self):
         os.mkdir(self.pts)
         if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNS) != 0:
-            raise measure.Unmeasurable("no mount name space: " + os.strerror(ctypes.get_errno()))
+            raise measure.Unmeasurable("no mount namespace: " + os.strerror(ctypes.get_errno()))
         for words in (["--make-rprivate", "/"],
                       ["-t", "devpts", "-o", "newinstance,ptmxmode=0666", "devpts", self.pts]):
             subprocess.run(["mount"] + words, check=True)

@@ -49,7 +49,7 @@ class InputTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_flood_of_terminals_is_survived);
   CPPUNIT_TEST(terminals_of_processes_are_found);
   CPPUNIT_TEST(a_daemons_own_terminal_is_the_owners);
-  CPPUNIT_TEST(another_name_space_hides_nothing);
+  CPPUNIT_TEST(another_namespace_hides_nothing);
   CPPUNIT_TEST_SUITE_END();
 
  public:
@@ -267,7 +267,7 @@ class InputTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(daemons.numbers.empty());
   }
 
-  void another_name_space_hides_nothing() {
+  void another_namespace_hides_nothing() {
     if (geteuid() != 0) return skip("only root can make name spaces of mounts");
     unsigned childs = 0;
     const pid_t child = start(
