@@ -199,6 +199,22 @@ std::optional<AttemptExit> parse_exit(std::string text, std::string* error) {
   return end;
 }
 
+std::string print_places(const AttemptPlaces& places) {
+  auto raw = std::make_unique<sublet_places>();
+  raw->hidden_count = point_at(places.hidden, raw->hidden, SUBLET_MAX_PLACES);
+  raw->grant_count = point_at(places.grants, raw->grants, SUBLET_MAX_PLACES);
+  return print(sublet_places_format, raw.get());
+}
+
+std::optional<AttemptPlaces> parse_places(std::string text, std::string* error) {
+  auto raw = std::make_unique<sublet_places>();
+  if (!parse(sublet_places_format, text, raw.get(), error)) return std::nullopt;
+  AttemptPlaces places;
+  places.hidden.assign(raw->hidden, raw->hidden + raw->hidden_count);
+  places.grants.assign(raw->grants, raw->grants + raw->grant_count);
+  return places;
+}
+
 std::string attempt_folder(const std::string& state_folder, const AttemptName& name) {
   return state_folder + "/attempts/" + std::to_string(name.job) + "." +
          std::to_string(name.attempt);
@@ -236,6 +252,15 @@ void write_order(Files& files, const std::string& folder, const AttemptOrder& or
     throw FileError(EFBIG, "write", path, "Give the job shorter arguments or variables.");
   std::string error = "a value contains a NUL byte";
   if (holds_nul(order) || !parse_order(text, &error)) throw FileError(EINVAL, "write", path, error);
+  files.write_atomic(path, text, 0600, Files::Outlives::kProcess);
+}
+
+void write_places(Files& files, const std::string& state_folder, const AttemptPlaces& places) {
+  const std::string path = state_folder + "/" SUBLET_PLACES_FILE;
+  const std::string text = print_places(places);
+  if (places.hidden.size() > SUBLET_MAX_PLACES || places.grants.size() > SUBLET_MAX_PLACES ||
+      text.size() > SUBLET_RECORD_MAX_BYTES)
+    throw FileError(EFBIG, "write", path, "Grant fewer folders, or those that contain them.");
   files.write_atomic(path, text, 0600, Files::Outlives::kProcess);
 }
 

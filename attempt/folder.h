@@ -70,6 +70,14 @@ struct AttemptRecord {
   bool operator==(const AttemptRecord&) const = default;
 };
 
+// What jobs with an account of their own see of the machine; see sublet_places.
+struct AttemptPlaces {
+  std::vector<std::string> hidden;
+  std::vector<std::string> grants;
+
+  bool operator==(const AttemptPlaces&) const = default;
+};
+
 // How an attempt ended. The text members of `facts` are empty; use the members here.
 struct AttemptExit {
   sublet_exit facts = {};
@@ -81,6 +89,8 @@ struct AttemptExit {
 // sentence in *error.
 std::string print_order(const AttemptOrder& order);
 std::optional<AttemptOrder> parse_order(std::string text, std::string* error);
+std::string print_places(const AttemptPlaces& places);
+std::optional<AttemptPlaces> parse_places(std::string text, std::string* error);
 std::string print_record(const AttemptRecord& record);
 std::optional<AttemptRecord> parse_record(std::string text, std::string* error);
 std::string print_exit(const AttemptExit& end);
@@ -105,6 +115,8 @@ void make_attempt_folder(Files& files, const std::string& folder, int64_t uid, i
 // Survives this process, but not a power failure. Throws FileError; with EFBIG if the
 // order is longer than SUBLET_ORDER_MAX_BYTES, EINVAL if the shepherd would refuse it.
 void write_order(Files& files, const std::string& folder, const AttemptOrder& order);
+// For all attempts of that client. Throws FileError; with EFBIG if the shepherds could not read it.
+void write_places(Files& files, const std::string& state_folder, const AttemptPlaces& places);
 // None, with an empty *error, while the file does not exist.
 std::optional<AttemptOrder> read_order(const Files& files, const std::string& folder,
                                        std::string* error);

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "base/testing/temporary_folder.h"
+
 using namespace sublet;
 
 namespace {
@@ -38,6 +40,7 @@ AttemptOrder some_order() {
 class AttemptFolderTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(AttemptFolderTest);
   CPPUNIT_TEST(order_comes_back_as_it_went);
+  CPPUNIT_TEST(places_come_back_as_they_went);
   CPPUNIT_TEST(record_comes_back_as_it_went);
   CPPUNIT_TEST(exit_comes_back_as_it_went);
   CPPUNIT_TEST(every_cut_of_an_order_is_refused);
@@ -72,6 +75,28 @@ class AttemptFolderTest : public CppUnit::TestFixture {
       RC_ASSERT(back.has_value());
       RC_ASSERT(*back == order);
     }));
+  }
+
+  void places_come_back_as_they_went() {
+    CPPUNIT_ASSERT(rc::check([] {
+      AttemptPlaces places;
+      places.hidden = *rc::gen::container<std::vector<std::string>>(any_text(20));
+      places.grants = *rc::gen::container<std::vector<std::string>>(any_text(20));
+      if (places.hidden.size() > SUBLET_MAX_PLACES) places.hidden.resize(SUBLET_MAX_PLACES);
+      if (places.grants.size() > SUBLET_MAX_PLACES) places.grants.resize(SUBLET_MAX_PLACES);
+      std::string error;
+      auto back = parse_places(print_places(places), &error);
+      RC_ASSERT(back.has_value());
+      RC_ASSERT(*back == places);
+    }));
+    std::string error;
+    CPPUNIT_ASSERT(!parse_places("sublet-places 1\nhiden /home\nend\n", &error));
+    TemporaryFolder folder;
+    write_places(system_files(), folder.path(), {{"/home"}, {}});
+    const std::vector<std::string> many(SUBLET_MAX_PLACES + 1, "/x");
+    for (const AttemptPlaces& bad : {AttemptPlaces{many, {}}, AttemptPlaces{{}, many},
+                                     AttemptPlaces{{std::string(70'000, 'x')}, {}}})
+      CPPUNIT_ASSERT_THROW(write_places(system_files(), folder.path(), bad), FileError);
   }
 
   void record_comes_back_as_it_went() {

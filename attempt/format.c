@@ -65,6 +65,11 @@ static const struct field kOrderFields[] = {
     TEXT(sublet_order, boot_id, kRequired, 64),
 };
 
+static const struct field kPlacesFields[] = {
+    LIST(sublet_places, "hidden", hidden, hidden_count, SUBLET_MAX_PLACES),
+    LIST(sublet_places, "grant", grants, grant_count, SUBLET_MAX_PLACES),
+};
+
 static const struct field kRecordFields[] = {
     NUMBER(sublet_record, job, kRequired, 1, INT64_MAX, 0),
     NUMBER(sublet_record, attempt, kRequired, 1, UINT32_MAX, 0),
@@ -131,6 +136,8 @@ static const struct field kExitFields[] = {
 
 const struct sublet_format sublet_order_format = {"sublet-order", kOrderFields, COUNT(kOrderFields),
                                                   1};
+const struct sublet_format sublet_places_format = {"sublet-places", kPlacesFields,
+                                                   COUNT(kPlacesFields), 1};
 const struct sublet_format sublet_record_format = {"sublet-record", kRecordFields,
                                                    COUNT(kRecordFields), 0};
 const struct sublet_format sublet_exit_format = {"sublet-exit", kExitFields, COUNT(kExitFields), 0};

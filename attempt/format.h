@@ -1,4 +1,5 @@
-/* The three small files of an attempt's folder: order, record and exit.
+/* The three small files of an attempt's folder: order, record and exit; and places, one for
+ * all attempts.
  *
  * Each is text, one "key value" line per value, first line "<title> 1", last line
  * "end". Values are decimal numbers, or bytes with everything outside 0x21..0x7e
@@ -35,12 +36,17 @@ extern "C" {
 #define SUBLET_STDERR_FILE "stderr"
 #define SUBLET_WORK_FOLDER "work"
 #define SUBLET_CHECKPOINT_FOLDER "checkpoint"
+#define SUBLET_PRIVATE_FOLDER "private" /* the job's /tmp and /var/tmp */
+
+/* In the client's state folder. */
+#define SUBLET_PLACES_FILE "places"
 
 enum {
   SUBLET_ORDER_MAX_BYTES = 1 << 20,
-  SUBLET_RECORD_MAX_BYTES = 1 << 16, /* record and exit */
+  SUBLET_RECORD_MAX_BYTES = 1 << 16, /* record, exit and places */
   SUBLET_ORDER_MAX_ARGUMENTS = 4096,
   SUBLET_ORDER_MAX_ENVIRONMENT = 4096,
+  SUBLET_MAX_PLACES = 64, /* hidden, and as many granted */
   SUBLET_PATH_MAX_BYTES = 4095
 };
 
@@ -81,6 +87,14 @@ struct sublet_order {
   int64_t leaving;     /* enum sublet_leaving (protocol/leaving.h), not DEFAULT */
   int64_t suspend_ms;  /* how long it may stay suspended */
   const char* boot_id; /* of the boot to which lease_ns refers */
+};
+
+/* What jobs see of the machine, if they have accounts of their own. Real paths. */
+struct sublet_places {
+  char* hidden[SUBLET_MAX_PLACES + 1]; /* folders that jobs do not see */
+  size_t hidden_count;
+  char* grants[SUBLET_MAX_PLACES + 1]; /* what they see although it lies in such a folder */
+  size_t grant_count;
 };
 
 /* The processes that run the attempt; written before the program starts. */
@@ -163,6 +177,7 @@ struct sublet_exit {
 /* One of the three formats. */
 struct sublet_format;
 extern const struct sublet_format sublet_order_format;
+extern const struct sublet_format sublet_places_format;
 extern const struct sublet_format sublet_record_format;
 extern const struct sublet_format sublet_exit_format;
 

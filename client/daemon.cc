@@ -7,7 +7,6 @@
 #include <csignal>
 #include <future>
 
-#include "attempt/call_filters.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -21,6 +20,7 @@
 #include "client/link/session_keeper.h"
 #include "client/machine/disk_watch.h"
 #include "client/machine/machine.h"
+#include "client/machine/missing_walls.h"
 #include "client/machine/monitor_link.h"
 #include "client/machine/pool_logins.h"
 #include "client/setting_up.h"
@@ -142,6 +142,7 @@ Daemon::Daemon(const ClientSettings& settings)
           },
           [this] { keeper_raw_->presence_changed(); },
           [this](uint64_t bytes) { cache_.make_room(bytes); }) {
+  set_up_places(settings, state_);
   desk_.give_way([this] { return cache_.bytes(); },
                  [this](uint64_t bytes) { cache_.make_room(bytes); });
   server_ = std::make_unique<CorbaServer>(server_place(settings, state_), desk_,
@@ -200,9 +201,7 @@ void Daemon::say_hello() {
     log(Severity::warning) << "not root: jobs run under this account and can access its files and "
                               "processes; a client run by root gives each slot its own account";
   for (const auto& missing : cgroups_.missing()) log(Severity::info) << missing;
-  if (!kernel_filters_calls())
-    log(Severity::warning) << "this kernel cannot filter system calls (CONFIG_SECCOMP_FILTER): "
-                              "jobs may use all of them, also for keys and namespaces";
+  for (const auto& missing : missing_walls()) log(Severity::warning) << missing;
 }
 
 void Daemon::adopt() {

@@ -8,10 +8,13 @@
 #include <filesystem>
 #include <stdexcept>
 
+#include "attempt/folder.h"
 #include "base/files.h"
+#include "base/log.h"
 #include "base/options/settings.h"
 #include "base/os_error.h"
 #include "client/link/joining.h"
+#include "client/machine/hidden_folders.h"
 #include "client/machine/machine.h"
 #include "transport/membership_file.h"
 
@@ -106,6 +109,17 @@ MonitorSettings monitor_settings(const ClientSettings& settings, const std::stri
   add("--script", settings.monitor_script);
   add("--control", settings.monitor_control);
   return monitor;
+}
+
+void set_up_places(const ClientSettings& settings, const std::string& state) {
+  if (geteuid() != 0) return;  // then nothing is hidden
+  check_grants(settings.grants);
+  size_t left_out = 0;
+  AttemptPlaces places{folders_to_hide(state, "/etc/passwd", &left_out), settings.grants};
+  if (left_out != 0)
+    log(Severity::warning) << left_out << " home folders are not hidden from jobs: at most "
+                           << SUBLET_MAX_PLACES << " folders can be";
+  write_places(system_files(), state, places);
 }
 
 JobSettings job_settings(const ClientSettings& settings, const std::string& state,

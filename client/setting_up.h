@@ -32,6 +32,8 @@ DeskSettings desk_settings(const ClientSettings& settings, const std::string& st
                            const MachineFacts& facts, const SlotAccounts& accounts);
 DiskSettings disk_settings(const ClientSettings& settings, const std::string& state);
 MonitorSettings monitor_settings(const ClientSettings& settings, const std::string& state);
+// Tells the shepherds what jobs see of this machine, if the client is root.
+void set_up_places(const ClientSettings& settings, const std::string& state);
 JobSettings job_settings(const ClientSettings& settings, const std::string& state,
                          const AttemptCgroups& cgroups);
 // The path of sublet-shepherd.

@@ -105,6 +105,10 @@ void fill(const Settings& from, ClientSettings* out) {
   out->cpu_allowance_ms = from.duration_ms("cpu_allowance");
   out->patience_ms = from.duration_ms("patience");
   out->leaving = *leaving_named(from.text("leaving"));
+  out->grants = from.texts("grants");
+  for (const std::string& path : out->grants)
+    if (!path.starts_with('/'))
+      throw from.wrong({"grants"}, "grants: '" + path + "' is no absolute path");
   out->pool_logins = from.boolean("pool_logins");
   out->suspend_ms = from.duration_ms("suspend_for");
   out->drain_ms = from.duration_ms("drain_time");
@@ -190,6 +194,9 @@ std::vector<SettingSpec> client_setting_specs() {
       {"pool_logins", T::boolean, "false", -kAny, kAny,
        "whether the rules of other machines' owners may ask whether a user is logged in here, "
        "and this machine's rules whether a user is logged in elsewhere"},
+      {"grants", T::texts, "", -kAny, kAny,
+       "folders and files that jobs see although they lie in a home folder or in /tmp; if the "
+       "client runs as root"},
       {"patience", T::duration, "1 h", 0, 30 * kDayMs,
        "how long to keep a job that is frozen because the server is unreachable"},
       {"drain_time", T::duration, "20 s", 0, kDayMs,

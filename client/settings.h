@@ -43,6 +43,7 @@ struct ClientSettings {
   int64_t patience_ms = 0;
   Leaving leaving = Leaving::kSave;  // what jobs do when the owner is back, unless stricter
   int64_t suspend_ms = 0;
+  std::vector<std::string> grants;  // places of this machine that jobs see
   bool pool_logins = false;  // tell other machines' owners who is logged in here, and ask them
   int64_t drain_ms = 0;
   uint64_t output_text = 0;

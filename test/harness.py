@@ -162,6 +162,12 @@ class Pace:
                              (what, seconds, self.slowness, self.worst))
 
 
+def has_walls():
+    """Whether jobs of a client of ours get mount namespaces of their own."""
+    return os.geteuid() == 0 and subprocess.run(
+        ["unshare", "--mount", "--ipc", "true"], stderr=subprocess.DEVNULL).returncode == 0
+
+
 class Failed(Exception):
     """`sublet` ended with an error."""
 
@@ -175,7 +181,9 @@ class Failed(Exception):
 class Client:
     next_uid = 200000 + os.getpid() * 100
 
-    def __init__(self, pool, name, slots=1, monitor_sets=(), extra=(), prefix=(), scripted=True):
+    def __init__(self, pool, name, slots=1, monitor_sets=(), extra=(), prefix=(), scripted=True,
+                 grants=None):
+        """grants: of the client, instead of the pool's folder and the checkout."""
         self.pool = pool
         self.name = name
         self.slots = slots
@@ -191,6 +199,12 @@ class Client:
         # them.
         self.extra += ["--set", "slot_uids=%d" % Client.next_uid]
         Client.next_uid += slots
+        if grants is None:
+            # Jobs of tests leave marks in the pool's folder, and run programs of the checkout
+            # and this Python.
+            wanted = (pool.folder, ROOT, BIN, UNIT, sys.base_prefix)
+            grants = [os.path.realpath(path) for path in wanted if os.path.exists(path)]
+        self.extra += ["--set", "grants=" + ",".join(grants)]
         self.process = None
 
     def owner(self, presence):

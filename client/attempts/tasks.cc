@@ -254,10 +254,13 @@ void AttemptTasks::do_hand_in(const WorkPtr& work) {
 // working folder is removed at once, without waiting for the end to be reported.
 void AttemptTasks::make_room(const WorkPtr& work) {
   if (work->low_disk().used == 0 || !is_eviction(work->end.end)) return;
-  try {
-    files_.remove_tree(work->folder + "/" SUBLET_WORK_FOLDER);
-  } catch (const std::exception& error) {
-    log(Severity::error) << work->label() << ": " << error.what();
+  // The working folder last: while it is there, the watch of the disk waits for the room.
+  for (const char* name : {SUBLET_PRIVATE_FOLDER, SUBLET_WORK_FOLDER}) {
+    try {
+      files_.remove_tree(work->folder + "/" + name);
+    } catch (const std::exception& error) {
+      log(Severity::error) << work->label() << ": " << error.what();
+    }
   }
 }
 

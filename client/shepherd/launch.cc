@@ -144,8 +144,10 @@ const char* prepare(const sublet_order& order, const Weight& weight, int output,
   if (!write_kernel_file("/proc/self", "oom_score_adj", "1000")) return "oom_score_adj";
   if (!set_streams(output, errors)) return "streams";
   if (!set_limits(order)) return SUBLET_STEP_LIMITS;
+  umask(0);
+  Walls walls;
+  if (const char* failed = walls.build(order)) return failed;
   umask(static_cast<mode_t>(order.umask));
-  if (const char* failed = keep_shared_memory_apart(order)) return failed;
   // As late as possible: from here on this process gets almost no CPU time.
   if (const char* failed = weight.join()) return failed;
   if (!leave_keyring()) return "keyring";

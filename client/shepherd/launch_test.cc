@@ -6,9 +6,11 @@
 #include <sys/wait.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <memory>
 #include <string>
 
+#include "base/testing/temporary_folder.h"
 #include "base/unique_fd.h"
 
 using namespace sublet;
@@ -21,6 +23,19 @@ class LaunchTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_failure_is_heard_after_an_unread_word);
   CPPUNIT_TEST_SUITE_END();
 
+  TemporaryFolder folder_;
+  const std::string before_ = std::filesystem::current_path();
+
+ public:
+  // As the shepherd does: where it is, the walls of a job are built.
+  void setUp() override {
+    const std::string attempt = folder_ / "attempts/1.1";
+    std::filesystem::create_directories(attempt);
+    std::filesystem::current_path(attempt);
+  }
+  void tearDown() override { std::filesystem::current_path(before_); }
+
+ private:
   void a_failure_is_heard_after_an_unread_word() {
     const auto order = std::make_unique<sublet_order>();
     order->uid = order->gid = -1;

@@ -3,7 +3,9 @@
 #include <cppunit/TestAssert.h>
 #include <dirent.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -47,6 +49,20 @@ bool wait_until(const std::function<bool()>& condition) {
 bool skip_unless_root(const char* what) {
   if (geteuid() == 0) return false;
   std::cerr << "skipped, needs root: " << what << "\n";
+  return true;
+}
+
+bool skip_without_walls(const char* what) {
+  const pid_t child = fork();
+  if (child == 0)
+    _exit(unshare(CLONE_NEWNS | CLONE_NEWIPC) == 0 &&
+                  mount("none", "/", nullptr, MS_REC | MS_SLAVE, nullptr) == 0
+              ? 0
+              : 1);
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (status == 0) return false;
+  std::cerr << "skipped, needs namespaces: " << what << "\n";
   return true;
 }
 
@@ -108,7 +124,9 @@ void FakeMonitor::run() {
 Rig::Rig()
     : base_(make_base()),
       monitor_(std::make_unique<FakeMonitor>(base_ + "/monitor.sock")),
-      cgroups_(AttemptCgroups::detect("test-" + std::to_string(getpid()))) {}
+      cgroups_(AttemptCgroups::detect("test-" + std::to_string(getpid()))) {
+  set_places({{}, {base_}});
+}
 
 Rig::~Rig() {
   for (Running& one : running_) {
@@ -148,6 +166,10 @@ AttemptOrder Rig::order(const std::vector<std::string>& arguments) {
   // An unused id: all its processes are killed with the job.
   if (geteuid() == 0) order.uid = order.gid = 100'000 + getpid() * 64ll + order.job % 64;
   return order;
+}
+
+void Rig::set_places(const AttemptPlaces& places) const {
+  write_places(system_files(), base_, places);
 }
 
 void Rig::use_cgroups(AttemptOrder* order) const {

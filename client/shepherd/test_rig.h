@@ -22,6 +22,8 @@ int64_t boot_now_ns();
 // Returns false at the deadline (100 s).
 bool wait_until(const std::function<bool()>& condition);
 bool skip_unless_root(const char* what);
+// Unless jobs get mount namespaces of their own here.
+bool skip_without_walls(const char* what);
 
 class FakeMonitor {
  public:
@@ -85,6 +87,9 @@ class Rig {
   const std::string& base() const { return base_; }
   const AttemptCgroups& cgroups() const { return cgroups_; }
   void use_cgroups(AttemptOrder* order) const;
+  // For attempts that start from now on. At first nothing is hidden, and base() is granted, where
+  // the programs and files of tests are.
+  void set_places(const AttemptPlaces& places) const;
 
  private:
   std::string base_;

@@ -149,11 +149,15 @@ class ClientDaemon(unittest.TestCase):
         self.servers.append(server)
         return server
 
+    def grants(self):
+        """Jobs see this test's folder and programs although they lie in /tmp or a home folder."""
+        return ",".join({os.path.realpath(p) for p in (self.folder, HERE, BUILD, sys.base_prefix)})
+
     def client(self, *more, state=None, name="curly", slots=2):
         client = subprocess.Popen(
             [f"{BUILD}/bin/sublet-client", "--server", "unix:" + self.socket, "--name", name,
              "--slots", str(slots), "--state", state or self.state,
-             "--monitor-control", self.control, *more],
+             "--monitor-control", self.control, "--set", "grants=" + self.grants(), *more],
             stderr=self.out, stdout=self.out, start_new_session=True)
         self.clients.append(client)
         return client

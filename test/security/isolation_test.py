@@ -11,6 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import harness
 
+WALLS_ONLY = unittest.skipUnless(harness.has_walls(), "needs root, and namespaces")
 ROOT_ONLY = unittest.skipUnless(os.geteuid() == 0, "needs root: slots with user ids of their own")
 
 
@@ -103,6 +104,100 @@ class Isolation(unittest.TestCase):
             self.assertEqual(status, 0, text)
             self.assertNotIn("mine", text, "others' names are not shown")
             self.assertEqual(pool.job_state(job), "done")
+
+    # What a job leaves for others, and what another sees of it.
+    LEAVE = ("for f in /tmp /var/tmp /dev/shm /run/lock; do "
+             "[ ! -d $f ] || echo secret > $f/left || echo CANNOT; done; python3 -c 'import ctypes; print(ctypes.CDLL(None).shmget(4711, 9, 0o1666))'; ")
+    LOOK = ("for f in /tmp /var/tmp /dev/shm /run/lock; do ls -A $f 2>&- | grep -v ^sl-; done; "
+            "python3 -c 'import ctypes; print(ctypes.CDLL(None).shmget(4711, 9, 0))'; ")
+
+    @WALLS_ONLY
+    def test_jobs_leave_each_other_nothing(self):
+        """At once in two slots, and one after the other in one; and nothing to the owner."""
+        with harness.Pool() as pool:
+            pool.start_server()
+            curly = pool.client("curly", slots=2, grants=[]).start()
+            pool.wait_machines(1)
+            first = pool.submit("--", "sh", "-c", self.LEAVE + "touch ready; sleep 600")[0]
+            ready = os.path.join(curly.state, "attempts", "%d.1" % first, "work", "ready")
+            harness.wait_for(lambda: os.path.exists(ready), "the first job")
+            self.assertEqual(self.shell(pool, self.LOOK)[1], "-1\n")
+            pool.sublet("rm", first)
+            harness.wait_for(lambda: not curly.attempts(), "the first job to go")
+            for _ in range(4):
+                text = self.shell(pool, self.LOOK + self.LEAVE)[1]
+                self.assertRegex(text, r"\A-1\n\d+\n\Z")
+            for folder in "/tmp", "/var/tmp", "/dev/shm", "/run/lock":
+                self.assertFalse(os.path.exists(os.path.join(folder, "left")))
+
+    @WALLS_ONLY
+    def test_what_a_job_leaves_is_removed(self):
+        """Many files, deep folders, odd names, and a sparse file, in /tmp and in its folder."""
+        script = ("import os\n"
+                  "for top in '/tmp', '/var/tmp', os.getcwd():\n"
+                  "  os.chdir(top)\n"
+                  "  with open('sparse', 'w') as f: f.truncate(1 << 40)\n"
+                  "  for name in b'a\\nb', b'\\xff', b'-rf', b' ', b'x' * 255: os.mkdir(name)\n"
+                  "  os.mkdir('closed', 0)\n"
+                  "  os.mkdir('many')\n"
+                  "  for i in range(33334): os.close(os.open('many/%d' % i, os.O_CREAT))\n"
+                  "  for i in range(20000): os.mkdir('d'); os.chdir('d')\n"
+                  "print('left')\n")
+        with harness.Pool() as pool:
+            pool.start_server()
+            curly = pool.client("curly", grants=[]).start()
+            pool.wait_machines(1)
+            text = self.output(pool, pool.submit("--", "python3", "-c", script)[0])[1]
+            self.assertEqual(text, "left\n")
+            for folder in "attempts", "trash":
+                harness.wait_for(lambda: not os.listdir(os.path.join(curly.state, folder)),
+                                 folder + " to be empty")
+
+    @WALLS_ONLY
+    def test_what_is_not_granted_is_not_seen(self):
+        with harness.Pool() as pool:
+            pool.start_server()
+            data = os.path.join(os.path.realpath(pool.folder), "data")
+            os.mkdir(data)
+            os.chmod(data, 0o755)
+            with open(os.path.join(data, "file"), "w") as f:
+                f.write("given\n")
+            curly = pool.client("curly", grants=[data]).start()
+            pool.wait_machines(1)
+            unseen = [pool.state, pool.socket, os.path.join(curly.state, "machine"),
+                      os.path.join(curly.state, "monitor.sock"), "/root/.profile"]
+            script = "for p in %s; do [ -e $p ] && echo SEEN $p; done; cat %s/file" % (
+                " ".join(unseen), data)
+            self.assertEqual(self.shell(pool, script)[1], "given\n")
+
+    @ROOT_ONLY
+    def test_without_namespaces_it_says_so(self):
+        """The client lacks the right to make them; jobs run, and /tmp is swept."""
+        with harness.Pool() as pool:
+            pool.start_server()
+            pool.client("curly", prefix=["setpriv", "--bounding-set=-sys_admin",
+                                         "--inh-caps=-sys_admin"]).start()
+            pool.wait_machines(1)
+            log = pool.log("client-curly")
+            self.assertEqual(log.count("namespaces cannot be made (Operation not permitted)"), 1)
+            name = "/tmp/sublet-test-%d" % os.getpid()
+            self.assertEqual(self.shell(pool, "echo shared > %s; cat %s" % (name, name))[1],
+                             "shared\n")
+            self.assertFalse(os.path.exists(name))
+
+    def test_wrong_grants_are_refused(self):
+        with harness.Pool() as pool:
+            link = os.path.join(os.path.realpath(pool.folder), "link")
+            os.symlink("/etc", link)
+            for grant, why in (("data", "no absolute path"), ("/no/such", "No such file"),
+                               (link, "leads to /etc")):
+                if os.geteuid() != 0 and grant != "data":
+                    continue  # they mean nothing there
+                curly = pool.client("curly", grants=[grant]).start()
+                self.assertEqual(curly.process.wait(harness.PATIENCE), 2)
+                log = pool.log("client-curly")
+                self.assertIn("grants", log)
+                self.assertIn(why, log)
 
     def test_environment(self):
         """Compares the environment that a job prints."""

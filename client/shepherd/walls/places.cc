@@ -5,21 +5,21 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <initializer_list>
+
+#include "client/shepherd/system.h"
+
 namespace sublet::shepherd {
 namespace {
 
 constexpr int kMostNames = 4096;
-
-// The client's state folder may be there, for example in a test.
-bool attempt_is_in_shared_memory() {
-  char here[SUBLET_PATH_MAX_BYTES + 1];
-  return !getcwd(here, sizeof here) || strncmp(here, "/dev/shm/", 9) == 0;
-}
+constexpr unsigned long kTame = MS_NOSUID | MS_NODEV;
 
 constexpr const char* kFolders[] = {"/tmp", "/var/tmp"};
 constexpr time_t kJustNow = 2;  // seconds
@@ -45,20 +45,190 @@ void sweep_one(const char* path, uid_t uid, const timespec& noted) {
   closedir(entries);
 }
 
+// Whether `path` is `folder` or lies in it; both are canonical.
+bool lies_in(const char* path, const char* folder) {
+  const size_t length = strcmp(folder, "/") == 0 ? 0 : strlen(folder);
+  return strncmp(path, folder, length) == 0 && (path[length] == '/' || path[length] == 0);
+}
+
+// Opens a path from the root on, no symbolic link on the way, so that whoever can write to one of
+// its folders cannot lead elsewhere. `make`: creates what is missing, folders, and a file at its
+// end if `file`. -1 with errno.
+int walk(const char* path, bool make, bool file) {
+  int at = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (!path[1]) return at;
+  while (at >= 0 && *path) {
+    const size_t length = strcspn(++path, "/");
+    char part[NAME_MAX + 1] = {};
+    errno = ENAMETOOLONG;
+    if (length >= sizeof part) return -1;
+    memcpy(part, path, length);
+    path += length;
+    const bool last = !*path;
+    if (make && last && file) {
+      const int created = openat(at, part, O_CREAT | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0600);
+      if (created >= 0) close(created);
+    } else if (make && mkdirat(at, part, 0711) != 0 && errno != EEXIST) {
+      return -1;
+    }
+    const int next = openat(at, part, O_PATH | O_NOFOLLOW | O_CLOEXEC | (last ? 0 : O_DIRECTORY));
+    close(at);
+    at = next;
+  }
+  return at;
+}
+
+// The name of an open file, for mount().
+struct NameOf {
+  explicit NameOf(int fd) { snprintf(text, sizeof text, "/proc/self/fd/%d", fd); }
+  char text[32];
+};
+
+constexpr char kEmpty[] = "mode=0711,size=1m,nr_inodes=4096";
+constexpr char kSmall[] = "mode=1777,size=1m,nr_inodes=4096";
+
 }  // namespace
 
-const char* keep_shared_memory_apart(const sublet_order& order) {
-  if (geteuid() != 0 || unshare(CLONE_NEWIPC) != 0) return nullptr;
-  if (attempt_is_in_shared_memory() || unshare(CLONE_NEWNS) != 0) return nullptr;
+// An older client wrote no such file.
+const char* Walls::load() {
+  constexpr char kPlaces[] = "../../" SUBLET_PLACES_FILE;
+  const int64_t size = read_whole(AT_FDCWD, kPlaces, text_, SUBLET_RECORD_MAX_BYTES);
+  if (size < 0) return errno == ENOENT ? nullptr : "places";
+  unsigned line = 0;
+  const char* wrong =
+      sublet_format_parse(&sublet_places_format, text_, static_cast<size_t>(size), &places_, &line);
+  errno = EINVAL;
+  return wrong ? "places" : nullptr;
+}
+
+// Not permitted: this root may not, or the kernel has none. Any other failure may be passing, and
+// what the job could then see or leave, nobody would know.
+const char* Walls::enter_namespaces(bool* permitted) const {
+  *permitted = unshare(CLONE_NEWIPC | CLONE_NEWNS) == 0;
+  if (!*permitted) return errno == EPERM || errno == EINVAL || errno == ENOSYS ? nullptr : "walls";
   // Later mounts outside are still visible here, but not the reverse.
-  if (mount("none", "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0) return "mounts";
+  return mount("none", "/", nullptr, MS_REC | MS_SLAVE, nullptr) == 0 ? nullptr : "walls";
+}
+
+bool Walls::keep(const char* path) {
+  const int fd = walk(path, false, false);
+  struct stat about;
+  if (fd < 0 || fstat(fd, &about) != 0) return false;
+  errno = ELOOP;
+  if (S_ISLNK(about.st_mode)) return false;
+  kept_[kept_count_++] = {path, fd};
+  return true;
+}
+
+bool Walls::keep_all() {
+  for (size_t i = 0; i < places_.grant_count; ++i)
+    if (!keep(places_.grants[i])) return false;
+  return true;
+}
+
+bool Walls::is_granted(const char* path) const {
+  for (size_t i = 0; i < places_.grant_count; ++i)
+    if (lies_in(path, places_.grants[i])) return true;
+  return false;
+}
+
+bool Walls::is_covered(const char* path) const {
+  for (size_t i = 0; i < cover_count_; ++i)
+    if (lies_in(path, covers_[i])) return true;
+  return false;
+}
+
+bool Walls::note_cover(const char* path, bool* failed) {
+  char* const real = covers_[cover_count_];
+  struct stat about;
+  if (!realpath(path, real) || lstat(real, &about) != 0) {
+    *failed = errno != ENOENT && errno != ENOTDIR;
+    return false;
+  }
+  if (!S_ISDIR(about.st_mode) || is_granted(real)) return false;
+  ++cover_count_;
+  return true;
+}
+
+// `source`: the name of a new folder in the attempt's. Closed to all but root until
+// finish_covers().
+bool Walls::cover_with_folder(const char* path, const char* source) {
+  bool failed = false;
+  if (!note_cover(path, &failed)) return !failed;
+  const char* const cover = covers_[cover_count_ - 1];
+  return mkdir(source, 0700) == 0 && mount(source, cover, nullptr, MS_BIND, nullptr) == 0 &&
+         mount(nullptr, cover, nullptr, MS_REMOUNT | MS_BIND | kTame, nullptr) == 0;
+}
+
+bool Walls::cover_with(const char* type, const char* path, const char* options) {
+  bool failed = false;
+  if (!note_cover(path, &failed)) return !failed;
+  return mount(type, covers_[cover_count_ - 1], type, kTame, options) == 0;
+}
+
+bool Walls::cover_all(const sublet_order& order) {
   // The kernel's default limit is half of the memory.
-  char options[64] = "mode=1777";
+  char shared[64] = "mode=1777";
   if (order.limit_memory > 0)
-    snprintf(options, sizeof options, "mode=1777,size=%lld",
+    snprintf(shared, sizeof shared, "mode=1777,size=%lld",
              static_cast<long long>(order.limit_memory));
-  bool good = mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, options) == 0;
-  return good || errno == ENOENT ? nullptr : "mounts";
+  if ((mkdir(SUBLET_PRIVATE_FOLDER, 0700) != 0 && errno != EEXIST) ||
+      !cover_with_folder("/tmp", SUBLET_PRIVATE_FOLDER "/tmp") ||
+      !cover_with_folder("/var/tmp", SUBLET_PRIVATE_FOLDER "/var-tmp") ||
+      !cover_with("tmpfs", "/dev/shm", shared) || !cover_with("tmpfs", "/run/lock", kSmall) ||
+      !cover_with("mqueue", "/dev/mqueue", nullptr))
+    return false;
+  first_hidden_ = cover_count_;
+  for (size_t i = 0; i < places_.hidden_count; ++i)
+    if (!cover_with("tmpfs", places_.hidden[i], kEmpty)) return false;
+  return true;
+}
+
+bool Walls::is_shown_with_another(size_t kept) const {
+  for (size_t i = 0; i < kept_count_; ++i)
+    if (i != kept && lies_in(kept_[kept].path, kept_[i].path) &&
+        (i < kept || strcmp(kept_[kept].path, kept_[i].path) != 0))
+      return true;
+  return false;
+}
+
+bool Walls::show(size_t kept) const {
+  const auto& [path, fd] = kept_[kept];
+  if (!is_covered(path) || is_shown_with_another(kept)) return true;
+  struct stat about;
+  if (fstat(fd, &about) != 0) return false;
+  const int point = walk(path, true, !S_ISDIR(about.st_mode));
+  if (point < 0) return false;
+  const bool shown =
+      mount(NameOf(fd).text, NameOf(point).text, nullptr, MS_BIND | MS_REC, nullptr) == 0;
+  close(point);
+  return shown;
+}
+
+// The mount points are made: opens the temporary folders, and closes what is hidden.
+bool Walls::finish_covers() const {
+  for (const char* name : {SUBLET_PRIVATE_FOLDER "/tmp", SUBLET_PRIVATE_FOLDER "/var-tmp"})
+    if (chmod(name, 01777) != 0 && errno != ENOENT) return false;
+  for (size_t i = first_hidden_; i < cover_count_; ++i)
+    if (mount(nullptr, covers_[i], nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | kTame, nullptr) != 0)
+      return false;
+  return true;
+}
+
+const char* Walls::build(const sublet_order& order) {
+  if (geteuid() != 0) return nullptr;
+  if (!getcwd(here_, sizeof here_)) return "walls";
+  bool permitted = false;
+  if (const char* failed = enter_namespaces(&permitted)) return failed;
+  if (!permitted) return nullptr;
+  if (const char* failed = load()) return failed;
+  if (!keep_all()) return "grant";
+  if (!keep(here_) || !cover_all(order)) return "walls";
+  for (size_t i = 0; i < kept_count_; ++i)
+    if (!show(i)) return "walls";
+  if (!finish_covers()) return "walls";
+  // Until now the working folder is the one that is covered, and `..` would lead out of it.
+  return chdir(here_) == 0 ? nullptr : "walls";
 }
 
 void TemporaryFolders::note() {

@@ -1,10 +1,13 @@
-// Places where a job could leave memory or files that outlive its processes: it gets
-// its own /dev/shm and System V IPC namespace, which vanish with its last process; /tmp
-// and /var/tmp are swept at its end. Only if the shepherd is root: otherwise the job
-// runs under the client's own account, and other files there belong to it, too.
+// What a job sees of the machine's files, if the shepherd is root: a mount namespace of its own
+// with a /tmp, /var/tmp, /dev/shm, /run/lock and message queues that begin empty and go with the
+// attempt, without the folders that the client hides, but with those that its owner grants; and
+// System V IPC of its own. Where namespaces are not permitted, only /tmp and /var/tmp are swept
+// at the end. Without root none of this applies: the job runs under the client's own account.
 #ifndef SUBLET_CLIENT_SHEPHERD_WALLS_PLACES_H_
 #define SUBLET_CLIENT_SHEPHERD_WALLS_PLACES_H_
 
+#include <limits.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -12,10 +15,47 @@
 
 namespace sublet::shepherd {
 
-// To be called in the child, while it is root, in the attempt's folder. Does nothing if
-// the kernel or container does not permit namespaces. Returns null, or the step that
-// failed.
-const char* keep_shared_memory_apart(const sublet_order& order);
+// To be used once, in the child, while it is root, in the attempt's folder, with umask 0.
+class Walls {
+ public:
+  // Null also if namespaces are not permitted; else the step that failed, with errno. The
+  // working folder remains the attempt's.
+  const char* build(const sublet_order& order);
+
+ private:
+  // What stays visible although it may lie in a folder that is covered.
+  struct Kept {
+    const char* path;
+    int fd;
+  };
+  static constexpr size_t kMostKept = SUBLET_MAX_PLACES + 1;
+  static constexpr size_t kMostCovers = SUBLET_MAX_PLACES + 5;
+
+  const char* load();
+  const char* enter_namespaces(bool* permitted) const;
+  bool keep(const char* path);
+  bool keep_all();
+  bool cover_all(const sublet_order& order);
+  // For a folder that is to be covered: true if it is there and not granted, with its real path
+  // as the newest of the covers. *failed if that cannot be said.
+  bool note_cover(const char* path, bool* failed);
+  bool cover_with_folder(const char* path, const char* source);
+  bool cover_with(const char* type, const char* path, const char* options);
+  bool is_granted(const char* path) const;
+  bool is_covered(const char* path) const;
+  bool is_shown_with_another(size_t kept) const;
+  bool show(size_t kept) const;
+  bool finish_covers() const;
+
+  sublet_places places_ = {};
+  char here_[PATH_MAX] = {};
+  Kept kept_[kMostKept] = {};
+  size_t kept_count_ = 0;
+  char covers_[kMostCovers][PATH_MAX];
+  size_t cover_count_ = 0;
+  size_t first_hidden_ = 0;  // among the covers
+  char text_[SUBLET_RECORD_MAX_BYTES + 1];
+};
 
 class TemporaryFolders {
  public:

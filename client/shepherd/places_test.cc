@@ -1,0 +1,191 @@
+// What a job sees of the machine's files, and what it leaves there, if the shepherd is root.
+#include <cppunit/extensions/HelperMacros.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <iostream>
+
+#include "client/shepherd/test_rig.h"
+
+using namespace sublet;
+using namespace sublet::shepherd;
+
+namespace {
+
+class PlacesTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(PlacesTest);
+  CPPUNIT_TEST(temporary_folders_begin_empty_and_go);
+  CPPUNIT_TEST(message_queues_are_its_own);
+  CPPUNIT_TEST(no_link_on_the_way_to_a_grant_is_followed);
+  CPPUNIT_TEST(its_own_folder_is_where_it_was);
+  CPPUNIT_TEST(hidden_folders_are_empty);
+  CPPUNIT_TEST(grants_are_seen);
+  CPPUNIT_TEST(a_grant_that_is_gone_is_the_machines_fault);
+  CPPUNIT_TEST_SUITE_END();
+
+  // The output of a shell's script, as a job to which nothing is granted.
+  static std::string tell(Rig& rig, const std::string& script,
+                          const std::vector<std::string>& grants = {},
+                          const std::vector<std::string>& hidden = {}) {
+    AttemptOrder order = rig.order({});
+    order.program = "/bin/sh";
+    order.arguments = {"sh", "-c", script};
+    order.environment = {"PATH=/usr/bin:/bin"};
+    rig.set_places({hidden, grants});
+    const std::string folder = rig.start(order);
+    const AttemptExit end = rig.finish(folder);
+    CPPUNIT_ASSERT_EQUAL(std::string(), end.step);
+    return rig.read(folder + "/stdout");
+  }
+  // The first folder of the path of the rig's, below /tmp.
+  static std::string top(const Rig& rig) {
+    const std::string below = std::filesystem::canonical(rig.base()).string().substr(5);
+    return below.substr(0, below.find('/'));
+  }
+
+  void temporary_folders_begin_empty_and_go() {
+    if (skip_without_walls("temporary folders of its own")) return;
+    Rig rig;
+    const std::string name = "sublet-test-" + std::to_string(getpid());
+    const std::string look =
+        "ls -A /tmp /var/tmp /dev/shm; ls -A ../private 2>&- || echo closed; cat /tmp/" + name +
+        " 2>&1; ";
+    const std::string leave = "for f in /tmp /var/tmp /dev/shm; do echo secret >$f/" + name +
+                              " || echo failed; done; cat /tmp/" + name;
+    const std::string seen = "/dev/shm:\n\n/tmp:\n" + top(rig) +
+                             "\n\n/var/tmp:\nclosed\ncat: /tmp/" + name +
+                             ": No such file or directory\nsecret\n";
+    for (int i = 0; i < 2; ++i) CPPUNIT_ASSERT_EQUAL(seen, tell(rig, look + leave));
+    for (const char* folder : {"/tmp/", "/var/tmp/", "/dev/shm/"})
+      CPPUNIT_ASSERT(access((folder + name).c_str(), F_OK) != 0);
+    // Others' names are not seen in what leads to its own folder, nor from there upwards.
+    CPPUNIT_ASSERT_EQUAL(std::string("refused\nrefused\n/tmp\n" + top(rig) + "\n"),
+                         tell(rig, "ls /tmp/" + top(rig) +
+                                       " 2>&- || echo refused; ls ../.. 2>&- "
+                                       "|| echo refused; cd ../../../..; pwd; ls -A"));
+    CPPUNIT_ASSERT_EQUAL(std::string("1777 0\n1777 0\n1777 0\nset-user-id: no\n"),
+                         tell(rig,
+                              "stat -c '%a %u' /tmp /var/tmp /dev/shm; cp /usr/bin/id /tmp/id; "
+                              "chmod 4755 /tmp/id; grep -q ' /tmp .*nosuid.*nodev' "
+                              "/proc/self/mountinfo && echo set-user-id: no"));
+  }
+
+  void message_queues_are_its_own() {
+    if (skip_without_walls("message queues")) return;
+    if (!std::filesystem::is_directory("/dev/mqueue")) {
+      std::cerr << "skipped, there is no /dev/mqueue here\n";
+      return;
+    }
+    Rig rig;
+    for (int i = 0; i < 2; ++i)
+      CPPUNIT_ASSERT_EQUAL(std::string("made\n"),
+                           tell(rig, "ls /dev/mqueue; >/dev/mqueue/left && echo made"));
+    CPPUNIT_ASSERT(access("/dev/mqueue/left", F_OK) != 0);
+  }
+
+  // Whoever can write to a folder on the way to a grant could lead to what he may not read.
+  void no_link_on_the_way_to_a_grant_is_followed() {
+    if (skip_without_walls("grants")) return;
+    Rig rig;
+    system_files().make_folders(rig.base() + "/closed/data", 0755);
+    std::filesystem::permissions(rig.base() + "/closed", std::filesystem::perms(0700));
+    std::filesystem::create_symlink(rig.base() + "/closed", rig.base() + "/way");
+    for (const std::string end : {"/way/data", "/way"}) {
+      rig.set_places({{}, {rig.base() + end}});
+      AttemptOrder order = rig.order({});
+      order.program = "/bin/true";
+      CPPUNIT_ASSERT_EQUAL(std::string("grant"), rig.run(order).step);
+    }
+  }
+
+  void its_own_folder_is_where_it_was() {
+    if (skip_without_walls("walls")) return;
+    Rig rig;
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("same\n4096\nsaved\n"),
+        tell(rig,
+             "[ $PWD -ef $SUBLET_CHECKPOINT_DIR/../work ] && [ . -ef $PWD ] && echo same; stat "
+             "-c %s $SUBLET_STATUS; echo saved >$SUBLET_CHECKPOINT_DIR/x; cat ../checkpoint/x"));
+    AttemptOrder order = rig.order({"aware"});
+    rig.set_places({{}, {rig.test_job()}});
+    const std::string folder = rig.start(order);
+    CPPUNIT_ASSERT(rig.job_is_ready(folder));
+    rig.ask(folder, rig.frame(order, SUBLET_FRAME_VACATE, SUBLET_LEAVE_PREEMPT));
+    const AttemptExit end = rig.finish(folder);
+    CPPUNIT_ASSERT_EQUAL(int64_t{1}, end.facts.left);
+    CPPUNIT_ASSERT_EQUAL(int64_t{1}, end.facts.generation);
+  }
+
+  void hidden_folders_are_empty() {
+    if (skip_without_walls("hidden folders")) return;
+    Rig rig;
+    const std::string hidden = rig.base() + "/home", open = rig.base() + "/open";
+    for (const auto& folder : {hidden, open}) {
+      system_files().make_folders(folder, 0755);
+      system_files().write_atomic(folder + "/file", "secret\n", 0644);
+    }
+    const std::string script = "cat " + open + "/file; cat " + hidden +
+                               "/file 2>&- || echo gone; " + "touch " + hidden +
+                               "/new 2>&- || echo refused";
+    CPPUNIT_ASSERT_EQUAL(std::string("gone\nrefused\n"),
+                         tell(rig, script, {}, {hidden}));  // in /tmp all is hidden
+    // A folder outside /tmp.
+    const std::string outside = "/var/lib/sublet-test-" + std::to_string(getpid());
+    system_files().make_folders(outside + "/anna/data", 0755);
+    system_files().write_atomic(outside + "/anna/data/file", "given\n", 0644);
+    CPPUNIT_ASSERT_EQUAL(std::string("anna\ngiven\n"),
+                         tell(rig, "ls " + outside + "; cat " + outside + "/anna/data/file"));
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("refused\n"),
+        tell(rig, "ls " + outside + " 2>&-; touch " + outside + "/x 2>&- || echo refused", {},
+             {outside}));
+    CPPUNIT_ASSERT_EQUAL(std::string("refused\ngiven\nread-only\n"),
+                         tell(rig,
+                              "ls " + outside + "/anna 2>&- || echo refused; cat " + outside +
+                                  "/anna/data/file; findmnt -n -o OPTIONS " + outside +
+                                  " | grep -q ^ro, && echo read-only",
+                              {outside + "/anna/data"}, {outside}));
+    // What is granted with all that is in it.
+    CPPUNIT_ASSERT_EQUAL(std::string("anna\n"),
+                         tell(rig, "ls " + outside, {"/var/lib"}, {outside}));
+    CPPUNIT_ASSERT(access((outside + "/x").c_str(), F_OK) != 0);
+    std::filesystem::remove_all(outside);
+  }
+
+  void grants_are_seen() {
+    if (skip_without_walls("grants")) return;
+    Rig rig;
+    const std::string data = rig.base() + "/data";
+    system_files().make_folders(data, 0755);
+    system_files().write_atomic(data + "/file", "given\n", 0644);
+    system_files().write_atomic(data + "/other", "not given\n", 0644);
+    const std::string script = "cat " + data + "/file; cat " + data + "/other 2>&- || echo gone";
+    CPPUNIT_ASSERT_EQUAL(std::string("given\nnot given\n"), tell(rig, script, {data}));
+    CPPUNIT_ASSERT_EQUAL(std::string("given\ngone\n"), tell(rig, script, {data + "/file"}));
+    CPPUNIT_ASSERT_EQUAL(std::string("given\nnot given\n"), tell(rig, script, {"/tmp"}));
+    CPPUNIT_ASSERT_EQUAL(std::string("given\nnot given\n"), tell(rig, script, {"/"}, {data}));
+    // One in another.
+    for (const std::vector<std::string>& both :
+         {std::vector{data, data + "/file"}, std::vector{data + "/file", data}, {data, data}})
+      CPPUNIT_ASSERT_EQUAL(std::string("given\nnot given\n"), tell(rig, script, both));
+    CPPUNIT_ASSERT(!std::filesystem::is_symlink(data + "/file"));
+  }
+
+  void a_grant_that_is_gone_is_the_machines_fault() {
+    if (skip_without_walls("grants")) return;
+    Rig rig;
+    const std::string link = rig.base() + "/link";
+    std::filesystem::create_symlink("/etc", link);
+    for (const std::string& path : {rig.base() + "/none", link}) {
+      rig.set_places({{}, {rig.base(), path}});
+      const AttemptExit end = rig.run(rig.order({"exit", "0"}));
+      CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_OUTCOME_FAILED}, end.facts.outcome);
+      CPPUNIT_ASSERT_EQUAL(std::string("grant"), end.step);
+    }
+  }
+};
+
+CPPUNIT_TEST_SUITE_REGISTRATION(PlacesTest);
+
+}  // namespace
