@@ -198,8 +198,8 @@ void Daemon::say_hello() {
                       << ", " << facts_.cores << " cores, " << format_bytes(facts_.memory)
                       << " of memory, " << facts_.slots << " slots, state in " << state_;
   if (geteuid() != 0)
-    log(Severity::warning) << "not root: jobs run under this account and can access its files and "
-                              "processes; a client run by root gives each slot its own account";
+    log(Severity::warning) << "not root: jobs run under this account and can access its files; "
+                              "a client run by root gives each slot its own account";
   for (const auto& missing : cgroups_.missing()) log(Severity::info) << missing;
   for (const auto& missing : missing_walls()) log(Severity::warning) << missing;
 }

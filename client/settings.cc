@@ -195,8 +195,8 @@ std::vector<SettingSpec> client_setting_specs() {
        "whether the rules of other machines' owners may ask whether a user is logged in here, "
        "and this machine's rules whether a user is logged in elsewhere"},
       {"grants", T::texts, "", -kAny, kAny,
-       "folders and files that jobs see although they lie in a home folder or in /tmp; if the "
-       "client runs as root"},
+       "folders, files and devices that jobs see although they lie in a home folder, in /tmp or in "
+       "/dev; if the client runs as root"},
       {"patience", T::duration, "1 h", 0, 30 * kDayMs,
        "how long to keep a job that is frozen because the server is unreachable"},
       {"drain_time", T::duration, "20 s", 0, kDayMs,

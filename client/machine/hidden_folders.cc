@@ -64,8 +64,8 @@ bool everybody_needs(const std::string& path) {
 std::vector<std::string> folders_to_hide(const std::string& state_folder, const std::string& passwd,
                                          size_t* left_out) {
   // These also if they do not exist yet, and before all others if there are too many.
-  std::vector<std::string> hidden = {"/home", "/root", "/run/user", "/var/lib/sublet-server",
-                                     state_folder};
+  std::vector<std::string> hidden = {
+      "/home", "/root", "/run/dbus", "/run/user", "/var/lib/sublet-server", state_folder};
   for (std::string& path : hidden)
     if (const std::string real = real_folder(path); !real.empty()) path = real;
   std::vector<std::string> homes;

@@ -16,9 +16,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "attempt/landlock.h"
 #include "base/real_time.h"
 #include "client/shepherd/system.h"
 #include "client/shepherd/walls/call_filter.h"
+#include "client/shepherd/walls/domain.h"
 #include "client/shepherd/walls/places.h"
 
 namespace sublet::shepherd {
@@ -156,6 +158,7 @@ const char* prepare(const sublet_order& order, const Weight& weight, int output,
   if (!read_from(order.standard_input)) return "standard input";
   // After the change of account, which would clear it.
   if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 || getppid() != shepherd) return "parent";
+  if (!enter_domain(landlock_version())) return "domain";
   return refuse_calls() ? nullptr : "call filter";
 }
 

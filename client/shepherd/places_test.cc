@@ -1,6 +1,7 @@
 // What a job sees of the machine's files, and what it leaves there, if the shepherd is root.
 #include <cppunit/extensions/HelperMacros.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -17,6 +18,10 @@ class PlacesTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(PlacesTest);
   CPPUNIT_TEST(temporary_folders_begin_empty_and_go);
   CPPUNIT_TEST(message_queues_are_its_own);
+  CPPUNIT_TEST(few_devices_are_there);
+  CPPUNIT_TEST(terminals_are_its_own);
+  CPPUNIT_TEST(a_granted_device_is_there);
+  CPPUNIT_TEST(others_processes_are_not_seen);
   CPPUNIT_TEST(no_link_on_the_way_to_a_grant_is_followed);
   CPPUNIT_TEST(its_own_folder_is_where_it_was);
   CPPUNIT_TEST(hidden_folders_are_empty);
@@ -82,6 +87,54 @@ class PlacesTest : public CppUnit::TestFixture {
       CPPUNIT_ASSERT_EQUAL(std::string("made\n"),
                            tell(rig, "ls /dev/mqueue; >/dev/mqueue/left && echo made"));
     CPPUNIT_ASSERT(access("/dev/mqueue/left", F_OK) != 0);
+  }
+
+  void few_devices_are_there() {
+    if (skip_without_walls("devices")) return;
+    Rig rig;
+    const bool queues = std::filesystem::exists("/dev/mqueue");
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("fd\nfull\n") + (queues ? "mqueue\n" : "") +
+            "null\nptmx\npts\nrandom\nshm\nstderr\nstdin\nstdout\ntty\nurandom\nzero\n"
+            "4\n0\nrefused\n",
+        tell(rig,
+             "ls -A /dev; echo lost >/dev/null; head -c 4 /dev/urandom | wc -c; head -c 4 "
+             "/dev/null | wc -c; >/dev/new 2>&- || echo refused"));
+  }
+
+  void terminals_are_its_own() {
+    if (skip_without_walls("terminals")) return;
+    Rig rig;
+    for (int i = 0; i < 2; ++i)
+      CPPUNIT_ASSERT_EQUAL(std::string("ptmx\n0\nptmx\n"),
+                           tell(rig, "ls /dev/pts; exec 3<>/dev/ptmx; ls /dev/pts"));
+  }
+
+  // A stand-in for a GPU's: the numbers are those of /dev/zero.
+  void a_granted_device_is_there() {
+    if (skip_without_walls("devices")) return;
+    const std::string device = "/dev/sublet-test-" + std::to_string(getpid());
+    if (mknod(device.c_str(), S_IFCHR | 0666, makedev(1, 5)) != 0 ||
+        chmod(device.c_str(), 0666) != 0) {
+      std::cerr << "skipped, no device can be made here\n";
+      return;
+    }
+    Rig rig;
+    const std::string script = "head -c 7 " + device + " | wc -c";
+    const std::string granted = tell(rig, script, {device}), refused = tell(rig, script);
+    unlink(device.c_str());
+    CPPUNIT_ASSERT_EQUAL(std::string("7\n"), granted);
+    CPPUNIT_ASSERT_EQUAL(std::string("0\n"), refused);
+  }
+
+  void others_processes_are_not_seen() {
+    if (skip_without_walls("processes")) return;
+    Rig rig;
+    CPPUNIT_ASSERT_EQUAL(std::string("gone\nsh\n"),
+                         tell(rig,
+                              "[ -e /proc/1 ] || echo gone; for p in /proc/[0-9]*; do [ -O $p ] "
+                              "|| echo $p; done; cat /proc/self/comm 2>&1 | sed s/cat/sh/; "
+                              "[ -e /proc/meminfo ] || echo no facts"));
   }
 
   // Whoever can write to a folder on the way to a grant could lead to what he may not read.

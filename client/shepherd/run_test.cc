@@ -459,7 +459,8 @@ class ShepherdRunTest : public CppUnit::TestFixture {
                     "perf_event_open EPERM\nuserfaultfd EPERM\nio_uring_setup EPERM\n"
                     "unshare user EPERM\nunshare time EPERM\nunshare files done\n"
                     "clone user EPERM\nclone3 ENOSYS\nsetns EPERM\nmount EPERM\n"
-                    "fsopen EPERM\nTIOCSTI EPERM\ncore limit again EPERM\ncore limit ") +
+                    "fsopen EPERM\nTIOCSTI EPERM\nits shepherd's limit EPERM\n"
+                    "its own limits done\ncore limit again EPERM\ncore limit ") +
             limit_of_cores() + "\nx32 getpid ENOSYS\nfork done\nread itself done\ntrace done\n",
         said.substr(0, last));
     const std::string by_32_bit = said.substr(last);

@@ -335,6 +335,9 @@ static void ask_the_kernel(void) {
   say("mount", syscall(SYS_mount, "none", "/none", "tmpfs", 0, NULL));
   say("fsopen", syscall(SYS_fsopen, "tmpfs", 0));
   say("TIOCSTI", ioctl(0, TIOCSTI, "x"));
+  struct rlimit none = {0, 0};
+  say("its shepherd's limit", prlimit(getppid(), RLIMIT_CPU, &none, NULL));
+  say("its own limits", prlimit(getpid(), RLIMIT_CPU, NULL, &none));
   setrlimit(RLIMIT_CORE, &core);
   say("core limit again", prlimit(0, RLIMIT_CORE, &core, &core));
   getrlimit(RLIMIT_CORE, &core);

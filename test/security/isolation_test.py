@@ -2,6 +2,7 @@
 to other jobs' files and to other users' jobs. And the exact environment of a job. With root:
 each slot has its own user id. (Forged orders: forged_test.py.)"""
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -13,6 +14,16 @@ import harness
 
 WALLS_ONLY = unittest.skipUnless(harness.has_walls(), "needs root, and namespaces")
 ROOT_ONLY = unittest.skipUnless(os.geteuid() == 0, "needs root: slots with user ids of their own")
+
+
+NOBODY = 65534
+
+
+def landlock():
+    """The version of the kernel's Landlock; 6 keeps jobs from signalling others. 0: none."""
+    create_ruleset, ask_version = 444, 1
+    call = ctypes.CDLL(None).syscall
+    return max(0, call(create_ruleset, None, ctypes.c_size_t(0), ask_version))
 
 
 class Isolation(unittest.TestCase):
@@ -31,7 +42,7 @@ class Isolation(unittest.TestCase):
         return self.output(pool, pool.submit(*options, "--name", "probe", "--", "sh", "-c",
                                              script)[0])
 
-    @ROOT_ONLY
+    @unittest.skipUnless(os.geteuid() == 0 or landlock() >= 6, "needs root, or Linux 6.12")
     def test_job_cannot_signal_the_daemons(self):
         with harness.Pool() as pool:
             pool.start_server()
@@ -39,14 +50,33 @@ class Isolation(unittest.TestCase):
             pool.wait_machines(1)
             pids = [pool.supervisor.pid, pool.server_pid(), curly.process.pid,
                     curly.monitor_pids()[0]]
-            script = "for p in %s $PPID; do kill -9 $p && echo killed $p; done; exit 0" % " ".join(
-                map(str, pids))
+            script = ("for p in %s $PPID; do for s in STOP 9; do kill -$s $p && echo killed $p; "
+                      "done; done; exit 0" % " ".join(map(str, pids)))
             details, text = self.shell(pool, script)
             self.assertEqual(details["state"], "done", details)
             self.assertNotIn("killed", text)
-            self.assertEqual(text.count("not permitted"), len(pids) + 1, text)
+            self.assertEqual(text.count("not permitted"), 2 * (len(pids) + 1), text)
             for pid in pids:
                 self.assertTrue(harness.alive(pid))
+
+    @ROOT_ONLY
+    def test_without_root(self):
+        """The test above, once more as an ordinary user."""
+        if landlock() < 6:
+            self.skipTest("needs Linux 6.12")
+        name = "Isolation.test_job_cannot_signal_the_daemons"
+        with harness.Pool() as pool:
+            os.chown(pool.folder, NOBODY, NOBODY)
+            user = ["setpriv", "--reuid=%d" % NOBODY, "--regid=%d" % NOBODY, "--clear-groups"]
+            readable = subprocess.run(user + ["test", "-x", os.path.join(harness.BIN, "sublet")])
+            if readable.returncode != 0:
+                self.skipTest("other accounts cannot execute the programs of this checkout")
+            done = subprocess.run(
+                user + [sys.executable, "-B", os.path.abspath(__file__), name], text=True,
+                env=dict(os.environ, HOME=pool.folder, TMPDIR=pool.folder), cwd=pool.folder,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            self.assertEqual(done.returncode, 0, done.stdout)
+            self.assertNotIn("skipped", done.stdout)
 
     @ROOT_ONLY
     def test_job_cannot_read_the_spool_or_others_files(self):
@@ -107,7 +137,8 @@ class Isolation(unittest.TestCase):
 
     # What a job leaves for others, and what another sees of it.
     LEAVE = ("for f in /tmp /var/tmp /dev/shm /run/lock; do "
-             "[ ! -d $f ] || echo secret > $f/left || echo CANNOT; done; python3 -c 'import ctypes; print(ctypes.CDLL(None).shmget(4711, 9, 0o1666))'; ")
+             "[ ! -d $f ] || echo secret > $f/left || echo CANNOT; done; "
+             "python3 -c 'import ctypes; print(ctypes.CDLL(None).shmget(4711, 9, 0o1666))'; ")
     LOOK = ("for f in /tmp /var/tmp /dev/shm /run/lock; do ls -A $f 2>&- | grep -v ^sl-; done; "
             "python3 -c 'import ctypes; print(ctypes.CDLL(None).shmget(4711, 9, 0))'; ")
 

@@ -1,7 +1,7 @@
 // What a job may not ask of the kernel, whoever it is: keyrings, namespaces, mounts, bpf,
-// perf events, userfaultfd, io_uring, typing into a terminal. They fail with EPERM (clone3, and
-// calls by x32 numbers, with ENOSYS). For all architectures whose programs the kernel may run.
-// make_call_filter.cc has the list.
+// perf events, userfaultfd, io_uring, typing into a terminal, others' limits. They fail with EPERM
+// (clone3, and calls by x32 numbers, with ENOSYS). For all architectures whose programs the kernel
+// may run. make_call_filter.cc has the list.
 #ifndef SUBLET_CLIENT_SHEPHERD_WALLS_CALL_FILTER_H_
 #define SUBLET_CLIENT_SHEPHERD_WALLS_CALL_FILTER_H_
 

@@ -72,6 +72,13 @@ void keep_core_limit() {
   add(SCMP_ACT_ERRNO(EPERM), SCMP_SYS(prlimit64), {second, sets, SCMP_A3_64(SCMP_CMP_NE, 0)});
 }
 
+// A job with the account of its client could end it by a limit. Its own processes' it may set in
+// themselves (0).
+void refuse_limits_of_others() {
+  add(SCMP_ACT_ERRNO(EPERM), SCMP_SYS(prlimit64),
+      {SCMP_A0_32(SCMP_CMP_NE, 0), SCMP_A2_64(SCMP_CMP_NE, 0)});
+}
+
 void refuse_all() {
   refuse({SCMP_SYS(keyctl), SCMP_SYS(add_key), SCMP_SYS(request_key)});
   refuse({SCMP_SYS(bpf), SCMP_SYS(perf_event_open), SCMP_SYS(userfaultfd)});
@@ -79,6 +86,7 @@ void refuse_all() {
   refuse_namespaces();
   refuse_mounts();
   keep_core_limit();
+  refuse_limits_of_others();
   // Typing into a terminal as its user.
   for (const uint64_t what : {uint64_t{TIOCSTI}, uint64_t{TIOCLINUX}})
     add(SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl), {SCMP_A1_32(SCMP_CMP_EQ, what)});

@@ -84,7 +84,21 @@ struct NameOf {
   char text[32];
 };
 
+constexpr const char* kDevices[] = {"/dev/null",   "/dev/zero",    "/dev/full",
+                                    "/dev/random", "/dev/urandom", "/dev/tty"};
+
+struct Link {
+  const char* path;
+  const char* target;
+};
+constexpr Link kDeviceLinks[] = {{"/dev/fd", "/proc/self/fd"},
+                                 {"/dev/stdin", "/proc/self/fd/0"},
+                                 {"/dev/stdout", "/proc/self/fd/1"},
+                                 {"/dev/stderr", "/proc/self/fd/2"},
+                                 {"/dev/ptmx", "pts/ptmx"}};
+
 constexpr char kEmpty[] = "mode=0711,size=1m,nr_inodes=4096";
+constexpr char kFewDevices[] = "mode=0755,size=1m,nr_inodes=1024";
 constexpr char kSmall[] = "mode=1777,size=1m,nr_inodes=4096";
 
 }  // namespace
@@ -166,18 +180,47 @@ bool Walls::cover_with(const char* type, const char* path, const char* options) 
   return mount(type, covers_[cover_count_ - 1], type, kTame, options) == 0;
 }
 
-bool Walls::cover_all(const sublet_order& order) {
+bool Walls::keep_devices() {
+  static_assert(sizeof kDevices / sizeof *kDevices == kMostDevices);
+  for (const char* device : kDevices)
+    if (!keep(device) && errno != ENOENT) return false;
+  return true;
+}
+
+// Only the processes of the job's account. Before Linux 5.8 the option is refused: then the whole
+// machine would have it.
+bool Walls::cover_proc() {
+  return cover_with("proc", "/proc", "hidepid=invisible") || errno == EINVAL || errno == EPERM;
+}
+
+bool Walls::cover_devices() {
+  const bool queues = access("/dev/mqueue", F_OK) == 0;
+  const size_t before = cover_count_;
+  if (!cover_with("tmpfs", "/dev", kFewDevices)) return false;
+  if (cover_count_ == before) return true;  // it is granted whole
+  for (const char* folder : {"/dev/pts", "/dev/shm", "/dev/mqueue"})
+    if ((queues || strcmp(folder, "/dev/mqueue") != 0) && mkdir(folder, 0755) != 0) return false;
+  for (const auto& [path, target] : kDeviceLinks)
+    if (symlink(target, path) != 0) return false;
+  return mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC,
+               "newinstance,ptmxmode=0666,mode=0600") == 0;
+}
+
+bool Walls::cover_shared(const sublet_order& order) {
   // The kernel's default limit is half of the memory.
   char shared[64] = "mode=1777";
   if (order.limit_memory > 0)
     snprintf(shared, sizeof shared, "mode=1777,size=%lld",
              static_cast<long long>(order.limit_memory));
-  if ((mkdir(SUBLET_PRIVATE_FOLDER, 0700) != 0 && errno != EEXIST) ||
-      !cover_with_folder("/tmp", SUBLET_PRIVATE_FOLDER "/tmp") ||
-      !cover_with_folder("/var/tmp", SUBLET_PRIVATE_FOLDER "/var-tmp") ||
-      !cover_with("tmpfs", "/dev/shm", shared) || !cover_with("tmpfs", "/run/lock", kSmall) ||
-      !cover_with("mqueue", "/dev/mqueue", nullptr))
-    return false;
+  return (mkdir(SUBLET_PRIVATE_FOLDER, 0700) == 0 || errno == EEXIST) &&
+         cover_with_folder("/tmp", SUBLET_PRIVATE_FOLDER "/tmp") &&
+         cover_with_folder("/var/tmp", SUBLET_PRIVATE_FOLDER "/var-tmp") &&
+         cover_with("tmpfs", "/dev/shm", shared) && cover_with("tmpfs", "/run/lock", kSmall) &&
+         cover_with("mqueue", "/dev/mqueue", nullptr);
+}
+
+bool Walls::cover_all(const sublet_order& order) {
+  if (!cover_proc() || !cover_devices() || !cover_shared(order)) return false;
   first_hidden_ = cover_count_;
   for (size_t i = 0; i < places_.hidden_count; ++i)
     if (!cover_with("tmpfs", places_.hidden[i], kEmpty)) return false;
@@ -223,7 +266,7 @@ const char* Walls::build(const sublet_order& order) {
   if (!permitted) return nullptr;
   if (const char* failed = load()) return failed;
   if (!keep_all()) return "grant";
-  if (!keep(here_) || !cover_all(order)) return "walls";
+  if (!keep(here_) || !keep_devices() || !cover_all(order)) return "walls";
   for (size_t i = 0; i < kept_count_; ++i)
     if (!show(i)) return "walls";
   if (!finish_covers()) return "walls";

@@ -1,7 +1,8 @@
 // What a job sees of the machine's files, if the shepherd is root: a mount namespace of its own
 // with a /tmp, /var/tmp, /dev/shm, /run/lock and message queues that begin empty and go with the
-// attempt, without the folders that the client hides, but with those that its owner grants; and
-// System V IPC of its own. Where namespaces are not permitted, only /tmp and /var/tmp are swept
+// attempt, a /dev of a few devices and terminals of its own, a /proc of its account's processes,
+// without the folders that the client hides, but with what its owner grants; and System V IPC of
+// its own. Where namespaces are not permitted, only /tmp and /var/tmp are swept
 // at the end. Without root none of this applies: the job runs under the client's own account.
 #ifndef SUBLET_CLIENT_SHEPHERD_WALLS_PLACES_H_
 #define SUBLET_CLIENT_SHEPHERD_WALLS_PLACES_H_
@@ -28,13 +29,18 @@ class Walls {
     const char* path;
     int fd;
   };
-  static constexpr size_t kMostKept = SUBLET_MAX_PLACES + 1;
-  static constexpr size_t kMostCovers = SUBLET_MAX_PLACES + 5;
+  static constexpr size_t kMostDevices = 6;
+  static constexpr size_t kMostKept = SUBLET_MAX_PLACES + 1 + kMostDevices;
+  static constexpr size_t kMostCovers = SUBLET_MAX_PLACES + 7;
 
   const char* load();
   const char* enter_namespaces(bool* permitted) const;
   bool keep(const char* path);
   bool keep_all();
+  bool keep_devices();
+  bool cover_proc();
+  bool cover_devices();
+  bool cover_shared(const sublet_order& order);
   bool cover_all(const sublet_order& order);
   // For a folder that is to be covered: true if it is there and not granted, with its real path
   // as the newest of the covers. *failed if that cannot be said.
