@@ -105,8 +105,7 @@ std::string AttemptCgroups::folder(const std::string& hierarchy, const AttemptNa
 void AttemptCgroups::set_folders(const AttemptName& name, AttemptOrder* order) const {
   order->cgroup_unified = folder(unified_, name);
   order->cgroup_cpu = folder(cpu_, name);
-  // An additional folder slows down every start; it is needed only for a limit.
-  order->cgroup_memory = order->limit_memory > 0 ? folder(memory_, name) : std::string();
+  order->cgroup_memory = folder(memory_, name);
 }
 
 int AttemptCgroups::remove_left_over(const std::vector<AttemptName>& keep) const {

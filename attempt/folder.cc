@@ -56,6 +56,7 @@ void copy_order_numbers(const From& from, To& to) {
   to.limit_cpu_s = from.limit_cpu_s;
   to.limit_wall_s = from.limit_wall_s;
   to.limit_memory = from.limit_memory;
+  to.slot_memory = from.slot_memory;
   to.limit_file = from.limit_file;
   to.limit_processes = from.limit_processes;
   to.limit_open_files = from.limit_open_files;

@@ -35,6 +35,7 @@ struct AttemptOrder {
   int64_t limit_cpu_s = 0;  // limits: 0: none
   int64_t limit_wall_s = 0;
   int64_t limit_memory = 0;
+  int64_t slot_memory = 0;
   int64_t limit_file = 0;
   int64_t limit_processes = 0;
   int64_t limit_open_files = 0;

@@ -66,6 +66,7 @@ class AttemptFolderTest : public CppUnit::TestFixture {
       order.uid = *rc::gen::inRange<int64_t>(-1, 0xffffffffll);
       order.umask = *rc::gen::inRange<int64_t>(0, 01000);
       order.limit_memory = *rc::gen::inRange<int64_t>(0, INT64_MAX);
+      order.slot_memory = *rc::gen::inRange<int64_t>(0, INT64_MAX);
       order.monitor = *any_text(100);
       order.cgroup_cpu = *any_text(30);
       order.lease_ns = *rc::gen::inRange<int64_t>(0, INT64_MAX);

@@ -71,6 +71,8 @@ struct sublet_order {
   int64_t limit_cpu_s; /* of all processes together */
   int64_t limit_wall_s;
   int64_t limit_memory; /* bytes, of all processes together */
+  int64_t slot_memory;  /* the slot's part of the machine's, in bytes: the limit if there is no
+                           other; 0: none */
   int64_t limit_file;   /* bytes per file */
   int64_t limit_processes;
   int64_t limit_open_files;
@@ -137,6 +139,7 @@ struct sublet_exit {
   int64_t code;
   const char* step;   /* if the outcome is FAILED: SUBLET_STEP_EXEC, ...; else "" */
   int64_t limit;      /* enum sublet_limit: the one that was exceeded */
+  int64_t bound;      /* its value: seconds of CPU or wall time, bytes of memory or of a file */
   int64_t reason;     /* enum sublet_leave_reason (protocol/frame.h) */
   int64_t asked;      /* 1: it had been asked to leave before it ended */
   int64_t left;       /* 1: the program reported that it saved and left */
@@ -180,6 +183,11 @@ extern const struct sublet_format sublet_order_format;
 extern const struct sublet_format sublet_places_format;
 extern const struct sublet_format sublet_record_format;
 extern const struct sublet_format sublet_exit_format;
+
+/* The limit of the memory of all processes together, in bytes; 0: none. */
+static inline int64_t sublet_memory_limit(const struct sublet_order* order) {
+  return order->limit_memory > 0 ? order->limit_memory : order->slot_memory;
+}
 
 /* Fills *out (a struct of the format) from text[0..size), decoding in place:
  * text must be writable, with one spare byte after its end; text members of *out

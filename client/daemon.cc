@@ -158,7 +158,7 @@ Daemon::Daemon(const ClientSettings& settings)
       [](AttemptWork& work) { outlive_power(system_files(), work); });
   tasks_ = std::make_unique<AttemptTasks>(TaskThreads{local_, workers_, uploads_, pace_},
                                           system_files(), *server_, desk_, *reporter_, cache_,
-                                          job_settings(settings, state_, cgroups_),
+                                          job_settings(settings, state_, facts_, cgroups_),
                                           shepherd_program(settings), attempts_.events());
   attempts_.connect(tasks_.get(), reporter_.get());
   if (settings.pool_logins) logins_ = std::make_unique<PoolLogins>(state_);

@@ -123,8 +123,9 @@ void set_up_places(const ClientSettings& settings, const std::string& state) {
 }
 
 JobSettings job_settings(const ClientSettings& settings, const std::string& state,
-                         const AttemptCgroups& cgroups) {
+                         const MachineFacts& facts, const AttemptCgroups& cgroups) {
   JobSettings job;
+  job.slot_memory = slot_memory(facts, settings.memory_reserve);
   job.monitor_socket = state + "/monitor.sock";
   job.cgroups = cgroups;
   job.save_deadline_ms = settings.save_deadline_ms;

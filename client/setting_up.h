@@ -35,7 +35,7 @@ MonitorSettings monitor_settings(const ClientSettings& settings, const std::stri
 // Tells the shepherds what jobs see of this machine, if the client is root.
 void set_up_places(const ClientSettings& settings, const std::string& state);
 JobSettings job_settings(const ClientSettings& settings, const std::string& state,
-                         const AttemptCgroups& cgroups);
+                         const MachineFacts& facts, const AttemptCgroups& cgroups);
 // The path of sublet-shepherd.
 std::string shepherd_program(const ClientSettings& settings);
 

@@ -91,6 +91,7 @@ void fill(const Settings& from, ClientSettings* out) {
   out->slot_uids = from.integer("slot_uids");
   out->workers = from.integer("workers");
   out->outbox_limit = static_cast<uint64_t>(from.integer("outbox_limit"));
+  out->memory_reserve = from.size_bytes("memory_reserve");
   out->disk_reserve = from.size_bytes("disk_reserve");
   out->input_cache = from.size_bytes("input_cache");
   out->disk_check_ms = from.duration_ms("disk_check");
@@ -168,6 +169,9 @@ std::vector<SettingSpec> client_setting_specs() {
        "threads that fetch files and start jobs, and the same number for uploads"},
       {"outbox_limit", T::integer, "1000", 1, 1e6,
        "ended attempts not yet acknowledged; at this number no order is accepted"},
+      {"memory_reserve", T::size, "1 GiB", 0, kTiB,
+       "memory that jobs do not share among them, at most half of the machine's; the rest divided "
+       "by the slots bounds a job that names no memory of its own"},
       {"disk_reserve", T::size, "256 MiB", 0, kTiB,
        "disk space that jobs never get; when less is left, the job that uses the most must leave"},
       {"input_cache", T::size, "2 GiB", 0, kTiB, "inputs cached for later jobs; 0: none"},

@@ -32,6 +32,7 @@ struct ClientSettings {
   int64_t slot_uids = 61184;
   int64_t workers = 4;
   uint64_t outbox_limit = 1000;
+  uint64_t memory_reserve = 0;
   uint64_t disk_reserve = 0;
   uint64_t input_cache = 0;
   int64_t disk_check_ms = 0;

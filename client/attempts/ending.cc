@@ -9,16 +9,32 @@
 namespace sublet::client {
 namespace {
 
-std::string limit_sentence(int64_t limit) {
-  switch (limit) {
+constexpr int64_t kMostSeconds = INT64_MAX / 1000;
+
+std::string memory_sentence(const Assignment& what, const std::string& bound) {
+  if (memory_bound(what.job) != 0)
+    return "It used all of its memory limit (" + bound +
+           "). If it needs more, say how much with --memory and --memory-limit.";
+  return "It used all of its slot's part of this machine's memory (" + bound +
+         "). Say with --memory how much it needs.";
+}
+
+// facts.bound is 0 if the record is of an older shepherd.
+std::string limit_sentence(const Assignment& what, const sublet_exit& facts) {
+  const bool seconds = facts.limit == SUBLET_LIMIT_CPU || facts.limit == SUBLET_LIMIT_WALL;
+  const std::string bound = facts.bound <= 0 ? "not known"
+                            : seconds
+                                ? format_duration_ms(std::min(facts.bound, kMostSeconds) * 1000)
+                                : format_bytes(static_cast<uint64_t>(facts.bound));
+  switch (facts.limit) {
     case SUBLET_LIMIT_CPU:
-      return "It exceeded its CPU time limit.";
+      return "It exceeded its CPU time limit (" + bound + "). --cpu-limit gives it more.";
     case SUBLET_LIMIT_WALL:
-      return "It exceeded its running time limit.";
+      return "It exceeded its running time limit (" + bound + "). --wall-limit gives it more.";
     case SUBLET_LIMIT_MEMORY:
-      return "It exceeded its memory limit.";
+      return memory_sentence(what, bound);
     case SUBLET_LIMIT_FILE:
-      return "It exceeded its file size limit.";
+      return "It exceeded its file size limit (" + bound + ").";
     default:
       return "It exceeded one of its limits.";
   }
@@ -58,7 +74,7 @@ std::string sentence(const Assignment& what, const AttemptExit& exit, uint32_t e
       return "The program was killed by signal " + std::to_string(facts.code) + " (" +
              strsignal(static_cast<int>(facts.code)) + ").";
     case protocol::kEndLimit:
-      return limit_sentence(facts.limit);
+      return limit_sentence(what, facts);
     default:
       break;
   }

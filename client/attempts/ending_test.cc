@@ -26,6 +26,7 @@ class EndingTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(EndingTest);
   CPPUNIT_TEST(says_it_in_the_servers_words);
   CPPUNIT_TEST(sentences);
+  CPPUNIT_TEST(sentences_of_limits);
   CPPUNIT_TEST(what_was_seen_without_a_shepherd);
   CPPUNIT_TEST(cpu_in_the_checkpoint);
   CPPUNIT_TEST_SUITE_END();
@@ -121,6 +122,33 @@ class EndingTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("The machine's disk was nearly full (12 MiB left); "
                                      "of its jobs, this one used the most (3 GiB)."),
                          end_of(evicted, disk).reason);
+  }
+
+  void sentences_of_limits() {
+    const auto sentence = [](int64_t limit, int64_t bound, uint64_t memory_limit = 0) {
+      AttemptExit over = exited(SUBLET_OUTCOME_SIGNALLED, 9);
+      over.facts.killed = 1;
+      over.facts.limit = limit;
+      over.facts.bound = bound;
+      over.facts.reason = SUBLET_LEAVE_LIMIT;
+      Assignment what;
+      what.name = {7, 2};
+      what.job.bounds.memory = memory_limit;
+      return end_from_exit(what, over, {}, ManualClock(1, 1), "this").reason;
+    };
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("It exceeded its CPU time limit (10 s). --cpu-limit gives it more."),
+        sentence(SUBLET_LIMIT_CPU, 10));
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("It exceeded its running time limit (not known). --wall-limit gives it more."),
+        sentence(SUBLET_LIMIT_WALL, 0));
+    CPPUNIT_ASSERT_EQUAL(std::string("It used all of its slot's part of this machine's memory (1 "
+                                     "GiB). Say with --memory how much it needs."),
+                         sentence(SUBLET_LIMIT_MEMORY, 1 << 30));
+    CPPUNIT_ASSERT_EQUAL(std::string("It used all of its memory limit (1 GiB). If it needs more, "
+                                     "say how much with --memory and --memory-limit."),
+                         sentence(SUBLET_LIMIT_MEMORY, 1 << 30, 1 << 30));
+    CPPUNIT_ASSERT(sentence(SUBLET_LIMIT_CPU, INT64_MAX).starts_with("It exceeded its CPU"));
   }
 
   void cpu_in_the_checkpoint() {

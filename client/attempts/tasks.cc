@@ -267,7 +267,6 @@ void AttemptTasks::make_room(const WorkPtr& work) {
 void AttemptTasks::remove_cgroups(const AttemptName& name) {
   // They exist only if the shepherd was killed.
   AttemptOrder order;
-  order.limit_memory = 1;
   settings_.cgroups.set_folders(name, &order);
   for (const auto& folder : {order.cgroup_unified, order.cgroup_cpu, order.cgroup_memory})
     if (!folder.empty() && rmdir(folder.c_str()) != 0 && errno != ENOENT)

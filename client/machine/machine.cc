@@ -50,6 +50,10 @@ MachineFacts find_facts(const std::string& name, int64_t slots, const std::strin
   return facts;
 }
 
+uint64_t slot_memory(const MachineFacts& facts, uint64_t reserve) {
+  return (facts.memory - std::min(reserve, facts.memory / 2)) / std::max(1u, facts.slots);
+}
+
 uint64_t memory_free() {
   std::ifstream in("/proc/meminfo");
   std::string key;

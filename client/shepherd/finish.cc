@@ -44,6 +44,32 @@ void Shepherd::fill_outcome(sublet_exit* end) const {
   }
 }
 
+// A program may also give up because the kernel has killed another of its processes.
+int64_t Shepherd::limit_of_its_death(const sublet_exit& end) const {
+  const bool signalled = end.outcome == SUBLET_OUTCOME_SIGNALLED;
+  if (signalled && end.code == SIGXCPU) return SUBLET_LIMIT_CPU;
+  if (signalled && end.code == SIGXFSZ) return SUBLET_LIMIT_FILE;
+  const bool failed =
+      signalled ? end.code == SIGKILL : end.outcome == SUBLET_OUTCOME_EXITED && end.code != 0;
+  return failed && !end.killed && weight_.memory_ran_out() ? SUBLET_LIMIT_MEMORY
+                                                           : SUBLET_LIMIT_NONE;
+}
+
+int64_t Shepherd::bound_of(int64_t limit) const {
+  switch (limit) {
+    case SUBLET_LIMIT_CPU:
+      return order_.limit_cpu_s;
+    case SUBLET_LIMIT_WALL:
+      return order_.limit_wall_s;
+    case SUBLET_LIMIT_MEMORY:
+      return sublet_memory_limit(&order_);
+    case SUBLET_LIMIT_FILE:
+      return order_.limit_file;
+    default:
+      return 0;
+  }
+}
+
 void Shepherd::fill_usage(sublet_exit* end) {
   end->cpu_user_us = micros(usage_.ru_utime);
   end->cpu_system_us = micros(usage_.ru_stime);
@@ -114,14 +140,10 @@ int Shepherd::finish() {
   fill_usage(&end);
   fill_checkpoint(&end);
   fill_steps(&end);
-  if (end.outcome == SUBLET_OUTCOME_SIGNALLED && end.limit == SUBLET_LIMIT_NONE) {
-    if (end.code == SIGXCPU) end.limit = SUBLET_LIMIT_CPU;
-    if (end.code == SIGXFSZ) end.limit = SUBLET_LIMIT_FILE;
-    if (end.code == SIGKILL && !end.killed && weight_.memory_ran_out())
-      end.limit = SUBLET_LIMIT_MEMORY;
-    if (end.limit != SUBLET_LIMIT_NONE && end.reason == SUBLET_LEAVE_NONE)
-      end.reason = SUBLET_LEAVE_LIMIT;
-  }
+  if (end.limit == SUBLET_LIMIT_NONE) end.limit = limit_of_its_death(end);
+  if (end.limit != SUBLET_LIMIT_NONE && end.reason == SUBLET_LEAVE_NONE)
+    end.reason = SUBLET_LEAVE_LIMIT;
+  end.bound = bound_of(end.limit);
   // Before writing the record: after that the client may give the user id to another job.
   if (geteuid() == 0 && order_.uid > 0) temporary_folders_.sweep(order_.uid);
   bool written = write_exit(end);

@@ -282,8 +282,10 @@ void Shepherd::check_limits(int64_t now) {
   if (!machine_.runs()) return;
   if (order_.limit_cpu_s > 0 && processes_.cpu_ns() / 1000000000 >= order_.limit_cpu_s)
     limit_ = SUBLET_LIMIT_CPU;
-  if (order_.limit_memory > 0 && !*order_.cgroup_memory &&
-      processes_.resident_bytes(monitor_) > order_.limit_memory)
+  // The kernel may have killed one process of several, whose work the others wait for.
+  const int64_t memory = sublet_memory_limit(&order_);
+  if (*order_.cgroup_memory ? weight_.memory_ran_out()
+                            : memory > 0 && processes_.resident_bytes(monitor_) > memory)
     limit_ = SUBLET_LIMIT_MEMORY;
   if (limit_ != SUBLET_LIMIT_NONE) act(machine_.over_limit(now), now);
 }

@@ -40,6 +40,7 @@ class ShepherdRunTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(limits_have_defaults);
   CPPUNIT_TEST(limits_are_told_apart);
   CPPUNIT_TEST(memory_limit_of_a_cgroup);
+  CPPUNIT_TEST(a_child_that_goes_over_it_ends_the_job);
   CPPUNIT_TEST(no_start_without_the_monitors_word);
   CPPUNIT_TEST(an_attempt_runs_once);
   CPPUNIT_TEST(bad_orders_are_refused);
@@ -324,7 +325,32 @@ class ShepherdRunTest : public CppUnit::TestFixture {
     AttemptOrder order = rig.order({"memory", "200000000"});
     order.limit_memory = 50'000'000;
     rig.use_cgroups(&order);
-    ends_by(rig.run(order), SUBLET_LIMIT_MEMORY);
+    AttemptExit end = rig.run(order);
+    ends_by(end, SUBLET_LIMIT_MEMORY);
+    CPPUNIT_ASSERT_EQUAL(int64_t{50'000'000}, end.facts.bound);
+    // Its slot's part, if it has no limit of its own.
+    order = rig.order({"memory", "200000000"});
+    order.slot_memory = 60'000'000;
+    rig.use_cgroups(&order);
+    end = rig.run(order);
+    ends_by(end, SUBLET_LIMIT_MEMORY);
+    CPPUNIT_ASSERT_EQUAL(int64_t{60'000'000}, end.facts.bound);
+  }
+
+  // Whether the program waits for it in vain, or gives up.
+  void a_child_that_goes_over_it_ends_the_job() {
+    if (skip_unless_root("a_child_that_goes_over_it_ends_the_job")) return;
+    Rig rig;
+    if (!rig.cgroups().can_limit_memory()) return;
+    for (const char* then : {"sleep 600", "exit 3"}) {
+      AttemptOrder order = rig.order({});
+      order.program = "/bin/sh";
+      order.arguments = {"sh", "-c", std::string("tail /dev/zero; ") + then};
+      order.environment = {"PATH=/usr/bin:/bin"};
+      order.slot_memory = 50'000'000;
+      rig.use_cgroups(&order);
+      ends_by(rig.run(order), SUBLET_LIMIT_MEMORY);
+    }
   }
 
   void no_start_without_the_monitors_word() {

@@ -72,6 +72,8 @@ class Shepherd {
   int finish();
   int end_before_start(const char* step, int error);
   void fill_outcome(sublet_exit* end) const;
+  int64_t limit_of_its_death(const sublet_exit& end) const;
+  int64_t bound_of(int64_t limit) const;
   void fill_usage(sublet_exit* end);
   void fill_checkpoint(sublet_exit* end);
   void fill_steps(sublet_exit* end) const;

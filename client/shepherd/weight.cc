@@ -30,10 +30,13 @@ bool limit_memory(const char* folder, int64_t bytes) {
   const Digits text(bytes);
   if (write_kernel_file(folder, "memory.max", text.text)) {
     write_kernel_file(folder, "memory.swap.max", "0");
+    // Who goes over it ends as a whole.
+    write_kernel_file(folder, "memory.oom.group", "1");
     return true;
   }
   if (!write_kernel_file(folder, "memory.limit_in_bytes", text.text)) return false;
-  // Fails if the kernel does not count swap; then the job may swap.
+  write_kernel_file(folder, "memory.swappiness", "0");
+  // Fails if the kernel does not count swap.
   write_kernel_file(folder, "memory.memsw.limit_in_bytes", text.text);
   return true;
 }
@@ -65,8 +68,8 @@ const char* Weight::make(const sublet_order& order) {
   pending_ = !cpu_.by_cgroup();
   if (*order.cgroup_memory) {
     memory_ = order.cgroup_memory;
-    if (order.limit_memory > 0 && !limit_memory(memory_, order.limit_memory))
-      return "cgroup memory";
+    const int64_t limit = sublet_memory_limit(&order);
+    if (limit > 0 && !limit_memory(memory_, limit)) return "cgroup memory";
   }
   return nullptr;
 }

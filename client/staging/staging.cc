@@ -232,6 +232,7 @@ AttemptOrder make_order(const AttemptWork& work, const JobSettings& settings) {
   order.limit_cpu_s = ceil_seconds(what.job.bounds.cpu_ms);
   order.limit_wall_s = ceil_seconds(what.job.bounds.wall_ms);
   order.limit_memory = static_cast<int64_t>(memory_bound(what.job));
+  order.slot_memory = static_cast<int64_t>(settings.slot_memory);
   order.limit_processes = static_cast<int64_t>(what.job.bounds.processes);
   order.monitor = settings.monitor_socket;
   settings.cgroups.set_folders(what.name, &order);

@@ -209,9 +209,8 @@ bool Walls::cover_devices() {
 bool Walls::cover_shared(const sublet_order& order) {
   // The kernel's default limit is half of the memory.
   char shared[64] = "mode=1777";
-  if (order.limit_memory > 0)
-    snprintf(shared, sizeof shared, "mode=1777,size=%lld",
-             static_cast<long long>(order.limit_memory));
+  if (const int64_t limit = sublet_memory_limit(&order); limit > 0)
+    snprintf(shared, sizeof shared, "mode=1777,size=%lld", static_cast<long long>(limit));
   return (mkdir(SUBLET_PRIVATE_FOLDER, 0700) == 0 || errno == EEXIST) &&
          cover_with_folder("/tmp", SUBLET_PRIVATE_FOLDER "/tmp") &&
          cover_with_folder("/var/tmp", SUBLET_PRIVATE_FOLDER "/var-tmp") &&
