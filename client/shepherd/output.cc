@@ -5,11 +5,40 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
+
+#include <algorithm>
 
 #include "attempt/format.h"
 
 namespace sublet::shepherd {
+namespace {
+
+constexpr int64_t kShare = 100;  // of a core: one part in so many
+constexpr int64_t kBurstNs = 20'000'000;
+// Below the burst when it goes on, so that it seldom rests, and not for long.
+constexpr int64_t kSlackNs = 1'000'000;
+constexpr size_t kDroppedAtOnce = 1 << 20;
+
+int64_t read_clock(clockid_t clock) {
+  struct timespec now = {};
+  clock_gettime(clock, &now);
+  return now.tv_sec * 1'000'000'000ll + now.tv_nsec;
+}
+
+}  // namespace
+
+int Output::Share::rest_ms() {
+  const int64_t now = read_clock(CLOCK_MONOTONIC), used = read_clock(CLOCK_THREAD_CPUTIME_ID);
+  if (looked_ns_ != 0)
+    level_ns_ =
+        std::max<int64_t>(0, level_ns_ - (now - looked_ns_) / kShare) + used - used_before_ns_;
+  looked_ns_ = now;
+  used_before_ns_ = used;
+  if (level_ns_ <= kBurstNs) return 0;
+  return static_cast<int>((level_ns_ - kBurstNs + kSlackNs) * kShare / 1'000'000);
+}
 
 bool Output::open(int folder, int64_t first_limit, int64_t second_limit) {
   folder_ = folder;
@@ -25,8 +54,9 @@ bool Output::open(int folder, int64_t first_limit, int64_t second_limit) {
     // Only our end: the job's must block, as programs expect.
     if (fcntl(stream.pipe, F_SETFL, O_NONBLOCK) != 0) return false;
   }
+  nowhere_ = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
   stop_ = eventfd(0, EFD_CLOEXEC);
-  return stop_ >= 0;
+  return nowhere_ >= 0 && stop_ >= 0;
 }
 
 void Output::close_job_ends() {
@@ -68,10 +98,13 @@ bool Output::keep(Stream& stream, const char* bytes, int64_t size) {
 
 // False at the end of the stream.
 bool Output::move_some(Stream& stream) {
-  ssize_t count = read(stream.pipe, buffer_, sizeof buffer_);
+  const int64_t room = stream.limit - stream.kept;
+  // What is not kept is not copied either.
+  const ssize_t count =
+      room > 0 ? read(stream.pipe, buffer_, sizeof buffer_)
+               : splice(stream.pipe, nullptr, nowhere_, nullptr, kDroppedAtOnce, SPLICE_F_NONBLOCK);
   if (count < 0) return errno == EINTR || errno == EAGAIN;
   if (count == 0) return false;
-  int64_t room = stream.limit - stream.kept;
   int64_t wanted = count < room ? count : room;
   int64_t before = stream.kept;
   // If the disk is full, the file ends here: a gap would be worse.
@@ -91,6 +124,7 @@ void Output::move_all() {
     if (waiting[2].revents) return;
     for (int i = 0; i < 2; ++i)
       if (waiting[i].fd >= 0 && waiting[i].revents && !move_some(streams_[i])) waiting[i].fd = -1;
+    if (const int rest = share_.rest_ms(); rest > 0 && poll(&waiting[2], 1, rest) > 0) return;
   }
 }
 

@@ -1,7 +1,8 @@
 // stdout and stderr of the job, each stored in a file up to its limit; bytes beyond
 // that are counted and dropped. The job writes to pipes; a thread, created at the first
 // output, moves the bytes to the files, so that a slow disk delays neither the job's
-// eviction nor the shepherd. (RLIMIT_FSIZE would limit every file of the job and kill
+// eviction nor the shepherd. A flood of output costs the owner a hundredth of a core, and
+// makes the job wait. (RLIMIT_FSIZE would limit every file of the job and kill
 // it.)
 #ifndef SUBLET_CLIENT_SHEPHERD_OUTPUT_H_
 #define SUBLET_CLIENT_SHEPHERD_OUTPUT_H_
@@ -50,6 +51,18 @@ class Output {
     int64_t dropped = 0;
   };
 
+  // Lets the thread use a burst of CPU time, and from then on a hundredth of a core.
+  class Share {
+   public:
+    // How long to rest after what has been used, in ms.
+    int rest_ms();
+
+   private:
+    int64_t used_before_ns_ = 0;
+    int64_t looked_ns_ = 0;
+    int64_t level_ns_ = 0;  // above what the share covers
+  };
+
   static void* run(void* self);
   void move_all();
   bool move_some(Stream& stream);
@@ -58,7 +71,9 @@ class Output {
 
   Stream streams_[2];
   int folder_ = -1;
-  int stop_ = -1;  // eventfd that stops the thread
+  int nowhere_ = -1;  // /dev/null
+  int stop_ = -1;     // eventfd that stops the thread
+  Share share_;       // used by the thread alone
   bool started_ = false;
   pthread_t thread_ = {};
   char buffer_[16384];
