@@ -1,0 +1,129 @@
+"""Programs that do what programs do run as a job: processes and shared memory of Python,
+pseudo-terminals, a compiler, OpenMPI on one machine, sockets, limits of their own. As root:
+within the walls; without root: in the Landlock domain and with the filter of system calls."""
+
+import os
+import shutil
+import sys
+import textwrap
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+
+import harness
+
+PYTHON = {
+    "multiprocessing": ("""
+        import multiprocessing
+        with multiprocessing.Pool(4) as pool:
+            print(sum(pool.map(abs, range(100))))
+        queue = multiprocessing.Queue()
+        other = multiprocessing.Process(target=queue.put, args=(7,))
+        other.start()
+        print(queue.get())
+        other.join()
+        """, "4950\n7\n"),
+    "shared memory": ("""
+        from multiprocessing import shared_memory
+        one = shared_memory.SharedMemory(create=True, size=10**6)
+        two = shared_memory.SharedMemory(one.name)
+        one.buf[9] = 3
+        print(two.buf[9])
+        two.close()
+        one.close()
+        one.unlink()
+        """, "3\n"),
+    "a pseudo-terminal": ("""
+        import os, pty
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execlp("sh", "sh", "-c", "test -t 0 && tty | cut -c 1-9")
+        print(os.read(terminal, 100))
+        os.waitpid(pid, 0)
+        """, "b'/dev/pts/\\r\\n'\n"),
+    "sockets": ("""
+        import socket
+        for family, name in (socket.AF_INET, ("127.0.0.1", 0)), (socket.AF_UNIX, "\\0mine"), \\
+                (socket.AF_UNIX, "/tmp/mine-%d" % __import__("os").getpid()):
+            with socket.socket(family) as listener, socket.socket(family) as caller:
+                listener.bind(name)
+                listener.listen()
+                caller.connect(listener.getsockname())
+                print("connected")
+        """, "connected\n" * 3),
+    "files moved between folders": ("""
+        import os, tempfile
+        with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two:
+            open(one + "/file", "w").close()
+            os.rename(one + "/file", two + "/file")
+            os.link(two + "/file", one + "/link")
+            print(os.stat(one + "/link").st_nlink)
+        """, "2\n"),
+    "limits of its own": ("""
+        import os, resource, signal
+        resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        os.sched_setaffinity(0, os.sched_getaffinity(0))
+        os.nice(1)
+        child = os.fork()
+        if child == 0:
+            signal.pause()
+        os.kill(child, signal.SIGTERM)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), resource.getrlimit(
+            resource.RLIMIT_NOFILE))
+        """, "-15 (100, 100)\n"),
+    "facts about the machine": ("""
+        import os
+        for path in "/proc/self/stat", "/proc/meminfo", "/proc/cpuinfo", "/etc/passwd", \\
+                "/sys/devices/system/cpu/online":
+            with open(path) as file:
+                assert file.read(1), path
+        os.urandom(8)
+        open(os.devnull, "w").write("x")
+        print("read")
+        """, "read\n"),
+}
+
+
+class Honest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.pool = harness.Pool()
+        cls.addClassCleanup(cls.pool.close)
+        cls.pool.start_server()
+        cls.pool.client("curly").start()
+        cls.pool.wait_machines(1)
+
+    def output(self, *command):
+        job = self.pool.submit("--", *command)[0]
+        details = self.pool.wait_state(job, ["done", "failed"])
+        target = os.path.join(self.pool.folder, "out-%d" % job)
+        self.pool.run("fetch", job, "--into", target)
+        texts = {}
+        for name in os.listdir(target):
+            with open(os.path.join(target, name)) as f:
+                texts[name] = f.read()
+        self.assertEqual(details["state"], "done", (details, texts))
+        return "".join(text for name, text in texts.items() if name.endswith("out"))
+
+    def test_python(self):
+        for name, (program, expected) in PYTHON.items():
+            with self.subTest(name):
+                text = self.output(sys.executable, "-c", textwrap.dedent(program))
+                self.assertEqual(text, expected)
+
+    @unittest.skipUnless(shutil.which("cc"), "there is no compiler")
+    def test_compiler(self):
+        self.assertEqual(
+            self.output("sh", "-c", "echo 'int main(void) { return 0; }' >a.c && "
+                        "cc -O2 -o a a.c && ./a && echo compiled"), "compiled\n")
+
+    @unittest.skipUnless(shutil.which("mpirun"), "there is no OpenMPI")
+    def test_openmpi(self):
+        self.assertEqual(
+            self.output("sh", "-c", "mpirun --oversubscribe -n 4 sh -c 'echo $OMPI_COMM_WORLD_SIZE' "
+                        "| sort -u"), "4\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
