@@ -8,17 +8,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <algorithm>
-
 #include "attempt/format.h"
 
 namespace sublet::shepherd {
 namespace {
 
-constexpr int64_t kShare = 100;  // of a core: one part in so many
-constexpr int64_t kBurstNs = 20'000'000;
-// Below the burst when it goes on, so that it seldom rests, and not for long.
-constexpr int64_t kSlackNs = 1'000'000;
 constexpr size_t kDroppedAtOnce = 1 << 20;
 
 int64_t read_clock(clockid_t clock) {
@@ -28,17 +22,6 @@ int64_t read_clock(clockid_t clock) {
 }
 
 }  // namespace
-
-int Output::Share::rest_ms() {
-  const int64_t now = read_clock(CLOCK_MONOTONIC), used = read_clock(CLOCK_THREAD_CPUTIME_ID);
-  if (looked_ns_ != 0)
-    level_ns_ =
-        std::max<int64_t>(0, level_ns_ - (now - looked_ns_) / kShare) + used - used_before_ns_;
-  looked_ns_ = now;
-  used_before_ns_ = used;
-  if (level_ns_ <= kBurstNs) return 0;
-  return static_cast<int>((level_ns_ - kBurstNs + kSlackNs) * kShare / 1'000'000);
-}
 
 bool Output::open(int folder, int64_t first_limit, int64_t second_limit) {
   folder_ = folder;
@@ -124,7 +107,10 @@ void Output::move_all() {
     if (waiting[2].revents) return;
     for (int i = 0; i < 2; ++i)
       if (waiting[i].fd >= 0 && waiting[i].revents && !move_some(streams_[i])) waiting[i].fd = -1;
-    if (const int rest = share_.rest_ms(); rest > 0 && poll(&waiting[2], 1, rest) > 0) return;
+    if (const int rest =
+            share_.rest_ms(read_clock(CLOCK_MONOTONIC), read_clock(CLOCK_THREAD_CPUTIME_ID));
+        rest > 0 && poll(&waiting[2], 1, rest) > 0)
+      return;
   }
 }
 

@@ -10,6 +10,8 @@
 #include <pthread.h>
 #include <stdint.h>
 
+#include "client/shepherd/cpu_share.h"
+
 namespace sublet::shepherd {
 
 class Output {
@@ -51,18 +53,6 @@ class Output {
     int64_t dropped = 0;
   };
 
-  // Lets the thread use a burst of CPU time, and from then on a hundredth of a core.
-  class Share {
-   public:
-    // How long to rest after what has been used, in ms.
-    int rest_ms();
-
-   private:
-    int64_t used_before_ns_ = 0;
-    int64_t looked_ns_ = 0;
-    int64_t level_ns_ = 0;  // above what the share covers
-  };
-
   static void* run(void* self);
   void move_all();
   bool move_some(Stream& stream);
@@ -73,7 +63,7 @@ class Output {
   int folder_ = -1;
   int nowhere_ = -1;  // /dev/null
   int stop_ = -1;     // eventfd that stops the thread
-  Share share_;       // used by the thread alone
+  CpuShare share_;    // used by the thread alone
   bool started_ = false;
   pthread_t thread_ = {};
   char buffer_[16384];

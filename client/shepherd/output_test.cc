@@ -3,10 +3,8 @@
 
 #include <cppunit/extensions/HelperMacros.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <string>
@@ -35,6 +33,7 @@ class OutputTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(OutputTest);
   CPPUNIT_TEST(all_that_is_stored_is_synced);
   CPPUNIT_TEST(a_flood_costs_little);
+  CPPUNIT_TEST(what_is_not_kept_is_counted);
   CPPUNIT_TEST(without_output_there_are_no_files);
   CPPUNIT_TEST_SUITE_END();
 
@@ -60,27 +59,48 @@ class OutputTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(int64_t{6}, output_.dropped(1));
   }
 
-  // Copied without a limit, it would cost most of a core.
+  // Whose thread is always busy, in virtual time; then after an hour of quiet.
   void a_flood_costs_little() {
+    constexpr int64_t kStep = 100'000, kMs = 1'000'000, kHour = 3'600'000 * kMs;
+    CpuShare share;
+    int64_t now = 1, used = 1, rests = 0;
+    const auto flood = [&](int64_t length) {
+      const int64_t end = now + length, before = used;
+      while (now < end) {
+        now += kStep;
+        used += kStep;
+        const int rest = share.rest_ms(now, used);
+        rests += rest > 0;
+        now += rest * kMs;
+      }
+      return used - before;
+    };
+    CPPUNIT_ASSERT_EQUAL(0, share.rest_ms(now, used));
+    const int64_t allowed = CpuShare::kBurstNs + 10'000 * kMs / CpuShare::kPart + kMs;
+    CPPUNIT_ASSERT(flood(10'000 * kMs) <= allowed);
+    now += kHour;
+    CPPUNIT_ASSERT(flood(10'000 * kMs) <= allowed);
+    CPPUNIT_ASSERT(rests < 2 * 10 * 10);  // it wakes up ten times a second
+    CPPUNIT_ASSERT(used >= 2 * 10'000 * kMs / CpuShare::kPart);
+  }
+
+  void what_is_not_kept_is_counted() {
+    constexpr int64_t kBytes = 8 << 20;
     const pid_t writer = fork();
     if (writer == 0) {
-      const std::vector<char> block(65536);
-      while (write(output_.job_end(0), block.data(), block.size()) > 0 &&
-             write(output_.job_end(1), block.data(), block.size()) > 0) {
-      }
+      const std::string block(1 << 16, 'x');
+      for (int64_t sent = 0; sent < kBytes; sent += 1 << 16)
+        if (write(output_.job_end(0), block.data(), block.size()) != 1 << 16) _exit(1);
       _exit(0);
     }
     output_.close_job_ends();
-    const int64_t before = cpu_ms();
     output_.start();
-    usleep(2'000'000);
-    const int64_t used = cpu_ms() - before;
-    kill(writer, SIGKILL);
-    waitpid(writer, nullptr, 0);
+    int status = 0;
+    CPPUNIT_ASSERT_EQUAL(writer, waitpid(writer, &status, 0));
+    CPPUNIT_ASSERT_EQUAL(0, status);
     output_.finish();
-    CPPUNIT_ASSERT_MESSAGE(std::to_string(used) + " ms", used < 200);
     CPPUNIT_ASSERT_EQUAL(int64_t{100}, output_.kept(0));
-    CPPUNIT_ASSERT(output_.dropped(0) > 1 << 20);
+    CPPUNIT_ASSERT_EQUAL(kBytes - 100, output_.dropped(0));
   }
 
   void without_output_there_are_no_files() {
@@ -91,11 +111,6 @@ class OutputTest : public CppUnit::TestFixture {
   }
 
  private:
-  static int64_t cpu_ms() {
-    timespec used = {};
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-    return used.tv_sec * 1000 + used.tv_nsec / 1'000'000;
-  }
   void print(int stream, const std::string& text) {
     CPPUNIT_ASSERT_EQUAL(static_cast<ssize_t>(text.size()),
                          write(output_.job_end(stream), text.data(), text.size()));

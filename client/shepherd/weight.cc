@@ -14,8 +14,7 @@
 
 #include <initializer_list>
 
-#include "base/proc_text.h"
-#include "client/shepherd/system.h"
+#include "client/shepherd/memory.h"
 
 namespace sublet::shepherd {
 namespace {
@@ -24,21 +23,6 @@ int open_file(const char* folder, const char* name, int flags) {
   char path[4200];
   snprintf(path, sizeof path, "%s/%s", folder, name);
   return open(path, flags | O_CLOEXEC);
-}
-
-bool limit_memory(const char* folder, int64_t bytes) {
-  const Digits text(bytes);
-  if (write_kernel_file(folder, "memory.max", text.text)) {
-    write_kernel_file(folder, "memory.swap.max", "0");
-    // Who goes over it ends as a whole.
-    write_kernel_file(folder, "memory.oom.group", "1");
-    return true;
-  }
-  if (!write_kernel_file(folder, "memory.limit_in_bytes", text.text)) return false;
-  write_kernel_file(folder, "memory.swappiness", "0");
-  // Fails if the kernel does not count swap.
-  write_kernel_file(folder, "memory.memsw.limit_in_bytes", text.text);
-  return true;
 }
 
 }  // namespace
@@ -125,20 +109,7 @@ void Weight::refresh(AttemptProcesses& processes) {
     pending_ = false;
 }
 
-bool Weight::memory_ran_out() const {
-  if (!memory_) return false;
-  for (const char* name : {"memory.events", "memory.oom_control"}) {
-    int fd = open_file(memory_, name, O_RDONLY);
-    if (fd < 0) continue;
-    char text[512];
-    ssize_t count = read(fd, text, sizeof text - 1);
-    close(fd);
-    text[count > 0 ? count : 0] = 0;
-    const char* killed = strstr(text, "oom_kill ");
-    if (killed) return atoll(killed + 9) > 0;
-  }
-  return false;
-}
+bool Weight::memory_ran_out() const { return memory_ && shepherd::memory_ran_out(memory_); }
 
 void Weight::remove() {
   for (const char* folder : folders_) {

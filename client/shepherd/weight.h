@@ -37,7 +37,7 @@ class Weight {
   // True until refresh() has succeeded.
   bool pending() const { return pending_; }
 
-  // True if the kernel killed a process because the cgroup ran out of memory.
+  // Because of its own limit (memory.h); false without a cgroup.
   bool memory_ran_out() const;
   void remove();
 
