@@ -177,7 +177,7 @@ struct sublet_exit {
   const char* boot_id;
 };
 
-/* One of the three formats. */
+/* One of the formats below. */
 struct sublet_format;
 extern const struct sublet_format sublet_order_format;
 extern const struct sublet_format sublet_places_format;

@@ -109,7 +109,7 @@ void fill(const Settings& from, ClientSettings* out) {
   out->grants = from.texts("grants");
   for (const std::string& path : out->grants)
     if (!path.starts_with('/'))
-      throw from.wrong({"grants"}, "grants: '" + path + "' is no absolute path");
+      throw from.wrong({"grants"}, "grants: '" + path + "' is not an absolute path");
   out->pool_logins = from.boolean("pool_logins");
   out->suspend_ms = from.duration_ms("suspend_for");
   out->drain_ms = from.duration_ms("drain_time");
@@ -170,8 +170,8 @@ std::vector<SettingSpec> client_setting_specs() {
       {"outbox_limit", T::integer, "1000", 1, 1e6,
        "ended attempts not yet acknowledged; at this number no order is accepted"},
       {"memory_reserve", T::size, "1 GiB", 0, kTiB,
-       "memory that jobs do not share among them, at most half of the machine's; the rest divided "
-       "by the slots bounds a job that names no memory of its own"},
+       "memory set aside for the owner, at most half of the machine's; the rest, divided by the "
+       "slots, limits a job that does not say how much it needs"},
       {"disk_reserve", T::size, "256 MiB", 0, kTiB,
        "disk space that jobs never get; when less is left, the job that uses the most must leave"},
       {"input_cache", T::size, "2 GiB", 0, kTiB, "inputs cached for later jobs; 0: none"},

@@ -48,7 +48,7 @@ bool may_belong_to_job(const Visitor& visitor, const JobsHere& here) {
   std::set<pid_t> roots(jobs.begin(), jobs.end());
   for (const pid_t pid : here.daemons()) roots.insert(pid);
   // A shepherd is a subreaper: what its job leaves behind remains its descendant. Who has
-  // already ended, or has no pid in this name space (0), cannot be judged.
+  // already ended, or has no pid in this namespace (0), cannot be judged.
   const pid_t pid = visitor.pid;
   if (pid <= 0 || !visitor.started || process_start_time(pid) != visitor.started) return true;
   return may_descend(pid, roots, parent_of);

@@ -15,7 +15,7 @@
 namespace sublet::loadmon {
 
 struct Visitor {
-  pid_t pid = 0;                    // 0: in no name space that can be seen from here
+  pid_t pid = 0;                    // 0: in no namespace that can be seen from here
   std::optional<uint64_t> started;  // when it connected; the pid may be another's later
   uid_t uid = 0;
 };
@@ -33,7 +33,7 @@ bool is_client(const Visitor& visitor, const JobsHere& jobs);
 // Whether it is one of a job's processes. False if it has ended.
 bool is_process_of_job(pid_t pid, const JobsHere& jobs);
 
-// The parent of a process; 0: in no name space that can be seen from here; nullopt: there is no
+// The parent of a process; 0: in no namespace that can be seen from here; nullopt: there is no
 // such process, or it cannot be read.
 using ParentOf = std::function<std::optional<pid_t>(pid_t)>;
 // Whether a process is one of these or descends from them, or it is not certain that it does

@@ -27,7 +27,7 @@ class VisitorTest : public CppUnit::TestFixture {
   void who_descends_from_a_job() {
     for (const pid_t pid : {30, 31, 32}) CPPUNIT_ASSERT(may(pid));
     for (const pid_t pid : {20, 21, 1}) CPPUNIT_ASSERT(!may(pid));
-    parents_[20] = 0;  // from another name space of processes
+    parents_[20] = 0;  // from another pid namespace
     CPPUNIT_ASSERT(!may(21));
   }
 

@@ -466,6 +466,17 @@ class Pool:
                                           self.all_logs()))
         return self.job(job)
 
+    def output(self, job):
+        """A finished job, and all that it printed: stderr before stdout."""
+        details = self.wait_state(job, ["done", "failed"])
+        target = os.path.join(self.folder, "out-%d" % job)
+        self.run("fetch", job, "--into", target)
+        texts = []
+        for name in sorted(os.listdir(target)) if os.path.isdir(target) else []:
+            with open(os.path.join(target, name)) as f:
+                texts.append(f.read())
+        return details, "".join(texts)
+
     # -- the end ------------------------------------------------------------
 
     def log(self, name):
@@ -499,3 +510,13 @@ class Pool:
             client.remove_cgroups()
         if not os.environ.get("SUBLET_TEST_KEEP"):
             shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def pool_of_class(case):
+    """For setUpClass: a pool with one idle machine, closed after the tests of the class."""
+    pool = Pool()
+    case.addClassCleanup(pool.close)
+    pool.start_server()
+    pool.client("curly").start()
+    pool.wait_machines(1)
+    return pool

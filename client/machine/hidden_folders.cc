@@ -101,7 +101,8 @@ void check_grants(const std::vector<std::string>& grants) {
                                   : ""));
     }
     if (real != path)
-      throw SettingError("grants: " + path + " leads to " + real + ": name that in its place");
+      throw SettingError("grants: " + path + " leads through a symbolic link: use " + real +
+                         " instead");
   }
 }
 

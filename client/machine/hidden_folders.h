@@ -8,10 +8,10 @@
 
 namespace sublet::client {
 
-// Home folders: /home, /root, /run/user, and those of people (user ids 1000 to 59999) in
-// `passwd`, a file in the format of /etc/passwd; the client's state folder, with what other slots
-// have; and the server's. Their real paths, none in another. Not: a home that is a system folder.
-// At most SUBLET_MAX_PLACES; *left_out is the number of those beyond.
+// /home, /root, /run/user, /run/dbus, the state folders of this client (with what other slots
+// have) and of a server, and the home folders of people (user ids 1000 to 59999) in `passwd`, a
+// file in the format of /etc/passwd. Their real paths, none in another. Not: a home that is a
+// system folder. At most SUBLET_MAX_PLACES; *left_out is the number of those beyond.
 std::vector<std::string> folders_to_hide(const std::string& state_folder, const std::string& passwd,
                                          size_t* left_out);
 

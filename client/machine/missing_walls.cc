@@ -1,7 +1,9 @@
 #include "client/machine/missing_walls.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,36 +16,69 @@
 namespace sublet::client {
 namespace {
 
-// 0, or the error of a new process that enters new namespaces, and hides others' processes there.
-int error_of_namespaces(bool hides) {
-  const pid_t child = fork();
-  if (child < 0) return errno;
-  if (child == 0) {
-    const bool made = unshare(CLONE_NEWNS | CLONE_NEWIPC) == 0 &&
-                      mount("none", "/", nullptr, MS_REC | MS_SLAVE, nullptr) == 0 &&
-                      (!hides || mount("proc", "/proc", "proc", 0, "hidepid=invisible") == 0);
-    _exit(made ? 0 : errno);
-  }
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : ECHILD;
+// What a new process that enters new namespaces can do there, up to the first error.
+struct Trial {
+  enum Step : int { kNone, kProcess, kNamespaces, kMounts, kHiding };
+  Step failed = kNone;
+  int error = 0;
+};
+
+int step_that_fails() {
+  if (unshare(CLONE_NEWNS | CLONE_NEWIPC) != 0) return Trial::kNamespaces;
+  // The kinds of mounts that walls/places.cc makes.
+  if (mount("none", "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0 ||
+      mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, nullptr) != 0 ||
+      mkdir("/tmp/folder", 0700) != 0 || mkdir("/tmp/pts", 0755) != 0 ||
+      mount("devpts", "/tmp/pts", "devpts", MS_NOSUID | MS_NOEXEC, "newinstance") != 0 ||
+      mount("/tmp/folder", "/tmp/folder", nullptr, MS_BIND, nullptr) != 0 ||
+      mount(nullptr, "/tmp/folder", nullptr, MS_REMOUNT | MS_BIND | MS_NOSUID | MS_NODEV,
+            nullptr) != 0)
+    return Trial::kMounts;
+  return mount("proc", "/proc", "proc", 0, "hidepid=invisible") == 0 ? Trial::kNone
+                                                                     : Trial::kHiding;
 }
 
-// What root's jobs see.
+// Its exit status is the step; the error comes through a pipe.
+Trial try_namespaces() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return {Trial::kProcess, errno};
+  const pid_t child = fork();
+  if (child == 0) {
+    const int step = step_that_fails();
+    const int error = step == Trial::kNone ? 0 : errno;
+    _exit(write(ends[1], &error, sizeof error) == sizeof error ? step : Trial::kProcess);
+  }
+  const int error_of_fork = errno;
+  close(ends[1]);
+  int status = 0, error = 0;
+  if (child < 0) error = error_of_fork;
+  const bool told = child > 0 && read(ends[0], &error, sizeof error) == sizeof error;
+  close(ends[0]);
+  pid_t ended = child;
+  while (child > 0 && (ended = waitpid(child, &status, 0)) < 0 && errno == EINTR) {
+  }
+  if (!told || ended < 0 || !WIFEXITED(status)) return {Trial::kProcess, error};
+  return {static_cast<Trial::Step>(WEXITSTATUS(status)), error};
+}
+
+// What root's jobs see. The shepherd goes on without walls for the same errors (walls/places.cc).
 void add_missing_places(std::vector<std::string>* missing) {
-  const int error = error_of_namespaces(false);
-  if (error != 0)
+  const auto [failed, error] = try_namespaces();
+  const std::string why = std::strerror(error);
+  const bool refused = error == EPERM || error == EINVAL || error == ENOSYS;
+  if (failed == Trial::kNone) return;
+  if (failed == Trial::kNamespaces && refused)
     missing->push_back(
-        std::string("Jobs see home folders and all processes and devices, and share /tmp, /var/tmp "
-                    "and /dev/shm with everybody on this machine: namespaces cannot be made (") +
-        std::strerror(error) + ").");
-  const int unseen = error == 0 ? error_of_namespaces(true) : 0;
-  if (unseen != 0)
+        "Jobs see home folders and all processes and devices, and share /tmp, /var/tmp and "
+        "/dev/shm with everybody on this machine: namespaces cannot be made (" +
+        why + ").");
+  else if (failed == Trial::kHiding && refused)
+    missing->push_back("Jobs see the processes of all accounts: they cannot be hidden (" + why +
+                       (error == EINVAL ? "; Linux 5.8 can)." : ")."));
+  else
     missing->push_back(
-        std::string("Jobs see the processes of all accounts: this kernel cannot hide them (before "
-                    "Linux 5.8; ") +
-        std::strerror(unseen) + ").");
+        "Jobs cannot start on this machine: what is to separate them from it cannot be made (" +
+        why + "). Run the client without root, or outside of this container.");
 }
 
 // What Landlock keeps jobs from. Other accounts' processes are protected by that.

@@ -8,8 +8,8 @@
 
 namespace sublet::client {
 
-// A sentence for each part that is missing, which says what jobs can do for lack of it. For a
-// client that is root; without root there are no walls but the filter of system calls. Main thread.
+// A sentence for each part that is missing, which says what jobs can do for lack of it; or that
+// none can start. With root and without. Main thread.
 std::vector<std::string> missing_walls();
 
 }  // namespace sublet::client

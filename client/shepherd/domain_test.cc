@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdio>
 #include <functional>
@@ -56,8 +56,23 @@ class DomainTest : public CppUnit::TestFixture {
   }
   // A process that waits, of our account.
   struct Victim {
+    std::array<int, 2> ready = pipe_ends();
+    static std::array<int, 2> pipe_ends() {
+      std::array<int, 2> ends;
+      CPPUNIT_ASSERT_EQUAL(0, pipe2(ends.data(), O_CLOEXEC));
+      return ends;
+    }
     Victim() : pid(fork()) {
-      while (pid == 0) pause();
+      if (pid == 0) {
+        // Else Yama may be what protects it.
+        prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+        close(ready[1]);
+        while (true) pause();
+      }
+      close(ready[1]);
+      char none;
+      CPPUNIT_ASSERT_EQUAL(ssize_t{0}, read(ready[0], &none, 1));
+      close(ready[0]);
     }
     ~Victim() {
       kill(pid, SIGKILL);
@@ -74,6 +89,14 @@ class DomainTest : public CppUnit::TestFixture {
 
   void nobody_else_is_traced_or_read() {
     if (skip_before(kFirstLandlock)) return;
+    {  // By whom it may be, if not for the domain.
+      const Victim victim;
+      const pid_t other = fork();
+      if (other == 0) _exit(error_of_memory(victim.pid));
+      int status = -1;
+      CPPUNIT_ASSERT_EQUAL(other, waitpid(other, &status, 0));
+      CPPUNIT_ASSERT_EQUAL(0, status);
+    }
     for (const int version : {kFirstLandlock, landlock_version()}) {
       const Victim victim;
       CPPUNIT_ASSERT_EQUAL(

@@ -21,6 +21,7 @@ class PlacesTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(few_devices_are_there);
   CPPUNIT_TEST(terminals_are_its_own);
   CPPUNIT_TEST(a_granted_device_is_there);
+  CPPUNIT_TEST(a_lost_list_of_places_hides_no_less);
   CPPUNIT_TEST(others_processes_are_not_seen);
   CPPUNIT_TEST(no_link_on_the_way_to_a_grant_is_followed);
   CPPUNIT_TEST(its_own_folder_is_where_it_was);
@@ -127,8 +128,28 @@ class PlacesTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("0\n"), refused);
   }
 
+  void a_lost_list_of_places_hides_no_less() {
+    if (skip_without_walls("hidden folders")) return;
+    Rig rig;
+    AttemptOrder order = rig.order({});
+    order.program = "/bin/sh";
+    order.arguments = {"sh", "-c",
+                       "for f in /home /root " + rig.base() +
+                           "; do ls -A $f; done 2>&-; "
+                           "ls /etc/passwd"};
+    order.environment = {"PATH=/usr/bin:/bin"};
+    CPPUNIT_ASSERT_EQUAL(0, unlink((rig.base() + "/" SUBLET_PLACES_FILE).c_str()));
+    const std::string folder = rig.start(order);
+    CPPUNIT_ASSERT_EQUAL(std::string(), rig.finish(folder).step);
+    CPPUNIT_ASSERT_EQUAL(std::string("/etc/passwd\n"), rig.read(folder + "/stdout"));
+  }
+
   void others_processes_are_not_seen() {
     if (skip_without_walls("processes")) return;
+    if (system("unshare --mount mount -t proc -o hidepid=invisible proc /proc 2>&-") != 0) {
+      std::cerr << "skipped, this kernel cannot hide processes\n";
+      return;
+    }
     Rig rig;
     CPPUNIT_ASSERT_EQUAL(std::string("gone\nsh\n"),
                          tell(rig,

@@ -268,7 +268,7 @@ class InputTest : public CppUnit::TestFixture {
   }
 
   void another_namespace_hides_nothing() {
-    if (geteuid() != 0) return skip("only root can make name spaces of mounts");
+    if (geteuid() != 0) return skip("only root can make mount namespaces");
     unsigned childs = 0;
     const pid_t child = start(
         [](int to_parent) {

@@ -235,11 +235,7 @@ BATCH_FILES = [
 class WrongInputs(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.pool = harness.Pool()
-        cls.addClassCleanup(cls.pool.close)
-        cls.pool.start_server()
-        cls.pool.client("curly").start()
-        cls.pool.wait_machines(1)
+        cls.pool = harness.pool_of_class(cls)
         cls.job = cls.pool.submit("--", "true")[0]
         cls.pool.wait_state(cls.job, "done")
         for name in ("one.toml", "two.toml"):

@@ -88,23 +88,12 @@ PYTHON = {
 class Honest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.pool = harness.Pool()
-        cls.addClassCleanup(cls.pool.close)
-        cls.pool.start_server()
-        cls.pool.client("curly").start()
-        cls.pool.wait_machines(1)
+        cls.pool = harness.pool_of_class(cls)
 
     def output(self, *command):
-        job = self.pool.submit("--", *command)[0]
-        details = self.pool.wait_state(job, ["done", "failed"])
-        target = os.path.join(self.pool.folder, "out-%d" % job)
-        self.pool.run("fetch", job, "--into", target)
-        texts = {}
-        for name in os.listdir(target):
-            with open(os.path.join(target, name)) as f:
-                texts[name] = f.read()
-        self.assertEqual(details["state"], "done", (details, texts))
-        return "".join(text for name, text in texts.items() if name.endswith("out"))
+        details, text = self.pool.output(self.pool.submit("--", *command)[0])
+        self.assertEqual(details["state"], "done", (details, text))
+        return text
 
     def test_python(self):
         for name, (program, expected) in PYTHON.items():

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <initializer_list>
@@ -53,8 +54,10 @@ bool lies_in(const char* path, const char* folder) {
 
 // Opens a path from the root on, no symbolic link on the way, so that whoever can write to one of
 // its folders cannot lead elsewhere. `make`: creates what is missing, folders, and a file at its
-// end if `file`. -1 with errno.
+// end if `file`. -1 with errno. New folders cannot be listed, but for those of devices: programs
+// look there for what there is.
 int walk(const char* path, bool make, bool file) {
+  const mode_t mode = lies_in(path, "/dev") ? 0755 : 0711;
   int at = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (!path[1]) return at;
   while (at >= 0 && *path) {
@@ -68,7 +71,7 @@ int walk(const char* path, bool make, bool file) {
     if (make && last && file) {
       const int created = openat(at, part, O_CREAT | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0600);
       if (created >= 0) close(created);
-    } else if (make && mkdirat(at, part, 0711) != 0 && errno != EEXIST) {
+    } else if (make && mkdirat(at, part, mode) != 0 && errno != EEXIST) {
       return -1;
     }
     const int next = openat(at, part, O_PATH | O_NOFOLLOW | O_CLOEXEC | (last ? 0 : O_DIRECTORY));
@@ -103,11 +106,25 @@ constexpr char kSmall[] = "mode=1777,size=1m,nr_inodes=4096";
 
 }  // namespace
 
-// An older client wrote no such file.
+// If an older client wrote no such file, or somebody has removed it: what is hidden at least.
+void Walls::hide_least() {
+  static char places[][16] = {"/home", "/root", "/run/user", "/run/dbus"};
+  for (char* place : places) places_.hidden[places_.hidden_count++] = place;
+  // The client's state, two folders above.
+  strcpy(text_, here_);
+  for (int i = 0; i < 2; ++i)
+    if (char* slash = strrchr(text_, '/')) *slash = 0;
+  if (*text_) places_.hidden[places_.hidden_count++] = text_;
+}
+
 const char* Walls::load() {
   constexpr char kPlaces[] = "../../" SUBLET_PLACES_FILE;
   const int64_t size = read_whole(AT_FDCWD, kPlaces, text_, SUBLET_RECORD_MAX_BYTES);
-  if (size < 0) return errno == ENOENT ? nullptr : "places";
+  if (size < 0 && errno != ENOENT) return "places";
+  if (size < 0) {
+    hide_least();
+    return nullptr;
+  }
   unsigned line = 0;
   const char* wrong =
       sublet_format_parse(&sublet_places_format, text_, static_cast<size_t>(size), &places_, &line);
@@ -170,8 +187,13 @@ bool Walls::cover_with_folder(const char* path, const char* source) {
   bool failed = false;
   if (!note_cover(path, &failed)) return !failed;
   const char* const cover = covers_[cover_count_ - 1];
-  return mkdir(source, 0700) == 0 && mount(source, cover, nullptr, MS_BIND, nullptr) == 0 &&
-         mount(nullptr, cover, nullptr, MS_REMOUNT | MS_BIND | kTame, nullptr) == 0;
+  struct statvfs about;
+  if (mkdir(source, 0700) != 0 || statvfs(source, &about) != 0 ||
+      mount(source, cover, nullptr, MS_BIND, nullptr) != 0)
+    return false;
+  // The disk's own restriction stays: in a container it may not be lifted, elsewhere it should not.
+  const unsigned long own = about.f_flag & ST_NOEXEC ? MS_NOEXEC : 0;
+  return mount(nullptr, cover, nullptr, MS_REMOUNT | MS_BIND | kTame | own, nullptr) == 0;
 }
 
 bool Walls::cover_with(const char* type, const char* path, const char* options) {

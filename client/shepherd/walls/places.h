@@ -1,8 +1,8 @@
 // What a job sees of the machine's files, if the shepherd is root: a mount namespace of its own
 // with a /tmp, /var/tmp, /dev/shm, /run/lock and message queues that begin empty and go with the
 // attempt, a /dev of a few devices and terminals of its own, a /proc of its account's processes,
-// without the folders that the client hides, but with what its owner grants; and System V IPC of
-// its own. Where namespaces are not permitted, only /tmp and /var/tmp are swept
+// and System V IPC of its own. It does not see the folders that the client hides, except for what
+// the owner grants. Where namespaces are not permitted, only /tmp and /var/tmp are swept
 // at the end. Without root none of this applies: the job runs under the client's own account.
 #ifndef SUBLET_CLIENT_SHEPHERD_WALLS_PLACES_H_
 #define SUBLET_CLIENT_SHEPHERD_WALLS_PLACES_H_
@@ -33,6 +33,7 @@ class Walls {
   static constexpr size_t kMostKept = SUBLET_MAX_PLACES + 1 + kMostDevices;
   static constexpr size_t kMostCovers = SUBLET_MAX_PLACES + 7;
 
+  void hide_least();
   const char* load();
   const char* enter_namespaces(bool* permitted) const;
   bool keep(const char* path);
