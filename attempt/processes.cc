@@ -360,6 +360,25 @@ int64_t AttemptProcesses::resident_bytes(int news) noexcept {
   return all ? context.pages * sysconf(_SC_PAGESIZE) : -1;
 }
 
+int64_t AttemptProcesses::proportional_bytes(int news) noexcept {
+  struct Context {
+    int news;
+    int64_t bytes;
+  } context = {news, 0};
+  const bool all = visit(
+      [](AttemptProcesses& self, const Found& found, void* raw) {
+        auto* context = static_cast<Context*>(raw);
+        if (is_readable(context->news)) return false;
+        const bool told = self.read_file(Digits(found.pid).text, "smaps_rollup", self.text_,
+                                         sizeof self.text_) > 0;
+        const int64_t kb = told ? number_after(self.text_, "Pss:") : -1;
+        context->bytes += kb >= 0 ? kb * 1024 : found.resident_pages * sysconf(_SC_PAGESIZE);
+        return true;
+      },
+      &context);
+  return all ? context.bytes : -1;
+}
+
 bool AttemptProcesses::handles(pid_t pid, int signal) noexcept {
   if (read_file(Digits(pid).text, "status", text_, sizeof text_) <= 0) return false;
   const char* caught = strstr(text_, "\nSigCgt:");

@@ -285,7 +285,8 @@ void Shepherd::check_limits(int64_t now) {
   // The kernel may have killed one process of several, whose work the others wait for.
   const int64_t memory = sublet_memory_limit(&order_);
   if (*order_.cgroup_memory ? weight_.memory_ran_out()
-                            : memory > 0 && processes_.resident_bytes(monitor_) > memory)
+                            : memory > 0 && processes_.resident_bytes(monitor_) > memory &&
+                                  processes_.proportional_bytes(monitor_) > memory)
     limit_ = SUBLET_LIMIT_MEMORY;
   if (limit_ != SUBLET_LIMIT_NONE) act(machine_.over_limit(now), now);
 }

@@ -2,9 +2,11 @@
 #include <cppunit/extensions/HelperMacros.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <fstream>
 #include <iostream>
 
@@ -69,6 +71,7 @@ class ShepherdWeightTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(save_beside_a_busy_owner_ends_in_time);
   CPPUNIT_TEST(the_session_of_the_shepherd_keeps_its_weight);
   CPPUNIT_TEST(news_interrupt_what_takes_long);
+  CPPUNIT_TEST(shared_pages_count_once);
   CPPUNIT_TEST(the_shepherd_runs_before_everybody_and_its_job_does_not);
   CPPUNIT_TEST_SUITE_END();
 
@@ -94,6 +97,31 @@ class ShepherdWeightTest : public CppUnit::TestFixture {
     waitpid(job, nullptr, 0);
     close(news[0]);
     close(news[1]);
+  }
+
+  // Memory that was written before the workers were forked.
+  void shared_pages_count_once() {
+    constexpr int64_t kBytes = 64 << 20;
+    constexpr int kWorkers = 4;
+    const pid_t job = fork();
+    if (job == 0) {
+      setsid();
+      void* const memory =
+          mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      memset(memory, 1, kBytes);
+      for (int i = 0; i < kWorkers; ++i)
+        if (fork() == 0) break;
+      while (true) pause();
+    }
+    AttemptProcesses processes;
+    CPPUNIT_ASSERT(processes.open(""));
+    processes.set({.session = job});
+    CPPUNIT_ASSERT(
+        wait_until([&] { return processes.resident_bytes(-1) > (kWorkers + 1) * kBytes; }));
+    const int64_t proportional = processes.proportional_bytes(-1);
+    kill(-job, SIGKILL);
+    waitpid(job, nullptr, 0);
+    CPPUNIT_ASSERT(proportional >= kBytes && proportional < 2 * kBytes);
   }
 
   void the_shepherd_runs_before_everybody_and_its_job_does_not() {

@@ -26,6 +26,8 @@ class Bounds(unittest.TestCase):
             self.assertIn("its slot's part of this machine's memory (", last["reason"])
             self.assertIn("--memory", last["reason"])
             self.assertIn(" MiB)" if part < 1 << 30 else " GiB)", last["reason"])
+            if "memory limit is enforced per process" in pool.log("client-curly"):
+                return  # without a cgroup its allocations fail, and it ends by itself
             limited = pool.submit("--memory", "20 MiB", "--", "tail", "/dev/zero")[0]
             last = pool.wait_state(limited, ["failed"])["attempt_list"][-1]
             self.assertEqual(last["ended"], "over its limits", last)
