@@ -14,7 +14,7 @@
 
 #include <initializer_list>
 
-#include "client/shepherd/memory.h"
+#include "client/shepherd/bounds.h"
 
 namespace sublet::shepherd {
 namespace {

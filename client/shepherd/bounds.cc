@@ -1,4 +1,4 @@
-#include "client/shepherd/memory.h"
+#include "client/shepherd/bounds.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 // What the kernel's counters say, in both layouts. (Real cgroups: run_test.cc.)
-#include "client/shepherd/memory.h"
+#include "client/shepherd/bounds.h"
 
 #include <cppunit/extensions/HelperMacros.h>
 

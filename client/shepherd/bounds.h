@@ -1,6 +1,6 @@
 // The memory of an attempt, by its cgroup. Any thread; allocates nothing.
-#ifndef SUBLET_CLIENT_SHEPHERD_MEMORY_H_
-#define SUBLET_CLIENT_SHEPHERD_MEMORY_H_
+#ifndef SUBLET_CLIENT_SHEPHERD_BOUNDS_H_
+#define SUBLET_CLIENT_SHEPHERD_BOUNDS_H_
 
 #include <stdint.h>
 
@@ -15,4 +15,4 @@ bool memory_ran_out(const char* folder);
 
 }  // namespace sublet::shepherd
 
-#endif  // SUBLET_CLIENT_SHEPHERD_MEMORY_H_
+#endif  // SUBLET_CLIENT_SHEPHERD_BOUNDS_H_
