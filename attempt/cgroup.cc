@@ -45,16 +45,17 @@ class Probe {
 };
 
 struct Hierarchies {
-  std::string unified, cpu, memory;
+  std::string unified, cpu, memory, processes;
 };
 
 Hierarchies find(const std::string& root) {
-  if (exists(root + "/cgroup.controllers")) return {root, root, root};
+  if (exists(root + "/cgroup.controllers")) return {root, root, root, root};
   Hierarchies found;
   if (exists(root + "/unified/cgroup.controllers")) found.unified = root + "/unified";
   for (const char* name : {"/cpu", "/cpu,cpuacct"})
     if (found.cpu.empty() && exists(root + name + "/cgroup.procs")) found.cpu = root + name;
   if (exists(root + "/memory/cgroup.procs")) found.memory = root + "/memory";
+  if (exists(root + "/pids/cgroup.procs")) found.processes = root + "/pids";
   return found;
 }
 
@@ -76,7 +77,7 @@ AttemptCgroups AttemptCgroups::detect(const std::string& root, const std::string
   bool v2_alone = !at.unified.empty() && at.unified == at.cpu;
   // Fails if a controller is already enabled or unavailable; the probes find out which.
   if (v2_alone)
-    for (const char* controller : {"+cpu", "+memory"})
+    for (const char* controller : {"+cpu", "+memory", "+pids"})
       write_to(root + "/cgroup.subtree_control", controller);
   std::string why;
   found.unified_ = works(at.unified, tag, "cgroup.kill", "1", &why);
@@ -93,6 +94,10 @@ AttemptCgroups AttemptCgroups::detect(const std::string& root, const std::string
     found.missing_.push_back(
         "A job's memory limit is enforced per process and checked four times a second (" + why +
         ").");
+  found.processes_ = works(at.processes, tag, "pids.max", "100", &why);
+  if (!why.empty())
+    found.missing_.push_back(
+        "A job's processes are bounded by its account's, or counted once a second (" + why + ").");
   return found;
 }
 
@@ -106,11 +111,12 @@ void AttemptCgroups::set_folders(const AttemptName& name, AttemptOrder* order) c
   order->cgroup_unified = folder(unified_, name);
   order->cgroup_cpu = folder(cpu_, name);
   order->cgroup_memory = folder(memory_, name);
+  order->cgroup_processes = folder(processes_, name);
 }
 
 int AttemptCgroups::remove_left_over(const std::vector<AttemptName>& keep) const {
   int removed = 0;
-  std::vector<std::string> hierarchies = {unified_, cpu_, memory_};
+  std::vector<std::string> hierarchies = {unified_, cpu_, memory_, processes_};
   std::ranges::sort(hierarchies);
   hierarchies.erase(std::unique(hierarchies.begin(), hierarchies.end()), hierarchies.end());
   for (const std::string& hierarchy : hierarchies) {

@@ -26,6 +26,7 @@ class AttemptCgroups {
   bool can_kill() const { return !unified_.empty(); }  // can freeze and kill all at once
   bool can_weigh() const { return !cpu_.empty(); }     // cpu.idle
   bool can_limit_memory() const { return !memory_.empty(); }
+  bool can_limit_processes() const { return !processes_.empty(); }
   // A sentence for each feature that does not work: what is used instead, and why.
   const std::vector<std::string>& missing() const { return missing_; }
 
@@ -42,6 +43,7 @@ class AttemptCgroups {
   std::string unified_;  // roots of the hierarchies; empty: unusable
   std::string cpu_;
   std::string memory_;
+  std::string processes_;
   std::vector<std::string> missing_;
 };
 

@@ -25,8 +25,9 @@ class CgroupTest : public CppUnit::TestFixture {
     char root[] = "/tmp/sublet-cgroup-XXXXXX";
     CPPUNIT_ASSERT(mkdtemp(root) != nullptr);
     AttemptCgroups found = AttemptCgroups::detect(root, "test");
-    CPPUNIT_ASSERT(!found.can_kill() && !found.can_weigh() && !found.can_limit_memory());
-    CPPUNIT_ASSERT_EQUAL(size_t{3}, found.missing().size());
+    CPPUNIT_ASSERT(!found.can_kill() && !found.can_weigh() && !found.can_limit_memory() &&
+                   !found.can_limit_processes());
+    CPPUNIT_ASSERT_EQUAL(size_t{4}, found.missing().size());
     // A tree that only looks like cgroups: a folder can be created, but no files appear
     // in it.
     system_files().make_folders(std::string(root) + "/cpu");
@@ -60,10 +61,10 @@ class CgroupTest : public CppUnit::TestFixture {
       return places;
     };
     using Places = std::vector<std::string>;
-    CPPUNIT_ASSERT((tried({"cgroup.controllers"}) == Places{"", "", ""}));
+    CPPUNIT_ASSERT((tried({"cgroup.controllers"}) == Places{"", "", "", ""}));
     CPPUNIT_ASSERT(
-        (tried({"unified/cgroup.controllers", "cpu,cpuacct/cgroup.procs", "memory/cgroup.procs"}) ==
-         Places{"/unified", "/cpu,cpuacct", "/memory"}));
+        (tried({"unified/cgroup.controllers", "cpu,cpuacct/cgroup.procs", "memory/cgroup.procs",
+                "pids/cgroup.procs"}) == Places{"/unified", "/cpu,cpuacct", "/memory", "/pids"}));
   }
 
   void folders_are_named_only_where_they_work() {
@@ -76,13 +77,15 @@ class CgroupTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(here.can_weigh(), order.cgroup_cpu.ends_with("/sublet-test-7.1"));
     CPPUNIT_ASSERT_EQUAL(here.can_limit_memory(),
                          order.cgroup_memory.ends_with("/sublet-test-7.1"));
+    CPPUNIT_ASSERT_EQUAL(here.can_limit_processes(),
+                         order.cgroup_processes.ends_with("/sublet-test-7.1"));
   }
 
   void this_machine_is_used_as_it_is() {
     AttemptCgroups here = AttemptCgroups::detect("test");
     for (const std::string& sentence : here.missing()) std::cerr << sentence << "\n";
-    CPPUNIT_ASSERT_EQUAL(size_t{3}, here.missing().size() + here.can_kill() + here.can_weigh() +
-                                        here.can_limit_memory());
+    CPPUNIT_ASSERT_EQUAL(size_t{4}, here.missing().size() + here.can_kill() + here.can_weigh() +
+                                        here.can_limit_memory() + here.can_limit_processes());
   }
 };
 

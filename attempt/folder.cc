@@ -39,8 +39,8 @@ bool holds_nul(const AttemptOrder& order) {
   auto bad = [](const std::string& text) { return text.find('\0') != std::string::npos; };
   return bad(order.program) || bad(order.work) || bad(order.standard_input) || bad(order.monitor) ||
          bad(order.cgroup_unified) || bad(order.cgroup_cpu) || bad(order.cgroup_memory) ||
-         bad(order.boot_id) || std::ranges::any_of(order.arguments, bad) ||
-         std::ranges::any_of(order.environment, bad);
+         bad(order.cgroup_processes) || bad(order.boot_id) ||
+         std::ranges::any_of(order.arguments, bad) || std::ranges::any_of(order.environment, bad);
 }
 
 // The numbers have the same names on both sides.
@@ -125,6 +125,7 @@ std::string print_order(const AttemptOrder& order) {
   raw->cgroup_unified = order.cgroup_unified.c_str();
   raw->cgroup_cpu = order.cgroup_cpu.c_str();
   raw->cgroup_memory = order.cgroup_memory.c_str();
+  raw->cgroup_processes = order.cgroup_processes.c_str();
   raw->boot_id = order.boot_id.c_str();
   return print(sublet_order_format, raw.get());
 }
@@ -143,6 +144,7 @@ std::optional<AttemptOrder> parse_order(std::string text, std::string* error) {
   order.cgroup_unified = raw->cgroup_unified;
   order.cgroup_cpu = raw->cgroup_cpu;
   order.cgroup_memory = raw->cgroup_memory;
+  order.cgroup_processes = raw->cgroup_processes;
   order.boot_id = raw->boot_id;
   return order;
 }

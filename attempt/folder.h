@@ -43,6 +43,7 @@ struct AttemptOrder {
   std::string cgroup_unified;  // AttemptCgroups::set_folders (attempt/cgroup.h); empty: none
   std::string cgroup_cpu;
   std::string cgroup_memory;
+  std::string cgroup_processes;
   int64_t save_deadline_ms = 2000;
   int64_t cpu_allowance_ms = 50;  // 0: not lifted to save
   int64_t lease_ns = 0;           // CLOCK_BOOTTIME

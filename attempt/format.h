@@ -70,18 +70,19 @@ struct sublet_order {
   int64_t stderr_limit;
   int64_t limit_cpu_s; /* of all processes together */
   int64_t limit_wall_s;
-  int64_t limit_memory; /* bytes, of all processes together */
-  int64_t slot_memory;  /* the slot's part of the machine's, in bytes: the limit if there is no
-                           other; 0: none */
-  int64_t limit_file;   /* bytes per file */
-  int64_t limit_processes;
+  int64_t limit_memory;    /* bytes, of all processes together */
+  int64_t slot_memory;     /* the slot's part of the machine's, in bytes: the limit if there is no
+                              other; 0: none */
+  int64_t limit_file;      /* bytes per file */
+  int64_t limit_processes; /* threads count too; 0: see sublet_process_limit() */
   int64_t limit_open_files;
   const char* monitor; /* monitor.sock */
   /* Folders only for this attempt, which the shepherd creates and removes; their
-   * parents exist. "": none. With cgroup v2 alone all three are the same. */
+   * parents exist. "": none. With cgroup v2 alone all are the same. */
   const char* cgroup_unified;
   const char* cgroup_cpu;
   const char* cgroup_memory;
+  const char* cgroup_processes;
   int64_t save_deadline_ms;
   int64_t cpu_allowance_ms; /* 0: not lifted to save */
   int64_t lease_ns;         /* CLOCK_BOOTTIME */
@@ -128,7 +129,8 @@ enum sublet_limit {
   SUBLET_LIMIT_CPU = 1,
   SUBLET_LIMIT_WALL = 2,
   SUBLET_LIMIT_MEMORY = 3,
-  SUBLET_LIMIT_FILE = 4
+  SUBLET_LIMIT_FILE = 4,
+  SUBLET_LIMIT_PROCESSES = 5
 };
 
 /* How the attempt ended. The names contain the units of durations and CPU time. */
@@ -139,7 +141,8 @@ struct sublet_exit {
   int64_t code;
   const char* step;   /* if the outcome is FAILED: SUBLET_STEP_EXEC, ...; else "" */
   int64_t limit;      /* enum sublet_limit: the one that was exceeded */
-  int64_t bound;      /* its value: seconds of CPU or wall time, bytes of memory or of a file */
+  int64_t bound;      /* its value: seconds of CPU or wall time, bytes of memory or of a file,
+                         processes */
   int64_t reason;     /* enum sublet_leave_reason (protocol/frame.h) */
   int64_t asked;      /* 1: it had been asked to leave before it ended */
   int64_t left;       /* 1: the program reported that it saved and left */
@@ -149,7 +152,10 @@ struct sublet_exit {
   int64_t cpu_user_us;
   int64_t cpu_system_us;
   int64_t wall_us;
-  int64_t max_rss_bytes;
+  /* The most at once, as far as was seen: bytes of all processes together, or of one of them if
+   * that was more; processes and threads. 0: not known. */
+  int64_t memory_peak;
+  int64_t processes_peak;
   int64_t switches_voluntary;
   int64_t switches_forced;
   int64_t aware;
@@ -187,6 +193,15 @@ extern const struct sublet_format sublet_exit_format;
 /* The limit of the memory of all processes together, in bytes; 0: none. */
 static inline int64_t sublet_memory_limit(const struct sublet_order* order) {
   return order->limit_memory > 0 ? order->limit_memory : order->slot_memory;
+}
+
+/* Of a job that sets no limit: one that runs away must not exhaust what the owner's programs
+ * need. */
+#define SUBLET_DEFAULT_PROCESSES INT64_C(512)
+
+/* How many processes and threads there may be at once. */
+static inline int64_t sublet_process_limit(const struct sublet_order* order) {
+  return order->limit_processes > 0 ? order->limit_processes : SUBLET_DEFAULT_PROCESSES;
 }
 
 /* Fills *out (a struct of the format) from text[0..size), decoding in place:

@@ -107,6 +107,7 @@ bool AttemptProcesses::read_stat(const char* name, Found* found) noexcept {
   found->session = static_cast<pid_t>(stat.field(6));
   found->dead = stat.state == 'Z' || stat.state == 'X';
   found->resident_pages = stat.field(24);
+  found->threads = stat.field(20);
   found->waited_ticks = stat.field(16) + stat.field(17);
   return stat.state != 0;
 }
@@ -345,19 +346,22 @@ int64_t AttemptProcesses::counted_ns() noexcept {
   return cpu_.more_than(cpu_before_);
 }
 
-int64_t AttemptProcesses::resident_bytes(int news) noexcept {
+bool AttemptProcesses::measure(int news, AttemptUse* found) noexcept {
   struct Context {
     int news;
     int64_t pages;
-  } context = {news, 0};
+    int64_t threads;
+  } context = {news, 0, 0};
   const bool all = visit(
       [](AttemptProcesses&, const Found& found, void* raw) {
         auto* context = static_cast<Context*>(raw);
         context->pages += found.resident_pages;
+        context->threads += found.threads;
         return !is_readable(context->news);
       },
       &context);
-  return all ? context.pages * sysconf(_SC_PAGESIZE) : -1;
+  if (all) *found = {context.pages * sysconf(_SC_PAGESIZE), context.threads};
+  return all;
 }
 
 int64_t AttemptProcesses::proportional_bytes(int news) noexcept {

@@ -24,6 +24,11 @@ struct AttemptIdentity {
   const char* status_path = nullptr;  // value of SUBLET_STATUS, not copied; null: not used
 };
 
+struct AttemptUse {
+  int64_t memory_bytes = 0;  // resident; pages that several processes share count for each
+  int64_t threads = 0;       // of all processes
+};
+
 class AttemptProcesses {
  public:
   AttemptProcesses() = default;
@@ -49,11 +54,13 @@ class AttemptProcesses {
   // The CPU time used since start_counting().
   void start_counting() noexcept;
   int64_t counted_ns() noexcept;
-  // With hundreds of processes this takes milliseconds, and so does the next but one: both give
-  // up when `news`, a descriptor or -1, becomes readable. Then this is -1.
-  int64_t resident_bytes(int news) noexcept;
-  // The same, but pages that several processes share count once. The kernel visits every page of
-  // a process for it: about 10 ms for each GiB that is not in huge pages.
+  // With hundreds of processes this takes milliseconds, and so do the next two that have a `news`:
+  // they give up when it, a descriptor or -1, becomes readable. Then this is false and *found is
+  // not changed.
+  bool measure(int news, AttemptUse* found) noexcept;
+  // The resident memory, but pages that several processes share count once. The kernel visits
+  // every page of a process for it: about 10 ms for each GiB that is not in huge pages. -1: it
+  // gave up.
   int64_t proportional_bytes(int news) noexcept;
   bool handles(pid_t pid, int signal) noexcept;
   // Whether any process handles `signal`; looks at `first` first. False, without changing
@@ -74,6 +81,7 @@ class AttemptProcesses {
     pid_t session;
     bool dead;
     int64_t resident_pages;
+    int64_t threads;
     int64_t waited_ticks;
   };
   struct Known {

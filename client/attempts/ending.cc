@@ -35,6 +35,9 @@ std::string limit_sentence(const Assignment& what, const sublet_exit& facts) {
       return memory_sentence(what, bound);
     case SUBLET_LIMIT_FILE:
       return "It exceeded its file size limit (" + bound + ").";
+    case SUBLET_LIMIT_PROCESSES:
+      return "It had as many processes and threads as it may have (" + std::to_string(facts.bound) +
+             "). --processes-limit gives it more.";
     default:
       return "It exceeded one of its limits.";
   }
@@ -194,7 +197,7 @@ AttemptEnd end_from_exit(const Assignment& what, const AttemptExit& exit, const 
   end.finished_us = to_utc(facts.ended_ns, clock, same_boot);
   end.wall_ms = std::max<int64_t>(0, facts.wall_us / 1000 - facts.frozen_ms);
   end.cpu_us = facts.cpu_user_us + facts.cpu_system_us;
-  end.memory_peak = static_cast<uint64_t>(std::max<int64_t>(0, facts.max_rss_bytes));
+  end.memory_peak = static_cast<uint64_t>(std::max<int64_t>(0, facts.memory_peak));
   end.resumed_generation = static_cast<uint64_t>(facts.resumed_generation);
   end.resumed_ppm = facts.resumed_generation > 0
                         ? static_cast<int32_t>(std::max<int64_t>(0, facts.resumed_progress_ppm))

@@ -268,7 +268,8 @@ void AttemptTasks::remove_cgroups(const AttemptName& name) {
   // They exist only if the shepherd was killed.
   AttemptOrder order;
   settings_.cgroups.set_folders(name, &order);
-  for (const auto& folder : {order.cgroup_unified, order.cgroup_cpu, order.cgroup_memory})
+  for (const auto& folder :
+       {order.cgroup_unified, order.cgroup_cpu, order.cgroup_memory, order.cgroup_processes})
     if (!folder.empty() && rmdir(folder.c_str()) != 0 && errno != ENOENT)
       log(Severity::warning) << folder << " cannot be removed: " << std::strerror(errno);
 }

@@ -1,6 +1,5 @@
 #include "client/shepherd/bounds.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +19,7 @@ int64_t number_in(const char* folder, const char* name, const char* key) {
   snprintf(path, sizeof path, "%s/%s", folder, name);
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return 0;
-  char text[512] = {'\n'};
+  char text[2048] = {'\n'};
   const ssize_t count = read(fd, text + 1, sizeof text - 2);
   close(fd);
   text[count > 0 ? count + 1 : 1] = 0;
@@ -29,8 +28,6 @@ int64_t number_in(const char* folder, const char* name, const char* key) {
   const char* found = strstr(text, wanted);
   return found ? atoll(found + strlen(wanted)) : 0;
 }
-
-}  // namespace
 
 bool limit_memory(const char* folder, int64_t bytes) {
   const Digits text(bytes);
@@ -47,16 +44,48 @@ bool limit_memory(const char* folder, int64_t bytes) {
   return true;
 }
 
+}  // namespace
+
+const char* Bounds::set(const sublet_order& order) {
+  memory_ = order.cgroup_memory;
+  processes_ = order.cgroup_processes;
+  const int64_t memory = sublet_memory_limit(&order);
+  if (counts_memory() && memory > 0 && !limit_memory(memory_, memory)) return "cgroup memory";
+  const Digits processes(sublet_process_limit(&order));
+  if (counts_processes() && !write_kernel_file(processes_, "pids.max", processes.text))
+    return "cgroup processes";
+  return nullptr;
+}
+
 // The kernel counts kills of any cause in oom_kill, but in v2's "oom" only those times when this
 // limit could not be kept. v1 has no such count (failcnt stays 0 where a limit of swap is set):
 // there the limit was at least reached.
-bool memory_ran_out(const char* folder) {
-  if (number_in(folder, "memory.events", "oom_kill ") > 0)
-    return number_in(folder, "memory.events", "oom ") > 0;
+bool Bounds::memory_ran_out() const {
+  if (!counts_memory()) return false;
+  if (number_in(memory_, "memory.events", "oom_kill ") > 0)
+    return number_in(memory_, "memory.events", "oom ") > 0;
   constexpr int64_t kChargedAtOnce = 64 * 4096;
-  return number_in(folder, "memory.oom_control", "oom_kill ") > 0 &&
-         number_in(folder, "memory.max_usage_in_bytes", "") + kChargedAtOnce >=
-             number_in(folder, "memory.limit_in_bytes", "");
+  return number_in(memory_, "memory.oom_control", "oom_kill ") > 0 &&
+         number_in(memory_, "memory.max_usage_in_bytes", "") + kChargedAtOnce >=
+             number_in(memory_, "memory.limit_in_bytes", "");
+}
+
+bool Bounds::processes_ran_out() const {
+  return counts_processes() && number_in(processes_, "pids.events", "max ") > 0;
+}
+
+int64_t Bounds::memory_used() const {
+  if (!counts_memory()) return 0;
+  const int64_t anonymous = number_in(memory_, "memory.stat", "anon ");
+  return (anonymous > 0 ? anonymous : number_in(memory_, "memory.stat", "rss ")) +
+         number_in(memory_, "memory.stat", "shmem ");
+}
+
+// Older kernels have no pids.peak.
+int64_t Bounds::most_processes() const {
+  if (!counts_processes()) return 0;
+  const int64_t peak = number_in(processes_, "pids.peak", "");
+  return peak > 0 ? peak : number_in(processes_, "pids.current", "");
 }
 
 }  // namespace sublet::shepherd

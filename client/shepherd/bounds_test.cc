@@ -3,6 +3,7 @@
 
 #include <cppunit/extensions/HelperMacros.h>
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,17 +14,42 @@
 namespace sublet::shepherd {
 namespace {
 
-class MemoryTest : public CppUnit::TestFixture {
-  CPPUNIT_TEST_SUITE(MemoryTest);
+// A folder that has the files of both layouts; the kernel's has those of one.
+class Cgroup {
+ public:
+  explicit Cgroup(const std::vector<std::pair<std::string, std::string>>& files) {
+    for (const auto& [name, text] : files) write(name, text);
+    order_->cgroup_memory = order_->cgroup_processes = folder_.path().c_str();
+    order_->slot_memory = 50'000'000;
+    bounds_.set(*order_);
+  }
+  void write(const std::string& name, const std::string& text) {
+    system_files().write_atomic(folder_ / name, text);
+  }
+  std::string read(const std::string& name) const {
+    return system_files().read_file(folder_ / name, 100);
+  }
+  sublet_order& order() { return *order_; }
+  Bounds& bounds() { return bounds_; }
+
+ private:
+  TemporaryFolder folder_;
+  std::unique_ptr<sublet_order> order_ = std::make_unique<sublet_order>();
+  Bounds bounds_;
+};
+
+class BoundsTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(BoundsTest);
   CPPUNIT_TEST(its_own_limit);
   CPPUNIT_TEST(the_machines_memory);
   CPPUNIT_TEST(nothing);
+  CPPUNIT_TEST(what_is_set);
+  CPPUNIT_TEST(what_is_used);
+  CPPUNIT_TEST(without_a_cgroup);
   CPPUNIT_TEST_SUITE_END();
 
   static bool ran_out(const std::vector<std::pair<std::string, std::string>>& files) {
-    TemporaryFolder folder;
-    for (const auto& [name, text] : files) system_files().write_atomic(folder / name, text);
-    return memory_ran_out(folder.path().c_str());
+    return Cgroup(files).bounds().memory_ran_out();
   }
   static std::string events(const std::string& oom, const std::string& kills) {
     return "low 0\nhigh 0\nmax 9\noom " + oom + "\noom_kill " + kills + "\noom_group_kill 0\n";
@@ -42,7 +68,7 @@ class MemoryTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(!ran_out({{"memory.events", events("0", "1")}}));
     CPPUNIT_ASSERT(!ran_out({{"memory.oom_control", control("1")},
                              {"memory.max_usage_in_bytes", "20000000\n"},
-                             {"memory.limit_in_bytes", "49999872\n"}}));
+                             {"memory.limit_in_bytes", "60000000\n"}}));
   }
   void nothing() {
     CPPUNIT_ASSERT(!ran_out({}));
@@ -51,9 +77,60 @@ class MemoryTest : public CppUnit::TestFixture {
                              {"memory.max_usage_in_bytes", "49999872\n"},
                              {"memory.limit_in_bytes", "49999872\n"}}));
   }
+
+  void what_is_set() {
+    Cgroup unified({{"memory.max", "max"}, {"memory.swap.max", "max"}, {"pids.max", "max"}});
+    CPPUNIT_ASSERT(unified.bounds().set(unified.order()) == nullptr);
+    CPPUNIT_ASSERT_EQUAL(std::string("50000000"), unified.read("memory.max"));
+    CPPUNIT_ASSERT(unified.read("memory.swap.max").starts_with("0"));
+    CPPUNIT_ASSERT_EQUAL(std::string("512"), unified.read("pids.max"));
+    unified.order().limit_processes = 7;
+    unified.order().limit_memory = 60'000'000;
+    CPPUNIT_ASSERT(unified.bounds().set(unified.order()) == nullptr);
+    CPPUNIT_ASSERT_EQUAL(std::string("60000000"), unified.read("memory.max"));
+    CPPUNIT_ASSERT(unified.read("pids.max").starts_with("7"));
+
+    Cgroup none({});
+    CPPUNIT_ASSERT_EQUAL(std::string("cgroup memory"),
+                         std::string(none.bounds().set(none.order())));
+    none.write("memory.limit_in_bytes", "");
+    CPPUNIT_ASSERT_EQUAL(std::string("cgroup processes"),
+                         std::string(none.bounds().set(none.order())));
+  }
+
+  void what_is_used() {
+    Cgroup unified({{"memory.max", "max"},
+                    {"pids.max", "max"},
+                    {"memory.stat", "anon 300\nfile 5000\nkernel 7\nshmem 20\nfile_mapped 9\n"},
+                    {"pids.peak", "12\n"},
+                    {"pids.current", "5\n"},
+                    {"pids.events", "max 0\n"}});
+    CPPUNIT_ASSERT_EQUAL(int64_t{320}, unified.bounds().memory_used());
+    CPPUNIT_ASSERT_EQUAL(int64_t{12}, unified.bounds().most_processes());
+    CPPUNIT_ASSERT(!unified.bounds().processes_ran_out());
+    unified.write("pids.events", "max 3\n");
+    CPPUNIT_ASSERT(unified.bounds().processes_ran_out());
+
+    Cgroup older({{"memory.limit_in_bytes", ""},
+                  {"pids.max", "max"},
+                  {"memory.stat", "cache 5000\nrss 400\nrss_huge 0\nshmem 30\n"},
+                  {"pids.current", "5\n"}});
+    CPPUNIT_ASSERT_EQUAL(int64_t{430}, older.bounds().memory_used());
+    CPPUNIT_ASSERT_EQUAL(int64_t{5}, older.bounds().most_processes());
+  }
+
+  void without_a_cgroup() {
+    const auto order = std::make_unique<sublet_order>();
+    order->cgroup_memory = order->cgroup_processes = "";
+    Bounds bounds;
+    CPPUNIT_ASSERT(bounds.set(*order) == nullptr);
+    CPPUNIT_ASSERT(!bounds.counts_memory() && !bounds.counts_processes());
+    CPPUNIT_ASSERT(!bounds.memory_ran_out() && !bounds.processes_ran_out());
+    CPPUNIT_ASSERT_EQUAL(int64_t{0}, bounds.memory_used() + bounds.most_processes());
+  }
 };
 
-CPPUNIT_TEST_SUITE_REGISTRATION(MemoryTest);
+CPPUNIT_TEST_SUITE_REGISTRATION(BoundsTest);
 
 }  // namespace
 }  // namespace sublet::shepherd

@@ -5,6 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "client/shepherd/shepherd.h"
 #include "client/shepherd/walls/places.h"
 
@@ -44,15 +46,17 @@ void Shepherd::fill_outcome(sublet_exit* end) const {
   }
 }
 
-// A program may also give up because the kernel has killed another of its processes.
+// A program may also give up because the kernel has killed another of its processes, or created
+// none.
 int64_t Shepherd::limit_of_its_death(const sublet_exit& end) const {
   const bool signalled = end.outcome == SUBLET_OUTCOME_SIGNALLED;
   if (signalled && end.code == SIGXCPU) return SUBLET_LIMIT_CPU;
   if (signalled && end.code == SIGXFSZ) return SUBLET_LIMIT_FILE;
   const bool failed =
       signalled ? end.code == SIGKILL : end.outcome == SUBLET_OUTCOME_EXITED && end.code != 0;
-  return failed && !end.killed && weight_.memory_ran_out() ? SUBLET_LIMIT_MEMORY
-                                                           : SUBLET_LIMIT_NONE;
+  if (!failed || end.killed) return SUBLET_LIMIT_NONE;
+  if (bounds_.memory_ran_out()) return SUBLET_LIMIT_MEMORY;
+  return bounds_.processes_ran_out() ? SUBLET_LIMIT_PROCESSES : SUBLET_LIMIT_NONE;
 }
 
 int64_t Shepherd::bound_of(int64_t limit) const {
@@ -65,6 +69,8 @@ int64_t Shepherd::bound_of(int64_t limit) const {
       return sublet_memory_limit(&order_);
     case SUBLET_LIMIT_FILE:
       return order_.limit_file;
+    case SUBLET_LIMIT_PROCESSES:
+      return sublet_process_limit(&order_);
     default:
       return 0;
   }
@@ -73,7 +79,8 @@ int64_t Shepherd::bound_of(int64_t limit) const {
 void Shepherd::fill_usage(sublet_exit* end) {
   end->cpu_user_us = micros(usage_.ru_utime);
   end->cpu_system_us = micros(usage_.ru_stime);
-  end->max_rss_bytes = usage_.ru_maxrss * 1024;
+  end->memory_peak = std::max<int64_t>(peak_.memory_bytes, usage_.ru_maxrss * 1024);
+  end->processes_peak = std::max(peak_.threads, bounds_.most_processes());
   end->switches_voluntary = usage_.ru_nvcsw;
   end->switches_forced = usage_.ru_nivcsw;
   end->started_ns = machine_.started_ns();

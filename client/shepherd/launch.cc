@@ -27,9 +27,7 @@ namespace sublet::shepherd {
 namespace {
 
 constexpr unsigned kCloseOnExec = 4;  // CLOSE_RANGE_CLOEXEC
-// Used if the order sets no limit: a runaway job must not exhaust what the owner's
-// programs need.
-constexpr int64_t kDefaultProcesses = 512;
+// Used if the order sets no limit, like SUBLET_DEFAULT_PROCESSES.
 constexpr int64_t kDefaultOpenFiles = 4096;
 
 bool limit(__rlimit_resource_t what, int64_t value) {
@@ -43,11 +41,11 @@ bool limit(__rlimit_resource_t what, int64_t value) {
   return setrlimit(what, &both) == 0;
 }
 
-// The kernel counts all processes of a user id: the default applies only if the id is
-// the slot's own.
+// 0: none, because a cgroup bounds them, or because the kernel counts all processes of a user id
+// and this is not the slot's own: then the shepherd counts them.
 int64_t processes_of(const sublet_order& order) {
-  bool own = order.uid >= 0 && order.uid != geteuid();
-  return order.limit_processes > 0 || !own ? order.limit_processes : kDefaultProcesses;
+  const bool own = order.uid >= 0 && order.uid != geteuid();
+  return own && !*order.cgroup_processes ? sublet_process_limit(&order) : 0;
 }
 
 // The kernel pipes a core into a program of the owner's (core_pattern) even if the limit is 0, but

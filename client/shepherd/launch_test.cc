@@ -42,6 +42,7 @@ class LaunchTest : public CppUnit::TestFixture {
     order->program = "/bin/true";
     order->work = "/no/such/folder";
     order->cgroup_unified = order->cgroup_cpu = order->cgroup_memory = "";
+    order->cgroup_processes = "";
     UniqueFd null(open("/dev/null", O_RDWR | O_CLOEXEC));
     Weight weight;
     CPPUNIT_ASSERT(weight.make(*order) == nullptr);

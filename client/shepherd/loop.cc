@@ -62,7 +62,7 @@ sublet_frame Shepherd::status_frame() {
   sublet_frame frame = new_frame(SUBLET_FRAME_STATUS);
   frame.instant = boot_now();
   frame.arg[0] = cpu_us_;
-  frame.arg[1] = resident_bytes_;
+  frame.arg[1] = use_.memory_bytes;
   frame.arg[2] = static_cast<int64_t>(seen_.generation);
   frame.arg[3] = seen_.magic ? seen_.progress_ppm : -1;
   return frame;
@@ -158,8 +158,7 @@ void Shepherd::answer(int socket, const sublet_frame& asked, uint32_t actions) {
     // Scanning /proc is too slow to do during an eviction.
     if (machine_.runs()) {
       cpu_us_ = processes_.cpu_ns() / 1000;
-      const int64_t resident = processes_.resident_bytes(monitor_);
-      if (resident >= 0) resident_bytes_ = resident;
+      measure();
       look_for_handlers(boot_now());
     }
     sublet_frame frame = status_frame();
@@ -234,7 +233,7 @@ bool Shepherd::killed_by_others() const {
   timeradd(&usage_.ru_utime, &usage_.ru_stime, &used);
   const bool out_of_time = order_.limit_cpu_s > 0 && used.tv_sec >= order_.limit_cpu_s;
   return WIFSIGNALED(main_status_) && WTERMSIG(main_status_) == SIGKILL && !out_of_time &&
-         !weight_.memory_ran_out();
+         !bounds_.memory_ran_out();
 }
 
 void Shepherd::reap() {
@@ -278,16 +277,30 @@ void Shepherd::look_at_status() {
   if (saved) control_.send_all(status_frame());
 }
 
+// Without a cgroup a search of /proc, which gives up at news from the monitor.
+void Shepherd::measure() {
+  const bool by_cgroup = bounds_.counts_memory() && bounds_.counts_processes();
+  if (!by_cgroup && !processes_.measure(monitor_, &use_)) return;
+  if (bounds_.counts_memory()) use_.memory_bytes = bounds_.memory_used();
+  if (bounds_.counts_processes()) use_.threads = bounds_.most_processes();
+  peak_.memory_bytes = std::max(peak_.memory_bytes, use_.memory_bytes);
+  peak_.threads = std::max(peak_.threads, use_.threads);
+}
+
 void Shepherd::check_limits(int64_t now) {
   if (!machine_.runs()) return;
+  measure();
   if (order_.limit_cpu_s > 0 && processes_.cpu_ns() / 1000000000 >= order_.limit_cpu_s)
     limit_ = SUBLET_LIMIT_CPU;
   // The kernel may have killed one process of several, whose work the others wait for.
   const int64_t memory = sublet_memory_limit(&order_);
-  if (*order_.cgroup_memory ? weight_.memory_ran_out()
-                            : memory > 0 && processes_.resident_bytes(monitor_) > memory &&
-                                  processes_.proportional_bytes(monitor_) > memory)
+  if (bounds_.counts_memory() ? bounds_.memory_ran_out()
+                              : memory > 0 && use_.memory_bytes > memory &&
+                                    processes_.proportional_bytes(monitor_) > memory)
     limit_ = SUBLET_LIMIT_MEMORY;
+  if (bounds_.counts_processes() ? bounds_.processes_ran_out()
+                                 : use_.threads > sublet_process_limit(&order_))
+    limit_ = SUBLET_LIMIT_PROCESSES;
   if (limit_ != SUBLET_LIMIT_NONE) act(machine_.over_limit(now), now);
 }
 
@@ -314,7 +327,10 @@ void Shepherd::look_after(int64_t now) {
   }
   if (machine_.counting_cpu() && !lift_refused_)
     act(machine_.cpu_used(processes_.counted_ns(), now), now);
-  if (machine_.runs() && now >= next_look_ns_) look_for_handlers(now);
+  if (machine_.runs() && now >= next_look_ns_) {
+    if (bounds_.counts_memory()) measure();
+    look_for_handlers(now);
+  }
   if (!machine_.started() || now < next_refresh_ns_) return;
   weight_.refresh(processes_);
   if (lift_refused_ && !weight_.pending()) {

@@ -41,6 +41,8 @@ class ShepherdRunTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(limits_are_told_apart);
   CPPUNIT_TEST(memory_limit_of_a_cgroup);
   CPPUNIT_TEST(a_child_that_goes_over_it_ends_the_job);
+  CPPUNIT_TEST(processes_are_bounded);
+  CPPUNIT_TEST(peaks_are_of_all_processes_together);
   CPPUNIT_TEST(no_start_without_the_monitors_word);
   CPPUNIT_TEST(an_attempt_runs_once);
   CPPUNIT_TEST(bad_orders_are_refused);
@@ -156,7 +158,7 @@ class ShepherdRunTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(int64_t{3}, end.facts.code);
     CPPUNIT_ASSERT_EQUAL(int64_t{0}, end.facts.asked);
     CPPUNIT_ASSERT_EQUAL(int64_t{-1}, end.facts.quiesce_ns);
-    CPPUNIT_ASSERT(end.facts.max_rss_bytes > 0 && end.facts.wall_us > 0);
+    CPPUNIT_ASSERT(end.facts.memory_peak > 0 && end.facts.wall_us > 0);
     end = rig.run(rig.order({"raise", std::to_string(SIGSEGV)}));
     CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_OUTCOME_SIGNALLED}, end.facts.outcome);
     CPPUNIT_ASSERT_EQUAL(int64_t{SIGSEGV}, end.facts.code);
@@ -294,7 +296,8 @@ class ShepherdRunTest : public CppUnit::TestFixture {
     std::string text = rig.read(folder + "/stdout");
     auto limit = [&](const char* name) { return atoi(text.c_str() + text.find(name) + 17); };
     CPPUNIT_ASSERT_EQUAL(4096, limit("Max open files"));
-    if (geteuid() == 0) CPPUNIT_ASSERT_EQUAL(512, limit("Max processes"));
+    if (geteuid() == 0)
+      CPPUNIT_ASSERT_EQUAL(static_cast<int>(SUBLET_DEFAULT_PROCESSES), limit("Max processes"));
   }
 
   static void ends_by(const AttemptExit& end, sublet_limit limit) {
@@ -350,6 +353,56 @@ class ShepherdRunTest : public CppUnit::TestFixture {
       order.slot_memory = 50'000'000;
       rig.use_cgroups(&order);
       ends_by(rig.run(order), SUBLET_LIMIT_MEMORY);
+    }
+  }
+
+  // By a cgroup, or if the account is not the job's own, by counting them: then processes of
+  // others do not count.
+  void processes_are_bounded() {
+    for (const bool by_cgroup : {true, false}) {
+      Rig rig;
+      if (by_cgroup && !rig.cgroups().can_limit_processes()) continue;
+      AttemptOrder order = rig.order({"daemons-and-wait", "30"});
+      order.limit_processes = 20;
+      if (by_cgroup)
+        rig.use_cgroups(&order);
+      else if (geteuid() == 0)
+        order.uid = order.gid = -1;
+      const AttemptExit end = rig.run(order);
+      ends_by(end, SUBLET_LIMIT_PROCESSES);
+      CPPUNIT_ASSERT_EQUAL(int64_t{20}, end.facts.bound);
+      CPPUNIT_ASSERT(end.facts.processes_peak >= 20 && end.facts.processes_peak < 60);
+      order = rig.order({"exit", "0"});
+      order.limit_processes = 20;
+      if (by_cgroup) rig.use_cgroups(&order);
+      CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_LIMIT_NONE}, rig.run(order).facts.limit);
+    }
+  }
+
+  // tail keeps what may be its last line.
+  void peaks_are_of_all_processes_together() {
+    constexpr int64_t kEach = 60'000'000;
+    for (const bool by_cgroup : {true, false}) {
+      Rig rig;
+      if (by_cgroup && !rig.cgroups().can_limit_memory()) continue;
+      AttemptOrder order = rig.order({});
+      order.program = "/bin/sh";
+      order.arguments = {"sh", "-c",
+                         "for i in 1 2; do (head -c 60000000 /dev/zero; sleep 600) | tail & done;"
+                         "wait"};
+      order.environment = {"PATH=/usr/bin:/bin"};
+      if (by_cgroup) rig.use_cgroups(&order);
+      const std::string folder = rig.start(order);
+      CPPUNIT_ASSERT(wait_until([&] {
+        const UniqueFd control = rig.ask(folder, rig.frame(order, SUBLET_FRAME_QUERY));
+        const auto status = rig.receive(control.get(), SUBLET_FRAME_STATUS);
+        return status && status->arg[1] >= 2 * kEach;
+      }));
+      rig.monitor().say(SUBLET_PRESENCE_ACTIVE);
+      const AttemptExit end = rig.finish(folder);
+      CPPUNIT_ASSERT(end.facts.memory_peak >= 2 * kEach && end.facts.memory_peak < 4 * kEach);
+      if (!by_cgroup || rig.cgroups().can_limit_processes())
+        CPPUNIT_ASSERT(end.facts.processes_peak >= 5 && end.facts.processes_peak < 20);
     }
   }
 

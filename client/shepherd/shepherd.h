@@ -11,6 +11,7 @@
 #include "attempt/format.h"
 #include "attempt/processes.h"
 #include "checkpoint-api/sublet_status.h"
+#include "client/shepherd/bounds.h"
 #include "client/shepherd/launch.h"
 #include "client/shepherd/links.h"
 #include "client/shepherd/output.h"
@@ -53,6 +54,7 @@ class Shepherd {
   void read_signals();
   void reap();
   void look_after(int64_t now);
+  void measure();
   void check_limits(int64_t now);
   int64_t refresh_interval_ns() const;
   void look_at_status();
@@ -83,6 +85,7 @@ class Shepherd {
   protocol::ShepherdMachine machine_{protocol::ShepherdTerms{}, 0};
   AttemptProcesses processes_;
   Weight weight_;
+  Bounds bounds_;
   Output output_;
   Launch launch_;
   TemporaryFolders temporary_folders_;
@@ -120,7 +123,8 @@ class Shepherd {
   uint32_t requests_before_ = 0;  // seen, and the newest generation, when asked to leave
   uint64_t generation_before_ = 0;
   int64_t cpu_us_ = 0;  // as of the client's last query
-  int64_t resident_bytes_ = 0;
+  AttemptUse use_;      // when it was last measured
+  AttemptUse peak_;
   struct rusage usage_ = {};
   sublet_status seen_ = {};
   char cwd_[SUBLET_PATH_MAX_BYTES + 1];

@@ -111,6 +111,7 @@ const char* Shepherd::prepare() {
   if (const char* failed = prepare_signals()) return failed;
   if (!output_.open(folder_, order_.stdout_limit, order_.stderr_limit)) return "output";
   if (const char* failed = weight_.make(order_)) return failed;
+  if (const char* failed = bounds_.set(order_)) return failed;
   reserve_room(folder_, SUBLET_EXIT_FILE, kExitBytes);
   if (!processes_.open(order_.cgroup_unified)) return "proc";
   return nullptr;

@@ -14,8 +14,6 @@
 
 #include <initializer_list>
 
-#include "client/shepherd/bounds.h"
-
 namespace sublet::shepherd {
 namespace {
 
@@ -31,7 +29,8 @@ const char* Weight::make(const sublet_order& order) {
   // The folder with the weight comes last, and join() sets the weight after joining all:
   // a process with almost no weight should not hold the kernel's lock for all cgroups.
   constexpr int kUnified = 0;
-  const char* named[kFolders] = {order.cgroup_unified, order.cgroup_memory, order.cgroup_cpu};
+  const char* named[kFolders] = {order.cgroup_unified, order.cgroup_memory, order.cgroup_processes,
+                                 order.cgroup_cpu};
   for (int i = 0; i < kFolders; ++i) {
     bool again = false;
     for (int j = 0; j < i; ++j) again |= strcmp(named[i], named[j]) == 0;
@@ -50,11 +49,6 @@ const char* Weight::make(const sublet_order& order) {
   // The kernel may refuse the child's change of its autogroup (one per 100 ms is
   // allowed), and the child does not wait.
   pending_ = !cpu_.by_cgroup();
-  if (*order.cgroup_memory) {
-    memory_ = order.cgroup_memory;
-    const int64_t limit = sublet_memory_limit(&order);
-    if (limit > 0 && !limit_memory(memory_, limit)) return "cgroup memory";
-  }
   return nullptr;
 }
 
@@ -108,8 +102,6 @@ void Weight::refresh(AttemptProcesses& processes) {
   else
     pending_ = false;
 }
-
-bool Weight::memory_ran_out() const { return memory_ && shepherd::memory_ran_out(memory_); }
 
 void Weight::remove() {
   for (const char* folder : folders_) {

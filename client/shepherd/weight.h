@@ -37,18 +37,16 @@ class Weight {
   // True until refresh() has succeeded.
   bool pending() const { return pending_; }
 
-  // Because of its own limit (memory.h); false without a cgroup.
-  bool memory_ran_out() const;
   void remove();
 
  private:
-  static constexpr int kFolders = 3;
-  const char* folders_[kFolders] = {};    // unified, memory, cpu; null: none, or a duplicate
-  int members_[kFolders] = {-1, -1, -1};  // files to write to for joining; -1: none
-  int birthplace_ = -1;                   // the unified folder
+  static constexpr int kFolders = 4;
+  const char* folders_[kFolders] =
+      {};  // unified, memory, processes, cpu; null: none, or a duplicate
+  int members_[kFolders] = {-1, -1, -1, -1};  // files to write to for joining; -1: none
+  int birthplace_ = -1;                       // the unified folder
   CpuWeight cpu_;
   bool lifted_ = false;
-  const char* memory_ = nullptr;
   bool pending_ = false;
 };
 

@@ -87,9 +87,14 @@ class ShepherdWeightTest : public CppUnit::TestFixture {
     processes.set({.session = job});
     int news[2];
     CPPUNIT_ASSERT_EQUAL(0, pipe(news));
-    CPPUNIT_ASSERT(wait_until([&] { return processes.resident_bytes(news[0]) > 0; }));
+    AttemptUse use;
+    CPPUNIT_ASSERT(
+        wait_until([&] { return processes.measure(news[0], &use) && use.memory_bytes > 0; }));
+    CPPUNIT_ASSERT_EQUAL(int64_t{1}, use.threads);
+    use = {7, 7};
     CPPUNIT_ASSERT_EQUAL(ssize_t{1}, write(news[1], "n", 1));
-    CPPUNIT_ASSERT_EQUAL(int64_t{-1}, processes.resident_bytes(news[0]));
+    CPPUNIT_ASSERT(!processes.measure(news[0], &use));
+    CPPUNIT_ASSERT_EQUAL(int64_t{7}, use.memory_bytes);
     bool found = true;
     CPPUNIT_ASSERT(!processes.anyone_handles(SIGTERM, job, news[0], &found));
     CPPUNIT_ASSERT(found);
@@ -116,8 +121,10 @@ class ShepherdWeightTest : public CppUnit::TestFixture {
     AttemptProcesses processes;
     CPPUNIT_ASSERT(processes.open(""));
     processes.set({.session = job});
-    CPPUNIT_ASSERT(
-        wait_until([&] { return processes.resident_bytes(-1) > (kWorkers + 1) * kBytes; }));
+    AttemptUse use;
+    CPPUNIT_ASSERT(wait_until(
+        [&] { return processes.measure(-1, &use) && use.memory_bytes > (kWorkers + 1) * kBytes; }));
+    CPPUNIT_ASSERT_EQUAL(int64_t{kWorkers + 1}, use.threads);
     const int64_t proportional = processes.proportional_bytes(-1);
     kill(-job, SIGKILL);
     waitpid(job, nullptr, 0);
