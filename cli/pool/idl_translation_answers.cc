@@ -70,6 +70,8 @@ AttemptInfo from_attempt(const v1::AttemptInfo& a) {
   out.cpu_ms = a.cpu;
   out.cpu_lost_ms = a.cpu_lost;
   out.memory_peak = a.memory_peak;
+  out.processes_peak = static_cast<uint64_t>(number_in(a.more, "processes_peak", 0));
+  out.disk_peak = static_cast<uint64_t>(number_in(a.more, "disk_peak", 0));
   out.generation = a.generation;
   out.checkpoint_bytes = a.checkpoint_bytes;
   out.resumed_ppm = a.resumed_ppm;

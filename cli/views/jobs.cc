@@ -39,6 +39,7 @@ std::string attempts_table(const std::vector<AttemptInfo>& attempts, int64_t now
       {"ENDED BY", false, 6, 8}, {"AGO", true, 3, 4},      {"RAN", true, 3, 2},
       {"CPU", true, 3, 5},       {"KEPT", true, 3, 2},     {"LOST", true, 3, 3},
       {"FROM", true, 3, 2},      {"TO", true, 3, 3},       {"CHECKPOINT", true, 5, 1},
+      {"MEMORY", true, 5, 1},    {"PROCS", true, 3, 1},    {"DISK", true, 5, 1},
       {"LEFT IN", true, 4, 1},   {"REASON", false, 8, 0}};
   std::vector<Row> rows;
   for (const AttemptInfo& a : attempts) {
@@ -48,7 +49,8 @@ std::string attempts_table(const std::vector<AttemptInfo>& attempts, int64_t now
           age(over ? a.finished_us : a.decided_us, now),
           a.started_us == 0 ? "" : age(a.started_us, over ? a.finished_us : now), some_ms(a.cpu_ms),
           some_ms(a.cpu_ms - a.cpu_lost_ms), some_ms(a.cpu_lost_ms), percent(a.resumed_ppm),
-          percent(a.progress_ppm), some_bytes(a.checkpoint_bytes),
+          percent(a.progress_ppm), some_bytes(a.checkpoint_bytes), some_bytes(a.memory_peak),
+          a.processes_peak == 0 ? "" : std::to_string(a.processes_peak), some_bytes(a.disk_peak),
           a.steps.gone < 0 ? "" : format_duration_ms((a.steps.gone + 999) / 1000), a.reason},
          over ? (a.ended == 1 ? Colour::none : Colour::dim) : Colour::green});
   }
@@ -93,7 +95,8 @@ void write_attempt(JsonWriter& json, const AttemptInfo& a) {
   json.field("exit_status", a.exit_status).field("signal", a.signal);
   json.field("cpu_ms", a.cpu_ms).field("cpu_kept_ms", a.cpu_ms - a.cpu_lost_ms);
   json.field("cpu_lost_ms", a.cpu_lost_ms);
-  json.field("memory_peak", a.memory_peak).field("generation", a.generation);
+  json.field("memory_peak", a.memory_peak).field("processes_peak", a.processes_peak);
+  json.field("disk_peak", a.disk_peak).field("generation", a.generation);
   json.field("checkpoint_bytes", a.checkpoint_bytes);
   json.field("resumed_ppm", a.resumed_ppm).field("progress_ppm", a.progress_ppm);
   json.field("quiesce_us", a.steps.gone).field("told_us", a.steps.told);

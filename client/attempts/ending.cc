@@ -197,6 +197,7 @@ AttemptEnd end_from_exit(const Assignment& what, const AttemptExit& exit, const 
   end.finished_us = to_utc(facts.ended_ns, clock, same_boot);
   end.wall_ms = std::max<int64_t>(0, facts.wall_us / 1000 - facts.frozen_ms);
   end.cpu_us = facts.cpu_user_us + facts.cpu_system_us;
+  end.processes_peak = static_cast<uint64_t>(std::max<int64_t>(0, facts.processes_peak));
   end.memory_peak = static_cast<uint64_t>(std::max<int64_t>(0, facts.memory_peak));
   end.resumed_generation = static_cast<uint64_t>(facts.resumed_generation);
   end.resumed_ppm = facts.resumed_generation > 0

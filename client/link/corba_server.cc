@@ -133,7 +133,8 @@ struct CorbaServer::Parts {
   std::mutex mutex;
   std::optional<std::string> key;
   // What the server of this session serves.
-  std::atomic<bool> keeps_steps{false};  // EndReport.steps
+  std::atomic<bool> keeps_steps{false};  // of evictions
+  std::atomic<bool> keeps_peaks{false};
   std::atomic<bool> serves_logins{false};
   idl::Session_var session_reference;
   std::atomic<uint64_t> dialled_at_attach{0};  // connections opened until the last attach()
@@ -191,6 +192,8 @@ Joined CorbaServer::join(const MachineIdentity& identity, const MachineFacts& fa
     joined.lease_ms = answer->lease;
     joined.renew_every_ms = answer->renew_every;
     parts_->keeps_steps = names(answer->capabilities, "EndReport.steps");
+    parts_->keeps_peaks = names(answer->capabilities, "EndReport.processes_peak") &&
+                          names(answer->capabilities, "EndReport.disk_peak");
     parts_->serves_logins = names(answer->capabilities, "MachineReport.logins_asked");
     if (CORBA::is_nil(answer->session_reference))
       throw ServerError(ServerError::Kind::kAway, "", "the server gave no session");
@@ -279,7 +282,8 @@ std::vector<AttemptVerdict> CorbaServer::ended(const std::vector<AttemptEnd>& en
     idl::EndReports reports;
     reports.length(static_cast<CORBA::ULong>(ends.size()));
     for (size_t i = 0; i < ends.size(); ++i)
-      reports[static_cast<CORBA::ULong>(i)] = to_idl(ends[i], parts_->keeps_steps);
+      reports[static_cast<CORBA::ULong>(i)] =
+          to_idl(ends[i], {parts_->keeps_steps, parts_->keeps_peaks});
     idl::Verdicts_var answer = parts_->execution->ended(key, reports);
     verdicts = from_idl(answer.in());
   });

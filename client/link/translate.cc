@@ -172,7 +172,7 @@ idl::StartReport to_idl(const AttemptStart& start) {
   return out;
 }
 
-idl::EndReport to_idl(const AttemptEnd& end, bool with_steps) {
+idl::EndReport to_idl(const AttemptEnd& end, const KeptOfEnds& kept) {
   idl::EndReport out{};
   out.key = to_idl(end.name);
   out.ended = end.end;
@@ -196,7 +196,11 @@ idl::EndReport to_idl(const AttemptEnd& end, bool with_steps) {
   out.outputs.length(static_cast<CORBA::ULong>(end.outputs.size()));
   for (size_t i = 0; i < end.outputs.size(); ++i)
     out.outputs[static_cast<CORBA::ULong>(i)] = end.outputs[i];
-  if (with_steps) sublet::to_idl(end.steps, out.steps);
+  if (kept.steps) sublet::to_idl(end.steps, out.steps);
+  if (kept.peaks) {
+    add_detail(out.more, "processes_peak", std::to_string(end.processes_peak));
+    add_detail(out.more, "disk_peak", std::to_string(end.disk_peak));
+  }
   return out;
 }
 

@@ -30,8 +30,12 @@ void add_logins(const LoginsReport& logins, idl::MachineReport& report);
 LoginsAnswer logins_from(const idl::RenewAnswer& answer);
 idl::AttemptStatus to_idl(const HeldAttempt& held);
 idl::StartReport to_idl(const AttemptStart& start);
-// with_steps: whether the server keeps the steps of evictions; one that does not refuses them.
-idl::EndReport to_idl(const AttemptEnd& end, bool with_steps);
+// What the server keeps of an end; it refuses what it does not know.
+struct KeptOfEnds {
+  bool steps = true;  // of evictions
+  bool peaks = true;  // of processes and disk
+};
+idl::EndReport to_idl(const AttemptEnd& end, const KeptOfEnds& kept);
 RunOrder from_idl(const idl::RunOrder& order);
 // A sentence why this client cannot serve the order or requirements; empty: it can.
 std::string not_served(const idl::RunOrder& order);

@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "checkpoint-api/file_format.h"
 #include "client/attempts/ending.h"
+#include "client/machine/disk_usage.h"
 #include "client/staging/work_folder.h"
 
 namespace sublet::client {
@@ -303,6 +304,7 @@ void find_end(AttemptWork& work, Files& files) {
       exit->facts.reason = reason;
     }
     work.end = end_from_exit(what, *exit, work.low_disk(), system_clock(), boot_id());
+    work.end.disk_peak = std::max(work.low_disk().used, disk_usage(work.folder));
     if (killed_from_here) note_seen(work.seen, system_clock(), &work.end);
     work.end.cpu_saved_us =
         cpu_at_checkpoint(*exit, work.reported_generation, work.reported_cpu_us);

@@ -122,6 +122,8 @@ struct EndRow {
   int64_t exit_status = -1;
   int64_t signal = 0;
   uint64_t memory_peak = 0;
+  uint64_t processes_peak = 0;  // this and disk_peak: 0: not known
+  uint64_t disk_peak = 0;
   uint64_t checkpoint_bytes = 0;
   int64_t resumed_ppm = -1;
   int64_t progress_ppm = -1;

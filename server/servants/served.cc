@@ -21,6 +21,8 @@ constexpr std::string_view kServed[] = {
     "BatchDescription.stop_when.done",
     "BatchDescription.stop_when.failed",
     "BatchDescription.stop_when.output",
+    "EndReport.disk_peak",
+    "EndReport.processes_peak",
     "EndReport.steps",
     "FilePlace.suspect",
     "JobDescription.even_so",

@@ -206,6 +206,9 @@ void to_idl(const AttemptRow& row, v1::AttemptInfo& out) {
   out.progress_ppm = row.end.progress_ppm;
   out.quiesce_us = row.end.steps.gone;
   sublet::to_idl(row.end.steps, out.steps);
+  if (row.end.processes_peak > 0)
+    add_detail(out.more, "processes_peak", std::to_string(row.end.processes_peak));
+  if (row.end.disk_peak > 0) add_detail(out.more, "disk_peak", std::to_string(row.end.disk_peak));
 }
 
 void to_idl(const JobOutputs& outputs, v1::OutputInfos& out) {
@@ -333,6 +336,24 @@ AttemptKey from_idl(const v1::StartReport& r) {
   return key(r.key);
 }
 
+namespace {
+// A decimal number; 0 if there is none.
+uint64_t peak_in(const v1::Details& more, std::string_view name) {
+  for (CORBA::ULong i = 0; i < more.length(); ++i) {
+    if (more[i].name.in() != name) continue;
+    const std::string_view text = more[i].value.in();
+    uint64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc() || end != text.data() + text.size() || number > INT64_MAX)
+      throw Refusal(Refusal::Kind::kInvalid, "field.invalid",
+                    std::string(name) + " must be a number from 0 to 2^63 - 1",
+                    "Send it in decimal digits.", std::string(name));
+    return number;
+  }
+  return 0;
+}
+}  // namespace
+
 ReportedEnd from_idl(const v1::EndReport& r) {
   require_served("EndReport", r.more);
   const bool known = (r.ended >= v1::END_DONE && r.ended <= v1::END_LIMIT) ||
@@ -352,6 +373,8 @@ ReportedEnd from_idl(const v1::EndReport& r) {
   end.row.exit_status = r.exit_status;
   end.row.signal = r.signal;
   end.row.memory_peak = r.memory_peak;
+  end.row.processes_peak = peak_in(r.more, "processes_peak");
+  end.row.disk_peak = peak_in(r.more, "disk_peak");
   end.row.checkpoint_bytes = r.checkpoint_bytes;
   end.row.resumed_ppm = r.resumed_ppm;
   end.row.progress_ppm = r.progress_ppm;

@@ -38,6 +38,11 @@ const std::vector<std::vector<std::string>>& steps() {
           "alter table ends add column save_asked_us bigint not null default -1",
           "alter table ends add column saved_us bigint not null default -1",
       },
+      // 9: the peaks of attempts.
+      {
+          "alter table ends add column processes_peak bigint not null default 0",
+          "alter table ends add column disk_peak bigint not null default 0",
+      },
   };
   return kSteps;
 }

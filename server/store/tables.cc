@@ -222,6 +222,8 @@ constinit const TableOf<EndRow> kEnds = {
         column<&EndRow::steps, &EvictionSteps::demoted>("demoted_us"),
         column<&EndRow::steps, &EvictionSteps::save_asked>("save_asked_us"),
         column<&EndRow::steps, &EvictionSteps::saved>("saved_us"),
+        column<&EndRow::processes_peak>("processes_peak"),
+        column<&EndRow::disk_peak>("disk_peak"),
     },
 };
 

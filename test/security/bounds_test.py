@@ -1,4 +1,5 @@
-"""What a job gets of a workstation if it asks for nothing: its memory."""
+"""What a job gets of a workstation if it asks for nothing: its memory, its processes; and what is
+said of what it used."""
 
 import os
 import sys
@@ -32,6 +33,42 @@ class Bounds(unittest.TestCase):
             last = pool.wait_state(limited, ["failed"])["attempt_list"][-1]
             self.assertEqual(last["ended"], "over its limits", last)
             self.assertIn("all of its memory limit (20 MiB)", last["reason"])
+
+    def test_processes(self):
+        with harness.Pool() as pool:
+            pool.start_server()
+            pool.client("curly").start()
+            pool.wait_machines(1)
+            storm = pool.submit("--processes-limit", "50", "--", sys.executable, "-c",
+                                "import os, time\n"
+                                "while True:\n"
+                                "    if os.fork() == 0: time.sleep(600)\n")[0]
+            last = pool.wait_state(storm, ["failed"])["attempt_list"][-1]
+            self.assertEqual(last["ended"], "over its limits", last)
+            self.assertIn("It had as many processes and threads as it may have (50). "
+                          "--processes-limit gives it more.", last["reason"])
+            self.assertGreaterEqual(last["processes_peak"], 50)
+
+    def test_what_it_used_is_told(self):
+        with harness.Pool() as pool:
+            pool.start_server()
+            pool.client("curly").start()
+            pool.wait_machines(1)
+            job = pool.submit("--", sys.executable, "-c",
+                              "import os, signal\n"
+                              "held = b'x' * 30_000_000\n"
+                              "with open('big', 'wb') as f: f.write(held[:5_000_000])\n"
+                              "for _ in range(3):\n"
+                              "    if os.fork() == 0: signal.pause()\n"
+                              "os.killpg(0, signal.SIGKILL)\n")[0]
+            last = pool.wait_state(job, ["failed"])["attempt_list"][-1]
+            self.assertGreaterEqual(last["memory_peak"], 30_000_000, last)
+            self.assertGreaterEqual(last["disk_peak"], 5_000_000, last)
+            if "processes are bounded by its account" not in pool.log("client-curly"):
+                self.assertGreaterEqual(last["processes_peak"], 4, last)
+            shown = pool.run("show", job)[1]
+            for column in ("MEMORY", "PROCS", "DISK"):
+                self.assertIn(column, shown)
 
 
 if __name__ == "__main__":
