@@ -20,6 +20,7 @@
 #include "client/link/session_keeper.h"
 #include "client/machine/disk_watch.h"
 #include "client/machine/machine.h"
+#include "client/machine/memory_watch.h"
 #include "client/machine/missing_walls.h"
 #include "client/machine/monitor_link.h"
 #include "client/machine/pool_logins.h"
@@ -58,6 +59,7 @@ class Daemon {
   void set_timer();
   bool held(std::vector<HeldAttempt>* out);
   MachineState machine_state();
+  void watch_memory(int64_t now);
   void on_joined(const Joined& joined);
 
   const ClientSettings settings_;
@@ -88,6 +90,7 @@ class Daemon {
   std::unique_ptr<SessionKeeper> keeper_;
   MonitorLink monitor_;
   DiskWatch disk_;
+  MemoryWatch memory_;
   std::unique_ptr<PoolLogins> logins_;  // null: not wanted
 
   std::atomic<bool> stopping_{false};  // the loop ends or has ended
@@ -137,11 +140,12 @@ Daemon::Daemon(const ClientSettings& settings)
           child_started()),
       disk_(
           disk_settings(settings, state_), system_files(), desk_,
-          [this](const AttemptName& name, const LowDisk& disk) {
-            loop_.post([=, this] { attempts_.leave_for_disk(name, disk); });
+          [this](const AttemptName& name, const Shortage& disk) {
+            loop_.post([=, this] { attempts_.leave_for_want(name, disk); });
           },
           [this] { keeper_raw_->presence_changed(); },
-          [this](uint64_t bytes) { cache_.make_room(bytes); }) {
+          [this](uint64_t bytes) { cache_.make_room(bytes); }),
+      memory_(memory_settings(settings, facts_)) {
   set_up_places(settings, state_);
   desk_.give_way([this] { return cache_.bytes(); },
                  [this](uint64_t bytes) { cache_.make_room(bytes); });
@@ -293,6 +297,7 @@ void Daemon::on_tick() {
   monitor_.tick(now);
   monitor_.check_silence(attempts_.tenants_since_ns(), now);
   manager_.alive(now);
+  watch_memory(now);
   rest_if_due(now);
   if (now >= drain_until_ns_) {
     log(Severity::warning)
@@ -310,6 +315,21 @@ void Daemon::after_round() {
   set_timer();
 }
 
+// After the owner's frames: it reads a file of /proc, which waits for no disk.
+void Daemon::watch_memory(int64_t now) {
+  if (attempts_.tenants_since_ns() == kNever) return memory_.rest();
+  if (now < memory_.next_due()) return;
+  const bool was_low = memory_.is_low();
+  const uint64_t available = memory_free();
+  // Asks the shepherds, for the next look.
+  const auto named = memory_.look(now, available, attempts_.held());
+  desk_.set_memory_low(memory_.is_low());
+  if (memory_.is_low() != was_low) keeper_->presence_changed();
+  if (!named) return;
+  desk_.note_memory_use(named->name.job, named->used);
+  attempts_.leave_for_want(named->name, {Shortage::Of::kMemory, named->used, available});
+}
+
 void Daemon::rest_if_due(int64_t now) {
   if (now < rests_at_ns_) return;
   rests_at_ns_ = kNever;
@@ -317,8 +337,10 @@ void Daemon::rest_if_due(int64_t now) {
 }
 
 void Daemon::set_timer() {
-  int64_t due = std::min({attempts_.next_due(), monitor_.next_due(attempts_.tenants_since_ns()),
-                          drain_until_ns_, rests_at_ns_, manager_.next_due()});
+  const int64_t tenants_since = attempts_.tenants_since_ns();
+  int64_t due = std::min({attempts_.next_due(), monitor_.next_due(tenants_since), drain_until_ns_,
+                          rests_at_ns_, manager_.next_due(),
+                          tenants_since == kNever ? kNever : memory_.next_due()});
   loop_.wake_at(due);
 }
 
@@ -340,9 +362,9 @@ bool Daemon::held(std::vector<HeldAttempt>* out) {
 
 MachineState Daemon::machine_state() {
   MachineState state;
-  // A machine that accepts nothing, because it is stopping or its disk is nearly full,
+  // A machine that accepts nothing, because it is stopping or disk or memory are nearly used up,
   // reports its owner as present, so that it is not sent orders only to refuse them.
-  state.away = presence_.away && !draining_ && !desk_.disk_low();
+  state.away = presence_.away && !draining_ && !desk_.disk_low() && !desk_.memory_low();
   state.reason = presence_.reason;
   state.owner_cpu = static_cast<double>(presence_.owner_cpu_milli) / 1000;
   state.input_idle_ms = presence_.input_idle_ms;

@@ -90,6 +90,11 @@ DiskSettings disk_settings(const ClientSettings& settings, const std::string& st
           settings.save_deadline_most_ms + kMakeRoomMs};
 }
 
+MemorySettings memory_settings(const ClientSettings& settings, const MachineFacts& facts) {
+  return {owners_memory(facts, settings.memory_reserve) / 4,
+          settings.save_deadline_most_ms + kMakeRoomMs};
+}
+
 MonitorSettings monitor_settings(const ClientSettings& settings, const std::string& state) {
   MonitorSettings monitor;
   monitor.socket = state + "/monitor.sock";

@@ -12,6 +12,7 @@
 #include "client/attempts/slot_accounts.h"
 #include "client/link/corba_server.h"
 #include "client/machine/disk_watch.h"
+#include "client/machine/memory_watch.h"
 #include "client/machine/monitor_link.h"
 #include "client/settings.h"
 #include "client/staging/staging.h"
@@ -31,6 +32,7 @@ ServerPlace server_place(const ClientSettings& settings, const std::string& stat
 DeskSettings desk_settings(const ClientSettings& settings, const std::string& state,
                            const MachineFacts& facts, const SlotAccounts& accounts);
 DiskSettings disk_settings(const ClientSettings& settings, const std::string& state);
+MemorySettings memory_settings(const ClientSettings& settings, const MachineFacts& facts);
 MonitorSettings monitor_settings(const ClientSettings& settings, const std::string& state);
 // Tells the shepherds what jobs see of this machine, if the client is root.
 void set_up_places(const ClientSettings& settings, const std::string& state);

@@ -171,7 +171,8 @@ std::vector<SettingSpec> client_setting_specs() {
        "ended attempts not yet acknowledged; at this number no order is accepted"},
       {"memory_reserve", T::size, "1 GiB", 0, kTiB,
        "memory set aside for the owner, at most half of the machine's; the rest, divided by the "
-       "slots, limits a job that does not say how much it needs"},
+       "slots, limits a job that does not say how much it needs; when less than a quarter of it is "
+       "available, the job that uses the most must leave"},
       {"disk_reserve", T::size, "256 MiB", 0, kTiB,
        "disk space that jobs never get; when less is left, the job that uses the most must leave"},
       {"input_cache", T::size, "2 GiB", 0, kTiB, "inputs cached for later jobs; 0: none"},

@@ -117,7 +117,7 @@ void Attempts::apply(Entry& entry, uint32_t actions, const std::string& reason) 
 }
 
 std::string Attempts::why_left(const Entry& entry) {
-  return leave_sentence(entry.machine.leave_reason(), entry.work->low_disk());
+  return leave_sentence(entry.machine.leave_reason(), entry.work->shortage());
 }
 
 void Attempts::leave(Entry& entry, sublet_leave_reason reason) {
@@ -188,20 +188,21 @@ void Attempts::vacate_all(sublet_leave_reason reason) {
   for (auto& [name, entry] : entries_) leave(*entry, reason);
 }
 
-void Attempts::leave_for_disk(const AttemptName& name, const LowDisk& disk) {
+void Attempts::leave_for_want(const AttemptName& name, const Shortage& shortage) {
   Entry* entry = find(name);
   if (entry == nullptr || !entry->machine.holds_slot()) return;
   AttemptWork& work = *entry->work;
-  if (work.disk_used != 0) {
+  if (work.short_of != Shortage::Of::kNothing) {
     if (entry->tenancy)
       guard_.urge(*entry->tenancy, SUBLET_FRAME_KILL, SUBLET_LEAVE_DRAIN, now_ns());
     return;
   }
-  work.disk_free = disk.free;
-  work.disk_used = disk.used;  // the next call kills it
+  work.short_free = shortage.free;
+  work.short_used = shortage.used;
+  work.short_of = shortage.of;  // the next call kills it
   if (entry->machine.state() == AttemptState::kLeaving) return;
   log(Severity::warning) << work.label()
-                         << " must leave: " << leave_sentence(SUBLET_LEAVE_DRAIN, disk);
+                         << " must leave: " << leave_sentence(SUBLET_LEAVE_DRAIN, shortage);
   leave(*entry, SUBLET_LEAVE_DRAIN);
 }
 

@@ -47,9 +47,9 @@ class Attempts {
   void owner_away();
   void vacate(const AttemptName& name, sublet_leave_reason reason);
   void vacate_all(sublet_leave_reason reason);
-  // Disk space is low and this attempt uses the most: it must leave. A second call
-  // kills it.
-  void leave_for_disk(const AttemptName& name, const LowDisk& disk);
+  // Disk space or memory is low and this attempt uses the most: it must leave. A second
+  // call kills it.
+  void leave_for_want(const AttemptName& name, const Shortage& shortage);
   // Stops all slow work as soon as possible, because this process exits.
   void stop_work();
 

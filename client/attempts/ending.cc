@@ -58,13 +58,16 @@ std::string machine_sentence(const AttemptExit& exit) {
          std::strerror(static_cast<int>(exit.facts.code)) + ".";
 }
 
-std::string low_disk_sentence(const LowDisk& disk) {
-  return "The machine's disk was nearly full (" + format_bytes(disk.free) +
-         " left); of its jobs, this one used the most (" + format_bytes(disk.used) + ").";
+std::string shortage_sentence(const Shortage& shortage) {
+  const bool memory = shortage.of == Shortage::Of::kMemory;
+  return std::string("The machine's ") +
+         (memory ? "memory was nearly used up" : "disk was nearly full") + " (" +
+         format_bytes(shortage.free) + " left); of its jobs, this one used the most (" +
+         format_bytes(shortage.used) + ").";
 }
 
 std::string sentence(const Assignment& what, const AttemptExit& exit, uint32_t end,
-                     const LowDisk& disk) {
+                     const Shortage& shortage) {
   const sublet_exit& facts = exit.facts;
   switch (end) {
     case protocol::kEndDone:
@@ -81,7 +84,7 @@ std::string sentence(const Assignment& what, const AttemptExit& exit, uint32_t e
     default:
       break;
   }
-  std::string text = leave_sentence(static_cast<sublet_leave_reason>(facts.reason), disk);
+  std::string text = leave_sentence(static_cast<sublet_leave_reason>(facts.reason), shortage);
   if (facts.save_errno != 0)
     text +=
         " Its last save failed: " + std::string(std::strerror(static_cast<int>(facts.save_errno))) +
@@ -97,8 +100,9 @@ int64_t to_utc(int64_t boot_ns, const Clock& clock, bool same_boot) {
 
 }  // namespace
 
-std::string leave_sentence(sublet_leave_reason reason, const LowDisk& disk) {
-  if (reason == SUBLET_LEAVE_DRAIN && disk.used > 0) return low_disk_sentence(disk);
+std::string leave_sentence(sublet_leave_reason reason, const Shortage& shortage) {
+  if (reason == SUBLET_LEAVE_DRAIN && shortage.of != Shortage::Of::kNothing)
+    return shortage_sentence(shortage);
   switch (reason) {
     case SUBLET_LEAVE_OWNER:
       return "The owner came back.";
@@ -182,13 +186,13 @@ int64_t cpu_at_checkpoint(const AttemptExit& exit, uint64_t reported, int64_t re
   return static_cast<int64_t>(static_cast<double>(cpu) * std::clamp(part / whole, 0.0, 1.0));
 }
 
-AttemptEnd end_from_exit(const Assignment& what, const AttemptExit& exit, const LowDisk& disk,
+AttemptEnd end_from_exit(const Assignment& what, const AttemptExit& exit, const Shortage& shortage,
                          const Clock& clock, const std::string& boot) {
   const sublet_exit& facts = exit.facts;
   AttemptEnd end;
   end.name = what.name;
   end.end = protocol::classify(exit_facts(exit));
-  end.reason = sentence(what, exit, end.end, disk);
+  end.reason = sentence(what, exit, end.end, shortage);
   if (machine_failed(exit)) end.reason = machine_sentence(exit);
   if (facts.outcome == SUBLET_OUTCOME_EXITED) end.exit_status = static_cast<int32_t>(facts.code);
   if (facts.outcome == SUBLET_OUTCOME_SIGNALLED) end.signal = static_cast<int32_t>(facts.code);

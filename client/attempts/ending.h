@@ -22,7 +22,7 @@ protocol::ExitFacts exit_facts(const AttemptExit& exit);
 protocol::EvictionSteps steps_of(const sublet_exit& facts);
 // Sets everything but generation, checkpoint_bytes and outputs, which the upload
 // sets. END_DONE still depends on the required outputs.
-AttemptEnd end_from_exit(const Assignment& what, const AttemptExit& exit, const LowDisk& disk,
+AttemptEnd end_from_exit(const Assignment& what, const AttemptExit& exit, const Shortage& shortage,
                          const Clock& clock, const std::string& boot);
 // Of an attempt that had to leave.
 protocol::EvictionNote note_of(const AttemptEnd& end);
@@ -31,7 +31,7 @@ AttemptEnd end_from_record(const Assignment& what, const EndRecord& record);
 void note_seen(const SeenEviction& seen, const Clock& clock, AttemptEnd* end);
 // One sentence: why an attempt had to leave. SUBLET_LEAVE_DRAIN with disk.used > 0
 // means that the disk ran low.
-std::string leave_sentence(sublet_leave_reason reason, const LowDisk& disk = {});
+std::string leave_sentence(sublet_leave_reason reason, const Shortage& shortage = {});
 // CPU time (us) saved in this attempt's newest checkpoint; -1: it made none.
 // `reported_cpu_us` is the shepherd's report for generation `reported`.
 int64_t cpu_at_checkpoint(const AttemptExit& exit, uint64_t reported, int64_t reported_cpu_us);

@@ -31,7 +31,7 @@ class EndingTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(cpu_in_the_checkpoint);
   CPPUNIT_TEST_SUITE_END();
 
-  AttemptEnd end_of(const AttemptExit& exit, const LowDisk& disk = {}) {
+  AttemptEnd end_of(const AttemptExit& exit, const Shortage& disk = {}) {
     Assignment what;
     what.name = {7, 2};
     what.job.program = "train";
@@ -112,7 +112,7 @@ class EndingTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(
         std::string("The owner came back. Its last save failed: No space left on device."),
         end_of(evicted).reason);
-    const LowDisk disk = {3ull << 30, 12 << 20};
+    const Shortage disk = {Shortage::Of::kDisk, 3ull << 30, 12 << 20};
     // The owner came back while it left.
     CPPUNIT_ASSERT_EQUAL(end_of(evicted).reason, end_of(evicted, disk).reason);
     evicted.facts.save_errno = 0;
@@ -122,6 +122,10 @@ class EndingTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("The machine's disk was nearly full (12 MiB left); "
                                      "of its jobs, this one used the most (3 GiB)."),
                          end_of(evicted, disk).reason);
+    const Shortage memory = {Shortage::Of::kMemory, 3ull << 30, 12 << 20};
+    CPPUNIT_ASSERT_EQUAL(std::string("The machine's memory was nearly used up (12 MiB left); "
+                                     "of its jobs, this one used the most (3 GiB)."),
+                         end_of(evicted, memory).reason);
   }
 
   void sentences_of_limits() {

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "client/machine/machine.h"
 #include "client/staging/work_folder.h"
 
 namespace sublet::client {
@@ -183,6 +184,9 @@ std::string OrderDesk::refusal(const Requirements& needs, const AttemptName& nam
   std::string lack = lacking(needs);
   if (!lack.empty()) return lack;
   if (disk_low_) return "the disk is nearly full";
+  if (memory_low_) return "the memory is nearly used up";
+  lack = lacking_memory(name.job);
+  if (!lack.empty()) return lack;
   return refusal_for_want_of_room(code);
 }
 
@@ -260,6 +264,21 @@ void OrderDesk::note_disk_use(uint64_t job, uint64_t bytes) {
   std::lock_guard lock(mutex_);
   disk_used_[job] = std::max(disk_used_[job], bytes);
   if (disk_used_.size() > kForgottenKept) disk_used_.erase(disk_used_.begin());
+}
+
+void OrderDesk::note_memory_use(uint64_t job, uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  memory_used_[job] = std::max(memory_used_[job], bytes);
+  if (memory_used_.size() > kForgottenKept) memory_used_.erase(memory_used_.begin());
+}
+
+std::string OrderDesk::lacking_memory(uint64_t job) const {
+  const auto used = memory_used_.find(job);
+  if (used == memory_used_.end()) return "";
+  const uint64_t available = memory_free();
+  if (available >= used->second) return "";
+  return "it used " + format_bytes(used->second) + " of memory here, " + format_bytes(available) +
+         " are available";
 }
 
 void OrderDesk::note_unsaved(uint64_t job) {

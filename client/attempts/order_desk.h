@@ -127,6 +127,12 @@ class OrderDesk {
   // While the disk is nearly full, no order is accepted. Any thread.
   void set_disk_low(bool low) { disk_low_ = low; }
   bool disk_low() const { return disk_low_; }
+  // The same of the memory.
+  void set_memory_low(bool low) { memory_low_ = low; }
+  bool memory_low() const { return memory_low_; }
+  // An attempt of this job used so many bytes of memory: as long as no more is available, it is
+  // not accepted here. Any thread.
+  void note_memory_use(uint64_t job, uint64_t bytes);
   // An attempt of this job had to leave because of the disk, using `bytes`: the job is
   // accepted again only if twice as much is free. Any thread.
   void note_disk_use(uint64_t job, uint64_t bytes);
@@ -154,6 +160,7 @@ class OrderDesk {
   std::string refusal(const Requirements& needs, const AttemptName& name, uint32_t* code) const;
   std::string refusal_for_want_of_room(uint32_t* code) const;
   std::string lacking(const Requirements& needs) const;
+  std::string lacking_memory(uint64_t job) const;
   // Sets job.program to this platform's; "" or why there is none.
   std::string choose_program(JobDescription& job) const;
   bool is_old(const AttemptName& name) const;
@@ -173,6 +180,7 @@ class OrderDesk {
   std::function<void(uint64_t)> make_room_;
   std::atomic<bool> draining_{false};
   std::atomic<bool> disk_low_{false};
+  std::atomic<bool> memory_low_{false};
 
   mutable std::mutex mutex_;
   std::string session_;
@@ -184,8 +192,9 @@ class OrderDesk {
   int64_t trouble_pause_ms_ = 0;
   int64_t trouble_until_ns_ = 0;            // CLOCK_BOOTTIME
   std::map<uint64_t, uint64_t> disk_used_;  // by job
-  std::deque<uint64_t> unsaved_;            // jobs that may not be lifted
-  std::deque<AttemptName> forgotten_;       // recent ones: a late repeat must start nothing
+  std::map<uint64_t, uint64_t> memory_used_;
+  std::deque<uint64_t> unsaved_;       // jobs that may not be lifted
+  std::deque<AttemptName> forgotten_;  // recent ones: a late repeat must start nothing
 };
 
 // All attempts that this client must name to the server: those of Attempts

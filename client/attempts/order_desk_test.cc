@@ -49,6 +49,7 @@ class OrderDeskTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(slots_and_outbox_are_bounded);
   CPPUNIT_TEST(a_full_disk_loses_nothing);
   CPPUNIT_TEST(a_job_that_filled_the_disk_needs_twice_as_much);
+  CPPUNIT_TEST(memory_that_is_needed_is_not_given_away);
   CPPUNIT_TEST(a_job_that_saved_nothing_is_not_lifted_again);
   CPPUNIT_TEST(only_an_order_that_fits_then_makes_others_give_way);
   CPPUNIT_TEST(asked_beforehand_it_knows_of_no_age);
@@ -301,6 +302,20 @@ class OrderDeskTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(answer.reason.find("of disk") != std::string::npos);
     CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(2)));
     desk_->note_disk_use(3, 1000);
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(3, 2)));
+  }
+
+  void memory_that_is_needed_is_not_given_away() {
+    desk_->set_memory_low(true);
+    CPPUNIT_ASSERT_EQUAL(kRunLacks, answer_to(order(1)).answer);
+    desk_->set_memory_low(false);
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(1)));
+    desk_->note_memory_use(2, uint64_t{1} << 60);
+    const RunAnswer answer = answer_to(order(2));
+    CPPUNIT_ASSERT_EQUAL(kRunLacks, answer.answer);
+    CPPUNIT_ASSERT(answer.reason.starts_with("it used 1 EiB of memory here, ") ||
+                   answer.reason.starts_with("it used 1024 PiB of memory here, "));
+    desk_->note_memory_use(3, 1000);
     CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(3, 2)));
   }
 

@@ -253,7 +253,7 @@ void AttemptTasks::do_hand_in(const WorkPtr& work) {
 // Only the checkpoint of an evicted job is still needed. If the disk ran low, the
 // working folder is removed at once, without waiting for the end to be reported.
 void AttemptTasks::make_room(const WorkPtr& work) {
-  if (work->low_disk().used == 0 || !is_eviction(work->end.end)) return;
+  if (work->shortage().of != Shortage::Of::kDisk || !is_eviction(work->end.end)) return;
   // The working folder last: while it is there, the watch of the disk waits for the room.
   for (const char* name : {SUBLET_PRIVATE_FOLDER, SUBLET_WORK_FOLDER}) {
     try {

@@ -181,8 +181,9 @@ class AttemptTasksTest : public CppUnit::TestFixture {
     files_.write_atomic(w->folder + "/checkpoint/checkpoint", "saved");
     files_.write_atomic(w->folder + "/work/large", "x");
     w->reported_generation = 1;
-    w->disk_free = 1;
-    w->disk_used = 2;
+    w->short_free = 1;
+    w->short_used = 2;
+    w->short_of = Shortage::Of::kDisk;
     tasks_->perform(w, protocol::kHandIn, protocol::kEndNone, "");
     CPPUNIT_ASSERT(until([&] { return !files_.exists(w->folder + "/work"); }));
     CPPUNIT_ASSERT(files_.exists(w->folder + "/checkpoint/checkpoint"));

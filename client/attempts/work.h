@@ -22,10 +22,12 @@ inline std::string attempt_label(const AttemptName& name) {
 // A file being fetched (staging.cc).
 struct Incoming;
 
-// Disk space when an attempt had to leave because the disk ran low; used 0: it had not.
-struct LowDisk {
-  uint64_t used = 0;  // bytes of the attempt's folder
-  uint64_t free = 0;  // bytes left on the disk
+// Of what there was too little, so that an attempt had to leave; kNothing: of nothing.
+struct Shortage {
+  enum class Of { kNothing, kDisk, kMemory };
+  Of of = Of::kNothing;
+  uint64_t used = 0;  // bytes used by the attempt
+  uint64_t free = 0;  // bytes left on the machine
 };
 
 struct AttemptWork {
@@ -43,16 +45,17 @@ struct AttemptWork {
   std::atomic<bool> ended{false};         // its start need not be reported any more
   std::atomic<int64_t> lease_ns{0};       // CLOCK_BOOTTIME
   std::atomic<uint32_t> leave_reason{0};  // enum sublet_leave_reason, as sent to it
-  // Both are written before leave_reason.
-  std::atomic<uint64_t> disk_used{0};
-  std::atomic<uint64_t> disk_free{0};
+  // Written before leave_reason, short_of last.
+  std::atomic<uint64_t> short_used{0};
+  std::atomic<uint64_t> short_free{0};
+  std::atomic<Shortage::Of> short_of{Shortage::Of::kNothing};
   std::atomic<int64_t> started_us{0};  // UTC; when its program was started, 0: not known
   // Written by the running task, read by all.
   enum class Delivery { kNotBegun, kOutputs, kNothing };
   std::atomic<Delivery> delivery{Delivery::kNotBegun};
   // Bytes of outputs read and sent. What is repeated is not counted.
   std::atomic<uint64_t> delivered{0};
-  LowDisk low_disk() const { return {disk_used, disk_free}; }
+  Shortage shortage() const { return {short_of, short_used, short_free}; }
   std::atomic<uint64_t> reported_generation{0};
   // CPU time when the shepherd reported that generation.
   std::atomic<int64_t> reported_cpu_us{0};

@@ -15,7 +15,7 @@ constexpr int64_t kMs = 1'000'000;
 }  // namespace
 
 DiskWatch::DiskWatch(const DiskSettings& settings, const Files& files, OrderDesk& desk,
-                     std::function<void(const AttemptName&, const LowDisk&)> name,
+                     std::function<void(const AttemptName&, const Shortage&)> name,
                      std::function<void()> changed, std::function<void(uint64_t)> make_room)
     : settings_(settings),
       files_(files),
@@ -111,14 +111,14 @@ void DiskWatch::choose(const std::vector<AttemptName>& here, uint64_t free, int6
     return name_(leaving_->name, {});
   }
   leaving_.reset();
-  LowDisk most;
+  Shortage most;
   AttemptName who;
   for (const AttemptName& name : here) {
     std::string folder = attempt_folder(settings_.state_folder, name);
     if (named_.contains(name) || has_ended(folder)) continue;
     uint64_t used = disk_usage(folder);
     if (used > most.used) {
-      most = {used, free};
+      most = {Shortage::Of::kDisk, used, free};
       who = name;
     }
   }

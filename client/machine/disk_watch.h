@@ -40,7 +40,7 @@ class DiskWatch {
   // stops or resumes accepting orders; make_room: removes up to so many bytes that no
   // job needs. All are called on this object's thread.
   DiskWatch(const DiskSettings& settings, const Files& files, OrderDesk& desk,
-            std::function<void(const AttemptName&, const LowDisk&)> name,
+            std::function<void(const AttemptName&, const Shortage&)> name,
             std::function<void()> changed, std::function<void(uint64_t)> make_room);
   ~DiskWatch() { stop(); }
   void start();
@@ -65,7 +65,7 @@ class DiskWatch {
   const DiskSettings settings_;
   const Files& files_;
   OrderDesk& desk_;
-  const std::function<void(const AttemptName&, const LowDisk&)> name_;
+  const std::function<void(const AttemptName&, const Shortage&)> name_;
   const std::function<void()> changed_;
   const std::function<void(uint64_t)> make_room_;
   std::atomic<bool> idle_{false};  // the next scan is later than period_ms

@@ -40,7 +40,7 @@ class DiskWatchTest : public CppUnit::TestFixture {
   TemporaryFolder state_;
   SmallDisk disk_;
   PublicPresence presence_;
-  std::vector<std::pair<AttemptName, LowDisk>> named_;
+  std::vector<std::pair<AttemptName, Shortage>> named_;
   std::unique_ptr<OrderDesk> desk_;
   std::unique_ptr<DiskWatch> watch_;
   int64_t now_ = 1000 * kSecond;
@@ -65,7 +65,7 @@ class DiskWatchTest : public CppUnit::TestFixture {
   void make_watch(const DiskSettings& settings) {
     watch_ = std::make_unique<DiskWatch>(
         settings, disk_, *desk_,
-        [this](const AttemptName& name, const LowDisk& disk) {
+        [this](const AttemptName& name, const Shortage& disk) {
           named_.emplace_back(name, disk);
           ++count_;
         },

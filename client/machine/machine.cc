@@ -50,8 +50,12 @@ MachineFacts find_facts(const std::string& name, int64_t slots, const std::strin
   return facts;
 }
 
+uint64_t owners_memory(const MachineFacts& facts, uint64_t reserve) {
+  return std::min(reserve, facts.memory / 2);
+}
+
 uint64_t slot_memory(const MachineFacts& facts, uint64_t reserve) {
-  return (facts.memory - std::min(reserve, facts.memory / 2)) / std::max(1u, facts.slots);
+  return (facts.memory - owners_memory(facts, reserve)) / std::max(1u, facts.slots);
 }
 
 uint64_t memory_free() {

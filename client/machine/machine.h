@@ -15,8 +15,9 @@ namespace sublet::client {
 // Platform, cores and memory as the kernel reports them. name "": the host's name;
 // slots 0: the number of cores.
 MachineFacts find_facts(const std::string& name, int64_t slots, const std::string& state_folder);
-// A slot's part, in bytes, of what is left of the machine's memory when the owner's `reserve` is
-// taken away; the reserve is half of the memory at most.
+// The owner's part of the memory, in bytes: `reserve`, but half of the memory at most.
+uint64_t owners_memory(const MachineFacts& facts, uint64_t reserve);
+// A slot's part of the rest.
 uint64_t slot_memory(const MachineFacts& facts, uint64_t reserve);
 uint64_t memory_free();  // bytes that a program could still allocate
 

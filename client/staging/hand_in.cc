@@ -303,8 +303,10 @@ void find_end(AttemptWork& work, Files& files) {
       exit->facts.asked = exit->facts.killed = 1;
       exit->facts.reason = reason;
     }
-    work.end = end_from_exit(what, *exit, work.low_disk(), system_clock(), boot_id());
-    work.end.disk_peak = std::max(work.low_disk().used, disk_usage(work.folder));
+    work.end = end_from_exit(what, *exit, work.shortage(), system_clock(), boot_id());
+    work.end.disk_peak = disk_usage(work.folder);
+    if (const Shortage shortage = work.shortage(); shortage.of == Shortage::Of::kDisk)
+      work.end.disk_peak = std::max(work.end.disk_peak, shortage.used);
     if (killed_from_here) note_seen(work.seen, system_clock(), &work.end);
     work.end.cpu_saved_us =
         cpu_at_checkpoint(*exit, work.reported_generation, work.reported_cpu_us);

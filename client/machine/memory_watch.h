@@ -1,0 +1,73 @@
+// Keeps jobs from taking the memory that the owner's programs need: when little is left, no job
+// may come, and the one that uses the most is named, which must leave. No other is named until it
+// has gone or its time has passed; if hardly anything is left meanwhile, it is named again, to be
+// killed. Pure: it reads no clock and no file. Not thread-safe.
+//
+// A job's own limit (its slot's part of the memory) is kept by the kernel. This is for what the
+// limits of all jobs do not cover: programs that need more than the owner's reserve.
+#ifndef SUBLET_CLIENT_MACHINE_MEMORY_WATCH_H_
+#define SUBLET_CLIENT_MACHINE_MEMORY_WATCH_H_
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "client/link/server_calls.h"
+
+namespace sublet::client {
+
+struct MemorySettings {
+  uint64_t least = 0;         // bytes below which a job must leave; 0: nothing is watched
+  int64_t leave_ms = 12'000;  // time for a named attempt to go
+};
+
+class MemoryWatch {
+ public:
+  explicit MemoryWatch(const MemorySettings& settings) : settings_(settings) {}
+
+  struct Named {
+    AttemptName name;
+    uint64_t used = 0;
+  };
+  // available: bytes that programs could still get. held: the attempts of this machine, with the
+  // memory that each used when it was last asked; who calls asks them again at each call. Returns
+  // who must leave.
+  std::optional<Named> look(int64_t now_ns, uint64_t available,
+                            const std::vector<HeldAttempt>& held);
+  // There is no attempt any more.
+  void rest();
+
+  // Whether `available` at the last look left so little that the attempts are worth asking.
+  bool is_tight() const { return tight_; }
+  // No job may come: from the first time that it is below the least until it is twice that.
+  bool is_low() const { return low_; }
+  // When to look again while there is an attempt, CLOCK_BOOTTIME; INT64_MAX: never.
+  int64_t next_due() const { return due_ns_; }
+
+ private:
+  static constexpr int64_t kShortestNs = 100'000'000;
+  static constexpr int64_t kLongestNs = 1'000'000'000;
+
+  int64_t pause_ns(int64_t now_ns, uint64_t available) const;
+  std::optional<Named> choose(int64_t now_ns, uint64_t available,
+                              const std::vector<HeldAttempt>& held);
+
+  const MemorySettings settings_;
+  bool tight_ = false;
+  bool low_ = false;
+  int64_t due_ns_ = 0;
+  int64_t last_ns_ = 0;  // of the last look, 0: none
+  uint64_t last_available_ = 0;
+  std::set<AttemptName> named_;
+  struct Leaving {
+    Named who;
+    int64_t until_ns;
+    bool killed;
+  };
+  std::optional<Leaving> leaving_;
+};
+
+}  // namespace sublet::client
+
+#endif  // SUBLET_CLIENT_MACHINE_MEMORY_WATCH_H_
