@@ -15,6 +15,7 @@
 
 #include <initializer_list>
 
+#include "attempt/disk_priority.h"
 #include "base/proc_text.h"
 
 namespace sublet {
@@ -69,6 +70,12 @@ int64_t nanoseconds(const struct timeval& time) {
 // Reaps one ended helper. Helpers do not send SIGCHLD, so other waits do not see them,
 // and this wait sees no other children.
 bool helper_ended() { return syscall(SYS_wait4, -1, nullptr, WNOHANG | __WCLONE, nullptr) > 0; }
+
+// A save is not to wait for the owner's reads and writes.
+bool send(pid_t pid, int signal) {
+  if (signal == SIGTERM) set_disk_priority(pid, DiskPriority::kNormal);
+  return ::kill(pid, signal) == 0;
+}
 
 }  // namespace
 
@@ -412,7 +419,7 @@ bool AttemptProcesses::anyone_handles(int signal, pid_t first, int news, bool* f
 
 bool AttemptProcesses::signal_who_handles(int signal, pid_t first) noexcept {
   // A program that handles it is responsible for its own children.
-  if (handles(first, signal)) return ::kill(first, signal) == 0;
+  if (handles(first, signal)) return send(first, signal);
   struct Context {
     int signal;
     bool found;
@@ -421,7 +428,7 @@ bool AttemptProcesses::signal_who_handles(int signal, pid_t first) noexcept {
       [](AttemptProcesses& self, const Found& found, void* raw) {
         auto* context = static_cast<Context*>(raw);
         if (self.handles(found.pid, context->signal))
-          context->found |= ::kill(found.pid, context->signal) == 0;
+          context->found |= send(found.pid, context->signal);
         return true;
       },
       &context);

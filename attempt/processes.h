@@ -67,7 +67,8 @@ class AttemptProcesses {
   // *found: it gave up.
   bool anyone_handles(int signal, pid_t first, int news, bool* found) noexcept;
   // Sends `signal` only to processes that handle it: to `first` alone if it does, else
-  // to all that do. False if none does.
+  // to all that do. False if none does. Who gets SIGTERM, to save, has normal disk priority from
+  // then on.
   bool signal_who_handles(int signal, pid_t first) noexcept;
   // Sets the weight of every autogroup (session) of the attempt. False if the kernel
   // refused one for now (without root it allows one change per 100 ms), or a process has no session

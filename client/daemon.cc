@@ -124,8 +124,8 @@ Daemon::Daemon(const ClientSettings& settings)
               for (const auto& order : orders) attempts_.vacate(order.name, order.reason);
             });
           }),
-      workers_(static_cast<size_t>(settings.workers)),
-      uploads_(static_cast<size_t>(settings.workers), kUploadNice),
+      workers_(static_cast<size_t>(settings.workers), 0, DiskPriority::kIdle),
+      uploads_(static_cast<size_t>(settings.workers), kUploadNice, DiskPriority::kIdle),
       local_(kLocalThreads),
       pace_(settings.upload_cpu, presence_.away),
       attempts_(

@@ -11,8 +11,9 @@
 
 namespace sublet::client {
 
-Workers::Workers(size_t threads, int nice) {
-  for (size_t i = 0; i < threads; ++i) threads_.emplace_back([this, nice] { work(nice); });
+Workers::Workers(size_t threads, int nice, DiskPriority disk) {
+  for (size_t i = 0; i < threads; ++i)
+    threads_.emplace_back([this, nice, disk] { work(nice, disk); });
 }
 
 Workers::~Workers() { stop(); }
@@ -48,9 +49,10 @@ void Workers::hurry() {
   changed_.notify_all();
 }
 
-void Workers::work(int nice) {
+void Workers::work(int nice, DiskPriority disk) {
   // Raising the nice value is always permitted.
   if (nice > 0) setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), nice);
+  if (disk != DiskPriority::kNormal) set_disk_priority(0, disk);
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     if (tasks_.empty()) {

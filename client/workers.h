@@ -13,12 +13,15 @@
 #include <thread>
 #include <vector>
 
+#include "attempt/disk_priority.h"
+
 namespace sublet::client {
 
 class Workers {
  public:
-  // nice: of these threads, inherited by the processes they start.
-  explicit Workers(size_t threads, int nice = 0);
+  // nice: of these threads; disk: their disk priority. Both are inherited
+  // by the processes they start.
+  explicit Workers(size_t threads, int nice = 0, DiskPriority disk = DiskPriority::kNormal);
   // Waits for running tasks and drops queued ones (their work is recorded on disk and
   // resumed at the next start).
   ~Workers();
@@ -29,7 +32,7 @@ class Workers {
   void hurry();
 
  private:
-  void work(int nice);
+  void work(int nice, DiskPriority disk);
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "attempt/disk_priority.h"
 #include "attempt/landlock.h"
 #include "base/real_time.h"
 #include "client/shepherd/system.h"
@@ -142,6 +143,8 @@ const char* prepare(const sublet_order& order, const Weight& weight, int output,
   reset_handlers();
   // When memory runs out, the kernel must kill a tenant before any of the owner's programs.
   if (!write_kernel_file("/proc/self", "oom_score_adj", "1000")) return "oom_score_adj";
+  // A kernel without such priorities treats all alike.
+  set_disk_priority(0, DiskPriority::kIdle);
   if (!set_streams(output, errors)) return "streams";
   if (!set_limits(order)) return SUBLET_STEP_LIMITS;
   umask(0);

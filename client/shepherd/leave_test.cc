@@ -36,6 +36,7 @@ class ShepherdLeaveTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(patience_ends_a_frozen_job);
   CPPUNIT_TEST(owner_ends_a_frozen_job);
   CPPUNIT_TEST(client_may_come_and_go);
+  CPPUNIT_TEST(who_saves_has_the_disk_like_others);
   CPPUNIT_TEST(daemons_go_with_the_evicted_job);
   CPPUNIT_TEST(nobody_outruns_the_kill);
   CPPUNIT_TEST_SUITE_END();
@@ -391,6 +392,21 @@ class ShepherdLeaveTest : public CppUnit::TestFixture {
     UniqueFd last = rig.ask(folder, rig.frame(order, SUBLET_FRAME_VACATE, SUBLET_LEAVE_DRAIN));
     CPPUNIT_ASSERT(rig.receive(last.get(), SUBLET_FRAME_ENDED));
     left(rig.finish(folder), SUBLET_LEAVE_DRAIN);
+  }
+
+  void who_saves_has_the_disk_like_others() {
+    Rig rig;
+    AttemptOrder order = rig.order({});
+    order.program = "/bin/sh";
+    order.arguments = {
+        "sh", "-c", "trap 'ionice; exit' TERM; ionice; touch ready; while :; do sleep 0.1; done"};
+    order.environment = {"PATH=/usr/bin:/bin"};
+    order.save_deadline_ms = 60'000;
+    const std::string folder = ready(rig, order);
+    rig.monitor().say(SUBLET_PRESENCE_ACTIVE);
+    rig.finish(folder);
+    const std::string said = rig.read(folder + "/stdout");
+    CPPUNIT_ASSERT_MESSAGE(said, said.starts_with("idle\nnone"));
   }
 
   void daemons_go_with_the_evicted_job() {

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "attempt/disk_priority.h"
 #include "attempt/format.h"
 
 namespace sublet::shepherd {
@@ -61,6 +62,7 @@ void Output::start() {
 }
 
 void* Output::run(void* self) {
+  set_disk_priority(0, DiskPriority::kIdle);
   static_cast<Output*>(self)->move_all();
   return nullptr;
 }

@@ -85,10 +85,12 @@ class ShepherdRunTest : public CppUnit::TestFixture {
                          rig.read(folder + "/stdout"));
     order = rig.order({});
     order.program = "/bin/sh";
-    order.arguments = {"sh", "-c", "pwd; readlink /proc/self/fd/0; cat /proc/self/oom_score_adj"};
+    order.arguments = {"sh", "-c",
+                       "pwd; readlink /proc/self/fd/0; cat /proc/self/oom_score_adj; ionice"};
+    order.environment = {"PATH=/usr/bin:/bin"};
     folder = rig.start(order);
     rig.finish(folder);
-    CPPUNIT_ASSERT_EQUAL(folder + "/work\n/dev/null\n1000\n", rig.read(folder + "/stdout"));
+    CPPUNIT_ASSERT_EQUAL(folder + "/work\n/dev/null\n1000\nidle\n", rig.read(folder + "/stdout"));
   }
 
   // Makes work/ of the order with a file in data/ and a symbolic link to each of the two.
@@ -538,7 +540,7 @@ class ShepherdRunTest : public CppUnit::TestFixture {
                     "perf_event_open EPERM\nuserfaultfd EPERM\nio_uring_setup EPERM\n"
                     "unshare user EPERM\nunshare time EPERM\nunshare files done\n"
                     "clone user EPERM\nclone3 ENOSYS\nsetns EPERM\nmount EPERM\n"
-                    "fsopen EPERM\nTIOCSTI EPERM\nits shepherd's limit EPERM\n"
+                    "fsopen EPERM\nioprio_set EPERM\nTIOCSTI EPERM\nits shepherd's limit EPERM\n"
                     "its own limits done\ncore limit again EPERM\ncore limit ") +
             limit_of_cores() + "\nx32 getpid ENOSYS\nfork done\nread itself done\ntrace done\n",
         said.substr(0, last));

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "attempt/disk_priority.h"
 #include "base/real_time.h"
 #include "client/shepherd/shepherd.h"
 
@@ -103,8 +104,9 @@ const char* Shepherd::prepare() {
   // Pages stay in memory once used: an eviction under memory pressure must not wait for
   // the disk. It does no harm if this is not permitted.
   mlockall(MCL_CURRENT | MCL_ONFAULT);
-  // Nor for the owner's busy programs.
+  // Nor for the owner's busy programs, or the disk priority of the thread that started us.
   become_real_time(0);
+  set_disk_priority(0, DiskPriority::kNormal);
   if (!add_environment()) return "environment";
   if (!control_.listen()) return "control";
   if (const char* failed = make_status_page()) return failed;

@@ -81,6 +81,7 @@ void refuse_limits_of_others() {
 
 void refuse_all() {
   refuse({SCMP_SYS(keyctl), SCMP_SYS(add_key), SCMP_SYS(request_key)});
+  refuse({SCMP_SYS(ioprio_set)});
   refuse({SCMP_SYS(bpf), SCMP_SYS(perf_event_open), SCMP_SYS(userfaultfd)});
   refuse({SCMP_SYS(io_uring_setup), SCMP_SYS(io_uring_enter), SCMP_SYS(io_uring_register)});
   refuse_namespaces();
