@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "attempt/cpu_weight.h"
 #include "base/unique_fd.h"
 
 namespace sublet {
@@ -86,8 +87,12 @@ AttemptCgroups AttemptCgroups::detect(const std::string& root, const std::string
                              ").");
   found.cpu_ = works(at.cpu, tag, "cpu.idle", "1", &why);
   if (!why.empty())
-    found.missing_.push_back("Jobs are demoted by autogroup nice 19 instead of cpu.idle (" + why +
-                             ").");
+    found.missing_.push_back(
+        autogroups_count()
+            ? "Jobs are demoted by autogroup nice 19 instead of cpu.idle (" + why + ")."
+            : "Jobs are demoted by the idle class instead of cpu.idle (" + why +
+                  "): beside busy programs they hardly get to save, and programs in other control "
+                  "groups than this client's share the CPU with them.");
   found.memory_ =
       works(at.memory, tag, v2_alone ? "memory.max" : "memory.limit_in_bytes", "1073741824", &why);
   if (!why.empty())

@@ -1,14 +1,20 @@
 // The CPU weight of an attempt relative to the owner: almost none; normal while it saves;
-// more while it dies. Set in its cgroup, or without one by the nice value of its autogroups. Used
-// by the shepherd and, if that does not answer, by client and monitor. After open() nothing
-// allocates, logs or waits for a lock; compiled into the shepherd without the C++ library. Not
-// thread-safe.
+// more while it dies. Set in its cgroup; or without one by the nice value of its autogroups; or
+// where those have no effect by the kernel's idle class. Used by the shepherd and, if that does
+// not answer, by client and monitor. After open() nothing allocates, logs or waits for a lock;
+// compiled into the shepherd without the C++ library. Not thread-safe.
 #ifndef SUBLET_ATTEMPT_CPU_WEIGHT_H_
 #define SUBLET_ATTEMPT_CPU_WEIGHT_H_
 
 #include "attempt/processes.h"
 
 namespace sublet {
+
+// Whether the nice value of an autogroup (one for each session) has an effect on the calling
+// process and its children: not if they are in a cpu cgroup other than the root's, as systemd
+// makes for services and for people's programs, or if the administrator has switched autogroups
+// off. The arguments are the places of proc and of cgroup v2.
+bool autogroups_count(const char* proc = "/proc", const char* unified = "/sys/fs/cgroup") noexcept;
 
 class CpuWeight {
  public:
@@ -21,9 +27,12 @@ class CpuWeight {
   // that cannot be written.
   bool open(const char* cgroup_cpu) noexcept;
   bool by_cgroup() const noexcept { return idle_ >= 0; }
+  // Each session has a weight of its own, and the kernel may refuse to change it for now.
+  bool by_sessions() const noexcept { return autogroups_; }
 
   // False if the kernel refused it for now for some process: without root it allows one
-  // change of an autogroup per 100 ms.
+  // change of an autogroup per 100 ms. Without root nobody leaves the idle class again: who saves
+  // does so with what the owner's programs leave over.
   bool lift(AttemptProcesses& processes) noexcept;
   bool demote(AttemptProcesses& processes) noexcept;
   // More than that, for what takes a moment: a handler that is asked to save, or, when all are
@@ -37,6 +46,7 @@ class CpuWeight {
  private:
   void set_weight(const char* weight) const noexcept;
 
+  bool autogroups_ = false;
   int idle_ = -1;    // cpu.idle
   int weight_ = -1;  // cpu.weight of cgroup v2, or cpu.shares; -1: none
   const char* heavy_ = "";

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -477,6 +478,16 @@ bool AttemptProcesses::set_autogroup_nice(int nice) noexcept {
       },
       &context);
   return context.done;
+}
+
+void AttemptProcesses::set_class(int policy) noexcept {
+  visit(
+      [](AttemptProcesses&, const Found& found, void* policy) {
+        constexpr sched_param kNone = {};
+        sched_setscheduler(found.pid, *static_cast<int*>(policy), &kNone);
+        return true;
+      },
+      &policy);
 }
 
 int64_t start_time_of(pid_t pid) noexcept {

@@ -74,6 +74,8 @@ class AttemptProcesses {
   // refused one for now (without root it allows one change per 100 ms), or a process has no session
   // of its own yet: that of the shepherd and of the caller is never changed.
   bool set_autogroup_nice(int nice) noexcept;
+  // Sets the scheduling class of the main thread of every process, as far as it is permitted.
+  void set_class(int policy) noexcept;
 
  private:
   struct Found {

@@ -57,10 +57,16 @@ bool forbid_cores() {
   return setrlimit(RLIMIT_CORE, &kOne) == 0 || setrlimit(RLIMIT_CORE, &kNone) == 0;
 }
 
+// Who may lower his nice value may also leave the idle class.
+bool stay_idle() {
+  constexpr struct rlimit kNone = {};
+  return setrlimit(RLIMIT_NICE, &kNone) == 0;
+}
+
 bool set_limits(const sublet_order& order) {
   lift_real_time_bound();
   bool good =
-      forbid_cores() && limit(RLIMIT_FSIZE, order.limit_file) &&
+      forbid_cores() && stay_idle() && limit(RLIMIT_FSIZE, order.limit_file) &&
       limit(RLIMIT_NPROC, processes_of(order)) &&
       limit(RLIMIT_NOFILE, order.limit_open_files > 0 ? order.limit_open_files : kDefaultOpenFiles);
   if (!*order.cgroup_memory) good = good && limit(RLIMIT_DATA, order.limit_memory);

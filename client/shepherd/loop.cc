@@ -313,7 +313,7 @@ void Shepherd::look_for_handlers(int64_t now) {
 
 int64_t Shepherd::refresh_interval_ns() const {
   if (weight_.pending()) return kPendingRefreshNs;
-  return machine_.leaving_for_owner() && !weight_.by_cgroup() ? kLeavingRefreshNs : kRefreshNs;
+  return machine_.leaving_for_owner() && weight_.by_sessions() ? kLeavingRefreshNs : kRefreshNs;
 }
 
 // Periodic work that no event triggers.

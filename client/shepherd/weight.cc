@@ -48,7 +48,7 @@ const char* Weight::make(const sublet_order& order) {
   if (!cpu_.open(order.cgroup_cpu)) return "cgroup weight";
   // The kernel may refuse the child's change of its autogroup (one per 100 ms is
   // allowed), and the child does not wait.
-  pending_ = !cpu_.by_cgroup();
+  pending_ = cpu_.by_sessions();
   return nullptr;
 }
 
@@ -70,8 +70,8 @@ pid_t Weight::fork() {
 const char* Weight::join() const {
   for (int members : members_)
     if (members >= 0 && write(members, "0", 1) != 1) return "cgroup";
-  // Without a cgroup not fatal if refused for now: refresh() retries.
-  if (!cpu_.demote_self() && cpu_.by_cgroup()) return "cgroup weight";
+  // By sessions not fatal if refused for now: refresh() retries.
+  if (!cpu_.demote_self() && !cpu_.by_sessions()) return "cgroup weight";
   return nullptr;
 }
 
@@ -97,7 +97,7 @@ void Weight::demote(AttemptProcesses& processes) {
 void Weight::refresh(AttemptProcesses& processes) {
   if (lifted_)
     pending_ = !cpu_.lift(processes);
-  else if (!cpu_.by_cgroup())
+  else if (cpu_.by_sessions())
     pending_ = !cpu_.demote(processes);
   else
     pending_ = false;

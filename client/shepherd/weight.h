@@ -1,7 +1,6 @@
 // The CPU weight of a job relative to the owner, and the cgroup folders of an attempt.
-// A tenant has almost no weight (cpu.idle of its cgroup, or without one nice 19 of its
-// autogroup) except while it saves after the owner's return. After make() nothing here
-// allocates or waits.
+// A tenant has almost no weight (attempt/cpu_weight.h) except while it saves after the owner's
+// return. After make() nothing here allocates or waits.
 #ifndef SUBLET_CLIENT_SHEPHERD_WEIGHT_H_
 #define SUBLET_CLIENT_SHEPHERD_WEIGHT_H_
 
@@ -29,11 +28,11 @@ class Weight {
   bool lift(AttemptProcesses& processes);
   bool hasten(AttemptProcesses& processes);
   void demote(AttemptProcesses& processes);
-  // To be called repeatedly. Without a cgroup the weight is set per session, a job may
+  // To be called repeatedly. Without a cgroup the weight may be set per session, a job may
   // create new sessions, and the kernel may refuse a change for 100 ms. With a cgroup, a
   // child that was just joining may have undone lift().
   void refresh(AttemptProcesses& processes);
-  bool by_cgroup() const { return cpu_.by_cgroup(); }
+  bool by_sessions() const { return cpu_.by_sessions(); }
   // True until refresh() has succeeded.
   bool pending() const { return pending_; }
 

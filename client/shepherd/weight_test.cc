@@ -1,8 +1,10 @@
 // Measures that a tenant takes almost no CPU time from the owner, both on one core.
 #include <cppunit/extensions/HelperMacros.h>
+#include <grp.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -68,6 +70,7 @@ class ShepherdWeightTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(ShepherdWeightTest);
   CPPUNIT_TEST(owner_keeps_core_with_cgroup);
   CPPUNIT_TEST(owner_keeps_core_without_cgroup);
+  CPPUNIT_TEST(owner_keeps_core_in_a_cpu_cgroup);
   CPPUNIT_TEST(save_beside_a_busy_owner_ends_in_time);
   CPPUNIT_TEST(the_session_of_the_shepherd_keeps_its_weight);
   CPPUNIT_TEST(news_interrupt_what_takes_long);
@@ -187,6 +190,23 @@ class ShepherdWeightTest : public CppUnit::TestFixture {
     owner_keeps_core(false, "owner_keeps_core_without_cgroup");
   }
 
+  // As systemd puts a person's programs into one.
+  void owner_keeps_core_in_a_cpu_cgroup() {
+    if (skip_unless_root("owner_keeps_core_in_a_cpu_cgroup")) return;
+    for (const bool as_root : {true, false}) {
+      const OtherGroup group;
+      if (!group.made()) {
+        std::cerr << "skipped, no cpu cgroup can be made here\n";
+        return;
+      }
+      const pid_t child = fork();
+      if (child == 0) _exit(group.enter() && (as_root || become_nobody()) && owner_keeps() ? 0 : 1);
+      int status = 0;
+      waitpid(child, &status, 0);
+      CPPUNIT_ASSERT_EQUAL_MESSAGE(as_root ? "as root" : "as nobody", 0, status);
+    }
+  }
+
   void save_beside_a_busy_owner_ends_in_time() {
     for (bool cgroup : {false, true}) {
       Rig rig;
@@ -220,6 +240,52 @@ class ShepherdWeightTest : public CppUnit::TestFixture {
   }
 
  private:
+  // A cgroup, other than the root's, that weighs CPU time.
+  class OtherGroup {
+   public:
+    OtherGroup() {
+      for (const char* hierarchy : {"/cpu", "/cpu,cpuacct", ""}) {
+        const std::string root = std::string("/sys/fs/cgroup") + hierarchy;
+        if (access((root + "/cgroup.procs").c_str(), F_OK) != 0) continue;
+        path_ = root + "/sublet-test-" + std::to_string(getpid());
+        mkdir(path_.c_str(), 0755);
+        for (const char* weight : {"/cpu.weight", "/cpu.shares"})
+          made_ |= access((path_ + weight).c_str(), F_OK) == 0;
+        if (made_) return;
+        rmdir(path_.c_str());
+      }
+    }
+    ~OtherGroup() {
+      if (made_) CPPUNIT_ASSERT(wait_until([&] { return rmdir(path_.c_str()) == 0; }));
+    }
+    OtherGroup(const OtherGroup&) = delete;
+    OtherGroup& operator=(const OtherGroup&) = delete;
+
+    bool made() const { return made_; }
+    bool enter() const {
+      std::ofstream procs(path_ + "/cgroup.procs");
+      procs << getpid() << std::flush;
+      return procs.good();
+    }
+
+   private:
+    std::string path_;
+    bool made_ = false;
+  };
+  static bool become_nobody() {
+    constexpr id_t kNobody = 65534;
+    return setgroups(0, nullptr) == 0 && setresgid(kNobody, kNobody, kNobody) == 0 &&
+           setresuid(kNobody, kNobody, kNobody) == 0;
+  }
+  static bool owner_keeps() {
+    try {
+      owner_keeps_core(false, "owner_keeps_core_in_a_cpu_cgroup");
+      return true;
+    } catch (const std::exception& failure) {
+      std::cerr << failure.what() << "\n";
+      return false;
+    }
+  }
   static bool has_nice(pid_t pid, int nice) {
     std::ifstream file("/proc/" + std::to_string(pid) + "/autogroup");
     std::string line;
