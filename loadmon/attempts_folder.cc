@@ -63,6 +63,7 @@ void AttemptsFolder::prepare(Attempt* attempt) {
                                       first_not_empty(record->cgroup_cpu, record->cgroup_memory));
     for (const std::string& one : {record->cgroup_cpu, record->cgroup_unified})
       if (!one.empty() && cgroup_usage_us(one) >= 0) attempt->cpu_cgroup = one;
+    attempt->memory_cgroup = record->cgroup_memory;
     const std::optional<AttemptOrder> order = read_order(system_files(), folder, &error);
     if (order) {
       attempts_->set_save_deadline(attempt, order->save_deadline_ms);

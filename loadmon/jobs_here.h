@@ -12,6 +12,13 @@
 
 namespace sublet::loadmon {
 
+// What a job uses; -1: not known.
+struct JobUse {
+  int64_t cpu_ms = -1;  // since it started
+  int64_t memory = -1;  // bytes
+  int64_t processes = -1;
+};
+
 struct JobsHere {
   // Processes known to belong to jobs, and the shepherds of these.
   std::function<std::vector<pid_t>()> processes;
@@ -19,6 +26,8 @@ struct JobsHere {
   std::function<std::vector<pid_t>()> daemons;
   // Job and attempt of those that run.
   std::function<std::vector<std::pair<uint64_t, uint32_t>>()> attempts;
+  // Of one of those.
+  std::function<JobUse(uint64_t job, uint32_t attempt)> use = {};
 };
 
 }  // namespace sublet::loadmon

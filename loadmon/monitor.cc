@@ -15,11 +15,13 @@
 #include <cstdio>
 #include <cstring>
 
+#include "attempt/cgroup_use.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/local_socket.h"
 #include "base/log.h"
 #include "base/os_error.h"
+#include "loadmon/cgroups.h"
 
 namespace sublet::loadmon {
 namespace {
@@ -101,6 +103,22 @@ const char* words(sublet_presence_reason reason) {
       return "not quiet for long enough";
   }
 }
+JobUse use_of(const Attempt& attempt) {
+  JobUse use;
+  if (!attempt.cpu_cgroup.empty()) {
+    const int64_t cpu_us = cgroup_usage_us(attempt.cpu_cgroup);
+    use.cpu_ms = cpu_us < 0 ? -1 : cpu_us / 1000;
+  }
+  if (!attempt.memory_cgroup.empty())
+    use.memory = cgroup_memory_used(attempt.memory_cgroup.c_str());
+  if (!attempt.cgroup.empty()) {
+    std::vector<pid_t> members;
+    append_cgroup_members(attempt.cgroup, &members);
+    use.processes = static_cast<int64_t>(members.size());
+  }
+  return use;
+}
+
 }  // namespace
 
 Monitor::Monitor(
@@ -141,7 +159,12 @@ Monitor::Monitor(
   });
   const JobsHere jobs = {.processes = [this] { return folder_.processes(); },
                          .daemons = [this] { return listeners_.pids(); },
-                         .attempts = [this] { return attempts_here(); }};
+                         .attempts = [this] { return attempts_here(); },
+                         .use =
+                             [this](uint64_t job, uint32_t attempt) {
+                               const Attempt* one = attempts_.find(job, attempt);
+                               return one ? use_of(*one) : JobUse{};
+                             }};
   auto rules = make_rules(jobs);
   Senses senses = make_senses(
       jobs, [this] { return watch_.describe(); }, *rules);

@@ -1,33 +1,11 @@
 #include "client/shepherd/bounds.h"
 
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
+#include "attempt/cgroup_use.h"
 #include "base/proc_text.h"
 #include "client/shepherd/system.h"
 
 namespace sublet::shepherd {
 namespace {
-
-// The number after `key` at the beginning of a line, or, if `key` is "", the first of the file; 0
-// if there is none.
-int64_t number_in(const char* folder, const char* name, const char* key) {
-  char path[4200];
-  snprintf(path, sizeof path, "%s/%s", folder, name);
-  const int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
-  char text[2048] = {'\n'};
-  const ssize_t count = read(fd, text + 1, sizeof text - 2);
-  close(fd);
-  text[count > 0 ? count + 1 : 1] = 0;
-  char wanted[32];
-  snprintf(wanted, sizeof wanted, "\n%s", key);
-  const char* found = strstr(text, wanted);
-  return found ? atoll(found + strlen(wanted)) : 0;
-}
 
 bool limit_memory(const char* folder, int64_t bytes) {
   const Digits text(bytes);
@@ -62,30 +40,28 @@ const char* Bounds::set(const sublet_order& order) {
 // there the limit was at least reached.
 bool Bounds::memory_ran_out() const {
   if (!counts_memory()) return false;
-  if (number_in(memory_, "memory.events", "oom_kill ") > 0)
-    return number_in(memory_, "memory.events", "oom ") > 0;
+  if (cgroup_number(memory_, "memory.events", "oom_kill ") > 0)
+    return cgroup_number(memory_, "memory.events", "oom ") > 0;
   constexpr int64_t kChargedAtOnce = 64 * 4096;
-  return number_in(memory_, "memory.oom_control", "oom_kill ") > 0 &&
-         number_in(memory_, "memory.max_usage_in_bytes", "") + kChargedAtOnce >=
-             number_in(memory_, "memory.limit_in_bytes", "");
+  return cgroup_number(memory_, "memory.oom_control", "oom_kill ") > 0 &&
+         cgroup_number(memory_, "memory.max_usage_in_bytes", "") + kChargedAtOnce >=
+             cgroup_number(memory_, "memory.limit_in_bytes", "");
 }
 
 bool Bounds::processes_ran_out() const {
-  return counts_processes() && number_in(processes_, "pids.events", "max ") > 0;
+  return counts_processes() && cgroup_number(processes_, "pids.events", "max ") > 0;
 }
 
 int64_t Bounds::memory_used() const {
   if (!counts_memory()) return 0;
-  const int64_t anonymous = number_in(memory_, "memory.stat", "anon ");
-  return (anonymous > 0 ? anonymous : number_in(memory_, "memory.stat", "rss ")) +
-         number_in(memory_, "memory.stat", "shmem ");
+  return cgroup_memory_used(memory_);
 }
 
 // Older kernels have no pids.peak.
 int64_t Bounds::most_processes() const {
   if (!counts_processes()) return 0;
-  const int64_t peak = number_in(processes_, "pids.peak", "");
-  return peak > 0 ? peak : number_in(processes_, "pids.current", "");
+  const int64_t peak = cgroup_number(processes_, "pids.peak", "");
+  return peak > 0 ? peak : cgroup_number(processes_, "pids.current", "");
 }
 
 }  // namespace sublet::shepherd

@@ -23,8 +23,7 @@ class Bounds {
   bool memory_ran_out() const;
   // True if a process or thread could not be created because there were as many as it may have.
   bool processes_ran_out() const;
-  // The bytes that belong to programs: without the kernel's copies of files, which it gives back
-  // when others need the room. 0: not known.
+  // Bytes, without the kernel's copies of files. 0: not known.
   int64_t memory_used() const;
   // The most processes and threads at once until now. 0: not known.
   int64_t most_processes() const;

@@ -354,6 +354,10 @@ void OwnersWord::answer(const Speaker& speaker, const protocol::PresenceVerdict&
   for (size_t n = 0; n < std::min(attempts.size(), kMostAttempts); ++n) {
     frame.job = attempts[n].first;
     frame.attempt = attempts[n].second;
+    const JobUse use = jobs_.use(frame.job, frame.attempt);
+    frame.arg[0] = use.cpu_ms;
+    frame.arg[1] = use.memory;
+    frame.arg[2] = use.processes;
     if (!send()) return;
   }
   if (!speaker.complaint.empty())

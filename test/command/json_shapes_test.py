@@ -238,6 +238,8 @@ class JsonShapes(unittest.TestCase):
         self.assertTrue(self.run_it("machines", "machines")["machines"][0]["running"])
         self.assertTrue(self.run_it("top", "top")["events"])
         self.run_it("top", "top", "--once")
+        self.assertTrue(self.run_it("owner status", "owner", "status", "--state",
+                                    self.pool.clients["curly"].state)["attempts"])
         self.pool.sublet("rm", running)
         self.run_it("about", "about")
         for word in ("pause", "reclaim", "lend", "status", "resume"):

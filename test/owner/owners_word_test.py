@@ -90,8 +90,11 @@ class OwnersWord(unittest.TestCase):
         self.assertFalse(os.path.exists(self.curly.state + "/pause"))
         self.pool.wait_state(job, "running")
         self.assertEqual(self.pool.job(job)["attempts"], 2)
-        wait_for(lambda: self.status()["attempts"] == [{"job": job, "attempt": 2}],
+        wait_for(lambda: [(a["job"], a["attempt"]) for a in self.status()["attempts"]] == [(job, 2)],
                  "the status to name the attempt")
+        if "killed one by one" not in self.pool.log("client-curly"):
+            wait_for(lambda: self.status()["attempts"][0]["processes"] >= 1, "what it uses")
+            self.assertIn("PROCS", self.say("status")[1])
 
     def test_what_the_senses_see(self):
         def said():

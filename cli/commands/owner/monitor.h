@@ -19,6 +19,15 @@ struct SeenBySense {
   bool keeps_jobs_away = false;
 };
 
+// A job that is here or leaving, and what it uses; -1: not known.
+struct JobHere {
+  uint64_t job = 0;
+  uint32_t attempt = 0;
+  int64_t cpu_ms = -1;  // since it started
+  int64_t memory = -1;  // bytes
+  int64_t processes = -1;
+};
+
 // Rules of one user, or of everybody.
 struct OwnersPair {
   bool fixed = false;     // the administrator's
@@ -29,7 +38,7 @@ struct OwnersPair {
 
 struct OwnerAnswer {
   sublet_frame status = {};
-  std::vector<std::pair<uint64_t, uint32_t>> attempts;
+  std::vector<JobHere> attempts;
   std::vector<SeenBySense> senses;  // in answer to STATUS
   std::vector<OwnersPair> rules;    // in answer to RULES
   std::string complaint;            // why it was refused, if the monitor says so in words

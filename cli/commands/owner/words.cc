@@ -56,9 +56,26 @@ std::string jobs_line(const OwnerAnswer& answer) {
   if (answer.status.job == 0) return "no job is here\n";
   std::string line = counted(answer.status.job, "job") + (answer.status.job == 1 ? " is" : " are") +
                      " here or leaving:";
-  for (const auto& [job, attempt] : answer.attempts) line += " " + std::to_string(job);
+  for (const JobHere& one : answer.attempts) line += " " + std::to_string(one.job);
   if (answer.attempts.size() < answer.status.job) line += " and more";
   return line + "\n";
+}
+
+// Nothing if nothing is known.
+std::string use_table(const OwnerAnswer& answer, const Context& context) {
+  std::vector<Row> rows;
+  for (const JobHere& one : answer.attempts)
+    if (one.cpu_ms >= 0 || one.memory >= 0 || one.processes >= 0)
+      rows.push_back(
+          {{std::to_string(one.job), one.cpu_ms < 0 ? "" : format_duration_ms(one.cpu_ms),
+            one.memory < 0 ? "" : format_bytes(static_cast<uint64_t>(one.memory)),
+            one.processes < 0 ? "" : std::to_string(one.processes)}});
+  if (rows.empty()) return "";
+  return "\n" + list_table({{"JOB", true, 3, 3},
+                            {"CPU", true, 3, 2},
+                            {"MEMORY", true, 5, 2},
+                            {"PROCS", true, 3, 1}},
+                           rows, context.terminal.columns, context.terminal.colour);
 }
 
 std::string senses_table(const OwnerAnswer& answer, const Context& context) {
@@ -110,8 +127,14 @@ std::string json_of(const OwnerAnswer& answer) {
   json.field("withdrawn", withdrawn);
   json.field("lent_s", withdrawn ? 0 : status.attempt == 0 ? -1 : int64_t{status.attempt});
   json.field("idle_in_ms", status.arg[0]).key("attempts").begin_array();
-  for (const auto& [job, attempt] : answer.attempts)
-    json.begin_object().field("job", job).field("attempt", attempt).end_object();
+  for (const JobHere& one : answer.attempts)
+    json.begin_object()
+        .field("job", one.job)
+        .field("attempt", one.attempt)
+        .field("cpu_ms", one.cpu_ms)
+        .field("memory", one.memory)
+        .field("processes", one.processes)
+        .end_object();
   json.end_array().key("senses").begin_array();
   for (const SeenBySense& seen : answer.senses)
     json.begin_object()
@@ -173,7 +196,9 @@ int run_owner(const std::string& folder, sublet_owner_word word, int64_t length_
               Context& context) {
   const OwnerAnswer answer = say_to_monitor(client_states(folder), {word, length_ms},
                                             context.timeout_ms().value_or(kOwnerPatienceMs));
-  print(context.json ? json_of(answer) : text_of(answer, folder) + senses_table(answer, context));
+  print(context.json
+            ? json_of(answer)
+            : text_of(answer, folder) + use_table(answer, context) + senses_table(answer, context));
   if (answer.status.arg[3] != 0 && word != SUBLET_OWNER_STATUS)
     say("this could not be stored, so that a restart forgets it: " +
         std::string(std::strerror(static_cast<int>(answer.status.arg[3]))));
