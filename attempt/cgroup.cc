@@ -76,10 +76,8 @@ AttemptCgroups AttemptCgroups::detect(const std::string& root, const std::string
   found.tag_ = tag;
   Hierarchies at = find(root);
   bool v2_alone = !at.unified.empty() && at.unified == at.cpu;
-  // Fails if a controller is already enabled or unavailable; the probes find out which.
-  if (v2_alone)
-    for (const char* controller : {"+cpu", "+memory", "+pids"})
-      write_to(root + "/cgroup.subtree_control", controller);
+  if (v2_alone) found.held_ = root;
+  found.hold_controllers();
   std::string why;
   found.unified_ = works(at.unified, tag, "cgroup.kill", "1", &why);
   if (!why.empty())
@@ -106,6 +104,24 @@ AttemptCgroups AttemptCgroups::detect(const std::string& root, const std::string
   return found;
 }
 
+std::string AttemptCgroups::holder() const { return held_ + "/sublet-" + tag_ + "-hold"; }
+
+// Each controller alone: one that is not available must not cost the others. The probes of
+// detect() find out which are.
+void AttemptCgroups::hold_controllers() const {
+  if (held_.empty() || exists(holder() + "/cpu.idle")) return;
+  const auto enable = [](const std::string& folder) {
+    for (const char* controller : {"+cpu", "+memory", "+pids"})
+      write_to(folder + "/cgroup.subtree_control", controller);
+  };
+  enable(held_);
+  if (mkdir(holder().c_str(), 0755) == 0 || errno == EEXIST) enable(holder());
+}
+
+void AttemptCgroups::release_controllers() const {
+  if (!held_.empty()) rmdir(holder().c_str());
+}
+
 std::string AttemptCgroups::folder(const std::string& hierarchy, const AttemptName& name) const {
   if (hierarchy.empty()) return {};
   return hierarchy + "/sublet-" + tag_ + "-" + std::to_string(name.job) + "." +
@@ -129,7 +145,8 @@ int AttemptCgroups::remove_left_over(const std::vector<AttemptName>& keep) const
     if (!entries) continue;
     while (dirent* entry = readdir(entries)) {
       std::string path = hierarchy + "/" + entry->d_name;
-      bool ours = std::string(entry->d_name).starts_with("sublet-" + tag_ + "-");
+      bool ours =
+          std::string(entry->d_name).starts_with("sublet-" + tag_ + "-") && path != holder();
       bool wanted = std::ranges::any_of(
           keep, [&](const AttemptName& name) { return folder(hierarchy, name) == path; });
       // The kernel refuses to remove one that contains processes.

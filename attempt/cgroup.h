@@ -30,6 +30,13 @@ class AttemptCgroups {
   // A sentence for each feature that does not work: what is used instead, and why.
   const std::vector<std::string>& missing() const { return missing_; }
 
+  // With cgroup v2 alone: keeps the controllers enabled below the root, in which systemd disables
+  // those that none of its units needs; folders of attempts would lose their weights and limits.
+  // It cannot while another folder uses them, and there is an empty one for that. To be called
+  // before each attempt; cheap if nothing has changed.
+  void hold_controllers() const;
+  // Removes that folder; not while there are attempts.
+  void release_controllers() const;
   // Sets the attempt's folders in the order; the shepherd creates and removes them.
   void set_folders(const AttemptName& name, AttemptOrder* order) const;
   // Removes this client's folders (left by killed shepherds) whose attempts are not in
@@ -38,12 +45,14 @@ class AttemptCgroups {
 
  private:
   std::string folder(const std::string& hierarchy, const AttemptName& name) const;
+  std::string holder() const;
 
   std::string tag_;
   std::string unified_;  // roots of the hierarchies; empty: unusable
   std::string cpu_;
   std::string memory_;
   std::string processes_;
+  std::string held_;  // the root of cgroup v2, if it is alone
   std::vector<std::string> missing_;
 };
 

@@ -17,6 +17,7 @@ class CgroupTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(CgroupTest);
   CPPUNIT_TEST(nothing_there_is_explained);
   CPPUNIT_TEST(both_layouts_are_found);
+  CPPUNIT_TEST(controllers_are_held);
   CPPUNIT_TEST(folders_are_named_only_where_they_work);
   CPPUNIT_TEST(this_machine_is_used_as_it_is);
   CPPUNIT_TEST_SUITE_END();
@@ -65,6 +66,36 @@ class CgroupTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(
         (tried({"unified/cgroup.controllers", "cpu,cpuacct/cgroup.procs", "memory/cgroup.procs",
                 "pids/cgroup.procs"}) == Places{"/unified", "/cpu,cpuacct", "/memory", "/pids"}));
+  }
+
+  // The files of a real one appear when the root enables its controllers.
+  void controllers_are_held() {
+    TemporaryFolder root;
+    const auto write = [&](const std::string& name) {
+      system_files().write_atomic(root / name, "");
+    };
+    const auto enabled = [&](const std::string& name) {
+      return system_files().read_file(root / name, 100);
+    };
+    write("cgroup.controllers");
+    write("cgroup.subtree_control");
+    system_files().make_folders(root / "sublet-test-hold");
+    write("sublet-test-hold/cgroup.subtree_control");
+    const AttemptCgroups found = AttemptCgroups::detect(root.path(), "test");
+    // Each write of this ordinary file replaces the one before.
+    CPPUNIT_ASSERT(enabled("cgroup.subtree_control").starts_with("+pids"));
+    CPPUNIT_ASSERT(enabled("sublet-test-hold/cgroup.subtree_control").starts_with("+pids"));
+    // Systemd has taken them away.
+    write("cgroup.subtree_control");
+    found.hold_controllers();
+    CPPUNIT_ASSERT(enabled("cgroup.subtree_control").starts_with("+pids"));
+    // Nothing has changed.
+    write("sublet-test-hold/cpu.idle");
+    write("cgroup.subtree_control");
+    found.hold_controllers();
+    CPPUNIT_ASSERT_EQUAL(std::string(), enabled("cgroup.subtree_control"));
+    CPPUNIT_ASSERT_EQUAL(0, found.remove_left_over({}));
+    CPPUNIT_ASSERT(system_files().exists(root / "sublet-test-hold"));
   }
 
   void folders_are_named_only_where_they_work() {

@@ -178,6 +178,7 @@ Daemon::~Daemon() {
   uploads_.stop();
   local_.stop();
   server_->close();
+  if (attempts_.tenants_since_ns() == kNever) cgroups_.release_controllers();
 }
 
 std::function<void(pid_t)> Daemon::child_started() {

@@ -178,6 +178,7 @@ void AttemptTasks::do_stage(const WorkPtr& work) {
 }
 
 void AttemptTasks::do_start(const WorkPtr& work) {
+  settings_.cgroups.hold_controllers();
   AttemptOrder order = make_order(*work, settings_);
   if (!desk_.may_be_lifted(work->assignment->name.job)) order.cpu_allowance_ms = 0;
   pid_t pid = 0;
