@@ -176,9 +176,10 @@ static void burn_in_children(void) {
   }
 }
 
-/* `weight`: cpu.idle of its cgroup, or its autogroup. */
+/* `weight`: cpu.idle of its cgroup, its autogroup, or "class": that of the scheduler. */
 static int has_normal_weight(const char* weight) {
   char text[64] = {0};
+  if (!strcmp(weight, "class")) return sched_getscheduler(0) != SCHED_IDLE;
   int fd = open(weight, O_RDONLY);
   if (fd < 0 || read(fd, text, sizeof text - 1) <= 0) exit(94);
   close(fd);
