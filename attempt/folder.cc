@@ -291,6 +291,15 @@ SpawnedProcess start_shepherd(const std::string& program, const std::string& fol
   return spawn({program, folder}, {}, options);
 }
 
+SpawnedProcess start_removal(const std::string& shepherd_program, const std::string& folder,
+                             const AttemptOrder& order) {
+  SpawnOptions options;
+  options.folder = "/";
+  options.new_session = true;
+  return spawn({shepherd_program, "--remove", folder, order.cgroup_unified, order.cgroup_cpu}, {},
+               options);
+}
+
 bool attempt_locked(const std::string& folder) {
   UniqueFd fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   return fd.valid() && flock(fd.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;

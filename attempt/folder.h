@@ -131,6 +131,10 @@ std::optional<AttemptExit> read_exit(const Files& files, const std::string& fold
 // outlives the caller. It must be reaped by the caller, or by init after the caller has
 // ended. Throws OsError.
 SpawnedProcess start_shepherd(const std::string& program, const std::string& folder);
+// Starts the removal of a folder that an attempt has left, with the weight that the attempt had
+// (`order` names its cgroups, which are gone). Throws OsError.
+SpawnedProcess start_removal(const std::string& shepherd_program, const std::string& folder,
+                             const AttemptOrder& order);
 // True while a shepherd of the folder is running, even before it has written its record:
 // it holds the folder's lock.
 bool attempt_locked(const std::string& folder);

@@ -251,31 +251,35 @@ void Files::make_folders(const std::string& path, mode_t mode, Outlives outlives
   if (outlives == Outlives::kPower) sync_folder(above);
 }
 
-// The state of one remove_tree.
+// The state of one remove_some.
 struct Files::Removal {
   int top;
+  uint64_t left;  // entries that may still be removed
   uint64_t moved = 0;
 };
 
-void Files::remove_tree(const std::string& path) {
+bool Files::remove_some(const std::string& path, uint64_t most) {
   ask(FileStep::remove, "remove", path);
-  if (unlink(path.c_str()) == 0 || errno == ENOENT || errno == ENOTDIR) return;
+  if (unlink(path.c_str()) == 0 || errno == ENOENT || errno == ENOTDIR) return true;
   if (errno != EISDIR) throw FileError(errno, "remove", path);
   UniqueFd top(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!top.valid()) throw FileError(errno, "remove", path);
-  Removal removal{top.get()};
+  Removal removal{top.get(), most};
   uint64_t moved;
   do {
     moved = removal.moved;
     empty_folder(removal, top.get(), path, 0);
-  } while (removal.moved != moved);
+  } while (removal.moved != moved && removal.left > 0);
+  if (removal.left == 0) return false;
   if (rmdir(path.c_str()) != 0) throw FileError(errno, "remove", path);
   after(FileStep::remove, path);
+  return true;
 }
 
 void Files::empty_folder(Removal& removal, int folder, const std::string& path, int depth) {
   Folder entries = open_entries(folder, path);
   while (const char* name = next_entry(entries.get(), path)) {
+    if (removal.left == 0) return;
     remove_entry(removal, folder, path, name, depth);
   }
 }
@@ -286,6 +290,7 @@ void Files::remove_entry(Removal& removal, int folder, const std::string& path, 
   ask(FileStep::remove, "remove", inner);
   int done = unlinkat(folder, name, 0);
   if (done != 0 && errno == EACCES && fchmod(folder, 0700) == 0) done = unlinkat(folder, name, 0);
+  if (done == 0) --removal.left;
   if (done == 0 || errno == ENOENT) return;
   if (errno != EISDIR) throw FileError(errno, "remove", inner);
   if (depth == kRemoveDepth) {
@@ -302,6 +307,8 @@ void Files::remove_entry(Removal& removal, int folder, const std::string& path, 
   }
   if (!child.valid()) throw FileError(errno, "remove", inner);
   empty_folder(removal, child.get(), inner, depth + 1);
+  if (removal.left == 0) return;
+  --removal.left;
   if (unlinkat(folder, name, AT_REMOVEDIR) != 0) throw FileError(errno, "remove", inner);
 }
 

@@ -76,7 +76,9 @@ class Files {
                             Outlives outlives = Outlives::kPower);
   // Removes a file or a whole folder without following symbolic links. Not an error
   // if it does not exist.
-  virtual void remove_tree(const std::string& path);
+  void remove_tree(const std::string& path) { remove_some(path, UINT64_MAX); }
+  // The same, but stops when `most` entries have been removed. False: something is left.
+  virtual bool remove_some(const std::string& path, uint64_t most);
   // Sorted by name, without "." and "..".
   virtual std::vector<FolderEntry> list(const std::string& path) const;
   virtual bool exists(const std::string& path) const;

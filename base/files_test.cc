@@ -203,6 +203,7 @@ class FilesTest : public CppUnit::TestFixture {
     files_.remove_tree(top);
     CPPUNIT_ASSERT(!files_.exists(top));
     files_.remove_tree(top);  // not an error if it does not exist
+    CPPUNIT_ASSERT(files_.remove_some(top, 1));
   }
 
   void removing_follows_no_link() {

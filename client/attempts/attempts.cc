@@ -208,6 +208,7 @@ void Attempts::leave_for_want(const AttemptName& name, const Shortage& shortage)
 
 void Attempts::stop_work() {
   for (auto& [name, entry] : entries_) entry->work->stop = true;
+  tasks_->stop_waiting();
 }
 
 // ---- the server -------------------------------------------------------------

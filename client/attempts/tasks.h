@@ -7,6 +7,7 @@
 #ifndef SUBLET_CLIENT_ATTEMPTS_TASKS_H_
 #define SUBLET_CLIENT_ATTEMPTS_TASKS_H_
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -71,6 +72,8 @@ class AttemptTasks {
   static bool has_slow(uint32_t actions);
 
   void hurry() { threads_.hurry(); }
+  // This process ends: what is being removed by another is not waited for.
+  void stop_waiting() { stopping_ = true; }
 
   // The monitor's frame CAUSE, for `sublet owner history`. Any thread.
   void note_cause(const sublet_frame& frame) { evictions_.note_cause(frame); }
@@ -100,6 +103,8 @@ class AttemptTasks {
   // Reports to the desk, once, whether this machine could start the program.
   void note_health(const WorkPtr& work);
   void remove_cgroups(const AttemptName& name);
+  // What is left in the trash; here if it is little, else demoted like the job.
+  void empty_trash(const AttemptWork& work, const std::string& folder);
   // Closes the folder to the job's account, then releases the slot.
   void seal(const WorkPtr& work);
   void make_room(const WorkPtr& work);
@@ -116,6 +121,7 @@ class AttemptTasks {
   const std::string shepherd_program_;
   const TaskEvents events_;
   EvictionNotes evictions_;
+  std::atomic<bool> stopping_{false};
 };
 
 }  // namespace sublet::client

@@ -34,6 +34,7 @@ class AttemptTasksTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_surprise_costs_no_attempt_its_end);
   CPPUNIT_TEST(local_work_waits_for_no_upload);
   CPPUNIT_TEST(removed_at_one_stroke);
+  CPPUNIT_TEST(many_files_are_removed);
   CPPUNIT_TEST(who_leaves_for_the_disk_makes_room_without_the_server);
   CPPUNIT_TEST(who_saved_nothing_gets_no_allowance_the_next_time);
   CPPUNIT_TEST(uploads_hold_up_no_slot);
@@ -163,6 +164,17 @@ class AttemptTasksTest : public CppUnit::TestFixture {
     tasks_->perform(w, protocol::kRemove, protocol::kEndNone, "");
     CPPUNIT_ASSERT(comes("removed;"));
     CPPUNIT_ASSERT(!files_.exists(w->folder));
+    CPPUNIT_ASSERT(files_.list(state_ / "trash").empty());
+  }
+
+  // By another process; here there is no shepherd's program, so by this one after all.
+  void many_files_are_removed() {
+    auto w = work();
+    constexpr int kMany = 1000;
+    for (int i = 0; i < kMany; ++i)
+      system_files().write_atomic(w->folder + "/work/" + std::to_string(i), "", 0600);
+    tasks_->perform(w, protocol::kRemove, protocol::kEndNone, "");
+    CPPUNIT_ASSERT(comes("removed;"));
     CPPUNIT_ASSERT(files_.list(state_ / "trash").empty());
   }
 

@@ -53,6 +53,7 @@ class ShepherdRunTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(what_is_not_asked_of_the_kernel);
   CPPUNIT_TEST(who_asks_to_be_traced_is_let_go);
   CPPUNIT_TEST(keys_of_a_login_are_not_the_jobs);
+  CPPUNIT_TEST(what_is_left_is_removed);
   CPPUNIT_TEST_SUITE_END();
 
   void environment_is_exactly_the_ordered_one() {
@@ -91,6 +92,37 @@ class ShepherdRunTest : public CppUnit::TestFixture {
     folder = rig.start(order);
     rig.finish(folder);
     CPPUNIT_ASSERT_EQUAL(folder + "/work\n/dev/null\n1000\nidle\n", rig.read(folder + "/stdout"));
+  }
+
+  static void fill(const std::string& folder) {
+    constexpr int kDeep = 3000;
+    CPPUNIT_ASSERT_EQUAL(0, mkdir(folder.c_str(), 0700));
+    for (const char* odd : {"-rf", "a\nb", "\xff", "*"})
+      system_files().write_atomic(folder + "/" + odd, "");
+    CPPUNIT_ASSERT_EQUAL(0, mkdir((folder + "/closed").c_str(), 0));
+    UniqueFd at(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    for (int i = 0; i < kDeep; ++i) {
+      CPPUNIT_ASSERT_EQUAL(0, mkdirat(at.get(), "d", 0700));
+      at.reset(openat(at.get(), "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    }
+  }
+
+  // However deep and odd it is, by a process with the attempt's cgroups.
+  void what_is_left_is_removed() {
+    for (const bool by_cgroup : {true, false}) {
+      Rig rig;
+      AttemptOrder order = rig.order({});
+      if (by_cgroup) rig.use_cgroups(&order);
+      const std::string left = rig.base() + "/left";
+      fill(left);
+      const SpawnedProcess removal = start_removal(SUBLET_SHEPHERD, left, order);
+      int status = -1;
+      CPPUNIT_ASSERT_EQUAL(removal.id.pid, waitpid(removal.id.pid, &status, 0));
+      CPPUNIT_ASSERT_EQUAL(0, status);
+      CPPUNIT_ASSERT(access(left.c_str(), F_OK) != 0);
+      for (const std::string& cgroup : {order.cgroup_unified, order.cgroup_cpu})
+        CPPUNIT_ASSERT(cgroup.empty() || access(cgroup.c_str(), F_OK) != 0);
+    }
   }
 
   // Makes work/ of the order with a file in data/ and a symbolic link to each of the two.
