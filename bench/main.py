@@ -17,7 +17,7 @@ import measure
 import harness
 
 NAMES = ["throughput", "latency", "submit", "dispatch", "machines", "restart", "idle", "owner",
-         "checkpoint", "transfer"]
+         "interference", "checkpoint", "transfer"]
 
 
 def bench(name):
@@ -43,7 +43,7 @@ def main():
     asked = parser.parse_args()
     if asked.list:
         for name in NAMES:
-            print("%-11s %s" % (name, bench(name).__doc__.split("\n", 1)[0]))
+            print("%-12s %s" % (name, bench(name).__doc__.split("\n", 1)[0]))
         return 0
     if not asked.names:
         parser.print_usage(sys.stderr)
@@ -70,7 +70,8 @@ def main():
         try:
             options = {"only": asked.only} if asked.only else {}
             bench(name).run(measure.Report(name, asked.json), asked.quick, **options)
-        except (measure.Unmeasurable, harness.Timeout, harness.Failed) as error:
+        except (measure.Unmeasurable, measure.Missed, harness.Timeout,
+                harness.Failed) as error:
             print("bench: %s: %s" % (name, error), file=sys.stderr)
             return 1
     return 0

@@ -20,6 +20,10 @@ class Unmeasurable(Exception):
     """The figure cannot be measured here; the text says why."""
 
 
+class Missed(Exception):
+    """Figures that were told are beyond their budgets; the text names them."""
+
+
 class Report:
     """Prints each figure as soon as it is known."""
 

@@ -19,6 +19,7 @@ CPU = ["cpu_server", "cpu_client", "cpu_monitor", "cpu_all", "cpu_shepherds_and_
 EVICTIONS = [hand.NAME for hand in owner.installed(owner.MANY)] + [
     "control", *kinds.KINDS, "alone", "beside_programs"]
 FEW = [hand.NAME for hand in owner.installed(owner.FEW)]
+BESIDE = ["spinners", "memory", "output", "staging", "delivery", "eviction", "removal"]
 METRICS = {
     "throughput": ["jobs_per_second_200_queued", "limit_afterwards"] +
                   [cpu + "_200_queued" for cpu in CPU],
@@ -47,6 +48,11 @@ METRICS = {
               for part in ("_p50", "_p99", "_max")] +
              [metric + part for metric in ("event_to_told", "event_to_gone", "orphan_gone")
               for part in ("_p50", "_p99")] + ["light_unnoticed", "saves_missing"],
+    "interference": [beside + "_" + loop + part for beside in BESIDE
+                     for loop in ("compute", "wake", "memory")
+                     for part in ("_p50", "_p99", "_max")] +
+                    [beside + "_wake_late_p99" for beside in BESIDE] +
+                    ["spinners_each_core" + part for part in ("_p50", "_p99", "_max")],
     "checkpoint": ["letters_size", "save_p50", "save_p99"],
     "transfer": ["copy", "submit", "fetch"],
 }
@@ -93,7 +99,7 @@ class Quick(unittest.TestCase):
         self.assertEqual([line.split()[0] for line in out.splitlines()], list(METRICS))
 
     def test_wrong_parts_are_refused_before_anything_runs(self):
-        for name, part in ("owner", "ky"), ("idle", "key"):
+        for name, part in ("owner", "ky"), ("interference", "spin"), ("idle", "key"):
             status, out, err = bench(name, "--only", part)
             self.assertEqual((status, out), (2, ""))
             self.assertIn("has no part '%s'" % part, err)
