@@ -95,12 +95,11 @@ AttemptCgroups AttemptCgroups::detect(const std::string& root, const std::string
       works(at.memory, tag, v2_alone ? "memory.max" : "memory.limit_in_bytes", "1073741824", &why);
   if (!why.empty())
     found.missing_.push_back(
-        "A job's memory limit is enforced per process and checked four times a second (" + why +
-        ").");
+        "A job's memory limit is enforced per process and checked once a second (" + why + ").");
   found.processes_ = works(at.processes, tag, "pids.max", "100", &why);
   if (!why.empty())
     found.missing_.push_back(
-        "A job's processes are bounded by its account's, or counted once a second (" + why + ").");
+        "A job's processes are limited per account, or counted once a second (" + why + ").");
   return found;
 }
 

@@ -105,7 +105,7 @@ bool CpuWeight::open(const char* cgroup_cpu) noexcept {
 bool CpuWeight::lift(AttemptProcesses& processes) noexcept {
   if (autogroups_) return processes.set_autogroup_nice(kNormalNice);
   if (idle_ < 0) {
-    processes.set_class(SCHED_OTHER);
+    if (geteuid() == 0) processes.set_class(SCHED_OTHER);
     return true;
   }
   const bool lifted = pwrite(idle_, "0", 1, 0) == 1 || errno == ENODEV;

@@ -354,22 +354,24 @@ int64_t AttemptProcesses::counted_ns() noexcept {
   return cpu_.more_than(cpu_before_);
 }
 
-bool AttemptProcesses::measure(int news, AttemptUse* found) noexcept {
+bool AttemptProcesses::measure(int news, int64_t enough, AttemptUse* found) noexcept {
   struct Context {
     int news;
     int64_t pages;
     int64_t threads;
-  } context = {news, 0, 0};
+    int64_t enough;
+  } context = {news, 0, 0, enough};
   const bool all = visit(
       [](AttemptProcesses&, const Found& found, void* raw) {
         auto* context = static_cast<Context*>(raw);
         context->pages += found.resident_pages;
         context->threads += found.threads;
-        return !is_readable(context->news);
+        return context->threads <= context->enough && !is_readable(context->news);
       },
       &context);
-  if (all) *found = {context.pages * sysconf(_SC_PAGESIZE), context.threads};
-  return all;
+  const bool known = all || context.threads > enough;
+  if (known) *found = {context.pages * sysconf(_SC_PAGESIZE), context.threads};
+  return known;
 }
 
 int64_t AttemptProcesses::proportional_bytes(int news) noexcept {
@@ -480,11 +482,26 @@ bool AttemptProcesses::set_autogroup_nice(int nice) noexcept {
   return context.done;
 }
 
+void AttemptProcesses::set_class_of(pid_t pid, int policy) noexcept {
+  constexpr sched_param kNone = {};
+  const int threads =
+      openat(proc_, ProcPath(Digits(pid).text, "task").text, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (threads < 0) return;
+  alignas(8) char entries[2048];
+  long size;
+  while ((size = syscall(SYS_getdents64, threads, entries, sizeof entries)) > 0)
+    for (long at = 0; at < size;) {
+      const auto* entry = reinterpret_cast<const DirectoryEntry*>(entries + at);
+      if (entry->name[0] != '.') sched_setscheduler(atoi(entry->name), policy, &kNone);
+      at += entry->length;
+    }
+  close(threads);
+}
+
 void AttemptProcesses::set_class(int policy) noexcept {
   visit(
-      [](AttemptProcesses&, const Found& found, void* policy) {
-        constexpr sched_param kNone = {};
-        sched_setscheduler(found.pid, *static_cast<int*>(policy), &kNone);
+      [](AttemptProcesses& self, const Found& found, void* policy) {
+        self.set_class_of(found.pid, *static_cast<int*>(policy));
         return true;
       },
       &policy);

@@ -57,7 +57,8 @@ class AttemptProcesses {
   // With hundreds of processes this takes milliseconds, and so do the next two that have a `news`:
   // they give up when it, a descriptor or -1, becomes readable. Then this is false and *found is
   // not changed.
-  bool measure(int news, AttemptUse* found) noexcept;
+  // It also stops when there are more threads than `enough`.
+  bool measure(int news, int64_t enough, AttemptUse* found) noexcept;
   // The resident memory, but pages that several processes share count once. The kernel visits
   // every page of a process for it: about 10 ms for each GiB that is not in huge pages. -1: it
   // gave up.
@@ -74,7 +75,7 @@ class AttemptProcesses {
   // refused one for now (without root it allows one change per 100 ms), or a process has no session
   // of its own yet: that of the shepherd and of the caller is never changed.
   bool set_autogroup_nice(int nice) noexcept;
-  // Sets the scheduling class of the main thread of every process, as far as it is permitted.
+  // Sets the scheduling class of every thread, as far as it is permitted.
   void set_class(int policy) noexcept;
 
  private:
@@ -118,6 +119,7 @@ class AttemptProcesses {
   bool has_status_variable(const char* name) noexcept;
   bool has_nice(int autogroup, const Digits& nice) noexcept;
   int read_file(const char* name, const char* file, char* to, int size) noexcept;
+  void set_class_of(pid_t pid, int policy) noexcept;
   void signal_found(int signal) noexcept;
   bool signal_user(int signal) noexcept;
   void signal_all(int signal, int rounds) noexcept;

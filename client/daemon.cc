@@ -59,6 +59,7 @@ class Daemon {
   void set_timer();
   bool held(std::vector<HeldAttempt>* out);
   MachineState machine_state();
+  bool watches_memory() const { return attempts_.tenants_since_ns() != kNever || memory_.is_low(); }
   void watch_memory(int64_t now);
   void on_joined(const Joined& joined);
 
@@ -81,6 +82,7 @@ class Daemon {
   Workers workers_;
   Workers uploads_;
   Workers local_;  // for work that must not queue behind uploads
+  Workers removals_;
   Pace pace_;
   SessionKeeper* keeper_raw_ = nullptr;
   Attempts attempts_;
@@ -127,6 +129,7 @@ Daemon::Daemon(const ClientSettings& settings)
       workers_(static_cast<size_t>(settings.workers), 0, DiskPriority::kIdle),
       uploads_(static_cast<size_t>(settings.workers), kUploadNice, DiskPriority::kIdle),
       local_(kLocalThreads),
+      removals_(1, 0, DiskPriority::kIdle),
       pace_(settings.upload_cpu, presence_.away),
       attempts_(
           loop_, local_,
@@ -160,7 +163,7 @@ Daemon::Daemon(const ClientSettings& settings)
         loop_.post([=, this] { attempts_.answered(name, verdict, of_end); });
       },
       [](AttemptWork& work) { outlive_power(system_files(), work); });
-  tasks_ = std::make_unique<AttemptTasks>(TaskThreads{local_, workers_, uploads_, pace_},
+  tasks_ = std::make_unique<AttemptTasks>(TaskThreads{local_, workers_, uploads_, removals_, pace_},
                                           system_files(), *server_, desk_, *reporter_, cache_,
                                           job_settings(settings, state_, facts_, cgroups_),
                                           shepherd_program(settings), attempts_.events());
@@ -177,6 +180,7 @@ Daemon::~Daemon() {
   workers_.stop();
   uploads_.stop();
   local_.stop();
+  removals_.stop();
   server_->close();
   if (attempts_.tenants_since_ns() == kNever) cgroups_.release_controllers();
 }
@@ -285,6 +289,7 @@ void Daemon::on_signal(int signal) {
   }
   draining_ = true;
   desk_.drain();
+  tasks_->stop_waiting();
   drain_until_ns_ = now_ns() + settings_.drain_ms * kMs;
   log(Severity::info) << "stopping: jobs are asked to leave";
   attempts_.vacate_all(SUBLET_LEAVE_DRAIN);
@@ -318,12 +323,11 @@ void Daemon::after_round() {
 
 // After the owner's frames: it reads a file of /proc, which waits for no disk.
 void Daemon::watch_memory(int64_t now) {
-  if (attempts_.tenants_since_ns() == kNever) return memory_.rest();
-  if (now < memory_.next_due()) return;
+  if (!watches_memory() || now < memory_.next_due()) return;
   const bool was_low = memory_.is_low();
   const uint64_t available = memory_free();
-  // Asks the shepherds, for the next look.
-  const auto named = memory_.look(now, available, attempts_.held());
+  const auto named = memory_.look(now, available, attempts_.tenants());
+  if (memory_.is_tight()) attempts_.ask_tenants();  // for the next look
   desk_.set_memory_low(memory_.is_low());
   if (memory_.is_low() != was_low) keeper_->presence_changed();
   if (!named) return;
@@ -339,9 +343,9 @@ void Daemon::rest_if_due(int64_t now) {
 
 void Daemon::set_timer() {
   const int64_t tenants_since = attempts_.tenants_since_ns();
-  int64_t due = std::min({attempts_.next_due(), monitor_.next_due(tenants_since), drain_until_ns_,
-                          rests_at_ns_, manager_.next_due(),
-                          tenants_since == kNever ? kNever : memory_.next_due()});
+  int64_t due =
+      std::min({attempts_.next_due(), monitor_.next_due(tenants_since), drain_until_ns_,
+                rests_at_ns_, manager_.next_due(), watches_memory() ? memory_.next_due() : kNever});
   loop_.wake_at(due);
 }
 
@@ -363,14 +367,15 @@ bool Daemon::held(std::vector<HeldAttempt>* out) {
 
 MachineState Daemon::machine_state() {
   MachineState state;
-  // A machine that accepts nothing, because it is stopping or disk or memory are nearly used up,
+  // A machine that accepts nothing, because it is stopping or disk or memory is nearly used up,
   // reports its owner as present, so that it is not sent orders only to refuse them.
-  state.away = presence_.away && !draining_ && !desk_.disk_low() && !desk_.memory_low();
+  state.memory_free = memory_free();
+  state.away =
+      presence_.away && !draining_ && !desk_.disk_low() && !desk_.lacks_memory(state.memory_free);
   state.reason = presence_.reason;
   state.owner_cpu = static_cast<double>(presence_.owner_cpu_milli) / 1000;
   state.input_idle_ms = presence_.input_idle_ms;
   state.slots_free = desk_.slots_free();
-  state.memory_free = memory_free();
   try {
     // The cache is emptied if an order needs its space.
     state.disk_free = system_files().free_bytes(state_) + cache_.bytes();

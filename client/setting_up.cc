@@ -82,7 +82,12 @@ ServerPlace server_place(const ClientSettings& settings, const std::string& stat
 
 DeskSettings desk_settings(const ClientSettings& settings, const std::string& state,
                            const MachineFacts& facts, const SlotAccounts& accounts) {
-  return {state, facts, accounts.uids(), settings.outbox_limit, settings.disk_reserve};
+  return {state,
+          facts,
+          accounts.uids(),
+          settings.outbox_limit,
+          settings.disk_reserve,
+          memory_settings(settings, facts).least};
 }
 
 DiskSettings disk_settings(const ClientSettings& settings, const std::string& state) {

@@ -301,6 +301,21 @@ std::vector<HeldAttempt> Attempts::held() {
   return out;
 }
 
+std::vector<TenantMemory> Attempts::tenants() const {
+  std::vector<TenantMemory> out;
+  for (const auto& [name, entry] : entries_) {
+    const AttemptState state = entry->machine.state();
+    const bool stays = state == AttemptState::kRunning || state == AttemptState::kSuspended;
+    if (entry->tenancy != nullptr) out.push_back({name, entry->reported.memory, stays});
+  }
+  return out;
+}
+
+void Attempts::ask_tenants() {
+  for (auto& [name, entry] : entries_)
+    if (entry->tenancy) guard_.send(*entry->tenancy, SUBLET_FRAME_QUERY, 0, 0);
+}
+
 // ---- children and time -------------------------------------------------------
 
 void Attempts::child_started(pid_t pid) {

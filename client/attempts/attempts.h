@@ -14,6 +14,7 @@
 #include "client/attempts/reporter.h"
 #include "client/attempts/tasks.h"
 #include "client/loop.h"
+#include "client/machine/memory_watch.h"
 #include "protocol/attempt.h"
 
 namespace sublet::client {
@@ -58,6 +59,11 @@ class Attempts {
   // The attempts to name in the renewal about to be sent. Also queries the shepherds,
   // whose answers are used by the next one.
   std::vector<HeldAttempt> held();
+
+  // Those whose processes may be there, with the memory that each used when it was last asked.
+  std::vector<TenantMemory> tenants() const;
+  // Queries their shepherds.
+  void ask_tenants();
 
   void child_started(pid_t pid);
   void reap_children();

@@ -36,8 +36,8 @@ std::string limit_sentence(const Assignment& what, const sublet_exit& facts) {
     case SUBLET_LIMIT_FILE:
       return "It exceeded its file size limit (" + bound + ").";
     case SUBLET_LIMIT_PROCESSES:
-      return "It had as many processes and threads as it may have (" + std::to_string(facts.bound) +
-             "). --processes-limit gives it more.";
+      return "It reached its limit of " + std::to_string(facts.bound) +
+             " processes and threads. --processes-limit gives it more.";
     default:
       return "It exceeded one of its limits.";
   }

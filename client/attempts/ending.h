@@ -29,8 +29,8 @@ protocol::EvictionNote note_of(const AttemptEnd& end);
 AttemptEnd end_from_record(const Assignment& what, const EndRecord& record);
 // Adds what this daemon saw of an eviction whose shepherd could not tell its steps.
 void note_seen(const SeenEviction& seen, const Clock& clock, AttemptEnd* end);
-// One sentence: why an attempt had to leave. SUBLET_LEAVE_DRAIN with disk.used > 0
-// means that the disk ran low.
+// One sentence: why an attempt had to leave. SUBLET_LEAVE_DRAIN with a shortage means that the
+// disk or the memory ran low.
 std::string leave_sentence(sublet_leave_reason reason, const Shortage& shortage = {});
 // CPU time (us) saved in this attempt's newest checkpoint; -1: it made none.
 // `reported_cpu_us` is the shepherd's report for generation `reported`.

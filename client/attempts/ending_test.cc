@@ -152,7 +152,7 @@ class EndingTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("It used all of its memory limit (1 GiB). If it needs more, "
                                      "say how much with --memory and --memory-limit."),
                          sentence(SUBLET_LIMIT_MEMORY, 1 << 30, 1 << 30));
-    CPPUNIT_ASSERT_EQUAL(std::string("It had as many processes and threads as it may have (512). "
+    CPPUNIT_ASSERT_EQUAL(std::string("It reached its limit of 512 processes and threads. "
                                      "--processes-limit gives it more."),
                          sentence(SUBLET_LIMIT_PROCESSES, 512));
     CPPUNIT_ASSERT(sentence(SUBLET_LIMIT_CPU, INT64_MAX).starts_with("It exceeded its CPU"));

@@ -184,7 +184,6 @@ std::string OrderDesk::refusal(const Requirements& needs, const AttemptName& nam
   std::string lack = lacking(needs);
   if (!lack.empty()) return lack;
   if (disk_low_) return "the disk is nearly full";
-  if (memory_low_) return "the memory is nearly used up";
   lack = lacking_memory(name.job);
   if (!lack.empty()) return lack;
   return refusal_for_want_of_room(code);
@@ -268,15 +267,16 @@ void OrderDesk::note_disk_use(uint64_t job, uint64_t bytes) {
 
 void OrderDesk::note_memory_use(uint64_t job, uint64_t bytes) {
   std::lock_guard lock(mutex_);
-  memory_used_[job] = std::max(memory_used_[job], bytes);
+  // Without a cgroup pages that processes share count for each: it may be more than there is.
+  memory_used_[job] = std::max(memory_used_[job], std::min(bytes, settings_.facts.memory / 2));
   if (memory_used_.size() > kForgottenKept) memory_used_.erase(memory_used_.begin());
 }
 
 std::string OrderDesk::lacking_memory(uint64_t job) const {
-  const auto used = memory_used_.find(job);
-  if (used == memory_used_.end()) return "";
   const uint64_t available = memory_free();
-  if (available >= used->second) return "";
+  if (lacks_memory(available)) return "the memory is nearly used up";
+  const auto used = memory_used_.find(job);
+  if (used == memory_used_.end() || available >= used->second) return "";
   return "it used " + format_bytes(used->second) + " of memory here, " + format_bytes(available) +
          " are available";
 }

@@ -67,6 +67,7 @@ struct DeskSettings {
   std::vector<int64_t> slot_uids;  // one per slot; -1: the client's own account
   uint64_t outbox_limit = 1000;    // ended attempts not yet acknowledged
   uint64_t disk_reserve = 64 << 20;
+  uint64_t memory_least = 0;  // bytes that must be available
 };
 
 class OrderDesk {
@@ -129,7 +130,10 @@ class OrderDesk {
   bool disk_low() const { return disk_low_; }
   // The same of the memory.
   void set_memory_low(bool low) { memory_low_ = low; }
-  bool memory_low() const { return memory_low_; }
+  // Whether no order is accepted for want of memory, if so many bytes are available.
+  bool lacks_memory(uint64_t available) const {
+    return memory_low_ || available < settings_.memory_least;
+  }
   // An attempt of this job used so many bytes of memory: as long as no more is available, it is
   // not accepted here. Any thread.
   void note_memory_use(uint64_t job, uint64_t bytes);

@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "client/attempts/adoption.h"
 #include "client/attempts/ending.h"
+#include "client/machine/disk_usage.h"
 #include "client/staging/hand_in.h"
 
 namespace sublet::client {
@@ -82,6 +83,7 @@ void AttemptTasks::perform(const WorkPtr& work, uint32_t actions, EndCode end, s
   uint32_t rest = actions & ~step;
   Workers& pool = step & kLocal        ? threads_.local
                   : step & kCheckpoint ? threads_.uploads
+                  : step & kRemove     ? threads_.removals
                                        : threads_.workers;
   post(pool, work, [this, work, step, rest, end, reason = std::move(reason)] {
     // No other task of this attempt runs or is queued, but a checkpoint beside kLocal.
@@ -258,6 +260,7 @@ void AttemptTasks::note_eviction(const WorkPtr& work) {
 void AttemptTasks::do_hand_in(const WorkPtr& work) {
   std::string why;
   TaskResult result = hand_in(*work, server_, files_, settings_, threads_.pace, &why);
+  if (result == TaskResult::kDone) note_disk_use(*work);
   make_room(work);
   if (result == TaskResult::kAgain) {
     outlive_power(files_, *work);
@@ -290,8 +293,18 @@ void AttemptTasks::remove_cgroups(const AttemptName& name) {
       log(Severity::warning) << folder << " cannot be removed: " << std::strerror(errno);
 }
 
+// After the upload, which it would delay.
+void AttemptTasks::note_disk_use(AttemptWork& work) const {
+  constexpr size_t kMostEntries = 10'000;
+  const Shortage shortage = work.shortage();
+  work.end.disk_peak =
+      shortage.of == Shortage::Of::kDisk ? shortage.used : disk_usage(work.folder, kMostEntries);
+}
+
 void AttemptTasks::empty_trash(const AttemptWork& work, const std::string& folder) {
-  if (work.end.disk_peak <= kRemovedHereBytes && files_.remove_some(folder, kRemovedHere)) return;
+  const uint64_t bytes =
+      work.end.disk_peak > 0 ? work.end.disk_peak : disk_usage(folder, kRemovedHere);
+  if (bytes <= kRemovedHereBytes && files_.remove_some(folder, kRemovedHere)) return;
   AttemptOrder order;
   settings_.cgroups.set_folders(work.assignment->name, &order);
   try {

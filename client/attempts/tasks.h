@@ -51,6 +51,8 @@ struct TaskThreads {
   Workers& workers;
   // Uploads, which continue while the owner is present: at low priority and `pace`.
   Workers& uploads;
+  // What ended attempts have left: may take long, and nobody waits for it.
+  Workers& removals;
   Pace& pace;
 
   // The server is back, or a task must stop.
@@ -103,6 +105,8 @@ class AttemptTasks {
   // Reports to the desk, once, whether this machine could start the program.
   void note_health(const WorkPtr& work);
   void remove_cgroups(const AttemptName& name);
+  // How much is in its folder now.
+  void note_disk_use(AttemptWork& work) const;
   // What is left in the trash; here if it is little, else demoted like the job.
   void empty_trash(const AttemptWork& work, const std::string& folder);
   // Closes the folder to the job's account, then releases the slot.

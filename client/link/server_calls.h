@@ -143,7 +143,7 @@ struct AttemptEnd {
   int64_t cpu_saved_us = -1;
   uint64_t memory_peak = 0;
   uint64_t processes_peak = 0;  // threads count too; 0: not known
-  uint64_t disk_peak = 0;       // in its folder, as far as was seen; 0: not known
+  uint64_t disk_peak = 0;       // in its folder, when it ended or the disk ran low; 0: not known
   uint64_t generation = 0;
   uint64_t checkpoint_bytes = 0;
   uint64_t resumed_generation = 0;

@@ -22,6 +22,13 @@ struct MemorySettings {
   int64_t leave_ms = 12'000;  // time for a named attempt to go
 };
 
+// An attempt whose processes may be there.
+struct TenantMemory {
+  AttemptName name;
+  uint64_t used = 0;    // when it was last asked
+  bool may_go = false;  // it runs or is suspended, and is not on its way
+};
+
 class MemoryWatch {
  public:
   explicit MemoryWatch(const MemorySettings& settings) : settings_(settings) {}
@@ -30,28 +37,26 @@ class MemoryWatch {
     AttemptName name;
     uint64_t used = 0;
   };
-  // available: bytes that programs could still get. held: the attempts of this machine, with the
-  // memory that each used when it was last asked; who calls asks them again at each call. Returns
-  // who must leave.
+  // available: bytes that programs could still get. Returns who must leave.
   std::optional<Named> look(int64_t now_ns, uint64_t available,
-                            const std::vector<HeldAttempt>& held);
-  // There is no attempt any more.
-  void rest();
+                            const std::vector<TenantMemory>& tenants);
 
-  // Whether `available` at the last look left so little that the attempts are worth asking.
+  // Whether `available` at the last look left so little that the tenants have to be asked before
+  // the next one.
   bool is_tight() const { return tight_; }
   // No job may come: from the first time that it is below the least until it is twice that.
   bool is_low() const { return low_; }
-  // When to look again while there is an attempt, CLOCK_BOOTTIME; INT64_MAX: never.
+  // When to look again, CLOCK_BOOTTIME; INT64_MAX: never. Not needed while there is no tenant,
+  // unless it is low.
   int64_t next_due() const { return due_ns_; }
 
  private:
   static constexpr int64_t kShortestNs = 100'000'000;
   static constexpr int64_t kLongestNs = 1'000'000'000;
 
-  int64_t pause_ns(int64_t now_ns, uint64_t available) const;
+  int64_t pause_ns(int64_t now_ns, uint64_t available, bool anyone) const;
   std::optional<Named> choose(int64_t now_ns, uint64_t available,
-                              const std::vector<HeldAttempt>& held);
+                              const std::vector<TenantMemory>& tenants);
 
   const MemorySettings settings_;
   bool tight_ = false;

@@ -49,7 +49,10 @@ bool Bounds::memory_ran_out() const {
 }
 
 bool Bounds::processes_ran_out() const {
-  return counts_processes() && cgroup_number(processes_, "pids.events", "max ") > 0;
+  if (!counts_processes() || cgroup_number(processes_, "pids.events", "max ") == 0) return false;
+  // Before Linux 6.11 it also counts when a cgroup above this one had as many as it may.
+  const int64_t peak = cgroup_number(processes_, "pids.peak", "");
+  return peak == 0 || peak >= cgroup_number(processes_, "pids.max", "");
 }
 
 int64_t Bounds::memory_used() const {

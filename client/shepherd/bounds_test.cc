@@ -108,7 +108,9 @@ class BoundsTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(int64_t{320}, unified.bounds().memory_used());
     CPPUNIT_ASSERT_EQUAL(int64_t{12}, unified.bounds().most_processes());
     CPPUNIT_ASSERT(!unified.bounds().processes_ran_out());
-    unified.write("pids.events", "max 3\n");
+    unified.write("pids.events", "max 3\n");  // of a cgroup above
+    CPPUNIT_ASSERT(!unified.bounds().processes_ran_out());
+    unified.write("pids.peak", "512\n");
     CPPUNIT_ASSERT(unified.bounds().processes_ran_out());
 
     Cgroup older({{"memory.limit_in_bytes", ""},
@@ -117,6 +119,8 @@ class BoundsTest : public CppUnit::TestFixture {
                   {"pids.current", "5\n"}});
     CPPUNIT_ASSERT_EQUAL(int64_t{430}, older.bounds().memory_used());
     CPPUNIT_ASSERT_EQUAL(int64_t{5}, older.bounds().most_processes());
+    older.write("pids.events", "max 3\n");
+    CPPUNIT_ASSERT(older.bounds().processes_ran_out());
   }
 
   void without_a_cgroup() {

@@ -280,11 +280,23 @@ void Shepherd::look_at_status() {
 // Without a cgroup a search of /proc, which gives up at news from the monitor.
 void Shepherd::measure() {
   const bool by_cgroup = bounds_.counts_memory() && bounds_.counts_processes();
-  if (!by_cgroup && !processes_.measure(monitor_, &use_)) return;
+  const bool own = order_.uid >= 0 && order_.uid != geteuid();
+  const int64_t enough = own ? INT64_MAX : sublet_process_limit(&order_);
+  if (!by_cgroup && !processes_.measure(monitor_, enough, &use_)) return;
   if (bounds_.counts_memory()) use_.memory_bytes = bounds_.memory_used();
   if (bounds_.counts_processes()) use_.threads = bounds_.most_processes();
   peak_.memory_bytes = std::max(peak_.memory_bytes, use_.memory_bytes);
   peak_.threads = std::max(peak_.threads, use_.threads);
+}
+
+// A count is no snapshot: processes may end and others begin meanwhile, so that it takes two in a
+// row. An account of its own is bounded by the kernel.
+bool Shepherd::has_too_many_processes() {
+  if (bounds_.counts_processes()) return bounds_.processes_ran_out();
+  const bool own = order_.uid >= 0 && order_.uid != geteuid();
+  const bool over = !own && use_.threads > sublet_process_limit(&order_);
+  counts_over_ = over ? counts_over_ + 1 : 0;
+  return counts_over_ >= 2;
 }
 
 void Shepherd::check_limits(int64_t now) {
@@ -298,9 +310,7 @@ void Shepherd::check_limits(int64_t now) {
                               : memory > 0 && use_.memory_bytes > memory &&
                                     processes_.proportional_bytes(monitor_) > memory)
     limit_ = SUBLET_LIMIT_MEMORY;
-  if (bounds_.counts_processes() ? bounds_.processes_ran_out()
-                                 : use_.threads > sublet_process_limit(&order_))
-    limit_ = SUBLET_LIMIT_PROCESSES;
+  if (has_too_many_processes()) limit_ = SUBLET_LIMIT_PROCESSES;
   if (limit_ != SUBLET_LIMIT_NONE) act(machine_.over_limit(now), now);
 }
 
@@ -313,7 +323,7 @@ void Shepherd::look_for_handlers(int64_t now) {
 
 int64_t Shepherd::refresh_interval_ns() const {
   if (weight_.pending()) return kPendingRefreshNs;
-  return machine_.leaving_for_owner() && weight_.by_sessions() ? kLeavingRefreshNs : kRefreshNs;
+  return machine_.leaving_for_owner() && !weight_.by_cgroup() ? kLeavingRefreshNs : kRefreshNs;
 }
 
 // Periodic work that no event triggers.

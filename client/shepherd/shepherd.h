@@ -55,6 +55,7 @@ class Shepherd {
   void reap();
   void look_after(int64_t now);
   void measure();
+  bool has_too_many_processes();
   void check_limits(int64_t now);
   int64_t refresh_interval_ns() const;
   void look_at_status();
@@ -125,6 +126,7 @@ class Shepherd {
   int64_t cpu_us_ = 0;  // as of the client's last query
   AttemptUse use_;      // when it was last measured
   AttemptUse peak_;
+  int counts_over_ = 0;  // in a row, with more processes than it may have
   struct rusage usage_ = {};
   sublet_status seen_ = {};
   char cwd_[SUBLET_PATH_MAX_BYTES + 1];

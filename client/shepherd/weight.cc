@@ -97,7 +97,7 @@ void Weight::demote(AttemptProcesses& processes) {
 void Weight::refresh(AttemptProcesses& processes) {
   if (lifted_)
     pending_ = !cpu_.lift(processes);
-  else if (cpu_.by_sessions())
+  else if (!cpu_.by_cgroup())
     pending_ = !cpu_.demote(processes);
   else
     pending_ = false;

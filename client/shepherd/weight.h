@@ -32,7 +32,7 @@ class Weight {
   // create new sessions, and the kernel may refuse a change for 100 ms. With a cgroup, a
   // child that was just joining may have undone lift().
   void refresh(AttemptProcesses& processes);
-  bool by_sessions() const { return cpu_.by_sessions(); }
+  bool by_cgroup() const { return cpu_.by_cgroup(); }
   // True until refresh() has succeeded.
   bool pending() const { return pending_; }
 

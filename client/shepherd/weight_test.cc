@@ -92,12 +92,12 @@ class ShepherdWeightTest : public CppUnit::TestFixture {
     int news[2];
     CPPUNIT_ASSERT_EQUAL(0, pipe(news));
     AttemptUse use;
-    CPPUNIT_ASSERT(
-        wait_until([&] { return processes.measure(news[0], &use) && use.memory_bytes > 0; }));
+    CPPUNIT_ASSERT(wait_until(
+        [&] { return processes.measure(news[0], INT64_MAX, &use) && use.memory_bytes > 0; }));
     CPPUNIT_ASSERT_EQUAL(int64_t{1}, use.threads);
     use = {7, 7};
     CPPUNIT_ASSERT_EQUAL(ssize_t{1}, write(news[1], "n", 1));
-    CPPUNIT_ASSERT(!processes.measure(news[0], &use));
+    CPPUNIT_ASSERT(!processes.measure(news[0], INT64_MAX, &use));
     CPPUNIT_ASSERT_EQUAL(int64_t{7}, use.memory_bytes);
     bool found = true;
     CPPUNIT_ASSERT(!processes.anyone_handles(SIGTERM, job, news[0], &found));
@@ -126,8 +126,9 @@ class ShepherdWeightTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(processes.open(""));
     processes.set({.session = job});
     AttemptUse use;
-    CPPUNIT_ASSERT(wait_until(
-        [&] { return processes.measure(-1, &use) && use.memory_bytes > (kWorkers + 1) * kBytes; }));
+    CPPUNIT_ASSERT(wait_until([&] {
+      return processes.measure(-1, INT64_MAX, &use) && use.memory_bytes > (kWorkers + 1) * kBytes;
+    }));
     CPPUNIT_ASSERT_EQUAL(int64_t{kWorkers + 1}, use.threads);
     const int64_t proportional = processes.proportional_bytes(-1);
     kill(-job, SIGKILL);

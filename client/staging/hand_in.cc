@@ -16,7 +16,6 @@
 #include "base/text.h"
 #include "checkpoint-api/file_format.h"
 #include "client/attempts/ending.h"
-#include "client/machine/disk_usage.h"
 #include "client/staging/work_folder.h"
 
 namespace sublet::client {
@@ -304,9 +303,6 @@ void find_end(AttemptWork& work, Files& files) {
       exit->facts.reason = reason;
     }
     work.end = end_from_exit(what, *exit, work.shortage(), system_clock(), boot_id());
-    work.end.disk_peak = disk_usage(work.folder);
-    if (const Shortage shortage = work.shortage(); shortage.of == Shortage::Of::kDisk)
-      work.end.disk_peak = std::max(work.end.disk_peak, shortage.used);
     if (killed_from_here) note_seen(work.seen, system_clock(), &work.end);
     work.end.cpu_saved_us =
         cpu_at_checkpoint(*exit, work.reported_generation, work.reported_cpu_us);

@@ -45,7 +45,7 @@ class Bounds(unittest.TestCase):
                                 "    if os.fork() == 0: time.sleep(600)\n")[0]
             last = pool.wait_state(storm, ["failed"])["attempt_list"][-1]
             self.assertEqual(last["ended"], "over its limits", last)
-            self.assertIn("It had as many processes and threads as it may have (50). "
+            self.assertIn("It reached its limit of 50 processes and threads. "
                           "--processes-limit gives it more.", last["reason"])
             self.assertGreaterEqual(last["processes_peak"], 50)
 
@@ -64,7 +64,7 @@ class Bounds(unittest.TestCase):
             last = pool.wait_state(job, ["failed"])["attempt_list"][-1]
             self.assertGreaterEqual(last["memory_peak"], 30_000_000, last)
             self.assertGreaterEqual(last["disk_peak"], 5_000_000, last)
-            if "processes are bounded by its account" not in pool.log("client-curly"):
+            if "processes are limited per account" not in pool.log("client-curly"):
                 self.assertGreaterEqual(last["processes_peak"], 4, last)
             shown = pool.run("show", job)[1]
             for column in ("MEMORY", "PROCS", "DISK"):
