@@ -134,8 +134,9 @@ class Scene:
 class Working(Scene):
     """Jobs that work all the time."""
 
-    ROUNDS = 30
-    ALONE_SECONDS = 0.4
+    ROUNDS = 12
+    ALONE_SECONDS = 1
+    WARM_SECONDS = 1
 
     def __init__(self, here, quick):
         super().__init__(here, quick)
@@ -145,10 +146,10 @@ class Working(Scene):
         time.sleep(self.SETTLE_SECONDS)
 
     def begin(self):
-        """The window begins later: who has just woken is given the CPU once, at any weight, which
-        in short windows would count too often."""
+        """The window begins later: whoever wakes is soon given the CPU once, whatever its weight,
+        which would count too often in short windows."""
         self.here.switch.on()
-        time.sleep(self.SETTLE_SECONDS)
+        time.sleep(self.SETTLE_SECONDS if self.quick else self.WARM_SECONDS)
 
     def phases(self):
         return {self.NAME: self.pause}
