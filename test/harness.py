@@ -5,6 +5,7 @@ All files are in one temporary folder with a short path (a Unix socket's path ha
 The programs are those in $SUBLET_BIN (default build/bin).
 """
 
+import ctypes
 import glob
 import hashlib
 import json
@@ -510,6 +511,30 @@ class Pool:
             client.remove_cgroups()
         if not os.environ.get("SUBLET_TEST_KEEP"):
             shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def landlock():
+    """The version of the kernel's Landlock; 6 keeps jobs from signalling others. 0: none."""
+    create_ruleset, ask_version = 444, 1
+    call = ctypes.CDLL(None).syscall
+    return max(0, call(create_ruleset, None, ctypes.c_size_t(0), ask_version))
+
+
+def run_as_nobody(case, path, test):
+    """Runs that test of the file once more as an ordinary user. Only for root."""
+    nobody = 65534
+    with Pool() as pool:
+        os.chown(pool.folder, nobody, nobody)
+        user = ["setpriv", "--reuid=%d" % nobody, "--regid=%d" % nobody, "--clear-groups"]
+        readable = subprocess.run(user + ["test", "-x", os.path.join(BIN, "sublet")])
+        if readable.returncode != 0:
+            case.skipTest("other accounts cannot execute the programs of this checkout")
+        done = subprocess.run(
+            user + [sys.executable, "-B", os.path.abspath(path), test], text=True,
+            env=dict(os.environ, HOME=pool.folder, TMPDIR=pool.folder), cwd=pool.folder,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        case.assertEqual(done.returncode, 0, done.stdout)
+        case.assertNotIn("skipped", done.stdout)
 
 
 def pool_of_class(case):

@@ -2,7 +2,6 @@
 to other jobs' files and to other users' jobs. And the exact environment of a job. With root:
 each slot has its own user id. (Forged orders: forged_test.py.)"""
 
-import ctypes
 import os
 import subprocess
 import sys
@@ -16,21 +15,11 @@ WALLS_ONLY = unittest.skipUnless(harness.has_walls(), "needs root, and namespace
 ROOT_ONLY = unittest.skipUnless(os.geteuid() == 0, "needs root: slots with user ids of their own")
 
 
-NOBODY = 65534
-
-
-def landlock():
-    """The version of the kernel's Landlock; 6 keeps jobs from signalling others. 0: none."""
-    create_ruleset, ask_version = 444, 1
-    call = ctypes.CDLL(None).syscall
-    return max(0, call(create_ruleset, None, ctypes.c_size_t(0), ask_version))
-
-
 class Isolation(unittest.TestCase):
     def shell(self, pool, script, *options):
         return pool.output(pool.submit(*options, "--name", "probe", "--", "sh", "-c", script)[0])
 
-    @unittest.skipUnless(os.geteuid() == 0 or landlock() >= 6, "needs root, or Linux 6.12")
+    @unittest.skipUnless(os.geteuid() == 0 or harness.landlock() >= 6, "needs root, or Linux 6.12")
     def test_job_cannot_signal_the_daemons(self):
         with harness.Pool() as pool:
             pool.start_server()
@@ -50,21 +39,9 @@ class Isolation(unittest.TestCase):
     @ROOT_ONLY
     def test_without_root(self):
         """The test above, once more as an ordinary user."""
-        if landlock() < 6:
+        if harness.landlock() < 6:
             self.skipTest("needs Linux 6.12")
-        name = "Isolation.test_job_cannot_signal_the_daemons"
-        with harness.Pool() as pool:
-            os.chown(pool.folder, NOBODY, NOBODY)
-            user = ["setpriv", "--reuid=%d" % NOBODY, "--regid=%d" % NOBODY, "--clear-groups"]
-            readable = subprocess.run(user + ["test", "-x", os.path.join(harness.BIN, "sublet")])
-            if readable.returncode != 0:
-                self.skipTest("other accounts cannot execute the programs of this checkout")
-            done = subprocess.run(
-                user + [sys.executable, "-B", os.path.abspath(__file__), name], text=True,
-                env=dict(os.environ, HOME=pool.folder, TMPDIR=pool.folder), cwd=pool.folder,
-                stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-            self.assertEqual(done.returncode, 0, done.stdout)
-            self.assertNotIn("skipped", done.stdout)
+        harness.run_as_nobody(self, __file__, "Isolation.test_job_cannot_signal_the_daemons")
 
     @ROOT_ONLY
     def test_job_cannot_read_the_spool_or_others_files(self):
