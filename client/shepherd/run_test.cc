@@ -591,14 +591,15 @@ class ShepherdRunTest : public CppUnit::TestFixture {
 
   void keys_of_a_login_are_not_the_jobs() {
     if (skip_unless_root("the keyring of a login")) return;
-    const char* name = "sublet-test-secret";
+    // Another run may have left one: the kernel removes keys minutes later.
+    const std::string name = "sublet-test-secret-" + std::to_string(getpid());
     if (access("/proc/keys", R_OK) != 0 ||
         syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr) < 0 ||
-        syscall(SYS_add_key, "user", name, "x", 1, KEY_SPEC_SESSION_KEYRING) < 0) {
+        syscall(SYS_add_key, "user", name.c_str(), "x", 1, KEY_SPEC_SESSION_KEYRING) < 0) {
       std::cerr << "keys_of_a_login_are_not_the_jobs: skipped: no keyrings here\n";
       return;
     }
-    const std::string keys = std::string("grep -c ") + name + " /proc/keys";
+    const std::string keys = "grep -c " + name + " /proc/keys";
     Rig rig;
     AttemptOrder order = rig.order({});
     order.program = "/bin/sh";
