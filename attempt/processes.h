@@ -56,8 +56,7 @@ class AttemptProcesses {
   int64_t counted_ns() noexcept;
   // With hundreds of processes this takes milliseconds, and so do the next two that have a `news`:
   // they give up when it, a descriptor or -1, becomes readable. Then this is false and *found is
-  // not changed.
-  // It also stops when there are more threads than `enough`.
+  // not changed. It stops as soon as there are more threads than `enough`, and is true.
   bool measure(int news, int64_t enough, AttemptUse* found) noexcept;
   // The resident memory, but pages that several processes share count once. The kernel visits
   // every page of a process for it: about 10 ms for each GiB that is not in huge pages. -1: it
@@ -68,8 +67,8 @@ class AttemptProcesses {
   // *found: it gave up.
   bool anyone_handles(int signal, pid_t first, int news, bool* found) noexcept;
   // Sends `signal` only to processes that handle it: to `first` alone if it does, else
-  // to all that do. False if none does. Who gets SIGTERM, to save, has normal disk priority from
-  // then on.
+  // to all that do. False if none does. A process that gets SIGTERM has normal disk
+  // priority from then on, because it is to save.
   bool signal_who_handles(int signal, pid_t first) noexcept;
   // Sets the weight of every autogroup (session) of the attempt. False if the kernel
   // refused one for now (without root it allows one change per 100 ms), or a process has no session

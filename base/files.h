@@ -77,7 +77,7 @@ class Files {
   // Removes a file or a whole folder without following symbolic links. Not an error
   // if it does not exist.
   void remove_tree(const std::string& path) { remove_some(path, UINT64_MAX); }
-  // The same, but stops when `most` entries have been removed. False: something is left.
+  // The same, but stops when `most` entries have been removed. False: something may be left.
   virtual bool remove_some(const std::string& path, uint64_t most);
   // Sorted by name, without "." and "..".
   virtual std::vector<FolderEntry> list(const std::string& path) const;

@@ -204,6 +204,11 @@ class FilesTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(!files_.exists(top));
     files_.remove_tree(top);  // not an error if it does not exist
     CPPUNIT_ASSERT(files_.remove_some(top, 1));
+    for (int i = 0; i < 5; ++i) files_.make_folders(top + "/" + std::to_string(i) + "/inner");
+    CPPUNIT_ASSERT(!files_.remove_some(top, 4));
+    CPPUNIT_ASSERT_EQUAL(size_t{3}, files_.list(top).size());
+    CPPUNIT_ASSERT(files_.remove_some(top, 100));
+    CPPUNIT_ASSERT(!files_.exists(top));
   }
 
   void removing_follows_no_link() {

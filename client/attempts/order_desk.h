@@ -128,7 +128,7 @@ class OrderDesk {
   // While the disk is nearly full, no order is accepted. Any thread.
   void set_disk_low(bool low) { disk_low_ = low; }
   bool disk_low() const { return disk_low_; }
-  // The same of the memory.
+  // The same for memory. Any thread.
   void set_memory_low(bool low) { memory_low_ = low; }
   // Whether no order is accepted for want of memory, if so many bytes are available.
   bool lacks_memory(uint64_t available) const {

@@ -43,9 +43,10 @@ void pause_ms(long ms) {
 bool wait_for_end(const SpawnedProcess& child, const std::atomic<bool>& stop) {
   constexpr int kLookMs = 100;
   pollfd ended = {child.pidfd.get(), POLLIN, 0};
-  while (poll(&ended, 1, kLookMs) <= 0)
+  while (waitpid(child.id.pid, nullptr, WNOHANG) == 0) {
     if (stop) return false;
-  waitpid(child.id.pid, nullptr, 0);
+    poll(&ended, 1, kLookMs);
+  }
   return true;
 }
 

@@ -280,9 +280,9 @@ void Shepherd::look_at_status() {
 // Without a cgroup a search of /proc, which gives up at news from the monitor.
 void Shepherd::measure() {
   const bool by_cgroup = bounds_.counts_memory() && bounds_.counts_processes();
-  const bool own = order_.uid >= 0 && order_.uid != geteuid();
-  const int64_t enough = own ? INT64_MAX : sublet_process_limit(&order_);
-  if (!by_cgroup && !processes_.measure(monitor_, enough, &use_)) return;
+  const int64_t most = has_own_account() ? INT64_MAX : sublet_process_limit(&order_);
+  if (!by_cgroup && !processes_.measure(monitor_, most, &use_)) return;
+  counts_over_ = !bounds_.counts_processes() && use_.threads > most ? counts_over_ + 1 : 0;
   if (bounds_.counts_memory()) use_.memory_bytes = bounds_.memory_used();
   if (bounds_.counts_processes()) use_.threads = bounds_.most_processes();
   peak_.memory_bytes = std::max(peak_.memory_bytes, use_.memory_bytes);
@@ -291,13 +291,11 @@ void Shepherd::measure() {
 
 // A count is no snapshot: processes may end and others begin meanwhile, so that it takes two in a
 // row. An account of its own is bounded by the kernel.
-bool Shepherd::has_too_many_processes() {
-  if (bounds_.counts_processes()) return bounds_.processes_ran_out();
-  const bool own = order_.uid >= 0 && order_.uid != geteuid();
-  const bool over = !own && use_.threads > sublet_process_limit(&order_);
-  counts_over_ = over ? counts_over_ + 1 : 0;
-  return counts_over_ >= 2;
+bool Shepherd::has_too_many_processes() const {
+  return bounds_.counts_processes() ? bounds_.processes_ran_out() : counts_over_ >= 2;
 }
+
+bool Shepherd::has_own_account() const { return order_.uid >= 0 && order_.uid != geteuid(); }
 
 void Shepherd::check_limits(int64_t now) {
   if (!machine_.runs()) return;

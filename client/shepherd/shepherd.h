@@ -55,7 +55,8 @@ class Shepherd {
   void reap();
   void look_after(int64_t now);
   void measure();
-  bool has_too_many_processes();
+  bool has_too_many_processes() const;
+  bool has_own_account() const;
   void check_limits(int64_t now);
   int64_t refresh_interval_ns() const;
   void look_at_status();

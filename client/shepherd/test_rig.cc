@@ -141,6 +141,7 @@ Rig::~Rig() {
       });
   }
   cgroups_.remove_left_over({});
+  cgroups_.release_controllers();
   system_files().remove_tree(base_);
 }
 
