@@ -453,6 +453,11 @@ class Pool:
     def job(self, job):
         return self.ask("show", job)
 
+    def attempts(self, job):
+        """Those that no machine refused: after an eviction the server may send the next one to the
+        same machine before it hears that its owner is back."""
+        return [a for a in self.job(job)["attempt_list"] if a["ended"] != "refused"]
+
     def job_state(self, job):
         return self.job(job)["state"]
 

@@ -38,8 +38,11 @@ class Follower:
             return f.read()
 
     def wait_for(self, text, which=0):
-        harness.wait_for(lambda: text in self.read(which), "%r in what is followed: %r %r\n%s" % (
-            text, self.read(0), self.read(1), self.pool.all_logs()))
+        try:
+            harness.wait_for(lambda: text in self.read(which), repr(text))
+        except harness.Timeout as error:
+            raise harness.Timeout("%s in what is followed: %r %r\n%s" % (
+                error, self.read(0), self.read(1), self.pool.all_logs())) from None
 
     def wait(self):
         return self.process.wait(4 * harness.PATIENCE)
@@ -72,19 +75,23 @@ class Logs(unittest.TestCase):
             curly.owner("active")
             harness.wait_for(lambda: not curly.attempts(), "the job to leave\n" + pool.all_logs())
             pool.client("moe").start()
-            follower.wait_for("begin 2")
+            pool.wait_state(job, "running")
+            last = pool.attempts(job)[-1]["number"]
+            follower.wait_for("begin %d" % last)
             old = pool.server_pid()
             pool.kill_server()
-            self.let(pool, "more-2")
+            self.let(pool, "more-%d" % last)
             harness.wait_for(lambda: (pool.about() or {}).get("server_pid") not in (None, str(old)),
                              "the supervisor to restart the server\n" + pool.log("server"))
-            follower.wait_for("more 2")
-            self.let(pool, "end-2")
+            follower.wait_for("more %d" % last)
+            self.let(pool, "end-%d" % last)
             self.assertEqual(follower.wait(), 0, follower.read(1))
-            self.assertEqual(follower.read(), "begin 1\nmore 1\nbegin 2\nmore 2\nend 2\n")
+            self.assertEqual(follower.read(), "begin 1\nmore 1\n" +
+                             "begin {0}\nmore {0}\nend {0}\n".format(last))
             notes = follower.read(1)
-            for part in ("attempt 1 on curly\n", "error 1\n", "attempt 1 ended: owner came back; its "
-                         "last output is not kept\n", "attempt 2 on moe\n", "error 2\n"):
+            for part in ("attempt 1 on curly\n", "error 1\n",
+                         "attempt 1 ended: owner came back; its last output is not kept\n",
+                         "attempt %d on moe\n" % last, "error %d\n" % last):
                 self.assertEqual(notes.count(part), 1, notes)
             status, out, err = pool.run("logs", job, "--attempt", 1)
             self.assertEqual((status, out), (4, ""), err)

@@ -83,14 +83,15 @@ class OwnersWord(unittest.TestCase):
         self.curly.start()
         wait_for(lambda: self.pool.machines()[0]["owner_paused"], "the machine to say so again")
         self.assertTrue(self.status()["paused"])
-        self.assertEqual(self.pool.job(job)["attempts"], 1)
+        self.assertEqual(len(self.pool.attempts(job)), 1)
 
         code, out, err = self.say("resume")
         self.assertEqual((code, err), (0, ""))
         self.assertFalse(os.path.exists(self.curly.state + "/pause"))
         self.pool.wait_state(job, "running")
-        self.assertEqual(self.pool.job(job)["attempts"], 2)
-        wait_for(lambda: [(a["job"], a["attempt"]) for a in self.status()["attempts"]] == [(job, 2)],
+        _, second = self.pool.attempts(job)
+        wait_for(lambda: [(a["job"], a["attempt"]) for a in self.status()["attempts"]] ==
+                 [(job, second["number"])],
                  "the status to name the attempt")
         if "killed one by one" not in self.pool.log("client-curly"):
             wait_for(lambda: self.status()["attempts"][0]["processes"] >= 1, "what it uses")

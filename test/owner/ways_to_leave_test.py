@@ -46,9 +46,7 @@ class WaysToLeave(unittest.TestCase):
         return harness.is_frozen(self.curly.record("%d.1" % job))
 
     def attempt(self, job):
-        """The newest that the machine did not refuse: the server may send another before it
-        knows that the owner is back."""
-        return [a for a in self.pool.job(job)["attempt_list"] if a["ended"] != "refused"][-1]
+        return self.pool.attempts(job)[-1]
 
     def wait_suspended(self, job):
         self.pool.wait_state(job, "suspended")
