@@ -68,6 +68,8 @@ int64_t nanoseconds(const struct timeval& time) {
   return time.tv_sec * 1000000000ll + time.tv_usec * 1000ll;
 }
 
+int64_t nanoseconds(int64_t ticks) { return ticks * (1000000000 / sysconf(_SC_CLK_TCK)); }
+
 // Reaps one ended helper. Helpers do not send SIGCHLD, so other waits do not see them,
 // and this wait sees no other children.
 bool helper_ended() { return syscall(SYS_wait4, -1, nullptr, WNOHANG | __WCLONE, nullptr) > 0; }
@@ -179,6 +181,7 @@ bool AttemptProcesses::visit_one(const char* name, Visitor visitor, void* contex
   Found found;
   if (!read_stat(name, &found) || found.dead) return true;
   if (found.pid == identity_.shepherd || found.pid == getpid()) return true;
+  if (identity_.init > 0 && found.pid == identity_.init) return true;
   return !(members_ >= 0 || belongs(name, found)) || visitor(*this, found, context);
 }
 
@@ -292,9 +295,12 @@ bool AttemptProcesses::gone() noexcept {
 void AttemptProcesses::look_for_new() noexcept {
   for (int i = 0; i < known_count_; ++i) known_[i].seen = false;
   waited_ns_ = 0;
+  Found init;
+  if (identity_.init > 0 && read_stat(Digits(identity_.init).text, &init))
+    waited_ns_ = nanoseconds(init.waited_ticks);
   visit(
       [](AttemptProcesses& self, const Found& found, void*) {
-        self.waited_ns_ += found.waited_ticks * (1000000000 / sysconf(_SC_CLK_TCK));
+        self.waited_ns_ += nanoseconds(found.waited_ticks);
         int i = 0;
         while (i < self.known_count_ && self.known_[i].pid != found.pid) ++i;
         if (i == kKnown) return true;

@@ -18,9 +18,12 @@ namespace sublet {
 struct Digits;
 
 struct AttemptIdentity {
-  pid_t session = 0;                  // 0: none
-  int64_t uid = -1;                   // used only by this slot; -1: none
-  pid_t shepherd = 0;                 // its descendants belong to the attempt; 0: none
+  pid_t session = 0;   // 0: none
+  int64_t uid = -1;    // used only by this slot; -1: none
+  pid_t shepherd = 0;  // its descendants belong to the attempt; 0: none
+  // A child of the shepherd that only waits for orphans; it is no process of the job. 0: none, or
+  // not told apart.
+  pid_t init = 0;
   const char* status_path = nullptr;  // value of SUBLET_STATUS, not copied; null: not used
 };
 

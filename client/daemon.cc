@@ -91,6 +91,7 @@ class Daemon {
   std::unique_ptr<AttemptTasks> tasks_;
   std::unique_ptr<SessionKeeper> keeper_;
   MonitorLink monitor_;
+  const WallsTrial walls_;
   DiskWatch disk_;
   MemoryWatch memory_;
   std::unique_ptr<PoolLogins> logins_;  // null: not wanted
@@ -141,6 +142,7 @@ Daemon::Daemon(const ClientSettings& settings)
           [this](const sublet_frame& frame) { on_presence(frame); },
           [this](const sublet_frame& frame) { tasks_->note_cause(frame); }, [this] { on_blind(); },
           child_started()),
+      walls_(need_walls(settings)),
       disk_(
           disk_settings(settings, state_), system_files(), desk_,
           [this](const AttemptName& name, const Shortage& disk) {
@@ -165,7 +167,7 @@ Daemon::Daemon(const ClientSettings& settings)
       [](AttemptWork& work) { outlive_power(system_files(), work); });
   tasks_ = std::make_unique<AttemptTasks>(TaskThreads{local_, workers_, uploads_, removals_, pace_},
                                           system_files(), *server_, desk_, *reporter_, cache_,
-                                          job_settings(settings, state_, facts_, cgroups_),
+                                          job_settings(settings, state_, facts_, cgroups_, walls_),
                                           shepherd_program(settings), attempts_.events());
   attempts_.connect(tasks_.get(), reporter_.get());
   if (settings.pool_logins) logins_ = std::make_unique<PoolLogins>(state_);
@@ -210,7 +212,7 @@ void Daemon::say_hello() {
     log(Severity::warning) << "not root: jobs run under this account and can access its files; "
                               "a client run by root gives each slot its own account";
   for (const auto& missing : cgroups_.missing()) log(Severity::info) << missing;
-  for (const auto& missing : missing_walls()) log(Severity::warning) << missing;
+  for (const auto& missing : missing_walls(walls_)) log(Severity::warning) << missing;
 }
 
 void Daemon::adopt() {

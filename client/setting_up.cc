@@ -122,7 +122,6 @@ MonitorSettings monitor_settings(const ClientSettings& settings, const std::stri
 }
 
 void set_up_places(const ClientSettings& settings, const std::string& state) {
-  if (geteuid() != 0) return;  // then nothing is hidden
   check_grants(settings.grants);
   size_t left_out = 0;
   AttemptPlaces places{folders_to_hide(state, "/etc/passwd", &left_out), settings.grants};
@@ -132,9 +131,22 @@ void set_up_places(const ClientSettings& settings, const std::string& state) {
   write_places(system_files(), state, places);
 }
 
+WallsTrial need_walls(const ClientSettings& settings) {
+  const WallsTrial walls = try_walls();
+  if (walls.possible() || settings.weak || geteuid() == 0) return walls;
+  throw SettingError(
+      std::string("this kernel does not let an ordinary user keep jobs apart from the rest of the "
+                  "machine: ") +
+      walls.failed + " cannot be made (" + std::strerror(walls.error) +
+      "). Run the client as root, permit user namespaces (docs/guide-owner.md), or set 'weak = "
+      "true': jobs then see all that this account sees");
+}
+
 JobSettings job_settings(const ClientSettings& settings, const std::string& state,
-                         const MachineFacts& facts, const AttemptCgroups& cgroups) {
+                         const MachineFacts& facts, const AttemptCgroups& cgroups,
+                         const WallsTrial& walls) {
   JobSettings job;
+  job.walls = walls.possible();
   job.slot_memory = slot_memory(facts, settings.memory_reserve);
   job.monitor_socket = state + "/monitor.sock";
   job.cgroups = cgroups;

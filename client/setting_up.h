@@ -8,6 +8,7 @@
 #include <string>
 
 #include "attempt/cgroup.h"
+#include "attempt/walls_trial.h"
 #include "client/attempts/order_desk.h"
 #include "client/attempts/slot_accounts.h"
 #include "client/link/corba_server.h"
@@ -27,6 +28,10 @@ std::string make_state_folder(const std::string& path);
 SlotAccounts reserve_accounts(const ClientSettings& settings, uint32_t slots,
                               const std::string& state);
 
+// Whether jobs can have walls here. Refuses a machine where they cannot, and run under the client's
+// own account, unless the owner wants them all the same: SettingError.
+WallsTrial need_walls(const ClientSettings& settings);
+
 // `state`: the state folder's real path.
 ServerPlace server_place(const ClientSettings& settings, const std::string& state);
 DeskSettings desk_settings(const ClientSettings& settings, const std::string& state,
@@ -34,10 +39,11 @@ DeskSettings desk_settings(const ClientSettings& settings, const std::string& st
 DiskSettings disk_settings(const ClientSettings& settings, const std::string& state);
 MemorySettings memory_settings(const ClientSettings& settings, const MachineFacts& facts);
 MonitorSettings monitor_settings(const ClientSettings& settings, const std::string& state);
-// Tells the shepherds what jobs see of this machine, if the client is root.
+// Tells the shepherds what jobs see of this machine.
 void set_up_places(const ClientSettings& settings, const std::string& state);
 JobSettings job_settings(const ClientSettings& settings, const std::string& state,
-                         const MachineFacts& facts, const AttemptCgroups& cgroups);
+                         const MachineFacts& facts, const AttemptCgroups& cgroups,
+                         const WallsTrial& walls);
 // The path of sublet-shepherd.
 std::string shepherd_program(const ClientSettings& settings);
 

@@ -110,6 +110,7 @@ void fill(const Settings& from, ClientSettings* out) {
   for (const std::string& path : out->grants)
     if (!path.starts_with('/'))
       throw from.wrong({"grants"}, "grants: '" + path + "' is not an absolute path");
+  out->weak = from.boolean("weak");
   out->pool_logins = from.boolean("pool_logins");
   out->suspend_ms = from.duration_ms("suspend_for");
   out->drain_ms = from.duration_ms("drain_time");
@@ -201,7 +202,10 @@ std::vector<SettingSpec> client_setting_specs() {
        "and this machine's rules whether a user is logged in elsewhere"},
       {"grants", T::texts, "", -kAny, kAny,
        "folders, files and devices that jobs see although they lie in a home folder, in /tmp or in "
-       "/dev; if the client runs as root"},
+       "/dev"},
+      {"weak", T::boolean, "false", -kAny, kAny,
+       "whether a client without root takes jobs where the kernel permits it no namespaces: they "
+       "then see all that its account sees"},
       {"patience", T::duration, "1 h", 0, 30 * kDayMs,
        "how long to keep a job that is frozen because the server is unreachable"},
       {"drain_time", T::duration, "20 s", 0, kDayMs,

@@ -45,6 +45,7 @@ struct ClientSettings {
   Leaving leaving = Leaving::kSave;  // what jobs do when the owner is back, unless stricter
   int64_t suspend_ms = 0;
   std::vector<std::string> grants;  // places of this machine that jobs see
+  bool weak = false;                // without root, take jobs also where they can have no walls
   bool pool_logins = false;  // tell other machines' owners who is logged in here, and ask them
   int64_t drain_ms = 0;
   uint64_t output_text = 0;

@@ -6,11 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "attempt/walls_trial.h"
+
 namespace sublet::client {
 
-// A sentence for each part that is missing, which says what jobs can do for lack of it; or that
-// none can start. With root and without. Main thread.
-std::vector<std::string> missing_walls();
+// A sentence for each part that is missing, which says what jobs can do for lack of it. With root
+// and without. Main thread.
+std::vector<std::string> missing_walls(const WallsTrial& walls);
 
 }  // namespace sublet::client
 

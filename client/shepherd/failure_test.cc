@@ -17,6 +17,7 @@ class ShepherdFailureTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(monitor_dies_and_the_job_leaves);
   CPPUNIT_TEST(monitor_falls_silent_and_the_job_leaves);
   CPPUNIT_TEST(killed_shepherd_takes_its_job_along);
+  CPPUNIT_TEST(nothing_outlives_a_killed_shepherd);
   CPPUNIT_TEST(tenant_cleans_up_after_a_killed_shepherd);
   CPPUNIT_TEST(tenant_freezes_and_lifts_what_it_kills);
   CPPUNIT_TEST(tenant_freezes_and_kills_past_a_stopped_shepherd);
@@ -57,6 +58,21 @@ class ShepherdFailureTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(wait_until([&] { return rig.processes_of(folder) == 0; }));
   }
 
+  // Though they have left its session, ignore signals and have no parent left.
+  void nothing_outlives_a_killed_shepherd() {
+    if (skip_without_walls("namespaces of processes")) return;
+    for (bool cgroup : {false, true}) {
+      Rig rig;
+      AttemptOrder order = rig.order({"daemons-and-wait", "50"});
+      if (cgroup) rig.use_cgroups(&order);
+      const std::string folder = rig.start(order);
+      CPPUNIT_ASSERT(rig.job_is_ready(folder));
+      CPPUNIT_ASSERT(kill_process(rig.record(folder).shepherd, SIGKILL));
+      rig.wait(folder);
+      CPPUNIT_ASSERT(wait_until([&] { return rig.processes_of(folder) == 0; }));
+    }
+  }
+
   static bool kill_all(Tenant& tenant) {
     return wait_until([&] {
       tenant.kill();
@@ -71,6 +87,7 @@ class ShepherdFailureTest : public CppUnit::TestFixture {
         AttemptOrder order = rig.order({"daemons-and-wait", "5"});
         if (cgroup) rig.use_cgroups(&order);
         if (!own_user) order.uid = order.gid = -1;
+        order.walls = 0;  // else the kernel does
         std::string folder = rig.start(order), error;
         CPPUNIT_ASSERT(rig.job_is_ready(folder));
         auto before = Tenant::open(folder, &error);

@@ -161,9 +161,10 @@ int Shepherd::finish() {
 
 int Shepherd::end_before_start(const char* step, int error) {
   // A child that exists already is waiting for go().
-  if (launch_.pid() > 0) {
-    ::kill(launch_.pid(), SIGKILL);
-    while (waitpid(launch_.pid(), nullptr, 0) < 0 && errno == EINTR) {
+  for (const pid_t child : {launch_.pid(), launch_.init()}) {
+    if (child <= 0) continue;
+    ::kill(child, SIGKILL);
+    while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
     }
   }
   sublet_exit end = {};

@@ -13,15 +13,18 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "attempt/disk_priority.h"
 #include "attempt/landlock.h"
+#include "attempt/namespaces.h"
 #include "base/real_time.h"
 #include "client/shepherd/system.h"
 #include "client/shepherd/walls/call_filter.h"
 #include "client/shepherd/walls/domain.h"
+#include "client/shepherd/walls/init.h"
 #include "client/shepherd/walls/places.h"
 
 namespace sublet::shepherd {
@@ -143,8 +146,7 @@ void reset_handlers() {
 }
 
 // Returns null, or the step that failed.
-const char* prepare(const sublet_order& order, const Weight& weight, int output, int errors,
-                    pid_t shepherd) {
+const char* prepare(const sublet_order& order, const Weight& weight, int output, int errors) {
   if (setsid() < 0) return "session";
   reset_handlers();
   // When memory runs out, the kernel must kill a tenant before any of the owner's programs.
@@ -155,16 +157,19 @@ const char* prepare(const sublet_order& order, const Weight& weight, int output,
   if (!set_limits(order)) return SUBLET_STEP_LIMITS;
   umask(0);
   Walls walls;
-  if (const char* failed = walls.build(order)) return failed;
+  if (order.walls)
+    if (const char* failed = walls.build(order)) return failed;
   umask(static_cast<mode_t>(order.umask));
   // As late as possible: from here on this process gets almost no CPU time.
   if (const char* failed = weight.join()) return failed;
+  if (order.walls)
+    if (const char* failed = walls.hide_cgroups(order)) return failed;
   if (!leave_keyring()) return "keyring";
   if (!become(order)) return "account";
   if (chdir(order.work) != 0) return SUBLET_STEP_CHDIR;
   if (!read_from(order.standard_input)) return "standard input";
   // After the change of account, which would clear it.
-  if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 || getppid() != shepherd) return "parent";
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) return "parent";
   if (!enter_domain(landlock_version())) return "domain";
   return refuse_calls() ? nullptr : "call filter";
 }
@@ -214,13 +219,14 @@ void execute(const sublet_order& order) {
 }
 
 [[noreturn]] void be_the_child(const sublet_order& order, const Weight& weight, int output,
-                               int errors, int socket, pid_t shepherd) {
+                               int errors, int socket) {
   LaunchFailure failure = {};
-  const char* step = prepare(order, weight, output, errors, shepherd);
+  const char* step = prepare(order, weight, output, errors);
   failure.error = errno;
   if (!step) {
     char go;
-    if (read(socket, &go, 1) != 1) _exit(127);  // the shepherd is gone
+    // If the shepherd ended before the parent-death signal was asked for.
+    if (read(socket, &go, 1) != 1 || is_deserted(socket)) _exit(127);
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -235,20 +241,50 @@ void execute(const sublet_order& order) {
 
 }  // namespace
 
-bool Launch::fork(const sublet_order& order, Weight& weight, int output, int errors) {
-  int ends[2];
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return false;
-  pid_t shepherd = getpid();
-  pid_ = weight.fork();
-  if (pid_ == 0) {
+// In the starter, whose children become those of the shepherd.
+Started Launch::start(const sublet_order& order, Weight& weight, int output, int errors, int socket,
+                      int told) {
+  Started started = {};
+  if (order.walls && !enter_new_namespaces()) return {0, 0, "namespaces", errno};
+  if (order.walls) started.init = fork_sibling();
+  if (started.init < 0) return {0, 0, "fork", errno};
+  if (order.walls && started.init == 0) be_init(socket);
+  started.pid = weight.fork_sibling();
+  if (started.pid < 0) return {0, started.init, "fork", errno};
+  if (started.pid > 0) return started;
+  close(told);
+  be_the_child(order, weight, output, errors, socket);
+}
+
+// A namespace of processes begins with the children of who has made it, so that a process between
+// makes it, and the shepherd stays outside.
+const char* Launch::fork(const sublet_order& order, Weight& weight, int output, int errors) {
+  int ends[2], told[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return "fork";
+  if (pipe2(told, O_CLOEXEC) != 0) return "fork";
+  const pid_t starter = ::fork();
+  Started started = {};
+  if (starter == 0) {
     close(ends[0]);
-    be_the_child(order, weight, output, errors, ends[1], shepherd);
+    started = start(order, weight, output, errors, ends[1], told[1]);
+    _exit(write(told[1], &started, sizeof started) == sizeof started ? 0 : 1);
   }
-  int error = errno;
+  if (starter < 0) return "fork";
   close(ends[1]);
+  close(told[1]);
   socket_ = ends[0];
-  errno = error;
-  return pid_ > 0;
+  if (read(told[0], &started, sizeof started) != sizeof started) started = {0, 0, "fork", EIO};
+  close(told[0]);
+  while (waitpid(starter, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  pid_ = started.pid;
+  init_ = started.init;
+  errno = started.error;
+  return started.failed;
+}
+
+void Launch::kill_init() const {
+  if (init_ > 0) kill(init_, SIGKILL);
 }
 
 void Launch::go() {

@@ -1,5 +1,6 @@
-// Turns a new process into the job: session, cgroups, limits, account, environment;
-// it then waits for go() and executes the program.
+// Turns a new process into the job: namespaces, session, cgroups, limits, account, environment;
+// it then waits for go() and executes the program. With walls another process comes before it, the
+// first of the job's namespace (walls/init.h).
 #ifndef SUBLET_CLIENT_SHEPHERD_LAUNCH_H_
 #define SUBLET_CLIENT_SHEPHERD_LAUNCH_H_
 
@@ -16,21 +17,39 @@ struct LaunchFailure {
   char step[28];  // "chdir", "exec", ...
 };
 
+// What the process that starts the others tells.
+struct Started {
+  pid_t pid;
+  pid_t init;          // 0: none
+  const char* failed;  // a step, null: none; a text of the program, which both processes are
+  int error;           // errno
+};
+
 class Launch {
  public:
   // Creates the process, which prepares itself and waits for go(). `output` and
-  // `errors` become its stdout and stderr. False with errno.
-  bool fork(const sublet_order& order, Weight& weight, int output, int errors);
+  // `errors` become its stdout and stderr. Null, or the step that failed, with errno.
+  const char* fork(const sublet_order& order, Weight& weight, int output, int errors);
   // Lets it execute the program.
   void go();
   pid_t pid() const { return pid_; }
+  // 0: there is none. Like the job a child of this process.
+  pid_t init() const { return init_; }
+  // Kills it, and so all processes of its namespace, and continues it if it was stopped.
+  void kill_init() const;
+  // It has ended, and its number may be reused.
+  void forget_init() { init_ = 0; }
   // Readable when the program runs (then read_failure() returns false) or failed to start.
   int poll_fd() const { return socket_; }
   // True if the start failed; fills *failure. Afterwards poll_fd() is -1.
   bool read_failure(LaunchFailure* failure);
 
  private:
+  Started start(const sublet_order& order, Weight& weight, int output, int errors, int socket,
+                int told);
+
   pid_t pid_ = 0;
+  pid_t init_ = 0;
   int socket_ = -1;
 };
 

@@ -47,6 +47,7 @@ class ShepherdLiftTest : public CppUnit::TestFixture {
   static AttemptOrder watch(Rig& rig, const std::string& answer, bool cgroup) {
     AttemptOrder order = rig.order({"watch", answer});
     if (cgroup) rig.use_cgroups(&order);
+    rig.set_places({{}, {rig.base(), "/sys/fs/cgroup"}});  // where it looks
     order.arguments.push_back(cgroup               ? order.cgroup_cpu + "/cpu.idle"
                               : autogroups_count() ? "/proc/self/autogroup"
                                                    : "class");
@@ -204,6 +205,7 @@ class ShepherdLiftTest : public CppUnit::TestFixture {
   void a_new_session_is_demoted() {
     Rig rig;
     AttemptOrder order = rig.order({"burn-in-a-new-session"});
+    order.walls = 0;  // else its numbers are not ours
     order.save_deadline_ms = 60'000;
     std::string folder = rig.start(order);
     CPPUNIT_ASSERT(rig.job_is_ready(folder));

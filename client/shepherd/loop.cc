@@ -132,6 +132,7 @@ void Shepherd::act(uint32_t actions, int64_t now) {
     processes_.kill();
     // A child still waiting for go() may have no cgroup or session of its own yet.
     if (!main_gone_) ::kill(launch_.pid(), SIGKILL);
+    launch_.kill_init();
   }
   if (actions & kActStart) {
     launch_.go();
@@ -253,6 +254,7 @@ void Shepherd::reap() {
       continue;
     }
     add(&usage_, used);
+    if (pid == launch_.init()) launch_.forget_init();
     if (pid != launch_.pid()) continue;
     main_gone_ = main_just_gone = true;
     main_status_ = status;

@@ -572,7 +572,7 @@ class ShepherdRunTest : public CppUnit::TestFixture {
                     "perf_event_open EPERM\nuserfaultfd EPERM\nio_uring_setup EPERM\n"
                     "unshare user EPERM\nunshare time EPERM\nunshare files done\n"
                     "clone user EPERM\nclone3 ENOSYS\nsetns EPERM\nmount EPERM\n"
-                    "fsopen EPERM\nioprio_set EPERM\nTIOCSTI EPERM\nits shepherd's limit EPERM\n"
+                    "fsopen EPERM\nioprio_set EPERM\nTIOCSTI EPERM\nanother's limit EPERM\n"
                     "its own limits done\ncore limit again EPERM\ncore limit ") +
             limit_of_cores() + "\nx32 getpid ENOSYS\nfork done\nread itself done\ntrace done\n",
         said.substr(0, last));

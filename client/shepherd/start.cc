@@ -148,11 +148,13 @@ const char* Shepherd::start_process() {
   hello.arg[0] = getpid();
   if (!send_frame(monitor_, hello)) return "monitor";
   temporary_folders_.note();
-  if (!launch_.fork(order_, weight_, output_.job_end(0), output_.job_end(1))) return "fork";
+  if (const char* failed = launch_.fork(order_, weight_, output_.job_end(0), output_.job_end(1)))
+    return failed;
   output_.close_job_ends();
   AttemptIdentity identity;
   identity.session = launch_.pid();
   identity.shepherd = getpid();
+  identity.init = launch_.init();
   if (order_.uid != geteuid()) identity.uid = order_.uid;
   processes_.set(identity);
   return write_record();

@@ -2,9 +2,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -87,6 +89,10 @@ bool write_atomically(int folder, const char* name, const char* bytes, size_t si
   unlinkat(folder, temporary, 0);
   errno = error;
   return false;
+}
+
+pid_t fork_sibling() {
+  return static_cast<pid_t>(syscall(SYS_clone, CLONE_PARENT, nullptr, nullptr, nullptr, nullptr));
 }
 
 bool write_kernel_file(const char* folder, const char* name, const char* text) {

@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 namespace sublet::shepherd {
 
@@ -27,6 +28,10 @@ void reserve_room(int folder, const char* name, size_t size);
 // Writes the file completely or not at all; `durably`: it also survives a power
 // failure. False with errno.
 bool write_atomically(int folder, const char* name, const char* bytes, size_t size, bool durably);
+
+// Like fork(), but the new process is a child of this one's parent, and fork handlers are not
+// called.
+pid_t fork_sibling();
 
 // A single write to a file of /proc or a cgroup. False with errno.
 bool write_kernel_file(const char* folder, const char* name, const char* text);

@@ -338,7 +338,7 @@ static void ask_the_kernel(void) {
   say("ioprio_set", syscall(SYS_ioprio_set, 1, 0, 0));
   say("TIOCSTI", ioctl(0, TIOCSTI, "x"));
   struct rlimit none = {0, 0};
-  say("its shepherd's limit", prlimit(getppid(), RLIMIT_CPU, &none, NULL));
+  say("another's limit", prlimit(1, RLIMIT_CPU, &none, NULL));
   say("its own limits", prlimit(getpid(), RLIMIT_CPU, NULL, &none));
   setrlimit(RLIMIT_CORE, &core);
   say("core limit again", prlimit(0, RLIMIT_CORE, &core, &core));

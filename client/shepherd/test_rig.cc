@@ -3,9 +3,7 @@
 #include <cppunit/TestAssert.h>
 #include <dirent.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
-#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -17,6 +15,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "attempt/walls_trial.h"
 #include "base/clock.h"
 #include "base/local_socket.h"
 
@@ -53,15 +52,7 @@ bool skip_unless_root(const char* what) {
 }
 
 bool skip_without_walls(const char* what) {
-  const pid_t child = fork();
-  if (child == 0)
-    _exit(unshare(CLONE_NEWNS | CLONE_NEWIPC) == 0 &&
-                  mount("none", "/", nullptr, MS_REC | MS_SLAVE, nullptr) == 0
-              ? 0
-              : 1);
-  int status = 0;
-  waitpid(child, &status, 0);
-  if (status == 0) return false;
+  if (try_walls().possible()) return false;
   std::cerr << "skipped, needs namespaces: " << what << "\n";
   return true;
 }
@@ -162,6 +153,8 @@ AttemptOrder Rig::order(const std::vector<std::string>& arguments) {
   order.arguments = {"test_job"};
   order.arguments.insert(order.arguments.end(), arguments.begin(), arguments.end());
   order.monitor = base_ + "/monitor.sock";
+  static const bool walls = try_walls().possible();
+  order.walls = walls ? 1 : 0;
   order.lease_ns = boot_now_ns() + 600'000'000'000;
   order.boot_id = boot_id();
   // An unused id: all its processes are killed with the job.

@@ -14,6 +14,8 @@
 
 #include <initializer_list>
 
+#include "client/shepherd/system.h"
+
 namespace sublet::shepherd {
 namespace {
 
@@ -52,11 +54,14 @@ const char* Weight::make(const sublet_order& order) {
   return nullptr;
 }
 
-pid_t Weight::fork() {
-  if (birthplace_ < 0) return ::fork();
+pid_t Weight::fork_sibling() { return create(CLONE_PARENT); }
+
+pid_t Weight::create(uint64_t flags) {
+  const auto elsewhere = [=] { return flags == 0 ? ::fork() : shepherd::fork_sibling(); };
+  if (birthplace_ < 0) return elsewhere();
   struct clone_args how = {};
-  how.flags = CLONE_INTO_CGROUP;
-  how.exit_signal = SIGCHLD;
+  how.flags = CLONE_INTO_CGROUP | flags;
+  how.exit_signal = flags == 0 ? SIGCHLD : 0;  // else that of this process
   how.cgroup = static_cast<uint64_t>(birthplace_);
   const int joins_later = members_[0];
   members_[0] = -1;
@@ -64,7 +69,7 @@ pid_t Weight::fork() {
   if (pid >= 0) return pid;
   // An old kernel, or a container that forbids the call.
   members_[0] = joins_later;
-  return ::fork();
+  return elsewhere();
 }
 
 const char* Weight::join() const {

@@ -18,7 +18,9 @@ class Weight {
   // supports it. Moving a process there, or a whole process within the v1 hierarchies,
   // stalls every fork and exit on the machine until all cores have passed through the
   // scheduler (measured: median 6 ms, at times 14 ms).
-  pid_t fork();
+  pid_t fork() { return create(0); }
+  // The same like fork_sibling() of system.h.
+  pid_t fork_sibling();
   // In the child, before it drops privileges: joins the remaining folders and sets the
   // lowest weight. Null, or the step that failed.
   const char* join() const;
@@ -39,6 +41,8 @@ class Weight {
   void remove();
 
  private:
+  pid_t create(uint64_t flags);
+
   static constexpr int kFolders = 4;
   const char* folders_[kFolders] =
       {};  // unified, memory, processes, cpu; null: none, or a duplicate

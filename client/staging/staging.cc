@@ -234,6 +234,7 @@ AttemptOrder make_order(const AttemptWork& work, const JobSettings& settings) {
   order.limit_memory = static_cast<int64_t>(memory_bound(what.job));
   order.slot_memory = static_cast<int64_t>(settings.slot_memory);
   order.limit_processes = static_cast<int64_t>(what.job.bounds.processes);
+  order.walls = settings.walls ? 1 : 0;
   order.monitor = settings.monitor_socket;
   settings.cgroups.set_folders(what.name, &order);
   order.save_deadline_ms =

@@ -21,6 +21,7 @@ namespace sublet::client {
 struct JobSettings {
   std::string monitor_socket;
   AttemptCgroups cgroups;
+  bool walls = false;        // whether jobs have walls (client/shepherd/walls/places.h)
   uint64_t slot_memory = 0;  // a slot's part of the machine's, in bytes; 0: not bounded
   int64_t save_deadline_ms = 2000;
   int64_t save_deadline_most_ms = 10'000;

@@ -138,6 +138,9 @@ def main(fast):
     screen = demo_screen.Screen(sys.stdout, os.environ)
     for one in SIGNALS:
         signal.signal(one, interrupt)
+    if os.geteuid() != 0 and not harness.has_walls():
+        screen.say("Jobs are not kept apart from your files and programs (weak = true): this kernel "
+                   "permits an ordinary user no namespaces.")
     started = time.monotonic()
     pools = []
     try:

@@ -515,7 +515,8 @@ class Installed(unittest.TestCase):
             # The pool and the owner's presence are the test's.
             with open(os.path.join(pool.folder, "client-curly.log"), "w") as log:
                 client.process = subprocess.Popen(
-                    command + client.server_arguments() + ["--monitor-control", client.control],
+                    command + client.server_arguments() +
+                    ["--monitor-control", client.control, "--set", "weak=true"],
                     env={"HOME": home, "PATH": "/usr/bin:/bin"}, stdin=subprocess.DEVNULL,
                     stdout=log, stderr=log, cwd=home,
                     **({"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}

@@ -132,15 +132,6 @@ const char* Walls::load() {
   return wrong ? "places" : nullptr;
 }
 
-// Not permitted: this root may not, or the kernel has none. Any other failure may be passing, and
-// what the job could then see or leave, nobody would know.
-const char* Walls::enter_namespaces(bool* permitted) const {
-  *permitted = unshare(CLONE_NEWIPC | CLONE_NEWNS) == 0;
-  if (!*permitted) return errno == EPERM || errno == EINVAL || errno == ENOSYS ? nullptr : "walls";
-  // Later mounts outside are still visible here, but not the reverse.
-  return mount("none", "/", nullptr, MS_REC | MS_SLAVE, nullptr) == 0 ? nullptr : "walls";
-}
-
 bool Walls::keep(const char* path) {
   const int fd = walk(path, false, false);
   struct stat about;
@@ -209,17 +200,13 @@ bool Walls::keep_devices() {
   return true;
 }
 
-// Only the processes of the job's account. Before Linux 5.8 the option is refused: then the whole
-// machine would have it.
-bool Walls::cover_proc() {
-  return cover_with("proc", "/proc", "hidepid=invisible") || errno == EINVAL || errno == EPERM;
-}
+bool Walls::cover_proc() { return cover_with("proc", "/proc", nullptr); }
 
 bool Walls::cover_devices() {
   const bool queues = access("/dev/mqueue", F_OK) == 0;
-  const size_t before = cover_count_;
+  devices_ = cover_count_;
   if (!cover_with("tmpfs", "/dev", kFewDevices)) return false;
-  if (cover_count_ == before) return true;  // it is granted whole
+  if (cover_count_ == devices_) return true;  // it is granted whole
   for (const char* folder : {"/dev/pts", "/dev/shm", "/dev/mqueue"})
     if ((queues || strcmp(folder, "/dev/mqueue") != 0) && mkdir(folder, 0755) != 0) return false;
   for (const auto& [path, target] : kDeviceLinks)
@@ -269,22 +256,23 @@ bool Walls::show(size_t kept) const {
   return shown;
 }
 
-// The mount points are made: opens the temporary folders, and closes what is hidden.
+// The mount points are made: opens the temporary folders, and closes /dev and what is hidden.
+bool Walls::close_cover(size_t cover) const {
+  return mount(nullptr, covers_[cover], nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | kTame,
+               nullptr) == 0;
+}
+
 bool Walls::finish_covers() const {
   for (const char* name : {SUBLET_PRIVATE_FOLDER "/tmp", SUBLET_PRIVATE_FOLDER "/var-tmp"})
     if (chmod(name, 01777) != 0 && errno != ENOENT) return false;
+  if (strcmp(covers_[devices_], "/dev") == 0 && !close_cover(devices_)) return false;
   for (size_t i = first_hidden_; i < cover_count_; ++i)
-    if (mount(nullptr, covers_[i], nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | kTame, nullptr) != 0)
-      return false;
+    if (!close_cover(i)) return false;
   return true;
 }
 
 const char* Walls::build(const sublet_order& order) {
-  if (geteuid() != 0) return nullptr;
   if (!getcwd(here_, sizeof here_)) return "walls";
-  bool permitted = false;
-  if (const char* failed = enter_namespaces(&permitted)) return failed;
-  if (!permitted) return nullptr;
   if (const char* failed = load()) return failed;
   if (!keep_all()) return "grant";
   if (!keep(here_) || !keep_devices() || !cover_all(order)) return "walls";
@@ -293,6 +281,18 @@ const char* Walls::build(const sublet_order& order) {
   if (!finish_covers()) return "walls";
   // Until now the working folder is the one that is covered, and `..` would lead out of it.
   return chdir(here_) == 0 ? nullptr : "walls";
+}
+
+// With cgroup v2 alone it may look up its limits, as some programs do. A mount of v1's hierarchies
+// would show all groups.
+const char* Walls::hide_cgroups(const sublet_order& order) {
+  if (unshare(CLONE_NEWCGROUP) != 0) return "walls";
+  const bool own = *order.cgroup_unified && strcmp(order.cgroup_unified, order.cgroup_cpu) == 0;
+  const size_t cover = cover_count_;
+  if (!cover_with(own ? "cgroup2" : "tmpfs", "/sys/fs/cgroup", own ? nullptr : kEmpty))
+    return "walls";
+  if (cover_count_ == cover) return nullptr;  // there is none, or it is granted
+  return close_cover(cover) ? nullptr : "walls";
 }
 
 void TemporaryFolders::note() {

@@ -1,9 +1,10 @@
-// What a job sees of the machine's files, if the shepherd is root: a mount namespace of its own
-// with a /tmp, /var/tmp, /dev/shm, /run/lock and message queues that begin empty and go with the
-// attempt, a /dev of a few devices and terminals of its own, a /proc of its account's processes,
-// and System V IPC of its own. It does not see the folders that the client hides, except for what
-// the owner grants. Where namespaces are not permitted, only /tmp and /var/tmp are swept
-// at the end. Without root none of this applies: the job runs under the client's own account.
+// What a job sees of the machine's files and processes, root or not, in namespaces of its own
+// (attempt/namespaces.h): a /tmp, /var/tmp, /dev/shm, /run/lock and message queues that begin
+// empty and go with the attempt, a /dev of a few devices and terminals of its own, a /proc of its
+// own processes, and System V IPC of its own. It does not see the folders that the client hides,
+// except for what the owner grants, nor control groups but its own. Where namespaces are not
+// permitted, none of this applies, and only /tmp and /var/tmp are swept at the end if the shepherd
+// is root.
 #ifndef SUBLET_CLIENT_SHEPHERD_WALLS_PLACES_H_
 #define SUBLET_CLIENT_SHEPHERD_WALLS_PLACES_H_
 
@@ -16,12 +17,14 @@
 
 namespace sublet::shepherd {
 
-// To be used once, in the child, while it is root, in the attempt's folder, with umask 0.
+// To be used once, in the child, in its new namespaces with all capabilities there, in the
+// attempt's folder, with umask 0.
 class Walls {
  public:
-  // Null also if namespaces are not permitted; else the step that failed, with errno. The
-  // working folder remains the attempt's.
+  // Null, or the step that failed, with errno. The working folder remains the attempt's.
   const char* build(const sublet_order& order);
+  // After that, when it has joined its control groups. The same.
+  const char* hide_cgroups(const sublet_order& order);
 
  private:
   // What stays visible although it may lie in a folder that is covered.
@@ -31,11 +34,10 @@ class Walls {
   };
   static constexpr size_t kMostDevices = 6;
   static constexpr size_t kMostKept = SUBLET_MAX_PLACES + 1 + kMostDevices;
-  static constexpr size_t kMostCovers = SUBLET_MAX_PLACES + 7;
+  static constexpr size_t kMostCovers = SUBLET_MAX_PLACES + 8;
 
   void hide_least();
   const char* load();
-  const char* enter_namespaces(bool* permitted) const;
   bool keep(const char* path);
   bool keep_all();
   bool keep_devices();
@@ -52,6 +54,7 @@ class Walls {
   bool is_covered(const char* path) const;
   bool is_shown_with_another(size_t kept) const;
   bool show(size_t kept) const;
+  bool close_cover(size_t cover) const;
   bool finish_covers() const;
 
   sublet_places places_ = {};
@@ -60,7 +63,8 @@ class Walls {
   size_t kept_count_ = 0;
   char covers_[kMostCovers][PATH_MAX];
   size_t cover_count_ = 0;
-  size_t first_hidden_ = 0;  // among the covers
+  size_t devices_ = 0;  // among the covers: that of /dev, if it is there
+  size_t first_hidden_ = 0;
   char text_[SUBLET_RECORD_MAX_BYTES + 1];
 };
 

@@ -1,0 +1,74 @@
+#include "attempt/walls_trial.h"
+
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "attempt/namespaces.h"
+
+namespace sublet {
+namespace {
+
+enum Step : int { kNone, kProcess, kNamespaces, kMounts };
+
+// The kinds that walls/places.cc makes.
+bool make_mounts() {
+  return mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, nullptr) == 0 &&
+         mkdir("/tmp/folder", 0700) == 0 && mkdir("/tmp/pts", 0755) == 0 &&
+         mount("devpts", "/tmp/pts", "devpts", MS_NOSUID | MS_NOEXEC, "newinstance") == 0 &&
+         mount("/tmp/folder", "/tmp/folder", nullptr, MS_BIND, nullptr) == 0 &&
+         mount(nullptr, "/tmp/folder", nullptr, MS_REMOUNT | MS_BIND | MS_NOSUID | MS_NODEV,
+               nullptr) == 0 &&
+         mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) == 0;
+}
+
+[[noreturn]] void tell(int to, Step step) {
+  const int error = step == kNone ? 0 : errno;
+  _exit(write(to, &error, sizeof error) == sizeof error ? step : kProcess);
+}
+
+int status_of(pid_t child) {
+  int status = 0;
+  pid_t ended = -1;
+  while (child > 0 && (ended = waitpid(child, &status, 0)) < 0 && errno == EINTR) {
+  }
+  return ended > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : kProcess;
+}
+
+// The processes of a namespace see theirs in /proc, the one that has made it does not.
+[[noreturn]] void try_all(int to) {
+  if (!enter_new_namespaces()) tell(to, kNamespaces);
+  const pid_t first = fork();
+  if (first < 0) tell(to, kProcess);
+  if (first == 0) tell(to, make_mounts() ? kNone : kMounts);
+  _exit(status_of(first));
+}
+
+}  // namespace
+
+WallsTrial try_walls() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return {"a process", errno};
+  const pid_t child = fork();
+  if (child == 0) try_all(ends[1]);
+  int error = errno;
+  close(ends[1]);
+  if (child > 0 && read(ends[0], &error, sizeof error) != sizeof error) error = EIO;
+  close(ends[0]);
+  switch (status_of(child)) {
+    case kNone:
+      return {};
+    case kNamespaces:
+      return {"namespaces", error};
+    case kMounts:
+      return {"mounts", error};
+    default:
+      return {"a process", error};
+  }
+}
+
+}  // namespace sublet
