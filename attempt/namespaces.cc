@@ -34,10 +34,11 @@ bool keep_account(uid_t uid, gid_t gid) {
 
 }  // namespace
 
-bool enter_new_namespaces() {
+bool enter_new_namespaces(bool network) {
   const uid_t uid = geteuid();
   const gid_t gid = getegid();
-  const int kinds = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWPID | (uid == 0 ? 0 : CLONE_NEWUSER);
+  const int kinds = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWPID | (network ? CLONE_NEWNET : 0) |
+                    (uid == 0 ? 0 : CLONE_NEWUSER);
   return unshare(kinds) == 0 && (uid == 0 || keep_account(uid, gid)) &&
          mount("none", "/", nullptr, MS_REC | MS_SLAVE, nullptr) == 0;
 }

@@ -40,8 +40,8 @@ int status_of(pid_t child) {
 }
 
 // The processes of a namespace see theirs in /proc, the one that has made it does not.
-[[noreturn]] void try_all(int to) {
-  if (!enter_new_namespaces()) tell(to, kNamespaces);
+[[noreturn]] void try_all(bool network, int to) {
+  if (!enter_new_namespaces(network)) tell(to, kNamespaces);
   const pid_t first = fork();
   if (first < 0) tell(to, kProcess);
   if (first == 0) tell(to, make_mounts() ? kNone : kMounts);
@@ -50,11 +50,11 @@ int status_of(pid_t child) {
 
 }  // namespace
 
-WallsTrial try_walls() {
+WallsTrial try_walls(bool network) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return {"a process", errno};
   const pid_t child = fork();
-  if (child == 0) try_all(ends[1]);
+  if (child == 0) try_all(network, ends[1]);
   int error = errno;
   close(ends[1]);
   if (child > 0 && read(ends[0], &error, sizeof error) != sizeof error) error = EIO;

@@ -13,7 +13,8 @@ struct WallsTrial {
 };
 
 // Has a child process make what the walls of a job consist of.
-WallsTrial try_walls();
+// `network`: that, too.
+WallsTrial try_walls(bool network);
 
 }  // namespace sublet
 

@@ -132,7 +132,12 @@ void set_up_places(const ClientSettings& settings, const std::string& state) {
 }
 
 WallsTrial need_walls(const ClientSettings& settings) {
-  const WallsTrial walls = try_walls();
+  const bool no_network = settings.network == Network::kNone;
+  const WallsTrial walls = try_walls(no_network);
+  if (!walls.possible() && no_network)
+    throw SettingError(std::string("network = none: ") + walls.failed + " cannot be made (" +
+                       std::strerror(walls.error) +
+                       "), so that this machine cannot keep jobs from the network");
   if (walls.possible() || settings.weak || geteuid() == 0) return walls;
   throw SettingError(
       std::string("this kernel does not let an ordinary user keep jobs apart from the rest of the "
@@ -147,6 +152,9 @@ JobSettings job_settings(const ClientSettings& settings, const std::string& stat
                          const WallsTrial& walls) {
   JobSettings job;
   job.walls = walls.possible();
+  job.no_network = settings.network == Network::kNone;
+  job.disk_reserve = settings.disk_reserve;
+  job.slots = facts.slots;
   job.slot_memory = slot_memory(facts, settings.memory_reserve);
   job.monitor_socket = state + "/monitor.sock";
   job.cgroups = cgroups;

@@ -110,6 +110,7 @@ void fill(const Settings& from, ClientSettings* out) {
   for (const std::string& path : out->grants)
     if (!path.starts_with('/'))
       throw from.wrong({"grants"}, "grants: '" + path + "' is not an absolute path");
+  out->network = network_named(from.text("network")).value_or(Network::kDefault);
   out->weak = from.boolean("weak");
   out->pool_logins = from.boolean("pool_logins");
   out->suspend_ms = from.duration_ms("suspend_for");
@@ -203,6 +204,14 @@ std::vector<SettingSpec> client_setting_specs() {
       {"grants", T::texts, "", -kAny, kAny,
        "folders, files and devices that jobs see although they lie in a home folder, in /tmp or in "
        "/dev"},
+      {"network",
+       T::text,
+       "any",
+       -kAny,
+       kAny,
+       "what jobs reach over the network: any, as this machine does; or none but their own "
+       "processes",
+       {"any", "none"}},
       {"weak", T::boolean, "false", -kAny, kAny,
        "whether a client without root takes jobs where the kernel permits it no namespaces: they "
        "then see all that its account sees"},

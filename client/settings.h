@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/options/settings.h"
 #include "job/leaving.h"
+#include "job/network.h"
 #include "transport/tls/dial.h"
 
 namespace sublet::client {
@@ -44,8 +45,9 @@ struct ClientSettings {
   int64_t patience_ms = 0;
   Leaving leaving = Leaving::kSave;  // what jobs do when the owner is back, unless stricter
   int64_t suspend_ms = 0;
-  std::vector<std::string> grants;  // places of this machine that jobs see
-  bool weak = false;                // without root, take jobs also where they can have no walls
+  std::vector<std::string> grants;      // places of this machine that jobs see
+  Network network = Network::kDefault;  // kNone: jobs reach none
+  bool weak = false;                    // without root, take jobs also where they can have no walls
   bool pool_logins = false;  // tell other machines' owners who is logged in here, and ask them
   int64_t drain_ms = 0;
   uint64_t output_text = 0;

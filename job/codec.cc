@@ -10,6 +10,7 @@ namespace {
 // Stored among the details, so that descriptions without it keep their form.
 constexpr std::string_view kStandardInput = "standard_input";
 constexpr std::string_view kLeaving = "leaving";
+constexpr std::string_view kNetwork = "network";
 
 void put_strings(protocol::Encoder& out, const std::vector<std::string>& strings) {
   out.number(uint64_t{strings.size()});
@@ -97,7 +98,7 @@ void put_spec(protocol::Encoder& out, const JobDescription& spec) {
   out.number(spec.save_deadline_ms);
   out.number(uint64_t{spec.programs.size()} + !spec.submit_folder.empty() +
              !spec.submit_host.empty() + !spec.standard_input.empty() + spec.even_so +
-             (spec.leaving != Leaving::kDefault));
+             (spec.leaving != Leaving::kDefault) + (spec.network != Network::kDefault));
   each_detail(spec, [&](std::string_view name, std::string_view value) {
     out.text(name);
     out.text(value);
@@ -109,6 +110,10 @@ void put_spec(protocol::Encoder& out, const JobDescription& spec) {
   if (spec.leaving != Leaving::kDefault) {
     out.text(kLeaving);
     out.text(leaving_name(spec.leaving));
+  }
+  if (spec.network != Network::kDefault) {
+    out.text(kNetwork);
+    out.text(network_name(spec.network));
   }
 }
 
@@ -142,6 +147,9 @@ JobDescription get_spec(protocol::Decoder& in) {
     else if (name == kLeaving)
       // What a later version wrote may be stricter than the workstation's way.
       spec.leaving = leaving_named(value).value_or(Leaving::kSave);
+    else if (name == kNetwork)
+      // What a later version wrote may allow more.
+      spec.network = network_named(value).value_or(Network::kNone);
     else
       take_detail(spec, name, value);
   }

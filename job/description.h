@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "job/axis.h"
 #include "job/leaving.h"
+#include "job/network.h"
 
 namespace sublet {
 
@@ -60,6 +61,7 @@ struct JobDescription {
   uint32_t retries = 0;
   int64_t save_deadline_ms = 0;
   Leaving leaving = Leaving::kDefault;
+  Network network = Network::kDefault;
   // "OS/ARCHITECTURE" and the program for it, instead of `program`.
   std::vector<std::pair<std::string, std::string>> programs = {};
   // Where it was submitted. Empty: unknown.

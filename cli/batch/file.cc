@@ -142,6 +142,12 @@ Leaving read_leaving(const TomlReader& r, const TomlMember& v) {
   return *leaving;
 }
 
+Network read_network(const TomlReader& r, const TomlMember& v) {
+  const auto network = network_named(r.text(v));
+  if (!network) r.fail(v.value, "network may only be none");
+  return *network;
+}
+
 // The keys that [defaults] and [[job]] share.
 TomlReader::Keys job_keys(const TomlReader& r, PlannedJob* job) {
   JobDescription* what = &job->what;
@@ -171,6 +177,7 @@ TomlReader::Keys job_keys(const TomlReader& r, PlannedJob* job) {
            r.fail(v.value, "save_deadline may be at most 10 min");
        }},
       {"leaving", [=, &r](auto& v) { what->leaving = read_leaving(r, v); }},
+      {"network", [=, &r](auto& v) { what->network = read_network(r, v); }},
   };
 }
 

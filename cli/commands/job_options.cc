@@ -81,6 +81,15 @@ Leaving leaving_option(const std::string& word) {
   return *leaving;
 }
 
+Network network_option(const std::string& word) {
+  if (word.empty()) return Network::kDefault;
+  const auto network = network_named(word);
+  if (!network)
+    usage_error("--network: '" + word + "' is not a network",
+                "write none, or leave it out: then the machine decides");
+  return *network;
+}
+
 // Whether the word ends in a '?' that no backslash escapes.
 bool ends_in_question_mark(const std::string& word) {
   if (!word.ends_with('?')) return false;
@@ -225,6 +234,7 @@ BatchPlan plan_of_command(const JobOptions& o, const std::vector<std::string>& c
   if (job.what.save_deadline_ms > kMaxSaveDeadlineMs)
     usage_error("--save-deadline may be at most 10 min", "save less data, or more often");
   job.what.leaving = leaving_option(o.leaving);
+  job.what.network = network_option(o.network);
   make_array(o, &job);
   check_placeholders(o, command.front(), job);
   BatchPlan plan;
@@ -275,6 +285,9 @@ void declare_job_options(Arguments& a, JobOptions* o) {
            "own way: leave, suspend, linger or kill",
            "WAY");
   a.words("--leaving", leaving_names());
+  a.option("--network", &o->network,
+           "none: it reaches no other machine, and no program of this one but its own", "NETWORK");
+  a.words("--network", {"none"});
   a.option("--count", &o->count, "an array of N jobs; {index} stands for 0, 1, ...", "N");
   a.option("--parameter", &o->parameters,
            "an array with a job for each combination of the values; VALUES as in a batch file: "

@@ -28,6 +28,7 @@ struct JobOptions {
   int64_t priority = 0;
   std::string save_deadline;
   std::string leaving;
+  std::string network;
   int64_t count = -1;  // -1: not given
   std::vector<std::string> parameters;
   std::string table;

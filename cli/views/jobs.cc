@@ -202,6 +202,7 @@ std::string job_story(const JobDetail& job, int64_t now, size_t width, bool colo
        {"inputs", inputs},
        {"stdin", job.description.standard_input},
        {"leaving", leaving_name(job.description.leaving)},
+       {"network", network_name(job.description.network)},
        {"submitted", age(s.submitted_us, now) + " ago (" + format_instant(s.submitted_us) + ")"},
        {"progress", percent(s.progress_ppm)},
        {"CPU", format_duration_ms(s.cpu_kept_ms) + " kept, " + format_duration_ms(s.cpu_lost_ms) +
@@ -325,6 +326,7 @@ void write_json(JsonWriter& json, const JobDescription& job) {
   json.field("priority", job.priority).field("retries", job.retries);
   json.field("save_deadline_ms", job.save_deadline_ms);
   if (job.leaving != Leaving::kDefault) json.field("leaving", leaving_name(job.leaving));
+  if (job.network != Network::kDefault) json.field("network", network_name(job.network));
   json.end_object();
 }
 

@@ -25,6 +25,7 @@
 #include "client/shepherd/walls/call_filter.h"
 #include "client/shepherd/walls/domain.h"
 #include "client/shepherd/walls/init.h"
+#include "client/shepherd/walls/network.h"
 #include "client/shepherd/walls/places.h"
 
 namespace sublet::shepherd {
@@ -149,6 +150,7 @@ void reset_handlers() {
 const char* prepare(const sublet_order& order, const Weight& weight, int output, int errors) {
   if (setsid() < 0) return "session";
   reset_handlers();
+  if (order.no_network && !(order.walls && start_loopback())) return "network";
   // When memory runs out, the kernel must kill a tenant before any of the owner's programs.
   if (!write_kernel_file("/proc/self", "oom_score_adj", "1000")) return "oom_score_adj";
   // A kernel without such priorities treats all alike.
@@ -245,7 +247,9 @@ void execute(const sublet_order& order) {
 Started Launch::start(const sublet_order& order, Weight& weight, int output, int errors, int socket,
                       int told) {
   Started started = {};
-  if (order.walls && !enter_new_namespaces()) return {0, 0, "namespaces", errno};
+  if (order.walls && !enter_new_namespaces(order.no_network)) return {0, 0, "namespaces", errno};
+  // Without root the job has the same account: it must not trace it, from its first moment on.
+  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   if (order.walls) started.init = fork_sibling();
   if (started.init < 0) return {0, 0, "fork", errno};
   if (order.walls && started.init == 0) be_init(socket);

@@ -1,5 +1,8 @@
 // What a job sees of the machine's files, and what it leaves there, if the shepherd is root.
+#include <arpa/inet.h>
 #include <cppunit/extensions/HelperMacros.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -27,6 +30,7 @@ class PlacesTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(control_groups_are_hidden);
   CPPUNIT_TEST(no_link_on_the_way_to_a_grant_is_followed);
   CPPUNIT_TEST(its_own_folder_is_where_it_was);
+  CPPUNIT_TEST(without_network_it_reaches_only_itself);
   CPPUNIT_TEST(hidden_folders_are_empty);
   CPPUNIT_TEST(grants_are_seen);
   CPPUNIT_TEST(a_grant_that_is_gone_is_the_machines_fault);
@@ -204,6 +208,37 @@ class PlacesTest : public CppUnit::TestFixture {
     Rig rig;
     CPPUNIT_ASSERT_EQUAL(
         std::string("same\n4096\nsaved\n"),
+  void without_network_it_reaches_only_itself() {
+    if (!try_walls(true).possible()) {
+      std::cerr << "skipped, needs network namespaces\n";
+      return;
+    }
+    Rig rig;
+    UniqueFd tcp(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    auto* const any = reinterpret_cast<sockaddr*>(&address);
+    CPPUNIT_ASSERT(bind(tcp.get(), any, size) == 0 && listen(tcp.get(), 5) == 0 &&
+                   getsockname(tcp.get(), any, &size) == 0);
+    const std::string port = std::to_string(ntohs(address.sin_port));
+    for (const bool none : {true, false}) {
+      AttemptOrder order = rig.order({"connect", port});
+      order.no_network = none ? 1 : 0;
+      const std::string folder = rig.start(order);
+      CPPUNIT_ASSERT_EQUAL(std::string(), rig.finish(folder).step);
+      CPPUNIT_ASSERT_EQUAL(
+          std::string("to this machine ") + (none ? "ECONNREFUSED" : "done") + "\nto itself done\n",
+          rig.read(folder + "/stdout"));
+    }
+    // Who cannot have it does not run.
+    AttemptOrder order = rig.order({"exit", "0"});
+    order.walls = 0;
+    order.no_network = 1;
+    CPPUNIT_ASSERT_EQUAL(std::string("network"), rig.run(order).step);
+  }
+
         tell(rig,
              "[ $PWD -ef $SUBLET_CHECKPOINT_DIR/../work ] && [ . -ef $PWD ] && echo same; stat "
              "-c %s $SUBLET_STATUS; echo saved >$SUBLET_CHECKPOINT_DIR/x; cat ../checkpoint/x"));

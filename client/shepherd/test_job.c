@@ -1,8 +1,10 @@
 /* The jobs of the shepherd's tests: test_job MODE [NUMBER]. */
 #define _GNU_SOURCE
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/keyctl.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -16,6 +18,7 @@
 #include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/shm.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -423,6 +426,19 @@ int main(int argc, char** argv) {
     for (;;) pause();
   }
   if (!strcmp(mode, "daemons")) make_daemons(number);
+  if (!strcmp(mode, "connect")) {
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)number)};
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    struct sockaddr* any = (struct sockaddr*)&to;
+    socklen_t size = sizeof to;
+    say("to this machine", connect(socket(AF_INET, SOCK_STREAM, 0), any, size));
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    to.sin_port = 0;
+    if (bind(listener, any, size) != 0 || listen(listener, 1) != 0) return 89;
+    getsockname(listener, any, &size);
+    say("to itself", connect(socket(AF_INET, SOCK_STREAM, 0), any, size));
+    return 0;
+  }
   if (!strcmp(mode, "daemons-and-wait")) {
     make_daemons(number);
     for (;;) pause();

@@ -249,3 +249,4 @@ AttemptOrder make_order(const AttemptWork& work, const JobSettings& settings) {
 }
 
 }  // namespace sublet::client
+  order.no_network = settings.no_network || what.job.network == Network::kNone ? 1 : 0;

@@ -21,7 +21,10 @@ namespace sublet::client {
 struct JobSettings {
   std::string monitor_socket;
   AttemptCgroups cgroups;
-  bool walls = false;        // whether jobs have walls (client/shepherd/walls/places.h)
+  bool no_network = false;    // for no job; only with walls
+  bool walls = false;         // whether jobs have walls (client/shepherd/walls/places.h)
+  uint64_t disk_reserve = 0;  // the owner's, in bytes
+  uint32_t slots = 1;
   uint64_t slot_memory = 0;  // a slot's part of the machine's, in bytes; 0: not bounded
   int64_t save_deadline_ms = 2000;
   int64_t save_deadline_most_ms = 10'000;

@@ -77,7 +77,6 @@ void to_idl(const Limits& bounds, v1::Limits& out) {
 void clear_reserved(v1::JobDescription& out) {
   out.checkpoint.every = 0;
   out.checkpoint.signal = 0;
-  out.network = v1::NETWORK_DEFAULT;
   out.not_before = 0;
   out.reservation = 0;
   out.group.least = 0;
@@ -170,6 +169,7 @@ JobDescription from_idl(const v1::JobDescription& job) {
   out.retries = job.retries;
   out.save_deadline_ms = job.save_deadline;
   out.leaving = static_cast<Leaving>(job.leaving);
+  out.network = static_cast<Network>(job.network);
   for (CORBA::ULong i = 0; i < job.more.length(); ++i)
     take_detail(out, job.more[i].name.in(), job.more[i].value.in());
   return out;
@@ -215,6 +215,7 @@ void to_idl(const JobDescription& job, v1::JobDescription& out) {
   out.retries = job.retries;
   out.save_deadline = job.save_deadline_ms;
   out.leaving = static_cast<CORBA::ULong>(job.leaving);
+  out.network = static_cast<CORBA::ULong>(job.network);
   to_idl(details_of(job), out.more);
   clear_reserved(out);
 }
@@ -250,7 +251,7 @@ void check_served(const v1::JobDescription& job, const std::string& subject) {
   check.unknown(job.bounds.more, "bounds.");
   check.reserved(has(job.checkpoint), "checkpoint");
   check.reserved(job.leaving > v1::LEAVING_KILL, "leaving");
-  check.reserved(job.network != v1::NETWORK_DEFAULT, "network");
+  check.reserved(job.network > v1::NETWORK_NONE, "network");
   check.reserved(has(job.waits_for), "waits_for");
   check.reserved(job.not_before != 0, "not_before");
   check.reserved(job.reservation != 0, "reservation");

@@ -31,6 +31,7 @@ JobDescription full() {
   job.priority = -1;
   job.retries = 3;
   job.save_deadline_ms = 500;
+  job.network = Network::kNone;
   job.programs = {{"linux/x86_64", "./train"}, {"linux/aarch64", "./train.arm"}};
   job.submit_folder = "/home/anna/\xff %";
   job.submit_host = "desk";
@@ -120,6 +121,12 @@ struct Row {
   std::function<void(Job&)> set;
 };
 
+// Numbers that no part serves yet.
+const Row kNumbers[] = {
+    {"leaving", "leaving", [](Job& j) { j.leaving = 99; }},
+    {"network", "network", [](Job& j) { j.network = v1::NETWORK_SERVER; }},
+};
+
 void pair(v1::Details& more) { add_detail(more, "colour", "red"); }
 
 const Row kReserved[] = {
@@ -137,7 +144,6 @@ const Row kReserved[] = {
     {"checkpoint.signal", "checkpoint", [](Job& j) { j.checkpoint.signal = 10; }},
     {"checkpoint.exit_codes", "checkpoint", [](Job& j) { one(j.checkpoint.exit_codes) = 75; }},
     {"checkpoint.more", "checkpoint", [](Job& j) { pair(j.checkpoint.more); }},
-    {"network", "network", [](Job& j) { j.network = 99; }},
     {"waits_for.after", "waits_for",
      [](Job& j) {
        one(j.waits_for.after).jobs = {1, 1};
@@ -226,6 +232,7 @@ class TranslationTest : public CppUnit::TestFixture {
     add_reserved(structs, "Axis", "", false, reserved);
     CPPUNIT_ASSERT(reserved.empty());
     expect_refused(kReserved);
+    expect_refused(kNumbers);
   }
 
   void unknown_names_are_refused() {

@@ -218,7 +218,8 @@ class JsonShapes(unittest.TestCase):
         self.run_it("why", "why", self.job)
         self.run_it("logs", "logs", self.made)
         self.run_it("logs", "logs", self.made, "--both")
-        self.run_it("show JOB", "show", pool.submit("--even-so", "--leaving", "kill", "--", "true")[0])
+        self.run_it("show JOB", "show", pool.submit("--even-so", "--leaving", "kill",
+                                                      "--network", "none", "--", "true")[0])
         held = pool.submit("--", "true")[0]
         for verb in ("hold", "release", "rm"):
             self.run_it(verb, verb, held)

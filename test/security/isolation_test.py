@@ -43,7 +43,8 @@ class Isolation(unittest.TestCase):
         """Some of these tests, once more as an ordinary user."""
         tests = ["test_wrong_grants_are_refused"]
         if harness.has_walls(nobody=True):
-            tests += ["test_jobs_leave_each_other_nothing", "test_what_is_not_granted_is_not_seen"]
+            tests += ["test_jobs_leave_each_other_nothing", "test_what_is_not_granted_is_not_seen",
+                      "test_no_network"]
         if len(tests) > 1 or harness.landlock() >= 6:
             tests.append("test_job_cannot_signal_the_daemons")
         for test in tests:
@@ -171,6 +172,30 @@ class Isolation(unittest.TestCase):
             script = "for p in %s; do [ -e $p ] && echo SEEN $p; done; cat %s/file" % (
                 " ".join(unseen), data)
             self.assertEqual(self.shell(pool, script)[1], "given\n")
+
+    @WALLS_ONLY
+    def test_no_network(self):
+        """Where the job or the machine wants none: no address of the machine, nor its own jobs'."""
+        script = ("import socket, sys; one = socket.socket()\n"
+                  "one.bind(('127.0.0.1', 0)); one.listen()\n"
+                  "socket.create_connection(one.getsockname()).close()\n"
+                  "print(sorted(name for _, name in socket.if_nameindex()))\n"
+                  "with open('/proc/net/unix') as f: print(len(f.readlines()) - 1)\n")
+        alone = "['lo']\n0\n"
+        with harness.Pool() as pool:
+            pool.start_server()
+            curly = pool.client("curly").start()
+            pool.wait_machines(1)
+
+            def told(*options):
+                return pool.output(pool.submit(*options, "--", "python3", "-c", script)[0])[1]
+            self.assertNotEqual(told(), alone)
+            self.assertEqual(told("--network", "none"), alone)
+            curly.stop()
+            pool.client("moe", extra=["--set", "network=none"]).start()
+            harness.wait_for(lambda: any(m["name"] == "moe" and m["state"] == "idle"
+                                         for m in pool.machines()), "moe")
+            self.assertEqual(told(), alone)
 
     @ROOT_ONLY
     def test_without_namespaces_it_says_so(self):
