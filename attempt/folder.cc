@@ -58,6 +58,7 @@ void copy_order_numbers(const From& from, To& to) {
   to.limit_memory = from.limit_memory;
   to.slot_memory = from.slot_memory;
   to.limit_file = from.limit_file;
+  to.limit_disk = from.limit_disk;
   to.limit_processes = from.limit_processes;
   to.limit_open_files = from.limit_open_files;
   to.walls = from.walls;

@@ -37,6 +37,7 @@ struct AttemptOrder {
   int64_t limit_memory = 0;
   int64_t slot_memory = 0;
   int64_t limit_file = 0;
+  int64_t limit_disk = 0;
   int64_t limit_processes = 0;
   int64_t limit_open_files = 0;
   int64_t walls = 0;           // 1: build them, or fail

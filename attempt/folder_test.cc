@@ -67,6 +67,7 @@ class AttemptFolderTest : public CppUnit::TestFixture {
       order.umask = *rc::gen::inRange<int64_t>(0, 01000);
       order.limit_memory = *rc::gen::inRange<int64_t>(0, INT64_MAX);
       order.slot_memory = *rc::gen::inRange<int64_t>(0, INT64_MAX);
+      order.limit_disk = *rc::gen::inRange<int64_t>(0, INT64_MAX);
       order.walls = *rc::gen::inRange<int64_t>(0, 2);
       order.monitor = *any_text(100);
       order.no_network = *rc::gen::inRange<int64_t>(0, 2);

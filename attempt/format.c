@@ -51,6 +51,7 @@ static const struct field kOrderFields[] = {
     NUMBER(sublet_order, limit_memory, kOptional, 0, INT64_MAX, 0),
     NUMBER(sublet_order, slot_memory, kOptional, 0, INT64_MAX, 0),
     NUMBER(sublet_order, limit_file, kOptional, 0, INT64_MAX, 0),
+    NUMBER(sublet_order, limit_disk, kOptional, 0, INT64_MAX, 0),
     NUMBER(sublet_order, limit_processes, kOptional, 0, INT32_MAX, 0),
     NUMBER(sublet_order, limit_open_files, kOptional, 0, INT32_MAX, 0),
     NUMBER(sublet_order, walls, kOptional, 0, 1, 1),

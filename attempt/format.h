@@ -74,6 +74,7 @@ struct sublet_order {
   int64_t slot_memory;     /* the slot's part of the machine's, in bytes: the limit if there is no
                               other; 0: none */
   int64_t limit_file;      /* bytes per file */
+  int64_t limit_disk;      /* bytes of its folder, as the client measures them; 0: none */
   int64_t limit_processes; /* threads count too; 0: see sublet_process_limit() */
   int64_t limit_open_files;
   int64_t walls;       /* 1: build them (client/shepherd/walls/places.h), or fail */
@@ -132,7 +133,8 @@ enum sublet_limit {
   SUBLET_LIMIT_WALL = 2,
   SUBLET_LIMIT_MEMORY = 3,
   SUBLET_LIMIT_FILE = 4,
-  SUBLET_LIMIT_PROCESSES = 5
+  SUBLET_LIMIT_PROCESSES = 5,
+  SUBLET_LIMIT_DISK = 6 /* noticed by the client */
 };
 
 /* How the attempt ended. The names contain the units of durations and CPU time. */
@@ -143,8 +145,8 @@ struct sublet_exit {
   int64_t code;
   const char* step;   /* if the outcome is FAILED: SUBLET_STEP_EXEC, ...; else "" */
   int64_t limit;      /* enum sublet_limit: the one that was exceeded */
-  int64_t bound;      /* its value: seconds of CPU or wall time, bytes of memory or of a file,
-                         processes */
+  int64_t bound;      /* its value: seconds of CPU or wall time, bytes of memory, of a file or of
+                         disk, processes */
   int64_t reason;     /* enum sublet_leave_reason (protocol/frame.h) */
   int64_t asked;      /* 1: it had been asked to leave before it ended */
   int64_t left;       /* 1: the program reported that it saved and left */

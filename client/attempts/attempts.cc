@@ -192,18 +192,17 @@ void Attempts::leave_for_want(const AttemptName& name, const Shortage& shortage)
   Entry* entry = find(name);
   if (entry == nullptr || !entry->machine.holds_slot()) return;
   AttemptWork& work = *entry->work;
-  if (work.short_of != Shortage::Of::kNothing) {
-    if (entry->tenancy)
-      guard_.urge(*entry->tenancy, SUBLET_FRAME_KILL, SUBLET_LEAVE_DRAIN, now_ns());
-    return;
-  }
+  const bool over = shortage.of == Shortage::Of::kDiskBound;
+  const sublet_leave_reason reason = over ? SUBLET_LEAVE_LIMIT : SUBLET_LEAVE_DRAIN;
+  if (entry->tenancy && (over || work.short_of != Shortage::Of::kNothing))
+    guard_.urge(*entry->tenancy, SUBLET_FRAME_KILL, reason, now_ns());
+  if (work.short_of != Shortage::Of::kNothing) return;
   work.short_free = shortage.free;
   work.short_used = shortage.used;
   work.short_of = shortage.of;  // the next call kills it
   if (entry->machine.state() == AttemptState::kLeaving) return;
-  log(Severity::warning) << work.label()
-                         << " must leave: " << leave_sentence(SUBLET_LEAVE_DRAIN, shortage);
-  leave(*entry, SUBLET_LEAVE_DRAIN);
+  log(Severity::warning) << work.label() << " must leave: " << leave_sentence(reason, shortage);
+  if (!over) leave(*entry, reason);
 }
 
 void Attempts::stop_work() {

@@ -50,6 +50,7 @@ class Attempts {
   void vacate_all(sublet_leave_reason reason);
   // Disk space or memory is low and this attempt uses the most: it must leave. A second
   // call kills it.
+  // The attempt must leave; the second time, or over a bound of its own, it is killed.
   void leave_for_want(const AttemptName& name, const Shortage& shortage);
   // Stops all slow work as soon as possible, because this process exits.
   void stop_work();

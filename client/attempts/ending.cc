@@ -19,8 +19,14 @@ std::string memory_sentence(const Assignment& what, const std::string& bound) {
          "). Say with --memory how much it needs.";
 }
 
+std::string disk_sentence(uint64_t used, const std::string& bound) {
+  return "It used " + (used == 0 ? std::string("more") : format_bytes(used)) +
+         " of this machine's disk; it may use " + bound + ". Say with --disk how much it needs.";
+}
+
 // facts.bound is 0 if the record is of an older shepherd.
-std::string limit_sentence(const Assignment& what, const sublet_exit& facts) {
+std::string limit_sentence(const Assignment& what, const sublet_exit& facts,
+                           const Shortage& shortage) {
   const bool seconds = facts.limit == SUBLET_LIMIT_CPU || facts.limit == SUBLET_LIMIT_WALL;
   const std::string bound = facts.bound <= 0 ? "not known"
                             : seconds
@@ -35,6 +41,8 @@ std::string limit_sentence(const Assignment& what, const sublet_exit& facts) {
       return memory_sentence(what, bound);
     case SUBLET_LIMIT_FILE:
       return "It exceeded its file size limit (" + bound + ").";
+    case SUBLET_LIMIT_DISK:
+      return disk_sentence(shortage.of == Shortage::Of::kDiskBound ? shortage.used : 0, bound);
     case SUBLET_LIMIT_PROCESSES:
       return "It reached its limit of " + std::to_string(facts.bound) +
              " processes and threads. --processes-limit gives it more.";
@@ -80,7 +88,7 @@ std::string sentence(const Assignment& what, const AttemptExit& exit, uint32_t e
       return "The program was killed by signal " + std::to_string(facts.code) + " (" +
              strsignal(static_cast<int>(facts.code)) + ").";
     case protocol::kEndLimit:
-      return limit_sentence(what, facts);
+      return limit_sentence(what, facts, shortage);
     default:
       break;
   }
@@ -103,6 +111,8 @@ int64_t to_utc(int64_t boot_ns, const Clock& clock, bool same_boot) {
 std::string leave_sentence(sublet_leave_reason reason, const Shortage& shortage) {
   if (reason == SUBLET_LEAVE_DRAIN && shortage.of != Shortage::Of::kNothing)
     return shortage_sentence(shortage);
+  if (reason == SUBLET_LEAVE_LIMIT && shortage.of == Shortage::Of::kDiskBound)
+    return disk_sentence(shortage.used, format_bytes(shortage.free));
   switch (reason) {
     case SUBLET_LEAVE_OWNER:
       return "The owner came back.";

@@ -24,10 +24,10 @@ struct Incoming;
 
 // Of what there was too little, so that an attempt had to leave; kNothing: of nothing.
 struct Shortage {
-  enum class Of { kNothing, kDisk, kMemory };
+  enum class Of { kNothing, kDisk, kMemory, kDiskBound };
   Of of = Of::kNothing;
   uint64_t used = 0;  // bytes used by the attempt
-  uint64_t free = 0;  // bytes left on the machine
+  uint64_t free = 0;  // bytes left on the machine; kDiskBound: that it may use
 };
 
 struct AttemptWork {

@@ -23,12 +23,13 @@ DiskWatch::DiskWatch(const DiskSettings& settings, const Files& files, OrderDesk
       name_(std::move(name)),
       changed_(std::move(changed)),
       make_room_(std::move(make_room)),
+      bounds_(files, settings.state_folder),
       thread_(std::make_unique<Workers>(1)) {}
 
 void DiskWatch::stop() { thread_->stop(); }
 
 void DiskWatch::start() {
-  if (settings_.reserve > 0) thread_->post([this] { work(); });
+  thread_->post([this] { work(); });
 }
 
 void DiskWatch::attempt_came() {
@@ -58,6 +59,7 @@ int64_t DiskWatch::scan(int64_t now_ns) {
     free = files_.free_bytes(settings_.state_folder);
   }
   set_low(free);
+  for (const auto& [name, shortage] : bounds_.exceeded(here, free, now_ns)) name_(name, shortage);
   if (free >= settings_.reserve)
     leaving_.reset();
   else

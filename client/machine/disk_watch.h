@@ -4,7 +4,8 @@
 // Below the reserve, make_room first removes cached files. If that is not enough, the
 // desk accepts no orders, and the attempt that uses the most is named: it must leave.
 // No other is named until it has made room or its time has passed; if it keeps writing
-// until hardly anything is left, it is named again and killed.
+// until hardly anything is left, it is named again and killed. Who is over a bound of its own
+// (disk_bounds.h) is named at each scan.
 //
 // Uses its own thread, because the disk may be slow. attempt_came() may be called from
 // any thread, start() and stop() from the main one, scan() from its own and by tests.
@@ -23,13 +24,14 @@
 #include "base/files.h"
 #include "client/attempts/order_desk.h"
 #include "client/attempts/work.h"
+#include "client/machine/disk_bounds.h"
 #include "client/workers.h"
 
 namespace sublet::client {
 
 struct DiskSettings {
   std::string state_folder;
-  uint64_t reserve = 0;       // bytes never given to jobs; 0: no watching
+  uint64_t reserve = 0;       // bytes never given to jobs
   int64_t period_ms = 2'000;  // longest time between two scans
   int64_t leave_ms = 12'000;  // time for a named attempt to make room
 };
@@ -69,6 +71,7 @@ class DiskWatch {
   const std::function<void()> changed_;
   const std::function<void(uint64_t)> make_room_;
   std::atomic<bool> idle_{false};  // the next scan is later than period_ms
+  DiskBounds bounds_;
   bool low_ = false;
   uint64_t last_free_ = 0;
   int64_t last_ns_ = 0;  // 0: no scan yet

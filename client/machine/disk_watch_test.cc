@@ -34,7 +34,7 @@ class DiskWatchTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(who_leaves_and_goes_on_writing_is_killed);
   CPPUNIT_TEST(what_has_ended_is_left_alone);
   CPPUNIT_TEST(no_orders_until_there_is_room);
-  CPPUNIT_TEST(no_reserve_no_watch);
+  CPPUNIT_TEST(without_a_reserve_nobody_leaves);
   CPPUNIT_TEST_SUITE_END();
 
   TemporaryFolder state_;
@@ -239,7 +239,7 @@ class DiskWatchTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(2, changes_);
   }
 
-  void no_reserve_no_watch() {
+  void without_a_reserve_nobody_leaves() {
     make_watch({state_.path(), 0, 1, 1});
     attempt(1, 10);
     disk_.free = 0;

@@ -1,7 +1,9 @@
 #include "client/machine/missing_walls.h"
 
+#include <grp.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "attempt/call_filters.h"
@@ -20,18 +22,36 @@ void add_missing_places(const WallsTrial& walls, bool root, std::vector<std::str
       walls.failed + " cannot be made (" + std::strerror(walls.error) + ").");
 }
 
-// What Landlock keeps jobs from. Other accounts' processes are protected by that.
-void add_missing_domain(bool root, int version, std::vector<std::string>* missing) {
-  if (!root && version < kFirstLandlock)
+// What Landlock keeps jobs from. `apart`: another account, or a namespace, protects all processes.
+void add_missing_domain(bool apart, int version, std::vector<std::string>* missing) {
+  if (!apart && version < kFirstLandlock)
     missing->push_back(
         "Jobs can read and change the memory of this account's other processes: this kernel has no "
         "Landlock (from Linux 5.19 on, if it is switched on).");
   if (version >= kScopingLandlock) return;
   missing->push_back(
-      root ? "Jobs can connect to abstract sockets of the sessions on this machine: this kernel's "
-             "Landlock cannot prevent it (before Linux 6.12)."
-           : "Jobs can signal this account's other processes, the client's too, and connect to its "
-             "abstract sockets: this kernel's Landlock cannot prevent it (before Linux 6.12).");
+      apart
+          ? "Jobs can connect to abstract sockets of the sessions on this machine: this kernel's "
+            "Landlock cannot prevent it (before Linux 6.12)."
+          : "Jobs can signal this account's other processes, the client's too, and connect to its "
+            "abstract sockets: this kernel's Landlock cannot prevent it (before Linux 6.12).");
+}
+
+// Nobody can leave groups without root.
+void add_groups(std::vector<std::string>* missing) {
+  std::vector<gid_t> groups(static_cast<size_t>(std::max(0, getgroups(0, nullptr))));
+  groups.resize(
+      static_cast<size_t>(std::max(0, getgroups(static_cast<int>(groups.size()), groups.data()))));
+  std::string names;
+  for (const gid_t group : groups) {
+    if (group == getegid()) continue;
+    const struct group* known = getgrgid(group);
+    names += (names.empty() ? "" : ", ") +
+             (known != nullptr ? std::string(known->gr_name) : std::to_string(group));
+  }
+  if (!names.empty())
+    missing->push_back("Jobs have the rights of this account's groups, too (" + names +
+                       "): use an account that is in none of them.");
 }
 
 }  // namespace
@@ -40,7 +60,8 @@ std::vector<std::string> missing_walls(const WallsTrial& walls) {
   std::vector<std::string> missing;
   const bool root = geteuid() == 0;
   add_missing_places(walls, root, &missing);
-  add_missing_domain(root, landlock_version(), &missing);
+  if (!root) add_groups(&missing);
+  add_missing_domain(root || walls.possible(), landlock_version(), &missing);
   if (!kernel_filters_calls())
     missing.push_back(
         "Jobs may use every system call, also for keys and namespaces: this kernel "

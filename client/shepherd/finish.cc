@@ -69,6 +69,8 @@ int64_t Shepherd::bound_of(int64_t limit) const {
       return sublet_memory_limit(&order_);
     case SUBLET_LIMIT_FILE:
       return order_.limit_file;
+    case SUBLET_LIMIT_DISK:
+      return order_.limit_disk;
     case SUBLET_LIMIT_PROCESSES:
       return sublet_process_limit(&order_);
     default:

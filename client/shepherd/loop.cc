@@ -208,6 +208,9 @@ void Shepherd::read_control(int i) {
     act(frame.kind == SUBLET_FRAME_QUERY ? 0 : actions, now);
     answer(socket, frame, actions);
   }
+    // The only limit that the client watches.
+    if (frame.kind == SUBLET_FRAME_KILL && frame.reason == SUBLET_LEAVE_LIMIT)
+      limit_ = SUBLET_LIMIT_DISK;
 }
 
 void Shepherd::read_launch() {

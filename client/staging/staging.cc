@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "client/machine/disk_usage.h"
 #include "client/staging/work_folder.h"
 
 namespace sublet::client {
@@ -215,7 +216,19 @@ uint64_t JobSettings::file_bound(const Assignment& what) const {
                   output_file_most);
 }
 
-AttemptOrder make_order(const AttemptWork& work, const JobSettings& settings) {
+namespace {
+
+// What it has been given already, and what it needs, or its slot's part of what is free if that is
+// more.
+uint64_t disk_bound(const AttemptWork& work, const JobSettings& settings, uint64_t free) {
+  const uint64_t part =
+      free > settings.disk_reserve ? (free - settings.disk_reserve) / settings.slots : 0;
+  return disk_usage(work.folder) + std::max(work.assignment->job.needs.disk, part);
+}
+
+}  // namespace
+
+AttemptOrder make_order(const AttemptWork& work, const JobSettings& settings, uint64_t disk_free) {
   const Assignment& what = *work.assignment;
   AttemptOrder order;
   order.job = static_cast<int64_t>(what.name.job);
@@ -233,8 +246,11 @@ AttemptOrder make_order(const AttemptWork& work, const JobSettings& settings) {
   order.limit_wall_s = ceil_seconds(what.job.bounds.wall_ms);
   order.limit_memory = static_cast<int64_t>(memory_bound(what.job));
   order.slot_memory = static_cast<int64_t>(settings.slot_memory);
+  order.limit_disk =
+      static_cast<int64_t>(std::min<uint64_t>(disk_bound(work, settings, disk_free), INT64_MAX));
   order.limit_processes = static_cast<int64_t>(what.job.bounds.processes);
   order.walls = settings.walls ? 1 : 0;
+  order.no_network = settings.no_network || what.job.network == Network::kNone ? 1 : 0;
   order.monitor = settings.monitor_socket;
   settings.cgroups.set_folders(what.name, &order);
   order.save_deadline_ms =
@@ -249,4 +265,3 @@ AttemptOrder make_order(const AttemptWork& work, const JobSettings& settings) {
 }
 
 }  // namespace sublet::client
-  order.no_network = settings.no_network || what.job.network == Network::kNone ? 1 : 0;

@@ -52,7 +52,8 @@ struct StagingOutcome {
 StagingOutcome stage(AttemptWork& work, ServerCalls& server, InputCache& cache);
 
 // The shepherd's order, with the current lease.
-AttemptOrder make_order(const AttemptWork& work, const JobSettings& settings);
+// `disk_free`: bytes left on the disk with its folder.
+AttemptOrder make_order(const AttemptWork& work, const JobSettings& settings, uint64_t disk_free);
 
 // The complete environment of the job's program, except what the shepherd adds.
 std::vector<std::string> job_environment(const Assignment& assignment,

@@ -203,9 +203,9 @@ class StagingTest : public CppUnit::TestFixture {
   }
 
   void the_standard_input() {
-    CPPUNIT_ASSERT_EQUAL(std::string(), make_order(*work(), {}).standard_input);
+    CPPUNIT_ASSERT_EQUAL(std::string(), make_order(*work(), {}, 0).standard_input);
     what_.job.standard_input = "data/a";
-    CPPUNIT_ASSERT_EQUAL(std::string("data/a"), make_order(*work(), {}).standard_input);
+    CPPUNIT_ASSERT_EQUAL(std::string("data/a"), make_order(*work(), {}, 0).standard_input);
   }
 };
 CPPUNIT_TEST_SUITE_REGISTRATION(StagingTest);

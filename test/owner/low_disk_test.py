@@ -49,9 +49,16 @@ class LowDisk(unittest.TestCase):
 
     def test_the_job_that_fills_the_disk_leaves(self):
         pool = self.pool
-        quiet = pool.submit("--name", "quiet", "--", "sh", "-c", "echo > mine; sleep 1000")[0]
-        pool.wait_state(quiet, "running")
-        hog = pool.submit("--name", "hog", "--", "sh", "-c", WRITER)[0]
+        # It may have nearly all, until another uses some of that.
+        hog = pool.submit("--name", "hog", "--disk", "55 MiB", "--", "sh", "-c",
+                          "while [ ! -e go ]; do sleep 0.05; done; " + WRITER)[0]
+        pool.wait_state(hog, "running")
+        quiet = pool.submit("--name", "quiet", "--", "sh", "-c",
+                            "head -c 10000000 /dev/zero > mine; touch ready; sleep 1000")[0]
+        work = os.path.join(self.client.state, "attempts", "%d.1", "work")
+        harness.wait_for(lambda: os.path.exists(work % quiet + "/ready"), "the quiet job")
+        with open(work % hog + "/go", "w"):
+            pass
         least = free(self.client.state)
 
         def left():

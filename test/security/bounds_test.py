@@ -49,6 +49,31 @@ class Bounds(unittest.TestCase):
                           "--processes-limit gives it more.", last["reason"])
             self.assertGreaterEqual(last["processes_peak"], 50)
 
+    def test_disk(self):
+        """So many slots that each one's part is small: 64 MiB of 64 GiB."""
+        with harness.Pool() as pool:
+            pool.start_server()
+            curly = pool.client("curly", slots=1024, extra=["--set", "disk_check=100 ms"]).start()
+            pool.wait_machines(1)
+            script = ("import itertools, os, sys, time\n"
+                      "os.posix_fallocate(os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY), 0,\n"
+                      "                   int(sys.argv[2]) << 20)\n"
+                      "time.sleep(float(sys.argv[3]))\n")
+            free = os.statvfs(curly.state)
+            part = free.f_bavail * free.f_frsize // 1024 >> 20
+            for where in "big", "/tmp/big":
+                job = pool.submit("--", "python3", "-c", script, where, str(2 * part + 10), "600")[0]
+                last = pool.wait_state(job, ["failed"])["attempt_list"][-1]
+                self.assertEqual(last["ended"], "over its limits", last)
+                self.assertRegex(last["reason"], r"It used [0-9.]+ .iB of this machine's disk; it "
+                                 r"may use [0-9.]+ .iB. Say with --disk how much it needs\.")
+                self.assertGreaterEqual(last["disk_peak"], 2 * part << 20)
+            # Who says so may have more, and who asks for little has no less.
+            for options, size in ((("--disk", "%d MiB" % (3 * part)), 2 * part),
+                                  (("--disk", "1 MiB"), part // 2)):
+                job = pool.submit(*options, "--", "python3", "-c", script, "big", str(size), "1")[0]
+                self.assertEqual(pool.wait_state(job, ["failed", "done"])["state"], "done")
+
     def test_what_it_used_is_told(self):
         with harness.Pool() as pool:
             pool.start_server()

@@ -289,8 +289,11 @@ const char* Walls::hide_cgroups(const sublet_order& order) {
   if (unshare(CLONE_NEWCGROUP) != 0) return "walls";
   const bool own = *order.cgroup_unified && strcmp(order.cgroup_unified, order.cgroup_cpu) == 0;
   const size_t cover = cover_count_;
-  if (!cover_with(own ? "cgroup2" : "tmpfs", "/sys/fs/cgroup", own ? nullptr : kEmpty))
-    return "walls";
+  // A container may forbid the first.
+  if (!(own && cover_with("cgroup2", "/sys/fs/cgroup", nullptr))) {
+    cover_count_ = cover;
+    if (!cover_with("tmpfs", "/sys/fs/cgroup", kEmpty)) return "walls";
+  }
   if (cover_count_ == cover) return nullptr;  // there is none, or it is granted
   return close_cover(cover) ? nullptr : "walls";
 }
