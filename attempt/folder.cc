@@ -62,8 +62,8 @@ void copy_order_numbers(const From& from, To& to) {
   to.limit_processes = from.limit_processes;
   to.limit_open_files = from.limit_open_files;
   to.walls = from.walls;
-  to.save_deadline_ms = from.save_deadline_ms;
   to.no_network = from.no_network;
+  to.save_deadline_ms = from.save_deadline_ms;
   to.cpu_allowance_ms = from.cpu_allowance_ms;
   to.lease_ns = from.lease_ns;
   to.patience_ms = from.patience_ms;

@@ -41,8 +41,8 @@ struct AttemptOrder {
   int64_t limit_processes = 0;
   int64_t limit_open_files = 0;
   int64_t walls = 0;           // 1: build them, or fail
-  std::string monitor;         // monitor.sock, at most 107 bytes
   int64_t no_network = 0;      // 1: only with walls
+  std::string monitor;         // monitor.sock, at most 107 bytes
   std::string cgroup_unified;  // AttemptCgroups::set_folders (attempt/cgroup.h); empty: none
   std::string cgroup_cpu;
   std::string cgroup_memory;

@@ -69,8 +69,8 @@ class AttemptFolderTest : public CppUnit::TestFixture {
       order.slot_memory = *rc::gen::inRange<int64_t>(0, INT64_MAX);
       order.limit_disk = *rc::gen::inRange<int64_t>(0, INT64_MAX);
       order.walls = *rc::gen::inRange<int64_t>(0, 2);
-      order.monitor = *any_text(100);
       order.no_network = *rc::gen::inRange<int64_t>(0, 2);
+      order.monitor = *any_text(100);
       order.cgroup_cpu = *any_text(30);
       order.cgroup_processes = *any_text(30);
       order.lease_ns = *rc::gen::inRange<int64_t>(0, INT64_MAX);

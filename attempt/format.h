@@ -78,8 +78,8 @@ struct sublet_order {
   int64_t limit_processes; /* threads count too; 0: see sublet_process_limit() */
   int64_t limit_open_files;
   int64_t walls;       /* 1: build them (client/shepherd/walls/places.h), or fail */
-  const char* monitor; /* monitor.sock */
   int64_t no_network;  /* 1: it may only reach itself; only with walls */
+  const char* monitor; /* monitor.sock */
   /* Folders only for this attempt, which the shepherd creates and removes; their
    * parents exist. "": none. With cgroup v2 alone all are the same. */
   const char* cgroup_unified;

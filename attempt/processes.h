@@ -54,6 +54,8 @@ class AttemptProcesses {
   // CPU time of all processes, including dead ones: exact with a cgroup, else a lower
   // bound. Never decreases.
   int64_t cpu_ns() noexcept;
+  // As of the last call of these; does not look.
+  int64_t seen_cpu_ns() const noexcept { return cpu_.more_than({}); }
   // The CPU time used since start_counting().
   void start_counting() noexcept;
   int64_t counted_ns() noexcept;

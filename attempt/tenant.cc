@@ -46,7 +46,8 @@ std::unique_ptr<Tenant> Tenant::open(const std::string& folder, std::string* err
   if (tenant->shepherd_fd_.valid() || program_lives)
     identity.session = static_cast<pid_t>(record->session);
   if (tenant->shepherd_fd_.valid()) identity.shepherd = record->shepherd.pid;
-  identity.uid = record->uid;
+  // Without root no account is a slot's own, whatever a job may have written there.
+  if (geteuid() == 0) identity.uid = record->uid;
   identity.status_path = tenant->status_path_.c_str();
   tenant->processes_.set(identity);
   return tenant;

@@ -1,6 +1,7 @@
 #include "attempt/walls_trial.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -17,12 +18,20 @@ enum Step : int { kNone, kProcess, kNamespaces, kMounts };
 
 // The kinds that walls/places.cc makes.
 bool make_mounts() {
+  const bool queues = access("/dev/mqueue", F_OK) == 0;
   return mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, nullptr) == 0 &&
          mkdir("/tmp/folder", 0700) == 0 && mkdir("/tmp/pts", 0755) == 0 &&
          mount("devpts", "/tmp/pts", "devpts", MS_NOSUID | MS_NOEXEC, "newinstance") == 0 &&
          mount("/tmp/folder", "/tmp/folder", nullptr, MS_BIND, nullptr) == 0 &&
          mount(nullptr, "/tmp/folder", nullptr, MS_REMOUNT | MS_BIND | MS_NOSUID | MS_NODEV,
                nullptr) == 0 &&
+         mount(nullptr, "/tmp/folder", nullptr,
+               MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV, nullptr) == 0 &&
+         mknod("/tmp/null", S_IFREG | 0600, 0) == 0 &&
+         mount("/dev/null", "/tmp/null", nullptr, MS_BIND | MS_REC, nullptr) == 0 &&
+         (!queues ||
+          mount("mqueue", "/dev/mqueue", "mqueue", MS_NOSUID | MS_NODEV, nullptr) == 0) &&
+         unshare(CLONE_NEWCGROUP) == 0 &&
          mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) == 0;
 }
 

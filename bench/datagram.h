@@ -1,4 +1,4 @@
-/* What the measured jobs share: the clock, and datagrams "WORD JOB ATTEMPT PID NS" to a socket
+/* What the measured jobs share: the clock, and datagrams "WORD JOB ATTEMPT NS" to a socket
  * that any user may write to; NS is CLOCK_MONOTONIC in nanoseconds. */
 #ifndef SUBLET_BENCH_DATAGRAM_H_
 #define SUBLET_BENCH_DATAGRAM_H_
@@ -23,8 +23,8 @@ static inline void tell(const char* socket_path, const char* word, int64_t at_ns
   char text[128];
   const char* job = getenv("SUBLET_JOB");
   const char* attempt = getenv("SUBLET_ATTEMPT");
-  int length = snprintf(text, sizeof text, "%s %s %s %d %lld", word, job ? job : "0",
-                        attempt ? attempt : "0", (int)getpid(), (long long)at_ns);
+  int length = snprintf(text, sizeof text, "%s %s %s %lld", word, job ? job : "0",
+                        attempt ? attempt : "0", (long long)at_ns);
   int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd < 0 || strlen(socket_path) >= sizeof to.sun_path) exit(1);
   strcpy(to.sun_path, socket_path);

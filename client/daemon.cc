@@ -209,8 +209,9 @@ void Daemon::say_hello() {
                       << ", " << facts_.cores << " cores, " << format_bytes(facts_.memory)
                       << " of memory, " << facts_.slots << " slots, state in " << state_;
   if (geteuid() != 0)
-    log(Severity::warning) << "not root: jobs run under this account and can access its files; "
-                              "a client run by root gives each slot its own account";
+    log(Severity::warning) << "not root: jobs run under this account and can access its files"
+                           << (walls_.possible() ? ", but for those in home folders" : "")
+                           << "; a client run by root gives each slot its own account";
   for (const auto& missing : cgroups_.missing()) log(Severity::info) << missing;
   for (const auto& missing : missing_walls(walls_)) log(Severity::warning) << missing;
 }

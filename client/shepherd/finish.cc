@@ -89,11 +89,11 @@ void Shepherd::fill_usage(sublet_exit* end) {
   end->ended_ns = ended_ns_;
   end->wall_us = machine_.started() ? (ended_ns_ - machine_.started_ns()) / 1000 : 0;
   end->frozen_ms = machine_.frozen_ns() / 1000000;
-  // The cgroup also counts children that were never waited for.
-  if (*order_.cgroup_unified) {
-    int64_t more = processes_.cpu_ns() / 1000 - end->cpu_user_us - end->cpu_system_us;
-    if (more > 0) end->cpu_user_us += more;
-  }
+  // Also of children that were never waited for, or by a first process that was killed: with a
+  // cgroup all of it, else what had been seen.
+  const int64_t all_ns = *order_.cgroup_unified ? processes_.cpu_ns() : processes_.seen_cpu_ns();
+  const int64_t more = all_ns / 1000 - end->cpu_user_us - end->cpu_system_us;
+  if (more > 0) end->cpu_user_us += more;
   end->stdout_bytes = output_.kept(0);
   end->stderr_bytes = output_.kept(1);
   end->stdout_dropped = output_.dropped(0);

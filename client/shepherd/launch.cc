@@ -136,21 +136,10 @@ bool set_streams(int output, int errors) {
          syscall(SYS_close_range, 3u, ~0u, kCloseOnExec) == 0;
 }
 
-// By system call: the C library refuses to change the two signals that it reserves
-// for itself, and those may have been inherited as ignored.
-void reset_handlers() {
-  constexpr int kSignals = 64;
-  constexpr size_t kSetBytes = kSignals / 8;
-  static const char kStandard[64] = {};  // SIG_DFL, no flags, an empty set
-  for (int signal = 1; signal <= kSignals; ++signal)
-    syscall(SYS_rt_sigaction, signal, kStandard, nullptr, kSetBytes);
-}
-
 // Returns null, or the step that failed.
 const char* prepare(const sublet_order& order, const Weight& weight, int output, int errors) {
   if (setsid() < 0) return "session";
   reset_handlers();
-  if (order.no_network && !(order.walls && start_loopback())) return "network";
   // When memory runs out, the kernel must kill a tenant before any of the owner's programs.
   if (!write_kernel_file("/proc/self", "oom_score_adj", "1000")) return "oom_score_adj";
   // A kernel without such priorities treats all alike.
@@ -161,6 +150,7 @@ const char* prepare(const sublet_order& order, const Weight& weight, int output,
   Walls walls;
   if (order.walls)
     if (const char* failed = walls.build(order)) return failed;
+  if (order.no_network && !(order.walls && start_loopback())) return "network";
   umask(static_cast<mode_t>(order.umask));
   // As late as possible: from here on this process gets almost no CPU time.
   if (const char* failed = weight.join()) return failed;
@@ -253,6 +243,7 @@ Started Launch::start(const sublet_order& order, Weight& weight, int output, int
   if (order.walls) started.init = fork_sibling();
   if (started.init < 0) return {0, 0, "fork", errno};
   if (order.walls && started.init == 0) be_init(socket);
+  prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
   started.pid = weight.fork_sibling();
   if (started.pid < 0) return {0, started.init, "fork", errno};
   if (started.pid > 0) return started;
@@ -285,10 +276,6 @@ const char* Launch::fork(const sublet_order& order, Weight& weight, int output, 
   init_ = started.init;
   errno = started.error;
   return started.failed;
-}
-
-void Launch::kill_init() const {
-  if (init_ > 0) kill(init_, SIGKILL);
 }
 
 void Launch::go() {

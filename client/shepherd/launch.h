@@ -4,9 +4,11 @@
 #ifndef SUBLET_CLIENT_SHEPHERD_LAUNCH_H_
 #define SUBLET_CLIENT_SHEPHERD_LAUNCH_H_
 
+#include <signal.h>
 #include <sys/types.h>
 
 #include "attempt/format.h"
+#include "client/shepherd/walls/init.h"
 #include "client/shepherd/weight.h"
 
 namespace sublet::shepherd {
@@ -35,8 +37,12 @@ class Launch {
   pid_t pid() const { return pid_; }
   // 0: there is none. Like the job a child of this process.
   pid_t init() const { return init_; }
-  // Kills it, and so all processes of its namespace, and continues it if it was stopped.
-  void kill_init() const;
+  // To end when no other process of its namespace is left.
+  void dismiss_init() const { signal_init(kDismissed); }
+  // And so all processes of its namespace.
+  void kill_init() const { signal_init(SIGKILL); }
+  // Somebody may have stopped it with the others.
+  void continue_init() const { signal_init(SIGCONT); }
   // It has ended, and its number may be reused.
   void forget_init() { init_ = 0; }
   // Readable when the program runs (then read_failure() returns false) or failed to start.
@@ -47,6 +53,9 @@ class Launch {
  private:
   Started start(const sublet_order& order, Weight& weight, int output, int errors, int socket,
                 int told);
+  void signal_init(int signal) const {
+    if (init_ > 0) kill(init_, signal);
+  }
 
   pid_t pid_ = 0;
   pid_t init_ = 0;

@@ -42,6 +42,7 @@ class ShepherdLeaveTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(who_saves_has_the_disk_like_others);
   CPPUNIT_TEST(daemons_go_with_the_evicted_job);
   CPPUNIT_TEST(nobody_outruns_the_kill);
+  CPPUNIT_TEST(what_the_killed_have_used_is_counted);
   CPPUNIT_TEST_SUITE_END();
 
   static void each_way(const std::function<void(Rig&, bool)>& body) {
@@ -440,8 +441,30 @@ class ShepherdLeaveTest : public CppUnit::TestFixture {
     });
   }
 
+  // Not only what its main program has used.
+  void what_the_killed_have_used_is_counted() {
+    each_way([](Rig& rig, bool cgroup) {
+      AttemptOrder order = rig.order({});
+      order.program = "/bin/sh";
+      order.arguments = {"sh", "-c", "(while :; do :; done) & exec sleep 1000"};
+      order.environment = {"PATH=/usr/bin:/bin"};
+      if (cgroup) rig.use_cgroups(&order);
+      const std::string folder = rig.start(order);
+      int64_t used = 0;
+      CPPUNIT_ASSERT(wait_until([&] {
+        const UniqueFd control = rig.ask(folder, rig.frame(order, SUBLET_FRAME_QUERY));
+        const auto status = rig.receive(control.get(), SUBLET_FRAME_STATUS);
+        used = status ? status->arg[0] : 0;
+        return used > 100'000;
+      }));
+      rig.monitor().say(SUBLET_PRESENCE_ACTIVE);
+      const AttemptExit end = rig.finish(folder);
+      CPPUNIT_ASSERT(end.facts.cpu_user_us + end.facts.cpu_system_us >= used);
+    });
+  }
+
   void nobody_outruns_the_kill() {
-    if (skip_unless_root("nobody_outruns_the_kill")) return;
+    if (geteuid() != 0 && skip_without_walls("nobody_outruns_the_kill")) return;
     for (const char* mode : {"run-away", "fork-bomb"}) {
       each_way([mode](Rig& rig, bool cgroup) {
         AttemptOrder order = rig.order({mode});

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/ptrace.h>
 #include <sys/signalfd.h>
 #include <sys/time.h>
 #include <sys/timerfd.h>
@@ -28,6 +27,11 @@ constexpr int64_t kLeavingRefreshNs = 50'000'000;
 // Handlers are looked for this soon after the start, then at doubling intervals up to
 // kRefreshNs: what is known is never older than half the job's life or that and a heartbeat.
 constexpr int64_t kFirstLookNs = 20'000'000;
+// Most programs leave no processes behind: then the first of their namespace ends within this time,
+// and there is nothing to kill.
+constexpr int64_t kEmptyNs = 5'000'000;
+// Of killing, in which the first process may wait for those that were killed.
+constexpr int kPatientRounds = 2;
 // Children reaped before the monitor's socket is read again: a job may create them
 // faster than they can be reaped.
 constexpr int kReapedInARow = 64;
@@ -38,11 +42,6 @@ void add(struct rusage* sum, const struct rusage& more) {
   if (more.ru_maxrss > sum->ru_maxrss) sum->ru_maxrss = more.ru_maxrss;
   sum->ru_nvcsw += more.ru_nvcsw;
   sum->ru_nivcsw += more.ru_nivcsw;
-}
-
-// A job that asks to be traced stops for its parent, which is not interested.
-void let_go(pid_t pid, int signal) {
-  ptrace(PTRACE_DETACH, pid, nullptr, static_cast<long>(signal == SIGTRAP ? 0 : signal));
 }
 
 }  // namespace
@@ -117,7 +116,10 @@ void Shepherd::act(uint32_t actions, int64_t now) {
     if (!main_gone_) ::kill(-launch_.pid(), SIGTERM);
   }
   if (actions & kActDemote) weight_.demote(processes_);
-  if (actions & kActThaw) processes_.thaw();
+  if (actions & kActThaw) {
+    processes_.thaw();
+    launch_.continue_init();
+  }
   if (actions & (kActFreeze | kActDemote) && steps_.demoted == 0 && !main_gone_)
     steps_.demoted = boot_now();
   // The kernel accepts a change of an autogroup only ten times a second: retry soon.
@@ -132,7 +134,11 @@ void Shepherd::act(uint32_t actions, int64_t now) {
     processes_.kill();
     // A child still waiting for go() may have no cgroup or session of its own yet.
     if (!main_gone_) ::kill(launch_.pid(), SIGKILL);
-    launch_.kill_init();
+    // At first it waits for those that were killed, whose CPU time is counted so.
+    if (rounds_++ < kPatientRounds)
+      launch_.dismiss_init();
+    else
+      launch_.kill_init();
   }
   if (actions & kActStart) {
     launch_.go();
@@ -202,15 +208,15 @@ void Shepherd::read_control(int i) {
     if (frame.job != static_cast<uint64_t>(order_.job) ||
         frame.attempt != static_cast<uint32_t>(order_.attempt))
       continue;
+    // The only limit that the client watches.
+    if (frame.kind == SUBLET_FRAME_KILL && frame.reason == SUBLET_LEAVE_LIMIT)
+      limit_ = SUBLET_LIMIT_DISK;
     int64_t now = boot_now();
     uint32_t actions = machine_.control_frame(frame, now);
     // answer() sends the STATUS for a query, with its sequence number.
     act(frame.kind == SUBLET_FRAME_QUERY ? 0 : actions, now);
     answer(socket, frame, actions);
   }
-    // The only limit that the client watches.
-    if (frame.kind == SUBLET_FRAME_KILL && frame.reason == SUBLET_LEAVE_LIMIT)
-      limit_ = SUBLET_LIMIT_DISK;
 }
 
 void Shepherd::read_launch() {
@@ -257,15 +263,24 @@ void Shepherd::reap() {
       continue;
     }
     add(&usage_, used);
-    if (pid == launch_.init()) launch_.forget_init();
+    if (pid == launch_.init()) forget_init();
     if (pid != launch_.pid()) continue;
     main_gone_ = main_just_gone = true;
     main_status_ = status;
   }
   int64_t now = boot_now();
-  uint32_t actions = main_just_gone ? machine_.main_exited(killed_by_others(), now) : 0;
-  // Most programs leave no processes behind, so there is nothing to kill.
-  act(nobody_left ? machine_.all_gone(now) : actions, now);
+  if (main_just_gone && launch_.init() > 0) {
+    launch_.dismiss_init();
+    empty_by_ns_ = now + kEmptyNs;
+  } else if (main_just_gone && !nobody_left) {
+    act(machine_.main_exited(killed_by_others(), now), now);
+  }
+  if (nobody_left) act(machine_.all_gone(now), now);
+}
+
+void Shepherd::forget_init() {
+  launch_.forget_init();
+  identify();
 }
 
 void Shepherd::look_at_status() {
@@ -331,6 +346,10 @@ int64_t Shepherd::refresh_interval_ns() const {
 
 // Periodic work that no event triggers.
 void Shepherd::look_after(int64_t now) {
+  if (now >= empty_by_ns_) {
+    empty_by_ns_ = INT64_MAX;
+    act(machine_.main_exited(killed_by_others(), now), now);
+  }
   if (machine_.awaiting_handler()) {
     look_at_status();
     if (requests_seen() != requests_before_) {
@@ -356,7 +375,7 @@ void Shepherd::look_after(int64_t now) {
 }
 
 void Shepherd::set_timer() {
-  int64_t next = machine_.next_instant();
+  int64_t next = std::min(machine_.next_instant(), empty_by_ns_);
   // Otherwise the monitor's heartbeats wake us often enough.
   bool soon = machine_.started() && refresh_interval_ns() < SUBLET_MONITOR_BEAT_NS;
   if (soon) next = std::min(next, next_refresh_ns_);

@@ -581,9 +581,10 @@ class ShepherdRunTest : public CppUnit::TestFixture {
         by_32_bit, by_32_bit == "32-bit keyctl EPERM\n" || by_32_bit == "no 32-bit calls\n");
   }
 
-  // A job that asks to be traced has its shepherd as its tracer.
+  // A job that asks to be traced has its shepherd as its tracer, and an orphan the first process.
   void who_asks_to_be_traced_is_let_go() {
     Rig rig;
+    CPPUNIT_ASSERT_EQUAL(int64_t{0}, rig.run(rig.order({"orphan-be-traced"})).facts.code);
     const AttemptExit end = rig.run(rig.order({"be-traced"}));
     CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_OUTCOME_EXITED}, end.facts.outcome);
     CPPUNIT_ASSERT_EQUAL(int64_t{7}, end.facts.code);

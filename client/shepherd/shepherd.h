@@ -53,6 +53,8 @@ class Shepherd {
   void read_launch();
   void read_signals();
   void reap();
+  void forget_init();
+  void identify();
   void look_after(int64_t now);
   void measure();
   bool has_too_many_processes() const;
@@ -106,6 +108,8 @@ class Shepherd {
   bool handler_found_ = false;  // the same, as of the last look; see look_for_handlers()
   bool all_gone_ = false;
   bool more_to_reap_ = false;
+  int64_t empty_by_ns_ = INT64_MAX;  // what is then left of its processes is killed
+  int rounds_ = 0;                   // of killing them
   int main_status_ = 0;
   int64_t ended_ns_ = 0;
   // Of its leaving, in CLOCK_BOOTTIME; 0: not yet.

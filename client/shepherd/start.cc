@@ -151,13 +151,17 @@ const char* Shepherd::start_process() {
   if (const char* failed = launch_.fork(order_, weight_, output_.job_end(0), output_.job_end(1)))
     return failed;
   output_.close_job_ends();
+  identify();
+  return write_record();
+}
+
+void Shepherd::identify() {
   AttemptIdentity identity;
   identity.session = launch_.pid();
   identity.shepherd = getpid();
   identity.init = launch_.init();
   if (order_.uid != geteuid()) identity.uid = order_.uid;
   processes_.set(identity);
-  return write_record();
 }
 
 int Shepherd::run() {

@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -93,6 +95,20 @@ bool write_atomically(int folder, const char* name, const char* bytes, size_t si
 
 pid_t fork_sibling() {
   return static_cast<pid_t>(syscall(SYS_clone, CLONE_PARENT, nullptr, nullptr, nullptr, nullptr));
+}
+
+// By system call: the C library refuses to change the two signals that it reserves
+// for itself, and those may have been inherited as ignored.
+void reset_handlers() {
+  constexpr int kSignals = 64;
+  constexpr size_t kSetBytes = kSignals / 8;
+  static const char kStandard[64] = {};  // SIG_DFL, no flags, an empty set
+  for (int signal = 1; signal <= kSignals; ++signal)
+    syscall(SYS_rt_sigaction, signal, kStandard, nullptr, kSetBytes);
+}
+
+void let_go(pid_t pid, int signal) {
+  ptrace(PTRACE_DETACH, pid, nullptr, static_cast<long>(signal == SIGTRAP ? 0 : signal));
 }
 
 bool write_kernel_file(const char* folder, const char* name, const char* text) {

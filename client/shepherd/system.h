@@ -33,6 +33,13 @@ bool write_atomically(int folder, const char* name, const char* bytes, size_t si
 // called.
 pid_t fork_sibling();
 
+// All signals have their default action.
+void reset_handlers();
+
+// A process that asked to be traced stops for its parent, which is not interested: it goes on with
+// this signal.
+void let_go(pid_t pid, int signal);
+
 // A single write to a file of /proc or a cgroup. False with errno.
 bool write_kernel_file(const char* folder, const char* name, const char* text);
 

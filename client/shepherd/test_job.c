@@ -318,6 +318,21 @@ static int be_traced(void) {
   return asked_to_leave ? 7 : 8;
 }
 
+static int be_traced_as_orphan(void) {
+  if (fork() == 0) {
+    const pid_t parent = getpid();
+    if (fork() == 0) {
+      while (getppid() == parent) usleep(1000);
+      close(open(be_traced() == 7 ? "done" : "failed", O_CREAT | O_WRONLY, 0600));
+      _exit(0);
+    }
+    _exit(0);
+  }
+  wait(NULL);
+  while (access("done", F_OK) != 0) usleep(1000);
+  return 0;
+}
+
 /* Asks for what a filter of system calls refuses, and for a little more. */
 static void ask_the_kernel(void) {
   struct rlimit core = {0, 0};
@@ -381,6 +396,7 @@ int main(int argc, char** argv) {
   if (!strcmp(mode, "aware")) return aware(number);
   if (!strcmp(mode, "inspect")) inspect();
   if (!strcmp(mode, "be-traced")) return be_traced();
+  if (!strcmp(mode, "orphan-be-traced")) return be_traced_as_orphan();
   if (!strcmp(mode, "ask-the-kernel")) ask_the_kernel();
   if (!strcmp(mode, "raise")) raise((int)number);
   if (!strcmp(mode, "spin")) spin();
@@ -410,6 +426,19 @@ int main(int argc, char** argv) {
     memset(memory, 1, (size_t)number);
     pause();
   }
+  if (!strcmp(mode, "connect")) {
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)number)};
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    struct sockaddr* any = (struct sockaddr*)&to;
+    socklen_t size = sizeof to;
+    say("to this machine", connect(socket(AF_INET, SOCK_STREAM, 0), any, size));
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    to.sin_port = 0;
+    if (bind(listener, any, size) != 0 || listen(listener, 1) != 0) return 89;
+    getsockname(listener, any, &size);
+    say("to itself", connect(socket(AF_INET, SOCK_STREAM, 0), any, size));
+    return 0;
+  }
   if (!strcmp(mode, "deaf")) {
     signal(SIGTERM, SIG_IGN);
     close(open("ready", O_CREAT | O_WRONLY, 0600));
@@ -426,19 +455,6 @@ int main(int argc, char** argv) {
     for (;;) pause();
   }
   if (!strcmp(mode, "daemons")) make_daemons(number);
-  if (!strcmp(mode, "connect")) {
-    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)number)};
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    struct sockaddr* any = (struct sockaddr*)&to;
-    socklen_t size = sizeof to;
-    say("to this machine", connect(socket(AF_INET, SOCK_STREAM, 0), any, size));
-    int listener = socket(AF_INET, SOCK_STREAM, 0);
-    to.sin_port = 0;
-    if (bind(listener, any, size) != 0 || listen(listener, 1) != 0) return 89;
-    getsockname(listener, any, &size);
-    say("to itself", connect(socket(AF_INET, SOCK_STREAM, 0), any, size));
-    return 0;
-  }
   if (!strcmp(mode, "daemons-and-wait")) {
     make_daemons(number);
     for (;;) pause();

@@ -159,6 +159,9 @@ class HostileJobs(unittest.TestCase):
                 may |= self.OPEN_WITHOUT_ROOT
         if harness.landlock() < 6:
             may.add("abstract socket of a session")
+            if os.geteuid() != 0:  # the first of its processes takes them, and is not moved
+                may |= {"SIGSTOP to the init", "SIGKILL to the init", "stop every process",
+                        "kill every process"}
         self.assertGreater(len(answers), 20, answers)
         wrong = {name: answer for name, answer in answers.items()
                  if answer not in self.VAIN and not (answer == "done" and name in may)}

@@ -2,12 +2,30 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "client/shepherd/system.h"
+
 namespace sublet::shepherd {
+namespace {
+
+// False if there are none left.
+bool wait_for_children() {
+  for (;;) {
+    int status;
+    const pid_t pid = waitpid(-1, &status, WNOHANG);
+    if (pid <= 0) return pid == 0;
+    if (WIFSTOPPED(status)) let_go(pid, WSTOPSIG(status));
+  }
+}
+
+}  // namespace
 
 bool is_deserted(int socket) {
   struct pollfd one = {socket, 0, 0};
@@ -16,21 +34,23 @@ bool is_deserted(int socket) {
 
 void be_init(int socket) {
   prctl(PR_SET_NAME, "sublet-init", 0, 0, 0);
-  // Without root the job has the same account.
-  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   // In this order: if the shepherd has ended before the first, the second says so.
   if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 || is_deserted(socket)) _exit(1);
   // The lock of the attempt's folder is among them.
   syscall(SYS_close_range, 0u, ~0u, 0);
-  sigset_t ends;
-  sigemptyset(&ends);
-  sigaddset(&ends, SIGCHLD);
-  for (;;) {
-    while (waitpid(-1, nullptr, WNOHANG) > 0) {
-    }
-    int signal;
-    sigwait(&ends, &signal);
+  // What the job sends has no effect then.
+  reset_handlers();
+  sigset_t heard;
+  sigemptyset(&heard);
+  sigaddset(&heard, SIGCHLD);
+  sigaddset(&heard, kDismissed);
+  sigprocmask(SIG_BLOCK, &heard, nullptr);
+  bool dismissed = false;
+  while (wait_for_children() || !dismissed) {
+    siginfo_t info;
+    if (sigwaitinfo(&heard, &info) == kDismissed && info.si_pid == 0) dismissed = true;
   }
+  _exit(0);
 }
 
 }  // namespace sublet::shepherd

@@ -3,11 +3,16 @@
 #ifndef SUBLET_CLIENT_SHEPHERD_WALLS_INIT_H_
 #define SUBLET_CLIENT_SHEPHERD_WALLS_INIT_H_
 
+#include <signal.h>
+
 namespace sublet::shepherd {
 
-// Waits for processes until it is killed, which it is when the shepherd ends. No process of the
-// job can signal it, or read its memory. `socket`: closed at the other end if the shepherd has
-// ended already. The signals that the shepherd blocks are still blocked.
+// From the shepherd: to end when no child is left. From the job it means nothing.
+constexpr int kDismissed = SIGUSR1;
+
+// Waits for processes until it is dismissed or killed, which it is when the shepherd ends. No
+// process of the job can end or stop it, or read its memory: it must be created so that it cannot
+// be traced (PR_SET_DUMPABLE). `socket`: closed at the other end if the shepherd has ended already.
 [[noreturn]] void be_init(int socket);
 
 // Whether the other end of `socket` has been closed.

@@ -142,7 +142,21 @@ bool Walls::keep(const char* path) {
   return true;
 }
 
-bool Walls::keep_all() {
+// Of the attempt's folder. Without root the job could change all of it, as the record by which
+// others find its processes.
+bool Walls::keep_own() {
+  if (geteuid() == 0) return keep(here_);
+  constexpr const char* kOwn[kMostOwn] = {SUBLET_WORK_FOLDER, SUBLET_CHECKPOINT_FOLDER,
+                                          SUBLET_STATUS_FILE};
+  for (size_t i = 0; i < kMostOwn; ++i) {
+    const int size = snprintf(own_[i], sizeof own_[i], "%s/%s", here_, kOwn[i]);
+    errno = ENAMETOOLONG;
+    if (size >= static_cast<int>(sizeof own_[i]) || !keep(own_[i])) return false;
+  }
+  return true;
+}
+
+bool Walls::keep_grants() {
   for (size_t i = 0; i < places_.grant_count; ++i)
     if (!keep(places_.grants[i])) return false;
   return true;
@@ -274,8 +288,8 @@ bool Walls::finish_covers() const {
 const char* Walls::build(const sublet_order& order) {
   if (!getcwd(here_, sizeof here_)) return "walls";
   if (const char* failed = load()) return failed;
-  if (!keep_all()) return "grant";
-  if (!keep(here_) || !keep_devices() || !cover_all(order)) return "walls";
+  if (!keep_grants()) return "grant";
+  if (!keep_own() || !keep_devices() || !cover_all(order)) return "walls";
   for (size_t i = 0; i < kept_count_; ++i)
     if (!show(i)) return "walls";
   if (!finish_covers()) return "walls";

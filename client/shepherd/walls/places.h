@@ -33,13 +33,15 @@ class Walls {
     int fd;
   };
   static constexpr size_t kMostDevices = 6;
-  static constexpr size_t kMostKept = SUBLET_MAX_PLACES + 1 + kMostDevices;
+  static constexpr size_t kMostOwn = 3;
+  static constexpr size_t kMostKept = SUBLET_MAX_PLACES + kMostOwn + kMostDevices;
   static constexpr size_t kMostCovers = SUBLET_MAX_PLACES + 8;
 
   void hide_least();
   const char* load();
   bool keep(const char* path);
-  bool keep_all();
+  bool keep_grants();
+  bool keep_own();
   bool keep_devices();
   bool cover_proc();
   bool cover_devices();
@@ -59,6 +61,7 @@ class Walls {
 
   sublet_places places_ = {};
   char here_[PATH_MAX] = {};
+  char own_[kMostOwn][PATH_MAX];  // of its folder
   Kept kept_[kMostKept] = {};
   size_t kept_count_ = 0;
   char covers_[kMostCovers][PATH_MAX];
