@@ -192,6 +192,7 @@ std::optional<AttemptRecord> parse_record(std::string text, std::string* error) 
 std::string print_exit(const AttemptExit& end) {
   sublet_exit raw = end.facts;
   raw.step = end.step.c_str();
+  raw.place = end.place.c_str();
   raw.boot_id = end.boot_id.c_str();
   return print(sublet_exit_format, &raw);
 }
@@ -200,8 +201,9 @@ std::optional<AttemptExit> parse_exit(std::string text, std::string* error) {
   AttemptExit end;
   if (!parse(sublet_exit_format, text, &end.facts, error)) return std::nullopt;
   end.step = end.facts.step;
+  end.place = end.facts.place;
   end.boot_id = end.facts.boot_id;
-  end.facts.step = end.facts.boot_id = "";
+  end.facts.step = end.facts.place = end.facts.boot_id = "";
   return end;
 }
 

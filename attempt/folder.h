@@ -87,6 +87,7 @@ struct AttemptPlaces {
 struct AttemptExit {
   sublet_exit facts = {};
   std::string step;
+  std::string place;
   std::string boot_id;
 };
 

@@ -100,6 +100,7 @@ static const struct field kExitFields[] = {
     NUMBER(sublet_exit, outcome, kRequired, 1, INT32_MAX, 0),
     NUMBER(sublet_exit, code, kRequired, INT32_MIN, INT32_MAX, 0),
     TEXT(sublet_exit, step, kOptional, 64),
+    TEXT(sublet_exit, place, kOptional, SUBLET_PATH_MAX_BYTES),
     FACT(limit),
     FACT(bound),
     FACT(reason),

@@ -144,6 +144,7 @@ struct sublet_exit {
   int64_t outcome; /* enum sublet_outcome */
   int64_t code;
   const char* step;   /* if the outcome is FAILED: SUBLET_STEP_EXEC, ...; else "" */
+  const char* place;  /* the folder or device at which that failed; "": at none */
   int64_t limit;      /* enum sublet_limit: the one that was exceeded */
   int64_t bound;      /* its value: seconds of CPU or wall time, bytes of memory, of a file or of
                          disk, processes */

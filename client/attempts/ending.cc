@@ -63,6 +63,7 @@ std::string start_sentence(const Assignment& what, const AttemptExit& exit) {
 
 std::string machine_sentence(const AttemptExit& exit) {
   return "The machine could not start it: " + exit.step + ": " +
+         (exit.place.empty() ? "" : escape_for_terminal(exit.place) + ": ") +
          std::strerror(static_cast<int>(exit.facts.code)) + ".";
 }
 

@@ -221,7 +221,8 @@ void AttemptTasks::note_health(const WorkPtr& work) {
   if (!exit) return;
   if (exit->facts.unsaved != 0) desk_.note_unsaved(work->assignment->name.job);
   if (machine_failed(*exit))
-    desk_.machine_failed("a job could not be started: " + exit->step);
+    desk_.machine_failed("a job could not be started: " + exit->step +
+                         (exit->place.empty() ? "" : ": " + escape_for_terminal(exit->place)));
   else if (exit->facts.outcome != SUBLET_OUTCOME_UNSTARTED)
     desk_.machine_worked();
 }

@@ -27,6 +27,7 @@ void Shepherd::fill_outcome(sublet_exit* end) const {
   end->attempt = order_.attempt;
   end->boot_id = boot_id_.text;
   end->step = failure_.step;
+  end->place = failure_.place;
   end->reason = machine_.reason();
   end->asked = machine_.leave_detected_ns() > 0;
   end->killed = machine_.killed();

@@ -137,7 +137,8 @@ bool set_streams(int output, int errors) {
 }
 
 // Returns null, or the step that failed.
-const char* prepare(const sublet_order& order, const Weight& weight, int output, int errors) {
+const char* prepare(const sublet_order& order, const Weight& weight, int output, int errors,
+                    Walls& walls) {
   if (setsid() < 0) return "session";
   reset_handlers();
   // When memory runs out, the kernel must kill a tenant before any of the owner's programs.
@@ -147,7 +148,6 @@ const char* prepare(const sublet_order& order, const Weight& weight, int output,
   if (!set_streams(output, errors)) return "streams";
   if (!set_limits(order)) return SUBLET_STEP_LIMITS;
   umask(0);
-  Walls walls;
   if (order.walls)
     if (const char* failed = walls.build(order)) return failed;
   if (order.no_network && !(order.walls && start_loopback())) return "network";
@@ -213,8 +213,11 @@ void execute(const sublet_order& order) {
 [[noreturn]] void be_the_child(const sublet_order& order, const Weight& weight, int output,
                                int errors, int socket) {
   LaunchFailure failure = {};
-  const char* step = prepare(order, weight, output, errors);
+  Walls walls;
+  const char* step = prepare(order, weight, output, errors, walls);
   failure.error = errno;
+  if (step && (strcmp(step, "walls") == 0 || strcmp(step, "grant") == 0))
+    strncpy(failure.place, walls.place(), sizeof failure.place - 1);
   if (!step) {
     char go;
     // If the shepherd ended before the parent-death signal was asked for.
@@ -294,6 +297,7 @@ bool Launch::read_failure(LaunchFailure* failure) {
   close(socket_);
   socket_ = -1;
   failure->step[sizeof failure->step - 1] = 0;
+  failure->place[sizeof failure->place - 1] = 0;
   return count == static_cast<ssize_t>(sizeof *failure);
 }
 

@@ -15,8 +15,9 @@ namespace sublet::shepherd {
 
 // What the child reports if it cannot become the job.
 struct LaunchFailure {
-  int error;      // errno
-  char step[28];  // "chdir", "exec", ...
+  int error;        // errno
+  char step[28];    // "chdir", "exec", ...
+  char place[256];  // a folder or device, "": none
 };
 
 // What the process that starts the others tells.

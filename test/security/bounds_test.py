@@ -50,17 +50,17 @@ class Bounds(unittest.TestCase):
             self.assertGreaterEqual(last["processes_peak"], 50)
 
     def test_disk(self):
-        """So many slots that each one's part is small: 64 MiB of 64 GiB."""
+        """So many slots that each one's part is small: 128 MiB of 64 GiB."""
         with harness.Pool() as pool:
             pool.start_server()
-            curly = pool.client("curly", slots=1024, extra=["--set", "disk_check=100 ms"]).start()
+            curly = pool.client("curly", slots=500, extra=["--set", "disk_check=100 ms"]).start()
             pool.wait_machines(1)
             script = ("import itertools, os, sys, time\n"
                       "os.posix_fallocate(os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY), 0,\n"
                       "                   int(sys.argv[2]) << 20)\n"
                       "time.sleep(float(sys.argv[3]))\n")
             free = os.statvfs(curly.state)
-            part = free.f_bavail * free.f_frsize // 1024 >> 20
+            part = free.f_bavail * free.f_frsize // 500 >> 20
             for where in "big", "/tmp/big":
                 job = pool.submit("--", "python3", "-c", script, where, str(2 * part + 10), "600")[0]
                 last = pool.wait_state(job, ["failed"])["attempt_list"][-1]

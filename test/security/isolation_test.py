@@ -212,6 +212,34 @@ class Isolation(unittest.TestCase):
                              "shared\n")
             self.assertFalse(os.path.exists(name))
 
+    @ROOT_ONLY
+    def test_without_user_namespaces_it_wants_to_be_told(self):
+        """In a changed root the kernel permits an ordinary user none."""
+        with harness.Pool(["pool.administrators=nobody"]) as pool:
+            pool.start_server()
+            elsewhere = os.path.join(pool.folder, "root")
+            os.mkdir(elsewhere)
+            prefix = ["unshare", "--mount", "sh", "-c",
+                      'mount --rbind / "$0" && exec chroot --userspec=%d:%d "$0" "$@"' %
+                      (harness.NOBODY, harness.NOBODY), elsewhere]
+            if subprocess.run(prefix + ["true"]).returncode != 0:
+                self.skipTest("this root may not mount")
+
+            def client(name, *extra):
+                one = pool.client(name, prefix=prefix, extra=extra, grants=[])
+                os.chown(one.state, harness.NOBODY, harness.NOBODY)
+                return one.start()
+            self.assertEqual(client("curly").process.wait(harness.PATIENCE), 2)
+            refused = pool.log("client-curly")
+            self.assertIn("namespaces cannot be made (Operation not permitted)", refused)
+            self.assertIn("set 'weak = true'", refused)
+            moe = client("moe", "--set", "weak=true")
+            pool.wait_machines(1)
+            self.assertEqual(pool.log("client-moe").count("namespaces cannot be made"), 1)
+            script = "id -u; [ -w %s ] && echo its files" % os.path.join(moe.state, "machine")
+            self.assertEqual(self.shell(pool, script)[1],
+                             "%d\nits files\n" % harness.NOBODY)
+
     def test_wrong_grants_are_refused(self):
         with harness.Pool() as pool:
             link = os.path.join(os.path.realpath(pool.folder), "link")

@@ -133,6 +133,7 @@ const char* Walls::load() {
 }
 
 bool Walls::keep(const char* path) {
+  place_ = path;
   const int fd = walk(path, false, false);
   struct stat about;
   if (fd < 0 || fstat(fd, &about) != 0) return false;
@@ -175,6 +176,7 @@ bool Walls::is_covered(const char* path) const {
 }
 
 bool Walls::note_cover(const char* path, bool* failed) {
+  place_ = path;
   char* const real = covers_[cover_count_];
   struct stat about;
   if (!realpath(path, real) || lstat(real, &about) != 0) {
@@ -257,8 +259,9 @@ bool Walls::is_shown_with_another(size_t kept) const {
   return false;
 }
 
-bool Walls::show(size_t kept) const {
+bool Walls::show(size_t kept) {
   const auto& [path, fd] = kept_[kept];
+  place_ = path;
   if (!is_covered(path) || is_shown_with_another(kept)) return true;
   struct stat about;
   if (fstat(fd, &about) != 0) return false;
@@ -271,12 +274,13 @@ bool Walls::show(size_t kept) const {
 }
 
 // The mount points are made: opens the temporary folders, and closes /dev and what is hidden.
-bool Walls::close_cover(size_t cover) const {
+bool Walls::close_cover(size_t cover) {
+  place_ = covers_[cover];
   return mount(nullptr, covers_[cover], nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | kTame,
                nullptr) == 0;
 }
 
-bool Walls::finish_covers() const {
+bool Walls::finish_covers() {
   for (const char* name : {SUBLET_PRIVATE_FOLDER "/tmp", SUBLET_PRIVATE_FOLDER "/var-tmp"})
     if (chmod(name, 01777) != 0 && errno != ENOENT) return false;
   if (strcmp(covers_[devices_], "/dev") == 0 && !close_cover(devices_)) return false;

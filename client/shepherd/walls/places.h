@@ -25,6 +25,8 @@ class Walls {
   const char* build(const sublet_order& order);
   // After that, when it has joined its control groups. The same.
   const char* hide_cgroups(const sublet_order& order);
+  // The folder or device with which they were occupied last, "": none: which one failed.
+  const char* place() const { return place_; }
 
  private:
   // What stays visible although it may lie in a folder that is covered.
@@ -55,11 +57,12 @@ class Walls {
   bool is_granted(const char* path) const;
   bool is_covered(const char* path) const;
   bool is_shown_with_another(size_t kept) const;
-  bool show(size_t kept) const;
-  bool close_cover(size_t cover) const;
-  bool finish_covers() const;
+  bool show(size_t kept);
+  bool close_cover(size_t cover);
+  bool finish_covers();
 
   sublet_places places_ = {};
+  const char* place_ = "";
   char here_[PATH_MAX] = {};
   char own_[kMostOwn][PATH_MAX];  // of its folder
   Kept kept_[kMostKept] = {};
