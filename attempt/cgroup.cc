@@ -8,12 +8,17 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <string_view>
 
 #include "attempt/cpu_weight.h"
 #include "base/unique_fd.h"
 
 namespace sublet {
 namespace {
+
+// Of a unit, in which systemd starts its processes: DelegateSubgroup= of ours.
+constexpr std::string_view kSubgroup = "/daemons";
 
 bool exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 
@@ -49,7 +54,24 @@ struct Hierarchies {
   std::string unified, cpu, memory, processes;
 };
 
-Hierarchies find(const std::string& root) {
+// "": nothing has been delegated.
+std::string delegated(const std::string& unified, const std::string& own) {
+  if (unified.empty() || own.empty()) return {};
+  std::string path = unified + own;
+  if (path.ends_with(kSubgroup)) path.resize(path.size() - kSubgroup.size());
+  return access((path + "/cgroup.procs").c_str(), W_OK) == 0 ? path : std::string();
+}
+
+// Of version 2.
+std::string own_cgroup() {
+  std::ifstream file("/proc/self/cgroup");
+  constexpr std::string_view kUnified = "0::";
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with(kUnified)) return line.substr(kUnified.size());
+  return {};
+}
+
+Hierarchies find_machines(const std::string& root) {
   if (exists(root + "/cgroup.controllers")) return {root, root, root, root};
   Hierarchies found;
   if (exists(root + "/unified/cgroup.controllers")) found.unified = root + "/unified";
@@ -57,6 +79,18 @@ Hierarchies find(const std::string& root) {
     if (found.cpu.empty() && exists(root + name + "/cgroup.procs")) found.cpu = root + name;
   if (exists(root + "/memory/cgroup.procs")) found.memory = root + "/memory";
   if (exists(root + "/pids/cgroup.procs")) found.processes = root + "/pids";
+  return found;
+}
+
+Hierarchies find(const std::string& root, const std::string& own) {
+  Hierarchies found = find_machines(root);
+  const std::string mine = delegated(found.unified, own);
+  if (mine.empty()) return found;
+  // With processes of its own, a folder that has controllers enabled takes no others below it.
+  if (found.unified == found.cpu)
+    return own.ends_with(kSubgroup) ? Hierarchies{mine, mine, mine, mine}
+                                    : Hierarchies{mine, {}, {}, {}};
+  found.unified = mine;
   return found;
 }
 
@@ -71,12 +105,17 @@ std::string works(const std::string& hierarchy, const std::string& tag, const st
 
 }  // namespace
 
-AttemptCgroups AttemptCgroups::detect(const std::string& root, const std::string& tag) {
+AttemptCgroups AttemptCgroups::detect(const std::string& tag) {
+  return detect("/sys/fs/cgroup", tag, geteuid() == 0 ? "" : own_cgroup());
+}
+
+AttemptCgroups AttemptCgroups::detect(const std::string& root, const std::string& tag,
+                                      const std::string& own) {
   AttemptCgroups found;
   found.tag_ = tag;
-  Hierarchies at = find(root);
+  Hierarchies at = find(root, own);
   bool v2_alone = !at.unified.empty() && at.unified == at.cpu;
-  if (v2_alone) found.held_ = root;
+  if (v2_alone) found.held_ = at.unified;
   found.hold_controllers();
   std::string why;
   found.unified_ = works(at.unified, tag, "cgroup.kill", "1", &why);

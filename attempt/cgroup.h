@@ -19,9 +19,15 @@ class AttemptCgroups {
  public:
   // Searches below `root` and tests, with a temporary folder, which features work.
   // `tag` distinguishes this client's folders from others': at most 64 letters, digits
-  // and '-'. Never throws: features that do not work are not used.
-  static AttemptCgroups detect(const std::string& root, const std::string& tag);
-  static AttemptCgroups detect(const std::string& tag) { return detect("/sys/fs/cgroup", tag); }
+  // and '-'. `own`: this process's cgroup of version 2 as /proc/self/cgroup names it, if it is to
+  // use what has been delegated to its account; else "". Never throws: features that do not work
+  // are not used.
+  static AttemptCgroups detect(const std::string& root, const std::string& tag,
+                               const std::string& own = "");
+  // Of this machine. Without root what the service manager has delegated: controllers only if no
+  // process is in that folder itself, as with systemd's DelegateSubgroup=daemons; a process in it
+  // would keep the kernel from enabling them.
+  static AttemptCgroups detect(const std::string& tag);
 
   bool can_kill() const { return !unified_.empty(); }  // can freeze and kill all at once
   bool can_weigh() const { return !cpu_.empty(); }     // cpu.idle
@@ -52,7 +58,7 @@ class AttemptCgroups {
   std::string cpu_;
   std::string memory_;
   std::string processes_;
-  std::string held_;  // the root of cgroup v2, if it is alone
+  std::string held_;  // the folder of cgroup v2 in which attempts have theirs, if it is alone
   std::vector<std::string> missing_;
 };
 

@@ -17,6 +17,7 @@ class CgroupTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(CgroupTest);
   CPPUNIT_TEST(nothing_there_is_explained);
   CPPUNIT_TEST(both_layouts_are_found);
+  CPPUNIT_TEST(what_is_delegated_is_used);
   CPPUNIT_TEST(controllers_are_held);
   CPPUNIT_TEST(folders_are_named_only_where_they_work);
   CPPUNIT_TEST(this_machine_is_used_as_it_is);
@@ -39,6 +40,27 @@ class CgroupTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(found.missing()[0].find("cgroup.kill") != std::string::npos);
     CPPUNIT_ASSERT(access((std::string(root) + "/sublet-test-probe").c_str(), F_OK) != 0);
     system_files().remove_tree(root);
+  }
+
+  // The sentences name the place where a feature was tried.
+  void what_is_delegated_is_used() {
+    TemporaryFolder root;
+    const auto tried = [&root](const std::string& own) {
+      const AttemptCgroups found = AttemptCgroups::detect(root.path(), "test", own);
+      const std::string& sentence = found.missing().at(0);
+      const size_t from = sentence.find(root.path()) + root.path().size();
+      return sentence.substr(from, sentence.find("/sublet-test-probe") - from);
+    };
+    for (const char* folder : {"", "/a.slice/client.service", "/a.slice/client.service/daemons"}) {
+      system_files().make_folders(root.path() + folder);
+      for (const char* name : {"/cgroup.controllers", "/cgroup.procs"})
+        system_files().write_atomic(root.path() + folder + name, "");
+    }
+    CPPUNIT_ASSERT_EQUAL(std::string("/a.slice/client.service"), tried("/a.slice/client.service"));
+    CPPUNIT_ASSERT_EQUAL(std::string("/a.slice/client.service"),
+                         tried("/a.slice/client.service/daemons"));
+    CPPUNIT_ASSERT_EQUAL(std::string(), tried("/b.slice"));  // it may not write there
+    CPPUNIT_ASSERT_EQUAL(std::string(), tried(""));
   }
 
   // The sentences name the place where a feature was tried.

@@ -106,8 +106,11 @@ def is_frozen(record):
     if cgroup:
         with open(cgroup + "/cgroup.events") as events:
             return "frozen 1\n" in events.read()
-    with open("/proc/%s/stat" % record["job_pid"]) as stat:
-        return stat.read().rsplit(")", 1)[1].split()[0] == "T"
+    with open("/proc/%s/status" % record["job_pid"]) as status:
+        facts = dict(line.split(":\t", 1) for line in status if ":\t" in line)
+    # A shell waits for a child that was stopped before it executed its program, and stops then.
+    will_stop = int(facts["ShdPnd"], 16) >> signal.SIGSTOP - 1 & 1
+    return facts["State"][0] == "T" or (facts["State"][0] == "D" and will_stop == 1)
 
 
 def kill(pid, sig=signal.SIGKILL):

@@ -48,5 +48,67 @@ class Systemd(unittest.TestCase):
             self.assertEqual(left, [])
 
 
+@unittest.skipUnless(os.path.exists(ROOT + "/cgroup.controllers")
+                     and os.path.isdir("/run/systemd/system"), "needs systemd and cgroup v2 alone")
+class Delegated(unittest.TestCase):
+    """An ordinary user's client in a unit with Delegate=, as the user's unit has it."""
+
+    def in_a_unit(self, test, enter=""):
+        if os.geteuid() != 0:
+            self.skipTest("needs root to start it")
+        with harness.Pool() as pool:
+            os.chown(pool.folder, harness.NOBODY, harness.NOBODY)
+            run = ["systemd-run", "-q", "--wait", "--pipe", "--uid=nobody",
+                   "-p", "Delegate=cpu memory pids", "-E", "HOME=" + pool.folder,
+                   "-E", "TMPDIR=" + pool.folder,
+                   "-E", "SUBLET_TEST_PATIENCE=%g" % harness.PATIENCE,
+                   "sh", "-c", enter + 'exec "$0" "$@"', "/usr/bin/python3", "-B",
+                   os.path.abspath(__file__), "Inside." + test]
+            done = subprocess.run(run, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            self.assertEqual(done.returncode, 0, done.stdout)
+            self.assertNotIn("skipped", done.stdout)
+
+    def test_it_kills_and_freezes_by_them(self):
+        self.in_a_unit("kills_and_freezes")
+
+    def test_in_a_subgroup_it_has_controllers(self):
+        """As with DelegateSubgroup=daemons, from systemd 254 on."""
+        self.in_a_unit("controllers", "cd %s/$(sed 's/0:://' /proc/self/cgroup) && mkdir daemons && "
+                                      "echo 0 >daemons/cgroup.procs && cd / && " % ROOT)
+
+
+class Inside(unittest.TestCase):
+    def a_job(self, look):
+        with harness.Pool() as pool:
+            pool.start_server()
+            client = pool.client("curly").start()
+            pool.wait_machines(1)
+            job = pool.submit("--", "sleep", "1000")[0]
+            pool.wait_state(job, ["running"])
+            here = client.running()
+            self.assertIsNotNone(here, pool.all_logs())
+            record = {key: urllib.parse.unquote(value)
+                      for key, value in client.record(here).items()}
+            unit = read("/proc/self/cgroup").removeprefix("0::").removesuffix("/daemons")
+            self.assertTrue(record["cgroup_unified"].startswith(ROOT + unit + "/sublet-"), record)
+            self.assertIn(str(record["job_pid"]),
+                          read(record["cgroup_unified"], "cgroup.procs").split())
+            look(record)
+            client.owner("active")
+            pool.wait_state(job, ["waiting"])
+            harness.wait_for(lambda: not os.path.exists(record["cgroup_unified"]),
+                             "the group to be removed")
+
+    def kills_and_freezes(self):
+        self.a_job(lambda record: self.assertEqual(record.get("cgroup_cpu", ""), ""))
+
+    def controllers(self):
+        def look(record):
+            self.assertEqual(record["cgroup_cpu"], record["cgroup_unified"])
+            self.assertEqual(read(record["cgroup_cpu"], "cpu.idle"), "1")
+            self.assertNotEqual(read(record["cgroup_cpu"], "memory.max"), "max")
+        self.a_job(look)
+
+
 if __name__ == "__main__":
     unittest.main()
