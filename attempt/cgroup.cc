@@ -86,9 +86,10 @@ Hierarchies find(const std::string& root, const std::string& own) {
   Hierarchies found = find_machines(root);
   const std::string mine = delegated(found.unified, own);
   if (mine.empty()) return found;
-  // With processes of its own, a folder that has controllers enabled takes no others below it.
+  // A weight would only count within the unit. With processes of its own, a folder that has
+  // controllers enabled takes no others below it.
   if (found.unified == found.cpu)
-    return own.ends_with(kSubgroup) ? Hierarchies{mine, mine, mine, mine}
+    return own.ends_with(kSubgroup) ? Hierarchies{mine, {}, mine, mine}
                                     : Hierarchies{mine, {}, {}, {}};
   found.unified = mine;
   return found;
@@ -97,7 +98,7 @@ Hierarchies find(const std::string& root, const std::string& own) {
 // The hierarchy, if writing `text` to `file` in a folder of it succeeds; else empty.
 std::string works(const std::string& hierarchy, const std::string& tag, const std::string& file,
                   const std::string& text, std::string* why) {
-  *why = "there is no such cgroup hierarchy";
+  *why = "there is no such control group for it";
   if (hierarchy.empty()) return {};
   *why = Probe(hierarchy, tag).try_write(file, text);
   return why->empty() ? hierarchy : std::string();
@@ -105,8 +106,8 @@ std::string works(const std::string& hierarchy, const std::string& tag, const st
 
 }  // namespace
 
-AttemptCgroups AttemptCgroups::detect(const std::string& tag) {
-  return detect("/sys/fs/cgroup", tag, geteuid() == 0 ? "" : own_cgroup());
+AttemptCgroups AttemptCgroups::of_machine(const std::string& tag, bool walls) {
+  return detect("/sys/fs/cgroup", tag, geteuid() == 0 || !walls ? "" : own_cgroup());
 }
 
 AttemptCgroups AttemptCgroups::detect(const std::string& root, const std::string& tag,
@@ -114,7 +115,7 @@ AttemptCgroups AttemptCgroups::detect(const std::string& root, const std::string
   AttemptCgroups found;
   found.tag_ = tag;
   Hierarchies at = find(root, own);
-  bool v2_alone = !at.unified.empty() && at.unified == at.cpu;
+  bool v2_alone = !at.unified.empty() && (at.unified == at.cpu || at.unified == at.memory);
   if (v2_alone) found.held_ = at.unified;
   found.hold_controllers();
   std::string why;

@@ -24,10 +24,11 @@ class AttemptCgroups {
   // are not used.
   static AttemptCgroups detect(const std::string& root, const std::string& tag,
                                const std::string& own = "");
-  // Of this machine. Without root what the service manager has delegated: controllers only if no
-  // process is in that folder itself, as with systemd's DelegateSubgroup=daemons; a process in it
-  // would keep the kernel from enabling them.
-  static AttemptCgroups detect(const std::string& tag);
+  // Of this machine. Without root what the service manager has delegated, if jobs have `walls`:
+  // else they could leave it. Not for their weight, which would count within the unit only.
+  // Controllers only if no process is in that folder itself, as with systemd's
+  // DelegateSubgroup=daemons; a process in it would keep the kernel from enabling them.
+  static AttemptCgroups of_machine(const std::string& tag, bool walls);
 
   bool can_kill() const { return !unified_.empty(); }  // can freeze and kill all at once
   bool can_weigh() const { return !cpu_.empty(); }     // cpu.idle
@@ -58,7 +59,7 @@ class AttemptCgroups {
   std::string cpu_;
   std::string memory_;
   std::string processes_;
-  std::string held_;  // the folder of cgroup v2 in which attempts have theirs, if it is alone
+  std::string held_;  // the root of cgroup v2, or what is delegated of it, if it is alone
   std::vector<std::string> missing_;
 };
 

@@ -124,7 +124,7 @@ class CgroupTest : public CppUnit::TestFixture {
     AttemptOrder order;
     AttemptCgroups::detect("/no/such/root", "test").set_folders({7, 1}, &order);
     CPPUNIT_ASSERT(order.cgroup_unified.empty() && order.cgroup_cpu.empty());
-    AttemptCgroups here = AttemptCgroups::detect("test");
+    AttemptCgroups here = AttemptCgroups::of_machine("test", true);
     here.release_controllers();
     here.set_folders({7, 1}, &order);
     CPPUNIT_ASSERT_EQUAL(here.can_kill(), order.cgroup_unified.ends_with("/sublet-test-7.1"));
@@ -136,7 +136,7 @@ class CgroupTest : public CppUnit::TestFixture {
   }
 
   void this_machine_is_used_as_it_is() {
-    AttemptCgroups here = AttemptCgroups::detect("test");
+    AttemptCgroups here = AttemptCgroups::of_machine("test", true);
     here.release_controllers();
     for (const std::string& sentence : here.missing()) std::cerr << sentence << "\n";
     CPPUNIT_ASSERT_EQUAL(size_t{4}, here.missing().size() + here.can_kill() + here.can_weigh() +

@@ -13,7 +13,7 @@ struct WallsTrial {
 };
 
 // Has a child process make what the walls of a job consist of.
-// `network`: that, too.
+// `network`: also a network namespace.
 WallsTrial try_walls(bool network);
 
 }  // namespace sublet

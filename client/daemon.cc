@@ -69,6 +69,7 @@ class Daemon {
   const FolderLock lock_;
   MachineFacts facts_;
   const SlotAccounts accounts_;
+  const WallsTrial walls_;
   AttemptCgroups cgroups_;
   MachineIdentity identity_;
   PublicPresence presence_;
@@ -91,7 +92,6 @@ class Daemon {
   std::unique_ptr<AttemptTasks> tasks_;
   std::unique_ptr<SessionKeeper> keeper_;
   MonitorLink monitor_;
-  const WallsTrial walls_;
   DiskWatch disk_;
   MemoryWatch memory_;
   std::unique_ptr<PoolLogins> logins_;  // null: not wanted
@@ -110,11 +110,13 @@ Daemon::Daemon(const ClientSettings& settings)
       lock_(state_),
       facts_(find_facts(settings.name, settings.slots, state_)),
       accounts_(reserve_accounts(settings, facts_.slots, state_)),
-      cgroups_(AttemptCgroups::detect("c" + hex(digest_of(state_)).substr(0, 12))),
+      walls_(try_walls(settings)),
+      cgroups_(AttemptCgroups::of_machine("c" + hex(digest_of(state_)).substr(0, 12),
+                                          walls_.possible())),
       identity_(ensure_identity(system_files(), state_)),
       cache_(system_files(), {state_ + "/cache", settings.input_cache, settings.disk_reserve}),
       desk_(
-          desk_settings(settings, state_, facts_, accounts_), system_files(), presence_,
+          desk_settings(settings, state_, facts_, accounts_, walls_), system_files(), presence_,
           [this](std::shared_ptr<const Assignment> a) {
             loop_.post([this, a = std::move(a)] {
               attempts_.accept(a);
@@ -142,7 +144,6 @@ Daemon::Daemon(const ClientSettings& settings)
           [this](const sublet_frame& frame) { on_presence(frame); },
           [this](const sublet_frame& frame) { tasks_->note_cause(frame); }, [this] { on_blind(); },
           child_started()),
-      walls_(need_walls(settings)),
       disk_(
           disk_settings(settings, state_), system_files(), desk_,
           [this](const AttemptName& name, const Shortage& disk) {
@@ -169,6 +170,7 @@ Daemon::Daemon(const ClientSettings& settings)
                                           system_files(), *server_, desk_, *reporter_, cache_,
                                           job_settings(settings, state_, facts_, cgroups_, walls_),
                                           shepherd_program(settings), attempts_.events());
+  check_walls(settings, walls_);
   attempts_.connect(tasks_.get(), reporter_.get());
   if (settings.pool_logins) logins_ = std::make_unique<PoolLogins>(state_);
 }

@@ -81,13 +81,15 @@ ServerPlace server_place(const ClientSettings& settings, const std::string& stat
 }
 
 DeskSettings desk_settings(const ClientSettings& settings, const std::string& state,
-                           const MachineFacts& facts, const SlotAccounts& accounts) {
+                           const MachineFacts& facts, const SlotAccounts& accounts,
+                           const WallsTrial& walls) {
   return {state,
           facts,
           accounts.uids(),
           settings.outbox_limit,
           settings.disk_reserve,
-          memory_settings(settings, facts).least};
+          memory_settings(settings, facts).least,
+          walls.possible()};
 }
 
 DiskSettings disk_settings(const ClientSettings& settings, const std::string& state) {
@@ -131,20 +133,22 @@ void set_up_places(const ClientSettings& settings, const std::string& state) {
   write_places(system_files(), state, places);
 }
 
-WallsTrial need_walls(const ClientSettings& settings) {
-  const bool no_network = settings.network == Network::kNone;
-  const WallsTrial walls = try_walls(no_network);
-  if (!walls.possible() && no_network)
-    throw SettingError(std::string("network = none: ") + walls.failed + " cannot be made (" +
+WallsTrial try_walls(const ClientSettings& settings) {
+  return sublet::try_walls(settings.network == Network::kNone);
+}
+
+void check_walls(const ClientSettings& settings, const WallsTrial& walls) {
+  if (!walls.possible() && settings.network == Network::kNone)
+    throw SettingError(std::string("network = none: ") + walls.failed + " cannot be created (" +
                        std::strerror(walls.error) +
-                       "), so that this machine cannot keep jobs from the network");
-  if (walls.possible() || settings.weak || geteuid() == 0) return walls;
+                       "), so this machine cannot keep jobs off the network");
+  if (walls.possible() || settings.weak || geteuid() == 0) return;
   throw SettingError(
       std::string("this kernel does not let an ordinary user keep jobs apart from the rest of the "
                   "machine: ") +
-      walls.failed + " cannot be made (" + std::strerror(walls.error) +
+      walls.failed + " cannot be created (" + std::strerror(walls.error) +
       "). Run the client as root, permit user namespaces (docs/guide-owner.md), or set 'weak = "
-      "true': jobs then see all that this account sees");
+      "true': jobs can then read and change all that this account can");
 }
 
 JobSettings job_settings(const ClientSettings& settings, const std::string& state,

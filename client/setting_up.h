@@ -28,14 +28,17 @@ std::string make_state_folder(const std::string& path);
 SlotAccounts reserve_accounts(const ClientSettings& settings, uint32_t slots,
                               const std::string& state);
 
-// Whether jobs can have walls here. Refuses a machine where they cannot, and run under the client's
-// own account, unless the owner wants them all the same: SettingError.
-WallsTrial need_walls(const ClientSettings& settings);
+// Whether jobs can have walls here.
+WallsTrial try_walls(const ClientSettings& settings);
+// SettingError if they cannot, and would run under the client's own account, unless the owner wants
+// them all the same.
+void check_walls(const ClientSettings& settings, const WallsTrial& walls);
 
 // `state`: the state folder's real path.
 ServerPlace server_place(const ClientSettings& settings, const std::string& state);
 DeskSettings desk_settings(const ClientSettings& settings, const std::string& state,
-                           const MachineFacts& facts, const SlotAccounts& accounts);
+                           const MachineFacts& facts, const SlotAccounts& accounts,
+                           const WallsTrial& walls);
 DiskSettings disk_settings(const ClientSettings& settings, const std::string& state);
 MemorySettings memory_settings(const ClientSettings& settings, const MachineFacts& facts);
 MonitorSettings monitor_settings(const ClientSettings& settings, const std::string& state);

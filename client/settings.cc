@@ -209,12 +209,11 @@ std::vector<SettingSpec> client_setting_specs() {
        "any",
        -kAny,
        kAny,
-       "what jobs reach over the network: any, as this machine does; or none but their own "
-       "processes",
+       "the network of jobs; any: this machine's; none: only loopback among their own processes",
        {"any", "none"}},
       {"weak", T::boolean, "false", -kAny, kAny,
-       "whether a client without root takes jobs where the kernel permits it no namespaces: they "
-       "then see all that its account sees"},
+       "whether a client without root takes jobs even where the kernel permits no user namespaces: "
+       "they can then read and change all that its account can"},
       {"patience", T::duration, "1 h", 0, 30 * kDayMs,
        "how long to keep a job that is frozen because the server is unreachable"},
       {"drain_time", T::duration, "20 s", 0, kDayMs,

@@ -85,8 +85,8 @@ Network network_option(const std::string& word) {
   if (word.empty()) return Network::kDefault;
   const auto network = network_named(word);
   if (!network)
-    usage_error("--network: '" + word + "' is not a network",
-                "write none, or leave it out: then the machine decides");
+    usage_error("--network may only be none, not '" + word + "'",
+                "leave it out to use the machine's setting");
   return *network;
 }
 
@@ -285,8 +285,8 @@ void declare_job_options(Arguments& a, JobOptions* o) {
            "own way: leave, suspend, linger or kill",
            "WAY");
   a.words("--leaving", leaving_names());
-  a.option("--network", &o->network,
-           "none: it reaches no other machine, and no program of this one but its own", "NETWORK");
+  a.option("--network", &o->network, "none: no network, only loopback among its own processes",
+           "NETWORK");
   a.words("--network", {"none"});
   a.option("--count", &o->count, "an array of N jobs; {index} stands for 0, 1, ...", "N");
   a.option("--parameter", &o->parameters,

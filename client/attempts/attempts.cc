@@ -193,6 +193,7 @@ void Attempts::leave_for_want(const AttemptName& name, const Shortage& shortage)
   if (entry == nullptr || !entry->machine.holds_slot()) return;
   AttemptWork& work = *entry->work;
   const bool over = shortage.of == Shortage::Of::kDiskBound;
+  if (over && entry->machine.state() == AttemptState::kLeaving) return;  // it may be saving
   const sublet_leave_reason reason = over ? SUBLET_LEAVE_LIMIT : SUBLET_LEAVE_DRAIN;
   if (entry->tenancy && (over || work.short_of != Shortage::Of::kNothing))
     guard_.urge(*entry->tenancy, SUBLET_FRAME_KILL, reason, now_ns());

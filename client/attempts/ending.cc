@@ -20,8 +20,10 @@ std::string memory_sentence(const Assignment& what, const std::string& bound) {
 }
 
 std::string disk_sentence(uint64_t used, const std::string& bound) {
-  return "It used " + (used == 0 ? std::string("more") : format_bytes(used)) +
-         " of this machine's disk; it may use " + bound + ". Say with --disk how much it needs.";
+  return "It used " +
+         (used == 0 ? "more than " + bound + " of this machine's disk"
+                    : format_bytes(used) + " of this machine's disk; it may use " + bound) +
+         ". Say with --disk how much it needs.";
 }
 
 // facts.bound is 0 if the record is of an older shepherd.

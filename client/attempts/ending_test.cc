@@ -155,8 +155,8 @@ class EndingTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("It reached its limit of 512 processes and threads. "
                                      "--processes-limit gives it more."),
                          sentence(SUBLET_LIMIT_PROCESSES, 512));
-    CPPUNIT_ASSERT_EQUAL(std::string("It used more of this machine's disk; it may use 1 GiB. Say "
-                                     "with --disk how much it needs."),
+    CPPUNIT_ASSERT_EQUAL(std::string("It used more than 1 GiB of this machine's disk. Say with "
+                                     "--disk how much it needs."),
                          sentence(SUBLET_LIMIT_DISK, 1 << 30));
     CPPUNIT_ASSERT_EQUAL(
         std::string("It used 3 GiB of this machine's disk; it may use 2 GiB. Say "

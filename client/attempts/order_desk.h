@@ -68,6 +68,7 @@ struct DeskSettings {
   uint64_t outbox_limit = 1000;    // ended attempts not yet acknowledged
   uint64_t disk_reserve = 64 << 20;
   uint64_t memory_least = 0;  // bytes that must be available
+  bool walls = true;          // whether jobs can have them
 };
 
 class OrderDesk {

@@ -272,11 +272,15 @@ void AttemptTasks::do_hand_in(const WorkPtr& work) {
 }
 
 // Only the checkpoint of an evicted job is still needed. If the disk ran low, the
-// working folder is removed at once, without waiting for the end to be reported.
+// working folder is removed at once, without waiting for the end to be reported. Of a job that used
+// too much itself, its outputs are still needed.
 void AttemptTasks::make_room(const WorkPtr& work) {
-  if (work->shortage().of != Shortage::Of::kDisk || !is_eviction(work->end.end)) return;
+  const Shortage::Of of = work->shortage().of;
+  const bool outputs_needed = of == Shortage::Of::kDiskBound;
+  if (!outputs_needed && (of != Shortage::Of::kDisk || !is_eviction(work->end.end))) return;
   // The working folder last: while it is there, the watch of the disk waits for the room.
   for (const char* name : {SUBLET_PRIVATE_FOLDER, SUBLET_WORK_FOLDER}) {
+    if (outputs_needed && strcmp(name, SUBLET_WORK_FOLDER) == 0) continue;
     try {
       files_.remove_tree(work->folder + "/" + name);
     } catch (const std::exception& error) {

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 
@@ -28,7 +29,8 @@ struct Scan {
       --left;
       struct stat info;
       if (fstatat(fd, entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0) continue;
-      bytes += static_cast<uint64_t>(info.st_blocks) * kBlock;
+      const uint64_t names = S_ISDIR(info.st_mode) ? 1 : std::max<uint64_t>(info.st_nlink, 1);
+      bytes += static_cast<uint64_t>(info.st_blocks) * kBlock / names;
       if (S_ISDIR(info.st_mode) && depth < kDeepestLooked)
         into(open_folder(fd, entry->d_name), depth + 1);
     }

@@ -12,8 +12,9 @@ namespace sublet::client {
 inline constexpr size_t kMostEntriesLooked = 100'000;
 inline constexpr int kDeepestLooked = 64;
 
-// Bytes allocated to its files and folders. Entries beyond the first `most`, deeper
-// than kDeepestLooked folders or unreadable are not counted. 0 if it does not exist.
+// Bytes allocated to its files and folders; of a file with several names a part for each. Entries
+// beyond the first `most`, deeper than kDeepestLooked folders or unreadable are not counted. 0 if
+// it does not exist.
 uint64_t disk_usage(const std::string& folder, size_t most = kMostEntriesLooked);
 
 }  // namespace sublet::client

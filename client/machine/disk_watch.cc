@@ -59,11 +59,11 @@ int64_t DiskWatch::scan(int64_t now_ns) {
     free = files_.free_bytes(settings_.state_folder);
   }
   set_low(free);
-  for (const auto& [name, shortage] : bounds_.exceeded(here, free, now_ns)) name_(name, shortage);
   if (free >= settings_.reserve)
     leaving_.reset();
   else
     choose(here, free, now_ns);
+  for (const auto& [name, shortage] : bounds_.exceeded(here, free, now_ns)) name_(name, shortage);
   int64_t due_ms = next_ms(free, now_ns);
   if (!here.empty() || low_) return due_ms;
   last_ns_ = 0;

@@ -12,14 +12,14 @@
 namespace sublet::client {
 namespace {
 
-// What jobs see. A client without root refuses jobs then, unless its owner wants them all the same.
+// What jobs see. A client without root then does not start, unless its owner has set `weak`.
 void add_missing_places(const WallsTrial& walls, bool root, std::vector<std::string>* missing) {
   if (walls.possible()) return;
   missing->push_back(
       std::string("Jobs see home folders and all processes and devices, and share /tmp, /var/tmp "
                   "and /dev/shm with everybody on this machine") +
       (root ? "" : ", and processes that they leave may outlive them for a moment") + ": " +
-      walls.failed + " cannot be made (" + std::strerror(walls.error) + ").");
+      walls.failed + " cannot be created (" + std::strerror(walls.error) + ").");
 }
 
 // What Landlock keeps jobs from. `apart`: another account, or a namespace, protects all processes.
@@ -50,8 +50,8 @@ void add_groups(std::vector<std::string>* missing) {
              (known != nullptr ? std::string(known->gr_name) : std::to_string(group));
   }
   if (!names.empty())
-    missing->push_back("Jobs have the rights of this account's groups, too (" + names +
-                       "): use an account that is in none of them.");
+    missing->push_back("Jobs also have the rights of this account's supplementary groups (" +
+                       names + "): use an account that is in none of them.");
 }
 
 }  // namespace

@@ -150,6 +150,7 @@ const char* prepare(const sublet_order& order, const Weight& weight, int output,
   umask(0);
   if (order.walls)
     if (const char* failed = walls.build(order)) return failed;
+  errno = ENOTSUP;
   if (order.no_network && !(order.walls && start_loopback())) return "network";
   umask(static_cast<mode_t>(order.umask));
   // As late as possible: from here on this process gets almost no CPU time.

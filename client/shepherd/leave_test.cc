@@ -43,6 +43,8 @@ class ShepherdLeaveTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(daemons_go_with_the_evicted_job);
   CPPUNIT_TEST(nobody_outruns_the_kill);
   CPPUNIT_TEST(what_the_killed_have_used_is_counted);
+  CPPUNIT_TEST(who_is_killed_beside_the_owner_was_evicted);
+  CPPUNIT_TEST(who_had_ended_has_not_exceeded_the_disk);
   CPPUNIT_TEST_SUITE_END();
 
   static void each_way(const std::function<void(Rig&, bool)>& body) {
@@ -461,6 +463,51 @@ class ShepherdLeaveTest : public CppUnit::TestFixture {
       const AttemptExit end = rig.finish(folder);
       CPPUNIT_ASSERT(end.facts.cpu_user_us + end.facts.cpu_system_us >= used);
     });
+  }
+
+  // By a guard, or because memory has run out.
+  void who_is_killed_beside_the_owner_was_evicted() {
+    for (const int64_t walls : {0, 1})
+      for (const int64_t leaving : {SUBLET_LEAVING_SUSPEND, SUBLET_LEAVING_LINGER}) {
+        Rig rig;
+        AttemptOrder order = rig.order({"deaf"});
+        order.walls = std::min(order.walls, walls);
+        order.leaving = leaving;
+        order.suspend_ms = 600'000;
+        const std::string folder = ready(rig, order);
+        rig.monitor().say(SUBLET_PRESENCE_ACTIVE);
+        const auto stays = leaving == SUBLET_LEAVING_SUSPEND ? SUBLET_SHEPHERD_SUSPENDED
+                                                             : SUBLET_SHEPHERD_LINGERING;
+        CPPUNIT_ASSERT(wait_until([&] {
+          const UniqueFd control = rig.ask(folder, rig.frame(order, SUBLET_FRAME_QUERY));
+          const auto status = rig.receive(control.get(), SUBLET_FRAME_STATUS);
+          return status && status->state == stays;
+        }));
+        CPPUNIT_ASSERT(kill_process(rig.record(folder).program, SIGKILL));
+        const AttemptExit end = rig.finish(folder);
+        CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_LEAVE_OWNER}, end.facts.reason);
+        CPPUNIT_ASSERT_EQUAL(int64_t{1}, end.facts.killed);
+      }
+  }
+
+  // The client's word comes while what the program has left dies.
+  void who_had_ended_has_not_exceeded_the_disk() {
+    for (const bool ended : {false, true}) {
+      Rig rig;
+      AttemptOrder order = rig.order({"deaf"});
+      order.limit_disk = 5;
+      const std::string folder = ready(rig, order);
+      const sublet_frame first =
+          rig.frame(order, SUBLET_FRAME_KILL, ended ? SUBLET_LEAVE_REMOVED : SUBLET_LEAVE_LIMIT);
+      const sublet_frame second = rig.frame(order, SUBLET_FRAME_KILL, SUBLET_LEAVE_LIMIT);
+      const UniqueFd control = rig.ask(folder, first);
+      send(control.get(), &second, sizeof second, MSG_NOSIGNAL);  // it may have ended
+      const AttemptExit end = rig.finish(folder);
+      CPPUNIT_ASSERT_EQUAL(int64_t{ended ? SUBLET_LEAVE_REMOVED : SUBLET_LEAVE_LIMIT},
+                           end.facts.reason);
+      CPPUNIT_ASSERT_EQUAL(int64_t{ended ? SUBLET_LIMIT_NONE : SUBLET_LIMIT_DISK}, end.facts.limit);
+      if (!ended) CPPUNIT_ASSERT_EQUAL(int64_t{5}, end.facts.bound);
+    }
   }
 
   void nobody_outruns_the_kill() {

@@ -29,7 +29,7 @@ constexpr int64_t kLeavingRefreshNs = 50'000'000;
 constexpr int64_t kFirstLookNs = 20'000'000;
 // Most programs leave no processes behind: then the first of their namespace ends within this time,
 // and there is nothing to kill.
-constexpr int64_t kEmptyNs = 5'000'000;
+constexpr int64_t kEmptyNs = 2'000'000;
 // Of killing, in which the first process may wait for those that were killed.
 constexpr int kPatientRounds = 2;
 // Children reaped before the monitor's socket is read again: a job may create them
@@ -208,11 +208,11 @@ void Shepherd::read_control(int i) {
     if (frame.job != static_cast<uint64_t>(order_.job) ||
         frame.attempt != static_cast<uint32_t>(order_.attempt))
       continue;
-    // The only limit that the client watches.
-    if (frame.kind == SUBLET_FRAME_KILL && frame.reason == SUBLET_LEAVE_LIMIT)
-      limit_ = SUBLET_LIMIT_DISK;
     int64_t now = boot_now();
     uint32_t actions = machine_.control_frame(frame, now);
+    // The only limit that the client watches. A job that had ended already has not exceeded it.
+    if (frame.reason == SUBLET_LEAVE_LIMIT && actions & protocol::kActKill)
+      limit_ = SUBLET_LIMIT_DISK;
     // answer() sends the STATUS for a query, with its sequence number.
     act(frame.kind == SUBLET_FRAME_QUERY ? 0 : actions, now);
     answer(socket, frame, actions);
@@ -269,11 +269,13 @@ void Shepherd::reap() {
     main_status_ = status;
   }
   int64_t now = boot_now();
+  const uint32_t actions = main_just_gone ? machine_.main_exited(killed_by_others(), now) : 0;
   if (main_just_gone && launch_.init() > 0) {
     launch_.dismiss_init();
+    kill_left_ = actions;
     empty_by_ns_ = now + kEmptyNs;
-  } else if (main_just_gone && !nobody_left) {
-    act(machine_.main_exited(killed_by_others(), now), now);
+  } else if (!nobody_left) {
+    act(actions, now);
   }
   if (nobody_left) act(machine_.all_gone(now), now);
 }
@@ -348,7 +350,7 @@ int64_t Shepherd::refresh_interval_ns() const {
 void Shepherd::look_after(int64_t now) {
   if (now >= empty_by_ns_) {
     empty_by_ns_ = INT64_MAX;
-    act(machine_.main_exited(killed_by_others(), now), now);
+    act(kill_left_, now);
   }
   if (machine_.awaiting_handler()) {
     look_at_status();

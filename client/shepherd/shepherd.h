@@ -108,7 +108,8 @@ class Shepherd {
   bool handler_found_ = false;  // the same, as of the last look; see look_for_handlers()
   bool all_gone_ = false;
   bool more_to_reap_ = false;
-  int64_t empty_by_ns_ = INT64_MAX;  // what is then left of its processes is killed
+  int64_t empty_by_ns_ = INT64_MAX;  // what is then left of its processes is killed:
+  uint32_t kill_left_ = 0;           // by these actions
   int rounds_ = 0;                   // of killing them
   int main_status_ = 0;
   int64_t ended_ns_ = 0;

@@ -115,7 +115,8 @@ void FakeMonitor::run() {
 Rig::Rig()
     : base_(make_base()),
       monitor_(std::make_unique<FakeMonitor>(base_ + "/monitor.sock")),
-      cgroups_(AttemptCgroups::detect("test-" + std::to_string(getpid()))) {
+      cgroups_(AttemptCgroups::of_machine("test-" + std::to_string(getpid()),
+                                          try_walls(false).possible())) {
   set_places({{}, {base_}});
 }
 

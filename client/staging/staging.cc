@@ -218,12 +218,17 @@ uint64_t JobSettings::file_bound(const Assignment& what) const {
 
 namespace {
 
-// What it has been given already, and what it needs, or its slot's part of what is free if that is
-// more.
+// Where many slots share little, and for what is ours in the folder.
+constexpr uint64_t kLeastDisk = 64 << 20;
+
+// What it has been given already, its output, and what it needs, or its slot's part of what is free
+// if that is more.
 uint64_t disk_bound(const AttemptWork& work, const JobSettings& settings, uint64_t free) {
   const uint64_t part =
       free > settings.disk_reserve ? (free - settings.disk_reserve) / settings.slots : 0;
-  return disk_usage(work.folder) + std::max(work.assignment->job.needs.disk, part);
+  const uint64_t needs = std::min<uint64_t>(work.assignment->job.needs.disk, INT64_MAX);
+  return disk_usage(work.folder) + 2 * settings.text_bound(*work.assignment) +
+         std::max({needs, part, kLeastDisk});
 }
 
 }  // namespace

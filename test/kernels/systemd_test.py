@@ -59,7 +59,7 @@ class Delegated(unittest.TestCase):
         with harness.Pool() as pool:
             os.chown(pool.folder, harness.NOBODY, harness.NOBODY)
             run = ["systemd-run", "-q", "--wait", "--pipe", "--uid=nobody",
-                   "-p", "Delegate=cpu memory pids", "-E", "HOME=" + pool.folder,
+                   "-p", "Delegate=memory pids", "-E", "HOME=" + pool.folder,
                    "-E", "TMPDIR=" + pool.folder,
                    "-E", "SUBLET_TEST_PATIENCE=%g" % harness.PATIENCE,
                    "sh", "-c", enter + 'exec "$0" "$@"', "/usr/bin/python3", "-B",
@@ -72,7 +72,7 @@ class Delegated(unittest.TestCase):
         self.in_a_unit("kills_and_freezes")
 
     def test_in_a_subgroup_it_has_controllers(self):
-        """As with DelegateSubgroup=daemons, from systemd 254 on."""
+        """As with DelegateSubgroup=daemons, which systemd knows from 254 on."""
         self.in_a_unit("controllers", "cd %s/$(sed 's/0:://' /proc/self/cgroup) && mkdir daemons && "
                                       "echo 0 >daemons/cgroup.procs && cd / && " % ROOT)
 
@@ -104,9 +104,10 @@ class Inside(unittest.TestCase):
 
     def controllers(self):
         def look(record):
-            self.assertEqual(record["cgroup_cpu"], record["cgroup_unified"])
-            self.assertEqual(read(record["cgroup_cpu"], "cpu.idle"), "1")
-            self.assertNotEqual(read(record["cgroup_cpu"], "memory.max"), "max")
+            # cpu.idle would count within the unit only.
+            self.assertEqual(record.get("cgroup_cpu", ""), "")
+            self.assertEqual(record["cgroup_memory"], record["cgroup_unified"])
+            self.assertNotEqual(read(record["cgroup_memory"], "memory.max"), "max")
         self.a_job(look)
 
 

@@ -206,7 +206,7 @@ class Isolation(unittest.TestCase):
                                          "--inh-caps=-sys_admin"]).start()
             pool.wait_machines(1)
             log = pool.log("client-curly")
-            self.assertEqual(log.count("namespaces cannot be made (Operation not permitted)"), 1)
+            self.assertEqual(log.count("namespaces cannot be created (Operation not permitted)"), 1)
             name = "/tmp/sublet-test-%d" % os.getpid()
             self.assertEqual(self.shell(pool, "echo shared > %s; cat %s" % (name, name))[1],
                              "shared\n")
@@ -231,11 +231,11 @@ class Isolation(unittest.TestCase):
                 return one.start()
             self.assertEqual(client("curly").process.wait(harness.PATIENCE), 2)
             refused = pool.log("client-curly")
-            self.assertIn("namespaces cannot be made (Operation not permitted)", refused)
+            self.assertIn("namespaces cannot be created (Operation not permitted)", refused)
             self.assertIn("set 'weak = true'", refused)
             moe = client("moe", "--set", "weak=true")
             pool.wait_machines(1)
-            self.assertEqual(pool.log("client-moe").count("namespaces cannot be made"), 1)
+            self.assertEqual(pool.log("client-moe").count("namespaces cannot be created"), 1)
             script = "id -u; [ -w %s ] && echo its files" % os.path.join(moe.state, "machine")
             self.assertEqual(self.shell(pool, script)[1],
                              "%d\nits files\n" % harness.NOBODY)

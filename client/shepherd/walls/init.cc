@@ -48,7 +48,9 @@ void be_init(int socket) {
   bool dismissed = false;
   while (wait_for_children() || !dismissed) {
     siginfo_t info;
-    if (sigwaitinfo(&heard, &info) == kDismissed && info.si_pid == 0) dismissed = true;
+    // Who is outside has no number here; what is queued could pretend that.
+    if (sigwaitinfo(&heard, &info) == kDismissed && info.si_code == SI_USER && info.si_pid == 0)
+      dismissed = true;
   }
   _exit(0);
 }

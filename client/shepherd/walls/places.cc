@@ -305,7 +305,7 @@ const char* Walls::build(const sublet_order& order) {
 // would show all groups.
 const char* Walls::hide_cgroups(const sublet_order& order) {
   if (unshare(CLONE_NEWCGROUP) != 0) return "walls";
-  const bool own = *order.cgroup_unified && strcmp(order.cgroup_unified, order.cgroup_cpu) == 0;
+  const bool own = *order.cgroup_unified && strcmp(order.cgroup_unified, order.cgroup_memory) == 0;
   const size_t cover = cover_count_;
   // A container may forbid the first.
   if (!(own && cover_with("cgroup2", "/sys/fs/cgroup", nullptr))) {

@@ -25,7 +25,7 @@ class Walls {
   const char* build(const sublet_order& order);
   // After that, when it has joined its control groups. The same.
   const char* hide_cgroups(const sublet_order& order);
-  // The folder or device with which they were occupied last, "": none: which one failed.
+  // The folder or device handled last, so the one that failed; "": none.
   const char* place() const { return place_; }
 
  private:
