@@ -42,25 +42,32 @@ class CgroupTest : public CppUnit::TestFixture {
     system_files().remove_tree(root);
   }
 
-  // The sentences name the place where a feature was tried.
+  // The sentences name the place where a feature was tried; "-": nowhere.
   void what_is_delegated_is_used() {
     TemporaryFolder root;
+    // To kill, to weigh, to bound memory, to bound processes.
     const auto tried = [&root](const std::string& own) {
+      std::vector<std::string> places;
       const AttemptCgroups found = AttemptCgroups::detect(root.path(), "test", own);
-      const std::string& sentence = found.missing().at(0);
-      const size_t from = sentence.find(root.path()) + root.path().size();
-      return sentence.substr(from, sentence.find("/sublet-test-probe") - from);
+      for (const std::string& one : found.missing()) {
+        const size_t at = one.find(root.path()), from = at + root.path().size();
+        places.push_back(at == one.npos ? "-"
+                                        : one.substr(from, one.find("/sublet-test-probe") - from));
+      }
+      return places;
     };
+    using Places = std::vector<std::string>;
+    const std::string unit = "/a.slice/client.service";
     for (const char* folder : {"", "/a.slice/client.service", "/a.slice/client.service/daemons"}) {
       system_files().make_folders(root.path() + folder);
       for (const char* name : {"/cgroup.controllers", "/cgroup.procs"})
         system_files().write_atomic(root.path() + folder + name, "");
     }
-    CPPUNIT_ASSERT_EQUAL(std::string("/a.slice/client.service"), tried("/a.slice/client.service"));
-    CPPUNIT_ASSERT_EQUAL(std::string("/a.slice/client.service"),
-                         tried("/a.slice/client.service/daemons"));
-    CPPUNIT_ASSERT_EQUAL(std::string(), tried("/b.slice"));  // it may not write there
-    CPPUNIT_ASSERT_EQUAL(std::string(), tried(""));
+    CPPUNIT_ASSERT((Places{unit, "-", "-", "-"}) == tried(unit));
+    CPPUNIT_ASSERT((Places{unit, "-", unit, unit}) == tried(unit + "/daemons"));
+    const Places machines(4, "");
+    CPPUNIT_ASSERT(machines == tried("/b.slice"));  // it may not write there
+    CPPUNIT_ASSERT(machines == tried(""));
   }
 
   // The sentences name the place where a feature was tried.

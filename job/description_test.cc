@@ -35,6 +35,7 @@ class JobDescriptionTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(survives_the_store);
   CPPUNIT_TEST(standard_input_survives_the_store);
   CPPUNIT_TEST(an_unknown_way_to_leave_is_not_the_default);
+  CPPUNIT_TEST(an_unknown_network_is_none);
   CPPUNIT_TEST(index_is_filled_in);
   CPPUNIT_TEST(combinations_are_filled_in);
   CPPUNIT_TEST(bad_axes_are_named);
@@ -74,6 +75,16 @@ class JobDescriptionTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(decode_specs(stored).at(0).spec.leaving == Leaving::kKill);
     stored.replace(stored.rfind("kill"), 4, "flee");
     CPPUNIT_ASSERT(decode_specs(stored).at(0).spec.leaving == Leaving::kSave);
+  }
+
+  // A later version may know networks that this one does not.
+  void an_unknown_network_is_none() {
+    std::vector<SpecRange> ranges = {{plain(), false, 0, 1}};
+    ranges[0].spec.network = Network::kNone;
+    std::string stored = encode(ranges);
+    CPPUNIT_ASSERT(decode_specs(stored) == ranges);
+    stored.replace(stored.rfind("none"), 4, "half");
+    CPPUNIT_ASSERT(decode_specs(stored).at(0).spec.network == Network::kNone);
   }
 
   void index_is_filled_in() {

@@ -48,9 +48,8 @@ class Attempts {
   void owner_away();
   void vacate(const AttemptName& name, sublet_leave_reason reason);
   void vacate_all(sublet_leave_reason reason);
-  // Disk space or memory is low and this attempt uses the most: it must leave. A second
-  // call kills it.
-  // The attempt must leave; the second time, or over a bound of its own, it is killed.
+  // Disk space or memory is low and this attempt uses the most: it must leave, and a second call
+  // kills it. Or it uses more of the disk than it may: it is killed, unless it is leaving.
   void leave_for_want(const AttemptName& name, const Shortage& shortage);
   // Stops all slow work as soon as possible, because this process exits.
   void stop_work();

@@ -84,6 +84,7 @@ class OrderDeskTest : public CppUnit::TestFixture {
     settings.outbox_limit = 2;
     settings.disk_reserve = 0;
     settings.memory_least = memory_least_;
+    settings.walls = false;
     desk_ = std::make_unique<OrderDesk>(
         settings, files_, presence_, [this](auto a) { accept(a); },
         [](std::vector<VacateOrder>) {});
@@ -142,7 +143,12 @@ class OrderDeskTest : public CppUnit::TestFixture {
     one.what.job.outputs = {{"../escape", true}};
     CPPUNIT_ASSERT_EQUAL(kRunLacks, run(one));
     one = order(1);
-    one.not_served = "the field `network` is not served here";
+    one.what.job.network = Network::kNone;
+    CPPUNIT_ASSERT_EQUAL(std::string("this machine cannot keep jobs off the network"),
+                         answer_to(one).reason);
+    CPPUNIT_ASSERT_EQUAL(kRunLacks, run(one));
+    one = order(1);
+    one.not_served = "the field `account` is not served here";
     CPPUNIT_ASSERT_EQUAL(one.not_served, answer_to(one).reason);
     CPPUNIT_ASSERT_EQUAL(kRunLacks, run(one));
     presence_.away = false;

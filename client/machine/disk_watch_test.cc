@@ -96,8 +96,11 @@ class DiskWatchTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(0, symlink(elsewhere.path().c_str(), (work + "/link").c_str()));
     UniqueFd sparse(open((work + "/sparse").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     CPPUNIT_ASSERT_EQUAL(0, ftruncate(sparse.get(), 1 << 30));
-    uint64_t used = disk_usage(work);
+    const uint64_t used = disk_usage(work);
     CPPUNIT_ASSERT(used >= 500'000 && used < 1'000'000);
+    // Nor does a second name.
+    CPPUNIT_ASSERT_EQUAL(0, ::link((work + "/data").c_str(), (work + "/a/again").c_str()));
+    CPPUNIT_ASSERT(disk_usage(work) <= used);
   }
 
   void a_look_is_bounded() {

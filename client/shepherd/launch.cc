@@ -150,7 +150,7 @@ const char* prepare(const sublet_order& order, const Weight& weight, int output,
   umask(0);
   if (order.walls)
     if (const char* failed = walls.build(order)) return failed;
-  errno = ENOTSUP;
+  if (order.no_network && !order.walls) errno = ENOTSUP;
   if (order.no_network && !(order.walls && start_loopback())) return "network";
   umask(static_cast<mode_t>(order.umask));
   // As late as possible: from here on this process gets almost no CPU time.
@@ -255,8 +255,8 @@ Started Launch::start(const sublet_order& order, Weight& weight, int output, int
   be_the_child(order, weight, output, errors, socket);
 }
 
-// A namespace of processes begins with the children of who has made it, so that a process between
-// makes it, and the shepherd stays outside.
+// Only the children of whoever makes a namespace of processes are in it. So that the shepherd may
+// have such children and stay outside itself, the starter makes it.
 const char* Launch::fork(const sublet_order& order, Weight& weight, int output, int errors) {
   int ends[2], told[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return "fork";

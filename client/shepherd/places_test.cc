@@ -1,4 +1,4 @@
-// What a job sees of the machine's files, and what it leaves there, if the shepherd is root.
+// What a job sees of the machine's files and processes, and what it leaves there.
 #include <arpa/inet.h>
 #include <cppunit/extensions/HelperMacros.h>
 #include <netinet/in.h>
@@ -39,16 +39,19 @@ class PlacesTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_folder_that_cannot_be_hidden_is_named);
   CPPUNIT_TEST_SUITE_END();
 
-  // The output of a shell's script, as a job to which nothing is granted.
-  static std::string tell(Rig& rig, const std::string& script,
-                          const std::vector<std::string>& grants = {},
-                          const std::vector<std::string>& hidden = {}) {
+  static AttemptOrder shell(Rig& rig, const std::string& script) {
     AttemptOrder order = rig.order({});
     order.program = "/bin/sh";
     order.arguments = {"sh", "-c", script};
     order.environment = {"PATH=/usr/bin:/bin"};
+    return order;
+  }
+  // The output of a shell's script, as a job to which nothing is granted.
+  static std::string tell(Rig& rig, const std::string& script,
+                          const std::vector<std::string>& grants = {},
+                          const std::vector<std::string>& hidden = {}) {
     rig.set_places({hidden, grants});
-    const std::string folder = rig.start(order);
+    const std::string folder = rig.start(shell(rig, script));
     const AttemptExit end = rig.finish(folder);
     CPPUNIT_ASSERT_EQUAL(std::string(), end.step);
     return rig.read(folder + "/stdout");
@@ -142,13 +145,8 @@ class PlacesTest : public CppUnit::TestFixture {
   void a_lost_list_of_places_hides_no_less() {
     if (skip_without_walls("hidden folders")) return;
     Rig rig;
-    AttemptOrder order = rig.order({});
-    order.program = "/bin/sh";
-    order.arguments = {"sh", "-c",
-                       "for f in /home /root " + rig.base() +
-                           "; do ls -A $f; done 2>&-; "
-                           "ls /etc/passwd"};
-    order.environment = {"PATH=/usr/bin:/bin"};
+    const AttemptOrder order = shell(
+        rig, "for f in /home /root " + rig.base() + "; do ls -A $f; done 2>&-; ls /etc/passwd");
     CPPUNIT_ASSERT_EQUAL(0, unlink((rig.base() + "/" SUBLET_PLACES_FILE).c_str()));
     const std::string folder = rig.start(order);
     CPPUNIT_ASSERT_EQUAL(std::string(), rig.finish(folder).step);
@@ -181,13 +179,10 @@ class PlacesTest : public CppUnit::TestFixture {
   void its_record_is_out_of_reach() {
     if (skip_without_walls("the attempt's folder")) return;
     Rig rig;
-    AttemptOrder order = rig.order({});
+    const AttemptOrder order = shell(rig,
+                                     "cd ..; rm -f control order; mkdir exit; echo forged >new && "
+                                     "mv new record; [ -d work ] && echo here");
     rig.set_places({{}, {}});
-    order.program = "/bin/sh";
-    order.arguments = {"sh", "-c",
-                       "cd ..; rm -f control order; mkdir exit; echo forged >new && "
-                       "mv new record; [ -d work ] && echo here"};
-    order.environment = {"PATH=/usr/bin:/bin"};
     const std::string folder = rig.start(order);
     CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_OUTCOME_EXITED}, rig.finish(folder).facts.outcome);
     CPPUNIT_ASSERT_EQUAL(std::string("here\n"), rig.read(folder + "/stdout"));
@@ -200,13 +195,11 @@ class PlacesTest : public CppUnit::TestFixture {
   void control_groups_are_hidden() {
     if (skip_without_walls("control groups")) return;
     Rig rig;
-    AttemptOrder order = rig.order({});
+    AttemptOrder order =
+        shell(rig,
+              "ls -d /sys/fs/cgroup/*sublet* /sys/fs/cgroup/*/*sublet* 2>&-; grep "
+              "sublet /proc/self/cgroup; touch /sys/fs/cgroup/x 2>&- || echo closed");
     rig.use_cgroups(&order);
-    order.program = "/bin/sh";
-    order.arguments = {"sh", "-c",
-                       "ls -d /sys/fs/cgroup/*sublet* /sys/fs/cgroup/*/*sublet* 2>&-; grep "
-                       "sublet /proc/self/cgroup; touch /sys/fs/cgroup/x 2>&- || echo closed"};
-    order.environment = {"PATH=/usr/bin:/bin"};
     const std::string folder = rig.start(order);
     CPPUNIT_ASSERT_EQUAL(std::string(), rig.finish(folder).step);
     CPPUNIT_ASSERT_EQUAL(std::string("closed\n"), rig.read(folder + "/stdout"));

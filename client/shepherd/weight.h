@@ -19,7 +19,7 @@ class Weight {
   // stalls every fork and exit on the machine until all cores have passed through the
   // scheduler (measured: median 6 ms, at times 14 ms).
   pid_t fork() { return create(0); }
-  // The same like fork_sibling() of system.h.
+  // The same, but the child is a sibling, as by fork_sibling() of system.h.
   pid_t fork_sibling();
   // In the child, before it drops privileges: joins the remaining folders and sets the
   // lowest weight. Null, or the step that failed.

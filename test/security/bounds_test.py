@@ -2,6 +2,7 @@
 said of what it used."""
 
 import os
+import signal
 import sys
 import unittest
 
@@ -55,23 +56,33 @@ class Bounds(unittest.TestCase):
             pool.start_server()
             curly = pool.client("curly", slots=500, extra=["--set", "disk_check=100 ms"]).start()
             pool.wait_machines(1)
-            script = ("import itertools, os, sys, time\n"
+            script = ("import os, signal, sys\n"
+                      "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])\n"
                       "os.posix_fallocate(os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY), 0,\n"
                       "                   int(sys.argv[2]) << 20)\n"
-                      "time.sleep(float(sys.argv[3]))\n")
+                      "open('ready', 'w').close()\n"
+                      "signal.sigwait([signal.SIGUSR1])\n")
+
+            def submit(where, mib, *options):
+                return pool.submit(*options, "--", "python3", "-c", script, where, str(mib))[0]
             free = os.statvfs(curly.state)
             part = free.f_bavail * free.f_frsize // 500 >> 20
+            # Who says so may have more, and who asks for little has no less.
+            allowed = [submit("big", 2 * part, "--disk", "%d MiB" % (3 * part)),
+                       submit("big", part // 2, "--disk", "1 MiB")]
+            for job in allowed:
+                ready = os.path.join(curly.state, "attempts", "%d.1" % job, "work", "ready")
+                harness.wait_for(lambda: os.path.exists(ready), "job %d to have its file" % job)
+            # That these end shows that the folders were looked at.
             for where in "big", "/tmp/big":
-                job = pool.submit("--", "python3", "-c", script, where, str(2 * part + 10), "600")[0]
-                last = pool.wait_state(job, ["failed"])["attempt_list"][-1]
+                last = pool.wait_state(submit(where, 2 * part + 100),
+                                       ["failed"])["attempt_list"][-1]
                 self.assertEqual(last["ended"], "over its limits", last)
                 self.assertRegex(last["reason"], r"It used [0-9.]+ .iB of this machine's disk; it "
                                  r"may use [0-9.]+ .iB. Say with --disk how much it needs\.")
                 self.assertGreaterEqual(last["disk_peak"], 2 * part << 20)
-            # Who says so may have more, and who asks for little has no less.
-            for options, size in ((("--disk", "%d MiB" % (3 * part)), 2 * part),
-                                  (("--disk", "1 MiB"), part // 2)):
-                job = pool.submit(*options, "--", "python3", "-c", script, "big", str(size), "1")[0]
+            for job in allowed:
+                os.kill(int(curly.record("%d.1" % job)["job_pid"]), signal.SIGUSR1)
                 self.assertEqual(pool.wait_state(job, ["failed", "done"])["state"], "done")
 
     def test_what_it_used_is_told(self):

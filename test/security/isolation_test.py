@@ -220,7 +220,7 @@ class Isolation(unittest.TestCase):
             elsewhere = os.path.join(pool.folder, "root")
             os.mkdir(elsewhere)
             prefix = ["unshare", "--mount", "sh", "-c",
-                      'mount --rbind / "$0" && exec chroot --userspec=%d:%d "$0" "$@"' %
+                      'mount --rbind / "$0" && exec chroot --userspec=%d:%d --groups=adm "$0" "$@"' %
                       (harness.NOBODY, harness.NOBODY), elsewhere]
             if subprocess.run(prefix + ["true"]).returncode != 0:
                 self.skipTest("this root may not mount")
@@ -235,7 +235,9 @@ class Isolation(unittest.TestCase):
             self.assertIn("set 'weak = true'", refused)
             moe = client("moe", "--set", "weak=true")
             pool.wait_machines(1)
-            self.assertEqual(pool.log("client-moe").count("namespaces cannot be created"), 1)
+            log = pool.log("client-moe")
+            self.assertEqual(log.count("namespaces cannot be created"), 1)
+            self.assertIn("this account's supplementary groups (adm)", log)
             script = "id -u; [ -w %s ] && echo its files" % os.path.join(moe.state, "machine")
             self.assertEqual(self.shell(pool, script)[1],
                              "%d\nits files\n" % harness.NOBODY)

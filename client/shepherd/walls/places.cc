@@ -273,13 +273,13 @@ bool Walls::show(size_t kept) {
   return shown;
 }
 
-// The mount points are made: opens the temporary folders, and closes /dev and what is hidden.
 bool Walls::close_cover(size_t cover) {
   place_ = covers_[cover];
   return mount(nullptr, covers_[cover], nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | kTame,
                nullptr) == 0;
 }
 
+// The mount points are made: opens the temporary folders, and closes /dev and what is hidden.
 bool Walls::finish_covers() {
   for (const char* name : {SUBLET_PRIVATE_FOLDER "/tmp", SUBLET_PRIVATE_FOLDER "/var-tmp"})
     if (chmod(name, 01777) != 0 && errno != ENOENT) return false;
