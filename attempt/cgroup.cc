@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -172,6 +173,15 @@ void AttemptCgroups::set_folders(const AttemptName& name, AttemptOrder* order) c
   order->cgroup_cpu = folder(cpu_, name);
   order->cgroup_memory = folder(memory_, name);
   order->cgroup_processes = folder(processes_, name);
+}
+
+void AttemptCgroups::set_helper_folders(AttemptOrder* order) const {
+  static std::atomic<uint64_t> number{0};
+  // What an earlier client has started may still be running.
+  const std::string name =
+      "/sublet-" + tag_ + "-helper-" + std::to_string(getpid()) + "." + std::to_string(++number);
+  order->cgroup_unified = unified_.empty() ? "" : unified_ + name;
+  order->cgroup_cpu = cpu_.empty() ? "" : cpu_ + name;
 }
 
 int AttemptCgroups::remove_left_over(const std::vector<AttemptName>& keep) const {

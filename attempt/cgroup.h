@@ -46,6 +46,9 @@ class AttemptCgroups {
   void release_controllers() const;
   // Sets the attempt's folders in the order; the shepherd creates and removes them.
   void set_folders(const AttemptName& name, AttemptOrder* order) const;
+  // The same for a process of the client's that works for jobs (start_demoted): other ones for each
+  // call, in every client.
+  void set_helper_folders(AttemptOrder* order) const;
   // Removes this client's folders (left by killed shepherds) whose attempts are not in
   // `keep` and which contain no process. Returns their number.
   int remove_left_over(const std::vector<AttemptName>& keep) const;

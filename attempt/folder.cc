@@ -296,13 +296,21 @@ SpawnedProcess start_shepherd(const std::string& program, const std::string& fol
   return spawn({program, folder}, {}, options);
 }
 
-SpawnedProcess start_removal(const std::string& shepherd_program, const std::string& folder,
-                             const AttemptOrder& order) {
+SpawnedProcess start_demoted(const std::string& shepherd_program, const AttemptOrder& order,
+                             const std::vector<std::string>& command, int standard_input) {
   SpawnOptions options;
   options.folder = "/";
   options.new_session = true;
-  return spawn({shepherd_program, "--remove", folder, order.cgroup_unified, order.cgroup_cpu}, {},
-               options);
+  if (standard_input >= 0) options.fds = {{standard_input, 0}};
+  std::vector<std::string> all = {shepherd_program, "--demoted", order.cgroup_unified,
+                                  order.cgroup_cpu};
+  all.insert(all.end(), command.begin(), command.end());
+  return spawn(all, {}, options);
+}
+
+SpawnedProcess start_removal(const std::string& shepherd_program, const std::string& folder,
+                             const AttemptOrder& order) {
+  return start_demoted(shepherd_program, order, {"/bin/rm", "-rf", "--", folder});
 }
 
 bool attempt_locked(const std::string& folder) {

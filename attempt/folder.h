@@ -135,8 +135,12 @@ std::optional<AttemptExit> read_exit(const Files& files, const std::string& fold
 // outlives the caller. It must be reaped by the caller, or by init after the caller has
 // ended. Throws OsError.
 SpawnedProcess start_shepherd(const std::string& program, const std::string& folder);
-// Starts the removal of a folder that an attempt has left, with the weight that the attempt had
-// (`order` names its cgroups, which are gone). Throws OsError.
+// Starts a program (its path and arguments) that works for an attempt, with the weight that jobs
+// have, below a process that ends when it does. SIGTERM to that one kills it. `order` names cgroups
+// that are made for it. standard_input: a descriptor, -1: this process's. Throws OsError.
+SpawnedProcess start_demoted(const std::string& shepherd_program, const AttemptOrder& order,
+                             const std::vector<std::string>& command, int standard_input = -1);
+// The same that removes a folder that an attempt has left.
 SpawnedProcess start_removal(const std::string& shepherd_program, const std::string& folder,
                              const AttemptOrder& order);
 // True while a shepherd of the folder is running, even before it has written its record:

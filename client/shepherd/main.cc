@@ -1,12 +1,12 @@
 // sublet-shepherd ATTEMPT_FOLDER: runs one attempt (docs/shepherd.md). Started by the
-// executing client, but keeps running if that exits. Links only the C library. With --remove it
-// removes what an attempt has left.
+// executing client, but keeps running if that exits. Links only the C library. With --demoted it
+// runs a program of the client's that works for a job.
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "client/shepherd/removal.h"
+#include "client/shepherd/demoted.h"
 #include "client/shepherd/shepherd.h"
 
 namespace {
@@ -26,12 +26,12 @@ int main(int argc, char** argv) {
     puts("sublet-shepherd " SUBLET_VERSION);
     return 0;
   }
-  if (argc == 5 && strcmp(argv[1], "--remove") == 0)
-    return sublet::shepherd::remove_demoted(argv[2], argv[3], argv[4]);
+  if (argc >= 5 && strcmp(argv[1], "--demoted") == 0)
+    return sublet::shepherd::run_demoted(argv[2], argv[3], argv + 4);
   if (argc != 2 || argv[1][0] == '-') {
     fprintf(stderr,
             "usage: sublet-shepherd ATTEMPT_FOLDER | --version\n"
-            "       sublet-shepherd --remove FOLDER UNIFIED_CGROUP CPU_CGROUP\n"
+            "       sublet-shepherd --demoted UNIFIED_CGROUP CPU_CGROUP PROGRAM ARGUMENT...\n"
             "Runs the attempt that the folder's `order` describes. Started by sublet-client.\n");
     return sublet::shepherd::Shepherd::kUsage;
   }

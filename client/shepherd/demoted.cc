@@ -1,0 +1,79 @@
+#include "client/shepherd/demoted.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "attempt/disk_priority.h"
+#include "client/shepherd/weight.h"
+
+namespace sublet::shepherd {
+namespace {
+
+constexpr long kAgainNs = 100'000'000;
+
+// Static, because zero pages take no memory until they are used.
+sublet_order order;
+AttemptProcesses processes;
+
+// Its weight is like that of a job with this order.
+[[noreturn]] void become(char* const* command, const Weight& weight) {
+  set_disk_priority(0, DiskPriority::kIdle);
+  // Without one of its own, its session's weight would be this process's, too.
+  setsid();
+  if (const char* failed = weight.join()) perror(failed);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  char* const environment[] = {nullptr};
+  execve(command[0], command, environment);
+  perror(command[0]);
+  _exit(1);
+}
+
+// Its exit status, or 1.
+int wait_for(pid_t pid, const sigset_t& awaited, Weight& weight) {
+  for (;;) {
+    int status = 0;
+    const pid_t ended = waitpid(pid, &status, WNOHANG);
+    if (ended == pid) return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+    if (ended < 0 && errno != EINTR) return 1;
+    // The kernel may have refused the weight for now.
+    if (weight.pending()) weight.refresh(processes);
+    const timespec again = {0, kAgainNs};
+    if (sigtimedwait(&awaited, nullptr, weight.pending() ? &again : nullptr) != SIGTERM) continue;
+    weight.hasten(processes);
+    kill(pid, SIGKILL);
+  }
+}
+
+}  // namespace
+
+int run_demoted(const char* cgroup_unified, const char* cgroup_cpu, char* const* command) {
+  order.cgroup_memory = order.cgroup_processes = "";
+  order.cgroup_unified = cgroup_unified;
+  order.cgroup_cpu = cgroup_cpu;
+  sigset_t awaited;
+  sigemptyset(&awaited);
+  sigaddset(&awaited, SIGTERM);
+  sigaddset(&awaited, SIGCHLD);
+  sigprocmask(SIG_BLOCK, &awaited, nullptr);
+  Weight weight;
+  const char* failed = weight.make(order);
+  if (!failed && !processes.open(cgroup_unified)) failed = "/proc";
+  if (failed) {
+    perror(failed);
+    return 1;
+  }
+  const pid_t pid = weight.fork();
+  if (pid == 0) become(command, weight);
+  processes.set({.session = pid});
+  const int status = pid > 0 ? wait_for(pid, awaited, weight) : 1;
+  weight.remove();
+  return status;
+}
+
+}  // namespace sublet::shepherd
