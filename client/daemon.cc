@@ -169,7 +169,8 @@ Daemon::Daemon(const ClientSettings& settings)
   tasks_ = std::make_unique<AttemptTasks>(TaskThreads{local_, workers_, uploads_, removals_, pace_},
                                           system_files(), *server_, desk_, *reporter_, cache_,
                                           job_settings(settings, state_, facts_, cgroups_, walls_),
-                                          shepherd_program(settings), attempts_.events());
+                                          shepherd_program(settings), mover_command(),
+                                          attempts_.events());
   check_walls(settings, walls_);
   attempts_.connect(tasks_.get(), reporter_.get());
   if (settings.pool_logins) logins_ = std::make_unique<PoolLogins>(state_);
@@ -227,6 +228,7 @@ void Daemon::adopt() {
     attempts_.adopt(std::move(one.assignment), one.facts);
   }
   cgroups_.remove_left_over(names);
+  tasks_->empty_trash();
 }
 
 void Daemon::on_joined(const Joined& joined) {

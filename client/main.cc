@@ -1,5 +1,8 @@
 // sublet-client: adds this workstation to a pool. See docs/client.md.
+#include <unistd.h>
+
 #include <csignal>
+#include <cstring>
 #include <iostream>
 
 #include "base/log.h"
@@ -7,12 +10,26 @@
 #include "base/standard_streams.h"
 #include "base/start_up_memory.h"
 #include "client/daemon.h"
+#include "client/link/corba_contents.h"
 #include "client/link/joining.h"
 #include "client/settings.h"
+#include "client/staging/mover_process.h"
+
+namespace {
+
+// Started by the client, with its socket (client/staging/mover_process.h).
+int move_files() {
+  signal(SIGPIPE, SIG_IGN);
+  sublet::client::end_with(STDIN_FILENO);
+  return sublet::client::serve_mover(STDIN_FILENO, sublet::client::open_corba_contents);
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   sublet::share_heaps();
   sublet::keep_standard_streams();
+  if (argc == 2 && strcmp(argv[1], sublet::client::kMoverOption) == 0) return move_files();
   try {
     sublet::client::ClientSettings settings;
     if (auto code = sublet::client::read_client_settings(argc, argv, &settings)) return *code;

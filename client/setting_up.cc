@@ -16,6 +16,7 @@
 #include "client/link/joining.h"
 #include "client/machine/hidden_folders.h"
 #include "client/machine/machine.h"
+#include "client/staging/mover_process.h"
 #include "transport/membership_file.h"
 
 namespace sublet::client {
@@ -178,6 +179,10 @@ JobSettings job_settings(const ClientSettings& settings, const std::string& stat
 
 std::string shepherd_program(const ClientSettings& settings) {
   return companion("sublet-shepherd", "shepherd_program", settings.shepherd_program);
+}
+
+std::vector<std::string> mover_command() {
+  return {std::filesystem::read_symlink("/proc/self/exe").string(), kMoverOption};
 }
 
 }  // namespace sublet::client

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "attempt/cgroup.h"
 #include "attempt/walls_trial.h"
@@ -49,6 +50,8 @@ JobSettings job_settings(const ClientSettings& settings, const std::string& stat
                          const WallsTrial& walls);
 // The path of sublet-shepherd.
 std::string shepherd_program(const ClientSettings& settings);
+// Of the process that moves large files.
+std::vector<std::string> mover_command();
 
 }  // namespace sublet::client
 

@@ -82,11 +82,6 @@ bool was_promised(const Files& files, const std::string& folder) {
 std::string trash_folder(const std::string& state_folder) { return state_folder + "/trash"; }
 
 std::vector<Adopted> adopt_attempts(Files& files, const std::string& state_folder) {
-  try {
-    files.remove_tree(trash_folder(state_folder));
-  } catch (const std::exception& error) {
-    log(Severity::error) << "discarded folders cannot be removed: " << error.what();
-  }
   std::vector<Adopted> all;
   std::vector<std::string> strange;
   for (const AttemptName& name : list_attempts(files, state_folder, &strange)) {

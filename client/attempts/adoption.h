@@ -14,7 +14,7 @@
 namespace sublet::client {
 
 // To remove an attempt's folder, it is first renamed into this one, so that a
-// half-removed folder is never taken for an attempt. Emptied at the start.
+// half-removed folder is never taken for an attempt.
 std::string trash_folder(const std::string& state_folder);
 
 struct Adopted {

@@ -16,7 +16,6 @@ class AdoptionTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_damaged_record_costs_itself_only);
   CPPUNIT_TEST(what_a_loss_of_power_left_is_an_end);
   CPPUNIT_TEST(what_was_never_promised_goes);
-  CPPUNIT_TEST(the_trash_is_emptied);
   CPPUNIT_TEST_SUITE_END();
 
   TemporaryFolder state_;
@@ -81,13 +80,6 @@ class AdoptionTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(adopt().empty());
     CPPUNIT_ASSERT(!system_files().exists(state_ / "damaged"));
     CPPUNIT_ASSERT(list_attempts(system_files(), state_.path()).empty());
-  }
-
-  void the_trash_is_emptied() {
-    system_files().make_folders(trash_folder(state_.path()) + "/1.1.99/work");
-    make(2);
-    CPPUNIT_ASSERT_EQUAL(size_t{1}, adopt().size());
-    CPPUNIT_ASSERT(!system_files().exists(trash_folder(state_.path())));
   }
 };
 CPPUNIT_TEST_SUITE_REGISTRATION(AdoptionTest);

@@ -55,7 +55,7 @@ bool wait_for_end(const SpawnedProcess& child, const std::atomic<bool>& stop) {
 AttemptTasks::AttemptTasks(const TaskThreads& threads, Files& files, ServerCalls& server,
                            OrderDesk& desk, Reporter& reporter, InputCache& cache,
                            const JobSettings& settings, std::string shepherd_program,
-                           TaskEvents events)
+                           std::vector<std::string> mover_command, TaskEvents events)
     : threads_(threads),
       files_(files),
       server_(server),
@@ -64,6 +64,7 @@ AttemptTasks::AttemptTasks(const TaskThreads& threads, Files& files, ServerCalls
       cache_(cache),
       settings_(settings),
       shepherd_program_(std::move(shepherd_program)),
+      mover_settings_{std::move(mover_command), shepherd_program_, settings.cgroups},
       events_(std::move(events)),
       evictions_(files, desk.state_folder()) {}
 
@@ -182,7 +183,8 @@ void AttemptTasks::seal(const WorkPtr& work) {
 }
 
 void AttemptTasks::do_stage(const WorkPtr& work) {
-  StagingOutcome outcome = stage(*work, server_, cache_);
+  Mover mover(*work, server_, threads_.pace, mover_settings_);
+  StagingOutcome outcome = stage(*work, server_, mover, cache_);
   if (outcome.result == TaskResult::kAgain)
     return again(threads_.workers, work, outcome.reason, [this, work] { do_stage(work); });
   if (outcome.failed == kEndLost) desk_.machine_failed(outcome.reason);
@@ -230,7 +232,8 @@ void AttemptTasks::note_health(const WorkPtr& work) {
 void AttemptTasks::do_checkpoint(const WorkPtr& work) {
   std::string why;
   uint64_t before = work->handed_in_generation;
-  TaskResult result = hand_in_checkpoint(*work, server_, settings_, threads_.pace, &why);
+  Mover mover(*work, server_, threads_.pace, mover_settings_);
+  TaskResult result = hand_in_checkpoint(*work, server_, mover, settings_, threads_.pace, &why);
   // Not retried: the next checkpoint will be newer.
   if (result == TaskResult::kAgain)
     log(Severity::info) << work->label() << ": checkpoint not uploaded for now: " << why;
@@ -261,7 +264,8 @@ void AttemptTasks::note_eviction(const WorkPtr& work) {
 
 void AttemptTasks::do_hand_in(const WorkPtr& work) {
   std::string why;
-  TaskResult result = hand_in(*work, server_, files_, settings_, threads_.pace, &why);
+  Mover mover(*work, server_, threads_.pace, mover_settings_);
+  TaskResult result = hand_in(*work, server_, mover, files_, settings_, threads_.pace, &why);
   if (result == TaskResult::kDone) note_disk_use(*work);
   make_room(work);
   if (result == TaskResult::kAgain) {
@@ -273,7 +277,8 @@ void AttemptTasks::do_hand_in(const WorkPtr& work) {
 
 // Only the checkpoint of an evicted job is still needed. If the disk ran low, the
 // working folder is removed at once, without waiting for the end to be reported. Of a job that used
-// too much itself, its outputs are still needed.
+// too much itself, its outputs are still needed. At normal weight, because the owner needs the
+// room.
 void AttemptTasks::make_room(const WorkPtr& work) {
   const Shortage::Of of = work->shortage().of;
   const bool outputs_needed = of == Shortage::Of::kDiskBound;
@@ -307,20 +312,33 @@ void AttemptTasks::note_disk_use(AttemptWork& work) const {
       shortage.of == Shortage::Of::kDisk ? shortage.used : disk_usage(work.folder, kMostEntries);
 }
 
-void AttemptTasks::empty_trash(const AttemptWork& work, const std::string& folder) {
-  const uint64_t bytes =
-      work.end.disk_peak > 0 ? work.end.disk_peak : disk_usage(folder, kRemovedHere);
+void AttemptTasks::remove_discarded(const std::string& folder, uint64_t bytes) {
   if (bytes <= kRemovedHereBytes && files_.remove_some(folder, kRemovedHere)) return;
+  settings_.cgroups.hold_controllers();
   AttemptOrder order;
-  settings_.cgroups.set_folders(work.assignment->name, &order);
+  settings_.cgroups.set_helper_folders(&order);
   try {
     const SpawnedProcess removal = start_removal(shepherd_program_, folder, order);
     if (!wait_for_end(removal, stopping_)) return;  // the next start removes what it leaves
   } catch (const OsError& error) {
-    log(Severity::warning) << work.label()
-                           << ": its folder is removed at normal weight: " << error.what();
+    log(Severity::warning) << folder << " is removed at normal weight: " << error.what();
   }
   files_.remove_tree(folder);
+}
+
+void AttemptTasks::empty_trash() {
+  threads_.removals.post([this] {
+    const std::string trash = trash_folder(desk_.state_folder());
+    try {
+      if (!files_.exists(trash)) return;
+      for (const FolderEntry& entry : files_.list(trash)) {
+        const std::string folder = trash + "/" + entry.name;
+        remove_discarded(folder, disk_usage(folder, kRemovedHere));
+      }
+    } catch (const std::exception& error) {
+      log(Severity::error) << "discarded folders cannot be removed: " << error.what();
+    }
+  });
 }
 
 void AttemptTasks::do_remove(const WorkPtr& work) {
@@ -334,7 +352,8 @@ void AttemptTasks::do_remove(const WorkPtr& work) {
                               std::to_string(system_clock().utc_us());
     if (rename(work->folder.c_str(), thrown_away.c_str()) != 0 && errno != ENOENT)
       throw FileError(errno, "discard", work->folder);
-    empty_trash(*work, thrown_away);
+    const uint64_t bytes = work->end.disk_peak;
+    remove_discarded(thrown_away, bytes > 0 ? bytes : disk_usage(thrown_away, kRemovedHere));
   } catch (const std::exception& error) {
     log(Severity::error) << work->label() << ": its folder cannot be removed: " << error.what();
   }

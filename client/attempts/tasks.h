@@ -17,6 +17,7 @@
 #include "client/attempts/order_desk.h"
 #include "client/attempts/reporter.h"
 #include "client/attempts/work.h"
+#include "client/staging/mover.h"
 #include "client/staging/pace.h"
 #include "client/staging/staging.h"
 #include "client/workers.h"
@@ -66,12 +67,17 @@ class AttemptTasks {
  public:
   AttemptTasks(const TaskThreads& threads, Files& files, ServerCalls& server, OrderDesk& desk,
                Reporter& reporter, InputCache& cache, const JobSettings& settings,
-               std::string shepherd_program, TaskEvents events);
+               std::string shepherd_program, std::vector<std::string> mover_command,
+               TaskEvents events);
 
   // Runs the slow actions among `actions`, one after the other, lowest bit first.
   // `end` and `reason` are for kRecordEnd. Any thread.
   void perform(const WorkPtr& work, uint32_t actions, protocol::EndCode end, std::string reason);
   static bool has_slow(uint32_t actions);
+
+  // Removes what clients that were stopped or killed have discarded and not removed. Once, at the
+  // start.
+  void empty_trash();
 
   void hurry() { threads_.hurry(); }
   // This process ends: what is being removed by another is not waited for.
@@ -107,8 +113,8 @@ class AttemptTasks {
   void remove_cgroups(const AttemptName& name);
   // How much is in its folder now.
   void note_disk_use(AttemptWork& work) const;
-  // What is left in the trash; here if it is little, else demoted like the job.
-  void empty_trash(const AttemptWork& work, const std::string& folder);
+  // Here if it is little, else demoted like a job.
+  void remove_discarded(const std::string& folder, uint64_t bytes);
   // Closes the folder to the job's account, then releases the slot.
   void seal(const WorkPtr& work);
   void make_room(const WorkPtr& work);
@@ -123,6 +129,7 @@ class AttemptTasks {
   InputCache& cache_;
   const JobSettings settings_;
   const std::string shepherd_program_;
+  const MoverSettings mover_settings_;
   const TaskEvents events_;
   EvictionNotes evictions_;
   std::atomic<bool> stopping_{false};

@@ -35,6 +35,7 @@ class AttemptTasksTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(local_work_waits_for_no_upload);
   CPPUNIT_TEST(removed_at_one_stroke);
   CPPUNIT_TEST(many_files_are_removed);
+  CPPUNIT_TEST(what_an_earlier_client_discarded_is_removed);
   CPPUNIT_TEST(who_leaves_for_the_disk_makes_room_without_the_server);
   CPPUNIT_TEST(who_saved_nothing_gets_no_allowance_the_next_time);
   CPPUNIT_TEST(uploads_hold_up_no_slot);
@@ -87,7 +88,8 @@ class AttemptTasksTest : public CppUnit::TestFixture {
     cache_ = std::make_unique<InputCache>(files_, CacheSettings{state_ / "cache", 8 << 20, 0});
     tasks_ = std::make_unique<AttemptTasks>(
         TaskThreads{*local_, *workers_, *uploads_, *workers_, pace_}, files_, server_, *desk_,
-        *reporter_, *cache_, JobSettings(), state_ / "no-such-shepherd", events);
+        *reporter_, *cache_, JobSettings(), state_ / "no-such-shepherd", std::vector<std::string>(),
+        events);
   }
   void tearDown() override {
     workers_->stop();
@@ -176,6 +178,21 @@ class AttemptTasksTest : public CppUnit::TestFixture {
     tasks_->perform(w, protocol::kRemove, protocol::kEndNone, "");
     CPPUNIT_ASSERT(comes("removed;"));
     CPPUNIT_ASSERT(files_.list(state_ / "trash").empty());
+  }
+
+  void what_an_earlier_client_discarded_is_removed() {
+    constexpr int kMany = 300;
+    const std::string left = state_ / "trash/1.1.99";
+    system_files().make_folders(left + "/work");
+    for (int i = 0; i < kMany; ++i)
+      system_files().write_atomic(left + "/work/" + std::to_string(i), "", 0600);
+    system_files().make_folders(state_ / "trash/2.1.99");
+    tasks_->empty_trash();
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (!files_.list(state_ / "trash").empty()) {
+      CPPUNIT_ASSERT(std::chrono::steady_clock::now() < deadline);
+      std::this_thread::yield();
+    }
   }
 
   void who_leaves_for_the_disk_makes_room_without_the_server() {

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "client/attempts/assignment.h"
@@ -21,6 +22,14 @@ inline std::string attempt_label(const AttemptName& name) {
 
 // A file being fetched (staging.cc).
 struct Incoming;
+
+// Of the file that is being sent, which is read once, however often the server is away
+// (hand_in.cc).
+struct KnownDigest {
+  FilePlace place;
+  uint64_t size = 0;
+  Digest digest = {};
+};
 
 // Of what there was too little, so that an attempt had to leave; kNothing: of nothing.
 struct Shortage {
@@ -72,6 +81,8 @@ struct AttemptWork {
   size_t inputs_here = 0;       // number fetched; the next one may be in progress
   bool outlives_power = false;  // the assignment has been synced
   std::shared_ptr<Incoming> incoming;
+  bool moves_here = false;  // a process that should move its files has failed
+  std::optional<KnownDigest> known_digest;
 };
 
 // Syncs the assignment, because the end has to wait for the server and an exit record

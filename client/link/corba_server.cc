@@ -8,24 +8,14 @@
 #include "base/log.h"
 #include "client/link/executing_client.h"
 #include "client/link/renewal.h"
-#include "client/link/translate.h"
+#include "client/link/spool_chunks.h"
 #include "membership.hh"
-#include "transport/orb.h"
 
 namespace sublet::client {
 namespace {
 
-constexpr size_t kMaxMessage = idl::MESSAGE_LIMIT;
-constexpr int kCallTimeoutMs = 5000;
-
-OrbSettings orb_settings(const ServerPlace& place) {
-  OrbSettings settings;
+OrbSettings called_back(OrbSettings settings) {
   settings.call_back = true;
-  settings.max_message = kMaxMessage;
-  settings.client_call_timeout_ms = kCallTimeoutMs;
-  settings.server_uid = place.uid;
-  settings.membership = place.membership;
-  settings.log = [](std::string_view line) { log(Severity::warning) << line; };
   return settings;
 }
 
@@ -40,7 +30,8 @@ bool names(const idl::Names& all, std::string_view name) {
 struct CorbaServer::Parts {
   Parts(const ServerPlace& where, OrderDesk& desk)
       : orders(desk),
-        orb(orb_settings(where)),
+        door{where.socket, where.uid, where.membership, ""},
+        orb(called_back(orb_settings(door))),
         servant(new ExecutingClientServant(desk, where.uid)) {
     const std::string& socket = where.socket;
     PortableServer::ObjectId_var id = PortableServer::string_to_ObjectId("ExecutingClient");
@@ -121,6 +112,7 @@ struct CorbaServer::Parts {
   void renew_certificate();
 
   OrderDesk& orders;
+  ContentDoor door;  // with `mutex`; without the session
   std::function<void()> session_ended;
   Orb orb;
   PortableServer::Servant_var<ExecutingClientServant> servant;
@@ -154,7 +146,11 @@ std::optional<Renewal> CorbaServer::Parts::renewal_of(const ServerPlace& where) 
     });
     return certificate;
   };
-  hooks.use = [this](const TlsCredentials& credentials) { orb.use(credentials); };
+  hooks.use = [this](const TlsCredentials& credentials) {
+    orb.use(credentials);
+    std::lock_guard lock(mutex);
+    door.membership->credentials = credentials;
+  };
   hooks.keep = where.renewed;
   return Renewal(*where.membership, std::move(hooks));
 }
@@ -307,11 +303,7 @@ Upload CorbaServer::open_upload(const RequestId& request, const FilePlace& place
 
 uint64_t CorbaServer::put(uint64_t upload, uint64_t offset, const char* bytes, size_t count) {
   uint64_t now = 0;
-  parts_->guard([&] {
-    idl::Bytes chunk;
-    to_octets(bytes, count, chunk);
-    now = parts_->spool->put(upload, offset, chunk);
-  });
+  parts_->guard([&] { now = put_chunk(parts_->spool, upload, offset, bytes, count); });
   return now;
 }
 
@@ -319,6 +311,14 @@ uint64_t CorbaServer::close_upload(uint64_t upload) {
   uint64_t file = 0;
   parts_->guard([&] { file = parts_->spool->close_upload(upload); });
   return file;
+}
+
+ContentDoor CorbaServer::content_door() {
+  const std::string session = parts_->session();
+  std::lock_guard lock(parts_->mutex);
+  ContentDoor door = parts_->door;
+  door.session = session;
+  return door;
 }
 
 RemoteFile CorbaServer::stat(const FilePlace& place) {
@@ -338,8 +338,7 @@ RemoteFile CorbaServer::stat(const FilePlace& place) {
 std::string CorbaServer::get(const FilePlace& place, uint64_t offset, uint32_t count) {
   std::string out;
   parts_->with_session([&](const idl::SessionKey& key) {
-    idl::Bytes_var bytes = parts_->spool->get(parts_->to_place(place, key), offset, count);
-    out.assign(reinterpret_cast<const char*>(bytes->get_buffer()), bytes->length());
+    out = get_chunk(parts_->spool, parts_->to_place(place, key), offset, count);
   });
   return out;
 }

@@ -47,6 +47,7 @@ class CorbaServer : public ServerCalls {
                      const Digest& digest) override;
   uint64_t put(uint64_t upload, uint64_t offset, const char* bytes, size_t count) override;
   uint64_t close_upload(uint64_t upload) override;
+  ContentDoor content_door() override;
   RemoteFile stat(const FilePlace& place) override;
   std::string get(const FilePlace& place, uint64_t offset, uint32_t count) override;
 

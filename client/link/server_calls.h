@@ -14,6 +14,7 @@
 #include "attempt/folder.h"
 #include "base/hash.h"
 #include "base/random.h"
+#include "client/link/content_calls.h"
 #include "job/file_place.h"
 #include "protocol/eviction.h"
 
@@ -179,10 +180,8 @@ struct Upload {
 inline constexpr size_t kMostReports = 100;
 
 // Every call throws ServerError.
-class ServerCalls {
+class ServerCalls : public ContentCalls {
  public:
-  virtual ~ServerCalls() = default;
-
   virtual Joined join(const MachineIdentity& identity, const MachineFacts& facts) = 0;
   // Gives the session our reference. After join(), once its answer has been stored.
   virtual void attach() = 0;
@@ -196,10 +195,10 @@ class ServerCalls {
 
   virtual Upload open_upload(const RequestId& request, const FilePlace& place, uint64_t size,
                              const Digest& digest) = 0;
-  virtual uint64_t put(uint64_t upload, uint64_t offset, const char* bytes, size_t count) = 0;
   virtual uint64_t close_upload(uint64_t upload) = 0;
   virtual RemoteFile stat(const FilePlace& place) = 0;
-  virtual std::string get(const FilePlace& place, uint64_t offset, uint32_t count) = 0;
+  // For a process of this client's. Makes no call.
+  virtual ContentDoor content_door() = 0;
 };
 
 }  // namespace sublet::client

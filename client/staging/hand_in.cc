@@ -16,26 +16,11 @@
 #include "base/text.h"
 #include "checkpoint-api/file_format.h"
 #include "client/attempts/ending.h"
+#include "client/staging/contents.h"
 #include "client/staging/work_folder.h"
 
 namespace sublet::client {
 namespace {
-
-struct Stopped {};
-
-std::string read_at(int fd, uint64_t offset, size_t count) {
-  std::string out(count, '\0');
-  size_t done = 0;
-  while (done < count) {
-    ssize_t n = pread(fd, out.data() + done, count - done, static_cast<off_t>(offset + done));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw FileError(errno, "read", "a file of the job");
-    if (n == 0) break;
-    done += static_cast<size_t>(n);
-  }
-  out.resize(done);
-  return out;
-}
 
 // The same file of the same attempt always has the same id. `round` counts uploads that
 // the server forgot before they were complete.
@@ -53,11 +38,21 @@ RequestId request_id(const Assignment& what, const FilePlace& place, const Diges
   return id;
 }
 
+bool same(const KnownDigest& known, const FilePlace& place, uint64_t size) {
+  return known.place == place && known.size == size;
+}
+
 struct Uploader {
   AttemptWork& work;
   ServerCalls& server;
+  Mover& mover;
   Pace& pace;
   uint64_t passed = 0;  // bytes read and sent
+
+  Uploader(AttemptWork& of, ServerCalls& to, Mover& by, Pace& at)
+      : work(of), server(to), mover(by), pace(at) {
+    mover.on_progress([this](uint64_t bytes) { pass(bytes); });
+  }
 
   void pass(uint64_t bytes) {
     passed += bytes;
@@ -65,45 +60,30 @@ struct Uploader {
     if (outputs && passed > work.delivered) work.delivered = passed;
   }
 
-  Digest digest_of(int fd, uint64_t size) {
-    Hasher hash;
-    for (uint64_t offset = 0; offset < size;) {
-      PacedWork turn(pace, work.stop);
-      if (work.stop) throw Stopped();
-      std::string chunk = read_at(fd, offset, std::min<uint64_t>(kChunkLimit, size - offset));
-      if (chunk.empty()) break;
-      hash.update(chunk);
-      offset += chunk.size();
-      pass(chunk.size());
-    }
-    return hash.finish();
+  // Kept until the file has been sent: reading it again may take as long.
+  Digest digest_of(const FilePlace& place, int fd, uint64_t size) {
+    if (!work.known_digest || !same(*work.known_digest, place, size))
+      work.known_digest = {place, size, mover.digest(fd, size)};
+    else
+      pass(size);
+    return work.known_digest->digest;
   }
 
-  uint64_t send(int fd, uint64_t size, const Upload& upload) {
-    pass(upload.offset);
-    for (uint64_t offset = upload.offset; offset < size;) {
-      PacedWork turn(pace, work.stop);
-      if (work.stop) throw Stopped();
-      std::string chunk = read_at(fd, offset, std::min<uint64_t>(kChunkLimit, size - offset));
-      if (chunk.empty())
-        throw FileError(EIO, "read", "a file that was truncated during the upload");
-      offset = server.put(upload.id, offset, chunk.data(), chunk.size());
-      pass(chunk.size());
-    }
-    return server.close_upload(upload.id);
-  }
-
-  // Returns the file's id. Throws ServerError, FileError, Stopped.
+  // Returns the file's id. Throws ServerError, FileError, TaskStopped.
   uint64_t upload(const FilePlace& place, int fd, uint64_t size) {
-    Digest digest = digest_of(fd, size);
+    const Digest digest = digest_of(place, fd, size);
     constexpr int kRounds = 3;
     const uint64_t passed_before = passed;
     for (int round = 0;; ++round) {
       passed = passed_before;
-      Upload begun = server.open_upload(request_id(*work.assignment, place, digest, round), place,
-                                        size, digest);
+      const Upload begun = server.open_upload(request_id(*work.assignment, place, digest, round),
+                                              place, size, digest);
       try {
-        return send(fd, size, begun);
+        pass(begun.offset);
+        mover.send(fd, size, begun.id, begun.offset);
+        const uint64_t id = server.close_upload(begun.id);
+        work.known_digest.reset();
+        return id;
       } catch (const ServerError& error) {
         bool forgotten = error.kind() == ServerError::Kind::kNotFound && round + 1 < kRounds;
         if (!forgotten) throw;
@@ -210,7 +190,7 @@ struct Outputs {
     const auto again = [&] {
       turn.reset();
       turn.emplace(to.pace, work.stop);
-      if (work.stop) throw Stopped();
+      if (work.stop) throw TaskStopped();
     };
     FoundFiles found = find_inside(folder, name, work.assignment->uid, searchable, again);
     if (found.others > 0)
@@ -280,7 +260,7 @@ void hand_in_all(Uploader& to, const JobSettings& settings) {
 }  // namespace
 
 uint64_t checkpoint_generation(int fd, uint64_t size, uint64_t reported) {
-  std::string head = read_at(fd, 0, SUBLET_HEADER_BYTES);
+  std::string head = read_content(fd, 0, SUBLET_HEADER_BYTES);
   if (head.size() < SUBLET_HEADER_BYTES) return reported;
   sublet_header header;
   const char* wrong =
@@ -324,14 +304,14 @@ void find_end(AttemptWork& work, Files& files) {
       what, {protocol::kEndLost, "Its exit record cannot be read: " + error, what.accepted_us});
 }
 
-TaskResult hand_in(AttemptWork& work, ServerCalls& server, Files& files,
+TaskResult hand_in(AttemptWork& work, ServerCalls& server, Mover& mover, Files& files,
                    const JobSettings& settings, Pace& pace, std::string* why) {
   try {
     find_end(work, files);
-    Uploader to{work, server, pace};
+    Uploader to(work, server, mover, pace);
     hand_in_all(to, settings);
     return TaskResult::kDone;
-  } catch (const Stopped&) {
+  } catch (const TaskStopped&) {
     return TaskResult::kStopped;
   } catch (const ServerError& error) {
     *why = error.what();
@@ -339,13 +319,14 @@ TaskResult hand_in(AttemptWork& work, ServerCalls& server, Files& files,
   }
 }
 
-TaskResult hand_in_checkpoint(AttemptWork& work, ServerCalls& server, const JobSettings& settings,
-                              Pace& pace, std::string* why) {
+TaskResult hand_in_checkpoint(AttemptWork& work, ServerCalls& server, Mover& mover,
+                              const JobSettings& settings, Pace& pace, std::string* why) {
   try {
-    Uploader to{work, server, pace};
+    work.known_digest.reset();  // the job may have saved again since
+    Uploader to(work, server, mover, pace);
     try_checkpoint(to, settings);
     return TaskResult::kDone;
-  } catch (const Stopped&) {
+  } catch (const TaskStopped&) {
     return TaskResult::kStopped;
   } catch (const ServerError& error) {
     *why = error.what();

@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "client/attempts/work.h"
+#include "client/staging/mover.h"
 #include "client/staging/pace.h"
 #include "client/staging/staging.h"
 
@@ -19,14 +20,14 @@ void find_end(AttemptWork& work, Files& files);
 
 // After the attempt's end: fills work.end. The folder must already be closed to the
 // job's account. kAgain with the cause in *why.
-TaskResult hand_in(AttemptWork& work, ServerCalls& server, Files& files,
+TaskResult hand_in(AttemptWork& work, ServerCalls& server, Mover& mover, Files& files,
                    const JobSettings& settings, Pace& pace, std::string* why);
 
 // While it runs: uploads the newest checkpoint and sets work.handed_in_generation. One
 // larger than settings.checkpoint_largest is not even read: a sparse file of any size
 // costs the job nothing.
-TaskResult hand_in_checkpoint(AttemptWork& work, ServerCalls& server, const JobSettings& settings,
-                              Pace& pace, std::string* why);
+TaskResult hand_in_checkpoint(AttemptWork& work, ServerCalls& server, Mover& mover,
+                              const JobSettings& settings, Pace& pace, std::string* why);
 
 // The generation in a checkpoint file's header; `reported` if the file is not in the
 // format of the checkpoint API.

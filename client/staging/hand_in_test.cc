@@ -38,6 +38,7 @@ class HandInTest : public CppUnit::TestFixture {
   std::string why_;
   std::atomic<bool> away_{true};
   Pace pace_{1, away_};
+  const MoverSettings mover_settings_;
 
   std::shared_ptr<AttemptWork> work(const AttemptExit& exit) {
     what_.name = {7, 1};
@@ -67,7 +68,8 @@ class HandInTest : public CppUnit::TestFixture {
     std::ofstream(work.folder + "/" + name) << bytes;
   }
   TaskResult go(AttemptWork& work) {
-    return hand_in(work, server_, system_files(), settings_, pace_, &why_);
+    Mover mover(work, server_, pace_, mover_settings_);
+    return hand_in(work, server_, mover, system_files(), settings_, pace_, &why_);
   }
 
   void a_finished_job_leaves_outputs_and_streams() {
@@ -209,7 +211,9 @@ class HandInTest : public CppUnit::TestFixture {
     write(*w, "checkpoint/checkpoint", "");
     CPPUNIT_ASSERT_EQUAL(0, truncate((w->folder + "/checkpoint/checkpoint").c_str(), 4ll << 40));
     w->reported_generation = 5;
-    CPPUNIT_ASSERT(hand_in_checkpoint(*w, server_, settings_, pace_, &why_) == TaskResult::kDone);
+    Mover mover(*w, server_, pace_, mover_settings_);
+    CPPUNIT_ASSERT(hand_in_checkpoint(*w, server_, mover, settings_, pace_, &why_) ==
+                   TaskResult::kDone);
     CPPUNIT_ASSERT(go(*w) == TaskResult::kDone);
     CPPUNIT_ASSERT_EQUAL(uint64_t{0}, w->end.generation);
     CPPUNIT_ASSERT(server_.files.empty());

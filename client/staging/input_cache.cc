@@ -15,7 +15,6 @@
 namespace sublet::client {
 namespace {
 
-constexpr size_t kPart = 1 << 20;
 constexpr size_t kNameLength = 64;
 constexpr auto kLookForStop = std::chrono::milliseconds(20);
 
@@ -27,39 +26,6 @@ bool is_name(const std::string& name) {
 bool is_file(const UniqueFd& fd) {
   struct stat info {};
   return fd.valid() && fstat(fd.get(), &info) == 0 && S_ISREG(info.st_mode);
-}
-
-// False, with errno, on failure.
-bool write_all(int fd, const char* bytes, size_t count) {
-  while (count > 0) {
-    const ssize_t n = write(fd, bytes, count);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return false;
-    bytes += n;
-    count -= static_cast<size_t>(n);
-  }
-  return true;
-}
-
-enum class Copied { kRight, kOther, kStopped };
-
-Copied copy(int from, int to, uint64_t size, const Digest& digest, const std::atomic<bool>& stop) {
-  std::vector<char> part(std::clamp<uint64_t>(size, 1, kPart));
-  Hasher hash;
-  uint64_t done = 0;
-  while (true) {
-    if (stop) return Copied::kStopped;
-    const ssize_t n = read(from, part.data(), part.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return Copied::kOther;
-    if (n == 0) break;
-    done += static_cast<uint64_t>(n);
-    if (done > size) return Copied::kOther;
-    hash.update(part.data(), static_cast<size_t>(n));
-    if (!write_all(to, part.data(), static_cast<size_t>(n)))
-      throw FileError(errno, "write", "an input of a job");
-  }
-  return done == size && hash.finish() == digest ? Copied::kRight : Copied::kOther;
 }
 
 }  // namespace
@@ -179,7 +145,7 @@ InputCache::Turn::~Turn() {
   cache_.turns_.notify_all();
 }
 
-bool InputCache::take(const Digest& digest, uint64_t size, int to, const std::atomic<bool>& stop) {
+bool InputCache::take(const Digest& digest, uint64_t size, int to, Mover& mover) {
   const std::string name = hex(digest);
   {
     std::lock_guard lock(mutex_);
@@ -189,16 +155,13 @@ bool InputCache::take(const Digest& digest, uint64_t size, int to, const std::at
   }
   // The file may have been replaced: opening a pipe must not block.
   const UniqueFd from(open(path(name).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  const Copied copied = is_file(from) ? copy(from.get(), to, size, digest, stop) : Copied::kOther;
-  if (copied == Copied::kRight) {
+  if (is_file(from) && mover.copy(from.get(), to, size, digest)) {
     futimens(from.get(), nullptr);  // if this fails, it is only removed earlier
     return true;
   }
-  if (copied == Copied::kOther) {
-    log(Severity::warning) << "the cached input " << name
-                           << " was altered or removed: fetching it again";
-    forget(name);
-  }
+  log(Severity::warning) << "the cached input " << name
+                         << " was altered or removed: fetching it again";
+  forget(name);
   if (ftruncate(to, 0) != 0 || lseek(to, 0, SEEK_SET) != 0)
     throw FileError(errno, "write", "an input of a job");
   return false;
@@ -236,22 +199,11 @@ InputCache::Addition::Addition(InputCache& cache, std::string name, uint64_t siz
       path_(std::move(path)),
       file_(std::move(file)) {}
 
-InputCache::Addition::~Addition() { give_up(); }
-
-void InputCache::Addition::give_up() {
-  if (!file_.valid()) return;
-  file_.reset();
-  unlink(path_.c_str());
-}
-
-void InputCache::Addition::write(std::string_view bytes) {
-  if (!file_.valid() || write_all(file_.get(), bytes.data(), bytes.size())) return;
-  log(Severity::warning) << "an input is not cached: " << std::strerror(errno);
-  give_up();
+InputCache::Addition::~Addition() {
+  if (file_.valid()) unlink(path_.c_str());
 }
 
 void InputCache::Addition::keep() {
-  if (!file_.valid()) return;
   Names oldest;
   {
     std::lock_guard lock(cache_.mutex_);

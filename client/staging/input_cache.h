@@ -20,12 +20,12 @@
 #include <mutex>
 #include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/unique_fd.h"
+#include "client/staging/mover.h"
 
 namespace sublet::client {
 
@@ -59,10 +59,9 @@ class InputCache {
     bool mine_ = false;
   };
 
-  // Copies a cached content into the empty file `to`. False: it is not cached, was
-  // altered, or `stop` was set; `to` is then empty again. Throws FileError if `to`
-  // cannot be written.
-  bool take(const Digest& digest, uint64_t size, int to, const std::atomic<bool>& stop);
+  // Copies a cached content into the empty file `to`. False: it is not cached or was
+  // altered; `to` is then empty again. Throws what Mover::copy() does.
+  bool take(const Digest& digest, uint64_t size, int to, Mover& mover);
 
   // A content being fetched. Discarded by the destructor unless keep() was called.
   class Addition {
@@ -70,15 +69,13 @@ class InputCache {
     ~Addition();
     Addition(const Addition&) = delete;
     Addition& operator=(const Addition&) = delete;
-    // On failure the content is not cached; fetching can continue.
-    void write(std::string_view bytes);
+    int file() const { return file_.get(); }
     // To be called when it is complete and verified.
     void keep();
 
    private:
     friend class InputCache;
     Addition(InputCache& cache, std::string name, uint64_t size, std::string path, UniqueFd file);
-    void give_up();
 
     InputCache& cache_;
     const std::string name_;

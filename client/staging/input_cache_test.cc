@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/testing/temporary_folder.h"
+#include "client/testing/memory_server.h"
 
 namespace sublet::client {
 namespace {
@@ -51,7 +52,6 @@ class InputCacheTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(without_a_folder_nothing_is_kept);
   CPPUNIT_TEST(a_slow_disk_holds_up_nobody_else);
   CPPUNIT_TEST(nothing_is_kept_without_room);
-  CPPUNIT_TEST(a_full_disk_costs_the_keeping_only);
   CPPUNIT_TEST(one_at_a_time);
   CPPUNIT_TEST(closed_to_others);
   CPPUNIT_TEST_SUITE_END();
@@ -60,7 +60,11 @@ class InputCacheTest : public CppUnit::TestFixture {
   TemporaryFolder folder_;
   SmallDisk disk_;
   std::optional<InputCache> cache_;
-  const std::atomic<bool> go_on_{false};
+  const std::atomic<bool> free_{true};
+  Pace pace_{1, free_};
+  MemoryServer server_;
+  AttemptWork work_{std::make_shared<Assignment>(), ""};
+  const MoverSettings mover_settings_;
 
  public:
   void setUp() override { start(); }
@@ -71,18 +75,22 @@ class InputCacheTest : public CppUnit::TestFixture {
   std::string path(const std::string& bytes) const { return path() + "/" + hex(digest_of(bytes)); }
   size_t files() const { return disk_.list(path()).size(); }
 
+  static void fill(const InputCache::Addition& addition, const std::string& bytes) {
+    CPPUNIT_ASSERT_EQUAL(static_cast<ssize_t>(bytes.size()),
+                         write(addition.file(), bytes.data(), bytes.size()));
+  }
   void keep(const std::string& bytes) {
     auto addition = cache_->add(digest_of(bytes), bytes.size());
     CPPUNIT_ASSERT(addition);
-    addition->write(bytes.substr(0, bytes.size() / 2));
-    addition->write(bytes.substr(bytes.size() / 2));
+    fill(*addition, bytes);
     addition->keep();
   }
   // What a job gets.
   std::optional<std::string> take(const std::string& bytes) {
     const std::string copy = folder_ / "copy";
     UniqueFd file(open(copy.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-    const bool taken = cache_->take(digest_of(bytes), bytes.size(), file.get(), go_on_);
+    Mover mover(work_, server_, pace_, mover_settings_);
+    const bool taken = cache_->take(digest_of(bytes), bytes.size(), file.get(), mover);
     const std::string got = disk_.read_file(copy, 1 << 20);
     if (taken) return got;
     CPPUNIT_ASSERT_EQUAL(std::string(), got);  // empty again, for fetching
@@ -106,7 +114,7 @@ class InputCacheTest : public CppUnit::TestFixture {
   }
 
   void only_what_was_kept_stays() {
-    cache_->add(digest_of("abc"), 3)->write("abc");
+    fill(*cache_->add(digest_of("abc"), 3), "abc");
     CPPUNIT_ASSERT_EQUAL(size_t{0}, files());
     CPPUNIT_ASSERT(!take("abc"));
   }
@@ -260,25 +268,6 @@ class InputCacheTest : public CppUnit::TestFixture {
     cache_.emplace(disk_, CacheSettings{path(), kBound, 1002});
     CPPUNIT_ASSERT(!cache_->add(digest_of("x"), 500));
     CPPUNIT_ASSERT(cache_->add(digest_of("x"), 499));
-  }
-
-  void a_full_disk_costs_the_keeping_only() {
-    // Redirects the descriptor to a device that is always full.
-    auto addition = cache_->add(digest_of("abc"), 3);
-    const std::string before = disk_.list(path()).at(0).name;
-    UniqueFd dev_full(open("/dev/full", O_WRONLY | O_CLOEXEC));
-    for (int fd = 3; fd < 64; ++fd) {
-      char link[4096];
-      const ssize_t n =
-          readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), link, sizeof link);
-      if (n > 0 && std::string(link, static_cast<size_t>(n)).ends_with(before))
-        CPPUNIT_ASSERT_EQUAL(fd, dup2(dev_full.get(), fd));
-    }
-    addition->write("abc");
-    addition->keep();
-    CPPUNIT_ASSERT(!take("abc"));
-    CPPUNIT_ASSERT_EQUAL(size_t{0}, files());
-    CPPUNIT_ASSERT_EQUAL(uint64_t{0}, cache_->bytes());
   }
 
   void one_at_a_time() {

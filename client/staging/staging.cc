@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "client/machine/disk_usage.h"
+#include "client/staging/mover.h"
 #include "client/staging/work_folder.h"
 
 namespace sublet::client {
@@ -17,8 +18,6 @@ namespace {
 constexpr char kDefaultPath[] = "/usr/local/bin:/usr/bin:/bin";
 constexpr int kDigestTries = 3;
 
-struct Stopped {};
-
 }  // namespace
 
 struct Incoming {
@@ -26,7 +25,6 @@ struct Incoming {
   RemoteFile remote;
   UniqueFd file;  // in the attempt's folder
   std::unique_ptr<InputCache::Addition> kept;
-  Hasher hash;
   uint64_t offset = 0;
 
   bool is(const FilePlace& place, const RemoteFile& now) const {
@@ -37,35 +35,16 @@ struct Incoming {
 
 namespace {
 
-void write_all(int fd, const std::string& bytes, const std::string& name) {
-  for (size_t done = 0; done < bytes.size();) {
-    ssize_t n = write(fd, bytes.data() + done, bytes.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw FileError(errno, "write", name);
-    done += static_cast<size_t>(n);
-  }
-}
-
 // Continues fetching work.incoming. False: size or digest differ from what the server
 // announced.
-bool receive(AttemptWork& work, ServerCalls& server, const FilePlace& place) {
+bool receive(AttemptWork& work, Mover& mover, const FilePlace& place) {
   const std::shared_ptr<Incoming> in = work.incoming;
-  const uint64_t size = in->remote.size;
-  while (in->offset < size) {
-    if (work.stop) throw Stopped();
-    std::string chunk =
-        server.get(place, in->offset,
-                   static_cast<uint32_t>(std::min<uint64_t>(kChunkLimit, size - in->offset)));
-    if (chunk.empty() || chunk.size() > size - in->offset) break;
-    write_all(in->file.get(), chunk, place.name);
-    if (in->kept) in->kept->write(chunk);
-    in->hash.update(chunk);
-    in->offset += chunk.size();
-  }
+  const WantedContent wanted = {place, in->remote.size, in->remote.digest, in->offset};
+  const ReceivedContent received =
+      mover.receive(wanted, in->file.get(), in->kept ? in->kept->file() : -1, &in->offset);
   work.incoming.reset();
-  const bool good = in->offset == size && in->hash.finish() == in->remote.digest;
-  if (good && in->kept) in->kept->keep();
-  return good;
+  if (received.copied) in->kept->keep();
+  return received.intact;
 }
 
 [[noreturn]] void arrived_damaged(const FilePlace& place) {
@@ -75,41 +54,38 @@ bool receive(AttemptWork& work, ServerCalls& server, const FilePlace& place) {
 }
 
 // Copies the input from the cache, or else fetches it. False: it arrived damaged.
-bool bring_input(AttemptWork& work, ServerCalls& server, InputCache& cache, const FilePlace& place,
+bool bring_input(AttemptWork& work, Mover& mover, InputCache& cache, const FilePlace& place,
                  const RemoteFile& remote, bool executable) {
   const InputCache::Turn turn(cache, remote.digest, work.stop);
-  if (work.stop) throw Stopped();
-  if (work.incoming && work.incoming->is(place, remote)) return receive(work, server, place);
+  if (work.stop) throw TaskStopped();
+  if (work.incoming && work.incoming->is(place, remote)) return receive(work, mover, place);
   UniqueFd file = create_inside(work.folder + "/" SUBLET_WORK_FOLDER, place.name, executable,
                                 work.assignment->uid);
-  if (cache.take(remote.digest, remote.size, file.get(), work.stop)) return true;
+  if (cache.take(remote.digest, remote.size, file.get(), mover)) return true;
   work.incoming = std::make_shared<Incoming>(
-      Incoming{place.name, remote, std::move(file), cache.add(remote.digest, remote.size), {}});
-  return receive(work, server, place);
+      Incoming{place.name, remote, std::move(file), cache.add(remote.digest, remote.size)});
+  return receive(work, mover, place);
 }
 
-void fetch_input(AttemptWork& work, ServerCalls& server, InputCache& cache,
+void fetch_input(AttemptWork& work, ServerCalls& server, Mover& mover, InputCache& cache,
                  const InputFile& input) {
   FilePlace place = place_of(FileKind::kInput, work.assignment->name, input.name);
   place.file = input.file;
   for (int i = 0; i < kDigestTries; ++i) {
-    if (bring_input(work, server, cache, place, server.stat(place), input.executable)) return;
+    if (bring_input(work, mover, cache, place, server.stat(place), input.executable)) return;
     place.suspect = true;
   }
   arrived_damaged(place);
 }
 
-bool fetch_generation(AttemptWork& work, ServerCalls& server, const FilePlace& place,
+bool fetch_generation(AttemptWork& work, Mover& mover, const FilePlace& place,
                       const RemoteFile& remote, const std::string& folder) {
   if (!work.incoming || !work.incoming->is(place, remote))
     work.incoming = std::make_shared<Incoming>(
-        Incoming{place.name,
-                 remote,
-                 create_inside(folder, place.name, false, work.assignment->uid),
-                 nullptr,
-                 {}});
+        Incoming{place.name, remote, create_inside(folder, place.name, false, work.assignment->uid),
+                 nullptr});
   try {
-    return receive(work, server, place);
+    return receive(work, mover, place);
   } catch (const ServerError& error) {
     if (error.code() != "spool.damaged") throw;
     work.incoming.reset();
@@ -119,7 +95,7 @@ bool fetch_generation(AttemptWork& work, ServerCalls& server, const FilePlace& p
 
 // Fetches the newest intact checkpoint of the server; it may be older than the order
 // said, or there may be none.
-void fetch_checkpoint(AttemptWork& work, ServerCalls& server) {
+void fetch_checkpoint(AttemptWork& work, ServerCalls& server, Mover& mover) {
   const std::string folder = work.folder + "/" SUBLET_CHECKPOINT_FOLDER;
   FilePlace place = place_of(FileKind::kCheckpoint, work.assignment->name, "checkpoint");
   for (int i = 0; i < kDigestTries; ++i) {
@@ -129,17 +105,17 @@ void fetch_checkpoint(AttemptWork& work, ServerCalls& server) {
       system_files().remove_file(folder + "/" + place.name);  // from an earlier try
       return;
     }
-    if (fetch_generation(work, server, place, remote, folder)) return;
+    if (fetch_generation(work, mover, place, remote, folder)) return;
     place.suspect = true;
   }
   arrived_damaged(place);
 }
 
-void fetch_all(AttemptWork& work, ServerCalls& server, InputCache& cache) {
+void fetch_all(AttemptWork& work, ServerCalls& server, Mover& mover, InputCache& cache) {
   const auto& inputs = work.assignment->job.inputs;
   for (; work.inputs_here < inputs.size(); ++work.inputs_here)
-    fetch_input(work, server, cache, inputs[work.inputs_here]);
-  if (work.assignment->checkpoint_generation != 0) fetch_checkpoint(work, server);
+    fetch_input(work, server, mover, cache, inputs[work.inputs_here]);
+  if (work.assignment->checkpoint_generation != 0) fetch_checkpoint(work, server, mover);
 }
 
 // The value of NAME in "NAME=value", or nullptr.
@@ -160,12 +136,12 @@ int64_t ceil_seconds(int64_t ms) { return ms <= 0 ? 0 : (ms + 999) / 1000; }
 
 }  // namespace
 
-StagingOutcome stage(AttemptWork& work, ServerCalls& server, InputCache& cache) {
+StagingOutcome stage(AttemptWork& work, ServerCalls& server, Mover& mover, InputCache& cache) {
   StagingOutcome outcome;
   try {
-    if (work.stop) throw Stopped();
-    fetch_all(work, server, cache);
-  } catch (const Stopped&) {
+    if (work.stop) throw TaskStopped();
+    fetch_all(work, server, mover, cache);
+  } catch (const TaskStopped&) {
     outcome.result = TaskResult::kStopped;
   } catch (const ServerError& error) {
     if (error.passing()) {

@@ -12,6 +12,7 @@
 #include "attempt/folder.h"
 #include "client/attempts/work.h"
 #include "client/staging/input_cache.h"
+#include "client/staging/mover.h"
 #include "protocol/attempt.h"
 #include "protocol/leaving.h"
 
@@ -49,7 +50,7 @@ struct StagingOutcome {
   std::string reason;
 };
 
-StagingOutcome stage(AttemptWork& work, ServerCalls& server, InputCache& cache);
+StagingOutcome stage(AttemptWork& work, ServerCalls& server, Mover& mover, InputCache& cache);
 
 // The shepherd's order, with the current lease.
 // `disk_free`: bytes left on the disk with its folder.

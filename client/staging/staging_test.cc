@@ -30,12 +30,19 @@ class StagingTest : public CppUnit::TestFixture {
   MemoryServer server_;
   InputCache cache_{system_files(), {state_ / "cache", 8 << 20, 0}};
   Assignment what_;
+  const std::atomic<bool> free_{true};
+  Pace pace_{1, free_};
+  const MoverSettings mover_settings_;
 
   std::shared_ptr<AttemptWork> work() {
     what_.name = {7, 1};
     std::string folder = attempt_folder(state_.path(), what_.name);
     make_attempt_folder(system_files(), folder, -1, -1);
     return std::make_shared<AttemptWork>(std::make_shared<Assignment>(what_), folder);
+  }
+  StagingOutcome go(AttemptWork& work) {
+    Mover mover(work, server_, pace_, mover_settings_);
+    return stage(work, server_, mover, cache_);
   }
   std::string read(const AttemptWork& work, const char* name) {
     return system_files().read_file(work.folder + "/" + name, 16 << 20);
@@ -47,7 +54,7 @@ class StagingTest : public CppUnit::TestFixture {
     what_.job.inputs = {{1, "bin/run", true}, {2, "empty", false}};
     what_.checkpoint_generation = 3;
     auto w = work();
-    StagingOutcome outcome = stage(*w, server_, cache_);
+    StagingOutcome outcome = go(*w);
     CPPUNIT_ASSERT_EQUAL(std::string(""), outcome.reason);
     CPPUNIT_ASSERT_EQUAL(std::string("#!/bin/sh\n"), read(*w, "work/bin/run"));
     CPPUNIT_ASSERT_EQUAL(std::string(""), read(*w, "work/empty"));
@@ -62,14 +69,14 @@ class StagingTest : public CppUnit::TestFixture {
     what_.job.inputs = {{1, "big", false}};
     server_.damage = 2;  // damages two chunks of the first try
     auto w = work();
-    CPPUNIT_ASSERT_EQUAL(std::string(""), stage(*w, server_, cache_).reason);
+    CPPUNIT_ASSERT_EQUAL(std::string(""), go(*w).reason);
     CPPUNIT_ASSERT(server_.inputs[1] == read(*w, "work/big"));
     CPPUNIT_ASSERT_EQUAL(1, server_.suspected);
     // Cached by now: nothing is fetched, so damage in transit has no effect.
     server_.damage = 1000;
-    CPPUNIT_ASSERT_EQUAL(std::string(""), stage(*work(), server_, cache_).reason);
+    CPPUNIT_ASSERT_EQUAL(std::string(""), go(*work()).reason);
     cache_.make_room(8 << 20);
-    StagingOutcome outcome = stage(*work(), server_, cache_);
+    StagingOutcome outcome = go(*work());
     CPPUNIT_ASSERT_EQUAL(protocol::kEndStaging, outcome.failed);
   }
 
@@ -78,7 +85,7 @@ class StagingTest : public CppUnit::TestFixture {
     for (int job = 0; job < 3; ++job) {
       what_.job.inputs = {{1, "run", true}, {2, "data", false}};
       auto w = work();
-      CPPUNIT_ASSERT_EQUAL(std::string(""), stage(*w, server_, cache_).reason);
+      CPPUNIT_ASSERT_EQUAL(std::string(""), go(*w).reason);
       CPPUNIT_ASSERT_EQUAL(std::string("program"), read(*w, "work/run"));
       CPPUNIT_ASSERT_EQUAL(std::string("data"), read(*w, "work/data"));
       struct stat info;
@@ -92,22 +99,22 @@ class StagingTest : public CppUnit::TestFixture {
   void nothing_is_taken_without_the_server_s_word() {
     server_.inputs = {{1, "secret"}};
     what_.job.inputs = {{1, "a", false}};
-    CPPUNIT_ASSERT_EQUAL(std::string(""), stage(*work(), server_, cache_).reason);
+    CPPUNIT_ASSERT_EQUAL(std::string(""), go(*work()).reason);
     server_.inputs.clear();
     auto w = work();
     system_files().remove_file(w->folder + "/work/a");
-    CPPUNIT_ASSERT_EQUAL(protocol::kEndStaging, stage(*w, server_, cache_).failed);
+    CPPUNIT_ASSERT_EQUAL(protocol::kEndStaging, go(*w).failed);
     CPPUNIT_ASSERT(!system_files().exists(w->folder + "/work/a"));
   }
 
   void an_altered_copy_is_fetched_again() {
     server_.inputs = {{1, "right"}};
     what_.job.inputs = {{1, "a", false}};
-    CPPUNIT_ASSERT_EQUAL(std::string(""), stage(*work(), server_, cache_).reason);
+    CPPUNIT_ASSERT_EQUAL(std::string(""), go(*work()).reason);
     system_files().write_atomic(state_ / ("cache/" + hex(digest_of("right"))), "wrong");
     for (int time = 0; time < 2; ++time) {
       auto w = work();
-      CPPUNIT_ASSERT_EQUAL(std::string(""), stage(*w, server_, cache_).reason);
+      CPPUNIT_ASSERT_EQUAL(std::string(""), go(*w).reason);
       CPPUNIT_ASSERT_EQUAL(std::string("right"), read(*w, "work/a"));
     }
     CPPUNIT_ASSERT_EQUAL(uint64_t{10}, server_.got);
@@ -126,7 +133,7 @@ class StagingTest : public CppUnit::TestFixture {
     };
     auto w = work();
     int cuts = 0;
-    while (stage(*w, server_, cache_).result == TaskResult::kAgain) ++cuts;
+    while (go(*w).result == TaskResult::kAgain) ++cuts;
     CPPUNIT_ASSERT_EQUAL(6, cuts);
     CPPUNIT_ASSERT_EQUAL(uint64_t{5 + 5 * kChunkLimit}, server_.got);
     CPPUNIT_ASSERT(server_.inputs[2] == read(*w, "work/big"));
@@ -144,7 +151,7 @@ class StagingTest : public CppUnit::TestFixture {
       throw ServerError(ServerError::Kind::kNotFound, "spool.damaged", "It is damaged.");
     };
     auto w = work();
-    CPPUNIT_ASSERT_EQUAL(std::string(""), stage(*w, server_, cache_).reason);
+    CPPUNIT_ASSERT_EQUAL(std::string(""), go(*w).reason);
     CPPUNIT_ASSERT_EQUAL(std::string("before"), read(*w, "checkpoint/checkpoint"));
     CPPUNIT_ASSERT_EQUAL(uint64_t{2}, w->held_generation);
   }
@@ -154,11 +161,11 @@ class StagingTest : public CppUnit::TestFixture {
     server_.generation = 2;
     what_.checkpoint_generation = 3;
     auto w = work();
-    CPPUNIT_ASSERT_EQUAL(std::string(""), stage(*w, server_, cache_).reason);
+    CPPUNIT_ASSERT_EQUAL(std::string(""), go(*w).reason);
     CPPUNIT_ASSERT_EQUAL(std::string("before"), read(*w, "checkpoint/checkpoint"));
     CPPUNIT_ASSERT_EQUAL(uint64_t{2}, w->held_generation);
     server_.generation = 0;
-    CPPUNIT_ASSERT_EQUAL(std::string(""), stage(*w, server_, cache_).reason);
+    CPPUNIT_ASSERT_EQUAL(std::string(""), go(*w).reason);
     CPPUNIT_ASSERT(!system_files().exists(w->folder + "/checkpoint/checkpoint"));
     CPPUNIT_ASSERT_EQUAL(uint64_t{0}, w->held_generation);
   }
@@ -170,16 +177,16 @@ class StagingTest : public CppUnit::TestFixture {
     for (int call = 0; call < 2; ++call) {
       server_.calls = 0;
       server_.away_at = call;
-      CPPUNIT_ASSERT(stage(*w, server_, cache_).result == TaskResult::kAgain);
+      CPPUNIT_ASSERT(go(*w).result == TaskResult::kAgain);
     }
     server_.away_at = -1;
-    CPPUNIT_ASSERT(stage(*w, server_, cache_).result == TaskResult::kDone);
+    CPPUNIT_ASSERT(go(*w).result == TaskResult::kDone);
   }
 
   void what_is_not_there_fails() {
     what_.job.inputs = {{9, "a", false}};
     auto w = work();
-    StagingOutcome outcome = stage(*w, server_, cache_);
+    StagingOutcome outcome = go(*w);
     CPPUNIT_ASSERT(outcome.result == TaskResult::kDone);
     CPPUNIT_ASSERT_EQUAL(protocol::kEndStaging, outcome.failed);
     CPPUNIT_ASSERT_EQUAL(std::string("No such file."), outcome.reason);
@@ -190,7 +197,7 @@ class StagingTest : public CppUnit::TestFixture {
     what_.job.inputs = {{1, "a", false}};
     auto w = work();
     w->stop = true;
-    CPPUNIT_ASSERT(stage(*w, server_, cache_).result == TaskResult::kStopped);
+    CPPUNIT_ASSERT(go(*w).result == TaskResult::kStopped);
   }
 
   void the_environment() {

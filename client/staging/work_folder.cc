@@ -82,7 +82,7 @@ UniqueFd create_inside(const std::string& folder, const std::string& name, bool 
   for (size_t i = 0; i + 1 < parts.size(); ++i) at = enter(at, parts[i], uid, name);
   if (unlinkat(at.get(), parts.back().c_str(), 0) != 0 && errno != ENOENT) fail_errno(errno, name);
   UniqueFd file(openat(at.get(), parts.back().c_str(),
-                       O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                       O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                        executable ? 0700 : 0600));
   if (!file.valid()) fail_errno(errno, name);
   if (fchmod(file.get(), executable ? 0700 : 0600) != 0) fail_errno(errno, name);

@@ -1,6 +1,7 @@
 """Remote members, with TLS over loopback: set-up, invitations, roles, every refusal with
 its message, renewal, revocation, hostile members."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -165,6 +166,21 @@ class Joining(MembershipCase):
         pool.stop_server()
         self.refused(ann.run("--server", "tls://" + pool.listen, "ls"), 8,
                      "(address from --server)")
+
+    def test_large_files_are_moved_by_another_process_of_the_machine(self):
+        pool = self.ready()
+        curly = pool.joined("curly", extra=["--set", "log.level=debug"]).start()
+        pool.wait_machines(1)
+        data = os.urandom(6 << 20)
+        with open(os.path.join(pool.folder, "data"), "wb") as f:
+            f.write(data)
+        job = pool.submit("--input", "data", "--output", "copy", "--", "cp", "data", "copy")[0]
+        details = pool.wait_state(job, ["done", "failed"])
+        self.assertEqual(details["state"], "done", details)
+        self.assertEqual(details["outputs"][0]["digest"],
+                         hashlib.blake2b(data, digest_size=32).hexdigest())
+        self.assertEqual(curly.log().count("its files are moved by another process"), 2)
+        self.assertNotIn("at normal weight", curly.log())
 
     def test_ones_own_jobs_are_those_of_the_certificates_name(self):
         """The local login name does not matter."""

@@ -48,7 +48,7 @@ class Transfer(unittest.TestCase):
             machines = cutter.Cutter(os.path.join(pool.folder, "machine", "s"), server)
             sent = write_random(os.path.join(pool.folder, "data"), BYTES)
             pool.socket = os.path.join(pool.folder, "machine", "s")
-            pool.client("curly").start()
+            pool.client("curly", extra=["--set", "log.level=debug"]).start()
             pool.socket = os.path.join(pool.folder, "user", "s")
             pool.wait_machines(1)
             machines.plan(spread(BYTES) + [BYTES + cut for cut in spread(BYTES)])
@@ -59,6 +59,8 @@ class Transfer(unittest.TestCase):
             self.assertEqual(details["state"], "done", details)
             self.assertEqual(machines.made, 2 * CUTS)
             self.assertEqual(details["attempts"], 1, details)
+            # Neither is little enough for the client itself.
+            self.assertIn("its files are moved by another process", pool.log("client-curly"))
             self.assertEqual(details["outputs"][0]["digest"], sent)
             users.plan(spread(BYTES))
             pool.sublet("fetch", str(job), "--into", "home")
