@@ -149,7 +149,7 @@ const char* prepare(const sublet_order& order, const Weight& weight, int output,
   if (!set_limits(order)) return SUBLET_STEP_LIMITS;
   umask(0);
   if (order.walls)
-    if (const char* failed = walls.build(order)) return failed;
+    if (const char* failed = walls.admit()) return failed;
   if (order.no_network && !order.walls) errno = ENOTSUP;
   if (order.no_network && !(order.walls && start_loopback())) return "network";
   umask(static_cast<mode_t>(order.umask));
@@ -211,14 +211,17 @@ void execute(const sublet_order& order) {
   errno = error;
 }
 
-[[noreturn]] void be_the_child(const sublet_order& order, const Weight& weight, int output,
-                               int errors, int socket) {
+template <size_t kSize>
+void copy_place(const Walls& walls, char (&place)[kSize]) {
+  strncpy(place, walls.place(), kSize - 1);
+}
+
+[[noreturn]] void be_the_child(const sublet_order& order, const Weight& weight, Walls& walls,
+                               int output, int errors, int socket) {
   LaunchFailure failure = {};
-  Walls walls;
   const char* step = prepare(order, weight, output, errors, walls);
   failure.error = errno;
-  if (step && (strcmp(step, "walls") == 0 || strcmp(step, "grant") == 0))
-    strncpy(failure.place, walls.place(), sizeof failure.place - 1);
+  if (step && strcmp(step, "walls") == 0) copy_place(walls, failure.place);
   if (!step) {
     char go;
     // If the shepherd ended before the parent-death signal was asked for.
@@ -237,22 +240,41 @@ void execute(const sublet_order& order) {
 
 }  // namespace
 
+namespace {
+
+Started refused(const char* step, pid_t init = 0) {
+  Started started = {};
+  started.error = errno;
+  started.failed = step;
+  started.init = init;
+  return started;
+}
+
+}  // namespace
+
 // In the starter, whose children become those of the shepherd.
 Started Launch::start(const sublet_order& order, Weight& weight, int output, int errors, int socket,
                       int told) {
   Started started = {};
-  if (order.walls && !enter_new_namespaces(order.no_network)) return {0, 0, "namespaces", errno};
+  Walls walls;
+  if (order.walls && !enter_new_namespaces(order.no_network)) return refused("namespaces");
+  umask(0);
+  if (const char* failed = order.walls ? walls.prepare(order) : nullptr) {
+    started = refused(failed);
+    copy_place(walls, started.place);
+    return started;
+  }
   // Without root the job has the same account: it must not trace it, from its first moment on.
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   if (order.walls) started.init = fork_sibling();
-  if (started.init < 0) return {0, 0, "fork", errno};
+  if (started.init < 0) return refused("fork");
   if (order.walls && started.init == 0) be_init(socket);
   prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
   started.pid = weight.fork_sibling();
-  if (started.pid < 0) return {0, started.init, "fork", errno};
+  if (started.pid < 0) return refused("fork", started.init);
   if (started.pid > 0) return started;
   close(told);
-  be_the_child(order, weight, output, errors, socket);
+  be_the_child(order, weight, walls, output, errors, socket);
 }
 
 // Only the children of whoever makes a namespace of processes are in it. So that the shepherd may
@@ -272,12 +294,14 @@ const char* Launch::fork(const sublet_order& order, Weight& weight, int output, 
   close(ends[1]);
   close(told[1]);
   socket_ = ends[0];
-  if (read(told[0], &started, sizeof started) != sizeof started) started = {0, 0, "fork", EIO};
+  errno = EIO;
+  if (read(told[0], &started, sizeof started) != sizeof started) started = refused("fork");
   close(told[0]);
   while (waitpid(starter, nullptr, 0) < 0 && errno == EINTR) {
   }
   pid_ = started.pid;
   init_ = started.init;
+  memcpy(place_, started.place, sizeof place_);
   errno = started.error;
   return started.failed;
 }

@@ -26,6 +26,7 @@ struct Started {
   pid_t init;          // 0: none
   const char* failed;  // a step, null: none; a text of the program, which both processes are
   int error;           // errno
+  char place[256];     // as in LaunchFailure
 };
 
 class Launch {
@@ -33,6 +34,8 @@ class Launch {
   // Creates the process, which prepares itself and waits for go(). `output` and
   // `errors` become its stdout and stderr. Null, or the step that failed, with errno.
   const char* fork(const sublet_order& order, Weight& weight, int output, int errors);
+  // Where fork() failed: a folder or device, "": none.
+  const char* place() const { return place_; }
   // Lets it execute the program.
   void go();
   pid_t pid() const { return pid_; }
@@ -61,6 +64,7 @@ class Launch {
   pid_t pid_ = 0;
   pid_t init_ = 0;
   int socket_ = -1;
+  char place_[256] = {};
 };
 
 }  // namespace sublet::shepherd

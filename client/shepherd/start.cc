@@ -148,8 +148,10 @@ const char* Shepherd::start_process() {
   hello.arg[0] = getpid();
   if (!send_frame(monitor_, hello)) return "monitor";
   temporary_folders_.note();
-  if (const char* failed = launch_.fork(order_, weight_, output_.job_end(0), output_.job_end(1)))
+  if (const char* failed = launch_.fork(order_, weight_, output_.job_end(0), output_.job_end(1))) {
+    memcpy(failure_.place, launch_.place(), sizeof failure_.place);
     return failed;
+  }
   output_.close_job_ends();
   identify();
   return write_record();

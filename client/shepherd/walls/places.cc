@@ -132,9 +132,10 @@ const char* Walls::load() {
   return wrong ? "places" : nullptr;
 }
 
-bool Walls::keep(const char* path) {
+int Walls::walk_to(const char* path) { return walk(path, false, false); }
+
+bool Walls::keep(const char* path, int fd) {
   place_ = path;
-  const int fd = walk(path, false, false);
   struct stat about;
   if (fd < 0 || fstat(fd, &about) != 0) return false;
   errno = ELOOP;
@@ -143,16 +144,18 @@ bool Walls::keep(const char* path) {
   return true;
 }
 
-// Of the attempt's folder. Without root the job could change all of it, as the record by which
-// others find its processes.
+// Of the attempt's folder, in which this process is: its path may be covered already. Without root
+// the job could change all of it, as the record by which others find its processes.
 bool Walls::keep_own() {
-  if (geteuid() == 0) return keep(here_);
+  constexpr int kLook = O_PATH | O_NOFOLLOW | O_CLOEXEC;
+  if (geteuid() == 0) return keep(here_, open(".", kLook));
   constexpr const char* kOwn[kMostOwn] = {SUBLET_WORK_FOLDER, SUBLET_CHECKPOINT_FOLDER,
                                           SUBLET_STATUS_FILE};
   for (size_t i = 0; i < kMostOwn; ++i) {
     const int size = snprintf(own_[i], sizeof own_[i], "%s/%s", here_, kOwn[i]);
     errno = ENAMETOOLONG;
-    if (size >= static_cast<int>(sizeof own_[i]) || !keep(own_[i])) return false;
+    if (size >= static_cast<int>(sizeof own_[i]) || !keep(own_[i], open(kOwn[i], kLook)))
+      return false;
   }
   return true;
 }
@@ -244,7 +247,7 @@ bool Walls::cover_shared(const sublet_order& order) {
 }
 
 bool Walls::cover_all(const sublet_order& order) {
-  if (!cover_proc() || !cover_devices() || !cover_shared(order)) return false;
+  if (!cover_devices() || !cover_shared(order)) return false;
   first_hidden_ = cover_count_;
   for (size_t i = 0; i < places_.hidden_count; ++i)
     if (!cover_with("tmpfs", places_.hidden[i], kEmpty)) return false;
@@ -289,14 +292,25 @@ bool Walls::finish_covers() {
   return true;
 }
 
-const char* Walls::build(const sublet_order& order) {
+bool Walls::show_from(size_t first) {
+  for (size_t i = first; i < kept_count_; ++i)
+    if (!show(i)) return false;
+  return true;
+}
+
+const char* Walls::prepare(const sublet_order& order) {
   if (!getcwd(here_, sizeof here_)) return "walls";
   if (const char* failed = load()) return failed;
   if (!keep_grants()) return "grant";
-  if (!keep_own() || !keep_devices() || !cover_all(order)) return "walls";
-  for (size_t i = 0; i < kept_count_; ++i)
-    if (!show(i)) return "walls";
-  if (!finish_covers()) return "walls";
+  return keep_devices() && cover_all(order) && show_from(0) ? nullptr : "walls";
+}
+
+const char* Walls::admit() {
+  const size_t own = kept_count_;
+  if (!keep_own() || !show_from(own) || !finish_covers()) return "walls";
+  // /proc is that of the namespace of whoever mounts it. It is not among the covers that
+  // finish_covers() closes.
+  if (!cover_proc()) return "walls";
   // Until now the working folder is the one that is covered, and `..` would lead out of it.
   return chdir(here_) == 0 ? nullptr : "walls";
 }

@@ -17,12 +17,17 @@
 
 namespace sublet::shepherd {
 
-// To be used once, in the child, in its new namespaces with all capabilities there, in the
-// attempt's folder, with umask 0.
+// prepare() is apart from the rest, so that one process can do it for a slot and a user, and start
+// job after job. To be used in the attempt's folder, with all capabilities in the new namespaces
+// and umask 0.
 class Walls {
  public:
-  // Null, or the step that failed, with errno. The working folder remains the attempt's.
-  const char* build(const sublet_order& order);
+  // In the process that made the namespaces: what does not depend on the job. Null, or the step
+  // that failed, with errno.
+  const char* prepare(const sublet_order& order);
+  // In its child, which becomes the job: lets it in with its own folder, and closes what is hidden.
+  // The same. The working folder remains the attempt's.
+  const char* admit();
   // After that, when it has joined its control groups. The same.
   const char* hide_cgroups(const sublet_order& order);
   // The folder or device handled last, so the one that failed; "": none.
@@ -41,9 +46,11 @@ class Walls {
 
   void hide_least();
   const char* load();
-  bool keep(const char* path);
+  bool keep(const char* path) { return keep(path, walk_to(path)); }
+  bool keep(const char* path, int fd);
   bool keep_grants();
   bool keep_own();
+  static int walk_to(const char* path);
   bool keep_devices();
   bool cover_proc();
   bool cover_devices();
@@ -58,6 +65,7 @@ class Walls {
   bool is_covered(const char* path) const;
   bool is_shown_with_another(size_t kept) const;
   bool show(size_t kept);
+  bool show_from(size_t first);
   bool close_cover(size_t cover);
   bool finish_covers();
 
