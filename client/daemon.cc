@@ -81,6 +81,7 @@ class Daemon {
   Loop loop_;  // before every thread: it blocks the signals that they inherit
   OrderDesk desk_;
   Workers workers_;
+  Workers starts_;
   Workers uploads_;
   Workers local_;  // for work that must not queue behind uploads
   Workers removals_;
@@ -130,6 +131,7 @@ Daemon::Daemon(const ClientSettings& settings)
             });
           }),
       workers_(static_cast<size_t>(settings.workers), 0, DiskPriority::kIdle),
+      starts_(1, 0, DiskPriority::kIdle),
       uploads_(static_cast<size_t>(settings.workers), kUploadNice, DiskPriority::kIdle),
       local_(kLocalThreads),
       removals_(1, 0, DiskPriority::kIdle),
@@ -166,11 +168,10 @@ Daemon::Daemon(const ClientSettings& settings)
         loop_.post([=, this] { attempts_.answered(name, verdict, of_end); });
       },
       [](AttemptWork& work) { outlive_power(system_files(), work); });
-  tasks_ = std::make_unique<AttemptTasks>(TaskThreads{local_, workers_, uploads_, removals_, pace_},
-                                          system_files(), *server_, desk_, *reporter_, cache_,
-                                          job_settings(settings, state_, facts_, cgroups_, walls_),
-                                          shepherd_program(settings), mover_command(),
-                                          attempts_.events());
+  tasks_ = std::make_unique<AttemptTasks>(
+      TaskThreads{local_, workers_, starts_, uploads_, removals_, pace_}, system_files(), *server_,
+      desk_, *reporter_, cache_, job_settings(settings, state_, facts_, cgroups_, walls_),
+      shepherd_program(settings), mover_command(), attempts_.events());
   check_walls(settings, walls_);
   attempts_.connect(tasks_.get(), reporter_.get());
   if (settings.pool_logins) logins_ = std::make_unique<PoolLogins>(state_);
@@ -183,6 +184,7 @@ Daemon::~Daemon() {
   attempts_.stop_work();
   disk_.stop();
   workers_.stop();
+  starts_.stop();
   uploads_.stop();
   local_.stop();
   removals_.stop();

@@ -182,7 +182,8 @@ std::string shepherd_program(const ClientSettings& settings) {
 }
 
 std::vector<std::string> mover_command() {
-  return {std::filesystem::read_symlink("/proc/self/exe").string(), kMoverOption};
+  // This very program, also if another has been installed since.
+  return {"/proc/" + std::to_string(getpid()) + "/exe", kMoverOption};
 }
 
 }  // namespace sublet::client

@@ -86,6 +86,7 @@ void AttemptTasks::perform(const WorkPtr& work, uint32_t actions, EndCode end, s
   Workers& pool = step & kLocal        ? threads_.local
                   : step & kCheckpoint ? threads_.uploads
                   : step & kRemove     ? threads_.removals
+                  : step & kStart      ? threads_.starts
                                        : threads_.workers;
   post(pool, work, [this, work, step, rest, end, reason = std::move(reason)] {
     // No other task of this attempt runs or is queued, but a checkpoint beside kLocal.
@@ -234,6 +235,7 @@ void AttemptTasks::do_checkpoint(const WorkPtr& work) {
   uint64_t before = work->handed_in_generation;
   Mover mover(*work, server_, threads_.pace, mover_settings_);
   TaskResult result = hand_in_checkpoint(*work, server_, mover, settings_, threads_.pace, &why);
+  work->known_digests.clear();  // the job may save again
   // Not retried: the next checkpoint will be newer.
   if (result == TaskResult::kAgain)
     log(Severity::info) << work->label() << ": checkpoint not uploaded for now: " << why;
@@ -329,14 +331,21 @@ void AttemptTasks::remove_discarded(const std::string& folder, uint64_t bytes) {
 void AttemptTasks::empty_trash() {
   threads_.removals.post([this] {
     const std::string trash = trash_folder(desk_.state_folder());
-    try {
-      if (!files_.exists(trash)) return;
-      for (const FolderEntry& entry : files_.list(trash)) {
-        const std::string folder = trash + "/" + entry.name;
-        remove_discarded(folder, disk_usage(folder, kRemovedHere));
+    const auto try_it = [](const std::function<void()>& remove) {
+      try {
+        remove();
+      } catch (const std::exception& error) {
+        log(Severity::error) << "discarded folders cannot be removed: " << error.what();
       }
-    } catch (const std::exception& error) {
-      log(Severity::error) << "discarded folders cannot be removed: " << error.what();
+    };
+    std::vector<FolderEntry> entries;
+    try_it([&] {
+      if (files_.exists(trash)) entries = files_.list(trash);
+    });
+    for (const FolderEntry& entry : entries) {
+      if (stopping_) return;
+      const std::string folder = trash + "/" + entry.name;
+      try_it([&] { remove_discarded(folder, disk_usage(folder, kRemovedHere)); });
     }
   });
 }

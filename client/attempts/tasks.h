@@ -47,9 +47,11 @@ struct TaskThreads {
   // Work that an owner may be waiting for: killing, checking for an end. Never waits
   // for the server.
   Workers& local;
-  // Work for jobs that run or are about to. These threads run at normal priority,
-  // which the shepherds that they start inherit.
+  // Work for jobs that run or are about to.
   Workers& workers;
+  // Starts shepherds, which inherit the normal priority of this thread. It does not queue behind
+  // the staging of others.
+  Workers& starts;
   // Uploads, which continue while the owner is present: at low priority and `pace`.
   Workers& uploads;
   // What ended attempts have left: may take long, and nobody waits for it.

@@ -87,9 +87,9 @@ class AttemptTasksTest : public CppUnit::TestFixture {
     };
     cache_ = std::make_unique<InputCache>(files_, CacheSettings{state_ / "cache", 8 << 20, 0});
     tasks_ = std::make_unique<AttemptTasks>(
-        TaskThreads{*local_, *workers_, *uploads_, *workers_, pace_}, files_, server_, *desk_,
-        *reporter_, *cache_, JobSettings(), state_ / "no-such-shepherd", std::vector<std::string>(),
-        events);
+        TaskThreads{*local_, *workers_, *workers_, *uploads_, *workers_, pace_}, files_, server_,
+        *desk_, *reporter_, *cache_, JobSettings(), state_ / "no-such-shepherd",
+        std::vector<std::string>(), events);
   }
   void tearDown() override {
     workers_->stop();

@@ -6,9 +6,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
-#include <optional>
 #include <string>
+#include <tuple>
 
 #include "client/attempts/assignment.h"
 #include "client/attempts/seen_eviction.h"
@@ -23,13 +24,9 @@ inline std::string attempt_label(const AttemptName& name) {
 // A file being fetched (staging.cc).
 struct Incoming;
 
-// Of the file that is being sent, which is read once, however often the server is away
-// (hand_in.cc).
-struct KnownDigest {
-  FilePlace place;
-  uint64_t size = 0;
-  Digest digest = {};
-};
+// Of the files of an attempt that has ended, by kind, name, generation and size (hand_in.cc): they
+// are read for it once, however often the server is away.
+using KnownDigests = std::map<std::tuple<FileKind, std::string, uint64_t, uint64_t>, Digest>;
 
 // Of what there was too little, so that an attempt had to leave; kNothing: of nothing.
 struct Shortage {
@@ -82,7 +79,7 @@ struct AttemptWork {
   bool outlives_power = false;  // the assignment has been synced
   std::shared_ptr<Incoming> incoming;
   bool moves_here = false;  // a process that should move its files has failed
-  std::optional<KnownDigest> known_digest;
+  KnownDigests known_digests;
 };
 
 // Syncs the assignment, because the end has to wait for the server and an exit record

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,8 +20,10 @@ constexpr long kAgainNs = 100'000'000;
 sublet_order order;
 AttemptProcesses processes;
 
-// Its weight is like that of a job with this order.
-[[noreturn]] void become(char* const* command, const Weight& weight) {
+// Its weight is like that of a job with this order. It ends with its keeper, or it would still
+// write to files that others write to after it.
+[[noreturn]] void become(char* const* command, const Weight& weight, pid_t keeper) {
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 || getppid() != keeper) _exit(1);
   set_disk_priority(0, DiskPriority::kIdle);
   // Without one of its own, its session's weight would be this process's, too.
   setsid();
@@ -41,8 +44,8 @@ int wait_for(pid_t pid, const sigset_t& awaited, Weight& weight) {
     const pid_t ended = waitpid(pid, &status, WNOHANG);
     if (ended == pid) return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
     if (ended < 0 && errno != EINTR) return 1;
-    // The kernel may have refused the weight for now.
-    if (weight.pending()) weight.refresh(processes);
+    // The kernel may have refused the weight for now. Not before it has a session of its own.
+    if (weight.pending() && getsid(pid) == pid) weight.refresh(processes);
     const timespec again = {0, kAgainNs};
     if (sigtimedwait(&awaited, nullptr, weight.pending() ? &again : nullptr) != SIGTERM) continue;
     weight.hasten(processes);
@@ -68,8 +71,9 @@ int run_demoted(const char* cgroup_unified, const char* cgroup_cpu, char* const*
     perror(failed);
     return 1;
   }
+  const pid_t keeper = getpid();
   const pid_t pid = weight.fork();
-  if (pid == 0) become(command, weight);
+  if (pid == 0) become(command, weight, keeper);
   processes.set({.session = pid});
   const int status = pid > 0 ? wait_for(pid, awaited, weight) : 1;
   weight.remove();

@@ -38,10 +38,6 @@ RequestId request_id(const Assignment& what, const FilePlace& place, const Diges
   return id;
 }
 
-bool same(const KnownDigest& known, const FilePlace& place, uint64_t size) {
-  return known.place == place && known.size == size;
-}
-
 struct Uploader {
   AttemptWork& work;
   ServerCalls& server;
@@ -60,13 +56,12 @@ struct Uploader {
     if (outputs && passed > work.delivered) work.delivered = passed;
   }
 
-  // Kept until the file has been sent: reading it again may take as long.
   Digest digest_of(const FilePlace& place, int fd, uint64_t size) {
-    if (!work.known_digest || !same(*work.known_digest, place, size))
-      work.known_digest = {place, size, mover.digest(fd, size)};
-    else
-      pass(size);
-    return work.known_digest->digest;
+    const auto key = std::tuple(place.kind, place.name, place.generation, size);
+    const auto known = work.known_digests.find(key);
+    if (known == work.known_digests.end()) return work.known_digests[key] = mover.digest(fd, size);
+    pass(size);
+    return known->second;
   }
 
   // Returns the file's id. Throws ServerError, FileError, TaskStopped.
@@ -81,9 +76,7 @@ struct Uploader {
       try {
         pass(begun.offset);
         mover.send(fd, size, begun.id, begun.offset);
-        const uint64_t id = server.close_upload(begun.id);
-        work.known_digest.reset();
-        return id;
+        return server.close_upload(begun.id);
       } catch (const ServerError& error) {
         bool forgotten = error.kind() == ServerError::Kind::kNotFound && round + 1 < kRounds;
         if (!forgotten) throw;
@@ -125,6 +118,7 @@ void send_checkpoint(Uploader& to, uint64_t largest) {
 // Like send_checkpoint(), but only logs a checkpoint that cannot be uploaded.
 void try_checkpoint(Uploader& to, const JobSettings& settings) {
   AttemptWork& work = to.work;
+  to.mover.move_checkpoint(true);
   try {
     send_checkpoint(to, settings.checkpoint_largest);
   } catch (const ServerError& error) {
@@ -322,7 +316,6 @@ TaskResult hand_in(AttemptWork& work, ServerCalls& server, Mover& mover, Files& 
 TaskResult hand_in_checkpoint(AttemptWork& work, ServerCalls& server, Mover& mover,
                               const JobSettings& settings, Pace& pace, std::string* why) {
   try {
-    work.known_digest.reset();  // the job may have saved again since
     Uploader to(work, server, mover, pace);
     try_checkpoint(to, settings);
     return TaskResult::kDone;

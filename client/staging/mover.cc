@@ -2,7 +2,9 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
@@ -51,7 +53,7 @@ Mover::Mover(AttemptWork& work, ServerCalls& server, Pace& pace, const MoverSett
 Mover::~Mover() { end(); }
 
 ReceivedContent Mover::receive(const WantedContent& wanted, int file, int copy, uint64_t* offset) {
-  if (!elsewhere(wanted.size - wanted.offset)) {
+  if (!elsewhere(wanted.size)) {  // what is here already is read again
     Turns turns(*this);
     return receive_content(server_, wanted, file, copy, turns, offset);
   }
@@ -109,6 +111,7 @@ void Mover::send(int file, uint64_t size, uint64_t upload, uint64_t offset) {
 
 bool Mover::elsewhere(uint64_t bytes) {
   if (work_.stop) throw TaskStopped();
+  if (is_checkpoint_ && !pace_.is_free()) return false;
   if (process_) return true;
   if (settings_.command.empty() || work_.moves_here || moved_here_ + bytes <= kMostHere)
     return false;
@@ -145,7 +148,7 @@ void Mover::start() {
 void Mover::end() {
   if (!process_) return;
   process_->socket.reset();
-  kill_process(process_->keeper.id, SIGTERM);
+  syscall(SYS_pidfd_send_signal, process_->keeper.pidfd.get(), SIGTERM, nullptr, 0);
   while (waitpid(process_->keeper.id.pid, nullptr, 0) < 0 && errno == EINTR) {
   }
   process_.reset();
@@ -160,13 +163,19 @@ MoverReport Mover::ask(const MoverTask& task, const std::vector<int>& files) {
   }
 }
 
+bool Mover::must_end() const { return work_.stop || (is_checkpoint_ && !pace_.is_free()); }
+
+void Mover::give_up() {
+  end();
+  if (work_.stop) throw TaskStopped();
+  throw ServerError(ServerError::Kind::kAway, "", "the owner is back");
+}
+
 MoverReport Mover::hear() {
   pollfd answer = {process_->socket.get(), POLLIN, 0};
-  while (poll(&answer, 1, kLookForStopMs) <= 0) {
-    if (!work_.stop) continue;
-    end();
-    throw TaskStopped();
-  }
+  do {
+    if (must_end()) give_up();
+  } while (poll(&answer, 1, kLookForStopMs) <= 0);
   const auto message = receive_message(process_->socket.get());
   if (!message) died();
   try {

@@ -42,6 +42,11 @@ class Mover {
   Mover(const Mover&) = delete;
   Mover& operator=(const Mover&) = delete;
 
+  // From now on it moves a checkpoint, for which the server waits a minute: not by the process
+  // while the owner is here, who may leave it no CPU time, but by the pace. If he comes back
+  // meanwhile, this throws ServerError (kAway).
+  void move_checkpoint(bool is_checkpoint) { is_checkpoint_ = is_checkpoint; }
+
   // Is told the bytes of every chunk that has been read or sent.
   void on_progress(std::function<void(uint64_t)> passed) { passed_ = std::move(passed); }
 
@@ -64,6 +69,8 @@ class Mover {
   void end();
   MoverReport ask(const MoverTask& task, const std::vector<int>& files);
   MoverReport hear();
+  bool must_end() const;
+  [[noreturn]] void give_up();
   [[noreturn]] void died();
 
   AttemptWork& work_;
@@ -71,6 +78,7 @@ class Mover {
   Pace& pace_;
   const MoverSettings& settings_;
   std::function<void(uint64_t)> passed_ = [](uint64_t) {};
+  bool is_checkpoint_ = false;
   uint64_t moved_here_ = 0;
   std::optional<Process> process_;
 };

@@ -200,6 +200,7 @@ std::optional<MoverMessage> receive_message(int socket) {
   }
   if (count <= 0) return std::nullopt;
   message.files = files_in(envelope.header);
+  if ((envelope.header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) return std::nullopt;
   message.bytes.resize(static_cast<size_t>(count));
   return message;
 }

@@ -56,7 +56,8 @@ struct MoverMessage {
 };
 // False: the other side has gone.
 bool send_message(int socket, const std::string& bytes, const std::vector<int>& files = {});
-// Waits for one. None: the other side has gone.
+// Waits for one. None: the other side has gone, or the message is too long or has files for which
+// there are no descriptors.
 std::optional<MoverMessage> receive_message(int socket);
 
 }  // namespace sublet::client

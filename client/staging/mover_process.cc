@@ -86,7 +86,10 @@ int serve_mover(int socket, const OpenContents& open) try {
   ReportedTurns turns(socket);
   while ((message = receive_message(socket))) {
     const MoverTask task = decode_task(message->bytes);
-    if (!send_message(socket, encode(report_of(task, message->files, *server, turns)))) return 0;
+    const MoverReport report = report_of(task, message->files, *server, turns);
+    // A program that was received cannot be executed while it is open for writing.
+    message->files.clear();
+    if (!send_message(socket, encode(report))) return 0;
   }
   return 0;
 } catch (const ClientGone&) {

@@ -9,10 +9,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <sstream>
+#include <stdexcept>
 #include <thread>
 
 #include "attempt/cpu_weight.h"
@@ -62,6 +65,10 @@ class MoverTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(errors_are_told);
   CPPUNIT_TEST(it_has_the_weight_of_a_job);
   CPPUNIT_TEST(it_is_stopped_at_once);
+  CPPUNIT_TEST(it_is_stopped_between_chunks);
+  CPPUNIT_TEST(a_checkpoint_is_moved_here_beside_the_owner);
+  CPPUNIT_TEST(what_was_received_is_closed);
+  CPPUNIT_TEST(it_goes_with_its_keeper);
   CPPUNIT_TEST(if_it_dies_all_is_moved_here);
   CPPUNIT_TEST(if_it_cannot_start_all_is_moved_here);
   CPPUNIT_TEST(another_version_is_not_served);
@@ -70,7 +77,7 @@ class MoverTest : public CppUnit::TestFixture {
 
   TemporaryFolder folder_;
   FolderServer server_{folder_.path()};
-  const std::atomic<bool> free_{true};
+  std::atomic<bool> free_{true};
   Pace pace_{1, free_};
   MoverSettings settings_{{SUBLET_MOVER},
                           SUBLET_SHEPHERD,
@@ -104,38 +111,51 @@ class MoverTest : public CppUnit::TestFixture {
   }
   std::string read(const std::string& name) const { return text_of(folder_ / name); }
 
-  // The only child of this process's only child; waits for it.
-  static pid_t process() {
-    const auto child_of = [](pid_t pid) {
-      for (;;) {
-        const std::string path = "/proc/" + std::to_string(pid) + "/task";
-        for (const auto& thread : std::filesystem::directory_iterator(path)) {
-          std::istringstream children(text_of(thread.path().string() + "/children"));
-          pid_t child = 0;
-          if (children >> child) return child;
-        }
-        std::this_thread::yield();
-      }
-    };
-    return child_of(child_of(getpid()));
-  }
-  // Until it reads the pipe, so that everything before has been done.
-  UniqueFd hear_reader() const {
+  // Until `found` returns something that counts as true.
+  template <typename Found>
+  static auto await(Found found) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     for (;;) {
-      UniqueFd writer(open((folder_ / kPipe).c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
-      if (writer.valid()) return writer;
+      if (auto what = found()) return what;
+      if (std::chrono::steady_clock::now() > deadline) throw std::runtime_error("it never came");
       std::this_thread::yield();
     }
+  }
+  static pid_t child_of(pid_t pid) {
+    std::error_code error;
+    const std::filesystem::path tasks = "/proc/" + std::to_string(pid) + "/task";
+    for (const auto& thread : std::filesystem::directory_iterator(tasks, error)) {
+      std::istringstream children(text_of(thread.path() / "children"));
+      pid_t child = 0;
+      if (children >> child) return child;
+    }
+    return 0;
+  }
+  // The only child of this process's only child.
+  static pid_t process() {
+    const pid_t keeper = await([] { return child_of(getpid()); });
+    return await([=] { return child_of(keeper); });
+  }
+  struct Writer {
+    UniqueFd fd;
+    explicit operator bool() const { return fd.valid(); }
+  };
+  // Until it reads the pipe, so that everything before has been done.
+  Writer hear_reader() const {
+    return await([this] {
+      return Writer{UniqueFd(open((folder_ / kPipe).c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC))};
+    });
   }
   static bool gone(pid_t pid) { return kill(pid, 0) != 0; }
   void assert_no_cgroups() const {
     AttemptOrder order;
-    settings_.cgroups.set_folders(work_.assignment->name, &order);
+    settings_.cgroups.set_helper_folders(&order);
     for (const std::string& cgroup : {order.cgroup_unified, order.cgroup_cpu}) {
       if (cgroup.empty()) continue;
       const std::filesystem::path path(cgroup);
+      const std::string of_this_process = path.stem();
       for (const auto& one : std::filesystem::directory_iterator(path.parent_path()))
-        CPPUNIT_ASSERT(!one.path().filename().string().starts_with(path.filename().string()));
+        CPPUNIT_ASSERT(one.path().stem() != of_this_process);
     }
   }
 
@@ -266,7 +286,16 @@ class MoverTest : public CppUnit::TestFixture {
   void while_it_waits(Mover& mover, Check check) {
     const WantedContent content = never();
     const UniqueFd here = file("here");
-    std::thread watcher([&] { check(process(), hear_reader()); });
+    auto watcher = std::async(std::launch::async, [&] {
+      try {
+        const pid_t pid = process();
+        const Writer writer = hear_reader();
+        check(pid);
+      } catch (...) {
+        work_.stop = true;  // or the mover would wait for ever
+        throw;
+      }
+    });
     try {
       mover.receive(content, here.get(), -1, &offset_);
       CPPUNIT_FAIL("received");
@@ -274,41 +303,39 @@ class MoverTest : public CppUnit::TestFixture {
       CPPUNIT_ASSERT(work_.stop);
     } catch (const ServerError& error) {
       CPPUNIT_ASSERT(error.kind() == ServerError::Kind::kAway);
-      CPPUNIT_ASSERT(work_.moves_here);
     }
-    watcher.join();
+    watcher.get();
   }
 
-  void it_has_the_weight_of_a_job() {
-    std::string cgroups, idle, autogroup;
-    int scheduling = -1;
-    Mover mover(work_, server_, pace_, settings_);
+  bool has_no_weight(pid_t pid) const {
+    const std::string proc = "/proc/" + std::to_string(pid);
     AttemptOrder order;
-    settings_.cgroups.set_folders(work_.assignment->name, &order);
-    while_it_waits(mover, [&](pid_t pid, const UniqueFd&) {
-      const std::string proc = "/proc/" + std::to_string(pid);
-      cgroups = text_of(proc + "/cgroup");
-      autogroup = text_of(proc + "/autogroup");
-      scheduling = sched_getscheduler(pid);
-      const auto at = cgroups.find("sublet-");
-      if (!order.cgroup_cpu.empty() && at != std::string::npos)
-        idle = text_of(std::filesystem::path(order.cgroup_cpu).parent_path() /
-                       cgroups.substr(at, cgroups.find('\n', at) - at) / "cpu.idle");
+    settings_.cgroups.set_helper_folders(&order);
+    if (order.cgroup_cpu.empty() && autogroups_count())
+      return text_of(proc + "/autogroup").ends_with(" nice 19\n");
+    if (order.cgroup_cpu.empty()) return sched_getscheduler(pid) == SCHED_IDLE;
+    const std::string cgroups = text_of(proc + "/cgroup");
+    const auto at = cgroups.find("sublet-");
+    const std::string name = cgroups.substr(at, cgroups.find('\n', at) - at);
+    return at != std::string::npos &&
+           text_of(std::filesystem::path(order.cgroup_cpu).parent_path() / name / "cpu.idle") ==
+               "1\n";
+  }
+
+  // By autogroups the kernel may refuse it for 100 ms.
+  void it_has_the_weight_of_a_job() {
+    Mover mover(work_, server_, pace_, settings_);
+    while_it_waits(mover, [&](pid_t pid) {
+      await([&] { return has_no_weight(pid); });
       work_.stop = true;
     });
-    if (settings_.cgroups.can_weigh())
-      CPPUNIT_ASSERT_EQUAL(std::string("1\n"), idle);
-    else if (autogroups_count())
-      CPPUNIT_ASSERT(autogroup.ends_with(" nice 19\n"));
-    else
-      CPPUNIT_ASSERT_EQUAL(SCHED_IDLE, scheduling);
     assert_no_cgroups();
   }
 
   void it_is_stopped_at_once() {
     pid_t pid = 0;
     Mover mover(work_, server_, pace_, settings_);
-    while_it_waits(mover, [&](pid_t of, const UniqueFd&) {
+    while_it_waits(mover, [&](pid_t of) {
       pid = of;
       work_.stop = true;
     });
@@ -317,11 +344,73 @@ class MoverTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_THROW(mover.digest(file_with("a", "abc").get(), 3), TaskStopped);
   }
 
+  // Reading it all would take an hour.
+  void it_is_stopped_between_chunks() {
+    const UniqueFd endless = file("endless");
+    CPPUNIT_ASSERT_EQUAL(0, ftruncate(endless.get(), off_t{1} << 42));
+    Mover mover(work_, server_, pace_, settings_);
+    mover.on_progress([this](uint64_t count) {
+      passed_ += count;
+      work_.stop = true;
+    });
+    CPPUNIT_ASSERT_THROW(mover.digest(endless.get(), uint64_t{1} << 42), TaskStopped);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{kChunkLimit}, passed_);
+  }
+
+  // To whom it would leave no CPU time for what the server waits for.
+  void a_checkpoint_is_moved_here_beside_the_owner() {
+    const std::string bytes = some_bytes(kLarge);
+    file_with("there", bytes);
+    server_.inputs = {{0, bytes}};
+    pid_t pid = 0;
+    Mover mover(work_, server_, pace_, settings_);
+    mover.move_checkpoint(true);
+    while_it_waits(mover, [&](pid_t of) {
+      pid = of;
+      free_ = false;
+    });
+    CPPUNIT_ASSERT(gone(pid) && !work_.stop && !work_.moves_here);
+    CPPUNIT_ASSERT(mover.receive(wanted("there", bytes), file("a").get(), -1, &offset_).intact);
+    CPPUNIT_ASSERT_EQUAL(kLarge, server_.got);
+    free_ = true;
+    CPPUNIT_ASSERT(mover.receive(wanted("there", bytes), file("b").get(), -1, &offset_).intact);
+    CPPUNIT_ASSERT_EQUAL(kLarge, server_.got);
+  }
+
+  // Executing a file fails while anybody has it open for writing.
+  void what_was_received_is_closed() {
+    const std::string bytes = text_of("/bin/true") + some_bytes(kLarge);
+    file_with("there", bytes);
+    Mover mover(work_, server_, pace_, settings_);
+    CPPUNIT_ASSERT(
+        mover.receive(wanted("there", bytes), file("program").get(), -1, &offset_).intact);
+    CPPUNIT_ASSERT_EQUAL(0, chmod((folder_ / "program").c_str(), 0700));
+    const SpawnedProcess program = spawn({folder_ / "program"}, {});
+    int status = -1;
+    CPPUNIT_ASSERT_EQUAL(program.id.pid, waitpid(program.id.pid, &status, 0));
+    CPPUNIT_ASSERT_EQUAL(0, status);
+  }
+
+  void it_goes_with_its_keeper() {
+    pid_t pid = 0;
+    Mover mover(work_, server_, pace_, settings_);
+    while_it_waits(mover, [&](pid_t of) {
+      pid = of;
+      kill(child_of(getpid()), SIGKILL);
+      await([=] { return gone(pid); });
+      work_.stop = true;
+    });
+    CPPUNIT_ASSERT(pid > 0);
+    settings_.cgroups.remove_left_over({});  // as the next start does
+    assert_no_cgroups();
+  }
+
   void if_it_dies_all_is_moved_here() {
     const std::string bytes = some_bytes(kLarge);
     {
       Mover mover(work_, server_, pace_, settings_);
-      while_it_waits(mover, [](pid_t pid, const UniqueFd&) { kill(pid, SIGKILL); });
+      while_it_waits(mover, [](pid_t pid) { kill(pid, SIGKILL); });
+      CPPUNIT_ASSERT(work_.moves_here);
     }
     assert_no_cgroups();
     Mover mover(work_, server_, pace_, settings_);
@@ -365,7 +454,7 @@ class MoverTest : public CppUnit::TestFixture {
       CPPUNIT_ASSERT(send_message(one.socket.get(), opening));
       CPPUNIT_ASSERT_EQUAL(std::nullopt == receive_message(one.socket.get()), true);
       const int status = status_of(one);
-      CPPUNIT_ASSERT(WIFEXITED(status));
+      CPPUNIT_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == 1);
     }
   }
 
@@ -376,7 +465,7 @@ class MoverTest : public CppUnit::TestFixture {
     MoverTask task;
     task.content = never();
     CPPUNIT_ASSERT(send_message(one.socket.get(), encode(task), {file("here").get()}));
-    const UniqueFd writer = hear_reader();
+    const Writer writer = hear_reader();
     one.socket.reset();
     CPPUNIT_ASSERT_EQUAL(0, status_of(one));
   }

@@ -18,6 +18,8 @@ class Pace {
   // share: of one core. `free`: while true, nothing is limited.
   Pace(double share, const std::atomic<bool>& free) : share_(share), free_(free) {}
 
+  bool is_free() const { return free_; }
+
   // Records CPU time used up to now.
   void used(int64_t cpu_ns, int64_t now_ns);
   // How long to pause from now on.
