@@ -73,6 +73,7 @@ void Pool::State::place(Job& job, Machine& m) {
   attempt.batch = job.record.batch;
   attempt.receipt = now;  // its first lease starts with the decision
   attempt.registration = m.registration;
+  attempt.memory_offered = memory_offered(m);
   set_due(due, attempt, reassign_at(attempt));
   touch(attempt);
   m.running.insert(std::lower_bound(m.running.begin(), m.running.end(), job.record.id),

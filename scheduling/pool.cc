@@ -114,6 +114,7 @@ void Pool::State::emit() {
     records.emplace_back(attempt->record);
   }
   erase_final_jobs();
+  forget_spare_groups();
   spare_users.insert(spare_users.end(), touched_users.begin(), touched_users.end());
   forget_spare_users();
   touched_machines.clear();

@@ -90,8 +90,10 @@ class Pool {
   size_t groups() const;  // of live jobs, by their (rounded) requirements
   const PoolRecord& counters() const;
   // One sentence about a live job: why it has no machine, who holds it, or how long
-  // it has been on its machine and why it was chosen.
-  std::string why(JobId id, Micros now) const;
+  // it has been on its machine and why it was chosen. `memory_asked`: what its description says,
+  // if the caller knows it; what its record needs beyond that was observed (events/growth.cc), and
+  // the sentence says so if that excludes machines.
+  std::string why(JobId id, Micros now, std::optional<uint64_t> memory_asked = std::nullopt) const;
   // Why no machine that the pool has ever known, be it silent or gone, could run such a job:
   // "no machine has 64 GiB of memory (largest: 16 GiB on curly)". "": one could, or none is known.
   std::string unsuitable(const Requirements& needs) const;

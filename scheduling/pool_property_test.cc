@@ -163,6 +163,9 @@ class Player {
     AttemptEnded end{
         key, machine_for(key), kAll[pick(std::size(kAll))], "", cpu, pick(3) ? cpu / 2 : -1, cpu};
     if (end.ended == EndReason::kDone && pick(3) == 0) end.left = "key";
+    if (pick(2) == 0) end.memory_peak = uint64_t{pick(40)} << 28;
+    if (end.ended == EndReason::kDrained && key.job > 0)
+      end.alike = {key.job - pick(std::min<uint32_t>(3, key.job)), 1 + pick(8)};
     return end;
   }
   Event rare() {

@@ -30,6 +30,8 @@ struct Attempt : Timed {
   Micros receipt = 0;         // of the last renewal that counted; initially the decision
   uint32_t registration = 0;  // of the machine when the attempt was decided
   uint64_t delivered = 0;     // as last reported; 0 after a restart of the server
+  // By its machine when it was decided; 0 after a restart of the server: not known.
+  uint64_t memory_offered = 0;
   bool touched = false;
 };
 
@@ -107,6 +109,8 @@ struct Pool::State {
   void control(const std::vector<JobRange>& ranges, const std::vector<JobState>& only_in,
                const std::function<bool(Job&)>& change);
   void erase_final_jobs();
+  // Forgets groups without live jobs: after the allocation, which may still look at them.
+  void forget_spare_groups();
   // Drops users without jobs, attempts, usage or their own shares; their rows stay stored.
   void forget_spare_users();
 
@@ -125,6 +129,8 @@ struct Pool::State {
     Micros wall = 0;
     std::string left = {};
     bool started = false;  // its machine says so
+    uint64_t memory_peak = 0;
+    JobRange alike = {0, 0};  // AttemptEnded::alike
   };
   Attempt* live_attempt(JobId id);
   // The live attempt with this key on this machine; null: there is none.
@@ -133,6 +139,10 @@ struct Pool::State {
   void end_attempt(Attempt& attempt, const End& end);
   std::optional<bool> was_in_vain(const Attempt& attempt, const End& end) const;
   void return_job(Job& job, const Attempt& attempt, const End& end, const Cost& cost);
+  // The memory that an attempt was seen to use is asked for the next time.
+  void note_growth(Job& job, const Attempt& attempt, const End& end);
+  void note_growth_of_alike(const JobRange& alike, JobId grown, uint64_t memory);
+  void ask_memory(Job& job, uint64_t memory);
   void expire(Attempt& attempt);
   bool waited_long_enough(const Attempt& attempt) const;
   Verdict renew(const Renewed::Status& status, MachineId machine);
@@ -193,7 +203,8 @@ struct Pool::State {
   std::vector<Machine*> touched_machines;
   std::vector<User*> touched_users;
   std::vector<Batch*> touched_batches;
-  std::vector<User*> spare_users;  // candidates for forget_spare_users
+  std::vector<User*> spare_users;    // candidates for forget_spare_users
+  std::vector<Group*> spare_groups;  // for forget_spare_groups
 };
 
 }  // namespace sublet::scheduling

@@ -14,7 +14,8 @@ Anchored Pool::anchor() const {
                                m.paused_until, m.registration});
   for (const MachineId id : idle()) anchor.idle.push_back({id, s.machines.at(id).idle_since});
   for (const auto& [job, attempt] : s.attempts)
-    anchor.attempts.push_back({job, attempt.receipt, attempt.registration, attempt.delivered});
+    anchor.attempts.push_back(
+        {job, attempt.receipt, attempt.registration, attempt.delivered, attempt.memory_offered});
   std::sort(anchor.attempts.begin(), anchor.attempts.end(),
             [](const auto& a, const auto& b) { return a.job < b.job; });
   anchor.requesting = requesting();
@@ -42,6 +43,7 @@ void Pool::State::on(const Anchored& event) {
     attempt->receipt = now_of.receipt;
     attempt->registration = now_of.registration;
     attempt->delivered = now_of.delivered;
+    attempt->memory_offered = now_of.memory_offered;
     set_due(due, *attempt, reassign_at(*attempt));
   }
   for (const Anchored::Idle& place : event.idle) {

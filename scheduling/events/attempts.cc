@@ -218,8 +218,9 @@ void Pool::State::on(const AttemptEnded& event) {
     return;
   }
   outcome.answer.verdicts.emplace_back(event.key, Verdict::kCounts);
-  end_attempt(*attempt, {event.ended, event.reason, event.cpu, event.cpu_saved, event.wall,
-                         event.left, event.started || attempt->record.started != 0});
+  end_attempt(*attempt,
+              {event.ended, event.reason, event.cpu, event.cpu_saved, event.wall, event.left,
+               event.started || attempt->record.started != 0, event.memory_peak, event.alike});
 }
 
 // The only place where attempts end: writes the records, charges the user, frees the
@@ -286,6 +287,7 @@ void Pool::State::return_job(Job& job, const Attempt& attempt, const End& end, c
   if (held && end.ended != EndReason::kDone) {
     // Held meanwhile (and perhaps released): the job keeps that state; only the
     // attempt records how it ended. A job that is done is done.
+    note_growth(job, attempt, end);
     if (end.ended != EndReason::kRefused) raise_priority(job);
     if (record.state == JobState::kWaiting) enqueue(job);
     return;
@@ -297,6 +299,7 @@ void Pool::State::return_job(Job& job, const Attempt& attempt, const End& end, c
     set_state(job, failed ? JobState::kFailed : JobState::kDone, end.ended);
     return count_end(job, end.left);
   }
+  note_growth(job, attempt, end);
   if (failed) --record.retries_left;
   if (is_eviction(end.ended)) ++record.evictions;
   if (const auto in_vain = was_in_vain(attempt, end)) record.vain = *in_vain ? record.vain + 1 : 0;

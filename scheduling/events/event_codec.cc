@@ -159,7 +159,13 @@ void fields(A& a, AttemptEnded& e) {
   a.field(e.cpu_saved);
   a.field(e.wall);
   a.field(e.started);
-  a.tail(!e.left.empty(), [&] { a.field(e.left); });
+  const bool has_growth = e.memory_peak > 0 || e.alike.count > 0;
+  a.tail(has_growth || !e.left.empty(), [&] { a.field(e.left); });
+  a.tail(has_growth, [&] {
+    a.field(e.memory_peak);
+    a.field(e.alike.first);
+    a.field(e.alike.count);
+  });
 }
 template <typename A>
 void ids(A& a, std::vector<JobRange>& v) {
@@ -256,6 +262,11 @@ void fields(A& a, Anchored& e) {
   }
   a.size(e.requesting);
   for (auto& host : e.requesting) a.field(host);
+  const bool has_offers = std::any_of(e.attempts.begin(), e.attempts.end(),
+                                      [](auto& attempt) { return attempt.memory_offered > 0; });
+  a.tail(has_offers, [&] {
+    for (auto& attempt : e.attempts) a.field(attempt.memory_offered);
+  });
 }
 
 template <typename A>

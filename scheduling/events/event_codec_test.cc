@@ -50,7 +50,7 @@ class EventCodecTest : public CppUnit::TestFixture {
               OrderAnswered{key, OrderAnswered::Answer::kUnknown, text},
               AttemptStarted{key, a},
               CheckpointStored{key, a, a, a},
-              AttemptEnded{key, a, EndReason::kOwner, text, c, c, c, text, flag},
+              AttemptEnded{key, a, EndReason::kOwner, text, c, c, c, text, flag, a, {a, b}},
               JobsRemoved{ids, states, text},
               JobsHeld{ids, states, text, text},
               JobsReleased{ids, states},
@@ -64,7 +64,7 @@ class EventCodecTest : public CppUnit::TestFixture {
               Anchored{Parameters{.lease = c},
                        {{a, flag, !flag, a, a, c, c, b}, {}},
                        {{a, c}},
-                       {{a, c, b, a}},
+                       {{a, c, b, a, a}, {}},
                        {text, "desk"}}};
           static_assert(std::size(events) == std::variant_size_v<Event>);
           for (const auto& event : events) RC_ASSERT(again(event) == encode_event(event));

@@ -95,8 +95,12 @@ struct AttemptEnded {
   Micros cpu = 0;         // used
   Micros cpu_saved = -1;  // part of it up to the newest checkpoint; -1: no checkpoint
   Micros wall = 0;
-  std::string left = {};  // done: the file it produced for StopWhen::output; "": none
-  bool started = false;   // its program was started
+  std::string left = {};     // done: the file it produced for StopWhen::output; "": none
+  bool started = false;      // its program was started
+  uint64_t memory_peak = 0;  // bytes that it was seen to use at most; 0: not known
+  // It left because its machine's memory ran short: the jobs with its description, itself
+  // included, which will need as much. count 0: it did not.
+  JobRange alike = {0, 0};
 };
 // Jobs are named by id; the caller has checked the permissions. `only_in`: only those
 // in one of these states; empty: any state. `by`: the user who requested it.
@@ -182,6 +186,7 @@ struct Anchored {
     Micros receipt = 0;
     uint32_t registration = 0;
     uint64_t delivered = 0;
+    uint64_t memory_offered = 0;
   };
   Parameters parameters = {};
   std::vector<MachineNow> machines;     // ascending

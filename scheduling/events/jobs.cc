@@ -288,10 +288,19 @@ void Pool::State::erase_final_jobs() {
     arrays.erase(job->record.id);
     jobs.erase(job->record.id);
     if (--host->jobs == 0) queue.forget(host);
-    if (--group->jobs > 0) continue;
+    if (--group->jobs == 0) spare_groups.push_back(group);
+  }
+}
+
+void Pool::State::forget_spare_groups() {
+  std::sort(spare_groups.begin(), spare_groups.end());
+  spare_groups.erase(std::unique(spare_groups.begin(), spare_groups.end()), spare_groups.end());
+  for (Group* group : spare_groups) {
+    if (group->jobs > 0) continue;
     idle.forget(group);
     queue.forget(group);
   }
+  spare_groups.clear();
 }
 
 void Pool::State::forget_spare_users() {

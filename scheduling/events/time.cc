@@ -69,6 +69,7 @@ void Pool::State::on(const ServerStarted&) {
   for (auto& [id, attempt] : attempts) {
     attempt.receipt = now;
     attempt.delivered = 0;
+    attempt.memory_offered = 0;
     // As in a restored brain: of the current registration, until the machine registers again.
     attempt.registration = attempt.machine->registration;
     set_due(due, attempt, reassign_at(attempt));

@@ -227,6 +227,12 @@ Ahead count_ahead(const Job& job, JobId id, const Drift& drift, const Machines& 
   return ahead;
 }
 
+// "it used 3.1 GiB of memory before; "
+std::string used_before(const Job& job) {
+  const char* who = job.record.attempts > 0 ? "it" : "another of its array";
+  return who + (" used " + bytes_text(job.record.needs.memory)) + " of memory before; ";
+}
+
 // "attempt 2 has been running on curly for 3 min: first in the queue: ann, ..."
 std::string at_work(const Attempt& attempt, Micros now) {
   const AttemptRecord& record = attempt.record;
@@ -254,7 +260,7 @@ std::string at_work(const Attempt& attempt, Micros now) {
 
 }  // namespace
 
-std::string Pool::why(JobId id, Micros now) const {
+std::string Pool::why(JobId id, Micros now, std::optional<uint64_t> memory_asked) const {
   const State& s = *state_;
   const Job* job = s.job_with(id);
   if (job == nullptr) return "job " + std::to_string(id) + " is not live";
@@ -277,10 +283,20 @@ std::string Pool::why(JobId id, Micros now) const {
   }
   const Machines all = in_the_pool(s);
   if (all.empty()) return "no machine is in the pool: start sublet-client on a workstation";
+  const Requirements& needs = job->record.needs;
   std::string missing;
-  const Machines fit = fitting(all, job->record.needs, Room::kNow, missing);
-  if (fit.empty()) return missing;
-  std::string text = none_idle(fit);
+  const Machines fit = fitting(all, needs, Room::kNow, missing);
+  std::string text;
+  if (memory_asked && *memory_asked < needs.memory) {
+    Requirements asked = needs;
+    asked.memory = *memory_asked;
+    std::string missing_anyway;
+    const Machines without = fitting(all, asked, Room::kNow, missing_anyway);
+    if (without.empty()) return missing_anyway;
+    if (fit.size() < without.size()) text = used_before(*job);
+  }
+  if (fit.empty()) return text + missing;
+  text += none_idle(fit);
   const Ahead ahead = count_ahead(*job, id, s.drift, fit);
   if (ahead.count > 0) {
     text += std::string("; ") + (ahead.all ? "" : "at least ") + counted(ahead.count, "job") +
