@@ -7,7 +7,7 @@
 //   machine's memory ran short (AttemptEnded::alike): that one element of an array has used more
 //   than its user said, where there was enough, is no reason to keep the others off machines.
 //   Those at work are raised by their own ends.
-// - Never by more than a machine could have: see memory_to_ask.
+// - Never to more than a machine could have: see memory_to_ask.
 //
 // JobRecord::needs is what the pool asks of a machine; what the user asked for is in the job's
 // description, which is not changed.
@@ -18,8 +18,8 @@
 namespace sublet::scheduling {
 namespace {
 
-// Records looked at for the sake of one end, a part of an array counts once. It may leave out
-// some jobs of an array that is larger and in pieces; they grow, and are raised, by themselves.
+// So many records are looked at for one end; jobs in one record, as the part of an array that has
+// not run, count once. What that leaves out of a large array in pieces is raised by its own ends.
 constexpr uint64_t kMostAlike = 256;
 
 // A peak may be more than there is: without a cgroup, pages that processes share count for each.

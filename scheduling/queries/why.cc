@@ -227,10 +227,18 @@ Ahead count_ahead(const Job& job, JobId id, const Drift& drift, const Machines& 
   return ahead;
 }
 
-// "it used 3.1 GiB of memory before; "
-std::string used_before(const Job& job) {
-  const char* who = job.record.attempts > 0 ? "it" : "another of its array";
-  return who + (" used " + bytes_text(job.record.needs.memory)) + " of memory before; ";
+// "it used 3.1 GiB of memory before; " if fewer machines fit for that than for the memory that was
+// asked for. If none fits for that either, `missing` says what it would lack anyway.
+std::string used_before(const Job& job, uint64_t asked, const Machines& all, size_t fit,
+                        std::string& missing) {
+  Requirements needs = job.record.needs;
+  needs.memory = asked;
+  std::string missing_anyway;
+  const size_t fit_anyway = fitting(all, needs, Room::kNow, missing_anyway).size();
+  if (fit_anyway == 0) missing = missing_anyway;
+  if (fit_anyway <= fit) return "";
+  return std::string(job.record.attempts > 0 ? "it" : "another of its array") + " used " +
+         bytes_text(job.record.needs.memory) + " of memory before; ";
 }
 
 // "attempt 2 has been running on curly for 3 min: first in the queue: ann, ..."
@@ -287,14 +295,8 @@ std::string Pool::why(JobId id, Micros now, std::optional<uint64_t> memory_asked
   std::string missing;
   const Machines fit = fitting(all, needs, Room::kNow, missing);
   std::string text;
-  if (memory_asked && *memory_asked < needs.memory) {
-    Requirements asked = needs;
-    asked.memory = *memory_asked;
-    std::string missing_anyway;
-    const Machines without = fitting(all, asked, Room::kNow, missing_anyway);
-    if (without.empty()) return missing_anyway;
-    if (fit.size() < without.size()) text = used_before(*job);
-  }
+  if (memory_asked && *memory_asked < needs.memory)
+    text = used_before(*job, *memory_asked, all, fit.size(), missing);
   if (fit.empty()) return text + missing;
   text += none_idle(fit);
   const Ahead ahead = count_ahead(*job, id, s.drift, fit);
