@@ -216,6 +216,7 @@ AttemptEnd end_from_exit(const Assignment& what, const AttemptExit& exit, const 
   end.cpu_us = facts.cpu_user_us + facts.cpu_system_us;
   end.processes_peak = static_cast<uint64_t>(std::max<int64_t>(0, facts.processes_peak));
   end.memory_peak = static_cast<uint64_t>(std::max<int64_t>(0, facts.memory_peak));
+  end.memory_short = end.end == protocol::kEndDrained && shortage.of == Shortage::Of::kMemory;
   end.resumed_generation = static_cast<uint64_t>(facts.resumed_generation);
   end.resumed_ppm = facts.resumed_generation > 0
                         ? static_cast<int32_t>(std::max<int64_t>(0, facts.resumed_progress_ppm))

@@ -126,6 +126,11 @@ class EndingTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("The machine's memory was nearly used up (12 MiB left); "
                                      "of its jobs, this one used the most (3 GiB)."),
                          end_of(evicted, memory).reason);
+    CPPUNIT_ASSERT(end_of(evicted, memory).memory_short);
+    CPPUNIT_ASSERT(!end_of(evicted, disk).memory_short);
+    CPPUNIT_ASSERT(!end_of(evicted).memory_short);
+    evicted.facts.reason = SUBLET_LEAVE_OWNER;
+    CPPUNIT_ASSERT(!end_of(evicted, memory).memory_short);
   }
 
   void sentences_of_limits() {

@@ -143,6 +143,7 @@ struct AttemptEnd {
   int64_t cpu_us = 0;
   int64_t cpu_saved_us = -1;
   uint64_t memory_peak = 0;
+  bool memory_short = false;    // it had to leave because the machine's memory ran short
   uint64_t processes_peak = 0;  // threads count too; 0: not known
   uint64_t disk_peak = 0;       // in its folder, when it ended or the disk ran low; 0: not known
   uint64_t generation = 0;

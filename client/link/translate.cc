@@ -201,6 +201,7 @@ idl::EndReport to_idl(const AttemptEnd& end, const KeptOfEnds& kept) {
     add_detail(out.more, "processes_peak", std::to_string(end.processes_peak));
     add_detail(out.more, "disk_peak", std::to_string(end.disk_peak));
   }
+  if (kept.memory_short && end.memory_short) add_detail(out.more, "memory_short", "1");
   return out;
 }
 

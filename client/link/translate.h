@@ -34,6 +34,7 @@ idl::StartReport to_idl(const AttemptStart& start);
 struct KeptOfEnds {
   bool steps = true;  // of evictions
   bool peaks = true;  // of processes and disk
+  bool memory_short = true;
 };
 idl::EndReport to_idl(const AttemptEnd& end, const KeptOfEnds& kept);
 RunOrder from_idl(const idl::RunOrder& order);

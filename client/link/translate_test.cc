@@ -13,6 +13,7 @@ class ClientTranslateTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(what_is_not_served_is_named);
   CPPUNIT_TEST(requirements_too);
   CPPUNIT_TEST(orders_say_only_what_clients_name);
+  CPPUNIT_TEST(ends_say_only_what_servers_name);
   CPPUNIT_TEST_SUITE_END();
 
   static idl::RunOrder order() {
@@ -51,6 +52,19 @@ class ClientTranslateTest : public CppUnit::TestFixture {
       CPPUNIT_ASSERT_MESSAGE(reason + " / " + row.name, reason.find(row.name) != reason.npos);
       CPPUNIT_ASSERT_MESSAGE(reason, reason.find("job 7") != reason.npos);
     }
+  }
+
+  void ends_say_only_what_servers_name() {
+    AttemptEnd end;
+    end.memory_short = true;
+    KeptOfEnds kept = {.steps = false, .peaks = false, .memory_short = false};
+    CPPUNIT_ASSERT_EQUAL(CORBA::ULong{0}, to_idl(end, kept).more.length());
+    kept.memory_short = true;
+    const idl::EndReport report = to_idl(end, kept);
+    CPPUNIT_ASSERT_EQUAL(CORBA::ULong{1}, report.more.length());
+    CPPUNIT_ASSERT_EQUAL(std::string("memory_short"), std::string(report.more[0].name.in()));
+    end.memory_short = false;
+    CPPUNIT_ASSERT_EQUAL(CORBA::ULong{0}, to_idl(end, kept).more.length());
   }
 
   void requirements_too() {

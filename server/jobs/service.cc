@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "server/jobs/brain_form.h"
 #include "server/page_limit.h"
 #include "server/refusal.h"
 #include "server/request_key.h"
@@ -178,15 +179,18 @@ JobDetails JobService::show(const Caller& caller, JobId id) {
   JobDetails details;
   details.row = own_job(caller, id);
   const uint32_t made = details.row.job.attempts;
-  details.spec = archive_.spec(id).value_or(JobDescription{});
+  const std::optional<JobDescription> spec = archive_.spec(id);
+  details.spec = spec.value_or(JobDescription{});
   details.attempts = archive_.attempts(id, made > kShown ? made - kShown : 0, kShown);
   details.outputs = outputs_of(details.row, 0, kShown);
   details.outputs_removed = archive_.outputs_removed_at(id);
   if (scheduling::is_final(details.row.job.state)) return details;
+  std::optional<uint64_t> memory_asked;
+  if (spec) memory_asked = brain_job(*spec).needs.memory;
   std::optional<scheduling::Outlook> outlook;
   Micros now = 0;
   pipeline_.perform([&](Turn& turn) {
-    if (turn.pool().job(id)) details.row.job.reason = turn.pool().why(id, turn.now());
+    if (turn.pool().job(id)) details.row.job.reason = turn.pool().why(id, turn.now(), memory_asked);
     outlook = turn.pool().outlook(id, turn.now());
     now = turn.now();
   });

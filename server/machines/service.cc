@@ -286,16 +286,25 @@ std::string MachineService::left_output(const ReportedEnd& end, const Names& out
   return place ? left_of(awaited, *place->range, place->offset, outputs) : "";
 }
 
+scheduling::JobRange MachineService::alike(const ReportedEnd& end) {
+  if (!end.memory_short) return {0, 0};
+  const JobId job = end.event.key.job;
+  const auto place = archive_.spec_place(job);
+  return place ? scheduling::JobRange(job - place->offset, place->range->count) : job;
+}
+
 Verdicts MachineService::ended(const std::string& session, const Caller& caller,
                                const std::vector<ReportedEnd>& ends) {
   const SessionInfo info = sessions_.find(session, caller);
   crash_point("report");
   std::vector<bool> complete;
   std::vector<std::string> left;
+  std::vector<scheduling::JobRange> with_its_description;
   for (const auto& end : ends) {
     const auto outputs = outputs_here(end);
     complete.push_back(outputs && has_required(end, *outputs));
     left.push_back(complete.back() ? left_output(end, *outputs) : "");
+    with_its_description.push_back(alike(end));
   }
   Verdicts verdicts;
   pipeline_.perform([&](Turn& turn) {
@@ -314,6 +323,7 @@ Verdicts MachineService::ended(const std::string& session, const Caller& caller,
       scheduling::AttemptEnded event = end.event;
       event.machine = info.machine;
       event.left = left[i];
+      event.alike = with_its_description[i];
       if (live) scheduling::limit_cost(event, attempt->decided, cores, turn.now());
       auto answer = turn.apply(event).answer;
       const Verdict verdict =

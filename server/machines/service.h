@@ -50,6 +50,7 @@ struct ReportedEnd {
   scheduling::AttemptEnded event;
   EndRow row;
   std::vector<uint64_t> outputs;
+  bool memory_short = false;  // it left because the machine's memory ran short
 };
 
 using Verdicts = std::vector<std::pair<scheduling::AttemptKey, scheduling::Verdict>>;
@@ -101,6 +102,8 @@ class MachineService {
   bool has_required(const ReportedEnd& end, const Names& outputs);
   // The output that meets its batch's stop condition, if any; "": none.
   std::string left_output(const ReportedEnd& end, const Names& outputs);
+  // AttemptEnded::alike.
+  scheduling::JobRange alike(const ReportedEnd& end);
   void check_secret(const Caller& caller, scheduling::MachineId machine, const std::string& secret);
   void end(const SessionInfo& info);
 

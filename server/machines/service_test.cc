@@ -23,6 +23,7 @@ class MachineServiceTest : public testing::ServicesFixture {
   CPPUNIT_TEST(required_outputs_must_be_here);
   CPPUNIT_TEST(an_eviction_needs_no_outputs);
   CPPUNIT_TEST(their_contents_are_not_read);
+  CPPUNIT_TEST(the_rest_of_an_array_needs_as_much);
   CPPUNIT_TEST(a_first_renewal_of_an_old_registration_loses_nothing);
   CPPUNIT_TEST(a_session_ends_only_itself);
   CPPUNIT_TEST(what_a_machine_says_is_bounded);
@@ -118,6 +119,39 @@ class MachineServiceTest : public testing::ServicesFixture {
         "null', 'body text') where name = 'files'");
     sql("update files set body = null");
     CPPUNIT_ASSERT(end(key, {a}) == Verdict::kKnown);
+  }
+
+  // The other command of the batch does not, though for the brain it is one with the array.
+  void the_rest_of_an_array_needs_as_much() {
+    SpecRange array, other;
+    array.spec.program = other.spec.program = "true";
+    array.is_array = true;
+    array.count = 3;
+    const BatchId batch = open_batch(ann_);
+    jobs_->append(ann_, batch, 0, {array, other});
+    const JobId first = jobs_->commit_batch(ann_, random_bytes(16), batch).first;
+    apply(scheduling::JobsHeld{{{first + 1, 3}}});
+    constexpr uint64_t kPeak = 300 << 20;
+    ReportedEnd one;
+    one.event.key = one.row.key = start({first, 1});
+    one.event.ended = EndReason::kDrained;
+    one.event.memory_peak = kPeak;
+    one.memory_short = true;
+    apply(MachineReported{machine_, true, kPeak - 1, 1ull << 30});
+    machines_->ended(session_, root_, {one});
+    std::vector<std::string> damage;
+    std::map<JobId, uint64_t> stored;
+    for (const scheduling::JobRecord& job : store_->load(&damage).jobs)
+      for (uint64_t k = 0; k < job.count; ++k) stored[job.id + k] = job.needs.memory;
+    CPPUNIT_ASSERT(
+        (stored == std::map<JobId, uint64_t>{
+                       {first, kPeak}, {first + 1, kPeak}, {first + 2, kPeak}, {first + 3, 0}}));
+    apply(scheduling::JobsReleased{{first + 1}});
+    const JobDetails details = jobs_->show(ann_, first + 1);
+    CPPUNIT_ASSERT_EQUAL(std::string("another of its array used 300 MiB of memory before; no "
+                                     "machine has 300 MiB of memory (largest: 300 MiB on curly)"),
+                         details.row.job.reason);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{0}, details.spec.needs.memory);
   }
 
   std::string state_of(AttemptKey key) {

@@ -22,6 +22,7 @@ constexpr std::string_view kServed[] = {
     "BatchDescription.stop_when.failed",
     "BatchDescription.stop_when.output",
     "EndReport.disk_peak",
+    "EndReport.memory_short",
     "EndReport.processes_peak",
     "EndReport.steps",
     "FilePlace.suspect",

@@ -50,6 +50,7 @@ class ServedTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(unknown_names);
   CPPUNIT_TEST(reserved_fields);
   CPPUNIT_TEST(states_of_attempts);
+  CPPUNIT_TEST(what_an_end_says_of_memory);
   CPPUNIT_TEST(steps_that_cannot_have_been);
   CPPUNIT_TEST(what_only_lists_serve);
   CPPUNIT_TEST(what_is_served_is_told);
@@ -108,6 +109,18 @@ class ServedTest : public CppUnit::TestFixture {
     report.free.length(1);
     report.free[0] = gpu();
     CPPUNIT_ASSERT_EQUAL(std::string("MachineReport.free"), unserved(report));
+  }
+
+  void what_an_end_says_of_memory() {
+    v1::EndReport end{};
+    end.ended = v1::END_DRAINED;
+    end.memory_peak = 7;
+    CPPUNIT_ASSERT_EQUAL(uint64_t{7}, from_idl(end).event.memory_peak);
+    CPPUNIT_ASSERT(!from_idl(end).memory_short);
+    add_detail(end.more, "memory_short", "1");
+    CPPUNIT_ASSERT(from_idl(end).memory_short);
+    end.ended = v1::END_DONE;
+    CPPUNIT_ASSERT_EQUAL(uint64_t{0}, from_idl(end).event.memory_peak);
   }
 
   // A workstation may say anything; the end of its attempt counts nevertheless.

@@ -338,7 +338,7 @@ AttemptKey from_idl(const v1::StartReport& r) {
 
 namespace {
 // A decimal number; 0 if there is none.
-uint64_t peak_in(const v1::Details& more, std::string_view name) {
+uint64_t number_in(const v1::Details& more, std::string_view name) {
   for (CORBA::ULong i = 0; i < more.length(); ++i) {
     if (more[i].name.in() != name) continue;
     const std::string_view text = more[i].value.in();
@@ -369,12 +369,15 @@ ReportedEnd from_idl(const v1::EndReport& r) {
   end.event.cpu_saved = std::min<int64_t>(r.cpu_saved_us, end.event.cpu);
   end.event.wall = std::clamp<int64_t>(r.wall, 0, INT64_MAX / 1000) * 1000;
   end.event.started = r.started > 0;
+  // Of a job that is done it is of no use to the brain.
+  if (r.ended != v1::END_DONE) end.event.memory_peak = r.memory_peak;
   end.row.key = end.event.key;
   end.row.exit_status = r.exit_status;
   end.row.signal = r.signal;
   end.row.memory_peak = r.memory_peak;
-  end.row.processes_peak = peak_in(r.more, "processes_peak");
-  end.row.disk_peak = peak_in(r.more, "disk_peak");
+  end.row.processes_peak = number_in(r.more, "processes_peak");
+  end.row.disk_peak = number_in(r.more, "disk_peak");
+  end.memory_short = number_in(r.more, "memory_short") != 0;
   end.row.checkpoint_bytes = r.checkpoint_bytes;
   end.row.resumed_ppm = r.resumed_ppm;
   end.row.progress_ppm = r.progress_ppm;

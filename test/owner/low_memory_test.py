@@ -3,6 +3,7 @@ until there is enough again. What the machine has is a file that the test mounts
 /proc/meminfo, for the client alone."""
 
 import os
+import re
 import subprocess
 import sys
 import unittest
@@ -25,32 +26,44 @@ class LowMemory(unittest.TestCase):
     def setUp(self):
         self.pool = harness.Pool()
         self.addCleanup(self.pool.close)
-        self.meminfo = os.path.join(self.pool.folder, "meminfo")
         with open("/proc/meminfo") as f:
             self.truth = f.read()
-        self.say_available(4000 * MIB)
         if subprocess.run(["unshare", "-m", "true"]).returncode != 0:
             self.skipTest("no mount namespaces here")
-        self.client = self.pool.client(
-            "curly", slots=2, extra=["--set", "memory_reserve=%d" % RESERVE],
-            prefix=["unshare", "-m", "sh", "-c",
-                    'mount --bind "$0" /proc/meminfo && exec "$@"', self.meminfo])
         self.pool.start_server()
-        self.client.start()
+        self.start_client("curly", 4000 * MIB, RESERVE)
         self.pool.wait_machines(1)
 
-    def say_available(self, available):
+    def start_client(self, name, available, reserve):
+        self.say_available(available, name)
+        return self.pool.client(
+            name, slots=2, extra=["--set", "memory_reserve=%d" % reserve],
+            prefix=["unshare", "-m", "sh", "-c", 'mount --bind "$0" /proc/meminfo && exec "$@"',
+                    self.meminfo(name)]).start()
+
+    def meminfo(self, name):
+        return os.path.join(self.pool.folder, "meminfo-" + name)
+
+    def say_available(self, available, name="curly"):
         """In place, because the file is mounted."""
         lines = ["MemAvailable: %d kB" % (available // 1024) if line.startswith("MemAvailable:")
                  else line for line in self.truth.splitlines()]
-        with open(self.meminfo, "r+" if os.path.exists(self.meminfo) else "w") as f:
+        file = self.meminfo(name)
+        with open(file, "r+" if os.path.exists(file) else "w") as f:
             f.write("\n".join(lines) + "\n")
             f.truncate()
 
+    def machine(self, name):
+        return next(m for m in self.pool.machines() if m["name"] == name)
+
+    def marks(self):
+        folder = os.path.join(self.pool.folder, "marks")
+        os.makedirs(folder, exist_ok=True)
+        os.chmod(folder, 0o777)
+        return folder
+
     def hold(self, name, size):
-        mark = os.path.join(self.pool.folder, "marks", name)
-        os.makedirs(os.path.dirname(mark), exist_ok=True)
-        os.chmod(os.path.dirname(mark), 0o777)
+        mark = os.path.join(self.marks(), name)
         job = self.pool.submit("--name", name, "--", sys.executable, "-c", HOLDER, str(size),
                                mark)[0]
         harness.wait_for(lambda: os.path.exists(mark), "%s to hold its memory" % name)
@@ -86,6 +99,39 @@ class LowMemory(unittest.TestCase):
         self.say_available(2000 * MIB)
         pool.wait_state(job, ["running"])
         self.assertEqual(len(pool.attempts(job)), 2)
+
+    def test_no_job_goes_where_its_array_had_to_leave(self):
+        """Nor the element that never ran: one of those that did has shown what they need."""
+        pool = self.pool
+        marks = self.marks()
+        jobs = pool.submit("--count", "3", "--", sys.executable, "-c", HOLDER, str(80 * MIB),
+                           os.path.join(marks, "{index}"))
+        harness.wait_for(lambda: len(os.listdir(marks)) == 2, "two jobs to hold their memory")
+        self.say_available(60 * MIB)
+        gone = harness.wait_for(lambda: [job for job in jobs[:2]
+                                         if pool.job(job)["state"] == "waiting"],
+                                "one of them to leave\n" + pool.all_logs())[0]
+        peak = pool.attempts(gone)[0]["memory_peak"]
+        self.assertGreater(peak, 80 * MIB)
+        moe = self.start_client("moe", 70 * MIB, 40 * MIB)
+        pool.wait_machines(1)
+        for job, who in (gone, "it"), (jobs[2], "another of its array"):
+            said = r"%s used ([0-9.]+) MiB of memory before; no machine has \1 MiB of memory " \
+                   r"\(largest: 70 MiB on moe\)$" % who
+            why = harness.wait_for(
+                lambda job=job, said=said: re.search(said, pool.run("why", str(job))[1], re.M),
+                "`why` to name what was used; job %d:\n%s" % (job, pool.run("why", str(job))[1]))
+            self.assertAlmostEqual(float(why.group(1)), peak / MIB, delta=1)
+            self.assertEqual(pool.job(job)["description"]["needs"]["memory"], 0)
+        self.assertEqual({a["machine_name"] for job in jobs for a in pool.attempts(job)},
+                         {"curly"})
+        self.say_available(2000 * MIB, "moe")
+        moe.owner("active")  # reported at once, and with it what is free
+        harness.wait_for(lambda: self.machine("moe")["state"] == "busy", "moe's owner to be seen")
+        moe.owner("away")
+        harness.wait_for(lambda: sum(a["machine_name"] == "moe" and a["started_us"] != 0
+                                     for job in jobs for a in pool.attempts(job)) == 2,
+                         "two of them to run where there is enough\n" + pool.all_logs())
 
     def test_no_job_comes_where_it_would_have_to_leave(self):
         pool = self.pool
