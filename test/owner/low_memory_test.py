@@ -106,7 +106,8 @@ class LowMemory(unittest.TestCase):
         marks = self.marks()
         jobs = pool.submit("--count", "3", "--", sys.executable, "-c", HOLDER, str(80 * MIB),
                            os.path.join(marks, "{index}"))
-        harness.wait_for(lambda: len(os.listdir(marks)) == 2, "two jobs to hold their memory")
+        harness.wait_for(lambda: len(os.listdir(marks)) == 2,
+                         "two jobs to hold their memory\n" + pool.all_logs())
         self.say_available(60 * MIB)
         gone = harness.wait_for(lambda: [job for job in jobs[:2]
                                          if pool.job(job)["state"] == "waiting"],
