@@ -49,6 +49,8 @@ class AttemptCgroups {
   // The same for a process of the client's that works for jobs (start_demoted): other ones for each
   // call, in every client.
   void set_helper_folders(AttemptOrder* order) const;
+  // Where their folders of version 2 are; "": they have none.
+  const std::string& unified() const { return unified_; }
   // Removes this client's folders (left by killed shepherds) whose attempts are not in
   // `keep` and which contain no process. Returns their number.
   int remove_left_over(const std::vector<AttemptName>& keep) const;

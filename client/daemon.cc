@@ -20,6 +20,7 @@
 #include "client/link/session_keeper.h"
 #include "client/machine/disk_watch.h"
 #include "client/machine/machine.h"
+#include "client/machine/memory_pressure.h"
 #include "client/machine/memory_watch.h"
 #include "client/machine/missing_walls.h"
 #include "client/machine/monitor_link.h"
@@ -95,6 +96,7 @@ class Daemon {
   MonitorLink monitor_;
   DiskWatch disk_;
   MemoryWatch memory_;
+  MemoryPressure pressure_;
   std::unique_ptr<PoolLogins> logins_;  // null: not wanted
 
   std::atomic<bool> stopping_{false};  // the loop ends or has ended
@@ -153,7 +155,8 @@ Daemon::Daemon(const ClientSettings& settings)
           },
           [this] { keeper_raw_->presence_changed(); },
           [this](uint64_t bytes) { cache_.make_room(bytes); }),
-      memory_(memory_settings(settings, facts_)) {
+      memory_(memory_settings(settings, facts_)),
+      pressure_(cgroups_.unified()) {
   set_up_places(settings, state_);
   desk_.give_way([this] { return cache_.bytes(); },
                  [this](uint64_t bytes) { cache_.make_room(bytes); });
@@ -330,18 +333,19 @@ void Daemon::after_round() {
   set_timer();
 }
 
-// After the owner's frames: it reads a file of /proc, which waits for no disk.
+// After the owner's frames: it reads files of /proc and of control groups, which wait for no disk.
 void Daemon::watch_memory(int64_t now) {
   if (!watches_memory() || now < memory_.next_due()) return;
   const bool was_low = memory_.is_low();
   const uint64_t available = memory_free();
-  const auto named = memory_.look(now, available, attempts_.tenants());
+  const auto named = memory_.look(now, available, pressure_.look(now), attempts_.tenants());
   if (memory_.is_tight()) attempts_.ask_tenants();  // for the next look
   desk_.set_memory_low(memory_.is_low());
   if (memory_.is_low() != was_low) keeper_->presence_changed();
   if (!named) return;
   desk_.note_memory_use(named->name.job, named->used);
-  attempts_.leave_for_want(named->name, {Shortage::Of::kMemory, named->used, available});
+  const auto of = named->waited ? Shortage::Of::kMemoryWaits : Shortage::Of::kMemory;
+  attempts_.leave_for_want(named->name, {of, named->used, available});
 }
 
 void Daemon::rest_if_due(int64_t now) {

@@ -89,7 +89,7 @@ DeskSettings desk_settings(const ClientSettings& settings, const std::string& st
           accounts.uids(),
           settings.outbox_limit,
           settings.disk_reserve,
-          memory_settings(settings, facts).least,
+          MemoryWatch::least(memory_settings(settings, facts)),
           walls.possible()};
 }
 
@@ -99,7 +99,7 @@ DiskSettings disk_settings(const ClientSettings& settings, const std::string& st
 }
 
 MemorySettings memory_settings(const ClientSettings& settings, const MachineFacts& facts) {
-  return {owners_memory(facts, settings.memory_reserve) / 4,
+  return {owners_memory(facts, settings.memory_reserve),
           settings.save_deadline_most_ms + kMakeRoomMs};
 }
 

@@ -70,10 +70,12 @@ std::string machine_sentence(const AttemptExit& exit) {
 }
 
 std::string shortage_sentence(const Shortage& shortage) {
-  const bool memory = shortage.of == Shortage::Of::kMemory;
-  return std::string("The machine's ") +
-         (memory ? "memory was nearly used up" : "disk was nearly full") + " (" +
-         format_bytes(shortage.free) + " left); of its jobs, this one used the most (" +
+  const bool disk = shortage.of == Shortage::Of::kDisk;
+  const bool waits = shortage.of == Shortage::Of::kMemoryWaits;
+  return std::string(disk    ? "The machine's disk was nearly full"
+                     : waits ? "The machine's programs waited for memory"
+                             : "The machine's memory was nearly used up") +
+         " (" + format_bytes(shortage.free) + " left); of its jobs, this one used the most (" +
          format_bytes(shortage.used) + ").";
 }
 
@@ -107,6 +109,10 @@ std::string sentence(const Assignment& what, const AttemptExit& exit, uint32_t e
 int64_t to_utc(int64_t boot_ns, const Clock& clock, bool same_boot) {
   if (boot_ns == 0 || !same_boot) return 0;
   return clock.utc_us() - (clock.boot_ns() - boot_ns) / 1000;
+}
+
+bool is_of_memory(const Shortage& shortage) {
+  return shortage.of == Shortage::Of::kMemory || shortage.of == Shortage::Of::kMemoryWaits;
 }
 
 }  // namespace
@@ -216,7 +222,7 @@ AttemptEnd end_from_exit(const Assignment& what, const AttemptExit& exit, const 
   end.cpu_us = facts.cpu_user_us + facts.cpu_system_us;
   end.processes_peak = static_cast<uint64_t>(std::max<int64_t>(0, facts.processes_peak));
   end.memory_peak = static_cast<uint64_t>(std::max<int64_t>(0, facts.memory_peak));
-  end.memory_short = end.end == protocol::kEndDrained && shortage.of == Shortage::Of::kMemory;
+  end.memory_short = end.end == protocol::kEndDrained && is_of_memory(shortage);
   end.resumed_generation = static_cast<uint64_t>(facts.resumed_generation);
   end.resumed_ppm = facts.resumed_generation > 0
                         ? static_cast<int32_t>(std::max<int64_t>(0, facts.resumed_progress_ppm))

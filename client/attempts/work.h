@@ -30,7 +30,7 @@ using KnownDigests = std::map<std::tuple<FileKind, std::string, uint64_t, uint64
 
 // Of what there was too little, so that an attempt had to leave; kNothing: of nothing.
 struct Shortage {
-  enum class Of { kNothing, kDisk, kMemory, kDiskBound };
+  enum class Of { kNothing, kDisk, kMemory, kMemoryWaits, kDiskBound };
   Of of = Of::kNothing;
   uint64_t used = 0;  // bytes used by the attempt
   uint64_t free = 0;  // bytes left on the machine; kDiskBound: that it may use

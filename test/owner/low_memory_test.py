@@ -1,6 +1,6 @@
 """When the owner's programs need the memory, the job that uses the most leaves, and no job comes
 until there is enough again. What the machine has is a file that the test mounts over
-/proc/meminfo, for the client alone."""
+/proc/meminfo, for the client alone. For how long programs wait for memory is the kernel's word."""
 
 import os
 import re
@@ -19,6 +19,26 @@ HOLDER = ("import signal, sys\n"
           "held = b'x' * int(sys.argv[1])\n"
           "open(sys.argv[2], 'w').close()\n"
           "signal.pause()\n")
+# Reads more of a file again and again than its bound keeps: it waits for memory, whatever the
+# machine has.
+BOUND = 48 * MIB
+THRASHER = ("import mmap, os, sys\n"
+            "with open('big', 'w+b') as f:\n"
+            "    for block in range(100):\n"
+            "        f.write(b'x' * (1 << 20))\n"
+            "    f.flush()\n"
+            "    os.fsync(f.fileno())\n"
+            "    page = mmap.mmap(f.fileno(), 0)\n"
+            "while True:\n"
+            "    for at in range(0, len(page), 4096):\n"
+            "        page[at]\n"
+            "    open(sys.argv[1], 'w').close()\n")
+PRESSURE = "/proc/pressure/memory"
+
+
+def waited_us(path):
+    with open(path) as f:
+        return int(f.readline().rsplit("total=", 1)[1])
 
 
 @unittest.skipUnless(os.geteuid() == 0, "needs root: mounts a file over /proc/meminfo")
@@ -145,6 +165,64 @@ class LowMemory(unittest.TestCase):
         details = pool.wait_state(job, ["done"])
         self.assertEqual([a["ended"] for a in details["attempt_list"]
                           if a["started_us"] != 0], ["done"])
+
+    def owners_group(self):
+        """Control groups beside those of the jobs, with little memory; their files of members."""
+        root = "/sys/fs/cgroup"
+        alone = os.path.exists(root + "/cgroup.controllers")
+        unified, memory = (root, root) if alone else (root + "/unified", root + "/memory")
+        limit = "memory.max" if alone else "memory.limit_in_bytes"
+        folders = sorted({"%s/owner-%d" % (parent, os.getpid()) for parent in (unified, memory)})
+        for folder in folders:
+            try:
+                os.mkdir(folder)
+            except OSError as error:
+                self.skipTest("no control groups: %s" % error)
+            self.addCleanup(os.rmdir, folder)
+        with open("%s/owner-%d/%s" % (memory, os.getpid(), limit), "w") as f:
+            f.write(str(BOUND))
+        if not os.path.exists("%s/owner-%d/memory.pressure" % (unified, os.getpid())):
+            self.skipTest("this kernel does not say which group waits for memory")
+        return [folder + "/cgroup.procs" for folder in folders]
+
+    def test_a_job_leaves_when_programs_wait_for_memory(self):
+        """They have to read again what was evicted; MemAvailable counts it as available. These
+        wait for a bound of their own, because the machine has enough."""
+        pool = self.pool
+        self.hold("small", 5 * MIB)
+        large = self.hold("large", 80 * MIB)
+        members = self.owners_group()
+        owner = subprocess.Popen(
+            ["sh", "-c", 'for m in %s; do echo 0 >$m; done; exec "$@"' % " ".join(members), "sh",
+             sys.executable, "-c", THRASHER, "round"], cwd=pool.folder)
+        try:
+            left = harness.wait_for(
+                lambda: [a for a in pool.job(large)["attempt_list"] if a["ended_code"] != 0],
+                "the large job to leave\n" + pool.all_logs())[0]
+        finally:
+            owner.kill()
+            owner.wait()
+        self.assertEqual(left["ended_code"], 20, left)
+        self.assertIn("The machine's programs waited for memory (3.9 GiB left); of its jobs, this "
+                      "one used the most (", left["reason"])
+        harness.wait_for(lambda: pool.machines()[0]["state"] != "idle", "the machine to be busy")
+
+    def test_a_job_that_waits_for_its_own_bound_stays(self):
+        pool = self.pool
+        self.owners_group()
+        before = waited_us(PRESSURE)
+        mark = os.path.join(pool.folder, "mark")
+        os.makedirs(mark)
+        os.chmod(mark, 0o777)
+        mark = os.path.join(mark, "round")
+        job = pool.submit("--memory", str(BOUND), "--", sys.executable, "-c", THRASHER, mark)[0]
+
+        def has_ended():
+            return [a for a in pool.job(job)["attempt_list"] if a["ended_code"] != 0]
+        harness.wait_for(lambda: os.path.exists(mark) or has_ended(), "the job to read everything")
+        harness.wait_for(lambda: waited_us(PRESSURE) - before > 3_000_000 or has_ended(),
+                         "the job to wait for memory for 3 s")
+        self.assertEqual(has_ended(), [], pool.all_logs())
 
 
 if __name__ == "__main__":
