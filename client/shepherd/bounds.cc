@@ -1,5 +1,11 @@
 #include "client/shepherd/bounds.h"
 
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <algorithm>
+
 #include "attempt/cgroup_use.h"
 #include "base/proc_text.h"
 #include "client/shepherd/system.h"
@@ -17,6 +23,8 @@ bool limit_memory(const char* folder, int64_t bytes) {
   }
   if (!write_kernel_file(folder, "memory.limit_in_bytes", text.text)) return false;
   write_kernel_file(folder, "memory.swappiness", "0");
+  // When the machine runs short, copies of files are taken first from who exceeds this.
+  write_kernel_file(folder, "memory.soft_limit_in_bytes", "0");
   // Fails if the kernel does not count swap.
   write_kernel_file(folder, "memory.memsw.limit_in_bytes", text.text);
   return true;
@@ -29,10 +37,50 @@ const char* Bounds::set(const sublet_order& order) {
   processes_ = order.cgroup_processes;
   const int64_t memory = sublet_memory_limit(&order);
   if (counts_memory() && memory > 0 && !limit_memory(memory_, memory)) return "cgroup memory";
+  if (counts_memory() && memory > 0) limit_copies(memory);
   const Digits processes(sublet_process_limit(&order));
   if (counts_processes() && !write_kernel_file(processes_, "pids.max", processes.text))
     return "cgroup processes";
   return nullptr;
+}
+
+void Bounds::limit_copies(int64_t memory) {
+  open_up();
+  high_ = open_kernel_file(memory_, "memory.high", O_WRONLY);
+  if (high_ < 0) return;  // v1
+  events_ = open_kernel_file(memory_, "memory.events", O_RDONLY);
+  copies_ = std::max(memory / kCopiesPart, kCopiesLeast);
+  set_room(copies_);
+}
+
+void Bounds::set_room(int64_t bytes) {
+  const Digits text(bytes);
+  if (pwrite(high_, text.text, strlen(text.text), 0) > 0) room_ = bytes;
+}
+
+bool Bounds::give_room(const MachineMemory& machine) {
+  if (high_ < 0) return false;
+  char seen[512];
+  [[maybe_unused]] const ssize_t count = pread(events_, seen, sizeof seen, 0);
+  const int64_t all = cgroup_number(memory_, "memory.current", "");
+  const int64_t copies = cgroup_number(memory_, "memory.stat", "inactive_file ") +
+                         cgroup_number(memory_, "memory.stat", "active_file ");
+  const int64_t had = had_;
+  had_ = std::max(int64_t{0}, all - copies);
+  // Others may take it, too.
+  const int64_t unused = machine.unused - std::max(machine.total / kUnusedPart, kUnusedLeast);
+  const int64_t room = unused > 0 ? all + unused / 2 : std::min(all, room_);
+  set_room(std::max(room, had_ + copies_));
+  return had_ > had + copies_ / 8;
+}
+
+void Bounds::open_up() {
+  if (high_ < 0) return;
+  // If it fails, the job stays slowed.
+  [[maybe_unused]] const ssize_t written = pwrite(high_, "max", 3, 0);
+  close(high_);
+  if (events_ >= 0) close(events_);
+  high_ = events_ = -1;
 }
 
 // The kernel counts kills of any cause in oom_kill, but in v2's "oom" only those times when this

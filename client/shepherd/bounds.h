@@ -9,11 +9,28 @@
 
 namespace sublet::shepherd {
 
+struct MachineMemory {
+  int64_t total = 0;
+  int64_t unused = 0;
+};
+
 class Bounds {
  public:
   // Sets the order's bounds in its cgroups, which exist (Weight::make). The order must outlive
   // this. Null, or the step that failed, with errno.
   const char* set(const sublet_order& order);
+  // The kernel's copies of the files that a job reads and writes may fill its bound as long as the
+  // machine has unused memory, but must not evict those of the owner's programs. With v1 the
+  // kernel takes them from jobs first when the machine runs short. With v2 an attempt gives copies
+  // back when it has more than its room (memory.high), which this adapts to what it has and what
+  // is unused. The room is never made smaller than what the attempt has: the kernel would free the
+  // rest in this call. To be called repeatedly, and soon again if it returns true: the attempt
+  // grows fast, and is slowed when its room is used up.
+  bool give_room(const MachineMemory& machine);
+  // POLLPRI says that since the last call of give_room() the room was used up; -1: none.
+  int used_up() const { return events_; }
+  // It leaves: nothing slows it any more. Waits for nothing; may be repeated.
+  void open_up();
 
   bool counts_memory() const { return *memory_ != 0; }
   bool counts_processes() const { return *processes_ != 0; }
@@ -29,8 +46,22 @@ class Bounds {
   int64_t most_processes() const;
 
  private:
+  void limit_copies(int64_t memory);
+  void set_room(int64_t bytes);
+
+  static constexpr int64_t kCopiesPart = 8;  // of its bound: one in so many bytes, but at least
+  static constexpr int64_t kCopiesLeast = 64 << 20;
+  // Is left unused: more than the kernel keeps free by evicting copies (about 100 MB).
+  static constexpr int64_t kUnusedPart = 32;  // of the machine's memory, but at least
+  static constexpr int64_t kUnusedLeast = 256 << 20;
+
   const char* memory_ = "";  // folders; "": none
   const char* processes_ = "";
+  int high_ = -1;       // memory.high; -1: v1, or nothing slows it any more
+  int events_ = -1;     // memory.events
+  int64_t copies_ = 0;  // bytes for copies of files, whatever others need
+  int64_t room_ = 0;    // bytes, as it was set
+  int64_t had_ = 0;     // bytes without copies, when it was last adapted
 };
 
 }  // namespace sublet::shepherd

@@ -44,6 +44,7 @@ class BoundsTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(the_machines_memory);
   CPPUNIT_TEST(nothing);
   CPPUNIT_TEST(what_is_set);
+  CPPUNIT_TEST(room_for_copies_of_files);
   CPPUNIT_TEST(what_is_used);
   CPPUNIT_TEST(without_a_cgroup);
   CPPUNIT_TEST_SUITE_END();
@@ -90,12 +91,59 @@ class BoundsTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("60000000"), unified.read("memory.max"));
     CPPUNIT_ASSERT(unified.read("pids.max").starts_with("7"));
 
+    Cgroup older({{"memory.limit_in_bytes", ""},
+                  {"memory.swappiness", ""},
+                  {"memory.memsw.limit_in_bytes", ""},
+                  {"memory.soft_limit_in_bytes", ""},
+                  {"pids.max", "max"}});
+    CPPUNIT_ASSERT_EQUAL(std::string("50000000"), older.read("memory.limit_in_bytes"));
+    CPPUNIT_ASSERT_EQUAL(std::string("0"), older.read("memory.swappiness"));
+    CPPUNIT_ASSERT_EQUAL(std::string("50000000"), older.read("memory.memsw.limit_in_bytes"));
+    CPPUNIT_ASSERT_EQUAL(std::string("0"), older.read("memory.soft_limit_in_bytes"));
+    CPPUNIT_ASSERT(!older.bounds().give_room({1 << 30, 0}));
+
     Cgroup none({});
     CPPUNIT_ASSERT_EQUAL(std::string("cgroup memory"),
                          std::string(none.bounds().set(none.order())));
     none.write("memory.limit_in_bytes", "");
     CPPUNIT_ASSERT_EQUAL(std::string("cgroup processes"),
                          std::string(none.bounds().set(none.order())));
+  }
+
+  // An eighth of its bound, beside what it has otherwise, and half of what is unused beyond 1 GiB.
+  void room_for_copies_of_files() {
+    Cgroup cgroup({{"memory.max", "max"}, {"memory.high", "max"}, {"pids.max", "max"}});
+    const auto high = [&] { return std::stoll(cgroup.read("memory.high")) >> 20; };
+    CPPUNIT_ASSERT_EQUAL(64ll, high());  // of 50 MB, but 64 MiB at least
+    cgroup.order().limit_memory = int64_t{8} << 30;
+    CPPUNIT_ASSERT(cgroup.bounds().set(cgroup.order()) == nullptr);
+    CPPUNIT_ASSERT_EQUAL(1024ll, high());
+    // Returns whether it grows.
+    const auto room = [&](int64_t mib, int64_t copies_mib, int64_t unused_mib) {
+      cgroup.write("memory.current", std::to_string(mib << 20));
+      cgroup.write("memory.stat", "anon 1\ninactive_file " + std::to_string(copies_mib << 20) +
+                                      "\nactive_file 1048576\n");
+      return cgroup.bounds().give_room({int64_t{32} << 30, unused_mib << 20});
+    };
+    CPPUNIT_ASSERT(!room(1000, 998, 0));
+    CPPUNIT_ASSERT_EQUAL(1025ll, high());
+    CPPUNIT_ASSERT(!room(1025, 1023, 2024));  // 1000 that nobody uses
+    CPPUNIT_ASSERT_EQUAL(1525ll, high());
+    CPPUNIT_ASSERT(!room(1525, 1523, 1024));
+    CPPUNIT_ASSERT_EQUAL(1525ll, high());
+    CPPUNIT_ASSERT(!room(1500, 1498, 30));  // others took it
+    CPPUNIT_ASSERT_EQUAL(1500ll, high());
+    CPPUNIT_ASSERT(!room(1501, 1499, 30));  // somewhat over it, for a moment
+    CPPUNIT_ASSERT_EQUAL(1500ll, high());
+    CPPUNIT_ASSERT(!room(700, 698, 30));
+    CPPUNIT_ASSERT_EQUAL(1025ll, high());
+    CPPUNIT_ASSERT(room(1024, 823, 0));  // by 199 MiB
+    CPPUNIT_ASSERT_EQUAL(1224ll, high());
+    CPPUNIT_ASSERT(!room(1024, 823, 0));
+    cgroup.bounds().open_up();
+    CPPUNIT_ASSERT(cgroup.read("memory.high").starts_with("max"));
+    CPPUNIT_ASSERT(!room(3000, 0, 0));
+    CPPUNIT_ASSERT(cgroup.read("memory.high").starts_with("max"));
   }
 
   void what_is_used() {

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/sysinfo.h>
 #include <sys/time.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
@@ -130,6 +131,7 @@ void Shepherd::act(uint32_t actions, int64_t now) {
     look_at_status();
     if (seen_.aware) processes_.signal_who_handles(SIGUSR1, launch_.pid());
   }
+  if (actions & (kActLift | kActTerminate | kActKill)) bounds_.open_up();
   if (actions & kActKill) {
     processes_.kill();
     // A child still waiting for go() may have no cgroup or session of its own yet.
@@ -306,9 +308,19 @@ void Shepherd::measure() {
   if (!by_cgroup && !processes_.measure(monitor_, most, &use_)) return;
   counts_over_ = !bounds_.counts_processes() && use_.threads > most ? counts_over_ + 1 : 0;
   if (bounds_.counts_memory()) use_.memory_bytes = bounds_.memory_used();
+  give_room();
+  awaits_growth_ = true;
   if (bounds_.counts_processes()) use_.threads = bounds_.most_processes();
   peak_.memory_bytes = std::max(peak_.memory_bytes, use_.memory_bytes);
   peak_.threads = std::max(peak_.threads, use_.threads);
+}
+
+void Shepherd::give_room() {
+  struct sysinfo machine;
+  if (sysinfo(&machine) != 0) return;
+  const bool soon = bounds_.give_room({static_cast<int64_t>(machine.totalram) * machine.mem_unit,
+                                       static_cast<int64_t>(machine.freeram) * machine.mem_unit});
+  next_room_ns_ = soon ? boot_now() + kFirstLookNs : INT64_MAX;
 }
 
 // A count is no snapshot: processes may end and others begin meanwhile, so that it takes two in a
@@ -361,6 +373,7 @@ void Shepherd::look_after(int64_t now) {
   }
   if (machine_.counting_cpu() && !lift_refused_)
     act(machine_.cpu_used(processes_.counted_ns(), now), now);
+  if (machine_.runs() && now >= next_room_ns_) give_room();
   if (machine_.runs() && now >= next_look_ns_) {
     if (bounds_.counts_memory()) measure();
     look_for_handlers(now);
@@ -381,6 +394,7 @@ void Shepherd::set_timer() {
   // Otherwise the monitor's heartbeats wake us often enough.
   bool soon = machine_.started() && refresh_interval_ns() < SUBLET_MONITOR_BEAT_NS;
   if (soon) next = std::min(next, next_refresh_ns_);
+  if (machine_.runs()) next = std::min(next, next_room_ns_);
   soon = machine_.runs() && look_interval_ns_ < SUBLET_MONITOR_BEAT_NS;
   if (soon) next = std::min(next, next_look_ns_);
   if (next == timer_set_ns_) return;
@@ -404,11 +418,12 @@ void Shepherd::wait_for_news(pollfd* fds, int count) {
 
 void Shepherd::loop() {
   while (!all_gone_) {
-    pollfd fds[7 + Control::kConnections] = {};
+    pollfd fds[8 + Control::kConnections] = {};
     int count = 0;
     for (int fd : {monitor_, timer_, signals_, launch_.poll_fd(), control_.listener(),
                    output_.poll_fd(0), output_.poll_fd(1)})
       fds[count++] = {fd, POLLIN, 0};
+    fds[count++] = {awaits_growth_ ? bounds_.used_up() : -1, POLLPRI, 0};
     for (int i = 0; i < Control::kConnections; ++i)
       fds[count++] = {control_.connection(i), POLLIN, 0};
     wait_for_news(fds, count);
@@ -417,13 +432,17 @@ void Shepherd::loop() {
     if (fds[2].revents) read_signals();
     if (fds[2].revents || more_to_reap_) reap();
     for (int i = 0; i < Control::kConnections; ++i)
-      if (fds[7 + i].revents) read_control(i);
+      if (fds[8 + i].revents) read_control(i);
     if (fds[3].revents) read_launch();
     if (fds[4].revents) control_.accept();
     for (int i = 0; i < 2; ++i) {
       if (fds[5 + i].revents && !(fds[5 + i].revents & POLLIN)) output_.ended(i);
     }
     if ((fds[5].revents | fds[6].revents) & POLLIN) output_.start();
+    if (fds[7].revents) {
+      awaits_growth_ = false;  // until the next measure(): it may be copies of files without end
+      give_room();
+    }
     int64_t now = boot_now();
     act(machine_.tick(now), now);
     look_after(now);

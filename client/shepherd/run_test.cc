@@ -40,6 +40,7 @@ class ShepherdRunTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(limits_have_defaults);
   CPPUNIT_TEST(limits_are_told_apart);
   CPPUNIT_TEST(memory_limit_of_a_cgroup);
+  CPPUNIT_TEST(copies_of_files_keep_the_bound);
   CPPUNIT_TEST(a_child_that_goes_over_it_ends_the_job);
   CPPUNIT_TEST(processes_are_bounded);
   CPPUNIT_TEST(peaks_are_of_all_processes_together);
@@ -372,6 +373,42 @@ class ShepherdRunTest : public CppUnit::TestFixture {
     end = rig.run(order);
     ends_by(end, SUBLET_LIMIT_MEMORY);
     CPPUNIT_ASSERT_EQUAL(int64_t{60'000'000}, end.facts.bound);
+  }
+
+  // A job that writes and reads more than it may have: the kernel evicts its own copies, and kills
+  // nobody. It does not swap.
+  void copies_of_files_keep_the_bound() {
+    if (skip_unless_root("copies_of_files_keep_the_bound")) return;
+    Rig rig;
+    if (!rig.cgroups().can_limit_memory()) return;
+    AttemptOrder order = rig.order({});
+    order.program = "/bin/sh";
+    order.arguments = {"sh", "-c",
+                       "head -c 400000000 /dev/zero > big; cat big > /dev/null; touch ready; "
+                       "exec sleep 600"};
+    order.environment = {"PATH=/usr/bin:/bin"};
+    order.slot_memory = 150'000'000;
+    rig.use_cgroups(&order);
+    const std::string folder = rig.start(order);
+    CPPUNIT_ASSERT(wait_until([&] { return rig.job_is_ready(folder); }));
+    const std::string in = order.cgroup_memory;
+    const auto number = [&](const char* file) { return std::stoll(rig.read(in + file)); };
+    const bool unified = std::filesystem::exists(in + "/memory.current");
+    const int64_t most = number(unified ? "/memory.current" : "/memory.max_usage_in_bytes");
+    CPPUNIT_ASSERT_MESSAGE(std::to_string(most), most > 30'000'000);
+    CPPUNIT_ASSERT_MESSAGE(std::to_string(most), most <= order.slot_memory);
+    if (unified) {
+      CPPUNIT_ASSERT_EQUAL(0ll, number("/memory.swap.max"));
+      CPPUNIT_ASSERT(rig.read(in + "/memory.high") != "max\n");
+    } else {
+      CPPUNIT_ASSERT_EQUAL(0ll, number("/memory.swappiness"));
+      CPPUNIT_ASSERT_EQUAL(0ll, number("/memory.soft_limit_in_bytes"));
+      if (std::filesystem::exists(in + "/memory.memsw.limit_in_bytes"))
+        CPPUNIT_ASSERT_EQUAL(number("/memory.limit_in_bytes"),
+                             number("/memory.memsw.limit_in_bytes"));
+    }
+    rig.monitor().say(SUBLET_PRESENCE_ACTIVE);
+    CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_LEAVE_OWNER}, rig.finish(folder).facts.reason);
   }
 
   // Whether the program waits for it in vain, or gives up.

@@ -57,6 +57,7 @@ class Shepherd {
   void identify();
   void look_after(int64_t now);
   void measure();
+  void give_room();
   bool has_too_many_processes() const;
   bool has_own_account() const;
   void check_limits(int64_t now);
@@ -127,7 +128,9 @@ class Shepherd {
   bool lift_refused_ = false;  // for now
   int64_t next_look_ns_ = 0;   // for handlers
   int64_t look_interval_ns_ = 0;
-  uint32_t requests_before_ = 0;  // seen, and the newest generation, when asked to leave
+  int64_t next_room_ns_ = INT64_MAX;  // while it grows fast; see Bounds::give_room()
+  bool awaits_growth_ = false;        // wants to be told when its room is used up
+  uint32_t requests_before_ = 0;      // seen, and the newest generation, when asked to leave
   uint64_t generation_before_ = 0;
   int64_t cpu_us_ = 0;  // as of the client's last query
   AttemptUse use_;      // when it was last measured

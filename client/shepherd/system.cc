@@ -111,10 +111,14 @@ void let_go(pid_t pid, int signal) {
   ptrace(PTRACE_DETACH, pid, nullptr, static_cast<long>(signal == SIGTRAP ? 0 : signal));
 }
 
-bool write_kernel_file(const char* folder, const char* name, const char* text) {
+int open_kernel_file(const char* folder, const char* name, int flags) {
   char path[4200];
   snprintf(path, sizeof path, "%s/%s", folder, name);
-  int fd = open(path, O_WRONLY | O_CLOEXEC);
+  return open(path, flags | O_CLOEXEC);
+}
+
+bool write_kernel_file(const char* folder, const char* name, const char* text) {
+  int fd = open_kernel_file(folder, name, O_WRONLY);
   if (fd < 0) return false;
   bool good = write(fd, text, strlen(text)) > 0;
   int error = errno;

@@ -40,7 +40,9 @@ void reset_handlers();
 // this signal.
 void let_go(pid_t pid, int signal);
 
-// A single write to a file of /proc or a cgroup. False with errno.
+// A file of /proc or a cgroup; O_CLOEXEC is added to `flags`. -1 with errno.
+int open_kernel_file(const char* folder, const char* name, int flags);
+// A single write to such a file. False with errno.
 bool write_kernel_file(const char* folder, const char* name, const char* text);
 
 }  // namespace sublet::shepherd

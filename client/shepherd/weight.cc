@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,16 +16,6 @@
 #include "client/shepherd/system.h"
 
 namespace sublet::shepherd {
-namespace {
-
-int open_file(const char* folder, const char* name, int flags) {
-  char path[4200];
-  snprintf(path, sizeof path, "%s/%s", folder, name);
-  return open(path, flags | O_CLOEXEC);
-}
-
-}  // namespace
-
 const char* Weight::make(const sublet_order& order) {
   // The folder with the weight comes last, and join() sets the weight after joining all:
   // a process with almost no weight should not hold the kernel's lock for all cgroups.
@@ -41,9 +30,9 @@ const char* Weight::make(const sublet_order& order) {
     if (mkdir(named[i], 0755) != 0 && errno != EEXIST) return "cgroup";
     folders_[i] = named[i];
     // Moving the only thread of a process ("tasks") avoids the stall described at fork().
-    members_[i] = open_file(named[i], i == kUnified ? "cgroup.procs" : "tasks", O_WRONLY);
+    members_[i] = open_kernel_file(named[i], i == kUnified ? "cgroup.procs" : "tasks", O_WRONLY);
     if (members_[i] < 0 && errno == ENOENT)  // it is in the unified hierarchy, too
-      members_[i] = open_file(named[i], "cgroup.procs", O_WRONLY);
+      members_[i] = open_kernel_file(named[i], "cgroup.procs", O_WRONLY);
     if (members_[i] < 0) return "cgroup";
     if (i == kUnified) birthplace_ = open(named[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
   }
