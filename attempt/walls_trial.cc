@@ -57,9 +57,7 @@ int status_of(pid_t child) {
   _exit(status_of(first));
 }
 
-}  // namespace
-
-WallsTrial try_walls(bool network) {
+WallsTrial try_once(bool network) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return {"a process", errno};
   const pid_t child = fork();
@@ -78,6 +76,16 @@ WallsTrial try_walls(bool network) {
     default:
       return {"a process", error};
   }
+}
+
+}  // namespace
+
+WallsTrial try_walls() {
+  const WallsTrial all = try_once(true);
+  if (all.possible()) return all;
+  WallsTrial without_network = try_once(false);
+  if (without_network.possible()) without_network.network_error = all.error;
+  return without_network;
 }
 
 }  // namespace sublet

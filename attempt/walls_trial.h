@@ -9,12 +9,14 @@ struct WallsTrial {
   // What could not be made: "namespaces", "mounts"; null: nothing.
   const char* failed = nullptr;
   int error = 0;  // errno
+  // If all of that could be made, but no network namespace: errno.
+  int network_error = 0;
   bool possible() const { return failed == nullptr; }
+  bool can_cut_network() const { return possible() && network_error == 0; }
 };
 
 // Has a child process make what the walls of a job consist of.
-// `network`: also a network namespace.
-WallsTrial try_walls(bool network);
+WallsTrial try_walls();
 
 }  // namespace sublet
 

@@ -113,7 +113,7 @@ Daemon::Daemon(const ClientSettings& settings)
       lock_(state_),
       facts_(find_facts(settings.name, settings.slots, state_)),
       accounts_(reserve_accounts(settings, facts_.slots, state_)),
-      walls_(try_walls(settings)),
+      walls_(try_walls()),
       cgroups_(AttemptCgroups::of_machine("c" + hex(digest_of(state_)).substr(0, 12),
                                           walls_.possible())),
       identity_(ensure_identity(system_files(), state_)),

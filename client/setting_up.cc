@@ -90,7 +90,7 @@ DeskSettings desk_settings(const ClientSettings& settings, const std::string& st
           settings.outbox_limit,
           settings.disk_reserve,
           MemoryWatch::least(memory_settings(settings, facts)),
-          walls.possible()};
+          walls.can_cut_network()};
 }
 
 DiskSettings disk_settings(const ClientSettings& settings, const std::string& state) {
@@ -134,15 +134,14 @@ void set_up_places(const ClientSettings& settings, const std::string& state) {
   write_places(system_files(), state, places);
 }
 
-WallsTrial try_walls(const ClientSettings& settings) {
-  return sublet::try_walls(settings.network == Network::kNone);
-}
-
 void check_walls(const ClientSettings& settings, const WallsTrial& walls) {
-  if (!walls.possible() && settings.network == Network::kNone)
-    throw SettingError(std::string("network = none: ") + walls.failed + " cannot be created (" +
-                       std::strerror(walls.error) +
-                       "), so this machine cannot keep jobs off the network");
+  if (settings.network == Network::kNone && !walls.can_cut_network()) {
+    const bool only_network = walls.possible();
+    throw SettingError(
+        std::string("network = none: ") + (only_network ? "network namespaces" : walls.failed) +
+        " cannot be created (" + std::strerror(only_network ? walls.network_error : walls.error) +
+        "), so this machine cannot keep jobs off the network");
+  }
   if (walls.possible() || settings.weak || geteuid() == 0) return;
   throw SettingError(
       std::string("this kernel does not let an ordinary user keep jobs apart from the rest of the "

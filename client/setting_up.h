@@ -29,10 +29,8 @@ std::string make_state_folder(const std::string& path);
 SlotAccounts reserve_accounts(const ClientSettings& settings, uint32_t slots,
                               const std::string& state);
 
-// Whether jobs can have walls here.
-WallsTrial try_walls(const ClientSettings& settings);
-// SettingError if they cannot, and would run under the client's own account, unless the owner wants
-// them all the same.
+// SettingError if jobs cannot have walls here and would run under the client's own account, unless
+// the owner wants them all the same; or if they are to have no network and that cannot be kept.
 void check_walls(const ClientSettings& settings, const WallsTrial& walls);
 
 // `state`: the state folder's real path.

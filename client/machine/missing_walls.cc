@@ -22,6 +22,14 @@ void add_missing_places(const WallsTrial& walls, bool root, std::vector<std::str
       walls.failed + " cannot be created (" + std::strerror(walls.error) + ").");
 }
 
+void add_missing_network(const WallsTrial& walls, std::vector<std::string>* missing) {
+  if (walls.possible() && !walls.can_cut_network())
+    missing->push_back(
+        std::string("Jobs that are to have no network (--network none) are refused here: network "
+                    "namespaces cannot be created (") +
+        std::strerror(walls.network_error) + ").");
+}
+
 // What Landlock keeps jobs from. `apart`: another account, or a namespace, protects all processes.
 void add_missing_domain(bool apart, int version, std::vector<std::string>* missing) {
   if (!apart && version < kFirstLandlock)
@@ -60,6 +68,7 @@ std::vector<std::string> missing_walls(const WallsTrial& walls) {
   std::vector<std::string> missing;
   const bool root = geteuid() == 0;
   add_missing_places(walls, root, &missing);
+  add_missing_network(walls, &missing);
   if (!root) add_groups(&missing);
   add_missing_domain(root || walls.possible(), landlock_version(), &missing);
   if (!kernel_filters_calls())

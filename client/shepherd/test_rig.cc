@@ -52,7 +52,7 @@ bool skip_unless_root(const char* what) {
 }
 
 bool skip_without_walls(const char* what) {
-  if (try_walls(false).possible()) return false;
+  if (try_walls().possible()) return false;
   std::cerr << "skipped, needs namespaces: " << what << "\n";
   return true;
 }
@@ -115,8 +115,8 @@ void FakeMonitor::run() {
 Rig::Rig()
     : base_(make_base()),
       monitor_(std::make_unique<FakeMonitor>(base_ + "/monitor.sock")),
-      cgroups_(AttemptCgroups::of_machine("test-" + std::to_string(getpid()),
-                                          try_walls(false).possible())) {
+      cgroups_(
+          AttemptCgroups::of_machine("test-" + std::to_string(getpid()), try_walls().possible())) {
   set_places({{}, {base_}});
 }
 
@@ -154,7 +154,7 @@ AttemptOrder Rig::order(const std::vector<std::string>& arguments) {
   order.arguments = {"test_job"};
   order.arguments.insert(order.arguments.end(), arguments.begin(), arguments.end());
   order.monitor = base_ + "/monitor.sock";
-  static const bool walls = try_walls(false).possible();
+  static const bool walls = try_walls().possible();
   order.walls = walls ? 1 : 0;
   order.lease_ns = boot_now_ns() + 600'000'000'000;
   order.boot_id = boot_id();
