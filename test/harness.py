@@ -232,17 +232,21 @@ class Client:
     def server_arguments(self):
         return ["--server", self.pool.socket]
 
+    def cgroups(self, attempt="*"):
+        """The folders of this attempt, for example 7.2, or of all."""
+        tag = hashlib.blake2b(os.path.realpath(self.state).encode(),
+                              digest_size=32).hexdigest()[:12]
+        return [folder for hierarchy in ("", "*/") for folder in
+                glob.glob("/sys/fs/cgroup/%ssublet-c%s-%s" % (hierarchy, tag, attempt))]
+
     def remove_cgroups(self):
         """Removes the cgroups of killed attempts, which the client would do at its next
         start."""
-        tag = hashlib.blake2b(os.path.realpath(self.state).encode(),
-                              digest_size=32).hexdigest()[:12]
-        for hierarchy in ("", "*/"):
-            for folder in glob.glob("/sys/fs/cgroup/%ssublet-c%s-*" % (hierarchy, tag)):
-                try:
-                    os.rmdir(folder)
-                except OSError:
-                    pass  # its last process is still ending
+        for folder in self.cgroups():
+            try:
+                os.rmdir(folder)
+            except OSError:
+                pass  # its last process is still ending
 
     def start(self):
         if not os.path.exists(self.control):
@@ -539,8 +543,9 @@ def landlock():
     return max(0, call(create_ruleset, None, ctypes.c_size_t(0), ask_version))
 
 
-def run_as_nobody(case, path, test):
-    """Runs that test of the file once more as an ordinary user. Only for root."""
+def run_as_nobody(case, path, test, environment={}):
+    """Runs that test of the file once more as an ordinary user, with these variables. Only for
+    root."""
     with Pool() as pool:
         os.chown(pool.folder, NOBODY, NOBODY)
         readable = subprocess.run(AS_NOBODY + ["test", "-x", os.path.join(BIN, "sublet")])
@@ -548,7 +553,7 @@ def run_as_nobody(case, path, test):
             case.skipTest("other accounts cannot execute the programs of this checkout")
         done = subprocess.run(
             AS_NOBODY + [sys.executable, "-B", os.path.abspath(path), test], text=True,
-            env=dict(os.environ, HOME=pool.folder, TMPDIR=pool.folder), cwd=pool.folder,
+            env={**os.environ, "HOME": pool.folder, "TMPDIR": pool.folder, **environment}, cwd=pool.folder,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         case.assertEqual(done.returncode, 0, done.stdout)
         case.assertNotIn("skipped", done.stdout)

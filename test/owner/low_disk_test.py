@@ -27,7 +27,7 @@ WRITER = ("trap '' TERM; while :; do head -c 2000000 /dev/zero >> big || exit 9;
 @unittest.skipUnless(os.geteuid() == 0, "needs root: mounts a small disk")
 class LowDisk(unittest.TestCase):
     def setUp(self):
-        self.pool = harness.Pool()
+        self.pool = harness.Pool(["pool.administrators=nobody"])
         self.addCleanup(self.pool.close)
         self.client = self.pool.client("curly", slots=2, extra=[
             "--set", "disk_reserve=%d" % RESERVE, "--set", "disk_check=500 ms"])
@@ -96,6 +96,31 @@ class LowDisk(unittest.TestCase):
         pool.wait_state(job, "running")
         details = pool.job(job)
         self.assertEqual((details["evictions"], details["attempts"]), (1, 2), details)
+
+    def test_a_full_disk(self):
+        """With no reserve: the job's writes fail, its end is told, and the next one runs. With a
+        client run by root and one of nobody's."""
+        self.client.stop()
+        script = "head -c 200000000 /dev/zero > big || exit 7"
+        for number, prefix in enumerate(([], harness.AS_NOBODY)):
+            if prefix and not harness.has_walls(nobody=True):
+                continue
+            client = self.pool.client("full%d" % number, prefix=prefix, grants=[], extra=[
+                "--set", "disk_reserve=0"])
+            subprocess.run(["mount", "-t", "tmpfs", "-o", "size=50m,mode=711", "tmpfs",
+                            client.state], check=True)
+            self.addCleanup(subprocess.run, ["umount", "-l", client.state])
+            if prefix:
+                os.chown(client.state, harness.NOBODY, harness.NOBODY)
+            client.start()
+            self.pool.wait_machines(1)
+            job = self.pool.submit("--", "sh", "-c", script)[0]
+            details = self.pool.wait_state(job, ["failed", "done"])
+            self.assertEqual(details["attempt_list"][-1]["exit_status"], 7, details)
+            harness.wait_for(lambda: free(client.state) > 40 * MIB, "the disk to be free")
+            self.assertEqual(self.pool.wait_state(self.pool.submit("--", "true")[0],
+                                                  ["failed", "done"])["state"], "done")
+            self.assertEqual(client.stop(), 0)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ said of what it used."""
 import os
 import signal
 import sys
+import textwrap
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
@@ -11,7 +12,92 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import harness
 
 
+MIB = 1 << 20
+# 300 MiB in each way; then it waits to be ended.
+WAYS_TO_MEMORY = {
+    "mmap": "held = mmap.mmap(-1, 300 << 20, mmap.MAP_PRIVATE)\nfill(held)",
+    "a shared mapping": "held = mmap.mmap(-1, 300 << 20)\nfill(held)",
+    "System V shared memory": """
+        libc = ctypes.CDLL(None)
+        libc.shmat.restype = ctypes.c_void_p
+        at = libc.shmat(libc.shmget(0, 300 << 20, 0o1600), None, 0)
+        ctypes.memset(at, 1, 300 << 20)""",
+    "a file in /dev/shm": "write(open('/dev/shm/sublet-test', 'wb'))",
+    "a file in memory": "write(open(os.memfd_create('x'), 'wb'))",
+}
+TAKE = """
+import ctypes, mmap, os, signal
+def fill(held):
+    for at in range(0, len(held), 4096): held[at] = 1
+def write(file):
+    for _ in range(300): file.write(b"x" * (1 << 20)); file.flush()
+"""
+
+
+def available_memory():
+    with open("/proc/meminfo") as f:
+        facts = dict(line.split(":") for line in f)
+    return int(facts["MemAvailable"].split()[0]) * 1024
+
+
 class Bounds(unittest.TestCase):
+    def test_every_way_to_memory(self):
+        before = available_memory()
+        with harness.Pool() as pool:
+            pool.start_server()
+            curly = pool.client("curly").start()
+            pool.wait_machines(1)
+            # Without a cgroup a process's own memory and its /dev/shm are bounded by failing calls,
+            # and what no process has mapped is not counted (docs/shepherd.md).
+            counted = "memory limit is enforced per process" not in pool.log("client-curly")
+            for name, program in WAYS_TO_MEMORY.items():
+                with self.subTest(name):
+                    job = pool.submit("--memory-limit", "64 MiB", "--", "python3", "-c", TAKE +
+                                      textwrap.dedent(program) + "\nopen('has', 'w')\n"
+                                      "signal.pause()")[0]
+                    if not counted and name == "a file in memory":
+                        has = os.path.join(curly.state, "attempts", "%d.1" % job, "work", "has")
+                        harness.wait_for(lambda: os.path.exists(has), "the job to have it")
+                        pool.sublet("rm", job)
+                        continue
+                    last = pool.wait_state(job, ["failed", "done"])["attempt_list"][-1]
+                    if counted or name in ("a shared mapping", "System V shared memory"):
+                        self.assertEqual(last["ended"], "over its limits", last)
+                        self.assertIn("all of its memory limit (64 MiB)", last["reason"])
+                    else:
+                        self.assertEqual(last["exit_status"], 1, last)
+            harness.wait_for(lambda: not curly.attempts(), "the last to be gone")
+            # Half of what they had taken together: others use memory, too.
+            harness.wait_for(lambda: available_memory() > before - 750 * MIB, "the memory")
+
+    def test_page_cache(self):
+        """Files much larger than the memory limit are written and read; nothing of it stays."""
+        program = ("import os\n"
+                   "for _ in range(2):\n"
+                   "  with open('big', 'wb') as f:\n"
+                   "    for _ in range(120): f.write(b'x' * (1 << 20))\n"
+                   "  with open('big', 'rb') as f:\n"
+                   "    while f.read(1 << 20): pass\n")
+        with harness.Pool() as pool:
+            pool.start_server()
+            curly = pool.client("curly").start()
+            pool.wait_machines(1)
+            job = pool.submit("--memory-limit", "32 MiB", "--disk", "1 GiB", "--", "python3", "-c",
+                              program)[0]
+            details = pool.wait_state(job, ["done", "failed"])
+            self.assertEqual(details["state"], "done", details)
+            self.assertLess(details["attempt_list"][-1]["memory_peak"], 32 * MIB)
+            harness.wait_for(lambda: not curly.attempts() and not os.listdir(
+                os.path.join(curly.state, "trash")), "its files to be removed")
+            harness.wait_for(lambda: not curly.cgroups("%d.1" % job), "its cgroups to be removed")
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root")
+    def test_without_root(self):
+        for test in ("test_every_way_to_memory", "test_page_cache", "test_memory", "test_processes",
+                     "test_disk"):
+            with self.subTest(test):
+                harness.run_as_nobody(self, __file__, "Bounds." + test)
+
     def test_memory(self):
         """So many slots that each one's part is small."""
         with harness.Pool() as pool:
@@ -40,7 +126,7 @@ class Bounds(unittest.TestCase):
             pool.start_server()
             pool.client("curly").start()
             pool.wait_machines(1)
-            storm = pool.submit("--processes-limit", "50", "--", sys.executable, "-c",
+            storm = pool.submit("--processes-limit", "50", "--", "python3", "-c",
                                 "import os, time\n"
                                 "while True:\n"
                                 "    if os.fork() == 0: time.sleep(600)\n")[0]
@@ -90,7 +176,7 @@ class Bounds(unittest.TestCase):
             pool.start_server()
             pool.client("curly").start()
             pool.wait_machines(1)
-            job = pool.submit("--", sys.executable, "-c",
+            job = pool.submit("--", "python3", "-c",
                               "import os, signal\n"
                               "held = b'x' * 30_000_000\n"
                               "with open('big', 'wb') as f: f.write(held[:5_000_000])\n"

@@ -84,6 +84,28 @@ PYTHON = {
         """, "read\n"),
 }
 
+RING = """
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(int argc, char** argv) {
+  int rank, size, length = 4000000;
+  char* text = calloc(1, length);
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  for (int round = 0; round < 10; ++round) {
+    MPI_Sendrecv_replace(text, length, MPI_CHAR, (rank + 1) % size, 0, (rank + size - 1) % size, 0,
+                         MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    ++text[length - 1];
+    int all = 0, one = text[length - 1];
+    MPI_Reduce(&one, &all, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+    if (rank == 0 && all == size * (round + 1)) printf("%d ranks: %d octets came back\\n", size, length);
+  }
+  MPI_Finalize();
+}
+"""
+
 
 class Honest(unittest.TestCase):
     @classmethod
@@ -98,7 +120,7 @@ class Honest(unittest.TestCase):
     def test_python(self):
         for name, (program, expected) in PYTHON.items():
             with self.subTest(name):
-                text = self.output(sys.executable, "-c", textwrap.dedent(program))
+                text = self.output("python3", "-c", textwrap.dedent(program))
                 self.assertEqual(text, expected)
 
     @unittest.skipUnless(shutil.which("cc"), "there is no compiler")
@@ -107,11 +129,25 @@ class Honest(unittest.TestCase):
             self.output("sh", "-c", "echo 'int main(void) { return 0; }' >a.c && "
                         "cc -O2 -o a a.c && ./a && echo compiled"), "compiled\n")
 
-    @unittest.skipUnless(shutil.which("mpirun"), "there is no OpenMPI")
+    @unittest.skipUnless(shutil.which("mpirun") and shutil.which("mpicc"),
+                         "there is no OpenMPI: packages openmpi-bin, libopenmpi-dev")
     def test_openmpi(self):
-        self.assertEqual(
-            self.output("sh", "-c", "mpirun --oversubscribe -n 4 sh -c 'echo $OMPI_COMM_WORLD_SIZE' "
-                        "| sort -u"), "4\n")
+        """Ranks that send each other messages, short and long: through shared memory."""
+        text = self.output("sh", "-c", 'printf %s "$0" >ring.c && mpicc -o ring ring.c && '
+                           "mpirun --oversubscribe -n 2 ./ring", RING)
+        self.assertEqual(text, "2 ranks: 4000000 octets came back\n" * 10)
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root")
+    def test_without_root(self):
+        """The tests above, once more as an ordinary user."""
+        tests = ["test_python"]
+        if shutil.which("cc"):
+            tests.append("test_compiler")
+        if shutil.which("mpirun") and shutil.which("mpicc"):
+            tests.append("test_openmpi")
+        for test in tests:
+            with self.subTest(test):
+                harness.run_as_nobody(self, __file__, "Honest." + test)
 
 
 if __name__ == "__main__":
