@@ -2,7 +2,9 @@
 to other jobs' files and to other users' jobs. And the exact environment of a job. With root:
 each slot has its own user id. (Forged orders: forged_test.py.)"""
 
+import json
 import os
+import socket
 import subprocess
 import sys
 import unittest
@@ -44,7 +46,8 @@ class Isolation(unittest.TestCase):
         tests = ["test_wrong_grants_are_refused"]
         if harness.has_walls(nobody=True):
             tests += ["test_jobs_leave_each_other_nothing", "test_what_is_not_granted_is_not_seen",
-                      "test_no_network"]
+                      "test_no_network", "test_what_a_job_leaves_is_removed",
+                      "test_users_find_nothing_of_each_other"]
         if len(tests) > 1 or harness.landlock() >= 6:
             tests.append("test_job_cannot_signal_the_daemons")
         for test in tests:
@@ -132,6 +135,113 @@ class Isolation(unittest.TestCase):
                 self.assertRegex(text, r"\A-1\n\d+\n\Z")
             for folder in "/tmp", "/var/tmp", "/dev/shm", "/run/lock":
                 self.assertFalse(os.path.exists(os.path.join(folder, "left")))
+
+    # What one user's job has, and where another's looks for it: names, bytes, a process, a key, a
+    # semaphore, addresses. The mark is in all of them.
+    HAVE = """
+import ctypes, os, socket, sys, time
+mark = sys.argv[1]
+with open("/tmp/" + mark, "w") as f: f.write(mark)
+with open("/dev/shm/sem." + mark, "w") as f: f.write(mark)
+os.symlink(mark, "/run/lock/" + mark)
+libc = ctypes.CDLL(None)
+print("key", libc.syscall(248, b"user", mark.encode(), b"x", 1, -4))  # add_key, user keyring
+print("semaphore", libc.semget(4711, 1, 0o1666) >= 0)
+print("queue", libc.mq_open(b"/" + mark.encode(), os.O_CREAT | os.O_RDWR, 0o666, None) >= 0)
+abstract, named = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX)
+abstract.bind("\\0" + mark)
+named.bind("/tmp/s-" + mark)
+tcp = socket.socket()
+udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+tcp.bind(("127.0.0.1", int(sys.argv[2])))
+udp.bind(("127.0.0.1", int(sys.argv[2])))
+for one in abstract, named, tcp: one.listen()
+open("ready", "w").close()
+if len(sys.argv) > 3: time.sleep(600)
+"""
+    FIND = """
+import ctypes, os, socket, sys
+mark, port = sys.argv[1], int(sys.argv[2])
+found = []
+def look(name, text):
+    if mark in text: found.append(name)
+def read(path):
+    try:
+        with open(path, errors="replace") as f: return f.read()
+    except OSError: return ""
+for place in "/tmp", "/var/tmp", "/dev/shm", "/run/lock", "/dev/mqueue", os.path.dirname(
+        os.path.dirname(os.getcwd())):
+    try: look("a name in " + place, " ".join(os.listdir(place)))
+    except OSError: pass
+for pid in filter(str.isdigit, os.listdir("/proc")):
+    if int(pid) != os.getpid():
+        look("a process", read("/proc/%s/cmdline" % pid) + read("/proc/%s/environ" % pid))
+look("a key", read("/proc/keys"))
+libc = ctypes.CDLL(None)
+if libc.semget(4711, 1, 0) >= 0: found.append("a semaphore")
+if libc.mq_open(b"/" + mark.encode(), os.O_RDWR) >= 0: found.append("a queue")
+look("an address in /proc/net/unix", read("/proc/net/unix"))
+for name in "tcp", "udp":
+    if ":%04X " % port in read("/proc/net/" + name): found.append("a port in /proc/net/" + name)
+def connects(family, address):
+    with socket.socket(family) as one:
+        return one.connect_ex(address) == 0
+if connects(socket.AF_UNIX, "\\0" + mark): found.append("the abstract socket")
+if connects(socket.AF_INET, ("127.0.0.1", port)): found.append("the TCP port")
+print(found)
+"""
+    # What of it the machine's own network shows (docs/guide-owner.md).
+    SHOWN = ["an address in /proc/net/unix", "a port in /proc/net/tcp",
+             "a port in /proc/net/udp", "the TCP port"]
+
+    @WALLS_ONLY
+    def test_users_find_nothing_of_each_other(self):
+        """At once in two slots, and one after the other; without network, and with the machine's.
+        With root they are different users."""
+        mark = "sublet-test-%d" % os.getpid()
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        with harness.Pool() as pool:
+            pool.start_server()
+            curly = pool.client("curly", slots=2, grants=[]).start()
+            pool.wait_machines(1)
+
+            def have(*more):
+                return pool.submit("--", "python3", "-c", self.HAVE, mark, str(port), *more)[0]
+
+            def find(*options):
+                # The mark must not be in its own name, folder or environment.
+                return pool.output(self.submit_as_another(
+                    pool, *options, "--", "python3", "-c", self.FIND, mark, str(port)))[1]
+            for options, shown in ((("--network", "none"), []), ((), self.SHOWN)):
+                if options:
+                    first = pool.submit(*options, "--", "python3", "-c", self.HAVE, mark,
+                                        str(port), "stay")[0]
+                else:
+                    first = have("stay")
+                ready = os.path.join(curly.state, "attempts", "%d.1" % first, "work", "ready")
+                harness.wait_for(lambda: os.path.exists(ready), "the first job")
+                if harness.landlock() < 6 and not options:
+                    shown = shown + ["the abstract socket"]
+                self.assertEqual(find(*options), "%s\n" % shown)
+                pool.sublet("rm", first)
+                harness.wait_for(lambda: not curly.attempts(), "the first job to go")
+                self.assertEqual(find(*options), "[]\n")
+            details, text = pool.output(have())
+            self.assertEqual((details["state"], text),
+                             ("done", "key -1\nsemaphore True\nqueue True\n"), details)
+            self.assertEqual(find(), "[]\n")
+
+    def submit_as_another(self, pool, *words):
+        """A job of another user, if there can be one."""
+        if os.geteuid() != 0:
+            return pool.submit(*words)[0]
+        done = subprocess.run(
+            [*harness.AS_NOBODY, pool.public(os.path.join(harness.BIN, "sublet")), "submit",
+             "--json", *words], text=True, cwd="/", env=pool.environment(), check=True,
+            stdout=subprocess.PIPE)
+        return json.loads(done.stdout)["jobs"]["first"]
 
     @WALLS_ONLY
     def test_what_a_job_leaves_is_removed(self):
