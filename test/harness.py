@@ -543,6 +543,13 @@ def landlock():
     return max(0, call(create_ruleset, None, ctypes.c_size_t(0), ask_version))
 
 
+def without_calls(*refused):
+    """Words before a command that runs it where the kernel refuses these system calls, such as
+    "mount=EPERM" (security/without_calls.py)."""
+    return ["python3", "-B", os.path.join(ROOT, "test", "security", "without_calls.py"), *refused,
+            "--"]
+
+
 def run_as_nobody(case, path, test, environment={}):
     """Runs that test of the file once more as an ordinary user, with these variables. Only for
     root."""

@@ -38,7 +38,7 @@ int64_t duration_option(const std::string& option, const std::string& text) {
   if (text.empty()) return 0;
   std::optional<int64_t> ms = parse_duration_ms(text);
   if (!ms || *ms == 0)
-    usage_error(option + ": '" + text + "' is not a duration",
+    usage_error(option + ": '" + text + "' is not a duration above 0",
                 "write it as 90, 2h or \"1 h 30 min\"");
   return *ms;
 }

@@ -131,6 +131,26 @@ class JobOptions(unittest.TestCase):
             self.assertEqual((status, answer["error"]["code"]), (2, "usage.submit"), words)
             self.assertIn("batch file", answer["error"]["message"], words)
 
+    def test_a_limit_of_zero(self):
+        """No limit and no need may be zero, in a file or on the command line."""
+        for key, (toml, words) in USES.items():
+            if not key.startswith(("limits.", "needs.", "save_deadline")) or \
+                    key in ("needs.os", "needs.architecture"):
+                continue
+            with self.subTest(key):
+                name = key.rpartition(".")[2]
+                bound = r"(above 0|must be between 1 and \d+)"
+                status, answer = self.submit(words[0], "0", "--", "x")
+                self.assertEqual(status, 2, answer)
+                self.assertRegex(answer["error"]["message"], r"\A%s\b.*%s" % (words[0], bound))
+                assigned = re.sub(r"= [^={}]+?( }|$)", r"= 0\1", toml)
+                self.assertIn(name + " = 0", assigned)
+                status, answer = self.submit(self.write_batch(
+                    '[[job]]\nprogram = "x"\n%s\n' % assigned))
+                self.assertEqual(status, 3, answer)
+                self.assertRegex(answer["error"]["message"], r"\b%s must be .*%s" % (
+                    name, bound.replace("must be ", "")))
+
     def test_values_that_are_wrong(self):
         for words in (["--count", "0"], ["--count", "1000001"], ["--stop-when", "done=6"],
                       ["--stop-when", "done"], ["--stop-when", "done=0"], ["--stop-when", "never=1"],

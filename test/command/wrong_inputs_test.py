@@ -163,8 +163,8 @@ COMMAND_LINES = [
     ("submit --os plan9 -- true", CONFLICT,
      "sublet: job 'true' could never run in this pool: no machine runs plan9; ask for less, or say "
      "--even-so (even_so = true) to wait for such a machine"),
-    ("submit --cpu-limit 3y -- true", USAGE, "sublet: --cpu-limit: '3y' is not a duration; write "
-     "it as 90, 2h or \"1 h 30 min\""),
+    ("submit --cpu-limit 3y -- true", USAGE,
+     "sublet: --cpu-limit: '3y' is not a duration above 0; write it as 90, 2h or \"1 h 30 min\""),
     ("submit --retries 1001 -- true", USAGE, "sublet: --retries must be between 0 and 1000"),
     ("submit --save-deadline 20min -- true", USAGE,
      "sublet: --save-deadline may be at most 10 min; save less data, or more often"),

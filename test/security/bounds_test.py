@@ -2,7 +2,9 @@
 said of what it used."""
 
 import os
+import re
 import signal
+import subprocess
 import sys
 import textwrap
 import unittest
@@ -90,6 +92,38 @@ class Bounds(unittest.TestCase):
             harness.wait_for(lambda: not curly.attempts() and not os.listdir(
                 os.path.join(curly.state, "trash")), "its files to be removed")
             harness.wait_for(lambda: not curly.cgroups("%d.1" % job), "its cgroups to be removed")
+
+    # Zero means none: kept, set aside, waited for.
+    MAY_BE_ZERO = {"memory_reserve", "disk_reserve", "input_cache", "checkpoint_interval",
+                   "save_deadline", "save_deadline_most", "patience", "drain_time", "output_text",
+                   "output_file", "output_text_most", "output_file_most", "checkpoint_largest"}
+    # Not a limit: one per core.
+    NO_LIMITS = {"slots"}
+
+    def test_a_machines_limits_of_zero(self):
+        client = [os.path.join(harness.BIN, "sublet-client"), "--print-settings"]
+        printed = subprocess.run(client, text=True, capture_output=True, check=True).stdout
+        # Numbers, sizes, durations.
+        limits = set(re.findall(r'^(\w+) = (?:[\d.]+|"\d+ (?:h|min|s|ms|.iB)")$', printed, re.M))
+        for key in limits - self.NO_LIMITS:
+            done = subprocess.run([*client, "--set", key + "=0"], text=True, capture_output=True)
+            if key in self.MAY_BE_ZERO:
+                self.assertEqual((done.returncode, done.stderr), (0, ""), key)
+            else:
+                self.assertEqual(done.returncode, 2, key)
+                self.assertRegex(done.stderr, '"%s" must be [^;]* from [1-9]|"%s" must be .* from '
+                                 "0.001" % (key, key))
+        self.assertLess(self.MAY_BE_ZERO, limits)
+        with harness.Pool() as pool:
+            pool.start_server()
+            pool.client("curly", extra=[word for key in self.MAY_BE_ZERO - {"drain_time"}
+                                        for word in ("--set", key + "=0")]).start()
+            pool.wait_machines(1)
+            details, text = pool.output(pool.submit("--", "echo", "hello")[0])
+            self.assertEqual((details["state"], text), ("done", ""))
+            last = pool.wait_state(pool.submit("--output", "f", "--", "sh", "-c", "echo x > f")[0],
+                                   ["done", "failed"])["attempt_list"][-1]
+            self.assertIn("The output 'f' has 2 B, its limit is 0 B.", last["reason"])
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root")
     def test_without_root(self):

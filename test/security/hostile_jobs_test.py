@@ -15,7 +15,6 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 
 import harness
-import missing_parts_test
 
 # Of the environment: what root has prepared.
 SESSION = "SUBLET_TEST_SESSION"
@@ -195,7 +194,7 @@ class HostileJobs(unittest.TestCase):
     @unittest.skipUnless(os.geteuid() == 0 or harness.landlock() >= 6, "needs root or Linux 6.12")
     def test_without_walls(self):
         """In a container, say, that refuses namespaces: the weaker of what the guide promises."""
-        self.try_all(False, prefix=missing_parts_test.without("ipc namespace=EPERM"),
+        self.try_all(False, prefix=harness.without_calls("ipc namespace=EPERM"),
                      extra=["--set", "weak=true"])
 
     def judge(self, answers, walls):

@@ -14,8 +14,8 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 
 import harness
+from harness import without_calls
 
-WITHOUT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "without_calls.py")
 CGROUPS = "/sys/fs/cgroup"
 # One hierarchy for all parts: there a part cannot be covered alone.
 V2_ALONE = os.path.exists(CGROUPS + "/cgroup.controllers")
@@ -53,10 +53,6 @@ NAMESPACES = (("mounts namespace=EINVAL", "namespaces", "Invalid argument", True
 NEEDLESS = ("keyctl=ENOSYS", "keyctl=EPERM", "ioprio=ENOSYS", "clone3=ENOSYS")
 # The folder of the v1 hierarchy, and what is said without it.
 HIERARCHIES = (("unified", KILLS), ("cpu", BY_SESSION), ("memory", LIMITS), ("pids", COUNTS))
-
-
-def without(*calls):
-    return ["python3", "-B", WITHOUT, *calls, "--"]
 
 
 def elsewhere(script):
@@ -142,24 +138,24 @@ class MissingParts(unittest.TestCase):
     def test_namespaces(self):
         for call, what, why, for_root in NAMESPACES:
             with self.subTest(call, root=True):
-                self.check(without(call), True, self.base(True) +
+                self.check(without_calls(call), True, self.base(True) +
                            ([NO_PLACES % ("", what, why)] if for_root else []))
             with self.subTest(call, root=False):
-                log = self.refused(without(call), False)
+                log = self.refused(without_calls(call), False)
                 self.assertIn("%s cannot be created (%s). Run the client as root" % (what, why), log)
                 self.assertIn("jobs can then read and change all that this account can", log)
                 said = [NO_PLACES % (MOMENT, what, why)]
                 if harness.landlock() < 6:
                     said.append(SIGNALS)
-                self.check(without(call), False, said + [
+                self.check(without_calls(call), False, said + [
                     one for one in self.base(False) if one != ABSTRACT], "weak=true")
-                log = self.refused(without(call), False, "weak=true", "network=none")
+                log = self.refused(without_calls(call), False, "weak=true", "network=none")
                 self.assertIn("network = none: %s cannot be created (%s), so this machine cannot "
                               "keep jobs off the network" % (what, why), log)
 
     def test_network_namespaces(self):
         """They are needed only for jobs without network."""
-        prefix = without("network namespace=EINVAL")
+        prefix = without_calls("network namespace=EINVAL")
         for root in True, False:
             with self.subTest(root=root):
                 log = self.refused(prefix, root, "network=none")
@@ -177,15 +173,15 @@ class MissingParts(unittest.TestCase):
 
     def test_landlock(self):
         without_it = [one for one in (ABSTRACT,) if harness.landlock() >= 6]
-        self.check_both(without("landlock=ENOSYS"), without_it)
+        self.check_both(without_calls("landlock=ENOSYS"), without_it)
         with self.subTest("nor namespaces"):
-            self.check(without("landlock=ENOSYS", "users namespace=EPERM"), False, [
+            self.check(without_calls("landlock=ENOSYS", "users namespace=EPERM"), False, [
                 NO_PLACES % (MOMENT, "namespaces", "Operation not permitted"), MEMORY, SIGNALS,
                 BY_SESSION if self.autogroups() else BY_CLASS], "weak=true")
 
     def test_call_filter(self):
         """A client that may not install one stands for a kernel that knows none."""
-        self.check_both(without("seccomp=EINVAL"), [CALLS])
+        self.check_both(without_calls("seccomp=EINVAL"), [CALLS])
 
     @staticmethod
     def removed(folder):
@@ -197,7 +193,7 @@ class MissingParts(unittest.TestCase):
 
     def test_what_leaves_nothing_weaker(self):
         for call in NEEDLESS:
-            self.check_both(without(call), [])
+            self.check_both(without_calls(call), [])
 
     def test_control_groups(self):
         if V2_ALONE:
