@@ -233,11 +233,16 @@ def wakeups(pids):
 
 
 def private_bytes(pids):
+    return mapped_bytes(pids, "Private_")
+
+
+def mapped_bytes(pids, kind):
+    """kind: Private_, or Shared_ with other processes."""
     total = 0
     for pid in pids:
         with open("/proc/%d/smaps_rollup" % pid) as f:
             total += sum(1024 * int(line.split()[1]) for line in f
-                         if line.startswith(("Private_Clean", "Private_Dirty")))
+                         if line.startswith((kind + "Clean", kind + "Dirty")))
     return total
 
 

@@ -1,0 +1,75 @@
+"""What one slot's attempt holds in memory while its job only waits, with walls and without.
+
+`sleep` runs in many slots at once; each figure is for one of them. `private` is the memory of the
+attempt's processes that no other shares: the shepherd's, that of the first process of the job's
+namespace (`init`), and of `sleep` itself (`job`). `shared` is mostly the shepherd's program, which
+all have in common, and which is there once. `kernel` is what the kernel's own memory has grown by:
+slabs that it cannot give back, stacks, page tables and per-CPU areas, so processes, namespaces,
+mounts and control groups; the median of several rounds. Other load on the machine makes it wrong.
+`no_network`: with a network namespace besides. `bare`: namespaces are refused, as in many
+containers."""
+
+import statistics
+
+import harness
+import measure
+
+KERNEL = ("SUnreclaim", "KernelStack", "PageTables", "Percpu")
+# Of the client's command, and of the jobs.
+WAYS = {"walls": ([], []), "no_network": ([], ["--network", "none"]),
+        "bare": (harness.without_calls("ipc namespace=EPERM"), [])}
+
+
+def run(report, quick):
+    jobs, rounds = (4, 1) if quick else (50, 5)
+    for way, (prefix, options) in WAYS.items():
+        with harness.Pool() as pool:
+            pool.start_server()
+            client = pool.client("curly", slots=jobs, prefix=prefix,
+                                 extra=["--set", "weak=true"]).start()
+            pool.wait_machines(1)
+            fill(pool, client, jobs, options)  # what only the first jobs cost
+            measured = [fill(pool, client, jobs, options) for _ in range(rounds)]
+        for what in measured[0]:
+            each = statistics.median(one[what] for one in measured) / jobs
+            report.add("%s_%s" % (way, what), each / 1e3, "kB")
+
+
+def fill(pool, client, jobs, options):
+    """Runs them all at once; returns what all together hold, in bytes."""
+    before = kernel_memory()
+    ids = pool.submit("--count", jobs, *options, "--", "sleep", "1000")
+    harness.wait_for(lambda: len(sleeping(client)) == jobs, "all jobs to run")
+    held = {"kernel": kernel_memory() - before}
+    records = sleeping(client)
+    shepherds = [int(one["shepherd_pid"]) for one in records]
+    programs = [int(one["job_pid"]) for one in records]
+    inits = {pid for one in shepherds for pid in harness.children(one)} - {*programs}
+    held["shepherd_private"] = measure.private_bytes(shepherds)
+    held["shepherd_shared"] = measure.mapped_bytes(shepherds, "Shared_")
+    if inits:
+        held["init_private"] = measure.private_bytes(inits)
+    held["job_private"] = measure.private_bytes(programs)
+    pool.sublet("rm", "%d-%d" % (ids[0], ids[-1]))
+    harness.wait_for(lambda: not client.attempts(), "all jobs to be gone")
+    return held
+
+
+def sleeping(client):
+    """The records of the attempts whose program runs."""
+    records = [client.record(attempt) for attempt in client.attempts()]
+    return [one for one in records if one and program(int(one["job_pid"])) == "sleep"]
+
+
+def program(pid):
+    try:
+        with open("/proc/%d/comm" % pid) as f:
+            return f.read().rstrip("\n")
+    except FileNotFoundError:
+        return ""
+
+
+def kernel_memory():
+    with open("/proc/meminfo") as f:
+        facts = dict(line.split(":") for line in f)
+    return sum(1024 * int(facts[name].split()[0]) for name in KERNEL)
