@@ -560,8 +560,8 @@ def run_as_nobody(case, path, test, environment={}):
             case.skipTest("other accounts cannot execute the programs of this checkout")
         done = subprocess.run(
             AS_NOBODY + [sys.executable, "-B", os.path.abspath(path), test], text=True,
-            env={**os.environ, "HOME": pool.folder, "TMPDIR": pool.folder, **environment}, cwd=pool.folder,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            env={**os.environ, "HOME": pool.folder, "TMPDIR": pool.folder, **environment},
+            cwd=pool.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         case.assertEqual(done.returncode, 0, done.stdout)
         case.assertNotIn("skipped", done.stdout)
 

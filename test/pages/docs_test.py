@@ -383,6 +383,28 @@ class Docs(unittest.TestCase):
         self.assertEqual(raised - documented, set())
         self.assertEqual(documented - literals, set())
 
+    def test_what_a_job_cannot_do_is_tested(self):
+        """Each line of that table names tests that there are."""
+        sources = {}
+        for path in [path for folder in ("client/shepherd", "client/machine", "test/security",
+                                         "test/owner")
+                     for path in glob.glob(os.path.join(harness.ROOT, folder, "*_test.*"))]:
+            with open(path) as f:
+                name = os.path.basename(path).rpartition("_test.")[0]
+                sources[name] = f.read()
+        table = read("docs/guide-owner.md").split("| a job | with walls")[1].split("\n\n")[0]
+        rows = table.split("\n")[2:]
+        self.assertGreater(len(rows), 15)
+        for row in rows:
+            shown = row.rstrip("| ").rpartition("|")[2]
+            self.assertRegex(shown, "`", row)
+            for suite, names in re.findall(r"`(\w+)`([^`]*)", shown):
+                text = sources.get(suite) or next(
+                    (one for one in sources.values() if "class %s " % suite in one), "")
+                self.assertNotEqual(text, "", suite)
+                for name in re.findall(r"\w+", names):
+                    self.assertRegex(text, r"\b%s\(" % name, row)
+
     def test_links_lead_somewhere(self):
         for page in PAGES:
             folder = os.path.dirname(os.path.join(harness.ROOT, page))

@@ -4,6 +4,7 @@ within the walls; without root: in the Landlock domain and with the filter of sy
 
 import os
 import shutil
+import stat
 import sys
 import textwrap
 import unittest
@@ -136,6 +137,31 @@ class Honest(unittest.TestCase):
         text = self.output("sh", "-c", 'printf %s "$0" >ring.c && mpicc -o ring ring.c && '
                            "mpirun --oversubscribe -n 2 ./ring", RING)
         self.assertEqual(text, "2 ranks: 4000000 octets came back\n" * 10)
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root: makes a device")
+    def test_a_granted_device(self):
+        """A stand-in for a GPU's: a device of every account's that a program opens by its name in
+        /dev. With a client run by root and one of nobody's; not without the grant."""
+        device = "/dev/sublet-test-%d" % os.getpid()
+        os.mknod(device, 0o666 | stat.S_IFCHR, os.makedev(1, 5))  # as /dev/zero
+        self.addCleanup(os.unlink, device)
+        os.chmod(device, 0o666)
+        script = "head -c 3 %s | od -An -tx1" % device
+        for prefix in [[], harness.AS_NOBODY]:
+            if not harness.has_walls(nobody=bool(prefix)):
+                continue
+            for grants, expected in (([device], " 00 00 00\n"), ([], "")):
+                with self.subTest(prefix=prefix, grants=grants), \
+                        harness.Pool(["pool.administrators=nobody"]) as pool:
+                    pool.start_server()
+                    client = pool.client("curly", prefix=prefix, grants=grants)
+                    if prefix:
+                        os.chown(client.state, harness.NOBODY, harness.NOBODY)
+                    client.start()
+                    pool.wait_machines(1)
+                    text = pool.output(pool.submit("--", "sh", "-c", script)[0])[1]
+                    self.assertEqual(text.replace("head: cannot open '%s' for reading: No such "
+                                                  "file or directory\n" % device, ""), expected)
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root")
     def test_without_root(self):
