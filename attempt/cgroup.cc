@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "attempt/cpu_weight.h"
+#include "attempt/traffic.h"
 #include "base/unique_fd.h"
 
 namespace sublet {
@@ -44,6 +45,10 @@ class Probe {
   // Empty, or the error.
   std::string try_write(const std::string& file, const std::string& text) const {
     return error_.empty() ? write_to(path_ + "/" + file, text) : error_;
+  }
+  std::string try_traffic() const {
+    if (!error_.empty()) return error_;
+    return Traffic().start(path_.c_str()) ? std::string() : path_ + ": " + strerror(errno);
   }
 
  private:
@@ -121,6 +126,7 @@ AttemptCgroups AttemptCgroups::detect(const std::string& root, const std::string
   found.hold_controllers();
   std::string why;
   found.unified_ = works(at.unified, tag, "cgroup.kill", "1", &why);
+  found.no_traffic_ = why.empty() ? Probe(at.unified, tag).try_traffic() : why;
   if (!why.empty())
     found.missing_.push_back("A job's processes are killed one by one, not all at once (" + why +
                              ").");
@@ -141,6 +147,8 @@ AttemptCgroups AttemptCgroups::detect(const std::string& root, const std::string
   if (!why.empty())
     found.missing_.push_back(
         "A job's processes are limited per account, or counted once a second (" + why + ").");
+  if (!found.can_watch_traffic())
+    found.missing_.push_back("Jobs' network traffic is not counted (" + found.no_traffic_ + ").");
   return found;
 }
 

@@ -29,7 +29,7 @@ class CgroupTest : public CppUnit::TestFixture {
     AttemptCgroups found = AttemptCgroups::detect(root, "test");
     CPPUNIT_ASSERT(!found.can_kill() && !found.can_weigh() && !found.can_limit_memory() &&
                    !found.can_limit_processes());
-    CPPUNIT_ASSERT_EQUAL(size_t{4}, found.missing().size());
+    CPPUNIT_ASSERT_EQUAL(size_t{5}, found.missing().size());
     // A tree that only looks like cgroups: a folder can be created, but no files appear
     // in it.
     system_files().make_folders(std::string(root) + "/cpu");
@@ -45,7 +45,7 @@ class CgroupTest : public CppUnit::TestFixture {
   // The sentences name the place where a feature was tried; "-": nowhere.
   void what_is_delegated_is_used() {
     TemporaryFolder root;
-    // To kill, to weigh, to bound memory, to bound processes.
+    // To kill, to weigh, to bound memory, to bound processes, to watch traffic.
     const auto tried = [&root](const std::string& own) {
       std::vector<std::string> places;
       const AttemptCgroups found = AttemptCgroups::detect(root.path(), "test", own);
@@ -63,9 +63,9 @@ class CgroupTest : public CppUnit::TestFixture {
       for (const char* name : {"/cgroup.controllers", "/cgroup.procs"})
         system_files().write_atomic(root.path() + folder + name, "");
     }
-    CPPUNIT_ASSERT((Places{unit, "-", "-", "-"}) == tried(unit));
-    CPPUNIT_ASSERT((Places{unit, "-", unit, unit}) == tried(unit + "/daemons"));
-    const Places machines(4, "");
+    CPPUNIT_ASSERT((Places{unit, "-", "-", "-", unit}) == tried(unit));
+    CPPUNIT_ASSERT((Places{unit, "-", unit, unit, unit}) == tried(unit + "/daemons"));
+    const Places machines(5, "");
     CPPUNIT_ASSERT(machines == tried("/b.slice"));  // it may not write there
     CPPUNIT_ASSERT(machines == tried(""));
   }
@@ -91,10 +91,10 @@ class CgroupTest : public CppUnit::TestFixture {
       return places;
     };
     using Places = std::vector<std::string>;
-    CPPUNIT_ASSERT((tried({"cgroup.controllers"}) == Places{"", "", "", ""}));
-    CPPUNIT_ASSERT(
-        (tried({"unified/cgroup.controllers", "cpu,cpuacct/cgroup.procs", "memory/cgroup.procs",
-                "pids/cgroup.procs"}) == Places{"/unified", "/cpu,cpuacct", "/memory", "/pids"}));
+    CPPUNIT_ASSERT((tried({"cgroup.controllers"}) == Places{"", "", "", "", ""}));
+    CPPUNIT_ASSERT((tried({"unified/cgroup.controllers", "cpu,cpuacct/cgroup.procs",
+                           "memory/cgroup.procs", "pids/cgroup.procs"}) ==
+                    Places{"/unified", "/cpu,cpuacct", "/memory", "/pids", "/unified"}));
   }
 
   // The files of a real one appear when the root enables its controllers.
@@ -146,8 +146,9 @@ class CgroupTest : public CppUnit::TestFixture {
     AttemptCgroups here = AttemptCgroups::of_machine("test", true);
     here.release_controllers();
     for (const std::string& sentence : here.missing()) std::cerr << sentence << "\n";
-    CPPUNIT_ASSERT_EQUAL(size_t{4}, here.missing().size() + here.can_kill() + here.can_weigh() +
-                                        here.can_limit_memory() + here.can_limit_processes());
+    CPPUNIT_ASSERT_EQUAL(size_t{5}, here.missing().size() + here.can_kill() + here.can_weigh() +
+                                        here.can_limit_memory() + here.can_limit_processes() +
+                                        here.can_watch_traffic());
   }
 };
 

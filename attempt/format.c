@@ -114,6 +114,7 @@ static const struct field kExitFields[] = {
     FACT(wall_us),
     FACT(memory_peak),
     FACT(processes_peak),
+    NUMBER(sublet_exit, network_bytes, kOptional, -1, INT64_MAX, -1),
     FACT(switches_voluntary),
     FACT(switches_forced),
     FACT(aware),

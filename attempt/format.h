@@ -161,6 +161,7 @@ struct sublet_exit {
    * that was more; processes and threads. 0: not known. */
   int64_t memory_peak;
   int64_t processes_peak;
+  int64_t network_bytes; /* sent and received, without loopback; -1: not known */
   int64_t switches_voluntary;
   int64_t switches_forced;
   int64_t aware;

@@ -72,6 +72,7 @@ AttemptInfo from_attempt(const v1::AttemptInfo& a) {
   out.memory_peak = a.memory_peak;
   out.processes_peak = static_cast<uint64_t>(number_in(a.more, "processes_peak", 0));
   out.disk_peak = static_cast<uint64_t>(number_in(a.more, "disk_peak", 0));
+  out.network_bytes = number_in(a.more, "network_bytes", -1);
   out.generation = a.generation;
   out.checkpoint_bytes = a.checkpoint_bytes;
   out.resumed_ppm = a.resumed_ppm;

@@ -136,6 +136,7 @@ struct AttemptInfo {
   uint64_t memory_peak = 0;
   uint64_t processes_peak = 0;  // this and disk_peak: 0: not known
   uint64_t disk_peak = 0;
+  int64_t network_bytes = -1;  // -1: not known
   uint64_t generation = 0;
   uint64_t checkpoint_bytes = 0;
   int32_t resumed_ppm = -1;

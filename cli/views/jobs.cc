@@ -40,7 +40,7 @@ std::string attempts_table(const std::vector<AttemptInfo>& attempts, int64_t now
       {"CPU", true, 3, 5},       {"KEPT", true, 3, 2},     {"LOST", true, 3, 3},
       {"FROM", true, 3, 2},      {"TO", true, 3, 3},       {"CHECKPOINT", true, 5, 1},
       {"MEMORY", true, 5, 1},    {"PROCS", true, 3, 1},    {"DISK", true, 5, 1},
-      {"LEFT IN", true, 4, 1},   {"REASON", false, 8, 0}};
+      {"NETWORK", true, 5, 1},         {"LEFT IN", true, 4, 1},   {"REASON", false, 8, 0}};
   std::vector<Row> rows;
   for (const AttemptInfo& a : attempts) {
     bool over = a.ended != 0;
@@ -51,6 +51,7 @@ std::string attempts_table(const std::vector<AttemptInfo>& attempts, int64_t now
           some_ms(a.cpu_ms - a.cpu_lost_ms), some_ms(a.cpu_lost_ms), percent(a.resumed_ppm),
           percent(a.progress_ppm), some_bytes(a.checkpoint_bytes), some_bytes(a.memory_peak),
           a.processes_peak == 0 ? "" : std::to_string(a.processes_peak), some_bytes(a.disk_peak),
+          a.network_bytes < 0 ? "" : format_bytes(static_cast<uint64_t>(a.network_bytes)),
           a.steps.gone < 0 ? "" : format_duration_ms((a.steps.gone + 999) / 1000), a.reason},
          over ? (a.ended == 1 ? Colour::none : Colour::dim) : Colour::green});
   }
@@ -96,7 +97,8 @@ void write_attempt(JsonWriter& json, const AttemptInfo& a) {
   json.field("cpu_ms", a.cpu_ms).field("cpu_kept_ms", a.cpu_ms - a.cpu_lost_ms);
   json.field("cpu_lost_ms", a.cpu_lost_ms);
   json.field("memory_peak", a.memory_peak).field("processes_peak", a.processes_peak);
-  json.field("disk_peak", a.disk_peak).field("generation", a.generation);
+  json.field("disk_peak", a.disk_peak).field("network_bytes", a.network_bytes);
+  json.field("generation", a.generation);
   json.field("checkpoint_bytes", a.checkpoint_bytes);
   json.field("resumed_ppm", a.resumed_ppm).field("progress_ppm", a.progress_ppm);
   json.field("quiesce_us", a.steps.gone).field("told_us", a.steps.told);

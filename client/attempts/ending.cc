@@ -221,6 +221,7 @@ AttemptEnd end_from_exit(const Assignment& what, const AttemptExit& exit, const 
   end.wall_ms = std::max<int64_t>(0, facts.wall_us / 1000 - facts.frozen_ms);
   end.cpu_us = facts.cpu_user_us + facts.cpu_system_us;
   end.processes_peak = static_cast<uint64_t>(std::max<int64_t>(0, facts.processes_peak));
+  end.network_bytes = facts.network_bytes;
   end.memory_peak = static_cast<uint64_t>(std::max<int64_t>(0, facts.memory_peak));
   end.memory_short = end.end == protocol::kEndDrained && is_of_memory(shortage);
   end.resumed_generation = static_cast<uint64_t>(facts.resumed_generation);

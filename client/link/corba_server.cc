@@ -128,6 +128,7 @@ struct CorbaServer::Parts {
   std::atomic<bool> keeps_steps{false};  // of evictions
   std::atomic<bool> keeps_peaks{false};
   std::atomic<bool> keeps_memory_short{false};
+  std::atomic<bool> keeps_network{false};
   std::atomic<bool> serves_logins{false};
   idl::Session_var session_reference;
   std::atomic<uint64_t> dialled_at_attach{0};  // connections opened until the last attach()
@@ -192,6 +193,7 @@ Joined CorbaServer::join(const MachineIdentity& identity, const MachineFacts& fa
     parts_->keeps_peaks = names(answer->capabilities, "EndReport.processes_peak") &&
                           names(answer->capabilities, "EndReport.disk_peak");
     parts_->keeps_memory_short = names(answer->capabilities, "EndReport.memory_short");
+    parts_->keeps_network = names(answer->capabilities, "EndReport.network_bytes");
     parts_->serves_logins = names(answer->capabilities, "MachineReport.logins_asked");
     if (CORBA::is_nil(answer->session_reference))
       throw ServerError(ServerError::Kind::kAway, "", "the server gave no session");
@@ -281,7 +283,8 @@ std::vector<AttemptVerdict> CorbaServer::ended(const std::vector<AttemptEnd>& en
     reports.length(static_cast<CORBA::ULong>(ends.size()));
     for (size_t i = 0; i < ends.size(); ++i)
       reports[static_cast<CORBA::ULong>(i)] =
-          to_idl(ends[i], {parts_->keeps_steps, parts_->keeps_peaks, parts_->keeps_memory_short});
+          to_idl(ends[i], {parts_->keeps_steps, parts_->keeps_peaks, parts_->keeps_memory_short,
+                           parts_->keeps_network});
     idl::Verdicts_var answer = parts_->execution->ended(key, reports);
     verdicts = from_idl(answer.in());
   });

@@ -146,6 +146,7 @@ struct AttemptEnd {
   bool memory_short = false;    // it had to leave because the machine's memory ran short
   uint64_t processes_peak = 0;  // threads count too; 0: not known
   uint64_t disk_peak = 0;       // in its folder, when it ended or the disk ran low; 0: not known
+  int64_t network_bytes = -1;   // sent and received, without loopback; -1: not known
   uint64_t generation = 0;
   uint64_t checkpoint_bytes = 0;
   uint64_t resumed_generation = 0;

@@ -202,6 +202,8 @@ idl::EndReport to_idl(const AttemptEnd& end, const KeptOfEnds& kept) {
     add_detail(out.more, "disk_peak", std::to_string(end.disk_peak));
   }
   if (kept.memory_short && end.memory_short) add_detail(out.more, "memory_short", "1");
+  if (kept.network && end.network_bytes >= 0)
+    add_detail(out.more, "network_bytes", std::to_string(end.network_bytes));
   return out;
 }
 

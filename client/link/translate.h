@@ -35,6 +35,7 @@ struct KeptOfEnds {
   bool steps = true;  // of evictions
   bool peaks = true;  // of processes and disk
   bool memory_short = true;
+  bool network = true;
 };
 idl::EndReport to_idl(const AttemptEnd& end, const KeptOfEnds& kept);
 RunOrder from_idl(const idl::RunOrder& order);

@@ -84,6 +84,7 @@ void Shepherd::fill_usage(sublet_exit* end) {
   end->cpu_system_us = micros(usage_.ru_stime);
   end->memory_peak = std::max<int64_t>(peak_.memory_bytes, usage_.ru_maxrss * 1024);
   end->processes_peak = std::max(peak_.threads, bounds_.most_processes());
+  end->network_bytes = order_.no_network ? 0 : traffic_.bytes();
   end->switches_voluntary = usage_.ru_nvcsw;
   end->switches_forced = usage_.ru_nivcsw;
   end->started_ns = machine_.started_ns();

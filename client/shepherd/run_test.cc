@@ -16,6 +16,7 @@
 #include <iostream>
 #include <optional>
 
+#include "attempt/walls_trial.h"
 #include "client/shepherd/test_rig.h"
 
 using namespace sublet;
@@ -43,6 +44,7 @@ class ShepherdRunTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(copies_of_files_keep_the_bound);
   CPPUNIT_TEST(a_child_that_goes_over_it_ends_the_job);
   CPPUNIT_TEST(processes_are_bounded);
+  CPPUNIT_TEST(without_traffic_it_says_so);
   CPPUNIT_TEST(peaks_are_of_all_processes_together);
   CPPUNIT_TEST(no_start_without_the_monitors_word);
   CPPUNIT_TEST(an_attempt_runs_once);
@@ -448,6 +450,21 @@ class ShepherdRunTest : public CppUnit::TestFixture {
       if (by_cgroup) rig.use_cgroups(&order);
       CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_LIMIT_NONE}, rig.run(order).facts.limit);
     }
+  }
+
+  // Where it is known. (What is counted: attempt/traffic_test.cc.)
+  void without_traffic_it_says_so() {
+    Rig rig;
+    AttemptOrder order = rig.order({"exit", "0"});
+    CPPUNIT_ASSERT_EQUAL(int64_t{-1}, rig.run(order).facts.network_bytes);
+    order = rig.order({"exit", "0"});
+    rig.use_cgroups(&order);
+    const int64_t known = rig.cgroups().can_watch_traffic() ? 0 : -1;
+    CPPUNIT_ASSERT_EQUAL(known, rig.run(order).facts.network_bytes);
+    if (!try_walls(true).possible()) return;
+    order = rig.order({"exit", "0"});
+    order.no_network = 1;
+    CPPUNIT_ASSERT_EQUAL(int64_t{0}, rig.run(order).facts.network_bytes);
   }
 
   // tail keeps what may be its last line.

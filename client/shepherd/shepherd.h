@@ -10,6 +10,7 @@
 
 #include "attempt/format.h"
 #include "attempt/processes.h"
+#include "attempt/traffic.h"
 #include "checkpoint-api/sublet_status.h"
 #include "client/shepherd/bounds.h"
 #include "client/shepherd/launch.h"
@@ -40,6 +41,7 @@ class Shepherd {
   const char* prepare();
   const char* make_status_page();
   const char* prepare_signals();
+  void watch_traffic();
   const char* start_process();
   const char* write_record();
   bool add_environment();
@@ -91,6 +93,7 @@ class Shepherd {
   AttemptProcesses processes_;
   Weight weight_;
   Bounds bounds_;
+  Traffic traffic_;
   Output output_;
   Launch launch_;
   TemporaryFolders temporary_folders_;

@@ -93,6 +93,11 @@ const char* Shepherd::prepare_signals() {
   return signals_ >= 0 && timer_ >= 0 ? nullptr : "signals";
 }
 
+// Before the first process of the job: only sockets made from then on count.
+void Shepherd::watch_traffic() {
+  if (!order_.no_network && *order_.cgroup_unified) traffic_.start(order_.cgroup_unified);
+}
+
 const char* Shepherd::prepare() {
   if (strcmp(order_.boot_id, boot_id_.text) != 0) {
     errno = ESTALE;  // its lease is a time of another boot
@@ -114,6 +119,7 @@ const char* Shepherd::prepare() {
   if (!output_.open(folder_, order_.stdout_limit, order_.stderr_limit)) return "output";
   if (const char* failed = weight_.make(order_)) return failed;
   if (const char* failed = bounds_.set(order_)) return failed;
+  watch_traffic();
   reserve_room(folder_, SUBLET_EXIT_FILE, kExitBytes);
   if (!processes_.open(order_.cgroup_unified)) return "proc";
   return nullptr;

@@ -124,6 +124,7 @@ struct EndRow {
   uint64_t memory_peak = 0;
   uint64_t processes_peak = 0;  // this and disk_peak: 0: not known
   uint64_t disk_peak = 0;
+  int64_t network_bytes = -1;  // -1: not known
   uint64_t checkpoint_bytes = 0;
   int64_t resumed_ppm = -1;
   int64_t progress_ppm = -1;

@@ -23,6 +23,7 @@ constexpr std::string_view kServed[] = {
     "BatchDescription.stop_when.output",
     "EndReport.disk_peak",
     "EndReport.memory_short",
+    "EndReport.network_bytes",
     "EndReport.processes_peak",
     "EndReport.steps",
     "FilePlace.suspect",

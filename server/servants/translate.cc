@@ -209,6 +209,8 @@ void to_idl(const AttemptRow& row, v1::AttemptInfo& out) {
   if (row.end.processes_peak > 0)
     add_detail(out.more, "processes_peak", std::to_string(row.end.processes_peak));
   if (row.end.disk_peak > 0) add_detail(out.more, "disk_peak", std::to_string(row.end.disk_peak));
+  if (row.end.network_bytes >= 0)
+    add_detail(out.more, "network_bytes", std::to_string(row.end.network_bytes));
 }
 
 void to_idl(const JobOutputs& outputs, v1::OutputInfos& out) {
@@ -337,20 +339,20 @@ AttemptKey from_idl(const v1::StartReport& r) {
 }
 
 namespace {
-// A decimal number; 0 if there is none.
-uint64_t number_in(const v1::Details& more, std::string_view name) {
+// A decimal number, or `otherwise` if there is none.
+int64_t number_in(const v1::Details& more, std::string_view name, int64_t otherwise) {
   for (CORBA::ULong i = 0; i < more.length(); ++i) {
     if (more[i].name.in() != name) continue;
     const std::string_view text = more[i].value.in();
-    uint64_t number = 0;
+    int64_t number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc() || end != text.data() + text.size() || number > INT64_MAX)
+    if (error != std::errc() || end != text.data() + text.size() || number < 0)
       throw Refusal(Refusal::Kind::kInvalid, "field.invalid",
                     std::string(name) + " must be a number from 0 to 2^63 - 1",
                     "Send it in decimal digits.", std::string(name));
     return number;
   }
-  return 0;
+  return otherwise;
 }
 }  // namespace
 
@@ -375,9 +377,10 @@ ReportedEnd from_idl(const v1::EndReport& r) {
   end.row.exit_status = r.exit_status;
   end.row.signal = r.signal;
   end.row.memory_peak = r.memory_peak;
-  end.row.processes_peak = number_in(r.more, "processes_peak");
-  end.row.disk_peak = number_in(r.more, "disk_peak");
-  end.memory_short = number_in(r.more, "memory_short") != 0;
+  end.row.processes_peak = static_cast<uint64_t>(number_in(r.more, "processes_peak", 0));
+  end.row.disk_peak = static_cast<uint64_t>(number_in(r.more, "disk_peak", 0));
+  end.row.network_bytes = number_in(r.more, "network_bytes", -1);
+  end.memory_short = number_in(r.more, "memory_short", 0) != 0;
   end.row.checkpoint_bytes = r.checkpoint_bytes;
   end.row.resumed_ppm = r.resumed_ppm;
   end.row.progress_ppm = r.progress_ppm;

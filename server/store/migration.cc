@@ -43,6 +43,10 @@ const std::vector<std::vector<std::string>>& steps() {
           "alter table ends add column processes_peak bigint not null default 0",
           "alter table ends add column disk_peak bigint not null default 0",
       },
+      // 10: the traffic of attempts.
+      {
+          "alter table ends add column network_bytes bigint not null default -1",
+      },
   };
   return kSteps;
 }

@@ -26,6 +26,7 @@ class MigrationTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(nothing_is_lost);
   CPPUNIT_TEST(nothing_of_layout_6_is_lost);
   CPPUNIT_TEST(nothing_of_layout_7_is_lost);
+  CPPUNIT_TEST(nothing_of_layout_9_is_lost);
   CPPUNIT_TEST(the_old_one_is_kept);
   CPPUNIT_TEST(a_failure_changes_nothing);
   CPPUNIT_TEST(a_database_in_use_is_left_alone);
@@ -161,6 +162,16 @@ class MigrationTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(protocol::EvictionSteps() == done.at(0).end.steps);
   }
 
+  void nothing_of_layout_9_is_lost() {
+    make(9);
+    SqlStore store(path());
+    Archive archive(path());
+    const EndRow end = archive.attempts(2).at(0).end;
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1}, end.processes_peak);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{40960}, end.disk_peak);
+    CPPUNIT_ASSERT_EQUAL(int64_t{-1}, end.network_bytes);
+  }
+
   void the_old_one_is_kept() {
     make(5);
     files_.write_atomic(path() + ".layout-5", "an even older one");
@@ -191,7 +202,7 @@ class MigrationTest : public CppUnit::TestFixture {
         break;
       }
       CPPUNIT_ASSERT(
-          error.starts_with("cannot bring the database " + path() + " from layout 5 to 9: "));
+          error.starts_with("cannot bring the database " + path() + " from layout 5 to 10: "));
       // Only the last step, the sync of the folder, comes after the exchange.
       CPPUNIT_ASSERT(now == line(5) || now == line(kSchemaVersion));
       if (now == line(5)) migrate(files_, path(), 5);

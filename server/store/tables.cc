@@ -224,6 +224,7 @@ constinit const TableOf<EndRow> kEnds = {
         column<&EndRow::steps, &EvictionSteps::saved>("saved_us"),
         column<&EndRow::processes_peak>("processes_peak"),
         column<&EndRow::disk_peak>("disk_peak"),
+        column<&EndRow::network_bytes>("network_bytes"),
     },
 };
 

@@ -1,0 +1,144 @@
+"""The network traffic of jobs: what they sent and received is told. The client is in a network
+namespace whose only link leads to another one."""
+
+import os
+import shutil
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+
+import harness
+
+NEAR, FAR = "10.78.0.1", "10.78.0.2"
+
+# Answers each connection with a part of what it takes.
+FAR_END = """
+import socket, sys, threading
+
+def serve(one):
+    with one:
+        got = 0
+        while True:
+            data = one.recv(1 << 16)
+            if not data: break
+            got += len(data)
+        one.sendall(b'x' * (got // 2))
+
+listener = socket.create_server((sys.argv[1], 0))
+print(listener.getsockname()[1], flush=True)
+while True:
+    threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
+"""
+
+# Sends so many bytes there, and prints how many come back.
+EXCHANGE = """
+import socket, sys
+with socket.create_connection((sys.argv[1], int(sys.argv[2]))) as far:
+    far.sendall(b'x' * int(sys.argv[3]))
+    far.shutdown(socket.SHUT_WR)
+    back = 0
+    while True:
+        data = far.recv(1 << 16)
+        if not data: break
+        back += len(data)
+print(back)
+"""
+
+
+def tool(*words, check=True):
+    return subprocess.run(words, check=check, text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT).stdout
+
+
+def missing():
+    """Why this cannot be tested here; "" if it can."""
+    if os.geteuid() != 0:
+        return "only root may make network namespaces"
+    if not shutil.which("ip"):
+        return "ip is missing"
+    probe = "slp%d" % os.getpid()
+    try:
+        tool("ip", "netns", "add", probe)
+        tool("ip", "netns", "del", probe)
+    except subprocess.CalledProcessError as error:
+        return "network namespaces cannot be made: " + error.stdout.strip()
+    return ""
+
+
+class Link:
+    """Two network namespaces, near and far, and what runs at the far end."""
+
+    def __init__(self):
+        self.names = {end: "sl%d%s" % (os.getpid(), end) for end in ("near", "far")}
+        self.processes = []
+
+    def __enter__(self):
+        for name in self.names.values():
+            tool("ip", "netns", "add", name)
+            tool("ip", "-n", name, "link", "set", "lo", "up")
+        near, far = self.names["near"], self.names["far"]
+        tool("ip", "-n", near, "link", "add", "eth0", "type", "veth", "peer", "name", "eth0",
+             "netns", far)
+        for name, address in ((near, NEAR), (far, FAR)):
+            tool("ip", "-n", name, "addr", "add", address + "/24", "dev", "eth0")
+            tool("ip", "-n", name, "link", "set", "eth0", "up")
+        return self
+
+    def __exit__(self, kind, value, trace):
+        for process in self.processes:
+            process.kill()
+            process.wait()
+            process.stdout.close()
+        for name in self.names.values():
+            tool("ip", "netns", "del", name, check=False)
+        return False
+
+    def inside(self, end):
+        """The command prefix that executes another command there. Unlike `ip netns exec` it leaves
+        /sys, and so the control groups, as they are."""
+        return ["nsenter", "--net=/run/netns/" + self.names[end]]
+
+    def serve(self):
+        """Starts FAR_END; returns its port."""
+        process = subprocess.Popen(self.inside("far") + [sys.executable, "-c", FAR_END, FAR],
+                                   stdout=subprocess.PIPE, text=True)
+        self.processes.append(process)
+        return int(process.stdout.readline())
+
+
+@unittest.skipIf(missing(), missing())
+class Traffic(unittest.TestCase):
+    def client(self, pool, link, *sets):
+        extra = [word for one in sets for word in ("--set", one)]
+        client = pool.client("curly", prefix=link.inside("near"), extra=extra).start()
+        pool.wait_machines(1)
+        if "network traffic is not counted" in pool.log("client-curly"):
+            self.skipTest("this kernel does not let the client watch traffic")
+        return client
+
+    def last_attempt(self, pool, job):
+        return pool.wait_state(job, ["done", "failed"])["attempt_list"][-1]
+
+    def test_bytes_are_told(self):
+        with harness.Pool() as pool, Link() as link:
+            pool.start_server()
+            self.client(pool, link)
+            port = link.serve()
+            sent = 4_000_000
+            job = pool.submit("--", sys.executable, "-c", EXCHANGE, FAR, port, sent)[0]
+            last = self.last_attempt(pool, job)
+            self.assertEqual(pool.output(job)[1], "%d\n" % (sent // 2))
+            whole = sent + sent // 2
+            self.assertGreaterEqual(last["network_bytes"], whole)
+            self.assertLess(last["network_bytes"], 1.2 * whole)
+            self.assertIn("NETWORK", pool.run("show", job)[1])
+            # What goes to the machine itself is no traffic.
+            for options in ((), ("--network", "none")):
+                job = pool.submit(*options, "--", "true")[0]
+                self.assertEqual(self.last_attempt(pool, job)["network_bytes"], 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
