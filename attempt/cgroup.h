@@ -35,6 +35,7 @@ class AttemptCgroups {
   bool can_limit_memory() const { return !memory_.empty(); }
   bool can_limit_processes() const { return !processes_.empty(); }
   bool can_watch_traffic() const { return no_traffic_.empty(); }
+  const std::string& no_traffic() const { return no_traffic_; }  // why not
   // A sentence for each feature that does not work: what is used instead, and why.
   const std::vector<std::string>& missing() const { return missing_; }
 
@@ -65,8 +66,8 @@ class AttemptCgroups {
   std::string cpu_;
   std::string memory_;
   std::string processes_;
-  std::string held_;        // the root of cgroup v2, or what is delegated of it, if it is alone
-  std::string no_traffic_;  // why traffic cannot be watched
+  std::string held_;  // the root of cgroup v2, or what is delegated of it, if it is alone
+  std::string no_traffic_;
   std::vector<std::string> missing_;
 };
 

@@ -63,6 +63,7 @@ void copy_order_numbers(const From& from, To& to) {
   to.limit_open_files = from.limit_open_files;
   to.walls = from.walls;
   to.no_network = from.no_network;
+  to.bandwidth = from.bandwidth;
   to.save_deadline_ms = from.save_deadline_ms;
   to.cpu_allowance_ms = from.cpu_allowance_ms;
   to.lease_ns = from.lease_ns;

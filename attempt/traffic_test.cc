@@ -20,7 +20,10 @@
 #include <cstring>
 #include <fstream>
 #include <iostream>
+#include <string>
 #include <vector>
+
+#include "base/clock.h"
 
 namespace sublet {
 namespace {
@@ -165,6 +168,8 @@ class TrafficTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(bytes_are_counted_with_their_headers);
   CPPUNIT_TEST(loopback_does_not_count);
   CPPUNIT_TEST(others_do_not_count);
+  CPPUNIT_TEST(the_bound_is_kept_in_both_directions);
+  CPPUNIT_TEST(without_a_bound_all_pass);
   CPPUNIT_TEST(nothing_is_known_without_such_a_group);
   CPPUNIT_TEST_SUITE_END();
 
@@ -195,7 +200,7 @@ class TrafficTest : public CppUnit::TestFixture {
     const Wire wire;
     const Group group;
     Traffic traffic;
-    must(traffic.start(group.path()), "start");
+    must(traffic.start(group.path(), 0), "start");
     CPPUNIT_ASSERT_EQUAL(int64_t{0}, traffic.bytes());
     const UniqueFd socket = group.socket(SOCK_DGRAM);
     must(connect_to(socket, address(kThere)), "connect");
@@ -217,7 +222,7 @@ class TrafficTest : public CppUnit::TestFixture {
     const Wire wire;
     const Group group;
     Traffic traffic;
-    must(traffic.start(group.path()), "start");
+    must(traffic.start(group.path(), 0), "start");
     for (const char* host : {"127.0.0.1", kHere}) {
       const UniqueFd from = group.socket(SOCK_DGRAM), to = group.socket(SOCK_DGRAM);
       const sockaddr_in here = address(host);
@@ -234,7 +239,7 @@ class TrafficTest : public CppUnit::TestFixture {
     const Wire wire;
     const Group group;
     Traffic traffic;
-    must(traffic.start(group.path()), "start");
+    must(traffic.start(group.path(), 0), "start");
     const UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     must(connect_to(socket, address(kThere)), "connect");
     send(socket, 1000);
@@ -242,12 +247,55 @@ class TrafficTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(int64_t{0}, traffic.bytes());
   }
 
+  // Whatever the time that it takes: at least what may pass at once, at most that and the bound.
+  void the_bound_is_kept_in_both_directions() {
+    if (skip()) return;
+    const Wire wire;
+    const Group group;
+    Traffic traffic;
+    constexpr uint64_t kBound = 1'000'000, kAtOnce = kBound / 4, kPacket = 1000 + kHeaders;
+    const int64_t since = system_clock().boot_ns();
+    must(traffic.start(group.path(), kBound), "start");
+    const UniqueFd socket = group.socket(SOCK_DGRAM);
+    must(connect_to(socket, address(kThere)), "connect");
+    uint64_t sent = 0, received = 0;
+    for (int i = 0; i < 2000; ++i) {
+      send(socket, 1000);
+      sent += wire.arrived().size();
+      wire.send(port_of(socket), 1000);
+      char text[2000];
+      while (recv(socket.get(), text, sizeof text, MSG_DONTWAIT) > 0) ++received;
+    }
+    const auto took = static_cast<uint64_t>(system_clock().boot_ns() - since);
+    const uint64_t most = (kAtOnce + kBound * took / 1'000'000'000) / kPacket + 1;
+    for (const uint64_t passed : {sent, received})
+      CPPUNIT_ASSERT_MESSAGE(std::to_string(passed) + " of at most " + std::to_string(most),
+                             passed >= kAtOnce / kPacket && passed <= most);
+    CPPUNIT_ASSERT_EQUAL((sent + received) * kPacket, static_cast<uint64_t>(traffic.bytes()));
+  }
+
+  void without_a_bound_all_pass() {
+    if (skip()) return;
+    const Wire wire;
+    const Group group;
+    Traffic traffic;
+    must(traffic.start(group.path(), 0), "start");
+    const UniqueFd socket = group.socket(SOCK_DGRAM);
+    must(connect_to(socket, address(kThere)), "connect");
+    size_t sent = 0;
+    for (int i = 0; i < 2000; ++i) {
+      send(socket, 1000);
+      sent += wire.arrived().size();
+    }
+    CPPUNIT_ASSERT_EQUAL(size_t{2000}, sent);
+  }
+
   void nothing_is_known_without_such_a_group() {
     Traffic traffic;
     CPPUNIT_ASSERT_EQUAL(int64_t{-1}, traffic.bytes());
-    CPPUNIT_ASSERT(!traffic.start("/tmp"));
+    CPPUNIT_ASSERT(!traffic.start("/tmp", 0));
     CPPUNIT_ASSERT_EQUAL(geteuid() == 0 ? EBADF : EPERM, errno);
-    CPPUNIT_ASSERT(!traffic.start("/no/such/folder"));
+    CPPUNIT_ASSERT(!traffic.start("/no/such/folder", 0));
     CPPUNIT_ASSERT_EQUAL(ENOENT, errno);
     CPPUNIT_ASSERT_EQUAL(int64_t{-1}, traffic.bytes());
   }

@@ -176,6 +176,7 @@ Daemon::Daemon(const ClientSettings& settings)
       desk_, *reporter_, cache_, job_settings(settings, state_, facts_, cgroups_, walls_),
       shepherd_program(settings), mover_command(), attempts_.events());
   check_walls(settings, walls_);
+  check_traffic(settings, cgroups_);
   attempts_.connect(tasks_.get(), reporter_.get());
   if (settings.pool_logins) logins_ = std::make_unique<PoolLogins>(state_);
 }

@@ -151,12 +151,19 @@ void check_walls(const ClientSettings& settings, const WallsTrial& walls) {
       "true': jobs can then read and change all that this account can");
 }
 
+void check_traffic(const ClientSettings& settings, const AttemptCgroups& cgroups) {
+  if (settings.bandwidth > 0 && !cgroups.can_watch_traffic())
+    throw SettingError("bandwidth: this machine cannot bound the traffic of jobs (" +
+                       cgroups.no_traffic() + ")");
+}
+
 JobSettings job_settings(const ClientSettings& settings, const std::string& state,
                          const MachineFacts& facts, const AttemptCgroups& cgroups,
                          const WallsTrial& walls) {
   JobSettings job;
   job.walls = walls.possible();
   job.no_network = settings.network == Network::kNone;
+  job.bandwidth = settings.bandwidth;
   job.disk_reserve = settings.disk_reserve;
   job.slots = facts.slots;
   job.slot_memory = slot_memory(facts, settings.memory_reserve);

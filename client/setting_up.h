@@ -43,6 +43,8 @@ MemorySettings memory_settings(const ClientSettings& settings, const MachineFact
 MonitorSettings monitor_settings(const ClientSettings& settings, const std::string& state);
 // Tells the shepherds what jobs see of this machine.
 void set_up_places(const ClientSettings& settings, const std::string& state);
+// Throws SettingError if the traffic of jobs cannot be bounded as the settings say.
+void check_traffic(const ClientSettings& settings, const AttemptCgroups& cgroups);
 JobSettings job_settings(const ClientSettings& settings, const std::string& state,
                          const MachineFacts& facts, const AttemptCgroups& cgroups,
                          const WallsTrial& walls);

@@ -111,6 +111,7 @@ void fill(const Settings& from, ClientSettings* out) {
     if (!path.starts_with('/'))
       throw from.wrong({"grants"}, "grants: '" + path + "' is not an absolute path");
   out->network = network_named(from.text("network")).value_or(Network::kDefault);
+  out->bandwidth = from.size_bytes("bandwidth");
   out->weak = from.boolean("weak");
   out->pool_logins = from.boolean("pool_logins");
   out->suspend_ms = from.duration_ms("suspend_for");
@@ -211,6 +212,8 @@ std::vector<SettingSpec> client_setting_specs() {
        kAny,
        "the network of jobs; any: this machine's; none: only loopback among their own processes",
        {"any", "none"}},
+      {"bandwidth", T::size, "0", 0, kTiB,
+       "how much each job may send in a second, and as much may it receive; 0: not bounded"},
       {"weak", T::boolean, "false", -kAny, kAny,
        "whether a client without root takes jobs even where the kernel permits no user namespaces: "
        "they can then read and change all that its account can"},

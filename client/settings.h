@@ -47,6 +47,7 @@ struct ClientSettings {
   int64_t suspend_ms = 0;
   std::vector<std::string> grants;      // places of this machine that jobs see
   Network network = Network::kDefault;  // kNone: jobs reach none
+  uint64_t bandwidth = 0;               // bytes per second of each job; 0: not bounded
   bool weak = false;                    // without root, take jobs also where they can have no walls
   bool pool_logins = false;  // tell other machines' owners who is logged in here, and ask them
   int64_t drain_ms = 0;

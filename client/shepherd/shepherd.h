@@ -41,7 +41,7 @@ class Shepherd {
   const char* prepare();
   const char* make_status_page();
   const char* prepare_signals();
-  void watch_traffic();
+  bool watch_traffic();
   const char* start_process();
   const char* write_record();
   bool add_environment();

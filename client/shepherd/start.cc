@@ -93,9 +93,15 @@ const char* Shepherd::prepare_signals() {
   return signals_ >= 0 && timer_ >= 0 ? nullptr : "signals";
 }
 
-// Before the first process of the job: only sockets made from then on count.
-void Shepherd::watch_traffic() {
-  if (!order_.no_network && *order_.cgroup_unified) traffic_.start(order_.cgroup_unified);
+// Before the first process of the job: only sockets made from then on count. False with errno: it
+// would not be bounded.
+bool Shepherd::watch_traffic() {
+  if (order_.no_network) return true;
+  errno = ENOTSUP;
+  const bool watched =
+      *order_.cgroup_unified &&
+      traffic_.start(order_.cgroup_unified, static_cast<uint64_t>(order_.bandwidth));
+  return watched || order_.bandwidth == 0;
 }
 
 const char* Shepherd::prepare() {
@@ -119,7 +125,7 @@ const char* Shepherd::prepare() {
   if (!output_.open(folder_, order_.stdout_limit, order_.stderr_limit)) return "output";
   if (const char* failed = weight_.make(order_)) return failed;
   if (const char* failed = bounds_.set(order_)) return failed;
-  watch_traffic();
+  if (!watch_traffic()) return "traffic";
   reserve_room(folder_, SUBLET_EXIT_FILE, kExitBytes);
   if (!processes_.open(order_.cgroup_unified)) return "proc";
   return nullptr;

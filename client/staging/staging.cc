@@ -232,6 +232,7 @@ AttemptOrder make_order(const AttemptWork& work, const JobSettings& settings, ui
   order.limit_processes = static_cast<int64_t>(what.job.bounds.processes);
   order.walls = settings.walls ? 1 : 0;
   order.no_network = settings.no_network || what.job.network == Network::kNone ? 1 : 0;
+  order.bandwidth = static_cast<int64_t>(settings.bandwidth);
   order.monitor = settings.monitor_socket;
   settings.cgroups.set_folders(what.name, &order);
   order.save_deadline_ms =

@@ -23,6 +23,7 @@ struct JobSettings {
   std::string monitor_socket;
   AttemptCgroups cgroups;
   bool no_network = false;    // for no job; only with walls
+  uint64_t bandwidth = 0;     // of each job, in bytes per second; 0: not bounded
   bool walls = false;         // whether jobs have walls (client/shepherd/walls/places.h)
   uint64_t disk_reserve = 0;  // the owner's, in bytes
   uint32_t slots = 1;

@@ -1,5 +1,5 @@
-"""The network traffic of jobs: what they sent and received is told. The client is in a network
-namespace whose only link leads to another one."""
+"""The network traffic of jobs: what they sent and received is told, and is bounded. The client is
+in a network namespace whose only link leads to another one. And what it cannot keep it refuses."""
 
 import os
 import shutil
@@ -114,7 +114,7 @@ class Traffic(unittest.TestCase):
         extra = [word for one in sets for word in ("--set", one)]
         client = pool.client("curly", prefix=link.inside("near"), extra=extra).start()
         pool.wait_machines(1)
-        if "network traffic is not counted" in pool.log("client-curly"):
+        if "network traffic is neither counted" in pool.log("client-curly"):
             self.skipTest("this kernel does not let the client watch traffic")
         return client
 
@@ -138,6 +138,38 @@ class Traffic(unittest.TestCase):
             for options in ((), ("--network", "none")):
                 job = pool.submit(*options, "--", "true")[0]
                 self.assertEqual(self.last_attempt(pool, job)["network_bytes"], 0)
+
+    def test_bandwidth_is_bounded(self):
+        """TCP slows down and loses nothing."""
+        with harness.Pool() as pool, Link() as link:
+            pool.start_server()
+            self.client(pool, link, "bandwidth=2 MB")
+            port = link.serve()
+            timed = "import time; begun = time.monotonic()\n%s\nprint(time.monotonic() - begun)"
+            sent, bound = 6_000_000, 2_000_000
+            job = pool.submit("--", sys.executable, "-c", timed % EXCHANGE, FAR, port, sent)[0]
+            last = self.last_attempt(pool, job)
+            back, took = pool.output(job)[1].split()
+            self.assertEqual(int(back), sent // 2)
+            self.assertGreaterEqual(last["network_bytes"], sent + sent // 2)
+            # Half comes back when all is sent; after a pause a quarter of a second's may pass.
+            at_once = bound / 4 + (64 << 10)
+            self.assertGreater(float(took), (sent - at_once) / bound + (sent / 2 - at_once) / bound)
+
+
+class Refusals(unittest.TestCase):
+    def test_a_bound_that_cannot_be_kept(self):
+        prefix = []
+        if os.geteuid() == 0:
+            prefix = ["setpriv", "--bounding-set=-sys_admin,-net_admin,-bpf"]
+        with harness.Pool() as pool:
+            pool.start_server()
+            curly = pool.client("curly", prefix=prefix, extra=["--set", "bandwidth=1 MB"]).start()
+            self.assertEqual(curly.process.wait(harness.PATIENCE), 2)
+            self.assertIn("bandwidth: this machine cannot bound the traffic of jobs (",
+                          pool.log("client-curly"))
+        if os.geteuid() == 0:
+            harness.run_as_nobody(self, __file__, self.id().split(".", 1)[1])
 
 
 if __name__ == "__main__":
