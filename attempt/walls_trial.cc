@@ -9,12 +9,13 @@
 
 #include <cerrno>
 
+#include "attempt/loopback.h"
 #include "attempt/namespaces.h"
 
 namespace sublet {
 namespace {
 
-enum Step : int { kNone, kProcess, kNamespaces, kMounts };
+enum Step : int { kNone, kProcess, kNamespaces, kLoopback, kMounts };
 
 // The kinds that walls/places.cc makes.
 bool make_mounts() {
@@ -51,6 +52,7 @@ int status_of(pid_t child) {
 // The processes of a namespace see theirs in /proc, the one that has made it does not.
 [[noreturn]] void try_all(bool network, int to) {
   if (!enter_new_namespaces(network)) tell(to, kNamespaces);
+  if (network && !start_loopback()) tell(to, kLoopback);
   const pid_t first = fork();
   if (first < 0) tell(to, kProcess);
   if (first == 0) tell(to, make_mounts() ? kNone : kMounts);
@@ -71,6 +73,8 @@ WallsTrial try_once(bool network) {
       return {};
     case kNamespaces:
       return {"namespaces", error};
+    case kLoopback:
+      return {"loopback", error};
     case kMounts:
       return {"mounts", error};
     default:

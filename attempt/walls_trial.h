@@ -6,7 +6,7 @@
 namespace sublet {
 
 struct WallsTrial {
-  // What could not be made: "namespaces", "mounts"; null: nothing.
+  // What could not be made: "namespaces", "mounts", "loopback"; null: nothing.
   const char* failed = nullptr;
   int error = 0;  // errno
   // If all of that could be made, but no network namespace: errno.

@@ -19,13 +19,13 @@
 
 #include "attempt/disk_priority.h"
 #include "attempt/landlock.h"
+#include "attempt/loopback.h"
 #include "attempt/namespaces.h"
 #include "base/real_time.h"
 #include "client/shepherd/system.h"
 #include "client/shepherd/walls/call_filter.h"
 #include "client/shepherd/walls/domain.h"
 #include "client/shepherd/walls/init.h"
-#include "client/shepherd/walls/network.h"
 #include "client/shepherd/walls/places.h"
 
 namespace sublet::shepherd {

@@ -1,4 +1,4 @@
-#include "client/shepherd/walls/network.h"
+#include "attempt/loopback.h"
 
 #include <errno.h>
 #include <net/if.h>
@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace sublet::shepherd {
+namespace sublet {
 
 bool start_loopback() {
   const int socket = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -23,4 +23,4 @@ bool start_loopback() {
   return started;
 }
 
-}  // namespace sublet::shepherd
+}  // namespace sublet
