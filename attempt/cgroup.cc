@@ -48,7 +48,8 @@ class Probe {
   }
   std::string try_traffic() const {
     if (!error_.empty()) return error_;
-    return Traffic().start(path_.c_str(), 1) ? std::string() : path_ + ": " + strerror(errno);
+    const TrafficTerms all = {.bandwidth = 1, .only_server = true, .server = "[::1]:1"};
+    return Traffic().start(path_.c_str(), all) ? std::string() : path_ + ": " + strerror(errno);
   }
 
  private:
@@ -148,8 +149,10 @@ AttemptCgroups AttemptCgroups::detect(const std::string& root, const std::string
     found.missing_.push_back(
         "A job's processes are limited per account, or counted once a second (" + why + ").");
   if (!found.can_watch_traffic())
-    found.missing_.push_back("Jobs' network traffic is neither counted nor can it be bounded (" +
-                             found.no_traffic_ + ").");
+    found.missing_.push_back(
+        "Jobs' network traffic is not counted, and can be neither bounded nor limited to the "
+        "server (" +
+        found.no_traffic_ + ").");
   return found;
 }
 

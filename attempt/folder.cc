@@ -38,8 +38,8 @@ size_t point_at(const std::vector<std::string>& from, char** to, size_t most) {
 bool holds_nul(const AttemptOrder& order) {
   auto bad = [](const std::string& text) { return text.find('\0') != std::string::npos; };
   return bad(order.program) || bad(order.work) || bad(order.standard_input) || bad(order.monitor) ||
-         bad(order.cgroup_unified) || bad(order.cgroup_cpu) || bad(order.cgroup_memory) ||
-         bad(order.cgroup_processes) || bad(order.boot_id) ||
+         bad(order.server) || bad(order.cgroup_unified) || bad(order.cgroup_cpu) ||
+         bad(order.cgroup_memory) || bad(order.cgroup_processes) || bad(order.boot_id) ||
          std::ranges::any_of(order.arguments, bad) || std::ranges::any_of(order.environment, bad);
 }
 
@@ -63,6 +63,7 @@ void copy_order_numbers(const From& from, To& to) {
   to.limit_open_files = from.limit_open_files;
   to.walls = from.walls;
   to.no_network = from.no_network;
+  to.only_server = from.only_server;
   to.bandwidth = from.bandwidth;
   to.save_deadline_ms = from.save_deadline_ms;
   to.cpu_allowance_ms = from.cpu_allowance_ms;
@@ -126,6 +127,7 @@ std::string print_order(const AttemptOrder& order) {
   raw->work = order.work.c_str();
   raw->standard_input = order.standard_input.c_str();
   raw->monitor = order.monitor.c_str();
+  raw->server = order.server.c_str();
   raw->cgroup_unified = order.cgroup_unified.c_str();
   raw->cgroup_cpu = order.cgroup_cpu.c_str();
   raw->cgroup_memory = order.cgroup_memory.c_str();
@@ -145,6 +147,7 @@ std::optional<AttemptOrder> parse_order(std::string text, std::string* error) {
   order.work = raw->work;
   order.standard_input = raw->standard_input;
   order.monitor = raw->monitor;
+  order.server = raw->server;
   order.cgroup_unified = raw->cgroup_unified;
   order.cgroup_cpu = raw->cgroup_cpu;
   order.cgroup_memory = raw->cgroup_memory;

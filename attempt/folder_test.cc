@@ -70,8 +70,10 @@ class AttemptFolderTest : public CppUnit::TestFixture {
       order.limit_disk = *rc::gen::inRange<int64_t>(0, INT64_MAX);
       order.walls = *rc::gen::inRange<int64_t>(0, 2);
       order.no_network = *rc::gen::inRange<int64_t>(0, 2);
+      order.only_server = *rc::gen::inRange<int64_t>(0, 2);
       order.bandwidth = *rc::gen::inRange<int64_t>(0, INT64_MAX);
       order.monitor = *any_text(100);
+      order.server = *any_text(60);
       order.cgroup_cpu = *any_text(30);
       order.cgroup_processes = *any_text(30);
       order.lease_ns = *rc::gen::inRange<int64_t>(0, INT64_MAX);

@@ -56,6 +56,8 @@ static const struct field kOrderFields[] = {
     NUMBER(sublet_order, limit_open_files, kOptional, 0, INT32_MAX, 0),
     NUMBER(sublet_order, walls, kOptional, 0, 1, 1),
     NUMBER(sublet_order, no_network, kOptional, 0, 1, 0),
+    NUMBER(sublet_order, only_server, kOptional, 0, 1, 0),
+    TEXT(sublet_order, server, kOptional, 64),
     NUMBER(sublet_order, bandwidth, kOptional, 0, INT64_MAX, 0),
     TEXT(sublet_order, monitor, kRequired, 107), /* sun_path */
     TEXT(sublet_order, cgroup_unified, kOptional, SUBLET_PATH_MAX_BYTES),

@@ -79,6 +79,8 @@ struct sublet_order {
   int64_t limit_open_files;
   int64_t walls;       /* 1: build them (client/shepherd/walls/places.h), or fail */
   int64_t no_network;  /* 1: it may only reach itself; only with walls */
+  int64_t only_server; /* 1: it may reach only `server` and loopback (attempt/traffic.h) */
+  const char* server;  /* HOST:PORT in numbers; "": not known */
   int64_t bandwidth;   /* bytes per second in each direction (attempt/traffic.h); 0: not bounded */
   const char* monitor; /* monitor.sock */
   /* Folders only for this attempt, which the shepherd creates and removes; their

@@ -1,10 +1,16 @@
 #include "attempt/traffic.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
+#include <netinet/in.h>
+#include <netinet/ip.h>
+#include <netinet/ip6.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -43,6 +49,29 @@ int bpf(bpf_cmd command, bpf_attr& how) {
   return static_cast<int>(syscall(SYS_bpf, command, &how, sizeof how));
 }
 
+// Of version 4 or 6; the bytes in the order of the network.
+struct Address {
+  int family;  // AF_UNSPEC: none
+  unsigned char bytes[16];
+  uint16_t port;
+};
+
+Address parse(const char* text) {
+  Address out = {};
+  char host[INET6_ADDRSTRLEN] = {};
+  const char* const colon = strrchr(text, ':');
+  if (!colon) return out;
+  const bool brackets = *text == '[' && colon[-1] == ']';
+  const char* const from = text + brackets;
+  const auto length = static_cast<size_t>(colon - brackets - from);
+  if (length >= sizeof host) return out;
+  memcpy(host, from, length);
+  out.port = htons(static_cast<uint16_t>(atoi(colon + 1)));
+  const int family = brackets ? AF_INET6 : AF_INET;
+  if (inet_pton(family, host, out.bytes) == 1) out.family = family;
+  return out;
+}
+
 // Assembles a program. The kernel's registers: 0 has the result, 1 to 5 the arguments of calls,
 // which do not survive these; 6 to 9 do.
 class Program {
@@ -76,6 +105,34 @@ class Program {
   void skip_if(int condition, int left, int right, int16_t count) {
     put(BPF_JMP | condition | BPF_X, left, right, count, 0);
   }
+  // In the rest of the register.
+  void keep_bits(int reg, int32_t bits) { put(BPF_ALU64 | BPF_AND | BPF_K, reg, 0, 0, bits); }
+  // A 32 bit value, as load() gives it.
+  void set_word(int to, uint32_t value) {
+    put(BPF_ALU | BPF_MOV | BPF_K, to, 0, 0, static_cast<int32_t>(value));
+  }
+  void add(int to, int32_t value) { put(BPF_ALU64 | BPF_ADD | BPF_K, to, 0, 0, value); }
+  // A condition on words that answer_if_all() knows.
+  struct Word {
+    size_t offset;
+    uint32_t bits, value;
+  };
+  // If the words at `base` have these values in these bits, ends the program with this answer.
+  void answer_if_all(int base, const Word* words, int16_t count, int32_t answer) {
+    constexpr int16_t kPerWord = 4;
+    for (int16_t left = count; left > 0; --left, ++words) {
+      load(BPF_W, 1, base, words->offset);
+      put(BPF_ALU | BPF_AND | BPF_K, 1, 0, 0, static_cast<int32_t>(words->bits));
+      set_word(2, words->value);
+      skip_if(BPF_JNE, 1, 2, static_cast<int16_t>((left - 1) * kPerWord + kAnswerSize));
+    }
+    this->answer(answer);
+  }
+  // Unless both are equal, ends the program with this answer.
+  void answer_unless_equal(int left, int right, int32_t answer) {
+    skip_if(BPF_JEQ, left, right, kAnswerSize);
+    this->answer(answer);
+  }
   // Unless the condition holds, ends the program with this answer.
   void answer_unless(int condition, int reg, int32_t value, int32_t answer) {
     put(BPF_JMP | condition | BPF_K, reg, 0, kAnswerSize, value);
@@ -87,11 +144,11 @@ class Program {
     put(BPF_JMP | BPF_EXIT, 0, 0, 0, 0);
   }
 
-  // Of what is sent, or else received. Returns its descriptor, or -1 with errno.
-  int load_into_kernel(bool outgoing) const {
+  // Returns its descriptor, or -1 with errno.
+  int load_into_kernel(bpf_prog_type type, bpf_attach_type where) const {
     bpf_attr how = {};
-    how.prog_type = BPF_PROG_TYPE_CGROUP_SKB;
-    how.expected_attach_type = outgoing ? BPF_CGROUP_INET_EGRESS : BPF_CGROUP_INET_INGRESS;
+    how.prog_type = type;
+    how.expected_attach_type = where;
     how.insns = reinterpret_cast<uintptr_t>(code_);
     how.insn_cnt = count_;
     how.license = reinterpret_cast<uintptr_t>("");
@@ -105,12 +162,52 @@ class Program {
                        static_cast<uint8_t>(from & 15), offset, value};
   }
 
-  bpf_insn code_[64];
+  bpf_insn code_[128];
   uint32_t count_ = 0;
 };
 
 constexpr int kResult = 0, kArgument1 = 1, kFree1 = 1, kFree2 = 2, kFree3 = 3;
-constexpr int kPacket = 6, kLength = 7, kCounts = 8;
+constexpr int kPacket = 6, kLength = 7, kCounts = 8, kStackEnd = 10;
+constexpr int32_t kStackUsed = sizeof(ip6_hdr);
+
+// Copies these bytes of the packet to the top of the stack.
+void copy(Program& program, int32_t from, int32_t size) {
+  program.move(kArgument1, kPacket);
+  program.set(2, from);
+  program.move(3, kStackEnd);
+  program.add(3, -kStackUsed);
+  program.set(4, size);
+  program.call(BPF_FUNC_skb_load_bytes);
+  program.answer_unless(BPF_JEQ, kResult, 0, kDrop);
+}
+
+void load_copied(Program& program, int size, size_t offset) {
+  program.load(size, kFree1, kStackEnd, offset - kStackUsed);
+}
+
+// Headers that may lead elsewhere, IPv4's options and IPv6's extensions, are not permitted.
+void permit_only(Program& program, bool outgoing, const Address& server) {
+  const bool four = server.family == AF_INET;
+  const int32_t header = four ? sizeof(iphdr) : sizeof(ip6_hdr);
+  const size_t ours = four ? offsetof(iphdr, saddr) : offsetof(ip6_hdr, ip6_src);
+  const size_t bytes = four ? sizeof(in_addr) : sizeof(in6_addr);
+  copy(program, 0, header);
+  load_copied(program, BPF_B, 0);
+  if (!four) program.keep_bits(kFree1, 0xf0);
+  program.answer_unless(BPF_JEQ, kFree1, four ? 0x45 : 0x60, kDrop);
+  load_copied(program, BPF_B, four ? offsetof(iphdr, protocol) : offsetof(ip6_hdr, ip6_nxt));
+  program.answer_unless(BPF_JEQ, kFree1, IPPROTO_TCP, kDrop);
+  for (size_t at = 0; at < bytes; at += sizeof(uint32_t)) {
+    uint32_t word;
+    memcpy(&word, server.bytes + at, sizeof word);
+    load_copied(program, BPF_W, ours + (outgoing ? bytes : 0) + at);
+    program.set_word(kFree2, word);
+    program.answer_unless_equal(kFree1, kFree2, kDrop);
+  }
+  copy(program, header, 2 * sizeof(uint16_t));
+  load_copied(program, BPF_H, outgoing ? sizeof(uint16_t) : 0);
+  program.answer_unless(BPF_JEQ, kFree1, server.port, kDrop);
+}
 
 void police(Program& program, bool outgoing, uint64_t bandwidth) {
   const uint64_t at_once_ns = std::max(kLeastAtOnceNs, kLeastAtOnce * kSecond / bandwidth);
@@ -131,16 +228,95 @@ void police(Program& program, bool outgoing, uint64_t bandwidth) {
   program.add_at(kCounts, offsetof(Counts, paid_at), kFree1);
 }
 
-void assemble(Program& program, int map, bool outgoing, uint64_t bandwidth) {
+void assemble(Program& program, int map, bool outgoing, const TrafficTerms& terms) {
   const size_t mine = outgoing ? offsetof(BothCounts, sent) : offsetof(BothCounts, received);
   program.move(kPacket, kArgument1);
   program.load(BPF_W, kResult, kPacket, offsetof(__sk_buff, ifindex));
   program.answer_unless(BPF_JNE, kResult, kLoopback, kPass);
+  const Address server = parse(terms.server);
+  if (terms.only_server && server.family == AF_UNSPEC) return program.answer(kDrop);
+  if (terms.only_server) permit_only(program, outgoing, server);
   program.load(BPF_W, kLength, kPacket, offsetof(__sk_buff, len));
   program.address_in_map(kCounts, map, mine);
-  if (bandwidth > 0) police(program, outgoing, bandwidth);
+  if (terms.bandwidth > 0) police(program, outgoing, terms.bandwidth);
   program.add_at(kCounts, offsetof(Counts, bytes), kLength);
   program.answer(kPass);
+}
+
+uint32_t word_of(const Address& address, size_t number) {
+  uint32_t word;
+  memcpy(&word, address.bytes + number * sizeof word, sizeof word);
+  return word;
+}
+
+constexpr uint32_t kAllBits = ~0u;
+
+// Of a connection of version 4, or of 6 to an address of version 4: where that is.
+void permit_four(Program& program, const Address& server, size_t offset, bool mapped) {
+  using Word = Program::Word;
+  const size_t six = offsetof(bpf_sock_addr, user_ip6);
+  const Word before[] = {
+      {six, kAllBits, 0}, {six + 4, kAllBits, 0}, {six + 8, kAllBits, htonl(0xffff)}};
+  const int16_t skipped = mapped ? 0 : 3;
+  Word words[5];
+  memcpy(words, before, sizeof before);
+  words[3] = {offset, htonl(0xff000000), htonl(INADDR_LOOPBACK & 0xff000000)};
+  program.answer_if_all(kPacket, words + skipped, static_cast<int16_t>(4 - skipped), kPass);
+  words[3] = {offset, kAllBits, word_of(server, 0)};
+  words[4] = {offsetof(bpf_sock_addr, user_port), kAllBits, server.port};
+  if (server.family == AF_INET)
+    program.answer_if_all(kPacket, words + skipped, static_cast<int16_t>(5 - skipped), kPass);
+}
+
+// Connections that permit_only() would let wait for an answer in vain are refused at once.
+void assemble_connect(Program& program, bool four, const Address& server) {
+  program.move(kPacket, kArgument1);
+  program.load(BPF_W, kResult, kPacket, offsetof(bpf_sock_addr, type));
+  program.answer_unless(BPF_JEQ, kResult, SOCK_STREAM, kPass);
+  const size_t six = offsetof(bpf_sock_addr, user_ip6);
+  permit_four(program, server, four ? offsetof(bpf_sock_addr, user_ip4) : six + 12, !four);
+  if (four) return program.answer(kDrop);
+  const Program::Word loopback[] = {{six, kAllBits, 0},
+                                    {six + 4, kAllBits, 0},
+                                    {six + 8, kAllBits, 0},
+                                    {six + 12, kAllBits, htonl(1)}};
+  program.answer_if_all(kPacket, loopback, 4, kPass);
+  Program::Word to_server[5];
+  for (size_t i = 0; i < 4; ++i) to_server[i] = {six + 4 * i, kAllBits, word_of(server, i)};
+  to_server[4] = {offsetof(bpf_sock_addr, user_port), kAllBits, server.port};
+  if (server.family == AF_INET6) program.answer_if_all(kPacket, to_server, 5, kPass);
+  program.answer(kDrop);
+}
+
+bool attach(const Program& program, int cgroup, bpf_prog_type type, bpf_attach_type where) {
+  const UniqueFd loaded(program.load_into_kernel(type, where));
+  if (!loaded.valid()) return false;
+  bpf_attr how = {};
+  how.target_fd = static_cast<uint32_t>(cgroup);
+  how.attach_bpf_fd = static_cast<uint32_t>(loaded.get());
+  how.attach_type = where;
+  how.attach_flags = BPF_F_ALLOW_MULTI;  // beside the service manager's of the folders above
+  return bpf(BPF_PROG_ATTACH, how) == 0;
+}
+
+bool watch_packets(int cgroup, int map, bool outgoing, const TrafficTerms& terms) {
+  Program program;
+  assemble(program, map, outgoing, terms);
+  return attach(program, cgroup, BPF_PROG_TYPE_CGROUP_SKB,
+                outgoing ? BPF_CGROUP_INET_EGRESS : BPF_CGROUP_INET_INGRESS);
+}
+
+bool watch_connections(int cgroup, bool four, const TrafficTerms& terms) {
+  Program program;
+  assemble_connect(program, four, parse(terms.server));
+  return attach(program, cgroup, BPF_PROG_TYPE_CGROUP_SOCK_ADDR,
+                four ? BPF_CGROUP_INET4_CONNECT : BPF_CGROUP_INET6_CONNECT);
+}
+
+bool watch(int cgroup, int map, const TrafficTerms& terms) {
+  return watch_packets(cgroup, map, true, terms) && watch_packets(cgroup, map, false, terms) &&
+         (!terms.only_server ||
+          (watch_connections(cgroup, true, terms) && watch_connections(cgroup, false, terms)));
 }
 
 int make_map() {
@@ -155,26 +331,11 @@ int make_map() {
 
 }  // namespace
 
-bool Traffic::attach(int cgroup, bool outgoing, uint64_t bandwidth) const {
-  Program program;
-  assemble(program, counts_.get(), outgoing, bandwidth);
-  const UniqueFd loaded(program.load_into_kernel(outgoing));
-  if (!loaded.valid()) return false;
-  bpf_attr how = {};
-  how.target_fd = static_cast<uint32_t>(cgroup);
-  how.attach_bpf_fd = static_cast<uint32_t>(loaded.get());
-  how.attach_type = outgoing ? BPF_CGROUP_INET_EGRESS : BPF_CGROUP_INET_INGRESS;
-  how.attach_flags = BPF_F_ALLOW_MULTI;  // beside the service manager's of the folders above
-  return bpf(BPF_PROG_ATTACH, how) == 0;
-}
-
-bool Traffic::start(const char* cgroup, uint64_t bandwidth) {
+bool Traffic::start(const char* cgroup, const TrafficTerms& terms) {
   const UniqueFd folder(open(cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder.valid()) return false;
   counts_.reset(make_map());
-  if (counts_.valid() && attach(folder.get(), true, bandwidth) &&
-      attach(folder.get(), false, bandwidth))
-    return true;
+  if (counts_.valid() && watch(folder.get(), counts_.get(), terms)) return true;
   const int error = errno;
   counts_.reset();
   errno = error;

@@ -10,20 +10,26 @@
 
 namespace sublet {
 
+struct TrafficTerms {
+  // Bytes per second that may be sent, and as many that may be received; 0: any number. Packets
+  // over it are dropped, so that TCP slows down; after a pause as many may pass at once as in a
+  // quarter of a second, or 64 KiB.
+  uint64_t bandwidth = 0;
+  // Only TCP with `server`, "1.2.3.4:9740" or "[::1]:9740"; "": with nobody. Who connects or
+  // sends to others gets EPERM.
+  bool only_server = false;
+  const char* server = "";
+};
+
 class Traffic {
  public:
   // For all sockets that the processes of this folder create from now on, until the folder is
   // removed, even if this process ends. False with errno.
-  // bandwidth: bytes per second that they may send, and as many that they may receive; 0: any
-  // number. Packets over it are dropped, so that TCP slows down; after a pause as many may pass at
-  // once as in a quarter of a second, or 64 KiB.
-  bool start(const char* cgroup, uint64_t bandwidth);
+  bool start(const char* cgroup, const TrafficTerms& terms);
   // Bytes that have passed since then in both directions, with the headers of IP. -1: not known.
   int64_t bytes() const;
 
  private:
-  bool attach(int cgroup, bool outgoing, uint64_t bandwidth) const;
-
   UniqueFd counts_;  // a map of the kernel's
 };
 

@@ -21,6 +21,7 @@
 #include <fstream>
 #include <iostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -30,6 +31,7 @@ namespace {
 
 constexpr uint16_t kPort = 5000;
 constexpr char kHere[] = "10.99.0.1", kThere[] = "10.99.0.2";
+constexpr char kHereSix[] = "fd99::1", kThereSix[] = "fd99::2";
 
 void must(bool good, const char* what) {
   CPPUNIT_ASSERT_MESSAGE(std::string(what) + ": " + strerror(errno), good);
@@ -47,6 +49,17 @@ bool connect_to(const UniqueFd& socket, const sockaddr_in& to) {
   return connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0;
 }
 
+// 0, or the error; of a socket that does not wait EINPROGRESS.
+int error_of_connecting(const UniqueFd& socket, const std::string& host, uint16_t port) {
+  sockaddr_in6 six = {};
+  six.sin6_family = AF_INET6;
+  six.sin6_port = htons(port);
+  if (inet_pton(AF_INET6, host.c_str(), &six.sin6_addr) != 1)
+    return connect_to(socket, address(host.c_str(), port)) ? 0 : errno;
+  return connect(socket.get(), reinterpret_cast<const sockaddr*>(&six), sizeof six) == 0 ? 0
+                                                                                         : errno;
+}
+
 // A network that has this process at its only end.
 class Wire {
  public:
@@ -61,15 +74,24 @@ class Wire {
     give(socket, SIOCSIFADDR, kHere);
     give(socket, SIOCSIFNETMASK, "255.255.255.0");
     bring_up(socket, "wire");
+    struct {
+      in6_addr address;
+      uint32_t prefix;
+      int device;
+    } six = {{}, 64, static_cast<int>(if_nametoindex("wire"))};
+    inet_pton(AF_INET6, kHereSix, &six.address);
+    const UniqueFd socket_six(::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    must(ioctl(socket_six.get(), SIOCSIFADDR, &six) == 0, kHereSix);
   }
   ~Wire() { setns(before_.get(), CLONE_NEWNET); }
 
-  // The sizes of the packets of IPv4 that have passed since the last call.
+  // The sizes of the packets of TCP and UDP that have passed since the last call.
   std::vector<size_t> arrived() const {
     std::vector<size_t> sizes;
     char packet[70'000];
     for (ssize_t size; (size = read(far_.get(), packet, sizeof packet)) > 0;)
-      if (packet[0] >> 4 == 4) sizes.push_back(static_cast<size_t>(size));
+      if (packet[0] >> 4 == 4 || packet[6] == IPPROTO_TCP || packet[6] == IPPROTO_UDP)
+        sizes.push_back(static_cast<size_t>(size));
     return sizes;
   }
 
@@ -129,12 +151,12 @@ class Group {
   ~Group() { rmdir(path()); }
   const char* path() const { return folder_.c_str(); }
 
-  UniqueFd socket(int kind) const {
+  UniqueFd socket(int kind, int family = AF_INET) const {
     std::string own;
     std::ifstream file("/proc/self/cgroup");
     while (std::getline(file, own) && !own.starts_with("0::")) continue;
     join(folder_);
-    UniqueFd made(::socket(AF_INET, kind | SOCK_CLOEXEC, 0));
+    UniqueFd made(::socket(family, kind | SOCK_CLOEXEC, 0));
     join(root() + own.substr(3));
     must(made.valid(), "socket");
     return made;
@@ -170,6 +192,10 @@ class TrafficTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(others_do_not_count);
   CPPUNIT_TEST(the_bound_is_kept_in_both_directions);
   CPPUNIT_TEST(without_a_bound_all_pass);
+  CPPUNIT_TEST(only_the_server_is_reached);
+  CPPUNIT_TEST(headers_that_lead_elsewhere_are_refused);
+  CPPUNIT_TEST(nobody_else_reaches_it);
+  CPPUNIT_TEST(without_an_address_nobody_is_reached);
   CPPUNIT_TEST(nothing_is_known_without_such_a_group);
   CPPUNIT_TEST_SUITE_END();
 
@@ -200,7 +226,7 @@ class TrafficTest : public CppUnit::TestFixture {
     const Wire wire;
     const Group group;
     Traffic traffic;
-    must(traffic.start(group.path(), 0), "start");
+    must(traffic.start(group.path(), {}), "start");
     CPPUNIT_ASSERT_EQUAL(int64_t{0}, traffic.bytes());
     const UniqueFd socket = group.socket(SOCK_DGRAM);
     must(connect_to(socket, address(kThere)), "connect");
@@ -222,7 +248,7 @@ class TrafficTest : public CppUnit::TestFixture {
     const Wire wire;
     const Group group;
     Traffic traffic;
-    must(traffic.start(group.path(), 0), "start");
+    must(traffic.start(group.path(), {}), "start");
     for (const char* host : {"127.0.0.1", kHere}) {
       const UniqueFd from = group.socket(SOCK_DGRAM), to = group.socket(SOCK_DGRAM);
       const sockaddr_in here = address(host);
@@ -239,7 +265,7 @@ class TrafficTest : public CppUnit::TestFixture {
     const Wire wire;
     const Group group;
     Traffic traffic;
-    must(traffic.start(group.path(), 0), "start");
+    must(traffic.start(group.path(), {}), "start");
     const UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     must(connect_to(socket, address(kThere)), "connect");
     send(socket, 1000);
@@ -255,7 +281,7 @@ class TrafficTest : public CppUnit::TestFixture {
     Traffic traffic;
     constexpr uint64_t kBound = 1'000'000, kAtOnce = kBound / 4, kPacket = 1000 + kHeaders;
     const int64_t since = system_clock().boot_ns();
-    must(traffic.start(group.path(), kBound), "start");
+    must(traffic.start(group.path(), {.bandwidth = kBound}), "start");
     const UniqueFd socket = group.socket(SOCK_DGRAM);
     must(connect_to(socket, address(kThere)), "connect");
     uint64_t sent = 0, received = 0;
@@ -279,7 +305,7 @@ class TrafficTest : public CppUnit::TestFixture {
     const Wire wire;
     const Group group;
     Traffic traffic;
-    must(traffic.start(group.path(), 0), "start");
+    must(traffic.start(group.path(), {}), "start");
     const UniqueFd socket = group.socket(SOCK_DGRAM);
     must(connect_to(socket, address(kThere)), "connect");
     size_t sent = 0;
@@ -290,12 +316,102 @@ class TrafficTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(size_t{2000}, sent);
   }
 
+  void only_the_server_is_reached() {
+    if (skip()) return;
+    const Wire wire;
+    const std::string mapped = std::string("::ffff:") + kThere;
+    for (const bool four : {true, false}) {
+      const Group group;
+      Traffic traffic;
+      const std::string server = four ? std::string(kThere) : "[" + std::string(kThereSix) + "]";
+      must(traffic.start(group.path(), {.only_server = true, .server = (server + ":5000").c_str()}),
+           "start");
+      const auto tried = [&](const std::string& host, uint16_t port, int kind = SOCK_STREAM) {
+        const int family = host.find(':') == host.npos ? AF_INET : AF_INET6;
+        const UniqueFd socket = group.socket(kind | SOCK_NONBLOCK, family);
+        const int error = error_of_connecting(socket, host, port);
+        return error != 0 || kind == SOCK_STREAM     ? error
+               : ::send(socket.get(), "x", 1, 0) < 0 ? errno
+                                                     : 0;
+      };
+      for (const auto& [host, is_four] :
+           {std::pair<std::string, bool>{kThere, true}, {mapped, true}, {kThereSix, false}}) {
+        wire.arrived();
+        const bool is_server = four == is_four;
+        CPPUNIT_ASSERT_EQUAL_MESSAGE(host, is_server ? EINPROGRESS : EPERM, tried(host, kPort));
+        CPPUNIT_ASSERT_EQUAL_MESSAGE(host, size_t{is_server}, wire.arrived().size());
+        CPPUNIT_ASSERT_EQUAL_MESSAGE(host, EPERM, tried(host, kPort + 1));
+        CPPUNIT_ASSERT_EQUAL_MESSAGE(host, EPERM, tried(host, kPort, SOCK_DGRAM));
+      }
+      for (const char* host : {"10.99.0.3", "::ffff:10.99.0.3", "fd99::3", "fd98::2"})
+        CPPUNIT_ASSERT_EQUAL_MESSAGE(host, EPERM, tried(host, kPort));
+      // Its own machine answers that nobody listens.
+      for (const char* host : {"127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1"}) {
+        const int error = tried(host, kPort);
+        CPPUNIT_ASSERT_MESSAGE(host + std::string(": ") + strerror(error),
+                               error == ECONNREFUSED || error == EINPROGRESS);
+      }
+      CPPUNIT_ASSERT_EQUAL(size_t{0}, wire.arrived().size());
+      const UniqueFd others(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+      CPPUNIT_ASSERT_EQUAL(EINPROGRESS, error_of_connecting(others, "10.99.0.3", kPort));
+    }
+  }
+
+  // A way by other hosts, as the options of IPv4 can say.
+  void headers_that_lead_elsewhere_are_refused() {
+    if (skip()) return;
+    const Wire wire;
+    const Group group;
+    Traffic traffic;
+    must(traffic.start(group.path(), {.only_server = true, .server = "10.99.0.2:5000"}), "start");
+    for (const bool with : {false, true}) {
+      const UniqueFd socket = group.socket(SOCK_STREAM | SOCK_NONBLOCK);
+      const char none[] = {1, 1, 1, 1};
+      if (with)
+        must(setsockopt(socket.get(), IPPROTO_IP, IP_OPTIONS, none, sizeof none) == 0, "options");
+      CPPUNIT_ASSERT_EQUAL(EINPROGRESS, error_of_connecting(socket, kThere, kPort));
+      CPPUNIT_ASSERT_EQUAL(size_t{!with}, wire.arrived().size());
+    }
+  }
+
+  void nobody_else_reaches_it() {
+    if (skip()) return;
+    const Wire wire;
+    for (const bool only : {false, true}) {
+      const Group group;
+      Traffic traffic;
+      must(traffic.start(group.path(), {.only_server = only, .server = "10.99.0.2:5000"}), "start");
+      const UniqueFd socket = group.socket(SOCK_DGRAM);
+      const sockaddr_in here = address(kHere, kPort + 1);
+      must(bind(socket.get(), reinterpret_cast<const sockaddr*>(&here), sizeof here) == 0, "bind");
+      wire.send(kPort + 1, 100);
+      // On its own machine it is reached.
+      const UniqueFd from = group.socket(SOCK_DGRAM);
+      must(connect_to(from, here), "connect");
+      send(from, 10);
+      CPPUNIT_ASSERT_EQUAL(size_t{only ? 10u : 100u}, receive(socket));
+    }
+  }
+
+  void without_an_address_nobody_is_reached() {
+    if (skip()) return;
+    const Wire wire;
+    for (const char* server : {"", "somewhere:5000", "10.99.0.2"}) {
+      const Group group;
+      Traffic traffic;
+      must(traffic.start(group.path(), {.only_server = true, .server = server}), "start");
+      const UniqueFd socket = group.socket(SOCK_STREAM | SOCK_NONBLOCK);
+      CPPUNIT_ASSERT_EQUAL(EPERM, error_of_connecting(socket, kThere, kPort));
+      CPPUNIT_ASSERT_EQUAL(size_t{0}, wire.arrived().size());
+    }
+  }
+
   void nothing_is_known_without_such_a_group() {
     Traffic traffic;
     CPPUNIT_ASSERT_EQUAL(int64_t{-1}, traffic.bytes());
-    CPPUNIT_ASSERT(!traffic.start("/tmp", 0));
+    CPPUNIT_ASSERT(!traffic.start("/tmp", {}));
     CPPUNIT_ASSERT_EQUAL(geteuid() == 0 ? EBADF : EPERM, errno);
-    CPPUNIT_ASSERT(!traffic.start("/no/such/folder", 0));
+    CPPUNIT_ASSERT(!traffic.start("/no/such/folder", {}));
     CPPUNIT_ASSERT_EQUAL(ENOENT, errno);
     CPPUNIT_ASSERT_EQUAL(int64_t{-1}, traffic.bytes());
   }

@@ -72,6 +72,7 @@ class Daemon {
   const SlotAccounts accounts_;
   const WallsTrial walls_;
   AttemptCgroups cgroups_;
+  const NetworkRules network_;
   MachineIdentity identity_;
   PublicPresence presence_;
   bool presence_known_ = false;
@@ -116,10 +117,11 @@ Daemon::Daemon(const ClientSettings& settings)
       walls_(try_walls()),
       cgroups_(AttemptCgroups::of_machine("c" + hex(digest_of(state_)).substr(0, 12),
                                           walls_.possible())),
+      network_(network_rules(settings, cgroups_, walls_)),
       identity_(ensure_identity(system_files(), state_)),
       cache_(system_files(), {state_ + "/cache", settings.input_cache, settings.disk_reserve}),
       desk_(
-          desk_settings(settings, state_, facts_, accounts_, walls_), system_files(), presence_,
+          desk_settings(settings, state_, facts_, accounts_, network_), system_files(), presence_,
           [this](std::shared_ptr<const Assignment> a) {
             loop_.post([this, a = std::move(a)] {
               attempts_.accept(a);
@@ -173,7 +175,7 @@ Daemon::Daemon(const ClientSettings& settings)
       [](AttemptWork& work) { outlive_power(system_files(), work); });
   tasks_ = std::make_unique<AttemptTasks>(
       TaskThreads{local_, workers_, starts_, uploads_, removals_, pace_}, system_files(), *server_,
-      desk_, *reporter_, cache_, job_settings(settings, state_, facts_, cgroups_, walls_),
+      desk_, *reporter_, cache_, job_settings(settings, state_, facts_, cgroups_, walls_, network_),
       shepherd_program(settings), mover_command(), attempts_.events());
   check_walls(settings, walls_);
   check_traffic(settings, cgroups_);

@@ -48,6 +48,13 @@ void check_reachable(const std::string& state) {
       ": choose another --state, or permit it with 'chmod o+x " + closed + "'");
 }
 
+// Whether all jobs have a network of their own. Those that may reach only a server on this machine
+// need no other.
+bool have_own_network(const ClientSettings& settings) {
+  return settings.network == Network::kNone ||
+         (settings.network == Network::kServer && !settings.membership);
+}
+
 }  // namespace
 
 std::string make_state_folder(const std::string& path) {
@@ -83,14 +90,14 @@ ServerPlace server_place(const ClientSettings& settings, const std::string& stat
 
 DeskSettings desk_settings(const ClientSettings& settings, const std::string& state,
                            const MachineFacts& facts, const SlotAccounts& accounts,
-                           const WallsTrial& walls) {
+                           const NetworkRules& network) {
   return {state,
           facts,
           accounts.uids(),
           settings.outbox_limit,
           settings.disk_reserve,
           MemoryWatch::least(memory_settings(settings, facts)),
-          walls.can_cut_network()};
+          network};
 }
 
 DiskSettings disk_settings(const ClientSettings& settings, const std::string& state) {
@@ -135,12 +142,13 @@ void set_up_places(const ClientSettings& settings, const std::string& state) {
 }
 
 void check_walls(const ClientSettings& settings, const WallsTrial& walls) {
-  if (settings.network == Network::kNone && !walls.can_cut_network()) {
+  if (have_own_network(settings) && !walls.can_cut_network()) {
     const bool only_network = walls.possible();
-    throw SettingError(
-        std::string("network = none: ") + (only_network ? "network namespaces" : walls.failed) +
-        " cannot be created (" + std::strerror(only_network ? walls.network_error : walls.error) +
-        "), so this machine cannot keep jobs off the network");
+    throw SettingError("network = " + network_name(settings.network) + ": " +
+                       (only_network ? "network namespaces" : walls.failed) +
+                       " cannot be created (" +
+                       std::strerror(only_network ? walls.network_error : walls.error) +
+                       "), so this machine cannot keep jobs off the network");
   }
   if (walls.possible() || settings.weak || geteuid() == 0) return;
   throw SettingError(
@@ -151,18 +159,28 @@ void check_walls(const ClientSettings& settings, const WallsTrial& walls) {
       "true': jobs can then read and change all that this account can");
 }
 
+NetworkRules network_rules(const ClientSettings& settings, const AttemptCgroups& cgroups,
+                           const WallsTrial& walls) {
+  return {settings.network, !settings.membership, walls.can_cut_network(),
+          cgroups.can_watch_traffic()};
+}
+
 void check_traffic(const ClientSettings& settings, const AttemptCgroups& cgroups) {
-  if (settings.bandwidth > 0 && !cgroups.can_watch_traffic())
+  if (cgroups.can_watch_traffic()) return;
+  if (settings.bandwidth > 0)
     throw SettingError("bandwidth: this machine cannot bound the traffic of jobs (" +
+                       cgroups.no_traffic() + ")");
+  if (settings.network == Network::kServer && !have_own_network(settings))
+    throw SettingError("network = server: this machine cannot keep jobs from reaching others (" +
                        cgroups.no_traffic() + ")");
 }
 
 JobSettings job_settings(const ClientSettings& settings, const std::string& state,
                          const MachineFacts& facts, const AttemptCgroups& cgroups,
-                         const WallsTrial& walls) {
+                         const WallsTrial& walls, const NetworkRules& network) {
   JobSettings job;
   job.walls = walls.possible();
-  job.no_network = settings.network == Network::kNone;
+  job.network = network;
   job.bandwidth = settings.bandwidth;
   job.disk_reserve = settings.disk_reserve;
   job.slots = facts.slots;

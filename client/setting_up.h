@@ -37,17 +37,19 @@ void check_walls(const ClientSettings& settings, const WallsTrial& walls);
 ServerPlace server_place(const ClientSettings& settings, const std::string& state);
 DeskSettings desk_settings(const ClientSettings& settings, const std::string& state,
                            const MachineFacts& facts, const SlotAccounts& accounts,
-                           const WallsTrial& walls);
+                           const NetworkRules& network);
 DiskSettings disk_settings(const ClientSettings& settings, const std::string& state);
 MemorySettings memory_settings(const ClientSettings& settings, const MachineFacts& facts);
 MonitorSettings monitor_settings(const ClientSettings& settings, const std::string& state);
 // Tells the shepherds what jobs see of this machine.
 void set_up_places(const ClientSettings& settings, const std::string& state);
-// Throws SettingError if the traffic of jobs cannot be bounded as the settings say.
+NetworkRules network_rules(const ClientSettings& settings, const AttemptCgroups& cgroups,
+                           const WallsTrial& walls);
+// Throws SettingError if the traffic of jobs cannot be kept as the settings say.
 void check_traffic(const ClientSettings& settings, const AttemptCgroups& cgroups);
 JobSettings job_settings(const ClientSettings& settings, const std::string& state,
                          const MachineFacts& facts, const AttemptCgroups& cgroups,
-                         const WallsTrial& walls);
+                         const WallsTrial& walls, const NetworkRules& network);
 // The path of sublet-shepherd.
 std::string shepherd_program(const ClientSettings& settings);
 // Of the process that moves large files.

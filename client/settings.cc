@@ -110,7 +110,7 @@ void fill(const Settings& from, ClientSettings* out) {
   for (const std::string& path : out->grants)
     if (!path.starts_with('/'))
       throw from.wrong({"grants"}, "grants: '" + path + "' is not an absolute path");
-  out->network = network_named(from.text("network")).value_or(Network::kDefault);
+  out->network = *network_named(from.text("network"));
   out->bandwidth = from.size_bytes("bandwidth");
   out->weak = from.boolean("weak");
   out->pool_logins = from.boolean("pool_logins");
@@ -205,13 +205,10 @@ std::vector<SettingSpec> client_setting_specs() {
       {"grants", T::texts, "", -kAny, kAny,
        "folders, files and devices that jobs see although they lie in a home folder, in /tmp or in "
        "/dev"},
-      {"network",
-       T::text,
-       "any",
-       -kAny,
-       kAny,
-       "the network of jobs; any: this machine's; none: only loopback among their own processes",
-       {"any", "none"}},
+      {"network", T::text, "any", -kAny, kAny,
+       "the network of jobs; any: this machine's; server: only the pool's server, and this "
+       "machine's loopback; none: only loopback among their own processes",
+       network_names()},
       {"bandwidth", T::size, "0", 0, kTiB,
        "how much each job may send in a second, and as much may it receive; 0: not bounded"},
       {"weak", T::boolean, "false", -kAny, kAny,

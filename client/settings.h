@@ -45,10 +45,10 @@ struct ClientSettings {
   int64_t patience_ms = 0;
   Leaving leaving = Leaving::kSave;  // what jobs do when the owner is back, unless stricter
   int64_t suspend_ms = 0;
-  std::vector<std::string> grants;      // places of this machine that jobs see
-  Network network = Network::kDefault;  // kNone: jobs reach none
-  uint64_t bandwidth = 0;               // bytes per second of each job; 0: not bounded
-  bool weak = false;                    // without root, take jobs also where they can have no walls
+  std::vector<std::string> grants;  // places of this machine that jobs see
+  Network network = Network::kAny;  // what jobs reach at most
+  uint64_t bandwidth = 0;           // bytes per second of each job; 0: not bounded
+  bool weak = false;                // without root, take jobs also where they can have no walls
   bool pool_logins = false;  // tell other machines' owners who is logged in here, and ask them
   int64_t drain_ms = 0;
   uint64_t output_text = 0;

@@ -259,6 +259,10 @@ std::optional<DialFailure> Orb::dial_failure() const {
   return network_ ? network_->failure() : std::nullopt;
 }
 
+std::optional<HostPort> Orb::server_address() const {
+  return network_ ? network_->peer() : std::nullopt;
+}
+
 void Orb::use(const TlsCredentials& credentials) {
   if (network_) network_->use(credentials);
 }

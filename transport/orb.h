@@ -137,6 +137,8 @@ class Orb {
 
   // The failure of the last connection attempt over TLS; none if it succeeded.
   std::optional<DialFailure> dial_failure() const;
+  // The server's address in numbers, as of the last connection over TLS; none: there was none.
+  std::optional<HostPort> server_address() const;
   // Uses these for later connections. Throws TlsError: unusable.
   void use(const TlsCredentials& credentials);
   // Starts to admit remote members and callers over the loopback interface.

@@ -1,11 +1,32 @@
 #include "transport/orb_network.h"
 
+#include <netdb.h>
+#include <sys/socket.h>
+
 #include <algorithm>
+#include <string>
 
 #include "base/os_error.h"
 #include "transport/guard/guarded_transport.h"
 
 namespace sublet {
+namespace {
+
+std::optional<HostPort> peer_of(int socket) {
+  sockaddr_storage address = {};
+  socklen_t size = sizeof address;
+  char host[NI_MAXHOST], port[NI_MAXSERV];
+  auto* const any = reinterpret_cast<sockaddr*>(&address);
+  if (getpeername(socket, any, &size) != 0 ||
+      getnameinfo(any, size, host, sizeof host, port, sizeof port,
+                  NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+    return std::nullopt;
+  HostPort peer{host, static_cast<uint16_t>(std::stoi(port))};
+  peer.host.resize(std::min(peer.host.size(), peer.host.find('%')));  // without the interface
+  return peer;
+}
+
+}  // namespace
 
 OrbNetwork::OrbNetwork(const OrbSettings& settings) : settings_(settings) {
   if (!settings_.membership) return;
@@ -24,10 +45,13 @@ UniqueFd OrbNetwork::dial(int timeout_ms) {
   }
   DialFailure failure{"server.unreachable", "out of file descriptors", "raise the limit"};
   try {
-    UniqueFd plain = relay_.take(dial_server(settings_.membership->server, context, timeout_ms), 0);
+    TlsSession session = dial_server(settings_.membership->server, context, timeout_ms);
+    const std::optional<HostPort> peer = peer_of(session.socket());
+    UniqueFd plain = relay_.take(std::move(session), 0);
     if (plain.valid()) {
       std::lock_guard lock(mutex_);
       failure_.reset();
+      peer_ = peer;
       return plain;
     }
   } catch (const DialError& e) {
@@ -44,6 +68,11 @@ UniqueFd OrbNetwork::dial(int timeout_ms) {
 std::optional<DialFailure> OrbNetwork::failure() const {
   std::lock_guard lock(mutex_);
   return failure_;
+}
+
+std::optional<HostPort> OrbNetwork::peer() const {
+  std::lock_guard lock(mutex_);
+  return peer_;
 }
 
 void OrbNetwork::use(const TlsCredentials& credentials) {

@@ -23,6 +23,8 @@ class OrbNetwork {
   // Any thread. An invalid descriptor: no connection; failure() gives the reason.
   UniqueFd dial(int timeout_ms);
   std::optional<DialFailure> failure() const;
+  // Of the last connection, in numbers; none: there was none.
+  std::optional<HostPort> peer() const;
   // Sets the credentials for later connections. Throws TlsError.
   void use(const TlsCredentials& credentials);
 
@@ -42,6 +44,7 @@ class OrbNetwork {
   mutable std::mutex mutex_;
   std::shared_ptr<const TlsContext> context_;  // of a member
   std::optional<DialFailure> failure_;
+  std::optional<HostPort> peer_;
   std::unique_ptr<TlsDoor> door_;
   std::unique_ptr<LoopbackDoor> loopback_;
 };

@@ -85,8 +85,8 @@ Network network_option(const std::string& word) {
   if (word.empty()) return Network::kDefault;
   const auto network = network_named(word);
   if (!network)
-    usage_error("--network may only be none, not '" + word + "'",
-                "leave it out to use the machine's setting");
+    usage_error("--network must be one of none, server, any, not '" + word + "'",
+                "leave it out to use the machine's");
   return *network;
 }
 
@@ -285,9 +285,12 @@ void declare_job_options(Arguments& a, JobOptions* o) {
            "own way: leave, suspend, linger or kill",
            "WAY");
   a.words("--leaving", leaving_names());
-  a.option("--network", &o->network, "none: no network, only loopback among its own processes",
-           "NETWORK");
-  a.words("--network", {"none"});
+  a.option(
+      "--network", &o->network,
+      "what it may reach, if that is less than the machine's owner permits: none, only its own "
+      "processes; server, only the pool's; or any: it runs only where all is permitted",
+      "NETWORK");
+  a.words("--network", network_names());
   a.option("--count", &o->count, "an array of N jobs; {index} stands for 0, 1, ...", "N");
   a.option("--parameter", &o->parameters,
            "an array with a job for each combination of the values; VALUES as in a batch file: "

@@ -217,8 +217,8 @@ RunAnswer OrderDesk::take(const std::string& session, RunOrder order) {
     answer.reason = refusal(order.what.job.needs, what.name, &answer.answer);
     if (answer.answer != kRunAccepted) return answer;
     if (!order.not_served.empty()) return {what.name, kRunLacks, order.not_served};
-    if (what.job.network == Network::kNone && !settings_.can_cut_network)
-      return {what.name, kRunLacks, "this machine cannot keep jobs off the network"};
+    answer.reason = settings_.network.lacking(what.job.network);
+    if (!answer.reason.empty()) return {what.name, kRunLacks, answer.reason};
     answer.reason = choose_program(what.job);
     if (!answer.reason.empty()) return {what.name, kRunLacks, answer.reason};
     const int64_t now = now_ns();

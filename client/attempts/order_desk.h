@@ -19,6 +19,7 @@
 #include "base/files.h"
 #include "client/attempts/assignment.h"
 #include "client/link/server_calls.h"
+#include "client/machine/network_rules.h"
 #include "protocol/frame.h"
 #include "protocol/lease.h"
 
@@ -67,8 +68,8 @@ struct DeskSettings {
   std::vector<int64_t> slot_uids;  // one per slot; -1: the client's own account
   uint64_t outbox_limit = 1000;    // ended attempts not yet acknowledged
   uint64_t disk_reserve = 64 << 20;
-  uint64_t memory_least = 0;    // bytes that must be available
-  bool can_cut_network = true;  // whether jobs can be kept off it
+  uint64_t memory_least = 0;  // bytes that must be available
+  NetworkRules network;
 };
 
 class OrderDesk {

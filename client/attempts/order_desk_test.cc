@@ -84,7 +84,6 @@ class OrderDeskTest : public CppUnit::TestFixture {
     settings.outbox_limit = 2;
     settings.disk_reserve = 0;
     settings.memory_least = memory_least_;
-    settings.can_cut_network = false;
     desk_ = std::make_unique<OrderDesk>(
         settings, files_, presence_, [this](auto a) { accept(a); },
         [](std::vector<VacateOrder>) {});

@@ -202,7 +202,8 @@ void AttemptTasks::do_start(const WorkPtr& work) {
   settings_.cgroups.hold_controllers();
   pid_t pid = 0;
   try {
-    AttemptOrder order = make_order(*work, settings_, files_.free_bytes(work->folder));
+    AttemptOrder order =
+        make_order(*work, settings_, files_.free_bytes(work->folder), server_.address());
     if (!desk_.may_be_lifted(work->assignment->name.job)) order.cpu_allowance_ms = 0;
     write_order(files_, work->folder, order);
     pid = start_shepherd(shepherd_program_, work->folder).id.pid;

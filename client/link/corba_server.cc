@@ -263,6 +263,11 @@ void CorbaServer::withdraw() {
   parts_->set_session(std::nullopt);
 }
 
+std::string CorbaServer::address() const {
+  const auto at = parts_->orb.server_address();
+  return at ? to_text(*at) : std::string();
+}
+
 std::vector<AttemptVerdict> CorbaServer::started(const std::vector<AttemptStart>& starts) {
   std::vector<AttemptVerdict> verdicts;
   parts_->with_session([&](const idl::SessionKey& key) {

@@ -41,6 +41,7 @@ class CorbaServer : public ServerCalls {
   void report_state(const MachineState& state) override;
   Renewed renew(const MachineState& state, const std::vector<HeldAttempt>& held) override;
   void withdraw() override;
+  std::string address() const override;
   std::vector<AttemptVerdict> started(const std::vector<AttemptStart>& starts) override;
   std::vector<AttemptVerdict> ended(const std::vector<AttemptEnd>& ends) override;
   Upload open_upload(const RequestId& request, const FilePlace& place, uint64_t size,

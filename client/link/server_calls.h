@@ -190,6 +190,8 @@ class ServerCalls : public ContentCalls {
   virtual void report_state(const MachineState& state) = 0;
   virtual Renewed renew(const MachineState& state, const std::vector<HeldAttempt>& held) = 0;
   virtual void withdraw() = 0;
+  // HOST:PORT in numbers; "": on this machine, or not reached yet. No call; any thread.
+  virtual std::string address() const = 0;
 
   // At most kMostReports per call.
   virtual std::vector<AttemptVerdict> started(const std::vector<AttemptStart>& starts) = 0;

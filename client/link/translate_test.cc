@@ -42,7 +42,7 @@ class ClientTranslateTest : public CppUnit::TestFixture {
              Row{"resources", [](idl::RunOrder& o) { o.reserved.length(1); }},
              Row{"start instant", [](idl::RunOrder& o) { o.start_at = 1; }},
              Row{"`colour`", [](idl::RunOrder& o) { colour(o.more); }},
-             Row{"`network`", [](idl::RunOrder& o) { o.what.network = idl::NETWORK_ANY; }},
+             Row{"`network`", [](idl::RunOrder& o) { o.what.network = 99; }},
              Row{"`needs.require`", [](idl::RunOrder& o) { o.what.needs.require = "a > 1"; }},
              Row{"`bounds.colour`", [](idl::RunOrder& o) { colour(o.what.bounds.more); }},
          }) {

@@ -94,14 +94,14 @@ const char* Shepherd::prepare_signals() {
 }
 
 // Before the first process of the job: only sockets made from then on count. False with errno: it
-// would not be bounded.
+// could do what it may not.
 bool Shepherd::watch_traffic() {
   if (order_.no_network) return true;
+  const TrafficTerms terms = {static_cast<uint64_t>(order_.bandwidth), order_.only_server != 0,
+                              order_.server};
   errno = ENOTSUP;
-  const bool watched =
-      *order_.cgroup_unified &&
-      traffic_.start(order_.cgroup_unified, static_cast<uint64_t>(order_.bandwidth));
-  return watched || order_.bandwidth == 0;
+  const bool watched = *order_.cgroup_unified && traffic_.start(order_.cgroup_unified, terms);
+  return watched || (order_.bandwidth == 0 && !order_.only_server);
 }
 
 const char* Shepherd::prepare() {

@@ -236,7 +236,7 @@ class HandInTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(uint32_t{protocol::kEndDone}, w->end.end);
     CPPUNIT_ASSERT_EQUAL(std::string("hell"), server_.complete(FileKind::kStdout)[0].bytes);
     CPPUNIT_ASSERT(w->end.stdout_cut);
-    CPPUNIT_ASSERT_EQUAL(int64_t{4}, make_order(*w, settings_, 0).stdout_limit);
+    CPPUNIT_ASSERT_EQUAL(int64_t{4}, make_order(*w, settings_, 0, "").stdout_limit);
     settings_.output_file_most = 7;  // enough for each, but not for both
     CPPUNIT_ASSERT(go(*w) == TaskResult::kDone);
     CPPUNIT_ASSERT_EQUAL(uint32_t{protocol::kEndOutput}, w->end.end);

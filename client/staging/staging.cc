@@ -209,7 +209,8 @@ uint64_t disk_bound(const AttemptWork& work, const JobSettings& settings, uint64
 
 }  // namespace
 
-AttemptOrder make_order(const AttemptWork& work, const JobSettings& settings, uint64_t disk_free) {
+AttemptOrder make_order(const AttemptWork& work, const JobSettings& settings, uint64_t disk_free,
+                        const std::string& server) {
   const Assignment& what = *work.assignment;
   AttemptOrder order;
   order.job = static_cast<int64_t>(what.name.job);
@@ -231,7 +232,10 @@ AttemptOrder make_order(const AttemptWork& work, const JobSettings& settings, ui
       static_cast<int64_t>(std::min<uint64_t>(disk_bound(work, settings, disk_free), INT64_MAX));
   order.limit_processes = static_cast<int64_t>(what.job.bounds.processes);
   order.walls = settings.walls ? 1 : 0;
-  order.no_network = settings.no_network || what.job.network == Network::kNone ? 1 : 0;
+  const Network network = settings.network.of(what.job.network);
+  order.no_network = network == Network::kNone ? 1 : 0;
+  order.only_server = network == Network::kServer ? 1 : 0;
+  if (order.only_server) order.server = server;
   order.bandwidth = static_cast<int64_t>(settings.bandwidth);
   order.monitor = settings.monitor_socket;
   settings.cgroups.set_folders(what.name, &order);

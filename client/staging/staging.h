@@ -11,6 +11,7 @@
 #include "attempt/cgroup.h"
 #include "attempt/folder.h"
 #include "client/attempts/work.h"
+#include "client/machine/network_rules.h"
 #include "client/staging/input_cache.h"
 #include "client/staging/mover.h"
 #include "protocol/attempt.h"
@@ -22,7 +23,7 @@ namespace sublet::client {
 struct JobSettings {
   std::string monitor_socket;
   AttemptCgroups cgroups;
-  bool no_network = false;    // for no job; only with walls
+  NetworkRules network;
   uint64_t bandwidth = 0;     // of each job, in bytes per second; 0: not bounded
   bool walls = false;         // whether jobs have walls (client/shepherd/walls/places.h)
   uint64_t disk_reserve = 0;  // the owner's, in bytes
@@ -54,8 +55,9 @@ struct StagingOutcome {
 StagingOutcome stage(AttemptWork& work, ServerCalls& server, Mover& mover, InputCache& cache);
 
 // The shepherd's order, with the current lease.
-// `disk_free`: bytes left on the disk with its folder.
-AttemptOrder make_order(const AttemptWork& work, const JobSettings& settings, uint64_t disk_free);
+// `disk_free`: bytes left on the disk with its folder. `server`: ServerCalls::address.
+AttemptOrder make_order(const AttemptWork& work, const JobSettings& settings, uint64_t disk_free,
+                        const std::string& server);
 
 // The complete environment of the job's program, except what the shepherd adds.
 std::vector<std::string> job_environment(const Assignment& assignment,

@@ -24,6 +24,7 @@ class StagingTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(stops_when_told);
   CPPUNIT_TEST(the_environment);
   CPPUNIT_TEST(the_standard_input);
+  CPPUNIT_TEST(the_network);
   CPPUNIT_TEST_SUITE_END();
 
   TemporaryFolder state_;
@@ -210,9 +211,29 @@ class StagingTest : public CppUnit::TestFixture {
   }
 
   void the_standard_input() {
-    CPPUNIT_ASSERT_EQUAL(std::string(), make_order(*work(), {}, 0).standard_input);
+    CPPUNIT_ASSERT_EQUAL(std::string(), make_order(*work(), {}, 0, "").standard_input);
     what_.job.standard_input = "data/a";
-    CPPUNIT_ASSERT_EQUAL(std::string("data/a"), make_order(*work(), {}, 0).standard_input);
+    CPPUNIT_ASSERT_EQUAL(std::string("data/a"), make_order(*work(), {}, 0, "").standard_input);
+  }
+
+  void the_network() {
+    JobSettings settings;
+    settings.network = {Network::kAny, false, true, true};
+    const auto ordered = [&](Network wish) {
+      what_.job.network = wish;
+      const AttemptOrder order = make_order(*work(), settings, 0, "10.0.0.1:9740");
+      return std::string(order.no_network    ? "none"
+                         : order.only_server ? "only "
+                                             : "any") +
+             order.server;
+    };
+    CPPUNIT_ASSERT_EQUAL(std::string("any"), ordered(Network::kDefault));
+    CPPUNIT_ASSERT_EQUAL(std::string("only 10.0.0.1:9740"), ordered(Network::kServer));
+    CPPUNIT_ASSERT_EQUAL(std::string("none"), ordered(Network::kNone));
+    settings.network.most = Network::kServer;
+    CPPUNIT_ASSERT_EQUAL(std::string("only 10.0.0.1:9740"), ordered(Network::kDefault));
+    settings.network.server_is_here = true;
+    CPPUNIT_ASSERT_EQUAL(std::string("none"), ordered(Network::kDefault));
   }
 };
 CPPUNIT_TEST_SUITE_REGISTRATION(StagingTest);

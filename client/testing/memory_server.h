@@ -25,6 +25,7 @@ class MemoryServer : public ServerCalls {
   void report_state(const MachineState&) override {}
   Renewed renew(const MachineState&, const std::vector<HeldAttempt>&) override { return {}; }
   void withdraw() override {}
+  std::string address() const override { return {}; }
   std::vector<AttemptVerdict> started(const std::vector<AttemptStart>& starts) override {
     std::vector<AttemptVerdict> verdicts;
     for (const auto& start : starts) verdicts.push_back({start.name, kVerdictCounts});

@@ -251,7 +251,7 @@ void check_served(const v1::JobDescription& job, const std::string& subject) {
   check.unknown(job.bounds.more, "bounds.");
   check.reserved(has(job.checkpoint), "checkpoint");
   check.reserved(job.leaving > v1::LEAVING_KILL, "leaving");
-  check.reserved(job.network > v1::NETWORK_NONE, "network");
+  check.reserved(job.network > v1::NETWORK_ANY, "network");
   check.reserved(has(job.waits_for), "waits_for");
   check.reserved(job.not_before != 0, "not_before");
   check.reserved(job.reservation != 0, "reservation");

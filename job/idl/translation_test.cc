@@ -124,7 +124,7 @@ struct Row {
 // Numbers that no part serves yet.
 const Row kNumbers[] = {
     {"leaving", "leaving", [](Job& j) { j.leaving = 99; }},
-    {"network", "network", [](Job& j) { j.network = v1::NETWORK_SERVER; }},
+    {"network", "network", [](Job& j) { j.network = 99; }},
 };
 
 void pair(v1::Details& more) { add_detail(more, "colour", "red"); }

@@ -44,7 +44,7 @@ USES = {
     "retries": ("retries = 3", ["--retries", "3"]),
     "priority": ("priority = -4", ["--priority", "-4"]),
     "leaving": ('leaving = "kill"', ["--leaving", "kill"]),
-    "network": ('network = "none"', ["--network", "none"]),
+    "network": ('network = "server"', ["--network", "server"]),
     "save_deadline": ('save_deadline = "5 s"', ["--save-deadline", "5 s"]),
     "count": ("count = 3", ["--count", "3"]),
     "parameters": ('arguments = ["{a}", "{b}"]\nparameters = { a = [1, "x"], b = { from = 2, to = 9 } }',

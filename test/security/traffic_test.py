@@ -1,5 +1,6 @@
-"""The network traffic of jobs: what they sent and received is told, and is bounded. The client is
-in a network namespace whose only link leads to another one. And what it cannot keep it refuses."""
+"""The network traffic of jobs: what they sent and received is told, is bounded, and may be limited
+to the pool's server. The client is in a network namespace whose only link leads to another one,
+where a server for it is, too. And what a client cannot keep it refuses."""
 
 import os
 import shutil
@@ -10,6 +11,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 
 import harness
+import tls_pool
 
 NEAR, FAR = "10.78.0.1", "10.78.0.2"
 
@@ -108,13 +110,21 @@ class Link:
         return int(process.stdout.readline())
 
 
+def wait_refused(pool, why, *options):
+    """Submits a job, and waits for the machines to refuse it for that reason."""
+    job = pool.submit(*options, "--", "true")[0]
+    harness.wait_for(lambda: "last: " + why in pool.job(job)["reason"],
+                     "job %d to be refused: %s" % (job, why))
+    pool.sublet("rm", job)
+
+
 @unittest.skipIf(missing(), missing())
 class Traffic(unittest.TestCase):
     def client(self, pool, link, *sets):
         extra = [word for one in sets for word in ("--set", one)]
         client = pool.client("curly", prefix=link.inside("near"), extra=extra).start()
         pool.wait_machines(1)
-        if "network traffic is neither counted" in pool.log("client-curly"):
+        if "network traffic is not counted" in pool.log("client-curly"):
             self.skipTest("this kernel does not let the client watch traffic")
         return client
 
@@ -156,6 +166,67 @@ class Traffic(unittest.TestCase):
             at_once = bound / 4 + (64 << 10)
             self.assertGreater(float(took), (sent - at_once) / bound + (sent / 2 - at_once) / bound)
 
+    # Prints for each port there whether it can be reached, and the network devices.
+    REACH = ("import socket, sys\n"
+             "for port in sys.argv[2:]:\n"
+             "    try: socket.create_connection((sys.argv[1], int(port)), 60).close()\n"
+             "    except PermissionError: print('refused')\n"
+             "    else: print('reached')\n"
+             "print([name for _, name in socket.if_nameindex()])\n")
+
+    def reached(self, pool, ports, *options):
+        return pool.output(pool.submit(*options, "--", sys.executable, "-c", self.REACH, FAR,
+                                       *ports)[0])[1].split("\n")[:-2]
+
+    def test_only_the_server(self):
+        port = tls_pool.free_port()
+        without = ["setpriv", "--bounding-set=-sys_admin,-net_admin,-bpf"]
+        with tls_pool.TlsPool("%s:%d" % (FAR, port)) as pool, Link() as link:
+            pool.init()
+            pool.server_prefix = link.inside("far")
+            pool.start_server()
+            ports = [port, link.serve()]
+            curly = pool.joined("curly", prefix=link.inside("near")).start()
+            pool.wait_machines(1)
+            if "network traffic is not counted" in curly.log():
+                self.skipTest("this kernel does not let the client watch traffic")
+            for wish in (), ("--network", "any"):
+                self.assertEqual(self.reached(pool, ports, *wish), ["reached", "reached"])
+            self.assertEqual(self.reached(pool, ports, "--network", "server"),
+                             ["reached", "refused"])
+            curly.stop()
+
+            def again(prefix, *sets):
+                extra, before = list(curly.extra), curly.prefix
+                curly.extra += [word for one in sets for word in ("--set", one)]
+                curly.prefix = before + prefix
+                curly.start()
+                curly.extra, curly.prefix = extra, before
+            again([], "network=server")
+            pool.wait_machines(1)
+            self.assertEqual(self.reached(pool, ports), ["reached", "refused"])
+            wait_refused(pool, "it needs the network, and this machine's owner permits only the "
+                         "pool's server", "--network", "any")
+            curly.stop()
+            again(without)
+            pool.wait_machines(1)
+            wait_refused(pool, "this machine cannot keep jobs from reaching others than the server",
+                         "--network", "server")
+            curly.stop()
+            again(without, "network=server")
+            self.assertEqual(curly.process.wait(harness.PATIENCE), 2)
+            self.assertIn("network = server: this machine cannot keep jobs from reaching others (",
+                          curly.log())
+
+    @unittest.skipUnless(harness.has_walls(), "needs namespaces")
+    def test_a_server_on_the_same_machine(self):
+        with harness.Pool() as pool:
+            pool.start_server()
+            pool.client("curly").start()
+            pool.wait_machines(1)
+            job = pool.submit("--network", "server", "--", sys.executable, "-c", self.REACH, FAR)[0]
+            self.assertEqual(pool.output(job)[1], "['lo']\n")
+
 
 class Refusals(unittest.TestCase):
     def test_a_bound_that_cannot_be_kept(self):
@@ -170,6 +241,19 @@ class Refusals(unittest.TestCase):
                           pool.log("client-curly"))
         if os.geteuid() == 0:
             harness.run_as_nobody(self, __file__, self.id().split(".", 1)[1])
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root, to do without some rights")
+    def test_no_loopback(self):
+        """Where a network of its own could not be used, no job gets one."""
+        prefix = ["setpriv", "--bounding-set=-net_admin"]
+        with harness.Pool() as pool:
+            pool.start_server()
+            pool.client("curly", prefix=prefix).start()
+            pool.wait_machines(1)
+            wait_refused(pool, "this machine cannot keep jobs off the network", "--network", "none")
+            moe = pool.client("moe", prefix=prefix, extra=["--set", "network=none"]).start()
+            self.assertEqual(moe.process.wait(harness.PATIENCE), 2)
+            self.assertIn("network = none: loopback cannot be created", pool.log("client-moe"))
 
 
 if __name__ == "__main__":
