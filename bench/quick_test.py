@@ -1,6 +1,6 @@
 """Each benchmark with --quick: it runs, and prints each of its figures once, in the documented
-form. Their values are not checked, except that they are positive, and that a workstation at rest
-uses no more than its budget."""
+form. Their values are not checked, except that they are positive, and that a workstation at rest,
+and the processes of one slot, use no more than their budgets."""
 
 import json
 import math
@@ -11,6 +11,7 @@ import unittest
 
 import measure
 import owner
+from idle import slots
 from owner import kinds
 
 BENCH = os.path.dirname(os.path.abspath(__file__))
@@ -20,6 +21,7 @@ EVICTIONS = [hand.NAME for hand in owner.installed(owner.MANY)] + [
     "control", *kinds.KINDS, "alone", "beside_programs"]
 FEW = [hand.NAME for hand in owner.installed(owner.FEW)]
 BESIDE = ["spinners", "memory", "output", "staging", "delivery", "eviction", "removal"]
+SLOTS = ["slot_" + way for way in slots.POSSIBLE]
 METRICS = {
     "throughput": ["jobs_per_second_200_queued", "limit_afterwards"] +
                   [cpu + "_200_queued" for cpu in CPU],
@@ -39,10 +41,10 @@ METRICS = {
     "idle": [who + what for who in ("monitor", "client", "workstation", "server")
              for what in ("_cpu", "_wakeups", "_private_memory")] +
             [who + what for who in ("mouse_agent", "mouse_workstation", "mouse_all")
-             for what in ("_cpu", "_wakeups")] + ["mouse_events", "agent_private_memory"],
-    "memory": [way + what for way in ("walls", "no_network", "bare") for what in (
-        "_kernel", "_shepherd_private", "_shepherd_shared", "_job_private")] +
-              [way + "_init_private" for way in ("walls", "no_network")],
+             for what in ("_cpu", "_wakeups")] + ["mouse_events", "agent_private_memory"] +
+            [way + what for way in SLOTS for what in (
+                "_kernel", "_shepherd_private", "_shepherd_shared", "_job_private")] +
+            [way + "_init_private" for way in SLOTS if way != "slot_bare"],
     "owner": [metric + part for metric in [
         group + way for group in EVICTIONS for way in ("_stopped", "_sensed", "_left", "_gone")] +
               ["save_took"]
@@ -63,8 +65,8 @@ METRICS = {
 OPTIONAL = {"rival_xargs", "rival_parallel", "rival_tsp"}
 # Measured over a short time, in clock ticks or above noise: may be zero. So may the last instant
 # at which a job runs after the event: it may not run any more.
-MAY_BE_ZERO = {"saves_missing", "walls_kernel", "bare_kernel",
-               "no_network_kernel", "cpu_all_200_queued",
+MAY_BE_ZERO = {"saves_missing", *(way + "_kernel" for way in SLOTS),
+               "cpu_all_200_queued",
                "cpu_shepherds_and_jobs_200_queued", "cpu_monitor_200_queued",
                *(group + way + part for group in (*EVICTIONS, *FEW)
                  for way in ("_stopped", "_left")
@@ -72,7 +74,8 @@ MAY_BE_ZERO = {"saves_missing", "walls_kernel", "bare_kernel",
 
 # Of the budgets, those that hold also in a short run beside other load.
 AT_MOST = {"workstation_private_memory": 4.0, "workstation_wakeups": 4.0,
-           "walls_shepherd_private": 100, "walls_init_private": 100, "bare_shepherd_private": 150}
+           "slot_walls_shepherd_private": 100, "slot_walls_init_private": 100,
+           "slot_bare_shepherd_private": 150}
 
 
 def bench(*words):

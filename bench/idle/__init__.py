@@ -3,7 +3,9 @@
 The monitor samples the real machine twice a second. Then the same for a workstation whose owner
 moves the mouse all the time, 1,000 events a second: each comes from an input device, played by a
 FIFO, and to the owner's X server (Xvfb), which sublet-agent watches. `mouse_events` is the rate
-that was reached."""
+that was reached. And what a slot's attempt holds in memory while its job only waits (slots.py).
+
+--only NAME: only `daemons`, `mouse` or `slots`."""
 
 import contextlib
 import os
@@ -14,29 +16,40 @@ import time
 import harness
 import measure
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "test",
-                                "desktops"))
+from idle import slots
+
+sys.path.insert(0, os.path.join(harness.ROOT, "test", "desktops"))
 import desktop  # noqa: E402
 
 EVENT = bytes(24)  # struct input_event
 RATE = 1000  # events a second
+PARTS = ["daemons", "mouse", "slots"]
 
 
-def run(report, quick):
+def run(report, quick, only=None):
+    parts = only or PARTS
     with harness.Pool() as pool:
         pool.start_server()
-        client = pool.client("curly", scripted=False).start()
-        pool.wait_machines(1, "busy")
-        daemons = measure.Daemons(pool, client)
-        groups = {"monitor": daemons.monitor, "client": daemons.client,
-                  "workstation": daemons.monitor + daemons.client, "server": daemons.server}
-        # A start is over after 5 s; longer than the time between two renewals of the lease.
-        watch(report, groups, time.sleep, 6, 12 if quick else 30)
-        for name, pids in groups.items():
-            report.add(name + "_private_memory", measure.private_bytes(pids) / 1e6, "MB")
-        client.stop()
-        with Cleanups() as cleanups:
-            beside_a_mouse(report, pool, cleanups, 2 if quick else 20)
+        if "daemons" in parts:
+            alone(report, pool, 12 if quick else 30)
+        if "mouse" in parts:
+            with Cleanups() as cleanups:
+                beside_a_mouse(report, pool, cleanups, 2 if quick else 20)
+    if "slots" in parts:
+        slots.run(report, quick)
+
+
+def alone(report, pool, lasts):
+    client = pool.client("curly", scripted=False).start()
+    pool.wait_machines(1, "busy")
+    daemons = measure.Daemons(pool, client)
+    groups = {"monitor": daemons.monitor, "client": daemons.client,
+              "workstation": daemons.monitor + daemons.client, "server": daemons.server}
+    # A start is over after 5 s; longer than the time between two renewals of the lease.
+    watch(report, groups, time.sleep, 6, lasts)
+    for name, pids in groups.items():
+        report.add(name + "_private_memory", measure.private_bytes(pids) / 1e6, "MB")
+    client.stop()
 
 
 class Cleanups(contextlib.ExitStack):
