@@ -8,12 +8,15 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 
 #include "attempt/loopback.h"
 #include "attempt/namespaces.h"
 
 namespace sublet {
 namespace {
+
+constexpr char kLoopbackName[] = "loopback";
 
 enum Step : int { kNone, kProcess, kNamespaces, kLoopback, kMounts };
 
@@ -74,7 +77,7 @@ WallsTrial try_once(bool network) {
     case kNamespaces:
       return {"namespaces", error};
     case kLoopback:
-      return {"loopback", error};
+      return {kLoopbackName, error};
     case kMounts:
       return {"mounts", error};
     default:
@@ -88,7 +91,10 @@ WallsTrial try_walls() {
   const WallsTrial all = try_once(true);
   if (all.possible()) return all;
   WallsTrial without_network = try_once(false);
-  if (without_network.possible()) without_network.network_error = all.error;
+  if (!without_network.possible()) return without_network;
+  const bool loopback = strcmp(all.failed, kLoopbackName) == 0;
+  without_network.network_failed = loopback ? kLoopbackName : "network namespaces";
+  without_network.network_error = all.error;
   return without_network;
 }
 

@@ -6,13 +6,15 @@
 namespace sublet {
 
 struct WallsTrial {
-  // What could not be made: "namespaces", "mounts", "loopback"; null: nothing.
+  // What could not be made: "namespaces", "mounts"; null: nothing.
   const char* failed = nullptr;
   int error = 0;  // errno
-  // If all of that could be made, but no network namespace: errno.
-  int network_error = 0;
+  // What more is wanted for jobs without network, and could not be made: "network namespaces",
+  // "loopback"; or `failed`; null: nothing.
+  const char* network_failed = failed;
+  int network_error = error;
   bool possible() const { return failed == nullptr; }
-  bool can_cut_network() const { return possible() && network_error == 0; }
+  bool can_cut_network() const { return network_failed == nullptr; }
 };
 
 // Has a child process make what the walls of a job consist of.

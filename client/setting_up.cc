@@ -142,14 +142,10 @@ void set_up_places(const ClientSettings& settings, const std::string& state) {
 }
 
 void check_walls(const ClientSettings& settings, const WallsTrial& walls) {
-  if (have_own_network(settings) && !walls.can_cut_network()) {
-    const bool only_network = walls.possible();
-    throw SettingError("network = " + network_name(settings.network) + ": " +
-                       (only_network ? "network namespaces" : walls.failed) +
-                       " cannot be created (" +
-                       std::strerror(only_network ? walls.network_error : walls.error) +
+  if (have_own_network(settings) && !walls.can_cut_network())
+    throw SettingError("network = " + network_name(settings.network) + ": " + walls.network_failed +
+                       " cannot be created (" + std::strerror(walls.network_error) +
                        "), so this machine cannot keep jobs off the network");
-  }
   if (walls.possible() || settings.weak || geteuid() == 0) return;
   throw SettingError(
       std::string("this kernel does not let an ordinary user keep jobs apart from the rest of the "

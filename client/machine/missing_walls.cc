@@ -25,9 +25,8 @@ void add_missing_places(const WallsTrial& walls, bool root, std::vector<std::str
 void add_missing_network(const WallsTrial& walls, std::vector<std::string>* missing) {
   if (walls.possible() && !walls.can_cut_network())
     missing->push_back(
-        std::string("Jobs that are to have no network (--network none) are refused here: network "
-                    "namespaces cannot be created (") +
-        std::strerror(walls.network_error) + ").");
+        std::string("Jobs that are to have no network (--network none) are refused here: ") +
+        walls.network_failed + " cannot be created (" + std::strerror(walls.network_error) + ").");
 }
 
 // What Landlock keeps jobs from. `apart`: another account, or a namespace, protects all processes.

@@ -386,12 +386,12 @@ class Docs(unittest.TestCase):
     def test_what_a_job_cannot_do_is_tested(self):
         """Each line of that table names tests that there are."""
         sources = {}
-        for path in [path for folder in ("client/shepherd", "client/machine", "test/security",
-                                         "test/owner")
+        for path in [path for folder in ("attempt", "client/shepherd", "client/machine",
+                                         "test/security", "test/owner")
                      for path in glob.glob(os.path.join(harness.ROOT, folder, "*_test.*"))]:
             with open(path) as f:
                 name = os.path.basename(path).rpartition("_test.")[0]
-                sources[name] = f.read()
+                sources[name] = sources.get(name, "") + f.read()
         table = read("docs/guide-owner.md").split("| a job | with walls")[1].split("\n\n")[0]
         rows = table.split("\n")[2:]
         self.assertGreater(len(rows), 15)
