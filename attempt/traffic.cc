@@ -38,7 +38,8 @@ constexpr uint64_t kSecond = 1'000'000'000;
 constexpr uint64_t kLeastAtOnceNs = kSecond / 4;
 constexpr uint64_t kLeastAtOnce = 64 << 10;  // what the kernel may pass on as one packet
 
-constexpr uint32_t kLoopback = 1;  // its index in every network namespace
+constexpr char kName[] = "sublet_traffic";  // of programs and map
+constexpr uint32_t kLoopback = 1;           // its index in every network namespace
 
 // What a program answers.
 constexpr int32_t kDrop = 0;
@@ -152,7 +153,7 @@ class Program {
     how.insns = reinterpret_cast<uintptr_t>(code_);
     how.insn_cnt = count_;
     how.license = reinterpret_cast<uintptr_t>("");
-    strcpy(how.prog_name, "sublet_traffic");
+    strcpy(how.prog_name, kName);
     return bpf(BPF_PROG_LOAD, how);
   }
 
@@ -325,8 +326,39 @@ int make_map() {
   how.key_size = sizeof(uint32_t);
   how.value_size = sizeof(BothCounts);
   how.max_entries = 1;
-  strcpy(how.map_name, "sublet_traffic");
+  strcpy(how.map_name, kName);
   return bpf(BPF_MAP_CREATE, how);
+}
+
+int64_t bytes_in(int map) {
+  const uint32_t key = 0;
+  BothCounts counts = {};
+  bpf_attr how = {};
+  how.map_fd = static_cast<uint32_t>(map);
+  how.key = reinterpret_cast<uintptr_t>(&key);
+  how.value = reinterpret_cast<uintptr_t>(&counts);
+  if (bpf(BPF_MAP_LOOKUP_ELEM, how) != 0) return -1;
+  return static_cast<int64_t>(counts.sent.bytes + counts.received.bytes);
+}
+
+// Of the program with this number, if it is one of ours.
+UniqueFd map_of(uint32_t number) {
+  bpf_attr how = {};
+  how.prog_id = number;
+  const UniqueFd program(bpf(BPF_PROG_GET_FD_BY_ID, how));
+  if (!program.valid()) return {};
+  uint32_t map = 0;
+  bpf_prog_info about = {};
+  about.map_ids = reinterpret_cast<uintptr_t>(&map);
+  about.nr_map_ids = 1;
+  how = {};
+  how.info.bpf_fd = static_cast<uint32_t>(program.get());
+  how.info.info_len = sizeof about;
+  how.info.info = reinterpret_cast<uintptr_t>(&about);
+  if (bpf(BPF_OBJ_GET_INFO_BY_FD, how) != 0 || strcmp(about.name, kName) != 0) return {};
+  how = {};
+  how.map_id = map;
+  return UniqueFd(bpf(BPF_MAP_GET_FD_BY_ID, how));
 }
 
 }  // namespace
@@ -342,16 +374,23 @@ bool Traffic::start(const char* cgroup, const TrafficTerms& terms) {
   return false;
 }
 
-int64_t Traffic::bytes() const {
-  if (!counts_.valid()) return -1;
-  const uint32_t key = 0;
-  BothCounts counts = {};
+int64_t Traffic::bytes() const { return counts_.valid() ? bytes_in(counts_.get()) : -1; }
+
+int64_t traffic_of(const char* cgroup) {
+  const UniqueFd folder(open(cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  uint32_t programs[8];
   bpf_attr how = {};
-  how.map_fd = static_cast<uint32_t>(counts_.get());
-  how.key = reinterpret_cast<uintptr_t>(&key);
-  how.value = reinterpret_cast<uintptr_t>(&counts);
-  if (bpf(BPF_MAP_LOOKUP_ELEM, how) != 0) return -1;
-  return static_cast<int64_t>(counts.sent.bytes + counts.received.bytes);
+  how.query.target_fd = static_cast<uint32_t>(folder.get());
+  how.query.attach_type = BPF_CGROUP_INET_EGRESS;
+  how.query.prog_ids = reinterpret_cast<uintptr_t>(programs);
+  how.query.prog_cnt = sizeof programs / sizeof *programs;
+  if (!folder.valid() || bpf(BPF_PROG_QUERY, how) != 0) return -1;
+  const uint32_t count = how.query.prog_cnt;
+  for (uint32_t i = 0; i < count; ++i) {
+    const UniqueFd map = map_of(programs[i]);
+    if (map.valid()) return bytes_in(map.get());
+  }
+  return -1;
 }
 
 }  // namespace sublet

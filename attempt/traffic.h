@@ -33,6 +33,10 @@ class Traffic {
   UniqueFd counts_;  // a map of the kernel's
 };
 
+// The same of the programs that another process has started for this folder. -1: not known, or
+// there are none. Any thread.
+int64_t traffic_of(const char* cgroup);
+
 }  // namespace sublet
 
 #endif  // SUBLET_ATTEMPT_TRAFFIC_H_

@@ -240,6 +240,7 @@ class TrafficTest : public CppUnit::TestFixture {
     expected += wire.send(port_of(socket), 777);
     CPPUNIT_ASSERT_EQUAL(size_t{777}, receive(socket));
     CPPUNIT_ASSERT_EQUAL(expected, static_cast<size_t>(traffic.bytes()));
+    CPPUNIT_ASSERT_EQUAL(expected, static_cast<size_t>(traffic_of(group.path())));
   }
 
   // Also what goes to an address of this machine.
@@ -411,6 +412,9 @@ class TrafficTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(int64_t{-1}, traffic.bytes());
     CPPUNIT_ASSERT(!traffic.start("/tmp", {}));
     CPPUNIT_ASSERT_EQUAL(geteuid() == 0 ? EBADF : EPERM, errno);
+    CPPUNIT_ASSERT_EQUAL(int64_t{-1}, traffic_of("/tmp"));
+    if (!Group::root().empty())
+      CPPUNIT_ASSERT_EQUAL(int64_t{-1}, traffic_of(Group::root().c_str()));
     CPPUNIT_ASSERT(!traffic.start("/no/such/folder", {}));
     CPPUNIT_ASSERT_EQUAL(ENOENT, errno);
     CPPUNIT_ASSERT_EQUAL(int64_t{-1}, traffic.bytes());

@@ -17,6 +17,7 @@ struct JobUse {
   int64_t cpu_ms = -1;  // since it started
   int64_t memory = -1;  // bytes
   int64_t processes = -1;
+  int64_t network = -1;  // bytes sent and received since it started
 };
 
 struct JobsHere {

@@ -16,6 +16,7 @@
 #include <cstring>
 
 #include "attempt/cgroup_use.h"
+#include "attempt/traffic.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/local_socket.h"
@@ -115,6 +116,7 @@ JobUse use_of(const Attempt& attempt) {
     std::vector<pid_t> members;
     append_cgroup_members(attempt.cgroup, &members);
     use.processes = static_cast<int64_t>(members.size());
+    use.network = traffic_of(attempt.cgroup.c_str());
   }
   return use;
 }

@@ -104,7 +104,8 @@ enum sublet_frame_kind {
    * attempts here, each named by one more frame. After it the monitor hangs up. */
   SUBLET_FRAME_OWNER_STATUS = 49,
   /* monitor -> owner: job and attempt. arg[0]: the CPU time that it has used, in ms; arg[1]: bytes
-   * of memory, arg[2]: processes that it uses now; -1: not known. */
+   * of memory, arg[2]: processes that it uses now; arg[3]: bytes that it has sent and received;
+   * -1: not known. */
   SUBLET_FRAME_OWNER_ATTEMPT = 50,
   /* monitor -> owner, in answer to STATUS: what one sense sees. state: 1 if it speaks against
    * jobs, else 0. The frame is followed, in the same message, by at most

@@ -358,6 +358,7 @@ void OwnersWord::answer(const Speaker& speaker, const protocol::PresenceVerdict&
     frame.arg[0] = use.cpu_ms;
     frame.arg[1] = use.memory;
     frame.arg[2] = use.processes;
+    frame.arg[3] = use.network;
     if (!send()) return;
   }
   if (!speaker.complaint.empty())

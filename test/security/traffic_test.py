@@ -134,7 +134,7 @@ class Traffic(unittest.TestCase):
     def test_bytes_are_told(self):
         with harness.Pool() as pool, Link() as link:
             pool.start_server()
-            self.client(pool, link)
+            client = self.client(pool, link)
             port = link.serve()
             sent = 4_000_000
             job = pool.submit("--", sys.executable, "-c", EXCHANGE, FAR, port, sent)[0]
@@ -144,6 +144,15 @@ class Traffic(unittest.TestCase):
             self.assertGreaterEqual(last["network_bytes"], whole)
             self.assertLess(last["network_bytes"], 1.2 * whole)
             self.assertIn("NETWORK", pool.run("show", job)[1])
+            keep = EXCHANGE + "open('ready', 'w').close(); import time; time.sleep(600)"
+            job = pool.submit("--", sys.executable, "-c", keep, FAR, port, sent)[0]
+            harness.wait_for(lambda: os.path.exists(
+                os.path.join(client.state, "attempts", "%d.1" % job, "work", "ready")), "the job")
+            words = ["owner", "status", "--state", client.state]
+            harness.wait_for(lambda: pool.ask(*words)["attempts"][0]["network"] >= whole,
+                             "the monitor to say what the job uses")
+            self.assertIn("NETWORK", pool.run(*words)[1])
+            pool.sublet("rm", job)
             # What goes to the machine itself is no traffic.
             for options in ((), ("--network", "none")):
                 job = pool.submit(*options, "--", "true")[0]

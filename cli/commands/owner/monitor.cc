@@ -79,7 +79,7 @@ OwnersPair pair_of(const std::string& scope, bool fixed, std::string idle, std::
 void add(const Message& message, OwnerAnswer* answer) {
   if (message.frame.kind == SUBLET_FRAME_OWNER_ATTEMPT)
     answer->attempts.push_back({message.frame.job, message.frame.attempt, message.frame.arg[0],
-                                message.frame.arg[1], message.frame.arg[2]});
+                                message.frame.arg[1], message.frame.arg[2], message.frame.arg[3]});
   const size_t feed = message.text.find('\n');
   if (message.frame.kind == SUBLET_FRAME_OWNER_SENSE && feed != std::string::npos)
     answer->senses.push_back(

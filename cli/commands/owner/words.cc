@@ -65,16 +65,18 @@ std::string jobs_line(const OwnerAnswer& answer) {
 std::string use_table(const OwnerAnswer& answer, const Context& context) {
   std::vector<Row> rows;
   for (const JobHere& one : answer.attempts)
-    if (one.cpu_ms >= 0 || one.memory >= 0 || one.processes >= 0)
+    if (one.cpu_ms >= 0 || one.memory >= 0 || one.processes >= 0 || one.network >= 0)
       rows.push_back(
           {{std::to_string(one.job), one.cpu_ms < 0 ? "" : format_duration_ms(one.cpu_ms),
             one.memory < 0 ? "" : format_bytes(static_cast<uint64_t>(one.memory)),
-            one.processes < 0 ? "" : std::to_string(one.processes)}});
+            one.processes < 0 ? "" : std::to_string(one.processes),
+            one.network < 0 ? "" : format_bytes(static_cast<uint64_t>(one.network))}});
   if (rows.empty()) return "";
   return "\n" + list_table({{"JOB", true, 3, 3},
                             {"CPU", true, 3, 2},
                             {"MEMORY", true, 5, 2},
-                            {"PROCS", true, 3, 1}},
+                            {"PROCS", true, 3, 1},
+                            {"NETWORK", true, 5, 1}},
                            rows, context.terminal.columns, context.terminal.colour);
 }
 
@@ -134,6 +136,7 @@ std::string json_of(const OwnerAnswer& answer) {
         .field("cpu_ms", one.cpu_ms)
         .field("memory", one.memory)
         .field("processes", one.processes)
+        .field("network", one.network)
         .end_object();
   json.end_array().key("senses").begin_array();
   for (const SeenBySense& seen : answer.senses)
