@@ -40,11 +40,11 @@ struct AttemptOrder {
   int64_t limit_disk = 0;
   int64_t limit_processes = 0;
   int64_t limit_open_files = 0;
-  int64_t walls = 0;           // 1: build them, or fail
-  int64_t no_network = 0;      // 1: only with walls
-  int64_t only_server = 0;     // 1: only with a cgroup_unified
+  int64_t walls = 0;        // 1: build them, or fail
+  int64_t no_network = 0;   // 1: only with walls
+  int64_t only_server = 0;  // 1: only with a cgroup_unified
   std::string server;
-  int64_t bandwidth = 0;  // 0: not bounded; else only with a cgroup_unified
+  int64_t bandwidth = 0;       // 0: not bounded; else only with a cgroup_unified
   std::string monitor;         // monitor.sock, at most 107 bytes
   std::string cgroup_unified;  // AttemptCgroups::set_folders (attempt/cgroup.h); empty: none
   std::string cgroup_cpu;
