@@ -40,7 +40,7 @@ std::string attempts_table(const std::vector<AttemptInfo>& attempts, int64_t now
       {"CPU", true, 3, 5},       {"KEPT", true, 3, 2},     {"LOST", true, 3, 3},
       {"FROM", true, 3, 2},      {"TO", true, 3, 3},       {"CHECKPOINT", true, 5, 1},
       {"MEMORY", true, 5, 1},    {"PROCS", true, 3, 1},    {"DISK", true, 5, 1},
-      {"NETWORK", true, 5, 1},         {"LEFT IN", true, 4, 1},   {"REASON", false, 8, 0}};
+      {"NETWORK", true, 5, 1},   {"LEFT IN", true, 4, 1},  {"REASON", false, 8, 0}};
   std::vector<Row> rows;
   for (const AttemptInfo& a : attempts) {
     bool over = a.ended != 0;
