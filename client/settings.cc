@@ -210,7 +210,7 @@ std::vector<SettingSpec> client_setting_specs() {
        "machine's loopback; none: only loopback among their own processes",
        network_names()},
       {"bandwidth", T::size, "0", 0, kTiB,
-       "how much each job may send in a second, and as much may it receive; 0: not bounded"},
+       "how much each job may send, and how much it may receive, in a second; 0: no limit"},
       {"weak", T::boolean, "false", -kAny, kAny,
        "whether a client without root takes jobs even where the kernel permits no user namespaces: "
        "they can then read and change all that its account can"},

@@ -145,7 +145,8 @@ Leaving read_leaving(const TomlReader& r, const TomlMember& v) {
 Network read_network(const TomlReader& r, const TomlMember& v) {
   const auto network = network_named(r.text(v));
   if (!network)
-    r.fail(v.value, "network must be one of none, server, any; leave it out to use the machine's");
+    r.fail(v.value,
+           "network must be one of none, server, any; leave it out to use the machine's setting");
   return *network;
 }
 

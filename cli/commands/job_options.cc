@@ -86,7 +86,7 @@ Network network_option(const std::string& word) {
   const auto network = network_named(word);
   if (!network)
     usage_error("--network must be one of none, server, any, not '" + word + "'",
-                "leave it out to use the machine's");
+                "leave it out to use the machine's setting");
   return *network;
 }
 
@@ -285,11 +285,11 @@ void declare_job_options(Arguments& a, JobOptions* o) {
            "own way: leave, suspend, linger or kill",
            "WAY");
   a.words("--leaving", leaving_names());
-  a.option(
-      "--network", &o->network,
-      "what it may reach, if that is less than the machine's owner permits: none, only its own "
-      "processes; server, only the pool's; or any: it runs only where all is permitted",
-      "NETWORK");
+  a.option("--network", &o->network,
+           "what it may reach: none, only its own loopback; server, only the pool's server and the "
+           "machine's loopback; any, everything, and it runs only where the owner permits that "
+           "(default: the machine's setting)",
+           "NETWORK");
   a.words("--network", network_names());
   a.option("--count", &o->count, "an array of N jobs; {index} stands for 0, 1, ...", "N");
   a.option("--parameter", &o->parameters,

@@ -73,7 +73,7 @@ std::string shortage_sentence(const Shortage& shortage) {
   const bool disk = shortage.of == Shortage::Of::kDisk;
   const bool waits = shortage.of == Shortage::Of::kMemoryWaits;
   return std::string(disk    ? "The machine's disk was nearly full"
-                     : waits ? "The machine's programs waited for memory"
+                     : waits ? "Other programs on the machine waited for memory"
                              : "The machine's memory was nearly used up") +
          " (" + format_bytes(shortage.free) + " left); of its jobs, this one used the most (" +
          format_bytes(shortage.used) + ").";

@@ -130,9 +130,10 @@ class EndingTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(!end_of(evicted, disk).memory_short);
     CPPUNIT_ASSERT(!end_of(evicted).memory_short);
     const Shortage waits = {Shortage::Of::kMemoryWaits, 3ull << 30, 8ull << 30};
-    CPPUNIT_ASSERT_EQUAL(std::string("The machine's programs waited for memory (8 GiB left); "
-                                     "of its jobs, this one used the most (3 GiB)."),
-                         end_of(evicted, waits).reason);
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("Other programs on the machine waited for memory (8 GiB left); "
+                    "of its jobs, this one used the most (3 GiB)."),
+        end_of(evicted, waits).reason);
     CPPUNIT_ASSERT(end_of(evicted, waits).memory_short);
     evicted.facts.reason = SUBLET_LEAVE_OWNER;
     CPPUNIT_ASSERT(!end_of(evicted, memory).memory_short);

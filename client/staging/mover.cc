@@ -120,7 +120,9 @@ bool Mover::elsewhere(uint64_t bytes) {
     return true;
   } catch (const OsError& error) {
     log(Severity::warning) << work_.label()
-                           << ": its files are moved at normal weight: " << error.what();
+                           << ": no process to move its files could be started, so they are "
+                              "moved at normal weight: "
+                           << error.what();
     work_.moves_here = true;
     return false;
   }

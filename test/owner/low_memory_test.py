@@ -203,8 +203,8 @@ class LowMemory(unittest.TestCase):
             owner.kill()
             owner.wait()
         self.assertEqual(left["ended_code"], 20, left)
-        self.assertIn("The machine's programs waited for memory (3.9 GiB left); of its jobs, this "
-                      "one used the most (", left["reason"])
+        self.assertIn("Other programs on the machine waited for memory (3.9 GiB left); of its "
+                      "jobs, this one used the most (", left["reason"])
         harness.wait_for(lambda: pool.machines()[0]["state"] != "idle", "the machine to be busy")
 
     def test_a_job_that_waits_for_its_own_bound_stays(self):
