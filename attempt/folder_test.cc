@@ -43,6 +43,7 @@ class AttemptFolderTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(places_come_back_as_they_went);
   CPPUNIT_TEST(record_comes_back_as_it_went);
   CPPUNIT_TEST(exit_comes_back_as_it_went);
+  CPPUNIT_TEST(an_order_says_only_what_matters);
   CPPUNIT_TEST(every_cut_of_an_order_is_refused);
   CPPUNIT_TEST(mutated_orders_never_break_the_parser);
   CPPUNIT_TEST(bad_lines_are_named);
@@ -143,6 +144,21 @@ class AttemptFolderTest : public CppUnit::TestFixture {
       RC_ASSERT(back->step == end.step);
       RC_ASSERT(print_exit(*back) == text);
     }));
+  }
+
+  // Monitors and shepherds of earlier versions refuse an order with keys that they do not know.
+  void an_order_says_only_what_matters() {
+    AttemptOrder order = some_order();
+    order.bandwidth = order.only_server = 0;
+    order.server = "";
+    order.walls = 1;
+    for (const char* key : {"\nbandwidth ", "\nonly_server ", "\nserver ", "\nwalls "})
+      CPPUNIT_ASSERT_EQUAL(std::string::npos, print_order(order).find(key));
+    order.bandwidth = 1000;
+    order.walls = 0;
+    const std::string text = print_order(order);
+    CPPUNIT_ASSERT(text.find("\nbandwidth 1000\n") != std::string::npos);
+    CPPUNIT_ASSERT(text.find("\nwalls 0\n") != std::string::npos);
   }
 
   void every_cut_of_an_order_is_refused() {

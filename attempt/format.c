@@ -326,6 +326,13 @@ static void put_line(struct printer* p, const char* key, const char* value) {
   put(p, '\n');
 }
 
+/* Whether leaving it out means the same. */
+static int is_absent(const struct field* field, const void* in) {
+  if (field->required != kOptional) return 0;
+  if (field->kind == kNumber) return *(const int64_t*)member(in, field->offset) == field->absent;
+  return field->kind == kText && **(const char* const*)member(in, field->offset) == 0;
+}
+
 size_t sublet_format_print(const struct sublet_format* format, const void* in, char* out,
                            size_t capacity) {
   struct printer p = {out, 0, capacity};
@@ -333,6 +340,8 @@ size_t sublet_format_print(const struct sublet_format* format, const void* in, c
   put_plain(&p, " 1\n");
   for (size_t i = 0; i < format->count; ++i) {
     const struct field* field = &format->fields[i];
+    /* Readers of an earlier version refuse keys that they do not know. */
+    if (format->refuse_unknown && is_absent(field, in)) continue;
     if (field->kind == kNumber) {
       put_plain(&p, field->name);
       put(&p, ' ');

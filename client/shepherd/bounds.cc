@@ -46,7 +46,7 @@ const char* Bounds::set(const sublet_order& order) {
 
 void Bounds::limit_copies(int64_t memory) {
   open_up();
-  high_ = open_kernel_file(memory_, "memory.high", O_WRONLY);
+  high_ = open_kernel_file(memory_, "memory.high", O_WRONLY | O_NONBLOCK);
   if (high_ < 0) return;  // v1
   events_ = open_kernel_file(memory_, "memory.events", O_RDONLY);
   copies_ = std::max(memory / kCopiesPart, kCopiesLeast);
@@ -69,8 +69,10 @@ bool Bounds::give_room(const MachineMemory& machine) {
   had_ = std::max(int64_t{0}, all - copies);
   // Others may take it, too.
   const int64_t unused = machine.unused - std::max(machine.total / kUnusedPart, kUnusedLeast);
-  const int64_t room = unused > 0 ? all + unused / 2 : std::min(all, room_);
-  set_room(std::max(room, had_ + copies_));
+  const int64_t least = all + kGrowsMeanwhile;
+  const int64_t room =
+      std::max(unused > 0 ? all + unused / 2 : std::min(least, room_), had_ + copies_);
+  if (room > room_ || (room < room_ && room >= least)) set_room(room);
   return had_ > had + copies_ / 8;
 }
 

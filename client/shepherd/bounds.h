@@ -29,7 +29,7 @@ class Bounds {
   bool give_room(const MachineMemory& machine);
   // POLLPRI says that since the last call of give_room() the room was used up; -1: none.
   int used_up() const { return events_; }
-  // It leaves: nothing slows it any more. Waits for nothing; may be repeated.
+  // It saves or leaves: nothing slows it any more. Waits for nothing; may be repeated.
   void open_up();
 
   bool counts_memory() const { return *memory_ != 0; }
@@ -51,6 +51,7 @@ class Bounds {
 
   static constexpr int64_t kCopiesPart = 8;  // of its bound: one in so many bytes, but at least
   static constexpr int64_t kCopiesLeast = 64 << 20;
+  static constexpr int64_t kGrowsMeanwhile = 4 << 20;  // until its room has been written
   // Is left unused: more than the kernel keeps free by evicting copies (about 100 MB).
   static constexpr int64_t kUnusedPart = 32;  // of the machine's memory, but at least
   static constexpr int64_t kUnusedLeast = 256 << 20;

@@ -132,9 +132,14 @@ class BoundsTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(!room(1525, 1523, 1024));
     CPPUNIT_ASSERT_EQUAL(1525ll, high());
     CPPUNIT_ASSERT(!room(1500, 1498, 30));  // others took it
-    CPPUNIT_ASSERT_EQUAL(1500ll, high());
-    CPPUNIT_ASSERT(!room(1501, 1499, 30));  // somewhat over it, for a moment
-    CPPUNIT_ASSERT_EQUAL(1500ll, high());
+    CPPUNIT_ASSERT_EQUAL(1504ll, high());
+    // Never less than it has, which this process would have to wait for.
+    CPPUNIT_ASSERT(!room(1501, 1499, 30));
+    CPPUNIT_ASSERT_EQUAL(1504ll, high());
+    CPPUNIT_ASSERT(!room(1510, 1508, 30));  // somewhat over it, for a moment
+    CPPUNIT_ASSERT_EQUAL(1504ll, high());
+    CPPUNIT_ASSERT(!room(1023, 1021, 30));  // less would not do for what it may grow meanwhile
+    CPPUNIT_ASSERT_EQUAL(1027ll, high());
     CPPUNIT_ASSERT(!room(700, 698, 30));
     CPPUNIT_ASSERT_EQUAL(1025ll, high());
     CPPUNIT_ASSERT(room(1024, 823, 0));  // by 199 MiB

@@ -131,7 +131,7 @@ void Shepherd::act(uint32_t actions, int64_t now) {
     look_at_status();
     if (seen_.aware) processes_.signal_who_handles(SIGUSR1, launch_.pid());
   }
-  if (actions & (kActLift | kActTerminate | kActKill)) bounds_.open_up();
+  if (actions & (kActSave | kActLift | kActTerminate | kActKill)) bounds_.open_up();
   if (actions & kActKill) {
     processes_.kill();
     // A child still waiting for go() may have no cgroup or session of its own yet.
@@ -439,7 +439,7 @@ void Shepherd::loop() {
       if (fds[5 + i].revents && !(fds[5 + i].revents & POLLIN)) output_.ended(i);
     }
     if ((fds[5].revents | fds[6].revents) & POLLIN) output_.start();
-    if (fds[7].revents) {
+    if (fds[7].revents && machine_.runs()) {
       awaits_growth_ = false;  // until the next measure(): it may be copies of files without end
       give_room();
     }

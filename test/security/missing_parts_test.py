@@ -37,9 +37,10 @@ BY_SESSION = "Jobs are demoted by autogroup nice 19 instead of cpu.idle"
 BY_CLASS = "Jobs are demoted by the idle class instead of cpu.idle"
 LIMITS = "A job's memory limit is enforced per process and checked once a second"
 COUNTS = "A job's processes are limited per account, or counted once a second"
+TRAFFIC = "Jobs' network traffic is not counted"
 # All of them, to see that nothing else is said.
-KNOWN = ("Jobs see home folders", "Jobs that are to have no network", MEMORY, ABSTRACT, SIGNALS, CALLS, KILLS, BY_SESSION, BY_CLASS,
-         LIMITS, COUNTS)
+KNOWN = ("Jobs see home folders", "Jobs that are to have no network", MEMORY, ABSTRACT, SIGNALS,
+         CALLS, KILLS, BY_SESSION, BY_CLASS, LIMITS, COUNTS, TRAFFIC)
 
 # Refused calls; what the trial of walls says of it; whether root needs the part.
 NAMESPACES = (("mounts namespace=EINVAL", "namespaces", "Invalid argument", True),
@@ -105,7 +106,8 @@ class MissingParts(unittest.TestCase):
         client = self.serving(prefix, root, *sets)
         log = self.pool.log("client-" + client.name)
         # Without root no control group of this machine is used.
-        known = KNOWN if root else [one for one in KNOWN if one not in (KILLS, LIMITS, COUNTS)]
+        known = KNOWN if root else [one for one in KNOWN
+                                    if one not in (KILLS, LIMITS, COUNTS, TRAFFIC)]
         for sentence in {*known, *sentences}:
             told = [one for one in sentences if one.startswith(sentence)]
             self.assertEqual(log.count(sentence), len(told), sentence + "\n" + log)
@@ -179,6 +181,11 @@ class MissingParts(unittest.TestCase):
                 NO_PLACES % (MOMENT, "namespaces", "Operation not permitted"), MEMORY, SIGNALS,
                 BY_SESSION if self.autogroups() else BY_CLASS], "weak=true")
 
+    def test_traffic(self):
+        self.check(without_calls("bpf=EPERM"), True, self.base(True) + [TRAFFIC])
+        log = self.refused(without_calls("bpf=EPERM"), True, "bandwidth=1 MB")
+        self.assertIn("bandwidth", log)
+
     def test_call_filter(self):
         """A client that may not install one stands for a kernel that knows none."""
         self.check_both(without_calls("seccomp=EINVAL"), [CALLS])
@@ -198,14 +205,14 @@ class MissingParts(unittest.TestCase):
     def test_control_groups(self):
         if V2_ALONE:
             self.check(elsewhere("mount -t tmpfs none %s" % CGROUPS), True,
-                       self.base(True) + [KILLS, BY_CLASS, LIMITS, COUNTS])
+                       self.base(True) + [KILLS, BY_CLASS, LIMITS, COUNTS, TRAFFIC])
             return
         for name, sentence in HIERARCHIES:
             if sentence == BY_SESSION and not self.autogroups():
                 sentence = BY_CLASS
             with self.subTest(name):
-                self.check(elsewhere("umount -l %s/%s" % (CGROUPS, name)), True,
-                           self.base(True) + [sentence])
+                self.check(elsewhere("umount -l %s/%s" % (CGROUPS, name)), True, self.base(True) +
+                           [sentence] + ([TRAFFIC] if name == "unified" else []))
 
     @unittest.skipIf(V2_ALONE or not os.path.isdir(CGROUPS + "/cpu"), "needs a cpu cgroup of v1")
     def test_neither_cpu_cgroups_nor_autogroups(self):

@@ -13,6 +13,7 @@ PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, FILTER = 22, 38, 2
 # The name: the call's number, and what has to be true of its first argument.
 CALLS = {"mount": (165, None), "keyctl": (250, None), "landlock": (444, None),
          "seccomp": (157, ("is", PR_SET_SECCOMP)), "ioprio": (251, None), "clone3": (435, None),
+         "bpf": (321, None),
          "mounts namespace": (272, ("has", 0x00020000)),
          "cgroups namespace": (272, ("has", 0x02000000)),
          "ipc namespace": (272, ("has", 0x08000000)),
