@@ -97,7 +97,8 @@ class PoolLogins(unittest.TestCase):
         third = self.pool.submit("--", "true")[0]
         # It would have left by now, and the word has reached the server.
         for one in (job, other):
-            self.assertEqual([a["state"] for a in self.pool.job(one)["attempt_list"]], ["running"])
+            shown = self.pool.job(one)["attempt_list"]
+            self.assertEqual([a["state"] for a in shown], ["running"], shown)
         with open(self.pool.folder + "/end", "w"):
             pass
         for one in (job, other):
