@@ -68,9 +68,13 @@ std::optional<MemoryWatch::Named> MemoryWatch::choose(int64_t now_ns, uint64_t a
     leaving_->killed = true;
     return leaving_->who;
   }
+  // Programs may wait for other reasons than jobs: who has little would lose work in vain.
+  const uint64_t least_used = available < least_ ? 0 : least_ / 4;
   const TenantMemory* most = nullptr;
   for (const TenantMemory& one : tenants)
-    if (one.may_go && !named_.contains(one.name) && (!most || one.used > most->used)) most = &one;
+    if (one.may_go && one.used >= least_used && !named_.contains(one.name) &&
+        (!most || one.used > most->used))
+      most = &one;
   if (!most) return std::nullopt;
   named_.insert(most->name);
   leaving_ = {{most->name, most->used, available >= least_},

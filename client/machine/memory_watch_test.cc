@@ -24,6 +24,7 @@ class MemoryWatchTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(no_job_comes_until_there_is_enough_again);
   CPPUNIT_TEST(it_looks_more_often_when_memory_shrinks);
   CPPUNIT_TEST(others_wait_although_there_seems_to_be_enough);
+  CPPUNIT_TEST(who_has_little_does_not_help_who_waits);
   CPPUNIT_TEST(short_waits_are_borne);
   CPPUNIT_TEST(what_may_be_jobs_that_wait_counts_in_the_owners_reserve);
   CPPUNIT_TEST(no_job_comes_for_a_minute_after_waits);
@@ -124,6 +125,14 @@ class MemoryWatchTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(uint64_t{0}, look(1 << 30, {tenant(1, 500)}, {500'000}));
     CPPUNIT_ASSERT_EQUAL(uint64_t{0}, look(1 << 30, {tenant(1, 500)}, {500'000}));
     CPPUNIT_ASSERT_EQUAL(uint64_t{1}, look(1 << 30, {tenant(1, 500)}, {500'000}));
+  }
+
+  void who_has_little_does_not_help_who_waits() {
+    const std::vector<TenantMemory> little = {tenant(1, kReserve / 16 - 1)};
+    for (int i = 0; i < 20; ++i)
+      CPPUNIT_ASSERT_EQUAL(uint64_t{0}, look(1 << 30, little, {1'000'000}));
+    CPPUNIT_ASSERT(watch_.is_low());
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1}, look(1 << 30, {tenant(1, kReserve / 16)}, {1'000'000}));
   }
 
   // A tenth of the time for ever, and more for a moment.
