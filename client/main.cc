@@ -12,12 +12,12 @@
 #include "client/daemon.h"
 #include "client/link/corba_contents.h"
 #include "client/link/joining.h"
+#include "client/mover/process.h"
 #include "client/settings.h"
-#include "client/staging/mover_process.h"
 
 namespace {
 
-// Started by the client, with its socket (client/staging/mover_process.h).
+// Started by the client, with its socket (client/mover/process.h).
 int move_files() {
   signal(SIGPIPE, SIG_IGN);
   sublet::client::end_with(STDIN_FILENO);

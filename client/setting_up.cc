@@ -16,7 +16,7 @@
 #include "client/link/joining.h"
 #include "client/machine/hidden_folders.h"
 #include "client/machine/machine.h"
-#include "client/staging/mover_process.h"
+#include "client/mover/process.h"
 #include "transport/membership_file.h"
 
 namespace sublet::client {

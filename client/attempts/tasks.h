@@ -17,7 +17,7 @@
 #include "client/attempts/order_desk.h"
 #include "client/attempts/reporter.h"
 #include "client/attempts/work.h"
-#include "client/staging/mover.h"
+#include "client/mover/mover.h"
 #include "client/staging/pace.h"
 #include "client/staging/staging.h"
 #include "client/workers.h"

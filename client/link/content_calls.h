@@ -1,5 +1,5 @@
 // The part of ServerCalls that moves the bytes of files. Also used by the process that moves large
-// files (staging/mover.h). Thread-safe; calls block and throw ServerError like those.
+// files (mover/mover.h). Thread-safe; calls block and throw ServerError like those.
 #ifndef SUBLET_CLIENT_LINK_CONTENT_CALLS_H_
 #define SUBLET_CLIENT_LINK_CONTENT_CALLS_H_
 

@@ -16,7 +16,7 @@
 #include "base/text.h"
 #include "checkpoint-api/file_format.h"
 #include "client/attempts/ending.h"
-#include "client/staging/contents.h"
+#include "client/mover/contents.h"
 #include "client/staging/work_folder.h"
 
 namespace sublet::client {

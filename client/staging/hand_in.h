@@ -8,7 +8,7 @@
 
 #include "base/files.h"
 #include "client/attempts/work.h"
-#include "client/staging/mover.h"
+#include "client/mover/mover.h"
 #include "client/staging/pace.h"
 #include "client/staging/staging.h"
 

@@ -25,7 +25,7 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/unique_fd.h"
-#include "client/staging/mover.h"
+#include "client/mover/mover.h"
 
 namespace sublet::client {
 

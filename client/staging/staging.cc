@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "client/machine/disk_usage.h"
-#include "client/staging/mover.h"
+#include "client/mover/mover.h"
 #include "client/staging/work_folder.h"
 
 namespace sublet::client {

@@ -12,8 +12,8 @@
 #include "attempt/folder.h"
 #include "client/attempts/work.h"
 #include "client/machine/network_rules.h"
+#include "client/mover/mover.h"
 #include "client/staging/input_cache.h"
-#include "client/staging/mover.h"
 #include "protocol/attempt.h"
 #include "protocol/leaving.h"
 

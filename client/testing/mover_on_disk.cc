@@ -7,8 +7,8 @@
 
 #include "base/files.h"
 #include "client/link/server_calls.h"
-#include "client/staging/contents.h"
-#include "client/staging/mover_process.h"
+#include "client/mover/contents.h"
+#include "client/mover/process.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "client/staging/contents.h"
+#include "client/mover/contents.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // With real processes and cgroups; only the server is a folder (client/testing/mover_on_disk.cc).
-#include "client/staging/mover.h"
+#include "client/mover/mover.h"
 
 #include <cppunit/extensions/HelperMacros.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 
 #include "attempt/cpu_weight.h"
 #include "base/testing/temporary_folder.h"
-#include "client/staging/mover_process.h"
+#include "client/mover/process.h"
 #include "client/testing/memory_server.h"
 
 namespace sublet::client {

@@ -1,8 +1,8 @@
 // The process that moves large files for the client (mover.h): sublet-client with the one argument
 // kMoverOption, and the client's socket as its standard input. It ends when the client closes the
 // socket. Main thread.
-#ifndef SUBLET_CLIENT_STAGING_MOVER_PROCESS_H_
-#define SUBLET_CLIENT_STAGING_MOVER_PROCESS_H_
+#ifndef SUBLET_CLIENT_MOVER_PROCESS_H_
+#define SUBLET_CLIENT_MOVER_PROCESS_H_
 
 #include <functional>
 #include <memory>
@@ -24,4 +24,4 @@ void end_with(int socket);
 
 }  // namespace sublet::client
 
-#endif  // SUBLET_CLIENT_STAGING_MOVER_PROCESS_H_
+#endif  // SUBLET_CLIENT_MOVER_PROCESS_H_

@@ -1,4 +1,4 @@
-#include "client/staging/mover_messages.h"
+#include "client/mover/messages.h"
 
 #include <sys/socket.h>
 

@@ -1,7 +1,7 @@
 // The loops that move the contents of files between the disk and the server, chunk by chunk. They
 // run on a worker's thread of the client, or in a process of their own (mover.h). No state.
-#ifndef SUBLET_CLIENT_STAGING_CONTENTS_H_
-#define SUBLET_CLIENT_STAGING_CONTENTS_H_
+#ifndef SUBLET_CLIENT_MOVER_CONTENTS_H_
+#define SUBLET_CLIENT_MOVER_CONTENTS_H_
 
 #include <cstdint>
 
@@ -54,4 +54,4 @@ std::string read_content(int file, uint64_t offset, size_t count);
 
 }  // namespace sublet::client
 
-#endif  // SUBLET_CLIENT_STAGING_CONTENTS_H_
+#endif  // SUBLET_CLIENT_MOVER_CONTENTS_H_

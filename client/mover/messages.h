@@ -2,8 +2,8 @@
 // keeps messages apart: first the client's Opening, then in turn a Task with its open files, and
 // its Reports, of which only the last is not kProgress. Both are the same program, so there is one
 // version. Any thread.
-#ifndef SUBLET_CLIENT_STAGING_MOVER_MESSAGES_H_
-#define SUBLET_CLIENT_STAGING_MOVER_MESSAGES_H_
+#ifndef SUBLET_CLIENT_MOVER_MESSAGES_H_
+#define SUBLET_CLIENT_MOVER_MESSAGES_H_
 
 #include <cstdint>
 #include <optional>
@@ -12,7 +12,7 @@
 
 #include "base/unique_fd.h"
 #include "client/link/server_calls.h"
-#include "client/staging/contents.h"
+#include "client/mover/contents.h"
 
 namespace sublet::client {
 
@@ -62,4 +62,4 @@ std::optional<MoverMessage> receive_message(int socket);
 
 }  // namespace sublet::client
 
-#endif  // SUBLET_CLIENT_STAGING_MOVER_MESSAGES_H_
+#endif  // SUBLET_CLIENT_MOVER_MESSAGES_H_

@@ -1,4 +1,4 @@
-#include "client/staging/mover_process.h"
+#include "client/mover/process.h"
 
 #include <poll.h>
 #include <unistd.h>
@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "base/files.h"
-#include "client/staging/mover_messages.h"
+#include "client/mover/messages.h"
 #include "protocol/codec.h"
 
 namespace sublet::client {

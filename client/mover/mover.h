@@ -6,8 +6,8 @@
 // For one worker's thread, by which also the process is ended: at the latest by the destructor.
 // Every operation throws TaskStopped soon after AttemptWork::stop, and ServerError (kAway) if the
 // process dies; the attempt's later tasks then move everything here.
-#ifndef SUBLET_CLIENT_STAGING_MOVER_H_
-#define SUBLET_CLIENT_STAGING_MOVER_H_
+#ifndef SUBLET_CLIENT_MOVER_MOVER_H_
+#define SUBLET_CLIENT_MOVER_MOVER_H_
 
 #include <cstdint>
 #include <functional>
@@ -18,8 +18,8 @@
 #include "attempt/cgroup.h"
 #include "base/process.h"
 #include "client/attempts/work.h"
-#include "client/staging/contents.h"
-#include "client/staging/mover_messages.h"
+#include "client/mover/contents.h"
+#include "client/mover/messages.h"
 #include "client/staging/pace.h"
 
 namespace sublet::client {
@@ -27,7 +27,7 @@ namespace sublet::client {
 struct TaskStopped {};
 
 struct MoverSettings {
-  std::vector<std::string> command;  // of the process: see mover_process.h; empty: no process
+  std::vector<std::string> command;  // of the process: see process.h; empty: no process
   std::string shepherd_program;
   AttemptCgroups cgroups;
 };
@@ -85,4 +85,4 @@ class Mover {
 
 }  // namespace sublet::client
 
-#endif  // SUBLET_CLIENT_STAGING_MOVER_H_
+#endif  // SUBLET_CLIENT_MOVER_MOVER_H_

@@ -1,4 +1,4 @@
-#include "client/staging/mover.h"
+#include "client/mover/mover.h"
 
 #include <poll.h>
 #include <sys/socket.h>
