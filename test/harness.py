@@ -83,6 +83,12 @@ def children(pid):
     return result
 
 
+def tool(*words, check=True):
+    """What a command of the system's says."""
+    return subprocess.run(words, check=check, text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT).stdout
+
+
 def processes_naming(text, where=("cmdline",)):
     """Pids of processes whose command line (or environment) contains `text`."""
     result = []

@@ -13,6 +13,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 
 import harness
+from harness import tool
 import tls_pool
 import training
 
@@ -22,11 +23,6 @@ INSIDE = """hostname "$1"; hidden=$2; shift 2
 for folder in $hidden; do mount -t tmpfs -o size=64k none "$folder"; done
 exec "$@"
 """
-
-
-def tool(*words, check=True):
-    return subprocess.run(words, check=check, text=True, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT).stdout
 
 
 def missing():

@@ -11,6 +11,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 
 import harness
+from harness import tool
 import tls_pool
 
 NEAR, FAR = "10.78.0.1", "10.78.0.2"
@@ -47,11 +48,6 @@ with socket.create_connection((sys.argv[1], int(sys.argv[2]))) as far:
         back += len(data)
 print(back)
 """
-
-
-def tool(*words, check=True):
-    return subprocess.run(words, check=check, text=True, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT).stdout
 
 
 def missing():
