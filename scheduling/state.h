@@ -1,6 +1,6 @@
 // The implementation of Pool: its state and one handler for each event. Private
 // to the brain. The handlers are in events/, by subject; events/batch_stop.cc stops
-// batches, allocation.cc places jobs, restore.cc rebuilds the state.
+// batches, matching/allocation.cc places jobs, restore.cc rebuilds the state.
 #ifndef SUBLET_SCHEDULING_STATE_H_
 #define SUBLET_SCHEDULING_STATE_H_
 
@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "scheduling/fair_share.h"
-#include "scheduling/job_queue.h"
-#include "scheduling/machine_queue.h"
+#include "scheduling/matching/job_queue.h"
+#include "scheduling/matching/machine_queue.h"
 #include "scheduling/pool.h"
 
 namespace sublet::scheduling {

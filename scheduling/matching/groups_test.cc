@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <deque>
 
-#include "scheduling/job_queue.h"
+#include "scheduling/matching/job_queue.h"
 #include "scheduling/pool_testing.h"
 
 namespace sublet::scheduling {

@@ -5,8 +5,8 @@
 //
 // Intrusive: the nodes are in the jobs, which the line does not own. Private to the
 // brain.
-#ifndef SUBLET_SCHEDULING_JOB_LINE_H_
-#define SUBLET_SCHEDULING_JOB_LINE_H_
+#ifndef SUBLET_SCHEDULING_MATCHING_JOB_LINE_H_
+#define SUBLET_SCHEDULING_MATCHING_JOB_LINE_H_
 
 #include <cstdint>
 #include <functional>
@@ -49,4 +49,4 @@ class JobLine {
 
 }  // namespace sublet::scheduling
 
-#endif  // SUBLET_SCHEDULING_JOB_LINE_H_
+#endif  // SUBLET_SCHEDULING_MATCHING_JOB_LINE_H_

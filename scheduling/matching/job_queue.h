@@ -3,8 +3,8 @@
 // machine is found by comparing the heads of the lines.
 //
 // Private to the brain; owned by Pool::State; one caller at a time.
-#ifndef SUBLET_SCHEDULING_JOB_QUEUE_H_
-#define SUBLET_SCHEDULING_JOB_QUEUE_H_
+#ifndef SUBLET_SCHEDULING_MATCHING_JOB_QUEUE_H_
+#define SUBLET_SCHEDULING_MATCHING_JOB_QUEUE_H_
 
 #include <map>
 #include <memory>
@@ -12,8 +12,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "scheduling/job_line.h"
-#include "scheduling/machine_queue.h"
+#include "scheduling/matching/job_line.h"
+#include "scheduling/matching/machine_queue.h"
 #include "scheduling/records.h"
 
 namespace sublet::scheduling {
@@ -146,4 +146,4 @@ class JobQueue {
 
 }  // namespace sublet::scheduling
 
-#endif  // SUBLET_SCHEDULING_JOB_QUEUE_H_
+#endif  // SUBLET_SCHEDULING_MATCHING_JOB_QUEUE_H_

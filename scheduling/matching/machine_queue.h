@@ -3,8 +3,8 @@
 // keeps its compatible groups and its part of the queue.
 //
 // Private to the brain; owned by Pool::State; one caller at a time.
-#ifndef SUBLET_SCHEDULING_MACHINE_QUEUE_H_
-#define SUBLET_SCHEDULING_MACHINE_QUEUE_H_
+#ifndef SUBLET_SCHEDULING_MATCHING_MACHINE_QUEUE_H_
+#define SUBLET_SCHEDULING_MATCHING_MACHINE_QUEUE_H_
 
 #include <map>
 #include <memory>
@@ -12,7 +12,7 @@
 #include <tuple>
 #include <vector>
 
-#include "scheduling/indexed_heap.h"
+#include "scheduling/matching/indexed_heap.h"
 #include "scheduling/records.h"
 
 namespace sublet::scheduling {
@@ -102,4 +102,4 @@ class MachineQueue {
 
 }  // namespace sublet::scheduling
 
-#endif  // SUBLET_SCHEDULING_MACHINE_QUEUE_H_
+#endif  // SUBLET_SCHEDULING_MATCHING_MACHINE_QUEUE_H_

@@ -1,8 +1,8 @@
-#include "scheduling/job_line.h"
+#include "scheduling/matching/job_line.h"
 
 #include <algorithm>
 
-#include "scheduling/job_queue.h"
+#include "scheduling/matching/job_queue.h"
 
 namespace sublet::scheduling {
 namespace {

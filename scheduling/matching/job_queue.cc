@@ -1,4 +1,4 @@
-#include "scheduling/job_queue.h"
+#include "scheduling/matching/job_queue.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,8 +1,8 @@
-#include "scheduling/machine_queue.h"
+#include "scheduling/matching/machine_queue.h"
 
 #include <algorithm>
 
-#include "scheduling/job_queue.h"
+#include "scheduling/matching/job_queue.h"
 
 namespace sublet::scheduling {
 
