@@ -187,6 +187,13 @@ def has_walls(nobody=False):
         stderr=subprocess.DEVNULL).returncode == 0
 
 
+@functools.lru_cache(maxsize=None)
+def others_may_execute():
+    """Whether other accounts can execute the programs of this checkout."""
+    return subprocess.run(
+        AS_NOBODY + ["test", "-x", os.path.join(BIN, "sublet")]).returncode == 0
+
+
 class Failed(Exception):
     """`sublet` ended with an error."""
 
@@ -201,8 +208,9 @@ class Client:
     next_uid = 200000 + os.getpid() * 100
 
     def __init__(self, pool, name, slots=1, monitor_sets=(), extra=(), prefix=(), scripted=True,
-                 grants=None):
-        """grants: of the client, instead of the pool's folder and the checkout."""
+                 grants=None, nobodys=False):
+        """grants: of the client, instead of the pool's folder and the checkout.
+        nobodys: the prefix makes the client nobody's."""
         self.pool = pool
         self.name = name
         self.slots = slots
@@ -227,6 +235,10 @@ class Client:
         if not has_walls():
             self.extra += ["--set", "weak=true"]
         self.process = None
+        self.programs = BIN
+        if nobodys:
+            os.chown(self.state, NOBODY, NOBODY)
+            self.programs = pool.public_programs()
 
     def owner(self, presence):
         """presence: 'active' or 'away'."""
@@ -257,7 +269,7 @@ class Client:
     def start(self):
         if not os.path.exists(self.control):
             self.owner("away")
-        args = self.prefix + [os.path.join(BIN, "sublet-client")] + self.server_arguments() + [
+        args = self.prefix + [os.path.join(self.programs, "sublet-client"), *self.server_arguments(),
                               "--name", self.name, "--slots", str(self.slots), "--state",
                               self.state] + self.extra
         if self.scripted:
@@ -438,6 +450,13 @@ class Pool:
             os.chmod(copy, 0o755)
         return copy
 
+    def public_programs(self):
+        """The folder of a workstation's programs, where every user can execute them."""
+        if others_may_execute():
+            return BIN
+        return os.path.dirname([self.public(os.path.join(BIN, name)) for name in (
+            "sublet-client", "sublet-loadmon", "sublet-shepherd")][0])
+
     # -- the command --------------------------------------------------------
 
     def run(self, *args, cwd=None, stdin=None, deadline=None):
@@ -561,8 +580,7 @@ def run_as_nobody(case, path, test, environment={}):
     root."""
     with Pool() as pool:
         os.chown(pool.folder, NOBODY, NOBODY)
-        readable = subprocess.run(AS_NOBODY + ["test", "-x", os.path.join(BIN, "sublet")])
-        if readable.returncode != 0:
+        if not others_may_execute():
             case.skipTest("other accounts cannot execute the programs of this checkout")
         done = subprocess.run(
             AS_NOBODY + [sys.executable, "-B", os.path.abspath(path), test], text=True,

@@ -106,7 +106,7 @@ class LowDisk(unittest.TestCase):
             if prefix and not harness.has_walls(nobody=True):
                 continue
             client = self.pool.client("full%d" % number, prefix=prefix, grants=[], extra=[
-                "--set", "disk_reserve=0"])
+                "--set", "disk_reserve=0"], nobodys=bool(prefix))
             subprocess.run(["mount", "-t", "tmpfs", "-o", "size=50m,mode=711", "tmpfs",
                             client.state], check=True)
             self.addCleanup(subprocess.run, ["umount", "-l", client.state])

@@ -154,10 +154,7 @@ class Honest(unittest.TestCase):
                 with self.subTest(prefix=prefix, grants=grants), \
                         harness.Pool(["pool.administrators=nobody"]) as pool:
                     pool.start_server()
-                    client = pool.client("curly", prefix=prefix, grants=grants)
-                    if prefix:
-                        os.chown(client.state, harness.NOBODY, harness.NOBODY)
-                    client.start()
+                    pool.client("curly", prefix=prefix, grants=grants, nobodys=bool(prefix)).start()
                     pool.wait_machines(1)
                     text = pool.output(pool.submit("--", "sh", "-c", script)[0])[1]
                     self.assertEqual(text.replace("head: cannot open '%s' for reading: No such "

@@ -336,9 +336,8 @@ print(found)
                 self.skipTest("this root may not mount")
 
             def client(name, *extra):
-                one = pool.client(name, prefix=prefix, extra=extra, grants=[])
-                os.chown(one.state, harness.NOBODY, harness.NOBODY)
-                return one.start()
+                return pool.client(name, prefix=prefix, extra=extra, grants=[],
+                                   nobodys=True).start()
             self.assertEqual(client("curly").process.wait(harness.PATIENCE), 2)
             refused = pool.log("client-curly")
             self.assertIn("namespaces cannot be created (Operation not permitted)", refused)

@@ -79,11 +79,9 @@ class MissingParts(unittest.TestCase):
                 other.stop()
         MissingParts.number += 1
         account = [] if root else harness.AS_NOBODY
-        client = self.pool.client("m%d" % self.number, prefix=prefix + account, grants=[],
-                                  extra=[word for one in sets for word in ("--set", one)])
-        if not root:
-            os.chown(client.state, harness.NOBODY, harness.NOBODY)
-        return client.start()
+        return self.pool.client("m%d" % self.number, prefix=prefix + account, grants=[],
+                                extra=[word for one in sets for word in ("--set", one)],
+                                nobodys=not root).start()
 
     def serving(self, prefix, root, *sets):
         client = self.client(prefix, root, *sets)
