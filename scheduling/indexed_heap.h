@@ -4,8 +4,8 @@
 // Traits: `static bool before(const Entry&, const Entry&)` (a strict order) and
 // `static void moved(Entry&, size_t position)`, called whenever an entry's
 // position changes; kNowhere when it has left.
-#ifndef SUBLET_SCHEDULING_MATCHING_INDEXED_HEAP_H_
-#define SUBLET_SCHEDULING_MATCHING_INDEXED_HEAP_H_
+#ifndef SUBLET_SCHEDULING_INDEXED_HEAP_H_
+#define SUBLET_SCHEDULING_INDEXED_HEAP_H_
 
 #include <cstddef>
 #include <utility>
@@ -92,4 +92,4 @@ class IndexedHeap {
 
 }  // namespace sublet::scheduling
 
-#endif  // SUBLET_SCHEDULING_MATCHING_INDEXED_HEAP_H_
+#endif  // SUBLET_SCHEDULING_INDEXED_HEAP_H_

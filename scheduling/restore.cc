@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <unordered_map>
 
 #include "scheduling/state.h"
 
@@ -22,35 +23,21 @@ class Restorer {
   Restorer(Pool::State& state, Snapshot snapshot) : s_(state), rows_(std::move(snapshot)) {}
 
   Complaints run() {
-    s_.pool = rows_.pool;
-    s_.now = s_.pool.now = std::max<Micros>(s_.pool.now, 1);
+    s_.changes.restore(rows_.pool, rows_.pool);
     for (const UserRecord& row : rows_.users) add_user(row);
     for (const MachineRecord& row : rows_.machines) add_machine(row);
     for (const BatchRecord& row : rows_.batches) add_batch(row);
     const auto earlier = [](const JobRecord& a, const JobRecord& b) { return a.id < b.id; };
     if (!std::is_sorted(rows_.jobs.begin(), rows_.jobs.end(), earlier))
       std::sort(rows_.jobs.begin(), rows_.jobs.end(), earlier);
-    s_.jobs.reserve(rows_.jobs.size());
+    s_.jobs.expect(rows_.jobs.size());
     for (JobRecord& row : rows_.jobs) add_job(std::move(row));
     for (const AttemptRecord& row : rows_.attempts) add_attempt(row);
     settle_jobs();
-    std::erase_if(s_.batches, [](const auto& batch) { return batch.second.jobs.empty(); });
-    // Rows that are not in the snapshot have ids too.
-    last_job_ = std::max(last_job_, rows_.last_job);
-    last_batch_ = std::max(last_batch_, rows_.last_batch);
-    last_machine_ = std::max(last_machine_, rows_.last_machine);
-    raise(s_.pool.next_job, last_job_, "jobs");
-    raise(s_.pool.next_batch, last_batch_, "batches");
-    raise(s_.pool.next_machine, last_machine_, "machines");
-    raise(s_.pool.next_change, rows_.last_change, "changes");
+    s_.jobs.forget_empty_batches();
+    raise_counters();
     s_.order_requesting();
-    s_.stored_pool = rows_.pool;  // so that raised counters are stored with the next event
-    s_.touched_users.clear();
-    for (auto& [name, user] : s_.users) {
-      user.touched = false;
-      s_.spare_users.push_back(&user);
-    }
-    s_.forget_spare_users();
+    s_.ledger.settle();
     return std::move(complaints_);
   }
 
@@ -58,50 +45,33 @@ class Restorer {
   void complain(std::string sentence) { complaints_.push_back(std::move(sentence)); }
 
   void add_user(const UserRecord& row) {
-    const double default_shares = s_.parameters.default_shares;
-    UserRecord& record = s_.user(row.name).record;
-    record = row;
-    if (!(row.shares > 0) || !std::isfinite(row.shares)) {
-      complain("user " + row.name + " had no valid shares: default used");
-      record.shares = default_shares;
-    }
-    for (double* value : {&record.usage, &record.charges}) {
-      if (*value >= 0 && std::isfinite(*value)) continue;
-      complain("user " + row.name + " had no valid usage: 0 used");
-      *value = 0;
-    }
+    for (std::string& sentence : s_.ledger.restore(row)) complain(std::move(sentence));
   }
 
   void add_machine(const MachineRecord& row) {
-    if (row.id == 0 || s_.machines.contains(row.id)) {
+    if (!s_.machines.restore(row))
       return complain("machine " + std::to_string(row.id) + " is left out: no valid id");
-    }
     last_machine_ = std::max(last_machine_, row.id);
-    Machine& m = s_.machines[row.id];
-    m.due_kind = Timed::Kind::kMachine;
-    m.due_id = row.id;
-    m.record = row;
-    m.kind = s_.idle.class_of(row, s_.queue);
-    m.disk_free = row.disk;
-    m.last_contact = s_.now;
-    m.silent = row.state == MachineState::kSilent;
-    const auto [name, made] = s_.machine_names.try_emplace(row.name, row.id);
-    if (!made && row.state != MachineState::kGone) name->second = row.id;
-    s_.schedule(m);
   }
 
   // If the row is ignored, its jobs continue without the condition.
   void add_batch(const BatchRecord& row) {
-    if (row.id == 0 || !row.stop_when.is_set() || s_.batches.contains(row.id)) {
-      return complain(name_of(row) + " is left out: no valid id or condition");
-    }
-    if (row.stopped_by != 0) {
+    if (row.stopped_by != 0)
       return complain(name_of(row) + " is left out: it has stopped, yet has live jobs");
-    }
-    s_.batches[row.id].record = row;
+    if (!s_.jobs.restore(row)) complain(name_of(row) + " is left out: no valid id or condition");
   }
 
-  // Ids are never assigned twice.
+  // The counters must be above all ids, also of rows that are not in the snapshot. Raised
+  // ones are stored with the next event.
+  void raise_counters() {
+    PoolRecord counters = rows_.pool;
+    raise(counters.next_job, std::max(last_job_, rows_.last_job), "jobs");
+    raise(counters.next_batch, std::max(last_batch_, rows_.last_batch), "batches");
+    raise(counters.next_machine, std::max(last_machine_, rows_.last_machine), "machines");
+    raise(counters.next_change, rows_.last_change, "changes");
+    s_.changes.restore(rows_.pool, counters);
+  }
+
   void raise(uint64_t& next, uint64_t last, const std::string& what) {
     if (last < next) return;
     complain("the counter of " + what + " was below " + std::to_string(last) + ": raised");
@@ -109,13 +79,13 @@ class Restorer {
   }
 
   void add_job(JobRecord row) {
-    if (row.id == 0 || !is_known(row.state) || s_.jobs.contains(row.id)) {
+    if (row.id == 0 || !is_known(row.state) || s_.jobs.all().contains(row.id)) {
       return complain(name_of(row.id) + " is left out: no valid id or state");
     }
     if (row.count == 0 || row.count - 1 > std::numeric_limits<JobId>::max() - row.id) {
       return complain(name_of(row.id) + " is left out: no valid count");
     }
-    if (row.id <= last_job_ && s_.job_with(row.id) != nullptr) {
+    if (row.id <= last_job_ && s_.jobs.with(row.id) != nullptr) {
       return complain(name_of(row.id) + " is left out: an array has it already");
     }
     last_job_ = std::max(last_job_, row.id + row.count - 1);
@@ -131,13 +101,13 @@ class Restorer {
     if (is_final(row.state)) {
       final_jobs_[row.id] = std::move(row);  // needed only by its live attempt, if any
     } else {
-      s_.adopt(std::move(row));
+      s_.jobs.adopt(std::move(row));
     }
   }
 
   void add_attempt(const AttemptRecord& row) {
     if (!is_known(row.state)) return complain(name_of(row.key) + " is left out: no valid state");
-    Job* job = s_.live_job(row.key.job);
+    Job* job = s_.jobs.live(row.key.job);
     if (job != nullptr && job->record.attempts != row.key.attempt) {
       if (row.state != AttemptState::kEnded) {
         complain(name_of(row.key) + " is left out: it is not the newest of its job");
@@ -150,30 +120,20 @@ class Restorer {
       job->last_machine = row.machine;
       return;
     }
-    Machine* m = s_.machine(row.machine);
+    Machine* m = s_.machines.find(row.machine);
     if (m == nullptr) return complain(name_of(row.key) + " is left out: its machine is not known");
-    if (s_.attempts.contains(row.key.job)) {
+    const JobRecord* record = job != nullptr ? &job->record : final_job(row.key.job);
+    User* user = record == nullptr ? nullptr : &s_.ledger.user(record->user);
+    if (!s_.attempts.restore(row, *m, job, user, record == nullptr ? 0 : record->batch))
       return complain(name_of(row.key) + " is left out: its job has another live one");
-    }
-    Attempt& attempt = s_.attempts[row.key.job];
-    attempt.record = row;
-    attempt.due_id = row.key.job;
-    attempt.machine = m;
-    attempt.job = job;
-    attempt.receipt = s_.now;
-    m->running.insert(std::lower_bound(m->running.begin(), m->running.end(), row.key.job),
-                      row.key.job);
-    set_due(s_.due, attempt, s_.reassign_at(attempt));
-    if (job != nullptr) return belong(attempt, job->record);
-    const auto found = final_jobs_.find(row.key.job);
-    if (found != final_jobs_.end()) return belong(attempt, found->second);
-    complain(name_of(row.key) + " continues, but its job is not stored: it is charged to no user");
+    if (record == nullptr)
+      complain(name_of(row.key) +
+               " continues, but its job is not stored: it is charged to no user");
   }
 
-  void belong(Attempt& attempt, const JobRecord& job) {
-    attempt.user = &s_.user(job.user);
-    ++attempt.user->attempts;
-    attempt.batch = job.batch;
+  const JobRecord* final_job(JobId id) const {
+    const auto found = final_jobs_.find(id);
+    return found == final_jobs_.end() ? nullptr : &found->second;
   }
 
   // A job recorded as placed or running must have an attempt; one without is set to
@@ -181,23 +141,20 @@ class Restorer {
   // end of the newest is recorded, the attempt may still be running.
   void settle_jobs() {
     for (const JobRecord& row : rows_.jobs) {
-      Job* job = s_.live_job(row.id);
+      Job* job = s_.jobs.live(row.id);
       if (job == nullptr) continue;
-      JobRecord& record = job->record;
-      if (is_at_work(record.state) && s_.live_attempt(row.id) == nullptr) {
+      const JobRecord& record = job->record;
+      if (is_at_work(record.state) && s_.attempts.find(row.id) == nullptr) {
         complain(name_of(row.id) + " was at work without an attempt: it waits again");
-        record.state = JobState::kWaiting;
-        s_.waiting += record.count;
-        job->user->waiting += record.count;
-        s_.queue.began_to_wait(*job->host, record.count);
+        s_.jobs.wait_again(*job);
       }
-      const bool accounted = record.attempts == 0 || s_.live_attempt(row.id) != nullptr ||
+      const bool accounted = record.attempts == 0 || s_.attempts.find(row.id) != nullptr ||
                              job->last_end != EndReason::kNone;
       if (!accounted) {  // ServerStarted, which follows, makes it wait for the lease
-        s_.unaccounted.push_back(row.id);
+        s_.jobs.note_unaccounted(*job);
         continue;
       }
-      if (record.state == JobState::kWaiting) s_.enqueue(*job);
+      if (record.state == JobState::kWaiting) s_.jobs.enqueue(*job);
     }
   }
 

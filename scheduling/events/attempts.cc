@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "protocol/lease.h"
 #include "scheduling/queries/text.h"
 #include "scheduling/state.h"
 
@@ -15,22 +14,67 @@ bool newest_of(const Job* job, const AttemptKey& key, MachineId machine) {
   return job != nullptr && job->record.attempts == key.attempt && job->last_machine == machine &&
          job->last_end != EndReason::kNone;
 }
+
+// Why an attempt that has been told so must leave.
+LeaveReason reason_to_leave(const Attempt& attempt) {
+  if (attempt.job == nullptr) return LeaveReason::kRemoved;
+  const JobState state = attempt.job->record.state;
+  // A job that was held, and perhaps released since.
+  const bool held = state == JobState::kHeld || state == JobState::kWaiting;
+  return held ? LeaveReason::kHeld : LeaveReason::kAdministrator;
+}
+
+// Whether the attempt was in vain. An owner who returns, a monitor that fails, a disk that fills
+// up and processes that vanish are no failures of the job; but a job may be the cause of all of
+// them. std::nullopt: it was not the cause, or nobody knows.
+std::optional<bool> was_in_vain(const Attempt& attempt, const Pool::State::End& end) {
+  constexpr Micros kAtOnce = 2'000'000;
+  if (attempt.record.generation > attempt.record.resumed_generation) return false;
+  switch (end.ended) {
+    case EndReason::kLost:
+      return end.started ? std::optional(true) : std::nullopt;
+    case EndReason::kOwner:
+    case EndReason::kBlind:
+    case EndReason::kDrained:
+      return end.wall > 0 ? std::optional(end.wall < kAtOnce) : std::nullopt;
+    default:
+      return std::nullopt;
+  }
+}
 }  // namespace
 
-Attempt* Pool::State::live_attempt(JobId id) {
-  const auto it = attempts.find(id);
-  return it == attempts.end() ? nullptr : &it->second;
+void Pool::State::place(Job& job, Machine& m) {
+  if (job.record.count > 1) jobs.split(job, 1);
+  const AttemptRecord& record = attempts.open(job, m, why_first(job, m)).record;
+  machines.note_slots(m, false);
+  job.record.reason.clear();
+  job.last_end = EndReason::kNone;
+  jobs.set_state(job, JobState::kPlaced);
+  matcher.queue().served(*job.host);
+  changes.decide(StartAttempt{record.key, m.record.id, job.record.generation, changes.now(),
+                              job.record.user, job.record.checkpoint_bytes});
 }
 
-Attempt* Pool::State::present(const AttemptKey& key, MachineId machine) {
-  Attempt* attempt = live_attempt(key.job);
-  const bool same =
-      attempt != nullptr && attempt->record.key == key && attempt->machine->record.id == machine;
-  return same ? attempt : nullptr;
+std::string Pool::State::why_first(const Job& job, const Machine& m) const {
+  const User& u = *job.user;
+  const Micros now = changes.now();
+  const double priority =
+      jobs.drift().value_at(job.record.share_priority, job.record.share_priority_at, now);
+  std::string text;
+  text.reserve(160);
+  text += "first in the queue: " + u.record.name + ", priority " + number_text(priority);
+  text += " (usage " + number_text(u.record.usage) + " CPU s, " + std::to_string(u.waiting);
+  text +=
+      " active, " + number_text(u.record.shares) + (u.record.shares == 1 ? " share" : " shares");
+  text += "); machine " + m.record.name + " idle for ";
+  text += std::to_string((now - m.idle_since) / 1'000'000) + " s";
+  return text;
 }
 
-Micros Pool::State::reassign_at(const Attempt& attempt) const {
-  return attempt.receipt + protocol::reassign_delay_us(parameters.lease);
+// The slot stays occupied until the attempt has ended or its lease has expired.
+void Pool::State::tell_to_leave(Attempt& attempt, LeaveReason reason) {
+  advance(attempt, AttemptState::kLeaving);
+  changes.decide(TellToLeave{attempt.record.key, attempt.machine->record.id, reason});
 }
 
 // Never moves back, except that a suspended attempt may run again; a job whose attempt is running
@@ -43,10 +87,10 @@ void Pool::State::advance(Attempt& attempt, AttemptState state) {
   const auto move_job = [&](JobState to) {
     if (attempt.job == nullptr) return;
     const JobState from = attempt.job->record.state;
-    if (is_at_work(from) && from != JobState::kDelivering) set_state(*attempt.job, to);
+    if (is_at_work(from) && from != JobState::kDelivering) jobs.set_state(*attempt.job, to);
   };
   if (state == AttemptState::kLeaving || state == AttemptState::kDelivering) {
-    record.leaving_since = now;
+    record.leaving_since = changes.now();
   }
   if (state == AttemptState::kDelivering) move_job(JobState::kDelivering);
   if (state == AttemptState::kSuspended) move_job(JobState::kSuspended);
@@ -55,22 +99,22 @@ void Pool::State::advance(Attempt& attempt, AttemptState state) {
       attempt.job->record.state == JobState::kSuspended)
     move_job(JobState::kRunning);
   if (state == AttemptState::kRunning) {
-    if (!resumes || record.started == 0) record.started = now;
+    if (!resumes || record.started == 0) record.started = changes.now();
     move_job(JobState::kRunning);
   }
-  touch(attempt);
+  attempts.touch(attempt);
 }
 
 // A delivery is waited for as long as it makes progress, however long it takes.
 void Pool::State::note_delivery(Attempt& attempt, uint64_t delivered) {
   if (delivered == attempt.delivered) return;
   attempt.delivered = delivered;
-  attempt.record.leaving_since = now;
-  touch(attempt);
+  attempt.record.leaving_since = changes.now();
+  attempts.touch(attempt);
 }
 
 void Pool::State::on(const OrderAnswered& event) {
-  Attempt* attempt = live_attempt(event.key.job);
+  Attempt* attempt = attempts.find(event.key.job);
   if (attempt == nullptr || attempt->record.key != event.key) return;
   using Answer = OrderAnswered::Answer;
   if (event.answer == Answer::kAccepted) {
@@ -86,10 +130,7 @@ void Pool::State::on(const OrderAnswered& event) {
   // the machine is available to others at once.
   const bool backs_off =
       attempt->job != nullptr && attempt->job->record.refusals + 1 >= kRefusalsAtOnce;
-  if (!backs_off && machine.record.state != MachineState::kGone) {
-    machine.paused_until = now + parameters.refusal_pause;
-    schedule(machine);
-  }
+  if (!backs_off) machines.pause(machine);
   const std::string& why = event.reason;
   end_attempt(*attempt, {EndReason::kRefused, event.answer == Answer::kRefused ? why
                                               : why.empty()                    ? "not delivered"
@@ -105,7 +146,7 @@ Micros Pool::State::note_refusal(Job& job) {
   uint32_t& refusals = job.record.refusals;
   if (refusals < std::numeric_limits<uint32_t>::max()) ++refusals;
   const Micros wait = backoff_after(refusals);
-  if (wait > 0) job.record.not_before = now + wait;
+  if (wait > 0) job.record.not_before = changes.now() + wait;
   return wait;
 }
 
@@ -113,18 +154,13 @@ void Pool::State::note_acceptance(Job& job) {
   if (job.record.refusals == 0) return;
   job.record.refusals = 0;
   job.record.not_before = 0;
-  touch(job);
-}
-
-bool Pool::State::waited_long_enough(const Attempt& attempt) const {
-  return attempt.record.leaving_since != 0 &&
-         now >= attempt.record.leaving_since + parameters.leaving_wait;
+  jobs.touch(job);
 }
 
 Verdict Pool::State::renew(const Renewed::Status& status, MachineId machine) {
-  Attempt* attempt = present(status.key, machine);
+  Attempt* attempt = attempts.present(status.key, machine);
   if (attempt == nullptr) {
-    const Job* job = live_job(status.key.job);
+    const Job* job = jobs.live(status.key.job);
     // Processes of an attempt that was given up must be killed; an attempt whose end
     // the machine reported has none left.
     const bool reported =
@@ -139,9 +175,8 @@ Verdict Pool::State::renew(const Renewed::Status& status, MachineId machine) {
   }
   // Its checkpoint has not arrived in time, or its delivery makes no progress: the lease is no
   // longer renewed, so that it expires and the job can continue elsewhere.
-  if (waited_long_enough(*attempt)) return Verdict::kSuperseded;
-  attempt->receipt = now;
-  set_due(due, *attempt, reassign_at(*attempt));
+  if (attempts.waited_long_enough(*attempt)) return Verdict::kSuperseded;
+  attempts.renew(*attempt);
   const bool leaving = attempt->record.state == AttemptState::kLeaving;
   if (leaving && precedes(status.state, AttemptState::kLeaving)) {
     // The machine has not received the order to leave: send it again.
@@ -154,41 +189,41 @@ Verdict Pool::State::renew(const Renewed::Status& status, MachineId machine) {
 }
 
 void Pool::State::on(const AttemptStarted& event) {
-  Attempt* attempt = present(event.key, event.machine);
-  outcome.answer.accepted = attempt != nullptr;
+  Attempt* attempt = attempts.present(event.key, event.machine);
+  changes.answer().accepted = attempt != nullptr;
   const Verdict verdict = attempt != nullptr ? Verdict::kCounts : Verdict::kSuperseded;
-  outcome.answer.verdicts.emplace_back(event.key, verdict);
+  changes.answer().verdicts.emplace_back(event.key, verdict);
   if (attempt == nullptr) return;
   if (attempt->record.started == 0) {
-    attempt->record.started = now;  // even if it is leaving by now
-    touch(*attempt);
+    attempt->record.started = changes.now();  // even if it is leaving by now
+    attempts.touch(*attempt);
   }
   advance(*attempt, AttemptState::kRunning);
   if (attempt->job != nullptr) note_acceptance(*attempt->job);  // OrderAnswered may be lost
 }
 
 void Pool::State::on(const CheckpointStored& event) {
-  Attempt* attempt = present(event.key, event.machine);
+  Attempt* attempt = attempts.present(event.key, event.machine);
   // The checkpoint of a removed job is never used.
-  outcome.answer.accepted = attempt != nullptr && attempt->job != nullptr;
-  if (!outcome.answer.accepted) return;
+  changes.answer().accepted = attempt != nullptr && attempt->job != nullptr;
+  if (!changes.answer().accepted) return;
   if (event.generation > attempt->record.generation) {
     attempt->record.generation = event.generation;
-    touch(*attempt);
+    attempts.touch(*attempt);
   }
   JobRecord& job = attempt->job->record;
   if (event.generation <= job.generation) return;
   job.generation = event.generation;
   job.checkpoint_bytes = event.bytes;
-  touch(*attempt->job);
+  jobs.touch(*attempt->job);
 }
 
 void Pool::State::on(const CheckpointDamaged& event) {
-  Attempt* attempt = present(event.key, event.machine);
-  outcome.answer.accepted = attempt != nullptr && attempt->job != nullptr &&
-                            attempt->job->record.generation == event.generation &&
-                            event.usable < event.generation;
-  if (!outcome.answer.accepted) return;
+  Attempt* attempt = attempts.present(event.key, event.machine);
+  changes.answer().accepted = attempt != nullptr && attempt->job != nullptr &&
+                              attempt->job->record.generation == event.generation &&
+                              event.usable < event.generation;
+  if (!changes.answer().accepted) return;
   JobRecord& job = attempt->job->record;
   job.generation = event.usable;
   job.checkpoint_bytes = event.bytes;
@@ -203,21 +238,22 @@ void Pool::State::on(const CheckpointDamaged& event) {
     job.cpu_lost += job.cpu_kept;
     job.cpu_kept = 0;
   }
-  touch(*attempt);
-  touch(*attempt->job);
+  attempts.touch(*attempt);
+  jobs.touch(*attempt->job);
 }
 
 void Pool::State::on(const AttemptEnded& event) {
-  Attempt* attempt = present(event.key, event.machine);
+  Attempt* attempt = attempts.present(event.key, event.machine);
   if (attempt == nullptr || event.ended == EndReason::kNone) {
-    const Job* job = live_job(event.key.job);
+    const Job* job = jobs.live(event.key.job);
     const bool again = attempt == nullptr && newest_of(job, event.key, event.machine) &&
                        job->last_end == event.ended;
-    outcome.answer.accepted = false;
-    outcome.answer.verdicts.emplace_back(event.key, again ? Verdict::kKnown : Verdict::kSuperseded);
+    changes.answer().accepted = false;
+    changes.answer().verdicts.emplace_back(event.key,
+                                           again ? Verdict::kKnown : Verdict::kSuperseded);
     return;
   }
-  outcome.answer.verdicts.emplace_back(event.key, Verdict::kCounts);
+  changes.answer().verdicts.emplace_back(event.key, Verdict::kCounts);
   end_attempt(*attempt,
               {event.ended, event.reason, event.cpu, event.cpu_saved, event.wall, event.left,
                event.started || attempt->record.started != 0, event.memory_peak, event.alike});
@@ -231,48 +267,23 @@ void Pool::State::end_attempt(Attempt& attempt, const End& end) {
   record.state = AttemptState::kEnded;
   record.ended = end.ended;
   record.reason = end_text(end.ended, end.reason);
-  record.finished = now;
+  record.finished = changes.now();
   record.cpu = cost.used;
   record.cpu_lost = cost.lost;
-  const MachineId machine_id = attempt.machine->record.id;
-  const Micros waited_until = record.started != 0 ? record.started : now;
-  outcome.records.emplace_back(UseRecord{
-      record.key, attempt.user ? attempt.user->record.name : "", machine_id, attempt.batch,
-      end.ended, now, std::max<Micros>(end.wall, 0), cost.used, cost.kept, cost.lost, cost.charged,
-      record.started, record.ready != 0 ? waited_until - record.ready : 0});
-  if (attempt.user != nullptr && cost.charged > 0) {
-    attempt.user->record.charges += static_cast<double>(cost.charged) / 1e6;  // (3.3)
-    touch(*attempt.user);
+  const Micros waited_until = record.started != 0 ? record.started : changes.now();
+  changes.add(UseRecord{record.key, attempt.user ? attempt.user->record.name : "",
+                        attempt.machine->record.id, attempt.batch, end.ended, changes.now(),
+                        std::max<Micros>(end.wall, 0), cost.used, cost.kept, cost.lost,
+                        cost.charged, record.started,
+                        record.ready != 0 ? waited_until - record.ready : 0});
+  Attempt ended = attempts.close(attempt);
+  if (ended.user != nullptr) {
+    ledger.charge(*ended.user, cost.charged);
+    if (ended.user->attempts == 0) ledger.note_loss(*ended.user);
   }
-  if (attempt.user != nullptr && --attempt.user->attempts == 0) {
-    spare_users.push_back(attempt.user);
-  }
-  Machine& machine = *attempt.machine;
-  std::erase(machine.running, record.key.job);
-  idle.update(machine, true, now);
-  touch(machine);
-  set_due(due, attempt, 0);
-  auto ended = attempts.extract(record.key.job);
-  if (ended.mapped().job != nullptr) return_job(*ended.mapped().job, ended.mapped(), end, cost);
-  outcome.records.emplace_back(std::move(ended.mapped().record));
-}
-
-// Whether the attempt was in vain. An owner who returns, a monitor that fails, a disk that fills
-// up and processes that vanish are no failures of the job; but a job may be the cause of all of
-// them. std::nullopt: it was not the cause, or nobody knows.
-std::optional<bool> Pool::State::was_in_vain(const Attempt& attempt, const End& end) const {
-  constexpr Micros kAtOnce = 2'000'000;
-  if (attempt.record.generation > attempt.record.resumed_generation) return false;
-  switch (end.ended) {
-    case EndReason::kLost:
-      return end.started ? std::optional(true) : std::nullopt;
-    case EndReason::kOwner:
-    case EndReason::kBlind:
-    case EndReason::kDrained:
-      return end.wall > 0 ? std::optional(end.wall < kAtOnce) : std::nullopt;
-    default:
-      return std::nullopt;
-  }
+  machines.note_slots(*ended.machine, true);
+  if (ended.job != nullptr) return_job(*ended.job, ended, end, cost);
+  changes.add(std::move(ended.record));
 }
 
 void Pool::State::return_job(Job& job, const Attempt& attempt, const End& end, const Cost& cost) {
@@ -281,22 +292,22 @@ void Pool::State::return_job(Job& job, const Attempt& attempt, const End& end, c
   job.last_machine = attempt.machine->record.id;
   record.cpu_kept += cost.kept;
   record.cpu_lost += cost.lost;
-  touch(job);
+  jobs.touch(job);
   const Micros wait = end.ended == EndReason::kRefused ? note_refusal(job) : 0;
   const bool held = record.state == JobState::kHeld || record.state == JobState::kWaiting;
   if (held && end.ended != EndReason::kDone) {
     // Held meanwhile (and perhaps released): the job keeps that state; only the
     // attempt records how it ended. A job that is done is done.
     note_growth(job, attempt, end);
-    if (end.ended != EndReason::kRefused) raise_priority(job);
-    if (record.state == JobState::kWaiting) enqueue(job);
+    if (end.ended != EndReason::kRefused) jobs.raise_priority(job);
+    if (record.state == JobState::kWaiting) jobs.enqueue(job);
     return;
   }
   record.reason = "attempt " + std::to_string(record.attempts) + " " + attempt.record.reason;
   if (wait > 0) record.reason = refusals_text(record.refusals, end.reason) + again_in(wait);
   const bool failed = is_failure(end.ended);
   if (end.ended == EndReason::kDone || (failed && record.retries_left == 0)) {
-    set_state(job, failed ? JobState::kFailed : JobState::kDone, end.ended);
+    jobs.set_state(job, failed ? JobState::kFailed : JobState::kDone, end.ended);
     return count_end(job, end.left);
   }
   note_growth(job, attempt, end);
@@ -308,15 +319,15 @@ void Pool::State::return_job(Job& job, const Attempt& attempt, const End& end, c
     record.reason = "held: " + std::to_string(record.vain) +
                     " attempts in a row vanished or were evicted within 2 s, and saved nothing; " +
                     record.reason;
-  set_state(job, hold ? JobState::kHeld : JobState::kWaiting, end.ended);
-  if (end.ended != EndReason::kRefused) raise_priority(job);
-  if (!hold) enqueue(job);
+  jobs.set_state(job, hold ? JobState::kHeld : JobState::kWaiting, end.ended);
+  if (end.ended != EndReason::kRefused) jobs.raise_priority(job);
+  if (!hold) jobs.enqueue(job);
 }
 
 // Ends an attempt that was not renewed in time; the reason differs if that was because
 // an announced checkpoint, or outputs, did not arrive.
 void Pool::State::expire(Attempt& attempt) {
-  if (!waited_long_enough(attempt)) {
+  if (!attempts.waited_long_enough(attempt)) {
     return end_attempt(attempt, {EndReason::kLost, "machine " + attempt.machine->record.name +
                                                        " did not renew its lease"});
   }

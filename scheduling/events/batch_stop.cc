@@ -27,19 +27,12 @@ void Pool::State::count_end(const Job& job, const std::string& left) {
   if (job.batch == nullptr) return;
   Batch& batch = *job.batch;
   ++(job.record.state == JobState::kDone ? batch.record.done : batch.record.failed);
-  touch(batch);
+  jobs.touch(batch);
   const std::string what = what_holds(batch.record, job.record, left);
   if (what.empty()) return;
   batch.record.stopped_by = job.record.id;
   for (const JobId id : batch.jobs)
-    if (Job* other = live_job(id)) remove(*other, "the batch has stopped: " + what);
-}
-
-// Called before the job is erased; a batch without live jobs is no longer needed.
-void Pool::State::forget_batch(Job& job) {
-  if (job.batch == nullptr) return;
-  job.batch->jobs.erase(job.record.id);
-  if (job.batch->jobs.empty()) batches.erase(job.record.batch);
+    if (Job* other = jobs.live(id)) remove(*other, "the batch has stopped: " + what);
 }
 
 }  // namespace sublet::scheduling

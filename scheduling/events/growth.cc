@@ -35,48 +35,36 @@ uint64_t memory_to_ask(const Attempt& attempt, uint64_t peak) {
 
 void Pool::State::note_growth(Job& job, const Attempt& attempt, const End& end) {
   const uint64_t memory = memory_to_ask(attempt, end.memory_peak);
-  ask_memory(job, memory);
+  jobs.ask_memory(job, memory);
   note_growth_of_alike(end.alike, job.record.id, memory);
-}
-
-void Pool::State::ask_memory(Job& job, uint64_t memory) {
-  if (job.record.needs.memory >= memory) return;
-  const bool queued = job.bucket != nullptr;
-  queue.take(job);
-  job.record.needs.memory = memory;
-  Group* before = job.group;
-  job.group = group(job.record.needs);
-  ++job.group->jobs;
-  if (--before->jobs == 0) spare_groups.push_back(before);
-  if (queued) enqueue(job);
-  touch(job);
 }
 
 // O(kMostAlike * log jobs).
 void Pool::State::note_growth_of_alike(const JobRange& alike, JobId grown, uint64_t memory) {
   if (grown < alike.first || grown - alike.first >= alike.count) return;
-  const JobId end = alike.first + std::min(alike.count, pool.next_job - alike.first);
+  const JobId end = alike.first + std::min(alike.count, changes.counters().next_job - alike.first);
   const auto asks_less = [memory](const Job& job) {
     const JobState state = job.record.state;
     return !is_final(state) && !is_at_work(state) && job.record.needs.memory < memory;
   };
   // A record may have jobs of other descriptions, which are equal for the brain.
-  Job* across = job_with(alike.first);
+  Job* across = jobs.with(alike.first);
   if (across != nullptr && across->record.id < alike.first && asks_less(*across))
-    split(*across, alike.first - across->record.id);
+    jobs.split(*across, alike.first - across->record.id);
   uint64_t left = kMostAlike;
-  for (auto it = arrays.lower_bound(alike.first); it != arrays.end() && it->first < end && left > 0;
-       --left) {
+  for (auto it = jobs.arrays().lower_bound(alike.first);
+       it != jobs.arrays().end() && it->first < end && left > 0; --left) {
     Job& job = *it->second;
     ++it;  // a split may remove its entry
     if (!asks_less(job)) continue;
-    if (job.record.count > end - job.record.id) split(job, end - job.record.id);
-    ask_memory(job, memory);
+    if (job.record.count > end - job.record.id) jobs.split(job, end - job.record.id);
+    jobs.ask_memory(job, memory);
   }
   const auto raise_single = [&](JobId id, JobId until) {
     for (; id < until && left > 0; --left) {
-      Job* job = job_with(id);
-      if (job != nullptr && job->record.count == 1 && asks_less(*job)) ask_memory(*job, memory);
+      Job* job = jobs.with(id);
+      if (job != nullptr && job->record.count == 1 && asks_less(*job))
+        jobs.ask_memory(*job, memory);
       id = job == nullptr ? id + 1 : job->record.id + job->record.count;
     }
   };

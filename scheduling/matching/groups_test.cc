@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <deque>
 
+#include "scheduling/books/job_book.h"
 #include "scheduling/matching/job_queue.h"
 #include "scheduling/pool_testing.h"
 

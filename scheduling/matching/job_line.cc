@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "scheduling/matching/job_queue.h"
+#include "scheduling/books/job_book.h"
 
 namespace sublet::scheduling {
 namespace {

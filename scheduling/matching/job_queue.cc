@@ -5,6 +5,10 @@
 #include <limits>
 #include <tuple>
 
+#include "scheduling/books/job_book.h"
+#include "scheduling/books/machine_book.h"
+#include "scheduling/matching/machine_queue.h"
+
 namespace sublet::scheduling {
 
 namespace {
@@ -34,13 +38,19 @@ Requirements group_needs(const Requirements& needs) {
   return rounded;
 }
 
-Host* JobQueue::host(const std::string& name) {
+Host* JobQueue::enter_host(const std::string& name) {
   const auto [it, made] = hosts_.try_emplace(name);
+  Host& host = it->second;
   if (made) {
-    it->second.name = name;
-    it->second.index = ++last_host_;
+    host.name = name;
+    host.index = ++last_host_;
   }
-  return &it->second;
+  ++host.jobs;
+  return &host;
+}
+
+void JobQueue::leave_host(Host* host) {
+  if (--host->jobs == 0) hosts_.erase(hosts_.find(host->name));
 }
 
 const Host* JobQueue::known_host(const std::string& name) const {
@@ -52,8 +62,6 @@ Host* JobQueue::waiting_host(const std::string& name) {
   const auto it = hosts_.find(name);
   return it == hosts_.end() || it->second.waiting == 0 ? nullptr : &it->second;
 }
-
-void JobQueue::forget(Host* host) { hosts_.erase(hosts_.find(host->name)); }
 
 Group* JobQueue::group(const Requirements& needs, bool* made) {
   Requirements rounded = group_needs(needs);

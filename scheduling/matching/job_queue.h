@@ -2,7 +2,7 @@
 // queue REQUESTING of the hosts that they were submitted from. The best job for a
 // machine is found by comparing the heads of the lines.
 //
-// Private to the brain; owned by Pool::State; one caller at a time.
+// Private to the brain; owned by the matcher; one caller at a time.
 #ifndef SUBLET_SCHEDULING_MATCHING_JOB_QUEUE_H_
 #define SUBLET_SCHEDULING_MATCHING_JOB_QUEUE_H_
 
@@ -12,28 +12,17 @@
 #include <unordered_map>
 #include <vector>
 
+#include "scheduling/indexed_heap.h"
 #include "scheduling/matching/job_line.h"
-#include "scheduling/matching/machine_queue.h"
 #include "scheduling/records.h"
 
 namespace sublet::scheduling {
 
-struct Job;
 struct Bucket;
-struct Batch;
-
-struct User {
-  UserRecord record;
-  uint32_t index = 0;     // never reused
-  uint64_t waiting = 0;   // jobs in state waiting: the `active` of formula 3.4
-  uint64_t active = 0;    // waiting, placed or running
-  uint64_t jobs = 0;      // live records, an array counts once
-  uint64_t attempts = 0;  // live ones, including those of removed jobs
-  bool touched = false;
-  // The user's best job in the search numbered `search`.
-  uint64_t search = 0;
-  Job* best = nullptr;
-};
+struct Job;
+struct Machine;
+struct MachineClass;
+struct User;
 
 // A host that jobs are submitted from.
 struct Host {
@@ -78,29 +67,15 @@ struct Bucket {
   JobLine line;
 };
 
-// The deadline of a job that backs off after refusals is JobRecord::not_before.
-struct Job : Timed {
-  JobRecord record;
-  User* user = nullptr;
-  Host* host = nullptr;
-  Group* group = nullptr;
-  Bucket* bucket = nullptr;  // where it is queued; null: it is not queued
-  Batch* batch = nullptr;    // null: its batch has no stop condition
-  LinePlace place;
-  MachineId last_machine = 0;             // of the newest attempt, once it has ended
-  EndReason last_end = EndReason::kNone;  // how that attempt ended
-  bool touched = false;
-};
-
 class JobQueue {
  public:
   explicit JobQueue(bool turns_by_machine) : turns_by_machine_(turns_by_machine) {}
 
-  Host* host(const std::string& name);
-  // Forgets a host without live jobs.
-  void forget(Host* host);
-  // The group of jobs with these needs, created if necessary. If `made`, the caller
-  // must add it to the machine classes (MachineQueue::learn).
+  // The host of one more live job, made if necessary; leave_host forgets a host without jobs.
+  Host* enter_host(const std::string& name);
+  void leave_host(Host* host);
+  // The group of jobs with these needs, made if necessary. If `made`, the caller must add it
+  // to the machine classes (MachineQueue::learn).
   Group* group(const Requirements& needs, bool* made);
   // Forgets a group without live jobs.
   void forget(Group* group);

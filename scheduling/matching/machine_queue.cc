@@ -2,24 +2,10 @@
 
 #include <algorithm>
 
+#include "scheduling/books/machine_book.h"
 #include "scheduling/matching/job_queue.h"
 
 namespace sublet::scheduling {
-
-void set_due(DueHeap& heap, Timed& timed, Micros due) {
-  if (due == 0) {
-    if (timed.due_position != kNowhere) heap.erase(timed.due_position);
-    return;
-  }
-  const bool queued = timed.due_position != kNowhere;
-  if (queued && timed.due == due) return;
-  timed.due = due;
-  if (queued) {
-    heap.changed(timed.due_position);
-  } else {
-    heap.push(&timed);
-  }
-}
 
 bool allows_platform(std::string_view platforms, std::string_view os,
                      std::string_view architecture) {
@@ -40,23 +26,6 @@ bool suits(const MachineClass& kind, const Requirements& needs) {
          (needs.architecture.empty() || needs.architecture == kind.architecture) &&
          needs.cores <= kind.slot_cores &&
          allows_platform(needs.platforms, kind.os, kind.architecture);
-}
-
-uint64_t memory_offered(const Machine& machine) {
-  if (machine.memory_free > 0) return machine.memory_free;
-  return machine.record.memory / std::max<uint32_t>(machine.record.slots, 1);
-}
-
-bool has_room(const Machine& machine, const Requirements& needs) {
-  return needs.memory <= memory_offered(machine) && needs.disk <= machine.disk_free;
-}
-
-MachineState state_of(const Machine& machine) {
-  if (machine.record.state == MachineState::kGone) return MachineState::kGone;
-  if (machine.silent) return MachineState::kSilent;
-  const bool free_slot = machine.running.size() < machine.record.slots;
-  const bool takes_jobs = machine.away && free_slot && !machine.record.draining;
-  return takes_jobs ? MachineState::kIdle : MachineState::kBusy;
 }
 
 MachineClass* MachineQueue::class_of(const MachineRecord& record, const JobQueue& queue) {

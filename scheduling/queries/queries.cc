@@ -18,60 +18,58 @@ JobRecord one_of(const JobRecord& record, uint64_t k) {
 }
 
 std::optional<JobRecord> Pool::job(JobId id) const {
-  const Job* job = state_->job_with(id);
+  const Job* job = state_->jobs.with(id);
   if (job == nullptr) return std::nullopt;
   return one_of(job->record, id - job->record.id);
 }
 
 const AttemptRecord* Pool::attempt(JobId id) const {
-  const Attempt* attempt = state_->live_attempt(id);
+  const Attempt* attempt = state_->attempts.find(id);
   return attempt == nullptr ? nullptr : &attempt->record;
 }
 
 namespace {
-MachineView view_of(const Machine& m, const JobQueue& queue, const Pool::State& state) {
+MachineView view_of(const Machine& m, const Pool::State& state) {
   MachineView view;
   view.record = m.record;
   view.away = m.away;
   view.last_contact = m.last_contact;
   view.memory_free = m.memory_free;
   view.disk_free = m.disk_free;
-  const Host* host = queue.known_host(m.record.name);
+  const Host* host = state.matcher.queue().known_host(m.record.name);
   view.requesting = host != nullptr && host->waiting > 0;
-  for (const JobId id : m.running) view.running.push_back(state.attempts.at(id).record.key);
+  for (const JobId id : m.running) view.running.push_back(state.attempts.find(id)->record.key);
   return view;
 }
 }  // namespace
 
 std::optional<MachineView> Pool::machine(MachineId id) const {
-  const Machine* m = state_->machine(id);
+  const Machine* m = state_->machines.find(id);
   if (m == nullptr) return std::nullopt;
-  return view_of(*m, state_->queue, *state_);
+  return view_of(*m, *state_);
 }
 
 std::vector<MachineView> Pool::machines() const {
   std::vector<MachineView> views;
-  for (const auto& [id, m] : state_->machines) {
-    views.push_back(view_of(m, state_->queue, *state_));
+  for (const auto& [id, m] : state_->machines.all()) {
+    views.push_back(view_of(m, *state_));
   }
   return views;
 }
 
 std::optional<MachineId> Pool::machine_named(std::string_view name) const {
-  const auto it = state_->machine_names.find(std::string(name));
-  if (it == state_->machine_names.end()) return std::nullopt;
-  return it->second;
+  return state_->machines.named(name);
 }
 
 std::vector<std::string> Pool::requesting() const {
   std::vector<std::string> names;
-  for (const auto& [turn, host] : state_->queue.requesting()) names.push_back(host->name);
+  for (const auto& [turn, host] : state_->matcher.queue().requesting()) names.push_back(host->name);
   return names;
 }
 
 std::vector<MachineId> Pool::idle() const {
   std::vector<std::pair<uint64_t, MachineId>> line;
-  for (const auto& kind : state_->idle.classes()) {
+  for (const auto& kind : state_->matcher.idle().classes()) {
     for (const auto& [place, m] : kind->idle) line.emplace_back(place, m->record.id);
   }
   std::sort(line.begin(), line.end());
@@ -80,10 +78,10 @@ std::vector<MachineId> Pool::idle() const {
   return ids;
 }
 
-uint64_t Pool::waiting() const { return state_->waiting; }
+uint64_t Pool::waiting() const { return state_->jobs.waiting(); }
 
-size_t Pool::groups() const { return state_->queue.groups().size(); }
+size_t Pool::groups() const { return state_->matcher.queue().groups().size(); }
 
-const PoolRecord& Pool::counters() const { return state_->pool; }
+const PoolRecord& Pool::counters() const { return state_->changes.counters(); }
 
 }  // namespace sublet::scheduling

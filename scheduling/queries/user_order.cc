@@ -43,8 +43,8 @@ Rank rank_of_new(const User& user, const Pool::State& state, Micros now) {
           ? 0
           : priority_step(user.record.usage, user.waiting + 1, user.record.shares);
   const uint64_t last = std::numeric_limits<uint64_t>::max();
-  return {state.parameters.turns_by_machine ? last : 0, state.drift.order(priority, now), last,
-          last};
+  return {state.parameters.turns_by_machine ? last : 0, state.jobs.drift().order(priority, now),
+          last, last};
 }
 
 std::string cpu_text(Micros cpu) {
@@ -62,13 +62,13 @@ std::string cpu_text(Micros cpu) {
 
 std::vector<Standing> Pool::standings(Micros now) const {
   const State& s = *state_;
-  const auto first = first_jobs(s.queue, s.parameters.turns_by_machine);
+  const auto first = first_jobs(s.matcher.queue(), s.parameters.turns_by_machine);
   std::vector<std::pair<Rank, const User*>> line;
   for (const auto& [user, job] : first)
     line.emplace_back(rank_of(*job, s.parameters.turns_by_machine), user);
   std::sort(line.begin(), line.end());
   std::vector<Standing> standings;
-  for (const auto& [name, user] : s.users) {
+  for (const auto& [name, user] : s.ledger.users()) {
     Standing standing{name,
                       user.record.shares,
                       user.record.by_administrator,
@@ -84,7 +84,8 @@ std::vector<Standing> Pool::standings(Micros now) const {
     Rank rank = rank_of_new(user, s, now);
     if (own != first.end()) {
       const JobRecord& job = own->second->record;
-      standing.best_priority = s.drift.value_at(job.share_priority, job.share_priority_at, now);
+      standing.best_priority =
+          s.jobs.drift().value_at(job.share_priority, job.share_priority_at, now);
       rank = rank_of(*own->second, s.parameters.turns_by_machine);
     }
     auto next = std::lower_bound(line.begin(), line.end(),

@@ -21,7 +21,7 @@ Machines only(const Machines& machines, const std::function<bool(const Machine&)
 
 Machines in_the_pool(const Pool::State& state) {
   Machines all;
-  for (const auto& [id, m] : state.machines) {
+  for (const auto& [id, m] : state.machines.all()) {
     if (m.record.state != MachineState::kGone) all.push_back(&m);
   }
   return all;
@@ -270,9 +270,9 @@ std::string at_work(const Attempt& attempt, Micros now) {
 
 std::string Pool::why(JobId id, Micros now, std::optional<uint64_t> memory_asked) const {
   const State& s = *state_;
-  const Job* job = s.job_with(id);
+  const Job* job = s.jobs.with(id);
   if (job == nullptr) return "job " + std::to_string(id) + " is not live";
-  const Attempt* attempt = state_->live_attempt(id);
+  const Attempt* attempt = s.attempts.find(id);
   const std::string where = attempt == nullptr
                                 ? ""
                                 : "attempt " + std::to_string(attempt->record.key.attempt) +
@@ -299,7 +299,7 @@ std::string Pool::why(JobId id, Micros now, std::optional<uint64_t> memory_asked
     text = used_before(*job, *memory_asked, all, fit.size(), missing);
   if (fit.empty()) return text + missing;
   text += none_idle(fit);
-  const Ahead ahead = count_ahead(*job, id, s.drift, fit);
+  const Ahead ahead = count_ahead(*job, id, s.jobs.drift(), fit);
   if (ahead.count > 0) {
     text += std::string("; ") + (ahead.all ? "" : "at least ") + counted(ahead.count, "job") +
             " with better priority " + (ahead.count == 1 && ahead.all ? "waits" : "wait") +
@@ -310,13 +310,13 @@ std::string Pool::why(JobId id, Micros now, std::optional<uint64_t> memory_asked
 
 std::string Pool::unsuitable(const Requirements& needs) const {
   // Mostly the first one could, and the others need not be looked at.
-  for (const auto& [id, m] : state_->machines) {
+  for (const auto& [id, m] : state_->machines.all()) {
     const bool room =
         needs.memory <= memory_of(m, Room::kAll) && needs.disk <= disk_of(m, Room::kAll);
     if (room && suits(*m.kind, needs)) return "";
   }
   Machines known;
-  for (const auto& [id, m] : state_->machines) known.push_back(&m);
+  for (const auto& [id, m] : state_->machines.all()) known.push_back(&m);
   std::string missing;
   if (!known.empty()) fitting(known, needs, Room::kAll, missing);
   return missing;
@@ -324,21 +324,21 @@ std::string Pool::unsuitable(const Requirements& needs) const {
 
 std::optional<Outlook> Pool::outlook(JobId id, Micros now) const {
   const State& s = *state_;
-  const Job* job = s.job_with(id);
+  const Job* job = s.jobs.with(id);
   if (job == nullptr || job->record.state != JobState::kWaiting) return std::nullopt;
   // Slots that become free do not tell when it may be tried again.
-  if (job->record.not_before > now || s.attempts.contains(id)) return std::nullopt;
+  if (job->record.not_before > now || s.attempts.find(id) != nullptr) return std::nullopt;
   std::string missing;
   const Machines fit = fitting(in_the_pool(s), job->record.needs, Room::kNow, missing);
   if (fit.empty()) return std::nullopt;
-  const Ahead ahead = count_ahead(*job, id, s.drift, fit);
+  const Ahead ahead = count_ahead(*job, id, s.jobs.drift(), fit);
   Outlook outlook{{}, ahead.count, ahead.all, 0, 0};
   for (const Machine* m : fit) {
     if (m->record.draining) continue;
     outlook.machines.push_back(m->record.id);
     outlook.lent += !m->silent && (m->away || !m->running.empty());
     for (const JobId running : m->running) {
-      const Micros started = s.attempts.at(running).record.started;
+      const Micros started = s.attempts.find(running)->record.started;
       Micros& first = outlook.at_work_since;
       if (started != 0 && (first == 0 || started < first)) first = started;
     }

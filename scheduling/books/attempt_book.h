@@ -1,0 +1,84 @@
+// The attempt book: the live attempts, of which a job has at most one, and when the lease of
+// each runs out. It owns their records, the list of attempts on each machine, and the count
+// of each user's. The attempt of a removed job stays live until it ends, because it occupies
+// its slot.
+//
+// Private to the brain; owned by Pool::State; one caller at a time.
+#ifndef SUBLET_SCHEDULING_BOOKS_ATTEMPT_BOOK_H_
+#define SUBLET_SCHEDULING_BOOKS_ATTEMPT_BOOK_H_
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "scheduling/books/changes.h"
+#include "scheduling/books/deadlines.h"
+#include "scheduling/events/events.h"
+#include "scheduling/parameters.h"
+
+namespace sublet::scheduling {
+
+struct Job;
+struct Machine;
+struct User;
+
+struct Attempt : Timed {
+  AttemptRecord record;
+  Machine* machine = nullptr;
+  Job* job = nullptr;    // null: the job was removed
+  User* user = nullptr;  // null: not known (a damaged store)
+  BatchId batch = 0;
+  Micros receipt = 0;         // of the last renewal that counted; initially the decision
+  uint32_t registration = 0;  // of the machine when the attempt was decided
+  uint64_t delivered = 0;     // as last reported; 0 after a restart of the server
+  // By its machine when it was decided; 0 after a restart of the server: not known.
+  uint64_t memory_offered = 0;
+  bool touched = false;
+};
+
+class AttemptBook {
+ public:
+  AttemptBook(const Parameters& parameters, Deadlines& due, Changes& changes);
+
+  // In no particular order.
+  const std::unordered_map<JobId, Attempt>& all() const { return attempts_; }
+  // The job's; null: it has none.
+  Attempt* find(JobId id);
+  const Attempt* find(JobId id) const;
+  // The live attempt with this key on this machine; null: there is none.
+  Attempt* present(const AttemptKey& key, MachineId machine);
+
+  // The job's next attempt begins on this machine; its first lease starts now.
+  Attempt& open(Job& job, Machine& machine, std::string reason);
+  // It has ended: it is taken out of the book, and its record is the caller's to add.
+  Attempt close(Attempt& attempt);
+  // Its lease is renewed now.
+  void renew(Attempt& attempt);
+  // When its job may be placed on another machine unless the lease is renewed (rule 3).
+  Micros reassign_at(const Attempt& attempt) const;
+  // It was to leave or to deliver, and nothing has come for longer than is waited for.
+  bool waited_long_enough(const Attempt& attempt) const;
+  // The server has started: every lease is counted from now.
+  void restart();
+  // What the brain knew of the attempt besides its record.
+  void anchor(Attempt& attempt, const Anchored::AttemptNow& known);
+
+  // Takes over the stored row of a live attempt. False: its job has another one. `user` null:
+  // not known.
+  bool restore(const AttemptRecord& row, Machine& machine, Job* job, User* user, BatchId batch);
+
+  void touch(Attempt& attempt);
+  void emit();
+
+ private:
+  const Micros lease_;
+  const Micros leaving_wait_;
+  Deadlines& due_;
+  Changes& changes_;
+  std::unordered_map<JobId, Attempt> attempts_;
+  std::vector<JobId> touched_;  // by id, because an attempt may end before it is emitted
+};
+
+}  // namespace sublet::scheduling
+
+#endif  // SUBLET_SCHEDULING_BOOKS_ATTEMPT_BOOK_H_

@@ -1,0 +1,235 @@
+#include "scheduling/books/job_book.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "scheduling/books/attempt_book.h"
+#include "scheduling/matching/matcher.h"
+
+namespace sublet::scheduling {
+namespace {
+bool is_active(JobState s) { return !is_final(s) && s != JobState::kHeld; }
+}  // namespace
+
+JobBook::JobBook(const Parameters& parameters, Ledger& ledger, Matcher& matcher,
+                 const AttemptBook& attempts, Changes& changes)
+    : ledger_(ledger),
+      matcher_(matcher),
+      attempts_(attempts),
+      changes_(changes),
+      drift_(parameters.drift, parameters.half_life) {}
+
+Job* JobBook::live(JobId id) {
+  const auto it = jobs_.find(id);
+  // A job that became final in the current apply is not live either.
+  return it == jobs_.end() || is_final(it->second.record.state) ? nullptr : &it->second;
+}
+
+Job* JobBook::with(JobId id) {
+  if (Job* job = live(id)) return job;
+  auto it = arrays_.upper_bound(id);
+  if (it == arrays_.begin()) return nullptr;
+  Job* job = (--it)->second;
+  const bool inside = id - job->record.id < job->record.count;
+  return inside && !is_final(job->record.state) ? job : nullptr;
+}
+
+void JobBook::count_in(const Job& job, JobState state) {
+  const uint64_t count = job.record.count;
+  if (is_active(state)) job.user->active += count;
+  if (state != JobState::kWaiting) return;
+  waiting_ += count;
+  job.user->waiting += count;
+  matcher_.queue().began_to_wait(*job.host, count);
+}
+
+void JobBook::count_out(const Job& job, JobState state, uint64_t count) {
+  if (is_active(state)) job.user->active -= count;
+  if (state != JobState::kWaiting) return;
+  waiting_ -= count;
+  job.user->waiting -= count;
+  matcher_.queue().ceased_to_wait(*job.host, count);
+}
+
+Job& JobBook::adopt(JobRecord record) {
+  const JobId id = record.id;
+  Job& job = jobs_[id];
+  job.record = std::move(record);
+  job.user = &ledger_.user(job.record.user);
+  job.host = matcher_.queue().enter_host(job.record.submit_host);
+  job.group = matcher_.enter_group(job.record.needs);
+  ++job.user->jobs;
+  if (const auto it = batches_.find(job.record.batch); it != batches_.end()) {
+    job.batch = &it->second;
+    job.batch->jobs.insert(id);
+  }
+  job.due_kind = Timed::Kind::kJob;
+  job.due_id = id;
+  if (job.record.count > 1) arrays_[id] = &job;
+  count_in(job, job.record.state);
+  return job;
+}
+
+Job& JobBook::split(Job& job, uint64_t head) {
+  JobRecord& record = job.record;
+  JobRecord rest = one_of(record, head);
+  rest.count = record.count - head;
+  rest.share_priority_step = rest.count > 1 ? record.share_priority_step : 0;
+  record.count = head;
+  if (head == 1) {
+    record.share_priority_step = 0;
+    arrays_.erase(record.id);
+  }
+  touch(job);
+  // Counted before they are counted out, so that the host keeps its turn in REQUESTING.
+  const uint64_t moved = rest.count;
+  Job& other = adopt(std::move(rest));
+  touch(other);
+  count_out(job, record.state, moved);
+  if (record.state == JobState::kWaiting) enqueue(other);
+  return other;
+}
+
+std::vector<Job*> JobBook::split_out(const JobRange& range) {
+  std::vector<Job*> result;
+  const JobId next = changes_.counters().next_job;
+  if (range.first >= next) return result;
+  const JobId end = range.first + std::min(range.count, next - range.first);
+  for (JobId id = range.first; id < end;) {
+    Job* job = with(id);
+    if (job == nullptr) {
+      ++id;
+      continue;
+    }
+    if (job->record.id < id) job = &split(*job, id - job->record.id);
+    if (job->record.count > end - id) split(*job, end - id);
+    result.push_back(job);
+    id += job->record.count;
+  }
+  return result;
+}
+
+void JobBook::set_state(Job& job, JobState state, EndReason ended) {
+  const JobState before = job.record.state;
+  if (before == JobState::kWaiting) {
+    matcher_.queue().take(job);
+    backing_off_.set(job, 0);
+  }
+  count_out(job, before, job.record.count);
+  count_in(job, state);
+  job.record.state = state;
+  job.record.changed = changes_.now();
+  touch(job);
+  changes_.add_change(job.record, ended);
+}
+
+void JobBook::enqueue(Job& job) {
+  // Only one attempt at a time: a released job waits for the end of the attempt that
+  // was ordered to leave.
+  if (attempts_.find(job.record.id) != nullptr) return;
+  if (job.record.not_before > changes_.now()) return backing_off_.set(job, job.record.not_before);
+  matcher_.queue().add(job, drift_.order(job.record.share_priority, job.record.share_priority_at));
+}
+
+void JobBook::end_backoffs() {
+  while (Timed* timed = backing_off_.reached(changes_.now())) {
+    backing_off_.set(*timed, 0);
+    enqueue(*static_cast<Job*>(timed));
+  }
+}
+
+void JobBook::raise_priority(Job& job) {
+  JobRecord& record = job.record;
+  const User& user = *job.user;
+  // `active` includes the job itself, even if it is held and so not in the queue; each
+  // job of an array counts those before it.
+  const uint64_t others = record.state == JobState::kWaiting ? record.count : 0;
+  const uint64_t active = user.waiting - others + 1;
+  if (record.count > 1)
+    record.share_priority_step = priority_step(user.record.usage, 1, user.record.shares);
+  const Micros now = changes_.now();
+  record.share_priority = drift_.value_at(record.share_priority, record.share_priority_at, now) +
+                          priority_step(user.record.usage, active, user.record.shares);
+  record.share_priority_at = now;
+  touch(job);
+}
+
+void JobBook::ask_memory(Job& job, uint64_t memory) {
+  if (job.record.needs.memory >= memory) return;
+  const bool queued = job.bucket != nullptr;
+  matcher_.queue().take(job);
+  job.record.needs.memory = memory;
+  Group* before = job.group;
+  job.group = matcher_.enter_group(job.record.needs);
+  matcher_.leave_group(before);
+  if (queued) enqueue(job);
+  touch(job);
+}
+
+void JobBook::open_batch(BatchId id, const StopWhen& stop_when) {
+  Batch& batch = batches_[id];
+  batch.record = {id, stop_when, 0, 0, 0};
+  touch(batch);
+}
+
+bool JobBook::restore(const BatchRecord& row) {
+  if (row.id == 0 || !row.stop_when.is_set() || batches_.contains(row.id)) return false;
+  batches_[row.id].record = row;
+  return true;
+}
+
+void JobBook::forget_empty_batches() {
+  std::erase_if(batches_, [](const auto& batch) { return batch.second.jobs.empty(); });
+}
+
+void JobBook::wait_again(Job& job) {
+  count_out(job, job.record.state, job.record.count);
+  job.record.state = JobState::kWaiting;
+  count_in(job, job.record.state);
+}
+
+void JobBook::hold_back_unaccounted(Micros delay) {
+  for (const JobId id : unaccounted_) {
+    Job* job = live(id);
+    if (job == nullptr) continue;
+    job->record.not_before = changes_.now() + delay;
+    touch(*job);
+    if (job->record.state != JobState::kWaiting) continue;
+    job->record.reason = "attempt " + std::to_string(job->record.attempts) +
+                         " is missing from the store and may still be running";
+    enqueue(*job);
+  }
+  unaccounted_.clear();
+}
+
+void JobBook::emit() {
+  for (const Job* job : touched_.all()) changes_.add(job->record);
+  for (const Batch* batch : touched_batches_.all()) changes_.add(batch->record);
+  touched_batches_.clear();
+}
+
+void JobBook::erase_final() {
+  for (Job* job : touched_.all())
+    if (is_final(job->record.state)) final_.push_back(job);
+  touched_.clear();
+  for (Job* job : final_) {
+    if (--job->user->jobs == 0) ledger_.note_loss(*job->user);
+    forget_batch_of(*job);
+    Group* group = job->group;
+    Host* host = job->host;
+    arrays_.erase(job->record.id);
+    jobs_.erase(job->record.id);
+    matcher_.queue().leave_host(host);
+    matcher_.leave_group(group);
+  }
+  final_.clear();
+}
+
+// A batch without live jobs is no longer needed.
+void JobBook::forget_batch_of(Job& job) {
+  if (job.batch == nullptr) return;
+  job.batch->jobs.erase(job.record.id);
+  if (job.batch->jobs.empty()) batches_.erase(job.record.batch);
+}
+
+}  // namespace sublet::scheduling

@@ -1,0 +1,140 @@
+// The job book: the live jobs, arrays among them, and the batches with a stop condition. It
+// owns their records and states, counts them for users and hosts, and tells the matcher which
+// of them wait for a machine.
+//
+// Private to the brain; owned by Pool::State; one caller at a time.
+#ifndef SUBLET_SCHEDULING_BOOKS_JOB_BOOK_H_
+#define SUBLET_SCHEDULING_BOOKS_JOB_BOOK_H_
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "scheduling/books/changes.h"
+#include "scheduling/books/deadlines.h"
+#include "scheduling/books/ledger.h"
+#include "scheduling/fair_share.h"
+#include "scheduling/matching/job_line.h"
+
+namespace sublet::scheduling {
+
+class AttemptBook;
+class Matcher;
+struct Bucket;
+struct Group;
+struct Host;
+
+// A batch with a stop condition, while it has live jobs.
+struct Batch {
+  BatchRecord record;
+  std::set<JobId> jobs;  // record ids of the live ones
+  bool touched = false;
+};
+
+// The deadline of a job that backs off after refusals is JobRecord::not_before.
+struct Job : Timed {
+  JobRecord record;
+  User* user = nullptr;
+  Host* host = nullptr;
+  Group* group = nullptr;
+  Bucket* bucket = nullptr;  // where it is queued; null: it is not queued
+  Batch* batch = nullptr;    // null: its batch has no stop condition
+  LinePlace place;
+  MachineId last_machine = 0;             // of the newest attempt, once it has ended
+  EndReason last_end = EndReason::kNone;  // how that attempt ended
+  bool touched = false;
+};
+
+class JobBook {
+ public:
+  JobBook(const Parameters& parameters, Ledger& ledger, Matcher& matcher,
+          const AttemptBook& attempts, Changes& changes);
+
+  // ---- finding jobs ----
+  // In no particular order; those that became final in the current apply are among them.
+  const std::unordered_map<JobId, Job>& all() const { return jobs_; }
+  // Entries of all() with a count above 1, ascending.
+  const std::map<JobId, Job*>& arrays() const { return arrays_; }
+  // The job whose record has this id; an unsplit array is found by its first id only.
+  // `with` finds any of its jobs. Null: not live.
+  Job* live(JobId id);
+  const Job* live(JobId id) const { return const_cast<JobBook*>(this)->live(id); }
+  Job* with(JobId id);
+  const Job* with(JobId id) const { return const_cast<JobBook*>(this)->with(id); }
+  // The number of jobs in state waiting.
+  uint64_t waiting() const { return waiting_; }
+  const Drift& drift() const { return drift_; }
+
+  // ---- adding and splitting ----
+  // Room for so many more.
+  void expect(size_t records) { jobs_.reserve(jobs_.size() + records); }
+  // Adds a job from its record, without queuing it.
+  Job& adopt(JobRecord record);
+  // Splits the record after its first `head` jobs; returns the others.
+  Job& split(Job& job, uint64_t head);
+  // The live jobs in the range; records that cross its ends are split.
+  std::vector<Job*> split_out(const JobRange& range);
+
+  // ---- changing ----
+  // Every change of state; recorded. A waiting job leaves the queue; one that is to wait is
+  // not queued yet.
+  void set_state(Job& job, JobState state, EndReason ended = EndReason::kNone);
+  // Queues a waiting job unless its old attempt is still live or it is backing off.
+  void enqueue(Job& job);
+  // Queues the jobs whose back-off has ended.
+  void end_backoffs();
+  std::optional<Micros> next_backoff() const { return backing_off_.next(); }
+  // (3.4): raises the priority, drifted until now, by usage * active / shares^2.
+  void raise_priority(Job& job);
+  // It asks for at least this much memory from now on.
+  void ask_memory(Job& job, uint64_t memory);
+  void touch(Job& job) { touched_.add(job); }
+
+  // ---- batches ----
+  void open_batch(BatchId id, const StopWhen& stop_when);
+  void touch(Batch& batch) { touched_batches_.add(batch); }
+
+  // ---- restoring ----
+  // Takes over a stored row whose jobs are added afterwards. False: no valid id or condition.
+  bool restore(const BatchRecord& row);
+  void forget_empty_batches();
+  // A job that its record puts on a machine has no attempt: it waits. Not recorded as a
+  // change, nor queued yet.
+  void wait_again(Job& job);
+  // Restored jobs whose newest attempt has no record, so that it may be live: after the next
+  // start of the server they wait as long as a lease.
+  void note_unaccounted(Job& job) { unaccounted_.push_back(job.record.id); }
+  void hold_back_unaccounted(Micros delay);
+
+  void emit();
+  // Last in an apply: final jobs leave the book.
+  void erase_final();
+
+ private:
+  // Counts the record's jobs in (or out) as being in that state.
+  void count_in(const Job& job, JobState state);
+  void count_out(const Job& job, JobState state, uint64_t count);
+  void forget_batch_of(Job& job);
+
+  Ledger& ledger_;
+  Matcher& matcher_;
+  const AttemptBook& attempts_;
+  Changes& changes_;
+  const Drift drift_;
+  std::unordered_map<JobId, Job> jobs_;
+  std::map<JobId, Job*> arrays_;
+  std::unordered_map<BatchId, Batch> batches_;
+  Deadlines backing_off_;
+  uint64_t waiting_ = 0;
+  std::vector<JobId> unaccounted_;
+  Touched<Job> touched_;
+  std::vector<Job*> final_;  // kept to save allocations
+  Touched<Batch> touched_batches_;
+};
+
+}  // namespace sublet::scheduling
+
+#endif  // SUBLET_SCHEDULING_BOOKS_JOB_BOOK_H_

@@ -1,0 +1,213 @@
+#include "scheduling/books/machine_book.h"
+
+#include <algorithm>
+
+#include "scheduling/matching/matcher.h"
+
+namespace sublet::scheduling {
+
+uint64_t memory_offered(const Machine& machine) {
+  if (machine.memory_free > 0) return machine.memory_free;
+  return machine.record.memory / std::max<uint32_t>(machine.record.slots, 1);
+}
+
+bool has_room(const Machine& machine, const Requirements& needs) {
+  return needs.memory <= memory_offered(machine) && needs.disk <= machine.disk_free;
+}
+
+MachineState state_of(const Machine& machine) {
+  if (is_gone(machine)) return MachineState::kGone;
+  if (machine.silent) return MachineState::kSilent;
+  const bool free_slot = machine.running.size() < machine.record.slots;
+  const bool takes_jobs = machine.away && free_slot && !machine.record.draining;
+  return takes_jobs ? MachineState::kIdle : MachineState::kBusy;
+}
+
+MachineBook::MachineBook(const Parameters& parameters, Matcher& matcher, Deadlines& due,
+                         Changes& changes)
+    : lease_(parameters.lease),
+      refusal_pause_(parameters.refusal_pause),
+      matcher_(matcher),
+      due_(due),
+      changes_(changes) {}
+
+Machine* MachineBook::find(MachineId id) {
+  const auto it = machines_.find(id);
+  return it == machines_.end() ? nullptr : &it->second;
+}
+const Machine* MachineBook::find(MachineId id) const {
+  return const_cast<MachineBook*>(this)->find(id);
+}
+
+std::optional<MachineId> MachineBook::named(std::string_view name) const {
+  const auto it = names_.find(std::string(name));
+  if (it == names_.end()) return std::nullopt;
+  return it->second;
+}
+
+void MachineBook::schedule(Machine& machine) {
+  Micros next = 0;
+  if (!is_gone(machine) && !machine.silent) next = machine.last_contact + lease_;
+  if (machine.paused_until != 0 && (next == 0 || machine.paused_until < next))
+    next = machine.paused_until;
+  due_.set(machine, next);
+}
+
+Machine* MachineBook::join(const MachineJoined& event) {
+  MachineId id = event.machine;
+  if (id == 0) {
+    id = changes_.take_machine_id();
+  } else if (find(id) == nullptr) {
+    return nullptr;
+  }
+  Machine& m = machines_[id];
+  matcher_.idle().remove(m);
+  const auto old_name = names_.find(m.record.name);
+  if (old_name != names_.end() && old_name->second == id) names_.erase(old_name);
+  m.due_kind = Timed::Kind::kMachine;
+  m.due_id = id;
+  m.record = {id,
+              event.name,
+              event.os,
+              event.architecture,
+              event.cores,
+              event.slots,
+              event.memory,
+              event.disk,
+              MachineState::kBusy,
+              changes_.now(),
+              m.record.draining};
+  m.kind = matcher_.class_of(m.record);
+  m.away = false;
+  m.silent = false;
+  m.memory_free = 0;
+  m.disk_free = event.disk;
+  m.paused_until = 0;
+  ++m.registration;
+  names_[event.name] = id;
+  note_contact(m);
+  m.rewritten = true;
+  touched_.add(m);
+  return &m;
+}
+
+void MachineBook::report(Machine& m, const MachineReported& report) {
+  m.away = report.away;
+  m.memory_free = report.memory_free;
+  m.disk_free = report.disk_free;
+  m.paused_until = 0;  // the reason for the refusal may no longer hold
+  m.silent = false;
+  note_contact(m);
+  matcher_.idle().update(m, false, changes_.now());
+  touched_.add(m);
+}
+
+void MachineBook::withdraw(Machine& m) {
+  m.away = false;
+  m.silent = false;
+  m.paused_until = 0;
+  m.record.state = MachineState::kGone;
+  m.record.state_since = changes_.now();
+  m.rewritten = true;
+  matcher_.idle().remove(m);
+  schedule(m);
+  touched_.add(m);
+}
+
+bool MachineBook::drain(Machine& m, bool drained) {
+  if (m.record.draining == drained) return false;
+  m.record.draining = drained;
+  m.rewritten = true;
+  matcher_.idle().update(m, false, changes_.now());
+  touched_.add(m);
+  return true;
+}
+
+void MachineBook::note_contact(Machine& machine) {
+  machine.last_contact = changes_.now();
+  if (machine.silent) {
+    machine.silent = false;
+    matcher_.idle().update(machine, false, changes_.now());
+    touched_.add(machine);
+  }
+  schedule(machine);
+}
+
+void MachineBook::pause(Machine& machine) {
+  if (is_gone(machine)) return;
+  machine.paused_until = changes_.now() + refusal_pause_;
+  schedule(machine);
+}
+
+void MachineBook::note_slots(Machine& machine, bool freed) {
+  matcher_.idle().update(machine, freed, changes_.now());
+  touched_.add(machine);
+}
+
+void MachineBook::check(Machine& m) {
+  const Micros now = changes_.now();
+  if (m.paused_until != 0 && m.paused_until <= now) m.paused_until = 0;
+  if (!m.silent && m.last_contact + lease_ <= now) m.silent = true;
+  matcher_.idle().update(m, false, now);
+  schedule(m);
+  touched_.add(m);
+}
+
+void MachineBook::restart() {
+  for (auto& [id, m] : machines_) {
+    if (is_gone(m)) continue;
+    matcher_.idle().remove(m);
+    m.away = false;
+    m.silent = false;
+    m.memory_free = 0;
+    m.disk_free = m.record.disk;
+    m.paused_until = 0;
+    m.last_contact = changes_.now();
+    schedule(m);
+    touched_.add(m);
+  }
+}
+
+void MachineBook::anchor(Machine& m, const Anchored::MachineNow& known) {
+  matcher_.idle().remove(m);
+  m.away = known.away;
+  m.silent = known.silent;
+  m.memory_free = known.memory_free;
+  m.disk_free = known.disk_free;
+  m.last_contact = known.last_contact;
+  m.paused_until = known.paused_until;
+  m.registration = known.registration;
+  schedule(m);
+}
+
+bool MachineBook::restore(const MachineRecord& row) {
+  if (row.id == 0 || machines_.contains(row.id)) return false;
+  Machine& m = machines_[row.id];
+  m.due_kind = Timed::Kind::kMachine;
+  m.due_id = row.id;
+  m.record = row;
+  m.kind = matcher_.class_of(row);
+  m.disk_free = row.disk;
+  m.last_contact = changes_.now();
+  m.silent = row.state == MachineState::kSilent;
+  const auto [name, made] = names_.try_emplace(row.name, row.id);
+  if (!made && row.state != MachineState::kGone) name->second = row.id;
+  schedule(m);
+  return true;
+}
+
+void MachineBook::emit() {
+  for (Machine* machine : touched_.all()) {
+    const MachineState state = state_of(*machine);
+    if (state != machine->record.state) {
+      machine->record.state = state;
+      machine->record.state_since = changes_.now();
+      machine->rewritten = true;
+    }
+    if (machine->rewritten) changes_.add(machine->record);
+    machine->rewritten = false;
+  }
+  touched_.clear();
+}
+
+}  // namespace sublet::scheduling

@@ -1,0 +1,103 @@
+// The machine book: the workstations, what each reported last, and when each must be heard
+// of again. It owns their records and states; whatever it changes of a machine, it keeps the
+// queue IDLE in step (matching/machine_queue.h).
+//
+// Private to the brain; owned by Pool::State; one caller at a time.
+#ifndef SUBLET_SCHEDULING_BOOKS_MACHINE_BOOK_H_
+#define SUBLET_SCHEDULING_BOOKS_MACHINE_BOOK_H_
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "scheduling/books/changes.h"
+#include "scheduling/books/deadlines.h"
+#include "scheduling/events/events.h"
+#include "scheduling/parameters.h"
+
+namespace sublet::scheduling {
+
+struct MachineClass;
+class Matcher;
+
+struct Machine : Timed {
+  MachineRecord record;
+  MachineClass* kind = nullptr;
+  bool away = false;  // whether the owner is away, from the last report
+  bool silent = false;
+  uint64_t memory_free = 0;  // 0: not known
+  uint64_t disk_free = 0;
+  Micros last_contact = 0;
+  Micros paused_until = 0;     // after a refusal; 0: not paused
+  uint32_t registration = 0;   // counts the joins
+  std::vector<JobId> running;  // ascending; kept by the attempt book alone
+  uint64_t place = 0;          // position in IDLE: smaller is nearer to the head; 0: not in it
+  Micros idle_since = 0;
+  bool touched = false;
+  bool rewritten = false;  // its record must be stored even if its state is unchanged
+};
+
+// Free memory as reported; if not reported, the total divided by the slots.
+uint64_t memory_offered(const Machine& machine);
+// The requirements that vary while a machine is in the pool: memory and disk.
+bool has_room(const Machine& machine, const Requirements& needs);
+// The state that follows from the machine's other fields.
+MachineState state_of(const Machine& machine);
+inline bool is_gone(const Machine& machine) { return machine.record.state == MachineState::kGone; }
+
+class MachineBook {
+ public:
+  MachineBook(const Parameters& parameters, Matcher& matcher, Deadlines& due, Changes& changes);
+
+  // Ascending ids.
+  const std::map<MachineId, Machine>& all() const { return machines_; }
+  // Null: not known.
+  Machine* find(MachineId id);
+  const Machine* find(MachineId id) const;
+  // The newest machine of that name.
+  std::optional<MachineId> named(std::string_view name) const;
+
+  // It registers, for the first time (machine 0 in the event) or again; busy until it
+  // reports. Null: there is no such machine.
+  Machine* join(const MachineJoined& event);
+  void report(Machine& machine, const MachineReported& report);
+  void withdraw(Machine& machine);
+  // False: it was so before.
+  bool drain(Machine& machine, bool drained);
+  void note_contact(Machine& machine);
+  // It refused an order: it gets none for a while, unless it reports itself again.
+  void pause(Machine& machine);
+  // An attempt began or ended on it (`freed`: it goes to the tail of IDLE).
+  void note_slots(Machine& machine, bool freed);
+  // Its deadline has been reached.
+  void check(Machine& machine);
+  // The server has started: there are no reports yet, so each is busy.
+  void restart();
+  // What the brain knew of the machine besides its record; it is not in IDLE afterwards.
+  void anchor(Machine& machine, const Anchored::MachineNow& known);
+
+  // Takes over a stored row. False: its id is not valid.
+  bool restore(const MachineRecord& row);
+  // Adds the records of the machines whose state changed, or that must be stored anyway.
+  void emit();
+
+ private:
+  // Sets the next deadline: its silence or the end of its pause.
+  void schedule(Machine& machine);
+
+  const Micros lease_;
+  const Micros refusal_pause_;
+  Matcher& matcher_;
+  Deadlines& due_;
+  Changes& changes_;
+  std::map<MachineId, Machine> machines_;
+  std::unordered_map<std::string, MachineId> names_;  // the newest of that name
+  Touched<Machine> touched_;
+};
+
+}  // namespace sublet::scheduling
+
+#endif  // SUBLET_SCHEDULING_BOOKS_MACHINE_BOOK_H_
