@@ -50,6 +50,8 @@ class Workstation:
         last_ran = self.tenants.last_ran() - save
         self.settle()
         sensed = self.sensed()
+        if sensed < event:  # another sense had heard something, and the job was on its way out
+            return self.evict(sense, kind, programs, busy)
         return Eviction(sense.NAME, kind, busy, stopped=max(0, last_ran - event),
                         sensed=sensed - event, left=max(0, last_ran - sensed), gone=gone - event,
                         save=save)
