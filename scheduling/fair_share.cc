@@ -41,7 +41,8 @@ Cost cost_of(EndReason ended, Micros cpu, Micros saved, bool charge_all) {
   // is charged. Time lost because of the machine is not (rule 7).
   const bool own_doing =
       is_failure(ended) || ended == EndReason::kRemoved || ended == EndReason::kHeld;
-  cost.charged = own_doing || charge_all ? cost.used : cost.kept;
+  cost.in_full = own_doing || charge_all || ended == EndReason::kDone;
+  cost.charged = cost.in_full ? cost.used : cost.kept;
   return cost;
 }
 
@@ -56,6 +57,25 @@ double Drift::order(double value, Micros since) const {
   // and t/h is the same for all.
   if (value <= 0) return -std::numeric_limits<double>::infinity();
   return std::log2(value) + static_cast<double>(since) / half_life_;
+}
+
+// As if it had just returned: the source does not define an initial priority.
+void SharePriority::submitted(JobRecord& job, const UserRecord& user, uint64_t waiting,
+                              Micros now) const {
+  if (!initial_zero_) returned(job, user, waiting, now);
+}
+
+// Raises the priority, drifted until now, by usage * active / shares^2.
+void SharePriority::returned(JobRecord& job, const UserRecord& user, uint64_t waiting,
+                             Micros now) const {
+  // `active` includes the job itself, even if it is held and so not in the queue; each
+  // job of an array counts those before it.
+  const uint64_t others = job.state == JobState::kWaiting ? job.count : 0;
+  const uint64_t active = waiting - others + 1;
+  if (job.count > 1) job.share_priority_step = priority_step(user.usage, 1, user.shares);
+  job.share_priority = drift_.value_at(job.share_priority, job.share_priority_at, now) +
+                       priority_step(user.usage, active, user.shares);
+  job.share_priority_at = now;
 }
 
 }  // namespace sublet::scheduling

@@ -4,6 +4,7 @@
 #define SUBLET_SCHEDULING_FAIR_SHARE_H_
 
 #include "scheduling/events/events.h"
+#include "scheduling/records.h"
 #include "scheduling/types.h"
 
 namespace sublet::scheduling {
@@ -30,6 +31,7 @@ struct Cost {
   Micros kept = 0;
   Micros lost = 0;
   Micros charged = 0;
+  bool in_full = false;  // all that was used is charged, even if that is nothing
 };
 // `saved`: the part of `cpu` saved in the newest checkpoint; -1: no checkpoint.
 Cost cost_of(EndReason ended, Micros cpu, Micros saved, bool charge_all);
@@ -52,6 +54,22 @@ class Drift {
  private:
   bool on_;
   double half_life_;
+};
+
+// (3.4), kept for every job under every policy, so that another policy may be chosen later.
+class SharePriority {
+ public:
+  explicit SharePriority(const Parameters& parameters)
+      : drift_(parameters.drift, parameters.half_life),
+        initial_zero_(parameters.initial_priority_zero) {}
+  // The job was submitted; or it returns unfinished, and waits or is held. `waiting`: the user's
+  // waiting jobs, this one among them if it waits.
+  void submitted(JobRecord& job, const UserRecord& user, uint64_t waiting, Micros now) const;
+  void returned(JobRecord& job, const UserRecord& user, uint64_t waiting, Micros now) const;
+
+ private:
+  Drift drift_;
+  bool initial_zero_;
 };
 
 }  // namespace sublet::scheduling

@@ -15,9 +15,12 @@ struct Parameters {
   std::string machine_policy = "fifo-idle";    // which machine
   Micros tick = 60'000'000;                    // t1: period of the Alarm Sender
   Micros half_life = 24 * 3600ll * 1'000'000;  // of usage; K1 = 2^(-t1 / half_life)
+  // fair-share: the guaranteed fraction of the cores due to a user; 0: no guarantee.
+  double floor = 0.25;
+  bool cost_cpu = false;  // fair-share: CPU time alone counts, not the time of cores held
   bool initial_priority_zero = false;  // a new job starts at 0 instead of usage*active/shares^2
-  bool turns_by_machine = false;       // take the best job of the host at the head of REQUESTING
-                                       // instead of the best job of all
+  bool turns_by_machine = false;       // fair-share-1998: take the best job of the host at the
+                                       // head of REQUESTING instead of the best job of all
   bool charge_all = false;             // charge lost work too
   bool drift = true;                   // waiting priorities decay with the half-life of usage
   double default_shares = 1;

@@ -3,14 +3,22 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "scheduling/policies/job_policies.h"
 #include "scheduling/state.h"
 
 namespace sublet::scheduling {
 namespace {
+std::string list(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
 void check(const Parameters& p) {
-  if (p.job_policy != "fair-share") {
+  const std::vector<std::string> known = known_job_policies();
+  if (std::find(known.begin(), known.end(), p.job_policy) == known.end()) {
     throw std::invalid_argument("job_policy '" + p.job_policy +
-                                "' is not known; known: fair-share");
+                                "' is not known; known: " + list(known));
   }
   if (p.machine_policy != "fifo-idle") {
     throw std::invalid_argument("machine_policy '" + p.machine_policy +
@@ -23,15 +31,17 @@ void check(const Parameters& p) {
     throw std::invalid_argument("leaving_wait and refusal_pause must not be negative");
   }
   if (!(p.default_shares > 0)) throw std::invalid_argument("default_shares must be positive");
+  if (!(p.floor >= 0 && p.floor <= 1)) throw std::invalid_argument("floor must be 0 to 1");
 }
 }  // namespace
 
 Pool::State::State(const Parameters& p)
     : parameters(p),
       ledger(p),
-      matcher(p),
-      attempts(p, due, changes),
-      jobs(p, ledger, matcher, attempts, changes),
+      policies{make_job_policy(p, ledger)},
+      matcher(policies),
+      attempts(p, ledger, due, changes),
+      jobs(p, ledger, matcher, attempts, policies, changes),
       machines(p, matcher, due, changes) {}
 
 Pool::Pool(const Parameters& parameters) {

@@ -25,7 +25,7 @@ struct Standing {
   double charges = 0;
   uint64_t active = 0;       // queued or running
   uint64_t queued = 0;       // waiting: the `active` of formula 3.4, as the source defines it
-  double best_priority = 0;  // at `now`, of the user's first job in the queue; 0: none queued
+  double best_priority = 0;  // JobPolicy::shown at `now`; 0: no job queued
   // Rank among the users with queued jobs, in the order in which a machine that
   // fits all of them would serve them: 1 is next; 0: no job queued.
   uint64_t place = 0;

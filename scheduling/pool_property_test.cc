@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "scheduling/events/event_codec.h"
+#include "scheduling/policies/job_policies.h"
 #include "scheduling/pool_testing.h"
 
 namespace sublet::scheduling {
@@ -307,11 +308,15 @@ bool is_stale(const TestPool& t, const Event& event) {
 
 Parameters some_parameters(uint32_t bits) {
   Parameters p;
+  const std::vector<std::string> policies = known_job_policies();
+  p.job_policy = policies[bits / 32 % policies.size()];
   p.half_life = 300 * kSecond;
   p.turns_by_machine = bits & 1;
   p.charge_all = bits & 2;
   p.drift = !(bits & 4);
   p.initial_priority_zero = bits & 8;
+  p.cost_cpu = bits & 256;
+  p.floor = bits & 512 ? 0 : 0.25;
   return p;
 }
 
@@ -325,6 +330,7 @@ class PoolPropertyTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(arrays_run_like_single_jobs);
   CPPUNIT_TEST(same_history_same_outcomes);
   CPPUNIT_TEST(restored_goes_on_like_the_live_one);
+  CPPUNIT_TEST(another_policy_takes_over);
   CPPUNIT_TEST(anchored_goes_on_like_the_live_one);
   CPPUNIT_TEST(damaged_rows_are_set_aside);
   CPPUNIT_TEST_SUITE_END();
@@ -408,6 +414,27 @@ class PoolPropertyTest : public CppUnit::TestFixture {
         RC_ASSERT(restored.next_deadline() == player.t.pool.next_deadline());
         RC_ASSERT(restored.requesting() == player.t.pool.requesting());
         RC_ASSERT(restored.idle() == player.t.pool.idle());
+      }
+    }));
+  }
+
+  // The books throw if a record contradicts the earlier ones.
+  void another_policy_takes_over() {
+    CPPUNIT_ASSERT(rc::check("another policy takes over any pool", [](uint32_t bits) {
+      Player player(some_parameters(bits), bits & 16);
+      const std::vector<uint32_t> history = some_history();
+      const size_t until = history.empty() ? 0 : bits % history.size();
+      for (size_t i = 0; i < until; ++i) player.t.apply(player.next(history[i]));
+      Pool other(some_parameters(bits + 32));
+      testing::Books books = player.t.books;
+      RC_ASSERT(other.restore(books.snapshot()).empty());
+      books.write(other.apply(ServerStarted(), player.t.now));
+      player.t.apply(ServerStarted());
+      for (size_t i = until; i < history.size(); ++i) {
+        const Event event = player.next(history[i]);
+        player.t.apply(event);
+        const bool damaged = std::holds_alternative<CheckpointDamaged>(event);
+        books.write(other.apply(event, player.t.now), damaged);
       }
     }));
   }

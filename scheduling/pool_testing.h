@@ -40,6 +40,13 @@ class Books {
   PoolRecord pool;
 };
 
+// With the policy "fair-share-1998".
+inline Parameters as_in_1998() {
+  Parameters parameters;
+  parameters.job_policy = "fair-share-1998";
+  return parameters;
+}
+
 class TestPool {
  public:
   // Opens batch 1, which all jobs belong to.

@@ -61,6 +61,10 @@ struct AttemptRecord {
   // When it began to leave, or its delivery last made progress; 0: neither.
   Micros leaving_since = 0;
   Micros ready = 0;  // when its job became ready to run: submitted, returned or released
+  // While it ran (JobPolicy::charges_while_running), and what of that is still in the user's
+  // usage, which decays.
+  Micros charged = 0;
+  double charged_left = 0;
   bool operator==(const AttemptRecord&) const = default;
 };
 
@@ -86,6 +90,14 @@ struct UserRecord {
   double charges = 0;  // CPU seconds since the last tick
   // An administrator has set the shares; the settings do not change them.
   bool by_administrator = false;
+  uint32_t number = 0;  // in the order in which users were first seen; never reused
+  // The number of the user's last grant, counted over all users; 0: none was recorded
+  // (JobPolicy::wants_grants).
+  uint64_t last_grant = 0;
+  // Core-seconds by which the user fell short of his guarantee while others had jobs, too,
+  // decayed; negative: he exceeded it (Ledger::note_held).
+  double owed = 0;
+  int64_t index = 0;  // of up-down; smaller is better (Ledger::update_indices)
   bool operator==(const UserRecord&) const = default;
 };
 

@@ -25,6 +25,7 @@ class Restorer {
   Complaints run() {
     s_.changes.restore(rows_.pool, rows_.pool);
     for (const UserRecord& row : rows_.users) add_user(row);
+    s_.ledger.number_restored();
     for (const MachineRecord& row : rows_.machines) add_machine(row);
     for (const BatchRecord& row : rows_.batches) add_batch(row);
     const auto earlier = [](const JobRecord& a, const JobRecord& b) { return a.id < b.id; };
@@ -37,7 +38,7 @@ class Restorer {
     s_.jobs.forget_empty_batches();
     raise_counters();
     s_.order_requesting();
-    s_.ledger.settle();
+    s_.ledger.end_restoration();
     return std::move(complaints_);
   }
 
@@ -123,8 +124,7 @@ class Restorer {
     Machine* m = s_.machines.find(row.machine);
     if (m == nullptr) return complain(name_of(row.key) + " is left out: its machine is not known");
     const JobRecord* record = job != nullptr ? &job->record : final_job(row.key.job);
-    User* user = record == nullptr ? nullptr : &s_.ledger.user(record->user);
-    if (!s_.attempts.restore(row, *m, job, user, record == nullptr ? 0 : record->batch))
+    if (!s_.attempts.restore(row, *m, job, record))
       return complain(name_of(row.key) + " is left out: its job has another live one");
     if (record == nullptr)
       complain(name_of(row.key) +

@@ -19,6 +19,7 @@
 #include "scheduling/books/machine_book.h"
 #include "scheduling/fair_share.h"
 #include "scheduling/matching/matcher.h"
+#include "scheduling/policies/job_policy.h"
 #include "scheduling/pool.h"
 
 namespace sublet::scheduling {
@@ -103,6 +104,7 @@ struct Pool::State {
   Changes changes;
   Deadlines due;  // attempts and machines: checked by TimePassed
   Ledger ledger;
+  Policies policies;
   Matcher matcher;
   AttemptBook attempts;
   JobBook jobs;

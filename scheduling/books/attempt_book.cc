@@ -12,11 +12,14 @@ namespace {
 void occupy(Machine& machine, JobId id) {
   machine.running.insert(std::lower_bound(machine.running.begin(), machine.running.end(), id), id);
 }
+uint64_t cores_of(const Requirements& needs) { return std::max(needs.cores, 1u); }
 }  // namespace
 
-AttemptBook::AttemptBook(const Parameters& parameters, Deadlines& due, Changes& changes)
+AttemptBook::AttemptBook(const Parameters& parameters, Ledger& ledger, Deadlines& due,
+                         Changes& changes)
     : lease_(parameters.lease),
       leaving_wait_(parameters.leaving_wait),
+      ledger_(ledger),
       due_(due),
       changes_(changes) {}
 
@@ -57,9 +60,9 @@ Attempt& AttemptBook::open(Job& job, Machine& machine, std::string reason) {
   attempt.due_id = id;
   attempt.machine = &machine;
   attempt.job = &job;
-  attempt.user = job.user;
-  ++job.user->attempts;
   attempt.batch = job.record.batch;
+  attempt.cores = cores_of(job.record.needs);
+  belong(attempt, *job.user);
   attempt.registration = machine.registration;
   attempt.memory_offered = memory_offered(machine);
   occupy(machine, id);
@@ -72,8 +75,49 @@ Attempt AttemptBook::close(Attempt& attempt) {
   const JobId id = attempt.record.key.job;
   due_.set(attempt, 0);
   std::erase(attempt.machine->running, id);
-  if (attempt.user != nullptr) --attempt.user->attempts;
+  if (attempt.user != nullptr) {
+    --attempt.user->attempts;
+    ledger_.hold(*attempt.user, -static_cast<int64_t>(attempt.cores));
+  }
   return std::move(attempts_.extract(id).mapped());
+}
+
+void AttemptBook::belong(Attempt& attempt, User& user) {
+  attempt.user = &user;
+  ++user.attempts;
+  ledger_.hold(user, static_cast<int64_t>(attempt.cores));
+}
+
+void AttemptBook::charge_running(Micros since_last_tick, double kept) {
+  // In the order of ids, so that equal histories give equal sums.
+  std::vector<Attempt*> charged;
+  for (auto& [id, attempt] : attempts_) {
+    const bool runs = attempt.record.state == AttemptState::kRunning;
+    if (attempt.user != nullptr && (runs || attempt.record.charged > 0))
+      charged.push_back(&attempt);
+  }
+  std::sort(charged.begin(), charged.end(), [](const Attempt* a, const Attempt* b) {
+    return a->record.key.job < b->record.key.job;
+  });
+  for (Attempt* attempt : charged) {
+    AttemptRecord& record = attempt->record;
+    const Micros ran = record.state == AttemptState::kRunning
+                           ? std::min(changes_.now() - record.started, since_last_tick)
+                           : 0;
+    const Micros held = std::max<Micros>(ran, 0) * static_cast<Micros>(attempt->cores);
+    ledger_.charge(*attempt->user, held);
+    record.charged += held;
+    record.charged_left = record.charged_left * kept + static_cast<double>(held);
+    touch(*attempt);
+  }
+}
+
+void AttemptBook::settle(Attempt& ended, Micros cost) {
+  const AttemptRecord& record = ended.record;
+  if (cost >= record.charged) return ledger_.charge(*ended.user, cost - record.charged);
+  const double part =
+      static_cast<double>(record.charged - cost) / static_cast<double>(record.charged);
+  ledger_.charge(*ended.user, -static_cast<Micros>(part * record.charged_left));
 }
 
 void AttemptBook::renew(Attempt& attempt) {
@@ -99,8 +143,8 @@ void AttemptBook::anchor(Attempt& attempt, const Anchored::AttemptNow& known) {
   due_.set(attempt, reassign_at(attempt));
 }
 
-bool AttemptBook::restore(const AttemptRecord& row, Machine& machine, Job* job, User* user,
-                          BatchId batch) {
+bool AttemptBook::restore(const AttemptRecord& row, Machine& machine, Job* job,
+                          const JobRecord* of) {
   const auto [it, made] = attempts_.try_emplace(row.key.job);
   if (!made) return false;
   Attempt& attempt = it->second;
@@ -108,9 +152,11 @@ bool AttemptBook::restore(const AttemptRecord& row, Machine& machine, Job* job, 
   attempt.due_id = row.key.job;
   attempt.machine = &machine;
   attempt.job = job;
-  attempt.user = user;
-  if (user != nullptr) ++user->attempts;
-  attempt.batch = batch;
+  if (of != nullptr) {
+    attempt.batch = of->batch;
+    attempt.cores = cores_of(of->needs);
+    belong(attempt, ledger_.user(of->user));
+  }
   occupy(machine, row.key.job);
   renew(attempt);
   return true;

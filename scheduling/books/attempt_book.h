@@ -13,6 +13,7 @@
 
 #include "scheduling/books/changes.h"
 #include "scheduling/books/deadlines.h"
+#include "scheduling/books/ledger.h"
 #include "scheduling/events/events.h"
 #include "scheduling/parameters.h"
 
@@ -20,7 +21,6 @@ namespace sublet::scheduling {
 
 struct Job;
 struct Machine;
-struct User;
 
 struct Attempt : Timed {
   AttemptRecord record;
@@ -33,12 +33,13 @@ struct Attempt : Timed {
   uint64_t delivered = 0;     // as last reported; 0 after a restart of the server
   // By its machine when it was decided; 0 after a restart of the server: not known.
   uint64_t memory_offered = 0;
+  uint64_t cores = 1;  // that it holds
   bool touched = false;
 };
 
 class AttemptBook {
  public:
-  AttemptBook(const Parameters& parameters, Deadlines& due, Changes& changes);
+  AttemptBook(const Parameters& parameters, Ledger& ledger, Deadlines& due, Changes& changes);
 
   // In no particular order.
   const std::unordered_map<JobId, Attempt>& all() const { return attempts_; }
@@ -63,16 +64,25 @@ class AttemptBook {
   // What the brain knew of the attempt besides its record.
   void anchor(Attempt& attempt, const Anchored::AttemptNow& known);
 
-  // Takes over the stored row of a live attempt. False: its job has another one. `user` null:
-  // not known.
-  bool restore(const AttemptRecord& row, Machine& machine, Job* job, User* user, BatchId batch);
+  // Charges each running attempt for its core time since the last tick, at which usage decayed
+  // by the factor `kept`.
+  void charge_running(Micros since_last_tick, double kept);
+  // Charges an attempt that has ended with `cost`, less what it was charged while it ran.
+  void settle(Attempt& ended, Micros cost);
+
+  // Takes over the stored row of a live attempt. False: its job has another one. `of`: the job's
+  // record; null: it is not known whose it is. `job` null: the job is not live.
+  bool restore(const AttemptRecord& row, Machine& machine, Job* job, const JobRecord* of);
 
   void touch(Attempt& attempt);
   void emit();
 
  private:
+  void belong(Attempt& attempt, User& user);
+
   const Micros lease_;
   const Micros leaving_wait_;
+  Ledger& ledger_;
   Deadlines& due_;
   Changes& changes_;
   std::unordered_map<JobId, Attempt> attempts_;

@@ -40,7 +40,7 @@ class Changes {
   }
   BatchId take_batch_id() { return counters_.next_batch++; }
   MachineId take_machine_id() { return counters_.next_machine++; }
-  // Notes a tick; the time since the last one, 0 after the first.
+  // Records a tick; returns the time since the previous one, 0 for the first.
   Micros tick();
 
   // The stored counters, and those to go on with: they are stored if they differ.

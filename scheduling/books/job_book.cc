@@ -12,12 +12,13 @@ bool is_active(JobState s) { return !is_final(s) && s != JobState::kHeld; }
 }  // namespace
 
 JobBook::JobBook(const Parameters& parameters, Ledger& ledger, Matcher& matcher,
-                 const AttemptBook& attempts, Changes& changes)
+                 const AttemptBook& attempts, const Policies& policies, Changes& changes)
     : ledger_(ledger),
       matcher_(matcher),
       attempts_(attempts),
-      changes_(changes),
-      drift_(parameters.drift, parameters.half_life) {}
+      policies_(policies),
+      share_priority_(parameters),
+      changes_(changes) {}
 
 Job* JobBook::live(JobId id) {
   const auto it = jobs_.find(id);
@@ -36,7 +37,10 @@ Job* JobBook::with(JobId id) {
 
 void JobBook::count_in(const Job& job, JobState state) {
   const uint64_t count = job.record.count;
-  if (is_active(state)) job.user->active += count;
+  if (is_active(state)) {
+    if (job.user->active == 0) ledger_.begin_active(*job.user);
+    job.user->active += count;
+  }
   if (state != JobState::kWaiting) return;
   waiting_ += count;
   job.user->waiting += count;
@@ -44,7 +48,10 @@ void JobBook::count_in(const Job& job, JobState state) {
 }
 
 void JobBook::count_out(const Job& job, JobState state, uint64_t count) {
-  if (is_active(state)) job.user->active -= count;
+  if (is_active(state)) {
+    job.user->active -= count;
+    if (job.user->active == 0) ledger_.end_active(*job.user);
+  }
   if (state != JobState::kWaiting) return;
   waiting_ -= count;
   job.user->waiting -= count;
@@ -81,7 +88,8 @@ Job& JobBook::split(Job& job, uint64_t head) {
     arrays_.erase(record.id);
   }
   touch(job);
-  // Counted before they are counted out, so that the host keeps its turn in REQUESTING.
+  // adopt() counts the others in before they are counted out here, so that the host keeps its
+  // turn in REQUESTING.
   const uint64_t moved = rest.count;
   Job& other = adopt(std::move(rest));
   touch(other);
@@ -128,7 +136,7 @@ void JobBook::enqueue(Job& job) {
   // was ordered to leave.
   if (attempts_.find(job.record.id) != nullptr) return;
   if (job.record.not_before > changes_.now()) return backing_off_.set(job, job.record.not_before);
-  matcher_.queue().add(job, drift_.order(job.record.share_priority, job.record.share_priority_at));
+  matcher_.queue().add(job, policies_.job->order(job.record));
 }
 
 void JobBook::end_backoffs() {
@@ -138,19 +146,13 @@ void JobBook::end_backoffs() {
   }
 }
 
-void JobBook::raise_priority(Job& job) {
-  JobRecord& record = job.record;
-  const User& user = *job.user;
-  // `active` includes the job itself, even if it is held and so not in the queue; each
-  // job of an array counts those before it.
-  const uint64_t others = record.state == JobState::kWaiting ? record.count : 0;
-  const uint64_t active = user.waiting - others + 1;
-  if (record.count > 1)
-    record.share_priority_step = priority_step(user.record.usage, 1, user.record.shares);
-  const Micros now = changes_.now();
-  record.share_priority = drift_.value_at(record.share_priority, record.share_priority_at, now) +
-                          priority_step(user.record.usage, active, user.record.shares);
-  record.share_priority_at = now;
+void JobBook::note_submitted(Job& job) {
+  share_priority_.submitted(job.record, job.user->record, job.user->waiting, changes_.now());
+  touch(job);
+}
+
+void JobBook::note_returned(Job& job) {
+  share_priority_.returned(job.record, job.user->record, job.user->waiting, changes_.now());
   touch(job);
 }
 

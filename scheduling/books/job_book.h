@@ -18,6 +18,7 @@
 #include "scheduling/books/ledger.h"
 #include "scheduling/fair_share.h"
 #include "scheduling/matching/job_line.h"
+#include "scheduling/policies/job_policy.h"
 
 namespace sublet::scheduling {
 
@@ -51,7 +52,7 @@ struct Job : Timed {
 class JobBook {
  public:
   JobBook(const Parameters& parameters, Ledger& ledger, Matcher& matcher,
-          const AttemptBook& attempts, Changes& changes);
+          const AttemptBook& attempts, const Policies& policies, Changes& changes);
 
   // ---- finding jobs ----
   // In no particular order; those that became final in the current apply are among them.
@@ -66,7 +67,7 @@ class JobBook {
   const Job* with(JobId id) const { return const_cast<JobBook*>(this)->with(id); }
   // The number of jobs in state waiting.
   uint64_t waiting() const { return waiting_; }
-  const Drift& drift() const { return drift_; }
+  const SharePriority& share_priority() const { return share_priority_; }
 
   // ---- adding and splitting ----
   // Room for so many more.
@@ -87,8 +88,9 @@ class JobBook {
   // Queues the jobs whose back-off has ended.
   void end_backoffs();
   std::optional<Micros> next_backoff() const { return backing_off_.next(); }
-  // (3.4): raises the priority, drifted until now, by usage * active / shares^2.
-  void raise_priority(Job& job);
+  // (3.4): the job was submitted, or returns unfinished.
+  void note_submitted(Job& job);
+  void note_returned(Job& job);
   // It asks for at least this much memory from now on.
   void ask_memory(Job& job, uint64_t memory);
   void touch(Job& job) { touched_.add(job); }
@@ -101,8 +103,8 @@ class JobBook {
   // Takes over a stored row whose jobs are added afterwards. False: no valid id or condition.
   bool restore(const BatchRecord& row);
   void forget_empty_batches();
-  // A job that its record puts on a machine has no attempt: it waits. Not recorded as a
-  // change, nor queued yet.
+  // The record says that the job is on a machine, but there is no attempt: it waits again. Not
+  // recorded as a change, nor queued yet.
   void wait_again(Job& job);
   // Restored jobs whose newest attempt has no record, so that it may be live: after the next
   // start of the server they wait as long as a lease.
@@ -122,8 +124,9 @@ class JobBook {
   Ledger& ledger_;
   Matcher& matcher_;
   const AttemptBook& attempts_;
+  const Policies& policies_;
+  const SharePriority share_priority_;
   Changes& changes_;
-  const Drift drift_;
   std::unordered_map<JobId, Job> jobs_;
   std::map<JobId, Job*> arrays_;
   std::unordered_map<BatchId, Batch> batches_;

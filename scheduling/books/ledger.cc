@@ -2,12 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "scheduling/fair_share.h"
 
 namespace sublet::scheduling {
 namespace {
 bool are_shares(double shares) { return shares > 0 && std::isfinite(shares); }
+constexpr double kSurplus = 3600;  // s
+// Numbers beyond this are damage: they must not run out.
+constexpr uint32_t kLargestNumber = 1u << 31;
+constexpr double kShareUnit = 1 << 20;
+int64_t share_units(const User& user) { return std::llround(user.record.shares * kShareUnit); }
 }  // namespace
 
 Ledger::Ledger(const Parameters& parameters)
@@ -19,7 +25,7 @@ User& Ledger::user(const std::string& name) {
   const auto [it, made] = users_.try_emplace(name);
   User& user = it->second;
   if (made) {
-    user.index = ++last_index_;
+    user.record.number = ++last_number_;
     user.record.name = name;
     user.record.shares = default_shares_;
     touched_.add(user);
@@ -33,44 +39,128 @@ bool Ledger::set_shares(const SharesSet& event) {
   if (u.record.by_administrator && event.by == SharesSet::By::kSettings) return true;
   const bool by_administrator = event.by == SharesSet::By::kAdministrator;
   if (u.record.shares == event.shares && u.record.by_administrator == by_administrator) return true;
+  if (u.active > 0) active_shares_ -= share_units(u);
   u.record.shares = event.shares;
+  if (u.active > 0) active_shares_ += share_units(u);
   u.record.by_administrator = by_administrator;
   touched_.add(u);
   return true;
 }
 
-void Ledger::charge(User& user, Micros cpu) {
-  if (cpu <= 0) return;
-  user.record.charges += static_cast<double>(cpu) / 1e6;
+void Ledger::charge(User& user, Micros cost) {
+  if (cost == 0) return;
+  UserRecord& record = user.record;
+  // What is given back may have decayed since.
+  record.charges = std::max(record.charges + static_cast<double>(cost) / 1e6, -record.usage);
   touched_.add(user);
 }
 
-void Ledger::decay(Micros since_last_tick) {
-  // Of the ticks that fell into a time in which the server was down, this is the last.
-  const int64_t ticks = std::max<int64_t>(1, since_last_tick / tick_);
+void Ledger::grant(User& user) {
+  if (last_served_ != nullptr) note_loss(*last_served_);
+  last_served_ = &user;
+  user.record.last_grant = ++last_grant_;
+  touched_.add(user);
+}
+
+void Ledger::begin_active(User& user) { active_shares_ += share_units(user); }
+void Ledger::end_active(User& user) { active_shares_ -= share_units(user); }
+
+void Ledger::hold(User& user, int64_t cores) {
+  user.held += static_cast<uint64_t>(cores);
+  held_ += static_cast<uint64_t>(cores);
+}
+
+double Ledger::guaranteed(const User& user, double floor) const {
+  const int64_t own = share_units(user), all = std::max(active_shares_, own);
+  return floor * static_cast<double>(held_ + 1) * static_cast<double>(own) /
+         static_cast<double>(all);
+}
+
+void Ledger::note_held(Micros since_last_tick, double floor) {
+  const double span = static_cast<double>(since_last_tick) / 1e6;
   for (auto& [name, user] : users_) {
-    UserRecord& record = user.record;
-    if (record.usage == 0 && record.charges == 0) continue;
-    record.usage = usage_after_ticks(record.usage, record.charges, k1_, ticks);
-    record.charges = 0;
+    const bool alone = user.active == 0 || share_units(user) >= active_shares_;
+    if (alone || (user.waiting == 0 && user.held == 0)) continue;
+    const double fair = guaranteed(user, floor), wanted = user.waiting > 0 ? fair : 0;
+    // The others' jobs may run already, or fit no machine: what he gets beside them counts
+    // against him for an hour of his guarantee at most.
+    const double most = kSurplus * std::max(fair, 1.0);
+    user.record.owed =
+        std::max(user.record.owed + (wanted - static_cast<double>(user.held)) * span, -most);
     touched_.add(user);
   }
 }
 
+void Ledger::update_indices() {
+  int64_t least = 0;  // that of anybody who is not known
+  for (const auto& [name, user] : users_) least = std::min(least, user.record.index);
+  // Table 4.5: who is far above the smallest index falls faster. f, h and l are 1.
+  const auto credit = [least](int64_t index) {
+    return index - least >= 6 ? 3 : index - least >= 3 ? 2 : 1;
+  };
+  for (auto& [name, user] : users_) {
+    int64_t& index = user.record.index;
+    const int64_t before = index;
+    if (user.attempts > 0) {
+      index += static_cast<int64_t>(user.attempts);
+    } else if (user.active > 0) {
+      index -= credit(index);
+    } else if (index != 0) {
+      index += index > 0 ? -1 : 1;
+    }
+    if (index != before) touched_.add(user);
+  }
+}
+
+double Ledger::decay(Micros since_last_tick) {
+  // The last of the ticks that fell due while the server was down.
+  const int64_t ticks = std::max<int64_t>(1, since_last_tick / tick_);
+  const double factor = std::pow(k1_, ticks);
+  for (auto& [name, user] : users_) {
+    UserRecord& record = user.record;
+    if (record.usage == 0 && record.charges == 0 && record.owed == 0) continue;
+    record.usage = usage_after_ticks(record.usage, record.charges, k1_, ticks);
+    record.charges = 0;
+    record.owed *= factor;
+    if (std::abs(record.owed) < kLeastUsage) record.owed = 0;
+    touched_.add(user);
+  }
+  return factor;
+}
+
 std::vector<std::string> Ledger::restore(const UserRecord& row) {
   std::vector<std::string> complaints;
-  UserRecord& record = user(row.name).record;
+  UserRecord& record = users_[row.name].record;
   record = row;
+  if (row.number > kLargestNumber) record.number = 0;
+  last_number_ = std::max(last_number_, record.number);
+  last_grant_ = std::max(last_grant_, row.last_grant);
   if (!are_shares(row.shares)) {
     complaints.push_back("user " + row.name + " had no valid shares: default used");
     record.shares = default_shares_;
   }
+  if (!std::isfinite(row.owed)) {
+    complaints.push_back("user " + row.name + " had no valid balance: 0 used");
+    record.owed = 0;
+  }
   for (double* value : {&record.usage, &record.charges}) {
-    if (*value >= 0 && std::isfinite(*value)) continue;
+    const double least = value == &record.charges ? -record.usage : 0;
+    if (*value >= least && std::isfinite(*value)) continue;
     complaints.push_back("user " + row.name + " had no valid usage: 0 used");
     *value = 0;
   }
   return complaints;
+}
+
+void Ledger::number_restored() {
+  std::set<uint32_t> taken;
+  for (auto& [name, user] : users_) {
+    if (last_grant_ != 0 && user.record.last_grant == last_grant_) last_served_ = &user;
+    uint32_t& number = user.record.number;
+    if (number != 0 && taken.insert(number).second) continue;
+    number = ++last_number_;
+    taken.insert(number);
+  }
 }
 
 void Ledger::emit(Changes& changes) {
@@ -83,8 +173,9 @@ void Ledger::emit(Changes& changes) {
 
 bool Ledger::worth_knowing(const User& user) const {
   const UserRecord& record = user.record;
-  return record.usage != 0 || record.charges != 0 || record.shares != default_shares_ ||
-         record.by_administrator || user.jobs > 0 || user.attempts > 0;
+  return record.usage != 0 || record.charges != 0 || record.owed != 0 || record.index != 0 ||
+         record.shares != default_shares_ || record.by_administrator || user.jobs > 0 ||
+         user.attempts > 0 || &user == last_served_;
 }
 
 void Ledger::forget_spare() {
@@ -96,7 +187,7 @@ void Ledger::forget_spare() {
   perhaps_spare_.clear();
 }
 
-void Ledger::settle() {
+void Ledger::end_restoration() {
   touched_.clear();
   for (auto& [name, user] : users_) perhaps_spare_.push_back(&user);
   forget_spare();

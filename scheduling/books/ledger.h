@@ -20,13 +20,14 @@ struct Job;
 
 struct User {
   UserRecord record;
-  uint32_t index = 0;  // never reused
   // Counted by the job book alone:
   uint64_t waiting = 0;  // jobs in state waiting: the `active` of formula 3.4
   uint64_t active = 0;   // waiting, placed or running
   uint64_t jobs = 0;     // live records, an array counts once
-  // Counted by the attempt book alone: live ones, including those of removed jobs.
+  // Counted by the attempt book alone: live ones, including those of removed jobs, and their
+  // cores.
   uint64_t attempts = 0;
+  uint64_t held = 0;
   bool touched = false;
   // The user's best job in the search numbered `search`: the job queue's.
   uint64_t search = 0;
@@ -42,13 +43,40 @@ class Ledger {
   User& user(const std::string& name);
   // False: these are no shares, and nothing was changed.
   bool set_shares(const SharesSet& event);
-  // (3.3): `cpu` of an attempt that has ended. 0 changes nothing.
-  void charge(User& user, Micros cpu);
-  // (3.1) and (3.2), for a time without charges. The time of a stopped server counts.
-  void decay(Micros since_last_tick);
+  // (3.3). 0 changes nothing; a negative charge gives back what was charged before.
+  void charge(User& user, Micros cost);
+  // A place was given to the user.
+  void grant(User& user);
+  // The number of the last grant, which grows with each, and that of the user who got it; 0:
+  // there was none.
+  uint64_t last_grant() const { return last_grant_; }
+  uint32_t last_served() const { return last_served_ ? last_served_->record.number : 0; }
+  // Applies (3.1) and (3.2) for all ticks since the last one, those missed while the server was
+  // stopped included; decays `owed` as well.
+  // Returns the factor.
+  double decay(Micros since_last_tick);
   // Takes over a stored row; values that cannot be right are replaced. Returns a sentence
   // for each of those.
   std::vector<std::string> restore(const UserRecord& row);
+  // After the rows: gives a number of his own to each user who has none.
+  void number_restored();
+
+  // The user has jobs that wait or run, or has none any more.
+  void begin_active(User& user);
+  void end_active(User& user);
+  // `cores` more, or fewer, are held by the user's attempts.
+  void hold(User& user, int64_t cores);
+  // The cores guaranteed to the user: the fraction `floor` of the cores due to him, which are all
+  // cores in use plus one, divided among the active users in proportion to their shares.
+  double guaranteed(const User& user, double floor) const;
+  // For each user with waiting jobs or held cores: adds (guarantee - cores held) * time since the
+  // last tick to `owed`. The guarantee is 0 without waiting jobs. Does nothing for a user while no
+  // other user is active.
+  void note_held(Micros since_last_tick, double floor);
+
+  // Mutka's tables 4.3 and 4.5, by user: the index rises by the number of attempts for who has
+  // some, falls by 1 to 3 for who has jobs and no attempt, and returns to 0 for who has no jobs.
+  void update_indices();
 
   // The user lost a job or an attempt, and may not be worth knowing any more.
   void note_loss(User& user) { perhaps_spare_.push_back(&user); }
@@ -56,7 +84,7 @@ class Ledger {
   // Last in an apply: nobody may hold a user who is not worth knowing.
   void forget_spare();
   // After a restoration: nothing is to be stored.
-  void settle();
+  void end_restoration();
 
  private:
   bool worth_knowing(const User& user) const;
@@ -65,7 +93,12 @@ class Ledger {
   const Micros tick_;
   const double k1_;
   std::map<std::string, User> users_;
-  uint32_t last_index_ = 0;
+  uint32_t last_number_ = 0;
+  uint64_t last_grant_ = 0;
+  User* last_served_ = nullptr;  // never forgotten
+  // In units of 2^-20, so that what is added and taken away leaves no trace.
+  int64_t active_shares_ = 0;
+  uint64_t held_ = 0;
   Touched<User> touched_;
   std::vector<User*> perhaps_spare_;
 };

@@ -65,7 +65,7 @@ class MachineBook {
   Machine* join(const MachineJoined& event);
   void report(Machine& machine, const MachineReported& report);
   void withdraw(Machine& machine);
-  // False: it was so before.
+  // False: nothing changed.
   bool drain(Machine& machine, bool drained);
   void note_contact(Machine& machine);
   // It refused an order: it gets none for a while, unless it reports itself again.

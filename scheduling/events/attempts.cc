@@ -15,7 +15,7 @@ bool newest_of(const Job* job, const AttemptKey& key, MachineId machine) {
          job->last_end != EndReason::kNone;
 }
 
-// Why an attempt that has been told so must leave.
+// Why an attempt that was told to leave must leave.
 LeaveReason reason_to_leave(const Attempt& attempt) {
   if (attempt.job == nullptr) return LeaveReason::kRemoved;
   const JobState state = attempt.job->record.state;
@@ -46,6 +46,7 @@ std::optional<bool> was_in_vain(const Attempt& attempt, const Pool::State::End& 
 void Pool::State::place(Job& job, Machine& m) {
   if (job.record.count > 1) jobs.split(job, 1);
   const AttemptRecord& record = attempts.open(job, m, why_first(job, m)).record;
+  if (policies.job->wants_grants()) ledger.grant(*job.user);
   machines.note_slots(m, false);
   job.record.reason.clear();
   job.last_end = EndReason::kNone;
@@ -56,19 +57,9 @@ void Pool::State::place(Job& job, Machine& m) {
 }
 
 std::string Pool::State::why_first(const Job& job, const Machine& m) const {
-  const User& u = *job.user;
-  const Micros now = changes.now();
-  const double priority =
-      jobs.drift().value_at(job.record.share_priority, job.record.share_priority_at, now);
-  std::string text;
-  text.reserve(160);
-  text += "first in the queue: " + u.record.name + ", priority " + number_text(priority);
-  text += " (usage " + number_text(u.record.usage) + " CPU s, " + std::to_string(u.waiting);
-  text +=
-      " active, " + number_text(u.record.shares) + (u.record.shares == 1 ? " share" : " shares");
-  text += "); machine " + m.record.name + " idle for ";
-  text += std::to_string((now - m.idle_since) / 1'000'000) + " s";
-  return text;
+  return "first in the queue: " + policies.job->standing(*job.user, job.record, changes.now()) +
+         "; machine " + m.record.name + " idle for " +
+         std::to_string((changes.now() - m.idle_since) / 1'000'000) + " s";
 }
 
 // The slot stays occupied until the attempt has ended or its lease has expired.
@@ -263,6 +254,10 @@ void Pool::State::on(const AttemptEnded& event) {
 // slot and returns the job.
 void Pool::State::end_attempt(Attempt& attempt, const End& end) {
   const Cost cost = cost_of(end.ended, end.cpu, end.cpu_saved, parameters.charge_all);
+  const Micros held = std::max<Micros>(end.wall, 0) * static_cast<Micros>(attempt.cores);
+  Micros charge = policies.job->charge(cost, held);
+  // Nobody has reported what it used.
+  if (cost.in_full && end.wall <= 0) charge = std::max(charge, attempt.record.charged);
   AttemptRecord& record = attempt.record;
   record.state = AttemptState::kEnded;
   record.ended = end.ended;
@@ -273,16 +268,16 @@ void Pool::State::end_attempt(Attempt& attempt, const End& end) {
   const Micros waited_until = record.started != 0 ? record.started : changes.now();
   changes.add(UseRecord{record.key, attempt.user ? attempt.user->record.name : "",
                         attempt.machine->record.id, attempt.batch, end.ended, changes.now(),
-                        std::max<Micros>(end.wall, 0), cost.used, cost.kept, cost.lost,
-                        cost.charged, record.started,
-                        record.ready != 0 ? waited_until - record.ready : 0});
+                        std::max<Micros>(end.wall, 0), cost.used, cost.kept, cost.lost, charge,
+                        record.started, record.ready != 0 ? waited_until - record.ready : 0});
   Attempt ended = attempts.close(attempt);
   if (ended.user != nullptr) {
-    ledger.charge(*ended.user, cost.charged);
+    attempts.settle(ended, charge);
     if (ended.user->attempts == 0) ledger.note_loss(*ended.user);
   }
   machines.note_slots(*ended.machine, true);
   if (ended.job != nullptr) return_job(*ended.job, ended, end, cost);
+  if (policies.job->wants_indices()) ledger.update_indices();
   changes.add(std::move(ended.record));
 }
 
@@ -299,7 +294,7 @@ void Pool::State::return_job(Job& job, const Attempt& attempt, const End& end, c
     // Held meanwhile (and perhaps released): the job keeps that state; only the
     // attempt records how it ended. A job that is done is done.
     note_growth(job, attempt, end);
-    if (end.ended != EndReason::kRefused) jobs.raise_priority(job);
+    if (end.ended != EndReason::kRefused) jobs.note_returned(job);
     if (record.state == JobState::kWaiting) jobs.enqueue(job);
     return;
   }
@@ -320,7 +315,7 @@ void Pool::State::return_job(Job& job, const Attempt& attempt, const End& end, c
                     " attempts in a row vanished or were evicted within 2 s, and saved nothing; " +
                     record.reason;
   jobs.set_state(job, hold ? JobState::kHeld : JobState::kWaiting, end.ended);
-  if (end.ended != EndReason::kRefused) jobs.raise_priority(job);
+  if (end.ended != EndReason::kRefused) jobs.note_returned(job);
   if (!hold) jobs.enqueue(job);
 }
 

@@ -227,11 +227,24 @@ void fields(A& a, Parameters& p) {
   a.field(p.leaving_wait);
   a.field(p.refusal_pause);
 }
+// Parameters added since the first version: the event's tail.
+template <typename A>
+void later_fields(A& a, Parameters& p) {
+  bool known = false;
+  a.tail(true, [&] {
+    known = true;
+    a.field(p.floor);
+    a.field(p.cost_cpu);
+  });
+  // In an event without these fields, "fair-share" means what is now called fair-share-1998.
+  if (!known && p.job_policy == "fair-share") p.job_policy = "fair-share-1998";
+}
 template <typename A>
 void fields(A& a, ServerStarted& e) {
   a.tail(e.parameters.has_value(), [&] {
     if (!e.parameters) e.parameters.emplace();
     fields(a, *e.parameters);
+    later_fields(a, *e.parameters);
   });
 }
 template <typename A>
@@ -262,11 +275,11 @@ void fields(A& a, Anchored& e) {
   }
   a.size(e.requesting);
   for (auto& host : e.requesting) a.field(host);
-  const bool has_offers = std::any_of(e.attempts.begin(), e.attempts.end(),
-                                      [](auto& attempt) { return attempt.memory_offered > 0; });
-  a.tail(has_offers, [&] {
+  // Written whenever anything follows.
+  a.tail(true, [&] {
     for (auto& attempt : e.attempts) a.field(attempt.memory_offered);
   });
+  later_fields(a, e.parameters);
 }
 
 template <typename A>

@@ -12,6 +12,7 @@ class EventCodecTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(EventCodecTest);
   CPPUNIT_TEST(every_field_survives);
   CPPUNIT_TEST(every_kind_survives);
+  CPPUNIT_TEST(older_parameters_are_read);
   CPPUNIT_TEST(damage_is_noticed_and_never_fatal);
   CPPUNIT_TEST_SUITE_END();
 
@@ -71,9 +72,41 @@ class EventCodecTest : public CppUnit::TestFixture {
         }));
   }
 
+  // Events stored before the parameters had `floor` and `cost_cpu`, when what is now called
+  // fair-share-1998 was the only policy; and before attempts had `memory_offered`.
+  void older_parameters_are_read() {
+    constexpr size_t kLater = 8 + 1, kOffer = 8;
+    Parameters p;
+    p.floor = 0.5;
+    p.cost_cpu = true;
+    const auto of = [](const Event& event, size_t less) {
+      const std::string bytes = encode_event(event);
+      return decode_event(static_cast<uint32_t>(event.index()),
+                          std::string_view(bytes).substr(0, bytes.size() - less));
+    };
+    const Event started = ServerStarted{p};
+    CPPUNIT_ASSERT(*std::get<ServerStarted>(of(started, 0)).parameters == p);
+    Parameters old;
+    old.job_policy = "fair-share-1998";
+    CPPUNIT_ASSERT(*std::get<ServerStarted>(of(started, kLater)).parameters == old);
+    for (const size_t attempts : {0, 3}) {
+      Anchored anchor{p, {}, {}, {}, {}};
+      for (size_t i = 0; i < attempts; ++i) anchor.attempts.push_back({i, 1, 2, 3, 4});
+      CPPUNIT_ASSERT(std::get<Anchored>(of(anchor, 0)).parameters == p);
+      const Anchored with_offers = std::get<Anchored>(of(anchor, kLater));
+      CPPUNIT_ASSERT(with_offers.parameters == old);
+      const Anchored without = std::get<Anchored>(of(anchor, kLater + attempts * kOffer));
+      CPPUNIT_ASSERT(without.parameters == old);
+      CPPUNIT_ASSERT_EQUAL(attempts, without.attempts.size());
+      if (attempts == 0) continue;
+      CPPUNIT_ASSERT_EQUAL(uint64_t{4}, with_offers.attempts.back().memory_offered);
+      CPPUNIT_ASSERT_EQUAL(uint64_t{0}, without.attempts.back().memory_offered);
+    }
+  }
+
   void damage_is_noticed_and_never_fatal() {
     const std::string good = encode_event(Submitted{7, "ann", "desk", {{}, {}}});
-    const size_t older = good.size() - 2 * 8;  // see older_events_are_read
+    const size_t older = good.size() - 2 * 8;  // without the tail
     for (size_t cut = 0; cut < good.size(); ++cut)
       if (cut != older)
         CPPUNIT_ASSERT_THROW(decode_event(0, good.substr(0, cut)), protocol::Damaged);

@@ -32,8 +32,7 @@ void Pool::State::on(const Submitted& event) {
     record.reason = "new";
     Job& job = jobs.adopt(std::move(record));
     jobs.set_state(job, JobState::kWaiting);
-    // As if it had just returned (the source does not define an initial priority).
-    if (!parameters.initial_priority_zero) jobs.raise_priority(job);
+    jobs.note_submitted(job);
     jobs.enqueue(job);
   }
 }

@@ -14,7 +14,10 @@ void Pool::State::on(const MachineJoined& event) {
 void Pool::State::on(const MachineReported& event) {
   Machine* m = machines.find(event.machine);
   changes.answer().accepted = m != nullptr && !is_gone(*m);
-  if (changes.answer().accepted) machines.report(*m, event);
+  if (!changes.answer().accepted) return;
+  const bool appears = event.away && !m->away;
+  machines.report(*m, event);
+  if (appears && policies.job->wants_indices()) ledger.update_indices();
 }
 
 void Pool::State::on(const MachineWithdrew& event) {

@@ -11,7 +11,15 @@ void Pool::State::on(const SharesSet& event) {
   changes.answer().accepted = ledger.set_shares(event);
 }
 
-void Pool::State::on(const Ticked&) { ledger.decay(changes.tick()); }
+void Pool::State::on(const Ticked&) {
+  const Micros since_last = changes.tick();
+  const double kept = ledger.decay(since_last);
+  // What runs, and who waits, is known of now only: not of all the time of a stopped server.
+  const Micros span = std::min(since_last, 2 * parameters.tick);
+  if (policies.job->charges_while_running()) attempts.charge_running(span, kept);
+  if (policies.job->keeps_balances()) ledger.note_held(span, parameters.floor);
+  if (policies.job->wants_indices()) ledger.update_indices();
+}
 
 void Pool::State::on(const TimePassed&) {
   while (Timed* timed = due.reached(changes.now())) {

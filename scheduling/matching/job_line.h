@@ -16,7 +16,7 @@ namespace sublet::scheduling {
 struct Job;
 
 struct LinePlace {
-  double order = 0;  // Drift::order
+  double order = 0;  // JobPolicy::order
   Job* left = nullptr;
   Job* right = nullptr;
   uint64_t least_memory = 0;  // of this job and all below it
@@ -24,7 +24,7 @@ struct LinePlace {
 };
 
 // The order of one user's jobs: the priority set by the user (higher first), then the
-// share priority (smaller first), then the id.
+// policy's order (smaller first), then the id.
 bool comes_before(const Job& a, const Job& b);
 
 class JobLine {

@@ -38,6 +38,10 @@ Requirements group_needs(const Requirements& needs) {
   return rounded;
 }
 
+Rank rank_of(const JobPolicy& policy, const Job& best) {
+  return {policy.key(*best.user, best.record, best.place.order), best.host->turn, best.record.id};
+}
+
 Host* JobQueue::enter_host(const std::string& name) {
   const auto [it, made] = hosts_.try_emplace(name);
   Host& host = it->second;
@@ -81,8 +85,8 @@ void JobQueue::forget(Group* group) { groups_.erase(groups_.find(group->needs));
 
 void JobQueue::add(Job& job, double order) {
   Group& group = *job.group;
-  const uint32_t host = turns_by_machine_ ? job.host->index : 0;
-  const uint64_t key = uint64_t{job.user->index} << 32 | host;
+  const uint32_t host = policies_.job->turns_by_host() ? job.host->index : 0;
+  const uint64_t key = uint64_t{job.user->record.number} << 32 | host;
   auto& bucket = group.buckets[key];
   if (!bucket) {
     bucket = std::make_unique<Bucket>();
@@ -169,7 +173,7 @@ const Host* JobQueue::turn_of(const Machine& machine) const {
 
 // Sets User::best of each user to the best job that fits the machine.
 void JobQueue::find_best_of_users(const Machine& machine) {
-  const Host* turn = turns_by_machine_ ? turn_of(machine) : nullptr;
+  const Host* turn = policies_.job->turns_by_host() ? turn_of(machine) : nullptr;
   ++search_;
   seen_.clear();
   for (const Group* group : machine.kind->groups) {
@@ -193,15 +197,15 @@ void JobQueue::find_best_of_users(const Machine& machine) {
 
 Job* JobQueue::best_for(const Machine& machine) {
   // Two steps, because the priority set by a user orders only that user's jobs: the
-  // best job of each user, then among those the smallest share priority. Ties: the
-  // host nearer to the head of REQUESTING, then the id.
+  // best job of each user, then among those the policy's choice.
   find_best_of_users(machine);
-  const auto rank = [](const Job& job) {
-    return std::tuple(job.place.order, job.host->turn, job.record.id);
-  };
   Job* best = nullptr;
+  Rank least;
   for (const User* user : seen_) {
-    if (best == nullptr || rank(*user->best) < rank(*best)) best = user->best;
+    const Rank rank = rank_of(*policies_.job, *user->best);
+    if (best != nullptr && least <= rank) continue;
+    best = user->best;
+    least = rank;
   }
   return best;
 }

@@ -14,6 +14,7 @@
 
 #include "scheduling/indexed_heap.h"
 #include "scheduling/matching/job_line.h"
+#include "scheduling/policies/job_policy.h"
 #include "scheduling/records.h"
 
 namespace sublet::scheduling {
@@ -56,7 +57,16 @@ struct Group {
   const Job* least_demanding = nullptr;
 };
 
-// One user's waiting jobs of one group (and of one host, with turns_by_machine);
+// What decides between the best jobs of two users: smaller is served earlier.
+struct Rank {
+  UserKey key;
+  uint64_t turn = 0;  // of the host
+  JobId id = 0;
+  auto operator<=>(const Rank&) const = default;
+};
+Rank rank_of(const JobPolicy& policy, const Job& best);
+
+// One user's waiting jobs of one group (and of one host, with JobPolicy::turns_by_host);
 // deleted when it becomes empty.
 struct Bucket {
   User* user = nullptr;
@@ -69,7 +79,7 @@ struct Bucket {
 
 class JobQueue {
  public:
-  explicit JobQueue(bool turns_by_machine) : turns_by_machine_(turns_by_machine) {}
+  explicit JobQueue(const Policies& policies) : policies_(policies) {}
 
   // The host of one more live job, made if necessary; leave_host forgets a host without jobs.
   Host* enter_host(const std::string& name);
@@ -108,7 +118,7 @@ class JobQueue {
   const Host* turn_of(const Machine& machine) const;
   void find_best_of_users(const Machine& machine);
 
-  bool turns_by_machine_;
+  const Policies& policies_;
   std::map<Requirements, std::unique_ptr<Group>> groups_;
   std::unordered_map<std::string, Host> hosts_;
   std::map<uint64_t, Host*> requesting_;

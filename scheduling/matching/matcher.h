@@ -12,13 +12,13 @@
 
 #include "scheduling/matching/job_queue.h"
 #include "scheduling/matching/machine_queue.h"
-#include "scheduling/parameters.h"
+#include "scheduling/policies/job_policy.h"
 
 namespace sublet::scheduling {
 
 class Matcher {
  public:
-  explicit Matcher(const Parameters& parameters) : queue_(parameters.turns_by_machine) {}
+  explicit Matcher(const Policies& policies) : queue_(policies) {}
 
   JobQueue& queue() { return queue_; }
   const JobQueue& queue() const { return queue_; }

@@ -5,6 +5,7 @@
 
 namespace sublet::scheduling {
 namespace {
+using testing::as_in_1998;
 using testing::kSecond;
 using testing::TestPool;
 using Ids = std::vector<MachineId>;
@@ -74,7 +75,7 @@ class AllocationTest : public CppUnit::TestFixture {
 
   // ann has usage, bob has none: bob's job is placed first though ann's came first.
   void best_job_of_all() {
-    TestPool t;
+    TestPool t(as_in_1998());
     const MachineId m = t.join("m");
     const JobId first = t.submit("ann", 1, {}, "desk-a");
     t.end(first, EndReason::kDone, 100 * kSecond);
@@ -111,7 +112,7 @@ class AllocationTest : public CppUnit::TestFixture {
 
   // The same pool as best_job_of_all, but the head machine's turn comes first.
   void turns_by_machine() {
-    Parameters p;
+    Parameters p = as_in_1998();
     p.turns_by_machine = true;
     TestPool t(p);
     const MachineId m = t.join("m");
@@ -209,7 +210,7 @@ class AllocationTest : public CppUnit::TestFixture {
   }
 
   void reasons_are_kept() {
-    TestPool t;
+    TestPool t(as_in_1998());
     t.join("curly");
     t.pass(12 * kSecond);
     const JobId job = t.submit("ann");
@@ -223,7 +224,7 @@ class AllocationTest : public CppUnit::TestFixture {
   }
 
   void why_it_waits() {
-    TestPool t;
+    TestPool t(as_in_1998());
     Submitted::Job big;
     big.needs.memory = 64ull << 30;
     const JobId job = t.submit("ann", 1, big);

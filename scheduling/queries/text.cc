@@ -100,4 +100,8 @@ std::string number_text(double value) {
   return text;
 }
 
+std::string shares_text(double shares) {
+  return number_text(shares) + (shares == 1 ? " share" : " shares");
+}
+
 }  // namespace sublet::scheduling

@@ -11,11 +11,11 @@
 namespace sublet::scheduling {
 namespace {
 
-// The job of each user that is served first; with turns_by_machine, one of the host
-// nearest to the head of REQUESTING.
-std::map<const User*, const Job*> first_jobs(const JobQueue& queue, bool turns_by_machine) {
-  const auto before = [turns_by_machine](const Job& a, const Job& b) {
-    if (turns_by_machine && a.host->turn != b.host->turn) return a.host->turn < b.host->turn;
+// The job of each user that is served first; by turns of the hosts, one of the host nearest to
+// the head of REQUESTING.
+std::map<const User*, const Job*> first_jobs(const JobQueue& queue, bool turns_by_host) {
+  const auto before = [turns_by_host](const Job& a, const Job& b) {
+    if (turns_by_host && a.host->turn != b.host->turn) return a.host->turn < b.host->turn;
     return comes_before(a, b);
   };
   std::map<const User*, const Job*> first;
@@ -30,21 +30,24 @@ std::map<const User*, const Job*> first_jobs(const JobQueue& queue, bool turns_b
 }
 
 // Ranks users' best jobs like JobQueue::best_for for a machine that fits them all.
-using Rank = std::tuple<uint64_t, double, uint64_t, JobId>;
-Rank rank_of(const Job& job, bool turns_by_machine) {
-  return {turns_by_machine ? job.host->turn : 0, job.place.order, job.host->turn, job.record.id};
+using Place = std::pair<uint64_t, Rank>;
+Place place_of(const Job& job, const JobPolicy& policy) {
+  return {policy.turns_by_host() ? job.host->turn : 0, rank_of(policy, job)};
 }
 
-// The rank of a job of this user if it were submitted now, from a host without waiting
-// jobs: after all others of the same priority.
-Rank rank_of_new(const User& user, const Pool::State& state, Micros now) {
-  const double priority =
-      state.parameters.initial_priority_zero
-          ? 0
-          : priority_step(user.record.usage, user.waiting + 1, user.record.shares);
+// The place of a job of this user if it were submitted now, from a host without waiting
+// jobs: after all others of the same key.
+Place place_of_new(const User& user, const Pool::State& state, Micros now) {
+  const JobPolicy& policy = *state.policies.job;
+  User with_one_more = user;
+  ++with_one_more.waiting;
+  JobRecord job;
+  job.id = state.changes.counters().next_job;
+  job.submitted = job.share_priority_at = now;
+  state.jobs.share_priority().submitted(job, user.record, with_one_more.waiting, now);
   const uint64_t last = std::numeric_limits<uint64_t>::max();
-  return {state.parameters.turns_by_machine ? last : 0, state.jobs.drift().order(priority, now),
-          last, last};
+  return {policy.turns_by_host() ? last : 0,
+          {policy.key(with_one_more, job, policy.order(job)), last, last}};
 }
 
 std::string cpu_text(Micros cpu) {
@@ -62,10 +65,10 @@ std::string cpu_text(Micros cpu) {
 
 std::vector<Standing> Pool::standings(Micros now) const {
   const State& s = *state_;
-  const auto first = first_jobs(s.matcher.queue(), s.parameters.turns_by_machine);
-  std::vector<std::pair<Rank, const User*>> line;
-  for (const auto& [user, job] : first)
-    line.emplace_back(rank_of(*job, s.parameters.turns_by_machine), user);
+  const JobPolicy& policy = *s.policies.job;
+  const auto first = first_jobs(s.matcher.queue(), policy.turns_by_host());
+  std::vector<std::pair<Place, const User*>> line;
+  for (const auto& [user, job] : first) line.emplace_back(place_of(*job, policy), user);
   std::sort(line.begin(), line.end());
   std::vector<Standing> standings;
   for (const auto& [name, user] : s.ledger.users()) {
@@ -81,15 +84,13 @@ std::vector<Standing> Pool::standings(Micros now) const {
                       "",
                       ""};
     const auto own = first.find(&user);
-    Rank rank = rank_of_new(user, s, now);
+    Place place = place_of_new(user, s, now);
     if (own != first.end()) {
-      const JobRecord& job = own->second->record;
-      standing.best_priority =
-          s.jobs.drift().value_at(job.share_priority, job.share_priority_at, now);
-      rank = rank_of(*own->second, s.parameters.turns_by_machine);
+      standing.best_priority = policy.shown(user, own->second->record, now);
+      place = place_of(*own->second, policy);
     }
     auto next = std::lower_bound(line.begin(), line.end(),
-                                 std::pair(rank, static_cast<const User*>(nullptr)));
+                                 std::pair(place, static_cast<const User*>(nullptr)));
     if (next != line.begin()) standing.behind = std::prev(next)->second->record.name;
     if (own != first.end()) standing.place = 1 + static_cast<uint64_t>(next++ - line.begin());
     if (next != line.end()) standing.ahead_of = next->second->record.name;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "scheduling/policies/job_policies.h"
 #include "scheduling/pool_testing.h"
 
 namespace sublet::scheduling {
@@ -100,8 +101,10 @@ class UserOrderTest : public CppUnit::TestFixture {
   void the_order_is_the_true_one() {
     CPPUNIT_ASSERT(rc::check(
         "machines serve users in the order of their standings",
-        [](std::vector<uint32_t> choices, bool turns) {
+        [](std::vector<uint32_t> choices, bool turns, uint32_t policy) {
           Parameters p;
+          const std::vector<std::string> policies = known_job_policies();
+          p.job_policy = policies[policy % policies.size()];
           p.turns_by_machine = turns;
           TestPool t(p);
           const std::vector<std::string> users = {"ann", "bob", "cid", "dan"};

@@ -1,6 +1,7 @@
 // Why a job is waiting, or where it is and how long it has been there, in one sentence.
 #include <algorithm>
 #include <functional>
+#include <set>
 #include <tuple>
 
 #include "scheduling/queries/text.h"
@@ -156,10 +157,9 @@ struct Place {
   JobRecord record;
   double order = 0;
 };
-Place place_of(const Job& job, uint64_t k, const Drift& drift) {
+Place place_of(const Job& job, uint64_t k, const JobPolicy& policy) {
   JobRecord one = one_of(job.record, k);
-  const double order =
-      k == 0 ? job.place.order : drift.order(one.share_priority, one.share_priority_at);
+  const double order = k == 0 ? job.place.order : policy.order(one);
   return {std::move(one), order};
 }
 
@@ -178,28 +178,36 @@ uint64_t first_ones(uint64_t count, const std::function<bool(uint64_t)>& holds) 
 }
 
 // The waiting jobs before this one that fit one of these machines too. Examines at most
-// kLookedAt records: `all` is false if there were more.
+// kLookedAt records: `all` is false if there were more. So it is if the users' order does not
+// follow their jobs, but changes with each job that is placed, and other users wait: then one
+// job is counted of each who is ahead now.
 struct Ahead {
   uint64_t count = 0;
   bool all = true;
 };
-Ahead count_ahead(const Job& job, JobId id, const Drift& drift, const Machines& fit) {
+Ahead count_ahead(const Job& job, JobId id, const JobPolicy& policy, const Machines& fit) {
   constexpr uint64_t kLookedAt = 1000;
   uint64_t looked_at = 0;
   Ahead ahead;
-  const Place target = place_of(job, id - job.record.id, drift);
+  std::set<const User*> users_ahead;
+  const Place target = place_of(job, id - job.record.id, policy);
   // Like comes_before for jobs of one user, like JobQueue::best_for for different users.
   const auto own_rank = [](const Place& p) {
     return std::tuple(-int64_t{p.record.priority}, p.order, p.record.id);
   };
-  const auto rank = [](const Job& j, const Place& p) {
-    return std::tuple(p.order, j.host->turn, p.record.id);
+  const auto rank = [&](const Job& j, const Place& p) {
+    return Rank{policy.key(*j.user, p.record, p.order), j.host->turn, p.record.id};
   };
-  const auto jobs_ahead = [&](const Job& other) {
+  const Rank target_rank = rank(job, target);
+  const auto by_user = [&](const Job& other) {
+    return other.user != job.user && !policy.keys_follow_jobs();
+  };
+  const auto jobs_ahead = [&](const Job& other) -> uint64_t {
+    if (by_user(other)) return rank(other, place_of(other, 0, policy)) < target_rank;
     return first_ones(other.record.count, [&](uint64_t k) {
-      const Place place = place_of(other, k, drift);
+      const Place place = place_of(other, k, policy);
       return other.user == job.user ? own_rank(place) < own_rank(target)
-                                    : rank(other, place) < rank(job, target);
+                                    : rank(other, place) < target_rank;
     });
   };
   const std::vector<Offer> offers = offers_of(fit);
@@ -207,19 +215,27 @@ Ahead count_ahead(const Job& job, JobId id, const Drift& drift, const Machines& 
     const auto count = [&](const Job& other) {
       const uint64_t before = jobs_ahead(other);
       if (other.user == job.user && before == 0) return false;  // nor do the following ones
-      if (looked_at++ == kLookedAt) return ahead.all = false;
+      if (looked_at++ == kLookedAt) {
+        ahead.all = false;
+        return false;
+      }
       const Requirements& needs = other.record.needs;
       const auto fits = [&](const Offer& o) {
         return suits(*o.kind, needs) && needs.memory <= o.memory && needs.disk <= o.disk;
       };
       // Counted only for the first class that it fits.
       if (std::find_if(offers.begin(), offers.end(), fits) != offers.begin() + i) return true;
-      ahead.count += before;
+      if (by_user(other)) {
+        ahead.all = false;
+        if (before > 0) ahead.count += users_ahead.insert(other.user).second;
+      } else {
+        ahead.count += before;
+      }
       return true;
     };
     for (const Group* group : offers[i].kind->groups) {
       for (const Bucket* bucket : group->open) {
-        if (!ahead.all) return ahead;
+        if (looked_at > kLookedAt) return ahead;
         bucket->line.walk(count);
       }
     }
@@ -299,7 +315,7 @@ std::string Pool::why(JobId id, Micros now, std::optional<uint64_t> memory_asked
     text = used_before(*job, *memory_asked, all, fit.size(), missing);
   if (fit.empty()) return text + missing;
   text += none_idle(fit);
-  const Ahead ahead = count_ahead(*job, id, s.jobs.drift(), fit);
+  const Ahead ahead = count_ahead(*job, id, *s.policies.job, fit);
   if (ahead.count > 0) {
     text += std::string("; ") + (ahead.all ? "" : "at least ") + counted(ahead.count, "job") +
             " with better priority " + (ahead.count == 1 && ahead.all ? "waits" : "wait") +
@@ -331,7 +347,7 @@ std::optional<Outlook> Pool::outlook(JobId id, Micros now) const {
   std::string missing;
   const Machines fit = fitting(in_the_pool(s), job->record.needs, Room::kNow, missing);
   if (fit.empty()) return std::nullopt;
-  const Ahead ahead = count_ahead(*job, id, s.jobs.drift(), fit);
+  const Ahead ahead = count_ahead(*job, id, *s.policies.job, fit);
   Outlook outlook{{}, ahead.count, ahead.all, 0, 0};
   for (const Machine* m : fit) {
     if (m->record.draining) continue;

@@ -95,7 +95,7 @@ class UsageHistoryTest : public CppUnit::TestFixture {
         std::string(R"({"kind":"use","job":1,"attempt":1,"user":"ann","machine":"m1",)"
                     R"("machine_number":1,"batch":1,"ended":1,"started_us":1798514745678901,)"
                     R"("finished_us":1798514745678901,"wall_us":20,"cpu_us":10,"kept_us":10,)"
-                    R"("lost_us":0,"charged_us":10,"waited_us":0})"),
+                    R"("lost_us":0,"charged_us":20,"waited_us":0})"),
         first.substr(0, first.find('\n')));
     history(pool).write_old();  // there is nothing else to move
     CPPUNIT_ASSERT_EQUAL(size_t{6}, lines(pool).size());

@@ -47,6 +47,16 @@ const std::vector<std::vector<std::string>>& steps() {
       {
           "alter table ends add column network_bytes bigint not null default -1",
       },
+      // 11: what the policies for the next job know of users and attempts.
+      {
+          "alter table users add column number bigint not null default 0",
+          "alter table users add column last_grant bigint not null default 0",
+          "alter table users add column owed double precision not null default 0",
+          "alter table users add column up_down_index bigint not null default 0",
+          "alter table attempts add column charged bigint not null default 0",
+          "alter table attempts add column charged_left double precision not null default 0",
+          "update users set number = (select count(*) from users u where u.name <= users.name)",
+      },
   };
   return kSteps;
 }

@@ -27,6 +27,7 @@ class MigrationTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(nothing_of_layout_6_is_lost);
   CPPUNIT_TEST(nothing_of_layout_7_is_lost);
   CPPUNIT_TEST(nothing_of_layout_9_is_lost);
+  CPPUNIT_TEST(nothing_of_layout_10_is_lost);
   CPPUNIT_TEST(the_old_one_is_kept);
   CPPUNIT_TEST(a_failure_changes_nothing);
   CPPUNIT_TEST(a_database_in_use_is_left_alone);
@@ -162,6 +163,21 @@ class MigrationTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(protocol::EvictionSteps() == done.at(0).end.steps);
   }
 
+  // Users get numbers in the order of their names.
+  void nothing_of_layout_10_is_lost() {
+    make(10);
+    SqlStore store(path());
+    std::vector<std::string> damage;
+    const Snapshot snapshot = store.load(&damage);
+    CPPUNIT_ASSERT(damage.empty());
+    std::string users;
+    for (const auto& user : snapshot.users)
+      users += user.name + " " + std::to_string(user.number) + " " +
+               std::to_string(user.last_grant) + (user.owed == 0 ? "\n" : " owed\n");
+    CPPUNIT_ASSERT_EQUAL(std::string("root 2 0\nbob 1 0\n"), users);
+    CPPUNIT_ASSERT_EQUAL(int64_t{0}, snapshot.attempts.at(0).charged);
+  }
+
   void nothing_of_layout_9_is_lost() {
     make(9);
     SqlStore store(path());
@@ -201,8 +217,9 @@ class MigrationTest : public CppUnit::TestFixture {
         CPPUNIT_ASSERT(failing >= 5);
         break;
       }
-      CPPUNIT_ASSERT(
-          error.starts_with("cannot bring the database " + path() + " from layout 5 to 10: "));
+      CPPUNIT_ASSERT(error.starts_with("cannot bring the database " + path() +
+                                       " from layout 5 to " + std::to_string(kSchemaVersion) +
+                                       ": "));
       // Only the last step, the sync of the folder, comes after the exchange.
       CPPUNIT_ASSERT(now == line(5) || now == line(kSchemaVersion));
       if (now == line(5)) migrate(files_, path(), 5);

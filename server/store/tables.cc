@@ -50,6 +50,10 @@ constinit const TableOf<UserRecord> kUsers = {
         column<&UserRecord::usage>("usage"),
         column<&UserRecord::charges>("charges"),
         column<&UserRecord::by_administrator>("by_administrator"),
+        column<&UserRecord::number>("number"),
+        column<&UserRecord::last_grant>("last_grant"),
+        column<&UserRecord::owed>("owed"),
+        column<&UserRecord::index>("up_down_index"),
     },
 };
 
@@ -197,6 +201,8 @@ constinit const TableOf<AttemptRecord> kAttempts = {
         column<&AttemptRecord::cpu_lost>("cpu_lost"),
         column<&AttemptRecord::leaving_since>("leaving_since"),
         column<&AttemptRecord::ready>("ready"),
+        column<&AttemptRecord::charged>("charged"),
+        column<&AttemptRecord::charged_left>("charged_left"),
     },
     {
         {"attempts_live", "(job) where state <> 5"},

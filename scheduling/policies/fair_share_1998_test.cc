@@ -1,11 +1,10 @@
 // Formulas 3.1 to 3.4 with numbers worked out by hand, alone and in the pool.
-#include "scheduling/fair_share.h"
-
 #include <cppunit/extensions/HelperMacros.h>
 
 #include <cmath>
 #include <limits>
 
+#include "scheduling/fair_share.h"
 #include "scheduling/pool_testing.h"
 
 namespace sublet::scheduling {
@@ -13,8 +12,8 @@ namespace {
 using testing::kSecond;
 using testing::TestPool;
 
-class FairShareTest : public CppUnit::TestFixture {
-  CPPUNIT_TEST_SUITE(FairShareTest);
+class FairShare1998Test : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(FairShare1998Test);
   CPPUNIT_TEST(decays_by_half_in_a_half_life);
   CPPUNIT_TEST(tick_adds_charges_to_decayed_usage);
   CPPUNIT_TEST(step_is_usage_times_active_by_shares_squared);
@@ -106,6 +105,7 @@ class FairShareTest : public CppUnit::TestFixture {
   // K1 = 1/2, shares 2. ann keeps 100 CPU s: charges 100, usage 100 after a
   // tick, 50 after the next.
   static std::unique_ptr<TestPool> with_usage(Parameters p) {
+    p.job_policy = "fair-share-1998";
     p.tick = p.half_life = 60 * kSecond;
     auto made = std::make_unique<TestPool>(p);
     TestPool& t = *made;
@@ -184,8 +184,9 @@ class FairShareTest : public CppUnit::TestFixture {
 
 // Eight machines, two users who always have 40 jobs waiting, each job in pieces
 // of 10 CPU s between evictions. Virtual time.
-void FairShareTest::one_to_three_shares_converge() {
+void FairShare1998Test::one_to_three_shares_converge() {
   Parameters p;
+  p.job_policy = "fair-share-1998";
   p.tick = 10 * kSecond;
   p.half_life = 600 * kSecond;
   TestPool t(p);
@@ -212,6 +213,6 @@ void FairShareTest::one_to_three_shares_converge() {
   CPPUNIT_ASSERT(ratio > 2.5 && ratio < 3.5);
 }
 
-CPPUNIT_TEST_SUITE_REGISTRATION(FairShareTest);
+CPPUNIT_TEST_SUITE_REGISTRATION(FairShare1998Test);
 }  // namespace
 }  // namespace sublet::scheduling

@@ -1,0 +1,40 @@
+#include "scheduling/policies/fair_share.h"
+
+#include "scheduling/queries/text.h"
+
+namespace sublet::scheduling {
+namespace {
+double present_usage(const User& user) { return user.record.usage + user.record.charges; }
+}  // namespace
+
+bool FairShare::is_deprived(const User& user) const {
+  if (floor_ <= 0 || user.record.owed <= 0) return false;
+  return user.held == 0 || static_cast<double>(user.held) < ledger_.guaranteed(user, floor_);
+}
+
+UserKey FairShare::key(const User& user, const JobRecord&, double) const {
+  return {is_deprived(user) ? 0.0 : 1.0, present_usage(user) / user.record.shares};
+}
+
+Micros FairShare::charge(const Cost& cost, Micros held) const {
+  if (cpu_only_ || held <= cost.used) return cost.charged;
+  if (cost.in_full) return held;
+  if (cost.used == 0) return 0;
+  // The same fraction of the core time as of the CPU time.
+  return static_cast<Micros>(static_cast<double>(held) * static_cast<double>(cost.charged) /
+                             static_cast<double>(cost.used));
+}
+
+std::string FairShare::standing(const User& user, const JobRecord&, Micros) const {
+  const UserRecord& record = user.record;
+  std::string text = record.name + ", usage " + number_text(present_usage(user)) + " CPU s for " +
+                     shares_text(record.shares);
+  if (is_deprived(user)) text += ", " + number_text(record.owed) + " core s short of the guarantee";
+  return text;
+}
+
+double FairShare::shown(const User& user, const JobRecord&, Micros) const {
+  return present_usage(user) / user.record.shares;
+}
+
+}  // namespace sublet::scheduling

@@ -1,0 +1,27 @@
+// "fifo": jobs in the order of their submission, whoever submitted them. A job that returns
+// keeps its place.
+#ifndef SUBLET_SCHEDULING_POLICIES_FIFO_H_
+#define SUBLET_SCHEDULING_POLICIES_FIFO_H_
+
+#include "scheduling/policies/job_policy.h"
+
+namespace sublet::scheduling {
+
+class Fifo : public JobPolicy {
+ public:
+  Fifo(const Parameters&, const Ledger&) {}
+  UserKey key(const User&, const JobRecord& best, double) const override {
+    return {0, static_cast<double>(best.id)};
+  }
+  bool keys_follow_jobs() const override { return true; }
+  std::string standing(const User& user, const JobRecord& job, Micros) const override {
+    return user.record.name + ", whose job " + std::to_string(job.id) + " came first";
+  }
+  double shown(const User&, const JobRecord& best, Micros) const override {
+    return static_cast<double>(best.id);
+  }
+};
+
+}  // namespace sublet::scheduling
+
+#endif  // SUBLET_SCHEDULING_POLICIES_FIFO_H_

@@ -1,0 +1,31 @@
+// "round-robin": users in turn, in a fixed cycle; one who has no waiting job is skipped
+// (Mutka 4.4.2; by user, where the source goes by station).
+#ifndef SUBLET_SCHEDULING_POLICIES_ROUND_ROBIN_H_
+#define SUBLET_SCHEDULING_POLICIES_ROUND_ROBIN_H_
+
+#include "scheduling/policies/job_policy.h"
+
+namespace sublet::scheduling {
+
+class RoundRobin : public JobPolicy {
+ public:
+  RoundRobin(const Parameters&, const Ledger& ledger) : ledger_(ledger) {}
+  UserKey key(const User& user, const JobRecord&, double) const override {
+    const uint32_t number = user.record.number;
+    return {number > ledger_.last_served() ? 0.0 : 1.0, static_cast<double>(number)};
+  }
+  bool wants_grants() const override { return true; }
+  std::string standing(const User& user, const JobRecord&, Micros) const override {
+    return user.record.name + ", whose turn it is";
+  }
+  double shown(const User& user, const JobRecord&, Micros) const override {
+    return static_cast<double>(user.record.number);
+  }
+
+ private:
+  const Ledger& ledger_;
+};
+
+}  // namespace sublet::scheduling
+
+#endif  // SUBLET_SCHEDULING_POLICIES_ROUND_ROBIN_H_

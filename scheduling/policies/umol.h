@@ -1,0 +1,28 @@
+// "umol": the user with the fewest live attempts, then the oldest last grant, then the smallest
+// number (the order of DMW's umpire, 4.4.2).
+#ifndef SUBLET_SCHEDULING_POLICIES_UMOL_H_
+#define SUBLET_SCHEDULING_POLICIES_UMOL_H_
+
+#include "scheduling/policies/job_policy.h"
+
+namespace sublet::scheduling {
+
+class Umol : public JobPolicy {
+ public:
+  Umol(const Parameters&, const Ledger&) {}
+  UserKey key(const User& user, const JobRecord&, double) const override {
+    return {static_cast<double>(user.attempts), static_cast<double>(user.record.last_grant),
+            user.record.number};
+  }
+  bool wants_grants() const override { return true; }
+  std::string standing(const User& user, const JobRecord&, Micros) const override {
+    return user.record.name + ", who has " + std::to_string(user.attempts) + " running";
+  }
+  double shown(const User& user, const JobRecord&, Micros) const override {
+    return static_cast<double>(user.attempts);
+  }
+};
+
+}  // namespace sublet::scheduling
+
+#endif  // SUBLET_SCHEDULING_POLICIES_UMOL_H_

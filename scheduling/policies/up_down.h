@@ -1,0 +1,30 @@
+// "up-down": users by an index that rises while they hold machines and falls while they wait
+// (Mutka, 4.4.1, tables 4.3 and 4.5; by user, where the source goes by station).
+//
+// The smallest index is next, and equal ones are drawn. The index is updated at each tick, and
+// whenever capacity appears: a machine becomes idle, or an attempt ends. Nobody is pre-empted.
+#ifndef SUBLET_SCHEDULING_POLICIES_UP_DOWN_H_
+#define SUBLET_SCHEDULING_POLICIES_UP_DOWN_H_
+
+#include "scheduling/policies/lottery.h"
+
+namespace sublet::scheduling {
+
+class UpDown : public Lottery {
+ public:
+  using Lottery::Lottery;
+  UserKey key(const User& user, const JobRecord& best, double order) const override {
+    return {static_cast<double>(user.record.index), Lottery::key(user, best, order).value};
+  }
+  bool wants_indices() const override { return true; }
+  std::string standing(const User& user, const JobRecord&, Micros) const override {
+    return user.record.name + ", up-down index " + std::to_string(user.record.index);
+  }
+  double shown(const User& user, const JobRecord&, Micros) const override {
+    return static_cast<double>(user.record.index);
+  }
+};
+
+}  // namespace sublet::scheduling
+
+#endif  // SUBLET_SCHEDULING_POLICIES_UP_DOWN_H_

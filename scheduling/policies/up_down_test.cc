@@ -1,0 +1,139 @@
+// The index of the policy "up-down": its tables by hand, and that it is bounded and returns to 0.
+#include <cppunit/extensions/HelperMacros.h>
+#include <rapidcheck.h>
+
+#include <string>
+#include <vector>
+
+#include "scheduling/pool_testing.h"
+
+namespace sublet::scheduling {
+namespace {
+using testing::kSecond;
+using testing::TestPool;
+
+Parameters up_down() {
+  Parameters p;
+  p.job_policy = "up-down";
+  return p;
+}
+
+class UpDownTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(UpDownTest);
+  CPPUNIT_TEST(the_trace_of_figure_4_2);
+  CPPUNIT_TEST(credit_grows_with_the_distance);
+  CPPUNIT_TEST(who_waits_comes_before_who_holds);
+  CPPUNIT_TEST(capacity_that_appears_counts);
+  CPPUNIT_TEST(indices_return_to_zero);
+  CPPUNIT_TEST_SUITE_END();
+
+  static int64_t index(const TestPool& t, const std::string& user) {
+    return t.books.users.at(user).index;
+  }
+  static void tick(TestPool& t, int times = 1) {
+    for (int i = 0; i < times; ++i) t.apply(Ticked());
+  }
+
+  // 0 -> waiting falls by g -> one node rises by f -> two by 2f -> none wanted: back to 0 by h.
+  void the_trace_of_figure_4_2() {
+    TestPool t(up_down());
+    const MachineId m = t.join("m", 2, false);
+    const JobId first = t.submit("ann");
+    CPPUNIT_ASSERT_EQUAL(int64_t{0}, index(t, "ann"));
+    tick(t, 4);  // g is 1 while nobody is lower
+    CPPUNIT_ASSERT_EQUAL(int64_t{-4}, index(t, "ann"));
+    t.report(m, true);  // capacity appears: once more, and then she holds a node
+    CPPUNIT_ASSERT_EQUAL(int64_t{-5}, index(t, "ann"));
+    tick(t, 7);
+    CPPUNIT_ASSERT_EQUAL(int64_t{2}, index(t, "ann"));
+    const JobId second = t.submit("ann");
+    tick(t, 3);
+    CPPUNIT_ASSERT_EQUAL(int64_t{8}, index(t, "ann"));
+    t.end(first, EndReason::kDone);  // one is left
+    CPPUNIT_ASSERT_EQUAL(int64_t{9}, index(t, "ann"));
+    t.end(second, EndReason::kDone);  // none: falls by h
+    CPPUNIT_ASSERT_EQUAL(int64_t{8}, index(t, "ann"));
+    tick(t, 8);
+    CPPUNIT_ASSERT_EQUAL(int64_t{0}, index(t, "ann"));
+    tick(t);
+    CPPUNIT_ASSERT(!t.books.users.contains("ann") || index(t, "ann") == 0);
+  }
+
+  // Table 4.5: 3 from a distance of 6 on, 2 from 3 on, else 1.
+  void credit_grows_with_the_distance() {
+    TestPool t(up_down());
+    const MachineId m = t.join("m");
+    const JobId job = t.submit("ann");
+    tick(t, 10);
+    CPPUNIT_ASSERT_EQUAL(int64_t{10}, index(t, "ann"));
+    t.submit("ann");  // she is to wait with an index of 10
+    t.apply(MachineReported{m, false, 0, 0});
+    t.end(job, EndReason::kDone);
+    CPPUNIT_ASSERT_EQUAL(int64_t{7}, index(t, "ann"));
+    std::vector<int64_t> seen;
+    for (int i = 0; i < 5; ++i) {
+      tick(t);
+      seen.push_back(index(t, "ann"));
+    }
+    CPPUNIT_ASSERT((seen == std::vector<int64_t>{4, 2, 1, 0, -1}));
+  }
+
+  void who_waits_comes_before_who_holds() {
+    TestPool t(up_down());
+    t.join("m");
+    const JobId heavy = t.submit("ann", 20);
+    tick(t, 5);
+    const JobId light = t.submit("bob");
+    t.end(heavy, EndReason::kDone);
+    CPPUNIT_ASSERT(t.machine_of(light) != 0);
+    CPPUNIT_ASSERT_EQUAL(std::string("first in the queue: bob, up-down index -1; machine m idle "
+                                     "for 0 s"),
+                         t.pool.attempt(light)->reason);
+  }
+
+  void capacity_that_appears_counts() {
+    TestPool t(up_down());
+    const MachineId m = t.join("m", 1, false);
+    Submitted::Job unfit;
+    unfit.needs.os = "plan9";
+    t.submit("ann", 1, unfit);
+    t.report(m, true);
+    CPPUNIT_ASSERT_EQUAL(int64_t{-1}, index(t, "ann"));
+    t.report(m, true);  // it was there before
+    CPPUNIT_ASSERT_EQUAL(int64_t{-1}, index(t, "ann"));
+  }
+
+  // Whatever happened, once nobody has jobs each index is 0 after as many updates as it was
+  // away from it; and none was ever further away than updates times slots.
+  void indices_return_to_zero() {
+    CPPUNIT_ASSERT(rc::check("indices are bounded and return to 0", [](std::vector<uint8_t> steps) {
+      TestPool t(up_down());
+      t.join("m", 2);
+      JobId last = 0;
+      int64_t most = 0;
+      for (const uint8_t step : steps) {
+        const std::string user(1, static_cast<char>('a' + step % 3));
+        if (step % 4 == 0) {
+          last = t.submit(user, 1 + step % 3);
+        } else if (step % 4 == 1 && last != 0 && t.machine_of(last) != 0) {
+          t.end(last, EndReason::kDone);
+        } else {
+          tick(t);
+        }
+        most += 3;
+        for (const auto& [name, record] : t.books.users)
+          RC_ASSERT(record.index <= most && record.index >= -most);
+      }
+      t.apply(JobsRemoved{{JobRange{1, 1000}}, {}, "root"});
+      for (JobId id = 1; id < t.pool.counters().next_job; ++id)
+        if (t.machine_of(id) != 0) t.end(id, EndReason::kRemoved);
+      tick(t, static_cast<int>(most) + 1);
+      for (const auto& [name, record] : t.books.users) RC_ASSERT(record.index == 0);
+    }));
+  }
+};
+
+CPPUNIT_TEST_SUITE_REGISTRATION(UpDownTest);
+
+}  // namespace
+}  // namespace sublet::scheduling
