@@ -210,7 +210,7 @@ class Client:
     def __init__(self, pool, name, slots=1, monitor_sets=(), extra=(), prefix=(), scripted=True,
                  grants=None, nobodys=False):
         """grants: of the client, instead of the pool's folder and the checkout.
-        nobodys: the prefix makes the client nobody's."""
+        nobodys: the prefix runs the client as the user nobody."""
         self.pool = pool
         self.name = name
         self.slots = slots

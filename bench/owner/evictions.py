@@ -50,7 +50,7 @@ class Workstation:
         last_ran = self.tenants.last_ran() - save
         self.settle()
         sensed = self.sensed()
-        if sensed < event:  # another sense had heard something, and the job was on its way out
+        if sensed < event:  # another sense had already made the job leave
             return self.evict(sense, kind, programs, busy)
         return Eviction(sense.NAME, kind, busy, stopped=max(0, last_ran - event),
                         sensed=sensed - event, left=max(0, last_ran - sensed), gone=gone - event,

@@ -268,7 +268,7 @@ Started Launch::start(const sublet_order& order, Weight& weight, int output, int
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   if (order.walls) started.init = fork_sibling();
   if (started.init < 0) return refused("fork");
-  if (order.walls && started.init == 0) be_init(socket);
+  if (order.walls && started.init == 0) be_init(socket, &walls, sizeof walls);
   prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
   started.pid = weight.fork_sibling();
   if (started.pid < 0) return refused("fork", started.init);

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -25,6 +26,14 @@ bool wait_for_children() {
   }
 }
 
+// Returns to the kernel the pages that lie entirely within it.
+void give_back(void* memory, size_t size) {
+  const uintptr_t page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const uintptr_t at = reinterpret_cast<uintptr_t>(memory);
+  const uintptr_t begin = (at + page - 1) & ~(page - 1), end = (at + size) & ~(page - 1);
+  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
 }  // namespace
 
 bool is_deserted(int socket) {
@@ -32,7 +41,7 @@ bool is_deserted(int socket) {
   return poll(&one, 1, 0) > 0 && (one.revents & POLLHUP) != 0;
 }
 
-void be_init(int socket) {
+void be_init(int socket, void* unused, size_t size) {
   prctl(PR_SET_NAME, "sublet-init", 0, 0, 0);
   // In this order: if the shepherd has ended before the first, the second says so.
   if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 || is_deserted(socket)) _exit(1);
@@ -40,6 +49,7 @@ void be_init(int socket) {
   syscall(SYS_close_range, 0u, ~0u, 0);
   // What the job sends has no effect then.
   reset_handlers();
+  give_back(unused, size);
   sigset_t heard;
   sigemptyset(&heard);
   sigaddset(&heard, SIGCHLD);

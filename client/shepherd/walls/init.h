@@ -4,6 +4,7 @@
 #define SUBLET_CLIENT_SHEPHERD_WALLS_INIT_H_
 
 #include <signal.h>
+#include <stddef.h>
 
 namespace sublet::shepherd {
 
@@ -13,7 +14,8 @@ constexpr int kDismissed = SIGUSR1;
 // Waits for processes until it is dismissed or killed, which it is when the shepherd ends. No
 // process of the job can end or stop it, or read its memory: it must be created so that it cannot
 // be traced (PR_SET_DUMPABLE). `socket`: closed at the other end if the shepherd has ended already.
-[[noreturn]] void be_init(int socket);
+// `unused`: what its parent left on the stack; its memory is given back.
+[[noreturn]] void be_init(int socket, void* unused, size_t size);
 
 // Whether the other end of `socket` has been closed.
 bool is_deserted(int socket);
