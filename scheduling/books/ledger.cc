@@ -94,7 +94,7 @@ void Ledger::note_held(Micros since_last_tick, double floor) {
 void Ledger::update_indices() {
   int64_t least = 0;  // that of anybody who is not known
   for (const auto& [name, user] : users_) least = std::min(least, user.record.index);
-  // Table 4.5: who is far above the smallest index falls faster. f, h and l are 1.
+  // Table 4.5: the farther above the smallest index, the faster. f, h and l are 1.
   const auto credit = [least](int64_t index) {
     return index - least >= 6 ? 3 : index - least >= 3 ? 2 : 1;
   };

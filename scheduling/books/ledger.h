@@ -52,8 +52,7 @@ class Ledger {
   uint64_t last_grant() const { return last_grant_; }
   uint32_t last_served() const { return last_served_ ? last_served_->record.number : 0; }
   // Applies (3.1) and (3.2) for all ticks since the last one, those missed while the server was
-  // stopped included; decays `owed` as well.
-  // Returns the factor.
+  // stopped included; decays `owed` as well. Returns the factor.
   double decay(Micros since_last_tick);
   // Takes over a stored row; values that cannot be right are replaced. Returns a sentence
   // for each of those.
@@ -74,8 +73,8 @@ class Ledger {
   // other user is active.
   void note_held(Micros since_last_tick, double floor);
 
-  // Mutka's tables 4.3 and 4.5, by user: the index rises by the number of attempts for who has
-  // some, falls by 1 to 3 for who has jobs and no attempt, and returns to 0 for who has no jobs.
+  // Mutka's tables 4.3 and 4.5, by user: the index of a user with attempts rises by their number,
+  // that of a user with jobs and no attempt falls by 1 to 3, and that of others returns to 0.
   void update_indices();
 
   // The user lost a job or an attempt, and may not be worth knowing any more.
