@@ -248,17 +248,23 @@ class FairShareTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(other.part("bob") > 0.6);
   }
 
-  // It was charged at the ticks while it ran; nothing of its work was kept.
-  void an_evicted_attempt_is_given_back() {
-    TestPool t;
+  // A job of ann's; the first tick charges nothing.
+  static JobId run_for_three_ticks(TestPool& t) {
     t.join("curly");
     const JobId job = t.submit("ann");
     t.start(job);
-    for (int i = 0; i < 3; ++i) {  // the first tick charges nothing
+    for (int i = 0; i < 3; ++i) {
       t.pass(kMinute);
       t.renew(job);
       t.apply(Ticked());
     }
+    return job;
+  }
+
+  // It was charged at the ticks while it ran; nothing of its work was kept.
+  void an_evicted_attempt_is_given_back() {
+    TestPool t;
+    const JobId job = run_for_three_ticks(t);
     CPPUNIT_ASSERT_DOUBLES_EQUAL(60, t.books.users["ann"].charges, 1e-6);
     CPPUNIT_ASSERT(t.books.users["ann"].usage > 0);
     t.end(job, EndReason::kOwner, 180 * kSecond);
@@ -297,14 +303,7 @@ class FairShareTest : public CppUnit::TestFixture {
       Parameters p;
       p.charge_all = all;
       TestPool t(p);
-      t.join("curly");
-      const JobId job = t.submit("ann");
-      t.start(job);
-      for (int i = 0; i < 3; ++i) {
-        t.pass(kMinute);
-        t.renew(job);
-        t.apply(Ticked());
-      }
+      const JobId job = run_for_three_ticks(t);
       while (t.state(job) == JobState::kRunning) t.to_next_deadline();
       const UserRecord& ann = t.books.users["ann"];
       CPPUNIT_ASSERT_DOUBLES_EQUAL(all ? 120 : 0, ann.usage + ann.charges, 0.2);
@@ -315,14 +314,7 @@ class FairShareTest : public CppUnit::TestFixture {
     Parameters p;
     p.cost_cpu = true;
     TestPool t(p);
-    t.join("curly");
-    const JobId job = t.submit("ann");
-    t.start(job);
-    for (int i = 0; i < 3; ++i) {
-      t.pass(kMinute);
-      t.renew(job);
-      t.apply(Ticked());
-    }
+    run_for_three_ticks(t);
     CPPUNIT_ASSERT_EQUAL(0.0, t.books.users["ann"].usage + t.books.users["ann"].charges);
   }
 };
