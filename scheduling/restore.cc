@@ -124,7 +124,14 @@ class Restorer {
     Machine* m = s_.machines.find(row.machine);
     if (m == nullptr) return complain(name_of(row.key) + " is left out: its machine is not known");
     const JobRecord* record = job != nullptr ? &job->record : final_job(row.key.job);
-    if (!s_.attempts.restore(row, *m, job, record))
+    AttemptRecord valid = row;
+    if (!(row.charged >= 0 && row.charged_left >= 0 &&
+          row.charged_left <= static_cast<double>(row.charged))) {
+      complain(name_of(row.key) + " had no valid charges: 0 used");
+      valid.charged = 0;
+      valid.charged_left = 0;
+    }
+    if (!s_.attempts.restore(valid, *m, job, record))
       return complain(name_of(row.key) + " is left out: its job has another live one");
     if (record == nullptr)
       complain(name_of(row.key) +

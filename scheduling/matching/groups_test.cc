@@ -179,12 +179,12 @@ class GroupsTest : public CppUnit::TestFixture {
     t.join("a", 1, false);
     const JobId first = t.submit("ann", 100'000);
     // The user's own line is examined only up to the job.
-    CPPUNIT_ASSERT_EQUAL(std::string("1 machine fits, used by its owner; 999 jobs with better "
-                                     "priority wait for the same machines"),
+    CPPUNIT_ASSERT_EQUAL(std::string("1 machine fits, used by its owner; 999 jobs that come "
+                                     "first wait for the same machines"),
                          t.pool.why(first + 999, t.now));
     const Clock clock;
-    CPPUNIT_ASSERT_EQUAL(std::string("1 machine fits, used by its owner; at least 1000 jobs with "
-                                     "better priority wait for the same machines"),
+    CPPUNIT_ASSERT_EQUAL(std::string("1 machine fits, used by its owner; at least 1000 jobs that "
+                                     "come first wait for the same machines"),
                          t.pool.why(first + 99'999, t.now));
     std::printf(" %.0f us with 100 k queued ", clock.seconds() * 1e6);
   }

@@ -238,8 +238,8 @@ class AllocationTest : public CppUnit::TestFixture {
     t.join("b", 1, false);
     const JobId small = t.submit("bob", 3);
     CPPUNIT_ASSERT_EQUAL(std::string("2 machines fit, all used by their owners"), why(small));
-    CPPUNIT_ASSERT_EQUAL(std::string("2 machines fit, all used by their owners; 2 jobs with better "
-                                     "priority wait for the same machines"),
+    CPPUNIT_ASSERT_EQUAL(std::string("2 machines fit, all used by their owners; 2 jobs that come "
+                                     "first wait for the same machines"),
                          why(small + 2));
     t.report(a, true);
     const auto starts = [&](const std::string& sentence) {
@@ -255,8 +255,8 @@ class AllocationTest : public CppUnit::TestFixture {
     t.apply(Renewed{a, false, {{key, AttemptState::kLeaving}}});
     starts("attempt 1 has been leaving a for 0 s: first in the queue: bob, ");
     CPPUNIT_ASSERT_EQUAL(
-        std::string("2 machines fit: 1 used by its owner, 1 full; 1 job with better "
-                    "priority waits for the same machines"),
+        std::string("2 machines fit: 1 used by its owner, 1 full; 1 job that comes "
+                    "first waits for the same machines"),
         why(small + 2));
     t.apply(JobsHeld{{small + 2}, {}, "bob"});
     CPPUNIT_ASSERT_EQUAL(std::string("held by bob until it is released"), why(small + 2));

@@ -130,33 +130,23 @@ class FairShareTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_long_attempt_gives_back_what_is_left);
   CPPUNIT_TEST(a_lost_attempt_costs_what_it_held_if_all_is_charged);
   CPPUNIT_TEST(without_core_time_nothing_is_charged_before_the_end);
-  CPPUNIT_TEST(a_small_pool_keeps_to_the_shares);
+  CPPUNIT_TEST(damaged_charges_are_named);
   CPPUNIT_TEST(who_was_nearly_alone_keeps_a_quarter_of_his_due);
   CPPUNIT_TEST_SUITE_END();
 
+  // On two cores a core more or less is half of the pool.
   void shares_of_one_to_three() {
-    Office office(8, 10 * kMinute);
-    office.t.apply(SharesSet{"ann", 1});
-    office.t.apply(SharesSet{"bob", 3});
-    office.keep_busy("ann");
-    office.keep_busy("bob");
-    office.run(6 * kHour);
-    office.had.clear();
-    office.run(48 * kHour);
-    CPPUNIT_ASSERT_DOUBLES_EQUAL(0.75, office.part("bob"), 0.75 * 0.05);
-    CPPUNIT_ASSERT_DOUBLES_EQUAL(0.25, office.part("ann"), 0.25 * 0.05);
-  }
-
-  // Two cores and shares of 1 to 3: a core more or less is half of the pool.
-  void a_small_pool_keeps_to_the_shares() {
-    Office office(2, 10 * kMinute);
-    office.t.apply(SharesSet{"bob", 3});
-    office.keep_busy("ann");
-    office.keep_busy("bob");
-    office.run(6 * kHour);
-    office.had.clear();
-    office.run(48 * kHour);
-    CPPUNIT_ASSERT_DOUBLES_EQUAL(0.75, office.part("bob"), 0.75 * 0.05);
+    for (const int cores : {8, 2}) {
+      Office office(cores, 10 * kMinute);
+      office.t.apply(SharesSet{"bob", 3});
+      office.keep_busy("ann");
+      office.keep_busy("bob");
+      office.run(6 * kHour);
+      office.had.clear();
+      office.run(48 * kHour);
+      CPPUNIT_ASSERT_DOUBLES_EQUAL(0.75, office.part("bob"), 0.75 * 0.05);
+      CPPUNIT_ASSERT_DOUBLES_EQUAL(0.25, office.part("ann"), 0.25 * 0.05);
+    }
   }
 
   void a_newcomer_has_his_share_at_once() {
@@ -307,6 +297,27 @@ class FairShareTest : public CppUnit::TestFixture {
       while (t.state(job) == JobState::kRunning) t.to_next_deadline();
       const UserRecord& ann = t.books.users["ann"];
       CPPUNIT_ASSERT_DOUBLES_EQUAL(all ? 120 : 0, ann.usage + ann.charges, 0.2);
+    }
+  }
+
+  void damaged_charges_are_named() {
+    TestPool t;
+    const JobId job = run_for_three_ticks(t);
+    for (const auto& [charged, left] : {std::pair<Micros, double>{-5, 0},
+                                        {5, -1},
+                                        {5, 1e308 * 10},
+                                        {5, 1e308 * 10 - 1e308 * 10}}) {
+      Snapshot snapshot = t.books.snapshot();
+      for (AttemptRecord& attempt : snapshot.attempts) {
+        attempt.charged = charged;
+        attempt.charged_left = left;
+      }
+      Pool restored{Parameters()};
+      const auto complaints = restored.restore(snapshot);
+      CPPUNIT_ASSERT_EQUAL(size_t{1}, complaints.size());
+      CPPUNIT_ASSERT_EQUAL("attempt " + std::to_string(job) + ".1 had no valid charges: 0 used",
+                           complaints[0]);
+      CPPUNIT_ASSERT_EQUAL(Micros{0}, restored.attempt(job)->charged);
     }
   }
 

@@ -318,7 +318,7 @@ std::string Pool::why(JobId id, Micros now, std::optional<uint64_t> memory_asked
   const Ahead ahead = count_ahead(*job, id, *s.policies.job, fit);
   if (ahead.count > 0) {
     text += std::string("; ") + (ahead.all ? "" : "at least ") + counted(ahead.count, "job") +
-            " with better priority " + (ahead.count == 1 && ahead.all ? "waits" : "wait") +
+            (ahead.count == 1 ? " that comes first waits" : " that come first wait") +
             " for the same machines";
   }
   return text;
