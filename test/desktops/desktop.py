@@ -31,6 +31,13 @@ def missing(*programs):
     return next((name for name in programs if shutil.which(name) is None), None)
 
 
+def answers(path):
+    """Whether somebody listens at this socket. That it is there is not enough: a compositor makes
+    it first, and listens then."""
+    with socket.socket(socket.AF_UNIX) as client:
+        return client.connect_ex(path) == 0
+
+
 class Monitor:
     """The monitor's end of agent.sock, for one agent."""
 
@@ -214,7 +221,7 @@ class Session:
         self.environment.update(WLR_BACKENDS="headless", WLR_LIBINPUT_NO_DEVICES="1",
                                 WLR_RENDERER="pixman", WAYLAND_DISPLAY="wayland-1")
         server = self.run("sway", "--config", os.devnull, stderr=subprocess.DEVNULL, **account)
-        wait_for(lambda: os.path.exists(os.path.join(folder, "wayland-1")), "sway")
+        wait_for(lambda: answers(os.path.join(folder, "wayland-1")), "sway")
         return server
 
     def start_kwin(self):
@@ -227,7 +234,7 @@ class Session:
         server = self.run(program, "--virtual", "--no-lockscreen", "--no-global-shortcuts",
                           "--socket", "wayland-5", stdout=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL)
-        wait_for(lambda: os.path.exists(os.path.join(self.folder, "wayland-5")), "kwin")
+        wait_for(lambda: answers(os.path.join(self.folder, "wayland-5")), "kwin")
         return server
 
     def start_bare_compositor(self):
