@@ -11,6 +11,7 @@ namespace {
 constexpr std::string_view kStandardInput = "standard_input";
 constexpr std::string_view kLeaving = "leaving";
 constexpr std::string_view kNetwork = "network";
+constexpr std::string_view kRequire = "require";
 
 void put_strings(protocol::Encoder& out, const std::vector<std::string>& strings) {
   out.number(uint64_t{strings.size()});
@@ -98,7 +99,8 @@ void put_spec(protocol::Encoder& out, const JobDescription& spec) {
   out.number(spec.save_deadline_ms);
   out.number(uint64_t{spec.programs.size()} + !spec.submit_folder.empty() +
              !spec.submit_host.empty() + !spec.standard_input.empty() + spec.even_so +
-             (spec.leaving != Leaving::kDefault) + (spec.network != Network::kDefault));
+             (spec.leaving != Leaving::kDefault) + (spec.network != Network::kDefault) +
+             !spec.needs.require.empty());
   each_detail(spec, [&](std::string_view name, std::string_view value) {
     out.text(name);
     out.text(value);
@@ -114,6 +116,10 @@ void put_spec(protocol::Encoder& out, const JobDescription& spec) {
   if (spec.network != Network::kDefault) {
     out.text(kNetwork);
     out.text(network_name(spec.network));
+  }
+  if (!spec.needs.require.empty()) {
+    out.text(kRequire);
+    out.text(spec.needs.require);
   }
 }
 
@@ -150,6 +156,8 @@ JobDescription get_spec(protocol::Decoder& in) {
     else if (name == kNetwork)
       // What a later version wrote may allow more.
       spec.network = network_named(value).value_or(Network::kNone);
+    else if (name == kRequire)
+      spec.needs.require = std::move(value);
     else
       take_detail(spec, name, value);
   }

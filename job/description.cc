@@ -33,6 +33,7 @@ Details details_of(const JobDescription& job) {
 
 JobDescription for_workstation(JobDescription job) {
   job.even_so = false;
+  job.needs.require.clear();
   return job;
 }
 

@@ -35,6 +35,7 @@ struct Requirements {
   uint32_t cores = 0;
   uint64_t memory = 0;
   uint64_t disk = 0;
+  std::string require = {};  // an expression over what machines offer, which must hold
   bool operator==(const Requirements&) const = default;
 };
 

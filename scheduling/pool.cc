@@ -39,7 +39,7 @@ Pool::State::State(const Parameters& p)
     : parameters(p),
       ledger(p),
       policies{make_job_policy(p, ledger)},
-      matcher(policies),
+      matcher(policies, ledger),
       attempts(p, ledger, due, changes),
       jobs(p, ledger, matcher, attempts, policies, changes),
       machines(p, matcher, due, changes) {}
@@ -74,7 +74,7 @@ void Pool::State::emit() {
   jobs.emit();
   attempts.emit();
   jobs.erase_final();
-  matcher.forget_spare_groups();
+  matcher.forget_spare();
   ledger.forget_spare();
 }
 

@@ -50,7 +50,9 @@ struct MachineView {
   Micros last_contact = 0;
   uint64_t memory_free = 0;
   uint64_t disk_free = 0;
-  bool requesting = false;  // jobs that were submitted from it are waiting
+  uint64_t memory_used = 0;  // by its jobs, of what they have reserved
+  Amounts reserved = {};     // by the live attempts on it
+  bool requesting = false;   // jobs that were submitted from it are waiting
   std::vector<AttemptKey> running;
 };
 
@@ -87,7 +89,7 @@ class Pool {
   std::vector<std::string> requesting() const;  // hosts, head first
   std::vector<MachineId> idle() const;          // head first
   uint64_t waiting() const;
-  size_t groups() const;  // of live jobs, by their (rounded) requirements
+  size_t groups() const;  // of live jobs, by the kinds of machine that suit them
   const PoolRecord& counters() const;
   // One sentence about a live job: why it has no machine, who holds it, or how long
   // it has been on its machine and why it was chosen. `memory_asked`: what its description says,

@@ -4,6 +4,7 @@
 #include <rapidcheck.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "scheduling/events/event_codec.h"
@@ -15,6 +16,20 @@ namespace {
 using testing::kSecond;
 using testing::TestPool;
 using testing::text_of;
+
+// An expression of a job, and what it means.
+struct Expression {
+  const char* text;
+  bool (*holds)(const MachineRecord&);
+};
+constexpr std::array<Expression, 4> kExpressions = {{
+    {"cores >= 3", [](const MachineRecord& m) { return m.cores >= 3; }},
+    {"memory_mb > 7000 and os == 'linux'",
+     [](const MachineRecord& m) { return m.memory > 7000ull << 20 && m.os == "linux"; }},
+    {"memory_mb < 8192 or slots != 1",
+     [](const MachineRecord& m) { return m.memory < 8ull << 30 || m.slots != 1; }},
+    {"cores > 99", [](const MachineRecord&) { return false; }},
+}};
 
 // Turns numbers into events that are valid now, or nearly: a few come from former
 // machines and attempts.
@@ -36,8 +51,7 @@ class Player {
       case 4:
       case 5:
       case 6:
-        return MachineReported{a_machine(), pick(4) != 0, uint64_t{pick(13)} << 28,
-                               uint64_t{1 + pick(8)} << 28};
+        return report_of(a_machine());
       case 7:
         return pick(4) == 0 ? Event(MachineWithdrew{a_machine()}) : Event(TimePassed());
       case 8:
@@ -116,6 +130,8 @@ class Player {
       if (pick(6) == 0) job.needs.os = pick(2) ? "linux" : "plan9";
       if (pick(8) == 0)
         job.needs.platforms = pick(2) ? "linux/aarch64 linux/x86_64" : "linux/aarch64";
+      if (pick(4) == 0) job.needs.cores = 1 + pick(4);
+      if (pick(4) == 0) job.needs.require = kExpressions[pick(kExpressions.size())].text;
       job.priority = static_cast<int32_t>(pick(3));
       job.retries = pick(3);
       if (pick(4) == 0) job.count = 1 + pick(7);
@@ -136,10 +152,13 @@ class Player {
                          "m" + std::to_string(known),
                          pick(4) ? "linux" : "plan9",
                          "x86_64",
+                         slots + pick(3),
                          slots,
-                         slots,
-                         8ull << 30,
+                         (8ull - pick(3)) << 30,
                          100ull << 30};
+  }
+  MachineReported report_of(MachineId machine) {
+    return {machine, pick(4) != 0, uint64_t{pick(13)} << 28, uint64_t{1 + pick(8)} << 28};
   }
   Event renewal() {
     Renewed r{a_machine(), pick(5) == 0, {}};
@@ -150,8 +169,10 @@ class Player {
           AttemptState::kOrdered,   AttemptState::kStaging, AttemptState::kRunning,
           AttemptState::kSuspended, AttemptState::kLeaving, AttemptState::kEnded,
           AttemptState::kDelivering};
-      r.attempts.push_back({key, kReported[pick(std::size(kReported))], pick(3)});
+      r.attempts.push_back(
+          {key, kReported[pick(std::size(kReported))], pick(3), pick(2) * uint64_t{pick(9)} << 28});
     }
+    if (pick(2) == 0) r.report = report_of(r.machine);
     return r;
   }
   Event ending() {
@@ -193,14 +214,45 @@ class Player {
   std::set<BatchId> conditional_;  // batches that have been submitted
 };
 
-bool fits(const MachineView& m, const Requirements& n) {
-  const uint64_t memory = m.memory_free ? m.memory_free : m.record.memory / m.record.slots;
+// What the jobs on a machine have reserved, by their records.
+Amounts reserved_on(const MachineView& m, const testing::Books& books) {
+  Amounts sum;
+  for (const AttemptKey& key : m.running) {
+    const Requirements& n = books.jobs.at(key.job).needs;
+    sum.cores += std::max(n.cores, 1u);
+    sum.memory += n.memory;
+    sum.disk += n.disk;
+  }
+  return sum;
+}
+
+// The rule: min(offered, reported free + used by its jobs), of which what they have reserved is
+// taken.
+bool has_room_for(const MachineView& m, const Amounts& needs) {
+  const uint64_t memory = m.memory_free > 0
+                              ? std::min(m.record.memory, m.memory_free + m.memory_used)
+                              : m.record.memory;
+  const uint64_t disk = std::min(m.record.disk, m.disk_free);
+  return needs.cores <= std::max(m.record.cores, m.record.slots) && needs.memory <= memory &&
+         needs.disk <= disk;
+}
+
+bool meets(const MachineRecord& m, const std::string& require) {
+  const auto same = [&](const Expression& e) { return e.text == require; };
+  return require.empty() || std::find_if(kExpressions.begin(), kExpressions.end(), same)->holds(m);
+}
+
+bool fits(const MachineView& m, const Requirements& n, const Amounts& reserved) {
+  const Amounts with_it = {reserved.cores + std::max(n.cores, 1u), reserved.memory + n.memory,
+                           reserved.disk + n.disk};
+  const Amounts asked = {with_it.cores, n.memory > 0 ? with_it.memory : 0,
+                         n.disk > 0 ? with_it.disk : 0};
   return (n.os.empty() || n.os == m.record.os) &&
          (n.architecture.empty() || n.architecture == m.record.architecture) &&
          (n.platforms.empty() ||
           (" " + n.platforms + " ").find(" " + m.record.os + "/" + m.record.architecture + " ") !=
               std::string::npos) &&
-         n.cores <= m.record.cores / m.record.slots && n.memory <= memory && n.disk <= m.disk_free;
+         meets(m.record, n.require) && has_room_for(m, asked);
 }
 
 // The invariants after every event, checked from views and records only.
@@ -235,11 +287,22 @@ void check_invariants(const TestPool& t) {
     RC_ASSERT(m.running.size() == on_machine[m.record.id]);
     RC_ASSERT(m.running.size() <= m.record.slots);
     RC_ASSERT(text_of(m.record) == text_of(t.books.machines.at(m.record.id)));
+    const Amounts reserved = reserved_on(m, t.books);
+    RC_ASSERT(m.reserved == reserved);
+    RC_ASSERT(m.memory_used <= reserved.memory);
+    // A machine may report less than it has promised; then nobody gets more of that.
+    for (const Decision& decision : t.last.decisions) {
+      const auto* start = std::get_if<StartAttempt>(&decision);
+      if (start == nullptr || start->machine != m.record.id) continue;
+      const Requirements& n = t.books.jobs.at(start->key.job).needs;
+      RC_ASSERT(has_room_for(
+          m, {reserved.cores, n.memory > 0 ? reserved.memory : 0, n.disk > 0 ? reserved.disk : 0}));
+    }
     const bool queued = std::count(idle.begin(), idle.end(), m.record.id) == 1;
     if (queued) {
       RC_ASSERT(m.record.state == MachineState::kIdle && m.away && !m.record.draining);
       RC_ASSERT(m.running.size() < m.record.slots);
-      for (const JobRecord* job : placeable) RC_ASSERT(!fits(m, job->needs));
+      for (const JobRecord* job : placeable) RC_ASSERT(!fits(m, job->needs, reserved));
     }
   }
 }

@@ -21,7 +21,7 @@ std::string plain(const AttemptKey& key) {
 std::string plain(const Requirements& n) {
   std::ostringstream out;
   out << n.os << '/' << n.architecture << '/' << n.cores << '/' << n.memory << '/' << n.disk << '/'
-      << n.platforms;
+      << n.platforms << '/' << n.require;
   return out.str();
 }
 
@@ -53,7 +53,7 @@ struct ToText {
   }
   std::string operator()(const UserRecord& r) const {
     return line("user", r.name, r.shares, r.usage, r.charges, r.by_administrator, r.number,
-                r.last_grant, r.owed, r.index);
+                r.last_grant, r.owed, r.guaranteed, r.drawn, r.index);
   }
   std::string operator()(const UseRecord& r) const {
     return line("use", r.key, r.user, r.machine, r.batch, r.ended, r.finished, r.wall, r.used,

@@ -97,7 +97,9 @@ struct UserRecord {
   // Core-seconds by which the user fell short of his guarantee while others had jobs, too,
   // decayed; negative: he exceeded it (Ledger::note_held).
   double owed = 0;
-  int64_t index = 0;  // of up-down; smaller is better (Ledger::update_indices)
+  uint64_t guaranteed = 0;  // cores, until the next tick; 0: nothing is owed
+  double drawn = 0;         // since when he draws (Ledger::draw_of)
+  int64_t index = 0;        // of up-down; smaller is better (Ledger::update_indices)
   bool operator==(const UserRecord&) const = default;
 };
 

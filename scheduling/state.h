@@ -83,6 +83,7 @@ struct Pool::State {
   void tell_to_leave(Attempt& attempt, LeaveReason reason);
   Verdict renew(const Renewed::Status& status, MachineId machine);
   void note_delivery(Attempt& attempt, uint64_t delivered);
+  void note_use(Machine& machine, const std::vector<Renewed::Status>& statuses);
   void lose_unnamed(Machine& machine, const std::vector<Renewed::Status>& named);
   void expire(Attempt& attempt);
   void end_attempt(Attempt& attempt, const End& end);

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "protocol/attempt.h"
+#include "scheduling/amounts.h"
 
 namespace sublet::scheduling {
 
@@ -127,8 +128,7 @@ struct StopWhen {
   bool operator==(const StopWhen&) const = default;
 };
 
-// What a job requires of a machine; jobs with equal requirements form one group.
-// Empty strings and zeros: no requirement.
+// What a job requires of a machine. Empty strings and zeros: no requirement.
 struct Requirements {
   std::string os;
   std::string architecture;
@@ -138,9 +138,14 @@ struct Requirements {
   // "OS/ARCHITECTURE" of each platform that it has a program for, in order,
   // separated by spaces.
   std::string platforms = {};
+  std::string require = {};  // an expression over machine_vocabulary(), which must hold
   bool operator==(const Requirements&) const = default;
   auto operator<=>(const Requirements&) const = default;
 };
+// What an attempt of such a job reserves: at least one core.
+inline Amounts amounts_of(const Requirements& needs) {
+  return {std::max(needs.cores, 1u), needs.memory, needs.disk};
+}
 
 // Whether Requirements::platforms allow this system and architecture.
 bool allows_platform(std::string_view platforms, std::string_view os,

@@ -138,6 +138,7 @@ void set_needs(const JobOptions& o, Requirements* needs) {
   needs->cores = number_of_a_machine("--cores", o.cores);
   needs->memory = size_option("--memory", o.memory);
   needs->disk = size_option("--disk", o.disk);
+  needs->require = o.require;
 }
 
 void set_limits(const JobOptions& o, Limits* bounds) {
@@ -268,6 +269,9 @@ void declare_job_options(Arguments& a, JobOptions* o) {
   a.option("--memory", &o->memory, "memory it needs at most, such as \"2 GiB\"", "SIZE");
   a.option("--disk", &o->disk, "disk space it needs", "SIZE");
   a.option("--cores", &o->cores, "cores it needs (1)", "N");
+  a.option("--require", &o->require,
+           "what its machine must offer, such as \"cores >= 8 and memory_mb >= 16384\"",
+           "EXPRESSION");
   a.option("--retries", &o->retries, "how often a failed run is repeated (0)", "N");
   a.option("--cpu-limit", &o->cpu_limit, "limit for the CPU time of one run", "TIME");
   a.option("--wall-limit", &o->wall_limit, "limit for the duration of one run", "TIME");

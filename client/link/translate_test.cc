@@ -43,7 +43,7 @@ class ClientTranslateTest : public CppUnit::TestFixture {
              Row{"start instant", [](idl::RunOrder& o) { o.start_at = 1; }},
              Row{"`colour`", [](idl::RunOrder& o) { colour(o.more); }},
              Row{"`network`", [](idl::RunOrder& o) { o.what.network = 99; }},
-             Row{"`needs.require`", [](idl::RunOrder& o) { o.what.needs.require = "a > 1"; }},
+             Row{"`needs.prefer`", [](idl::RunOrder& o) { o.what.needs.prefer = "cores"; }},
              Row{"`bounds.colour`", [](idl::RunOrder& o) { colour(o.what.bounds.more); }},
          }) {
       idl::RunOrder wanted = order();

@@ -62,6 +62,7 @@ void to_idl(const Requirements& needs, v1::Requirements& out) {
   out.cores = needs.cores;
   out.memory = needs.memory;
   out.disk = needs.disk;
+  set_text(out.require, needs.require);
 }
 
 void to_idl(const Limits& bounds, v1::Limits& out) {
@@ -147,7 +148,7 @@ FilePlace from_idl(const v1::FilePlace& place) {
 
 Requirements from_idl(const v1::Requirements& needs) {
   return {needs.os.in(), needs.architecture.in(), static_cast<uint32_t>(needs.cores), needs.memory,
-          needs.disk};
+          needs.disk,    needs.require.in()};
 }
 
 JobDescription from_idl(const v1::JobDescription& job) {
@@ -234,7 +235,6 @@ void to_idl(const std::vector<Axis>& axes, v1::Axes& out) {
 void check_served(const v1::Requirements& needs, const std::string& subject) {
   const ServedCheck check(subject);
   check.reserved(has(needs.resources), "needs.resources");
-  check.reserved(has(needs.require), "needs.require");
   check.reserved(has(needs.prefer), "needs.prefer");
   check.unknown(needs.more, "needs.");
 }

@@ -26,7 +26,7 @@ JobDescription full() {
   job.environment = {"A=b c"};
   job.inputs = {{5, "train", true}, {6, "data/letters 1.txt", false}};
   job.outputs = {{"weights", true}, {"log file", false}};
-  job.needs = {"linux", "x86_64", 1, 2, 3};
+  job.needs = {"linux", "x86_64", 1, 2, 3, "cores > 1"};
   job.bounds = {1, 2, 3, 4, 5, 6};
   job.priority = -1;
   job.retries = 3;
@@ -137,7 +137,6 @@ const Row kReserved[] = {
      [](Job& j) { to_octets(std::string("a"), j.inputs[1].source.name); }},
     {"inputs.source.more", "inputs.source", [](Job& j) { pair(j.inputs[1].source.more); }},
     {"needs.resources", "needs.resources", [](Job& j) { one(j.needs.resources).name = "gpu"; }},
-    {"needs.require", "needs.require", [](Job& j) { j.needs.require = "memory > 1"; }},
     {"needs.prefer", "needs.prefer", [](Job& j) { j.needs.prefer = "memory"; }},
     {"checkpoint.files", "checkpoint", [](Job& j) { j.checkpoint.files.length(1); }},
     {"checkpoint.every", "checkpoint", [](Job& j) { j.checkpoint.every = 1; }},

@@ -9,10 +9,17 @@
 
 namespace sublet::scheduling {
 namespace {
-void occupy(Machine& machine, JobId id) {
-  machine.running.insert(std::lower_bound(machine.running.begin(), machine.running.end(), id), id);
+void occupy(Attempt& attempt) {
+  std::vector<JobId>& running = attempt.machine->running;
+  const JobId id = attempt.record.key.job;
+  running.insert(std::lower_bound(running.begin(), running.end(), id), id);
+  attempt.machine->reserved = attempt.machine->reserved + attempt.reserved;
 }
-uint64_t cores_of(const Requirements& needs) { return std::max(needs.cores, 1u); }
+void vacate(Attempt& attempt) {
+  std::erase(attempt.machine->running, attempt.record.key.job);
+  attempt.machine->reserved = attempt.machine->reserved - attempt.reserved;
+  attempt.machine->memory_used -= attempt.memory_used;
+}
 }  // namespace
 
 AttemptBook::AttemptBook(const Parameters& parameters, Ledger& ledger, Deadlines& due,
@@ -61,11 +68,11 @@ Attempt& AttemptBook::open(Job& job, Machine& machine, std::string reason) {
   attempt.machine = &machine;
   attempt.job = &job;
   attempt.batch = job.record.batch;
-  attempt.cores = cores_of(job.record.needs);
+  attempt.reserved = amounts_of(job.record.needs);
   belong(attempt, *job.user);
   attempt.registration = machine.registration;
-  attempt.memory_offered = memory_offered(machine);
-  occupy(machine, id);
+  attempt.memory_offered = room_of(machine).memory;
+  occupy(attempt);
   renew(attempt);
   touch(attempt);
   return attempt;
@@ -74,10 +81,10 @@ Attempt& AttemptBook::open(Job& job, Machine& machine, std::string reason) {
 Attempt AttemptBook::close(Attempt& attempt) {
   const JobId id = attempt.record.key.job;
   due_.set(attempt, 0);
-  std::erase(attempt.machine->running, id);
+  vacate(attempt);
   if (attempt.user != nullptr) {
     --attempt.user->attempts;
-    ledger_.hold(*attempt.user, -static_cast<int64_t>(attempt.cores));
+    ledger_.hold(*attempt.user, -static_cast<int64_t>(attempt.reserved.cores));
   }
   return std::move(attempts_.extract(id).mapped());
 }
@@ -85,7 +92,7 @@ Attempt AttemptBook::close(Attempt& attempt) {
 void AttemptBook::belong(Attempt& attempt, User& user) {
   attempt.user = &user;
   ++user.attempts;
-  ledger_.hold(user, static_cast<int64_t>(attempt.cores));
+  ledger_.hold(user, static_cast<int64_t>(attempt.reserved.cores));
 }
 
 void AttemptBook::charge_running(Micros since_last_tick, double kept) {
@@ -104,7 +111,7 @@ void AttemptBook::charge_running(Micros since_last_tick, double kept) {
     const Micros ran = record.state == AttemptState::kRunning
                            ? std::min(changes_.now() - record.started, since_last_tick)
                            : 0;
-    const Micros held = std::max<Micros>(ran, 0) * static_cast<Micros>(attempt->cores);
+    const Micros held = std::max<Micros>(ran, 0) * static_cast<Micros>(attempt->reserved.cores);
     ledger_.charge(*attempt->user, held);
     record.charged += held;
     record.charged_left = record.charged_left * kept + static_cast<double>(held);
@@ -120,6 +127,14 @@ void AttemptBook::settle(Attempt& ended, Micros cost) {
   ledger_.charge(*ended.user, -static_cast<Micros>(part * record.charged_left));
 }
 
+bool AttemptBook::note_use(Attempt& attempt, uint64_t memory) {
+  const uint64_t used = std::min(memory, attempt.reserved.memory);
+  if (used == attempt.memory_used) return false;
+  attempt.machine->memory_used += used - attempt.memory_used;
+  attempt.memory_used = used;
+  return true;
+}
+
 void AttemptBook::renew(Attempt& attempt) {
   attempt.receipt = changes_.now();
   due_.set(attempt, reassign_at(attempt));
@@ -129,6 +144,7 @@ void AttemptBook::restart() {
   for (auto& [id, attempt] : attempts_) {
     attempt.delivered = 0;
     attempt.memory_offered = 0;
+    note_use(attempt, 0);
     // As in a restored brain: of the current registration, until the machine registers again.
     attempt.registration = attempt.machine->registration;
     renew(attempt);
@@ -140,6 +156,7 @@ void AttemptBook::anchor(Attempt& attempt, const Anchored::AttemptNow& known) {
   attempt.registration = known.registration;
   attempt.delivered = known.delivered;
   attempt.memory_offered = known.memory_offered;
+  note_use(attempt, known.memory_used);
   due_.set(attempt, reassign_at(attempt));
 }
 
@@ -154,10 +171,10 @@ bool AttemptBook::restore(const AttemptRecord& row, Machine& machine, Job* job,
   attempt.job = job;
   if (of != nullptr) {
     attempt.batch = of->batch;
-    attempt.cores = cores_of(of->needs);
+    attempt.reserved = amounts_of(of->needs);
     belong(attempt, ledger_.user(of->user));
   }
-  occupy(machine, row.key.job);
+  occupy(attempt);
   renew(attempt);
   return true;
 }

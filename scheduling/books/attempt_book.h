@@ -33,7 +33,8 @@ struct Attempt : Timed {
   uint64_t delivered = 0;     // as last reported; 0 after a restart of the server
   // By its machine when it was decided; 0 after a restart of the server: not known.
   uint64_t memory_offered = 0;
-  uint64_t cores = 1;  // that it holds
+  Amounts reserved = {1, 0, 0};
+  uint64_t memory_used = 0;  // of what it has reserved, as last reported; 0 after a restart
   bool touched = false;
 };
 
@@ -53,6 +54,8 @@ class AttemptBook {
   Attempt& open(Job& job, Machine& machine, std::string reason);
   // It has ended: it is taken out of the book, and its record is the caller's to add.
   Attempt close(Attempt& attempt);
+  // It uses so much memory now. False: that changes nothing.
+  bool note_use(Attempt& attempt, uint64_t memory);
   // Its lease is renewed now.
   void renew(Attempt& attempt);
   // When its job may be placed on another machine unless the lease is renewed (rule 3).

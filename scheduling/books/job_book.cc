@@ -44,7 +44,8 @@ void JobBook::count_in(const Job& job, JobState state) {
   if (state != JobState::kWaiting) return;
   waiting_ += count;
   job.user->waiting += count;
-  matcher_.queue().began_to_wait(*job.host, count);
+  ledger_.note_moved(*job.user);
+  matcher_.hosts().began_to_wait(*job.host, count);
 }
 
 void JobBook::count_out(const Job& job, JobState state, uint64_t count) {
@@ -55,7 +56,8 @@ void JobBook::count_out(const Job& job, JobState state, uint64_t count) {
   if (state != JobState::kWaiting) return;
   waiting_ -= count;
   job.user->waiting -= count;
-  matcher_.queue().ceased_to_wait(*job.host, count);
+  ledger_.note_moved(*job.user);
+  matcher_.hosts().ceased_to_wait(*job.host, count);
 }
 
 Job& JobBook::adopt(JobRecord record) {
@@ -63,8 +65,8 @@ Job& JobBook::adopt(JobRecord record) {
   Job& job = jobs_[id];
   job.record = std::move(record);
   job.user = &ledger_.user(job.record.user);
-  job.host = matcher_.queue().enter_host(job.record.submit_host);
-  job.group = matcher_.enter_group(job.record.needs);
+  job.host = matcher_.hosts().enter(job.record.submit_host);
+  job.demand = matcher_.enter_demand(job.record.needs);
   ++job.user->jobs;
   if (const auto it = batches_.find(job.record.batch); it != batches_.end()) {
     job.batch = &it->second;
@@ -124,6 +126,8 @@ void JobBook::set_state(Job& job, JobState state, EndReason ended) {
     backing_off_.set(job, 0);
   }
   count_out(job, before, job.record.count);
+  if (state == JobState::kWaiting && job.user->waiting == 0 && policies_.job->wants_draws())
+    ledger_.begin_to_wait(*job.user);
   count_in(job, state);
   job.record.state = state;
   job.record.changed = changes_.now();
@@ -158,12 +162,9 @@ void JobBook::note_returned(Job& job) {
 
 void JobBook::ask_memory(Job& job, uint64_t memory) {
   if (job.record.needs.memory >= memory) return;
-  const bool queued = job.bucket != nullptr;
+  const bool queued = job.line != nullptr;
   matcher_.queue().take(job);
   job.record.needs.memory = memory;
-  Group* before = job.group;
-  job.group = matcher_.enter_group(job.record.needs);
-  matcher_.leave_group(before);
   if (queued) enqueue(job);
   touch(job);
 }
@@ -217,12 +218,12 @@ void JobBook::erase_final() {
   for (Job* job : final_) {
     if (--job->user->jobs == 0) ledger_.note_loss(*job->user);
     forget_batch_of(*job);
-    Group* group = job->group;
+    Demand* demand = job->demand;
     Host* host = job->host;
     arrays_.erase(job->record.id);
     jobs_.erase(job->record.id);
-    matcher_.queue().leave_host(host);
-    matcher_.leave_group(group);
+    matcher_.hosts().leave(host);
+    matcher_.leave_demand(demand);
   }
   final_.clear();
 }

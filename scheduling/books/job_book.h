@@ -24,9 +24,9 @@ namespace sublet::scheduling {
 
 class AttemptBook;
 class Matcher;
-struct Bucket;
-struct Group;
+struct Demand;
 struct Host;
+struct UserLine;
 
 // A batch with a stop condition, while it has live jobs.
 struct Batch {
@@ -40,8 +40,8 @@ struct Job : Timed {
   JobRecord record;
   User* user = nullptr;
   Host* host = nullptr;
-  Group* group = nullptr;
-  Bucket* bucket = nullptr;  // where it is queued; null: it is not queued
+  Demand* demand = nullptr;
+  UserLine* line = nullptr;  // where it is queued; null: it is not queued
   Batch* batch = nullptr;    // null: its batch has no stop condition
   LinePlace place;
   MachineId last_machine = 0;             // of the newest attempt, once it has ended

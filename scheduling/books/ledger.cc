@@ -1,10 +1,12 @@
 #include "scheduling/books/ledger.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <set>
 
 #include "scheduling/fair_share.h"
+#include "scheduling/hashed.h"
 
 namespace sublet::scheduling {
 namespace {
@@ -13,6 +15,8 @@ constexpr double kSurplus = 3600;  // s
 // Numbers beyond this are damage: they must not run out.
 constexpr uint32_t kLargestNumber = 1u << 31;
 constexpr double kShareUnit = 1 << 20;
+// To sort all of them anew costs less.
+constexpr size_t kManyMoved = 64;
 int64_t share_units(const User& user) { return std::llround(user.record.shares * kShareUnit); }
 }  // namespace
 
@@ -44,6 +48,7 @@ bool Ledger::set_shares(const SharesSet& event) {
   if (u.active > 0) active_shares_ += share_units(u);
   u.record.by_administrator = by_administrator;
   touched_.add(u);
+  note_moved(u);
   return true;
 }
 
@@ -53,6 +58,7 @@ void Ledger::charge(User& user, Micros cost) {
   // What is given back may have decayed since.
   record.charges = std::max(record.charges + static_cast<double>(cost) / 1e6, -record.usage);
   touched_.add(user);
+  note_moved(user);
 }
 
 void Ledger::grant(User& user) {
@@ -60,6 +66,7 @@ void Ledger::grant(User& user) {
   last_served_ = &user;
   user.record.last_grant = ++last_grant_;
   touched_.add(user);
+  note_moved(user);
 }
 
 void Ledger::begin_active(User& user) { active_shares_ += share_units(user); }
@@ -68,9 +75,43 @@ void Ledger::end_active(User& user) { active_shares_ -= share_units(user); }
 void Ledger::hold(User& user, int64_t cores) {
   user.held += static_cast<uint64_t>(cores);
   held_ += static_cast<uint64_t>(cores);
+  note_moved(user);
 }
 
-double Ledger::guaranteed(const User& user, double floor) const {
+void Ledger::draw(User& user) {
+  clock_ = user.record.drawn = std::max(clock_, draw_of(user));
+  touched_.add(user);
+  note_moved(user);
+}
+
+double Ledger::draw_of(const User& user) const {
+  // Different users do not draw the same, nor one user twice.
+  const uint64_t x =
+      hashed(hashed(std::bit_cast<uint64_t>(user.record.drawn)) + user.record.number);
+  const double chance = (static_cast<double>(x >> 11) + 1) / (double{1ull << 53} + 1);
+  return user.record.drawn - std::log(chance);
+}
+
+void Ledger::begin_to_wait(User& user) {
+  if (draw_of(user) >= clock_) return;
+  user.record.drawn = clock_;
+  touched_.add(user);
+  note_moved(user);
+}
+
+void Ledger::note_moved(User& user) {
+  if (!user.moved) moved_.users.push_back(&user);
+  user.moved = true;
+  if (moved_.users.size() > kManyMoved) moved_.all = true;
+}
+
+void Ledger::settle_moved() {
+  for (User* user : moved_.users) user->moved = false;
+  moved_.users.clear();
+  moved_.all = false;
+}
+
+double Ledger::guarantee_of(const User& user, double floor) const {
   const int64_t own = share_units(user), all = std::max(active_shares_, own);
   return floor * static_cast<double>(held_ + 1) * static_cast<double>(own) /
          static_cast<double>(all);
@@ -80,15 +121,24 @@ void Ledger::note_held(Micros since_last_tick, double floor) {
   const double span = static_cast<double>(since_last_tick) / 1e6;
   for (auto& [name, user] : users_) {
     const bool alone = user.active == 0 || share_units(user) >= active_shares_;
-    if (alone || (user.waiting == 0 && user.held == 0)) continue;
-    const double fair = guaranteed(user, floor), wanted = user.waiting > 0 ? fair : 0;
-    // The others' jobs may run already, or fit no machine: what he gets beside them counts
-    // against him for an hour of his guarantee at most.
-    const double most = kSurplus * std::max(fair, 1.0);
-    user.record.owed =
-        std::max(user.record.owed + (wanted - static_cast<double>(user.held)) * span, -most);
+    const double fair = guarantee_of(user, floor);
+    if (!alone && (user.waiting > 0 || user.held > 0))
+      note_held(user, user.waiting > 0 ? fair : 0, std::max(fair, 1.0), span);
+    const uint64_t cores =
+        user.record.owed > 0 ? std::max<uint64_t>(1, static_cast<uint64_t>(std::ceil(fair))) : 0;
+    if (cores == user.record.guaranteed) continue;
+    user.record.guaranteed = cores;
     touched_.add(user);
+    note_moved(user);
   }
+}
+
+void Ledger::note_held(User& user, double wanted, double fair, double span) {
+  // The others' jobs may run already, or fit no machine: what he gets beside them counts
+  // against him for an hour of his guarantee at most.
+  const double held = static_cast<double>(user.held);
+  user.record.owed = std::max(user.record.owed + (wanted - held) * span, -kSurplus * fair);
+  touched_.add(user);
 }
 
 void Ledger::update_indices() {
@@ -108,7 +158,9 @@ void Ledger::update_indices() {
     } else if (index != 0) {
       index += index > 0 ? -1 : 1;
     }
-    if (index != before) touched_.add(user);
+    if (index == before) continue;
+    touched_.add(user);
+    note_moved(user);
   }
 }
 
@@ -116,6 +168,7 @@ double Ledger::decay(Micros since_last_tick) {
   // The last of the ticks that fell due while the server was down.
   const int64_t ticks = std::max<int64_t>(1, since_last_tick / tick_);
   const double factor = std::pow(k1_, ticks);
+  moved_.all = true;
   for (auto& [name, user] : users_) {
     UserRecord& record = user.record;
     if (record.usage == 0 && record.charges == 0 && record.owed == 0) continue;
@@ -143,6 +196,11 @@ std::vector<std::string> Ledger::restore(const UserRecord& row) {
     complaints.push_back("user " + row.name + " had no valid balance: 0 used");
     record.owed = 0;
   }
+  if (!(row.drawn >= 0) || !std::isfinite(row.drawn)) {
+    complaints.push_back("user " + row.name + " had no valid draw: 0 used");
+    record.drawn = 0;
+  }
+  clock_ = std::max(clock_, record.drawn);
   for (double* value : {&record.usage, &record.charges}) {
     const double least = value == &record.charges ? -record.usage : 0;
     if (*value >= least && std::isfinite(*value)) continue;
@@ -189,6 +247,7 @@ void Ledger::forget_spare() {
 
 void Ledger::end_restoration() {
   touched_.clear();
+  settle_moved();
   for (auto& [name, user] : users_) perhaps_spare_.push_back(&user);
   forget_spare();
 }

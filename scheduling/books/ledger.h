@@ -7,16 +7,16 @@
 #define SUBLET_SCHEDULING_BOOKS_LEDGER_H_
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "scheduling/books/changes.h"
 #include "scheduling/events/events.h"
+#include "scheduling/matching/user_line.h"
 #include "scheduling/parameters.h"
 
 namespace sublet::scheduling {
-
-struct Job;
 
 struct User {
   UserRecord record;
@@ -29,9 +29,10 @@ struct User {
   uint64_t attempts = 0;
   uint64_t held = 0;
   bool touched = false;
-  // The user's best job in the search numbered `search`: the job queue's.
+  bool moved = false;
+  // The job queue's: where his jobs wait, and the last search that has looked at him.
+  std::vector<std::unique_ptr<UserLine>> lines;
   uint64_t search = 0;
-  Job* best = nullptr;
 };
 
 class Ledger {
@@ -47,9 +48,9 @@ class Ledger {
   void charge(User& user, Micros cost);
   // A place was given to the user.
   void grant(User& user);
-  // The number of the last grant, which grows with each, and that of the user who got it; 0:
-  // there was none.
-  uint64_t last_grant() const { return last_grant_; }
+  // The user was drawn.
+  void draw(User& user);
+  // The number of the user who got the last grant; 0: there was none.
   uint32_t last_served() const { return last_served_ ? last_served_->record.number : 0; }
   // Applies (3.1) and (3.2) for all ticks since the last one, those missed while the server was
   // stopped included; decays `owed` as well. Returns the factor.
@@ -65,13 +66,30 @@ class Ledger {
   void end_active(User& user);
   // `cores` more, or fewer, are held by the user's attempts.
   void hold(User& user, int64_t cores);
-  // The cores guaranteed to the user: the fraction `floor` of the cores due to him, which are all
-  // cores in use plus one, divided among the active users in proportion to their shares.
-  double guaranteed(const User& user, double floor) const;
   // For each user with waiting jobs or held cores: adds (guarantee - cores held) * time since the
-  // last tick to `owed`. The guarantee is 0 without waiting jobs. Does nothing for a user while no
-  // other user is active.
+  // last tick to `owed`. The guarantee is the fraction `floor` of the cores due to him, which are
+  // all cores in use plus one, divided among the active users in proportion to their shares; 0
+  // without waiting jobs. Does nothing for a user while no other user is active. Sets `guaranteed`
+  // of those to whom something is owed, at least 1.
   void note_held(Micros since_last_tick, double floor);
+
+  // ---- draws ----
+  // When the user is drawn next, on a clock that stands at the last draw. The times between one
+  // user's draws are distributed exponentially, so that at any time each user has the same chance
+  // to be next. Smaller is earlier.
+  double draw_of(const User& user) const;
+  // He has jobs again: what he would have drawn meanwhile does not count.
+  void begin_to_wait(User& user);
+
+  // ---- keys ----
+  // The users whose keys (JobPolicy::key) may have changed since settle_moved.
+  struct Moved {
+    bool all = false;
+    std::vector<User*> users;
+  };
+  void note_moved(User& user);
+  const Moved& moved() const { return moved_; }
+  void settle_moved();
 
   // Mutka's tables 4.3 and 4.5, by user: the index of a user with attempts rises by their number,
   // that of a user with jobs and no attempt falls by 1 to 3, and that of others returns to 0.
@@ -87,6 +105,8 @@ class Ledger {
 
  private:
   bool worth_knowing(const User& user) const;
+  double guarantee_of(const User& user, double floor) const;
+  void note_held(User& user, double wanted, double fair, double span);
 
   const double default_shares_;
   const Micros tick_;
@@ -98,7 +118,9 @@ class Ledger {
   // In units of 2^-20, so that what is added and taken away leaves no trace.
   int64_t active_shares_ = 0;
   uint64_t held_ = 0;
+  double clock_ = 0;  // of the draws
   Touched<User> touched_;
+  Moved moved_;
   std::vector<User*> perhaps_spare_;
 };
 

@@ -6,19 +6,24 @@
 
 namespace sublet::scheduling {
 
-uint64_t memory_offered(const Machine& machine) {
-  if (machine.memory_free > 0) return machine.memory_free;
-  return machine.record.memory / std::max<uint32_t>(machine.record.slots, 1);
+Amounts lent_by(const Machine& m) {
+  const MachineRecord& record = m.record;
+  Amounts lent;
+  // Its owner may have allowed more slots than there are cores.
+  lent.cores = std::max(record.cores, record.slots);
+  lent.memory = record.memory;
+  if (m.memory_free > 0) lent.memory = std::min(record.memory, m.memory_free + m.memory_used);
+  lent.disk = std::min(record.disk, m.disk_free);
+  return lent;
 }
 
-bool has_room(const Machine& machine, const Requirements& needs) {
-  return needs.memory <= memory_offered(machine) && needs.disk <= machine.disk_free;
-}
+Amounts room_of(const Machine& machine) { return lent_by(machine) - machine.reserved; }
 
 MachineState state_of(const Machine& machine) {
   if (is_gone(machine)) return MachineState::kGone;
   if (machine.silent) return MachineState::kSilent;
-  const bool free_slot = machine.running.size() < machine.record.slots;
+  const bool free_slot =
+      machine.running.size() < machine.record.slots && room_of(machine).cores > 0;
   const bool takes_jobs = machine.away && free_slot && !machine.record.draining;
   return takes_jobs ? MachineState::kIdle : MachineState::kBusy;
 }
@@ -77,7 +82,7 @@ Machine* MachineBook::join(const MachineJoined& event) {
               MachineState::kBusy,
               changes_.now(),
               m.record.draining};
-  m.kind = matcher_.class_of(m.record);
+  matcher_.set_kind(m);
   m.away = false;
   m.silent = false;
   m.memory_free = 0;
@@ -186,7 +191,7 @@ bool MachineBook::restore(const MachineRecord& row) {
   m.due_kind = Timed::Kind::kMachine;
   m.due_id = row.id;
   m.record = row;
-  m.kind = matcher_.class_of(row);
+  matcher_.set_kind(m);
   m.disk_free = row.disk;
   m.last_contact = changes_.now();
   m.silent = row.state == MachineState::kSilent;

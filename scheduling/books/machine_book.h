@@ -13,37 +13,45 @@
 #include <unordered_map>
 #include <vector>
 
+#include "scheduling/amounts.h"
 #include "scheduling/books/changes.h"
 #include "scheduling/books/deadlines.h"
 #include "scheduling/events/events.h"
+#include "scheduling/matching/machine_queue.h"
 #include "scheduling/parameters.h"
 
 namespace sublet::scheduling {
 
-struct MachineClass;
+struct MachineKind;
 class Matcher;
 
 struct Machine : Timed {
   MachineRecord record;
-  MachineClass* kind = nullptr;
+  MachineKind* kind = nullptr;
   bool away = false;  // whether the owner is away, from the last report
   bool silent = false;
   uint64_t memory_free = 0;  // 0: not known
   uint64_t disk_free = 0;
   Micros last_contact = 0;
-  Micros paused_until = 0;     // after a refusal; 0: not paused
-  uint32_t registration = 0;   // counts the joins
-  std::vector<JobId> running;  // ascending; kept by the attempt book alone
-  uint64_t place = 0;          // position in IDLE: smaller is nearer to the head; 0: not in it
+  Micros paused_until = 0;    // after a refusal; 0: not paused
+  uint32_t registration = 0;  // counts the joins
+  // Kept by the attempt book alone: the jobs of the live attempts on it, ascending, what those
+  // have reserved, and how much memory of that they use.
+  std::vector<JobId> running;
+  Amounts reserved;
+  uint64_t memory_used = 0;
+  IdlePlace place;
   Micros idle_since = 0;
   bool touched = false;
   bool rewritten = false;  // its record must be stored even if its state is unchanged
 };
 
-// Free memory as reported; if not reported, the total divided by the slots.
-uint64_t memory_offered(const Machine& machine);
-// The requirements that vary while a machine is in the pool: memory and disk.
-bool has_room(const Machine& machine, const Requirements& needs);
+// What the machine has for jobs at present, with what they have reserved: all its cores, the disk
+// that it reports as free, and min(offered, reported as free + used by its jobs) of memory (design,
+// section 6). Only what they use of their reservations counts: the rest is promised to nobody.
+Amounts lent_by(const Machine& machine);
+// What is left of that for one more attempt.
+Amounts room_of(const Machine& machine);
 // The state that follows from the machine's other fields.
 MachineState state_of(const Machine& machine);
 inline bool is_gone(const Machine& machine) { return machine.record.state == MachineState::kGone; }

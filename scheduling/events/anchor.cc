@@ -14,8 +14,8 @@ Anchored Pool::anchor() const {
                                m.paused_until, m.registration});
   for (const MachineId id : idle()) anchor.idle.push_back({id, s.machines.find(id)->idle_since});
   for (const auto& [job, attempt] : s.attempts.all())
-    anchor.attempts.push_back(
-        {job, attempt.receipt, attempt.registration, attempt.delivered, attempt.memory_offered});
+    anchor.attempts.push_back({job, attempt.receipt, attempt.registration, attempt.delivered,
+                               attempt.memory_offered, attempt.memory_used});
   std::sort(anchor.attempts.begin(), anchor.attempts.end(),
             [](const auto& a, const auto& b) { return a.job < b.job; });
   anchor.requesting = requesting();
@@ -37,10 +37,10 @@ void Pool::State::on(const Anchored& event) {
   matcher.note_allocated();
   std::vector<Host*> hosts;
   for (const std::string& name : event.requesting) {
-    Host* host = matcher.queue().waiting_host(name);
+    Host* host = matcher.hosts().waiting(name);
     if (host != nullptr) hosts.push_back(host);
   }
-  matcher.queue().requeue_hosts(hosts);
+  matcher.hosts().requeue(hosts);
 }
 
 }  // namespace sublet::scheduling

@@ -47,11 +47,12 @@ void Pool::State::place(Job& job, Machine& m) {
   if (job.record.count > 1) jobs.split(job, 1);
   const AttemptRecord& record = attempts.open(job, m, why_first(job, m)).record;
   if (policies.job->wants_grants()) ledger.grant(*job.user);
+  if (policies.job->wants_draws()) ledger.draw(*job.user);
   machines.note_slots(m, false);
   job.record.reason.clear();
   job.last_end = EndReason::kNone;
   jobs.set_state(job, JobState::kPlaced);
-  matcher.queue().served(*job.host);
+  matcher.hosts().served(*job.host);
   changes.decide(StartAttempt{record.key, m.record.id, job.record.generation, changes.now(),
                               job.record.user, job.record.checkpoint_bytes});
 }
@@ -254,7 +255,7 @@ void Pool::State::on(const AttemptEnded& event) {
 // slot and returns the job.
 void Pool::State::end_attempt(Attempt& attempt, const End& end) {
   const Cost cost = cost_of(end.ended, end.cpu, end.cpu_saved, parameters.charge_all);
-  const Micros held = std::max<Micros>(end.wall, 0) * static_cast<Micros>(attempt.cores);
+  const Micros held = std::max<Micros>(end.wall, 0) * static_cast<Micros>(attempt.reserved.cores);
   Micros charge = policies.job->charge(cost, held);
   // Nobody has reported what it used.
   if (cost.in_full && end.wall <= 0) charge = std::max(charge, attempt.record.charged);

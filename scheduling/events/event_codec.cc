@@ -87,11 +87,16 @@ void fields(A& a, Submitted& e) {
   }
   const bool has_platforms = std::any_of(e.jobs.begin(), e.jobs.end(),
                                          [](auto& job) { return !job.needs.platforms.empty(); });
-  a.tail(e.stop_when.is_set() || has_platforms, [&] {
+  const bool has_require = std::any_of(e.jobs.begin(), e.jobs.end(),
+                                       [](auto& job) { return !job.needs.require.empty(); });
+  a.tail(e.stop_when.is_set() || has_platforms || has_require, [&] {
     a.field(e.stop_when.done);
     a.field(e.stop_when.failed);
     a.field(e.stop_when.output);
     for (auto& job : e.jobs) a.field(job.needs.platforms);
+  });
+  a.tail(has_require, [&] {
+    for (auto& job : e.jobs) a.field(job.needs.require);
   });
 }
 template <typename A>
@@ -130,6 +135,15 @@ void fields(A& a, Renewed& e) {
     a.field(status.state);
     a.field(status.delivered);
   }
+  const bool has_memory = std::any_of(e.attempts.begin(), e.attempts.end(),
+                                      [](auto& status) { return status.memory > 0; });
+  a.tail(has_memory || e.report, [&] {
+    for (auto& status : e.attempts) a.field(status.memory);
+  });
+  a.tail(e.report.has_value(), [&] {
+    if (!e.report) e.report.emplace();
+    fields(a, *e.report);
+  });
 }
 template <typename A>
 void fields(A& a, OrderAnswered& e) {
@@ -280,6 +294,9 @@ void fields(A& a, Anchored& e) {
     for (auto& attempt : e.attempts) a.field(attempt.memory_offered);
   });
   later_fields(a, e.parameters);
+  a.tail(true, [&] {
+    for (auto& attempt : e.attempts) a.field(attempt.memory_used);
+  });
 }
 
 template <typename A>

@@ -36,46 +36,47 @@ class EventCodecTest : public CppUnit::TestFixture {
   }
 
   void every_kind_survives() {
-    CPPUNIT_ASSERT(
-        rc::check([](uint64_t a, uint32_t b, int64_t c, const std::string& text, bool flag) {
-          const std::vector<JobRange> ids = {JobRange(a, b), JobRange(b, a), a};
-          const std::vector<JobState> states(b % 3, JobState::kHeld);
-          const AttemptKey key{a, b};
-          const Event events[] = {
-              Submitted{a, text, text, {{{text, text, b, a, a}, int32_t(b), b, a}}, {a, b, text}},
-              BatchOpened{text},
-              MachineJoined{a, text, text, text, b, b, a, a},
-              MachineReported{a, flag, a, a},
-              MachineWithdrew{a},
-              Renewed{a, flag, {{key, AttemptState::kLeaving, b}}},
-              OrderAnswered{key, OrderAnswered::Answer::kUnknown, text},
-              AttemptStarted{key, a},
-              CheckpointStored{key, a, a, a},
-              AttemptEnded{key, a, EndReason::kOwner, text, c, c, c, text, flag, a, {a, b}},
-              JobsRemoved{ids, states, text},
-              JobsHeld{ids, states, text, text},
-              JobsReleased{ids, states},
-              SharesSet{text, 0.25, SharesSet::By(b % 3)},
-              Ticked{},
-              TimePassed{},
-              flag ? ServerStarted{} : ServerStarted{Parameters{.job_policy = text, .tick = c}},
-              CheckpointDamaged{key, a, a, a, a},
-              MachineDrained{a, flag},
-              MachineEvicted{a},
-              Anchored{Parameters{.lease = c},
-                       {{a, flag, !flag, a, a, c, c, b}, {}},
-                       {{a, c}},
-                       {{a, c, b, a, a}, {}},
-                       {text, "desk"}}};
-          static_assert(std::size(events) == std::variant_size_v<Event>);
-          for (const auto& event : events) RC_ASSERT(again(event) == encode_event(event));
-        }));
+    CPPUNIT_ASSERT(rc::check([](uint64_t a, uint32_t b, int64_t c, const std::string& text,
+                                bool flag) {
+      const std::vector<JobRange> ids = {JobRange(a, b), JobRange(b, a), a};
+      const std::vector<JobState> states(b % 3, JobState::kHeld);
+      const AttemptKey key{a, b};
+      const Event events[] = {
+          Submitted{a, text, text, {{{text, text, b, a, a}, int32_t(b), b, a}}, {a, b, text}},
+          BatchOpened{text},
+          MachineJoined{a, text, text, text, b, b, a, a},
+          MachineReported{a, flag, a, a},
+          MachineWithdrew{a},
+          Renewed{a, flag, {{key, AttemptState::kLeaving, b, a}}, MachineReported{a, flag, b, a}},
+          OrderAnswered{key, OrderAnswered::Answer::kUnknown, text},
+          AttemptStarted{key, a},
+          CheckpointStored{key, a, a, a},
+          AttemptEnded{key, a, EndReason::kOwner, text, c, c, c, text, flag, a, {a, b}},
+          JobsRemoved{ids, states, text},
+          JobsHeld{ids, states, text, text},
+          JobsReleased{ids, states},
+          SharesSet{text, 0.25, SharesSet::By(b % 3)},
+          Ticked{},
+          TimePassed{},
+          flag ? ServerStarted{} : ServerStarted{Parameters{.job_policy = text, .tick = c}},
+          CheckpointDamaged{key, a, a, a, a},
+          MachineDrained{a, flag},
+          MachineEvicted{a},
+          Anchored{Parameters{.lease = c},
+                   {{a, flag, !flag, a, a, c, c, b}, {}},
+                   {{a, c}},
+                   {{a, c, b, a, a}, {}},
+                   {text, "desk"}}};
+      static_assert(std::size(events) == std::variant_size_v<Event>);
+      for (const auto& event : events) RC_ASSERT(again(event) == encode_event(event));
+    }));
   }
 
   // Events stored before the parameters had `floor` and `cost_cpu`, when what is now called
-  // fair-share-1998 was the only policy; and before attempts had `memory_offered`.
+  // fair-share-1998 was the only policy; before attempts had `memory_offered`; and before they had
+  // `memory_used`.
   void older_parameters_are_read() {
-    constexpr size_t kLater = 8 + 1, kOffer = 8;
+    constexpr size_t kLater = 8 + 1, kOffer = 8, kUse = 8;
     Parameters p;
     p.floor = 0.5;
     p.cost_cpu = true;
@@ -91,14 +92,19 @@ class EventCodecTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(*std::get<ServerStarted>(of(started, kLater)).parameters == old);
     for (const size_t attempts : {0, 3}) {
       Anchored anchor{p, {}, {}, {}, {}};
-      for (size_t i = 0; i < attempts; ++i) anchor.attempts.push_back({i, 1, 2, 3, 4});
-      CPPUNIT_ASSERT(std::get<Anchored>(of(anchor, 0)).parameters == p);
-      const Anchored with_offers = std::get<Anchored>(of(anchor, kLater));
+      for (size_t i = 0; i < attempts; ++i) anchor.attempts.push_back({i, 1, 2, 3, 4, 5});
+      const size_t use = attempts * kUse;
+      const Anchored whole = std::get<Anchored>(of(anchor, 0));
+      CPPUNIT_ASSERT(whole.parameters == p);
+      CPPUNIT_ASSERT(std::get<Anchored>(of(anchor, use)).parameters == p);
+      const Anchored with_offers = std::get<Anchored>(of(anchor, use + kLater));
       CPPUNIT_ASSERT(with_offers.parameters == old);
-      const Anchored without = std::get<Anchored>(of(anchor, kLater + attempts * kOffer));
+      const Anchored without = std::get<Anchored>(of(anchor, use + kLater + attempts * kOffer));
       CPPUNIT_ASSERT(without.parameters == old);
       CPPUNIT_ASSERT_EQUAL(attempts, without.attempts.size());
       if (attempts == 0) continue;
+      CPPUNIT_ASSERT_EQUAL(uint64_t{5}, whole.attempts.back().memory_used);
+      CPPUNIT_ASSERT_EQUAL(uint64_t{0}, with_offers.attempts.back().memory_used);
       CPPUNIT_ASSERT_EQUAL(uint64_t{4}, with_offers.attempts.back().memory_offered);
       CPPUNIT_ASSERT_EQUAL(uint64_t{0}, without.attempts.back().memory_offered);
     }

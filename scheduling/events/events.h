@@ -64,10 +64,13 @@ struct Renewed {
     AttemptKey key;
     AttemptState state = AttemptState::kRunning;
     uint64_t delivered = 0;  // kDelivering: changes while it makes progress
+    uint64_t memory = 0;     // bytes in use
   };
   MachineId machine = 0;
   bool first = false;
   std::vector<Status> attempts;
+  // What the machine reported with it: what its jobs use and what is free belong together.
+  std::optional<MachineReported> report = {};
 };
 // The workstation's answer to an order to run. kUnknown: the call failed and may or
 // may not have been carried out; the lease decides.
@@ -187,6 +190,7 @@ struct Anchored {
     uint32_t registration = 0;
     uint64_t delivered = 0;
     uint64_t memory_offered = 0;
+    uint64_t memory_used = 0;
   };
   Parameters parameters = {};
   std::vector<MachineNow> machines;     // ascending

@@ -3,7 +3,8 @@
 //
 // - The job itself, whenever it goes back to the queue: evicted or retried. An attempt that uses
 //   less does not make it ask for less again.
-// - The jobs with its description, if they wait or are held, only if it left because its
+// - The jobs with its description, if they wait or are held, and have no attempt that has yet to
+//   leave, only if it left because its
 //   machine's memory ran short (AttemptEnded::alike): that one element of an array has used more
 //   than its user said, where there was enough, is no reason to keep the others off machines.
 //   Those at work are raised by their own ends.
@@ -43,9 +44,10 @@ void Pool::State::note_growth(Job& job, const Attempt& attempt, const End& end) 
 void Pool::State::note_growth_of_alike(const JobRange& alike, JobId grown, uint64_t memory) {
   if (grown < alike.first || grown - alike.first >= alike.count) return;
   const JobId end = alike.first + std::min(alike.count, changes.counters().next_job - alike.first);
-  const auto asks_less = [memory](const Job& job) {
+  const auto asks_less = [&](const Job& job) {
     const JobState state = job.record.state;
-    return !is_final(state) && !is_at_work(state) && job.record.needs.memory < memory;
+    return !is_final(state) && !is_at_work(state) && attempts.find(job.record.id) == nullptr &&
+           job.record.needs.memory < memory;
   };
   // A record may have jobs of other descriptions, which are equal for the brain.
   Job* across = jobs.with(alike.first);

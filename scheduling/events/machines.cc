@@ -50,7 +50,18 @@ void Pool::State::on(const Renewed& event) {
   for (const Renewed::Status& status : event.attempts) {
     changes.answer().verdicts.emplace_back(status.key, renew(status, event.machine));
   }
+  if (m != nullptr) note_use(*m, event.attempts);
+  if (event.report) on(*event.report);
   if (event.first && m != nullptr) lose_unnamed(*m, event.attempts);
+}
+
+void Pool::State::note_use(Machine& m, const std::vector<Renewed::Status>& statuses) {
+  bool changed = false;
+  for (const Renewed::Status& status : statuses) {
+    Attempt* attempt = attempts.present(status.key, m.record.id);
+    if (attempt != nullptr && attempts.note_use(*attempt, status.memory)) changed = true;
+  }
+  if (changed) machines.note_slots(m, false);
 }
 
 // Ends as lost the attempts of earlier registrations that the machine no longer holds.

@@ -53,7 +53,7 @@ void Pool::State::order_requesting() {
   std::sort(order.begin(), order.end());
   std::vector<Host*> hosts;
   for (const auto& [id, host] : order) hosts.push_back(host);
-  matcher.queue().requeue_hosts(hosts);
+  matcher.hosts().requeue(hosts);
 }
 
 }  // namespace sublet::scheduling

@@ -1,49 +1,68 @@
-// One user's waiting jobs of one group, sorted, such that the first job that a
-// machine has room for is found without a linear search: a search tree ordered by
-// comes_before. It is a treap whose ranks derive from the ids, so that equal
-// histories give equal trees; each node holds the minimum needs of its subtree.
+// One user's waiting jobs of one group, sorted, such that the first job that a machine has room
+// for is found without a linear search (matching/search_tree.h).
 //
-// Intrusive: the nodes are in the jobs, which the line does not own. Private to the
-// brain.
+// Intrusive: the jobs are not owned. Private to the brain.
 #ifndef SUBLET_SCHEDULING_MATCHING_JOB_LINE_H_
 #define SUBLET_SCHEDULING_MATCHING_JOB_LINE_H_
 
+#include <algorithm>
 #include <cstdint>
-#include <functional>
+
+#include "scheduling/amounts.h"
+#include "scheduling/matching/search_tree.h"
 
 namespace sublet::scheduling {
 
 struct Job;
 
-struct LinePlace {
+struct LineBound {
+  Amounts least;     // no job needs less
+  double order = 0;  // none has a smaller one
+};
+
+struct LinePlace : TreeLinks<Job, LineBound> {
   double order = 0;  // JobPolicy::order
-  Job* left = nullptr;
-  Job* right = nullptr;
-  uint64_t least_memory = 0;  // of this job and all below it
-  uint64_t least_disk = 0;
 };
 
 // The order of one user's jobs: the priority set by the user (higher first), then the
 // policy's order (smaller first), then the id.
 bool comes_before(const Job& a, const Job& b);
 
+struct LineTraits {
+  using Node = Job;
+  using Bound = LineBound;
+  static LinePlace& links(Job& job);
+  static const LinePlace& links(const Job& job);
+  static bool before(const Job& a, const Job& b) { return comes_before(a, b); }
+  static uint64_t rank(const Job& job);
+  static LineBound bound(const Job& job);
+  static LineBound join(const LineBound& a, const LineBound& b) {
+    return {least(a.least, b.least), std::min(a.order, b.order)};
+  }
+};
+
 class JobLine {
  public:
-  bool empty() const { return root_ == nullptr; }
+  bool empty() const { return jobs_.empty(); }
   // Null: the line is empty.
   Job* first() const { return first_; }
+  // Only when not empty.
+  const LineBound& bound() const { return jobs_.bound(); }
   // The first that needs no more than this; null: none. O(log jobs), except in lines
-  // where many jobs need too much memory only and many others too much disk only.
-  Job* first_within(uint64_t memory, uint64_t disk) const;
+  // where many jobs need too much of one thing only and many others of another only.
+  Job* first_within(const Amounts& room) const;
   // `job.place.order` is set; the job is in no line.
   void add(Job& job);
   // The job is in this line.
   void take(Job& job);
   // In order, until `visit` returns false.
-  void walk(const std::function<bool(const Job&)>& visit) const;
+  template <typename Visit>
+  void walk(Visit visit) const {
+    jobs_.walk([](const LineBound&) { return true; }, visit);
+  }
 
  private:
-  Job* root_ = nullptr;
+  SearchTree<LineTraits> jobs_;
   Job* first_ = nullptr;
 };
 

@@ -1,213 +1,217 @@
 #include "scheduling/matching/job_queue.h"
 
 #include <algorithm>
-#include <bit>
-#include <limits>
-#include <tuple>
 
 #include "scheduling/books/job_book.h"
 #include "scheduling/books/machine_book.h"
-#include "scheduling/matching/machine_queue.h"
+#include "scheduling/matching/host_queue.h"
 
 namespace sublet::scheduling {
-
 namespace {
-uint64_t step_up(uint64_t size) {
-  if (size == 0) return 0;
-  if (size > uint64_t{1} << 63) return std::numeric_limits<uint64_t>::max();
-  return std::max(kLeastStep, std::bit_ceil(size));
+auto within(const Amounts& room) {
+  return [&room](const Amounts& least) { return least.within(room); };
 }
-uint64_t least_of_step(uint64_t step) { return step <= kLeastStep ? 0 : step / 2; }
-
-// Whether the machine may have room for some job of the group.
-bool may_have_room(const Machine& machine, const Group& group) {
-  return group.least_memory <= memory_offered(machine) && group.least_disk <= machine.disk_free;
-}
-
-// The first job of the bucket that the machine has room for.
-Job* head_for(const Bucket& bucket, const Machine& machine, bool room_for_all) {
-  if (room_for_all) return bucket.line.first();
-  return bucket.line.first_within(memory_offered(machine), machine.disk_free);
+// The bound of a line is of several jobs: whether one of them fits is another question.
+auto has_job_within(const Amounts& room) {
+  return [&room](const UserLine& line) { return line.jobs.first_within(room) != nullptr; };
 }
 }  // namespace
 
-Requirements group_needs(const Requirements& needs) {
-  Requirements rounded = needs;
-  rounded.memory = step_up(needs.memory);
-  rounded.disk = step_up(needs.disk);
-  return rounded;
+Rank rank_of(const JobPolicy& policy, const User& user, double order, uint64_t turn, JobId id) {
+  if (policy.by_job()) return {false, {0, order, 0}, turn, id};
+  const UserKey key = policy.key(user);
+  const std::optional<UserKey> from = policy.from();
+  return {from && !(*from < key), key, 0, user.record.number};
 }
 
 Rank rank_of(const JobPolicy& policy, const Job& best) {
-  return {policy.key(*best.user, best.record, best.place.order), best.host->turn, best.record.id};
+  return rank_of(policy, *best.user, best.place.order, best.host->turn, best.record.id);
 }
 
-Host* JobQueue::enter_host(const std::string& name) {
-  const auto [it, made] = hosts_.try_emplace(name);
-  Host& host = it->second;
-  if (made) {
-    host.name = name;
-    host.index = ++last_host_;
+UserKey JobQueue::key_of(const UserLine& line) const {
+  if (policies_.job->by_job()) return {0, line.jobs.bound().order, 0};
+  return policies_.job->key(*line.user);
+}
+
+UserLine& JobQueue::line_for(Job& job) {
+  Group* group = job.demand->group;
+  const uint32_t host = policies_.job->turns_by_host() ? job.host->index : 0;
+  auto& lines = job.user->lines;
+  for (const auto& line : lines)
+    if (line->group == group && line->host == host) return *line;
+  lines.push_back(std::make_unique<UserLine>());
+  UserLine& line = *lines.back();
+  line.user = job.user;
+  line.group = group;
+  line.host = host;
+  line.number = uint64_t{job.user->record.number} << 32 | host;
+  return line;
+}
+
+void JobQueue::settle(UserLine& line) {
+  const UserKey key = key_of(line);
+  const Amounts& needs = line.jobs.bound().least;
+  if (key == line.key) {
+    if (needs == line.least) return;
+    line.least = needs;
+    return line.group->lines.refresh(line);
   }
-  ++host.jobs;
-  return &host;
+  line.group->lines.take(line);
+  line.key = key;
+  line.least = needs;
+  line.group->lines.add(line);
 }
-
-void JobQueue::leave_host(Host* host) {
-  if (--host->jobs == 0) hosts_.erase(hosts_.find(host->name));
-}
-
-const Host* JobQueue::known_host(const std::string& name) const {
-  const auto it = hosts_.find(name);
-  return it == hosts_.end() ? nullptr : &it->second;
-}
-
-Host* JobQueue::waiting_host(const std::string& name) {
-  const auto it = hosts_.find(name);
-  return it == hosts_.end() || it->second.waiting == 0 ? nullptr : &it->second;
-}
-
-Group* JobQueue::group(const Requirements& needs, bool* made) {
-  Requirements rounded = group_needs(needs);
-  auto it = groups_.find(rounded);
-  *made = it == groups_.end();
-  if (*made) {
-    auto group = std::make_unique<Group>();
-    group->needs = rounded;
-    group->least_memory = least_of_step(rounded.memory);
-    group->least_disk = least_of_step(rounded.disk);
-    it = groups_.emplace(std::move(rounded), std::move(group)).first;
-  }
-  return it->second.get();
-}
-
-void JobQueue::forget(Group* group) { groups_.erase(groups_.find(group->needs)); }
 
 void JobQueue::add(Job& job, double order) {
-  Group& group = *job.group;
-  const uint32_t host = policies_.job->turns_by_host() ? job.host->index : 0;
-  const uint64_t key = uint64_t{job.user->record.number} << 32 | host;
-  auto& bucket = group.buckets[key];
-  if (!bucket) {
-    bucket = std::make_unique<Bucket>();
-    bucket->user = job.user;
-    bucket->group = &group;
-    bucket->key = key;
-    bucket->host = host;
-    bucket->place = group.open.size();
-    group.open.push_back(bucket.get());
-  }
-  const Requirements& needs = job.record.needs;
-  if (group.least_demanding == nullptr ||
-      needs.memory < group.least_demanding->record.needs.memory ||
-      needs.disk < group.least_demanding->record.needs.disk) {
-    group.least_demanding = &job;
-    if (!group.newly_queued) newly_queued_.push_back(&group);
-    group.newly_queued = true;
-  }
-  job.bucket = bucket.get();
+  UserLine& line = line_for(job);
+  job.line = &line;
   job.place.order = order;
-  bucket->line.add(job);
+  const bool opens = line.jobs.empty();
+  line.jobs.add(job);
+  if (opens) {
+    line.key = key_of(line);
+    line.least = line.jobs.bound().least;
+    line.group->lines.add(line);
+  } else {
+    settle(line);
+  }
+  note_new(*line.group, amounts_of(job.record.needs));
+}
+
+void JobQueue::note_new(Group& group, const Amounts& needs) {
+  if (!group.newly_queued) {
+    newly_queued_.push_back(&group);
+    group.newly_least = needs;
+  }
+  group.newly_queued = true;
+  group.newly_least = least(group.newly_least, needs);
 }
 
 void JobQueue::take(Job& job) {
-  Bucket* bucket = job.bucket;
-  if (bucket == nullptr) return;
-  Group& group = *bucket->group;
-  bucket->line.take(job);
-  job.bucket = nullptr;
-  if (bucket->line.empty()) {
-    std::vector<Bucket*>& open = group.open;
-    open[bucket->place] = open.back();
-    open[bucket->place]->place = bucket->place;
-    open.pop_back();
-    group.buckets.erase(group.buckets.find(bucket->key));
-  }
-  if (group.least_demanding == &job) {
-    group.least_demanding = group.open.empty() ? nullptr : group.open.front()->line.first();
-  }
+  UserLine* line = job.line;
+  if (line == nullptr) return;
+  job.line = nullptr;
+  line->jobs.take(job);
+  if (!line->jobs.empty()) return settle(*line);
+  line->group->lines.take(*line);
+  std::erase_if(line->user->lines, [line](const auto& one) { return one.get() == line; });
 }
 
-void JobQueue::began_to_wait(Host& host, uint64_t count) {
-  host.waiting += count;
-  if (host.waiting > count) return;
-  host.turn = ++last_turn_;
-  requesting_.emplace(host.turn, &host);
+void JobQueue::rekey(User& user) {
+  for (const auto& line : user.lines) settle(*line);
 }
 
-void JobQueue::ceased_to_wait(Host& host, uint64_t count) {
-  host.waiting -= count;
-  if (host.waiting > 0) return;
-  requesting_.erase(host.turn);
-  host.turn = 0;
-}
-
-void JobQueue::served(Host& host) {
-  if (host.turn == 0 || host.turn == last_turn_) return;
-  requesting_.erase(host.turn);
-  host.turn = ++last_turn_;
-  requesting_.emplace_hint(requesting_.end(), host.turn, &host);
-}
-
-void JobQueue::requeue_hosts(const std::vector<Host*>& order) {
-  requesting_.clear();
-  for (Host* host : order) {
-    host->turn = ++last_turn_;
-    requesting_.emplace(host->turn, host);
+void JobQueue::rekey_all(const Suitability& suitability) {
+  std::vector<UserLine*> lines;
+  for (const auto& [suits, group] : suitability.groups()) {
+    lines.clear();
+    group->lines.walk([](const Amounts&) { return true; },
+                      [&](UserLine& line) {
+                        lines.push_back(&line);
+                        return true;
+                      });
+    for (UserLine* line : lines) line->key = key_of(*line);
+    const auto before = [](const UserLine* a, const UserLine* b) {
+      return UserLineTraits::before(*a, *b);
+    };
+    if (!std::is_sorted(lines.begin(), lines.end(), before))
+      std::sort(lines.begin(), lines.end(), before);
+    group->lines.rebuild(lines);
   }
 }
 
-const Host* JobQueue::turn_of(const Machine& machine) const {
-  const Host* first = nullptr;
+void JobQueue::sort_out(Group& group) {
+  std::vector<Job*> moving;
+  group.lines.walk([](const Amounts&) { return true; },
+                   [&](UserLine& line) {
+                     line.jobs.walk([&](Job& job) {
+                       if (job.demand->group != &group) moving.push_back(&job);
+                       return true;
+                     });
+                     return true;
+                   });
+  for (Job* job : moving) {
+    const double order = job->place.order;
+    take(*job);
+    add(*job, order);
+  }
+}
+
+Job* JobQueue::best_of(const User& user, const Machine& machine,
+                       std::optional<uint32_t> host) const {
+  Job* best = nullptr;
+  for (const auto& line : user.lines) {
+    if (!line->group->suits[machine.kind->index]) continue;
+    if (host && line->host != *host) continue;
+    Job* first = line->jobs.first_within(machine.place.room);
+    if (first != nullptr && (best == nullptr || comes_before(*first, *best))) best = first;
+  }
+  return best;
+}
+
+// The user who is first in one of the groups, and of all his jobs that fit, the best.
+Job* JobQueue::best_by_key(const Machine& machine) const {
+  const Amounts& room = machine.place.room;
+  const std::optional<UserKey> from = policies_.job->from();
+  const auto behind = [&](const UserLine& line) { return *from < line.key; };
+  const UserLine* best = nullptr;
+  bool best_is_behind = false;
   for (const Group* group : machine.kind->groups) {
-    if (group->open.empty() || !may_have_room(machine, *group)) continue;
-    const bool for_all = has_room(machine, group->needs);
-    for (const Bucket* bucket : group->open) {
-      const Host* host = bucket->line.first()->host;
-      if (first != nullptr && host->turn >= first->turn) continue;
-      if (head_for(*bucket, machine, for_all) != nullptr) first = host;
-    }
+    const LineTree& lines = group->lines;
+    const UserLine* line =
+        from ? lines.first_behind(behind, within(room), has_job_within(room)) : nullptr;
+    const bool is_behind = line != nullptr;
+    if (line == nullptr && !best_is_behind) line = lines.first(within(room), has_job_within(room));
+    if (line == nullptr) continue;
+    if (best != nullptr && best_is_behind == is_behind && !UserLineTraits::before(*line, *best))
+      continue;
+    best = line;
+    best_is_behind = is_behind;
   }
-  return first;
+  return best == nullptr ? nullptr : best_of(*best->user, machine, std::nullopt);
 }
 
-// Sets User::best of each user to the best job that fits the machine.
-void JobQueue::find_best_of_users(const Machine& machine) {
-  const Host* turn = policies_.job->turns_by_host() ? turn_of(machine) : nullptr;
+// A user's best job for this machine may be a later one of his line, and no better by the policy
+// than his first. So lines are tried in the order of the best that each may have.
+Job* JobQueue::best_by_job(const Machine& machine) {
+  const Amounts& room = machine.place.room;
+  std::optional<uint32_t> host;
+  if (policies_.job->turns_by_host()) host = host_in_turn(machine);
   ++search_;
-  seen_.clear();
-  for (const Group* group : machine.kind->groups) {
-    if (group->open.empty() || !may_have_room(machine, *group)) continue;
-    const bool for_all = has_room(machine, group->needs);
-    for (const Bucket* bucket : group->open) {
-      if (turn != nullptr && bucket->host != turn->index) continue;
-      Job* head = head_for(*bucket, machine, for_all);
-      if (head == nullptr) continue;
-      User& user = *bucket->user;
-      if (user.search != search_) {
-        user.search = search_;
-        user.best = head;
-        seen_.push_back(&user);
-      } else if (comes_before(*head, *user.best)) {
-        user.best = head;
-      }
-    }
-  }
+  Job* best = nullptr;
+  Rank least;
+  const auto try_line = [&](const UserLine& line) {
+    if (best != nullptr && line.key > least.key) return false;
+    User& user = *line.user;
+    if (user.search == search_ || (host && line.host != *host)) return true;
+    user.search = search_;
+    Job* job = best_of(user, machine, host);
+    if (job == nullptr) return true;
+    const Rank rank = rank_of(*policies_.job, *job);
+    if (best != nullptr && least <= rank) return true;
+    best = job;
+    least = rank;
+    return true;
+  };
+  for (const Group* group : machine.kind->groups) group->lines.walk(within(room), try_line);
+  return best;
+}
+
+std::optional<uint32_t> JobQueue::host_in_turn(const Machine& machine) const {
+  const Amounts& room = machine.place.room;
+  const Host* first = nullptr;
+  const auto try_line = [&](const UserLine& line) {
+    const Job* job = line.jobs.first_within(room);
+    if (job != nullptr && (first == nullptr || job->host->turn < first->turn)) first = job->host;
+    return true;
+  };
+  for (const Group* group : machine.kind->groups) group->lines.walk(within(room), try_line);
+  if (first == nullptr) return std::nullopt;
+  return first->index;
 }
 
 Job* JobQueue::best_for(const Machine& machine) {
-  // Two steps, because the priority set by a user orders only that user's jobs: the
-  // best job of each user, then among those the policy's choice.
-  find_best_of_users(machine);
-  Job* best = nullptr;
-  Rank least;
-  for (const User* user : seen_) {
-    const Rank rank = rank_of(*policies_.job, *user->best);
-    if (best != nullptr && least <= rank) continue;
-    best = user->best;
-    least = rank;
-  }
-  return best;
+  return policies_.job->by_job() ? best_by_job(machine) : best_by_key(machine);
 }
 
 }  // namespace sublet::scheduling

@@ -1,57 +1,52 @@
-// The classes of machines and the queue IDLE. Machines of one class (same system, same slot
-// size) fit the same groups apart from memory and disk, which vary; so each class
-// keeps its compatible groups and its part of the queue.
+// The queue IDLE: the machines that may take a job, in the order in which they became idle. Each
+// kind of machine has its part of it, in which the first machine with room for some amounts is
+// found without a linear search.
 //
 // Private to the brain; owned by the matcher; one caller at a time.
 #ifndef SUBLET_SCHEDULING_MATCHING_MACHINE_QUEUE_H_
 #define SUBLET_SCHEDULING_MATCHING_MACHINE_QUEUE_H_
 
+#include <cstdint>
 #include <map>
-#include <memory>
-#include <string>
-#include <vector>
 
-#include "scheduling/records.h"
+#include "scheduling/amounts.h"
+#include "scheduling/matching/search_tree.h"
+#include "scheduling/types.h"
 
 namespace sublet::scheduling {
 
-struct Group;
 struct Machine;
-class JobQueue;
 
-struct MachineClass {
-  std::string os;
-  std::string architecture;
-  uint32_t slot_cores = 1;
-  std::vector<Group*> groups;         // whose requirements of system and cores it meets
-  std::map<uint64_t, Machine*> idle;  // by position in IDLE
+// A machine's place in IDLE, and the room that it has there.
+struct IdlePlace : TreeLinks<Machine, Amounts> {
+  uint64_t number = 0;  // smaller is nearer to the head; 0: it is not in IDLE
+  Amounts room;         // for one more attempt
 };
 
-// The requirements decided by the class: operating system, architecture, cores of a
-// slot.
-bool suits(const MachineClass& kind, const Requirements& needs);
+struct IdleTraits {
+  using Node = Machine;
+  using Bound = Amounts;
+  static IdlePlace& links(Machine& machine);
+  static const IdlePlace& links(const Machine& machine);
+  static bool before(const Machine& a, const Machine& b);
+  static uint64_t rank(const Machine& machine);
+  static Amounts bound(const Machine& machine);
+  static Amounts join(const Amounts& a, const Amounts& b) { return most(a, b); }
+};
+using IdleLine = SearchTree<IdleTraits>;
 
 class MachineQueue {
  public:
-  // The class of a machine's system and slots; created with its groups if new.
-  MachineClass* class_of(const MachineRecord& record, const JobQueue& queue);
-  void learn(Group* group);
-  void forget(Group* group);
-  const std::vector<std::unique_ptr<MachineClass>>& classes() const { return classes_; }
-
   // Adds the machine to IDLE or removes it, depending on its state. A new one goes to
   // the tail; one already in IDLE keeps its position unless `to_tail`. The next
   // allocation considers it again.
   void update(Machine& machine, bool to_tail, Micros now);
   void remove(Machine& machine);
 
-  // Machines in IDLE that have changed since the last allocation.
+  // Machines in IDLE that have changed since the last allocation, by their places.
   std::map<uint64_t, Machine*>& changed() { return changed_; }
 
  private:
-  static void learn(MachineClass& kind, Group* group);
-
-  std::vector<std::unique_ptr<MachineClass>> classes_;
   std::map<uint64_t, Machine*> changed_;
   uint64_t last_place_ = 0;
 };

@@ -1,51 +1,46 @@
 // IDLE is served from its head: each machine gets the best waiting job that fits it
 // (JobQueue::best_for), or keeps its position if none does. Only possible changes are
-// considered: machines that have changed, and, for groups with a new job that may fit one,
-// all idle machines that suit them, once. So no decision scans the queue, and after each
-// apply no waiting job fits an idle machine.
+// considered: machines that have changed, and, for groups with new jobs, the idle machines with
+// room for the least of them. So no decision scans the queue, and after each apply no waiting job
+// fits an idle machine.
 #include "scheduling/matching/matcher.h"
 
-#include <algorithm>
-
+#include "scheduling/books/ledger.h"
 #include "scheduling/books/machine_book.h"
 
 namespace sublet::scheduling {
 
-Group* Matcher::enter_group(const Requirements& needs) {
-  bool made = false;
-  Group* group = queue_.group(needs, &made);
-  if (made) idle_.learn(group);
-  ++group->jobs;
-  return group;
+void Matcher::set_kind(Machine& machine) {
+  MachineKind* before = machine.kind;
+  std::vector<Group*> split;
+  machine.kind = suitability_.enter_kind(machine.record, split);
+  for (Group* group : split) queue_.sort_out(*group);
+  if (before != nullptr) suitability_.leave_kind(before);
 }
 
-void Matcher::leave_group(Group* group) {
-  if (--group->jobs == 0) spare_groups_.push_back(group);
-}
-
-void Matcher::forget_spare_groups() {
-  std::sort(spare_groups_.begin(), spare_groups_.end());
-  spare_groups_.erase(std::unique(spare_groups_.begin(), spare_groups_.end()), spare_groups_.end());
-  for (Group* group : spare_groups_) {
-    if (group->jobs > 0) continue;
-    idle_.forget(group);
-    queue_.forget(group);
+void Matcher::rekey() {
+  const Ledger::Moved& moved = ledger_.moved();
+  if (moved.all) {
+    queue_.rekey_all(suitability_);
+  } else {
+    for (User* user : moved.users) queue_.rekey(*user);
   }
-  spare_groups_.clear();
+  ledger_.settle_moved();
 }
 
 void Matcher::allocate(const Place& place) {
+  rekey();
   if (idle_.changed().empty() && queue_.newly_queued().empty()) return;
-  const std::vector<MachineClass*> kinds = kinds_for_newly_queued();
   uint64_t served = 0;
-  while (!queue_.requesting().empty()) {
-    Machine* m = next_to_serve(served, kinds);
+  while (!hosts_.requesting().empty()) {
+    Machine* m = next_to_serve(served);
     if (m == nullptr) break;
-    served = m->place;
-    while (m->place != 0) {
+    served = m->place.number;
+    while (m->place.number != 0) {
       Job* job = queue_.best_for(*m);
       if (job == nullptr) break;
       place(*job, *m);
+      rekey();
     }
   }
   idle_.changed().clear();
@@ -53,28 +48,24 @@ void Matcher::allocate(const Place& place) {
   queue_.newly_queued().clear();
 }
 
-// The classes with idle machines that suit a group with newly queued jobs.
-std::vector<MachineClass*> Matcher::kinds_for_newly_queued() {
-  std::vector<MachineClass*> kinds;
-  for (const auto& kind : idle_.classes()) {
-    if (kind->idle.empty()) continue;
-    const auto wants = [&](const Group* g) { return !g->open.empty() && suits(*kind, g->needs); };
-    if (std::any_of(queue_.newly_queued().begin(), queue_.newly_queued().end(), wants))
-      kinds.push_back(kind.get());
-  }
-  return kinds;
-}
-
-// The next machine towards the tail of IDLE that may fit a job: a changed one,
-// or one of these classes.
-Machine* Matcher::next_to_serve(uint64_t after, const std::vector<MachineClass*>& kinds) {
+// The next machine towards the tail of IDLE that may fit a job: a changed one, or one with room
+// for a new job.
+Machine* Matcher::next_to_serve(uint64_t after) {
   Machine* next = nullptr;
-  const auto consider = [&](const std::map<uint64_t, Machine*>& line) {
-    const auto it = line.upper_bound(after);
-    if (it != line.end() && (next == nullptr || it->first < next->place)) next = it->second;
-  };
-  consider(idle_.changed());
-  for (const MachineClass* kind : kinds) consider(kind->idle);
+  const auto it = idle_.changed().upper_bound(after);
+  if (it != idle_.changed().end()) next = it->second;
+  const auto behind = [after](const Machine& m) { return m.place.number > after; };
+  for (const Group* group : queue_.newly_queued()) {
+    if (group->lines.empty()) continue;
+    const Amounts& needs = group->newly_least;
+    const auto may = [&](const Amounts& room) { return needs.within(room); };
+    const auto has_room = [&](const Machine& m) { return needs.within(m.place.room); };
+    for (const auto& kind : suitability_.kinds()) {
+      if (!group->suits[kind->index]) continue;
+      Machine* m = kind->idle.first_behind(behind, may, has_room);
+      if (m != nullptr && (next == nullptr || m->place.number < next->place.number)) next = m;
+    }
+  }
   return next;
 }
 

@@ -1,7 +1,7 @@
-// The matcher: which waiting job gets which idle machine. It owns the waiting jobs in their
-// groups (matching/job_queue.h) and the machines in their classes, with the queue IDLE
-// (matching/machine_queue.h), and keeps the two acquainted. It decides; whoever calls it
-// carries the decision out.
+// The matcher: which waiting job gets which idle machine. It owns the waiting jobs
+// (matching/job_queue.h), the machines' queue IDLE (matching/machine_queue.h), the hosts' queue
+// REQUESTING (matching/host_queue.h), and who suits whom (matching/suitability.h). It decides;
+// whoever calls it carries the decision out.
 //
 // Private to the brain; owned by Pool::State; one caller at a time.
 #ifndef SUBLET_SCHEDULING_MATCHING_MATCHER_H_
@@ -10,29 +10,34 @@
 #include <functional>
 #include <vector>
 
+#include "scheduling/matching/host_queue.h"
 #include "scheduling/matching/job_queue.h"
 #include "scheduling/matching/machine_queue.h"
+#include "scheduling/matching/suitability.h"
 #include "scheduling/policies/job_policy.h"
 
 namespace sublet::scheduling {
 
+class Ledger;
+
 class Matcher {
  public:
-  explicit Matcher(const Policies& policies) : queue_(policies) {}
+  Matcher(const Policies& policies, Ledger& ledger) : ledger_(ledger), queue_(policies) {}
 
   JobQueue& queue() { return queue_; }
   const JobQueue& queue() const { return queue_; }
   MachineQueue& idle() { return idle_; }
-  const MachineQueue& idle() const { return idle_; }
+  HostQueue& hosts() { return hosts_; }
+  const HostQueue& hosts() const { return hosts_; }
+  const Suitability& suitability() const { return suitability_; }
 
-  // The class of a machine with this record, made if necessary.
-  MachineClass* class_of(const MachineRecord& record) { return idle_.class_of(record, queue_); }
-  // The group of a job with these needs, made if necessary; the job is counted in it until
-  // leave_group.
-  Group* enter_group(const Requirements& needs);
-  void leave_group(Group* group);
-  // Forgets groups without jobs: after the allocation, which may still look at them.
-  void forget_spare_groups();
+  // The machine's record says what kind it is of; it is not in IDLE.
+  void set_kind(Machine& machine);
+  // The demand of a job with these needs; the job is counted in it until leave_demand.
+  Demand* enter_demand(const Requirements& needs) { return suitability_.enter_demand(needs); }
+  void leave_demand(Demand* demand) { suitability_.leave_demand(demand); }
+  // Forgets demands without jobs: after the allocation, which may still look at them.
+  void forget_spare() { suitability_.forget_spare(); }
 
   // Gives idle machines to waiting jobs until no waiting job fits an idle machine. `place`
   // puts the job on the machine: it takes the job out of the queue, and the machine out of
@@ -43,12 +48,15 @@ class Matcher {
   void note_allocated() { idle_.changed().clear(); }
 
  private:
-  std::vector<MachineClass*> kinds_for_newly_queued();
-  Machine* next_to_serve(uint64_t after, const std::vector<MachineClass*>& kinds);
+  // Moves the users whose keys have changed.
+  void rekey();
+  Machine* next_to_serve(uint64_t after);
 
+  Ledger& ledger_;
+  Suitability suitability_;
   JobQueue queue_;
   MachineQueue idle_;
-  std::vector<Group*> spare_groups_;
+  HostQueue hosts_;
 };
 
 }  // namespace sublet::scheduling

@@ -21,7 +21,10 @@ class AllocationTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(turns_by_machine);
   CPPUNIT_TEST(requirements);
   CPPUNIT_TEST(programs_of_platforms);
-  CPPUNIT_TEST(slot_has_its_part_of_the_cores);
+  CPPUNIT_TEST(slots_are_one_bound_of_several);
+  CPPUNIT_TEST(memory_is_reserved);
+  CPPUNIT_TEST(expressions_choose_machines);
+  CPPUNIT_TEST(many_expressions_are_few_groups);
   CPPUNIT_TEST(refusal_pauses);
   CPPUNIT_TEST(reasons_are_kept);
   CPPUNIT_TEST(why_it_waits);
@@ -102,10 +105,10 @@ class AllocationTest : public CppUnit::TestFixture {
     const JobId urgent = t.submit("ann", 1, {{}, 5, 0}, "desk-a");
     const JobId b = t.submit("bob", 1, {{}, 99, 0}, "desk-b");
     t.report(m, true);
-    // No user has any usage: a tie, broken by REQUESTING; then ann's own order.
+    // No user has any usage: nobody was served yet, and ann came first; then her own order.
     CPPUNIT_ASSERT_EQUAL(m, t.machine_of(urgent));
     done(t, urgent);
-    CPPUNIT_ASSERT_EQUAL(m, t.machine_of(b));  // desk-a was served and is behind
+    CPPUNIT_ASSERT_EQUAL(m, t.machine_of(b));  // who was not served yet
     done(t, b);
     CPPUNIT_ASSERT_EQUAL(m, t.machine_of(a));
   }
@@ -175,13 +178,121 @@ class AllocationTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(arm, t.machine_of(t.submit("ann", 1, wanted)));
   }
 
-  void slot_has_its_part_of_the_cores() {
+  void slots_are_one_bound_of_several() {
+    constexpr uint64_t kGiB = 1ull << 30;
     TestPool t;
-    t.join({0, "m", "linux", "x86_64", 8, 2, 8ull << 30, 1ull << 40});
-    CPPUNIT_ASSERT(t.machine_of(t.submit("ann", 1, {{"", "", 5, 0, 0}, 0, 0})) == 0);
-    CPPUNIT_ASSERT(t.machine_of(t.submit("ann", 1, {{"", "", 4, 0, 0}, 0, 0})) != 0);
-    CPPUNIT_ASSERT(t.machine_of(t.submit("ann", 1, {{"", "", 0, 5ull << 30, 0}, 0, 0})) == 0);
-    CPPUNIT_ASSERT(t.machine_of(t.submit("ann", 1, {{"", "", 0, 4ull << 30, 0}, 0, 0})) != 0);
+    const MachineId m = t.join({0, "m", "linux", "x86_64", 8, 3, 8 * kGiB, 100 * kGiB});
+    const auto submit = [&](uint32_t cores, uint64_t memory, uint64_t disk = 0) {
+      return t.submit("ann", 1, {{"", "", cores, memory * kGiB, disk * kGiB}, 0, 0});
+    };
+    const JobId wide = submit(5, 4);
+    CPPUNIT_ASSERT_EQUAL(m, t.machine_of(wide));
+    const JobId wider = submit(4, 0), large = submit(1, 5), full = submit(1, 0, 101);
+    for (const JobId job : {wider, large, full})
+      CPPUNIT_ASSERT_EQUAL(MachineId{0}, t.machine_of(job));
+    CPPUNIT_ASSERT_EQUAL(std::string("1 machine fits, full; 1 job that comes first waits for the "
+                                     "same machines"),
+                         t.pool.why(large, t.now));
+    const JobId small = submit(0, 4), last = submit(2, 0);
+    CPPUNIT_ASSERT_EQUAL(m, t.machine_of(small));
+    CPPUNIT_ASSERT_EQUAL(m, t.machine_of(last));
+    CPPUNIT_ASSERT(t.pool.idle().empty());
+    done(t, wide);
+    CPPUNIT_ASSERT_EQUAL(m, t.machine_of(wider));
+  }
+
+  // Two of eight jobs of 12 GiB have room in 15 GiB and in 31, however the events come.
+  void memory_is_reserved() {
+    constexpr uint64_t kGiB = 1ull << 30;
+    Submitted::Job job;
+    job.needs.memory = 12 * kGiB;
+    TestPool t;
+    const MachineId m = t.join({0, "m", "linux", "x86_64", 8, 8, 31 * kGiB, 100 * kGiB}, false);
+    const JobId first = t.submit("ann", 8, job);
+    t.apply(MachineReported{m, true, 15 * kGiB, 100 * kGiB});
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, t.pool.machine(m)->running.size());
+    // What the job uses is not free, but it was reserved for it.
+    const auto renewal = [&](uint64_t used, uint64_t free) {
+      t.apply(Renewed{m,
+                      false,
+                      {{t.key(first), AttemptState::kRunning, 0, used * kGiB}},
+                      MachineReported{m, true, free * kGiB, 100 * kGiB}});
+    };
+    t.start(first);
+    renewal(10, 5);
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, t.pool.machine(m)->running.size());
+    // What it uses beyond its reservation is not.
+    renewal(20, 11);
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, t.pool.machine(m)->running.size());
+    t.report(m, true, 12 * kGiB);
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, t.pool.machine(m)->running.size());
+    // Never more than the machine has, whatever is reported.
+    t.report(m, true, 90 * kGiB);
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, t.pool.machine(m)->running.size());
+    done(t, first);
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, t.pool.machine(m)->running.size());
+  }
+
+  void expressions_choose_machines() {
+    TestPool t;
+    const auto join = [&](const char* name, uint32_t cores, uint64_t gib) {
+      return t.join({0, name, "linux", "x86_64", cores, 1, gib << 30, 1ull << 40});
+    };
+    const auto submit = [&](const std::string& require) {
+      Submitted::Job job;
+      job.needs.require = require;
+      return t.submit("ann", 1, job);
+    };
+    const MachineId small = join("small", 2, 8);
+    const JobId wants_more = submit("cores >= 4 and memory_mb >= 16384");
+    const JobId wants_most = submit("cores >= 4 and memory_mb >= 32768");
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, t.pool.groups());  // nothing suits either
+    CPPUNIT_ASSERT_EQUAL(std::string("no machine meets \"cores >= 4 and memory_mb >= 16384\""),
+                         t.pool.why(wants_more, t.now));
+    // A kind that tells them apart.
+    const MachineId medium = join("medium", 8, 16);
+    CPPUNIT_ASSERT_EQUAL(medium, t.machine_of(wants_more));
+    CPPUNIT_ASSERT_EQUAL(MachineId{0}, t.machine_of(wants_most));
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, t.pool.groups());
+    const MachineId large = join("large", 8, 64);
+    CPPUNIT_ASSERT_EQUAL(large, t.machine_of(wants_most));
+    CPPUNIT_ASSERT_EQUAL(small, t.machine_of(submit("not (cores >= 4)")));
+    CPPUNIT_ASSERT_EQUAL(MachineId{0}, t.machine_of(submit("os == 'linux' and slots > 1")));
+    // It was refused when it was submitted; a stored one that is damaged suits nothing.
+    const JobId damaged = submit("cores >=");
+    CPPUNIT_ASSERT_EQUAL(MachineId{0}, t.machine_of(damaged));
+    CPPUNIT_ASSERT_EQUAL(std::string("its requirement \"cores >=\" cannot be read"),
+                         t.pool.why(damaged, t.now));
+  }
+
+  // 10^5 different expressions of one user: few groups, and no decision looks at them all.
+  void many_expressions_are_few_groups() {
+    constexpr uint64_t kJobs = 100'000;
+    Pool pool{Parameters()};
+    std::vector<MachineId> machines;
+    for (uint32_t cores = 1; cores <= 8; ++cores)
+      machines.push_back(pool.apply(MachineJoined{0, "m" + std::to_string(cores), "linux", "x86_64",
+                                                  cores, 1, 8ull << 30, 1ull << 40},
+                                    testing::kStart)
+                             .answer.machine);
+    Submitted s{1, "ann", "desk", {}};
+    s.jobs.resize(kJobs);
+    for (uint64_t i = 0; i < kJobs; ++i)
+      s.jobs[i].needs.require =
+          "cores >= " + std::to_string(1 + i % 8) + " and memory_mb > " + std::to_string(i / 20);
+    pool.apply(s, testing::kStart);
+    CPPUNIT_ASSERT(pool.groups() <= 9);
+    uint64_t looked_at = 0;
+    for (int i = 0; i < 1000; ++i) {
+      const MachineId m = machines[static_cast<size_t>(i) % 8];
+      const Outcome placed = pool.apply(MachineReported{m, true, 1ull << 30, 1}, testing::kStart);
+      CPPUNIT_ASSERT_EQUAL(size_t{1}, placed.decisions.size());
+      looked_at += placed.records.size();
+      pool.apply(MachineReported{m, false, 1ull << 30, 1}, testing::kStart);
+      const auto& order = std::get<StartAttempt>(placed.decisions[0]);
+      pool.apply(AttemptEnded{order.key, m, EndReason::kDone, ""}, testing::kStart);
+    }
+    CPPUNIT_ASSERT(looked_at < 10'000);
   }
 
   void refusal_pauses() {
@@ -285,7 +396,7 @@ class AllocationTest : public CppUnit::TestFixture {
     const MachineId big = t.join({0, "big", "plan9", "x86_64", 8, 1, 64ull << 30, 1ull << 40});
     t.apply(MachineWithdrew{big});
     CPPUNIT_ASSERT_EQUAL(std::string(), t.pool.unsuitable(needs(64, 8, "plan9")));
-    CPPUNIT_ASSERT_EQUAL(std::string("no machine that fits otherwise has 9 cores for one job "
+    CPPUNIT_ASSERT_EQUAL(std::string("no machine that fits otherwise has 9 cores "
                                      "(largest: 8 on big)"),
                          t.pool.unsuitable(needs(64, 9, "plan9")));
   }

@@ -8,12 +8,12 @@ double present_usage(const User& user) { return user.record.usage + user.record.
 }  // namespace
 
 bool FairShare::is_deprived(const User& user) const {
-  if (floor_ <= 0 || user.record.owed <= 0) return false;
-  return user.held == 0 || static_cast<double>(user.held) < ledger_.guaranteed(user, floor_);
+  return floor_ > 0 && user.held < user.record.guaranteed;
 }
 
-UserKey FairShare::key(const User& user, const JobRecord&, double) const {
-  return {is_deprived(user) ? 0.0 : 1.0, present_usage(user) / user.record.shares};
+UserKey FairShare::key(const User& user) const {
+  return {is_deprived(user) ? 0.0 : 1.0, present_usage(user) / user.record.shares,
+          user.record.last_grant};
 }
 
 Micros FairShare::charge(const Cost& cost, Micros held) const {

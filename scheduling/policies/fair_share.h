@@ -3,6 +3,7 @@
 // - Present usage is the decayed usage with the charges since the last tick. Running attempts
 //   are charged at each tick for their core time, and settled at their end.
 // - What counts is the larger of CPU time and core time (cores * wall time).
+// - Of users with equal usage, he comes first who has waited longest for a place.
 // - To prevent starvation, a user who has had less than a fraction (`floor`, a quarter) of the
 //   cores due to him goes first, until he holds that many, and at least one. What he has had is
 //   counted over time (UserRecord::owed), because a user of a small pool holds one core or none.
@@ -18,12 +19,12 @@ class FairShare : public FairShare1998 {
  public:
   FairShare(const Parameters& parameters, const Ledger& ledger)
       : FairShare1998(parameters, ledger),
-        ledger_(ledger),
         floor_(parameters.floor),
         cpu_only_(parameters.cost_cpu) {}
 
-  UserKey key(const User& user, const JobRecord& best, double order) const override;
-  bool keys_follow_jobs() const override { return false; }
+  bool by_job() const override { return false; }
+  UserKey key(const User& user) const override;
+  bool wants_grants() const override { return true; }
   bool turns_by_host() const override { return false; }
   bool charges_while_running() const override { return !cpu_only_; }
   bool keeps_balances() const override { return true; }
@@ -34,7 +35,6 @@ class FairShare : public FairShare1998 {
  private:
   bool is_deprived(const User& user) const;
 
-  const Ledger& ledger_;
   const double floor_;
   const bool cpu_only_;
 };

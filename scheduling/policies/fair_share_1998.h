@@ -13,8 +13,7 @@ class FairShare1998 : public JobPolicy {
       : drift_(parameters.drift, parameters.half_life),
         turns_by_host_(parameters.turns_by_machine) {}
 
-  UserKey key(const User&, const JobRecord&, double order) const override { return {0, order}; }
-  bool keys_follow_jobs() const override { return true; }
+  bool by_job() const override { return true; }
   double order(const JobRecord& job) const override {
     return drift_.order(job.share_priority, job.share_priority_at);
   }

@@ -10,10 +10,8 @@ namespace sublet::scheduling {
 class Fifo : public JobPolicy {
  public:
   Fifo(const Parameters&, const Ledger&) {}
-  UserKey key(const User&, const JobRecord& best, double) const override {
-    return {0, static_cast<double>(best.id)};
-  }
-  bool keys_follow_jobs() const override { return true; }
+  bool by_job() const override { return true; }
+  double order(const JobRecord& job) const override { return static_cast<double>(job.id); }
   std::string standing(const User& user, const JobRecord& job, Micros) const override {
     return user.record.name + ", whose job " + std::to_string(job.id) + " came first";
   }

@@ -31,6 +31,7 @@ struct Known {
   std::map<std::string, uint64_t> served;   // when last, counted from 1
   uint64_t places = 0;
   std::set<JobId> waiting;
+  std::string policy;
 
   std::string user(JobId id) const { return t.record(id).user; }
   uint64_t number(const std::string& name) const { return t.books.users.at(name).number; }
@@ -103,25 +104,35 @@ std::map<std::string, Allows> rules() {
   });
   rules["fair-share"] = smallest(true, [](const Known& k, const std::string& user) {
     const UserRecord& record = k.t.books.users.at(user);
-    double all_shares = 0, in_use = 0;
-    std::set<std::string> active;
-    for (const auto& [id, job] : k.t.books.jobs)
-      if (!is_final(job.state) && job.state != JobState::kHeld) active.insert(job.user);
-    for (const std::string& name : active) all_shares += k.t.books.users.at(name).shares;
-    for (const auto& [name, count] : k.running) in_use += static_cast<double>(count);
-    const double held = static_cast<double>(k.running.at(user));
-    const double due = (in_use + 1) * record.shares / all_shares;
-    const bool deprived = record.owed > 0 && (held == 0 || held < due / 4);
-    return std::tuple(!deprived, (record.usage + record.charges) / record.shares);
+    const auto served = k.served.find(user);
+    return std::tuple(k.running.at(user) >= record.guaranteed,
+                      (record.usage + record.charges) / record.shares,
+                      served == k.served.end() ? 0 : served->second, k.number(user));
   });
   return rules;
+}
+
+// What fair-share guarantees between two ticks: a quarter of the cores due, at least one.
+void check_guarantees(const Known& k) {
+  double all_shares = 0, in_use = 0;
+  std::set<std::string> active;
+  for (const auto& [id, job] : k.t.books.jobs)
+    if (!is_final(job.state) && job.state != JobState::kHeld) active.insert(job.user);
+  for (const std::string& name : active) all_shares += k.t.books.users.at(name).shares;
+  for (const auto& [name, count] : k.running) in_use += static_cast<double>(count);
+  for (const std::string& name : active) {
+    const UserRecord& record = k.t.books.users.at(name);
+    const double due = (in_use + 1) * record.shares / all_shares;
+    const double cores = record.owed > 0 ? std::max(1.0, std::ceil(due / 4)) : 0;
+    RC_ASSERT(static_cast<double>(record.guaranteed) == cores);
+  }
 }
 
 // A pool of three machines with one slot each, whose jobs all fit.
 class History {
  public:
   explicit History(const std::string& policy)
-      : t_(with(policy)), known_{t_, {}, {}, 0, {}}, allows_(rules().at(policy)) {
+      : t_(with(policy)), known_{t_, {}, {}, 0, {}, policy}, allows_(rules().at(policy)) {
     for (const char* name : {"larry", "curly", "moe"}) {
       machines_.push_back(t_.join(name, 1, false));
     }
@@ -139,7 +150,7 @@ class History {
       case 4:
         return end(choice / 8, choice / 256 % 3 != 0);
       case 5:
-        return see(t_.apply(Ticked()));
+        return tick();
       case 6:
         return see(t_.apply(SharesSet{user, 1.0 + choice / 64 % 3}));
       default:
@@ -161,6 +172,13 @@ class History {
     job.priority = priority;
     const Outcome& outcome = t_.apply(Submitted{1, user, "desk-" + user, {job}});
     known_.waiting.insert(outcome.answer.first_job);
+    see(outcome);
+  }
+
+  // A tick gives no place away, so that it is seen as it left the users.
+  void tick() {
+    const Outcome& outcome = t_.apply(Ticked());
+    if (known_.policy == "fair-share") check_guarantees(known_);
     see(outcome);
   }
 

@@ -1,43 +1,43 @@
 // Which job next: the interface of the policies that order the waiting jobs. Each is one
 // file in this folder, registered in one line of job_policies.cc.
 //
-// A machine serves the users in the order of their keys, and of one user the best job that
-// fits it. The user's own priority orders his jobs under every policy, then `order`, then the
-// id. A policy keeps what it knows in the records of users and jobs, so that a restored brain
-// goes on exactly like one that was never stopped.
+// A machine serves the users in the order of their keys, or of their best jobs, and of one user the
+// best job that fits it. The user's own priority orders his jobs under every policy, then `order`,
+// then the id. A policy keeps what it knows in the records of users and jobs, so that a restored
+// brain goes on exactly like one that was never stopped.
 //
 // Private to the brain; owned by Pool::State; one caller at a time.
 #ifndef SUBLET_SCHEDULING_POLICIES_JOB_POLICY_H_
 #define SUBLET_SCHEDULING_POLICIES_JOB_POLICY_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "scheduling/books/ledger.h"
 #include "scheduling/fair_share.h"
+#include "scheduling/policies/user_key.h"
 #include "scheduling/records.h"
 
 namespace sublet::scheduling {
-
-// Smaller is served earlier, by the first member that differs. Ties go to the user whose host is
-// nearer to the head of REQUESTING, then to the smaller job id.
-struct UserKey {
-  double rank = 0;
-  double value = 0;
-  uint32_t number = 0;
-  auto operator<=>(const UserKey&) const = default;
-};
 
 class JobPolicy {
  public:
   virtual ~JobPolicy() = default;
 
   // ---- orders ----
-  // `best`: the user's best job of those that may be chosen, `order` its order.
-  virtual UserKey key(const User& user, const JobRecord& best, double order) const = 0;
-  // Whether a key depends on the job; otherwise it depends on the user alone, and may change
-  // whenever a job is placed.
-  virtual bool keys_follow_jobs() const { return false; }
+  // Whether users are served in the order of their best jobs, whichever has the smallest `order`;
+  // otherwise in the order of their keys.
+  virtual bool by_job() const { return false; }
+  // It depends on nothing but the user's record and counts, whose changes the ledger notes
+  // (Ledger::moved).
+  virtual UserKey key(const User& user) const {
+    (void)user;
+    return {};
+  }
+  // Users whose keys are behind this one are served first, as in a circle. std::nullopt: there is
+  // no circle.
+  virtual std::optional<UserKey> from() const { return std::nullopt; }
   // The order of a job among those of its user: smaller is earlier. It may not change while
   // the job waits.
   virtual double order(const JobRecord& job) const {
@@ -51,6 +51,8 @@ class JobPolicy {
   // ---- what is counted ----
   // Whether the numbers of the users' last grants are to be recorded (UserRecord::last_grant).
   virtual bool wants_grants() const { return false; }
+  // Whether a user is drawn for each place (Ledger::draw_of).
+  virtual bool wants_draws() const { return false; }
   // Whether the users' up-down indices are kept (Ledger::update_indices).
   virtual bool wants_indices() const { return false; }
   // Whether running attempts are charged at each tick for their core time.

@@ -10,10 +10,8 @@ namespace sublet::scheduling {
 class RoundRobin : public JobPolicy {
  public:
   RoundRobin(const Parameters&, const Ledger& ledger) : ledger_(ledger) {}
-  UserKey key(const User& user, const JobRecord&, double) const override {
-    const uint32_t number = user.record.number;
-    return {number > ledger_.last_served() ? 0.0 : 1.0, static_cast<double>(number)};
-  }
+  UserKey key(const User& user) const override { return {0, 0, user.record.number}; }
+  std::optional<UserKey> from() const override { return UserKey{0, 0, ledger_.last_served()}; }
   bool wants_grants() const override { return true; }
   std::string standing(const User& user, const JobRecord&, Micros) const override {
     return user.record.name + ", whose turn it is";

@@ -10,9 +10,8 @@ namespace sublet::scheduling {
 class Umol : public JobPolicy {
  public:
   Umol(const Parameters&, const Ledger&) {}
-  UserKey key(const User& user, const JobRecord&, double) const override {
-    return {static_cast<double>(user.attempts), static_cast<double>(user.record.last_grant),
-            user.record.number};
+  UserKey key(const User& user) const override {
+    return {0, static_cast<double>(user.attempts), user.record.last_grant};
   }
   bool wants_grants() const override { return true; }
   std::string standing(const User& user, const JobRecord&, Micros) const override {

@@ -13,8 +13,8 @@ namespace sublet::scheduling {
 class UpDown : public Lottery {
  public:
   using Lottery::Lottery;
-  UserKey key(const User& user, const JobRecord& best, double order) const override {
-    return {static_cast<double>(user.record.index), Lottery::key(user, best, order).value};
+  UserKey key(const User& user) const override {
+    return {static_cast<double>(user.record.index), Lottery::key(user).value};
   }
   bool wants_indices() const override { return true; }
   std::string standing(const User& user, const JobRecord&, Micros) const override {

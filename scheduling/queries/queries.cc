@@ -36,7 +36,9 @@ MachineView view_of(const Machine& m, const Pool::State& state) {
   view.last_contact = m.last_contact;
   view.memory_free = m.memory_free;
   view.disk_free = m.disk_free;
-  const Host* host = state.matcher.queue().known_host(m.record.name);
+  view.memory_used = m.memory_used;
+  view.reserved = m.reserved;
+  const Host* host = state.matcher.hosts().known(m.record.name);
   view.requesting = host != nullptr && host->waiting > 0;
   for (const JobId id : m.running) view.running.push_back(state.attempts.find(id)->record.key);
   return view;
@@ -63,15 +65,14 @@ std::optional<MachineId> Pool::machine_named(std::string_view name) const {
 
 std::vector<std::string> Pool::requesting() const {
   std::vector<std::string> names;
-  for (const auto& [turn, host] : state_->matcher.queue().requesting()) names.push_back(host->name);
+  for (const auto& [turn, host] : state_->matcher.hosts().requesting()) names.push_back(host->name);
   return names;
 }
 
 std::vector<MachineId> Pool::idle() const {
   std::vector<std::pair<uint64_t, MachineId>> line;
-  for (const auto& kind : state_->matcher.idle().classes()) {
-    for (const auto& [place, m] : kind->idle) line.emplace_back(place, m->record.id);
-  }
+  for (const auto& [id, m] : state_->machines.all())
+    if (m.place.number != 0) line.emplace_back(m.place.number, id);
   std::sort(line.begin(), line.end());
   std::vector<MachineId> ids;
   for (const auto& [place, id] : line) ids.push_back(id);
@@ -80,7 +81,7 @@ std::vector<MachineId> Pool::idle() const {
 
 uint64_t Pool::waiting() const { return state_->jobs.waiting(); }
 
-size_t Pool::groups() const { return state_->matcher.queue().groups().size(); }
+size_t Pool::groups() const { return state_->matcher.suitability().groups().size(); }
 
 const PoolRecord& Pool::counters() const { return state_->changes.counters(); }
 

@@ -13,16 +13,16 @@ namespace {
 
 // The job of each user that is served first; by turns of the hosts, one of the host nearest to
 // the head of REQUESTING.
-std::map<const User*, const Job*> first_jobs(const JobQueue& queue, bool turns_by_host) {
+std::map<const User*, const Job*> first_jobs(const Ledger& ledger, bool turns_by_host) {
   const auto before = [turns_by_host](const Job& a, const Job& b) {
     if (turns_by_host && a.host->turn != b.host->turn) return a.host->turn < b.host->turn;
     return comes_before(a, b);
   };
   std::map<const User*, const Job*> first;
-  for (const auto& [needs, group] : queue.groups()) {
-    for (const Bucket* bucket : group->open) {
-      const Job* head = bucket->line.first();
-      const Job*& best = first[bucket->user];
+  for (const auto& [name, user] : ledger.users()) {
+    for (const auto& line : user.lines) {
+      const Job* head = line->jobs.first();
+      const Job*& best = first[&user];
       if (best == nullptr || before(*head, *best)) best = head;
     }
   }
@@ -39,15 +39,18 @@ Place place_of(const Job& job, const JobPolicy& policy) {
 // jobs: after all others of the same key.
 Place place_of_new(const User& user, const Pool::State& state, Micros now) {
   const JobPolicy& policy = *state.policies.job;
-  User with_one_more = user;
-  ++with_one_more.waiting;
+  User with_one_more;
+  with_one_more.record = user.record;
+  with_one_more.waiting = user.waiting + 1;
+  with_one_more.attempts = user.attempts;
+  with_one_more.held = user.held;
   JobRecord job;
   job.id = state.changes.counters().next_job;
   job.submitted = job.share_priority_at = now;
   state.jobs.share_priority().submitted(job, user.record, with_one_more.waiting, now);
   const uint64_t last = std::numeric_limits<uint64_t>::max();
   return {policy.turns_by_host() ? last : 0,
-          {policy.key(with_one_more, job, policy.order(job)), last, last}};
+          rank_of(policy, with_one_more, policy.order(job), last, last)};
 }
 
 std::string cpu_text(Micros cpu) {
@@ -66,7 +69,7 @@ std::string cpu_text(Micros cpu) {
 std::vector<Standing> Pool::standings(Micros now) const {
   const State& s = *state_;
   const JobPolicy& policy = *s.policies.job;
-  const auto first = first_jobs(s.matcher.queue(), policy.turns_by_host());
+  const auto first = first_jobs(s.ledger, policy.turns_by_host());
   std::vector<std::pair<Place, const User*>> line;
   for (const auto& [user, job] : first) line.emplace_back(place_of(*job, policy), user);
   std::sort(line.begin(), line.end());

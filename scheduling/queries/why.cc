@@ -4,6 +4,7 @@
 #include <set>
 #include <tuple>
 
+#include "scheduling/matching/machine_words.h"
 #include "scheduling/queries/text.h"
 #include "scheduling/state.h"
 
@@ -35,17 +36,16 @@ std::string alternatives(std::string platforms) {
   return platforms;
 }
 
-// What counts as a machine's memory and disk.
+// What counts as a machine's room.
 enum class Room {
-  kNow,  // what it offers
-  kAll,  // what it has, the part in use included
+  kNow,  // what it has for jobs at present, with what they have reserved
+  kAll,  // all that it has, the owner's part included
 };
 
-uint64_t memory_of(const Machine& m, Room room) {
-  return room == Room::kNow ? memory_offered(m) : std::max(m.record.memory, memory_offered(m));
-}
-uint64_t disk_of(const Machine& m, Room room) {
-  return room == Room::kNow ? m.disk_free : std::max(m.record.disk, m.disk_free);
+Amounts room_in(const Machine& m, Room room) {
+  const Amounts lent = lent_by(m);
+  if (room == Room::kNow) return lent;
+  return most(lent, {m.record.cores, m.record.memory, m.record.disk});
 }
 
 // Narrows the machines by one requirement after the other; if none is left, `missing`
@@ -59,9 +59,18 @@ Machines fitting(const Machines& all, const Requirements& needs, Room room, std:
     std::function<std::string(uint64_t)> text;
   };
   const auto plain = [](uint64_t n) { return std::to_string(n); };
-  const auto cores = [](const Machine& m) { return uint64_t{m.kind->slot_cores}; };
-  const auto memory = [&](const Machine& m) { return memory_of(m, room); };
-  const auto disk = [&](const Machine& m) { return disk_of(m, room); };
+  const auto cores = [&](const Machine& m) { return room_in(m, room).cores; };
+  const auto memory = [&](const Machine& m) { return room_in(m, room).memory; };
+  const auto disk = [&](const Machine& m) { return room_in(m, room).disk; };
+  std::optional<rules::Rule> require;
+  if (!needs.require.empty()) {
+    try {
+      require = parse_requirement(needs.require);
+    } catch (const rules::RuleError&) {
+      missing = "its requirement \"" + needs.require + "\" cannot be read";
+      return {};
+    }
+  }
   const Step steps[] = {
       {!needs.os.empty(), "runs " + needs.os, nullptr,
        [&](const Machine& m) { return m.record.os == needs.os; }, nullptr},
@@ -72,8 +81,10 @@ Machines fitting(const Machines& all, const Requirements& needs, Room room, std:
          return allows_platform(needs.platforms, m.record.os, m.record.architecture);
        },
        nullptr},
-      {needs.cores > 0, "has " + counted(needs.cores, "core") + " for one job", cores,
-       [&](const Machine& m) { return needs.cores <= m.kind->slot_cores; }, plain},
+      {require.has_value(), "meets \"" + needs.require + "\"", nullptr,
+       [&](const Machine& m) { return holds(*require, *m.kind); }, nullptr},
+      {needs.cores > 0, "has " + counted(needs.cores, "core"), cores,
+       [&](const Machine& m) { return needs.cores <= cores(m); }, plain},
       {needs.memory > 0, "has " + bytes_text(needs.memory) + " of memory", memory,
        [&](const Machine& m) { return needs.memory <= memory(m); }, bytes_text},
       {needs.disk > 0, "has " + bytes_text(needs.disk) + " of disk", disk,
@@ -102,7 +113,7 @@ Machines fitting(const Machines& all, const Requirements& needs, Room room, std:
 }
 
 // "4 machines fit, all used by their owners"; mixed: "...: 1 used by its owner, 3 full".
-std::string none_idle(const Machines& fit) {
+std::string none_idle(const Machines& fit, const Amounts& needs) {
   uint64_t drained = 0, silent = 0, owners = 0, full = 0, paused = 0;
   for (const Machine* m : fit) {
     if (m->record.draining) {
@@ -111,7 +122,7 @@ std::string none_idle(const Machines& fit) {
       ++silent;
     } else if (!m->away) {
       ++owners;
-    } else if (m->running.size() >= m->record.slots) {
+    } else if (m->running.size() >= m->record.slots || !needs.within(room_of(*m))) {
       ++full;
     } else {
       ++paused;
@@ -134,20 +145,18 @@ std::string none_idle(const Machines& fit) {
   return text;
 }
 
-// The largest memory and disk offered by the machines of one class that fit a job.
+// The most that the machines of one kind that fit a job have of each.
 struct Offer {
-  const MachineClass* kind = nullptr;
-  uint64_t memory = 0;
-  uint64_t disk = 0;
+  const MachineKind* kind = nullptr;
+  Amounts most;
 };
 std::vector<Offer> offers_of(const Machines& machines) {
   std::vector<Offer> offers;
   for (const Machine* m : machines) {
     auto it = std::find_if(offers.begin(), offers.end(),
                            [&](const Offer& o) { return o.kind == m->kind; });
-    if (it == offers.end()) it = offers.insert(it, {m->kind, 0, 0});
-    it->memory = std::max(it->memory, memory_offered(*m));
-    it->disk = std::max(it->disk, m->disk_free);
+    if (it == offers.end()) it = offers.insert(it, {m->kind, {}});
+    it->most = most(it->most, lent_by(*m));
   }
   return offers;
 }
@@ -196,12 +205,10 @@ Ahead count_ahead(const Job& job, JobId id, const JobPolicy& policy, const Machi
     return std::tuple(-int64_t{p.record.priority}, p.order, p.record.id);
   };
   const auto rank = [&](const Job& j, const Place& p) {
-    return Rank{policy.key(*j.user, p.record, p.order), j.host->turn, p.record.id};
+    return rank_of(policy, *j.user, p.order, j.host->turn, p.record.id);
   };
   const Rank target_rank = rank(job, target);
-  const auto by_user = [&](const Job& other) {
-    return other.user != job.user && !policy.keys_follow_jobs();
-  };
+  const auto by_user = [&](const Job& other) { return other.user != job.user && !policy.by_job(); };
   const auto jobs_ahead = [&](const Job& other) -> uint64_t {
     if (by_user(other)) return rank(other, place_of(other, 0, policy)) < target_rank;
     return first_ones(other.record.count, [&](uint64_t k) {
@@ -211,35 +218,34 @@ Ahead count_ahead(const Job& job, JobId id, const JobPolicy& policy, const Machi
     });
   };
   const std::vector<Offer> offers = offers_of(fit);
-  for (size_t i = 0; i < offers.size(); ++i) {
-    const auto count = [&](const Job& other) {
-      const uint64_t before = jobs_ahead(other);
-      if (other.user == job.user && before == 0) return false;  // nor do the following ones
-      if (looked_at++ == kLookedAt) {
-        ahead.all = false;
-        return false;
-      }
-      const Requirements& needs = other.record.needs;
-      const auto fits = [&](const Offer& o) {
-        return suits(*o.kind, needs) && needs.memory <= o.memory && needs.disk <= o.disk;
-      };
-      // Counted only for the first class that it fits.
-      if (std::find_if(offers.begin(), offers.end(), fits) != offers.begin() + i) return true;
-      if (by_user(other)) {
-        ahead.all = false;
-        if (before > 0) ahead.count += users_ahead.insert(other.user).second;
-      } else {
-        ahead.count += before;
-      }
-      return true;
-    };
-    for (const Group* group : offers[i].kind->groups) {
-      for (const Bucket* bucket : group->open) {
-        if (looked_at > kLookedAt) return ahead;
-        bucket->line.walk(count);
-      }
+  const auto count = [&](const Job& other) {
+    const uint64_t before = jobs_ahead(other);
+    if (other.user == job.user && before == 0) return false;  // nor do the following ones
+    if (looked_at++ == kLookedAt) {
+      ahead.all = false;
+      return false;
     }
-  }
+    const Amounts needs = amounts_of(other.record.needs);
+    const std::vector<bool>& suited = other.demand->group->suits;
+    const auto fits = [&](const Offer& o) { return suited[o.kind->index] && needs.within(o.most); };
+    if (std::none_of(offers.begin(), offers.end(), fits)) return true;
+    if (by_user(other)) {
+      ahead.all = false;
+      if (before > 0) ahead.count += users_ahead.insert(other.user).second;
+    } else {
+      ahead.count += before;
+    }
+    return true;
+  };
+  const auto count_line = [&](const UserLine& line) {
+    line.jobs.walk(count);
+    return looked_at <= kLookedAt;
+  };
+  std::set<const Group*> groups;
+  for (const Offer& offer : offers)
+    groups.insert(offer.kind->groups.begin(), offer.kind->groups.end());
+  for (const Group* group : groups)
+    if (!group->lines.walk([](const Amounts&) { return true; }, count_line)) break;
   return ahead;
 }
 
@@ -314,7 +320,7 @@ std::string Pool::why(JobId id, Micros now, std::optional<uint64_t> memory_asked
   if (memory_asked && *memory_asked < needs.memory)
     text = used_before(*job, *memory_asked, all, fit.size(), missing);
   if (fit.empty()) return text + missing;
-  text += none_idle(fit);
+  text += none_idle(fit, amounts_of(needs));
   const Ahead ahead = count_ahead(*job, id, *s.policies.job, fit);
   if (ahead.count > 0) {
     text += std::string("; ") + (ahead.all ? "" : "at least ") + counted(ahead.count, "job") +
@@ -325,15 +331,14 @@ std::string Pool::why(JobId id, Micros now, std::optional<uint64_t> memory_asked
 }
 
 std::string Pool::unsuitable(const Requirements& needs) const {
-  // Mostly the first one could, and the others need not be looked at.
-  for (const auto& [id, m] : state_->machines.all()) {
-    const bool room =
-        needs.memory <= memory_of(m, Room::kAll) && needs.disk <= disk_of(m, Room::kAll);
-    if (room && suits(*m.kind, needs)) return "";
-  }
-  Machines known;
-  for (const auto& [id, m] : state_->machines.all()) known.push_back(&m);
   std::string missing;
+  // Mostly the first one could, and the others need not be looked at.
+  Machines known;
+  for (const auto& [id, m] : state_->machines.all()) {
+    if (known.empty() && !fitting({&m}, needs, Room::kAll, missing).empty()) return "";
+    known.push_back(&m);
+  }
+  missing.clear();
   if (!known.empty()) fitting(known, needs, Room::kAll, missing);
   return missing;
 }

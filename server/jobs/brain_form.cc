@@ -4,6 +4,8 @@
 #include <set>
 
 #include "job/state.h"
+#include "scheduling/matching/machine_words.h"
+#include "server/refusal.h"
 
 namespace sublet::server {
 namespace {
@@ -40,9 +42,23 @@ scheduling::Submitted::Job brain_job(const JobDescription& job) {
   out.needs.memory = std::max(job.needs.memory, job.bounds.memory);
   out.needs.disk = job.needs.disk;
   out.needs.platforms = platforms_of(job);
+  out.needs.require = job.needs.require;
   out.priority = job.priority;
   out.retries = job.retries;
   return out;
+}
+
+void check_requirement(const JobDescription& job, const std::string& subject) {
+  if (job.needs.require.empty()) return;
+  try {
+    scheduling::parse_requirement(job.needs.require);
+  } catch (const rules::RuleError& e) {
+    std::string names;
+    for (const rules::Word& word : scheduling::machine_vocabulary().words())
+      names += (names.empty() ? "" : ", ") + word.name;
+    throw Refusal(Refusal::Kind::kInvalid, "needs.require", subject + ": `require`: " + e.what(),
+                  "Correct it; it may use " + names + ".", subject);
+  }
 }
 
 scheduling::StopWhen brain_form(const StopWhen& when) {

@@ -2,6 +2,8 @@
 #ifndef SUBLET_SERVER_JOBS_BRAIN_FORM_H_
 #define SUBLET_SERVER_JOBS_BRAIN_FORM_H_
 
+#include <string>
+
 #include "job/description.h"
 #include "job/stop_when.h"
 #include "scheduling/events/events.h"
@@ -11,6 +13,8 @@ namespace sublet::server {
 // One job of this description.
 scheduling::Submitted::Job brain_job(const JobDescription& job);
 scheduling::StopWhen brain_form(const StopWhen& when);
+// Throws Refusal kInvalid "needs.require" if the job's expression is wrong.
+void check_requirement(const JobDescription& job, const std::string& subject);
 
 }  // namespace sublet::server
 

@@ -235,7 +235,9 @@ Renewal MachineService::renew(const std::string& session, const Caller& caller,
   sessions_.set_report(info.machine, state);
   scheduling::Renewed event;
   event.machine = info.machine;
-  for (const auto& a : attempts) event.attempts.push_back({a.key, a.state, a.delivered});
+  for (const auto& a : attempts)
+    event.attempts.push_back({a.key, a.state, a.delivered, a.status.memory});
+  event.report = reported(info.machine, state);
   Renewal renewal;
   renewal.machine = info.machine;
   pipeline_.perform([&](Turn& turn) {
@@ -244,7 +246,6 @@ Renewal MachineService::renew(const std::string& session, const Caller& caller,
     event.first = sessions_.take_first_renewal(session);
     renewal.verdicts = turn.apply(event).answer.verdicts;
     renewal.now = turn.now();
-    turn.apply(reported(info.machine, state));
   });
   const Verdicts& verdicts = renewal.verdicts;
   for (const auto& a : attempts) {

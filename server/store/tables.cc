@@ -54,6 +54,8 @@ constinit const TableOf<UserRecord> kUsers = {
         column<&UserRecord::last_grant>("last_grant"),
         column<&UserRecord::owed>("owed"),
         column<&UserRecord::index>("up_down_index"),
+        column<&UserRecord::guaranteed>("guaranteed"),
+        column<&UserRecord::drawn>("drawn"),
     },
 };
 
@@ -174,6 +176,7 @@ constinit const TableOf<JobRecord> kJobs = {
         column<&JobRecord::share_priority_step>("share_priority_step"),
         column<&JobRecord::needs, &Requirements::platforms>("platforms"),
         column<&JobRecord::vain>("vain"),
+        column<&JobRecord::needs, &Requirements::require>("require"),
     },
     {
         // Includes `attempts`, so that jobs still without an attempt need no table lookup.

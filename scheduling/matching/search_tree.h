@@ -1,0 +1,184 @@
+// A sorted line whose first member with some property is found without a linear search: each
+// subtree knows a bound of its members' amounts, by which it is passed over. It is a treap whose
+// ranks derive from the members alone, so that equal histories give equal trees.
+//
+// Intrusive: the links are in the members, which the tree does not own, and whose order and
+// bound may not change while they are in it, but for `refresh`.
+//
+// Traits:
+//   Node, Bound
+//   static TreeLinks<Node, Bound>& links(Node&)    also for const
+//   static bool before(const Node&, const Node&)   a strict order
+//   static uint64_t rank(const Node&)              hashed, so that the tree is balanced in any
+//                                                  order of arrival
+//   static Bound bound(const Node&)                of one member
+//   static Bound join(const Bound&, const Bound&)  of both
+#ifndef SUBLET_SCHEDULING_MATCHING_SEARCH_TREE_H_
+#define SUBLET_SCHEDULING_MATCHING_SEARCH_TREE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace sublet::scheduling {
+
+template <typename Node, typename Bound>
+struct TreeLinks {
+  Node* left = nullptr;
+  Node* right = nullptr;
+  Bound bound{};  // of this member and all below it
+};
+
+template <typename Traits>
+class SearchTree {
+ public:
+  using Node = typename Traits::Node;
+  using Bound = typename Traits::Bound;
+
+  bool empty() const { return root_ == nullptr; }
+  // Of all members; only when not empty.
+  const Bound& bound() const { return Traits::links(*root_).bound; }
+  // Null: it is empty.
+  Node* front() const {
+    Node* node = root_;
+    while (node != nullptr && left(*node) != nullptr) node = left(*node);
+    return node;
+  }
+
+  // The node is in no tree.
+  void add(Node& node) { insert(root_, node); }
+  // The node is in this tree.
+  void take(Node& node) {
+    erase(root_, node);
+    Traits::links(node).left = Traits::links(node).right = nullptr;
+  }
+  // The node's own bound has changed.
+  void refresh(Node& node) { refresh_path(root_, node); }
+  // Makes the tree of these members, which are in no other and sorted. Linear.
+  void rebuild(const std::vector<Node*>& sorted) {
+    std::vector<Node*> spine;  // from the root to the right
+    for (Node* node : sorted) {
+      Node* below = nullptr;
+      while (!spine.empty() && Traits::rank(*node) > Traits::rank(*spine.back())) {
+        below = spine.back();
+        update(*below);
+        spine.pop_back();
+      }
+      left(*node) = below;
+      right(*node) = nullptr;
+      if (!spine.empty()) right(*spine.back()) = node;
+      spine.push_back(node);
+    }
+    root_ = spine.empty() ? nullptr : spine.front();
+    for (; !spine.empty(); spine.pop_back()) update(*spine.back());
+  }
+
+  // The first member that `is` so. May be so: a subtree whose bound `may`.
+  template <typename May, typename Is>
+  Node* first(May may, Is is) const {
+    return find(root_, may, is);
+  }
+  // The same among the members that are `behind` some point: all that follow one of them are, too.
+  template <typename Behind, typename May, typename Is>
+  Node* first_behind(Behind behind, May may, Is is) const {
+    return find_behind(root_, behind, may, is);
+  }
+  // In order, of the subtrees whose bound `may`, until `visit` returns false. False: it did.
+  template <typename May, typename Visit>
+  bool walk(May may, Visit visit) const {
+    return walk_below(root_, may, visit);
+  }
+
+ private:
+  static Node*& left(Node& node) { return Traits::links(node).left; }
+  static Node*& right(Node& node) { return Traits::links(node).right; }
+
+  static void update(Node& node) {
+    Bound bound = Traits::bound(node);
+    for (Node* below : {left(node), right(node)})
+      if (below != nullptr) bound = Traits::join(bound, Traits::links(*below).bound);
+    Traits::links(node).bound = bound;
+  }
+
+  // Splits the tree into the members before `at` and those after it.
+  static void split(Node* top, const Node& at, Node*& before, Node*& after) {
+    if (top == nullptr) {
+      before = after = nullptr;
+      return;
+    }
+    if (Traits::before(*top, at)) {
+      before = top;
+      split(right(*top), at, right(*before), after);
+    } else {
+      after = top;
+      split(left(*top), at, before, left(*after));
+    }
+    update(*top);
+  }
+
+  // All of `a` comes before all of `b`.
+  static Node* merge(Node* a, Node* b) {
+    if (a == nullptr) return b;
+    if (b == nullptr) return a;
+    if (Traits::rank(*a) > Traits::rank(*b)) {
+      right(*a) = merge(right(*a), b);
+      update(*a);
+      return a;
+    }
+    left(*b) = merge(a, left(*b));
+    update(*b);
+    return b;
+  }
+
+  static void insert(Node*& top, Node& node) {
+    if (top == nullptr || Traits::rank(node) > Traits::rank(*top)) {
+      split(top, node, left(node), right(node));
+      top = &node;
+    } else {
+      insert(Traits::before(node, *top) ? left(*top) : right(*top), node);
+    }
+    update(*top);
+  }
+
+  static void erase(Node*& top, Node& node) {
+    if (top == &node) {
+      top = merge(left(node), right(node));
+      return;
+    }
+    erase(Traits::before(node, *top) ? left(*top) : right(*top), node);
+    update(*top);
+  }
+
+  static void refresh_path(Node* top, Node& node) {
+    if (top != &node) refresh_path(Traits::before(node, *top) ? left(*top) : right(*top), node);
+    update(*top);
+  }
+
+  template <typename May, typename Is>
+  static Node* find(Node* top, May& may, Is& is) {
+    if (top == nullptr || !may(Traits::links(*top).bound)) return nullptr;
+    if (Node* found = find(left(*top), may, is)) return found;
+    return is(*top) ? top : find(right(*top), may, is);
+  }
+
+  template <typename Behind, typename May, typename Is>
+  static Node* find_behind(Node* top, Behind& behind, May& may, Is& is) {
+    if (top == nullptr || !may(Traits::links(*top).bound)) return nullptr;
+    if (!behind(*top)) return find_behind(right(*top), behind, may, is);
+    if (Node* found = find_behind(left(*top), behind, may, is)) return found;
+    return is(*top) ? top : find(right(*top), may, is);
+  }
+
+  template <typename May, typename Visit>
+  static bool walk_below(Node* top, May& may, Visit& visit) {
+    return top == nullptr || !may(Traits::links(*top).bound) ||
+           (walk_below(left(*top), may, visit) && visit(*top) &&
+            walk_below(right(*top), may, visit));
+  }
+
+  Node* root_ = nullptr;
+};
+
+}  // namespace sublet::scheduling
+
+#endif  // SUBLET_SCHEDULING_MATCHING_SEARCH_TREE_H_

@@ -1,0 +1,191 @@
+#include "scheduling/matching/suitability.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "scheduling/matching/machine_words.h"
+
+namespace sublet::scheduling {
+namespace {
+
+// What the amounts ask is decided for each machine, when it has room.
+Requirements without_amounts(const Requirements& needs) {
+  Requirements asks = needs;
+  asks.cores = 0;
+  asks.memory = asks.disk = 0;
+  return asks;
+}
+
+// It was checked when it was submitted.
+std::optional<rules::Rule> parsed(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  try {
+    return parse_requirement(text);
+  } catch (const rules::RuleError&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+bool allows_platform(std::string_view platforms, std::string_view os,
+                     std::string_view architecture) {
+  if (platforms.empty()) return true;
+  while (!platforms.empty()) {
+    const size_t end = std::min(platforms.find(' '), platforms.size());
+    const std::string_view one = platforms.substr(0, end);
+    const bool same = one.size() == os.size() + 1 + architecture.size() && one.starts_with(os) &&
+                      one.ends_with(architecture) && one[os.size()] == '/';
+    if (same) return true;
+    platforms.remove_prefix(std::min(end + 1, platforms.size()));
+  }
+  return false;
+}
+
+bool suits(const MachineKind& kind, const Demand& demand) {
+  const Requirements& asks = demand.asks;
+  return (asks.os.empty() || asks.os == kind.os) &&
+         (asks.architecture.empty() || asks.architecture == kind.architecture) &&
+         allows_platform(asks.platforms, kind.os, kind.architecture) &&
+         (demand.require ? holds(*demand.require, kind) : asks.require.empty());
+}
+
+Suitability::KindKey Suitability::key_of(const MachineKind& kind) {
+  return {kind.os, kind.architecture, kind.cores, kind.memory_mb, kind.slots};
+}
+
+MachineKind Suitability::kind_of(const MachineRecord& record) {
+  MachineKind kind;
+  kind.os = record.os;
+  kind.architecture = record.architecture;
+  kind.cores = record.cores;
+  kind.memory_mb = record.memory >> 20;
+  kind.slots = record.slots;
+  return kind;
+}
+
+MachineKind* Suitability::enter_kind(const MachineRecord& record, std::vector<Group*>& split) {
+  MachineKind wanted = kind_of(record);
+  MachineKind*& kind = kinds_by_key_[key_of(wanted)];
+  if (kind == nullptr) {
+    wanted.index = kinds_.size();
+    kinds_.push_back(std::make_unique<MachineKind>(std::move(wanted)));
+    kind = kinds_.back().get();
+    split_groups(*kind, split);
+  }
+  ++kind->machines;
+  return kind;
+}
+
+// The demands of a group that a new kind suits part from the others: who are first in the order of
+// demands keep the group.
+void Suitability::split_groups(const MachineKind& kind, std::vector<Group*>& split) {
+  std::map<std::pair<Group*, bool>, Group*> parts;
+  std::map<Group*, bool> kept;
+  std::vector<std::unique_ptr<Group>> made;
+  for (auto& [asks, demand] : demands_) {
+    Group* before = demand.group;
+    const bool suited = suits(kind, demand);
+    Group*& part = parts[{before, suited}];
+    if (part == nullptr && kept.try_emplace(before, suited).second) part = before;
+    if (part == nullptr) {
+      made.push_back(std::make_unique<Group>());
+      part = made.back().get();
+      part->suits = before->suits;
+      split.push_back(before);
+    }
+    demand.group = part;
+    --before->demands;
+    ++part->demands;
+  }
+  for (auto& [part, group] : parts) {
+    group->suits.resize(kinds_.size());
+    group->suits[kind.index] = part.second;
+    if (part.second) kinds_[kind.index]->groups.push_back(group);
+  }
+  for (std::unique_ptr<Group>& group : made) {
+    for (size_t i = 0; i < kind.index; ++i)
+      if (group->suits[i]) kinds_[i]->groups.push_back(group.get());
+    groups_.emplace(group->suits, std::move(group));
+  }
+  sort_groups();
+}
+
+// By their suits, which have changed.
+void Suitability::sort_groups() {
+  std::multimap<std::vector<bool>, std::unique_ptr<Group>> sorted;
+  for (auto& [suits, group] : groups_) {
+    group->suits.resize(kinds_.size());
+    sorted.emplace(group->suits, std::move(group));
+  }
+  groups_ = std::move(sorted);
+}
+
+// The last kind takes the place of the one that goes.
+void Suitability::leave_kind(MachineKind* kind) {
+  if (--kind->machines > 0) return;
+  const size_t at = kind->index, last = kinds_.size() - 1;
+  kinds_by_key_.erase(key_of(*kind));
+  kinds_[last]->index = at;
+  std::swap(kinds_[at], kinds_[last]);
+  kinds_.pop_back();
+  for (auto& [suits, group] : groups_) {
+    group->suits[at] = group->suits[last];
+    group->suits.pop_back();
+  }
+  sort_groups();
+}
+
+Group* Suitability::group_with(std::vector<bool> suits) {
+  const auto found = groups_.find(suits);
+  if (found != groups_.end()) return found->second.get();
+  auto group = std::make_unique<Group>();
+  group->suits = suits;
+  acquaint(*group);
+  return groups_.emplace(std::move(suits), std::move(group))->second.get();
+}
+
+void Suitability::acquaint(Group& group) {
+  for (const auto& kind : kinds_)
+    if (group.suits[kind->index]) kind->groups.push_back(&group);
+}
+
+Demand* Suitability::enter_demand(const Requirements& needs) {
+  const auto [it, made] = demands_.try_emplace(without_amounts(needs));
+  Demand& demand = it->second;
+  ++demand.jobs;
+  if (!made) return &demand;
+  demand.asks = it->first;
+  demand.require = parsed(demand.asks.require);
+  std::vector<bool> suited(kinds_.size());
+  for (const auto& kind : kinds_) suited[kind->index] = suits(*kind, demand);
+  demand.group = group_with(std::move(suited));
+  ++demand.group->demands;
+  return &demand;
+}
+
+void Suitability::leave_demand(Demand* demand) {
+  if (--demand->jobs == 0) spare_.push_back(demand);
+}
+
+void Suitability::forget_spare() {
+  std::sort(spare_.begin(), spare_.end());
+  spare_.erase(std::unique(spare_.begin(), spare_.end()), spare_.end());
+  for (Demand* demand : spare_) {
+    if (demand->jobs > 0) continue;
+    Group* group = demand->group;
+    demands_.erase(demands_.find(demand->asks));
+    if (--group->demands == 0) forget(group);
+  }
+  spare_.clear();
+}
+
+void Suitability::forget(Group* group) {
+  for (const auto& kind : kinds_)
+    if (group->suits[kind->index]) std::erase(kind->groups, group);
+  auto [it, end] = groups_.equal_range(group->suits);
+  it = std::find_if(it, end, [group](const auto& entry) { return entry.second.get() == group; });
+  groups_.erase(it);
+}
+
+}  // namespace sublet::scheduling
