@@ -16,7 +16,7 @@ import sys
 import measure
 import harness
 
-NAMES = ["throughput", "latency", "submit", "dispatch", "machines", "restart", "idle", "owner",
+NAMES = ["throughput", "latency", "submit", "dispatch", "decide", "machines", "restart", "idle", "owner",
          "interference", "checkpoint", "transfer"]
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import unittest
 
+import decide
 import measure
 import owner
 from idle import slots
@@ -35,6 +36,9 @@ METRICS = {
                "batch_1000_a_call", "two_kinds_1000_a_call", "array_of_1000"],
     "dispatch": ["brain_events_1000_queued", "jobs_per_second_5_machines_50_jobs",
                  "cpu_5_machines_50_jobs", "submitted_5_machines_50_jobs"],
+    "decide": ["%s_%s_%s" % (policy, setting, metric)
+               for policy in decide.POLICIES for setting in ("10_users_1_groups", "10_users_4_groups")
+               for metric in decide.METRICS],
     "machines": [name + "_10_machines" for name in (
         "joins", "memory_each", "cpu", "renewal_p50", "renewal_p99", "ping_p50", "ping_p99")],
     "restart": ["restart_100_queued", "restart_100_queued_worst", "server_memory_100_queued"],

@@ -98,10 +98,12 @@ void JobQueue::take(Job& job) {
 }
 
 void JobQueue::rekey(User& user) {
+  if (policies_.job->by_job()) return;
   for (const auto& line : user.lines) settle(*line);
 }
 
 void JobQueue::rekey_all(const Suitability& suitability) {
+  if (policies_.job->by_job()) return;
   std::vector<UserLine*> lines;
   for (const auto& [suits, group] : suitability.groups()) {
     lines.clear();
@@ -114,8 +116,9 @@ void JobQueue::rekey_all(const Suitability& suitability) {
     const auto before = [](const UserLine* a, const UserLine* b) {
       return UserLineTraits::before(*a, *b);
     };
-    if (!std::is_sorted(lines.begin(), lines.end(), before))
-      std::sort(lines.begin(), lines.end(), before);
+    // Decay alone changes no order.
+    if (std::is_sorted(lines.begin(), lines.end(), before)) continue;
+    std::sort(lines.begin(), lines.end(), before);
     group->lines.rebuild(lines);
   }
 }

@@ -157,11 +157,22 @@ Demand* Suitability::enter_demand(const Requirements& needs) {
   if (!made) return &demand;
   demand.asks = it->first;
   demand.require = parsed(demand.asks.require);
-  std::vector<bool> suited(kinds_.size());
-  for (const auto& kind : kinds_) suited[kind->index] = suits(*kind, demand);
-  demand.group = group_with(std::move(suited));
+  demand.group = group_with(suited(demand));
   ++demand.group->demands;
   return &demand;
+}
+
+std::vector<bool> Suitability::suited(const Demand& demand) const {
+  std::vector<bool> suited(kinds_.size());
+  for (const auto& kind : kinds_) suited[kind->index] = suits(*kind, demand);
+  return suited;
+}
+
+std::vector<bool> Suitability::suited(const Requirements& needs) const {
+  Demand demand;
+  demand.asks = without_amounts(needs);
+  demand.require = parsed(needs.require);
+  return suited(demand);
 }
 
 void Suitability::leave_demand(Demand* demand) {

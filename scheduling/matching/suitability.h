@@ -68,6 +68,8 @@ class Suitability {
   Demand* enter_demand(const Requirements& needs);
   void leave_demand(Demand* demand);
   void forget_spare();
+  // The kinds that suit jobs with these needs, by their indices.
+  std::vector<bool> suited(const Requirements& needs) const;
 
   // Without gaps; in no particular order.
   const std::vector<std::unique_ptr<MachineKind>>& kinds() const { return kinds_; }
@@ -81,6 +83,7 @@ class Suitability {
   Group* group_with(std::vector<bool> suits);
   void split_groups(const MachineKind& kind, std::vector<Group*>& split);
   void sort_groups();
+  std::vector<bool> suited(const Demand& demand) const;
   void acquaint(Group& group);
   void forget(Group* group);
 

@@ -48,9 +48,9 @@ Amounts room_in(const Machine& m, Room room) {
   return most(lent, {m.record.cores, m.record.memory, m.record.disk});
 }
 
-// Narrows the machines by one requirement after the other; if none is left, `missing`
-// names the requirement that excluded the last ones.
-Machines fitting(const Machines& all, const Requirements& needs, Room room, std::string& missing) {
+// Narrows the machines, of which none fits, by one requirement after the other: `missing` names
+// the one that excluded the last ones.
+void name_missing(const Machines& all, const Requirements& needs, Room room, std::string& missing) {
   struct Step {
     bool asked;
     std::string what;
@@ -68,7 +68,7 @@ Machines fitting(const Machines& all, const Requirements& needs, Room room, std:
       require = parse_requirement(needs.require);
     } catch (const rules::RuleError&) {
       missing = "its requirement \"" + needs.require + "\" cannot be read";
-      return {};
+      return;
     }
   }
   const Step steps[] = {
@@ -98,18 +98,30 @@ Machines fitting(const Machines& all, const Requirements& needs, Room room, std:
       missing = "no machine ";
       if (left.size() < all.size()) missing += "that fits otherwise ";
       missing += step.what;
-      if (!step.size) return next;
+      if (!step.size) return;
       const auto largest = std::max_element(
           left.begin(), left.end(),
           [&](const Machine* a, const Machine* b) { return step.size(*a) < step.size(*b); });
-      if (largest == left.end()) return next;
+      if (largest == left.end()) return;
       missing +=
           " (largest: " + step.text(step.size(**largest)) + " on " + (*largest)->record.name + ")";
-      return next;
+      return;
     }
     left = std::move(next);
   }
-  return left;
+}
+
+// The machines that fit; if none does, `missing` says what they lack.
+// `suited`: the kinds that suit it.
+Machines fitting(const Machines& all, const Requirements& needs, const std::vector<bool>& suited,
+                 Room room, std::string& missing) {
+  const Amounts amounts = amounts_of(needs);
+  Machines fit;
+  for (const Machine* m : all) {
+    if (suited[m->kind->index] && amounts.within(room_in(*m, room))) fit.push_back(m);
+  }
+  if (fit.empty()) name_missing(all, needs, room, missing);
+  return fit;
 }
 
 // "4 machines fit, all used by their owners"; mixed: "...: 1 used by its owner, 3 full".
@@ -152,11 +164,16 @@ struct Offer {
 };
 std::vector<Offer> offers_of(const Machines& machines) {
   std::vector<Offer> offers;
+  std::vector<size_t> places;  // by MachineKind::index, counted from 1
   for (const Machine* m : machines) {
-    auto it = std::find_if(offers.begin(), offers.end(),
-                           [&](const Offer& o) { return o.kind == m->kind; });
-    if (it == offers.end()) it = offers.insert(it, {m->kind, {}});
-    it->most = most(it->most, lent_by(*m));
+    if (places.size() <= m->kind->index) places.resize(m->kind->index + 1);
+    size_t& place = places[m->kind->index];
+    if (place == 0) {
+      offers.push_back({m->kind, {}});
+      place = offers.size();
+    }
+    Offer& offer = offers[place - 1];
+    offer.most = most(offer.most, lent_by(*m));
   }
   return offers;
 }
@@ -256,7 +273,8 @@ std::string used_before(const Job& job, uint64_t asked, const Machines& all, siz
   Requirements needs = job.record.needs;
   needs.memory = asked;
   std::string missing_anyway;
-  const size_t fit_anyway = fitting(all, needs, Room::kNow, missing_anyway).size();
+  const size_t fit_anyway =
+      fitting(all, needs, job.demand->group->suits, Room::kNow, missing_anyway).size();
   if (fit_anyway == 0) missing = missing_anyway;
   if (fit_anyway <= fit) return "";
   return std::string(job.record.attempts > 0 ? "it" : "another of its array") + " used " +
@@ -315,7 +333,7 @@ std::string Pool::why(JobId id, Micros now, std::optional<uint64_t> memory_asked
   if (all.empty()) return "no machine is in the pool: start sublet-client on a workstation";
   const Requirements& needs = job->record.needs;
   std::string missing;
-  const Machines fit = fitting(all, needs, Room::kNow, missing);
+  const Machines fit = fitting(all, needs, job->demand->group->suits, Room::kNow, missing);
   std::string text;
   if (memory_asked && *memory_asked < needs.memory)
     text = used_before(*job, *memory_asked, all, fit.size(), missing);
@@ -331,15 +349,16 @@ std::string Pool::why(JobId id, Micros now, std::optional<uint64_t> memory_asked
 }
 
 std::string Pool::unsuitable(const Requirements& needs) const {
+  const std::vector<bool> suited = state_->matcher.suitability().suited(needs);
   std::string missing;
   // Mostly the first one could, and the others need not be looked at.
   Machines known;
   for (const auto& [id, m] : state_->machines.all()) {
-    if (known.empty() && !fitting({&m}, needs, Room::kAll, missing).empty()) return "";
+    if (known.empty() && !fitting({&m}, needs, suited, Room::kAll, missing).empty()) return "";
     known.push_back(&m);
   }
   missing.clear();
-  if (!known.empty()) fitting(known, needs, Room::kAll, missing);
+  if (!known.empty()) fitting(known, needs, suited, Room::kAll, missing);
   return missing;
 }
 
@@ -350,7 +369,8 @@ std::optional<Outlook> Pool::outlook(JobId id, Micros now) const {
   // Slots that become free do not tell when it may be tried again.
   if (job->record.not_before > now || s.attempts.find(id) != nullptr) return std::nullopt;
   std::string missing;
-  const Machines fit = fitting(in_the_pool(s), job->record.needs, Room::kNow, missing);
+  const Machines fit =
+      fitting(in_the_pool(s), job->record.needs, job->demand->group->suits, Room::kNow, missing);
   if (fit.empty()) return std::nullopt;
   const Ahead ahead = count_ahead(*job, id, *s.policies.job, fit);
   Outlook outlook{{}, ahead.count, ahead.all, 0, 0};
